@@ -1,0 +1,114 @@
+package azure
+
+import (
+	"strings"
+)
+
+// Classify gives the kind of an error reply from its HTTP status and the codes in
+// it, the outermost first: envelope code, then the codes of its details. The
+// innermost known code decides, because providers wrap precise codes in vague ones
+// ("RetryableError" around "ReferencedResourceNotProvisioned"). A status of 0 or
+// 200 is that of a failed operation read from a poll.
+func Classify(status int, codes ...string) Kind {
+	for i := len(codes) - 1; i >= 0; i-- {
+		if kind, ok := kindByCode[strings.ToLower(codes[i])]; ok {
+			return kind
+		}
+	}
+	for i := len(codes) - 1; i >= 0; i-- {
+		if kind, ok := kindByPattern(strings.ToLower(codes[i])); ok {
+			return kind
+		}
+	}
+	if kind, ok := kindByStatus[status]; ok {
+		return kind
+	}
+	switch {
+	case status >= 500:
+		return Unavailable
+	case status >= 400:
+		return Invalid
+	}
+	return Internal
+}
+
+// kindByPattern knows the families of codes that providers form from resource
+// type names.
+func kindByPattern(code string) (Kind, bool) {
+	switch {
+	case strings.HasPrefix(code, "inuse") && strings.HasSuffix(code, "cannotbedeleted"),
+		strings.HasSuffix(code, "cannotbedeleted"), strings.HasSuffix(code, "cannotbeupdated"):
+		return InUse, true
+	case strings.HasSuffix(code, "notfound"):
+		return NotFound, true
+	case strings.HasSuffix(code, "alreadyexists"):
+		return Exists, true
+	}
+	return Internal, false
+}
+
+var kindByStatus = map[int]Kind{
+	400: Invalid, 401: Denied, 403: Denied, 404: NotFound, 405: Invalid, 408: Unavailable,
+	409: Busy, 410: NotFound, 412: Changed, 413: Invalid, 429: Throttled,
+}
+
+// kindByCode is the catalogue of codes that say more than their status, or that
+// arrive in a poll without one. Codes that only repeat their status are absent.
+var kindByCode = lower(map[Kind][]string{
+	NotFound: {
+		"ResourceNotFound", "ResourceGroupNotFound", "ParentResourceNotFound", "NotFound",
+		"SubscriptionNotFound", "DeploymentNotFound", "ShareNotFound", "ContainerNotFound",
+	},
+	Exists: {
+		"RoleAssignmentExists", "StorageAccountAlreadyTaken", "StorageAccountAlreadyExists", "ShareAlreadyExists",
+	},
+	Changed: {
+		"PreconditionFailed", "PreconditionFailedEtagMismatch", "ConditionNotMet",
+		"CanceledAndSupersededDueToAnotherOperation", "OperationPreempted",
+	},
+	Invalid: {
+		"InvalidParameter", "InvalidRequestFormat", "InvalidResourceReference", "InvalidTemplate",
+		"InvalidTemplateDeployment", "PropertyChangeNotAllowed", "PrincipalNotFound", "LocationNotAvailableForResourceType",
+		"FeatureNotSupportedForAccount", "InvalidResourceGroupLocation", "InvalidResourceLocation", "ConflictingUserInput",
+		"NoRegisteredProviderFound", "MissingApiVersionParameter", "InvalidApiVersionParameter",
+		"SecurityRuleConflict", "RulesUseSameBackendPortProtocolAndPool", "NetcfgInvalidSubnet",
+		"NetcfgSubnetRangesOverlap", "RequestContentTooLarge",
+	},
+	Denied: {
+		"AuthenticationFailed", "InvalidAuthenticationToken", "ExpiredAuthenticationToken",
+		"AuthorizationFailed", "LinkedAuthorizationFailed", "RequestDisallowedByPolicy",
+		"MissingSubscriptionRegistration", "SubscriptionNotRegistered", "ReadOnlyDisabledSubscription", "ScopeLocked",
+	},
+	Throttled: {
+		"SubscriptionRequestsThrottled", "TooManyRequests", "ThrottlingException",
+	},
+	Quota: {
+		"QuotaExceeded", "PublicIPCountLimitReached", "ResourceQuotaExceeded", "CoreQuotaExceeded",
+		"PrivateIPAddressesExceeded", "SubnetIsFull", "SubscriptionQuotaExceeded", "SecurityRuleCountLimitReached",
+	},
+	Capacity: {
+		"AllocationFailed", "OverconstrainedAllocationRequest", "ZonalAllocationFailed",
+		"OverconstrainedZonalAllocationRequest", "SkuNotAvailable",
+	},
+	InUse: {
+		"NicInUse", "InUseSubnetCannotBeDeleted", "PublicIPAddressCannotBeDeleted", "ShareHasSnapshots",
+		"PublicIPAddressInUse", "LoadBalancerInUseByVirtualMachineScaleSet", "CannotDeleteResource",
+	},
+	Busy: {
+		"ReferencedResourceNotProvisioned", "RetryableErrorDueToAnotherOperation", "AnotherOperationInProgress",
+		"RetryableError", "Conflict", "AttachDiskWhileBeingDetached", "ShareBeingDeleted", "AccountIsBeingDeleted",
+	},
+	Unavailable: {
+		"GatewayTimeout", "ServiceUnavailable", "InternalServerError", "ServerTimeout", "InternalError",
+	},
+})
+
+func lower(kinds map[Kind][]string) map[string]Kind {
+	byCode := map[string]Kind{}
+	for kind, codes := range kinds {
+		for _, code := range codes {
+			byCode[strings.ToLower(code)] = kind
+		}
+	}
+	return byCode
+}

@@ -1,0 +1,136 @@
+package azure
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Document is the JSON of one resource as Azure returned it, or as it is to be
+// sent. It is never changed in place.
+type Document []byte
+
+// MarshalJSON returns the document itself.
+func (d Document) MarshalJSON() ([]byte, error) {
+	if len(d) == 0 {
+		return []byte("null"), nil
+	}
+	return d, nil
+}
+
+// UnmarshalJSON keeps a copy of the text.
+func (d *Document) UnmarshalJSON(text []byte) error {
+	*d = bytes.Clone(text)
+	return nil
+}
+
+// Etag is the document's own etag, "" when it has none.
+func (d Document) Etag() string {
+	var head struct {
+		Etag string `json:"etag"`
+	}
+	_ = json.Unmarshal(d, &head) // what is no object has no etag
+	return head.Etag
+}
+
+// ID is the id that the document gives itself, "" when it has none.
+func (d Document) ID() ID {
+	var head struct {
+		ID ID `json:"id"`
+	}
+	_ = json.Unmarshal(d, &head) // what is no object has no id
+	return head.ID
+}
+
+// Resource is the frame that all resources share around their properties P, and a
+// typed view of a [Document]: it has the fields that kaz reads or owns.
+//
+// The struct tag `azure` says whose a field is, for [Overlay]:
+//
+//	(none)          written when set; left as it is when absent in the view
+//	azure:"exact"   absent in the view means absent in Azure
+//	azure:"read"    Azure's own field: never compared, never written
+//	azure:"set"     a list whose order means nothing
+//	azure:"fold"    text that Azure compares without regard to case and blanks
+type Resource[P any] struct {
+	ID               ID                `json:"id,omitempty" azure:"read"`
+	Name             string            `json:"name,omitempty" azure:"read"`
+	Type             string            `json:"type,omitempty" azure:"read"`
+	Etag             string            `json:"etag,omitempty" azure:"read"`
+	InstanceID       string            `json:"instanceId,omitempty" azure:"read"`
+	Location         string            `json:"location,omitempty" azure:"fold"`
+	ExtendedLocation *ExtendedLocation `json:"extendedLocation,omitempty"`
+	Zones            []string          `json:"zones,omitempty" azure:"set"`
+	SKU              *SKU              `json:"sku,omitempty"`
+	Tags             Tags              `json:"tags,omitempty"`
+	Properties       P                 `json:"properties"`
+}
+
+// Child is a named sub-resource that its parent's document holds inline.
+type Child[P any] struct {
+	ID         ID       `json:"id,omitempty" azure:"read"`
+	Name       string   `json:"name"`
+	Etag       string   `json:"etag,omitempty" azure:"read"`
+	Zones      []string `json:"zones,omitempty" azure:"set"`
+	Properties P        `json:"properties"`
+}
+
+// Reference is how a document names another resource.
+type Reference struct {
+	ID ID `json:"id"`
+}
+
+// Ref is a reference to id.
+func Ref(id ID) *Reference { return &Reference{ID: id} }
+
+// SKU is the grade of a resource; Capacity counts the instances of a scale set.
+type SKU struct {
+	Name     string `json:"name,omitempty" azure:"fold"`
+	Tier     string `json:"tier,omitempty" azure:"fold"`
+	Capacity *int64 `json:"capacity,omitempty"`
+}
+
+// ExtendedLocation is an edge zone.
+type ExtendedLocation struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// Tags are names and values at a resource. Azure compares the names without
+// regard to case. Tags that a view does not mention stay as they are; the value
+// [DropTag] takes one away.
+type Tags map[string]string
+
+// DropTag as a wanted tag's value takes the tag away. No real value can be this.
+const DropTag = "\x00"
+
+// Get reads a tag by its name in any case.
+func (t Tags) Get(name string) (string, bool) {
+	if v, ok := t[name]; ok {
+		return v, true
+	}
+	for k, v := range t {
+		if strings.EqualFold(k, name) {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// Decode gives the typed view of a document. A document that does not have the
+// shape of P is an error that names the resource.
+func Decode[P any](d Document) (Resource[P], error) {
+	var r Resource[P]
+	if err := json.Unmarshal(d, &r); err != nil {
+		return r, fmt.Errorf("document of %s: %w", nameless(d.ID()), err)
+	}
+	return r, nil
+}
+
+func nameless(id ID) string {
+	if id == "" {
+		return "a resource without id"
+	}
+	return string(id)
+}
