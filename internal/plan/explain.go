@@ -1,0 +1,49 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String is the plan as a person reads it: one line a step with its reason, and
+// indented under it each change of an update.
+func (p Plan) String() string {
+	if p.Empty() && len(p.Pending) == 0 {
+		return "nothing to do\n"
+	}
+	var b strings.Builder
+	for i, s := range p.Steps {
+		fmt.Fprintf(&b, "%d. %s", i+1, s)
+		if len(s.After) > 0 {
+			b.WriteString(" (after " + numbers(s.After) + ")")
+		}
+		b.WriteByte('\n')
+		for _, c := range s.Changes {
+			b.WriteString("     " + c.String() + "\n")
+		}
+	}
+	for _, what := range p.Pending {
+		b.WriteString("then: " + what + "\n")
+	}
+	return b.String()
+}
+
+// String is the step in one line.
+func (s Step) String() string {
+	line := fmt.Sprintf("%s %s", s.Op, s.ID)
+	if s.Why != "" {
+		line += ": " + s.Why
+	}
+	if len(s.For) > 0 {
+		line += " [" + strings.Join(s.For, ", ") + "]"
+	}
+	return line
+}
+
+func numbers(indices []int) string {
+	words := make([]string, len(indices))
+	for i, n := range indices {
+		words[i] = fmt.Sprint(n + 1)
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,140 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+
+	"kaz/internal/azure"
+)
+
+// Snapshot is what Azure is known to hold, by id. A resource that is absent from
+// the snapshot is taken not to exist, so a snapshot must hold all that its graph
+// is about.
+type Snapshot struct {
+	docs map[string]azure.Document
+}
+
+// NewSnapshot holds the given documents under their own ids.
+func NewSnapshot(docs ...azure.Document) Snapshot {
+	return Snapshot{}.With(docs...)
+}
+
+// With is the snapshot with docs added or replaced.
+func (s Snapshot) With(docs ...azure.Document) Snapshot {
+	next := Snapshot{docs: maps.Clone(s.docs)}
+	if next.docs == nil {
+		next.docs = make(map[string]azure.Document, len(docs))
+	}
+	for _, d := range docs {
+		next.docs[d.ID().Key()] = d
+	}
+	return next
+}
+
+// Without is the snapshot without the resource id.
+func (s Snapshot) Without(id azure.ID) Snapshot {
+	next := Snapshot{docs: maps.Clone(s.docs)}
+	delete(next.docs, id.Key())
+	return next
+}
+
+// Get returns the document of id.
+func (s Snapshot) Get(id azure.ID) (azure.Document, bool) {
+	d, ok := s.docs[id.Key()]
+	return d, ok
+}
+
+// Len counts the documents.
+func (s Snapshot) Len() int { return len(s.docs) }
+
+// View decodes the document of id as a Resource[P]. It reports false for one that
+// does not exist and an error for one that has another shape.
+func View[P any](s Snapshot, id azure.ID) (azure.Resource[P], bool, error) {
+	d, ok := s.Get(id)
+	if !ok {
+		return azure.Resource[P]{}, false, nil
+	}
+	r, err := azure.Decode[P](d)
+	return r, err == nil, err
+}
+
+// Node is one resource of a [Graph]: wanted as given, or wanted gone. Nodes are
+// made by [Wanted] and [Gone].
+type Node struct {
+	ID azure.ID
+	// Why says in a person's words what the resource is for, or why it goes.
+	Why string
+	// For names the Kubernetes objects on whose behalf ("default/web").
+	For []string
+	// Patch sends only the changed sections of an update, by PATCH; Only sends
+	// these dotted paths, by PUT. Both are for providers that refuse their own
+	// documents back, or take rights for sections that do not change.
+	Patch bool
+	Only  []string
+
+	want  any                                      // Resource[P], nil when gone
+	refer func(azure.Document) ([]azure.ID, error) // what the document refers to, seen as Resource[P]
+}
+
+// Wanted is a resource that shall be as r says. r.ID names it.
+func Wanted[P any](r azure.Resource[P], why string, forObjects ...string) Node {
+	return Node{ID: r.ID, Why: why, For: forObjects, want: r, refer: referencesAs[P]}
+}
+
+// Gone is a resource that shall not exist. P tells how its present document is
+// read for references, which decide the order of deletions.
+func Gone[P any](id azure.ID, why string, forObjects ...string) Node {
+	return Node{ID: id, Why: why, For: forObjects, refer: referencesAs[P]}
+}
+
+// Want is the wanted view, a Resource[P], or nil.
+func (n Node) Want() any { return n.want }
+
+func referencesAs[P any](d azure.Document) ([]azure.ID, error) {
+	r, err := azure.Decode[P](d)
+	if err != nil {
+		return nil, err
+	}
+	return azure.References(r), nil
+}
+
+// Graph is what a planner wants of Azure. Its zero value wants nothing.
+type Graph struct {
+	nodes []Node
+	index map[string]int
+	// Pending names facts that only applying this graph will bring, such as the
+	// address of a new public IP. Where there are any, take a new snapshot after
+	// applying and plan again.
+	Pending []string
+}
+
+// Add puts a node into the graph. The same resource twice is a mistake of the
+// planner and an error.
+func (g *Graph) Add(n Node) error {
+	if n.ID == "" {
+		return fmt.Errorf("node %q has no id", n.Why)
+	}
+	key := n.ID.Key()
+	if i, ok := g.index[key]; ok {
+		return fmt.Errorf("%s is in the graph twice: %q and %q", n.ID, g.nodes[i].Why, n.Why)
+	}
+	if g.index == nil {
+		g.index = map[string]int{}
+	}
+	g.index[key] = len(g.nodes)
+	g.nodes = append(g.nodes, n)
+	return nil
+}
+
+// Nodes are the graph's nodes in the order in which they were added.
+func (g Graph) Nodes() []Node { return g.nodes }
+
+// Problem is something in one Kubernetes object that keeps a planner from doing
+// what the object asks. It never blocks other objects.
+type Problem struct {
+	Object  string // "default/web"
+	Reason  string // an event reason: "InvalidAnnotation"
+	Message string // what is wrong, with the value and what is allowed
+}
+
+func (p Problem) Error() string { return p.Object + ": " + p.Message }

@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+)
+
+// order sorts drafts so that each comes after what it depends on, keeping the
+// order in which they were given where nothing else decides.
+func order(drafts []draft) ([]Step, error) {
+	before := dependencies(drafts)
+	steps := make([]Step, 0, len(drafts))
+	place := make([]int, len(drafts)) // index in steps + 1
+	for len(steps) < len(drafts) {
+		progress := false
+		for i, d := range drafts {
+			if place[i] > 0 || slices.ContainsFunc(before[i], func(j int) bool { return place[j] == 0 }) {
+				continue
+			}
+			for _, j := range before[i] {
+				d.step.After = append(d.step.After, place[j]-1)
+			}
+			slices.Sort(d.step.After)
+			steps = append(steps, d.step)
+			place[i] = len(steps)
+			progress = true
+		}
+		if !progress {
+			return nil, cycleError(drafts, place)
+		}
+	}
+	return steps, nil
+}
+
+func cycleError(drafts []draft, place []int) error {
+	var stuck []string
+	for i, d := range drafts {
+		if place[i] == 0 {
+			stuck = append(stuck, fmt.Sprintf("%s %s", d.step.Op, d.step.ID))
+		}
+	}
+	return fmt.Errorf("no order for these steps, each waits for another: %s", strings.Join(stuck, "; "))
+}
+
+// dependencies gives, for each draft, the drafts that must precede it.
+func dependencies(drafts []draft) [][]int {
+	places := newPlaces(drafts)
+	before := make([][]int, len(drafts))
+	add := func(first, then int) {
+		if first != then && !slices.Contains(before[then], first) {
+			before[then] = append(before[then], first)
+		}
+	}
+	for i, d := range drafts {
+		for _, id := range d.refers {
+			if j, ok := places.holder(id); ok && drafts[j].step.Op != Delete {
+				add(j, i)
+			}
+		}
+		for _, id := range d.drops {
+			// What is dropped is deleted, or loses a sub-resource, after its referrer let go.
+			if j, ok := places.holder(id); ok && drafts[j].step.Op != Create && !drafts[j].keeps(id) {
+				add(i, j)
+			}
+		}
+		if j, ok := places.holder(d.step.ID.Parent()); ok {
+			if d.step.Op == Delete {
+				add(i, j)
+			} else {
+				add(j, i)
+			}
+		}
+	}
+	return before
+}
+
+// keeps reports whether the resource id is still there, itself or inside the
+// draft's document, when the draft is done.
+func (d draft) keeps(id azure.ID) bool {
+	if d.step.Op != Update {
+		return false
+	}
+	return d.step.ID.Equal(id) ||
+		bytes.Contains(bytes.ToLower(d.step.Body), []byte(`"`+id.Key()+`"`))
+}
+
+// places finds the draft that writes a resource or the document that holds it.
+type places map[string]int
+
+func newPlaces(drafts []draft) places {
+	p := make(places, len(drafts))
+	for i, d := range drafts {
+		p[d.step.ID.Key()] = i
+	}
+	return p
+}
+
+func (p places) holder(id azure.ID) (int, bool) {
+	for ; id != ""; id = id.Parent() {
+		if i, ok := p[id.Key()]; ok {
+			return i, true
+		}
+	}
+	return 0, false
+}
