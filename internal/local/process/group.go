@@ -1,0 +1,150 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ErrInUse is returned by [Open] for a directory that another running program holds.
+var ErrInUse = errors.New("in use")
+
+// Group is the set of processes that run for one directory. One program at a time can hold a directory.
+type Group struct {
+	dir    string
+	lock   *Lock
+	owner  Record
+	failed chan *Process
+	closed chan struct{}
+
+	mu      sync.Mutex
+	order   int
+	started []*Process
+	closing bool
+}
+
+// Open takes hold of dir, which is created if need be, and stops whatever an earlier, killed holder left running there.
+func Open(ctx context.Context, dir string) (*Group, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	lock, err := TryLock(filepath.Join(runDir(dir), "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	if lock == nil {
+		if o, ok := Owner(dir); ok {
+			return nil, fmt.Errorf("directory %s is %w by process %d (%s)", dir, ErrInUse, o.PID, o.Path)
+		}
+		return nil, fmt.Errorf("directory %s is %w by another process", dir, ErrInUse)
+	}
+	g := &Group{dir: dir, lock: lock, failed: make(chan *Process), closed: make(chan struct{})}
+	if err := g.take(ctx); err != nil {
+		lock.Release()
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	return g, nil
+}
+
+func (g *Group) take(ctx context.Context) error {
+	if err := stopLeftovers(ctx, g.dir, leftoverGrace); err != nil {
+		return err
+	}
+	boot, started, err := identify(os.Getpid())
+	if err != nil {
+		return err
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	g.owner = Record{Name: ownerName, PID: os.Getpid(), Boot: boot, Started: started, Path: path}
+	return writeRecord(g.dir, g.owner)
+}
+
+// Dir is the directory the group holds, as an absolute path.
+func (g *Group) Dir() string { return g.dir }
+
+// Start runs a process. It fails when a process of that name already runs.
+func (g *Group) Start(spec Spec) (*Process, error) {
+	spec, err := spec.complete(g.dir)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closing {
+		return nil, fmt.Errorf("start %s: the group is closed", spec.Name)
+	}
+	if p := g.find(spec.Name); p != nil {
+		return nil, fmt.Errorf("start %s: it already runs as process %d", spec.Name, p.PID())
+	}
+	p, err := start(g.dir, spec, g.order+1)
+	if err != nil {
+		return nil, err
+	}
+	g.order++
+	g.started = append(g.started, p)
+	go g.watch(p)
+	return p, nil
+}
+
+// find returns the running process of a name. The caller holds the mutex.
+func (g *Group) find(name string) *Process {
+	for _, p := range g.started {
+		select {
+		case <-p.done:
+		default:
+			if p.Name() == name {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Group) watch(p *Process) {
+	<-p.done
+	if p.wasStopped() {
+		return
+	}
+	select {
+	case g.failed <- p:
+	case <-g.closed:
+	}
+}
+
+// Failed delivers each process that ended without having been asked to.
+func (g *Group) Failed() <-chan *Process { return g.failed }
+
+// Processes lists what was started, in that order.
+func (g *Group) Processes() []*Process {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.started)
+}
+
+// Close stops every process, the last started first, and gives the directory back. Each one gets grace to end by
+// itself; when ctx is done the rest are killed.
+func (g *Group) Close(ctx context.Context, grace time.Duration) {
+	g.mu.Lock()
+	if g.closing {
+		g.mu.Unlock()
+		return
+	}
+	g.closing = true
+	started := slices.Clone(g.started)
+	g.mu.Unlock()
+	for _, p := range slices.Backward(started) {
+		p.Stop(ctx, grace)
+	}
+	close(g.closed)
+	removeRecord(g.dir, g.owner)
+	g.lock.Release()
+}

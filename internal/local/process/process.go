@@ -1,0 +1,181 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// logKeep is the size above which a log is put aside (as <file>.1) before the next run writes to it.
+const logKeep = 64 << 20
+
+// Process is a running child, or one that has ended.
+type Process struct {
+	spec   Spec
+	record Record
+	logAt  int64 // where this run begins in the log
+
+	done chan struct{}
+	err  error // set before done is closed
+
+	mu      sync.Mutex
+	reaped  bool // the pid is free for others: never signal it again
+	stopped bool // the end was asked for
+}
+
+// Name is the name from the spec.
+func (p *Process) Name() string { return p.spec.Name }
+
+// PID is the process id.
+func (p *Process) PID() int { return p.record.PID }
+
+// LogFile is where the output goes.
+func (p *Process) LogFile() string { return p.spec.LogFile }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err tells how the process ended, with the end of its log: nil while it runs, after a clean exit, and after a Stop.
+func (p *Process) Err() error {
+	select {
+	case <-p.done:
+		return p.err
+	default:
+		return nil
+	}
+}
+
+// Tail returns the last lines that this run has written to its log.
+func (p *Process) Tail(lines int) string { return tail(p.spec.LogFile, p.logAt, lines) }
+
+// start runs the child. The goroutine that starts it keeps its thread until the child has ended, because the kernel
+// ties a child's parent-death signal to the thread that created it, not to the program.
+func start(dir string, spec Spec, order int) (*Process, error) {
+	p := &Process{spec: spec, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		cmd, err := p.launch(dir, order)
+		started <- err
+		if err == nil {
+			p.reap(dir, cmd)
+		}
+	}()
+	return p, <-started
+}
+
+func (p *Process) launch(dir string, order int) (*exec.Cmd, error) {
+	out, at, err := openLog(p.spec.LogFile)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.spec.Name, err)
+	}
+	defer out.Close()
+	p.logAt = at
+	cmd := exec.Command(p.spec.Path, p.spec.Args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.spec.Dir, p.spec.Env, out, out, attributes()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.spec.Name, err)
+	}
+	p.record = Record{Name: p.spec.Name, PID: cmd.Process.Pid, Order: order, Path: p.spec.Path, LogFile: p.spec.LogFile}
+	boot, began, err := identify(cmd.Process.Pid)
+	if err != nil && !errors.Is(err, errGone) { // gone at once is for reap to tell
+		return nil, p.abandon(cmd, err)
+	}
+	p.record.Boot, p.record.Started = boot, began
+	if err := writeRecord(dir, p.record); err != nil {
+		return nil, p.abandon(cmd, err)
+	}
+	return cmd, nil
+}
+
+// abandon ends a child that cannot be kept.
+func (p *Process) abandon(cmd *exec.Cmd, reason error) error {
+	_ = signalGroup(cmd.Process.Pid, syscall.SIGKILL)
+	_ = cmd.Wait()
+	return fmt.Errorf("start %s: %w", p.spec.Name, reason)
+}
+
+// reap waits for the child, ends what it left in its process group, and tells whoever waits.
+func (p *Process) reap(dir string, cmd *exec.Cmd) {
+	awaitExit(cmd.Process.Pid)
+	p.mu.Lock()
+	_ = signalGroup(cmd.Process.Pid, syscall.SIGKILL)
+	err := cmd.Wait()
+	p.reaped = true
+	stopped := p.stopped
+	p.mu.Unlock()
+	removeRecord(dir, p.record)
+	if !stopped && err != nil {
+		p.err = p.ended(err)
+	}
+	close(p.done)
+}
+
+func (p *Process) ended(err error) error {
+	last := p.Tail(12)
+	if last == "" {
+		return fmt.Errorf("%s ended (%w) without a word; its log is %s", p.spec.Name, err, p.spec.LogFile)
+	}
+	return fmt.Errorf("%s ended (%w); its log is %s and ends with:\n%s", p.spec.Name, err, p.spec.LogFile, last)
+}
+
+// Stop asks the process to end with SIGTERM and kills it when it has not ended after grace or when ctx is done. It
+// returns when the process is gone.
+func (p *Process) Stop(ctx context.Context, grace time.Duration) {
+	p.signal(syscall.SIGTERM)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	p.signal(syscall.SIGKILL)
+	<-p.done
+}
+
+func (p *Process) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopped = true
+	if !p.reaped {
+		_ = signalGroup(p.record.PID, s)
+	}
+}
+
+// wasStopped reports whether the end was asked for.
+func (p *Process) wasStopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopped
+}
+
+func openLog(file string) (*os.File, int64, error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return nil, 0, err
+	}
+	if info, err := os.Stat(file); err == nil && info.Size() > logKeep {
+		if err := os.Rename(file, file+".1"); err != nil {
+			return nil, 0, err
+		}
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
