@@ -1,0 +1,44 @@
+# Two commands are enough to begin: make up, make test.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help up down build test lint fmt generate bench clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: build ## start a local Azure and a Kubernetes cluster on it; ARGS="--nodes 5" are options of kaz local up
+	@echo "Starting a local Azure and a cluster (bin/kaz local up $(ARGS)); Ctrl-C stops both"
+	@exec bin/kaz local up $(ARGS)
+
+down: build ## stop a cluster that was started with make up ARGS=--detach
+	@exec bin/kaz local down $(ARGS)
+
+build: check-go ## build all programs into bin
+	@echo "Building the programs of cmd into bin (the first time some minutes: modules are fetched and compiled)"
+	@go build -o bin/ ./cmd/...
+
+test: check-go ## run every test: unit, component, contract, cluster
+	@bash tools/test.sh
+
+lint: check-go ## run the linter, with the layer rules of .golangci.yml
+	@bash tools/lint.sh
+
+fmt: check-go ## format all Go code
+	@go -C tools build -o ../bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@bin/golangci-lint fmt
+
+generate: check-go ## write the generated parts of docs and code again
+	@go generate ./...
+
+bench: check-go ## measure; BENCH=regexp PKG=./internal/... COUNT=6, and OLD=file compares with an earlier bin/bench.txt
+	@go -C tools build -o ../bin/ golang.org/x/perf/cmd/benchstat
+	@go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -count $(or $(COUNT),1) $(or $(PKG),./...) | tee bin/bench.txt
+	@bin/benchstat $(OLD) bin/bench.txt
+
+clean: ## remove what was built
+	@rm -rf bin
+
+.PHONY: check-go
+check-go:
+	@bash tools/check-go.sh

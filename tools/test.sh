@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Runs every test of this repository, part by part, and says how long each part took.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source tools/steps.sh
+
+# The race detector needs cgo, and cgo a C compiler that can link.
+compiles_c() {
+  local dir works=1
+  dir=$(mktemp -d)
+  printf '#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n' >"$dir/probe.c"
+  $(go env CC) -o "$dir/probe" "$dir/probe.c" 2>/dev/null || works=0
+  rm -r "$dir"
+  ((works))
+}
+
+race=()
+if compiles_c; then
+  export CGO_ENABLED=1
+  race=(-race)
+  echo "Unit and component tests run with the race detector."
+else
+  echo "No working C compiler ($(go env CC)): unit and component tests run WITHOUT the race detector."
+fi
+
+step "unit, golden, property, component and replay tests" go test "${race[@]}" -timeout 20m ./...
+step "contract: the official Azure SDKs against the local Azure" go -C test/contract test -timeout 20m ./...
+echo
+echo "The cluster scenario builds the Kubernetes control plane the first time, which takes some minutes."
+# Not cached: what it runs are programs, and go cannot see that those changed.
+step "cluster: a Service gets its external IP" go -C test/cluster test -count=1 -v -timeout 45m ./...
+steps_done "Tests"
