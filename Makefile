@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up down build test lint fmt generate bench clean
+.PHONY: help up down build test lint fmt generate bench tools clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,20 +21,23 @@ build: check-go ## build all programs into bin
 test: check-go ## run every test: unit, component, contract, cluster
 	@bash tools/test.sh
 
-lint: check-go ## run the linter, with the layer rules of .golangci.yml
+lint: tools ## run the linter, with the layer rules of .golangci.yml
 	@bash tools/lint.sh
 
-fmt: check-go ## format all Go code
-	@go -C tools build -o ../bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+fmt: tools ## format all Go code
 	@bin/golangci-lint fmt
 
 generate: check-go ## write the generated parts of docs and code again
 	@go generate ./...
 
-bench: check-go ## measure; BENCH=regexp PKG=./internal/... COUNT=6, and OLD=file compares with an earlier bin/bench.txt
-	@go -C tools build -o ../bin/ golang.org/x/perf/cmd/benchstat
+bench: tools ## measure; BENCH=regexp PKG=./internal/... COUNT=6, and OLD=file compares with an earlier bin/bench.txt
 	@go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -count $(or $(COUNT),1) $(or $(PKG),./...) | tee bin/bench.txt
-	@bin/benchstat $(OLD) bin/bench.txt
+	@$(if $(OLD),bin/benchstat $(OLD) bin/bench.txt)
+
+# None of them needs cgo, so they build the same with a C compiler and without.
+tools: check-go ## build the linter and benchstat, as pinned in tools/go.mod, into bin
+	@echo "Building the tools of tools/go.mod into bin (a minute or more the first time)"
+	@CGO_ENABLED=0 go -C tools build -o ../bin/ tool
 
 clean: ## remove what was built
 	@rm -rf bin

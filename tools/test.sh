@@ -20,6 +20,7 @@ if compiles_c; then
   race=(-race)
   echo "Unit and component tests run with the race detector."
 else
+  export CGO_ENABLED=0
   echo "No working C compiler ($(go env CC)): unit and component tests run WITHOUT the race detector."
 fi
 
