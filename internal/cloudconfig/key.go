@@ -1,0 +1,130 @@
+package cloudconfig
+
+import (
+	"math"
+	"time"
+)
+
+// key is one row of the table: a key of azure.json and all there is to know
+// about it.
+type key struct {
+	name    string
+	doc     string
+	initial string   // the default, as the file would write it
+	shown   string   // the default in words, where it depends on another key
+	allowed []string // empty: any text
+	exact   bool     // allowed values must be spelled exactly so
+	min     float64  // numbers only
+	max     float64
+	quoted  bool   // true and false were accepted as texts in the past
+	inert   string // why the key has no effect; empty: it has one
+	// ref gives the field of the Config that the key fills; its type decides
+	// what the key may hold. An inert key has none and may hold anything.
+	ref func(*Config) any
+}
+
+// section is a heading of the reference and the keys below it.
+type section struct {
+	title string
+	keys  []key
+}
+
+func text(name string, field func(*Config) *string, doc string) key {
+	return key{name: name, doc: doc, ref: func(c *Config) any { return field(c) }}
+}
+
+func hidden(name string, field func(*Config) *Secret, doc string) key {
+	return key{name: name, doc: doc, ref: func(c *Config) any { return field(c) }}
+}
+
+func boolean(name string, field func(*Config) *bool, doc string) key {
+	return key{name: name, doc: doc, initial: "false", ref: func(c *Config) any { return field(c) }}
+}
+
+func integer(name string, field func(*Config) *int, doc string) key {
+	return key{name: name, doc: doc, max: math.MaxInt32, ref: func(c *Config) any { return field(c) }}
+}
+
+func number(name string, field func(*Config) *float64, doc string) key {
+	return key{name: name, doc: doc, max: math.MaxInt32, ref: func(c *Config) any { return field(c) }}
+}
+
+func seconds(name string, field func(*Config) *time.Duration, doc string) key {
+	return key{name: name, doc: doc, max: math.MaxInt32, ref: func(c *Config) any { return field(c) }}
+}
+
+func object(name string, field func(*Config) any, doc string) key {
+	return key{name: name, doc: doc, ref: field}
+}
+
+// inert is a key that users have and that does nothing any more.
+func inert(name, why string) key { return key{name: name, inert: why} }
+
+// clientLimit is one of the per-client rate limit objects.
+func clientLimit(name string) key {
+	return key{
+		name: name,
+		doc:  "Rate limit of " + limitedTypes(name) + " in place of the general one; an object with the five keys above.",
+		ref:  func(c *Config) any { return &clientRateLimit{config: c, name: name} },
+	}
+}
+
+func (k key) or(initial string) key { k.initial = initial; return k }
+
+func (k key) orElse(words string) key { k.shown = words; return k }
+
+func (k key) oneOf(allowed ...string) key { k.allowed = allowed; return k }
+
+func (k key) exactly(allowed ...string) key { k.allowed, k.exact = allowed, true; return k }
+
+func (k key) between(low, high float64) key { k.min, k.max = low, high; return k }
+
+func (k key) orQuoted() key { k.quoted = true; return k }
+
+// kind says in words what the key may hold.
+func (k key) kind() string {
+	if k.ref == nil {
+		return "anything"
+	}
+	return kindOf(k.ref(&Config{}))
+}
+
+func kindOf(ref any) string {
+	switch ref.(type) {
+	case *string, *Secret:
+		return "text"
+	case *bool:
+		return "true or false"
+	case *int:
+		return "a whole number"
+	case *float64:
+		return "a number"
+	case *time.Duration:
+		return "a whole number of seconds"
+	case *map[string]string:
+		return "an object of texts"
+	case *[]string:
+		return "a list of texts"
+	case *[]LoadBalancer, *[]LabelRequirement:
+		return "a list of objects"
+	default:
+		return "an object"
+	}
+}
+
+func (k key) secret() bool {
+	if k.ref == nil {
+		return false
+	}
+	_, is := k.ref(&Config{}).(*Secret)
+	return is
+}
+
+// allKeys is the table without its headings.
+func allKeys() []key {
+	var all []key
+	for _, s := range sections() {
+		all = append(all, s.keys...)
+	}
+	return all
+}

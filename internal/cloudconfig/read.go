@@ -1,0 +1,139 @@
+package cloudconfig
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Where the Secret with a configuration is, unless flags say otherwise.
+const (
+	SecretNamespace = "kube-system"
+	SecretName      = "azure-cloud-provider"
+	SecretKey       = "cloud-config"
+)
+
+// SecretData takes the configuration out of the data of a Secret.
+func SecretData(data map[string][]byte, key string) ([]byte, error) {
+	if found := data[key]; len(found) > 0 {
+		return found, nil
+	}
+	return nil, fmt.Errorf("cloud config: no data in secret under key %q", key)
+}
+
+// Sources is where a configuration comes from.
+type Sources struct {
+	Path   string // of the file; empty: there is none
+	Secret []byte // what the Secret holds; nil: there is none
+	// Environment looks up an environment variable; nil: none counts.
+	Environment func(string) (string, bool)
+}
+
+// Read gives the configuration that a program runs with: file and Secret as
+// cloudConfigType wants them, the environment over them, defaults filled in,
+// and everything checked. The error is [Problems] with every problem at once,
+// or says why the file cannot be opened.
+func Read(s Sources) (Config, []Warning, error) {
+	if s.Path == "" && s.Secret == nil {
+		return Config{}, nil, errors.New("cloud config: neither a file nor a secret is given")
+	}
+	var file []byte
+	if s.Path != "" {
+		var err error
+		if file, err = os.ReadFile(s.Path); err != nil {
+			return Config{}, nil, fmt.Errorf("open cloud config: %w", err)
+		}
+	}
+	r := newReading()
+	r.merge(s.Path, file, s.Secret)
+	if s.Environment != nil {
+		r.config.ApplyEnvironment(s.Environment)
+	}
+	r.finish()
+	for _, p := range r.config.problems() {
+		if !r.problems.unreadable() && !r.problems.names(p.Key) {
+			r.problems = append(r.problems, p)
+		}
+	}
+	return r.config, r.warnings, r.problems.err()
+}
+
+// Parse reads one document, JSON or YAML, and fills in the defaults. The error
+// is [Problems]: all values of a wrong type, or why the document cannot be
+// read. What the values say is not checked: see [Config.Validate].
+func Parse(data []byte) (Config, []Warning, error) {
+	r := newReading()
+	r.read("", data)
+	r.finish()
+	return r.config, r.warnings, r.problems.err()
+}
+
+// Load is Parse of a file.
+func Load(path string) (Config, []Warning, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, nil, fmt.Errorf("open cloud config: %w", err)
+	}
+	r := newReading()
+	r.read(path, data)
+	r.finish()
+	return r.config, r.warnings, r.problems.err()
+}
+
+// Merge is Parse of a file and a Secret, of which either may be nil. The
+// cloudConfigType of the file says which count; with merge, keys of the Secret
+// win and those that it lacks keep the value of the file.
+func Merge(file, secret []byte) (Config, []Warning, error) {
+	r := newReading()
+	r.merge("file", file, secret)
+	r.finish()
+	return r.config, r.warnings, r.problems.err()
+}
+
+func (r *reading) merge(path string, file, secret []byte) {
+	if file != nil {
+		r.read(path, file)
+	}
+	if secret == nil {
+		return
+	}
+	switch r.config.CloudConfigType {
+	case ConfigFile:
+		return
+	case ConfigSecret:
+		*r = *newReading()
+		r.config.CloudConfigType = ConfigSecret
+	}
+	r.read("secret", secret)
+}
+
+// finish fills in the defaults and says what is odd about the tags.
+func (r *reading) finish() {
+	r.config.Complete()
+	r.source = ""
+	_, warnings := r.config.parseTags()
+	r.warnings = append(r.warnings, warnings...)
+}
+
+// unreadable reports whether a whole document could not be read, so that what
+// else is missing says nothing.
+func (p Problems) unreadable() bool { return p.names("") }
+
+// ApplyEnvironment lets environment variables win over the file, as they do in
+// pods with workload identity. lookup is os.LookupEnv in a program; empty
+// variables do not count.
+func (c *Config) ApplyEnvironment(lookup func(string) (string, bool)) {
+	set := func(name string, use func(string)) {
+		if value, ok := lookup(name); ok && value != "" {
+			use(value)
+		}
+	}
+	set("AZURE_TENANT_ID", func(v string) { c.TenantID = v })
+	set("AZURE_CLIENT_ID", func(v string) { c.AADClientID = v })
+	set("AZURE_CLIENT_SECRET", func(v string) { c.AADClientSecret = NewSecret(v) })
+	set("AZURE_FEDERATED_TOKEN_FILE", func(v string) {
+		c.AADFederatedTokenFile = v
+		c.UseFederatedWorkloadIdentityExtension = true
+	})
+	set("AZURE_ENVIRONMENT_FILEPATH", func(v string) { c.EnvironmentFile = v })
+}
