@@ -1,0 +1,224 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"kaz/internal/local/process"
+)
+
+// State is what a build has to say about a program.
+type State int
+
+// The states of a program, in the order they can come.
+const (
+	Waiting  State = iota // another process is building: waiting for it
+	Building              // compiling and linking has begun
+	Built                 // it was built just now
+	Cached                // it was there already
+)
+
+// String is the state in a word.
+func (s State) String() string {
+	return [...]string{"waiting", "building", "built", "cached"}[s]
+}
+
+// Step is one piece of news from a build.
+type Step struct {
+	Program string
+	Version string
+	State   State
+	Took    time.Duration // how long it took, for Built
+}
+
+// BuildOptions say where and with what to build. The zero value builds everything into the user's cache directory with
+// the go command in PATH.
+type BuildOptions struct {
+	CacheDir string // kaz/controlplane in the user's cache directory when empty
+	Go       string // path of the go command; looked up in PATH when empty
+	Without  []string
+	Progress func(Step)
+}
+
+// Binaries holds the path of each program by its name ([Etcd], [APIServer], ...).
+type Binaries map[string]string
+
+// Build makes the programs, one after the other, and returns where they are. What was built before by the same
+// toolchain from the same modules is kept. Two processes that build at once wait for each other. A build that fails or is
+// cancelled leaves nothing but finished programs behind.
+func Build(ctx context.Context, o BuildOptions) (Binaries, error) {
+	if err := checkNames(o.Without); err != nil {
+		return nil, fmt.Errorf("build the control plane: %w", err)
+	}
+	if o.Progress == nil {
+		o.Progress = func(Step) {}
+	}
+	if o.CacheDir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("build the control plane: find the user's cache directory: %w", err)
+		}
+		o.CacheDir = filepath.Join(user, "kaz", "controlplane")
+	}
+	tc, err := findToolchain(ctx, o.Go)
+	if err != nil {
+		return nil, err
+	}
+	made := Binaries{}
+	for _, m := range modules() {
+		b, err := newBuild(m, tc, o)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.all(ctx, made); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// build is the work on one module.
+type build struct {
+	module
+	version  string
+	dir      string
+	tc       toolchain
+	wanted   []string
+	progress func(Step)
+}
+
+func newBuild(m module, tc toolchain, o BuildOptions) (*build, error) {
+	v, err := m.version()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := m.folder(tc)
+	if err != nil {
+		return nil, err
+	}
+	wanted := slices.DeleteFunc(m.names(), func(name string) bool { return slices.Contains(o.Without, name) })
+	return &build{
+		module: m, version: v, dir: filepath.Join(o.CacheDir, folder), tc: tc, wanted: wanted, progress: o.Progress,
+	}, nil
+}
+
+func (b *build) all(ctx context.Context, made Binaries) error {
+	var missing []string
+	for _, name := range b.wanted {
+		made[name] = filepath.Join(b.dir, name)
+		if b.exists(name) {
+			b.progress(Step{Program: name, Version: b.version, State: Cached})
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	lock, err := process.WaitLock(ctx, filepath.Join(b.dir, ".lock"), func() {
+		b.progress(Step{Program: missing[0], Version: b.version, State: Waiting})
+	})
+	if err != nil {
+		return fmt.Errorf("build %s: %w", missing[0], err)
+	}
+	defer lock.Release()
+	return b.locked(ctx, missing)
+}
+
+// locked builds what is missing while no other process builds this module.
+func (b *build) locked(ctx context.Context, missing []string) error {
+	work, err := b.workspace()
+	if err != nil {
+		return fmt.Errorf("build %s: %w", b.name, err)
+	}
+	defer os.RemoveAll(work)
+	for _, name := range missing {
+		if b.exists(name) { // the process we waited for has built it
+			b.progress(Step{Program: name, Version: b.version, State: Cached})
+			continue
+		}
+		b.progress(Step{Program: name, Version: b.version, State: Building})
+		began := time.Now()
+		if err := b.one(ctx, work, name); err != nil {
+			return err
+		}
+		b.progress(Step{Program: name, Version: b.version, State: Built, Took: time.Since(began)})
+	}
+	return nil
+}
+
+func (b *build) exists(name string) bool {
+	info, err := os.Stat(filepath.Join(b.dir, name))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// workspace makes a directory with the module's files, after clearing away those of builds that were killed.
+func (b *build) workspace() (string, error) {
+	old, err := filepath.Glob(filepath.Join(b.dir, ".build-*"))
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range old {
+		if err := os.RemoveAll(dir); err != nil {
+			return "", err
+		}
+	}
+	work, err := os.MkdirTemp(b.dir, ".build-")
+	if err != nil {
+		return "", err
+	}
+	mod, sum, err := b.files()
+	if err != nil {
+		return work, err
+	}
+	if err := os.WriteFile(filepath.Join(work, "go.mod"), mod, 0o600); err != nil {
+		return work, err
+	}
+	return work, os.WriteFile(filepath.Join(work, "go.sum"), sum, 0o600)
+}
+
+// one builds a program in the workspace and moves it to its place in one step.
+func (b *build) one(ctx context.Context, work, name string) error {
+	cmd := exec.CommandContext(ctx, b.tc.path, "build", "-buildvcs=false", "-ldflags", b.linkerFlags(b.version),
+		"-o", filepath.Join(work, name), b.programs[name])
+	cmd.Dir = work
+	// The user's flags could ask for another module mode, a race detector or a workspace; the cache, the module proxy
+	// and their credentials stay the user's. No -trimpath: packages that kaz is made of too are then compiled once.
+	cmd.Env = append(cmd.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GO111MODULE=on", "GOTOOLCHAIN=local",
+		"CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOTMPDIR="+work)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := process.Run(cmd); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("build %s %s: %w", name, b.version, context.Cause(ctx))
+		}
+		return fmt.Errorf("build %s %s: %w; %s said:\n%s", name, b.version, err, b.tc.path, lastLines(said.String(), 30))
+	}
+	if err := os.Rename(filepath.Join(work, name), filepath.Join(b.dir, name)); err != nil {
+		return fmt.Errorf("build %s %s: %w", name, b.version, err)
+	}
+	return nil
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// checkNames refuses names that are no program of the control plane.
+func checkNames(names []string) error {
+	for _, name := range names {
+		if !slices.Contains(programs(), name) {
+			return fmt.Errorf("no component %q: there are %s", name, strings.Join(programs(), ", "))
+		}
+	}
+	return nil
+}

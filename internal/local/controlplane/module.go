@@ -1,0 +1,130 @@
+package controlplane
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+//go:embed modules/*/module.mod modules/*/module.sum
+var moduleFiles embed.FS
+
+// The programs of a control plane, by the names their projects give them.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kubectl           = "kubectl"
+	KWOK              = "kwok"
+)
+
+// module is one of the embedded modules and the programs that are built from it.
+type module struct {
+	name     string
+	requires string            // the module path whose version names the build
+	programs map[string]string // program: its package
+	stamps   []string          // packages that the linker tells the version
+}
+
+// modules lists what is built. Etcd and kwok carry their versions in their source.
+func modules() []module {
+	return []module{
+		{
+			name:     "etcd",
+			requires: "go.etcd.io/etcd/server/v3",
+			programs: map[string]string{Etcd: "go.etcd.io/etcd/server/v3"},
+		},
+		{
+			name:     "kubernetes",
+			requires: "k8s.io/kubernetes",
+			programs: map[string]string{
+				APIServer:         "k8s.io/kubernetes/cmd/kube-apiserver",
+				Kubectl:           "k8s.io/kubernetes/cmd/kubectl",
+				ControllerManager: "k8s.io/kubernetes/cmd/kube-controller-manager",
+				Scheduler:         "k8s.io/kubernetes/cmd/kube-scheduler",
+			},
+			stamps: []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"},
+		},
+		{
+			name:     "kwok",
+			requires: "sigs.k8s.io/kwok",
+			programs: map[string]string{KWOK: "sigs.k8s.io/kwok/cmd/kwok"},
+		},
+	}
+}
+
+// files returns the module's go.mod and go.sum.
+func (m module) files() (mod, sum []byte, err error) {
+	if mod, err = moduleFiles.ReadFile("modules/" + m.name + "/module.mod"); err != nil {
+		return nil, nil, fmt.Errorf("module %s: %w", m.name, err)
+	}
+	if sum, err = moduleFiles.ReadFile("modules/" + m.name + "/module.sum"); err != nil {
+		return nil, nil, fmt.Errorf("module %s: %w", m.name, err)
+	}
+	return mod, sum, nil
+}
+
+// version is the pinned version of what the module is for, such as v1.36.3.
+func (m module) version() (string, error) {
+	mod, _, err := m.files()
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(mod)) {
+		if f := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require ")); len(f) > 1 && f[0] == m.requires {
+			return f[1], nil
+		}
+	}
+	return "", fmt.Errorf("module %s: its go.mod does not require %s", m.name, m.requires)
+}
+
+// linkerFlags strips debug tables, which halves the files, and stamps the version where the source has none.
+func (m module) linkerFlags(version string) string {
+	flags := []string{"-s", "-w"}
+	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	for _, pkg := range m.stamps {
+		for _, stamp := range []string{
+			"gitVersion=" + version, "gitMajor=" + major, "gitMinor=" + minor, "gitCommit=", "gitTreeState=archive",
+		} {
+			flags = append(flags, "-X", pkg+"."+stamp)
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+// folder names the place of a build in the cache: by version to be read, and by everything that went into it.
+func (m module) folder(tc toolchain) (string, error) {
+	version, err := m.version()
+	if err != nil {
+		return "", err
+	}
+	mod, sum, err := m.files()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	parts := []string{string(mod), string(sum), m.linkerFlags(version), tc.version, tc.platform()}
+	for _, name := range m.names() {
+		parts = append(parts, name, m.programs[name])
+	}
+	for _, part := range parts {
+		_, _ = io.WriteString(h, part+"\x00")
+	}
+	return fmt.Sprintf("%s-%s-%s", m.name, version, hex.EncodeToString(h.Sum(nil))[:12]), nil
+}
+
+// names lists the module's programs in the order they are built: what a start waits for first comes first.
+func (m module) names() []string {
+	return slices.DeleteFunc(programs(), func(name string) bool { return m.programs[name] == "" })
+}
+
+// programs lists every program in the order it is built.
+func programs() []string {
+	return []string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, KWOK}
+}
