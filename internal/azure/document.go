@@ -70,7 +70,7 @@ type Resource[P any] struct {
 // Child is a named sub-resource that its parent's document holds inline.
 type Child[P any] struct {
 	ID         ID       `json:"id,omitempty" azure:"read"`
-	Name       string   `json:"name"`
+	Name       string   `json:"name" azure:"fold"`
 	Etag       string   `json:"etag,omitempty" azure:"read"`
 	Zones      []string `json:"zones,omitempty" azure:"set"`
 	Properties P        `json:"properties"`

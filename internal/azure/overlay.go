@@ -166,7 +166,9 @@ func (o *overlay) tags(path string, v reflect.Value, have any) any {
 		spelling[strings.ToLower(k)] = k
 	}
 	names := v.MapKeys()
-	slices.SortFunc(names, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(names, func(a, b reflect.Value) int {
+		return strings.Compare(strings.ToLower(a.String()), strings.ToLower(b.String()))
+	})
 	for _, key := range names {
 		name, want := key.String(), v.MapIndex(key).String()
 		known, ok := spelling[strings.ToLower(name)]
@@ -208,7 +210,7 @@ func (o *overlay) list(path string, v reflect.Value, opts fieldOptions, have any
 			continue
 		}
 		done[k] = true
-		merged = append(merged, o.value(element(path, x), v.Index(i), fieldOptions{fold: opts.fold}, x))
+		merged = append(merged, o.value(element(path, x), v.Index(i), fieldOptions{fold: opts.fold || opts.set}, x))
 	}
 	for i := range v.Len() {
 		x := plainKey(v.Index(i))

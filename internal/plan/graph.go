@@ -31,6 +31,16 @@ func (s Snapshot) With(docs ...azure.Document) Snapshot {
 	return next
 }
 
+// Merge is the snapshot with all of other's documents added or replaced.
+func (s Snapshot) Merge(other Snapshot) Snapshot {
+	next := Snapshot{docs: maps.Clone(s.docs)}
+	if next.docs == nil {
+		return other
+	}
+	maps.Copy(next.docs, other.docs)
+	return next
+}
+
 // Without is the snapshot without the resource id.
 func (s Snapshot) Without(id azure.ID) Snapshot {
 	next := Snapshot{docs: maps.Clone(s.docs)}

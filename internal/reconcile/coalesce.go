@@ -1,0 +1,217 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"kaz/internal/azure"
+)
+
+// Commit brings about all requests of one batch at a single key and returns an
+// answer for each, in their order. An error answers the whole batch, unless it is
+// a [*Refusal], which names the culprits, or is of a kind that says that Azure
+// refused something in it (see [refused]): then the coalescer finds the culprit by
+// committing halves.
+type Commit[Req, Res any] func(ctx context.Context, key string, batch []Req) ([]Res, error)
+
+// Refusal is the error of a commit that knows which of its requests could not be
+// brought about, and why. The coalescer commits the others again without them.
+type Refusal struct{ Culprits map[int]error } // by index in the batch
+
+func (r *Refusal) Error() string {
+	errs := make([]error, 0, len(r.Culprits))
+	for i, err := range r.Culprits {
+		errs = append(errs, fmt.Errorf("request %d: %w", i, err))
+	}
+	return errors.Join(errs...).Error()
+}
+
+// ErrClosed answers requests that a closed coalescer did not begin.
+var ErrClosed = errors.New("the coalescer is closed")
+
+// Coalescer serves concurrent requests at shared documents by group commit: a
+// lone caller is served at once; callers that arrive while a commit of their key
+// is in flight are served together by the next one. Commits of one key never
+// overlap, those of different keys do.
+type Coalescer[Req, Res any] struct {
+	// commit runs under a context that lives as long as the coalescer: a commit
+	// serves many callers and outlives each of them.
+	commit  func(key string, batch []Req) ([]Res, error)
+	stopped func() bool
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows; never held while waiting
+	queues map[string]*queue[Req, Res]
+	closed bool
+}
+
+// queue is one key's waiting callers. It exists while a worker serves it.
+type queue[Req, Res any] struct{ waiting []*ticket[Req, Res] }
+
+type ticket[Req, Res any] struct {
+	req  Req
+	done chan struct{} // closed once res and err are set
+	res  Res
+	err  error
+}
+
+// NewCoalescer is a coalescer that commits with commit. Close it when done.
+func NewCoalescer[Req, Res any](commit Commit[Req, Res]) *Coalescer[Req, Res] {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Coalescer[Req, Res]{
+		commit: func(key string, batch []Req) ([]Res, error) {
+			return commit(ctx, key, batch)
+		},
+		stopped: func() bool { return ctx.Err() != nil },
+		stop:    stop,
+		queues:  map[string]*queue[Req, Res]{},
+	}
+}
+
+// Close refuses new requests, cancels the commits in flight and waits for them.
+func (c *Coalescer[Req, Res]) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.stop()
+	c.work.Wait()
+}
+
+// Submit asks for req at key and waits for its own answer. Cancelling ctx ends the
+// wait: a request that no commit has taken yet is withdrawn, one in flight goes on
+// for the sake of the callers it travels with.
+func (c *Coalescer[Req, Res]) Submit(ctx context.Context, key string, req Req) (Res, error) {
+	t := &ticket[Req, Res]{req: req, done: make(chan struct{})}
+	var none Res
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	if err := c.enqueue(key, t); err != nil {
+		return none, err
+	}
+	select {
+	case <-t.done:
+		return t.res, t.err
+	case <-ctx.Done():
+		c.withdraw(key, t)
+		return none, ctx.Err()
+	}
+}
+
+func (c *Coalescer[Req, Res]) enqueue(key string, t *ticket[Req, Res]) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	q, served := c.queues[key]
+	if !served {
+		q = &queue[Req, Res]{}
+		c.queues[key] = q
+		c.work.Go(func() { c.serve(key, q) })
+	}
+	q.waiting = append(q.waiting, t)
+	return nil
+}
+
+func (c *Coalescer[Req, Res]) withdraw(key string, t *ticket[Req, Res]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q, ok := c.queues[key]; ok {
+		for i, other := range q.waiting {
+			if other == t {
+				q.waiting = append(q.waiting[:i:i], q.waiting[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+// serve commits a key's requests until none are waiting.
+func (c *Coalescer[Req, Res]) serve(key string, q *queue[Req, Res]) {
+	for {
+		c.mu.Lock()
+		batch := q.waiting
+		q.waiting = nil
+		if len(batch) == 0 {
+			delete(c.queues, key)
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		c.settle(key, batch)
+	}
+}
+
+// settle commits a batch and answers every ticket in it.
+func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
+	if len(batch) == 0 {
+		return
+	}
+	if c.stopped() {
+		answerAll(batch, ErrClosed)
+		return
+	}
+	reqs := make([]Req, len(batch))
+	for i, t := range batch {
+		reqs[i] = t.req
+	}
+	answers, err := c.commit(key, reqs)
+	refusal, blamed := errors.AsType[*Refusal](err)
+	switch {
+	case err == nil && len(answers) == len(batch):
+		for i, t := range batch {
+			t.answer(answers[i], nil)
+		}
+	case err == nil:
+		answerAll(batch, fmt.Errorf("commit of %s: %d answers for %d requests", key, len(answers), len(batch)))
+	case blamed && len(refusal.Culprits) > 0:
+		c.settle(key, split(batch, refusal))
+	case len(batch) > 1 && refused(err):
+		half := len(batch) / 2
+		c.settle(key, batch[:half])
+		c.settle(key, batch[half:])
+	default:
+		answerAll(batch, err)
+	}
+}
+
+// split answers the culprits and returns the others.
+func split[Req, Res any](batch []*ticket[Req, Res], refusal *Refusal) []*ticket[Req, Res] {
+	var innocent []*ticket[Req, Res]
+	var none Res
+	for i, t := range batch {
+		if err, guilty := refusal.Culprits[i]; guilty {
+			t.answer(none, err)
+		} else {
+			innocent = append(innocent, t)
+		}
+	}
+	return innocent
+}
+
+// refused reports whether err can be the fault of one request among many, rather
+// than of the document, the way to Azure or the moment.
+func refused(err error) bool {
+	switch azure.KindOf(err) {
+	case azure.Invalid, azure.Quota, azure.InUse, azure.NotFound, azure.Exists, azure.Denied:
+		return true
+	default:
+		return false
+	}
+}
+
+func answerAll[Req, Res any](batch []*ticket[Req, Res], err error) {
+	var none Res
+	for _, t := range batch {
+		t.answer(none, err)
+	}
+}
+
+func (t *ticket[Req, Res]) answer(res Res, err error) {
+	t.res, t.err = res, err
+	close(t.done)
+}

@@ -1,0 +1,307 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"kaz/internal/azure"
+	"kaz/internal/reconcile"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// document is a shared document that takes 4 s to write and refuses some names.
+type document struct {
+	mu      sync.Mutex
+	batches [][]string
+	refuses map[string]bool
+	writing bool
+	overlap bool
+	fail    error
+}
+
+func (d *document) commit(ctx context.Context, _ string, batch []string) ([]string, error) {
+	d.begin(batch)
+	defer d.end()
+	select {
+	case <-time.After(4 * time.Second):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if d.fail != nil {
+		return nil, d.fail
+	}
+	for _, name := range batch {
+		if d.refuses[name] {
+			return nil, &azure.Error{Kind: azure.Invalid, Op: "PUT", Code: "InvalidParameter", Message: "something in the batch is wrong"}
+		}
+	}
+	return batch, nil
+}
+
+func (d *document) begin(batch []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.overlap = d.overlap || d.writing
+	d.writing = true
+	d.batches = append(d.batches, slices.Clone(batch))
+}
+
+func (d *document) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.writing = false
+}
+
+// submitAll submits names at once, each from a goroutine of its own, and returns
+// what each was answered.
+func submitAll(t *testing.T, c *reconcile.Coalescer[string, string], names []string) map[string]error {
+	t.Helper()
+	var mu sync.Mutex
+	var callers sync.WaitGroup
+	answers := map[string]error{}
+	for _, name := range names {
+		callers.Go(func() {
+			got, err := c.Submit(t.Context(), "lb", name)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[name] = err
+			if err == nil && got != name {
+				answers[name] = fmt.Errorf("answered with %q", got)
+			}
+		})
+	}
+	callers.Wait()
+	return answers
+}
+
+func names(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("service-%03d", i)
+	}
+	return all
+}
+
+func TestFiveHundredCallersCostAHandfulOfWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d document
+		c := reconcile.NewCoalescer(d.commit)
+		defer c.Close()
+		start := time.Now()
+		for name, err := range submitAll(t, c, names(500)) {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if len(d.batches) > 4 {
+			t.Errorf("%d writes for 500 callers, want at most 4", len(d.batches))
+		}
+		if d.overlap {
+			t.Error("two writes of one document overlapped")
+		}
+		if took := time.Since(start); took > 16*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+func TestLoneCallerWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d document
+		c := reconcile.NewCoalescer(d.commit)
+		defer c.Close()
+		start := time.Now()
+		if _, err := c.Submit(t.Context(), "lb", "alone"); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took != 4*time.Second {
+			t.Errorf("a lone caller was answered after %v, want one write of 4s", took)
+		}
+	})
+}
+
+func TestRefusedMembersAreIsolatedAndTheOthersCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := document{refuses: map[string]bool{"service-017": true, "service-042": true}}
+		c := reconcile.NewCoalescer(d.commit)
+		defer c.Close()
+		for name, err := range submitAll(t, c, names(64)) {
+			switch {
+			case d.refuses[name] && azure.KindOf(err) != azure.Invalid:
+				t.Errorf("%s is at fault and was answered with %v", name, err)
+			case !d.refuses[name] && err != nil:
+				t.Errorf("%s is innocent and was answered with %v", name, err)
+			}
+		}
+		if most := 1 + 1 + 2*2*6; len(d.batches) > most {
+			t.Errorf("%d writes to find 2 culprits among 64, want at most %d", len(d.batches), most)
+		}
+	})
+}
+
+func TestNamedCulpritsCostOneMoreWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		writes := 0
+		denied := &azure.Error{Kind: azure.Quota, Message: "no more addresses"}
+		release := make(chan struct{})
+		c := reconcile.NewCoalescer(func(_ context.Context, _ string, batch []string) ([]string, error) {
+			if batch[0] == "first" {
+				<-release
+				return batch, nil
+			}
+			writes++
+			if i := slices.Index(batch, "service-003"); i >= 0 {
+				return nil, fmt.Errorf("commit: %w", &reconcile.Refusal{Culprits: map[int]error{i: denied}})
+			}
+			return batch, nil
+		})
+		defer c.Close()
+		go c.Submit(t.Context(), "lb", "first") //nolint:errcheck // it only keeps the worker busy
+		synctest.Wait()
+		time.AfterFunc(time.Second, func() { close(release) })
+		answers := submitAll(t, c, names(10))
+		if !errors.Is(answers["service-003"], denied) {
+			t.Errorf("the culprit was answered with %v", answers["service-003"])
+		}
+		delete(answers, "service-003")
+		for name, err := range answers {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if writes != 2 {
+			t.Errorf("%d writes, want 2: one refused, one without the culprit", writes)
+		}
+	})
+}
+
+func TestCancelledCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d document
+		c := reconcile.NewCoalescer(d.commit)
+		defer c.Close()
+		inFlight, cancelInFlight := context.WithCancel(t.Context())
+		waiting, cancelWaiting := context.WithCancel(t.Context())
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := c.Submit(inFlight, "lb", "in flight"); first <- err }()
+		synctest.Wait()
+		go func() { _, err := c.Submit(waiting, "lb", "waiting"); second <- err }()
+		synctest.Wait()
+		cancelInFlight()
+		cancelWaiting()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Errorf("in flight: %v", err)
+		}
+		if err := <-second; !errors.Is(err, context.Canceled) {
+			t.Errorf("waiting: %v", err)
+		}
+		if _, err := c.Submit(t.Context(), "lb", "third"); err != nil {
+			t.Fatal(err)
+		}
+		if want := [][]string{{"in flight"}, {"third"}}; !slices.EqualFunc(d.batches, want, slices.Equal) {
+			t.Errorf("commits %v, want %v: what flies goes on, what waits is withdrawn", d.batches, want)
+		}
+	})
+}
+
+func TestWriterThatFailsAnswersEverybodyWithoutSearchingForACulprit(t *testing.T) {
+	for _, kind := range []azure.Kind{azure.Unavailable, azure.Throttled, azure.Changed, azure.Busy, azure.Internal} {
+		t.Run(kind.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := document{fail: &azure.Error{Kind: kind}}
+				c := reconcile.NewCoalescer(d.commit)
+				defer c.Close()
+				for name, err := range submitAll(t, c, names(20)) {
+					if azure.KindOf(err) != kind {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+				if len(d.batches) > 2 {
+					t.Errorf("%d writes against an Azure that cannot answer", len(d.batches))
+				}
+			})
+		})
+	}
+}
+
+func TestKeysDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var both sync.WaitGroup
+		both.Add(2)
+		c := reconcile.NewCoalescer(func(_ context.Context, _ string, batch []string) ([]string, error) {
+			both.Done()
+			both.Wait() // ends only when both keys commit at the same time
+			return batch, nil
+		})
+		defer c.Close()
+		var callers sync.WaitGroup
+		for _, key := range []string{"lb-a", "lb-b"} {
+			callers.Go(func() { c.Submit(t.Context(), key, "x") }) //nolint:errcheck // the deadlock detector of the bubble is the judge
+		}
+		callers.Wait()
+	})
+}
+
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d document
+		c := reconcile.NewCoalescer(d.commit)
+		answers := make(chan map[string]error)
+		go func() { answers <- submitAll(t, c, []string{"a", "b"}) }()
+		synctest.Wait()
+		c.Close()
+		for name, err := range <-answers {
+			if !errors.Is(err, context.Canceled) && !errors.Is(err, reconcile.ErrClosed) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := c.Submit(t.Context(), "lb", "late"); !errors.Is(err, reconcile.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+// BenchmarkCoalescer reports how many writes of 4 s (simulated) 500 concurrent
+// callers at one document cost; the bound is 2: the first caller's and everybody
+// else's.
+func BenchmarkCoalescer(b *testing.B) {
+	for b.Loop() {
+		var d document
+		d.instant(b)
+	}
+}
+
+func (d *document) instant(b *testing.B) {
+	b.Helper()
+	gate := make(chan struct{})
+	c := reconcile.NewCoalescer(func(_ context.Context, _ string, batch []string) ([]string, error) {
+		d.begin(batch)
+		defer d.end()
+		<-gate
+		return batch, nil
+	})
+	defer c.Close()
+	var callers, submitted sync.WaitGroup
+	submitted.Add(500)
+	for _, name := range names(500) {
+		callers.Go(func() {
+			submitted.Done()
+			if _, err := c.Submit(b.Context(), "lb", name); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	submitted.Wait()
+	close(gate)
+	callers.Wait()
+	b.ReportMetric(float64(len(d.batches)), "writes")
+}

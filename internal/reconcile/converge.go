@@ -1,0 +1,156 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan"
+)
+
+// Target is a decision that [Converge] brings about. Both methods are pure.
+type Target interface {
+	// Needs names what a snapshot must hold, given what is known so far: asked
+	// again with each snapshot that it led to, until it names nothing new.
+	Needs(have plan.Snapshot) Needs
+	// Desired is what shall be.
+	Desired(have plan.Snapshot) (plan.Graph, error)
+}
+
+// Azure is what a reconciler needs of the door.
+type Azure interface {
+	azure.Reader
+	azure.Writer
+	// Fresh reads past any cache.
+	Fresh() azure.Reader
+}
+
+// Outcome is how a [Converge] ended.
+type Outcome struct {
+	Have    plan.Snapshot // Azure as it is now, as far as the target needs it
+	Reports []Report      // one for each plan that was applied
+}
+
+const (
+	// conflictsAtMost bounds how often a plan that Azure's state outran is made anew.
+	conflictsAtMost = 3
+	// roundsAtMost bounds how often a target may wait for facts that applying
+	// brings. A planner that needs more does not come to rest.
+	roundsAtMost = 5
+	// conflictPause is waited before planning anew where Azure says no time.
+	conflictPause = time.Second
+)
+
+// Converge takes a snapshot, plans and applies, and does so again while the plan
+// waits for facts that applying brings (the address of a new public IP). When
+// Azure answers that a document changed underneath or is busy with somebody
+// else's operation, it reads past the cache and plans anew, at most three times.
+func Converge(ctx context.Context, door Azure, target Target) (Outcome, error) {
+	var out Outcome
+	var reader azure.Reader = door
+	conflicts := 0
+	for range roundsAtMost + conflictsAtMost {
+		have, err := gather(ctx, reader, target)
+		if err != nil {
+			return out, err
+		}
+		out.Have = have
+		p, err := decide(target, have)
+		if err != nil || p.Empty() {
+			return out, err
+		}
+		report := Apply(ctx, door, p)
+		out.Reports = append(out.Reports, report)
+		reader = door
+		if err := report.Err(); err != nil {
+			if !outrun(report) || conflicts == conflictsAtMost {
+				return out, err
+			}
+			conflicts++
+			if err := pause(ctx, err, conflicts); err != nil {
+				return out, err
+			}
+			reader = door.Fresh()
+		} else if len(p.Pending) == 0 {
+			out.Have, err = gather(ctx, reader, target)
+			return out, err
+		}
+	}
+	return out, errors.New("the plan does not come to rest: each round wants another one")
+}
+
+func decide(target Target, have plan.Snapshot) (plan.Plan, error) {
+	graph, err := target.Desired(have)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return plan.Diff(have, graph)
+}
+
+// outrun reports whether every failure of a report may be gone after a fresh look.
+func outrun(r Report) bool {
+	for _, res := range r.Results {
+		if res.Err == nil || errors.Is(res.Err, ErrNotAttempted) {
+			continue
+		}
+		if kind := azure.KindOf(res.Err); kind != azure.Changed && kind != azure.Busy && kind != azure.Exists {
+			return false
+		}
+	}
+	return true
+}
+
+// pause waits as long as Azure asked for, or a little longer after each conflict.
+func pause(ctx context.Context, cause error, conflicts int) error {
+	wait := time.Duration(conflicts) * conflictPause
+	if e, ok := errors.AsType[*azure.Error](cause); ok && e.RetryAfter > 0 {
+		wait = e.RetryAfter
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w while waiting to plan anew after: %w", ctx.Err(), cause)
+	}
+}
+
+// gather reads what the target needs, and what it needs on seeing that, and so on.
+func gather(ctx context.Context, r azure.Reader, target Target) (plan.Snapshot, error) {
+	var have plan.Snapshot
+	asked := map[string]bool{}
+	for {
+		fresh := unasked(target.Needs(have), asked)
+		if len(fresh.Resources)+len(fresh.Lists) == 0 {
+			return have, nil
+		}
+		more, err := Take(ctx, r, fresh)
+		if err != nil {
+			return have, err
+		}
+		have = have.Merge(more)
+	}
+}
+
+// unasked is the part of needs that was not asked before, which it notes as asked.
+func unasked(needs Needs, asked map[string]bool) Needs {
+	var fresh Needs
+	for _, id := range needs.Resources {
+		if key := id.Key(); !asked[key] {
+			asked[key] = true
+			fresh.Resources = append(fresh.Resources, id)
+		}
+	}
+	for _, q := range needs.Lists {
+		key := strings.ToLower(fmt.Sprintf("%s %s %s %s", q.Scope, q.Type, q.Expand, q.Filter))
+		if !asked[key] {
+			asked[key] = true
+			fresh.Lists = append(fresh.Lists, q)
+		}
+	}
+	return fresh
+}

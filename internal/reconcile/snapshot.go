@@ -1,0 +1,59 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan"
+)
+
+// Needs is what a snapshot must hold for a planner to decide.
+type Needs struct {
+	Resources []azure.ID
+	Lists     []azure.Query
+}
+
+// readsAtOnce bounds the reads of one snapshot that are under way together; the
+// door's budget decides how fast they may go.
+const readsAtOnce = 16
+
+// Take reads all that needs names. A resource that does not exist is absent from
+// the snapshot; a list that cannot be read is an error.
+func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, error) {
+	lists := make([][]azure.Document, len(needs.Lists))
+	docs := make([]azure.Document, len(needs.Resources))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtOnce)
+	for i, q := range needs.Lists {
+		group.Go(func() (err error) {
+			if lists[i], err = r.List(ctx, q); err != nil {
+				return fmt.Errorf("list %s in %s: %w", q.Type, q.Scope, err)
+			}
+			return nil
+		})
+	}
+	for i, id := range needs.Resources {
+		group.Go(func() (err error) {
+			if docs[i], err = r.Get(ctx, id); err != nil && !azure.IsNotFound(err) {
+				return fmt.Errorf("read %s: %w", id, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return plan.Snapshot{}, err
+	}
+	var all []azure.Document
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	for _, d := range docs {
+		if len(d) > 0 {
+			all = append(all, d)
+		}
+	}
+	return plan.NewSnapshot(all...), nil
+}
