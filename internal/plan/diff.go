@@ -69,6 +69,7 @@ type draft struct {
 	step   Step
 	refers []azure.ID // what it will refer to when done
 	drops  []azure.ID // what it referred to and will not any more
+	after  []azure.ID // what it waits for besides
 }
 
 func compare(have Snapshot, n Node) (draft, bool, error) {
@@ -76,7 +77,7 @@ func compare(have Snapshot, n Node) (draft, bool, error) {
 	if n.want == nil && !exists {
 		return draft{}, false, nil
 	}
-	d := draft{step: Step{ID: n.ID, Why: n.Why, For: n.For}}
+	d := draft{step: Step{ID: n.ID, Why: n.Why, For: n.For}, after: n.After}
 	var referred []azure.ID
 	if exists {
 		var err error

@@ -81,6 +81,9 @@ type Node struct {
 	// documents back, or take rights for sections that do not change.
 	Patch bool
 	Only  []string
+	// After names resources whose steps must succeed before this one's, beyond
+	// what references tell.
+	After []azure.ID
 
 	want  any                                      // Resource[P], nil when gone
 	refer func(azure.Document) ([]azure.ID, error) // what the document refers to, seen as Resource[P]
@@ -145,6 +148,8 @@ type Problem struct {
 	Object  string // "default/web"
 	Reason  string // an event reason: "InvalidAnnotation"
 	Message string // what is wrong, with the value and what is allowed
+	// Warning says that the object is served all the same.
+	Warning bool
 }
 
 func (p Problem) Error() string { return p.Object + ": " + p.Message }

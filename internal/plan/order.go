@@ -61,9 +61,14 @@ func dependencies(drafts []draft) [][]int {
 				add(j, i)
 			}
 		}
+		for _, id := range d.after {
+			if j, ok := places[id.Key()]; ok {
+				add(j, i)
+			}
+		}
 		for _, id := range d.drops {
 			// What is dropped is deleted, or loses a sub-resource, after its referrer let go.
-			if j, ok := places.holder(id); ok && drafts[j].step.Op != Create && !drafts[j].keeps(id) {
+			if j, ok := places.holder(id); ok && i != j && drafts[j].step.Op != Create && !drafts[j].keeps(id) {
 				add(i, j)
 			}
 		}

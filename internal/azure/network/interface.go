@@ -1,0 +1,17 @@
+package network
+
+import "kaz/internal/azure"
+
+// Interface is the properties of a network interface.
+type Interface struct {
+	Primary          *bool                          `json:"primary,omitempty"`
+	IPConfigurations []azure.Child[IPConfiguration] `json:"ipConfigurations,omitempty"`
+}
+
+// IPConfiguration is one address of a network interface.
+type IPConfiguration struct {
+	Primary                 *bool            `json:"primary,omitempty"`
+	PrivateIPAddress        string           `json:"privateIPAddress,omitempty" azure:"read"`
+	PrivateIPAddressVersion string           `json:"privateIPAddressVersion,omitempty" azure:"fold"`
+	PublicIPAddress         *azure.Reference `json:"publicIPAddress,omitempty"`
+}
