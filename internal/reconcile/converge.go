@@ -103,9 +103,10 @@ func outrun(r Report) bool {
 	return true
 }
 
-// pause waits as long as Azure asked for, or a little longer after each conflict.
+// pause waits as long as Azure asked for, or not at all after the first conflict
+// and a little longer after each further one.
 func pause(ctx context.Context, cause error, conflicts int) error {
-	wait := time.Duration(conflicts) * conflictPause
+	wait := time.Duration(conflicts-1) * conflictPause
 	if e, ok := errors.AsType[*azure.Error](cause); ok && e.RetryAfter > 0 {
 		wait = e.RetryAfter
 	}
