@@ -1,0 +1,53 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+)
+
+// ControlPlane is a running cluster. Its processes end with the group that runs them.
+type ControlPlane struct {
+	// Server is the URL of the API server.
+	Server string
+	// Kubeconfig is the administrator's kubeconfig: the file kubeconfig in the directory.
+	Kubeconfig string
+	// CAFile is the certificate of the cluster's authority.
+	CAFile string
+	// ServiceAccountKeyFile is the public key that service account tokens are signed with.
+	ServiceAccountKeyFile string
+
+	run *run
+}
+
+// Start runs the control plane in the group's directory and returns when all of it is ready. A directory that was used
+// before continues with its state, keys and, if its ports are still free, addresses. What was started before a failure
+// runs until the group is closed.
+func Start(ctx context.Context, c Config) (*ControlPlane, error) {
+	if err := c.complete(); err != nil {
+		return nil, fmt.Errorf("start the control plane: %w", err)
+	}
+	r, err := prepare(c)
+	if err != nil {
+		return nil, fmt.Errorf("start the control plane: %w", err)
+	}
+	if err := r.start(ctx); err != nil {
+		return nil, fmt.Errorf("start the control plane: %w", err)
+	}
+	return &ControlPlane{
+		Server:                r.server,
+		Kubeconfig:            r.adminKubeconfig(),
+		CAFile:                r.pki.cluster.file,
+		ServiceAccountKeyFile: r.pki.accountPublic,
+		run:                   r,
+	}, nil
+}
+
+// IssueKubeconfig returns the file of a kubeconfig for a user that is a member of groups, as a client certificate says
+// it. The file is kept, so that a later start of the same cluster hands out the same identity.
+func (c *ControlPlane) IssueKubeconfig(name, user string, groups ...string) (string, error) {
+	file := c.run.kubeconfigFile(name)
+	if err := c.run.pki.writeKubeconfig(file, name, c.Server, user, groups); err != nil {
+		return "", err
+	}
+	return file, nil
+}

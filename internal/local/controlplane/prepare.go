@@ -1,0 +1,77 @@
+package controlplane
+
+import (
+	_ "embed"
+	"fmt"
+	"path/filepath"
+	"sync"
+)
+
+//go:embed kwok.yaml
+var stages []byte
+
+// run is a control plane being started.
+type run struct {
+	config Config
+	dir    string
+	pki    *pki
+	ports  ports
+	server string
+	// store and cluster ask etcd and the servers of the cluster how they are.
+	store, cluster *asker
+	telling        sync.Mutex // held while Config.Started is called
+}
+
+// prepare writes everything that the programs read.
+func prepare(c Config) (*run, error) {
+	r := &run{config: c, dir: c.Processes.Dir()}
+	var err error
+	if r.pki, err = openPKI(filepath.Join(r.dir, "pki"), c.ServiceCIDR); err != nil {
+		return nil, err
+	}
+	if r.ports, err = openPorts(filepath.Join(r.dir, "ports.json")); err != nil {
+		return nil, err
+	}
+	r.server = secureURL(r.ports.APIServer)
+	if err := r.writeKubeconfigs(); err != nil {
+		return nil, err
+	}
+	if err := replaceFile(r.stagesFile(), stages, 0o600); err != nil {
+		return nil, fmt.Errorf("write the stages of simulated nodes: %w", err)
+	}
+	if r.store, err = newAsker(r.pki.etcd.file, r.pki.etcdClient, r.pki.etcdClientKey); err != nil {
+		return nil, err
+	}
+	admin := filepath.Join(r.pki.dir, "clients", adminName)
+	r.cluster, err = newAsker(r.pki.cluster.file, admin+".crt", admin+".key")
+	return r, err
+}
+
+// adminName names the administrator's certificate and kubeconfig user.
+const adminName = "admin"
+
+func (r *run) writeKubeconfigs() error {
+	const all = "system:masters"
+	if err := r.pki.writeKubeconfig(r.adminKubeconfig(), adminName, r.server, adminName, []string{all}); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		name, user string
+		groups     []string
+	}{
+		{ControllerManager, "system:kube-controller-manager", nil},
+		{Scheduler, "system:kube-scheduler", nil},
+		{KWOK, "kaz:kwok", []string{all}},
+	} {
+		if err := r.pki.writeKubeconfig(r.kubeconfigFile(c.name), c.name, r.server, c.user, c.groups); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) adminKubeconfig() string { return filepath.Join(r.dir, "kubeconfig") }
+
+func (r *run) kubeconfigFile(name string) string { return filepath.Join(r.dir, "kubeconfigs", name) }
+
+func (r *run) stagesFile() string { return filepath.Join(r.dir, "kwok", "stages.yaml") }
