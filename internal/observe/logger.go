@@ -1,0 +1,46 @@
+package observe
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"k8s.io/klog/v2"
+)
+
+// NewLogger writes records at level and above to w, as text (key=value) or as
+// json (one object a line). A level that is a [slog.LevelVar] can be changed
+// while the program runs.
+func NewLogger(w io.Writer, level slog.Leveler, format string) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{Level: level}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return nil, fmt.Errorf("log format %q: must be one of text, json", format)
+}
+
+// ParseLevel reads the name of a level: debug, info, warn or error, in any
+// case.
+func ParseLevel(name string) (slog.Level, error) {
+	switch strings.ToLower(name) {
+	case "debug":
+		return slog.LevelDebug, nil
+	case "info":
+		return slog.LevelInfo, nil
+	case "warn":
+		return slog.LevelWarn, nil
+	case "error":
+		return slog.LevelError, nil
+	}
+	return 0, fmt.Errorf("log level %q: must be one of debug, info, warn, error", name)
+}
+
+// UseForKubernetes sends what the Kubernetes libraries log to the same place.
+// Their verbosity n arrives as level -n, so 4 is debug; what is as verbose as
+// that has to be allowed in klog (-v) too. It sets a global of klog: a program
+// calls it once, after flags are parsed and before anything else runs.
+func UseForKubernetes(logger *slog.Logger) { klog.SetSlogLogger(logger) }

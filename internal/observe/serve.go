@@ -1,0 +1,49 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Listen opens a TCP address. Without a host it is this machine only: whoever
+// wants others to see health and metrics names an address. Port 0 is any free
+// one.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("listen address %q: must be host:port or :port: %w", address, err)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return listener, nil
+}
+
+// Serve answers requests until ctx ends, then lets those that are being
+// answered finish for up to five seconds. It owns the listener.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err := server.Shutdown(grace)
+		if err != nil {
+			err = errors.Join(err, server.Close())
+		}
+		stopped <- err
+	})
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		stop()
+		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+	}
+	return <-stopped
+}
