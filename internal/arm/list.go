@@ -1,0 +1,49 @@
+package arm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"kaz/internal/azure"
+)
+
+// page is one answer to a list.
+type page struct {
+	Value    []azure.Document `json:"value"`
+	NextLink string           `json:"nextLink"`
+}
+
+// List reads all pages of a list. A list in a resource group or under a parent
+// that does not exist is an error of kind NotFound.
+func (d *Door) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
+	c, err := d.listCall(q)
+	if err != nil {
+		return nil, invalid("LIST "+q.Type, q.Scope, err)
+	}
+	var found []azure.Document
+	for seen := map[string]bool{}; ; {
+		text, err := d.read(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		var p page
+		if err := json.Unmarshal(text, &p); err != nil {
+			return nil, &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id, Cause: fmt.Errorf("a page of the list cannot be read: %w", err)}
+		}
+		found = append(found, p.Value...)
+		if p.NextLink == "" {
+			return found, nil
+		}
+		next, err := d.trusted(p.NextLink)
+		if err == nil && seen[p.NextLink] {
+			err = fmt.Errorf("the list has no end: a page names one that was read before as its next")
+		}
+		if err != nil {
+			return nil, &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id, Cause: err}
+		}
+		seen[p.NextLink] = true
+		c = d.follow(c, next, "list")
+		c.document = true
+	}
+}

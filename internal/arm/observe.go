@@ -1,0 +1,102 @@
+package arm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kaz/internal/azure"
+)
+
+// metrics are shared by all doors of a Registerer. Types are labelled with the
+// entry of the version table that they were found by, which bounds the series.
+type metrics struct {
+	requests   *prometheus.HistogramVec
+	operations *prometheus.HistogramVec
+	waits      *prometheus.HistogramVec
+	retries    *prometheus.CounterVec
+}
+
+func newMetrics(r prometheus.Registerer) (metrics, error) {
+	m := metrics{
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "kaz_arm_request_duration_seconds",
+			Help:    "Time from sending a request to Azure Resource Manager to the end of its answer.",
+			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"type", "verb", "status"}),
+		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "kaz_arm_operation_duration_seconds",
+			Help:    "Time from sending a write to the end of its long-running operation, with all retries.",
+			Buckets: []float64{.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640, 1280},
+		}, []string{"type", "verb", "result"}),
+		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "kaz_arm_budget_wait_seconds",
+			Help:    "Time that requests waited for the request budget before they were sent.",
+			Buckets: []float64{.001, .01, .1, .5, 1, 5, 15, 60, 300},
+		}, []string{"type", "verb"}),
+		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kaz_arm_retries_total",
+			Help: "Requests that were sent again, by the kind of failure.",
+		}, []string{"type", "verb", "reason"}),
+	}
+	if r == nil {
+		return m, nil
+	}
+	return m, errors.Join(register(r, &m.requests), register(r, &m.operations), register(r, &m.waits), register(r, &m.retries))
+}
+
+// register registers a collector, or takes the one that another door registered.
+func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
+	err := r.Register(*c)
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		existing, ok := already.ExistingCollector.(C)
+		if !ok {
+			return fmt.Errorf("register metrics of the door to Azure: %w", err)
+		}
+		*c = existing
+		return nil
+	}
+	return err
+}
+
+func (m metrics) waited(s subject, d time.Duration) {
+	m.waits.WithLabelValues(s.known, s.verb).Observe(d.Seconds())
+}
+
+func (m metrics) retried(s subject, reason azure.Kind) {
+	m.retries.WithLabelValues(s.known, s.verb, reason.String()).Inc()
+}
+
+func (m metrics) finished(s subject, err error, d time.Duration) {
+	result := "ok"
+	if err != nil {
+		result = azure.KindOf(err).String()
+	}
+	m.operations.WithLabelValues(s.known, s.verb, result).Observe(d.Seconds())
+}
+
+// observe counts a request and writes its one line. Neither bodies nor URLs are
+// in it: polling URLs are signed.
+func (d *Door) observe(ctx context.Context, c call, r reply, f *failure, took time.Duration) {
+	class := "none"
+	if r.status > 0 {
+		class = fmt.Sprintf("%dxx", r.status/100)
+	}
+	d.metrics.requests.WithLabelValues(c.subject.known, c.subject.verb, class).Observe(took.Seconds())
+	if !d.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("method", c.method), slog.String("op", c.op), slog.String("verb", c.subject.verb),
+		slog.String("id", string(c.id)), slog.Int("status", r.status), slog.Duration("duration", took),
+		slog.String("request_id", r.header.Get("X-Ms-Request-Id")), slog.String("correlation_id", c.correlation),
+	}
+	if f != nil {
+		attrs = append(attrs, slog.String("kind", f.Kind.String()), slog.String("code", f.Code))
+	}
+	d.log.LogAttrs(ctx, slog.LevelDebug, "azure request", attrs...)
+}

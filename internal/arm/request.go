@@ -1,0 +1,276 @@
+package arm
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+)
+
+// call is a request to send, and what it is about.
+type call struct {
+	method string
+	url    *url.URL
+	body   []byte
+	header http.Header
+	// document demands a JSON object in the answer; front ends of Azure sometimes
+	// answer a read with success and nothing.
+	document bool
+
+	op      string // what errors call it
+	id      azure.ID
+	subject subject
+	// correlation ties together the requests of one call of the door in Azure's logs.
+	correlation string
+}
+
+// subject is what budget and metrics count a request under.
+type subject struct {
+	verb         string // "get", "list", "put", ..., "poll"
+	fullType     string // as asked, lower case
+	known        string // the version table's entry, a bounded set of labels
+	subscription string
+	namespace    string // lower case
+}
+
+// reply is an answer of Azure, read whole.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// resourceCall is a request for the resource id, or for an action of it.
+func (d *Door) resourceCall(method string, id azure.ID, action string) (call, error) {
+	t, err := typeOf(id)
+	if err != nil {
+		return call{}, err
+	}
+	path := string(id)
+	op := method
+	if action != "" {
+		path += "/" + action
+		op += " " + action
+	}
+	return d.call(method, op, path, t, id)
+}
+
+// typeOf is the type that decides the api-version. Beside well-formed ids it takes
+// /subscriptions/S/providers/NAMESPACE, which names a resource provider.
+func typeOf(id azure.ID) (string, error) {
+	scope, namespace, ok := cutProvider(string(id))
+	if ok && (scope == "" || azure.ID(scope).Is("Microsoft.Resources/subscriptions")) && namespace != "" {
+		return "Microsoft.Resources/subscriptions/providers", nil
+	}
+	if _, err := azure.ParseID(string(id)); err != nil {
+		// A read of a part that has no name, such as VM/instanceView, follows the
+		// grammar but for its last segment.
+		i := strings.LastIndexByte(string(id), '/')
+		if i <= 0 || strings.HasSuffix(string(id), "/") {
+			return "", err
+		}
+		if _, parentErr := azure.ParseID(string(id[:i])); parentErr != nil {
+			return "", err
+		}
+		return id[:i].Type() + string(id[i:]), nil
+	}
+	return id.Type(), nil
+}
+
+// cutProvider cuts SCOPE/providers/NAMESPACE.
+func cutProvider(id string) (scope, namespace string, ok bool) {
+	i := strings.LastIndex(strings.ToLower(id), "/providers/")
+	if i < 0 {
+		return "", "", false
+	}
+	namespace = id[i+len("/providers/"):]
+	return id[:i], namespace, !strings.Contains(namespace, "/")
+}
+
+// listCall is the request for the first page of a list.
+func (d *Door) listCall(q azure.Query) (call, error) {
+	if q.Type == "" || strings.HasPrefix(q.Type, "/") || strings.HasSuffix(q.Type, "/") {
+		return call{}, fmt.Errorf("list in %q: %q is not a resource type such as Microsoft.Network/loadBalancers", q.Scope, q.Type)
+	}
+	if q.Scope != "" {
+		if _, err := azure.ParseID(string(q.Scope)); err != nil {
+			return call{}, err
+		}
+	}
+	c, err := d.call(http.MethodGet, "LIST "+q.Type, listPath(q), q.Type, q.Scope)
+	if err != nil {
+		return call{}, err
+	}
+	c.document, c.subject.verb = true, "list"
+	query := c.url.Query()
+	if q.Expand != "" {
+		query.Set("$expand", q.Expand)
+	}
+	if q.Filter != "" {
+		query.Set("$filter", q.Filter)
+	}
+	c.url.RawQuery = query.Encode()
+	return c, nil
+}
+
+// listPath is where a list is: sub-resources stand behind their parent, the parts
+// of subscriptions and groups behind those, all else behind /providers.
+func listPath(q azure.Query) string {
+	if q.Scope != "" {
+		parent := q.Scope.Type() + "/"
+		if len(q.Type) > len(parent) && strings.EqualFold(q.Type[:len(parent)], parent) {
+			return string(q.Scope) + "/" + q.Type[len(parent):]
+		}
+	}
+	switch strings.ToLower(q.Type) {
+	case "microsoft.resources/subscriptions":
+		return "/subscriptions"
+	case "microsoft.resources/resourcegroups":
+		return string(q.Scope) + "/resourceGroups"
+	case "microsoft.resources/resources":
+		return string(q.Scope) + "/resources"
+	}
+	return string(q.Scope) + "/providers/" + q.Type
+}
+
+// call is the request for a path below the endpoint.
+func (d *Door) call(method, op, path, fullType string, id azure.ID) (call, error) {
+	if slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return s == "." || s == ".." }) {
+		return call{}, fmt.Errorf("%q is not an Azure resource id: it has a segment of dots", path)
+	}
+	version, entry, ok := d.versions.of(fullType)
+	if !ok {
+		return call{}, fmt.Errorf("no api-version is known for the type %s of %q", fullType, path)
+	}
+	u := *d.endpoint
+	u.Path += path
+	u.RawQuery = url.Values{"api-version": {version}}.Encode()
+	namespace, _, _ := strings.Cut(strings.ToLower(fullType), "/")
+	return call{
+		method:      method,
+		url:         &u,
+		header:      http.Header{},
+		op:          op,
+		id:          id,
+		correlation: newUUID(),
+		subject: subject{
+			verb:         strings.ToLower(method),
+			fullType:     strings.ToLower(fullType),
+			known:        entry,
+			subscription: strings.ToLower(id.Subscription()),
+			namespace:    namespace,
+		},
+	}, nil
+}
+
+// follow is a read at a URL that Azure gave in answer to c.
+func (d *Door) follow(c call, to *url.URL, verb string) call {
+	c.method, c.url, c.body, c.header, c.document = http.MethodGet, to, nil, http.Header{}, false
+	c.subject.verb = verb
+	return c
+}
+
+// trusted parses a URL that Azure gave. The token goes with every request, so it
+// must lead to the endpoint's host or one of that host's regional names.
+func (d *Door) trusted(raw string) (*url.URL, error) {
+	ref, err := url.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("azure answered with a URL that cannot be read: %w", err)
+	}
+	u := d.endpoint.ResolveReference(ref)
+	host, own := strings.ToLower(u.Host), strings.ToLower(d.endpoint.Host)
+	regional := net.ParseIP(d.endpoint.Hostname()) == nil && strings.HasSuffix(host, "."+own)
+	if u.Scheme != d.endpoint.Scheme || host != own && !regional || u.User != nil {
+		return nil, fmt.Errorf("azure answered with a URL on %s://%s, which is not %s://%s: not followed, the token would go there",
+			u.Scheme, u.Host, d.endpoint.Scheme, d.endpoint.Host)
+	}
+	return u, nil
+}
+
+// Get reads one resource. Beside resources it reads the parts of them that have
+// no name (VM/instanceView) and resource providers (/subscriptions/S/providers/NAMESPACE).
+func (d *Door) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
+	c, err := d.resourceCall(http.MethodGet, id, "")
+	if err != nil {
+		return nil, invalid("GET", id, err)
+	}
+	c.document = true
+	return d.read(ctx, c)
+}
+
+func (d *Door) read(ctx context.Context, c call) (azure.Document, error) {
+	r, failure := d.send(ctx, c)
+	if failure != nil {
+		return nil, failure
+	}
+	return r.body, nil
+}
+
+// Put creates or replaces a resource and returns it when Azure is done with it.
+//
+// A write whose answer is lost is sent again. Under a precondition the second one
+// may be refused because the first one came through; that too is an error of kind
+// Changed, and reading again tells.
+func (d *Door) Put(ctx context.Context, w azure.Write) (azure.Document, error) {
+	return d.write(ctx, http.MethodPut, w)
+}
+
+// Patch merges w.Body into a resource and returns it when Azure is done with it.
+func (d *Door) Patch(ctx context.Context, w azure.Write) (azure.Document, error) {
+	return d.write(ctx, http.MethodPatch, w)
+}
+
+func (d *Door) write(ctx context.Context, method string, w azure.Write) (azure.Document, error) {
+	c, err := d.resourceCall(method, w.ID, "")
+	switch {
+	case err != nil:
+		return nil, invalid(method, w.ID, err)
+	case len(w.Body) == 0:
+		return nil, invalid(method, w.ID, fmt.Errorf("the body is empty"))
+	case w.Create && w.IfMatch != "":
+		return nil, invalid(method, w.ID, fmt.Errorf("a write cannot demand both that the resource is new and that it has the etag %s", w.IfMatch))
+	}
+	c.body = w.Body
+	if w.IfMatch != "" {
+		c.header.Set("If-Match", w.IfMatch)
+	}
+	if w.Create {
+		c.header.Set("If-None-Match", "*")
+	}
+	return d.perform(ctx, c)
+}
+
+// Delete removes a resource and returns when it is gone; one that is not there is
+// no error.
+func (d *Door) Delete(ctx context.Context, id azure.ID) error {
+	c, err := d.resourceCall(http.MethodDelete, id, "")
+	if err != nil {
+		return invalid(http.MethodDelete, id, err)
+	}
+	if _, err := d.perform(ctx, c); !azure.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// Post runs an action of a resource and returns its answer, which may be empty.
+func (d *Door) Post(ctx context.Context, id azure.ID, action string, body azure.Document) (azure.Document, error) {
+	if action == "" || strings.ContainsAny(action, "?#%\\") {
+		return nil, invalid("POST "+action, id, fmt.Errorf("%q is not the name of an action", action))
+	}
+	c, err := d.resourceCall(http.MethodPost, id, action)
+	if err != nil {
+		return nil, invalid("POST "+action, id, err)
+	}
+	c.body = body
+	return d.perform(ctx, c)
+}
+
+func invalid(op string, id azure.ID, cause error) error {
+	return &azure.Error{Kind: azure.Invalid, Op: op, ID: id, Cause: cause}
+}

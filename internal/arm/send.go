@@ -1,0 +1,244 @@
+package arm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"kaz/internal/azure"
+)
+
+type retryOptions struct {
+	times        int
+	delay        time.Duration
+	throttleWait time.Duration
+}
+
+// largestReply bounds what is read of one answer; a page of a thousand instances
+// with their views is a few megabytes.
+const largestReply = 64 << 20
+
+// send sends a request until Azure answers it, and retries what is safe.
+func (d *Door) send(ctx context.Context, c call) (reply, *azure.Error) {
+	var p patience
+	p.start = time.Now()
+	for {
+		r, failure := d.attempt(ctx, c, d.retry.throttleWait-time.Since(p.start))
+		if failure == nil {
+			return r, nil
+		}
+		again, wait := d.again(c, failure, &p)
+		if !again {
+			return r, failure.Error
+		}
+		d.metrics.retried(c.subject, failure.Kind)
+		if pause(ctx, wait) != nil {
+			return r, interrupted(ctx, c)
+		}
+	}
+}
+
+// patience counts what a request has cost so far.
+type patience struct {
+	start              time.Time
+	retries, throttled int
+}
+
+// failure is why an attempt did not succeed.
+type failure struct {
+	*azure.Error
+	unsent  bool // Azure cannot have seen the request
+	futile  bool // the next attempt will fail alike
+	waiting bool // the budget turned it away
+}
+
+// again decides whether a request that failed is sent again, and when.
+func (d *Door) again(c call, f *failure, p *patience) (bool, time.Duration) {
+	if f.Status == http.StatusTooManyRequests && f.Kind == azure.Throttled {
+		// The budget is closed now and is where the wait happens.
+		const most = 20
+		p.throttled++
+		return p.throttled <= most, 0
+	}
+	p.retries++
+	if f.futile || f.waiting || p.retries > d.retry.times || !transient(f) {
+		return false, 0
+	}
+	// Azure merges a PATCH, so that one of ours may be repeated as a PUT may.
+	if c.method == http.MethodPost && !f.unsent {
+		return false, 0
+	}
+	wait := max(backoff(d.retry.delay, p.retries), f.RetryAfter)
+	return time.Since(p.start)+wait <= d.retry.throttleWait, wait
+}
+
+func transient(f *failure) bool {
+	switch f.Status {
+	case 0, http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return f.Kind == azure.Unavailable && f.Status < 300
+}
+
+// backoff doubles the delay with each retry, up to a minute, and scatters it so
+// that callers who failed together do not come back together.
+func backoff(delay time.Duration, retry int) time.Duration {
+	wait := min(delay<<min(retry-1, 10), time.Minute)
+	return wait*4/5 + rand.N(wait*2/5+1)
+}
+
+// attempt sends a request once, when the budget lets it.
+func (d *Door) attempt(ctx context.Context, c call, patience time.Duration) (reply, *failure) {
+	turn, err := d.budget.enter(ctx, c.subject, patience)
+	if err != nil {
+		if ctx.Err() != nil {
+			return reply{}, &failure{Error: interrupted(ctx, c), futile: true}
+		}
+		return reply{}, &failure{Error: throttled(c, err), waiting: true}
+	}
+	d.metrics.waited(c.subject, turn.waited)
+	start := time.Now()
+	r, f := d.exchange(ctx, c)
+	turn.done(r, f)
+	d.observe(ctx, c, r, f, time.Since(start))
+	return r, f
+}
+
+// throttled is the error of a request that was not sent because Azure asks all of
+// its kind to wait longer than the request may.
+func throttled(c call, err error) *azure.Error {
+	e := &azure.Error{Kind: azure.Throttled, Op: c.op, ID: c.id, Cause: err}
+	if closed, ok := errors.AsType[*closedError](err); ok {
+		e.RetryAfter = closed.wait
+	}
+	return e
+}
+
+// exchange sends a request and reads the answer.
+func (d *Door) exchange(ctx context.Context, c call) (reply, *failure) {
+	limited, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	req, err := d.request(limited, c)
+	if err != nil {
+		return reply{}, &failure{Error: &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id, Cause: err}, futile: true}
+	}
+	resp, err := d.pipeline.Do(req)
+	if err != nil {
+		return reply{}, unanswered(ctx, c, err)
+	}
+	defer resp.Body.Close()
+	r := reply{status: resp.StatusCode, header: resp.Header}
+	r.body, err = io.ReadAll(io.LimitReader(resp.Body, largestReply+1))
+	switch {
+	case err != nil:
+		return r, unanswered(ctx, c, err)
+	case len(r.body) > largestReply:
+		err := fmt.Errorf("the answer is larger than %d bytes", largestReply)
+		return r, &failure{Error: &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id, Status: r.status, Cause: err}, futile: true}
+	}
+	return r, judged(c, r)
+}
+
+func (d *Door) request(ctx context.Context, c call) (*policy.Request, error) {
+	req, err := runtime.NewRequest(ctx, c.method, c.url.String())
+	if err != nil {
+		return nil, err
+	}
+	runtime.SkipBodyDownload(req) // it is read above, with a bound
+	h := req.Raw().Header
+	for name, values := range c.header {
+		h[name] = values
+	}
+	h.Set("Accept", "application/json")
+	h.Set("User-Agent", d.userAgent)
+	h.Set("X-Ms-Correlation-Request-Id", c.correlation)
+	h.Set("X-Ms-Client-Request-Id", newUUID())
+	if c.body != nil {
+		return req, req.SetBody(streaming.NopCloser(bytes.NewReader(c.body)), "application/json")
+	}
+	return req, nil
+}
+
+// unanswered is the failure of a request that got no answer, or half of one.
+func unanswered(ctx context.Context, c call, err error) *failure {
+	if ctx.Err() != nil {
+		return &failure{Error: interrupted(ctx, c), futile: true}
+	}
+	if _, ok := errors.AsType[nonRetriable](err); ok {
+		return &failure{Error: &azure.Error{Kind: credentialKind(err), Op: c.op, ID: c.id, Cause: err}, futile: true, unsent: true}
+	}
+	var dial *net.OpError
+	unsent := errors.As(err, &dial) && dial.Op == "dial"
+	return &failure{Error: &azure.Error{Kind: azure.Unavailable, Op: c.op, ID: c.id, Cause: err}, unsent: unsent}
+}
+
+// nonRetriable marks azcore's errors before a request is sent; here they all come
+// from credentials.
+type nonRetriable interface {
+	error
+	NonRetriable()
+}
+
+// credentialKind tells a refused credential from an identity service that is down.
+func credentialKind(err error) azure.Kind {
+	if e, ok := errors.AsType[*azidentity.AuthenticationFailedError](err); ok && e.RawResponse != nil {
+		if status := e.RawResponse.StatusCode; status >= 500 || status == http.StatusTooManyRequests {
+			return azure.Unavailable
+		}
+	}
+	return azure.Denied
+}
+
+// judged is the failure that an answer stands for, nil for success.
+func judged(c call, r reply) *failure {
+	if r.status >= 200 && r.status < 300 {
+		if c.document && !isObject(r.body) {
+			return &failure{Error: &azure.Error{Kind: azure.Unavailable, Op: c.op, ID: c.id, Status: r.status, Message: "the answer has no document"}}
+		}
+		return nil
+	}
+	e := parseFault(r.body).failed(c, r.status)
+	e.RetryAfter = retryAfter(r.header, time.Now())
+	return &failure{Error: e}
+}
+
+// interrupted is the error of a caller that gave up.
+func interrupted(ctx context.Context, c call) *azure.Error {
+	cause := context.Cause(ctx)
+	return &azure.Error{Kind: azure.KindOf(ctx.Err()), Op: c.op, ID: c.id, Cause: cause}
+}
+
+// pause waits, and stops waiting when ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func newUUID() string {
+	id, err := runtime.NewUUID()
+	if err != nil { // the system has no random numbers; ids only serve to find a request in logs
+		return ""
+	}
+	return id
+}

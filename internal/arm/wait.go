@@ -1,0 +1,318 @@
+package arm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+)
+
+// unreadable is how many reads of an operation's state may fail in a row, each
+// after its own retries, before the wait is given up.
+const unreadable = 5
+
+// perform sends a write and waits until Azure has finished it. No lock is held
+// meanwhile, and ctx ends the wait (but not the operation).
+func (d *Door) perform(ctx context.Context, c call) (azure.Document, error) {
+	start := time.Now()
+	doc, err := d.finish(ctx, c)
+	d.metrics.finished(c.subject, err, time.Since(start))
+	if err != nil {
+		return nil, err
+	}
+	return doc, nil
+}
+
+func (d *Door) finish(ctx context.Context, c call) (azure.Document, error) {
+	first, failure := d.send(ctx, c)
+	if failure != nil && failure.Code == unregistered && d.register(ctx, c) == nil {
+		first, failure = d.send(ctx, c)
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	op, err := d.started(c, first)
+	if err != nil {
+		return nil, &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id, Status: first.status, Cause: err}
+	}
+	if err := d.wait(ctx, op); err != nil {
+		return nil, err
+	}
+	return d.result(ctx, op)
+}
+
+// form is where the state of an operation is told.
+type form int
+
+const (
+	inReply    form = iota // the first reply says that it is done
+	inStatus               // a status document: Azure-AsyncOperation, Operation-Location
+	inLocation             // the HTTP status of the Location
+	inResource             // provisioningState of the resource
+)
+
+// operation is a write that Azure has accepted.
+type operation struct {
+	call     call
+	form     form
+	poll     *url.URL
+	location *url.URL
+	last     reply
+	polls    int // that came without a Retry-After
+}
+
+// started finds out how Azure tells the state of what it just accepted.
+func (d *Door) started(c call, first reply) (*operation, error) {
+	op := &operation{call: c, last: first}
+	var err error
+	if location := first.header.Get("Location"); location != "" && (first.status == http.StatusAccepted || hasStatusURL(first)) {
+		if op.location, err = d.trusted(location); err != nil {
+			return nil, err
+		}
+	}
+	merges := c.method == http.MethodPut || c.method == http.MethodPatch
+	state := provisioningState(first.body)
+	switch {
+	case merges && strings.EqualFold(state, "Succeeded"):
+		// Azure gives a polling URL even when it was done at once.
+	case hasStatusURL(first):
+		op.form = inStatus
+		op.poll, err = d.trusted(statusURL(first))
+	case op.location != nil:
+		op.form, op.poll = inLocation, op.location
+	case merges && (first.status == http.StatusAccepted || state != ""):
+		op.form, op.poll = inResource, c.url
+	case first.status == http.StatusAccepted:
+		return nil, errors.New("azure accepted the request but does not say where its state is told")
+	}
+	return op, err
+}
+
+func hasStatusURL(r reply) bool { return statusURL(r) != "" }
+
+func statusURL(r reply) string {
+	return or(r.header.Get("Azure-AsyncOperation"), r.header.Get("Operation-Location"))
+}
+
+// wait polls until the operation ended, and returns its failure.
+func (d *Door) wait(ctx context.Context, op *operation) error {
+	if op.form == inReply {
+		return nil
+	}
+	if op.form == inResource {
+		if done, err := op.ended(); done || err != nil {
+			return err
+		}
+	}
+	for failures := 0; ; {
+		if pause(ctx, d.pace(op)) != nil {
+			return interrupted(ctx, op.call)
+		}
+		r, failure := d.send(ctx, d.follow(op.call, op.poll, "poll"))
+		if failure != nil {
+			failures++
+			if ctx.Err() != nil || failures >= unreadable {
+				return d.lost(ctx, op, failure)
+			}
+			op.last.header = http.Header{}
+			continue
+		}
+		op.last = r
+		if op.form == inStatus && r.status == http.StatusOK && op.state() == "" {
+			if failures++; failures >= unreadable {
+				return d.lost(ctx, op, &azure.Error{Kind: azure.Unavailable, Op: op.call.op, ID: op.call.id, Status: r.status, Message: "the polling document has no status"})
+			}
+			continue
+		}
+		failures = 0
+		if done, err := op.ended(); done || err != nil {
+			return err
+		}
+		if next := r.header.Get("Location"); op.form == inLocation && next != "" {
+			to, err := d.trusted(next)
+			if err != nil {
+				return &azure.Error{Kind: azure.Internal, Op: op.call.op, ID: op.call.id, Cause: err}
+			}
+			op.poll = to
+		}
+	}
+}
+
+// pace is the time to the next poll: what Azure asks for, else a growing one.
+func (d *Door) pace(op *operation) time.Duration {
+	if wait := retryAfter(op.last.header, time.Now()); wait > 0 {
+		if d.minimumRetry {
+			wait = max(wait, d.retry.delay)
+		}
+		return wait
+	}
+	const longest = 8 * time.Second
+	wait := min(500*time.Millisecond<<min(op.polls, 4), longest)
+	op.polls++
+	return wait
+}
+
+// lost is the error of an operation whose state cannot be read. That of a delete
+// may be gone together with what was deleted.
+func (d *Door) lost(ctx context.Context, op *operation, failure *azure.Error) error {
+	if ctx.Err() != nil {
+		return interrupted(ctx, op.call)
+	}
+	if op.call.method == http.MethodDelete && failure.Kind == azure.NotFound {
+		resource := op.call
+		resource.method, resource.subject.verb = http.MethodGet, "get"
+		if _, absent := d.send(ctx, resource); absent != nil && absent.Kind == azure.NotFound {
+			return nil
+		}
+	}
+	e := *failure
+	e.Cause = fmt.Errorf("azure accepted the request, but its state cannot be read: %w", failure)
+	e.Message, e.Code = "", ""
+	if e.Kind == azure.NotFound { // it is the state that was not found
+		e.Kind = azure.Unavailable
+	}
+	return &e
+}
+
+// status is what a polling document says. Members of other types are no error:
+// the location form may answer with any resource.
+type status struct {
+	state  string
+	output json.RawMessage
+}
+
+func parseStatus(body []byte) status {
+	var doc struct {
+		Status     json.RawMessage `json:"status"`
+		Properties json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(body, &doc) != nil {
+		return status{}
+	}
+	var properties struct {
+		Output json.RawMessage `json:"output"`
+	}
+	_ = json.Unmarshal(doc.Properties, &properties) // no object has no output
+	s := status{output: properties.Output}
+	_ = json.Unmarshal(doc.Status, &s.state) // no text is no state
+	return s
+}
+
+func provisioningState(body []byte) string {
+	var doc struct {
+		Properties json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(body, &doc) != nil {
+		return ""
+	}
+	var properties struct {
+		ProvisioningState json.RawMessage `json:"provisioningState"`
+	}
+	_ = json.Unmarshal(doc.Properties, &properties) // no object has no state
+	var state string
+	_ = json.Unmarshal(properties.ProvisioningState, &state) // no text is no state
+	return state
+}
+
+// state is the operation's state by the last reply's body, "" if that has none.
+func (op *operation) state() string {
+	switch op.form {
+	case inStatus:
+		return or(parseStatus(op.last.body).state, provisioningState(op.last.body))
+	case inLocation:
+		if op.last.status == http.StatusAccepted || op.call.method == http.MethodPost {
+			return ""
+		}
+	}
+	return provisioningState(op.last.body)
+}
+
+// ended reads the last reply: whether the operation has ended, and its failure.
+func (op *operation) ended() (bool, error) {
+	state := op.state()
+	if state == "" { // Azure leaves it to the HTTP status
+		return op.last.status != http.StatusAccepted, nil
+	}
+	switch strings.ToLower(state) {
+	case "succeeded":
+		return true, nil
+	case "failed", "canceled":
+		return true, op.failed(state)
+	}
+	return false, nil
+}
+
+func (op *operation) failed(state string) error {
+	var doc struct {
+		Error      json.RawMessage `json:"error"`
+		Properties struct {
+			Error json.RawMessage `json:"error"`
+		} `json:"properties"`
+	}
+	_ = json.Unmarshal(op.last.body, &doc) // what cannot be read explains nothing
+	f := parseFault(doc.Error)
+	if len(f.codes) == 0 {
+		f = parseFault(doc.Properties.Error)
+	}
+	e := f.failed(op.call, http.StatusOK)
+	if len(f.codes) == 0 && strings.EqualFold(state, "canceled") {
+		e.Kind = azure.Changed // only a newer operation cancels one
+	}
+	if e.Message == "" {
+		e.Message = "the operation ended in state " + state
+	}
+	return e
+}
+
+// result is what the caller of a finished operation gets: the resource as it is
+// now, or the answer of an action.
+func (d *Door) result(ctx context.Context, op *operation) (azure.Document, error) {
+	switch op.call.method {
+	case http.MethodDelete:
+		return nil, nil
+	case http.MethodPost:
+		return d.answer(ctx, op)
+	}
+	// What is not polled as the resource may be a status, or a resource without
+	// what Azure fills in at the end.
+	if op.form == inReply || op.form == inResource {
+		if isObject(op.last.body) {
+			return op.last.body, nil
+		}
+	}
+	c := d.follow(op.call, op.call.url, "get")
+	c.document = true
+	return d.read(ctx, c)
+}
+
+// answer is what an action returns: in the reply or the last poll, or at the
+// Location beside a status document.
+func (d *Door) answer(ctx context.Context, op *operation) (azure.Document, error) {
+	if op.form != inStatus {
+		return op.last.body, nil
+	}
+	if output := parseStatus(op.last.body).output; len(output) > 0 {
+		return azure.Document(output), nil
+	}
+	if op.location == nil {
+		return nil, nil
+	}
+	at := &operation{call: op.call, form: inLocation, poll: op.location}
+	r, failure := d.send(ctx, d.follow(op.call, op.location, "poll"))
+	if failure != nil {
+		return nil, failure
+	}
+	at.last = r
+	if done, err := at.ended(); !done && err == nil {
+		if err := d.wait(ctx, at); err != nil {
+			return nil, err
+		}
+	}
+	return at.last.body, nil
+}

@@ -1,0 +1,203 @@
+package arm
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kaz/internal/azure"
+)
+
+const (
+	operations = endpoint + "/subscriptions/s1/providers/Microsoft.Network/locations/eastus/operations/o1?api-version=2025-05-01&t=1&s=x%2By"
+	results    = endpoint + "/subscriptions/s1/providers/Microsoft.Network/locations/eastus/operationResults/o1?api-version=2025-05-01"
+)
+
+func header(pairs ...string) map[string]string {
+	h := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		h[pairs[i]] = pairs[i+1]
+	}
+	return h
+}
+
+// Every form in which Azure tells of a long-running operation, and what it does to
+// a caller.
+func TestOperationForms(t *testing.T) {
+	id := lb("l")
+	done := resource(id, "Succeeded")
+	async := header("Azure-AsyncOperation", operations)
+	both := header("Azure-AsyncOperation", operations, "Location", results)
+	located := header("Location", results)
+	put := func(ctx context.Context, d *Door) (azure.Document, error) {
+		return d.Put(ctx, azure.Write{ID: id, Body: azure.Document(`{}`)})
+	}
+	patch := func(ctx context.Context, d *Door) (azure.Document, error) {
+		return d.Patch(ctx, azure.Write{ID: id, Body: azure.Document(`{}`)})
+	}
+	del := func(ctx context.Context, d *Door) (azure.Document, error) { return nil, d.Delete(ctx, id) }
+	post := func(ctx context.Context, d *Door) (azure.Document, error) { return d.Post(ctx, id, "start", nil) }
+	running, succeeded := answer{status: 200, body: `{"status":"InProgress"}`}, answer{status: 200, body: `{"status":"Succeeded"}`}
+
+	for _, c := range []struct {
+		name    string
+		do      func(context.Context, *Door) (azure.Document, error)
+		answers []answer
+		want    string
+		kind    azure.Kind // with fails
+		fails   string     // in the error
+		sent    int
+		waits   []float64 // seconds between requests, when given
+	}{
+		{name: "put, 200 and done", do: put, answers: []answer{{status: 200, body: done}}, want: done, sent: 1},
+		{name: "put, 201 without a state", do: put, answers: []answer{{status: 201, body: `{"id":"x"}`}}, want: `{"id":"x"}`, sent: 1},
+		{name: "put, 200 and empty, so it is read", do: put, answers: []answer{{status: 200}, {status: 200, body: done}}, want: done, sent: 2},
+		{name: "put, a polling url but done already", do: put, answers: []answer{{status: 200, header: async, body: done}}, want: done, sent: 1},
+		{name: "put, 201 and a relative location that is the resource", do: put,
+			answers: []answer{{status: 201, header: header("Location", string(id)), body: done}}, want: done, sent: 1},
+		{name: "put, status document", do: put,
+			answers: []answer{{status: 201, header: async, body: resource(id, "Updating")}, running, succeeded, {status: 200, body: done}},
+			want:    done, sent: 4, waits: []float64{.5, 1, 0}},
+		{name: "put, Operation-Location", do: put,
+			answers: []answer{{status: 201, header: header("Operation-Location", operations)}, succeeded, {status: 200, body: done}}, want: done, sent: 3},
+		{name: "put, growing waits", do: put,
+			answers: []answer{{status: 201, header: async}, running, running, running, running, running, running, succeeded, {status: 200, body: done}},
+			want:    done, sent: 9, waits: []float64{.5, 1, 2, 4, 8, 8, 8, 0}},
+		{name: "put, Retry-After rules each wait", do: put,
+			answers: []answer{{status: 201, header: header("Azure-AsyncOperation", operations, "Retry-After", "10")},
+				{status: 200, header: header("Retry-After", "1"), body: `{"status":"InProgress"}`}, running, succeeded, {status: 200, body: done}},
+			want: done, sent: 5, waits: []float64{10, 1, .5, 0}},
+		{name: "put, Retry-After in milliseconds", do: put,
+			answers: []answer{{status: 201, header: header("Azure-AsyncOperation", operations, "x-ms-retry-after-ms", "250")}, succeeded, {status: 200, body: done}},
+			want:    done, sent: 3, waits: []float64{.25, 0}},
+		{name: "put, state in the resource", do: put,
+			answers: []answer{{status: 201, body: resource(id, "RegisteringDns")}, {status: 200, body: resource(id, "Updating")}, {status: 200, body: done}},
+			want:    done, sent: 3, waits: []float64{.5, 1}},
+		{name: "put, 202 and state in the resource", do: put, answers: []answer{{status: 202}, {status: 200, body: done}}, want: done, sent: 2},
+		{name: "put, 202 with location", do: put,
+			answers: []answer{{status: 202, header: header("Location", results, "Retry-After", "17")}, {status: 202}, {status: 200, body: `{"other":1}`}, {status: 200, body: done}},
+			want:    done, sent: 4, waits: []float64{17, .5, 0}},
+		{name: "put, the location moves", do: put,
+			answers: []answer{{status: 202, header: located}, {status: 202, header: header("Location", results+"&moved=1")}, {status: 200, body: done}, {status: 200, body: done}},
+			want:    done, sent: 4},
+		{name: "put, fails in the status document", do: put,
+			answers: []answer{{status: 201, header: async},
+				{status: 200, body: `{"status":"Failed","error":{"code":"RetryableError","message":"A retryable error occurred.","details":[{"code":"ReferencedResourceNotProvisioned","message":"resource /subscriptions/s1/resourceGroups/g/providers/Microsoft.Network/publicIPAddresses/p is not in Succeeded state"}]}}`}},
+			kind: azure.Busy, fails: "ReferencedResourceNotProvisioned", sent: 2},
+		{name: "put, canceled by a newer one", do: put,
+			answers: []answer{{status: 201, header: async}, {status: 200, body: `{"status":"Canceled","error":{"code":"Canceled","message":"m","details":[{"code":"CanceledAndSupersededDueToAnotherOperation","message":"d"}]}}`}},
+			kind:    azure.Changed, fails: "CanceledAndSuperseded", sent: 2},
+		{name: "put, canceled without a word", do: put,
+			answers: []answer{{status: 201, header: async}, {status: 200, body: `{"status":"Canceled"}`}}, kind: azure.Changed, fails: "Canceled", sent: 2},
+		{name: "put, a precondition fails in the poll", do: put,
+			answers: []answer{{status: 202, header: both, body: "{}"}, {status: 200, body: `{"error":{"code":"PreconditionFailed","message":"m"},"status":"Failed"}`}},
+			kind:    azure.Changed, fails: "PreconditionFailed", sent: 2},
+		{name: "put, the resource ends failed", do: put,
+			answers: []answer{{status: 201, body: resource(id, "Updating")}, {status: 200, body: resource(id, "Failed")}}, kind: azure.Internal, fails: "Failed", sent: 2},
+		{name: "patch, as put", do: patch,
+			answers: []answer{{status: 202, header: both, body: "{}"}, succeeded, {status: 200, body: done}}, want: done, sent: 3},
+		{name: "delete, 204", do: del, answers: []answer{{status: 204}}, sent: 1},
+		{name: "delete, 404 is gone", do: del, answers: []answer{{status: 404, body: fail("ResourceNotFound")}}, sent: 1},
+		{name: "delete, 200 with async headers", do: del, answers: []answer{{status: 200, header: both}, running, succeeded}, sent: 3},
+		{name: "delete, 202 with location to 204", do: del, answers: []answer{{status: 202, header: located}, {status: 202}, {status: 204}}, sent: 3},
+		{name: "delete, 202 without a place to look", do: del, answers: []answer{{status: 202}}, kind: azure.Internal, fails: "does not say where", sent: 1},
+		{name: "delete, its state is gone with it", do: del,
+			answers: []answer{{status: 202, header: located}, {status: 404, body: fail("ResourceGroupNotFound")}}, sent: 2 + unreadable},
+		{name: "post, 200 and an answer", do: post, answers: []answer{{status: 200, body: `{"keys":[]}`}}, want: `{"keys":[]}`, sent: 1},
+		{name: "post, 204", do: post, answers: []answer{{status: 204}}, sent: 1},
+		{name: "post, 202 without a place to look", do: post, answers: []answer{{status: 202}}, kind: azure.Internal, fails: "does not say where", sent: 1},
+		{name: "post, answer at the location", do: post, answers: []answer{{status: 202, header: located}, {status: 202}, {status: 200, body: `{"a":1}`}}, want: `{"a":1}`, sent: 3},
+		{name: "post, answer in the status document", do: post,
+			answers: []answer{{status: 202, header: both}, {status: 200, body: `{"status":"Succeeded","properties":{"output":{"accessSAS":"u"}}}`}}, want: `{"accessSAS":"u"}`, sent: 2},
+		{name: "post, status document, then the location", do: post,
+			answers: []answer{{status: 202, header: both}, running, succeeded, {status: 200, body: `{"a":2}`}}, want: `{"a":2}`, sent: 4},
+		{name: "post, nothing to answer", do: post, answers: []answer{{status: 202, header: async}, succeeded}, sent: 2},
+		{name: "post, state of what it answers is not its own", do: post,
+			answers: []answer{{status: 202, header: located}, {status: 200, body: resource(id, "Updating")}}, want: resource(id, "Updating"), sent: 2},
+		{name: "poll, a gateway error is no failure of the operation", do: del,
+			answers: []answer{{status: 202, header: located}, {status: 400, body: fail("Odd")}, {status: 204}}, sent: 3},
+		{name: "poll, never readable", do: put,
+			answers: []answer{{status: 201, header: async}, {status: 404, body: fail("NotFound")}}, kind: azure.Unavailable, fails: "state cannot be read", sent: 1 + unreadable},
+		{name: "poll, an empty success says nothing", do: del, answers: []answer{{status: 202, header: async}, {status: 200}, succeeded}, sent: 3},
+		{name: "poll, another host", do: del,
+			answers: []answer{{status: 202, header: header("Azure-AsyncOperation", "https://evil.test/x")}}, kind: azure.Internal, fails: "evil.test", sent: 1},
+		{name: "poll, the host with another name before it", do: del,
+			answers: []answer{{status: 202, header: header("Location", "https://eastus.management.test/x")}, {status: 204}}, sent: 2},
+		{name: "poll, without encryption", do: del,
+			answers: []answer{{status: 202, header: header("Location", "http://management.test/x")}}, kind: azure.Internal, fails: "not followed", sent: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := script(c.answers...)
+				got, err := c.do(t.Context(), open(t, s))
+				if string(got) != c.want {
+					t.Errorf("got %s, want %s", got, c.want)
+				}
+				if c.fails == "" && err != nil || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails) || azure.KindOf(err) != c.kind) {
+					t.Errorf("error %v of kind %v, want %q of kind %v", err, azure.KindOf(err), c.fails, c.kind)
+				}
+				sent, at := s.trace()
+				if len(sent) != c.sent {
+					t.Errorf("sent %q, want %d requests", sent, c.sent)
+				}
+				var waits []float64
+				for i := 1; i < len(at); i++ {
+					waits = append(waits, (at[i] - at[i-1]).Seconds())
+				}
+				if diff := cmp.Diff(c.waits, waits); c.waits != nil && diff != "" {
+					t.Errorf("waits (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A polling URL is signed and must come back as it was given, with the token.
+func TestPollingURLIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script(answer{status: 202, header: header("Azure-AsyncOperation", operations)}, answer{status: 200, body: `{"status":"Succeeded"}`})
+		if err := open(t, s).Delete(t.Context(), lb("l")); err != nil {
+			t.Fatal(err)
+		}
+		poll := s.requests()[1]
+		if poll.query != "api-version=2025-05-01&t=1&s=x%2By" || poll.header.Get("Authorization") != "Bearer secret-token" {
+			t.Errorf("polled with query %q and authorization %q", poll.query, poll.header.Get("Authorization"))
+		}
+	})
+}
+
+func TestCancelEndsTheWaitAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script(answer{status: 202, header: header("Location", results, "Retry-After", "600")})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(3*time.Second, cancel)
+		start := time.Now()
+		err := open(t, s).Delete(ctx, lb("l"))
+		if azure.KindOf(err) != azure.Canceled || !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want canceled", err)
+		}
+		if waited := time.Since(start); waited != 3*time.Second {
+			t.Errorf("came back after %v, want 3s", waited)
+		}
+	})
+}
+
+func TestMinimumRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		soon := header("Location", results, "Retry-After", "1")
+		s := script(answer{status: 202, header: soon}, answer{status: 202, header: header("Retry-After", "9")}, answer{status: 204})
+		d := open(t, s, func(c *Config) { c.MinimumRetryAfter, c.RetryDelay = true, 5*time.Second })
+		if err := d.Delete(t.Context(), lb("l")); err != nil {
+			t.Fatal(err)
+		}
+		if _, at := s.trace(); !slices.Equal(at, []time.Duration{0, 5 * time.Second, 14 * time.Second}) {
+			t.Errorf("requests at %v, want 0, 5 and 14 s", at)
+		}
+	})
+}
