@@ -1,0 +1,226 @@
+// Package behaviour is the contract between the core of the local Azure and the
+// resource types it knows: a type is a [Type], a struct of data and optional
+// functions. Layer L2: azure and the standard library only.
+//
+// The core does what all resources have in common: routing, ids, etags and
+// preconditions, operations and their polls, lists, children inside their
+// parent's document, references, cascades. A type says what is its own: the
+// fields Azure fills in, what it refuses, what appears when an operation ends,
+// what is computed when it is read.
+//
+// Functions are called under the store's lock: they never wait. They work in a
+// transaction: after an error or a panic nothing they did remains.
+package behaviour
+
+import (
+	"net/url"
+
+	"kaz/internal/azure"
+)
+
+// Object is a JSON object as encoding/json decodes it.
+type Object = map[string]any
+
+// Verb is what a request does to a resource.
+type Verb string
+
+// The verbs. An action is named by its own name, "start".
+const (
+	Create Verb = "create"
+	Update Verb = "update"
+	Patch  Verb = "patch"
+	Delete Verb = "delete"
+	Get    Verb = "get"
+	List   Verb = "list"
+)
+
+// Where says whether a type's resources have a location.
+type Where int
+
+// Located resources must have a location in their request, the location of
+// Anywhere resources is optional, Global ones have the location "global",
+// Nowhere resources have none.
+const (
+	Nowhere Where = iota
+	Located
+	Anywhere
+	Global
+)
+
+// Type is one resource type. Only Name and Style are needed.
+type Type struct {
+	// Name is the full type as Azure spells it, "Microsoft.Network/routeTables/routes".
+	Name  string
+	Style Style
+	Where Where
+
+	// Inline says where the parent's document holds resources of this type, such as
+	// "properties.routes": an array of objects with names. There is one truth, the
+	// parent's document: writing the child edits it, and writing the parent writes
+	// its children. The core gives every element its id, etag, type and
+	// provisioningState.
+	Inline string
+	// ReadOnly types can be read and listed but not written by clients.
+	ReadOnly bool
+	// NoState types have no properties.provisioningState.
+	NoState bool
+	// NoType types do not show their type.
+	NoType bool
+
+	// Own are paths ("properties.resourceGuid") that belong to Azure: what a request
+	// says there is ignored, and what the stored document has there is kept. A path
+	// that goes through an array of named objects applies to every element.
+	Own []string
+
+	// Fill completes c.Doc, the document that a create or update makes: defaults,
+	// fields that Azure adds, checks. c.Old is the document before, nil on create.
+	// For an inline child, Doc and Old are the element and c.Parent is the parent's
+	// new document. Fill of a parent runs before that of its children, and runs
+	// again when a child was written; it must accept its own output.
+	Fill func(c *Call) error
+	// Check runs on the parent after all its inline children are filled.
+	Check func(c *Call) error
+	// Settle runs when a create, update or patch ends well, and may change c.Doc.
+	// Its error makes the operation fail. For an inline child, c.Parent is its parent.
+	Settle func(c *Call) error
+	// Merge applies a PATCH: c.Doc is a copy of the stored document, c.Body what was
+	// sent. Without it the core merges as the Style says. Fill runs afterwards.
+	Merge func(c *Call) error
+	// InUse is called before a delete when other resources refer to this one; nil
+	// lets them. Children and what lies below the resource itself do not count.
+	InUse func(c *Call, by []Referrer) error
+	// Refuse is called before a delete, for other reasons to refuse it.
+	Refuse func(c *Call) error
+	// Removed is called when the resource is gone, with c.Old. Children, and for a
+	// group everything in it, are removed by the core, each with its own Removed.
+	Removed func(c *Call) error
+	// Show completes what a client sees: back-references, computed fields. The view
+	// is a copy. c.Verb tells replies to writes from reads and lists.
+	Show func(c *Call, view Object)
+	// Filter gives the test of a list's $filter; without it $filter is ignored.
+	Filter func(c *Call, filter string) (func(Object) bool, error)
+
+	// Find and All replace the store for types that are computed: Find returns nil
+	// for what is not there.
+	Find func(c *Call) (Object, error)
+	All  func(c *Call) ([]Object, error)
+	// Missing replaces the error for a resource that is not there.
+	Missing func(c *Call) error
+	// Page is the most resources on one page of a list, 0 for the core's own.
+	Page int
+	// EmptyLast ends a list that has pages with an empty one.
+	EmptyLast bool
+
+	// Actions are POST requests to a resource by name, in any case.
+	Actions map[string]Action
+	// Views are GET requests below a resource by name, such as "instanceView".
+	Views map[string]func(c *Call) (any, error)
+
+	// Latency names the row of the latency table, when it is not the type's own name.
+	Latency string
+}
+
+// Action is a POST to a resource.
+type Action struct {
+	// Do checks and does it, and returns the reply's body. It may change c.Doc, a
+	// copy of the resource's document.
+	Do func(c *Call) (any, error)
+	// Status of a good reply: 200 when 0; 202 for a long one.
+	Status int
+	// Long actions are operations; Settle runs when they end and returns the output.
+	Long   bool
+	Settle func(c *Call) (any, error)
+	// Headers of the reply to a long action, when they are not those of the Style's
+	// Long[Delete].
+	Headers Headers
+	// Busy is the provisioningState while it runs, "Updating" when empty; "-" leaves
+	// the state alone.
+	Busy string
+	// Permission is the action's name for access control when it is not the request's.
+	Permission string
+}
+
+// Route is a request that is not to a resource of a type: catalogues, checks,
+// anything with locations/{location} in it.
+type Route struct {
+	Method  string
+	Pattern string // "/subscriptions/{subscription}/providers/Microsoft.Compute/skus"; names go to c.Param
+	// Do answers it. An error that is an [*Error] is sent as such.
+	Do func(c *Call) (Reply, error)
+	// Permission is what access control asks for, "" for nothing.
+	Permission string
+	// Writes says that Do changes the world.
+	Writes bool
+	// Open routes need no token.
+	Open bool
+}
+
+// Reply is a status and a body that is encoded as JSON; a nil body is empty.
+type Reply struct {
+	Status int
+	Body   any
+	Header map[string]string
+}
+
+// Provider is what a package of behaviours gives the core.
+type Provider struct {
+	Types  []Type
+	Routes []Route
+}
+
+// Call is one request, or the end of one operation, as a behaviour sees it.
+type Call struct {
+	World
+	Verb Verb
+	// Action is the name of the action or view.
+	Action string
+	ID     azure.ID
+	Type   *Type
+	// Old is the stored document, nil when there is none. It is not to be changed.
+	Old Object
+	// Doc is the document being made.
+	Doc Object
+	// Body is the request's body, whatever it was; nil when there was none.
+	Body Object
+	// Parent is the document of the parent of a sub-resource, nil otherwise. For
+	// inline children it is the document being made.
+	Parent Object
+	// Query are the request's query parameters; keys without regard to case.
+	Query url.Values
+	// Param are the names in a Route's pattern.
+	Param map[string]string
+	// Notes is kept with an operation from its start to its end; JSON values only.
+	Notes Object
+	// Principal is who asks, nil inside the core.
+	Principal *Principal
+	// Host is scheme and host under which the client knows this server.
+	Host string
+}
+
+// Principal is an identity that has a token.
+type Principal struct {
+	ObjectID      string   `json:"objectId"`
+	ApplicationID string   `json:"applicationId"`
+	Tenant        string   `json:"tenant,omitempty"`
+	Groups        []string `json:"groups,omitempty"`
+	// Owner principals may do everything.
+	Owner bool `json:"owner,omitempty"`
+}
+
+// Expands reports whether the request's $expand names what.
+func (c *Call) Expands(what string) bool { return hasWord(c.Query.Get("$expand"), what) }
+
+// Location is the document's location.
+func (c *Call) Location() string {
+	for _, doc := range []Object{c.Doc, c.Parent, c.Old} {
+		if l := Text(doc, "location"); l != "" {
+			return l
+		}
+	}
+	return ""
+}
+
+// Changed reports whether the path has another value than before.
+func (c *Call) Changed(path string) bool {
+	return c.Old != nil && !Equal(At(c.Old, path), At(c.Doc, path))
+}

@@ -1,0 +1,76 @@
+package behaviour
+
+import (
+	"fmt"
+
+	"kaz/internal/azure"
+)
+
+// Error is a refusal as the client sees it.
+type Error struct {
+	Status  int      `json:"status,omitempty"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Target  string   `json:"target,omitempty"`
+	Details []*Error `json:"details,omitempty"`
+	// Gateway errors are made by ARM itself and not by a provider.
+	Gateway bool `json:"gateway,omitempty"`
+	// Bare errors are sent without the "error" around them.
+	Bare bool `json:"bare,omitempty"`
+	// RetryAfter in seconds is sent as a header when not 0.
+	RetryAfter int `json:"retryAfter,omitempty"`
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message) }
+
+// At sets the error's target.
+func (e *Error) At(target string) *Error { e.Target = target; return e }
+
+// With adds a detail.
+func (e *Error) With(code, format string, args ...any) *Error {
+	e.Details = append(e.Details, &Error{Code: code, Message: fmt.Sprintf(format, args...)})
+	return e
+}
+
+// Refusal is a provider's error.
+func Refusal(status int, code, format string, args ...any) *Error {
+	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid is the commonest one, 400 with a code.
+func Invalid(code, format string, args ...any) *Error { return Refusal(400, code, format, args...) }
+
+// Conflict is 409 with a code.
+func Conflict(code, format string, args ...any) *Error { return Refusal(409, code, format, args...) }
+
+// NotFound is ARM's own answer for a resource that is not there.
+func NotFound(id azure.ID) *Error {
+	if id.Group() != "" && id.Is("Microsoft.Resources/resourceGroups") {
+		return GroupNotFound(id.Group())
+	}
+	top := id.TopLevel()
+	e := Refusal(404, "ResourceNotFound", "The Resource '%s/%s' under resource group '%s' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix",
+		top.Type(), top.Name(), top.Group())
+	e.Gateway = true
+	return e
+}
+
+// GroupNotFound is ARM's answer for anything in a group that is not there.
+func GroupNotFound(group string) *Error {
+	e := Refusal(404, "ResourceGroupNotFound", "Resource group '%s' could not be found.", group)
+	e.Gateway = true
+	return e
+}
+
+// ParentNotFound is ARM's answer for a child of what is not there.
+func ParentNotFound(verb string, id azure.ID) *Error {
+	e := Refusal(404, "ParentResourceNotFound", "Failed to perform '%s' on resource(s) of type '%s', because the parent resource '%s' could not be found.",
+		verb, id.Type()[len(id.Namespace())+1:], id.Parent())
+	e.Gateway = true
+	return e
+}
+
+// InvalidReference is the network provider's answer to a reference to nothing.
+func InvalidReference(from, to azure.ID) *Error {
+	return Invalid("InvalidResourceReference", "Resource %s referenced by resource %s was not found. Please make sure that the referenced resource exists, and that both resources are in the same region.", to, from)
+}

@@ -1,0 +1,54 @@
+package behaviour
+
+import (
+	"iter"
+	"time"
+
+	"kaz/internal/azure"
+)
+
+// World is the state of the local Azure during a call. Documents it returns are
+// shared and not to be changed; [Clone] makes a copy. Ids of inline children
+// work as those of other resources do.
+type World interface {
+	// Get is the document with the id.
+	Get(id azure.ID) (Object, bool)
+	// List yields resources of a type in a scope, in the order in which they were
+	// created: a subscription, a group, or a parent.
+	List(scope azure.ID, fullType string) iter.Seq2[azure.ID, Object]
+	// Referrers are those that refer to the id, in the order of their ids.
+	Referrers(id azure.ID) []Referrer
+
+	// Put creates or replaces a document: a resource that the call makes besides its
+	// own. Fields like id, name, type and etag are set by the core; Fill does not run.
+	Put(id azure.ID, doc Object)
+	// Apply does what a client's PUT of the body does, and its operation ends at once.
+	Apply(id azure.ID, body Object) error
+	// Edit changes a stored document. It reports whether there is one.
+	Edit(id azure.ID, change func(doc Object)) bool
+	// Delete removes a document with all that lies below it, each with its Removed.
+	Delete(id azure.ID)
+	// Touch gives the resource a new etag though its document stays the same.
+	Touch(id azure.ID)
+
+	// Now is the time of the call.
+	Now() time.Time
+	// GUID and Intn draw from the seeded source.
+	GUID() string
+	Intn(n int) int
+	// Tenant and Subscription are those of this local Azure.
+	Tenant() string
+	Subscription() string
+}
+
+// Referrer is a place in a document that names a resource.
+type Referrer struct {
+	// Resource is the id of the stored document.
+	Resource azure.ID
+	// Object is the id of the nearest object around the place that has an id:
+	// ".../networkInterfaces/n/ipConfigurations/c". It is Resource when there is none.
+	Object azure.ID
+	// Path leads to the place, without array indexes and without the "id" of an
+	// {"id": ...}: "properties.ipConfigurations.properties.subnet".
+	Path string
+}

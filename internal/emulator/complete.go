@@ -1,0 +1,180 @@
+package emulator
+
+import (
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// complete turns what a client sent into the document that is stored: the type's
+// own Fill, then those of the children inside of it, then its Check.
+func (t *transaction) complete(c *behaviour.Call, k *kind) error {
+	if k.Fill != nil {
+		if err := k.Fill(c); err != nil {
+			return err
+		}
+	}
+	for _, child := range k.inline {
+		if err := t.completeChildren(c, k, child); err != nil {
+			return err
+		}
+	}
+	if k.Check != nil {
+		return k.Check(c)
+	}
+	return nil
+}
+
+func (t *transaction) completeChildren(c *behaviour.Call, k, child *kind) error {
+	seen := map[string]bool{}
+	for _, x := range behaviour.Array(c.Doc, child.Inline) {
+		element, ok := x.(behaviour.Object)
+		name := behaviour.Text(element, "name")
+		if !ok || name == "" {
+			return behaviour.Invalid("InvalidRequestFormat", "Cannot parse the request: every element of %s of resource %s needs a name.", child.Inline, c.ID)
+		}
+		if seen[strings.ToLower(name)] {
+			return behaviour.Invalid("InvalidRequestFormat", "Cannot parse the request.").
+				With("DuplicateResourceName", "Resource %s has two child resources with the same name (%s).", c.ID, name)
+		}
+		seen[strings.ToLower(name)] = true
+		old := behaviour.Named(c.Old, child.Inline, name)
+		childCall := *c
+		childCall.ID, childCall.Type = c.ID.Child(child.segment(), name), child.Type
+		childCall.Doc, childCall.Old, childCall.Parent = element, old, c.Doc
+		childCall.Verb = behaviour.Update
+		if old == nil {
+			childCall.Verb = behaviour.Create
+		}
+		if err := t.complete(&childCall, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admit makes a document out of a request's body: without nulls, without what
+// belongs to Azure, with what Azure had put there before.
+func admit(k *kind, id azure.ID, body, old behaviour.Object) behaviour.Object {
+	doc := behaviour.Clone(body)
+	if doc == nil {
+		doc = behaviour.Object{}
+	}
+	dropNulls(doc)
+	if k.Style.Reduce {
+		reduce(id, doc)
+	}
+	own(k, doc, old)
+	return doc
+}
+
+func own(k *kind, doc, old behaviour.Object) {
+	for _, field := range []string{"id", "type", "etag", "systemData"} {
+		delete(doc, field)
+	}
+	behaviour.Remove(doc, "properties.provisioningState")
+	for _, path := range k.Own {
+		keepOwn(doc, old, strings.Split(path, "."))
+	}
+	if props, ok := doc["properties"]; ok {
+		if _, ok := props.(behaviour.Object); !ok {
+			delete(doc, "properties")
+		}
+	}
+	for _, child := range k.inline {
+		for _, element := range behaviour.Objects(doc, child.Inline) {
+			own(child, element, behaviour.Named(old, child.Inline, behaviour.Text(element, "name")))
+		}
+	}
+}
+
+// keepOwn replaces what is at a path by what the old document has there.
+func keepOwn(doc, old behaviour.Object, path []string) {
+	key := path[0]
+	if len(path) == 1 {
+		delete(doc, key)
+		if v, ok := old[key]; ok {
+			doc[key] = behaviour.Clone(v)
+		}
+		return
+	}
+	switch at := doc[key].(type) {
+	case behaviour.Object:
+		before, _ := old[key].(behaviour.Object)
+		keepOwn(at, before, path[1:])
+	case []any:
+		for _, x := range at {
+			if element, ok := x.(behaviour.Object); ok {
+				keepOwn(element, behaviour.Named(old, key, behaviour.Text(element, "name")), path[1:])
+			}
+		}
+	default:
+		before, _ := old[key].(behaviour.Object)
+		made := behaviour.Object{}
+		keepOwn(made, before, path[1:])
+		if len(made) > 0 {
+			doc[key] = made
+		}
+	}
+}
+
+func dropNulls(value any) {
+	switch v := value.(type) {
+	case behaviour.Object:
+		for key, x := range v {
+			if x == nil {
+				delete(v, key)
+			} else {
+				dropNulls(x)
+			}
+		}
+	case []any:
+		for _, x := range v {
+			dropNulls(x)
+		}
+	}
+}
+
+// reduce replaces whole resources nested in a document by references to them.
+func reduce(id azure.ID, o behaviour.Object) {
+	for key, x := range o {
+		switch v := x.(type) {
+		case behaviour.Object:
+			o[key] = reduced(id, v)
+		case []any:
+			for i, element := range v {
+				if e, ok := element.(behaviour.Object); ok {
+					v[i] = reduced(id, e)
+				}
+			}
+		}
+	}
+}
+
+func reduced(id azure.ID, o behaviour.Object) behaviour.Object {
+	to := azure.ID(behaviour.Text(o, "id"))
+	_, whole := o["properties"]
+	if whole && strings.HasPrefix(string(to), "/subscriptions/") && !to.Under(id) {
+		return behaviour.Ref(to)
+	}
+	reduce(id, o)
+	return o
+}
+
+// merge applies a JSON merge patch.
+func merge(doc, patch behaviour.Object) {
+	for key, x := range patch {
+		if x == nil {
+			delete(doc, key)
+			continue
+		}
+		into, isObject := doc[key].(behaviour.Object)
+		from, patchesObject := x.(behaviour.Object)
+		if isObject && patchesObject {
+			merge(into, from)
+		} else {
+			doc[key] = behaviour.Clone(x)
+		}
+	}
+}
