@@ -1,0 +1,63 @@
+package catalog
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Size is a size of virtual machines.
+type Size struct {
+	Name              string // "Standard_D2s_v3"
+	Family            string // quota family, "standardDSv3Family"
+	VCPUs             int
+	MemoryGiB         float64
+	DataDisks         int // most data disks attached at once
+	NetworkInterfaces int
+	TempGiB           int // size of the local disk, 0 for none
+	IOPS, MBps        int // most of all uncached disks together
+	NetworkMbps       int
+	Premium           bool // premium disks can be attached
+	Accelerated       bool // accelerated networking
+	Ephemeral         bool // the OS disk can be on the local disk
+	NVMe              bool // remote disks are NVMe devices
+	Architecture      string
+	Generations       []string
+}
+
+//go:embed sizes.csv
+var sizesCSV string
+
+var sizes = sync.OnceValue(func() table[Size] {
+	return load("sizes.csv", sizesCSV, func(f fields) (string, Size) {
+		memory, err := strconv.ParseFloat(f.text("memory_gib"), 64)
+		if err != nil {
+			panic(fmt.Sprintf("sizes.csv: memory_gib: %v", err))
+		}
+		features := strings.Fields(f.text("features"))
+		s := Size{
+			Name: f.text("name"), Family: f.text("family"), VCPUs: f.whole("vcpus"), MemoryGiB: memory,
+			DataDisks: f.whole("data_disks"), NetworkInterfaces: f.whole("network_interfaces"),
+			TempGiB: f.whole("temp_gib"), IOPS: f.whole("iops"), MBps: f.whole("mbps"), NetworkMbps: f.whole("network_mbps"),
+			Premium: slices.Contains(features, "premium"), Accelerated: slices.Contains(features, "accelerated"),
+			Ephemeral: slices.Contains(features, "ephemeral"), NVMe: slices.Contains(features, "nvme"),
+			Architecture: f.text("architecture"), Generations: strings.Split(f.text("generations"), ","),
+		}
+		return s.Name, s
+	})
+})
+
+// Sizes are all sizes, by series. The slice is shared: it is not to be changed.
+func Sizes() []Size { return sizes().all }
+
+// FindSize finds a size by its name, in any case.
+func FindSize(name string) (Size, bool) { return sizes().find(name) }
+
+// Tier is the first part of the size's name, "Standard".
+func (s Size) Tier() string {
+	tier, _, _ := strings.Cut(s.Name, "_")
+	return tier
+}
