@@ -17,7 +17,8 @@ const (
 )
 
 // etcdArguments leave fsync out: what etcd has written survives the end of any process, and only a crash of the whole
-// machine can lose the last moments of a local cluster. In exchange no start waits for the disk.
+// machine can lose the last moments of a local cluster. In exchange a busy disk does not hold it up. The election of
+// the only member is made as short as etcd allows.
 func (r *run) etcdArguments() []string {
 	client, peer := secureURL(r.ports.Etcd), secureURL(r.ports.EtcdPeer)
 	return []string{
@@ -37,6 +38,8 @@ func (r *run) etcdArguments() []string {
 		"--peer-cert-file=" + r.pki.etcdServing,
 		"--peer-key-file=" + r.pki.etcdKey,
 		"--unsafe-no-fsync=true",
+		"--heartbeat-interval=10",
+		"--election-timeout=100",
 	}
 }
 
@@ -55,6 +58,13 @@ func (r *run) apiServerArguments() []string {
 		"--etcd-cafile=" + r.pki.etcd.file,
 		"--etcd-certfile=" + r.pki.etcdClient,
 		"--etcd-keyfile=" + r.pki.etcdClientKey,
+		"--requestheader-client-ca-file=" + r.pki.front.file,
+		"--requestheader-allowed-names=" + frontProxy,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + r.pki.proxy,
+		"--proxy-client-key-file=" + r.pki.proxyKey,
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
 		"--service-cluster-ip-range=" + r.config.ServiceCIDR.String(),

@@ -18,12 +18,17 @@ type pki struct {
 	dir     string
 	cluster *authority // who a client of the API server is
 	etcd    *authority // of its own, so that no cluster certificate opens the store
+	front   *authority // of its own, because who it signs may speak for any user
 
 	serving, servingKey       string // what every server of the cluster shows: they are all on this machine
 	etcdServing, etcdKey      string
 	etcdClient, etcdClientKey string
+	proxy, proxyKey           string // what the API server shows to the servers of aggregated APIs
 	accountKey, accountPublic string // signs and checks service account tokens
 }
+
+// frontProxy is the name under which the API server speaks for its users to the servers of aggregated APIs.
+const frontProxy = "front-proxy-client"
 
 // clusterNames are the DNS names by which pods reach the API server.
 func clusterNames() []string {
@@ -38,26 +43,36 @@ func loopback() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopb
 func openPKI(dir string, services netip.Prefix) (*pki, error) {
 	p := &pki{dir: dir}
 	var err error
-	if p.cluster, err = openAuthority(dir, "ca"); err != nil {
+	for _, a := range []struct {
+		name string
+		into **authority
+	}{{"ca", &p.cluster}, {"etcd-ca", &p.etcd}, {"front-proxy-ca", &p.front}} {
+		if *a.into, err = openAuthority(dir, a.name); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.issueServers(services); err != nil {
 		return nil, err
 	}
-	if p.etcd, err = openAuthority(dir, "etcd-ca"); err != nil {
-		return nil, err
-	}
+	return p, p.openAccountKey()
+}
+
+func (p *pki) issueServers(services netip.Prefix) (err error) {
 	first := net.IP(services.Masked().Addr().Next().AsSlice())
 	p.serving, p.servingKey, err = p.cluster.issue("serving",
 		request{user: APIServer, names: clusterNames(), ips: append(loopback(), first)})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.etcdServing, p.etcdKey, err = p.etcd.issue("etcd", request{user: Etcd, names: []string{"localhost"}, ips: loopback()})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if p.etcdClient, p.etcdClientKey, err = p.etcd.issue("etcd-client", request{user: APIServer}); err != nil {
-		return nil, err
+		return err
 	}
-	return p, p.openAccountKey()
+	p.proxy, p.proxyKey, err = p.front.issue("front-proxy-client", request{user: frontProxy})
+	return err
 }
 
 // openAccountKey keeps an RSA key: federated credentials accept RS256 tokens only.

@@ -39,22 +39,25 @@ func newAsker(trust, certFile, keyFile string) (*asker, error) {
 	}}, nil
 }
 
-// ask returns nil when the server answers 200.
-func (a *asker) ask(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// do sends a request without a body and returns the body of the answer, which must be 200.
+func (a *asker) do(ctx context.Context, method, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resp, err := a.client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-		return fmt.Errorf("%s: %s", resp.Status, lastLines(string(said), 12))
+	said, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", resp.Status, lastLines(string(said), 12))
+	}
+	return said, nil
 }
 
 // await returns when the server is ready. It fails when its process ends or ctx is done.
@@ -62,7 +65,7 @@ func (a *asker) await(ctx context.Context, p *process.Process, url string) error
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {
-		err := a.ask(ctx, url)
+		_, err := a.do(ctx, http.MethodGet, url)
 		if err == nil {
 			return nil
 		}

@@ -35,6 +35,11 @@ func (r *run) start(ctx context.Context) error {
 		{Scheduler, r.schedulerArguments(), r.cluster, secureURL(r.ports.Scheduler) + "/readyz"},
 		{KWOK, r.kwokArguments(), r.cluster, "http://" + loopbackAddress(r.ports.KWOK) + "/healthz"},
 	}
+	if !slices.Contains(r.config.Without, KWOK) {
+		if err := r.releaseLeases(ctx); err != nil {
+			return err
+		}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range clients {
 		if !slices.Contains(r.config.Without, p.name) {
