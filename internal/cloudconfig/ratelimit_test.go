@@ -65,7 +65,7 @@ func TestEveryClientIsAKey(t *testing.T) {
 		names = append(names, k.name)
 	}
 	// Every per-client object that users' files may hold.
-	for _, name := range strings.Fields(`routeRateLimit subnetsRateLimit interfaceRateLimit routeTableRateLimit loadBalancerRateLimit
+	for name := range strings.FieldsSeq(`routeRateLimit subnetsRateLimit interfaceRateLimit routeTableRateLimit loadBalancerRateLimit
 		publicIPAddressRateLimit securityGroupRateLimit virtualMachineRateLimit storageAccountRateLimit diskRateLimit snapshotRateLimit
 		virtualMachineScaleSetRateLimit virtualMachineSizesRateLimit availabilitySetRateLimit attachDetachDiskRateLimit
 		containerServiceRateLimit deploymentRateLimit privateDNSRateLimit privateDNSZoneGroupRateLimit privateEndpointRateLimit

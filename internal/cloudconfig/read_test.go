@@ -348,7 +348,7 @@ type oracle struct {
 func TestReadsAsTheStructDecoderDoes(t *testing.T) {
 	names := []string{"location", "LOCATION", "Location", "cloudProviderBackoff", "cloudproviderbackoff", "putVMSSVMBatchSize", "PutVmssVmBatchSize", "cloudProviderBackoffJitter", "tagsMap", "other"}
 	scalar := rapid.OneOf(
-		rapid.Map(rapid.String(), func(s string) any { return s }),
+		rapid.Map(rapid.StringMatching(`[ -~äß]*`), func(s string) any { return s }),
 		rapid.Map(rapid.Bool(), func(b bool) any { return b }),
 		rapid.Map(rapid.IntRange(1, 1000), func(n int) any { return n }),
 		// Their fractions become texts with single precision; these have no more.

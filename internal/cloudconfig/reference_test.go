@@ -139,9 +139,8 @@ those are.
 * Secrets never appear in logs or messages.
 
 Stricter than the components before: ` + "`subscriptionId`, `resourceGroup` and `location`" + ` must be there (unless only the
-instance metadata service is asked); what a kind of credential needs must be there; a ` + "`cloud`, `vmType`, `loadBalancerSku`" + ` or
-` + "`preConfiguredBackendPoolLoadBalancerTypes`" + ` that does not exist is an error and no longer means something else; the name and
-type of an extended location go together.
+instance metadata service is asked); what a kind of credential needs must be there; a ` + "`cloud`, `vmType`, `loadBalancerSku`,\n`extendedLocationType`" + ` or ` + "`preConfiguredBackendPoolLoadBalancerTypes`" + ` that does not exist is an error and no longer means
+something else; the name and type of an extended location go together.
 
 The environment wins over the file: ` + "`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`, and `AZURE_FEDERATED_TOKEN_FILE`" + `,
 which also switches on workload identity. ` + "`AZURE_ENVIRONMENT_FILEPATH`" + ` names the file that describes an Azure Stack.

@@ -84,7 +84,7 @@ func TestHealth(t *testing.T) {
 	expect("/healthz", 200, "ok")
 	expect("/readyz", 200, "ok")
 
-	var synced error = errors.New("not yet")
+	synced := errors.New("not yet")
 	health.Live("loop", func(context.Context) error { return nil })
 	health.Ready("cache", func(context.Context) error { return synced })
 	expect("/healthz?verbose", 200, "[+]loop ok\ncheck passed\n")
