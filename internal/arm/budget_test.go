@@ -1,0 +1,206 @@
+package arm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"kaz/internal/azure"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// One refusal stops all of its kind until Azure's time is over, in the order in
+// which they came, and nobody else.
+func TestBudgetIsFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 20 * time.Second
+		var closedUntil time.Time
+		var mu sync.Mutex
+		s := &server{answer: func(n int, r request) answer {
+			mu.Lock()
+			defer mu.Unlock()
+			if r.method == "PUT" && strings.Contains(r.path, "Microsoft.Network") {
+				if n == 0 {
+					closedUntil = time.Now().Add(wait)
+				}
+				if time.Now().Before(closedUntil) {
+					return answer{status: 429, header: header("Retry-After", "20"), body: fail("TooManyRequests")}
+				}
+			}
+			return answer{status: 200, body: `{"id":"x"}`}
+		}}
+		budget := NewBudget(BudgetConfig{})
+		share := func(c *Config) { c.Budget = budget }
+		doors := []*Door{open(t, s, share), open(t, s, share)}
+		put := func(d *Door, id azure.ID) {
+			if _, err := d.Put(t.Context(), azure.Write{ID: id, Body: azure.Document(`{}`)}); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		var wg sync.WaitGroup
+		start := time.Now()
+		wg.Go(func() { put(doors[0], lb("first")) })
+		synctest.Wait()
+		for i := range 40 {
+			wg.Go(func() { put(doors[i%2], lb(fmt.Sprintf("%02d", i))) })
+			synctest.Wait()
+		}
+		// Neither another provider nor reads nor deletes of this one wait.
+		put(doors[1], group.Resource("Microsoft.Compute/disks", "d"))
+		if _, err := doors[1].Get(t.Context(), lb("l")); err != nil {
+			t.Error(err)
+		}
+		if err := doors[1].Delete(t.Context(), lb("l")); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("others waited %v", waited)
+		}
+		wg.Wait()
+
+		var order []string
+		for _, r := range s.requests()[1:] {
+			if r.method != "PUT" || !strings.Contains(r.path, "Network") {
+				continue
+			}
+			if at := r.at.Sub(start); at < wait {
+				t.Errorf("%s was sent after %v, want none before %v", r.path, at, wait)
+			}
+			order = append(order, azure.ID(r.path).Name())
+		}
+		if len(order) != 41 || !slices.IsSorted(order[1:]) && !slices.IsSorted(order[:40]) {
+			t.Errorf("sent in the order %v", order)
+		}
+	})
+}
+
+// After a refusal one request at a time tries whether Azure accepts them again.
+func TestBudgetProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opens := time.Now().Add(30 * time.Second)
+		s := &server{answer: func(int, request) answer {
+			if time.Now().Before(opens) {
+				return answer{status: 429, header: header("Retry-After", "10"), body: fail("TooManyRequests"), after: 100 * time.Millisecond}
+			}
+			return answer{status: 200, body: `{"id":"x"}`, after: time.Second}
+		}}
+		d := open(t, s)
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				if i > 0 {
+					<-time.After(time.Second) // the first one is refused alone
+				}
+				if _, err := d.Get(t.Context(), lb(fmt.Sprint(i))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := len(s.requests()); n > 50+4 {
+			t.Errorf("%d requests for 50 reads, want one per refusal: at most 54", n)
+		}
+	})
+}
+
+func TestBudgetSlowsDownBeforeItIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left := "15"
+		s := &server{answer: func(int, request) answer {
+			return answer{status: 200, header: header("x-ms-ratelimit-remaining-subscription-writes", left), body: `{"id":"x"}`}
+		}}
+		d := open(t, s)
+		ten := func() time.Duration {
+			start := time.Now()
+			for range 10 {
+				if _, err := d.Put(t.Context(), azure.Write{ID: lb("l"), Body: azure.Document(`{}`)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return time.Since(start)
+		}
+		if took := ten(); took < 800*time.Millisecond || took > time.Second {
+			t.Errorf("ten writes took %v with few left, want about ten a second", took)
+		}
+		left = "190"
+		ten()
+		if took := ten(); took != 0 {
+			t.Errorf("ten writes took %v with many left", took)
+		}
+	})
+}
+
+func TestBudgetOfUsers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := script(answer{status: 200, body: `{"id":"x"}`})
+		d := open(t, s, func(c *Config) {
+			c.Budget = NewBudget(BudgetConfig{Limits: []Limit{
+				{Read: Rate{PerSecond: 100, Burst: 100}, Write: Rate{PerSecond: 1, Burst: 5}},
+				{Type: "Microsoft.Network/loadBalancers", Write: Rate{PerSecond: 2, Burst: 1}},
+			}})
+		})
+		start := time.Now()
+		put := func(id azure.ID) {
+			if _, err := d.Put(t.Context(), azure.Write{ID: id, Body: azure.Document(`{}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 5 {
+			put(lb("l"))
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("five writes took %v, want 2s at two a second", took)
+		}
+		start = time.Now()
+		for range 7 {
+			put(group.Resource("Microsoft.Compute/disks", "d"))
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("seven writes took %v, want 2s at one a second after five", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		put(lb("l"))
+		if _, err := d.Put(ctx, azure.Write{ID: lb("l"), Body: azure.Document(`{}`)}); azure.KindOf(err) != azure.Throttled {
+			t.Errorf("error %v, want throttled", err)
+		}
+	})
+}
+
+// A caller who gives up leaves the queue, and the next one moves up.
+func TestBudgetForgetsWhoGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(n int, _ request) answer {
+			if n == 0 {
+				return answer{status: 429, header: header("Retry-After", "60")}
+			}
+			return answer{status: 200, body: resource(lb("l"), "Succeeded")}
+		}}
+		d := open(t, s)
+		var wg sync.WaitGroup
+		start := time.Now()
+		for i, patience := range []time.Duration{time.Hour, 5 * time.Second, time.Hour} {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			wg.Go(func() {
+				_, err := d.Get(ctx, lb("l"))
+				if took := time.Since(start); err != nil && took != patience || err == nil && took != time.Minute {
+					t.Errorf("caller %d: %v after %v", i, err, took)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		if n := len(s.requests()); n != 3 {
+			t.Errorf("%d requests, want 3", n)
+		}
+	})
+}
