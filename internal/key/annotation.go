@@ -1,0 +1,85 @@
+package key
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Annotation is one annotation key whose value is a T.
+type Annotation[T any] struct {
+	Name    string
+	Doc     string // what it does, one sentence
+	Allowed string // what values it takes, to follow "allowed is"
+	Default T
+
+	parse func(string) (T, error)
+}
+
+// Read returns the annotation's value, or its default when it is absent. A value
+// that is not allowed is an [*Error].
+func (a Annotation[T]) Read(annotations map[string]string) (T, error) {
+	v, _, err := a.Lookup(annotations)
+	return v, err
+}
+
+// Lookup is Read that also says whether the annotation is there.
+func (a Annotation[T]) Lookup(annotations map[string]string) (T, bool, error) {
+	text, ok := annotations[a.Name]
+	if !ok {
+		return a.Default, false, nil
+	}
+	v, err := a.parse(text)
+	if err != nil {
+		return a.Default, true, &Error{Key: a.Name, Value: text, Allowed: a.Allowed, Cause: err}
+	}
+	return v, true, nil
+}
+
+func (a Annotation[T]) entry() Entry {
+	return Entry{Name: a.Name, Doc: a.Doc, Allowed: a.Allowed, Default: fmt.Sprint(a.Default)}
+}
+
+// PortAnnotation is an annotation key with a service port's number in its name.
+type PortAnnotation[T any] struct {
+	Name    string // with PORT where the number stands
+	Doc     string
+	Allowed string
+
+	parse func(string) (T, error)
+}
+
+// Lookup returns the annotation's value for a port, and whether there is one.
+func (a PortAnnotation[T]) Lookup(annotations map[string]string, port int32) (T, bool, error) {
+	one := Annotation[T]{
+		Name:    strings.Replace(a.Name, portInName, strconv.Itoa(int(port)), 1),
+		Allowed: a.Allowed, parse: a.parse,
+	}
+	return one.Lookup(annotations)
+}
+
+func (a PortAnnotation[T]) entry() Entry {
+	return Entry{Name: a.Name, Doc: a.Doc, Allowed: a.Allowed}
+}
+
+const portInName = "PORT"
+
+// Entry is what the reference says of a key.
+type Entry struct{ Name, Doc, Allowed, Default string }
+
+// Error is a key with a value that is not allowed.
+type Error struct {
+	Key, Value string
+	Allowed    string
+	Cause      error // why, where there is more to say; may be nil
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: %q is not allowed", e.Key, e.Value)
+	if e.Cause != nil && e.Cause.Error() != "" {
+		text += " (" + e.Cause.Error() + ")"
+	}
+	return text + ", allowed is " + e.Allowed
+}
+
+func (e *Error) Unwrap() error { return e.Cause }

@@ -1,0 +1,77 @@
+package key
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// parseSwitch is true for "true" in any case and with blanks around it; every other
+// text is false, as users of these annotations know it.
+func parseSwitch(text string) (bool, error) {
+	return strings.EqualFold(strings.TrimSpace(text), "true"), nil
+}
+
+// parseNumber takes whole numbers from least to most.
+func parseNumber(least, most int32) func(string) (int32, error) {
+	return func(text string) (int32, error) {
+		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
+		switch {
+		case errors.Is(err, strconv.ErrSyntax):
+			return 0, errors.New("not a whole number")
+		case err != nil || n < int64(least) || n > int64(most):
+			return 0, errors.New("out of range")
+		}
+		return int32(n), nil
+	}
+}
+
+// parseWord takes one word, without the blanks around it.
+func parseWord(text string) (string, error) { return strings.TrimSpace(text), nil }
+
+// parseList takes items between commas, without the blanks around them. Empty items are
+// left out, so that an empty value is an empty list.
+func parseList(text string) ([]string, error) {
+	var items []string
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items, nil
+}
+
+// parsePairs takes name=value items between commas. An item without exactly one "=" is
+// left out and reported, not refused: that is how these keys have always been read.
+func parsePairs(text string) (Pairs, error) {
+	pairs := Pairs{Values: map[string]string{}}
+	items, _ := parseList(text)
+	for _, item := range items {
+		name, value, ok := strings.Cut(item, "=")
+		name = strings.TrimSpace(name)
+		if !ok || name == "" || strings.Contains(value, "=") {
+			pairs.Skipped = append(pairs.Skipped, item)
+			continue
+		}
+		// Azure reserves the value "null"; with blanks around it, it is an ordinary one.
+		if trimmed := strings.TrimSpace(value); !strings.EqualFold(trimmed, "null") {
+			value = trimmed
+		}
+		pairs.Values[name] = value
+	}
+	return pairs, nil
+}
+
+// Pairs are names with values, and what could not be read as such.
+type Pairs struct {
+	Values  map[string]string
+	Skipped []string
+}
+
+func (p Pairs) String() string {
+	if len(p.Values) == 0 {
+		return ""
+	}
+	return fmt.Sprint(p.Values)
+}

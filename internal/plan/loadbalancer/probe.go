@@ -1,0 +1,151 @@
+package loadbalancer
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/key"
+)
+
+const (
+	healthPath = "/healthz" // what kube-proxy answers at the health check node port
+	// longestDetection is what Azure allows for interval times number, in seconds.
+	longestDetection = 120
+)
+
+// readProbes lists the probes that a Service's rules refer to, each once.
+func readProbes(s Service, base string, found *problems) []azure.Child[network.Probe] {
+	var probes []azure.Child[network.Probe]
+	add := func(p azure.Child[network.Probe]) {
+		if !slices.ContainsFunc(probes, func(q azure.Child[network.Probe]) bool { return q.Name == p.Name }) {
+			probes = append(probes, p)
+		}
+	}
+	for _, p := range s.Spec.Ports {
+		switch {
+		case readPort(s, key.NoRule, p.Port, false, found):
+		case readPort(s, key.NoProbe, p.Port, false, found):
+		case ownProbe(s, p):
+			add(portProbe(s, base, p, found))
+		case isLocal(s):
+			add(healthProbe(s, base, found))
+		}
+	}
+	return probes
+}
+
+// probeOf names the probe of a port's rule, "" for none.
+func probeOf(s Service, base string, p v1.ServicePort, probes []azure.Child[network.Probe], found *problems) string {
+	name := ""
+	switch {
+	case readPort(s, key.NoProbe, p.Port, false, found):
+	case ownProbe(s, p):
+		name = ruleName(base, protocolOf(p), p.Port)
+	case isLocal(s):
+		name = ruleName(base, v1.ProtocolTCP, s.Spec.HealthCheckNodePort)
+	}
+	if !slices.ContainsFunc(probes, func(q azure.Child[network.Probe]) bool { return q.Name == name }) {
+		return ""
+	}
+	return name
+}
+
+// isLocal reports whether nodes without an endpoint must not get packets.
+func isLocal(s Service) bool {
+	return s.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal && s.Spec.HealthCheckNodePort > 0
+}
+
+// ownProbe reports whether a port is probed itself. Only TCP can be; where the
+// traffic policy is Local the nodes' health answers for all ports, unless a port
+// names another one to be probed.
+func ownProbe(s Service, p v1.ServicePort) bool {
+	if protocolOf(p) != v1.ProtocolTCP {
+		return false
+	}
+	_, named, _ := key.PortProbePort.Lookup(s.Annotations, p.Port)
+	return named || !isLocal(s)
+}
+
+func healthProbe(s Service, base string, found *problems) azure.Child[network.Probe] {
+	port := s.Spec.HealthCheckNodePort
+	interval, count := probeTiming(s, port, found)
+	return azure.Child[network.Probe]{
+		Name: ruleName(base, v1.ProtocolTCP, port),
+		Properties: network.Probe{
+			Protocol: "Http", Port: port, RequestPath: healthPath, IntervalInSeconds: interval, ProbeThreshold: count,
+		},
+	}
+}
+
+func portProbe(s Service, base string, p v1.ServicePort, found *problems) azure.Child[network.Probe] {
+	interval, count := probeTiming(s, p.Port, found)
+	probe := network.Probe{
+		Protocol: probeProtocol(s, p, found), Port: probePort(s, p, found),
+		IntervalInSeconds: interval, ProbeThreshold: count,
+	}
+	if probe.Protocol != "Tcp" {
+		probe.RequestPath = firstOf(
+			readPort(s, key.PortProbePath, p.Port, "", found), read(s, key.ProbePath.Read, found), key.ProbePath.Default)
+	}
+	return azure.Child[network.Probe]{Name: ruleName(base, protocolOf(p), p.Port), Properties: probe}
+}
+
+func probeProtocol(s Service, p v1.ServicePort, found *problems) string {
+	appProtocol := ""
+	if p.AppProtocol != nil {
+		appProtocol = *p.AppProtocol
+	}
+	word := firstOf(readPort(s, key.PortProbeProtocol, p.Port, "", found), appProtocol, read(s, key.ProbeProtocol.Read, found))
+	switch strings.ToLower(word) {
+	case "http":
+		return "Http"
+	case "https":
+		return "Https"
+	}
+	return "Tcp"
+}
+
+// probeTiming is seconds between probes and their number.
+func probeTiming(s Service, port int32, found *problems) (interval, count int32) {
+	interval = readPort(s, key.PortProbeInterval, port, read(s, key.ProbeInterval.Read, found), found)
+	count = readPort(s, key.PortProbeCount, port, read(s, key.ProbeCount.Read, found), found)
+	if interval*count >= longestDetection {
+		found.refuse(s.Key(), ReasonAnnotation,
+			"port %d: %d probes every %d s take %d s to see a node fail, allowed is less than %d s", port, count, interval, interval*count, longestDetection)
+	}
+	return interval, count
+}
+
+// probePort is the port that is probed for p: its node port unless an annotation
+// names another one.
+func probePort(s Service, p v1.ServicePort, found *problems) int32 {
+	name, named, _ := key.PortProbePort.Lookup(s.Annotations, p.Port)
+	if !named {
+		return nodePort(s, p, found)
+	}
+	for _, other := range s.Spec.Ports {
+		if strings.EqualFold(other.Name, name) || strconv.Itoa(int(other.Port)) == name {
+			return nodePort(s, other, found)
+		}
+	}
+	number, err := strconv.ParseUint(name, 10, 16)
+	if err != nil || number == 0 {
+		found.refuse(s.Key(), ReasonAnnotation, "annotation %s of port %d: %q is no port of the Service, allowed is %s",
+			key.PortProbePort.Name, p.Port, name, key.PortProbePort.Allowed)
+	}
+	return int32(number)
+}
+
+func nodePort(s Service, p v1.ServicePort, found *problems) int32 {
+	if p.NodePort == 0 {
+		found.refuse(s.Key(), ReasonSpec,
+			"port %d has no node port to probe; allow allocateLoadBalancerNodePorts, set externalTrafficPolicy to Local, or name a port with the annotation %s",
+			p.Port, key.PortProbePort.Name)
+	}
+	return p.NodePort
+}

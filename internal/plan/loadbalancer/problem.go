@@ -1,0 +1,44 @@
+package loadbalancer
+
+import (
+	"fmt"
+
+	"kaz/internal/plan"
+)
+
+// Reasons of problems. They are the reasons of the events that users see.
+const (
+	ReasonUnsupported   = "Unsupported"       // asks for what kaz does not serve yet
+	ReasonAnnotation    = "InvalidAnnotation" // a value that is not allowed
+	ReasonSpec          = "InvalidSpec"       // a field that contradicts another one
+	ReasonConflict      = "FrontendConflict"  // somebody else's rule stands at the frontend's port
+	ReasonSecurityGroup = "SecurityGroupNotFound"
+
+	// Warnings: the Service is served all the same.
+	ReasonSourceRanges    = "InvalidSourceRanges"
+	ReasonAllowedIPRanges = "InvalidAllowedIPRanges"
+	ReasonTwoSources      = "ConflictConfiguration"
+	ReasonTags            = "InvalidTags"
+	ReasonFrontendKept    = "DeletingFrontendIPConfiguration"
+	ReasonNotJoined       = "NodeNotJoined" // its object is a node or a scale set
+)
+
+type problems []plan.Problem
+
+func (p *problems) refuse(object, reason, format string, args ...any) {
+	*p = append(*p, plan.Problem{Object: object, Reason: reason, Message: fmt.Sprintf(format, args...)})
+}
+
+func (p *problems) warn(object, reason, format string, args ...any) {
+	*p = append(*p, plan.Problem{Object: object, Reason: reason, Message: fmt.Sprintf(format, args...), Warning: true})
+}
+
+// blocking reports whether one of them keeps its object from being served.
+func (p problems) blocking() bool {
+	for _, one := range p {
+		if !one.Warning {
+			return true
+		}
+	}
+	return false
+}

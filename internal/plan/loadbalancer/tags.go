@@ -1,0 +1,81 @@
+package loadbalancer
+
+import (
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+)
+
+// The tags by which a public IP says whom it serves, and their older names, which
+// are read only.
+const (
+	tagServices       = "k8s-azure-service"
+	tagCluster        = "k8s-azure-cluster-name"
+	legacyTagServices = "service"
+	legacyTagCluster  = "kubernetes-cluster-name"
+)
+
+// wantedTags is the configured tags with own ones over them. Where system tags are
+// configured, tags that nobody wants and that are none of those are dropped.
+func wantedTags(c Config, own, have azure.Tags) azure.Tags {
+	if len(c.Tags)+len(own) == 0 && len(c.SystemTags) == 0 {
+		return nil
+	}
+	tags := azure.Tags{}
+	set := func(name, value string) {
+		for known := range tags {
+			if sameText(known, name) {
+				delete(tags, known)
+			}
+		}
+		tags[name] = value
+	}
+	for _, from := range []azure.Tags{c.Tags, own} {
+		for name, value := range from {
+			set(name, value)
+		}
+	}
+	if len(c.SystemTags) > 0 {
+		for name := range have {
+			if _, wanted := tags.Get(name); !wanted && !isSystemTag(c, name) {
+				tags[name] = azure.DropTag
+			}
+		}
+	}
+	return tags
+}
+
+func isSystemTag(c Config, name string) bool {
+	return slices.ContainsFunc(c.SystemTags, func(prefix string) bool {
+		return len(name) >= len(prefix) && sameText(name[:len(prefix)], prefix)
+	})
+}
+
+// servicesIn is the Services that a public IP's tag names, in their order, and
+// whether there is such a tag: one without is somebody's own and not managed.
+func servicesIn(tags azure.Tags) ([]string, bool) {
+	text, ok := tags.Get(tagServices)
+	if !ok {
+		text, ok = tags.Get(legacyTagServices)
+	}
+	if !ok {
+		return nil, false
+	}
+	var names []string
+	for name := range strings.SplitSeq(text, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names, true
+}
+
+// ofOtherCluster reports whether a tag says that a public IP is another cluster's.
+func ofOtherCluster(tags azure.Tags, cluster string) bool {
+	name, ok := tags.Get(tagCluster)
+	if !ok {
+		name, ok = tags.Get(legacyTagCluster)
+	}
+	return ok && !sameText(name, cluster)
+}

@@ -1,0 +1,48 @@
+package nodes
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"kaz/internal/azure"
+)
+
+const scheme = "azure://"
+
+// managed is the form of the provider ids that are ours, in exactly this case.
+var managed = regexp.MustCompile(`^azure:///subscriptions/.*/resourceGroups/.*/providers/Microsoft.Compute/.*`)
+
+// ProviderID is the provider id of the machine id: the id as Azure spells it, with
+// the name of its resource group in lower case. Other users of provider ids
+// compare them as text, so this is the one spelling.
+func ProviderID(id azure.ID) (string, error) {
+	text := string(id)
+	const word = "/resourceGroups/"
+	start := strings.Index(text, word)
+	if start < 0 || !strings.HasPrefix(text, "/subscriptions/") {
+		return "", fmt.Errorf("%q isn't in Azure resource ID format: it lacks /subscriptions/NAME/resourceGroups/NAME", text)
+	}
+	start += len(word)
+	end := strings.IndexByte(text[start:], '/')
+	if end <= 0 || !strings.HasPrefix(text[start+end:], "/providers/") {
+		return "", fmt.Errorf("%q isn't in Azure resource ID format: no /providers/ follows its resource group", text)
+	}
+	end += start
+	return scheme + text[:start] + strings.ToLower(text[start:end]) + text[end:], nil
+}
+
+// Managed reports whether a provider id names a machine in Azure. Nodes with
+// another one ("aws://...", or of a machine in somebody's cellar) are not ours to
+// judge.
+func Managed(providerID string) bool { return managed.MatchString(providerID) }
+
+// MachineID is the id of the machine that a provider id names, false when it is
+// none of Azure's.
+func MachineID(providerID string) (azure.ID, bool) {
+	if !Managed(providerID) {
+		return "", false
+	}
+	id, err := azure.ParseID(strings.TrimPrefix(providerID, scheme))
+	return id, err == nil
+}
