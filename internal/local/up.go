@@ -80,13 +80,8 @@ func Up(ctx context.Context, o UpOptions, ready func(Status)) error {
 		return err
 	}
 	c := &cluster{UpOptions: o, group: group, progress: newProgress(o.Out)}
-	defer func() {
-		// The context that ends Up has ended; stopping must not end with it.
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
-		defer cancel()
-		group.Close(stopping, stopGrace)
-	}()
-	return c.run(ctx, ready)
+	err = c.run(ctx, ready)
+	return errors.Join(err, c.stop(ctx))
 }
 
 // cluster is a local cluster that is being started or runs.
@@ -94,41 +89,93 @@ type cluster struct {
 	UpOptions
 	group    *process.Group
 	progress *progress
-	site     Site
+	memory   memory
 	azure    *Azure
 	plane    *controlplane.ControlPlane
+	// tasks are the goroutines of a running cluster; stopTasks ends them.
+	tasks     *errgroup.Group
+	stopTasks context.CancelFunc
 }
 
 func (c *cluster) path(name string) string { return filepath.Join(c.group.Dir(), name) }
 
 func (c *cluster) without(name string) bool { return slices.Contains(c.Without, name) }
 
+// run goes through the steps of starting and then waits for the end.
 func (c *cluster) run(ctx context.Context, ready func(Status)) error {
-	if err := os.Remove(c.path(statusFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
+	c.tasks, ctx = errgroup.WithContext(ctx)
 	binaries, err := c.build(ctx)
 	if err != nil {
 		return err
 	}
-	tasks, ctx := errgroup.WithContext(ctx)
-	if err := c.startAzure(ctx, tasks); err != nil {
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"local Azure", c.startAzure},
+		{"resource group, network and scale sets", c.layResources},
+		{"control plane", func(ctx context.Context) error { return c.startControlPlane(ctx, binaries) }},
+		{"nodes", c.startNodes},
+		{CloudControllerManager, c.startCloudControllerManager},
+		{"nodes ready", c.awaitNodes},
+	} {
+		done := c.progress.begin(step.what)
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+		done()
+	}
+	status := c.status(binaries)
+	if err := writeJSON(c.path(statusFile), status); err != nil {
 		return err
 	}
-	// Azure is the last to go: components say goodbye to it.
-	err = c.startCluster(ctx, tasks, binaries, ready)
-	if err == nil {
-		tasks.Go(func() error { return c.watch(ctx) })
+	ready(status)
+	return c.watch(ctx)
+}
+
+// watch returns when the cluster is to stop: nil for an orderly end.
+func (c *cluster) watch(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			return cause
+		}
+		return nil
+	case p := <-c.group.Failed():
+		return fmt.Errorf("%s has ended, its log is %s: %w", p.Name(), p.LogFile(), p.Err())
 	}
-	err = errors.Join(err, untilDone(tasks, err))
+}
+
+// stop ends what run started: first the programs, which may still have something
+// to say to Azure, then Azure, which saves its state.
+func (c *cluster) stop(ctx context.Context) error {
 	c.progress.say("stopping")
-	return errors.Join(err, os.Remove(c.path(statusFile)))
+	// The end of ctx is why we stop; stopping must not end with it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+	defer cancel()
+	if err := os.Remove(c.path(statusFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		c.progress.say("%v", err)
+	}
+	if c.stopTasks != nil {
+		c.stopTasks()
+	}
+	var err error
+	if c.tasks != nil {
+		err = c.tasks.Wait()
+	}
+	for _, p := range slices.Backward(c.group.Processes()) {
+		p.Stop(ctx, stopGrace)
+	}
+	if c.azure != nil {
+		err = errors.Join(err, c.azure.Close())
+	}
+	c.group.Close(ctx, stopGrace)
+	return err
 }
 
 func (c *cluster) build(ctx context.Context) (controlplane.Binaries, error) {
 	defer c.progress.begin("control plane programs")()
 	return controlplane.Build(ctx, controlplane.BuildOptions{
-		Without: c.Without,
 		Progress: func(s controlplane.Step) {
 			switch s.State {
 			case controlplane.Waiting:
@@ -137,7 +184,111 @@ func (c *cluster) build(ctx context.Context) (controlplane.Binaries, error) {
 				c.progress.say("building %s %s (once; it is kept)", s.Program, s.Version)
 			case controlplane.Built:
 				c.progress.say("built %s in %s", s.Program, short(s.Took))
+			case controlplane.Cached:
 			}
 		},
 	})
+}
+
+// startAzure starts the local Azure with the state that the directory holds, at
+// the addresses that azure.json already names if they are free.
+func (c *cluster) startAzure(ctx context.Context) error {
+	var err error
+	if c.memory, err = recall(c.path(memoryFile)); err != nil {
+		return err
+	}
+	o := c.Azure
+	o.CAFile, o.State, o.RequestLog = c.path("azure-ca.pem"), c.path("azure-state.json"), c.path("logs/azure-requests.jsonl")
+	o.Address, o.HTTPAddress, o.ProxyAddress = c.memory.freeAddresses()
+	if c.azure, err = StartAzure(ctx, o); err != nil {
+		return err
+	}
+	info := c.azure.Info()
+	c.memory.remember(info)
+	if len(c.memory.Site.ScaleSets) == 0 {
+		c.memory.Site = newSite(info.Tenant, info.Subscription, max(c.ScaleSets, 1))
+	}
+	return writeJSON(c.path(memoryFile), c.memory)
+}
+
+func (c *cluster) layResources(ctx context.Context) error {
+	site, nodes := c.memory.Site, c.Nodes
+	if c.ScaleSets > 0 && c.ScaleSets != len(site.ScaleSets) {
+		return fmt.Errorf("--scale-sets %d: the cluster in %s has %d, and that cannot be changed", c.ScaleSets, c.group.Dir(), len(site.ScaleSets))
+	}
+	if nodes == 0 {
+		nodes = defaultNodes
+	}
+	door, err := c.azure.Door()
+	if err != nil {
+		return err
+	}
+	if err := site.lay(ctx, door, nodes); err != nil {
+		return err
+	}
+	if c.Nodes > 0 {
+		if err := site.scale(ctx, door, c.Nodes); err != nil {
+			return err
+		}
+	}
+	return c.writeClientFiles()
+}
+
+const defaultNodes = 3
+
+func (c *cluster) startControlPlane(ctx context.Context, binaries controlplane.Binaries) error {
+	var err error
+	c.plane, err = controlplane.Start(ctx, controlplane.Config{
+		Processes: c.group, Binaries: binaries,
+		Without: slices.DeleteFunc(slices.Clone(c.Without), func(name string) bool { return name == CloudControllerManager }),
+		Started: func(program string, took time.Duration) { c.progress.say("%s ready in %s", program, short(took)) },
+	})
+	return err
+}
+
+// startNodes registers a Node for each machine from now on.
+func (c *cluster) startNodes(ctx context.Context) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	ctx, c.stopTasks = context.WithCancel(ctx)
+	r := registrar{client: client, machines: c.azure.machines, changed: c.azure.machineChanges(ctx), log: slog.Default()}
+	c.tasks.Go(func() error { return r.Run(ctx) })
+	return nil
+}
+
+func (c *cluster) client() (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.plane.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = 200, 400
+	return kubernetes.NewForConfig(config)
+}
+
+// startCloudControllerManager runs kaz's own, with the same files that another one
+// would be given.
+func (c *cluster) startCloudControllerManager(context.Context) error {
+	if c.without(CloudControllerManager) {
+		c.progress.say("left out; its kubeconfig is %s", c.plane.Kubeconfig)
+		return nil
+	}
+	kubeconfig, err := c.plane.IssueKubeconfig(CloudControllerManager, "system:cloud-controller-manager", "system:masters")
+	if err != nil {
+		return err
+	}
+	_, err = c.group.Start(process.Spec{
+		Name: CloudControllerManager, Path: c.Program,
+		Args: []string{
+			CloudControllerManager,
+			"--cloud-config=" + c.path(cloudConfigFile),
+			"--kubeconfig=" + kubeconfig,
+			"--cluster-name=" + c.memory.Site.ClusterName,
+			"--leader-elect=false", "--configure-cloud-routes=false", "--allocate-node-cidrs=false",
+			"--bind-address=127.0.0.1", "--secure-port=0",
+		},
+		Env: c.clientEnvironment(),
+	})
+	return err
 }

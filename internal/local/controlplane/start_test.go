@@ -1,0 +1,222 @@
+package controlplane
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kaz/internal/local/process"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestPortsAreKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ports.json")
+	first, err := openPorts(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for _, p := range first.each() {
+		seen[*p] = true
+	}
+	if len(seen) != len(first.each()) || seen[0] {
+		t.Errorf("ports %+v are not all different", first)
+	}
+	again, err := openPorts(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first != again {
+		t.Errorf("first %+v, then %+v", first, again)
+	}
+}
+
+func TestATakenPortIsReplaced(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ports.json")
+	first, err := openPorts(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := net.Listen("tcp", loopbackAddress(first.APIServer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	second, err := openPorts(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.APIServer == first.APIServer || second.APIServer == 0 {
+		t.Errorf("the API server has port %d", second.APIServer)
+	}
+	second.APIServer = first.APIServer
+	if first != second {
+		t.Errorf("first %+v, then %+v", first, second)
+	}
+}
+
+func TestADamagedPortsFileIsNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ports.json")
+	write(t, file, "{")
+	if _, err := openPorts(file); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// group holds a new directory for the length of a test.
+func group(t *testing.T) *process.Group {
+	t.Helper()
+	g, err := process.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close(context.Background(), 10*time.Second) })
+	return g
+}
+
+// everyBinary is a full set of binaries, all the same program.
+func everyBinary(path string) Binaries {
+	b := Binaries{}
+	for _, name := range programs() {
+		b[name] = path
+	}
+	return b
+}
+
+func TestBadConfigurations(t *testing.T) {
+	g := group(t)
+	for _, c := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{}, "no process group given"},
+		{Config{Processes: g}, "no binary of etcd given"},
+		{Config{Processes: g, Without: []string{"kubelet"}}, `no component "kubelet": there are etcd, kube-apiserver, kubectl, kube-controller-manager, kube-scheduler, kwok`},
+		{Config{Processes: g, Without: []string{Etcd}}, "cannot leave out etcd: everything else needs it"},
+		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDR: netip.MustParsePrefix("10.0.0.0/28")}, "pod range 10.0.0.0/28: want an IPv4 network of /24 or larger, such as 10.244.0.0/16"},
+		{Config{Processes: g, Binaries: everyBinary("x"), ServiceCIDR: netip.MustParsePrefix("10.1.2.3/16")}, "service range 10.1.2.3/16: want an IPv4 network of /24 or larger, such as 10.96.0.0/16"},
+	} {
+		_, err := Start(t.Context(), c.config)
+		if want := "start the control plane: " + c.want; err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
+func script(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestAProgramThatEndsEarlyIsReportedWithItsLog(t *testing.T) {
+	g := group(t)
+	_, err := Start(t.Context(), Config{Processes: g, Binaries: everyBinary(script(t, "echo 'no space left'; exit 1"))})
+	want := "start the control plane: etcd ended (exit status 1); its log is " +
+		filepath.Join(g.Dir(), "logs", "etcd.log") + " and ends with:\nno space left"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestAProgramThatIsNeverReadyIsReportedWithItsLog(t *testing.T) {
+	g := group(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err := Start(ctx, Config{Processes: g, Binaries: everyBinary(script(t, "echo 'waiting for the disk'; exec sleep 600"))})
+	if err == nil || !strings.Contains(err.Error(), "etcd is not ready: context deadline exceeded") ||
+		!strings.HasSuffix(err.Error(), filepath.Join(g.Dir(), "logs", "etcd.log")+" and ends with:\nwaiting for the disk") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestArguments shows every flag that a program is started with.
+func TestArguments(t *testing.T) {
+	c := Config{Processes: group(t), Binaries: everyBinary("x"), AllocateNodeCIDRs: true}
+	if err := c.complete(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := prepare(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, port := range r.ports.each() {
+		*port = i + 1
+	}
+	r.server = secureURL(r.ports.APIServer)
+	var got strings.Builder
+	for _, p := range []struct {
+		name string
+		args []string
+	}{
+		{Etcd, r.etcdArguments()},
+		{APIServer, r.apiServerArguments()},
+		{ControllerManager, r.controllerManagerArguments()},
+		{Scheduler, r.schedulerArguments()},
+		{KWOK, r.kwokArguments()},
+	} {
+		fmt.Fprintf(&got, "%s\n  %s\n", p.name, strings.Join(p.args, "\n  "))
+	}
+	text := strings.ReplaceAll(got.String(), r.dir, "DIR")
+	golden := filepath.Join("testdata", "arguments.txt")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Error(diff)
+	}
+	for _, secret := range []string{"PRIVATE KEY", "BEGIN"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("an argument holds a secret (%s)", secret)
+		}
+	}
+}
+
+func TestOnlyTheLeasesOfAnEarlierKWOKAreReleased(t *testing.T) {
+	var deleted []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			deleted = append(deleted, strings.TrimPrefix(r.URL.Path, leasesPath+"/"))
+		}
+		fmt.Fprint(w, `{"items":[
+			{"metadata":{"name":"simulated"},"spec":{"holderIdentity":"host_1234"}},
+			{"metadata":{"name":"real"},"spec":{"holderIdentity":"real"}},
+			{"metadata":{"name":"unheld"},"spec":{}}]}`)
+	}))
+	defer server.Close()
+	r := &run{server: server.URL, cluster: &asker{client: server.Client()}}
+	if err := r.releaseLeases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"simulated", "unheld"}; !slices.Equal(deleted, want) {
+		t.Errorf("released %v, want %v", deleted, want)
+	}
+}

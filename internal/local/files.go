@@ -1,0 +1,137 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Files in a cluster's directory.
+const (
+	cloudConfigFile = "azure.json"
+	environmentFile = "env.sh"
+	kubeconfigFile  = "kubeconfig"
+	memoryFile      = "cluster.json"
+	statusFile      = "status.json"
+)
+
+// memory is what the next start of a cluster has to know of this one.
+type memory struct {
+	Site Site `json:"site"`
+	// ARM, HTTP and Proxy are the addresses (host:port) of the local Azure.
+	ARM   string `json:"arm"`
+	HTTP  string `json:"http"`
+	Proxy string `json:"proxy"`
+}
+
+// recall reads a cluster's memory; a new cluster has none.
+func recall(path string) (memory, error) {
+	var m memory
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return m, nil
+	}
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("%s cannot be read (%w); remove the directory to start a new cluster", path, err)
+	}
+	return m, nil
+}
+
+func (m *memory) remember(info AzureInfo) {
+	m.ARM, m.HTTP, m.Proxy = hostOf(info.ARM), hostOf(info.ARMHTTP), hostOf(info.Proxy)
+}
+
+func hostOf(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// freeAddresses are the remembered addresses as far as they are free, and any free
+// port otherwise.
+func (m memory) freeAddresses() (arm, http, proxy string) {
+	free := func(address string) string {
+		l, err := net.Listen("tcp", address)
+		if address == "" || err != nil {
+			return "127.0.0.1:0"
+		}
+		_ = l.Close() // it is opened again at once
+		return address
+	}
+	return free(m.ARM), free(m.HTTP), free(m.Proxy)
+}
+
+// writeClientFiles writes what clients of the cluster's Azure are configured with.
+func (c *cluster) writeClientFiles() error {
+	if err := writeJSON(c.path(cloudConfigFile), c.memory.Site.cloudConfig(c.azure.Info().ARM)); err != nil {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString("# What a client of this cluster and its Azure needs in its environment: . " + environmentFile + "\n")
+	env := c.environment()
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		fmt.Fprintf(&b, "export %s='%s'\n", name, strings.ReplaceAll(env[name], "'", `'\''`))
+	}
+	return writeFile(c.path(environmentFile), []byte(b.String()))
+}
+
+func (c *cluster) environment() map[string]string {
+	info := c.azure.Info()
+	return map[string]string{
+		"IDENTITY_ENDPOINT": info.IdentityEndpoint,
+		"IDENTITY_HEADER":   info.IdentityHeader,
+		"SSL_CERT_FILE":     info.CAFile,
+		"KUBECONFIG":        c.path(kubeconfigFile),
+	}
+}
+
+// clientEnvironment is the whole environment of a component.
+func (c *cluster) clientEnvironment() []string {
+	var env []string
+	for name, value := range c.environment() {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	return append(env, "HOME="+c.group.Dir(), "PATH=/usr/local/bin:/usr/bin:/bin")
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return writeFile(path, append(data, '\n'))
+}
+
+// writeFile replaces a file at once: a reader, or the next start after a crash,
+// sees the old content or the new. What is in the directory is its owner's alone.
+func writeFile(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
