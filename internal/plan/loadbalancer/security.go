@@ -191,7 +191,7 @@ func (s *ruleSet) open(g grant) {
 
 func (s *ruleSet) allow(o opening, address string) {
 	name := allowRuleName(o.protocol, o.sources, o.ports)
-	r, ok := s.byName[name]
+	r, ok := s.byName[strings.ToLower(name)]
 	if !ok {
 		r = allowRule(name, o, s.freePriority(firstPriority, 1))
 		s.add(r)

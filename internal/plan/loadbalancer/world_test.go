@@ -1,0 +1,368 @@
+package loadbalancer_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+)
+
+// world is as much of Azure as these tests need: it applies plans, fills in what
+// Azure fills in, and refuses what Azure refuses.
+type world struct {
+	docs  map[string]object // by id key
+	etags int
+	next  int // last byte of the next public IP
+}
+
+type object = map[string]any
+
+const (
+	network = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/"
+	compute = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/"
+	vmss    = compute + "virtualMachineScaleSets/np"
+	lbID    = network + "loadBalancers/kubernetes"
+	nsgID   = network + "networkSecurityGroups/nsg"
+)
+
+func config() loadbalancer.Config {
+	return loadbalancer.Config{
+		ClusterName: "kubernetes", Location: "westeurope", Subscription: "s", ResourceGroup: "rg",
+		NetworkSubscription: "s", LoadBalancerName: "kubernetes", LoadBalancerResourceGroup: "rg",
+		SecurityGroupName: "nsg", SecurityGroupResourceGroup: "rg", Zones: []string{"1", "2", "3"}, ExcludeControlPlane: true,
+	}
+}
+
+// newWorld has a security group with a user's rule, and a scale set with instances.
+func newWorld(instances int) *world {
+	w := &world{docs: map[string]object{}}
+	w.put(nsgID, parse(`{"location":"westeurope","properties":{"securityRules":[
+		{"name":"ssh","properties":{"priority":501,"direction":"Inbound","access":"Allow","protocol":"Tcp","sourceAddressPrefix":"10.0.0.0/8","sourcePortRange":"*","destinationAddressPrefix":"*","destinationPortRange":"22"}}]}}`))
+	w.put(vmss, parse(`{"location":"westeurope","sku":{"name":"Standard_D2s_v3","tier":"Standard","capacity":2},"properties":{"provisioningState":"Succeeded","orchestrationMode":"Uniform",
+		"virtualMachineProfile":{"osProfile":{"computerNamePrefix":"np"},"storageProfile":{"osDisk":{"osType":"Linux"}},"networkProfile":`+profile+`}}}`))
+	for i := range instances {
+		w.put(azure.ID(fmt.Sprintf("%s/virtualMachines/%d", vmss, i)), parse(`{"location":"westeurope","sku":{"name":"Standard_D2s_v3"},"properties":{"provisioningState":"Succeeded","latestModelApplied":true,
+			"hardwareProfile":{},"networkProfileConfiguration":`+profile+`,"instanceView":{"statuses":[{"code":"ProvisioningState/succeeded"},{"code":"PowerState/running"}]}}}`))
+	}
+	return w
+}
+
+const profile = `{"networkInterfaceConfigurations":[{"name":"nic","properties":{"primary":true,"enableAcceleratedNetworking":false,
+	"ipConfigurations":[{"name":"ipconfig","properties":{"primary":true,"privateIPAddressVersion":"IPv4","subnet":{"id":"/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/v/subnets/n"}}}]}}]}`
+
+func machines(n int) []*v1.Node {
+	var out []*v1.Node
+	for i := range n {
+		out = append(out, &v1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("np%06d", i)},
+			Spec:       v1.NodeSpec{ProviderID: fmt.Sprintf("azure://%s/virtualMachines/%d", vmss, i)},
+		})
+	}
+	return out
+}
+
+func service(name string, ports ...v1.ServicePort) *v1.Service {
+	uid := fmt.Sprintf("%08x-1111-2222-3333-444455556666", fold(name))
+	return &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid)},
+		Spec:       v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer, Ports: ports},
+	}
+}
+
+func fold(s string) (h uint32) {
+	for _, c := range []byte(s) {
+		h = h*16777619 ^ uint32(c)
+	}
+	return h
+}
+
+func tcp(port, node int32) v1.ServicePort {
+	return v1.ServicePort{Protocol: v1.ProtocolTCP, Port: port, NodePort: node}
+}
+
+func udp(port, node int32) v1.ServicePort {
+	return v1.ServicePort{Protocol: v1.ProtocolUDP, Port: port, NodePort: node}
+}
+
+func parse(text string) object {
+	var o object
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		panic(fmt.Sprintf("%v in %s", err, text))
+	}
+	return o
+}
+
+func (w *world) snapshot() plan.Snapshot {
+	var docs []azure.Document
+	for _, o := range w.docs {
+		docs = append(docs, text(o))
+	}
+	return plan.NewSnapshot(docs...)
+}
+
+func text(o any) azure.Document {
+	b, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func (w *world) clone() *world {
+	c := &world{docs: map[string]object{}, etags: w.etags, next: w.next}
+	for k, o := range w.docs {
+		c.docs[k] = parse(string(text(o)))
+	}
+	return c
+}
+
+// apply does the plan's steps in their order.
+func (w *world) apply(p plan.Plan) error {
+	for _, s := range p.Steps {
+		if err := w.step(s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+func (w *world) step(s plan.Step) error {
+	key := s.ID.Key()
+	have, exists := w.docs[key]
+	switch s.Op {
+	case plan.Delete:
+		if by := w.referrer(s.ID); by != "" {
+			return fmt.Errorf("%s refers to it", by)
+		}
+		delete(w.docs, key)
+		w.settle()
+		return nil
+	case plan.Create:
+		if exists {
+			return fmt.Errorf("it exists")
+		}
+	case plan.Update:
+		if !exists || have["etag"] != s.IfMatch {
+			return fmt.Errorf("etag %s is not %v", s.IfMatch, have["etag"])
+		}
+	}
+	body := parse(string(s.Body))
+	if strings.Contains(key, "/virtualmachinescalesets/") {
+		body = merged(have, body)
+	}
+	if by := w.dangling(s.ID, body); by != "" {
+		return fmt.Errorf("%s does not exist", by)
+	}
+	w.put(s.ID, body)
+	return nil
+}
+
+// merged is what a compute PUT does with sections that are not sent.
+func merged(have, body object) object {
+	out := maps.Clone(have)
+	for k, v := range body {
+		if deeper, ok := v.(object); ok {
+			if old, ok := have[k].(object); ok {
+				v = merged(old, deeper)
+			}
+		}
+		out[k] = v
+	}
+	return out
+}
+
+func (w *world) put(id azure.ID, body object) {
+	w.etags++
+	body["id"], body["name"], body["type"], body["etag"] = string(id), id.Name(), id.Type(), fmt.Sprintf(`W/"%d"`, w.etags)
+	p := sub(body, "properties")
+	p["provisioningState"] = "Succeeded"
+	switch {
+	case id.Is("Microsoft.Network/publicIPAddresses"):
+		if p["ipAddress"] == nil {
+			w.next++
+			p["ipAddress"] = fmt.Sprintf("20.1.%d.%d", w.next/250, w.next%250+1)
+		}
+		fill(p, object{"idleTimeoutInMinutes": 4.0, "ipTags": []any{}, "resourceGuid": "g"})
+		fill(sub(body, "sku"), object{"tier": "Regional"})
+	case id.Is("Microsoft.Network/networkSecurityGroups"):
+		fill(p, object{"securityRules": []any{}, "defaultSecurityRules": []any{object{"name": "DenyAllInBound"}}})
+		for _, r := range children(p, "securityRules") {
+			w.child(id, "securityRules", r)
+			rp := sub(r, "properties")
+			for _, pair := range [][2]string{{"sourceAddressPrefix", "sourceAddressPrefixes"}, {"destinationAddressPrefix", "destinationAddressPrefixes"}, {"sourcePortRange", "sourcePortRanges"}, {"destinationPortRange", "destinationPortRanges"}} {
+				fill(rp, object{pair[1]: []any{}})
+			}
+		}
+	case id.Is("Microsoft.Network/loadBalancers"):
+		w.putBalancer(id, body, p)
+	}
+	w.docs[id.Key()] = body
+	w.settle()
+}
+
+func (w *world) putBalancer(id azure.ID, body, p object) {
+	fill(sub(body, "sku"), object{"tier": "Regional"})
+	for _, kind := range []string{"frontendIPConfigurations", "backendAddressPools", "loadBalancingRules", "probes", "inboundNatRules", "outboundRules", "inboundNatPools"} {
+		fill(p, object{kind: []any{}})
+		for _, c := range children(p, kind) {
+			w.child(id, kind, c)
+		}
+	}
+	for _, c := range children(p, "frontendIPConfigurations") {
+		fill(sub(c, "properties"), object{"privateIPAllocationMethod": "Dynamic"})
+	}
+	for _, c := range children(p, "loadBalancingRules") {
+		r := sub(c, "properties")
+		fill(r, object{"enableTcpReset": false, "enableDestinationServiceEndpoint": false, "allowBackendPortConflict": false, "backendAddressPools": []any{r["backendAddressPool"]}})
+	}
+	for _, c := range children(p, "probes") {
+		fill(sub(c, "properties"), object{"numberOfProbes": 1.0})
+	}
+}
+
+func (w *world) child(parent azure.ID, kind string, c object) {
+	c["id"] = string(parent.Child(kind, c["name"].(string)))
+	c["type"] = parent.Type() + "/" + kind
+	sub(c, "properties")["provisioningState"] = "Succeeded"
+}
+
+// settle writes the back references.
+func (w *world) settle() {
+	lb := w.docs[azure.ID(lbID).Key()]
+	attached := map[string]string{}
+	for _, fe := range children(sub(lb, "properties"), "frontendIPConfigurations") {
+		if ref, ok := sub(fe, "properties")["publicIPAddress"].(object); ok {
+			attached[azure.ID(ref["id"].(string)).Key()] = fe["id"].(string)
+		}
+	}
+	for key, o := range w.docs {
+		p := sub(o, "properties")
+		if azure.ID(key).Is("Microsoft.Network/publicIPAddresses") {
+			delete(p, "ipConfiguration")
+			if at, ok := attached[key]; ok {
+				p["ipConfiguration"] = object{"id": at}
+			}
+		}
+	}
+	for _, pool := range children(sub(lb, "properties"), "backendAddressPools") {
+		var members []any
+		for _, key := range slices.Sorted(maps.Keys(w.docs)) {
+			if strings.Contains(key, "/virtualmachines/") && strings.Contains(strings.ToLower(string(text(w.docs[key]))), `"`+strings.ToLower(pool["id"].(string))+`"`) {
+				members = append(members, object{"id": w.docs[key]["id"].(string) + "/networkInterfaces/nic/ipConfigurations/ipconfig"})
+			}
+		}
+		delete(sub(pool, "properties"), "backendIPConfigurations")
+		if members != nil {
+			sub(pool, "properties")["backendIPConfigurations"] = members
+		}
+	}
+}
+
+// referrer is a resource that refers to id or something in it.
+func (w *world) referrer(id azure.ID) string {
+	for key, o := range w.docs {
+		if azure.ID(key).Under(id) || id.Is("Microsoft.Network/loadBalancers") && azure.ID(key).Is("Microsoft.Network/publicIPAddresses") {
+			continue
+		}
+		if strings.Contains(strings.ToLower(string(text(o))), id.Key()+`"`) || strings.Contains(strings.ToLower(string(text(o))), id.Key()+"/") {
+			return key
+		}
+	}
+	return ""
+}
+
+// dangling is a public IP or pool that body refers to and that is not there.
+func (w *world) dangling(id azure.ID, body object) string {
+	for _, word := range strings.Split(string(text(body)), `"`) {
+		ref := azure.ID(word)
+		switch {
+		case ref.Is("Microsoft.Network/publicIPAddresses") && strings.HasPrefix(word, "/") && w.docs[ref.Key()] == nil:
+			return word
+		case ref.Is("Microsoft.Network/loadBalancers/backendAddressPools") && strings.HasPrefix(word, "/") && !ref.Under(id) &&
+			!strings.Contains(string(text(w.docs[ref.TopLevel().Key()])), `"`+word+`"`):
+			return word
+		}
+	}
+	return ""
+}
+
+func sub(o object, key string) object {
+	if o == nil {
+		return object{}
+	}
+	s, ok := o[key].(object)
+	if !ok {
+		s = object{}
+		o[key] = s
+	}
+	return s
+}
+
+func children(o object, key string) []object {
+	list, _ := o[key].([]any)
+	out := make([]object, 0, len(list))
+	for _, x := range list {
+		out = append(out, x.(object))
+	}
+	return out
+}
+
+func fill(o, defaults object) {
+	for k, v := range defaults {
+		if _, ok := o[k]; !ok {
+			o[k] = v
+		}
+	}
+}
+
+// round is one plan of a commit.
+type round struct {
+	plan     plan.Plan
+	problems []plan.Problem
+}
+
+// commit brings the input about as the loop does: plan, apply, and again while the
+// plan waits for facts that applying brings.
+func (w *world) commit(in loadbalancer.Input) ([]round, error) {
+	const most = 5
+	var rounds []round
+	for range most {
+		in.Have = w.snapshot()
+		g, problems, err := loadbalancer.Desired(in)
+		if err != nil {
+			return rounds, err
+		}
+		p, err := plan.Diff(in.Have, g)
+		if err != nil {
+			return rounds, err
+		}
+		rounds = append(rounds, round{p, problems})
+		if p.Empty() {
+			return rounds, nil
+		}
+		if err := w.apply(p); err != nil {
+			return rounds, err
+		}
+		if len(p.Pending) == 0 {
+			return rounds, nil
+		}
+	}
+	return rounds, fmt.Errorf("no rest after %d rounds: %v", most, rounds[most-1].plan)
+}
+
+// writes counts the steps of a commit's rounds.
+func writes(rounds []round) (n int) {
+	for _, r := range rounds {
+		n += len(r.plan.Steps)
+	}
+	return n
+}
