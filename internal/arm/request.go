@@ -203,6 +203,10 @@ func (d *Door) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
 	return d.read(ctx, c)
 }
 
+// Fresh reads past any cache, of which a door has none. [kaz/internal/arm/cache]
+// puts one in front.
+func (d *Door) Fresh() azure.Reader { return d }
+
 func (d *Door) read(ctx context.Context, c call) (azure.Document, error) {
 	r, failure := d.send(ctx, c)
 	if failure != nil {
