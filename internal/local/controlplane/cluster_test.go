@@ -53,7 +53,7 @@ func started(t *testing.T, dir string, binaries Binaries) (*cluster, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := func() { g.Close(context.Background(), 20*time.Second) }
+	stop := func() { g.Close(context.WithoutCancel(t.Context()), 20*time.Second) }
 	t.Cleanup(stop)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"kaz/internal/local/process"
-
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"kaz/internal/local/process"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -86,7 +86,7 @@ func group(t *testing.T) *process.Group {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { g.Close(context.Background(), 10*time.Second) })
+	t.Cleanup(func() { g.Close(context.WithoutCancel(t.Context()), 10*time.Second) })
 	return g
 }
 

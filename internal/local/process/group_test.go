@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"kaz/internal/local/process"
-
 	"github.com/google/go-cmp/cmp"
+
+	"kaz/internal/local/process"
 )
 
 const patience = 10 * time.Second

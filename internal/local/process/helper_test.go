@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"kaz/internal/local/process"
-
 	"go.uber.org/goleak"
+
+	"kaz/internal/local/process"
 )
 
 // play as first argument makes the test binary play the part of another program.

@@ -55,7 +55,9 @@ func TestStopRecordedStopsTheOwnerOfADirectory(t *testing.T) {
 	if err != nil || !slices.Equal(stopped, []string{"child", "owner"}) {
 		t.Errorf("stopped %v, %v", stopped, err)
 	}
-	<-waited
+	if err := <-waited; err == nil {
+		t.Error("the owner ended as if by itself")
+	}
 	if child.Alive() {
 		t.Error("the child still runs")
 	}
