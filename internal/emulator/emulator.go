@@ -10,22 +10,37 @@
 package emulator
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync/atomic"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/catalog"
 )
 
 // Options say which Azure this is. The zero value is a useful one.
 type Options struct {
 	// Subscription and Tenant are the ids of the only subscription and its tenant.
 	Subscription, Tenant string
-	// Providers are the resource types; nil means all of [Providers].
+	// Providers are the resource types; package providers has the table of all.
 	Providers []behaviour.Provider
 	// Authenticator checks bearer tokens; nil lets every request in as an owner.
 	Authenticator Authenticator
+	// Latency is how long things take: 0 no time, 1 as long as on Azure.
+	Latency float64
+	// Throttle refuses too many requests as Azure does.
+	Throttle bool
+	// AccessControl enforces role assignments on principals that are no owners.
+	AccessControl bool
+	// Faults are rules that make requests go wrong.
+	Faults []Fault
+	// Crash is called by faults of that kind, in tests that run in the process.
+	Crash func(Fault)
+	// RequestLog gets a JSON line for every request.
+	RequestLog io.Writer
 	// Seed of everything random; 0 is a seed like any other.
 	Seed uint64
 	// Log gets what goes wrong inside; nil is slog.Default.
@@ -48,6 +63,9 @@ type Emulator struct {
 	operations *operations
 	random     *random
 	latency    latency
+	throttle   *throttle
+	faults     *faults
+	log        *requestLog  // nil for none
 	due        atomic.Int64 // when the next operation ends, in Unix ns, 0 for none
 	watchers   watchers
 }
@@ -63,25 +81,41 @@ func New(o Options) (*Emulator, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if o.Providers == nil {
-		o.Providers = Providers()
+	table, err := catalog.ReadLatencies()
+	if err != nil {
+		return nil, err
 	}
-	var types []behaviour.Type
 	e := &Emulator{options: o, store: newStore(), operations: newOperations(), random: newRandom(o.Seed)}
-	for _, p := range o.Providers {
+	e.latency = latency{factor: o.Latency, table: table, random: e.random}
+	e.throttle = &throttle{on: o.Throttle, buckets: map[string]*bucket{}}
+	e.faults = &faults{random: e.random}
+	if o.RequestLog != nil {
+		e.log = &requestLog{to: o.RequestLog}
+	}
+	if err := e.SetFaults(o.Faults); err != nil {
+		return nil, err
+	}
+	if err := e.register(o.Providers); err != nil {
+		return nil, fmt.Errorf("resource types of the local Azure: %w", err)
+	}
+	return e, nil
+}
+
+func (e *Emulator) register(providers []behaviour.Provider) (err error) {
+	types := []behaviour.Type{e.permissionsType()}
+	for _, p := range providers {
 		types = append(types, p.Types...)
 		for _, r := range p.Routes {
 			e.routes = append(e.routes, newRoute(r))
 		}
 	}
-	var err error
 	if e.kinds, err = newKinds(types); err != nil {
-		return nil, fmt.Errorf("resource types of the local Azure: %w", err)
+		return err
 	}
 	if e.groups = e.kinds.of("Microsoft.Resources/resourceGroups"); e.groups == nil {
-		return nil, fmt.Errorf("resource types of the local Azure: resource groups are missing")
+		return errors.New("resource groups are missing")
 	}
-	return e, nil
+	return nil
 }
 
 // Do lets in-process callers, such as a data plane, change the world as a

@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/resources"
 )
 
 const group = "/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/rg"
@@ -31,6 +32,9 @@ type azureUnderTest struct {
 
 func start(t testing.TB, o emulator.Options) azureUnderTest {
 	t.Helper()
+	if o.Providers == nil {
+		o.Providers = []behaviour.Provider{resources.Provider(), pilots()}
+	}
 	e, err := emulator.New(o)
 	if err != nil {
 		t.Fatal(err)

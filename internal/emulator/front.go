@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"kaz/internal/emulator/behaviour"
 )
@@ -27,19 +28,36 @@ func signature(parts ...string) string {
 
 // ServeHTTP answers one request.
 func (e *Emulator) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
+	began := time.Now()
 	r := &request{http: hr, method: hr.Method, host: hostOf(hr)}
+	e.answer(r)
+	sleep(hr.Context(), r.wait)
+	out := 0
+	if !r.cut {
+		out = e.send(w, r)
+	}
+	if e.log != nil {
+		if err := e.log.write(r, began, out); err != nil {
+			e.options.Log.Error("request log", "error", err)
+		}
+	}
+	if r.cut {
+		panic(http.ErrAbortHandler) // what net/http offers to cut a connection
+	}
+}
+
+// answer makes r.reply, whatever happens.
+func (e *Emulator) answer(r *request) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.logPanic(hr.Method+" "+hr.URL.Path, p)
+			e.logPanic(r.method+" "+r.http.URL.Path, p)
 			e.refuse(r, internalError())
-			e.send(w, r)
 		}
 	}()
 	e.endDue()
 	if err := e.serve(r); err != nil {
 		e.refuse(r, err)
 	}
-	e.send(w, r)
 }
 
 func hostOf(r *http.Request) string {
@@ -72,10 +90,61 @@ func (e *Emulator) serve(r *request) error {
 	if rt != nil {
 		return e.serveRoute(r, rt, param)
 	}
-	if done := e.poll(r); done {
-		return nil
+	unknown := e.resolve(r)
+	if err := e.admit(r); err != nil {
+		return err
 	}
-	return e.dispatch(r)
+	if unknown != nil {
+		return unknown
+	}
+	if r.polled != nil {
+		return e.poll(r)
+	}
+	return e.faulty(r)
+}
+
+// resolve finds out what the request is about: an operation, or a resource.
+func (e *Emulator) resolve(r *request) (err error) {
+	e.read(func(t *transaction) {
+		if r.method == http.MethodGet {
+			if o := t.operations.byPath[pollKey(strings.TrimSuffix(r.http.URL.Path, "/"))]; o != nil {
+				r.polled = &o.Operation
+				return
+			}
+		}
+		if err = t.address(r, r.http.URL.Path); err == nil {
+			err = t.authorize(r)
+		}
+	})
+	return err
+}
+
+// faulty carries out a request, and lets it go wrong where a fault rule says so.
+func (e *Emulator) faulty(r *request) error {
+	rule := e.faults.pick(r)
+	if rule == nil {
+		return e.dispatch(r)
+	}
+	e.options.Log.Debug("fault rule applies", "fault", rule.Fault, "method", r.method, "path", r.http.URL.Path)
+	switch rule.Fault {
+	case FaultError:
+		return rule.error()
+	case FaultOperation:
+		r.operationFault = rule.error()
+	case FaultStale:
+		r.stale = true
+	}
+	err := e.dispatch(r)
+	switch rule.Fault {
+	case FaultLost:
+		r.cut = true
+	case FaultCrash:
+		r.cut = true
+		if e.options.Crash != nil {
+			e.options.Crash(*rule)
+		}
+	}
+	return err
 }
 
 // parseQuery reads the query; names are the same in any case.
@@ -123,6 +192,7 @@ func (r *request) readBody() error {
 	if len(text) > maxBody {
 		return gateway(413, "RequestContentTooLarge", "The request content size exceeds the maximum size of %d MB.", maxBody>>20)
 	}
+	r.bytesIn = len(text)
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 || r.method == http.MethodGet || r.method == http.MethodHead || r.method == http.MethodDelete {
 		return nil
@@ -140,6 +210,7 @@ func (e *Emulator) dispatch(r *request) (err error) {
 			if err = t.address(r, r.http.URL.Path); err != nil {
 				return
 			}
+			r.wait = t.latency.reply(r.kind, readVerb(r))
 			if r.list {
 				err = t.all(r)
 			} else {
@@ -159,6 +230,13 @@ func (e *Emulator) dispatch(r *request) (err error) {
 		t.freeze(r)
 		return nil
 	})
+}
+
+func readVerb(r *request) behaviour.Verb {
+	if r.list {
+		return behaviour.List
+	}
+	return behaviour.Get
 }
 
 // change carries out a request that may change something.

@@ -35,3 +35,9 @@ func (r *random) normal() float64 {
 	defer r.mu.Unlock()
 	return r.src.NormFloat64()
 }
+
+func (r *random) float() float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.src.Float64()
+}

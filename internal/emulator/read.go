@@ -26,7 +26,7 @@ func (t *transaction) get(r *request) error {
 		r.reply = reply{status: http.StatusOK, body: body}
 		return err
 	}
-	r.reply = reply{status: http.StatusOK, body: t.view(c, r.kind, doc)}
+	r.reply = reply{status: http.StatusOK, body: t.viewStored(c, r, doc)}
 	if r.kind == t.groups && r.method == http.MethodHead {
 		r.reply = reply{status: http.StatusNoContent}
 	}
@@ -52,19 +52,13 @@ func (t *transaction) etagHeader(r *request) {
 
 // find is the document a request is about, or the error that it is not there.
 func (t *transaction) find(r *request) (behaviour.Object, error) {
-	if r.kind.Find != nil {
-		if err := t.scopeExists(r); err != nil {
-			return nil, err
-		}
-		c := r.call(t)
-		c.Verb = behaviour.Get
-		doc, err := r.kind.Find(c)
-		if err == nil && doc == nil {
-			err = notThere(t, r)
-		}
-		return doc, err
-	}
 	doc, ok := t.Get(r.id)
+	if !ok && r.kind.Find != nil {
+		return t.made(r)
+	}
+	if ok && r.stale {
+		doc, ok = t.stale(r.id)
+	}
 	if !ok || t.isHidden(r) {
 		if err := t.scopeExists(r); err != nil {
 			return nil, err
@@ -72,6 +66,29 @@ func (t *transaction) find(r *request) (behaviour.Object, error) {
 		return nil, notThere(t, r)
 	}
 	return doc, nil
+}
+
+// made is a document that its type makes up.
+func (t *transaction) made(r *request) (behaviour.Object, error) {
+	if err := t.scopeExists(r); err != nil {
+		return nil, err
+	}
+	c := r.call(t)
+	c.Verb = behaviour.Get
+	doc, err := r.kind.Find(c)
+	if err == nil && doc == nil {
+		err = notThere(t, r)
+	}
+	return doc, err
+}
+
+// stale is a document before its last change.
+func (t *transaction) stale(id azure.ID) (behaviour.Object, bool) {
+	e := t.store.entries[id.Key()]
+	if e == nil || e.before == nil {
+		return nil, false
+	}
+	return e.before.fresh(), true
 }
 
 func (t *transaction) isHidden(r *request) bool {
@@ -132,15 +149,20 @@ func notThere(t *transaction, r *request) error {
 // view is what a client sees of a document.
 func (t *transaction) view(c *behaviour.Call, k *kind, doc behaviour.Object) any {
 	if !k.shows() {
-		if e := t.store.entries[c.ID.Key()]; e != nil && c.Verb != "" && k.Inline == "" {
-			return json.RawMessage(e.text)
-		}
 		return doc
 	}
 	view := behaviour.Clone(doc)
 	call := *c
 	t.show(&call, k, view)
 	return view
+}
+
+// viewStored is the view of what a GET found: often the stored text itself.
+func (t *transaction) viewStored(c *behaviour.Call, r *request, doc behaviour.Object) any {
+	if e := t.store.entries[r.id.Key()]; e != nil && !r.stale && !r.kind.shows() {
+		return json.RawMessage(e.text)
+	}
+	return t.view(c, r.kind, doc)
 }
 
 func (t *transaction) show(c *behaviour.Call, k *kind, view behaviour.Object) {
@@ -201,7 +223,10 @@ func (t *transaction) all(r *request) error {
 func (t *transaction) listStored(r *request, c *behaviour.Call, keep func(behaviour.Object) bool) error {
 	entries := make([]*entry, 0, 16)
 	for _, e := range t.store.list(r.id, r.kind.Name) {
-		if !e.hidden && (r.query.Get("$filter") == "" || keep(t.store.doc(e))) {
+		if r.stale {
+			e = e.before
+		}
+		if e != nil && !e.hidden && (r.query.Get("$filter") == "" || keep(t.store.doc(e))) {
 			entries = append(entries, e)
 		}
 	}

@@ -93,7 +93,7 @@ func sameEtag(a, b string) bool {
 // acceptAndFail makes an operation that fails, for providers that check
 // preconditions after they have accepted the request.
 func (t *transaction) acceptAndFail(r *request, c *behaviour.Call, fault *behaviour.Error) error {
-	o, _ := t.newOperation(r, c.Verb)
+	o := t.newOperation(r, c.Verb)
 	t.register(o)
 	o.index, o.End, o.Error = -1, t.now, fault
 	t.retire(o)
@@ -170,9 +170,7 @@ func (t *transaction) pollHeaders(r *request, o *operation, long behaviour.Heade
 	if long&behaviour.Notification != 0 {
 		r.set("Azure-AsyncNotification", "Enabled")
 	}
-	if wait := waitOf(r.kind, o.Verb).First; wait > 0 {
-		r.set("Retry-After", strconv.Itoa(wait))
-	}
+	t.latency.retryAfter(r.headers(), waitOf(r.kind, o.Verb).First)
 }
 
 func waitOf(k *kind, v behaviour.Verb) behaviour.Wait {
@@ -202,8 +200,8 @@ func pollKey(url string) string {
 	return strings.ToLower(path)
 }
 
-// write sends the reply.
-func (e *Emulator) send(w http.ResponseWriter, r *request) {
+// send sends the reply and returns the size of its body.
+func (e *Emulator) send(w http.ResponseWriter, r *request) int {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Pragma", "no-cache")
@@ -218,8 +216,10 @@ func (e *Emulator) send(w http.ResponseWriter, r *request) {
 	}
 	h.Set("x-ms-correlation-request-id", correlation)
 	h.Set("x-ms-routing-request-id", "LOCAL:"+time.Now().UTC().Format("20060102T150405Z")+":"+id)
-	for name, values := range r.reply.header {
-		h[name] = values
+	for _, headers := range []http.Header{r.always, r.reply.header} {
+		for name, values := range headers {
+			h[name] = values
+		}
 	}
 	var text []byte
 	switch body := r.reply.body.(type) {
@@ -242,14 +242,17 @@ func (e *Emulator) send(w http.ResponseWriter, r *request) {
 		h.Set("Content-Length", strconv.Itoa(len(text)))
 	}
 	w.WriteHeader(r.reply.status)
-	if r.method != http.MethodHead && r.reply.status != http.StatusNoContent {
-		_, _ = w.Write(text) // a client that has gone needs no reply
+	if r.method == http.MethodHead || r.reply.status == http.StatusNoContent {
+		return 0
 	}
+	_, _ = w.Write(text) // a client that has gone needs no reply
+	return len(text)
 }
 
 // refuse makes an error the reply.
 func (e *Emulator) refuse(r *request, err error) {
 	refusal := e.asError(err)
+	r.refused = refusal.Code
 	body := refusal.Body()
 	bare := refusal.Bare
 	if r.kind != nil && !refusal.Gateway {

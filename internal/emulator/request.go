@@ -28,10 +28,16 @@ type request struct {
 	list   bool
 	action string // POST action, or GET view
 
-	wait           time.Duration // before the reply
-	operationFault *behaviour.Error
+	polled         *behaviour.Operation // the request is to its URL
+	wait           time.Duration        // before the reply
+	operationFault *behaviour.Error     // the operation is to fail with it
+	stale          bool                 // the reply is to show the state before
+	cut            bool                 // there is to be no reply
 
-	reply reply
+	always  http.Header // headers of any reply
+	reply   reply
+	refused string // error code of the reply
+	bytesIn int
 }
 
 // reply is what goes back.
@@ -41,11 +47,21 @@ type reply struct {
 	header http.Header
 }
 
-func (r *request) set(name, value string) {
+func (r *request) set(name, value string) { r.headers().Set(name, value) }
+
+func (r *request) headers() http.Header {
 	if r.reply.header == nil {
 		r.reply.header = http.Header{}
 	}
-	r.reply.header.Set(name, value)
+	return r.reply.header
+}
+
+// keep sets a header that is sent whatever the reply becomes.
+func (r *request) keep(name, value string) {
+	if r.always == nil {
+		r.always = http.Header{}
+	}
+	r.always.Set(name, value)
 }
 
 // call is the behaviour's view of the request.

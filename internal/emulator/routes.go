@@ -2,7 +2,6 @@ package emulator
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 
 	"kaz/internal/emulator/behaviour"
@@ -49,7 +48,16 @@ func (e *Emulator) route(r *request) (*route, map[string]string) {
 }
 
 func (e *Emulator) serveRoute(r *request, rt *route, param map[string]string) (err error) {
+	if !rt.Open {
+		if err := e.admit(r); err != nil {
+			return err
+		}
+	}
+	r.wait = e.latency.plain(string(behaviour.Get))
 	do := func(t *transaction) error {
+		if err := t.authorizeRoute(r, rt); err != nil {
+			return err
+		}
 		c := &behaviour.Call{World: t, Body: r.body, Query: r.query, Param: param, Principal: r.principal, Host: r.host}
 		answer, err := rt.Do(c)
 		if err != nil {
@@ -70,17 +78,14 @@ func (e *Emulator) serveRoute(r *request, rt *route, param map[string]string) (e
 }
 
 // poll answers a request to the URL of an operation.
-func (e *Emulator) poll(r *request) (done bool) {
-	if r.method != http.MethodGet {
-		return false
-	}
+func (e *Emulator) poll(r *request) error {
+	r.wait = e.latency.plain("poll")
 	e.read(func(t *transaction) {
 		path := pollKey(strings.TrimSuffix(r.http.URL.Path, "/"))
 		o := t.operations.byPath[path]
 		if o == nil {
-			return
+			return // forgotten since it was found
 		}
-		done = true
 		p := o.kind.Style.Protocol
 		result := t.operations.results[path] || r.query.Get("monitor") == "true"
 		answer := p.Poll(o.Operation, result)
@@ -92,9 +97,10 @@ func (e *Emulator) poll(r *request) (done bool) {
 		if answer.Status == http.StatusAccepted && p.Result != nil {
 			r.set("Location", t.pollURL(r, p, p.Result(o.Operation)))
 		}
-		if wait := waitOf(o.kind, o.Verb).Later; wait > 0 {
-			r.set("Retry-After", strconv.Itoa(wait))
-		}
+		t.latency.retryAfter(r.headers(), waitOf(o.kind, o.Verb).Later)
 	})
-	return done
+	if r.reply.status == 0 {
+		return gateway(http.StatusNotFound, "NotFound", "The operation %q is not known any more.", r.http.URL.Path)
+	}
+	return nil
 }

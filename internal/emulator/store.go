@@ -25,6 +25,8 @@ type entry struct {
 	hidden bool
 	tree   atomic.Pointer[behaviour.Object]
 	refs   []reference
+	// before is the state before the last change, kept only while a fault rule needs it.
+	before *entry
 }
 
 type reference struct {

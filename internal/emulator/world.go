@@ -235,6 +235,9 @@ func (t *transaction) save(k *kind, id azure.ID, doc behaviour.Object, s saving)
 	}
 	fresh.text = text
 	fresh.refs = references(fresh.id, doc)
+	if old != nil && t.faults.stale() {
+		fresh.before = &entry{id: old.id, kind: old.kind, text: old.text, etag: old.etag}
+	}
 	t.store.put(fresh)
 	t.undone = append(t.undone, func() {
 		if old == nil {

@@ -3,7 +3,6 @@ package emulator
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
@@ -12,7 +11,7 @@ import (
 // put serves PUT of a resource.
 func (t *transaction) put(r *request) error {
 	k, id := r.kind, r.id
-	if k.ReadOnly || k.Find != nil {
+	if k.ReadOnly {
 		return methodNotAllowed(r)
 	}
 	if err := t.scopeExists(r); err != nil {
@@ -33,7 +32,7 @@ func (t *transaction) put(r *request) error {
 // patch serves PATCH of a resource.
 func (t *transaction) patch(r *request) error {
 	k, id := r.kind, r.id
-	if k.ReadOnly || k.Find != nil {
+	if k.ReadOnly {
 		return methodNotAllowed(r)
 	}
 	if err := t.scopeExists(r); err != nil {
@@ -79,31 +78,29 @@ func (t *transaction) writeDocument(r *request, c *behaviour.Call) error {
 	if err != nil {
 		return err
 	}
+	if err := t.authorizeLinks(r, c.Doc); err != nil {
+		return err
+	}
 	if err := t.checkReferences(stored, id, doc); err != nil {
 		return err
 	}
-	o, wait := t.newOperation(r, c.Verb)
+	o := t.newOperation(r, c.Verb)
 	long := k.Style.Long[c.Verb]
 	if err := t.overlap(k, holderOf(k, r.id), o); err != nil {
 		return err
 	}
 	o.body, o.notes, o.old = r.body, c.Notes, c.Old
-	prompt := long == behaviour.None || k.Style.Prompt[c.Verb] && wait == 0
+	now := long == behaviour.None || k.Style.Prompt[c.Verb]
 	state := succeeded
-	if !prompt || !k.Style.Prompt[c.Verb] && long != behaviour.None {
+	if !now {
 		state = running(k, c.Verb)
-	}
-	if k.Style.Prompt[c.Verb] {
-		state = succeeded
 	}
 	hidden := k.Style.Hidden && c.Verb == behaviour.Create && long != behaviour.None
 	t.save(stored, id, doc, saving{state: state, hidden: hidden, touch: k.Style.Etag != behaviour.Counter})
-	if long == behaviour.None || k.Style.Prompt[c.Verb] {
-		if err := t.finishNow(o); err != nil {
-			return err
-		}
-	} else {
+	if !now {
 		t.start(o)
+	} else if err := t.finishNow(o); err != nil {
+		return err
 	}
 	return t.writeReply(r, c, o, long)
 }
@@ -293,11 +290,11 @@ func (t *transaction) overlap(k *kind, held azure.ID, o *operation) error {
 }
 
 // newOperation makes the record of an operation that starts now.
-func (t *transaction) newOperation(r *request, v behaviour.Verb) (*operation, time.Duration) {
-	wait := t.latency.operation(r.kind, v)
-	o := &operation{kind: r.kind, due: t.now.Add(r.wait + wait), fault: r.operationFault, index: -1}
+func (t *transaction) newOperation(r *request, v behaviour.Verb) *operation {
+	r.wait = t.latency.reply(r.kind, v)
+	o := &operation{kind: r.kind, due: t.now.Add(r.wait + t.latency.operation(r.kind, v)), fault: r.operationFault, index: -1}
 	o.Operation = behaviour.Operation{ID: t.random.guid(), Verb: v, Resource: r.id, Start: t.now, Location: t.region(r)}
-	return o, wait
+	return o
 }
 
 // region is the location of the resource that a request is about.
@@ -318,7 +315,7 @@ func (t *transaction) region(r *request) string {
 // delete serves DELETE of a resource.
 func (t *transaction) delete(r *request) error {
 	k := r.kind
-	if k.ReadOnly || k.Find != nil {
+	if k.ReadOnly {
 		return methodNotAllowed(r)
 	}
 	if g := r.id.Group(); g != "" && k != t.groups {
@@ -346,7 +343,7 @@ func (t *transaction) delete(r *request) error {
 	if err := t.deletable(c, k); err != nil {
 		return err
 	}
-	o, _ := t.newOperation(r, behaviour.Delete)
+	o := t.newOperation(r, behaviour.Delete)
 	if err := t.overlap(k, holderOf(k, r.id), o); err != nil {
 		return err
 	}
@@ -414,6 +411,7 @@ func (t *transaction) post(r *request) error {
 	stored := e != nil && !behaviour.Equal(c.Doc, old)
 	status := or(action.Status, 200)
 	if !action.Long {
+		r.wait = t.latency.reply(r.kind, c.Verb)
 		if stored {
 			t.save(e.kind, e.id, c.Doc, saving{state: behaviour.Text(c.Doc, "properties.provisioningState"), hidden: e.hidden})
 		}
@@ -424,7 +422,7 @@ func (t *transaction) post(r *request) error {
 }
 
 func (t *transaction) startAction(r *request, c *behaviour.Call, action behaviour.Action, e *entry) error {
-	o, _ := t.newOperation(r, c.Verb)
+	o := t.newOperation(r, c.Verb)
 	o.body, o.notes = r.body, c.Notes
 	if err := t.overlap(r.kind, r.id, o); err != nil {
 		return err

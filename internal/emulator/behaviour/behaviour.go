@@ -100,8 +100,8 @@ type Type struct {
 	// Filter gives the test of a list's $filter; without it $filter is ignored.
 	Filter func(c *Call, filter string) (func(Object) bool, error)
 
-	// Find and All replace the store for types that are computed: Find returns nil
-	// for what is not there.
+	// Find makes up resources that are not in the store, nil for what does not exist,
+	// and All replaces the list. A type that is only computed is also ReadOnly.
 	Find func(c *Call) (Object, error)
 	All  func(c *Call) ([]Object, error)
 	// Missing replaces the error for a resource that is not there.

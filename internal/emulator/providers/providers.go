@@ -1,0 +1,16 @@
+// Package providers is the table of everything the local Azure knows. Layer L2.
+package providers
+
+import (
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/network"
+	"kaz/internal/emulator/behaviour/resources"
+)
+
+// All are the providers: one line each.
+func All() []behaviour.Provider {
+	return []behaviour.Provider{
+		resources.Provider(),
+		network.Provider(),
+	}
+}
