@@ -33,8 +33,9 @@ func (c Change) String() string {
 // Fields that the view's type does not know are kept wherever they are. A list in
 // the view states the whole membership of that list: its elements are paired by
 // name, or by id, and keep their unknown fields and their order; elements that the
-// view does not name go away, new ones are appended. A nil list or pointer, or an
-// empty `omitempty` value, is no opinion unless the field is tagged "exact".
+// view does not name go away, new ones are appended. A list tagged "set" that
+// changes takes the view's order. A nil list or pointer, or an empty `omitempty`
+// value, is no opinion unless the field is tagged "exact".
 func Overlay(have Document, want any) (Document, []Change, error) {
 	var tree any
 	if len(have) > 0 {
@@ -202,6 +203,7 @@ func (o *overlay) list(path string, v reflect.Value, opts fieldOptions, have any
 	}
 	merged := make([]any, 0, v.Len())
 	done := make(map[string]bool, v.Len())
+	before := len(o.changes)
 	for _, x := range old {
 		k := key(x)
 		i, ok := wanted[k]
@@ -222,6 +224,9 @@ func (o *overlay) list(path string, v reflect.Value, opts fieldOptions, have any
 		made := fresh.value("", v.Index(i), opts, nil)
 		o.changed(element(path, x), nil, made)
 		merged = append(merged, made)
+	}
+	if opts.set && len(o.changes) > before {
+		slices.SortStableFunc(merged, func(a, b any) int { return wanted[key(a)] - wanted[key(b)] })
 	}
 	return merged
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,10 +12,15 @@ import (
 // listed must have been asked for.
 func (s Snapshot) List(scope azure.ID, fullType string) []azure.Document {
 	within := scope.Key() + "/"
-	keys := slices.Collect(maps.Keys(s.docs))
-	keys = slices.DeleteFunc(keys, func(key string) bool {
-		return !strings.HasPrefix(key, within) || !azure.ID(key).Is(fullType)
-	})
+	namespace, types, _ := strings.Cut(strings.ToLower(fullType), "/")
+	first, _, _ := strings.Cut(types, "/")
+	typed := "/" + namespace + "/" + first + "/" // cheap to look for, unlike the type itself
+	var keys []string
+	for key := range s.docs {
+		if strings.HasPrefix(key, within) && strings.Contains(key, typed) && azure.ID(key).Is(fullType) {
+			keys = append(keys, key)
+		}
+	}
 	slices.Sort(keys)
 	docs := make([]azure.Document, len(keys))
 	for i, key := range keys {

@@ -21,7 +21,9 @@ import (
 type world struct {
 	docs  map[string]object // by id key
 	etags int
-	next  int // last byte of the next public IP
+	next  int               // last bytes of the next public IP
+	stale bool              // the back references are to be written anew
+	seen  map[string]string // text of a document by its id and etag
 }
 
 type object = map[string]any
@@ -102,6 +104,7 @@ func parse(text string) object {
 }
 
 func (w *world) snapshot() plan.Snapshot {
+	w.settle()
 	var docs []azure.Document
 	for _, o := range w.docs {
 		docs = append(docs, text(o))
@@ -118,6 +121,7 @@ func text(o any) azure.Document {
 }
 
 func (w *world) clone() *world {
+	w.settle()
 	c := &world{docs: map[string]object{}, etags: w.etags, next: w.next}
 	for k, o := range w.docs {
 		c.docs[k] = parse(string(text(o)))
@@ -144,7 +148,7 @@ func (w *world) step(s plan.Step) error {
 			return fmt.Errorf("%s refers to it", by)
 		}
 		delete(w.docs, key)
-		w.settle()
+		w.stale = true
 		return nil
 	case plan.Create:
 		if exists {
@@ -206,7 +210,7 @@ func (w *world) put(id azure.ID, body object) {
 		w.putBalancer(id, body, p)
 	}
 	w.docs[id.Key()] = body
-	w.settle()
+	w.stale = true
 }
 
 func (w *world) putBalancer(id azure.ID, body, p object) {
@@ -237,6 +241,10 @@ func (w *world) child(parent azure.ID, kind string, c object) {
 
 // settle writes the back references.
 func (w *world) settle() {
+	if !w.stale {
+		return
+	}
+	w.stale = false
 	lb := w.docs[azure.ID(lbID).Key()]
 	attached := map[string]string{}
 	for _, fe := range children(sub(lb, "properties"), "frontendIPConfigurations") {
@@ -256,7 +264,7 @@ func (w *world) settle() {
 	for _, pool := range children(sub(lb, "properties"), "backendAddressPools") {
 		var members []any
 		for _, key := range slices.Sorted(maps.Keys(w.docs)) {
-			if strings.Contains(key, "/virtualmachines/") && strings.Contains(strings.ToLower(string(text(w.docs[key]))), `"`+strings.ToLower(pool["id"].(string))+`"`) {
+			if strings.Contains(key, "/virtualmachines/") && strings.Contains(w.lower(key), `"`+strings.ToLower(pool["id"].(string))+`"`) {
 				members = append(members, object{"id": w.docs[key]["id"].(string) + "/networkInterfaces/nic/ipConfigurations/ipconfig"})
 			}
 		}
@@ -269,15 +277,31 @@ func (w *world) settle() {
 
 // referrer is a resource that refers to id or something in it.
 func (w *world) referrer(id azure.ID) string {
-	for key, o := range w.docs {
+	for key := range w.docs {
 		if azure.ID(key).Under(id) || id.Is("Microsoft.Network/loadBalancers") && azure.ID(key).Is("Microsoft.Network/publicIPAddresses") {
 			continue
 		}
-		if strings.Contains(strings.ToLower(string(text(o))), id.Key()+`"`) || strings.Contains(strings.ToLower(string(text(o))), id.Key()+"/") {
+		if t := w.lower(key); strings.Contains(t, id.Key()+`"`) || strings.Contains(t, id.Key()+"/") {
 			return key
 		}
 	}
 	return ""
+}
+
+// lower is a document's text in lower case.
+func (w *world) lower(key string) string {
+	o, ok := w.docs[key]
+	if !ok {
+		return ""
+	}
+	version := key + o["etag"].(string)
+	if w.seen == nil {
+		w.seen = map[string]string{}
+	}
+	if _, ok := w.seen[version]; !ok {
+		w.seen[version] = strings.ToLower(string(text(o)))
+	}
+	return w.seen[version]
 }
 
 // dangling is a public IP or pool that body refers to and that is not there.
@@ -288,7 +312,7 @@ func (w *world) dangling(id azure.ID, body object) string {
 		case ref.Is("Microsoft.Network/publicIPAddresses") && strings.HasPrefix(word, "/") && w.docs[ref.Key()] == nil:
 			return word
 		case ref.Is("Microsoft.Network/loadBalancers/backendAddressPools") && strings.HasPrefix(word, "/") && !ref.Under(id) &&
-			!strings.Contains(string(text(w.docs[ref.TopLevel().Key()])), `"`+word+`"`):
+			!strings.Contains(w.lower(ref.TopLevel().Key()), `"`+ref.Key()+`"`):
 			return word
 		}
 	}
