@@ -48,39 +48,62 @@ func cycleError(drafts []draft, place []int) error {
 
 // dependencies gives, for each draft, the drafts that must precede it.
 func dependencies(drafts []draft) [][]int {
-	places := newPlaces(drafts)
-	before := make([][]int, len(drafts))
-	add := func(first, then int) {
-		if first != then && !slices.Contains(before[then], first) {
-			before[then] = append(before[then], first)
-		}
-	}
-	for i, d := range drafts {
-		for _, id := range d.refers {
-			if j, ok := places.holder(id); ok && drafts[j].step.Op != Delete {
-				add(j, i)
-			}
-		}
-		for _, id := range d.after {
-			if j, ok := places[id.Key()]; ok {
-				add(j, i)
-			}
-		}
-		for _, id := range d.drops {
-			// What is dropped is deleted, or loses a sub-resource, after its referrer let go.
-			if j, ok := places.holder(id); ok && i != j && drafts[j].step.Op != Create && !drafts[j].keeps(id) {
-				add(i, j)
-			}
-		}
-		if j, ok := places.holder(d.step.ID.Parent()); ok {
-			if d.step.Op == Delete {
-				add(i, j)
-			} else {
-				add(j, i)
+	d := precedence{drafts: drafts, places: newPlaces(drafts), before: make([][]int, len(drafts))}
+	for i := range drafts {
+		d.afterItsReferences(i)
+		d.beforeWhatItLetsGo(i)
+		d.besideItsParent(i)
+		for _, id := range drafts[i].after {
+			if j, ok := d.places[id.Key()]; ok {
+				d.add(j, i)
 			}
 		}
 	}
-	return before
+	return d.before
+}
+
+// precedence collects which draft comes before which.
+type precedence struct {
+	drafts []draft
+	places places
+	before [][]int
+}
+
+func (p precedence) add(first, then int) {
+	if first != then && !slices.Contains(p.before[then], first) {
+		p.before[then] = append(p.before[then], first)
+	}
+}
+
+// afterItsReferences: what a draft refers to must be there first.
+func (p precedence) afterItsReferences(i int) {
+	for _, id := range p.drafts[i].refers {
+		if j, ok := p.places.holder(id); ok && p.drafts[j].step.Op != Delete {
+			p.add(j, i)
+		}
+	}
+}
+
+// beforeWhatItLetsGo: what is deleted, or loses a sub-resource, does so after its
+// referrer let go.
+func (p precedence) beforeWhatItLetsGo(i int) {
+	for _, id := range p.drafts[i].drops {
+		if j, ok := p.places.holder(id); ok && p.drafts[j].step.Op != Create && !p.drafts[j].keeps(id) {
+			p.add(i, j)
+		}
+	}
+}
+
+// besideItsParent: a sub-resource is made after its parent and deleted before it.
+func (p precedence) besideItsParent(i int) {
+	j, ok := p.places.holder(p.drafts[i].step.ID.Parent())
+	switch {
+	case !ok:
+	case p.drafts[i].step.Op == Delete:
+		p.add(i, j)
+	default:
+		p.add(j, i)
+	}
 }
 
 // keeps reports whether the resource id is still there, itself or inside the
