@@ -66,3 +66,19 @@ func TestSizes(t *testing.T) {
 		}
 	}
 }
+
+func TestImages(t *testing.T) {
+	for _, tt := range []struct{ publisher, offer, sku, os, wantOS, version string }{
+		{"MicrosoftWindowsServer", "WindowsServer", "2019-Datacenter", "", "Windows", "17763.8276.260109"},
+		{"MicrosoftWindowsServer", "WindowsServer", "2019-datacenter-core", "", "Windows", "17763.8276.260109"},
+		{"canonical", "ubuntu-24_04-lts", "server", "", "Linux", "24.04.202601090"},
+		{"Canonical", "other", "x", "", "Linux", "22.04.202601090"},
+		{"", "", "", "Windows", "Windows", "20348.4648.260108"},
+		{"kinvolk", "flatcar", "stable", "", "Linux", "1.0.0"},
+	} {
+		i := FindImage(tt.publisher, tt.offer, tt.sku, tt.os)
+		if i.OS != tt.wantOS || i.Version != tt.version || i.DiskGiB == 0 || i.OSName == "" {
+			t.Errorf("FindImage(%q, %q, %q, %q) = %+v", tt.publisher, tt.offer, tt.sku, tt.os, i)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package catalog
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+)
+
+// Image is what the local Azure knows of a platform image.
+type Image struct {
+	Publisher, Offer, SKU string // an empty one stands for all
+	OS                    string // "Windows" or "Linux"
+	Version               string // the latest
+	OSName, OSVersion     string // as the guest agent reports them
+	DiskGiB               int
+}
+
+//go:embed images.csv
+var imagesCSV string
+
+var images = sync.OnceValue(func() []Image {
+	return load("images.csv", imagesCSV, func(f fields) (string, Image) {
+		i := Image{Publisher: f.text("publisher"), Offer: f.text("offer"), SKU: f.text("sku"), OS: f.text("os"),
+			Version: f.text("version"), OSName: f.text("os_name"), OSVersion: f.text("os_version"), DiskGiB: f.whole("disk_gib")}
+		return i.Publisher + "/" + i.Offer + "/" + i.SKU, i
+	}).all
+})
+
+// FindImage finds the image that is nearest to what is asked for: of this SKU, else
+// of the offer, else of the publisher, else any of the operating system os. An
+// unknown image with no known system is taken for Linux.
+func FindImage(publisher, offer, sku, os string) Image {
+	for _, i := range images() {
+		if strings.EqualFold(i.Publisher, publisher) &&
+			(i.Offer == "" || strings.EqualFold(i.Offer, offer)) &&
+			(i.SKU == "" || strings.EqualFold(i.SKU, sku) || hasPrefixFold(sku, i.SKU+"-")) {
+			return i
+		}
+	}
+	if os == "" && strings.Contains(strings.ToLower(publisher+offer), "windows") {
+		os = "Windows"
+	}
+	if os == "Windows" {
+		return Image{OS: os, Version: "20348.4648.260108", OSName: "Windows Server 2022 Datacenter", OSVersion: "10.0.20348.4648", DiskGiB: 127}
+	}
+	return Image{OS: "Linux", Version: "1.0.0", OSName: "linux", OSVersion: "1", DiskGiB: 30}
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}
