@@ -191,12 +191,18 @@ type nonRetriable interface {
 	NonRetriable()
 }
 
-// credentialKind tells a refused credential from an identity service that is down.
+// credentialKind tells a refused credential from an identity service that is down,
+// or that did not answer at all.
 func credentialKind(err error) azure.Kind {
-	if e, ok := errors.AsType[*azidentity.AuthenticationFailedError](err); ok && e.RawResponse != nil {
-		if status := e.RawResponse.StatusCode; status >= 500 || status == http.StatusTooManyRequests {
-			return azure.Unavailable
-		}
+	if e, ok := errors.AsType[*azure.Error](err); ok { // a token that is itself kept in Azure
+		return e.Kind
+	}
+	e, ok := errors.AsType[*azidentity.AuthenticationFailedError](err)
+	if !ok {
+		return azure.Denied
+	}
+	if e.RawResponse == nil || e.RawResponse.StatusCode >= 500 || e.RawResponse.StatusCode == http.StatusTooManyRequests {
+		return azure.Unavailable
 	}
 	return azure.Denied
 }
