@@ -131,8 +131,18 @@ func (e *Emulator) Look(f func(w behaviour.World)) {
 	e.read(func(t *transaction) { f(t) })
 }
 
-// Apply implements [behaviour.World].
+// Apply implements [behaviour.World]. What it did before an error is taken back.
 func (t *transaction) Apply(id azure.ID, body behaviour.Object) error {
+	mark, events := len(t.undone), len(t.events)
+	err := t.apply(id, body)
+	if err != nil {
+		t.undoTo(mark)
+		t.events = t.events[:events]
+	}
+	return err
+}
+
+func (t *transaction) apply(id azure.ID, body behaviour.Object) error {
 	r, err := t.parseID(id)
 	if err != nil {
 		return err

@@ -216,6 +216,7 @@ func (e *Emulator) dispatch(r *request) (err error) {
 			} else {
 				err = t.get(r)
 			}
+			t.ownHeaders(r, err)
 			t.freeze(r)
 		})
 		return err
@@ -227,9 +228,20 @@ func (e *Emulator) dispatch(r *request) (err error) {
 		if err := t.change(r); err != nil {
 			return err
 		}
+		t.ownHeaders(r, nil)
 		t.freeze(r)
 		return nil
 	})
+}
+
+// ownHeaders adds the headers that a provider sends besides those of all replies.
+func (t *transaction) ownHeaders(r *request, err error) {
+	if err != nil || r.kind == nil || r.kind.Header == nil {
+		return
+	}
+	for name, value := range r.kind.Header(r.call(t), r.reply.status) {
+		r.set(name, value)
+	}
 }
 
 func readVerb(r *request) behaviour.Verb {

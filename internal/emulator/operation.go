@@ -181,8 +181,10 @@ func (t *transaction) end(o *operation) {
 		err = t.guarded(func() error { return t.settle(o) })
 	}
 	if err != nil {
-		t.undoTo(mark)
-		t.events = t.events[:events]
+		if !err.Keep {
+			t.undoTo(mark)
+			t.events = t.events[:events]
+		}
 		o.Error = err
 		t.fail(o, failed)
 	}

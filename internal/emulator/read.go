@@ -98,6 +98,9 @@ func (t *transaction) isHidden(r *request) bool {
 
 // scopeExists refuses requests in groups and under parents that are not there.
 func (t *transaction) scopeExists(r *request) error {
+	if r.list && r.kind.AnyScope {
+		return nil
+	}
 	if g := r.id.Group(); g != "" && (r.kind != t.groups || r.list) {
 		if t.store.entries[azure.GroupID(r.id.Subscription(), g).Key()] == nil {
 			return behaviour.GroupNotFound(g)

@@ -127,6 +127,9 @@ func successStatus(k *kind, v behaviour.Verb) int {
 func (t *transaction) writeReply(r *request, c *behaviour.Call, o *operation, long behaviour.Headers) error {
 	k := r.kind
 	status := successStatus(k, c.Verb)
+	if k.AtOnce != nil && long == behaviour.None {
+		status = or(k.Style.Updated, http.StatusOK)
+	}
 	r.reply = reply{status: status}
 	switch {
 	case status == http.StatusAccepted && k.Style.Accepted == behaviour.EmptyObject:

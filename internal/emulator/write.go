@@ -85,7 +85,7 @@ func (t *transaction) writeDocument(r *request, c *behaviour.Call) error {
 		return err
 	}
 	o := t.newOperation(r, c.Verb)
-	long := k.Style.Long[c.Verb]
+	long := longHeaders(k, c)
 	if err := t.overlap(k, holderOf(k, r.id), o); err != nil {
 		return err
 	}
@@ -103,6 +103,15 @@ func (t *transaction) writeDocument(r *request, c *behaviour.Call) error {
 		return err
 	}
 	return t.writeReply(r, c, o, long)
+}
+
+// longHeaders are the polling headers of the reply to a write or delete, None when
+// it ends in its reply.
+func longHeaders(k *kind, c *behaviour.Call) behaviour.Headers {
+	if k.AtOnce != nil && k.AtOnce(c) {
+		return behaviour.None
+	}
+	return k.Style.Long[c.Verb]
 }
 
 // finishNow ends an operation within its request; what fails is the request.
@@ -347,7 +356,7 @@ func (t *transaction) delete(r *request) error {
 	if err := t.overlap(k, holderOf(k, r.id), o); err != nil {
 		return err
 	}
-	long := k.Style.Long[behaviour.Delete]
+	long := longHeaders(k, c)
 	if long == behaviour.None || k.Style.Prompt[behaviour.Delete] {
 		if err := t.finishNow(o); err != nil {
 			return err
@@ -359,6 +368,12 @@ func (t *transaction) delete(r *request) error {
 		t.start(o)
 	}
 	r.reply = reply{status: or(k.Style.Deleted, 200)}
+	if k.AtOnce != nil && long == behaviour.None {
+		r.reply.status = 200
+	}
+	if k.Farewell != nil {
+		r.reply.body = k.Farewell(c)
+	}
 	t.pollHeaders(r, o, long)
 	return nil
 }
@@ -372,12 +387,25 @@ func (t *transaction) deletable(c *behaviour.Call, k *kind) error {
 		}
 	}
 	if k.Refuse != nil {
-		return k.Refuse(c)
+		if err := k.Refuse(c); err != nil {
+			return err
+		}
+	}
+	for _, child := range k.inline {
+		for _, element := range behaviour.Objects(c.Old, child.Inline) {
+			inside := *c
+			inside.ID, inside.Type = c.ID.Child(child.segment(), behaviour.Text(element, "name")), child.Type
+			inside.Old, inside.Parent = element, c.Old
+			if err := t.deletable(&inside, child); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// usedBy are the referrers that do not lie below the resource itself.
+// usedBy are the referrers that do not lie below the resource itself. What the
+// resource's own document says is not in the index.
 func (t *transaction) usedBy(id azure.ID) []behaviour.Referrer {
 	return slices.DeleteFunc(t.store.referrers(id), func(r behaviour.Referrer) bool { return r.Resource.Under(id) })
 }

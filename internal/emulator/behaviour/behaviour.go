@@ -104,6 +104,16 @@ type Type struct {
 	// and All replaces the list. A type that is only computed is also ReadOnly.
 	Find func(c *Call) (Object, error)
 	All  func(c *Call) ([]Object, error)
+	// AnyScope types are extensions that are listed at any scope, there or not.
+	AnyScope bool
+	// AtOnce says that this write ends in its reply though its verb has polling headers:
+	// cheap SKUs of a type. The status is then Style.Updated, or Style's 200 for a delete.
+	AtOnce func(c *Call) bool
+	// Header gives further headers of a good reply.
+	Header func(c *Call, status int) map[string]string
+	// Farewell is the body of the reply to a delete, of providers that send back what
+	// they deleted.
+	Farewell func(c *Call) any
 	// Missing replaces the error for a resource that is not there.
 	Missing func(c *Call) error
 	// Page is the most resources on one page of a list, 0 for the core's own.

@@ -17,6 +17,8 @@ type Error struct {
 	Gateway bool `json:"gateway,omitempty"`
 	// Bare errors are sent without the "error" around them.
 	Bare bool `json:"bare,omitempty"`
+	// Keep leaves what an operation did before it failed, as a deployment does.
+	Keep bool `json:"keep,omitempty"`
 	// RetryAfter in seconds is sent as a header when not 0.
 	RetryAfter int `json:"retryAfter,omitempty"`
 }
