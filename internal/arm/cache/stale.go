@@ -46,13 +46,13 @@ func consequences() []consequence {
 	// wherever their addresses are.
 	machine := []string{vm, vmss, set, disk, nic, pip, prefix, lb, gateway, nsg, asg, vnet}
 	return []consequence{
-		// Frontends show in addresses and subnets, NAT rules in interfaces, links at the link.
-		{lb, []string{pip, prefix, vnet, nic, vmss, pls}},
+		// Frontends show in addresses and subnets, NAT rules in interfaces, links at the
+		// link. The documents of scale sets and machines say nothing of the frontend side.
+		{lb, []string{pip, prefix, vnet, nic, pls}},
 		{gateway, []string{pip, vnet, nic, vmss, endpoint}},
 		{nat, []string{pip, prefix, vnet}},
-		// An address shows in its prefix, and its own text in nothing else; but who
-		// reads with the address expanded gets all of it.
-		{pip, []string{prefix, lb, nic, nat}},
+		// An address shows in its prefix; all others name it by its id.
+		{pip, []string{prefix}},
 		{prefix, []string{pip, lb, nat}},
 		// An interface's write decides membership in pools.
 		{nic, []string{vnet, pip, lb, gateway, nsg, asg, vm}},
