@@ -16,7 +16,7 @@ func (t *transaction) complete(c *behaviour.Call, k *kind) error {
 		}
 	}
 	for _, child := range k.inline {
-		if err := t.completeChildren(c, k, child); err != nil {
+		if err := t.completeChildren(c, child); err != nil {
 			return err
 		}
 	}
@@ -26,7 +26,7 @@ func (t *transaction) complete(c *behaviour.Call, k *kind) error {
 	return nil
 }
 
-func (t *transaction) completeChildren(c *behaviour.Call, k, child *kind) error {
+func (t *transaction) completeChildren(c *behaviour.Call, child *kind) error {
 	seen := map[string]bool{}
 	for _, x := range behaviour.Array(c.Doc, child.Inline) {
 		element, ok := x.(behaviour.Object)
@@ -48,6 +48,24 @@ func (t *transaction) completeChildren(c *behaviour.Call, k, child *kind) error 
 			childCall.Verb = behaviour.Create
 		}
 		if err := t.complete(&childCall, child); err != nil {
+			return err
+		}
+	}
+	return t.completeRemovals(c, child, seen)
+}
+
+// completeRemovals asks of the children that a new document leaves out whether they
+// may go.
+func (t *transaction) completeRemovals(c *behaviour.Call, child *kind, kept map[string]bool) error {
+	for _, old := range behaviour.Objects(c.Old, child.Inline) {
+		name := behaviour.Text(old, "name")
+		if kept[strings.ToLower(name)] {
+			continue
+		}
+		gone := *c
+		gone.Verb, gone.ID, gone.Type = behaviour.Delete, c.ID.Child(child.segment(), name), child.Type
+		gone.Old, gone.Doc, gone.Parent = old, nil, c.Doc
+		if err := t.deletable(&gone, child); err != nil {
 			return err
 		}
 	}

@@ -115,6 +115,9 @@ func (t *transaction) register(o *operation) {
 			return
 		}
 		path := pollKey(url(o.Operation))
+		if t.operations.byPath[path] == o {
+			return // both URLs have this path and differ in their query
+		}
 		o.paths = append(o.paths, path)
 		t.operations.byPath[path] = o
 		if result {

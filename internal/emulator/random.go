@@ -9,11 +9,26 @@ import (
 // random is the seeded source of everything that Azure draws.
 type random struct {
 	mu  sync.Mutex
+	pcg *rand.PCG
 	src *rand.Rand
 }
 
 func newRandom(seed uint64) *random {
-	return &random{src: rand.New(rand.NewPCG(seed, 0x6b617a))}
+	pcg := rand.NewPCG(seed, 0x6b617a)
+	return &random{pcg: pcg, src: rand.New(pcg)}
+}
+
+// save and load let a restored state go on with the same draws.
+func (r *random) save() ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pcg.MarshalBinary()
+}
+
+func (r *random) load(state []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pcg.UnmarshalBinary(state)
 }
 
 func (r *random) guid() string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,7 +98,7 @@ func (t *transaction) List(scope azure.ID, fullType string) iter.Seq2[azure.ID, 
 			return
 		}
 		// The list may change under the loop: behaviours delete what they list.
-		for _, e := range append([]*entry(nil), t.store.list(scope, fullType)...) {
+		for _, e := range slices.Clone(t.store.list(scope, fullType)) {
 			if !yield(e.id, t.store.doc(e)) {
 				return
 			}
@@ -137,7 +138,7 @@ func (t *transaction) Put(id azure.ID, doc behaviour.Object) {
 	if state == "" {
 		state = succeeded
 	}
-	t.store1(k, id, doc, state, false)
+	t.save(k, id, doc, saving{state: state})
 }
 
 // replaceNamed puts an element into an array of named objects.
@@ -187,7 +188,7 @@ func (t *transaction) Edit(id azure.ID, change func(doc behaviour.Object)) bool 
 	if state == "" {
 		state = succeeded
 	}
-	t.store1(e.kind, e.id, doc, state, e.hidden)
+	t.save(e.kind, e.id, doc, saving{state: state, hidden: e.hidden})
 	return true
 }
 
@@ -196,10 +197,6 @@ func (t *transaction) Touch(id azure.ID) {
 	if e := t.store.entries[id.Key()]; e != nil {
 		t.save(e.kind, e.id, e.fresh(), saving{state: behaviour.Text(t.store.doc(e), "properties.provisioningState"), hidden: e.hidden, touch: true})
 	}
-}
-
-func (t *transaction) store1(k *kind, id azure.ID, doc behaviour.Object, state string, hidden bool) *entry {
-	return t.save(k, id, doc, saving{state: state, hidden: hidden})
 }
 
 // saving says how a document is stored.
@@ -247,7 +244,43 @@ func (t *transaction) save(k *kind, id azure.ID, doc behaviour.Object, s saving)
 		}
 	})
 	t.changed(old, fresh)
+	if old != nil {
+		t.removedInside(k, fresh.id, t.store.doc(old), doc)
+	}
 	return fresh
+}
+
+// removedInside calls Removed of the inline children that a new document has no
+// more; a nil document has none.
+func (t *transaction) removedInside(k *kind, id azure.ID, old, doc behaviour.Object) {
+	for _, child := range k.inline {
+		if !child.watchesRemoval() {
+			continue
+		}
+		for _, element := range behaviour.Objects(old, child.Inline) {
+			name := behaviour.Text(element, "name")
+			childID := id.Child(child.segment(), name)
+			now := behaviour.Named(doc, child.Inline, name)
+			t.removedInside(child, childID, element, now)
+			if now == nil {
+				t.removed(child, childID, element)
+			}
+		}
+	}
+}
+
+func (k *kind) watchesRemoval() bool {
+	return k.Removed != nil || slices.ContainsFunc(k.inline, (*kind).watchesRemoval)
+}
+
+func (t *transaction) removed(k *kind, id azure.ID, old behaviour.Object) {
+	if k.Removed == nil {
+		return
+	}
+	c := &behaviour.Call{World: t, Verb: behaviour.Delete, ID: id, Type: k.Type, Old: old}
+	if err := k.Removed(c); err != nil {
+		t.options.Log.Error("removed resource", "id", string(id), "error", err)
+	}
 }
 
 // sameDocument reports whether a write leaves the etag as it is. Etags that count
@@ -360,11 +393,7 @@ func (t *transaction) removeTree(e *entry) {
 	t.undone = append(t.undone, func() { t.store.put(e) })
 	t.dropOperations(e.id)
 	t.changed(e, nil)
-	if e.kind.Removed == nil {
-		return
-	}
-	c := &behaviour.Call{World: t, Verb: behaviour.Delete, ID: e.id, Type: e.kind.Type, Old: e.fresh()}
-	if err := e.kind.Removed(c); err != nil {
-		t.options.Log.Error("removed resource", "id", string(e.id), "error", err)
-	}
+	old := e.fresh()
+	t.removedInside(e.kind, e.id, old, nil)
+	t.removed(e.kind, e.id, old)
 }

@@ -152,3 +152,6 @@ func isVerb(verb string) bool {
 	}
 	return false
 }
+
+// All are the rows of the table in its order.
+func (t *Latencies) All() []Latency { return t.list }

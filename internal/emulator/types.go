@@ -1,0 +1,85 @@
+package emulator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/catalog"
+)
+
+// TypeInfo is a resource type as the documentation lists it.
+type TypeInfo struct {
+	Name    string
+	Family  string
+	Verbs   []string
+	Actions []string
+	Views   []string
+	// LatencyOf says from where the figures come for verbs that have none of their own.
+	LatencyOf []string
+}
+
+// Types are all resource types this Azure knows, by name.
+func (e *Emulator) Types() []TypeInfo {
+	infos := make([]TypeInfo, 0, len(e.kinds))
+	for _, k := range e.kinds {
+		infos = append(infos, e.info(k))
+	}
+	slices.SortFunc(infos, func(a, b TypeInfo) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+	return infos
+}
+
+func (e *Emulator) info(k *kind) TypeInfo {
+	info := TypeInfo{Name: k.Name, Family: k.Style.Name, Verbs: []string{"GET", "LIST"}}
+	verbs := []behaviour.Verb{behaviour.Get}
+	if !k.ReadOnly {
+		info.Verbs = []string{"PUT", "PATCH", "DELETE", "GET", "LIST"}
+		verbs = append(verbs, behaviour.Create, behaviour.Update, behaviour.Delete)
+	}
+	for name := range k.Actions {
+		info.Actions = append(info.Actions, name)
+	}
+	for name := range k.Views {
+		info.Views = append(info.Views, name)
+	}
+	slices.Sort(info.Actions)
+	slices.Sort(info.Views)
+	for _, v := range verbs {
+		if row := e.latency.row(k, v); row.Nearest && row.Type != "*" {
+			info.LatencyOf = append(info.LatencyOf, fmt.Sprintf("%s: %s %s", v, row.Type, row.Verb))
+		}
+	}
+	return info
+}
+
+// Coverage is the list of types as a table in Markdown.
+func (e *Emulator) Coverage() string {
+	var b strings.Builder
+	b.WriteString("| type | verbs | actions | reads below it |\n|---|---|---|---|\n")
+	for _, t := range e.Types() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", t.Name, strings.Join(t.Verbs, " "), strings.Join(t.Actions, ", "), strings.Join(t.Views, ", "))
+	}
+	return b.String()
+}
+
+// LatencyTable is the table of latencies in Markdown, with a mark at figures that
+// were taken from a similar type or verb.
+func LatencyTable() (string, error) {
+	table, err := catalog.ReadLatencies()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("| type | verb | reply, median / p90 (s) | then, median / p90 (s) | |\n|---|---|---|---|---|\n")
+	for _, row := range table.All() {
+		mark := ""
+		if row.Nearest {
+			mark = "nearest"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %.1f / %.1f | %.1f / %.1f | %s |\n", row.Type, row.Verb,
+			row.Reply.Median.Seconds(), row.Reply.P90.Seconds(), row.Operation.Median.Seconds(), row.Operation.P90.Seconds(), mark)
+	}
+	return b.String(), nil
+}
