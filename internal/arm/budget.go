@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +18,10 @@ import (
 // Azure refuses with "too many requests" makes all callers of the same count wait
 // in the order in which they came, and nobody else. One budget serves all doors of
 // a process.
+//
+// Compute also counts per machine and scale set, and its refusals do not say which
+// count was full. So its first one stops only what asks the same of the same
+// resource; when a second resource is refused meanwhile, all wait.
 type Budget struct {
 	limits []limiter
 	mu     sync.Mutex
@@ -89,18 +92,62 @@ func (s subject) class() class {
 type gateKey struct {
 	subscription, namespace string
 	class                   class
+	question                string // "" for all, else verb and resource
 }
 
-func (b *Budget) gate(s subject) *gate {
-	key := gateKey{s.subscription, s.namespace, s.class()}
+// compute is the provider that counts per resource too.
+const compute = "microsoft.compute"
+
+func (s subject) wide() gateKey {
+	return gateKey{subscription: s.subscription, namespace: s.namespace, class: s.class()}
+}
+
+func (s subject) narrow() gateKey {
+	key := s.wide()
+	key.question = s.verb + " " + s.resource
+	return key
+}
+
+// gatesOf are the gates that a request has to pass, the narrower one first.
+func (b *Budget) gatesOf(s subject) []*gate {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	wide := b.gate(s.wide())
+	if narrow, ok := b.gates[s.narrow()]; ok {
+		return []*gate{narrow, wide}
+	}
+	return []*gate{wide}
+}
+
+// gate is the gate of a count. The caller holds the lock.
+func (b *Budget) gate(key gateKey) *gate {
 	g, ok := b.gates[key]
 	if !ok {
 		g = newGate(key)
 		b.gates[key] = g
 	}
 	return g
+}
+
+// refused are the gates to close after a refusal.
+func (b *Budget) refused(s subject, code string, now time.Time) []*gate {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wide := b.gate(s.wide())
+	if s.namespace != compute || strings.EqualFold(code, "SubscriptionRequestsThrottled") {
+		return []*gate{wide}
+	}
+	closed := []*gate{b.gate(s.narrow())}
+	for key, g := range b.gates {
+		switch {
+		case key.question == "" || g == closed[0]:
+		case !g.isClosed(now):
+			delete(b.gates, key)
+		case key.class == s.class() && key.subscription == s.subscription:
+			return append(closed, wide)
+		}
+	}
+	return closed
 }
 
 // limit is the user's limit for a request, nil for none.
@@ -121,196 +168,53 @@ func (b *Budget) limit(s subject) *rate.Limiter {
 
 // turn is the right to send one request. Its holder must call done.
 type turn struct {
-	gate   *gate
-	probe  bool
-	waited time.Duration
+	budget  *Budget
+	subject subject
+	passed  []passage
+	waited  time.Duration
+}
+
+type passage struct {
+	gate  *gate
+	probe bool
 }
 
 // enter waits for the right to send a request, at most as long as patience.
 func (b *Budget) enter(ctx context.Context, s subject, patience time.Duration) (turn, error) {
 	start := time.Now()
+	t := turn{budget: b, subject: s}
 	if l := b.limit(s); l != nil {
 		if err := l.Wait(ctx); err != nil {
-			return turn{}, fmt.Errorf("the configured rate limit lets no request through in time: %w", err)
+			return t, fmt.Errorf("the configured rate limit lets no request through in time: %w", err)
 		}
 	}
-	t, err := b.gate(s).enter(ctx, patience)
+	for _, g := range b.gatesOf(s) {
+		probe, err := g.enter(ctx, patience-time.Since(start))
+		if err != nil {
+			t.leave(false, nil)
+			return t, err
+		}
+		t.passed = append(t.passed, passage{g, probe})
+	}
 	t.waited = time.Since(start)
-	return t, err
-}
-
-// gate is one count of Azure's. It is open until Azure refuses a request; then it
-// is closed for the time that Azure names, and opens to one request at a time until
-// one succeeds.
-type gate struct {
-	key gateKey
-	// turn has one token, held by whoever is next: Go's channels serve their
-	// waiters in the order in which they came.
-	turn chan struct{}
-
-	mu      sync.Mutex
-	opens   time.Time     // no request before
-	spacing time.Duration // between requests while Azure's count is low
-	tripped bool          // refused, and nothing has succeeded since
-	probing bool          // the one request of a tripped gate is on its way
-	refused int           // in a row
-	changed chan struct{} // closed when any of the above changes
-}
-
-func newGate(key gateKey) *gate {
-	g := &gate{key: key, turn: make(chan struct{}, 1), changed: make(chan struct{})}
-	g.turn <- struct{}{}
-	return g
-}
-
-// closedError says that a gate stays closed for longer than the caller may wait.
-type closedError struct {
-	key  gateKey
-	wait time.Duration
-}
-
-func (e *closedError) Error() string {
-	return fmt.Sprintf("too many requests: Azure accepts no %s of %s for %s", e.key.class, e.key.namespace, e.wait.Round(time.Second))
-}
-
-func (g *gate) enter(ctx context.Context, patience time.Duration) (turn, error) {
-	deadline := time.Now().Add(patience)
-	select {
-	case <-g.turn:
-	case <-ctx.Done():
-		return turn{}, ctx.Err()
-	}
-	defer func() { g.turn <- struct{}{} }()
-	for {
-		t, wait, changed := g.try(time.Now())
-		if t.gate != nil {
-			return t, nil
-		}
-		if wait > 0 && time.Now().Add(wait).After(deadline) {
-			return turn{}, &closedError{g.key, wait}
-		}
-		if err := await(ctx, wait, changed); err != nil {
-			return turn{}, err
-		}
-	}
-}
-
-// try takes the right to send if it is free, else says for how long it is not (0
-// for unknown) and gives the channel that tells of a change.
-func (g *gate) try(now time.Time) (turn, time.Duration, <-chan struct{}) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if wait := g.opens.Sub(now); wait > 0 {
-		return turn{}, wait, g.changed
-	}
-	if g.probing {
-		return turn{}, 0, g.changed
-	}
-	g.probing = g.tripped
-	if g.spacing > 0 {
-		g.opens = now.Add(g.spacing)
-	}
-	return turn{gate: g, probe: g.probing}, 0, nil
-}
-
-// await waits for a time (0 for ever) or a change.
-func await(ctx context.Context, wait time.Duration, changed <-chan struct{}) error {
-	var expired <-chan time.Time
-	if wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		expired = timer.C
-	}
-	select {
-	case <-expired:
-	case <-changed:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
+	return t, nil
 }
 
 // done gives the turn back with what came of it.
 func (t turn) done(r reply, f *failure) {
-	g, now := t.gate, time.Now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if t.probe {
-		g.probing = false
+	if f == nil || f.Kind != azure.Throttled || f.Status != http.StatusTooManyRequests {
+		t.leave(r.status > 0, r.header)
+		return
 	}
-	switch {
-	case f != nil && f.Kind == azure.Throttled && f.Status == http.StatusTooManyRequests:
+	now := time.Now()
+	for _, g := range t.budget.refused(t.subject, f.Code, now) {
 		g.close(now, f.RetryAfter)
-	case r.status > 0:
-		g.tripped, g.refused = false, 0
-		g.spacing = spacing(r.header, g.key)
 	}
-	close(g.changed)
-	g.changed = make(chan struct{})
+	t.leave(false, nil)
 }
 
-// close closes the gate for the time that Azure named, else a growing one.
-func (g *gate) close(now time.Time, wait time.Duration) {
-	g.refused++
-	if wait <= 0 {
-		wait = min(time.Second<<min(g.refused-1, 6), time.Minute)
+func (t turn) leave(answered bool, h http.Header) {
+	for _, p := range t.passed {
+		p.gate.leave(p.probe, answered, h)
 	}
-	if opens := now.Add(wait); opens.After(g.opens) {
-		g.opens = opens
-	}
-	g.tripped = true
-}
-
-// spacing slows requests down while Azure says that few are left, to the rate at
-// which it grants new ones (25 reads and 10 writes a second, compute's counts by
-// the minute), so that the count is not run into with many requests in flight.
-func spacing(h http.Header, key gateKey) time.Duration {
-	const low, lowest = 20, 3
-	step := 100 * time.Millisecond
-	if key.class == reads {
-		step = 40 * time.Millisecond
-	}
-	switch left := remaining(h, key); {
-	case left < 0 || left > low:
-		if resourceExhausted(h) {
-			return step
-		}
-		return 0
-	case left > lowest:
-		return step
-	default:
-		return 5 * step
-	}
-}
-
-// remaining is the smallest number of requests that Azure says are left, -1 if it
-// does not say.
-func remaining(h http.Header, key gateKey) int {
-	least := -1
-	note := func(s string) {
-		if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil && n >= 0 && (least < 0 || n < least) {
-			least = n
-		}
-	}
-	for _, scope := range []string{"Subscription", "Tenant", "Subscription-Global"} {
-		note(h.Get("X-Ms-Ratelimit-Remaining-" + scope + "-" + string(key.class)))
-	}
-	note(h.Get("X-Ms-Ratelimit-Remaining-Subscription-Resource-Requests"))
-	note(h.Get("X-Ms-Ratelimit-Remaining-Subscription-Resource-Entities-Read"))
-	return least
-}
-
-// resourceExhausted reports whether one of compute's own counts, which it tells as
-// "Microsoft.Compute/PutVM;239,...", is used up. Some are of one machine, so they
-// slow others down only a little.
-func resourceExhausted(h http.Header) bool {
-	for _, value := range h.Values("X-Ms-Ratelimit-Remaining-Resource") {
-		for count := range strings.SplitSeq(value, ",") {
-			_, left, _ := strings.Cut(count, ";")
-			if n, err := strconv.Atoi(strings.TrimSpace(left)); err == nil && n <= 1 {
-				return true
-			}
-		}
-	}
-	return false
 }

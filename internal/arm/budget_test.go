@@ -204,3 +204,51 @@ func TestBudgetForgetsWhoGaveUp(t *testing.T) {
 		}
 	})
 }
+
+// Compute counts per machine too. One machine that is written too often does not
+// stop the others; when a second one is refused meanwhile, it is not the machine.
+func TestBudgetOfMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		vm := func(name string) azure.ID { return group.Resource("Microsoft.Compute/virtualMachines", name) }
+		var mu sync.Mutex
+		until := map[string]time.Time{}
+		s := &server{answer: func(_ int, r request) answer {
+			mu.Lock()
+			defer mu.Unlock()
+			if wait := time.Until(until[azure.ID(r.path).Name()]); wait > 0 {
+				return answer{status: 429, header: header("Retry-After", fmt.Sprint(int(wait.Seconds()))),
+					body: `{"code":"OperationNotAllowed","message":"m","details":[{"code":"TooManyRequests","target":"UpdateVM","message":"m"}]}`}
+			}
+			return answer{status: 200, body: `{"id":"x"}`}
+		}}
+		d := open(t, s)
+		patch := func(name string) {
+			if _, err := d.Patch(t.Context(), azure.Write{ID: vm(name), Body: azure.Document(`{}`)}); err != nil {
+				t.Error(err)
+			}
+		}
+		var wg sync.WaitGroup
+		start := time.Now()
+		until["hot"] = start.Add(15 * time.Second)
+		wg.Go(func() { patch("hot") })
+		synctest.Wait()
+		wg.Go(func() { patch("hot") })
+		patch("cool")
+		if _, err := d.Get(t.Context(), vm("cool")); err != nil || time.Since(start) != 0 {
+			t.Errorf("other machines waited %v, %v", time.Since(start), err)
+		}
+		mu.Lock()
+		until["warm"] = start.Add(10 * time.Second)
+		mu.Unlock()
+		wg.Go(func() { patch("warm") })
+		synctest.Wait()
+		patch("cool")
+		if waited := time.Since(start); waited != 10*time.Second {
+			t.Errorf("after two refusals others waited %v, want 10s", waited)
+		}
+		wg.Wait()
+		if sent, _ := s.trace(); len(sent) != 8 {
+			t.Errorf("sent %q, want no more than two refusals", sent)
+		}
+	})
+}

@@ -12,8 +12,8 @@ import (
 	"kaz/internal/azure"
 )
 
-// metrics are shared by all doors of a Registerer. Types are labelled with the
-// entry of the version table that they were found by, which bounds the series.
+// metrics are shared by all doors of a Registerer. Their only labels of many values
+// are resource types, of which a program uses some dozen.
 type metrics struct {
 	requests   *prometheus.HistogramVec
 	operations *prometheus.HistogramVec
@@ -64,11 +64,11 @@ func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
 }
 
 func (m metrics) waited(s subject, d time.Duration) {
-	m.waits.WithLabelValues(s.known, s.verb).Observe(d.Seconds())
+	m.waits.WithLabelValues(s.fullType, s.verb).Observe(d.Seconds())
 }
 
 func (m metrics) retried(s subject, reason azure.Kind) {
-	m.retries.WithLabelValues(s.known, s.verb, reason.String()).Inc()
+	m.retries.WithLabelValues(s.fullType, s.verb, reason.String()).Inc()
 }
 
 func (m metrics) finished(s subject, err error, d time.Duration) {
@@ -76,7 +76,7 @@ func (m metrics) finished(s subject, err error, d time.Duration) {
 	if err != nil {
 		result = azure.KindOf(err).String()
 	}
-	m.operations.WithLabelValues(s.known, s.verb, result).Observe(d.Seconds())
+	m.operations.WithLabelValues(s.fullType, s.verb, result).Observe(d.Seconds())
 }
 
 // observe counts a request and writes its one line. Neither bodies nor URLs are
@@ -86,7 +86,7 @@ func (d *Door) observe(ctx context.Context, c call, r reply, f *failure, took ti
 	if r.status > 0 {
 		class = fmt.Sprintf("%dxx", r.status/100)
 	}
-	d.metrics.requests.WithLabelValues(c.subject.known, c.subject.verb, class).Observe(took.Seconds())
+	d.metrics.requests.WithLabelValues(c.subject.fullType, c.subject.verb, class).Observe(took.Seconds())
 	if !d.log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}

@@ -33,9 +33,9 @@ type call struct {
 type subject struct {
 	verb         string // "get", "list", "put", ..., "poll"
 	fullType     string // as asked, lower case
-	known        string // the version table's entry, a bounded set of labels
 	subscription string
 	namespace    string // lower case
+	resource     string // its key
 }
 
 // reply is an answer of Azure, read whole.
@@ -143,7 +143,7 @@ func (d *Door) call(method, op, path, fullType string, id azure.ID) (call, error
 	if slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return s == "." || s == ".." }) {
 		return call{}, fmt.Errorf("%q is not an Azure resource id: it has a segment of dots", path)
 	}
-	version, entry, ok := d.versions.of(fullType)
+	version, ok := d.versions.of(fullType)
 	if !ok {
 		return call{}, fmt.Errorf("no api-version is known for the type %s of %q", fullType, path)
 	}
@@ -161,9 +161,9 @@ func (d *Door) call(method, op, path, fullType string, id azure.ID) (call, error
 		subject: subject{
 			verb:         strings.ToLower(method),
 			fullType:     strings.ToLower(fullType),
-			known:        entry,
 			subscription: strings.ToLower(id.Subscription()),
 			namespace:    namespace,
+			resource:     id.Key(),
 		},
 	}, nil
 }

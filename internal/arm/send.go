@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -158,14 +159,12 @@ func (d *Door) request(ctx context.Context, c call) (*policy.Request, error) {
 	}
 	runtime.SkipBodyDownload(req) // it is read above, with a bound
 	h := req.Raw().Header
-	for name, values := range c.header {
-		h[name] = values
-	}
+	maps.Copy(h, c.header)
 	h.Set("Accept", "application/json")
 	h.Set("User-Agent", d.userAgent)
 	h.Set("X-Ms-Correlation-Request-Id", c.correlation)
 	h.Set("X-Ms-Client-Request-Id", newUUID())
-	if c.body != nil {
+	if len(c.body) > 0 {
 		return req, req.SetBody(streaming.NopCloser(bytes.NewReader(c.body)), "application/json")
 	}
 	return req, nil

@@ -96,16 +96,16 @@ func lowerKeys[V any](m map[string]V) map[string]V {
 	return lower
 }
 
-// of is the api-version of a type and the entry that it was found by.
-func (t versionTable) of(fullType string) (version, entry string, ok bool) {
-	entry = strings.ToLower(fullType)
+// of is the api-version of a type.
+func (t versionTable) of(fullType string) (string, bool) {
+	entry := strings.ToLower(fullType)
 	for {
 		if v, ok := t[entry]; ok {
-			return v, entry, true
+			return v, true
 		}
 		i := strings.LastIndexByte(entry, '/')
 		if i < 0 {
-			return "", "", false
+			return "", false
 		}
 		entry = entry[:i]
 	}

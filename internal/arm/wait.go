@@ -71,7 +71,7 @@ type operation struct {
 func (d *Door) started(c call, first reply) (*operation, error) {
 	op := &operation{call: c, last: first}
 	var err error
-	if location := first.header.Get("Location"); location != "" && (first.status == http.StatusAccepted || hasStatusURL(first)) {
+	if location := first.header.Get("Location"); location != "" && needsLocation(c, first) {
 		if op.location, err = d.trusted(location); err != nil {
 			return nil, err
 		}
@@ -94,6 +94,15 @@ func (d *Door) started(c call, first reply) (*operation, error) {
 	return op, err
 }
 
+// needsLocation tells the Location of an operation from that of a resource, and
+// leaves out the one that nobody would follow.
+func needsLocation(c call, first reply) bool {
+	if hasStatusURL(first) {
+		return c.method == http.MethodPost // the answer of the action is there
+	}
+	return first.status == http.StatusAccepted
+}
+
 func hasStatusURL(r reply) bool { return statusURL(r) != "" }
 
 func statusURL(r reply) string {
@@ -114,19 +123,9 @@ func (d *Door) wait(ctx context.Context, op *operation) error {
 		if pause(ctx, d.pace(op)) != nil {
 			return interrupted(ctx, op.call)
 		}
-		r, failure := d.send(ctx, d.follow(op.call, op.poll, "poll"))
-		if failure != nil {
-			failures++
-			if ctx.Err() != nil || failures >= unreadable {
+		if failure := d.readState(ctx, op); failure != nil {
+			if failures++; ctx.Err() != nil || failures >= unreadable {
 				return d.lost(ctx, op, failure)
-			}
-			op.last.header = http.Header{}
-			continue
-		}
-		op.last = r
-		if op.form == inStatus && r.status == http.StatusOK && op.state() == "" {
-			if failures++; failures >= unreadable {
-				return d.lost(ctx, op, &azure.Error{Kind: azure.Unavailable, Op: op.call.op, ID: op.call.id, Status: r.status, Message: "the polling document has no status"})
 			}
 			continue
 		}
@@ -134,14 +133,28 @@ func (d *Door) wait(ctx context.Context, op *operation) error {
 		if done, err := op.ended(); done || err != nil {
 			return err
 		}
-		if next := r.header.Get("Location"); op.form == inLocation && next != "" {
-			to, err := d.trusted(next)
-			if err != nil {
-				return &azure.Error{Kind: azure.Internal, Op: op.call.op, ID: op.call.id, Cause: err}
-			}
-			op.poll = to
-		}
 	}
+}
+
+// readState polls once.
+func (d *Door) readState(ctx context.Context, op *operation) *azure.Error {
+	r, failure := d.send(ctx, d.follow(op.call, op.poll, "poll"))
+	if failure != nil {
+		op.last.header = nil // the wait that it named is over
+		return failure
+	}
+	op.last = r
+	if op.form == inStatus && r.status == http.StatusOK && op.state() == "" {
+		return &azure.Error{Kind: azure.Unavailable, Op: op.call.op, ID: op.call.id, Status: r.status, Message: "the polling document has no status"}
+	}
+	if next := r.header.Get("Location"); op.form == inLocation && r.status == http.StatusAccepted && next != "" {
+		to, err := d.trusted(next)
+		if err != nil {
+			return &azure.Error{Kind: azure.Internal, Op: op.call.op, ID: op.call.id, Cause: err}
+		}
+		op.poll = to
+	}
+	return nil
 }
 
 // pace is the time to the next poll: what Azure asks for, else a growing one.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -90,9 +91,7 @@ func (i *issuer) token(req *http.Request, reply func(int, any) (*http.Response, 
 		if err != nil {
 			return nil, err
 		}
-		for k, v := range posted {
-			form[k] = v
-		}
+		maps.Copy(form, posted)
 	}
 	i.forms = append(i.forms, form)
 	if i.refuse != "" {
