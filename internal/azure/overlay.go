@@ -212,6 +212,10 @@ func (o *overlay) list(path string, v reflect.Value, opts fieldOptions, have any
 			continue
 		}
 		done[k] = true
+		if isKept(v.Index(i)) {
+			merged = append(merged, x)
+			continue
+		}
 		merged = append(merged, o.value(element(path, x), v.Index(i), fieldOptions{fold: opts.fold || opts.set}, x))
 	}
 	for i := range v.Len() {
@@ -250,6 +254,15 @@ func (o *overlay) sequence(path string, v reflect.Value, opts fieldOptions, old 
 		o.changed(path, was, merged)
 	}
 	return merged
+}
+
+// isKept reports whether an element of a wanted list is there only to stay.
+func isKept(v reflect.Value) bool {
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	k, ok := v.Interface().(interface{ keep() bool })
+	return ok && k.keep()
 }
 
 func element(path string, x any) string {

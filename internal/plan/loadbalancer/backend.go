@@ -26,7 +26,7 @@ var (
 // first, so that new instances are born into it, then the instances. With a load
 // balancer that goes, all its pools are left.
 func (f *facts) membership(lb balancer, b batch, found *problems) ([]plan.Node, error) {
-	if !lb.going() && (!lb.stays || len(f.Nodes) == 0) {
+	if !lb.going() && (!lb.stays || !lb.pooled || len(f.Nodes) == 0) {
 		return nil, nil
 	}
 	sets, err := readScaleSets(f.Have, f.Config)

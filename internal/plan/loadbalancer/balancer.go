@@ -16,16 +16,21 @@ type balancer struct {
 	exists bool
 	stays  bool // has frontends, which Azure demands of every load balancer
 	shrank bool // lost a frontend
+	pooled bool // has the cluster's pool
 }
 
 func (f *facts) balancer(b batch, found *problems) balancer {
 	lb := balancer{exists: f.balancerExists, kept: map[string]bool{}}
 	f.frontends(b, &lb, found)
 	f.rulesAndProbes(b, &lb)
-	lb.BackendAddressPools = slices.Clone(f.lb.Properties.BackendAddressPools)
+	for _, p := range f.lb.Properties.BackendAddressPools {
+		lb.BackendAddressPools = append(lb.BackendAddressPools, kept(p))
+	}
 	pool := f.Config.pool().Name()
-	if len(b.live) > 0 && !slices.ContainsFunc(lb.BackendAddressPools, func(p azure.Child[network.BackendAddressPool]) bool { return sameText(p.Name, pool) }) {
+	lb.pooled = slices.ContainsFunc(lb.BackendAddressPools, func(p azure.Child[network.BackendAddressPool]) bool { return sameText(p.Name, pool) })
+	if len(b.live) > 0 && !lb.pooled {
 		lb.BackendAddressPools = append(lb.BackendAddressPools, azure.Child[network.BackendAddressPool]{Name: pool})
+		lb.pooled = true
 	}
 	for _, fe := range lb.FrontendIPConfigurations {
 		if ip := fe.Properties.PublicIPAddress; ip != nil {
@@ -55,7 +60,9 @@ func (f *facts) frontends(b batch, lb *balancer, found *problems) {
 		switch {
 		case live && sameText(fe.Name, w.base):
 			fe.Properties.PublicIPAddress = azure.Ref(f.publicIPOf(w))
+			lb.FrontendIPConfigurations = append(lb.FrontendIPConfigurations, fe)
 			have[owner] = true
+			continue
 		case b.base[owner]:
 			rest := f.remaining(b, fe.Name)
 			if len(rest) == 0 {
@@ -66,7 +73,7 @@ func (f *facts) frontends(b batch, lb *balancer, found *problems) {
 				found.warn(key, ReasonFrontendKept, "frontend %s and its public IP stay: the %s %q stands at it", fe.Name, rest[0].what, rest[0].name)
 			}
 		}
-		lb.FrontendIPConfigurations = append(lb.FrontendIPConfigurations, fe)
+		lb.FrontendIPConfigurations = append(lb.FrontendIPConfigurations, kept(fe))
 	}
 	for _, w := range b.live {
 		if !have[strings.ToLower(w.base)] {
@@ -78,6 +85,12 @@ func (f *facts) frontends(b batch, lb *balancer, found *problems) {
 	}
 }
 
+// kept is an element of others, which stays as it is.
+func kept[P any](c azure.Child[P]) azure.Child[P] {
+	c.Keep = true
+	return c
+}
+
 // rulesAndProbes replaces the batch's rules and probes and carries all others.
 func (f *facts) rulesAndProbes(b batch, lb *balancer) {
 	had := f.lb.Properties
@@ -85,7 +98,7 @@ func (f *facts) rulesAndProbes(b batch, lb *balancer) {
 	twice := map[string]bool{} // rules in which Azure has repeated the pool
 	for _, r := range had.LoadBalancingRules {
 		if !b.base[ownerBase(r.Name)] {
-			lb.LoadBalancingRules = append(lb.LoadBalancingRules, r)
+			lb.LoadBalancingRules = append(lb.LoadBalancingRules, kept(r))
 			continue
 		}
 		twice[strings.ToLower(r.Name)] = len(r.Properties.BackendAddressPools) > 0
@@ -93,7 +106,7 @@ func (f *facts) rulesAndProbes(b batch, lb *balancer) {
 	lb.Probes = make([]azure.Child[network.Probe], 0, len(had.Probes)+len(b.live))
 	for _, p := range had.Probes {
 		if !b.base[ownerBase(p.Name)] {
-			lb.Probes = append(lb.Probes, p)
+			lb.Probes = append(lb.Probes, kept(p))
 		}
 	}
 	for _, w := range b.live {

@@ -110,8 +110,11 @@ func readBatch(f *facts) (batch, problems) {
 	services := slices.SortedFunc(slices.Values(f.Services), func(a, b Service) int { return strings.Compare(a.Key(), b.Key()) })
 	for _, s := range services {
 		if s.Gone {
-			b.gone = append(b.gone, wish{service: s, base: baseName(s.Service)})
-			b.base[strings.ToLower(baseName(s.Service))] = true
+			w := wish{service: s, base: baseName(s.Service)}
+			if f.refuseLeftovers(w, &found); !found.blocks(s.Key()) {
+				b.gone = append(b.gone, w)
+				b.base[strings.ToLower(w.base)] = true
+			}
 			continue
 		}
 		w, wrong := readWish(s)
@@ -132,6 +135,25 @@ func (f *facts) refuseWithoutGroup(s Service, found *problems) {
 		found.refuse(s.Key(), ReasonSecurityGroup, "securityGroupName is not configured, allowed is the name of the nodes' network security group")
 	case !f.groupExists:
 		found.refuse(s.Key(), ReasonSecurityGroup, "network security group %s is not found", f.Config.securityGroup())
+	}
+}
+
+// refuseLeftovers keeps a Service from being taken for gone while it has a frontend
+// in the internal load balancer, which kaz does not write yet.
+func (f *facts) refuseLeftovers(w wish, found *problems) {
+	if !wasServedOtherwise(w.service) {
+		return
+	}
+	id := f.Config.internalBalancer()
+	lb, _, err := plan.View[network.LoadBalancer](f.Have, id)
+	if err != nil {
+		found.refuse(w.service.Key(), ReasonUnsupported, "%v", err)
+		return
+	}
+	for _, fe := range lb.Properties.FrontendIPConfigurations {
+		if ownerBase(fe.Name) == strings.ToLower(w.base) {
+			found.refuse(w.service.Key(), ReasonUnsupported, "frontend %s of %s is still there: internal load balancers are not supported yet", fe.Name, id)
+		}
 	}
 }
 

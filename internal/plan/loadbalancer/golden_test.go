@@ -119,13 +119,16 @@ func commit(t *testing.T, w *world, in loadbalancer.Input) string {
 	t.Helper()
 	var b strings.Builder
 	rounds, err := w.commit(in)
+	said := map[plan.Problem]bool{}
 	for i, r := range rounds {
-		if i == 0 {
-			for _, p := range r.problems {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		for _, p := range r.problems {
+			if !said[p] {
+				said[p] = true
 				fmt.Fprintf(&b, "%s %s\n", map[bool]string{true: "warning", false: "problem"}[p.Warning], p.Reason+" "+p.Error())
 			}
-		} else {
-			b.WriteString("\n")
 		}
 		b.WriteString(r.plan.String())
 		for n, s := range r.plan.Steps {

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 )
 
@@ -40,6 +42,9 @@ type Config struct {
 func (c Config) LoadBalancer() azure.ID {
 	return azure.GroupID(c.NetworkSubscription, c.LoadBalancerResourceGroup).Resource(network.LoadBalancers, c.LoadBalancerName)
 }
+
+// internalBalancer is the id of the load balancer that internal Services have.
+func (c Config) internalBalancer() azure.ID { return c.LoadBalancer() + "-internal" }
 
 func (c Config) securityGroup() azure.ID {
 	return azure.GroupID(c.NetworkSubscription, c.SecurityGroupResourceGroup).Resource(network.SecurityGroups, c.SecurityGroupName)
@@ -85,6 +90,9 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 	if c.SecurityGroupName != "" {
 		ids = append(ids, c.securityGroup())
 	}
+	if slices.ContainsFunc(in.Services, wasServedOtherwise) {
+		ids = append(ids, c.internalBalancer())
+	}
 	lists := []azure.Query{
 		{Scope: c.publicIPs(), Type: network.PublicIPAddresses},
 		{Scope: c.machines(), Type: compute.ScaleSets},
@@ -93,6 +101,13 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 		lists = append(lists, azure.Query{Scope: set, Type: compute.ScaleSetInstances, Expand: "instanceView"})
 	}
 	return ids, lists
+}
+
+// wasServedOtherwise reports whether a Service that goes may have things in Azure
+// that kaz did not make.
+func wasServedOtherwise(s Service) bool {
+	_, _, asked := key.FirstUnsupported(s.Annotations)
+	return s.Gone && asked
 }
 
 func sameText(a, b string) bool { return strings.EqualFold(a, b) }

@@ -118,7 +118,7 @@ func (f *facts) releasedPublicIPs(b batch, lb balancer) []plan.Node {
 	for _, w := range slices.Concat(b.live, b.gone) {
 		for _, id := range f.managedIPsOf(w) {
 			key := id.Key()
-			if wanted[key] || lb.kept[key] || slices.Contains(leaving[key], w.service.Key()) {
+			if wanted[key] || slices.Contains(leaving[key], w.service.Key()) {
 				continue
 			}
 			if len(leaving[key]) == 0 {
@@ -129,15 +129,17 @@ func (f *facts) releasedPublicIPs(b batch, lb balancer) []plan.Node {
 	}
 	var nodes []plan.Node
 	for _, id := range order {
-		nodes = append(nodes, f.releasedPublicIP(id, leaving[id.Key()]))
+		names, _ := servicesIn(f.ips[id.Key()].Tags)
+		rest := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(leaving[id.Key()], name) })
+		if len(rest) > 0 || !lb.kept[id.Key()] {
+			nodes = append(nodes, f.releasedPublicIP(id, leaving[id.Key()], rest))
+		}
 	}
 	return nodes
 }
 
-func (f *facts) releasedPublicIP(id azure.ID, leaving []string) plan.Node {
+func (f *facts) releasedPublicIP(id azure.ID, leaving, rest []string) plan.Node {
 	ip := f.ips[id.Key()]
-	names, _ := servicesIn(ip.Tags)
-	rest := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(leaving, name) })
 	if len(rest) > 0 {
 		view := publicIP{ID: ip.ID, Tags: azure.Tags{tagServices: strings.Join(rest, ",")}}
 		return plan.Wanted(view, "serves "+summary(leaving)+" no more", leaving...)

@@ -196,7 +196,26 @@ func (s *ruleSet) allow(o opening, address string) {
 		r = allowRule(name, o, s.freePriority(firstPriority, 1))
 		s.add(r)
 	}
+	r.conform(o)
 	r.admit(address)
+}
+
+// conform makes a rule again what its name says it is, should somebody have edited it.
+func (r *securityRule) conform(o opening) {
+	p := &r.Properties
+	if r.to == nil || sameText(p.Protocol, o.protocol) && sameText(p.Access, "Allow") && sameText(p.Direction, "Inbound") &&
+		sameList(ports(*p), o.ports) && sameList(sources(*p), o.sources) {
+		return
+	}
+	r.changed = true
+	p.Protocol, p.Access, p.Direction = o.protocol, "Allow", "Inbound"
+	p.DestinationPortRange, p.DestinationPortRanges = nil, o.ports
+	p.SourceAddressPrefix, p.SourceAddressPrefixes = oneOrMany(o.sources, p.SourceAddressPrefixes != nil)
+}
+
+// sameList compares without regard to order.
+func sameList(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // admit adds a destination. A foreign rule that has a managed name keeps its own.
@@ -248,6 +267,7 @@ func oneOrMany(values []string, listed bool) (*string, []string) {
 func (s *ruleSet) children() []azure.Child[network.SecurityRule] {
 	out := make([]azure.Child[network.SecurityRule], 0, len(s.all))
 	for _, r := range s.all {
+		r.Keep = !r.changed
 		if r.changed && !sameSet(r.to, destinations(r.Properties)) {
 			if len(r.to) == 0 && len(r.Properties.DestinationApplicationSecurityGroups) == 0 {
 				continue

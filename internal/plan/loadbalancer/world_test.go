@@ -308,6 +308,9 @@ func (w *world) lower(key string) string {
 func (w *world) dangling(id azure.ID, body object) string {
 	for _, word := range strings.Split(string(text(body)), `"`) {
 		ref := azure.ID(word)
+		if strings.Contains(w.lower(id.Key()), `"`+ref.Key()+`"`) {
+			continue // it was there before
+		}
 		switch {
 		case ref.Is("Microsoft.Network/publicIPAddresses") && strings.HasPrefix(word, "/") && w.docs[ref.Key()] == nil:
 			return word
