@@ -53,7 +53,7 @@ func Converge(ctx context.Context, door Azure, target Target) (Outcome, error) {
 	var reader azure.Reader = door
 	conflicts := 0
 	for range roundsAtMost + conflictsAtMost {
-		have, err := gather(ctx, reader, target)
+		have, err := Gather(ctx, reader, target.Needs)
 		if err != nil {
 			return out, err
 		}
@@ -75,7 +75,7 @@ func Converge(ctx context.Context, door Azure, target Target) (Outcome, error) {
 			}
 			reader = door.Fresh()
 		} else if len(p.Pending) == 0 {
-			out.Have, err = gather(ctx, reader, target)
+			out.Have, err = Gather(ctx, reader, target.Needs)
 			return out, err
 		}
 	}
@@ -120,12 +120,13 @@ func pause(ctx context.Context, cause error, conflicts int) error {
 	}
 }
 
-// gather reads what the target needs, and what it needs on seeing that, and so on.
-func gather(ctx context.Context, r azure.Reader, target Target) (plan.Snapshot, error) {
+// Gather reads what needs names, and what it names on seeing that, and so on until
+// it names nothing new.
+func Gather(ctx context.Context, r azure.Reader, needs func(have plan.Snapshot) Needs) (plan.Snapshot, error) {
 	var have plan.Snapshot
 	asked := map[string]bool{}
 	for {
-		fresh := unasked(target.Needs(have), asked)
+		fresh := unasked(needs(have), asked)
 		if len(fresh.Resources)+len(fresh.Lists) == 0 {
 			return have, nil
 		}

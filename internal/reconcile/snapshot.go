@@ -21,7 +21,7 @@ type Needs struct {
 const readsAtOnce = 16
 
 // Take reads all that needs names. A resource that does not exist is absent from
-// the snapshot; a list that cannot be read is an error.
+// the snapshot, and a list in something that does not exist is empty.
 func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, error) {
 	lists := make([][]azure.Document, len(needs.Lists))
 	docs := make([]azure.Document, len(needs.Resources))
@@ -29,7 +29,7 @@ func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, erro
 	group.SetLimit(readsAtOnce)
 	for i, q := range needs.Lists {
 		group.Go(func() (err error) {
-			if lists[i], err = r.List(ctx, q); err != nil {
+			if lists[i], err = r.List(ctx, q); err != nil && !azure.IsNotFound(err) {
 				return fmt.Errorf("list %s in %s: %w", q.Type, q.Scope, err)
 			}
 			return nil

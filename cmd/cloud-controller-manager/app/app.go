@@ -1,0 +1,63 @@
+// Package app composes the cloud-controller-manager: the framework of
+// k8s.io/cloud-provider around kaz's cloud provider. Layer L4; it is a package of
+// its own so that kaz can run it too.
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	framework "k8s.io/cloud-provider"
+	frameworkapp "k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/app/config"
+	"k8s.io/cloud-provider/names"
+	"k8s.io/cloud-provider/options"
+	cliflag "k8s.io/component-base/cli/flag"
+	_ "k8s.io/component-base/logs/json/register"          // the JSON log format
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
+
+	"kaz/internal/cloudprovider"
+)
+
+// serviceSyncs is how many Services are worked on at once. Those that wait for the
+// same load balancer share its writes, so many at once is what makes few writes.
+const serviceSyncs = 64
+
+// Command is the program's command line. lookup reads the environment.
+func Command(lookup func(string) (string, bool)) *cobra.Command {
+	o, err := options.NewCloudControllerManagerOptions()
+	if err != nil {
+		// The framework cannot make its own defaults: a broken build.
+		panic(fmt.Sprintf("cloud-controller-manager options: %v", err))
+	}
+	o.KubeCloudShared.CloudProvider.Name = cloudprovider.Name
+	o.ServiceController.ConcurrentServiceSyncs = serviceSyncs
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var cloud *cloudprovider.Cloud
+	initialize := func(c *config.CompletedConfig) framework.Interface {
+		opened, err := open(ctx, c.ComponentConfig.KubeCloudShared, lookup)
+		if err != nil {
+			// The framework takes no error here.
+			fmt.Fprintln(os.Stderr, "cloud-controller-manager:", err)
+			os.Exit(1)
+		}
+		cloud = opened
+		return cloud
+	}
+	command := frameworkapp.NewCloudControllerManagerCommand(o, initialize, frameworkapp.DefaultInitFuncConstructors,
+		names.CCMControllerAliases(), cliflag.NamedFlagSets{}, ctx.Done())
+	command.Short = "Connect a Kubernetes cluster to Azure: nodes and load balancers"
+	command.PostRun = func(*cobra.Command, []string) {
+		stop()
+		if cloud != nil {
+			cloud.Close()
+		}
+	}
+	return command
+}

@@ -1,0 +1,239 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	ccmconfig "k8s.io/cloud-provider/config"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/version"
+
+	"kaz/internal/arm"
+	"kaz/internal/arm/cache"
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/azure/network"
+	"kaz/internal/cloudconfig"
+	"kaz/internal/cloudprovider"
+	"kaz/internal/credential"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/nodes"
+)
+
+// atStart bounds what is asked of Azure before the controllers start.
+const atStart = time.Minute
+
+// open reads the cloud configuration and opens the cloud that it describes.
+func open(ctx context.Context, shared ccmconfig.KubeCloudSharedConfiguration, lookup func(string) (string, bool)) (*cloudprovider.Cloud, error) {
+	path := shared.CloudProvider.CloudConfigFile
+	if path == "" {
+		return nil, errors.New("--cloud-config is missing: the path of azure.json")
+	}
+	c, err := readConfig(path, shared.ClusterName, lookup)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, atStart)
+	defer cancel()
+	environment, err := describeCloud(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	door, err := openDoor(c, environment)
+	if err != nil {
+		return nil, err
+	}
+	zones, err := regionZones(ctx, door, c)
+	if err != nil {
+		return nil, fmt.Errorf("the zones of region %s: %w", c.Location, err)
+	}
+	return cloudprovider.New(providerConfig(c, zones), door), nil
+}
+
+func readConfig(path, clusterName string, lookup func(string) (string, bool)) (cloudconfig.Config, error) {
+	c, warnings, err := cloudconfig.Read(cloudconfig.Sources{Path: path, Environment: lookup})
+	for _, w := range warnings {
+		slog.Warn("cloud configuration", "file", path, "key", w.Key, "message", w.Message)
+	}
+	if err == nil {
+		err = c.ValidateFor(clusterName)
+	}
+	if err == nil {
+		err = unserved(c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("cloud configuration %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// unserved names what a configuration asks for and this program does not do: it
+// must not look as if it did.
+func unserved(c cloudconfig.Config) error {
+	const not = "%s: %v is not supported yet, allowed is %s"
+	var problems []error
+	if c.MultiTenant() {
+		problems = append(problems, fmt.Errorf(not, "networkResourceTenantID", c.NetworkResourceTenantID, "the tenant of the cluster"))
+	}
+	if c.MultipleLoadBalancers() {
+		problems = append(problems, fmt.Errorf(not, "multipleStandardLoadBalancerConfigurations", "a list of load balancers", "none"))
+	}
+	if c.LoadBalancerSKU != cloudconfig.SKUStandard {
+		problems = append(problems, fmt.Errorf(not, "loadBalancerSku", c.LoadBalancerSKU, "standard"))
+	}
+	if c.LoadBalancerBackendPoolConfigurationType != cloudconfig.PoolNodeIPConfiguration {
+		problems = append(problems, fmt.Errorf(not, "loadBalancerBackendPoolConfigurationType", c.LoadBalancerBackendPoolConfigurationType, "nodeIPConfiguration"))
+	}
+	if c.VMType != cloudconfig.VMTypeScaleSet {
+		problems = append(problems, fmt.Errorf(not, "vmType", c.VMType, "vmss"))
+	}
+	if c.PreConfiguredBackendPoolLoadBalancerTypes != cloudconfig.PreConfiguredNone {
+		problems = append(problems, fmt.Errorf(not, "preConfiguredBackendPoolLoadBalancerTypes", c.PreConfiguredBackendPoolLoadBalancerTypes, "none"))
+	}
+	if c.ClusterServiceLoadBalancerHealthProbeMode != cloudconfig.ProbeServiceNodePort {
+		problems = append(problems, fmt.Errorf(not, "clusterServiceLoadBalancerHealthProbeMode", c.ClusterServiceLoadBalancerHealthProbeMode, "servicenodeport"))
+	}
+	if c.EdgeZone() {
+		problems = append(problems, fmt.Errorf(not, "extendedLocationName", c.ExtendedLocationName, "none"))
+	}
+	return errors.Join(problems...)
+}
+
+// describeCloud asks the Resource Manager about its cloud where the configuration
+// names one of its own.
+func describeCloud(ctx context.Context, c cloudconfig.Config) (cloudconfig.Environment, error) {
+	var metadata, file []byte
+	var err error
+	if url := c.MetadataURL(); url != "" {
+		if metadata, err = arm.Discover(ctx, nil, url); err != nil {
+			return cloudconfig.Environment{}, err
+		}
+	}
+	if c.EnvironmentFile != "" {
+		if file, err = os.ReadFile(c.EnvironmentFile); err != nil {
+			return cloudconfig.Environment{}, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: %w", err)
+		}
+	}
+	return c.Environment(metadata, file)
+}
+
+func openDoor(c cloudconfig.Config, e cloudconfig.Environment) (*cache.Cache, error) {
+	who, err := credential.New(credential.Config{
+		TenantID: c.TenantID, ClientID: c.AADClientID,
+		WorkloadIdentity: c.UseFederatedWorkloadIdentityExtension, FederatedTokenFile: c.AADFederatedTokenFile,
+		ManagedIdentity: c.UseManagedIdentityExtension, ManagedIdentityID: c.UserAssignedIdentityID,
+		ClientSecret:    credential.Secret(c.AADClientSecret.Reveal()),
+		CertificatePath: c.AADClientCertPath, CertificatePassword: credential.Secret(c.AADClientCertPassword.Reveal()),
+		DataPlaneIdentityPath: c.AADMSIDataPlaneIdentityPath,
+		Authority:             e.Authority, Endpoint: e.ResourceManager, Scope: e.Scope(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if who.Kind == credential.None {
+		return nil, errors.New("azure.json names no identity: want one of workload identity, useManagedIdentityExtension, aadClientSecret, aadClientCertPath")
+	}
+	options := arm.Config{
+		Endpoint: e.ResourceManager, Scope: e.Scope(), Credential: who.Compute, UserAgent: c.UserAgent,
+		Budget:      arm.NewBudget(arm.BudgetConfig{Limits: limits(c)}),
+		APIVersions: versions(c), Registerer: legacyregistry.Registerer(),
+	}
+	if options.UserAgent == "" {
+		options.UserAgent = "kubernetes-cloudprovider/" + version.Get().GitVersion
+	}
+	if c.CloudProviderBackoff {
+		options.Retries, options.RetryDelay = c.CloudProviderBackoffRetries, c.CloudProviderBackoffDuration
+	}
+	door, err := arm.New(options)
+	if err != nil {
+		return nil, err
+	}
+	return cache.Over(door, cache.Options{TTL: lifetimes(c), Registerer: legacyregistry.Registerer()})
+}
+
+// limits are the request limits that users set, for the types that this program
+// asks about.
+func limits(c cloudconfig.Config) []arm.Limit {
+	var all []arm.Limit
+	configured := c.RateLimits()
+	for _, t := range []string{
+		network.LoadBalancers, network.PublicIPAddresses, network.SecurityGroups, network.Interfaces,
+		compute.ScaleSets, compute.VirtualMachines,
+	} {
+		if l, ok := configured.For(t); ok {
+			all = append(all, arm.Limit{
+				Type:  t,
+				Read:  arm.Rate{PerSecond: l.Read.QPS, Burst: l.Read.Bucket},
+				Write: arm.Rate{PerSecond: l.Write.QPS, Burst: l.Write.Bucket},
+			})
+		}
+	}
+	return all
+}
+
+func versions(c cloudconfig.Config) map[string]string {
+	switch {
+	case c.Stack():
+		return arm.StackVersions()
+	case c.Cloud == cloudconfig.ChinaCloud:
+		return arm.ChinaVersions()
+	}
+	return nil
+}
+
+// lifetimes is for how long what was read of a type is used again.
+func lifetimes(c cloudconfig.Config) map[string]time.Duration {
+	if c.DisableAPICallCache {
+		return nil
+	}
+	return map[string]time.Duration{
+		network.LoadBalancers:     c.LoadBalancerCacheTTL,
+		network.PublicIPAddresses: c.PublicIPCacheTTL,
+		network.SecurityGroups:    c.NSGCacheTTL,
+		compute.ScaleSets:         c.VMSSCacheTTL,
+		compute.ScaleSetInstances: c.VMSSVirtualMachinesCacheTTL,
+		compute.VirtualMachines:   c.VMCacheTTL,
+	}
+}
+
+// regionZones are the zones that new public IPs span. An Azure Stack has none.
+func regionZones(ctx context.Context, door azure.Reader, c cloudconfig.Config) ([]string, error) {
+	if c.Stack() {
+		return nil, nil
+	}
+	doc, err := door.Get(ctx, azure.SubscriptionID(c.SubscriptionID)+"/providers/Microsoft.Compute")
+	if err != nil {
+		return nil, err
+	}
+	return nodes.Zones(doc, c.Location)
+}
+
+func providerConfig(c cloudconfig.Config, zones []string) cloudprovider.Config {
+	tags := azure.Tags{}
+	for name, value := range c.ResourceTags() {
+		tags[name] = value
+	}
+	return cloudprovider.Config{
+		Subscription: c.SubscriptionID, ResourceGroup: c.ResourceGroup, Location: c.Location,
+		NotFoundGrace: c.NodeInstanceNotFoundGracePeriod,
+		LoadBalancer: loadbalancer.Config{
+			Location: c.Location, Subscription: c.SubscriptionID, ResourceGroup: c.ResourceGroup,
+			NetworkSubscription: or(c.NetworkResourceSubscriptionID, c.SubscriptionID),
+			LoadBalancerName:    c.LoadBalancerName, LoadBalancerResourceGroup: or(c.LoadBalancerResourceGroup, c.ResourceGroup),
+			SecurityGroupName: c.SecurityGroupName, SecurityGroupResourceGroup: or(c.SecurityGroupResourceGroup, c.ResourceGroup),
+			Tags: tags, SystemTags: c.SystemTagPrefixes(), Zones: zones,
+			DisableOutboundSNAT: c.DisableOutboundSNAT, ExcludeControlPlane: c.ExcludeMasterFromStandardLB,
+		},
+	}
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

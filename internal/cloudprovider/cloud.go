@@ -1,0 +1,116 @@
+// Package cloudprovider is kaz as the Kubernetes cloud-controller-manager
+// framework sees it: one type for each of the framework's interfaces, each made of
+// a planner and the door to Azure. Layer L3: plan, reconcile and Kubernetes
+// libraries; never the door's implementation.
+package cloudprovider
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	framework "k8s.io/cloud-provider"
+
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/reconcile"
+)
+
+// Name is the provider's name: the value of --cloud-provider and the scheme of
+// provider ids.
+const Name = "azure"
+
+// Config is what the cloud configuration says of the cluster.
+type Config struct {
+	// LoadBalancer is complete but for ClusterName, which comes with each call, and
+	// LoadBalancerName where it is to be the cluster's name.
+	LoadBalancer loadbalancer.Config
+	// Subscription and ResourceGroup hold the cluster's machines.
+	Subscription, ResourceGroup string
+	Location                    string
+	// NotFoundGrace is how long after its registration a node is kept though no
+	// machine of its name is found, 0 for not at all.
+	NotFoundGrace time.Duration
+}
+
+// Cloud implements the framework's interface. Its parts are in one file each.
+type Cloud struct {
+	balancers *loadBalancers
+	machines  *instances
+}
+
+var (
+	_ framework.Interface    = (*Cloud)(nil)
+	_ framework.InformerUser = (*Cloud)(nil)
+)
+
+// New is a cloud that reaches Azure through door. Close it when done.
+func New(c Config, door reconcile.Azure) *Cloud {
+	return &Cloud{balancers: newLoadBalancers(c.LoadBalancer, door), machines: newInstances(c, door)}
+}
+
+// Close ends what is in flight and waits for it.
+func (c *Cloud) Close() { c.balancers.commits.Close() }
+
+// Initialize starts to send events to Kubernetes.
+func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-chan struct{}) {
+	client, err := clients.Client("azure-cloud-provider")
+	if err != nil {
+		slog.Warn("no events from the cloud provider", "error", err)
+		return
+	}
+	broadcaster := record.NewBroadcaster()
+	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	c.balancers.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "azure-cloud-provider"})
+	go func() {
+		<-stop
+		broadcaster.Shutdown()
+	}()
+}
+
+// SetInformers tells the cloud of the cluster's nodes.
+func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
+	nodes := factory.Core().V1().Nodes()
+	c.balancers.nodes = nodeSource{lister: nodes.Lister(), synced: nodes.Informer().HasSynced}
+}
+
+// nodeSource lists the cluster's nodes as far as Kubernetes has told of them.
+type nodeSource struct {
+	lister listers.NodeLister
+	synced cache.InformerSynced
+}
+
+// LoadBalancer is supported.
+func (c *Cloud) LoadBalancer() (framework.LoadBalancer, bool) { return c.balancers, true }
+
+// InstancesV2 is supported.
+func (c *Cloud) InstancesV2() (framework.InstancesV2, bool) { return c.machines, true }
+
+// Instances is not supported: InstancesV2 is in its place.
+func (c *Cloud) Instances() (framework.Instances, bool) { return nil, false }
+
+// Zones is not supported: InstancesV2 tells of them.
+func (c *Cloud) Zones() (framework.Zones, bool) { return nil, false }
+
+// Clusters is not supported.
+func (c *Cloud) Clusters() (framework.Clusters, bool) { return nil, false }
+
+// Routes is not supported.
+func (c *Cloud) Routes() (framework.Routes, bool) { return nil, false }
+
+// ProviderName is [Name].
+func (c *Cloud) ProviderName() string { return Name }
+
+// HasClusterID is true: everything in Azure carries the cluster's name.
+func (c *Cloud) HasClusterID() bool { return true }
+
+// wait is [cache.WaitForCacheSync] for callers that are about to list nodes.
+func (n nodeSource) wait(ctx context.Context) bool {
+	return n.synced == nil || cache.WaitForCacheSync(ctx.Done(), n.synced)
+}
