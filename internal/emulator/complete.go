@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -72,6 +73,35 @@ func (t *transaction) completeRemovals(c *behaviour.Call, child *kind, kept map[
 	return nil
 }
 
+// shapely checks the frame that all resources share.
+func shapely(body behaviour.Object) error {
+	for field, value := range body {
+		ok := true
+		switch v := value.(type) {
+		case nil:
+		case behaviour.Object:
+			ok = field != "location" && (field != "tags" || allTexts(v))
+		case string:
+			ok = !slices.Contains([]string{"properties", "tags", "sku", "identity"}, field)
+		default:
+			ok = !slices.Contains([]string{"properties", "tags", "sku", "identity", "location", "name"}, field)
+		}
+		if !ok {
+			return gateway(400, "InvalidRequestContent", "The request content was invalid and could not be deserialized: the value of '%s' is not of the type that it needs.", field)
+		}
+	}
+	return nil
+}
+
+func allTexts(o behaviour.Object) bool {
+	for _, v := range o {
+		if _, ok := v.(string); !ok && v != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // admit makes a document out of a request's body: without nulls, without what
 // belongs to Azure, with what Azure had put there before.
 func admit(k *kind, id azure.ID, body, old behaviour.Object) behaviour.Object {
@@ -94,11 +124,6 @@ func own(k *kind, doc, old behaviour.Object) {
 	behaviour.Remove(doc, "properties.provisioningState")
 	for _, path := range k.Own {
 		keepOwn(doc, old, strings.Split(path, "."))
-	}
-	if props, ok := doc["properties"]; ok {
-		if _, ok := props.(behaviour.Object); !ok {
-			delete(doc, "properties")
-		}
 	}
 	for _, child := range k.inline {
 		for _, element := range behaviour.Objects(doc, child.Inline) {

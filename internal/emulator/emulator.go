@@ -62,6 +62,7 @@ type Emulator struct {
 	store      *store
 	operations *operations
 	random     *random
+	weather    *random // for latencies, faults and request ids
 	latency    latency
 	throttle   *throttle
 	faults     *faults
@@ -86,9 +87,12 @@ func New(o Options) (*Emulator, error) {
 		return nil, err
 	}
 	e := &Emulator{options: o, store: newStore(), operations: newOperations(), random: newRandom(o.Seed)}
-	e.latency = latency{factor: o.Latency, table: table, random: e.random}
+	// What requests draw is drawn elsewhere, so that reads do not change what the
+	// resources get.
+	e.weather = newRandom(o.Seed + 1)
+	e.latency = latency{factor: o.Latency, table: table, random: e.weather}
 	e.throttle = &throttle{on: o.Throttle, buckets: map[string]*bucket{}}
-	e.faults = &faults{random: e.random}
+	e.faults = &faults{random: e.weather}
 	if o.RequestLog != nil {
 		e.log = &requestLog{to: o.RequestLog}
 	}

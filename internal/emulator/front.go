@@ -253,6 +253,11 @@ func readVerb(r *request) behaviour.Verb {
 
 // change carries out a request that may change something.
 func (t *transaction) change(r *request) error {
+	if r.method == http.MethodPut || r.method == http.MethodPatch {
+		if err := shapely(r.body); err != nil {
+			return err
+		}
+	}
 	switch {
 	case r.list:
 		return methodNotAllowed(r)

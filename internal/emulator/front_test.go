@@ -52,6 +52,9 @@ func TestErrorsOfTheGateway(t *testing.T) {
 		{"PUT", table, `{}`, 400, "LocationRequired"},
 		{"PUT", table, `{"location":`, 400, "InvalidRequestContent"},
 		{"PUT", table, `[1]`, 400, "InvalidRequestContent"},
+		{"PUT", table, `{"location":"eastus","tags":{"a":1}}`, 400, "InvalidRequestContent"},
+		{"PUT", table, `{"location":["eastus"]}`, 400, "InvalidRequestContent"},
+		{"PUT", table, `{"location":"eastus","properties":[]}`, 400, "InvalidRequestContent"},
 		{"PUT", table, strings.Repeat(" ", 4<<20) + `{}`, 413, "RequestContentTooLarge"},
 		{"GET", table + "?api-version=soon", "", 400, "InvalidApiVersionParameter"},
 		{"GET", group + "//providers", "", 400, "InvalidRequestUri"},
@@ -269,13 +272,13 @@ func TestAPanicIsAnErrorAndChangesNothing(t *testing.T) {
 	a := start(t, emulator.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	a.group()
 	a.must("PUT", table, `{"location":"eastus","tags":{"a":"b"}}`)
-	if got := a.do("PUT", table, `{"location":"eastus","tags":7}`); got.status != 500 || got.code() != "InternalServerError" {
+	if got := a.do("PUT", table, `{"location":"eastus","properties":{"panic":true}}`); got.status != 500 || got.code() != "InternalServerError" {
 		t.Errorf("%d %v", got.status, got.body)
 	}
 	if got := a.must("GET", table, ""); behaviour.Text(got.body, "tags.a") != "b" {
 		t.Errorf("the table is %v", got.body)
 	}
-	if !strings.Contains(log.String(), "tags that are no object") {
+	if !strings.Contains(log.String(), "a mistake in a behaviour") {
 		t.Errorf("log: %s", log.String())
 	}
 }

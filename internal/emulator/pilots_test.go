@@ -68,10 +68,9 @@ func fillTable(c *behaviour.Call) error {
 		behaviour.Set(c.Doc, "properties.resourceGuid", c.GUID())
 	}
 	behaviour.Default(c.Doc, "properties.routes", []any{})
-	switch c.Doc["tags"].(type) {
-	case behaviour.Object, nil:
-	default:
-		panic("tags that are no object")
+	if behaviour.Bool(c.Doc, "properties.panic") {
+		c.Put(c.ID, behaviour.Object{})
+		panic("a mistake in a behaviour")
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ func (e *Emulator) send(w http.ResponseWriter, r *request) int {
 	h.Set("Expires", "-1")
 	h.Set("Strict-Transport-Security", "max-age=31536000; includeSubDomains")
 	h.Set("X-Content-Type-Options", "nosniff")
-	id := e.random.guid()
+	id := e.weather.guid()
 	h.Set("x-ms-request-id", id)
 	correlation := r.http.Header.Get("x-ms-correlation-request-id")
 	if correlation == "" {

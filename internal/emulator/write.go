@@ -417,6 +417,9 @@ func (t *transaction) post(r *request) error {
 		return gateway(404, "InvalidResourceType", "The resource type '%s' could not be found in the namespace '%s' for api version '%s'.", r.kind.Name[len(r.id.Namespace())+1:]+"/"+r.action, r.id.Namespace(), r.version)
 	}
 	old, err := t.find(r)
+	if err != nil && action.Anew {
+		old, err = nil, t.scopeExists(r)
+	}
 	if err != nil {
 		return err
 	}

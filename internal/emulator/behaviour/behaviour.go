@@ -137,6 +137,8 @@ type Action struct {
 	Do func(c *Call) (any, error)
 	// Status of a good reply: 200 when 0; 202 for a long one.
 	Status int
+	// Anew actions work on resources that are not there, too; they are never Long.
+	Anew bool
 	// Long actions are operations; Settle runs when they end and returns the output.
 	Long   bool
 	Settle func(c *Call) (any, error)

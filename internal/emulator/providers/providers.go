@@ -5,6 +5,7 @@ import (
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/network"
 	"kaz/internal/emulator/behaviour/resources"
+	"kaz/internal/emulator/behaviour/storage"
 )
 
 // All are the providers: one line each.
@@ -12,5 +13,6 @@ func All() []behaviour.Provider {
 	return []behaviour.Provider{
 		resources.Provider(),
 		network.Provider(),
+		storage.Provider(),
 	}
 }

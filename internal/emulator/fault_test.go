@@ -1,0 +1,114 @@
+package emulator_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
+)
+
+func faulty(t *testing.T, rules string) azureUnderTest {
+	t.Helper()
+	faults, err := emulator.ParseFaults([]byte(`{"faults":[` + rules + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := start(t, emulator.Options{})
+	a.group()
+	if err := a.SetFaults(faults); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestFaultOfTheSecondWrite(t *testing.T) {
+	a := faulty(t, `{"method":"PUT","type":"microsoft.network/routetables","name":"r*","nth":2,"fault":"error","status":429,"retryAfter":7}`)
+	a.must("PUT", table, `{"location":"eastus"}`)
+	a.must("PUT", address, `{"location":"eastus"}`)
+	got := a.do("PUT", table, `{"location":"eastus","tags":{"a":"b"}}`)
+	if got.status != 429 || got.code() != "TooManyRequests" || got.header.Get("Retry-After") != "7" {
+		t.Errorf("second write: %d %v", got.status, got.body)
+	}
+	if got := a.must("GET", table, ""); got.body["tags"] != nil {
+		t.Errorf("the refused write was done: %v", got.body)
+	}
+	a.must("PUT", table, `{"location":"eastus"}`)
+}
+
+func TestFaultInsideAnOperation(t *testing.T) {
+	a := faulty(t, `{"method":"PUT","type":"Microsoft.Compute/virtualMachines","times":1,"fault":"operation","code":"AllocationFailed","message":"no room"}`)
+	created := a.must("PUT", machine, `{"location":"eastus"}`)
+	got := a.poll(created, "Azure-AsyncOperation")
+	if got.status != 200 || got.body["status"] != "Failed" || got.code() != "AllocationFailed" || behaviour.Text(got.body, "error.message") != "no room" {
+		t.Errorf("poll: %d %v", got.status, got.body)
+	}
+	if got := a.must("GET", machine, ""); state(got) != "Failed" {
+		t.Errorf("provisioningState %s", state(got))
+	}
+	created = a.must("PUT", machine, `{"location":"eastus"}`)
+	if got := a.poll(created, "Azure-AsyncOperation"); got.body["status"] != "Succeeded" {
+		t.Errorf("the next write: %v", got.body)
+	}
+}
+
+func TestLostReply(t *testing.T) {
+	a := faulty(t, `{"method":"PUT","times":1,"fault":"lost"}`)
+	client := http.Client{Transport: a.Transport()}
+	r, err := http.NewRequestWithContext(t.Context(), "PUT", "https://azure"+table+"?api-version=2025-05-01", strings.NewReader(`{"location":"eastus"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Do(r); err == nil || errors.Is(err, http.ErrAbortHandler) { //nolint:bodyclose // there is no reply
+		t.Fatalf("lost reply: %v", err)
+	}
+	a.must("GET", table, "")
+}
+
+func TestStaleRead(t *testing.T) {
+	a := faulty(t, `{"method":"GET","type":"Microsoft.Network/routeTables","times":1,"fault":"stale"}`)
+	a.must("PUT", table, `{"location":"eastus","tags":{"v":"1"}}`)
+	a.must("DELETE", address, "") // ends the operation
+	a.must("PUT", table, `{"location":"eastus","tags":{"v":"2"}}`)
+	if got := a.do("GET", table, ""); behaviour.Text(got.body, "properties.provisioningState") != "Updating" {
+		t.Errorf("stale read: %d %v", got.status, got.body)
+	}
+	if got := a.must("GET", table, ""); behaviour.Text(got.body, "tags.v") != "2" || state(got) != "Succeeded" {
+		t.Errorf("next read: %v", got.body)
+	}
+}
+
+func TestCrashHook(t *testing.T) {
+	crashed := ""
+	a := start(t, emulator.Options{
+		Faults: []emulator.Fault{{Method: "PUT", Type: "Microsoft.Network/routeTables", Fault: emulator.FaultCrash, Code: "here"}},
+		Crash:  func(f emulator.Fault) { crashed = f.Code },
+	})
+	a.group()
+	r, err := http.NewRequestWithContext(t.Context(), "PUT", "https://azure"+table+"?api-version=2025-05-01", strings.NewReader(`{"location":"eastus"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Transport().RoundTrip(r); err == nil || crashed != "here" { //nolint:bodyclose // there is no reply
+		t.Errorf("crash: %q, %v", crashed, err)
+	}
+	a.must("GET", table, "")
+}
+
+func TestBadFaultRules(t *testing.T) {
+	for rules, want := range map[string]string{
+		`{"faults":[{"fault":"explode"}]}`:                           `rule 1: fault "explode": want error, operation, lost, stale or crash`,
+		`{"faults":[{"fault":"lost"},{"fault":"error","methd":""}]}`: `unknown field "methd"`,
+		`{"faults":[{"fault":"error","method":"FETCH"}]}`:            `method "FETCH": want GET`,
+		`{"faults":[{"fault":"error","probability":2}]}`:             `probability 2: want 0 to 1`,
+		`{"faults":[{"fault":"error","status":200}]}`:                `status 200: want 400 to 599`,
+		`{"faults":[{"fault":"error","name":"["}]}`:                  `name "[": syntax error in pattern`,
+		`{"faults":[]} {}`: `more after the end`,
+	} {
+		if _, err := emulator.ParseFaults([]byte(rules)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", rules, err, want)
+		}
+	}
+}
