@@ -1,0 +1,290 @@
+package storage
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/catalog"
+)
+
+func accounts() behaviour.Type {
+	return behaviour.Type{
+		Name:  accountType,
+		Style: behaviour.Storage(),
+		Where: behaviour.Located,
+		Own: []string{
+			keysField, "properties.creationTime", "properties.keyCreationTime", "properties.primaryEndpoints", "properties.primaryLocation",
+			"properties.statusOfPrimary", "properties.secondaryEndpoints", "properties.secondaryLocation", "properties.statusOfSecondary",
+			"properties.privateEndpointConnections", "sku.tier",
+		},
+		Fill:   fillAccount,
+		Settle: makeServices,
+		Show: func(_ *behaviour.Call, view behaviour.Object) {
+			behaviour.Hide(view)
+		},
+		Actions: map[string]behaviour.Action{
+			"listKeys":      {Do: listKeys},
+			"regenerateKey": {Do: regenerateKey},
+		},
+	}
+}
+
+var accountName = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
+
+const (
+	invalidName = " is not a valid storage account name. Storage account name must be between 3 and 24 characters in length and use numbers and lower-case letters only."
+	nameTaken   = "The storage account named %s is already taken."
+)
+
+func fillAccount(c *behaviour.Call) error {
+	if c.Old == nil {
+		if err := checkNewAccount(c); err != nil {
+			return err
+		}
+	}
+	if err := checkSKU(c); err != nil {
+		return err
+	}
+	if err := keepKind(c); err != nil {
+		return err
+	}
+	now := behaviour.Timestamp(c.Now())
+	behaviour.Default(c.Doc, "properties.creationTime", now)
+	if c.Doc[keysField] == nil {
+		c.Doc[keysField] = behaviour.Object{"key1": newKey(c), "key2": newKey(c)}
+		behaviour.Set(c.Doc, "properties.keyCreationTime", behaviour.Object{"key1": now, "key2": now})
+	}
+	fillSettings(c)
+	fillEncryption(c.Doc, now)
+	fillPlaces(c)
+	return nil
+}
+
+func checkNewAccount(c *behaviour.Call) error {
+	name := c.ID.Name()
+	if !accountName.MatchString(name) {
+		return behaviour.Invalid("AccountNameInvalid", "%s", name+invalidName)
+	}
+	other, taken := c.Holder(accountType, name)
+	switch {
+	case taken && other.Subscription() == c.ID.Subscription():
+		return behaviour.Conflict("StorageAccountInAnotherResourceGroup", "The account %s is already in another resource group in this subscription.", name)
+	case taken:
+		return behaviour.Conflict("StorageAccountAlreadyTaken", nameTaken, name)
+	}
+	return nil
+}
+
+// replications says which SKUs there are and which kinds may have them.
+var replications = map[string][]string{
+	"Standard_LRS": {"Storage", "StorageV2", "BlobStorage"}, "Standard_GRS": {"Storage", "StorageV2", "BlobStorage"},
+	"Standard_RAGRS": {"Storage", "StorageV2", "BlobStorage"}, "Standard_ZRS": {"Storage", "StorageV2"},
+	"Standard_GZRS": {"StorageV2"}, "Standard_RAGZRS": {"StorageV2"},
+	"Premium_LRS": {"Storage", "StorageV2", "FileStorage", "BlockBlobStorage"}, "Premium_ZRS": {"FileStorage", "BlockBlobStorage"},
+	"PremiumV2_LRS": {"FileStorage"}, "PremiumV2_ZRS": {"FileStorage"},
+	"StandardV2_LRS": {"FileStorage"}, "StandardV2_ZRS": {"FileStorage"}, "StandardV2_GRS": {"FileStorage"}, "StandardV2_GZRS": {"FileStorage"},
+}
+
+func checkSKU(c *behaviour.Call) error {
+	if behaviour.Text(c.Doc, "sku.name") == "" && c.Old != nil {
+		behaviour.Set(c.Doc, "sku", behaviour.Clone(behaviour.Sub(c.Old, "sku")))
+	}
+	name := behaviour.Text(c.Doc, "sku.name")
+	for known := range replications {
+		if strings.EqualFold(known, name) {
+			behaviour.Set(c.Doc, "sku.name", known)
+			tier, _, _ := strings.Cut(known, "_")
+			behaviour.Set(c.Doc, "sku.tier", strings.TrimSuffix(tier, "V2"))
+			return nil
+		}
+	}
+	return behaviour.Invalid("InvalidRequestPropertyValue", "The value '%s' is not allowed for property sku.name. For more information, see - https://aka.ms/storageaccountskus", name)
+}
+
+// keepKind refuses a kind that does not fit, or that another kind cannot become.
+func keepKind(c *behaviour.Call) error {
+	kind, had, sku := behaviour.Text(c.Doc, "kind"), behaviour.Text(c.Old, "kind"), behaviour.Text(c.Doc, "sku.name")
+	if kind == "" {
+		kind = had
+	}
+	if kind == "" {
+		kind = "Storage"
+	}
+	if !slices.Contains(replications[sku], kind) {
+		return behaviour.Invalid("AccountPropertyIsInvalid", "Account property kind is invalid for the request: '%s' cannot have the sku '%s'.", kind, sku)
+	}
+	if had != "" && had != kind && kind != "StorageV2" {
+		return behaviour.Invalid("AccountPropertyCannotBeUpdated", "Property 'kind' was specified in the input, but it cannot be updated from '%s' to '%s'.", had, kind)
+	}
+	c.Doc["kind"] = kind
+	for _, fixed := range []string{"isHnsEnabled", "isNfsV3Enabled", "dnsEndpointType"} {
+		path := "properties." + fixed
+		was := behaviour.At(c.Old, path)
+		if c.Old == nil || was == nil {
+			continue
+		}
+		behaviour.Default(c.Doc, path, was)
+		if c.Changed(path) {
+			return behaviour.Invalid("AccountPropertyCannotBeUpdated", "The property '%s' was specified in the input, but it cannot be updated.", fixed)
+		}
+	}
+	return nil
+}
+
+// settings are what an account has when its request does not say.
+var settings = map[string]any{
+	"allowCrossTenantReplication": false,
+	"privateEndpointConnections":  []any{},
+	"minimumTlsVersion":           "TLS1_0",
+	"allowBlobPublicAccess":       false,
+	"supportsHttpsTrafficOnly":    true,
+}
+
+func fillSettings(c *behaviour.Call) {
+	for name, value := range settings {
+		path := "properties." + name
+		if was := behaviour.At(c.Old, path); was != nil {
+			value = was
+		}
+		behaviour.Default(c.Doc, path, behaviour.Clone(value))
+	}
+	acls := behaviour.Object{"ipv6Rules": []any{}, "bypass": "AzureServices", "virtualNetworkRules": []any{}, "ipRules": []any{}, "defaultAction": "Allow"}
+	if was := behaviour.Sub(c.Old, "properties.networkAcls"); was != nil && behaviour.Sub(c.Doc, "properties.networkAcls") == nil {
+		acls = behaviour.Clone(was)
+	}
+	for name, value := range acls {
+		behaviour.Default(c.Doc, "properties.networkAcls."+name, value)
+	}
+	for _, rule := range slices.Concat(behaviour.Objects(c.Doc, "properties.networkAcls.virtualNetworkRules"), behaviour.Objects(c.Doc, "properties.networkAcls.ipRules")) {
+		behaviour.Default(rule, "action", "Allow")
+		if rule["id"] != nil {
+			behaviour.Default(rule, "state", "Succeeded")
+		}
+	}
+	if kind := behaviour.Text(c.Doc, "kind"); kind == "StorageV2" || kind == "BlobStorage" {
+		tier := "Hot"
+		if was := behaviour.Text(c.Old, "properties.accessTier"); was != "" {
+			tier = was
+		}
+		behaviour.Default(c.Doc, "properties.accessTier", tier)
+	}
+}
+
+func fillEncryption(doc behaviour.Object, now string) {
+	for _, service := range []string{"blob", "file"} {
+		behaviour.Default(doc, "properties.encryption.services."+service, behaviour.Object{})
+	}
+	for name, x := range behaviour.Sub(doc, "properties.encryption.services") {
+		service, ok := x.(behaviour.Object)
+		if !ok {
+			behaviour.Remove(doc, "properties.encryption.services."+name)
+			continue
+		}
+		behaviour.Default(service, "keyType", "Account")
+		behaviour.Default(service, "enabled", true)
+		behaviour.Default(service, "lastEnabledTime", now)
+	}
+	behaviour.Default(doc, "properties.encryption.keySource", "Microsoft.Storage")
+}
+
+// endpoints are the services of an account by its kind.
+var endpoints = map[string][]string{
+	"Storage":          {"blob", "queue", "table", "file"},
+	"StorageV2":        {"dfs", "web", "blob", "queue", "table", "file"},
+	"BlobStorage":      {"dfs", "blob", "table"},
+	"BlockBlobStorage": {"dfs", "web", "blob"},
+	"FileStorage":      {"file"},
+}
+
+// fillPlaces says where the account's data is, and under which URLs.
+func fillPlaces(c *behaviour.Call) {
+	location, sku := c.Location(), behaviour.Text(c.Doc, "sku.name")
+	behaviour.Set(c.Doc, "properties.primaryLocation", location)
+	behaviour.Set(c.Doc, "properties.statusOfPrimary", "available")
+	behaviour.Set(c.Doc, "properties.primaryEndpoints", urls(c, ""))
+	for _, field := range []string{"secondaryLocation", "statusOfSecondary", "secondaryEndpoints"} {
+		behaviour.Remove(c.Doc, "properties."+field)
+	}
+	region, ok := catalog.FindRegion(location)
+	if !ok || region.Pair == "" || !strings.Contains(sku, "GRS") && !strings.Contains(sku, "GZRS") {
+		return
+	}
+	behaviour.Set(c.Doc, "properties.secondaryLocation", region.Pair)
+	behaviour.Set(c.Doc, "properties.statusOfSecondary", "available")
+	if strings.Contains(sku, "_RA") {
+		secondary := urls(c, "-secondary")
+		delete(secondary, "file")
+		behaviour.Set(c.Doc, "properties.secondaryEndpoints", secondary)
+	}
+}
+
+func urls(c *behaviour.Call, suffix string) behaviour.Object {
+	cloud := behaviour.CloudOf(c.Location()).Storage
+	found := behaviour.Object{}
+	for _, service := range endpoints[behaviour.Text(c.Doc, "kind")] {
+		host := service
+		if service == "web" {
+			host = webZone(c.Location()) + ".web"
+		}
+		found[service] = "https://" + strings.ToLower(c.ID.Name()) + suffix + "." + host + "." + cloud + "/"
+	}
+	return found
+}
+
+// webZones are the parts of static web site hosts that name a region.
+var webZones = map[string]string{
+	"eastus": "z13", "eastus2": "z20", "westus": "z22", "westus2": "z5", "centralus": "z19",
+	"westeurope": "z6", "northeurope": "z16", "southeastasia": "z23", "uksouth": "z33",
+}
+
+func webZone(location string) string {
+	if zone, ok := webZones[location]; ok {
+		return zone
+	}
+	return "z1"
+}
+
+// makeServices gives a new account its services, which clients configure but
+// neither make nor delete.
+func makeServices(c *behaviour.Call) error {
+	for _, service := range []string{"blobServices", "fileServices"} {
+		id := c.ID.Child(service, "default")
+		if _, there := c.Get(id); !there {
+			c.Put(id, behaviour.Object{"properties": behaviour.Object{}})
+		}
+	}
+	return nil
+}
+
+func checkName(c *behaviour.Call) (behaviour.Reply, error) {
+	name := behaviour.Text(c.Body, "name")
+	no := func(reason, message string) (behaviour.Reply, error) {
+		return behaviour.Reply{Status: 200, Body: behaviour.Object{"nameAvailable": false, "reason": reason, "message": message}}, nil
+	}
+	if !accountName.MatchString(name) {
+		return no("AccountNameInvalid", name+invalidName)
+	}
+	if _, taken := c.Holder(accountType, name); taken {
+		return no("AlreadyExists", strings.ReplaceAll(nameTaken, "%s", name))
+	}
+	return behaviour.Reply{Status: 200, Body: behaviour.Object{"nameAvailable": true}}, nil
+}
+
+// maxAccounts is how many accounts a subscription may have in a region.
+const maxAccounts = 250
+
+func usages(c *behaviour.Call) (behaviour.Reply, error) {
+	used := 0
+	for _, doc := range c.List(azure.SubscriptionID(c.Param["subscription"]), accountType) {
+		if strings.EqualFold(behaviour.Text(doc, "location"), c.Param["location"]) {
+			used++
+		}
+	}
+	return behaviour.Reply{Status: 200, Body: behaviour.Object{"value": []any{behaviour.Object{
+		"unit": "Count", "currentValue": used, "limit": maxAccounts,
+		"name": behaviour.Object{"value": "StorageAccounts", "localizedValue": "Storage Accounts"},
+	}}}}, nil
+}

@@ -1,0 +1,91 @@
+package storage
+
+import (
+	"regexp"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+func containers() behaviour.Type {
+	return behaviour.Type{
+		Name:    accountType + "/blobServices/containers",
+		Style:   child(behaviour.Ticks),
+		NoState: true,
+		Own: []string{
+			"properties.lastModifiedTime", "properties.leaseStatus", "properties.leaseState", "properties.hasLegalHold",
+			"properties.hasImmutabilityPolicy", "properties.deleted", "properties.remainingRetentionDays", "properties.legalHold",
+		},
+		Fill:   fillContainer,
+		Show:   showContainer,
+		Filter: startsWith,
+		Missing: func(c *behaviour.Call) error {
+			if _, there := c.Get(c.ID.Parent()); !there {
+				return behaviour.ParentNotFound("read", c.ID)
+			}
+			return notFound(c, "ContainerNotFound", "container")
+		},
+	}
+}
+
+var containerName = regexp.MustCompile(`^(\$root|\$web|\$logs|[a-z0-9]([a-z0-9]|-[a-z0-9])*)$`)
+
+// checkStorageName refuses names that the data plane cannot have.
+func checkStorageName(name string, form *regexp.Regexp) error {
+	const shortest, longest = 3, 63
+	if len(name) < shortest || len(name) > longest {
+		return behaviour.Invalid("OutOfRangeInput", "One of the request inputs is out of range: the name %q has %d characters, %d to %d are allowed.", name, len(name), shortest, longest)
+	}
+	if !form.MatchString(name) {
+		return behaviour.Invalid("InvalidResourceName", "The specifed resource name %q contains invalid characters: lower-case letters, digits and single hyphens between them are allowed.", name)
+	}
+	return nil
+}
+
+func fillContainer(c *behaviour.Call) error {
+	if err := checkStorageName(c.ID.Name(), containerName); err != nil {
+		return err
+	}
+	public := behaviour.Text(c.Doc, "properties.publicAccess")
+	account, _ := c.Get(accountOf(c.ID))
+	if public != "" && public != "None" && !behaviour.Bool(account, "properties.allowBlobPublicAccess") {
+		return behaviour.Conflict("PublicAccessNotPermitted", "Public access is not permitted on this storage account.")
+	}
+	behaviour.Default(c.Doc, "properties.publicAccess", "None")
+	behaviour.Set(c.Doc, "properties.lastModifiedTime", behaviour.Timestamp(c.Now()))
+	return nil
+}
+
+func accountOf(id azure.ID) azure.ID { return id.TopLevel() }
+
+func showContainer(c *behaviour.Call, view behaviour.Object) {
+	for name, value := range map[string]any{"deleted": false, "remainingRetentionDays": 0, "hasImmutabilityPolicy": false, "hasLegalHold": false} {
+		behaviour.Default(view, "properties."+name, value)
+	}
+	switch c.Verb {
+	case behaviour.Create, behaviour.Update, behaviour.Patch:
+		behaviour.Remove(view, "properties.lastModifiedTime")
+		delete(view, "etag")
+		return
+	case behaviour.List:
+		behaviour.Default(view, "properties.immutableStorageWithVersioning", behaviour.Object{"enabled": false})
+	default:
+		behaviour.Default(view, "properties.legalHold", behaviour.Object{"hasLegalHold": false, "tags": []any{}})
+	}
+	behaviour.Default(view, "properties.defaultEncryptionScope", "$account-encryption-key")
+	behaviour.Default(view, "properties.denyEncryptionScopeOverride", false)
+	behaviour.Default(view, "properties.leaseStatus", "Unlocked")
+	behaviour.Default(view, "properties.leaseState", "Available")
+}
+
+var startsWithForm = regexp.MustCompile(`(?i)^\s*startswith\(\s*name\s*,\s*'?([^')]*)'?\s*\)\s*$`)
+
+// startsWith is the only filter of the lists of containers and shares.
+func startsWith(_ *behaviour.Call, filter string) (func(behaviour.Object) bool, error) {
+	m := startsWithForm.FindStringSubmatch(filter)
+	if m == nil {
+		return nil, behaviour.Invalid("InvalidFilter", "The filter %q is not supported: startswith(name, PREFIX) is.", filter)
+	}
+	return func(o behaviour.Object) bool { return strings.HasPrefix(behaviour.Text(o, "name"), m[1]) }, nil
+}

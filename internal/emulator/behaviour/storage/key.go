@@ -1,0 +1,47 @@
+package storage
+
+import (
+	"encoding/base64"
+
+	"kaz/internal/emulator/behaviour"
+)
+
+// keysField is where an account's document has the values of its keys.
+const keysField = behaviour.Private + "keys"
+
+// Keys are the values of an account's two access keys, base64 as clients use them.
+func Keys(account behaviour.Object) [2]string {
+	return [2]string{behaviour.Text(account, keysField+".key1"), behaviour.Text(account, keysField+".key2")}
+}
+
+// newKey draws the 64 bytes of an access key.
+func newKey(c *behaviour.Call) string {
+	const size, values = 64, 256
+	key := make([]byte, size)
+	for i := range key {
+		key[i] = byte(c.Intn(values))
+	}
+	return base64.StdEncoding.EncodeToString(key)
+}
+
+func listKeys(c *behaviour.Call) (any, error) {
+	values := Keys(c.Doc)
+	keys := make([]any, len(values))
+	for i, name := range []string{"key1", "key2"} {
+		keys[i] = behaviour.Object{
+			"creationTime": behaviour.Text(c.Doc, "properties.keyCreationTime."+name),
+			"keyName":      name, "value": values[i], "permissions": "FULL",
+		}
+	}
+	return behaviour.Object{"keys": keys}, nil
+}
+
+func regenerateKey(c *behaviour.Call) (any, error) {
+	name := behaviour.Text(c.Body, "keyName")
+	if name != "key1" && name != "key2" {
+		return nil, behaviour.Invalid("InvalidKeyName", "The key name '%s' is not valid. The allowed values are key1 and key2.", name)
+	}
+	behaviour.Set(c.Doc, keysField+"."+name, newKey(c))
+	behaviour.Set(c.Doc, "properties.keyCreationTime."+name, behaviour.Timestamp(c.Now()))
+	return listKeys(c)
+}

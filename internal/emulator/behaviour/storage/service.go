@@ -1,0 +1,55 @@
+package storage
+
+import (
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// service is what the types of an account's services have in common: they are
+// there as long as the account is, under the name "default".
+func service(name string, defaults behaviour.Object) behaviour.Type {
+	return behaviour.Type{
+		Name:    accountType + "/" + name,
+		Style:   child(behaviour.NoEtag),
+		NoState: true,
+		Own:     []string{deletedField, "sku"},
+		Fill: func(c *behaviour.Call) error {
+			if c.ID.Name() != "default" {
+				return behaviour.Invalid("InvalidResourceName", "The name '%s' of a %s resource is not valid. The only allowed name is default.", c.ID.Name(), name)
+			}
+			return nil
+		},
+		Refuse: func(c *behaviour.Call) error {
+			return behaviour.Refusal(405, "MethodNotAllowed", "The %s of a storage account cannot be deleted.", name)
+		},
+		Show: func(c *behaviour.Call, view behaviour.Object) {
+			behaviour.Hide(view)
+			if c.Verb == behaviour.Create || c.Verb == behaviour.Update {
+				behaviour.KeepOnly(view, c.Body, "properties")
+				return
+			}
+			account, _ := c.Get(azure.ID(behaviour.Text(view, "id")).Parent())
+			if sku := behaviour.Sub(account, "sku"); sku != nil {
+				view["sku"] = behaviour.Clone(sku)
+			}
+			for path, value := range defaults {
+				behaviour.Default(view, "properties."+path, behaviour.Clone(value))
+			}
+		},
+	}
+}
+
+func blobServices() behaviour.Type {
+	return service("blobServices", behaviour.Object{
+		"cors":                  behaviour.Object{"corsRules": []any{}},
+		"deleteRetentionPolicy": behaviour.Object{"allowPermanentDelete": false, "enabled": false},
+	})
+}
+
+func fileServices() behaviour.Type {
+	return service("fileServices", behaviour.Object{
+		"protocolSettings":           behaviour.Object{"smb": behaviour.Object{}},
+		"cors":                       behaviour.Object{"corsRules": []any{}},
+		"shareDeleteRetentionPolicy": behaviour.Object{"enabled": true, "days": defaultRetention},
+	})
+}

@@ -1,0 +1,39 @@
+// Package storage has the behaviour of Microsoft.Storage: accounts with their blob
+// and file services, containers and shares. Layer L2.
+package storage
+
+import "kaz/internal/emulator/behaviour"
+
+// Provider is Microsoft.Storage.
+func Provider() behaviour.Provider {
+	return behaviour.Provider{
+		Types: []behaviour.Type{accounts(), blobServices(), containers(), fileServices(), shares()},
+		Routes: []behaviour.Route{
+			{
+				Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/checkNameAvailability",
+				Do: checkName, Permission: "Microsoft.Storage/checknameavailability/read",
+			},
+			{
+				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/locations/{location}/usages",
+				Do: usages, Permission: "Microsoft.Storage/locations/usages/read",
+			},
+		},
+	}
+}
+
+const accountType = "Microsoft.Storage/storageAccounts"
+
+// child is the style of what lies in an account: no operations, no states.
+func child(etag behaviour.Etag) behaviour.Style {
+	s := behaviour.Plain("Microsoft.Storage children")
+	s.Etag = etag
+	if etag != behaviour.NoEtag {
+		s.EtagHeader = behaviour.OnGetAndPut
+	}
+	return s
+}
+
+// notFound is the answer of the data plane behind the provider for what is not there.
+func notFound(c *behaviour.Call, code, what string) error {
+	return behaviour.Refusal(404, code, "The specified %s does not exist.\nRequestId:%s\nTime:%s", what, c.GUID(), behaviour.Timestamp(c.Now()))
+}
