@@ -292,12 +292,11 @@ func (d *Door) result(ctx context.Context, op *operation) (azure.Document, error
 	case http.MethodPost:
 		return d.answer(ctx, op)
 	}
-	// What is not polled as the resource may be a status, or a resource without
-	// what Azure fills in at the end.
-	if op.form == inReply || op.form == inResource {
-		if isObject(op.last.body) {
-			return op.last.body, nil
-		}
+	// A status is no resource, and what came before it lacks what Azure fills in at
+	// the end.
+	doc := azure.Document(op.last.body)
+	if op.form != inStatus && isObject(doc) && (op.form != inLocation || doc.ID().Equal(op.call.id)) {
+		return doc, nil
 	}
 	c := d.follow(op.call, op.call.url, "get")
 	c.document = true
