@@ -48,7 +48,7 @@ func cycleError(drafts []draft, place []int) error {
 
 // dependencies gives, for each draft, the drafts that must precede it.
 func dependencies(drafts []draft) [][]int {
-	d := precedence{drafts: drafts, places: newPlaces(drafts), before: make([][]int, len(drafts))}
+	d := precedence{drafts: drafts, places: newPlaces(drafts), before: make([][]int, len(drafts)), bodies: map[int][]byte{}}
 	for i := range drafts {
 		d.afterItsReferences(i)
 		d.beforeWhatItLetsGo(i)
@@ -67,6 +67,7 @@ type precedence struct {
 	drafts []draft
 	places places
 	before [][]int
+	bodies map[int][]byte // of drafts in lower case, each made once
 }
 
 func (p precedence) add(first, then int) {
@@ -88,7 +89,7 @@ func (p precedence) afterItsReferences(i int) {
 // referrer let go.
 func (p precedence) beforeWhatItLetsGo(i int) {
 	for _, id := range p.drafts[i].drops {
-		if j, ok := p.places.holder(id); ok && p.drafts[j].step.Op != Create && !p.drafts[j].keeps(id) {
+		if j, ok := p.places.holder(id); ok && i != j && p.drafts[j].step.Op != Create && !p.keeps(j, id) {
 			p.add(i, j)
 		}
 	}
@@ -107,13 +108,21 @@ func (p precedence) besideItsParent(i int) {
 }
 
 // keeps reports whether the resource id is still there, itself or inside the
-// draft's document, when the draft is done.
-func (d draft) keeps(id azure.ID) bool {
-	if d.step.Op != Update {
+// document of draft j, when that draft is done.
+func (p precedence) keeps(j int, id azure.ID) bool {
+	step := p.drafts[j].step
+	if step.Op != Update {
 		return false
 	}
-	return d.step.ID.Equal(id) ||
-		bytes.Contains(bytes.ToLower(d.step.Body), []byte(`"`+id.Key()+`"`))
+	if step.ID.Equal(id) {
+		return true
+	}
+	body, ok := p.bodies[j]
+	if !ok {
+		body = bytes.ToLower(step.Body)
+		p.bodies[j] = body
+	}
+	return bytes.Contains(body, []byte(`"`+id.Key()+`"`))
 }
 
 // places finds the draft that writes a resource or the document that holds it.
