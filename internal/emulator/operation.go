@@ -84,7 +84,7 @@ func newOperations() *operations {
 }
 
 // keepEnded is how many ended operations can still be polled.
-const keepEnded = 20000
+const keepEnded = 10000
 
 func (t *transaction) start(o *operation) {
 	ops := t.operations
@@ -211,7 +211,7 @@ func (t *transaction) guarded(f func() error) (refusal *behaviour.Error) {
 func (t *transaction) retire(o *operation) {
 	ops := t.operations
 	ops.ended = append(ops.ended, o)
-	o.old = nil
+	o.old, o.body, o.notes = nil, nil, nil
 	if len(ops.ended) <= keepEnded {
 		return
 	}

@@ -50,7 +50,7 @@ type savedOp struct {
 	Error    *behaviour.Error `json:"error,omitempty"`
 	Fault    *behaviour.Error `json:"fault,omitempty"`
 	Canceled bool             `json:"canceled,omitempty"`
-	Output   any              `json:"output,omitempty"`
+	Output   json.RawMessage  `json:"output,omitempty"`
 	Body     behaviour.Object `json:"body,omitempty"`
 	Notes    behaviour.Object `json:"notes,omitempty"`
 	Old      behaviour.Object `json:"old,omitempty"`
@@ -88,10 +88,11 @@ func (t *transaction) state() (stateFile, error) {
 	slices.SortFunc(running, func(a, b *operation) int { return cmp.Compare(a.seq, b.seq) })
 	for _, o := range slices.Concat(t.operations.ended, running) {
 		saved := savedOp{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start, Due: o.due,
-			Error: o.Error, Fault: o.fault, Canceled: o.Canceled, Output: o.Output, Body: o.body, Notes: o.notes, Old: o.old}
+			Error: o.Error, Fault: o.fault, Canceled: o.Canceled, Body: o.body, Notes: o.notes, Old: o.old}
 		if !o.End.IsZero() {
 			saved.End = &o.End
 		}
+		saved.Output, _ = o.Output.(json.RawMessage)
 		file.Operations = append(file.Operations, saved)
 	}
 	return file, nil
@@ -148,7 +149,10 @@ func (t *transaction) load(file stateFile) error {
 			return fmt.Errorf("operation %s on %s: its type is not known", o.ID, o.Resource)
 		}
 		operations[i] = &operation{kind: k, due: o.Due, body: o.Body, notes: o.Notes, old: o.Old, fault: o.Fault, index: -1,
-			Operation: behaviour.Operation{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start, Error: o.Error, Canceled: o.Canceled, Output: o.Output}}
+			Operation: behaviour.Operation{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start, Error: o.Error, Canceled: o.Canceled}}
+		if o.Output != nil {
+			operations[i].Output = o.Output
+		}
 		if o.End != nil {
 			operations[i].End = *o.End
 		}

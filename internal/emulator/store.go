@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unique"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
@@ -55,7 +56,7 @@ func newStore() *store {
 
 // recent bounds how many decoded trees are kept.
 type recent struct {
-	slots [4096]atomic.Pointer[entry]
+	slots [2048]atomic.Pointer[entry]
 	next  atomic.Uint64
 }
 
@@ -239,7 +240,7 @@ func (w *refWalk) value(around azure.ID, path string, value any) {
 		if err != nil || to.Under(w.id) {
 			return
 		}
-		w.found = append(w.found, reference{target: to.Key(), place: behaviour.Referrer{Resource: w.id, Object: around, Path: path}})
+		w.found = append(w.found, reference{target: to.Key(), place: behaviour.Referrer{Resource: w.id, Object: around, Path: unique.Make(path).Value()}})
 	}
 }
 

@@ -20,7 +20,8 @@ type Operation struct {
 	End      time.Time // zero while it runs
 	Error    *Error    // why it failed
 	Canceled bool
-	// Output is the resource's document, or what an action returned.
+	// Output is the resource as a client sees it, or what an action returned: a JSON
+	// value, nil for none.
 	Output any
 }
 
@@ -47,6 +48,8 @@ type Protocol struct {
 	Poll           func(o Operation, result bool) Reply
 	// Version is the api-version in the URLs, when it is not the request's.
 	Version string
+	// NoOutput says that polls never carry the resource.
+	NoOutput bool
 }
 
 func (o Operation) provider(path string) string {
@@ -85,9 +88,10 @@ func FirewallOperations() Protocol { return networkOperations("nfvOperations") }
 
 func networkOperations(path string) Protocol {
 	return Protocol{
-		Name:   "Microsoft.Network " + path,
-		Status: func(o Operation) string { return o.provider(path) },
-		Result: func(o Operation) string { return o.provider("operationResults") },
+		Name:     "Microsoft.Network " + path,
+		NoOutput: true,
+		Status:   func(o Operation) string { return o.provider(path) },
+		Result:   func(o Operation) string { return o.provider("operationResults") },
 		Poll: func(o Operation, result bool) Reply {
 			switch {
 			case !result:
@@ -114,9 +118,10 @@ func statusOf(e *Error) int {
 func ComputeOperations(path string, output bool) Protocol {
 	status := func(o Operation) string { return o.provider(path) + "?p=" + partition(o) }
 	return Protocol{
-		Name:   "Microsoft.Compute " + path,
-		Status: status,
-		Result: func(o Operation) string { return status(o) + "&monitor=true" },
+		Name:     "Microsoft.Compute " + path,
+		NoOutput: !output,
+		Status:   status,
+		Result:   func(o Operation) string { return status(o) + "&monitor=true" },
 		Poll: func(o Operation, result bool) Reply {
 			switch {
 			case !result:
