@@ -1,0 +1,196 @@
+package network
+
+import (
+	"slices"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// The places where a pool names its virtual network.
+const (
+	poolNetwork    = "properties.backendAddressPools.properties.virtualNetwork"
+	addressNetwork = "properties.backendAddressPools.properties.loadBalancerBackendAddresses.properties.virtualNetwork"
+)
+
+// mostRulesPerConfiguration is Azure's limit of rules that lead to one IP
+// configuration.
+const mostRulesPerConfiguration = 300
+
+func backendPools() behaviour.Type {
+	return inside("loadBalancers/backendAddressPools", poolsPath, behaviour.Type{
+		Style: waiting(1, 1),
+		Own: []string{"properties.backendIPConfigurations", "properties.loadBalancingRules", "properties.outboundRules",
+			"properties.outboundRule", "properties.inboundNatRules"},
+		Fill:   fillBackendPool,
+		Refuse: refusePoolInUse,
+		Show: func(c *behaviour.Call, view behaviour.Object) {
+			show(view, "properties.backendIPConfigurations", users(c.World, c.ID, nicPools))
+		},
+	})
+}
+
+func fillBackendPool(c *behaviour.Call) error {
+	if err := list(c, "properties.loadBalancerBackendAddresses"); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, address := range behaviour.Objects(c.Doc, "properties.loadBalancerBackendAddresses") {
+		name := behaviour.Text(address, "name")
+		if name == "" {
+			return missing(c, "properties.loadBalancerBackendAddresses.name")
+		}
+		if seen[name] {
+			return malformed("DuplicateResourceName", "Backend address pool %s has two backend addresses with the same name (%s).", c.ID, name)
+		}
+		seen[name] = true
+		if err := checkBackendAddress(c, address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkBackendAddress checks one address of a pool by IP: it has a virtual network,
+// its own or the pool's, and is in it.
+func checkBackendAddress(c *behaviour.Call, address behaviour.Object) error {
+	text := behaviour.Text(address, "properties.ipAddress")
+	if text == "" {
+		return nil
+	}
+	ip, ok := parseAddress(text)
+	if !ok {
+		return behaviour.Invalid("InvalidIPAddressFormat", "IP address %s of backend address %s in pool %s is not formatted correctly.", text, behaviour.Text(address, "name"), c.ID)
+	}
+	network := behaviour.RefID(address, "properties.virtualNetwork")
+	if network == "" {
+		network = behaviour.RefID(address, "properties.subnet").Parent()
+	}
+	if network == "" {
+		network = behaviour.RefID(c.Doc, "properties.virtualNetwork")
+	}
+	if network == "" {
+		return behaviour.Invalid("LoadBalancerBackendAddressMissingVirtualNetwork", "Backend address %s in pool %s has an IP address but neither it nor the pool has a virtual network.", behaviour.Text(address, "name"), c.ID)
+	}
+	doc, ok := c.Get(network)
+	if !ok {
+		return behaviour.InvalidReference(c.ID, network)
+	}
+	space, err := parsePrefixes(network, addressSpace(doc))
+	if err != nil {
+		return err
+	}
+	if !holds(space, ip) {
+		return behaviour.Invalid("LoadBalancerBackendAddressNotInVirtualNetwork", "IP address %s of backend address %s in pool %s is not in the address space of virtual network %s.", ip, behaviour.Text(address, "name"), c.ID, network)
+	}
+	return nil
+}
+
+// refusePoolInUse refuses to delete a pool that a rule or a scale set needs.
+func refusePoolInUse(c *behaviour.Call) error {
+	for _, property := range backReferences[poolsPath] {
+		for _, ref := range behaviour.Objects(c.Old, "properties."+property) {
+			id := azure.ID(behaviour.Text(ref, "id"))
+			if _, ok := c.Get(id); ok {
+				return behaviour.Invalid("InUseBackendAddressPoolCannotBeDeleted", "Backend address pool %s cannot be deleted because it is in use by the following resources: %s.", c.ID, id)
+			}
+		}
+	}
+	by := c.Referrers(c.ID)
+	if set := scaleSetAmong(by); set != "" {
+		return inUseByScaleSet(c.ID.Parent(), c.ID, set)
+	}
+	if len(by) > 0 {
+		return behaviour.Invalid("InUseBackendAddressPoolCannotBeDeleted", "Backend address pool %s cannot be deleted because it is in use by the following resources: %s.", c.ID, joined(objects(by)))
+	}
+	return nil
+}
+
+// checkPools checks the pools that have members: at most 300 rules lead to each.
+func (b *balancer) checkPools() error {
+	rules := rulesByPool(b.Doc)
+	return b.each(poolsPath, func(id azure.ID, _ behaviour.Object) error {
+		if rules[id.Key()] <= mostRulesPerConfiguration {
+			return nil
+		}
+		if by := users(b.World, id, nicPools); len(by) > 0 {
+			return tooManyRules(by[0].Object, rules[id.Key()])
+		}
+		return nil
+	})
+}
+
+func tooManyRules(configuration azure.ID, have int) error {
+	return behaviour.Invalid("LoadBalancerRuleCountLimitReachedForNic", "IP configuration %s is associated with %d load balancer rules. The limit is %d.", configuration, have, mostRulesPerConfiguration)
+}
+
+// rulesByPool counts the rules that lead to each pool.
+func rulesByPool(balancer behaviour.Object) map[string]int {
+	count := map[string]int{}
+	for _, rule := range behaviour.Objects(balancer, rulesPath) {
+		for _, ref := range behaviour.Objects(rule, "properties.backendAddressPools") {
+			count[azure.ID(behaviour.Text(ref, "id")).Key()]++
+		}
+	}
+	return count
+}
+
+// CheckPools checks the load balancer pools of one IP configuration: they exist, at
+// most 300 rules lead to it, and no two load balancers are both public or both
+// internal.
+func CheckPools(w behaviour.World, configuration azure.ID, pools []azure.ID) error {
+	rules := 0
+	kinds := map[bool]azure.ID{}
+	for _, pool := range pools {
+		balancerID := pool.Parent()
+		doc, ok := w.Get(balancerID)
+		if !ok || behaviour.Named(doc, poolsPath, pool.Name()) == nil {
+			return behaviour.InvalidReference(configuration, pool)
+		}
+		rules += rulesByPool(doc)[pool.Key()]
+		kind := internal(doc)
+		if other := kinds[kind]; other != "" && !other.Equal(balancerID) {
+			return behaviour.Invalid("NetworkInterfaceCannotUseMultipleLoadBalancersOfSameType", "IP configuration %s cannot be in pools of load balancers %s and %s: it can have at most one public and one internal load balancer.", configuration, other, balancerID)
+		}
+		kinds[kind] = balancerID
+	}
+	if rules > mostRulesPerConfiguration {
+		return tooManyRules(configuration, rules)
+	}
+	return nil
+}
+
+// migrateToIPBased turns pools of network interfaces into pools of addresses.
+func migrateToIPBased(c *behaviour.Call) (any, error) {
+	asked := behaviour.Texts(c.Body, "pools")
+	migrated := []any{}
+	for _, pool := range behaviour.Objects(c.Doc, poolsPath) {
+		name := behaviour.Text(pool, "name")
+		if len(asked) > 0 && !slices.Contains(asked, name) {
+			continue
+		}
+		migrated = append(migrated, name)
+		migratePool(c, c.ID.Child(segmentOf(poolsPath), name), pool)
+	}
+	return behaviour.Object{"migratedPools": behaviour.Object{"migratedPools": migrated}}, nil
+}
+
+func migratePool(c *behaviour.Call, id azure.ID, pool behaviour.Object) {
+	addresses := behaviour.Array(pool, "properties.loadBalancerBackendAddresses")
+	for _, r := range users(c.World, id, nicPools) {
+		nic, _ := c.Get(r.Resource)
+		configuration := behaviour.Named(nic, "properties.ipConfigurations", r.Object.Name())
+		address := behaviour.Text(configuration, "properties.privateIPAddress")
+		if address == "" {
+			continue
+		}
+		network := behaviour.RefID(configuration, "properties.subnet").Parent()
+		behaviour.Default(pool, "properties.virtualNetwork", behaviour.Ref(network))
+		addresses = append(addresses, behaviour.Object{
+			"name":       r.Resource.Name() + "-" + r.Object.Name() + "-" + address,
+			"properties": behaviour.Object{"ipAddress": address},
+		})
+	}
+	behaviour.Set(pool, "properties.loadBalancerBackendAddresses", addresses)
+	forget(c.World, id)
+}

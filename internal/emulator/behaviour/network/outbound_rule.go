@@ -1,0 +1,64 @@
+package network
+
+import (
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+func outboundRules() behaviour.Type {
+	return inside("loadBalancers/outboundRules", outboundRulesPath, behaviour.Type{
+		ReadOnly: true,
+		Fill:     fillOutboundRule,
+	})
+}
+
+func fillOutboundRule(c *behaviour.Call) error {
+	const longestIdle, mostPorts, portStep = 120, 64000, 8
+	err := first(
+		func() error { return required(c, "properties.protocol", "Tcp", "Udp", "All") },
+		func() error { return number(c, "properties.allocatedOutboundPorts", 0, 0, mostPorts) },
+		func() error { return number(c, "properties.idleTimeoutInMinutes", 4, 4, longestIdle) },
+		func() error { return flags(c, "properties.enableTcpReset") },
+		func() error { return list(c, "properties.frontendIPConfigurations") },
+	)
+	if err != nil {
+		return err
+	}
+	behaviour.Default(c.Doc, "properties.allocationPolicy", behaviour.Object{"onDemandAllocation": false, "portReuse": "FirstAvailable"})
+	if ports, _ := behaviour.Int(c.Doc, "properties.allocatedOutboundPorts"); ports%portStep != 0 {
+		return malformed("OutboundRuleInvalidAllocatedOutboundPorts", "Outbound rule %s has %d allocatedOutboundPorts. The value must be a multiple of %d.", c.ID, ports, portStep)
+	}
+	return nil
+}
+
+// checkOutboundRules checks what outbound rules refer to; a frontend has one for
+// each protocol.
+func (b *balancer) checkOutboundRules() error {
+	used := map[string]azure.ID{}
+	return b.each(outboundRulesPath, func(id azure.ID, rule behaviour.Object) error {
+		if !b.standard() {
+			return malformed("OutboundRulesNotSupported", "Load balancer %s has sku Basic, which has no outbound rules.", b.ID)
+		}
+		if _, err := b.must(poolsPath, id, behaviour.RefID(rule, "properties.backendAddressPool")); err != nil {
+			return err
+		}
+		frontends := behaviour.Objects(rule, "properties.frontendIPConfigurations")
+		if len(frontends) == 0 {
+			return malformed("OutboundRuleMissingFrontend", "Outbound rule %s must have at least one frontend IP configuration.", id)
+		}
+		for _, ref := range frontends {
+			frontend := azure.ID(behaviour.Text(ref, "id"))
+			if _, err := b.must(frontendsPath, id, frontend); err != nil {
+				return err
+			}
+			for _, protocol := range protocolsOf(behaviour.Text(rule, "properties.protocol")) {
+				key := protocol + " " + frontend.Key()
+				if other, taken := used[key]; taken {
+					return behaviour.Invalid("MoreThanOneOutboundRuleUsingSameFrontendIPConfigurationAndProtocolIsNotSupported", "It is not supported to have more than a single outbound rule using frontendIPConfiguration %s with same or overlapping protocol. This frontendIPConfiguration is used by the following outbound rules: %s,%s", frontend, other, id)
+				}
+				used[key] = id
+			}
+		}
+		return nil
+	})
+}

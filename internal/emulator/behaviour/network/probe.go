@@ -1,0 +1,46 @@
+package network
+
+import "kaz/internal/emulator/behaviour"
+
+func probes() behaviour.Type {
+	return inside("loadBalancers/probes", probesPath, behaviour.Type{
+		ReadOnly: true,
+		Fill:     fillProbe,
+	})
+}
+
+func fillProbe(c *behaviour.Call) error {
+	// A probe must notice within two minutes.
+	const shortest, longest = 5, 120
+	if behaviour.At(c.Doc, "properties.port") == nil {
+		return missing(c, "properties.port")
+	}
+	err := first(
+		func() error { return required(c, "properties.protocol", "Tcp", "Http", "Https") },
+		func() error { return number(c, "properties.port", -1, 1, highestPort) },
+		func() error { return number(c, "properties.intervalInSeconds", 15, shortest, longest) },
+		func() error { return number(c, "properties.numberOfProbes", 2, 1, longest) },
+		func() error { return number(c, "properties.probeThreshold", 1, 1, 100) },
+	)
+	if err != nil {
+		return err
+	}
+	interval, _ := behaviour.Int(c.Doc, "properties.intervalInSeconds")
+	if threshold, _ := behaviour.Int(c.Doc, "properties.probeThreshold"); interval*threshold > longest {
+		return behaviour.Invalid("LoadBalancerProbeInvalidInterval", "Probe %s is invalid: intervalInSeconds %d times probeThreshold %d must not be more than %d seconds.", c.ID, interval, threshold, longest)
+	}
+	return checkRequestPath(c)
+}
+
+func checkRequestPath(c *behaviour.Call) error {
+	path, protocol := behaviour.Text(c.Doc, "properties.requestPath"), behaviour.Text(c.Doc, "properties.protocol")
+	switch {
+	case protocol == "Tcp" && path != "":
+		return behaviour.Invalid("LoadBalancerProbeRequestPathNotAllowed", "Probe %s must not have a requestPath: its protocol is Tcp.", c.ID)
+	case protocol != "Tcp" && path == "":
+		return behaviour.Invalid("LoadBalancerProbeMissingRequestPath", "Probe %s must have a requestPath: its protocol is %s.", c.ID, protocol)
+	case protocol == "Https" && behaviour.Text(c.Parent, "sku.name") == "Basic":
+		return behaviour.Invalid("LoadBalancerProbeHttpsNotSupported", "Probe %s must not have the protocol Https: the load balancer has sku Basic.", c.ID)
+	}
+	return nil
+}

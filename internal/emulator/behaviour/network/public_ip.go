@@ -1,0 +1,250 @@
+package network
+
+import (
+	"regexp"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// The places where a public IP address is in use.
+const (
+	nicPublicIP      = "properties.ipConfigurations.properties.publicIPAddress"
+	frontendPublicIP = "properties.frontendIPConfigurations.properties.publicIPAddress"
+	gatewayPublicIPs = "properties.publicIpAddresses"
+)
+
+func publicIPAddresses() behaviour.Type {
+	return tracked("publicIPAddresses", behaviour.Type{
+		Style: waiting(1, 2),
+		Own:   []string{"properties.ipAddress", "properties.ipConfiguration", "properties.natGateway", "properties.leases"},
+		Fill:  fillPublicIP,
+		Settle: func(c *behaviour.Call) error {
+			if behaviour.Text(c.Doc, "properties.publicIPAllocationMethod") == "Static" {
+				return giveAddress(c.World, c.ID, c.Doc)
+			}
+			return nil
+		},
+		InUse: func(c *behaviour.Call, by []behaviour.Referrer) error {
+			return behaviour.Invalid("PublicIPAddressCannotBeDeleted", "Public IP address %s can not be deleted since it is still allocated to resource %s. In order to delete the public IP, disassociate/detach the Public IP address from the resource.  To learn how to do this, see aka.ms/deletepublicip.", c.ID, by[0].Object)
+		},
+		Show: showPublicIP,
+	})
+}
+
+func fillPublicIP(c *behaviour.Call) error {
+	err := first(
+		func() error { return choose(c, "sku.name", "Basic", "Basic", "Standard", "StandardV2") },
+		func() error { return choose(c, "sku.tier", "Regional", "Regional", "Global") },
+		func() error { return choose(c, "properties.publicIPAddressVersion", IPv4, IPv4, IPv6) },
+		func() error {
+			return choose(c, "properties.publicIPAllocationMethod", "Dynamic", "Dynamic", "Static")
+		},
+		func() error { return number(c, "properties.idleTimeoutInMinutes", 4, 4, 30) },
+		func() error { return list(c, "properties.ipTags") },
+		func() error { return zones(c, "zones") },
+		func() error { return checkPublicSKU(c) },
+		func() error { return unchangedPublicIP(c) },
+		func() error { return fillDomainName(c) },
+	)
+	if err != nil {
+		return err
+	}
+	setLeases(c.ID, c.Doc)
+	return nil
+}
+
+// checkPublicSKU checks what a SKU allows.
+func checkPublicSKU(c *behaviour.Call) error {
+	static := behaviour.Text(c.Doc, "properties.publicIPAllocationMethod") == "Static"
+	switch {
+	case !standard(c.Doc):
+		if len(behaviour.Texts(c.Doc, "zones")) > 1 {
+			return behaviour.Invalid("BasicSkuPublicIPAddressCannotHaveMultipleZones", "Basic sku publicIp %s must not have more than one zone.", c.ID)
+		}
+		if behaviour.RefID(c.Doc, "properties.publicIPPrefix") != "" {
+			return behaviour.Invalid("PublicIPAddressSkuMustMatchPublicIPPrefixSku", "Public IP address %s has sku Basic. The sku of public IP prefix %s is Standard.", c.ID, behaviour.RefID(c.Doc, "properties.publicIPPrefix"))
+		}
+		if behaviour.Text(c.Doc, "sku.tier") == "Global" {
+			return behaviour.Invalid("GlobalPublicIPAddressNotSupportedForBasicPublicIpAddress", "Public IP address %s has sku Basic and tier Global. The tier Global needs sku Standard.", c.ID)
+		}
+		return nil
+	case !static:
+		return behaviour.Invalid("StandardSkuPublicIPAddressesMustBeStatic", "Standard sku publicIp %s must have AllocationMethod set to Static.", c.ID)
+	}
+	behaviour.Default(c.Doc, "properties.ddosSettings", behaviour.Object{"protectionMode": "VirtualNetworkInherited"})
+	return checkAgainstPrefix(c)
+}
+
+func checkAgainstPrefix(c *behaviour.Call) error {
+	if behaviour.At(c.Doc, "properties.publicIPPrefix") == nil {
+		return nil
+	}
+	id, err := reference(c, "properties.publicIPPrefix", namespace+"publicIPPrefixes")
+	if err != nil {
+		return err
+	}
+	prefix, ok := c.Get(id)
+	if !ok {
+		return behaviour.InvalidReference(c.ID, id)
+	}
+	if v := behaviour.Text(prefix, "properties.publicIPAddressVersion"); v != behaviour.Text(c.Doc, "properties.publicIPAddressVersion") {
+		return behaviour.Invalid("PublicIPAddressVersionMustMatchPublicIPPrefixVersion", "Public IP address %s and public IP prefix %s must have the same version; the prefix is %s.", c.ID, id, v)
+	}
+	return nil
+}
+
+// unchangedPublicIP refuses changes of what a public address is born with.
+func unchangedPublicIP(c *behaviour.Call) error {
+	if c.Old == nil {
+		return nil
+	}
+	by := users(c.World, c.ID, nicPublicIP, frontendPublicIP, gatewayPublicIPs)
+	if len(by) > 0 && c.Changed("properties.publicIPAllocationMethod") && behaviour.Text(c.Doc, "properties.publicIPAllocationMethod") == "Dynamic" {
+		return behaviour.Invalid("PublicIPAddressInUseCannotUpdateToDynamic", "Public IP address %s is in use by ipconfig %s and cannot be updated to dynamic.", c.ID, by[0].Object)
+	}
+	for _, path := range []string{"properties.publicIPAddressVersion", "sku.tier"} {
+		if c.Changed(path) {
+			return behaviour.Invalid("PropertyChangeNotAllowed", "Changing property '%s' of public IP address %s is not allowed.", path, c.ID)
+		}
+	}
+	if len(by) > 0 && c.Changed("sku.name") {
+		return behaviour.Invalid("PublicIPAddressInUseCannotUpdate", "Public IP address %s is in use by ipconfig %s: its sku cannot be changed.", c.ID, by[0].Object)
+	}
+	if c.Changed("zones") && standard(c.Old) {
+		return behaviour.Invalid("ResourceAvailabilityZonesCannotBeModified", "Resource %s has an existing availability zone constraint and the request has availability zone constraint that do not match. Zones cannot be added/updated/removed once the resource is created.", c.ID)
+	}
+	if !sameRef(c, "properties.publicIPPrefix") {
+		return behaviour.Invalid("PropertyChangeNotAllowed", "Changing property 'publicIPPrefix' of public IP address %s is not allowed.", c.ID)
+	}
+	return nil
+}
+
+var labelForm = regexp.MustCompile(`^[a-z][a-z0-9-]{1,61}[a-z0-9]$`)
+
+func fillDomainName(c *behaviour.Call) error {
+	label := behaviour.Text(c.Doc, "properties.dnsSettings.domainNameLabel")
+	if label == "" {
+		behaviour.Remove(c.Doc, "properties.dnsSettings.fqdn")
+		if len(behaviour.Sub(c.Doc, "properties.dnsSettings")) == 0 {
+			behaviour.Remove(c.Doc, "properties.dnsSettings")
+		}
+		return nil
+	}
+	if !labelForm.MatchString(label) {
+		return behaviour.Invalid("InvalidDomainNameLabel", "The domain name label %s is invalid. It must conform to the following regular expression: %s.", label, labelForm)
+	}
+	fqdn := domainName(label, c.Location())
+	for _, r := range c.Referrers(domainLease(c.ID.Subscription(), fqdn)) {
+		if !r.Resource.Equal(c.ID) {
+			return behaviour.Invalid("DnsRecordInUse", "DNS record %s is already used by another public IP.", fqdn)
+		}
+	}
+	behaviour.Set(c.Doc, "properties.dnsSettings.fqdn", fqdn)
+	return nil
+}
+
+func domainName(label, location string) string { return label + "." + location + ".cloudapp.azure.com" }
+
+// setLeases makes the document name the leases of its address and domain name.
+func setLeases(id azure.ID, doc behaviour.Object) {
+	leases := []any{}
+	if address := behaviour.Text(doc, "properties.ipAddress"); address != "" {
+		leases = append(leases, string(Lease(id.Subscription(), address)))
+	}
+	if fqdn := behaviour.Text(doc, "properties.dnsSettings.fqdn"); fqdn != "" {
+		leases = append(leases, string(domainLease(id.Subscription(), fqdn)))
+	}
+	behaviour.Set(doc, "properties.leases", leases)
+}
+
+// giveAddress gives a public IP its address, if it has none yet.
+func giveAddress(w behaviour.World, id azure.ID, doc behaviour.Object) error {
+	if behaviour.Text(doc, "properties.ipAddress") != "" {
+		return nil
+	}
+	var address string
+	var err error
+	if prefix := behaviour.RefID(doc, "properties.publicIPPrefix"); prefix != "" {
+		address, err = allocateFromPrefix(w, prefix)
+	} else {
+		address, err = AllocatePublic(w, behaviour.Text(doc, "properties.publicIPAddressVersion"))
+	}
+	if err != nil {
+		return err
+	}
+	behaviour.Set(doc, "properties.ipAddress", address)
+	setLeases(id, doc)
+	return nil
+}
+
+func showPublicIP(c *behaviour.Call, view behaviour.Object) {
+	behaviour.Remove(view, "properties.leases")
+	by := users(c.World, c.ID, nicPublicIP, frontendPublicIP)
+	if len(by) > 0 {
+		behaviour.Set(view, "properties.ipConfiguration", behaviour.Ref(by[0].Object))
+	} else if behaviour.Text(view, "properties.publicIPAllocationMethod") == "Dynamic" {
+		behaviour.Remove(view, "properties.ipAddress")
+	}
+	if gateway := users(c.World, c.ID, gatewayPublicIPs); len(gateway) > 0 {
+		behaviour.Set(view, "properties.natGateway", behaviour.Ref(gateway[0].Resource))
+	}
+}
+
+// attachPublicIPs checks the public addresses that a resource refers to: each is
+// there, is used nowhere else, and is of the resource's SKU. Dynamic ones get
+// their address now.
+func attachPublicIPs(c *behaviour.Call, by []attachment) error {
+	seen := map[string]bool{}
+	for _, a := range by {
+		key := a.address.Key()
+		if seen[key] {
+			return behaviour.Invalid("PublicIPReferencedByMultipleIPConfigs", "Public Ip Address %s is referenced by multiple Ip Configurations in resource %s.", a.address, c.ID)
+		}
+		seen[key] = true
+		if err := attachPublicIP(c, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attachment is a reference from an object to a public address.
+type attachment struct{ object, address azure.ID }
+
+func attachPublicIP(c *behaviour.Call, a attachment) error {
+	doc, ok := c.Get(a.address)
+	if !ok {
+		return behaviour.InvalidReference(a.object, a.address)
+	}
+	for _, other := range users(c.World, a.address, nicPublicIP, frontendPublicIP, gatewayPublicIPs) {
+		if !other.Resource.Equal(c.ID) {
+			return behaviour.Invalid("PublicIPAddressInUse", "Resource %s is referencing public IP address %s that is already allocated to resource %s.", a.object, a.address, other.Object)
+		}
+	}
+	if l := behaviour.Text(doc, "location"); l != c.Location() {
+		return behaviour.InvalidReference(a.object, a.address)
+	}
+	if behaviour.Text(doc, "properties.ipAddress") != "" || standard(doc) || behaviour.Text(doc, "properties.publicIPAllocationMethod") != "Dynamic" {
+		return nil
+	}
+	var err error
+	c.Edit(a.address, func(doc behaviour.Object) { err = giveAddress(c.World, a.address, doc) })
+	return err
+}
+
+// domainNameAvailability says whether a label can be used in a region.
+func domainNameAvailability() behaviour.Route {
+	return behaviour.Route{
+		Method:     "GET",
+		Pattern:    "/subscriptions/{subscription}/providers/Microsoft.Network/locations/{location}/CheckDnsNameAvailability",
+		Permission: namespace + "locations/CheckDnsNameAvailability/read",
+		Do: func(c *behaviour.Call) (behaviour.Reply, error) {
+			label := strings.ToLower(c.Query.Get("domainNameLabel"))
+			fqdn := domainName(label, c.Param["location"])
+			free := labelForm.MatchString(label) && len(c.Referrers(domainLease(c.Param["subscription"], fqdn))) == 0
+			return behaviour.Reply{Status: 200, Body: behaviour.Object{"available": free}}, nil
+		},
+	}
+}

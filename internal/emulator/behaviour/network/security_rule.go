@@ -1,0 +1,162 @@
+package network
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+func securityRules() behaviour.Type {
+	return inside("networkSecurityGroups/securityRules", "properties.securityRules", behaviour.Type{
+		Style: waiting(10, 10),
+		Fill:  fillSecurityRule,
+	})
+}
+
+func fillSecurityRule(c *behaviour.Call) error {
+	const lowest, highest = 100, 4096
+	if priority, ok := behaviour.Int(c.Doc, "properties.priority"); !ok || priority < lowest || priority > highest {
+		given := behaviour.At(c.Doc, "properties.priority")
+		if given == nil {
+			given = 0
+		}
+		return behaviour.Invalid("SecurityRuleInvalidPriority", "Security rule has invalid Priority. Value provided: %v Allowed range %d-%d.", given, lowest, highest)
+	}
+	err := first(
+		func() error { return number(c, "properties.priority", -1, lowest, highest) },
+		func() error { return required(c, "properties.direction", "Inbound", "Outbound") },
+		func() error { return required(c, "properties.access", "Allow", "Deny") },
+		func() error { return required(c, "properties.protocol", "*", "Tcp", "Udp", "Icmp", "Esp", "Ah") },
+	)
+	if err != nil {
+		return err
+	}
+	for _, s := range ruleSides {
+		if err := s.fillPorts(c); err != nil {
+			return err
+		}
+		if err := s.fillAddresses(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ruleSide are the properties of one end of the traffic that a rule is about.
+type ruleSide struct{ port, ports, address, addresses, groups string }
+
+var ruleSides = []ruleSide{
+	{"properties.sourcePortRange", "properties.sourcePortRanges", "properties.sourceAddressPrefix",
+		"properties.sourceAddressPrefixes", "properties.sourceApplicationSecurityGroups"},
+	{"properties.destinationPortRange", "properties.destinationPortRanges", "properties.destinationAddressPrefix",
+		"properties.destinationAddressPrefixes", "properties.destinationApplicationSecurityGroups"},
+}
+
+// field is a property's own name in a path, as the messages of Azure spell it.
+func field(path string) string {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+func (s ruleSide) fillPorts(c *behaviour.Call) error {
+	one, many, err := oneOrMany(c, s.port, s.ports)
+	if err != nil {
+		return err
+	}
+	if one == "" && len(many) == 0 {
+		return missingInRule(c.ID, "%s or %s", field(s.ports), field(s.port))
+	}
+	if one != "" {
+		many = []string{one}
+	}
+	for _, text := range many {
+		if !portRange(text) {
+			return behaviour.Invalid("SecurityRuleInvalidPortRange", "Security rule has invalid Port range. Value provided: %s. Value should be an integer OR integer range with '-' delimiter. Valid range 0-65535.", text)
+		}
+	}
+	return nil
+}
+
+func missingInRule(id azure.ID, format string, args ...any) error {
+	return behaviour.Invalid("SecurityRuleParametersMissing", "Required security rule parameters are missing for security rule with Id: %s. Security rule must specify "+format+".", append([]any{id}, args...)...)
+}
+
+// oneOrMany reads a property that has a single and a list form, and leaves the one
+// that was used: a single value stands with an empty list, a list stands alone.
+func oneOrMany(c *behaviour.Call, single, plural string) (string, []string, error) {
+	if err := list(c, plural); err != nil {
+		return "", nil, err
+	}
+	one, many := behaviour.Text(c.Doc, single), behaviour.Texts(c.Doc, plural)
+	if one != "" && len(many) > 0 {
+		return "", nil, behaviour.Invalid("SecurityRuleParameterContainsUnsupportedValue", "Security rule %s must not specify both %s and %s.", c.ID, field(single), field(plural))
+	}
+	if one == "" {
+		behaviour.Remove(c.Doc, single)
+	}
+	return one, many, nil
+}
+
+// portRange reports whether a text is "*", a port, or two with a dash.
+func portRange(text string) bool {
+	if text == "*" {
+		return true
+	}
+	from, to, isRange := strings.Cut(text, "-")
+	a, err := strconv.ParseUint(from, 10, 16)
+	if err != nil {
+		return false
+	}
+	if !isRange {
+		return true
+	}
+	b, err := strconv.ParseUint(to, 10, 16)
+	return err == nil && a <= b
+}
+
+func (s ruleSide) fillAddresses(c *behaviour.Call) error {
+	const most = 4000
+	one, many, err := oneOrMany(c, s.address, s.addresses)
+	if err != nil {
+		return err
+	}
+	groups := behaviour.Objects(c.Doc, s.groups)
+	switch {
+	case one == "" && len(many) == 0 && len(groups) == 0:
+		return missingInRule(c.ID, "%s, %s, or %s", field(s.addresses), field(s.address), field(s.groups))
+	case len(groups) > 0 && (one != "" || len(many) > 0):
+		return behaviour.Invalid("SecurityRuleParameterContainsUnsupportedValue", "Security rule %s must not specify both %s and %s.", c.ID, field(s.groups), field(s.address))
+	}
+	if err := tooMany(c, "SecurityRuleAddressPrefixCountLimitReached", field(s.addresses), len(many), most); err != nil {
+		return err
+	}
+	if one != "" && !isTag(one) && !addressOrRange(one) {
+		return invalidAddress(c.ID, one)
+	}
+	for _, text := range many {
+		if isTag(text) {
+			return behaviour.Invalid("SecurityRuleParameterContainsUnsupportedValue", "Security rule parameter %s for rule with Id %s cannot specify existing VIRTUALNETWORK, INTERNET, AZURELOADBALANCER, '*' or system tags. Unsupported value used: %s.", field(s.address), c.ID, text)
+		}
+		if !addressOrRange(text) {
+			return invalidAddress(c.ID, text)
+		}
+	}
+	return nil
+}
+
+func invalidAddress(id azure.ID, text string) error {
+	return behaviour.Invalid("SecurityRuleInvalidAddressPrefix", "Security rule %s has invalid Address prefix. Value provided: %s", id, text)
+}
+
+// addressOrRange reports whether a text is an address or a range with no bits set
+// behind its length.
+func addressOrRange(text string) bool {
+	if _, ok := parseAddress(text); ok {
+		return true
+	}
+	p, err := netip.ParsePrefix(text)
+	return err == nil && !p.Addr().Is4In6() && p.Masked() == p
+}

@@ -1,0 +1,148 @@
+package network
+
+import (
+	"net/netip"
+
+	"kaz/internal/emulator/behaviour"
+)
+
+// The places where a subnet is in use by a private address.
+const (
+	nicSubnet      = "properties.ipConfigurations.properties.subnet"
+	frontendSubnet = "properties.frontendIPConfigurations.properties.subnet"
+	endpointSubnet = "properties.subnet"
+)
+
+func subnets() behaviour.Type {
+	return inside("virtualNetworks/subnets", "properties.subnets", behaviour.Type{
+		Style: waiting(3, 10),
+		Own: []string{"properties.ipConfigurations", "properties.privateEndpoints", "properties.ipConfigurationProfiles",
+			"properties.serviceAssociationLinks", "properties.resourceNavigationLinks", "properties.purpose"},
+		Fill: fillSubnet,
+		InUse: func(c *behaviour.Call, _ []behaviour.Referrer) error {
+			if by := subnetUsers(c.World, c.ID); len(by) > 0 {
+				return subnetInUse(c.ID, by)
+			}
+			return nil
+		},
+		Show: showSubnet,
+	})
+}
+
+// subnetPrefixes are the ranges of a subnet, which has one or a list.
+func subnetPrefixes(doc behaviour.Object) []string {
+	if many := behaviour.Texts(doc, "properties.addressPrefixes"); len(many) > 0 {
+		return many
+	}
+	if one := behaviour.Text(doc, "properties.addressPrefix"); one != "" {
+		return []string{one}
+	}
+	return nil
+}
+
+func fillSubnet(c *behaviour.Call) error {
+	if len(subnetPrefixes(c.Doc)) == 0 {
+		return missing(c, "properties.addressPrefix")
+	}
+	ranges, err := parsePrefixes(c.ID, subnetPrefixes(c.Doc))
+	if err != nil {
+		return err
+	}
+	if err := checkSubnetSizes(c, ranges); err != nil {
+		return err
+	}
+	err = first(
+		func() error { return list(c, "properties.delegations") },
+		func() error {
+			return choose(c, "properties.privateEndpointNetworkPolicies", "Disabled",
+				"Disabled", "Enabled", "NetworkSecurityGroupEnabled", "RouteTableEnabled")
+		},
+		func() error {
+			return choose(c, "properties.privateLinkServiceNetworkPolicies", "Enabled", "Disabled", "Enabled")
+		},
+		func() error { return checkSubnetReferences(c) },
+	)
+	if err != nil {
+		return err
+	}
+	for _, endpoint := range behaviour.Objects(c.Doc, "properties.serviceEndpoints") {
+		endpoint["provisioningState"] = "Succeeded"
+		behaviour.Default(endpoint, "locations", []any{"*"})
+	}
+	return nil
+}
+
+// checkSubnetSizes: Azure needs five addresses of a range for itself, and an IPv6
+// range is a /64.
+func checkSubnetSizes(c *behaviour.Call, ranges []netip.Prefix) error {
+	const smallestIPv4, onlyIPv6 = 29, 64
+	var v4, v6 int
+	for _, r := range ranges {
+		if r.Addr().Is4() {
+			v4++
+			if r.Bits() > smallestIPv4 {
+				return behaviour.Invalid("NetcfgInvalidSubnet", "Subnet '%s' is not valid in virtual network '%s': the smallest IPv4 subnet is /%d, %s is smaller.", c.ID.Name(), c.ID.Parent().Name(), smallestIPv4, r)
+			}
+			continue
+		}
+		v6++
+		if r.Bits() != onlyIPv6 {
+			return behaviour.Invalid("NetcfgInvalidSubnet", "Subnet '%s' is not valid in virtual network '%s': an IPv6 subnet must be a /%d, %s is not.", c.ID.Name(), c.ID.Parent().Name(), onlyIPv6, r)
+		}
+	}
+	if v4 == 0 {
+		return behaviour.Invalid("NetcfgInvalidSubnet", "Subnet '%s' is not valid in virtual network '%s': it has no IPv4 address prefix.", c.ID.Name(), c.ID.Parent().Name())
+	}
+	return nil
+}
+
+func checkSubnetReferences(c *behaviour.Call) error {
+	for path, fullType := range map[string]string{
+		"properties.networkSecurityGroup": namespace + "networkSecurityGroups",
+		"properties.routeTable":           namespace + "routeTables",
+		"properties.natGateway":           namespace + "natGateways",
+	} {
+		if behaviour.At(c.Doc, path) == nil {
+			continue
+		}
+		id, err := reference(c, path, fullType)
+		if err != nil {
+			return err
+		}
+		if doc, ok := c.Get(id); ok && behaviour.Text(doc, "location") != behaviour.Text(c.Parent, "location") {
+			return behaviour.InvalidReference(c.ID, id)
+		}
+	}
+	return nil
+}
+
+func showSubnet(c *behaviour.Call, view behaviour.Object) {
+	show(view, "properties.ipConfigurations", addressUsers(c))
+	if endpoints := users(c.World, c.ID, endpointSubnet); len(endpoints) > 0 {
+		behaviour.Set(view, "properties.privateEndpoints", behaviour.Refs(objects(endpoints)))
+	}
+}
+
+// addressUsers are the IP configurations and frontends with an address in a
+// subnet. Private link services have theirs through a network interface.
+func addressUsers(c *behaviour.Call) []behaviour.Referrer {
+	var by []behaviour.Referrer
+	for _, r := range users(c.World, c.ID, nicSubnet, frontendSubnet) {
+		if !r.Resource.Is(namespace + "privateLinkServices") {
+			by = append(by, r)
+		}
+	}
+	return by
+}
+
+func delegations() behaviour.Type {
+	return inside("virtualNetworks/subnets/delegations", "properties.delegations", behaviour.Type{
+		ReadOnly: true,
+		Fill: func(c *behaviour.Call) error {
+			if behaviour.Text(c.Doc, "properties.serviceName") == "" {
+				return missing(c, "properties.serviceName")
+			}
+			return list(c, "properties.actions")
+		},
+	})
+}

@@ -1,0 +1,80 @@
+package network
+
+import (
+	"encoding/base64"
+	"fmt"
+
+	"kaz/internal/emulator/behaviour"
+)
+
+func zoneTypes() []behaviour.Type {
+	types := []behaviour.Type{publicZones(), publicZone.allRecordSets("recordsets"), publicZone.allRecordSets("all")}
+	return append(types, publicZone.recordSets()...)
+}
+
+// publicZones are made at once and deleted by an operation.
+func publicZones() behaviour.Type {
+	style := behaviour.Plain("Microsoft.Network public DNS")
+	style.Etag, style.EtagHeader = behaviour.BareGUID, behaviour.OnGet
+	style.Long = map[behaviour.Verb]behaviour.Headers{behaviour.Delete: behaviour.AsyncOperation | behaviour.Location}
+	style.Deleted = 202
+	style.Protocol = zoneOperations()
+	style.Updating, style.Deleting = "Updating", "Deleting"
+	return behaviour.Type{
+		Name: publicZone.fullType, Style: style, Where: behaviour.Global, NoState: true,
+		Own: []string{"properties.maxNumberOfRecordSets", "properties.nameServers", "properties.numberOfRecordSets"},
+		Fill: func(c *behaviour.Call) error {
+			if err := checkZoneName(c); err != nil {
+				return err
+			}
+			behaviour.Set(c.Doc, "properties.maxNumberOfRecordSets", 10000)
+			if behaviour.At(c.Doc, "properties.nameServers") == nil {
+				shard := 1 + c.Intn(9)
+				servers := make([]any, 4)
+				for i := range servers {
+					servers[i] = nameServer(i+1, shard)
+				}
+				behaviour.Set(c.Doc, "properties.nameServers", servers)
+			}
+			return choose(c, "properties.zoneType", "Public", "Public", "Private")
+		},
+		Settle: writeApex,
+		Show: func(c *behaviour.Call, view behaviour.Object) {
+			behaviour.Set(view, "properties.numberOfRecordSets", publicZone.count(c))
+			behaviour.Set(view, "properties.maxNumberOfRecordsPerRecordSet", nil)
+		},
+	}
+}
+
+// writeApex writes the records that every zone has.
+func writeApex(c *behaviour.Call) error {
+	apex := c.ID.Child("NS", "@")
+	if _, ok := c.Get(apex); ok {
+		return nil
+	}
+	servers := behaviour.Texts(c.Doc, "properties.nameServers")
+	records := make([]any, len(servers))
+	for i, s := range servers {
+		records[i] = behaviour.Object{"nsdname": s}
+	}
+	const ttl = 172800
+	if err := c.Apply(apex, behaviour.Object{"properties": behaviour.Object{"TTL": ttl, "NSRecords": records}}); err != nil {
+		return err
+	}
+	return c.Apply(c.ID.Child("SOA", "@"), publicZone.soa(servers[0], "azuredns-hostmaster.microsoft.com"))
+}
+
+// zoneOperations are polled like those of private zones, under names of their own.
+func zoneOperations() behaviour.Protocol {
+	private := behaviour.PrivateDNSOperations()
+	path := func(o behaviour.Operation, what string) string {
+		id := base64.RawStdEncoding.EncodeToString([]byte("ZoneAsyncOperation;" + o.ID + "_" + o.Resource.Subscription()))
+		return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Network/%s/%s", o.Resource.Subscription(), o.Resource.Group(), what, id)
+	}
+	return behaviour.Protocol{
+		Name:   "Microsoft.Network dnsOperationStatuses",
+		Status: func(o behaviour.Operation) string { return path(o, "dnsOperationStatuses") },
+		Result: func(o behaviour.Operation) string { return path(o, "dnsOperationResults") },
+		Poll:   private.Poll,
+	}
+}
