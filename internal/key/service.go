@@ -112,7 +112,7 @@ var PublicIPTags = Annotation[Pairs]{
 }
 
 const (
-	allowedSwitch   = "true or false"
+	allowedSwitch   = "true; anything else is false"
 	allowedProtocol = "tcp, http or https; anything else is tcp"
 	allowedInterval = "a whole number of seconds, at least 5"
 	allowedCount    = "a whole number, at least 2"

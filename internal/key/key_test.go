@@ -1,0 +1,164 @@
+package key_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kaz/internal/key"
+)
+
+var update = flag.Bool("update", false, "write docs/reference/annotations.md anew")
+
+const service = "service.beta.kubernetes.io/"
+
+func TestReferenceIsUpToDate(t *testing.T) {
+	const file = "../../docs/reference/annotations.md"
+	if *update {
+		if err := os.WriteFile(file, []byte(key.Reference()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(have), key.Reference()); d != "" {
+		t.Error("run with -update (-file +table):\n" + d)
+	}
+}
+
+func TestEveryKeyIsWrittenOnceAndExplained(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range key.ServiceEntries() {
+		if seen[e.Name] || e.Doc == "" || e.Allowed == "" || !strings.HasPrefix(e.Name, service) {
+			t.Errorf("%+v", e)
+		}
+		seen[e.Name] = true
+	}
+	for _, u := range key.UnsupportedEntries() {
+		if seen[u.Name] || u.Doc == "" || !strings.HasPrefix(u.Name, service) {
+			t.Errorf("%s: %q", u.Name, u.Doc)
+		}
+		seen[u.Name] = true
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for value, want := range map[string]struct {
+		minutes int32
+		why     string
+	}{
+		"4": {4, ""}, "100": {100, ""}, " 20\t": {20, ""}, "+5": {5, ""},
+		"3": {4, "out of range"}, "101": {4, "out of range"}, "-4": {4, "out of range"}, "99999999999": {4, "out of range"},
+		"": {4, "not a whole number"}, "x": {4, "not a whole number"}, "4.5": {4, "not a whole number"}, "4m": {4, "not a whole number"},
+	} {
+		got, err := key.IdleTimeout.Read(map[string]string{key.IdleTimeout.Name: value})
+		if got != want.minutes || (err == nil) != (want.why == "") {
+			t.Errorf("%q: %d, %v", value, got, err)
+		}
+		if err == nil {
+			continue
+		}
+		wrong, ok := errors.AsType[*key.Error](err)
+		if !ok || wrong.Value != value || wrong.Cause.Error() != want.why || !strings.Contains(err.Error(), "from 4 to 100") || !strings.Contains(err.Error(), key.IdleTimeout.Name) {
+			t.Errorf("%q: the error is %v", value, err)
+		}
+	}
+	if got, err := key.IdleTimeout.Read(nil); got != 4 || err != nil {
+		t.Errorf("absent: %d, %v", got, err)
+	}
+}
+
+func TestSwitches(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "True": true, " TRUE ": true, "": false, "false": false, "yes": false, "1": false} {
+		if got, err := key.DisableTCPReset.Read(map[string]string{key.DisableTCPReset.Name: value}); got != want || err != nil {
+			t.Errorf("%q: %v, %v", value, got, err)
+		}
+	}
+}
+
+func TestPortsHaveTheirOwnKeys(t *testing.T) {
+	annotations := map[string]string{service + "port_80_health-probe_interval": "9", service + "port_8080_no_lb_rule": "true"}
+	if v, ok, err := key.PortProbeInterval.Lookup(annotations, 80); v != 9 || !ok || err != nil {
+		t.Error(v, ok, err)
+	}
+	if _, ok, _ := key.PortProbeInterval.Lookup(annotations, 8080); ok {
+		t.Error("port 8080 has the interval of port 80")
+	}
+	if v, ok, err := key.NoRule.Lookup(annotations, 8080); !v || !ok || err != nil {
+		t.Error(v, ok, err)
+	}
+	_, _, err := key.PortProbeInterval.Lookup(map[string]string{service + "port_80_health-probe_interval": "4"}, 80)
+	if err == nil || !strings.Contains(err.Error(), "port_80_health-probe_interval") {
+		t.Error("the error does not name the port's own key:", err)
+	}
+}
+
+func TestTags(t *testing.T) {
+	for value, want := range map[string]key.Pairs{
+		"":                        {Values: map[string]string{}},
+		"a=b, c = d ":             {Values: map[string]string{"a": "b", "c": "d"}},
+		"a=b,bad,c=d=e":           {Values: map[string]string{"a": "b"}, Skipped: []string{"bad", "c=d=e"}},
+		"a=,=b":                   {Values: map[string]string{"a": ""}, Skipped: []string{"=b"}},
+		"a= null,b=null,c=NULL d": {Values: map[string]string{"a": " null", "b": "null", "c": "NULL d"}},
+	} {
+		got, err := key.PublicIPTags.Read(map[string]string{key.PublicIPTags.Name: value})
+		if d := cmp.Diff(want, got); d != "" || err != nil {
+			t.Errorf("%q: %v\n%s", value, err, d)
+		}
+	}
+}
+
+func TestUnsupported(t *testing.T) {
+	for _, test := range []struct {
+		name, value string
+		asks        bool
+	}{
+		{"azure-load-balancer-internal", "true", true}, {"azure-load-balancer-internal", " True", true},
+		{"azure-load-balancer-internal", "false", false}, {"azure-load-balancer-internal", "", false},
+		{"azure-pip-name", "mine", true}, {"azure-pip-name", " ", false},
+		{"azure-dns-label-name", "", true}, // asks for the label to be taken away
+		{"azure-load-balancer-internal-subnet", "x", false},
+		{"azure-load-balancer-tcp-idle-timeout", "9", false},
+	} {
+		name, value, asked := key.FirstUnsupported(map[string]string{service + test.name: test.value, "other": "x"})
+		if asked != test.asks || asked && (name != service+test.name || value != test.value) {
+			t.Errorf("%s: %q: %s %q %v", test.name, test.value, name, value, asked)
+		}
+	}
+}
+
+// No value makes a parser fail in another way than by its error, and what is
+// accepted is within what the error would have named.
+func FuzzValues(f *testing.F) {
+	for _, seed := range []string{"", "true", "4", "100", "-1", "a=b,c", "10.0.0.0/8, ::/0", "http", "\x00", "4\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		if n, err := key.IdleTimeout.Read(map[string]string{key.IdleTimeout.Name: value}); err == nil && (n < 4 || n > 100) {
+			t.Errorf("%q is %d minutes", value, n)
+		}
+		if n, _, err := key.PortProbeCount.Lookup(map[string]string{service + "port_1_health-probe_num-of-probe": value}, 1); err == nil && n < 0 {
+			t.Errorf("%q is %d probes", value, n)
+		}
+		ranges, err := key.AllowedIPRanges.Read(map[string]string{key.AllowedIPRanges.Name: value})
+		if err != nil || slices.ContainsFunc(ranges, func(r string) bool { return r == "" || strings.TrimSpace(r) != r }) {
+			t.Errorf("%q is the list %q: %v", value, ranges, err)
+		}
+		pairs, err := key.PublicIPTags.Read(map[string]string{key.PublicIPTags.Name: value})
+		if err != nil {
+			t.Errorf("%q: %v", value, err)
+		}
+		for name, v := range pairs.Values {
+			if name == "" || strings.ContainsAny(name+v, "=,") {
+				t.Errorf("%q has the pair %q=%q", value, name, v)
+			}
+		}
+	})
+}
