@@ -14,9 +14,10 @@ up: build ## start a local Azure and a Kubernetes cluster on it; ARGS="--nodes 5
 down: build ## stop a cluster that was started with make up ARGS=--detach
 	@exec bin/kaz local down $(ARGS)
 
+# Without cgo what is compiled here serves the control plane's programs too, which share many packages.
 build: check-go ## build all programs into bin
 	@echo "Building the programs of cmd into bin (the first time some minutes: modules are fetched and compiled)"
-	@go build -o bin/ ./cmd/...
+	@CGO_ENABLED=0 go build -o bin/ ./cmd/...
 
 test: check-go ## run every test: unit, component, contract, cluster
 	@bash tools/test.sh

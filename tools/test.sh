@@ -24,10 +24,13 @@ else
   echo "No working C compiler ($(go env CC)): unit and component tests run WITHOUT the race detector."
 fi
 
-step "unit, golden, property, component and replay tests" go test "${race[@]}" -timeout 20m ./...
+# Short leaves out what needs the programs of the control plane; that has steps of its own below.
+step "unit, golden, property, component and replay tests" go test "${race[@]}" -short -timeout 20m ./...
 step "contract: the official Azure SDKs against the local Azure" go -C test/contract test -timeout 20m ./...
 echo
-echo "The cluster scenario builds the Kubernetes control plane the first time, which takes some minutes."
-# Not cached: what it runs are programs, and go cannot see that those changed.
+echo "The Kubernetes control plane is built the first time, which takes some minutes."
+step "build: the programs" make --no-print-directory build
+# Not cached: what these run are programs, and go cannot see that those changed.
+step "control plane: it starts, keeps its state and simulates nodes" go test -count=1 -v -run TestCluster -timeout 45m ./internal/local/controlplane
 step "cluster: a Service gets its external IP" go -C test/cluster test -count=1 -v -timeout 45m ./...
 steps_done "Tests"
