@@ -3,9 +3,12 @@ package providers
 
 import (
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/identity"
 	"kaz/internal/emulator/behaviour/network"
+	"kaz/internal/emulator/behaviour/registry"
 	"kaz/internal/emulator/behaviour/resources"
 	"kaz/internal/emulator/behaviour/storage"
+	"kaz/internal/emulator/behaviour/vault"
 )
 
 // All are the providers: one line each.
@@ -14,5 +17,8 @@ func All() []behaviour.Provider {
 		resources.Provider(),
 		network.Provider(),
 		storage.Provider(),
+		identity.Provider(),
+		registry.Provider(),
+		vault.Provider(),
 	}
 }

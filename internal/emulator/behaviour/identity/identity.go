@@ -1,0 +1,65 @@
+// Package identity has the behaviour of Microsoft.ManagedIdentity: user-assigned
+// identities and the federated credentials that let others act as them. Layer L2.
+package identity
+
+import (
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// Provider is Microsoft.ManagedIdentity.
+func Provider() behaviour.Provider {
+	return behaviour.Provider{Types: []behaviour.Type{userAssigned(), federatedCredentials()}}
+}
+
+const typeName = "Microsoft.ManagedIdentity/userAssignedIdentities"
+
+func userAssigned() behaviour.Type {
+	style := behaviour.Plain("Microsoft.ManagedIdentity")
+	style.EmptyTags = true
+	return behaviour.Type{
+		Name:    typeName,
+		Style:   style,
+		Where:   behaviour.Located,
+		NoState: true,
+		Own:     []string{"properties"},
+		Fill: func(c *behaviour.Call) error {
+			behaviour.Default(c.Doc, "properties.tenantId", c.Tenant())
+			behaviour.Default(c.Doc, "properties.principalId", c.GUID())
+			behaviour.Default(c.Doc, "properties.clientId", c.GUID())
+			return nil
+		},
+		Show: func(_ *behaviour.Call, view behaviour.Object) {
+			view["id"] = shown(azure.ID(behaviour.Text(view, "id")))
+		},
+		Header: func(c *behaviour.Call, status int) map[string]string {
+			if status != 201 {
+				return nil
+			}
+			return map[string]string{"Location": shown(c.ID)}
+		},
+	}
+}
+
+// shown is an id as this provider writes it: it lowers the keyword of groups.
+func shown(id azure.ID) string { return strings.Replace(string(id), "/resourceGroups/", "/resourcegroups/", 1) }
+
+// Identity is a user-assigned identity as the token plane needs it.
+type Identity struct {
+	ID          azure.ID
+	PrincipalID string
+	ClientID    string
+}
+
+// Find is the identity with the client id, the object id, or the resource id.
+func Find(w behaviour.World, key string) (Identity, bool) {
+	for id, doc := range w.List(azure.SubscriptionID(w.Subscription()), typeName) {
+		found := Identity{ID: id, PrincipalID: behaviour.Text(doc, "properties.principalId"), ClientID: behaviour.Text(doc, "properties.clientId")}
+		if strings.EqualFold(found.ClientID, key) || strings.EqualFold(found.PrincipalID, key) || id.Equal(azure.ID(key)) {
+			return found, true
+		}
+	}
+	return Identity{}, false
+}

@@ -1,0 +1,37 @@
+package registry
+
+import (
+	"strings"
+
+	"kaz/internal/emulator/behaviour"
+)
+
+// operations are polled below the registry, and their results at its region, whose
+// name is in capitals.
+func operations() behaviour.Protocol {
+	return behaviour.Protocol{
+		Name: "Microsoft.ContainerRegistry operationStatuses",
+		Status: func(o behaviour.Operation) string {
+			return string(o.Resource) + "/operationStatuses/registries-" + o.ID
+		},
+		Result: func(o behaviour.Operation) string {
+			return "/subscriptions/" + o.Resource.Subscription() + "/providers/Microsoft.ContainerRegistry/locations/" + strings.ToUpper(o.Location) + "/operationResults/registries-" + o.ID
+		},
+		Poll: func(o behaviour.Operation, result bool) behaviour.Reply {
+			body := behaviour.Object{"status": o.State()}
+			if o.Error != nil {
+				body["error"] = o.Error.Body()
+			}
+			switch {
+			case !o.End.IsZero():
+			case result:
+				return behaviour.Reply{Status: 202}
+			case o.Verb == behaviour.Create:
+				body["status"] = "Creating"
+			default:
+				body["status"] = "Updating"
+			}
+			return behaviour.Reply{Status: 200, Body: body}
+		},
+	}
+}

@@ -1,0 +1,87 @@
+package vault
+
+import (
+	"regexp"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// valueField is where a secret's document has its value, which ARM never shows.
+const valueField = behaviour.Private + "value"
+
+func secrets() behaviour.Type {
+	style := behaviour.Plain("Microsoft.KeyVault secrets")
+	style.Created = 200
+	return behaviour.Type{
+		Name:    secretType,
+		Style:   style,
+		NoState: true,
+		Own:     []string{valueField, "properties.secretUri", "properties.secretUriWithVersion"},
+		Fill:    fillSecret,
+		Header:  serviceHeader,
+		Show:    func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) },
+		Refuse: func(c *behaviour.Call) error {
+			return behaviour.Refusal(405, "MethodNotAllowed", "Secrets cannot be deleted through the resource manager: delete them through the vault.")
+		},
+		// Secrets go with their vault, and come back with it.
+		Removed: func(c *behaviour.Call) error {
+			c.Edit(c.ID.Parent(), func(vault behaviour.Object) {
+				vault[secretsField] = append(behaviour.Array(vault, secretsField), behaviour.Clone(c.Old))
+			})
+			return nil
+		},
+		Missing: func(c *behaviour.Call) error {
+			if _, there := c.Get(c.ID.Parent()); !there {
+				return behaviour.ParentNotFound("read", c.ID)
+			}
+			return behaviour.Refusal(404, "ResourceNotFound", "The specified resource does not exist. Follow this link for more information: https://go.microsoft.com/fwlink/?linkid=2147446")
+		},
+	}
+}
+
+var secretName = regexp.MustCompile(`^[A-Za-z0-9-]{1,127}$`)
+
+func fillSecret(c *behaviour.Call) error {
+	if !secretName.MatchString(c.ID.Name()) {
+		return behaviour.Invalid("InvalidSecretName", "The secret name '%s' is invalid: 1 to 127 letters, digits and hyphens are allowed.", c.ID.Name())
+	}
+	value, hasValue := behaviour.At(c.Doc, "properties.value").(string)
+	if !hasValue && c.Verb != behaviour.Patch {
+		return behaviour.Invalid("BadRequest", "The property 'value' of the secret is missing.")
+	}
+	behaviour.Remove(c.Doc, "properties.value")
+	now := c.Now().Unix()
+	if created, ok := behaviour.Int(c.Old, "properties.attributes.created"); ok && !hasValue {
+		behaviour.Set(c.Doc, "properties.attributes.created", created)
+	} else {
+		behaviour.Set(c.Doc, "properties.attributes.created", now)
+	}
+	behaviour.Set(c.Doc, "properties.attributes.updated", now)
+	behaviour.Default(c.Doc, "properties.attributes.enabled", true)
+	c.Doc["location"] = behaviour.Text(c.Parent, "location")
+	if !hasValue {
+		return nil
+	}
+	c.Doc[valueField] = value
+	at := strings.TrimSuffix(behaviour.Text(c.Parent, "properties.vaultUri"), "/") + "/secrets/" + c.ID.Name()
+	behaviour.Set(c.Doc, "properties.secretUri", at)
+	behaviour.Set(c.Doc, "properties.secretUriWithVersion", at+"/"+strings.ReplaceAll(c.GUID(), "-", ""))
+	return nil
+}
+
+// recoverSecrets puts back the secrets of a vault that was recovered.
+func recoverSecrets(c *behaviour.Call) error {
+	for _, secret := range behaviour.Objects(c.Doc, secretsField) {
+		c.Put(c.ID.Child("secrets", behaviour.Text(secret, "name")), behaviour.Clone(secret))
+	}
+	delete(c.Doc, secretsField)
+	return nil
+}
+
+// Secret is the value of a vault's secret, for the data plane.
+func Secret(w behaviour.World, vault azure.ID, name string) (string, bool) {
+	doc, ok := w.Get(vault.Child("secrets", name))
+	return behaviour.Text(doc, valueField), ok
+}
