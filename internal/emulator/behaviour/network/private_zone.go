@@ -40,11 +40,10 @@ func privateZones() behaviour.Type {
 			return nil
 		},
 		Settle: func(c *behaviour.Call) error {
-			apex := c.ID.Child("SOA", "@")
-			if _, ok := c.Get(apex); ok {
-				return nil
+			if _, ok := c.Get(c.ID.Child("SOA", "@")); !ok {
+				privateZone.putApex(c, "SOA", 3600, soa("azureprivatedns.net", "azureprivatedns-host.microsoft.com"))
 			}
-			return c.Apply(apex, privateZone.soa("azureprivatedns.net", "azureprivatedns-host.microsoft.com"))
+			return nil
 		},
 		Refuse: func(c *behaviour.Call) error {
 			for id := range c.List(c.ID, zoneLinks) {

@@ -320,16 +320,25 @@ func (z zoneKind) count(c *behaviour.Call) int {
 	return n
 }
 
-// soa is a new zone's SOA record.
-func (z zoneKind) soa(host, email string) behaviour.Object {
-	r := recordTypes[slices.IndexFunc(recordTypes, func(r recordType) bool { return r.name == "SOA" })]
-	return behaviour.Object{"properties": behaviour.Object{
-		z.ttl: 3600,
-		z.property(r): behaviour.Object{
-			"host": host, "email": email, "serialNumber": 1, "refreshTime": 3600, "retryTime": 300,
-			"expireTime": 2419200, "minimumTTL": 300,
-		},
-	}}
+// putApex writes a record set with the zone's own name, which every zone has.
+func (z zoneKind) putApex(c *behaviour.Call, name string, ttl int, records any) {
+	id := c.ID.Child(name, "@")
+	r := recordTypes[slices.IndexFunc(recordTypes, func(r recordType) bool { return r.name == name })]
+	properties := behaviour.Object{z.ttl: ttl, z.property(r): records, "fqdn": recordName(id)}
+	if z.public {
+		properties["targetResource"] = behaviour.Object{}
+	} else {
+		properties["isAutoRegistered"] = false
+	}
+	c.Put(id, behaviour.Object{"properties": properties})
+}
+
+// soa is the record that says who is in charge of a zone.
+func soa(host, email string) behaviour.Object {
+	return behaviour.Object{
+		"host": host, "email": email, "serialNumber": 1, "refreshTime": 3600, "retryTime": 300,
+		"expireTime": 2419200, "minimumTTL": 300,
+	}
 }
 
 // checkZoneName checks a domain name of at least two labels.

@@ -48,8 +48,7 @@ func publicZones() behaviour.Type {
 
 // writeApex writes the records that every zone has.
 func writeApex(c *behaviour.Call) error {
-	apex := c.ID.Child("NS", "@")
-	if _, ok := c.Get(apex); ok {
+	if _, ok := c.Get(c.ID.Child("NS", "@")); ok {
 		return nil
 	}
 	servers := behaviour.Texts(c.Doc, "properties.nameServers")
@@ -58,10 +57,9 @@ func writeApex(c *behaviour.Call) error {
 		records[i] = behaviour.Object{"nsdname": s}
 	}
 	const ttl = 172800
-	if err := c.Apply(apex, behaviour.Object{"properties": behaviour.Object{"TTL": ttl, "NSRecords": records}}); err != nil {
-		return err
-	}
-	return c.Apply(c.ID.Child("SOA", "@"), publicZone.soa(servers[0], "azuredns-hostmaster.microsoft.com"))
+	publicZone.putApex(c, "NS", ttl, records)
+	publicZone.putApex(c, "SOA", 3600, soa(servers[0], "azuredns-hostmaster.microsoft.com"))
+	return nil
 }
 
 // zoneOperations are polled like those of private zones, under names of their own.
