@@ -4,6 +4,7 @@ package providers
 import (
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/identity"
+	"kaz/internal/emulator/behaviour/compute"
 	"kaz/internal/emulator/behaviour/network"
 	"kaz/internal/emulator/behaviour/registry"
 	"kaz/internal/emulator/behaviour/resources"
@@ -16,6 +17,7 @@ func All() []behaviour.Provider {
 	return []behaviour.Provider{
 		resources.Provider(),
 		network.Provider(),
+		compute.Provider(),
 		storage.Provider(),
 		identity.Provider(),
 		registry.Provider(),

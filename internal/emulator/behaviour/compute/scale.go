@@ -1,0 +1,200 @@
+package compute
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// member is an instance of a scale set as scaling looks at it.
+type member struct {
+	id        azure.ID
+	number    int
+	zone      string
+	domain    int
+	created   string
+	protected bool
+	leaving   bool
+}
+
+// members are the ids of the machines of a scale set.
+func members(w behaviour.World, set behaviour.Object, id azure.ID) []azure.ID {
+	if flexible(set) {
+		return flexMembers(w, id)
+	}
+	return allMembers(w, id)
+}
+
+// allMembers are the ids of the instances of a uniform scale set, oldest first.
+func allMembers(w behaviour.World, set azure.ID) []azure.ID {
+	var ids []azure.ID
+	for id := range w.List(set, instanceType) {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func readMembers(w behaviour.World, set behaviour.Object, id azure.ID) []member {
+	var all []member
+	for _, m := range members(w, set, id) {
+		doc, _ := w.Get(m)
+		n, _ := strconv.Atoi(m.Name()) // 0 for the machines of a flexible set, which are told apart by age
+		zone := ""
+		if zones := behaviour.Texts(doc, "zones"); len(zones) > 0 {
+			zone = zones[0]
+		}
+		all = append(all, member{
+			id: m, number: n, zone: zone, domain: number(doc, runtime+".faultDomain"),
+			created:   behaviour.Text(doc, "properties.timeCreated"),
+			protected: behaviour.Bool(doc, "properties.protectionPolicy.protectFromScaleIn"),
+			leaving:   behaviour.Bool(doc, runtime+".released") || state(doc) == deleting,
+		})
+	}
+	return all
+}
+
+// scale makes the scale set have as many machines as its capacity says: new ones
+// appear at once in state Creating, those that go are marked.
+func scale(c *behaviour.Call) error {
+	want, ok := behaviour.Int(c.Doc, capacityPath)
+	if !ok || c.Old != nil && !c.Changed(capacityPath) {
+		return nil
+	}
+	all := readMembers(c.World, c.Doc, c.ID)
+	staying := slices.DeleteFunc(all, func(m member) bool { return m.leaving })
+	if want < len(staying) {
+		for _, m := range victims(staying, len(staying)-want, scaleInRule(c.Doc)) {
+			release(c.World, m.id)
+		}
+		return nil
+	}
+	if flexible(c.Doc) {
+		return growFlexible(c, staying, want-len(staying))
+	}
+	return grow(c, staying, want-len(staying))
+}
+
+func scaleInRule(set behaviour.Object) string {
+	if rules := behaviour.Texts(set, "properties.scaleInPolicy.rules"); len(rules) > 0 {
+		return rules[0]
+	}
+	return "Default"
+}
+
+// victims chooses which n machines leave: from the zone that has most of them, then
+// the fault domain, then by the rule: the highest instance id, the newest or the
+// oldest. Protected ones stay.
+func victims(all []member, n int, rule string) []member {
+	zones, domains := map[string]int{}, map[string]int{}
+	domain := func(m member) string { return m.zone + "/" + strconv.Itoa(m.domain) }
+	var candidates []member
+	for _, m := range all {
+		zones[m.zone]++
+		domains[domain(m)]++
+		if !m.protected {
+			candidates = append(candidates, m)
+		}
+	}
+	better := func(a, b member) int {
+		order := 0
+		switch {
+		case strings.EqualFold(rule, "OldestVM"):
+			order = cmp.Or(cmp.Compare(b.created, a.created), cmp.Compare(b.number, a.number))
+		case strings.EqualFold(rule, "NewestVM"):
+			order = cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.number, b.number))
+		default:
+			order = cmp.Or(cmp.Compare(domains[domain(a)], domains[domain(b)]), cmp.Compare(a.number, b.number))
+		}
+		return cmp.Or(cmp.Compare(zones[a.zone], zones[b.zone]), order)
+	}
+	var chosen []member
+	for len(chosen) < n && len(candidates) > 0 {
+		best := 0
+		for i := range candidates {
+			if better(candidates[i], candidates[best]) > 0 {
+				best = i
+			}
+		}
+		m := candidates[best]
+		candidates = slices.Delete(candidates, best, best+1)
+		zones[m.zone]--
+		domains[domain(m)]--
+		chosen = append(chosen, m)
+	}
+	return chosen
+}
+
+// release marks a machine that leaves with its place in the capacity already given
+// back.
+func release(w behaviour.World, id azure.ID) {
+	w.Edit(id, func(doc behaviour.Object) {
+		behaviour.Set(doc, runtime+".released", true)
+		setState(doc, deleting)
+	})
+}
+
+// placement spreads new instances over zones and fault domains.
+type placement struct {
+	zones   []string
+	domains int
+	inZone  map[string]int
+	count   int
+}
+
+func newPlacement(set behaviour.Object, all []member) *placement {
+	p := &placement{zones: behaviour.Texts(set, "zones"), domains: max(number(set, "properties.platformFaultDomainCount"), 1), inZone: map[string]int{}}
+	for _, m := range all {
+		p.inZone[m.zone]++
+		p.count++
+	}
+	return p
+}
+
+func (p *placement) next() (zone string, domain int) {
+	if len(p.zones) > 0 {
+		zone = slices.MinFunc(p.zones, func(a, b string) int { return cmp.Compare(p.inZone[a], p.inZone[b]) })
+	}
+	domain = p.count % p.domains
+	p.inZone[zone]++
+	p.count++
+	return zone, domain
+}
+
+// grow adds n instances to a uniform scale set. Their numbers are never reused.
+func grow(c *behaviour.Call, all []member, n int) error {
+	if n <= 0 {
+		return nil
+	}
+	b := builder{world: c.World, set: c.ID, doc: c.Doc, addresses: newAddresses(c.World), template: instanceTemplate(c.Doc)}
+	place := newPlacement(c.Doc, all)
+	next := number(c.Doc, runtime+".next")
+	for range n {
+		zone, domain := place.next()
+		if err := b.create(next, zone, domain); err != nil {
+			return err
+		}
+		next++
+	}
+	behaviour.Set(c.Doc, runtime+".next", next)
+	return nil
+}
+
+// settleMembers ends the creation of machines that appeared and removes those that
+// were marked.
+func settleMembers(c *behaviour.Call, set behaviour.Object) error {
+	for _, id := range members(c.World, set, c.ID) {
+		doc, ok := c.Get(id)
+		switch {
+		case !ok:
+		case behaviour.Bool(doc, runtime+".released"):
+			c.Delete(id)
+		case state(doc) == creating:
+			c.Edit(id, func(doc behaviour.Object) { setState(doc, succeeded) })
+		}
+	}
+	return nil
+}

@@ -1,0 +1,423 @@
+package compute_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/compute"
+)
+
+func TestAScaleSetMakesInstancesWithDisksAndInterfaces(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.scaleSet(model{capacity: 3, zones: []string{"1", "2", "3"}, tags: behaviour.Object{"pool": "np"}})
+	doc := w.get(set)
+	w.want(doc, "properties.provisioningState", "Succeeded")
+	w.want(doc, "sku.tier", "Standard")
+	w.want(doc, "etag", `"1"`)
+	w.want(doc, "properties.orchestrationMode", "Uniform")
+	for _, secret := range []string{"properties.virtualMachineProfile.osProfile.adminPassword", "properties.virtualMachineProfile.osProfile.customData", "runtime"} {
+		w.want(doc, secret, nil)
+	}
+	instances := w.list(set + "/virtualMachines?$expand=instanceView")
+	if len(instances) != 3 {
+		t.Fatalf("%d instances, want 3", len(instances))
+	}
+	for n, i := range instances {
+		w.want(i, "name", fmt.Sprintf("np_%d", n))
+		w.want(i, "instanceId", strconv.Itoa(n))
+		w.want(i, "zones", []any{strconv.Itoa(n + 1)})
+		w.want(i, "tags.pool", "np")
+		w.want(i, "etag", `"1"`)
+		w.want(i, "properties.osProfile.computerName", fmt.Sprintf("aks-np-vmss%06d", n))
+		w.want(i, "properties.latestModelApplied", true)
+		if got, want := states(behaviour.Sub(i, "properties.instanceView")), []string{"ProvisioningState/succeeded", "PowerState/running"}; !slices.Equal(got, want) {
+			t.Errorf("statuses of instance %d: %v, want %v", n, got, want)
+		}
+		w.want(i, "runtime", nil)
+		interfaceID := fmt.Sprintf("%s/virtualMachines/%d/networkInterfaces/nic", set, n)
+		w.want(i, "properties.networkProfile.networkInterfaces", []any{behaviour.Object{"id": interfaceID}})
+		card := w.get(strings.Replace(interfaceID, "Microsoft.Compute", "microsoft.Compute", 1))
+		w.want(card, "properties.virtualMachine.id", fmt.Sprintf("%s/virtualMachines/%d", set, n))
+		w.want(card, "properties.primary", true)
+		w.want(behaviour.Objects(card, "properties.ipConfigurations")[0], "properties.privateIPAddress", fmt.Sprintf("10.0.0.%d", n+4))
+		osDisk := w.get(behaviour.Text(i, "properties.storageProfile.osDisk.managedDisk.id"))
+		w.want(osDisk, "managedBy", fmt.Sprintf("%s/virtualMachines/np_%d", set, n))
+		w.want(osDisk, "properties.diskState", "Attached")
+	}
+	if n := len(w.list(set + "/networkInterfaces")); n != 3 {
+		t.Errorf("the scale set has %d interfaces in its list, want 3", n)
+	}
+	if n := len(behaviour.Array(w.get(subnet), "properties.ipConfigurations")); n != 3 {
+		t.Errorf("the subnet shows %d addresses in use, want 3", n)
+	}
+}
+
+func TestComputerNamesCountInBase36(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.scaleSet(model{capacity: 40})
+	instances := w.list(set + "/virtualMachines")
+	for n, want := range map[int]string{9: "aks-np-vmss000009", 10: "aks-np-vmss00000a", 35: "aks-np-vmss00000z", 36: "aks-np-vmss000010"} {
+		w.want(instances[n], "properties.osProfile.computerName", want)
+	}
+}
+
+// states are the codes of the statuses in an instance view.
+func states(view behaviour.Object) []string {
+	var codes []string
+	for _, s := range behaviour.Objects(view, "statuses") {
+		codes = append(codes, behaviour.Text(s, "code"))
+	}
+	return codes
+}
+
+func TestWhichInstancesLeave(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		zones []string
+		rule  string
+		from  int
+		to    int
+		stay  string
+	}{
+		{"newest by default", nil, "", 4, 2, "0 1"},
+		{"zones stay balanced", []string{"1", "2", "3"}, "", 4, 3, "0 1 2"},
+		{"newest of every zone", []string{"1", "2"}, "", 6, 2, "0 1"},
+		{"oldest by rule", nil, "OldestVM", 4, 2, "2 3"},
+		{"newest by rule", nil, "NewestVM", 4, 1, "0"},
+		{"all", nil, "", 3, 0, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{})
+			m := model{capacity: tt.from, zones: tt.zones}
+			if tt.rule != "" {
+				m.extra = behaviour.Object{"scaleInPolicy": behaviour.Object{"rules": []any{tt.rule}}}
+			}
+			w.scaleSet(m)
+			w.must("PATCH", set, fmt.Sprintf(`{"sku":{"capacity":%d}}`, tt.to))
+			if got := strings.Join(w.instanceIDs(), " "); got != tt.stay {
+				t.Errorf("instances %q stay, want %q", got, tt.stay)
+			}
+			w.want(w.get(set), "sku.capacity", tt.to)
+			if n := len(w.list(group + "/providers/Microsoft.Compute/disks")); n != tt.to {
+				t.Errorf("%d disks are left for %d instances", n, tt.to)
+			}
+		})
+	}
+}
+
+func TestInstanceIDsAreNeverReused(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.scaleSet(model{capacity: 2})
+	w.must("DELETE", set+"/virtualMachines/1", "")
+	w.want(w.get(set), "sku.capacity", 1)
+	w.must("POST", set+"/delete", `{"instanceIds":["0"]}`)
+	w.want(w.get(set), "sku.capacity", 0)
+	w.must("PATCH", set, `{"sku":{"capacity":2}}`)
+	if got := w.instanceIDs(); !slices.Equal(got, []string{"2", "3"}) {
+		t.Errorf("instances %v, want 2 and 3", got)
+	}
+	w.refused("POST", set+"/delete", `{"instanceIds":["1"]}`, 400, "InvalidParameter")
+	w.refused("POST", set+"/delete", `{}`, 400, "InvalidParameter")
+	w.refused("POST", set+"/restart", `{"instanceIds":["99"]}`, 400, "InvalidParameter")
+	w.must("POST", set+"/delete", `{"instanceIds":["*"]}`)
+	if got := w.instanceIDs(); len(got) != 0 {
+		t.Errorf("instances %v after all were deleted", got)
+	}
+}
+
+func TestAProtectedInstanceStays(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.scaleSet(model{capacity: 3})
+	w.must("PUT", set+"/virtualMachines/2", `{"location":"eastus","properties":{"protectionPolicy":{"protectFromScaleIn":true}}}`)
+	w.must("PATCH", set, `{"sku":{"capacity":1}}`)
+	if got := w.instanceIDs(); !slices.Equal(got, []string{"2"}) {
+		t.Errorf("instances %v, want the protected one", got)
+	}
+}
+
+func TestModelReachesInstancesByUpgrade(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.balancer()
+	w.scaleSet(model{capacity: 2})
+	// What the cloud provider sends: a part of the document.
+	full := model{pools: []string{pool}}.object()
+	part := behaviour.Object{"location": "eastus", "properties": behaviour.Object{"virtualMachineProfile": behaviour.Object{
+		"networkProfile": behaviour.At(full, "properties.virtualMachineProfile.networkProfile")}}}
+	w.must("PUT", set, text(part), "If-Match", `"1"`)
+	doc := w.get(set)
+	w.want(doc, "sku.capacity", 2)
+	w.want(doc, "etag", `"2"`)
+	w.want(doc, "properties.virtualMachineProfile.osProfile.adminUsername", "azureuser")
+	for _, i := range w.list(set + "/virtualMachines") {
+		w.want(i, "properties.latestModelApplied", false)
+	}
+	if got := w.members(); len(got) != 0 {
+		t.Errorf("pool has %v before the upgrade", got)
+	}
+	address := func() any {
+		card := w.get(set + "/virtualMachines/1/networkInterfaces/nic")
+		return behaviour.At(behaviour.Objects(card, "properties.ipConfigurations")[0], "properties.privateIPAddress")
+	}
+	before := address()
+	w.must("POST", set+"/manualupgrade", `{"instanceIds":["1"]}`)
+	if got, want := w.members(), []string{"1/networkInterfaces/nic/ipConfigurations/ip"}; !slices.Equal(got, want) {
+		t.Errorf("pool has %v, want %v", got, want)
+	}
+	w.want(w.get(first), "properties.latestModelApplied", false)
+	upgraded := w.get(set + "/virtualMachines/1")
+	w.want(upgraded, "properties.latestModelApplied", true)
+	w.want(upgraded, "properties.provisioningState", "Succeeded")
+	if after := address(); after != before {
+		t.Errorf("the upgrade changed the address from %v to %v", before, after)
+	}
+	if got := len(w.list(set + "/virtualMachines?$filter=latestModelApplied eq false")); got != 1 {
+		t.Errorf("%d instances have an old model by the filter, want 1", got)
+	}
+}
+
+func TestAnInstanceCanHaveItsOwnNetwork(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.balancer()
+	w.scaleSet(model{capacity: 2})
+	configs := behaviour.At(model{pools: []string{pool}}.object(), "properties.virtualMachineProfile.networkProfile")
+	body := text(behaviour.Object{"location": "eastus", "properties": behaviour.Object{
+		"hardwareProfile": behaviour.Object{}, "networkProfileConfiguration": configs}})
+	if got := w.do("PUT", first, body, "If-Match", `"7"`); got.status != 412 {
+		t.Errorf("an old etag is answered with %d %v", got.status, got.body)
+	}
+	if got := w.must("PUT", first, body, "If-Match", `"1"`); got.status != 200 {
+		t.Errorf("update of an instance: %d", got.status)
+	}
+	if got, want := w.members(), []string{"0/networkInterfaces/nic/ipConfigurations/ip"}; !slices.Equal(got, want) {
+		t.Errorf("pool has %v, want %v", got, want)
+	}
+	i := w.get(first)
+	w.want(i, "properties.latestModelApplied", false)
+	w.want(i, "properties.modelDefinitionApplied", "VirtualMachine")
+	w.must("PUT", set, model{capacity: 2, pools: []string{pool}}.json())
+	w.want(w.get(first), "properties.latestModelApplied", true)
+	w.want(w.get(set+"/virtualMachines/1"), "properties.latestModelApplied", false)
+	w.must("PUT", first, text(behaviour.Object{"properties": behaviour.Object{
+		"networkProfileConfiguration": behaviour.At(model{}.object(), "properties.virtualMachineProfile.networkProfile")}}))
+	if got := w.members(); len(got) != 0 {
+		t.Errorf("pool has %v after the instance left it", got)
+	}
+}
+
+func TestAutomaticPolicyUpgradesByItself(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.balancer()
+	w.scaleSet(model{capacity: 2, policy: "Automatic"})
+	w.scaleSet(model{capacity: 3, policy: "Automatic", pools: []string{pool}})
+	if got := len(w.members()); got != 3 {
+		t.Errorf("%d addresses in the pool, want 3", got)
+	}
+}
+
+func TestPower(t *testing.T) {
+	for _, tt := range []struct{ action, power, diskState string }{
+		{"powerOff", "stopped", "Attached"},
+		{"deallocate", "deallocated", "Reserved"},
+		{"start", "running", "Attached"},
+		{"restart", "running", "Attached"},
+		{"redeploy", "running", "Attached"},
+		{"reimage", "running", "Attached"},
+	} {
+		for _, path := range []string{first + "/" + tt.action, set + "/" + strings.ToLower(tt.action)} {
+			t.Run(tt.action, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{})
+				w.scaleSet(model{capacity: 1})
+				if got := w.must("POST", path, ""); got.status != 202 {
+					t.Errorf("POST %s: %d", path, got.status)
+				}
+				view := w.get(first + "/instanceView")
+				if got, want := states(view), []string{"ProvisioningState/succeeded", "PowerState/" + tt.power}; !slices.Equal(got, want) {
+					t.Errorf("statuses %v, want %v", got, want)
+				}
+				w.want(w.list(group + "/providers/Microsoft.Compute/disks")[0], "properties.diskState", tt.diskState)
+				w.Look(func(world behaviour.World) {
+					doc, _ := world.Get(azure.ID(first))
+					if got := compute.PowerOf(doc); got != tt.power {
+						t.Errorf("PowerOf the stored instance is %q, want %q", got, tt.power)
+					}
+				})
+				summary := behaviour.Objects(w.get(set+"/instanceView"), "virtualMachine.statusesSummary")
+				w.want(summary[0], "code", "PowerState/"+tt.power)
+			})
+		}
+	}
+}
+
+func TestStatesWhileOperationsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1})
+		time.Sleep(time.Minute)
+		w.scaleSet(model{capacity: 1})
+		w.want(w.get(set), "properties.provisioningState", "Creating")
+		i := w.list(set + "/virtualMachines?$expand=instanceView")[0]
+		w.want(i, "properties.provisioningState", "Creating")
+		if got := states(behaviour.Sub(i, "properties.instanceView")); !slices.Equal(got, []string{"ProvisioningState/creating"}) {
+			t.Errorf("statuses of a new instance: %v", got)
+		}
+		time.Sleep(time.Hour)
+		i = w.get(first)
+		w.want(i, "properties.provisioningState", "Succeeded")
+		w.want(i, "etag", `"1"`)
+		w.must("POST", first+"/deallocate", "")
+		if got := states(w.get(first + "/instanceView")); !slices.Equal(got, []string{"ProvisioningState/updating", "PowerState/deallocating"}) {
+			t.Errorf("statuses while it is deallocated: %v", got)
+		}
+		time.Sleep(time.Hour)
+		w.must("PATCH", set, `{"sku":{"capacity":0}}`)
+		w.want(w.get(first), "properties.provisioningState", "Deleting")
+		time.Sleep(time.Hour)
+		w.refused("GET", first, "", 404, "NotFound")
+	})
+}
+
+func TestScaleSetsRefuse(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.scaleSet(model{capacity: 1})
+	other := group + "/providers/Microsoft.Compute/virtualMachineScaleSets/other"
+	with := func(change func(doc behaviour.Object)) string {
+		doc := model{capacity: 1}.object()
+		change(doc)
+		return text(doc)
+	}
+	const profile = "properties.virtualMachineProfile"
+	for _, tt := range []struct {
+		name, path, body string
+		status           int
+		code             string
+	}{
+		{"unknown size", other, model{size: "Standard_D3s_v9"}.json(), 400, "InvalidParameter"},
+		{"more than 1000", other, model{capacity: 1001}.json(), 400, "InvalidParameter"},
+		{"more than 100 in one placement group", other, model{capacity: 101, extra: behaviour.Object{"singlePlacementGroup": true}}.json(), 400, "InvalidParameter"},
+		{"negative", set, `{"location":"eastus","sku":{"name":"Standard_D2s_v3","capacity":-1}}`, 400, "InvalidParameter"},
+		{"no room in the subnet", other, model{capacity: 4, subnet: vnet + "/subnets/tiny"}.json(), 400, "SubnetIsFull"},
+		{"no such subnet", other, model{capacity: 1, subnet: vnet + "/subnets/none"}.json(), 400, "InvalidResourceReference"},
+		{"no such pool", other, model{capacity: 1, pools: []string{pool}}.json(), 400, "InvalidResourceReference"},
+		{"no such zone", other, model{capacity: 1, zones: []string{"4"}}.json(), 400, "AvailabilityZoneNotSupported"},
+		{"no model", other, `{"location":"eastus","sku":{"name":"Standard_D2s_v3","capacity":1},"properties":{}}`, 400, "InvalidParameter"},
+		{"no interface", other, with(func(d behaviour.Object) { behaviour.Remove(d, profile+".networkProfile") }), 400, "InvalidParameter"},
+		{"long Windows names", other, with(func(d behaviour.Object) {
+			behaviour.Set(d, profile+".storageProfile.imageReference", behaviour.Object{"publisher": "MicrosoftWindowsServer", "offer": "WindowsServer", "sku": "2022-datacenter"})
+		}), 400, "InvalidParameter"},
+		{"another orchestration", set, `{"location":"eastus","properties":{"orchestrationMode":"Flexible"}}`, 409, "PropertyChangeNotAllowed"},
+		{"an instance that is not there", set + "/virtualMachines/9", `{"tags":{}}`, 400, "InvalidParameter"},
+		{"an instance that cannot be", set + "/virtualMachines/x", `{"tags":{}}`, 400, "InvalidParameter"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := world{TB: t, Emulator: w.Emulator, client: w.client}
+			w.refused("PUT", tt.path, tt.body, tt.status, tt.code)
+		})
+	}
+	if n := len(w.list(group + "/providers/Microsoft.Compute/virtualMachineScaleSets")); n != 1 {
+		t.Errorf("%d scale sets after the refusals, want 1", n)
+	}
+	if n := len(w.list(group + "/providers/Microsoft.Compute/disks")); n != 1 {
+		t.Errorf("%d disks after the refusals, want 1", n)
+	}
+	w.refused("GET", set+"/virtualMachines/9", "", 404, "NotFound")
+	w.refused("GET", set+"/virtualMachines/9x", "", 400, "InvalidParameter")
+	w.refused("GET", other+"/virtualMachines/9", "", 404, "ResourceNotFound")
+	w.refused("GET", first+"/networkInterfaces/none", "", 404, "NotFound")
+}
+
+func TestADeletedScaleSetLeavesNothing(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.scaleSet(model{capacity: 3, address: behaviour.Object{"publicIPAddressConfiguration": behaviour.Object{"name": "pub"}}})
+	if n := len(w.list(set + "/publicIPAddresses")); n != 3 {
+		t.Errorf("%d public addresses, want 3", n)
+	}
+	w.must("DELETE", set, "")
+	w.refused("GET", set, "", 404, "ResourceNotFound")
+	if n := len(w.list(group + "/providers/Microsoft.Compute/disks")); n != 0 {
+		t.Errorf("%d disks are left", n)
+	}
+	if used := behaviour.Array(w.get(subnet), "properties.ipConfigurations"); len(used) != 0 {
+		t.Errorf("addresses in use: %v", used)
+	}
+	w.must("DELETE", vnet, "")
+}
+
+func TestInstancePublicAddresses(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.scaleSet(model{capacity: 2, address: behaviour.Object{"publicIPAddressConfiguration": behaviour.Object{"name": "pub"}}})
+	card := w.get(first + "/networkInterfaces/nic")
+	id := behaviour.Text(behaviour.Objects(card, "properties.ipConfigurations")[0], "properties.publicIPAddress.id")
+	if want := first + "/networkInterfaces/nic/ipConfigurations/ip/publicIPAddresses/pub"; id != want {
+		t.Fatalf("public address %q, want %q", id, want)
+	}
+	a, b := w.get(id), w.get(strings.Replace(id, "/0/", "/1/", 1))
+	if x, y := behaviour.Text(a, "properties.ipAddress"), behaviour.Text(b, "properties.ipAddress"); x == "" || x == y {
+		t.Errorf("public addresses %q and %q", x, y)
+	}
+	w.must("PUT", first, text(behaviour.Object{"properties": behaviour.Object{
+		"networkProfileConfiguration": behaviour.At(model{}.object(), "properties.virtualMachineProfile.networkProfile")}}))
+	w.refused("GET", id, "", 404, "NotFound")
+}
+
+func TestDualStackInstances(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	m := model{capacity: 1, subnet: vnet + "/subnets/dual"}.object()
+	config := behaviour.Objects(m, "properties.virtualMachineProfile.networkProfile.networkInterfaceConfigurations")[0]
+	behaviour.Set(config, "properties.ipConfigurations", []any{
+		behaviour.Object{"name": "v4", "properties": behaviour.Object{"primary": true, "subnet": behaviour.Ref(vnet + "/subnets/dual")}},
+		behaviour.Object{"name": "v6", "properties": behaviour.Object{"privateIPAddressVersion": "IPv6", "subnet": behaviour.Ref(vnet + "/subnets/dual")}},
+	})
+	w.must("PUT", set, text(m))
+	addresses := behaviour.Objects(w.get(first+"/networkInterfaces/nic"), "properties.ipConfigurations")
+	w.want(addresses[0], "properties.privateIPAddress", "10.0.241.4")
+	w.want(addresses[1], "properties.privateIPAddress", "fd00:0:0:1::4")
+	w.want(addresses[1], "properties.primary", false)
+}
+
+func TestFlexibleScaleSet(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.balancer()
+	w.scaleSet(model{capacity: 3, pools: []string{pool}, zones: []string{"1", "2"}, extra: behaviour.Object{"orchestrationMode": "Flexible"}})
+	machines := func() []behaviour.Object {
+		return w.list(group + "/providers/Microsoft.Compute/virtualMachines?$filter='virtualMachineScaleSet/id' eq '" + set + "'&$expand=instanceView")
+	}
+	all := machines()
+	if len(all) != 3 {
+		t.Fatalf("%d machines, want 3", len(all))
+	}
+	for _, m := range all {
+		name := behaviour.Text(m, "name")
+		if !strings.HasPrefix(name, "np_") || len(name) != len("np_")+8 {
+			t.Errorf("a machine is called %q", name)
+		}
+		card := w.get(behaviour.Text(behaviour.Objects(m, "properties.networkProfile.networkInterfaces")[0], "id"))
+		w.want(card, "properties.virtualMachine.id", m["id"])
+		if got := states(behaviour.Sub(m, "properties.instanceView")); !slices.Contains(got, "PowerState/running") {
+			t.Errorf("statuses of %s: %v", name, got)
+		}
+	}
+	if n := len(behaviour.Array(w.get(pool), "properties.backendIPConfigurations")); n != 3 {
+		t.Errorf("%d addresses in the pool, want 3", n)
+	}
+	w.must("POST", set+"/delete", `{"instanceIds":["`+behaviour.Text(all[0], "name")+`"]}`)
+	w.want(w.get(set), "sku.capacity", 2)
+	w.must("DELETE", behaviour.Text(all[1], "id"), "")
+	w.want(w.get(set), "sku.capacity", 1)
+	w.must("PATCH", set, `{"sku":{"capacity":2}}`)
+	if n := len(machines()); n != 2 {
+		t.Errorf("%d machines, want 2", n)
+	}
+	w.must("DELETE", set, "")
+	for _, kind := range []string{"Microsoft.Compute/virtualMachines", "Microsoft.Compute/disks", "Microsoft.Network/networkInterfaces"} {
+		if left := w.list(group + "/providers/" + kind); len(left) != 0 {
+			t.Errorf("%s are left: %v", kind, left)
+		}
+	}
+}
