@@ -1,0 +1,271 @@
+// Package identity is what software on a machine or in an app service asks of the
+// platform: tokens of its managed identity, and metadata of its instance. Layer L2.
+package identity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/plane/token"
+)
+
+// AppServicePath is the path of IDENTITY_ENDPOINT.
+const AppServicePath = "/msi/token"
+
+// machinePrefix begins the path of a machine's own metadata service: the machine's
+// resource id follows, and then what would follow http://169.254.169.254.
+const machinePrefix = "/vm"
+
+// Service gives managed identities their tokens and machines their metadata.
+type Service struct {
+	// Tokens makes the tokens.
+	Tokens *token.Service
+	// Header is the secret that goes with IDENTITY_ENDPOINT.
+	Header string
+	// System is the client id of the identity that is meant when a request names none
+	// and does not come from a machine.
+	System string
+	// World lets look at the machines.
+	World func(func(w behaviour.World))
+}
+
+// Handler answers requests to a path of this service; nil for other paths.
+func (s *Service) Handler(path string) http.Handler {
+	lower := strings.ToLower(strings.TrimSuffix(path, "/"))
+	switch {
+	case lower == AppServicePath:
+		return http.HandlerFunc(s.appService)
+	case strings.HasPrefix(lower, machinePrefix+"/"):
+		at := strings.LastIndex(lower, "/metadata/")
+		if at < 0 {
+			return failed(http.StatusNotFound, "not_found", "The path is "+machinePrefix+"/subscriptions/SUBSCRIPTION/.../NAME/metadata/instance or a sibling of that.")
+		}
+		return s.metadata(lower[at:], azure.ID(path[len(machinePrefix):at]))
+	case strings.HasPrefix(lower, "/metadata/"):
+		return s.metadata(lower, "")
+	}
+	return nil
+}
+
+// metadata answers as 169.254.169.254 does on a machine, or on none.
+func (s *Service) metadata(path string, machine azure.ID) http.Handler {
+	switch path {
+	case "/metadata/identity/oauth2/token":
+		return needsMetadata(func(w http.ResponseWriter, r *http.Request) { s.instanceToken(w, r, machine) })
+	case "/metadata/instance", "/metadata/loadbalancer", "/metadata/instance/compute", "/metadata/instance/network":
+		if machine == "" {
+			return failed(http.StatusNotFound, "not_found", "This is nobody's machine: ask at "+machinePrefix+" followed by the resource id of a virtual machine and "+path+".")
+		}
+		return needsMetadata(func(w http.ResponseWriter, r *http.Request) { s.instance(w, r, machine, path) })
+	}
+	if machine != "" || strings.HasPrefix(path, "/metadata/instance") || strings.HasPrefix(path, "/metadata/identity") {
+		return failed(http.StatusNotFound, "not_found", "The requested metadata is not found.")
+	}
+	return nil
+}
+
+// needsMetadata refuses what a browser or a forwarder could have been tricked into
+// sending.
+func needsMetadata(f http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet:
+			fail(w, http.StatusMethodNotAllowed, "method_not_allowed", "Only GET is allowed.")
+		case !strings.EqualFold(r.Header.Get("Metadata"), "true"):
+			fail(w, http.StatusBadRequest, "invalid_request", "Required metadata header not specified")
+		case r.Header.Get("X-Forwarded-For") != "":
+			fail(w, http.StatusBadRequest, "invalid_request", "X-Forwarded-For header is not allowed")
+		default:
+			f(w, r)
+		}
+	})
+}
+
+func failed(status int, kind, message string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fail(w, status, kind, message) })
+}
+
+func fail(w http.ResponseWriter, status int, kind, message string) {
+	send(w, status, map[string]string{"error": kind, "error_description": message})
+}
+
+func send(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client is gone
+}
+
+// appService is the managed identity endpoint of an app service.
+func (s *Service) appService(w http.ResponseWriter, r *http.Request) {
+	refuse := func(status int, format string, args ...any) {
+		send(w, status, map[string]any{"statusCode": status, "message": fmt.Sprintf(format, args...)})
+	}
+	header := r.Header.Get("X-IDENTITY-HEADER")
+	if header == "" {
+		header = r.Header.Get("Secret") // the name in the protocol's first version
+	}
+	query := lowerKeys(r.URL.Query())
+	switch {
+	case r.Method != http.MethodGet:
+		refuse(http.StatusMethodNotAllowed, "Only GET is allowed.")
+		return
+	case header != s.Header:
+		refuse(http.StatusUnauthorized, "The X-IDENTITY-HEADER header is missing or is not the value of IDENTITY_HEADER.")
+		return
+	case query.Get("api-version") == "":
+		refuse(http.StatusBadRequest, "The api-version parameter is missing.")
+		return
+	case query.Get("resource") == "":
+		refuse(http.StatusBadRequest, "The resource parameter is missing.")
+		return
+	}
+	app, err := s.wanted(query, "")
+	if err != nil {
+		refuse(http.StatusBadRequest, "No User Assigned or Delegated Managed Identity found for specified ClientId/ResourceId/PrincipalId.")
+		return
+	}
+	s.give(w, app, query.Get("resource"))
+}
+
+// instanceToken is the managed identity endpoint of a machine.
+func (s *Service) instanceToken(w http.ResponseWriter, r *http.Request, machine azure.ID) {
+	query := lowerKeys(r.URL.Query())
+	if query.Get("api-version") == "" {
+		fail(w, http.StatusBadRequest, "invalid_request", "Required query variable 'api-version' is missing")
+		return
+	}
+	if query.Get("resource") == "" {
+		fail(w, http.StatusBadRequest, "invalid_request", "Required query variable 'resource' is missing")
+		return
+	}
+	app, err := s.wanted(query, machine)
+	switch {
+	case errors.Is(err, errNoMachine):
+		fail(w, http.StatusNotFound, "not_found", fmt.Sprintf("There is no virtual machine %s.", machine))
+	case err != nil:
+		fail(w, http.StatusBadRequest, "invalid_request", "Identity not found")
+	default:
+		s.give(w, app, query.Get("resource"))
+	}
+}
+
+// give answers with a token. Numbers are texts in both protocols.
+func (s *Service) give(w http.ResponseWriter, app token.Application, resource string) {
+	t, err := s.Tokens.Issue(app, "", resource, token.ManagedLifetime)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, "server_error", "The token could not be made.")
+		return
+	}
+	lifetime := strconv.FormatInt(int64(t.Expires.Sub(t.Issued).Seconds()), 10)
+	send(w, http.StatusOK, map[string]string{
+		"access_token": t.Text, "token_type": "Bearer", "resource": resource, "client_id": app.ClientID,
+		"expires_on": strconv.FormatInt(t.Expires.Unix(), 10), "not_before": strconv.FormatInt(t.Issued.Unix(), 10),
+		"expires_in": lifetime, "ext_expires_in": lifetime,
+	})
+}
+
+var (
+	errNoIdentity = errors.New("identity not found")
+	errNoMachine  = errors.New("machine not found")
+)
+
+// wanted finds the identity that a request names: by its client id, its object id
+// or its resource, or the only one there is. On a machine it has to be one of the
+// machine's own.
+func (s *Service) wanted(query url.Values, machine azure.ID) (token.Application, error) {
+	var app token.Application
+	ok := false
+	resource := query.Get("mi_res_id")
+	if resource == "" {
+		resource = query.Get("msi_res_id")
+	}
+	object := query.Get("object_id")
+	if object == "" {
+		object = query.Get("principal_id")
+	}
+	named := true
+	switch {
+	case query.Get("client_id") != "":
+		app, ok = s.Tokens.ByClientID(query.Get("client_id"))
+	case object != "":
+		app, ok = s.Tokens.ByObjectID(object)
+	case resource != "":
+		app, ok = s.Tokens.ByResourceID(azure.ID(resource))
+	default:
+		named = false
+	}
+	if named && (!ok || !app.Managed) {
+		return app, errNoIdentity
+	}
+	if machine != "" {
+		return s.onMachine(app, named, machine)
+	}
+	if !named {
+		if app, ok = s.Tokens.ByClientID(s.System); !ok {
+			return app, errNoIdentity
+		}
+	}
+	return app, nil
+}
+
+// onMachine checks that the machine has the identity, or picks its own.
+func (s *Service) onMachine(app token.Application, named bool, machine azure.ID) (token.Application, error) {
+	has, err := s.identityOf(machine)
+	if err != nil {
+		return app, err
+	}
+	var assigned []azure.ID
+	for id := range behaviour.Sub(has, "userAssignedIdentities") {
+		assigned = append(assigned, azure.ID(id))
+	}
+	if named {
+		for _, id := range assigned {
+			if id.Equal(app.ResourceID) {
+				return app, nil
+			}
+		}
+		return app, errNoIdentity
+	}
+	if principal := behaviour.Text(has, "principalId"); principal != "" {
+		return token.Application{Name: machine.Name(), ObjectID: principal, ClientID: token.GUIDFor(principal), Managed: true, ResourceID: machine}, nil
+	}
+	if len(assigned) != 1 {
+		return app, errNoIdentity
+	}
+	app, ok := s.Tokens.ByResourceID(assigned[0])
+	if !ok {
+		return app, errNoIdentity
+	}
+	return app, nil
+}
+
+// identityOf is the "identity" of a machine, or of the scale set that it is in.
+func (s *Service) identityOf(machine azure.ID) (has behaviour.Object, err error) {
+	s.World(func(w behaviour.World) {
+		doc, ok := findMachine(w, machine)
+		if !ok {
+			err = errNoMachine
+			return
+		}
+		if has = behaviour.Sub(doc, "identity"); has == nil && isInstance(machine) {
+			set, _ := w.Get(machine.Parent())
+			has = behaviour.Sub(set, "identity")
+		}
+	})
+	return has, err
+}
+
+func lowerKeys(values url.Values) url.Values {
+	lower := url.Values{}
+	for key, v := range values {
+		lower[strings.ToLower(key)] = v
+	}
+	return lower
+}

@@ -1,0 +1,179 @@
+// Package proxy is the local Azure's HTTP proxy: it leads clients that insist on
+// Azure's public hosts to the local one, and goes nowhere else. Layer L2.
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"kaz/internal/emulator/plane/cloud"
+)
+
+// Proxy is an http.Handler for CONNECT requests, and for plain requests to the
+// address of instance metadata.
+type Proxy struct {
+	// Target is the address of the local Azure over TLS. A client may also name it
+	// itself, or Plain, in case it sends loopback addresses to its proxy.
+	Target, Plain string
+	// Metadata answers requests to 169.254.169.254, nil for none.
+	Metadata http.Handler
+	// Log gets what was refused; nil is slog.Default.
+	Log *slog.Logger
+
+	tunnels sync.WaitGroup
+	mu      sync.Mutex
+	open    map[net.Conn]bool
+	closed  bool
+}
+
+// metadataHost is where machines in Azure find their own metadata.
+const metadataHost = "169.254.169.254"
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		if p.Metadata != nil && strings.EqualFold(r.URL.Hostname(), metadataHost) && r.URL.Scheme == "http" {
+			p.Metadata.ServeHTTP(w, r)
+			return
+		}
+		p.refuse(w, r.URL.Host)
+		return
+	}
+	target, ok := p.target(r.Host)
+	if !ok {
+		p.refuse(w, r.Host)
+		return
+	}
+	p.tunnel(w, r, target)
+}
+
+func (p *Proxy) refuse(w http.ResponseWriter, host string) {
+	p.log().Info("proxy request refused", "host", host)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = fmt.Fprintf(w, "host %q: this proxy leads to Azure's login, management and registry hosts only\n", host) // the client is gone
+}
+
+func (p *Proxy) log() *slog.Logger {
+	if p.Log == nil {
+		return slog.Default()
+	}
+	return p.Log
+}
+
+// target is where a connection to host:port goes.
+func (p *Proxy) target(address string) (string, bool) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", false
+	}
+	if _, known := cloud.OfHost(host); known && port == "443" {
+		return p.Target, true
+	}
+	ip := net.ParseIP(host)
+	if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return "", false
+	}
+	for _, own := range []string{p.Target, p.Plain} {
+		if _, ownPort, err := net.SplitHostPort(own); err == nil && ownPort == port {
+			return own, true
+		}
+	}
+	return "", false
+}
+
+// tunnel joins the client's connection with one to the target.
+func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, target string) {
+	dialer := net.Dialer{Timeout: 10 * time.Second}
+	server, err := dialer.DialContext(r.Context(), "tcp", target)
+	if err != nil {
+		http.Error(w, "the local Azure does not answer", http.StatusBadGateway)
+		return
+	}
+	client, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		_ = server.Close() // nothing was sent
+		http.Error(w, "CONNECT needs HTTP/1.1", http.StatusHTTPVersionNotSupported)
+		return
+	}
+	if !p.keep(client, server) {
+		return
+	}
+	defer p.drop(client, server)
+	// Deadlines of the HTTP server do not bind the tunnel.
+	if err := client.SetDeadline(time.Time{}); err != nil {
+		return
+	}
+	if _, err := client.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { pipe(server, buffered.Reader) })
+	both.Go(func() { pipe(client, server) })
+	both.Wait()
+}
+
+// pipe copies until the source ends, and says so to the sink.
+func pipe(to net.Conn, from io.Reader) {
+	_, _ = io.Copy(to, from) // either end may be cut at any time
+	if half, ok := to.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // so that the other direction can end
+	}
+}
+
+func (p *Proxy) keep(connections ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		for _, c := range connections {
+			_ = c.Close() // the proxy has ended
+		}
+		return false
+	}
+	if p.open == nil {
+		p.open = map[net.Conn]bool{}
+	}
+	for _, c := range connections {
+		p.open[c] = true
+	}
+	p.tunnels.Add(1)
+	return true
+}
+
+func (p *Proxy) drop(connections ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range connections {
+		delete(p.open, c)
+		_ = c.Close() // both directions have ended
+	}
+	p.tunnels.Done()
+}
+
+// Close cuts all tunnels and waits until they have ended.
+func (p *Proxy) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	for c := range p.open {
+		_ = c.Close() // that is the aim
+	}
+	p.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		p.tunnels.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close the proxy: %w", ctx.Err())
+	}
+}

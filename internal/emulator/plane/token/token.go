@@ -1,0 +1,249 @@
+// Package token is the Entra ID of the local Azure: it gives tokens to applications
+// and managed identities that prove who they are, and checks the tokens that come
+// back. Layer L2.
+package token
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/plane/cloud"
+)
+
+// Application is who can get tokens: a service principal, or a managed identity,
+// which has no secrets of its own.
+type Application struct {
+	Name string
+	// ClientID and ObjectID are GUIDs; ObjectID is what roles are assigned to.
+	ClientID, ObjectID string
+	// Owner applications may do everything, whatever roles they have.
+	Owner bool
+
+	Secrets      []string
+	Certificates []*x509.Certificate
+	Federated    []Federated
+
+	// Managed identities get tokens from the machine they run on. ResourceID is that
+	// of a user-assigned identity, or of the resource whose own identity it is.
+	Managed    bool
+	ResourceID azure.ID
+}
+
+// Federated says whose tokens stand for an application: those of an issuer for a
+// subject.
+type Federated struct {
+	Issuer    string
+	Subject   string
+	Audiences []string
+}
+
+// Config is what a [Service] needs to know. Tenant and Key are required.
+type Config struct {
+	// Tenant is the tenant's id. Guests are other tenants in which the applications
+	// are known too.
+	Tenant string
+	Guests []string
+	// Key signs tokens.
+	Key *rsa.PrivateKey
+	// Lifetime of a service principal's token, 0 for an hour; those of managed
+	// identities live a day, as in Azure.
+	Lifetime time.Duration
+	// Applications that exist besides the user-assigned identities in World.
+	Applications []Application
+	// Issuers of federated tokens.
+	Issuers []Issuer
+	// Audiences of tokens for Azure Resource Manager besides the public ones.
+	Audiences []string
+	// Authority is the base URL of this service over TLS, which clients insist on
+	// when they log in.
+	Authority string
+	// World lets look at the resources; nil for none.
+	World func(func(w behaviour.World))
+	// Log gets who was given a token and who was not; nil is slog.Default.
+	Log *slog.Logger
+}
+
+// Service gives and checks tokens. It is safe for concurrent use.
+type Service struct {
+	Config
+	keyID   string
+	issuers *issuers
+	checked checked
+}
+
+// New makes a service.
+func New(c Config) (*Service, error) {
+	if c.Tenant == "" || c.Key == nil {
+		return nil, fmt.Errorf("token service: tenant and key are required")
+	}
+	if c.Lifetime == 0 {
+		c.Lifetime = time.Hour
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	issuers, err := newIssuers(c.Issuers)
+	if err != nil {
+		return nil, err
+	}
+	return &Service{Config: c, keyID: keyID(&c.Key.PublicKey), issuers: issuers}, nil
+}
+
+// Token is an access token with what is said of it.
+type Token struct {
+	Text     string
+	Audience string
+	Issued   time.Time
+	Expires  time.Time
+}
+
+// ManagedLifetime is how long a managed identity's token lives.
+const ManagedLifetime = 24 * time.Hour
+
+// Issue gives an application a token for an audience. A tenant of "" is the
+// service's own.
+func (s *Service) Issue(a Application, tenant, audience string, lifetime time.Duration) (Token, error) {
+	if tenant == "" {
+		tenant = s.Tenant
+	}
+	now := time.Now().Truncate(time.Second)
+	t := Token{Audience: audience, Issued: now, Expires: now.Add(lifetime)}
+	c := claims{
+		"aud": audience, "iss": issuerOf(tenant), "idp": issuerOf(tenant), "tid": tenant,
+		"iat": now.Unix(), "nbf": now.Unix(), "exp": t.Expires.Unix(),
+		"appid": a.ClientID, "oid": a.ObjectID, "sub": a.ObjectID, "idtyp": "app",
+		"appidacr": "1", "ver": "1.0", "uti": rand.Text(),
+	}
+	if a.Managed {
+		c["appidacr"] = "2"
+		if a.ResourceID != "" {
+			c["xms_mirid"] = string(a.ResourceID)
+		}
+	} else if len(a.Certificates) > 0 && len(a.Secrets) == 0 {
+		c["appidacr"] = "2"
+	}
+	var err error
+	t.Text, err = sign(s.Key, header{KeyID: s.keyID, Thumbprint: s.keyID}, c)
+	if err != nil {
+		return Token{}, fmt.Errorf("token for application %s: %w", a.ClientID, err)
+	}
+	s.Log.Debug("token issued", "application", a.ClientID, "name", a.Name, "audience", audience, "expires", t.Expires)
+	return t, nil
+}
+
+// issuerOf is how tokens for Azure Resource Manager name a tenant as their issuer,
+// whichever endpoint they come from.
+func issuerOf(tenant string) string { return "https://sts.windows.net/" + tenant + "/" }
+
+// Authenticate checks a token for Azure Resource Manager and says whose it is. An
+// error is a [*behaviour.Error].
+func (s *Service) Authenticate(text string) (*behaviour.Principal, error) {
+	now := time.Now()
+	if p, ok := s.checked.get(text, now); ok {
+		return p, nil
+	}
+	j, err := parseJWT(text)
+	if err != nil || j.header.KeyID != s.keyID || j.verify(&s.Key.PublicKey) != nil {
+		return nil, unauthorized("InvalidAuthenticationToken", "The access token is invalid.")
+	}
+	if expires := j.claims.time("exp"); !now.Before(expires) {
+		return nil, unauthorized("ExpiredAuthenticationToken", "The access token expiry UTC time '%s' is earlier than current UTC time '%s'.",
+			expires.UTC().Format(clockForm), now.UTC().Format(clockForm))
+	}
+	tenant := j.claims.text("tid")
+	if j.claims.text("iss") != issuerOf(tenant) || !s.knows(tenant) {
+		return nil, unauthorized("InvalidAuthenticationTokenTenant", "The access token is from the wrong issuer '%s'. It must match the tenant '%s' associated with this subscription.",
+			j.claims.text("iss"), issuerOf(s.Tenant))
+	}
+	if allowed := s.audiences(); !overlap(j.claims.audiences(), allowed) {
+		return nil, unauthorized("InvalidAuthenticationTokenAudience", "The access token has been obtained for wrong audience or resource '%s'. It should exactly match with one of the allowed audiences '%s'.",
+			strings.Join(j.claims.audiences(), ","), strings.Join(allowed, "','"))
+	}
+	p := &behaviour.Principal{ObjectID: j.claims.text("oid"), ApplicationID: j.claims.text("appid"), Tenant: tenant}
+	p.Owner = s.owns(p.ObjectID)
+	s.checked.put(text, p, j.claims.time("exp"))
+	return p, nil
+}
+
+const clockForm = "1/2/2006 3:04:05 PM"
+
+func unauthorized(code, format string, args ...any) error {
+	e := behaviour.Refusal(401, code, format, args...)
+	e.Gateway = true
+	return e
+}
+
+func (s *Service) audiences() []string {
+	all := append([]string(nil), s.Audiences...)
+	for _, c := range cloud.Clouds() {
+		all = append(all, c.Audiences()...)
+	}
+	return all
+}
+
+func (s *Service) knows(tenant string) bool {
+	if strings.EqualFold(tenant, s.Tenant) {
+		return true
+	}
+	for _, g := range s.Guests {
+		if strings.EqualFold(tenant, g) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Service) owns(objectID string) bool {
+	for _, a := range s.Applications {
+		if a.Owner && a.ObjectID == objectID {
+			return true
+		}
+	}
+	return false
+}
+
+// checked remembers tokens that were found good, because checking a signature
+// costs more than a whole GET.
+type checked struct {
+	mu    sync.RWMutex
+	known map[string]known
+}
+
+type known struct {
+	principal *behaviour.Principal
+	expires   time.Time
+}
+
+// mostChecked bounds the memory.
+const mostChecked = 4096
+
+func (c *checked) get(text string, now time.Time) (*behaviour.Principal, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	k, ok := c.known[text]
+	return k.principal, ok && now.Before(k.expires)
+}
+
+func (c *checked) put(text string, p *behaviour.Principal, expires time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = map[string]known{}
+	}
+	if len(c.known) >= mostChecked {
+		now := time.Now()
+		maps.DeleteFunc(c.known, func(_ string, k known) bool { return !now.Before(k.expires) })
+	}
+	if len(c.known) < mostChecked {
+		c.known[text] = known{p, expires}
+	}
+}

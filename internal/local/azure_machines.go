@@ -1,0 +1,60 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/compute"
+	"kaz/internal/emulator/catalog"
+)
+
+const instanceType = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
+
+// machines are the instances of uniform scale sets. They are read from the
+// emulator itself: this is the hardware's view, not a client's.
+func (a *Azure) machines(ctx context.Context) ([]machine, error) {
+	var all []machine
+	a.emulator.Look(func(w behaviour.World) {
+		for id, doc := range w.List(azure.SubscriptionID(w.Subscription()), instanceType) {
+			if m, ok := machineOf(w, id, doc); ok {
+				all = append(all, m)
+			}
+		}
+	})
+	return all, ctx.Err()
+}
+
+func machineOf(w behaviour.World, id azure.ID, doc behaviour.Object) (machine, bool) {
+	name := strings.ToLower(behaviour.Text(doc, "properties.osProfile.computerName"))
+	if name == "" {
+		return machine{}, false
+	}
+	set, _ := w.Get(id.Parent())
+	size, _ := catalog.FindSize(cmp.Or(behaviour.Text(doc, "sku.name"), behaviour.Text(doc, "properties.hardwareProfile.vmSize"), behaviour.Text(set, "sku.name")))
+	return machine{
+		Name:    name,
+		Running: compute.PowerOf(doc) == compute.Running,
+		VCPUs:   size.VCPUs,
+		Memory:  int64(math.Round(size.MemoryGiB * (1 << 30))),
+	}, true
+}
+
+// machineChanges wakes its reader when something happened to machines, until ctx is
+// done.
+func (a *Azure) machineChanges(ctx context.Context) <-chan struct{} {
+	changed := make(chan struct{}, 1)
+	go a.emulator.Changes(ctx, func(batch []emulator.Change) {
+		for _, c := range batch {
+			if c.ID.Is(instanceType) {
+				poke(changed)
+				return
+			}
+		}
+	})
+	return changed
+}

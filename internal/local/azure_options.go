@@ -1,0 +1,210 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/plane/token"
+)
+
+// AzureOptions are the flags of `kaz local azure`. The zero value serves on free
+// ports of the loopback address and forgets everything at its end.
+type AzureOptions struct {
+	// Address and HTTPAddress are where to serve with and without TLS, ProxyAddress
+	// where the proxy listens, "" for none. Port 0 is any free one.
+	Address, HTTPAddress, ProxyAddress string
+	// CAFile gets the certificate authority; its key is kept beside it.
+	CAFile string
+	// Subscription is the id of the only subscription.
+	Subscription string
+	// Latency is "azure", "off" or a factor; Throttle "azure" or "off"; AccessControl
+	// "on" or "off". All are off when empty.
+	Latency, Throttle, AccessControl string
+	// Identities, Faults: files to read. RequestLog: file to write to. State: file to
+	// read at the start and write from then on.
+	Identities, Faults, RequestLog, State string
+	// Seed of what is drawn.
+	Seed uint64
+	// TokenLifetime of service principals, 0 for an hour.
+	TokenLifetime time.Duration
+	// Log is where to say what goes wrong, nil for slog.Default.
+	Log *slog.Logger
+}
+
+// settings are the options, read and checked.
+type settings struct {
+	latency       float64
+	throttle      bool
+	accessControl bool
+	identities    identities
+	issuers       []token.Issuer
+	faults        []emulator.Fault
+}
+
+var guidForm = regexp.MustCompile(`(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+func (o *AzureOptions) subscription() string {
+	if o.Subscription == "" {
+		return emulator.DefaultSubscription
+	}
+	return o.Subscription
+}
+
+// read checks the options and reads the files they name, and reports every problem
+// at once.
+func (o *AzureOptions) read() (settings, error) {
+	var s settings
+	var problems []error
+	note := func(err error) {
+		if err != nil {
+			problems = append(problems, err)
+		}
+	}
+	for _, a := range o.addresses() {
+		note(a.check())
+	}
+	if !guidForm.MatchString(o.subscription()) {
+		note(fmt.Errorf("--subscription %s: want a GUID such as %s", o.Subscription, emulator.DefaultSubscription))
+	}
+	var err error
+	s.latency, err = parseLatency(o.Latency)
+	note(err)
+	s.throttle, err = choose("--throttle", o.Throttle, "azure")
+	note(err)
+	s.accessControl, err = choose("--access-control", o.AccessControl, "on")
+	note(err)
+	s.identities, s.issuers, err = readIdentities(o.Identities)
+	note(err)
+	s.faults, err = readFaults(o.Faults)
+	note(err)
+	return s, errors.Join(problems...)
+}
+
+func parseLatency(text string) (float64, error) {
+	switch text {
+	case "", "off":
+		return 0, nil
+	case "azure":
+		return 1, nil
+	}
+	factor, err := strconv.ParseFloat(text, 64)
+	if err != nil || factor < 0 || math.IsInf(factor, 0) || math.IsNaN(factor) {
+		return 0, fmt.Errorf("--latency %s: want azure, off or a factor such as 0.1", text)
+	}
+	return factor, nil
+}
+
+// choose reads a switch whose one position is "off".
+func choose(flag, text, on string) (bool, error) {
+	switch text {
+	case on:
+		return true, nil
+	case "", "off":
+		return false, nil
+	}
+	return false, fmt.Errorf("%s %s: want %s or off", flag, text, on)
+}
+
+func readFaults(file string) ([]emulator.Fault, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--faults: %w", err)
+	}
+	faults, err := emulator.ParseFaults(text)
+	if err != nil {
+		return nil, fmt.Errorf("--faults %s: %w", file, err)
+	}
+	return faults, nil
+}
+
+// address is a place to listen, with the flag it comes from.
+type address struct{ flag, text string }
+
+// addresses are the places to listen: TLS, plain, and the proxy's if there is one.
+func (o *AzureOptions) addresses() []address {
+	anyPort := func(text string) string {
+		if text == "" {
+			return "127.0.0.1:0"
+		}
+		return text
+	}
+	all := []address{{"--address", anyPort(o.Address)}, {"--http-address", anyPort(o.HTTPAddress)}}
+	if o.ProxyAddress != "" {
+		all = append(all, address{"--proxy-address", o.ProxyAddress})
+	}
+	return all
+}
+
+func (a address) check() error {
+	host, port, err := net.SplitHostPort(a.text)
+	if err == nil && net.ParseIP(host) == nil && host != "localhost" {
+		err = errors.New("the host is no IP address")
+	}
+	if n, numeric := strconv.ParseUint(port, 10, 16); err == nil && numeric != nil {
+		err = fmt.Errorf("the port is no number up to 65535 (%d)", n)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: want IP:PORT such as 127.0.0.1:8443, or port 0 for a free one", a.flag, a.text)
+	}
+	return nil
+}
+
+// listeners are the open ports.
+type listeners struct{ tls, plain, proxy net.Listener }
+
+func (l *listeners) all() []net.Listener {
+	all := []net.Listener{l.tls, l.plain}
+	if l.proxy != nil {
+		all = append(all, l.proxy)
+	}
+	return all
+}
+
+// listen opens all ports, or none and says which could not be.
+func listen(ctx context.Context, o AzureOptions) (*listeners, error) {
+	var l listeners
+	var problems []error
+	var opened []net.Listener
+	var config net.ListenConfig
+	for i, a := range o.addresses() {
+		listener, err := config.Listen(ctx, "tcp", a.text)
+		if err != nil {
+			problems = append(problems, listenError(a, err))
+			continue
+		}
+		opened = append(opened, listener)
+		*[]*net.Listener{&l.tls, &l.plain, &l.proxy}[i] = listener
+	}
+	if len(problems) > 0 {
+		for _, listener := range opened {
+			_ = listener.Close() // nothing was served
+		}
+		return nil, errors.Join(problems...)
+	}
+	return &l, nil
+}
+
+func listenError(a address, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s %s: the port is taken by another program; choose another, or 0 for a free one", a.flag, a.text)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%s %s: this machine does not have the address", a.flag, a.text)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s %s: not permitted; ports below 1024 are for root", a.flag, a.text)
+	}
+	return fmt.Errorf("%s %s: %w", a.flag, a.text, err)
+}
