@@ -90,9 +90,7 @@ func (t *transaction) start(o *operation) {
 	ops := t.operations
 	ops.lastSeq++
 	o.seq = ops.lastSeq
-	heap.Push(&ops.running, o)
-	key := o.held().Key()
-	ops.byKey[key] = append(ops.byKey[key], o)
+	t.queue(o)
 	t.register(o)
 	t.undone = append(t.undone, func() {
 		if o.index >= 0 {
@@ -105,6 +103,13 @@ func (t *transaction) start(o *operation) {
 			}
 		}
 	})
+}
+
+// queue makes an operation a running one.
+func (t *transaction) queue(o *operation) {
+	heap.Push(&t.operations.running, o)
+	key := o.held().Key()
+	t.operations.byKey[key] = append(t.operations.byKey[key], o)
 	t.nextDue()
 }
 
@@ -348,30 +353,46 @@ func (t *transaction) fail(o *operation, state string) {
 	}
 }
 
-// supersede cancels what runs on a document because of a newer write.
-func (t *transaction) supersede(key string, by *operation) {
-	for _, o := range slices.Clone(t.operations.byKey[key]) {
-		t.unqueue(o)
-		o.End, o.Canceled = t.now, true
-		o.Error = behaviour.Refusal(200, "Canceled", "Operation was canceled.").
-			With("CanceledAndSupersededDueToAnotherOperation", "Operation %s was canceled and superseded by operation %s.", o.ID, by.ID)
-		t.retire(o)
+// supersede cancels a running operation because of a newer one.
+func (t *transaction) supersede(o, by *operation) {
+	t.cancel(o, behaviour.Refusal(200, "Canceled", "Operation was canceled.").
+		With("CanceledAndSupersededDueToAnotherOperation", "Operation %s was canceled and superseded by operation %s.", o.ID, by.ID))
+}
+
+// dropOperations cancels what runs on a resource that is gone; deletions have
+// reached their end.
+func (t *transaction) dropOperations(id azure.ID) {
+	for _, o := range slices.Clone(t.operations.byKey[id.Key()]) {
+		if o.Verb != behaviour.Delete {
+			t.cancel(o, behaviour.Refusal(200, "OperationPreempted", "The operation was preempted: resource %s was deleted.", o.Resource))
+			continue
+		}
+		due := o.due
+		t.move(o, t.now)
+		t.undone = append(t.undone, func() { t.move(o, due) })
 	}
 }
 
-// dropOperations cancels what runs on a resource that is gone.
-func (t *transaction) dropOperations(id azure.ID) {
-	for _, o := range slices.Clone(t.operations.byKey[id.Key()]) {
-		if o.Verb == behaviour.Delete {
-			o.due = t.now
-			heap.Fix(&t.operations.running, o.index)
-			continue
-		}
-		t.unqueue(o)
-		o.End, o.Canceled = t.now, true
-		o.Error = behaviour.Refusal(200, "OperationPreempted", "The operation was preempted: resource %s was deleted.", o.Resource)
-		t.retire(o)
+// move changes when a running operation ends.
+func (t *transaction) move(o *operation, due time.Time) {
+	if o.index < 0 {
+		return
 	}
+	o.due = due
+	heap.Fix(&t.operations.running, o.index)
+	t.nextDue()
+}
+
+func (t *transaction) cancel(o *operation, why *behaviour.Error) {
+	before := *o
+	t.unqueue(o)
+	o.End, o.Canceled, o.Error = t.now, true, why
+	t.retire(o)
+	t.undone = append(t.undone, func() {
+		t.operations.ended = slices.DeleteFunc(t.operations.ended, func(x *operation) bool { return x == o })
+		*o = before
+		t.queue(o)
+	})
 }
 
 func isWrite(v behaviour.Verb) bool {

@@ -118,6 +118,42 @@ func TestANewerWriteSupersedesTheRunningOne(t *testing.T) {
 	})
 }
 
+func TestWritesToOtherChildrenGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := slow(t)
+		a.must("PUT", table, `{"location":"eastus"}`)
+		time.Sleep(time.Minute)
+		const route = `{"properties":{"addressPrefix":"10.0.0.0/8"}}`
+		first := a.must("PUT", table+"/routes/a", route)
+		second := a.must("PUT", table+"/routes/b", route)
+		time.Sleep(time.Minute)
+		for _, created := range []answer{first, second} {
+			if got := a.poll(created, "Azure-AsyncOperation"); got.body["status"] != "Succeeded" {
+				t.Errorf("%v", got.body)
+			}
+		}
+		if n := len(behaviour.Objects(a.must("GET", table, "").body, "properties.routes")); n != 2 {
+			t.Errorf("%d routes", n)
+		}
+		// What is being deleted cannot be written.
+		a.must("DELETE", table+"/routes/a", "")
+		if got := a.do("PUT", table+"/routes/a", route); got.status != 429 || got.code() != "AnotherOperationInProgress" || got.header.Get("Retry-After") == "" {
+			t.Errorf("write of a route that is being deleted: %d %v", got.status, got.body)
+		}
+		again := a.must("DELETE", table+"/routes/a", "")
+		time.Sleep(time.Minute)
+		if got := a.poll(again, "Azure-AsyncOperation"); got.body["status"] != "Succeeded" {
+			t.Errorf("second deletion: %v", got.body)
+		}
+		a.must("PUT", machine, `{"location":"eastus"}`)
+		time.Sleep(10 * time.Minute)
+		a.must("DELETE", machine, "")
+		if got := a.do("PUT", machine, `{"location":"eastus"}`); got.status != 409 || got.code() != "Conflict" {
+			t.Errorf("write of a machine that is being deleted: %d %v", got.status, got.body)
+		}
+	})
+}
+
 func TestReferencesToWhatIsNotReadyAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := slow(t)
@@ -196,6 +232,12 @@ func TestPrivateZonesReportPreconditionsInThePoll(t *testing.T) {
 	created := a.do("PUT", zone, `{"location":"global"}`)
 	if created.status != 202 || len(created.body) != 0 {
 		t.Fatalf("create: %d %v", created.status, created.body)
+	}
+	if got := a.poll(created, "Azure-AsyncOperation"); got.body["status"] != "Succeeded" {
+		t.Errorf("poll of the creation: %v", got.body)
+	}
+	if got := a.poll(created, "Location"); got.status != 200 || got.body["location"] != "global" {
+		t.Errorf("poll of Location: %d %v", got.status, got.body)
 	}
 	got := a.do("PUT", zone, `{"location":"global"}`, "If-Match", "other")
 	if got.status != 202 && got.status != 200 {

@@ -125,6 +125,9 @@ func parentNotThere(t *transaction, r *request, parent azure.ID) error {
 	if r.method == http.MethodGet || r.method == http.MethodHead {
 		verb = "read"
 	}
+	if r.list && r.kind.Style.Missing != nil {
+		return behaviour.NotFound(parent)
+	}
 	if r.list {
 		return behaviour.ParentNotFound(verb, parent.Child(r.kind.segment(), "x"))
 	}

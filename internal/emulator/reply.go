@@ -219,6 +219,7 @@ func (e *Emulator) send(w http.ResponseWriter, r *request) int {
 	}
 	h.Set("x-ms-correlation-request-id", correlation)
 	h.Set("x-ms-routing-request-id", "LOCAL:"+time.Now().UTC().Format("20060102T150405Z")+":"+id)
+	e.providerHeaders(h, r)
 	for _, headers := range []http.Header{r.always, r.reply.header} {
 		for name, values := range headers {
 			h[name] = values
@@ -252,10 +253,28 @@ func (e *Emulator) send(w http.ResponseWriter, r *request) int {
 	return len(text)
 }
 
+// providerHeaders are those that a resource provider adds.
+func (e *Emulator) providerHeaders(h http.Header, r *request) {
+	if r.kind == nil || r.kind == e.groups || r.byGateway {
+		return
+	}
+	object := ""
+	if r.principal != nil {
+		object = r.principal.ObjectID
+	}
+	h.Set("x-ms-operation-identifier", "tenantId="+e.options.Tenant+",objectId="+object+"/local/"+e.weather.guid())
+	if strings.HasPrefix(strings.ToLower(r.kind.Name), "microsoft.network/") {
+		h.Set("x-ms-arm-service-request-id", e.weather.guid())
+	}
+	if r.list && r.kind.parent == nil {
+		h.Set("x-ms-original-request-ids", e.weather.guid())
+	}
+}
+
 // refuse makes an error the reply.
 func (e *Emulator) refuse(r *request, err error) {
 	refusal := e.asError(err)
-	r.refused = refusal.Code
+	r.refused, r.byGateway = refusal.Code, refusal.Gateway
 	body := refusal.Body()
 	bare := refusal.Bare
 	if r.kind != nil && !refusal.Gateway {

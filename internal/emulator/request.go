@@ -37,7 +37,9 @@ type request struct {
 	always  http.Header // headers of any reply
 	reply   reply
 	refused string // error code of the reply
-	bytesIn int
+	// byGateway says that ARM answered without asking a provider.
+	byGateway bool
+	bytesIn   int
 }
 
 // reply is what goes back.
@@ -130,6 +132,9 @@ func (t *transaction) address(r *request, path string) error {
 	if !ok {
 		return gateway(400, "InvalidRequestUri", "The request URI is invalid: %s has an empty segment.", path)
 	}
+	if err := t.checkSubscription(parts); err != nil {
+		return err
+	}
 	if len(parts) > 0 && len(parts) <= 4 && strings.EqualFold(parts[0], "subscriptions") {
 		if done := t.groupAddress(r, parts); done {
 			return nil
@@ -140,6 +145,13 @@ func (t *transaction) address(r *request, path string) error {
 		return gateway(404, "NotFound", "The request path %q is not known to this server.", path)
 	}
 	return t.resourceAddress(r, a)
+}
+
+func (t *transaction) checkSubscription(parts []string) error {
+	if len(parts) > 1 && strings.EqualFold(parts[0], "subscriptions") && !strings.EqualFold(parts[1], t.options.Subscription) {
+		return gateway(404, "SubscriptionNotFound", "The subscription '%s' could not be found.", parts[1])
+	}
+	return nil
 }
 
 // groupAddress understands /subscriptions/s/resourceGroups[/g].

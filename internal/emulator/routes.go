@@ -34,6 +34,15 @@ func (rt *route) match(method string, parts []string) (map[string]string, bool) 
 	return param, true
 }
 
+// subscription is the start of a path of the subscription that a route names.
+func (rt *route) subscription(param map[string]string) []string {
+	name := param["subscription"]
+	if name == "" {
+		return nil
+	}
+	return []string{"subscriptions", name}
+}
+
 func (e *Emulator) route(r *request) (*route, map[string]string) {
 	parts, ok := segments(r.http.URL.Path)
 	if !ok {
@@ -55,6 +64,9 @@ func (e *Emulator) serveRoute(r *request, rt *route, param map[string]string) (e
 	}
 	r.wait = e.latency.plain(string(behaviour.Get))
 	do := func(t *transaction) error {
+		if err := t.checkSubscription(rt.subscription(param)); err != nil {
+			return err
+		}
 		if err := t.authorizeRoute(r, rt); err != nil {
 			return err
 		}

@@ -86,7 +86,7 @@ func (t *transaction) writeDocument(r *request, c *behaviour.Call) error {
 	}
 	o := t.newOperation(r, c.Verb)
 	long := longHeaders(k, c)
-	if err := t.overlap(k, holderOf(k, r.id), o); err != nil {
+	if err := t.overlap(r, o); err != nil {
 		return err
 	}
 	o.body, o.notes, o.old = r.body, c.Notes, c.Old
@@ -277,25 +277,60 @@ func notProvisioned(id, to azure.ID, k *kind) error {
 }
 
 // overlap decides what happens to operations that run on the document already.
-func (t *transaction) overlap(k *kind, held azure.ID, o *operation) error {
-	others := t.operations.byKey[held.Key()]
-	if len(others) == 0 {
-		return nil
+func (t *transaction) overlap(r *request, o *operation) error {
+	for _, other := range slices.Clone(t.operations.byKey[o.held().Key()]) {
+		if err := t.beside(r, o, other); err != nil {
+			return err
+		}
 	}
-	switch k.Style.Overlap {
+	return nil
+}
+
+// beside decides about one operation that runs when another is to start.
+func (t *transaction) beside(r *request, o, other *operation) error {
+	style := r.kind.Style
+	same := other.Resource.Equal(o.Resource)
+	if other.Verb == behaviour.Delete {
+		if same && o.Verb == behaviour.Delete || other.kind == t.groups {
+			return nil
+		}
+		if o.Resource.Under(other.Resource) || other.Resource.Under(o.Resource) {
+			return t.inProgress(r, other)
+		}
+	}
+	switch style.Overlap {
 	case behaviour.Supersede:
-		t.supersede(held.Key(), o)
+		if !same && style.Alone {
+			return t.inProgress(r, other)
+		}
+		if same {
+			t.supersede(other, o)
+		}
 	case behaviour.Busy:
-		return behaviour.Conflict("Conflict", "The request failed due to conflict with a concurrent request. To resolve it, please refer to https://aka.ms/activitylog to get more details on the conflicting requests.")
+		return conflict()
 	case behaviour.Queue:
-		for _, other := range others {
-			if other.due.After(o.Start) && other.due.Add(o.due.Sub(o.Start)).After(o.due) {
-				o.due = other.due.Add(o.due.Sub(o.Start))
-			}
+		if last := other.due.Add(o.due.Sub(o.Start)); other.due.After(o.Start) && last.After(o.due) {
+			o.due = last
 		}
 	case behaviour.Parallel:
 	}
 	return nil
+}
+
+func conflict() error {
+	return behaviour.Conflict("Conflict", "The request failed due to conflict with a concurrent request. To resolve it, please refer to https://aka.ms/activitylog to get more details on the conflicting requests.")
+}
+
+// inProgress refuses a request because of a running operation, in the provider's way.
+func (t *transaction) inProgress(r *request, other *operation) error {
+	p := other.kind.Style.Protocol
+	if r.kind.Style.Overlap != behaviour.Supersede || p.Status == nil {
+		return conflict()
+	}
+	err := behaviour.Refusal(429, "AnotherOperationInProgress", "Another operation on this or dependent resource is in progress. To retrieve status of the operation use uri: %s.",
+		t.pollURL(r, p, p.Status(other.Operation)))
+	err.RetryAfter = 10
+	return err
 }
 
 // newOperation makes the record of an operation that starts now.
@@ -353,7 +388,7 @@ func (t *transaction) delete(r *request) error {
 		return err
 	}
 	o := t.newOperation(r, behaviour.Delete)
-	if err := t.overlap(k, holderOf(k, r.id), o); err != nil {
+	if err := t.overlap(r, o); err != nil {
 		return err
 	}
 	long := longHeaders(k, c)
@@ -455,7 +490,7 @@ func (t *transaction) post(r *request) error {
 func (t *transaction) startAction(r *request, c *behaviour.Call, action behaviour.Action, e *entry) error {
 	o := t.newOperation(r, c.Verb)
 	o.body, o.notes = r.body, c.Notes
-	if err := t.overlap(r.kind, r.id, o); err != nil {
+	if err := t.overlap(r, o); err != nil {
 		return err
 	}
 	if e = t.store.entries[e.id.Key()]; e != nil {

@@ -43,8 +43,9 @@ const (
 // Overlap says what a write does while an operation of the same resource runs.
 type Overlap int
 
-// Queue waits for the running one; Supersede cancels it; Busy is refused with 409;
-// Parallel takes no notice.
+// Queue waits for the running one; Supersede cancels one on the same resource, and
+// leaves those on other children of the same document alone; Busy is refused with
+// 409; Parallel takes no notice. A write to what is being deleted is always refused.
 const (
 	Queue Overlap = iota
 	Supersede
@@ -100,6 +101,9 @@ type Style struct {
 	Hidden   bool
 	Accepted Accepted
 	Overlap  Overlap
+	// Alone refuses a write while an operation runs on another resource in the same
+	// document, with 429 AnotherOperationInProgress, as subnets do.
+	Alone bool
 
 	// Details makes every error carry details, if only [].
 	Details bool
