@@ -3,8 +3,8 @@ package providers
 
 import (
 	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/behaviour/identity"
 	"kaz/internal/emulator/behaviour/compute"
+	"kaz/internal/emulator/behaviour/identity"
 	"kaz/internal/emulator/behaviour/network"
 	"kaz/internal/emulator/behaviour/registry"
 	"kaz/internal/emulator/behaviour/resources"
