@@ -27,6 +27,9 @@ func (d *Document) UnmarshalJSON(text []byte) error {
 
 // Etag is the document's own etag, "" when it has none.
 func (d Document) Etag() string {
+	if text, ok := d.leading("etag"); ok {
+		return text
+	}
 	var head struct {
 		Etag string `json:"etag"`
 	}
@@ -36,11 +39,58 @@ func (d Document) Etag() string {
 
 // ID is the id that the document gives itself, "" when it has none.
 func (d Document) ID() ID {
+	if text, ok := d.leading("id"); ok {
+		return ID(text)
+	}
 	var head struct {
 		ID ID `json:"id"`
 	}
 	_ = json.Unmarshal(d, &head) // what is no object has no id
 	return head.ID
+}
+
+// leading reads the text field name if only text fields stand before it, which is
+// how Azure writes ids and etags; so a long document is not read to its end for them.
+func (d Document) leading(name string) (string, bool) {
+	rest := bytes.TrimLeft(d, " \t\r\n")
+	separator := byte('{')
+	for {
+		key, after, ok := quotedAfter(rest, separator)
+		if !ok {
+			return "", false
+		}
+		value, after, ok := quotedAfter(after, ':')
+		if !ok {
+			return "", false
+		}
+		if string(key) == `"`+name+`"` {
+			var text string
+			err := json.Unmarshal(value, &text)
+			return text, err == nil
+		}
+		rest, separator = after, ','
+	}
+}
+
+// quotedAfter cuts the quoted text that follows a separator off b.
+func quotedAfter(b []byte, separator byte) (quoted, rest []byte, ok bool) {
+	b = bytes.TrimLeft(b, " \t\r\n")
+	if len(b) == 0 || b[0] != separator {
+		return nil, nil, false
+	}
+	b = bytes.TrimLeft(b[1:], " \t\r\n")
+	if len(b) == 0 || b[0] != '"' {
+		return nil, nil, false
+	}
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return b[:i+1], b[i+1:], true
+		}
+	}
+	return nil, nil, false
 }
 
 // Resource is the frame that all resources share around their properties P, and a

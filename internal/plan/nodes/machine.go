@@ -11,8 +11,11 @@ import (
 	"kaz/internal/plan"
 )
 
-// Query types of what all instances of a scale set have.
+// scaleSetInterfaces is the query type of what all instances of a scale set have.
 const scaleSetInterfaces = compute.ScaleSets + "/networkInterfaces"
+
+// instances is the type segment of a scale set's instances.
+const instances = "virtualMachines"
 
 // Ref is how Kubernetes names a machine: by its node's name and, once it is
 // known, its provider id.
@@ -94,21 +97,35 @@ func bears(set azure.Resource[compute.ScaleSet], name string) bool {
 // Find returns the machine, false when Azure has none of that name or id. The
 // provider id decides where there is one.
 func Find(have plan.Snapshot, group azure.ID, ref Ref) (Machine, bool, error) {
+	if id, ok := MachineID(ref.ProviderID); ok {
+		return find(have, id, func(azure.Resource[compute.Instance]) bool { return id.Is(compute.ScaleSetInstances) })
+	}
+	named := func(vm azure.Resource[compute.Instance]) bool { return NodeName(vm) == ref.Name }
 	sets, _ := candidates(have, group, ref)
-	wanted, byID := MachineID(ref.ProviderID)
 	for _, set := range sets {
+		// The name ends in the instance's number, which is nearly always the right one.
+		number, _ := strconv.ParseUint(ref.Name[len(ref.Name)-instanceDigits:], 36, 64)
+		m, ok, err := find(have, set.Child(instances, strconv.FormatUint(number, 10)), named)
+		if ok || err != nil {
+			return m, ok, err
+		}
 		for _, d := range have.List(set, compute.ScaleSetInstances) {
-			vm, err := azure.Decode[compute.Instance](d)
-			if err != nil {
-				return Machine{}, false, err
-			}
-			if byID && vm.ID.Equal(wanted) || !byID && NodeName(vm) == ref.Name {
-				m, err := complete(have, vm)
-				return m, err == nil, err
+			if m, ok, err := find(have, d.ID(), named); ok || err != nil {
+				return m, ok, err
 			}
 		}
 	}
 	return Machine{}, false, nil
+}
+
+// find returns the machine id if it is there and fits.
+func find(have plan.Snapshot, id azure.ID, fits func(azure.Resource[compute.Instance]) bool) (Machine, bool, error) {
+	vm, ok, err := plan.View[compute.Instance](have, id)
+	if err != nil || !ok || !fits(vm) {
+		return Machine{}, false, err
+	}
+	m, err := complete(have, vm)
+	return m, err == nil, err
 }
 
 // NodeName is the name of an instance's node: its computer name in lower case.
