@@ -81,5 +81,8 @@ func (t transition) refusal(doc behaviour.Object) error {
 	if state(doc) == deleting {
 		return behaviour.Conflict("OperationNotAllowed", "Operation is not allowed on VM '%s' since it is marked for deletion. You can only retry the Delete operation (or wait for an ongoing one to complete).", behaviour.Text(doc, "name"))
 	}
+	if t.after == Running && behaviour.Bool(doc, runtime+".generalized") {
+		return behaviour.Conflict("OperationNotAllowed", "The Virtual Machine '%s' is generalized: it cannot be started, only images can be made from it.", behaviour.Text(doc, "name"))
+	}
 	return nil
 }
