@@ -123,7 +123,7 @@ func (b *Budget) gatesOf(s subject) []*gate {
 func (b *Budget) gate(key gateKey) *gate {
 	g, ok := b.gates[key]
 	if !ok {
-		g = newGate(key)
+		g = newGate(key, time.Now())
 		b.gates[key] = g
 	}
 	return g
@@ -174,11 +174,6 @@ type turn struct {
 	waited  time.Duration
 }
 
-type passage struct {
-	gate  *gate
-	probe bool
-}
-
 // enter waits for the right to send a request, at most as long as patience.
 func (b *Budget) enter(ctx context.Context, s subject, patience time.Duration) (turn, error) {
 	start := time.Now()
@@ -189,12 +184,12 @@ func (b *Budget) enter(ctx context.Context, s subject, patience time.Duration) (
 		}
 	}
 	for _, g := range b.gatesOf(s) {
-		probe, err := g.enter(ctx, patience-time.Since(start))
+		p, err := g.enter(ctx, patience-time.Since(start))
 		if err != nil {
 			t.leave(false, nil)
 			return t, err
 		}
-		t.passed = append(t.passed, passage{g, probe})
+		t.passed = append(t.passed, p)
 	}
 	t.waited = time.Since(start)
 	return t, nil
@@ -215,6 +210,6 @@ func (t turn) done(r reply, f *failure) {
 
 func (t turn) leave(answered bool, h http.Header) {
 	for _, p := range t.passed {
-		p.gate.leave(p.probe, answered, h)
+		p.leave(answered, h)
 	}
 }

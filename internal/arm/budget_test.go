@@ -36,7 +36,7 @@ func TestBudgetIsFair(t *testing.T) {
 				}
 			}
 			// Few are left, so they follow one another at a distance that shows the order.
-			return answer{status: 200, header: header("x-ms-ratelimit-remaining-subscription-writes", "9"), body: `{"id":"x"}`}
+			return answer{status: 200, header: header("x-ms-ratelimit-remaining-subscription-writes", "3"), body: `{"id":"x"}`}
 		}}
 		budget := NewBudget(BudgetConfig{})
 		share := func(c *Config) { c.Budget = budget }
@@ -113,31 +113,61 @@ func TestBudgetProbes(t *testing.T) {
 	})
 }
 
-func TestBudgetSlowsDownBeforeItIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		left := "15"
-		s := &server{answer: func(int, request) answer {
-			return answer{status: 200, header: header("x-ms-ratelimit-remaining-subscription-writes", left), body: `{"id":"x"}`}
-		}}
-		d := open(t, s)
-		ten := func() time.Duration {
-			start := time.Now()
-			for range 10 {
-				if _, err := d.Put(t.Context(), azure.Write{ID: lb("l"), Body: azure.Document(`{}`)}); err != nil {
-					t.Fatal(err)
+// Azure's own count, told in its answers, is never run into: not by one caller
+// after another, and not by many at once whose answers come seconds later.
+func TestBudgetCountsAlong(t *testing.T) {
+	for name, c := range map[string]struct {
+		tokens, callers int
+		answers         time.Duration
+		header          string
+		least, most     time.Duration
+	}{
+		"many at once":       {200, 300, 4 * time.Second, "x-ms-ratelimit-remaining-subscription-writes", 10 * time.Second, 16 * time.Second},
+		"few left":           {20, 100, 100 * time.Millisecond, "x-ms-ratelimit-remaining-subscription-writes", 8 * time.Second, 10 * time.Second},
+		"a large count":      {12000, 1000, time.Second, "x-ms-ratelimit-remaining-subscription-global-writes", time.Second, 90 * time.Second},
+		"no count is named":  {12000, 150, time.Second, "x-other", time.Second, time.Second},
+		"afterwards no wait": {12000, 1000, 0, "x-other", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				left, at := float64(c.tokens), time.Now()
+				var mu sync.Mutex
+				s := &server{answer: func(int, request) answer {
+					mu.Lock()
+					defer mu.Unlock()
+					left, at = min(left+10*time.Since(at).Seconds(), float64(c.tokens)), time.Now()
+					if left < 1 {
+						return answer{status: 429, header: header("Retry-After", "1")}
+					}
+					left--
+					return answer{status: 200, header: header(c.header, fmt.Sprint(int(left))), body: `{"id":"x"}`, after: c.answers}
+				}}
+				d := open(t, s)
+				start := time.Now()
+				var wg sync.WaitGroup
+				for i := range c.callers {
+					put := func() {
+						if _, err := d.Put(t.Context(), azure.Write{ID: lb(fmt.Sprint(i)), Body: azure.Document(`{}`)}); err != nil {
+							t.Error(err)
+						}
+					}
+					if c.answers == 0 {
+						put()
+					} else {
+						wg.Go(put)
+					}
 				}
-			}
-			return time.Since(start)
-		}
-		if took := ten(); took < 800*time.Millisecond || took > time.Second {
-			t.Errorf("ten writes took %v with few left, want about ten a second", took)
-		}
-		left = "190"
-		ten()
-		if took := ten(); took != 0 {
-			t.Errorf("ten writes took %v with many left", took)
-		}
-	})
+				wg.Wait()
+				if took := time.Since(start); took < c.least || took > c.most {
+					t.Errorf("took %v, want %v to %v", took, c.least, c.most)
+				}
+				// What another caller had used up before, only a first refusal can tell.
+				if n, most := len(s.requests()), c.callers+max(200-c.tokens, 0); n > most {
+					t.Errorf("%d requests for %d writes, want at most %d", n, c.callers, most)
+				}
+			})
+		})
+	}
 }
 
 func TestBudgetOfUsers(t *testing.T) {

@@ -4,15 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
 
-// gate is one count of Azure's. It is open until Azure refuses a request; then it
-// is closed for the time that Azure names, and opens to one request at a time until
-// one succeeds.
+// gate is one count of Azure's. It lets requests pass as far as Azure's last answers
+// say that it will accept them. When Azure refuses one all the same, it is closed
+// for the time that Azure names, and opens to one request at a time until one
+// succeeds.
 type gate struct {
 	key gateKey
 	// turn has one token, held by whoever is next: Go's channels serve their
@@ -20,16 +19,17 @@ type gate struct {
 	turn chan struct{}
 
 	mu      sync.Mutex
-	opens   time.Time     // no request before
-	spacing time.Duration // between requests while Azure's count is low
-	tripped bool          // refused, and nothing has succeeded since
-	probing bool          // the one request of a tripped gate is on its way
-	refused int           // in a row
-	changed chan struct{} // closed when any of the above changes
+	left    allowance
+	passed  int       // how many requests so far
+	opens   time.Time // no request before
+	tripped bool      // refused, and nothing has succeeded since
+	probing bool      // the one request of a tripped gate is on its way
+	refused int       // in a row
+	changed chan struct{}
 }
 
-func newGate(key gateKey) *gate {
-	g := &gate{key: key, turn: make(chan struct{}, 1), changed: make(chan struct{})}
+func newGate(key gateKey, now time.Time) *gate {
+	g := &gate{key: key, turn: make(chan struct{}, 1), changed: make(chan struct{}), left: newAllowance(key, now)}
 	g.turn <- struct{}{}
 	return g
 }
@@ -44,46 +44,52 @@ func (e *closedError) Error() string {
 	return fmt.Sprintf("too many requests: azure accepts no %s of %s for %s", e.key.class, e.key.namespace, e.wait.Round(time.Second))
 }
 
-// enter waits until a request may be sent, and tells whether it is the one that
-// tries for all.
-func (g *gate) enter(ctx context.Context, patience time.Duration) (probe bool, err error) {
+// passage is a request that a gate let pass.
+type passage struct {
+	gate  *gate
+	probe bool // it tries for all
+	nth   int
+	at    time.Time
+}
+
+// enter waits until a request may be sent.
+func (g *gate) enter(ctx context.Context, patience time.Duration) (passage, error) {
 	deadline := time.Now().Add(patience)
 	select {
 	case <-g.turn:
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return passage{}, ctx.Err()
 	}
 	defer func() { g.turn <- struct{}{} }()
 	for {
-		free, probe, wait, changed := g.try(time.Now())
-		if free {
-			return probe, nil
+		p, wait, changed := g.try(time.Now())
+		if p.gate != nil {
+			return p, nil
 		}
 		if wait > 0 && time.Now().Add(wait).After(deadline) {
-			return false, &closedError{g.key, wait}
+			return passage{}, &closedError{g.key, wait}
 		}
 		if err := await(ctx, wait, changed); err != nil {
-			return false, err
+			return passage{}, err
 		}
 	}
 }
 
-// try takes the right to send if it is free, else says for how long it is not (0
-// for unknown) and gives the channel that tells of a change.
-func (g *gate) try(now time.Time) (free, probe bool, wait time.Duration, changed <-chan struct{}) {
+// try lets a request pass if it may, else says for how long it may not (0 for
+// unknown) and gives the channel that tells of a change.
+func (g *gate) try(now time.Time) (passage, time.Duration, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if wait := g.opens.Sub(now); wait > 0 {
-		return false, false, wait, g.changed
+	if wait := max(g.opens.Sub(now), g.left.wait(now)); wait > 0 {
+		return passage{}, wait, g.changed
 	}
 	if g.probing {
-		return false, false, 0, g.changed
+		return passage{}, 0, g.changed
 	}
 	g.probing = g.tripped
-	if g.spacing > 0 {
-		g.opens = now.Add(g.spacing)
-	}
-	return true, g.probing, 0, nil
+	g.passed++
+	g.left.take()
+	return passage{gate: g, probe: g.probing, nth: g.passed, at: now}, 0, nil
 }
 
 // await waits for a time (0 for ever) or a change.
@@ -124,17 +130,18 @@ func (g *gate) close(now time.Time, wait time.Duration) {
 	g.tell()
 }
 
-// leave ends a request that had passed. An answer other than a refusal opens the
+// leave ends a passage. An answer other than a refusal, with its headers, opens the
 // gate to all.
-func (g *gate) leave(probe, answered bool, h http.Header) {
+func (p passage) leave(answered bool, h http.Header) {
+	g := p.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if probe {
+	if p.probe {
 		g.probing = false
 	}
 	if answered {
 		g.tripped, g.refused = false, 0
-		g.spacing = spacing(h, g.key)
+		g.left.learn(remaining(h, g.key), g.passed-p.nth, p.at)
 	}
 	g.tell()
 }
@@ -143,58 +150,4 @@ func (g *gate) leave(probe, answered bool, h http.Header) {
 func (g *gate) tell() {
 	close(g.changed)
 	g.changed = make(chan struct{})
-}
-
-// spacing slows requests down while Azure says that few are left, to the rate at
-// which it grants new ones (25 reads and 10 writes a second, compute's counts by
-// the minute), so that the count is not run into with many requests in flight.
-func spacing(h http.Header, key gateKey) time.Duration {
-	const low, lowest = 20, 3
-	step := 100 * time.Millisecond
-	if key.class == reads {
-		step = 40 * time.Millisecond
-	}
-	switch left := remaining(h, key); {
-	case left < 0 || left > low:
-		if resourceExhausted(h) {
-			return step
-		}
-		return 0
-	case left > lowest:
-		return step
-	default:
-		return 5 * step
-	}
-}
-
-// remaining is the smallest number of requests that Azure says are left, -1 if it
-// does not say.
-func remaining(h http.Header, key gateKey) int {
-	least := -1
-	note := func(s string) {
-		if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil && n >= 0 && (least < 0 || n < least) {
-			least = n
-		}
-	}
-	for _, scope := range []string{"Subscription", "Tenant", "Subscription-Global"} {
-		note(h.Get("X-Ms-Ratelimit-Remaining-" + scope + "-" + string(key.class)))
-	}
-	note(h.Get("X-Ms-Ratelimit-Remaining-Subscription-Resource-Requests"))
-	note(h.Get("X-Ms-Ratelimit-Remaining-Subscription-Resource-Entities-Read"))
-	return least
-}
-
-// resourceExhausted reports whether one of compute's own counts, which it tells as
-// "Microsoft.Compute/PutVM;239,...", is used up. Some are of one machine, so they
-// slow others down only a little.
-func resourceExhausted(h http.Header) bool {
-	for _, value := range h.Values("X-Ms-Ratelimit-Remaining-Resource") {
-		for count := range strings.SplitSeq(value, ",") {
-			_, left, _ := strings.Cut(count, ";")
-			if n, err := strconv.Atoi(strings.TrimSpace(left)); err == nil && n <= 1 {
-				return true
-			}
-		}
-	}
-	return false
 }

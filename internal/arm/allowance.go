@@ -1,0 +1,83 @@
+package arm
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// allowance is how many requests Azure will accept, as far as its answers tell: a
+// token bucket of Azure's that we count along with, because answers come seconds
+// after Azure has counted a request.
+type allowance struct {
+	limited bool // Azure says how many are left, or has said nothing yet
+	told    bool // Azure has said it before
+	tokens  float64
+	at      time.Time // when there were so many
+	most    float64
+	refill  float64 // per second
+}
+
+// newAllowance is what Azure Resource Manager grants each caller in a subscription.
+// Where it grants more, its first answer tells.
+func newAllowance(key gateKey, now time.Time) allowance {
+	a := allowance{limited: key.question == "", most: 200, refill: 10, at: now}
+	if key.class == reads {
+		a.most, a.refill = 250, 25
+	}
+	a.tokens = a.most
+	return a
+}
+
+// spare are the requests that are left to others who act for the same principal.
+const spare = 3
+
+// wait is the time until one more request may be sent.
+func (a *allowance) wait(now time.Time) time.Duration {
+	if !a.limited {
+		return 0
+	}
+	a.tokens = min(a.tokens+a.refill*now.Sub(a.at).Seconds(), a.most)
+	a.at = now
+	if missing := 1 + spare - a.tokens; missing > 0 {
+		return time.Duration(missing/a.refill*float64(time.Second)) + 1
+	}
+	return 0
+}
+
+func (a *allowance) take() { a.tokens-- }
+
+// learn takes what an answer says: how many requests were left (-1: it does not
+// say) when Azure counted the one sent at that time, after which so many more were
+// sent.
+func (a *allowance) learn(left, since int, sent time.Time) {
+	if left < 0 {
+		a.limited = a.limited && a.told // gateways leave it out of their errors
+		return
+	}
+	a.limited, a.told = true, true
+	a.tokens = float64(left - since)
+	a.at = sent
+	a.most = max(a.most, float64(left))
+}
+
+// remaining is the smallest number of requests that Azure says are left, -1 if it
+// does not say.
+func remaining(h http.Header, key gateKey) int {
+	least := -1
+	note := func(s string) {
+		if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil && n >= 0 && (least < 0 || n < least) {
+			least = n
+		}
+	}
+	if key.question != "" { // the headers are about all questions
+		return least
+	}
+	for _, scope := range []string{"Subscription", "Tenant", "Subscription-Global"} {
+		note(h.Get("X-Ms-Ratelimit-Remaining-" + scope + "-" + string(key.class)))
+	}
+	note(h.Get("X-Ms-Ratelimit-Remaining-Subscription-Resource-Requests"))
+	note(h.Get("X-Ms-Ratelimit-Remaining-Subscription-Resource-Entities-Read"))
+	return least
+}

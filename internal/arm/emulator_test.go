@@ -1,0 +1,194 @@
+package arm_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kaz/internal/arm"
+	"kaz/internal/arm/cache"
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/providers"
+)
+
+const group = azure.ID("/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/g")
+
+func pip(name string) azure.ID { return group.Resource("Microsoft.Network/publicIPAddresses", name) }
+func lb(name string) azure.ID  { return group.Resource("Microsoft.Network/loadBalancers", name) }
+
+// local is a local Azure in the test's process, with a door and a cache.
+type local struct {
+	*cache.Cache
+	azure    *emulator.Emulator
+	t        *testing.T
+	requests atomic.Int64
+	refused  atomic.Int64 // with 429
+	carry    http.RoundTripper
+}
+
+func newLocal(t *testing.T, o emulator.Options) *local {
+	t.Helper()
+	o.Providers = providers.All()
+	e, err := emulator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &local{azure: e, t: t, carry: e.Transport()}
+	door, err := arm.New(arm.Config{Endpoint: "https://management.test", Transport: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Cache, err = cache.Over(door, cache.Options{TTL: map[string]time.Duration{"": 10 * time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.put(group, map[string]any{"location": "eastus"})
+	return l
+}
+
+func (l *local) Do(req *http.Request) (*http.Response, error) {
+	l.requests.Add(1)
+	resp, err := l.carry.RoundTrip(req)
+	if err == nil && resp.StatusCode == http.StatusTooManyRequests {
+		l.refused.Add(1)
+	}
+	return resp, err
+}
+
+func (l *local) put(id azure.ID, body any) azure.Document {
+	l.t.Helper()
+	doc, err := l.Put(l.t.Context(), azure.Write{ID: id, Body: marshal(l.t, body)})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return doc
+}
+
+func marshal(t *testing.T, x any) azure.Document {
+	text, err := json.Marshal(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func standard(properties map[string]any) map[string]any {
+	return map[string]any{"location": "eastus", "sku": map[string]any{"name": "Standard"}, "properties": properties}
+}
+
+func address() map[string]any { return standard(map[string]any{"publicIPAllocationMethod": "Static"}) }
+
+func balancer(address azure.ID) map[string]any {
+	return standard(map[string]any{"frontendIPConfigurations": []any{
+		map[string]any{"name": "f", "properties": map[string]any{"publicIPAddress": map[string]any{"id": address}}},
+	}})
+}
+
+// A load balancer and its address, from nothing to nothing, at Azure's pace.
+func TestAgainstLocalAzure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocal(t, emulator.Options{Latency: 1, Throttle: true, Seed: 7})
+		ctx := t.Context()
+		if doc := l.put(pip("p"), address()); !contains(doc, "ipAddress") {
+			t.Errorf("the address is not there when the write returns: %s", doc)
+		}
+		if doc, err := l.Get(ctx, pip("p")); err != nil || contains(doc, "ipConfiguration") {
+			t.Errorf("%s %v", doc, err)
+		}
+		first := l.put(lb("l"), balancer(pip("p")))
+		if doc, err := l.Get(ctx, pip("p")); err != nil || !contains(doc, "ipConfiguration") {
+			t.Errorf("the write of the load balancer does not show in the address: %s %v", doc, err)
+		}
+		if err := l.Delete(ctx, pip("p")); azure.KindOf(err) != azure.InUse {
+			t.Errorf("deleting an address in use: %v", err)
+		}
+		update := azure.Write{ID: lb("l"), Body: marshal(t, balancer(pip("p"))), IfMatch: first.Etag()}
+		if _, err := l.Put(ctx, update); err != nil {
+			t.Error(err)
+		}
+		update.IfMatch = `W/"11111111-2222-3333-4444-555555555555"`
+		if _, err := l.Put(ctx, update); azure.KindOf(err) != azure.Changed {
+			t.Errorf("writing over an old etag: %v", err)
+		}
+		if docs, err := l.List(ctx, azure.Query{Scope: group, Type: "Microsoft.Network/loadBalancers"}); err != nil || len(docs) != 1 {
+			t.Errorf("%s %v", docs, err)
+		}
+		for _, id := range []azure.ID{lb("l"), pip("p"), lb("never"), group} {
+			if err := l.Delete(ctx, id); err != nil {
+				t.Error(err)
+			}
+			if _, err := l.Get(ctx, id); !azure.IsNotFound(err) {
+				t.Errorf("%s after its delete: %v", id, err)
+			}
+		}
+	})
+}
+
+func contains(doc azure.Document, property string) bool {
+	var r azure.Resource[map[string]any]
+	if json.Unmarshal(doc, &r) != nil {
+		return false
+	}
+	_, ok := r.Properties[property]
+	return ok
+}
+
+// Far more callers at once than Azure serves: nobody fails, and few are refused.
+func TestManyCallersUnderThrottling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocal(t, emulator.Options{Latency: 1, Throttle: true, Seed: 7})
+		const callers = 400
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() { l.put(pip(fmt.Sprint(i)), address()) })
+		}
+		wg.Wait()
+		// A write and its reads are five requests or so; 250 reads may come at once
+		// and 25 a second, of writes 200 and 10.
+		t.Logf("%d writes took %v, %d requests, of them %d refused", callers, time.Since(start), l.requests.Load(), l.refused.Load())
+		if l.refused.Load() > callers/10 || time.Since(start) > 4*time.Minute {
+			t.Errorf("%d of %d requests were refused in %v", l.refused.Load(), l.requests.Load(), time.Since(start))
+		}
+	})
+}
+
+// Whatever goes wrong on the way, a caller gets a document or an error of the kind
+// that tells what to do.
+func TestFaultsOfLocalAzure(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault emulator.Fault
+		kind  azure.Kind // Canceled: none
+	}{
+		"an answer is lost": {emulator.Fault{Method: "PUT", Fault: emulator.FaultLost, Times: 1}, azure.Changed},
+		"a gateway is busy": {emulator.Fault{Method: "PUT", Fault: emulator.FaultError, Status: 503, Times: 2}, azure.Canceled},
+		"too many requests": {emulator.Fault{Method: "PUT", Fault: emulator.FaultError, Status: 429, Code: "TooManyRequests", RetryAfter: 7, Times: 2}, azure.Canceled},
+		"the operation fails": {emulator.Fault{Method: "PUT", Fault: emulator.FaultOperation,
+			Code: "CanceledAndSupersededDueToAnotherOperation", Times: 1}, azure.Changed},
+		"somebody else was first": {emulator.Fault{Method: "PUT", Fault: emulator.FaultError, Status: 412, Code: "PreconditionFailed", Times: 1}, azure.Changed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.fault.Type = "Microsoft.Network/publicIPAddresses"
+				l := newLocal(t, emulator.Options{Latency: 1})
+				first := l.put(pip("p"), address())
+				if err := l.azure.SetFaults([]emulator.Fault{c.fault}); err != nil {
+					t.Fatal(err)
+				}
+				_, err := l.Put(t.Context(), azure.Write{ID: pip("p"), Body: marshal(t, address()), IfMatch: first.Etag()})
+				if c.kind == azure.Canceled && err != nil || c.kind != azure.Canceled && (err == nil || azure.KindOf(err) != c.kind) {
+					t.Errorf("error %v, want kind %v", err, c.kind)
+				}
+				if _, err := l.Get(t.Context(), pip("p")); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
