@@ -20,6 +20,7 @@ func (t *transaction) get(r *request) error {
 	}
 	c := r.call(t)
 	c.Verb, c.Old = behaviour.Get, doc
+	t.addParent(r, c)
 	if r.action != "" {
 		c.Action = r.action
 		body, err := findView(r.kind, r.action)(c)
@@ -50,6 +51,18 @@ func (t *transaction) etagHeader(r *request) {
 	r.set("ETag", etag)
 }
 
+// addParent gives a call about a sub-resource its parent's document.
+func (t *transaction) addParent(r *request, c *behaviour.Call) {
+	if r.kind.parent == nil {
+		return
+	}
+	parent := r.id
+	if !r.list {
+		parent = r.id.Parent()
+	}
+	c.Parent, _ = t.Get(parent)
+}
+
 // find is the document a request is about, or the error that it is not there.
 func (t *transaction) find(r *request) (behaviour.Object, error) {
 	doc, ok := t.Get(r.id)
@@ -75,6 +88,7 @@ func (t *transaction) made(r *request) (behaviour.Object, error) {
 	}
 	c := r.call(t)
 	c.Verb = behaviour.Get
+	t.addParent(r, c)
 	doc, err := r.kind.Find(c)
 	if err == nil && doc == nil {
 		err = notThere(t, r)
@@ -197,6 +211,7 @@ func (t *transaction) all(r *request) error {
 	}
 	c := r.call(t)
 	c.Verb = behaviour.List
+	t.addParent(r, c)
 	keep := func(behaviour.Object) bool { return true }
 	if filter := r.query.Get("$filter"); filter != "" && r.kind.Filter != nil {
 		test, err := r.kind.Filter(c, filter)
@@ -214,9 +229,7 @@ func (t *transaction) all(r *request) error {
 		return t.pageOf(r, len(items), func(i int) any { return items[i] })
 	}
 	if r.kind.Inline != "" {
-		parent, _ := t.Get(r.id)
-		c.Parent = parent
-		items := slices.DeleteFunc(behaviour.Objects(parent, r.kind.Inline), func(o behaviour.Object) bool { return !keep(o) })
+		items := slices.DeleteFunc(behaviour.Objects(c.Parent, r.kind.Inline), func(o behaviour.Object) bool { return !keep(o) })
 		return t.pageOf(r, len(items), func(i int) any {
 			call := *c
 			call.ID = r.id.Child(r.kind.segment(), behaviour.Text(items[i], "name"))

@@ -106,6 +106,17 @@ func (t *transaction) List(scope azure.ID, fullType string) iter.Seq2[azure.ID, 
 	}
 }
 
+// In implements [behaviour.World].
+func (t *transaction) In(scope azure.ID) iter.Seq2[azure.ID, behaviour.Object] {
+	return func(yield func(azure.ID, behaviour.Object) bool) {
+		for _, e := range t.store.below(scope) {
+			if e.id.Parent().Equal(scope) && !yield(e.id, t.store.doc(e)) {
+				return
+			}
+		}
+	}
+}
+
 // Referrers implements [behaviour.World].
 func (t *transaction) Referrers(id azure.ID) []behaviour.Referrer { return t.store.referrers(id) }
 

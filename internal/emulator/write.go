@@ -144,9 +144,7 @@ func running(k *kind, v behaviour.Verb) string {
 func (t *transaction) prepare(r *request, c *behaviour.Call) (*kind, azure.ID, behaviour.Object, error) {
 	k := r.kind
 	if k.Inline == "" {
-		if k.parent != nil {
-			c.Parent, _ = t.Get(r.id.Parent())
-		}
+		t.addParent(r, c)
 		if err := locate(k, r.id, c.Doc, c.Old); err != nil {
 			return nil, "", nil, err
 		}
@@ -378,9 +376,7 @@ func (t *transaction) delete(r *request) error {
 		return nil
 	}
 	c.Old = old
-	if k.Inline != "" || k.parent != nil {
-		c.Parent, _ = t.Get(r.id.Parent())
-	}
+	t.addParent(r, c)
 	if fault := t.precondition(r); fault != nil {
 		return fault
 	}
@@ -461,9 +457,7 @@ func (t *transaction) post(r *request) error {
 	c := r.call(t)
 	c.Verb, c.Action = behaviour.Verb(actionName(r.kind, r.action)), actionName(r.kind, r.action)
 	c.Old, c.Doc = old, behaviour.Clone(old)
-	if r.kind.parent != nil {
-		c.Parent, _ = t.Get(r.id.Parent())
-	}
+	t.addParent(r, c)
 	if fault := t.precondition(r); fault != nil {
 		return fault
 	}

@@ -16,6 +16,9 @@ type World interface {
 	// List yields resources of a type in a scope, in the order in which they were
 	// created: a subscription, a group, or a parent.
 	List(scope azure.ID, fullType string) iter.Seq2[azure.ID, Object]
+	// In yields the resources of all types directly in a group, or below a resource,
+	// in the order in which they were created. Inline children are not among them.
+	In(scope azure.ID) iter.Seq2[azure.ID, Object]
 	// Referrers are those that refer to the id, in the order of their ids.
 	Referrers(id azure.ID) []Referrer
 

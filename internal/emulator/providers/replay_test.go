@@ -16,7 +16,7 @@ import (
 )
 
 // replayFloor is the share of recorded interactions, in percent, that must pass.
-const replayFloor = 20.0
+const replayFloor = 95.0
 
 var replayTotal = regexp.MustCompile(`(\d+) passed, (\d+) failed\s*$`)
 
@@ -44,7 +44,7 @@ func TestReplay(t *testing.T) {
 	}
 	share := 100 * float64(passed) / float64(all)
 	t.Logf("%d of %d interactions pass, %.1f %%", passed, all, share)
-	if share < replayFloor && all > 600 {
+	if share < replayFloor {
 		t.Errorf("%.1f %% of the interactions pass, want at least %.1f %%", share, replayFloor)
 	}
 }
