@@ -3,6 +3,7 @@ package providers
 
 import (
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/authorization"
 	"kaz/internal/emulator/behaviour/compute"
 	"kaz/internal/emulator/behaviour/identity"
 	"kaz/internal/emulator/behaviour/network"
@@ -22,5 +23,6 @@ func All() []behaviour.Provider {
 		identity.Provider(),
 		registry.Provider(),
 		vault.Provider(),
+		authorization.Provider(),
 	}
 }

@@ -44,7 +44,9 @@ func userAssigned() behaviour.Type {
 }
 
 // shown is an id as this provider writes it: it lowers the keyword of groups.
-func shown(id azure.ID) string { return strings.Replace(string(id), "/resourceGroups/", "/resourcegroups/", 1) }
+func shown(id azure.ID) string {
+	return strings.Replace(string(id), "/resourceGroups/", "/resourcegroups/", 1)
+}
 
 // Identity is a user-assigned identity as the token plane needs it.
 type Identity struct {

@@ -1,0 +1,78 @@
+// Package authorization has the behaviour of Microsoft.Authorization: the roles that
+// Azure comes with, roles of one's own, and who has which role where. What a caller
+// may do by them is decided by the core. Layer L2.
+package authorization
+
+import (
+	"regexp"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// Provider is Microsoft.Authorization.
+func Provider() behaviour.Provider {
+	return behaviour.Provider{Types: []behaviour.Type{roleDefinitions(), roleAssignments()}}
+}
+
+const (
+	definitionType = "Microsoft.Authorization/roleDefinitions"
+	assignmentType = "Microsoft.Authorization/roleAssignments"
+)
+
+// style is that of extensions whose every PUT is answered with 201.
+func style() behaviour.Style {
+	s := behaviour.Plain("Microsoft.Authorization")
+	s.Updated = 201
+	return s
+}
+
+var guidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// related reports whether one scope is the other, above it or below it.
+func related(a, b azure.ID) bool { return at(a, b) || at(b, a) }
+
+// at reports whether scope is above or at id. The tenant, "" or "/", is above all.
+func at(id, scope azure.ID) bool {
+	scope = azure.ID(strings.TrimSuffix(string(scope), "/"))
+	return scope == "" || id.Under(scope)
+}
+
+// all yields the stored resources of a type, wherever in the subscription or above
+// it they are.
+func all(w behaviour.World, fullType string) []stored {
+	var found []stored
+	for _, scope := range []azure.ID{"", azure.SubscriptionID(w.Subscription())} {
+		for id, doc := range w.List(scope, fullType) {
+			found = append(found, stored{id, doc})
+		}
+	}
+	return found
+}
+
+type stored struct {
+	id  azure.ID
+	doc behaviour.Object
+}
+
+// authorID is the object id of who asks, nil for the owner of this local Azure.
+func authorID(c *behaviour.Call) any {
+	if c.Principal == nil || c.Principal.ObjectID == "" {
+		return nil
+	}
+	return c.Principal.ObjectID
+}
+
+// stampAuthor writes who made the resource and who changed it last, and when.
+func stampAuthor(c *behaviour.Call) {
+	now := behaviour.Timestamp(c.Now())
+	for name, value := range map[string]any{"createdOn": now, "createdBy": authorID(c)} {
+		if c.Old != nil {
+			value = behaviour.At(c.Old, "properties."+name)
+		}
+		behaviour.Set(c.Doc, "properties."+name, value)
+	}
+	behaviour.Set(c.Doc, "properties.updatedOn", now)
+	behaviour.Set(c.Doc, "properties.updatedBy", authorID(c))
+}
