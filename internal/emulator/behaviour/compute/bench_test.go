@@ -1,0 +1,79 @@
+package compute_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
+)
+
+const thousand = 1000
+
+// BenchmarkListThousandInstances reads all pages of a scale set of 1,000 instances
+// with their instance views, over HTTPS.
+func BenchmarkListThousandInstances(b *testing.B) {
+	w := newWorld(b, emulator.Options{})
+	w.scaleSet(model{capacity: thousand})
+	server := httptest.NewUnstartedServer(w.Emulator)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	client := server.Client()
+	bytes := int64(0)
+	for b.Loop() {
+		url := server.URL + set + "/virtualMachines?$expand=instanceView&api-version=2025-04-01"
+		bytes = 0
+		for url != "" {
+			reply, err := client.Get(url)
+			if err != nil {
+				b.Fatal(err)
+			}
+			text, err := io.ReadAll(reply.Body)
+			reply.Body.Close() //nolint:errcheck // it has been read
+			if err != nil || reply.StatusCode != http.StatusOK {
+				b.Fatalf("list: %d %v", reply.StatusCode, err)
+			}
+			bytes += int64(len(text))
+			url = nextLink(b, text)
+		}
+	}
+	b.ReportMetric(float64(bytes)/thousand, "B/instance")
+}
+
+// BenchmarkCreateThousandInstances makes and deletes a scale set of 1,000.
+func BenchmarkCreateThousandInstances(b *testing.B) {
+	w := newWorld(b, emulator.Options{})
+	body := model{capacity: thousand, zones: []string{"1", "2", "3"}}.json()
+	for b.Loop() {
+		w.must("PUT", set, body)
+		b.StopTimer()
+		w.must("DELETE", set, "")
+		b.StartTimer()
+	}
+}
+
+// BenchmarkUpgradeThousandInstances puts 1,000 instances into a load balancer's pool.
+func BenchmarkUpgradeThousandInstances(b *testing.B) {
+	w := newWorld(b, emulator.Options{})
+	w.balancer()
+	w.scaleSet(model{capacity: thousand})
+	in, out := model{capacity: thousand, pools: []string{pool}}.json(), model{capacity: thousand}.json()
+	for b.Loop() {
+		in, out = out, in
+		w.must("PUT", set, out)
+		w.must("POST", set+"/manualupgrade", `{"instanceIds":["*"]}`)
+	}
+}
+
+func nextLink(b *testing.B, text []byte) string {
+	b.Helper()
+	var page behaviour.Object
+	if err := json.Unmarshal(text, &page); err != nil {
+		b.Fatal(err)
+	}
+	return behaviour.Text(page, "nextLink")
+}
