@@ -392,8 +392,9 @@ func (t *transaction) Delete(id azure.ID) {
 func (t *transaction) removeTree(e *entry) {
 	t.mustWrite()
 	for _, child := range t.store.below(e.id) {
-		if t.store.entries[child.id.Key()] == child {
-			t.removeTree(child)
+		// The Removed of one before it may have edited or removed it.
+		if now := t.store.entries[child.id.Key()]; now != nil {
+			t.removeTree(now)
 		}
 	}
 	// A child's Removed may have edited or removed this one.
