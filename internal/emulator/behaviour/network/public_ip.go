@@ -241,8 +241,8 @@ func domainNameAvailability() behaviour.Route {
 		Pattern:    "/subscriptions/{subscription}/providers/Microsoft.Network/locations/{location}/CheckDnsNameAvailability",
 		Permission: namespace + "locations/CheckDnsNameAvailability/read",
 		Do: func(c *behaviour.Call) (behaviour.Reply, error) {
-			label := strings.ToLower(c.Query.Get("domainNameLabel"))
-			fqdn := domainName(label, c.Param["location"])
+			label := strings.ToLower(c.Query.Get("domainnamelabel"))
+			fqdn := domainName(label, strings.ToLower(c.Param["location"]))
 			free := labelForm.MatchString(label) && len(c.Referrers(domainLease(c.Param["subscription"], fqdn))) == 0
 			return behaviour.Reply{Status: 200, Body: behaviour.Object{"available": free}}, nil
 		},

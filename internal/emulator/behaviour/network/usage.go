@@ -1,6 +1,8 @@
 package network
 
 import (
+	"strings"
+
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 )
@@ -48,7 +50,7 @@ func usages() behaviour.Route {
 func used(c *behaviour.Call, scope azure.ID, of string, static bool) int {
 	n := 0
 	for _, doc := range c.List(scope, namespace+of) {
-		if behaviour.Text(doc, "location") != c.Param["location"] {
+		if !strings.EqualFold(behaviour.Text(doc, "location"), c.Param["location"]) {
 			continue
 		}
 		if !static || behaviour.Text(doc, "properties.publicIPAllocationMethod") == "Static" {

@@ -163,9 +163,9 @@ func subnetInUse(id azure.ID, by []behaviour.Referrer) error {
 // addressAvailability answers whether a private address is free in a network, and
 // which are when it is not.
 func addressAvailability(c *behaviour.Call) (any, error) {
-	wanted, ok := parseAddress(c.Query.Get("ipAddress"))
+	wanted, ok := parseAddress(c.Query.Get("ipaddress"))
 	if !ok {
-		return nil, behaviour.Invalid("InvalidIPAddressFormat", "IP address %s is not formatted correctly.", c.Query.Get("ipAddress"))
+		return nil, behaviour.Invalid("InvalidIPAddressFormat", "IP address %s is not formatted correctly.", c.Query.Get("ipaddress"))
 	}
 	const proposals = 5
 	for _, subnet := range behaviour.Objects(c.Old, "properties.subnets") {

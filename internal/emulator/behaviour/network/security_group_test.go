@@ -1,0 +1,104 @@
+package network_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"kaz/internal/emulator/behaviour"
+)
+
+// securityRule is the body of a rule: what is given, over a rule that is right.
+func securityRule(name, properties string) string {
+	return `{"name":"` + name + `","properties":{"direction":"Inbound","access":"Allow","protocol":"Tcp","sourcePortRange":"*",` + properties + `}}`
+}
+
+func TestSecurityGroup(t *testing.T) {
+	c := start(t)
+	got := c.put(nsg, `{"location":"eastus"}`)
+	var names []string
+	for _, rule := range behaviour.Objects(got, "properties.defaultSecurityRules") {
+		names = append(names, fmt.Sprint(rule["name"], " ", behaviour.At(rule, "properties.priority")))
+		if rule["type"] != "Microsoft.Network/networkSecurityGroups/defaultSecurityRules" || rule["etag"] != got["etag"] {
+			t.Errorf("default rule %v", rule)
+		}
+	}
+	if want := "AllowVnetInBound 65000,AllowAzureLoadBalancerInBound 65001,DenyAllInBound 65500,AllowVnetOutBound 65000,AllowInternetOutBound 65001,DenyAllOutBound 65500"; strings.Join(names, ",") != want {
+		t.Errorf("default rules: %v", names)
+	}
+	c.has(got, `{"properties":{"securityRules":[]}}`)
+	// What a client reads it can write back.
+	c.put(nsg, `{"location":"eastus","properties":{"securityRules":[`+securityRule("a", `"priority":500,"sourceAddressPrefix":"internet",
+		"destinationAddressPrefixes":["20.0.0.1","20.0.0.2"],"destinationPortRanges":["80","443"]`)+`],"defaultSecurityRules":[]}}`)
+	a := c.get(nsg + "/securityRules/a")
+	c.has(a, `{"type":"Microsoft.Network/networkSecurityGroups/securityRules","properties":{"provisioningState":"Succeeded","priority":500,
+		"sourceAddressPrefix":"internet","sourceAddressPrefixes":[],"destinationAddressPrefixes":["20.0.0.1","20.0.0.2"],
+		"sourcePortRange":"*","sourcePortRanges":[],"destinationPortRanges":["80","443"]}}`)
+	c.absent(a, "properties.destinationAddressPrefix", "properties.destinationPortRange")
+	if n := len(behaviour.Objects(c.get(nsg), "properties.defaultSecurityRules")); n != 6 {
+		t.Errorf("%d default rules after a write without them", n)
+	}
+	if n := len(behaviour.Objects(c.get(nsg+"/defaultSecurityRules"), "value")); n != 6 {
+		t.Errorf("list of default rules: %d", n)
+	}
+	c.delete(nsg + "/securityRules/a")
+	c.has(c.get(nsg), `{"properties":{"securityRules":[]}}`)
+}
+
+func TestSecurityRuleRefusals(t *testing.T) {
+	c := start(t)
+	c.put(nsg, `{"location":"eastus","properties":{"securityRules":[`+
+		securityRule("taken", `"priority":500,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"80"`)+`]}}`)
+	const to = `"destinationAddressPrefix":"*","destinationPortRange":"80"`
+	for properties, code := range map[string]string{
+		`"priority":500,"sourceAddressPrefix":"*",` + to:                                                          "SecurityRuleConflict",
+		`"priority":99,"sourceAddressPrefix":"*",` + to:                                                           "SecurityRuleInvalidPriority",
+		`"priority":4097,"sourceAddressPrefix":"*",` + to:                                                         "SecurityRuleInvalidPriority",
+		`"sourceAddressPrefix":"*",` + to:                                                                         "SecurityRuleInvalidPriority",
+		`"priority":600,` + to:                                                                                    "SecurityRuleParametersMissing",
+		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*"`:                                 "SecurityRuleParametersMissing",
+		`"priority":600,"sourceAddressPrefix":"10.0.0.1/8",` + to:                                                 "SecurityRuleInvalidAddressPrefix",
+		`"priority":600,"sourceAddressPrefix":"VIRTUAL_NETWORK",` + to:                                            "SecurityRuleInvalidAddressPrefix",
+		`"priority":600,"sourceAddressPrefixes":["10.0.0.0/8","Internet"],` + to:                                  "SecurityRuleParameterContainsUnsupportedValue",
+		`"priority":600,"sourceAddressPrefix":"*","sourceAddressPrefixes":["10.0.0.0/8"],` + to:                   "SecurityRuleParameterContainsUnsupportedValue",
+		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"80,443"`: "SecurityRuleInvalidPortRange",
+		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"90-80"`:  "SecurityRuleInvalidPortRange",
+		`"priority":600,"protocol":"Quic","sourceAddressPrefix":"*",` + to:                                        "InvalidRequestFormat/InvalidJson",
+	} {
+		c.refused("PUT", nsg+"/securityRules/bad", securityRule("bad", properties), 400, code)
+	}
+	c.put(nsg+"/securityRules/out", strings.Replace(securityRule("out", `"priority":500,"sourceAddressPrefix":"*",`+to), "Inbound", "Outbound", 1))
+}
+
+func TestSecurityGroupLimit(t *testing.T) {
+	c := start(t)
+	rules := func(n int) string {
+		var parts []string
+		for i := range n {
+			parts = append(parts, securityRule(fmt.Sprint("r", i), fmt.Sprintf(`"priority":%d,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"80"`, 100+i)))
+		}
+		return `{"location":"eastus","properties":{"securityRules":[` + strings.Join(parts, ",") + `]}}`
+	}
+	c.put(nsg, rules(1000))
+	c.refused("PUT", nsg, rules(1001), 400, "SecurityRuleCountLimitReached")
+}
+
+func TestSecurityGroupInUse(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(nsg, `{"location":"eastus"}`)
+	c.put(nic, strings.Replace(nicBody(""), `"properties":{`, `"properties":{"networkSecurityGroup":`+ref(nsg)+`,`, 1))
+	c.put(subnet, `{"properties":{"addressPrefix":"10.0.0.0/24","networkSecurityGroup":`+ref(nsg)+`}}`)
+	got := c.get(nsg)
+	if refs(got, "properties.networkInterfaces") != "nic" || refs(got, "properties.subnets") != "nodes" {
+		t.Errorf("users of the security group: %v", got["properties"])
+	}
+	c.refused("DELETE", nsg, "", 400, "InUseNetworkSecurityGroupCannotBeDeleted")
+	c.put(nic, nicBody(""))
+	c.put(subnet, `{"properties":{"addressPrefix":"10.0.0.0/24"}}`)
+	set := group + "/providers/Microsoft.Compute/virtualMachineScaleSets/set"
+	c.put(set, `{"location":"eastus","properties":{"virtualMachineProfile":{"networkProfile":{"networkInterfaceConfigurations":[{"name":"n","properties":{"networkSecurityGroup":`+ref(nsg)+`}}]}}}}`)
+	c.refused("DELETE", nsg, "", 400, "NetworkSecurityGroupInUseByVirtualMachineScaleSet")
+	c.delete(set)
+	c.delete(nsg)
+}
