@@ -306,7 +306,7 @@ func (w *world) lower(key string) string {
 
 // dangling is a public IP or pool that body refers to and that is not there.
 func (w *world) dangling(id azure.ID, body object) string {
-	for _, word := range strings.SplitSeq(string(text(body)), `"`) {
+	for word := range strings.SplitSeq(string(text(body)), `"`) {
 		ref := azure.ID(word)
 		if strings.Contains(w.lower(id.Key()), `"`+ref.Key()+`"`) {
 			continue // it was there before
