@@ -89,7 +89,8 @@ type Type struct {
 	// InUse is called before a delete when other resources refer to this one; nil
 	// lets them. Children and what lies below the resource itself do not count.
 	InUse func(c *Call, by []Referrer) error
-	// Refuse is called before a delete, for other reasons to refuse it.
+	// Refuse is called before a delete, for other reasons to refuse it; not for inline
+	// children that go with their parent.
 	Refuse func(c *Call) error
 	// Removed is called when the resource is gone, with c.Old. Children, and for a
 	// group everything in it, are removed by the core, each with its own Removed.

@@ -1,0 +1,288 @@
+// Package testkit is what tests of several packages need: a local Azure in the
+// test's own process with a cluster's infrastructure in it, and the scenarios that
+// every way of running kaz must pass. For tests only.
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kaz/internal/arm"
+	"kaz/internal/arm/cache"
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/azure/network"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/providers"
+)
+
+// Names of the cluster's infrastructure.
+const (
+	Subscription  = emulator.DefaultSubscription
+	ResourceGroup = "rg"
+	Location      = "westeurope"
+	ClusterName   = "kubernetes"
+	ScaleSet      = "nodes0"
+)
+
+// Group is the cluster's resource group.
+const Group = azure.ID("/subscriptions/" + Subscription + "/resourceGroups/" + ResourceGroup)
+
+// Ids of the cluster's infrastructure and of what kaz makes in it.
+const (
+	SecurityGroup = Group + "/providers/" + network.SecurityGroups + "/nsg"
+	VNet          = Group + "/providers/Microsoft.Network/virtualNetworks/vnet"
+	Nodes         = Group + "/providers/" + compute.ScaleSets + "/" + ScaleSet
+	LoadBalancer  = Group + "/providers/" + network.LoadBalancers + "/" + ClusterName
+)
+
+// Azure is a local Azure in the process of a test, and a door to it.
+type Azure struct {
+	*emulator.Emulator
+	// Door is what a component would be given: with a cache and a budget.
+	Door *cache.Cache
+	log  *requests
+	t    testing.TB
+}
+
+// NewAzure starts a local Azure with an empty cluster's infrastructure and so many
+// nodes.
+func NewAzure(t testing.TB, o emulator.Options, nodes int) *Azure {
+	t.Helper()
+	log := &requests{}
+	o.Providers, o.RequestLog = providers.All(), log
+	e, err := emulator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	door, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: transport{e.Transport()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Azure{Emulator: e, log: log, t: t}
+	if a.Door, err = cache.Over(door, cache.Options{TTL: map[string]time.Duration{"": time.Minute}}); err != nil {
+		t.Fatal(err)
+	}
+	a.layCluster(nodes)
+	log.reset()
+	return a
+}
+
+// transport makes a RoundTripper what azcore wants.
+type transport struct{ http.RoundTripper }
+
+func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }
+
+type object = map[string]any
+
+func (a *Azure) layCluster(nodes int) {
+	a.t.Helper()
+	a.Put(Group, object{"location": Location})
+	a.Put(SecurityGroup, object{"location": Location})
+	subnet := VNet.Child("subnets", "nodes")
+	a.Put(VNet, object{"location": Location, "properties": object{
+		"addressSpace": object{"addressPrefixes": []string{"10.240.0.0/16"}},
+		"subnets": []object{{"name": "nodes", "properties": object{
+			"addressPrefix": "10.240.0.0/16", "networkSecurityGroup": object{"id": SecurityGroup},
+		}}},
+	}})
+	a.Put(Nodes, object{
+		"location": Location,
+		"sku":      object{"name": "Standard_D2s_v5", "tier": "Standard", "capacity": nodes},
+		"zones":    []string{"1", "2", "3"},
+		"properties": object{
+			"orchestrationMode": "Uniform", "upgradePolicy": object{"mode": "Manual"},
+			"virtualMachineProfile": object{
+				"osProfile": object{
+					"computerNamePrefix": ScaleSet + "-", "adminUsername": "kaz",
+					"linuxConfiguration": object{"disablePasswordAuthentication": true},
+				},
+				"storageProfile": object{
+					"osDisk":         object{"createOption": "FromImage", "managedDisk": object{"storageAccountType": "Premium_LRS"}},
+					"imageReference": object{"publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "latest"},
+				},
+				"networkProfile": object{"networkInterfaceConfigurations": []object{{
+					"name": "nic", "properties": object{"primary": true, "ipConfigurations": []object{{
+						"name": "ipconfig", "properties": object{"subnet": object{"id": subnet}, "primary": true},
+					}}},
+				}}},
+			},
+		},
+	})
+}
+
+// Put writes a document and waits for Azure.
+func (a *Azure) Put(id azure.ID, body any) {
+	a.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if _, err := a.Door.Put(context.WithoutCancel(a.t.Context()), azure.Write{ID: id, Body: text}); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// Read is the typed view of a resource as it is now, false when it is not there.
+func Read[P any](a *Azure, id azure.ID) (azure.Resource[P], bool) {
+	a.t.Helper()
+	doc, err := a.Door.Fresh().Get(context.WithoutCancel(a.t.Context()), id)
+	if azure.IsNotFound(err) {
+		return azure.Resource[P]{}, false
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	r, err := azure.Decode[P](doc)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return r, true
+}
+
+// Must is Read of what has to be there.
+func Must[P any](a *Azure, id azure.ID) azure.Resource[P] {
+	a.t.Helper()
+	r, ok := Read[P](a, id)
+	if !ok {
+		a.t.Fatalf("%s is not there", id)
+	}
+	return r
+}
+
+// List is the typed views of a list as it is now.
+func List[P any](a *Azure, scope azure.ID, fullType string) []azure.Resource[P] {
+	a.t.Helper()
+	docs, err := a.Door.Fresh().List(context.WithoutCancel(a.t.Context()), azure.Query{Scope: scope, Type: fullType})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var all []azure.Resource[P]
+	for _, d := range docs {
+		r, err := azure.Decode[P](d)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// Writes are the writes that were sent since the start or the last [Azure.Forget],
+// as "PUT .../kubernetes", polls and reads left out.
+func (a *Azure) Writes() []string { return a.log.writes() }
+
+// Forget forgets the requests so far.
+func (a *Azure) Forget() { a.log.reset() }
+
+// Snapshot is everything in the resource group but what changes with every write,
+// to be compared before and after.
+func (a *Azure) Snapshot() map[string]string {
+	a.t.Helper()
+	all := map[string]string{}
+	for _, fullType := range []string{
+		network.LoadBalancers, network.PublicIPAddresses, network.SecurityGroups,
+		compute.ScaleSets, "Microsoft.Network/virtualNetworks",
+	} {
+		docs, err := a.Door.Fresh().List(context.WithoutCancel(a.t.Context()), azure.Query{Scope: Group, Type: fullType})
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		for _, d := range docs {
+			all[string(d.ID())] = withoutEtags(a.t, d)
+		}
+	}
+	docs, err := a.Door.Fresh().List(context.WithoutCancel(a.t.Context()), azure.Query{Scope: Nodes, Type: compute.ScaleSetInstances})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, d := range docs {
+		all[string(d.ID())] = withoutEtags(a.t, d)
+	}
+	return all
+}
+
+func withoutEtags(t testing.TB, d azure.Document) string {
+	var tree any
+	if err := json.Unmarshal(d, &tree); err != nil {
+		t.Fatal(err)
+	}
+	var strip func(any)
+	strip = func(x any) {
+		switch x := x.(type) {
+		case map[string]any:
+			delete(x, "etag")
+			for k, v := range x {
+				strip(v)
+				if list, ok := v.([]any); ok && len(list) == 0 {
+					delete(x, k) // Azure shows some lists empty once they were written
+				}
+			}
+		case []any:
+			for _, v := range x {
+				strip(v)
+			}
+		}
+	}
+	strip(tree)
+	text, err := json.MarshalIndent(tree, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// requests is a request log that can be asked.
+type requests struct {
+	mu    sync.Mutex
+	lines []string
+	rest  []byte
+}
+
+func (r *requests) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rest = append(r.rest, p...)
+	for {
+		line, rest, ok := bytes.Cut(r.rest, []byte("\n"))
+		if !ok {
+			return len(p), nil
+		}
+		r.lines, r.rest = append(r.lines, string(line)), rest
+	}
+}
+
+var _ io.Writer = (*requests)(nil)
+
+func (r *requests) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = nil
+}
+
+func (r *requests) writes() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, line := range r.lines {
+		var req struct{ Method, Path string }
+		if err := json.Unmarshal([]byte(line), &req); err != nil {
+			all = append(all, "unreadable: "+line)
+			continue
+		}
+		if req.Method != http.MethodGet && req.Method != http.MethodHead {
+			all = append(all, fmt.Sprintf("%s %s", req.Method, req.Path[strings.LastIndexByte(req.Path, '/')+1:]))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
