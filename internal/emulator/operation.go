@@ -20,16 +20,15 @@ const (
 // the store first ends what is due.
 type operation struct {
 	behaviour.Operation
-	kind   *kind
-	due    time.Time
-	body   behaviour.Object
-	notes  behaviour.Object
-	old    behaviour.Object
-	before string // state to go back to after an action
-	fault  *behaviour.Error
-	seq    uint64
-	index  int // in the heap, -1 when it has ended
-	paths  []string
+	kind  *kind
+	due   time.Time
+	body  behaviour.Object
+	notes behaviour.Object
+	old   behaviour.Object
+	fault *behaviour.Error
+	seq   uint64
+	index int // in the heap, -1 when it has ended
+	paths []string
 }
 
 // held is the id of the document that the operation works on.

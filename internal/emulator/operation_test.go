@@ -59,7 +59,7 @@ func TestCreationOfANetworkResource(t *testing.T) {
 		if got := a.poll(created, "Azure-AsyncOperation"); got.body["status"] != "InProgress" || len(got.body) != 1 {
 			t.Errorf("first poll: %d %v", got.status, got.body)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if got := a.poll(created, "Azure-AsyncOperation"); got.body["status"] != "Succeeded" || len(got.body) != 1 {
 			t.Errorf("last poll: %d %v", got.status, got.body)
 		}
@@ -77,7 +77,7 @@ func TestDeletionOfANetworkResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := slow(t)
 		a.must("PUT", address, `{"location":"eastus"}`)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		deleted := a.do("DELETE", address, "")
 		if deleted.status != 202 || deleted.body != nil {
 			t.Fatalf("delete: %d %v", deleted.status, deleted.body)
@@ -88,7 +88,7 @@ func TestDeletionOfANetworkResource(t *testing.T) {
 		if got := a.do("GET", address, ""); state(got) != "Deleting" {
 			t.Errorf("while it is deleted: %d %v", got.status, got.body)
 		}
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		if got := a.poll(deleted, "Location"); got.status != 204 {
 			t.Errorf("last poll of Location: %d", got.status)
 		}
@@ -111,7 +111,7 @@ func TestANewerWriteSupersedesTheRunningOne(t *testing.T) {
 		if got.body["status"] != "Canceled" || len(details) != 1 || details[0]["code"] != "CanceledAndSupersededDueToAnotherOperation" {
 			t.Errorf("the first: %v", got.body)
 		}
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		if got := a.poll(second, "Azure-AsyncOperation"); got.body["status"] != "Succeeded" {
 			t.Errorf("the second: %v", got.body)
 		}
@@ -122,11 +122,11 @@ func TestWritesToOtherChildrenGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := slow(t)
 		a.must("PUT", table, `{"location":"eastus"}`)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		const route = `{"properties":{"addressPrefix":"10.0.0.0/8"}}`
 		first := a.must("PUT", table+"/routes/a", route)
 		second := a.must("PUT", table+"/routes/b", route)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		for _, created := range []answer{first, second} {
 			if got := a.poll(created, "Azure-AsyncOperation"); got.body["status"] != "Succeeded" {
 				t.Errorf("%v", got.body)
@@ -141,12 +141,12 @@ func TestWritesToOtherChildrenGoOn(t *testing.T) {
 			t.Errorf("write of a route that is being deleted: %d %v", got.status, got.body)
 		}
 		again := a.must("DELETE", table+"/routes/a", "")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if got := a.poll(again, "Azure-AsyncOperation"); got.body["status"] != "Succeeded" {
 			t.Errorf("second deletion: %v", got.body)
 		}
 		a.must("PUT", machine, `{"location":"eastus"}`)
-		time.Sleep(10 * time.Minute)
+		<-time.After(10 * time.Minute)
 		a.must("DELETE", machine, "")
 		if got := a.do("PUT", machine, `{"location":"eastus"}`); got.status != 409 || got.code() != "Conflict" {
 			t.Errorf("write of a machine that is being deleted: %d %v", got.status, got.body)
@@ -164,7 +164,7 @@ func TestReferencesToWhatIsNotReadyAreRefused(t *testing.T) {
 		if got.status != 429 || got.code() != "RetryableError" || len(details) != 1 || details[0]["code"] != "ReferencedResourceNotProvisioned" {
 			t.Fatalf("reference to a table that is being created: %d %v", got.status, got.body)
 		}
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		a.must("PUT", network, body)
 	})
 }
@@ -185,7 +185,7 @@ func TestDiskOperationsCarryTheDisk(t *testing.T) {
 		if created.status != 202 || state(created) != "Updating" || created.header.Get("Azure-AsyncNotification") != "" {
 			t.Fatalf("create: %d %v", created.status, created.body)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		got := a.poll(created, "Azure-AsyncOperation")
 		if got.body["status"] != "Succeeded" || behaviour.Text(got.body, "properties.output.sku.name") != "Standard_LRS" || got.body["endTime"] == nil {
 			t.Errorf("last poll: %v", got.body)
@@ -212,7 +212,7 @@ func TestStorageAccountsAppearWhenTheyAreDone(t *testing.T) {
 		if got := a.poll(created, "Location"); got.status != 202 || got.body != nil {
 			t.Errorf("poll: %d %v", got.status, got.body)
 		}
-		time.Sleep(5 * time.Minute)
+		<-time.After(5 * time.Minute)
 		if got := a.poll(created, "Location"); got.status != 200 || got.body["id"] != account {
 			t.Errorf("last poll: %d %v", got.status, got.body)
 		}
@@ -260,7 +260,7 @@ func TestDeletionOfAGroup(t *testing.T) {
 		a := slow(t)
 		a.must("PUT", table, `{"location":"eastus"}`)
 		a.must("PUT", network, `{"location":"eastus"}`)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		deleted := a.do("DELETE", strings.ToUpper(group), "")
 		if deleted.status != 202 || deleted.header.Get("Azure-AsyncOperation") != "" || deleted.header.Get("Retry-After") != "15" {
 			t.Fatalf("delete: %d %v", deleted.status, deleted.header)
@@ -274,7 +274,7 @@ func TestDeletionOfAGroup(t *testing.T) {
 		if got := a.poll(deleted, "Location"); got.status != 202 || got.header.Get("Location") == "" {
 			t.Errorf("poll: %d %v", got.status, got.header)
 		}
-		time.Sleep(10 * time.Minute)
+		<-time.After(10 * time.Minute)
 		if got := a.poll(deleted, "Location"); got.status != 200 || got.body != nil {
 			t.Errorf("last poll: %d %v", got.status, got.body)
 		}
@@ -290,7 +290,7 @@ func TestLongActions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := slow(t)
 		a.must("PUT", machine, `{"location":"eastus"}`)
-		time.Sleep(10 * time.Minute)
+		<-time.After(10 * time.Minute)
 		before := a.must("GET", machine, "")
 		stopped := a.do("POST", machine+"/poweroff", "")
 		if stopped.status != 202 || stopped.body != nil {
@@ -299,7 +299,7 @@ func TestLongActions(t *testing.T) {
 		if got := a.must("GET", machine, ""); state(got) != "Updating" || got.body["etag"] != before.body["etag"] {
 			t.Errorf("while it stops: %v", got.body)
 		}
-		time.Sleep(5 * time.Minute)
+		<-time.After(5 * time.Minute)
 		if got := a.poll(stopped, "Azure-AsyncOperation"); got.body["status"] != "Succeeded" || got.body["name"] == nil {
 			t.Errorf("poll: %v", got.body)
 		}
@@ -329,7 +329,7 @@ func TestComputeOperationsQueue(t *testing.T) {
 			if done {
 				return
 			}
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		t.Fatal("the second write never ends")
 	})
@@ -346,7 +346,7 @@ func TestAClientThatLeavesDoesNotStopTheWrite(t *testing.T) {
 		if _, err := client.Do(r); err == nil { //nolint:bodyclose // there is no reply
 			t.Fatal("a reply before its time")
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if got := a.do("GET", table, ""); state(got) != "Succeeded" {
 			t.Errorf("the write: %d %v", got.status, got.body)
 		}
@@ -368,13 +368,13 @@ func TestChangesAreToldInTime(t *testing.T) {
 		})
 		synctest.Wait()
 		a.must("PUT", address, `{"location":"eastus"}`)
-		time.Sleep(time.Minute) // nobody asks, yet the operation ends
+		<-time.After(time.Minute) // nobody asks, yet the operation ends
 		synctest.Wait()
 		if got := strings.Join(states, " "); got != "Updating Succeeded" {
 			t.Errorf("after a minute: %s", got)
 		}
 		a.must("DELETE", address, "")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		if got := strings.Join(states, " "); got != "Updating Succeeded Deleting gone" {
 			t.Errorf("after the deletion: %s", got)

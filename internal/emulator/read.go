@@ -2,8 +2,8 @@ package emulator
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -291,10 +291,7 @@ func (t *transaction) pageOf(r *request, n int, item func(i int) any) error {
 
 // next is the URL of the list's next page.
 func (r *request) next(from int) string {
-	query := url.Values{}
-	for key, values := range r.query {
-		query[key] = values
-	}
+	query := maps.Clone(r.query)
 	query.Set("$skiptoken", strconv.Itoa(from))
 	return r.host + r.http.URL.EscapedPath() + "?" + query.Encode()
 }

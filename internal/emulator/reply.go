@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -221,9 +222,7 @@ func (e *Emulator) send(w http.ResponseWriter, r *request) int {
 	h.Set("x-ms-routing-request-id", "LOCAL:"+time.Now().UTC().Format("20060102T150405Z")+":"+id)
 	e.providerHeaders(h, r)
 	for _, headers := range []http.Header{r.always, r.reply.header} {
-		for name, values := range headers {
-			h[name] = values
-		}
+		maps.Copy(h, headers)
 	}
 	var text []byte
 	switch body := r.reply.body.(type) {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,12 +82,7 @@ func segments(path string) ([]string, bool) {
 		return nil, true
 	}
 	parts := strings.Split(path, "/")
-	for _, p := range parts {
-		if p == "" {
-			return nil, false
-		}
-	}
-	return parts, true
+	return parts, !slices.Contains(parts, "")
 }
 
 // address is what a path means by the ARM grammar.

@@ -226,7 +226,7 @@ func (e *Emulator) LoadFile(path string) error {
 	if err != nil {
 		return fmt.Errorf("state of the local Azure: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	if err := e.Load(f); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -34,7 +34,7 @@ func TestStateRoundTrip(t *testing.T) {
 		if got := b.do("GET", account, ""); got.status != 404 {
 			t.Errorf("a hidden account: %d", got.status)
 		}
-		time.Sleep(5 * time.Minute)
+		<-time.After(5 * time.Minute)
 		for name, first := range map[string]answer{"Azure-AsyncOperation": creating, "Location": hidden} {
 			was, is := a.poll(first, name), b.poll(first, name)
 			if was.status != 200 || is.status != 200 {

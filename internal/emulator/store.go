@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unique"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
@@ -87,8 +86,8 @@ func (e *entry) fresh() behaviour.Object {
 	return tree
 }
 
-// put adds or replaces and returns what was there.
-func (s *store) put(e *entry) *entry {
+// put adds or replaces.
+func (s *store) put(e *entry) {
 	key := e.id.Key()
 	old := s.entries[key]
 	if old != nil {
@@ -114,7 +113,6 @@ func (s *store) put(e *entry) *entry {
 		}
 	}
 	s.refer(key, e)
-	return old
 }
 
 func bySeq(e *entry, seq uint64) int { return cmp.Compare(e.seq, seq) }
@@ -198,51 +196,3 @@ func (s *store) referrers(id azure.ID) []behaviour.Referrer {
 	})
 	return all
 }
-
-// references finds every place in a document that names another resource.
-func references(id azure.ID, doc behaviour.Object) []reference {
-	w := refWalk{id: id}
-	w.object(id, "", doc)
-	return w.found
-}
-
-type refWalk struct {
-	id    azure.ID
-	found []reference
-}
-
-func (w *refWalk) object(around azure.ID, path string, o behaviour.Object) {
-	if own := azure.ID(behaviour.Text(o, "id")); own.Under(w.id) {
-		around = own
-	}
-	for key, value := range o {
-		at := path
-		if key != "id" {
-			at = strings.TrimPrefix(path+"."+key, ".")
-		}
-		w.value(around, at, value)
-	}
-}
-
-func (w *refWalk) value(around azure.ID, path string, value any) {
-	switch v := value.(type) {
-	case behaviour.Object:
-		w.object(around, path, v)
-	case []any:
-		for _, element := range v {
-			w.value(around, path, element)
-		}
-	case string:
-		if !strings.HasPrefix(v, "/subscriptions/") || len(v) > maxID {
-			return
-		}
-		to, err := azure.ParseID(v)
-		if err != nil || to.Under(w.id) {
-			return
-		}
-		w.found = append(w.found, reference{target: to.Key(), place: behaviour.Referrer{Resource: w.id, Object: around, Path: unique.Make(path).Value()}})
-	}
-}
-
-// maxID is more than any id that Azure accepts.
-const maxID = 4096

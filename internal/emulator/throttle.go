@@ -23,8 +23,10 @@ func perMinute(name string, refill, capacity float64) limit {
 	return limit{name: name, capacity: capacity, refill: refill / 60}
 }
 
-func perWindow(name string, requests float64, window time.Duration) limit {
-	return limit{name: name, capacity: requests, refill: requests / window.Seconds()}
+// perFiveMinutes is a limit on the requests in five minutes.
+func perFiveMinutes(name string, requests float64) limit {
+	const window = 300
+	return limit{name: name, capacity: requests, refill: requests / window}
 }
 
 type bucket struct {
@@ -192,16 +194,15 @@ func (e *Emulator) providerClaims(r *request) ([]claim, refusal) {
 }
 
 func networkClaims(r *request) []claim {
-	const window = 5 * time.Minute
 	read := class(r.method) == "reads"
 	dns := r.kind != nil && strings.Contains(strings.ToLower(r.kind.Name), "dnszones")
 	switch {
 	case read && dns:
-		return []claim{{perWindow("network DNS reads", 500, window), ""}}
+		return []claim{{perFiveMinutes("network DNS reads", 500), ""}}
 	case read:
-		return []claim{{perWindow("network reads", 10000, window), ""}}
+		return []claim{{perFiveMinutes("network reads", 10000), ""}}
 	}
-	return []claim{{perWindow("network writes", 1000, window), ""}}
+	return []claim{{perFiveMinutes("network writes", 1000), ""}}
 }
 
 func networkThrottled(_ limit, wait time.Duration) error {
@@ -215,9 +216,9 @@ func storageClaims(r *request) []claim {
 	case class(r.method) != "reads":
 		return []claim{{limit{name: "Write", capacity: 1200, refill: 1200.0 / 3600}, ""}}
 	case r.list:
-		return []claim{{perWindow("List", 100, 5*time.Minute), ""}}
+		return []claim{{perFiveMinutes("List", 100), ""}}
 	}
-	return []claim{{perWindow("Read", 800, 5*time.Minute), ""}}
+	return []claim{{perFiveMinutes("Read", 800), ""}}
 }
 
 func storageThrottled(l limit, wait time.Duration) error {

@@ -29,7 +29,7 @@ func TestARMThrottlesReads(t *testing.T) {
 		if got := a.do("PUT", group, `{"location":"eastus"}`); got.status != 200 {
 			t.Errorf("writes are counted apart: %d", got.status)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if got := a.do("GET", group, ""); got.status != 200 || got.header.Get("x-ms-ratelimit-remaining-subscription-reads") != "24" {
 			t.Errorf("a second later: %d, %s left", got.status, got.header.Get("x-ms-ratelimit-remaining-subscription-reads"))
 		}
@@ -56,7 +56,7 @@ func TestComputeThrottlesWritesOfOneResource(t *testing.T) {
 		if got := a.do("PUT", machine+"2", `{"location":"eastus"}`); got.status != 201 {
 			t.Errorf("another machine: %d", got.status)
 		}
-		time.Sleep(15 * time.Second)
+		<-time.After(15 * time.Second)
 		a.must("PUT", machine, `{"location":"eastus"}`)
 	})
 }

@@ -27,13 +27,13 @@ func (t transport) RoundTrip(hr *http.Request) (answer *http.Response, err error
 	if in.Body == nil {
 		in.Body = http.NoBody
 	}
-	defer in.Body.Close() //nolint:errcheck // the contract of RoundTrip; the request has been read
+	defer in.Body.Close()
 	in.RequestURI = (&url.URL{Path: in.URL.Path, RawQuery: in.URL.RawQuery}).RequestURI()
 	in.RemoteAddr = "in-process"
 	out := &recorder{header: http.Header{}}
 	defer func() {
 		if p := recover(); p != nil {
-			if p != http.ErrAbortHandler {
+			if cut, ok := p.(error); !ok || !errors.Is(cut, http.ErrAbortHandler) {
 				panic(p)
 			}
 			answer, err = nil, errCut

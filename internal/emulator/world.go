@@ -20,7 +20,6 @@ type transaction struct {
 	writes bool
 	undone []func()
 	events []Change
-	depth  int
 }
 
 // read gives f a world that cannot be changed.
