@@ -197,6 +197,9 @@ func (c *cluster) startAzure(ctx context.Context) error {
 	if c.memory, err = recall(c.path(memoryFile)); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(c.path("logs"), 0o700); err != nil {
+		return err
+	}
 	o := c.Azure
 	o.CAFile, o.State, o.RequestLog = c.path("azure-ca.pem"), c.path("azure-state.json"), c.path("logs/azure-requests.jsonl")
 	o.Address, o.HTTPAddress, o.ProxyAddress = c.memory.freeAddresses()

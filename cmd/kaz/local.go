@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"kaz/internal/local"
+)
+
+func localCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "local",
+		Short: "Run an Azure, and a Kubernetes cluster on it, on this machine",
+	}
+	command.AddCommand(upCommand(), downCommand(), statusCommand())
+	return command
+}
+
+// dirFlag adds --dir; its default is the same for all commands.
+func dirFlag(command *cobra.Command, dir *string) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "."
+	}
+	command.Flags().StringVar(dir, "dir", filepath.Join(home, ".kaz", "local"), "directory with everything of the cluster: state, keys, logs, files for clients")
+}
+
+func upCommand() *cobra.Command {
+	var o local.UpOptions
+	var detach bool
+	command := &cobra.Command{
+		Use:   "up",
+		Short: "Start a local Azure and a Kubernetes cluster on it, or continue the ones in --dir",
+		Long: `Starts a local Azure with a resource group, a network and scale sets, and a
+Kubernetes control plane whose nodes are the scale sets' machines.
+
+Runs until Ctrl-C, which stops everything; with --detach until kaz local down.
+The state is kept in --dir, and the next up continues with it.`,
+		Example: `  kaz local up
+  kaz local up --nodes 5 --scale-sets 2 --detach
+  kaz local up --without cloud-controller-manager    # to run another one against it
+  kaz local up --latency azure --throttle azure      # as slow and as strict as the real one`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			var err error
+			if o.Program, err = os.Executable(); err != nil {
+				return err
+			}
+			for _, name := range []string{"nodes", "scale-sets"} {
+				if f := command.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
+					return fmt.Errorf("--%s 0: want at least 1", name)
+				}
+			}
+			o.Out = command.OutOrStdout()
+			if detach {
+				return local.Detach(command.Context(), o, upArguments(command))
+			}
+			return local.Up(command.Context(), o, func(s local.Status) { printWelcome(command.OutOrStdout(), s) })
+		},
+	}
+	f := command.Flags()
+	dirFlag(command, &o.Dir)
+	f.IntVar(&o.Nodes, "nodes", 0, "number of nodes, 1 to 1000 (default 3, or as many as there are)")
+	f.IntVar(&o.ScaleSets, "scale-sets", 0, "number of scale sets that the nodes are spread over (default 1, or as many as there are)")
+	f.StringSliceVar(&o.Without, "without", nil, "component to leave out, can be repeated: "+strings.Join(local.Components(), ", "))
+	f.StringVar(&o.Azure.Latency, "latency", "off", "how long Azure takes: off, azure (as the real one), or a factor of that such as 0.1")
+	f.StringVar(&o.Azure.Throttle, "throttle", "off", "whether Azure limits requests: off, or azure (as the real one)")
+	f.BoolVar(&detach, "detach", false, "return when the cluster is up and leave it running")
+	return command
+}
+
+// upArguments are the arguments that run the same up in the foreground.
+func upArguments(command *cobra.Command) []string {
+	args := []string{"local", "up"}
+	for _, name := range []string{"dir", "nodes", "scale-sets", "without", "latency", "throttle"} {
+		f := command.Flags().Lookup(name)
+		if f.Changed || name == "dir" {
+			args = append(args, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))
+		}
+	}
+	return args
+}
+
+func printWelcome(w io.Writer, s local.Status) {
+	kubectl := "kubectl"
+	fmt.Fprintf(w, `
+The cluster is up. In another terminal:
+
+  . %[1]s
+  alias kubectl=%[2]s
+  kubectl get nodes
+  kubectl create deployment web --image=nginx --replicas=3
+  kubectl expose deployment web --port=80 --type=LoadBalancer
+  kubectl get service web --watch
+
+  kaz local azure list                    # what is in Azure now
+  kaz local status                        # components and their logs
+`, s.Environment, s.Kubectl, kubectl)
+}
+
+func downCommand() *cobra.Command {
+	var dir string
+	command := &cobra.Command{
+		Use:   "down",
+		Short: "Stop the cluster in --dir and its Azure; their state is kept",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(command.Context(), 2*time.Minute)
+			defer cancel()
+			stopped, err := local.Down(ctx, dir)
+			for _, name := range stopped {
+				fmt.Fprintln(command.OutOrStdout(), "stopped", name)
+			}
+			if err == nil && len(stopped) == 0 {
+				fmt.Fprintln(command.OutOrStdout(), "nothing was running in", dir)
+			}
+			return err
+		},
+	}
+	dirFlag(command, &dir)
+	return command
+}
+
+func statusCommand() *cobra.Command {
+	var dir, output string
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Show what runs in --dir; exit status 3 when nothing does",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			s, err := local.ReadStatus(dir)
+			if errors.Is(err, local.ErrDown) {
+				fmt.Fprintln(command.ErrOrStderr(), err)
+				return exitCode(3)
+			}
+			if err != nil {
+				return err
+			}
+			return printAs(command.OutOrStdout(), output, s, s.Write)
+		},
+	}
+	dirFlag(command, &dir)
+	outputFlag(command, &output)
+	return command
+}
+
+func outputFlag(command *cobra.Command, output *string) {
+	command.Flags().StringVarP(output, "output", "o", "text", "text, json or yaml")
+}
+
+// printAs prints v in the form that the user asked for.
+func printAs(w io.Writer, output string, v any, text func(io.Writer) error) error {
+	var data []byte
+	var err error
+	switch output {
+	case "text":
+		return text(w)
+	case "json":
+		data, err = json.MarshalIndent(v, "", "  ")
+		data = append(data, '\n')
+	case "yaml":
+		data, err = yaml.Marshal(v)
+	default:
+		return fmt.Errorf("--output %s: want text, json or yaml", output)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	return err
+}

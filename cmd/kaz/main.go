@@ -1,0 +1,56 @@
+// Command kaz is Kubernetes on Azure at a person's fingertips: `kaz local` runs an
+// Azure and a cluster on this machine. Layer L4: flags to options, nothing else.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	ccm "kaz/cmd/cloud-controller-manager/app"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := rootCommand().ExecuteContext(ctx)
+	stop()
+	if code, ok := errors.AsType[exitCode](err); ok {
+		os.Exit(int(code))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kaz:", err)
+		os.Exit(1)
+	}
+}
+
+// exitCode is an error that has been reported already.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kaz",
+		Short: "Kubernetes on Azure, and an Azure on this machine to try it on",
+		Example: `  kaz local up                 # a local Azure and a cluster on it
+  kaz local status             # what runs, and where its files are
+  kaz local azure              # only the local Azure`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(localCommand(), componentCommand())
+	return root
+}
+
+// componentCommand lets `kaz local` run kaz's own components from the one program
+// that is sure to be there.
+func componentCommand() *cobra.Command {
+	command := ccm.Command(os.LookupEnv)
+	command.Hidden = true
+	return command
+}

@@ -1,0 +1,24 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"kaz/internal/local/process"
+)
+
+// Down stops everything that runs for the cluster in dir, also what a killed Up
+// left behind, and returns the names of what it stopped. The cluster's state stays
+// for the next Up.
+func Down(ctx context.Context, dir string) ([]string, error) {
+	stopped, err := process.StopRecorded(ctx, dir, stopGrace)
+	if err != nil {
+		return stopped, err
+	}
+	if err := os.Remove(filepath.Join(dir, statusFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return stopped, err
+	}
+	return stopped, nil
+}
