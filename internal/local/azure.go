@@ -76,7 +76,8 @@ func StartAzure(ctx context.Context, o AzureOptions) (*Azure, error) {
 		a.log = slog.Default()
 	}
 	if err := a.start(ctx, o, s); err != nil {
-		return nil, errors.Join(err, a.release())
+		a.state = "" // what was not loaded must not be saved
+		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
 }
@@ -107,7 +108,7 @@ func (a *Azure) start(ctx context.Context, o AzureOptions, s settings) error {
 	}
 	a.info.Token = t.Text
 	a.serve(listeners, authority, keys)
-	return nil
+	return a.announce(o.AnnounceDir)
 }
 
 // ownerTokenLifetime is long, because nobody renews a token that was printed.

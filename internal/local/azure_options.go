@@ -37,6 +37,9 @@ type AzureOptions struct {
 	Seed uint64
 	// TokenLifetime of service principals, 0 for an hour.
 	TokenLifetime time.Duration
+	// AnnounceDir gets a file by which other commands find this local Azure, "" for
+	// none; one beside State is written anyway.
+	AnnounceDir string
 	// Log is where to say what goes wrong, nil for slog.Default.
 	Log *slog.Logger
 }

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"kaz/internal/local"
+)
+
+// TestAzure runs a local Azure as a user does, and reads what is in it.
+func TestAzure(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out, in := io.Pipe()
+	ended := make(chan error, 1)
+	state := filepath.Join(t.TempDir(), "state.json")
+	go func() {
+		command := azureCommand()
+		command.SetArgs([]string{"--state", state})
+		command.SetOut(in)
+		err := command.ExecuteContext(ctx)
+		_ = in.Close() // never fails
+		ended <- err
+	}()
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadBytes('\n')
+	if err != nil {
+		t.Fatalf("%q: %v; %v", line, err, <-ended)
+	}
+	var info local.AzureInfo
+	if err := json.Unmarshal(line, &info); err != nil {
+		t.Fatal(err)
+	}
+	put(t, info, "/resourceGroups/rg", `{"location":"westeurope"}`)
+	put(t, info, "/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", `{"location":"westeurope","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`)
+
+	if got := run(t, "list"); !strings.Contains(got, "virtualNetworks | net") || !strings.Contains(got, "resourceGroups | rg") {
+		t.Errorf("list:\n%s", got)
+	}
+	if got := run(t, "list", "subnets"); !strings.Contains(got, "net/nodes | rg") {
+		t.Errorf("list subnets:\n%s", got)
+	}
+	if got := run(t, "list", "virtualNetworks", "-o", "json"); !strings.Contains(got, `"addressPrefix": "10.0.0.0/24"`) {
+		t.Errorf("list -o json:\n%s", got)
+	}
+	for _, id := range []string{"net", "virtualnetworks/net", "/subscriptions/" + info.Subscription + "/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net"} {
+		if got := run(t, "show", id, "--endpoint", info.ARMHTTP); !strings.Contains(got, "addressPrefix: 10.0.0.0/24") {
+			t.Errorf("show %s:\n%s", id, got)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
+		t.Errorf("more on stdout: %q, %v", rest, err)
+	}
+	command := azureCommand()
+	command.SetArgs([]string{"list"})
+	command.SilenceErrors, command.SilenceUsage = true, true
+	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "no local Azure is running") {
+		t.Errorf("list when nothing runs: %v", err)
+	}
+}
+
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	command := azureCommand()
+	command.SetArgs(args)
+	command.SetOut(&out)
+	if err := command.ExecuteContext(t.Context()); err != nil {
+		t.Errorf("%v: %v", args, err)
+	}
+	// Columns are as wide as their content.
+	return strings.ReplaceAll(regexp.MustCompile(" {2,}").ReplaceAllString(out.String(), " | "), "\n | ", "\n")
+}
+
+func put(t *testing.T, info local.AzureInfo, path, body string) {
+	t.Helper()
+	url := info.ARMHTTP + "/subscriptions/" + info.Subscription + path + "?api-version=2025-05-01"
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+info.Token)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusCreated {
+		t.Fatalf("PUT %s: %d %s", path, resp.StatusCode, text)
+	}
+}
