@@ -6,6 +6,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
+	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/nodes"
 )
@@ -36,7 +37,7 @@ func (f *facts) membership(lb balancer, b batch, found *problems) ([]plan.Node, 
 	if lb.going() {
 		return leaveAll(f.Config, sets, b.names()), nil
 	}
-	m := members{facts: f, pool: f.Config.pool(), found: found, roles: rolesByMachine(f)}
+	m := members{facts: f, pool: f.Config.pool(), found: found, roles: rolesByMachine(f, found)}
 	return m.decide(sets), nil
 }
 
@@ -70,14 +71,26 @@ func readScaleSets(have plan.Snapshot, c Config) ([]*set, error) {
 	return sets, nil
 }
 
-func rolesByMachine(f *facts) map[string]Role {
+// rolesByMachine gives the role of each machine, and says which nodes cannot be let
+// in because their machine is of a kind that kaz does not serve yet.
+func rolesByMachine(f *facts, found *problems) map[string]Role {
 	roles := make(map[string]Role, len(f.Nodes))
 	for _, n := range f.Nodes {
-		if id, ok := nodes.MachineID(n.Spec.ProviderID); ok {
-			roles[id.Key()] = RoleOf(f.Config, n)
+		id, ok := nodes.MachineID(n.Spec.ProviderID)
+		if !ok {
+			continue
+		}
+		role := RoleOf(f.Config, n)
+		roles[id.Key()] = role
+		if role == Receiver && !isServed(id, f.Config) {
+			found.warn(n.Name, ReasonNotJoined, "it stays out of the backend pool: of machines like %s, allowed are instances of Uniform scale sets in resource group %s", id, f.Config.ResourceGroup)
 		}
 	}
 	return roles
+}
+
+func isServed(machine azure.ID, c Config) bool {
+	return machine.Is(compute.ScaleSetInstances) && machine.Parent().Parent().Equal(c.machines())
 }
 
 // scaleSetsInvolved lists the scale sets whose instances a decision looks at: those
@@ -96,15 +109,30 @@ func scaleSetsInvolved(in Input) []azure.ID {
 			add(id.Parent())
 		}
 	}
+	// A document that cannot be read is Desired's to report.
 	lb := in.Config.LoadBalancer()
+	if view, _, err := plan.View[pools](in.Have, lb); err == nil {
+		for _, p := range view.Properties.BackendAddressPools {
+			for _, c := range p.Properties.BackendIPConfigurations {
+				add(instanceOf(c.ID).Parent())
+			}
+		}
+	}
 	for _, d := range in.Have.List(in.Config.machines(), compute.ScaleSets) {
-		// A document that cannot be read is Desired's to report.
 		if model, err := azure.Decode[compute.ScaleSet](d); err == nil && inBalancer(profileOf(model), lb) {
 			add(model.ID)
 		}
 	}
 	return ids
 }
+
+// pools is as much of a load balancer as tells who is in it.
+type pools struct {
+	BackendAddressPools []azure.Child[network.BackendAddressPool] `json:"backendAddressPools"`
+}
+
+// instanceOf is the machine that an IP configuration belongs to.
+func instanceOf(configuration azure.ID) azure.ID { return configuration.Parent().Parent() }
 
 func profileOf(m scaleSet) *compute.NetworkProfile {
 	if m.Properties.VirtualMachineProfile == nil {
@@ -154,7 +182,7 @@ func (m members) mayLeave(sets []*set) bool {
 			continue
 		}
 		for _, c := range p.Properties.BackendIPConfigurations {
-			if !known[c.ID.Parent().Parent().Key()] {
+			if !known[instanceOf(c.ID).Key()] {
 				return true
 			}
 		}
@@ -265,6 +293,9 @@ func leaveAll(c Config, sets []*set, names []string) []plan.Node {
 	why := "the load balancer goes with " + summary(names)
 	var out []plan.Node
 	for _, s := range sets {
+		if sameText(s.model.Properties.ProvisioningState, "Deleting") {
+			continue
+		}
 		if next := leave(profileOf(s.model), c.LoadBalancer()); next != nil {
 			out = append(out, modelNode(s.model.ID, next, why))
 		}

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,18 +104,23 @@ type batch struct {
 }
 
 // readBatch reads the Services in the order of their keys. One with a problem is
-// left out, and thereby left as it is.
+// left out, and thereby left as it is. A key may be there twice: a Service that is
+// gone and its successor of the same name.
 func readBatch(f *facts) (batch, problems) {
 	b := batch{base: make(map[string]bool, len(f.Services))}
 	var found problems
-	services := slices.SortedFunc(slices.Values(f.Services), func(a, b Service) int { return strings.Compare(a.Key(), b.Key()) })
+	services := slices.SortedFunc(slices.Values(f.Services), func(a, b Service) int {
+		return cmp.Or(strings.Compare(a.Key(), b.Key()), strings.Compare(string(a.UID), string(b.UID)))
+	})
 	for _, s := range services {
 		if s.Gone {
 			w := wish{service: s, base: baseName(s.Service)}
-			if f.refuseLeftovers(w, &found); !found.blocks(s.Key()) {
+			var wrong problems
+			if f.refuseLeftovers(w, &wrong); !wrong.blocking() {
 				b.gone = append(b.gone, w)
 				b.base[strings.ToLower(w.base)] = true
 			}
+			found = append(found, wrong...)
 			continue
 		}
 		w, wrong := readWish(s)
@@ -157,13 +163,14 @@ func (f *facts) refuseLeftovers(w wish, found *problems) {
 	}
 }
 
-// names is the keys of the batch's Services, live ones first.
+// names is the keys of the batch's Services.
 func (b batch) names() []string {
 	var names []string
 	for _, w := range slices.Concat(b.live, b.gone) {
 		names = append(names, w.service.Key())
 	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // summary says for whom something is done: by name as long as they are few.

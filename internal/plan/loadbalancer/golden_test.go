@@ -26,7 +26,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // Each testdata/*.txtar is a story: after an optional config.yaml, azure.yaml (documents
 // put into the world) and nodes.yaml, its files NAME.apply and NAME.delete are
 // commits of Services in their order, and each is followed by NAME.plan, what
-// kaz does. After every commit a second one must find nothing to do.
+// kaz does. NAME.both has Services of both kinds, the annotation "gone" on those
+// that are to be deleted. After every commit a second one must find nothing to do.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -63,7 +64,7 @@ func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 			out.Files = append(out.Files, f)
 		}
 		switch kind {
-		case "apply", "delete":
+		case "apply", "delete", "both":
 			in.Services = services(t, f.Data, kind == "delete")
 			out.Files = append(out.Files, txtar.File{Name: stem + ".plan", Data: []byte(commit(t, w, in))})
 		case "yaml":
@@ -109,7 +110,7 @@ func services(t *testing.T, data []byte, gone bool) []loadbalancer.Service {
 	for _, doc := range documents(data) {
 		s := &v1.Service{}
 		decode(t, doc, s)
-		out = append(out, loadbalancer.Service{Service: s, Gone: gone})
+		out = append(out, loadbalancer.Service{Service: s, Gone: gone || s.Annotations["gone"] == "true"})
 	}
 	return out
 }

@@ -34,11 +34,6 @@ func (p *problems) warn(object, reason, format string, args ...any) {
 	*p = append(*p, plan.Problem{Object: object, Reason: reason, Message: fmt.Sprintf(format, args...), Warning: true})
 }
 
-// blocks reports whether one of them keeps object from being served.
-func (p problems) blocks(object string) bool {
-	return slices.ContainsFunc(p, func(one plan.Problem) bool { return !one.Warning && one.Object == object })
-}
-
 // blocking reports whether one of them keeps its object from being served.
 func (p problems) blocking() bool {
 	return slices.ContainsFunc(p, func(one plan.Problem) bool { return !one.Warning })

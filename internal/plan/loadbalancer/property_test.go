@@ -149,7 +149,7 @@ func withoutEmpty(x any) any {
 
 // Whatever Services come, change and go: each commit is at rest when it is done,
 // what is others' is byte for byte as it was, and when the last Service is gone Azure
-// is as it was before the first.
+// is as it was before the first; also when steps fail on the way.
 func TestCommits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(3)
@@ -166,6 +166,9 @@ func TestCommits(t *testing.T) {
 			in := genCommit(t, w)
 			for _, s := range in.Services {
 				last[s.Name] = s.Service
+			}
+			for range rapid.IntRange(0, 2).Draw(t, "failures") {
+				interrupt(t, w, in)
 			}
 			settle(t, w, in)
 			if shared {
@@ -200,6 +203,30 @@ func dropPool(state map[string]any) {
 		if key == azure.ID(lbID).Key() {
 			p := sub(o.(object), "properties")
 			p["backendAddressPools"] = slices.DeleteFunc(p["backendAddressPools"].([]any), func(x any) bool { return x.(object)["name"] == "kubernetes" })
+		}
+	}
+}
+
+// interrupt begins a commit of which some steps fail, and with them those that wait
+// for them.
+func interrupt(t *rapid.T, w *world, in loadbalancer.Input) {
+	in.Have = w.snapshot()
+	g, _, err := loadbalancer.Desired(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Diff(in.Have, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := map[int]bool{}
+	for i, s := range p.Steps {
+		failed[i] = rapid.Bool().Draw(t, "step fails") || slices.ContainsFunc(s.After, func(j int) bool { return failed[j] })
+		if failed[i] {
+			continue
+		}
+		if err := w.step(s); err != nil {
+			t.Fatalf("%s: %v\n%v", s, err, p)
 		}
 	}
 }

@@ -79,7 +79,10 @@ func (f *facts) publicIPView(id azure.ID, w wish, have publicIP, names []string,
 		Properties: network.PublicIPAddress{PublicIPAllocationMethod: "Static", PublicIPAddressVersion: "IPv4"},
 	}
 	if !exists {
-		view.Location, view.Zones = f.Config.Location, f.Config.Zones
+		view.Location = f.Config.Location
+		if len(f.Config.Zones) > 0 {
+			view.Zones = f.Config.Zones
+		}
 	}
 	return view
 }
