@@ -164,6 +164,7 @@ func instanceActions() map[string]behaviour.Action {
 		}},
 		"retrieveBootDiagnosticsData": {Do: bootDiagnostics},
 		"performMaintenance":          {Long: true, Do: refuseLeaving},
+		"attachDetachDataDisks":       attachDetach(instanceDisks, "sku.name"),
 	}
 	for name, t := range transitions() {
 		actions[name] = powerAction(t)

@@ -187,6 +187,28 @@ func TestDataDisks(t *testing.T) {
 	}
 }
 
+func TestAttachAndDetachByAction(t *testing.T) {
+	for _, o := range owners() {
+		t.Run(o.name, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{})
+			w.must("PUT", machine, vm(w.card("nic"), nil))
+			w.scaleSet(model{capacity: 1})
+			a, b := w.disk("a", 8, ""), w.disk("b", 8, "")
+			w.must("POST", o.path+"/attachDetachDataDisks", `{"dataDisksToAttach":[{"diskId":"`+a+`"},{"diskId":"`+b+`","lun":5}]}`)
+			attached := behaviour.Objects(w.get(o.path), "properties.storageProfile.dataDisks")
+			w.want(attached[0], "lun", 0)
+			w.want(attached[1], "lun", 5)
+			got := w.must("POST", o.path+"/attachDetachDataDisks", `{"dataDisksToDetach":[{"diskId":"`+a+`"}]}`)
+			output := w.get(strings.TrimPrefix(got.header.Get("Location"), "http://azure.test"))
+			if left := behaviour.Objects(output, "dataDisks"); len(left) != 1 || behaviour.Text(left[0], "name") != "b" {
+				t.Errorf("the action returns %v", output)
+			}
+			w.want(w.get(a), "managedBy", nil)
+			w.refused("POST", o.path+"/attachDetachDataDisks", `{"dataDisksToDetach":[{"diskId":"`+a+`"}]}`, 400, "InvalidParameter")
+		})
+	}
+}
+
 func TestADiskBelongsToOneMachine(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.must("PUT", machine, vm(w.card("nic"), nil))

@@ -64,8 +64,14 @@ func scale(c *behaviour.Call) error {
 	if !ok || c.Old != nil && !c.Changed(capacityPath) {
 		return nil
 	}
-	all := readMembers(c.World, c.Doc, c.ID)
-	staying := slices.DeleteFunc(all, func(m member) bool { return m.leaving })
+	var staying []member
+	for _, m := range readMembers(c.World, c.Doc, c.ID) {
+		if m.leaving {
+			release(c.World, m.id) // the new capacity does not count it
+			continue
+		}
+		staying = append(staying, m)
+	}
 	if want < len(staying) {
 		for _, m := range victims(staying, len(staying)-want, scaleInRule(c.Doc)) {
 			release(c.World, m.id)

@@ -6,6 +6,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/network"
 )
 
 func scaleSets() behaviour.Type {
@@ -170,6 +171,11 @@ func fillInterfaceModels(c *behaviour.Call, path string) error {
 }
 
 func fillAddressModels(c *behaviour.Call, config behaviour.Object) error {
+	if group := behaviour.RefID(config, "properties.networkSecurityGroup"); group != "" {
+		if _, ok := c.Get(group); !ok {
+			return behaviour.InvalidReference(c.ID, group)
+		}
+	}
 	addresses := behaviour.Objects(config, "properties.ipConfigurations")
 	if len(addresses) == 0 {
 		return behaviour.Invalid("InvalidParameter", "Required parameter 'ipConfigurations' is missing (null).").At("ipConfigurations")
@@ -183,25 +189,18 @@ func fillAddressModels(c *behaviour.Call, config behaviour.Object) error {
 		if subnet == "" {
 			return behaviour.Invalid("InvalidParameter", "Required parameter 'subnet' of ipConfiguration '%s' is missing (null).", behaviour.Text(address, "name")).At("subnet")
 		}
-		for _, to := range references(config, address) {
-			if _, ok := c.Get(to); !ok {
-				return behaviour.InvalidReference(c.ID, to)
-			}
+		if _, ok := c.Get(subnet); !ok {
+			return behaviour.InvalidReference(c.ID, subnet)
+		}
+		var pools []azure.ID
+		each(address, "properties.loadBalancerBackendAddressPools", func(o behaviour.Object) {
+			pools = append(pools, azure.ID(behaviour.Text(o, "id")))
+		})
+		if err := network.CheckPools(c.World, c.ID, pools); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// references are the network resources that a model of an interface names.
-func references(config, address behaviour.Object) []azure.ID {
-	ids := []azure.ID{behaviour.RefID(address, "properties.subnet")}
-	each(address, "properties.loadBalancerBackendAddressPools", func(o behaviour.Object) {
-		ids = append(ids, azure.ID(behaviour.Text(o, "id")))
-	})
-	if group := behaviour.RefID(config, "properties.networkSecurityGroup"); group != "" {
-		ids = append(ids, group)
-	}
-	return ids
 }
 
 // noteModel counts the changes of the model, so that instances can tell whether

@@ -283,6 +283,34 @@ func TestStatesWhileOperationsRun(t *testing.T) {
 	})
 }
 
+func TestCapacityWhileAnInstanceLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1})
+		time.Sleep(time.Hour)
+		w.scaleSet(model{capacity: 3})
+		time.Sleep(time.Hour)
+		w.must("DELETE", first, "")
+		w.must("PATCH", set, `{"sku":{"capacity":4}}`)
+		time.Sleep(time.Hour)
+		w.want(w.get(set), "sku.capacity", 4)
+		if got := w.instanceIDs(); !slices.Equal(got, []string{"1", "2", "3", "4"}) {
+			t.Errorf("instances %v, want 1 to 4", got)
+		}
+	})
+}
+
+func TestTheSameAgainChangesNothing(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.scaleSet(model{capacity: 2})
+	before := w.get(set)
+	w.scaleSet(model{capacity: 2})
+	if after := w.get(set); !behaviour.Equal(before, after) {
+		t.Errorf("the same PUT made of %v\n%v", before, after)
+	}
+	w.want(w.get(first), "properties.latestModelApplied", true)
+	w.want(w.get(first), "etag", `"1"`)
+}
+
 func TestScaleSetsRefuse(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.scaleSet(model{capacity: 1})

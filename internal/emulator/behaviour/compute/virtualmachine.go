@@ -268,6 +268,7 @@ func machineActions() map[string]behaviour.Action {
 		"performMaintenance":          {Long: true, Do: refuseLeaving},
 		"reimage":                     {Long: true, Do: refuseLeaving},
 		"generalize":                  {Do: generalize},
+		"attachDetachDataDisks":       attachDetach(machineDisks, "properties.hardwareProfile.vmSize"),
 	}
 	for name, t := range transitions() {
 		actions[name] = powerAction(t)
