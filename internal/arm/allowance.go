@@ -38,28 +38,34 @@ func (a *allowance) wait(now time.Time) time.Duration {
 	if !a.limited {
 		return 0
 	}
-	a.tokens = min(a.tokens+a.refill*now.Sub(a.at).Seconds(), a.most)
-	a.at = now
+	a.grow(now)
 	if missing := 1 + spare - a.tokens; missing > 0 {
 		return time.Duration(missing/a.refill*float64(time.Second)) + 1
 	}
 	return 0
 }
 
+func (a *allowance) grow(now time.Time) {
+	a.tokens = min(a.tokens+a.refill*now.Sub(a.at).Seconds(), a.most)
+	a.at = now
+}
+
 func (a *allowance) take() { a.tokens-- }
 
-// learn takes what an answer says: how many requests were left (-1: it does not
-// say) when Azure counted the one sent at that time, after which so many more were
-// sent.
-func (a *allowance) learn(left, since int, sent time.Time) {
+// learn takes what an answer says: how many requests were left when Azure counted
+// its request (-1: it does not say), which was sent so long ago. So many others may
+// or may not have been counted by then, because Azure counts in no order; our own
+// count is corrected only as far as it cannot be right.
+func (a *allowance) learn(left, others int, now time.Time, ago time.Duration) {
 	if left < 0 {
 		a.limited = a.limited && a.told // gateways leave it out of their errors
 		return
 	}
 	a.limited, a.told = true, true
-	a.tokens = float64(left - since)
-	a.at = sent
 	a.most = max(a.most, float64(left))
+	a.grow(now)
+	most := float64(left) + a.refill*ago.Seconds()
+	a.tokens = min(max(a.tokens, most-float64(others)), most)
 }
 
 // remaining is the smallest number of requests that Azure says are left, -1 if it

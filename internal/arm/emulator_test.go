@@ -139,7 +139,8 @@ func contains(doc azure.Document, property string) bool {
 	return ok
 }
 
-// Far more callers at once than Azure serves: nobody fails, and few are refused.
+// Far more callers at once than Azure serves: nobody fails, and hardly any request
+// is refused, because the budget knows what Azure will say.
 func TestManyCallersUnderThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocal(t, emulator.Options{Latency: 1, Throttle: true, Seed: 7})
@@ -153,7 +154,7 @@ func TestManyCallersUnderThrottling(t *testing.T) {
 		// A write and its reads are five requests or so; 250 reads may come at once
 		// and 25 a second, of writes 200 and 10.
 		t.Logf("%d writes took %v, %d requests, of them %d refused", callers, time.Since(start), l.requests.Load(), l.refused.Load())
-		if l.refused.Load() > callers/10 || time.Since(start) > 4*time.Minute {
+		if l.refused.Load() > callers/100 || time.Since(start) > 4*time.Minute {
 			t.Errorf("%d of %d requests were refused in %v", l.refused.Load(), l.requests.Load(), time.Since(start))
 		}
 	})

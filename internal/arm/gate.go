@@ -20,7 +20,8 @@ type gate struct {
 
 	mu      sync.Mutex
 	left    allowance
-	passed  int       // how many requests so far
+	passed  int       // requests so far
+	flying  int       // of them, not answered yet
 	opens   time.Time // no request before
 	tripped bool      // refused, and nothing has succeeded since
 	probing bool      // the one request of a tripped gate is on its way
@@ -48,8 +49,10 @@ func (e *closedError) Error() string {
 type passage struct {
 	gate  *gate
 	probe bool // it tries for all
-	nth   int
 	at    time.Time
+	// known is how many requests Azure had surely counted before this one, because
+	// they were answered.
+	known int
 }
 
 // enter waits until a request may be sent.
@@ -87,9 +90,11 @@ func (g *gate) try(now time.Time) (passage, time.Duration, <-chan struct{}) {
 		return passage{}, 0, g.changed
 	}
 	g.probing = g.tripped
+	p := passage{gate: g, probe: g.probing, at: now, known: g.passed - g.flying}
 	g.passed++
+	g.flying++
 	g.left.take()
-	return passage{gate: g, probe: g.probing, nth: g.passed, at: now}, 0, nil
+	return p, 0, nil
 }
 
 // await waits for a time (0 for ever) or a change.
@@ -133,15 +138,16 @@ func (g *gate) close(now time.Time, wait time.Duration) {
 // leave ends a passage. An answer other than a refusal, with its headers, opens the
 // gate to all.
 func (p passage) leave(answered bool, h http.Header) {
-	g := p.gate
+	g, now := p.gate, time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.flying--
 	if p.probe {
 		g.probing = false
 	}
 	if answered {
 		g.tripped, g.refused = false, 0
-		g.left.learn(remaining(h, g.key), g.passed-p.nth, p.at)
+		g.left.learn(remaining(h, g.key), g.passed-p.known-1, now, now.Sub(p.at))
 	}
 	g.tell()
 }
