@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -88,9 +89,7 @@ func (o *overlay) object(path string, v reflect.Value, have any) any {
 		o.changed(path, have, map[string]any{})
 	}
 	merged := make(map[string]any, len(old))
-	for k, x := range old {
-		merged[k] = x
-	}
+	maps.Copy(merged, old)
 	for _, f := range fieldsOf(v.Type()) {
 		o.field(path, v.FieldByIndex(f.index), f, old, merged)
 	}
@@ -261,7 +260,7 @@ func isKept(v reflect.Value) bool {
 	if v.Kind() != reflect.Struct {
 		return false
 	}
-	k, ok := v.Interface().(interface{ keep() bool })
+	k, ok := reflect.TypeAssert[interface{ keep() bool }](v)
 	return ok && k.keep()
 }
 

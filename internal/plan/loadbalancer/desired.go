@@ -147,20 +147,28 @@ func (f *facts) refuseWithoutGroup(s Service, found *problems) {
 // refuseLeftovers keeps a Service from being taken for gone while it has a frontend
 // in the internal load balancer, which kaz does not write yet.
 func (f *facts) refuseLeftovers(w wish, found *problems) {
-	if !wasServedOtherwise(w.service) {
-		return
-	}
-	id := f.Config.internalBalancer()
-	lb, _, err := plan.View[network.LoadBalancer](f.Have, id)
-	if err != nil {
+	name, err := f.internalFrontend(w)
+	switch {
+	case err != nil:
 		found.refuse(w.service.Key(), ReasonUnsupported, "%v", err)
-		return
+	case name != "":
+		found.refuse(w.service.Key(), ReasonUnsupported, "frontend %s of %s is still there: internal load balancers are not supported yet", name, f.Config.internalBalancer())
 	}
+}
+
+// internalFrontend is the name of a Service's frontend in the internal load
+// balancer, "" for none.
+func (f *facts) internalFrontend(w wish) (string, error) {
+	if !asksForMore(w.service) {
+		return "", nil
+	}
+	lb, _, err := plan.View[network.LoadBalancer](f.Have, f.Config.internalBalancer())
 	for _, fe := range lb.Properties.FrontendIPConfigurations {
 		if ownerBase(fe.Name) == strings.ToLower(w.base) {
-			found.refuse(w.service.Key(), ReasonUnsupported, "frontend %s of %s is still there: internal load balancers are not supported yet", fe.Name, id)
+			return fe.Name, nil
 		}
 	}
+	return "", err
 }
 
 // names is the keys of the batch's Services.

@@ -90,7 +90,7 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 	if c.SecurityGroupName != "" {
 		ids = append(ids, c.securityGroup())
 	}
-	if slices.ContainsFunc(in.Services, wasServedOtherwise) {
+	if slices.ContainsFunc(in.Services, asksForMore) {
 		ids = append(ids, c.internalBalancer())
 	}
 	lists := []azure.Query{
@@ -103,11 +103,11 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 	return ids, lists
 }
 
-// wasServedOtherwise reports whether a Service that goes may have things in Azure
-// that kaz did not make.
-func wasServedOtherwise(s Service) bool {
+// asksForMore reports whether a Service asks for what kaz does not serve yet, and so
+// may have things in Azure that kaz did not make.
+func asksForMore(s Service) bool {
 	_, _, asked := key.FirstUnsupported(s.Annotations)
-	return s.Gone && asked
+	return asked
 }
 
 func sameText(a, b string) bool { return strings.EqualFold(a, b) }

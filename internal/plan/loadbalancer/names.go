@@ -1,7 +1,7 @@
 package loadbalancer
 
 import (
-	"crypto/md5" // names of rules in running clusters are made with it; nothing is kept secret by it
+	"crypto/md5" //nolint:gosec // names of rules in running clusters are made with it; nothing is kept secret by it
 	"encoding/hex"
 	"slices"
 	"strconv"
@@ -49,6 +49,6 @@ const (
 func allowRuleName(protocol string, sources, ports []string) string {
 	text := protocol + "_" + strings.Join(slices.Sorted(slices.Values(sources)), ",") +
 		"_" + strings.Join(slices.Sorted(slices.Values(ports)), ",")
-	sum := md5.Sum([]byte(text))
+	sum := md5.Sum([]byte(text)) //nolint:gosec // see the import
 	return managedRulePrefix + "_allow_IPv4_" + hex.EncodeToString(sum[:])
 }

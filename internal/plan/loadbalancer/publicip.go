@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -187,7 +188,8 @@ func (f *facts) isAt(ip publicIP, base string) bool {
 }
 
 // addressesOf lists the addresses that a Service has or had. What its status says
-// counts too, unless it is by now somebody else's.
+// counts too, unless it is by now somebody else's, or nobody can tell because it is
+// an address of the virtual network.
 func (f *facts) addressesOf(w wish, owners map[string]string) []string {
 	var addresses []string
 	for _, id := range append(f.managedIPsOf(w), f.publicIPOf(w)) {
@@ -201,10 +203,15 @@ func (f *facts) addressesOf(w wish, owners map[string]string) []string {
 		}
 	}
 	for _, in := range w.service.Status.LoadBalancer.Ingress {
-		if owner, taken := owners[in.IP]; in.IP != "" && (!taken || owner == strings.ToLower(w.base)) {
+		if owner, taken := owners[in.IP]; isPublic(in.IP) && (!taken || owner == strings.ToLower(w.base)) {
 			addresses = append(addresses, in.IP)
 		}
 	}
 	slices.Sort(addresses)
 	return slices.Compact(addresses)
+}
+
+func isPublic(address string) bool {
+	a, err := netip.ParseAddr(address)
+	return err == nil && a.IsGlobalUnicast() && !a.IsPrivate()
 }

@@ -44,6 +44,8 @@ func (f *facts) addressInPlace(w wish, rules map[string]bool) string {
 
 // InPlace names, by key, the Services of the input that have anything in Azure:
 // a frontend, or a managed public IP.
+//
+// It looks at what [Needs] names first, before anything is known.
 func InPlace(in Input) (map[string]bool, error) {
 	f, err := readFacts(in)
 	if err != nil {
@@ -52,7 +54,11 @@ func InPlace(in Input) (map[string]bool, error) {
 	there := make(map[string]bool, len(in.Services))
 	for _, s := range in.Services {
 		w := wish{service: s, base: baseName(s.Service)}
-		there[s.Key()] = len(f.frontendsOf(w.base))+len(f.managedIPsOf(w)) > 0
+		internal, err := f.internalFrontend(w)
+		if err != nil {
+			return nil, err
+		}
+		there[s.Key()] = internal != "" || len(f.frontendsOf(w.base))+len(f.managedIPsOf(w)) > 0
 	}
 	return there, nil
 }
