@@ -1,5 +1,6 @@
-// Package resources has the behaviour of Microsoft.Resources: resource groups and
-// subscriptions. Layer L2.
+// Package resources has the behaviour of Microsoft.Resources: groups, deployments,
+// and what the resource manager itself answers: subscriptions, tenants, locations,
+// the catalogue of providers, lists of all resources. Layer L2.
 package resources
 
 import (
@@ -8,16 +9,37 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
+const groupType = "Microsoft.Resources/resourceGroups"
+
 // Provider is Microsoft.Resources.
 func Provider() behaviour.Provider {
-	return behaviour.Provider{Types: []behaviour.Type{resourceGroups()}}
+	read := func(pattern, permission string, do func(*behaviour.Call) (behaviour.Reply, error)) behaviour.Route {
+		return behaviour.Route{Method: "GET", Pattern: pattern, Do: do, Permission: permission}
+	}
+	const here = "/subscriptions/{subscription}"
+	return behaviour.Provider{
+		Types: []behaviour.Type{resourceGroups()},
+		Routes: []behaviour.Route{
+			read("/tenants", "", listTenants),
+			read("/subscriptions", "", listSubscriptions),
+			read(here, "", getSubscription),
+			read(here+"/locations", "", listLocations),
+			read("/providers", "", listProviders),
+			read("/providers/{namespace}", "", getProvider),
+			read(here+"/providers", "Microsoft.Resources/subscriptions/providers/read", listProviders),
+			read(here+"/providers/{namespace}", "Microsoft.Resources/subscriptions/providers/read", getProvider),
+			{Method: "POST", Pattern: here + "/providers/{namespace}/register", Do: getProvider, Permission: "Microsoft.Resources/subscriptions/providers/register/action"},
+			read(here+"/resources", "Microsoft.Resources/subscriptions/resources/read", listInSubscription),
+			read(here+"/resourceGroups/{group}/resources", "Microsoft.Resources/subscriptions/resourceGroups/resources/read", listInGroup),
+		},
+	}
 }
 
 var groupName = regexp.MustCompile(`^[-\w._()]{0,89}[-\w_()]$`)
 
 func resourceGroups() behaviour.Type {
 	return behaviour.Type{
-		Name:  "Microsoft.Resources/resourceGroups",
+		Name:  groupType,
 		Style: behaviour.Group(),
 		Where: behaviour.Located,
 		Own:   []string{"properties"},
@@ -28,6 +50,9 @@ func resourceGroups() behaviour.Type {
 				return e
 			}
 			return nil
+		},
+		Filter: func(_ *behaviour.Call, filter string) (func(behaviour.Object) bool, error) {
+			return resourceFilter(filter)
 		},
 	}
 }

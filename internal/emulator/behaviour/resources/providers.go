@@ -1,0 +1,218 @@
+package resources
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/catalog"
+)
+
+// listed is a resource type as the catalogue of providers lists it.
+type listed struct {
+	namespace, name string // "Microsoft.Compute", "virtualMachineScaleSets/virtualMachines"
+	where           string // "regions", "global" or "none"
+	zones, edge     bool
+	capabilities    string
+	preferred       string // default api-version, "" for none
+	profiles        [][2]string
+	versions        []string
+}
+
+//go:embed types.tsv
+var typesTSV string
+
+// listedTypes is the embedded catalogue, in the order of its lines. What is wrong in
+// it is wrong in the program, so it panics; the tests read it.
+var listedTypes = sync.OnceValue(func() []listed {
+	var all []listed
+	for line := range strings.Lines(typesTSV) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		all = append(all, parseListed(strings.TrimSpace(line)))
+	}
+	return all
+})
+
+func parseListed(line string) listed {
+	const columns = 8
+	f := strings.Split(line, "\t")
+	if len(f) != columns {
+		panic("types.tsv: want 8 columns in " + line)
+	}
+	t := listed{where: f[1], zones: f[2] == "zones", edge: f[3] == "edge", capabilities: capabilities(f[4]), versions: strings.Split(f[7], ",")}
+	t.namespace, t.name, _ = strings.Cut(f[0], "/")
+	if f[5] != "-" {
+		t.preferred = f[5]
+	}
+	if f[6] != "-" {
+		for profile := range strings.SplitSeq(f[6], ",") {
+			name, version, _ := strings.Cut(profile, "=")
+			t.profiles = append(t.profiles, [2]string{name, version})
+		}
+	}
+	return t
+}
+
+func capabilities(letters string) string {
+	words := map[rune]string{
+		'G': "CrossResourceGroupResourceMove", 'S': "CrossSubscriptionResourceMove", 'I': "SystemAssignedResourceIdentity",
+		'T': "SupportsTags", 'L': "SupportsLocation", 'E': "SupportsExtension", '-': "None",
+	}
+	var all []string
+	for _, l := range letters {
+		all = append(all, words[l])
+	}
+	return strings.Join(all, ", ")
+}
+
+// document is the type in a provider's list.
+func (t listed) document() behaviour.Object {
+	doc := behaviour.Object{"resourceType": t.name, "locations": t.locations(), "apiVersions": texts(t.versions), "capabilities": t.capabilities}
+	if t.preferred != "" {
+		doc["defaultApiVersion"] = t.preferred
+	}
+	if len(t.profiles) > 0 {
+		profiles := make([]any, len(t.profiles))
+		for i, p := range t.profiles {
+			profiles[i] = behaviour.Object{"profileVersion": p[0], "apiVersion": p[1]}
+		}
+		doc["apiProfiles"] = profiles
+	}
+	if t.zones {
+		doc["zoneMappings"] = zoneMappings()
+	}
+	if t.edge {
+		doc["locationMappings"] = []any{behaviour.Object{"location": "West US", "type": "EdgeZone", "extendedLocations": []any{"losangeles"}}}
+	}
+	return doc
+}
+
+func (t listed) locations() []any {
+	names := []any{}
+	switch t.where {
+	case "global":
+		names = append(names, "global")
+	case "regions":
+		for _, r := range catalog.Regions() {
+			names = append(names, r.Display)
+		}
+	}
+	return names
+}
+
+// zoneMappings are the regions with zones.
+func zoneMappings() []any {
+	mappings := []any{}
+	for _, r := range catalog.Regions() {
+		if len(r.Zones) > 0 {
+			mappings = append(mappings, behaviour.Object{"location": r.Display, "zones": texts(r.Zones)})
+		}
+	}
+	return mappings
+}
+
+func texts(values []string) []any {
+	all := make([]any, len(values))
+	for i, v := range values {
+		all[i] = v
+	}
+	return all
+}
+
+// applications are the identities under which providers act in a subscription, with
+// the roles that they have there.
+var applications = map[string][2]string{
+	"Microsoft.Authorization":     {"1af046e5-61df-4146-b102-84ee2ec8c2b9", "b37b71bb-6e93-44d7-b5ba-c9e7500b6ba5"},
+	"Microsoft.Compute":           {"60e6cd67-9c8c-4951-9b3c-23c25a2169af", "e4770acb-272e-4dc8-87f3-12f44a612224"},
+	"Microsoft.ContainerRegistry": {"6a0ec4d3-30cb-4a83-91c0-ae56bc0e3d26", "78e18383-93eb-418a-9887-bc9271046576"},
+	"Microsoft.KeyVault":          {"cfa8b339-82a2-471a-a3c9-0fc0be7a4093", "1cf9858a-28a2-4228-abba-94e606305b95"},
+	"Microsoft.Network":           {"2cf9eb86-36b5-49dc-86ae-9a63135dfa8c", "13ba9ab4-19f0-4804-adc4-14ece36cc7a1"},
+	"Microsoft.Resources":         {"3b990c8b-9607-4c2a-8b04-1d41985facca", ""},
+	"Microsoft.Storage":           {"a6aa9161-5291-40bb-8c5c-923b567bee3b", "070ab87f-0efc-4423-b18b-756f3bdb0236"},
+}
+
+// free are the providers that need no registration.
+var free = []string{"Microsoft.Authorization", "Microsoft.Resources"}
+
+// provider is the document of a provider, nil when nobody knows it. Scope is "" or
+// a subscription.
+func provider(scope azure.ID, namespace string) behaviour.Object {
+	types := []any{}
+	for _, t := range listedTypes() {
+		if strings.EqualFold(t.namespace, namespace) {
+			namespace = t.namespace
+			types = append(types, t.document())
+		}
+	}
+	if len(types) == 0 {
+		return nil
+	}
+	doc := behaviour.Object{"namespace": namespace, "resourceTypes": types}
+	if app, ok := applications[namespace]; ok {
+		authorization := behaviour.Object{"applicationId": app[0]}
+		if app[1] != "" {
+			authorization["roleDefinitionId"] = app[1]
+		}
+		doc["authorizations"] = []any{authorization}
+	}
+	if scope == "" {
+		return doc
+	}
+	doc["id"] = string(scope) + "/providers/" + namespace
+	doc["registrationState"], doc["registrationPolicy"] = "Registered", "RegistrationRequired"
+	if slices.Contains(free, namespace) {
+		doc["registrationPolicy"] = "RegistrationFree"
+	}
+	return doc
+}
+
+func namespaces() []string {
+	var all []string
+	for _, t := range listedTypes() {
+		if !slices.Contains(all, t.namespace) {
+			all = append(all, t.namespace)
+		}
+	}
+	return all
+}
+
+// scopeOf is the subscription of a route, "" for a route without one.
+func scopeOf(c *behaviour.Call) (azure.ID, error) {
+	s, ok := c.Param["subscription"]
+	switch {
+	case !ok:
+		return "", nil
+	case !strings.EqualFold(s, c.Subscription()):
+		return "", subscriptionNotFound(s)
+	}
+	return azure.SubscriptionID(c.Subscription()), nil
+}
+
+func listProviders(c *behaviour.Call) (behaviour.Reply, error) {
+	scope, err := scopeOf(c)
+	if err != nil {
+		return behaviour.Reply{}, err
+	}
+	items := []any{}
+	for _, namespace := range namespaces() {
+		items = append(items, provider(scope, namespace))
+	}
+	return ok(behaviour.Object{"value": items})
+}
+
+func getProvider(c *behaviour.Call) (behaviour.Reply, error) {
+	scope, err := scopeOf(c)
+	if err != nil {
+		return behaviour.Reply{}, err
+	}
+	doc := provider(scope, c.Param["namespace"])
+	if doc == nil {
+		return behaviour.Reply{}, gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", c.Param["namespace"])
+	}
+	return ok(doc)
+}

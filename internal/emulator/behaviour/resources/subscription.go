@@ -1,0 +1,82 @@
+package resources
+
+import (
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/catalog"
+)
+
+// gateway is a refusal by the resource manager itself.
+func gateway(status int, code, format string, args ...any) *behaviour.Error {
+	e := behaviour.Refusal(status, code, format, args...)
+	e.Gateway = true
+	return e
+}
+
+func subscriptionNotFound(name string) error {
+	return gateway(404, "SubscriptionNotFound", "The subscription '%s' could not be found.", name)
+}
+
+func ok(body any) (behaviour.Reply, error) { return behaviour.Reply{Status: 200, Body: body}, nil }
+
+func subscription(c *behaviour.Call) behaviour.Object {
+	return behaviour.Object{
+		"id": string(azure.SubscriptionID(c.Subscription())), "subscriptionId": c.Subscription(), "tenantId": c.Tenant(),
+		"displayName": "kaz", "state": "Enabled", "authorizationSource": "RoleBased", "managedByTenants": []any{},
+		"subscriptionPolicies": behaviour.Object{"locationPlacementId": "Public_2014-09-01", "quotaId": "PayAsYouGo_2014-09-01", "spendingLimit": "Off"},
+	}
+}
+
+func listSubscriptions(c *behaviour.Call) (behaviour.Reply, error) {
+	return ok(behaviour.Object{"value": []any{subscription(c)}, "count": behaviour.Object{"type": "Total", "value": 1}})
+}
+
+func getSubscription(c *behaviour.Call) (behaviour.Reply, error) {
+	if _, err := scopeOf(c); err != nil {
+		return behaviour.Reply{}, err
+	}
+	return ok(subscription(c))
+}
+
+func listTenants(c *behaviour.Call) (behaviour.Reply, error) {
+	const domain = "kaz.onmicrosoft.com"
+	return ok(behaviour.Object{"value": []any{behaviour.Object{
+		"id": "/tenants/" + c.Tenant(), "tenantId": c.Tenant(), "countryCode": "US", "displayName": "kaz", "domains": []any{domain},
+		"defaultDomain": domain, "tenantCategory": "Home", "tenantType": "AAD",
+	}}})
+}
+
+func listLocations(c *behaviour.Call) (behaviour.Reply, error) {
+	scope, err := scopeOf(c)
+	if err != nil {
+		return behaviour.Reply{}, err
+	}
+	items := []any{}
+	for _, r := range catalog.Regions() {
+		items = append(items, location(scope, r))
+	}
+	return ok(behaviour.Object{"value": items})
+}
+
+func location(scope azure.ID, r catalog.Region) behaviour.Object {
+	id := func(name string) string { return string(scope) + "/locations/" + name }
+	pair := []any{}
+	if r.Pair != "" {
+		pair = append(pair, behaviour.Object{"name": r.Pair, "id": id(r.Pair)})
+	}
+	doc := behaviour.Object{
+		"id": id(r.Name), "name": r.Name, "type": "Region", "displayName": r.Display, "regionalDisplayName": "(" + r.Group + ") " + r.Display,
+		"metadata": behaviour.Object{
+			"regionType": "Physical", "regionCategory": r.Category, "geographyGroup": r.Group, "physicalLocation": r.Place,
+			"longitude": r.Longitude, "latitude": r.Latitude, "pairedRegion": pair,
+		},
+	}
+	if len(r.Zones) > 0 {
+		zones := make([]any, len(r.Zones))
+		for i, z := range r.Zones {
+			zones[i] = behaviour.Object{"logicalZone": z, "physicalZone": r.Name + "-az" + z}
+		}
+		doc["availabilityZoneMappings"] = zones
+	}
+	return doc
+}
