@@ -131,9 +131,7 @@ func reimageChosen(c *behaviour.Call) (any, error) {
 			continue
 		}
 		fresh := behaviour.Clone(doc)
-		if err := reimage(c.World, c.ID, c.Doc, fresh); err != nil {
-			return nil, err
-		}
+		reimage(c.World, c.ID, c.Doc, fresh)
 		setState(fresh, succeeded)
 		c.Put(id, fresh)
 	}

@@ -33,7 +33,7 @@ func BenchmarkListThousandInstances(b *testing.B) {
 				b.Fatal(err)
 			}
 			text, err := io.ReadAll(reply.Body)
-			reply.Body.Close() //nolint:errcheck // it has been read
+			reply.Body.Close()
 			if err != nil || reply.StatusCode != http.StatusOK {
 				b.Fatalf("list: %d %v", reply.StatusCode, err)
 			}

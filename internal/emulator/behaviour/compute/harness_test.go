@@ -3,6 +3,7 @@ package compute_test
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -76,7 +77,7 @@ func (w world) do(method, path, body string, header ...string) answer {
 	if err != nil {
 		w.Fatal(err)
 	}
-	defer reply.Body.Close() //nolint:errcheck // an in-memory reply
+	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
 	if err != nil {
 		w.Fatal(err)
@@ -160,9 +161,7 @@ func (m model) object() behaviour.Object {
 	if len(refs) > 0 {
 		props["loadBalancerBackendAddressPools"] = refs
 	}
-	for k, v := range m.address {
-		props[k] = v
-	}
+	maps.Copy(props, m.address)
 	policy, image, size := m.policy, m.image, m.size
 	if policy == "" {
 		policy = "Manual"

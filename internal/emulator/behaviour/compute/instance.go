@@ -198,18 +198,18 @@ func powerAction(t transition) behaviour.Action {
 
 func reimageOne(c *behaviour.Call) (any, error) {
 	set, _ := c.Get(c.ID.Parent())
-	return nil, reimage(c.World, c.ID.Parent(), set, c.Doc)
+	reimage(c.World, c.ID.Parent(), set, c.Doc)
+	return nil, nil
 }
 
 // reimage gives an instance a new OS disk with the model's image.
-func reimage(w behaviour.World, id azure.ID, set, doc behaviour.Object) error {
+func reimage(w behaviour.World, id azure.ID, set, doc behaviour.Object) {
 	old := behaviour.RefID(doc, "properties.storageProfile.osDisk.managedDisk")
 	applyImage(doc, set)
 	if old != "" {
 		newOSDisk(w, old, diskOwner(id, behaviour.Text(doc, "instanceId")), doc)
 	}
 	setPower(w, doc, Running)
-	return nil
 }
 
 // applyImage takes over the image of the model and nothing else.

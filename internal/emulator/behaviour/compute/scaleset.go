@@ -263,7 +263,7 @@ func scaleSetView(c *behaviour.Call) (any, error) {
 			count("PowerState/" + power)
 		}
 	}
-	slices.Sort(codes)
+	slices.SortFunc(codes, func(a, b string) int { return strings.Compare(b, a) }) // provisioning before power
 	summary := []any{}
 	for _, code := range codes {
 		summary = append(summary, behaviour.Object{"code": code, "count": counts[code]})

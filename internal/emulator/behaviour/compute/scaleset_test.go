@@ -250,7 +250,8 @@ func TestPower(t *testing.T) {
 					}
 				})
 				summary := behaviour.Objects(w.get(set+"/instanceView"), "virtualMachine.statusesSummary")
-				w.want(summary[0], "code", "PowerState/"+tt.power)
+				w.want(summary[0], "code", "ProvisioningState/succeeded")
+				w.want(summary[1], "code", "PowerState/"+tt.power)
 			})
 		}
 	}
@@ -259,7 +260,7 @@ func TestPower(t *testing.T) {
 func TestStatesWhileOperationsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1})
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		w.scaleSet(model{capacity: 1})
 		w.want(w.get(set), "properties.provisioningState", "Creating")
 		i := w.list(set + "/virtualMachines?$expand=instanceView")[0]
@@ -267,7 +268,7 @@ func TestStatesWhileOperationsRun(t *testing.T) {
 		if got := states(behaviour.Sub(i, "properties.instanceView")); !slices.Equal(got, []string{"ProvisioningState/creating"}) {
 			t.Errorf("statuses of a new instance: %v", got)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		i = w.get(first)
 		w.want(i, "properties.provisioningState", "Succeeded")
 		w.want(i, "etag", `"1"`)
@@ -275,10 +276,10 @@ func TestStatesWhileOperationsRun(t *testing.T) {
 		if got := states(w.get(first + "/instanceView")); !slices.Equal(got, []string{"ProvisioningState/updating", "PowerState/deallocating"}) {
 			t.Errorf("statuses while it is deallocated: %v", got)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		w.must("PATCH", set, `{"sku":{"capacity":0}}`)
 		w.want(w.get(first), "properties.provisioningState", "Deleting")
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		w.refused("GET", first, "", 404, "NotFound")
 	})
 }
@@ -286,12 +287,12 @@ func TestStatesWhileOperationsRun(t *testing.T) {
 func TestCapacityWhileAnInstanceLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1})
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		w.scaleSet(model{capacity: 3})
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		w.must("DELETE", first, "")
 		w.must("PATCH", set, `{"sku":{"capacity":4}}`)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		w.want(w.get(set), "sku.capacity", 4)
 		if got := w.instanceIDs(); !slices.Equal(got, []string{"1", "2", "3", "4"}) {
 			t.Errorf("instances %v, want 1 to 4", got)
