@@ -146,7 +146,11 @@ func openDoor(c cloudconfig.Config, e cloudconfig.Environment) (*cache.Cache, er
 		options.UserAgent = "kubernetes-cloudprovider/" + version.Get().GitVersion
 	}
 	if c.CloudProviderBackoff {
-		options.Retries, options.RetryDelay = c.CloudProviderBackoffRetries, c.CloudProviderBackoffDuration
+		// The key counts tries in all, the door further ones; for it 0 is no opinion.
+		options.Retries, options.RetryDelay = c.CloudProviderBackoffRetries-1, c.CloudProviderBackoffDuration
+		if options.Retries <= 0 {
+			options.Retries = -1
+		}
 	}
 	door, err := arm.New(options)
 	if err != nil {
