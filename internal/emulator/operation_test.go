@@ -169,6 +169,19 @@ func TestReferencesToWhatIsNotReadyAreRefused(t *testing.T) {
 	})
 }
 
+func TestReferencesToWhatFailedAreRefused(t *testing.T) {
+	a := faulty(t, `{"type":"Microsoft.Network/routeTables","times":1,"fault":"operation","code":"InternalError"}`)
+	a.must("PUT", table, `{"location":"eastus"}`)
+	body := `{"location":"eastus","properties":{"subnets":[{"name":"s","properties":{"routeTable":{"id":"` + table + `"}}}]}}`
+	got := a.do("PUT", network, body)
+	details := behaviour.Objects(got.body, "error.details")
+	if got.status != 429 || len(details) != 1 || !strings.Contains(behaviour.Text(details[0], "message"), "Resource is in Failed state and the last operation that updated/is updating the resource is PutRouteTableOperation.") {
+		t.Fatalf("reference to a table that failed: %d %v", got.status, got.body)
+	}
+	a.must("PUT", table, `{"location":"eastus"}`)
+	a.must("PUT", network, body)
+}
+
 func TestReferencesToNothingAreRefused(t *testing.T) {
 	a := start(t, emulator.Options{})
 	a.group()

@@ -9,16 +9,17 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// checkReferences refuses a document that names what does not exist, or what is
-// not ready.
+// checkReferences refuses a document, or the element of one, that names what does
+// not exist, or what is not ready.
 func (t *transaction) checkReferences(k *kind, id azure.ID, doc behaviour.Object) error {
 	if !k.Style.CheckReferences && !k.Style.Provisioned {
 		return nil
 	}
+	held := holderOf(k, id)
 	for _, ref := range references(id, doc) {
 		to := azure.ID(ref.target)
 		other := t.kinds.of(to.Type())
-		if other == nil || other.Find != nil || other.ReadOnly {
+		if other == nil || other.Find != nil || other.ReadOnly || to.Under(held) {
 			continue
 		}
 		target, ok := t.Get(to)
@@ -28,11 +29,46 @@ func (t *transaction) checkReferences(k *kind, id azure.ID, doc behaviour.Object
 			}
 			continue
 		}
-		if k.Style.Provisioned && other.Style.Provisioned && t.busy(other, to) {
-			return notProvisioned(id, azure.ID(behaviour.Text(target, "id")), other)
+		if !k.Style.Provisioned || !other.Style.Provisioned {
+			continue
+		}
+		if state := t.unready(other, to, target); state != "" {
+			return notProvisioned(id, azure.ID(behaviour.Text(target, "id")), other, state)
 		}
 	}
 	return nil
+}
+
+// unready is the state of a resource that is not ready to be referred to, "" when it
+// is: a create or update of it runs, or failed.
+func (t *transaction) unready(k *kind, id azure.ID, doc behaviour.Object) string {
+	runs := slices.ContainsFunc(t.operations.byKey[holderOf(k, id).Key()], func(o *operation) bool {
+		return isWrite(o.Verb) && id.Under(o.Resource)
+	})
+	switch state := behaviour.Text(doc, "properties.provisioningState"); {
+	case runs:
+		return "Updating"
+	case state == failed:
+		return failed
+	}
+	return ""
+}
+
+func notProvisioned(id, to azure.ID, k *kind, state string) error {
+	e := behaviour.Refusal(429, "RetryableError", "A retryable error occurred.").
+		With("ReferencedResourceNotProvisioned", "Cannot proceed with operation because resource %s used by resource %s is not in Succeeded state. Resource is in %s state and the last operation that updated/is updating the resource is Put%sOperation.",
+			to, id, state, singular(k.segment()))
+	e.RetryAfter = 10
+	return e
+}
+
+// singular is "PublicIPAddress" for "publicIPAddresses".
+func singular(segment string) string {
+	one := strings.TrimSuffix(segment, "s")
+	if strings.HasSuffix(one, "sse") {
+		one = strings.TrimSuffix(one, "e")
+	}
+	return strings.ToUpper(one[:1]) + one[1:]
 }
 
 // spelling finds the id as the document spells it.
@@ -56,22 +92,6 @@ func (t *transaction) spelling(id azure.ID, value any) azure.ID {
 		}
 	}
 	return id
-}
-
-// busy reports whether a create or update of the resource itself runs.
-func (t *transaction) busy(k *kind, id azure.ID) bool {
-	return slices.ContainsFunc(t.operations.byKey[holderOf(k, id).Key()], func(o *operation) bool {
-		return isWrite(o.Verb) && o.Resource.Equal(id)
-	})
-}
-
-func notProvisioned(id, to azure.ID, k *kind) error {
-	segment := k.segment()
-	e := behaviour.Refusal(429, "RetryableError", "A retryable error occurred.").
-		With("ReferencedResourceNotProvisioned", "Cannot proceed with operation because resource %s used by resource %s is not in Succeeded state. Resource is in Updating state and the last operation that updated/is updating the resource is Put%sOperation.",
-			to, id, strings.ToUpper(segment[:1])+strings.TrimSuffix(strings.TrimSuffix(segment[1:], "es"), "s"))
-	e.RetryAfter = 10
-	return e
 }
 
 // references finds every place in a document that names another resource.

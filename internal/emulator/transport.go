@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 )
 
 // Transport carries requests to the emulator on the caller's goroutine, without
@@ -44,7 +45,7 @@ func (t transport) RoundTrip(hr *http.Request) (answer *http.Response, err error
 		return nil, err
 	}
 	return &http.Response{
-		Status: http.StatusText(out.status), StatusCode: out.status, Proto: "HTTP/2.0", ProtoMajor: 2,
+		Status: strconv.Itoa(out.status) + " " + http.StatusText(out.status), StatusCode: out.status, Proto: "HTTP/2.0", ProtoMajor: 2,
 		Header: out.header, Body: io.NopCloser(&out.body), ContentLength: int64(out.body.Len()), Request: hr,
 	}, nil
 }

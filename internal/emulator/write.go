@@ -80,7 +80,7 @@ func (t *transaction) writeDocument(r *request, c *behaviour.Call) error {
 	if err := t.authorizeLinks(r, c.Doc); err != nil {
 		return err
 	}
-	if err := t.checkReferences(stored, id, doc); err != nil {
+	if err := t.checkReferences(k, r.id, c.Doc); err != nil {
 		return err
 	}
 	o := t.newOperation(r, c.Verb)
