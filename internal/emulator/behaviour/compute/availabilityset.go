@@ -33,7 +33,7 @@ func availabilitySets() behaviour.Type {
 
 func fillAvailabilitySet(c *behaviour.Call) error {
 	if c.Old != nil {
-		keep(c.Doc, c.Old)
+		keepRest(c)
 		if err := unchangeable(c, "properties.platformFaultDomainCount", "properties.platformUpdateDomainCount"); err != nil {
 			return err
 		}

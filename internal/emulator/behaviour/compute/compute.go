@@ -55,8 +55,15 @@ func setState(doc behaviour.Object, s string) {
 	behaviour.Set(doc, "properties.provisioningState", s)
 }
 
-// keep adds to doc what it leaves out of an older document: the compute provider
-// changes what a PUT names and leaves the rest. Arrays are replaced whole.
+// keepRest adds to the document of a PUT what it leaves out: the compute provider
+// changes what a request names and leaves the rest. Arrays and tags are replaced
+// whole. A PATCH has been merged already.
+func keepRest(c *behaviour.Call) {
+	if c.Verb != behaviour.Patch {
+		keep(c.Doc, c.Old)
+	}
+}
+
 func keep(doc, old behaviour.Object) {
 	for key, was := range old {
 		is, ok := doc[key]
@@ -66,7 +73,7 @@ func keep(doc, old behaviour.Object) {
 		}
 		into, isObject := is.(behaviour.Object)
 		from, wasObject := was.(behaviour.Object)
-		if isObject && wasObject {
+		if isObject && wasObject && key != "tags" && key != "userAssignedIdentities" {
 			keep(into, from)
 		}
 	}

@@ -32,9 +32,7 @@ const (
 )
 
 func fillDisk(c *behaviour.Call) error {
-	if c.Old != nil {
-		keep(c.Doc, c.Old)
-	}
+	keepRest(c)
 	if err := checkZones(c); err != nil {
 		return err
 	}

@@ -93,7 +93,10 @@ func fillInstance(c *behaviour.Call) error {
 		}
 		return inactive(c.ID.Name())
 	}
-	keep(c.Doc, c.Old)
+	if err := (transition{}).refusal(c.Old); err != nil {
+		return err
+	}
+	keepRest(c)
 	if err := unchangeable(c, "location", "properties.hardwareProfile.vmSize", "properties.storageProfile.osDisk.name", "properties.storageProfile.imageReference"); err != nil {
 		return err
 	}

@@ -79,10 +79,20 @@ func transitions() map[string]transition {
 // refusal is why a machine cannot do a transition now.
 func (t transition) refusal(doc behaviour.Object) error {
 	if state(doc) == deleting {
-		return behaviour.Conflict("OperationNotAllowed", "Operation is not allowed on VM '%s' since it is marked for deletion. You can only retry the Delete operation (or wait for an ongoing one to complete).", behaviour.Text(doc, "name"))
+		return behaviour.Conflict("OperationNotAllowed", "Operation is not allowed on VM '%s' since it is marked for deletion. You can only retry the Delete operation (or wait for an ongoing one to complete).", nameOf(doc))
 	}
 	if t.after == Running && behaviour.Bool(doc, runtime+".generalized") {
-		return behaviour.Conflict("OperationNotAllowed", "The Virtual Machine '%s' is generalized: it cannot be started, only images can be made from it.", behaviour.Text(doc, "name"))
+		return behaviour.Conflict("OperationNotAllowed", "The Virtual Machine '%s' is generalized: it cannot be started, only images can be made from it.", nameOf(doc))
 	}
 	return nil
+}
+
+// nameOf is the name of a machine in messages: that of an instance has the name of
+// its scale set before the number.
+func nameOf(doc behaviour.Object) string {
+	id := azure.ID(behaviour.Text(doc, "id"))
+	if id.Is(instanceType) {
+		return id.Parent().Name() + "_" + id.Name()
+	}
+	return id.Name()
 }

@@ -42,9 +42,10 @@ func flexible(doc behaviour.Object) bool {
 }
 
 func fillScaleSet(c *behaviour.Call) error {
-	if c.Old != nil {
-		keep(c.Doc, c.Old)
+	if state(c.Old) == deleting {
+		return behaviour.Conflict("OperationNotAllowed", "Operation is not allowed on Virtual Machine Scale Set '%s' since it is marked for deletion.", c.ID.Name())
 	}
+	keepRest(c)
 	if err := checkZones(c); err != nil {
 		return err
 	}

@@ -284,6 +284,35 @@ func TestStatesWhileOperationsRun(t *testing.T) {
 	})
 }
 
+func TestAPutReplacesTagsAndKeepsWhatItDoesNotName(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.scaleSet(model{capacity: 1, tags: behaviour.Object{"a": "1", "b": "2"}})
+	w.must("PUT", set, `{"location":"eastus","tags":{"b":"3"}}`)
+	doc := w.get(set)
+	w.want(doc, "tags", behaviour.Object{"b": "3"})
+	w.want(doc, "sku.capacity", 1)
+	w.must("PATCH", set, `{"tags":{"b":null,"c":"4"},"properties":{"overprovision":null}}`)
+	doc = w.get(set)
+	w.want(doc, "tags", behaviour.Object{"c": "4"})
+	w.want(doc, "properties.virtualMachineProfile.osProfile.adminUsername", "azureuser")
+}
+
+func TestNothingCanBeDoneToWhatIsBeingDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1})
+		<-time.After(time.Hour)
+		w.scaleSet(model{capacity: 2})
+		<-time.After(time.Hour)
+		w.must("PATCH", set, `{"sku":{"capacity":1}}`)
+		w.refused("PUT", set+"/virtualMachines/1", `{"location":"eastus"}`, 409, "OperationNotAllowed")
+		w.refused("POST", set+"/virtualMachines/1/start", "", 409, "OperationNotAllowed")
+		w.must("DELETE", set, "")
+		w.refused("PUT", set, model{capacity: 3}.json(), 409, "OperationNotAllowed")
+		<-time.After(time.Hour)
+		w.refused("GET", set, "", 404, "ResourceNotFound")
+	})
+}
+
 func TestCapacityWhileAnInstanceLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1})

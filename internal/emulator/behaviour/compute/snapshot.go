@@ -20,7 +20,7 @@ func snapshots() behaviour.Type {
 
 func fillSnapshot(c *behaviour.Call) error {
 	if c.Old != nil {
-		keep(c.Doc, c.Old)
+		keepRest(c)
 		if c.Changed("properties.incremental") {
 			return behaviour.Conflict("PropertyChangeNotAllowed", "Changing property 'incremental' of existing disk %s is not allowed.", c.ID.Name()).At("incremental")
 		}

@@ -52,10 +52,10 @@ func showMachine(c *behaviour.Call, view behaviour.Object) {
 
 func fillMachine(c *behaviour.Call) error {
 	if c.Old != nil {
-		if state(c.Old) == deleting {
-			return transition{}.refusal(c.Old)
+		if err := (transition{}).refusal(c.Old); err != nil {
+			return err
 		}
-		keep(c.Doc, c.Old)
+		keepRest(c)
 		if err := unchangeable(c, "zones", "properties.osProfile.computerName", "properties.osProfile.adminUsername", "properties.storageProfile.osDisk.name", "properties.availabilitySet"); err != nil {
 			return err
 		}
