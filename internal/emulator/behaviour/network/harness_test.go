@@ -267,3 +267,34 @@ func balancerBody(parts string) string {
 func rule(name, more string) string {
 	return `{"name":"` + name + `","properties":{"frontendIPConfiguration":` + ref(frontend) + `,"backendAddressPool":` + ref(pool) + `,` + more + `}}`
 }
+
+// marshal is a value as JSON.
+func marshal(t testing.TB, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// withoutEtags is a value with the etags taken out.
+func withoutEtags(value any) any {
+	value = behaviour.Clone(value)
+	var walk func(any)
+	walk = func(v any) {
+		switch x := v.(type) {
+		case behaviour.Object:
+			delete(x, "etag")
+			for _, inner := range x {
+				walk(inner)
+			}
+		case []any:
+			for _, inner := range x {
+				walk(inner)
+			}
+		}
+	}
+	walk(value)
+	return value
+}

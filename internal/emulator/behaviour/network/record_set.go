@@ -84,7 +84,7 @@ func (z zoneKind) recordSets() []behaviour.Type {
 			Fill:    func(c *behaviour.Call) error { return z.fillRecordSet(c, r) },
 			Refuse:  func(c *behaviour.Call) error { return z.refuseApex(c, r) },
 			Missing: missingRecord,
-			Filter:  nil,
+			All:     func(c *behaviour.Call) ([]behaviour.Object, error) { return z.list(c, r), nil },
 		})
 	}
 	return types
@@ -294,19 +294,22 @@ func (z zoneKind) allRecordSets(segment string) behaviour.Type {
 	return behaviour.Type{
 		Name: z.fullType + "/" + segment, Style: behaviour.Plain("DNS record sets"), ReadOnly: true, Page: 100,
 		Find: func(*behaviour.Call) (behaviour.Object, error) { return nil, nil },
-		All: func(c *behaviour.Call) ([]behaviour.Object, error) {
-			suffix := strings.ToLower(c.Query.Get("$recordsetnamesuffix"))
-			var all []behaviour.Object
-			for _, r := range z.types() {
-				for id, doc := range c.List(c.ID, z.fullType+"/"+r.name) {
-					if strings.HasSuffix(id.Key(), suffix) {
-						all = append(all, doc)
-					}
-				}
-			}
-			return all, nil
-		},
+		All:  func(c *behaviour.Call) ([]behaviour.Object, error) { return z.list(c, z.types()...), nil },
 	}
+}
+
+// list are the record sets of some types whose names end as the client asks.
+func (z zoneKind) list(c *behaviour.Call, types ...recordType) []behaviour.Object {
+	suffix := strings.ToLower(c.Query.Get("$recordsetnamesuffix"))
+	all := []behaviour.Object{}
+	for _, r := range types {
+		for id, doc := range c.List(c.ID, z.fullType+"/"+r.name) {
+			if strings.HasSuffix(strings.ToLower(id.Name()), suffix) {
+				all = append(all, doc)
+			}
+		}
+	}
+	return all
 }
 
 // count is how many record sets a zone has.

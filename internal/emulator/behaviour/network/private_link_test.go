@@ -1,0 +1,125 @@
+package network_test
+
+import (
+	"strings"
+	"testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+const (
+	service  = net + "/privateLinkServices/pls"
+	endpoint = net + "/privateEndpoints/pe"
+	zone     = net + "/privateDnsZones/privatelink.file.core.windows.net"
+)
+
+// linkable makes a network whose subnet can have private link services, and an
+// internal load balancer.
+func (c cloud) linkable() {
+	c.Helper()
+	c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},
+		"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24","privateLinkServiceNetworkPolicies":"Disabled"}},
+		{"name":"closed","properties":{"addressPrefix":"10.0.1.0/24"}}]}}`)
+	c.put(balancer, `{`+standard+`,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":`+ref(subnet)+`}}]}}`)
+}
+
+func serviceBody(subnet string) string {
+	return `{"location":"eastus","properties":{"loadBalancerFrontendIpConfigurations":[` + ref(frontend) + `],
+		"ipConfigurations":[{"name":"c","properties":{"primary":true,"privateIPAddressVersion":"IPv4","subnet":` + ref(subnet) + `}}]}}`
+}
+
+func endpointBody(to, more string) string {
+	return `{"location":"eastus","properties":{"subnet":` + ref(subnet) + `,"privateLinkServiceConnections":[{"name":"link","properties":{"privateLinkServiceId":"` + to + `"` + more + `}}]}}`
+}
+
+func TestPrivateLink(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	got := c.put(service, serviceBody(subnet))
+	c.has(got, `{"properties":{"provisioningState":"Succeeded","fqdns":[],"enableProxyProtocol":false,"privateEndpointConnections":[],
+		"loadBalancerFrontendIpConfigurations":[`+ref(frontend)+`],"ipConfigurations":[{"name":"c","type":"Microsoft.Network/privateLinkServices/ipConfigurations",
+		"properties":{"provisioningState":"Succeeded","privateIPAllocationMethod":"Dynamic","primary":true,"privateIPAddressVersion":"IPv4"}}]}}`)
+	if alias := behaviour.Text(got, "properties.alias"); !strings.HasPrefix(alias, "pls.") || !strings.HasSuffix(alias, ".eastus.azure.privatelinkservice") {
+		t.Errorf("alias %q", alias)
+	}
+	own := refs(got, "properties.networkInterfaces")
+	c.has(c.get(net+"/networkInterfaces/"+own), `{"properties":{"privateLinkService":`+ref(service)+`,"ipConfigurations":[{"properties":{"privateIPAddress":"10.0.0.5"}}]}}`)
+	c.refused("DELETE", net+"/networkInterfaces/"+own, "", 400, "NicInUse")
+	if again := refs(c.put(service, serviceBody(subnet)), "properties.networkInterfaces"); again != own {
+		t.Errorf("a second PUT makes another interface: %s, was %s", again, own)
+	}
+	c.has(c.put(endpoint, endpointBody(service, "")), `{"properties":{"provisioningState":"Succeeded","manualPrivateLinkServiceConnections":[],
+		"customNetworkInterfaceName":"","ipConfigurations":[],"customDnsConfigs":[],"isIPv6EnabledPrivateEndpoint":false,
+		"privateLinkServiceConnections":[{"name":"link","properties":{"privateLinkServiceConnectionState":{"status":"Approved","description":"Auto Approved","actionsRequired":"None"}}}]}}`)
+	c.refused("DELETE", balancer, "", 400, "CannotDeleteLoadBalancerWithPrivateLinkService")
+	c.refused("DELETE", service, "", 400, "PrivateLinkServiceWithPrivateEndpointConnectionsCannotBeDeleted")
+	c.refused("DELETE", subnet, "", 400, "InUseSubnetCannotBeDeleted")
+	connection := behaviour.Objects(c.get(service), "properties.privateEndpointConnections")[0]
+	c.has(connection, `{"properties":{"privateEndpoint":`+ref(endpoint)+`,"privateLinkServiceConnectionState":{"status":"Approved"}}}`)
+	path := behaviour.Text(connection, "id")
+	c.put(path, `{"properties":{"privateLinkServiceConnectionState":{"status":"Rejected","description":"no"}}}`)
+	c.has(c.get(endpoint), `{"properties":{"privateLinkServiceConnections":[{"properties":{"privateLinkServiceConnectionState":{"status":"Rejected","description":"no"}}}]}}`)
+	c.delete(path)
+	c.has(c.get(endpoint), `{"properties":{"privateLinkServiceConnections":[{"properties":{"privateLinkServiceConnectionState":{"status":"Disconnected"}}}]}}`)
+	c.delete(service)
+	c.delete(endpoint)
+	c.delete(balancer)
+	if left := behaviour.Objects(c.get(net+"/networkInterfaces"), "value"); len(left) > 0 {
+		t.Errorf("interfaces of what is gone: %v", left)
+	}
+	c.delete(vnet)
+}
+
+func TestDeletingAnEndpointDisconnectsIt(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	c.put(service, serviceBody(subnet))
+	c.put(endpoint, strings.Replace(endpointBody(service, ""), "privateLinkServiceConnections", "manualPrivateLinkServiceConnections", 1))
+	c.has(c.get(endpoint), `{"properties":{"manualPrivateLinkServiceConnections":[{"properties":{"privateLinkServiceConnectionState":{"status":"Pending"}}}]}}`)
+	if n := len(behaviour.Objects(c.get(subnet), "properties.privateEndpoints")); n != 1 {
+		t.Errorf("%d private endpoints of the subnet", n)
+	}
+	c.delete(endpoint)
+	c.has(c.get(service), `{"properties":{"privateEndpointConnections":[]}}`)
+	c.delete(service)
+}
+
+func TestPrivateLinkRefusals(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	c.refused("PUT", service, serviceBody(vnet+"/subnets/closed"), 400, "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled")
+	c.refused("PUT", service, strings.ReplaceAll(serviceBody(subnet), frontend, frontend+"x"), 400, "InvalidResourceReference")
+	c.refused("PUT", service, `{"location":"eastus"}`, 400, "InvalidRequestFormat/MissingRequiredProperty")
+	c.refused("PUT", endpoint, endpointBody(service, ""), 400, "InvalidResourceReference")
+	c.refused("PUT", endpoint, `{"location":"eastus","properties":{"subnet":`+ref(subnet)+`}}`, 400, "InvalidRequestFormat/PrivateEndpointMustHaveOneConnection")
+	c.put(service, serviceBody(subnet))
+	c.refused("PUT", balancer, `{`+standard+`,"properties":{"frontendIPConfigurations":[{"name":"other","properties":{"subnet":`+ref(subnet)+`}}]}}`, 400, "FrontendIPConfigurationInUseByPrivateLinkService")
+	c.refused("PUT", service+"/privateEndpointConnections/made-up", `{"properties":{}}`, 400, "InvalidRequestFormat/PrivateEndpointConnectionNotFound")
+	for _, nic := range behaviour.Objects(c.get(net+"/networkInterfaces"), "value") {
+		if owner := behaviour.RefID(nic, "properties.privateLinkService"); owner != azure.ID(service) {
+			t.Errorf("an interface of a refused endpoint: %v", nic)
+		}
+	}
+}
+
+func TestZoneGroupWritesRecords(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	account := group + "/providers/Microsoft.Storage/storageAccounts/Files"
+	c.put(account, `{"location":"eastus"}`)
+	c.put(zone, `{"location":"global"}`)
+	c.has(c.put(endpoint, endpointBody(account, `,"groupIds":["file"]`)), `{"properties":{"customDnsConfigs":[{"fqdn":"files.file.core.windows.net","ipAddresses":["10.0.0.5"]}]}}`)
+	zoneGroup := endpoint + "/privateDnsZoneGroups/group"
+	body := `{"properties":{"privateDnsZoneConfigs":[{"name":"z","properties":{"privateDnsZoneId":"` + zone + `"}}]}}`
+	c.has(c.put(zoneGroup, body), `{"properties":{"privateDnsZoneConfigs":[{"name":"z","properties":{"privateDnsZoneId":"`+zone+`",
+		"recordSets":[{"recordType":"A","recordSetName":"files","fqdn":"files.privatelink.file.core.windows.net","ttl":10,"ipAddresses":["10.0.0.5"]}]}}]}}`)
+	c.has(c.get(zone+"/A/files"), `{"properties":{"fqdn":"files.privatelink.file.core.windows.net.","ttl":10,"aRecords":[{"ipv4Address":"10.0.0.5"}]}}`)
+	c.put(zoneGroup, body)
+	c.refused("PUT", endpoint+"/privateDnsZoneGroups/bad", `{"properties":{"privateDnsZoneConfigs":[{"name":"z","properties":{"privateDnsZoneId":"`+vnet+`"}}]}}`, 400, "InvalidRequestFormat/InvalidPrivateDnsZoneId")
+	c.delete(zoneGroup)
+	c.refused("GET", zone+"/A/files", "", 404, "NotFound")
+	c.put(zoneGroup, body)
+	c.delete(endpoint)
+	c.refused("GET", zone+"/A/files", "", 404, "NotFound")
+}

@@ -1,0 +1,160 @@
+package network_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"kaz/internal/emulator/behaviour"
+)
+
+const (
+	inside = net + "/privateDnsZones/Corp.Example"
+	public = net + "/dnszones/example.com"
+	link   = inside + "/virtualNetworkLinks/Link"
+)
+
+func TestPrivateZone(t *testing.T) {
+	c := start(t)
+	c.network()
+	first := c.do("PUT", inside, `{"location":"global"}`)
+	if first.status != 202 || len(first.body) != 0 || first.header.Get("Location") == "" {
+		t.Errorf("a private zone is made later: %d %v %v", first.status, first.body, first.header)
+	}
+	got := c.get(inside)
+	c.has(got, `{"id":"`+strings.Replace(inside, "Corp.Example", "corp.example", 1)+`","name":"corp.example","location":"global","properties":{
+		"provisioningState":"Succeeded","maxNumberOfRecordSets":25000,"maxNumberOfVirtualNetworkLinks":1000,"numberOfRecordSets":1,
+		"numberOfVirtualNetworkLinks":0,"numberOfVirtualNetworkLinksWithRegistration":0}}`)
+	body := `{"location":"global","properties":{"registrationEnabled":true,"virtualNetwork":` + ref(vnet) + `}}`
+	c.has(c.put(link, body), `{"name":"link","properties":{"registrationEnabled":true,"virtualNetworkLinkState":"Completed","provisioningState":"Succeeded"}}`)
+	c.has(c.get(inside), `{"properties":{"numberOfVirtualNetworkLinks":1,"numberOfVirtualNetworkLinksWithRegistration":1}}`)
+	c.refused("DELETE", inside, "", 409, "CannotDeleteResource")
+	other := net + "/privateDnsZones/other.example"
+	c.put(other, `{"location":"global"}`)
+	c.refused("PUT", other+"/virtualNetworkLinks/l", body, 409, "Conflict")
+	c.put(other+"/virtualNetworkLinks/l", strings.Replace(body, "true", "false", 1))
+	c.refused("PUT", other+"/virtualNetworkLinks/m", strings.Replace(body, "true", "false", 1), 409, "Conflict")
+	c.delete(link)
+	c.put(inside+"/A/www", `{"properties":{"ttl":60,"aRecords":[{"ipv4Address":"10.0.0.4"}]}}`)
+	c.delete(inside)
+	c.refused("PUT", net+"/privateDnsZones/single", `{"location":"global"}`, 400, "BadRequest")
+	c.refused("PUT", inside, `{"location":"eastus"}`, 400, "LocationNotAvailableForResourceType")
+}
+
+func TestPrivateLinkZonesHaveAResolutionPolicy(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(zone, `{"location":"global"}`)
+	c.has(c.put(zone+"/virtualNetworkLinks/l", `{"location":"global","properties":{"virtualNetwork":`+ref(vnet)+`}}`),
+		`{"properties":{"registrationEnabled":false,"resolutionPolicy":"Default"}}`)
+}
+
+func TestRecordSets(t *testing.T) {
+	c := start(t)
+	c.put(inside, `{"location":"global"}`)
+	for kind, test := range map[string]struct{ sent, want string }{
+		"A":    {`"ttl":3600,"aRecords":[{"ipv4Address":"10.0.0.4"}]`, `"fqdn":"www.Corp.Example.","ttl":3600,"isAutoRegistered":false`},
+		"AAAA": {`"ttl":1,"aaaaRecords":[{"ipv6Address":"fd00::4"}]`, `"aaaaRecords":[{"ipv6Address":"fd00::4"}]`},
+		"TXT":  {`"ttl":1,"txtRecords":[{"value":["a","b"]}],"metadata":{"owner":"me"}`, `"txtRecords":[{"value":["a","b"]}],"metadata":{"owner":"me"}`},
+		"MX":   {`"ttl":1,"mxRecords":[{"preference":1,"exchange":"mail"}]`, `"mxRecords":[{"preference":1,"exchange":"mail"}]`},
+		"PTR":  {`"ttl":1,"ptrRecords":[{"ptrdname":"host"}]`, `"ptrRecords":[{"ptrdname":"host"}]`},
+		"SRV":  {`"TTL":1,"SRVRecords":[{"priority":1,"weight":2,"port":3,"target":"host"}]`, `"ttl":1,"srvRecords":[{"priority":1,"weight":2,"port":3,"target":"host"}]`},
+	} {
+		created := c.do("PUT", inside+"/"+kind+"/www", `{"properties":{`+test.sent+`}}`)
+		if created.status != 201 {
+			t.Errorf("new %s record set: %d %v", kind, created.status, created.body)
+		}
+		got := c.get(inside + "/" + kind + "/www")
+		c.has(got, `{"name":"www","type":"Microsoft.Network/privateDnsZones/`+kind+`","properties":{`+test.want+`}}`)
+		c.absent(got, "properties.provisioningState", "location")
+	}
+	if n := len(behaviour.Objects(c.get(inside+"/ALL"), "value")); n != 7 {
+		t.Errorf("%d record sets in ALL, want 6 and the SOA", n)
+	}
+	c.has(c.get(inside), `{"properties":{"numberOfRecordSets":7}}`)
+	if n := len(behaviour.Objects(c.get(inside+"/A?$recordsetnamesuffix=x"), "value")); n != 0 {
+		t.Errorf("%d record sets whose name ends in x", n)
+	}
+	if got := c.do("DELETE", inside+"/A/www", ""); got.status != 200 {
+		t.Errorf("delete of a record set: %d", got.status)
+	}
+	if got := c.do("DELETE", inside+"/A/www", ""); got.status != 204 {
+		t.Errorf("delete of a record set that is gone: %d", got.status)
+	}
+}
+
+func TestRecordSetRefusals(t *testing.T) {
+	c := start(t)
+	c.put(inside, `{"location":"global"}`)
+	c.put(inside+"/A/www", `{"properties":{"ttl":60,"aRecords":[{"ipv4Address":"10.0.0.4"}]}}`)
+	c.put(inside+"/CNAME/alias", `{"properties":{"ttl":60,"cnameRecord":{"cname":"www.corp.example"}}}`)
+	for path, properties := range map[string]string{
+		"A/a":       `"aRecords":[{"ipv4Address":"10.0.0.4"}]`,
+		"A/b":       `"ttl":60,"aRecords":[{"ipv4Address":"fd00::4"}]`,
+		"A/c":       `"ttl":60,"aRecords":[{}]`,
+		"A/d":       `"ttl":60,"aRecords":["10.0.0.4"]`,
+		"A/e":       `"ttl":-1,"aRecords":[]`,
+		"A/f":       `"ttl":60,"txtRecords":[{"value":["x"]}]`,
+		"A/-g":      `"ttl":60,"aRecords":[]`,
+		"A/alias":   `"ttl":60,"aRecords":[]`,
+		"AAAA/h":    `"ttl":60,"aaaaRecords":[{"ipv6Address":"10.0.0.4"}]`,
+		"CNAME/www": `"ttl":60,"cnameRecord":{"cname":"x"}`,
+		"CNAME/@":   `"ttl":60,"cnameRecord":{"cname":"x"}`,
+		"CNAME/i":   `"ttl":60`,
+	} {
+		c.refused("PUT", inside+"/"+path, `{"properties":{`+properties+`}}`, 400, "BadRequest")
+	}
+	c.refused("DELETE", inside+"/SOA/@", "", 400, "BadRequest")
+	c.put(inside+"/A/*", `{"properties":{"ttl":60,"aRecords":[{"ipv4Address":"10.0.0.5"}]}}`)
+}
+
+func TestRecordSetPreconditions(t *testing.T) {
+	c := start(t)
+	c.put(inside, `{"location":"global"}`)
+	record, body := inside+"/A/www", `{"properties":{"ttl":60,"aRecords":[{"ipv4Address":"10.0.0.4"}]}}`
+	etag := fmt.Sprint(c.put(record, body)["etag"])
+	for _, test := range []struct {
+		header, value string
+		status        int
+		message       string
+	}{
+		{"If-None-Match", "*", 412, "The Record set www exists already and hence cannot be created again."},
+		{"If-Match", "other", 412, "The Record set www has been modified (etag mismatch)."},
+		{"If-Match", etag, 200, ""},
+	} {
+		got := c.do("PUT", record, body, test.header, test.value)
+		if got.status != test.status || test.message != "" && (got.body["message"] != test.message || got.body["code"] != "PreconditionFailed") {
+			t.Errorf("%s: %s: %d %v", test.header, test.value, got.status, got.body)
+		}
+	}
+	if got := c.do("PUT", inside+"/A/new", body, "If-None-Match", "*"); got.status != http.StatusCreated {
+		t.Errorf("If-None-Match: * on a new record set: %d %v", got.status, got.body)
+	}
+}
+
+func TestPublicZone(t *testing.T) {
+	c := start(t)
+	first := c.do("PUT", public, `{"location":"global"}`)
+	if first.status != 201 || first.header.Get("Azure-AsyncOperation") != "" {
+		t.Errorf("a public zone is made at once: %d %v", first.status, first.header)
+	}
+	got := c.get(public)
+	c.has(got, `{"name":"example.com","type":"Microsoft.Network/dnszones","properties":{"maxNumberOfRecordSets":10000,"numberOfRecordSets":2,"zoneType":"Public"}}`)
+	if servers := behaviour.Texts(got, "properties.nameServers"); len(servers) != 4 || !strings.HasPrefix(servers[0], "ns1-") || !strings.HasSuffix(servers[3], ".info.") {
+		t.Errorf("name servers %v", servers)
+	}
+	c.has(c.put(public+"/A/www", `{"properties":{"ttl":300,"aRecords":[{"ipv4Address":"20.0.0.4"}]}}`),
+		`{"type":"Microsoft.Network/dnszones/A","properties":{"fqdn":"www.example.com.","TTL":300,"ARecords":[{"ipv4Address":"20.0.0.4"}],"targetResource":{},"provisioningState":"Succeeded"}}`)
+	for _, list := range []string{"recordsets", "all"} {
+		if n := len(behaviour.Objects(c.get(public+"/"+list), "value")); n != 3 {
+			t.Errorf("%d record sets in %s, want A, NS and SOA", n, list)
+		}
+	}
+	c.refused("DELETE", public+"/NS/@", "", 400, "BadRequest")
+	gone := c.do("DELETE", public, "")
+	if gone.status != 202 || !strings.Contains(gone.header.Get("Azure-AsyncOperation"), "dnsOperationStatuses") {
+		t.Errorf("delete of a public zone: %d %v", gone.status, gone.header)
+	}
+	c.refused("GET", public+"/A/www", "", 404, "ParentResourceNotFound")
+}
