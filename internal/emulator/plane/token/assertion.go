@@ -1,6 +1,7 @@
 package token
 
 import (
+	"bytes"
 	"crypto/sha1" //nolint:gosec // the thumbprint by which clients name a certificate is SHA-1
 	"crypto/sha256"
 	"crypto/x509"
@@ -80,13 +81,23 @@ func (h header) names(c *x509.Certificate) bool {
 	sum256 := sha256.Sum256(c.Raw)
 	switch {
 	case h.Thumbprint256 != "":
-		return h.Thumbprint256 == base64.RawURLEncoding.EncodeToString(sum256[:])
+		return bytes.Equal(decode(h.Thumbprint256), sum256[:])
 	case h.Thumbprint != "":
-		return strings.TrimRight(h.Thumbprint, "=") == base64.RawURLEncoding.EncodeToString(thumbprint(c))
+		return bytes.Equal(decode(h.Thumbprint), thumbprint(c))
 	case len(h.Chain) > 0:
-		return h.Chain[0] == base64.StdEncoding.EncodeToString(c.Raw)
+		return bytes.Equal(decode(h.Chain[0]), c.Raw)
 	}
 	return false
+}
+
+// decode reads base64 in either alphabet, padded or not: clients differ.
+func decode(text string) []byte {
+	text = strings.NewReplacer("+", "-", "/", "_").Replace(strings.TrimRight(text, "="))
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil
+	}
+	return data
 }
 
 func thumbprint(c *x509.Certificate) []byte {
