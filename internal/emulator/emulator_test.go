@@ -10,7 +10,6 @@ import (
 
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/behaviour/resources"
 )
 
 const group = "/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/rg"
@@ -33,7 +32,7 @@ type azureUnderTest struct {
 func start(t testing.TB, o emulator.Options) azureUnderTest {
 	t.Helper()
 	if o.Providers == nil {
-		o.Providers = []behaviour.Provider{resources.Provider(), pilots()}
+		o.Providers = []behaviour.Provider{pilots()}
 	}
 	e, err := emulator.New(o)
 	if err != nil {

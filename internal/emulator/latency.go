@@ -71,17 +71,22 @@ func (l latency) plain(verb string) time.Duration {
 	return l.draw(l.table.Of("", verb).Reply)
 }
 
-// retryAfter sets Retry-After as Azure does, shortened as operations are. Without
-// latency the operation has ended at the first poll, which clients of the official
-// SDK make at once because of the header in milliseconds.
+// retryAfter sets Retry-After as Azure does, shortened as operations are. Where that
+// would be less than the second that the header can say, a header in milliseconds,
+// which clients of the official SDK prefer, says it. Without latency the operation
+// has ended at the first poll, so that every reply asks for one at once.
 func (l latency) retryAfter(h http.Header, azure int) {
-	if azure <= 0 {
-		return
+	const atOnce = 10
+	wait := l.factor * float64(azure)
+	switch {
+	case l.factor == 0:
+		h.Set("retry-after-ms", strconv.Itoa(atOnce))
+	case wait > 0 && wait < 1:
+		h.Set("retry-after-ms", strconv.Itoa(max(atOnce, int(wait*1000))))
 	}
-	if l.factor == 0 {
-		h.Set("retry-after-ms", "10")
+	if azure > 0 {
+		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait)))))
 	}
-	h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(l.factor*float64(azure))))))
 }
 
 // sleep waits, but no longer than the client does.

@@ -2,6 +2,7 @@ package emulator_test
 
 import (
 	"fmt"
+	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
@@ -57,7 +58,17 @@ func pilots() behaviour.Provider {
 		{Name: "Microsoft.Storage/storageAccounts", Style: behaviour.Storage(), Where: behaviour.Located},
 		{Name: "Microsoft.Storage/storageAccounts/shares", Style: ticking(), Page: 2},
 		{Name: "Microsoft.Network/privateDnsZones", Style: behaviour.PrivateDNS(), Where: behaviour.Global},
-		{Name: "Microsoft.Resources/deployments", Style: behaviour.Deployment()},
+		{
+			Name: "Microsoft.Resources/resourceGroups", Style: behaviour.Group(), Where: behaviour.Located, Own: []string{"properties"},
+			Fill: func(c *behaviour.Call) error {
+				if strings.Contains(c.ID.Name(), " ") {
+					e := behaviour.Invalid("InvalidResourceGroup", "%q has a blank", c.ID.Name())
+					e.Gateway = true
+					return e
+				}
+				return nil
+			},
+		},
 		{Name: "Microsoft.Authorization/roleAssignments", Style: behaviour.Plain("Microsoft.Authorization")},
 		{Name: "Microsoft.Authorization/roleDefinitions", Style: behaviour.Plain("Microsoft.Authorization")},
 	}}
