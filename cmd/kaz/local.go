@@ -92,20 +92,20 @@ func upArguments(command *cobra.Command) []string {
 }
 
 func printWelcome(w io.Writer, s local.Status) {
-	kubectl := "kubectl"
 	fmt.Fprintf(w, `
 The cluster is up. In another terminal:
 
-  . %[1]s
-  alias kubectl=%[2]s
+  . %s
   kubectl get nodes
   kubectl create deployment web --image=nginx --replicas=3
   kubectl expose deployment web --port=80 --type=LoadBalancer
-  kubectl get service web --watch
+  kubectl wait service/web --for=jsonpath={.status.loadBalancer.ingress}
+  kubectl get service web
+  kaz local azure list
+  kaz local status
 
-  kaz local azure list                    # what is in Azure now
-  kaz local status                        # components and their logs
-`, s.Environment, s.Kubectl, kubectl)
+The kubectl that was built for it is %s
+`, s.Environment, s.Kubectl)
 }
 
 func downCommand() *cobra.Command {

@@ -14,6 +14,11 @@ import (
 // for the next Up.
 func Down(ctx context.Context, dir string) ([]string, error) {
 	stopped, err := process.StopRecorded(ctx, dir, stopGrace)
+	for i, name := range stopped {
+		if name == process.OwnerName {
+			stopped[i] = "kaz local up"
+		}
+	}
 	if err != nil {
 		return stopped, err
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"kaz/internal/local/controlplane"
 )
 
 // Files in a cluster's directory.
@@ -74,7 +76,7 @@ func (m memory) freeAddresses() (arm, http, proxy string) {
 }
 
 // writeClientFiles writes what clients of the cluster's Azure are configured with.
-func (c *cluster) writeClientFiles() error {
+func (c *cluster) writeClientFiles(binaries controlplane.Binaries) error {
 	if err := writeJSON(c.path(cloudConfigFile), c.memory.Site.cloudConfig(c.azure.Info().ARM)); err != nil {
 		return err
 	}
@@ -82,10 +84,15 @@ func (c *cluster) writeClientFiles() error {
 	b.WriteString("# What a client of this cluster and its Azure needs in its environment: . " + environmentFile + "\n")
 	env := c.environment()
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		fmt.Fprintf(&b, "export %s='%s'\n", name, strings.ReplaceAll(env[name], "'", `'\''`))
+		fmt.Fprintf(&b, "export %s=%s\n", name, quoted(env[name]))
 	}
+	b.WriteString("# kubectl and kaz\n")
+	fmt.Fprintf(&b, "export PATH=%s:\"$PATH\"\n", quoted(filepath.Dir(binaries[controlplane.Kubectl])+":"+filepath.Dir(c.Program)))
 	return writeFile(c.path(environmentFile), []byte(b.String()))
 }
+
+// quoted is a word of a shell.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func (c *cluster) environment() map[string]string {
 	info := c.azure.Info()

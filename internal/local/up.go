@@ -80,7 +80,9 @@ func Up(ctx context.Context, o UpOptions, ready func(Status)) error {
 		return err
 	}
 	c := &cluster{UpOptions: o, group: group, progress: newProgress(o.Out)}
-	err = c.run(ctx, ready)
+	if err = c.openLog(); err == nil {
+		err = c.run(ctx, ready)
+	}
 	return errors.Join(err, c.stop(ctx))
 }
 
@@ -89,6 +91,7 @@ type cluster struct {
 	UpOptions
 	group    *process.Group
 	progress *progress
+	log      *os.File // of this program itself
 	memory   memory
 	azure    *Azure
 	plane    *controlplane.ControlPlane
@@ -100,6 +103,21 @@ type cluster struct {
 func (c *cluster) path(name string) string { return filepath.Join(c.group.Dir(), name) }
 
 func (c *cluster) without(name string) bool { return slices.Contains(c.Without, name) }
+
+// openLog sends what this program logs to a file beside those of the components,
+// so that the terminal shows the progress only.
+func (c *cluster) openLog() error {
+	path := c.path("logs/kaz.log")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	var err error
+	if c.log, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		return err
+	}
+	slog.SetDefault(slog.New(slog.NewTextHandler(c.log, nil)))
+	return nil
+}
 
 // run goes through the steps of starting and then waits for the end.
 func (c *cluster) run(ctx context.Context, ready func(Status)) error {
@@ -113,7 +131,7 @@ func (c *cluster) run(ctx context.Context, ready func(Status)) error {
 		do   func(context.Context) error
 	}{
 		{"local Azure", c.startAzure},
-		{"resource group, network and scale sets", c.layResources},
+		{"resource group, network and scale sets", func(ctx context.Context) error { return c.layResources(ctx, binaries) }},
 		{"control plane", func(ctx context.Context) error { return c.startControlPlane(ctx, binaries) }},
 		{"nodes", c.startNodes},
 		{CloudControllerManager, c.startCloudControllerManager},
@@ -170,6 +188,10 @@ func (c *cluster) stop(ctx context.Context) error {
 		err = errors.Join(err, c.azure.Close())
 	}
 	c.group.Close(ctx, stopGrace)
+	if c.log != nil {
+		slog.SetDefault(slog.New(slog.DiscardHandler))
+		err = errors.Join(err, c.log.Close())
+	}
 	return err
 }
 
@@ -197,9 +219,6 @@ func (c *cluster) startAzure(ctx context.Context) error {
 	if c.memory, err = recall(c.path(memoryFile)); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(c.path("logs"), 0o700); err != nil {
-		return err
-	}
 	o := c.Azure
 	o.CAFile, o.State, o.RequestLog = c.path("azure-ca.pem"), c.path("azure-state.json"), c.path("logs/azure-requests.jsonl")
 	o.Address, o.HTTPAddress, o.ProxyAddress = c.memory.freeAddresses()
@@ -214,7 +233,7 @@ func (c *cluster) startAzure(ctx context.Context) error {
 	return writeJSON(c.path(memoryFile), c.memory)
 }
 
-func (c *cluster) layResources(ctx context.Context) error {
+func (c *cluster) layResources(ctx context.Context, binaries controlplane.Binaries) error {
 	site, nodes := c.memory.Site, c.Nodes
 	if c.ScaleSets > 0 && c.ScaleSets != len(site.ScaleSets) {
 		return fmt.Errorf("--scale-sets %d: the cluster in %s has %d, and that cannot be changed", c.ScaleSets, c.group.Dir(), len(site.ScaleSets))
@@ -234,7 +253,7 @@ func (c *cluster) layResources(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.writeClientFiles()
+	return c.writeClientFiles(binaries)
 }
 
 const defaultNodes = 3

@@ -64,7 +64,7 @@ func (g *Group) take(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	g.owner = Record{Name: ownerName, PID: os.Getpid(), Boot: boot, Started: started, Path: path}
+	g.owner = Record{Name: OwnerName, PID: os.Getpid(), Boot: boot, Started: started, Path: path}
 	return writeRecord(g.dir, g.owner)
 }
 

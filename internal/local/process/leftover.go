@@ -30,7 +30,7 @@ func StopRecorded(ctx context.Context, dir string, grace time.Duration) ([]strin
 		}
 	}
 	if o, ok := Owner(dir); ok && o.PID != os.Getpid() {
-		running = append(running, ownerName)
+		running = append(running, OwnerName)
 		if err := end(ctx, o, grace); err != nil {
 			return running, err
 		}

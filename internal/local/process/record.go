@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// ownerName is the record of the program that holds a directory.
-const ownerName = "owner"
+// OwnerName is the record of the program that holds a directory.
+const OwnerName = "owner"
 
 // Record says which process runs under a name. It is kept as a file so that another program can find the process.
 type Record struct {
@@ -94,7 +94,7 @@ func Recorded(dir string) ([]Record, error) {
 	var problems []error
 	for _, e := range entries {
 		name, isRecord := strings.CutSuffix(e.Name(), ".json")
-		if !isRecord || name == ownerName {
+		if !isRecord || name == OwnerName {
 			continue
 		}
 		r, err := readRecord(filepath.Join(runDir(dir), e.Name()))
@@ -112,6 +112,6 @@ func Recorded(dir string) ([]Record, error) {
 
 // Owner returns the running program that holds dir open, if there is one.
 func Owner(dir string) (Record, bool) {
-	r, err := readRecord(recordFile(dir, ownerName))
+	r, err := readRecord(recordFile(dir, OwnerName))
 	return r, err == nil && r.Alive()
 }

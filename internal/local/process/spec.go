@@ -30,7 +30,7 @@ func (s Spec) complete(dir string) (Spec, error) {
 	if !namePattern.MatchString(s.Name) {
 		return s, fmt.Errorf("process name %q: want lower-case letters, digits and dashes", s.Name)
 	}
-	if s.Name == ownerName {
+	if s.Name == OwnerName {
 		return s, fmt.Errorf("process name %q is reserved for the program that owns the directory", s.Name)
 	}
 	if s.Path == "" {

@@ -1,0 +1,264 @@
+package local
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+func makeGroup(t *testing.T, a *Azure, name string) {
+	t.Helper()
+	door, err := a.Door()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := door.Put(t.Context(), azure.Write{ID: azure.GroupID(a.Info().Subscription, name), Body: azure.Document(`{"location":"westeurope"}`)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What clients were given stays valid when a local Azure is started again.
+func TestRestart(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	dir := t.TempDir()
+	o := AzureOptions{State: filepath.Join(dir, "state.json"), CAFile: filepath.Join(dir, "ca.pem"), ProxyAddress: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)}
+	first, err := StartAzure(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	makeGroup(t, first, "rg")
+	before := first.Info()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o.Address, o.HTTPAddress, o.ProxyAddress = hostOf(before.ARM), hostOf(before.ARMHTTP), hostOf(before.Proxy)
+	second, err := StartAzure(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := second.Info()
+	status, body := groups(t, client(t, second, false), before.ARM, before.Subscription, before.Token)
+	if status != http.StatusOK || len(body["value"].([]any)) != 1 {
+		t.Errorf("with the token of before: %d %v", status, body)
+	}
+	before.Token, after.Token = "", ""
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("other than before:\n%s", diff)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"state.json", "state-keys.json", "ca-key.pem"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v; want it to be its owner's alone", name, info.Mode(), err)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*running*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// A local Azure that is killed has lost next to nothing.
+func TestStateIsSavedWhileItRuns(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state.json")
+	a := startAzure(t, AzureOptions{State: state})
+	makeGroup(t, a, "kept")
+	deadline := time.Now().Add(10 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if text, err := os.ReadFile(state); err == nil && strings.Contains(string(text), "/resourceGroups/kept") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("not saved")
+		}
+		<-tick.C
+	}
+	copied := filepath.Join(t.TempDir(), "state.json")
+	text, err := os.ReadFile(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(copied, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := startAzure(t, AzureOptions{State: copied})
+	b.look(func(w behaviour.World) {
+		if _, ok := w.Get(azure.GroupID(w.Subscription(), "kept")); !ok {
+			t.Error("not there after a start from it")
+		}
+	})
+}
+
+func TestDamagedFilesAreRefusedAndKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, text string
+		want       []string
+	}{
+		"state":            {"state.json", "{", []string{"--state", "state.json", "not a state file"}},
+		"another's state":  {"state.json", `{"format":"terraform"}`, []string{"--state", "state.json", "terraform"}},
+		"keys":             {"state-keys.json", "{}", []string{"state-keys.json", "signingKey", "remove it"}},
+		"authority":        {"ca.pem", "x", []string{"--ca-file", "ca.pem", "ca-key.pem"}},
+		"authority's key":  {"ca-key.pem", "x", nil},
+		"state is a place": {"state.json/x", "", []string{"--state", "state.json"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, c.file)
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a, err := StartAzure(t.Context(), AzureOptions{State: filepath.Join(dir, "state.json"), CAFile: filepath.Join(dir, "ca.pem"), Log: slog.New(slog.DiscardHandler)})
+			if c.want == nil { // a key without a certificate is of no use to anybody
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := a.Close(); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatal(a.Close(), "it started")
+			}
+			for _, part := range c.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+			if text, err := os.ReadFile(file); err != nil || string(text) != c.text {
+				t.Errorf("the file is now %q, %v", text, err)
+			}
+		})
+	}
+}
+
+func TestTakenPorts(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	address := taken.Addr().String()
+	_, err = StartAzure(t.Context(), AzureOptions{Address: address, ProxyAddress: address})
+	if err == nil {
+		t.Fatal("it started")
+	}
+	for _, part := range []string{"--address " + address + ": the port is taken", "--proxy-address " + address + ": the port is taken"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not say %q", err, part)
+		}
+	}
+}
+
+// All problems are reported at once, each with what it is about and what is allowed.
+func TestOptionsAreChecked(t *testing.T) {
+	identities := write(t, "identities.yaml", `
+tenant: contoso
+applications:
+- {name: a, clientId: "1"}
+- clientId: aaaaaaaa-0000-0000-0000-000000000001
+  certificates: [nowhere.pem, "-----BEGIN nothing"]
+  federatedCredentials: [{issuer: x}]
+  roleAssignments: [{scope: here}]
+- {clientId: aaaaaaaa-0000-0000-0000-000000000001, system: true}
+managedIdentities:
+- {clientId: aaaaaaaa-0000-0000-0000-000000000002, secrets: [s]}
+issuers:
+- {issuer: x, keys: {keys: []}}
+- {issuer: x}
+`)
+	_, err := StartAzure(t.Context(), AzureOptions{
+		Address: "8443", HTTPAddress: "example.org:80", ProxyAddress: "127.0.0.1:99999", Subscription: "mine",
+		Latency: "slow", Throttle: "on", AccessControl: "azure",
+		Identities: identities, Faults: write(t, "faults.json", `{"faults":[{"fault":"flood"}]}`),
+	})
+	if err == nil {
+		t.Fatal("it started")
+	}
+	for _, part := range []string{
+		"--address 8443: want IP:PORT", "--http-address example.org:80: want IP:PORT", "--proxy-address 127.0.0.1:99999: want IP:PORT",
+		"--subscription mine: want a GUID", "--latency slow: want azure, off or a factor", "--throttle on: want azure or off", "--access-control azure: want on or off",
+		`tenant: "contoso" is not a GUID`, `applications[0].clientId: "1" is not a GUID`,
+		"applications[1].certificates[0]: open", "applications[1].certificates[1]: there is no PEM certificate", "applications[1].federatedCredentials[0]: issuer and subject are required",
+		"applications[1].roleAssignments[0]: role is required", "applications[1].roleAssignments[0].scope", "applications[2].clientId: aaaaaaaa-0000-0000-0000-000000000001 is used in applications[1].clientId already",
+		"applications[2]: system and resourceId are for managed identities", "managedIdentities[0]: a managed identity has no secrets", "issuers[0]: the JSON web key set has no keys", "issuers[1]: issuer x is in issuers[0] already",
+		`fault "flood": want error`,
+	} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("not reported: %s", part)
+		}
+	}
+	if t.Failed() {
+		t.Log(err)
+	}
+	if _, err := StartAzure(t.Context(), AzureOptions{Identities: write(t, "typo.yaml", "application: []")}); err == nil || !strings.Contains(err.Error(), "typo.yaml") || !strings.Contains(err.Error(), `"application"`) {
+		t.Errorf("unknown field: %v", err)
+	}
+}
+
+// Roles of the identities file are what access control goes by.
+func TestRoles(t *testing.T) {
+	a := startAzure(t, AzureOptions{ProxyAddress: "127.0.0.1:0", AccessControl: "on", Identities: write(t, "identities.yaml", `
+applications:
+- {name: reader, clientId: aaaaaaaa-0000-0000-0000-000000000001, secrets: [s], roleAssignments: [{role: Reader}]}
+- {name: nobody, clientId: aaaaaaaa-0000-0000-0000-000000000002, secrets: [s]}
+managedIdentities:
+- {name: nodes, clientId: aaaaaaaa-0000-0000-0000-000000000003, system: true, roleAssignments: [{role: acdd72a7-3385-48ef-bd42-f606fba81ae7}]}
+`)})
+	info := a.Info()
+	for id, want := range map[string]int{"aaaaaaaa-0000-0000-0000-000000000001": 200, "aaaaaaaa-0000-0000-0000-000000000002": 403, "aaaaaaaa-0000-0000-0000-000000000003": 200} {
+		app, ok := a.tokens.ByClientID(id)
+		if !ok {
+			t.Fatalf("no application %s", id)
+		}
+		token, err := a.tokens.Issue(app, "", info.ARM, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, body := groups(t, client(t, a, false), info.ARM, info.Subscription, token.Text); status != want {
+			t.Errorf("%s: %d %v, want %d", id, status, body, want)
+		}
+	}
+	if a.system.ClientID != "aaaaaaaa-0000-0000-0000-000000000003" || a.system.Owner {
+		t.Errorf("system identity: %+v", a.system)
+	}
+	_, err := StartAzure(t.Context(), AzureOptions{Log: slog.New(slog.DiscardHandler), Identities: write(t, "wrong.yaml", `
+applications: [{name: app, clientId: aaaaaaaa-0000-0000-0000-000000000001, roleAssignments: [{role: Emperor}]}]
+`)})
+	if err == nil || !strings.Contains(err.Error(), `role "Emperor" of app`) || !strings.Contains(err.Error(), "Contributor") {
+		t.Errorf("unknown role: %v", err)
+	}
+}
+
+func TestUnauthorized(t *testing.T) {
+	a := startAzure(t, AzureOptions{})
+	info := a.Info()
+	for name, c := range map[string]struct{ token, code string }{
+		"no token":  {"", "AuthenticationFailed"},
+		"bad token": {"fake", "InvalidAuthenticationToken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, body := groups(t, client(t, a, false), info.ARM, info.Subscription, c.token)
+			if code := behaviour.Text(body, "error.code"); status != 401 || code != c.code {
+				t.Errorf("%d %v, want 401 %s", status, body, c.code)
+			}
+		})
+	}
+}
