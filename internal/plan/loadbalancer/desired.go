@@ -24,6 +24,9 @@ func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 	}
 	b, found := readBatch(f)
 	var g plan.Graph
+	if len(b.base) == 0 {
+		return g, once(found), nil
+	}
 	add := func(nodes ...plan.Node) {
 		for _, n := range nodes {
 			if err == nil {
