@@ -18,7 +18,7 @@ func Provider() behaviour.Provider {
 	}
 	const here = "/subscriptions/{subscription}"
 	return behaviour.Provider{
-		Types: []behaviour.Type{resourceGroups()},
+		Types: []behaviour.Type{resourceGroups(), deployments(), deploymentOperations()},
 		Routes: []behaviour.Route{
 			read("/tenants", "", listTenants),
 			read("/subscriptions", "", listSubscriptions),

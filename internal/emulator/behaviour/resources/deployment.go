@@ -1,0 +1,317 @@
+package resources
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+const deploymentType = "Microsoft.Resources/deployments"
+
+// Private fields of a deployment: its template, the parameters as they were given,
+// and its steps.
+const (
+	templateField   = behaviour.Private + "template"
+	parametersField = behaviour.Private + "parameters"
+	operationsField = behaviour.Private + "operations"
+)
+
+func deployments() behaviour.Type {
+	return behaviour.Type{
+		Name:   deploymentType,
+		Style:  behaviour.Deployment(),
+		Where:  behaviour.Anywhere,
+		Fill:   fillDeployment,
+		Settle: deploy,
+		Show:   func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) },
+		Missing: func(c *behaviour.Call) error {
+			return gateway(404, "DeploymentNotFound", "Deployment '%s' could not be found.", c.ID.Name())
+		},
+		Actions: map[string]behaviour.Action{
+			"validate":       {Do: validate, Anew: true},
+			"exportTemplate": {Do: func(c *behaviour.Call) (any, error) { return behaviour.Object{"template": c.Old[templateField]}, nil }},
+		},
+	}
+}
+
+var deploymentName = regexp.MustCompile(`^[-\w._()]{1,64}$`)
+
+// fillDeployment checks what is to be deployed and makes the deployment's document.
+func fillDeployment(c *behaviour.Call) error {
+	if !deploymentName.MatchString(c.ID.Name()) {
+		return gateway(400, "InvalidDeploymentName", "The deployment name '%s' is not valid: 1 to 64 letters, digits, '-', '_', '.', '(' and ')' are allowed.", c.ID.Name())
+	}
+	if c.ID.Group() == "" && behaviour.Text(c.Doc, "location") == "" {
+		return gateway(400, "LocationRequired", "The 'location' property must be specified for '%s'. Please see https://aka.ms/deploy-to-subscription for usage details.", c.ID.Name())
+	}
+	mode := behaviour.Text(c.Body, "properties.mode")
+	if !strings.EqualFold(mode, "Incremental") {
+		if strings.EqualFold(mode, "Complete") {
+			return behaviour.Refusal(501, "NotImplemented", "The local Azure deploys in the mode Incremental only.")
+		}
+		return gateway(400, "InvalidRequestContent", "The request content was invalid: the deployment mode '%s' is not one of Incremental, Complete.", mode)
+	}
+	document := behaviour.Sub(c.Body, "properties.template")
+	if document == nil {
+		return gateway(400, "InvalidTemplate", "Deployment template validation failed: 'the deployment has no template. The local Azure does not follow links to templates.'.")
+	}
+	given := behaviour.Sub(c.Body, "properties.parameters")
+	t, err := bind(c, document, given)
+	if err != nil {
+		return err
+	}
+	c.Doc[templateField], c.Doc[parametersField] = behaviour.Clone(document), behaviour.Clone(given)
+	c.Doc["properties"] = behaviour.Object{
+		"templateHash": hash(document), "parameters": t.shownParameters(document), "mode": "Incremental",
+		"timestamp": behaviour.Timestamp(c.Now()), "duration": "PT0S", "correlationId": c.GUID(),
+		"providers": t.providers(), "dependencies": t.shownDependencies(),
+	}
+	return nil
+}
+
+// hash is a template's hash, in decimal as Azure shows it.
+func hash(document behaviour.Object) string {
+	text, err := json.Marshal(document)
+	if err != nil {
+		panic("a template that was JSON is not: " + err.Error())
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(text) // never fails
+	return strconv.FormatUint(h.Sum64(), 10)
+}
+
+// shownParameters are all parameters with their types, but not the values of secret
+// ones.
+func (t *template) shownParameters(document behaviour.Object) behaviour.Object {
+	shown := behaviour.Object{}
+	for name, declaration := range behaviour.Sub(document, "parameters") {
+		d, _ := declaration.(behaviour.Object)
+		kind := strings.ToLower(behaviour.Text(d, "type"))
+		entry := behaviour.Object{"type": parameterTypes[kind]}
+		if !strings.HasPrefix(kind, "secure") {
+			entry["value"] = t.scope.parameters[name]
+		}
+		shown[name] = entry
+	}
+	return shown
+}
+
+// providers are the namespaces and types that a template deploys, and where.
+func (t *template) providers() []any {
+	order, types := []string{}, map[string][]string{}
+	places := map[string][]any{}
+	for _, r := range t.resources {
+		full := r.id.Type()
+		namespace := r.id.Namespace()
+		name := full[len(namespace)+1:]
+		if !slices.Contains(order, namespace) {
+			order = append(order, namespace)
+		}
+		if !slices.Contains(types[namespace], name) {
+			types[namespace] = append(types[namespace], name)
+		}
+		var place any
+		if r.location != "" {
+			place = strings.ToLower(strings.ReplaceAll(r.location, " ", ""))
+		}
+		if !slices.Contains(places[full], place) {
+			places[full] = append(places[full], place)
+		}
+	}
+	shown := []any{}
+	for _, namespace := range order {
+		list := []any{}
+		for _, name := range types[namespace] {
+			list = append(list, behaviour.Object{"resourceType": name, "locations": places[namespace+"/"+name]})
+		}
+		shown = append(shown, behaviour.Object{"namespace": namespace, "resourceTypes": list})
+	}
+	return shown
+}
+
+func (t *template) shownDependencies() []any {
+	own := map[string]bool{}
+	for _, r := range t.resources {
+		own[r.id.Key()] = true
+	}
+	shown := []any{}
+	for _, r := range t.resources {
+		on := []any{}
+		for _, id := range r.dependsOn {
+			if own[id.Key()] {
+				on = append(on, target(id))
+			}
+		}
+		if len(on) > 0 {
+			entry := target(r.id)
+			entry["dependsOn"] = on
+			shown = append(shown, entry)
+		}
+	}
+	return shown
+}
+
+// target is a resource as deployments and their operations name it.
+func target(id azure.ID) behaviour.Object {
+	names := []string{}
+	for at := id; strings.Count(at.Type(), "/") > 0; at = at.Parent() {
+		names = append([]string{at.Name()}, names...)
+		if strings.Count(at.Type(), "/") == 1 {
+			break
+		}
+	}
+	return behaviour.Object{"id": string(id), "resourceType": id.Type(), "resourceName": strings.Join(names, "/")}
+}
+
+// validate checks a deployment without making it.
+func validate(c *behaviour.Call) (any, error) {
+	call := *c
+	call.Doc = behaviour.Clone(c.Body)
+	if call.Doc == nil {
+		call.Doc = behaviour.Object{}
+	}
+	if err := fillDeployment(&call); err != nil {
+		return nil, err
+	}
+	t, err := bind(&call, behaviour.Sub(c.Body, "properties.template"), behaviour.Sub(c.Body, "properties.parameters"))
+	if err != nil {
+		return nil, err
+	}
+	resources := make([]any, len(t.resources))
+	for i, r := range t.resources {
+		resources[i] = behaviour.Ref(r.id)
+	}
+	properties := behaviour.Sub(call.Doc, "properties")
+	properties["provisioningState"], properties["validatedResources"] = "Succeeded", resources
+	return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": deploymentType, "properties": properties}, nil
+}
+
+// deploy makes the resources of a deployment, one after the other. The first one
+// that is refused ends it; those before it remain.
+func deploy(c *behaviour.Call) error {
+	t, err := bind(c, behaviour.Sub(c.Doc, templateField), behaviour.Sub(c.Doc, parametersField))
+	if err != nil {
+		return err
+	}
+	t.scope.reference = t.referenceIn(c)
+	var made []azure.ID
+	steps := []any{}
+	for _, r := range t.resources {
+		fault := t.make(c, r)
+		steps = append(steps, step(c, r.id, fault))
+		if fault != nil {
+			return failDeployment(c, fault, steps)
+		}
+		made = append(made, r.id)
+	}
+	outputs, err := t.evaluateOutputs()
+	if err != nil {
+		return failDeployment(c, err, steps)
+	}
+	if len(outputs) > 0 {
+		behaviour.Set(c.Doc, "properties.outputs", outputs)
+	}
+	behaviour.Set(c.Doc, "properties.outputResources", behaviour.Refs(made))
+	c.Doc[operationsField] = steps
+	finish(c, c.Doc)
+	return nil
+}
+
+// finish writes how long a deployment took.
+func finish(c *behaviour.Call, doc behaviour.Object) {
+	begun, err := time.Parse(time.RFC3339Nano, behaviour.Text(doc, "properties.timestamp"))
+	if err == nil {
+		behaviour.Set(doc, "properties.duration", fmt.Sprintf("PT%sS", strconv.FormatFloat(c.Now().Sub(begun).Seconds(), 'f', -1, 64)))
+	}
+	behaviour.Set(doc, "properties.timestamp", behaviour.Timestamp(c.Now()))
+}
+
+func (t *template) make(c *behaviour.Call, r *templateResource) error {
+	value, err := t.scope.evaluate(r.body)
+	if err != nil {
+		return invalid("%v", err)
+	}
+	body, _ := value.(behaviour.Object)
+	return c.Apply(r.id, body)
+}
+
+// failDeployment is the error of a deployment that failed on the way. It is in the
+// deployment's document, too.
+func failDeployment(c *behaviour.Call, err error, steps []any) error {
+	inner, ok := errors.AsType[*behaviour.Error](err)
+	if !ok {
+		inner = behaviour.Invalid("InvalidTemplate", "%v", err)
+	}
+	failure := &behaviour.Error{
+		Status: 200, Code: "DeploymentFailed", Keep: true,
+		Message: "At least one resource deployment operation failed. Please list deployment operations for details. Please see https://aka.ms/arm-deployment-operations for usage details.",
+		Details: []*behaviour.Error{inner},
+	}
+	c.Edit(c.ID, func(doc behaviour.Object) {
+		behaviour.Set(doc, "properties.error", failure.Body())
+		doc[operationsField] = steps
+		finish(c, doc)
+	})
+	return failure
+}
+
+func (t *template) evaluateOutputs() (behaviour.Object, error) {
+	outputs := behaviour.Object{}
+	for name, declaration := range t.outputs {
+		d, _ := declaration.(behaviour.Object)
+		value, err := t.scope.evaluate(d["value"])
+		if err != nil {
+			return nil, invalid("The template output '%s' is not valid: %v", name, err)
+		}
+		kind := strings.ToLower(behaviour.Text(d, "type"))
+		output := behaviour.Object{"type": parameterTypes[kind]}
+		if !strings.HasPrefix(kind, "secure") {
+			output["value"] = value
+		}
+		outputs[name] = output
+	}
+	return outputs, nil
+}
+
+// bygone are properties that a type showed before an api-version and does not show
+// any more. internalData is there in 2019-07-01; which version left it out first is
+// not recorded.
+var bygone = []struct{ fullType, until, property string }{
+	{"Microsoft.Compute/availabilitySets", "2020-06-01", "internalData"},
+}
+
+// referenceIn looks up resources, in the api-versions of those in the template.
+func (t *template) referenceIn(c *behaviour.Call) func(azure.ID, bool) (any, error) {
+	return func(id azure.ID, full bool) (any, error) {
+		doc, ok := c.Get(id)
+		if !ok {
+			return nil, behaviour.NotFound(id)
+		}
+		view := behaviour.Clone(doc)
+		behaviour.Hide(view)
+		for _, r := range t.resources {
+			for _, b := range bygone {
+				if r.id.Equal(id) && id.Is(b.fullType) && r.version < b.until {
+					behaviour.Default(view, "properties."+b.property, behaviour.Object{})
+				}
+			}
+		}
+		if full {
+			return view, nil
+		}
+		properties := behaviour.Sub(view, "properties")
+		if properties == nil {
+			properties = behaviour.Object{}
+		}
+		return properties, nil
+	}
+}

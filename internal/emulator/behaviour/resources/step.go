@@ -1,0 +1,52 @@
+package resources
+
+import (
+	"errors"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// deploymentOperations are the steps of a deployment.
+func deploymentOperations() behaviour.Type {
+	find := func(c *behaviour.Call) []behaviour.Object { return behaviour.Objects(c.Parent, operationsField) }
+	return behaviour.Type{
+		Name:     deploymentType + "/operations",
+		Style:    behaviour.Plain("Azure Resource Manager deployments"),
+		ReadOnly: true,
+		NoState:  true,
+		Find: func(c *behaviour.Call) (behaviour.Object, error) {
+			for _, o := range find(c) {
+				if behaviour.Text(o, "operationId") == c.ID.Name() {
+					return o, nil
+				}
+			}
+			return nil, nil
+		},
+		All: func(c *behaviour.Call) ([]behaviour.Object, error) { return find(c), nil },
+		Missing: func(c *behaviour.Call) error {
+			if c.Parent == nil {
+				return gateway(404, "DeploymentNotFound", "Deployment '%s' could not be found.", c.ID.Parent().Name())
+			}
+			return gateway(404, "DeploymentOperationNotFound", "The deployment operation '%s' could not be found.", c.ID.Name())
+		},
+	}
+}
+
+// step records that a resource was made, or why not.
+func step(c *behaviour.Call, id azure.ID, fault error) behaviour.Object {
+	properties := behaviour.Object{
+		"provisioningOperation": "Create", "provisioningState": "Succeeded", "timestamp": behaviour.Timestamp(c.Now()), "duration": "PT0S",
+		"trackingId": c.GUID(), "statusCode": "OK", "targetResource": target(id),
+	}
+	if fault != nil {
+		body := behaviour.Object{"code": "InternalServerError", "message": fault.Error()}
+		if refusal, ok := errors.AsType[*behaviour.Error](fault); ok {
+			body = refusal.Body()
+		}
+		properties["provisioningState"], properties["statusCode"] = "Failed", "BadRequest"
+		properties["statusMessage"] = behaviour.Object{"error": body}
+	}
+	name := c.GUID()
+	return behaviour.Object{"id": string(c.ID.Child("operations", name)), "operationId": name, "properties": properties}
+}
