@@ -25,6 +25,9 @@ func scaleSetActions() map[string]behaviour.Action {
 
 // chosen are the machines that a request names.
 func chosen(c *behaviour.Call) ([]azure.ID, error) {
+	if err := wellFormed(c); err != nil {
+		return nil, err
+	}
 	all := members(c.World, c.Old, c.ID)
 	names := behaviour.Texts(c.Body, "instanceIds")
 	if len(names) == 0 || len(names) == 1 && names[0] == "*" {
@@ -77,6 +80,9 @@ func chooseInto(c *behaviour.Call) (any, error) {
 // deleteChosen gives the places of the chosen machines back at once; the machines
 // are gone at the end.
 func deleteChosen(c *behaviour.Call) (any, error) {
+	if err := wellFormed(c); err != nil {
+		return nil, err
+	}
 	if len(behaviour.Texts(c.Body, "instanceIds")) == 0 {
 		return nil, behaviour.Invalid("InvalidParameter", "Required parameter 'instanceIds' is missing (null).").At("instanceIds")
 	}

@@ -15,6 +15,9 @@ func attachDetach(disks func(w behaviour.World, id azure.ID, doc behaviour.Objec
 	return behaviour.Action{
 		Long: true,
 		Do: func(c *behaviour.Call) (any, error) {
+			if err := wellFormed(c); err != nil {
+				return nil, err
+			}
 			if err := (transition{}).refusal(c.Old); err != nil {
 				return nil, err
 			}

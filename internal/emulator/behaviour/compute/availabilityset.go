@@ -32,6 +32,9 @@ func availabilitySets() behaviour.Type {
 }
 
 func fillAvailabilitySet(c *behaviour.Call) error {
+	if err := wellFormed(c); err != nil {
+		return err
+	}
 	if c.Old != nil {
 		keepRest(c)
 		if err := unchangeable(c, "properties.platformFaultDomainCount", "properties.platformUpdateDomainCount"); err != nil {

@@ -32,6 +32,9 @@ const (
 )
 
 func fillDisk(c *behaviour.Call) error {
+	if err := wellFormed(c); err != nil {
+		return err
+	}
 	keepRest(c)
 	if err := checkZones(c); err != nil {
 		return err
@@ -161,6 +164,9 @@ func accessActions() map[string]behaviour.Action {
 		"beginGetAccess": {
 			Long: true, Headers: both, Busy: "-",
 			Do: func(c *behaviour.Call) (any, error) {
+				if err := wellFormed(c); err != nil {
+					return nil, err
+				}
 				if behaviour.Text(c.Body, "access") == "" {
 					return nil, behaviour.Invalid("InvalidParameter", "Required parameter 'grantAccessData.access' is missing (null).").At("grantAccessData.access")
 				}

@@ -87,6 +87,9 @@ func inactive(id string) error {
 }
 
 func fillInstance(c *behaviour.Call) error {
+	if err := wellFormed(c); err != nil {
+		return err
+	}
 	if c.Old == nil {
 		if _, err := strconv.Atoi(c.ID.Name()); err != nil {
 			return notANumber()

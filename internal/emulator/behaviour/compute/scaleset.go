@@ -42,6 +42,9 @@ func flexible(doc behaviour.Object) bool {
 }
 
 func fillScaleSet(c *behaviour.Call) error {
+	if err := wellFormed(c); err != nil {
+		return err
+	}
 	if state(c.Old) == deleting {
 		return behaviour.Conflict("OperationNotAllowed", "Operation is not allowed on Virtual Machine Scale Set '%s' since it is marked for deletion.", c.ID.Name())
 	}

@@ -126,6 +126,8 @@ func TestInstanceIDsAreNeverReused(t *testing.T) {
 	}
 	w.refused("POST", set+"/delete", `{"instanceIds":["1"]}`, 400, "InvalidParameter")
 	w.refused("POST", set+"/delete", `{}`, 400, "InvalidParameter")
+	w.refused("POST", set+"/delete", `{"instanceIds":[]}`, 400, "InvalidParameter")
+	w.refused("POST", set+"/delete", `{"instanceIds":[2]}`, 400, "InvalidRequestContent")
 	w.refused("POST", set+"/restart", `{"instanceIds":["99"]}`, 400, "InvalidParameter")
 	w.must("POST", set+"/delete", `{"instanceIds":["*"]}`)
 	if got := w.instanceIDs(); len(got) != 0 {

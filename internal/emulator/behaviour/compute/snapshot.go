@@ -19,6 +19,9 @@ func snapshots() behaviour.Type {
 }
 
 func fillSnapshot(c *behaviour.Call) error {
+	if err := wellFormed(c); err != nil {
+		return err
+	}
 	if c.Old != nil {
 		keepRest(c)
 		if c.Changed("properties.incremental") {

@@ -23,6 +23,9 @@ func sshPublicKeys() behaviour.Type {
 		NoState: true,
 		NoType:  true,
 		Fill: func(c *behaviour.Call) error {
+			if err := wellFormed(c); err != nil {
+				return err
+			}
 			behaviour.Default(c.Doc, "properties", behaviour.Object{})
 			key := behaviour.Text(c.Doc, "properties.publicKey")
 			if key != "" && !strings.HasPrefix(key, "ssh-rsa ") && !strings.HasPrefix(key, "ssh-ed25519 ") {

@@ -51,6 +51,9 @@ func showMachine(c *behaviour.Call, view behaviour.Object) {
 }
 
 func fillMachine(c *behaviour.Call) error {
+	if err := wellFormed(c); err != nil {
+		return err
+	}
 	if c.Old != nil {
 		if err := (transition{}).refusal(c.Old); err != nil {
 			return err
