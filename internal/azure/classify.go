@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -10,13 +11,13 @@ import (
 // ("RetryableError" around "ReferencedResourceNotProvisioned"). A status of 0 or
 // 200 is that of a failed operation read from a poll.
 func Classify(status int, codes ...string) Kind {
-	for i := len(codes) - 1; i >= 0; i-- {
-		if kind, ok := kindByCode[strings.ToLower(codes[i])]; ok {
+	for _, code := range slices.Backward(codes) {
+		if kind, ok := kindByCode[strings.ToLower(code)]; ok {
 			return kind
 		}
 	}
-	for i := len(codes) - 1; i >= 0; i-- {
-		if kind, ok := kindByPattern(strings.ToLower(codes[i])); ok {
+	for _, code := range slices.Backward(codes) {
+		if kind, ok := kindByPattern(strings.ToLower(code)); ok {
 			return kind
 		}
 	}

@@ -33,8 +33,7 @@ func fieldsOf(t reflect.Type) []field {
 		return cached.([]field)
 	}
 	var fields []field
-	for i := range t.NumField() {
-		sf := t.Field(i)
+	for sf := range t.Fields() {
 		name, rest, _ := strings.Cut(sf.Tag.Get("json"), ",")
 		if !sf.IsExported() || name == "-" {
 			continue

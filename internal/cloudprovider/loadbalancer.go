@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -173,16 +175,20 @@ func blame(err error, out reconcile.Outcome, batch []request) error {
 	return &reconcile.Refusal{Culprits: culprits}
 }
 
-// tell sends warnings as events; what keeps a Service from being served is the
-// answer to its caller, who makes an event of it.
+// tell sends warnings as events of their Service, and logs those about machines.
+// What keeps a Service from being served is the answer to its caller, who makes an
+// event of it.
 func (l *loadBalancers) tell(batch []request, problems []plan.Problem) {
 	for _, p := range problems {
-		for _, r := range batch {
-			if p.Warning && r.service.Key() == p.Object {
-				l.events.Event(r.service.Service, corev1.EventTypeWarning, p.Reason, p.Message)
-				break
-			}
+		if !p.Warning {
+			continue
 		}
+		i := slices.IndexFunc(batch, func(r request) bool { return r.service.Key() == p.Object })
+		if i < 0 {
+			slog.Warn("not as asked", "object", p.Object, "reason", p.Reason, "message", p.Message)
+			continue
+		}
+		l.events.Event(batch[i].service.Service, corev1.EventTypeWarning, p.Reason, p.Message)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -339,9 +340,7 @@ func TestConvergeReadsPastTheCacheAfterAConflict(t *testing.T) {
 		l.cached = map[string]map[string]any{}
 		for key, doc := range l.docs {
 			stale := map[string]any{}
-			for k, v := range doc {
-				stale[k] = v
-			}
+			maps.Copy(stale, doc)
 			stale["etag"] = "old"
 			l.cached[key] = stale
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"time"
 
@@ -218,9 +219,7 @@ func regionZones(ctx context.Context, door azure.Reader, c cloudconfig.Config) (
 
 func providerConfig(c cloudconfig.Config, zones []string) cloudprovider.Config {
 	tags := azure.Tags{}
-	for name, value := range c.ResourceTags() {
-		tags[name] = value
-	}
+	maps.Copy(tags, c.ResourceTags())
 	return cloudprovider.Config{
 		Subscription: c.SubscriptionID, ResourceGroup: c.ResourceGroup, Location: c.Location,
 		NotFoundGrace: c.NodeInstanceNotFoundGracePeriod,
