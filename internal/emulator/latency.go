@@ -40,6 +40,9 @@ func (l latency) row(k *kind, v behaviour.Verb) catalog.Latency {
 	if k.Latency != "" {
 		name = k.Latency
 	}
+	if verb := k.Actions[string(v)].Latency; verb != "" {
+		return l.table.Of(name, verb)
+	}
 	return l.table.Of(name, string(v))
 }
 

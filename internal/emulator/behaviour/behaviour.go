@@ -151,6 +151,8 @@ type Action struct {
 	Busy string
 	// Permission is the action's name for access control when it is not the request's.
 	Permission string
+	// Latency names the verb in the latency table, when it is not the action's name.
+	Latency string
 }
 
 // Route is a request that is not to a resource of a type: catalogues, checks,

@@ -12,7 +12,7 @@ import (
 func scaleSetActions() map[string]behaviour.Action {
 	actions := map[string]behaviour.Action{
 		// Not "delete", which is the verb that deletes the scale set itself.
-		"Delete":        {Long: true, Do: deleteChosen, Settle: func(c *behaviour.Call) (any, error) { return nil, settleMembers(c, c.Doc) }},
+		"Delete":        {Long: true, Latency: "deleteInstances", Do: deleteChosen, Settle: func(c *behaviour.Call) (any, error) { return nil, settleMembers(c, c.Doc) }},
 		"manualupgrade": {Long: true, Do: chooseInto, Settle: upgradeChosen},
 		"reimage":       {Long: true, Do: chooseInto, Settle: reimageChosen},
 		"reimageall":    {Long: true, Do: chooseInto, Settle: reimageChosen},

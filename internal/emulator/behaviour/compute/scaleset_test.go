@@ -299,6 +299,22 @@ func TestAPutReplacesTagsAndKeepsWhatItDoesNotName(t *testing.T) {
 	w.want(doc, "properties.virtualMachineProfile.osProfile.adminUsername", "azureuser")
 }
 
+func TestDeletingInstancesTakesItsOwnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1})
+		<-time.After(time.Hour)
+		w.scaleSet(model{capacity: 2})
+		<-time.After(time.Hour)
+		w.must("POST", set+"/delete", `{"instanceIds":["1"]}`)
+		w.want(w.get(set), "sku.capacity", 1)
+		<-time.After(6 * time.Second) // a scale set itself would be gone
+		w.want(w.get(set+"/virtualMachines/1"), "properties.provisioningState", "Deleting")
+		<-time.After(time.Hour)
+		w.refused("GET", set+"/virtualMachines/1", "", 404, "NotFound")
+		w.want(w.get(set), "properties.provisioningState", "Succeeded")
+	})
+}
+
 func TestNothingCanBeDoneToWhatIsBeingDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1})
