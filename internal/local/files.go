@@ -31,6 +31,13 @@ type memory struct {
 	ARM   string `json:"arm"`
 	HTTP  string `json:"http"`
 	Proxy string `json:"proxy"`
+	// Health is the address of the cloud-controller-manager's health and metrics.
+	Health string `json:"health"`
+}
+
+func (m memory) healthPort() string {
+	_, port, _ := net.SplitHostPort(m.Health)
+	return port
 }
 
 // recall reads a cluster's memory; a new cluster has none.
@@ -63,16 +70,26 @@ func hostOf(rawURL string) string {
 
 // freeAddresses are the remembered addresses as far as they are free, and any free
 // port otherwise.
-func (m memory) freeAddresses() (arm, http, proxy string) {
-	free := func(address string) string {
-		l, err := net.Listen("tcp", address)
-		if address == "" || err != nil {
-			return "127.0.0.1:0"
+func (m memory) freeAddresses() (arm, http, proxy string, err error) {
+	var errs [3]error
+	arm, errs[0] = freeAddress(m.ARM)
+	http, errs[1] = freeAddress(m.HTTP)
+	proxy, errs[2] = freeAddress(m.Proxy)
+	return arm, http, proxy, errors.Join(errs[:]...)
+}
+
+// freeAddress is the remembered address if it is free, or one on this machine that
+// is. Whoever serves it opens it again at once.
+func freeAddress(remembered string) (string, error) {
+	for _, address := range []string{remembered, "127.0.0.1:0"} {
+		if address == "" {
+			continue
 		}
-		_ = l.Close() // it is opened again at once
-		return address
+		if l, err := net.Listen("tcp", address); err == nil {
+			return l.Addr().String(), l.Close()
+		}
 	}
-	return free(m.ARM), free(m.HTTP), free(m.Proxy)
+	return "", errors.New("no free port on 127.0.0.1")
 }
 
 // writeClientFiles writes what clients of the cluster's Azure are configured with.

@@ -26,6 +26,7 @@ type Status struct {
 	UpPID        int         `json:"upPID"` // of the kaz local up that runs it
 	Server       string      `json:"server"`
 	ARM          string      `json:"arm"`
+	Metrics      string      `json:"metrics"` // of the cloud-controller-manager
 	Kubeconfig   string      `json:"kubeconfig"`
 	CloudConfig  string      `json:"cloudConfig"`
 	Environment  string      `json:"environment"`
@@ -79,6 +80,7 @@ func (s Status) Write(w io.Writer) error {
 		{"directory", s.Dir},
 		{"Kubernetes", s.Server},
 		{"Azure", s.ARM},
+		{"metrics", s.Metrics},
 		{"kubeconfig", s.Kubeconfig},
 		{"azure.json", s.CloudConfig},
 		{"environment", s.Environment},
@@ -101,6 +103,7 @@ func (s Status) Write(w io.Writer) error {
 func (c *cluster) status(binaries controlplane.Binaries) Status {
 	return Status{
 		Dir: c.group.Dir(), UpPID: os.Getpid(), Server: c.plane.Server, ARM: c.azure.Info().ARM,
+		Metrics:    "https://" + c.memory.Health + "/metrics",
 		Kubeconfig: c.path(kubeconfigFile), CloudConfig: c.path(cloudConfigFile), Environment: c.path(environmentFile),
 		Kubectl: binaries[controlplane.Kubectl], ScaleSets: c.memory.Site.ScaleSets, Subscription: c.memory.Site.Subscription,
 		Without: c.Without,

@@ -221,12 +221,17 @@ func (c *cluster) startAzure(ctx context.Context) error {
 	}
 	o := c.Azure
 	o.CAFile, o.State, o.RequestLog = c.path("azure-ca.pem"), c.path("azure-state.json"), c.path("logs/azure-requests.jsonl")
-	o.Address, o.HTTPAddress, o.ProxyAddress = c.memory.freeAddresses()
+	if o.Address, o.HTTPAddress, o.ProxyAddress, err = c.memory.freeAddresses(); err != nil {
+		return err
+	}
 	if c.azure, err = StartAzure(ctx, o); err != nil {
 		return err
 	}
 	info := c.azure.Info()
 	c.memory.remember(info)
+	if c.memory.Health, err = freeAddress(c.memory.Health); err != nil {
+		return err
+	}
 	if len(c.memory.Site.ScaleSets) == 0 {
 		c.memory.Site = newSite(info.Tenant, info.Subscription, max(c.ScaleSets, 1))
 	}
@@ -308,7 +313,9 @@ func (c *cluster) startCloudControllerManager(context.Context) error {
 			"--kubeconfig=" + kubeconfig,
 			"--cluster-name=" + c.memory.Site.ClusterName,
 			"--leader-elect=false", "--configure-cloud-routes=false", "--allocate-node-cidrs=false",
-			"--bind-address=127.0.0.1", "--secure-port=0",
+			"--bind-address=127.0.0.1", "--secure-port=" + c.memory.healthPort(),
+			"--authentication-skip-lookup=true",
+			"--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics",
 		},
 		Env: c.clientEnvironment(),
 	})
