@@ -22,8 +22,10 @@ func backendPools() behaviour.Type {
 		Style: waiting(1, 1),
 		Own: []string{"properties.backendIPConfigurations", "properties.loadBalancingRules", "properties.outboundRules",
 			"properties.outboundRule", "properties.inboundNatRules"},
-		Fill:   fillBackendPool,
-		Refuse: refusePoolInUse,
+		Fill:    fillBackendPool,
+		InUse:   scaleSetsKeep,
+		Refuse:  refusePoolInUse,
+		Removed: leave,
 		Show: func(c *behaviour.Call, view behaviour.Object) {
 			show(view, "properties.backendIPConfigurations", users(c.World, c.ID, nicPools))
 		},
@@ -86,22 +88,14 @@ func checkBackendAddress(c *behaviour.Call, address behaviour.Object) error {
 	return nil
 }
 
-// refusePoolInUse refuses to delete a pool that a rule or a scale set needs.
+// refusePoolInUse refuses to delete a pool that a rule of its load balancer needs.
 func refusePoolInUse(c *behaviour.Call) error {
-	for _, property := range backReferences[poolsPath] {
-		for _, ref := range behaviour.Objects(c.Old, "properties."+property) {
-			id := azure.ID(behaviour.Text(ref, "id"))
-			if _, ok := c.Get(id); ok {
-				return behaviour.Invalid("InUseBackendAddressPoolCannotBeDeleted", "Backend address pool %s cannot be deleted because it is in use by the following resources: %s.", c.ID, id)
+	for _, path := range []string{rulesPath, inboundRulesPath, outboundRulesPath} {
+		for _, rule := range behaviour.Objects(c.Parent, path) {
+			if slices.ContainsFunc(partsOf(rule), c.ID.Equal) {
+				return behaviour.Invalid("InUseBackendAddressPoolCannotBeDeleted", "Backend address pool %s cannot be deleted because it is in use by the following resources: %s.", c.ID, c.ID.Parent().Child(segmentOf(path), behaviour.Text(rule, "name")))
 			}
 		}
-	}
-	by := c.Referrers(c.ID)
-	if set := scaleSetAmong(by); set != "" {
-		return inUseByScaleSet(c.ID.Parent(), c.ID, set)
-	}
-	if len(by) > 0 {
-		return behaviour.Invalid("InUseBackendAddressPoolCannotBeDeleted", "Backend address pool %s cannot be deleted because it is in use by the following resources: %s.", c.ID, joined(objects(by)))
 	}
 	return nil
 }

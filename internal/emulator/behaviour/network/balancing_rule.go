@@ -89,7 +89,7 @@ func (b *balancer) checkRules() error {
 		if err := b.checkAllPorts(id, rule); err != nil {
 			return err
 		}
-		return seen.add(b, id, rule)
+		return seen.add(id, rule)
 	})
 }
 
@@ -98,16 +98,16 @@ func (b *balancer) checkRuleReferences(id azure.ID, rule behaviour.Object) error
 	if frontend == "" {
 		return malformed("MissingJsonReferenceId", "Value for reference id is missing. Path properties.frontendIPConfiguration of resource %s.", id)
 	}
-	if _, err := b.must(frontendsPath, id, frontend); err != nil {
+	if err := b.must(frontendsPath, id, frontend); err != nil {
 		return err
 	}
 	for _, ref := range behaviour.Objects(rule, "properties.backendAddressPools") {
-		if _, err := b.must(poolsPath, id, azure.ID(behaviour.Text(ref, "id"))); err != nil {
+		if err := b.must(poolsPath, id, azure.ID(behaviour.Text(ref, "id"))); err != nil {
 			return err
 		}
 	}
 	if behaviour.At(rule, "properties.probe") != nil {
-		if _, err := b.must(probesPath, id, behaviour.RefID(rule, "properties.probe")); err != nil {
+		if err := b.must(probesPath, id, behaviour.RefID(rule, "properties.probe")); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (b *balancer) checkAllPorts(id azure.ID, rule behaviour.Object) error {
 // traffic knows which rule has which traffic.
 type traffic map[string]azure.ID
 
-func (t traffic) add(b *balancer, id azure.ID, rule behaviour.Object) error {
+func (t traffic) add(id azure.ID, rule behaviour.Object) error {
 	frontend := behaviour.RefID(rule, "properties.frontendIPConfiguration")
 	protocol := behaviour.Text(rule, "properties.protocol")
 	port, _ := behaviour.Int(rule, "properties.frontendPort")

@@ -138,13 +138,11 @@ func first(checks ...func() error) error {
 	return nil
 }
 
-// zones checks availability zones at a path of the document.
-func zones(c *behaviour.Call, path string) error {
-	asked := behaviour.Texts(c.Doc, path)
+// zones checks the document's availability zones.
+func zones(c *behaviour.Call) error {
+	asked := behaviour.Texts(c.Doc, "zones")
 	if len(asked) == 0 {
-		if behaviour.At(c.Doc, path) != nil {
-			behaviour.Remove(c.Doc, path)
-		}
+		delete(c.Doc, "zones")
 		return nil
 	}
 	region, _ := catalog.FindRegion(c.Location())

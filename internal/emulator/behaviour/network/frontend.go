@@ -9,7 +9,10 @@ func frontends() behaviour.Type {
 	return inside("loadBalancers/frontendIPConfigurations", frontendsPath, behaviour.Type{
 		ReadOnly: true,
 		Fill:     fillFrontend,
-		Show:     showFrontend,
+		InUse: func(c *behaviour.Call, by []behaviour.Referrer) error {
+			return behaviour.Invalid("CannotDeleteLoadBalancerWithPrivateLinkService", "Cannot delete load balancer %s or its frontend IP configuration %s with private link service %s attached to it.", c.ID.Parent(), c.ID.Name(), by[0].Resource)
+		},
+		Show: showFrontend,
 	})
 }
 
@@ -101,7 +104,7 @@ func (b *balancer) checkFrontendZones(id azure.ID, part behaviour.Object) error 
 	}
 	call := *b.Call
 	call.ID, call.Doc, call.Parent = id, part, b.Doc
-	if err := zones(&call, "zones"); err != nil {
+	if err := zones(&call); err != nil {
 		return err
 	}
 	if len(behaviour.Texts(part, "zones")) > 0 && !b.standard() {
@@ -162,35 +165,4 @@ func internal(doc behaviour.Object) bool {
 		}
 	}
 	return false
-}
-
-// checkRemoved refuses to drop parts that others need, and takes dropped pools out
-// of the network interfaces.
-func (b *balancer) checkRemoved() error {
-	for _, path := range []string{frontendsPath, poolsPath, inboundRulesPath, inboundPoolsPath} {
-		for _, old := range behaviour.Objects(b.Old, path) {
-			name := behaviour.Text(old, "name")
-			if behaviour.Named(b.Doc, path, name) != nil {
-				continue
-			}
-			if err := b.removePart(path, b.ID.Child(segmentOf(path), name)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (b *balancer) removePart(path string, id azure.ID) error {
-	if path == frontendsPath {
-		if by := users(b.World, id, linkServiceFrontends); len(by) > 0 {
-			return behaviour.Invalid("FrontendIPConfigurationInUseByPrivateLinkService", "Frontend IP Configuration %s cannot be deleted because it is in use by private link service %s.", id, by[0].Resource)
-		}
-		return nil
-	}
-	if set := scaleSetAmong(b.Referrers(id)); set != "" {
-		return inUseByScaleSet(b.ID, id, set)
-	}
-	forget(b.World, id)
-	return nil
 }

@@ -93,7 +93,7 @@ func (c cloud) do(method, path, body string, header ...string) answer {
 	if err != nil {
 		c.Fatal(err)
 	}
-	defer reply.Body.Close() //nolint:errcheck // it is in memory
+	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
 	if err != nil {
 		c.Fatal(err)

@@ -7,8 +7,9 @@ import (
 
 func inboundRules() behaviour.Type {
 	return inside("loadBalancers/inboundNatRules", inboundRulesPath, behaviour.Type{
-		Own:  []string{"properties.backendIPConfiguration"},
-		Fill: fillInboundRule,
+		Own:     []string{"properties.backendIPConfiguration"},
+		Fill:    fillInboundRule,
+		Removed: leave,
 		Show: func(c *behaviour.Call, view behaviour.Object) {
 			if by := users(c.World, c.ID, nicInboundRules); len(by) > 0 {
 				behaviour.Set(view, "properties.backendIPConfiguration", behaviour.Ref(by[0].Object))
@@ -72,11 +73,11 @@ func (b *balancer) inboundReferences(id azure.ID, rule behaviour.Object) (azure.
 	if frontend == "" {
 		return "", malformed("MissingJsonReferenceId", "Value for reference id is missing. Path properties.frontendIPConfiguration of resource %s.", id)
 	}
-	if _, err := b.must(frontendsPath, id, frontend); err != nil {
+	if err := b.must(frontendsPath, id, frontend); err != nil {
 		return "", err
 	}
 	if behaviour.At(rule, "properties.backendAddressPool") != nil {
-		if _, err := b.must(poolsPath, id, behaviour.RefID(rule, "properties.backendAddressPool")); err != nil {
+		if err := b.must(poolsPath, id, behaviour.RefID(rule, "properties.backendAddressPool")); err != nil {
 			return "", err
 		}
 	}
@@ -88,6 +89,7 @@ func (b *balancer) inboundReferences(id azure.ID, rule behaviour.Object) (azure.
 func inboundPools() behaviour.Type {
 	return inside("loadBalancers/inboundNatPools", inboundPoolsPath, behaviour.Type{
 		ReadOnly: true,
+		InUse:    scaleSetsKeep,
 		Fill: func(c *behaviour.Call) error {
 			return first(
 				func() error { return required(c, "properties.protocol", "Tcp", "Udp", "All") },

@@ -28,8 +28,6 @@ func loadBalancers() behaviour.Type {
 		Style:   style,
 		Fill:    fillLoadBalancer,
 		Check:   checkLoadBalancer,
-		Refuse:  refuseBalancerInUse,
-		Removed: leavePools,
 		Actions: map[string]behaviour.Action{"migrateToIpBased": {Do: migrateToIPBased}},
 	})
 }
@@ -61,7 +59,7 @@ type balancer struct {
 func checkLoadBalancer(c *behaviour.Call) error {
 	b := newBalancer(c)
 	return first(b.checkLimits, b.checkFrontends, b.checkRules, b.checkInboundRules, b.checkOutboundRules,
-		b.checkPools, b.checkRemoved, b.noteReferences)
+		b.checkPools, b.noteReferences)
 }
 
 func newBalancer(c *behaviour.Call) *balancer {
@@ -97,11 +95,11 @@ func (b *balancer) find(path string, id azure.ID) behaviour.Object {
 }
 
 // must is find for references that have to lead somewhere.
-func (b *balancer) must(path string, from, to azure.ID) (behaviour.Object, error) {
-	if part := b.find(path, to); part != nil {
-		return part, nil
+func (b *balancer) must(path string, from, to azure.ID) error {
+	if b.find(path, to) == nil {
+		return behaviour.InvalidReference(from, to)
 	}
-	return nil, behaviour.InvalidReference(from, to)
+	return nil
 }
 
 func (b *balancer) standard() bool { return behaviour.Text(b.Doc, "sku.name") != "Basic" }
@@ -194,38 +192,18 @@ func partsOf(rule behaviour.Object) []azure.ID {
 	return ids
 }
 
-// refuseBalancerInUse refuses to delete what a scale set or a private link service
-// needs. Network interfaces just leave the pools.
-func refuseBalancerInUse(c *behaviour.Call) error {
-	for _, frontend := range behaviour.Objects(c.Old, frontendsPath) {
-		id := c.ID.Child(segmentOf(frontendsPath), behaviour.Text(frontend, "name"))
-		if by := users(c.World, id, linkServiceFrontends); len(by) > 0 {
-			return behaviour.Invalid("CannotDeleteLoadBalancerWithPrivateLinkService", "Cannot delete load balancer %s with private link service %s attached to it.", c.ID, by[0].Resource)
-		}
-	}
-	for _, path := range []string{poolsPath, inboundPoolsPath} {
-		for _, part := range behaviour.Objects(c.Old, path) {
-			id := c.ID.Child(segmentOf(path), behaviour.Text(part, "name"))
-			if set := scaleSetAmong(c.Referrers(id)); set != "" {
-				return inUseByScaleSet(c.ID, id, set)
-			}
-		}
+// scaleSetsKeep refuses to delete parts that a scale set needs. Network interfaces
+// just leave the pools.
+func scaleSetsKeep(c *behaviour.Call, by []behaviour.Referrer) error {
+	if set := scaleSetAmong(by); set != "" {
+		return behaviour.Invalid("LoadBalancerInUseByVirtualMachineScaleSet", "Cannot delete load balancer %s since its child resources %s are in use by virtual machine scale set %s.", c.ID.Parent(), c.ID.Name(), set)
 	}
 	return nil
 }
 
-func inUseByScaleSet(balancer, part, set azure.ID) error {
-	return behaviour.Invalid("LoadBalancerInUseByVirtualMachineScaleSet", "Cannot delete load balancer %s since its child resources %s are in use by virtual machine scale set %s.", balancer, part.Name(), set)
-}
-
-// leavePools takes the pools and NAT rules of a deleted load balancer out of the
-// network interfaces.
-func leavePools(c *behaviour.Call) error {
-	for _, path := range []string{poolsPath, inboundRulesPath} {
-		for _, part := range behaviour.Objects(c.Old, path) {
-			forget(c.World, c.ID.Child(segmentOf(path), behaviour.Text(part, "name")))
-		}
-	}
+// leave takes a part that is gone out of the network interfaces.
+func leave(c *behaviour.Call) error {
+	forget(c.World, c.ID)
 	return nil
 }
 

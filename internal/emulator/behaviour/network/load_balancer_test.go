@@ -283,3 +283,44 @@ func TestPartsOneByOne(t *testing.T) {
 	c.refused("GET", balancer+"/probes/none", "", 404, "NotFound")
 	c.refused("PUT", balancer+"/probes/p", `{"properties":{"protocol":"Tcp","port":80}}`, 405, "MethodNotAllowed")
 }
+
+func TestDroppingAPoolWithMembers(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(publicIP, staticIP)
+	c.put(balancer, balancerBody(""))
+	c.put(nic, nicBody(`,"loadBalancerBackendAddressPools":[`+ref(pool)+`]`))
+	c.put(balancer, strings.Replace(balancerBody(""), `"name":"pool"`, `"name":"other"`, 1))
+	c.has(c.get(nic), `{"properties":{"ipConfigurations":[{"properties":{"loadBalancerBackendAddressPools":[]}}]}}`)
+	set := strings.ReplaceAll(`{"location":"eastus","properties":{"pools":[POOL]}}`, "POOL", ref(balancer+"/backendAddressPools/other"))
+	c.put(scaleSet, set)
+	c.refused("PUT", balancer, balancerBody(""), 400, "LoadBalancerInUseByVirtualMachineScaleSet")
+}
+
+func TestInboundPools(t *testing.T) {
+	c := start(t)
+	c.put(publicIP, staticIP)
+	c.has(c.put(balancer, balancerBody(`,"inboundNatPools":[{"name":"ssh","properties":{"frontendIPConfiguration":`+ref(frontend)+`,"protocol":"tcp",
+		"frontendPortRangeStart":50000,"frontendPortRangeEnd":50119,"backendPort":22}}]`)), `{"properties":{
+		"frontendIPConfigurations":[{"properties":{"inboundNatPools":[`+ref(balancer+"/inboundNatPools/ssh")+`]}}],
+		"inboundNatPools":[{"properties":{"protocol":"Tcp","backendPort":22,"idleTimeoutInMinutes":4,"enableFloatingIP":false}}]}}`)
+	// Clients of older kinds write numbers and booleans as text.
+	c.has(c.put(balancer, balancerBody(`,"loadBalancingRules":[`+rule("r", `"protocol":"TCP","frontendPort":"80","backendPort":"8080","enableFloatingIP":"False"`)+`]`)),
+		`{"properties":{"loadBalancingRules":[{"properties":{"frontendPort":80,"backendPort":8080,"enableFloatingIP":false,"protocol":"Tcp"}}]}}`)
+	c.refused("PUT", balancer, balancerBody(`,"loadBalancingRules":[`+rule("r", `"protocol":"Tcp","frontendPort":80,"backendPort":80,"enableFloatingIP":"maybe"`)+`]`), 400, "InvalidRequestFormat/InvalidJson")
+	c.refused("PUT", balancer, strings.Replace(balancerBody(""), `"sku":{"name":"Standard"}`, `"sku":{"name":"Gateway"}`, 1), 400, "LoadBalancerSkuCannotBeChanged")
+}
+
+func TestBasicLoadBalancer(t *testing.T) {
+	c := start(t)
+	c.put(publicIP, `{"location":"eastus"}`)
+	basic := func(more string) string {
+		return strings.Replace(balancerBody(more), `,"sku":{"name":"Standard"}`, "", 1)
+	}
+	c.has(c.put(balancer, basic("")), `{"sku":{"name":"Basic","tier":"Regional"}}`)
+	c.refused("PUT", balancer, basic(`,"outboundRules":[`+outbound("o")+`]`), 400, "InvalidRequestFormat/OutboundRulesNotSupported")
+	c.refused("PUT", balancer, basic(`,"loadBalancingRules":[`+rule("r", `"protocol":"Tcp","frontendPort":80,"backendPort":80,"idleTimeoutInMinutes":31`)+`]`), 400, "InvalidRequestFormat/InvalidPropertyValue")
+	c.refused("PUT", balancer, basic(`,"probes":[{"name":"p","properties":{"protocol":"Https","port":443,"requestPath":"/"}}]`), 400, "LoadBalancerProbeHttpsNotSupported")
+	c.delete(balancer)
+	c.delete(publicIP)
+}

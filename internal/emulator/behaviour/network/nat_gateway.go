@@ -17,7 +17,7 @@ func natGateways() behaviour.Type {
 				func() error { return choose(c, "sku.tier", "Regional", "Regional") },
 				func() error { return number(c, "properties.idleTimeoutInMinutes", 4, 4, 120) },
 				func() error { return choose(c, "properties.type", "Public", "Public", "Private") },
-				func() error { return zones(c, "zones") },
+				func() error { return zones(c) },
 			)
 		},
 		Check: checkNATGateway,

@@ -134,6 +134,3 @@ func scaleSetAmong(by []behaviour.Referrer) azure.ID {
 	}
 	return ""
 }
-
-// subscriptionOf is the scope of a resource's subscription.
-func subscriptionOf(id azure.ID) azure.ID { return azure.SubscriptionID(id.Subscription()) }

@@ -39,7 +39,7 @@ func (b *balancer) checkOutboundRules() error {
 		if !b.standard() {
 			return malformed("OutboundRulesNotSupported", "Load balancer %s has sku Basic, which has no outbound rules.", b.ID)
 		}
-		if _, err := b.must(poolsPath, id, behaviour.RefID(rule, "properties.backendAddressPool")); err != nil {
+		if err := b.must(poolsPath, id, behaviour.RefID(rule, "properties.backendAddressPool")); err != nil {
 			return err
 		}
 		frontends := behaviour.Objects(rule, "properties.frontendIPConfigurations")
@@ -48,7 +48,7 @@ func (b *balancer) checkOutboundRules() error {
 		}
 		for _, ref := range frontends {
 			frontend := azure.ID(behaviour.Text(ref, "id"))
-			if _, err := b.must(frontendsPath, id, frontend); err != nil {
+			if err := b.must(frontendsPath, id, frontend); err != nil {
 				return err
 			}
 			for _, protocol := range protocolsOf(behaviour.Text(rule, "properties.protocol")) {

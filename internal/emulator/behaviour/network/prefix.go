@@ -2,6 +2,7 @@ package network
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -65,10 +66,8 @@ func holds(ranges []netip.Prefix, a netip.Addr) bool {
 // overlapping finds two ranges that share addresses.
 func overlapping(a, b []netip.Prefix) (netip.Prefix, bool) {
 	for _, p := range a {
-		for _, q := range b {
-			if p.Overlaps(q) {
-				return p, true
-			}
+		if slices.ContainsFunc(b, p.Overlaps) {
+			return p, true
 		}
 	}
 	return netip.Prefix{}, false

@@ -35,11 +35,11 @@ func NewPrivateAddresses(w behaviour.World, subnet, without azure.ID) (*PrivateA
 	p := &PrivateAddresses{subnet: subnet, ranges: ranges, used: map[netip.Addr]azure.ID{}, next: map[netip.Prefix]netip.Addr{}}
 	seen := map[string]bool{}
 	for _, r := range w.Referrers(subnet) {
-		if key := r.Resource.Key(); seen[key] || without != "" && r.Resource.Equal(without) {
+		key := r.Resource.Key()
+		if seen[key] || without != "" && r.Resource.Equal(without) {
 			continue
-		} else {
-			seen[key] = true
 		}
+		seen[key] = true
 		if holder, ok := w.Get(r.Resource); ok {
 			p.note(r.Resource, holder)
 		}
@@ -123,13 +123,6 @@ func (p *PrivateAddresses) place(user azure.ID, wanted string) (netip.Addr, erro
 		}
 	}
 	return a, nil
-}
-
-// Reserve marks an address as the user's without any check.
-func (p *PrivateAddresses) Reserve(user azure.ID, address string) {
-	if a, ok := parseAddress(address); ok {
-		p.used[a] = user
-	}
 }
 
 // Free reports whether an address can be had.

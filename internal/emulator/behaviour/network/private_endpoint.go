@@ -70,9 +70,10 @@ func checkEndpoint(c *behaviour.Call) error {
 	if len(connections) != 1 {
 		return malformed("PrivateEndpointMustHaveOneConnection", "Private endpoint %s must have exactly one private link service connection, not %d.", c.ID, len(connections))
 	}
-	if err := endpointInterface(c, connections[0]); err != nil {
+	if err := endpointInterface(c); err != nil {
 		return err
 	}
+	disconnect(c, connections[0])
 	if err := connect(c, connections[0]); err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func checkEndpoint(c *behaviour.Call) error {
 }
 
 // endpointInterface makes the network interface that has the endpoint's address.
-func endpointInterface(c *behaviour.Call, connection behaviour.Object) error {
+func endpointInterface(c *behaviour.Call) error {
 	name := behaviour.Text(c.Doc, "properties.customNetworkInterfaceName")
 	if name == "" {
 		name = c.ID.Name() + ".nic." + c.GUID()
@@ -147,6 +148,16 @@ func connect(c *behaviour.Call, connection behaviour.Object) error {
 		"privateLinkServiceConnectionState": behaviour.Clone(behaviour.Sub(connection, "properties.privateLinkServiceConnectionState")),
 	}})
 	return nil
+}
+
+// disconnect takes away connections to services that the endpoint left.
+func disconnect(c *behaviour.Call, now behaviour.Object) {
+	to := azure.ID(behaviour.Text(now, "properties.privateLinkServiceId"))
+	for _, old := range connectionsOf(c.Old) {
+		if id := connectionID(c.Old, old); id != "" && !id.Parent().Equal(to) {
+			c.Delete(id)
+		}
+	}
 }
 
 // linkIdentifier is the number that private link puts into PROXY headers.

@@ -94,7 +94,7 @@ func TestPrivateLinkRefusals(t *testing.T) {
 	c.refused("PUT", endpoint, endpointBody(service, ""), 400, "InvalidResourceReference")
 	c.refused("PUT", endpoint, `{"location":"eastus","properties":{"subnet":`+ref(subnet)+`}}`, 400, "InvalidRequestFormat/PrivateEndpointMustHaveOneConnection")
 	c.put(service, serviceBody(subnet))
-	c.refused("PUT", balancer, `{`+standard+`,"properties":{"frontendIPConfigurations":[{"name":"other","properties":{"subnet":`+ref(subnet)+`}}]}}`, 400, "FrontendIPConfigurationInUseByPrivateLinkService")
+	c.refused("PUT", balancer, `{`+standard+`,"properties":{"frontendIPConfigurations":[{"name":"other","properties":{"subnet":`+ref(subnet)+`}}]}}`, 400, "CannotDeleteLoadBalancerWithPrivateLinkService")
 	c.refused("PUT", service+"/privateEndpointConnections/made-up", `{"properties":{}}`, 400, "InvalidRequestFormat/PrivateEndpointConnectionNotFound")
 	for _, nic := range behaviour.Objects(c.get(net+"/networkInterfaces"), "value") {
 		if owner := behaviour.RefID(nic, "properties.privateLinkService"); owner != azure.ID(service) {
@@ -122,4 +122,43 @@ func TestZoneGroupWritesRecords(t *testing.T) {
 	c.put(zoneGroup, body)
 	c.delete(endpoint)
 	c.refused("GET", zone+"/A/files", "", 404, "NotFound")
+}
+
+func TestEndpointMovesToAnotherService(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	other := net + "/privateLinkServices/other"
+	c.put(service, serviceBody(subnet))
+	c.put(other, serviceBody(subnet))
+	c.put(endpoint, endpointBody(service, ""))
+	c.put(endpoint, endpointBody(other, ""))
+	c.has(c.get(service), `{"properties":{"privateEndpointConnections":[]}}`)
+	if n := len(behaviour.Objects(c.get(other), "properties.privateEndpointConnections")); n != 1 {
+		t.Errorf("%d connections of the service that the endpoint moved to", n)
+	}
+}
+
+func TestEndpointNames(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	for target, want := range map[string]string{
+		"Microsoft.Storage/storageAccounts/Acct blob":            "acct.blob.core.windows.net",
+		"Microsoft.Storage/storageAccounts/acct file_secondary":  "acct.file.core.windows.net",
+		"Microsoft.KeyVault/vaults/safe vault":                   "safe.vault.azure.net",
+		"Microsoft.ContainerRegistry/registries/images registry": "images.azurecr.io",
+		"Microsoft.Sql/servers/db sqlServer":                     "",
+	} {
+		id, sub, _ := strings.Cut(target, " ")
+		if strings.Contains(id, "storageAccounts") {
+			c.put(group+"/providers/"+id, `{"location":"eastus"}`)
+		}
+		got := c.put(endpoint, endpointBody(group+"/providers/"+id, `,"groupIds":["`+sub+`"]`))
+		configs := behaviour.Objects(got, "properties.customDnsConfigs")
+		if want == "" && len(configs) == 0 {
+			continue
+		}
+		if len(configs) != 1 || configs[0]["fqdn"] != want {
+			t.Errorf("names of an endpoint to %s: %v, want %s", target, configs, want)
+		}
+	}
 }

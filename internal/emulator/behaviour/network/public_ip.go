@@ -43,7 +43,7 @@ func fillPublicIP(c *behaviour.Call) error {
 		},
 		func() error { return number(c, "properties.idleTimeoutInMinutes", 4, 4, 30) },
 		func() error { return list(c, "properties.ipTags") },
-		func() error { return zones(c, "zones") },
+		func() error { return zones(c) },
 		func() error { return checkPublicSKU(c) },
 		func() error { return unchangedPublicIP(c) },
 		func() error { return fillDomainName(c) },

@@ -23,7 +23,7 @@ func publicIPPrefixes() behaviour.Type {
 				func() error { return choose(c, "properties.publicIPAddressVersion", IPv4, IPv4, IPv6) },
 				func() error { return checkPrefixLength(c) },
 				func() error { return list(c, "properties.ipTags") },
-				func() error { return zones(c, "zones") },
+				func() error { return zones(c) },
 			)
 		},
 		Settle: func(c *behaviour.Call) error {

@@ -98,8 +98,8 @@ func missingRecord(c *behaviour.Call) error {
 }
 
 // badRecord is the refusal of a record set.
-func badRecord(code, format string, args ...any) error {
-	e := behaviour.Invalid(code, format, args...)
+func badRecord(format string, args ...any) error {
+	e := behaviour.Invalid("BadRequest", format, args...)
 	e.Bare = true
 	return e
 }
@@ -107,7 +107,7 @@ func badRecord(code, format string, args ...any) error {
 // refuseApex keeps the records without which a zone is none.
 func (z zoneKind) refuseApex(c *behaviour.Call, r recordType) error {
 	if r.name == "SOA" || r.name == "NS" && c.ID.Name() == "@" {
-		return badRecord("BadRequest", "Recordsets of type '%s' with name '@' cannot be deleted.", r.name)
+		return badRecord("Recordsets of type '%s' with name '@' cannot be deleted.", r.name)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (z zoneKind) fillRecordSet(c *behaviour.Call, r recordType) error {
 	ttl, ok := behaviour.Int(properties, z.ttl)
 	const longest = 2147483647
 	if !ok || ttl < 0 || ttl > longest {
-		return badRecord("BadRequest", "The TTL of record set '%s' must be a whole number of seconds from 0 to %d.", c.ID.Name(), longest)
+		return badRecord("The TTL of record set '%s' must be a whole number of seconds from 0 to %d.", c.ID.Name(), longest)
 	}
 	properties[z.ttl] = ttl
 	if err := z.checkRecords(c, r, properties); err != nil {
@@ -174,7 +174,7 @@ func checkRecordName(id azure.ID) error {
 	for i, label := range strings.Split(name, ".") {
 		wildcard := i == 0 && label == "*"
 		if !wildcard && !isLabel(label) || len(label) > longestLabel || len(recordName(id)) > longestName+1 {
-			return badRecord("BadRequest", "The relative record set name '%s' is invalid.", name)
+			return badRecord("The relative record set name '%s' is invalid.", name)
 		}
 	}
 	return nil
@@ -193,7 +193,7 @@ func isLabel(label string) bool {
 func (z zoneKind) checkRecords(c *behaviour.Call, r recordType, properties behaviour.Object) error {
 	for _, other := range z.types() {
 		if property := z.property(other); other.name != r.name && !empty(properties[property]) {
-			return badRecord("BadRequest", "The record set '%s' of type '%s' must not have the property '%s'.", c.ID.Name(), r.name, property)
+			return badRecord("The record set '%s' of type '%s' must not have the property '%s'.", c.ID.Name(), r.name, property)
 		}
 	}
 	property := z.property(r)
@@ -204,13 +204,13 @@ func (z zoneKind) checkRecords(c *behaviour.Call, r recordType, properties behav
 			if z.aliased(properties) {
 				return nil
 			}
-			return badRecord("BadRequest", "The record set '%s' of type '%s' must have the property '%s'.", c.ID.Name(), r.name, property)
+			return badRecord("The record set '%s' of type '%s' must have the property '%s'.", c.ID.Name(), r.name, property)
 		}
 		records, isArray = []any{record}, true
 	}
 	if !isArray {
 		if properties[property] != nil {
-			return badRecord("BadRequest", "The property '%s' of record set '%s' must be an array.", property, c.ID.Name())
+			return badRecord("The property '%s' of record set '%s' must be an array.", property, c.ID.Name())
 		}
 		properties[property] = []any{}
 		return nil
@@ -218,7 +218,7 @@ func (z zoneKind) checkRecords(c *behaviour.Call, r recordType, properties behav
 	for _, x := range records {
 		record, ok := x.(behaviour.Object)
 		if !ok {
-			return badRecord("BadRequest", "The property '%s' of record set '%s' must have objects.", property, c.ID.Name())
+			return badRecord("The property '%s' of record set '%s' must have objects.", property, c.ID.Name())
 		}
 		if err := checkRecord(c, r, record); err != nil {
 			return err
@@ -247,7 +247,7 @@ func empty(value any) bool {
 func checkRecord(c *behaviour.Call, r recordType, record behaviour.Object) error {
 	for _, name := range r.fields {
 		if record[name] == nil {
-			return badRecord("BadRequest", "A record of record set '%s' of type '%s' has no '%s'.", c.ID.Name(), r.name, name)
+			return badRecord("A record of record set '%s' of type '%s' has no '%s'.", c.ID.Name(), r.name, name)
 		}
 	}
 	var want func(netip.Addr) bool
@@ -261,7 +261,7 @@ func checkRecord(c *behaviour.Call, r recordType, record behaviour.Object) error
 		return nil
 	}
 	if a, ok := parseAddress(behaviour.Text(record, property)); !ok || !want(a) {
-		return badRecord("BadRequest", "The value '%v' of '%s' in record set '%s' is not a valid IP address.", record[property], property, c.ID.Name())
+		return badRecord("The value '%v' of '%s' in record set '%s' is not a valid IP address.", record[property], property, c.ID.Name())
 	}
 	return nil
 }
@@ -271,19 +271,19 @@ func (z zoneKind) checkAlias(c *behaviour.Call, r recordType) error {
 	zone := c.ID.Parent()
 	if r.name != "CNAME" {
 		if _, taken := c.Get(zone.Child("CNAME", c.ID.Name())); taken {
-			return badRecord("BadRequest", "The record set '%s' cannot be created because a CNAME record with the same name already exists in this zone.", c.ID.Name())
+			return badRecord("The record set '%s' cannot be created because a CNAME record with the same name already exists in this zone.", c.ID.Name())
 		}
 		return nil
 	}
 	if c.ID.Name() == "@" {
-		return badRecord("BadRequest", "A CNAME record set cannot have the name '@'.")
+		return badRecord("A CNAME record set cannot have the name '@'.")
 	}
 	for _, other := range z.types() {
 		if other.name == "CNAME" {
 			continue
 		}
 		if _, taken := c.Get(zone.Child(other.name, c.ID.Name())); taken {
-			return badRecord("BadRequest", "The CNAME record set '%s' cannot be created because a record set of type '%s' with the same name already exists in this zone.", c.ID.Name(), other.name)
+			return badRecord("The CNAME record set '%s' cannot be created because a record set of type '%s' with the same name already exists in this zone.", c.ID.Name(), other.name)
 		}
 	}
 	return nil

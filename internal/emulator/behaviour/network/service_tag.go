@@ -31,7 +31,7 @@ VideoIndexer WindowsAdminCenter WindowsVirtualDesktop`
 
 var tags = sync.OnceValue(func() map[string]bool {
 	known := map[string]bool{}
-	for _, word := range strings.Fields(serviceTags) {
+	for word := range strings.FieldsSeq(serviceTags) {
 		name, regional := strings.CutSuffix(strings.ToLower(word), ".")
 		known[name] = regional
 	}

@@ -24,8 +24,8 @@ func virtualNetworks() behaviour.Type {
 				func() error { return checkAddressSpace(c) },
 			)
 		},
-		Check:  checkVirtualNetwork,
-		Refuse: refuseNetworkInUse,
+		Check: checkVirtualNetwork,
+		InUse: networkInUse,
 		Views: map[string]func(c *behaviour.Call) (any, error){
 			"CheckIPAddressAvailability": addressAvailability,
 		},
@@ -92,21 +92,15 @@ func checkSubnets(c *behaviour.Call, space []netip.Prefix) error {
 	return nil
 }
 
-// keepSubnet refuses to remove a subnet that is in use, or the addresses in use.
+// keepSubnet refuses to change the range of a subnet so that addresses in use are
+// outside of it.
 func keepSubnet(c *behaviour.Call, old behaviour.Object) error {
 	name := behaviour.Text(old, "name")
 	now := behaviour.Named(c.Doc, "properties.subnets", name)
-	if now != nil && behaviour.Equal(toAny(subnetPrefixes(old)), toAny(subnetPrefixes(now))) {
+	if now == nil || behaviour.Equal(toAny(subnetPrefixes(old)), toAny(subnetPrefixes(now))) {
 		return nil
 	}
 	id := c.ID.Child("subnets", name)
-	by := subnetUsers(c.World, id)
-	if len(by) == 0 {
-		return nil
-	}
-	if now == nil {
-		return subnetInUse(id, by)
-	}
 	ranges, err := parsePrefixes(id, subnetPrefixes(now))
 	if err != nil {
 		return err
@@ -131,14 +125,9 @@ func toAny(texts []string) []any {
 	return array
 }
 
-// refuseNetworkInUse refuses to delete a virtual network with resources in it.
-func refuseNetworkInUse(c *behaviour.Call) error {
-	for _, subnet := range behaviour.Objects(c.Old, "properties.subnets") {
-		id := c.ID.Child("subnets", behaviour.Text(subnet, "name"))
-		if by := subnetUsers(c.World, id); len(by) > 0 {
-			return subnetInUse(id, by)
-		}
-	}
+// networkInUse refuses to delete a virtual network that pools of addresses are in.
+// Peerings and links of zones do not keep it.
+func networkInUse(c *behaviour.Call, _ []behaviour.Referrer) error {
 	if by := users(c.World, c.ID, poolNetwork, addressNetwork); len(by) > 0 {
 		return behaviour.Invalid("InUseVirtualNetworkCannotBeDeleted", "Virtual network %s cannot be deleted because it is in use by the following resources: %s.", c.ID, joined(objects(by)))
 	}
