@@ -188,7 +188,7 @@ func (a *Azure) serve(l *listeners, authority *azureAuthority, keys *azureKeys) 
 		otherwise: a.emulator,
 	}
 	a.run(l.tls, &http.Server{Handler: handler, TLSConfig: authority.tlsConfig()})
-	a.run(l.plain, &http.Server{Handler: handler})
+	a.run(envelopes{l.plain}, &http.Server{Handler: handler})
 	if l.proxy != nil {
 		a.proxy = &proxy.Proxy{
 			Target: l.tls.Addr().String(), Plain: l.plain.Addr().String(), Log: a.log,

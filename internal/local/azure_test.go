@@ -16,13 +16,16 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"go.uber.org/goleak"
 
 	"kaz/internal/azure"
 )
 
-// startAzure starts a local Azure that ends with the test.
+// startAzure starts a local Azure that ends with the test, with all it started.
 func startAzure(t *testing.T, o AzureOptions) *Azure {
 	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -40,7 +43,7 @@ func startAzure(t *testing.T, o AzureOptions) *Azure {
 
 // client trusts the local Azure's authority and nothing else, and uses the proxy if
 // through is set.
-func client(t *testing.T, a *Azure, through bool) *http.Client {
+func client(t testing.TB, a *Azure, through bool) *http.Client {
 	t.Helper()
 	text, err := os.ReadFile(a.Info().CAFile)
 	if err != nil {

@@ -94,7 +94,7 @@ func (v view) compute() object {
 	switch {
 	case isInstance(v.id):
 		set = v.id.Parent().Name()
-		name = cmp.Or(behaviour.Text(v.doc, "name"), set+"_"+v.id.Name())
+		name = set + "_" + v.id.Name()
 	case behaviour.RefID(v.doc, "properties.virtualMachineScaleSet") != "":
 		set = behaviour.RefID(v.doc, "properties.virtualMachineScaleSet").Name()
 	}
@@ -114,9 +114,9 @@ func (v view) compute() object {
 		"name":                   name,
 		"offer":                  behaviour.Text(image, "offer"),
 		"osType":                 cmp.Or(v.text("properties.storageProfile.osDisk.osType"), "Linux"),
-		"platformFaultDomain":    cmp.Or(v.domain("platformFaultDomain"), "0"),
-		"platformSubFaultDomain": v.domain("platformSubFaultDomain"),
-		"platformUpdateDomain":   cmp.Or(v.domain("platformUpdateDomain"), "0"),
+		"platformFaultDomain":    v.faultDomain(),
+		"platformSubFaultDomain": "",
+		"platformUpdateDomain":   v.faultDomain(),
 		"provider":               "Microsoft.Compute",
 		"publisher":              behaviour.Text(image, "publisher"),
 		"resourceGroupName":      v.id.Group(),
@@ -149,14 +149,10 @@ func orEmpty(o object) object {
 	return o
 }
 
-// domain is a placement that a machine learns from its instance view or its model.
-func (v view) domain(name string) string {
-	for _, path := range []string{"runtime.", "properties.instanceView.", "properties."} {
-		if n := number(v.doc, path+name); n != "" {
-			return n
-		}
-	}
-	return ""
+// faultDomain is where the machine is placed; the compute provider notes it in a
+// member of the document that clients do not see.
+func (v view) faultDomain() string {
+	return cmp.Or(number(v.doc, "runtime.faultDomain"), number(v.doc, "properties.platformFaultDomain"), "0")
 }
 
 func (v view) tags() []object {

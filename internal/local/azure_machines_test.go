@@ -1,0 +1,221 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// laySite makes a cluster's infrastructure in a local Azure.
+func laySite(t *testing.T, a *Azure, nodes int) Site {
+	t.Helper()
+	door, err := a.Door()
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := newSite(a.Info().Tenant, a.Info().Subscription, 1)
+	if err := site.lay(t.Context(), door, nodes); err != nil {
+		t.Fatal(err)
+	}
+	return site
+}
+
+func post(t *testing.T, a *Azure, id azure.ID, action string) {
+	t.Helper()
+	door, err := a.Door()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := door.Post(t.Context(), id, action, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMachines(t *testing.T) {
+	a := startAzure(t, AzureOptions{})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	changed := a.machineChanges(ctx)
+	site := laySite(t, a, 2)
+	awaitChange(t, changed)
+	want := []machine{
+		{Name: "nodes0-000000", Running: true, VCPUs: 2, Memory: 8 << 30},
+		{Name: "nodes0-000001", Running: true, VCPUs: 2, Memory: 8 << 30},
+	}
+	check := func() {
+		t.Helper()
+		got, err := a.machines(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	check()
+	instance := site.scaleSet("nodes0").Child("virtualMachines", "1")
+	post(t, a, instance, "powerOff")
+	awaitChange(t, changed)
+	want[1].Running = false
+	check()
+	post(t, a, instance, "start")
+	awaitChange(t, changed)
+	want[1].Running = true
+	check()
+	post(t, a, instance, "deallocate")
+	awaitChange(t, changed)
+	want[1].Running = false
+	check()
+	door, err := a.Door()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := site.scale(t.Context(), door, 1); err != nil {
+		t.Fatal(err)
+	}
+	awaitChange(t, changed)
+	got, err := a.machines(t.Context())
+	if err != nil || len(got) != 1 {
+		t.Errorf("after scaling to one: %v, %v", got, err)
+	}
+}
+
+func awaitChange(t *testing.T, changed <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("no change was heard of")
+	}
+}
+
+// metadataOf asks as software on a machine does.
+func metadataOf(t *testing.T, base, path string, header ...string) (int, map[string]any) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var body map[string]any
+	if err := json.Unmarshal(text, &body); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return resp.StatusCode, body
+}
+
+func TestInstanceMetadata(t *testing.T) {
+	a := startAzure(t, AzureOptions{})
+	site := laySite(t, a, 3)
+	machine := site.scaleSet("nodes0").Child("virtualMachines", "1")
+	base := a.Info().ARMHTTP + "/vm" + string(machine)
+	status, body := metadataOf(t, base, "/metadata/instance?format=json&api-version=2021-10-01", "Metadata", "True")
+	if status != http.StatusOK {
+		t.Fatalf("%d %v", status, body)
+	}
+	got := map[string]any{}
+	for _, path := range []string{
+		"compute.azEnvironment", "compute.location", "compute.name", "compute.osType", "compute.platformFaultDomain", "compute.resourceGroupName",
+		"compute.resourceId", "compute.subscriptionId", "compute.vmScaleSetName", "compute.vmSize", "compute.zone",
+	} {
+		got[path] = behaviour.At(body, path)
+	}
+	want := map[string]any{
+		"compute.azEnvironment": "AzurePublicCloud", "compute.location": "westeurope", "compute.name": "nodes0_1", "compute.osType": "Linux",
+		"compute.platformFaultDomain": "0", "compute.resourceGroupName": "kaz", "compute.resourceId": string(machine),
+		"compute.subscriptionId": site.Subscription, "compute.vmScaleSetName": "nodes0", "compute.vmSize": "Standard_D2s_v5", "compute.zone": "2",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	network, _ := behaviour.At(body, "network.interface").([]any)
+	if len(network) != 1 {
+		t.Fatalf("interfaces: %v", network)
+	}
+	nic := network[0].(map[string]any)
+	if diff := cmp.Diff(map[string]any{
+		"ipAddress": []any{map[string]any{"privateIpAddress": "10.240.0.5", "publicIpAddress": ""}},
+		"subnet":    []any{map[string]any{"address": "10.240.0.0", "prefix": "16"}},
+	}, nic["ipv4"]); diff != "" {
+		t.Error(diff)
+	}
+	if mac, _ := nic["macAddress"].(string); len(mac) != 12 {
+		t.Errorf("macAddress %q", mac)
+	}
+	for _, c := range []struct {
+		path   string
+		header []string
+		status int
+	}{
+		{"/metadata/loadbalancer?format=json&api-version=2020-10-01", []string{"Metadata", "true"}, 200},
+		{"/metadata/instance/compute?api-version=2021-10-01", []string{"Metadata", "true"}, 200},
+		{"/metadata/instance?api-version=2021-10-01", nil, 400},
+		{"/metadata/instance", []string{"Metadata", "true"}, 400},
+		{"/metadata/instance?api-version=2021-10-01", []string{"Metadata", "true", "X-Forwarded-For", "1.2.3.4"}, 400},
+		{"/metadata/nothing?api-version=2021-10-01", []string{"Metadata", "true"}, 404},
+		{"/metadata/identity/oauth2/token?api-version=2018-02-01&resource=x", []string{"Metadata", "true"}, 400}, // it has no identity
+	} {
+		if status, body := metadataOf(t, base, c.path, c.header...); status != c.status {
+			t.Errorf("%s %v: %d %v, want %d", c.path, c.header, status, body, c.status)
+		}
+	}
+	if status, body := metadataOf(t, a.Info().ARMHTTP+"/vm"+string(machine)+"9", "/metadata/instance?api-version=2021-10-01", "Metadata", "true"); status != 404 {
+		t.Errorf("no such machine: %d %v", status, body)
+	}
+}
+
+func TestEndpointMetadata(t *testing.T) {
+	a := startAzure(t, AzureOptions{})
+	info := a.Info()
+	var all []struct {
+		Name            string
+		ResourceManager string
+		Authentication  struct {
+			LoginEndpoint string
+			Audiences     []string
+		}
+		Suffixes map[string]string
+	}
+	resp, err := client(t, a, false).Get(info.ARM + "/metadata/endpoints?api-version=2019-05-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for _, c := range all {
+		names = append(names, c.Name)
+		if c.ResourceManager != info.ARM || c.Authentication.LoginEndpoint != info.ARM+"/" || len(c.Authentication.Audiences) == 0 || c.Suffixes["acrLoginServer"] == "" || c.Suffixes["storage"] == "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if diff := cmp.Diff([]string{"AzurePublicCloud", "AzureCloud", "AzureChinaCloud", "AzureUSGovernmentCloud", "AzureUSGovernment", "AzureStackCloud"}, names); diff != "" {
+		t.Error(diff)
+	}
+	// Without TLS clients are led to the login over TLS, which they insist on.
+	status, body := metadataOf(t, info.ARMHTTP, "/metadata/endpoints?api-version=2022-09-01")
+	if status != http.StatusOK || body["resourceManager"] != info.ARMHTTP || behaviour.Text(body, "authentication.loginEndpoint") != info.ARM+"/" {
+		t.Errorf("%d %v", status, body)
+	}
+}
