@@ -16,7 +16,7 @@ import (
 )
 
 // replayFloor is the share of recorded interactions, in percent, that must pass.
-const replayFloor = 95.0
+const replayFloor = 99.0
 
 var replayTotal = regexp.MustCompile(`(\d+) passed, (\d+) failed\s*$`)
 
