@@ -38,7 +38,7 @@ func checkStorageName(name string, form *regexp.Regexp) error {
 		return behaviour.Invalid("OutOfRangeInput", "One of the request inputs is out of range: the name %q has %d characters, %d to %d are allowed.", name, len(name), shortest, longest)
 	}
 	if !form.MatchString(name) {
-		return behaviour.Invalid("InvalidResourceName", "The specifed resource name %q contains invalid characters: lower-case letters, digits and single hyphens between them are allowed.", name)
+		return behaviour.Invalid("InvalidResourceName", "The resource name %q contains invalid characters: lower-case letters, digits and single hyphens between them are allowed.", name)
 	}
 	return nil
 }

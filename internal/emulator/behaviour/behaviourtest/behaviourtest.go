@@ -1,0 +1,151 @@
+// Package behaviourtest runs tables of requests against a local Azure in the test's
+// own process. For tests of behaviours only. Layer L2.
+package behaviourtest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
+)
+
+// Subscription and Group are the ids that ~~ and ~ stand for in exchanges.
+const (
+	Subscription = "/subscriptions/" + emulator.DefaultSubscription
+	Group        = Subscription + "/resourceGroups/rg"
+)
+
+// Exchange is a request and what the client must see in the reply.
+type Exchange struct {
+	// Do is method and path, "PUT ~/providers/Microsoft.Storage/storageAccounts/a".
+	Do   string
+	Body string
+	// Status of the reply; 200 when 0.
+	Status int
+	// Code of the error.
+	Code string
+	// Has are values in the reply by their paths, "value.0.name"; "value.#" is the
+	// length of an array, and nil says that there is nothing.
+	Has map[string]any
+	// Header are headers of the reply; "*" is any value.
+	Header map[string]string
+}
+
+// Azure is a local Azure under test, with a group in it.
+type Azure struct {
+	testing.TB
+	*emulator.Emulator
+	client http.Client
+}
+
+// Start makes an Azure with some providers and the group in eastus.
+func Start(t testing.TB, providers ...behaviour.Provider) *Azure {
+	t.Helper()
+	e, err := emulator.New(emulator.Options{Providers: providers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Azure{TB: t, Emulator: e, client: http.Client{Transport: e.Transport()}}
+	a.Run(Exchange{Do: "PUT ~", Body: `{"location":"eastus"}`, Status: 201})
+	return a
+}
+
+// Run carries out the exchanges one after the other. The last reply's body is returned.
+func (a *Azure) Run(exchanges ...Exchange) behaviour.Object {
+	a.Helper()
+	var last behaviour.Object
+	for _, x := range exchanges {
+		last = a.one(x)
+	}
+	return last
+}
+
+func (a *Azure) one(x Exchange) behaviour.Object {
+	a.Helper()
+	method, path, _ := strings.Cut(x.Do, " ")
+	status, header, body := a.Send(method, path, x.Body)
+	want := x.Status
+	if want == 0 {
+		want = http.StatusOK
+	}
+	code := behaviour.Text(body, "error.code")
+	if status != want || code != x.Code {
+		a.Errorf("%s: %d %s, want %d %s\n%v", x.Do, status, code, want, x.Code, body)
+		return body
+	}
+	for at, value := range x.Has {
+		if got := At(body, at); !behaviour.Equal(got, value) {
+			a.Errorf("%s: %s is %v, want %v\n%v", x.Do, at, got, value, body)
+		}
+	}
+	for name, value := range x.Header {
+		if got := header.Get(name); got != value && (value != "*" || got == "") {
+			a.Errorf("%s: header %s is %q, want %q", x.Do, name, got, value)
+		}
+	}
+	return body
+}
+
+// Send sends one request, to a path or an absolute URL.
+func (a *Azure) Send(method, path, body string) (int, http.Header, behaviour.Object) {
+	a.Helper()
+	path = strings.Replace(strings.Replace(path, "~~", Subscription, 1), "~", Group, 1)
+	if !strings.HasPrefix(path, "http") {
+		path = "http://azure" + path
+	}
+	if !strings.Contains(path, "api-version=") {
+		separator := "?"
+		if strings.Contains(path, "?") {
+			separator = "&"
+		}
+		path += separator + "api-version=2025-01-01"
+	}
+	request, err := http.NewRequestWithContext(a.Context(), method, strings.ReplaceAll(path, " ", "%20"), strings.NewReader(body))
+	if err != nil {
+		a.Fatal(err)
+	}
+	reply, err := a.client.Do(request)
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer reply.Body.Close() //nolint:errcheck // it is in memory
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		a.Fatal(err)
+	}
+	var object behaviour.Object
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &object); err != nil {
+			a.Fatalf("%s %s: %d is not a JSON object: %v\n%s", method, path, reply.StatusCode, err, text)
+		}
+	}
+	return reply.StatusCode, reply.Header, object
+}
+
+// At is the value at a path, in which numbers select elements and # the length of
+// an array.
+func At(value any, path string) any {
+	for key := range strings.SplitSeq(path, ".") {
+		switch v := value.(type) {
+		case behaviour.Object:
+			value = v[key]
+		case []any:
+			if key == "#" {
+				return len(v)
+			}
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
