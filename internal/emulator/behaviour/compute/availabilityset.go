@@ -41,6 +41,9 @@ func fillAvailabilitySet(c *behaviour.Call) error {
 			return err
 		}
 	}
+	if err := checkPlace(c); err != nil {
+		return err
+	}
 	behaviour.Default(c.Doc, "sku.name", "Classic")
 	behaviour.Default(c.Doc, "properties.platformUpdateDomainCount", 5)
 	behaviour.Default(c.Doc, "properties.platformFaultDomainCount", 3)

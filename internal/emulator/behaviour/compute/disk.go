@@ -36,7 +36,7 @@ func fillDisk(c *behaviour.Call) error {
 		return err
 	}
 	keepRest(c)
-	if err := checkZones(c); err != nil {
+	if err := checkPlace(c); err != nil {
 		return err
 	}
 	if err := fillCreation(c, "disk"); err != nil {

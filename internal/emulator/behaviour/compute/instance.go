@@ -103,7 +103,7 @@ func fillInstance(c *behaviour.Call) error {
 	if err := unchangeable(c, "location", "properties.hardwareProfile.vmSize", "properties.storageProfile.osDisk.name", "properties.storageProfile.imageReference"); err != nil {
 		return err
 	}
-	size, err := sizeOf(behaviour.Text(c.Doc, "sku.name"), c.Location(), "sku.name")
+	size, err := sizeOf(behaviour.Text(c.Doc, "sku.name"), "sku.name")
 	if err != nil {
 		return err
 	}

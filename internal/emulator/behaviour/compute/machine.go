@@ -9,20 +9,20 @@ import (
 )
 
 // sizeOf finds a size of virtual machines, or refuses its name.
-func sizeOf(name, location, target string) (catalog.Size, error) {
+func sizeOf(name, target string) (catalog.Size, error) {
 	if name == "" {
 		return catalog.Size{}, behaviour.Invalid("InvalidParameter", "Required parameter '%s' is missing (null).", target).At(target)
 	}
 	size, ok := catalog.FindSize(name)
 	if !ok {
 		return size, behaviour.Invalid("InvalidParameter", "The value %s provided for the VM size is not valid. The valid sizes in the current region are: %s. Find out more on the valid VM sizes in each region at https://aka.ms/azure-regions.",
-			name, strings.Join(sizesIn(location), ",")).At(target)
+			name, strings.Join(sizeNames(), ",")).At(target)
 	}
 	return size, nil
 }
 
-// sizesIn are the names of the sizes in a region; all regions have all of them.
-func sizesIn(string) []string {
+// sizeNames are the names of the sizes; all regions have all of them.
+func sizeNames() []string {
 	var names []string
 	for _, s := range catalog.Sizes() {
 		names = append(names, s.Name)
@@ -142,11 +142,14 @@ func fillIdentity(c *behaviour.Call) {
 	}
 }
 
-// checkZones refuses zones that the region does not have.
-func checkZones(c *behaviour.Call) error {
+// checkPlace refuses a region that there is not, and zones that the region does
+// not have.
+func checkPlace(c *behaviour.Call) error {
 	region, known := catalog.FindRegion(c.Location())
 	if !known {
-		return nil
+		e := behaviour.Invalid("LocationNotAvailableForResourceType", "The provided location '%s' is not available for resource type '%s'. List of available regions for the resource type is '%s'.", c.Location(), c.Type.Name, strings.Join(regionNames(), ","))
+		e.Gateway = true
+		return e
 	}
 	for _, zone := range behaviour.Texts(c.Doc, "zones") {
 		if !contains(region.Zones, zone) {
@@ -156,6 +159,14 @@ func checkZones(c *behaviour.Call) error {
 		}
 	}
 	return nil
+}
+
+func regionNames() []string {
+	var names []string
+	for _, r := range catalog.Regions() {
+		names = append(names, r.Name)
+	}
+	return names
 }
 
 func contains(list []string, s string) bool {

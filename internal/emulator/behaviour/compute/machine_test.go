@@ -107,6 +107,7 @@ func TestMachinesRefuse(t *testing.T) {
 			behaviour.Set(d, "properties.availabilitySet", behaviour.Ref(group+"/providers/Microsoft.Compute/availabilitySets/none"))
 		}, 400, "InvalidResourceReference"},
 		{"no such scale set", func(d behaviour.Object) { behaviour.Set(d, "properties.virtualMachineScaleSet", behaviour.Ref(set)) }, 400, "InvalidResourceReference"},
+		{"no such region", func(d behaviour.Object) { d["location"] = "atlantis" }, 400, "LocationNotAvailableForResourceType"},
 		{"no such zone", func(d behaviour.Object) { d["zones"] = []any{"9"} }, 400, "AvailabilityZoneNotSupported"},
 		{"no such disk", func(d behaviour.Object) {
 			behaviour.Set(d, "properties.storageProfile.dataDisks", []any{behaviour.Object{"lun": 0, "createOption": "Attach", "managedDisk": behaviour.Object{"id": disk}}})

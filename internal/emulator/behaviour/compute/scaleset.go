@@ -49,7 +49,7 @@ func fillScaleSet(c *behaviour.Call) error {
 		return behaviour.Conflict("OperationNotAllowed", "Operation is not allowed on Virtual Machine Scale Set '%s' since it is marked for deletion.", c.ID.Name())
 	}
 	keepRest(c)
-	if err := checkZones(c); err != nil {
+	if err := checkPlace(c); err != nil {
 		return err
 	}
 	if err := fillScaleSetModel(c); err != nil {
@@ -78,7 +78,7 @@ func fillScaleSetModel(c *behaviour.Call) error {
 		}
 		return required(c.Doc, profilePath, "virtualMachineProfile")
 	}
-	size, err := sizeOf(behaviour.Text(c.Doc, "sku.name"), c.Location(), "sku.name")
+	size, err := sizeOf(behaviour.Text(c.Doc, "sku.name"), "sku.name")
 	if err != nil {
 		return err
 	}

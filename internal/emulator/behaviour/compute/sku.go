@@ -50,11 +50,7 @@ func listSKUs(c *behaviour.Call) (behaviour.Reply, error) {
 }
 
 func noLocation(name string) error {
-	names := []string{}
-	for _, r := range catalog.Regions() {
-		names = append(names, r.Name)
-	}
-	e := behaviour.Invalid("NoRegisteredProviderFound", "No registered resource provider found for location '%s'. The supported locations are '%s'.", name, strings.Join(names, ", "))
+	e := behaviour.Invalid("NoRegisteredProviderFound", "No registered resource provider found for location '%s'. The supported locations are '%s'.", name, strings.Join(regionNames(), ", "))
 	e.Gateway = true
 	return e
 }

@@ -28,6 +28,9 @@ func fillSnapshot(c *behaviour.Call) error {
 			return behaviour.Conflict("PropertyChangeNotAllowed", "Changing property 'incremental' of existing disk %s is not allowed.", c.ID.Name()).At("incremental")
 		}
 	}
+	if err := checkPlace(c); err != nil {
+		return err
+	}
 	if err := fillCreation(c, "snapshot"); err != nil {
 		return err
 	}

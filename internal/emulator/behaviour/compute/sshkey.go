@@ -26,6 +26,9 @@ func sshPublicKeys() behaviour.Type {
 			if err := wellFormed(c); err != nil {
 				return err
 			}
+			if err := checkPlace(c); err != nil {
+				return err
+			}
 			behaviour.Default(c.Doc, "properties", behaviour.Object{})
 			key := behaviour.Text(c.Doc, "properties.publicKey")
 			if key != "" && !strings.HasPrefix(key, "ssh-rsa ") && !strings.HasPrefix(key, "ssh-ed25519 ") {

@@ -64,10 +64,10 @@ func fillMachine(c *behaviour.Call) error {
 		}
 		c.Touch(c.ID) // every write of a machine counts, even one that says nothing new
 	}
-	if err := checkZones(c); err != nil {
+	if err := checkPlace(c); err != nil {
 		return err
 	}
-	size, err := sizeOf(behaviour.Text(c.Doc, "properties.hardwareProfile.vmSize"), c.Location(), "vmSize")
+	size, err := sizeOf(behaviour.Text(c.Doc, "properties.hardwareProfile.vmSize"), "vmSize")
 	if err != nil {
 		return err
 	}
