@@ -112,7 +112,7 @@ func (t *transaction) isHidden(r *request) bool {
 
 // scopeExists refuses requests in groups and under parents that are not there.
 func (t *transaction) scopeExists(r *request) error {
-	if r.list && r.kind.AnyScope {
+	if r.kind.AnyScope && r.method == http.MethodGet {
 		return nil
 	}
 	if g := r.id.Group(); g != "" && (r.kind != t.groups || r.list) {

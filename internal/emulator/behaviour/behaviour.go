@@ -105,7 +105,7 @@ type Type struct {
 	// and All replaces the list. A type that is only computed is also ReadOnly.
 	Find func(c *Call) (Object, error)
 	All  func(c *Call) ([]Object, error)
-	// AnyScope types are extensions that are listed at any scope, there or not.
+	// AnyScope types are extensions that are read at any scope, there or not.
 	AnyScope bool
 	// AtOnce says that this write ends in its reply though its verb has polling headers:
 	// cheap SKUs of a type. The status is then Style.Updated, or Style's 200 for a delete.
