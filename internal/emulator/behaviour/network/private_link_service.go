@@ -29,8 +29,19 @@ func privateLinkServices() behaviour.Type {
 			}
 			return nil
 		},
-		Removed: removeInterfaces,
+		Removed: func(c *behaviour.Call) error {
+			touchBalancers(c, c.Old)
+			return removeInterfaces(c)
+		},
 	})
+}
+
+// touchBalancers gives the load balancers of a private link service new etags:
+// they change when a service comes and goes.
+func touchBalancers(c *behaviour.Call, service behaviour.Object) {
+	for _, ref := range behaviour.Objects(service, linkServiceFrontends) {
+		c.Touch(azure.ID(behaviour.Text(ref, "id")).Parent())
+	}
 }
 
 func fillLinkService(c *behaviour.Call) error {
@@ -88,6 +99,9 @@ func checkLinkService(c *behaviour.Call) error {
 		if behaviour.Text(subnet, "properties.privateLinkServiceNetworkPolicies") != "Disabled" {
 			return behaviour.Invalid("PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled", "Private link service %s cannot be created in a subnet %s since it has private link service network policies enabled.", c.ID, id)
 		}
+	}
+	if c.Old == nil {
+		touchBalancers(c, c.Doc)
 	}
 	return linkInterface(c)
 }

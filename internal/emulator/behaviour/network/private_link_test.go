@@ -36,7 +36,11 @@ func endpointBody(to, more string) string {
 func TestPrivateLink(t *testing.T) {
 	c := start(t)
 	c.linkable()
+	etag := c.get(balancer)["etag"]
 	got := c.put(service, serviceBody(subnet))
+	if c.get(balancer)["etag"] == etag {
+		t.Error("a load balancer has its old etag after a private link service was added")
+	}
 	c.has(got, `{"properties":{"provisioningState":"Succeeded","fqdns":[],"enableProxyProtocol":false,"privateEndpointConnections":[],
 		"loadBalancerFrontendIpConfigurations":[`+ref(frontend)+`],"ipConfigurations":[{"name":"c","type":"Microsoft.Network/privateLinkServices/ipConfigurations",
 		"properties":{"provisioningState":"Succeeded","privateIPAllocationMethod":"Dynamic","primary":true,"privateIPAddressVersion":"IPv4"}}]}}`)

@@ -79,7 +79,7 @@ func (z zoneKind) recordSets() []behaviour.Type {
 	var types []behaviour.Type
 	for _, r := range z.types() {
 		types = append(types, behaviour.Type{
-			Name: z.fullType + "/" + r.name, Style: style, NoState: !z.public, Page: 100,
+			Name: z.fullType + "/" + r.name, Style: style, NoState: !z.public, Page: 100, Latency: z.fullType + "/A",
 			Own:     []string{"properties.fqdn", "properties.isAutoRegistered"},
 			Fill:    func(c *behaviour.Call) error { return z.fillRecordSet(c, r) },
 			Refuse:  func(c *behaviour.Call) error { return z.refuseApex(c, r) },
