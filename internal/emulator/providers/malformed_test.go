@@ -100,21 +100,33 @@ func pathOf(fullType string) string {
 // Bodies with anything in them anywhere are refused or accepted, but never bring a
 // type down.
 func TestMalformedBodiesBringNothingDown(t *testing.T) {
-	var log bytes.Buffer
+	var log, state bytes.Buffer
+	options := emulator.Options{Providers: providers.All(), Log: slog.New(slog.NewTextHandler(&log, nil))}
+	full, err := emulator.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bodies, types := samples(), full.Types()
+	prepare(full, bodies)
+	if err := full.Save(&state); err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		log.Reset()
-		e, err := emulator.New(emulator.Options{Providers: providers.All(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+		e, err := emulator.New(options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		bodies := samples()
-		types := e.Types()
-		prepare(e, bodies)
-		for range 40 {
+		if err := e.Load(bytes.NewReader(state.Bytes())); err != nil {
+			t.Fatal(err)
+		}
+		for range 30 {
 			typ := rapid.SampledFrom(types).Draw(t, "type")
 			path := pathOf(typ.Name)
 			method := rapid.SampledFrom([]string{"PUT", "PUT", "PUT", "PATCH", "POST", "GET", "DELETE"}).Draw(t, "method")
 			switch {
+			case method == "POST" && slices.Contains(typ.Actions, "generateKeyPair"):
+				continue // takes long, and has no body
 			case method == "POST" && len(typ.Actions) > 0:
 				path += "/" + rapid.SampledFrom(typ.Actions).Draw(t, "action")
 			case method == "GET" && len(typ.Views) > 0:
