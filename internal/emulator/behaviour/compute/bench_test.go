@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 
 	"kaz/internal/emulator"
@@ -76,4 +77,27 @@ func nextLink(b *testing.B, text []byte) string {
 		b.Fatal(err)
 	}
 	return behaviour.Text(page, "nextLink")
+}
+
+// BenchmarkUpdateOneOfThousandInstances is what a cloud provider does to every node
+// of a scale set: its own PUT that joins the pool or leaves it.
+func BenchmarkUpdateOneOfThousandInstances(b *testing.B) {
+	w := newWorld(b, emulator.Options{})
+	w.balancer()
+	w.scaleSet(model{capacity: thousand})
+	body := func(m model) string {
+		return text(behaviour.Object{"location": "eastus", "properties": behaviour.Object{
+			"networkProfileConfiguration": behaviour.At(m.object(), "properties.virtualMachineProfile.networkProfile")}})
+	}
+	join, leave := body(model{pools: []string{pool}}), body(model{})
+	n := 0
+	for b.Loop() {
+		path := set + "/virtualMachines/" + strconv.Itoa(n%thousand)
+		if n/thousand%2 == 0 {
+			w.must("PUT", path, join)
+		} else {
+			w.must("PUT", path, leave)
+		}
+		n++
+	}
 }
