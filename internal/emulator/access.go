@@ -106,6 +106,11 @@ func (t *transaction) allowed(p *behaviour.Principal, action string, scope azure
 	return slices.ContainsFunc(t.permissions(p, scope), func(granted permission) bool { return granted.allows(action) })
 }
 
+// Allowed implements [behaviour.World].
+func (t *transaction) Allowed(p *behaviour.Principal, action string, scope azure.ID) bool {
+	return !t.options.AccessControl || p == nil || p.Owner || t.allowed(p, action, scope)
+}
+
 // authorize refuses a request that the caller has no right to make.
 func (t *transaction) authorize(r *request) error {
 	if !t.options.AccessControl || r.principal == nil || r.principal.Owner {

@@ -34,6 +34,10 @@ type World interface {
 	// Touch gives the resource a new etag though its document stays the same.
 	Touch(id azure.ID)
 
+	// Allowed reports whether access control lets a principal do an action, such as
+	// "Microsoft.Network/loadBalancers/write", at a scope.
+	Allowed(p *Principal, action string, scope azure.ID) bool
+
 	// Now is the time of the call.
 	Now() time.Time
 	// GUID and Intn draw from the seeded source.

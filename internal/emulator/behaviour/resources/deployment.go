@@ -69,11 +69,27 @@ func fillDeployment(c *behaviour.Call) error {
 	if err != nil {
 		return err
 	}
+	if err := t.authorize(c); err != nil {
+		return err
+	}
 	c.Doc[templateField], c.Doc[parametersField] = behaviour.Clone(document), behaviour.Clone(given)
 	c.Doc["properties"] = behaviour.Object{
 		"templateHash": hash(document), "parameters": t.shownParameters(document), "mode": "Incremental",
 		"timestamp": behaviour.Timestamp(c.Now()), "duration": "PT0S", "correlationId": c.GUID(),
 		"providers": t.providers(), "dependencies": t.shownDependencies(),
+	}
+	return nil
+}
+
+// authorize refuses a deployment of resources that the caller may not write itself.
+func (t *template) authorize(c *behaviour.Call) error {
+	for _, r := range t.resources {
+		action := r.id.Type() + "/write"
+		if c.Allowed(c.Principal, action, r.id) {
+			continue
+		}
+		return gateway(403, "InvalidTemplateDeployment", "Deployment failed with multiple errors: 'Authorization failed for template resource '%s' of type '%s'. The client '%s' with object id '%s' does not have permission to perform action '%s' at scope '%s'.'",
+			r.id.Name(), r.id.Type(), c.Principal.ApplicationID, c.Principal.ObjectID, action, r.id)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"maps"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -65,11 +66,11 @@ func summary(c *behaviour.Call, doc behaviour.Object) behaviour.Object {
 			item[field] = value
 		}
 	}
-	if typed := azure.ID(behaviour.Text(doc, "id")); item["type"] == nil {
-		item["type"] = typed.Type()
-	}
 	id := azure.ID(behaviour.Text(doc, "id"))
-	if kind := id.Type(); strings.Count(kind, "/") > 1 {
+	if item["type"] == nil {
+		item["type"] = id.Type()
+	}
+	if strings.Count(id.Type(), "/") > 1 {
 		item["name"] = id.Parent().Name() + "/" + id.Name()
 	}
 	if state := behaviour.Text(doc, "properties.provisioningState"); state != "" && c.Expands("provisioningState") {
@@ -105,9 +106,7 @@ func resourcePage(c *behaviour.Call, path string, items []behaviour.Object) (beh
 	body := behaviour.Object{"value": kept[from:to]}
 	if to < len(kept) {
 		query := url.Values{}
-		for key, values := range c.Query {
-			query[key] = values
-		}
+		maps.Copy(query, c.Query)
 		query.Set("$skiptoken", strconv.Itoa(to))
 		body["nextLink"] = c.Host + path + "?" + query.Encode()
 	}
