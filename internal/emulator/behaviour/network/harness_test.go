@@ -30,7 +30,13 @@ type cloud struct {
 
 func start(t testing.TB) cloud {
 	t.Helper()
-	e, err := emulator.New(emulator.Options{Providers: []behaviour.Provider{resources.Provider(), network.Provider(), machines()}})
+	return startWith(t, emulator.Options{})
+}
+
+func startWith(t testing.TB, o emulator.Options) cloud {
+	t.Helper()
+	o.Providers = []behaviour.Provider{resources.Provider(), network.Provider(), machines()}
+	e, err := emulator.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,48 @@
+package network_test
+
+import (
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
+)
+
+// TestWhatIsNotReadyCannotBeUsed: while an address is being made, a load balancer
+// that names it is told to come back, in words in which controllers look for it.
+func TestWhatIsNotReadyCannotBeUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startWith(t, emulator.Options{Latency: 1})
+		if got := c.do("PUT", publicIP, staticIP); behaviour.Text(got.body, "properties.provisioningState") != "Updating" {
+			t.Fatalf("new address: %v", got.body)
+		}
+		got := c.refused("PUT", balancer, balancerBody(""), 429, "RetryableError/ReferencedResourceNotProvisioned")
+		message := behaviour.Text(behaviour.Objects(got.body, "error.details")[0], "message")
+		found := regexp.MustCompile(`/subscriptions/(?:.*)/resourceGroups/(.*)/providers/Microsoft.Network/publicIPAddresses/([^\s]+)(?:.*)`).FindStringSubmatch(message)
+		if len(found) != 3 || found[2] != "ip" {
+			t.Errorf("the address in %q: %q", message, found)
+		}
+		<-time.After(time.Minute)
+		if behaviour.Text(c.get(publicIP), "properties.ipAddress") == "" {
+			t.Errorf("an address that is ready: %v", c.get(publicIP))
+		}
+		if got := c.do("PUT", balancer, balancerBody("")); got.status != 201 {
+			t.Errorf("load balancer with a ready address: %d %v", got.status, got.body)
+		}
+	})
+}
+
+// TestANewerWriteSupersedes: a table that is written again while it is being written
+// cancels the first operation.
+func TestANewerWriteSupersedes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startWith(t, emulator.Options{Latency: 1})
+		first := c.do("PUT", table, `{"location":"eastus"}`)
+		c.do("PUT", table, `{"location":"eastus","properties":{"routes":[{"name":"r","properties":{"addressPrefix":"10.0.0.0/24","nextHopType":"None"}}]}}`)
+		c.has(c.get(first.header.Get("Azure-AsyncOperation")[len("http://azure"):]), `{"status":"Canceled","error":{"details":[{"code":"CanceledAndSupersededDueToAnotherOperation"}]}}`)
+		<-time.After(time.Minute)
+		c.has(c.get(table), `{"properties":{"provisioningState":"Succeeded","routes":[{"name":"r","properties":{"provisioningState":"Succeeded"}}]}}`)
+	})
+}
