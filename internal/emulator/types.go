@@ -17,8 +17,8 @@ type TypeInfo struct {
 	Verbs   []string
 	Actions []string
 	Views   []string
-	// LatencyOf says from where the figures come for verbs that have none of their own.
-	LatencyOf []string
+	// LatencyOf is the row whose latencies its writes have, when there is none of its own.
+	LatencyOf string
 }
 
 // Types are all resource types this Azure knows, by name.
@@ -33,10 +33,11 @@ func (e *Emulator) Types() []TypeInfo {
 
 func (e *Emulator) info(k *kind) TypeInfo {
 	info := TypeInfo{Name: k.Name, Family: k.Style.Name, Verbs: []string{"GET", "LIST"}}
-	verbs := []behaviour.Verb{behaviour.Get}
 	if !k.ReadOnly {
 		info.Verbs = []string{"PUT", "PATCH", "DELETE", "GET", "LIST"}
-		verbs = append(verbs, behaviour.Create, behaviour.Update, behaviour.Delete)
+		if row := e.latency.row(k, behaviour.Create); !strings.EqualFold(row.Type, k.Name) {
+			info.LatencyOf = row.Type
+		}
 	}
 	for name := range k.Actions {
 		info.Actions = append(info.Actions, name)
@@ -46,22 +47,28 @@ func (e *Emulator) info(k *kind) TypeInfo {
 	}
 	slices.Sort(info.Actions)
 	slices.Sort(info.Views)
-	for _, v := range verbs {
-		if row := e.latency.row(k, v); row.Nearest && row.Type != "*" {
-			info.LatencyOf = append(info.LatencyOf, fmt.Sprintf("%s: %s %s", v, row.Type, row.Verb))
-		}
-	}
 	return info
 }
 
 // Coverage is the list of types as a table in Markdown.
 func (e *Emulator) Coverage() string {
 	var b strings.Builder
-	b.WriteString("| type | verbs | actions | reads below it |\n|---|---|---|---|\n")
+	b.WriteString("| type | verbs | actions | reads below it | latencies of |\n|---|---|---|---|---|\n")
 	for _, t := range e.Types() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", t.Name, strings.Join(t.Verbs, " "), strings.Join(t.Actions, ", "), strings.Join(t.Views, ", "))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", t.Name, strings.Join(t.Verbs, " "), strings.Join(t.Actions, ", "),
+			strings.Join(t.Views, ", "), strings.ReplaceAll(t.LatencyOf, "*", `\*`))
 	}
 	return b.String()
+}
+
+// Routes are the requests that are to no resource of a type, as a list in Markdown.
+func (e *Emulator) Routes() string {
+	lines := make([]string, len(e.routes))
+	for i, r := range e.routes {
+		lines[i] = fmt.Sprintf("* `%s %s`\n", r.Method, r.Pattern)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
 }
 
 // LatencyTable is the table of latencies in Markdown, with a mark at figures that
