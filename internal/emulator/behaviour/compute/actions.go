@@ -120,6 +120,7 @@ func upgrade(c *behaviour.Call, set behaviour.Object, ids []azure.ID) error {
 		if !latest(set, doc) {
 			behaviour.Set(fresh, "properties.modelDefinitionApplied", "VirtualMachineScaleSet")
 			applyModel(fresh, set)
+			applyExtensions(fresh, set, id)
 			if err := b.interfaces(fresh, id); err != nil {
 				return err
 			}

@@ -91,6 +91,7 @@ func (b *builder) create(n int, zone string, domain int) error {
 	behaviour.Set(doc, runtime+".power", Running)
 	behaviour.Set(doc, runtime+".faultDomain", domain)
 	b.disks(doc, name, n)
+	applyExtensions(doc, b.doc, id)
 	setState(doc, creating)
 	if err := b.interfaces(doc, id); err != nil {
 		return err

@@ -16,7 +16,7 @@ func Provider() behaviour.Provider {
 		Types: []behaviour.Type{
 			scaleSets(), instances(), instanceInterfaces(), instanceAddresses(), instancePublicIPs(),
 			scaleSetInterfaces(), scaleSetPublicIPs(),
-			virtualMachines(), availabilitySets(), disks(), snapshots(), sshPublicKeys(),
+			scaleSetExtensions(), virtualMachines(), machineExtensions(), availabilitySets(), disks(), snapshots(), sshPublicKeys(),
 		},
 		Routes: skuRoutes(),
 	}

@@ -32,6 +32,9 @@ func instances() behaviour.Type {
 func scaleSetInstanceView(w behaviour.World, id azure.ID, doc behaviour.Object) behaviour.Object {
 	set, _ := w.Get(id.Parent())
 	view := instanceView(doc)
+	if extensions := extensionViews(behaviour.Objects(doc, "resources")); len(extensions) > 0 {
+		view["extensions"] = extensions
+	}
 	view["platformUpdateDomain"] = number(doc, runtime+".faultDomain")
 	view["platformFaultDomain"] = number(doc, runtime+".faultDomain")
 	if behaviour.Bool(set, "properties.singlePlacementGroup") {

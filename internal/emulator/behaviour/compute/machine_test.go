@@ -392,6 +392,29 @@ func TestCatalogueOfSizes(t *testing.T) {
 	}
 }
 
+func TestExtensions(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.must("PUT", machine, vm(w.card("nic"), nil))
+	const script = `{"location":"eastus","properties":{"publisher":"Microsoft.Azure.Extensions","type":"CustomScript","typeHandlerVersion":"2.1","protectedSettings":{"commandToExecute":"true"}}}`
+	if got := w.must("PUT", machine+"/extensions/script", script); got.status != 201 {
+		t.Errorf("create: %d", got.status)
+	}
+	w.want(w.get(machine+"/extensions/script"), "properties.protectedSettings", nil)
+	w.want(behaviour.Objects(w.get(machine), "resources")[0], "properties.provisioningState", "Succeeded")
+	w.want(behaviour.Objects(w.get(machine+"/instanceView"), "extensions")[0], "type", "Microsoft.Azure.Extensions.CustomScript")
+	w.refused("PUT", machine+"/extensions/bad", `{"properties":{}}`, 400, "InvalidParameter")
+	w.must("DELETE", machine+"/extensions/script", "")
+	w.want(w.get(machine), "resources", nil)
+
+	w.scaleSet(model{capacity: 1})
+	w.must("PUT", set+"/extensions/vmssCSE", script)
+	w.want(w.get(set), "properties.virtualMachineProfile.extensionProfile.extensions", behaviour.At(w.get(set+"/extensions"), "value"))
+	w.want(w.get(first), "properties.latestModelApplied", false)
+	w.must("POST", set+"/manualupgrade", `{"instanceIds":["0"]}`)
+	w.want(behaviour.Objects(w.get(first), "resources")[0], "name", "vmssCSE")
+	w.want(behaviour.Objects(w.get(first+"/instanceView"), "extensions")[0], "name", "vmssCSE")
+}
+
 func TestSpotMachinesAreEvicted(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.must("PUT", machine, vm(w.card("nic"), nil))

@@ -22,7 +22,7 @@ func virtualMachines() behaviour.Type {
 		Filter:  filterMachines,
 		Actions: machineActions(),
 		Views: map[string]func(c *behaviour.Call) (any, error){
-			"instanceView": func(c *behaviour.Call) (any, error) { return machineView(c.Old), nil },
+			"instanceView": func(c *behaviour.Call) (any, error) { return machineView(c, c.ID, c.Old), nil },
 			"vmSizes": func(c *behaviour.Call) (any, error) {
 				return behaviour.Object{"value": sizeList()}, nil
 			},
@@ -30,8 +30,15 @@ func virtualMachines() behaviour.Type {
 	}
 }
 
-func machineView(doc behaviour.Object) behaviour.Object {
+func machineView(w behaviour.World, id azure.ID, doc behaviour.Object) behaviour.Object {
 	view := instanceView(doc)
+	var extensions []behaviour.Object
+	for _, extension := range w.List(id, machineExtensionType) {
+		extensions = append(extensions, extension)
+	}
+	if views := extensionViews(extensions); len(views) > 0 {
+		view["extensions"] = views
+	}
 	if domain, ok := behaviour.Int(doc, runtime+".faultDomain"); ok {
 		view["platformFaultDomain"] = domain
 		if behaviour.At(doc, "properties.availabilitySet") != nil {
@@ -44,9 +51,10 @@ func machineView(doc behaviour.Object) behaviour.Object {
 func showMachine(c *behaviour.Call, view behaviour.Object) {
 	if c.Expands("instanceView") || strings.EqualFold(c.Query.Get("statusOnly"), "true") {
 		if stored, ok := c.Get(c.ID); ok {
-			behaviour.Set(view, "properties.instanceView", machineView(stored))
+			behaviour.Set(view, "properties.instanceView", machineView(c.World, c.ID, stored))
 		}
 	}
+	showExtensions(c, view)
 	delete(view, runtime)
 }
 
