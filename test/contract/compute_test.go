@@ -2,6 +2,7 @@ package contract
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
@@ -218,19 +219,11 @@ func TestDisksAreAttachedAndDetached(t *testing.T) {
 // power is the power state in a machine's statuses.
 func power(statuses []*armcompute.InstanceViewStatus) string {
 	for _, s := range statuses {
-		if state, ok := azureStatus(*s.Code); ok {
+		if state, ok := strings.CutPrefix(*s.Code, "PowerState/"); ok {
 			return state
 		}
 	}
 	return ""
-}
-
-func azureStatus(code string) (string, bool) {
-	const prefix = "PowerState/"
-	if len(code) > len(prefix) && code[:len(prefix)] == prefix {
-		return code[len(prefix):], true
-	}
-	return "", false
 }
 
 func TestMachinesArePoweredOnAndOff(t *testing.T) {

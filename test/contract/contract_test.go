@@ -12,6 +12,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,7 @@ type local struct {
 	testing.TB
 	*emulator.Emulator
 	judge     *judge
+	options   *arm.ClientOptions
 	network   *armnetwork.ClientFactory
 	compute   *armcompute.ClientFactory
 	resources *armresources.ClientFactory
@@ -90,7 +92,7 @@ func connect(t testing.TB, j *judge, endpoint string, options ...func(*arm.Clien
 	for _, change := range options {
 		change(o)
 	}
-	a := &local{TB: t, judge: j}
+	a := &local{TB: t, judge: j, options: o}
 	var errs [3]error
 	a.network, errs[0] = armnetwork.NewClientFactory(subscription, token("any"), o)
 	a.compute, errs[1] = armcompute.NewClientFactory(subscription, token("any"), o)
@@ -107,6 +109,14 @@ func (a *local) and(options ...func(*arm.ClientOptions)) *local {
 	b := connect(a.TB, a.judge, "https://management.local", options...)
 	b.Emulator = a.Emulator
 	return b
+}
+
+// clients are those of a module that only some tests need.
+func clients[F any](a *local, make func(string, azcore.TokenCredential, *arm.ClientOptions) (*F, error)) *F {
+	a.Helper()
+	f, err := make(subscription, token("any"), a.options)
+	a.must(err)
+	return f
 }
 
 // group makes the resource group that most tests need.
@@ -189,6 +199,7 @@ func has[T comparable](t testing.TB, what string, got *T, want T) {
 // resource they are about.
 type life[R any] struct {
 	given  func(a *local) // what must be there
+	names  [2]string      // of two of them, when they are not "one" and "Two"
 	want   func(name string) R
 	put    func(a *local, name string, r R) (R, error)
 	get    func(a *local, name string) (R, error)
@@ -217,13 +228,16 @@ func lives(t *testing.T, cases []lifecase) {
 
 // run creates, reads, lists, updates and deletes.
 func (l life[R]) run(a *local) {
-	absent := l.absent
-	if absent == "" {
-		absent = "ResourceNotFound"
+	if l.absent == "" {
+		l.absent = "ResourceNotFound"
 	}
+	if l.names[0] == "" {
+		l.names = [2]string{"one", "Two"}
+	}
+	one, two := l.names[0], l.names[1]
 	if l.given == nil {
 		// In a group that is not there nothing is to be found.
-		_, err := l.get(a, "one")
+		_, err := l.get(a, one)
 		a.refused(err, http.StatusNotFound, "ResourceGroupNotFound")
 		_, err = l.list(a)
 		a.refused(err, http.StatusNotFound, "ResourceGroupNotFound")
@@ -232,39 +246,39 @@ func (l life[R]) run(a *local) {
 	if l.given != nil {
 		l.given(a)
 	}
-	_, err := l.get(a, "one")
-	a.refused(err, http.StatusNotFound, absent)
+	_, err := l.get(a, one)
+	a.refused(err, http.StatusNotFound, l.absent)
 	l.isListed(a)
 
-	for i, name := range []string{"one", "Two"} {
+	for i, name := range l.names {
 		made, err := l.put(a, name, l.want(name))
 		a.must(err)
 		got, err := l.get(a, name)
 		a.must(err)
 		has(a, "id of what was made", l.id(&made), *l.id(&got))
-		l.isListed(a, []string{"one", "Two"}[:i+1]...)
+		l.isListed(a, l.names[:i+1]...)
 	}
 	l.update(a)
 
-	a.must(l.remove(a, "one"))
-	_, err = l.get(a, "one")
-	a.refused(err, http.StatusNotFound, absent)
-	a.must(l.remove(a, "one")) // of what is not there: 204
-	l.isListed(a, "Two")
-	a.must(l.remove(a, "TWO")) // names are the same in any case
+	a.must(l.remove(a, one))
+	_, err = l.get(a, one)
+	a.refused(err, http.StatusNotFound, l.absent)
+	a.must(l.remove(a, one)) // of what is not there: 204
+	l.isListed(a, two)
+	a.must(l.remove(a, strings.ToUpper(two))) // names are the same in any case
 	l.isListed(a)
 }
 
 func (l life[R]) update(a *local) {
-	r, err := l.get(a, "one")
+	r, err := l.get(a, l.names[0])
 	a.must(err)
 	l.change(&r)
-	after, err := l.put(a, "one", r)
+	after, err := l.put(a, l.names[0], r)
 	a.must(err)
 	if !l.changed(&after) {
 		a.Error("the reply to the update does not show it")
 	}
-	after, err = l.get(a, "one")
+	after, err = l.get(a, l.names[0])
 	a.must(err)
 	if !l.changed(&after) {
 		a.Error("the update is not to be read")

@@ -12,9 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/authorization/armauthorization/v2"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerregistry/armcontainerregistry"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/dns/armdns"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/keyvault/armkeyvault"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/msi/armmsi"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/privatedns/armprivatedns"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
 )
 
 // judge looks at every reply on its way to a client: nothing in it may be lost
@@ -56,7 +63,10 @@ func isPoll(path string) bool {
 }
 
 // polls are the collections in which operations are.
-var polls = map[string]bool{"operations": true, "operationresults": true, "diskoperations": true, "operationstatuses": true}
+var polls = map[string]bool{
+	"operations": true, "operationresults": true, "operationstatuses": true, "diskoperations": true, "asyncoperations": true,
+	"privatednsoperationstatuses": true, "privatednsoperationresults": true, "dnsoperationstatuses": true, "dnsoperationresults": true,
+}
 
 func (j *judge) complain(r *http.Request, path, format string, args ...any) {
 	kind, _ := subject(r.URL.Path)
@@ -83,6 +93,9 @@ func (j *judge) headers(r *http.Request, reply *http.Response) {
 		}
 	}
 	for _, name := range []string{"Azure-AsyncOperation", "Location"} {
+		if name == "Location" && reply.StatusCode != http.StatusAccepted {
+			continue // of a 201 it names the resource, and an identity's is relative
+		}
 		if url := reply.Header.Get(name); url != "" && !strings.HasPrefix(url, "https://"+r.URL.Host+"/") {
 			j.complain(r, "", "%s is not an absolute URL of this server: %s", name, url)
 		}
@@ -139,7 +152,7 @@ func (j *judge) poll(r *http.Request, said map[string]any) {
 		return
 	}
 	for field := range said {
-		if !slices.Contains([]string{"status", "error", "startTime", "endTime", "name", "properties", "output"}, field) {
+		if !slices.Contains([]string{"status", "error", "startTime", "endTime", "name", "properties", "output", "createdDateTime", "lastActionDateTime"}, field) {
 			j.complain(r, field, "not in the status of an operation")
 		}
 	}
@@ -228,22 +241,30 @@ const (
 )
 
 // unpublished are fields that Azure sends and that the models of these versions do
-// not have, in replies about a type and what is below it. Those of the network
-// provider, of providers and of role assignments are in recordings of Azure; tools
-// that read lists and interfaces of instances rely on the others.
+// not have, in replies about a type and what is below it. Most are in recordings of
+// Azure; tools that read lists of resources and interfaces of instances rely on
+// "zones" and "isInUseWithService".
 var unpublished = map[string][]string{
 	"microsoft.network/loadbalancers":           {"enableDestinationServiceEndpoint", "allowBackendPortConflict", "allocationPolicy"},
 	"microsoft.network/natgateways":             {"properties.type", "sku.tier"},
 	"microsoft.network/networkinterfaces":       {"kind", "properties.allowPort25Out"},
 	"microsoft.compute/virtualmachinescalesets": {"properties.allowPort25Out", "properties.isInUseWithService"},
+	"microsoft.network/privatelinkservices":     {"properties.resourceGuid"},
+	"microsoft.network/privateendpoints":        {"properties.resourceGuid", "isIPv6EnabledPrivateEndpoint"},
+	"microsoft.containerregistry/registries":    {"policies.azureADAuthenticationAsArmPolicy", "policies.softDeletePolicy", "properties.anonymousPullEnabled"},
+	"microsoft.authorization/roledefinitions":   {"createdOn", "createdBy", "updatedOn", "updatedBy"},
 	"providers":                              {"authorizations"},
+	"microsoft.compute/register":             {"authorizations"},
+	"microsoft.network/register":             {"authorizations"},
 	"subscriptions/resourcegroups/resources": {"zones"},
 	"subscriptions/resources":                {"zones"},
 }
 
 // nulls are fields that Azure sends as null where others send nothing.
 var nulls = map[string][]string{
-	"microsoft.authorization/roleassignments": {"condition", "conditionVersion", "description", "delegatedManagedIdentityResourceId"},
+	"microsoft.network/dnszones":              {"maxNumberOfRecordsPerRecordSet"},
+	"microsoft.authorization/roledefinitions": {"createdBy", "updatedBy"},
+	"microsoft.authorization/roleassignments": {"createdBy", "updatedBy", "condition", "conditionVersion", "description", "delegatedManagedIdentityResourceId"},
 }
 
 // among looks a path up in a table by type.
@@ -364,10 +385,7 @@ var models = map[string]reflect.Type{
 	"microsoft.network/loadbalancers/outboundrules":                reflect.TypeFor[armnetwork.OutboundRule](),
 	"microsoft.network/loadbalancers/inboundnatrules":              reflect.TypeFor[armnetwork.InboundNatRule](),
 
-	// Models of their own are in modules that nothing else here needs.
-	"microsoft.authorization/roledefinitions": reflect.TypeFor[armresources.GenericResource](),
-	"microsoft.authorization/roleassignments": reflect.TypeFor[armresources.GenericResource](),
-
+	"microsoft.compute/sshpublickeys":                           reflect.TypeFor[armcompute.SSHPublicKeyResource](),
 	"microsoft.compute/virtualmachines":                         reflect.TypeFor[armcompute.VirtualMachine](),
 	"microsoft.compute/virtualmachinescalesets":                 reflect.TypeFor[armcompute.VirtualMachineScaleSet](),
 	"microsoft.compute/virtualmachinescalesets/virtualmachines": reflect.TypeFor[armcompute.VirtualMachineScaleSetVM](),
@@ -382,11 +400,34 @@ var models = map[string]reflect.Type{
 	"microsoft.compute/virtualmachinescalesets/virtualmachines/networkinterfaces":                                    reflect.TypeFor[armnetwork.Interface](),
 	"microsoft.compute/virtualmachinescalesets/virtualmachines/networkinterfaces/ipconfigurations":                   reflect.TypeFor[armnetwork.InterfaceIPConfiguration](),
 	"microsoft.compute/virtualmachinescalesets/virtualmachines/networkinterfaces/ipconfigurations/publicipaddresses": reflect.TypeFor[armnetwork.PublicIPAddress](),
+	"microsoft.network/privatelinkservices":                                                                          reflect.TypeFor[armnetwork.PrivateLinkService](),
+	"microsoft.network/privateendpoints":                                                                             reflect.TypeFor[armnetwork.PrivateEndpoint](),
+	"microsoft.network/privatednszones":                                                                              reflect.TypeFor[armprivatedns.PrivateZone](),
+	"microsoft.network/privatednszones/virtualnetworklinks":                                                          reflect.TypeFor[armprivatedns.VirtualNetworkLink](),
+	"microsoft.network/privatednszones/a":                                                                            reflect.TypeFor[armprivatedns.RecordSet](),
+	"microsoft.network/dnszones":                                                                                     reflect.TypeFor[armdns.Zone](),
+	"microsoft.network/dnszones/txt":                                                                                 reflect.TypeFor[armdns.RecordSet](),
+	"microsoft.network/dnszones/recordsets":                                                                          reflect.TypeFor[armdns.RecordSet](),
+	"microsoft.storage/storageaccounts":                                                                              reflect.TypeFor[armstorage.Account](),
+	"microsoft.storage/storageaccounts/fileservices/shares":                                                          reflect.TypeFor[armstorage.FileShare](),
+	"microsoft.storage/storageaccounts/blobservices/containers":                                                      reflect.TypeFor[armstorage.BlobContainer](),
+	"microsoft.managedidentity/userassignedidentities":                                                               reflect.TypeFor[armmsi.Identity](),
+	"microsoft.managedidentity/userassignedidentities/federatedidentitycredentials":                                  reflect.TypeFor[armmsi.FederatedIdentityCredential](),
+	"microsoft.authorization/roledefinitions":                                                                        reflect.TypeFor[armauthorization.RoleDefinition](),
+	"microsoft.authorization/roleassignments":                                                                        reflect.TypeFor[armauthorization.RoleAssignment](),
+	"microsoft.authorization/permissions":                                                                            reflect.TypeFor[armauthorization.Permission](),
+	"microsoft.containerregistry/registries":                                                                         reflect.TypeFor[armcontainerregistry.Registry](),
+	"microsoft.keyvault/vaults":                                                                                      reflect.TypeFor[armkeyvault.Vault](),
+	"microsoft.keyvault/vaults/secrets":                                                                              reflect.TypeFor[armkeyvault.Secret](),
+	"microsoft.keyvault/locations/deletedvaults":                                                                     reflect.TypeFor[armkeyvault.DeletedVault](),
 }
 
 // views are models of what is neither a resource nor a list: views and replies to
 // actions.
 var views = map[string]reflect.Type{
+	"microsoft.storage/storageaccounts/listkeys":                             reflect.TypeFor[armstorage.AccountListKeysResult](),
+	"microsoft.storage/checknameavailability":                                reflect.TypeFor[armstorage.CheckNameAvailabilityResult](),
+	"microsoft.compute/sshpublickeys/generatekeypair":                        reflect.TypeFor[armcompute.SSHPublicKeyGenerateKeyPairResult](),
 	"microsoft.compute/register":                                             reflect.TypeFor[armresources.Provider](),
 	"microsoft.network/register":                                             reflect.TypeFor[armresources.Provider](),
 	"microsoft.compute/virtualmachines/instanceview":                         reflect.TypeFor[armcompute.VirtualMachineInstanceView](),
