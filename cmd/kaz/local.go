@@ -65,7 +65,9 @@ The state is kept in --dir, and the next up continues with it.`,
 			if detach {
 				return local.Detach(command.Context(), o, upArguments(command))
 			}
-			return local.Up(command.Context(), o, func(s local.Status) { printWelcome(command.OutOrStdout(), s) })
+			return local.Up(command.Context(), o, func(s local.Status) {
+				printWelcome(command.OutOrStdout(), s, s.Dir != command.Flags().Lookup("dir").DefValue)
+			})
 		},
 	}
 	f := command.Flags()
@@ -91,21 +93,27 @@ func upArguments(command *cobra.Command) []string {
 	return args
 }
 
-func printWelcome(w io.Writer, s local.Status) {
+// printWelcome says what to try. Commands name the directory where they would not
+// find it by themselves.
+func printWelcome(w io.Writer, s local.Status, elsewhere bool) {
+	where := ""
+	if elsewhere {
+		where = " --dir " + s.Dir
+	}
 	fmt.Fprintf(w, `
 The cluster is up. In another terminal:
 
-  . %s
+  . %[1]s
   kubectl get nodes
   kubectl create deployment web --image=nginx --replicas=3
   kubectl expose deployment web --port=80 --type=LoadBalancer
   kubectl wait service/web --for=jsonpath={.status.loadBalancer.ingress}
   kubectl get service web
-  kaz local azure list
-  kaz local status
+  kaz local azure list%[2]s
+  kaz local status%[2]s
 
-The kubectl that was built for it is %s
-`, s.Environment, s.Kubectl)
+The kubectl that was built for it is %[3]s
+`, s.Environment, where, s.Kubectl)
 }
 
 func downCommand() *cobra.Command {
