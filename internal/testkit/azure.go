@@ -188,25 +188,32 @@ func (a *Azure) Forget() { a.log.reset() }
 // to be compared before and after.
 func (a *Azure) Snapshot() map[string]string {
 	a.t.Helper()
-	all := map[string]string{}
+	return Snapshot(a.t, a.Door.Fresh(), Group, Nodes)
+}
+
+// Snapshot is what a cluster on any local Azure has in its resource group, but for
+// what changes with every write.
+func Snapshot(t testing.TB, from azure.Reader, group azure.ID, scaleSets ...azure.ID) map[string]string {
+	t.Helper()
+	var queries []azure.Query
 	for _, fullType := range []string{
 		network.LoadBalancers, network.PublicIPAddresses, network.SecurityGroups,
 		compute.ScaleSets, "Microsoft.Network/virtualNetworks",
 	} {
-		docs, err := a.Door.Fresh().List(context.WithoutCancel(a.t.Context()), azure.Query{Scope: Group, Type: fullType})
+		queries = append(queries, azure.Query{Scope: group, Type: fullType})
+	}
+	for _, set := range scaleSets {
+		queries = append(queries, azure.Query{Scope: set, Type: compute.ScaleSetInstances})
+	}
+	all := map[string]string{}
+	for _, q := range queries {
+		docs, err := from.List(context.WithoutCancel(t.Context()), q)
 		if err != nil {
-			a.t.Fatal(err)
+			t.Fatal(err)
 		}
 		for _, d := range docs {
-			all[string(d.ID())] = withoutEtags(a.t, d)
+			all[string(d.ID())] = withoutEtags(t, d)
 		}
-	}
-	docs, err := a.Door.Fresh().List(context.WithoutCancel(a.t.Context()), azure.Query{Scope: Nodes, Type: compute.ScaleSetInstances})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	for _, d := range docs {
-		all[string(d.ID())] = withoutEtags(a.t, d)
 	}
 	return all
 }
@@ -221,6 +228,7 @@ func withoutEtags(t testing.TB, d azure.Document) string {
 		switch x := x.(type) {
 		case map[string]any:
 			delete(x, "etag")
+			delete(x, "modelDefinitionApplied") // the machine's own once it was written, whatever with
 			for k, v := range x {
 				strip(v)
 				if list, ok := v.([]any); ok && len(list) == 0 {

@@ -1,0 +1,121 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+)
+
+// cluster is a cluster that `kaz local up` runs.
+type cluster struct {
+	t   *testing.T
+	dir string
+	// up is the program in the foreground, nil where it was detached.
+	up     *program
+	status status
+	azure  door
+}
+
+// status is what `kaz local status -o json` tells.
+type status struct {
+	Dir, Server, ARM, Kubeconfig, CloudConfig, Environment, Kubectl, Subscription string
+
+	UpPID      int
+	ScaleSets  []string
+	Components []struct {
+		Name    string
+		PID     int
+		Running bool
+		Log     string
+	}
+}
+
+// buildWithin is how long a start may take where the control plane's programs were
+// never built before.
+const buildWithin = 30 * time.Minute
+
+// newDir is an empty directory for a cluster. Its name is short for the sake of what
+// is printed.
+func newDir(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "kaz")
+}
+
+// startUp runs `kaz local up` in the foreground and returns when it says that the
+// cluster is up.
+func startUp(t *testing.T, dir string, args ...string) *cluster {
+	t.Helper()
+	up := start(t, exec.Command(kaz(), append([]string{"local", "up", "--dir", dir}, args...)...))
+	api := up.says("kube-apiserver ready", buildWithin)
+	all := up.says("The cluster is up", 5*time.Minute)
+	t.Logf("up: API server ready after %s, everything after %s", short(api), short(all))
+	c := attach(t, dir)
+	c.up = up
+	return c
+}
+
+// attach is the cluster that is up in dir.
+func attach(t *testing.T, dir string) *cluster {
+	t.Helper()
+	c := &cluster{t: t, dir: dir}
+	if err := json.Unmarshal([]byte(runKaz(t, "local", "status", "--dir", dir, "-o", "json")), &c.status); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range c.status.Components {
+		if !p.Running {
+			t.Errorf("%s does not run: %s", p.Name, p.Log)
+		}
+	}
+	c.azure = openDoor(t, dir)
+	return c
+}
+
+// in is the cluster for a subtest.
+func (c *cluster) in(t *testing.T) *cluster {
+	one := *c
+	one.t = t
+	return &one
+}
+
+// stop ends the foreground program as Ctrl-C does.
+func (c *cluster) stop() {
+	c.t.Helper()
+	began := time.Now()
+	stopped(c.t, c.up)
+	c.t.Logf("stopped in %s", short(time.Since(began)))
+	if left := running(c.t, c.dir); len(left) > 0 {
+		c.t.Errorf("still running: %q", left)
+	}
+}
+
+// group is where the cluster's resources are.
+func (c *cluster) group() azure.ID { return azure.GroupID(c.status.Subscription, "kaz") }
+
+func (c *cluster) scaleSet() azure.ID {
+	return c.group().Resource("Microsoft.Compute/virtualMachineScaleSets", c.status.ScaleSets[0])
+}
+
+// ready reports whether a condition of a node is what it should be.
+func condition(n corev1.Node, kind corev1.NodeConditionType) corev1.ConditionStatus {
+	for _, c := range n.Status.Conditions {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+func taint(n corev1.Node, key string) bool {
+	for _, one := range n.Spec.Taints {
+		if one.Key == key {
+			return true
+		}
+	}
+	return false
+}
