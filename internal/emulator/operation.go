@@ -349,7 +349,24 @@ func (t *transaction) fail(o *operation, state string) {
 		t.Delete(e.id)
 	default:
 		t.setState(e.id, state)
+		t.failed(o, state)
 	}
+}
+
+// failed lets the type clean up behind an operation that ended badly.
+func (t *transaction) failed(o *operation, state string) {
+	if o.kind.Failed == nil || o.Verb == behaviour.Delete {
+		return
+	}
+	e := t.store.entries[o.held().Key()]
+	mark, events := len(t.undone), len(t.events)
+	c := &behaviour.Call{World: t, Verb: o.Verb, ID: e.id, Type: o.kind.Type, Old: t.store.doc(e), Doc: e.fresh(), Body: o.body, Notes: o.notes}
+	if err := t.guarded(func() error { o.kind.Failed(c); return nil }); err != nil {
+		t.undoTo(mark)
+		t.events = t.events[:events]
+		return
+	}
+	t.save(e.kind, e.id, c.Doc, saving{state: state, hidden: e.hidden})
 }
 
 // supersede cancels a running operation because of a newer one.

@@ -83,6 +83,9 @@ type Type struct {
 	// Settle runs when a create, update or patch ends well, and may change c.Doc.
 	// Its error makes the operation fail. For an inline child, c.Parent is its parent.
 	Settle func(c *Call) error
+	// Failed is called when an operation on the resource ended badly, an action too:
+	// c.Doc is the stored document, whose state is Failed already, and may be changed.
+	Failed func(c *Call)
 	// Merge applies a PATCH: c.Doc is a copy of the stored document, c.Body what was
 	// sent. Without it the core merges as the Style says. Fill runs afterwards.
 	Merge func(c *Call) error

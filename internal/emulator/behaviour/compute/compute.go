@@ -45,6 +45,7 @@ const (
 	updating  = "Updating"
 	deleting  = "Deleting"
 	succeeded = "Succeeded"
+	failed    = "Failed"
 )
 
 func state(doc behaviour.Object) string {

@@ -18,6 +18,7 @@ func instances() behaviour.Type {
 		Own:     []string{runtime, "instanceId", "sku", "zones", "tags", "resources", "properties.vmId", "properties.timeCreated", "properties.latestModelApplied", "properties.instanceView", "properties.networkProfile", "properties.osProfile"},
 		Fill:    fillInstance,
 		Settle:  settleInstance,
+		Failed:  failedMachine,
 		Removed: removedInstance,
 		Missing: missingInstance,
 		Show:    showInstance,

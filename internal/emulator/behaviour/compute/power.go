@@ -87,6 +87,25 @@ func (t transition) refusal(doc behaviour.Object) error {
 	return nil
 }
 
+// failedMachine leaves a machine as it was before an operation that failed.
+func failedMachine(c *behaviour.Call) {
+	if c.Verb == behaviour.Create {
+		behaviour.Set(c.Doc, runtime+".power", "")
+		return
+	}
+	failedPower(c.Doc)
+}
+
+// failedPower takes back a change of power that did not end.
+func failedPower(doc behaviour.Object) {
+	switch behaviour.Text(doc, runtime+".power") {
+	case Starting:
+		behaviour.Set(doc, runtime+".power", Stopped)
+	case Stopping, Deallocating:
+		behaviour.Set(doc, runtime+".power", Running)
+	}
+}
+
 // nameOf is the name of a machine in messages: that of an instance has the name of
 // its scale set before the number.
 func nameOf(doc behaviour.Object) string {

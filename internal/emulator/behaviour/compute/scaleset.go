@@ -17,6 +17,7 @@ func scaleSets() behaviour.Type {
 		Own:     []string{runtime, "properties.uniqueId", "properties.timeCreated"},
 		Fill:    fillScaleSet,
 		Settle:  settleScaleSet,
+		Failed:  failedScaleSet,
 		Removed: removedScaleSet,
 		Show:    func(_ *behaviour.Call, view behaviour.Object) { delete(view, runtime) },
 		Actions: scaleSetActions(),
@@ -238,6 +239,31 @@ func settleScaleSet(c *behaviour.Call) error {
 		return nil
 	}
 	return upgrade(c, c.Doc, allMembers(c.World, c.ID))
+}
+
+// failedScaleSet leaves the scale set as Azure does when it could not do what was
+// asked for: machines that were to appear are there and have failed, those that
+// were to go have stayed, and the capacity counts them all.
+func failedScaleSet(c *behaviour.Call) {
+	all := members(c.World, c.Doc, c.ID)
+	for _, id := range all {
+		c.Edit(id, func(doc behaviour.Object) {
+			switch {
+			case behaviour.Bool(doc, runtime+".released"):
+				behaviour.Remove(doc, runtime+".released")
+				setState(doc, succeeded)
+			case state(doc) == creating:
+				behaviour.Set(doc, runtime+".power", "")
+				setState(doc, failed)
+			case state(doc) == updating:
+				failedPower(doc)
+				setState(doc, failed)
+			}
+		})
+	}
+	if behaviour.At(c.Doc, capacityPath) != nil {
+		behaviour.Set(c.Doc, capacityPath, len(all))
+	}
 }
 
 // removedScaleSet takes the machines of a flexible set along; instances of a

@@ -299,6 +299,38 @@ func TestAPutReplacesTagsAndKeepsWhatItDoesNotName(t *testing.T) {
 	w.want(doc, "properties.virtualMachineProfile.osProfile.adminUsername", "azureuser")
 }
 
+func TestOperationsThatFail(t *testing.T) {
+	for _, tt := range []struct {
+		name, method, path, body, action string
+		capacity                         int
+		states                           string
+	}{
+		{"no capacity in the region", "PATCH", set, `{"sku":{"capacity":3}}`, "", 3, "Succeeded/running Succeeded/running Failed/"},
+		{"scale in", "PATCH", set, `{"sku":{"capacity":1}}`, "", 2, "Succeeded/running Succeeded/running"},
+		{"delete", "POST", set + "/delete", `{"instanceIds":["1"]}`, "delete", 2, "Succeeded/running Succeeded/running"},
+		{"deallocate", "POST", set + "/deallocate", `{"instanceIds":["1"]}`, "deallocate", 2, "Succeeded/running Failed/running"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{Faults: []emulator.Fault{{Method: tt.method, Type: "Microsoft.Compute/virtualMachineScaleSets",
+				Action: tt.action, Fault: "operation", Code: "OverconstrainedAllocationRequest", Message: "No room."}}})
+			w.scaleSet(model{capacity: 2})
+			w.do(tt.method, tt.path, tt.body)
+			doc := w.get(set)
+			w.want(doc, "properties.provisioningState", "Failed")
+			w.want(doc, "sku.capacity", tt.capacity)
+			var got []string
+			w.Look(func(world behaviour.World) {
+				for _, i := range world.List(azure.ID(set), "Microsoft.Compute/virtualMachineScaleSets/virtualMachines") {
+					got = append(got, behaviour.Text(i, "properties.provisioningState")+"/"+compute.PowerOf(i))
+				}
+			})
+			if s := strings.Join(got, " "); s != tt.states {
+				t.Errorf("instances %q, want %q", s, tt.states)
+			}
+		})
+	}
+}
+
 func TestDeletingInstancesTakesItsOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1})

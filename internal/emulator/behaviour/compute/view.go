@@ -71,10 +71,10 @@ func statuses(provisioning, power, created string) []any {
 	switch provisioning {
 	case succeeded, "":
 		all = append(all, provisioned("succeeded", "Provisioning succeeded", created))
-	case "Failed":
-		failed := provisioned("failed", "Provisioning failed", created)
-		failed["level"] = "Error"
-		all = append(all, failed)
+	case failed:
+		status := provisioned("failed", "Provisioning failed", created)
+		status["level"] = "Error"
+		all = append(all, status)
 	default: // Creating, Updating, Deleting
 		all = append(all, provisioned(strings.ToLower(provisioning), provisioning, created))
 	}

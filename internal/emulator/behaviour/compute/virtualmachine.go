@@ -17,6 +17,7 @@ func virtualMachines() behaviour.Type {
 		Own:     []string{runtime, "resources", "properties.vmId", "properties.timeCreated", "properties.instanceView"},
 		Fill:    fillMachine,
 		Settle:  settleMachine,
+		Failed:  failedMachine,
 		Removed: removedMachine,
 		Show:    showMachine,
 		Filter:  filterMachines,
