@@ -40,17 +40,25 @@ type Exchange struct {
 type Azure struct {
 	testing.TB
 	*emulator.Emulator
+	// Token is sent as the bearer token.
+	Token  string
 	client http.Client
 }
 
 // Start makes an Azure with some providers and the group in eastus.
 func Start(t testing.TB, providers ...behaviour.Provider) *Azure {
 	t.Helper()
-	e, err := emulator.New(emulator.Options{Providers: providers})
+	return StartWith(t, emulator.Options{Providers: providers})
+}
+
+// StartWith does so with options. An authenticator has to know the token "owner".
+func StartWith(t testing.TB, o emulator.Options) *Azure {
+	t.Helper()
+	e, err := emulator.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &Azure{TB: t, Emulator: e, client: http.Client{Transport: e.Transport()}}
+	a := &Azure{TB: t, Emulator: e, Token: "owner", client: http.Client{Transport: e.Transport()}}
 	a.Run(Exchange{Do: "PUT ~", Body: `{"location":"eastus"}`, Status: 201})
 	return a
 }
@@ -109,6 +117,7 @@ func (a *Azure) Send(method, path, body string) (int, http.Header, behaviour.Obj
 	if err != nil {
 		a.Fatal(err)
 	}
+	request.Header.Set("Authorization", "Bearer "+a.Token)
 	reply, err := a.client.Do(request)
 	if err != nil {
 		a.Fatal(err)

@@ -27,7 +27,9 @@ func start(t *testing.T) *behaviourtest.Azure {
 }
 
 func document(a *behaviourtest.Azure) (doc behaviour.Object) {
-	a.Look(func(w behaviour.World) { doc, _ = w.Get(azure.ID(strings.Replace(images, "~", behaviourtest.Group, 1))) })
+	a.Look(func(w behaviour.World) {
+		doc, _ = w.Get(azure.ID(strings.Replace(images, "~", behaviourtest.Group, 1)))
+	})
 	return doc
 }
 

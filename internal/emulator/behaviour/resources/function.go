@@ -22,8 +22,18 @@ type scope struct {
 	// reference looks up the properties of a resource, or all of it; nil while
 	// resources do not exist yet.
 	reference func(id azure.ID, full bool) (any, error)
-	depth     int
+	functions map[string]function
+	depth     int // of variables within variables
+	steps     int // computed so far
+	length    int // of the strings made so far
 }
+
+// Limits of what a template may compute. Azure has limits of its own; these are
+// there so that no template holds up the server.
+const (
+	mostSteps  = 100_000
+	mostLength = 16 << 20
+)
 
 // function computes a function of the template language.
 type function func(s *scope, args []any) (any, error)
@@ -85,9 +95,12 @@ func (s *scope) compute(e expression) (any, error) {
 	if e.call == "" {
 		return e.literal, nil
 	}
-	f, ok := functions()[strings.ToLower(e.call)]
+	if s.steps++; s.steps > mostSteps || s.length > mostLength {
+		return nil, fmt.Errorf("the template computes too much: more than %d calls, or %d characters", mostSteps, mostLength)
+	}
+	f, ok := s.functions[strings.ToLower(e.call)]
 	if !ok {
-		known := slices.Sorted(maps.Keys(functions()))
+		known := slices.Sorted(maps.Keys(s.functions))
 		return nil, fmt.Errorf("the template function '%s' is not supported by the local Azure: it knows %s", e.call, strings.Join(known, ", "))
 	}
 	args := make([]any, len(e.args))
@@ -184,7 +197,7 @@ func onText(args []any, f func(string) string) (any, error) {
 	return f(s), nil
 }
 
-func concat(_ *scope, args []any) (any, error) {
+func concat(s *scope, args []any) (any, error) {
 	if len(args) > 0 {
 		if _, isArray := args[0].([]any); isArray {
 			joined := []any{}
@@ -211,6 +224,7 @@ func concat(_ *scope, args []any) (any, error) {
 			return nil, fmt.Errorf("the function 'concat' expects strings, numbers and booleans")
 		}
 	}
+	s.length += b.Len()
 	return b.String(), nil
 }
 

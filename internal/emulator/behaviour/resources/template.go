@@ -37,7 +37,7 @@ func bind(c *behaviour.Call, document, given behaviour.Object) (*template, error
 	t := &template{
 		scope: &scope{
 			deployment: c.ID, parameters: behaviour.Object{}, defaults: behaviour.Object{},
-			variables: behaviour.Sub(document, "variables"), tenant: c.Tenant(),
+			variables: behaviour.Sub(document, "variables"), tenant: c.Tenant(), functions: functions(),
 		},
 		outputs: behaviour.Sub(document, "outputs"),
 	}
@@ -268,7 +268,7 @@ func (t *template) dependencies(r *templateResource, document behaviour.Object) 
 			return
 		}
 		e.calls(func(call expression) {
-			if _, known := functions()[strings.ToLower(call.call)]; !known {
+			if _, known := t.scope.functions[strings.ToLower(call.call)]; !known {
 				_, failure = t.scope.compute(call)
 			}
 			if !strings.EqualFold(call.call, "reference") || len(call.args) == 0 {
