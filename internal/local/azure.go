@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -187,14 +188,14 @@ func (a *Azure) serve(l *listeners, authority *azureAuthority, keys *azureKeys) 
 		},
 		otherwise: a.emulator,
 	}
-	a.run(l.tls, &http.Server{Handler: handler, TLSConfig: authority.tlsConfig()})
-	a.run(envelopes{l.plain}, &http.Server{Handler: handler})
+	a.run(l.tls, handler, authority.tlsConfig())
+	a.run(envelopes{l.plain}, handler, nil)
 	if l.proxy != nil {
 		a.proxy = &proxy.Proxy{
 			Target: l.tls.Addr().String(), Plain: l.plain.Addr().String(), Log: a.log,
 			Metadata: planes{handlers: []plane{managed}, otherwise: http.NotFoundHandler()},
 		}
-		a.run(l.proxy, &http.Server{Handler: a.proxy})
+		a.run(l.proxy, a.proxy, nil)
 	}
 	// Close ends it, and not the context of the start.
 	ctx, cancel := context.WithCancel(context.Background())
@@ -253,8 +254,8 @@ const closeGrace = 10 * time.Second
 // release closes what was opened, the last first.
 func (a *Azure) release() error {
 	var errs []error
-	for i := len(a.closers) - 1; i >= 0; i-- {
-		errs = append(errs, a.closers[i]())
+	for _, shut := range slices.Backward(a.closers) {
+		errs = append(errs, shut())
 	}
 	a.closers = nil
 	return errors.Join(errs...)

@@ -75,6 +75,7 @@ func beClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		_ = resp.Body.Close() // the pipeline has read it
 		if resp.StatusCode != http.StatusOK {
 			t.Fatal(runtime.NewResponseError(resp))
 		}

@@ -146,20 +146,24 @@ func (r *identityReader) entry(place string, e *identityEntry, managed bool) {
 			r.note("%s.resourceId: %w", place, err)
 		}
 	}
-	for i, c := range e.Certificates {
-		r.certificate(fmt.Sprintf("%s.certificates[%d]", place, i), e, c)
-	}
-	for i, f := range e.FederatedCredentials {
-		if f.Issuer == "" || f.Subject == "" {
-			r.note("%s.federatedCredentials[%d]: issuer and subject are required", place, i)
-		}
-	}
+	r.credentials(place, e)
 	for i, a := range e.RoleAssignments {
 		if a.Role == "" {
 			r.note("%s.roleAssignments[%d]: role is required", place, i)
 		}
 		if _, err := azure.ParseID(a.Scope); err != nil && a.Scope != "" && a.Scope != "/" {
 			r.note("%s.roleAssignments[%d].scope: %w", place, i, err)
+		}
+	}
+}
+
+func (r *identityReader) credentials(place string, e *identityEntry) {
+	for i, c := range e.Certificates {
+		r.certificate(fmt.Sprintf("%s.certificates[%d]", place, i), e, c)
+	}
+	for i, f := range e.FederatedCredentials {
+		if f.Issuer == "" || f.Subject == "" {
+			r.note("%s.federatedCredentials[%d]: issuer and subject are required", place, i)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -189,9 +190,7 @@ issuers:
 			"iss": "https://cluster", "sub": "system:serviceaccount:default:app", "aud": []string{"api://AzureADTokenExchange"},
 			"exp": time.Now().Add(time.Hour).Unix(), "nbf": time.Now().Unix(),
 		}
-		for name, value := range change {
-			claims[name] = value
-		}
+		maps.Copy(claims, change)
 		return claims
 	}
 	for name, c := range map[string]struct{ token, refused string }{
@@ -265,7 +264,7 @@ func TestUserAssignedIdentity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run(name, func(t *testing.T) { works(t, a, client(t, a, false), credential) })
+		t.Run(name, func(t *testing.T) { worksFor(t, a, client(t, a, false), credential, info.ARM) })
 	}
 	credential, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{
 		ClientID: made.Properties.ClientID, TenantID: info.Tenant, ClientOptions: azcore.ClientOptions{Transport: client(t, a, true)},
@@ -280,40 +279,43 @@ func TestUserAssignedIdentity(t *testing.T) {
 func TestManagedIdentity(t *testing.T) {
 	a := startAzure(t, AzureOptions{ProxyAddress: "127.0.0.1:0", Identities: write(t, "identities.yaml", "managedIdentities:\n- {name: nodes, clientId: "+managedID+"}\napplications:\n- {clientId: "+appID+", secrets: [s]}")})
 	info := a.Info()
-	for name, c := range map[string]struct {
-		id      azidentity.ManagedIDKind
-		header  string
-		refused string
-	}{
-		"the only one":        {nil, info.IdentityHeader, ""},
-		"by client id":        {azidentity.ClientID(managedID), info.IdentityHeader, ""},
-		"unknown":             {azidentity.ClientID("aaaaaaaa-0000-0000-0000-00000000000f"), info.IdentityHeader, "No User Assigned"},
-		"not a managed one":   {azidentity.ClientID(appID), info.IdentityHeader, "No User Assigned"},
-		"with a wrong header": {nil, "guess", "X-IDENTITY-HEADER"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("IDENTITY_ENDPOINT", info.IdentityEndpoint)
-			t.Setenv("IDENTITY_HEADER", c.header)
-			credential, err := azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{ID: c.id, ClientOptions: azcore.ClientOptions{Transport: client(t, a, false)}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c.refused == "" {
-				works(t, a, client(t, a, false), credential)
-				return
-			}
-			if _, err := credential.GetToken(t.Context(), managementScope); err == nil || !strings.Contains(err.Error(), c.refused) {
-				t.Errorf("error %v, want %s", err, c.refused)
-			}
-		})
-	}
-	t.Run("as on a machine, by the proxy", func(t *testing.T) {
-		credential, err := azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{ClientOptions: azcore.ClientOptions{Transport: client(t, a, true)}})
+	credential := func(t *testing.T, id azidentity.ManagedIDKind, through bool) azcore.TokenCredential {
+		t.Helper()
+		c, err := azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{ID: id, ClientOptions: azcore.ClientOptions{Transport: client(t, a, through)}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		works(t, a, client(t, a, false), credential)
+		return c
+	}
+	for name, id := range map[string]azidentity.ManagedIDKind{"the only one": nil, "by client id": azidentity.ClientID(managedID)} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("IDENTITY_ENDPOINT", info.IdentityEndpoint)
+			t.Setenv("IDENTITY_HEADER", info.IdentityHeader)
+			worksFor(t, a, client(t, a, false), credential(t, id, false), info.ARM)
+		})
+	}
+	t.Run("as on a machine, by the proxy", func(t *testing.T) {
+		worksFor(t, a, client(t, a, false), credential(t, nil, true), info.ARMHTTP)
 	})
+	get := info.IdentityEndpoint + "?api-version=2019-08-01&resource=x"
+	for name, c := range map[string]struct {
+		url    string
+		header []string
+		status int
+	}{
+		"good":               {get, []string{"X-IDENTITY-HEADER", info.IdentityHeader}, 200},
+		"unknown":            {get + "&client_id=aaaaaaaa-0000-0000-0000-00000000000f", []string{"X-IDENTITY-HEADER", info.IdentityHeader}, 400},
+		"not a managed one":  {get + "&client_id=" + appID, []string{"X-IDENTITY-HEADER", info.IdentityHeader}, 400},
+		"wrong header":       {get, []string{"X-IDENTITY-HEADER", "guess"}, 401},
+		"no header":          {get, nil, 401},
+		"no resource":        {info.IdentityEndpoint + "?api-version=2019-08-01", []string{"X-IDENTITY-HEADER", info.IdentityHeader}, 400},
+		"machine, no header": {info.ARMHTTP + "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=x", nil, 400},
+		"machine":            {info.ARMHTTP + "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=x", []string{"Metadata", "true"}, 200},
+	} {
+		if status, body := metadataOf(t, "", c.url, c.header...); status != c.status {
+			t.Errorf("%s: %d %v, want %d", name, status, body, c.status)
+		}
+	}
 }
 
 // What is wrong with a login is told as Entra ID tells it.

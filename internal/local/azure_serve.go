@@ -2,10 +2,12 @@ package local
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -13,8 +15,6 @@ import (
 
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/plane/token"
-
-	"strings"
 )
 
 // plane answers for some of the paths of the local Azure.
@@ -39,15 +39,18 @@ func (p planes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.otherwise.ServeHTTP(w, r)
 }
 
-// run serves until the server is shut down.
-func (a *Azure) run(l net.Listener, s *http.Server) {
-	s.ReadHeaderTimeout = 30 * time.Second
-	s.IdleTimeout = 5 * time.Minute
-	s.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)
+// run serves until the server is shut down, over TLS if there is a config.
+func (a *Azure) run(l net.Listener, handler http.Handler, config *tls.Config) {
+	s := &http.Server{
+		Handler: handler, TLSConfig: config,
+		ReadHeaderTimeout: 30 * time.Second,
+		IdleTimeout:       5 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
 	a.servers = append(a.servers, s)
 	a.tasks.Go(func() {
 		serve := func() error { return s.Serve(l) }
-		if s.TLSConfig != nil {
+		if config != nil {
 			serve = func() error { return s.ServeTLS(l, "", "") }
 		}
 		if err := serve(); !errors.Is(err, http.ErrServerClosed) {

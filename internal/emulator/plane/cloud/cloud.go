@@ -28,7 +28,7 @@ func Clouds() []Cloud {
 		{
 			Name: "AzureChinaCloud",
 			ARM:  "management.chinacloudapi.cn", Classic: "management.core.chinacloudapi.cn",
-			Logins:   []string{"login.partner.microsoftonline.cn", "login.chinacloudapi.cn"},
+			Logins:   []string{"login.chinacloudapi.cn", "login.partner.microsoftonline.cn"},
 			Registry: "azurecr.cn", Storage: "core.chinacloudapi.cn", Vault: "vault.azure.cn",
 		},
 		{

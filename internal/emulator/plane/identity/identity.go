@@ -104,8 +104,8 @@ func send(w http.ResponseWriter, status int, body any) {
 
 // appService is the managed identity endpoint of an app service.
 func (s *Service) appService(w http.ResponseWriter, r *http.Request) {
-	refuse := func(status int, format string, args ...any) {
-		send(w, status, map[string]any{"statusCode": status, "message": fmt.Sprintf(format, args...)})
+	refuse := func(status int, message string) {
+		send(w, status, map[string]any{"statusCode": status, "message": message})
 	}
 	header := r.Header.Get("X-IDENTITY-HEADER")
 	if header == "" {

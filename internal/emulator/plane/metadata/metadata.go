@@ -38,14 +38,11 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusMethodNotAllowed, failure("MethodNotAllowed", "The endpoint metadata can only be read with GET."))
 		return
 	}
-	version := r.URL.Query().Get("api-version")
-	switch {
-	case version == "":
-		send(w, http.StatusBadRequest, failure("MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests."))
+	switch version := r.URL.Query().Get("api-version"); {
+	case version == "", version >= "2019" && version < "2020":
+		send(w, http.StatusOK, s.all(r))
 	case version < "2019":
 		send(w, http.StatusOK, s.oldest(r))
-	case version < "2020":
-		send(w, http.StatusOK, s.all(r))
 	default:
 		send(w, http.StatusOK, s.describe(s.cloudOf(r), "", r))
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -178,9 +179,7 @@ func change(t *testing.T, key *rsa.PrivateKey, text string, with claims) string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range with {
-		j.claims[name] = value
-	}
+	maps.Copy(j.claims, with)
 	text, err = sign(key, j.header, j.claims)
 	if err != nil {
 		t.Fatal(err)
