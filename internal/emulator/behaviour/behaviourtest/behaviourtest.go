@@ -3,12 +3,12 @@
 package behaviourtest
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"testing"
 
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
@@ -36,9 +36,17 @@ type Exchange struct {
 	Header map[string]string
 }
 
+// T is the part of testing.TB that tables need.
+type T interface {
+	Context() context.Context
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Helper()
+}
+
 // Azure is a local Azure under test, with a group in it.
 type Azure struct {
-	testing.TB
+	T
 	*emulator.Emulator
 	// Token is sent as the bearer token.
 	Token  string
@@ -46,19 +54,19 @@ type Azure struct {
 }
 
 // Start makes an Azure with some providers and the group in eastus.
-func Start(t testing.TB, providers ...behaviour.Provider) *Azure {
+func Start(t T, providers ...behaviour.Provider) *Azure {
 	t.Helper()
 	return StartWith(t, emulator.Options{Providers: providers})
 }
 
 // StartWith does so with options. An authenticator has to know the token "owner".
-func StartWith(t testing.TB, o emulator.Options) *Azure {
+func StartWith(t T, o emulator.Options) *Azure {
 	t.Helper()
 	e, err := emulator.New(o)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("start of the local Azure: %v", err)
 	}
-	a := &Azure{TB: t, Emulator: e, Token: "owner", client: http.Client{Transport: e.Transport()}}
+	a := &Azure{T: t, Emulator: e, Token: "owner", client: http.Client{Transport: e.Transport()}}
 	a.Run(Exchange{Do: "PUT ~", Body: `{"location":"eastus"}`, Status: 201})
 	return a
 }
@@ -115,17 +123,17 @@ func (a *Azure) Send(method, path, body string) (int, http.Header, behaviour.Obj
 	}
 	request, err := http.NewRequestWithContext(a.Context(), method, strings.ReplaceAll(path, " ", "%20"), strings.NewReader(body))
 	if err != nil {
-		a.Fatal(err)
+		a.Fatalf("%s %s: %v", method, path, err)
 	}
 	request.Header.Set("Authorization", "Bearer "+a.Token)
 	reply, err := a.client.Do(request)
 	if err != nil {
-		a.Fatal(err)
+		a.Fatalf("%s %s: %v", method, path, err)
 	}
-	defer reply.Body.Close() //nolint:errcheck // it is in memory
+	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
 	if err != nil {
-		a.Fatal(err)
+		a.Fatalf("%s %s: %v", method, path, err)
 	}
 	var object behaviour.Object
 	if len(text) > 0 {

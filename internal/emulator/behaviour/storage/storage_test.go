@@ -197,7 +197,7 @@ func TestADeletedShareCanBeRestoredForAWhile(t *testing.T) {
 			exchange{Do: "DELETE " + shares + "/share1"},
 		)
 		got = a.Run(exchange{Do: deleted, Has: has{"value.#": 1}})
-		time.Sleep(8 * 24 * time.Hour)
+		<-time.After(8 * 24 * time.Hour)
 		a.Run(exchange{Do: deleted, Has: has{"value.#": 0}})
 		restore(404, "ShareNotFound")
 	})

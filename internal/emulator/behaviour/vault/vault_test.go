@@ -160,7 +160,7 @@ func TestADeletedVaultGoesAwayByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t)
 		a.Run(exchange{Do: "PUT " + keys, Body: strings.Replace(body, `"tenantId"`, `"softDeleteRetentionInDays":7,"tenantId"`, 1)}, exchange{Do: "DELETE " + keys})
-		time.Sleep(8 * 24 * time.Hour)
+		<-time.After(8 * 24 * time.Hour)
 		a.Run(
 			exchange{Do: "GET ~~/providers/Microsoft.KeyVault/deletedVaults", Has: has{"value.#": 0}},
 			exchange{Do: "PUT " + keys, Body: body},
