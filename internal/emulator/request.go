@@ -122,7 +122,7 @@ func parseAddress(parts []string) (address, bool) {
 	return a, true
 }
 
-// locateRequest finds the resource type and id that a path is about.
+// address finds the resource type and id that a path is about.
 func (t *transaction) address(r *request, path string) error {
 	parts, ok := segments(path)
 	if !ok {
