@@ -73,9 +73,11 @@ func scale(c *behaviour.Call) error {
 		staying = append(staying, m)
 	}
 	if want < len(staying) {
-		for _, m := range victims(staying, len(staying)-want, scaleInRule(c.Doc)) {
+		leaving := victims(staying, len(staying)-want, scaleInRule(c.Doc))
+		for _, m := range leaving {
 			release(c.World, m.id)
 		}
+		behaviour.Set(c.Doc, capacityPath, len(staying)-len(leaving)) // protected ones stay and count
 		return nil
 	}
 	if flexible(c.Doc) {

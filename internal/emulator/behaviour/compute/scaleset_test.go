@@ -143,6 +143,8 @@ func TestAProtectedInstanceStays(t *testing.T) {
 	if got := w.instanceIDs(); !slices.Equal(got, []string{"2"}) {
 		t.Errorf("instances %v, want the protected one", got)
 	}
+	w.must("PATCH", set, `{"sku":{"capacity":0}}`)
+	w.want(w.get(set), "sku.capacity", 1)
 }
 
 func TestModelReachesInstancesByUpgrade(t *testing.T) {
