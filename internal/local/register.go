@@ -75,10 +75,13 @@ func (r registrar) sync(ctx context.Context) error {
 	register, simulate := compare(machines, nodes.Items)
 	for _, m := range register {
 		_, err := r.client.CoreV1().Nodes().Create(ctx, newNode(m), metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		switch {
+		case apierrors.IsAlreadyExists(err): // the list was a little old
+		case err != nil:
 			return fmt.Errorf("register node %s: %w", m.Name, err)
+		default:
+			r.log.Info("node registered", "node", m.Name)
 		}
-		r.log.Info("node registered", "node", m.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(simulate)) {
 		if err := r.mark(ctx, name, simulate[name]); err != nil {

@@ -110,9 +110,11 @@ func (c *cluster) status(binaries controlplane.Binaries) Status {
 	}
 }
 
-// nodesWithin bounds the wait for nodes: what is not ready by then is a reason to
-// look, and the cluster is up all the same.
-const nodesWithin = 2 * time.Minute
+// nodesWithin bounds the wait for so many nodes: what is not ready by then is a
+// reason to look into the logs.
+func nodesWithin(nodes int) time.Duration {
+	return 2*time.Minute + time.Duration(nodes)*200*time.Millisecond
+}
 
 // awaitNodes waits until each running machine has a Node that can take pods. Where
 // a component that makes them so was left out, there is nothing to wait for.
@@ -124,7 +126,12 @@ func (c *cluster) awaitNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, nodesWithin, fmt.Errorf("not ready within %s; see kaz local status for the logs", nodesWithin))
+	machines, err := c.azure.machines(ctx)
+	if err != nil {
+		return err
+	}
+	within := nodesWithin(len(machines))
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not ready within %s; the reason is in %s", within, c.path("logs")))
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
