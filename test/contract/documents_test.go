@@ -51,6 +51,9 @@ func TestViewsFitTheModels(t *testing.T) {
 			}
 			found := map[string]bool{}
 			compare("", said, kept, func(path, what string) {
+				if strings.Contains(path, ".loadBalancerBackendAddresses[].") && (strings.HasSuffix(path, ".id") || strings.HasSuffix(path, ".etag")) {
+					return // has a name and no identity of its own; the view reads neither
+				}
 				if strings.HasSuffix(path, "[].zones") && !strings.HasPrefix(path, "properties.frontendIPConfigurations[]") {
 					path = ofParts
 				}

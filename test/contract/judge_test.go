@@ -68,6 +68,12 @@ var polls = map[string]bool{
 	"privatednsoperationstatuses": true, "privatednsoperationresults": true, "dnsoperationstatuses": true, "dnsoperationresults": true,
 }
 
+// outputs are the models of what actions result in, by a field that each has.
+var outputs = map[string]reflect.Type{
+	"accessSAS": reflect.TypeFor[armcompute.AccessURI](),
+	"osDisk":    reflect.TypeFor[armcompute.StorageProfile](),
+}
+
 func (j *judge) complain(r *http.Request, path, format string, args ...any) {
 	kind, _ := subject(r.URL.Path)
 	complaint := kind
@@ -147,9 +153,11 @@ func (j *judge) poll(r *http.Request, said map[string]any) {
 			return
 		}
 	}
-	if _, ok := said["accessSAS"]; ok {
-		j.through(r, reflect.TypeFor[armcompute.AccessURI](), said)
-		return
+	for field, model := range outputs {
+		if _, ok := said[field]; ok {
+			j.through(r, model, said)
+			return
+		}
 	}
 	for field := range said {
 		if !slices.Contains([]string{"status", "error", "startTime", "endTime", "name", "properties", "output", "createdDateTime", "lastActionDateTime"}, field) {
@@ -356,12 +364,18 @@ func subject(path string) (kind string, named bool) {
 
 // models are the SDK's models of resources, by type.
 var models = map[string]reflect.Type{
-	"subscriptions/resourcegroups":               reflect.TypeFor[armresources.ResourceGroup](),
-	"subscriptions/resourcegroups/resources":     reflect.TypeFor[armresources.GenericResourceExpanded](),
-	"subscriptions/resources":                    reflect.TypeFor[armresources.GenericResourceExpanded](),
-	"providers":                                  reflect.TypeFor[armresources.Provider](),
-	"microsoft.resources/deployments":            reflect.TypeFor[armresources.DeploymentExtended](),
-	"microsoft.resources/deployments/operations": reflect.TypeFor[armresources.DeploymentOperation](),
+	"microsoft.compute/locations/vmsizes":            reflect.TypeFor[armcompute.VirtualMachineSize](),
+	"microsoft.compute/locations/usages":             reflect.TypeFor[armcompute.Usage](),
+	"microsoft.network/locations/usages":             reflect.TypeFor[armnetwork.Usage](),
+	"microsoft.storage/locations/usages":             reflect.TypeFor[armstorage.Usage](),
+	"microsoft.storage/storageaccounts/fileservices": reflect.TypeFor[armstorage.FileServiceProperties](),
+	"microsoft.storage/storageaccounts/blobservices": reflect.TypeFor[armstorage.BlobServiceProperties](),
+	"subscriptions/resourcegroups":                   reflect.TypeFor[armresources.ResourceGroup](),
+	"subscriptions/resourcegroups/resources":         reflect.TypeFor[armresources.GenericResourceExpanded](),
+	"subscriptions/resources":                        reflect.TypeFor[armresources.GenericResourceExpanded](),
+	"providers":                                      reflect.TypeFor[armresources.Provider](),
+	"microsoft.resources/deployments":                reflect.TypeFor[armresources.DeploymentExtended](),
+	"microsoft.resources/deployments/operations":     reflect.TypeFor[armresources.DeploymentOperation](),
 
 	"microsoft.network/virtualnetworks":                            reflect.TypeFor[armnetwork.VirtualNetwork](),
 	"microsoft.network/virtualnetworks/subnets":                    reflect.TypeFor[armnetwork.Subnet](),
@@ -425,12 +439,21 @@ var models = map[string]reflect.Type{
 // views are models of what is neither a resource nor a list: views and replies to
 // actions.
 var views = map[string]reflect.Type{
-	"microsoft.storage/storageaccounts/listkeys":                             reflect.TypeFor[armstorage.AccountListKeysResult](),
-	"microsoft.storage/checknameavailability":                                reflect.TypeFor[armstorage.CheckNameAvailabilityResult](),
-	"microsoft.compute/sshpublickeys/generatekeypair":                        reflect.TypeFor[armcompute.SSHPublicKeyGenerateKeyPairResult](),
-	"microsoft.compute/register":                                             reflect.TypeFor[armresources.Provider](),
-	"microsoft.network/register":                                             reflect.TypeFor[armresources.Provider](),
-	"microsoft.compute/virtualmachines/instanceview":                         reflect.TypeFor[armcompute.VirtualMachineInstanceView](),
-	"microsoft.compute/virtualmachinescalesets/instanceview":                 reflect.TypeFor[armcompute.VirtualMachineScaleSetInstanceView](),
-	"microsoft.compute/virtualmachinescalesets/virtualmachines/instanceview": reflect.TypeFor[armcompute.VirtualMachineScaleSetVMInstanceView](),
+	"microsoft.network/locations/checkdnsnameavailability":                            reflect.TypeFor[armnetwork.DNSNameAvailabilityResult](),
+	"microsoft.network/virtualnetworks/checkipaddressavailability":                    reflect.TypeFor[armnetwork.IPAddressAvailabilityResult](),
+	"microsoft.containerregistry/checknameavailability":                               reflect.TypeFor[armcontainerregistry.RegistryNameStatus](),
+	"microsoft.containerregistry/registries/listcredentials":                          reflect.TypeFor[armcontainerregistry.RegistryListCredentialsResult](),
+	"microsoft.containerregistry/registries/regeneratecredential":                     reflect.TypeFor[armcontainerregistry.RegistryListCredentialsResult](),
+	"microsoft.containerregistry/registries/listusages":                               reflect.TypeFor[armcontainerregistry.RegistryUsageListResult](),
+	"microsoft.storage/storageaccounts/regeneratekey":                                 reflect.TypeFor[armstorage.AccountListKeysResult](),
+	"microsoft.compute/virtualmachines/attachdetachdatadisks":                         reflect.TypeFor[armcompute.StorageProfile](),
+	"microsoft.compute/virtualmachinescalesets/virtualmachines/attachdetachdatadisks": reflect.TypeFor[armcompute.StorageProfile](),
+	"microsoft.storage/storageaccounts/listkeys":                                      reflect.TypeFor[armstorage.AccountListKeysResult](),
+	"microsoft.storage/checknameavailability":                                         reflect.TypeFor[armstorage.CheckNameAvailabilityResult](),
+	"microsoft.compute/sshpublickeys/generatekeypair":                                 reflect.TypeFor[armcompute.SSHPublicKeyGenerateKeyPairResult](),
+	"microsoft.compute/register":                                                      reflect.TypeFor[armresources.Provider](),
+	"microsoft.network/register":                                                      reflect.TypeFor[armresources.Provider](),
+	"microsoft.compute/virtualmachines/instanceview":                                  reflect.TypeFor[armcompute.VirtualMachineInstanceView](),
+	"microsoft.compute/virtualmachinescalesets/instanceview":                          reflect.TypeFor[armcompute.VirtualMachineScaleSetInstanceView](),
+	"microsoft.compute/virtualmachinescalesets/virtualmachines/instanceview":          reflect.TypeFor[armcompute.VirtualMachineScaleSetVMInstanceView](),
 }
