@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -62,7 +63,9 @@ type Azure struct {
 	tasks   sync.WaitGroup // goroutines of the servers and of saving
 	stop    context.CancelFunc
 	state   string
-	closers []func() error
+	// requestLog gets a line per request, nil for none.
+	requestLog io.Writer
+	closers    []func() error
 }
 
 // StartAzure starts a local Azure. It serves when the function returns, until
@@ -161,7 +164,7 @@ func (a *Azure) startEmulator(o AzureOptions, s settings, keys *azureKeys) error
 			return fmt.Errorf("--request-log: %w", err)
 		}
 		a.closers = append(a.closers, f.Close)
-		options.RequestLog = f
+		options.RequestLog, a.requestLog = f, f
 	}
 	if a.emulator, err = emulator.New(options); err != nil {
 		return err
@@ -187,13 +190,14 @@ func (a *Azure) serve(l *listeners, authority *azureAuthority, keys *azureKeys) 
 			managed,
 		},
 		otherwise: a.emulator,
+		log:       a.requestLog,
 	}
 	a.run(l.tls, handler, authority.tlsConfig())
 	a.run(envelopes{l.plain}, handler, nil)
 	if l.proxy != nil {
 		a.proxy = &proxy.Proxy{
 			Target: l.tls.Addr().String(), Plain: l.plain.Addr().String(), Log: a.log,
-			Metadata: planes{handlers: []plane{managed}, otherwise: http.NotFoundHandler()},
+			Metadata: planes{handlers: []plane{managed}, otherwise: http.NotFoundHandler(), log: a.requestLog},
 		}
 		a.run(l.proxy, a.proxy, nil)
 	}

@@ -384,3 +384,27 @@ func TestProxyLeadsNowhereElse(t *testing.T) {
 		t.Errorf("a region's host: %d %v", status, body)
 	}
 }
+
+// The example in the guide is one that works.
+func TestGuide(t *testing.T) {
+	text, err := os.ReadFile("../../docs/guides/local-azure.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, found := strings.Cut(string(text), "```yaml\n")
+	example, _, ended := strings.Cut(example, "```")
+	if !found || !ended {
+		t.Fatal("no example")
+	}
+	dir := t.TempDir()
+	_, pemText := certificate(t, newKey(t), time.Hour)
+	for name, content := range map[string]string{"identities.yaml": example, "controller.pem": pemText, "sa.pub": pemText, "issuer-ca.pem": pemText} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := startAzure(t, AzureOptions{AccessControl: "on", Identities: filepath.Join(dir, "identities.yaml")})
+	if _, ok := a.tokens.ByClientID("aaaaaaaa-0000-0000-0000-000000000001"); !ok {
+		t.Error("the application is not there")
+	}
+}

@@ -183,6 +183,40 @@ func TestInstanceMetadata(t *testing.T) {
 	}
 }
 
+// A machine's identity is its own, or that of its scale set.
+func TestMachineIdentity(t *testing.T) {
+	a := startAzure(t, AzureOptions{})
+	site := laySite(t, a, 1)
+	door, err := a.Door()
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := site.group().Resource("Microsoft.ManagedIdentity/userAssignedIdentities", "nodes")
+	other := site.group().Resource("Microsoft.ManagedIdentity/userAssignedIdentities", "other")
+	for _, id := range []azure.ID{named, other} {
+		if _, err := door.Put(t.Context(), azure.Write{ID: id, Body: azure.Document(`{"location":"westeurope"}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	identity := `{"identity":{"type":"UserAssigned","userAssignedIdentities":{"` + string(named) + `":{}}}}`
+	if _, err := door.Patch(t.Context(), azure.Write{ID: site.scaleSet("nodes0"), Body: azure.Document(identity)}); err != nil {
+		t.Fatal(err)
+	}
+	path := "/vm" + string(site.scaleSet("nodes0").Child("virtualMachines", "0")) + "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https://management.azure.com/"
+	for query, want := range map[string]int{"": 200, "&msi_res_id=" + string(named): 200, "&mi_res_id=" + string(other): 400, "&client_id=" + a.Info().ClientID: 400} {
+		status, body := metadataOf(t, a.Info().ARMHTTP, path+query, "Metadata", "true")
+		if status != want {
+			t.Errorf("%q: %d %v, want %d", query, status, body, want)
+		}
+		if status != http.StatusOK {
+			continue
+		}
+		if status, body := groups(t, client(t, a, false), a.Info().ARM, a.Info().Subscription, body["access_token"].(string)); status != http.StatusOK {
+			t.Errorf("%q: with the token: %d %v", query, status, body)
+		}
+	}
+}
+
 func TestEndpointMetadata(t *testing.T) {
 	a := startAzure(t, AzureOptions{})
 	info := a.Info()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -27,11 +28,15 @@ type plane interface {
 type planes struct {
 	handlers  []plane
 	otherwise http.Handler
+	log       io.Writer // of requests, nil for none
 }
 
 func (p planes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, plane := range p.handlers {
 		if h := plane.Handler(r.URL.Path); h != nil {
+			if p.log != nil {
+				h = logged(h, p.log)
+			}
 			h.ServeHTTP(w, r)
 			return
 		}

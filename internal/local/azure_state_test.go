@@ -1,9 +1,11 @@
 package local
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -260,5 +262,46 @@ func TestUnauthorized(t *testing.T) {
 				t.Errorf("%d %v, want 401 %s", status, body, c.code)
 			}
 		})
+	}
+}
+
+// Every request is in the log, those to the login and the like as well.
+func TestRequestLog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "requests.jsonl")
+	a := startAzure(t, AzureOptions{RequestLog: file})
+	info := a.Info()
+	groups(t, client(t, a, false), info.ARM, info.Subscription, info.Token)
+	resp, err := client(t, a, false).PostForm(info.TokenEndpoint, url.Values{"grant_type": {"client_credentials"}, "client_id": {info.ClientID}, "client_secret": {"guess"}, "scope": {"x/.default"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close() // only the log counts
+	metadataOf(t, info.ARMHTTP, "/metadata/endpoints?api-version=2022-09-01")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type line struct {
+		Method, Path, APIVersion, ErrorCode string
+		Status                              int
+	}
+	var got []line
+	for text := range strings.Lines(string(text)) {
+		var l line
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		got = append(got, l)
+	}
+	want := []line{
+		{"GET", "/subscriptions/" + info.Subscription + "/resourceGroups", "2021-04-01", "", 200},
+		{"POST", "/" + info.Tenant + "/oauth2/v2.0/token", "", "AADSTS7000215", 401},
+		{"GET", "/metadata/endpoints", "2022-09-01", "", 200},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(string(text), "guess") {
+		t.Error("a secret is in the log")
 	}
 }
