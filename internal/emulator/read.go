@@ -28,7 +28,7 @@ func (t *transaction) get(r *request) error {
 		return err
 	}
 	r.reply = reply{status: http.StatusOK, body: t.viewStored(c, r, doc)}
-	if r.kind == t.groups && r.method == http.MethodHead {
+	if r.method == http.MethodHead {
 		r.reply = reply{status: http.StatusNoContent}
 	}
 	if r.kind.Style.EtagHeader != behaviour.Never {

@@ -80,6 +80,22 @@ func (t *transaction) Get(id azure.ID) (behaviour.Object, bool) {
 	return element, element != nil
 }
 
+// View implements [behaviour.World].
+func (t *transaction) View(id azure.ID) (behaviour.Object, bool) {
+	doc, ok := t.Get(id)
+	k := t.kinds.of(id.Type())
+	if !ok || k == nil || !k.shows() {
+		return doc, ok
+	}
+	view := behaviour.Clone(doc)
+	c := &behaviour.Call{World: t, Verb: behaviour.Get, ID: id}
+	if k.parent != nil {
+		c.Parent, _ = t.Get(id.Parent())
+	}
+	t.show(c, k, view)
+	return view, true
+}
+
 // List implements [behaviour.World].
 func (t *transaction) List(scope azure.ID, fullType string) iter.Seq2[azure.ID, behaviour.Object] {
 	return func(yield func(azure.ID, behaviour.Object) bool) {

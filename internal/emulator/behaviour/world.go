@@ -13,6 +13,8 @@ import (
 type World interface {
 	// Get is the document with the id.
 	Get(id azure.ID) (Object, bool)
+	// View is what a client sees of the resource with the id.
+	View(id azure.ID) (Object, bool)
 	// List yields resources of a type in a scope, in the order in which they were
 	// created: a subscription, a group, or a parent.
 	List(scope azure.ID, fullType string) iter.Seq2[azure.ID, Object]

@@ -43,13 +43,10 @@ func registries() behaviour.Type {
 			passwordsField, importsField, "sku.tier", "properties.loginServer", "properties.creationDate", "properties.dataEndpointHostNames",
 			"properties.privateEndpointConnections",
 		},
-		// Only Premium registries, which are in several places, take their time.
+		// Once they are there, only Premium registries, which are in several places, take
+		// their time.
 		AtOnce: func(c *behaviour.Call) bool {
-			doc := c.Doc
-			if doc == nil {
-				doc = c.Old
-			}
-			return behaviour.Text(doc, "sku.tier") != "Premium"
+			return c.Old != nil && behaviour.Text(c.Old, "sku.tier") != "Premium"
 		},
 		Fill: fillRegistry,
 		Show: func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) },

@@ -33,15 +33,16 @@ func document(a *behaviourtest.Azure) (doc behaviour.Object) {
 	return doc
 }
 
-func TestCheapRegistriesAreMadeAtOnce(t *testing.T) {
+func TestCheapRegistriesAreChangedAtOnce(t *testing.T) {
 	for _, sku := range []string{"basic", "Standard"} {
 		a := start(t)
 		a.Run(
-			exchange{Do: "PUT " + images, Body: `{"location":"eastus","sku":{"name":"` + sku + `"}}`, Header: map[string]string{"Azure-AsyncOperation": "", "api-supported-versions": "*"}, Has: has{
-				"properties.provisioningState": "Succeeded", "properties.loginServer": "images.azurecr.io", "sku.tier": strings.ToUpper(sku[:1]) + sku[1:],
+			exchange{Do: "PUT " + images, Body: `{"location":"eastus","sku":{"name":"` + sku + `"}}`, Status: 201, Header: map[string]string{"Azure-AsyncOperation": "*", "api-supported-versions": "*"}, Has: has{
+				"properties.provisioningState": "Creating", "properties.loginServer": "images.azurecr.io", "sku.tier": strings.ToUpper(sku[:1]) + sku[1:],
 				"properties.policies.trustPolicy.type": "Notary", "properties.adminUserEnabled": false, "$passwords": nil,
 			}},
-			exchange{Do: "PATCH " + images, Body: `{"properties":{"adminUserEnabled":true}}`, Has: has{"properties.adminUserEnabled": true}},
+			exchange{Do: "PATCH " + images, Body: `{"properties":{"adminUserEnabled":true}}`, Header: map[string]string{"Azure-AsyncOperation": ""},
+				Has: has{"properties.adminUserEnabled": true, "properties.provisioningState": "Succeeded"}},
 			exchange{Do: "PATCH " + images, Body: `{"properties":{"dataEndpointEnabled":true}}`, Status: 400, Code: "FeatureNotSupported"},
 			exchange{Do: "DELETE " + images},
 		)
@@ -71,7 +72,7 @@ func TestNamesOfRegistries(t *testing.T) {
 	const body = `{"location":"eastus","sku":{"name":"Basic"}}`
 	const check = "POST ~~/providers/Microsoft.ContainerRegistry/checkNameAvailability"
 	a.Run(
-		exchange{Do: "PUT " + images, Body: body},
+		exchange{Do: "PUT " + images, Body: body, Status: 201},
 		exchange{Do: "PUT ~~/resourceGroups/other", Body: `{"location":"eastus"}`, Status: 201},
 		exchange{Do: "PUT ~~/resourceGroups/other/providers/Microsoft.ContainerRegistry/registries/images", Body: body, Status: 409, Code: "AlreadyInUse"},
 		exchange{Do: "PUT " + registries + "/no-good", Body: body, Status: 400, Code: "InvalidResourceName"},
@@ -85,7 +86,7 @@ func TestNamesOfRegistries(t *testing.T) {
 func TestTheAdminUserHasTwoPasswords(t *testing.T) {
 	a := start(t)
 	a.Run(
-		exchange{Do: "PUT " + images, Body: `{"location":"eastus","sku":{"name":"Basic"}}`},
+		exchange{Do: "PUT " + images, Body: `{"location":"eastus","sku":{"name":"Basic"}}`, Status: 201},
 		exchange{Do: "POST " + images + "/listCredentials", Status: 400, Code: "UnAuthorizedForCredentialOperations"},
 		exchange{Do: "PATCH " + images, Body: `{"properties":{"adminUserEnabled":true}}`},
 	)
@@ -105,7 +106,7 @@ func TestImagesAreImported(t *testing.T) {
 	a := start(t)
 	const nginx = `{"source":{"registryUri":"docker.io","sourceImage":"library/nginx"},"targetTags":["nginx:1"]}`
 	a.Run(
-		exchange{Do: "PUT " + images, Body: `{"location":"eastus","sku":{"name":"Basic"}}`},
+		exchange{Do: "PUT " + images, Body: `{"location":"eastus","sku":{"name":"Basic"}}`, Status: 201},
 		exchange{Do: "POST " + images + "/importImage", Body: `{"source":{"registryUri":"docker.io"}}`, Status: 400, Code: "InvalidParameter"},
 		exchange{Do: "POST " + images + "/importImage", Body: `{"source":{"sourceImage":"nginx"}}`, Status: 400, Code: "InvalidParameter"},
 	)

@@ -308,12 +308,11 @@ var bygone = []struct{ fullType, until, property string }{
 // referenceIn looks up resources, in the api-versions of those in the template.
 func (t *template) referenceIn(c *behaviour.Call) func(azure.ID, bool) (any, error) {
 	return func(id azure.ID, full bool) (any, error) {
-		doc, ok := c.Get(id)
+		doc, ok := c.View(id)
 		if !ok {
 			return nil, behaviour.NotFound(id)
 		}
 		view := behaviour.Clone(doc)
-		behaviour.Hide(view)
 		for _, r := range t.resources {
 			for _, b := range bygone {
 				if r.id.Equal(id) && id.Is(b.fullType) && r.version < b.until {

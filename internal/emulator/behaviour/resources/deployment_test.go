@@ -71,18 +71,21 @@ const twoIdentities = `{
 	],
 	"outputs": {
 		"client": {"type": "string", "value": "[reference(variables('name')).clientId]"},
+		"newest": {"type": "string", "value": "[providers('Microsoft.Compute', 'disks').apiVersions[0]]"},
+		"name": {"type": "string", "value": "[reference(resourceId('Microsoft.ManagedIdentity/userAssignedIdentities', variables('name')), '2024-11-30', 'Full').id]"},
 		"literal": {"type": "string", "value": "[[not an expression]"}
 	}
 }`
 
 func TestADeploymentMakesItsResourcesInOrder(t *testing.T) {
 	a := start(t)
-	template := strings.Replace(twoIdentities, "reference(variables('name'))", "reference(concat('Microsoft.ManagedIdentity/userAssignedIdentities/', variables('name')))", 1)
-	done := ended(a, of(template, `{"prefix":{"value":"a"}}`), "Succeeded")
+	done := ended(a, of(twoIdentities, `{"prefix":{"value":"a"}}`), "Succeeded")
 	made := a.Run(exchange{Do: "GET " + identities + "/a-node", Has: has{"tags.made": "by template", "location": "eastus"}})
 	client := behaviour.Text(made, "properties.clientId")
 	for path, want := range (has{
 		"properties.provisioningState": "Succeeded", "properties.outputs.client.value": client, "properties.outputs.client.type": "String",
+		"properties.outputs.newest.value":  "2025-01-02",
+		"properties.outputs.name.value":    strings.Replace(behaviourtest.Group, "resourceGroups", "resourcegroups", 1) + strings.TrimPrefix(identities, "~") + "/a-node",
 		"properties.outputs.literal.value": "[not an expression]", "properties.parameters.secret.type": "SecureString", "properties.parameters.secret.value": nil,
 		"properties.parameters.place.value": "eastus", "properties.outputResources.#": 2, "properties.dependencies.#": 1,
 		"properties.providers.0.resourceTypes.#": 2, "$template": nil,

@@ -18,7 +18,10 @@ type scope struct {
 	defaults   behaviour.Object // of parameters without a value yet, with expressions
 	variables  behaviour.Object // with expressions
 	location   string           // of the group
-	tenant     string
+	// names are the template's resources by their names, in lower case. Those that
+	// two resources have are not among them.
+	names  map[string]azure.ID
+	tenant string
 	// reference looks up the properties of a resource, or all of it; nil while
 	// resources do not exist yet.
 	reference func(id azure.ID, full bool) (any, error)
@@ -45,6 +48,7 @@ func functions() map[string]function {
 		"concat":        concat,
 		"parameters":    (*scope).parameter,
 		"variables":     (*scope).variable,
+		"providers":     providersFunction,
 		"reference":     reference,
 		"resourcegroup": groupFunction,
 		"resourceid":    resourceID,
@@ -244,6 +248,30 @@ func subscriptionFunction(s *scope, _ []any) (any, error) {
 	return behaviour.Object{"id": string(azure.SubscriptionID(id)), "subscriptionId": id, "tenantId": s.tenant, "displayName": "kaz"}, nil
 }
 
+// providersFunction is providers(namespace, [type]).
+func providersFunction(_ *scope, args []any) (any, error) {
+	texts := make([]string, len(args))
+	for i, a := range args {
+		texts[i], _ = a.(string)
+	}
+	if len(texts) == 0 || len(texts) > 2 {
+		return nil, fmt.Errorf("the function 'providers' expects a namespace and a resource type")
+	}
+	found := provider("", texts[0])
+	if found == nil {
+		return nil, fmt.Errorf("the function 'providers' does not know the namespace '%s'", texts[0])
+	}
+	if len(texts) == 1 {
+		return found, nil
+	}
+	for _, t := range behaviour.Objects(found, "resourceTypes") {
+		if strings.EqualFold(behaviour.Text(t, "resourceType"), texts[1]) {
+			return behaviour.Object{"resourceType": t["resourceType"], "locations": t["locations"], "apiVersions": t["apiVersions"]}, nil
+		}
+	}
+	return nil, fmt.Errorf("the function 'providers' does not know the type '%s' of '%s'", texts[1], texts[0])
+}
+
 // resourceID is resourceId([subscription], [group], type, name, ...).
 func resourceID(s *scope, args []any) (any, error) {
 	texts := make([]string, len(args))
@@ -305,11 +333,14 @@ func reference(s *scope, args []any) (any, error) {
 	return s.reference(s.target(name), full)
 }
 
-// target is the id of a resource that a template names by id, or by type and name
-// in its own group.
+// target is the id of a resource that a template names by id, by its name in the
+// template, or by type and name in its own group.
 func (s *scope) target(name string) azure.ID {
 	if strings.HasPrefix(name, "/") {
 		return azure.ID(name)
+	}
+	if id, ok := s.names[strings.ToLower(name)]; ok {
+		return id
 	}
 	base := s.deployment.Parent()
 	return base + "/providers/" + azure.ID(name)

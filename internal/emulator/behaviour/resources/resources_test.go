@@ -79,7 +79,7 @@ func TestAllResources(t *testing.T) {
 		exchange{Do: "PUT ~~/resourceGroups/two", Body: `{"location":"eastus"}`, Status: 201},
 		exchange{Do: "PUT " + identities + "/a", Body: `{"location":"eastus","tags":{"x":"1"}}`, Status: 201},
 		exchange{Do: "PUT " + identities + "/b", Body: `{"location":"westus"}`, Status: 201},
-		exchange{Do: "PUT ~~/resourceGroups/two/providers/Microsoft.ContainerRegistry/registries/images", Body: `{"location":"eastus","sku":{"name":"Basic"}}`},
+		exchange{Do: "PUT ~~/resourceGroups/two/providers/Microsoft.ContainerRegistry/registries/images", Body: `{"location":"eastus","sku":{"name":"Basic"}}`, Status: 201},
 		exchange{Do: "PUT " + deployment, Body: of(`{"resources":[]}`, ""), Status: 201},
 	)
 	cases := map[string]int{

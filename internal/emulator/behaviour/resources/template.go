@@ -24,6 +24,7 @@ type templateResource struct {
 	version   string           // api-version
 	body      behaviour.Object // with its expressions
 	location  string
+	after     []any // dependsOn with its expressions
 	dependsOn []azure.ID
 }
 
@@ -50,8 +51,14 @@ func bind(c *behaviour.Call, document, given behaviour.Object) (*template, error
 	if _, isObject := document["resources"].(behaviour.Object); isObject {
 		return nil, invalid("resources by symbolic name are not supported by the local Azure")
 	}
+	t.scope.names = map[string]azure.ID{}
 	if err := t.add("", "", behaviour.Objects(document, "resources")); err != nil {
 		return nil, err
+	}
+	for _, r := range t.resources {
+		if err := t.dependencies(r); err != nil {
+			return nil, err
+		}
 	}
 	return t, t.order()
 }
@@ -189,9 +196,12 @@ func (t *template) addOne(outerType, outerName string, document behaviour.Object
 			r.body[key] = value
 		}
 	}
+	r.after = behaviour.Array(document, "dependsOn")
 	t.resources = append(t.resources, r)
-	if err := t.dependencies(r, document); err != nil {
-		return err
+	if _, twice := t.scope.names[strings.ToLower(name)]; twice {
+		delete(t.scope.names, strings.ToLower(name))
+	} else {
+		t.scope.names[strings.ToLower(name)] = r.id
 	}
 	return t.add(fullType, name, behaviour.Objects(document, "resources"))
 }
@@ -251,8 +261,8 @@ func (t *template) id(document behaviour.Object, fullType, name string) (azure.I
 
 // dependencies notes what has to be there before a resource: what it says, and what
 // its expressions refer to.
-func (t *template) dependencies(r *templateResource, document behaviour.Object) error {
-	for _, x := range behaviour.Array(document, "dependsOn") {
+func (t *template) dependencies(r *templateResource) error {
+	for _, x := range r.after {
 		value, err := t.scope.evaluate(x)
 		if err != nil {
 			return invalid("%v", err)

@@ -17,6 +17,9 @@ func service(name string, defaults behaviour.Object) behaviour.Type {
 			if c.ID.Name() != "default" {
 				return behaviour.Invalid("InvalidResourceName", "The name '%s' of a %s resource is not valid. The only allowed name is default.", c.ID.Name(), name)
 			}
+			if behaviour.Sub(c.Doc, "properties.deleteRetentionPolicy") != nil {
+				behaviour.Default(c.Doc, "properties.deleteRetentionPolicy.allowPermanentDelete", false)
+			}
 			return nil
 		},
 		Refuse: func(c *behaviour.Call) error {

@@ -119,6 +119,9 @@ func showShare(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Remove(view, "properties.enabledProtocols")
 		}
 		behaviour.Default(view, "properties.signedIdentifiers", []any{})
+		if c.Expands("stats") {
+			behaviour.Set(view, "properties.shareUsageBytes", 0)
+		}
 	}
 	behaviour.Default(view, "properties.leaseStatus", "unlocked")
 	behaviour.Default(view, "properties.leaseState", "available")

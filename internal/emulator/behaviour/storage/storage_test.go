@@ -131,6 +131,8 @@ func TestServicesAreAlwaysThere(t *testing.T) {
 		exchange{Do: "GET " + files, Has: has{"properties.shareDeleteRetentionPolicy.enabled": false, "properties.cors.corsRules.#": 0}},
 		exchange{Do: "DELETE " + files, Status: 405, Code: "MethodNotAllowed"},
 		exchange{Do: "GET " + account + "/blobServices", Has: has{"value.#": 1, "value.0.properties.deleteRetentionPolicy.enabled": false}},
+		exchange{Do: "PUT " + account + "/blobServices/default", Body: `{"properties":{"deleteRetentionPolicy":{"enabled":true,"days":3}}}`, Has: has{"properties.deleteRetentionPolicy.allowPermanentDelete": false, "properties.cors": nil}},
+		exchange{Do: "GET " + account + "/blobServices/default", Has: has{"properties.deleteRetentionPolicy.days": 3, "properties.cors.corsRules.#": 0}},
 		exchange{Do: "PUT " + account + "/blobServices/other", Body: `{}`, Status: 400, Code: "InvalidResourceName"},
 		exchange{Do: "GET " + accounts + "/none/fileServices/default", Status: 404, Code: "ParentResourceNotFound"},
 	)
