@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/authorization/armauthorization/v2"
@@ -108,7 +109,7 @@ func TestRoles(t *testing.T) {
 		a.must(err)
 		has(a, "principal", made.Properties.PrincipalID, *identity.Properties.PrincipalID)
 		_, err = c.Create(a.Context(), scope, "00000000-0000-0000-0000-0000000000b2", parameters, nil)
-		a.refused(err, 409, "RoleAssignmentExists")
+		a.refused(err, http.StatusConflict, "RoleAssignmentExists")
 		all, err := every(c.NewListForScopePager(scope, nil),
 			func(p armauthorization.RoleAssignmentsClientListForScopeResponse) []*armauthorization.RoleAssignment {
 				return p.Value
@@ -120,7 +121,7 @@ func TestRoles(t *testing.T) {
 		_, err = c.Delete(a.Context(), scope, name, nil)
 		a.must(err)
 		_, err = c.Get(a.Context(), scope, name, nil)
-		a.refused(err, 404, "RoleAssignmentNotFound")
+		a.refused(err, http.StatusNotFound, "RoleAssignmentNotFound")
 		rights, err := every(f.NewPermissionsClient().NewListForResourceGroupPager(group, nil),
 			func(p armauthorization.PermissionsClientListForResourceGroupResponse) []*armauthorization.Permission {
 				return p.Value

@@ -25,9 +25,9 @@ import (
 )
 
 // judge looks at every reply on its way to a client: nothing in it may be lost
-// when it goes through the SDK's model of what was asked for. So a field that
-// Azure does not have, or that is not where Azure has it, fails the test that
-// happens to see it first.
+// when it goes through the SDK's model of what was asked for, and every word of an
+// enumeration must be one of its words. So a field that Azure does not have, or that
+// is not where Azure has it, fails the test that happens to see it first.
 type judge struct {
 	testing.TB
 	next http.RoundTripper
@@ -209,12 +209,21 @@ func (j *judge) list(r *http.Request, model reflect.Type, said map[string]any) {
 
 // through sends what was said through a model.
 func (j *judge) through(r *http.Request, model reflect.Type, said any) {
-	kept, err := throughModel(model, said)
+	value, kept, err := throughModel(model, said)
 	if err != nil {
 		j.complain(r, "", "%v", err)
 		return
 	}
+	known, err := enums()
+	if err != nil {
+		j.Fatal(err)
+	}
 	kind, _ := subject(r.URL.Path)
+	same := func(a, b string) bool { return a == b }
+	if strings.HasPrefix(kind, "microsoft.storage/") {
+		same = strings.EqualFold // storage writes "FULL" and "unlocked"
+	}
+	strangers(known, same, "", value, func(path, what string) { j.complain(r, path, "%s (%s)", what, model) })
 	compare("", said, kept, func(path, what string) {
 		if what == unknown && among(unpublished, kind, path) || what == null && among(nulls, kind, path) {
 			return
@@ -224,22 +233,22 @@ func (j *judge) through(r *http.Request, model reflect.Type, said any) {
 }
 
 // throughModel decodes said into a model and encodes that again.
-func throughModel(model reflect.Type, said any) (any, error) {
+func throughModel(model reflect.Type, said any) (value reflect.Value, kept any, err error) {
 	text, err := json.Marshal(said)
 	if err != nil {
-		return nil, err
+		return value, nil, err
 	}
-	value := reflect.New(model)
+	value = reflect.New(model)
 	if err := json.Unmarshal(text, value.Interface()); err != nil {
-		return nil, fmt.Errorf("does not fit into %s: %w", model, err)
+		return value, nil, fmt.Errorf("does not fit into %s: %w", model, err)
 	}
 	if text, err = json.Marshal(value.Interface()); err != nil {
-		return nil, fmt.Errorf("%s cannot be encoded again: %w", model, err)
+		return value, nil, fmt.Errorf("%s cannot be encoded again: %w", model, err)
 	}
-	var kept any
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	return kept, decoder.Decode(&kept)
+	err = decoder.Decode(&kept)
+	return value, kept, err
 }
 
 // What compare reports, beside values that changed.

@@ -88,9 +88,9 @@ func TestOperationsThatAreSuperseded(t *testing.T) {
 		second, err := c.BeginCreateOrUpdate(a.Context(), group, "nsg", newer, nil)
 		a.must(err)
 		_, err = first.PollUntilDone(a.Context(), nil)
-		refusal := a.refused(err, http.StatusOK, "Canceled")
-		if !strings.Contains(refusal.Error(), "CanceledAndSupersededDueToAnotherOperation") {
-			a.Errorf("the reason is not given: %v", refusal)
+		a.refused(err, http.StatusOK, "Canceled")
+		if !strings.Contains(err.Error(), "CanceledAndSupersededDueToAnotherOperation") {
+			a.Errorf("the reason is not given: %v", err)
 		}
 		got, err := second.PollUntilDone(a.Context(), nil)
 		a.must(err)
@@ -107,9 +107,9 @@ func TestReferencesToWhatIsBeingMade(t *testing.T) {
 		_, err := a.network.NewPublicIPAddressesClient().BeginCreateOrUpdate(a.Context(), group, "ip-one", publicAddress(), nil)
 		a.must(err)
 		_, err = loadBalancers().put(a.and(noRetries), "one", loadBalancer("one"))
-		refusal := a.refused(err, http.StatusTooManyRequests, "RetryableError")
-		if !strings.Contains(refusal.Error(), "ReferencedResourceNotProvisioned") {
-			a.Errorf("the reason is not given: %v", refusal)
+		a.refused(err, http.StatusTooManyRequests, "RetryableError")
+		if !strings.Contains(err.Error(), "ReferencedResourceNotProvisioned") {
+			a.Errorf("the reason is not given: %v", err)
 		}
 		_, err = loadBalancers().put(a, "one", loadBalancer("one"))
 		a.must(err)

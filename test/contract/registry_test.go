@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerregistry/armcontainerregistry"
@@ -107,6 +108,6 @@ func TestSecretsOfAVault(t *testing.T) {
 		a.must(err)
 		a.must(gone(vaultClient.BeginPurgeDeleted(a.Context(), "vault-one", region, nil)))
 		_, err = vaultClient.GetDeleted(a.Context(), "vault-one", region, nil)
-		a.refused(err, 404, "DeletedVaultNotFound")
+		a.refused(err, http.StatusNotFound, "DeletedVaultNotFound")
 	})
 }

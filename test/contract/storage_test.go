@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
@@ -51,11 +52,11 @@ func TestStorageAccounts(t *testing.T) {
 		_, err = c.Delete(a.Context(), group, "account1", nil)
 		a.must(err)
 		_, err = c.GetProperties(a.Context(), group, "account1", nil)
-		a.refused(err, 404, "ResourceNotFound")
+		a.refused(err, http.StatusNotFound, "ResourceNotFound")
 	})
 }
 
-// named takes what a list says of a share as what is known of it.
+// Shares and containers in lists are items of a type of their own.
 func shares() life[armstorage.FileShare] {
 	c := func(a *local) *armstorage.FileSharesClient {
 		return clients(a, armstorage.NewClientFactory).NewFileSharesClient()

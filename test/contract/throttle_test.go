@@ -22,7 +22,8 @@ func throttled(a *local, code string, try func(i int) error) (passed int, refusa
 	for i := range most {
 		err := try(i)
 		if got, ok := errors.AsType[*azcore.ResponseError](err); ok && got.StatusCode == http.StatusTooManyRequests {
-			return i, a.refused(err, http.StatusTooManyRequests, code)
+			a.refused(err, http.StatusTooManyRequests, code)
+			return i, got
 		}
 		a.must(err)
 	}
