@@ -62,6 +62,9 @@ func (o *UpOptions) check() error {
 			problems = append(problems, fmt.Errorf("--without %s: want one of %s", name, strings.Join(Components(), ", ")))
 		}
 	}
+	if _, err := o.Azure.read(); err != nil {
+		problems = append(problems, err)
+	}
 	return errors.Join(problems...)
 }
 
