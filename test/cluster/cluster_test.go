@@ -97,11 +97,18 @@ func (c *cluster) stop() {
 // group is where the cluster's resources are.
 func (c *cluster) group() azure.ID { return azure.GroupID(c.status.Subscription, "kaz") }
 
-func (c *cluster) scaleSet() azure.ID {
-	return c.group().Resource("Microsoft.Compute/virtualMachineScaleSets", c.status.ScaleSets[0])
+// scaleSet is the first one.
+func (c *cluster) scaleSet() azure.ID { return c.scaleSets()[0] }
+
+func (c *cluster) scaleSets() []azure.ID {
+	var ids []azure.ID
+	for _, name := range c.status.ScaleSets {
+		ids = append(ids, c.group().Resource("Microsoft.Compute/virtualMachineScaleSets", name))
+	}
+	return ids
 }
 
-// ready reports whether a condition of a node is what it should be.
+// condition is a condition of a node, Unknown where it has none.
 func condition(n corev1.Node, kind corev1.NodeConditionType) corev1.ConditionStatus {
 	for _, c := range n.Status.Conditions {
 		if c.Type == kind {

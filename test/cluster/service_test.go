@@ -33,6 +33,7 @@ func TestCluster(t *testing.T) {
 		{"life of external Services", externalServices},
 		{"a bad annotation hurts one Service only", badAnnotation},
 		{"source ranges", sourceRanges},
+		{"many Services at once", manyServices},
 		{"the directory is in use", inUse},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(c.in(t)) })
@@ -251,6 +252,53 @@ func (c *cluster) allowed(address string) []string {
 	}
 	slices.Sort(sources)
 	return sources
+}
+
+// manyServices: Services that are applied together share the writes of what they
+// share.
+func manyServices(c *cluster) {
+	const count = 30
+	var all strings.Builder
+	for i := range count {
+		s := testkit.NewService(fmt.Sprintf("many-%d", i), corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})
+		text, err := manifest(s)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		all.WriteString("---\n" + text)
+	}
+	log, began := c.requestLog(), time.Now()
+	c.must(all.String(), "apply", "-f", "-")
+	applied := time.Since(began)
+	c.must("", "wait", "service", "--all", "--field-selector=spec.type=LoadBalancer", "--for=jsonpath={.status.loadBalancer.ingress[0].ip}", "--timeout=2m")
+	took := time.Since(began)
+	addresses := map[string]bool{}
+	for _, s := range get[corev1.ServiceList](c, "services").Items {
+		if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+			addresses[s.Status.LoadBalancer.Ingress[0].IP] = true
+		}
+	}
+	if len(addresses) != count {
+		c.t.Errorf("%d addresses for %d Services", len(addresses), count)
+	}
+	_, writes := log.since(c.t)
+	balancer, group := 0, 0
+	for _, w := range writes {
+		if strings.HasPrefix(w, "PUT ") && strings.Contains(w, "/loadBalancers/") {
+			balancer++
+		}
+		if strings.HasPrefix(w, "PUT ") && strings.Contains(w, "/networkSecurityGroups/") {
+			group++
+		}
+	}
+	if balancer == 0 || balancer >= count || group == 0 || group >= count {
+		c.t.Errorf("%d writes of the load balancer and %d of the security group for %d Services", balancer, group, count)
+	}
+	c.t.Logf("%d Services: applied in %s, all served after %s, with %d writes of the load balancer and %d of the security group",
+		count, short(applied), short(took), balancer, group)
+	began = time.Now()
+	c.must("", "delete", "service", "--field-selector=spec.type=LoadBalancer", "--timeout=2m")
+	c.t.Logf("%d Services deleted in %s", count, short(time.Since(began)))
 }
 
 // inUse: a second `up` does no harm to the first.

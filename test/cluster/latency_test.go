@@ -1,0 +1,20 @@
+package cluster_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/testkit"
+)
+
+// TestLatency: a Service gets its address from an Azure that takes its time, here a
+// twentieth of the real one's, and that counts requests.
+func TestLatency(t *testing.T) {
+	c := startUp(t, newDir(t), "--nodes", "2", "--latency", "0.05", "--throttle", "azure")
+	if _, err := c.apply(testkit.NewService("web", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})); err != nil {
+		t.Fatal(err)
+	}
+	c.removeAll("web")
+	c.stop()
+}
