@@ -49,13 +49,24 @@ func (a *Azure) assignRole(e identityEntry, r roleAssignment) error {
 	// The same assignment has the same name at every start.
 	name := token.GUIDFor(strings.ToLower(e.ObjectID + " " + string(role) + " " + string(scope)))
 	id := scope.Resource("Microsoft.Authorization/roleAssignments", name)
-	return a.emulator.Do(func(w behaviour.World) error {
+	body := behaviour.Object{"properties": behaviour.Object{
+		"roleDefinitionId": string(role), "principalId": e.ObjectID, "principalType": "ServicePrincipal",
+	}}
+	err = a.emulator.Do(func(w behaviour.World) error {
 		if _, there := w.Get(id); there {
 			return nil
 		}
-		return w.Apply(id, behaviour.Object{"properties": behaviour.Object{
-			"roleDefinitionId": string(role), "principalId": e.ObjectID, "principalType": "ServicePrincipal",
-		}})
+		return w.Apply(id, body)
+	})
+	if refused, ok := errors.AsType[*behaviour.Error](err); !ok || refused.Status != http.StatusNotFound {
+		return err
+	}
+	// Azure assigns no role in a group before there is the group. But the file is
+	// written before there is anything, so its assignment is there first.
+	behaviour.Set(body, "properties.scope", string(scope))
+	return a.emulator.Do(func(w behaviour.World) error {
+		w.Put(id, body)
+		return nil
 	})
 }
 

@@ -221,6 +221,9 @@ func TestRoles(t *testing.T) {
 applications:
 - {name: reader, clientId: aaaaaaaa-0000-0000-0000-000000000001, secrets: [s], roleAssignments: [{role: Reader}]}
 - {name: nobody, clientId: aaaaaaaa-0000-0000-0000-000000000002, secrets: [s]}
+- name: later
+  clientId: aaaaaaaa-0000-0000-0000-000000000004
+  roleAssignments: [{role: reader, scope: /subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/later}]
 managedIdentities:
 - {name: nodes, clientId: aaaaaaaa-0000-0000-0000-000000000003, system: true, roleAssignments: [{role: acdd72a7-3385-48ef-bd42-f606fba81ae7}]}
 `)})
@@ -238,10 +241,29 @@ managedIdentities:
 			t.Errorf("%s: %d %v, want %d", id, status, body, want)
 		}
 	}
+	// A role in a group counts as soon as there is the group.
+	makeGroup(t, a, "later")
+	app, _ := a.tokens.ByClientID("aaaaaaaa-0000-0000-0000-000000000004")
+	token, err := a.tokens.Issue(app, "", info.ARM, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, info.ARMHTTP+"/subscriptions/"+info.Subscription+"/resourceGroups/later?api-version=2021-04-01", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token.Text)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != http.StatusOK {
+		t.Errorf("in a group that was made later: %s", resp.Status)
+	}
 	if a.system.ClientID != "aaaaaaaa-0000-0000-0000-000000000003" || a.system.Owner {
 		t.Errorf("system identity: %+v", a.system)
 	}
-	_, err := StartAzure(t.Context(), AzureOptions{Log: slog.New(slog.DiscardHandler), Identities: write(t, "wrong.yaml", `
+	_, err = StartAzure(t.Context(), AzureOptions{Log: slog.New(slog.DiscardHandler), Identities: write(t, "wrong.yaml", `
 applications: [{name: app, clientId: aaaaaaaa-0000-0000-0000-000000000001, roleAssignments: [{role: Emperor}]}]
 `)})
 	if err == nil || !strings.Contains(err.Error(), `role "Emperor" of app`) || !strings.Contains(err.Error(), "Contributor") {
