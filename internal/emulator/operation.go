@@ -375,6 +375,26 @@ func (t *transaction) supersede(o, by *operation) {
 		With("CanceledAndSupersededDueToAnotherOperation", "Operation %s was canceled and superseded by operation %s.", o.ID, by.ID))
 }
 
+// Cancel implements [behaviour.World].
+func (t *transaction) Cancel(id azure.ID) bool {
+	t.mustWrite()
+	found := false
+	for _, o := range slices.Clone(t.operations.byKey[id.Key()]) {
+		if o.Verb == behaviour.Delete {
+			continue
+		}
+		found = true
+		t.unqueue(o)
+		o.End, o.Canceled = t.now, true
+		o.Error = behaviour.Refusal(200, "Canceled", "Operation was canceled.")
+		t.retire(o)
+	}
+	if found {
+		t.setState(id, canceled)
+	}
+	return found
+}
+
 // dropOperations cancels what runs on a resource that is gone; deletions have
 // reached their end.
 func (t *transaction) dropOperations(id azure.ID) {

@@ -33,6 +33,9 @@ type World interface {
 	Edit(id azure.ID, change func(doc Object)) bool
 	// Delete removes a document with all that lies below it, each with its Removed.
 	Delete(id azure.ID)
+	// Cancel ends the operations that run on a resource as canceled. It reports whether
+	// there are any; deletions are not canceled.
+	Cancel(id azure.ID) bool
 	// Touch gives the resource a new etag though its document stays the same.
 	Touch(id azure.ID)
 

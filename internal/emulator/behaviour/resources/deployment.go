@@ -37,7 +37,13 @@ func deployments() behaviour.Type {
 			return gateway(404, "DeploymentNotFound", "Deployment '%s' could not be found.", c.ID.Name())
 		},
 		Actions: map[string]behaviour.Action{
-			"validate":       {Do: validate, Anew: true},
+			"validate": {Do: validate, Anew: true},
+			"cancel": {Status: 204, Do: func(c *behaviour.Call) (any, error) {
+				if !c.Cancel(c.ID) {
+					return nil, gateway(409, "DeploymentCannotBeCancelled", "The deployment '%s' cannot be cancelled: its provisioning state is '%s'.", c.ID.Name(), behaviour.Text(c.Old, "properties.provisioningState"))
+				}
+				return nil, nil
+			}},
 			"exportTemplate": {Do: func(c *behaviour.Call) (any, error) { return behaviour.Object{"template": c.Old[templateField]}, nil }},
 		},
 	}
@@ -49,6 +55,9 @@ var deploymentName = regexp.MustCompile(`^[-\w._()]{1,64}$`)
 func fillDeployment(c *behaviour.Call) error {
 	if !deploymentName.MatchString(c.ID.Name()) {
 		return gateway(400, "InvalidDeploymentName", "The deployment name '%s' is not valid: 1 to 64 letters, digits, '-', '_', '.', '(' and ')' are allowed.", c.ID.Name())
+	}
+	if behaviour.Text(c.Old, "properties.provisioningState") == "Accepted" {
+		return gateway(409, "DeploymentActive", "Unable to edit or replace deployment '%s': previous deployment from '%s' is still active. Please see https://aka.ms/arm-deploy for usage details.", c.ID.Name(), behaviour.Text(c.Old, "properties.timestamp"))
 	}
 	if c.ID.Group() == "" && behaviour.Text(c.Doc, "location") == "" {
 		return gateway(400, "LocationRequired", "The 'location' property must be specified for '%s'. Please see https://aka.ms/deploy-to-subscription for usage details.", c.ID.Name())
@@ -211,8 +220,8 @@ func validate(c *behaviour.Call) (any, error) {
 	return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": deploymentType, "properties": properties}, nil
 }
 
-// deploy makes the resources of a deployment, one after the other. The first one
-// that is refused ends it; those before it remain.
+// deploy makes the resources of a deployment, one after the other. What is refused
+// makes it fail, and what depends on that is not begun; everything else is made.
 func deploy(c *behaviour.Call) error {
 	t, err := bind(c, behaviour.Sub(c.Doc, templateField), behaviour.Sub(c.Doc, parametersField))
 	if err != nil {
@@ -220,18 +229,28 @@ func deploy(c *behaviour.Call) error {
 	}
 	t.scope.reference = t.referenceIn(c)
 	var made []azure.ID
-	steps := []any{}
+	var faults []error
+	without, steps := map[string]bool{}, []any{}
 	for _, r := range t.resources {
+		if slices.ContainsFunc(append(r.dependsOn, r.id.Parent()), func(id azure.ID) bool { return without[id.Key()] }) {
+			without[r.id.Key()] = true
+			continue
+		}
 		fault := t.make(c, r)
 		steps = append(steps, step(c, r.id, fault))
 		if fault != nil {
-			return failDeployment(c, fault, steps)
+			without[r.id.Key()] = true
+			faults = append(faults, fault)
+			continue
 		}
 		made = append(made, r.id)
 	}
+	if len(faults) > 0 {
+		return failDeployment(c, faults, steps)
+	}
 	outputs, err := t.evaluateOutputs()
 	if err != nil {
-		return failDeployment(c, err, steps)
+		return failDeployment(c, []error{err}, steps)
 	}
 	if len(outputs) > 0 {
 		behaviour.Set(c.Doc, "properties.outputs", outputs)
@@ -262,15 +281,17 @@ func (t *template) make(c *behaviour.Call, r *templateResource) error {
 
 // failDeployment is the error of a deployment that failed on the way. It is in the
 // deployment's document, too.
-func failDeployment(c *behaviour.Call, err error, steps []any) error {
-	inner, ok := errors.AsType[*behaviour.Error](err)
-	if !ok {
-		inner = behaviour.Invalid("InvalidTemplate", "%v", err)
-	}
+func failDeployment(c *behaviour.Call, faults []error, steps []any) error {
 	failure := &behaviour.Error{
 		Status: 200, Code: "DeploymentFailed", Keep: true,
 		Message: "At least one resource deployment operation failed. Please list deployment operations for details. Please see https://aka.ms/arm-deployment-operations for usage details.",
-		Details: []*behaviour.Error{inner},
+	}
+	for _, fault := range faults {
+		inner, ok := errors.AsType[*behaviour.Error](fault)
+		if !ok {
+			inner = behaviour.Invalid("InvalidTemplate", "%v", fault)
+		}
+		failure.Details = append(failure.Details, inner)
 	}
 	c.Edit(c.ID, func(doc behaviour.Object) {
 		behaviour.Set(doc, "properties.error", failure.Body())

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
@@ -63,7 +65,7 @@ const twoIdentities = `{
 	"resources": [
 		{
 			"type": "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials", "apiVersion": "2024-11-30", "name": "[concat(variables('names')[0], '/cred')]",
-			"dependsOn": ["[resourceId('Microsoft.ManagedIdentity/userAssignedIdentities', variables('name'))]"],
+			"dependsOn": ["[resourceId('Microsoft.ManagedIdentity/userAssignedIdentities', variables('name'))]", "never"],
 			"properties": {"issuer": "https://oidc", "subject": "[reference(resourceId('Microsoft.ManagedIdentity/userAssignedIdentities', variables('name'))).clientId]", "audiences": ["it''s"]}
 		},
 		{"type": "Microsoft.ManagedIdentity/userAssignedIdentities", "apiVersion": "2024-11-30", "name": "[variables('name')]", "location": "[parameters('place')]", "tags": "[parameters('tags')]"},
@@ -121,6 +123,7 @@ func TestRefusedTemplates(t *testing.T) {
 		"a nested deployment":              {`{"resources":[{"type":"Microsoft.Resources/deployments","name":"n","apiVersion":"1"}]}`, "", "nested deployment"},
 		"a circle": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1","dependsOn":["A.B/c/y"]},{"type":"A.B/c","name":"y","apiVersion":"1","dependsOn":["A.B/c/x"]}]}`, "",
 			"Circular dependency"},
+		"a dependency on nothing":       {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1","dependsOn":["A.B/c/y"]}]}`, "", "'A.B/c/y' is not defined in the template"},
 		"a resource twice":              {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1"},{"type":"A.B/c","name":"X","apiVersion":"1"}]}`, "", "multiple times"},
 		"a missing parameter":           {`{"parameters":{"p":{"type":"string"}},"resources":[]}`, "", "'p'"},
 		"a parameter nobody declared":   {`{"parameters":{},"resources":[]}`, `{"q":{"value":1}}`, "'q'"},
@@ -154,7 +157,8 @@ func TestAFailedDeploymentKeepsWhatItMade(t *testing.T) {
 	failed := ended(a, of(`{"resources":[
 		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"first","location":"eastus"},
 		{"type":"Microsoft.Storage/storageAccounts","apiVersion":"1","name":"NOT-GOOD","location":"eastus","sku":{"name":"Standard_LRS"}},
-		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"last","location":"eastus"}
+		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"dependent","location":"eastus","dependsOn":["NOT-GOOD"]},
+		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"other","location":"eastus"}
 	]}`, ""), "Failed")
 	for path, want := range (has{
 		"properties.provisioningState": "Failed", "properties.error.code": "DeploymentFailed", "properties.error.details.0.code": "AccountNameInvalid",
@@ -165,9 +169,10 @@ func TestAFailedDeploymentKeepsWhatItMade(t *testing.T) {
 	}
 	a.Run(
 		exchange{Do: "GET " + identities + "/first"},
-		exchange{Do: "GET " + identities + "/last", Status: 404, Code: "ResourceNotFound"},
+		exchange{Do: "GET " + identities + "/dependent", Status: 404, Code: "ResourceNotFound"},
+		exchange{Do: "GET " + identities + "/other"},
 		exchange{Do: "GET ~/providers/Microsoft.Storage/storageAccounts", Has: has{"value.#": 0}},
-		exchange{Do: "GET " + deployment + "/operations", Has: has{"value.#": 2, "value.1.properties.provisioningState": "Failed"}},
+		exchange{Do: "GET " + deployment + "/operations", Has: has{"value.#": 3, "value.1.properties.provisioningState": "Failed"}},
 	)
 	if got := ended(a, of(`{"resources":[]}`, ""), "Succeeded"); behaviourtest.At(got, "properties.error") != nil {
 		t.Errorf("the deployment that was repeated has still an error: %v", got)
@@ -189,6 +194,27 @@ func TestDeploymentsOfAnotherKind(t *testing.T) {
 		exchange{Do: "GET ~~/providers/Microsoft.Resources/deployments/sub", Has: has{"properties.provisioningState": "Succeeded"}},
 		exchange{Do: "GET ~~/resourceGroups?$filter=location eq 'westus'", Has: has{"value.#": 1}},
 	)
+}
+
+func TestADeploymentThatRunsIsCanceled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := behaviourtest.StartWith(t, emulator.Options{Providers: []behaviour.Provider{resources.Provider(), identity.Provider()}, Latency: 1})
+		body := of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"n","location":"eastus"}]}`, "")
+		a.Run(
+			exchange{Do: "PUT " + deployment, Body: body, Status: 201},
+			exchange{Do: "PUT " + deployment, Body: body, Status: 409, Code: "DeploymentActive"},
+			exchange{Do: "POST " + deployment + "/cancel", Status: 204},
+			exchange{Do: "GET " + deployment, Has: has{"properties.provisioningState": "Canceled"}},
+			exchange{Do: "POST " + deployment + "/cancel", Status: 409, Code: "DeploymentCannotBeCancelled"},
+			exchange{Do: "GET " + identities, Has: has{"value.#": 0}},
+			exchange{Do: "PUT " + deployment, Body: body},
+		)
+		<-time.After(time.Hour)
+		a.Run(
+			exchange{Do: "GET " + deployment, Has: has{"properties.provisioningState": "Succeeded"}},
+			exchange{Do: "GET " + identities, Has: has{"value.#": 1}},
+		)
+	})
 }
 
 // people are who the tokens of a test belong to.

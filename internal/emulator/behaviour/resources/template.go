@@ -16,6 +16,12 @@ type template struct {
 	scope     *scope
 	resources []*templateResource // in the order in which they can be made
 	outputs   behaviour.Object
+	// dropped are the keys of resources whose condition is false.
+	dropped map[string]bool
+}
+
+func (t *template) has(id azure.ID) bool {
+	return slices.ContainsFunc(t.resources, func(r *templateResource) bool { return r.id.Equal(id) })
 }
 
 // templateResource is one resource of a template.
@@ -41,6 +47,7 @@ func bind(c *behaviour.Call, document, given behaviour.Object) (*template, error
 			variables: behaviour.Sub(document, "variables"), tenant: c.Tenant(), functions: functions(),
 		},
 		outputs: behaviour.Sub(document, "outputs"),
+		dropped: map[string]bool{},
 	}
 	if group, ok := c.Get(azure.GroupID(c.ID.Subscription(), c.ID.Group())); ok {
 		t.scope.location = behaviour.Text(group, "location")
@@ -177,9 +184,6 @@ func (t *template) addOne(outerType, outerName string, document behaviour.Object
 	if strings.EqualFold(fullType, deploymentType) {
 		return invalid("The resource '%s' is a nested deployment, which is not supported by the local Azure", name)
 	}
-	if wanted, err := t.wanted(document); err != nil || !wanted {
-		return err
-	}
 	version := behaviour.Text(document, "apiVersion")
 	if version == "" {
 		return invalid("The template resource '%s' at line '1' and column '1' is not valid. The api-version is missing", name)
@@ -187,6 +191,15 @@ func (t *template) addOne(outerType, outerName string, document behaviour.Object
 	r := &templateResource{version: version, body: behaviour.Object{}}
 	if r.id, err = t.id(document, fullType, name); err != nil {
 		return invalid("The template resource '%s' of type '%s' is not valid: %v", name, fullType, err)
+	}
+	if _, twice := t.scope.names[strings.ToLower(name)]; twice {
+		delete(t.scope.names, strings.ToLower(name))
+	} else {
+		t.scope.names[strings.ToLower(name)] = r.id
+	}
+	if wanted, err := t.wanted(document); err != nil || !wanted {
+		t.dropped[r.id.Key()] = true
+		return err
 	}
 	if r.location, err = t.text(document, "location"); err != nil {
 		return err
@@ -198,11 +211,6 @@ func (t *template) addOne(outerType, outerName string, document behaviour.Object
 	}
 	r.after = behaviour.Array(document, "dependsOn")
 	t.resources = append(t.resources, r)
-	if _, twice := t.scope.names[strings.ToLower(name)]; twice {
-		delete(t.scope.names, strings.ToLower(name))
-	} else {
-		t.scope.names[strings.ToLower(name)] = r.id
-	}
 	return t.add(fullType, name, behaviour.Objects(document, "resources"))
 }
 
@@ -267,8 +275,13 @@ func (t *template) dependencies(r *templateResource) error {
 		if err != nil {
 			return invalid("%v", err)
 		}
-		if s, ok := value.(string); ok {
-			r.dependsOn = append(r.dependsOn, t.scope.target(s))
+		s, _ := value.(string)
+		id := t.scope.target(s)
+		switch {
+		case t.has(id):
+			r.dependsOn = append(r.dependsOn, id)
+		case !t.dropped[id.Key()]:
+			return invalid("The resource '%s' is not defined in the template. Please see https://aka.ms/arm-syntax-resources for usage details", s)
 		}
 	}
 	var failure error
@@ -284,7 +297,8 @@ func (t *template) dependencies(r *templateResource) error {
 			if !strings.EqualFold(call.call, "reference") || len(call.args) == 0 {
 				return
 			}
-			if name, err := t.scope.compute(call.args[0]); err == nil {
+			// Only a resource that is named, not one given by its id, is waited for.
+			if name, err := t.scope.compute(call.args[0]); err == nil && !strings.HasPrefix(fmt.Sprint(name), "/") {
 				r.dependsOn = append(r.dependsOn, t.scope.target(fmt.Sprint(name)))
 			}
 		})
