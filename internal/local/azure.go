@@ -93,14 +93,17 @@ func (a *Azure) start(ctx context.Context, o AzureOptions, s settings) error {
 	}
 	for _, l := range listeners.all() {
 		a.closers = append(a.closers, ignoreClosed(l.Close))
+		if ip, ok := l.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() {
+			a.log.Warn("whoever reaches this address owns the local azure", "address", l.Addr().String())
+		}
 	}
 	authority, caFile, err := a.openAuthority(o.CAFile)
 	if err != nil {
 		return err
 	}
-	keys, err := openKeys(keysFileOf(o.State))
+	keys, err := a.openKeys(keysFileOf(o.State))
 	if err != nil {
-		return err
+		return fmt.Errorf("--state: %w", err)
 	}
 	a.describe(listeners, caFile, o, s, keys)
 	if err := a.startEmulator(o, s, keys); err != nil {
@@ -158,14 +161,10 @@ func (a *Azure) startEmulator(o AzureOptions, s settings, keys *azureKeys) error
 		Authenticator: a.tokens, Latency: s.latency, Throttle: s.throttle, AccessControl: s.accessControl,
 		Seed: o.Seed, Log: a.log,
 	}
-	if o.RequestLog != "" {
-		f, err := os.OpenFile(o.RequestLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err != nil {
-			return fmt.Errorf("--request-log: %w", err)
-		}
-		a.closers = append(a.closers, f.Close)
-		options.RequestLog, a.requestLog = f, f
+	if err := a.openRequestLog(o.RequestLog); err != nil {
+		return fmt.Errorf("--request-log: %w", err)
 	}
+	options.RequestLog = a.requestLog
 	if a.emulator, err = emulator.New(options); err != nil {
 		return err
 	}
@@ -178,6 +177,22 @@ func (a *Azure) startEmulator(o AzureOptions, s settings, keys *azureKeys) error
 		return err
 	}
 	return a.emulator.SetFaults(s.faults)
+}
+
+func (a *Azure) openRequestLog(file string) error {
+	if file == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, f.Close)
+	a.requestLog = f
+	return nil
 }
 
 // serve answers requests from now on.

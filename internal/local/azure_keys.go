@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"kaz/internal/emulator/plane/token"
 )
@@ -60,6 +61,25 @@ func openKeys(file string) (*azureKeys, error) {
 	if err := keys.check(); err != nil {
 		return nil, fmt.Errorf("keys of the local Azure: %s: %w; remove it to get new ones", file, err)
 	}
+	return keys, nil
+}
+
+// openKeys opens the keys and keeps the file locked, so that no two local Azures
+// write the same state.
+func (a *Azure) openKeys(file string) (*azureKeys, error) {
+	keys, err := openKeys(file)
+	if err != nil || file == "" {
+		return keys, err
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("keys of the local Azure: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close() // it was only to be locked
+		return nil, fmt.Errorf("another local Azure uses this state: %s is locked", file)
+	}
+	a.closers = append(a.closers, f.Close)
 	return keys, nil
 }
 

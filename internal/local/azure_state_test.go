@@ -151,6 +151,19 @@ func TestDamagedFilesAreRefusedAndKept(t *testing.T) {
 	}
 }
 
+func TestStateInUse(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state.json")
+	startAzure(t, AzureOptions{State: state})
+	_, err := StartAzure(t.Context(), AzureOptions{State: state, Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "--state: another local Azure uses this state") {
+		t.Errorf("a second one: %v", err)
+	}
+	// The first one's files are as they were.
+	if _, err := os.Stat(announcementOf(state)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTakenPorts(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -289,7 +302,7 @@ func TestUnauthorized(t *testing.T) {
 
 // Every request is in the log, those to the login and the like as well.
 func TestRequestLog(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "requests.jsonl")
+	file := filepath.Join(t.TempDir(), "logs", "requests.jsonl")
 	a := startAzure(t, AzureOptions{RequestLog: file})
 	info := a.Info()
 	groups(t, client(t, a, false), info.ARM, info.Subscription, info.Token)

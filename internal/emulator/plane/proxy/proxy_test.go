@@ -52,7 +52,7 @@ func connect(t *testing.T, proxy, host string) (net.Conn, *bufio.Reader, int) {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(c)
-	resp, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
+	resp, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // its body is the tunnel
 	if err != nil {
 		t.Fatal(err)
 	}
