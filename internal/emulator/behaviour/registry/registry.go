@@ -49,7 +49,10 @@ func registries() behaviour.Type {
 			return c.Old != nil && behaviour.Text(c.Old, "sku.tier") != "Premium"
 		},
 		Fill: fillRegistry,
-		Show: func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) },
+		Show: func(c *behaviour.Call, view behaviour.Object) {
+			behaviour.Hide(view)
+			behaviour.Set(view, "properties.privateEndpointConnections", behaviour.PrivateEndpointConnections(c, c.ID))
+		},
 		Header: func(*behaviour.Call, int) map[string]string {
 			return map[string]string{"api-supported-versions": "2023-07-01"}
 		},
@@ -111,7 +114,6 @@ func defaults(now string) behaviour.Object {
 		"policies.softDeletePolicy.status":                 "disabled",
 		"encryption.status":                                "disabled",
 		"dataEndpointEnabled":                              false,
-		"privateEndpointConnections":                       []any{},
 		"publicNetworkAccess":                              "Enabled",
 		"networkRuleBypassOptions":                         "AzureServices",
 		"zoneRedundancy":                                   "Disabled",

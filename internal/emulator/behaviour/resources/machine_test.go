@@ -32,6 +32,25 @@ const machineTemplate = `{
 	"outputs": {"network": {"type": "object", "value": "[reference('net')]"}, "address": {"type": "string", "value": "[reference('ip').ipAddress]"}}
 }`
 
+func TestPrivateEndpointsAreShownByWhatTheyLeadTo(t *testing.T) {
+	a := behaviourtest.Start(t, providers.All()...)
+	const account = "~/providers/Microsoft.Storage/storageAccounts/data1"
+	full := func(id string) string { return strings.Replace(id, "~", behaviourtest.Group, 1) }
+	a.Run(
+		exchange{Do: "PUT " + account, Body: `{"location":"eastus","kind":"StorageV2","sku":{"name":"Standard_LRS"}}`, Status: 202},
+		exchange{Do: "PUT ~/providers/Microsoft.Network/virtualNetworks/net", Status: 201,
+			Body: `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`},
+		exchange{Do: "GET " + account, Has: has{"properties.privateEndpointConnections.#": 0}},
+		exchange{Do: "PUT ~/providers/Microsoft.Network/privateEndpoints/pe", Status: 201,
+			Body: `{"location":"eastus","properties":{"subnet":{"id":"` + full("~/providers/Microsoft.Network/virtualNetworks/net/subnets/s") + `"},"privateLinkServiceConnections":[{"name":"c","properties":{"privateLinkServiceId":"` + full(account) + `","groupIds":["file"]}}]}}`},
+		exchange{Do: "GET " + account, Has: has{
+			"properties.privateEndpointConnections.#":                                                     1,
+			"properties.privateEndpointConnections.0.properties.privateEndpoint.id":                       full("~/providers/Microsoft.Network/privateEndpoints/pe"),
+			"properties.privateEndpointConnections.0.properties.privateLinkServiceConnectionState.status": "Approved",
+		}},
+	)
+}
+
 func TestAMachineIsDeployedWithItsNetwork(t *testing.T) {
 	a := behaviourtest.Start(t, providers.All()...)
 	done := ended(a, of(strings.ReplaceAll(machineTemplate, "~", behaviourtest.Group), `{"adminPassword":{"value":"hidden-1!"}}`), "Succeeded")

@@ -22,8 +22,9 @@ func accounts() behaviour.Type {
 		},
 		Fill:   fillAccount,
 		Settle: makeServices,
-		Show: func(_ *behaviour.Call, view behaviour.Object) {
+		Show: func(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Hide(view)
+			behaviour.Set(view, "properties.privateEndpointConnections", behaviour.PrivateEndpointConnections(c, c.ID))
 		},
 		Actions: map[string]behaviour.Action{
 			"listKeys":      {Do: listKeys},
@@ -137,7 +138,6 @@ func keepKind(c *behaviour.Call) error {
 // settings are what an account has when its request does not say.
 var settings = map[string]any{
 	"allowCrossTenantReplication": false,
-	"privateEndpointConnections":  []any{},
 	"minimumTlsVersion":           "TLS1_0",
 	"allowBlobPublicAccess":       false,
 	"supportsHttpsTrafficOnly":    true,

@@ -63,6 +63,9 @@ func vaults() behaviour.Type {
 		Header:  serviceHeader,
 		Show: func(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Hide(view)
+			if connections := behaviour.PrivateEndpointConnections(c, c.ID); len(connections) > 0 {
+				behaviour.Set(view, "properties.privateEndpointConnections", connections)
+			}
 			if c.Verb == behaviour.Create {
 				behaviour.Set(view, "properties.vaultUri", strings.TrimSuffix(behaviour.Text(view, "properties.vaultUri"), "/"))
 			}
