@@ -123,7 +123,7 @@ const ownerTokenLifetime = 30 * 24 * time.Hour
 
 // describe fills in what clients are told, but the token.
 func (a *Azure) describe(l *listeners, caFile string, o AzureOptions, s settings, keys *azureKeys) {
-	base, plain := "https://"+l.tls.Addr().String(), "http://"+l.plain.Addr().String()
+	base, plain := "https://"+reachable(l.tls), "http://"+reachable(l.plain)
 	a.info = AzureInfo{
 		ARM: base, ARMHTTP: plain, CAFile: caFile,
 		Tenant: s.identities.tenant(), Subscription: o.subscription(),
@@ -134,7 +134,7 @@ func (a *Azure) describe(l *listeners, caFile string, o AzureOptions, s settings
 		ClientID:         keys.ClientID, ClientSecret: keys.ClientSecret,
 	}
 	if l.proxy != nil {
-		a.info.Proxy = "http://" + l.proxy.Addr().String()
+		a.info.Proxy = "http://" + reachable(l.proxy)
 	}
 }
 
@@ -150,8 +150,8 @@ func (a *Azure) startEmulator(o AzureOptions, s settings, keys *azureKeys) error
 	a.tokens, err = token.New(token.Config{
 		Tenant: a.info.Tenant, Guests: s.identities.Guests, Key: keys.signing, Lifetime: o.TokenLifetime,
 		Applications: applications, Issuers: s.issuers, Authority: a.info.ARM, Log: a.log,
-		Audiences: []string{a.info.ARM, a.info.ARM + "/", a.info.ARMHTTP, a.info.ARMHTTP + "/"},
-		World:     a.look,
+		Ports: []string{portOf(a.info.ARM), portOf(a.info.ARMHTTP)},
+		World: a.look,
 	})
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (a *Azure) serve(l *listeners, authority *azureAuthority, keys *azureKeys) 
 	a.run(envelopes{l.plain}, handler, nil)
 	if l.proxy != nil {
 		a.proxy = &proxy.Proxy{
-			Target: l.tls.Addr().String(), Plain: l.plain.Addr().String(), Log: a.log,
+			Target: reachable(l.tls), Plain: reachable(l.plain), Log: a.log,
 			Metadata: planes{handlers: []plane{managed}, otherwise: http.NotFoundHandler(), log: a.requestLog},
 		}
 		a.run(l.proxy, a.proxy, nil)

@@ -44,10 +44,11 @@ func machineOf(w behaviour.World, id azure.ID, doc behaviour.Object) (machine, b
 	}, true
 }
 
-// machineChanges wakes its reader when something happened to machines, until ctx is
-// done.
+// machineChanges wakes its reader at once and then when something happened to
+// machines, until ctx is done.
 func (a *Azure) machineChanges(ctx context.Context) <-chan struct{} {
 	changed := make(chan struct{}, 1)
+	poke(changed) // for what happens before the watch begins
 	go a.emulator.Changes(ctx, func(batch []emulator.Change) {
 		for _, c := range batch {
 			if c.ID.Is(instanceType) {

@@ -200,6 +200,24 @@ func listen(ctx context.Context, o AzureOptions) (*listeners, error) {
 	return &l, nil
 }
 
+// reachable is an address at which this machine reaches the listener: one that
+// listens at all addresses is found at the loopback address.
+func reachable(l net.Listener) string {
+	tcp, ok := l.Addr().(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return l.Addr().String()
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+}
+
+func portOf(rawURL string) string {
+	_, port, err := net.SplitHostPort(hostOf(rawURL))
+	if err != nil {
+		return ""
+	}
+	return port
+}
+
 func listenError(a address, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -14,6 +14,7 @@ const saveDelay = time.Second
 // keepSaving saves the state after changes until ctx is done.
 func (a *Azure) keepSaving(ctx context.Context) {
 	changed := make(chan struct{}, 1)
+	poke(changed) // for what changes before the watch begins
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)

@@ -340,3 +340,20 @@ func TestRequestLog(t *testing.T) {
 		t.Error("a secret is in the log")
 	}
 }
+
+// A server for all addresses tells one at which it can be reached, and is the same
+// by any name.
+func TestAllAddresses(t *testing.T) {
+	a := startAzure(t, AzureOptions{Address: "0.0.0.0:0", HTTPAddress: "0.0.0.0:0"})
+	if got := hostOf(a.Info().ARM); !strings.HasPrefix(got, "127.0.0.1:") {
+		t.Errorf("arm is at %s", got)
+	}
+	base := "https://localhost:" + portOf(a.Info().ARM)
+	token, err := a.tokens.Issue(a.owner, "", base, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, body := groups(t, client(t, a, false), base, a.Info().Subscription, token.Text); status != http.StatusOK {
+		t.Errorf("%d %v", status, body)
+	}
+}

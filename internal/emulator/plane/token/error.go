@@ -31,7 +31,6 @@ const (
 	invalidScope     = "invalid_scope"
 	invalidInstance  = "invalid_instance"
 	serverError      = "server_error"
-	temporarilyDown  = "temporarily_unavailable"
 )
 
 func unknownTenant(tenant string) *refusal {

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,8 +63,9 @@ type Config struct {
 	Applications []Application
 	// Issuers of federated tokens.
 	Issuers []Issuer
-	// Audiences of tokens for Azure Resource Manager besides the public ones.
-	Audiences []string
+	// Ports at which this Azure Resource Manager is served: its URL, by whatever host
+	// a client calls it, is an audience besides the public ones.
+	Ports []string
 	// Authority is the base URL of this service over TLS, which clients insist on
 	// when they log in.
 	Authority string
@@ -164,7 +167,7 @@ func (s *Service) Authenticate(text string) (*behaviour.Principal, error) {
 		return nil, unauthorized("InvalidAuthenticationTokenTenant", "The access token is from the wrong issuer '%s'. It must match the tenant '%s' associated with this subscription.",
 			j.claims.text("iss"), issuerOf(s.Tenant))
 	}
-	if allowed := s.audiences(); !overlap(j.claims.audiences(), allowed) {
+	if allowed := publicAudiences(); !overlap(j.claims.audiences(), allowed) && !slices.ContainsFunc(j.claims.audiences(), s.isOwn) {
 		return nil, unauthorized("InvalidAuthenticationTokenAudience", "The access token has been obtained for wrong audience or resource '%s'. It should exactly match with one of the allowed audiences '%s'.",
 			strings.Join(j.claims.audiences(), ","), strings.Join(allowed, "','"))
 	}
@@ -182,8 +185,14 @@ func unauthorized(code, format string, args ...any) error {
 	return e
 }
 
-func (s *Service) audiences() []string {
-	all := append([]string(nil), s.Audiences...)
+// isOwn reports whether an audience is a URL of this server.
+func (s *Service) isOwn(audience string) bool {
+	u, err := url.Parse(audience)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && strings.Trim(u.Path, "/") == "" && slices.Contains(s.Ports, u.Port()) && u.Port() != ""
+}
+
+func publicAudiences() []string {
+	var all []string
 	for _, c := range cloud.Clouds() {
 		all = append(all, c.Audiences()...)
 	}

@@ -188,7 +188,7 @@ func change(t *testing.T, key *rsa.PrivateKey, text string, with claims) string 
 }
 
 func TestAuthenticate(t *testing.T) {
-	s := start(t, func(c *Config) { c.Audiences = []string{"https://127.0.0.1:8443"} })
+	s := start(t, func(c *Config) { c.Ports = []string{"8443"} })
 	good, err := s.Issue(s.Applications[0], "", arm, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -202,6 +202,9 @@ func TestAuthenticate(t *testing.T) {
 	for name, c := range map[string]struct{ token, code string }{
 		"good":                {good.Text, ""},
 		"for this server":     {change(t, s.Key, good.Text, claims{"aud": "https://127.0.0.1:8443"}), ""},
+		"by another name":     {change(t, s.Key, good.Text, claims{"aud": "https://host.docker.internal:8443/"}), ""},
+		"for another port":    {change(t, s.Key, good.Text, claims{"aud": "https://127.0.0.1:8444"}), "InvalidAuthenticationTokenAudience"},
+		"for no port":         {change(t, s.Key, good.Text, claims{"aud": "https://127.0.0.1"}), "InvalidAuthenticationTokenAudience"},
 		"for several":         {change(t, s.Key, good.Text, claims{"aud": []string{"x", "https://management.azure.com"}}), ""},
 		"for China":           {change(t, s.Key, good.Text, claims{"aud": "https://management.core.chinacloudapi.cn/"}), ""},
 		"not a token":         {"any", "InvalidAuthenticationToken"},
