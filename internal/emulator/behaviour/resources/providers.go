@@ -124,16 +124,16 @@ func texts(values []string) []any {
 	return all
 }
 
-// applications are the identities under which providers act in a subscription, with
-// the roles that they have there.
-var applications = map[string][2]string{
-	"Microsoft.Authorization":     {"1af046e5-61df-4146-b102-84ee2ec8c2b9", "b37b71bb-6e93-44d7-b5ba-c9e7500b6ba5"},
-	"Microsoft.Compute":           {"60e6cd67-9c8c-4951-9b3c-23c25a2169af", "e4770acb-272e-4dc8-87f3-12f44a612224"},
-	"Microsoft.ContainerRegistry": {"6a0ec4d3-30cb-4a83-91c0-ae56bc0e3d26", "78e18383-93eb-418a-9887-bc9271046576"},
-	"Microsoft.KeyVault":          {"cfa8b339-82a2-471a-a3c9-0fc0be7a4093", "1cf9858a-28a2-4228-abba-94e606305b95"},
-	"Microsoft.Network":           {"2cf9eb86-36b5-49dc-86ae-9a63135dfa8c", "13ba9ab4-19f0-4804-adc4-14ece36cc7a1"},
-	"Microsoft.Resources":         {"3b990c8b-9607-4c2a-8b04-1d41985facca", ""},
-	"Microsoft.Storage":           {"a6aa9161-5291-40bb-8c5c-923b567bee3b", "070ab87f-0efc-4423-b18b-756f3bdb0236"},
+// applications are the identities under which providers act in a subscription. The
+// roles that they have there differ, and are left out.
+var applications = map[string]string{
+	"Microsoft.Authorization":     "1dcb1bc7-c721-498e-b2fa-bcddcea44171",
+	"Microsoft.Compute":           "60e6cd67-9c8c-4951-9b3c-23c25a2169af",
+	"Microsoft.ContainerRegistry": "6a0ec4d3-30cb-4a83-91c0-ae56bc0e3d26",
+	"Microsoft.KeyVault":          "cfa8b339-82a2-471a-a3c9-0fc0be7a4093",
+	"Microsoft.Network":           "2cf9eb86-36b5-49dc-86ae-9a63135dfa8c",
+	"Microsoft.Resources":         "3b990c8b-9607-4c2a-8b04-1d41985facca",
+	"Microsoft.Storage":           "a6aa9161-5291-40bb-8c5c-923b567bee3b",
 }
 
 // free are the providers that need no registration.
@@ -154,11 +154,7 @@ func provider(scope azure.ID, namespace string) behaviour.Object {
 	}
 	doc := behaviour.Object{"namespace": namespace, "resourceTypes": types}
 	if app, ok := applications[namespace]; ok {
-		authorization := behaviour.Object{"applicationId": app[0]}
-		if app[1] != "" {
-			authorization["roleDefinitionId"] = app[1]
-		}
-		doc["authorizations"] = []any{authorization}
+		doc["authorizations"] = []any{behaviour.Object{"applicationId": app}}
 	}
 	if scope == "" {
 		return doc
