@@ -1,0 +1,58 @@
+package pullcredential
+
+import (
+	"strconv"
+	"strings"
+)
+
+// suffixes are the domains below which registries are in Azure's clouds.
+func suffixes() []string { return []string{"azurecr.io", "azurecr.cn", "azurecr.de", "azurecr.us"} }
+
+// hostOf is the registry of an image as it is written: all before the first slash.
+func hostOf(image string) string {
+	host, _, _ := strings.Cut(image, "/")
+	return host
+}
+
+// isRegistry reports whether a host, with or without a port, is a registry of
+// Azure's: a name in one of the clouds' domains, or in the one that this cloud is
+// said to have. The whole name counts, as a domain that only begins like one, such as
+// foo.azurecr.io.example.com, is somebody else's.
+func isRegistry(host, suffix string) bool {
+	name, port, hasPort := strings.Cut(host, ":")
+	if hasPort && !isPort(port) || !isDomain(name) {
+		return false
+	}
+	name = strings.ToLower(name)
+	for _, domain := range append(suffixes(), strings.ToLower(strings.Trim(suffix, "."))) {
+		if registry, ok := strings.CutSuffix(name, "."+domain); ok && domain != "" && registry != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0 && text[0] != '+'
+}
+
+// isDomain reports whether a text is a host name of letters, digits and hyphens.
+func isDomain(name string) bool {
+	const longestName, longestPart = 253, 63
+	if len(name) > longestName {
+		return false
+	}
+	for part := range strings.SplitSeq(name, ".") {
+		if part == "" || len(part) > longestPart || part[0] == '-' || part[len(part)-1] == '-' {
+			return false
+		}
+		for _, c := range []byte(part) {
+			if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '-' {
+				continue
+			}
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,130 @@
+package pullcredential
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+)
+
+// The protocol: https://kubernetes.io/docs/reference/config-api/kubelet-credentialprovider.v1/
+const (
+	APIVersion   = "credentialprovider.kubelet.k8s.io/v1"
+	requestKind  = "CredentialProviderRequest"
+	responseKind = "CredentialProviderResponse"
+)
+
+// Request is what the kubelet asks.
+type Request struct {
+	Image string
+	// ServiceAccountToken is the token of the pod's service account, and
+	// ServiceAccountAnnotations are those of its annotations that the kubelet is
+	// configured to pass on.
+	ServiceAccountToken       string
+	ServiceAccountAnnotations map[string]string
+}
+
+// largestRequest is more than an image, a token and the annotations of an object,
+// which are 256 KiB at most, can be.
+const largestRequest = 1 << 20
+
+// Read reads the kubelet's request. Its errors do not repeat what was read, because
+// a token may be in it.
+func Read(r io.Reader) (Request, error) {
+	text, err := io.ReadAll(io.LimitReader(r, largestRequest+1))
+	if err != nil {
+		return Request{}, fmt.Errorf("read the request: %w", err)
+	}
+	if len(text) > largestRequest {
+		return Request{}, fmt.Errorf("the request is larger than %d bytes", largestRequest)
+	}
+	var request struct {
+		APIVersion  string            `json:"apiVersion"`
+		Kind        string            `json:"kind"`
+		Image       string            `json:"image"`
+		Token       string            `json:"serviceAccountToken"`
+		Annotations map[string]string `json:"serviceAccountAnnotations"`
+	}
+	if err := json.Unmarshal(text, &request); err != nil {
+		return Request{}, fmt.Errorf("the request on standard input is no %s in JSON: %s", requestKind, place(err, len(text)))
+	}
+	switch {
+	case request.APIVersion != APIVersion:
+		return Request{}, fmt.Errorf("group version %q is not supported, only %s is", shorten(request.APIVersion), APIVersion)
+	case request.Kind != requestKind:
+		return Request{}, fmt.Errorf("kind %q is not supported, only %s is", shorten(request.Kind), requestKind)
+	case request.Image == "":
+		return Request{}, errors.New("image in plugin request was empty")
+	}
+	return Request{Image: request.Image, ServiceAccountToken: request.Token, ServiceAccountAnnotations: request.Annotations}, nil
+}
+
+// place says where JSON is wrong, without any of its text.
+func place(err error, size int) string {
+	if size == 0 {
+		return "there is nothing"
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Sprintf("field %q has the wrong type, want %s", wrong.Field, wrong.Type)
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Sprintf("syntax error at byte %d of %d", syntax.Offset, size)
+	}
+	return "it cannot be read"
+}
+
+// shorten keeps a text that somebody else wrote readable.
+func shorten(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "..."
+}
+
+// Login is a user name and a password of a registry. The password is not printed.
+type Login struct{ username, password string }
+
+// NewLogin makes a login.
+func NewLogin(username, password string) Login { return Login{username, password} }
+
+func (l Login) String() string { return l.username + ":(secret)" }
+
+// Format keeps the verbs that know no String away from the password.
+func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, l.String()) }
+
+// LogValue is String for slog.
+func (l Login) LogValue() slog.Value { return slog.StringValue(l.String()) }
+
+// Response is what the kubelet is told.
+type Response struct {
+	// Cache is how long the kubelet may use the logins for the registry; 0 is not at
+	// all.
+	Cache time.Duration
+	// Logins by registry, in which * stands for a part of the host name; nil for none.
+	Logins map[string]Login
+}
+
+// Write sends the response, which is the only place where passwords are shown.
+func (r Response) Write(w io.Writer) error {
+	type auth struct {
+		Username string `json:"username"`
+		Password string `json:"password"`
+	}
+	var logins map[string]auth
+	for registry, l := range r.Logins {
+		if logins == nil {
+			logins = map[string]auth{}
+		}
+		logins[registry] = auth{l.username, l.password}
+	}
+	return json.NewEncoder(w).Encode(struct {
+		Kind         string          `json:"kind"`
+		APIVersion   string          `json:"apiVersion"`
+		CacheKeyType string          `json:"cacheKeyType"`
+		Cache        string          `json:"cacheDuration"`
+		Auth         map[string]auth `json:"auth,omitempty"`
+	}{responseKind, APIVersion, "Registry", r.Cache.String(), logins})
+}
