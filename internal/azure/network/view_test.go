@@ -21,6 +21,7 @@ var views = map[string]func(azure.Document) ([]azure.Change, error){
 	network.PublicIPAddresses: restate[network.PublicIPAddress],
 	network.SecurityGroups:    restate[network.SecurityGroup],
 	network.Interfaces:        restate[network.Interface],
+	network.RouteTables:       restate[network.RouteTable],
 	compute.ScaleSets:         restate[compute.ScaleSet],
 	compute.ScaleSetInstances: restate[compute.Instance],
 }
@@ -49,6 +50,9 @@ func TestViewsStateWhatTheyRead(t *testing.T) {
 		network.SecurityGroups: `{"name":"n","properties":{"securityRules":[
 			{"name":"one","properties":{"priority":500,"direction":"Inbound","access":"Allow","protocol":"*","sourcePortRange":"*","sourcePortRanges":[],"sourceAddressPrefix":"*","sourceAddressPrefixes":[],"destinationAddressPrefix":"*","destinationAddressPrefixes":[],"destinationPortRange":"22","destinationPortRanges":[]}},
 			{"name":"many","properties":{"priority":501,"direction":"Inbound","access":"Allow","protocol":"Tcp","sourcePortRange":"*","sourceAddressPrefixes":["10.0.0.0/8","11.0.0.0/8"],"destinationAddressPrefixes":["1.1.1.1","1.1.1.2"],"destinationPortRanges":["80"],"destinationApplicationSecurityGroups":[{"id":"/a"}]}}],"defaultSecurityRules":[{"name":"x"}]}}`,
+		network.RouteTables: `{"name":"rt","properties":{"disableBgpRoutePropagation":false,"subnets":[{"id":"/s"}],
+			"routes":[{"name":"a____102440024","etag":"e","properties":{"addressPrefix":"10.244.0.0/24","nextHopType":"VirtualAppliance","nextHopIpAddress":"10.240.0.4","hasBgpOverride":false}},
+			{"name":"out","properties":{"addressPrefix":"0.0.0.0/0","nextHopType":"Internet","nextHopIpAddress":""}}]}}`,
 		network.Interfaces:        `{"name":"n","properties":{"primary":true,"ipConfigurations":[{"name":"c","properties":{"privateIPAddress":"10.0.0.4","privateIPAllocationMethod":"Dynamic","subnet":{"id":"/s"},"primary":true,"privateIPAddressVersion":"IPv4"}}]}}`,
 		compute.ScaleSets:         `{"name":"s","sku":{"name":"Standard_D2s_v3","tier":"Standard","capacity":3},"properties":{"orchestrationMode":"Uniform","virtualMachineProfile":{"osProfile":{"computerNamePrefix":"np"},"storageProfile":{"osDisk":{"osType":"Linux"}},"networkProfile":{"networkInterfaceConfigurations":[{"name":"n","properties":{"primary":true,"enableAcceleratedNetworking":false,"dnsSettings":{"dnsServers":[]},"ipConfigurations":[{"name":"c","properties":{"subnet":{"id":"/s"},"privateIPAddressVersion":"IPv4","loadBalancerBackendAddressPools":[{"id":"/b"}]}}]}}]}}}}`,
 		compute.ScaleSetInstances: `{"name":"s_0","instanceId":"0","properties":{"latestModelApplied":true,"hardwareProfile":{},"networkProfileConfiguration":{"networkInterfaceConfigurations":[{"name":"n","properties":{"ipConfigurations":[{"name":"c","properties":{}}]}}]},"networkProfile":{"networkInterfaces":[{"id":"/n"}]}}}`,

@@ -1,0 +1,162 @@
+package routes_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan"
+	"kaz/internal/plan/routes"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// Each testdata/*.txtar is one decision: table.yaml (none for a table that is not
+// there), nodes.yaml, config.yaml and changes.yaml go in; plan is what is done, and
+// known what Kubernetes is told before it. Afterwards there must be nothing to do.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no golden files", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := tell(t, archive)
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if d := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(got))); d != "" {
+				t.Error("run with -update if this is as it should be (-want +got):\n" + d)
+			}
+		})
+	}
+}
+
+func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
+	in := routes.Input{Config: routes.Config{Subscription: "s", ResourceGroup: "rg", Table: "rt", Location: "westeurope"}}
+	out := &txtar.Archive{Comment: archive.Comment}
+	into := map[string]any{"config.yaml": &in.Config, "nodes.yaml": &in.Nodes, "changes.yaml": &in.Changes}
+	for _, f := range archive.Files {
+		switch {
+		case f.Name == "table.yaml":
+			in.Have = plan.NewSnapshot(table(t, f.Data))
+		case into[f.Name] != nil:
+			if err := yaml.UnmarshalStrict(f.Data, into[f.Name]); err != nil {
+				t.Fatalf("%s: %v", f.Name, err)
+			}
+		default:
+			continue
+		}
+		out.Files = append(out.Files, f)
+	}
+	known, err := routes.Known(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Files = append(out.Files, txtar.File{Name: "known", Data: []byte(lines(known))})
+	text, after := decide(t, in)
+	out.Files = append(out.Files, txtar.File{Name: "plan", Data: []byte(text)})
+	in.Have = after
+	if again, _, err := routes.Desired(in); err != nil {
+		t.Fatal(err)
+	} else if p, err := plan.Diff(after, again); err != nil || !p.Empty() {
+		t.Errorf("not at rest: %v %v", p, err)
+	}
+	return out
+}
+
+func lines(known []routes.Route) string {
+	var b strings.Builder
+	for _, r := range known {
+		fmt.Fprintf(&b, "%s: %s -> %s\n", r.Name, r.CIDR, r.Node)
+	}
+	return b.String()
+}
+
+const tableID = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/routeTables/rt"
+
+// table reads a table as people write it: "name: prefix hop".
+func table(t *testing.T, data []byte) azure.Document {
+	var given struct {
+		Tags   map[string]string
+		Routes []map[string]string
+		Many   int
+	}
+	if err := yaml.UnmarshalStrict(data, &given); err != nil {
+		t.Fatal(err)
+	}
+	list := []any{}
+	for _, one := range given.Routes {
+		for name, to := range one {
+			list = append(list, route(name, strings.Fields(to)...))
+		}
+	}
+	for i := range given.Many {
+		list = append(list, route(fmt.Sprintf("foreign-%d", i), fmt.Sprintf("192.168.%d.%d/32", i/250, i%250), "10.0.0.1"))
+	}
+	text, err := json.Marshal(map[string]any{
+		"id": tableID, "name": "rt", "etag": "1", "location": "westeurope", "tags": given.Tags,
+		"properties": map[string]any{"disableBgpRoutePropagation": true, "routes": list},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// route is one as Azure returns it: with fields that kaz knows nothing of.
+func route(name string, to ...string) map[string]any {
+	properties := map[string]any{"addressPrefix": to[0], "hasBgpOverride": false, "nextHopType": "Internet"}
+	if len(to) > 1 {
+		properties["nextHopType"], properties["nextHopIpAddress"] = network.VirtualAppliance, to[1]
+	}
+	return map[string]any{"name": name, "id": tableID + "/routes/" + name, "etag": "1", "properties": properties}
+}
+
+// decide says what is done and what is there afterwards.
+func decide(t *testing.T, in routes.Input) (string, plan.Snapshot) {
+	t.Helper()
+	graph, problems, err := routes.Desired(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Diff(in.Have, graph)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString(p.String())
+	for _, problem := range problems {
+		word := "refused"
+		if problem.Warning {
+			word = "warning"
+		}
+		fmt.Fprintf(&b, "%s: %s: %s: %s\n", word, problem.Object, problem.Reason, problem.Message)
+	}
+	after := in.Have
+	for _, s := range p.Steps {
+		doc := string(s.Body)
+		if s.Op == plan.Create {
+			doc = `{"id":"` + tableID + `","name":"rt",` + strings.TrimPrefix(doc, "{")
+		}
+		after = after.With(azure.Document(doc))
+	}
+	return b.String(), after
+}
