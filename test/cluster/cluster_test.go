@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,12 +29,14 @@ type status struct {
 
 	UpPID      int
 	ScaleSets  []string
-	Components []struct {
-		Name    string
-		PID     int
-		Running bool
-		Log     string
-	}
+	Components []component
+}
+
+type component struct {
+	Name    string
+	PID     int
+	Running bool
+	Log     string
 }
 
 // buildWithin is how long a start may take where the control plane's programs were
@@ -60,6 +63,20 @@ func startUp(t *testing.T, dir string, args ...string) *cluster {
 	return c
 }
 
+// startDetached runs `kaz local up --detach`; the test's end is the cluster's.
+func startDetached(t *testing.T, dir string, args ...string) *cluster {
+	t.Helper()
+	t.Cleanup(func() {
+		if said, err := exec.Command(kaz(), "local", "down", "--dir", dir).CombinedOutput(); err != nil {
+			t.Errorf("down: %v: %s", err, said)
+		}
+	})
+	began := time.Now()
+	runKaz(t, append([]string{"local", "up", "--detach", "--dir", dir}, args...)...)
+	t.Logf("up --detach: %s", short(time.Since(began)))
+	return attach(t, dir)
+}
+
 // attach is the cluster that is up in dir.
 func attach(t *testing.T, dir string) *cluster {
 	t.Helper()
@@ -83,11 +100,12 @@ func (c *cluster) in(t *testing.T) *cluster {
 	return &one
 }
 
-// stop ends the foreground program as Ctrl-C does.
-func (c *cluster) stop() {
+// stop ends the foreground program, which must be a success and leave nothing
+// behind.
+func (c *cluster) stop(how syscall.Signal) {
 	c.t.Helper()
 	began := time.Now()
-	stopped(c.t, c.up)
+	stopped(c.t, c.up, how)
 	c.t.Logf("stopped in %s", short(time.Since(began)))
 	if left := running(c.t, c.dir); len(left) > 0 {
 		c.t.Errorf("still running: %q", left)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,16 +22,16 @@ import (
 func TestContinue(t *testing.T) {
 	dir := newDir(t)
 	c := startUp(t, dir, "--nodes", "2", "--scale-sets", "2")
+	testkit.ExternalService(t, c.env())
 	service := c.fill()
 	before := testkit.Snapshot(t, c.azure, c.group(), c.scaleSets()...)
-	c.stop()
+	c.stop(syscall.SIGTERM)
+	isDown(t, dir)
+	refuses(t, exec.CommandContext(t.Context(), kaz(), "local", "up", "--dir", dir, "--scale-sets", "3"), "--scale-sets 3", dir, "has 2")
 	isDown(t, dir)
 
 	log := requestsFrom(t, dir)
-	began := time.Now()
-	runKaz(t, "local", "up", "--detach", "--dir", dir)
-	t.Logf("up --detach: %s", short(time.Since(began)))
-	c = attach(t, dir)
+	c = startDetached(t, dir)
 	c.holds(service)
 	served := c.service("web")
 	wait(t, time.Minute, "the cloud-controller-manager looks after the Service again", func() string {
@@ -49,7 +50,7 @@ func TestContinue(t *testing.T) {
 	if text := runKaz(t, "local", "status", "--dir", dir); !strings.Contains(text, "kube-apiserver") || !strings.Contains(text, c.status.Server) {
 		t.Errorf("status:\n%s", text)
 	}
-	began = time.Now()
+	began := time.Now()
 	down := runKaz(t, "local", "down", "--dir", dir)
 	t.Logf("down: %s", short(time.Since(began)))
 	if !strings.Contains(down, "stopped kube-apiserver") {
@@ -135,11 +136,11 @@ func TestKilled(t *testing.T) {
 	}
 	nothingRuns(t, dir, 10*time.Second)
 
-	began := time.Now()
-	runKaz(t, "local", "up", "--detach", "--dir", dir)
-	t.Logf("up --detach after a kill: %s", short(time.Since(began)))
-	c = attach(t, dir)
+	c = startDetached(t, dir, "--nodes", "2")
 	c.holds(service)
+	if got := len(c.nodes()); got != 2 {
+		t.Errorf("%d nodes, want 2 from now on", got)
+	}
 	if _, err := c.apply(testkit.NewService("api", corev1.ServicePort{Name: "https", Protocol: corev1.ProtocolTCP, Port: 443})); err != nil {
 		t.Error(err)
 	}
@@ -157,4 +158,21 @@ func TestKilled(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "status.json")); err == nil {
 		t.Error("status.json is there though nothing runs")
 	}
+}
+
+// TestComponentEnds: when a component ends, the cluster does, and says why.
+func TestComponentEnds(t *testing.T) {
+	c := startUp(t, newDir(t), "--nodes", "1")
+	i := slices.IndexFunc(c.status.Components, func(p component) bool { return p.Name == "kube-scheduler" })
+	scheduler := c.status.Components[i]
+	if err := syscall.Kill(scheduler.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.up.end(time.Minute); err == nil {
+		t.Error("ended well though its scheduler did not")
+	}
+	if said := c.up.out.String(); !strings.Contains(said, "kube-scheduler") || !strings.Contains(said, "killed") || !strings.Contains(said, scheduler.Log) {
+		t.Errorf("it wrote:\n%s", said)
+	}
+	isDown(t, c.dir)
 }

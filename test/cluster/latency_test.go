@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,12 +10,12 @@ import (
 )
 
 // TestLatency: a Service gets its address from an Azure that takes its time, here a
-// twentieth of the real one's, and that counts requests.
+// fiftieth of the real one's, and that counts requests.
 func TestLatency(t *testing.T) {
-	c := startUp(t, newDir(t), "--nodes", "2", "--latency", "0.05", "--throttle", "azure")
+	c := startUp(t, newDir(t), "--nodes", "2", "--latency", "0.02", "--throttle", "azure")
 	if _, err := c.apply(testkit.NewService("web", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})); err != nil {
 		t.Fatal(err)
 	}
 	c.removeAll("web")
-	c.stop()
+	c.stop(syscall.SIGTERM)
 }

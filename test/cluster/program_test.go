@@ -32,8 +32,9 @@ func start(t *testing.T, cmd *exec.Cmd) *program {
 	t.Helper()
 	p := &program{t: t, cmd: cmd, out: newTranscript(), began: time.Now(), ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.out, p.out
-	// A test that is killed, by its own time limit for one, leaves nothing running.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	// A process group of its own, as a terminal gives one to what is run in it. And a
+	// test that is killed, by its own time limit for one, leaves nothing running.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -234,11 +235,20 @@ func nothingRuns(t *testing.T, dir string, within time.Duration) {
 	})
 }
 
-// stopped ends a program with SIGTERM, which must be a success.
-func stopped(t *testing.T, p *program) {
+// interrupt is what Ctrl-C sends, and a terminal sends it to the whole group.
+const interrupt = syscall.SIGINT
+
+// stopped ends a program with a signal, which must be a success.
+func stopped(t *testing.T, p *program, how syscall.Signal) {
 	t.Helper()
-	p.signal(syscall.SIGTERM)
+	if how == interrupt {
+		if err := syscall.Kill(-p.cmd.Process.Pid, interrupt); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		p.signal(how)
+	}
 	if err := p.end(time.Minute); err != nil {
-		t.Errorf("%s ended with %v after SIGTERM; it wrote:\n%s", p.cmd, err, p.out)
+		t.Errorf("%s ended with %v after the signal %s; it wrote:\n%s", p.cmd, err, how, p.out)
 	}
 }

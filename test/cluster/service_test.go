@@ -23,7 +23,7 @@ import (
 // it as it was.
 func TestCluster(t *testing.T) {
 	c := startUp(t, newDir(t))
-	before := testkit.Snapshot(t, c.azure, c.group(), c.scaleSet())
+	before := testkit.Snapshot(t, c.azure, c.group(), c.scaleSets()...)
 	for _, part := range []struct {
 		name string
 		test func(*cluster)
@@ -38,11 +38,11 @@ func TestCluster(t *testing.T) {
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(c.in(t)) })
 	}
-	if d := cmp.Diff(before, testkit.Snapshot(t, c.azure, c.group(), c.scaleSet())); d != "" {
+	if d := cmp.Diff(before, testkit.Snapshot(t, c.azure, c.group(), c.scaleSets()...)); d != "" {
 		t.Errorf("Azure is not as it was before the Services (-before +after):\n%s", d)
 	}
 	t.Run("machines come and go", func(t *testing.T) { machines(c.in(t)) })
-	c.stop()
+	c.stop(interrupt)
 }
 
 // checkNodes compares what Kubernetes has of the nodes with their machines.
@@ -111,7 +111,7 @@ func printedCommands(c *cluster) {
 	}
 	shell := exec.CommandContext(c.t.Context(), "/bin/bash", "-e", "-o", "pipefail", "-c", strings.Join(script, ""))
 	shell.Dir = c.t.TempDir()
-	shell.Env = []string{"HOME=" + shell.Dir, "PATH=/usr/bin:/bin"}
+	shell.Env = []string{"HOME=" + shell.Dir, "PATH=/var/empty"}
 	began := time.Now()
 	said, err := shell.CombinedOutput()
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *cluster) env() testkit.Env {
 	return testkit.Env{
 		Azure: c.azure, Group: c.group(), ClusterName: "kaz",
 		SecurityGroup: c.group().Resource(network.SecurityGroups, "kaz-nsg"),
-		ScaleSets:     []azure.ID{c.scaleSet()},
+		ScaleSets:     c.scaleSets(),
 		Serve:         func(_ context.Context, s *corev1.Service) (*corev1.Service, error) { return c.apply(s) },
 		Remove:        func(_ context.Context, s *corev1.Service) error { return c.remove(s.Name) },
 	}
@@ -152,13 +152,6 @@ spec:
 func externalServices(c *cluster) {
 	c.must(deployment, "apply", "-f", "-")
 	c.must("", "rollout", "status", "deployment/web", "--timeout=1m")
-	spread := map[string]bool{}
-	for _, p := range get[corev1.PodList](c, "pods", "-l", "app=web").Items {
-		spread[p.Spec.NodeName] = true
-	}
-	if len(spread) != 3 {
-		c.t.Errorf("3 pods run on the nodes %v, want one on each", spread)
-	}
 	testkit.ExternalService(c.t, c.env())
 	c.must("", "delete", "deployment", "web", "--timeout=1m")
 }

@@ -3,10 +3,12 @@ package cluster_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +37,7 @@ func TestWithout(t *testing.T) {
 	t.Run("a wrong secret", func(t *testing.T) { wrongSecret(c.in(t)) })
 	t.Run("an invalid azure.json", func(t *testing.T) { invalidConfig(c.in(t)) })
 	t.Run("a cloud-controller-manager by hand", func(t *testing.T) { byHand(c.in(t)) })
-	c.stop()
+	c.stop(syscall.SIGTERM)
 }
 
 // manager is a command that runs the cloud-controller-manager with the environment
@@ -54,9 +56,7 @@ func (c *cluster) changed(values map[string]any) string {
 	if err := json.Unmarshal(readFile(c.t, c.status.CloudConfig), &config); err != nil {
 		c.t.Fatal(err)
 	}
-	for k, v := range values {
-		config[k] = v
-	}
+	maps.Copy(config, values)
 	text, err := json.Marshal(config)
 	if err != nil {
 		c.t.Fatal(err)
@@ -119,5 +119,5 @@ func byHand(c *cluster) {
 		c.t.Error(err)
 	}
 	c.removeAll("web")
-	stopped(c.t, manager)
+	stopped(c.t, manager, syscall.SIGTERM)
 }
