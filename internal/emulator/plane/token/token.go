@@ -150,31 +150,48 @@ func issuerOf(tenant string) string { return "https://sts.windows.net/" + tenant
 // Authenticate checks a token for Azure Resource Manager and says whose it is. An
 // error is a [*behaviour.Error].
 func (s *Service) Authenticate(text string) (*behaviour.Principal, error) {
-	now := time.Now()
-	if p, ok := s.checked.get(text, now); ok {
+	if p, ok := s.checked.get(text, time.Now()); ok {
 		return p, nil
 	}
+	p, expires, err := s.check(text, publicAudiences(), s.isOwn)
+	if err != nil {
+		return nil, err
+	}
+	s.checked.put(text, p, expires)
+	return p, nil
+}
+
+// AuthenticateFor is Authenticate of a token for one of other audiences, such as
+// that of a data plane.
+func (s *Service) AuthenticateFor(text string, audiences ...string) (*behaviour.Principal, error) {
+	p, _, err := s.check(text, audiences, func(string) bool { return false })
+	return p, err
+}
+
+// check says whose a token is and until when. It must be for one of the allowed
+// audiences, or for what counts as one.
+func (s *Service) check(text string, allowed []string, counts func(audience string) bool) (*behaviour.Principal, time.Time, error) {
+	now := time.Now()
 	j, err := parseJWT(text)
 	if err != nil || j.header.KeyID != s.keyID || j.verify(&s.Key.PublicKey) != nil {
-		return nil, unauthorized("InvalidAuthenticationToken", "The access token is invalid.")
+		return nil, time.Time{}, unauthorized("InvalidAuthenticationToken", "The access token is invalid.")
 	}
 	if expires := j.claims.time("exp"); !now.Before(expires) {
-		return nil, unauthorized("ExpiredAuthenticationToken", "The access token expiry UTC time '%s' is earlier than current UTC time '%s'.",
+		return nil, time.Time{}, unauthorized("ExpiredAuthenticationToken", "The access token expiry UTC time '%s' is earlier than current UTC time '%s'.",
 			expires.UTC().Format(clockForm), now.UTC().Format(clockForm))
 	}
 	tenant := j.claims.text("tid")
 	if j.claims.text("iss") != issuerOf(tenant) || !s.knows(tenant) {
-		return nil, unauthorized("InvalidAuthenticationTokenTenant", "The access token is from the wrong issuer '%s'. It must match the tenant '%s' associated with this subscription.",
+		return nil, time.Time{}, unauthorized("InvalidAuthenticationTokenTenant", "The access token is from the wrong issuer '%s'. It must match the tenant '%s' associated with this subscription.",
 			j.claims.text("iss"), issuerOf(s.Tenant))
 	}
-	if allowed := publicAudiences(); !overlap(j.claims.audiences(), allowed) && !slices.ContainsFunc(j.claims.audiences(), s.isOwn) {
-		return nil, unauthorized("InvalidAuthenticationTokenAudience", "The access token has been obtained for wrong audience or resource '%s'. It should exactly match with one of the allowed audiences '%s'.",
+	if !overlap(j.claims.audiences(), allowed) && !slices.ContainsFunc(j.claims.audiences(), counts) {
+		return nil, time.Time{}, unauthorized("InvalidAuthenticationTokenAudience", "The access token has been obtained for wrong audience or resource '%s'. It should exactly match with one of the allowed audiences '%s'.",
 			strings.Join(j.claims.audiences(), ","), strings.Join(allowed, "','"))
 	}
 	p := &behaviour.Principal{ObjectID: j.claims.text("oid"), ApplicationID: j.claims.text("appid"), Tenant: tenant}
 	p.Owner = s.owns(p.ObjectID)
-	s.checked.put(text, p, j.claims.time("exp"))
-	return p, nil
+	return p, j.claims.time("exp"), nil
 }
 
 const clockForm = "1/2/2006 3:04:05 PM"
