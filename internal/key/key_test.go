@@ -83,6 +83,24 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
+func TestTexts(t *testing.T) {
+	for value, want := range map[string]string{"apps": "apps", " \t": "", "": "", " a ": " a "} {
+		if got, err := key.InternalSubnet.Read(map[string]string{key.InternalSubnet.Name: value}); got != want || err != nil {
+			t.Errorf("subnet %q: %q, %v", value, got, err)
+		}
+	}
+	got, err := key.IPTags.Read(map[string]string{key.IPTags.Name: "A= x ,B=y,A=z,bad,c=d=e"})
+	if d := cmp.Diff(key.Pairs{Values: map[string]string{"A": "z", "B": "y"}, Skipped: []string{"bad", "c=d=e"}}, got); d != "" || err != nil {
+		t.Errorf("IP tags: %v\n%s", err, d)
+	}
+	if got, _ := key.Balancers.Read(map[string]string{key.Balancers.Name: " LB1, lb2 ,"}); !slices.Equal(got, []string{"lb1", "lb2"}) {
+		t.Errorf("load balancers: %q", got)
+	}
+	if got, _ := key.LinkAddresses.Read(map[string]string{key.LinkAddresses.Name: " 10.0.0.1  10.0.0.2"}); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
+		t.Errorf("addresses of a link: %q", got)
+	}
+}
+
 func TestPortsHaveTheirOwnKeys(t *testing.T) {
 	annotations := map[string]string{service + "port_80_health-probe_interval": "9", service + "port_8080_no_lb_rule": "true"}
 	if v, ok, err := key.PortProbeInterval.Lookup(annotations, 80); v != 9 || !ok || err != nil {
@@ -120,10 +138,8 @@ func TestUnsupported(t *testing.T) {
 		name, value string
 		asks        bool
 	}{
-		{"azure-load-balancer-internal", "true", true}, {"azure-load-balancer-internal", " True", true},
-		{"azure-load-balancer-internal", "false", false}, {"azure-load-balancer-internal", "", false},
-		{"azure-pip-name", "mine", true}, {"azure-pip-name", " ", false},
-		{"azure-dns-label-name", "", true}, // asks for the label to be taken away
+		{"azure-pls-create", "true", true}, {"azure-pls-create", " True", true},
+		{"azure-pls-create", "false", false}, {"azure-pls-create", "", false},
 		{"azure-load-balancer-internal-subnet", "x", false},
 		{"azure-load-balancer-tcp-idle-timeout", "9", false},
 	} {

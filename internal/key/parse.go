@@ -30,6 +30,30 @@ func parseNumber(least, most int32) func(string) (int32, error) {
 // parseWord takes one word, without the blanks around it.
 func parseWord(text string) (string, error) { return strings.TrimSpace(text), nil }
 
+// parseText takes a text as it is; blanks alone are no text.
+func parseText(text string) (string, error) {
+	if strings.TrimSpace(text) == "" {
+		return "", nil
+	}
+	return text, nil
+}
+
+// parseWords takes words between blanks.
+func parseWords(text string) ([]string, error) { return strings.Fields(text), nil }
+
+// parseNames is parseList for names whose case does not matter.
+func parseNames(text string) ([]string, error) { return parseList(strings.ToLower(text)) }
+
+// parseLastPairs is parsePairs with the blanks gone around every value; of a name that
+// is there twice the last one counts.
+func parseLastPairs(text string) (Pairs, error) {
+	pairs, err := parsePairs(text)
+	for name, value := range pairs.Values {
+		pairs.Values[name] = strings.TrimSpace(value)
+	}
+	return pairs, err
+}
+
 // parseList takes items between commas, without the blanks around them. Empty items are
 // left out, so that an empty value is an empty list.
 func parseList(text string) ([]string, error) {

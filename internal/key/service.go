@@ -1,5 +1,7 @@
 package key
 
+import "slices"
+
 const service = "service.beta.kubernetes.io/"
 
 // Of Services of type LoadBalancer: how packets are forwarded.
@@ -121,11 +123,12 @@ const (
 
 // ServiceEntries are the keys of Services that kaz serves, for the reference.
 func ServiceEntries() []Entry {
-	return []Entry{
+	own := []Entry{
 		IdleTimeout.entry(), DisableTCPReset.entry(), NoRule.entry(), NoProbe.entry(),
 		ProbeProtocol.entry(), ProbePath.entry(), ProbeInterval.entry(), ProbeCount.entry(),
 		PortProbeProtocol.entry(), PortProbePort.entry(), PortProbePath.entry(), PortProbeInterval.entry(), PortProbeCount.entry(),
 		AllowedIPRanges.entry(), SourceRanges.entry(), AllowedServiceTags.entry(), DenyAllElse.entry(), DisableSecurityRules.entry(),
 		PublicIPTags.entry(),
 	}
+	return slices.Concat(addressEntries(), own)
 }

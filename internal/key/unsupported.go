@@ -20,18 +20,6 @@ func never(string) bool        { return false }
 // beside one of these (a subnet beside "internal", the details of a private link)
 // have no row of their own.
 var unsupported = []Unsupported{
-	{service + "azure-load-balancer-internal", "An address in the virtual network instead of a public one.", isFalse},
-	{service + "azure-load-balancer-resource-group", "Resource group of the public IP.", isBlank},
-	{service + "azure-load-balancer-ipv4", "The IPv4 address to use.", isBlank},
-	{service + "azure-load-balancer-ipv6", "The IPv6 address to use.", isBlank},
-	{service + "azure-pip-name", "An existing public IP to use.", isBlank},
-	{service + "azure-pip-name-ipv6", "An existing IPv6 public IP to use.", isBlank},
-	{service + "azure-pip-prefix-id", "The prefix that the public IP is taken from.", isBlank},
-	{service + "azure-pip-prefix-id-ipv6", "The prefix that the IPv6 public IP is taken from.", isBlank},
-	{service + "azure-pip-ip-tags", "IP tags of the public IP.", never},
-	{service + "azure-dns-label-name", "DNS label of the public IP.", never},
-	{service + "azure-disable-load-balancer-floating-ip", "Packets arrive at the nodes' own addresses and node ports.", isFalse},
-	{service + "azure-additional-public-ips", "Further addresses that the Service answers at.", isBlank},
 	{service + "azure-pls-create", "A private link service in front of the Service.", isFalse},
 }
 

@@ -95,12 +95,6 @@ func unserved(c cloudconfig.Config) error {
 	if c.PreConfiguredBackendPoolLoadBalancerTypes != cloudconfig.PreConfiguredNone {
 		problems = append(problems, fmt.Errorf(not, "preConfiguredBackendPoolLoadBalancerTypes", c.PreConfiguredBackendPoolLoadBalancerTypes, "none"))
 	}
-	if c.ClusterServiceLoadBalancerHealthProbeMode != cloudconfig.ProbeServiceNodePort {
-		problems = append(problems, fmt.Errorf(not, "clusterServiceLoadBalancerHealthProbeMode", c.ClusterServiceLoadBalancerHealthProbeMode, "servicenodeport"))
-	}
-	if c.EdgeZone() {
-		problems = append(problems, fmt.Errorf(not, "extendedLocationName", c.ExtendedLocationName, "none"))
-	}
 	return errors.Join(problems...)
 }
 
@@ -196,12 +190,13 @@ func lifetimes(c cloudconfig.Config) map[string]time.Duration {
 		return nil
 	}
 	return map[string]time.Duration{
-		network.LoadBalancers:     c.LoadBalancerCacheTTL,
-		network.PublicIPAddresses: c.PublicIPCacheTTL,
-		network.SecurityGroups:    c.NSGCacheTTL,
-		compute.ScaleSets:         c.VMSSCacheTTL,
-		compute.ScaleSetInstances: c.VMSSVirtualMachinesCacheTTL,
-		compute.VirtualMachines:   c.VMCacheTTL,
+		network.LoadBalancers:       c.LoadBalancerCacheTTL,
+		network.PublicIPAddresses:   c.PublicIPCacheTTL,
+		network.SecurityGroups:      c.NSGCacheTTL,
+		network.PrivateLinkServices: c.PLSCacheTTL,
+		compute.ScaleSets:           c.VMSSCacheTTL,
+		compute.ScaleSetInstances:   c.VMSSVirtualMachinesCacheTTL,
+		compute.VirtualMachines:     c.VMCacheTTL,
 	}
 }
 
@@ -228,10 +223,28 @@ func providerConfig(c cloudconfig.Config, zones []string) cloudprovider.Config {
 			NetworkSubscription: or(c.NetworkResourceSubscriptionID, c.SubscriptionID),
 			LoadBalancerName:    c.LoadBalancerName, LoadBalancerResourceGroup: or(c.LoadBalancerResourceGroup, c.ResourceGroup),
 			SecurityGroupName: c.SecurityGroupName, SecurityGroupResourceGroup: or(c.SecurityGroupResourceGroup, c.ResourceGroup),
+			VirtualNetwork: c.VnetName, VirtualNetworkResourceGroup: or(c.VnetResourceGroup, c.ResourceGroup), Subnet: c.SubnetName,
 			Tags: tags, SystemTags: c.SystemTagPrefixes(), Zones: zones,
 			DisableOutboundSNAT: c.DisableOutboundSNAT, ExcludeControlPlane: c.ExcludeMasterFromStandardLB,
+			IPTagsMayChange: c.EnableIPTagMutationForExistingPublicIP, SharedProbe: sharedProbe(c), EdgeZone: edgeZone(c),
 		},
 	}
+}
+
+// sharedProbe is where all Services of traffic policy Cluster are probed, nil where
+// each is probed itself.
+func sharedProbe(c cloudconfig.Config) *loadbalancer.SharedProbe {
+	if c.ClusterServiceLoadBalancerHealthProbeMode != cloudconfig.ProbeShared {
+		return nil
+	}
+	return &loadbalancer.SharedProbe{Port: int32(c.ClusterServiceSharedLoadBalancerProbePort), Path: c.ClusterServiceSharedLoadBalancerProbePath}
+}
+
+func edgeZone(c cloudconfig.Config) *azure.ExtendedLocation {
+	if !c.EdgeZone() {
+		return nil
+	}
+	return &azure.ExtendedLocation{Name: c.ExtendedLocationName, Type: "EdgeZone"}
 }
 
 func or(s, otherwise string) string {

@@ -13,7 +13,24 @@ type ScaleSet struct {
 // Profile is what a scale set makes its instances like.
 type Profile struct {
 	OSProfile      *OSProfile      `json:"osProfile,omitempty" azure:"read"`
+	StorageProfile *StorageProfile `json:"storageProfile,omitempty" azure:"read"`
 	NetworkProfile *NetworkProfile `json:"networkProfile,omitempty"`
+}
+
+// StorageProfile tells which system runs on the instances.
+type StorageProfile struct {
+	OSDisk         *OSDisk         `json:"osDisk,omitempty"`
+	ImageReference *ImageReference `json:"imageReference,omitempty"`
+}
+
+// OSDisk is the disk that a machine starts from.
+type OSDisk struct {
+	OSType string `json:"osType,omitempty"`
+}
+
+// ImageReference is what a machine's disk was made from.
+type ImageReference struct {
+	ID azure.ID `json:"id,omitempty"`
 }
 
 // OSProfile names the instances' computers.

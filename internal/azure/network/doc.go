@@ -9,6 +9,12 @@ const (
 	PublicIPAddresses = "Microsoft.Network/publicIPAddresses"
 	SecurityGroups    = "Microsoft.Network/networkSecurityGroups"
 	Interfaces        = "Microsoft.Network/networkInterfaces"
+	VirtualNetworks   = "Microsoft.Network/virtualNetworks"
+	Subnets           = "Microsoft.Network/virtualNetworks/subnets"
+	PublicIPPrefixes  = "Microsoft.Network/publicIPPrefixes"
+
+	PrivateLinkServices        = "Microsoft.Network/privateLinkServices"
+	PrivateEndpointConnections = "Microsoft.Network/privateLinkServices/privateEndpointConnections"
 )
 
 // Type segments of what a load balancer holds.

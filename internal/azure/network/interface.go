@@ -6,6 +6,9 @@ import "kaz/internal/azure"
 type Interface struct {
 	Primary          *bool                          `json:"primary,omitempty"`
 	IPConfigurations []azure.Child[IPConfiguration] `json:"ipConfigurations,omitempty"`
+
+	ProvisioningState string           `json:"provisioningState,omitempty" azure:"read"`
+	VirtualMachine    *azure.Reference `json:"virtualMachine,omitempty" azure:"read"`
 }
 
 // IPConfiguration is one address of a network interface.
@@ -14,4 +17,6 @@ type IPConfiguration struct {
 	PrivateIPAddress        string           `json:"privateIPAddress,omitempty" azure:"read"`
 	PrivateIPAddressVersion string           `json:"privateIPAddressVersion,omitempty" azure:"fold"`
 	PublicIPAddress         *azure.Reference `json:"publicIPAddress,omitempty"`
+
+	LoadBalancerBackendAddressPools []azure.Reference `json:"loadBalancerBackendAddressPools,omitempty"`
 }

@@ -18,17 +18,32 @@ type LoadBalancer struct {
 
 // FrontendIPConfiguration is one address of a load balancer.
 type FrontendIPConfiguration struct {
-	PublicIPAddress           *azure.Reference `json:"publicIPAddress,omitempty"`
-	Subnet                    *azure.Reference `json:"subnet,omitempty"`
-	PrivateIPAddress          string           `json:"privateIPAddress,omitempty"`
-	PrivateIPAllocationMethod string           `json:"privateIPAllocationMethod,omitempty" azure:"fold"`
-	PrivateIPAddressVersion   string           `json:"privateIPAddressVersion,omitempty" azure:"fold"`
+	PublicIPAddress *azure.Reference `json:"publicIPAddress,omitempty"`
+	Subnet          *azure.Reference `json:"subnet,omitempty"`
+	// PrivateIPAddress absent in a view asks for an address of Azure's choice: a view
+	// that has no opinion repeats what is there.
+	PrivateIPAddress          string `json:"privateIPAddress,omitempty" azure:"exact"`
+	PrivateIPAllocationMethod string `json:"privateIPAllocationMethod,omitempty" azure:"fold"`
+	PrivateIPAddressVersion   string `json:"privateIPAddressVersion,omitempty" azure:"fold"`
 }
 
 // BackendAddressPool is a set of receivers. Who is in it is written at the
 // receivers when membership is by NIC, and Azure shows it here.
 type BackendAddressPool struct {
 	BackendIPConfigurations []azure.Reference `json:"backendIPConfigurations,omitempty" azure:"read"`
+	// What follows is the members of a pool by address. Azure also shows those by NIC
+	// there, which are not written.
+	VirtualNetwork               *azure.Reference              `json:"virtualNetwork,omitempty"`
+	LoadBalancerBackendAddresses []azure.Child[BackendAddress] `json:"loadBalancerBackendAddresses,omitempty"`
+}
+
+// BackendAddress is a member of a pool by address.
+type BackendAddress struct {
+	IPAddress string `json:"ipAddress,omitempty" azure:"fold"`
+	// VirtualNetwork is where the address is, unless the pool says so for all.
+	VirtualNetwork *azure.Reference `json:"virtualNetwork,omitempty" azure:"exact"`
+
+	NetworkInterfaceIPConfiguration *azure.Reference `json:"networkInterfaceIPConfiguration,omitempty" azure:"read"`
 }
 
 // LoadBalancingRule sends what arrives at a frontend's port to a pool.

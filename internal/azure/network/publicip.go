@@ -4,9 +4,28 @@ import "kaz/internal/azure"
 
 // PublicIPAddress is the properties of a public IP.
 type PublicIPAddress struct {
-	PublicIPAllocationMethod string `json:"publicIPAllocationMethod,omitempty" azure:"fold"`
-	PublicIPAddressVersion   string `json:"publicIPAddressVersion,omitempty" azure:"fold"`
+	PublicIPAllocationMethod string           `json:"publicIPAllocationMethod,omitempty" azure:"fold"`
+	PublicIPAddressVersion   string           `json:"publicIPAddressVersion,omitempty" azure:"fold"`
+	PublicIPPrefix           *azure.Reference `json:"publicIPPrefix,omitempty"`
+	IPTags                   []IPTag          `json:"ipTags,omitempty"`
+	// DNSSettings absent in a view takes the label away: a view that has no opinion
+	// repeats what is there.
+	DNSSettings *DNSSettings `json:"dnsSettings,omitempty" azure:"exact"`
+	// ProvisioningState is Azure's own. A view states it only to have a resource that
+	// failed to be made written once more.
+	ProvisioningState string `json:"provisioningState,omitempty" azure:"fold"`
 
 	IPAddress       string           `json:"ipAddress,omitempty" azure:"read"`
 	IPConfiguration *azure.Reference `json:"ipConfiguration,omitempty" azure:"read"`
+}
+
+// IPTag says what kind of address a public IP is: how it is routed, who may use it.
+type IPTag struct {
+	IPTagType string `json:"ipTagType"`
+	Tag       string `json:"tag"`
+}
+
+// DNSSettings name a public IP in Azure's DNS.
+type DNSSettings struct {
+	DomainNameLabel string `json:"domainNameLabel,omitempty" azure:"fold"`
 }

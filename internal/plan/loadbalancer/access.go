@@ -6,17 +6,21 @@ import (
 	"strconv"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"kaz/internal/key"
 )
 
 // access is who may reach a Service.
 type access struct {
-	allow []opening
-	deny  bool // everything else, the virtual network too
+	open bool // there are rules for the Service at all
+	from map[v1.IPFamily][][]string
+	deny bool // everything else, the virtual network too
 }
 
 // opening lets sources in at ports. Its slices are sorted.
 type opening struct {
+	family   v1.IPFamily
 	protocol string
 	sources  []string
 	ports    []string
@@ -31,23 +35,34 @@ func readAccess(s Service, found *problems) access {
 	if len(s.Spec.LoadBalancerSourceRanges) > 0 && len(tags) > 0 {
 		found.warn(s.Key(), ReasonTwoSources, "spec.loadBalancerSourceRanges and annotation %s are both set: both are let in", key.AllowedServiceTags.Name)
 	}
-	var sources [][]string
-	if v4 := aggregate(ranges); len(v4) > 0 {
-		sources = append(sources, v4)
+	slices.Sort(tags)
+	tags = slices.Compact(tags)
+	internal, _ := key.Internal.Read(s.Annotations)
+	if len(ranges) == 0 && len(tags) == 0 && !broken && !internal {
+		tags = []string{"Internet"}
 	}
-	for _, tag := range slices.Compact(slices.Sorted(slices.Values(tags))) {
-		sources = append(sources, []string{tag})
-	}
-	if len(ranges) == 0 && len(tags) == 0 && !broken {
-		sources = [][]string{{"Internet"}}
-	}
-	a := access{deny: broken || len(ranges) > 0 && read(s, key.DenyAllElse.Read, found)}
-	for _, o := range portsByProtocol(s) {
-		for _, from := range sources {
-			a.allow = append(a.allow, opening{protocol: o.protocol, ports: o.ports, sources: from})
+	a := access{open: true, from: map[v1.IPFamily][][]string{}, deny: broken || len(ranges) > 0 && read(s, key.DenyAllElse.Read, found)}
+	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		if some := aggregate(ranges, family); len(some) > 0 {
+			a.from[family] = append(a.from[family], some)
+		}
+		for _, tag := range tags {
+			a.from[family] = append(a.from[family], []string{tag})
 		}
 	}
 	return a
+}
+
+// openings are what a family's packets may come in at.
+func (a access) openings(s Service, family v1.IPFamily, floating bool) []opening {
+	var all []opening
+	for _, o := range portsByProtocol(s, floating) {
+		for _, from := range a.from[family] {
+			o.family, o.sources = family, from
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
 // readSourceRanges reads the address ranges that may connect. Those that are no
@@ -89,22 +104,23 @@ func quoted(texts []string) string {
 	return strings.Join(words, ", ")
 }
 
-// aggregate is the fewest IPv4 ranges that hold the same addresses, sorted as text.
-func aggregate(ranges []netip.Prefix) []string {
-	var v4 []netip.Prefix
+// aggregate is the fewest ranges that hold the same addresses of a family, sorted as
+// text.
+func aggregate(ranges []netip.Prefix, family v1.IPFamily) []string {
+	var some []netip.Prefix
 	for _, p := range ranges {
-		if p.Addr().Is4() {
-			v4 = append(v4, p)
+		if familyOf(p.Addr()) == family {
+			some = append(some, p)
 		}
 	}
-	slices.SortFunc(v4, func(a, b netip.Prefix) int {
+	slices.SortFunc(some, func(a, b netip.Prefix) int {
 		if c := a.Addr().Compare(b.Addr()); c != 0 {
 			return c
 		}
 		return a.Bits() - b.Bits()
 	})
 	var merged []netip.Prefix
-	for _, p := range v4 {
+	for _, p := range some {
 		if n := len(merged); n > 0 && merged[n-1].Contains(p.Addr()) {
 			continue
 		}
@@ -134,14 +150,19 @@ func siblings(a, b netip.Prefix) (netip.Prefix, bool) {
 	return whole, whole == netip.PrefixFrom(b.Addr(), b.Bits()-1).Masked()
 }
 
-// portsByProtocol is the Service's ports, as the packets carry them.
-func portsByProtocol(s Service) []opening {
+// portsByProtocol is the Service's ports, as the packets carry them: with floating IP
+// its own, without the node ports.
+func portsByProtocol(s Service, floating bool) []opening {
 	var out []opening
-	for _, protocol := range []string{"Tcp", "Udp"} {
+	for _, protocol := range []string{"Tcp", "Udp", "*"} {
 		var ports []string
 		for _, p := range s.Spec.Ports {
-			if protocols[protocolOf(p)] == protocol {
-				ports = append(ports, strconv.Itoa(int(p.Port)))
+			port := p.Port
+			if !floating {
+				port = p.NodePort
+			}
+			if protocols[protocolOf(p)] == protocol && port > 0 {
+				ports = append(ports, strconv.Itoa(int(port)))
 			}
 		}
 		if slices.Sort(ports); len(ports) > 0 {

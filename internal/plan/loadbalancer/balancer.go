@@ -9,78 +9,69 @@ import (
 	"kaz/internal/plan"
 )
 
-// balancer is the load balancer as it shall be.
+// balancer is a load balancer as it shall be.
 type balancer struct {
 	network.LoadBalancer
-	kept   map[string]bool // ids of public IPs that remain at a frontend, by key
-	exists bool
-	stays  bool // has frontends, which Azure demands of every load balancer
-	shrank bool // lost a frontend
-	pooled bool // has the cluster's pool
+	side   *side
+	stays  bool            // has frontends, which Azure demands of every load balancer
+	shrank bool            // lost a frontend
+	after  map[string]bool // load balancers that let go of an address first, by id
 }
 
-func (f *facts) balancer(b batch, found *problems) balancer {
-	lb := balancer{exists: f.balancerExists, kept: map[string]bool{}}
-	f.frontends(b, &lb, found)
-	f.rulesAndProbes(b, &lb)
-	for _, p := range f.lb.Properties.BackendAddressPools {
+// balancers decides the cluster's load balancers, external and internal.
+func (f *facts) balancers(b batch, found *problems) []*balancer {
+	claims := b.claims()
+	all := make([]*balancer, len(f.sides))
+	for i, side := range f.sides {
+		lb := &balancer{side: side, after: map[string]bool{}}
+		f.frontends(b, claims, lb, found)
+		f.rulesAndProbes(b, lb)
+		f.pools(b, lb)
+		f.moves(b, lb)
+		lb.stays = len(lb.FrontendIPConfigurations) > 0
+		all[i] = lb
+	}
+	return all
+}
+
+// keptIPs are the public IPs that remain at a frontend, by key.
+func keptIPs(all []*balancer) map[string]bool {
+	kept := map[string]bool{}
+	for _, lb := range all {
+		for _, fe := range lb.FrontendIPConfigurations {
+			if ip := fe.Properties.PublicIPAddress; ip != nil {
+				kept[ip.ID.Key()] = true
+			}
+		}
+	}
+	return kept
+}
+
+// pools keeps all pools and adds those that the batch's Services need.
+func (f *facts) pools(b batch, lb *balancer) {
+	for _, p := range lb.side.lb.Properties.BackendAddressPools {
 		lb.BackendAddressPools = append(lb.BackendAddressPools, kept(p))
 	}
-	pool := f.Config.pool().Name()
-	lb.pooled = slices.ContainsFunc(lb.BackendAddressPools, func(p azure.Child[network.BackendAddressPool]) bool { return sameText(p.Name, pool) })
-	if len(b.live) > 0 && !lb.pooled {
-		lb.BackendAddressPools = append(lb.BackendAddressPools, azure.Child[network.BackendAddressPool]{Name: pool})
-		lb.pooled = true
-	}
-	for _, fe := range lb.FrontendIPConfigurations {
-		if ip := fe.Properties.PublicIPAddress; ip != nil {
-			lb.kept[ip.ID.Key()] = true
+	for _, w := range b.live {
+		for _, p := range w.places {
+			name := f.Config.poolName(p.family)
+			if p.side == lb.side && !slices.ContainsFunc(lb.BackendAddressPools, func(c azure.Child[network.BackendAddressPool]) bool { return sameText(c.Name, name) }) {
+				lb.BackendAddressPools = append(lb.BackendAddressPools, azure.Child[network.BackendAddressPool]{Name: name})
+			}
 		}
 	}
-	lb.stays = len(lb.FrontendIPConfigurations) > 0
-	return lb
 }
 
-// frontends gives each live Service its frontend and takes away those of the
-// batch's Services that nothing else stands at.
-func (f *facts) frontends(b batch, lb *balancer, found *problems) {
-	mine := make(map[string]wish, len(b.live))
+// moves notes from which other load balancers addresses come to this one.
+func (f *facts) moves(b batch, lb *balancer) {
 	for _, w := range b.live {
-		mine[strings.ToLower(w.base)] = w
-	}
-	leaving := make(map[string]string, len(b.gone))
-	for _, w := range b.gone {
-		leaving[strings.ToLower(w.base)] = w.service.Key()
-	}
-	have := make(map[string]bool, len(mine))
-	lb.FrontendIPConfigurations = make([]azure.Child[network.FrontendIPConfiguration], 0, len(f.lb.Properties.FrontendIPConfigurations)+len(mine))
-	for _, fe := range f.lb.Properties.FrontendIPConfigurations {
-		owner := ownerBase(fe.Name)
-		w, live := mine[owner]
-		switch {
-		case live && sameText(fe.Name, w.base):
-			fe.Properties.PublicIPAddress = azure.Ref(f.publicIPOf(w))
-			lb.FrontendIPConfigurations = append(lb.FrontendIPConfigurations, fe)
-			have[owner] = true
-			continue
-		case b.base[owner]:
-			rest := f.remaining(b, fe.Name)
-			if len(rest) == 0 {
-				lb.shrank = true
-				continue
+		for _, p := range w.places {
+			at := f.ips[p.ip.Key()].Properties.IPConfiguration
+			if p.side == lb.side && p.ip != "" && at != nil && !at.ID.Parent().Equal(lb.side.id) {
+				if from := f.sideWith(at.ID.Parent()); from != nil {
+					lb.after[string(from.id)] = true
+				}
 			}
-			if key, ok := leaving[owner]; ok {
-				found.warn(key, ReasonFrontendKept, "frontend %s and its public IP stay: the %s %q stands at it", fe.Name, rest[0].what, rest[0].name)
-			}
-		}
-		lb.FrontendIPConfigurations = append(lb.FrontendIPConfigurations, kept(fe))
-	}
-	for _, w := range b.live {
-		if !have[strings.ToLower(w.base)] {
-			lb.FrontendIPConfigurations = append(lb.FrontendIPConfigurations, azure.Child[network.FrontendIPConfiguration]{
-				Name:       w.base,
-				Properties: network.FrontendIPConfiguration{PublicIPAddress: azure.Ref(f.publicIPOf(w))},
-			})
 		}
 	}
 }
@@ -93,7 +84,7 @@ func kept[P any](c azure.Child[P]) azure.Child[P] {
 
 // rulesAndProbes replaces the batch's rules and probes and carries all others.
 func (f *facts) rulesAndProbes(b batch, lb *balancer) {
-	had := f.lb.Properties
+	had := lb.side.lb.Properties
 	lb.LoadBalancingRules = make([]azure.Child[network.LoadBalancingRule], 0, len(had.LoadBalancingRules)+len(b.live))
 	twice := map[string]bool{} // rules in which Azure has repeated the pool
 	for _, r := range had.LoadBalancingRules {
@@ -103,56 +94,139 @@ func (f *facts) rulesAndProbes(b batch, lb *balancer) {
 		}
 		twice[strings.ToLower(r.Name)] = len(r.Properties.BackendAddressPools) > 0
 	}
-	lb.Probes = make([]azure.Child[network.Probe], 0, len(had.Probes)+len(b.live))
-	for _, p := range had.Probes {
-		if !b.base[ownerBase(p.Name)] {
-			lb.Probes = append(lb.Probes, kept(p))
-		}
-	}
+	var probes []azure.Child[network.Probe]
 	for _, w := range b.live {
-		for _, r := range w.rules {
-			view := f.ruleView(w, r)
-			if twice[strings.ToLower(r.name)] {
-				view.Properties.BackendAddressPools = []azure.Reference{*view.Properties.BackendAddressPool}
+		for _, p := range w.places {
+			if p.side != lb.side {
+				continue
 			}
-			lb.LoadBalancingRules = append(lb.LoadBalancingRules, view)
+			for _, r := range p.rules {
+				view := r.view(f.Config, p)
+				if twice[strings.ToLower(r.name)] {
+					view.Properties.BackendAddressPools = []azure.Reference{*view.Properties.BackendAddressPool}
+				}
+				lb.LoadBalancingRules = append(lb.LoadBalancingRules, view)
+			}
+			probes = append(probes, p.probes...)
 		}
-		lb.Probes = append(lb.Probes, w.probes...)
 	}
+	lb.Probes = f.probes(b, lb, probes)
 }
 
-func (f *facts) ruleView(w wish, r rule) azure.Child[network.LoadBalancingRule] {
-	lb := f.Config.LoadBalancer()
-	view := network.LoadBalancingRule{
-		Protocol: r.protocol, FrontendPort: r.port, BackendPort: r.port,
-		EnableFloatingIP: new(true), EnableTCPReset: r.reset, LoadDistribution: r.distribution,
-		DisableOutboundSNAT: new(f.Config.DisableOutboundSNAT), IdleTimeoutInMinutes: new(r.idleMinutes),
-		FrontendIPConfiguration: azure.Ref(lb.Child(network.FrontendIPConfigurations, w.base)),
-		BackendAddressPool:      azure.Ref(f.Config.pool()),
+// probes are those of others as they are, and the batch's. The one that Services
+// share goes with the last rule that asks it.
+func (f *facts) probes(b batch, lb *balancer, wanted []azure.Child[network.Probe]) []azure.Child[network.Probe] {
+	var shared *azure.Child[network.Probe]
+	asked := slices.ContainsFunc(lb.LoadBalancingRules, func(r azure.Child[network.LoadBalancingRule]) bool {
+		return r.Properties.Probe != nil && sameText(r.Properties.Probe.ID.Name(), sharedProbeName)
+	})
+	had := lb.side.lb.Properties.Probes
+	probes := make([]azure.Child[network.Probe], 0, len(had)+len(wanted))
+	for _, p := range had {
+		switch {
+		case sameText(p.Name, sharedProbeName):
+			if asked {
+				shared = new(kept(p))
+			}
+		case !b.base[ownerBase(p.Name)]:
+			probes = append(probes, kept(p))
+		}
 	}
-	if r.probe != "" {
-		view.Probe = azure.Ref(lb.Child(network.Probes, r.probe))
+	for _, p := range wanted {
+		if p.Name == sharedProbeName {
+			shared = &p
+			continue
+		}
+		probes = append(probes, p)
 	}
-	return azure.Child[network.LoadBalancingRule]{Name: r.name, Properties: view}
+	if shared != nil && asked {
+		probes = append(probes, *shared)
+	}
+	return probes
 }
 
 // node is the load balancer's place in the graph. Azure knows no load balancer
 // without a frontend, so with the last one it goes as a whole.
 func (lb balancer) node(f *facts, b batch) (plan.Node, bool) {
-	id := f.Config.LoadBalancer()
-	names := b.names()
+	names := lb.names(b)
+	var n plan.Node
 	switch {
 	case lb.stays:
-		r := azure.Resource[network.LoadBalancer]{ID: id, Properties: lb.LoadBalancer, Tags: wantedTags(f.Config, nil, f.lb.Tags)}
-		if !lb.exists {
-			r.Location, r.SKU = f.Config.Location, &azure.SKU{Name: "Standard"}
+		r := azure.Resource[network.LoadBalancer]{ID: lb.side.id, Properties: lb.LoadBalancer, Tags: wantedTags(f.Config, nil, lb.side.lb.Tags)}
+		if !lb.side.exists {
+			r.Location, r.SKU, r.ExtendedLocation = f.Config.Location, &azure.SKU{Name: "Standard"}, f.Config.EdgeZone
 		}
-		return plan.Wanted(r, "frontends, rules and probes of "+summary(names), names...), true
-	case lb.exists && lb.shrank:
-		return plan.Gone[network.LoadBalancer](id, "its last frontend goes with "+summary(names), names...), true
+		n = plan.Wanted(r, "frontends, rules and probes of "+summary(names), names...)
+	case lb.going():
+		n = plan.Gone[network.LoadBalancer](lb.side.id, "its last frontend goes with "+summary(names), names...)
+	default:
+		return plan.Node{}, false
 	}
-	return plan.Node{}, false
+	for _, other := range f.sides {
+		if lb.after[string(other.id)] {
+			n.After = append(n.After, other.id)
+		}
+	}
+	return n, true
+}
+
+// names is the keys of the batch's Services that have anything at the load balancer,
+// now or when all is done.
+func (lb balancer) names(b batch) []string {
+	var names []string
+	for _, w := range slices.Concat(b.live, b.gone) {
+		base := strings.ToLower(w.base)
+		if len(lb.side.byOwner[base])+len(lb.side.ruled[base]) > 0 || slices.ContainsFunc(w.places, func(p place) bool { return p.side == lb.side }) {
+			names = append(names, w.service.Key())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // going reports whether the load balancer is deleted.
-func (lb balancer) going() bool { return lb.exists && lb.shrank && !lb.stays }
+func (lb balancer) going() bool { return lb.side.exists && lb.shrank && !lb.stays }
+
+// refuseFamilies finds Services that would leave a load balancer with IPv6 alone,
+// which Azure does not have. It returns their UIDs.
+func (f *facts) refuseFamilies(b batch, all []*balancer, found *problems) (refused []string) {
+	for _, lb := range all {
+		six, four := 0, 0
+		for _, fe := range lb.FrontendIPConfigurations {
+			if f.is6(fe.Properties) {
+				six++
+			} else {
+				four++
+			}
+		}
+		if six == 0 || four > 0 {
+			continue
+		}
+		refuse := func(w wish) {
+			found.refuse(w.service.Key(), ReasonFamily, "load balancer %s would have IPv6 frontends alone, allowed is IPv6 beside a Service with IPv4 at the same load balancer", lb.side.id.Name())
+			refused = append(refused, string(w.service.UID))
+		}
+		for _, w := range b.live {
+			if slices.ContainsFunc(w.places, func(p place) bool { return p.side == lb.side }) {
+				refuse(w)
+			}
+		}
+		if len(refused) > 0 {
+			continue
+		}
+		for _, w := range slices.Concat(b.live, b.gone) { // who takes the last IPv4 frontend away
+			if len(lb.side.byOwner[strings.ToLower(w.base)]) > 0 {
+				refuse(w)
+			}
+		}
+	}
+	return refused
+}
+
+// is6 reports whether a frontend as it shall be has IPv6.
+func (f *facts) is6(fe network.FrontendIPConfiguration) bool {
+	if fe.PublicIPAddress != nil {
+		return sameText(f.ips[fe.PublicIPAddress.ID.Key()].Properties.PublicIPAddressVersion, "IPv6")
+	}
+	return sameText(fe.PrivateIPAddressVersion, "IPv6")
+}

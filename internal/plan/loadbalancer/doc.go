@@ -9,6 +9,8 @@
 // Azure have had all along, so that a running cluster is taken over without a
 // write.
 //
-// External Services over IPv4 whose nodes are instances of Uniform scale sets are
-// served. A Service that asks for more gets a [plan.Problem] and is left as it is.
+// A Service has one address in each of its IP families. Each address has a place:
+// a frontend of the external or of the internal load balancer, its own or that of
+// another Service with the same address. All load balancers of a cluster and their
+// security group are planned together.
 package loadbalancer

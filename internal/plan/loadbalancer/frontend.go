@@ -45,33 +45,18 @@ func usesOf(lb network.LoadBalancer) map[string][]use {
 	return uses
 }
 
-// takes reports whether the use leaves no room for a rule at a port.
+// takes reports whether the use leaves no room for a rule at a port; 0 is all ports.
 func (u use) takes(protocol string, port int32) bool {
-	if !sameText(u.protocol, protocol) && !sameText(u.protocol, "All") {
+	if u.protocol == "none" || !sameText(u.protocol, protocol) && !sameText(u.protocol, "All") && !sameText(protocol, "All") {
 		return false
 	}
-	return u.first == 0 || u.first <= port && port <= u.last
-}
-
-// refuseConflicts finds what others have put at the Service's own frontend.
-func (f *facts) refuseConflicts(w wish, found *problems) {
-	for _, u := range f.uses[strings.ToLower(w.base)] {
-		if sameText(u.owner, w.base) {
-			continue
-		}
-		for _, r := range w.rules {
-			if u.takes(r.protocol, r.port) {
-				found.refuse(w.service.Key(), ReasonConflict, "port %d/%s: the %s %q stands at this port of frontend %s already",
-					r.port, r.protocol, u.what, u.name, w.base)
-			}
-		}
-	}
+	return u.first == 0 || port == 0 || u.first <= port && port <= u.last
 }
 
 // remaining is what stands at a frontend once the batch's Services took theirs away.
-func (f *facts) remaining(b batch, frontend string) []use {
+func (b batch) remaining(s spot) []use {
 	var rest []use
-	for _, u := range f.uses[strings.ToLower(frontend)] {
+	for _, u := range s.side.uses[strings.ToLower(s.name)] {
 		if u.owner == "" || !b.base[u.owner] {
 			rest = append(rest, u)
 		}
@@ -79,16 +64,147 @@ func (f *facts) remaining(b batch, frontend string) []use {
 	return rest
 }
 
-// frontendsOf lists the frontends that carry a Service's base name.
-func (f *facts) frontendsOf(base string) []azure.Child[network.FrontendIPConfiguration] {
-	return f.frontendsBy[strings.ToLower(base)]
+// claim is a place with its Service.
+type claim struct {
+	wish
+	place place
 }
 
-func frontendsByOwner(lb network.LoadBalancer) map[string][]azure.Child[network.FrontendIPConfiguration] {
-	by := make(map[string][]azure.Child[network.FrontendIPConfiguration], len(lb.FrontendIPConfigurations))
-	for _, fe := range lb.FrontendIPConfigurations {
-		owner := ownerBase(fe.Name)
-		by[owner] = append(by[owner], fe)
+// claims are the places of the live Services by their spots' keys: of each the one
+// of the frontend's owner, if there is one.
+func (b batch) claims() map[string]claim {
+	all := map[string]claim{}
+	for _, w := range b.live {
+		for _, p := range w.places {
+			if _, there := all[p.spot().key()]; !there || p.own {
+				all[p.spot().key()] = claim{w, p}
+			}
+		}
 	}
-	return by
+	return all
+}
+
+// frontends gives each live Service its frontends in a load balancer and takes away
+// those that nothing stands at when the batch's Services have left.
+func (f *facts) frontends(b batch, claims map[string]claim, lb *balancer, found *problems) {
+	side := lb.side
+	have := side.lb.Properties.FrontendIPConfigurations
+	lb.FrontendIPConfigurations = make([]azure.Child[network.FrontendIPConfiguration], 0, len(have)+len(b.live))
+	for _, fe := range have {
+		at := spot{side, fe.Name}
+		c, claimed := claims[at.key()]
+		switch {
+		case claimed && c.place.own:
+			fe = f.frontendView(c, &fe)
+		case !claimed && f.leaves(b, at, found):
+			lb.shrank = true
+			continue
+		default:
+			fe = kept(fe)
+		}
+		lb.FrontendIPConfigurations = append(lb.FrontendIPConfigurations, fe)
+	}
+	for _, w := range b.live {
+		for _, p := range w.places {
+			if _, exists := p.spot().frontend(); p.side == side && p.own && !exists {
+				lb.FrontendIPConfigurations = append(lb.FrontendIPConfigurations, f.frontendView(claim{w, p}, f.predecessor(w, p)))
+			}
+		}
+	}
+}
+
+// leaves reports whether a frontend goes that no live Service claims: its owner is of
+// the batch, or was gone before and those who shared it with him leave now.
+func (f *facts) leaves(b batch, at spot, found *problems) bool {
+	owner := ownerBase(at.name)
+	if !b.base[owner] && (!f.isLeft(b, at) || !looksOwned(at.name)) {
+		return false
+	}
+	rest := b.remaining(at)
+	if len(rest) == 0 {
+		return true
+	}
+	for _, w := range b.gone {
+		if strings.ToLower(w.base) == owner {
+			found.warn(w.service.Key(), ReasonFrontendKept, "frontend %s and its address stay: the %s %q stands at it", at.name, rest[0].what, rest[0].name)
+		}
+	}
+	return false
+}
+
+// isLeft reports whether Services of the batch stand at a frontend whose owner is not
+// known to be there any more.
+func (f *facts) isLeft(b batch, at spot) bool {
+	if f.alive[ownerBase(at.name)] {
+		return false
+	}
+	fe, _ := at.frontend()
+	if ref := fe.Properties.PublicIPAddress; ref != nil {
+		names, _ := servicesIn(f.ips[ref.ID.Key()].Tags)
+		for _, name := range names {
+			if !b.has(name) {
+				return false // the owner, who has no rule at the moment
+			}
+		}
+	}
+	for _, u := range at.side.uses[strings.ToLower(at.name)] {
+		if b.base[u.owner] {
+			return true
+		}
+	}
+	return false
+}
+
+// predecessor is the frontend that an address has under another name so far, nil for
+// none.
+func (f *facts) predecessor(w wish, p place) *azure.Child[network.FrontendIPConfiguration] {
+	for _, fe := range p.side.byOwner[strings.ToLower(w.base)] {
+		if hasSuffixFold(fe.Name, suffixIPv6) == (p.suffix != "") {
+			return &fe
+		}
+	}
+	return nil
+}
+
+func hasSuffixFold(s, suffix string) bool {
+	return len(s) >= len(suffix) && sameText(s[len(s)-len(suffix):], suffix)
+}
+
+// frontendView is a Service's frontend as it shall be. was is the one that the address
+// has had, under this or another name.
+func (f *facts) frontendView(c claim, was *azure.Child[network.FrontendIPConfiguration]) azure.Child[network.FrontendIPConfiguration] {
+	p := c.place
+	next := azure.Child[network.FrontendIPConfiguration]{Name: p.frontend}
+	if was != nil {
+		next.Zones = was.Zones
+	}
+	if p.ip != "" {
+		next.Properties.PublicIPAddress = azure.Ref(p.ip)
+		if was != nil && sameText(was.Name, p.frontend) {
+			next.Properties.PrivateIPAllocationMethod = was.Properties.PrivateIPAllocationMethod
+		}
+		return next
+	}
+	if was != nil && sameText(was.Name, p.frontend) && f.keepsPrivate(p, was.Properties) {
+		return *was
+	}
+	if was == nil && f.Config.EdgeZone == nil {
+		next.Zones = f.Config.Zones
+	}
+	next.Properties.Subnet = azure.Ref(p.subnetID)
+	next.Properties.PrivateIPAllocationMethod = "Dynamic"
+	next.Properties.PrivateIPAddress = firstOf(p.pinned, f.statusAddress(c.wish, p))
+	if next.Properties.PrivateIPAddress != "" {
+		next.Properties.PrivateIPAllocationMethod = "Static"
+	}
+	if p.is6() {
+		next.Properties.PrivateIPAddressVersion = "IPv6"
+	}
+	return next
+}
+
+// keepsPrivate reports whether an internal frontend is as asked for: in the subnet,
+// and with the address if there is one that it must be.
+func (f *facts) keepsPrivate(p place, have network.FrontendIPConfiguration) bool {
+	return have.Subnet != nil && have.Subnet.ID.Equal(p.subnetID) && (p.pinned == "" || p.pinned == have.PrivateIPAddress)
 }

@@ -7,60 +7,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
-	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan"
 )
-
-// Config is what the cloud configuration says of load balancers, with all defaults
-// filled in.
-type Config struct {
-	ClusterName string // names pool and public IPs
-	Location    string
-
-	Subscription  string // of the scale sets
-	ResourceGroup string // of the scale sets and public IPs
-
-	NetworkSubscription       string // of load balancer, public IPs and security group
-	LoadBalancerName          string
-	LoadBalancerResourceGroup string
-
-	SecurityGroupName          string // "" when none is configured
-	SecurityGroupResourceGroup string
-
-	Tags       azure.Tags // of everything that kaz makes
-	SystemTags []string   // prefixes of tags that survive; where there are any, other unknown tags go
-
-	Zones               []string // of the region, for new public IPs
-	DisableOutboundSNAT bool     // of rules
-	ExcludeControlPlane bool     // from the backend pool
-}
-
-// LoadBalancer is the id of the cluster's load balancer: the document that all of
-// Desired's Services share, and so the key of their group commit.
-func (c Config) LoadBalancer() azure.ID {
-	return azure.GroupID(c.NetworkSubscription, c.LoadBalancerResourceGroup).Resource(network.LoadBalancers, c.LoadBalancerName)
-}
-
-// internalBalancer is the id of the load balancer that internal Services have.
-func (c Config) internalBalancer() azure.ID { return c.LoadBalancer() + "-internal" }
-
-func (c Config) securityGroup() azure.ID {
-	return azure.GroupID(c.NetworkSubscription, c.SecurityGroupResourceGroup).Resource(network.SecurityGroups, c.SecurityGroupName)
-}
-
-func (c Config) publicIPs() azure.ID { return azure.GroupID(c.NetworkSubscription, c.ResourceGroup) }
-
-func (c Config) publicIP(name string) azure.ID {
-	return c.publicIPs().Resource(network.PublicIPAddresses, name)
-}
-
-func (c Config) machines() azure.ID { return azure.GroupID(c.Subscription, c.ResourceGroup) }
-
-func (c Config) pool() azure.ID {
-	return c.LoadBalancer().Child(network.BackendAddressPools, c.ClusterName)
-}
 
 // Service is one Service of a commit.
 type Service struct {
@@ -76,8 +26,14 @@ func (s Service) Key() string { return s.Namespace + "/" + s.Name }
 type Input struct {
 	Config   Config
 	Services []Service
+	// Others are Services of type LoadBalancer that are not of this commit. What
+	// they have stays; it is best known from their objects.
+	Others []*v1.Service
+	// Complete says that Services and Others are all that the cluster has. Then
+	// destinations of managed security rules that nobody has are taken out.
+	Complete bool
 	// Nodes are all nodes of the cluster. Where there are none, nobody joins or
-	// leaves the backend pool.
+	// leaves the backend pools.
 	Nodes []*v1.Node
 	Have  plan.Snapshot
 }
@@ -86,28 +42,63 @@ type Input struct {
 // again with what was read, until it names nothing new.
 func Needs(in Input) ([]azure.ID, []azure.Query) {
 	c := in.Config
-	ids := []azure.ID{c.LoadBalancer()}
+	var ids []azure.ID
 	if c.SecurityGroupName != "" {
 		ids = append(ids, c.securityGroup())
 	}
-	if slices.ContainsFunc(in.Services, asksForMore) {
-		ids = append(ids, c.internalBalancer())
+	ids = append(ids, subnetsInvolved(in)...)
+	lists := []azure.Query{{Scope: c.balancers(), Type: network.LoadBalancers}}
+	for _, group := range addressGroups(in) {
+		lists = append(lists, azure.Query{Scope: group, Type: network.PublicIPAddresses})
 	}
-	lists := []azure.Query{
-		{Scope: c.publicIPs(), Type: network.PublicIPAddresses},
-		{Scope: c.machines(), Type: compute.ScaleSets},
-	}
-	for _, set := range scaleSetsInvolved(in) {
-		lists = append(lists, azure.Query{Scope: set, Type: compute.ScaleSetInstances, Expand: "instanceView"})
-	}
-	return ids, lists
+	return ids, append(lists, machineLists(in)...)
 }
 
-// asksForMore reports whether a Service asks for what kaz does not serve yet, and so
-// may have things in Azure that kaz did not make.
-func asksForMore(s Service) bool {
-	_, _, asked := key.FirstUnsupported(s.Annotations)
-	return asked
+// addressGroups are the resource groups whose public IPs the Services have or ask
+// for: a Service may have moved from one to another.
+func addressGroups(in Input) []azure.ID {
+	groups := []azure.ID{in.Config.publicIPs("")}
+	add := func(id azure.ID) {
+		if id != "" && !slices.ContainsFunc(groups, id.Equal) {
+			groups = append(groups, id)
+		}
+	}
+	for _, s := range in.Services {
+		name, _ := key.PublicIPGroup.Read(s.Annotations)
+		add(in.Config.publicIPs(name))
+	}
+	for _, d := range in.Have.List(in.Config.balancers(), network.LoadBalancers) {
+		// A document that cannot be read is Desired's to report.
+		if lb, err := azure.Decode[frontends](d); err == nil {
+			for _, fe := range lb.Properties.FrontendIPConfigurations {
+				if ref := fe.Properties.PublicIPAddress; ref != nil && looksOwned(fe.Name) {
+					add(ref.ID.Parent())
+				}
+			}
+		}
+	}
+	return groups
+}
+
+// frontends is as much of a load balancer as tells which addresses it has.
+type frontends struct {
+	FrontendIPConfigurations []azure.Child[network.FrontendIPConfiguration] `json:"frontendIPConfigurations"`
+}
+
+// subnetsInvolved are the subnets in which Services ask for an address.
+func subnetsInvolved(in Input) []azure.ID {
+	var ids []azure.ID
+	for _, s := range in.Services {
+		internal, _ := key.Internal.Read(s.Annotations)
+		if !internal || s.Gone {
+			continue
+		}
+		name, _ := key.InternalSubnet.Read(s.Annotations)
+		if id := in.Config.subnet(name); id != "" && !slices.ContainsFunc(ids, id.Equal) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 func sameText(a, b string) bool { return strings.EqualFold(a, b) }

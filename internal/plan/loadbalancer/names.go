@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -16,6 +17,9 @@ const (
 	longestName = 75
 )
 
+// suffixIPv6 ends the names of what has IPv6 beside a sibling that has IPv4.
+const suffixIPv6 = "-IPv6"
+
 // baseName starts the name of everything that belongs to a Service: "a" and its
 // UID without dashes. The cut loses the UID's last digit; it has always been so.
 func baseName(s *v1.Service) string {
@@ -24,12 +28,48 @@ func baseName(s *v1.Service) string {
 
 func shorten(s string, most int) string { return s[:min(len(s), most)] }
 
-// ruleName names a port's rule and its own probe.
-func ruleName(base string, protocol v1.Protocol, port int32) string {
-	return shorten(base+"-"+string(protocol)+"-"+strconv.Itoa(int(port)), longestName)
+// names makes the names of what belongs to one address of a Service.
+type names struct {
+	base   string
+	subnet string // that an internal Service names, "" for none
+	suffix string // of the second family
 }
 
-func publicIPName(cluster, base string) string { return shorten(cluster+"-"+base, longestName) }
+// frontend names the address's own frontend. One that had to be cut ends in a
+// letter or an underscore.
+func (n names) frontend() string {
+	if n.subnet == "" {
+		return n.base + n.suffix
+	}
+	name := n.base + "-" + n.subnet
+	if len(name) > longestName {
+		name = name[:longestName]
+		if last := rune(name[longestName-1]); !unicode.IsLetter(last) && last != '_' {
+			name = name[:longestName-1] + "_"
+		}
+	}
+	return name + n.suffix
+}
+
+// rule names a port's rule and its own probe. A long subnet is cut, never the port.
+func (n names) rule(protocol v1.Protocol, port int32) string {
+	end := "-" + string(protocol) + "-" + strconv.Itoa(int(port))
+	if n.subnet == "" {
+		return shorten(n.base+end, longestName) + n.suffix
+	}
+	room := max(longestName-len(n.base)-len(end)-1, 0)
+	return n.base + "-" + shorten(n.subnet, room) + end + n.suffix
+}
+
+// publicIPName names the public IP that is made for a Service. prefix is the name of
+// the prefix it is taken from, "" for none.
+func publicIPName(cluster, base, prefix, suffix string) string {
+	name := cluster + "-" + base
+	if prefix != "" {
+		name += "-" + prefix
+	}
+	return shorten(name, longestName) + suffix
+}
 
 // ownerBase is the base name at the start of a name, in lower case. Base names
 // have no dash in them.
@@ -38,17 +78,24 @@ func ownerBase(name string) string {
 	return strings.ToLower(base)
 }
 
+// looksOwned reports whether a name starts as those of Services do.
+func looksOwned(name string) bool {
+	base := ownerBase(name)
+	return len(base) == longestBase && base[0] == 'a' && strings.Trim(base[1:], "0123456789abcdef") == ""
+}
+
 // The names of security group rules say which of them are managed.
-const (
-	managedRulePrefix = "k8s-azure-lb"
-	denyRuleName      = managedRulePrefix + "_deny-all_IPv4"
-)
+const managedRulePrefix = "k8s-azure-lb"
+
+func denyRuleName(family v1.IPFamily) string {
+	return managedRulePrefix + "_deny-all_" + string(family)
+}
 
 // allowRuleName names the rule that lets sources in at ports. Services with the
-// same three share the rule.
-func allowRuleName(protocol string, sources, ports []string) string {
+// same of both share the rule.
+func allowRuleName(family v1.IPFamily, protocol string, sources, ports []string) string {
 	text := protocol + "_" + strings.Join(slices.Sorted(slices.Values(sources)), ",") +
 		"_" + strings.Join(slices.Sorted(slices.Values(ports)), ",")
 	sum := md5.Sum([]byte(text)) //nolint:gosec // see the import
-	return managedRulePrefix + "_allow_IPv4_" + hex.EncodeToString(sum[:])
+	return managedRulePrefix + "_allow_" + string(family) + "_" + hex.EncodeToString(sum[:])
 }

@@ -24,11 +24,22 @@ func TestNames(t *testing.T) {
 	for _, test := range []struct{ what, got, want string }{
 		{"base", base, "a3d2c1b0a11112222333344445555666"},
 		{"base of a short UID", baseName(withUID("u-1")), "au1"},
-		{"rule", ruleName(base, v1.ProtocolTCP, 80), "a3d2c1b0a11112222333344445555666-TCP-80"},
-		{"rule for UDP", ruleName(base, v1.ProtocolUDP, 65535), "a3d2c1b0a11112222333344445555666-UDP-65535"},
-		{"public IP", publicIPName("kubernetes", base), "kubernetes-a3d2c1b0a11112222333344445555666"},
-		{"public IP of a long cluster name", publicIPName(long, base), long[:75]},
-		{"security rule", allowRuleName("Tcp", []string{"Internet"}, []string{"80", "443"}), "k8s-azure-lb_allow_IPv4_556f7044ec033071ec0dfcf7cd85bc93"},
+		{"rule", names{base: base}.rule(v1.ProtocolTCP, 80), "a3d2c1b0a11112222333344445555666-TCP-80"},
+		{"rule for UDP", names{base: base}.rule(v1.ProtocolUDP, 65535), "a3d2c1b0a11112222333344445555666-UDP-65535"},
+		{"public IP", publicIPName("kubernetes", base, "", ""), "kubernetes-a3d2c1b0a11112222333344445555666"},
+		{"public IP of a long cluster name", publicIPName(long, base, "", ""), long[:75]},
+		{"rule in a subnet", names{base: base, subnet: "apps", suffix: "-IPv6"}.rule(v1.ProtocolTCP, 80), "a3d2c1b0a11112222333344445555666-apps-TCP-80-IPv6"},
+		{"rule in a long subnet", names{base: base, subnet: strings.Repeat("s", 80)}.rule(v1.ProtocolSCTP, 65535), base + "-" + strings.Repeat("s", 31) + "-SCTP-65535"},
+		{"frontend", names{base: base}.frontend(), base},
+		{"frontend in a subnet", names{base: base, subnet: "apps"}.frontend(), base + "-apps"},
+		{"second frontend", names{base: base, suffix: "-IPv6"}.frontend(), base + "-IPv6"},
+		{"frontend in a long subnet", names{base: base, subnet: strings.Repeat("s", 80)}.frontend(), base + "-" + strings.Repeat("s", 42)},
+		{"frontend cut at a digit", names{base: base, subnet: strings.Repeat("1", 80), suffix: "-IPv6"}.frontend(), base + "-" + strings.Repeat("1", 41) + "_-IPv6"},
+		{"frontend cut at an underscore", names{base: base, subnet: strings.Repeat("_", 80)}.frontend(), base + "-" + strings.Repeat("_", 42)},
+		{"frontend that just fits", names{base: base, subnet: strings.Repeat("1", 42)}.frontend(), base + "-" + strings.Repeat("1", 42)},
+		{"public IP from a prefix", publicIPName("kubernetes", base, "prefix", "-IPv6"), "kubernetes-a3d2c1b0a11112222333344445555666-prefix-IPv6"},
+		{"security rule for IPv6", allowRuleName(v1.IPv6Protocol, "Tcp", []string{"Internet"}, []string{"80", "443"}), "k8s-azure-lb_allow_IPv6_556f7044ec033071ec0dfcf7cd85bc93"},
+		{"security rule", allowRuleName(v1.IPv4Protocol, "Tcp", []string{"Internet"}, []string{"80", "443"}), "k8s-azure-lb_allow_IPv4_556f7044ec033071ec0dfcf7cd85bc93"},
 		{"owner", ownerBase("A3D2C1B0A11112222333344445555666-TCP-80"), base},
 		{"owner of what has none", ownerBase("aksOutboundRule"), "aksoutboundrule"},
 	} {
@@ -44,8 +55,8 @@ func TestSecurityRuleNameIsOfSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sources := rapid.SliceOf(rapid.StringMatching(`[a-z]{1,3}`)).Draw(t, "sources")
 		ports := rapid.SliceOf(rapid.StringMatching(`[0-9]{1,3}`)).Draw(t, "ports")
-		want := allowRuleName("Tcp", sources, ports)
-		got := allowRuleName("Tcp", rapid.Permutation(sources).Draw(t, "sources again"), rapid.Permutation(ports).Draw(t, "ports again"))
+		want := allowRuleName(v1.IPv4Protocol, "Tcp", sources, ports)
+		got := allowRuleName(v1.IPv4Protocol, "Tcp", rapid.Permutation(sources).Draw(t, "sources again"), rapid.Permutation(ports).Draw(t, "ports again"))
 		if got != want {
 			t.Fatal(got, want)
 		}
@@ -65,7 +76,7 @@ func TestAggregate(t *testing.T) {
 		{"0.0.0.0/0 1.1.1.1/32", "0.0.0.0/0"},
 	} {
 		ranges, wrong := parseRanges(strings.Fields(test.ranges))
-		if got := strings.Join(aggregate(ranges), " "); got != test.want || len(wrong) > 0 {
+		if got := strings.Join(aggregate(ranges, v1.IPv4Protocol), " "); got != test.want || len(wrong) > 0 {
 			t.Errorf("%s: %s, want %s (%v)", test.ranges, got, test.want, wrong)
 		}
 	}
@@ -94,7 +105,7 @@ func TestAggregateKeepsTheSameAddresses(t *testing.T) {
 			}
 			return false
 		}
-		merged, wrong := parseRanges(aggregate(ranges))
+		merged, wrong := parseRanges(aggregate(ranges, v1.IPv4Protocol))
 		if len(wrong) > 0 {
 			t.Fatal(wrong)
 		}
@@ -103,7 +114,7 @@ func TestAggregateKeepsTheSameAddresses(t *testing.T) {
 				t.Fatalf("%s in %v is not in %v, or the other way round", a, ranges, merged)
 			}
 		}
-		if again := aggregate(merged); len(again) != len(merged) {
+		if again := aggregate(merged, v1.IPv4Protocol); len(again) != len(merged) {
 			t.Fatalf("%v can still be merged to %v", merged, again)
 		}
 	})
@@ -118,7 +129,7 @@ func FuzzRanges(f *testing.F) {
 		if len(ranges)+len(wrong) != 2 {
 			t.Fatalf("%q and %q: %v %v", a, b, ranges, wrong)
 		}
-		for _, text := range aggregate(ranges) {
+		for _, text := range aggregate(ranges, v1.IPv4Protocol) {
 			if p, err := netip.ParsePrefix(text); err != nil || !p.Addr().Is4() || p != p.Masked() {
 				t.Errorf("%q and %q: %s", a, b, text)
 			}

@@ -18,8 +18,26 @@ const (
 	longestDetection = 120
 )
 
-// readProbes lists the probes that a Service's rules refer to, each once.
-func readProbes(s Service, base string, found *problems) []azure.Child[network.Probe] {
+// sharedProbeName is the one probe of all Services that share it.
+const sharedProbeName = "cluster-service-shared-health-probe"
+
+// sharedProbe asks the nodes themselves, for every Service of traffic policy Cluster.
+func sharedProbe(c Config) azure.Child[network.Probe] {
+	return azure.Child[network.Probe]{Name: sharedProbeName, Properties: network.Probe{
+		Protocol: "Http", Port: c.SharedProbe.Port, RequestPath: c.SharedProbe.Path,
+		IntervalInSeconds: key.ProbeInterval.Default, ProbeThreshold: key.ProbeCount.Default,
+	}}
+}
+
+// readProbes lists the probes that the rules of one address refer to, each once.
+func readProbes(s Service, n names, c Config, found *problems) []azure.Child[network.Probe] {
+	internal, _ := key.Internal.Read(s.Annotations)
+	switch {
+	case sharesProbe(s, c):
+		return []azure.Child[network.Probe]{sharedProbe(c)}
+	case highlyAvailable(s, internal):
+		return probeForAll(s, n, found)
+	}
 	var probes []azure.Child[network.Probe]
 	add := func(p azure.Child[network.Probe]) {
 		if !slices.ContainsFunc(probes, func(q azure.Child[network.Probe]) bool { return q.Name == p.Name }) {
@@ -31,34 +49,47 @@ func readProbes(s Service, base string, found *problems) []azure.Child[network.P
 		case readPort(s, key.NoRule, p.Port, false, found):
 		case readPort(s, key.NoProbe, p.Port, false, found):
 		case ownProbe(s, p):
-			add(portProbe(s, base, p, found))
-		case isLocal(s):
-			add(healthProbe(s, base, found))
+			add(portProbe(s, n, p, found))
+		case asksNodes(s):
+			add(healthProbe(s, n, found))
 		}
 	}
 	return probes
 }
 
-// probeOf names the probe of a port's rule, "" for none.
-func probeOf(s Service, base string, p v1.ServicePort, probes []azure.Child[network.Probe], found *problems) string {
-	name := ""
-	switch {
-	case readPort(s, key.NoProbe, p.Port, false, found):
-	case ownProbe(s, p):
-		name = ruleName(base, protocolOf(p), p.Port)
-	case isLocal(s):
-		name = ruleName(base, v1.ProtocolTCP, s.Spec.HealthCheckNodePort)
+// probeForAll is the probe of a rule for all ports: the nodes' health, or that of the
+// first TCP port which can be probed. It is named like the rule.
+func probeForAll(s Service, n names, found *problems) []azure.Child[network.Probe] {
+	if asksNodes(s) {
+		return []azure.Child[network.Probe]{healthProbe(s, n, found)}
 	}
-	if !slices.ContainsFunc(probes, func(q azure.Child[network.Probe]) bool { return q.Name == name }) {
-		return ""
+	for _, p := range s.Spec.Ports {
+		if protocolOf(p) != v1.ProtocolTCP {
+			continue
+		}
+		var wrong problems
+		if probe := portProbe(s, n, p, &wrong); !wrong.blocking() {
+			probe.Name = n.rule(protocolOf(s.Spec.Ports[0]), s.Spec.Ports[0].Port)
+			return []azure.Child[network.Probe]{probe}
+		}
 	}
-	return name
+	return nil
 }
 
 // isLocal reports whether nodes without an endpoint must not get packets.
 func isLocal(s Service) bool {
-	return s.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal && s.Spec.HealthCheckNodePort > 0
+	return s.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal
 }
+
+// asksNodes reports whether the nodes say if they have endpoints of the Service.
+// They do not understand PROXY protocol, which a private link's probes speak.
+func asksNodes(s Service) bool {
+	linked, _ := key.LinkCreate.Read(s.Annotations)
+	proxied, _ := key.LinkProxyProtocol.Read(s.Annotations)
+	return isLocal(s) && s.Spec.HealthCheckNodePort > 0 && !(linked && proxied)
+}
+
+func sharesProbe(s Service, c Config) bool { return c.SharedProbe != nil && !isLocal(s) }
 
 // ownProbe reports whether a port is probed itself. Only TCP can be; where the
 // traffic policy is Local the nodes' health answers for all ports, unless a port
@@ -68,21 +99,21 @@ func ownProbe(s Service, p v1.ServicePort) bool {
 		return false
 	}
 	_, named, _ := key.PortProbePort.Lookup(s.Annotations, p.Port)
-	return named || !isLocal(s)
+	return named || !asksNodes(s)
 }
 
-func healthProbe(s Service, base string, found *problems) azure.Child[network.Probe] {
+func healthProbe(s Service, n names, found *problems) azure.Child[network.Probe] {
 	port := s.Spec.HealthCheckNodePort
 	interval, count := probeTiming(s, port, found)
 	return azure.Child[network.Probe]{
-		Name: ruleName(base, v1.ProtocolTCP, port),
+		Name: n.rule(v1.ProtocolTCP, port),
 		Properties: network.Probe{
 			Protocol: "Http", Port: port, RequestPath: healthPath, IntervalInSeconds: interval, ProbeThreshold: count,
 		},
 	}
 }
 
-func portProbe(s Service, base string, p v1.ServicePort, found *problems) azure.Child[network.Probe] {
+func portProbe(s Service, n names, p v1.ServicePort, found *problems) azure.Child[network.Probe] {
 	interval, count := probeTiming(s, p.Port, found)
 	probe := network.Probe{
 		Protocol: probeProtocol(s, p, found), Port: probePort(s, p, found),
@@ -92,7 +123,7 @@ func portProbe(s Service, base string, p v1.ServicePort, found *problems) azure.
 		probe.RequestPath = firstOf(
 			readPort(s, key.PortProbePath, p.Port, "", found), read(s, key.ProbePath.Read, found), key.ProbePath.Default)
 	}
-	return azure.Child[network.Probe]{Name: ruleName(base, protocolOf(p), p.Port), Properties: probe}
+	return azure.Child[network.Probe]{Name: n.rule(protocolOf(p), p.Port), Properties: probe}
 }
 
 func probeProtocol(s Service, p v1.ServicePort, found *problems) string {

@@ -7,32 +7,72 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 )
 
 type publicIP = azure.Resource[network.PublicIPAddress]
 
 func (f *facts) readPublicIPs() error {
-	docs := f.Have.List(f.Config.publicIPs(), network.PublicIPAddresses)
-	f.ips = make(map[string]publicIP, len(docs))
-	f.ipsOf = make(map[string][]azure.ID, len(docs))
-	for _, d := range docs {
-		ip, err := azure.Decode[network.PublicIPAddress](d)
-		if err != nil {
-			return err
-		}
-		f.ips[ip.ID.Key()] = ip
-		names, _ := servicesIn(ip.Tags)
-		for _, name := range names {
-			f.ipsOf[name] = append(f.ipsOf[name], ip.ID)
+	f.ips, f.ipsOf, f.ipsAt = map[string]publicIP{}, map[string][]azure.ID{}, map[string][]azure.ID{}
+	for _, group := range addressGroups(f.Input) {
+		for _, d := range f.Have.List(group, network.PublicIPAddresses) {
+			ip, err := azure.Decode[network.PublicIPAddress](d)
+			if err != nil {
+				return err
+			}
+			f.ips[ip.ID.Key()] = ip
+			f.ipsAt[ip.Properties.IPAddress] = append(f.ipsAt[ip.Properties.IPAddress], ip.ID)
+			names, _ := servicesIn(ip.Tags)
+			for _, name := range names {
+				f.ipsOf[name] = append(f.ipsOf[name], ip.ID)
+			}
 		}
 	}
 	return nil
 }
 
-// publicIPOf is the public IP that a Service shall have.
-func (f *facts) publicIPOf(w wish) azure.ID {
-	return f.Config.publicIP(publicIPName(f.Config.ClusterName, w.base))
+// publicIPFor is the public IP that a Service shall have: the one it names, one of
+// the address it names, or its own.
+func (f *facts) publicIPFor(w wish, a address, wrong *problems) (azure.ID, bool) {
+	group := f.Config.publicIPs(w.group)
+	var id azure.ID
+	switch {
+	case a.publicIP != "":
+		id = group.Resource(network.PublicIPAddresses, a.publicIP)
+		if _, exists := f.ips[id.Key()]; !exists {
+			wrong.refuse(w.service.Key(), ReasonAddress, "annotation %s: public IP %q is not found in resource group %s, allowed is the name of one that is there",
+				key.PublicIPName.Name, a.publicIP, group.Name())
+			return "", false
+		}
+	case a.prefix == "" && a.pinned != "":
+		i := slices.IndexFunc(f.ipsAt[a.pinned], func(id azure.ID) bool { return id.Parent().Equal(group) })
+		if i < 0 {
+			wrong.refuse(w.service.Key(), ReasonAddress, "address %q is not found in resource group %s, allowed is the address of a public IP that is there", a.pinned, group.Name())
+			return "", false
+		}
+		id = f.ipsAt[a.pinned][i]
+	default:
+		prefix := ""
+		if a.prefix != "" {
+			prefix = a.prefix.Name()
+		}
+		return group.Resource(network.PublicIPAddresses, publicIPName(f.Config.ClusterName, w.base, prefix, a.suffix)), true
+	}
+	ip := f.ips[id.Key()]
+	if version := ip.Properties.PublicIPAddressVersion; version != "" && !sameText(version, string(a.family)) {
+		wrong.refuse(w.service.Key(), ReasonAddress, "public IP %q has %s, allowed is one with %s", id.Name(), version, a.family)
+		return "", false
+	}
+	f.refuseLabel(w, ip, wrong)
+	return ip.ID, true
+}
+
+// refuseLabel keeps a Service from naming a public IP that another one has named.
+func (f *facts) refuseLabel(w wish, ip publicIP, wrong *problems) {
+	if owner := labelOwner(ip.Tags); w.label != nil && owner != "" && owner != w.service.Key() {
+		wrong.refuse(w.service.Key(), ReasonDNSLabel, "annotation %s: %q cannot be set, Service %s has named public IP %s, allowed is one Service that does", key.DNSLabel.Name, *w.label, owner, ip.ID.Name())
+	}
 }
 
 // newPublicIPs says which addresses are not known because their public IPs do not
@@ -40,9 +80,10 @@ func (f *facts) publicIPOf(w wish) azure.ID {
 func (f *facts) newPublicIPs(b batch) []string {
 	var pending []string
 	for _, w := range b.live {
-		id := f.publicIPOf(w)
-		if _, ok := f.ips[id.Key()]; !ok {
-			pending = append(pending, pendingAddress(id, w))
+		for _, p := range w.places {
+			if _, ok := f.ips[p.ip.Key()]; p.ip != "" && !ok {
+				pending = append(pending, pendingAddress(p.ip, w))
+			}
 		}
 	}
 	return pending
@@ -52,55 +93,183 @@ func pendingAddress(id azure.ID, w wish) string {
 	return "the load balancer and the security group need the address of " + id.Name() + " [" + w.service.Key() + "]"
 }
 
-// wantedPublicIPs are the managed public IPs of live Services. One without a tag
-// that names its Services is somebody's own: it is used and not written.
-func (f *facts) wantedPublicIPs(b batch) []plan.Node {
-	var nodes []plan.Node
-	for _, w := range b.live {
-		id := f.publicIPOf(w)
-		have, exists := f.ips[id.Key()]
-		names, managed := servicesIn(have.Tags)
-		if exists && !managed {
-			continue
-		}
-		nodes = append(nodes, plan.Wanted(f.publicIPView(id, w, have, names, exists), "address of "+w.service.Key(), w.service.Key()))
-	}
-	return nodes
+// users is who of a batch has a public IP, or lets it go.
+type users struct {
+	claims  []claim
+	leaving []string // keys of Services
 }
 
-func (f *facts) publicIPView(id azure.ID, w wish, have publicIP, names []string, exists bool) publicIP {
-	own := f.ownershipTags(w.service.Key(), have, names)
-	for name, value := range w.ipTags {
-		if _, ours := own.Get(name); !ours {
-			own[name] = value
+// usersOf finds the batch's users of public IPs, and the ids in the order in which
+// they were met: wanted ones first.
+func (f *facts) usersOf(b batch) (map[string]*users, []azure.ID) {
+	by := map[string]*users{}
+	var order []azure.ID
+	at := func(id azure.ID) *users {
+		u, ok := by[id.Key()]
+		if !ok {
+			u = &users{}
+			by[id.Key()], order = u, append(order, id)
+		}
+		return u
+	}
+	for _, w := range b.live {
+		for _, p := range w.places {
+			if p.ip != "" {
+				at(p.ip).claims = append(at(p.ip).claims, claim{w, p})
+			}
 		}
 	}
-	view := publicIP{
-		ID: id, SKU: &azure.SKU{Name: "Standard"}, Tags: wantedTags(f.Config, own, have.Tags),
-		Properties: network.PublicIPAddress{PublicIPAllocationMethod: "Static", PublicIPAddressVersion: "IPv4"},
+	for _, w := range slices.Concat(b.live, b.gone) {
+		for _, id := range f.managedIPsOf(w) {
+			has := func(c claim) bool { return c.service.Key() == w.service.Key() }
+			if u := at(id); !slices.ContainsFunc(u.claims, has) && !slices.Contains(u.leaving, w.service.Key()) {
+				u.leaving = append(u.leaving, w.service.Key())
+			}
+		}
+	}
+	return by, order
+}
+
+// publicIPs are the public IPs of the batch's Services: those they have, and those
+// that they let go. A managed one that serves nobody any more is deleted, after the
+// security group has forgotten its address: once it is gone, nobody can tell which
+// address that was.
+func (f *facts) publicIPs(by map[string]*users, order []azure.ID, kept map[string]bool) (wanted, released []plan.Node) {
+	for _, id := range order {
+		u := by[id.Key()]
+		have, exists := f.ips[id.Key()]
+		names, managed := servicesIn(have.Tags)
+		rest := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(u.leaving, name) })
+		switch {
+		case len(u.claims) > 0 && exists && ofOtherCluster(have.Tags, f.Config.ClusterName):
+			// It is used as it is.
+		case len(u.claims) > 0 && exists && !managed:
+			wanted = append(wanted, f.ownPublicIP(u, have))
+		case len(u.claims) > 0:
+			view := f.publicIPView(id, u, have, names, exists)
+			var of []string
+			for _, c := range u.claims {
+				of = append(of, c.service.Key())
+			}
+			wanted = append(wanted, plan.Wanted(view, "address of "+summary(of), of...))
+		case len(rest) > 0 || !kept[id.Key()]:
+			released = append(released, f.releasedPublicIP(have, u.leaving, rest))
+		}
+	}
+	return wanted, released
+}
+
+// ownPublicIP is a public IP that somebody made: only its SKU must fit, and it is
+// named in DNS if a Service asks for that.
+func (f *facts) ownPublicIP(u *users, have publicIP) plan.Node {
+	c := u.claims[0]
+	view := publicIP{ID: have.ID}
+	if have.SKU == nil || sameText(have.SKU.Name, "Basic") {
+		view.SKU = &azure.SKU{Name: "Standard"}
+	}
+	view.Properties.DNSSettings = have.Properties.DNSSettings
+	for _, c := range u.claims {
+		if c.label != nil {
+			view.Properties.DNSSettings = dnsSettings(*c.label)
+			break
+		}
+	}
+	view.Properties.ProvisioningState = anew(have.Properties.ProvisioningState)
+	return plan.Wanted(view, "somebody's own public IP, for "+c.service.Key(), c.service.Key())
+}
+
+func dnsSettings(label string) *network.DNSSettings {
+	if label == "" {
+		return nil
+	}
+	return &network.DNSSettings{DomainNameLabel: label}
+}
+
+// anew is the provisioning state that has a resource written once more which failed
+// to be made.
+func anew(state string) string {
+	if sameText(state, "Failed") {
+		return "Succeeded"
+	}
+	return ""
+}
+
+func (f *facts) publicIPView(id azure.ID, u *users, have publicIP, names []string, exists bool) publicIP {
+	own := f.ownershipTags(u, have, names)
+	view := publicIP{ID: id, SKU: &azure.SKU{Name: "Standard"}}
+	version := "IPv4"
+	if u.claims[0].place.is6() {
+		version = "IPv6"
+	}
+	view.Properties = network.PublicIPAddress{
+		PublicIPAllocationMethod: "Static", PublicIPAddressVersion: version, DNSSettings: have.Properties.DNSSettings,
+		ProvisioningState: anew(have.Properties.ProvisioningState),
+	}
+	for _, c := range u.claims {
+		if c.kinds != nil && view.Properties.IPTags == nil && !sameKinds(have.Properties.IPTags, c.kinds) && (!exists || f.Config.IPTagsMayChange) {
+			view.Properties.IPTags = c.kinds
+		}
+		f.name(&view, own, c, have)
+		for name, value := range c.ipTags {
+			if _, ours := own.Get(name); !ours {
+				own[name] = value
+			}
+		}
 	}
 	if !exists {
-		view.Location = f.Config.Location
-		if len(f.Config.Zones) > 0 {
+		view.Location, view.ExtendedLocation = f.Config.Location, f.Config.EdgeZone
+		if len(f.Config.Zones) > 0 && f.Config.EdgeZone == nil {
 			view.Zones = f.Config.Zones
 		}
+		if prefix := u.claims[0].place.prefix; prefix != "" {
+			view.Properties.PublicIPPrefix = azure.Ref(prefix)
+		}
+	}
+	if owner := labelOwner(have.Tags); len(f.Config.SystemTags) > 0 && owner != "" && !slices.Contains(u.leaving, owner) && labelOwner(own) == "" {
+		own[tagLabel] = owner
+	}
+	view.Tags = wantedTags(f.Config, own, have.Tags)
+	if slices.Contains(u.leaving, labelOwner(have.Tags)) && labelOwner(own) == "" {
+		view.Tags = dropLabel(view.Tags, have.Tags)
 	}
 	return view
 }
 
+// name gives a managed public IP the DNS label that a Service asks for, and notes
+// which Service that was: the first one counts.
+func (f *facts) name(view *publicIP, own azure.Tags, c claim, have publicIP) {
+	if c.label == nil || labelOwner(own) != "" {
+		return
+	}
+	view.Properties.DNSSettings = dnsSettings(*c.label)
+	_, said := have.Tags.Get(tagLabel)
+	if *c.label == "" || labelOwner(have.Tags) == c.service.Key() && !said && len(f.Config.SystemTags) == 0 {
+		return
+	}
+	own[tagLabel] = labelTag(have.Tags, c.service.Key())
+}
+
+// sameKinds compares IP tags without regard to order.
+func sameKinds(a, b []network.IPTag) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(x network.IPTag) bool { return !slices.Contains(b, x) })
+}
+
 // ownershipTags says whom a public IP serves. What is said already, in this or in
 // older words, is not said again.
-func (f *facts) ownershipTags(service string, have publicIP, names []string) azure.Tags {
-	own := azure.Tags{tagCluster: f.Config.ClusterName, tagServices: service}
+func (f *facts) ownershipTags(u *users, have publicIP, names []string) azure.Tags {
+	now := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(u.leaving, name) })
+	for _, c := range u.claims {
+		if !slices.Contains(now, c.service.Key()) {
+			now = append(now, c.service.Key())
+		}
+	}
+	own := azure.Tags{tagCluster: f.Config.ClusterName, tagServices: strings.Join(now, ",")}
 	text, said := have.Tags.Get(tagServices)
-	listed := slices.Contains(names, service)
-	switch {
-	case listed && said:
+	switch same := slices.Equal(now, names); {
+	case same && said:
 		own[tagServices] = text
-	case listed && len(f.Config.SystemTags) == 0:
+	case same && len(f.Config.SystemTags) == 0:
 		return azure.Tags{}
-	case len(names) > 0 && !listed:
-		own[tagServices] = strings.Join(names, ",") + "," + service
 	}
 	if text, ok := have.Tags.Get(tagCluster); ok && sameText(text, f.Config.ClusterName) {
 		own[tagCluster] = text
@@ -108,110 +277,110 @@ func (f *facts) ownershipTags(service string, have publicIP, names []string) azu
 	return own
 }
 
-// releasedPublicIPs are the managed public IPs that Services of the batch let go:
-// those of Services that are gone, and those that a live one has under another
-// name. An IP that serves nobody any more is deleted, after the security group has
-// forgotten its address: once it is gone, nobody can tell which address that was.
-func (f *facts) releasedPublicIPs(b batch, lb balancer) []plan.Node {
-	wanted := make(map[string]bool, len(b.live))
-	for _, w := range b.live {
-		wanted[f.publicIPOf(w).Key()] = true
-	}
-	leaving := map[string][]string{} // Services that let an IP go, by id key
-	var order []azure.ID
-	for _, w := range slices.Concat(b.live, b.gone) {
-		for _, id := range f.managedIPsOf(w) {
-			key := id.Key()
-			if wanted[key] || slices.Contains(leaving[key], w.service.Key()) {
-				continue
-			}
-			if len(leaving[key]) == 0 {
-				order = append(order, id)
-			}
-			leaving[key] = append(leaving[key], w.service.Key())
-		}
-	}
-	var nodes []plan.Node
-	for _, id := range order {
-		names, _ := servicesIn(f.ips[id.Key()].Tags)
-		rest := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(leaving[id.Key()], name) })
-		if len(rest) > 0 || !lb.kept[id.Key()] {
-			nodes = append(nodes, f.releasedPublicIP(id, leaving[id.Key()], rest))
-		}
-	}
-	return nodes
-}
-
-func (f *facts) releasedPublicIP(id azure.ID, leaving, rest []string) plan.Node {
-	ip := f.ips[id.Key()]
+func (f *facts) releasedPublicIP(ip publicIP, leaving, rest []string) plan.Node {
 	if len(rest) > 0 {
 		view := publicIP{ID: ip.ID, Tags: azure.Tags{tagServices: strings.Join(rest, ",")}}
+		view.Properties.DNSSettings = ip.Properties.DNSSettings
+		if slices.Contains(leaving, labelOwner(ip.Tags)) {
+			view.Tags = dropLabel(view.Tags, ip.Tags)
+		}
 		return plan.Wanted(view, "serves "+summary(leaving)+" no more", leaving...)
 	}
 	n := plan.Gone[network.PublicIPAddress](ip.ID, "address of "+summary(leaving)+", which needs it no more", leaving...)
-	n.After = []azure.ID{f.Config.securityGroup(), f.Config.LoadBalancer()}
+	n.After = []azure.ID{f.Config.securityGroup()}
+	for _, s := range f.sides {
+		n.After = append(n.After, s.id)
+	}
 	return n
 }
 
-// managedIPsOf lists the managed public IPs that serve a Service, now or by its
-// name. One that something else is using is not among them.
+// managedIPsOf lists the managed public IPs that a tag says serve a Service. One that
+// something else is using is not among them.
 func (f *facts) managedIPsOf(w wish) []azure.ID {
-	candidates := []azure.ID{f.publicIPOf(w)}
-	for _, fe := range f.frontendsOf(w.base) {
-		if ip := fe.Properties.PublicIPAddress; ip != nil {
-			candidates = append(candidates, ip.ID)
-		}
-	}
-	candidates = append(candidates, f.ipsOf[w.service.Key()]...)
 	var ids []azure.ID
-	for _, id := range candidates {
-		ip, exists := f.ips[id.Key()]
-		names, managed := servicesIn(ip.Tags)
-		if !exists || !managed || ofOtherCluster(ip.Tags, f.Config.ClusterName) {
-			continue
-		}
-		if slices.Contains(names, w.service.Key()) && f.isAt(ip, w.base) && !slices.ContainsFunc(ids, ip.ID.Equal) {
+	for _, id := range f.ipsOf[w.service.Key()] {
+		ip := f.ips[id.Key()]
+		if !ofOtherCluster(ip.Tags, f.Config.ClusterName) && f.isAt(ip, w) && !slices.ContainsFunc(ids, ip.ID.Equal) {
 			ids = append(ids, ip.ID)
 		}
 	}
 	return ids
 }
 
-// isAt reports whether a public IP is attached to nothing, or to a frontend with
-// the base name.
-func (f *facts) isAt(ip publicIP, base string) bool {
+// isAt reports whether a public IP is attached to nothing, or to a frontend where a
+// Service stands: its own, or one of another that it shares.
+func (f *facts) isAt(ip publicIP, w wish) bool {
 	at := ip.Properties.IPConfiguration
 	if at == nil {
 		return true
 	}
-	return at.ID.Parent().Equal(f.Config.LoadBalancer()) && ownerBase(at.ID.Name()) == strings.ToLower(base)
+	s := f.sideWith(at.ID.Parent())
+	if s == nil {
+		return false
+	}
+	if ownerBase(at.ID.Name()) == strings.ToLower(w.base) {
+		return true
+	}
+	names, _ := servicesIn(ip.Tags)
+	return len(names) > 1 || slices.ContainsFunc(s.uses[strings.ToLower(at.ID.Name())], func(u use) bool { return sameText(u.owner, w.base) })
 }
 
-// addressesOf lists the addresses that a Service has or had. What its status says
-// counts too, unless it is by now somebody else's, or nobody can tell because it is
-// an address of the virtual network.
-func (f *facts) addressesOf(w wish, owners map[string]string) []string {
-	var addresses []string
-	for _, id := range append(f.managedIPsOf(w), f.publicIPOf(w)) {
-		if ip, ok := f.ips[id.Key()]; ok && ip.Properties.IPAddress != "" {
-			addresses = append(addresses, ip.Properties.IPAddress)
-		}
+// postpone takes addresses whose public IP must be made anew out of this round: the
+// old one goes first.
+func (f *facts) postpone(b *batch) {
+	for i, w := range b.live {
+		b.live[i].places = slices.DeleteFunc(slices.Clone(w.places), func(p place) bool {
+			if !f.mustRenew(*b, w, p) {
+				return false
+			}
+			b.waits = append(b.waits, "public IP "+p.ip.Name()+" is made anew with other IP tags ["+w.service.Key()+"]")
+			return true
+		})
 	}
-	for _, fe := range f.frontendsOf(w.base) {
-		if ref := fe.Properties.PublicIPAddress; ref != nil && f.ips[ref.ID.Key()].Properties.IPAddress != "" {
-			addresses = append(addresses, f.ips[ref.ID.Key()].Properties.IPAddress)
-		}
-	}
-	for _, in := range w.service.Status.LoadBalancer.Ingress {
-		if owner, taken := owners[in.IP]; isPublic(in.IP) && (!taken || owner == strings.ToLower(w.base)) {
-			addresses = append(addresses, in.IP)
-		}
-	}
-	slices.Sort(addresses)
-	return slices.Compact(addresses)
 }
 
-func isPublic(address string) bool {
-	a, err := netip.ParseAddr(address)
-	return err == nil && a.IsGlobalUnicast() && !a.IsPrivate()
+// mustRenew reports whether a public IP has other IP tags than those asked for, and
+// nobody but the one Service that asks has it.
+func (f *facts) mustRenew(b batch, w wish, p place) bool {
+	have, exists := f.ips[p.ip.Key()]
+	names, managed := servicesIn(have.Tags)
+	if !exists || !managed || !p.own || w.kinds == nil || f.Config.IPTagsMayChange || sameKinds(have.Properties.IPTags, w.kinds) {
+		return false
+	}
+	for _, c := range b.live {
+		for _, other := range c.places {
+			if other.ip.Equal(p.ip) && c.service.Key() != w.service.Key() {
+				return false
+			}
+		}
+	}
+	alone := len(names) == 0 || len(names) == 1 && names[0] == w.service.Key()
+	return alone && !ofOtherCluster(have.Tags, f.Config.ClusterName) && len(b.remaining(p.spot())) == 0
+}
+
+// addressOwners is the base name at whose frontend each known address stands, ""
+// for an address that stands elsewhere or nowhere.
+func (f *facts) addressOwners() map[netip.Addr]string {
+	owners := make(map[netip.Addr]string, len(f.ips))
+	for _, ip := range f.ips {
+		a, err := netip.ParseAddr(ip.Properties.IPAddress)
+		if err != nil {
+			continue
+		}
+		owners[a] = ""
+		if at := ip.Properties.IPConfiguration; at != nil {
+			owners[a] = ownerBase(at.ID.Name())
+		}
+	}
+	for _, s := range f.sides {
+		for _, fe := range s.lb.Properties.FrontendIPConfigurations {
+			if a, err := netip.ParseAddr(fe.Properties.PrivateIPAddress); err == nil {
+				owners[a] = ownerBase(fe.Name)
+			}
+		}
+	}
+	for a := range f.nodeIPs {
+		owners[a] = ""
+	}
+	return owners
 }

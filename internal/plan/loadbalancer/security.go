@@ -1,13 +1,18 @@
 package loadbalancer
 
 import (
+	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 )
 
@@ -18,76 +23,280 @@ const (
 	lastPriority  = 4095
 )
 
+// The limits of a security group.
+const (
+	mostRules    = 1000
+	mostPrefixes = 4000 // of sources, and of destinations
+)
+
 // security decides the rules of the security group. Where an address is not known
-// yet it says so in pending and leaves that Service's rules as they are.
-func (f *facts) security(b batch, lb balancer, pending *[]string) (plan.Node, bool) {
+// yet it says so in pending and leaves that Service's rules as they are. Services
+// for which there is no room are refused, by UID.
+func (f *facts) security(b batch, m *membership, pending *[]string, found *problems) (node plan.Node, refused []string, ok bool) {
 	if !f.groupExists {
-		return plan.Node{}, false
+		return plan.Node{}, nil, false
 	}
 	rules := newRuleSet(f.group.Properties.SecurityRules)
-	owners := f.addressOwners()
-	var open []grant
-	for _, w := range slices.Concat(b.live, b.gone) {
-		for _, address := range f.addressesOf(w, owners) {
-			rules.withdraw(address, f.needed(b, lb, w, address))
-		}
-	}
+	f.withdraw(b, rules)
 	for _, w := range b.live {
-		address := f.ips[f.publicIPOf(w).Key()].Properties.IPAddress
-		if address == "" {
-			*pending = append(*pending, pendingAddress(f.publicIPOf(w), w))
-			continue
+		grants, unknown := f.grants(w, m)
+		*pending = append(*pending, unknown...)
+		before := rules.size()
+		for _, g := range grants {
+			rules.open(g)
 		}
-		open = append(open, grant{w.access, address})
+		if why := rules.size().exceeds(before); why != "" {
+			found.refuse(w.service.Key(), ReasonLimit, "network security group %s cannot take its rules: %s", f.Config.SecurityGroupName, why)
+			refused = append(refused, string(w.service.UID))
+		}
 	}
-	for _, g := range open {
-		rules.open(g)
+	if f.Complete {
+		rules.forget(f.knownDestinations(b))
 	}
 	names := b.names()
 	view := azure.Resource[network.SecurityGroup]{
 		ID: f.Config.securityGroup(), Tags: wantedTags(f.Config, nil, f.group.Tags),
 		Properties: network.SecurityGroup{SecurityRules: rules.children()},
 	}
-	return plan.Wanted(view, "who may reach "+summary(names), names...), true
+	return plan.Wanted(view, "who may reach "+summary(names), names...), refused, true
 }
 
+// grant opens destinations to those whom a Service lets in.
 type grant struct {
-	access
-	address string
+	openings []opening
+	family   v1.IPFamily
+	to       []string
+	deny     bool // everything else
 }
 
-// addressOwners is the base name at whose frontend each known address stands, ""
-// for an address that stands elsewhere or nowhere.
-func (f *facts) addressOwners() map[string]string {
-	owners := make(map[string]string, len(f.ips))
-	for _, ip := range f.ips {
-		if ip.Properties.IPAddress == "" {
-			continue
+// grants are the openings of a Service's addresses, and the addresses that are not
+// known yet.
+func (f *facts) grants(w wish, m *membership) (grants []grant, pending []string) {
+	if !w.access.open {
+		return nil, nil
+	}
+	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		to := map[string]bool{}
+		floating := true
+		for _, p := range w.places {
+			if p.family != family {
+				continue
+			}
+			floating = p.floating
+			if !floating {
+				for _, ip := range m.addresses(p) {
+					to[ip] = true
+				}
+				continue
+			}
+			if address := f.placeAddress(p); address != "" {
+				to[address] = true
+			} else if len(w.access.from[family]) > 0 || w.access.deny {
+				pending = append(pending, pendingRule(p, w))
+			}
 		}
-		owners[ip.Properties.IPAddress] = ""
-		if at := ip.Properties.IPConfiguration; at != nil {
-			owners[ip.Properties.IPAddress] = ownerBase(at.ID.Name())
+		for _, ip := range w.further {
+			if familyOf(ip) == family {
+				to[ip.String()] = true
+			}
+		}
+		grants = append(grants, grant{w.access.openings(w.service, family, floating), family, slices.Sorted(maps.Keys(to)), w.access.deny})
+	}
+	return grants, pending
+}
+
+// placeAddress is the address of a place as far as is known.
+func (f *facts) placeAddress(p place) string {
+	if p.ip != "" {
+		return f.ips[p.ip.Key()].Properties.IPAddress
+	}
+	if p.pinned != "" {
+		return p.pinned
+	}
+	fe, exists := p.spot().frontend()
+	if !exists || !f.keepsPrivate(p, fe.Properties) {
+		return ""
+	}
+	return fe.Properties.PrivateIPAddress
+}
+
+func pendingRule(p place, w wish) string {
+	if p.ip != "" {
+		return pendingAddress(p.ip, w)
+	}
+	return "the security group needs the address of frontend " + p.frontend + " [" + w.service.Key() + "]"
+}
+
+// withdraw takes the batch's Services out of all rules, but for what others need.
+func (f *facts) withdraw(b batch, rules *ruleSet) {
+	owners := f.addressOwners()
+	needed := f.neededByOthers(b)
+	atNodes := false
+	for _, w := range slices.Concat(b.live, b.gone) {
+		atNodes = atNodes || f.usesNodes(w)
+		for _, address := range f.addressesOf(w, owners) {
+			rules.withdraw(address, needed[address])
 		}
 	}
-	return owners
+	if !atNodes {
+		return
+	}
+	var nodes []netip.Addr
+	nodes = slices.SortedFunc(maps.Keys(f.nodeIPs), netip.Addr.Compare)
+	for _, ip := range nodes {
+		rules.withdraw(ip.String(), needed[anyNode], needed[ip.String()])
+	}
 }
 
-// needed is what others than the batch's Services serve at an address, as
-// "Tcp/80": Services that share the frontend.
-func (f *facts) needed(b batch, lb balancer, w wish, address string) map[string]bool {
-	needed := map[string]bool{}
-	for _, fe := range f.frontendsOf(w.base) {
-		ref := fe.Properties.PublicIPAddress
-		if ref == nil || !lb.kept[ref.ID.Key()] || f.ips[ref.ID.Key()].Properties.IPAddress != address {
-			continue
+// usesNodes reports whether packets of a Service arrive at nodes' own addresses, now
+// or when all is done.
+func (f *facts) usesNodes(w wish) bool {
+	for _, p := range w.places {
+		if !p.floating {
+			return true
 		}
-		for _, u := range f.remaining(b, fe.Name) {
-			if u.owner != "" {
-				needed[portKey(u.protocol, strconv.Itoa(int(u.first)))] = true
+	}
+	for _, s := range f.sides {
+		for _, r := range s.ruled[strings.ToLower(w.base)] {
+			if floats := r.EnableFloatingIP; floats == nil || !*floats {
+				return true
 			}
 		}
 	}
+	return false
+}
+
+// anyNode stands for the addresses of all nodes.
+const anyNode = "nodes"
+
+// neededByOthers is what others than the batch's Services serve at each address, as
+// "tcp/80": from the rules that stand at frontends, and from the objects of Services
+// that are known.
+func (f *facts) neededByOthers(b batch) map[string]map[string]bool {
+	needed := map[string]map[string]bool{}
+	add := func(address, protocol string, port int32) {
+		if needed[address] == nil {
+			needed[address] = map[string]bool{}
+		}
+		needed[address][portKey(protocol, strconv.Itoa(int(port)))] = true
+	}
+	for _, s := range f.sides {
+		for _, r := range s.lb.Properties.LoadBalancingRules {
+			p := r.Properties
+			if p.FrontendIPConfiguration == nil || b.base[ownerBase(r.Name)] {
+				continue
+			}
+			if p.EnableFloatingIP == nil || !*p.EnableFloatingIP {
+				add(anyNode, p.Protocol, p.BackendPort)
+				continue
+			}
+			if address := f.addressAt(spot{s, p.FrontendIPConfiguration.ID.Name()}); address != "" {
+				add(address, p.Protocol, p.FrontendPort)
+			}
+		}
+	}
+	for _, o := range f.Others {
+		f.needsOf(Service{Service: o}, add)
+	}
 	return needed
+}
+
+// needsOf adds what a Service serves at the addresses that its object tells of.
+func (f *facts) needsOf(s Service, add func(address, protocol string, port int32)) {
+	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
+	for _, address := range knownAddresses(s) {
+		for _, p := range s.Spec.Ports {
+			port := p.Port
+			if fixed {
+				port = p.NodePort
+			}
+			add(address, protocols[protocolOf(p)], port)
+		}
+	}
+}
+
+// knownAddresses are those in a Service's status, and those that it names besides.
+func knownAddresses(s Service) []string {
+	var all []string
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		all = append(all, in.IP)
+	}
+	further, _ := key.AdditionalIPs.Read(s.Annotations)
+	return append(all, further...)
+}
+
+// addressesOf lists the addresses that a Service has or had. What its status says
+// counts too, unless it is by now somebody else's.
+func (f *facts) addressesOf(w wish, owners map[netip.Addr]string) []string {
+	var addresses []string
+	add := func(address string) {
+		if address != "" {
+			addresses = append(addresses, address)
+		}
+	}
+	for _, p := range w.places {
+		add(f.placeAddress(p))
+	}
+	for _, id := range f.managedIPsOf(w) {
+		add(f.ips[id.Key()].Properties.IPAddress)
+	}
+	for _, at := range f.ofOwner(w.base) {
+		add(f.addressAt(at))
+	}
+	for _, s := range f.sides {
+		for _, r := range s.ruled[strings.ToLower(w.base)] {
+			if ref := r.FrontendIPConfiguration; ref != nil {
+				add(f.addressAt(spot{s, ref.ID.Name()}))
+			}
+		}
+	}
+	for _, in := range w.service.Status.LoadBalancer.Ingress {
+		a, err := netip.ParseAddr(in.IP)
+		if owner, taken := owners[a.Unmap()]; err == nil && (!taken || owner == strings.ToLower(w.base)) {
+			add(a.Unmap().String())
+		}
+	}
+	for _, ip := range w.further {
+		add(ip.String())
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
+}
+
+// knownDestinations are all addresses that anything of the cluster has.
+func (f *facts) knownDestinations(b batch) map[string]bool {
+	known := map[string]bool{}
+	for ip := range f.nodeIPs {
+		known[ip.String()] = true
+	}
+	for _, s := range f.sides {
+		for _, fe := range s.lb.Properties.FrontendIPConfigurations {
+			if owner := ownerBase(fe.Name); f.alive[owner] || !looksOwned(fe.Name) {
+				known[f.addressAt(spot{s, fe.Name})] = true
+			}
+		}
+	}
+	for _, o := range f.Others {
+		for _, address := range knownAddresses(Service{Service: o}) {
+			known[address] = true
+		}
+	}
+	for _, w := range b.live {
+		for _, p := range w.places {
+			known[f.placeAddress(p)] = true
+		}
+		for _, ip := range w.further {
+			known[ip.String()] = true
+		}
+	}
+	for _, s := range f.Services { // those that are left as they are keep what they have
+		if !b.base[strings.ToLower(baseName(s.Service))] {
+			for _, address := range knownAddresses(s) {
+				known[address] = true
+			}
+		}
+	}
+	return known
 }
 
 func portKey(protocol, port string) string { return strings.ToLower(protocol) + "/" + port }
@@ -96,7 +305,38 @@ func portKey(protocol, port string) string { return strings.ToLower(protocol) + 
 type ruleSet struct {
 	all    []*securityRule
 	byName map[string]*securityRule
-	used   map[int32]bool // priorities
+	used   map[int32]bool             // priorities
+	to     map[string][]*securityRule // managed rules by destination, made when asked for
+	counts size
+}
+
+// size is what Azure limits of a security group.
+type size struct{ rules, sources, destinations int }
+
+// exceeds says which limit is passed that was not, or not so far, before.
+func (s size) exceeds(before size) string {
+	for _, limit := range []struct {
+		what            string
+		now, then, most int
+	}{
+		{"rules", s.rules, before.rules, mostRules},
+		{"source prefixes", s.sources, before.sources, mostPrefixes},
+		{"destination prefixes", s.destinations, before.destinations, mostPrefixes},
+	} {
+		if limit.now > limit.most && limit.now > limit.then {
+			return fmt.Sprintf("it would have %d %s, allowed are %d", limit.now, limit.what, limit.most)
+		}
+	}
+	return ""
+}
+
+// size counts the rules as they are by now.
+func (s *ruleSet) size() size { return s.counts }
+
+// count adds a rule to the counts, or takes it away by -1.
+func (s *ruleSet) count(r *securityRule, by int) {
+	s.counts.rules += by
+	s.counts.sources += by * len(sources(r.Properties))
 }
 
 type securityRule struct {
@@ -116,6 +356,8 @@ func newRuleSet(children []azure.Child[network.SecurityRule]) *ruleSet {
 			}
 		}
 		set.add(r)
+		set.count(r, 1)
+		set.counts.destinations += len(destinations(c.Properties))
 	}
 	return set
 }
@@ -154,50 +396,89 @@ func (s *ruleSet) add(r *securityRule) {
 
 // withdraw takes an address out of all managed rules, but for the ports that others
 // need there.
-func (s *ruleSet) withdraw(address string, needed map[string]bool) {
-	for _, r := range slices.Clone(s.all) {
-		if !r.to[address] {
-			continue
-		}
+func (s *ruleSet) withdraw(address string, needed ...map[string]bool) {
+	for _, r := range s.having(address) {
 		all := ports(r.Properties)
-		rest := slices.DeleteFunc(slices.Clone(all), func(port string) bool { return !needed[portKey(r.Properties.Protocol, port)] })
+		rest := slices.DeleteFunc(slices.Clone(all), func(port string) bool {
+			return !slices.ContainsFunc(needed, func(n map[string]bool) bool { return n[portKey(r.Properties.Protocol, port)] || n[portKey("All", "0")] })
+		})
 		deny := sameText(r.Properties.Access, "Deny")
-		if deny && len(needed) > 0 || len(rest) == len(all) && !deny {
+		needs := slices.ContainsFunc(needed, func(n map[string]bool) bool { return len(n) > 0 })
+		if deny && needs || len(rest) == len(all) && !deny {
 			continue
 		}
-		delete(r.to, address)
-		r.changed = true
-		if len(rest) > 0 {
-			s.allow(opening{protocol: r.Properties.Protocol, sources: sources(r.Properties), ports: rest}, address)
+		s.dismiss(r, address)
+		if a, err := netip.ParseAddr(address); len(rest) > 0 && !deny && err == nil {
+			s.allow(opening{family: familyOf(a), protocol: r.Properties.Protocol, sources: sources(r.Properties), ports: rest}, address)
 		}
+	}
+}
+
+// having lists the managed rules to an address.
+func (s *ruleSet) having(address string) []*securityRule {
+	if s.to == nil {
+		s.to = map[string][]*securityRule{}
+		for _, r := range s.all {
+			for a := range r.to {
+				s.to[a] = append(s.to[a], r)
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(s.to[address]), func(r *securityRule) bool { return !r.to[address] })
+}
+
+// forget takes out destinations that nothing has any more.
+func (s *ruleSet) forget(known map[string]bool) {
+	for _, r := range s.all {
+		for address := range r.to {
+			if _, err := netip.ParseAddr(address); err == nil && !known[address] {
+				s.dismiss(r, address)
+			}
+		}
+	}
+}
+
+// dismiss takes a destination out of a rule.
+func (s *ruleSet) dismiss(r *securityRule, address string) {
+	delete(r.to, address)
+	r.changed = true
+	s.counts.destinations--
+	if len(r.to) == 0 {
+		s.count(r, -1)
 	}
 }
 
 // open lets in what a Service asks for.
 func (s *ruleSet) open(g grant) {
-	for _, o := range g.allow {
-		s.allow(o, g.address)
+	for _, address := range g.to {
+		for _, o := range g.openings {
+			s.allow(o, address)
+		}
+		if g.deny {
+			s.deny(g.family, address)
+		}
 	}
-	if !g.deny {
-		return
-	}
-	r, ok := s.byName[strings.ToLower(denyRuleName)]
+}
+
+func (s *ruleSet) deny(family v1.IPFamily, address string) {
+	name := denyRuleName(family)
+	r, ok := s.byName[strings.ToLower(name)]
 	if !ok {
-		r = denyRule(s.freePriority(lastPriority, -1))
+		r = denyRule(name, s.freePriority(lastPriority, -1))
 		s.add(r)
 	}
-	r.admit(g.address)
+	s.admit(r, address)
 }
 
 func (s *ruleSet) allow(o opening, address string) {
-	name := allowRuleName(o.protocol, o.sources, o.ports)
+	name := allowRuleName(o.family, o.protocol, o.sources, o.ports)
 	r, ok := s.byName[strings.ToLower(name)]
 	if !ok {
 		r = allowRule(name, o, s.freePriority(firstPriority, 1))
 		s.add(r)
 	}
 	r.conform(o)
-	r.admit(address)
+	s.admit(r, address)
 }
 
 // conform makes a rule again what its name says it is, should somebody have edited it.
@@ -219,10 +500,18 @@ func sameList(a, b []string) bool {
 }
 
 // admit adds a destination. A foreign rule that has a managed name keeps its own.
-func (r *securityRule) admit(address string) {
-	if r.to != nil && !r.to[address] {
-		r.to[address] = true
-		r.changed = true
+func (s *ruleSet) admit(r *securityRule, address string) {
+	if r.to == nil || r.to[address] {
+		return
+	}
+	if len(r.to) == 0 {
+		s.count(r, 1)
+	}
+	r.to[address] = true
+	r.changed = true
+	s.counts.destinations++
+	if s.to != nil && !slices.Contains(s.to[address], r) {
+		s.to[address] = append(s.to[address], r)
 	}
 }
 
@@ -242,12 +531,12 @@ func allowRule(name string, o opening, priority int32) *securityRule {
 	return &securityRule{Child: azure.Child[network.SecurityRule]{Name: name, Properties: r}, to: map[string]bool{}}
 }
 
-func denyRule(priority int32) *securityRule {
+func denyRule(name string, priority int32) *securityRule {
 	r := network.SecurityRule{
 		Priority: priority, Direction: "Inbound", Access: "Deny", Protocol: "*",
 		SourceAddressPrefix: new("*"), SourcePortRange: new("*"), DestinationPortRange: new("*"),
 	}
-	return &securityRule{Child: azure.Child[network.SecurityRule]{Name: denyRuleName, Properties: r}, to: map[string]bool{}}
+	return &securityRule{Child: azure.Child[network.SecurityRule]{Name: name, Properties: r}, to: map[string]bool{}}
 }
 
 // oneOrMany is Azure's two ways to write a list: alone, or as a list. An existing

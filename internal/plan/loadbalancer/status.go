@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,36 +15,51 @@ func Status(in Input) (map[string][]v1.LoadBalancerIngress, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, _ := readBatch(f)
-	rules := make(map[string]bool, len(f.lb.Properties.LoadBalancingRules))
-	for _, r := range f.lb.Properties.LoadBalancingRules {
-		rules[strings.ToLower(r.Name)] = true
-	}
+	b, _ := readBatch(f, nil)
 	status := make(map[string][]v1.LoadBalancerIngress, len(b.live))
 	for _, w := range b.live {
-		if address := f.addressInPlace(w, rules); address != "" {
-			status[w.service.Key()] = []v1.LoadBalancerIngress{{IP: address}}
+		if in := f.inPlace(w); in != nil {
+			status[w.service.Key()] = in
 		}
 	}
 	return status, nil
 }
 
-func (f *facts) addressInPlace(w wish, rules map[string]bool) string {
-	for _, r := range w.rules {
-		if !rules[strings.ToLower(r.name)] {
-			return ""
-		}
+// inPlace is the addresses of a Service, nil while anything is missing.
+func (f *facts) inPlace(w wish) []v1.LoadBalancerIngress {
+	if len(w.places) < len(w.addresses) {
+		return nil
 	}
-	for _, fe := range f.frontendsOf(w.base) {
-		if ref := fe.Properties.PublicIPAddress; sameText(fe.Name, w.base) && ref != nil {
-			return f.ips[ref.ID.Key()].Properties.IPAddress
+	var ingress []v1.LoadBalancerIngress
+	for _, p := range w.inOrder() {
+		fe, exists := p.spot().frontend()
+		address := f.addressAt(p.spot())
+		if !exists || address == "" || p.ip != "" && (fe.Properties.PublicIPAddress == nil || !fe.Properties.PublicIPAddress.ID.Equal(p.ip)) {
+			return nil
 		}
+		for _, r := range p.rules {
+			if !p.side.rules[strings.ToLower(r.name)] {
+				return nil
+			}
+		}
+		ingress = append(ingress, v1.LoadBalancerIngress{IP: address})
 	}
-	return ""
+	for _, ip := range w.further {
+		ingress = append(ingress, v1.LoadBalancerIngress{IP: ip.String()})
+	}
+	return ingress
+}
+
+// inOrder is the places in the order of the load balancer's frontends, in which users
+// know the addresses.
+func (w wish) inOrder() []place {
+	return slices.SortedStableFunc(slices.Values(w.places), func(a, b place) int {
+		return a.side.order[strings.ToLower(a.frontend)] - b.side.order[strings.ToLower(b.frontend)]
+	})
 }
 
 // InPlace names, by key, the Services of the input that have anything in Azure:
-// a frontend, or a managed public IP.
+// a frontend, a rule, or a managed public IP.
 //
 // It looks at what [Needs] names first, before anything is known.
 func InPlace(in Input) (map[string]bool, error) {
@@ -54,11 +70,8 @@ func InPlace(in Input) (map[string]bool, error) {
 	there := make(map[string]bool, len(in.Services))
 	for _, s := range in.Services {
 		w := wish{service: s, base: baseName(s.Service)}
-		internal, err := f.internalFrontend(w)
-		if err != nil {
-			return nil, err
-		}
-		there[s.Key()] = internal != "" || len(f.frontendsOf(w.base))+len(f.managedIPsOf(w)) > 0
+		ruled := slices.ContainsFunc(f.sides, func(one *side) bool { return len(one.ruled[strings.ToLower(w.base)]) > 0 })
+		there[s.Key()] = ruled || len(f.ofOwner(w.base))+len(f.managedIPsOf(w)) > 0
 	}
 	return there, nil
 }

@@ -12,8 +12,10 @@ import (
 const (
 	tagServices       = "k8s-azure-service"
 	tagCluster        = "k8s-azure-cluster-name"
+	tagLabel          = "k8s-azure-dns-label-service"
 	legacyTagServices = "service"
 	legacyTagCluster  = "kubernetes-cluster-name"
+	legacyTagLabel    = "kubernetes-dns-label-service"
 )
 
 // wantedTags is the configured tags with own ones over them. Where system tags are
@@ -78,4 +80,35 @@ func ofOtherCluster(tags azure.Tags, cluster string) bool {
 		name, ok = tags.Get(legacyTagCluster)
 	}
 	return ok && !sameText(name, cluster)
+}
+
+// labelOwner is the Service that has named a public IP in DNS, "" for none.
+func labelOwner(tags azure.Tags) string {
+	name, ok := tags.Get(tagLabel)
+	if !ok {
+		name, _ = tags.Get(legacyTagLabel)
+	}
+	return strings.TrimSpace(name)
+}
+
+// labelTag is what says that a Service has named a public IP, as it is said already
+// if it is.
+func labelTag(have azure.Tags, service string) string {
+	if text, ok := have.Get(tagLabel); ok && strings.TrimSpace(text) == service {
+		return text
+	}
+	return service
+}
+
+// dropLabel is the wanted tags without one that names the owner of a DNS label.
+func dropLabel(tags, have azure.Tags) azure.Tags {
+	if tags == nil {
+		tags = azure.Tags{}
+	}
+	for _, name := range []string{tagLabel, legacyTagLabel} {
+		if _, there := have.Get(name); there {
+			tags[name] = azure.DropTag
+		}
+	}
+	return tags
 }

@@ -1,6 +1,8 @@
 package loadbalancer
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,68 +14,140 @@ import (
 
 // wish is what one Service asks for, read from its object alone.
 type wish struct {
-	service Service
-	base    string
-	rules   []rule
-	probes  []azure.Child[network.Probe]
-	access  access
-	ipTags  azure.Tags
+	service   Service
+	base      string
+	internal  bool
+	subnet    string // that it names, "" for the configured one
+	group     string // of its public IPs, "" for the cluster's
+	addresses []address
+	access    access
+	ipTags    azure.Tags      // of its public IPs
+	kinds     []network.IPTag // IP tags; nil is no opinion
+	label     *string         // in Azure's DNS; nil is no opinion
+	further   []netip.Addr    // that it answers at, brought by somebody else
+
+	places []place // of its addresses, once they are found
 }
 
-// rule is one port of a Service at the load balancer.
-type rule struct {
-	name         string
-	protocol     string // as Azure writes it
-	port         int32
-	probe        string // its name, "" for none
-	distribution string
-	idleMinutes  int32
-	reset        *bool // nil where the protocol knows none
+// address is what a Service asks for in one IP family.
+type address struct {
+	names
+	family   v1.IPFamily
+	pinned   string   // the address it must be, "" for any
+	publicIP string   // name of a public IP that is there, "" for none
+	prefix   azure.ID // that a new public IP is taken from
+	floating bool     // packets arrive at the address, not at the nodes' own
+	rules    []rule
+	probes   []azure.Child[network.Probe]
 }
 
-var protocols = map[v1.Protocol]string{v1.ProtocolTCP: "Tcp", v1.ProtocolUDP: "Udp"}
+func (a address) is6() bool { return a.family == v1.IPv6Protocol }
+
+// given says that the Service names an address that is there.
+func (a address) given() bool { return a.publicIP != "" || a.pinned != "" && a.prefix == "" }
 
 // readWish reads what a Service asks for and what is wrong with it.
-func readWish(s Service) (wish, problems) {
+func readWish(s Service, c Config) (wish, problems) {
 	w := wish{service: s, base: baseName(s.Service)}
 	var found problems
-	unserved(s, &found)
+	refuseSpec(s, &found)
+	refuseUnserved(s, &found)
 	if found.blocking() {
 		return w, found
 	}
-	w.probes = readProbes(s, w.base, &found)
-	w.rules = readRules(s, w.base, w.probes, &found)
-	w.access = readAccess(s, &found)
-	tags := read(s, key.PublicIPTags.Read, &found)
-	w.ipTags = tags.Values
-	for _, skipped := range tags.Skipped {
-		found.warn(s.Key(), ReasonTags, "%s: %q is left out, allowed is %s", key.PublicIPTags.Name, skipped, key.PublicIPTags.Allowed)
+	w.internal = read(s, key.Internal.Read, &found)
+	if w.internal {
+		w.subnet = read(s, key.InternalSubnet.Read, &found)
+	} else {
+		readPublicIPWishes(s, &w, &found)
 	}
+	w.further = readFurther(s, &found)
+	refuseSCTP(w, &found)
+	w.addresses = readAddresses(w, c, &found)
+	w.access = readAccess(s, &found)
 	return w, found
 }
 
-// unserved finds what the Service asks for and does not get yet.
-func unserved(s Service, found *problems) {
-	const not = "is not supported yet"
-	if name, value, asked := key.FirstUnsupported(s.Annotations); asked {
-		found.refuse(s.Key(), ReasonUnsupported, "annotation %s: %q %s", name, value, not)
+// readPublicIPWishes reads what only public IPs have.
+func readPublicIPWishes(s Service, w *wish, found *problems) {
+	w.group = read(s, key.PublicIPGroup.Read, found)
+	tags := read(s, key.PublicIPTags.Read, found)
+	w.ipTags = tags.Values
+	warnSkipped(s, key.PublicIPTags, tags, found)
+	if kinds, asked, err := key.IPTags.Lookup(s.Annotations); asked && err == nil {
+		warnSkipped(s, key.IPTags, kinds, found)
+		w.kinds = []network.IPTag{}
+		for kind, tag := range kinds.Values {
+			w.kinds = append(w.kinds, network.IPTag{IPTagType: kind, Tag: tag})
+		}
+		slices.SortFunc(w.kinds, func(a, b network.IPTag) int { return strings.Compare(a.IPTagType, b.IPTagType) })
 	}
-	if s.Spec.LoadBalancerIP != "" {
-		found.refuse(s.Key(), ReasonUnsupported, "spec.loadBalancerIP: %q %s, allowed is an address of Azure's choice", s.Spec.LoadBalancerIP, not)
+	if label, asked, err := key.DNSLabel.Lookup(s.Annotations); asked && err == nil {
+		w.label = &label
 	}
-	for _, family := range s.Spec.IPFamilies {
-		if family != v1.IPv4Protocol {
-			found.refuse(s.Key(), ReasonUnsupported, "spec.ipFamilies: %q %s, allowed is IPv4", family, not)
+}
+
+func warnSkipped(s Service, a key.Annotation[key.Pairs], pairs key.Pairs, found *problems) {
+	for _, skipped := range pairs.Skipped {
+		found.warn(s.Key(), ReasonTags, "%s: %q is left out, allowed is %s", a.Name, skipped, a.Allowed)
+	}
+}
+
+func readFurther(s Service, found *problems) []netip.Addr {
+	var further []netip.Addr
+	for _, text := range read(s, key.AdditionalIPs.Read, found) {
+		ip, err := netip.ParseAddr(text)
+		if err != nil || ip.Zone() != "" {
+			found.refuse(s.Key(), ReasonAnnotation, "annotation %s: %q is no IP address, allowed is %s", key.AdditionalIPs.Name, text, key.AdditionalIPs.Allowed)
+			continue
+		}
+		if ip = ip.Unmap(); !slices.Contains(further, ip) {
+			further = append(further, ip)
 		}
 	}
+	return further
+}
+
+var protocols = map[v1.Protocol]string{v1.ProtocolTCP: "Tcp", v1.ProtocolUDP: "Udp", v1.ProtocolSCTP: "*"}
+
+func refuseSpec(s Service, found *problems) {
 	for _, p := range s.Spec.Ports {
 		if _, ok := protocols[protocolOf(p)]; !ok {
-			found.refuse(s.Key(), ReasonUnsupported, "port %d: protocol %q %s at a public address, allowed are TCP and UDP", p.Port, p.Protocol, not)
+			found.refuse(s.Key(), ReasonSpec, "port %d: protocol %q is not allowed, allowed are TCP, UDP and SCTP", p.Port, p.Protocol)
 		}
 	}
 	if len(s.Spec.Ports) == 0 {
 		found.refuse(s.Key(), ReasonSpec, "spec.ports is empty, at least one port is needed")
 	}
+	for _, family := range s.Spec.IPFamilies {
+		if family != v1.IPv4Protocol && family != v1.IPv6Protocol {
+			found.refuse(s.Key(), ReasonSpec, "spec.ipFamilies: %q is not allowed, allowed are IPv4 and IPv6", family)
+		}
+	}
+}
+
+// refuseUnserved finds what the Service asks for and does not get yet.
+func refuseUnserved(s Service, found *problems) {
+	if name, value, asked := key.FirstUnsupported(s.Annotations); asked {
+		found.refuse(s.Key(), ReasonUnsupported, "annotation %s: %q is not supported yet", name, value)
+	}
+}
+
+// refuseSCTP: Azure forwards SCTP only with everything else, and that only in a
+// virtual network.
+func refuseSCTP(w wish, found *problems) {
+	for _, p := range w.service.Spec.Ports {
+		if protocolOf(p) == v1.ProtocolSCTP && !highlyAvailable(w.service, w.internal) {
+			found.refuse(w.service.Key(), ReasonSpec, "port %d: protocol SCTP is served by internal load balancers with all ports only, allowed is SCTP with the annotations %s and %s",
+				p.Port, key.Internal.Name, key.HAPorts.Name)
+		}
+	}
+}
+
+// highlyAvailable reports whether one rule serves all ports and protocols.
+func highlyAvailable(s Service, internal bool) bool {
+	all, _ := key.HAPorts.Read(s.Annotations)
+	return all && internal
 }
 
 // protocolOf is the port's protocol; an object that did not come through an API
@@ -85,28 +159,121 @@ func protocolOf(p v1.ServicePort) v1.Protocol {
 	return p.Protocol
 }
 
-func readRules(s Service, base string, probes []azure.Child[network.Probe], found *problems) []rule {
-	idle := read(s, key.IdleTimeout.Read, found)
-	silent := read(s, key.DisableTCPReset.Read, found)
-	distribution := "Default"
-	if s.Spec.SessionAffinity == v1.ServiceAffinityClientIP {
-		distribution = "SourceIP"
+// familiesOf are the Service's IP families; an object that did not come through an
+// API server may leave them out.
+func familiesOf(s Service) []v1.IPFamily {
+	if len(s.Spec.IPFamilies) == 0 {
+		return []v1.IPFamily{v1.IPv4Protocol}
 	}
-	var rules []rule
-	for _, p := range s.Spec.Ports {
-		if readPort(s, key.NoRule, p.Port, false, found) {
-			continue
-		}
-		r := rule{
-			name: ruleName(base, protocolOf(p), p.Port), protocol: protocols[protocolOf(p)], port: p.Port,
-			probe: probeOf(s, base, p, probes, found), distribution: distribution, idleMinutes: idle,
-		}
-		if protocolOf(p) == v1.ProtocolTCP {
-			r.reset = new(!silent)
-		}
-		rules = append(rules, r)
+	return s.Spec.IPFamilies
+}
+
+func familyOf(ip netip.Addr) v1.IPFamily {
+	if ip.Is4() {
+		return v1.IPv4Protocol
 	}
-	return rules
+	return v1.IPv6Protocol
+}
+
+// readAddresses reads what the Service asks for in each of its families.
+func readAddresses(w wish, c Config, found *problems) []address {
+	s := w.service
+	families := familiesOf(s)
+	fixed := read(s, key.DisableFloatingIP.Read, found)
+	var addresses []address
+	for _, family := range families {
+		a := address{family: family, names: names{base: w.base, subnet: w.subnet}}
+		if len(families) > 1 && a.is6() {
+			a.suffix = suffixIPv6
+		}
+		// An internal IPv6 address is a second one at the nodes' interfaces, and those
+		// do not float.
+		a.floating = !fixed && (!w.internal || !a.is6())
+		a.pinned = readPin(s, family, found)
+		if !w.internal {
+			a.publicIP = readByFamily(s, family, key.PublicIPName, key.PublicIPNameIPv6)
+			a.prefix = readPrefix(s, family, found)
+		}
+		a.probes = readProbes(s, a.names, c, found)
+		a.rules = readRules(s, a, c, w.internal, found)
+		addresses = append(addresses, a)
+	}
+	return addresses
+}
+
+// readPin is the address that a Service wants to have in a family.
+func readPin(s Service, family v1.IPFamily, found *problems) string {
+	own := key.IPv4
+	if family == v1.IPv6Protocol {
+		own = key.IPv6
+	}
+	text := read(s, own.Read, found)
+	where := "annotation " + own.Name
+	if text == "" {
+		where = "spec.loadBalancerIP"
+		text = strings.TrimSpace(s.Spec.LoadBalancerIP)
+	}
+	if text == "" {
+		return ""
+	}
+	ip, err := netip.ParseAddr(text)
+	ip = ip.Unmap()
+	switch {
+	case err != nil || ip.Zone() != "":
+		found.refuse(s.Key(), ReasonAddress, "%s: %q is no IP address, allowed is one of the family %s", where, text, family)
+		return ""
+	case familyOf(ip) != family && where == "spec.loadBalancerIP" && slices.Contains(familiesOf(s), familyOf(ip)):
+		return "" // it is of the Service's other family
+	case familyOf(ip) != family:
+		found.refuse(s.Key(), ReasonAddress, "%s: %q is not of the family %s, allowed is an address of that family", where, text, family)
+		return ""
+	}
+	internal, _ := key.Internal.Read(s.Annotations)
+	if !internal && !isPublic(ip) {
+		found.refuse(s.Key(), ReasonAddress, "%s: %q is a non-public address, allowed for an external Service is the address of a public IP", where, text)
+		return ""
+	}
+	return ip.String()
+}
+
+// isPublic reports whether an address can be one of the Internet's.
+func isPublic(ip netip.Addr) bool {
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !carrierGrade().Contains(ip) && ip != azureHost()
+}
+
+// carrierGrade is between private and public: providers' own networks.
+func carrierGrade() netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10)
+}
+
+// azureHost is what machines in Azure know their host by.
+func azureHost() netip.Addr { return netip.AddrFrom4([4]byte{168, 63, 129, 16}) }
+
+// readByFamily reads a key that has a sibling for IPv6. A Service with IPv6 only may
+// use either.
+func readByFamily(s Service, family v1.IPFamily, plain, six key.Annotation[string]) string {
+	first, _ := plain.Read(s.Annotations)
+	if family != v1.IPv6Protocol {
+		return first
+	}
+	second, _ := six.Read(s.Annotations)
+	if len(familiesOf(s)) > 1 {
+		return second
+	}
+	return firstOf(second, first)
+}
+
+func readPrefix(s Service, family v1.IPFamily, found *problems) azure.ID {
+	text := readByFamily(s, family, key.PublicIPPrefix, key.PublicIPPrefixIPv6)
+	if text == "" {
+		return ""
+	}
+	id, err := azure.ParseID(text)
+	if err != nil || !id.Is(network.PublicIPPrefixes) {
+		found.refuse(s.Key(), ReasonAnnotation, "annotation %s: %q is not allowed, allowed is %s", key.PublicIPPrefix.Name, text, key.PublicIPPrefix.Allowed)
+		return ""
+	}
+	return id
 }
 
 // read reads an annotation of a Service; a value that is not allowed is a problem.

@@ -33,14 +33,17 @@ const (
 	compute = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/"
 	vmss    = compute + "virtualMachineScaleSets/np"
 	lbID    = network + "loadBalancers/kubernetes"
+	innerID = lbID + "-internal"
 	nsgID   = network + "networkSecurityGroups/nsg"
+	vnetID  = network + "virtualNetworks/v"
 )
 
 func config() loadbalancer.Config {
 	return loadbalancer.Config{
 		ClusterName: "kubernetes", Location: "westeurope", Subscription: "s", ResourceGroup: "rg",
 		NetworkSubscription: "s", LoadBalancerName: "kubernetes", LoadBalancerResourceGroup: "rg",
-		SecurityGroupName: "nsg", SecurityGroupResourceGroup: "rg", Zones: []string{"1", "2", "3"}, ExcludeControlPlane: true,
+		SecurityGroupName: "nsg", SecurityGroupResourceGroup: "rg",
+		VirtualNetwork: "v", VirtualNetworkResourceGroup: "rg", Subnet: "n", Zones: []string{"1", "2", "3"}, ExcludeControlPlane: true,
 	}
 }
 
@@ -49,6 +52,9 @@ func newWorld(instances int) *world {
 	w := &world{docs: map[string]object{}}
 	w.put(nsgID, parse(`{"location":"westeurope","properties":{"securityRules":[
 		{"name":"ssh","properties":{"priority":501,"direction":"Inbound","access":"Allow","protocol":"Tcp","sourceAddressPrefix":"10.0.0.0/8","sourcePortRange":"*","destinationAddressPrefix":"*","destinationPortRange":"22"}}]}}`))
+	for name, ranges := range map[string]string{"n": `"10.0.0.0/16","fd00::/64"`, "apps": `"10.1.0.0/16","fd01::/64"`} {
+		w.put(azure.ID(vnetID).Child("subnets", name), parse(`{"properties":{"addressPrefixes":[`+ranges+`],"privateLinkServiceNetworkPolicies":"Enabled"}}`))
+	}
 	w.put(vmss, parse(`{"location":"westeurope","sku":{"name":"Standard_D2s_v3","tier":"Standard","capacity":2},"properties":{"provisioningState":"Succeeded","orchestrationMode":"Uniform",
 		"virtualMachineProfile":{"osProfile":{"computerNamePrefix":"np"},"storageProfile":{"osDisk":{"osType":"Linux"}},"networkProfile":`+profile+`}}}`))
 	for i := range instances {
@@ -194,6 +200,9 @@ func (w *world) put(id azure.ID, body object) {
 		if p["ipAddress"] == nil {
 			w.next++
 			p["ipAddress"] = fmt.Sprintf("20.1.%d.%d", w.next/250, w.next%250+1)
+			if p["publicIPAddressVersion"] == "IPv6" {
+				p["ipAddress"] = fmt.Sprintf("2603:1::%x", w.next)
+			}
 		}
 		fill(p, object{"idleTimeoutInMinutes": 4.0, "ipTags": []any{}, "resourceGuid": "g"})
 		fill(sub(body, "sku"), object{"tier": "Regional"})
@@ -222,7 +231,11 @@ func (w *world) putBalancer(id azure.ID, body, p object) {
 		}
 	}
 	for _, c := range children(p, "frontendIPConfigurations") {
-		fill(sub(c, "properties"), object{"privateIPAllocationMethod": "Dynamic"})
+		fp := sub(c, "properties")
+		fill(fp, object{"privateIPAllocationMethod": "Dynamic"})
+		if subnet, ok := fp["subnet"].(object); ok && fp["privateIPAddress"] == nil {
+			fp["privateIPAddress"] = w.private(azure.ID(subnet["id"].(string)), fp["privateIPAddressVersion"] == "IPv6")
+		}
 	}
 	for _, c := range children(p, "loadBalancingRules") {
 		r := sub(c, "properties")
@@ -231,6 +244,16 @@ func (w *world) putBalancer(id azure.ID, body, p object) {
 	for _, c := range children(p, "probes") {
 		fill(sub(c, "properties"), object{"numberOfProbes": 1.0})
 	}
+}
+
+// private is the next free address of a subnet.
+func (w *world) private(subnet azure.ID, six bool) string {
+	w.next++
+	third := map[string]int{"n": 0, "apps": 1}[subnet.Name()]
+	if six {
+		return fmt.Sprintf("fd0%d::%x", third, w.next)
+	}
+	return fmt.Sprintf("10.%d.9.%d", third, w.next)
 }
 
 func (w *world) child(parent azure.ID, kind string, c object) {
@@ -245,11 +268,18 @@ func (w *world) settle() {
 		return
 	}
 	w.stale = false
-	lb := w.docs[azure.ID(lbID).Key()]
 	attached := map[string]string{}
-	for _, fe := range children(sub(lb, "properties"), "frontendIPConfigurations") {
-		if ref, ok := sub(fe, "properties")["publicIPAddress"].(object); ok {
-			attached[azure.ID(ref["id"].(string)).Key()] = fe["id"].(string)
+	for key, o := range w.docs {
+		if !azure.ID(key).Is("Microsoft.Network/loadBalancers") {
+			continue
+		}
+		for _, fe := range children(sub(o, "properties"), "frontendIPConfigurations") {
+			if ref, ok := sub(fe, "properties")["publicIPAddress"].(object); ok {
+				attached[azure.ID(ref["id"].(string)).Key()] = fe["id"].(string)
+			}
+		}
+		for _, pool := range children(sub(o, "properties"), "backendAddressPools") {
+			w.showMembers(pool)
 		}
 	}
 	for key, o := range w.docs {
@@ -261,17 +291,25 @@ func (w *world) settle() {
 			}
 		}
 	}
-	for _, pool := range children(sub(lb, "properties"), "backendAddressPools") {
-		var members []any
-		for _, key := range slices.Sorted(maps.Keys(w.docs)) {
-			if strings.Contains(key, "/virtualmachines/") && strings.Contains(w.lower(key), `"`+strings.ToLower(pool["id"].(string))+`"`) {
-				members = append(members, object{"id": w.docs[key]["id"].(string) + "/networkInterfaces/nic/ipConfigurations/ipconfig"})
-			}
+}
+
+// showMembers writes into a pool who is in it.
+func (w *world) showMembers(pool object) {
+	var members []any
+	for _, key := range slices.Sorted(maps.Keys(w.docs)) {
+		if !strings.Contains(w.lower(key), `"`+strings.ToLower(pool["id"].(string))+`"`) {
+			continue
 		}
-		delete(sub(pool, "properties"), "backendIPConfigurations")
-		if members != nil {
-			sub(pool, "properties")["backendIPConfigurations"] = members
+		switch {
+		case strings.Contains(key, "/virtualmachines/"):
+			members = append(members, object{"id": w.docs[key]["id"].(string) + "/networkInterfaces/nic/ipConfigurations/ipconfig"})
+		case azure.ID(key).Is("Microsoft.Network/networkInterfaces"):
+			members = append(members, object{"id": w.docs[key]["id"].(string) + "/ipConfigurations/ipconfig"})
 		}
+	}
+	delete(sub(pool, "properties"), "backendIPConfigurations")
+	if members != nil {
+		sub(pool, "properties")["backendIPConfigurations"] = members
 	}
 }
 

@@ -1,0 +1,9 @@
+package compute
+
+import "kaz/internal/azure"
+
+// VirtualMachine is the properties of a machine that is no instance of a Uniform
+// scale set: as much as tells where it belongs.
+type VirtualMachine struct {
+	VirtualMachineScaleSet *azure.Reference `json:"virtualMachineScaleSet,omitempty" azure:"read"`
+}

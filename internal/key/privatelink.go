@@ -1,0 +1,76 @@
+package key
+
+// Of Services: the private link service in front of them.
+var (
+	LinkCreate = Annotation[bool]{
+		Name: service + "azure-pls-create", parse: parseSwitch,
+		Doc:     "A private link service in front of the Service's IPv4 address, which must be internal or without floating IP.",
+		Allowed: allowedSwitch,
+	}
+	LinkName = Annotation[string]{
+		Name: service + "azure-pls-name", parse: parseWord,
+		Doc:     "Name of the private link service. It cannot be changed.",
+		Allowed: "a name",
+	}
+	LinkGroup = Annotation[string]{
+		Name: service + "azure-pls-resource-group", parse: parseWord,
+		Doc:     "Resource group of the private link service, instead of the configured one.",
+		Allowed: "the name of a resource group",
+	}
+	LinkSubnet = Annotation[string]{
+		Name: service + "azure-pls-ip-configuration-subnet", parse: parseWord,
+		Doc:     "Subnet that the private link service takes its addresses from. Without it: the Service's own one.",
+		Allowed: "the name of a subnet of the cluster's virtual network",
+	}
+	LinkAddressCount = Annotation[int32]{
+		Name: service + "azure-pls-ip-configuration-ip-address-count", Default: 1, parse: parseNumber(1, 8),
+		Doc:     "How many addresses the private link service has.",
+		Allowed: "a whole number from 1 to 8, at least the number of static addresses",
+	}
+	LinkAddresses = Annotation[[]string]{
+		Name: service + "azure-pls-ip-configuration-ip-address", parse: parseWords,
+		Doc:     "Static addresses of the private link service. The first one is the primary.",
+		Allowed: "IPv4 addresses between blanks",
+	}
+	LinkFQDNs = Annotation[[]string]{
+		Name: service + "azure-pls-fqdns", parse: parseWords,
+		Doc:     "Names of the private link service.",
+		Allowed: "domain names between blanks",
+	}
+	LinkProxyProtocol = Annotation[bool]{
+		Name: service + "azure-pls-proxy-protocol", parse: parseSwitch,
+		Doc:     "Tells receivers the client's address by PROXY protocol.",
+		Allowed: allowedSwitch,
+	}
+	LinkVisibility = Annotation[[]string]{
+		Name: service + "azure-pls-visibility", parse: parseWords,
+		Doc:     "Subscriptions that see the private link service.",
+		Allowed: "subscription ids between blanks, or * for all",
+	}
+	LinkAutoApproval = Annotation[[]string]{
+		Name: service + "azure-pls-auto-approval", parse: parseWords,
+		Doc:     "Subscriptions whose connections need no approval.",
+		Allowed: "subscription ids between blanks",
+	}
+)
+
+// FirstLinkOption is the first annotation that says what a private link service is
+// like: only the Service that the link belongs to may.
+func FirstLinkOption(annotations map[string]string) (name, value string, is bool) {
+	for _, name := range []string{
+		LinkName.Name, LinkSubnet.Name, LinkAddressCount.Name, LinkAddresses.Name, LinkFQDNs.Name,
+		LinkProxyProtocol.Name, LinkVisibility.Name, LinkAutoApproval.Name,
+	} {
+		if value, ok := annotations[name]; ok {
+			return name, value, true
+		}
+	}
+	return "", "", false
+}
+
+func linkEntries() []Entry {
+	return []Entry{
+		LinkCreate.entry(), LinkName.entry(), LinkGroup.entry(), LinkSubnet.entry(), LinkAddressCount.entry(), LinkAddresses.entry(),
+		LinkFQDNs.entry(), LinkProxyProtocol.entry(), LinkVisibility.entry(), LinkAutoApproval.entry(),
+	}
+}

@@ -1,0 +1,111 @@
+package loadbalancer
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+)
+
+// Config is what the cloud configuration says of load balancers, with all defaults
+// filled in.
+type Config struct {
+	ClusterName string // names pools and public IPs
+	Location    string
+	// EdgeZone is where load balancers and public IPs are, nil for the region itself.
+	EdgeZone *azure.ExtendedLocation
+
+	Subscription  string // of the machines
+	ResourceGroup string // of the machines and public IPs
+
+	NetworkSubscription       string // of load balancers, public IPs, subnets and security group
+	LoadBalancerName          string
+	LoadBalancerResourceGroup string
+
+	SecurityGroupName          string // "" when none is configured
+	SecurityGroupResourceGroup string
+
+	VirtualNetwork              string
+	VirtualNetworkResourceGroup string
+	Subnet                      string // of internal addresses, unless a Service names its own
+
+	Tags       azure.Tags // of everything that kaz makes
+	SystemTags []string   // prefixes of tags that survive; where there are any, other unknown tags go
+
+	Zones               []string // of the region, for new public IPs and internal frontends
+	DisableOutboundSNAT bool     // of rules
+	ExcludeControlPlane bool     // from the backend pools
+	IPTagsMayChange     bool     // at a public IP that is there; else another one is made
+
+	// SharedProbe answers for all Services of traffic policy Cluster; where it is nil
+	// each port is probed at its node port.
+	SharedProbe *SharedProbe
+}
+
+// SharedProbe is where a node says whether it is well, whatever the Service.
+type SharedProbe struct {
+	Port int32
+	Path string
+}
+
+// LoadBalancer is the id of the cluster's external load balancer. All load
+// balancers of a cluster, and their security group, are planned together, so it is
+// the key of their group commit.
+func (c Config) LoadBalancer() azure.ID { return c.balancer(c.LoadBalancerName, false) }
+
+func (c Config) balancers() azure.ID {
+	return azure.GroupID(c.NetworkSubscription, c.LoadBalancerResourceGroup)
+}
+
+// internalSuffix tells a load balancer in the virtual network from its external
+// sibling.
+const internalSuffix = "-internal"
+
+func (c Config) balancer(name string, internal bool) azure.ID {
+	if internal {
+		name += internalSuffix
+	}
+	return c.balancers().Resource(network.LoadBalancers, name)
+}
+
+func (c Config) securityGroup() azure.ID {
+	return azure.GroupID(c.NetworkSubscription, c.SecurityGroupResourceGroup).Resource(network.SecurityGroups, c.SecurityGroupName)
+}
+
+// publicIPs is the resource group of public IPs, "" for the cluster's.
+func (c Config) publicIPs(group string) azure.ID {
+	if group == "" {
+		group = c.ResourceGroup
+	}
+	return azure.GroupID(c.NetworkSubscription, group)
+}
+
+func (c Config) machines() azure.ID { return azure.GroupID(c.Subscription, c.ResourceGroup) }
+
+func (c Config) virtualNetwork() azure.ID {
+	if c.VirtualNetwork == "" {
+		return ""
+	}
+	return azure.GroupID(c.NetworkSubscription, c.VirtualNetworkResourceGroup).Resource(network.VirtualNetworks, c.VirtualNetwork)
+}
+
+// subnet is the id of a subnet of the cluster's network, "" for the configured one;
+// it is "" when nothing is configured.
+func (c Config) subnet(name string) azure.ID {
+	if name == "" {
+		name = c.Subnet
+	}
+	if name == "" || c.virtualNetwork() == "" {
+		return ""
+	}
+	return c.virtualNetwork().Child("subnets", name)
+}
+
+// poolName names the cluster's backend pool of an IP family. The suffix tells the
+// family, whatever other families a Service has.
+func (c Config) poolName(family v1.IPFamily) string {
+	if family == v1.IPv6Protocol {
+		return c.ClusterName + suffixIPv6
+	}
+	return c.ClusterName
+}

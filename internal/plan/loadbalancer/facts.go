@@ -1,0 +1,188 @@
+package loadbalancer
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan"
+)
+
+// facts is the snapshot, read once.
+type facts struct {
+	Input
+	sides       []*side
+	groupExists bool
+	group       azure.Resource[network.SecurityGroup]
+	ips         map[string]publicIP    // by id key
+	ipsOf       map[string][]azure.ID  // by Service that a tag names
+	ipsAt       map[string][]azure.ID  // by address
+	nodeIPs     map[netip.Addr]bool    // of all nodes
+	alive       map[string]bool        // base names of all known Services, in lower case
+	subnets     map[string]subnetFacts // by id key
+}
+
+// side is one load balancer as it is: the external or the internal one of a pair.
+type side struct {
+	id       azure.ID
+	internal bool
+	exists   bool
+	lb       azure.Resource[network.LoadBalancer]
+	uses     map[string][]use                       // of frontends, by name in lower case
+	ruled    map[string][]network.LoadBalancingRule // by the Service's base name
+	rules    map[string]bool                        // names, in lower case
+	order    map[string]int                         // of the frontends, by name in lower case
+	byOwner  map[string][]azure.Child[network.FrontendIPConfiguration]
+	known    map[string]azure.Child[network.FrontendIPConfiguration] // by name in lower case
+}
+
+type subnetFacts struct {
+	exists bool
+	ranges []netip.Prefix
+}
+
+func readFacts(in Input) (*facts, error) {
+	f := &facts{Input: in}
+	for _, internal := range []bool{false, true} {
+		s, err := readSide(in, in.Config.balancer(in.Config.LoadBalancerName, internal), internal)
+		if err != nil {
+			return nil, err
+		}
+		f.sides = append(f.sides, s)
+	}
+	var err error
+	if in.Config.SecurityGroupName != "" {
+		if f.group, f.groupExists, err = plan.View[network.SecurityGroup](in.Have, in.Config.securityGroup()); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.readPublicIPs(); err != nil {
+		return nil, err
+	}
+	f.readNodeIPs()
+	f.alive = make(map[string]bool, len(in.Services)+len(in.Others))
+	for _, s := range in.Services {
+		f.alive[strings.ToLower(baseName(s.Service))] = true
+	}
+	for _, s := range in.Others {
+		f.alive[strings.ToLower(baseName(s))] = true
+	}
+	return f, f.readSubnets()
+}
+
+func readSide(in Input, id azure.ID, internal bool) (*side, error) {
+	s := &side{id: id, internal: internal}
+	var err error
+	s.lb, s.exists, err = plan.View[network.LoadBalancer](in.Have, id)
+	s.uses = usesOf(s.lb.Properties)
+	s.ruled = make(map[string][]network.LoadBalancingRule, len(s.lb.Properties.LoadBalancingRules))
+	s.rules = make(map[string]bool, len(s.lb.Properties.LoadBalancingRules))
+	for _, r := range s.lb.Properties.LoadBalancingRules {
+		s.rules[strings.ToLower(r.Name)] = true
+		owner := ownerBase(r.Name)
+		s.ruled[owner] = append(s.ruled[owner], r.Properties)
+	}
+	all := s.lb.Properties.FrontendIPConfigurations
+	s.byOwner = make(map[string][]azure.Child[network.FrontendIPConfiguration], len(all))
+	s.known = make(map[string]azure.Child[network.FrontendIPConfiguration], len(all))
+	s.order = make(map[string]int, len(all))
+	for i, fe := range all {
+		s.order[strings.ToLower(fe.Name)] = i
+		owner := ownerBase(fe.Name)
+		s.byOwner[owner] = append(s.byOwner[owner], fe)
+		s.known[strings.ToLower(fe.Name)] = fe
+	}
+	return s, err
+}
+
+func (f *facts) readNodeIPs() {
+	f.nodeIPs = make(map[netip.Addr]bool, len(f.Nodes))
+	for _, n := range f.Nodes {
+		for _, ip := range internalIPs(n) {
+			f.nodeIPs[ip] = true
+		}
+	}
+}
+
+func internalIPs(n *v1.Node) []netip.Addr {
+	var ips []netip.Addr
+	for _, a := range n.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == v1.NodeInternalIP {
+			ips = append(ips, ip.Unmap())
+		}
+	}
+	return ips
+}
+
+func (f *facts) readSubnets() error {
+	f.subnets = map[string]subnetFacts{}
+	for _, id := range subnetsInvolved(f.Input) {
+		view, exists, err := plan.View[network.Subnet](f.Have, id)
+		if err != nil {
+			return err
+		}
+		known := subnetFacts{exists: exists}
+		for _, text := range slices.Concat(view.Properties.AddressPrefixes, []string{view.Properties.AddressPrefix}) {
+			if p, err := netip.ParsePrefix(text); err == nil {
+				known.ranges = append(known.ranges, p)
+			}
+		}
+		f.subnets[id.Key()] = known
+	}
+	return nil
+}
+
+func (s subnetFacts) holds(ip netip.Addr) bool {
+	return slices.ContainsFunc(s.ranges, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// sideOf is the load balancer of a kind.
+func (f *facts) sideOf(internal bool) *side {
+	return f.sides[slices.IndexFunc(f.sides, func(s *side) bool { return s.internal == internal })]
+}
+
+// sideWith is the load balancer with an id, nil for none of ours.
+func (f *facts) sideWith(id azure.ID) *side {
+	if i := slices.IndexFunc(f.sides, func(s *side) bool { return s.id.Equal(id) }); i >= 0 {
+		return f.sides[i]
+	}
+	return nil
+}
+
+// ofOwner lists the frontends that carry a Service's base name, wherever they are.
+func (f *facts) ofOwner(base string) []spot {
+	var all []spot
+	for _, s := range f.sides {
+		for _, fe := range s.byOwner[strings.ToLower(base)] {
+			all = append(all, spot{s, fe.Name})
+		}
+	}
+	return all
+}
+
+// spot is a frontend of a load balancer.
+type spot struct {
+	side *side
+	name string
+}
+
+func (s spot) key() string { return s.side.id.Key() + "/" + strings.ToLower(s.name) }
+
+// frontend is what is at the spot now.
+func (s spot) frontend() (azure.Child[network.FrontendIPConfiguration], bool) {
+	fe, ok := s.side.known[strings.ToLower(s.name)]
+	return fe, ok
+}
+
+// addressAt is the address of a spot as far as is known.
+func (f *facts) addressAt(s spot) string {
+	fe, _ := s.frontend()
+	if ref := fe.Properties.PublicIPAddress; ref != nil {
+		return f.ips[ref.ID.Key()].Properties.IPAddress
+	}
+	return fe.Properties.PrivateIPAddress
+}

@@ -1,0 +1,312 @@
+package loadbalancer
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/key"
+)
+
+// place is where an address of a Service is served: at a frontend of its own, or
+// together with another Service at that one's.
+type place struct {
+	address
+	side     *side
+	frontend string   // its name
+	own      bool     // no other Service's
+	ip       azure.ID // the public IP, "" where the address is private
+	subnetID azure.ID // of a private address
+}
+
+func (p place) spot() spot { return spot{p.side, p.frontend} }
+
+// pool is the backend pool that the place's packets go to.
+func (p place) pool(c Config) azure.ID {
+	return p.side.id.Child(network.BackendAddressPools, c.poolName(p.family))
+}
+
+// target is what an address is known by before it has a place: the id of its public
+// IP, or the private address, "" for one of Azure's choice.
+type target struct {
+	ip      azure.ID
+	private string
+}
+
+func (t target) key() string {
+	if t.ip != "" {
+		return t.ip.Key()
+	}
+	return t.private
+}
+
+// search finds the places of all live Services of a commit.
+type search struct {
+	*facts
+	found  *problems
+	gone   map[string]bool     // base names, in lower case
+	wishes map[string]wish     // by base name, in lower case
+	at     map[string]spot     // where an address stands, by its key
+	taken  map[string][]taking // what stands at a frontend when all is done, by the spot's key
+}
+
+// taking is a rule that stands at a frontend.
+type taking struct {
+	use
+	service string
+}
+
+// findPlaces finds for each wish where its addresses are served. Those that have a
+// frontend come first, so that nobody loses a port to a newcomer.
+func (f *facts) findPlaces(wishes, gone []wish, found *problems) []wish {
+	s := search{facts: f, found: found, gone: map[string]bool{}, wishes: make(map[string]wish, len(wishes)), at: map[string]spot{}, taken: map[string][]taking{}}
+	for _, w := range gone {
+		s.gone[strings.ToLower(w.base)] = true
+	}
+	for _, w := range wishes {
+		s.wishes[strings.ToLower(w.base)] = w
+	}
+	s.seed()
+	var early, late []wish
+	for _, w := range wishes {
+		if len(f.ofOwner(w.base)) > 0 {
+			early = append(early, w)
+		} else {
+			late = append(late, w)
+		}
+	}
+	var live []wish
+	for _, w := range slices.Concat(early, late) {
+		var wrong problems
+		places := s.places(w, &wrong)
+		if *found = append(*found, wrong...); wrong.blocking() {
+			continue
+		}
+		w.places = places
+		for _, p := range places {
+			s.note(w, p)
+		}
+		live = append(live, w)
+	}
+	slices.SortStableFunc(live, func(a, b wish) int { return strings.Compare(a.service.Key(), b.service.Key()) })
+	return live
+}
+
+// seed notes where addresses stand now, but for those of the commit's Services that
+// give them up.
+func (s *search) seed() {
+	for _, side := range s.sides {
+		for _, fe := range side.lb.Properties.FrontendIPConfigurations {
+			at := spot{side, fe.Name}
+			t := target{private: fe.Properties.PrivateIPAddress}
+			if ref := fe.Properties.PublicIPAddress; ref != nil {
+				t = target{ip: ref.ID}
+			}
+			if t.key() != "" && !s.isGivenUp(at, t) {
+				s.at[t.key()] = at
+			}
+		}
+	}
+}
+
+// isGivenUp reports whether the owner of a frontend leaves it, or leaves its address,
+// and nobody else stands there.
+func (s *search) isGivenUp(at spot, t target) bool {
+	owner := ownerBase(at.name)
+	w, live := s.wishes[owner]
+	if !live && !s.gone[owner] {
+		return false
+	}
+	for _, u := range at.side.uses[strings.ToLower(at.name)] {
+		if u.owner != owner && !s.gone[u.owner] {
+			return false
+		}
+	}
+	if !live || w.internal != at.side.internal {
+		return true
+	}
+	for _, a := range w.addresses {
+		if a.frontend() == at.name {
+			var ignored problems
+			want, _ := s.target(w, a, &ignored)
+			return want.key() != "" && want.key() != t.key()
+		}
+	}
+	return true
+}
+
+// target is what an address of a Service shall be.
+func (f *facts) target(w wish, a address, wrong *problems) (target, bool) {
+	if w.internal {
+		return target{private: a.pinned}, true
+	}
+	id, ok := f.publicIPFor(w, a, wrong)
+	return target{ip: id}, ok
+}
+
+// places finds where a Service's addresses are served.
+func (s *search) places(w wish, wrong *problems) []place {
+	var places []place
+	for _, a := range w.addresses {
+		t, ok := s.target(w, a, wrong)
+		if !ok {
+			continue
+		}
+		p := place{address: a, side: s.sideOf(w.internal), frontend: a.frontend(), own: true, ip: t.ip}
+		if w.internal {
+			p.subnetID = s.Config.subnet(w.subnet)
+		}
+		if at, stands := s.at[t.key()]; t.key() != "" && stands && ownerBase(at.name) != strings.ToLower(w.base) {
+			p.side, p.frontend, p.own = at.side, at.name, false
+			s.refuseSharing(w, p, t, wrong)
+		}
+		s.refuseAttached(w, p, wrong)
+		s.refuseOccupied(w, p, t, wrong)
+		s.refuseConflicts(w, p, wrong)
+		places = append(places, p)
+	}
+	return places
+}
+
+// note remembers a place for the Services that come after.
+func (s *search) note(w wish, p place) {
+	key := target{ip: p.ip, private: p.pinned}.key()
+	if _, known := s.at[key]; key != "" && !known {
+		s.at[key] = p.spot()
+	}
+	for _, r := range p.rules {
+		s.taken[p.spot().key()] = append(s.taken[p.spot().key()], taking{
+			use{"rule", r.name, r.protocol, r.port, r.port, strings.ToLower(w.base)}, w.service.Key(),
+		})
+	}
+}
+
+// refuseSharing keeps apart what cannot stand at one frontend.
+func (s *search) refuseSharing(w wish, p place, t target, wrong *problems) {
+	switch {
+	case !p.given():
+		wrong.refuse(w.service.Key(), ReasonConflict, "its public IP %s stands at frontend %s of %s already, allowed is one that the annotation %s or spec.loadBalancerIP names",
+			t.ip.Name(), p.frontend, p.side.id.Name(), key.PublicIPName.Name)
+	case p.side.internal != w.internal:
+		wrong.refuse(w.service.Key(), ReasonConflict, "address %s belongs to frontend %s of load balancer %s, allowed is one of the same kind as the Service", p.pinned, p.frontend, p.side.id.Name())
+	}
+}
+
+// refuseAttached refuses a public IP that something else has.
+func (s *search) refuseAttached(w wish, p place, wrong *problems) {
+	at := s.ips[p.ip.Key()].Properties.IPConfiguration
+	if p.ip == "" || at == nil || s.sideWith(at.ID.Parent()) != nil {
+		return
+	}
+	wrong.refuse(w.service.Key(), ReasonAddress, "public IP %s is in use by %s, allowed is one that nothing else uses", p.ip, at.ID)
+}
+
+// refuseOccupied keeps a Service from taking the address away from those that share
+// its frontend.
+func (s *search) refuseOccupied(w wish, p place, t target, wrong *problems) {
+	fe, exists := p.spot().frontend()
+	if !p.own || !exists || t.key() == "" {
+		return
+	}
+	was := target{private: fe.Properties.PrivateIPAddress}
+	if ref := fe.Properties.PublicIPAddress; ref != nil {
+		was = target{ip: ref.ID}
+	}
+	if was.key() == t.key() {
+		return
+	}
+	for _, u := range p.side.uses[strings.ToLower(p.frontend)] {
+		if u.owner != strings.ToLower(w.base) && !s.gone[u.owner] {
+			wrong.refuse(w.service.Key(), ReasonConflict, "the address of frontend %s cannot change while the %s %q stands at it", p.frontend, u.what, u.name)
+			return
+		}
+	}
+}
+
+// refuseConflicts finds what others have put at the Service's ports.
+func (s *search) refuseConflicts(w wish, p place, wrong *problems) {
+	for _, r := range p.rules {
+		refuse := func(u use) {
+			wrong.refuse(w.service.Key(), ReasonConflict, "port %d/%s: the %s %q stands at this port of frontend %s already",
+				r.port, r.protocol, u.what, u.name, p.frontend)
+		}
+		for _, u := range p.side.uses[strings.ToLower(p.frontend)] {
+			if u.owner != strings.ToLower(w.base) && u.takes(r.protocol, r.port) && s.stays(u) {
+				refuse(u)
+			}
+		}
+		for _, u := range s.taken[p.spot().key()] {
+			if u.owner != strings.ToLower(w.base) && u.takes(r.protocol, r.port) && !s.stands(p, u.name) {
+				refuse(u.use)
+			}
+		}
+	}
+}
+
+// stays reports whether a use is there after the commit, as far as its owner's wish
+// tells.
+func (s *search) stays(u use) bool {
+	if s.gone[u.owner] {
+		return false
+	}
+	w, live := s.wishes[u.owner]
+	if !live || u.owner == "" {
+		return true
+	}
+	for _, a := range w.addresses {
+		if slices.ContainsFunc(a.rules, func(r rule) bool { return sameText(r.name, u.name) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// stands reports whether a rule is at the place's frontend already.
+func (s *search) stands(p place, name string) bool {
+	return slices.ContainsFunc(p.side.uses[strings.ToLower(p.frontend)], func(u use) bool { return sameText(u.name, name) })
+}
+
+// refuseSubnets finds Services whose subnet is not there.
+func (f *facts) refuseSubnets(w wish, found *problems) {
+	if !w.internal {
+		return
+	}
+	id := f.Config.subnet(w.subnet)
+	if id == "" {
+		found.refuse(w.service.Key(), ReasonSubnet, "an internal Service needs a subnet: vnetName and subnetName are not configured, allowed is the name of a subnet in %s or in the annotation %s",
+			"the cloud configuration", key.InternalSubnet.Name)
+		return
+	}
+	if !f.subnets[id.Key()].exists {
+		found.refuse(w.service.Key(), ReasonSubnet, "subnet %q is not found in virtual network %s, allowed is the name of one of its subnets", id.Name(), f.Config.virtualNetwork())
+	}
+}
+
+// statusAddress is the address of a family that the Service has had so far and that
+// lies in a subnet: it is asked for again where the frontend has to be made anew.
+func (f *facts) statusAddress(w wish, p place) string {
+	for _, in := range w.service.Status.LoadBalancer.Ingress {
+		ip, err := netip.ParseAddr(in.IP)
+		if err != nil || familyOf(ip.Unmap()) != p.family || !f.subnets[p.subnetID.Key()].holds(ip.Unmap()) || slices.Contains(w.further, ip.Unmap()) {
+			continue
+		}
+		if f.isFree(ip.Unmap(), w) {
+			return ip.Unmap().String()
+		}
+	}
+	return ""
+}
+
+// isFree reports whether no other frontend and no node has a private address.
+func (f *facts) isFree(ip netip.Addr, w wish) bool {
+	for _, s := range f.sides {
+		for _, fe := range s.lb.Properties.FrontendIPConfigurations {
+			if fe.Properties.PrivateIPAddress == ip.String() && ownerBase(fe.Name) != strings.ToLower(w.base) {
+				return false
+			}
+		}
+	}
+	return !f.nodeIPs[ip]
+}
