@@ -17,7 +17,7 @@ func azureCommand() *cobra.Command {
 		Use:   "azure",
 		Short: "Run a local Azure only, for any client of Azure",
 		Long: `Serves a local Azure over HTTPS and HTTP until Ctrl-C: Azure Resource Manager,
-the login, managed identities, instance metadata.
+the login, managed identities, instance metadata, container registries.
 
 When it serves it prints one line of JSON with what clients have to know:
 addresses, a bearer token that works, a service principal that works, and what
@@ -53,6 +53,7 @@ goes into IDENTITY_ENDPOINT and IDENTITY_HEADER. Logs go to stderr.`,
 	f.StringVar(&o.Faults, "faults", "", "file (JSON) with rules that make requests go wrong")
 	f.StringVar(&o.RequestLog, "request-log", "", "file that gets a line of JSON for every request")
 	f.StringVar(&o.State, "state", "", "file that the state is read from and kept in (default the state is forgotten)")
+	f.StringVar(&o.RegistrySuffix, "registry-suffix", "", "domain of registries that clients of this address are told, beside azurecr.io (default azurecr.localhost)")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of everything that is drawn: latencies, ids, addresses")
 	command.AddCommand(azureListCommand(), azureShowCommand())
 	return command

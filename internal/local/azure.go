@@ -20,6 +20,7 @@ import (
 	"kaz/internal/emulator/plane/identity"
 	"kaz/internal/emulator/plane/metadata"
 	"kaz/internal/emulator/plane/proxy"
+	"kaz/internal/emulator/plane/registry"
 	"kaz/internal/emulator/plane/token"
 	"kaz/internal/emulator/providers"
 )
@@ -57,6 +58,8 @@ type Azure struct {
 	owner    token.Application
 	system   token.Application // the managed identity of whatever runs on this machine
 	log      *slog.Logger
+
+	registries *registry.Service
 
 	servers []*http.Server
 	proxy   *proxy.Proxy
@@ -107,6 +110,9 @@ func (a *Azure) start(ctx context.Context, o AzureOptions, s settings) error {
 	}
 	a.describe(listeners, caFile, o, s, keys)
 	if err := a.startEmulator(o, s, keys); err != nil {
+		return err
+	}
+	if err := a.openRegistries(o); err != nil {
 		return err
 	}
 	t, err := a.tokens.Issue(a.owner, "", cloud.Clouds()[0].Audiences()[0], ownerTokenLifetime)
@@ -201,17 +207,17 @@ func (a *Azure) serve(l *listeners, authority *azureAuthority, keys *azureKeys) 
 	handler := planes{
 		handlers: []plane{
 			a.tokens,
-			&metadata.Service{Authority: a.info.ARM},
+			&metadata.Service{Authority: a.info.ARM, Registry: a.registries.Suffix},
 			managed,
 		},
 		otherwise: a.emulator,
 		log:       a.requestLog,
 	}
-	a.run(l.tls, handler, authority.tlsConfig())
+	a.run(l.tls, a.overRegistries(handler), authority.tlsConfig())
 	a.run(envelopes{l.plain}, handler, nil)
 	if l.proxy != nil {
 		a.proxy = &proxy.Proxy{
-			Target: reachable(l.tls), Plain: reachable(l.plain), Log: a.log,
+			Target: reachable(l.tls), Plain: reachable(l.plain), Registry: a.registries.Answers, Log: a.log,
 			Metadata: planes{handlers: []plane{managed}, otherwise: http.NotFoundHandler(), log: a.requestLog},
 		}
 		a.run(l.proxy, a.proxy, nil)

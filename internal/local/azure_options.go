@@ -33,6 +33,9 @@ type AzureOptions struct {
 	// Identities, Faults: files to read. RequestLog: file to write to. State: file to
 	// read at the start and write from then on.
 	Identities, Faults, RequestLog, State string
+	// RegistrySuffix is the domain of registries that is named to clients which were
+	// given this local Azure's own address; azurecr.localhost when empty.
+	RegistrySuffix string
 	// Seed of what is drawn.
 	Seed uint64
 	// TokenLifetime of service principals, 0 for an hour.
@@ -90,6 +93,7 @@ func (o *AzureOptions) read() (settings, error) {
 	note(err)
 	s.faults, err = readFaults(o.Faults)
 	note(err)
+	note(o.checkRegistrySuffix())
 	return s, errors.Join(problems...)
 }
 

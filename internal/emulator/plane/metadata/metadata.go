@@ -19,6 +19,9 @@ type Service struct {
 	// Authority is the base URL for logging in when the request came without TLS,
 	// which clients insist on for that.
 	Authority string
+	// Registry is the domain of registries for clients that were given an address which
+	// is none of Azure's; "" is the cloud's own.
+	Registry string
 	// Audiences of tokens besides the clouds' own, which come first.
 	Audiences []string
 }
@@ -107,6 +110,15 @@ func (s *Service) audiences(c cloud.Cloud) []string {
 	return append([]string{"https://" + c.Classic + "/", "https://" + c.ARM}, s.Audiences...)
 }
 
+// registry is the domain of registries on the way by which a client came.
+func (s *Service) registry(c cloud.Cloud, r *http.Request) string {
+	host, _, _ := strings.Cut(r.Host, ":")
+	if _, public := cloud.OfHost(host); public || s.Registry == "" {
+		return c.Registry
+	}
+	return s.Registry
+}
+
 func (s *Service) describe(c cloud.Cloud, name string, r *http.Request) object {
 	arm, login := s.endpoints(r)
 	if name == "" {
@@ -122,6 +134,6 @@ func (s *Service) describe(c cloud.Cloud, name string, r *http.Request) object {
 			"loginEndpoint": login, "audiences": s.audiences(c),
 			"tenant": "common", "identityProvider": "AAD",
 		},
-		"suffixes": object{"acrLoginServer": c.Registry, "storage": c.Storage, "keyVaultDns": c.Vault},
+		"suffixes": object{"acrLoginServer": s.registry(c, r), "storage": c.Storage, "keyVaultDns": c.Vault},
 	}
 }

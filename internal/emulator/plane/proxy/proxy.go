@@ -22,6 +22,9 @@ type Proxy struct {
 	// Target is the address of the local Azure over TLS. A client may also name it
 	// itself, or Plain, in case it sends loopback addresses to its proxy.
 	Target, Plain string
+	// Registry reports whether a host is that of a registry, besides those in Azure's
+	// clouds; nil for none.
+	Registry func(host string) bool
 	// Metadata answers requests to 169.254.169.254, nil for none.
 	Metadata http.Handler
 	// Log gets what was refused; nil is slog.Default.
@@ -74,7 +77,11 @@ func (p *Proxy) target(address string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	if _, known := cloud.OfHost(host); known && port == "443" {
+	_, known := cloud.OfHost(host)
+	if !known && p.Registry != nil {
+		known = p.Registry(host)
+	}
+	if known && port == "443" {
 		return p.Target, true
 	}
 	ip := net.ParseIP(host)

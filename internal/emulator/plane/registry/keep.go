@@ -1,0 +1,98 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// manifest is one as it is kept in a file: what a client has sent.
+type manifest struct {
+	Repository string `json:"repository"`
+	Reference  string `json:"reference"` // tag or digest
+	MediaType  string `json:"mediaType"`
+	Body       []byte `json:"body"`
+}
+
+func (m manifest) request() *http.Request {
+	return request(http.MethodPut, "/v2/"+m.Repository+"/manifests/"+m.Reference, m.MediaType, m.Body)
+}
+
+// isIndex reports whether it names other manifests, which have to be there first.
+func (m manifest) isIndex() bool {
+	return strings.Contains(m.MediaType, "index") || strings.Contains(m.MediaType, "manifest.list")
+}
+
+func (s *shelf) file(repository, reference string) string {
+	return filepath.Join(s.dir, sum(repository, reference)+".json")
+}
+
+// keep writes a manifest to its files: that of its tag, and that of its digest, which
+// outlives the tag.
+func (s *shelf) keep(m manifest) error {
+	if s.dir == "" {
+		return nil
+	}
+	if err := s.write(m); err != nil {
+		return err
+	}
+	m.Reference = "sha256:" + sum(string(m.Body))
+	return s.write(m)
+}
+
+// write writes a file, all of it or nothing.
+func (s *shelf) write(m manifest) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	file := s.file(m.Repository, m.Reference)
+	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+func (s *shelf) forget(repository, reference string) error {
+	if s.dir == "" {
+		return nil
+	}
+	if err := os.Remove(s.file(repository, reference)); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return nil
+}
+
+// load reads the manifests that were kept.
+func (s *shelf) load() error {
+	files, err := filepath.Glob(filepath.Join(s.dir, "*.json"))
+	if err != nil {
+		return err
+	}
+	var waiting []manifest
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		var m manifest
+		if err := json.Unmarshal(text, &m); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if m.isIndex() {
+			waiting = append(waiting, m)
+			continue
+		}
+		s.ask(m.request())
+	}
+	// Each round loads at least those that name only what is there.
+	for before := len(waiting) + 1; len(waiting) > 0 && len(waiting) < before; {
+		before = len(waiting)
+		waiting = slices.DeleteFunc(waiting, func(m manifest) bool { return s.ask(m.request()).status == http.StatusCreated })
+	}
+	return nil
+}

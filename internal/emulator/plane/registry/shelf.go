@@ -1,0 +1,236 @@
+package registry
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	distribution "github.com/google/go-containerregistry/pkg/registry"
+
+	"kaz/internal/azure"
+)
+
+// shelf is where one registry has its images.
+type shelf struct {
+	created string // tells a registry from an earlier one of its name
+	images  http.Handler
+	dir     string // of manifests, "" for none
+
+	writing sync.Mutex // so that the manifests that are kept are those that are served
+}
+
+// shelf is that of a registry; it is empty when the registry is new.
+func (s *Service) shelf(a account) (*shelf, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := azure.ID(strings.ToLower(string(a.id)))
+	if known := s.shelves[id]; known != nil && known.created == a.created {
+		return known, nil
+	}
+	made, err := openShelf(s.Dir, a)
+	if err != nil {
+		return nil, fmt.Errorf("images of %s: %w", a.server, err)
+	}
+	s.shelves[id] = made
+	return made, nil
+}
+
+func openShelf(root string, a account) (*shelf, error) {
+	quiet := distribution.Logger(log.New(io.Discard, "", 0))
+	referrers := distribution.WithReferrersSupport(true)
+	if root == "" {
+		return &shelf{created: a.created, images: distribution.New(quiet, referrers)}, nil
+	}
+	// Names of registries are of letters and digits, and one at a time has each.
+	name := strings.ToLower(a.id.Name()) + "-"
+	place := filepath.Join(root, name+sum(strings.ToLower(string(a.id)), a.created)[:16])
+	if err := removeOthers(root, name, place); err != nil {
+		return nil, err
+	}
+	blobs := filepath.Join(place, "blobs")
+	shelf := &shelf{created: a.created, dir: filepath.Join(place, "manifests")}
+	for _, dir := range []string{blobs, shelf.dir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	shelf.images = distribution.New(quiet, referrers, distribution.WithBlobHandler(distribution.NewDiskBlobHandler(blobs)))
+	return shelf, shelf.load()
+}
+
+// removeOthers removes what earlier registries of the name have left.
+func removeOthers(root, name, except string) error {
+	left, err := filepath.Glob(filepath.Join(root, name+"*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range left {
+		if dir == except {
+			continue
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum names a file after texts.
+func sum(texts ...string) string {
+	b := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hex.EncodeToString(b[:])
+}
+
+// serve answers a request that is allowed.
+func (s *shelf) serve(w http.ResponseWriter, r *http.Request, n needs) error {
+	switch {
+	case n.part == "manifests" && r.Method == http.MethodPut:
+		return s.put(w, r, n)
+	case n.part == "manifests" && r.Method == http.MethodDelete:
+		return s.delete(w, r, n)
+	}
+	s.images.ServeHTTP(w, r)
+	return nil
+}
+
+// largestManifest is what registries have to accept.
+const largestManifest = 4 << 20
+
+// put stores a manifest when it is what its digest says and all that it names is
+// there.
+func (s *shelf) put(w http.ResponseWriter, r *http.Request, n needs) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestManifest))
+	if err != nil {
+		return refuse(http.StatusRequestEntityTooLarge, "MANIFEST_INVALID", "The manifest is larger than %d bytes.", largestManifest)
+	}
+	if strings.Contains(n.reference, ":") && n.reference != "sha256:"+sum(string(body)) {
+		return refuse(http.StatusBadRequest, "DIGEST_INVALID", "The manifest is not the one of %s.", n.reference)
+	}
+	m := manifest{Repository: n.repository, Reference: n.reference, MediaType: r.Header.Get("Content-Type"), Body: body}
+	if err := s.complete(m); err != nil {
+		return err
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	answer := s.ask(m.request())
+	if answer.status == http.StatusCreated {
+		if err := s.keep(m); err != nil {
+			return err
+		}
+		w.Header().Set("Location", r.URL.Path)
+	}
+	answer.copyTo(w)
+	return nil
+}
+
+// complete makes sure that the blobs of a manifest are there.
+func (s *shelf) complete(m manifest) error {
+	type blob struct {
+		Digest string   `json:"digest"`
+		URLs   []string `json:"urls"`
+	}
+	var named struct {
+		Config *blob  `json:"config"`
+		Layers []blob `json:"layers"`
+	}
+	if err := json.Unmarshal(m.Body, &named); err != nil {
+		return refuse(http.StatusBadRequest, "MANIFEST_INVALID", "The manifest is not JSON.")
+	}
+	if named.Config != nil {
+		named.Layers = append(named.Layers, *named.Config)
+	}
+	for _, b := range named.Layers {
+		// Layers with URLs are got from there.
+		if len(b.URLs) > 0 || s.has("/v2/"+m.Repository+"/blobs/"+b.Digest) {
+			continue
+		}
+		return refuse(http.StatusBadRequest, "MANIFEST_BLOB_UNKNOWN", "The blob %q of the manifest is unknown to the registry.", b.Digest)
+	}
+	return nil
+}
+
+func (s *shelf) has(path string) bool {
+	return s.ask(request(http.MethodHead, path, "", nil)).status == http.StatusOK
+}
+
+// delete removes a tag, or a manifest with all its tags.
+func (s *shelf) delete(w http.ResponseWriter, r *http.Request, n needs) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	answer := s.ask(request(http.MethodDelete, r.URL.Path, "", nil))
+	if answer.status == http.StatusAccepted {
+		if err := s.forget(n.repository, n.reference); err != nil {
+			return err
+		}
+		if err := s.untag(n.repository, n.reference); err != nil {
+			return err
+		}
+	}
+	answer.copyTo(w)
+	return nil
+}
+
+// untag removes the tags of a manifest that is gone.
+func (s *shelf) untag(repository, digest string) error {
+	var list struct {
+		Tags []string `json:"tags"`
+	}
+	if !strings.Contains(digest, ":") || json.Unmarshal(s.ask(request(http.MethodGet, "/v2/"+repository+"/tags/list", "", nil)).body.Bytes(), &list) != nil {
+		return nil // a tag has no tags
+	}
+	for _, tag := range list.Tags {
+		path := "/v2/" + repository + "/manifests/" + tag
+		if s.ask(request(http.MethodHead, path, "", nil)).header.Get("Docker-Content-Digest") != digest {
+			continue
+		}
+		s.ask(request(http.MethodDelete, path, "", nil))
+		if err := s.forget(repository, tag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask asks the images themselves.
+func (s *shelf) ask(r *http.Request) *answer {
+	a := &answer{header: http.Header{}, status: http.StatusOK}
+	s.images.ServeHTTP(a, r)
+	return a
+}
+
+func request(method, path, mediaType string, body []byte) *http.Request {
+	r := &http.Request{
+		Method: method, URL: &url.URL{Path: path}, Header: http.Header{},
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
+	r.Header.Set("Content-Type", mediaType)
+	return r
+}
+
+// answer is a response that is looked at before it is sent.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) WriteHeader(status int)      { a.status = status }
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
+
+func (a *answer) copyTo(w http.ResponseWriter) {
+	maps.Copy(w.Header(), a.header)
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body.Bytes()) // the client is gone
+}
