@@ -250,7 +250,7 @@ func (c *cluster) allowed(address string) []string {
 // manyServices: Services that are applied together share the writes of what they
 // share.
 func manyServices(c *cluster) {
-	const count = 30
+	const count = 100
 	var all strings.Builder
 	for i := range count {
 		s := testkit.NewService(fmt.Sprintf("many-%d", i), corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})
@@ -263,16 +263,16 @@ func manyServices(c *cluster) {
 	log, began := c.requestLog(), time.Now()
 	c.must(all.String(), "apply", "-f", "-")
 	applied := time.Since(began)
-	c.must("", "wait", "service", "--all", "--field-selector=spec.type=LoadBalancer", "--for=jsonpath={.status.loadBalancer.ingress[0].ip}", "--timeout=2m")
-	took := time.Since(began)
-	addresses := map[string]bool{}
-	for _, s := range get[corev1.ServiceList](c, "services").Items {
-		if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
-			addresses[s.Status.LoadBalancer.Ingress[0].IP] = true
+	var addresses []string
+	wait(c.t, 2*time.Minute, "an address for each Service", func() string {
+		if addresses = c.addresses(); len(addresses) == count {
+			return ""
 		}
-	}
-	if len(addresses) != count {
-		c.t.Errorf("%d addresses for %d Services", len(addresses), count)
+		return fmt.Sprintf("%d of %d have one", len(addresses), count)
+	})
+	took := time.Since(began)
+	if different := len(slices.Compact(addresses)); different != count {
+		c.t.Errorf("%d addresses for %d Services", different, count)
 	}
 	_, writes := log.since(c.t)
 	balancer, group := 0, 0
@@ -290,8 +290,29 @@ func manyServices(c *cluster) {
 	c.t.Logf("%d Services: applied in %s, all served after %s, with %d writes of the load balancer and %d of the security group",
 		count, short(applied), short(took), balancer, group)
 	began = time.Now()
-	c.must("", "delete", "service", "--field-selector=spec.type=LoadBalancer", "--timeout=2m")
+	// kubectl waits for one after the other, slower than they go.
+	c.must("", "delete", "service", "--field-selector=spec.type=LoadBalancer", "--wait=false")
+	wait(c.t, 2*time.Minute, "the end of the Services", func() string {
+		left := get[corev1.ServiceList](c, "services", "--field-selector=spec.type=LoadBalancer").Items
+		if len(left) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d are left", len(left))
+	})
 	c.t.Logf("%d Services deleted in %s", count, short(time.Since(began)))
+}
+
+// addresses are those of all Services of type LoadBalancer, in order.
+func (c *cluster) addresses() []string {
+	c.t.Helper()
+	var all []string
+	for _, s := range get[corev1.ServiceList](c, "services", "--field-selector=spec.type=LoadBalancer").Items {
+		for _, i := range s.Status.LoadBalancer.Ingress {
+			all = append(all, i.IP)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // inUse: a second `up` does no harm to the first.
