@@ -19,6 +19,7 @@ import (
 	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/routes"
 	"kaz/internal/reconcile"
 )
 
@@ -37,12 +38,15 @@ type Config struct {
 	// NotFoundGrace is how long after its registration a node is kept though no
 	// machine of its name is found, 0 for not at all.
 	NotFoundGrace time.Duration
+	// Routes names the route table, none for a cluster without.
+	Routes routes.Config
 }
 
 // Cloud implements the framework's interface. Its parts are in one file each.
 type Cloud struct {
 	balancers *loadBalancers
 	machines  *instances
+	routes    *routeTable // nil for a cluster without
 }
 
 var (
@@ -52,11 +56,20 @@ var (
 
 // New is a cloud that reaches Azure through door. Close it when done.
 func New(c Config, door reconcile.Azure) *Cloud {
-	return &Cloud{balancers: newLoadBalancers(c.LoadBalancer, door), machines: newInstances(c, door)}
+	cloud := &Cloud{balancers: newLoadBalancers(c.LoadBalancer, door), machines: newInstances(c, door)}
+	if c.Routes.Table != "" {
+		cloud.routes = newRouteTable(c.Routes, door, cloud.machines)
+	}
+	return cloud
 }
 
 // Close ends what is in flight and waits for it.
-func (c *Cloud) Close() { c.balancers.commits.Close() }
+func (c *Cloud) Close() {
+	c.balancers.commits.Close()
+	if c.routes != nil {
+		c.routes.commits.Close()
+	}
+}
 
 // Initialize starts to send events to Kubernetes.
 func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-chan struct{}) {
@@ -67,7 +80,11 @@ func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-cha
 	}
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	c.balancers.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "azure-cloud-provider"})
+	events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "azure-cloud-provider"})
+	c.balancers.events = events
+	if c.routes != nil {
+		c.routes.events = events
+	}
 	go func() {
 		<-stop
 		broadcaster.Shutdown()
@@ -78,6 +95,9 @@ func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-cha
 func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
 	nodes := factory.Core().V1().Nodes()
 	c.balancers.nodes = nodeSource{lister: nodes.Lister(), synced: nodes.Informer().HasSynced}
+	if c.routes != nil {
+		c.routes.nodes = c.balancers.nodes
+	}
 }
 
 // nodeSource lists the cluster's nodes as far as Kubernetes has told of them.
@@ -101,14 +121,22 @@ func (c *Cloud) Zones() (framework.Zones, bool) { return nil, false }
 // Clusters is not supported.
 func (c *Cloud) Clusters() (framework.Clusters, bool) { return nil, false }
 
-// Routes is not supported.
-func (c *Cloud) Routes() (framework.Routes, bool) { return nil, false }
+// Routes is supported where the configuration names a route table.
+func (c *Cloud) Routes() (framework.Routes, bool) {
+	if c.routes == nil {
+		return nil, false
+	}
+	return c.routes, true
+}
 
 // ProviderName is [Name].
 func (c *Cloud) ProviderName() string { return Name }
 
 // HasClusterID is true: everything in Azure carries the cluster's name.
 func (c *Cloud) HasClusterID() bool { return true }
+
+// known reports whether Kubernetes has told of the nodes.
+func (n nodeSource) known() bool { return n.lister != nil && (n.synced == nil || n.synced()) }
 
 // wait is [cache.WaitForCacheSync] for callers that are about to list nodes.
 func (n nodeSource) wait(ctx context.Context) bool {

@@ -252,7 +252,7 @@ func (d *decision) list() []azure.Child[network.Route] {
 
 // wantedTags are the tags to write; see [Config].
 func wantedTags(c Config, have azure.Tags) azure.Tags {
-	if len(c.Tags) == 0 {
+	if len(c.Tags) == 0 || !strings.EqualFold(c.ResourceGroup, c.ClusterGroup) {
 		return nil
 	}
 	tags := maps.Clone(c.Tags)

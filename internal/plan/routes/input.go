@@ -17,9 +17,10 @@ type Config struct {
 	Subscription, ResourceGroup, Table string
 	// Location is where a table that does not exist yet is made.
 	Location string
-	// Tags that the table shall carry. Empty where the table is none of the cluster's
-	// own resource group: then its tags are nobody's business here.
-	Tags azure.Tags
+	// Tags that the table shall carry, if it is in ClusterGroup, the cluster's own
+	// resource group. Those of a table elsewhere are its owner's.
+	Tags         azure.Tags
+	ClusterGroup string
 	// SystemTags are the starts of names of tags that stay though they are not wanted.
 	// Without any, all stay.
 	SystemTags []string

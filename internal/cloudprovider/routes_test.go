@@ -1,0 +1,565 @@
+package cloudprovider_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	framework "k8s.io/cloud-provider"
+	routecontroller "k8s.io/cloud-provider/controllers/route"
+	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+	_ "k8s.io/controller-manager/pkg/features/register" // the gates that the route controller asks for
+	"k8s.io/klog/v2"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/cloudprovider"
+	"kaz/internal/emulator"
+	"kaz/internal/plan/routes"
+	"kaz/internal/testkit"
+)
+
+const routeTableID = testkit.Group + "/providers/" + network.RouteTables + "/rt"
+
+// routeWorld is a cluster whose Nodes have ranges of pods, on a local Azure.
+type routeWorld struct {
+	*testkit.Azure
+	t       *testing.T
+	cloud   *cloudprovider.Cloud
+	routes  framework.Routes
+	client  *fake.Clientset
+	factory informers.SharedInformerFactory
+}
+
+func newRouteWorld(t *testing.T, o emulator.Options, edit ...func(*cloudprovider.Config)) *routeWorld {
+	t.Helper()
+	w := &routeWorld{Azure: testkit.NewAzure(t, o, 1), t: t, client: fake.NewClientset()}
+	c := cloudprovider.Config{
+		Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location,
+		Routes: routes.Config{
+			Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Table: "rt",
+			Location: testkit.Location, ClusterGroup: testkit.ResourceGroup,
+		},
+	}
+	for _, e := range edit {
+		e(&c)
+	}
+	w.cloud = cloudprovider.New(c, w.Door)
+	t.Cleanup(w.cloud.Close)
+	w.routes, _ = w.cloud.Routes()
+	return w
+}
+
+// watch lets the provider see the Nodes that there are and that come.
+func (w *routeWorld) watch() *routeWorld {
+	w.factory = informers.NewSharedInformerFactory(w.client, 0)
+	w.cloud.SetInformers(w.factory)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	w.factory.Start(ctx.Done())
+	w.factory.WaitForCacheSync(ctx.Done())
+	w.t.Cleanup(func() { cancel(); w.factory.Shutdown() })
+	return w
+}
+
+// node registers the i-th Node.
+func (w *routeWorld) node(i int, edit ...func(*corev1.Node)) *corev1.Node {
+	w.t.Helper()
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node%d", i), UID: types.UID(fmt.Sprint(i))},
+		Spec:       corev1.NodeSpec{PodCIDRs: []string{fmt.Sprintf("10.%d.%d.0/24", 100+i/256, i%256)}},
+		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.240.%d.%d", i/250, 4+i%250)}}},
+	}
+	for _, e := range edit {
+		e(node)
+	}
+	node.Spec.PodCIDR = node.Spec.PodCIDRs[0]
+	node, err := w.client.CoreV1().Nodes().Create(w.t.Context(), node, metav1.CreateOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return node
+}
+
+// create asks for the routes of a Node as the framework does.
+func (w *routeWorld) create(n *corev1.Node) error {
+	var errs []error
+	for _, cidr := range n.Spec.PodCIDRs {
+		errs = append(errs, w.routes.CreateRoute(w.t.Context(), testkit.ClusterName, string(n.UID), &framework.Route{
+			TargetNode: types.NodeName(n.Name), TargetNodeAddresses: n.Status.Addresses, DestinationCIDR: cidr,
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// table is the routes that are there, as "name prefix hop".
+func (w *routeWorld) table(id azure.ID) []string {
+	table, _ := testkit.Read[network.RouteTable](w.Azure, id)
+	var list []string
+	for _, r := range table.Properties.Routes {
+		list = append(list, fmt.Sprintf("%s %s %s", r.Name, r.Properties.AddressPrefix, r.Properties.NextHopIPAddress))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// writesOf counts the writes of route tables.
+func (w *routeWorld) writesOf(table string) int {
+	n := 0
+	for _, line := range w.Writes() {
+		if line == "PUT "+table {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *routeWorld) list() []string {
+	w.t.Helper()
+	list, err := w.routes.ListRoutes(w.t.Context(), testkit.ClusterName)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var text []string
+	for _, r := range list {
+		text = append(text, fmt.Sprintf("%s %s %s", r.Name, r.TargetNode, r.DestinationCIDR))
+	}
+	slices.Sort(text)
+	return text
+}
+
+func TestRoutesOfManyNodesShareTwoWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = 400
+		w := newRouteWorld(t, emulator.Options{Latency: 1})
+		for i := range nodes {
+			w.node(i)
+		}
+		w.watch()
+		var callers sync.WaitGroup
+		for i := range nodes {
+			n, err := w.client.CoreV1().Nodes().Get(t.Context(), fmt.Sprintf("node%d", i), metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			callers.Go(func() {
+				if err := w.create(n); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		callers.Wait()
+		if got := len(w.table(routeTableID)); got != nodes {
+			t.Errorf("%d routes for %d nodes", got, nodes)
+		}
+		if n := w.writesOf("rt"); n > 2 {
+			t.Errorf("%d writes of the table for %d nodes, want the first caller's and everybody else's", n, nodes)
+		}
+		if n := len(w.list()); n != nodes {
+			t.Errorf("%d routes told to Kubernetes", n)
+		}
+	})
+}
+
+func TestRouteInPlaceCostsNoWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{})
+		n := w.node(1)
+		w.watch()
+		if err := w.create(n); err != nil {
+			t.Fatal(err)
+		}
+		w.Forget()
+		if err := w.create(n); err != nil {
+			t.Fatal(err)
+		}
+		if writes := w.Writes(); len(writes) > 0 {
+			t.Error(writes)
+		}
+	})
+}
+
+func TestRoutesThatAzureHasNoRoomForAreRefusedBeforeItIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{Latency: 1})
+		for i := range 405 {
+			w.node(i)
+		}
+		w.watch()
+		errs := make([]error, 405)
+		var callers sync.WaitGroup
+		for i := range errs {
+			callers.Go(func() {
+				n, _ := w.client.CoreV1().Nodes().Get(t.Context(), fmt.Sprintf("node%d", i), metav1.GetOptions{})
+				errs[i] = w.create(n)
+			})
+		}
+		callers.Wait()
+		refused := 0
+		for _, err := range errs {
+			if err == nil {
+				continue
+			}
+			refused++
+			if !strings.Contains(err.Error(), "its route table holds 400 routes, and Azure allows 400") {
+				t.Error(err)
+			}
+		}
+		if refused != 5 || len(w.table(routeTableID)) != 400 || w.writesOf("rt") > 2 {
+			t.Errorf("%d refused, %d routes, %d writes", refused, len(w.table(routeTableID)), w.writesOf("rt"))
+		}
+	})
+}
+
+func TestRouteWritesThatGoWrong(t *testing.T) {
+	put := func(f emulator.Fault) emulator.Options {
+		f.Method, f.Type = "PUT", network.RouteTables
+		if f.Fault == "" {
+			f.Fault = emulator.FaultError
+		}
+		return emulator.Options{Faults: []emulator.Fault{f}}
+	}
+	for name, test := range map[string]struct {
+		o    emulator.Options
+		kind azure.Kind // of the answer, Internal for success
+	}{
+		"changed underneath, once":    {put(emulator.Fault{Status: 412, Code: "PreconditionFailed", Times: 1}), 0},
+		"changed underneath, forever": {put(emulator.Fault{Status: 412, Code: "PreconditionFailed"}), azure.Changed},
+		"Azure is broken":             {put(emulator.Fault{Status: 500, Code: "InternalServerError"}), azure.Unavailable},
+		"no rights":                   {put(emulator.Fault{Status: 403, Code: "AuthorizationFailed"}), azure.Denied},
+		"throttled, once":             {put(emulator.Fault{Status: 429, Code: "TooManyRequests", RetryAfter: 7, Times: 1}), 0},
+		"the reply gets lost":         {put(emulator.Fault{Fault: emulator.FaultLost, Times: 1}), 0},
+		"the operation fails":         {put(emulator.Fault{Fault: emulator.FaultOperation, Code: "InternalServerError"}), azure.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newRouteWorld(t, test.o)
+				first, second := w.node(1), w.node(2)
+				w.watch()
+				var callers sync.WaitGroup
+				for _, n := range []*corev1.Node{first, second} {
+					callers.Go(func() {
+						err := w.create(n)
+						if (err != nil) != (test.kind != 0) || err != nil && azure.KindOf(err) != test.kind {
+							t.Errorf("%s: %v", n.Name, err)
+						}
+					})
+				}
+				callers.Wait()
+				if got := len(w.table(routeTableID)); test.kind == 0 && got != 2 {
+					t.Errorf("%d routes", got)
+				}
+				if n := len(w.Writes()); n > 20 {
+					t.Errorf("%d writes", n)
+				}
+			})
+		})
+	}
+}
+
+func TestOneBadRouteLeavesItsNeighboursAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{Latency: 1})
+		var all []*corev1.Node
+		for i := range 10 {
+			all = append(all, w.node(i, func(n *corev1.Node) {
+				if i == 7 {
+					n.Spec.PodCIDRs = []string{"10.100.7.9/24"} // Azure wants a range, not an address in it
+				}
+			}))
+		}
+		w.watch()
+		var callers sync.WaitGroup
+		for i, n := range all {
+			callers.Go(func() {
+				if err := w.create(n); (err != nil) != (i == 7) {
+					t.Errorf("%s: %v", n.Name, err)
+				}
+			})
+		}
+		callers.Wait()
+		if got := w.table(routeTableID); len(got) != 9 {
+			t.Error(got)
+		}
+	})
+}
+
+func TestRouteCallersThatGiveUpAreLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{Latency: 1})
+		n := w.node(1)
+		w.watch()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		err := w.routes.CreateRoute(ctx, testkit.ClusterName, "", &framework.Route{
+			TargetNode: types.NodeName(n.Name), TargetNodeAddresses: n.Status.Addresses, DestinationCIDR: n.Spec.PodCIDR,
+		})
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 10*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+func TestRoutesWaitForTheNodesToBeKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{})
+		n := w.node(1)
+		if _, err := w.routes.ListRoutes(t.Context(), testkit.ClusterName); err == nil {
+			t.Error("routes were listed without knowing the nodes")
+		}
+		if err := w.create(n); err == nil {
+			t.Error("a route was made without knowing the nodes")
+		}
+	})
+}
+
+func TestUnmanagedNodesHaveNoRouteInAzure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{})
+		n := w.node(1, func(n *corev1.Node) { n.Labels = map[string]string{"kubernetes.azure.com/managed": "False"} })
+		w.watch()
+		if err := w.create(n); err != nil {
+			t.Error(err)
+		}
+		if got := w.list(); !slices.Equal(got, []string{"node1____101001024 node1 10.100.1.0/24"}) {
+			t.Error(got)
+		}
+		if writes := w.Writes(); len(writes) > 0 {
+			t.Error(writes)
+		}
+	})
+}
+
+func TestNextHops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{})
+		both := w.node(1, func(n *corev1.Node) {
+			n.Spec.PodCIDRs = []string{"10.100.1.0/24", "fd00:0:0:1::/64"}
+			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "fd01::4"},
+				corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "20.1.1.1"})
+		})
+		silent := w.node(2, func(n *corev1.Node) {
+			n.Name, n.Status.Addresses = "nodes0-000000", nil // the machine tells
+		})
+		half := w.node(3, func(n *corev1.Node) {
+			n.Name, n.Spec.PodCIDRs = "nodes0-000000x", []string{"fd00:0:0:3::/64"}
+			n.Spec.ProviderID = "azure://" + string(testkit.Nodes.Child("virtualMachines", "0"))
+		})
+		w.watch()
+		if err := errors.Join(w.create(both), w.create(silent)); err != nil {
+			t.Error(err)
+		}
+		if err := w.create(half); err == nil || !strings.Contains(err.Error(), "no match found matching the ipfamily requested") {
+			t.Errorf("a node without an IPv6 address: %v", err)
+		}
+		want := []string{
+			"node1____101001024 10.100.1.0/24 10.240.0.5",
+			"node1____fd0000164 fd00:0:0:1::/64 fd01::4",
+			"nodes0-000000____101002024 10.100.2.0/24 10.240.0.4",
+		}
+		if got := w.table(routeTableID); !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestTagsOfTheRouteTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{}, func(c *cloudprovider.Config) { c.Routes.Tags = azure.Tags{"team": "net"} })
+		n := w.node(1)
+		w.watch()
+		if got := w.list(); len(got) > 0 || len(w.Writes()) > 0 {
+			t.Errorf("a table was made that nobody needs yet: %v %v", got, w.Writes())
+		}
+		if err := w.create(n); err != nil {
+			t.Fatal(err)
+		}
+		if w.writesOf("rt") != 1 {
+			t.Error(w.Writes())
+		}
+		// Somebody changes them.
+		w.Put(routeTableID, map[string]any{"location": testkit.Location, "tags": map[string]string{"team": "x", "theirs": "y"}})
+		w.list()
+		if tags := testkit.Must[network.RouteTable](w.Azure, routeTableID).Tags; tags["team"] != "net" || tags["theirs"] != "y" {
+			t.Error(tags)
+		}
+	})
+}
+
+func TestTagsThatCannotBeWrittenKeepNoRouteFromBeingListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{Faults: []emulator.Fault{
+			{Method: "PUT", Type: network.RouteTables, Nth: 2, Fault: emulator.FaultError, Status: 403, Code: "AuthorizationFailed"},
+		}}, func(c *cloudprovider.Config) { c.Routes.Tags = azure.Tags{"team": "net"} })
+		w.Put(routeTableID, map[string]any{"location": testkit.Location})
+		w.watch()
+		w.Forget()
+		for range 10 { // as often as the framework asks in 100 s
+			w.list()
+			<-time.After(10 * time.Second)
+		}
+		if n := w.writesOf("rt"); n != 1 {
+			t.Errorf("%d tries to write tags that Azure refuses", n)
+		}
+		<-time.After(5 * time.Minute)
+		w.list()
+		if tags := testkit.Must[network.RouteTable](w.Azure, routeTableID).Tags; tags["team"] != "net" {
+			t.Error(tags)
+		}
+	})
+}
+
+func TestRouteTableInAnotherResourceGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{}, func(c *cloudprovider.Config) {
+			c.Routes.ResourceGroup, c.Routes.Tags = "net", azure.Tags{"team": "net"}
+		})
+		group := azure.GroupID(testkit.Subscription, "net")
+		w.Put(group, map[string]any{"location": testkit.Location})
+		n := w.node(1)
+		w.watch()
+		if err := w.create(n); err != nil {
+			t.Fatal(err)
+		}
+		if table := testkit.Must[network.RouteTable](w.Azure, group.Resource(network.RouteTables, "rt")); len(table.Tags) > 0 || len(table.Properties.Routes) != 1 {
+			t.Errorf("%+v", table)
+		}
+	})
+}
+
+// The framework's own controller drives the routes: nodes come, change, and go.
+func TestRouteController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = 200
+		w := newRouteWorld(t, emulator.Options{Latency: 1})
+		// Somebody else's routes, one of which lies in the range of the pods.
+		w.Put(routeTableID, map[string]any{"location": testkit.Location, "properties": map[string]any{"routes": []any{
+			map[string]any{"name": "firewall", "properties": map[string]any{"addressPrefix": "0.0.0.0/0", "nextHopType": "VirtualAppliance", "nextHopIpAddress": "10.0.0.1"}},
+			map[string]any{"name": "vpn", "properties": map[string]any{"addressPrefix": "10.100.255.0/24", "nextHopType": "VirtualAppliance", "nextHopIpAddress": "10.0.0.2"}},
+		}}})
+		w.Forget()
+		for i := range nodes {
+			w.node(i)
+		}
+		w.watch()
+		stop := w.controller()
+		defer stop()
+
+		w.eventually("routes", 30*time.Second, func() bool { return w.reachable() == nodes })
+		if n := w.writesOf("rt"); n > 3 {
+			t.Errorf("%d writes for %d new nodes", n, nodes)
+		}
+		w.Forget()
+		for i := range 50 {
+			if err := w.client.CoreV1().Nodes().Delete(t.Context(), fmt.Sprintf("node%d", i), metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		moved, err := w.client.CoreV1().Nodes().Get(t.Context(), "node99", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved.Status.Addresses[0].Address = "10.240.9.9"
+		if _, err := w.client.CoreV1().Nodes().UpdateStatus(t.Context(), moved, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("routes of deleted nodes gone, that of a moved node changed", time.Minute, func() bool {
+			table := w.table(routeTableID)
+			return len(table) == nodes-50+2 && slices.Contains(table, "node99____1010099024 10.100.99.0/24 10.240.9.9")
+		})
+		<-time.After(time.Minute) // the last write ends
+		if n := w.writesOf("rt"); n > 3 {
+			t.Errorf("%d writes for 50 deleted nodes and a moved one", n)
+		}
+		w.Forget()
+		<-time.After(time.Hour)
+		if writes := w.Writes(); len(writes) > 0 {
+			t.Errorf("nothing happened in an hour and yet written: %v", writes)
+		}
+	})
+}
+
+func TestNetworkStaysUnavailableWhenAzureFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{Faults: []emulator.Fault{{
+			Method: "PUT", Type: network.RouteTables, Fault: emulator.FaultError, Status: 409, Code: "SomethingIsWrong", Times: 40,
+		}}})
+		w.node(1)
+		w.watch()
+		stop := w.controller()
+		defer stop()
+		w.eventually("the condition", time.Minute, func() bool { return w.condition("node1") == corev1.ConditionTrue })
+		w.eventually("the route, when Azure works again", time.Hour, func() bool { return w.condition("node1") == corev1.ConditionFalse })
+	})
+}
+
+func (w *routeWorld) controller() (stop func()) {
+	w.t.Helper()
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	_, pods, err := net.ParseCIDR("10.100.0.0/15")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c, err := routecontroller.New(w.routes, w.client, w.factory.Core().V1().Nodes(), testkit.ClusterName, []*net.IPNet{pods})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		c.Run(ctx, 10*time.Second, controllersmetrics.NewControllerManagerMetrics("test"))
+	})
+	return func() { cancel(); running.Wait(); synctest.Wait() }
+}
+
+func (w *routeWorld) eventually(what string, within time.Duration, is func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(within)
+	for !is() {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("no %s after %v", what, within)
+		}
+		<-time.After(time.Second)
+	}
+}
+
+func (w *routeWorld) condition(node string) corev1.ConditionStatus {
+	n, err := w.client.CoreV1().Nodes().Get(w.t.Context(), node, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeNetworkUnavailable {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// reachable counts the Nodes that the framework calls so.
+func (w *routeWorld) reachable() int {
+	list, err := w.client.CoreV1().Nodes().List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	count := 0
+	for _, n := range list.Items {
+		if w.condition(n.Name) == corev1.ConditionFalse {
+			count++
+		}
+	}
+	return count
+}
