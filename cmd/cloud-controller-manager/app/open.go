@@ -23,6 +23,7 @@ import (
 	"kaz/internal/credential"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/nodes"
+	"kaz/internal/plan/routes"
 )
 
 // atStart bounds what is asked of Azure before the controllers start.
@@ -160,7 +161,7 @@ func limits(c cloudconfig.Config) []arm.Limit {
 	var all []arm.Limit
 	configured := c.RateLimits()
 	for _, t := range []string{
-		network.LoadBalancers, network.PublicIPAddresses, network.SecurityGroups, network.Interfaces,
+		network.LoadBalancers, network.PublicIPAddresses, network.SecurityGroups, network.Interfaces, network.RouteTables,
 		compute.ScaleSets, compute.VirtualMachines,
 	} {
 		if l, ok := configured.For(t); ok {
@@ -218,6 +219,12 @@ func providerConfig(c cloudconfig.Config, zones []string) cloudprovider.Config {
 	return cloudprovider.Config{
 		Subscription: c.SubscriptionID, ResourceGroup: c.ResourceGroup, Location: c.Location,
 		NotFoundGrace: c.NodeInstanceNotFoundGracePeriod,
+		Routes: routes.Config{
+			Subscription: or(c.NetworkResourceSubscriptionID, c.SubscriptionID),
+			Table:        c.RouteTableName, ResourceGroup: or(c.RouteTableResourceGroup, c.ResourceGroup),
+			ClusterGroup: c.ResourceGroup, Location: c.Location,
+			Tags: tags, SystemTags: c.SystemTagPrefixes(),
+		},
 		LoadBalancer: loadbalancer.Config{
 			Location: c.Location, Subscription: c.SubscriptionID, ResourceGroup: c.ResourceGroup,
 			NetworkSubscription: or(c.NetworkResourceSubscriptionID, c.SubscriptionID),
