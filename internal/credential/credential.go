@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,8 +46,10 @@ type Config struct {
 	TenantID string // "adfs" for Active Directory Federation Services
 	ClientID string
 
-	// WorkloadIdentity takes the token in the file FederatedTokenFile.
+	// WorkloadIdentity takes FederatedToken, or without it the token in the file
+	// FederatedTokenFile.
 	WorkloadIdentity   bool
+	FederatedToken     Secret
 	FederatedTokenFile string
 	// ManagedIdentity takes the identity of the host: the one with the client id or
 	// resource id ManagedIdentityID, or without one that of the system.
@@ -146,7 +149,7 @@ func (c Config) of(kind Kind, tenant string) (azcore.TokenCredential, error) {
 	case kind == ManagedIdentity:
 		who = c.ManagedIdentityID
 	}
-	return &named{credential, kind, who, []Secret{c.ClientSecret, c.CertificatePassword}}, nil
+	return &named{credential, kind, who, []Secret{c.ClientSecret, c.CertificatePassword, c.FederatedToken}}, nil
 }
 
 func (c Config) bare(kind Kind, tenant string) (azcore.TokenCredential, error) {
@@ -163,6 +166,9 @@ func (c Config) bare(kind Kind, tenant string) (azcore.TokenCredential, error) {
 	}
 	switch kind {
 	case WorkloadIdentity:
+		if c.FederatedToken != "" {
+			return c.federated(tenant, options, discovery)
+		}
 		if err := required("tenant", tenant, "client id", c.ClientID, "federated token file", c.FederatedTokenFile); err != nil {
 			return nil, err
 		}
@@ -188,6 +194,17 @@ func (c Config) bare(kind Kind, tenant string) (azcore.TokenCredential, error) {
 		return c.certificate(tenant, options, discovery)
 	}
 	return nil, fmt.Errorf("%s names such an identity, which kaz cannot use; use another kind", c.DataPlaneIdentityPath)
+}
+
+// federated signs in with a token that was handed over.
+func (c Config) federated(tenant string, options azcore.ClientOptions, discovery bool) (azcore.TokenCredential, error) {
+	if err := required("tenant", tenant, "client id", c.ClientID); err != nil {
+		return nil, err
+	}
+	token := func(context.Context) (string, error) { return string(c.FederatedToken), nil }
+	return azidentity.NewClientAssertionCredential(tenant, c.ClientID, token, &azidentity.ClientAssertionCredentialOptions{
+		ClientOptions: options, DisableInstanceDiscovery: !discovery,
+	})
 }
 
 // certificate signs in with the whole chain, which lets Azure trust an issuer and

@@ -1,0 +1,158 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"kaz/internal/arm"
+	"kaz/internal/cloudconfig"
+	"kaz/internal/credential"
+	"kaz/internal/pullcredential"
+)
+
+// provider is what answers requests, as flags and configuration describe it.
+func (o *options) provider(ctx context.Context, p Process, log *slog.Logger) (*pullcredential.Provider, error) {
+	binding, err := o.bound(log)
+	if err != nil {
+		return nil, err
+	}
+	mirrors, problems := pullcredential.ParseMirrors(o.mirrors)
+	for _, problem := range problems {
+		log.Warn("flag value left out", "flag", "--registry-mirror", "error", problem)
+	}
+	c, err := readConfig(o.configFile, p.Environment)
+	if err != nil {
+		return nil, err
+	}
+	client := p.Client
+	if client == nil {
+		client = arm.NewTransport()
+	}
+	environment, err := describeCloud(ctx, client, c)
+	if err != nil {
+		return nil, err
+	}
+	provider := &pullcredential.Provider{
+		Suffix: environment.RegistrySuffix, Mirrors: mirrors, Binding: binding, Client: client, Log: log,
+		Federate: federation(environment, client),
+	}
+	if c.Credential() == cloudconfig.ClientSecret {
+		// Registries take it themselves.
+		login := pullcredential.NewLogin(c.AADClientID, c.AADClientSecret.Reveal())
+		provider.Principal = &login
+		return provider, nil
+	}
+	provider.Identity, err = identity(c, environment, client)
+	if err == nil && provider.Identity.Token == nil {
+		log.Warn("the configuration names no identity: images are pulled anonymously unless their pods have one", "file", o.configFile)
+	}
+	return provider, err
+}
+
+// matters reports whether a problem of the configuration is one here: a node's file may
+// lack what only a cluster's controllers need.
+func matters(c cloudconfig.Config, p cloudconfig.Problem) bool {
+	switch p.Key {
+	case "", "cloud", "resourceManagerEndpoint", "aadClientId", "aadFederatedTokenFile", "userAssignedIdentityID":
+		return true
+	case "tenantId":
+		return c.Credential() != cloudconfig.ClientSecret // which registries take without asking a tenant
+	}
+	return false
+}
+
+func readConfig(file string, environment func(string) (string, bool)) (cloudconfig.Config, error) {
+	c, _, err := cloudconfig.Load(file) // warnings are for programs that run longer
+	if err != nil {
+		return c, fmt.Errorf("cloud configuration %s: %w", file, err)
+	}
+	c.ApplyEnvironment(environment)
+	c.Complete()
+	problems, ok := errors.AsType[cloudconfig.Problems](c.Validate())
+	if !ok {
+		return c, nil
+	}
+	problems = slices.DeleteFunc(problems, func(p cloudconfig.Problem) bool { return !matters(c, p) })
+	if len(problems) > 0 {
+		return c, fmt.Errorf("cloud configuration %s: %w", file, problems)
+	}
+	return c, nil
+}
+
+// describeCloud asks the Resource Manager about its cloud where the configuration
+// names one of its own.
+func describeCloud(ctx context.Context, client policy.Transporter, c cloudconfig.Config) (cloudconfig.Environment, error) {
+	var metadata, file []byte
+	var err error
+	if url := c.MetadataURL(); url != "" {
+		if metadata, err = arm.Discover(ctx, client, url); err != nil {
+			return cloudconfig.Environment{}, err
+		}
+	}
+	if c.EnvironmentFile != "" {
+		if file, err = os.ReadFile(c.EnvironmentFile); err != nil {
+			return cloudconfig.Environment{}, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: %w", err)
+		}
+	}
+	return c.Environment(metadata, file)
+}
+
+// identity is the node's own, nobody when the configuration names none.
+func identity(c cloudconfig.Config, e cloudconfig.Environment, client *http.Client) (pullcredential.Identity, error) {
+	who, err := credential.New(credential.Config{
+		TenantID: c.TenantID, ClientID: c.AADClientID,
+		WorkloadIdentity: c.UseFederatedWorkloadIdentityExtension, FederatedTokenFile: c.AADFederatedTokenFile,
+		ManagedIdentity: c.UseManagedIdentityExtension, ManagedIdentityID: c.UserAssignedIdentityID,
+		CertificatePath: c.AADClientCertPath, CertificatePassword: credential.Secret(c.AADClientCertPassword.Reveal()),
+		DataPlaneIdentityPath: c.AADMSIDataPlaneIdentityPath,
+		Authority:             e.Authority, Transport: client,
+	})
+	if err != nil || who.Kind == credential.None {
+		return pullcredential.Identity{}, err
+	}
+	name := string(who.Kind)
+	switch {
+	case who.Kind == credential.ManagedIdentity && c.UserAssignedIdentityID == "":
+		name += " (system-assigned)"
+	case who.Kind == credential.ManagedIdentity:
+		name += " " + c.UserAssignedIdentityID
+	default:
+		name += " of client " + c.AADClientID
+	}
+	return tokens(name, c.TenantID, who.Compute), nil
+}
+
+// federation makes identities of the tokens of service accounts.
+func federation(e cloudconfig.Environment, client *http.Client) pullcredential.Federation {
+	return func(token, clientID, tenantID string) (pullcredential.Identity, error) {
+		who, err := credential.New(credential.Config{
+			TenantID: tenantID, ClientID: clientID, WorkloadIdentity: true, FederatedToken: credential.Secret(token),
+			Authority: e.Authority, Transport: client,
+		})
+		if err != nil {
+			return pullcredential.Identity{}, err
+		}
+		return tokens("workload identity of client "+clientID, tenantID, who.Compute), nil
+	}
+}
+
+// tokens are those of a credential. "adfs" is no tenant of Entra ID that a registry
+// knows.
+func tokens(name, tenant string, from azcore.TokenCredential) pullcredential.Identity {
+	if strings.EqualFold(tenant, "adfs") {
+		tenant = ""
+	}
+	return pullcredential.Identity{Name: name, Tenant: tenant, Token: func(ctx context.Context, scope string) (string, error) {
+		token, err := from.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+		return token.Token, err
+	}}
+}
