@@ -46,6 +46,20 @@ func TestDeployments(t *testing.T) {
 		_, err = publicAddresses().get(a, "made")
 		a.must(err)
 
+		steps := a.resources.NewDeploymentOperationsClient()
+		operations, err := every(steps.NewListPager(group, "d", nil),
+			func(p armresources.DeploymentOperationsClientListResponse) []*armresources.DeploymentOperation {
+				return p.Value
+			})
+		a.must(err)
+		if len(operations) == 0 {
+			a.Fatal("no operations of the deployment")
+		}
+		_, err = steps.Get(a.Context(), group, "d", *operations[0].OperationID, nil)
+		a.must(err)
+		_, err = steps.Get(a.Context(), group, "d", "none", nil)
+		a.refused(err, http.StatusNotFound, "DeploymentOperationNotFound")
+
 		all, err := every(c.NewListByResourceGroupPager(group, nil),
 			func(p armresources.DeploymentsClientListByResourceGroupResponse) []*armresources.DeploymentExtended {
 				return p.Value

@@ -59,7 +59,16 @@ func (j *judge) Do(r *http.Request) (*http.Response, error) {
 
 func isPoll(path string) bool {
 	kind, _ := subject(path)
+	if strings.HasSuffix(kind, "/deployments/operations") {
+		return false // the steps of a deployment are resources
+	}
 	return polls[kind[strings.LastIndexByte(kind, '/')+1:]]
+}
+
+// longPath is the path as ids write it: the one way in which ARM's own clients
+// leave the provider out is that to a deployment's steps.
+func longPath(path string) string {
+	return strings.Replace(strings.TrimSuffix(path, "/"), "/rg/deployments/", "/rg/providers/Microsoft.Resources/deployments/", 1)
 }
 
 // polls are the collections in which operations are.
@@ -179,7 +188,7 @@ func (j *judge) answer(r *http.Request, reply *http.Response, said map[string]an
 		j.complain(r, "", "no model to judge the reply with")
 	case named:
 		j.through(r, model, said)
-		if id, ok := said["id"].(string); !ok || !strings.EqualFold(id, strings.TrimSuffix(r.URL.Path, "/")) {
+		if id, ok := said["id"].(string); !ok || !strings.EqualFold(id, longPath(r.URL.Path)) {
 			j.complain(r, "id", "%q in the reply to %s", id, r.URL.Path)
 		}
 	default:
@@ -373,18 +382,19 @@ func subject(path string) (kind string, named bool) {
 
 // models are the SDK's models of resources, by type.
 var models = map[string]reflect.Type{
-	"microsoft.compute/locations/vmsizes":            reflect.TypeFor[armcompute.VirtualMachineSize](),
-	"microsoft.compute/locations/usages":             reflect.TypeFor[armcompute.Usage](),
-	"microsoft.network/locations/usages":             reflect.TypeFor[armnetwork.Usage](),
-	"microsoft.storage/locations/usages":             reflect.TypeFor[armstorage.Usage](),
-	"microsoft.storage/storageaccounts/fileservices": reflect.TypeFor[armstorage.FileServiceProperties](),
-	"microsoft.storage/storageaccounts/blobservices": reflect.TypeFor[armstorage.BlobServiceProperties](),
-	"subscriptions/resourcegroups":                   reflect.TypeFor[armresources.ResourceGroup](),
-	"subscriptions/resourcegroups/resources":         reflect.TypeFor[armresources.GenericResourceExpanded](),
-	"subscriptions/resources":                        reflect.TypeFor[armresources.GenericResourceExpanded](),
-	"providers":                                      reflect.TypeFor[armresources.Provider](),
-	"microsoft.resources/deployments":                reflect.TypeFor[armresources.DeploymentExtended](),
-	"microsoft.resources/deployments/operations":     reflect.TypeFor[armresources.DeploymentOperation](),
+	"microsoft.compute/locations/vmsizes":                 reflect.TypeFor[armcompute.VirtualMachineSize](),
+	"microsoft.compute/locations/usages":                  reflect.TypeFor[armcompute.Usage](),
+	"microsoft.network/locations/usages":                  reflect.TypeFor[armnetwork.Usage](),
+	"microsoft.storage/locations/usages":                  reflect.TypeFor[armstorage.Usage](),
+	"microsoft.storage/storageaccounts/fileservices":      reflect.TypeFor[armstorage.FileServiceProperties](),
+	"microsoft.storage/storageaccounts/blobservices":      reflect.TypeFor[armstorage.BlobServiceProperties](),
+	"subscriptions/resourcegroups":                        reflect.TypeFor[armresources.ResourceGroup](),
+	"subscriptions/resourcegroups/resources":              reflect.TypeFor[armresources.GenericResourceExpanded](),
+	"subscriptions/resources":                             reflect.TypeFor[armresources.GenericResourceExpanded](),
+	"providers":                                           reflect.TypeFor[armresources.Provider](),
+	"microsoft.resources/deployments":                     reflect.TypeFor[armresources.DeploymentExtended](),
+	"microsoft.resources/deployments/operations":          reflect.TypeFor[armresources.DeploymentOperation](),
+	"subscriptions/resourcegroups/deployments/operations": reflect.TypeFor[armresources.DeploymentOperation](),
 
 	"microsoft.network/virtualnetworks":                            reflect.TypeFor[armnetwork.VirtualNetwork](),
 	"microsoft.network/virtualnetworks/subnets":                    reflect.TypeFor[armnetwork.Subnet](),

@@ -16,7 +16,10 @@ func Provider() behaviour.Provider {
 	read := func(pattern, permission string, do func(*behaviour.Call) (behaviour.Reply, error)) behaviour.Route {
 		return behaviour.Route{Method: "GET", Pattern: pattern, Do: do, Permission: permission}
 	}
-	const here = "/subscriptions/{subscription}"
+	const (
+		here            = "/subscriptions/{subscription}"
+		shortDeployment = "/resourceGroups/{group}/deployments/{deployment}"
+	)
 	return behaviour.Provider{
 		Types: []behaviour.Type{resourceGroups(), deployments(), deploymentOperations()},
 		Routes: []behaviour.Route{
@@ -31,6 +34,8 @@ func Provider() behaviour.Provider {
 			{Method: "POST", Pattern: here + "/providers/{namespace}/register", Do: getProvider, Permission: "Microsoft.Resources/subscriptions/providers/register/action"},
 			read(here+"/resources", "Microsoft.Resources/subscriptions/resources/read", listInSubscription),
 			read(here+"/resourceGroups/{group}/resources", "Microsoft.Resources/subscriptions/resourceGroups/resources/read", listInGroup),
+			read(here+shortDeployment+"/operations", "Microsoft.Resources/deployments/operations/read", shortOperations),
+			read(here+shortDeployment+"/operations/{operation}", "Microsoft.Resources/deployments/operations/read", shortOperations),
 		},
 	}
 }

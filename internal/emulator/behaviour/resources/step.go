@@ -37,7 +37,7 @@ func deploymentOperations() behaviour.Type {
 func step(c *behaviour.Call, id azure.ID, fault error) behaviour.Object {
 	properties := behaviour.Object{
 		"provisioningOperation": "Create", "provisioningState": "Succeeded", "timestamp": behaviour.Timestamp(c.Now()), "duration": "PT0S",
-		"trackingId": c.GUID(), "statusCode": "OK", "targetResource": target(id),
+		"serviceRequestId": c.GUID(), "statusCode": "OK", "targetResource": target(id),
 	}
 	if fault != nil {
 		body := behaviour.Object{"code": "InternalServerError", "message": fault.Error()}
@@ -49,4 +49,29 @@ func step(c *behaviour.Call, id azure.ID, fault error) behaviour.Object {
 	}
 	name := c.GUID()
 	return behaviour.Object{"id": string(c.ID.Child("operations", name)), "operationId": name, "properties": properties}
+}
+
+// shortOperations answers for the steps of a deployment at the address without the
+// provider in it, which ARM's own clients use. Without a name it is all of them.
+func shortOperations(c *behaviour.Call) (behaviour.Reply, error) {
+	scope, err := scopeOf(c)
+	if err != nil {
+		return behaviour.Reply{}, err
+	}
+	id := azure.GroupID(scope.Subscription(), c.Param["group"]).Resource(deploymentType, c.Param["deployment"])
+	doc, there := c.Get(id)
+	if !there {
+		return behaviour.Reply{}, gateway(404, "DeploymentNotFound", "Deployment '%s' could not be found.", id.Name())
+	}
+	steps := behaviour.Objects(doc, operationsField)
+	name, one := c.Param["operation"]
+	if !one {
+		return behaviour.Reply{Status: 200, Body: behaviour.Object{"value": append([]behaviour.Object{}, steps...)}}, nil
+	}
+	for _, o := range steps {
+		if behaviour.Text(o, "operationId") == name {
+			return behaviour.Reply{Status: 200, Body: o}, nil
+		}
+	}
+	return behaviour.Reply{}, gateway(404, "DeploymentOperationNotFound", "The deployment operation '%s' could not be found.", name)
 }
