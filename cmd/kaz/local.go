@@ -98,7 +98,7 @@ func upArguments(command *cobra.Command) []string {
 func printWelcome(w io.Writer, s local.Status, elsewhere bool) {
 	where := ""
 	if elsewhere {
-		where = " --dir " + s.Dir
+		where = " --dir " + shellWord(s.Dir)
 	}
 	fmt.Fprintf(w, `
 The cluster is up. In another terminal:
@@ -113,7 +113,15 @@ The cluster is up. In another terminal:
   kaz local status%[2]s
 
 The kubectl that was built for it is %[3]s
-`, s.Environment, where, s.Kubectl)
+`, shellWord(s.Environment), where, s.Kubectl)
+}
+
+// shellWord is a path as a shell reads it as one word.
+func shellWord(path string) string {
+	if !strings.ContainsAny(path, " \t'\"\\$`&|;<>()*?[]#~!{}") {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 func downCommand() *cobra.Command {

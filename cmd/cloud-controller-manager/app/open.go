@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"runtime/debug"
 	"time"
 
 	ccmconfig "k8s.io/cloud-provider/config"
 	"k8s.io/component-base/metrics/legacyregistry"
-	"k8s.io/component-base/version"
 
 	"kaz/internal/arm"
 	"kaz/internal/arm/cache"
@@ -51,7 +51,7 @@ func open(ctx context.Context, shared ccmconfig.KubeCloudSharedConfiguration, lo
 	}
 	zones, err := regionZones(ctx, door, c)
 	if err != nil {
-		return nil, fmt.Errorf("the zones of region %s: %w", c.Location, err)
+		return nil, fmt.Errorf("ask Azure for the zones of region %s: %w", c.Location, err)
 	}
 	return cloudprovider.New(providerConfig(c, zones), door), nil
 }
@@ -139,7 +139,7 @@ func openDoor(c cloudconfig.Config, e cloudconfig.Environment) (*cache.Cache, er
 		APIVersions: versions(c), Registerer: legacyregistry.Registerer(),
 	}
 	if options.UserAgent == "" {
-		options.UserAgent = "kubernetes-cloudprovider/" + version.Get().GitVersion
+		options.UserAgent = "kubernetes-cloudprovider/" + release()
 	}
 	if c.CloudProviderBackoff {
 		// The key counts tries in all, the door further ones; for it 0 is no opinion.
@@ -259,4 +259,13 @@ func or(s, otherwise string) string {
 		return otherwise
 	}
 	return s
+}
+
+// release is the version of this program: "devel" for one that was not released.
+func release() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
+	}
+	return info.Main.Version
 }

@@ -1,0 +1,17 @@
+//go:build !windows
+
+package app
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+)
+
+// addServiceFlag adds nothing: only Windows starts programs as services of its own
+// kind.
+func (o *options) addServiceFlag(*pflag.FlagSet) {}
+
+func asService(ctx context.Context, _ *options, run func(context.Context) error) error {
+	return run(ctx)
+}
