@@ -22,8 +22,9 @@ func parseChallenges(header string) []challenge {
 	for s.text != "" {
 		s.skip(" \t,")
 		word := s.token()
-		if word == "" {
-			s.drop()
+		if word == "" { // neither a scheme nor a parameter
+			s.value()
+			s.skip("=")
 			continue
 		}
 		s.skip(" \t")
