@@ -190,10 +190,11 @@ func (lb balancer) going() bool { return lb.side.exists && lb.shrank && !lb.stay
 // refuseFamilies finds Services that would leave a load balancer with IPv6 alone,
 // which Azure does not have. It returns their UIDs.
 func (f *facts) refuseFamilies(b batch, all []*balancer, found *problems) (refused []string) {
+	claims := b.claims()
 	for _, lb := range all {
 		six, four := 0, 0
 		for _, fe := range lb.FrontendIPConfigurations {
-			if f.is6(fe.Properties) {
+			if c, claimed := claims[spot{lb.side, fe.Name}.key()]; claimed && c.place.is6() || !claimed && f.is6(fe.Properties) {
 				six++
 			} else {
 				four++
@@ -223,7 +224,7 @@ func (f *facts) refuseFamilies(b batch, all []*balancer, found *problems) (refus
 	return refused
 }
 
-// is6 reports whether a frontend as it shall be has IPv6.
+// is6 reports whether a frontend has IPv6.
 func (f *facts) is6(fe network.FrontendIPConfiguration) bool {
 	if fe.PublicIPAddress != nil {
 		return sameText(f.ips[fe.PublicIPAddress.ID.Key()].Properties.PublicIPAddressVersion, "IPv6")

@@ -44,6 +44,10 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 			}
 		}
 	}
+	all := f.balancers(b, &found)
+	if more := f.refuseFamilies(b, all, &found); len(more) > 0 {
+		return g, found, more, nil
+	}
 	users, order := f.usersOf(b)
 	if g.Pending = f.newPublicIPs(b); len(g.Pending) > 0 {
 		wanted, _ := f.publicIPs(users, order, nil)
@@ -51,10 +55,6 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 		return g, found, nil, err
 	}
 	g.Pending = b.waits
-	all := f.balancers(b, &found)
-	if more := f.refuseFamilies(b, all, &found); len(more) > 0 {
-		return g, found, more, nil
-	}
 	wanted, released := f.publicIPs(users, order, keptIPs(all))
 	add(wanted...)
 	for _, lb := range all {

@@ -89,7 +89,11 @@ func setting(t *testing.T, what string, data []byte, w *world, in *loadbalancer.
 		for _, doc := range documents(data) {
 			var o object
 			decode(t, doc, &o)
+			failed := sub(o, "properties")["provisioningState"] == "Failed"
 			w.put(azure.ID(o["id"].(string)), o)
+			if failed {
+				sub(o, "properties")["provisioningState"] = "Failed"
+			}
 		}
 	default:
 		t.Fatalf("unknown file %s.yaml", what)

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -229,8 +230,11 @@ func (s *search) refuseOccupied(w wish, p place, t target, wrong *problems) {
 func (s *search) refuseConflicts(w wish, p place, wrong *problems) {
 	for _, r := range p.rules {
 		refuse := func(u use) {
-			wrong.refuse(w.service.Key(), ReasonConflict, "port %d/%s: the %s %q stands at this port of frontend %s already",
-				r.port, r.protocol, u.what, u.name, p.frontend)
+			port := "all ports"
+			if r.port > 0 {
+				port = fmt.Sprintf("port %d/%s", r.port, r.protocol)
+			}
+			wrong.refuse(w.service.Key(), ReasonConflict, "%s: the %s %q stands there at frontend %s already, allowed is a port that is free", port, u.what, u.name, p.frontend)
 		}
 		for _, u := range p.side.uses[strings.ToLower(p.frontend)] {
 			if u.owner != strings.ToLower(w.base) && u.takes(r.protocol, r.port) && s.stays(u) {

@@ -39,16 +39,57 @@ func genService(t *rapid.T, name string) *v1.Service {
 		{"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "10"},
 		{"service.beta.kubernetes.io/azure-allowed-service-tags": "AzureCloud"},
 		{"service.beta.kubernetes.io/port_80_no_probe_rule": "true"},
+		{"service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip": "true"},
+		{"service.beta.kubernetes.io/azure-deny-all-except-load-balancer-source-ranges": "true"},
+		{"service.beta.kubernetes.io/azure-additional-public-ips": "8.1.1.1"},
+		{"service.beta.kubernetes.io/azure-pip-ip-tags": "RoutingPreference=Internet"},
+		{"service.beta.kubernetes.io/azure-dns-label-name": "web"},
+		{"service.beta.kubernetes.io/azure-pip-prefix-id": "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/publicIPPrefixes/p"},
+		{"service.beta.kubernetes.io/azure-pip-name": "pool"},
+		{"service.beta.kubernetes.io/azure-load-balancer-ipv4": "20.200.0.1"},
 	}).Draw(t, "annotations")
+	s.Spec.IPFamilies = rapid.SampledFrom([][]v1.IPFamily{nil, nil, {v1.IPv4Protocol}, {v1.IPv4Protocol, v1.IPv6Protocol}, {v1.IPv6Protocol, v1.IPv4Protocol}, {v1.IPv6Protocol}}).Draw(t, "families")
+	if rapid.IntRange(0, 2).Draw(t, "internal") == 0 {
+		s.Annotations = maps.Clone(s.Annotations)
+		if s.Annotations == nil {
+			s.Annotations = map[string]string{}
+		}
+		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "true"
+		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal-subnet"] = rapid.SampledFrom([]string{"", "", "apps"}).Draw(t, "subnet")
+		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-ipv4"] = rapid.SampledFrom([]string{"", "", "10.0.0.200"}).Draw(t, "private address")
+		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-enable-high-availability-ports"] = rapid.SampledFrom([]string{"", "", "true"}).Draw(t, "all ports")
+	}
 	return s
 }
 
+// isInternal reports whether a Service asks for a private address.
+func isInternal(s *v1.Service) bool {
+	return s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] == "true"
+}
+
 func genCommit(t *rapid.T, w *world) loadbalancer.Input {
-	in := loadbalancer.Input{Config: config(), Nodes: machines(3)}
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(3))}
+	if rapid.Bool().Draw(t, "shared probe") {
+		in.Config.SharedProbe = &loadbalancer.SharedProbe{Port: 10256, Path: "/healthz"}
+	}
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, len(names), rapid.ID).Draw(t, "of") {
 		in.Services = append(in.Services, loadbalancer.Service{Service: genService(t, name), Gone: rapid.Bool().Draw(t, "gone")})
 	}
 	return in
+}
+
+// addressed gives nodes their own addresses, as they have them in their status.
+func addressed(nodes []*v1.Node) []*v1.Node {
+	for i, n := range nodes {
+		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: fmt.Sprintf("10.0.0.%d", i+4)}}
+	}
+	return nodes
+}
+
+// addOwn puts public IPs into the world that Services may name.
+func addOwn(w *world) {
+	w.put(network+"publicIPAddresses/pool", parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.100.0.1"}}`))
+	w.put(network+"publicIPAddresses/other", parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.200.0.1"}}`))
 }
 
 // addForeign puts into the world what others may have in the shared documents.
@@ -108,7 +149,7 @@ func foreign(w *world) map[string]string {
 // ours reports whether a sub-resource belongs to one of the Services, to the cluster
 // or to the managed rules.
 func ours(name string) bool {
-	if name == "kubernetes" || strings.HasPrefix(name, "k8s-azure-lb_") {
+	if name == "kubernetes" || name == "kubernetes-IPv6" || name == "cluster-service-shared-health-probe" || strings.HasPrefix(name, "k8s-azure-lb_") {
 		return true
 	}
 	return slices.ContainsFunc(names, func(n string) bool {
@@ -153,6 +194,7 @@ func withoutEmpty(x any) any {
 func TestCommits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(3)
+		addOwn(w)
 		shared := rapid.Bool().Draw(t, "shared with others")
 		if shared {
 			addForeign(t, w)
@@ -161,12 +203,9 @@ func TestCommits(t *testing.T) {
 		if shared {
 			theirs = foreign(w)
 		}
-		last := map[string]*v1.Service{}
+		c := cluster{}
 		for range rapid.IntRange(1, 4).Draw(t, "commits") {
-			in := genCommit(t, w)
-			for _, s := range in.Services {
-				last[s.Name] = s.Service
-			}
+			in := c.know(genCommit(t, w))
 			for range rapid.IntRange(0, 2).Draw(t, "failures") {
 				interrupt(t, w, in)
 			}
@@ -177,14 +216,15 @@ func TestCommits(t *testing.T) {
 				}
 			}
 			checkServed(t, w, in)
+			c.tell(t, w, in)
 		}
-		gone := loadbalancer.Input{Config: config(), Nodes: machines(3)}
-		for _, name := range slices.Sorted(maps.Keys(last)) {
-			gone.Services = append(gone.Services, loadbalancer.Service{Service: last[name], Gone: true})
+		gone := loadbalancer.Input{Config: config(), Nodes: addressed(machines(3)), Complete: true}
+		for _, name := range slices.Sorted(maps.Keys(c)) {
+			gone.Services = append(gone.Services, loadbalancer.Service{Service: c[name].Service, Gone: true})
 		}
 		settle(t, w, gone)
 		after := state(w)
-		if shared { // the pool may stay, and the nodes in it
+		if shared { // the pools may stay, and the nodes in them
 			dropPool(before)
 			dropPool(after)
 		}
@@ -192,6 +232,43 @@ func TestCommits(t *testing.T) {
 			t.Fatal("something is left behind (-before +after):\n" + d)
 		}
 	})
+}
+
+// cluster is the Services as Kubernetes has them, by name.
+type cluster map[string]loadbalancer.Service
+
+// know completes a commit with what a controller knows: the status of its Services,
+// and the others.
+func (c cluster) know(in loadbalancer.Input) loadbalancer.Input {
+	of := map[string]bool{}
+	for i, s := range in.Services {
+		of[s.Name] = true
+		if was, ok := c[s.Name]; ok {
+			in.Services[i].Status = was.Status
+		}
+		c[s.Name] = in.Services[i]
+	}
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if !of[name] && !c[name].Gone {
+			in.Others = append(in.Others, c[name].Service)
+		}
+	}
+	in.Complete = true
+	return in
+}
+
+// tell writes the status of a commit's Services.
+func (c cluster) tell(t *rapid.T, w *world, in loadbalancer.Input) {
+	in.Have = w.snapshot()
+	status, err := loadbalancer.Status(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range in.Services {
+		if ingress, ok := status[s.Key()]; ok {
+			s.Status.LoadBalancer.Ingress = ingress
+		}
+	}
 }
 
 // dropPool takes the cluster's pool and who is in it out of a state.
@@ -202,7 +279,7 @@ func dropPool(state map[string]any) {
 		}
 		if key == azure.ID(lbID).Key() {
 			p := sub(o.(object), "properties")
-			p["backendAddressPools"] = slices.DeleteFunc(p["backendAddressPools"].([]any), func(x any) bool { return x.(object)["name"] == "kubernetes" })
+			p["backendAddressPools"] = slices.DeleteFunc(p["backendAddressPools"].([]any), func(x any) bool { return strings.HasPrefix(x.(object)["name"].(string), "kubernetes") })
 		}
 	}
 }
@@ -242,8 +319,9 @@ func settle(t *rapid.T, w *world, in loadbalancer.Input) {
 	}
 }
 
-// checkServed sees that each live Service has an address of its own, a rule for each
-// port and a security rule that lets its packets in, and that gone ones have nothing.
+// checkServed sees that each live Service without a problem has an address in each of
+// its families, and a security rule for each port that lets in whom it wants to let
+// in, and that gone ones have nothing.
 func checkServed(t *rapid.T, w *world, in loadbalancer.Input) {
 	in.Have = w.snapshot()
 	status, err := loadbalancer.Status(in)
@@ -254,35 +332,66 @@ func checkServed(t *rapid.T, w *world, in loadbalancer.Input) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken := map[string]bool{}
+	_, found, err := loadbalancer.Desired(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	excused := map[string]bool{} // who has a problem, or whose frontend others need
+	for _, p := range found {
+		excused[p.Object] = excused[p.Object] || !p.Warning || p.Reason == loadbalancer.ReasonFrontendKept
+	}
 	for _, s := range in.Services {
-		if there[s.Key()] == s.Gone {
-			t.Fatalf("%s: gone is %v, in place is %v", s.Key(), s.Gone, there[s.Key()])
-		}
-		if s.Gone {
+		if excused[s.Key()] {
 			continue
 		}
-		if len(status[s.Key()]) != 1 || taken[status[s.Key()][0].IP] {
-			t.Fatalf("%s has the status %v", s.Key(), status[s.Key()])
+		if !there[s.Key()] != s.Gone {
+			t.Fatalf("%s: gone is %v, in place is %v", s.Key(), s.Gone, there[s.Key()])
 		}
-		address := status[s.Key()][0].IP
-		taken[address] = true
+		if !s.Gone {
+			checkAddresses(t, w, in, s, status[s.Key()])
+		}
+	}
+}
+
+func checkAddresses(t *rapid.T, w *world, in loadbalancer.Input, s loadbalancer.Service, ingress []v1.LoadBalancerIngress) {
+	want := max(len(s.Spec.IPFamilies), 1)
+	if s.Annotations["service.beta.kubernetes.io/azure-additional-public-ips"] != "" {
+		want++
+	}
+	if len(ingress) != want {
+		t.Fatalf("%s has the status %v, want %d addresses", s.Key(), ingress, want)
+	}
+	ranges := s.Spec.LoadBalancerSourceRanges
+	broken := slices.Equal(ranges, []string{"10.0.0.1/8"})
+	tagged := s.Annotations["service.beta.kubernetes.io/azure-allowed-service-tags"] != ""
+	for _, at := range ingress {
+		six := strings.Contains(at.IP, ":")
+		open := tagged || len(ranges) == 0 && !isInternal(s.Service) || len(ranges) > 0 && !broken && !six
+		fixed := s.Annotations["service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip"] == "true" || six && isInternal(s.Service)
+		if !open || fixed && six { // no node has IPv6
+			continue
+		}
 		for _, p := range s.Spec.Ports {
-			broken := slices.Equal(s.Spec.LoadBalancerSourceRanges, []string{"10.0.0.1/8"}) && s.Annotations["service.beta.kubernetes.io/azure-allowed-service-tags"] == ""
-			if admits(w, address, p) == broken {
-				t.Fatalf("%s/%d into %s at %s: admitted is %v", p.Protocol, p.Port, s.Key(), address, !broken)
+			if fixed {
+				for _, n := range in.Nodes {
+					if address := n.Status.Addresses[0].Address; !admits(w, address, p.Protocol, p.NodePort) {
+						t.Fatalf("%s/%d into %s at node %s is not admitted", p.Protocol, p.NodePort, s.Key(), address)
+					}
+				}
+			} else if !admits(w, at.IP, p.Protocol, p.Port) {
+				t.Fatalf("%s/%d into %s at %s is not admitted", p.Protocol, p.Port, s.Key(), at.IP)
 			}
 		}
 	}
 }
 
-func admits(w *world, address string, port v1.ServicePort) bool {
+func admits(w *world, address string, protocol v1.Protocol, port int32) bool {
 	for _, r := range children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules") {
 		p := sub(r, "properties")
 		to := fmt.Sprint(p["destinationAddressPrefix"], p["destinationAddressPrefixes"])
-		if p["access"] == "Allow" && strings.EqualFold(p["protocol"].(string), string(port.Protocol)) &&
+		if p["access"] == "Allow" && strings.EqualFold(p["protocol"].(string), string(protocol)) &&
 			slices.Contains(strings.FieldsFunc(to, func(r rune) bool { return r == '[' || r == ']' || r == ' ' }), address) &&
-			slices.Contains(p["destinationPortRanges"].([]any), any(fmt.Sprint(port.Port))) {
+			slices.Contains(p["destinationPortRanges"].([]any), any(fmt.Sprint(port))) {
 			return true
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
@@ -57,15 +59,29 @@ func (f *facts) publicIPFor(w wish, a address, wrong *problems) (azure.ID, bool)
 		if a.prefix != "" {
 			prefix = a.prefix.Name()
 		}
-		return group.Resource(network.PublicIPAddresses, publicIPName(f.Config.ClusterName, w.base, prefix, a.suffix)), true
+		id = group.Resource(network.PublicIPAddresses, publicIPName(f.Config.ClusterName, w.base, prefix, a.suffix))
+		if ip, exists := f.ips[id.Key()]; !exists || f.isOnlyOf(ip, w) {
+			return id, true
+		}
 	}
 	ip := f.ips[id.Key()]
-	if version := ip.Properties.PublicIPAddressVersion; version != "" && !sameText(version, string(a.family)) {
-		wrong.refuse(w.service.Key(), ReasonAddress, "public IP %q has %s, allowed is one with %s", id.Name(), version, a.family)
+	if !hasVersion(ip, a.family) {
+		wrong.refuse(w.service.Key(), ReasonAddress, "public IP %q has %s, allowed is one with %s", id.Name(), ip.Properties.PublicIPAddressVersion, a.family)
 		return "", false
 	}
 	f.refuseLabel(w, ip, wrong)
 	return ip.ID, true
+}
+
+// isOnlyOf reports whether a public IP is managed and serves one Service alone.
+func (f *facts) isOnlyOf(ip publicIP, w wish) bool {
+	names, managed := servicesIn(ip.Tags)
+	return managed && !ofOtherCluster(ip.Tags, f.Config.ClusterName) && (len(names) == 0 || len(names) == 1 && names[0] == w.service.Key())
+}
+
+func hasVersion(ip publicIP, family v1.IPFamily) bool {
+	version := ip.Properties.PublicIPAddressVersion
+	return sameText(version, string(family)) || version == "" && family == v1.IPv4Protocol
 }
 
 // refuseLabel keeps a Service from naming a public IP that another one has named.
@@ -333,18 +349,17 @@ func (f *facts) postpone(b *batch) {
 			if !f.mustRenew(*b, w, p) {
 				return false
 			}
-			b.waits = append(b.waits, "public IP "+p.ip.Name()+" is made anew with other IP tags ["+w.service.Key()+"]")
+			b.waits = append(b.waits, "public IP "+p.ip.Name()+" is made anew with another version or other IP tags ["+w.service.Key()+"]")
 			return true
 		})
 	}
 }
 
-// mustRenew reports whether a public IP has other IP tags than those asked for, and
-// nobody but the one Service that asks has it.
+// mustRenew reports whether a public IP has other IP tags than those asked for, or is
+// of the other family, and nobody but the one Service that asks has it.
 func (f *facts) mustRenew(b batch, w wish, p place) bool {
 	have, exists := f.ips[p.ip.Key()]
-	names, managed := servicesIn(have.Tags)
-	if !exists || !managed || !p.own || w.kinds == nil || f.Config.IPTagsMayChange || sameKinds(have.Properties.IPTags, w.kinds) {
+	if !exists || !p.own || !f.isOnlyOf(have, w) || len(b.remaining(p.spot())) > 0 {
 		return false
 	}
 	for _, c := range b.live {
@@ -354,8 +369,8 @@ func (f *facts) mustRenew(b batch, w wish, p place) bool {
 			}
 		}
 	}
-	alone := len(names) == 0 || len(names) == 1 && names[0] == w.service.Key()
-	return alone && !ofOtherCluster(have.Tags, f.Config.ClusterName) && len(b.remaining(p.spot())) == 0
+	otherKinds := w.kinds != nil && !f.Config.IPTagsMayChange && !sameKinds(have.Properties.IPTags, w.kinds)
+	return otherKinds || !hasVersion(have, p.family)
 }
 
 // addressOwners is the base name at whose frontend each known address stands, ""

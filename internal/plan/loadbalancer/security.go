@@ -129,9 +129,11 @@ func pendingRule(p place, w wish) string {
 
 // withdraw takes the batch's Services out of all rules, but for what others need.
 func (f *facts) withdraw(b batch, rules *ruleSet) {
+	rules.drop(func(r *securityRule) bool { return isLegacyRule(r.Child) && b.base[ownerBase(r.Name)] })
 	owners := f.addressOwners()
 	needed := f.neededByOthers(b)
-	atNodes := false
+	// Who has all Services before him need not guess whether one was at the nodes.
+	atNodes := f.Complete
 	for _, w := range slices.Concat(b.live, b.gone) {
 		atNodes = atNodes || f.usesNodes(w)
 		for _, address := range f.addressesOf(w, owners) {
@@ -170,8 +172,8 @@ func (f *facts) usesNodes(w wish) bool {
 const anyNode = "nodes"
 
 // neededByOthers is what others than the batch's Services serve at each address, as
-// "tcp/80": from the rules that stand at frontends, and from the objects of Services
-// that are known.
+// "tcp/80": from the rules that Services have at frontends, and from the objects of
+// Services that are known.
 func (f *facts) neededByOthers(b batch) map[string]map[string]bool {
 	needed := map[string]map[string]bool{}
 	add := func(address, protocol string, port int32) {
@@ -183,7 +185,7 @@ func (f *facts) neededByOthers(b batch) map[string]map[string]bool {
 	for _, s := range f.sides {
 		for _, r := range s.lb.Properties.LoadBalancingRules {
 			p := r.Properties
-			if p.FrontendIPConfiguration == nil || b.base[ownerBase(r.Name)] {
+			if p.FrontendIPConfiguration == nil || !looksOwned(r.Name) || b.base[ownerBase(r.Name)] {
 				continue
 			}
 			if p.EnableFloatingIP == nil || !*p.EnableFloatingIP {
@@ -365,6 +367,28 @@ func newRuleSet(children []azure.Child[network.SecurityRule]) *ruleSet {
 func isManagedRule(c azure.Child[network.SecurityRule]) bool {
 	return len(c.Name) >= len(managedRulePrefix) && sameText(c.Name[:len(managedRulePrefix)], managedRulePrefix) &&
 		c.Properties.Priority >= firstPriority && c.Properties.Priority <= lastPriority+1
+}
+
+// isLegacyRule reports whether a rule is one that older controllers wrote, for one
+// port of one Service: base-TCP-80-Internet.
+func isLegacyRule(c azure.Child[network.SecurityRule]) bool {
+	parts := strings.SplitN(c.Name, "-", 4)
+	return len(parts) == 4 && looksOwned(c.Name) && slices.Contains([]string{"TCP", "UDP", "SCTP"}, strings.ToUpper(parts[1])) &&
+		c.Properties.Priority >= firstPriority && c.Properties.Priority <= lastPriority+1
+}
+
+// drop takes rules out as a whole.
+func (s *ruleSet) drop(which func(*securityRule) bool) {
+	s.all = slices.DeleteFunc(s.all, func(r *securityRule) bool {
+		if !which(r) {
+			return false
+		}
+		delete(s.byName, strings.ToLower(r.Name))
+		delete(s.used, r.Properties.Priority)
+		s.count(r, -1)
+		s.counts.destinations -= len(destinations(r.Properties))
+		return true
+	})
 }
 
 func destinations(r network.SecurityRule) []string {
