@@ -1,0 +1,214 @@
+// Package imds asks a machine's own metadata service (IMDS) about the machine.
+// Layer L2: it carries documents and knows nothing of Kubernetes.
+package imds
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/metadata"
+)
+
+// DefaultEndpoint is where every machine in Azure finds its own metadata service.
+const DefaultEndpoint = "http://169.254.169.254"
+
+// Bounds of one question. Both documents are a few kilobytes; the service is on the
+// same host.
+const (
+	attemptTime = 10 * time.Second
+	mostBytes   = 1 << 20
+)
+
+// Config says where the service is and how patient to be with it. Its zero value is
+// the service of the machine that the program runs on.
+type Config struct {
+	// Endpoint is the URL that /metadata/instance follows; empty is [DefaultEndpoint].
+	Endpoint string
+	// Transport carries the requests; nil is a plain one that knows no proxy: the
+	// service must be asked directly, and refuses what was forwarded.
+	Transport http.RoundTripper
+	// UserAgent names the program to the service.
+	UserAgent string
+	// Attempts is how often in all one question is asked, 0 for 4.
+	Attempts int
+	// Delay is the wait before the second attempt, 0 for half a second. It doubles
+	// with each further one.
+	Delay time.Duration
+}
+
+// Client asks a metadata service. Its zero value is not usable: [New].
+type Client struct {
+	config Config
+	http   *http.Client
+}
+
+// New checks the configuration.
+func New(c Config) (*Client, error) {
+	if c.Endpoint == "" {
+		c.Endpoint = DefaultEndpoint
+	}
+	u, err := url.Parse(c.Endpoint)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("metadata endpoint %q: must be http://HOST[:PORT][/PATH]: %w", c.Endpoint, err)
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
+		return nil, fmt.Errorf("metadata endpoint %q: must be http://HOST[:PORT][/PATH] or https, without user, query and fragment", c.Endpoint)
+	}
+	c.Endpoint = strings.TrimRight(c.Endpoint, "/")
+	if c.Transport == nil {
+		c.Transport = &http.Transport{
+			MaxIdleConnsPerHost: 1, IdleConnTimeout: 10 * time.Second, ResponseHeaderTimeout: attemptTime,
+		}
+	}
+	if c.Attempts <= 0 {
+		c.Attempts = 4
+	}
+	if c.Delay <= 0 {
+		c.Delay = 500 * time.Millisecond
+	}
+	return &Client{config: c, http: &http.Client{
+		Transport: c.Transport,
+		// The service never redirects: what does is something else.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// Endpoint is where the client asks.
+func (c *Client) Endpoint() string { return c.config.Endpoint }
+
+// Instance asks for the machine and its network. Errors are [*azure.Error]: NotFound
+// when the service knows no such machine, Invalid when what it says makes no sense,
+// Unavailable or Throttled when it could not answer after all attempts.
+func (c *Client) Instance(ctx context.Context) (metadata.Instance, error) {
+	return ask(ctx, c, "/metadata/instance", metadata.InstanceVersion, DecodeInstance)
+}
+
+// LoadBalancer asks for the public addresses that lead to the machine. NotFound says
+// that there are none.
+func (c *Client) LoadBalancer(ctx context.Context) (metadata.LoadBalancer, error) {
+	return ask(ctx, c, "/metadata/loadbalancer", metadata.LoadBalancerVersion, DecodeLoadBalancer)
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// DecodeInstance reads the instance document and checks that both its parts are
+// there; what they say is for the reader to judge.
+func DecodeInstance(body []byte) (metadata.Instance, error) {
+	var m metadata.Instance
+	if err := json.Unmarshal(body, &m); err != nil {
+		return metadata.Instance{}, fmt.Errorf("the instance metadata is no such document: %w", err)
+	}
+	switch {
+	case m.Compute == nil:
+		return metadata.Instance{}, errors.New(`the instance metadata has no "compute"`)
+	case m.Network == nil:
+		return metadata.Instance{}, errors.New(`the instance metadata has no "network"`)
+	}
+	return m, nil
+}
+
+// DecodeLoadBalancer reads the load balancer document.
+func DecodeLoadBalancer(body []byte) (metadata.LoadBalancer, error) {
+	var m metadata.LoadBalancer
+	if err := json.Unmarshal(body, &m); err != nil {
+		return metadata.LoadBalancer{}, fmt.Errorf("the load balancer metadata is no such document: %w", err)
+	}
+	return m, nil
+}
+
+// ask repeats a question while the next attempt may do better.
+func ask[T any](ctx context.Context, c *Client, path, version string, decode func([]byte) (T, error)) (T, error) {
+	delay := c.config.Delay
+	for attempt := 1; ; attempt++ {
+		body, err := c.get(ctx, path, version)
+		var answer T
+		if err == nil {
+			if answer, err = decode(body); err == nil {
+				return answer, nil
+			}
+			err = &azure.Error{Kind: azure.Invalid, Op: "GET " + c.config.Endpoint + path, Status: http.StatusOK, Cause: err}
+		}
+		if attempt == c.config.Attempts || !worthwhile(err) {
+			return answer, err
+		}
+		if err := wait(ctx, max(delay, retryAfter(err))); err != nil {
+			return answer, err
+		}
+		delay *= 2
+	}
+}
+
+// worthwhile reports whether asking again may help. A document that was cut or is
+// being written may be whole the next time.
+func worthwhile(err error) bool {
+	e, ok := errors.AsType[*azure.Error](err)
+	return ok && (e.Kind.Retryable() || e.Kind == azure.Invalid && e.Status == http.StatusOK)
+}
+
+// longestWait bounds what the service may make one question wait; whoever asked
+// tries again later anyway.
+const longestWait = 10 * time.Second
+
+func retryAfter(err error) time.Duration {
+	e, _ := errors.AsType[*azure.Error](err)
+	return min(e.RetryAfter, longestWait)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return &azure.Error{Kind: azure.Canceled, Op: "ask the metadata service", Cause: ctx.Err()}
+	case <-timer.C:
+		return nil
+	}
+}
+
+// get makes one request.
+func (c *Client) get(ctx context.Context, path, version string) ([]byte, error) {
+	attempt, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	fail := func(kind azure.Kind, cause error) error {
+		if err := ctx.Err(); err != nil {
+			kind, cause = azure.Canceled, err
+		}
+		return &azure.Error{Kind: kind, Op: "GET " + c.config.Endpoint + path, Cause: cause}
+	}
+	request, err := http.NewRequestWithContext(attempt, http.MethodGet, c.config.Endpoint+path+"?format=json&api-version="+version, nil)
+	if err != nil {
+		return nil, fail(azure.Internal, err)
+	}
+	request.Header.Set("Metadata", "True")
+	if c.config.UserAgent != "" {
+		request.Header.Set("User-Agent", c.config.UserAgent)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		// Of a url.Error the URL is said already.
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err
+		}
+		return nil, fail(azure.Unavailable, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, mostBytes+1))
+	switch {
+	case err != nil:
+		return nil, fail(azure.Unavailable, fmt.Errorf("read the answer: %w", err))
+	case response.StatusCode != http.StatusOK:
+		return nil, refused(response, path, c.config.Endpoint, body)
+	case len(body) > mostBytes:
+		return nil, fail(azure.Invalid, fmt.Errorf("the answer is longer than %d bytes", mostBytes))
+	}
+	return body, nil
+}
