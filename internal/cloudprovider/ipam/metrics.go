@@ -1,0 +1,51 @@
+package ipam
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics bear the names that clusters' dashboards know.
+type metrics struct {
+	allocations, releases *prometheus.CounterVec
+	usage, most           *prometheus.GaugeVec
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	const name = "node_ipam_controller_cidrset_"
+	label := []string{"clusterCIDR"}
+	m := &metrics{
+		allocations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: name + "cidrs_allocations_total", Help: "Blocks of pod addresses that nodes got.",
+		}, label),
+		releases: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: name + "cidrs_releases_total", Help: "Blocks of pod addresses that became free.",
+		}, label),
+		usage: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: name + "usage_cidrs", Help: "Part of the range that is taken, 0 to 1.",
+		}, label),
+		// The name is misspelled in Kubernetes, too.
+		most: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "node_ipam_controller_cirdset_max_cidrs", Help: "Blocks of the usual size that the range has room for.",
+		}, label),
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.allocations, m.releases, m.usage, m.most} {
+		if err := registerer.Register(c); err != nil {
+			if _, again := errors.AsType[prometheus.AlreadyRegisteredError](err); !again {
+				return nil, fmt.Errorf("metrics of node ipam: %w", err)
+			}
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) size(r netip.Prefix, bits int) {
+	m.most.WithLabelValues(r.String()).Set(math.Exp2(float64(bits - r.Bits())))
+}

@@ -1,0 +1,40 @@
+package cloudprovider_test
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/plan/nodes"
+	"kaz/internal/testkit"
+)
+
+// The tags of a scale set are read by one list, whoever of its machines is asked
+// about.
+func TestTagsOfAMachinesScaleSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{})
+		body, err := json.Marshal(map[string]any{"tags": map[string]string{"kubernetesNodeCIDRMaskIPV4": "26"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Door.Patch(t.Context(), azure.Write{ID: testkit.Nodes, Body: body}); err != nil {
+			t.Fatal(err)
+		}
+		for _, instance := range []string{"0", "1"} {
+			id, err := nodes.ProviderID(testkit.Nodes.Child("virtualMachines", instance))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tags, err := w.cloud.SetTags(t.Context(), id)
+			if err != nil || tags["kubernetesNodeCIDRMaskIPV4"] != "26" {
+				t.Errorf("%v %v", tags, err)
+			}
+		}
+		if tags, err := w.cloud.SetTags(t.Context(), "kubeadm://somewhere"); err != nil || len(tags) > 0 {
+			t.Errorf("a machine of somebody else's: %v %v", tags, err)
+		}
+	})
+}
