@@ -119,11 +119,15 @@ func (o *options) validate() error {
 		}
 	}
 	if o.nodeList != "" {
-		for flag, set := range map[string]bool{
-			"--node-name": o.nodeName != "", "--metadata-endpoint": o.metadataEndpoint != imds.DefaultEndpoint, "--use-instance-metadata=false": !o.useMetadata,
+		for _, f := range []struct {
+			flag string
+			set  bool
+		}{
+			{"--node-name", o.nodeName != ""}, {"--metadata-endpoint", o.metadataEndpoint != imds.DefaultEndpoint},
+			{"--use-instance-metadata=false", !o.useMetadata},
 		} {
-			if set {
-				note("%s: not allowed with --node-list, which names nodes and their metadata services", flag)
+			if f.set {
+				note("%s: not allowed with --node-list, which names nodes and their metadata services", f.flag)
 			}
 		}
 	}
