@@ -17,7 +17,6 @@ import (
 	framework "k8s.io/cloud-provider"
 	frameworkapp "k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
-	"k8s.io/cloud-provider/names"
 	"k8s.io/cloud-provider/options"
 	cliflag "k8s.io/component-base/cli/flag"
 	_ "k8s.io/component-base/logs/json/register"          // the JSON log format
@@ -25,6 +24,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
 
 	"kaz/internal/cloudprovider"
+	"kaz/internal/cloudprovider/ipam"
 )
 
 // serviceSyncs is how many Services are worked on at once. Those that wait for the
@@ -53,19 +53,25 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var cloud *cloudprovider.Cloud
+	var ranges ipam.Flags
+	var allocation ipam.Config
+	flags := cliflag.NamedFlagSets{}
+	addNodeIPAMFlags(&flags, &ranges)
 	initialize := func(c *config.CompletedConfig) framework.Interface {
 		saveMemory(c, lookup)
-		opened, err := open(ctx, c.ComponentConfig.KubeCloudShared, lookup)
+		var err error
+		if allocation, err = readNodeIPAM(c, ranges); err == nil {
+			cloud, err = open(ctx, c.ComponentConfig.KubeCloudShared, lookup)
+		}
 		if err != nil {
 			// The framework takes no error here.
 			fmt.Fprintln(os.Stderr, "cloud-controller-manager:", err)
 			os.Exit(1)
 		}
-		cloud = opened
 		return cloud
 	}
-	command := frameworkapp.NewCloudControllerManagerCommand(o, initialize, frameworkapp.DefaultInitFuncConstructors,
-		names.CCMControllerAliases(), cliflag.NamedFlagSets{}, ctx.Done())
+	command := frameworkapp.NewCloudControllerManagerCommand(o, initialize,
+		withNodeIPAM(frameworkapp.DefaultInitFuncConstructors, &allocation), aliases(), flags, ctx.Done())
 	command.Short = "Connect a Kubernetes cluster to Azure: nodes and load balancers"
 	command.PostRun = func(*cobra.Command, []string) {
 		stop()
