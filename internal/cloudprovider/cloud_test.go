@@ -51,7 +51,7 @@ func newWorld(t *testing.T, o emulator.Options, count int) *world {
 			Location: testkit.Location, Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup,
 			NetworkSubscription: testkit.Subscription, LoadBalancerResourceGroup: testkit.ResourceGroup,
 			SecurityGroupName: testkit.SecurityGroup.Name(), SecurityGroupResourceGroup: testkit.ResourceGroup,
-			Zones: []string{"1", "2", "3"},
+			Zones: []string{"1", "2", "3"}, VirtualNetwork: testkit.VNet.Name(), VirtualNetworkResourceGroup: testkit.ResourceGroup, Subnet: "nodes",
 		},
 	}, w.Door)
 	t.Cleanup(w.cloud.Close)
@@ -222,6 +222,19 @@ func TestServiceWithoutAnAddressLeavesItsNeighboursAlone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The local Azure judges what annotations ask for; and when everything is as asked
+// for, serving again writes nothing.
+func TestServiceScenarios(t *testing.T) {
+	for _, scenario := range testkit.ServiceScenarios() {
+		t.Run(scenario.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{}, 2)
+				scenario.Play(t, w.env(), w.Azure)
+			})
+		})
+	}
 }
 
 func TestMetadata(t *testing.T) {
