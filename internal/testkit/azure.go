@@ -14,9 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"kaz/internal/arm"
 	"kaz/internal/arm/cache"
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -64,14 +62,7 @@ func NewAzure(t testing.TB, o emulator.Options, nodes int) *Azure {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: transport{e.Transport()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &Azure{Emulator: e, log: log, t: t}
-	if a.Door, err = cache.Over(door, cache.Options{TTL: map[string]time.Duration{"": time.Minute}}); err != nil {
-		t.Fatal(err)
-	}
+	a := &Azure{Emulator: e, Door: openDoor(t, transport{e.Transport()}), log: log, t: t}
 	a.layCluster(nodes)
 	log.reset()
 	return a

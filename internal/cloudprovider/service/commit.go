@@ -1,0 +1,136 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	listers "k8s.io/client-go/listers/core/v1"
+
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/reconcile"
+)
+
+// request is one Service that shall be served, or served no more.
+type request struct {
+	service loadbalancer.Service
+	why     why
+}
+
+// answer is what came of it.
+type answer struct {
+	ingress  []corev1.LoadBalancerIngress
+	problems []plan.Problem
+	backends bool     // they were brought up to date with the nodes
+	moved    bool     // the commit changed something, and it served others too
+	repairs  []string // what was not as kaz had left it
+	err      error    // nobody else's
+}
+
+// refused reports whether something in the Service keeps it from being served.
+func (a answer) refused() bool {
+	return slices.ContainsFunc(a.problems, func(p plan.Problem) bool { return !p.Warning })
+}
+
+// balancers are the cluster's load balancers with the security group that they
+// share. What belongs to a group like that is planned in one piece, and what it
+// consists of is written side by side: so a cluster has one group, and there is one
+// commit of it at a time.
+type balancers struct {
+	config  loadbalancer.Config
+	azure   reconcile.Azure
+	nodes   listers.NodeLister
+	metrics *metrics
+	changed func() // is called when a commit changed something in Azure
+
+	// Of the commits so far: the beginning of the last one that looked past the
+	// cache and of the last one that changed something, and what was told of machines.
+	looked, wrote time.Time
+	machines      map[plan.Problem]bool
+}
+
+// commit brings about the requests of one batch.
+func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
+	began := time.Now()
+	nodes, err := b.nodes.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	t := &target{Input: loadbalancer.Input{Config: b.config, Nodes: nodes}}
+	var w why
+	for _, r := range batch {
+		t.Services = append(t.Services, r.service)
+		w = w.and(r.why)
+	}
+	if err := b.look(ctx, t, w); err != nil {
+		return nil, err
+	}
+	out, err := reconcile.Converge(ctx, b.azure, t)
+	b.metrics.committed(len(batch), w, began, err)
+	if err != nil {
+		return nil, blame(err, out, batch)
+	}
+	if len(out.Reports) > 0 {
+		b.wrote = began
+		b.changed()
+	}
+	b.tellMachines(ctx, t.problems)
+	t.Have = out.Have
+	return b.answers(t, batch, out)
+}
+
+// look reads Azure past the cache where what is kept is older than what happened.
+// The commit then finds it kept.
+func (b *balancers) look(ctx context.Context, t *target, w why) error {
+	if !w.since.After(b.looked) {
+		return nil
+	}
+	began := time.Now()
+	if _, err := reconcile.Gather(ctx, b.azure.Fresh(), t.Needs); err != nil {
+		return err
+	}
+	b.looked = began
+	return nil
+}
+
+// answers tells each request what came of it.
+func (b *balancers) answers(t *target, batch []request, out reconcile.Outcome) ([]answer, error) {
+	status, err := loadbalancer.Status(t.Input)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]answer, len(batch))
+	repaired := repairs(batch, out.Reports)
+	for i, r := range batch {
+		key := r.service.Key()
+		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i]}
+		a.backends = r.why.nodes && !b.wrote.Before(r.why.since)
+		a.moved = len(out.Reports) > 0 && len(batch) > 1
+		if !r.service.Gone && !a.refused() && len(a.ingress) == 0 {
+			a.err = fmt.Errorf("%s has no address yet", key)
+		}
+		answers[i] = a
+	}
+	return answers, nil
+}
+
+// tellMachines logs what is wrong with machines when it is new: they have no
+// Service that could be told.
+func (b *balancers) tellMachines(ctx context.Context, problems []plan.Problem) {
+	standing := map[plan.Problem]bool{}
+	for _, p := range problems {
+		if p.Reason != loadbalancer.ReasonNotJoined {
+			continue
+		}
+		standing[p] = true
+		if !b.machines[p] {
+			slog.WarnContext(ctx, "not as asked", "object", p.Object, "reason", p.Reason, "message", p.Message)
+		}
+	}
+	b.machines = standing
+}

@@ -1,0 +1,156 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/reconcile"
+)
+
+// Config is what the controller is told.
+type Config struct {
+	LoadBalancer loadbalancer.Config // complete
+	Classes      Classes
+	// RepairPeriod is how often everything is compared with Azure as it is, 0 for
+	// never.
+	RepairPeriod time.Duration
+	// Syncs is how many Services may be written to in Kubernetes at once, at least
+	// one. How many share a write to Azure does not depend on it.
+	Syncs int
+}
+
+// Deps is what the controller works with.
+type Deps struct {
+	Azure      reconcile.Azure
+	Client     kubernetes.Interface
+	Informers  informers.SharedInformerFactory
+	Events     record.EventRecorder
+	Registerer prometheus.Registerer // nil for no metrics
+}
+
+// Controller keeps Azure as the cluster's Services say.
+type Controller struct {
+	config   Config
+	azure    reconcile.Azure
+	kube     kube
+	events   record.EventRecorder
+	services listers.ServiceLister
+	synced   []cache.InformerSynced
+
+	queue     workqueue.TypedDelayingInterface[item]
+	dirt      dirt
+	addresses *reconcile.Coalescer[loadbalancer.Service, []plan.Step]
+	commits   *reconcile.Coalescer[request, answer]
+
+	mu        sync.Mutex // guards what follows; never held while waiting
+	histories map[types.UID]*history
+	blocked   map[item]bool // Services that wait for something to change
+}
+
+// New is a controller. Run it, then start the informers.
+func New(config Config, d Deps) (*Controller, error) {
+	m, err := newMetrics(d.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of the service controller: %w", err)
+	}
+	services, nodes := d.Informers.Core().V1().Services(), d.Informers.Core().V1().Nodes()
+	c := &Controller{
+		config: config, azure: d.Azure, events: d.Events,
+		kube:      kube{client: d.Client, turns: semaphore.NewWeighted(int64(max(config.Syncs, 1)))},
+		services:  services.Lister(),
+		queue:     workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{Name: "service"}),
+		histories: map[types.UID]*history{}, blocked: map[item]bool{},
+	}
+	for _, watch := range []struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandler
+	}{{services.Informer(), c.watchServices()}, {nodes.Informer(), c.watchNodes()}} {
+		registration, err := watch.informer.AddEventHandler(watch.handler)
+		if err != nil {
+			return nil, err
+		}
+		c.synced = append(c.synced, registration.HasSynced)
+	}
+	c.addresses = reconcile.NewCoalescer((&allocation{config: config.LoadBalancer, azure: d.Azure}).commit)
+	c.commits = reconcile.NewCoalescer((&balancers{
+		config: config.LoadBalancer, azure: d.Azure, nodes: nodes.Lister(), metrics: m, changed: c.lookAgain,
+	}).commit)
+	return c, nil
+}
+
+// Run serves Services until ctx ends, and returns when nothing is under way any
+// more. A controller runs once.
+func (c *Controller) Run(ctx context.Context) {
+	var passes sync.WaitGroup
+	defer func() {
+		c.queue.ShutDown()
+		c.addresses.Close()
+		c.commits.Close()
+		passes.Wait()
+	}()
+	// The first look is at the whole cluster, so that one snapshot serves it.
+	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
+		return
+	}
+	stop := context.AfterFunc(ctx, c.queue.ShutDown)
+	defer stop()
+	if c.config.RepairPeriod > 0 {
+		passes.Go(func() { c.repairPeriodically(ctx) })
+	}
+	for {
+		it, down := c.queue.Get()
+		if down {
+			return
+		}
+		// A pass waits for Azure most of the time, in the company of others.
+		passes.Go(func() {
+			defer c.queue.Done(it)
+			c.pass(ctx, it)
+		})
+	}
+}
+
+// mark has a Service looked at.
+func (c *Controller) mark(it item, w why) {
+	c.dirt.add(it, w)
+	c.queue.Add(it)
+}
+
+// markAll marks each Service that is ours.
+func (c *Controller) markAll(w why) error {
+	all, err := c.services.List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if c.config.Classes.next(s, c.served(s.UID)) != ignore {
+			c.mark(itemOf(s), w)
+		}
+	}
+	return nil
+}
+
+// current is a Service as Kubernetes has it, nil when it is gone.
+func (c *Controller) current(it item) *corev1.Service {
+	s, err := c.services.Services(it.Namespace).Get(it.Name)
+	if err != nil || s.UID != it.UID {
+		return nil // a lister knows no other error
+	}
+	return s
+}

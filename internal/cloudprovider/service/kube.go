@@ -1,0 +1,95 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/semaphore"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/cloud-provider/service/helpers"
+)
+
+// kube writes to Services in Kubernetes, to so many at once. All of it goes to the
+// subresource status, the one that the roles of running clusters allow, and bears
+// the UID, so that a successor of the same name is never taken for the Service.
+type kube struct {
+	client kubernetes.Interface
+	turns  *semaphore.Weighted
+}
+
+type object = map[string]any
+
+// hold puts the finalizer in place: from then on the Service does not go without
+// our knowing.
+func (k kube) hold(ctx context.Context, s *corev1.Service) (*corev1.Service, error) {
+	held, err := k.patch(ctx, s, object{
+		"metadata": object{"uid": s.UID, "finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("add load balancer cleanup finalizer: %w", err)
+	}
+	return held, nil
+}
+
+// show writes the addresses into the status.
+func (k kube) show(ctx context.Context, s *corev1.Service, ingress []corev1.LoadBalancerIngress) error {
+	if sameIngress(s.Status.LoadBalancer.Ingress, ingress) {
+		return nil
+	}
+	_, err := k.patch(ctx, s, object{
+		"metadata": object{"uid": s.UID}, "status": object{"loadBalancer": object{"ingress": ingress}},
+	})
+	if err != nil {
+		return fmt.Errorf("update load balancer status: %w", err)
+	}
+	return nil
+}
+
+// release takes addresses and finalizer away. A Service that is gone has neither.
+func (k kube) release(ctx context.Context, s *corev1.Service) error {
+	if !helpers.HasLBFinalizer(s) && len(s.Status.LoadBalancer.Ingress) == 0 {
+		return nil
+	}
+	_, err := k.patch(ctx, s, object{
+		"metadata": object{"uid": s.UID, "$deleteFromPrimitiveList/finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
+		"status":   object{"loadBalancer": object{"ingress": nil}},
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove load balancer cleanup finalizer: %w", err)
+	}
+	return nil
+}
+
+func (k kube) patch(ctx context.Context, s *corev1.Service, body object) (*corev1.Service, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.turns.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer k.turns.Release(1)
+	return k.client.CoreV1().Services(s.Namespace).Patch(ctx, s.Name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
+}
+
+// sameIngress compares statuses. The API server fills in how an address is
+// reached where nothing is said.
+func sameIngress(a, b []corev1.LoadBalancerIngress) bool {
+	return slices.EqualFunc(a, b, func(a, b corev1.LoadBalancerIngress) bool {
+		return equality.Semantic.DeepEqual(spelledOut(a), spelledOut(b))
+	})
+}
+
+func spelledOut(in corev1.LoadBalancerIngress) corev1.LoadBalancerIngress {
+	if in.IP != "" && in.IPMode == nil {
+		in.IPMode = new(corev1.LoadBalancerIPModeVIP)
+	}
+	return in
+}

@@ -1,0 +1,240 @@
+package service_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cloud-provider/service/helpers"
+
+	"kaz/internal/azure"
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+// env lets the scenarios drive the controller through the API server.
+func (w *world) env() testkit.Env {
+	return testkit.Env{
+		Azure: w.Door.Fresh(), Group: testkit.Group, SecurityGroup: testkit.SecurityGroup,
+		ScaleSets: []azure.ID{testkit.Nodes}, ClusterName: testkit.ClusterName,
+		Serve: func(_ context.Context, s *corev1.Service) (*corev1.Service, error) {
+			ensured := func() int {
+				return len(slices.DeleteFunc(w.events.reasons(s.Name), func(r string) bool { return r != "EnsuredLoadBalancer" }))
+			}
+			before := ensured()
+			if w.gone(s.Name) {
+				created := w.newService(s.Name)
+				created.Spec = s.Spec
+				w.create(created)
+			} else {
+				w.change(s.Name, func(now *corev1.Service) { now.Spec = s.Spec })
+			}
+			w.until(s.Name+" is served", func() bool { return ensured() > before })
+			return w.get(s.Name), nil
+		},
+		Remove: func(_ context.Context, s *corev1.Service) error {
+			w.remove(s.Name)
+			w.until(s.Name+" is gone", func() bool { return w.gone(s.Name) })
+			return nil
+		},
+	}
+}
+
+func TestExternalService(t *testing.T) {
+	for name, o := range map[string]emulator.Options{
+		"at once":                   {},
+		"with the latency of Azure": {Latency: 1, Seed: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, o, 3)
+				w.start(config())
+				testkit.ExternalService(t, w.env())
+			})
+		})
+	}
+}
+
+func TestWhatUsersAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		if !slices.Contains(w.get("web").Finalizers, helpers.LoadBalancerCleanupFinalizer) {
+			t.Errorf("finalizers %v", w.get("web").Finalizers)
+		}
+		w.remove("web")
+		w.until("web is gone", func() bool { return w.gone("web") })
+		w.settle()
+		want := []string{
+			"EnsuringLoadBalancer: Ensuring load balancer", "EnsuredLoadBalancer: Ensured load balancer",
+			"DeletingLoadBalancer: Deleting load balancer", "DeletedLoadBalancer: Deleted load balancer",
+		}
+		if d := cmp.Diff(want, w.events.list("web")); d != "" {
+			t.Errorf("events (-want +got):\n%s", d)
+		}
+	})
+}
+
+func TestOnlyServicesOfOurClassesAreServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.start(config())
+		for name, class := range map[string]*string{"plain": nil, "ours": new(service.Class), "theirs": new("example.com/lb")} {
+			s := w.newService(name, 80)
+			s.Spec.LoadBalancerClass = class
+			w.create(s)
+		}
+		w.served("plain")
+		w.served("ours")
+		w.settle()
+		if s := w.get("theirs"); len(s.Finalizers) > 0 || addressOf(s) != "" || len(w.events.list("theirs")) > 0 {
+			t.Errorf("a Service of another class was touched: %+v %v", s, w.events.list("theirs"))
+		}
+		w.remove("theirs")
+		w.settle()
+		if !w.gone("theirs") {
+			t.Error("a Service of another class is held")
+		}
+	})
+}
+
+func TestAServiceThatIsNoLoadBalancerAnyMoreLosesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		before := w.Snapshot()
+		w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.change("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
+		w.until("web is let go", func() bool { return len(w.get("web").Finalizers) == 0 })
+		if got := w.address("web"); got != "" {
+			t.Errorf("the status still has %s", got)
+		}
+		if d := cmp.Diff(before, w.Snapshot()); d != "" {
+			t.Errorf("Azure (-before +after):\n%s", d)
+		}
+		// And back.
+		w.change("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
+		w.served("web")
+	})
+}
+
+// Somebody took the finalizer off, so the Service was gone before its load balancer.
+func TestAServiceThatVanishedLosesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		before := w.Snapshot()
+		w.start(config())
+		s := w.create(w.newService("web", 80))
+		w.served("web")
+		if err := w.client.Tracker().Delete(servicesResource, s.Namespace, s.Name); err != nil {
+			t.Fatal(err)
+		}
+		w.create(w.newService("web", 80)) // its successor
+		w.served("web")
+		w.remove("web")
+		w.until("web is gone", func() bool { return w.gone("web") })
+		w.settle()
+		if d := cmp.Diff(before, w.Snapshot()); d != "" {
+			t.Errorf("Azure (-before +after):\n%s", d)
+		}
+	})
+}
+
+func TestAFinalizerThatWasTakenOffIsPutBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.change("web", func(s *corev1.Service) { s.Finalizers = nil })
+		w.until("the finalizer is back", func() bool { return len(w.get("web").Finalizers) == 1 })
+	})
+}
+
+func TestAChangedLabelIsLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		w.events.forget()
+		w.change("web", func(s *corev1.Service) { s.Labels = map[string]string{"tier": "front"} })
+		w.settle()
+		if d := cmp.Diff([]string{"EnsuringLoadBalancer", "EnsuredLoadBalancer"}, w.events.reasons("web")); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestARestartFindsItsServicesInPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 3)
+		stop := w.start(config())
+		for _, name := range []string{"a", "b", "c", "d"} {
+			w.create(w.newService(name, 80))
+		}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			w.served(name)
+		}
+		w.settle()
+		stop()
+		w.remove("d") // while nobody looks
+		w.Forget()
+		w.events.forget()
+		w.client.ClearActions()
+		w.start(config())
+		w.until("d is gone", func() bool { return w.gone("d") })
+		w.settle()
+		if d := cmp.Diff(map[string]int{testkit.ClusterName: 1, "nsg": 1, "public IP": 1}, count(w.Writes())); d != "" {
+			t.Errorf("writes for the deletion of one Service:\n%s", d)
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			if told := w.events.list(name); len(told) > 0 {
+				t.Errorf("%s was told %v", name, told)
+			}
+		}
+	})
+}
+
+func TestARestartOfAnUnchangedClusterWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 3)
+		stop := w.start(config())
+		for i := range 20 {
+			w.create(w.newService("web-"+string(rune('a'+i)), 80))
+		}
+		w.served("web-t")
+		w.settle()
+		stop()
+		w.Forget()
+		w.events.forget()
+		w.client.ClearActions()
+		w.Reopen()
+		w.start(config())
+		w.settle()
+		if writes := w.Writes(); len(writes) > 0 {
+			t.Errorf("writes %v", writes)
+		}
+		if told := w.events.list(""); len(told) > 0 {
+			t.Errorf("events %v", told)
+		}
+		for _, a := range w.client.Actions() {
+			if a.GetVerb() == "patch" {
+				t.Errorf("Kubernetes was written to: %v", a)
+			}
+		}
+		const most = 12
+		if reads := w.Reads(); len(reads) > most {
+			t.Errorf("%d reads, want at most %d: %v", len(reads), most, reads)
+		}
+	})
+}

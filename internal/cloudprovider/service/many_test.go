@@ -1,0 +1,144 @@
+package service_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kaz/internal/azure/network"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+// createMany makes Services at the same moment, 20 of them at a public port each.
+func (w *world) createMany(count int) []string {
+	w.t.Helper()
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("web-%d", i)
+		w.create(w.newService(names[i], 80))
+	}
+	return names
+}
+
+func (w *world) allServed(names []string) {
+	w.t.Helper()
+	w.until("all have an address", func() bool {
+		for _, name := range names {
+			if w.address(name) == "" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestManyServicesShareTheWritesOfTheirDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const services, few = 250, 5
+		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 3)
+		w.Forget()
+		w.start(config())
+		names := w.createMany(services)
+		w.allServed(names)
+		addresses := map[string]bool{}
+		for _, name := range names {
+			addresses[w.address(name)] = true
+		}
+		if len(addresses) != services {
+			t.Errorf("%d addresses for %d Services", len(addresses), services)
+		}
+		got := count(w.Writes())
+		t.Logf("%v, %d reads", got, len(w.Reads()))
+		if got[testkit.ClusterName] > few || got["nsg"] > few || got["public IP"] != services {
+			t.Errorf("writes for %d Services: %v", services, got)
+		}
+
+		w.settle()
+		w.Forget()
+		for _, name := range names {
+			w.remove(name)
+		}
+		w.until("all are gone", func() bool {
+			for _, name := range names {
+				if !w.gone(name) {
+					return false
+				}
+			}
+			return true
+		})
+		got = count(w.Writes())
+		t.Logf("deletion: %v, %d reads", got, len(w.Reads()))
+		if got[testkit.ClusterName] > few || got["nsg"] > few {
+			t.Errorf("writes to delete %d Services: %v", services, got)
+		}
+		if left := testkit.List[network.PublicIPAddress](w.Azure, testkit.Group, network.PublicIPAddresses); len(left) > 0 {
+			t.Errorf("%d public IPs are left", len(left))
+		}
+	})
+}
+
+// One more, while many are on their way, goes with the next write.
+func TestALateServiceDoesNotWaitForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 3)
+		w.start(config())
+		w.createMany(100)
+		<-time.After(3 * time.Second)
+		w.Forget()
+		w.create(w.newService("late", 80))
+		w.served("late")
+		const most = 2
+		if got := count(w.Writes())[testkit.ClusterName]; got > most {
+			t.Errorf("it had its address after %d writes of the load balancer, want at most %d", got, most)
+		}
+	})
+}
+
+func TestNodesComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const services = 20
+		w := newWorld(t, emulator.Options{}, 2)
+		w.start(config())
+		w.allServed(w.createMany(services))
+		w.settle()
+		w.Forget()
+		w.events.forget()
+
+		w.scale(5) // its model is in the pool, so new machines are born into it
+		w.settle()
+		if writes := w.Writes(); len(writes) > 0 || w.members() != 5 {
+			t.Errorf("%d members of the pool and writes %v, want 5 and none", w.members(), writes)
+		}
+
+		label := func(value string) map[string]int {
+			w.Forget()
+			for _, name := range []string{"nodes0-000001", "nodes0-000002", "nodes0-000003"} {
+				w.exclude(name, value)
+			}
+			w.settle()
+			if told := w.events.reasons("web-7"); !slices.Contains(told, "UpdatedLoadBalancer") || slices.Contains(told, "EnsuredLoadBalancer") {
+				t.Errorf("a Service was told %v", told)
+			}
+			w.events.forget()
+			return count(w.Writes())
+		}
+		instances := map[string]int{"1": 1, "2": 1, "3": 1}
+		if d := cmp.Diff(instances, label("true")); d != "" || w.members() != 2 {
+			t.Errorf("%d members of the pool after three were excluded, want 2; writes:\n%s", w.members(), d)
+		}
+		if d := cmp.Diff(instances, label("false")); d != "" || w.members() != 5 {
+			t.Errorf("%d members of the pool after they came back, want 5; writes:\n%s", w.members(), d)
+		}
+		w.Forget()
+		w.markNotReady("nodes0-000002")
+		w.settle()
+		if writes, reads := w.Writes(), w.Reads(); len(writes)+len(reads) > 0 {
+			t.Errorf("a node that is not ready made for %v %v", writes, reads)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package service
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// history is what this process did for a Service. It belongs to the Service's pass,
+// of which there is one at a time.
+type history struct {
+	tried    *corev1.Service // as last worked on; something of it can be in Azure
+	begun    *corev1.Service // as its owner was last told that it is being brought about
+	done     *corev1.Service // as last brought about, nil when it never was
+	failures int             // in a row
+	wrong    bool            // the last pass did not bring it about
+	told     told
+}
+
+// announced reports whether the owner is to be told when the Service is brought
+// about: because it is new or changed, or was not well. What a restart finds in
+// place is not news.
+func (h *history) announced(s *corev1.Service) bool {
+	switch {
+	case h.wrong:
+		return true
+	case h.done == nil:
+		return len(s.Status.LoadBalancer.Ingress) == 0
+	}
+	return !sameWish(h.done, s)
+}
+
+// served reports whether this process has worked on a Service.
+func (c *Controller) served(uid types.UID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.histories[uid] != nil
+}
+
+// historyOf is what is known of a Service that is worked on.
+func (c *Controller) historyOf(uid types.UID) *history {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, ok := c.histories[uid]
+	if !ok {
+		h = &history{}
+		c.histories[uid] = h
+	}
+	return h
+}
+
+// forget drops what is known of a Service of which nothing is left.
+func (c *Controller) forget(it item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.histories, it.UID)
+	delete(c.blocked, it)
+}
+
+// block keeps a Service from being tried again until something changes.
+func (c *Controller) block(it item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.blocked[it] = true
+}
+
+func (c *Controller) unblock(it item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.blocked, it)
+}
+
+// lookAgain marks the Services that wait for something to change: a port or an
+// address that was somebody else's may be free now.
+func (c *Controller) lookAgain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for it := range c.blocked {
+		c.queue.Add(it)
+	}
+}

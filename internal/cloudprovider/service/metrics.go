@@ -1,0 +1,70 @@
+package service
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics have the names under which users watch the framework's controller. A
+// synchronization is a commit, which serves many Services at once.
+type metrics struct {
+	syncs       prometheus.Counter
+	nodeErrors  prometheus.Counter
+	nodeLatency prometheus.Histogram
+	hostLatency prometheus.Histogram
+	batches     prometheus.Histogram
+}
+
+const subsystem = "service_controller"
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	const first, factor, buckets = 1, 2, 15
+	seconds := prometheus.ExponentialBuckets(first, factor, buckets)
+	m := &metrics{
+		syncs: prometheus.NewCounter(prometheus.CounterOpts{
+			Subsystem: subsystem, Name: "loadbalancer_sync_total",
+			Help: "Commits of load balancers, for whatever reason.",
+		}),
+		nodeErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Subsystem: subsystem, Name: "nodesync_error_total",
+			Help: "Commits of load balancers after a change of the nodes that failed.",
+		}),
+		nodeLatency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Subsystem: subsystem, Name: "nodesync_latency_seconds", Buckets: seconds,
+			Help: "From a change of the nodes until the load balancers have it.",
+		}),
+		hostLatency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Subsystem: subsystem, Name: "update_loadbalancer_host_latency_seconds", Buckets: seconds,
+			Help: "How long a commit after a change of the nodes takes.",
+		}),
+		batches: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "kaz_service_commit_services", Buckets: prometheus.ExponentialBuckets(first, factor, buckets),
+			Help: "Services that a commit of load balancers serves.",
+		}),
+	}
+	if r == nil {
+		return m, nil
+	}
+	var errs []error
+	for _, c := range []prometheus.Collector{m.syncs, m.nodeErrors, m.nodeLatency, m.hostLatency, m.batches} {
+		errs = append(errs, r.Register(c))
+	}
+	return m, errors.Join(errs...)
+}
+
+// committed counts a commit of so many Services.
+func (m *metrics) committed(services int, w why, began time.Time, err error) {
+	m.syncs.Inc()
+	m.batches.Observe(float64(services))
+	if !w.nodes {
+		return
+	}
+	if err != nil {
+		m.nodeErrors.Inc()
+		return
+	}
+	m.hostLatency.Observe(time.Since(began).Seconds())
+	m.nodeLatency.Observe(time.Since(w.since).Seconds())
+}

@@ -1,0 +1,170 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cloud-provider/service/helpers"
+
+	"kaz/internal/plan/loadbalancer"
+)
+
+// pass does what has to be done for a Service now. There is one at a time for each.
+func (c *Controller) pass(ctx context.Context, it item) {
+	w := c.dirt.take(it)
+	if it == everything {
+		if err := c.markAll(w); err != nil {
+			slog.ErrorContext(ctx, "list services", "error", err)
+		}
+		return
+	}
+	s, served := c.current(it), c.served(it.UID)
+	todo := remove
+	switch {
+	case s != nil:
+		todo = c.config.Classes.next(s, served)
+	case !served:
+		todo = ignore
+	}
+	if todo == ignore {
+		c.forget(it)
+		return
+	}
+	h := c.historyOf(it.UID)
+	vanished := s == nil
+	if vanished {
+		s = h.tried
+	}
+	h.tried = s
+	c.unblock(it)
+	var err error
+	if todo == ensure {
+		err = c.ensure(ctx, s, h, w)
+	} else {
+		err = c.remove(ctx, s, h, vanished)
+	}
+	c.conclude(ctx, it, h, w, err)
+}
+
+// conclude sees to it that a Service that failed is tried again.
+func (c *Controller) conclude(ctx context.Context, it item, h *history, w why, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		h.failures = 0
+	default:
+		h.failures++
+		h.wrong = true
+		wait := delay(err, h.failures)
+		slog.WarnContext(ctx, "service not brought about", "service", it.Namespace+"/"+it.Name, "error", err, "again_in", wait)
+		c.dirt.add(it, w)
+		c.queue.AddAfter(it, wait)
+	}
+}
+
+// ensure brings a Service about.
+func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, w why) error {
+	announced := h.announced(s)
+	if announced && (h.begun == nil || !sameWish(h.begun, s)) {
+		h.begun = s
+		c.events.Event(s, corev1.EventTypeNormal, reasonEnsuring, "Ensuring load balancer")
+	}
+	got, err := c.bring(ctx, s, w)
+	if err != nil {
+		c.tellFailure(ctx, s, w, announced, err)
+		return err
+	}
+	c.tellProblems(s, h, got.problems)
+	if got.refused() {
+		c.leave(s, h, got)
+		return nil
+	}
+	if err := c.kube.show(ctx, s, got.ingress); err != nil {
+		c.tellFailure(ctx, s, w, announced, err)
+		return err
+	}
+	h.done, h.wrong = s, false
+	switch {
+	case announced:
+		c.events.Event(s, corev1.EventTypeNormal, reasonEnsured, "Ensured load balancer")
+	case got.backends:
+		c.events.Event(s, corev1.EventTypeNormal, reasonUpdated, "Updated load balancer with new hosts")
+	}
+	if w.drift && !announced {
+		c.tellRepairs(s, got.repairs)
+	}
+	return nil
+}
+
+// bring takes a Service through all that serving it needs: the finalizer before
+// anything is in Azure, an address, and a commit of its load balancer.
+func (c *Controller) bring(ctx context.Context, s *corev1.Service, w why) (answer, error) {
+	if !helpers.HasLBFinalizer(s) {
+		held, err := c.kube.hold(ctx, s)
+		if err != nil {
+			return answer{}, err
+		}
+		s = held
+	}
+	wanted := loadbalancer.Service{Service: s}
+	if len(s.Status.LoadBalancer.Ingress) == 0 {
+		if err := c.allocate(ctx, wanted); err != nil {
+			return answer{}, fmt.Errorf("failed to ensure load balancer: %w", err)
+		}
+	}
+	got, err := c.commit(ctx, request{service: wanted, why: w})
+	if err != nil {
+		return got, fmt.Errorf("failed to ensure load balancer: %w", err)
+	}
+	return got, nil
+}
+
+// remove takes all of a Service out of Azure, and then lets it go.
+func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, vanished bool) error {
+	if h.failures == 0 {
+		c.events.Event(s, corev1.EventTypeNormal, reasonDeleting, "Deleting load balancer")
+	}
+	got, err := c.commit(ctx, request{service: loadbalancer.Service{Service: s, Gone: true}})
+	if err == nil {
+		c.tellProblems(s, h, got.problems)
+		if got.refused() {
+			c.leave(s, h, got)
+			return nil
+		}
+		if !vanished {
+			err = c.kube.release(ctx, s)
+		}
+	} else {
+		err = fmt.Errorf("failed to delete load balancer: %w", err)
+	}
+	if err != nil {
+		if vanished {
+			c.tell(ctx, s, reasonDeleteFailed, "Error deleting load balancer: %v", err)
+		} else {
+			c.tell(ctx, s, reasonSyncFailed, "Error syncing load balancer: %v", err)
+		}
+		return err
+	}
+	c.events.Event(s, corev1.EventTypeNormal, reasonDeleted, "Deleted load balancer")
+	c.forget(itemOf(s))
+	return nil
+}
+
+// leave leaves a Service as it is in Azure until something changes. When others
+// changed something in the same commit, that is now.
+func (c *Controller) leave(s *corev1.Service, h *history, got answer) {
+	h.wrong = true
+	c.block(itemOf(s))
+	if got.moved {
+		c.queue.Add(itemOf(s))
+	}
+}
+
+// commit has a request brought about with all others that wait.
+func (c *Controller) commit(ctx context.Context, r request) (answer, error) {
+	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), r)
+	return got, errors.Join(err, got.err)
+}

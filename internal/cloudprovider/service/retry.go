@@ -1,0 +1,39 @@
+package service
+
+import (
+	"errors"
+	"time"
+
+	"kaz/internal/azure"
+)
+
+// patience is how long to wait after the first failure, doubled with each further
+// one, and at most.
+type patience struct{ least, most time.Duration }
+
+var (
+	// soon is for what passes by itself.
+	soon = patience{5 * time.Second, 5 * time.Minute}
+	// late is for what somebody has to change in Azure first.
+	late = patience{30 * time.Second, 15 * time.Minute}
+)
+
+// delay is how long a Service waits before it is tried again, after so many
+// failures in a row. Nothing is tried before the time that Azure asked for.
+func delay(err error, failures int) time.Duration {
+	p := soon
+	switch azure.KindOf(err) {
+	case azure.Invalid, azure.Denied, azure.Quota, azure.InUse, azure.NotFound, azure.Exists:
+		p = late
+	}
+	wait := p.least
+	for range failures - 1 {
+		if wait = min(2*wait, p.most); wait == p.most {
+			break
+		}
+	}
+	if e, ok := errors.AsType[*azure.Error](err); ok {
+		wait = max(wait, e.RetryAfter)
+	}
+	return wait
+}

@@ -1,0 +1,173 @@
+package service
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cloud-provider/service/helpers"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+)
+
+func service(edits ...func(*corev1.Service)) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}}
+	s.Spec.Type = corev1.ServiceTypeLoadBalancer
+	for _, edit := range edits {
+		edit(s)
+	}
+	return s
+}
+
+func finalized(s *corev1.Service) { s.Finalizers = []string{helpers.LoadBalancerCleanupFinalizer} }
+func deleted(s *corev1.Service)   { s.DeletionTimestamp = new(metav1.Now()) }
+func clusterIP(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP }
+func class(name string) func(*corev1.Service) {
+	return func(s *corev1.Service) { s.Spec.LoadBalancerClass = &name }
+}
+
+func TestWhatHasToBeDoneForAServiceNow(t *testing.T) {
+	usual, ours := Classes{"", Class}, Classes{Class}
+	for name, tc := range map[string]struct {
+		classes Classes
+		service *corev1.Service
+		served  bool
+		want    step
+	}{
+		"new":                                     {usual, service(), false, ensure},
+		"in place":                                {usual, service(finalized), true, ensure},
+		"of our class":                            {usual, service(class(Class)), false, ensure},
+		"of another class":                        {usual, service(class("other/lb")), false, ignore},
+		"of another class, deleted":               {usual, service(class("other/lb"), finalized, deleted), false, ignore},
+		"without a class, where one is needed":    {ours, service(), false, ignore},
+		"of the class that is needed":             {ours, service(class(Class)), false, ensure},
+		"no load balancer":                        {usual, service(clusterIP), false, ignore},
+		"no load balancer any more":               {usual, service(clusterIP, finalized), false, remove},
+		"no load balancer any more, by others":    {ours, service(clusterIP, finalized), false, ignore},
+		"no load balancer any more, served by us": {ours, service(clusterIP), true, remove},
+		"deleted":                                 {usual, service(finalized, deleted), false, remove},
+		"deleted, and nothing was made":           {usual, service(deleted), false, ignore},
+		"deleted, without its finalizer":          {usual, service(deleted), true, remove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.classes.next(tc.service, tc.served); got != tc.want {
+				t.Errorf("step %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhichChangesOfAServiceMatter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit func(*corev1.Service)
+		same bool
+	}{
+		"nothing": {func(*corev1.Service) {}, true},
+		"status": {func(s *corev1.Service) {
+			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "20.0.0.1"}}
+		}, true},
+		"finalizer":  {finalized, true},
+		"version":    {func(s *corev1.Service) { s.ResourceVersion = "7" }, true},
+		"label":      {func(s *corev1.Service) { s.Labels = map[string]string{"a": "b"} }, false},
+		"annotation": {func(s *corev1.Service) { s.Annotations = map[string]string{"a": "b"} }, false},
+		"port":       {func(s *corev1.Service) { s.Spec.Ports = []corev1.ServicePort{{Port: 80}} }, false},
+		"policy":     {func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }, false},
+		"type":       {clusterIP, false},
+		"deletion":   {deleted, false},
+		"successor":  {func(s *corev1.Service) { s.UID = "2" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := sameWish(service(), service(tc.edit)); got != tc.same {
+				t.Errorf("the same: %v, want %v", got, tc.same)
+			}
+		})
+	}
+}
+
+func TestWhichChangesOfANodeMatter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit func(*corev1.Node)
+		same bool
+	}{
+		"nothing": {func(*corev1.Node) {}, true},
+		"not ready": {func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+		}, true},
+		"cordoned": {func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
+		"excluded": {func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelNodeExcludeBalancers: "true"} }, false},
+		"to be removed": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}}
+		}, false},
+		"its machine": {func(n *corev1.Node) { n.Spec.ProviderID = "azure:///x" }, false},
+		"its address": {func(n *corev1.Node) {
+			n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.4"}}
+		}, false},
+		"another pool": {func(n *corev1.Node) { n.Labels = map[string]string{"pool": "b"} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+			tc.edit(n)
+			if got := sameNode(loadbalancer.Config{}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, n); got != tc.same {
+				t.Errorf("the same: %v, want %v", got, tc.same)
+			}
+		})
+	}
+}
+
+func TestHowLongAServiceWaitsAfterAFailure(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  *azure.Error
+		want []time.Duration
+	}{
+		"what passes":           {&azure.Error{Kind: azure.Busy}, []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second}},
+		"what asks for a while": {&azure.Error{Kind: azure.Throttled, RetryAfter: 17 * time.Second}, []time.Duration{17 * time.Second, 17 * time.Second, 20 * time.Second}},
+		"what does not pass":    {&azure.Error{Kind: azure.Quota}, []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []time.Duration
+			for i := range tc.want {
+				got = append(got, delay(tc.err, i+1))
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	if got := delay(&azure.Error{Kind: azure.Unavailable}, 1000); got != soon.most {
+		t.Errorf("after very many failures %v, want %v", got, soon.most)
+	}
+}
+
+func TestAProblemIsToldOnce(t *testing.T) {
+	bad := plan.Problem{Object: "default/web", Reason: "InvalidAnnotation", Message: "bad"}
+	worse := plan.Problem{Object: "default/web", Reason: "InvalidAnnotation", Message: "worse"}
+	var h told
+	check := func(what string, s *corev1.Service, found, want []plan.Problem) {
+		t.Helper()
+		if d := cmp.Diff(want, h.news(s, found)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", what, d)
+		}
+	}
+	s := service()
+	check("found", s, []plan.Problem{bad, bad}, []plan.Problem{bad})
+	check("found again", s, []plan.Problem{bad}, nil)
+	check("another one", s, []plan.Problem{bad, worse}, []plan.Problem{worse})
+	check("gone", s, nil, nil)
+	check("back", s, []plan.Problem{bad}, []plan.Problem{bad})
+	changed := service(func(s *corev1.Service) { s.Annotations = map[string]string{"a": "b"} })
+	check("not cured by a change", changed, []plan.Problem{bad}, []plan.Problem{bad})
+}
+
+func TestTheStatusIsComparedAsTheAPIServerSpellsIt(t *testing.T) {
+	written := []corev1.LoadBalancerIngress{{IP: "20.0.0.1", IPMode: new(corev1.LoadBalancerIPModeVIP)}}
+	if !sameIngress(written, []corev1.LoadBalancerIngress{{IP: "20.0.0.1"}}) {
+		t.Error("an address is another one after the API server filled in its mode")
+	}
+	if sameIngress(written, []corev1.LoadBalancerIngress{{IP: "20.0.0.2"}}) || sameIngress(written, nil) {
+		t.Error("different addresses are the same")
+	}
+}

@@ -1,0 +1,79 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/reconcile"
+)
+
+// target is the load balancers with the Services of one commit.
+type target struct {
+	loadbalancer.Input
+	problems []plan.Problem // of the last decision
+}
+
+// Needs implements [reconcile.Target].
+func (t *target) Needs(have plan.Snapshot) reconcile.Needs {
+	in := t.Input
+	in.Have = have
+	ids, lists := loadbalancer.Needs(in)
+	return reconcile.Needs{Resources: ids, Lists: lists}
+}
+
+// Desired implements [reconcile.Target].
+func (t *target) Desired(have plan.Snapshot) (plan.Graph, error) {
+	in := t.Input
+	in.Have = have
+	graph, problems, err := loadbalancer.Desired(in)
+	t.problems = problems
+	return graph, err
+}
+
+// blame names the requests at fault where each failed step was for one Service.
+func blame(err error, out reconcile.Outcome, batch []request) error {
+	if len(out.Reports) == 0 {
+		return err
+	}
+	culprits := map[int]error{}
+	for _, res := range out.Reports[len(out.Reports)-1].Results {
+		if res.Err == nil || errors.Is(res.Err, reconcile.ErrNotAttempted) {
+			continue
+		}
+		if len(res.Step.For) != 1 {
+			return err
+		}
+		for i, r := range batch {
+			if r.service.Key() == res.Step.For[0] {
+				culprits[i] = fmt.Errorf("%s: %w", res.Step.Why, res.Err)
+			}
+		}
+	}
+	if len(culprits) == 0 || len(culprits) == len(batch) {
+		return err
+	}
+	return &reconcile.Refusal{Culprits: culprits}
+}
+
+// problemsOf are the problems of a Service: those found in it, and that no node can
+// serve it.
+func (t *target) problemsOf(key string, gone bool) []plan.Problem {
+	own := slices.DeleteFunc(slices.Clone(t.problems), func(p plan.Problem) bool { return p.Object != key })
+	receives := func(n *corev1.Node) bool { return loadbalancer.RoleOf(t.Config, n) == loadbalancer.Receiver }
+	if !gone && !slices.ContainsFunc(t.Nodes, receives) {
+		own = append(own, plan.Problem{
+			Object: key, Reason: reasonNoNodes, Warning: true,
+			Message: "There are no available nodes for LoadBalancer",
+		})
+	}
+	return own
+}
+
+func sameType(id azure.ID, fullType string) bool { return strings.EqualFold(id.Type(), fullType) }

@@ -1,0 +1,338 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/azure/network"
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/emulator"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/nodes"
+	"kaz/internal/testkit"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	watch.DefaultChanSize = 1 << 14 // the fake API server panics when a watcher falls behind
+	goleak.VerifyTestMain(m)
+}
+
+const services = "services"
+
+// world is a cluster's API server and a local Azure. Controllers come and go.
+type world struct {
+	*testkit.Azure
+	t      testing.TB
+	client *fake.Clientset
+	events *events
+	uids   int
+}
+
+func newWorld(t testing.TB, o emulator.Options, count int) *world {
+	t.Helper()
+	w := &world{Azure: testkit.NewAzure(t, o, count), t: t, client: fake.NewClientset(), events: &events{}}
+	w.client.PrependReactor("delete", services, w.finalizersHoldServices)
+	w.client.PrependReactor("patch", services, w.servicesGoWithoutFinalizers)
+	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances) {
+		w.addNode(vm)
+	}
+	return w
+}
+
+var servicesResource = corev1.SchemeGroupVersion.WithResource(services)
+
+// finalizersHoldServices is what the fake API server does not know: a Service with
+// finalizers is only marked.
+func (w *world) finalizersHoldServices(a kubetesting.Action) (bool, runtime.Object, error) {
+	d := a.(kubetesting.DeleteAction)
+	s, err := w.service(d.GetNamespace(), d.GetName())
+	if err != nil || len(s.Finalizers) == 0 {
+		return false, nil, err
+	}
+	s.DeletionTimestamp = new(metav1.Now())
+	return true, nil, w.client.Tracker().Update(servicesResource, s, s.Namespace)
+}
+
+func (w *world) servicesGoWithoutFinalizers(a kubetesting.Action) (bool, runtime.Object, error) {
+	_, out, err := kubetesting.ObjectReaction(w.client.Tracker())(a)
+	if s, ok := out.(*corev1.Service); ok && err == nil && s.DeletionTimestamp != nil && len(s.Finalizers) == 0 {
+		err = w.client.Tracker().Delete(servicesResource, s.Namespace, s.Name)
+	}
+	return true, out, err
+}
+
+func (w *world) addNode(vm azure.Resource[compute.Instance]) {
+	w.t.Helper()
+	id, err := nodes.ProviderID(vm.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodes.NodeName(vm)}, Spec: corev1.NodeSpec{ProviderID: id}}
+	if err := w.client.Tracker().Add(node); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func config() service.Config {
+	return service.Config{
+		Classes: service.Classes{"", service.Class}, Syncs: 64,
+		LoadBalancer: loadbalancer.Config{
+			ClusterName: testkit.ClusterName, LoadBalancerName: testkit.ClusterName,
+			Location: testkit.Location, Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup,
+			NetworkSubscription: testkit.Subscription, LoadBalancerResourceGroup: testkit.ResourceGroup,
+			SecurityGroupName: testkit.SecurityGroup.Name(), SecurityGroupResourceGroup: testkit.ResourceGroup,
+			Zones: []string{"1", "2", "3"},
+		},
+	}
+}
+
+// start runs a controller until the test ends or stop is called.
+func (w *world) start(c service.Config) (stop func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	factory := informers.NewSharedInformerFactory(w.client, 0)
+	controller, err := service.New(c, service.Deps{Azure: w.Door, Client: w.client, Informers: factory, Events: w.events})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(func() { controller.Run(ctx) })
+	factory.Start(ctx.Done())
+	stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		factory.Shutdown()
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// newService is a Service as an API server would complete it.
+func (w *world) newService(name string, ports ...int32) *corev1.Service {
+	w.uids++
+	var list []corev1.ServicePort
+	for _, n := range ports {
+		list = append(list, corev1.ServicePort{Name: fmt.Sprint(n), Protocol: corev1.ProtocolTCP, Port: n, NodePort: 30000 + n})
+	}
+	s := testkit.NewService(name, list...)
+	s.UID = types.UID(fmt.Sprintf("3d2c1b0a-1111-2222-3333-%012x", w.uids<<4))
+	return s
+}
+
+func (w *world) create(s *corev1.Service) *corev1.Service {
+	w.t.Helper()
+	if err := w.client.Tracker().Create(servicesResource, s, s.Namespace); err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// change edits a Service as a user would.
+func (w *world) change(name string, edit func(*corev1.Service)) {
+	w.t.Helper()
+	s := w.get(name)
+	edit(s)
+	if err := w.client.Tracker().Update(servicesResource, s, s.Namespace); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) remove(name string) {
+	w.t.Helper()
+	if err := w.client.CoreV1().Services(corev1.NamespaceDefault).Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) service(namespace, name string) (*corev1.Service, error) {
+	o, err := w.client.Tracker().Get(servicesResource, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return o.(*corev1.Service).DeepCopy(), nil
+}
+
+func (w *world) get(name string) *corev1.Service {
+	w.t.Helper()
+	s, err := w.service(corev1.NamespaceDefault, name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+func (w *world) gone(name string) bool {
+	_, err := w.service(corev1.NamespaceDefault, name)
+	return apierrors.IsNotFound(err)
+}
+
+func (w *world) address(name string) string {
+	w.t.Helper()
+	return addressOf(w.get(name))
+}
+
+func addressOf(s *corev1.Service) string {
+	if len(s.Status.LoadBalancer.Ingress) != 1 {
+		return ""
+	}
+	return s.Status.LoadBalancer.Ingress[0].IP
+}
+
+// until waits in simulated time.
+func (w *world) until(what string, is func() bool) {
+	w.t.Helper()
+	const patience, step = 20 * time.Minute, time.Second
+	for waited := time.Duration(0); !is(); waited += step {
+		if waited > patience {
+			w.t.Fatalf("still not after %v: %s\n%s", patience, what, strings.Join(w.events.list(""), "\n"))
+		}
+		<-time.After(step)
+	}
+}
+
+// settle waits until nothing is going on and nothing is about to.
+func (w *world) settle() { <-time.After(time.Minute) }
+
+func (w *world) served(name string) {
+	w.t.Helper()
+	w.until(name+" has an address", func() bool { return w.address(name) != "" })
+}
+
+// count counts requests by the name of what was written.
+func count(lines []string) map[string]int {
+	all := map[string]int{}
+	for _, line := range lines {
+		name := strings.Fields(line)[1]
+		if strings.HasPrefix(name, testkit.ClusterName+"-") {
+			name = "public IP"
+		}
+		all[name]++
+	}
+	return all
+}
+
+// events records what the users are told.
+type events struct {
+	mu  sync.Mutex
+	all []event
+}
+
+type event struct{ object, kind, reason, message string }
+
+func (e *events) Event(o runtime.Object, kind, reason, message string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	name := ""
+	if s, ok := o.(*corev1.Service); ok {
+		name = s.Name
+	}
+	e.all = append(e.all, event{name, kind, reason, message})
+}
+
+func (e *events) Eventf(o runtime.Object, kind, reason, format string, args ...any) {
+	e.Event(o, kind, reason, fmt.Sprintf(format, args...))
+}
+
+func (e *events) AnnotatedEventf(o runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+	e.Eventf(o, kind, reason, format, args...)
+}
+
+// list is the reasons and messages of an object's events, or those of all.
+func (e *events) list(object string) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var lines []string
+	for _, v := range e.all {
+		if object == "" || v.object == object {
+			lines = append(lines, v.reason+": "+v.message)
+		}
+	}
+	return lines
+}
+
+func (e *events) reasons(object string) []string {
+	var all []string
+	for _, line := range e.list(object) {
+		reason, _, _ := strings.Cut(line, ":")
+		all = append(all, reason)
+	}
+	return all
+}
+
+func (e *events) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = nil
+}
+
+// scale makes the scale set so large, and registers the new machines as nodes.
+func (w *world) scale(capacity int) {
+	w.t.Helper()
+	known := map[string]bool{}
+	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances) {
+		known[vm.Name] = true
+	}
+	body := fmt.Sprintf(`{"sku":{"name":"Standard_D2s_v5","tier":"Standard","capacity":%d}}`, capacity)
+	if _, err := w.Door.Patch(context.WithoutCancel(w.t.Context()), azure.Write{ID: testkit.Nodes, Body: azure.Document(body)}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.Forget()
+	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances) {
+		if !known[vm.Name] {
+			w.addNode(vm)
+		}
+	}
+}
+
+func (w *world) editNode(name string, edit func(*corev1.Node)) {
+	w.t.Helper()
+	resource := corev1.SchemeGroupVersion.WithResource("nodes")
+	o, err := w.client.Tracker().Get(resource, "", name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n := o.(*corev1.Node).DeepCopy()
+	edit(n)
+	if err := w.client.Tracker().Update(resource, n, ""); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) exclude(name, value string) {
+	w.editNode(name, func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelNodeExcludeBalancers: value} })
+}
+
+func (w *world) markNotReady(name string) {
+	w.editNode(name, func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+	})
+}
+
+// members counts the pool's members as Azure shows them.
+func (w *world) members() int {
+	w.t.Helper()
+	total := 0
+	for _, pool := range testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer).Properties.BackendAddressPools {
+		total += len(pool.Properties.BackendIPConfigurations)
+	}
+	return total
+}

@@ -1,0 +1,155 @@
+package service_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+const idleTimeout = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
+
+func TestAMistakeIsToldOnceAndNotTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.start(config())
+		bad := w.newService("bad", 80)
+		bad.Annotations = map[string]string{idleTimeout: "1000"}
+		w.create(bad)
+		w.settle()
+		w.Forget()
+		<-time.After(24 * time.Hour)
+		if reads := w.Reads(); len(reads) > 0 {
+			t.Errorf("it was looked at again: %v", reads)
+		}
+		told := w.events.list("bad")
+		if len(told) != 2 || !strings.HasPrefix(told[1], "SyncLoadBalancerFailed: ") || !strings.Contains(told[1], idleTimeout) || !strings.Contains(told[1], "1000") {
+			t.Errorf("told %q, want once what is wrong with %s=1000", told, idleTimeout)
+		}
+
+		w.create(w.newService("good", 80))
+		w.served("good")
+		w.settle()
+		if n := len(w.events.list("bad")); n != 2 {
+			t.Errorf("told again because of a neighbour: %q", w.events.list("bad"))
+		}
+
+		w.events.forget()
+		w.change("bad", func(s *corev1.Service) { s.Annotations[idleTimeout] = "10" })
+		w.served("bad")
+		w.settle()
+		if told := w.events.reasons("bad"); !slices.Contains(told, "EnsuredLoadBalancer") {
+			t.Errorf("after it was put right: %v", told)
+		}
+	})
+}
+
+// The last good state stays while a Service is wrong.
+func TestAMistakeLeavesWhatIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		before, address := w.Snapshot(), w.address("web")
+		w.change("web", func(s *corev1.Service) { s.Annotations = map[string]string{idleTimeout: "x"} })
+		w.settle()
+		after := w.Snapshot()
+		for id := range before {
+			if before[id] != after[id] {
+				t.Errorf("%s changed", id)
+			}
+		}
+		if got := w.address("web"); got != address {
+			t.Errorf("the address became %q from %q", got, address)
+		}
+		w.remove("web")
+		w.until("web is gone", func() bool { return w.gone("web") })
+	})
+}
+
+// When Azure gives no address to one Service, the others of the same commit get theirs.
+func TestAServiceWithoutAnAddressLeavesItsNeighboursAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1, Faults: []emulator.Fault{{
+			Method: "PUT", Type: network.PublicIPAddresses, Name: "kubernetes-a*6",
+			Times: 3, Fault: "error", Status: 400, Code: "PublicIPCountLimitReached",
+		}}}, 1)
+		w.start(config())
+		w.create(w.newService("first", 80)) // fills the pool
+		w.served("first")
+		w.settle()
+		names := w.createMany(8)
+		began := time.Now()
+		unlucky := names[4]
+		w.allServed(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == unlucky }))
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("its neighbours waited for %v", took)
+		}
+		if w.address(unlucky) != "" {
+			t.Error("the unlucky one has an address, the fault did not happen")
+		}
+		w.served(unlucky)
+		if told := w.events.list(unlucky); !slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, "PublicIPCountLimitReached") }) {
+			t.Errorf("it was told %v", told)
+		}
+	})
+}
+
+func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		c := config()
+		c.RepairPeriod = 30 * time.Minute
+		w.start(c)
+		names := w.createMany(10)
+		w.allServed(names)
+		w.settle()
+		good := w.Snapshot()
+
+		w.Forget()
+		w.events.forget()
+		<-time.After(c.RepairPeriod)
+		w.settle()
+		const most = 12
+		if reads, writes := w.Reads(), w.Writes(); len(writes) > 0 || len(reads) == 0 || len(reads) > most {
+			t.Errorf("comparing took %d reads %v and %d writes, want at most %d and none", len(reads), reads, len(writes), most)
+		}
+		if told := w.events.list(""); len(told) > 0 {
+			t.Errorf("nothing was wrong, and told was %v", told)
+		}
+
+		doc, err := w.Door.Fresh().Get(t.Context(), testkit.LoadBalancer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edited := strings.Replace(string(doc), `"idleTimeoutInMinutes":4`, `"idleTimeoutInMinutes":30`, 1)
+		if edited == string(doc) {
+			t.Fatal("nothing to edit")
+		}
+		other := w.OtherDoor()
+		if _, err := other.Put(t.Context(), azure.Write{ID: testkit.LoadBalancer, Body: azure.Document(edited)}); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(c.RepairPeriod + time.Minute)
+		after := w.Snapshot()
+		for id := range good {
+			if good[id] != after[id] {
+				t.Errorf("%s is not as it was", id)
+			}
+		}
+		told := w.events.list("")
+		if len(told) != 1 || !strings.Contains(told[0], "RepairedLoadBalancer") || !strings.Contains(told[0], "idleTimeoutInMinutes: 30 -> 4") {
+			t.Errorf("told %q, want one Service to be told of its idle timeout", told)
+		}
+	})
+}

@@ -1,0 +1,64 @@
+package testkit
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"kaz/internal/arm"
+	"kaz/internal/arm/cache"
+)
+
+// Reads are the reads that were sent since the start or the last [Azure.Forget], as
+// "GET .../kubernetes", polls of operations left out.
+func (a *Azure) Reads() []string { return a.log.reads() }
+
+func (r *requests) reads() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, line := range r.lines {
+		var req struct{ Method, Path string }
+		if err := json.Unmarshal([]byte(line), &req); err != nil {
+			all = append(all, "unreadable: "+line)
+			continue
+		}
+		if req.Method == http.MethodGet && !isPoll(req.Path) {
+			all = append(all, fmt.Sprintf("%s %s", req.Method, req.Path[strings.LastIndexByte(req.Path, '/')+1:]))
+		}
+	}
+	return all
+}
+
+func isPoll(path string) bool {
+	lower := strings.ToLower(path)
+	return strings.Contains(lower, "/locations/") && strings.Contains(lower, "/operation")
+}
+
+// Reopen makes a new Door that knows nothing yet, as a program has that starts.
+func (a *Azure) Reopen() {
+	a.t.Helper()
+	a.Door = a.OtherDoor()
+}
+
+// OtherDoor is a door of somebody else: what is done through it, Door does not notice.
+func (a *Azure) OtherDoor() *cache.Cache {
+	a.t.Helper()
+	return openDoor(a.t, transport{a.Transport()})
+}
+
+func openDoor(t testing.TB, way transport) *cache.Cache {
+	t.Helper()
+	door, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: way})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := cache.Over(door, cache.Options{TTL: map[string]time.Duration{"": time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
