@@ -13,9 +13,11 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -74,22 +76,19 @@ func newWorld(t *testing.T) *world {
 	w.certPE = w.file("pair.pem", pair)
 	identities := fmt.Sprintf(`
 applications:
-- {clientId: %s, secrets: [push-secret], roleAssignments: [{role: AcrPush}]}
-- {clientId: %s, secrets: [pull-secret], roleAssignments: [{role: AcrPull}]}
-- {clientId: %s, secrets: [other-secret]}
-- clientId: %s
+- {clientId: %[1]s, secrets: [push-secret], roleAssignments: [{role: AcrPush}]}
+- {clientId: %[2]s, secrets: [pull-secret], roleAssignments: [{role: AcrPull}]}
+- {clientId: %[3]s, certificates: [%[7]q]}
+- clientId: %[4]s
   roleAssignments: [{role: AcrPull}]
   federatedCredentials: [{issuer: "https://cluster", subject: "system:serviceaccount:default:app"}]
-- clientId: %s
-  roleAssignments: [{role: AcrPull}]
-  certificates:
-  - %q
+- {clientId: %[5]s, roleAssignments: [{role: AcrPull}], certificates: [%[7]q]}
 managedIdentities:
-- {name: nodes, clientId: %s, system: true, roleAssignments: [{role: AcrPull}]}
+- {name: nodes, clientId: %[6]s, system: true, roleAssignments: [{role: AcrPull}]}
 issuers:
 - issuer: https://cluster
-  keys: {"keys":[{"kty":"RSA","kid":"k1","n":%q,"e":"AQAB"}]}
-`, pusher, puller, stranger, workload, certified, w.file("cert.pem", cert), nodes, base64.RawURLEncoding.EncodeToString(w.key.N.Bytes()))
+  keys: {"keys":[{"kty":"RSA","kid":"k1","n":%[8]q,"e":"AQAB"}]}
+`, pusher, puller, stranger, workload, certified, nodes, w.file("cert.pem", cert), base64.RawURLEncoding.EncodeToString(w.key.N.Bytes()))
 	var err error
 	w.azure, err = local.StartAzure(t.Context(), local.AzureOptions{
 		ProxyAddress: "127.0.0.1:0", AccessControl: "on", Identities: w.file("identities.yaml", identities), Log: slog.New(slog.DiscardHandler),
@@ -104,7 +103,7 @@ issuers:
 	})
 	w.info = w.azure.Info()
 	w.client = w.transport()
-	w.addRegistries("images")
+	w.addRegistries("westeurope", "images")
 	return w
 }
 
@@ -126,7 +125,7 @@ func (w *world) transport() *http.Transport {
 	return transport
 }
 
-func (w *world) addRegistries(names ...string) {
+func (w *world) addRegistries(region string, names ...string) {
 	w.Helper()
 	door, err := w.azure.Door()
 	if err != nil {
@@ -136,7 +135,7 @@ func (w *world) addRegistries(names ...string) {
 	writes := []azure.Write{{ID: group, Body: azure.Document(`{"location":"westeurope"}`)}}
 	for _, n := range names {
 		writes = append(writes, azure.Write{
-			ID: group.Resource("Microsoft.ContainerRegistry/registries", n), Body: azure.Document(`{"location":"westeurope","sku":{"name":"Standard"}}`),
+			ID: group.Resource("Microsoft.ContainerRegistry/registries", n), Body: azure.Document(`{"location":"` + region + `","sku":{"name":"Standard"}}`),
 		})
 	}
 	for _, write := range writes {
@@ -340,6 +339,12 @@ func TestPull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.addRegistries("chinaeast2", "zhongguo")
+	const chinese = "zhongguo.azurecr.cn/app:1"
+	chineseDigest, err := w.push(chinese, pusher, "push-secret")
+	if err != nil {
+		t.Fatal(err)
+	}
 	annotations := map[string]string{"kubernetes.azure.com/acr-client-id": workload, "kubernetes.azure.com/acr-tenant-id": w.info.Tenant}
 	federated := w.token("system:serviceaccount:default:app")
 	managed := `{"useManagedIdentityExtension":true,"tenantId":"` + w.info.Tenant + `"}`
@@ -363,6 +368,7 @@ func TestPull(t *testing.T) {
 		"domain of the cloud":                     {config: custom, image: "images.azurecr.localhost/team/app:1"},
 		"domain of the cloud, secret":             {config: `{"aadClientId":"` + puller + `","aadClientSecret":"pull-secret","resourceManagerEndpoint":"` + w.info.ARM + `"}`, image: "images.azurecr.localhost/team/app:1"},
 		"public domain though there is another":   {config: custom},
+		"another cloud":                           {config: `{"cloud":"AzureChinaCloud","tenantId":"` + w.info.Tenant + `","aadClientId":"` + certified + `","aadClientCertPath":"` + w.certPE + `"}`, image: chinese},
 		"YAML, as the file of a node may well be": {config: "useManagedIdentityExtension: true\nvmType: vmss\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -383,8 +389,12 @@ func TestPull(t *testing.T) {
 			if l, ok := got.Auth["*.azurecr.*"]; !ok || l.Username != "" || l.Password != "" {
 				t.Errorf("no entry for anonymous pulls: %+v", got.Auth)
 			}
-			if pulled, err := w.pull(c.image, login); err != nil || pulled != digest {
-				t.Errorf("pulled %s, %v, want %s", pulled, err, digest)
+			want := digest
+			if c.image == chinese {
+				want = chineseDigest
+			}
+			if pulled, err := w.pull(c.image, login); err != nil || pulled != want {
+				t.Errorf("pulled %s, %v, want %s", pulled, err, want)
 			}
 			// The right is to pull only.
 			if _, err := w.push(c.image, login.Username, login.Password); err == nil {
@@ -415,7 +425,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"no such registry": {config: managed, request: request("nothere.azurecr.io/app:1"), says: []string{"nothere.azurecr.io", "did not issue a valid AAD challenge, status: 404"}},
 		"no role": {
-			config: `{"tenantId":"` + w.info.Tenant + `","aadClientId":"` + stranger + `","aadClientCertPath":"` + w.certPE + `"}`, request: request(image), says: []string{stranger, "AADSTS"},
+			config: `{"tenantId":"` + w.info.Tenant + `","aadClientId":"` + stranger + `","aadClientCertPath":"` + w.certPE + `"}`, request: request(image), says: []string{stranger, "responded with status code 401", "UNAUTHORIZED: authentication required"},
 		},
 		"service account of another subject": {config: managed, request: withToken(image, token, annotations(workload)), says: []string{"workload identity", "AADSTS700213"}},
 		"unknown client":                     {config: managed, request: withToken(image, token, annotations("bbbbbbbb-0000-0000-0000-000000000000")), says: []string{"AADSTS700016"}},
@@ -487,6 +497,53 @@ func TestVersionAndHelp(t *testing.T) {
 	var out, problems bytes.Buffer
 	if code := Main(nil, Process{In: strings.NewReader(""), Out: &out, Err: &problems, Environment: os.LookupEnv}); code != 1 || !strings.Contains(problems.String(), "config file is not specified") {
 		t.Errorf("%d %s", code, &problems)
+	}
+}
+
+// An API server that exchanges tokens of service accounts for those of Entra ID.
+func TestIdentityBinding(t *testing.T) {
+	w := newWorld(t)
+	const image = "images.azurecr.io/app:1"
+	digest, err := w.push(image, pusher, "push-secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil || r.PostForm.Get("client_assertion") != "sa-token" || r.PostForm.Get("client_id") != puller {
+			answer.WriteHeader(http.StatusForbidden)
+			return
+		}
+		// As the API server would, with an identity of its own.
+		resp, err := (&http.Client{Transport: w.client}).PostForm("https://login.microsoftonline.com/"+w.info.Tenant+"/oauth2/v2.0/token", url.Values{
+			"grant_type": {"client_credentials"}, "client_id": {puller}, "client_secret": {"pull-secret"}, "scope": {r.PostForm.Get("scope")},
+		})
+		if err != nil {
+			answer.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer resp.Body.Close()
+		_, _ = io.Copy(answer, resp.Body) // the program is gone
+	}))
+	defer server.Close()
+	authority := w.file("ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	flags := []string{"--ib-sni-name=example.com", "--ib-apiserver-ip=" + server.Listener.Addr().String(), "--ib-ca-file=" + authority}
+	asked := withToken(image, "sa-token", map[string]string{"kubernetes.azure.com/acr-client-id": puller})
+	login, _ := w.start(asked, "{}", flags...).response(t).login("images.azurecr.io")
+	if pulled, err := w.pull(image, login); err != nil || pulled != digest {
+		t.Errorf("pulled %s, %v, want %s", pulled, err, digest)
+	}
+	delete(asked, "serviceAccountAnnotations")
+	if ran := w.start(asked, "{}", flags...); ran.code != 1 || !strings.Contains(ran.stderr, "--ib-default-client-id") {
+		t.Errorf("without a client id: %+v", ran)
+	}
+	if ran := w.start(asked, "{}", append(flags, "--ib-default-client-id="+puller)...); ran.code != 0 {
+		t.Errorf("with a default client id: %+v", ran)
+	}
+	if ran := w.start(asked, "{}", append(flags, "--ib-ca-file=/nonexistent")...); ran.code != 1 || !strings.Contains(ran.stderr, "/nonexistent") {
+		t.Errorf("without an authority: %+v", ran)
+	}
+	if ran := w.start(request(image), "{}", "--ib-default-client-id="+puller); ran.code != 0 || !strings.Contains(ran.stderr, "no effect without --ib-sni-name") {
+		t.Errorf("without a name: %+v", ran)
 	}
 }
 
