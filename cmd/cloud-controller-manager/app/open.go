@@ -87,14 +87,11 @@ func unserved(c cloudconfig.Config) error {
 	if c.LoadBalancerSKU != cloudconfig.SKUStandard {
 		problems = append(problems, fmt.Errorf(not, "loadBalancerSku", c.LoadBalancerSKU, "standard"))
 	}
-	if c.LoadBalancerBackendPoolConfigurationType != cloudconfig.PoolNodeIPConfiguration {
-		problems = append(problems, fmt.Errorf(not, "loadBalancerBackendPoolConfigurationType", c.LoadBalancerBackendPoolConfigurationType, "nodeIPConfiguration"))
+	if c.LoadBalancerBackendPoolConfigurationType == cloudconfig.PoolPodIP {
+		problems = append(problems, fmt.Errorf(not, "loadBalancerBackendPoolConfigurationType", c.LoadBalancerBackendPoolConfigurationType, "nodeIPConfiguration or nodeIP"))
 	}
 	if c.VMType != cloudconfig.VMTypeScaleSet {
 		problems = append(problems, fmt.Errorf(not, "vmType", c.VMType, "vmss"))
-	}
-	if c.PreConfiguredBackendPoolLoadBalancerTypes != cloudconfig.PreConfiguredNone {
-		problems = append(problems, fmt.Errorf(not, "preConfiguredBackendPoolLoadBalancerTypes", c.PreConfiguredBackendPoolLoadBalancerTypes, "none"))
 	}
 	return errors.Join(problems...)
 }
@@ -234,6 +231,9 @@ func providerConfig(c cloudconfig.Config, zones []string) cloudprovider.Config {
 			Tags: tags, SystemTags: c.SystemTagPrefixes(), Zones: zones,
 			DisableOutboundSNAT: c.DisableOutboundSNAT, ExcludeControlPlane: c.ExcludeMasterFromStandardLB,
 			IPTagsMayChange: c.EnableIPTagMutationForExistingPublicIP, SharedProbe: sharedProbe(c), EdgeZone: edgeZone(c),
+			PoolByIP:       c.LoadBalancerBackendPoolConfigurationType == cloudconfig.PoolNodeIP,
+			PresetExternal: c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredExternal || c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredAll,
+			PresetInternal: c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredInternal || c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredAll,
 		},
 	}
 }

@@ -7,6 +7,7 @@ package network
 const (
 	LoadBalancers     = "Microsoft.Network/loadBalancers"
 	PublicIPAddresses = "Microsoft.Network/publicIPAddresses"
+	LoadBalancerPools = "Microsoft.Network/loadBalancers/backendAddressPools"
 	SecurityGroups    = "Microsoft.Network/networkSecurityGroups"
 	Interfaces        = "Microsoft.Network/networkInterfaces"
 	VirtualNetworks   = "Microsoft.Network/virtualNetworks"

@@ -33,7 +33,7 @@ type BackendAddressPool struct {
 	BackendIPConfigurations []azure.Reference `json:"backendIPConfigurations,omitempty" azure:"read"`
 	// What follows is the members of a pool by address. Azure also shows those by NIC
 	// there, which are not written.
-	VirtualNetwork               *azure.Reference              `json:"virtualNetwork,omitempty"`
+	VirtualNetwork               *azure.Reference              `json:"virtualNetwork,omitempty" azure:"exact"`
 	LoadBalancerBackendAddresses []azure.Child[BackendAddress] `json:"loadBalancerBackendAddresses,omitempty"`
 }
 

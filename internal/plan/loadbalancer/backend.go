@@ -19,6 +19,8 @@ type membership struct {
 	found   *problems
 	roles   map[string]Role            // by machine id key
 	members map[string]map[string]bool // by pool id key: machine id keys when all is done
+	// byAddress is the same for pools of addresses: addresses by pool id key.
+	byAddress map[string]map[string]bool
 }
 
 // served is a pool that nodes belong into.
@@ -31,14 +33,18 @@ type served struct {
 // models first, so that new instances are born into them, then the machines. With a
 // load balancer that goes, all its pools are left.
 func (f *facts) decideMembership(all []*balancer, b batch, found *problems) (*membership, []plan.Node, error) {
-	m := &membership{facts: f, found: found, members: map[string]map[string]bool{}}
+	m := &membership{facts: f, found: found, members: map[string]map[string]bool{}, byAddress: map[string]map[string]bool{}}
+	m.addressed(all)
 	var into []served
 	var going []azure.ID
 	for _, lb := range all {
 		switch {
 		case lb.going():
 			going = append(going, lb.side.id)
-		case lb.stays && len(f.Nodes) > 0:
+		case !lb.stays || !f.fills(lb.side):
+		case f.Config.PoolByIP:
+			going = append(going, f.poolsOfInterfaces(lb)...)
+		default:
 			into = append(into, f.servedPools(lb)...)
 		}
 	}
@@ -51,6 +57,34 @@ func (f *facts) decideMembership(all []*balancer, b batch, found *problems) (*me
 	}
 	m.roles = rolesByMachine(f, found)
 	return m, m.decide(groups, into, going, b), nil
+}
+
+// addressed notes who is in pools of addresses.
+func (m *membership) addressed(all []*balancer) {
+	for _, lb := range all {
+		for _, p := range lb.BackendAddressPools {
+			if !hasAddresses(p) {
+				continue
+			}
+			in := map[string]bool{}
+			for _, member := range p.Properties.LoadBalancerBackendAddresses {
+				in[member.Properties.IPAddress] = true
+			}
+			m.byAddress[lb.side.id.Child(network.BackendAddressPools, p.Name).Key()] = in
+		}
+	}
+}
+
+// poolsOfInterfaces are the pools that network interfaces have to leave because
+// members are addresses from now on.
+func (f *facts) poolsOfInterfaces(lb *balancer) []azure.ID {
+	var ids []azure.ID
+	for _, p := range lb.BackendAddressPools {
+		if _, ours := f.poolFamily(p.Name); ours && p.Keep && !isByAddress(p) {
+			ids = append(ids, lb.side.id.Child(network.BackendAddressPools, p.Name))
+		}
+	}
+	return ids
 }
 
 // servedPools are the cluster's own pools of a load balancer.
@@ -98,6 +132,9 @@ func isServed(machine azure.ID, c Config) bool {
 // machineLists is what tells who is in the backend pools, or may come into them.
 func machineLists(in Input) []azure.Query {
 	c := in.Config
+	if c.PoolByIP && !hasPoolsOfInterfaces(in) {
+		return nil
+	}
 	lists := []azure.Query{{Scope: c.machines(), Type: compute.ScaleSets}}
 	sets, alone := machinesInvolved(in)
 	for _, set := range sets {
@@ -110,6 +147,19 @@ func machineLists(in Input) []azure.Query {
 		}
 	}
 	return lists
+}
+
+// hasPoolsOfInterfaces reports whether a pool of the cluster's load balancers is not
+// one of addresses yet, or may go with its load balancer.
+func hasPoolsOfInterfaces(in Input) bool {
+	for _, internal := range []bool{false, true} {
+		// A document that cannot be read is Desired's to report.
+		view, _, err := plan.View[pools](in.Have, in.Config.balancer(in.Config.LoadBalancerName, internal))
+		if err == nil && slices.ContainsFunc(view.Properties.BackendAddressPools, func(p pool) bool { return !isByAddress(p) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func hasFlexible(in Input) bool {
@@ -175,14 +225,16 @@ func (m *membership) decide(groups []*group, into []served, going []azure.ID, b 
 	for _, pool := range into {
 		mayLeave[pool.id.Key()] = m.mayLeave(groups, pool.id)
 	}
-	why := "the load balancer goes with " + summary(b.names())
+	why := "leaves the load balancer, which goes with " + summary(b.names())
 	var out []plan.Node
 	for _, g := range groups {
 		for _, one := range g.all() {
 			reason := ""
 			for _, id := range going {
 				if !one.fixed && one.leave(id) {
-					reason = why
+					if reason = why; id.Is(network.LoadBalancerPools) {
+						reason = "leaves the pool, which lists addresses from now on"
+					}
 				}
 			}
 			for _, pool := range into {
@@ -303,18 +355,13 @@ func areSiblings(a, b string) bool {
 
 // addresses are those of the nodes that receive a place's packets.
 func (m *membership) addresses(p place) []string {
-	members := m.members[p.pool(m.Config).Key()]
+	pool := p.pool(m.Config).Key()
 	var all []string
 	for _, n := range m.Nodes {
-		id, ok := nodes.MachineID(n.Spec.ProviderID)
-		if !ok || !members[id.Key()] {
-			continue
-		}
-		for _, ip := range internalIPs(n) {
-			if familyOf(ip) == p.family {
-				all = append(all, ip.String())
-				break
-			}
+		ip, has := addressIn(n, p.family)
+		id, _ := nodes.MachineID(n.Spec.ProviderID)
+		if has && (m.members[pool][id.Key()] || m.byAddress[pool][ip.String()]) {
+			all = append(all, ip.String())
 		}
 	}
 	return all

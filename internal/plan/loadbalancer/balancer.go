@@ -19,15 +19,15 @@ type balancer struct {
 }
 
 // balancers decides the cluster's load balancers, external and internal.
-func (f *facts) balancers(b batch, found *problems) []*balancer {
+func (f *facts) balancers(b *batch, found *problems) []*balancer {
 	claims := b.claims()
 	all := make([]*balancer, len(f.sides))
 	for i, side := range f.sides {
 		lb := &balancer{side: side, after: map[string]bool{}}
-		f.frontends(b, claims, lb, found)
-		f.rulesAndProbes(b, lb)
+		f.frontends(*b, claims, lb, found)
+		f.rulesAndProbes(*b, lb)
 		f.pools(b, lb)
-		f.moves(b, lb)
+		f.moves(*b, lb)
 		lb.stays = len(lb.FrontendIPConfigurations) > 0
 		all[i] = lb
 	}
@@ -45,21 +45,6 @@ func keptIPs(all []*balancer) map[string]bool {
 		}
 	}
 	return kept
-}
-
-// pools keeps all pools and adds those that the batch's Services need.
-func (f *facts) pools(b batch, lb *balancer) {
-	for _, p := range lb.side.lb.Properties.BackendAddressPools {
-		lb.BackendAddressPools = append(lb.BackendAddressPools, kept(p))
-	}
-	for _, w := range b.live {
-		for _, p := range w.places {
-			name := f.Config.poolName(p.family)
-			if p.side == lb.side && !slices.ContainsFunc(lb.BackendAddressPools, func(c azure.Child[network.BackendAddressPool]) bool { return sameText(c.Name, name) }) {
-				lb.BackendAddressPools = append(lb.BackendAddressPools, azure.Child[network.BackendAddressPool]{Name: name})
-			}
-		}
-	}
 }
 
 // moves notes from which other load balancers addresses come to this one.

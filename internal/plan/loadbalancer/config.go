@@ -37,6 +37,13 @@ type Config struct {
 	ExcludeControlPlane bool     // from the backend pools
 	IPTagsMayChange     bool     // at a public IP that is there; else another one is made
 
+	// PoolByIP has the backend pools list the nodes' addresses, instead of the nodes'
+	// network interfaces name their pools.
+	PoolByIP bool
+	// PresetExternal and PresetInternal say that somebody else fills the pools of
+	// those load balancers, and that they are not to be deleted.
+	PresetExternal, PresetInternal bool
+
 	// SharedProbe answers for all Services of traffic policy Cluster; where it is nil
 	// each port is probed at its node port.
 	SharedProbe *SharedProbe
@@ -88,6 +95,9 @@ func (c Config) virtualNetwork() azure.ID {
 	}
 	return azure.GroupID(c.NetworkSubscription, c.VirtualNetworkResourceGroup).Resource(network.VirtualNetworks, c.VirtualNetwork)
 }
+
+// poolNetwork is the network in which pools' addresses are.
+func (c Config) poolNetwork() azure.ID { return c.virtualNetwork() }
 
 // subnet is the id of a subnet of the cluster's network, "" for the configured one;
 // it is "" when nothing is configured.

@@ -44,7 +44,7 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 			}
 		}
 	}
-	all := f.balancers(b, &found)
+	all := f.balancers(&b, &found)
 	if more := f.refuseFamilies(b, all, &found); len(more) > 0 {
 		return g, found, more, nil
 	}

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -109,6 +110,23 @@ func (f *facts) frontends(b batch, claims map[string]claim, lb *balancer, found 
 			if _, exists := p.spot().frontend(); p.side == side && p.own && !exists {
 				lb.FrontendIPConfigurations = append(lb.FrontendIPConfigurations, f.frontendView(claim{w, p}, f.predecessor(w, p)))
 			}
+		}
+	}
+	f.keepPreset(b, lb, found)
+}
+
+// keepPreset leaves the last frontend to a load balancer that must not be deleted:
+// Azure has none without.
+func (f *facts) keepPreset(b batch, lb *balancer, found *problems) {
+	preset := f.Config.PresetExternal && !lb.side.internal || f.Config.PresetInternal && lb.side.internal
+	if !preset || !lb.shrank || len(lb.FrontendIPConfigurations) > 0 {
+		return
+	}
+	last := lb.side.lb.Properties.FrontendIPConfigurations[0]
+	lb.FrontendIPConfigurations = append(lb.FrontendIPConfigurations, kept(last))
+	for _, w := range slices.Concat(b.live, b.gone) {
+		if strings.ToLower(w.base) == ownerBase(last.Name) {
+			found.warn(w.service.Key(), ReasonFrontendKept, "frontend %s and its address stay: it is the last one of load balancer %s, whose pools are pre-configured and which is not deleted", last.Name, lb.side.id.Name())
 		}
 	}
 }

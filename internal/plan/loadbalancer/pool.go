@@ -1,0 +1,146 @@
+package loadbalancer
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+)
+
+type (
+	pool       = azure.Child[network.BackendAddressPool]
+	poolMember = azure.Child[network.BackendAddress]
+)
+
+// pools keeps all pools and adds those that the batch's Services need. Who is in the
+// cluster's own ones is written here where members are addresses, and at the
+// machines where they are network interfaces.
+func (f *facts) pools(b *batch, lb *balancer) {
+	for _, p := range lb.side.lb.Properties.BackendAddressPools {
+		lb.BackendAddressPools = append(lb.BackendAddressPools, f.poolAsIs(b, lb, p))
+	}
+	for _, w := range b.live {
+		for _, p := range w.places {
+			name := f.Config.poolName(p.family)
+			if p.side == lb.side && !slices.ContainsFunc(lb.BackendAddressPools, func(c pool) bool { return sameText(c.Name, name) }) {
+				fresh := pool{Name: name}
+				if f.fills(lb.side) && f.Config.PoolByIP {
+					fresh = f.byAddress(fresh, p.family)
+				}
+				lb.BackendAddressPools = append(lb.BackendAddressPools, fresh)
+			}
+		}
+	}
+}
+
+// fills reports whether the pools of a load balancer are ours to fill.
+func (f *facts) fills(s *side) bool {
+	preset := f.Config.PresetExternal
+	if s.internal {
+		preset = f.Config.PresetInternal
+	}
+	return !preset && len(f.Nodes) > 0
+}
+
+// poolAsIs is a pool that is there: with the members that it shall have if it is the
+// cluster's own, else as it is.
+func (f *facts) poolAsIs(b *batch, lb *balancer, p pool) pool {
+	family, ours := f.poolFamily(p.Name)
+	if !ours || !f.fills(lb.side) {
+		return kept(p)
+	}
+	switch {
+	case f.Config.PoolByIP && !isByAddress(p) && f.isReferred(lb.side.id.Child(network.BackendAddressPools, p.Name)):
+		// They leave first, in a round of their own.
+		b.waits = append(b.waits, "pool "+p.Name+" of "+lb.side.id.Name()+" gets addresses when its network interfaces have left")
+		return kept(p)
+	case f.Config.PoolByIP:
+		return f.byAddress(p, family)
+	case hasAddresses(p):
+		return pool{Name: p.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}}
+	}
+	return kept(p)
+}
+
+// poolFamily is the family of one of the cluster's own pools.
+func (f *facts) poolFamily(name string) (v1.IPFamily, bool) {
+	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		if sameText(name, f.Config.poolName(family)) {
+			return family, true
+		}
+	}
+	return "", false
+}
+
+// isByAddress reports whether a pool is one of addresses: it has its virtual network.
+func isByAddress(p pool) bool { return p.Properties.VirtualNetwork != nil || hasAddresses(p) }
+
+// isReferred reports whether machines, or the model of some, name a pool.
+func (f *facts) isReferred(id azure.ID) bool {
+	// A document that cannot be read is membership's to report.
+	groups, err := readGroups(f.Input)
+	return err == nil && slices.ContainsFunc(groups, func(g *group) bool {
+		return slices.ContainsFunc(g.all(), func(one *machine) bool { return one.in(id) })
+	})
+}
+
+// hasAddresses reports whether members of a pool are addresses. Azure shows
+// interfaces in the same place.
+func hasAddresses(p pool) bool {
+	return slices.ContainsFunc(p.Properties.LoadBalancerBackendAddresses, func(m poolMember) bool {
+		return m.Properties.NetworkInterfaceIPConfiguration == nil && m.Properties.IPAddress != ""
+	})
+}
+
+// byAddress is a pool with the addresses of the nodes that belong into it. As
+// everywhere, excluded nodes do not leave the pool empty, and who is neither let in
+// nor excluded stays as he is.
+func (f *facts) byAddress(p pool, family v1.IPFamily) pool {
+	had := map[netip.Addr]string{} // names by address
+	for _, m := range p.Properties.LoadBalancerBackendAddresses {
+		if ip, err := netip.ParseAddr(m.Properties.IPAddress); err == nil {
+			had[ip.Unmap()] = m.Name
+		}
+	}
+	var members, excluded []poolMember
+	for _, n := range slices.SortedFunc(slices.Values(f.Nodes), func(a, b *v1.Node) int { return strings.Compare(a.Name, b.Name) }) {
+		ip, ok := addressIn(n, family)
+		if !ok {
+			continue
+		}
+		name, there := had[ip]
+		if !there {
+			name = n.Name
+		}
+		m := poolMember{Name: name, Properties: network.BackendAddress{IPAddress: ip.String()}}
+		switch role := RoleOf(f.Config, n); {
+		case role == Receiver, role == Bystander && there:
+			members = append(members, m)
+		case role == Excluded && there:
+			excluded = append(excluded, m)
+		}
+	}
+	if len(members) == 0 {
+		members = excluded
+	}
+	next := pool{Name: p.Name}
+	next.Properties.LoadBalancerBackendAddresses = slices.Concat([]poolMember{}, members)
+	if network := f.Config.poolNetwork(); network != "" {
+		next.Properties.VirtualNetwork = azure.Ref(network)
+	}
+	return next
+}
+
+// addressIn is a node's own address in a family: the first one.
+func addressIn(n *v1.Node, family v1.IPFamily) (netip.Addr, bool) {
+	for _, ip := range internalIPs(n) {
+		if familyOf(ip) == family {
+			return ip, true
+		}
+	}
+	return netip.Addr{}, false
+}
