@@ -192,6 +192,7 @@ func lifetimes(c cloudconfig.Config) map[string]time.Duration {
 		network.PublicIPAddresses:   c.PublicIPCacheTTL,
 		network.SecurityGroups:      c.NSGCacheTTL,
 		network.PrivateLinkServices: c.PLSCacheTTL,
+		network.RouteTables:         c.RouteTableCacheTTL,
 		compute.ScaleSets:           c.VMSSCacheTTL,
 		compute.ScaleSetInstances:   c.VMSSVirtualMachinesCacheTTL,
 		compute.VirtualMachines:     c.VMCacheTTL,
