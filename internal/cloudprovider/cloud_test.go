@@ -44,8 +44,14 @@ type world struct {
 
 func newWorld(t *testing.T, o emulator.Options, count int) *world {
 	t.Helper()
+	return newWorldWith(t, o, count, func(*loadbalancer.Config) {})
+}
+
+// newWorldWith is newWorld with another configuration of load balancers.
+func newWorldWith(t *testing.T, o emulator.Options, count int, change func(*loadbalancer.Config)) *world {
+	t.Helper()
 	w := &world{Azure: testkit.NewAzure(t, o, count), client: fake.NewClientset(), uids: map[string]types.UID{}}
-	w.cloud = cloudprovider.New(cloudprovider.Config{
+	config := cloudprovider.Config{
 		Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location,
 		LoadBalancer: loadbalancer.Config{
 			Location: testkit.Location, Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup,
@@ -53,7 +59,9 @@ func newWorld(t *testing.T, o emulator.Options, count int) *world {
 			SecurityGroupName: testkit.SecurityGroup.Name(), SecurityGroupResourceGroup: testkit.ResourceGroup,
 			Zones: []string{"1", "2", "3"}, VirtualNetwork: testkit.VNet.Name(), VirtualNetworkResourceGroup: testkit.ResourceGroup, Subnet: "nodes",
 		},
-	}, w.Door)
+	}
+	change(&config.LoadBalancer)
+	w.cloud = cloudprovider.New(config, w.Door)
 	t.Cleanup(w.cloud.Close)
 	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances) {
 		w.addNode(t, vm)
@@ -73,6 +81,14 @@ func (w *world) addNode(t *testing.T, vm azure.Resource[compute.Instance]) *core
 		t.Fatal(err)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodes.NodeName(vm)}, Spec: corev1.NodeSpec{ProviderID: id}}
+	for _, card := range testkit.List[network.Interface](w.Azure, vm.ID, compute.ScaleSetInstances+"/networkInterfaces") {
+		for _, c := range card.Properties.IPConfigurations {
+			node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: c.Properties.PrivateIPAddress})
+		}
+	}
+	if len(node.Status.Addresses) == 0 {
+		t.Fatalf("%s has no address", node.Name)
+	}
 	if _, err := w.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -227,13 +243,20 @@ func TestServiceWithoutAnAddressLeavesItsNeighboursAlone(t *testing.T) {
 // The local Azure judges what annotations ask for; and when everything is as asked
 // for, serving again writes nothing.
 func TestServiceScenarios(t *testing.T) {
-	for _, scenario := range testkit.ServiceScenarios() {
-		t.Run(scenario.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{}, 2)
-				scenario.Play(t, w.env(), w.Azure)
+	shared := &loadbalancer.SharedProbe{Port: 10256, Path: "/healthz"}
+	for name, change := range map[string]func(*loadbalancer.Config){
+		"interfaces":   func(*loadbalancer.Config) {},
+		"addresses":    func(c *loadbalancer.Config) { c.PoolByIP = true },
+		"shared probe": func(c *loadbalancer.Config) { c.PoolByIP, c.SharedProbe = true, shared },
+	} {
+		for _, scenario := range testkit.ServiceScenarios() {
+			t.Run(name+"/"+scenario.Name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorldWith(t, emulator.Options{}, 2, change)
+					scenario.Play(t, w.env(), w.Azure)
+				})
 			})
-		})
+		}
 	}
 }
 
