@@ -270,6 +270,7 @@ func (c *cluster) startControlPlane(ctx context.Context, binaries controlplane.B
 	var err error
 	c.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Processes: c.group, Binaries: binaries,
+		PodCIDR: podRange(), ServiceCIDR: serviceRange(),
 		Without: slices.DeleteFunc(slices.Clone(c.Without), func(name string) bool { return name == CloudControllerManager }),
 		Started: func(program string, took time.Duration) { c.progress.say("%s ready in %s", program, short(took)) },
 	})
@@ -299,7 +300,7 @@ func (c *cluster) client() (kubernetes.Interface, error) {
 
 // startCloudControllerManager runs kaz's own, with the same files that another one
 // would be given.
-func (c *cluster) startCloudControllerManager(context.Context) error {
+func (c *cluster) startCloudControllerManager(ctx context.Context) error {
 	if c.without(CloudControllerManager) {
 		c.progress.say("left out; its kubeconfig is %s", c.plane.Kubeconfig)
 		return nil
@@ -308,18 +309,22 @@ func (c *cluster) startCloudControllerManager(context.Context) error {
 	if err != nil {
 		return err
 	}
+	pods, err := c.podNetwork(ctx)
+	if err != nil {
+		return err
+	}
 	_, err = c.group.Start(process.Spec{
 		Name: CloudControllerManager, Path: c.Program,
-		Args: []string{
+		Args: append([]string{
 			CloudControllerManager,
 			"--cloud-config=" + c.path(cloudConfigFile),
 			"--kubeconfig=" + kubeconfig,
 			"--cluster-name=" + c.memory.Site.ClusterName,
-			"--leader-elect=false", "--configure-cloud-routes=false", "--allocate-node-cidrs=false",
+			"--leader-elect=false",
 			"--bind-address=127.0.0.1", "--secure-port=" + c.memory.healthPort(),
 			"--authentication-skip-lookup=true",
 			"--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics",
-		},
+		}, pods...),
 		Env: c.clientEnvironment(),
 	})
 	return err
