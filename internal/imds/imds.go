@@ -135,7 +135,7 @@ func ask[T any](ctx context.Context, c *Client, path, version string, decode fun
 			if answer, err = decode(body); err == nil {
 				return answer, nil
 			}
-			err = &azure.Error{Kind: azure.Invalid, Op: "GET " + c.config.Endpoint + path, Status: http.StatusOK, Cause: err}
+			err = &azure.Error{Kind: azure.Invalid, Op: "GET " + c.config.Endpoint + path + ":", Status: http.StatusOK, Cause: err}
 		}
 		if attempt == c.config.Attempts || !worthwhile(err) {
 			return answer, err
@@ -182,7 +182,7 @@ func (c *Client) get(ctx context.Context, path, version string) ([]byte, error) 
 		if err := ctx.Err(); err != nil {
 			kind, cause = azure.Canceled, err
 		}
-		return &azure.Error{Kind: kind, Op: "GET " + c.config.Endpoint + path, Cause: cause}
+		return &azure.Error{Kind: kind, Op: "GET " + c.config.Endpoint + path + ":", Cause: cause}
 	}
 	request, err := http.NewRequestWithContext(attempt, http.MethodGet, c.config.Endpoint+path+"?format=json&api-version="+version, nil)
 	if err != nil {

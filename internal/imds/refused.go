@@ -12,7 +12,7 @@ import (
 
 // refused is the error of an answer that is no document.
 func refused(r *http.Response, path, endpoint string, body []byte) error {
-	e := &azure.Error{Kind: kindOf(r.StatusCode), Op: "GET " + endpoint + path, Status: r.StatusCode, Code: strconv.Itoa(r.StatusCode)}
+	e := &azure.Error{Kind: kindOf(r.StatusCode), Op: "GET " + endpoint + path + ":", Status: r.StatusCode, Code: strconv.Itoa(r.StatusCode)}
 	if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}

@@ -33,16 +33,16 @@ var conflicts = wait.Backoff{Steps: 20, Duration: 50 * time.Millisecond, Jitter:
 // initialize makes a new node usable. Everything is known before anything is
 // written, the addresses are written first, and the taint goes in the last write
 // together with the rest: what fails leaves a node that nothing runs on.
-func (m *member) initialize(ctx context.Context) (time.Duration, error) {
+func (m *member) initialize(ctx context.Context, due bool) (time.Duration, error) {
 	// What the informer knows may be from before our own last write.
 	node, err := m.config.Client.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return m.config.Period, nil
+		return m.again(due), nil
 	case err != nil:
 		return longestWait, fmt.Errorf("read node %s: %w", m.name, err)
 	case !isNew(node):
-		return m.config.Period, nil
+		return m.again(due), nil
 	}
 	facts, err := m.prepare(ctx, node)
 	if err != nil {

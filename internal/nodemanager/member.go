@@ -93,7 +93,7 @@ func (m *member) look(ctx context.Context, due bool) (time.Duration, error) {
 	m.seen, m.tainted = node.UID, isNew(node)
 	switch {
 	case m.tainted:
-		return m.initialize(ctx)
+		return m.initialize(ctx, due)
 	case !due && !first:
 		return 0, nil
 	}

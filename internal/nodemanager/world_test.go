@@ -1,0 +1,233 @@
+package nodemanager_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/plane/identity"
+	"kaz/internal/imds"
+	"kaz/internal/nodemanager"
+	"kaz/internal/plan/nodes"
+	"kaz/internal/testkit"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	goleak.VerifyTestMain(m)
+}
+
+// world is a local Azure with machines, their metadata services, and a Kubernetes
+// with a new Node for each machine.
+type world struct {
+	*testkit.Azure
+	client   *fake.Clientset
+	services *services
+	events   *record.FakeRecorder
+	machines []azure.Resource[compute.Instance]
+	config   nodemanager.Config
+}
+
+func newWorld(t *testing.T, count int) *world {
+	t.Helper()
+	w := &world{Azure: testkit.NewAzure(t, emulator.Options{}, count), client: fake.NewClientset(), events: record.NewFakeRecorder(100)}
+	w.services = &services{plane: &identity.Service{World: func(f func(behaviour.World)) { w.Look(f) }}}
+	w.machines = testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances)
+	w.config = nodemanager.Config{Client: w.client, Period: period, Events: w.events}
+	return w
+}
+
+// services answer for the machines' own metadata services, in process.
+type services struct {
+	plane *identity.Service
+
+	mu    sync.Mutex
+	asked []string
+	// faults answer in place of the service when they have an answer.
+	fault func(path string) (int, string)
+}
+
+func (s *services) set(fault func(path string) (int, string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = fault
+}
+
+// questions are the documents that were asked for since the last call.
+func (s *services) questions() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := s.asked
+	s.asked = nil
+	return asked
+}
+
+func (s *services) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	fault := s.fault
+	s.asked = append(s.asked, r.URL.Path[strings.Index(r.URL.Path, "/metadata/"):])
+	s.mu.Unlock()
+	status, body := 0, ""
+	if fault != nil {
+		status, body = fault(r.URL.Path)
+	}
+	if status == hang {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	if status != 0 {
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	}
+	answer := httptest.NewRecorder()
+	s.plane.Handler(r.URL.Path).ServeHTTP(answer, r)
+	return &http.Response{StatusCode: answer.Code, Header: answer.Header(), Body: io.NopCloser(bytes.NewReader(answer.Body.Bytes())), Request: r}, nil
+}
+
+// hang is the status of a service that does not answer.
+const hang = -1
+
+// client asks the metadata service of a machine.
+func (w *world) metadata(t *testing.T, machine azure.ID) *imds.Client {
+	t.Helper()
+	c, err := imds.New(imds.Config{Endpoint: "http://azure/vm" + string(machine), Transport: w.services})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// register makes the new Node of a machine, as its kubelet does.
+func (w *world) register(t *testing.T, machine azure.Resource[compute.Instance], change ...func(*corev1.Node)) string {
+	t.Helper()
+	name := nodes.NodeName(machine)
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid of " + name), Labels: map[string]string{"kubernetes.io/os": "linux"}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{
+			{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "node.kubernetes.io/not-ready", Effect: corev1.TaintEffectNoSchedule},
+		}},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}}},
+	}
+	for _, f := range change {
+		f(node)
+	}
+	if _, err := w.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func (w *world) node(t *testing.T, name string) *corev1.Node {
+	t.Helper()
+	node, err := w.client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// start looks after the members until the test ends, and waits until there is
+// nothing to do but wait.
+func (w *world) start(t *testing.T, members ...nodemanager.Member) (changes chan<- []nodemanager.Member, stop func()) {
+	t.Helper()
+	group, err := nodemanager.New(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, list := make(chan error, 1), make(chan []nodemanager.Member)
+	go func() { ended <- group.Run(ctx, members, list) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	time.Sleep(listed)
+	synctest.Wait()
+	return list, stop
+}
+
+// listed is how long the informer takes at most to notice that it knows all Nodes.
+const listed = 200 * time.Millisecond
+
+// of is the member of a machine that asks its own metadata service.
+func (w *world) of(t *testing.T, machine azure.Resource[compute.Instance]) nodemanager.Member {
+	t.Helper()
+	return nodemanager.Member{Node: nodes.NodeName(machine), Source: nodemanager.FromMetadata{Service: w.metadata(t, machine.ID), Named: true}}
+}
+
+// told are the Events since the last call.
+func (w *world) told() []string {
+	var all []string
+	for {
+		select {
+		case e := <-w.events.Events:
+			all = append(all, e)
+		default:
+			return all
+		}
+	}
+}
+
+// writes are what was written into Kubernetes since the last call, in order.
+func (w *world) writes() []string {
+	var all []string
+	for _, a := range w.client.Actions() {
+		if slices.Contains([]string{"update", "patch"}, a.GetVerb()) {
+			what := a.GetVerb()
+			if a.GetSubresource() != "" {
+				what += " " + a.GetSubresource()
+			}
+			all = append(all, what)
+		}
+	}
+	w.client.ClearActions()
+	return all
+}
+
+// refuse makes the first so many requests of a verb fail.
+func (w *world) refuse(verb string, times int, err error) {
+	w.client.PrependReactor(verb, "nodes", func(clienttesting.Action) (bool, runtimeObject, error) {
+		if times--; times < 0 {
+			return false, nil, nil
+		}
+		return true, nil, err
+	})
+}
+
+func isNew(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == "node.cloudprovider.kubernetes.io/uninitialized"
+	})
+}
+
+func texts(all []corev1.NodeAddress) []string {
+	var list []string
+	for _, a := range all {
+		list = append(list, string(a.Type)+" "+a.Address)
+	}
+	return list
+}
