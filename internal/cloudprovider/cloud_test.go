@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	framework "k8s.io/cloud-provider"
+	"k8s.io/klog/v2"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -30,7 +31,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler))
+	quiet := slog.New(slog.DiscardHandler)
+	slog.SetDefault(quiet)
+	klog.SetSlogLogger(quiet) // before anything runs: it is a global of klog
 	goleak.VerifyTestMain(m)
 }
 
@@ -58,6 +61,7 @@ func newWorldWith(t *testing.T, o emulator.Options, count int, change func(*load
 			NetworkSubscription: testkit.Subscription, LoadBalancerResourceGroup: testkit.ResourceGroup,
 			SecurityGroupName: testkit.SecurityGroup.Name(), SecurityGroupResourceGroup: testkit.ResourceGroup,
 			Zones: []string{"1", "2", "3"}, VirtualNetwork: testkit.VNet.Name(), VirtualNetworkResourceGroup: testkit.ResourceGroup, Subnet: "nodes",
+			PrivateLinkResourceGroup: testkit.ResourceGroup,
 		},
 	}
 	change(&config.LoadBalancer)

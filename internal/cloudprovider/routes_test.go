@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	routecontroller "k8s.io/cloud-provider/controllers/route"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	_ "k8s.io/controller-manager/pkg/features/register" // the gates that the route controller asks for
-	"k8s.io/klog/v2"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -508,7 +506,6 @@ func TestNetworkStaysUnavailableWhenAzureFails(t *testing.T) {
 
 func (w *routeWorld) controller() (stop func()) {
 	w.t.Helper()
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	_, pods, err := net.ParseCIDR("10.100.0.0/15")
 	if err != nil {
 		w.t.Fatal(err)

@@ -90,7 +90,7 @@ func TestAPIDThatNowBelongsToAnotherIsNotTouched(t *testing.T) {
 	start(t, g, sleeper("mine"))
 	old := onRecord(t, dir, "mine")
 	old.Name, old.PID = "old", stranger.Process.Pid
-	old.Started-- // the process of the record was started before the stranger
+	old.Started = 1 // the process of the record was started right after the machine
 	data, err := json.Marshal(old)
 	if err != nil {
 		t.Fatal(err)
