@@ -41,12 +41,6 @@ func TestEveryKeyIsWrittenOnceAndExplained(t *testing.T) {
 		}
 		seen[e.Name] = true
 	}
-	for _, u := range key.UnsupportedEntries() {
-		if seen[u.Name] || u.Doc == "" || !strings.HasPrefix(u.Name, service) {
-			t.Errorf("%s: %q", u.Name, u.Doc)
-		}
-		seen[u.Name] = true
-	}
 }
 
 func TestNumbers(t *testing.T) {
@@ -129,23 +123,6 @@ func TestTags(t *testing.T) {
 		got, err := key.PublicIPTags.Read(map[string]string{key.PublicIPTags.Name: value})
 		if d := cmp.Diff(want, got); d != "" || err != nil {
 			t.Errorf("%q: %v\n%s", value, err, d)
-		}
-	}
-}
-
-func TestUnsupported(t *testing.T) {
-	for _, test := range []struct {
-		name, value string
-		asks        bool
-	}{
-		{"azure-pls-create", "true", true}, {"azure-pls-create", " True", true},
-		{"azure-pls-create", "false", false}, {"azure-pls-create", "", false},
-		{"azure-load-balancer-internal-subnet", "x", false},
-		{"azure-load-balancer-tcp-idle-timeout", "9", false},
-	} {
-		name, value, asked := key.FirstUnsupported(map[string]string{service + test.name: test.value, "other": "x"})
-		if asked != test.asks || asked && (name != service+test.name || value != test.value) {
-			t.Errorf("%s: %q: %s %q %v", test.name, test.value, name, value, asked)
 		}
 	}
 }

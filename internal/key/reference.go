@@ -21,18 +21,6 @@ around a value do not matter, nor does the case of "true". PORT in a name is a p
 	for _, e := range ServiceEntries() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.Name, e.Doc, e.Allowed, inDefault(e.Default))
 	}
-	b.WriteString(`
-## Not supported yet
-
-These are known from other controllers. A Service that asks for one of them gets an event with the reason
-"Unsupported" and is left as it is.
-
-| annotation | what it asks for |
-|---|---|
-`)
-	for _, u := range UnsupportedEntries() {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", u.Name, u.Doc)
-	}
 	return b.String()
 }
 

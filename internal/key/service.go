@@ -130,5 +130,5 @@ func ServiceEntries() []Entry {
 		AllowedIPRanges.entry(), SourceRanges.entry(), AllowedServiceTags.entry(), DenyAllElse.entry(), DisableSecurityRules.entry(),
 		PublicIPTags.entry(),
 	}
-	return slices.Concat(addressEntries(), own)
+	return slices.Concat(addressEntries(), own, linkEntries())
 }

@@ -29,6 +29,8 @@ type Config struct {
 	VirtualNetworkResourceGroup string
 	Subnet                      string // of internal addresses, unless a Service names its own
 
+	PrivateLinkResourceGroup string // of private link services, unless a Service names one
+
 	Tags       azure.Tags // of everything that kaz makes
 	SystemTags []string   // prefixes of tags that survive; where there are any, other unknown tags go
 
@@ -86,6 +88,22 @@ func (c Config) publicIPs(group string) azure.ID {
 	}
 	return azure.GroupID(c.NetworkSubscription, group)
 }
+
+// links is the resource group of private link services, "" for the configured one.
+func (c Config) links(group string) azure.ID {
+	if group == "" {
+		group = c.PrivateLinkResourceGroup
+	}
+	return azure.GroupID(c.NetworkSubscription, group)
+}
+
+// allBalancers are the ids of the cluster's load balancers.
+func (c Config) allBalancers() []azure.ID {
+	return []azure.ID{c.balancer(c.LoadBalancerName, false), c.balancer(c.LoadBalancerName, true)}
+}
+
+// isInternal reports whether a load balancer is one in the virtual network.
+func isInternal(id azure.ID) bool { return hasSuffixFold(string(id), internalSuffix) }
 
 func (c Config) machines() azure.ID { return azure.GroupID(c.Subscription, c.ResourceGroup) }
 

@@ -44,6 +44,15 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 			}
 		}
 	}
+	linked, unlinked := f.links(b)
+	if len(unlinked) > 0 {
+		// A load balancer changes with its private link services, and what they stand at
+		// cannot go before them.
+		nodes, waits := f.removals(unlinked)
+		add(nodes...)
+		g.Pending = waits
+		return g, found, nil, err
+	}
 	all := f.balancers(&b, &found)
 	if more := f.refuseFamilies(b, all, &found); len(more) > 0 {
 		return g, found, more, nil
@@ -67,6 +76,7 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 		return plan.Graph{}, nil, nil, err2
 	}
 	add(members...)
+	add(linked...)
 	n, more, ok := f.security(b, m, &g.Pending, &found)
 	if ok {
 		add(n)

@@ -23,6 +23,8 @@ type facts struct {
 	ipsAt       map[string][]azure.ID  // by address
 	nodeIPs     map[netip.Addr]bool    // of all nodes
 	alive       map[string]bool        // base names of all known Services, in lower case
+	linkAt      map[string]privateLink // by id key of the frontend
+	linksByID   map[string]privateLink // by id key
 	subnets     map[string]subnetFacts // by id key
 }
 
@@ -70,6 +72,9 @@ func readFacts(in Input) (*facts, error) {
 	}
 	for _, s := range in.Others {
 		f.alive[strings.ToLower(baseName(s))] = true
+	}
+	if err := f.readLinks(); err != nil {
+		return nil, err
 	}
 	return f, f.readSubnets()
 }

@@ -51,6 +51,7 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 	for _, group := range addressGroups(in) {
 		lists = append(lists, azure.Query{Scope: group, Type: network.PublicIPAddresses})
 	}
+	lists = append(lists, linkLists(in)...)
 	return ids, append(lists, machineLists(in)...)
 }
 
@@ -88,14 +89,23 @@ type frontends struct {
 // subnetsInvolved are the subnets in which Services ask for an address.
 func subnetsInvolved(in Input) []azure.ID {
 	var ids []azure.ID
-	for _, s := range in.Services {
-		internal, _ := key.Internal.Read(s.Annotations)
-		if !internal || s.Gone {
-			continue
-		}
-		name, _ := key.InternalSubnet.Read(s.Annotations)
+	add := func(name string) {
 		if id := in.Config.subnet(name); id != "" && !slices.ContainsFunc(ids, id.Equal) {
 			ids = append(ids, id)
+		}
+	}
+	for _, s := range in.Services {
+		if s.Gone {
+			continue
+		}
+		own := ""
+		if internal, _ := key.Internal.Read(s.Annotations); internal {
+			own, _ = key.InternalSubnet.Read(s.Annotations)
+			add(own)
+		}
+		if linked, _ := key.LinkCreate.Read(s.Annotations); linked {
+			name, _ := key.LinkSubnet.Read(s.Annotations)
+			add(firstOf(name, own))
 		}
 	}
 	return ids

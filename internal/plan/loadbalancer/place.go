@@ -22,6 +22,10 @@ type place struct {
 	subnetID azure.ID // of a private address
 }
 
+func (p place) frontendID() azure.ID {
+	return p.side.id.Child(network.FrontendIPConfigurations, p.frontend)
+}
+
 func (p place) spot() spot { return spot{p.side, p.frontend} }
 
 // pool is the backend pool that the place's packets go to.
@@ -46,11 +50,13 @@ func (t target) key() string {
 // search finds the places of all live Services of a commit.
 type search struct {
 	*facts
-	found  *problems
-	gone   map[string]bool     // base names, in lower case
-	wishes map[string]wish     // by base name, in lower case
-	at     map[string]spot     // where an address stands, by its key
-	taken  map[string][]taking // what stands at a frontend when all is done, by the spot's key
+	found    *problems
+	gone     map[string]bool     // base names, in lower case
+	wishes   map[string]wish     // by base name, in lower case
+	at       map[string]spot     // where an address stands, by its key
+	taken    map[string][]taking // what stands at a frontend when all is done, by the spot's key
+	linked   map[string]string   // who is the first to have a private link service, by its id key
+	linkSide map[string]*side    // where those stand
 }
 
 // taking is a rule that stands at a frontend.
@@ -62,7 +68,8 @@ type taking struct {
 // findPlaces finds for each wish where its addresses are served. Those that have a
 // frontend come first, so that nobody loses a port to a newcomer.
 func (f *facts) findPlaces(wishes, gone []wish, found *problems) []wish {
-	s := search{facts: f, found: found, gone: map[string]bool{}, wishes: make(map[string]wish, len(wishes)), at: map[string]spot{}, taken: map[string][]taking{}}
+	s := search{facts: f, found: found, gone: map[string]bool{}, wishes: make(map[string]wish, len(wishes)), at: map[string]spot{}, taken: map[string][]taking{},
+		linked: map[string]string{}, linkSide: map[string]*side{}}
 	for _, w := range gone {
 		s.gone[strings.ToLower(w.base)] = true
 	}
@@ -88,6 +95,7 @@ func (f *facts) findPlaces(wishes, gone []wish, found *problems) []wish {
 		w.places = places
 		for _, p := range places {
 			s.note(w, p)
+			s.noteLink(w, p)
 		}
 		live = append(live, w)
 	}
@@ -166,6 +174,7 @@ func (s *search) places(w wish, wrong *problems) []place {
 		s.refuseAttached(w, p, wrong)
 		s.refuseOccupied(w, p, t, wrong)
 		s.refuseConflicts(w, p, wrong)
+		s.refuseLink(w, p, wrong)
 		places = append(places, p)
 	}
 	return places

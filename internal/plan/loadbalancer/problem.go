@@ -9,16 +9,16 @@ import (
 
 // Reasons of problems. They are the reasons of the events that users see.
 const (
-	ReasonUnsupported   = "Unsupported"       // asks for what kaz does not serve yet
 	ReasonAnnotation    = "InvalidAnnotation" // a value that is not allowed
 	ReasonSpec          = "InvalidSpec"       // a field that contradicts another one
 	ReasonConflict      = "FrontendConflict"  // somebody else's rule stands at the frontend's port
 	ReasonSecurityGroup = "SecurityGroupNotFound"
 	ReasonSubnet        = "SubnetNotFound"
-	ReasonAddress       = "InvalidAddress" // an address or public IP that cannot be had
-	ReasonDNSLabel      = "DNSLabelInUse"  // another Service has named the public IP
-	ReasonFamily        = "IPv6Alone"      // IPv6 where Azure wants IPv4 beside it
-	ReasonLimit         = "LimitExceeded"  // more than Azure takes
+	ReasonAddress       = "InvalidAddress"      // an address or public IP that cannot be had
+	ReasonDNSLabel      = "DNSLabelInUse"       // another Service has named the public IP
+	ReasonFamily        = "IPv6Alone"           // IPv6 where Azure wants IPv4 beside it
+	ReasonLink          = "PrivateLinkConflict" // a private link service that it cannot have
+	ReasonLimit         = "LimitExceeded"       // more than Azure takes
 
 	// Warnings: the Service is served all the same.
 	ReasonSourceRanges    = "InvalidSourceRanges"

@@ -70,7 +70,7 @@ func (r rule) view(c Config, p place) azure.Child[network.LoadBalancingRule] {
 		Protocol: r.protocol, FrontendPort: r.port, BackendPort: r.backendPort,
 		EnableFloatingIP: new(p.floating), EnableTCPReset: r.reset, LoadDistribution: r.distribution,
 		DisableOutboundSNAT: new(c.DisableOutboundSNAT), IdleTimeoutInMinutes: new(r.idleMinutes),
-		FrontendIPConfiguration: azure.Ref(p.side.id.Child(network.FrontendIPConfigurations, p.frontend)),
+		FrontendIPConfiguration: azure.Ref(p.frontendID()),
 		BackendAddressPool:      azure.Ref(p.pool(c)),
 	}
 	if r.probe != "" {

@@ -25,6 +25,7 @@ type wish struct {
 	kinds     []network.IPTag // IP tags; nil is no opinion
 	label     *string         // in Azure's DNS; nil is no opinion
 	further   []netip.Addr    // that it answers at, brought by somebody else
+	link      *linkWish       // private link service, nil for none
 
 	places []place // of its addresses, once they are found
 }
@@ -51,7 +52,6 @@ func readWish(s Service, c Config) (wish, problems) {
 	w := wish{service: s, base: baseName(s.Service)}
 	var found problems
 	refuseSpec(s, &found)
-	refuseUnserved(s, &found)
 	if found.blocking() {
 		return w, found
 	}
@@ -64,6 +64,7 @@ func readWish(s Service, c Config) (wish, problems) {
 	w.further = readFurther(s, &found)
 	refuseSCTP(w, &found)
 	w.addresses = readAddresses(w, c, &found)
+	w.link = readLink(s, w, &found)
 	w.access = readAccess(s, &found)
 	return w, found
 }
@@ -123,13 +124,6 @@ func refuseSpec(s Service, found *problems) {
 		if family != v1.IPv4Protocol && family != v1.IPv6Protocol {
 			found.refuse(s.Key(), ReasonSpec, "spec.ipFamilies: %q is not allowed, allowed are IPv4 and IPv6", family)
 		}
-	}
-}
-
-// refuseUnserved finds what the Service asks for and does not get yet.
-func refuseUnserved(s Service, found *problems) {
-	if name, value, asked := key.FirstUnsupported(s.Annotations); asked {
-		found.refuse(s.Key(), ReasonUnsupported, "annotation %s: %q is not supported yet", name, value)
 	}
 }
 

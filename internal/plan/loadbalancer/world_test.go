@@ -43,7 +43,7 @@ func config() loadbalancer.Config {
 		ClusterName: "kubernetes", Location: "westeurope", Subscription: "s", ResourceGroup: "rg",
 		NetworkSubscription: "s", LoadBalancerName: "kubernetes", LoadBalancerResourceGroup: "rg",
 		SecurityGroupName: "nsg", SecurityGroupResourceGroup: "rg",
-		VirtualNetwork: "v", VirtualNetworkResourceGroup: "rg", Subnet: "n", Zones: []string{"1", "2", "3"}, ExcludeControlPlane: true,
+		VirtualNetwork: "v", VirtualNetworkResourceGroup: "rg", Subnet: "n", PrivateLinkResourceGroup: "rg", Zones: []string{"1", "2", "3"}, ExcludeControlPlane: true,
 	}
 }
 

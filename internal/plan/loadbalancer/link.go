@@ -1,0 +1,413 @@
+package loadbalancer
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/key"
+	"kaz/internal/plan"
+)
+
+type privateLink = azure.Resource[network.PrivateLinkService]
+
+// linkWish is the private link service that a Service asks for.
+type linkWish struct {
+	name       string // "" for one after the frontend
+	group      string // resource group, "" for the configured one
+	subnet     string // "" for the configured one
+	count      int    // of addresses
+	static     []string
+	fqdns      []string
+	proxy      bool
+	visibility []string
+	approval   []string
+	option     string // an annotation that only the owner may have, "" for none
+}
+
+// mostLinks is how many private link services Azure lets stand before one load
+// balancer.
+const mostLinks = 8
+
+// The tag that says which Service a private link service belongs to.
+const tagLinkOwner = "k8s-azure-owner-service"
+
+// readLink reads the private link service that a Service asks for, nil for none.
+func readLink(s Service, w wish, found *problems) *linkWish {
+	if !read(s, key.LinkCreate.Read, found) {
+		return nil
+	}
+	if fixed, _ := key.DisableFloatingIP.Read(s.Annotations); !w.internal && !fixed {
+		found.refuse(s.Key(), ReasonAnnotation, "annotation %s: a private link service stands before internal addresses or such without floating IP, allowed is it beside %s or %s",
+			key.LinkCreate.Name, key.Internal.Name, key.DisableFloatingIP.Name)
+	}
+	if !slices.ContainsFunc(w.addresses, func(a address) bool { return !a.is6() }) {
+		found.refuse(s.Key(), ReasonAnnotation, "annotation %s: a private link service stands before IPv4 addresses, allowed is a Service that has one", key.LinkCreate.Name)
+	}
+	l := &linkWish{
+		name: read(s, key.LinkName.Read, found), group: read(s, key.LinkGroup.Read, found),
+		subnet: firstOf(read(s, key.LinkSubnet.Read, found), w.subnet), count: int(read(s, key.LinkAddressCount.Read, found)),
+		fqdns: read(s, key.LinkFQDNs.Read, found), proxy: read(s, key.LinkProxyProtocol.Read, found),
+		visibility: read(s, key.LinkVisibility.Read, found), approval: read(s, key.LinkAutoApproval.Read, found),
+	}
+	l.option, _, _ = key.FirstLinkOption(s.Annotations)
+	if slices.Contains(l.visibility, "*") {
+		l.visibility = []string{"*"}
+	}
+	for _, text := range read(s, key.LinkAddresses.Read, found) {
+		ip, err := netip.ParseAddr(text)
+		if err != nil || !ip.Is4() {
+			found.refuse(s.Key(), ReasonAnnotation, "annotation %s: %q is not allowed, allowed is %s", key.LinkAddresses.Name, text, key.LinkAddresses.Allowed)
+			continue
+		}
+		if !slices.Contains(l.static, ip.String()) {
+			l.static = append(l.static, ip.String())
+		}
+	}
+	if len(l.static) > l.count {
+		found.refuse(s.Key(), ReasonAnnotation, "annotation %s: %d is less than the %d static addresses, allowed is %s", key.LinkAddressCount.Name, l.count, len(l.static), key.LinkAddressCount.Allowed)
+	}
+	return l
+}
+
+// mayHaveLinks reports whether a Service asks for what can have a private link
+// service, or has it so far.
+func mayHaveLinks(in Input, s Service) bool {
+	create, _ := key.LinkCreate.Read(s.Annotations)
+	internal, _ := key.Internal.Read(s.Annotations)
+	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
+	if create || internal || fixed {
+		return true
+	}
+	// A document that cannot be read is Desired's to report.
+	for _, id := range in.Config.allBalancers() {
+		view, _, err := plan.View[links](in.Have, id)
+		if err != nil {
+			continue
+		}
+		base := strings.ToLower(baseName(s.Service))
+		if isInternal(id) && slices.ContainsFunc(view.Properties.FrontendIPConfigurations, func(c azure.Child[struct{}]) bool { return ownerBase(c.Name) == base }) {
+			return true
+		}
+		for _, r := range view.Properties.LoadBalancingRules {
+			if f := r.Properties.EnableFloatingIP; ownerBase(r.Name) == base && (f == nil || !*f) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// links is as much of a load balancer as tells whether private link services may
+// stand before it.
+type links struct {
+	FrontendIPConfigurations []azure.Child[struct{}] `json:"frontendIPConfigurations"`
+	LoadBalancingRules       []azure.Child[struct {
+		EnableFloatingIP *bool `json:"enableFloatingIP"`
+	}] `json:"loadBalancingRules"`
+}
+
+// linkLists is what tells which private link services there are, and who is connected
+// to those of the commit's Services.
+func linkLists(in Input) []azure.Query {
+	if !slices.ContainsFunc(in.Services, func(s Service) bool { return mayHaveLinks(in, s) }) {
+		return nil
+	}
+	keys := make(map[string]bool, len(in.Services))
+	for _, s := range in.Services {
+		keys[s.Key()] = true
+	}
+	var lists []azure.Query
+	for _, group := range linkGroups(in) {
+		lists = append(lists, azure.Query{Scope: group, Type: network.PrivateLinkServices})
+		for _, d := range in.Have.List(group, network.PrivateLinkServices) {
+			l, err := azure.Decode[network.PrivateLinkService](d)
+			if owner, _ := l.Tags.Get(tagLinkOwner); err == nil && keys[owner] && len(l.Properties.PrivateEndpointConnections) > 0 {
+				lists = append(lists, azure.Query{Scope: l.ID, Type: network.PrivateEndpointConnections})
+			}
+		}
+	}
+	return lists
+}
+
+// linkGroups are the resource groups in which the Services' private link services may
+// be.
+func linkGroups(in Input) []azure.ID {
+	groups := []azure.ID{in.Config.links("")}
+	for _, s := range in.Services {
+		name, _ := key.LinkGroup.Read(s.Annotations)
+		if id := in.Config.links(name); !slices.ContainsFunc(groups, id.Equal) {
+			groups = append(groups, id)
+		}
+	}
+	return groups
+}
+
+func (f *facts) readLinks() error {
+	f.linkAt, f.linksByID = map[string]privateLink{}, map[string]privateLink{}
+	for _, group := range linkGroups(f.Input) {
+		for _, d := range f.Have.List(group, network.PrivateLinkServices) {
+			l, err := azure.Decode[network.PrivateLinkService](d)
+			if err != nil {
+				return err
+			}
+			f.linksByID[l.ID.Key()] = l
+			for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
+				f.linkAt[ref.ID.Key()] = l
+			}
+		}
+	}
+	return nil
+}
+
+// linkOwner is the Service that a private link service belongs to, "" when nobody
+// claims it any more.
+func (f *facts) linkOwner(l privateLink) string {
+	owner, _ := l.Tags.Get(tagLinkOwner)
+	for _, s := range f.Services {
+		if s.Key() == owner {
+			if create, _ := key.LinkCreate.Read(s.Annotations); create && !s.Gone {
+				return owner
+			}
+		}
+	}
+	if slices.ContainsFunc(f.Services, func(s Service) bool { return s.Key() == owner }) {
+		return ""
+	}
+	if f.Complete && !slices.ContainsFunc(f.Others, func(s *v1.Service) bool { return s.Namespace+"/"+s.Name == owner }) {
+		return ""
+	}
+	return owner
+}
+
+// linkID is the id of the private link service that a Service asks for at a frontend.
+func (f *facts) linkID(w wish, p place) azure.ID {
+	if l, there := f.linkAt[p.frontendID().Key()]; there {
+		return l.ID
+	}
+	return f.Config.links(w.link.group).Resource(network.PrivateLinkServices, firstOf(w.link.name, "pls-"+p.frontend))
+}
+
+// refuseLink finds what keeps a Service from having its private link service.
+func (s *search) refuseLink(w wish, p place, wrong *problems) {
+	if w.link == nil || p.is6() {
+		return
+	}
+	subnet := s.Config.subnet(w.link.subnet)
+	if subnet == "" || !s.subnets[subnet.Key()].exists {
+		wrong.refuse(w.service.Key(), ReasonSubnet, "annotation %s: subnet %q is not found in virtual network %q, allowed is the name of one of its subnets", key.LinkSubnet.Name, w.link.subnet, s.Config.VirtualNetwork)
+	}
+	id := s.linkID(w, p)
+	have, there := s.linkAt[p.frontendID().Key()]
+	owner := s.linkOwner(have)
+	first := s.linked[id.Key()]
+	switch {
+	case there && ofOtherCluster(have.Tags, s.Config.ClusterName) || there && !hasTag(have.Tags, tagCluster):
+		wrong.refuse(w.service.Key(), ReasonLink, "private link service %s at frontend %s is not managed by this cluster, allowed is a frontend without one", have.ID.Name(), p.frontend)
+	case there && w.link.name != "" && !sameText(w.link.name, have.ID.Name()):
+		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: %q cannot be, the private link service is named %q and keeps that, allowed is its name", key.LinkName.Name, w.link.name, have.ID.Name())
+	case w.link.option != "" && (owner != "" && owner != w.service.Key() || first != "" && first != w.service.Key()):
+		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: the private link service at frontend %s belongs to Service %s, allowed is %s alone", w.link.option, p.frontend, firstOf(owner, first), key.LinkCreate.Name)
+	case !there:
+		s.refuseNewLink(w, p, id, wrong)
+	}
+}
+
+func (s *search) refuseNewLink(w wish, p place, id azure.ID, wrong *problems) {
+	if other, taken := s.linksByID[id.Key()]; taken && s.linkOwner(other) != w.service.Key() {
+		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: private link service %q stands at another frontend already, allowed is another name", key.LinkName.Name, other.ID.Name())
+	}
+	count := 0
+	for _, l := range s.linksByID {
+		if slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(r azure.Reference) bool { return r.ID.Under(p.side.id) }) {
+			count++
+		}
+	}
+	for linked := range s.linked {
+		if _, there := s.linksByID[linked]; !there && s.linkSide[linked] == p.side {
+			count++
+		}
+	}
+	if s.linked[id.Key()] == "" && count >= mostLinks {
+		wrong.refuse(w.service.Key(), ReasonLimit, "load balancer %s has %d private link services already, allowed are %d", p.side.id.Name(), count, mostLinks)
+	}
+}
+
+func hasTag(tags azure.Tags, name string) bool { _, ok := tags.Get(name); return ok }
+
+// noteLink remembers who is the first to have a private link service.
+func (s *search) noteLink(w wish, p place) {
+	if w.link == nil || p.is6() {
+		return
+	}
+	id := s.linkID(w, p).Key()
+	if s.linked[id] == "" {
+		s.linked[id], s.linkSide[id] = w.service.Key(), p.side
+	}
+}
+
+// links are the private link services that the batch's Services want, and the ids of
+// those that go.
+func (f *facts) links(b batch) (wanted []plan.Node, gone []privateLink) {
+	claimed := map[string]claim{} // by id of the link
+	var order []string
+	for _, w := range b.live {
+		for _, p := range w.places {
+			if w.link == nil || p.is6() {
+				continue
+			}
+			id := f.linkID(w, p).Key()
+			if _, there := f.linksByID[id]; there && f.linkAt[p.frontendID().Key()].ID == "" {
+				continue // it goes from another frontend first
+			}
+			if _, there := claimed[id]; !there {
+				order = append(order, id)
+			}
+			if was, there := claimed[id]; !there || was.link.option == "" && w.link.option != "" {
+				claimed[id] = claim{w, p}
+			}
+		}
+	}
+	subnets := map[string][]string{} // keys of Services, by id
+	var subnetOrder []azure.ID
+	for _, id := range order {
+		c := claimed[id]
+		if owner := f.linkOwner(f.linksByID[id]); owner != "" && owner != c.service.Key() {
+			continue // it is shared, and its owner says what it is like
+		}
+		subnet := f.Config.subnet(c.link.subnet)
+		if len(subnets[subnet.Key()]) == 0 {
+			subnetOrder = append(subnetOrder, subnet)
+		}
+		subnets[subnet.Key()] = append(subnets[subnet.Key()], c.service.Key())
+		wanted = append(wanted, plan.Wanted(f.linkView(c, subnet), "private link service of "+c.service.Key(), c.service.Key()))
+	}
+	for _, id := range subnetOrder {
+		view := azure.Resource[network.Subnet]{ID: id, Properties: network.Subnet{PrivateLinkServiceNetworkPolicies: "Disabled"}}
+		wanted = append(wanted, plan.Wanted(view, "private link services take addresses there", subnets[id.Key()]...))
+	}
+	return wanted, f.goneLinks(b, claimed)
+}
+
+// goneLinks are the managed private link services whose Service asks for them no more,
+// or whose frontend goes.
+func (f *facts) goneLinks(b batch, claimed map[string]claim) (gone []privateLink) {
+	for _, group := range linkGroups(f.Input) {
+		for _, d := range f.Have.List(group, network.PrivateLinkServices) {
+			l := f.linksByID[d.ID().Key()]
+			owner, _ := l.Tags.Get(tagLinkOwner)
+			_, wanted := claimed[l.ID.Key()]
+			if !wanted && b.has(owner) && !ofOtherCluster(l.Tags, f.Config.ClusterName) && hasTag(l.Tags, tagCluster) && !f.othersLink(b, l) {
+				gone = append(gone, l)
+			}
+		}
+	}
+	return gone
+}
+
+// othersLink reports whether a Service that is not of the batch stands at a private
+// link's frontend and asks for it, too.
+func (f *facts) othersLink(b batch, l privateLink) bool {
+	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
+		s := f.sideWith(ref.ID.Parent())
+		if s == nil {
+			continue
+		}
+		for _, u := range b.remaining(spot{s, ref.ID.Name()}) {
+			for _, o := range f.Others {
+				if create, _ := key.LinkCreate.Read(o.Annotations); create && strings.ToLower(baseName(o)) == u.owner {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// removals are the steps by which private link services go: who is connected first.
+func (f *facts) removals(gone []privateLink) (nodes []plan.Node, waits []string) {
+	for _, l := range gone {
+		owner, _ := l.Tags.Get(tagLinkOwner)
+		for _, d := range f.Have.List(l.ID, network.PrivateEndpointConnections) {
+			nodes = append(nodes, plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", owner))
+		}
+		nodes = append(nodes, plan.Gone[network.PrivateLinkService](l.ID, owner+" asks for it no more", owner))
+		waits = append(waits, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+owner+"]")
+	}
+	return nodes, waits
+}
+
+func (f *facts) linkView(c claim, subnet azure.ID) privateLink {
+	l, w := f.linkAt[c.place.frontendID().Key()], c.link
+	id := f.linkID(c.wish, c.place)
+	exists := l.ID != ""
+	view := privateLink{ID: id, Tags: wantedTags(f.Config, f.linkTags(l, c.service.Key()), l.Tags)}
+	if !exists {
+		view.Location, view.ExtendedLocation = f.Config.Location, f.Config.EdgeZone
+	}
+	view.Properties = network.PrivateLinkService{
+		LoadBalancerFrontendIPConfigurations: []azure.Reference{{ID: c.place.frontendID()}},
+		IPConfigurations:                     linkAddresses(w, id.Name(), subnet),
+		EnableProxyProtocol:                  new(w.proxy),
+		FQDNs:                                slices.Concat([]string{}, w.fqdns),
+		Visibility:                           &network.SubscriptionSet{Subscriptions: slices.Concat([]string{}, w.visibility)},
+		AutoApproval:                         &network.SubscriptionSet{Subscriptions: slices.Concat([]string{}, w.approval)},
+		ProvisioningState:                    anew(l.Properties.ProvisioningState),
+	}
+	if sameLinkAddresses(l.Properties.IPConfigurations, view.Properties.IPConfigurations) {
+		view.Properties.IPConfigurations = l.Properties.IPConfigurations
+	}
+	return view
+}
+
+func (f *facts) linkTags(have privateLink, owner string) azure.Tags {
+	own := azure.Tags{tagCluster: f.Config.ClusterName, tagLinkOwner: owner}
+	if text, ok := have.Tags.Get(tagCluster); ok && sameText(text, f.Config.ClusterName) {
+		own[tagCluster] = text
+	}
+	return own
+}
+
+// linkAddresses are the addresses of a private link service: static ones first.
+func linkAddresses(w *linkWish, name string, subnet azure.ID) []azure.Child[network.PrivateLinkAddress] {
+	const longest = 80
+	var all []azure.Child[network.PrivateLinkAddress]
+	for i := range w.count {
+		a := network.PrivateLinkAddress{
+			Primary: new(i == 0), PrivateIPAllocationMethod: "Dynamic", PrivateIPAddressVersion: "IPv4", Subnet: azure.Ref(subnet),
+		}
+		end := fmt.Sprintf("-dynamic-%d", i-len(w.static))
+		if i < len(w.static) {
+			a.PrivateIPAllocationMethod, a.PrivateIPAddress = "Static", w.static[i]
+			end = "-static-" + w.static[i]
+		}
+		all = append(all, azure.Child[network.PrivateLinkAddress]{Name: shorten(subnet.Name()+"-"+name, longest-len(end)) + end, Properties: a})
+	}
+	return all
+}
+
+// sameLinkAddresses reports whether two lists of addresses mean the same, whatever
+// the names.
+func sameLinkAddresses(a, b []azure.Child[network.PrivateLinkAddress]) bool {
+	shape := func(list []azure.Child[network.PrivateLinkAddress]) []string {
+		var texts []string
+		for _, c := range list {
+			p, address, subnet := c.Properties, "", ""
+			if sameText(p.PrivateIPAllocationMethod, "Static") {
+				address = p.PrivateIPAddress
+			}
+			if p.Subnet != nil {
+				subnet = p.Subnet.ID.Key()
+			}
+			texts = append(texts, fmt.Sprint(address, subnet, p.Primary != nil && *p.Primary))
+		}
+		slices.Sort(texts)
+		return texts
+	}
+	return slices.Equal(shape(a), shape(b))
+}
