@@ -56,6 +56,9 @@ work away until then, and keeps the addresses right.`,
 	global := sets.FlagSet("global")
 	verflag.AddFlags(global)
 	logsapi.AddFlags(o.logging, global)
+	// The name that it has in the cloud-controller-manager of before.
+	global.StringVar(&o.logging.Format, "log-format", o.logging.Format, "The same as --logging-format.")
+	global.Lookup("log-format").Hidden = true
 	globalflag.AddGlobalFlags(global, name, logs.SkipLoggingConfigurationFlags())
 	for _, set := range sets.FlagSets {
 		command.Flags().AddFlagSet(set)
