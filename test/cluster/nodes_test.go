@@ -19,13 +19,15 @@ import (
 const machineGone = 90 * time.Second
 
 // machines grows the scale set, takes one machine away, switches another off and on
-// again, all through Azure, and watches the nodes.
+// again, all through Azure, and watches the nodes, their routes and their places in
+// the backend pool.
 func machines(c *cluster) {
 	_, err := c.apply(testkit.NewService("web", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}))
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.grow(4)
+	c.routed()
 
 	vms := c.instances()
 	gone, off := vms[1], vms[2]
@@ -46,6 +48,7 @@ func machines(c *cluster) {
 	})
 	c.t.Logf("delete: node gone after %s; deallocate: shutdown taint after %s more", short(removed), short(shut))
 	c.members(3)
+	c.routed()
 
 	c.act("start", off)
 	back := wait(c.t, machineGone, "the return of node "+nodeOf(off), func() string {

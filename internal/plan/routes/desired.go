@@ -99,7 +99,7 @@ type decision struct {
 	byName   map[string]int
 	byPrefix map[string]int
 	asked    map[int]bool // those that a change put there
-	changed  []string // the nodes on whose behalf
+	changed  []string     // the nodes on whose behalf
 	problems []plan.Problem
 }
 

@@ -91,7 +91,9 @@ type seen struct {
 func byName(t *rapid.T, have plan.Snapshot) map[string]seen {
 	all := map[string]seen{}
 	for _, doc := range have.List("/subscriptions/s/resourceGroups/rg", network.RouteTables) {
-		var table struct{ Properties struct{ Routes []json.RawMessage } }
+		var table struct {
+			Properties struct{ Routes []json.RawMessage }
+		}
 		if err := json.Unmarshal(doc, &table); err != nil {
 			t.Fatal(err)
 		}
