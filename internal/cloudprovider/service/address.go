@@ -33,13 +33,16 @@ func (c *Controller) allocate(ctx context.Context, s loadbalancer.Service) error
 
 // allocation plans new public IPs.
 type allocation struct {
-	config loadbalancer.Config
-	azure  reconcile.Azure
+	cluster
+	azure reconcile.Azure
 }
 
 // commit answers each Service with the steps that make its public IPs.
 func (a *allocation) commit(ctx context.Context, _ string, batch []loadbalancer.Service) ([][]plan.Step, error) {
-	target := &target{Input: loadbalancer.Input{Config: a.config, Services: batch}}
+	target, err := a.target(batch)
+	if err != nil {
+		return nil, err
+	}
 	have, err := reconcile.Gather(ctx, a.azure, target.Needs)
 	if err != nil {
 		return nil, err

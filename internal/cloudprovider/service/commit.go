@@ -2,14 +2,13 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	listers "k8s.io/client-go/listers/core/v1"
 
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
@@ -42,9 +41,8 @@ func (a answer) refused() bool {
 // consists of is written side by side: so a cluster has one group, and there is one
 // commit of it at a time.
 type balancers struct {
-	config  loadbalancer.Config
+	cluster
 	azure   reconcile.Azure
-	nodes   listers.NodeLister
 	metrics *metrics
 	changed func() // is called when a commit changed something in Azure
 
@@ -57,20 +55,20 @@ type balancers struct {
 // commit brings about the requests of one batch.
 func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
 	began := time.Now()
-	nodes, err := b.nodes.List(labels.Everything())
+	services := make([]loadbalancer.Service, len(batch))
+	var w why
+	for i, r := range batch {
+		services[i] = r.service
+		w = w.and(r.why)
+	}
+	t, err := b.target(services)
 	if err != nil {
 		return nil, err
-	}
-	t := &target{Input: loadbalancer.Input{Config: b.config, Nodes: nodes}}
-	var w why
-	for _, r := range batch {
-		t.Services = append(t.Services, r.service)
-		w = w.and(r.why)
 	}
 	if err := b.look(ctx, t, w); err != nil {
 		return nil, err
 	}
-	out, err := reconcile.Converge(ctx, b.azure, t)
+	out, err := b.converge(ctx, t)
 	b.metrics.committed(len(batch), w, began, err)
 	if err != nil {
 		return nil, blame(err, out, batch)
@@ -82,6 +80,22 @@ func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]an
 	b.tellMachines(ctx, t.problems)
 	t.Have = out.Have
 	return b.answers(t, batch, out)
+}
+
+// converge brings the target about. What Azure left half done in its way is done
+// again first.
+func (b *balancers) converge(ctx context.Context, t *target) (reconcile.Outcome, error) {
+	out, err := reconcile.Converge(ctx, b.azure, t)
+	if err == nil {
+		return out, nil
+	}
+	revived, failed := revive(ctx, b.azure, out)
+	if !revived || failed != nil {
+		return out, errors.Join(err, failed)
+	}
+	again, err := reconcile.Converge(ctx, b.azure, t)
+	again.Reports = append(out.Reports, again.Reports...)
+	return again, err
 }
 
 // look reads Azure past the cache where what is kept is older than what happened.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,10 +88,9 @@ func New(config Config, d Deps) (*Controller, error) {
 		}
 		c.synced = append(c.synced, registration.HasSynced)
 	}
-	c.addresses = reconcile.NewCoalescer((&allocation{config: config.LoadBalancer, azure: d.Azure}).commit)
-	c.commits = reconcile.NewCoalescer((&balancers{
-		config: config.LoadBalancer, azure: d.Azure, nodes: nodes.Lister(), metrics: m, changed: c.lookAgain,
-	}).commit)
+	cluster := cluster{config: config.LoadBalancer, nodes: nodes.Lister(), services: c.ours}
+	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
+	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, metrics: m, changed: c.lookAgain}).commit)
 	return c, nil
 }
 
@@ -134,16 +134,19 @@ func (c *Controller) mark(it item, w why) {
 
 // markAll marks each Service that is ours.
 func (c *Controller) markAll(w why) error {
-	all, err := c.services.List(labels.Everything())
-	if err != nil {
-		return err
-	}
+	all, err := c.ours()
 	for _, s := range all {
-		if c.config.Classes.next(s, c.served(s.UID)) != ignore {
-			c.mark(itemOf(s), w)
-		}
+		c.mark(itemOf(s), w)
 	}
-	return nil
+	return err
+}
+
+// ours are the Services for which something is to be done, or is done already.
+func (c *Controller) ours() ([]*corev1.Service, error) {
+	all, err := c.services.List(labels.Everything())
+	return slices.DeleteFunc(all, func(s *corev1.Service) bool {
+		return c.config.Classes.next(s, c.served(s.UID)) == ignore
+	}), err
 }
 
 // current is a Service as Kubernetes has it, nil when it is gone.

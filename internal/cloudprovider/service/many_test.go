@@ -14,7 +14,7 @@ import (
 	"kaz/internal/testkit"
 )
 
-// createMany makes Services at the same moment, 20 of them at a public port each.
+// createMany makes Services at the same moment.
 func (w *world) createMany(count int) []string {
 	w.t.Helper()
 	names := make([]string, count)
@@ -28,13 +28,13 @@ func (w *world) createMany(count int) []string {
 func (w *world) allServed(names []string) {
 	w.t.Helper()
 	w.until("all have an address", func() bool {
-		for _, name := range names {
-			if w.address(name) == "" {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(names, func(n string) bool { return w.address(n) == "" })
 	})
+}
+
+func (w *world) allGone(names []string) {
+	w.t.Helper()
+	w.until("all are gone", func() bool { return !slices.ContainsFunc(names, func(n string) bool { return !w.gone(n) }) })
 }
 
 func TestManyServicesShareTheWritesOfTheirDocuments(t *testing.T) {
@@ -63,14 +63,7 @@ func TestManyServicesShareTheWritesOfTheirDocuments(t *testing.T) {
 		for _, name := range names {
 			w.remove(name)
 		}
-		w.until("all are gone", func() bool {
-			for _, name := range names {
-				if !w.gone(name) {
-					return false
-				}
-			}
-			return true
-		})
+		w.allGone(names)
 		got = count(w.Writes())
 		t.Logf("deletion: %v, %d reads", got, len(w.Reads()))
 		if got[testkit.ClusterName] > few || got["nsg"] > few {

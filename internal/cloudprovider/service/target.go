@@ -7,12 +7,44 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	listers "k8s.io/client-go/listers/core/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/reconcile"
 )
+
+// cluster is what a decision looks at besides the Services of its commit.
+type cluster struct {
+	config   loadbalancer.Config
+	nodes    listers.NodeLister
+	services func() ([]*corev1.Service, error) // all that are ours
+}
+
+// target is the cluster's load balancers with these Services.
+func (c cluster) target(services []loadbalancer.Service) (*target, error) {
+	nodes, err := c.nodes.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	others, err := c.services()
+	if err != nil {
+		return nil, err
+	}
+	among := make(map[types.UID]bool, len(services))
+	for _, s := range services {
+		among[s.UID] = true
+	}
+	others = slices.DeleteFunc(others, func(s *corev1.Service) bool {
+		return among[s.UID] || s.Spec.Type != corev1.ServiceTypeLoadBalancer
+	})
+	return &target{Input: loadbalancer.Input{
+		Config: c.config, Services: services, Others: others, Complete: true, Nodes: nodes,
+	}}, nil
+}
 
 // target is the load balancers with the Services of one commit.
 type target struct {

@@ -1,0 +1,124 @@
+package service_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure/network"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+// disturbances are what can go wrong with a write.
+var disturbances = map[string]emulator.Fault{
+	"crash":            {Fault: emulator.FaultCrash},
+	"lost reply":       {Fault: emulator.FaultLost},
+	"failed operation": {Fault: emulator.FaultOperation, Code: "InternalServerError"},
+	"throttled":        {Fault: emulator.FaultError, Status: 429, RetryAfter: 7},
+	"busy":             {Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress"},
+	"changed":          {Fault: emulator.FaultError, Status: 412},
+	"broken":           {Fault: emulator.FaultError, Status: 500},
+	"refused":          {Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"},
+}
+
+// Whatever happens to any one write, the end is the same and nothing leaks.
+func TestAnyWriteCanGoWrong(t *testing.T) {
+	for name, fault := range disturbances {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, method := range []string{"PUT", "PATCH", "DELETE"} {
+				for nth := 1; disturbed(t, fault, method, nth); nth++ {
+				}
+			}
+		})
+	}
+}
+
+// disturbed runs the scenario with the nth write of a method disturbed, and reports
+// whether there was one.
+func disturbed(t *testing.T, fault emulator.Fault, method string, nth int) (happened bool) {
+	t.Helper()
+	t.Run(fmt.Sprintf("%s %d", method, nth), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			fault.Method, fault.Times = method, 1
+			crashes := make(chan struct{}, 1)
+			w := newWorld(t, emulator.Options{Latency: 1, Crash: func(emulator.Fault) { crashes <- struct{}{} }}, 2)
+			before := w.Snapshot()
+			fault.Nth = nth
+			if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
+				t.Fatal(err)
+			}
+			w.Forget()
+			var restarts sync.WaitGroup
+			defer restarts.Wait()
+			done := make(chan struct{})
+			defer close(done)
+			stop := w.start(config())
+			restarts.Go(func() {
+				select {
+				case <-crashes:
+					stop()
+					w.Reopen()
+					w.start(config())
+				case <-done:
+				}
+			})
+			w.liveThrough()
+			happened = sent(w.Writes(), method) >= nth
+			w.settle()
+			after := w.Snapshot()
+			for id, text := range after {
+				// What an operation wrote before it failed counts; that it failed stays said.
+				after[id] = strings.ReplaceAll(text, `"provisioningState": "Failed"`, `"provisioningState": "Succeeded"`)
+			}
+			if d := cmp.Diff(before, after); d != "" {
+				t.Errorf("Azure is not as it was before (-before +after):\n%s", d)
+			}
+		})
+	})
+	return happened
+}
+
+// liveThrough is the life of three Services, checked on the way.
+func (w *world) liveThrough() {
+	w.t.Helper()
+	names := w.createMany(3)
+	w.allServed(names)
+	w.change(names[0], func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 31000 })
+	w.remove(names[1])
+	w.until("one is gone", func() bool { return w.gone(names[1]) })
+	w.until("the changed port is served", func() bool {
+		for _, p := range testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer).Properties.Probes {
+			if p.Properties.Port == 31000 {
+				return true
+			}
+		}
+		return false
+	})
+	w.settle()
+	lb := testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer).Properties
+	ips := testkit.List[network.PublicIPAddress](w.Azure, testkit.Group, network.PublicIPAddresses)
+	if len(lb.FrontendIPConfigurations) != 2 || len(lb.LoadBalancingRules) != 2 || len(ips) != 2 || w.members() != 2 {
+		w.t.Errorf("two Services have %d frontends, %d rules, %d public IPs and %d members",
+			len(lb.FrontendIPConfigurations), len(lb.LoadBalancingRules), len(ips), w.members())
+	}
+	for _, name := range []string{names[0], names[2]} {
+		w.remove(name)
+	}
+	w.until("all are gone", func() bool { return w.gone(names[0]) && w.gone(names[2]) })
+}
+
+func sent(writes []string, method string) (total int) {
+	for _, line := range writes {
+		if strings.HasPrefix(line, method+" ") {
+			total++
+		}
+	}
+	return total
+}
