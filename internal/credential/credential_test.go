@@ -157,6 +157,7 @@ func TestKinds(t *testing.T) {
 		form   map[string]string
 	}{
 		{everything, WorkloadIdentity, tokenURL, map[string]string{"client_id": client, "client_assertion": "federated-assertion", "grant_type": "client_credentials"}},
+		{without(func(c *Config) { c.FederatedToken = "handed-over" }), WorkloadIdentity, tokenURL, map[string]string{"client_id": client, "client_assertion": "handed-over", "grant_type": "client_credentials"}},
 		{without(workload), ManagedIdentity, "169.254.169.254/metadata/identity/oauth2/token", map[string]string{"resource": "https://" + t.Name() + "/"}},
 		{without(workload, func(c *Config) { c.ManagedIdentityID = client }), ManagedIdentity, "oauth2/token", map[string]string{"client_id": client}},
 		{without(workload, func(c *Config) { c.ManagedIdentityID = "/Subscriptions/s/x" }), ManagedIdentity, "oauth2/token", map[string]string{"msi_res_id": "/Subscriptions/s/x"}},
@@ -246,15 +247,16 @@ func TestRefusals(t *testing.T) {
 		config Config
 		want   []string
 	}{
-		"all that is missing":   {Config{WorkloadIdentity: true}, []string{"workload identity", "tenant, client id, federated token file"}},
-		"no client":             {Config{ClientSecret: "s", TenantID: tenant}, []string{"secret", "client id"}},
-		"no such file":          {Config{CertificatePath: "testdata/none.pem", TenantID: tenant, ClientID: client}, []string{"certificate", "testdata/none.pem"}},
-		"no certificate":        {Config{CertificatePath: "credential.go", TenantID: tenant, ClientID: client}, []string{"credential.go", "PEM or PKCS#12"}},
-		"wrong password":        {Config{CertificatePath: "testdata/locked.pfx", CertificatePassword: "guess-it", TenantID: tenant, ClientID: client}, []string{"locked.pfx"}},
-		"data plane":            {Config{DataPlaneIdentityPath: "/run/identity.json"}, []string{"/run/identity.json", "cannot use"}},
-		"authority":             {Config{ClientSecret: "s", TenantID: tenant, ClientID: client, Authority: "login.test"}, []string{"authority"}},
-		"tenant":                {Config{ClientSecret: "s", TenantID: "a b", ClientID: client}, []string{"tenant"}},
-		"two tenants, no vault": {Config{ManagedIdentity: true, TenantID: tenant, NetworkTenantID: other}, []string{"auxiliary token provider is not set", other}},
+		"token, nobody it is of": {Config{WorkloadIdentity: true, FederatedToken: "s3cret"}, []string{"workload identity", "tenant, client id"}},
+		"all that is missing":    {Config{WorkloadIdentity: true}, []string{"workload identity", "tenant, client id, federated token file"}},
+		"no client":              {Config{ClientSecret: "s", TenantID: tenant}, []string{"secret", "client id"}},
+		"no such file":           {Config{CertificatePath: "testdata/none.pem", TenantID: tenant, ClientID: client}, []string{"certificate", "testdata/none.pem"}},
+		"no certificate":         {Config{CertificatePath: "credential.go", TenantID: tenant, ClientID: client}, []string{"credential.go", "PEM or PKCS#12"}},
+		"wrong password":         {Config{CertificatePath: "testdata/locked.pfx", CertificatePassword: "guess-it", TenantID: tenant, ClientID: client}, []string{"locked.pfx"}},
+		"data plane":             {Config{DataPlaneIdentityPath: "/run/identity.json"}, []string{"/run/identity.json", "cannot use"}},
+		"authority":              {Config{ClientSecret: "s", TenantID: tenant, ClientID: client, Authority: "login.test"}, []string{"authority"}},
+		"tenant":                 {Config{ClientSecret: "s", TenantID: "a b", ClientID: client}, []string{"tenant"}},
+		"two tenants, no vault":  {Config{ManagedIdentity: true, TenantID: tenant, NetworkTenantID: other}, []string{"auxiliary token provider is not set", other}},
 		"two tenants, half a vault": {Config{ManagedIdentity: true, TenantID: tenant, NetworkTenantID: other, NetworkToken: &VaultSecret{VaultName: "v"}},
 			[]string{"subscription, resource group, secret"}},
 	} {
@@ -310,7 +312,7 @@ func TestErrorsNameTheIdentity(t *testing.T) {
 }
 
 func TestSecretsAreNotPrinted(t *testing.T) {
-	c := Config{ClientSecret: "s3cret", CertificatePassword: "s3cret"}
+	c := Config{ClientSecret: "s3cret", CertificatePassword: "s3cret", FederatedToken: "s3cret"}
 	text, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)

@@ -29,16 +29,24 @@ type server struct {
 	mu       sync.Mutex
 	seen     []string // METHOD URL
 	forms    []url.Values
-	base     func() *http.Response // nil is a proper challenge
-	exchange func(token string) *http.Response
+	base     func() *canned // nil is a proper challenge
+	exchange func(token string) *canned
 }
 
-func reply(status int, header, body string) *http.Response {
-	r := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
-	if name, value, ok := strings.Cut(header, ": "); ok {
-		r.Header.Set(name, value)
+// canned is an answer that is made before it is asked for.
+type canned struct {
+	status       int
+	header, body string
+}
+
+func reply(status int, header, body string) *canned { return &canned{status, header, body} }
+
+func (c *canned) to(r *http.Request) *http.Response {
+	answer := &http.Response{StatusCode: c.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(c.body)), Request: r}
+	if name, value, ok := strings.Cut(c.header, ": "); ok {
+		answer.Header.Set(name, value)
 	}
-	return r
+	return answer
 }
 
 func challengeOf(host string) string {
@@ -49,7 +57,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, r.Method+" "+r.URL.String())
-	var got *http.Response
+	var got *canned
 	if r.Method == http.MethodGet {
 		got = reply(401, challengeOf(r.URL.Host), "")
 		if s.base != nil {
@@ -73,8 +81,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if got == nil {
 		return nil, errors.New("no connection")
 	}
-	got.Request = r
-	return got, nil
+	return got.to(r), nil
 }
 
 const secret = "aad-token+s3cret/"
@@ -197,12 +204,12 @@ func TestRespond(t *testing.T) {
 
 // A registry that answers oddly gets no token, or at least its answer gives none away.
 func TestOddRegistries(t *testing.T) {
-	answer := func(status int, header, body string) func() *http.Response {
-		return func() *http.Response { return reply(status, header, body) }
+	answer := func(status int, header, body string) func() *canned {
+		return func() *canned { return reply(status, header, body) }
 	}
 	for name, c := range map[string]struct {
-		base     func() *http.Response
-		exchange func(token string) *http.Response
+		base     func() *canned
+		exchange func(token string) *canned
 		says     string
 		sent     bool // the token
 	}{
@@ -212,24 +219,24 @@ func TestOddRegistries(t *testing.T) {
 		"another's challenge":       {answer(401, challengeOf("evil.com"), ""), nil, `realm "https://evil.com/oauth2/token": not at foo.azurecr.io`, false},
 		"challenge without a space": {answer(401, "Www-Authenticate: Bearer", ""), nil, "no realm or no service", false},
 		"refused": {
-			nil, func(string) *http.Response {
+			nil, func(string) *canned {
 				return reply(401, "", `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`)
 			},
 			"registry foo.azurecr.io responded with status code 401 to the exchange of a token of managed identity: UNAUTHORIZED: authentication required", true,
 		},
 		"refused with the token": {
-			nil, func(token string) *http.Response {
+			nil, func(token string) *canned {
 				return reply(403, "", `{"errors":[{"code":"DENIED","message":"bad `+token+"\\n"+url.QueryEscape(token)+`"}]}`)
 			},
 			"DENIED: bad (secret) (secret)", true,
 		},
-		"refused as OAuth does": {nil, func(string) *http.Response {
+		"refused as OAuth does": {nil, func(string) *canned {
 			return reply(400, "", `{"error":"invalid_grant","error_description":"expired"}`)
 		}, "status code 400 to the exchange of a token of managed identity: invalid_grant expired", true},
-		"refused without words": {nil, func(string) *http.Response { return reply(404, "", "<html>"+secret) }, "status code 404", true},
-		"redirected exchange":   {nil, func(string) *http.Response { return reply(307, "Location: https://evil.com/", "") }, "status code 307", true},
-		"no token":              {nil, func(string) *http.Response { return reply(200, "", `{"refresh_token":""}`) }, "without a refresh_token", true},
-		"no JSON":               {nil, func(string) *http.Response { return reply(200, "", secret) }, "without a refresh_token", true},
+		"refused without words": {nil, func(string) *canned { return reply(404, "", "<html>"+secret) }, "status code 404", true},
+		"redirected exchange":   {nil, func(string) *canned { return reply(307, "Location: https://evil.com/", "") }, "status code 307", true},
+		"no token":              {nil, func(string) *canned { return reply(200, "", `{"refresh_token":""}`) }, "without a refresh_token", true},
+		"no JSON":               {nil, func(string) *canned { return reply(200, "", secret) }, "without a refresh_token", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{base: c.base, exchange: c.exchange}
@@ -261,20 +268,20 @@ func TestServiceAccountWithoutAnnotations(t *testing.T) {
 // longer than a kubelet waits.
 func TestBusyRegistries(t *testing.T) {
 	for name, c := range map[string]struct {
-		refusals []*http.Response
+		refusals []*canned
 		takes    time.Duration
 		says     string // "" for success
 	}{
-		"busy":            {[]*http.Response{reply(429, "Retry-After: 2", "")}, 2 * time.Second, ""},
-		"very busy":       {[]*http.Response{reply(503, "Retry-After: 3600", "")}, 5 * time.Second, ""},
-		"no connection":   {[]*http.Response{nil, reply(500, "", "")}, 1500 * time.Millisecond, ""},
-		"always":          {[]*http.Response{nil, nil, nil}, 1500 * time.Millisecond, "no connection"},
-		"always an error": {[]*http.Response{reply(500, "", ""), reply(500, "", ""), reply(502, "", "")}, 1500 * time.Millisecond, "status: 502"},
+		"busy":            {[]*canned{reply(429, "Retry-After: 2", "")}, 2 * time.Second, ""},
+		"very busy":       {[]*canned{reply(503, "Retry-After: 3600", "")}, 5 * time.Second, ""},
+		"no connection":   {[]*canned{nil, reply(500, "", "")}, 1500 * time.Millisecond, ""},
+		"always":          {[]*canned{nil, nil, nil}, 1500 * time.Millisecond, "no connection"},
+		"always an error": {[]*canned{reply(500, "", ""), reply(500, "", ""), reply(502, "", "")}, 1500 * time.Millisecond, "status: 502"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{}
-				s.base = func() *http.Response {
+				s.base = func() *canned {
 					if tries := len(s.seen); tries <= len(c.refusals) {
 						return c.refusals[tries-1]
 					}
@@ -292,7 +299,7 @@ func TestBusyRegistries(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{base: func() *http.Response { return nil }}
+		s := &server{base: func() *canned { return nil }}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if _, err := s.provider().Respond(ctx, Request{Image: "foo.azurecr.io/a"}); err == nil || len(s.seen) != 1 {
