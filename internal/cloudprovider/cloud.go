@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -40,6 +41,8 @@ type Config struct {
 	NotFoundGrace time.Duration
 	// Routes names the route table, none for a cluster without.
 	Routes routes.Config
+	// Registerer takes the metrics, nil for none.
+	Registerer prometheus.Registerer
 }
 
 // Cloud implements the framework's interface. Its parts are in one file each.
@@ -58,7 +61,7 @@ var (
 func New(c Config, door reconcile.Azure) *Cloud {
 	cloud := &Cloud{balancers: newLoadBalancers(c.LoadBalancer, door), machines: newInstances(c, door)}
 	if c.Routes.Table != "" {
-		cloud.routes = newRouteTable(c.Routes, door, cloud.machines)
+		cloud.routes = newRouteTable(c.Routes, door, cloud.machines, newOperations(c.Registerer))
 	}
 	return cloud
 }

@@ -28,6 +28,7 @@ type routeTable struct {
 	door     reconcile.Azure
 	nodes    nodeSource
 	machines framework.InstancesV2
+	measured operations
 	events   record.EventRecorder
 	commits  *reconcile.Coalescer[routeRequest, error]
 
@@ -43,8 +44,8 @@ var _ framework.Routes = (*routeTable)(nil)
 // what nobody asked for, such as tags.
 type routeRequest []routes.Change
 
-func newRouteTable(config routes.Config, door reconcile.Azure, machines framework.InstancesV2) *routeTable {
-	r := &routeTable{config: config, door: door, machines: machines, events: &record.FakeRecorder{}}
+func newRouteTable(config routes.Config, door reconcile.Azure, machines framework.InstancesV2, measured operations) *routeTable {
+	r := &routeTable{config: config, door: door, machines: machines, measured: measured, events: &record.FakeRecorder{}}
 	r.commits = reconcile.NewCoalescer(r.commit)
 	return r
 }
@@ -84,7 +85,9 @@ func (r *routeTable) read(ctx context.Context, in routes.Input) (plan.Snapshot, 
 
 // CreateRoute makes a range of a node be reached through the node's inside address
 // and returns when Azure has done so.
-func (r *routeTable) CreateRoute(ctx context.Context, _, _ string, route *framework.Route) error {
+func (r *routeTable) CreateRoute(ctx context.Context, _, _ string, route *framework.Route) (err error) {
+	done := r.measured.of("routes_create_route", r.config.ClusterGroup, r.config.Subscription)
+	defer func() { done(err) }()
 	node, err := r.node(string(route.TargetNode))
 	if err != nil {
 		return err
@@ -101,7 +104,10 @@ func (r *routeTable) CreateRoute(ctx context.Context, _, _ string, route *framew
 
 // DeleteRoute takes a route out of the table and returns when Azure has done so.
 func (r *routeTable) DeleteRoute(ctx context.Context, _ string, route *framework.Route) error {
-	return r.submit(ctx, routeRequest{{Node: string(route.TargetNode), CIDR: route.DestinationCIDR, Name: route.Name, Gone: true}})
+	done := r.measured.of("routes_delete_route", r.config.ClusterGroup, r.config.Subscription)
+	err := r.submit(ctx, routeRequest{{Node: string(route.TargetNode), CIDR: route.DestinationCIDR, Name: route.Name, Gone: true}})
+	done(err)
+	return err
 }
 
 func (r *routeTable) submit(ctx context.Context, request routeRequest) error {

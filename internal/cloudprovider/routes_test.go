@@ -12,10 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	framework "k8s.io/cloud-provider"
 	routecontroller "k8s.io/cloud-provider/controllers/route"
@@ -373,6 +375,84 @@ func TestNextHops(t *testing.T) {
 		}
 	})
 }
+
+func TestRouteOperationsAreMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		w := newRouteWorld(t, emulator.Options{Latency: 1}, func(c *cloudprovider.Config) { c.Registerer = registry })
+		good, bad := w.node(1), w.node(2, func(n *corev1.Node) { n.Spec.PodCIDRs = []string{"nonsense"} })
+		w.watch()
+		if err := w.create(good); err != nil {
+			t.Error(err)
+		}
+		if err := w.create(bad); err == nil {
+			t.Error("a route to nonsense")
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range families {
+			for _, m := range f.Metric {
+				labels := map[string]string{}
+				for _, l := range m.Label {
+					labels[l.GetName()] = l.GetValue()
+				}
+				got = append(got, fmt.Sprintf("%s %s %s %q %d %v", f.GetName(), labels["request"], labels["resource_group"], labels["source"],
+					m.GetHistogram().GetSampleCount(), m.GetCounter().GetValue()))
+			}
+		}
+		want := []string{
+			`cloudprovider_azure_op_duration_seconds routes_create_route rg "" 2 0`,
+			`cloudprovider_azure_op_failure_count routes_create_route rg "" 0 1`,
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// A table that is nearly full is told of once, while there is still time.
+func TestTableThatIsNearlyFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{})
+		var list []any
+		for i := range 358 {
+			list = append(list, map[string]any{"name": fmt.Sprintf("theirs-%d", i), "properties": map[string]any{
+				"addressPrefix": fmt.Sprintf("172.16.%d.%d/32", i/250, i%250), "nextHopType": "VnetLocal",
+			}})
+		}
+		w.Put(routeTableID, map[string]any{"location": testkit.Location, "properties": map[string]any{"routes": list}})
+		nodes := []*corev1.Node{w.node(1), w.node(2), w.node(3)}
+		w.watch()
+		stop := make(chan struct{})
+		w.cloud.Initialize(clients{client: w.client}, stop)
+		for _, n := range nodes {
+			if err := w.create(n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-time.After(time.Minute)
+		events, err := w.client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(events.Items) != 1 || events.Items[0].InvolvedObject.Name != "node2" || events.Items[0].Message != "route table rt holds 360 of the 400 routes that Azure allows" {
+			t.Errorf("%+v", events.Items)
+		}
+		close(stop)
+		synctest.Wait()
+	})
+}
+
+// clients gives the provider its client as the framework does.
+type clients struct {
+	framework.ControllerClientBuilder
+	client kubernetes.Interface
+}
+
+func (c clients) Client(string) (kubernetes.Interface, error) { return c.client, nil }
 
 func TestTagsOfTheRouteTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

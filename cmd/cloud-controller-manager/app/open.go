@@ -217,6 +217,7 @@ func providerConfig(c cloudconfig.Config, zones []string) cloudprovider.Config {
 	return cloudprovider.Config{
 		Subscription: c.SubscriptionID, ResourceGroup: c.ResourceGroup, Location: c.Location,
 		NotFoundGrace: c.NodeInstanceNotFoundGracePeriod,
+		Registerer:    legacyregistry.Registerer(),
 		Routes: routes.Config{
 			Subscription: or(c.NetworkResourceSubscriptionID, c.SubscriptionID),
 			Table:        c.RouteTableName, ResourceGroup: or(c.RouteTableResourceGroup, c.ResourceGroup),
