@@ -80,7 +80,7 @@ func TestANewNodeIsInitialized(t *testing.T) {
 func TestANodeThatComesLater(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {
 		w.start(t, w.of(t, w.machines[0]))
-		time.Sleep(3 * time.Hour)
+		pass(3 * time.Hour)
 		name := w.register(t, w.machines[0])
 		synctest.Wait()
 		if isNew(w.node(t, name)) {
@@ -153,7 +153,7 @@ func TestNothingIsHalfDone(t *testing.T) {
 				w.services.set(c.fault)
 				w.client.ClearActions()
 				w.start(t, w.of(t, w.machines[0]))
-				time.Sleep(20 * time.Minute)
+				pass(20 * time.Minute)
 				if diff := cmp.Diff(before, w.node(t, node)); diff != "" {
 					t.Errorf("changed: %s", diff)
 				}
@@ -165,7 +165,7 @@ func TestNothingIsHalfDone(t *testing.T) {
 				}
 				w.services.set(nil)
 				// The longest wait between tries, and the slowest last try.
-				time.Sleep(30*time.Second + 44*time.Second)
+				pass(30*time.Second + 44*time.Second)
 				if isNew(w.node(t, node)) {
 					t.Error("does not recover")
 				}
@@ -180,9 +180,9 @@ func TestAHiccupIsNoEvent(t *testing.T) {
 		name := w.register(t, w.machines[0])
 		w.services.set(func(string) (int, string) { return http.StatusInternalServerError, "" })
 		w.start(t, w.of(t, w.machines[0]))
-		time.Sleep(4 * time.Second) // one look, all attempts of it
+		pass(4 * time.Second) // one look, all attempts of it
 		w.services.set(nil)
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		if isNew(w.node(t, name)) || len(w.told()) > 0 {
 			t.Error("not initialized, or an event")
 		}
@@ -198,7 +198,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 		w.services.questions()
 
 		t.Log("nothing changes")
-		time.Sleep(period + time.Second)
+		pass(period + time.Second)
 		if got := w.writes(); len(got) > 0 {
 			t.Errorf("wrote %v", got)
 		}
@@ -209,7 +209,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 		t.Log("the order changes, by somebody's hand")
 		w.change(t, name, func(n *corev1.Node) { slices.Reverse(n.Status.Addresses) })
 		w.writes()
-		time.Sleep(period + time.Second)
+		pass(period + time.Second)
 		if got := w.writes(); len(got) > 0 {
 			t.Errorf("wrote %v for another order", got)
 		}
@@ -217,7 +217,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 		t.Log("an address is wrong")
 		w.change(t, name, func(n *corev1.Node) { n.Status.Addresses[0].Address = "10.9.9.9" })
 		w.writes()
-		time.Sleep(period + time.Second)
+		pass(period + time.Second)
 		if got := w.writes(); !slices.Equal(got, []string{"patch status"}) {
 			t.Errorf("wrote %v", got)
 		}
@@ -227,7 +227,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 
 		t.Log("the metadata says nothing for a while: what is known stays")
 		w.services.set(func(string) (int, string) { return http.StatusServiceUnavailable, "" })
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if got := w.writes(); len(got) > 0 {
 			t.Errorf("wrote %v", got)
 		}
@@ -235,7 +235,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 			t.Errorf("events %q", told)
 		}
 		w.services.set(nil)
-		time.Sleep(2 * period)
+		pass(2 * period)
 		if diff := cmp.Diff(first, w.node(t, name).Status.Addresses); diff != "" {
 			t.Error(diff)
 		}
@@ -277,10 +277,10 @@ func TestOutsideAddresses(t *testing.T) {
 		}
 		expect("behind a balancer")
 		w.services.set(balancer(http.StatusInternalServerError, ""))
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		expect("the balancer's part fails: what is known stays")
 		w.services.set(balancer(http.StatusNotFound, ""))
-		time.Sleep(2 * period)
+		pass(2 * period)
 		want = want[:2]
 		expect("no balancer any more")
 		if told := w.told(); len(told) > 0 {
@@ -291,13 +291,13 @@ func TestOutsideAddresses(t *testing.T) {
 		w.services.set(balancer(http.StatusInternalServerError, ""))
 		name := w.register(t, w.machines[0])
 		w.start(t, w.of(t, w.machines[0]))
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		if isNew(w.node(t, name)) {
 			t.Error("a node waits for addresses that it can do without")
 		}
 		inside := w.inside(t, 0)
 		w.services.set(balancer(http.StatusOK, fmt.Sprintf(`{"loadbalancer":{"publicIpAddresses":[{"frontendIpAddress":"20.1.2.3","privateIpAddress":%q}]}}`, inside)))
-		time.Sleep(time.Minute) // sooner than the period
+		pass(time.Minute) // sooner than the period
 		if got := texts(w.node(t, name).Status.Addresses); len(got) != 3 || got[2] != "ExternalIP 20.1.2.3" {
 			t.Error(got)
 		}
@@ -320,7 +320,7 @@ func TestProvidedNodeIPs(t *testing.T) {
 		inside := w.inside(t, 0)
 		name := w.register(t, w.machines[0], func(n *corev1.Node) { n.Annotations = map[string]string{key: inside + ", fd00::4"} })
 		w.start(t, w.of(t, w.machines[0]))
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if !isNew(w.node(t, name)) {
 			t.Error("initialized though the kubelet uses an address that is not there")
 		}
@@ -328,7 +328,7 @@ func TestProvidedNodeIPs(t *testing.T) {
 			t.Errorf("events %q", told)
 		}
 		w.change(t, name, func(n *corev1.Node) { n.Annotations[key] = inside })
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		if isNew(w.node(t, name)) {
 			t.Error("not initialized")
 		}
@@ -352,7 +352,7 @@ func TestAContradictionIsSaidOnceAndNothingFlaps(t *testing.T) {
 				})
 				w.client.ClearActions()
 				w.start(t, w.of(t, w.machines[0]))
-				time.Sleep(24 * time.Hour)
+				pass(24 * time.Hour)
 				if got := w.writes(); len(got) > 0 || isNew(w.node(t, name)) != isNewNode {
 					t.Errorf("wrote %v", got)
 				}
@@ -385,14 +385,12 @@ func TestBetaLabels(t *testing.T) {
 			t.Errorf("labels %v", right)
 		}
 		w.change(t, name, func(n *corev1.Node) { n.Labels[zone] = "elsewhere" })
-		time.Sleep(period)
-		synctest.Wait()
+		pass(period)
 		if diff := cmp.Diff(right, w.node(t, name).Labels); diff != "" {
 			t.Error(diff)
 		}
 		w.writes()
-		time.Sleep(period)
-		synctest.Wait()
+		pass(period)
 		if got := w.writes(); len(got) > 0 {
 			t.Errorf("wrote %v", got)
 		}
@@ -420,7 +418,7 @@ func TestWaitRoutes(t *testing.T) {
 		}
 		// The route controller's word stays.
 		w.change(t, name, func(n *corev1.Node) { n.Status.Conditions[at].Status = corev1.ConditionFalse })
-		time.Sleep(2 * period)
+		pass(2 * period)
 		if got := w.node(t, name).Status.Conditions[at].Status; got != corev1.ConditionFalse {
 			t.Error(got)
 		}
@@ -445,7 +443,7 @@ func TestWritesThatFail(t *testing.T) {
 				node := w.register(t, w.machines[0])
 				w.refuse(c.verb, c.times, c.err)
 				w.start(t, w.of(t, w.machines[0]))
-				time.Sleep(c.wait)
+				pass(c.wait)
 				n := w.node(t, node)
 				if isNew(n) || n.Spec.ProviderID == "" || len(n.Status.Addresses) != 2 {
 					t.Errorf("not initialized: %+v", n.Spec)
@@ -538,7 +536,7 @@ func TestFromAzure(t *testing.T) {
 		if err := w.Door.Delete(t.Context(), w.machines[2].ID); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if got := w.writes(); len(got) > 0 || len(w.told()) > 0 {
 			t.Errorf("wrote %v", got)
 		}
@@ -550,7 +548,7 @@ func TestFromAzure(t *testing.T) {
 		ghost := azure.Resource[compute.Instance]{Properties: compute.Instance{OSProfile: &compute.OSProfile{ComputerName: "nodes0-00000z"}}}
 		name := w.register(t, ghost)
 		w.start(t, nodemanager.Member{Node: name, Source: nodemanager.FromAzure{Instances: instances}})
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if told := w.told(); !isNew(w.node(t, name)) || len(told) != 1 || !strings.Contains(told[0], "instance not found") {
 			t.Errorf("events %q", told)
 		}
@@ -571,7 +569,7 @@ func TestMetrics(t *testing.T) {
 		w.register(t, w.machines[0])
 		w.start(t, w.of(t, w.machines[0]))
 		w.services.set(nil)
-		time.Sleep(period + 2*time.Second)
+		pass(period + 2*time.Second)
 		families, err := registry.Gather()
 		if err != nil {
 			t.Fatal(err)

@@ -165,9 +165,14 @@ func (w *world) start(t *testing.T, members ...nodemanager.Member) (changes chan
 		}
 	})
 	t.Cleanup(stop)
-	time.Sleep(listed)
-	synctest.Wait()
+	pass(listed)
 	return list, stop
+}
+
+// pass lets time pass, and what happens then happen.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }
 
 // listed is how long the informer takes at most to notice that it knows all Nodes.

@@ -154,7 +154,7 @@ func TestNodeListIsReadAgain(t *testing.T) {
 		go func() { defer close(ended); l.watch(ctx, slog.Default(), changes) }()
 		expect := func(want ...string) {
 			t.Helper()
-			time.Sleep(3 * reread)
+			<-time.After(3 * reread)
 			var got []string
 			select {
 			case members := <-changes:

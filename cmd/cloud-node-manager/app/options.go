@@ -27,7 +27,7 @@ type options struct {
 	betaLabels       bool
 	updateFrequency  time.Duration
 	minResync        time.Duration
-	asService        bool // Windows only
+	platform
 
 	kubeconfig, master, contentType string
 	qps                             float32

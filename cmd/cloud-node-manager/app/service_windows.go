@@ -8,10 +8,13 @@ import (
 	"golang.org/x/sys/windows/svc"
 )
 
+// platform are the options that only Windows has.
+type platform struct{ asService bool }
+
 // addServiceFlag adds the flag with which the service control manager of Windows
 // starts the program.
-func (o *options) addServiceFlag(set *pflag.FlagSet) {
-	set.BoolVar(&o.asService, "windows-service", o.asService, "Run as a service of Windows, which the service control manager starts and stops.")
+func (p *platform) addServiceFlag(set *pflag.FlagSet) {
+	set.BoolVar(&p.asService, "windows-service", p.asService, "Run as a service of Windows, which the service control manager starts and stops.")
 }
 
 // asService runs under the service control manager where that was asked for.
@@ -19,7 +22,9 @@ func asService(ctx context.Context, o *options, run func(context.Context) error)
 	if !o.asService {
 		return run(ctx)
 	}
-	s := &service{ctx: ctx, run: run}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s := &service{run: func() error { return run(ctx) }, stop: stop}
 	if err := svc.Run(name, s); err != nil {
 		return fmt.Errorf("--windows-service: %w", err)
 	}
@@ -28,17 +33,15 @@ func asService(ctx context.Context, o *options, run func(context.Context) error)
 
 // service tells the service control manager how the program is.
 type service struct {
-	ctx context.Context //nolint:containedctx // the control manager's call passes none
-	run func(context.Context) error
-	err error
+	run  func() error
+	stop context.CancelFunc
+	err  error // of run, once that has ended
 }
 
 // Execute implements [svc.Handler].
 func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (bool, uint32) {
-	ctx, stop := context.WithCancel(s.ctx)
-	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- s.run(ctx) }()
+	go func() { ended <- s.run() }()
 	const accepts = svc.AcceptStop | svc.AcceptShutdown
 	now := svc.Status{State: svc.Running, Accepts: accepts}
 	status <- now
@@ -57,7 +60,7 @@ func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 			case svc.Stop, svc.Shutdown:
 				now = svc.Status{State: svc.StopPending}
 				status <- now
-				stop()
+				s.stop()
 			}
 		}
 	}
