@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -10,54 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cloud-provider/service/helpers"
 
-	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
 	"kaz/internal/testkit"
 )
-
-// env lets the scenarios drive the controller through the API server.
-func (w *world) env() testkit.Env {
-	return testkit.Env{
-		Azure: w.Door.Fresh(), Group: testkit.Group, SecurityGroup: testkit.SecurityGroup,
-		ScaleSets: []azure.ID{testkit.Nodes}, ClusterName: testkit.ClusterName,
-		Serve: func(_ context.Context, s *corev1.Service) (*corev1.Service, error) {
-			ensured := func() int {
-				return len(slices.DeleteFunc(w.events.reasons(s.Name), func(r string) bool { return r != "EnsuredLoadBalancer" }))
-			}
-			before := ensured()
-			if w.gone(s.Name) {
-				created := w.newService(s.Name)
-				created.Spec = s.Spec
-				w.create(created)
-			} else {
-				w.change(s.Name, func(now *corev1.Service) { now.Spec = s.Spec })
-			}
-			w.until(s.Name+" is served", func() bool { return ensured() > before })
-			return w.get(s.Name), nil
-		},
-		Remove: func(_ context.Context, s *corev1.Service) error {
-			w.remove(s.Name)
-			w.until(s.Name+" is gone", func() bool { return w.gone(s.Name) })
-			return nil
-		},
-	}
-}
-
-func TestExternalService(t *testing.T) {
-	for name, o := range map[string]emulator.Options{
-		"at once":                   {},
-		"with the latency of Azure": {Latency: 1, Seed: 7},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, o, 3)
-				w.start(config())
-				testkit.ExternalService(t, w.env())
-			})
-		})
-	}
-}
 
 func TestWhatUsersAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

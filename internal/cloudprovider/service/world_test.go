@@ -45,6 +45,7 @@ type world struct {
 	client *fake.Clientset
 	events *events
 	uids   int
+	turns  int
 }
 
 func newWorld(t testing.TB, o emulator.Options, count int) *world {
@@ -87,6 +88,11 @@ func (w *world) addNode(vm azure.Resource[compute.Instance]) {
 		w.t.Fatal(err)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodes.NodeName(vm)}, Spec: corev1.NodeSpec{ProviderID: id}}
+	for _, card := range testkit.List[network.Interface](w.Azure, vm.ID, compute.ScaleSetInstances+"/networkInterfaces") {
+		for _, c := range card.Properties.IPConfigurations {
+			node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: c.Properties.PrivateIPAddress})
+		}
+	}
 	if err := w.client.Tracker().Add(node); err != nil {
 		w.t.Fatal(err)
 	}
@@ -100,7 +106,8 @@ func config() service.Config {
 			Location: testkit.Location, Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup,
 			NetworkSubscription: testkit.Subscription, LoadBalancerResourceGroup: testkit.ResourceGroup,
 			SecurityGroupName: testkit.SecurityGroup.Name(), SecurityGroupResourceGroup: testkit.ResourceGroup,
-			Zones: []string{"1", "2", "3"},
+			Zones: []string{"1", "2", "3"}, VirtualNetwork: testkit.VNet.Name(), VirtualNetworkResourceGroup: testkit.ResourceGroup, Subnet: "nodes",
+			PrivateLinkResourceGroup: testkit.ResourceGroup,
 		},
 	}
 }

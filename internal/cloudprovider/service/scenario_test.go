@@ -1,0 +1,114 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/testkit"
+)
+
+// env lets the scenarios drive the controller through the API server.
+func (w *world) env() testkit.Env {
+	return testkit.Env{
+		Azure: w.Door.Fresh(), Group: testkit.Group, SecurityGroup: testkit.SecurityGroup,
+		ScaleSets: []azure.ID{testkit.Nodes}, ClusterName: testkit.ClusterName,
+		Serve: func(_ context.Context, s *corev1.Service) (*corev1.Service, error) {
+			if w.gone(s.Name) {
+				w.create(w.newService(s.Name))
+				w.settle() // without ports it is refused
+			}
+			before := w.get(s.Name)
+			err := w.apply(s)
+			if err == nil {
+				return w.get(s.Name), nil
+			}
+			// What is refused must not be tried again behind the scenario's back.
+			if len(before.Spec.Ports) == 0 {
+				w.remove(s.Name)
+			} else if back := w.apply(before); back != nil {
+				w.t.Errorf("%s is not as it was before it was refused: %v", s.Name, back)
+			}
+			w.settle()
+			return nil, err
+		},
+		Remove: func(_ context.Context, s *corev1.Service) error {
+			w.remove(s.Name)
+			w.until(s.Name+" is gone", func() bool { return w.gone(s.Name) })
+			return nil
+		},
+	}
+}
+
+// apply writes a Service and returns when its owner was told what came of it. A
+// label that tells the turns apart makes even an unchanged one be looked at.
+func (w *world) apply(s *corev1.Service) (refused error) {
+	w.t.Helper()
+	w.turns++
+	seen := len(w.events.list(s.Name))
+	w.change(s.Name, func(now *corev1.Service) {
+		now.Spec, now.Annotations = s.Spec, s.Annotations
+		now.Labels = map[string]string{"turn": fmt.Sprint(w.turns)}
+	})
+	told := func() bool {
+		for _, e := range w.events.list(s.Name)[seen:] {
+			reason, message, _ := strings.Cut(e, ": ")
+			switch reason {
+			case "EnsuredLoadBalancer":
+				return true
+			case "SyncLoadBalancerFailed":
+				refused = errors.New(message)
+				return true
+			}
+		}
+		return false
+	}
+	w.until(s.Name+" is served or refused", told)
+	return refused
+}
+
+func TestExternalService(t *testing.T) {
+	for name, o := range map[string]emulator.Options{
+		"at once":                   {},
+		"with the latency of Azure": {Latency: 1, Seed: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, o, 3)
+				w.start(config())
+				testkit.ExternalService(t, w.env())
+			})
+		})
+	}
+}
+
+// The local Azure judges what annotations ask for; and when everything is as asked
+// for, serving again writes nothing.
+func TestServiceScenarios(t *testing.T) {
+	shared := &loadbalancer.SharedProbe{Port: 10256, Path: "/healthz"}
+	for name, change := range map[string]func(*loadbalancer.Config){
+		"interfaces":   func(*loadbalancer.Config) {},
+		"addresses":    func(c *loadbalancer.Config) { c.PoolByIP = true },
+		"shared probe": func(c *loadbalancer.Config) { c.PoolByIP, c.SharedProbe = true, shared },
+	} {
+		for _, scenario := range testkit.ServiceScenarios() {
+			t.Run(name+"/"+scenario.Name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, emulator.Options{}, 2)
+					c := config()
+					change(&c.LoadBalancer)
+					w.start(c)
+					scenario.Play(t, w.env(), w.Azure)
+				})
+			})
+		}
+	}
+}
