@@ -595,6 +595,44 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// An interrupted client goes on where it was.
+func TestRanges(t *testing.T) {
+	for name, dir := range map[string]string{"memory": "", "files": t.TempDir()} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, dir)
+			const body = "0123456789"
+			at := server + "/v2/a/blobs/uploads/?digest=sha256:" + sum(body)
+			r := httptest.NewRequest("POST", "https://"+at, strings.NewReader(body))
+			r.SetBasicAuth(pusher, secret)
+			w := httptest.NewRecorder()
+			if c.ServeHTTP(w, r); w.Code != 201 {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			for asked, want := range map[string]struct {
+				status int
+				body   string
+			}{
+				"":            {200, body},
+				"bytes=4-":    {206, "456789"},
+				"bytes=0-":    {206, body},
+				"bytes=2-3":   {206, "23"},
+				"bytes=10-":   {416, ""},
+				"bytes=-":     {416, ""},
+				"bytes=x-":    {416, ""},
+				"bytes=5-100": {416, ""},
+			} {
+				r := httptest.NewRequest("GET", "https://"+server+"/v2/a/blobs/sha256:"+sum(body), nil)
+				r.SetBasicAuth(puller, secret)
+				r.Header.Set("Range", asked)
+				w := httptest.NewRecorder()
+				if c.ServeHTTP(w, r); w.Code != want.status || want.body != "" && w.Body.String() != want.body {
+					t.Errorf("%s: %d %s, want %d %s", asked, w.Code, w.Body, want.status, want.body)
+				}
+			}
+		})
+	}
+}
+
 // A registry takes no manifest that is incomplete or not what it is called.
 func TestBadManifests(t *testing.T) {
 	c := start(t, "")

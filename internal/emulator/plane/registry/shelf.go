@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -99,9 +100,34 @@ func (s *shelf) serve(w http.ResponseWriter, r *http.Request, n needs) error {
 		return s.put(w, r, n)
 	case n.part == "manifests" && r.Method == http.MethodDelete:
 		return s.delete(w, r, n)
+	case n.part == "blobs" && r.Method == http.MethodGet:
+		var err error
+		if r, err = s.bounded(r); err != nil {
+			return err
+		}
 	}
 	s.images.ServeHTTP(w, r)
 	return nil
+}
+
+// bounded gives a range without an end, such as that of a client that goes on where it
+// was interrupted, the end that go-containerregistry insists on.
+func (s *shelf) bounded(r *http.Request) (*http.Request, error) {
+	from, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
+	if !ok || !strings.HasSuffix(from, "-") {
+		return r, nil
+	}
+	size, err := strconv.ParseInt(s.ask(request(http.MethodHead, r.URL.Path, "", nil)).header.Get("Content-Length"), 10, 64)
+	if err != nil {
+		return r, nil // there is no such blob, as the answer will say
+	}
+	first, err := strconv.ParseInt(strings.TrimSuffix(from, "-"), 10, 64)
+	if err != nil || first >= size {
+		return nil, refuse(http.StatusRequestedRangeNotSatisfiable, "RANGE_INVALID", "The range %q is not in the %d bytes of the blob.", r.Header.Get("Range"), size)
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", first, size-1))
+	return r, nil
 }
 
 // largestManifest is what registries have to accept.
