@@ -152,9 +152,9 @@ func machineLists(in Input) []azure.Query {
 // hasPoolsOfInterfaces reports whether a pool of the cluster's load balancers is not
 // one of addresses yet, or may go with its load balancer.
 func hasPoolsOfInterfaces(in Input) bool {
-	for _, internal := range []bool{false, true} {
+	for _, id := range balancersOf(in) {
 		// A document that cannot be read is Desired's to report.
-		view, _, err := plan.View[pools](in.Have, in.Config.balancer(in.Config.LoadBalancerName, internal))
+		view, _, err := plan.View[pools](in.Have, id)
 		if err == nil && slices.ContainsFunc(view.Properties.BackendAddressPools, func(p pool) bool { return !isByAddress(p) }) {
 			return true
 		}
@@ -188,9 +188,9 @@ func machinesInvolved(in Input) (sets []azure.ID, alone bool) {
 			add(id)
 		}
 	}
-	for _, internal := range []bool{false, true} {
+	for _, id := range balancersOf(in) {
 		// A document that cannot be read is Desired's to report.
-		view, _, err := plan.View[pools](in.Have, in.Config.balancer(in.Config.LoadBalancerName, internal))
+		view, _, err := plan.View[pools](in.Have, id)
 		if err != nil {
 			continue
 		}

@@ -31,6 +31,7 @@ func (f *facts) balancers(b *batch, found *problems) []*balancer {
 		lb.stays = len(lb.FrontendIPConfigurations) > 0
 		all[i] = lb
 	}
+	f.spreadNodes(b, all, found)
 	return all
 }
 
@@ -47,14 +48,17 @@ func keptIPs(all []*balancer) map[string]bool {
 	return kept
 }
 
-// moves notes from which other load balancers addresses come to this one.
+// moves notes from which other load balancers addresses come to this one: those of
+// the same kind at which Services have been that are here from now on.
 func (f *facts) moves(b batch, lb *balancer) {
 	for _, w := range b.live {
 		for _, p := range w.places {
-			at := f.ips[p.ip.Key()].Properties.IPConfiguration
-			if p.side == lb.side && p.ip != "" && at != nil && !at.ID.Parent().Equal(lb.side.id) {
-				if from := f.sideWith(at.ID.Parent()); from != nil {
-					lb.after[string(from.id)] = true
+			if p.side != lb.side || !p.own {
+				continue
+			}
+			for _, at := range f.ofOwner(w.base) {
+				if at.side != lb.side && at.side.internal == lb.side.internal {
+					lb.after[string(at.side.id)] = true
 				}
 			}
 		}
@@ -141,7 +145,11 @@ func (lb balancer) node(f *facts, b batch) (plan.Node, bool) {
 		if !lb.side.exists {
 			r.Location, r.SKU, r.ExtendedLocation = f.Config.Location, &azure.SKU{Name: "Standard"}, f.Config.EdgeZone
 		}
-		n = plan.Wanted(r, "frontends, rules and probes of "+summary(names), names...)
+		why := "frontends, rules and probes of " + summary(names)
+		if len(names) == 0 {
+			why = "nodes in its backend pools"
+		}
+		n = plan.Wanted(r, why, names...)
 	case lb.going():
 		n = plan.Gone[network.LoadBalancer](lb.side.id, "its last frontend goes with "+summary(names), names...)
 	default:

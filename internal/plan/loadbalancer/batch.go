@@ -12,6 +12,8 @@ type batch struct {
 	live []wish
 	gone []wish          // of these only service and base count
 	base map[string]bool // of both, in lower case
+	// holds are the public IPs, by key, that are kept for places that come later.
+	holds map[string]bool
 	// waits says which places come in a later round, because something has to go
 	// before.
 	waits []string
@@ -22,7 +24,7 @@ type batch struct {
 // gone and its successor of the same name. Those in refused have been found to be
 // more than Azure takes.
 func readBatch(f *facts, refused map[string]bool) (batch, problems) {
-	b := batch{base: make(map[string]bool, len(f.Services))}
+	b := batch{base: make(map[string]bool, len(f.Services)), holds: map[string]bool{}}
 	var found problems
 	services := slices.SortedFunc(slices.Values(f.Services), func(a, b Service) int {
 		return cmp.Or(strings.Compare(a.Key(), b.Key()), strings.Compare(string(a.UID), string(b.UID)))
@@ -49,6 +51,7 @@ func readBatch(f *facts, refused map[string]bool) (batch, problems) {
 		b.base[strings.ToLower(w.base)] = true
 	}
 	f.postpone(&b)
+	f.untangle(&b)
 	return b, found
 }
 

@@ -1,6 +1,8 @@
 package loadbalancer
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
@@ -38,6 +40,13 @@ type Config struct {
 	DisableOutboundSNAT bool     // of rules
 	ExcludeControlPlane bool     // from the backend pools
 	IPTagsMayChange     bool     // at a public IP that is there; else another one is made
+
+	// Balancers are the several load balancers over which Services are spread, in pools
+	// by IP; none for the one called LoadBalancerName.
+	Balancers []Balancer
+	// MaximumRules is how many rules one of several load balancers may have for a
+	// Service to come; 0 for any number.
+	MaximumRules int
 
 	// PoolByIP has the backend pools list the nodes' addresses, instead of the nodes'
 	// network interfaces name their pools.
@@ -97,9 +106,19 @@ func (c Config) links(group string) azure.ID {
 	return azure.GroupID(c.NetworkSubscription, group)
 }
 
-// allBalancers are the ids of the cluster's load balancers.
-func (c Config) allBalancers() []azure.ID {
-	return []azure.ID{c.balancer(c.LoadBalancerName, false), c.balancer(c.LoadBalancerName, true)}
+// balancersOf are the ids of the load balancers that a decision looks at: the
+// configured ones, and all others that are known.
+func balancersOf(in Input) []azure.ID {
+	var ids []azure.ID
+	for _, e := range in.Config.entries() {
+		ids = append(ids, in.Config.balancer(e.Name, false), in.Config.balancer(e.Name, true))
+	}
+	for _, d := range in.Have.List(in.Config.balancers(), network.LoadBalancers) {
+		if id := d.ID(); !slices.ContainsFunc(ids, id.Equal) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // isInternal reports whether a load balancer is one in the virtual network.

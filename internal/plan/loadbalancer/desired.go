@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 )
 
@@ -44,6 +45,9 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 			}
 		}
 	}
+	if basic := f.basicBalancers(); len(basic) > 0 {
+		return f.retire(b, basic, found)
+	}
 	linked, unlinked := f.links(b)
 	if len(unlinked) > 0 {
 		// A load balancer changes with its private link services, and what they stand at
@@ -83,6 +87,34 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 	}
 	add(released...)
 	return g, found, more, err
+}
+
+// basicBalancers are the load balancers of the SKU that Azure has retired. They cannot
+// become others, so they go first.
+func (f *facts) basicBalancers() []*balancer {
+	var all []*balancer
+	for _, s := range f.sides {
+		if s.exists && s.lb.SKU != nil && sameText(s.lb.SKU.Name, "Basic") {
+			all = append(all, &balancer{side: s, shrank: true})
+		}
+	}
+	return all
+}
+
+// retire takes load balancers away that are made anew in the next round.
+func (f *facts) retire(b batch, basic []*balancer, found problems) (g plan.Graph, _ problems, more []string, err error) {
+	_, members, err := f.decideMembership(basic, b, &found)
+	nodes := members
+	for _, lb := range basic {
+		nodes = append(nodes, plan.Gone[network.LoadBalancer](lb.side.id, "its SKU is Basic, which Azure has retired", b.names()...))
+		g.Pending = append(g.Pending, "load balancer "+lb.side.id.Name()+" is made anew with the SKU Standard")
+	}
+	for _, n := range nodes {
+		if err == nil {
+			err = g.Add(n)
+		}
+	}
+	return g, found, nil, err
 }
 
 // once drops what was found a second time.

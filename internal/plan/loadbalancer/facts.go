@@ -30,16 +30,18 @@ type facts struct {
 
 // side is one load balancer as it is: the external or the internal one of a pair.
 type side struct {
-	id       azure.ID
-	internal bool
-	exists   bool
-	lb       azure.Resource[network.LoadBalancer]
-	uses     map[string][]use                       // of frontends, by name in lower case
-	ruled    map[string][]network.LoadBalancingRule // by the Service's base name
-	rules    map[string]bool                        // names, in lower case
-	order    map[string]int                         // of the frontends, by name in lower case
-	byOwner  map[string][]azure.Child[network.FrontendIPConfiguration]
-	known    map[string]azure.Child[network.FrontendIPConfiguration] // by name in lower case
+	id        azure.ID
+	internal  bool
+	entry     int // of the configuration, -1 for a load balancer that is not there any more
+	exists    bool
+	lb        azure.Resource[network.LoadBalancer]
+	uses      map[string][]use                       // of frontends, by name in lower case
+	ruled     map[string][]network.LoadBalancingRule // by the Service's base name
+	rules     map[string]bool                        // names, in lower case
+	poolUsers map[string]map[string]bool             // owners of rules that lead to a pool, by its name in lower case
+	order     map[string]int                         // of the frontends, by name in lower case
+	byOwner   map[string][]azure.Child[network.FrontendIPConfiguration]
+	known     map[string]azure.Child[network.FrontendIPConfiguration] // by name in lower case
 }
 
 type subnetFacts struct {
@@ -49,14 +51,17 @@ type subnetFacts struct {
 
 func readFacts(in Input) (*facts, error) {
 	f := &facts{Input: in}
-	for _, internal := range []bool{false, true} {
-		s, err := readSide(in, in.Config.balancer(in.Config.LoadBalancerName, internal), internal)
-		if err != nil {
-			return nil, err
-		}
-		f.sides = append(f.sides, s)
+	f.alive = make(map[string]bool, len(in.Services)+len(in.Others))
+	for _, s := range in.Services {
+		f.alive[strings.ToLower(baseName(s.Service))] = true
 	}
-	var err error
+	for _, s := range in.Others {
+		f.alive[strings.ToLower(baseName(s))] = true
+	}
+	err := f.readSides()
+	if err != nil {
+		return nil, err
+	}
 	if in.Config.SecurityGroupName != "" {
 		if f.group, f.groupExists, err = plan.View[network.SecurityGroup](in.Have, in.Config.securityGroup()); err != nil {
 			return nil, err
@@ -66,17 +71,44 @@ func readFacts(in Input) (*facts, error) {
 		return nil, err
 	}
 	f.readNodeIPs()
-	f.alive = make(map[string]bool, len(in.Services)+len(in.Others))
-	for _, s := range in.Services {
-		f.alive[strings.ToLower(baseName(s.Service))] = true
-	}
-	for _, s := range in.Others {
-		f.alive[strings.ToLower(baseName(s))] = true
-	}
 	if err := f.readLinks(); err != nil {
 		return nil, err
 	}
 	return f, f.readSubnets()
+}
+
+// readSides reads the configured load balancers, and others that have a frontend of a
+// known Service: the configuration may have been another one.
+func (f *facts) readSides() error {
+	for i, e := range f.Config.entries() {
+		for _, internal := range []bool{false, true} {
+			s, err := readSide(f.Input, f.Config.balancer(e.Name, internal), internal)
+			if err != nil {
+				return err
+			}
+			s.entry = i
+			f.sides = append(f.sides, s)
+		}
+	}
+	for _, d := range f.Have.List(f.Config.balancers(), network.LoadBalancers) {
+		if f.sideWith(d.ID()) != nil {
+			continue
+		}
+		view, err := azure.Decode[frontends](d)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(view.Properties.FrontendIPConfigurations, func(fe azure.Child[network.FrontendIPConfiguration]) bool { return f.alive[ownerBase(fe.Name)] }) {
+			continue
+		}
+		s, err := readSide(f.Input, d.ID(), isInternal(d.ID()))
+		if err != nil {
+			return err
+		}
+		s.entry = -1
+		f.sides = append(f.sides, s)
+	}
+	return nil
 }
 
 func readSide(in Input, id azure.ID, internal bool) (*side, error) {
@@ -85,11 +117,19 @@ func readSide(in Input, id azure.ID, internal bool) (*side, error) {
 	s.lb, s.exists, err = plan.View[network.LoadBalancer](in.Have, id)
 	s.uses = usesOf(s.lb.Properties)
 	s.ruled = make(map[string][]network.LoadBalancingRule, len(s.lb.Properties.LoadBalancingRules))
+	s.poolUsers = map[string]map[string]bool{}
 	s.rules = make(map[string]bool, len(s.lb.Properties.LoadBalancingRules))
 	for _, r := range s.lb.Properties.LoadBalancingRules {
 		s.rules[strings.ToLower(r.Name)] = true
 		owner := ownerBase(r.Name)
 		s.ruled[owner] = append(s.ruled[owner], r.Properties)
+		if ref := r.Properties.BackendAddressPool; ref != nil {
+			name := strings.ToLower(ref.ID.Name())
+			if s.poolUsers[name] == nil {
+				s.poolUsers[name] = map[string]bool{}
+			}
+			s.poolUsers[name][owner] = true
+		}
 	}
 	all := s.lb.Properties.FrontendIPConfigurations
 	s.byOwner = make(map[string][]azure.Child[network.FrontendIPConfiguration], len(all))
@@ -146,8 +186,8 @@ func (s subnetFacts) holds(ip netip.Addr) bool {
 }
 
 // sideOf is the load balancer of a kind.
-func (f *facts) sideOf(internal bool) *side {
-	return f.sides[slices.IndexFunc(f.sides, func(s *side) bool { return s.internal == internal })]
+func (f *facts) sideOf(entry int, internal bool) *side {
+	return f.sides[slices.IndexFunc(f.sides, func(s *side) bool { return s.entry == entry && s.internal == internal })]
 }
 
 // sideWith is the load balancer with an id, nil for none of ours.

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // Each testdata/*.txtar is a story: after an optional config.yaml, azure.yaml (documents
 // put into the world) and nodes.yaml, its files NAME.apply and NAME.delete are
 // commits of Services in their order, and each is followed by NAME.plan, what
-// kaz does. NAME.both has Services of both kinds, the annotation "gone" on those
+// kaz does. namespaces.yaml and endpoints.yaml are what the cluster knows besides. NAME.both has Services of both kinds, the annotation "gone" on those
 // that are to be deleted. After every commit a second one must find nothing to do.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -85,6 +85,12 @@ func setting(t *testing.T, what string, data []byte, w *world, in *loadbalancer.
 			decode(t, doc, n)
 			in.Nodes = append(in.Nodes, n)
 		}
+	case "namespaces":
+		in.Namespaces = nil
+		decode(t, data, &in.Namespaces)
+	case "endpoints":
+		in.Endpoints = nil
+		decode(t, data, &in.Endpoints)
 	case "azure":
 		for _, doc := range documents(data) {
 			var o object

@@ -35,7 +35,12 @@ type Input struct {
 	// Nodes are all nodes of the cluster. Where there are none, nobody joins or
 	// leaves the backend pools.
 	Nodes []*v1.Node
-	Have  plan.Snapshot
+	// Namespaces are the labels of namespaces, by name, and Endpoints the nodes that have
+	// endpoints of a Service of policy Local, by the Service's key; a Service that is
+	// not there keeps the nodes that it has. Both are for several load balancers.
+	Namespaces map[string]map[string]string
+	Endpoints  map[string][]string
+	Have       plan.Snapshot
 }
 
 // Needs names what Have must hold to decide, given what it holds already: ask

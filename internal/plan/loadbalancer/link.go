@@ -85,7 +85,7 @@ func mayHaveLinks(in Input, s Service) bool {
 		return true
 	}
 	// A document that cannot be read is Desired's to report.
-	for _, id := range in.Config.allBalancers() {
+	for _, id := range balancersOf(in) {
 		view, _, err := plan.View[links](in.Have, id)
 		if err != nil {
 			continue

@@ -20,6 +20,7 @@ type place struct {
 	own      bool     // no other Service's
 	ip       azure.ID // the public IP, "" where the address is private
 	subnetID azure.ID // of a private address
+	ownPool  string   // that its packets go to instead of the cluster's, "" for that
 }
 
 func (p place) frontendID() azure.ID {
@@ -30,7 +31,7 @@ func (p place) spot() spot { return spot{p.side, p.frontend} }
 
 // pool is the backend pool that the place's packets go to.
 func (p place) pool(c Config) azure.ID {
-	return p.side.id.Child(network.BackendAddressPools, c.poolName(p.family))
+	return p.side.id.Child(network.BackendAddressPools, firstOf(p.ownPool, c.poolName(p.family)))
 }
 
 // target is what an address is known by before it has a place: the id of its public
@@ -56,6 +57,8 @@ type search struct {
 	at       map[string]spot     // where an address stands, by its key
 	taken    map[string][]taking // what stands at a frontend when all is done, by the spot's key
 	linked   map[string]string   // who is the first to have a private link service, by its id key
+	planned  map[*side]int       // rules that come with the commit
+	pools    map[string]string   // whose the pools of Services of policy Local are, by side and name
 	linkSide map[string]*side    // where those stand
 }
 
@@ -69,7 +72,8 @@ type taking struct {
 // frontend come first, so that nobody loses a port to a newcomer.
 func (f *facts) findPlaces(wishes, gone []wish, found *problems) []wish {
 	s := search{facts: f, found: found, gone: map[string]bool{}, wishes: make(map[string]wish, len(wishes)), at: map[string]spot{}, taken: map[string][]taking{},
-		linked: map[string]string{}, linkSide: map[string]*side{}}
+		linked: map[string]string{}, linkSide: map[string]*side{},
+		planned: map[*side]int{}, pools: map[string]string{}}
 	for _, w := range gone {
 		s.gone[strings.ToLower(w.base)] = true
 	}
@@ -158,12 +162,13 @@ func (f *facts) target(w wish, a address, wrong *problems) (target, bool) {
 // places finds where a Service's addresses are served.
 func (s *search) places(w wish, wrong *problems) []place {
 	var places []place
+	side := s.choose(w, wrong)
 	for _, a := range w.addresses {
 		t, ok := s.target(w, a, wrong)
 		if !ok {
 			continue
 		}
-		p := place{address: a, side: s.sideOf(w.internal), frontend: a.frontend(), own: true, ip: t.ip}
+		p := place{address: a, side: side, frontend: a.frontend(), own: true, ip: t.ip}
 		if w.internal {
 			p.subnetID = s.Config.subnet(w.subnet)
 		}
@@ -171,6 +176,10 @@ func (s *search) places(w wish, wrong *problems) []place {
 			p.side, p.frontend, p.own = at.side, at.name, false
 			s.refuseSharing(w, p, t, wrong)
 		}
+		if len(s.Config.Balancers) > 0 && isLocal(w.service) {
+			p.ownPool = localPoolName(w.service.Service, a.family)
+		}
+		s.refusePool(w, p, wrong)
 		s.refuseAttached(w, p, wrong)
 		s.refuseOccupied(w, p, t, wrong)
 		s.refuseConflicts(w, p, wrong)
@@ -186,7 +195,11 @@ func (s *search) note(w wish, p place) {
 	if _, known := s.at[key]; key != "" && !known {
 		s.at[key] = p.spot()
 	}
+	s.pools[p.side.id.Key()+"/"+p.ownPool] = w.service.Key()
 	for _, r := range p.rules {
+		if !p.side.rules[strings.ToLower(r.name)] {
+			s.planned[p.side]++
+		}
 		s.taken[p.spot().key()] = append(s.taken[p.spot().key()], taking{
 			use{"rule", r.name, r.protocol, r.port, r.port, strings.ToLower(w.base)}, w.service.Key(),
 		})

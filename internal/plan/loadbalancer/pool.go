@@ -25,11 +25,11 @@ func (f *facts) pools(b *batch, lb *balancer) {
 	}
 	for _, w := range b.live {
 		for _, p := range w.places {
-			name := f.Config.poolName(p.family)
+			name := firstOf(p.ownPool, f.Config.poolName(p.family))
 			if p.side == lb.side && !slices.ContainsFunc(lb.BackendAddressPools, func(c pool) bool { return sameText(c.Name, name) }) {
 				fresh := pool{Name: name}
-				if f.fills(lb.side) && f.Config.PoolByIP {
-					fresh = f.byAddress(fresh, p.family)
+				if f.fills(lb.side) && f.Config.PoolByIP && p.ownPool == "" {
+					fresh = f.byAddress(fresh, p.family, anyOf)
 				}
 				lb.BackendAddressPools = append(lb.BackendAddressPools, fresh)
 			}
@@ -59,7 +59,7 @@ func (f *facts) poolAsIs(b *batch, lb *balancer, p pool) pool {
 		b.waits = append(b.waits, "pool "+p.Name+" of "+lb.side.id.Name()+" gets addresses when its network interfaces have left")
 		return kept(p)
 	case f.Config.PoolByIP:
-		return f.byAddress(p, family)
+		return f.byAddress(p, family, anyOf)
 	case hasAddresses(p):
 		return pool{Name: p.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}}
 	}
@@ -99,7 +99,7 @@ func hasAddresses(p pool) bool {
 // byAddress is a pool with the addresses of the nodes that belong into it. As
 // everywhere, excluded nodes do not leave the pool empty, and who is neither let in
 // nor excluded stays as he is.
-func (f *facts) byAddress(p pool, family v1.IPFamily) pool {
+func (f *facts) byAddress(p pool, family v1.IPFamily, belongs func(*v1.Node) bool) pool {
 	had := map[netip.Addr]string{} // names by address
 	for _, m := range p.Properties.LoadBalancerBackendAddresses {
 		if ip, err := netip.ParseAddr(m.Properties.IPAddress); err == nil {
@@ -109,7 +109,7 @@ func (f *facts) byAddress(p pool, family v1.IPFamily) pool {
 	var members, excluded []poolMember
 	for _, n := range slices.SortedFunc(slices.Values(f.Nodes), func(a, b *v1.Node) int { return strings.Compare(a.Name, b.Name) }) {
 		ip, ok := addressIn(n, family)
-		if !ok {
+		if !ok || !belongs(n) {
 			continue
 		}
 		name, there := had[ip]
@@ -134,6 +134,8 @@ func (f *facts) byAddress(p pool, family v1.IPFamily) pool {
 	}
 	return next
 }
+
+func anyOf(*v1.Node) bool { return true }
 
 // addressIn is a node's own address in a family: the first one.
 func addressIn(n *v1.Node, family v1.IPFamily) (netip.Addr, bool) {

@@ -14,11 +14,12 @@ const (
 	ReasonConflict      = "FrontendConflict"  // somebody else's rule stands at the frontend's port
 	ReasonSecurityGroup = "SecurityGroupNotFound"
 	ReasonSubnet        = "SubnetNotFound"
-	ReasonAddress       = "InvalidAddress"      // an address or public IP that cannot be had
-	ReasonDNSLabel      = "DNSLabelInUse"       // another Service has named the public IP
-	ReasonFamily        = "IPv6Alone"           // IPv6 where Azure wants IPv4 beside it
-	ReasonLink          = "PrivateLinkConflict" // a private link service that it cannot have
-	ReasonLimit         = "LimitExceeded"       // more than Azure takes
+	ReasonAddress       = "InvalidAddress"          // an address or public IP that cannot be had
+	ReasonDNSLabel      = "DNSLabelInUse"           // another Service has named the public IP
+	ReasonFamily        = "IPv6Alone"               // IPv6 where Azure wants IPv4 beside it
+	ReasonLink          = "PrivateLinkConflict"     // a private link service that it cannot have
+	ReasonChoice        = "LoadBalancerNotEligible" // no load balancer may serve it
+	ReasonLimit         = "LimitExceeded"           // more than Azure takes
 
 	// Warnings: the Service is served all the same.
 	ReasonSourceRanges    = "InvalidSourceRanges"
@@ -26,6 +27,7 @@ const (
 	ReasonTwoSources      = "ConflictConfiguration"
 	ReasonTags            = "InvalidTags"
 	ReasonFrontendKept    = "DeletingFrontendIPConfiguration"
+	ReasonNodeNowhere     = "FailedToFindLoadBalancerForNode"
 	ReasonNotJoined       = "NodeNotJoined" // its object is a node or a scale set
 )
 

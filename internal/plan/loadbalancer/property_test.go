@@ -67,13 +67,39 @@ func isInternal(s *v1.Service) bool {
 	return s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] == "true"
 }
 
-func genCommit(t *rapid.T, w *world) loadbalancer.Input {
-	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(3))}
+// genConfig is a cluster with pools of interfaces, pools of addresses or several load
+// balancers.
+func genConfig(t *rapid.T) loadbalancer.Config {
+	c := config()
+	switch rapid.IntRange(0, 3).Draw(t, "kind of cluster") {
+	case 1:
+		c.PoolByIP = true
+	case 2:
+		c.PoolByIP = true
+		c.Balancers = []loadbalancer.Balancer{
+			{Name: "kubernetes", AllowPlacement: true, PrimaryVMSet: "np"},
+			{Name: "lb2", AllowPlacement: rapid.Bool().Draw(t, "placement"), PrimaryVMSet: "np2"},
+		}
+	}
+	return c
+}
+
+func genCommit(t *rapid.T, c loadbalancer.Config) loadbalancer.Input {
+	in := loadbalancer.Input{Config: c, Nodes: addressed(machines(3))}
 	if rapid.Bool().Draw(t, "shared probe") {
 		in.Config.SharedProbe = &loadbalancer.SharedProbe{Port: 10256, Path: "/healthz"}
 	}
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, len(names), rapid.ID).Draw(t, "of") {
 		in.Services = append(in.Services, loadbalancer.Service{Service: genService(t, name), Gone: rapid.Bool().Draw(t, "gone")})
+		if len(c.Balancers) > 0 && rapid.Bool().Draw(t, "chooses") {
+			s := in.Services[len(in.Services)-1]
+			s.Annotations = maps.Clone(s.Annotations)
+			if s.Annotations == nil {
+				s.Annotations = map[string]string{}
+			}
+			s.Annotations["service.beta.kubernetes.io/azure-load-balancer-configurations"] = rapid.SampledFrom([]string{"kubernetes", "lb2"}).Draw(t, "load balancer")
+			in.Endpoints = map[string][]string{s.Key(): {"np000000"}}
+		}
 	}
 	return in
 }
@@ -149,7 +175,7 @@ func foreign(w *world) map[string]string {
 // ours reports whether a sub-resource belongs to one of the Services, to the cluster
 // or to the managed rules.
 func ours(name string) bool {
-	if name == "kubernetes" || name == "kubernetes-IPv6" || name == "cluster-service-shared-health-probe" || strings.HasPrefix(name, "k8s-azure-lb_") {
+	if strings.HasPrefix(name, "default-") || name == "kubernetes" || name == "kubernetes-IPv6" || name == "cluster-service-shared-health-probe" || strings.HasPrefix(name, "k8s-azure-lb_") {
 		return true
 	}
 	return slices.ContainsFunc(names, func(n string) bool {
@@ -203,9 +229,9 @@ func TestCommits(t *testing.T) {
 		if shared {
 			theirs = foreign(w)
 		}
-		c := cluster{}
+		c, conf := cluster{}, genConfig(t)
 		for range rapid.IntRange(1, 4).Draw(t, "commits") {
-			in := c.know(genCommit(t, w))
+			in := c.know(genCommit(t, conf))
 			for range rapid.IntRange(0, 2).Draw(t, "failures") {
 				interrupt(t, w, in)
 			}
@@ -218,7 +244,7 @@ func TestCommits(t *testing.T) {
 			checkServed(t, w, in)
 			c.tell(t, w, in)
 		}
-		gone := loadbalancer.Input{Config: config(), Nodes: addressed(machines(3)), Complete: true}
+		gone := loadbalancer.Input{Config: conf, Nodes: addressed(machines(3)), Complete: true}
 		for _, name := range slices.Sorted(maps.Keys(c)) {
 			gone.Services = append(gone.Services, loadbalancer.Service{Service: c[name].Service, Gone: true})
 		}
@@ -368,7 +394,7 @@ func checkAddresses(t *rapid.T, w *world, in loadbalancer.Input, s loadbalancer.
 		six := strings.Contains(at.IP, ":")
 		open := tagged || len(ranges) == 0 && !isInternal(s.Service) || len(ranges) > 0 && !broken && !six
 		fixed := s.Annotations["service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip"] == "true" || six && isInternal(s.Service)
-		if !open || fixed && six { // no node has IPv6
+		if !open || fixed && (six || len(in.Config.Balancers) > 0) { // no node has IPv6, and not all are everywhere
 			continue
 		}
 		for _, p := range s.Spec.Ports {
@@ -403,8 +429,9 @@ func admits(w *world, address string, protocol v1.Protocol, port int32) bool {
 func TestDesiredIsAFunctionOfItsInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(3)
-		settle(t, w, genCommit(t, w))
-		in := genCommit(t, w)
+		conf := genConfig(t)
+		settle(t, w, genCommit(t, conf))
+		in := genCommit(t, conf)
 		in.Have = w.snapshot()
 		before := state(w)
 		var plans []string

@@ -138,6 +138,9 @@ func (f *facts) usersOf(b batch) (map[string]*users, []azure.ID) {
 	for _, w := range slices.Concat(b.live, b.gone) {
 		for _, id := range f.managedIPsOf(w) {
 			has := func(c claim) bool { return c.service.Key() == w.service.Key() }
+			if b.holds[id.Key()] {
+				continue
+			}
 			if u := at(id); !slices.ContainsFunc(u.claims, has) && !slices.Contains(u.leaving, w.service.Key()) {
 				u.leaving = append(u.leaving, w.service.Key())
 			}
@@ -352,6 +355,59 @@ func (f *facts) postpone(b *batch) {
 			b.waits = append(b.waits, "public IP "+p.ip.Name()+" is made anew with another version or other IP tags ["+w.service.Key()+"]")
 			return true
 		})
+	}
+}
+
+// untangle takes moves between load balancers out of this round where one load balancer
+// would wait for the other, and that for the first, be it only by the machines that
+// are in one and go to the other: the addresses leave in this round and come in the
+// next.
+func (f *facts) untangle(b *batch) {
+	waits := map[*side]map[*side]bool{}
+	moving := func(w wish, p place) (from []*side) {
+		for _, at := range f.ofOwner(w.base) {
+			if p.own && at.side != p.side && at.side.internal == p.side.internal {
+				from = append(from, at.side)
+			}
+		}
+		return from
+	}
+	for _, w := range b.live {
+		for _, p := range w.places {
+			for _, from := range moving(w, p) {
+				if waits[p.side] == nil {
+					waits[p.side] = map[*side]bool{}
+				}
+				waits[p.side][from] = true
+			}
+		}
+	}
+	if len(waits) == 0 || f.Config.PoolByIP && !f.inCircle(waits) {
+		return
+	}
+	for i, w := range b.live {
+		b.live[i].places = slices.DeleteFunc(slices.Clone(w.places), func(p place) bool {
+			if len(moving(w, p)) == 0 {
+				return false
+			}
+			b.holds[p.ip.Key()] = true
+			b.waits = append(b.waits, "load balancer "+p.side.id.Name()+" gets the address that "+w.service.Key()+" has elsewhere")
+			return true
+		})
+	}
+}
+
+// inCircle reports whether load balancers wait for each other.
+func (f *facts) inCircle(waits map[*side]map[*side]bool) bool {
+	left := slices.Clone(f.sides)
+	for {
+		rest := slices.DeleteFunc(slices.Clone(left), func(s *side) bool {
+			return !slices.ContainsFunc(left, func(other *side) bool { return waits[s][other] })
+		})
+		if len(rest) == len(left) {
+			return len(left) > 0
+		}
+		left = rest
 	}
 }
 
