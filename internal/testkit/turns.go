@@ -136,6 +136,24 @@ func ServiceScenarios() []Scenario {
 	}
 }
 
+// SeveralScenarios are the lives of Services where there are two load balancers, the
+// cluster's and "lb2".
+func SeveralScenarios() []Scenario {
+	at := func(name, lb string, port int32) *corev1.Service {
+		return with(NewService(name, tcp(port, 30000+port)), "azure-load-balancer-configurations", lb)
+	}
+	public := []string{"public"}
+	return []Scenario{
+		{Name: "097 moves", Turns: []Turn{
+			{Service: at("web", ClusterName, 80), Addresses: public}, {Service: at("api", "lb2", 81), Addresses: public},
+			{Service: at("web", "lb2", 80), Addresses: public}, {Service: at("api", ClusterName, 81), Addresses: public},
+			{Service: at("web", ClusterName, 80), Addresses: public},
+		}},
+		{Name: "101 local", Turns: []Turn{{Service: local(at("web", "lb2", 80)), Addresses: public}, {Service: at("web", "lb2", 80), Addresses: public}}},
+		{Name: "102 not eligible", Turns: []Turn{{Service: at("web", "nope", 80), Refused: "no load balancer may serve it"}}},
+	}
+}
+
 // Play runs a scenario on a local Azure.
 func (s Scenario) Play(t *testing.T, e Env, a *Azure) {
 	t.Helper()

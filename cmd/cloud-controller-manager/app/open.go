@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ccmconfig "k8s.io/cloud-provider/config"
 	"k8s.io/component-base/metrics/legacyregistry"
 
@@ -234,6 +235,7 @@ func providerConfig(c cloudconfig.Config, zones []string) cloudprovider.Config {
 			Tags:                     tags, SystemTags: c.SystemTagPrefixes(), Zones: zones,
 			DisableOutboundSNAT: c.DisableOutboundSNAT, ExcludeControlPlane: c.ExcludeMasterFromStandardLB,
 			IPTagsMayChange: c.EnableIPTagMutationForExistingPublicIP, SharedProbe: sharedProbe(c), EdgeZone: edgeZone(c),
+			Balancers: severalBalancers(c), MaximumRules: c.MaximumLoadBalancerRuleCount,
 			PoolByIP:       c.LoadBalancerBackendPoolConfigurationType == cloudconfig.PoolNodeIP,
 			PresetExternal: c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredExternal || c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredAll,
 			PresetInternal: c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredInternal || c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredAll,
@@ -248,6 +250,33 @@ func sharedProbe(c cloudconfig.Config) *loadbalancer.SharedProbe {
 		return nil
 	}
 	return &loadbalancer.SharedProbe{Port: int32(c.ClusterServiceSharedLoadBalancerProbePort), Path: c.ClusterServiceSharedLoadBalancerProbePath}
+}
+
+// severalBalancers are the load balancers over which Services are spread, none for one.
+func severalBalancers(c cloudconfig.Config) []loadbalancer.Balancer {
+	if !c.MultipleLoadBalancers() {
+		return nil
+	}
+	var all []loadbalancer.Balancer
+	for _, b := range c.MultipleStandardLoadBalancerConfigurations {
+		all = append(all, loadbalancer.Balancer{
+			Name: b.Name, AllowPlacement: b.AllowServicePlacement, PrimaryVMSet: b.PrimaryVMSet,
+			ServiceSelector: selector(b.ServiceLabelSelector), NamespaceSelector: selector(b.ServiceNamespaceSelector), NodeSelector: selector(b.NodeSelector),
+		})
+	}
+	return all
+}
+
+// selector is a label selector as Kubernetes has it.
+func selector(s *cloudconfig.LabelSelector) *metav1.LabelSelector {
+	if s == nil {
+		return nil
+	}
+	out := &metav1.LabelSelector{MatchLabels: s.MatchLabels}
+	for _, e := range s.MatchExpressions {
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values})
+	}
+	return out
 }
 
 func edgeZone(c cloudconfig.Config) *azure.ExtendedLocation {
