@@ -192,3 +192,35 @@ func FuzzKnown(f *testing.F) {
 		}
 	})
 }
+
+// The decision over a table that is full but for one route, with one node that comes
+// and one that goes, among 5,000 nodes.
+func BenchmarkDesired(b *testing.B) {
+	in := routes.Input{Config: routes.Config{Subscription: "s", ResourceGroup: "rg", Table: "rt"}}
+	var list []any
+	for i := range 5000 {
+		n := routes.Node{Name: fmt.Sprintf("node%d", i), CIDRs: []string{fmt.Sprintf("10.%d.%d.0/24", i/256, i%256)}}
+		in.Nodes = append(in.Nodes, n)
+		if i < 399 {
+			list = append(list, route(routes.Name(n.Name, n.CIDRs[0]), n.CIDRs[0], "10.240.0.4"))
+		}
+	}
+	text, err := json.Marshal(map[string]any{"id": tableID, "name": "rt", "properties": map[string]any{"routes": list}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	in.Have = plan.NewSnapshot(text)
+	in.Changes = []routes.Change{
+		{Node: "node399", CIDR: "10.1.143.0/24", Hop: netip.MustParseAddr("10.240.0.5")},
+		{Node: "node0", CIDR: "10.0.0.0/24", Gone: true},
+	}
+	for b.Loop() {
+		graph, _, err := routes.Desired(in)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if p, err := plan.Diff(in.Have, graph); err != nil || len(p.Steps) != 1 {
+			b.Fatal(p, err)
+		}
+	}
+}
