@@ -156,15 +156,16 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// patience is how many failures in a row of what may pass by itself are no reason
-// for an Event.
+// patience is the failure in a row at which what may pass by itself becomes a reason
+// for an Event. A machine that was just made may not be in Azure's lists yet.
 const patience = 3
 
 // report logs a failure and tells people about it, once.
 func (m *member) report(err error, next time.Duration) {
 	m.log.Warn("node is not up to date", "error", err, "failures", m.failures, "retry_in", next.Round(time.Millisecond))
 	f, ok := errors.AsType[*failure](err)
-	if !ok || azure.KindOf(err).Retryable() && m.failures < patience {
+	kind := azure.KindOf(err)
+	if !ok || (kind.Retryable() || kind == azure.NotFound) && m.failures < patience {
 		return
 	}
 	reason := f.reason
@@ -172,7 +173,7 @@ func (m *member) report(err error, next time.Duration) {
 		reason = reasonContradict
 	}
 	text := reason + err.Error()
-	if kind := azure.KindOf(err); kind.Retryable() {
+	if kind.Retryable() {
 		text = reason + kind.String() // the words of a broken connection are never the same
 	}
 	if text != m.said && m.config.Events != nil {
