@@ -35,7 +35,9 @@ type routeTable struct {
 	mu sync.Mutex
 	// tidyAfter is when what nobody asked for may be put right again, after that failed.
 	tidyAfter time.Time
-	warned    bool // of a table that is nearly full
+	warned    bool      // of a table that is nearly full
+	most      int       // routes that Azure allows, 0 while not known
+	askAfter  time.Time // again how many these are
 }
 
 var _ framework.Routes = (*routeTable)(nil)
@@ -176,7 +178,13 @@ func (r *routeTable) commit(ctx context.Context, _ string, batch []routeRequest)
 		in.Changes = append(in.Changes, request...)
 	}
 	target := &routeTarget{Input: in}
-	if _, err := reconcile.Converge(ctx, r.door, target); err != nil {
+	_, err = reconcile.Converge(ctx, r.door, target)
+	if err == nil && routes.Crowded(target.problems) {
+		if target.Most = r.allowed(ctx); target.Most > 0 {
+			_, err = reconcile.Converge(ctx, r.door, target)
+		}
+	}
+	if err != nil {
 		if azure.KindOf(err) == azure.Invalid {
 			return nil, err // the fault of one route: the others go without it
 		}
@@ -194,6 +202,29 @@ func (r *routeTable) commit(ctx context.Context, _ string, batch []routeRequest)
 	}
 	r.warn(in.Changes, target.problems)
 	return answers, nil
+}
+
+// askPause is how long Azure's answer counts to how many routes it allows.
+const askPause = time.Hour
+
+// allowed is how many routes Azure allows in the table, 0 where it does not say. It
+// is asked only when the usual number may not do.
+func (r *routeTable) allowed(ctx context.Context) int {
+	now := time.Now()
+	r.mu.Lock()
+	most, asked := r.most, now.Before(r.askAfter)
+	r.mu.Unlock()
+	if asked {
+		return most
+	}
+	limits, err := r.door.List(ctx, routes.Limits(r.config))
+	if err != nil {
+		slog.WarnContext(ctx, "azure does not say how many routes it allows", "table", r.config.ID(), "error", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.most, r.askAfter = routes.LimitIn(limits), now.Add(askPause)
+	return r.most
 }
 
 // routeTarget is the route table with the changes of one commit.

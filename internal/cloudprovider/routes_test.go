@@ -24,6 +24,7 @@ import (
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	_ "k8s.io/controller-manager/pkg/features/register" // the gates that the route controller asks for
 
+	"kaz/internal/arm/cache"
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider"
@@ -411,6 +412,53 @@ func TestRouteOperationsAreMeasured(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%q", got)
+		}
+	})
+}
+
+// generous is an Azure that says to allow more routes than usual.
+type generous struct {
+	*cache.Cache
+	asked int
+}
+
+func (g *generous) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
+	if q.Type != "Microsoft.Network/locations/usages" {
+		return g.Cache.List(ctx, q)
+	}
+	g.asked++
+	docs, err := g.Cache.List(ctx, q)
+	return append(docs, azure.Document(`{"id":"/x","name":{"value":"RoutesPerRouteTable"},"limit":1000}`)), err
+}
+
+// Who was granted more routes than usual is not held back; should Azure refuse them
+// nevertheless, that is its answer to those it refuses.
+func TestTableThatMayHoldMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRouteWorld(t, emulator.Options{})
+		var list []any
+		for i := range 398 {
+			list = append(list, map[string]any{"name": fmt.Sprintf("theirs-%d", i), "properties": map[string]any{
+				"addressPrefix": fmt.Sprintf("172.16.%d.%d/32", i/250, i%250), "nextHopType": "VnetLocal",
+			}})
+		}
+		w.Put(routeTableID, map[string]any{"location": testkit.Location, "properties": map[string]any{"routes": list}})
+		door := &generous{Cache: w.Door}
+		w.cloud = cloudprovider.New(cloudprovider.Config{Routes: routes.Config{
+			Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Table: "rt", Location: "West Europe",
+		}}, door)
+		t.Cleanup(w.cloud.Close)
+		w.routes, _ = w.cloud.Routes()
+		fit, last, more := w.node(1), w.node(2), w.node(3)
+		w.watch()
+		if err := errors.Join(w.create(fit), w.create(last)); err != nil {
+			t.Error(err)
+		}
+		if err := w.create(more); azure.KindOf(err) != azure.Invalid {
+			t.Errorf("more than the local Azure allows: %v", err)
+		}
+		if door.asked != 1 || len(w.table(routeTableID)) != 400 {
+			t.Errorf("asked %d times, %d routes", door.asked, len(w.table(routeTableID)))
 		}
 	})
 }

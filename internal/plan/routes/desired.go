@@ -23,14 +23,6 @@ const (
 	ReasonNearlyFull = "RouteTableNearlyFull"
 )
 
-// How many routes a table can hold: usually, and where Azure has granted more,
-// which shows in a table that holds more than the usual.
-const (
-	mostRoutes    = 400
-	grantedRoutes = 1000
-	nearlyPercent = 90
-)
-
 // Desired is the route table after the changes. A problem names the key of the
 // change that it keeps from being done, or the table. A table that does not exist
 // is made with its first route.
@@ -48,7 +40,7 @@ func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 			d.remove(c)
 		}
 	}
-	d.most = limit(len(table.Properties.Routes))
+	d.most = limit(in, len(table.Properties.Routes))
 	for _, c := range changes {
 		if !c.Gone {
 			d.place(c)
@@ -81,13 +73,6 @@ func latest(changes []Change) []Change {
 		}
 	}
 	return kept
-}
-
-func limit(have int) int {
-	if have > mostRoutes {
-		return grantedRoutes
-	}
-	return mostRoutes
 }
 
 // decision is a route table that is being decided on.
@@ -227,17 +212,6 @@ func (d *decision) clear(c Change, p netip.Prefix) bool {
 	}
 	d.drop(i)
 	return true
-}
-
-// warn tells of a table that will be full soon, while there is still time.
-func (d *decision) warn(in Input) {
-	if d.count*100 < d.most*nearlyPercent {
-		return
-	}
-	d.problems = append(d.problems, plan.Problem{
-		Object: in.Table, Reason: ReasonNearlyFull, Warning: true,
-		Message: fmt.Sprintf("route table %s holds %d of the %d routes that Azure allows", in.Table, d.count, d.most),
-	})
 }
 
 func (d *decision) list() []azure.Child[network.Route] {

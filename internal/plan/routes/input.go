@@ -104,7 +104,9 @@ type Input struct {
 	Config
 	Changes []Change
 	Nodes   []Node // all of the cluster
-	Have    plan.Snapshot
+	// Most is how many routes Azure allows in the table, 0 where it was not asked.
+	Most int
+	Have plan.Snapshot
 }
 
 // Needs names what the snapshot must hold.
