@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"kaz/cmd/internal/access"
 	"kaz/internal/arm"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/credential"
@@ -37,7 +37,7 @@ func (o *options) provider(ctx context.Context, p Process, log *slog.Logger) (*p
 	if client == nil {
 		client = arm.NewTransport()
 	}
-	environment, err := describeCloud(ctx, client, c)
+	environment, err := access.DescribeCloud(ctx, client, c)
 	if err != nil {
 		return nil, err
 	}
@@ -88,34 +88,9 @@ func readConfig(file string, environment func(string) (string, bool)) (cloudconf
 	return c, nil
 }
 
-// describeCloud asks the Resource Manager about its cloud where the configuration
-// names one of its own.
-func describeCloud(ctx context.Context, client policy.Transporter, c cloudconfig.Config) (cloudconfig.Environment, error) {
-	var metadata, file []byte
-	var err error
-	if url := c.MetadataURL(); url != "" {
-		if metadata, err = arm.Discover(ctx, client, url); err != nil {
-			return cloudconfig.Environment{}, err
-		}
-	}
-	if c.EnvironmentFile != "" {
-		if file, err = os.ReadFile(c.EnvironmentFile); err != nil {
-			return cloudconfig.Environment{}, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: %w", err)
-		}
-	}
-	return c.Environment(metadata, file)
-}
-
 // identity is the node's own, nobody when the configuration names none.
 func identity(c cloudconfig.Config, e cloudconfig.Environment, client *http.Client) (pullcredential.Identity, error) {
-	who, err := credential.New(credential.Config{
-		TenantID: c.TenantID, ClientID: c.AADClientID,
-		WorkloadIdentity: c.UseFederatedWorkloadIdentityExtension, FederatedTokenFile: c.AADFederatedTokenFile,
-		ManagedIdentity: c.UseManagedIdentityExtension, ManagedIdentityID: c.UserAssignedIdentityID,
-		CertificatePath: c.AADClientCertPath, CertificatePassword: credential.Secret(c.AADClientCertPassword.Reveal()),
-		DataPlaneIdentityPath: c.AADMSIDataPlaneIdentityPath,
-		Authority:             e.Authority, Transport: client,
-	})
+	who, err := access.Identity(c, e, client)
 	if err != nil || who.Kind == credential.None {
 		return pullcredential.Identity{}, err
 	}

@@ -6,22 +6,19 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
-	"runtime/debug"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ccmconfig "k8s.io/cloud-provider/config"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"kaz/cmd/internal/access"
 	"kaz/internal/arm"
-	"kaz/internal/arm/cache"
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
-	"kaz/internal/credential"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/plan/routes"
@@ -42,11 +39,13 @@ func open(ctx context.Context, shared ccmconfig.KubeCloudSharedConfiguration, lo
 	}
 	ctx, cancel := context.WithTimeout(ctx, atStart)
 	defer cancel()
-	environment, err := describeCloud(ctx, c)
+	environment, err := access.DescribeCloud(ctx, nil, c)
 	if err != nil {
 		return nil, err
 	}
-	door, err := openDoor(c, environment)
+	door, err := access.OpenDoor(c, environment, access.DoorOptions{
+		Limits: limits(c), TTL: lifetimes(c), Registerer: legacyregistry.Registerer(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -97,62 +96,6 @@ func unserved(c cloudconfig.Config) error {
 	return errors.Join(problems...)
 }
 
-// describeCloud asks the Resource Manager about its cloud where the configuration
-// names one of its own.
-func describeCloud(ctx context.Context, c cloudconfig.Config) (cloudconfig.Environment, error) {
-	var metadata, file []byte
-	var err error
-	if url := c.MetadataURL(); url != "" {
-		if metadata, err = arm.Discover(ctx, nil, url); err != nil {
-			return cloudconfig.Environment{}, err
-		}
-	}
-	if c.EnvironmentFile != "" {
-		if file, err = os.ReadFile(c.EnvironmentFile); err != nil {
-			return cloudconfig.Environment{}, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: %w", err)
-		}
-	}
-	return c.Environment(metadata, file)
-}
-
-func openDoor(c cloudconfig.Config, e cloudconfig.Environment) (*cache.Cache, error) {
-	who, err := credential.New(credential.Config{
-		TenantID: c.TenantID, ClientID: c.AADClientID,
-		WorkloadIdentity: c.UseFederatedWorkloadIdentityExtension, FederatedTokenFile: c.AADFederatedTokenFile,
-		ManagedIdentity: c.UseManagedIdentityExtension, ManagedIdentityID: c.UserAssignedIdentityID,
-		ClientSecret:    credential.Secret(c.AADClientSecret.Reveal()),
-		CertificatePath: c.AADClientCertPath, CertificatePassword: credential.Secret(c.AADClientCertPassword.Reveal()),
-		DataPlaneIdentityPath: c.AADMSIDataPlaneIdentityPath,
-		Authority:             e.Authority, Endpoint: e.ResourceManager, Scope: e.Scope(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	if who.Kind == credential.None {
-		return nil, errors.New("azure.json names no identity: want one of workload identity, useManagedIdentityExtension, aadClientSecret, aadClientCertPath")
-	}
-	options := arm.Config{
-		Endpoint: e.ResourceManager, Scope: e.Scope(), Credential: who.Compute, UserAgent: c.UserAgent,
-		Budget:      arm.NewBudget(arm.BudgetConfig{Limits: limits(c)}),
-		APIVersions: versions(c), Registerer: legacyregistry.Registerer(),
-	}
-	if options.UserAgent == "" {
-		options.UserAgent = "kubernetes-cloudprovider/" + release()
-	}
-	if c.CloudProviderBackoff {
-		// The key counts tries in all, the door further ones; for it 0 is no opinion.
-		options.Retries, options.RetryDelay = c.CloudProviderBackoffRetries-1, c.CloudProviderBackoffDuration
-		if options.Retries <= 0 {
-			options.Retries = -1
-		}
-	}
-	door, err := arm.New(options)
-	if err != nil {
-		return nil, err
-	}
-	return cache.Over(door, cache.Options{TTL: lifetimes(c), Registerer: legacyregistry.Registerer()})
-}
-
 // limits are the request limits that users set, for the types that this program
 // asks about.
 func limits(c cloudconfig.Config) []arm.Limit {
@@ -171,16 +114,6 @@ func limits(c cloudconfig.Config) []arm.Limit {
 		}
 	}
 	return all
-}
-
-func versions(c cloudconfig.Config) map[string]string {
-	switch {
-	case c.Stack():
-		return arm.StackVersions()
-	case c.Cloud == cloudconfig.ChinaCloud:
-		return arm.ChinaVersions()
-	}
-	return nil
 }
 
 // lifetimes is for how long what was read of a type is used again.
@@ -291,13 +224,4 @@ func or(s, otherwise string) string {
 		return otherwise
 	}
 	return s
-}
-
-// release is the version of this program: "devel" for one that was not released.
-func release() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "devel"
-	}
-	return info.Main.Version
 }

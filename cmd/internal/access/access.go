@@ -1,0 +1,110 @@
+// Package access leads from a cloud configuration to Azure: which cloud it is, who
+// we are there, and the door. The programs share it. Layer L4.
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kaz/internal/arm"
+	"kaz/internal/arm/cache"
+	"kaz/internal/cloudconfig"
+	"kaz/internal/credential"
+)
+
+// DescribeCloud asks the Resource Manager about its cloud where the configuration
+// names one of its own. A nil transport is the door's.
+func DescribeCloud(ctx context.Context, transport policy.Transporter, c cloudconfig.Config) (cloudconfig.Environment, error) {
+	var metadata, file []byte
+	var err error
+	if url := c.MetadataURL(); url != "" {
+		if metadata, err = arm.Discover(ctx, transport, url); err != nil {
+			return cloudconfig.Environment{}, err
+		}
+	}
+	if c.EnvironmentFile != "" {
+		if file, err = os.ReadFile(c.EnvironmentFile); err != nil {
+			return cloudconfig.Environment{}, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: %w", err)
+		}
+	}
+	return c.Environment(metadata, file)
+}
+
+// Identity is what a configuration says of who we are. Its kind is None when it
+// names nobody. A nil transport is the identity library's.
+func Identity(c cloudconfig.Config, e cloudconfig.Environment, transport policy.Transporter) (credential.Credentials, error) {
+	return credential.New(credential.Config{
+		TenantID: c.TenantID, ClientID: c.AADClientID,
+		WorkloadIdentity: c.UseFederatedWorkloadIdentityExtension, FederatedTokenFile: c.AADFederatedTokenFile,
+		ManagedIdentity: c.UseManagedIdentityExtension, ManagedIdentityID: c.UserAssignedIdentityID,
+		ClientSecret:    credential.Secret(c.AADClientSecret.Reveal()),
+		CertificatePath: c.AADClientCertPath, CertificatePassword: credential.Secret(c.AADClientCertPassword.Reveal()),
+		DataPlaneIdentityPath: c.AADMSIDataPlaneIdentityPath,
+		Authority:             e.Authority, Endpoint: e.ResourceManager, Scope: e.Scope(),
+		Transport: transport,
+	})
+}
+
+// DoorOptions are what differs between programs.
+type DoorOptions struct {
+	Limits     []arm.Limit              // that users set
+	TTL        map[string]time.Duration // of what was read, by type
+	Registerer prometheus.Registerer
+}
+
+// OpenDoor opens the door, with a cache over it, as who the configuration names.
+func OpenDoor(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) (*cache.Cache, error) {
+	who, err := Identity(c, e, nil)
+	if err != nil {
+		return nil, err
+	}
+	if who.Kind == credential.None {
+		return nil, errors.New("azure.json names no identity: want one of workload identity, useManagedIdentityExtension, aadClientSecret, aadClientCertPath")
+	}
+	options := arm.Config{
+		Endpoint: e.ResourceManager, Scope: e.Scope(), Credential: who.Compute, UserAgent: c.UserAgent,
+		Budget:      arm.NewBudget(arm.BudgetConfig{Limits: o.Limits}),
+		APIVersions: versions(c), Registerer: o.Registerer,
+	}
+	if options.UserAgent == "" {
+		options.UserAgent = "kubernetes-cloudprovider/" + release()
+	}
+	if c.CloudProviderBackoff {
+		// The key counts tries in all, the door further ones; for it 0 is no opinion.
+		options.Retries, options.RetryDelay = c.CloudProviderBackoffRetries-1, c.CloudProviderBackoffDuration
+		if options.Retries <= 0 {
+			options.Retries = -1
+		}
+	}
+	door, err := arm.New(options)
+	if err != nil {
+		return nil, err
+	}
+	return cache.Over(door, cache.Options{TTL: o.TTL, Registerer: o.Registerer})
+}
+
+func versions(c cloudconfig.Config) map[string]string {
+	switch {
+	case c.Stack():
+		return arm.StackVersions()
+	case c.Cloud == cloudconfig.ChinaCloud:
+		return arm.ChinaVersions()
+	}
+	return nil
+}
+
+// release is the version of this program: "devel" for one that was not released.
+func release() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
+	}
+	return info.Main.Version
+}
