@@ -63,6 +63,9 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 		if allocation, err = readNodeIPAM(c, ranges); err == nil {
 			cloud, err = open(ctx, c.ComponentConfig.KubeCloudShared, lookup)
 		}
+		if err == nil {
+			err = checkRoutes(c, cloud)
+		}
 		if err != nil {
 			// The framework takes no error here.
 			fmt.Fprintln(os.Stderr, "cloud-controller-manager:", err)

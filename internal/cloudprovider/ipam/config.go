@@ -66,11 +66,8 @@ func (f Flags) Read() (Config, error) {
 		slog.Warn("--node-cidr-mask-size has no effect: see --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6", "value", f.MaskSize)
 	}
 	var err error
-	c.Ranges, err = ranges("--cluster-cidr", f.ClusterCIDR)
+	c.Ranges, err = ClusterCIDR(f.ClusterCIDR, "--allocate-node-cidrs")
 	wrong(err)
-	if err == nil && len(c.Ranges) == 0 {
-		wrong(errors.New("--cluster-cidr is missing: --allocate-node-cidrs wants the range of the pods, such as 10.244.0.0/16"))
-	}
 	c.Reserved, err = ranges("--service-cluster-ip-range", f.ServiceClusterIPRange)
 	wrong(err)
 	for _, r := range c.Ranges {
@@ -79,6 +76,15 @@ func (f Flags) Read() (Config, error) {
 		c.Bits = append(c.Bits, bits)
 	}
 	return c, errors.Join(problems...)
+}
+
+// ClusterCIDR reads the flag of that name, which another flag wants.
+func ClusterCIDR(text, wantedBy string) ([]netip.Prefix, error) {
+	all, err := ranges("--cluster-cidr", text)
+	if err == nil && len(all) == 0 {
+		return nil, fmt.Errorf("--cluster-cidr is missing: %s wants the range of the pods, such as 10.244.0.0/16", wantedBy)
+	}
+	return all, err
 }
 
 // ranges reads one range, or two of two families.
