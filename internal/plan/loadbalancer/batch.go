@@ -31,7 +31,7 @@ func readBatch(f *facts, refused map[string]bool) (batch, problems) {
 	})
 	var wishes []wish
 	for _, s := range services {
-		if refused[string(s.UID)] {
+		if _, no := refused[string(s.UID)]; no {
 			continue
 		}
 		if s.Gone {
@@ -62,6 +62,18 @@ func (f *facts) refuseWithoutGroup(s Service, found *problems) {
 	case !f.groupExists:
 		found.refuse(s.Key(), ReasonSecurityGroup, "network security group %s is not found", f.Config.securityGroup())
 	}
+}
+
+// firstIPv4 names a frontend with IPv4 that comes with the batch, "" for none.
+func (b batch) firstIPv4() string {
+	for _, w := range b.live {
+		for _, p := range w.places {
+			if _, exists := p.spot().frontend(); !exists && !p.is6() {
+				return "frontend " + p.frontend
+			}
+		}
+	}
+	return ""
 }
 
 // has reports whether a Service of this key is of the batch.

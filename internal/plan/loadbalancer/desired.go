@@ -1,6 +1,9 @@
 package loadbalancer
 
 import (
+	"maps"
+	"slices"
+
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 )
@@ -16,7 +19,7 @@ func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 	if err != nil {
 		return plan.Graph{}, nil, err
 	}
-	refused := map[string]bool{}
+	refused := map[string]bool{} // by UID; true for those that other Services may help
 	var before problems
 	for {
 		g, found, more, err := f.decide(refused)
@@ -25,7 +28,7 @@ func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 		}
 		// What is too much is left as it is, and the others are decided again.
 		for _, uid := range more {
-			refused[uid] = true
+			refused[uid] = slices.ContainsFunc(found, func(p plan.Problem) bool { return p.Reason == ReasonFamily })
 		}
 		before = append(before, found...)
 	}
@@ -68,6 +71,9 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 		return g, found, nil, err
 	}
 	g.Pending = b.waits
+	if what := b.firstIPv4(); what != "" && slices.Contains(slices.Collect(maps.Values(refused)), true) {
+		g.Pending = append(g.Pending, "Services that were refused may come beside "+what)
+	}
 	wanted, released := f.publicIPs(users, order, keptIPs(all))
 	add(wanted...)
 	for _, lb := range all {

@@ -37,12 +37,20 @@ func (f *facts) security(b batch, m *membership, pending *[]string, found *probl
 		return plan.Node{}, nil, false
 	}
 	rules := newRuleSet(f.group.Properties.SecurityRules)
-	f.withdraw(b, rules)
-	for _, w := range b.live {
-		grants, unknown := f.grants(w, m)
+	grants := make([][]grant, len(b.live))
+	staying := map[string]map[string]bool{} // destinations that are opened again, by the rule's name
+	for i, w := range b.live {
+		some, unknown := f.grants(w, m)
 		*pending = append(*pending, unknown...)
+		grants[i] = some
+		for _, g := range some {
+			g.note(staying)
+		}
+	}
+	f.withdraw(b, rules, staying)
+	for i, w := range b.live {
 		before := rules.size()
-		for _, g := range grants {
+		for _, g := range grants[i] {
 			rules.open(g)
 		}
 		if why := rules.size().exceeds(before); why != "" {
@@ -67,6 +75,25 @@ type grant struct {
 	family   v1.IPFamily
 	to       []string
 	deny     bool // everything else
+}
+
+// note adds the grant's destinations to those of the rules that it opens.
+func (g grant) note(staying map[string]map[string]bool) {
+	add := func(name string) {
+		name = strings.ToLower(name)
+		if staying[name] == nil {
+			staying[name] = make(map[string]bool, len(g.to))
+		}
+		for _, address := range g.to {
+			staying[name][address] = true
+		}
+	}
+	for _, o := range g.openings {
+		add(o.name())
+	}
+	if g.deny {
+		add(denyRuleName(g.family))
+	}
 }
 
 // grants are the openings of a Service's addresses, and the addresses that are not
@@ -127,8 +154,9 @@ func pendingRule(p place, w wish) string {
 	return "the security group needs the address of frontend " + p.frontend + " [" + w.service.Key() + "]"
 }
 
-// withdraw takes the batch's Services out of all rules, but for what others need.
-func (f *facts) withdraw(b batch, rules *ruleSet) {
+// withdraw takes the batch's Services out of all rules, but for what others need and
+// what is opened again.
+func (f *facts) withdraw(b batch, rules *ruleSet, staying map[string]map[string]bool) {
 	rules.drop(func(r *securityRule) bool { return isLegacyRule(r.Child) && b.base[ownerBase(r.Name)] })
 	owners := f.addressOwners()
 	needed := f.neededByOthers(b)
@@ -137,7 +165,7 @@ func (f *facts) withdraw(b batch, rules *ruleSet) {
 	for _, w := range slices.Concat(b.live, b.gone) {
 		atNodes = atNodes || f.usesNodes(w)
 		for _, address := range f.addressesOf(w, owners) {
-			rules.withdraw(address, needed[address])
+			rules.withdraw(address, staying, needed[address])
 		}
 	}
 	if !atNodes {
@@ -146,7 +174,7 @@ func (f *facts) withdraw(b batch, rules *ruleSet) {
 	var nodes []netip.Addr
 	nodes = slices.SortedFunc(maps.Keys(f.nodeIPs), netip.Addr.Compare)
 	for _, ip := range nodes {
-		rules.withdraw(ip.String(), needed[anyNode], needed[ip.String()])
+		rules.withdraw(ip.String(), staying, needed[anyNode], needed[ip.String()])
 	}
 }
 
@@ -420,8 +448,11 @@ func (s *ruleSet) add(r *securityRule) {
 
 // withdraw takes an address out of all managed rules, but for the ports that others
 // need there.
-func (s *ruleSet) withdraw(address string, needed ...map[string]bool) {
+func (s *ruleSet) withdraw(address string, staying map[string]map[string]bool, needed ...map[string]bool) {
 	for _, r := range s.having(address) {
+		if staying[strings.ToLower(r.Name)][address] {
+			continue
+		}
 		all := ports(r.Properties)
 		rest := slices.DeleteFunc(slices.Clone(all), func(port string) bool {
 			return !slices.ContainsFunc(needed, func(n map[string]bool) bool { return n[portKey(r.Properties.Protocol, port)] || n[portKey("All", "0")] })
@@ -474,10 +505,12 @@ func (s *ruleSet) dismiss(r *securityRule, address string) {
 
 // open lets in what a Service asks for.
 func (s *ruleSet) open(g grant) {
-	for _, address := range g.to {
-		for _, o := range g.openings {
-			s.allow(o, address)
+	for _, o := range g.openings {
+		if len(g.to) > 0 {
+			s.allow(o, g.to...)
 		}
+	}
+	for _, address := range g.to {
 		if g.deny {
 			s.deny(g.family, address)
 		}
@@ -494,16 +527,20 @@ func (s *ruleSet) deny(family v1.IPFamily, address string) {
 	s.admit(r, address)
 }
 
-func (s *ruleSet) allow(o opening, address string) {
-	name := allowRuleName(o.family, o.protocol, o.sources, o.ports)
+func (s *ruleSet) allow(o opening, addresses ...string) {
+	name := o.name()
 	r, ok := s.byName[strings.ToLower(name)]
 	if !ok {
 		r = allowRule(name, o, s.freePriority(firstPriority, 1))
 		s.add(r)
 	}
 	r.conform(o)
-	s.admit(r, address)
+	for _, address := range addresses {
+		s.admit(r, address)
+	}
 }
+
+func (o opening) name() string { return allowRuleName(o.family, o.protocol, o.sources, o.ports) }
 
 // conform makes a rule again what its name says it is, should somebody have edited it.
 func (r *securityRule) conform(o opening) {
