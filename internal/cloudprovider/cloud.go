@@ -5,7 +5,6 @@
 package cloudprovider
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -30,7 +29,7 @@ const Name = "azure"
 
 // Config is what the cloud configuration says of the cluster.
 type Config struct {
-	// LoadBalancer is complete but for ClusterName, which comes with each call, and
+	// LoadBalancer is complete but for ClusterName, which the framework tells, and
 	// LoadBalancerName where it is to be the cluster's name.
 	LoadBalancer loadbalancer.Config
 	// Subscription and ResourceGroup hold the cluster's machines.
@@ -47,9 +46,10 @@ type Config struct {
 
 // Cloud implements the framework's interface. Its parts are in one file each.
 type Cloud struct {
-	balancers *loadBalancers
-	machines  *instances
-	routes    *routeTable // nil for a cluster without
+	door     reconcile.Azure
+	balancer loadbalancer.Config
+	machines *instances
+	routes   *routeTable // nil for a cluster without
 }
 
 var (
@@ -59,7 +59,7 @@ var (
 
 // New is a cloud that reaches Azure through door. Close it when done.
 func New(c Config, door reconcile.Azure) *Cloud {
-	cloud := &Cloud{balancers: newLoadBalancers(c.LoadBalancer, door), machines: newInstances(c, door)}
+	cloud := &Cloud{door: door, balancer: c.LoadBalancer, machines: newInstances(c, door)}
 	if c.Routes.Table != "" {
 		cloud.routes = newRouteTable(c.Routes, door, cloud.machines, newOperations(c.Registerer))
 	}
@@ -68,7 +68,6 @@ func New(c Config, door reconcile.Azure) *Cloud {
 
 // Close ends what is in flight and waits for it.
 func (c *Cloud) Close() {
-	c.balancers.commits.Close()
 	if c.routes != nil {
 		c.routes.commits.Close()
 	}
@@ -76,6 +75,9 @@ func (c *Cloud) Close() {
 
 // Initialize starts to send events to Kubernetes.
 func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-chan struct{}) {
+	if c.routes == nil {
+		return
+	}
 	client, err := clients.Client("azure-cloud-provider")
 	if err != nil {
 		slog.Warn("no events from the cloud provider", "error", err)
@@ -83,11 +85,7 @@ func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-cha
 	}
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "azure-cloud-provider"})
-	c.balancers.events = events
-	if c.routes != nil {
-		c.routes.events = events
-	}
+	c.routes.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "azure-cloud-provider"})
 	go func() {
 		<-stop
 		broadcaster.Shutdown()
@@ -96,11 +94,11 @@ func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-cha
 
 // SetInformers tells the cloud of the cluster's nodes.
 func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
-	nodes := factory.Core().V1().Nodes()
-	c.balancers.nodes = nodeSource{lister: nodes.Lister(), synced: nodes.Informer().HasSynced}
-	if c.routes != nil {
-		c.routes.nodes = c.balancers.nodes
+	if c.routes == nil {
+		return
 	}
+	nodes := factory.Core().V1().Nodes()
+	c.routes.nodes = nodeSource{lister: nodes.Lister(), synced: nodes.Informer().HasSynced}
 }
 
 // nodeSource lists the cluster's nodes as far as Kubernetes has told of them.
@@ -109,8 +107,9 @@ type nodeSource struct {
 	synced cache.InformerSynced
 }
 
-// LoadBalancer is supported.
-func (c *Cloud) LoadBalancer() (framework.LoadBalancer, bool) { return c.balancers, true }
+// LoadBalancer is not supported: [Cloud.Services] is in the place of the controller
+// that would use it.
+func (c *Cloud) LoadBalancer() (framework.LoadBalancer, bool) { return nil, false }
 
 // InstancesV2 is supported.
 func (c *Cloud) InstancesV2() (framework.InstancesV2, bool) { return c.machines, true }
@@ -140,8 +139,3 @@ func (c *Cloud) HasClusterID() bool { return true }
 
 // known reports whether Kubernetes has told of the nodes.
 func (n nodeSource) known() bool { return n.lister != nil && (n.synced == nil || n.synced()) }
-
-// wait is [cache.WaitForCacheSync] for callers that are about to list nodes.
-func (n nodeSource) wait(ctx context.Context) bool {
-	return n.synced == nil || cache.WaitForCacheSync(ctx.Done(), n.synced)
-}

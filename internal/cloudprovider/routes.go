@@ -303,3 +303,14 @@ func (r *routeTable) tidy(ctx context.Context, in routes.Input) (bool, error) {
 	}
 	return true, nil
 }
+
+// refusals are the problems that keep an object from being served.
+func refusals(problems []plan.Problem, object string) []string {
+	var wrong []string
+	for _, p := range problems {
+		if p.Object == object && !p.Warning {
+			wrong = append(wrong, p.Message)
+		}
+	}
+	return wrong
+}

@@ -25,10 +25,10 @@ import (
 
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/ipam"
+	"kaz/internal/cloudprovider/service"
 )
 
-// serviceSyncs is how many Services are worked on at once. Those that wait for the
-// same load balancer share its writes, so many at once is what makes few writes.
+// serviceSyncs is how many Services are written to in Kubernetes at once.
 const serviceSyncs = 64
 
 // Defaults that are higher than the framework's, which were chosen for clouds that
@@ -57,6 +57,8 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	var allocation ipam.Config
 	flags := cliflag.NamedFlagSets{}
 	addNodeIPAMFlags(&flags, &ranges)
+	var services service.Config
+	addServiceFlags(&flags, &services)
 	initialize := func(c *config.CompletedConfig) framework.Interface {
 		saveMemory(c, lookup)
 		var err error
@@ -74,7 +76,7 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 		return cloud
 	}
 	command := frameworkapp.NewCloudControllerManagerCommand(o, initialize,
-		withNodeIPAM(frameworkapp.DefaultInitFuncConstructors, &allocation), aliases(), flags, ctx.Done())
+		withServices(withNodeIPAM(frameworkapp.DefaultInitFuncConstructors, &allocation), &services), aliases(), flags, ctx.Done())
 	command.Short = "Connect a Kubernetes cluster to Azure: nodes and load balancers"
 	command.PostRun = func(*cobra.Command, []string) {
 		stop()

@@ -29,11 +29,18 @@ var disturbances = map[string]emulator.Fault{
 
 // Whatever happens to any one write, the end is the same and nothing leaks.
 func TestAnyWriteCanGoWrong(t *testing.T) {
+	stride := 1
+	if testing.Short() {
+		stride = 3
+	}
 	for name, fault := range disturbances {
+		if testing.Short() && fault.Fault == emulator.FaultError {
+			continue // what is merely refused changes nothing in Azure
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, method := range []string{"PUT", "PATCH", "DELETE"} {
-				for nth := 1; disturbed(t, fault, method, nth); nth++ {
+				for nth := 1; disturbed(t, fault, method, nth); nth += stride {
 				}
 			}
 		})

@@ -39,7 +39,11 @@ func (w *world) allGone(names []string) {
 
 func TestManyServicesShareTheWritesOfTheirDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const services, few = 250, 5
+		const few = 5
+		services := 250
+		if testing.Short() {
+			services = 100
+		}
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 3)
 		w.Forget()
 		w.start(config())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -110,5 +111,28 @@ func TestServiceScenarios(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Services are spread over two load balancers, move between them with their addresses
+// and leave nothing.
+func TestSeveralLoadBalancers(t *testing.T) {
+	for _, scenario := range slices.Concat(testkit.ServiceScenarios(), testkit.SeveralScenarios()) {
+		if slices.ContainsFunc(scenario.Turns, func(turn testkit.Turn) bool { return strings.Contains(turn.Refused, "IPv6") }) {
+			continue // its families are at one load balancer
+		}
+		t.Run(scenario.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{}, 2)
+				c := config()
+				c.LoadBalancer.PoolByIP = true
+				c.LoadBalancer.Balancers = []loadbalancer.Balancer{
+					{Name: testkit.ClusterName, AllowPlacement: true, PrimaryVMSet: testkit.ScaleSet},
+					{Name: "lb2", AllowPlacement: true, PrimaryVMSet: "other"},
+				}
+				w.start(c)
+				scenario.Play(t, w.env(), w.Azure)
+			})
+		})
 	}
 }

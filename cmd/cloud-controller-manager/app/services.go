@@ -1,0 +1,86 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	framework "k8s.io/cloud-provider"
+	frameworkapp "k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/app/config"
+	"k8s.io/cloud-provider/names"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/workqueue" // the metrics of its queue
+	genericmanager "k8s.io/controller-manager/app"
+	"k8s.io/controller-manager/controller"
+
+	"kaz/internal/cloudprovider"
+	"kaz/internal/cloudprovider/service"
+)
+
+// serviceComponent is the source of the controller's events and its client's name,
+// those of the framework's controller.
+const serviceComponent = "service-controller"
+
+// repairPeriod is how often everything is compared with Azure as it is.
+const repairPeriod = 30 * time.Minute
+
+// addServiceFlags adds the flags that the framework does not have.
+func addServiceFlags(sets *cliflag.NamedFlagSets, settings *service.Config) {
+	fs := sets.FlagSet(names.ServiceLBController)
+	fs.StringSliceVar((*[]string)(&settings.Classes), "load-balancer-class", []string{"", service.Class},
+		"Load balancer classes of the Services that are served. The empty one stands for Services that name none.")
+	fs.DurationVar(&settings.RepairPeriod, "drift-repair-period", repairPeriod,
+		"How often load balancers, public IPs and security rules are compared with Azure as it is, and put back where somebody changed them. 0 is never.")
+}
+
+// withServices puts kaz's service controller in the place of the framework's.
+func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstructor, settings *service.Config) map[string]frameworkapp.ControllerInitFuncConstructor {
+	all := maps.Clone(controllers)
+	all[names.ServiceLBController] = frameworkapp.ControllerInitFuncConstructor{
+		InitContext: frameworkapp.ControllerInitContext{ClientName: serviceComponent},
+		Constructor: func(init frameworkapp.ControllerInitContext, c *config.CompletedConfig, cloud framework.Interface) frameworkapp.InitFunc {
+			return func(ctx context.Context, manager genericmanager.ControllerContext) (controller.Interface, bool, error) {
+				azure, ours := cloud.(*cloudprovider.Cloud)
+				if !ours {
+					return nil, false, fmt.Errorf("%s serves %s only, not %s", names.ServiceLBController, cloudprovider.Name, cloud.ProviderName())
+				}
+				return nil, true, startServices(ctx, init, c, manager, azure, *settings)
+			}
+		},
+	}
+	return all
+}
+
+// startServices starts the controller. Events have a client of their own: however
+// many there are, no Service waits for them.
+func startServices(ctx context.Context, init frameworkapp.ControllerInitContext, c *config.CompletedConfig, manager genericmanager.ControllerContext, cloud *cloudprovider.Cloud, settings service.Config) error {
+	if len(settings.Classes) == 0 {
+		settings.Classes = service.Classes{""} // what --load-balancer-class= says
+	}
+	settings.Syncs = int(c.ComponentConfig.ServiceController.ConcurrentServiceSyncs)
+	events := record.NewBroadcaster(record.WithContext(ctx))
+	services, err := cloud.Services(c.ComponentConfig.KubeCloudShared.ClusterName, settings, service.Deps{
+		Client: c.ClientBuilder.ClientOrDie(init.ClientName), Informers: c.SharedInformers,
+		Events:     events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: serviceComponent}),
+		Registerer: legacyregistry.Registerer(),
+	})
+	if err != nil {
+		return err
+	}
+	sink := c.ClientBuilder.ClientOrDie(init.ClientName).CoreV1().Events("")
+	events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: sink})
+	go func() {
+		defer events.Shutdown()
+		manager.ControllerManagerMetrics.ControllerStarted("service")
+		defer manager.ControllerManagerMetrics.ControllerStopped("service")
+		services.Run(ctx)
+	}()
+	return nil
+}
