@@ -415,18 +415,13 @@ func (f *facts) inCircle(waits map[*side]map[*side]bool) bool {
 // of the other family, and nobody but the one Service that asks has it.
 func (f *facts) mustRenew(b batch, w wish, p place) bool {
 	have, exists := f.ips[p.ip.Key()]
-	if !exists || !p.own || !f.isOnlyOf(have, w) || len(b.remaining(p.spot())) > 0 {
+	otherKinds := w.kinds != nil && !f.Config.IPTagsMayChange && !sameKinds(have.Properties.IPTags, w.kinds)
+	if !exists || !p.own || !otherKinds && hasVersion(have, p.family) || !f.isOnlyOf(have, w) || len(b.remaining(p.spot())) > 0 {
 		return false
 	}
-	for _, c := range b.live {
-		for _, other := range c.places {
-			if other.ip.Equal(p.ip) && c.service.Key() != w.service.Key() {
-				return false
-			}
-		}
-	}
-	otherKinds := w.kinds != nil && !f.Config.IPTagsMayChange && !sameKinds(have.Properties.IPTags, w.kinds)
-	return otherKinds || !hasVersion(have, p.family)
+	return !slices.ContainsFunc(b.live, func(c wish) bool {
+		return c.service.Key() != w.service.Key() && slices.ContainsFunc(c.places, func(other place) bool { return other.ip.Equal(p.ip) })
+	})
 }
 
 // addressOwners is the base name at whose frontend each known address stands, ""
