@@ -189,24 +189,36 @@ func machinesInvolved(in Input) (sets []azure.ID, alone bool) {
 		}
 	}
 	for _, id := range balancersOf(in) {
-		// A document that cannot be read is Desired's to report.
-		view, _, err := plan.View[pools](in.Have, id)
-		if err != nil {
-			continue
-		}
-		for _, p := range view.Properties.BackendAddressPools {
-			for _, c := range p.Properties.BackendIPConfigurations {
-				alone = alone || configurationHolder(c.ID).Is(network.Interfaces)
-				add(instanceOf(c.ID))
-			}
-		}
-		for _, d := range in.Have.List(in.Config.machines(), compute.ScaleSets) {
-			if set, err := azure.Decode[compute.ScaleSet](d); err == nil && modelOf(set).in(view.ID) && view.ID != "" {
-				add(set.ID.Child("virtualMachines", "0"))
-			}
+		for _, machine := range machinesIn(in, id) {
+			add(machine)
 		}
 	}
 	return sets, alone
+}
+
+// machinesIn lists the machines in pools of a load balancer. A scale set whose model
+// is in one stands there with a machine of its own.
+func machinesIn(in Input, lb azure.ID) (machines []azure.ID) {
+	// A document that cannot be read is Desired's to report.
+	view, exists, err := plan.View[pools](in.Have, lb)
+	if err != nil || !exists {
+		return nil
+	}
+	for _, p := range view.Properties.BackendAddressPools {
+		for _, c := range p.Properties.BackendIPConfigurations {
+			machine := instanceOf(c.ID)
+			if configurationHolder(c.ID).Is(network.Interfaces) {
+				machine = lb.Parent().Resource(compute.VirtualMachines, c.ID.Parent().Name())
+			}
+			machines = append(machines, machine)
+		}
+	}
+	for _, d := range in.Have.List(in.Config.machines(), compute.ScaleSets) {
+		if set, err := azure.Decode[compute.ScaleSet](d); err == nil && modelOf(set).in(lb) {
+			machines = append(machines, set.ID.Child("virtualMachines", "0"))
+		}
+	}
+	return machines
 }
 
 // pools is as much of a load balancer as tells who is in it.

@@ -202,20 +202,33 @@ func (s *search) refuseLink(w wish, p place, wrong *problems) {
 	if subnet == "" || !s.subnets[subnet.Key()].exists {
 		wrong.refuse(w.service.Key(), ReasonSubnet, "annotation %s: subnet %q is not found in virtual network %q, allowed is the name of one of its subnets", key.LinkSubnet.Name, w.link.subnet, s.Config.VirtualNetwork)
 	}
-	id := s.linkID(w, p)
 	have, there := s.linkAt[p.frontendID().Key()]
-	owner := s.linkOwner(have)
-	first := s.linked[id.Key()]
-	switch {
-	case there && ofOtherCluster(have.Tags, s.Config.ClusterName) || there && !hasTag(have.Tags, tagCluster):
-		wrong.refuse(w.service.Key(), ReasonLink, "private link service %s at frontend %s is not managed by this cluster, allowed is a frontend without one", have.ID.Name(), p.frontend)
-	case there && w.link.name != "" && !sameText(w.link.name, have.ID.Name()):
-		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: %q cannot be, the private link service is named %q and keeps that, allowed is its name", key.LinkName.Name, w.link.name, have.ID.Name())
-	case w.link.option != "" && (owner != "" && owner != w.service.Key() || first != "" && first != w.service.Key()):
-		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: the private link service at frontend %s belongs to Service %s, allowed is %s alone", w.link.option, p.frontend, firstOf(owner, first), key.LinkCreate.Name)
-	case !there:
-		s.refuseNewLink(w, p, id, wrong)
+	if !there {
+		s.refuseNewLink(w, p, s.linkID(w, p), wrong)
+	} else {
+		s.refuseLinkThere(w, p, have, wrong)
 	}
+	owner := firstOf(s.linkOwner(have), s.linked[s.linkID(w, p).Key()])
+	if w.link.option != "" && owner != "" && owner != w.service.Key() {
+		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: the private link service at frontend %s belongs to Service %s, allowed is %s alone", w.link.option, p.frontend, owner, key.LinkCreate.Name)
+	}
+}
+
+// refuseLinkThere finds what is wrong with a private link service that stands at the
+// frontend already.
+func (s *search) refuseLinkThere(w wish, p place, have privateLink, wrong *problems) {
+	switch {
+	case !s.isManagedLink(have):
+		wrong.refuse(w.service.Key(), ReasonLink, "private link service %s at frontend %s is not managed by this cluster, allowed is a frontend without one", have.ID.Name(), p.frontend)
+	case w.link.name != "" && !sameText(w.link.name, have.ID.Name()):
+		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: %q cannot be, the private link service is named %q and keeps that, allowed is its name", key.LinkName.Name, w.link.name, have.ID.Name())
+	}
+}
+
+// isManagedLink reports whether a tag says that a private link service is of this
+// cluster.
+func (f *facts) isManagedLink(l privateLink) bool {
+	return hasTag(l.Tags, tagCluster) && !ofOtherCluster(l.Tags, f.Config.ClusterName)
 }
 
 func (s *search) refuseNewLink(w wish, p place, id azure.ID, wrong *problems) {
@@ -251,11 +264,10 @@ func (s *search) noteLink(w wish, p place) {
 	}
 }
 
-// links are the private link services that the batch's Services want, and the ids of
-// those that go.
-func (f *facts) links(b batch) (wanted []plan.Node, gone []privateLink) {
-	claimed := map[string]claim{} // by id of the link
-	var order []string
+// linkClaims are the private link services that the batch's Services want, by id key,
+// and the keys in their order. Of several at one frontend the one with options counts.
+func (f *facts) linkClaims(b batch) (claimed map[string]claim, order []string) {
+	claimed = map[string]claim{}
 	for _, w := range b.live {
 		for _, p := range w.places {
 			if w.link == nil || p.is6() {
@@ -265,14 +277,22 @@ func (f *facts) links(b batch) (wanted []plan.Node, gone []privateLink) {
 			if _, there := f.linksByID[id]; there && f.linkAt[p.frontendID().Key()].ID == "" {
 				continue // it goes from another frontend first
 			}
-			if _, there := claimed[id]; !there {
+			was, there := claimed[id]
+			if !there {
 				order = append(order, id)
 			}
-			if was, there := claimed[id]; !there || was.link.option == "" && w.link.option != "" {
+			if !there || was.link.option == "" && w.link.option != "" {
 				claimed[id] = claim{w, p}
 			}
 		}
 	}
+	return claimed, order
+}
+
+// links are the private link services that the batch's Services want, and those that
+// go.
+func (f *facts) links(b batch) (wanted []plan.Node, gone []privateLink) {
+	claimed, order := f.linkClaims(b)
 	subnets := map[string][]string{} // keys of Services, by id
 	var subnetOrder []azure.ID
 	for _, id := range order {
@@ -302,7 +322,7 @@ func (f *facts) goneLinks(b batch, claimed map[string]claim) (gone []privateLink
 			l := f.linksByID[d.ID().Key()]
 			owner, _ := l.Tags.Get(tagLinkOwner)
 			_, wanted := claimed[l.ID.Key()]
-			if !wanted && b.has(owner) && !ofOtherCluster(l.Tags, f.Config.ClusterName) && hasTag(l.Tags, tagCluster) && !f.othersLink(b, l) {
+			if !wanted && b.has(owner) && f.isManagedLink(l) && !f.othersLink(b, l) {
 				gone = append(gone, l)
 			}
 		}

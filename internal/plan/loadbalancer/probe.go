@@ -86,7 +86,7 @@ func isLocal(s Service) bool {
 func asksNodes(s Service) bool {
 	linked, _ := key.LinkCreate.Read(s.Annotations)
 	proxied, _ := key.LinkProxyProtocol.Read(s.Annotations)
-	return isLocal(s) && s.Spec.HealthCheckNodePort > 0 && !(linked && proxied)
+	return isLocal(s) && s.Spec.HealthCheckNodePort > 0 && (!linked || !proxied)
 }
 
 func sharesProbe(s Service, c Config) bool { return c.SharedProbe != nil && !isLocal(s) }

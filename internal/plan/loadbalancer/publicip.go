@@ -216,18 +216,11 @@ func anew(state string) string {
 func (f *facts) publicIPView(id azure.ID, u *users, have publicIP, names []string, exists bool) publicIP {
 	own := f.ownershipTags(u, have, names)
 	view := publicIP{ID: id, SKU: &azure.SKU{Name: "Standard"}}
-	version := "IPv4"
-	if u.claims[0].place.is6() {
-		version = "IPv6"
-	}
 	view.Properties = network.PublicIPAddress{
-		PublicIPAllocationMethod: "Static", PublicIPAddressVersion: version, DNSSettings: have.Properties.DNSSettings,
-		ProvisioningState: anew(have.Properties.ProvisioningState),
+		PublicIPAllocationMethod: "Static", PublicIPAddressVersion: string(u.claims[0].place.family), DNSSettings: have.Properties.DNSSettings,
+		ProvisioningState: anew(have.Properties.ProvisioningState), IPTags: f.wantedKinds(u, have, exists),
 	}
 	for _, c := range u.claims {
-		if c.kinds != nil && view.Properties.IPTags == nil && !sameKinds(have.Properties.IPTags, c.kinds) && (!exists || f.Config.IPTagsMayChange) {
-			view.Properties.IPTags = c.kinds
-		}
 		f.name(&view, own, c, have)
 		for name, value := range c.ipTags {
 			if _, ours := own.Get(name); !ours {
@@ -236,22 +229,40 @@ func (f *facts) publicIPView(id azure.ID, u *users, have publicIP, names []strin
 		}
 	}
 	if !exists {
-		view.Location, view.ExtendedLocation = f.Config.Location, f.Config.EdgeZone
-		if len(f.Config.Zones) > 0 && f.Config.EdgeZone == nil {
-			view.Zones = f.Config.Zones
-		}
-		if prefix := u.claims[0].place.prefix; prefix != "" {
-			view.Properties.PublicIPPrefix = azure.Ref(prefix)
-		}
+		f.complete(&view, u.claims[0].place)
 	}
-	if owner := labelOwner(have.Tags); len(f.Config.SystemTags) > 0 && owner != "" && !slices.Contains(u.leaving, owner) && labelOwner(own) == "" {
+	owner := labelOwner(have.Tags)
+	leaves := slices.Contains(u.leaving, owner)
+	if len(f.Config.SystemTags) > 0 && owner != "" && !leaves && labelOwner(own) == "" {
 		own[tagLabel] = owner
 	}
 	view.Tags = wantedTags(f.Config, own, have.Tags)
-	if slices.Contains(u.leaving, labelOwner(have.Tags)) && labelOwner(own) == "" {
+	if leaves && labelOwner(own) == "" {
 		view.Tags = dropLabel(view.Tags, have.Tags)
 	}
 	return view
+}
+
+// complete says of a new public IP what cannot be said later.
+func (f *facts) complete(view *publicIP, p place) {
+	view.Location, view.ExtendedLocation = f.Config.Location, f.Config.EdgeZone
+	if len(f.Config.Zones) > 0 && f.Config.EdgeZone == nil {
+		view.Zones = f.Config.Zones
+	}
+	if p.prefix != "" {
+		view.Properties.PublicIPPrefix = azure.Ref(p.prefix)
+	}
+}
+
+// wantedKinds are the IP tags that a public IP gets: those of the first Service that
+// asks for any, where they differ and can be had.
+func (f *facts) wantedKinds(u *users, have publicIP, exists bool) []network.IPTag {
+	for _, c := range u.claims {
+		if c.kinds != nil && !sameKinds(have.Properties.IPTags, c.kinds) && (!exists || f.Config.IPTagsMayChange) {
+			return c.kinds
+		}
+	}
+	return nil
 }
 
 // name gives a managed public IP the DNS label that a Service asks for, and notes

@@ -171,8 +171,7 @@ func (f *facts) withdraw(b batch, rules *ruleSet, staying map[string]map[string]
 	if !atNodes {
 		return
 	}
-	var nodes []netip.Addr
-	nodes = slices.SortedFunc(maps.Keys(f.nodeIPs), netip.Addr.Compare)
+	nodes := slices.SortedFunc(maps.Keys(f.nodeIPs), netip.Addr.Compare)
 	for _, ip := range nodes {
 		rules.withdraw(ip.String(), staying, needed[anyNode], needed[ip.String()])
 	}
