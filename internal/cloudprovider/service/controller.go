@@ -64,6 +64,12 @@ type Controller struct {
 	blocked   map[item]bool // Services that wait for something to change
 }
 
+// watched is what the controller hears of.
+type watched struct {
+	informer cache.SharedIndexInformer
+	handler  cache.ResourceEventHandler
+}
+
 // New is a controller. Run it, then start the informers.
 func New(config Config, d Deps) (*Controller, error) {
 	m, err := newMetrics(d.Registerer)
@@ -78,17 +84,15 @@ func New(config Config, d Deps) (*Controller, error) {
 		queue:     workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{Name: "service"}),
 		histories: map[types.UID]*history{}, blocked: map[item]bool{},
 	}
-	for _, watch := range []struct {
-		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandler
-	}{{services.Informer(), c.watchServices()}, {nodes.Informer(), c.watchNodes()}} {
+	around, more := c.watchSurroundings(d.Informers)
+	for _, watch := range append(more, watched{services.Informer(), c.watchServices()}, watched{nodes.Informer(), c.watchNodes()}) {
 		registration, err := watch.informer.AddEventHandler(watch.handler)
 		if err != nil {
 			return nil, err
 		}
 		c.synced = append(c.synced, registration.HasSynced)
 	}
-	cluster := cluster{config: config.LoadBalancer, nodes: nodes.Lister(), services: c.ours}
+	cluster := cluster{config: config.LoadBalancer, nodes: nodes.Lister(), services: c.ours, around: around}
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
 	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, metrics: m, changed: c.lookAgain}).commit)
 	return c, nil

@@ -10,8 +10,12 @@ import (
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/testkit"
@@ -124,15 +128,80 @@ func TestSeveralLoadBalancers(t *testing.T) {
 		t.Run(scenario.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, emulator.Options{}, 2)
-				c := config()
-				c.LoadBalancer.PoolByIP = true
-				c.LoadBalancer.Balancers = []loadbalancer.Balancer{
-					{Name: testkit.ClusterName, AllowPlacement: true, PrimaryVMSet: testkit.ScaleSet},
-					{Name: "lb2", AllowPlacement: true, PrimaryVMSet: "other"},
-				}
-				w.start(c)
+				w.start(several())
 				scenario.Play(t, w.env(), w.Azure)
 			})
 		})
 	}
+}
+
+func several() service.Config {
+	c := config()
+	c.LoadBalancer.PoolByIP = true
+	c.LoadBalancer.Balancers = []loadbalancer.Balancer{
+		{Name: testkit.ClusterName, AllowPlacement: true, PrimaryVMSet: testkit.ScaleSet},
+		{Name: "lb2", AllowPlacement: true, PrimaryVMSet: "other"},
+	}
+	return c
+}
+
+// With several load balancers, a Service of policy Local has the nodes that have its
+// endpoints, however they move.
+func TestEndpointsOfServicesOfPolicyLocal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 3)
+		w.start(several())
+		web := w.newService("web", 80)
+		web.Spec.ExternalTrafficPolicy, web.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 32000
+		w.create(web)
+		w.served("web")
+		for _, nodes := range [][]string{{"nodes0-000000"}, {"nodes0-000001", "nodes0-000002"}, {"nodes0-000000", "nodes0-000001"}} {
+			w.endpoints("web", nodes...)
+			w.settle()
+			if got := w.addressesIn("default-web"); got != len(nodes) {
+				t.Errorf("its pool has %d addresses, its endpoints are on %v", got, nodes)
+			}
+			w.Forget()
+		}
+		w.endpoints("web", "nodes0-000001", "nodes0-000000")
+		w.settle()
+		if got := w.Writes(); len(got) > 0 {
+			t.Errorf("nothing moved, and written was %v", got)
+		}
+	})
+}
+
+// endpoints tells where a Service's endpoints are.
+func (w *world) endpoints(name string, nodes ...string) {
+	w.t.Helper()
+	slice := &discovery.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: corev1.NamespaceDefault, Name: name + "-1", Labels: map[string]string{discovery.LabelServiceName: name},
+	}}
+	for _, n := range nodes {
+		slice.Endpoints = append(slice.Endpoints, discovery.Endpoint{NodeName: &n})
+	}
+	resource := discovery.SchemeGroupVersion.WithResource("endpointslices")
+	if _, err := w.client.Tracker().Get(resource, slice.Namespace, slice.Name); err != nil {
+		err = w.client.Tracker().Create(resource, slice, slice.Namespace)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return
+	}
+	if err := w.client.Tracker().Update(resource, slice, slice.Namespace); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// addressesIn counts the addresses in all pools of a name.
+func (w *world) addressesIn(pool string) (total int) {
+	w.t.Helper()
+	for _, lb := range testkit.List[network.LoadBalancer](w.Azure, testkit.Group, network.LoadBalancers) {
+		for _, p := range lb.Properties.BackendAddressPools {
+			if p.Name == pool {
+				total += len(p.Properties.LoadBalancerBackendAddresses)
+			}
+		}
+	}
+	return total
 }

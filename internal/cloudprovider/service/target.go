@@ -22,6 +22,7 @@ type cluster struct {
 	config   loadbalancer.Config
 	nodes    listers.NodeLister
 	services func() ([]*corev1.Service, error) // all that are ours
+	around   surroundings
 }
 
 // target is the cluster's load balancers with these Services.
@@ -41,8 +42,17 @@ func (c cluster) target(services []loadbalancer.Service) (*target, error) {
 	others = slices.DeleteFunc(others, func(s *corev1.Service) bool {
 		return among[s.UID] || s.Spec.Type != corev1.ServiceTypeLoadBalancer
 	})
+	namespaces, err := c.around.labelsOf()
+	if err != nil {
+		return nil, err
+	}
+	endpoints, err := c.around.nodesWith()
+	if err != nil {
+		return nil, err
+	}
 	return &target{Input: loadbalancer.Input{
 		Config: c.config, Services: services, Others: others, Complete: true, Nodes: nodes,
+		Namespaces: namespaces, Endpoints: endpoints,
 	}}, nil
 }
 
