@@ -1,10 +1,12 @@
 package service
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cloud-provider/service/helpers"
@@ -169,5 +171,34 @@ func TestTheStatusIsComparedAsTheAPIServerSpellsIt(t *testing.T) {
 	}
 	if sameIngress(written, []corev1.LoadBalancerIngress{{IP: "20.0.0.2"}}) || sameIngress(written, nil) {
 		t.Error("different addresses are the same")
+	}
+}
+
+// Dashboards know these names from the framework's controller.
+func TestMetricsHaveTheNamesThatUsersWatch(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := newMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.committed(3, why{nodes: true, since: time.Now()}, time.Now(), nil)
+	m.committed(3, why{nodes: true, since: time.Now()}, time.Now(), errors.New("no"))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		got[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue() + float64(f.GetMetric()[0].GetHistogram().GetSampleCount())
+	}
+	want := map[string]float64{
+		"service_controller_loadbalancer_sync_total":                  2,
+		"service_controller_nodesync_error_total":                     1,
+		"service_controller_nodesync_latency_seconds":                 1,
+		"service_controller_update_loadbalancer_host_latency_seconds": 1,
+		"kaz_service_commit_services":                                 2,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
