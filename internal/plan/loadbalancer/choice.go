@@ -454,6 +454,7 @@ func (f *facts) byEndpoints(p pool, family v1.IPFamily, ends []string) pool {
 	next := pool{Name: p.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}}
 	full := f.byAddress(p, family, func(n *v1.Node) bool { return slices.Contains(ends, n.Name) })
 	next.Properties.VirtualNetwork = full.Properties.VirtualNetwork
-	next.Properties.LoadBalancerBackendAddresses = full.Properties.LoadBalancerBackendAddresses
+	// Nobody is an answer too: a nil list would leave the members as they are.
+	next.Properties.LoadBalancerBackendAddresses = append([]poolMember{}, full.Properties.LoadBalancerBackendAddresses...)
 	return next
 }

@@ -65,12 +65,13 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 		return g, found, more, nil
 	}
 	users, order := f.usersOf(b)
-	if g.Pending = f.newPublicIPs(b); len(g.Pending) > 0 {
+	// Where another round is needed anyway, nobody waits for addresses in this one.
+	if g.Pending = f.newPublicIPs(b); len(g.Pending) > 0 && len(b.waits) == 0 {
 		wanted, _ := f.publicIPs(users, order, nil)
 		add(wanted...)
 		return g, found, nil, err
 	}
-	g.Pending = b.waits
+	g.Pending = append(g.Pending, b.waits...)
 	if what := b.firstIPv4(); what != "" && slices.Contains(slices.Collect(maps.Values(refused)), true) {
 		g.Pending = append(g.Pending, "Services that were refused may come beside "+what)
 	}

@@ -339,6 +339,10 @@ func settle(t *rapid.T, w *world, in loadbalancer.Input) {
 	if err != nil {
 		t.Fatalf("%v\n%v", err, rounds[len(rounds)-1].plan)
 	}
+	const most = 3 // public IPs, load balancers, and what depends on private addresses
+	if n := len(slices.DeleteFunc(rounds, func(r round) bool { return r.plan.Empty() })); n > most {
+		t.Fatalf("%d rounds, want %d at most", n, most)
+	}
 	again, err := w.commit(in)
 	if err != nil || writes(again) > 0 {
 		t.Fatalf("not at rest: %v\n%v", err, again[len(again)-1].plan)
