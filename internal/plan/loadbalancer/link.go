@@ -374,9 +374,9 @@ func (f *facts) linkView(c claim, subnet azure.ID) privateLink {
 		LoadBalancerFrontendIPConfigurations: []azure.Reference{{ID: c.place.frontendID()}},
 		IPConfigurations:                     linkAddresses(w, id.Name(), subnet),
 		EnableProxyProtocol:                  new(w.proxy),
-		FQDNs:                                slices.Concat([]string{}, w.fqdns),
-		Visibility:                           &network.SubscriptionSet{Subscriptions: slices.Concat([]string{}, w.visibility)},
-		AutoApproval:                         &network.SubscriptionSet{Subscriptions: slices.Concat([]string{}, w.approval)},
+		FQDNs:                                append([]string{}, w.fqdns...),
+		Visibility:                           &network.SubscriptionSet{Subscriptions: append([]string{}, w.visibility...)},
+		AutoApproval:                         &network.SubscriptionSet{Subscriptions: append([]string{}, w.approval...)},
 		ProvisioningState:                    anew(l.Properties.ProvisioningState),
 	}
 	if sameLinkAddresses(l.Properties.IPConfigurations, view.Properties.IPConfigurations) {

@@ -128,7 +128,7 @@ func (f *facts) byAddress(p pool, family v1.IPFamily, belongs func(*v1.Node) boo
 		members = excluded
 	}
 	next := pool{Name: p.Name}
-	next.Properties.LoadBalancerBackendAddresses = slices.Concat([]poolMember{}, members)
+	next.Properties.LoadBalancerBackendAddresses = members // nil for nobody: a pool of nodes is not emptied
 	if network := f.Config.poolNetwork(); network != "" {
 		next.Properties.VirtualNetwork = azure.Ref(network)
 	}

@@ -57,6 +57,7 @@ func genService(t *rapid.T, name string) *v1.Service {
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "true"
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal-subnet"] = rapid.SampledFrom([]string{"", "", "apps"}).Draw(t, "subnet")
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-ipv4"] = rapid.SampledFrom([]string{"", "", "10.0.0.200"}).Draw(t, "private address")
+		s.Annotations["service.beta.kubernetes.io/azure-pls-create"] = rapid.SampledFrom([]string{"", "", "true"}).Draw(t, "private link")
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-enable-high-availability-ports"] = rapid.SampledFrom([]string{"", "", "true"}).Draw(t, "all ports")
 	}
 	return s
@@ -114,6 +115,11 @@ func addressed(nodes []*v1.Node) []*v1.Node {
 
 // addOwn puts public IPs into the world that Services may name.
 func addOwn(w *world) {
+	for _, name := range []string{"n", "apps"} { // what private links need of them stays
+		id := azure.ID(vnetID).Child("subnets", name)
+		sub(w.docs[id.Key()], "properties")["privateLinkServiceNetworkPolicies"] = "Disabled"
+		w.put(id, w.docs[id.Key()])
+	}
 	w.put(network+"publicIPAddresses/pool", parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.100.0.1"}}`))
 	w.put(network+"publicIPAddresses/other", parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.200.0.1"}}`))
 }
@@ -339,7 +345,10 @@ func settle(t *rapid.T, w *world, in loadbalancer.Input) {
 	if err != nil {
 		t.Fatalf("%v\n%v", err, rounds[len(rounds)-1].plan)
 	}
-	const most = 3 // public IPs, load balancers, and what depends on private addresses
+	most := 3 // public IPs, load balancers, and what depends on private addresses
+	if len(rounds[0].plan.Steps) > 0 && rounds[0].plan.Steps[0].ID.Is("Microsoft.Network/privateLinkServices") {
+		most++ // private links go before all
+	}
 	if n := len(slices.DeleteFunc(rounds, func(r round) bool { return r.plan.Empty() })); n > most {
 		t.Fatalf("%d rounds, want %d at most", n, most)
 	}
