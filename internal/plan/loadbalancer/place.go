@@ -89,6 +89,8 @@ func (f *facts) findPlaces(wishes, gone []wish, found *problems) []wish {
 			late = append(late, w)
 		}
 	}
+	// Who has IPv6 alone needs others with IPv4 beside him.
+	slices.SortStableFunc(late, func(a, b wish) int { return a.ipv6Alone() - b.ipv6Alone() })
 	var live []wish
 	for _, w := range slices.Concat(early, late) {
 		var wrong problems
@@ -105,6 +107,14 @@ func (f *facts) findPlaces(wishes, gone []wish, found *problems) []wish {
 	}
 	slices.SortStableFunc(live, func(a, b wish) int { return strings.Compare(a.service.Key(), b.service.Key()) })
 	return live
+}
+
+// ipv6Alone is 1 for a Service without IPv4, else 0.
+func (w wish) ipv6Alone() int {
+	if slices.ContainsFunc(w.addresses, func(a address) bool { return !a.is6() }) {
+		return 0
+	}
+	return 1
 }
 
 // seed notes where addresses stand now, but for those of the commit's Services that

@@ -468,3 +468,55 @@ func TestDesiredIsAFunctionOfItsInput(t *testing.T) {
 		}
 	})
 }
+
+// What Needs names is all that is looked at, whatever the Services: the plan made of
+// that is the plan made of all of Azure.
+func TestNeedsAreEnough(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(3)
+		addOwn(w)
+		c, conf := cluster{}, genConfig(t)
+		for range rapid.IntRange(1, 2).Draw(t, "commits") {
+			in := c.know(genCommit(t, conf))
+			settle(t, w, in)
+			c.tell(t, w, in)
+		}
+		in := c.know(genCommit(t, conf))
+		whole := w.snapshot()
+		if d := cmp.Diff(planOf(t, in, whole), planOf(t, in, gather(in, whole))); d != "" {
+			t.Fatal("(-all of Azure +what was asked for):\n" + d)
+		}
+	})
+}
+
+// gather is the part of a snapshot that Needs names, and names on seeing that.
+func gather(in loadbalancer.Input, whole plan.Snapshot) plan.Snapshot {
+	have := plan.NewSnapshot()
+	for before := -1; before < have.Len(); {
+		before = have.Len()
+		in.Have = have
+		ids, lists := loadbalancer.Needs(in)
+		for _, id := range ids {
+			if d, ok := whole.Get(id); ok {
+				have = have.With(d)
+			}
+		}
+		for _, q := range lists {
+			have = have.With(whole.List(q.Scope, q.Type)...)
+		}
+	}
+	return have
+}
+
+func planOf(t *rapid.T, in loadbalancer.Input, have plan.Snapshot) string {
+	in.Have = have
+	g, _, err := loadbalancer.Desired(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Diff(have, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.String()
+}
