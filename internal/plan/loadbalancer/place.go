@@ -70,7 +70,20 @@ type taking struct {
 
 // findPlaces finds for each wish where its addresses are served. Those that have a
 // frontend come first, so that nobody loses a port to a newcomer.
+//
+// Who is refused stays where he is, which others may have counted on not to be so:
+// then all is done again without him.
 func (f *facts) findPlaces(wishes, gone []wish, found *problems) []wish {
+	for {
+		live := f.tryPlaces(wishes, gone, found)
+		if len(live) == len(wishes) {
+			return live
+		}
+		wishes = live
+	}
+}
+
+func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
 	s := search{facts: f, found: found, gone: map[string]bool{}, wishes: make(map[string]wish, len(wishes)), at: map[string]spot{}, taken: map[string][]taking{},
 		linked: map[string]string{}, linkSide: map[string]*side{},
 		planned: map[*side]int{}, pools: map[string]string{}}
@@ -143,7 +156,7 @@ func (s *search) isGivenUp(at spot, t target) bool {
 		return false
 	}
 	for _, u := range at.side.uses[strings.ToLower(at.name)] {
-		if u.owner != owner && !s.gone[u.owner] {
+		if u.owner != owner && !s.gone[u.owner] && s.wants(u.owner, t) {
 			return false
 		}
 	}
@@ -158,6 +171,20 @@ func (s *search) isGivenUp(at spot, t target) bool {
 		}
 	}
 	return true
+}
+
+// wants reports whether what stands at an address wants to be there: a Service of the
+// commit may ask for another one.
+func (s *search) wants(owner string, t target) bool {
+	w, live := s.wishes[owner]
+	if !live {
+		return true
+	}
+	return slices.ContainsFunc(w.addresses, func(a address) bool {
+		var ignored problems
+		want, _ := s.target(w, a, &ignored)
+		return want.key() == t.key()
+	})
 }
 
 // target is what an address of a Service shall be.
@@ -251,7 +278,7 @@ func (s *search) refuseOccupied(w wish, p place, t target, wrong *problems) {
 		return
 	}
 	for _, u := range p.side.uses[strings.ToLower(p.frontend)] {
-		if u.owner != strings.ToLower(w.base) && !s.gone[u.owner] {
+		if u.owner != strings.ToLower(w.base) && !s.gone[u.owner] && s.wants(u.owner, was) {
 			wrong.refuse(w.service.Key(), ReasonConflict, "the address of frontend %s cannot change while the %s %q stands at it", p.frontend, u.what, u.name)
 			return
 		}
