@@ -81,9 +81,6 @@ func unserved(c cloudconfig.Config) error {
 	if c.MultiTenant() {
 		problems = append(problems, fmt.Errorf(not, "networkResourceTenantID", c.NetworkResourceTenantID, "the tenant of the cluster"))
 	}
-	if c.MultipleLoadBalancers() {
-		problems = append(problems, fmt.Errorf(not, "multipleStandardLoadBalancerConfigurations", "a list of load balancers", "none"))
-	}
 	if c.LoadBalancerSKU != cloudconfig.SKUStandard {
 		problems = append(problems, fmt.Errorf(not, "loadBalancerSku", c.LoadBalancerSKU, "standard"))
 	}
