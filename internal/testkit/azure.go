@@ -1,6 +1,6 @@
 // Package testkit is what tests of several packages need: a local Azure in the
 // test's own process with a cluster's infrastructure in it, and the scenarios that
-// every way of running kaz must pass. For tests only.
+// every way of running kaz must pass. For tests only. Layer L4: it composes.
 package testkit
 
 import (

@@ -25,7 +25,7 @@ type cluster struct {
 
 // status is what `kaz local status -o json` tells.
 type status struct {
-	Dir, Server, ARM, Kubeconfig, CloudConfig, Environment, Kubectl, Subscription string
+	Dir, Server, ARM, Metrics, Kubeconfig, CloudConfig, Environment, Kubectl, Subscription string
 
 	UpPID      int
 	ScaleSets  []string

@@ -24,6 +24,7 @@ func TestContinue(t *testing.T) {
 	c := startUp(t, dir, "--nodes", "2", "--scale-sets", "2")
 	testkit.ExternalService(t, c.env())
 	service := c.fill()
+	c.routed()
 	before := testkit.Snapshot(t, c.azure, c.group(), c.scaleSets()...)
 	c.stop(syscall.SIGTERM)
 	isDown(t, dir)
@@ -33,9 +34,8 @@ func TestContinue(t *testing.T) {
 	log := requestsFrom(t, dir)
 	c = startDetached(t, dir)
 	c.holds(service)
-	served := c.service("web")
 	wait(t, time.Minute, "the cloud-controller-manager looks after the Service again", func() string {
-		if c.ensured(served) > 1 {
+		if c.metric("service_controller_loadbalancer_sync_total") > 0 {
 			return ""
 		}
 		return "it has not yet"
