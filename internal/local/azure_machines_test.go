@@ -22,7 +22,7 @@ func laySite(t *testing.T, a *Azure, nodes int) Site {
 		t.Fatal(err)
 	}
 	site := newSite(a.Info().Tenant, a.Info().Subscription, 1)
-	if err := site.lay(t.Context(), door, nodes); err != nil {
+	if err := site.lay(t.Context(), door, nodes, false, func(azure.ID, time.Duration) {}); err != nil {
 		t.Fatal(err)
 	}
 	return site
@@ -78,7 +78,7 @@ func TestMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := site.scale(t.Context(), door, 1); err != nil {
+	if err := site.lay(t.Context(), door, 1, true, func(azure.ID, time.Duration) {}); err != nil {
 		t.Fatal(err)
 	}
 	awaitChange(t, changed)

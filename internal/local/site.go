@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
 )
 
 // Site is what a local cluster looks like in Azure. The names are those that its
@@ -118,42 +122,74 @@ type seed struct {
 	body object
 }
 
-// lay creates what of the site does not exist yet and leaves the rest as it is.
-func (s Site) lay(ctx context.Context, door interface {
+// door is what laying a site takes.
+type door interface {
 	azure.Reader
 	azure.Writer
-}, nodes int,
-) error {
-	for _, r := range s.resources(nodes) {
-		_, err := door.Get(ctx, r.id)
-		if err == nil {
-			continue
-		}
-		if !azure.IsNotFound(err) {
-			return fmt.Errorf("read %s: %w", r.id, err)
-		}
-		body, err := json.Marshal(r.body)
-		if err != nil {
-			return fmt.Errorf("document of %s: %w", r.id, err)
-		}
-		if _, err := door.Put(ctx, azure.Write{ID: r.id, Body: body}); err != nil {
-			return fmt.Errorf("create %s: %w", r.id, err)
-		}
-	}
-	return nil
 }
 
-// scale makes the scale sets have so many instances together.
-func (s Site) scale(ctx context.Context, door azure.Writer, nodes int) error {
-	for i, share := range s.shares(nodes) {
-		body, err := json.Marshal(object{"sku": object{"capacity": share}})
-		if err != nil {
-			return err
+// lay creates what of the site does not exist yet, and makes the scale sets have so
+// many instances together where that is wanted. made is told of what was created
+// and how long it took.
+func (s Site) lay(ctx context.Context, d door, nodes int, exactly bool, made func(azure.ID, time.Duration)) error {
+	var sets errgroup.Group
+	shares, all := s.shares(nodes), s.resources(nodes)
+	first := len(all) - len(s.ScaleSets)
+	for i, r := range all {
+		if i < first {
+			if _, err := create(ctx, d, r, made); err != nil {
+				return err
+			}
+			continue
 		}
-		id := s.scaleSet(s.ScaleSets[i])
-		if _, err := door.Patch(ctx, azure.Write{ID: id, Body: body}); err != nil {
-			return fmt.Errorf("scale %s to %d: %w", id, share, err)
-		}
+		// The scale sets take long and do not need each other.
+		sets.Go(func() error {
+			have, err := create(ctx, d, r, made)
+			if err != nil || !exactly {
+				return err
+			}
+			return scale(ctx, d, have, shares[i-first])
+		})
+	}
+	return sets.Wait()
+}
+
+// create makes a resource that does not exist yet and returns it as it is now.
+func create(ctx context.Context, d door, r seed, made func(azure.ID, time.Duration)) (azure.Document, error) {
+	have, err := d.Get(ctx, r.id)
+	if err == nil {
+		return have, nil
+	}
+	if !azure.IsNotFound(err) {
+		return nil, fmt.Errorf("read %s: %w", r.id, err)
+	}
+	body, err := json.Marshal(r.body)
+	if err != nil {
+		return nil, fmt.Errorf("document of %s: %w", r.id, err)
+	}
+	began := time.Now()
+	if have, err = d.Put(ctx, azure.Write{ID: r.id, Body: body}); err != nil {
+		return nil, fmt.Errorf("create %s: %w", r.id, err)
+	}
+	made(r.id, time.Since(began))
+	return have, nil
+}
+
+// scale makes a scale set have so many instances, if it has not.
+func scale(ctx context.Context, d azure.Writer, have azure.Document, instances int) error {
+	set, err := azure.Decode[compute.ScaleSet](have)
+	if err != nil {
+		return err
+	}
+	if set.SKU != nil && set.SKU.Capacity != nil && *set.SKU.Capacity == int64(instances) {
+		return nil
+	}
+	body, err := json.Marshal(object{"sku": object{"capacity": instances}})
+	if err != nil {
+		return err
+	}
+	if _, err := d.Patch(ctx, azure.Write{ID: set.ID, Body: body}); err != nil {
+		return fmt.Errorf("scale %s to %d: %w", set.ID, instances, err)
 	}
 	return nil
 }

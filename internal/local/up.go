@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"kaz/internal/azure"
 	"kaz/internal/local/controlplane"
 	"kaz/internal/local/process"
 )
@@ -253,13 +254,13 @@ func (c *cluster) layResources(ctx context.Context, binaries controlplane.Binari
 	if err != nil {
 		return err
 	}
-	if err := site.lay(ctx, door, nodes); err != nil {
-		return err
-	}
-	if c.Nodes > 0 {
-		if err := site.scale(ctx, door, c.Nodes); err != nil {
-			return err
+	err = site.lay(ctx, door, nodes, c.Nodes > 0, func(id azure.ID, took time.Duration) {
+		if took >= time.Second {
+			c.progress.say("%s made in %s", id.Name(), short(took))
 		}
+	})
+	if err != nil {
+		return err
 	}
 	return c.writeClientFiles(binaries)
 }
