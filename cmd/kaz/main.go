@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	ccm "kaz/cmd/cloud-controller-manager/app"
+	cnm "kaz/cmd/cloud-node-manager/app"
 )
 
 func main() {
@@ -43,14 +44,17 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(localCommand(), componentCommand())
+	root.AddCommand(localCommand())
+	root.AddCommand(components()...)
 	return root
 }
 
-// componentCommand lets `kaz local` run kaz's own components from the one program
-// that is sure to be there.
-func componentCommand() *cobra.Command {
-	command := ccm.Command(os.LookupEnv)
-	command.Hidden = true
-	return command
+// components let `kaz local` run kaz's own components from the one program that is
+// sure to be there.
+func components() []*cobra.Command {
+	all := []*cobra.Command{ccm.Command(os.LookupEnv), cnm.Command(os.LookupEnv)}
+	for _, command := range all {
+		command.Hidden = true
+	}
+	return all
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -13,16 +14,22 @@ import (
 	"kaz/internal/emulator/catalog"
 )
 
-const instanceType = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
+// machineTypes are the resources that are a virtual machine: instances of uniform
+// scale sets, and all others.
+func machineTypes() []string {
+	return []string{"Microsoft.Compute/virtualMachineScaleSets/virtualMachines", "Microsoft.Compute/virtualMachines"}
+}
 
-// machines are the instances of uniform scale sets. They are read from the
+// machines are all virtual machines that there are. They are read from the
 // emulator itself: this is the hardware's view, not a client's.
 func (a *Azure) machines(ctx context.Context) ([]machine, error) {
 	var all []machine
 	a.emulator.Look(func(w behaviour.World) {
-		for id, doc := range w.List(azure.SubscriptionID(w.Subscription()), instanceType) {
-			if m, ok := machineOf(w, id, doc); ok {
-				all = append(all, m)
+		for _, kind := range machineTypes() {
+			for id, doc := range w.List(azure.SubscriptionID(w.Subscription()), kind) {
+				if m, ok := machineOf(w, id, doc); ok {
+					all = append(all, m)
+				}
 			}
 		}
 	})
@@ -37,6 +44,7 @@ func machineOf(w behaviour.World, id azure.ID, doc behaviour.Object) (machine, b
 	set, _ := w.Get(id.Parent())
 	size, _ := catalog.FindSize(cmp.Or(behaviour.Text(doc, "sku.name"), behaviour.Text(doc, "properties.hardwareProfile.vmSize"), behaviour.Text(set, "sku.name")))
 	return machine{
+		ID:      id,
 		Name:    name,
 		Running: compute.PowerOf(doc) == compute.Running,
 		VCPUs:   size.VCPUs,
@@ -51,7 +59,7 @@ func (a *Azure) machineChanges(ctx context.Context) <-chan struct{} {
 	poke(changed) // for what happens before the watch begins
 	go a.emulator.Changes(ctx, func(batch []emulator.Change) {
 		for _, c := range batch {
-			if c.ID.Is(instanceType) {
+			if slices.ContainsFunc(machineTypes(), c.ID.Is) {
 				poke(changed)
 				return
 			}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -137,6 +138,14 @@ func writeJSON(path string, v any) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return writeFile(path, append(data, '\n'))
+}
+
+// replaceFile writes a file that others watch, if it has another content.
+func replaceFile(path string, data []byte) error {
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
+		return nil
+	}
+	return writeFile(path, data)
 }
 
 // writeFile replaces a file at once: a reader, or the next start after a crash,

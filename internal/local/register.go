@@ -15,11 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"kaz/internal/azure"
 	"kaz/internal/local/controlplane"
 )
 
 // machine is a virtual machine as far as a kubelet in it would matter.
 type machine struct {
+	ID      azure.ID
 	Name    string // of its Node: the computer name in lower case
 	Running bool
 	VCPUs   int
@@ -38,7 +40,8 @@ var uninitialized = corev1.Taint{
 type registrar struct {
 	client   kubernetes.Interface
 	machines func(context.Context) ([]machine, error)
-	changed  <-chan struct{} // something happened to machines
+	changed  <-chan struct{}       // something happened to machines
+	listed   func([]machine) error // is told of the machines each time
 	log      *slog.Logger
 }
 
@@ -67,6 +70,9 @@ func (r registrar) sync(ctx context.Context) error {
 	machines, err := r.machines(ctx)
 	if err != nil {
 		return fmt.Errorf("list machines: %w", err)
+	}
+	if err := r.listed(machines); err != nil {
+		return err
 	}
 	nodes, err := r.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {

@@ -21,14 +21,17 @@ import (
 	"kaz/internal/local/process"
 )
 
-// CloudControllerManager is the component that [UpOptions.Without] leaves out so
-// that another build, or another project's, can be run in its place.
-const CloudControllerManager = "cloud-controller-manager"
+// The components of kaz itself, which [UpOptions.Without] leaves out so that another
+// build, or another project's, can be run in their place.
+const (
+	CloudControllerManager = "cloud-controller-manager"
+	CloudNodeManager       = "cloud-node-manager"
+)
 
 // Components are what `kaz local up` can do without.
 func Components() []string {
 	return []string{
-		CloudControllerManager, controlplane.ControllerManager, controlplane.Scheduler, controlplane.KWOK,
+		CloudControllerManager, CloudNodeManager, controlplane.ControllerManager, controlplane.Scheduler, controlplane.KWOK,
 	}
 }
 
@@ -139,6 +142,7 @@ func (c *cluster) run(ctx context.Context, ready func(Status)) error {
 		{"control plane", func(ctx context.Context) error { return c.startControlPlane(ctx, binaries) }},
 		{"nodes", c.startNodes},
 		{CloudControllerManager, c.startCloudControllerManager},
+		{CloudNodeManager, c.startCloudNodeManager},
 		{"nodes ready", c.awaitNodes},
 	} {
 		done := c.progress.begin(step.what)
@@ -272,7 +276,9 @@ func (c *cluster) startControlPlane(ctx context.Context, binaries controlplane.B
 	c.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Processes: c.group, Binaries: binaries,
 		PodCIDR: podRange(), ServiceCIDR: serviceRange(),
-		Without: slices.DeleteFunc(slices.Clone(c.Without), func(name string) bool { return name == CloudControllerManager }),
+		Without: slices.DeleteFunc(slices.Clone(c.Without), func(name string) bool {
+			return name == CloudControllerManager || name == CloudNodeManager
+		}),
 		Started: func(program string, took time.Duration) { c.progress.say("%s ready in %s", program, short(took)) },
 	})
 	return err
@@ -285,7 +291,9 @@ func (c *cluster) startNodes(ctx context.Context) error {
 		return err
 	}
 	ctx, c.stopTasks = context.WithCancel(ctx)
-	r := registrar{client: client, machines: c.azure.machines, changed: c.azure.machineChanges(ctx), log: slog.Default()}
+	r := registrar{
+		client: client, machines: c.azure.machines, changed: c.azure.machineChanges(ctx), listed: c.writeNodeList, log: slog.Default(),
+	}
 	c.tasks.Go(func() error { return r.Run(ctx) })
 	return nil
 }
@@ -321,6 +329,7 @@ func (c *cluster) startCloudControllerManager(ctx context.Context) error {
 			"--cloud-config=" + c.path(cloudConfigFile),
 			"--kubeconfig=" + kubeconfig,
 			"--cluster-name=" + c.memory.Site.ClusterName,
+			"--controllers=" + c.controllers(),
 			"--leader-elect=false",
 			"--bind-address=127.0.0.1", "--secure-port=" + c.memory.healthPort(),
 			"--authentication-skip-lookup=true",

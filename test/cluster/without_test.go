@@ -17,10 +17,10 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestWithout leaves kaz's own cloud-controller-manager out and runs another one
+// TestWithout leaves kaz's own components out and runs another cloud-controller-manager
 // with the files that `kaz local up` printed, as one would run another project's.
 func TestWithout(t *testing.T) {
-	c := startUp(t, newDir(t), "--without", "cloud-controller-manager")
+	c := startUp(t, newDir(t), "--without", "cloud-controller-manager", "--without", "cloud-node-manager")
 	if got := len(c.nodes()); got != 3 {
 		wait(t, time.Minute, "nodes", func() string {
 			if got = len(c.nodes()); got == 3 {
