@@ -26,7 +26,7 @@ func (a *Azure) machines(ctx context.Context) ([]machine, error) {
 	var all []machine
 	a.emulator.Look(func(w behaviour.World) {
 		for _, kind := range machineTypes() {
-			for id, doc := range w.List(azure.SubscriptionID(w.Subscription()), kind) {
+			for id, doc := range behaviour.Everywhere(w, kind) {
 				if m, ok := machineOf(w, id, doc); ok {
 					all = append(all, m)
 				}

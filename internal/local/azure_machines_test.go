@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,8 +48,8 @@ func TestMachines(t *testing.T) {
 	site := laySite(t, a, 2)
 	awaitChange(t, changed)
 	want := []machine{
-		{Name: "nodes0-000000", Running: true, VCPUs: 2, Memory: 8 << 30},
-		{Name: "nodes0-000001", Running: true, VCPUs: 2, Memory: 8 << 30},
+		{ID: site.scaleSet("nodes0").Child("virtualMachines", "0"), Name: "nodes0-000000", Running: true, VCPUs: 2, Memory: 8 << 30},
+		{ID: site.scaleSet("nodes0").Child("virtualMachines", "1"), Name: "nodes0-000001", Running: true, VCPUs: 2, Memory: 8 << 30},
 	}
 	check := func() {
 		t.Helper()
@@ -82,17 +83,43 @@ func TestMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitChange(t, changed)
-	got, err := a.machines(t.Context())
-	if err != nil || len(got) != 1 {
-		t.Errorf("after scaling to one: %v, %v", got, err)
+	want = want[:1]
+	check()
+	want = append(want, layMachine(t, door, site, "Gateway"))
+	awaitChange(t, changed)
+	check()
+}
+
+// layMachine makes a virtual machine that belongs to no scale set.
+func layMachine(t *testing.T, d door, site Site, name string) machine {
+	t.Helper()
+	nic, vm := site.network("networkInterfaces", name), site.group().Resource("Microsoft.Compute/virtualMachines", name)
+	for _, s := range []seed{
+		{nic, object{"location": site.Location, "properties": object{"ipConfigurations": []object{{"name": "ipconfig", "properties": object{
+			"primary": true, "subnet": object{"id": site.network("virtualNetworks", site.VNet).Child("subnets", site.Subnet)},
+		}}}}}},
+		{vm, object{"location": site.Location, "properties": object{
+			"hardwareProfile": object{"vmSize": "Standard_D4s_v5"},
+			"osProfile":       object{"computerName": name, "adminUsername": "kaz", "adminPassword": "Pa55word-" + name},
+			"storageProfile": object{
+				"osDisk":         object{"createOption": "FromImage"},
+				"imageReference": object{"publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "latest"},
+			},
+			"networkProfile": object{"networkInterfaces": []object{{"id": nic}}},
+		}}},
+	} {
+		if _, err := create(t.Context(), d, s, func(azure.ID, time.Duration) {}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	return machine{ID: vm, Name: strings.ToLower(name), Running: true, VCPUs: 4, Memory: 16 << 30}
 }
 
 func awaitChange(t *testing.T, changed <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-changed:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no change was heard of")
 	}
 }
