@@ -54,6 +54,7 @@ type Controller struct {
 	services listers.ServiceLister
 	synced   []cache.InformerSynced
 
+	cluster   cluster
 	queue     workqueue.TypedDelayingInterface[item]
 	dirt      dirt
 	addresses *reconcile.Coalescer[loadbalancer.Service, []plan.Step]
@@ -93,6 +94,7 @@ func New(config Config, d Deps) (*Controller, error) {
 		c.synced = append(c.synced, registration.HasSynced)
 	}
 	cluster := cluster{config: config.LoadBalancer, nodes: nodes.Lister(), services: c.ours, around: around}
+	c.cluster = cluster
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
 	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, metrics: m, changed: c.lookAgain}).commit)
 	return c, nil

@@ -1,0 +1,143 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+
+	"kaz/internal/plan/loadbalancer"
+)
+
+// Rehearse is Run that writes nothing, neither to Azure nor to Kubernetes: it tells
+// what Run would do for each Service, and again when that becomes something else. A
+// controller runs or rehearses, once.
+//
+// Somebody else may be at work meanwhile, so Azure is read past the cache each time.
+func (c *Controller) Rehearse(ctx context.Context, tell func(Explanation)) {
+	var repairs sync.WaitGroup
+	defer func() {
+		c.queue.ShutDown()
+		c.addresses.Close()
+		c.commits.Close()
+		repairs.Wait()
+	}()
+	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
+		return
+	}
+	stop := context.AfterFunc(ctx, c.queue.ShutDown)
+	defer stop()
+	if c.config.RepairPeriod > 0 {
+		repairs.Go(func() { c.repairPeriodically(ctx) })
+	}
+	r := rehearsal{Controller: c, tell: tell, told: map[item]string{}}
+	for {
+		it, down := c.queue.Get()
+		if down {
+			return
+		}
+		r.round(ctx, r.waiting(it))
+	}
+}
+
+// rehearsal is what was told so far.
+type rehearsal struct {
+	*Controller
+	tell     func(Explanation)
+	told     map[item]string // of each Service
+	failures int
+}
+
+// waiting is an item with all that wait behind it: they would be one commit.
+func (r *rehearsal) waiting(first item) []item {
+	items := []item{first}
+	for r.queue.Len() > 0 {
+		it, down := r.queue.Get()
+		if down {
+			break
+		}
+		items = append(items, it)
+	}
+	return items
+}
+
+// round explains the Services of items, and tells it when anything is new.
+func (r *rehearsal) round(ctx context.Context, items []item) {
+	var services []loadbalancer.Service
+	var about []item
+	for _, it := range items {
+		r.dirt.take(it)
+		r.queue.Done(it)
+		if it == everything {
+			if err := r.markAll(why{}); err != nil {
+				slog.ErrorContext(ctx, "list services", "error", err)
+			}
+			continue
+		}
+		s := r.current(it)
+		if s == nil || r.config.Classes.next(s, false) == ignore {
+			delete(r.told, it)
+			continue
+		}
+		services, about = append(services, r.config.Classes.asked(s)), append(about, it)
+	}
+	if len(services) == 0 {
+		return
+	}
+	e, err := r.cluster.explain(ctx, r.azure.Fresh(), services)
+	if err != nil {
+		r.later(ctx, about, err)
+		return
+	}
+	r.failures = 0
+	if r.news(e, about) {
+		e.log(ctx)
+		r.tell(e)
+	}
+}
+
+// later has Services looked at again that could not be explained.
+func (r *rehearsal) later(ctx context.Context, about []item, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	r.failures++
+	wait := delay(err, r.failures)
+	slog.WarnContext(ctx, "services not explained", "error", err, "again_in", wait.Round(time.Second))
+	for _, it := range about {
+		r.queue.AddAfter(it, wait)
+	}
+}
+
+// news notes what is told of each Service and reports whether any of it is new.
+func (r *rehearsal) news(e Explanation, about []item) bool {
+	fresh := false
+	for i, s := range e.Services {
+		var b strings.Builder
+		s.write(&b)
+		for _, step := range e.Steps {
+			if slices.Contains(step.For, s.Service) || len(step.For) == 0 {
+				b.WriteString(step.Text + strings.Join(step.Changes, "\n"))
+			}
+		}
+		fresh = fresh || r.told[about[i]] != b.String()
+		r.told[about[i]] = b.String()
+	}
+	return fresh
+}
+
+// log logs an explanation as a commit logs what it does.
+func (e Explanation) log(ctx context.Context) {
+	for _, s := range e.Steps {
+		slog.InfoContext(ctx, "azure would be changed", "step", s.Text)
+	}
+	for _, s := range e.Services {
+		for _, p := range s.Problems {
+			slog.WarnContext(ctx, "not as asked", "object", p.Object, "reason", p.Reason, "message", p.Message)
+		}
+	}
+}
