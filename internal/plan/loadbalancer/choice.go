@@ -56,10 +56,18 @@ func (s *search) choose(w wish, wrong *problems) *side {
 	}
 	best := s.roomiest(w, eligible)
 	if best == nil {
-		wrong.refuse(w.service.Key(), ReasonLimit, "load balancers %s have %d rules and more, allowed are fewer for a Service to come", s.entryNames(eligible), s.Config.MaximumRules)
+		wrong.refuse(w.service.Key(), ReasonLimit, "load balancers %s have as many rules as are allowed (%d each): take Services away, or configure another load balancer", s.entryNames(eligible), s.mostRules())
 		return s.sideOf(0, w.internal)
 	}
 	return best
+}
+
+// mostRules is how many rules a load balancer may have for a Service to come.
+func (s *search) mostRules() int {
+	if s.Config.MaximumRules == 0 {
+		return mostRulesPerNode
+	}
+	return min(s.Config.MaximumRules, mostRulesPerNode)
 }
 
 // roomiest is, in this order: a load balancer that is there without rules, the first
@@ -79,7 +87,8 @@ func (s *search) roomiest(w wish, eligible []int) *side {
 	for _, e := range eligible {
 		one := s.sideOf(e, w.internal)
 		class, rules := rank(one)
-		if s.Config.MaximumRules > 0 && rules >= s.Config.MaximumRules {
+		full := s.Config.MaximumRules > 0 && rules >= s.Config.MaximumRules
+		if full || slices.ContainsFunc(w.families(), func(six bool) bool { return !s.hasRoom(w, one, six) }) {
 			continue
 		}
 		if best == nil {

@@ -58,6 +58,7 @@ type search struct {
 	taken    map[string][]taking // what stands at a frontend when all is done, by the spot's key
 	linked   map[string]string   // who is the first to have a private link service, by its id key
 	planned  map[*side]int       // rules that come with the commit
+	leading  map[ruleGroup]int   // rules that lead to the nodes when all is done
 	pools    map[string]string   // whose the pools of Services of policy Local are, by side and name
 	linkSide map[string]*side    // where those stand
 }
@@ -94,6 +95,7 @@ func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
 		s.wishes[strings.ToLower(w.base)] = w
 	}
 	s.seed()
+	s.countRules()
 	var early, late []wish
 	for _, w := range wishes {
 		if len(f.ofOwner(w.base)) > 0 {
@@ -216,6 +218,7 @@ func (s *search) places(w wish, wrong *problems) []place {
 		if len(s.Config.Balancers) > 0 && isLocal(w.service) {
 			p.ownPool = localPoolName(w.service.Service, a.family)
 		}
+		s.refuseTooMany(w, p, wrong)
 		s.refusePool(w, p, wrong)
 		s.refuseAttached(w, p, wrong)
 		s.refuseOccupied(w, p, t, wrong)
@@ -236,6 +239,7 @@ func (s *search) note(w wish, p place) {
 	for _, r := range p.rules {
 		if !p.side.rules[strings.ToLower(r.name)] {
 			s.planned[p.side]++
+			s.leading[p.side.group(p.is6())]++
 		}
 		s.taken[p.spot().key()] = append(s.taken[p.spot().key()], taking{
 			use{"rule", r.name, r.protocol, r.port, r.port, strings.ToLower(w.base)}, w.service.Key(),

@@ -345,14 +345,17 @@ func (w *world) lower(key string) string {
 // dangling is a public IP or pool that body refers to and that is not there.
 func (w *world) dangling(id azure.ID, body object) string {
 	for word := range strings.SplitSeq(string(text(body)), `"`) {
+		if !strings.HasPrefix(word, "/") {
+			continue
+		}
 		ref := azure.ID(word)
 		if strings.Contains(w.lower(id.Key()), `"`+ref.Key()+`"`) {
 			continue // it was there before
 		}
 		switch {
-		case ref.Is("Microsoft.Network/publicIPAddresses") && strings.HasPrefix(word, "/") && w.docs[ref.Key()] == nil:
+		case ref.Is("Microsoft.Network/publicIPAddresses") && w.docs[ref.Key()] == nil:
 			return word
-		case ref.Is("Microsoft.Network/loadBalancers/backendAddressPools") && strings.HasPrefix(word, "/") && !ref.Under(id) &&
+		case ref.Is("Microsoft.Network/loadBalancers/backendAddressPools") && !ref.Under(id) &&
 			!strings.Contains(w.lower(ref.TopLevel().Key()), `"`+ref.Key()+`"`):
 			return word
 		}

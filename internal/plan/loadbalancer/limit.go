@@ -1,0 +1,107 @@
+package loadbalancer
+
+import (
+	"slices"
+	"strings"
+)
+
+// mostRulesPerNode is how many rules may lead to one IP configuration of a machine,
+// over all load balancers in whose pools it is.
+const mostRulesPerNode = 300
+
+// ruleGroup is what leads to the same IP configurations: an external load balancer and
+// its internal sibling, in one family.
+type ruleGroup struct {
+	entry  int    // of the configuration
+	single string // id key of a load balancer that is not configured any more
+	six    bool
+}
+
+func (s *side) group(six bool) ruleGroup {
+	if s.entry < 0 {
+		return ruleGroup{s.entry, s.id.Key(), six}
+	}
+	return ruleGroup{entry: s.entry, six: six}
+}
+
+// countRules counts the rules that lead to the nodes and stay, whatever comes: all
+// but those that the commit's Services give up.
+func (s *search) countRules() {
+	s.leading = map[ruleGroup]int{}
+	for _, side := range s.sides {
+		for _, r := range side.lb.Properties.LoadBalancingRules {
+			if ref := r.Properties.BackendAddressPool; ref != nil && s.leadsToNodes(ref.ID.Name()) && s.keepsRule(side, r.Name) {
+				s.leading[side.group(hasSuffixFold(ref.ID.Name(), suffixIPv6))]++
+			}
+		}
+	}
+}
+
+// leadsToNodes reports whether nodes are in a pool of this name: in the cluster's own
+// ones, and in those of Services of policy Local where there are several load balancers.
+func (s *search) leadsToNodes(pool string) bool {
+	_, own := s.poolFamily(pool)
+	return own || len(s.Config.Balancers) > 0
+}
+
+// keepsRule reports whether a rule is there after the commit.
+func (s *search) keepsRule(side *side, name string) bool {
+	owner := ownerBase(name)
+	w, live := s.wishes[owner]
+	switch {
+	case s.gone[owner]:
+		return false
+	case !live || owner == "":
+		return true
+	}
+	return w.internal == side.internal && s.stays(use{name: name, owner: owner})
+}
+
+// comes is how many rules a Service would have at a load balancer that are not there.
+func (w wish) comes(to *side, six bool) int {
+	n := 0
+	for _, a := range w.addresses {
+		if a.is6() != six {
+			continue
+		}
+		n += len(a.rules)
+		for _, r := range a.rules {
+			if to.rules[strings.ToLower(r.name)] {
+				n--
+			}
+		}
+	}
+	return n
+}
+
+// hasRoom reports whether Azure takes all rules of a Service at a load balancer. Rules
+// that are there are no question.
+func (s *search) hasRoom(w wish, at *side, six bool) bool {
+	n := w.comes(at, six)
+	return n == 0 || s.leading[at.group(six)]+n <= mostRulesPerNode
+}
+
+// refuseTooMany keeps out a Service whose rules are more than a node may have.
+func (s *search) refuseTooMany(w wish, p place, wrong *problems) {
+	if wrong.blocking() || s.hasRoom(w, p.side, p.is6()) {
+		return
+	}
+	with := "a node"
+	if p.is6() {
+		with = "the IPv6 address of a node"
+	}
+	wrong.refuse(w.service.Key(), ReasonLimit,
+		"%d rules of load balancer %s and its sibling would lead to %s, allowed by Azure are %d: take ports or Services away, or spread the Services over several load balancers (multipleStandardLoadBalancerConfigurations)",
+		s.leading[p.side.group(p.is6())]+w.comes(p.side, p.is6()), strings.TrimSuffix(p.side.id.Name(), internalSuffix), with, mostRulesPerNode)
+}
+
+// families are those of a Service's addresses, IPv6 as true.
+func (w wish) families() []bool {
+	var six []bool
+	for _, a := range w.addresses {
+		if !slices.Contains(six, a.is6()) {
+			six = append(six, a.is6())
+		}
+	}
+	return six
+}

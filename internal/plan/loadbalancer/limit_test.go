@@ -1,0 +1,118 @@
+package loadbalancer_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/loadbalancer"
+)
+
+// Azure lets 300 rules lead to a node. Who comes when there is no room is told so, and
+// those who are there stay and may change.
+func TestRulesPerNode(t *testing.T) {
+	const most = 300
+	for _, byIP := range []bool{false, true} {
+		t.Run(fmt.Sprintf("PoolByIP=%v", byIP), func(t *testing.T) {
+			in, w := crowd(t, most-1, 2)
+			in.Config.PoolByIP = byIP
+			in.Complete = true
+			refused := func(what string, want ...string) {
+				t.Helper()
+				rounds, err := w.commit(in)
+				if err != nil {
+					t.Fatal(what, err)
+				}
+				got := map[string]bool{}
+				for _, p := range rounds[len(rounds)-1].problems {
+					if p.Reason != loadbalancer.ReasonLimit || !strings.Contains(p.Message, "300") || !strings.Contains(p.Message, "multipleStandardLoadBalancerConfigurations") {
+						t.Errorf("%s: %v", what, p)
+					}
+					got[p.Object] = true
+				}
+				for _, name := range want {
+					if !got["default/"+name] {
+						t.Errorf("%s: %s is not refused", what, name)
+					}
+				}
+				if len(got) != len(want) {
+					t.Errorf("%s: refused are %v, want %v", what, got, want)
+				}
+			}
+			refused("all but one")
+			one := func(name string, ports ...v1.ServicePort) loadbalancer.Service {
+				return loadbalancer.Service{Service: service(name, ports...)}
+			}
+			crowded := in.Services
+			for _, s := range crowded {
+				in.Others = append(in.Others, s.Service)
+			}
+			inside := one("inside", tcp(80, 31000))
+			inside.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
+			in.Services = []loadbalancer.Service{one("two-ports", tcp(80, 31000), tcp(81, 31001))}
+			refused("two where there is room for one", "two-ports")
+			in.Services = []loadbalancer.Service{one("a", tcp(80, 31000)), one("b", tcp(80, 31000)), inside}
+			refused("three where there is room for one", "b", "inside")
+
+			changed := one("web-7", tcp(81, 30007))
+			grown := one("web-8", tcp(80, 30008), tcp(81, 31008))
+			in.Others = in.Others[:0]
+			for _, s := range crowded {
+				if s.Name != "web-7" && s.Name != "web-8" {
+					in.Others = append(in.Others, s.Service)
+				}
+			}
+			in.Services = []loadbalancer.Service{changed, grown}
+			refused("one changes, one grows", "web-8")
+
+			leaves := crowded[9]
+			leaves.Gone = true
+			in.Services = []loadbalancer.Service{leaves, one("c", tcp(80, 31000))}
+			refused("one leaves, one comes")
+		})
+	}
+}
+
+// A cluster that another controller filled to the brim and beyond is left as it is.
+func TestRulesPerNodeOfAnAdoptedCluster(t *testing.T) {
+	in, w := crowd(t, 250, 2)
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	// Rules of others that lead to the nodes, which nobody would have let kaz make.
+	lb := w.docs[azure.ID(lbID).Key()]
+	rules := sub(lb, "properties")["loadBalancingRules"].([]any)
+	for i := range 60 {
+		copied := parse(string(text(rules[0])))
+		copied["name"] = fmt.Sprintf("mine-%d", i)
+		sub(copied, "properties")["frontendPort"] = 9000 + i
+		rules = append(rules, copied)
+	}
+	sub(lb, "properties")["loadBalancingRules"] = rules
+	w.put(lbID, lb)
+	rounds, err := w.commit(in)
+	if err != nil || writes(rounds) > 0 || len(rounds[0].problems) > 0 {
+		t.Errorf("%v, %d writes, problems %v", err, writes(rounds), rounds[0].problems)
+	}
+}
+
+// Among several load balancers, a Service goes where there is room for it.
+func TestRulesPerNodeAmongSeveral(t *testing.T) {
+	in, w := crowd(t, 601, 0)
+	in.Config.PoolByIP = true
+	for i := range 2 {
+		in.Config.Balancers = append(in.Config.Balancers, loadbalancer.Balancer{Name: fmt.Sprintf("lb%d", i), AllowPlacement: true, PrimaryVMSet: fmt.Sprintf("np%d", i)})
+	}
+	in.Nodes = machines(2)
+	rounds, err := w.commit(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := rounds[len(rounds)-1].problems
+	if len(last) != 1 || last[0].Reason != loadbalancer.ReasonLimit {
+		t.Errorf("problems %v, want one Service for which there is no room", last)
+	}
+}
