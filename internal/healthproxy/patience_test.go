@@ -1,0 +1,206 @@
+package healthproxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pires/go-proxyproto"
+)
+
+// pipes is a listener without sockets, so that time may pass.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 10356} }
+
+// dial gives a connection that is accepted at some time.
+func (p *pipes) dial() net.Conn {
+	here, there := net.Pipe()
+	go func() {
+		select {
+		case p.conns <- there:
+		case <-p.closed:
+			there.Close()
+		}
+	}()
+	return here
+}
+
+// answers is a health server without a socket.
+type answers func(*http.Request) (*http.Response, error)
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
+
+func ok(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Request: r}, nil
+}
+
+// inTime plays a scenario in a bubble.
+func inTime(t *testing.T, a answers, scenario func(*testing.T, *pipes)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		listener := newPipes()
+		p := newProxy(Config{Target: &url.URL{Scheme: "http", Host: "localhost:10256"}, Log: slog.New(slog.DiscardHandler)}, a)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Serve(ctx, listener) }()
+		scenario(t, listener)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// untilClosed says how long a connection stands open and what was read from it.
+func untilClosed(t *testing.T, c net.Conn) (time.Duration, string) {
+	t.Helper()
+	begin := time.Now()
+	text, err := io.ReadAll(c)
+	if err != nil {
+		t.Error(err)
+	}
+	return time.Since(begin), string(text)
+}
+
+// Whoever says nothing, or not enough, is not waited for.
+func TestSilence(t *testing.T) {
+	for name, c := range map[string]struct {
+		says string
+		wait time.Duration
+	}{
+		"nothing at all":        {"", 2 * headerTimeout},
+		"half a signature":      {string(proxyproto.SIGV2[:6]), headerTimeout}, // then it is a bad request
+		"a header without end":  {string(proxyproto.SIGV2) + "\x21\x11\x00\x0c1", headerTimeout},
+		"half a request":        {"GET /healthz HTTP/1.1\r\nHost: a\r\n", headerTimeout},
+		"a header and no more":  {"PROXY UNKNOWN\r\n", headerTimeout},
+		"a header in two parts": {"PROXY UNK", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inTime(t, ok, func(t *testing.T, listener *pipes) {
+				conn := listener.dial()
+				defer conn.Close()
+				if c.says != "" {
+					if _, err := io.WriteString(conn, c.says); err != nil {
+						t.Fatal(err)
+					}
+				}
+				took, text := untilClosed(t, conn)
+				if took != c.wait || strings.Contains(text, "200 OK") {
+					t.Errorf("closed after %s with %q, want after %s", took, text, c.wait)
+				}
+			})
+		})
+	}
+}
+
+// A health server that takes longer than a prober waits is one that does not answer.
+func TestSlowHealthServer(t *testing.T) {
+	never := func(r *http.Request) (*http.Response, error) {
+		<-r.Context().Done()
+		return nil, context.Cause(r.Context())
+	}
+	inTime(t, never, func(t *testing.T, listener *pipes) {
+		c := listener.dial()
+		defer c.Close()
+		begin := time.Now()
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if took := time.Since(begin); answer.StatusCode != 503 || took != answerTimeout {
+			t.Errorf("%s after %s", answer.Status, took)
+		}
+	})
+}
+
+// Many connections that say nothing delay a probe; they do not keep it away.
+func TestManyConnections(t *testing.T) {
+	inTime(t, ok, func(t *testing.T, listener *pipes) {
+		for range maxConnections {
+			c := listener.dial()
+			defer c.Close()
+		}
+		synctest.Wait()
+		begin := time.Now()
+		c := listener.dial()
+		defer c.Close()
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if took := time.Since(begin); answer.StatusCode != 200 || took != 2*headerTimeout {
+			t.Errorf("%s after %s, want when the others were given up", answer.Status, took)
+		}
+	})
+}
+
+// A prober that leaves ends what is asked for it.
+func TestProberLeaves(t *testing.T) {
+	left := make(chan error, 1)
+	wait := func(r *http.Request) (*http.Response, error) {
+		<-r.Context().Done()
+		left <- r.Context().Err()
+		return nil, r.Context().Err()
+	}
+	inTime(t, wait, func(t *testing.T, listener *pipes) {
+		c := listener.dial()
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		c.Close()
+		synctest.Wait()
+		select {
+		case err := <-left:
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		default:
+			t.Error("the health server is still asked")
+		}
+	})
+}
+
+// When a listener fails for good, that is the end.
+func TestListenerFails(t *testing.T) {
+	listener := newPipes()
+	listener.Close()
+	p := newProxy(Config{Target: &url.URL{Scheme: "http", Host: "localhost:10256"}, Log: slog.New(slog.DiscardHandler)}, answers(ok))
+	if err := p.Serve(t.Context(), listener); !errors.Is(err, net.ErrClosed) || !strings.Contains(err.Error(), "serve health probes on 127.0.0.1:10356") {
+		t.Error(err)
+	}
+}
