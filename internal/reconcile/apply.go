@@ -14,8 +14,6 @@ import (
 // Result is what became of one step.
 type Result struct {
 	Step plan.Step
-	// Document is the resource as Azure made it, empty after a delete or an error.
-	Document azure.Document
 	// Err is Azure's answer, or [ErrNotAttempted] wrapped with what stood in the way.
 	Err error
 }
@@ -74,7 +72,7 @@ func Apply(ctx context.Context, w azure.Writer, p plan.Plan) Report {
 				results[i].Err = fmt.Errorf("%w: %w", ErrNotAttempted, err)
 				return
 			}
-			results[i].Document, results[i].Err = write(ctx, w, step)
+			results[i].Err = write(ctx, w, step)
 			if results[i].Err == nil {
 				slog.InfoContext(ctx, "azure changed", "op", step.Op, "id", step.ID, "why", step.Why)
 			}
@@ -84,13 +82,17 @@ func Apply(ctx context.Context, w azure.Writer, p plan.Plan) Report {
 	return Report{Results: results}
 }
 
-func write(ctx context.Context, w azure.Writer, s plan.Step) (azure.Document, error) {
+// write does a step. Nobody looks at what Azure answers: what a decision needs of it
+// is read for the next one.
+func write(ctx context.Context, w azure.Writer, s plan.Step) error {
+	var err error
 	switch {
 	case s.Op == plan.Delete:
-		return nil, w.Delete(ctx, s.ID)
+		err = w.Delete(ctx, s.ID)
 	case s.Patch:
-		return w.Patch(ctx, azure.Write{ID: s.ID, Body: s.Body, IfMatch: s.IfMatch})
+		_, err = w.Patch(ctx, azure.Write{ID: s.ID, Body: s.Body, IfMatch: s.IfMatch, Unseen: true})
 	default:
-		return w.Put(ctx, azure.Write{ID: s.ID, Body: s.Body, IfMatch: s.IfMatch, Create: s.Op == plan.Create})
+		_, err = w.Put(ctx, azure.Write{ID: s.ID, Body: s.Body, IfMatch: s.IfMatch, Create: s.Op == plan.Create, Unseen: true})
 	}
+	return err
 }

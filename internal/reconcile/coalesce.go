@@ -1,9 +1,12 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
+	"slices"
 	"sync"
 
 	"kaz/internal/azure"
@@ -13,7 +16,7 @@ import (
 // answer for each, in their order. An error answers the whole batch, unless it is
 // a [*Refusal], which names the culprits, or is of a kind that says that Azure
 // refused something in it (see [refused]): then the coalescer finds the culprit by
-// committing halves.
+// committing halves, within bounds (see [commitsAtMost]).
 type Commit[Req, Res any] func(ctx context.Context, key string, batch []Req) ([]Res, error)
 
 // Refusal is the error of a commit that knows which of its requests could not be
@@ -146,14 +149,42 @@ func (c *Coalescer[Req, Res]) serve(key string, q *queue[Req, Res]) {
 	}
 }
 
-// settle commits a batch and answers every ticket in it.
+// suspects are requests among which a culprit is sought, and why.
+type suspects[Req, Res any] struct {
+	batch []*ticket[Req, Res]
+	err   error
+}
+
+// commitsAtMost bounds the search for culprits in a batch: two among any number are
+// found. Where there are more, or where nobody is at fault alone, the search ends
+// and those who are left are told what Azure told them together.
+func commitsAtMost(batch int) int {
+	const culprits, more = 2, 4
+	return 2*culprits*bits.Len(uint(batch)) + more
+}
+
+// settle commits a batch and answers every ticket in it. Of the groups among which a
+// culprit is sought the largest is next, so that most callers are served soon.
 func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
-	if len(batch) == 0 {
-		return
+	groups := []suspects[Req, Res]{{batch: batch}}
+	for commits := commitsAtMost(len(batch)); len(groups) > 0; commits-- {
+		next := groups[0]
+		groups = groups[1:]
+		if commits <= 0 {
+			answerAll(next.batch, next.err)
+			continue
+		}
+		groups = append(groups, c.try(key, next.batch)...)
+		slices.SortStableFunc(groups, func(a, b suspects[Req, Res]) int { return cmp.Compare(len(b.batch), len(a.batch)) })
 	}
+}
+
+// try commits a group, answers those of whom it is known what came of them, and
+// returns the others in smaller groups.
+func (c *Coalescer[Req, Res]) try(key string, batch []*ticket[Req, Res]) []suspects[Req, Res] {
 	if c.stopped() {
 		answerAll(batch, ErrClosed)
-		return
+		return nil
 	}
 	reqs := make([]Req, len(batch))
 	for i, t := range batch {
@@ -169,14 +200,16 @@ func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
 	case err == nil:
 		answerAll(batch, fmt.Errorf("commit of %s: %d answers for %d requests", key, len(answers), len(batch)))
 	case blamed && len(refusal.Culprits) > 0:
-		c.settle(key, split(batch, refusal))
+		if innocent := split(batch, refusal); len(innocent) > 0 {
+			return []suspects[Req, Res]{{innocent, err}}
+		}
 	case len(batch) > 1 && refused(err):
 		half := len(batch) / 2
-		c.settle(key, batch[:half])
-		c.settle(key, batch[half:])
+		return []suspects[Req, Res]{{batch[:half], err}, {batch[half:], err}}
 	default:
 		answerAll(batch, err)
 	}
+	return nil
 }
 
 // split answers the culprits and returns the others.
@@ -193,9 +226,27 @@ func split[Req, Res any](batch []*ticket[Req, Res], refusal *Refusal) []*ticket[
 	return innocent
 }
 
+// isEverybodys reports whether an error is of a code that is nobody's fault alone: of
+// the right to write the document at all, and of the subscription that it is in.
+func isEverybodys(err error) bool {
+	e, ok := errors.AsType[*azure.Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Code {
+	case "AuthorizationFailed", "AuthenticationFailed", "InvalidAuthenticationToken", "ExpiredAuthenticationToken", "ScopeLocked",
+		"MissingSubscriptionRegistration", "SubscriptionNotRegistered", "ReadOnlyDisabledSubscription", "SubscriptionNotFound":
+		return true
+	}
+	return false
+}
+
 // refused reports whether err can be the fault of one request among many, rather
 // than of the document, the way to Azure or the moment.
 func refused(err error) bool {
+	if isEverybodys(err) {
+		return false
+	}
 	switch azure.KindOf(err) {
 	case azure.Invalid, azure.Quota, azure.InUse, azure.NotFound, azure.Exists, azure.Denied:
 		return true

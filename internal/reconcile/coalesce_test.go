@@ -152,6 +152,65 @@ func TestRefusedMembersAreIsolatedAndTheOthersCommit(t *testing.T) {
 	})
 }
 
+// However many are at fault, and when nobody is alone, the search ends.
+func TestTheSearchForCulpritsIsBounded(t *testing.T) {
+	for name, guilty := range map[string]func(batch []string) error{
+		"all": func([]string) error { return &azure.Error{Kind: azure.NotFound, Code: "NotFound"} },
+		"every second": func(batch []string) error {
+			if i := slices.IndexFunc(batch, func(n string) bool { return (n[len(n)-1]-'0')%2 == 1 }); i >= 0 {
+				return &azure.Error{Kind: azure.Invalid}
+			}
+			return nil
+		},
+		"named, one by one": func(batch []string) error {
+			if len(batch) == 1 {
+				return nil
+			}
+			return &reconcile.Refusal{Culprits: map[int]error{0: &azure.Error{Kind: azure.Invalid}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const callers, most = 500, 2 + 2*2*9 + 4
+				writes := 0
+				c := reconcile.NewCoalescer(func(ctx context.Context, _ string, batch []string) ([]string, error) {
+					writes++
+					<-time.After(time.Second)
+					return batch, guilty(batch)
+				})
+				defer c.Close()
+				if answers := submitAll(t, c, names(callers)); len(answers) != callers {
+					t.Errorf("%d answers for %d callers", len(answers), callers)
+				}
+				if writes > most {
+					t.Errorf("%d writes, want at most %d", writes, most)
+				}
+			})
+		})
+	}
+}
+
+// Who may not write a document at all is told so at once.
+func TestARefusalOfEverybodyIsNotSearched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		writes := 0
+		c := reconcile.NewCoalescer(func(ctx context.Context, _ string, batch []string) ([]string, error) {
+			writes++
+			<-time.After(time.Second)
+			return nil, &azure.Error{Kind: azure.Denied, Code: "AuthorizationFailed"}
+		})
+		defer c.Close()
+		for name, err := range submitAll(t, c, names(100)) {
+			if azure.KindOf(err) != azure.Denied {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if writes > 2 {
+			t.Errorf("%d writes, want one for the first caller and one for the others", writes)
+		}
+	})
+}
+
 func TestNamedCulpritsCostOneMoreWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writes := 0

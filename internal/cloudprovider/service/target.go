@@ -1,8 +1,6 @@
 package service
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -77,31 +75,6 @@ func (t *target) Desired(have plan.Snapshot) (plan.Graph, error) {
 	graph, problems, err := loadbalancer.Desired(in)
 	t.problems = problems
 	return graph, err
-}
-
-// blame names the requests at fault where each failed step was for one Service.
-func blame(err error, out reconcile.Outcome, batch []request) error {
-	if len(out.Reports) == 0 {
-		return err
-	}
-	culprits := map[int]error{}
-	for _, res := range out.Reports[len(out.Reports)-1].Results {
-		if res.Err == nil || errors.Is(res.Err, reconcile.ErrNotAttempted) {
-			continue
-		}
-		if len(res.Step.For) != 1 {
-			return err
-		}
-		for i, r := range batch {
-			if r.service.Key() == res.Step.For[0] {
-				culprits[i] = fmt.Errorf("%s: %w", res.Step.Why, res.Err)
-			}
-		}
-	}
-	if len(culprits) == 0 || len(culprits) == len(batch) {
-		return err
-	}
-	return &reconcile.Refusal{Culprits: culprits}
 }
 
 // problemsOf are the problems of a Service: those found in it, and that no node can
