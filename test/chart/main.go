@@ -1,0 +1,149 @@
+// Command chart renders deploy/chart as Helm does, with Helm's own code: all of it to
+// standard output, or the plain manifests of deploy/manifests. It is in a module of its
+// own because nothing else here needs Helm.
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+func main() {
+	dir := flag.String("chart", filepath.Join("..", "..", "deploy", "chart"), "folder of the chart")
+	values := flag.String("values", "", "file with values, in place of the chart's defaults")
+	manifests := flag.String("manifests", "", "write the plain manifests into this folder, from the defaults")
+	flag.Parse()
+	if err := run(*dir, *values, *manifests); err != nil {
+		fmt.Fprintln(os.Stderr, "chart:", err)
+		os.Exit(1)
+	}
+}
+
+func run(dir, values, manifests string) error {
+	c, err := loader.Load(dir)
+	if err != nil {
+		return fmt.Errorf("load %s: %w", dir, err)
+	}
+	if manifests != "" {
+		return writeManifests(c, manifests)
+	}
+	given := map[string]any{}
+	if values != "" {
+		text, err := os.ReadFile(values)
+		if err != nil {
+			return err
+		}
+		if err := yaml.Unmarshal(text, &given); err != nil {
+			return fmt.Errorf("%s: %w", values, err)
+		}
+	}
+	rendered, err := render(c, given)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(rendered)) {
+		fmt.Printf("---\n%s\n", rendered[name])
+	}
+	return nil
+}
+
+// render is what would be installed, by the name of the template, templates that come
+// to nothing left out.
+func render(c *chart.Chart, values map[string]any) (map[string]string, error) {
+	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{Name: "kaz", Namespace: "kube-system", Revision: 1, IsInstall: true}, nil)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := engine.Render(c, all)
+	if err != nil {
+		return nil, err
+	}
+	rendered := map[string]string{}
+	for name, text := range texts {
+		if text = strings.TrimSpace(text); text != "" && strings.HasSuffix(name, ".yaml") {
+			rendered[filepath.Base(name)] = text
+		}
+	}
+	return rendered, nil
+}
+
+// everything are values with which the chart has all that it can have.
+func everything() map[string]any {
+	return map[string]any{"cloudNodeManager": map[string]any{
+		"enableHealthProbeProxy": true, "windows": map[string]any{"enabled": true},
+	}}
+}
+
+// notOfPlainManifests are labels that name Helm, where there is none.
+func notOfPlainManifests(line string) bool {
+	line = strings.TrimSpace(line)
+	return strings.HasPrefix(line, "helm.sh/chart:") || strings.HasPrefix(line, "app.kubernetes.io/managed-by:")
+}
+
+// plain are the manifests for those who do not use Helm: a file for each program, with
+// its rights before it.
+func plain(c *chart.Chart) (map[string]string, error) {
+	rendered, err := render(c, everything())
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]string{}
+	for name, text := range rendered {
+		if strings.HasSuffix(name, "-rbac.yaml") {
+			continue
+		}
+		var b bytes.Buffer
+		b.WriteString("# Made from deploy/chart by make generate: change that.\n")
+		if rbac := rendered[strings.TrimSuffix(name, ".yaml")+"-rbac.yaml"]; rbac != "" {
+			text = rbac + "\n---\n" + text
+		}
+		for line := range strings.Lines(text) {
+			if !notOfPlainManifests(line) {
+				b.WriteString(line)
+			}
+		}
+		b.WriteString("\n")
+		files[name] = b.String()
+	}
+	return files, nil
+}
+
+func writeManifests(c *chart.Chart, dir string) error {
+	files, err := plain(c)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, file := range old {
+		if _, ok := files[filepath.Base(file)]; !ok {
+			if err := os.Remove(file); err != nil {
+				return err
+			}
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
