@@ -23,22 +23,25 @@ import (
 // count was full. So its first one stops only what asks the same of the same
 // resource; when a second resource is refused meanwhile, all wait.
 type Budget struct {
-	limits []limiter
-	mu     sync.Mutex
-	gates  map[gateKey]*gate
+	limitOf func(fullType string) (Limit, bool)
+
+	mu       sync.Mutex
+	gates    map[gateKey]*gate
+	limiters map[string]*limiter // by name
 }
 
 // BudgetConfig are limits that users set in addition to Azure's. The zero value
 // has none.
 type BudgetConfig struct {
-	Limits []Limit
+	// LimitOf gives the limit for requests about a resource type, which is in lower
+	// case, if there is one; nil is for none. The same type always has the same.
+	LimitOf func(fullType string) (Limit, bool)
 }
 
-// Limit is how often requests of a type may be sent. Requests wait for their turn.
+// Limit is how often requests may be sent. Requests wait for their turn.
 type Limit struct {
-	// Type is a resource type or the start of one ("Microsoft.Network/loadBalancers",
-	// "Microsoft.Network"); "" is every type. The longest one that fits counts.
-	Type string
+	// Name tells limits apart: types whose limits have one name share its tokens.
+	Name string
 	// Read limits reads, Write all else.
 	Read, Write Rate
 }
@@ -51,17 +54,10 @@ type Rate struct {
 
 // NewBudget makes a budget.
 func NewBudget(c BudgetConfig) *Budget {
-	b := &Budget{gates: map[gateKey]*gate{}}
-	for _, l := range c.Limits {
-		b.limits = append(b.limits, limiter{strings.ToLower(l.Type), l.Read.limiter(), l.Write.limiter()})
-	}
-	return b
+	return &Budget{limitOf: c.LimitOf, gates: map[gateKey]*gate{}, limiters: map[string]*limiter{}}
 }
 
-type limiter struct {
-	fullType    string
-	read, write *rate.Limiter
-}
+type limiter struct{ read, write *rate.Limiter }
 
 func (r Rate) limiter() *rate.Limiter {
 	if r.PerSecond <= 0 {
@@ -152,18 +148,24 @@ func (b *Budget) refused(s subject, code string, now time.Time) []*gate {
 
 // limit is the user's limit for a request, nil for none.
 func (b *Budget) limit(s subject) *rate.Limiter {
-	best, found := -1, (*rate.Limiter)(nil)
-	for _, l := range b.limits {
-		fits := l.fullType == "" || l.fullType == s.fullType || strings.HasPrefix(s.fullType, l.fullType+"/")
-		if !fits || len(l.fullType) <= best {
-			continue
-		}
-		best, found = len(l.fullType), l.write
-		if s.class() == reads {
-			found = l.read
-		}
+	if b.limitOf == nil {
+		return nil
 	}
-	return found
+	l, ok := b.limitOf(s.fullType)
+	if !ok {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	shared, ok := b.limiters[l.Name]
+	if !ok {
+		shared = &limiter{l.Read.limiter(), l.Write.limiter()}
+		b.limiters[l.Name] = shared
+	}
+	if s.class() == reads {
+		return shared.read
+	}
+	return shared.write
 }
 
 // turn is the right to send one request. Its holder must call done.
@@ -172,18 +174,25 @@ type turn struct {
 	subject subject
 	passed  []passage
 	waited  time.Duration
+	limited bool // by a limit of the user's
 }
 
 // enter waits for the right to send a request, at most as long as patience.
 func (b *Budget) enter(ctx context.Context, s subject, patience time.Duration) (turn, error) {
 	start := time.Now()
 	t := turn{budget: b, subject: s}
+	gates := b.gatesOf(s)
+	wide := gates[len(gates)-1]
+	wide.waiting.Add(1)
+	defer wide.waiting.Add(-1)
 	if l := b.limit(s); l != nil {
 		if err := l.Wait(ctx); err != nil {
 			return t, fmt.Errorf("the configured rate limit lets no request through in time: %w", err)
 		}
+		t.limited = time.Since(start) >= time.Millisecond
+		gates = b.gatesOf(s)
 	}
-	for _, g := range b.gatesOf(s) {
+	for _, g := range gates {
 		p, err := g.enter(ctx, patience-time.Since(start))
 		if err != nil {
 			t.leave(false, nil)

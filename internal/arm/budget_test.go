@@ -174,9 +174,14 @@ func TestBudgetOfUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(answer{status: 200, body: `{"id":"x"}`})
 		d := open(t, s, func(c *Config) {
-			c.Budget = NewBudget(BudgetConfig{Limits: []Limit{
-				{Read: Rate{PerSecond: 100, Burst: 100}, Write: Rate{PerSecond: 1, Burst: 5}},
-				{Type: "Microsoft.Network/loadBalancers", Write: Rate{PerSecond: 2, Burst: 1}},
+			c.Budget = NewBudget(BudgetConfig{LimitOf: func(fullType string) (Limit, bool) {
+				switch fullType {
+				case "microsoft.network/loadbalancers":
+					return Limit{Name: "load balancers", Write: Rate{PerSecond: 2, Burst: 1}}, true
+				case "microsoft.network/routetables":
+					return Limit{}, false
+				}
+				return Limit{Name: "others", Read: Rate{PerSecond: 100, Burst: 100}, Write: Rate{PerSecond: 1, Burst: 5}}, true
 			}})
 		})
 		start := time.Now()
@@ -197,6 +202,13 @@ func TestBudgetOfUsers(t *testing.T) {
 		}
 		if took := time.Since(start); took != 2*time.Second {
 			t.Errorf("seven writes took %v, want 2s at one a second after five", took)
+		}
+		start = time.Now()
+		for range 50 {
+			put(group.Resource("Microsoft.Network/routeTables", "r"))
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("fifty writes without a limit took %v", took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()

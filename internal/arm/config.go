@@ -38,9 +38,13 @@ type Config struct {
 	Budget *Budget
 	// Retries is how often a failed request is sent again: 0 means 3, a negative
 	// number none. RetryDelay is the wait before the first retry, by default 1 s;
-	// each further one doubles it, up to a minute.
-	Retries    int
-	RetryDelay time.Duration
+	// each further one is RetryFactor times as long, by default twice, up to a minute.
+	// RetryJitter is the part of a wait that chance may add to it; 0 means that
+	// chance makes it up to a fifth longer or shorter.
+	Retries     int
+	RetryDelay  time.Duration
+	RetryFactor float64
+	RetryJitter float64
 	// ThrottleWait bounds the time that one request spends waiting because Azure
 	// throttles; the default is 10 minutes.
 	ThrottleWait time.Duration
@@ -105,11 +109,16 @@ func New(c Config) (*Door, error) {
 		retry: retryOptions{
 			times:        max(or(c.Retries, 3), 0),
 			delay:        or(c.RetryDelay, time.Second),
+			factor:       or(c.RetryFactor, 2),
+			jitter:       or(c.RetryJitter, -1),
 			throttleWait: or(c.ThrottleWait, 10*time.Minute),
 		},
 	}
 	if d.budget == nil {
 		d.budget = NewBudget(BudgetConfig{})
+	}
+	if err := showBudget(c.Registerer, d.budget); err != nil {
+		return nil, err
 	}
 	if c.Credential != nil && endpoint.Scheme == "http" && !isLoopback(endpoint.Hostname()) {
 		d.log.Warn("tokens are sent to azure resource manager without encryption", "endpoint", c.Endpoint)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,8 @@ type gate struct {
 	// turn has one token, held by whoever is next: Go's channels serve their
 	// waiters in the order in which they came.
 	turn chan struct{}
+	// waiting is how many requests are in line, here or at the user's limit before.
+	waiting atomic.Int64
 
 	mu      sync.Mutex
 	left    allowance

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"kaz/internal/azure"
 )
@@ -21,6 +22,13 @@ func (d *Door) List(ctx context.Context, q azure.Query) ([]azure.Document, error
 	if err != nil {
 		return nil, invalid("LIST "+q.Type, q.Scope, err)
 	}
+	start := time.Now()
+	found, err := d.pages(ctx, c)
+	d.metrics.known.finished(c, err, time.Since(start))
+	return found, err
+}
+
+func (d *Door) pages(ctx context.Context, c call) ([]azure.Document, error) {
 	var found []azure.Document
 	for seen := map[string]bool{}; ; {
 		text, err := d.read(ctx, c)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +20,7 @@ type metrics struct {
 	operations *prometheus.HistogramVec
 	waits      *prometheus.HistogramVec
 	retries    *prometheus.CounterVec
+	known      dashboards
 }
 
 func newMetrics(r prometheus.Registerer) (metrics, error) {
@@ -42,11 +44,12 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 			Name: "kaz_arm_retries_total",
 			Help: "Requests that were sent again, by the kind of failure.",
 		}, []string{"type", "verb", "reason"}),
+		known: newDashboards(),
 	}
 	if r == nil {
 		return m, nil
 	}
-	return m, errors.Join(register(r, &m.requests), register(r, &m.operations), register(r, &m.waits), register(r, &m.retries))
+	return m, errors.Join(register(r, &m.requests), register(r, &m.operations), register(r, &m.waits), register(r, &m.retries), m.known.register(r))
 }
 
 // register registers a collector, or takes the one that another door registered.
@@ -63,8 +66,11 @@ func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
 	return err
 }
 
-func (m metrics) waited(s subject, d time.Duration) {
-	m.waits.WithLabelValues(s.fullType, s.verb).Observe(d.Seconds())
+func (m metrics) waited(c call, t turn) {
+	m.waits.WithLabelValues(c.subject.fullType, c.subject.verb).Observe(t.waited.Seconds())
+	if t.limited {
+		m.known.limited(c)
+	}
 }
 
 func (m metrics) retried(s subject, reason azure.Kind) {
@@ -87,6 +93,9 @@ func (d *Door) observe(ctx context.Context, c call, r reply, f *failure, took ti
 		class = fmt.Sprintf("%dxx", r.status/100)
 	}
 	d.metrics.requests.WithLabelValues(c.subject.fullType, c.subject.verb, class).Observe(took.Seconds())
+	if r.status == http.StatusTooManyRequests {
+		d.metrics.known.throttled(c)
+	}
 	if !d.log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"kaz/internal/azure"
 )
@@ -21,9 +22,12 @@ type call struct {
 	// document demands a JSON object in the answer; front ends of Azure sometimes
 	// answer a read with success and nothing.
 	document bool
+	// unseen says that nobody looks at the answer of a write.
+	unseen bool
 
 	op      string // what errors call it
 	id      azure.ID
+	spelled string // the full type as it was asked for
 	subject subject
 	// correlation ties together the requests of one call of the door in Azure's logs.
 	correlation string
@@ -157,6 +161,7 @@ func (d *Door) call(method, op, path, fullType string, id azure.ID) (call, error
 		header:      http.Header{},
 		op:          op,
 		id:          id,
+		spelled:     fullType,
 		correlation: newUUID(),
 		subject: subject{
 			verb:         strings.ToLower(method),
@@ -200,7 +205,10 @@ func (d *Door) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
 		return nil, invalid("GET", id, err)
 	}
 	c.document = true
-	return d.read(ctx, c)
+	start := time.Now()
+	doc, err := d.read(ctx, c)
+	d.metrics.known.finished(c, err, time.Since(start))
+	return doc, err
 }
 
 // Fresh reads past any cache, of which a door has none. [kaz/internal/arm/cache]
@@ -239,7 +247,7 @@ func (d *Door) write(ctx context.Context, method string, w azure.Write) (azure.D
 	case w.Create && w.IfMatch != "":
 		return nil, invalid(method, w.ID, fmt.Errorf("a write cannot demand both that the resource is new and that it has the etag %s", w.IfMatch))
 	}
-	c.body = w.Body
+	c.body, c.unseen = w.Body, w.Unseen
 	if w.IfMatch != "" {
 		c.header.Set("If-Match", w.IfMatch)
 	}

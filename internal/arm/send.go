@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -23,6 +24,8 @@ import (
 type retryOptions struct {
 	times        int
 	delay        time.Duration
+	factor       float64
+	jitter       float64 // negative: a fifth in both directions
 	throttleWait time.Duration
 }
 
@@ -80,7 +83,7 @@ func (d *Door) again(c call, f *failure, p *patience) (bool, time.Duration) {
 	if c.method == http.MethodPost && !f.unsent {
 		return false, 0
 	}
-	wait := max(backoff(d.retry.delay, p.retries), f.RetryAfter)
+	wait := max(d.retry.backoff(p.retries), f.RetryAfter)
 	return time.Since(p.start)+wait <= d.retry.throttleWait, wait
 }
 
@@ -93,11 +96,18 @@ func transient(f *failure) bool {
 	return f.Kind == azure.Unavailable && f.Status < 300
 }
 
-// backoff doubles the delay with each retry, up to a minute, and scatters it so
-// that callers who failed together do not come back together.
-func backoff(delay time.Duration, retry int) time.Duration {
-	wait := min(delay<<min(retry-1, 10), time.Minute)
-	return wait*4/5 + rand.N(wait*2/5+1)
+// backoff is the wait before a retry: each longer than the one before, up to a minute
+// or the first one if that is longer, and scattered so that callers who failed
+// together do not come back together.
+func (o retryOptions) backoff(retry int) time.Duration {
+	longest := max(o.delay, time.Minute).Seconds()
+	wait := min(o.delay.Seconds()*math.Pow(o.factor, float64(retry-1)), longest)
+	if o.jitter >= 0 {
+		wait *= 1 + rand.Float64()*o.jitter
+	} else {
+		wait *= 0.8 + rand.Float64()*0.4
+	}
+	return time.Duration(wait * float64(time.Second))
 }
 
 // attempt sends a request once, when the budget lets it.
@@ -107,9 +117,10 @@ func (d *Door) attempt(ctx context.Context, c call, patience time.Duration) (rep
 		if ctx.Err() != nil {
 			return reply{}, &failure{Error: interrupted(ctx, c), futile: true}
 		}
+		d.metrics.known.throttled(c)
 		return reply{}, &failure{Error: throttled(c, err), waiting: true}
 	}
-	d.metrics.waited(c.subject, turn.waited)
+	d.metrics.waited(c, turn)
 	start := time.Now()
 	r, f := d.exchange(ctx, c)
 	turn.done(r, f)

@@ -115,6 +115,44 @@ func TestRetriesGrow(t *testing.T) {
 	})
 }
 
+// What users say of backoff in azure.json: the first wait, how it grows, and how much
+// chance may add.
+func TestRetriesAsConfigured(t *testing.T) {
+	for name, c := range map[string]struct {
+		retries int
+		delay   time.Duration
+		factor  float64
+		jitter  float64
+		want    []float64 // at least; with jitter at most so much more
+	}{
+		"the usual of cloudProviderBackoff": {5, 5 * time.Second, 1.5, 1, []float64{5, 7.5, 11.25, 16.875, 25.3125}},
+		"constant":                          {3, 2 * time.Second, 1, 0.1, []float64{2, 2, 2}},
+		"longer than a minute":              {2, 90 * time.Second, 3, 0.5, []float64{90, 90}},
+		"none":                              {-1, 5 * time.Second, 1.5, 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := script(answer{status: 503})
+				d := open(t, s, func(o *Config) {
+					o.Retries, o.RetryDelay, o.RetryFactor, o.RetryJitter = c.retries, c.delay, c.factor, c.jitter
+				})
+				if _, err := d.Get(t.Context(), lb("l")); azure.KindOf(err) != azure.Unavailable {
+					t.Fatal(err)
+				}
+				_, at := s.trace()
+				if len(at) != len(c.want)+1 {
+					t.Fatalf("%d requests, want %d", len(at), len(c.want)+1)
+				}
+				for i, want := range c.want {
+					if wait := (at[i+1] - at[i]).Seconds(); wait < want-.001 || wait > want*(1+c.jitter)+.001 {
+						t.Errorf("retry %d after %.2f s, want %v s and at most %v of that more", i+1, wait, want, c.jitter)
+					}
+				}
+			})
+		})
+	}
+}
+
 // The headers of a request, and what must never leave the process otherwise.
 func TestRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

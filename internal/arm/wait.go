@@ -22,7 +22,9 @@ const unreadable = 5
 func (d *Door) perform(ctx context.Context, c call) (azure.Document, error) {
 	start := time.Now()
 	doc, err := d.finish(ctx, c)
-	d.metrics.finished(c.subject, err, time.Since(start))
+	took := time.Since(start)
+	d.metrics.finished(c.subject, err, took)
+	d.metrics.known.finished(c, err, took)
 	if err != nil {
 		return nil, err
 	}
@@ -297,6 +299,13 @@ func (d *Door) result(ctx context.Context, op *operation) (azure.Document, error
 	doc := azure.Document(op.last.body)
 	if op.form != inStatus && isObject(doc) && (op.form != inLocation || doc.ID().Equal(op.call.id)) {
 		return doc, nil
+	}
+	// Of disks the last status holds it.
+	if output := azure.Document(parseStatus(op.last.body).output); op.form == inStatus && output.ID().Equal(op.call.id) {
+		return output, nil
+	}
+	if op.call.unseen {
+		return nil, nil
 	}
 	c := d.follow(op.call, op.call.url, "get")
 	c.document = true

@@ -41,6 +41,9 @@ func TestOperationForms(t *testing.T) {
 	patch := func(ctx context.Context, d *Door) (azure.Document, error) {
 		return d.Patch(ctx, azure.Write{ID: id, Body: azure.Document(`{}`)})
 	}
+	unseen := func(ctx context.Context, d *Door) (azure.Document, error) {
+		return d.Put(ctx, azure.Write{ID: id, Body: azure.Document(`{}`), Unseen: true})
+	}
 	del := func(ctx context.Context, d *Door) (azure.Document, error) { return nil, d.Delete(ctx, id) }
 	post := func(ctx context.Context, d *Door) (azure.Document, error) { return d.Post(ctx, id, "start", nil) }
 	running, succeeded := answer{status: 200, body: `{"status":"InProgress"}`}, answer{status: 200, body: `{"status":"Succeeded"}`}
@@ -64,6 +67,15 @@ func TestOperationForms(t *testing.T) {
 		{name: "put, status document", do: put,
 			answers: []answer{{status: 201, header: async, body: resource(id, "Updating")}, running, succeeded, {status: 200, body: done}},
 			want:    done, sent: 4, waits: []float64{.5, 1, 0}},
+		{name: "put, status document that holds the resource", do: put,
+			answers: []answer{{status: 202, header: both}, {status: 200, body: `{"status":"Succeeded","properties":{"output":` + done + `}}`}}, want: done, sent: 2},
+		{name: "put, status document that holds something else", do: put,
+			answers: []answer{{status: 202, header: both}, {status: 200, body: `{"status":"Succeeded","properties":{"output":{"id":"/other"}}}`}, {status: 200, body: done}}, want: done, sent: 3},
+		{name: "put, unseen and done: the answer costs nothing", do: unseen, answers: []answer{{status: 200, body: done}}, want: done, sent: 1},
+		{name: "put, unseen and status document: it is not read again", do: unseen,
+			answers: []answer{{status: 201, header: async, body: resource(id, "Updating")}, running, succeeded}, sent: 3, waits: []float64{.5, 1}},
+		{name: "put, unseen and it fails", do: unseen,
+			answers: []answer{{status: 201, header: async}, {status: 200, body: `{"status":"Canceled"}`}}, kind: azure.Changed, fails: "Canceled", sent: 2},
 		{name: "put, Operation-Location", do: put,
 			answers: []answer{{status: 201, header: header("Operation-Location", operations)}, succeeded, {status: 200, body: done}}, want: done, sent: 3},
 		{name: "put, growing waits", do: put,

@@ -30,6 +30,10 @@ type Write struct {
 	IfMatch string
 	// Create demands that the resource does not exist yet.
 	Create bool
+	// Unseen says that the caller does not look at what the write returns. Where
+	// Azure's own answers do not hold the resource it is empty then, and need not be
+	// read.
+	Unseen bool
 }
 
 // Writer changes Azure. Every method returns when Azure has finished the

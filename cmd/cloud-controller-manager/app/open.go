@@ -8,12 +8,13 @@ import (
 	"maps"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ccmconfig "k8s.io/cloud-provider/config"
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"kaz/cmd/internal/access"
-	"kaz/internal/arm"
+	"kaz/internal/arm/cache"
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
@@ -37,23 +38,33 @@ func open(ctx context.Context, shared ccmconfig.KubeCloudSharedConfiguration, lo
 	if err != nil {
 		return nil, err
 	}
+	door, zones, err := connect(ctx, c, legacyregistry.Registerer())
+	if err != nil {
+		return nil, err
+	}
+	return cloudprovider.New(providerConfig(c, zones), door), nil
+}
+
+// connect opens the door and asks what has to be known from the start: the zones of
+// the region.
+func connect(ctx context.Context, c cloudconfig.Config, registerer prometheus.Registerer) (*cache.Cache, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, atStart)
 	defer cancel()
 	environment, err := access.DescribeCloud(ctx, nil, c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	door, err := access.OpenDoor(c, environment, access.DoorOptions{
-		Limits: limits(c), TTL: lifetimes(c), Registerer: legacyregistry.Registerer(),
+		TTL: lifetimes(c), Registerer: registerer,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	zones, err := regionZones(ctx, door, c)
 	if err != nil {
-		return nil, fmt.Errorf("ask Azure for the zones of region %s: %w", c.Location, err)
+		return nil, nil, fmt.Errorf("ask Azure for the zones of region %s: %w", c.Location, err)
 	}
-	return cloudprovider.New(providerConfig(c, zones), door), nil
+	return door, zones, nil
 }
 
 func readConfig(path, clusterName string, lookup func(string) (string, bool)) (cloudconfig.Config, error) {
@@ -91,26 +102,6 @@ func unserved(c cloudconfig.Config) error {
 		problems = append(problems, fmt.Errorf(not, "vmType", c.VMType, "vmss"))
 	}
 	return errors.Join(problems...)
-}
-
-// limits are the request limits that users set, for the types that this program
-// asks about.
-func limits(c cloudconfig.Config) []arm.Limit {
-	var all []arm.Limit
-	configured := c.RateLimits()
-	for _, t := range []string{
-		network.LoadBalancers, network.PublicIPAddresses, network.SecurityGroups, network.Interfaces, network.RouteTables,
-		compute.ScaleSets, compute.VirtualMachines,
-	} {
-		if l, ok := configured.For(t); ok {
-			all = append(all, arm.Limit{
-				Type:  t,
-				Read:  arm.Rate{PerSecond: l.Read.QPS, Burst: l.Read.Bucket},
-				Write: arm.Rate{PerSecond: l.Write.QPS, Burst: l.Write.Bucket},
-			})
-		}
-	}
-	return all
 }
 
 // lifetimes is for how long what was read of a type is used again.

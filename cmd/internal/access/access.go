@@ -54,7 +54,6 @@ func Identity(c cloudconfig.Config, e cloudconfig.Environment, transport policy.
 
 // DoorOptions are what differs between programs.
 type DoorOptions struct {
-	Limits     []arm.Limit              // that users set
 	TTL        map[string]time.Duration // of what was read, by type
 	Registerer prometheus.Registerer
 }
@@ -70,7 +69,7 @@ func OpenDoor(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) (*
 	}
 	options := arm.Config{
 		Endpoint: e.ResourceManager, Scope: e.Scope(), Credential: who.Compute, UserAgent: c.UserAgent,
-		Budget:      arm.NewBudget(arm.BudgetConfig{Limits: o.Limits}),
+		Budget:      arm.NewBudget(arm.BudgetConfig{LimitOf: limitOf(c)}),
 		APIVersions: versions(c), Registerer: o.Registerer,
 	}
 	if options.UserAgent == "" {
@@ -82,12 +81,26 @@ func OpenDoor(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) (*
 		if options.Retries <= 0 {
 			options.Retries = -1
 		}
+		options.RetryFactor, options.RetryJitter = c.CloudProviderBackoffExponent, c.CloudProviderBackoffJitter
 	}
 	door, err := arm.New(options)
 	if err != nil {
 		return nil, err
 	}
 	return cache.Over(door, cache.Options{TTL: o.TTL, Registerer: o.Registerer})
+}
+
+// limitOf are the request limits that users set, by type.
+func limitOf(c cloudconfig.Config) func(string) (arm.Limit, bool) {
+	limits := c.RateLimits()
+	return func(fullType string) (arm.Limit, bool) {
+		l, ok := limits.For(fullType)
+		return arm.Limit{
+			Name:  l.Key,
+			Read:  arm.Rate{PerSecond: l.Read.QPS, Burst: l.Read.Bucket},
+			Write: arm.Rate{PerSecond: l.Write.QPS, Burst: l.Write.Bucket},
+		}, ok
+	}
 }
 
 func versions(c cloudconfig.Config) map[string]string {

@@ -28,7 +28,9 @@ func Example() {
 	const endpoint = "https://management.azure.com"
 	wire := &transport{}
 	budget := arm.NewBudget(arm.BudgetConfig{
-		Limits: []arm.Limit{{Type: "Microsoft.Network/loadBalancers", Write: arm.Rate{PerSecond: 5, Burst: 10}}},
+		LimitOf: func(fullType string) (arm.Limit, bool) {
+			return arm.Limit{Name: "balancers", Write: arm.Rate{PerSecond: 5, Burst: 10}}, fullType == "microsoft.network/loadbalancers"
+		},
 	})
 	door, err := arm.New(arm.Config{Endpoint: endpoint, Transport: wire, Budget: budget})
 	if err != nil {
