@@ -46,6 +46,7 @@ goes into IDENTITY_ENDPOINT and IDENTITY_HEADER. Logs go to stderr.`,
 	f.StringVar(&o.ProxyAddress, "proxy-address", "", "where to serve a proxy that leads Azure's public login, management and registry hosts here (default none)")
 	f.StringVar(&o.CAFile, "ca-file", "", "file for the certificate authority that clients have to trust; its key is kept beside it and used again (default a temporary file)")
 	f.StringVar(&o.Subscription, "subscription", "", "id of the subscription (default 00000000-0000-0000-0000-000000000001)")
+	f.StringArrayVar(&o.OtherSubscriptions, "other-subscription", nil, "a further subscription: its id, or ID=TENANT for one in another tenant (can be repeated)")
 	f.StringVar(&o.Latency, "latency", "off", "how long things take: off, azure (as on the real one), or a factor of that such as 0.1")
 	f.StringVar(&o.Throttle, "throttle", "off", "whether requests are limited: off, or azure (as on the real one)")
 	f.StringVar(&o.AccessControl, "access-control", "off", "whether role assignments are enforced: on or off")

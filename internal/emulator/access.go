@@ -73,9 +73,16 @@ func (t *transaction) permissions(p *behaviour.Principal, scope azure.ID) []perm
 	return all
 }
 
-// assignments are all role assignments: of the subscription, and of the tenant.
-func (t *transaction) assignments() []*entry {
-	return slices.Concat(t.store.list(azure.SubscriptionID(t.options.Subscription), roleAssignments), t.store.list("", roleAssignments))
+// assignments are all role assignments: of the subscriptions, and of the tenant.
+func (t *transaction) assignments() []*entry { return t.everywhere(roleAssignments) }
+
+// everywhere are the resources of a type in all subscriptions, and outside of them.
+func (t *transaction) everywhere(fullType string) []*entry {
+	all := t.store.list("", fullType)
+	for _, s := range t.Subscriptions() {
+		all = slices.Concat(all, t.store.list(azure.SubscriptionID(s), fullType))
+	}
+	return all
 }
 
 // lookup finds a document that is stored, or that its type makes up. Role
@@ -94,7 +101,7 @@ func (t *transaction) lookup(id azure.ID) behaviour.Object {
 			return doc
 		}
 	}
-	for _, e := range t.store.list(azure.SubscriptionID(t.options.Subscription), k.Name) {
+	for _, e := range t.everywhere(k.Name) {
 		if strings.EqualFold(e.id.Name(), id.Name()) {
 			return t.store.doc(e)
 		}
@@ -116,9 +123,6 @@ func (t *transaction) authorize(r *request) error {
 	if !t.options.AccessControl || r.principal == nil || r.principal.Owner {
 		return nil
 	}
-	if strings.EqualFold(r.kind.Name, permissionsName) {
-		return nil // everybody may ask what they may do
-	}
 	return t.demand(r, t.actionOf(r), r.id)
 }
 
@@ -131,12 +135,12 @@ func (t *transaction) demand(r *request, action string, scope azure.ID) error {
 		r.principal.ApplicationID, r.principal.ObjectID, action, scope)
 }
 
-// authorizeRoute asks for the right that a route names, at the subscription.
-func (t *transaction) authorizeRoute(r *request, rt *route) error {
+// authorizeRoute asks for the right that a route names, at its subscription.
+func (t *transaction) authorizeRoute(r *request, rt *route, subscription string) error {
 	if !t.options.AccessControl || rt.Permission == "" || r.principal == nil || r.principal.Owner {
 		return nil
 	}
-	return t.demand(r, rt.Permission, azure.SubscriptionID(t.options.Subscription))
+	return t.demand(r, rt.Permission, azure.SubscriptionID(subscription))
 }
 
 // actionOf is the permission that a request needs.
@@ -156,39 +160,6 @@ func (t *transaction) actionOf(r *request) string {
 		return r.kind.Name + "/" + r.action + "/action"
 	}
 	return r.kind.Name + "/write"
-}
-
-// authorizeLinks checks the right to join every resource that a write names: in
-// its body, and not only as one of the fields that are Azure's own.
-func (t *transaction) authorizeLinks(r *request, doc behaviour.Object) error {
-	if !t.options.AccessControl || r.principal == nil || r.principal.Owner {
-		return nil
-	}
-	sent := map[string]bool{}
-	for _, ref := range references(r.id, r.body) {
-		sent[ref.target] = true
-	}
-	for _, ref := range references(r.id, doc) {
-		if !sent[ref.target] {
-			continue
-		}
-		to := azure.ID(ref.target)
-		k := t.kinds.of(to.Type())
-		if k == nil || to.Subscription() == "" || k.Name == roleDefinitions {
-			continue
-		}
-		join := k.Name + "/join/action"
-		if strings.EqualFold(k.Name, "Microsoft.ManagedIdentity/userAssignedIdentities") {
-			join = k.Name + "/assign/action"
-		}
-		if t.allowed(r.principal, join, to) {
-			continue
-		}
-		return gateway(http.StatusForbidden, "LinkedAuthorizationFailed",
-			"The client '%s' with object id '%s' has permission to perform action '%s' on scope '%s'; however, it does not have permission to perform action(s) '%s' on the linked scope(s) '%s' (respectively) or the linked scope(s) are invalid.",
-			r.principal.ApplicationID, r.principal.ObjectID, t.actionOf(r), r.id, join, t.spelling(to, r.body))
-	}
-	return nil
 }
 
 // permissionsType lists what the caller may do at a scope.

@@ -82,8 +82,8 @@ func TestAccessControl(t *testing.T) {
 	if rights := behaviour.Objects(got.body, "value"); len(rights) != 1 || fmt.Sprint(rights[0]["notActions"]) != "[Microsoft.Network/*/delete]" {
 		t.Errorf("permissions: %v", got.body)
 	}
-	if got := guest("GET", sub+authorization+"/permissions", ""); got.status != 200 || len(behaviour.Objects(got.body, "value")) != 0 {
-		t.Errorf("permissions at the subscription: %d %v", got.status, got.body)
+	if got := guest("GET", sub+authorization+"/permissions", ""); got.status != 403 || !strings.Contains(behaviour.Text(got.body, "error.message"), "'Microsoft.Authorization/permissions/read'") {
+		t.Errorf("permissions at the subscription, where there is no role: %d %v", got.status, got.body)
 	}
 	owner("PUT", sub+authorization+"/roleDefinitions/r2", `{"properties":{"permissions":[{"actions":["Microsoft.Network/routeTables/join/action"]}]}}`)
 	owner("PUT", table+authorization+"/roleAssignments/b", `{"properties":{"roleDefinitionId":"`+sub+authorization+`/roleDefinitions/r2","principalId":"oid-guest"}}`)

@@ -10,10 +10,12 @@
 package emulator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"kaz/internal/azure"
@@ -23,8 +25,10 @@ import (
 
 // Options say which Azure this is. The zero value is a useful one.
 type Options struct {
-	// Subscription and Tenant are the ids of the only subscription and its tenant.
+	// Subscription and Tenant are the ids of the subscription that this Azure is for, and
+	// of its tenant. Subscriptions are there besides, each in a tenant.
 	Subscription, Tenant string
+	Subscriptions        []Subscription
 	// Providers are the resource types; package providers has the table of all.
 	Providers []behaviour.Provider
 	// Authenticator checks bearer tokens; nil lets every request in as an owner.
@@ -45,6 +49,23 @@ type Options struct {
 	Seed uint64
 	// Log gets what goes wrong inside; nil is slog.Default.
 	Log *slog.Logger
+}
+
+// Subscription is one besides the main one. Without a tenant it is in the main one's.
+type Subscription struct{ ID, Tenant string }
+
+// tenantOf is the tenant that a subscription trusts, "" for a subscription that is not
+// there.
+func (o *Options) tenantOf(subscription string) string {
+	if strings.EqualFold(subscription, o.Subscription) {
+		return o.Tenant
+	}
+	for _, s := range o.Subscriptions {
+		if strings.EqualFold(subscription, s.ID) {
+			return cmp.Or(s.Tenant, o.Tenant)
+		}
+	}
+	return ""
 }
 
 // Default ids.

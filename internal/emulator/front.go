@@ -165,7 +165,7 @@ func (e *Emulator) authenticate(r *request) error {
 		r.principal = &behaviour.Principal{Owner: true, Tenant: e.options.Tenant}
 		return nil
 	}
-	challenge := `Bearer authorization_uri="` + r.host + "/" + e.options.Tenant + `", error="invalid_token", error_description="The access token is missing or invalid."`
+	challenge := e.challenge(r, e.options.Tenant)
 	header := r.http.Header.Get("Authorization")
 	scheme, token, _ := strings.Cut(header, " ")
 	if header == "" || !strings.EqualFold(scheme, "Bearer") {
@@ -178,7 +178,10 @@ func (e *Emulator) authenticate(r *request) error {
 		return err
 	}
 	r.principal = p
-	return nil
+	if err := e.checkTenant(r); err != nil {
+		return err
+	}
+	return e.authenticateAuxiliary(r)
 }
 
 // maxBody is ARM's limit on requests.

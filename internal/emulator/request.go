@@ -22,7 +22,8 @@ type request struct {
 	host      string // scheme and host for absolute URLs
 	body      behaviour.Object
 	principal *behaviour.Principal
-	challenge string // WWW-Authenticate of a refusal
+	auxiliary []*behaviour.Principal // who the caller is in other tenants
+	challenge string                 // WWW-Authenticate of a refusal
 
 	kind   *kind
 	id     azure.ID // of the resource; for a list the scope that is listed
@@ -144,7 +145,7 @@ func (t *transaction) address(r *request, path string) error {
 }
 
 func (t *transaction) checkSubscription(parts []string) error {
-	if len(parts) > 1 && strings.EqualFold(parts[0], "subscriptions") && !strings.EqualFold(parts[1], t.options.Subscription) {
+	if len(parts) > 1 && strings.EqualFold(parts[0], "subscriptions") && t.TenantOf(parts[1]) == "" {
 		return gateway(404, "SubscriptionNotFound", "The subscription '%s' could not be found.", parts[1])
 	}
 	return nil

@@ -67,7 +67,7 @@ func (e *Emulator) serveRoute(r *request, rt *route, param map[string]string) (e
 		if err := t.checkSubscription(rt.subscription(param)); err != nil {
 			return err
 		}
-		if err := t.authorizeRoute(r, rt); err != nil {
+		if err := t.authorizeRoute(r, rt, param["subscription"]); err != nil {
 			return err
 		}
 		c := &behaviour.Call{World: t, Body: r.body, Query: r.query, Param: param, Principal: r.principal, Host: r.host}

@@ -150,6 +150,18 @@ func (t *transaction) Tenant() string { return t.options.Tenant }
 // Subscription implements [behaviour.World].
 func (t *transaction) Subscription() string { return t.options.Subscription }
 
+// Subscriptions implements [behaviour.World].
+func (t *transaction) Subscriptions() []string {
+	all := []string{t.options.Subscription}
+	for _, s := range t.options.Subscriptions {
+		all = append(all, s.ID)
+	}
+	return all
+}
+
+// TenantOf implements [behaviour.World].
+func (t *transaction) TenantOf(subscription string) string { return t.options.tenantOf(subscription) }
+
 // Put implements [behaviour.World].
 func (t *transaction) Put(id azure.ID, doc behaviour.Object) {
 	k := t.kinds.of(id.Type())

@@ -154,7 +154,7 @@ func (a *Azure) startEmulator(o AzureOptions, s settings, keys *azureKeys) error
 	}
 	var err error
 	a.tokens, err = token.New(token.Config{
-		Tenant: a.info.Tenant, Guests: s.identities.Guests, Key: keys.signing, Lifetime: o.TokenLifetime,
+		Tenant: a.info.Tenant, Guests: s.tenants(), Key: keys.signing, Lifetime: o.TokenLifetime,
 		Applications: applications, Issuers: s.issuers, Authority: a.info.ARM, Log: a.log,
 		Ports: []string{portOf(a.info.ARM), portOf(a.info.ARMHTTP)},
 		World: a.look,
@@ -163,7 +163,7 @@ func (a *Azure) startEmulator(o AzureOptions, s settings, keys *azureKeys) error
 		return err
 	}
 	options := emulator.Options{
-		Subscription: a.info.Subscription, Tenant: a.info.Tenant, Providers: providers.All(),
+		Subscription: a.info.Subscription, Tenant: a.info.Tenant, Subscriptions: s.others, Providers: providers.All(),
 		Authenticator: a.tokens, Latency: s.latency, Throttle: s.throttle, AccessControl: s.accessControl,
 		Seed: o.Seed, Log: a.log,
 	}

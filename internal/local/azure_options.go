@@ -9,7 +9,9 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,8 +27,10 @@ type AzureOptions struct {
 	Address, HTTPAddress, ProxyAddress string
 	// CAFile gets the certificate authority; its key is kept beside it.
 	CAFile string
-	// Subscription is the id of the only subscription.
-	Subscription string
+	// Subscription is the id of the subscription. OtherSubscriptions are there besides:
+	// each an id or, for one in another tenant, ID=TENANT.
+	Subscription       string
+	OtherSubscriptions []string
 	// Latency is "azure", "off" or a factor; Throttle "azure" or "off"; AccessControl
 	// "on" or "off". All are off when empty.
 	Latency, Throttle, AccessControl string
@@ -55,6 +59,7 @@ type settings struct {
 	identities    identities
 	issuers       []token.Issuer
 	faults        []emulator.Fault
+	others        []emulator.Subscription
 }
 
 var guidForm = regexp.MustCompile(`(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
@@ -83,6 +88,8 @@ func (o *AzureOptions) read() (settings, error) {
 		note(fmt.Errorf("--subscription %s: want a GUID such as %s", o.Subscription, emulator.DefaultSubscription))
 	}
 	var err error
+	s.others, err = o.otherSubscriptions()
+	note(err)
 	s.latency, err = parseLatency(o.Latency)
 	note(err)
 	s.throttle, err = choose("--throttle", o.Throttle, "azure")
@@ -95,6 +102,38 @@ func (o *AzureOptions) read() (settings, error) {
 	note(err)
 	note(o.checkRegistrySuffix())
 	return s, errors.Join(problems...)
+}
+
+// otherSubscriptions reads the subscriptions besides the main one.
+func (o *AzureOptions) otherSubscriptions() ([]emulator.Subscription, error) {
+	var all []emulator.Subscription
+	var problems []error
+	seen := map[string]bool{strings.ToLower(o.subscription()): true}
+	for _, text := range o.OtherSubscriptions {
+		id, tenant, inTenant := strings.Cut(text, "=")
+		switch {
+		case !guidForm.MatchString(id), inTenant && !guidForm.MatchString(tenant):
+			problems = append(problems, fmt.Errorf("--other-subscription %s: want a GUID, or GUID=GUID for a subscription and its tenant", text))
+		case seen[strings.ToLower(id)]:
+			problems = append(problems, fmt.Errorf("--other-subscription %s: there is this subscription already", text))
+		default:
+			all = append(all, emulator.Subscription{ID: id, Tenant: tenant})
+		}
+		seen[strings.ToLower(id)] = true
+	}
+	return all, errors.Join(problems...)
+}
+
+// tenants are those in which the applications are known besides the main one: those of
+// the identities file and those of subscriptions.
+func (s settings) tenants() []string {
+	all := slices.Clone(s.identities.Guests)
+	for _, o := range s.others {
+		if o.Tenant != "" && !slices.ContainsFunc(all, func(t string) bool { return strings.EqualFold(t, o.Tenant) }) {
+			all = append(all, o.Tenant)
+		}
+	}
+	return all
 }
 
 func parseLatency(text string) (float64, error) {

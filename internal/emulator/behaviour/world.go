@@ -48,9 +48,12 @@ type World interface {
 	// GUID and Intn draw from the seeded source.
 	GUID() string
 	Intn(n int) int
-	// Tenant and Subscription are those of this local Azure.
+	// Tenant and Subscription are those that this local Azure is for. Subscriptions are
+	// all of them, that one first, and TenantOf is the tenant of one, "" of none there is.
 	Tenant() string
 	Subscription() string
+	Subscriptions() []string
+	TenantOf(subscription string) string
 }
 
 // Referrer is a place in a document that names a resource.

@@ -39,14 +39,15 @@ func at(id, scope azure.ID) bool {
 	return scope == "" || id.Under(scope)
 }
 
-// all yields the stored resources of a type, wherever in the subscription or above
+// all yields the stored resources of a type, wherever in the subscriptions or above
 // it they are.
 func all(w behaviour.World, fullType string) []stored {
 	var found []stored
-	for _, scope := range []azure.ID{"", azure.SubscriptionID(w.Subscription())} {
-		for id, doc := range w.List(scope, fullType) {
-			found = append(found, stored{id, doc})
-		}
+	for id, doc := range w.List("", fullType) {
+		found = append(found, stored{id, doc})
+	}
+	for id, doc := range behaviour.Everywhere(w, fullType) {
+		found = append(found, stored{id, doc})
 	}
 	return found
 }

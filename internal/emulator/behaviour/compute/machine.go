@@ -125,7 +125,7 @@ func fillIdentity(c *behaviour.Call) {
 	if strings.Contains(kind, "systemassigned") {
 		if behaviour.Text(c.Doc, "identity.principalId") == "" {
 			behaviour.Set(c.Doc, "identity.principalId", first(behaviour.Text(c.Old, "identity.principalId"), c.GUID()))
-			behaviour.Set(c.Doc, "identity.tenantId", c.Tenant())
+			behaviour.Set(c.Doc, "identity.tenantId", c.TenantOf(c.ID.Subscription()))
 		}
 	}
 	for id, x := range behaviour.Sub(c.Doc, "identity.userAssignedIdentities") {

@@ -26,7 +26,7 @@ func userAssigned() behaviour.Type {
 		NoState: true,
 		Own:     []string{"properties"},
 		Fill: func(c *behaviour.Call) error {
-			behaviour.Default(c.Doc, "properties.tenantId", c.Tenant())
+			behaviour.Default(c.Doc, "properties.tenantId", c.TenantOf(c.ID.Subscription()))
 			behaviour.Default(c.Doc, "properties.principalId", c.GUID())
 			behaviour.Default(c.Doc, "properties.clientId", c.GUID())
 			return nil
@@ -57,7 +57,7 @@ type Identity struct {
 
 // Find is the identity with the client id, the object id, or the resource id.
 func Find(w behaviour.World, key string) (Identity, bool) {
-	for id, doc := range w.List(azure.SubscriptionID(w.Subscription()), typeName) {
+	for id, doc := range behaviour.Everywhere(w, typeName) {
 		found := Identity{ID: id, PrincipalID: behaviour.Text(doc, "properties.principalId"), ClientID: behaviour.Text(doc, "properties.clientId")}
 		if strings.EqualFold(found.ClientID, key) || strings.EqualFold(found.PrincipalID, key) || id.Equal(azure.ID(key)) {
 			return found, true

@@ -20,7 +20,8 @@ var (
 
 // Lease is the id that stands for a public address. Whoever has the address says
 // so by naming the id anywhere in its document, and hides it in Show: the index
-// of references is the index of addresses.
+// of references is the index of addresses. No two subscriptions have the same one, so
+// the lease is of the main subscription, wherever the address is.
 func Lease(subscription, address string) azure.ID {
 	return azure.SubscriptionID(subscription).Resource(namespace+"publicAddresses", address)
 }
@@ -81,7 +82,7 @@ func allocatePrefix(w behaviour.World, family string, bits int) (netip.Prefix, e
 		from = prefixIPv6
 	}
 	var taken []netip.Prefix
-	for _, doc := range w.List(azure.SubscriptionID(w.Subscription()), namespace+"publicIPPrefixes") {
+	for _, doc := range behaviour.Everywhere(w, namespace+"publicIPPrefixes") {
 		if p, err := netip.ParsePrefix(behaviour.Text(doc, "properties.ipPrefix")); err == nil {
 			taken = append(taken, p)
 		}

@@ -51,7 +51,7 @@ func fillPublicIP(c *behaviour.Call) error {
 	if err != nil {
 		return err
 	}
-	setLeases(c.ID, c.Doc)
+	setLeases(c, c.Doc)
 	return nil
 }
 
@@ -136,7 +136,7 @@ func fillDomainName(c *behaviour.Call) error {
 		return behaviour.Invalid("InvalidDomainNameLabel", "The domain name label %s is invalid. It must conform to the following regular expression: %s.", label, labelForm)
 	}
 	fqdn := domainName(label, c.Location())
-	for _, r := range c.Referrers(domainLease(c.ID.Subscription(), fqdn)) {
+	for _, r := range c.Referrers(domainLease(c.Subscription(), fqdn)) {
 		if !r.Resource.Equal(c.ID) {
 			return behaviour.Invalid("DnsRecordInUse", "DNS record %s is already used by another public IP.", fqdn)
 		}
@@ -148,13 +148,13 @@ func fillDomainName(c *behaviour.Call) error {
 func domainName(label, location string) string { return label + "." + location + ".cloudapp.azure.com" }
 
 // setLeases makes the document name the leases of its address and domain name.
-func setLeases(id azure.ID, doc behaviour.Object) {
+func setLeases(w behaviour.World, doc behaviour.Object) {
 	leases := []any{}
 	if address := behaviour.Text(doc, "properties.ipAddress"); address != "" {
-		leases = append(leases, string(Lease(id.Subscription(), address)))
+		leases = append(leases, string(Lease(w.Subscription(), address)))
 	}
 	if fqdn := behaviour.Text(doc, "properties.dnsSettings.fqdn"); fqdn != "" {
-		leases = append(leases, string(domainLease(id.Subscription(), fqdn)))
+		leases = append(leases, string(domainLease(w.Subscription(), fqdn)))
 	}
 	behaviour.Set(doc, "properties.leases", leases)
 }
@@ -175,7 +175,7 @@ func giveAddress(w behaviour.World, id azure.ID, doc behaviour.Object) error {
 		return err
 	}
 	behaviour.Set(doc, "properties.ipAddress", address)
-	setLeases(id, doc)
+	setLeases(w, doc)
 	return nil
 }
 
@@ -243,7 +243,7 @@ func domainNameAvailability() behaviour.Route {
 		Do: func(c *behaviour.Call) (behaviour.Reply, error) {
 			label := strings.ToLower(c.Query.Get("domainnamelabel"))
 			fqdn := domainName(label, strings.ToLower(c.Param["location"]))
-			free := labelForm.MatchString(label) && len(c.Referrers(domainLease(c.Param["subscription"], fqdn))) == 0
+			free := labelForm.MatchString(label) && len(c.Referrers(domainLease(c.Subscription(), fqdn))) == 0
 			return behaviour.Reply{Status: 200, Body: behaviour.Object{"available": free}}, nil
 		},
 	}

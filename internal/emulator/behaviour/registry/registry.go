@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 
-	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 )
 
@@ -176,7 +175,7 @@ func listUsages(c *behaviour.Call) (any, error) {
 // data plane.
 func Registries(w behaviour.World) map[string]behaviour.Object {
 	all := map[string]behaviour.Object{}
-	for _, doc := range w.List(azure.SubscriptionID(w.Subscription()), registryType) {
+	for _, doc := range behaviour.Everywhere(w, registryType) {
 		all[behaviour.Text(doc, "properties.loginServer")] = doc
 	}
 	return all

@@ -180,13 +180,15 @@ func namespaces() []string {
 // scopeOf is the subscription of a route, "" for a route without one.
 func scopeOf(c *behaviour.Call) (azure.ID, error) {
 	s, ok := c.Param["subscription"]
-	switch {
-	case !ok:
+	if !ok {
 		return "", nil
-	case !strings.EqualFold(s, c.Subscription()):
-		return "", subscriptionNotFound(s)
 	}
-	return azure.SubscriptionID(c.Subscription()), nil
+	for _, known := range c.Subscriptions() {
+		if strings.EqualFold(known, s) {
+			return azure.SubscriptionID(known), nil
+		}
+	}
+	return "", subscriptionNotFound(s)
 }
 
 func listProviders(c *behaviour.Call) (behaviour.Reply, error) {

@@ -1,6 +1,8 @@
 package resources
 
 import (
+	"strings"
+
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/catalog"
@@ -19,29 +21,44 @@ func subscriptionNotFound(name string) error {
 
 func ok(body any) (behaviour.Reply, error) { return behaviour.Reply{Status: 200, Body: body}, nil }
 
-func subscription(c *behaviour.Call) behaviour.Object {
+func subscription(c *behaviour.Call, id string) behaviour.Object {
 	return behaviour.Object{
-		"id": string(azure.SubscriptionID(c.Subscription())), "subscriptionId": c.Subscription(), "tenantId": c.Tenant(),
+		"id": string(azure.SubscriptionID(id)), "subscriptionId": id, "tenantId": c.TenantOf(id),
 		"displayName": "kaz", "state": "Enabled", "authorizationSource": "RoleBased", "managedByTenants": []any{},
 		"subscriptionPolicies": behaviour.Object{"locationPlacementId": "Public_2014-09-01", "quotaId": "PayAsYouGo_2014-09-01", "spendingLimit": "Off"},
 	}
 }
 
 func listSubscriptions(c *behaviour.Call) (behaviour.Reply, error) {
-	return ok(behaviour.Object{"value": []any{subscription(c)}, "count": behaviour.Object{"type": "Total", "value": 1}})
+	items := []any{}
+	for _, id := range c.Subscriptions() {
+		if strings.EqualFold(c.TenantOf(id), tenantOf(c)) {
+			items = append(items, subscription(c, id))
+		}
+	}
+	return ok(behaviour.Object{"value": items, "count": behaviour.Object{"type": "Total", "value": len(items)}})
 }
 
 func getSubscription(c *behaviour.Call) (behaviour.Reply, error) {
-	if _, err := scopeOf(c); err != nil {
+	scope, err := scopeOf(c)
+	if err != nil {
 		return behaviour.Reply{}, err
 	}
-	return ok(subscription(c))
+	return ok(subscription(c, scope.Subscription()))
+}
+
+// tenantOf is the tenant that the caller has signed in to.
+func tenantOf(c *behaviour.Call) string {
+	if c.Principal == nil || c.Principal.Tenant == "" {
+		return c.Tenant()
+	}
+	return c.Principal.Tenant
 }
 
 func listTenants(c *behaviour.Call) (behaviour.Reply, error) {
 	const domain = "kaz.onmicrosoft.com"
 	return ok(behaviour.Object{"value": []any{behaviour.Object{
-		"id": "/tenants/" + c.Tenant(), "tenantId": c.Tenant(), "countryCode": "US", "displayName": "kaz", "domains": []any{domain},
+		"id": "/tenants/" + tenantOf(c), "tenantId": tenantOf(c), "countryCode": "US", "displayName": "kaz", "domains": []any{domain},
 		"defaultDomain": domain, "tenantCategory": "Home", "tenantType": "AAD",
 	}}})
 }

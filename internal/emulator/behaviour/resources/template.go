@@ -44,7 +44,7 @@ func bind(c *behaviour.Call, document, given behaviour.Object) (*template, error
 	t := &template{
 		scope: &scope{
 			deployment: c.ID, parameters: behaviour.Object{}, defaults: behaviour.Object{},
-			variables: behaviour.Sub(document, "variables"), tenant: c.Tenant(), functions: functions(),
+			variables: behaviour.Sub(document, "variables"), tenant: c.TenantOf(c.ID.Subscription()), functions: functions(),
 		},
 		outputs: behaviour.Sub(document, "outputs"),
 		dropped: map[string]bool{},

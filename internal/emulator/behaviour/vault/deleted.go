@@ -108,7 +108,7 @@ func deletedID(subscription, location, name string) azure.ID {
 
 // findDeleted is the deleted vault with the name that is still kept.
 func findDeleted(c *behaviour.Call, name string) (azure.ID, behaviour.Object, bool) {
-	for id, doc := range c.List(azure.SubscriptionID(c.Subscription()), deletedType) {
+	for id, doc := range behaviour.Everywhere(c, deletedType) {
 		if strings.EqualFold(id.Name(), name) && kept(doc, c.Now()) {
 			return id, doc, true
 		}

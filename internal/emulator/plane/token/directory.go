@@ -42,7 +42,7 @@ func (s *Service) find(match func(Application) bool) (Application, bool) {
 	var found Application
 	ok := false
 	s.World(func(w behaviour.World) {
-		for id, doc := range w.List(azure.SubscriptionID(w.Subscription()), identityType) {
+		for id, doc := range behaviour.Everywhere(w, identityType) {
 			a := userAssigned(id, doc)
 			if !match(a) {
 				continue

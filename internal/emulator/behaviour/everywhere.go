@@ -1,0 +1,20 @@
+package behaviour
+
+import (
+	"iter"
+
+	"kaz/internal/azure"
+)
+
+// Everywhere yields the resources of a type in all subscriptions.
+func Everywhere(w World, fullType string) iter.Seq2[azure.ID, Object] {
+	return func(yield func(azure.ID, Object) bool) {
+		for _, s := range w.Subscriptions() {
+			for id, doc := range w.List(azure.SubscriptionID(s), fullType) {
+				if !yield(id, doc) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package wiring
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+)
+
+// Net is what a kernel must be told. Two that are equal mean the same, and
+// everything in it is in a fixed order.
+type Net struct {
+	Namespaces []Namespace
+	Links      []Link
+	Probes     []Probe
+	Routers    []Router
+	Balancers  []Balancer
+}
+
+// Namespace is a network namespace with what is in it besides links.
+type Namespace struct {
+	// Name is that of one that is made and removed with the Net, or the path of one
+	// that belongs to somebody else, "" for that in which kaz runs.
+	Name string
+	// Own is true for one that is made and removed with the Net.
+	Own        bool
+	Addresses  []Address
+	Neighbours []Neighbour
+	Routes     []Route
+	Marks      []uint32 // each leads to the table with its number
+	Rules      Ruleset
+}
+
+// Link is a pair of interfaces that are joined.
+type Link struct {
+	A, B End
+	// Made tells apart a link from one that was in its place before.
+	Made uint64
+}
+
+// End is one of the two.
+type End struct {
+	Namespace, Name, MAC string
+}
+
+// Address is an address of an interface.
+type Address struct {
+	Device string
+	Prefix netip.Prefix
+}
+
+// Neighbour is a hardware address that need not be asked for.
+type Neighbour struct {
+	Device  string
+	Address netip.Addr
+	MAC     string
+}
+
+// RouteKind is what becomes of packets that a route matches.
+type RouteKind string
+
+// Kinds of routes: a packet is sent, goes on to the next table, or is dropped.
+const (
+	Unicast   RouteKind = "unicast"
+	Throw     RouteKind = "throw"
+	Blackhole RouteKind = "blackhole"
+)
+
+// Route leads packets to a device.
+type Route struct {
+	Table  uint32 // 0 for the main one
+	To     netip.Prefix
+	Kind   RouteKind
+	Via    netip.Addr
+	Device string
+	Source netip.Addr // of packets that start here
+	Metric int
+}
+
+// place is what no two routes have in common.
+func (r Route) place() string { return fmt.Sprint(r.Table, r.To, r.Metric) }
+
+// Probe is one question that a load balancer asks one receiver again and again.
+type Probe struct {
+	Key       string // the same as long as the question is
+	Namespace string // from which it is asked
+	Device    string // leads to the receiver
+	Address   netip.Addr
+	Protocol  string // Tcp, Http or Https
+	Port      int
+	Path      string
+	Interval  time.Duration
+	Threshold int
+}
+
+// Router is the router of a virtual network.
+type Router struct {
+	Network   azure.ID
+	Namespace string
+	// Interfaces have the private addresses.
+	Interfaces map[netip.Addr]azure.ID
+}
+
+// Balancer is one rule of a load balancer and what it leads to now.
+type Balancer struct {
+	Rule     azure.ID
+	Frontend netip.Addr
+	Protocol string
+	Port     int
+	// Backends are all receivers, Healthy those of them that get new connections.
+	Backends, Healthy []netip.Addr
+}
+
+// Attachment is a machine's end of a network interface.
+type Attachment struct {
+	Namespace string // path of the machine's network namespace
+	Device    string // name of the interface in it
+	Index     int    // 0 for the primary interface of the machine
+	Made      uint64 // grows with every attachment
+}
+
+// State is what is not in documents.
+type State struct {
+	// Instance tells apart local Azures on one machine.
+	Instance string
+	// Outside is the path of the namespace from which public addresses are reached, ""
+	// for that in which kaz runs.
+	Outside string
+	// Attached are the interfaces of running machines, by the keys of their ids.
+	Attached map[string]Attachment
+	// Healthy are the keys of probes that were answered.
+	Healthy map[string]bool
+}
+
+// Prefix is what the names of all namespaces and of the interface outside begin
+// with.
+func Prefix(instance string) string { return "kaz-" + instance }
+
+// Addresses of the platform.
+var (
+	// Platform is where probes come from and names are resolved.
+	Platform = netip.MustParseAddr("168.63.129.16")
+	// Metadata is where machines find their own metadata.
+	Metadata = netip.MustParseAddr("169.254.169.254")
+	// Gateway6 is every machine's gateway for IPv6, and where probes come from.
+	Gateway6 = netip.MustParseAddr("fe80::1234:5678:9abc")
+)
+
+// PublicRanges are where public addresses come from.
+func PublicRanges() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("2001:db8::/32")}
+}
+
+// The addresses outside: of the machine that kaz runs on, and of the internet's end
+// of the link to it. No public address is ever one of these.
+var (
+	outside4  = netip.MustParseAddr("198.18.0.2")
+	outside6  = netip.MustParseAddr("2001:db8::2")
+	internet4 = netip.MustParseAddr("198.18.0.1")
+	internet6 = netip.MustParseAddr("2001:db8::1")
+)
+
+// Outside are the addresses that the machine has in the eyes of virtual networks.
+func Outside() (v4, v6 netip.Addr) { return outside4, outside6 }
+
+// number reads an IPv4 address as one.
+func number(a netip.Addr) uint32 {
+	b := a.As4()
+	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+}
+
+func mark(n uint32) string { return fmt.Sprintf("0x%08x", n) }
+
+// single is the range of one address.
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// everywhere is the range of all addresses of the family of a.
+func everywhere(a netip.Addr) netip.Prefix {
+	if a.Is4() {
+		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	}
+	return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+}
+
+// family is how nft calls the family of an address.
+func family(a netip.Addr) string {
+	if a.Is4() {
+		return "ip"
+	}
+	return "ip6"
+}
+
+func parseAddress(text string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(text)
+	return a, err == nil && a.Zone() == "" && !a.Is4In6()
+}
+
+// parsePrefix reads a range or a single address.
+func parsePrefix(text string) (netip.Prefix, bool) {
+	if a, ok := parseAddress(text); ok {
+		return single(a), true
+	}
+	p, err := netip.ParsePrefix(text)
+	return p.Masked(), err == nil && !p.Addr().Is4In6()
+}
+
+func parsePrefixes(texts []string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range texts {
+		if p, ok := parsePrefix(text); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// String is the Net as text, for people and tests.
+func (n Net) String() string {
+	var b strings.Builder
+	for _, l := range n.Links {
+		fmt.Fprintf(&b, "link %s - %s\n", l.A, l.B)
+	}
+	for _, s := range n.Namespaces {
+		s.text(&b)
+	}
+	for _, p := range n.Probes {
+		fmt.Fprintf(&b, "probe %s from %s: %s %s port %d %s every %s, %d in a row\n", p.Key, p.Namespace, p.Protocol, p.Address, p.Port, p.Path, p.Interval, p.Threshold)
+	}
+	return b.String()
+}
+
+func (e End) String() string { return strings.TrimSpace(e.Namespace + "/" + e.Name + " " + e.MAC) }
+
+func (s Namespace) text(b *strings.Builder) {
+	fmt.Fprintf(b, "\nnamespace %q\n", s.Name)
+	for _, a := range s.Addresses {
+		fmt.Fprintf(b, "  address %s dev %s\n", a.Prefix, a.Device)
+	}
+	for _, n := range s.Neighbours {
+		fmt.Fprintf(b, "  neighbour %s is %s dev %s\n", n.Address, n.MAC, n.Device)
+	}
+	for _, m := range s.Marks {
+		fmt.Fprintf(b, "  mark %s\n", mark(m))
+	}
+	for _, r := range s.Routes {
+		fmt.Fprintf(b, "  route %s\n", r)
+	}
+	for line := range strings.Lines(s.Rules.String()) {
+		b.WriteString("  " + line)
+	}
+}
+
+// String is the route as ip takes it.
+func (r Route) String() string {
+	text := r.To.String()
+	if r.Kind != Unicast {
+		text = string(r.Kind) + " " + text
+	}
+	if r.Via.IsValid() {
+		text += " via " + r.Via.String()
+	}
+	if r.Device != "" {
+		text += " dev " + r.Device
+	}
+	if r.Via.IsValid() {
+		text += " onlink"
+	}
+	if r.Source.IsValid() {
+		text += " src " + r.Source.String()
+	}
+	if r.Table != 0 {
+		text += fmt.Sprintf(" table %d", r.Table)
+	}
+	if r.Metric != 0 {
+		text += fmt.Sprintf(" metric %d", r.Metric)
+	}
+	return text
+}

@@ -1,0 +1,168 @@
+package wiring
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Table is the name of the nftables table in each namespace.
+const Table = "kaz"
+
+// Ruleset is an nftables table of the family inet: the empty one is none.
+type Ruleset struct {
+	Chains map[string]Chain
+	Sets   map[string]Set
+}
+
+// Chain is a list of rules.
+type Chain struct {
+	Hook  string // what makes it a base chain, "" for one that is jumped to
+	Rules []string
+}
+
+// Set is a named set or map.
+type Set struct {
+	Kind string // "set" or "map"
+	Type string // its type or typeof statement
+	// Elements are what the keys stand for, "" in a set.
+	Elements map[string]string
+}
+
+func (s Set) element(key string) string {
+	if value := s.Elements[key]; value != "" {
+		return key + " : " + value
+	}
+	return key
+}
+
+// keys are the elements' keys in order.
+func (s Set) keys() []string { return slices.Sorted(maps.Keys(s.Elements)) }
+
+// builder collects a ruleset.
+type builder struct{ Ruleset }
+
+func newBuilder() *builder {
+	return &builder{Ruleset{Chains: map[string]Chain{}, Sets: map[string]Set{}}}
+}
+
+// base is a base chain; hook is all that makes it one.
+func (b *builder) base(name, hook string, rules ...string) {
+	b.Chains[name] = Chain{Hook: hook, Rules: rules}
+}
+
+func (b *builder) chain(name string, rules ...string) { b.Chains[name] = Chain{Rules: rules} }
+
+func (b *builder) set(name, kind, typ string) map[string]string {
+	elements := map[string]string{}
+	b.Sets[name] = Set{Kind: kind, Type: typ, Elements: elements}
+	return elements
+}
+
+// String is the table as nft reads it.
+func (r Ruleset) String() string {
+	if len(r.Chains) == 0 && len(r.Sets) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "table inet %s {\n", Table)
+	for _, name := range slices.Sorted(maps.Keys(r.Sets)) {
+		s := r.Sets[name]
+		fmt.Fprintf(&b, "  %s %s {\n    %s\n", s.Kind, name, s.Type)
+		for _, key := range s.keys() {
+			fmt.Fprintf(&b, "    %s\n", s.element(key))
+		}
+		b.WriteString("  }\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Chains)) {
+		c := r.Chains[name]
+		fmt.Fprintf(&b, "  chain %s {\n", name)
+		if c.Hook != "" {
+			fmt.Fprintf(&b, "    %s\n", c.Hook)
+		}
+		for _, rule := range c.Rules {
+			fmt.Fprintf(&b, "    %s\n", rule)
+		}
+		b.WriteString("  }\n")
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// Changes are the commands, for one transaction, that make of one ruleset another.
+// Only chains and elements that differ are touched. There is nothing to do when it
+// is "".
+func Changes(have, want Ruleset) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if len(have.Chains) == 0 && len(have.Sets) == 0 && (len(want.Chains) > 0 || len(want.Sets) > 0) {
+		line("add table inet %s", Table)
+	}
+	// A chain that is jumped to must be there before, and gone after, those who jump.
+	for _, name := range slices.Sorted(maps.Keys(want.Chains)) {
+		if old, ok := have.Chains[name]; !ok && want.Chains[name].Hook == "" {
+			line("add chain inet %s %s", Table, name)
+		} else if !ok || old.Hook != want.Chains[name].Hook {
+			line("add chain inet %s %s { %s ; }", Table, name, want.Chains[name].Hook)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.Sets)) {
+		if _, ok := have.Sets[name]; !ok {
+			line("add %s inet %s %s { %s ; }", want.Sets[name].Kind, Table, name, want.Sets[name].Type)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(have.Chains)) {
+		fresh, stays := want.Chains[name]
+		if !stays || !slices.Equal(fresh.Rules, have.Chains[name].Rules) {
+			line("flush chain inet %s %s", Table, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(have.Sets)) {
+		elements(line, "delete", name, have.Sets[name], want.Sets[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.Sets)) {
+		elements(line, "add", name, want.Sets[name], have.Sets[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.Chains)) {
+		old, was := have.Chains[name]
+		if was && slices.Equal(old.Rules, want.Chains[name].Rules) {
+			continue
+		}
+		for _, rule := range want.Chains[name].Rules {
+			line("add rule inet %s %s %s", Table, name, rule)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(have.Chains)) {
+		if _, stays := want.Chains[name]; !stays {
+			line("delete chain inet %s %s", Table, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(have.Sets)) {
+		if _, stays := want.Sets[name]; !stays {
+			line("delete %s inet %s %s", have.Sets[name].Kind, Table, name)
+		}
+	}
+	return b.String()
+}
+
+// elements adds or deletes those that one set has and the other has not, or has
+// with another meaning.
+func elements(line func(string, ...any), verb, name string, of, other Set) {
+	var all []string
+	for _, key := range of.keys() {
+		if value, ok := other.Elements[key]; ok && value == of.Elements[key] {
+			continue
+		}
+		if verb == "delete" {
+			all = append(all, key)
+		} else {
+			all = append(all, of.element(key))
+		}
+	}
+	// Long lines are slow to parse, and one line for each element slower.
+	const many = 500
+	for chunk := range slices.Chunk(all, many) {
+		line("%s element inet %s %s { %s }", verb, Table, name, strings.Join(chunk, ", "))
+	}
+}
