@@ -44,7 +44,7 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(localCommand())
+	root.AddCommand(localCommand(), explainCommand())
 	root.AddCommand(components()...)
 	return root
 }

@@ -31,6 +31,7 @@ type Status struct {
 	CloudConfig  string      `json:"cloudConfig"`
 	Environment  string      `json:"environment"`
 	Kubectl      string      `json:"kubectl"`
+	ClusterName  string      `json:"clusterName"`
 	ScaleSets    []string    `json:"scaleSets"`
 	Subscription string      `json:"subscription"`
 	Without      []string    `json:"without,omitempty"`
@@ -105,7 +106,7 @@ func (c *cluster) status(binaries controlplane.Binaries) Status {
 		Dir: c.group.Dir(), UpPID: os.Getpid(), Server: c.plane.Server, ARM: c.azure.Info().ARM,
 		Metrics:    "https://" + c.memory.Health + "/metrics",
 		Kubeconfig: c.path(kubeconfigFile), CloudConfig: c.path(cloudConfigFile), Environment: c.path(environmentFile),
-		Kubectl: binaries[controlplane.Kubectl], ScaleSets: c.memory.Site.ScaleSets, Subscription: c.memory.Site.Subscription,
+		Kubectl: binaries[controlplane.Kubectl], ClusterName: c.memory.Site.ClusterName, ScaleSets: c.memory.Site.ScaleSets, Subscription: c.memory.Site.Subscription,
 		Without: c.Without,
 	}
 }

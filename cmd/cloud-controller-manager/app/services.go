@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -34,10 +35,23 @@ const repairPeriod = 30 * time.Minute
 // addServiceFlags adds the flags that the framework does not have.
 func addServiceFlags(sets *cliflag.NamedFlagSets, settings *service.Config) {
 	fs := sets.FlagSet(names.ServiceLBController)
-	fs.StringSliceVar((*[]string)(&settings.Classes), "load-balancer-class", []string{"", service.Class},
-		"Load balancer classes of the Services that are served. The empty one stands for Services that name none.")
+	AddClassFlag(fs, (*[]string)(&settings.Classes))
 	fs.DurationVar(&settings.RepairPeriod, "drift-repair-period", repairPeriod,
 		"How often load balancers, public IPs and security rules are compared with Azure as it is, and put back where somebody changed them. 0 is never.")
+}
+
+// AddClassFlag adds the flag that says which Services are served.
+func AddClassFlag(fs *pflag.FlagSet, classes *[]string) {
+	fs.StringSliceVar(classes, "load-balancer-class", []string{"", service.Class},
+		"Load balancer classes of the Services that are served. The empty one stands for Services that name none.")
+}
+
+// classes are what the flag says: --load-balancer-class= is the empty class alone.
+func classes(flag []string) service.Classes {
+	if len(flag) == 0 {
+		return service.Classes{""}
+	}
+	return flag
 }
 
 // withServices puts kaz's service controller in the place of the framework's.
@@ -61,9 +75,7 @@ func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstruc
 // startServices starts the controller. Events have a client of their own: however
 // many there are, no Service waits for them.
 func startServices(ctx context.Context, init frameworkapp.ControllerInitContext, c *config.CompletedConfig, manager genericmanager.ControllerContext, cloud *cloudprovider.Cloud, settings service.Config) error {
-	if len(settings.Classes) == 0 {
-		settings.Classes = service.Classes{""} // what --load-balancer-class= says
-	}
+	settings.Classes = classes(settings.Classes)
 	settings.Syncs = int(c.ComponentConfig.ServiceController.ConcurrentServiceSyncs)
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	services, err := cloud.Services(c.ComponentConfig.KubeCloudShared.ClusterName, settings, service.Deps{

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"kaz/internal/azure"
+	"kaz/internal/cloudprovider"
+	"kaz/internal/cloudprovider/service"
+)
+
+// Cluster says where a cluster is, for a look at it from outside.
+type Cluster struct {
+	Kubernetes  *rest.Config
+	CloudConfig string // path of azure.json
+	Name        string
+	Classes     []string // of the Services that are served
+}
+
+// Look takes a look at a cluster's Services as the cloud-controller-manager of the
+// same configuration would. It cannot write: Kubernetes is asked through a client that
+// sends no request but GET, and of the door to Azure only the reading half is handed on.
+func Look(ctx context.Context, cluster Cluster, lookup func(string) (string, bool)) (*service.Look, error) {
+	c, err := readConfig(cluster.CloudConfig, cluster.Name, lookup)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(readOnly(cluster.Kubernetes))
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	door, zones, err := connect(ctx, c, nil)
+	if err != nil {
+		return nil, err
+	}
+	config := service.Config{
+		Classes:      classes(cluster.Classes),
+		LoadBalancer: cloudprovider.BalancerOf(providerConfig(c, zones).LoadBalancer, cluster.Name),
+	}
+	return service.TakeLook(ctx, config, reading{door}, client)
+}
+
+// reading is the reading half of a door.
+type reading struct{ door azure.Reader }
+
+func (r reading) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
+	return r.door.Get(ctx, id)
+}
+
+func (r reading) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
+	return r.door.List(ctx, q)
+}
+
+// readOnly is a configuration whose clients send nothing that could change anything.
+func readOnly(c *rest.Config) *rest.Config {
+	c = rest.CopyConfig(c)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return onlyGet{next} })
+	return c
+}
+
+// onlyGet refuses requests that are not for reading.
+type onlyGet struct{ next http.RoundTripper }
+
+func (o onlyGet) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return o.next.RoundTrip(r)
+	}
+	if r.Body != nil {
+		_ = r.Body.Close() // a RoundTripper must
+	}
+	return nil, fmt.Errorf("%s %s is not sent: nothing is written", r.Method, r.URL.Path)
+}

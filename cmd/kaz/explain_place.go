@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/clientcmd"
+
+	ccm "kaz/cmd/cloud-controller-manager/app"
+	"kaz/internal/local"
+)
+
+// explainPlace says which cluster is meant, and where its azure.json is.
+type explainPlace struct {
+	dir, kubeconfig, cloudConfig, clusterName string
+}
+
+func (p *explainPlace) flags(command *cobra.Command) {
+	f := command.Flags()
+	f.StringVar(&p.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default $KUBECONFIG, or the cluster in --dir)")
+	f.StringVar(&p.cloudConfig, "cloud-config", "", "path of azure.json (default that of the cluster in --dir)")
+	f.StringVar(&p.clusterName, "cluster-name", "", `name of the cluster, as the cloud-controller-manager is told (default "kubernetes", or that of the cluster in --dir)`)
+	dirFlag(command, &p.dir)
+}
+
+// defaultClusterName is that of the cloud-controller-manager.
+const defaultClusterName = "kubernetes"
+
+// find is the cluster that is meant. named is the environment's kubeconfig.
+func (p explainPlace) find(ctx context.Context, named string) (ccm.Cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = p.kubeconfig
+	cluster := ccm.Cluster{CloudConfig: p.cloudConfig, Name: p.clusterName}
+	if home, ok := p.local(named); ok {
+		if p.kubeconfig == "" && named == "" {
+			rules.ExplicitPath = home.Kubeconfig
+		}
+		if cluster.CloudConfig == "" {
+			cluster.CloudConfig = home.CloudConfig
+		}
+		if cluster.Name == "" {
+			cluster.Name = home.ClusterName
+		}
+		if err := actAsClientOf(ctx, home); err != nil {
+			return cluster, err
+		}
+	}
+	var err error
+	cluster.Kubernetes, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return cluster, fmt.Errorf("no cluster is named: want --kubeconfig, $KUBECONFIG, or a cluster that runs in %s (kaz local up)", p.dir)
+	}
+	if err != nil {
+		return cluster, fmt.Errorf("kubeconfig: %w", err)
+	}
+	if cluster.CloudConfig == "" {
+		return cluster, errors.New("--cloud-config is missing: the path of the azure.json that the cloud-controller-manager has")
+	}
+	if cluster.Name == "" {
+		cluster.Name = defaultClusterName
+	}
+	return cluster, nil
+}
+
+// local is the cluster of kaz local up that is meant: the one whose kubeconfig is
+// named, or without a name the one in --dir.
+func (p explainPlace) local(named string) (local.Status, bool) {
+	kubeconfig := named
+	if p.kubeconfig != "" {
+		kubeconfig = p.kubeconfig
+	}
+	dir := p.dir
+	if kubeconfig != "" {
+		dir = filepath.Dir(kubeconfig)
+	}
+	status, err := local.ReadStatus(dir)
+	return status, err == nil && (kubeconfig == "" || sameFile(kubeconfig, status.Kubeconfig))
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// actAsClientOf gives this process what a client of a cluster's Azure has in its
+// environment: the libraries for identities and TLS look for it there.
+func actAsClientOf(ctx context.Context, home local.Status) error {
+	azure, err := local.FindAzure(ctx, "", home.Dir)
+	if err != nil {
+		return fmt.Errorf("the local Azure of %s: %w", home.Dir, err)
+	}
+	return errors.Join(
+		os.Setenv("IDENTITY_ENDPOINT", azure.IdentityEndpoint),
+		os.Setenv("IDENTITY_HEADER", azure.IdentityHeader),
+		os.Setenv("SSL_CERT_FILE", azure.CAFile),
+	)
+}
+
+// plainly says in a person's words why a cluster could not be looked at.
+func plainly(err error, host string) error {
+	if urlError, ok := errors.AsType[*url.Error](err); ok && strings.HasPrefix(urlError.URL, host) {
+		return fmt.Errorf("cannot reach Kubernetes at %s: %w", host, urlError.Err)
+	}
+	if apierrors.IsUnauthorized(err) {
+		return fmt.Errorf("the credentials of the kubeconfig are not those of Kubernetes at %s: %w", host, err)
+	}
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("the user of the kubeconfig may not look: %w", err)
+	}
+	return err
+}
