@@ -77,6 +77,8 @@ The state is kept in --dir, and the next up continues with it.`,
 	f.StringSliceVar(&o.Without, "without", nil, "component to leave out, can be repeated: "+strings.Join(local.Components(), ", "))
 	f.StringVar(&o.Azure.Latency, "latency", "off", "how long Azure takes: off, azure (as the real one), or a factor of that such as 0.1")
 	f.StringVar(&o.Azure.Throttle, "throttle", "off", "whether Azure limits requests: off, or azure (as the real one)")
+	f.StringVar(&o.Azure.AccessControl, "access-control", "off", "whether Azure enforces role assignments: on or off")
+	f.StringVar(&o.Azure.Identities, "identities", "", "file of who can log in to Azure, and with which roles")
 	f.BoolVar(&detach, "detach", false, "return when the cluster is up and leave it running")
 	return command
 }
@@ -84,7 +86,7 @@ The state is kept in --dir, and the next up continues with it.`,
 // upArguments are the arguments that run the same up in the foreground.
 func upArguments(command *cobra.Command) []string {
 	args := []string{"local", "up"}
-	for _, name := range []string{"dir", "nodes", "scale-sets", "without", "latency", "throttle"} {
+	for _, name := range []string{"dir", "nodes", "scale-sets", "without", "latency", "throttle", "access-control", "identities"} {
 		f := command.Flags().Lookup(name)
 		if f.Changed || name == "dir" {
 			args = append(args, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))
