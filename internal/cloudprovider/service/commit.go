@@ -25,10 +25,11 @@ type request struct {
 type answer struct {
 	ingress  []corev1.LoadBalancerIngress
 	problems []plan.Problem
-	backends bool     // they were brought up to date with the nodes
-	moved    bool     // the commit changed something, and it served others too
-	repairs  []string // what was not as kaz had left it
-	err      error    // nobody else's
+	backends bool        // they were brought up to date with the nodes
+	moved    bool        // the commit changed something, and it served others too
+	repairs  []string    // what was not as kaz had left it
+	released []plan.Step // what is left to delete for it
+	err      error       // nobody else's
 }
 
 // refused reports whether something in the Service keeps it from being served.
@@ -61,10 +62,11 @@ func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]an
 		services[i] = r.service
 		w = w.and(r.why)
 	}
-	t, err := b.target(services)
+	planned, err := b.target(services)
 	if err != nil {
 		return nil, err
 	}
+	t := &departure{target: planned}
 	if err := b.look(ctx, t, w); err != nil {
 		return nil, err
 	}
@@ -84,7 +86,7 @@ func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]an
 
 // converge brings the target about. What Azure left half done in its way is done
 // again first.
-func (b *balancers) converge(ctx context.Context, t *target) (reconcile.Outcome, error) {
+func (b *balancers) converge(ctx context.Context, t *departure) (reconcile.Outcome, error) {
 	out, err := reconcile.Converge(ctx, b.azure, t)
 	if err == nil {
 		return out, nil
@@ -100,7 +102,7 @@ func (b *balancers) converge(ctx context.Context, t *target) (reconcile.Outcome,
 
 // look reads Azure past the cache where what is kept is older than what happened.
 // The commit then finds it kept.
-func (b *balancers) look(ctx context.Context, t *target, w why) error {
+func (b *balancers) look(ctx context.Context, t *departure, w why) error {
 	if !w.since.After(b.looked) {
 		return nil
 	}
@@ -113,7 +115,7 @@ func (b *balancers) look(ctx context.Context, t *target, w why) error {
 }
 
 // answers tells each request what came of it.
-func (b *balancers) answers(t *target, batch []request, out reconcile.Outcome) ([]answer, error) {
+func (b *balancers) answers(t *departure, batch []request, out reconcile.Outcome) ([]answer, error) {
 	status, err := loadbalancer.Status(t.Input)
 	if err != nil {
 		return nil, err
@@ -122,7 +124,7 @@ func (b *balancers) answers(t *target, batch []request, out reconcile.Outcome) (
 	repaired := repairs(batch, out.Reports)
 	for i, r := range batch {
 		key := r.service.Key()
-		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i]}
+		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i], released: t.releasedFor(key)}
 		a.backends = r.why.nodes && !b.wrote.Before(r.why.since)
 		a.moved = len(out.Reports) > 0 && len(batch) > 1
 		if !r.service.Gone && !a.refused() && len(a.ingress) == 0 {

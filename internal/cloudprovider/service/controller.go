@@ -59,6 +59,7 @@ type Controller struct {
 	dirt      dirt
 	addresses *reconcile.Coalescer[loadbalancer.Service, []plan.Step]
 	commits   *reconcile.Coalescer[request, answer]
+	releases  *reconcile.Coalescer[plan.Step, struct{}]
 
 	mu        sync.Mutex // guards what follows; never held while waiting
 	histories map[types.UID]*history
@@ -97,6 +98,7 @@ func New(config Config, d Deps) (*Controller, error) {
 	c.cluster = cluster
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
 	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, metrics: m, changed: c.lookAgain}).commit)
+	c.releases = reconcile.NewCoalescer(releasing{d.Azure}.commit)
 	return c, nil
 }
 
@@ -108,6 +110,7 @@ func (c *Controller) Run(ctx context.Context) {
 		c.queue.ShutDown()
 		c.addresses.Close()
 		c.commits.Close()
+		c.releases.Close()
 		passes.Wait()
 	}()
 	// The first look is at the whole cluster, so that one snapshot serves it.

@@ -82,7 +82,11 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		c.leave(s, h, got)
 		return nil
 	}
-	if err := c.kube.show(ctx, s, got.ingress); err != nil {
+	err = c.kube.show(ctx, s, got.ingress)
+	if err == nil {
+		err = c.release(ctx, got.released)
+	}
+	if err != nil {
 		c.tellFailure(ctx, s, w, announced, err)
 		return err
 	}
@@ -134,7 +138,7 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 			c.leave(s, h, got)
 			return nil
 		}
-		if !vanished {
+		if err = c.release(ctx, got.released); err == nil && !vanished {
 			err = c.kube.release(ctx, s)
 		}
 	} else {

@@ -77,18 +77,22 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 	}
 	wanted, released := f.publicIPs(users, order, keptIPs(all))
 	add(wanted...)
+	stray := f.strayGroups(b, released)
+	var lbs []plan.Node
 	for _, lb := range all {
 		if n, ok := lb.node(f, b); ok {
-			add(n)
+			lbs = append(lbs, n)
 		}
 	}
+	g.Pending = append(g.Pending, f.afterNotes(lbs, stray)...)
+	add(lbs...)
 	m, members, err2 := f.decideMembership(all, b, &found)
 	if err2 != nil {
 		return plan.Graph{}, nil, nil, err2
 	}
 	add(members...)
 	add(linked...)
-	n, more, ok := f.security(b, m, &g.Pending, &found)
+	n, more, ok := f.security(b, m, stray, &g.Pending, &found)
 	if ok {
 		add(n)
 	}

@@ -73,6 +73,9 @@ func addressGroups(in Input) []azure.ID {
 		name, _ := key.PublicIPGroup.Read(s.Annotations)
 		add(in.Config.publicIPs(name))
 	}
+	for _, group := range notedGroups(in.Config, securityGroupTags(in)) {
+		add(group)
+	}
 	for _, d := range in.Have.List(in.Config.balancers(), network.LoadBalancers) {
 		// A document that cannot be read is Desired's to report.
 		if lb, err := azure.Decode[frontends](d); err == nil {

@@ -32,7 +32,7 @@ const (
 // security decides the rules of the security group. Where an address is not known
 // yet it says so in pending and leaves that Service's rules as they are. Services
 // for which there is no room are refused, by UID.
-func (f *facts) security(b batch, m *membership, pending *[]string, found *problems) (node plan.Node, refused []string, ok bool) {
+func (f *facts) security(b batch, m *membership, stray []azure.ID, pending *[]string, found *problems) (node plan.Node, refused []string, ok bool) {
 	if !f.groupExists {
 		return plan.Node{}, nil, false
 	}
@@ -63,7 +63,7 @@ func (f *facts) security(b batch, m *membership, pending *[]string, found *probl
 	}
 	names := b.names()
 	view := azure.Resource[network.SecurityGroup]{
-		ID: f.Config.securityGroup(), Tags: wantedTags(f.Config, nil, f.group.Tags),
+		ID: f.Config.securityGroup(), Tags: wantedTags(f.Config, f.groupNotes(stray), f.group.Tags),
 		Properties: network.SecurityGroup{SecurityRules: rules.children()},
 	}
 	return plan.Wanted(view, "who may reach "+summary(names), names...), refused, true
