@@ -38,6 +38,8 @@ type Config struct {
 	// NotFoundGrace is how long after its registration a node is kept though no
 	// machine of its name is found, 0 for not at all.
 	NotFoundGrace time.Duration
+	// Uncached has every question about a machine read Azure.
+	Uncached bool
 	// Routes names the route table, none for a cluster without.
 	Routes routes.Config
 	// Registerer takes the metrics, nil for none.
@@ -49,6 +51,7 @@ type Cloud struct {
 	door     reconcile.Azure
 	balancer loadbalancer.Config
 	machines *instances
+	all      bool        // nodes are asked about
 	routes   *routeTable // nil for a cluster without
 }
 
@@ -68,6 +71,7 @@ func New(c Config, door reconcile.Azure) *Cloud {
 
 // Close ends what is in flight and waits for it.
 func (c *Cloud) Close() {
+	c.machines.seen.close()
 	if c.routes != nil {
 		c.routes.commits.Close()
 	}
@@ -75,9 +79,6 @@ func (c *Cloud) Close() {
 
 // Initialize starts to send events to Kubernetes.
 func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-chan struct{}) {
-	if c.routes == nil {
-		return
-	}
 	client, err := clients.Client("azure-cloud-provider")
 	if err != nil {
 		slog.Warn("no events from the cloud provider", "error", err)
@@ -85,15 +86,22 @@ func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-cha
 	}
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	c.routes.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "azure-cloud-provider"})
+	events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "azure-cloud-provider"})
+	c.machines.told.to(events)
+	if c.routes != nil {
+		c.routes.events = events
+	}
 	go func() {
 		<-stop
 		broadcaster.Shutdown()
 	}()
 }
 
-// SetInformers tells the cloud of the cluster's nodes.
+// SetInformers tells the cloud of the cluster's nodes. Who does so asks about all of
+// them, one after the other: so questions are not kept waiting for long, and nodes
+// that are at work are believed.
 func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
+	c.machines.seen.impatient, c.all = true, true
 	if c.routes == nil {
 		return
 	}
@@ -112,7 +120,12 @@ type nodeSource struct {
 func (c *Cloud) LoadBalancer() (framework.LoadBalancer, bool) { return nil, false }
 
 // InstancesV2 is supported.
-func (c *Cloud) InstancesV2() (framework.InstancesV2, bool) { return c.machines, true }
+func (c *Cloud) InstancesV2() (framework.InstancesV2, bool) {
+	if c.all {
+		return settledInstances{c.machines}, true
+	}
+	return c.machines, true
+}
 
 // Instances is not supported: InstancesV2 is in its place.
 func (c *Cloud) Instances() (framework.Instances, bool) { return nil, false }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,7 @@ func TestMachinesThatGoAndStop(t *testing.T) {
 		if _, err := w.Door.Post(t.Context(), testkit.Nodes.Child("virtualMachines", "1"), "deallocate", nil); err != nil {
 			t.Fatal(err)
 		}
+		<-time.After(5 * time.Second) // a period of who asks
 		expect("0", false, false)
 		expect("1", true, true)
 		expect("2", true, false)

@@ -2,46 +2,51 @@ package cloudprovider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	framework "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
 
 	"kaz/internal/azure"
-	"kaz/internal/plan"
+	"kaz/internal/azure/compute"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/reconcile"
 )
 
-// instances tells Kubernetes of its nodes' machines. It reads whole scale sets, so
-// that a thousand nodes cost as many reads as one.
-type instances struct {
-	group  azure.ID
-	region string
-	grace  time.Duration
-	door   reconcile.Azure
+// Labels that say how a node belongs to the cluster.
+const (
+	labelManaged = "kubernetes.azure.com/managed"
+	labelGroup   = "kubernetes.azure.com/resource-group"
+)
 
-	mu    sync.Mutex
-	fresh map[string]time.Time // when a scope was last read past the cache
+// instances tells Kubernetes of its nodes' machines, of all kinds: instances of
+// Uniform scale sets, and virtual machines alone, in availability sets and in
+// Flexible scale sets. It reads lists that hold many machines, so that a thousand
+// nodes cost as many reads as one; a few that may be gone are read one by one.
+type instances struct {
+	subscription string
+	group        azure.ID // of nodes whose label names no other
+	region       string
+	grace        time.Duration
+	seen         *sightings
+	told         *told
 }
 
 var _ framework.InstancesV2 = (*instances)(nil)
 
 func newInstances(c Config, door reconcile.Azure) *instances {
+	seen := newSightings(door)
+	seen.always = c.Uncached
 	return &instances{
-		group:  azure.GroupID(c.Subscription, c.ResourceGroup),
-		region: c.Location, grace: c.NotFoundGrace, door: door,
-		fresh: map[string]time.Time{},
+		subscription: c.Subscription, group: azure.GroupID(c.Subscription, c.ResourceGroup),
+		region: c.Location, grace: c.NotFoundGrace, seen: seen, told: newTold(),
 	}
 }
-
-// recently is how old a reading may be on which it is decided that a machine is
-// gone or off. It bounds the reads of a scale set's list however many of its nodes
-// are asked about.
-const recently = 4 * time.Second
 
 // InstanceExists reports whether the node's machine is in Azure. Nodes that are
 // not Azure's are said to exist: they are not ours to remove.
@@ -49,82 +54,218 @@ func (i *instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 	if !managed(node) {
 		return true, nil
 	}
-	_, found, err := i.find(ctx, node, i.readerFor(node))
-	if err != nil || found {
-		return found, err
+	there, _, err := i.state(ctx, node)
+	if err != nil || there {
+		return there, err
 	}
 	young := i.grace > 0 && !node.CreationTimestamp.IsZero() && time.Since(node.CreationTimestamp.Time) < i.grace
 	return young, nil
 }
 
-// InstanceShutdown reports whether the node's machine is off.
+// InstanceShutdown reports whether the node's machine is off for good.
 func (i *instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bool, error) {
 	if !managed(node) {
 		return false, nil
 	}
-	m, found, err := i.find(ctx, node, i.readerFor(node))
-	return found && m.Off(), err
+	there, off, err := i.state(ctx, node)
+	return there && off, err
 }
 
 // InstanceMetadata describes the node's machine; an unmanaged node has nothing to
-// be told.
+// be told. What was read within the last minute will do, unless the machine is not
+// in it, or not ready.
 func (i *instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*framework.InstanceMetadata, error) {
 	if !managed(node) {
 		return &framework.InstanceMetadata{ProviderID: node.Spec.ProviderID}, nil
 	}
-	m, found, err := i.find(ctx, node, i.door)
+	m, err := i.describe(ctx, node, young{age: time.Minute})
+	if err != nil && !fromAzure(err) {
+		m, err = i.describe(ctx, node, young{age: recently, after: node.CreationTimestamp.Time})
+	}
+	i.told.about(node, err)
+	return m, err
+}
+
+func (i *instances) describe(ctx context.Context, node *corev1.Node, y young) (*framework.InstanceMetadata, error) {
+	ref := nodes.Ref{Name: node.Name, ProviderID: node.Spec.ProviderID}
+	var m nodes.Machine
+	found := false
+	err := i.gather(ctx, y, func(known nodes.Known) ([]azure.Query, error) {
+		vm, unread, err := nodes.Locate(known, i.groupOf(node), ref)
+		if err != nil || len(unread) > 0 {
+			return nodes.WithInterfaces(unread), err
+		}
+		if found = vm != nil; found {
+			m, unread = nodes.Complete(known, *vm)
+		}
+		return unread, nil
+	})
 	if err == nil && !found {
-		m, found, err = i.find(ctx, node, i.readerFor(node))
+		err = framework.InstanceNotFound
 	}
-	if err != nil {
-		return nil, err
+	var d nodes.Description
+	if err == nil {
+		d, err = nodes.Describe(m, node.Name, i.region)
 	}
-	if !found {
-		return nil, fmt.Errorf("machine of node %s: %w", node.Name, framework.InstanceNotFound)
-	}
-	d, err := nodes.Describe(m, node.Name, i.region)
 	if err != nil {
 		return nil, fmt.Errorf("machine of node %s: %w", node.Name, err)
 	}
 	return &framework.InstanceMetadata{
 		ProviderID: d.ProviderID, InstanceType: d.InstanceType, NodeAddresses: d.Addresses,
-		Zone: d.Zone, Region: d.Region,
+		Zone: d.Zone, Region: d.Region, AdditionalLabels: m.Labels(),
 	}, nil
 }
 
-func (i *instances) find(ctx context.Context, node *corev1.Node, r azure.Reader) (nodes.Machine, bool, error) {
-	ref := nodes.Ref{Name: node.Name, ProviderID: node.Spec.ProviderID}
-	have, err := reconcile.Gather(ctx, r, func(have plan.Snapshot) reconcile.Needs {
-		ids, lists := nodes.Needs(have, i.group, ref)
-		return reconcile.Needs{Resources: ids, Lists: lists}
-	})
-	if err != nil {
-		return nodes.Machine{}, false, fmt.Errorf("machine of node %s: %w", node.Name, err)
+// state is whether the node's machine is there, and whether it is off.
+func (i *instances) state(ctx context.Context, node *corev1.Node) (there, off bool, err error) {
+	y := young{age: allowance(node, time.Now()), after: node.CreationTimestamp.Time}
+	machine, known := nodes.MachineID(node.Spec.ProviderID)
+	if !known || node.Spec.ProviderID == "" {
+		vm, err := i.locate(ctx, node, y)
+		if err != nil || vm == nil {
+			return false, false, err
+		}
+		machine = vm.ID
 	}
-	return nodes.Find(have, i.group, ref)
+	there, off, err = i.stateOf(ctx, machine, y)
+	if err != nil {
+		err = fmt.Errorf("machine of node %s: %w", node.Name, err)
+	}
+	return there, off, err
 }
 
-// readerFor reads past the cache, unless that was done for the same scale set just
-// now: then the cache holds what was read.
-func (i *instances) readerFor(node *corev1.Node) azure.Reader {
-	scope := string(i.group)
-	if id, ok := nodes.MachineID(node.Spec.ProviderID); ok {
-		scope = id.TopLevel().Key()
+// stateOf asks about one machine, or about all of its list when many are asked
+// about.
+func (i *instances) stateOf(ctx context.Context, machine azure.ID, y young) (there, off bool, err error) {
+	list, ok := nodes.ListWith(machine)
+	if !ok {
+		return false, false, fmt.Errorf("error splitting providerID: %s is no virtual machine", machine)
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	now := time.Now()
-	if now.Sub(i.fresh[scope]) < recently {
-		return i.door
+	l := i.seen.kept(list, y)
+	if l == nil && i.seen.kept(nodes.ViewOf(machine), y) == nil && !i.seen.mayReadAlone(list, machine) {
+		if l, err = i.seen.see(ctx, list, y); err != nil {
+			return false, false, err
+		}
 	}
-	i.fresh[scope] = now
-	return i.door.Fresh()
+	if l != nil {
+		if there, off, told := l.Has(machine); told {
+			return there, off, nil
+		}
+	}
+	view, err := i.seen.see(ctx, nodes.ViewOf(machine), y)
+	if err != nil {
+		return false, false, err
+	}
+	there, off = view.Runs()
+	return there, off, nil
+}
+
+// locate finds the machine of a node that Kubernetes knows by name only, nil for
+// none.
+func (i *instances) locate(ctx context.Context, node *corev1.Node, y young) (vm *azure.Resource[compute.Instance], err error) {
+	ref := nodes.Ref{Name: node.Name, ProviderID: node.Spec.ProviderID}
+	err = i.gather(ctx, y, func(known nodes.Known) (unread []azure.Query, err error) {
+		vm, unread, err = nodes.Locate(known, i.groupOf(node), ref)
+		return unread, err
+	})
+	if err != nil {
+		err = fmt.Errorf("machine of node %s: %w", node.Name, err)
+	}
+	return vm, err
+}
+
+// gather takes steps until one needs nothing that was not read. Those that are
+// needed together are read at once.
+func (i *instances) gather(ctx context.Context, y young, step func(known nodes.Known) ([]azure.Query, error)) error {
+	read := map[azure.Query]*nodes.Listing{}
+	for {
+		unread, err := step(func(q azure.Query) *nodes.Listing { return read[q] })
+		if err != nil || len(unread) == 0 {
+			return err
+		}
+		listings := make([]*nodes.Listing, len(unread))
+		var together errgroup.Group
+		for n, q := range unread {
+			together.Go(func() (err error) {
+				listings[n], err = i.seen.see(ctx, q, y)
+				return err
+			})
+		}
+		if err := together.Wait(); err != nil {
+			return err
+		}
+		for n, q := range unread {
+			read[q] = listings[n]
+		}
+	}
+}
+
+// groupOf is the resource group in which a node's machine is.
+func (i *instances) groupOf(node *corev1.Node) azure.ID {
+	if group := node.Labels[labelGroup]; group != "" && !strings.EqualFold(group, i.group.Group()) {
+		return azure.GroupID(i.subscription, strings.ToLower(group))
+	}
+	return i.group
+}
+
+// allowance is how old an answer may be: a node that just went silent wants a new
+// one, who is silent for long may wait a little.
+func allowance(node *corev1.Node, now time.Time) time.Duration {
+	const part, most = 8, 2 * time.Minute
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return min(max(now.Sub(c.LastTransitionTime.Time)/part, recently), most)
+		}
+	}
+	return recently
 }
 
 // managed reports whether the node's machine is one that we look after.
 func managed(node *corev1.Node) bool {
-	if strings.EqualFold(node.Labels["kubernetes.azure.com/managed"], "false") {
+	if strings.EqualFold(node.Labels[labelManaged], "false") {
 		return false
 	}
 	return node.Spec.ProviderID == "" || nodes.Managed(node.Spec.ProviderID)
+}
+
+// settledInstances answer for nodes that are at work from what these say of
+// themselves: that costs no reads, however many there are. What is new at a machine
+// shows when its node starts anew.
+type settledInstances struct{ *instances }
+
+// InstanceMetadata implements [framework.InstancesV2].
+func (s settledInstances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*framework.InstanceMetadata, error) {
+	if !managed(node) || !settled(node) {
+		return s.instances.InstanceMetadata(ctx, node)
+	}
+	return &framework.InstanceMetadata{
+		ProviderID: node.Spec.ProviderID, InstanceType: node.Labels[corev1.LabelInstanceTypeStable],
+		NodeAddresses: node.DeepCopy().Status.Addresses,
+		Zone:          node.Labels[corev1.LabelTopologyZone], Region: node.Labels[corev1.LabelTopologyRegion],
+	}, nil
+}
+
+// settled reports whether a node is ready and was told all that it is to be told.
+func settled(node *corev1.Node) bool {
+	ready, inside := false, false
+	for _, c := range node.Status.Conditions {
+		ready = ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}
+	for _, a := range node.Status.Addresses {
+		inside = inside || a.Type == corev1.NodeInternalIP
+	}
+	for _, t := range node.Spec.Taints {
+		if t.Key == api.TaintExternalCloudProvider {
+			return false
+		}
+	}
+	return ready && inside && node.Spec.ProviderID != "" && node.Labels[corev1.LabelInstanceTypeStable] != "" &&
+		node.Labels[corev1.LabelTopologyZone] != "" && node.Labels[corev1.LabelTopologyRegion] != ""
+}
+
+// fromAzure reports whether an error is Azure's, or of who asked, and none of the
+// machine.
+func fromAzure(err error) bool {
+	_, azures := errors.AsType[*azure.Error](err)
+	return azures || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

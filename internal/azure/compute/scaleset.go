@@ -64,7 +64,8 @@ type IPConfiguration struct {
 	LoadBalancerBackendAddressPools []azure.Reference `json:"loadBalancerBackendAddressPools,omitempty"`
 }
 
-// Instance is the properties of an instance of a Uniform scale set.
+// Instance is the properties of a machine: of an instance of a Uniform scale set, or
+// of a virtual machine with a resource of its own.
 type Instance struct {
 	ProvisioningState           string           `json:"provisioningState,omitempty" azure:"read"`
 	OSProfile                   *OSProfile       `json:"osProfile,omitempty" azure:"read"`
@@ -72,6 +73,8 @@ type Instance struct {
 	NetworkProfile              *InstanceNetwork `json:"networkProfile,omitempty" azure:"read"`
 	NetworkProfileConfiguration *NetworkProfile  `json:"networkProfileConfiguration,omitempty"`
 	HardwareProfile             *HardwareProfile `json:"hardwareProfile,omitempty" azure:"read"`
+	// VirtualMachineScaleSet is the Flexible scale set that a virtual machine is in.
+	VirtualMachineScaleSet *azure.Reference `json:"virtualMachineScaleSet,omitempty" azure:"read"`
 }
 
 // InstanceNetwork names the network interfaces that an instance has.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Description is what Kubernetes is told of a machine.
@@ -62,6 +63,9 @@ func (m Machine) zone(region string) (string, error) {
 	if view := m.Instance.Properties.InstanceView; view != nil && view.PlatformFaultDomain != nil {
 		return strconv.Itoa(int(*view.PlatformFaultDomain)), nil
 	}
+	if !isInstance(m.Instance.ID) && m.Instance.Properties.VirtualMachineScaleSet == nil {
+		return "0", nil // it is alone, or in an availability set that does not tell
+	}
 	return "", fmt.Errorf("machine %s says neither a zone nor a fault domain", m.Instance.ID)
 }
 
@@ -79,7 +83,11 @@ func (m Machine) addresses(name string) []v1.NodeAddress {
 	return append(all, outside...)
 }
 
-// Off reports whether the machine is off for good: see [Shutdown].
-func (m Machine) Off() bool {
-	return Shutdown(m.Instance.Properties.ProvisioningState, PowerState(m.Instance.Properties.InstanceView))
+// Labels are those of a machine that only Azure's nodes have.
+func (m Machine) Labels() map[string]string {
+	group := m.Instance.Tags[interconnectTag]
+	if group == "" || len(validation.IsValidLabelValue(group)) > 0 {
+		return nil
+	}
+	return map[string]string{LabelInterconnectGroup: group}
 }

@@ -20,18 +20,34 @@ const (
 	Unknown      Power = "unknown"
 )
 
+// deleting is the provisioning state of what is as good as gone.
+const deleting = "Deleting"
+
 // PowerState reads the power from an instance view, which may be nil.
 func PowerState(view *compute.InstanceView) Power {
-	const prefix = "PowerState/"
+	if code := status(view, "PowerState/"); code != "" {
+		return Power(strings.ToLower(code))
+	}
+	return Unknown
+}
+
+// provisioning is the provisioning state that an instance view tells; of a failure
+// it names the cause, too.
+func provisioning(view *compute.InstanceView) string {
+	state, _, _ := strings.Cut(status(view, "ProvisioningState/"), "/")
+	return state
+}
+
+func status(view *compute.InstanceView, prefix string) string {
 	if view == nil {
-		return Unknown
+		return ""
 	}
 	for _, s := range view.Statuses {
 		if len(s.Code) > len(prefix) && strings.EqualFold(s.Code[:len(prefix)], prefix) {
-			return Power(strings.ToLower(s.Code[len(prefix):]))
+			return s.Code[len(prefix):]
 		}
 	}
-	return Unknown
+	return ""
 }
 
 // Shutdown reports whether a machine is off for good: its power is gone and Azure is

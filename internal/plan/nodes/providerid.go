@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
 )
 
 const scheme = "azure://"
@@ -44,5 +45,21 @@ func MachineID(providerID string) (azure.ID, bool) {
 		return "", false
 	}
 	id, err := azure.ParseID(strings.TrimPrefix(providerID, scheme))
-	return id, err == nil
+	if err != nil {
+		return "", false
+	}
+	// Disks name the instance 7 of the set v as v_7.
+	if set := id.Parent(); set.Is(compute.ScaleSets) {
+		if number, long := cutPrefixFold(id.Name(), set.Name()+"_"); long {
+			id = id[:len(id)-len(id.Name())] + azure.ID(number)
+		}
+	}
+	return id, true
+}
+
+func cutPrefixFold(s, prefix string) (rest string, found bool) {
+	if len(s) <= len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return s, false
+	}
+	return s[len(prefix):], true
 }
