@@ -74,7 +74,7 @@ func Apply(ctx context.Context, w azure.Writer, p plan.Plan) Report {
 			}
 			results[i].Err = write(ctx, w, step)
 			if results[i].Err == nil {
-				slog.InfoContext(ctx, "azure changed", "op", step.Op, "id", step.ID, "why", step.Why)
+				slog.InfoContext(ctx, "azure changed", "step", step.String())
 			}
 		})
 	}

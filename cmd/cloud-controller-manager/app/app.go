@@ -59,11 +59,16 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	addNodeIPAMFlags(&flags, &ranges)
 	var services service.Config
 	addServiceFlags(&flags, &services)
+	dry := &dryRun{out: os.Stdout}
+	dry.addFlag(&flags)
 	initialize := func(c *config.CompletedConfig) framework.Interface {
+		err := dry.prepare(c)
 		saveMemory(c, lookup)
-		var err error
-		if allocation, err = readNodeIPAM(c, ranges); err == nil {
-			cloud, err = open(ctx, c.ComponentConfig.KubeCloudShared, lookup)
+		if err == nil {
+			allocation, err = readNodeIPAM(c, ranges)
+		}
+		if err == nil {
+			cloud, err = open(ctx, c.ComponentConfig.KubeCloudShared, dry, lookup)
 		}
 		if err == nil {
 			err = checkRoutes(c, cloud)
@@ -76,7 +81,7 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 		return cloud
 	}
 	command := frameworkapp.NewCloudControllerManagerCommand(o, initialize,
-		withServices(withNodeIPAM(frameworkapp.DefaultInitFuncConstructors, &allocation), &services), aliases(), flags, ctx.Done())
+		withServices(withNodeIPAM(frameworkapp.DefaultInitFuncConstructors, &allocation), &services, dry), aliases(), flags, ctx.Done())
 	command.Short = "Connect a Kubernetes cluster to Azure: nodes and load balancers"
 	command.PostRun = func(*cobra.Command, []string) {
 		stop()

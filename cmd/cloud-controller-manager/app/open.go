@@ -29,7 +29,7 @@ import (
 const atStart = time.Minute
 
 // open reads the cloud configuration and opens the cloud that it describes.
-func open(ctx context.Context, shared ccmconfig.KubeCloudSharedConfiguration, lookup func(string) (string, bool)) (*cloudprovider.Cloud, error) {
+func open(ctx context.Context, shared ccmconfig.KubeCloudSharedConfiguration, dry *dryRun, lookup func(string) (string, bool)) (*cloudprovider.Cloud, error) {
 	path := shared.CloudProvider.CloudConfigFile
 	if path == "" {
 		return nil, errors.New("--cloud-config is missing: the path of azure.json")
@@ -42,7 +42,7 @@ func open(ctx context.Context, shared ccmconfig.KubeCloudSharedConfiguration, lo
 	if err != nil {
 		return nil, err
 	}
-	return cloudprovider.New(providerConfig(c, zones), door), nil
+	return cloudprovider.New(providerConfig(c, zones), dry.door(door)), nil
 }
 
 // connect opens the door and asks what has to be known from the start: the zones of

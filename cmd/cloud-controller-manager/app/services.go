@@ -55,7 +55,7 @@ func classes(flag []string) service.Classes {
 }
 
 // withServices puts kaz's service controller in the place of the framework's.
-func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstructor, settings *service.Config) map[string]frameworkapp.ControllerInitFuncConstructor {
+func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstructor, settings *service.Config, dry *dryRun) map[string]frameworkapp.ControllerInitFuncConstructor {
 	all := maps.Clone(controllers)
 	all[names.ServiceLBController] = frameworkapp.ControllerInitFuncConstructor{
 		InitContext: frameworkapp.ControllerInitContext{ClientName: serviceComponent},
@@ -65,7 +65,7 @@ func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstruc
 				if !ours {
 					return nil, false, fmt.Errorf("%s serves %s only, not %s", names.ServiceLBController, cloudprovider.Name, cloud.ProviderName())
 				}
-				return nil, true, startServices(ctx, init, c, manager, azure, *settings)
+				return nil, true, startServices(ctx, init, c, manager, azure, *settings, dry)
 			}
 		},
 	}
@@ -74,7 +74,7 @@ func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstruc
 
 // startServices starts the controller. Events have a client of their own: however
 // many there are, no Service waits for them.
-func startServices(ctx context.Context, init frameworkapp.ControllerInitContext, c *config.CompletedConfig, manager genericmanager.ControllerContext, cloud *cloudprovider.Cloud, settings service.Config) error {
+func startServices(ctx context.Context, init frameworkapp.ControllerInitContext, c *config.CompletedConfig, manager genericmanager.ControllerContext, cloud *cloudprovider.Cloud, settings service.Config, dry *dryRun) error {
 	settings.Classes = classes(settings.Classes)
 	settings.Syncs = int(c.ComponentConfig.ServiceController.ConcurrentServiceSyncs)
 	events := record.NewBroadcaster(record.WithContext(ctx))
@@ -92,7 +92,7 @@ func startServices(ctx context.Context, init frameworkapp.ControllerInitContext,
 		defer events.Shutdown()
 		manager.ControllerManagerMetrics.ControllerStarted("service")
 		defer manager.ControllerManagerMetrics.ControllerStopped("service")
-		services.Run(ctx)
+		dry.run(ctx, services)
 	}()
 	return nil
 }

@@ -47,14 +47,14 @@ func writeParts(b *strings.Builder, parts []Part) {
 	b.WriteString("  in Azure (= as it shall be, + missing, - too much, ~ different):\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, p := range parts {
-		text := p.Shall
-		switch {
-		case p.State == TooMuch:
-			text = p.Is
-		case p.State == Different && p.Is != p.Shall:
-			text = p.Is + " -> " + p.Shall
+		text := p.Is
+		if text == "" {
+			text = p.Shall
 		}
 		fmt.Fprintf(w, "  %s %s\t%s\t%s\n", marks[p.State], p.Kind, p.Name, text)
+		if p.State == Different && p.Is != p.Shall {
+			fmt.Fprintf(w, "  \t\t-> %s\n", p.Shall)
+		}
 	}
 	_ = w.Flush() // a strings.Builder takes everything
 }
