@@ -50,6 +50,10 @@ type Config struct {
 	ThrottleWait time.Duration
 	// RequestTimeout bounds one attempt; the default is a minute.
 	RequestTimeout time.Duration
+	// Finish is for how long a write that was sent goes on, with its operation, when
+	// its caller gives up: who stops then knows what became of what he began. The
+	// default is not at all.
+	Finish time.Duration
 	// MinimumRetryAfter makes RetryDelay the least time between polls that name
 	// their own.
 	MinimumRetryAfter bool
@@ -72,6 +76,7 @@ type Door struct {
 	budget       *Budget
 	retry        retryOptions
 	timeout      time.Duration
+	finishing    time.Duration
 	minimumRetry bool
 	log          *slog.Logger
 	metrics      metrics
@@ -103,6 +108,7 @@ func New(c Config) (*Door, error) {
 		versions:     versions,
 		budget:       c.Budget,
 		timeout:      or(c.RequestTimeout, time.Minute),
+		finishing:    c.Finish,
 		minimumRetry: c.MinimumRetryAfter,
 		log:          or(c.Logger, slog.Default()),
 		metrics:      metrics,

@@ -190,8 +190,8 @@ func TestBudgetIsShown(t *testing.T) {
 					t.Error(err)
 				}
 			})
+			synctest.Wait() // the first one is refused before others ask
 		}
-		synctest.Wait()
 		if err := get(group.Resource("Microsoft.Compute/virtualMachines", "v"))(t.Context(), d); err != nil {
 			t.Error(err)
 		}

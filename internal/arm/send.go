@@ -35,10 +35,16 @@ const largestReply = 64 << 20
 
 // send sends a request until Azure answers it, and retries what is safe.
 func (d *Door) send(ctx context.Context, c call) (reply, *azure.Error) {
+	return d.sendLasting(ctx, ctx, c)
+}
+
+// sendLasting is send with a context of its own for what is on its way: nothing is
+// sent after ctx, and what was sent is given up after lasting.
+func (d *Door) sendLasting(ctx, lasting context.Context, c call) (reply, *azure.Error) {
 	var p patience
 	p.start = time.Now()
 	for {
-		r, failure := d.attempt(ctx, c, d.retry.throttleWait-time.Since(p.start))
+		r, failure := d.attempt(ctx, lasting, c, d.retry.throttleWait-time.Since(p.start))
 		if failure == nil {
 			return r, nil
 		}
@@ -111,8 +117,12 @@ func (o retryOptions) backoff(retry int) time.Duration {
 }
 
 // attempt sends a request once, when the budget lets it.
-func (d *Door) attempt(ctx context.Context, c call, patience time.Duration) (reply, *failure) {
+func (d *Door) attempt(ctx, lasting context.Context, c call, patience time.Duration) (reply, *failure) {
 	turn, err := d.budget.enter(ctx, c.subject, patience)
+	if err == nil && ctx.Err() != nil {
+		turn.leave(false, nil)
+		err = ctx.Err()
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return reply{}, &failure{Error: interrupted(ctx, c), futile: true}
@@ -122,7 +132,7 @@ func (d *Door) attempt(ctx context.Context, c call, patience time.Duration) (rep
 	}
 	d.metrics.waited(c, turn)
 	start := time.Now()
-	r, f := d.exchange(ctx, c)
+	r, f := d.exchange(lasting, c)
 	turn.done(r, f)
 	d.observe(ctx, c, r, f, time.Since(start))
 	return r, f

@@ -18,7 +18,8 @@ import (
 const unreadable = 5
 
 // perform sends a write and waits until Azure has finished it. No lock is held
-// meanwhile, and ctx ends the wait (but not the operation).
+// meanwhile, and ctx ends the wait (but not the operation): at once before the write
+// is sent, and after that when the door's time for finishing is over.
 func (d *Door) perform(ctx context.Context, c call) (azure.Document, error) {
 	start := time.Now()
 	doc, err := d.finish(ctx, c)
@@ -32,9 +33,11 @@ func (d *Door) perform(ctx context.Context, c call) (azure.Document, error) {
 }
 
 func (d *Door) finish(ctx context.Context, c call) (azure.Document, error) {
-	first, failure := d.send(ctx, c)
+	lasting, done := d.outlast(ctx)
+	defer done()
+	first, failure := d.sendLasting(ctx, lasting, c)
 	if failure != nil && failure.Code == unregistered && d.register(ctx, c) == nil {
-		first, failure = d.send(ctx, c)
+		first, failure = d.sendLasting(ctx, lasting, c)
 	}
 	if failure != nil {
 		return nil, failure
@@ -43,10 +46,26 @@ func (d *Door) finish(ctx context.Context, c call) (azure.Document, error) {
 	if err != nil {
 		return nil, &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id, Status: first.status, Cause: err}
 	}
-	if err := d.wait(ctx, op); err != nil {
+	if err := d.wait(lasting, op); err != nil {
 		return nil, err
 	}
-	return d.result(ctx, op)
+	return d.result(lasting, op)
+}
+
+// outlast is a context that ends so long after ctx as the door takes to finish.
+func (d *Door) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.finishing <= 0 {
+		return ctx, func() {}
+	}
+	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		_ = pause(lasting, d.finishing) // it ends early when the write is done
+		end(context.Cause(ctx))
+	})
+	return lasting, func() {
+		stop()
+		end(nil)
+	}
 }
 
 // form is where the state of an operation is told.

@@ -200,6 +200,58 @@ func TestCancelEndsTheWaitAtOnce(t *testing.T) {
 	})
 }
 
+// A door that finishes: what was sent when its caller gave up comes to its end, what
+// was not sent is not sent, and after the time for finishing it is given up too.
+func TestWritesAreFinished(t *testing.T) {
+	const operation = 30 * time.Second
+	for name, c := range map[string]struct {
+		finish, gives time.Duration
+		want          azure.Kind // Exists for none
+		ends          time.Duration
+	}{
+		"not at all":               {0, 3 * time.Second, azure.Canceled, 3 * time.Second},
+		"on its way to Azure":      {time.Minute, time.Second, azure.Exists, 32 * time.Second},
+		"while its operation runs": {time.Minute, 20 * time.Second, azure.Exists, 32 * time.Second},
+		"it takes too long":        {5 * time.Second, 10 * time.Second, azure.Canceled, 15 * time.Second},
+		"nobody gives up":          {time.Minute, time.Hour, azure.Exists, 32 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				s := &server{answer: func(n int, _ request) answer {
+					switch {
+					case n == 0: // the answer takes a while, too
+						return answer{status: 201, header: header("Azure-AsyncOperation", operations, "Retry-After", "6"), after: 2 * time.Second}
+					case time.Since(start) < operation:
+						return answer{status: 200, header: header("Retry-After", "6"), body: `{"status":"InProgress"}`}
+					}
+					return answer{status: 200, body: `{"status":"Succeeded"}`}
+				}}
+				d := open(t, s, func(o *Config) { o.Finish = c.finish })
+				ctx, cancel := context.WithTimeout(t.Context(), c.gives)
+				defer cancel()
+				_, err := d.Put(ctx, azure.Write{ID: lb("l"), Body: azure.Document(`{}`), Unseen: true})
+				if c.want == azure.Exists && err != nil || c.want != azure.Exists && (err == nil || ctx.Err() == nil) {
+					t.Errorf("error %v", err)
+				}
+				if took := time.Since(start); took != c.ends {
+					t.Errorf("it ended after %v, want %v", took, c.ends)
+				}
+				if ctx.Err() == nil {
+					return
+				}
+				before := len(s.requests())
+				if _, err := d.Put(ctx, azure.Write{ID: lb("l"), Body: azure.Document(`{}`)}); err == nil {
+					t.Error("a write was begun after its caller had given up")
+				}
+				if sent := len(s.requests()) - before; sent != 0 {
+					t.Errorf("%d requests were sent after their caller had given up", sent)
+				}
+			})
+		})
+	}
+}
+
 func TestMinimumRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		soon := header("Location", results, "Retry-After", "1")
