@@ -1,0 +1,119 @@
+package deploy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"kaz/internal/plan/rights"
+)
+
+// Role is a definition of a custom role, as `az role definition create` reads it.
+type Role struct {
+	Name             string
+	IsCustom         bool
+	Description      string
+	Actions          []string
+	NotActions       []string
+	DataActions      []string
+	NotDataActions   []string
+	AssignableScopes []string
+}
+
+// anySubscription is replaced by who uses a role.
+const anySubscription = "/subscriptions/00000000-0000-0000-0000-000000000000"
+
+func newRole(name, description string, needs []rights.Need) Role {
+	r := Role{
+		Name: name, IsCustom: true, Description: description, Actions: []string{},
+		NotActions: []string{}, DataActions: []string{}, NotDataActions: []string{},
+		AssignableScopes: []string{anySubscription},
+	}
+	for _, n := range needs {
+		r.Actions = append(r.Actions, n.Action)
+	}
+	slices.Sort(r.Actions)
+	r.Actions = slices.Compact(r.Actions)
+	return r
+}
+
+// ofSubscription reports whether a need is of a subscription and not of a group.
+func ofSubscription(n rights.Need) bool {
+	return n.Scope == rights.Subscription || n.Scope == rights.NetworkSubscription
+}
+
+// needs are what features need in resource groups, or in subscriptions. The right to
+// know one's rights is only asked for where there are others.
+func needs(subscription bool, features ...rights.Feature) []rights.Need {
+	all := rights.Needed(append([]rights.Feature{rights.Check}, features...)...)
+	all = slices.DeleteFunc(all, func(n rights.Need) bool { return ofSubscription(n) != subscription })
+	if !slices.ContainsFunc(all, func(n rights.Need) bool { return n.Feature != rights.Check }) {
+		return nil
+	}
+	return all
+}
+
+// Roles are the least rights, by the name of their file in deploy/roles.
+func Roles() map[string]Role {
+	all := map[string]Role{
+		"cloud-controller-manager": newRole("kaz cloud-controller-manager",
+			"All that the cloud-controller-manager may have to do, in the resource groups of a cluster.", needs(false, rights.Features()...)),
+		"cloud-controller-manager-subscription": newRole("kaz cloud-controller-manager (subscription)",
+			"What the cloud-controller-manager reads in the subscription of a cluster.", needs(true, rights.Features()...)),
+		"cloud-node-manager": newRole("kaz cloud-node-manager",
+			"What the cloud-node-manager reads with --use-instance-metadata=false, in the resource groups of the machines. With instance metadata it needs no role.",
+			slices.DeleteFunc(needs(false, rights.Nodes), func(n rights.Need) bool { return n.Feature == rights.Check })),
+		"kubelet-acr-pull": newRole("kaz kubelet",
+			"Pull images, in a container registry: what acr-credential-provider needs for a kubelet. The built-in role AcrPull has it, too.",
+			[]rights.Need{{Action: "Microsoft.ContainerRegistry/registries/pull/read"}}),
+	}
+	for _, f := range rights.Features() {
+		if list := needs(false, f); list != nil {
+			all["features/"+string(f)] = newRole("kaz "+string(f), fmt.Sprintf("What the feature %s of the cloud-controller-manager needs, in resource groups.", f), list)
+		}
+	}
+	return all
+}
+
+// Text is the role as its file has it.
+func (r Role) Text() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(r); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// Reference is the table of docs/reference/roles.md: each action, where and what for.
+func Reference() string {
+	var b bytes.Buffer
+	for _, scope := range rights.Scopes() {
+		fmt.Fprintf(&b, "\n### In %s\n\n| action | features | needed to | without it |\n|---|---|---|---|\n", scope)
+		for _, n := range rights.Needed() {
+			if n.Scope != scope {
+				continue
+			}
+			var features, why string
+			degrades := true
+			for _, f := range rights.Features() {
+				for _, other := range rights.Needed(f) {
+					if other.Scope == scope && other.Action == n.Action {
+						features += ", " + string(f)
+						why += "; " + other.Why
+						degrades = degrades && other.Degrades
+					}
+				}
+			}
+			without := "the feature does not work"
+			if degrades {
+				without = "it does less, or a single Service gets an error"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", n.Action, features[2:], why[2:], without)
+		}
+	}
+	return b.String()
+}
