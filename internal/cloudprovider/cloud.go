@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	listers "k8s.io/client-go/listers/core/v1"
@@ -53,6 +54,8 @@ type Cloud struct {
 	machines *instances
 	all      bool        // nodes are asked about
 	routes   *routeTable // nil for a cluster without
+	client   kubernetes.Interface
+	off      *outOfService // nil until the cluster's nodes are known
 }
 
 var (
@@ -72,6 +75,9 @@ func New(c Config, door reconcile.Azure) *Cloud {
 // Close ends what is in flight and waits for it.
 func (c *Cloud) Close() {
 	c.machines.seen.close()
+	if c.off != nil {
+		c.off.close()
+	}
 	if c.routes != nil {
 		c.routes.commits.Close()
 	}
@@ -84,6 +90,7 @@ func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-cha
 		slog.Warn("no events from the cloud provider", "error", err)
 		return
 	}
+	c.client = client
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "azure-cloud-provider"})
@@ -102,10 +109,16 @@ func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-cha
 // that are at work are believed.
 func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
 	c.machines.seen.impatient, c.all = true, true
+	nodes := factory.Core().V1().Nodes()
+	if c.client != nil {
+		var err error
+		if c.off, err = keepOutOfService(c.client, nodes); err != nil {
+			slog.Warn("nodes whose machines are off are not marked as out of service", "error", err)
+		}
+	}
 	if c.routes == nil {
 		return
 	}
-	nodes := factory.Core().V1().Nodes()
 	c.routes.nodes = nodeSource{lister: nodes.Lister(), synced: nodes.Informer().HasSynced}
 }
 

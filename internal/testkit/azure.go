@@ -79,36 +79,24 @@ func (a *Azure) layCluster(nodes int) {
 	a.t.Helper()
 	a.Put(Group, object{"location": Location})
 	a.Put(SecurityGroup, object{"location": Location})
-	subnet := VNet.Child("subnets", "nodes")
+	a.layNetwork([]string{"10.240.0.0/16"})
+	a.AddScaleSet(ScaleSet, Uniform, nodes, "1", "2", "3")
+}
+
+func (a *Azure) layNetwork(prefixes []string) {
+	a.t.Helper()
 	a.Put(VNet, object{"location": Location, "properties": object{
-		"addressSpace": object{"addressPrefixes": []string{"10.240.0.0/16"}},
-		"subnets": []object{{"name": "nodes", "properties": object{
-			"addressPrefix": "10.240.0.0/16", "networkSecurityGroup": object{"id": SecurityGroup},
+		"addressSpace": object{"addressPrefixes": prefixes},
+		"subnets": []object{{"name": nodesSubnet.Name(), "properties": object{
+			"addressPrefixes": prefixes, "networkSecurityGroup": object{"id": SecurityGroup},
 		}}},
 	}})
-	a.Put(Nodes, object{
-		"location": Location,
-		"sku":      object{"name": "Standard_D2s_v5", "tier": "Standard", "capacity": nodes},
-		"zones":    []string{"1", "2", "3"},
-		"properties": object{
-			"orchestrationMode": "Uniform", "upgradePolicy": object{"mode": "Manual"},
-			"virtualMachineProfile": object{
-				"osProfile": object{
-					"computerNamePrefix": ScaleSet + "-", "adminUsername": "kaz",
-					"linuxConfiguration": object{"disablePasswordAuthentication": true},
-				},
-				"storageProfile": object{
-					"osDisk":         object{"createOption": "FromImage", "managedDisk": object{"storageAccountType": "Premium_LRS"}},
-					"imageReference": object{"publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "latest"},
-				},
-				"networkProfile": object{"networkInterfaceConfigurations": []object{{
-					"name": "nic", "properties": object{"primary": true, "ipConfigurations": []object{{
-						"name": "ipconfig", "properties": object{"subnet": object{"id": subnet}, "primary": true},
-					}}},
-				}}},
-			},
-		},
-	})
+}
+
+// DualStack gives the cluster's network IPv6 addresses beside the IPv4 ones.
+func (a *Azure) DualStack() {
+	a.t.Helper()
+	a.layNetwork([]string{"10.240.0.0/16", "fd00:240::/64"})
 }
 
 // Put writes a document and waits for Azure.

@@ -62,3 +62,43 @@ func openDoor(t testing.TB, way transport) *cache.Cache {
 	}
 	return kept
 }
+
+// Request is one request to Azure.
+type Request struct {
+	At     time.Time
+	Took   time.Duration // until its reply; an operation can go on
+	Method string
+	Path   string
+	Status int
+}
+
+// IsPoll reports whether the request asked how an operation is getting on.
+func (r Request) IsPoll() bool { return r.Method == http.MethodGet && isPoll(r.Path) }
+
+// IsRead reports whether the request read something else.
+func (r Request) IsRead() bool { return r.Method == http.MethodGet && !isPoll(r.Path) }
+
+// Name is the last part of the path.
+func (r Request) Name() string { return r.Path[strings.LastIndexByte(r.Path, '/')+1:] }
+
+// Requests are those that were sent since the start or the last [Azure.Forget], in the
+// order of their replies.
+func (a *Azure) Requests() []Request {
+	a.t.Helper()
+	a.log.mu.Lock()
+	defer a.log.mu.Unlock()
+	all := make([]Request, len(a.log.lines))
+	for i, line := range a.log.lines {
+		var r struct {
+			Time         time.Time
+			Method, Path string
+			Status       int
+			DurationMs   float64
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			a.t.Fatalf("request log: %v in %s", err, line)
+		}
+		all[i] = Request{r.Time, time.Duration(r.DurationMs * float64(time.Millisecond)), r.Method, r.Path, r.Status}
+	}
+	return all
+}
