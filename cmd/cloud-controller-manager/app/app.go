@@ -7,9 +7,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -51,7 +50,6 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	o.NodeController.ConcurrentNodeSyncs = nodeSyncs
 	o.Generic.ClientConnection.QPS, o.Generic.ClientConnection.Burst = kubeQPS, kubeBurst
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var cloud *cloudprovider.Cloud
 	var ranges ipam.Flags
 	var allocation ipam.Config
@@ -61,7 +59,12 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	addServiceFlags(&flags, &services)
 	dry := &dryRun{out: os.Stdout}
 	dry.addFlag(&flags)
-	initialize := func(c *config.CompletedConfig) framework.Interface {
+	var running sync.WaitGroup // controllers that may have writes to Azure under way
+	p := &program{
+		options: o, aliases: aliases(),
+		controllers: withServices(withNodeIPAM(frameworkapp.DefaultInitFuncConstructors, &allocation), &services, dry, &running),
+	}
+	p.open = func(ctx context.Context, c *config.CompletedConfig) (framework.Interface, error) {
 		err := dry.prepare(c)
 		saveMemory(c, lookup)
 		if err == nil {
@@ -73,23 +76,13 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 		if err == nil {
 			err = checkRoutes(c, cloud)
 		}
-		if err != nil {
-			// The framework takes no error here.
-			fmt.Fprintln(os.Stderr, "cloud-controller-manager:", err)
-			os.Exit(1)
-		}
-		return cloud
+		return cloud, err
 	}
-	command := frameworkapp.NewCloudControllerManagerCommand(o, initialize,
-		withServices(withNodeIPAM(frameworkapp.DefaultInitFuncConstructors, &allocation), &services, dry), aliases(), flags, ctx.Done())
-	command.Short = "Connect a Kubernetes cluster to Azure: nodes and load balancers"
-	command.PostRun = func(*cobra.Command, []string) {
-		stop()
-		if cloud != nil {
-			cloud.Close()
-		}
+	p.finish = func() {
+		cloud.Close()
+		running.Wait()
 	}
-	return command
+	return p.command(flags)
 }
 
 // saveMemory keeps out of memory what no controller reads: who wrote which field of

@@ -29,7 +29,7 @@ func addNodeIPAMFlags(sets *cliflag.NamedFlagSets, flags *ipam.Flags) {
 	fs := sets.FlagSet(nodeIPAM)
 	fs.StringVar(&flags.ServiceClusterIPRange, "service-cluster-ip-range", "",
 		"Ranges of the addresses of Services, one of each family at most. Nodes get no part of them. Only with --allocate-node-cidrs.")
-	fs.IntVar(&flags.MaskSize, "node-cidr-mask-size", 0, "Has no effect: see --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6.")
+	fs.IntVar(&flags.MaskSize, "node-cidr-mask-size", 24, "Has no effect: see --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6.")
 	fs.IntVar(&flags.MaskSizeIPv4, "node-cidr-mask-size-ipv4", 0, "Size of a node's IPv4 range: 0 for 24, which is a /24. Only with --allocate-node-cidrs.")
 	fs.IntVar(&flags.MaskSizeIPv6, "node-cidr-mask-size-ipv6", 0, "Size of a node's IPv6 range: 0 for 64, which is a /64. Only with --allocate-node-cidrs.")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -54,8 +55,9 @@ func classes(flag []string) service.Classes {
 	return flag
 }
 
-// withServices puts kaz's service controller in the place of the framework's.
-func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstructor, settings *service.Config, dry *dryRun) map[string]frameworkapp.ControllerInitFuncConstructor {
+// withServices puts kaz's service controller in the place of the framework's. It is
+// among running until it has nothing under way any more.
+func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstructor, settings *service.Config, dry *dryRun, running *sync.WaitGroup) map[string]frameworkapp.ControllerInitFuncConstructor {
 	all := maps.Clone(controllers)
 	all[names.ServiceLBController] = frameworkapp.ControllerInitFuncConstructor{
 		InitContext: frameworkapp.ControllerInitContext{ClientName: serviceComponent},
@@ -65,7 +67,7 @@ func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstruc
 				if !ours {
 					return nil, false, fmt.Errorf("%s serves %s only, not %s", names.ServiceLBController, cloudprovider.Name, cloud.ProviderName())
 				}
-				return nil, true, startServices(ctx, init, c, manager, azure, *settings, dry)
+				return nil, true, startServices(ctx, init, c, manager, azure, *settings, dry, running)
 			}
 		},
 	}
@@ -74,7 +76,7 @@ func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstruc
 
 // startServices starts the controller. Events have a client of their own: however
 // many there are, no Service waits for them.
-func startServices(ctx context.Context, init frameworkapp.ControllerInitContext, c *config.CompletedConfig, manager genericmanager.ControllerContext, cloud *cloudprovider.Cloud, settings service.Config, dry *dryRun) error {
+func startServices(ctx context.Context, init frameworkapp.ControllerInitContext, c *config.CompletedConfig, manager genericmanager.ControllerContext, cloud *cloudprovider.Cloud, settings service.Config, dry *dryRun, running *sync.WaitGroup) error {
 	settings.Classes = classes(settings.Classes)
 	settings.Syncs = int(c.ComponentConfig.ServiceController.ConcurrentServiceSyncs)
 	events := record.NewBroadcaster(record.WithContext(ctx))
@@ -88,11 +90,11 @@ func startServices(ctx context.Context, init frameworkapp.ControllerInitContext,
 	}
 	sink := c.ClientBuilder.ClientOrDie(init.ClientName).CoreV1().Events("")
 	events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: sink})
-	go func() {
+	running.Go(func() {
 		defer events.Shutdown()
 		manager.ControllerManagerMetrics.ControllerStarted("service")
 		defer manager.ControllerManagerMetrics.ControllerStopped("service")
 		dry.run(ctx, services)
-	}()
+	})
 	return nil
 }

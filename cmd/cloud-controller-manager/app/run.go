@@ -1,0 +1,250 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/server/healthz"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	framework "k8s.io/cloud-provider"
+	frameworkapp "k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/app/config"
+	configv1alpha1 "k8s.io/cloud-provider/config/v1alpha1"
+	"k8s.io/component-base/configz"
+	"k8s.io/component-base/metrics/prometheus/slis"
+	genericmanager "k8s.io/controller-manager/app"
+	"k8s.io/controller-manager/controller"
+	"k8s.io/controller-manager/pkg/clientbuilder"
+	controllerhealthz "k8s.io/controller-manager/pkg/healthz"
+	"k8s.io/controller-manager/pkg/leadermigration"
+)
+
+// component is the program's name for Kubernetes.
+const component = "cloud-controller-manager"
+
+// manager runs the controllers, as the framework would, but for the end: the framework
+// leaves when it is told to, whatever is under way, and its lease behind.
+type manager struct {
+	config      *config.CompletedConfig
+	cloud       framework.Interface
+	controllers map[string]frameworkapp.InitFunc
+	// finish waits for what the controllers have under way when their context has
+	// ended.
+	finish func()
+
+	health *controllerhealthz.MutableHealthzHandler
+}
+
+// run runs until ctx ends, and then to the end of what is under way.
+func (m *manager) run(ctx context.Context) error {
+	m.config.EventBroadcaster.StartStructuredLogging(0)
+	m.config.EventBroadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: m.config.Client.CoreV1().Events("")})
+	defer m.config.EventBroadcaster.Shutdown()
+	if err := m.showConfig(); err != nil {
+		return err
+	}
+	election := m.config.ComponentConfig.Generic.LeaderElection
+	watch := leaderelection.NewLeaderHealthzAdaptor(20 * time.Second)
+	var checks []healthz.HealthChecker
+	if election.LeaderElect {
+		checks = append(checks, watch)
+	}
+	m.health = controllerhealthz.NewMutableHealthzHandler(checks...)
+	// Health and metrics are told to the end.
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	if err := m.serve(serving); err != nil {
+		return err
+	}
+	if !election.LeaderElect {
+		return m.work(ctx, m.controllers)
+	}
+	return m.elect(ctx, watch)
+}
+
+// showConfig registers /configz.
+func (m *manager) showConfig() error {
+	shown := &configv1alpha1.CloudControllerManagerConfiguration{}
+	if err := configv1alpha1.Convert_config_CloudControllerManagerConfiguration_To_v1alpha1_CloudControllerManagerConfiguration(&m.config.ComponentConfig, shown, nil); err != nil {
+		return fmt.Errorf("configz: %w", err)
+	}
+	shown.SetGroupVersionKind(configv1alpha1.SchemeGroupVersion.WithKind("CloudControllerManagerConfiguration"))
+	page, err := configz.New(frameworkapp.ConfigzName)
+	if err == nil {
+		err = page.Set(shown)
+	}
+	if err != nil {
+		return fmt.Errorf("configz: %w", err)
+	}
+	return nil
+}
+
+// serve answers questions about health and metrics until ctx ends.
+func (m *manager) serve(ctx context.Context) error {
+	if m.config.SecureServing == nil {
+		return nil
+	}
+	mux := genericmanager.NewBaseHandler(&m.config.ComponentConfig.Generic.Debugging, m.health)
+	slis.SLIMetricsWithReset{}.Install(mux)
+	handler := genericmanager.BuildHandlerChain(mux, &m.config.Authorization, &m.config.Authentication)
+	if _, _, err := m.config.SecureServing.Serve(handler, 0, ctx.Done()); err != nil {
+		return fmt.Errorf("--secure-port: %w", err)
+	}
+	return nil
+}
+
+// elect works while this process is the leader. Clusters that move controllers from
+// one manager to another have a second lock for those.
+func (m *manager) elect(ctx context.Context, watch *leaderelection.HealthzAdaptor) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("identity for leader election: %w", err)
+	}
+	identity := host + "_" + string(uuid.NewUUID())
+	generic := m.config.ComponentConfig.Generic
+	if !leadermigration.Enabled(&generic) {
+		return m.leadAs(ctx, identity, generic.LeaderElection.ResourceLock, generic.LeaderElection.ResourceName, watch, m.controllers)
+	}
+	migration := leadermigration.NewLeaderMigrator(&generic.LeaderMigration, component)
+	results := make(chan error, 2)
+	go func() {
+		results <- m.leadAs(ctx, identity, generic.LeaderElection.ResourceLock, generic.LeaderElection.ResourceName, watch,
+			m.only(migration, leadermigration.ControllerNonMigrated), func() { close(migration.MigrationReady) })
+	}()
+	go func() {
+		select {
+		case <-migration.MigrationReady:
+			results <- m.leadAs(ctx, identity, generic.LeaderMigration.ResourceLock, generic.LeaderMigration.LeaderName, nil,
+				m.only(migration, leadermigration.ControllerMigrated))
+		case <-ctx.Done():
+			results <- nil
+		}
+	}()
+	for range cap(results) {
+		if err := <-results; err != nil {
+			return err // at once: who lost a lock must not go on with the other
+		}
+	}
+	return nil
+}
+
+// only are the controllers that a migration says this of.
+func (m *manager) only(migration *leadermigration.LeaderMigrator, of leadermigration.FilterResult) map[string]frameworkapp.InitFunc {
+	some := map[string]frameworkapp.InitFunc{}
+	for name, start := range m.controllers {
+		if migration.FilterFunc(name) == of {
+			some[name] = start
+		}
+	}
+	return some
+}
+
+// leadAs works while the lock of this name is held, and calls first before.
+func (m *manager) leadAs(ctx context.Context, identity, kind, name string, watch *leaderelection.HealthzAdaptor, controllers map[string]frameworkapp.InitFunc, first ...func()) error {
+	timing := m.config.ComponentConfig.Generic.LeaderElection
+	lock, err := resourcelock.NewFromKubeconfig(kind, timing.ResourceNamespace, name,
+		resourcelock.ResourceLockConfig{Identity: identity, EventRecorder: m.config.EventRecorder}, m.config.Kubeconfig, timing.RenewDeadline.Duration)
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	err = lead(ctx, leaderelection.LeaderElectionConfig{
+		Lock: lock, Name: name, WatchDog: watch,
+		LeaseDuration: timing.LeaseDuration.Duration, RenewDeadline: timing.RenewDeadline.Duration, RetryPeriod: timing.RetryPeriod.Duration,
+	}, func(leading context.Context) {
+		slog.Info("leading", "lock", name, "identity", identity)
+		for _, f := range first {
+			f()
+		}
+		if err := m.work(leading, controllers); err != nil {
+			end(err) // the lock is given up
+			<-leading.Done()
+		}
+	})
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// work runs controllers until ctx ends and what they have under way is over.
+func (m *manager) work(ctx context.Context, controllers map[string]frameworkapp.InitFunc) error {
+	if err := m.start(ctx, controllers); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	drain(m.finish)
+	return nil
+}
+
+// start starts controllers, which end with ctx.
+func (m *manager) start(ctx context.Context, controllers map[string]frameworkapp.InitFunc) error {
+	c := m.config
+	shared, err := frameworkapp.CreateControllerContext(c, clientbuilder.SimpleControllerClientBuilder{ClientConfig: c.Kubeconfig}, ctx.Done())
+	if err != nil {
+		return fmt.Errorf("start controllers: %w", err)
+	}
+	m.cloud.Initialize(c.ClientBuilder, ctx.Done())
+	if user, ok := m.cloud.(framework.InformerUser); ok {
+		user.SetInformers(c.SharedInformers)
+	}
+	var checks []healthz.HealthChecker
+	for name, start := range controllers {
+		if !genericmanager.IsControllerEnabled(name, frameworkapp.ControllersDisabledByDefault, c.ComponentConfig.Generic.Controllers) {
+			slog.Info("controller is disabled", "controller", name)
+			continue
+		}
+		started, running, err := start(ctx, shared)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", name, err)
+		}
+		if !running {
+			slog.Info("controller has nothing to do", "controller", name)
+			continue
+		}
+		slog.Info("controller started", "controller", name)
+		checks = append(checks, healthOf(name, started))
+		if err := pause(ctx, wait.Jitter(c.ComponentConfig.Generic.ControllerStartInterval.Duration, frameworkapp.ControllerStartJitter)); err != nil {
+			return nil // told to stop
+		}
+	}
+	m.health.AddHealthChecker(checks...)
+	c.SharedInformers.Start(ctx.Done())
+	shared.InformerFactory.Start(shared.Stop)
+	close(shared.InformersStarted)
+	return nil
+}
+
+// healthOf is a controller's own check, or that it was started.
+func healthOf(name string, c controller.Interface) healthz.HealthChecker {
+	if own, ok := c.(controller.HealthCheckable); ok {
+		if check := own.HealthChecker(); check != nil {
+			return controllerhealthz.NamedHealthChecker(name, check)
+		}
+	}
+	return controllerhealthz.NamedPingChecker(name)
+}
+
+// pause waits, and stops waiting when ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
