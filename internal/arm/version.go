@@ -59,6 +59,7 @@ func versions() versionTable {
 // [Config.APIVersions].
 func StackVersions() map[string]string {
 	return map[string]string{
+		"Microsoft.Authorization":                   "2015-07-01",
 		"Microsoft.Compute/virtualMachines":         "2017-12-01",
 		"Microsoft.Compute/virtualMachineScaleSets": "2019-07-01",
 		"Microsoft.Compute/availabilitySets":        "2019-07-01",

@@ -14,7 +14,6 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"kaz/cmd/internal/access"
-	"kaz/internal/arm/cache"
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
@@ -32,22 +31,33 @@ const atStart = time.Minute
 func open(ctx context.Context, shared ccmconfig.KubeCloudSharedConfiguration, dry *dryRun, lookup func(string) (string, bool)) (*cloudprovider.Cloud, error) {
 	path := shared.CloudProvider.CloudConfigFile
 	if path == "" {
-		return nil, errors.New("--cloud-config is missing: the path of azure.json")
+		return nil, errNoSource
 	}
 	c, err := readConfig(path, shared.ClusterName, lookup)
 	if err != nil {
 		return nil, err
 	}
-	door, zones, err := connect(ctx, c, legacyregistry.Registerer())
-	if err != nil {
-		return nil, err
-	}
-	return cloudprovider.New(providerConfig(c, zones), dry.door(door)), nil
+	cloud, _, err := openCloud(ctx, c, dry, newMissingRights())
+	return cloud, err
 }
 
-// connect opens the door and asks what has to be known from the start: the zones of
-// the region.
-func connect(ctx context.Context, c cloudconfig.Config, registerer prometheus.Registerer) (*cache.Cache, []string, error) {
+// openCloud opens the cloud of a configuration. Beside it it says which rights are
+// missing.
+func openCloud(ctx context.Context, c cloudconfig.Config, dry *dryRun, missing *prometheus.GaugeVec) (*cloudprovider.Cloud, []access.Lack, error) {
+	door, zones, err := connect(ctx, c, legacyregistry.Registerer())
+	if err != nil {
+		return nil, nil, err
+	}
+	lacks, err := checkRights(ctx, c, door, missing)
+	if err != nil {
+		return nil, nil, err
+	}
+	return cloudprovider.New(providerConfig(c, zones), dry.door(door)), lacks, nil
+}
+
+// connect signs in, opens the door and asks what has to be known from the start: the
+// zones of the region.
+func connect(ctx context.Context, c cloudconfig.Config, registerer prometheus.Registerer) (*access.Doors, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, atStart)
 	defer cancel()
 	environment, err := access.DescribeCloud(ctx, nil, c)
@@ -60,28 +70,21 @@ func connect(ctx context.Context, c cloudconfig.Config, registerer prometheus.Re
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := door.SignIn(ctx); err != nil {
+		return nil, nil, err
+	}
 	zones, err := regionZones(ctx, door, c)
 	if err != nil {
-		return nil, nil, fmt.Errorf("ask Azure for the zones of region %s: %w", c.Location, err)
+		// Public IPs that are there keep their zones. New ones get none for now, which
+		// is no reason to leave a cluster without nodes and Services.
+		slog.WarnContext(ctx, "the zones of the region are not known: new public IPs are made without", "region", c.Location, "error", err)
 	}
 	return door, zones, nil
 }
 
+// readConfig reads the configuration in a file.
 func readConfig(path, clusterName string, lookup func(string) (string, bool)) (cloudconfig.Config, error) {
-	c, warnings, err := cloudconfig.Read(cloudconfig.Sources{Path: path, Environment: lookup})
-	for _, w := range warnings {
-		slog.Warn("cloud configuration", "file", path, "key", w.Key, "message", w.Message)
-	}
-	if err == nil {
-		err = c.ValidateFor(clusterName)
-	}
-	if err == nil {
-		err = unserved(c)
-	}
-	if err != nil {
-		return c, fmt.Errorf("cloud configuration %s: %w", path, err)
-	}
-	return c, nil
+	return source{path: path, cluster: clusterName, lookup: lookup}.parse(nil)
 }
 
 // unserved names what a configuration asks for and this program does not do: it
@@ -89,9 +92,6 @@ func readConfig(path, clusterName string, lookup func(string) (string, bool)) (c
 func unserved(c cloudconfig.Config) error {
 	const not = "%s: %v is not supported yet, allowed is %s"
 	var problems []error
-	if c.MultiTenant() {
-		problems = append(problems, fmt.Errorf(not, "networkResourceTenantID", c.NetworkResourceTenantID, "the tenant of the cluster"))
-	}
 	if c.LoadBalancerSKU != cloudconfig.SKUStandard {
 		problems = append(problems, fmt.Errorf(not, "loadBalancerSku", c.LoadBalancerSKU, "standard"))
 	}

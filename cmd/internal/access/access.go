@@ -40,35 +40,70 @@ func DescribeCloud(ctx context.Context, transport policy.Transporter, c cloudcon
 // Identity is what a configuration says of who we are. Its kind is None when it
 // names nobody. A nil transport is the identity library's.
 func Identity(c cloudconfig.Config, e cloudconfig.Environment, transport policy.Transporter) (credential.Credentials, error) {
-	return credential.New(credential.Config{
+	who := credential.Config{
 		TenantID: c.TenantID, ClientID: c.AADClientID,
 		WorkloadIdentity: c.UseFederatedWorkloadIdentityExtension, FederatedTokenFile: c.AADFederatedTokenFile,
 		ManagedIdentity: c.UseManagedIdentityExtension, ManagedIdentityID: c.UserAssignedIdentityID,
 		ClientSecret:    credential.Secret(c.AADClientSecret.Reveal()),
 		CertificatePath: c.AADClientCertPath, CertificatePassword: credential.Secret(c.AADClientCertPassword.Reveal()),
 		DataPlaneIdentityPath: c.AADMSIDataPlaneIdentityPath,
+		NetworkTenantID:       c.NetworkResourceTenantID,
 		Authority:             e.Authority, Endpoint: e.ResourceManager, Scope: e.Scope(),
 		Transport: transport,
-	})
+	}
+	if p := c.AuxiliaryTokenProvider; p != nil {
+		who.NetworkToken = &credential.VaultSecret{
+			SubscriptionID: p.SubscriptionID, ResourceGroup: p.ResourceGroup, VaultName: p.VaultName, SecretName: p.SecretName,
+		}
+	}
+	return credential.New(who)
 }
 
 // DoorOptions are what differs between programs.
 type DoorOptions struct {
 	TTL        map[string]time.Duration // of what was read, by type
 	Registerer prometheus.Registerer
+	// Transport carries the requests, those for tokens too; nil is the usual way.
+	Transport policy.Transporter
 }
 
-// OpenDoor opens the door, with a cache over it, as who the configuration names.
-func OpenDoor(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) (*cache.Cache, error) {
-	who, err := Identity(c, e, nil)
+// OpenDoor opens the way to Azure as who the configuration names. Where the network is
+// in another tenant it is two doors, each with a cache over it.
+func OpenDoor(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) (*Doors, error) {
+	who, err := Identity(c, e, o.Transport)
 	if err != nil {
 		return nil, err
 	}
 	if who.Kind == credential.None {
 		return nil, errors.New("azure.json names no identity: want one of workload identity, useManagedIdentityExtension, aadClientSecret, aadClientCertPath")
 	}
+	options := armConfig(c, e, o)
+	options.Credential, options.Auxiliary = who.Compute, who.Auxiliary
+	d := &Doors{who: who, scope: e.Scope()}
+	if d.Azure, err = openOne(options, o); err != nil {
+		return nil, err
+	}
+	if who.Auxiliary == nil {
+		return d, nil
+	}
+	options.Credential, options.Auxiliary = who.Network, nil
+	d.subscription = c.NetworkResourceSubscriptionID
+	d.network, err = openOne(options, o)
+	return d, err
+}
+
+func openOne(c arm.Config, o DoorOptions) (*cache.Cache, error) {
+	door, err := arm.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return cache.Over(door, cache.Options{TTL: o.TTL, Registerer: o.Registerer})
+}
+
+// armConfig is all of a door but who goes through it. Its budget is that of all doors.
+func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) arm.Config {
 	options := arm.Config{
-		Endpoint: e.ResourceManager, Scope: e.Scope(), Credential: who.Compute, UserAgent: c.UserAgent,
+		Endpoint: e.ResourceManager, Scope: e.Scope(), UserAgent: c.UserAgent, Transport: o.Transport,
 		Budget:      arm.NewBudget(arm.BudgetConfig{LimitOf: limitOf(c)}),
 		APIVersions: versions(c), Registerer: o.Registerer,
 	}
@@ -83,11 +118,7 @@ func OpenDoor(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) (*
 		}
 		options.RetryFactor, options.RetryJitter = c.CloudProviderBackoffExponent, c.CloudProviderBackoffJitter
 	}
-	door, err := arm.New(options)
-	if err != nil {
-		return nil, err
-	}
-	return cache.Over(door, cache.Options{TTL: o.TTL, Registerer: o.Registerer})
+	return options
 }
 
 // limitOf are the request limits that users set, by type.

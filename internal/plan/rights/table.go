@@ -124,10 +124,14 @@ func table() []Need {
 	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork())
 }
 
-// check is one right, at every scope that is asked about.
+// check is one right, at every scope that is asked about: the resource groups. What is
+// needed of a subscription is asked for at once, and can be done without.
 func check() []Need {
 	var all []Need
 	for _, s := range Scopes() {
+		if s == Subscription || s == NetworkSubscription {
+			continue
+		}
 		all = append(all, Need{"Microsoft.Authorization/permissions/read", s, Check, "know at start which rights are missing", true})
 	}
 	return all

@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	componentbaseconfig "k8s.io/component-base/config"
+
+	"kaz/cmd/internal/access"
+)
+
+// The reasons of events about the program as a whole.
+const (
+	reasonRights   = "MissingAzureRights"
+	reasonRejected = "CloudConfigRejected"
+	reasonApplied  = "CloudConfigApplied"
+)
+
+// notices tell in Kubernetes what is wrong with the program as a whole: as events of the
+// lease by which it is elected.
+type notices struct {
+	recorder record.EventRecorder
+	about    *corev1.ObjectReference
+	stop     func()
+}
+
+func newNotices(ctx context.Context, client kubernetes.Interface, election componentbaseconfig.LeaderElectionConfiguration) *notices {
+	events := record.NewBroadcaster(record.WithContext(ctx))
+	events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	return &notices{
+		recorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "cloud-controller-manager"}),
+		about: &corev1.ObjectReference{
+			APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
+			Namespace: or(election.ResourceNamespace, "kube-system"), Name: or(election.ResourceName, "cloud-controller-manager"),
+		},
+		stop: events.Shutdown,
+	}
+}
+
+// missing tells of rights without which something does not work.
+func (n *notices) missing(lacks []access.Lack) {
+	for _, l := range lacks {
+		if !l.Degrades {
+			n.recorder.Event(n.about, corev1.EventTypeWarning, reasonRights, l.String())
+		}
+	}
+}
+
+// rejected tells of a configuration that does not become the program's.
+func (n *notices) rejected(err error) {
+	slog.Error("the new cloud configuration is not used; the one before stays in force", "error", err)
+	n.recorder.Eventf(n.about, corev1.EventTypeWarning, reasonRejected, "the one before stays in force: %v", err)
+}
+
+// applied tells of a configuration that has become the program's.
+func (n *notices) applied(message string) {
+	slog.Info("cloud configuration", "message", message)
+	n.recorder.Event(n.about, corev1.EventTypeNormal, reasonApplied, message)
+}
