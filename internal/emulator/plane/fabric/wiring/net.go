@@ -25,7 +25,9 @@ type Namespace struct {
 	// that belongs to somebody else, "" for that in which kaz runs.
 	Name string
 	// Own is true for one that is made and removed with the Net.
-	Own        bool
+	Own bool
+	// Guest is true for that of a machine, which gives itself more addresses.
+	Guest      bool
 	Addresses  []Address
 	Neighbours []Neighbour
 	Routes     []Route

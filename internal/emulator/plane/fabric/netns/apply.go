@@ -1,0 +1,373 @@
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"kaz/internal/emulator/plane/fabric/wiring"
+)
+
+// Kernel holds a [wiring.Net] in the kernel. It is not for several goroutines.
+type Kernel struct {
+	have  wiring.Net
+	rules map[string]wiring.Ruleset // what is in force, by namespace
+	// unsure are the namespaces in which something failed. In have they hold what may be
+	// there, and everything that is wanted is brought into them once more.
+	unsure map[string]bool
+}
+
+// Apply makes the kernel hold the net. Only what differs from before is touched. After
+// an error as much as possible is in force, and the next Apply tries the rest again.
+func (k *Kernel) Apply(ctx context.Context, want wiring.Net) error {
+	have, was := k.have, byName(k.have)
+	next := wiring.Net{}
+	unsure := map[string]bool{}
+	var problems []error
+	for _, s := range want.Namespaces {
+		if _, ok := was[s.Name]; !ok && s.Own {
+			if err := create(s.Name); err != nil {
+				problems = append(problems, err)
+				continue
+			}
+		}
+		next.Namespaces = append(next.Namespaces, s)
+	}
+	lost := unlink(ctx, have, want)
+	made, err := link(ctx, have, want)
+	next.Links = made
+	problems = append(problems, err...)
+	for i, s := range next.Namespaces {
+		c := change{have: was[s.Name], want: s, devices: fresh(have, next, s.Name), lost: lost, all: k.unsure[s.Name]}
+		err := errors.Join(c.apply(ctx), k.filter(ctx, s))
+		if err != nil {
+			problems = append(problems, err)
+			unsure[s.Name] = true
+			next.Namespaces[i] = union(was[s.Name], s)
+		}
+	}
+	problems = append(problems, k.remove(was, byName(want))...)
+	k.have, k.unsure = next, unsure
+	return errors.Join(problems...)
+}
+
+func (k *Kernel) remove(was, is map[string]wiring.Namespace) []error {
+	var problems []error
+	for name, s := range was {
+		if _, stays := is[name]; stays || !s.Own {
+			continue
+		}
+		delete(k.rules, name)
+		if err := Remove(name); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return problems
+}
+
+// union is everything that may be in a namespace.
+func union(a, b wiring.Namespace) wiring.Namespace {
+	b.Addresses = slices.Concat(a.Addresses, b.Addresses)
+	b.Neighbours = slices.Concat(a.Neighbours, b.Neighbours)
+	b.Routes = slices.Concat(a.Routes, b.Routes)
+	b.Marks = slices.Concat(a.Marks, b.Marks)
+	return b
+}
+
+func byName(n wiring.Net) map[string]wiring.Namespace {
+	all := map[string]wiring.Namespace{}
+	for _, s := range n.Namespaces {
+		all[s.Name] = s
+	}
+	return all
+}
+
+// create makes a namespace that forwards packets.
+func create(name string) error {
+	if err := Create(name); err != nil {
+		return err
+	}
+	for _, s := range []struct{ name, value string }{
+		{"ipv4/ip_forward", "1"},
+		{"ipv6/conf/all/forwarding", "1"},
+		{"ipv6/conf/all/accept_dad", "0"},
+		{"ipv6/conf/default/accept_dad", "0"},
+		{"ipv6/conf/default/accept_ra", "0"},
+		{"ipv4/conf/all/rp_filter", "0"},
+		{"ipv4/conf/default/rp_filter", "0"},
+		{"ipv4/conf/all/send_redirects", "0"},
+		{"ipv4/conf/default/send_redirects", "0"},
+		// Connections that ended are forgotten soon, so that there is room for new ones.
+		{"netfilter/nf_conntrack_tcp_timeout_time_wait", "5"},
+		{"netfilter/nf_conntrack_tcp_timeout_close", "5"},
+		// Both directions of a connection are seen, but not always every packet.
+		{"netfilter/nf_conntrack_tcp_be_liberal", "1"},
+		// Azure forgets what is idle for four minutes.
+		{"netfilter/nf_conntrack_udp_timeout", "240"},
+		{"netfilter/nf_conntrack_udp_timeout_stream", "240"},
+	} {
+		if err := setting(name, s.name, s.value); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("network namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// end names an interface.
+type end struct{ namespace, device string }
+
+// unlink removes links that are not wanted, and is which interfaces are gone. A link
+// that cannot be removed is gone already, with the namespace at one of its ends.
+func unlink(ctx context.Context, have, want wiring.Net) map[end]bool {
+	lost := map[end]bool{}
+	lines := map[string][]string{}
+	for _, l := range have.Links {
+		if slices.Contains(want.Links, l) {
+			continue
+		}
+		lost[end{l.A.Namespace, l.A.Name}], lost[end{l.B.Namespace, l.B.Name}] = true, true
+		lines[l.A.Namespace] = append(lines[l.A.Namespace], "link del dev "+l.A.Name)
+	}
+	for namespace, all := range lines {
+		_, _ = batch(ctx, namespace, all)
+	}
+	return lost
+}
+
+// link makes links that are new, and is which of those that are wanted are there.
+func link(ctx context.Context, have, want wiring.Net) (made []wiring.Link, problems []error) {
+	lines := map[string][]string{}
+	wanted := map[string]wiring.Link{}
+	for _, l := range want.Links {
+		if slices.Contains(have.Links, l) {
+			made = append(made, l)
+			continue
+		}
+		there := Path(l.B.Namespace)
+		if there == "" {
+			there = fmt.Sprintf("/proc/%d/ns/net", os.Getpid())
+		}
+		line := fmt.Sprintf("link add name %s address %s type veth peer name %s address %s netns %s", l.A.Name, l.A.MAC, l.B.Name, l.B.MAC, there)
+		lines[l.A.Namespace] = append(lines[l.A.Namespace], line)
+		wanted[l.A.Namespace+" "+line] = l
+	}
+	for namespace, all := range lines {
+		failures, err := batch(ctx, namespace, all)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		for _, f := range failures {
+			problems = append(problems, fmt.Errorf("network namespace %s: %w", namespace, f))
+			delete(wanted, namespace+" "+f.line)
+		}
+		for _, line := range all {
+			if l, ok := wanted[namespace+" "+line]; ok {
+				made = append(made, l)
+			}
+		}
+	}
+	return made, problems
+}
+
+// fresh are the devices in a namespace that are new.
+func fresh(have, want wiring.Net, namespace string) []string {
+	var all []string
+	for _, l := range want.Links {
+		if slices.Contains(have.Links, l) {
+			continue
+		}
+		for _, e := range []wiring.End{l.A, l.B} {
+			if e.Namespace == namespace {
+				all = append(all, e.Name)
+			}
+		}
+	}
+	return all
+}
+
+// change is what is to be done in one namespace, besides rules.
+type change struct {
+	have, want wiring.Namespace
+	devices    []string // that are new
+	lost       map[end]bool
+	all        bool // nothing is sure to be there
+}
+
+func (c change) isNew(device string) bool { return c.all || slices.Contains(c.devices, device) }
+
+func (c change) gone(device string) bool { return c.lost[end{c.want.Name, device}] }
+
+func (c change) apply(ctx context.Context) error {
+	var lines []string
+	if (c.have.Name == "" || c.all) && c.want.Name != "" {
+		lines = append(lines, "link set dev lo up")
+	}
+	for _, device := range c.devices {
+		if err := c.quiet(device); err != nil {
+			return fmt.Errorf("network namespace %s: %w", c.want.Name, err)
+		}
+		lines = append(lines, "link set dev "+device+" up")
+	}
+	lines = append(lines, difference(c, c.have.Addresses, c.want.Addresses, addressLine, func(a wiring.Address) string { return a.Device })...)
+	lines = append(lines, difference(c, c.have.Neighbours, c.want.Neighbours, neighbourLine, func(n wiring.Neighbour) string { return n.Device })...)
+	lines = append(lines, c.routes()...)
+	failures, err := batch(ctx, c.want.Name, lines)
+	problems := []error{err}
+	marks := c.marks()
+	for _, family := range []string{"-4", "-6"} {
+		more, err := batch(ctx, c.want.Name, marks, family)
+		problems = append(problems, err)
+		failures = append(failures, more...)
+	}
+	for _, f := range failures {
+		// A route went with its device; a mark is there already.
+		if !strings.Contains(f.line, " del ") && !strings.HasPrefix(f.line, "rule add") {
+			problems = append(problems, f)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("network namespace %s: %w", c.want.Name, err)
+	}
+	return nil
+}
+
+// quiet keeps an interface from giving itself addresses where it is a router's or
+// the machine's.
+func (c change) quiet(device string) error {
+	if c.want.Guest {
+		return nil
+	}
+	err := setting(c.want.Name, "ipv6/conf/"+device+"/addr_gen_mode", "1")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there is no IPv6
+	}
+	return err
+}
+
+func addressLine(verb string, a wiring.Address) string {
+	more := ""
+	switch {
+	case verb == "del":
+	case a.Prefix.Addr().Is4():
+		more = " noprefixroute"
+	case a.Prefix.Addr().IsLinkLocalUnicast():
+		more = " nodad"
+	default:
+		more = " nodad noprefixroute"
+	}
+	return fmt.Sprintf("addr %s %s dev %s%s", verb, a.Prefix, a.Device, more)
+}
+
+func neighbourLine(verb string, n wiring.Neighbour) string {
+	if verb == "del" {
+		return fmt.Sprintf("neigh del %s dev %s", n.Address, n.Device)
+	}
+	return fmt.Sprintf("neigh replace %s lladdr %s dev %s nud permanent", n.Address, n.MAC, n.Device)
+}
+
+// difference adds what is new, or on a device that is, and deletes what is gone.
+func difference[T comparable](c change, have, want []T, line func(verb string, t T) string, device func(T) string) []string {
+	was, is := map[T]bool{}, map[T]bool{}
+	for _, t := range have {
+		was[t] = true
+	}
+	for _, t := range want {
+		is[t] = true
+	}
+	var lines []string
+	for _, t := range have {
+		if !is[t] && !c.gone(device(t)) {
+			lines = append(lines, line("del", t))
+		}
+	}
+	for _, t := range want {
+		if !was[t] || c.isNew(device(t)) {
+			lines = append(lines, line("replace", t))
+		}
+	}
+	return lines
+}
+
+// routes replaces what leads elsewhere now, so that there is no moment without.
+func (c change) routes() []string {
+	type place struct {
+		table  uint32
+		to     string
+		metric int
+	}
+	at := func(r wiring.Route) place { return place{r.Table, r.To.String(), r.Metric} }
+	was, is := map[place]wiring.Route{}, map[place]bool{}
+	for _, r := range c.have.Routes {
+		was[at(r)] = r
+	}
+	for _, r := range c.want.Routes {
+		is[at(r)] = true
+	}
+	var lines []string
+	for _, r := range c.have.Routes {
+		if !is[at(r)] && (r.Device == "" || !c.gone(r.Device)) {
+			lines = append(lines, "route del "+r.String())
+		}
+	}
+	for _, r := range c.want.Routes {
+		if old, ok := was[at(r)]; !ok || old != r || c.isNew(r.Device) {
+			lines = append(lines, "route replace "+r.String())
+		}
+	}
+	return lines
+}
+
+// marks lead packets to the table with the mark's number.
+func (c change) marks() []string {
+	var lines []string
+	for _, m := range c.have.Marks {
+		if !slices.Contains(c.want.Marks, m) {
+			lines = append(lines, fmt.Sprintf("rule del fwmark 0x%x lookup %d", m, m))
+		}
+	}
+	for _, m := range c.want.Marks {
+		if c.all || !slices.Contains(c.have.Marks, m) {
+			lines = append(lines, fmt.Sprintf("rule add fwmark 0x%x lookup %d", m, m))
+		}
+	}
+	return lines
+}
+
+// filter brings the rules into a namespace, all at once.
+func (k *Kernel) filter(ctx context.Context, s wiring.Namespace) error {
+	have := k.rules[s.Name]
+	changes := wiring.Changes(have, s.Rules)
+	if changes == "" {
+		return nil
+	}
+	if _, err := run(ctx, s.Name, changes, "nft", "-f", "-"); err != nil {
+		return fmt.Errorf("network namespace %s: %w", s.Name, err)
+	}
+	if k.rules == nil {
+		k.rules = map[string]wiring.Ruleset{}
+	}
+	k.rules[s.Name] = s.Rules
+	return nil
+}
+
+// Holds reports whether a namespace has all that it should, its links included.
+func (k *Kernel) Holds(namespace string) bool {
+	for _, s := range k.have.Namespaces {
+		if s.Name != namespace || k.unsure[namespace] {
+			continue
+		}
+		for _, a := range s.Addresses {
+			linked := func(l wiring.Link) bool { return l.B == wiring.End{Namespace: namespace, Name: a.Device, MAC: l.B.MAC} }
+			if a.Device != "lo" && !slices.ContainsFunc(k.have.Links, linked) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+package netns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+
+	"kaz/internal/emulator/plane/fabric/wiring"
+)
+
+// Check reports everything that keeps this machine from carrying packets, with what
+// to do about it. It leaves nothing behind.
+func Check(ctx context.Context, instance, outside string) error {
+	if os.Geteuid() != 0 {
+		return errors.New("real networks need root: network namespaces cannot be made as another user")
+	}
+	var problems []error
+	for program, pkg := range map[string]string{"ip": "iproute2", "nft": "nftables"} {
+		if _, err := exec.LookPath(program); err != nil {
+			problems = append(problems, fmt.Errorf("real networks need the program %s: install the package %s", program, pkg))
+		}
+	}
+	if len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	return errors.Join(checkKernel(ctx, instance), checkRanges(ctx, outside))
+}
+
+// features is a ruleset with everything that is used.
+const features = `table inet kaz {
+  map who { type ipv4_addr : ipv4_addr ; }
+  map where { typeof ip6 daddr . meta l4proto . th dport : verdict ; }
+  chain a { type nat hook prerouting priority dstnat ; dnat ip to ip daddr map @who ; }
+  chain b { type nat hook postrouting priority srcnat ; snat ip to ip saddr map @who ; }
+  chain c { type filter hook prerouting priority mangle ; ct state new ct mark set jhash ip saddr . ip daddr . th sport . th dport . meta l4proto mod 2 map { 0 : 1, 1 : 2 } ; ip6 daddr . meta l4proto . th dport vmap @where ; meta mark set ct mark ; }
+}
+`
+
+func checkKernel(ctx context.Context, instance string) (err error) {
+	name := wiring.Prefix(instance) + "-check"
+	if err := Create(name); err != nil {
+		return fmt.Errorf("this kernel or container cannot make network namespaces: %w", err)
+	}
+	defer func() { err = errors.Join(err, Remove(name)) }()
+	if _, err := run(ctx, name, features, "nft", "-f", "-"); err != nil {
+		return fmt.Errorf("this kernel's nftables cannot do what load balancers need (hashes, marks, address translation): %w", err)
+	}
+	failures, err := batch(ctx, name, []string{"rule add fwmark 0xa000004 lookup 167772164"})
+	if err == nil && len(failures) > 0 {
+		err = failures[0]
+	}
+	if err != nil {
+		return fmt.Errorf("this kernel has no policy routing: %w", err)
+	}
+	return nil
+}
+
+// checkRanges finds routes of others to public addresses of the local Azure.
+func checkRanges(ctx context.Context, outside string) error {
+	var problems []error
+	for _, options := range []string{"-4", "-6"} {
+		text, err := run(ctx, outside, "", "ip", options, "-json", "route", "show")
+		if err != nil {
+			return fmt.Errorf("routes of this machine: %w", err)
+		}
+		var routes []struct{ Dst, Dev string }
+		if err := json.Unmarshal([]byte(text), &routes); err != nil && text != "" {
+			return fmt.Errorf("routes of this machine: %w", err)
+		}
+		for _, r := range routes {
+			p, err := netip.ParsePrefix(r.Dst)
+			if a, single := netip.ParseAddr(r.Dst); err != nil && single == nil {
+				p, err = netip.PrefixFrom(a, a.BitLen()), nil
+			}
+			if err != nil {
+				continue // "default" is nobody's
+			}
+			for _, ours := range wiring.PublicRanges() {
+				if ours.Overlaps(p) && p.Bits() > 0 {
+					problems = append(problems, fmt.Errorf("the addresses %s of the local Azure are in use on this machine: it has a route to %s by %s; remove it, or end the kaz that made it", ours, p, r.Dev))
+				}
+			}
+		}
+	}
+	return errors.Join(problems...)
+}

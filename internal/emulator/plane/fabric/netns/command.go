@@ -1,0 +1,86 @@
+package netns
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// run runs a program of the machine in a namespace.
+func run(ctx context.Context, namespace, input, program string, args ...string) (string, error) {
+	var out, problems bytes.Buffer
+	err := Do(namespace, func() error {
+		cmd := exec.CommandContext(ctx, program, args...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &problems
+		return cmd.Run()
+	})
+	if err != nil {
+		return out.String(), &commandError{program: program, text: strings.TrimSpace(problems.String()), err: err}
+	}
+	return out.String(), nil
+}
+
+type commandError struct {
+	program, text string
+	err           error
+}
+
+func (e *commandError) Error() string { return fmt.Sprintf("%s: %s (%v)", e.program, e.text, e.err) }
+
+func (e *commandError) Unwrap() error { return e.err }
+
+// failure is a line of ip that could not be carried out.
+type failure struct{ line, reason string }
+
+func (f failure) Error() string { return fmt.Sprintf("ip %s: %s", f.line, f.reason) }
+
+// batch carries out lines of ip in a namespace. A line that fails does not keep the
+// others from being carried out; an error is that ip itself could not do its work.
+func batch(ctx context.Context, namespace string, lines []string, options ...string) ([]failure, error) {
+	if len(lines) == 0 {
+		return nil, nil
+	}
+	_, err := run(ctx, namespace, strings.Join(lines, "\n")+"\n", "ip", append(options, "-force", "-batch", "-")...)
+	if err == nil {
+		return nil, nil
+	}
+	failed, ok := errors.AsType[*commandError](err)
+	if !ok || !strings.Contains(failed.text, "Command failed") {
+		return nil, err
+	}
+	var failures []failure
+	reason := ""
+	for text := range strings.Lines(failed.text) {
+		text = strings.TrimSpace(text)
+		var n int
+		if _, err := fmt.Sscanf(text, "Command failed -:%d", &n); err != nil || n < 1 || n > len(lines) {
+			reason = strings.TrimSpace(reason + " " + text)
+			continue
+		}
+		failures = append(failures, failure{lines[n-1], reason})
+		reason = ""
+	}
+	return failures, nil
+}
+
+// setting writes a kernel setting of a namespace.
+func setting(namespace, name, value string) error {
+	return Do(namespace, func() error {
+		return os.WriteFile("/proc/sys/net/"+name, []byte(value), 0o644)
+	})
+}
+
+// Batch carries out lines of ip in a namespace, all of them, and reports those that
+// could not be.
+func Batch(ctx context.Context, namespace string, lines ...string) error {
+	failures, err := batch(ctx, namespace, lines)
+	problems := []error{err}
+	for _, f := range failures {
+		problems = append(problems, f)
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,316 @@
+package wiring
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+)
+
+// rule is a load balancing rule with its references followed.
+type rule struct {
+	id       azure.ID
+	balancer *resource[loadBalancer]
+	doc      balancingRule
+	frontend netip.Addr
+	internal bool
+	network  *network
+	backends []backend
+}
+
+// backend is a receiver.
+type backend struct {
+	*address
+	probe Probe // the zero one when nobody asks
+	admin string
+}
+
+// addRules follows the references of all rules, those first whose ids are first.
+func (f *facts) addRules() {
+	for _, key := range slices.Sorted(maps.Keys(f.docs.balancers)) {
+		b := f.docs.balancers[key]
+		for _, c := range b.Properties.Rules {
+			r := &rule{id: b.ID.Child("loadBalancingRules", c.Name), balancer: b, doc: c.Properties}
+			if f.follow(r) {
+				f.rules = append(f.rules, r)
+			}
+		}
+	}
+}
+
+// follow finds the frontend and the receivers of a rule. It reports whether packets
+// can be for it.
+func (f *facts) follow(r *rule) bool {
+	for _, c := range r.balancer.Properties.Frontends {
+		if r.doc.Frontend != nil && r.balancer.ID.Child("frontendIPConfigurations", c.Name).Equal(r.doc.Frontend.ID) {
+			r.frontend, r.internal = f.frontendAddress(c.Properties)
+			if s := c.Properties.Subnet; r.internal && s != nil {
+				r.network = f.byID[s.ID.Parent().Key()]
+			}
+		}
+	}
+	if !r.frontend.IsValid() {
+		return false
+	}
+	members := f.members(r)
+	for _, m := range members {
+		if r.network == nil {
+			r.network = m.card.subnet.network
+		}
+		// A frontend leads into one network: where a balancer spans several, the first.
+		if m.card.subnet.network != r.network || m.card.attachment == nil {
+			continue
+		}
+		m.probe = f.probeOf(r, m.address)
+		r.backends = append(r.backends, m)
+		if r.doc.EnableFloatingIP {
+			m.card.own = append(m.card.own, r.frontend)
+		}
+	}
+	return r.network != nil
+}
+
+func (f *facts) frontendAddress(doc frontend) (a netip.Addr, internal bool) {
+	if doc.PublicIPAddress != nil {
+		return f.public(doc.PublicIPAddress), false
+	}
+	a, _ = parseAddress(doc.PrivateIPAddress)
+	return a, true
+}
+
+func (r *rule) pools() []reference {
+	if len(r.doc.Pools) == 0 && r.doc.Pool != nil {
+		return []reference{*r.doc.Pool}
+	}
+	return r.doc.Pools
+}
+
+// members are the receivers in the rule's pools, of the frontend's family, by their
+// addresses.
+func (f *facts) members(r *rule) []backend {
+	var all []backend
+	for _, pool := range r.pools() {
+		for _, a := range f.pools[pool.key()] {
+			all = append(all, backend{address: a})
+		}
+		for _, c := range r.balancer.Properties.Pools {
+			if r.balancer.ID.Child("backendAddressPools", c.Name).Equal(pool.ID) {
+				all = append(all, f.membersByAddress(c.Properties)...)
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(b backend) bool { return b.address.address.Is4() != r.frontend.Is4() })
+	slices.SortStableFunc(all, func(a, b backend) int {
+		return cmp.Or(strings.Compare(a.card.subnet.network.id.Key(), b.card.subnet.network.id.Key()), a.address.address.Compare(b.address.address))
+	})
+	return slices.CompactFunc(all, func(a, b backend) bool { return a.address == b.address })
+}
+
+// membersByAddress are members of a pool that were named by their address.
+func (f *facts) membersByAddress(pool backendPool) []backend {
+	var all []backend
+	for _, c := range pool.Addresses {
+		p := c.Properties
+		var n *network
+		switch {
+		case p.VirtualNetwork != nil:
+			n = f.byID[p.VirtualNetwork.key()]
+		case p.Subnet != nil:
+			n = f.byID[p.Subnet.ID.Parent().Key()]
+		default:
+			n = f.byID[pool.VirtualNetwork.key()]
+		}
+		ip, ok := parseAddress(p.IPAddress)
+		if !ok || n == nil || n.byAddress[ip] == nil {
+			continue
+		}
+		all = append(all, backend{address: n.byAddress[ip], admin: p.AdminState})
+	}
+	return all
+}
+
+// probeOf is the question whose answer decides whether a receiver gets connections.
+func (f *facts) probeOf(r *rule, to *address) Probe {
+	for _, c := range r.balancer.Properties.Probes {
+		id := r.balancer.ID.Child("probes", c.Name)
+		if r.doc.Probe == nil || !id.Equal(r.doc.Probe.ID) {
+			continue
+		}
+		p := c.Properties
+		return Probe{
+			Key: id.Key() + " " + to.address.String(), Namespace: r.network.router, Device: to.card.link(), Address: to.address,
+			Protocol: p.Protocol, Port: p.Port, Path: p.RequestPath,
+			Interval: time.Duration(max(p.IntervalInSeconds, 5)) * time.Second, Threshold: max(p.ProbeThreshold, 1),
+		}
+	}
+	return Probe{}
+}
+
+// healthy are the receivers that get new connections.
+func (f *facts) healthy(r *rule) []backend {
+	var all []backend
+	for _, b := range r.backends {
+		switch {
+		case strings.EqualFold(b.admin, "Down"):
+		case strings.EqualFold(b.admin, "Up"), b.probe.Key == "", f.state.Healthy[b.probe.Key]:
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// protocols are the transport protocols of a rule, in nft's spelling.
+func (r *rule) protocols() []string {
+	switch strings.ToLower(r.doc.Protocol) {
+	case "tcp":
+		return []string{"tcp"}
+	case "udp", "quic":
+		return []string{"udp"}
+	}
+	return []string{"tcp", "udp"}
+}
+
+// allPorts reports whether the rule is for every port.
+func (r *rule) allPorts() bool { return r.doc.FrontendPort == 0 }
+
+func (r *rule) affine() bool {
+	return !strings.EqualFold(r.doc.LoadDistribution, "Default") && r.doc.LoadDistribution != ""
+}
+
+// choice is the expression that picks one of n places by what the rule says that
+// belongs together. Rules of one balancer pick alike, so that a client with affinity
+// meets the same receiver at all ports.
+func (r *rule) choice(n int) string {
+	ip := family(r.frontend)
+	fields := []string{ip + " saddr", ip + " daddr"}
+	switch {
+	case strings.EqualFold(r.doc.LoadDistribution, "SourceIPProtocol"):
+		fields = append(fields, "meta l4proto")
+	case !r.affine():
+		fields = append(fields, "th sport", "th dport", "meta l4proto")
+	}
+	sum := fnv.New32a()
+	sum.Write([]byte(r.balancer.ID.Key()))
+	return fmt.Sprintf("jhash %s mod %d seed 0x%x", strings.Join(fields, " . "), n, sum.Sum32())
+}
+
+// places are the receivers that a hash chooses from. With affinity they have many
+// places each, and keep most of them when another comes or goes.
+func (r *rule) places(healthy []backend) []backend {
+	if !r.affine() || len(healthy) < 2 {
+		return healthy
+	}
+	const each = 16
+	n := 1
+	for n < len(r.backends)*each {
+		n *= 2
+	}
+	places := make([]backend, n)
+	for i := range places {
+		var best uint64
+		for _, b := range healthy {
+			sum := fnv.New64a()
+			fmt.Fprintf(sum, "%s/%d", b.address.address, i)
+			// FNV alone barely mixes its last bytes into the high bits.
+			weight := sum.Sum64() * 0x9e3779b97f4a7c15
+			weight ^= weight >> 29
+			if weight >= best {
+				best, places[i] = weight, b
+			}
+		}
+	}
+	return places
+}
+
+// forward adds the rules of the network's load balancers to its router.
+func (f *facts) forward(n *network, b *builder) {
+	for _, where := range []string{"public", "internal"} {
+		for _, v := range []string{"4", "6"} {
+			typ := "typeof ip daddr . meta l4proto . th dport : verdict"
+			all := "type ipv4_addr : verdict"
+			if v == "6" {
+				typ, all = strings.Replace(typ, "ip daddr", "ip6 daddr", 1), strings.Replace(all, "ipv4", "ipv6", 1)
+			}
+			for _, how := range []string{"floating", "translated"} {
+				b.set(where+"_"+how+v, "map", typ)
+				b.set(where+"_"+how+"_all"+v, "map", all)
+			}
+		}
+	}
+	for _, r := range f.rules {
+		if r.network != n {
+			continue
+		}
+		how, where, v := "translated", "public", "6"
+		if r.doc.EnableFloatingIP {
+			how = "floating"
+		}
+		if r.internal {
+			where = "internal"
+		}
+		if r.frontend.Is4() {
+			v = "4"
+		}
+		chain := "lb_" + hash(r.id.Key(), 10)
+		healthy := f.healthy(r)
+		if r.doc.EnableFloatingIP {
+			b.chain(chain, r.floating(healthy)...)
+		} else {
+			b.chain(chain, r.translated(healthy)...)
+		}
+		if r.allPorts() {
+			b.Sets[where+"_"+how+"_all"+v].Elements[r.frontend.String()] = "jump " + chain
+			continue
+		}
+		for _, protocol := range r.protocols() {
+			b.Sets[where+"_"+how+v].Elements[fmt.Sprintf("%s . %s . %d", r.frontend, protocol, r.doc.FrontendPort)] = "jump " + chain
+		}
+	}
+}
+
+// floating sends packets as they are: the first one of a connection chooses the
+// receiver, whose mark the connection keeps. A receiver that does not answer keeps
+// its TCP connections; datagrams go to another.
+func (r *rule) floating(healthy []backend) []string {
+	rules := []string{"meta l4proto tcp ct state != new return"}
+	if len(healthy) == 0 {
+		return append(rules, "drop")
+	}
+	var well, places []string
+	for _, b := range healthy {
+		well = append(well, mark(b.card.mark()))
+	}
+	all := r.places(healthy)
+	for i, b := range all {
+		places = append(places, fmt.Sprintf("%d : %s", i, mark(b.card.mark())))
+	}
+	slices.Sort(well)
+	return append(rules,
+		fmt.Sprintf("ct mark { %s } return", strings.Join(slices.Compact(well), ", ")),
+		fmt.Sprintf("ct mark set %s map { %s }", r.choice(len(all)), strings.Join(places, ", ")))
+}
+
+// translated sends packets to the address and port of the receiver. Only the first
+// one of a connection comes by.
+func (r *rule) translated(healthy []backend) []string {
+	if len(healthy) == 0 {
+		return []string{"drop"}
+	}
+	var places []string
+	all := r.places(healthy)
+	for i, b := range all {
+		places = append(places, fmt.Sprintf("%d : %s", i, b.address.address))
+	}
+	port := ""
+	if r.doc.BackendPort != 0 && !r.allPorts() {
+		port = fmt.Sprintf(" : %d", r.doc.BackendPort)
+	}
+	return []string{fmt.Sprintf("meta l4proto { %s } dnat %s to %s map { %s }%s",
+		strings.Join(r.protocols(), ", "), family(r.frontend), r.choice(len(all)), strings.Join(places, ", "), port)}
+}

@@ -1,0 +1,185 @@
+package wiring
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// router is the namespace that machines are linked to.
+func (f *facts) router(n *network) Namespace {
+	s := Namespace{Name: n.router, Own: true}
+	s.Addresses = append(s.Addresses, Address{"lo", single(Platform)}, Address{"lo", single(Metadata)})
+	s.Neighbours = append(s.Neighbours, Neighbour{"up", far4, farMAC}, Neighbour{"up", far6, farMAC})
+	for _, p := range n.space {
+		s.Routes = append(s.Routes, Route{To: p, Kind: Blackhole})
+	}
+	for _, sub := range n.subnets {
+		s.Addresses = append(s.Addresses, Address{"lo", single(sub.first.Next())})
+		s.Marks = append(s.Marks, number(sub.first))
+		s.Routes = append(s.Routes, sub.table()...)
+	}
+	floating := map[*card]bool{}
+	for _, r := range f.rules {
+		if r.network == n && r.doc.EnableFloatingIP {
+			for _, b := range r.backends {
+				floating[b.card] = true
+			}
+		}
+	}
+	for _, c := range n.cards {
+		if c.attachment != nil {
+			c.connect(&s, floating[c])
+		}
+	}
+	s.Rules = f.routerRules(n)
+	return s
+}
+
+// connect adds what the router knows about an interface.
+func (c *card) connect(s *Namespace, floating bool) {
+	link := c.link()
+	s.Addresses = append(s.Addresses, Address{link, netip.PrefixFrom(Gateway6, 64)})
+	if floating {
+		s.Marks = append(s.Marks, c.mark())
+	}
+	led := map[bool]bool{}
+	for _, a := range c.addresses {
+		s.Neighbours = append(s.Neighbours, Neighbour{link, a.address, c.mac()})
+		s.Routes = append(s.Routes, Route{To: single(a.address), Kind: Unicast, Device: link})
+		if is4 := a.address.Is4(); floating && !led[is4] {
+			led[is4] = true
+			s.Routes = append(s.Routes, Route{Table: c.mark(), To: everywhere(a.address), Kind: Unicast, Via: a.address, Device: link})
+		}
+	}
+}
+
+// table is the routes that packets from a subnet meet: those of its route table, and
+// Azure's own where the table says nothing else about the same range.
+func (s *subnetFacts) table() []Route {
+	number := number(s.first)
+	routes := map[netip.Prefix]Route{}
+	// Private addresses of others lead nowhere, all else to the internet.
+	for _, text := range []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"} {
+		p := netip.MustParsePrefix(text)
+		routes[p] = Route{To: p, Kind: Blackhole}
+	}
+	for _, p := range []netip.Prefix{everywhere(near4), everywhere(near6)} {
+		routes[p] = rangeTowards(p, "up", far4, far6)
+	}
+	for _, p := range s.network.space {
+		routes[p] = Route{To: p, Kind: Throw}
+	}
+	for _, r := range s.routes {
+		if p, err := netip.ParsePrefix(r.AddressPrefix); err == nil {
+			routes[p.Masked()] = s.userRoute(p.Masked(), r)
+		}
+	}
+	var all []Route
+	for _, r := range routes {
+		r.Table = number
+		all = append(all, r)
+	}
+	return all
+}
+
+// userRoute is one route of a route table. A next hop that is not there gets
+// nothing.
+func (s *subnetFacts) userRoute(to netip.Prefix, r userRoute) Route {
+	switch strings.ToLower(r.NextHopType) {
+	case "vnetlocal":
+		return Route{To: to, Kind: Throw}
+	case "internet":
+		return rangeTowards(to, "up", far4, far6)
+	case "virtualappliance":
+		hop, ok := parseAddress(r.NextHopIPAddress)
+		if a := s.network.byAddress[hop]; ok && a != nil && a.card.attachment != nil && hop.Is4() == to.Addr().Is4() {
+			return Route{To: to, Kind: Unicast, Via: hop, Device: a.card.link()}
+		}
+	}
+	return Route{To: to, Kind: Blackhole}
+}
+
+// routerRules are the rules that every packet in a network meets.
+func (f *facts) routerRules(n *network) Ruleset {
+	b := newBuilder()
+	f.ends(n, b)
+	f.guard(n, b)
+	f.forward(n, b)
+	b.base("source", "type filter hook prerouting priority raw",
+		fmt.Sprintf(`iifname "n*" ip saddr { %s, 127.0.0.0/8, 169.254.0.0/16 } drop`, Platform),
+		"iifname @strict meta nfproto ipv4 iifname . ip saddr != @own4 drop",
+		"iifname @strict meta nfproto ipv6 ip6 saddr != { ::, fe80::/10 } iifname . ip6 saddr != @own6 drop",
+	)
+	b.base("choose", "type filter hook prerouting priority mangle",
+		`iifname "n*" ct state new jump leave`,
+		"meta mark set iifname map @subnets",
+		`iifname "up" ip daddr . meta l4proto . th dport vmap @public_floating4`,
+		`iifname "up" ip6 daddr . meta l4proto . th dport vmap @public_floating6`,
+		`iifname "n*" ip daddr . meta l4proto . th dport vmap @internal_floating4`,
+		`iifname "n*" ip6 daddr . meta l4proto . th dport vmap @internal_floating6`,
+		`iifname "n*" meta l4proto { tcp, udp } ip daddr vmap @internal_floating_all4`,
+		`iifname "n*" meta l4proto { tcp, udp } ip6 daddr vmap @internal_floating_all6`,
+		"ct direction original ct mark != 0 meta mark set ct mark",
+	)
+	b.chain("leave",
+		fmt.Sprintf("ip daddr { %s, %s } return", Platform, Metadata),
+		"meta l4proto ipv6-icmp ip6 daddr { fe80::/10, ff00::/8 } return",
+		"iifname vmap @outbound",
+	)
+	b.base("translate", "type nat hook prerouting priority dstnat",
+		`iifname "up" ip daddr . meta l4proto . th dport vmap @public_translated4`,
+		`iifname "up" ip6 daddr . meta l4proto . th dport vmap @public_translated6`,
+		`iifname "n*" ip daddr . meta l4proto . th dport vmap @internal_translated4`,
+		`iifname "n*" ip6 daddr . meta l4proto . th dport vmap @internal_translated6`,
+		`iifname "n*" meta l4proto { tcp, udp } ip daddr vmap @internal_translated_all4`,
+		`iifname "n*" meta l4proto { tcp, udp } ip6 daddr vmap @internal_translated_all6`,
+	)
+	b.base("pass", "type filter hook forward priority filter ; policy drop",
+		"ct state invalid drop",
+		"oifname @strict meta nfproto ipv4 oifname . ip daddr != @own4 drop",
+		"oifname @strict meta nfproto ipv6 oifname . ip6 daddr != @own6 drop",
+		"ct state established,related accept",
+		"oifname vmap @inbound",
+		`oifname "n*" accept`,
+		`iifname "n*" oifname "up" accept`,
+	)
+	b.base("probe", "type filter hook output priority filter",
+		"meta l4proto ipv6-icmp return",
+		"ct state new oifname vmap @inbound",
+	)
+	b.base("platform", "type filter hook input priority filter ; policy drop",
+		"iifname lo accept",
+		"ct state established,related accept",
+		"icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept",
+		fmt.Sprintf(`iifname "n*" ip daddr { %s, %s } meta l4proto { tcp, udp } accept`, Platform, Metadata),
+	)
+	return b.Ruleset
+}
+
+// ends adds what may come from an interface and go to it.
+func (f *facts) ends(n *network, b *builder) {
+	subnets := b.set("subnets", "map", "type ifname : mark")
+	strict := b.set("strict", "set", "type ifname")
+	own4 := b.set("own4", "set", "type ifname . ipv4_addr")
+	own6 := b.set("own6", "set", "type ifname . ipv6_addr")
+	for _, c := range n.cards {
+		if c.attachment == nil {
+			continue
+		}
+		link := quoted(c.link())
+		subnets[link] = mark(number(c.subnet.first))
+		if c.doc.EnableIPForwarding {
+			continue
+		}
+		strict[link] = ""
+		for _, a := range slices.Compact(slices.SortedFunc(slices.Values(c.own), netip.Addr.Compare)) {
+			if a.Is4() {
+				own4[link+" . "+a.String()] = ""
+			} else {
+				own6[link+" . "+a.String()] = ""
+			}
+		}
+	}
+}
