@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/informers"
-	framework "k8s.io/cloud-provider"
 	frameworkapp "k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
 	"k8s.io/cloud-provider/options"
@@ -22,9 +21,11 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
 
+	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/ipam"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/reconcile"
 )
 
 // serviceSyncs is how many Services are written to in Kubernetes at once.
@@ -50,7 +51,6 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	o.NodeController.ConcurrentNodeSyncs = nodeSyncs
 	o.Generic.ClientConnection.QPS, o.Generic.ClientConnection.Burst = kubeQPS, kubeBurst
 
-	var cloud *cloudprovider.Cloud
 	var ranges ipam.Flags
 	var allocation ipam.Config
 	flags := cliflag.NamedFlagSets{}
@@ -62,25 +62,26 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	var running sync.WaitGroup // controllers that may have writes to Azure under way
 	p := &program{
 		options: o, aliases: aliases(),
+		source: source{lookup: lookup}, running: &running,
 		controllers: withServices(withNodeIPAM(frameworkapp.DefaultInitFuncConstructors, &allocation), &services, dry, &running),
 	}
-	p.open = func(ctx context.Context, c *config.CompletedConfig) (framework.Interface, error) {
-		err := dry.prepare(c)
+	p.prepare = func(c *config.CompletedConfig) error {
+		if err := dry.prepare(c); err != nil {
+			return err
+		}
+		var err error
+		allocation, err = readNodeIPAM(c, ranges)
+		return err
+	}
+	missing := registered(newMissingRights())
+	p.open = func(ctx context.Context, c *config.CompletedConfig, settings cloudconfig.Config, wrap func(reconcile.Azure) reconcile.Azure) (*cloudprovider.Cloud, error) {
 		saveMemory(c, lookup)
+		cloud, lacks, err := openCloud(ctx, settings, func(door reconcile.Azure) reconcile.Azure { return wrap(dry.door(door)) }, missing)
 		if err == nil {
-			allocation, err = readNodeIPAM(c, ranges)
-		}
-		if err == nil {
-			cloud, err = open(ctx, c.ComponentConfig.KubeCloudShared, dry, lookup)
-		}
-		if err == nil {
+			p.notices.missing(lacks)
 			err = checkRoutes(c, cloud)
 		}
 		return cloud, err
-	}
-	p.finish = func() {
-		cloud.Close()
-		running.Wait()
 	}
 	return p.command(flags)
 }

@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	framework "k8s.io/cloud-provider"
 	frameworkapp "k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
 	"k8s.io/cloud-provider/options"
@@ -21,12 +23,16 @@ import (
 	"k8s.io/component-base/cli/globalflag"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/term"
 	"k8s.io/component-base/version"
 	"k8s.io/component-base/version/verflag"
+	"k8s.io/controller-manager/pkg/leadermigration"
 
+	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
 	"kaz/internal/observe/tracing"
+	"kaz/internal/reconcile"
 )
 
 // program is what the command line runs.
@@ -34,9 +40,15 @@ type program struct {
 	options     *options.CloudControllerManagerOptions
 	controllers map[string]frameworkapp.ControllerInitFuncConstructor
 	aliases     map[string]string
-	open        func(context.Context, *config.CompletedConfig) (framework.Interface, error)
-	finish      func()
 	own         ownFlags
+	source      source
+	selector    labels.Selector // of nodes
+	// prepare reads the flags that only controllers of ours have.
+	prepare func(*config.CompletedConfig) error
+	// open opens the cloud of a configuration; its door is made by wrapping the usual one.
+	open    func(ctx context.Context, c *config.CompletedConfig, settings cloudconfig.Config, wrap func(reconcile.Azure) reconcile.Azure) (*cloudprovider.Cloud, error)
+	running *sync.WaitGroup // controllers that may have writes to Azure under way
+	notices *notices
 }
 
 const examples = `  # as a pod of the control plane, with the usual azure.json
@@ -85,6 +97,7 @@ of the nodes' machines, gives Services their load balancers and pods their route
 		sets.FlagSet(name).AddFlagSet(more.FlagSets[name])
 	}
 	p.own.add(&sets)
+	p.source.addFlags(sets.FlagSet("cloud provider"))
 	for _, set := range sets.FlagSets {
 		command.Flags().AddFlagSet(set)
 	}
@@ -113,7 +126,8 @@ func showHelp(command *cobra.Command, sets cliflag.NamedFlagSets) {
 func (p *program) run(ctx context.Context) error {
 	c, err := p.options.Config(frameworkapp.ControllerNames(p.controllers), frameworkapp.ControllersDisabledByDefault.List(), p.aliases,
 		frameworkapp.AllWebhooks, frameworkapp.DisabledByDefaultWebhooks)
-	selector, ownErr := p.own.read()
+	var ownErr error
+	p.selector, ownErr = p.own.read()
 	if err := errors.Join(err, ownErr, checkProvider(p.options.KubeCloudShared.CloudProvider.Name, cloudprovider.Name)); err != nil {
 		return err
 	}
@@ -128,14 +142,54 @@ func (p *program) run(ctx context.Context) error {
 	}()
 	slog.Info(component, "version", version.Get().GitVersion)
 	completed := c.Complete()
-	cloud, err := p.open(ctx, completed)
+	m, err := p.manager(ctx, completed)
 	if err != nil {
 		return err
 	}
-	filterNodes(completed.SharedInformers, selector)
-	m := &manager{
-		config: completed, cloud: cloud, finish: p.finish,
-		controllers: frameworkapp.ConstructControllerInitializers(p.controllers, completed, cloud),
-	}
+	defer p.notices.stop()
 	return m.run(ctx)
+}
+
+// manager is what runs the controllers, with the cloud configuration as it is now.
+func (p *program) manager(ctx context.Context, c *config.CompletedConfig) (*manager, error) {
+	generic := c.ComponentConfig.Generic
+	if p.source.reloading && leadermigration.Enabled(&generic) {
+		return nil, errors.New("--enable-dynamic-reloading and --enable-leader-migration do not go together: controllers under two locks cannot begin anew as one")
+	}
+	if err := p.prepare(c); err != nil {
+		return nil, err
+	}
+	shared := c.ComponentConfig.KubeCloudShared
+	p.source.path, p.source.cluster = shared.CloudProvider.CloudConfigFile, shared.ClusterName
+	settings, err := p.source.read(ctx, c.VersionedClient)
+	if err != nil {
+		return nil, err
+	}
+	p.notices = newNotices(context.WithoutCancel(ctx), c.Client, generic.LeaderElection)
+	first, err := p.generation(ctx, c, settings)
+	if err != nil {
+		p.notices.stop()
+		return nil, err
+	}
+	m := &manager{config: c, first: first, checked: map[string]bool{}}
+	if p.source.reloading {
+		m.reload = &reloader{
+			source: p.source, client: c.VersionedClient, notices: p.notices, results: registered(newReloadResults()),
+			open: func(ctx context.Context, settings cloudconfig.Config) (*generation, error) {
+				return p.generation(ctx, c, settings)
+			},
+		}
+	}
+	return m, nil
+}
+
+// registered is a metric that is shown: the given one, or the one that was first.
+func registered[C prometheus.Collector](c C) C {
+	err := legacyregistry.Registerer().Register(c)
+	if again, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if first, ok := again.ExistingCollector.(C); ok {
+			return first
+		}
+	}
+	return c
 }

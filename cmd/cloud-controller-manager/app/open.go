@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ccmconfig "k8s.io/cloud-provider/config"
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"kaz/cmd/internal/access"
@@ -22,28 +21,15 @@ import (
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/plan/routes"
+	"kaz/internal/reconcile"
 )
 
 // atStart bounds what is asked of Azure before the controllers start.
 const atStart = time.Minute
 
-// open reads the cloud configuration and opens the cloud that it describes.
-func open(ctx context.Context, shared ccmconfig.KubeCloudSharedConfiguration, dry *dryRun, lookup func(string) (string, bool)) (*cloudprovider.Cloud, error) {
-	path := shared.CloudProvider.CloudConfigFile
-	if path == "" {
-		return nil, errNoSource
-	}
-	c, err := readConfig(path, shared.ClusterName, lookup)
-	if err != nil {
-		return nil, err
-	}
-	cloud, _, err := openCloud(ctx, c, dry, newMissingRights())
-	return cloud, err
-}
-
 // openCloud opens the cloud of a configuration. Beside it it says which rights are
 // missing.
-func openCloud(ctx context.Context, c cloudconfig.Config, dry *dryRun, missing *prometheus.GaugeVec) (*cloudprovider.Cloud, []access.Lack, error) {
+func openCloud(ctx context.Context, c cloudconfig.Config, wrap func(reconcile.Azure) reconcile.Azure, missing *prometheus.GaugeVec) (*cloudprovider.Cloud, []access.Lack, error) {
 	door, zones, err := connect(ctx, c, legacyregistry.Registerer())
 	if err != nil {
 		return nil, nil, err
@@ -52,7 +38,7 @@ func openCloud(ctx context.Context, c cloudconfig.Config, dry *dryRun, missing *
 	if err != nil {
 		return nil, nil, err
 	}
-	return cloudprovider.New(providerConfig(c, zones), dry.door(door)), lacks, nil
+	return cloudprovider.New(providerConfig(c, zones), wrap(door)), lacks, nil
 }
 
 // connect signs in, opens the door and asks what has to be known from the start: the
@@ -65,7 +51,7 @@ func connect(ctx context.Context, c cloudconfig.Config, registerer prometheus.Re
 		return nil, nil, err
 	}
 	door, err := access.OpenDoor(c, environment, access.DoorOptions{
-		TTL: lifetimes(c), Registerer: registerer,
+		TTL: lifetimes(c), Registerer: registerer, Finish: stopGrace,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -14,7 +14,6 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	framework "k8s.io/cloud-provider"
 	frameworkapp "k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
 	configv1alpha1 "k8s.io/cloud-provider/config/v1alpha1"
@@ -33,14 +32,13 @@ const component = "cloud-controller-manager"
 // manager runs the controllers, as the framework would, but for the end: the framework
 // leaves when it is told to, whatever is under way, and its lease behind.
 type manager struct {
-	config      *config.CompletedConfig
-	cloud       framework.Interface
-	controllers map[string]frameworkapp.InitFunc
-	// finish waits for what the controllers have under way when their context has
-	// ended.
-	finish func()
+	config *config.CompletedConfig
+	first  *generation
+	// reload follows the cloud configuration, nil where it is read once.
+	reload *reloader
 
-	health *controllerhealthz.MutableHealthzHandler
+	health  *controllerhealthz.MutableHealthzHandler
+	checked map[string]bool // controllers whose health is told
 }
 
 // run runs until ctx ends, and then to the end of what is under way.
@@ -65,7 +63,7 @@ func (m *manager) run(ctx context.Context) error {
 		return err
 	}
 	if !election.LeaderElect {
-		return m.work(ctx, m.controllers)
+		return m.work(ctx, func(string) bool { return true })
 	}
 	return m.elect(ctx, watch)
 }
@@ -111,19 +109,19 @@ func (m *manager) elect(ctx context.Context, watch *leaderelection.HealthzAdapto
 	identity := host + "_" + string(uuid.NewUUID())
 	generic := m.config.ComponentConfig.Generic
 	if !leadermigration.Enabled(&generic) {
-		return m.leadAs(ctx, identity, generic.LeaderElection.ResourceLock, generic.LeaderElection.ResourceName, watch, m.controllers)
+		return m.leadAs(ctx, identity, generic.LeaderElection.ResourceLock, generic.LeaderElection.ResourceName, watch, func(string) bool { return true })
 	}
 	migration := leadermigration.NewLeaderMigrator(&generic.LeaderMigration, component)
 	results := make(chan error, 2)
 	go func() {
 		results <- m.leadAs(ctx, identity, generic.LeaderElection.ResourceLock, generic.LeaderElection.ResourceName, watch,
-			m.only(migration, leadermigration.ControllerNonMigrated), func() { close(migration.MigrationReady) })
+			only(migration, leadermigration.ControllerNonMigrated), func() { close(migration.MigrationReady) })
 	}()
 	go func() {
 		select {
 		case <-migration.MigrationReady:
 			results <- m.leadAs(ctx, identity, generic.LeaderMigration.ResourceLock, generic.LeaderMigration.LeaderName, nil,
-				m.only(migration, leadermigration.ControllerMigrated))
+				only(migration, leadermigration.ControllerMigrated))
 		case <-ctx.Done():
 			results <- nil
 		}
@@ -136,19 +134,13 @@ func (m *manager) elect(ctx context.Context, watch *leaderelection.HealthzAdapto
 	return nil
 }
 
-// only are the controllers that a migration says this of.
-func (m *manager) only(migration *leadermigration.LeaderMigrator, of leadermigration.FilterResult) map[string]frameworkapp.InitFunc {
-	some := map[string]frameworkapp.InitFunc{}
-	for name, start := range m.controllers {
-		if migration.FilterFunc(name) == of {
-			some[name] = start
-		}
-	}
-	return some
+// only tells the controllers that a migration says this of.
+func only(migration *leadermigration.LeaderMigrator, of leadermigration.FilterResult) func(string) bool {
+	return func(name string) bool { return migration.FilterFunc(name) == of }
 }
 
 // leadAs works while the lock of this name is held, and calls first before.
-func (m *manager) leadAs(ctx context.Context, identity, kind, name string, watch *leaderelection.HealthzAdaptor, controllers map[string]frameworkapp.InitFunc, first ...func()) error {
+func (m *manager) leadAs(ctx context.Context, identity, kind, name string, watch *leaderelection.HealthzAdaptor, which func(string) bool, first ...func()) error {
 	timing := m.config.ComponentConfig.Generic.LeaderElection
 	lock, err := resourcelock.NewFromKubeconfig(kind, timing.ResourceNamespace, name,
 		resourcelock.ResourceLockConfig{Identity: identity, EventRecorder: m.config.EventRecorder}, m.config.Kubeconfig, timing.RenewDeadline.Duration)
@@ -165,7 +157,7 @@ func (m *manager) leadAs(ctx context.Context, identity, kind, name string, watch
 		for _, f := range first {
 			f()
 		}
-		if err := m.work(leading, controllers); err != nil {
+		if err := m.work(leading, which); err != nil {
 			end(err) // the lock is given up
 			<-leading.Done()
 		}
@@ -176,29 +168,50 @@ func (m *manager) leadAs(ctx context.Context, identity, kind, name string, watch
 	return err
 }
 
-// work runs controllers until ctx ends and what they have under way is over.
-func (m *manager) work(ctx context.Context, controllers map[string]frameworkapp.InitFunc) error {
-	if err := m.start(ctx, controllers); err != nil {
-		return err
+// work runs controllers until ctx ends and what they have under way is over, and begins
+// anew when the cloud configuration becomes another one.
+func (m *manager) work(ctx context.Context, which func(string) bool) error {
+	for g := m.first; g != nil; {
+		working, stop := context.WithCancel(ctx)
+		if err := m.start(working, g, which); err != nil {
+			stop()
+			return err
+		}
+		next := m.next(ctx, g)
+		stop()
+		drain(g.finish)
+		g.retire()
+		g = next
 	}
-	<-ctx.Done()
-	drain(m.finish)
 	return nil
 }
 
-// start starts controllers, which end with ctx.
-func (m *manager) start(ctx context.Context, controllers map[string]frameworkapp.InitFunc) error {
-	c := m.config
+// next waits for the next generation, nil for none.
+func (m *manager) next(ctx context.Context, g *generation) *generation {
+	if m.reload != nil {
+		return m.reload.next(ctx, g)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// start starts the controllers of a generation, which end with ctx.
+func (m *manager) start(ctx context.Context, g *generation, which func(string) bool) error {
+	if g.cloud == nil {
+		return nil
+	}
+	c := g.config
 	shared, err := frameworkapp.CreateControllerContext(c, clientbuilder.SimpleControllerClientBuilder{ClientConfig: c.Kubeconfig}, ctx.Done())
 	if err != nil {
 		return fmt.Errorf("start controllers: %w", err)
 	}
-	m.cloud.Initialize(c.ClientBuilder, ctx.Done())
-	if user, ok := m.cloud.(framework.InformerUser); ok {
-		user.SetInformers(c.SharedInformers)
-	}
+	g.cloud.Initialize(c.ClientBuilder, ctx.Done())
+	g.cloud.SetInformers(c.SharedInformers)
 	var checks []healthz.HealthChecker
-	for name, start := range controllers {
+	for name, start := range g.controllers {
+		if !which(name) {
+			continue
+		}
 		if !genericmanager.IsControllerEnabled(name, frameworkapp.ControllersDisabledByDefault, c.ComponentConfig.Generic.Controllers) {
 			slog.Info("controller is disabled", "controller", name)
 			continue
@@ -212,7 +225,9 @@ func (m *manager) start(ctx context.Context, controllers map[string]frameworkapp
 			continue
 		}
 		slog.Info("controller started", "controller", name)
-		checks = append(checks, healthOf(name, started))
+		if !m.told(name) {
+			checks = append(checks, healthOf(name, started))
+		}
 		if err := pause(ctx, wait.Jitter(c.ComponentConfig.Generic.ControllerStartInterval.Duration, frameworkapp.ControllerStartJitter)); err != nil {
 			return nil // told to stop
 		}
@@ -222,6 +237,17 @@ func (m *manager) start(ctx context.Context, controllers map[string]frameworkapp
 	shared.InformerFactory.Start(shared.Stop)
 	close(shared.InformersStarted)
 	return nil
+}
+
+// told reports whether a controller's health is told already: a generation before has
+// seen to it.
+func (m *manager) told(name string) bool {
+	if m.reload == nil {
+		return false
+	}
+	already := m.checked[name]
+	m.checked[name] = true
+	return already
 }
 
 // healthOf is a controller's own check, or that it was started.

@@ -36,14 +36,22 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.allocations, m.releases, m.usage, m.most} {
-		if err := registerer.Register(c); err != nil {
-			if _, again := errors.AsType[prometheus.AlreadyRegisteredError](err); !again {
-				return nil, fmt.Errorf("metrics of node ipam: %w", err)
-			}
-		}
+	err := errors.Join(register(registerer, &m.allocations), register(registerer, &m.releases), register(registerer, &m.usage), register(registerer, &m.most))
+	if err != nil {
+		return nil, fmt.Errorf("metrics of node ipam: %w", err)
 	}
 	return m, nil
+}
+
+// register shows a metric. One that a controller before this one has shown goes on.
+func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
+	err := r.Register(*c)
+	if again, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if first, ok := again.ExistingCollector.(C); ok {
+			*c, err = first, nil
+		}
+	}
+	return err
 }
 
 func (m *metrics) size(r netip.Prefix, bits int) {

@@ -47,11 +47,21 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	if r == nil {
 		return m, nil
 	}
-	var errs []error
-	for _, c := range []prometheus.Collector{m.syncs, m.nodeErrors, m.nodeLatency, m.hostLatency, m.batches} {
-		errs = append(errs, r.Register(c))
+	return m, errors.Join(
+		register(r, &m.syncs), register(r, &m.nodeErrors), register(r, &m.nodeLatency),
+		register(r, &m.hostLatency), register(r, &m.batches),
+	)
+}
+
+// register shows a metric. One that a controller before this one has shown goes on.
+func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
+	err := r.Register(*c)
+	if again, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if first, ok := again.ExistingCollector.(C); ok {
+			*c, err = first, nil
+		}
 	}
-	return m, errors.Join(errs...)
+	return err
 }
 
 // committed counts a commit of so many Services.
