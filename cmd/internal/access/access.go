@@ -65,6 +65,8 @@ type DoorOptions struct {
 	Registerer prometheus.Registerer
 	// Transport carries the requests, those for tokens too; nil is the usual way.
 	Transport policy.Transporter
+	// Finish is for how long writes that were sent go on when their callers give up.
+	Finish time.Duration
 }
 
 // OpenDoor opens the way to Azure as who the configuration names. Where the network is
@@ -103,7 +105,7 @@ func openOne(c arm.Config, o DoorOptions) (*cache.Cache, error) {
 // armConfig is all of a door but who goes through it. Its budget is that of all doors.
 func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) arm.Config {
 	options := arm.Config{
-		Endpoint: e.ResourceManager, Scope: e.Scope(), UserAgent: c.UserAgent, Transport: o.Transport,
+		Endpoint: e.ResourceManager, Scope: e.Scope(), UserAgent: c.UserAgent, Transport: o.Transport, Finish: o.Finish,
 		Budget:      arm.NewBudget(arm.BudgetConfig{LimitOf: limitOf(c)}),
 		APIVersions: versions(c), Registerer: o.Registerer,
 	}
