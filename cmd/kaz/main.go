@@ -45,6 +45,7 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(localCommand(), explainCommand())
+	root.AddCommand(machineCommand())
 	root.AddCommand(components()...)
 	return root
 }

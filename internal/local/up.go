@@ -206,6 +206,7 @@ func (c *cluster) stop(ctx context.Context) error {
 func (c *cluster) build(ctx context.Context) (controlplane.Binaries, error) {
 	defer c.progress.begin("control plane programs")()
 	return controlplane.Build(ctx, controlplane.BuildOptions{
+		Without: []string{controlplane.Kubelet, controlplane.KubeProxy},
 		Progress: func(s controlplane.Step) {
 			switch s.State {
 			case controlplane.Waiting:

@@ -46,7 +46,7 @@ func (r *run) etcdArguments() []string {
 // apiServerArguments publish no endpoint for the kubernetes Service: the server listens on loopback, which a Service
 // cannot point to.
 func (r *run) apiServerArguments() []string {
-	return []string{
+	args := []string{
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
@@ -71,8 +71,15 @@ func (r *run) apiServerArguments() []string {
 		"--service-account-issuer=" + r.config.ServiceAccountIssuer,
 		"--service-account-key-file=" + r.pki.accountPublic,
 		"--service-account-signing-key-file=" + r.pki.accountKey,
+		"--kubelet-client-certificate=" + r.pki.kubeletClient,
+		"--kubelet-client-key=" + r.pki.kubeletClientKey,
+		"--kubelet-preferred-address-types=InternalIP",
 		"--profiling=false",
 	}
+	if r.config.Egress != "" {
+		args = append(args, "--egress-selector-config-file="+r.egressFile())
+	}
+	return args
 }
 
 func (r *run) controllerManagerArguments() []string {

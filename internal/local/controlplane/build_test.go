@@ -105,7 +105,7 @@ func TestBuildLeavesOutWhatIsNotWanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made[KWOK] != "" || made[Scheduler] != "" || len(made) != 4 {
+	if made[KWOK] != "" || made[Scheduler] != "" || len(made) != 6 {
 		t.Errorf("made %v", made)
 	}
 }
@@ -206,8 +206,8 @@ func TestNoGoToBuildWith(t *testing.T) {
 }
 
 func TestAnUnknownProgramIsNamed(t *testing.T) {
-	_, err := Build(t.Context(), BuildOptions{Without: []string{"kubelet"}})
-	want := `build the control plane: no component "kubelet": there are etcd, kube-apiserver, kubectl, kube-controller-manager, kube-scheduler, kwok`
+	_, err := Build(t.Context(), BuildOptions{Without: []string{"coredns"}})
+	want := `build the control plane: no component "coredns": there are etcd, kube-apiserver, kubectl, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kwok`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -23,6 +23,9 @@ type Config struct {
 	AllocateNodeCIDRs bool
 	// ServiceAccountIssuer is the issuer in service account tokens: the cluster's own DNS name when empty.
 	ServiceAccountIssuer string
+	// Egress is the Unix socket of an HTTP CONNECT proxy through which the API server reaches kubelets, pods and
+	// Services. Without one it reaches none of them.
+	Egress string
 	// Without names what is not to be started: [ControllerManager], [Scheduler] or [KWOK].
 	Without []string
 	// Started is told about each program that has become ready, and how long that took. Calls do not overlap.

@@ -13,7 +13,7 @@ import (
 //go:embed modules/*/module.mod modules/*/module.sum
 var moduleFiles embed.FS
 
-// The programs of a control plane, by the names their projects give them.
+// The programs of a control plane and of a node, by the names their projects give them.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -21,6 +21,8 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kubectl           = "kubectl"
 	KWOK              = "kwok"
+	Kubelet           = "kubelet"
+	KubeProxy         = "kube-proxy"
 )
 
 // module is one of the embedded modules and the programs that are built from it.
@@ -47,6 +49,8 @@ func modules() []module {
 				Kubectl:           "k8s.io/kubernetes/cmd/kubectl",
 				ControllerManager: "k8s.io/kubernetes/cmd/kube-controller-manager",
 				Scheduler:         "k8s.io/kubernetes/cmd/kube-scheduler",
+				Kubelet:           "k8s.io/kubernetes/cmd/kubelet",
+				KubeProxy:         "k8s.io/kubernetes/cmd/kube-proxy",
 			},
 			stamps: []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"},
 		},
@@ -126,5 +130,5 @@ func (m module) names() []string {
 
 // programs lists every program in the order it is built.
 func programs() []string {
-	return []string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, KWOK}
+	return []string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, KWOK}
 }

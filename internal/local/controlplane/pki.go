@@ -20,10 +20,12 @@ type pki struct {
 	etcd    *authority // of its own, so that no cluster certificate opens the store
 	front   *authority // of its own, because who it signs may speak for any user
 
-	serving, servingKey       string // what every server of the cluster shows: they are all on this machine
-	etcdServing, etcdKey      string
-	etcdClient, etcdClientKey string
-	proxy, proxyKey           string // what the API server shows to the servers of aggregated APIs
+	serving, servingKey             string // what every server of the cluster shows: they are all on this machine
+	etcdServing, etcdKey            string
+	etcdClient, etcdClientKey       string
+	proxy, proxyKey                 string // what the API server shows to the servers of aggregated APIs
+	kubeletClient, kubeletClientKey string // what the API server shows to kubelets
+
 	accountKey, accountPublic string // signs and checks service account tokens
 }
 
@@ -61,6 +63,11 @@ func (p *pki) issueServers(services netip.Prefix) (err error) {
 	first := net.IP(services.Masked().Addr().Next().AsSlice())
 	p.serving, p.servingKey, err = p.cluster.issue("serving",
 		request{user: APIServer, names: clusterNames(), ips: append(loopback(), first)})
+	if err != nil {
+		return err
+	}
+	// The group is what kubelets ask about, and what the API server itself says yes to.
+	p.kubeletClient, p.kubeletClientKey, err = p.cluster.issue("kubelet-client", request{user: "kube-apiserver-kubelet-client", groups: []string{masters}})
 	if err != nil {
 		return err
 	}

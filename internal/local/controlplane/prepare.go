@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+
+	"sigs.k8s.io/yaml"
 )
 
 //go:embed kwok.yaml
@@ -39,6 +41,9 @@ func prepare(c Config) (*run, error) {
 	if err := replaceFile(r.stagesFile(), stages, 0o600); err != nil {
 		return nil, fmt.Errorf("write the stages of simulated nodes: %w", err)
 	}
+	if err := r.writeEgress(); err != nil {
+		return nil, fmt.Errorf("write the API server's way to nodes: %w", err)
+	}
 	if r.store, err = newAsker(r.pki.etcd.file, r.pki.etcdClient, r.pki.etcdClientKey); err != nil {
 		return nil, err
 	}
@@ -50,9 +55,11 @@ func prepare(c Config) (*run, error) {
 // adminName names the administrator's certificate and kubeconfig user.
 const adminName = "admin"
 
+// masters is the group that may do everything.
+const masters = "system:masters"
+
 func (r *run) writeKubeconfigs() error {
-	const all = "system:masters"
-	if err := r.pki.writeKubeconfig(r.adminKubeconfig(), adminName, r.server, adminName, []string{all}); err != nil {
+	if err := r.pki.writeKubeconfig(r.adminKubeconfig(), adminName, r.server, adminName, []string{masters}); err != nil {
 		return err
 	}
 	for _, c := range []struct {
@@ -61,7 +68,7 @@ func (r *run) writeKubeconfigs() error {
 	}{
 		{ControllerManager, "system:kube-controller-manager", nil},
 		{Scheduler, "system:kube-scheduler", nil},
-		{KWOK, "kaz:kwok", []string{all}},
+		{KWOK, "kaz:kwok", []string{masters}},
 	} {
 		if err := r.pki.writeKubeconfig(r.kubeconfigFile(c.name), c.name, r.server, c.user, c.groups); err != nil {
 			return err
@@ -75,3 +82,23 @@ func (r *run) adminKubeconfig() string { return filepath.Join(r.dir, "kubeconfig
 func (r *run) kubeconfigFile(name string) string { return filepath.Join(r.dir, "kubeconfigs", name) }
 
 func (r *run) stagesFile() string { return filepath.Join(r.dir, "kwok", "stages.yaml") }
+
+func (r *run) egressFile() string { return filepath.Join(r.dir, "egress.yaml") }
+
+// writeEgress leads what the API server says to the cluster's inside through the proxy.
+func (r *run) writeEgress() error {
+	if r.config.Egress == "" {
+		return nil
+	}
+	type object = map[string]any
+	text, err := yaml.Marshal(object{
+		"apiVersion": "apiserver.k8s.io/v1beta1", "kind": "EgressSelectorConfiguration",
+		"egressSelections": []object{{"name": "cluster", "connection": object{
+			"proxyProtocol": "HTTPConnect", "transport": object{"uds": object{"udsName": r.config.Egress}},
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	return replaceFile(r.egressFile(), text, 0o600)
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"kaz/internal/local/machine"
+)
+
+// machineCommand is what `kaz local` runs machines with: "run" outside, "boot" inside.
+func machineCommand() *cobra.Command {
+	command := &cobra.Command{Use: "machine", Hidden: true}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	with := func(use string, do func(context.Context, string, machine.Spec) error) {
+		command.AddCommand(&cobra.Command{Use: use + " FILE", Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
+			s, err := machine.Read(args[0])
+			if err != nil {
+				return err
+			}
+			return do(c.Context(), args[0], s)
+		}})
+	}
+	with("run", func(ctx context.Context, file string, s machine.Spec) error {
+		program, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		return machine.Run(ctx, s, log, program, "machine", "boot", file)
+	})
+	with("boot", func(ctx context.Context, _ string, s machine.Spec) error { return machine.Boot(ctx, s, log) })
+	return command
+}

@@ -1,0 +1,211 @@
+// Command box is all that the images of a local cluster hold: it waits (pause), serves (web) or asks (tools). Layer L4;
+// standard library only, so that it builds by itself and stays small.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const usage = `box pause                      wait until told to end
+box web [ADDRESS...]           say over HTTP and UDP who asks and who answers; ADDRESS is [HOST]:PORT, :8080 without one
+box get URL                    ask over HTTP
+box udp HOST:PORT [TEXT]       ask over UDP
+box sleep                      wait, to run commands in
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "box:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("say what to do:\n" + usage)
+	}
+	switch command, args := args[0], args[1:]; command {
+	case "pause", "sleep":
+		return pause(ctx)
+	case "web":
+		return web(ctx, args)
+	case "get":
+		return get(ctx, args)
+	case "udp":
+		return udp(ctx, args)
+	default:
+		return fmt.Errorf("%q is not known:\n%s", command, usage)
+	}
+}
+
+// pause waits, and as a first process takes the children that nobody else waits for.
+func pause(ctx context.Context) error {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ended:
+		}
+		for {
+			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != nil || pid <= 0 {
+				break
+			}
+		}
+	}
+}
+
+// answer is what web says: who it is, who asked, and at which address.
+func answer(client, at, asked string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "?"
+	}
+	return fmt.Sprintf("pod %s client %s at %s asked %s\n", host, client, at, asked)
+}
+
+func web(ctx context.Context, addresses []string) error {
+	if len(addresses) == 0 {
+		addresses = []string{":8080"}
+	}
+	failed := make(chan error, 2*len(addresses))
+	for _, address := range addresses {
+		var c net.ListenConfig
+		l, err := c.Listen(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		p, err := c.ListenPacket(ctx, "udp", address)
+		if err != nil {
+			return err
+		}
+		server := &http.Server{Handler: http.HandlerFunc(serve), ReadHeaderTimeout: 10 * time.Second}
+		go func() { failed <- server.Serve(l) }()
+		go func() { failed <- echo(p) }()
+	}
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// serve answers at once; /slow?for=DURATION in that time, and /stream line by line until the client has enough.
+func serve(w http.ResponseWriter, r *http.Request) {
+	at := r.Context().Value(http.LocalAddrContextKey).(net.Addr).String()
+	text := answer(r.RemoteAddr, at, r.Host+r.URL.Path)
+	switch r.URL.Path {
+	case "/stream":
+		stream(w, r, text)
+		return
+	case "/slow":
+		wait, err := time.ParseDuration(r.URL.Query().Get("for"))
+		if err != nil {
+			http.Error(w, "for="+r.URL.Query().Get("for")+": want a duration such as 2s", http.StatusBadRequest)
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+	_, _ = io.WriteString(w, text) // the client is gone
+}
+
+func stream(w http.ResponseWriter, r *http.Request, text string) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := io.WriteString(w, text); err != nil {
+			return
+		}
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func echo(p net.PacketConn) error {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, client, err := p.ReadFrom(buffer)
+		if err != nil {
+			return err
+		}
+		if _, err := p.WriteTo([]byte(answer(client.String(), p.LocalAddr().String(), strings.TrimSpace(string(buffer[:n])))), client); err != nil {
+			return err
+		}
+	}
+}
+
+const patience = 5 * time.Second
+
+func get(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errors.New("get takes one URL")
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, args[0], nil)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(args[0], "http://169.254.169.254/") {
+		request.Header.Set("Metadata", "true")
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(os.Stdout, response.Body); err != nil {
+		return err
+	}
+	if response.StatusCode >= 400 {
+		return errors.New(response.Status)
+	}
+	return nil
+}
+
+func udp(ctx context.Context, args []string) error {
+	if len(args) == 0 || len(args) > 2 {
+		return errors.New("udp takes an address and a text")
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "udp", args[0])
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(c, strings.Join(args[1:], " ")+"\n"); err != nil {
+		return err
+	}
+	buffer := make([]byte, 64<<10)
+	n, err := c.Read(buffer)
+	if err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(buffer[:n])
+	return err
+}

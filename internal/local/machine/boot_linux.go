@@ -1,0 +1,160 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Boot is the first process of a machine: it lays out its file system and runs its software until ctx is done.
+func Boot(ctx context.Context, s Spec, log *slog.Logger) error {
+	if os.Getpid() != 1 {
+		return errors.New("only the first process of a machine can boot it")
+	}
+	if err := unix.Sethostname([]byte(s.Name)); err != nil {
+		return fmt.Errorf("host name: %w", err)
+	}
+	if err := mountAll(s.Dir); err != nil {
+		return err
+	}
+	if err := configure(s); err != nil {
+		return err
+	}
+	return newSupervisor(s, log).run(ctx)
+}
+
+// mountAll gives the machine mounts of its own: nothing of them is seen outside, and of what is writable outside it
+// writes nothing but its disk.
+func mountAll(disk string) error {
+	for _, dir := range []string{"var/lib", "var/log", "var/tmp", "etc/upper", "etc/work"} {
+		if err := os.MkdirAll(filepath.Join(disk, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	overlay := fmt.Sprintf("lowerdir=/etc,upperdir=%[1]s/etc/upper,workdir=%[1]s/etc/work", disk)
+	for _, m := range []struct {
+		source, target, kind string
+		flags                uintptr
+		data                 string
+	}{
+		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE, ""},
+		// Pods share mounts with the kubelet by propagation.
+		{"", "/", "", unix.MS_REC | unix.MS_SHARED, ""},
+		{"proc", "/proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
+		{"overlay", "/etc", "overlay", 0, overlay},
+		{filepath.Join(disk, "var"), "/var", "", unix.MS_BIND | unix.MS_REC, ""},
+		{"tmpfs", "/run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
+	} {
+		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.data); err != nil {
+			return fmt.Errorf("mount %s %s: %w", m.kind, m.target, err)
+		}
+	}
+	for _, dir := range []string{"/run/netns", "/run/lock", "/run/kaz", "/run/cni"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink("/run", "/var/run"); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// socket is where containerd serves.
+const socket = "/run/containerd/containerd.sock"
+
+// supervisor runs a machine's programs.
+type supervisor struct {
+	spec  Spec
+	log   *slog.Logger
+	child *children
+}
+
+func newSupervisor(s Spec, log *slog.Logger) *supervisor {
+	return &supervisor{spec: s, log: log, child: newChildren()}
+}
+
+// run starts containerd, gives it the images, starts everything else, and keeps all of it running.
+func (v *supervisor) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer v.child.endAll(shutdownGrace - time.Second)
+	go v.child.reap(ctx)
+	if err := v.keep(ctx, program{name: Containerd, args: []string{"--config", containerdFile}}); err != nil {
+		return err
+	}
+	if err := awaitSocket(ctx, socket); err != nil {
+		return ctxOr(ctx, err)
+	}
+	for _, image := range v.spec.Images {
+		if err := v.once(ctx, program{name: ctr, args: []string{"--address", socket, "--namespace", "k8s.io", "images", "import", "--all-platforms=false", image}}); err != nil {
+			return ctxOr(ctx, fmt.Errorf("image %s: %w", image, err))
+		}
+	}
+	for _, p := range v.programs() {
+		if err := v.keep(ctx, p); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// ctxOr is nil when ctx is done, which is no mistake, else err.
+func ctxOr(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// programs are what runs beside containerd.
+func (v *supervisor) programs() []program {
+	s := v.spec
+	var addresses []string
+	for _, a := range s.Addresses {
+		addresses = append(addresses, a.String())
+	}
+	all := []program{
+		{name: Kubelet, args: []string{
+			"--config=" + kubeletFile, "--kubeconfig=" + s.Kubelet, "--hostname-override=" + s.Name,
+			"--cloud-provider=external", "--node-ip=" + strings.Join(addresses, ","), "--cert-dir=/var/lib/kubelet/pki",
+		}},
+		{name: KubeProxy, args: []string{"--config=" + proxyFile}},
+	}
+	if s.NodeManager != "" {
+		all = append(all, program{name: NodeManager, log: "cloud-node-manager", args: []string{
+			"cloud-node-manager", "--node-name=" + s.Name, "--kubeconfig=" + s.NodeManager,
+		}})
+	}
+	return all
+}
+
+// awaitSocket waits until somebody accepts at a Unix socket. The socket appears with its server, and inotify would not
+// tell when it is served.
+func awaitSocket(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var d net.Dialer
+		c, err := d.DialContext(ctx, "unix", path)
+		if err == nil {
+			return c.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("nobody serves %s: %w", path, err)
+		case <-tick.C:
+		}
+	}
+}

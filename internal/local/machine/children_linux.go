@@ -1,0 +1,191 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// program is one of a machine's.
+type program struct {
+	name string
+	args []string
+	log  string // name of the log, that of the program when empty
+}
+
+// children are the processes that a machine's first process has started, and those that fell to it when their own
+// parents ended, as it is every first process's duty to take.
+type children struct {
+	mu     sync.Mutex
+	mine   map[int]chan unix.WaitStatus
+	orphan map[int]unix.WaitStatus // ended before anybody asked: perhaps just started
+}
+
+func newChildren() *children {
+	return &children{mine: map[int]chan unix.WaitStatus{}, orphan: map[int]unix.WaitStatus{}}
+}
+
+// reap takes ended children until ctx is done.
+func (c *children) reap(ctx context.Context) {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	defer signal.Stop(ended)
+	for {
+		c.collect()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ended:
+		}
+	}
+}
+
+func (c *children) collect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		if done, ok := c.mine[pid]; ok {
+			delete(c.mine, pid)
+			done <- status
+		}
+	}
+}
+
+// start starts a program with its output in a file.
+func (c *children) start(path string, args, env []string, logFile string) (pid int, done <-chan unix.WaitStatus, err error) {
+	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer out.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer null.Close()
+	c.mu.Lock() // collect must not see the end of a child that is not in the list yet
+	defer c.mu.Unlock()
+	p, err := os.StartProcess(path, append([]string{path}, args...), &os.ProcAttr{
+		Env: env, Files: []*os.File{null, out, out}, Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	pid = p.Pid
+	_ = p.Release()
+	ended := make(chan unix.WaitStatus, 1)
+	c.mine[pid] = ended
+	return pid, ended, nil
+}
+
+// endAll asks all children to end and waits for them, but no longer than grace.
+func (c *children) endAll(grace time.Duration) {
+	c.mu.Lock()
+	for pid := range c.mine {
+		_ = syscall.Kill(pid, syscall.SIGTERM)
+	}
+	c.mu.Unlock()
+	deadline := time.NewTimer(grace)
+	defer deadline.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		c.collect()
+		c.mu.Lock()
+		left := len(c.mine)
+		c.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-deadline.C:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// environment is what a machine's programs have.
+func environment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+}
+
+// restartAfter is how long a program that has ended stays so.
+const restartAfter = time.Second
+
+// keep starts a program, and again whenever it ends, until ctx is done.
+func (v *supervisor) keep(ctx context.Context, p program) error {
+	_, done, err := v.launch(p)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case status := <-done:
+				v.log.Warn("program ended, it is started again", "program", p.name, "exit", status.ExitStatus(), "signal", status.Signal())
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(restartAfter):
+			}
+			if _, done, err = v.launch(p); err != nil {
+				v.log.Error("program cannot be started", "program", p.name, "error", err)
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+// once runs a program to its end.
+func (v *supervisor) once(ctx context.Context, p program) error {
+	_, done, err := v.launch(p)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case status := <-done:
+		if !status.Exited() || status.ExitStatus() != 0 {
+			return fmt.Errorf("%s ended with %d, its log is %s", p.name, status.ExitStatus(), v.logFile(p))
+		}
+	}
+	return nil
+}
+
+func (v *supervisor) launch(p program) (int, <-chan unix.WaitStatus, error) {
+	path := v.spec.Programs[p.name]
+	if path == "" {
+		return 0, nil, fmt.Errorf("no path of %s is given", p.name)
+	}
+	return v.child.start(path, p.args, environment(), v.logFile(p))
+}
+
+func (v *supervisor) logFile(p program) string {
+	name := p.log
+	if name == "" {
+		name = p.name
+	}
+	return filepath.Join("/var/log", name+".log")
+}

@@ -1,0 +1,135 @@
+package machine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+// Files that a machine's programs are configured with. They are made at each boot.
+const (
+	containerdFile = "/run/kaz/containerd.toml"
+	networkFile    = "/run/kaz/network.template"
+	kubeletFile    = "/run/kaz/kubelet.yaml"
+	proxyFile      = "/run/kaz/kube-proxy.yaml"
+)
+
+// containerdConfig keeps to what every version from 1.6 on understands. The score by which the kernel chooses whom to
+// end when memory is short is left alone: raising a process's priority is refused in many places.
+var containerdConfig = template.Must(template.New("containerd").Parse(`version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp"]
+[grpc]
+  address = "` + socket + `"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = {{printf "%q" .PauseImage}}
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "/run/cni"
+    conf_template = "` + networkFile + `"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    default_runtime_name = "runc"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+`))
+
+// networkConfig is a template of containerd's: it becomes the pods' network when the Node has its range. Each pod is
+// on a link of its own, so that all that it sends is routed and passes the rules of kube-proxy.
+const networkConfig = `{"cniVersion": "0.3.1", "name": "kaz", "plugins": [
+  {"type": "ptp", "mtu": 1500, "ipam": {"type": "host-local",
+    "ranges": [{{range $i, $r := .PodCIDRRanges}}{{if $i}}, {{end}}[{"subnet": "{{$r}}"}]{{end}}],
+    "routes": [{{range $i, $r := .Routes}}{{if $i}}, {{end}}{"dst": "{{$r}}"}{{end}}]}}
+]}
+`
+
+type object = map[string]any
+
+// configure writes the configuration of a machine's programs.
+func configure(s Spec) error {
+	var containerd bytes.Buffer
+	if err := containerdConfig.Execute(&containerd, s); err != nil {
+		return err
+	}
+	if err := os.WriteFile("/etc/hostname", []byte(s.Name+"\n"), 0o644); err != nil {
+		return err
+	}
+	for file, content := range map[string]any{
+		containerdFile: containerd.Bytes(),
+		networkFile:    []byte(networkConfig),
+		kubeletFile:    kubeletConfig(s),
+		proxyFile:      proxyConfig(s),
+		"/etc/hosts":   []byte("127.0.0.1 localhost\n::1 localhost\n" + s.Addresses[0].String() + " " + s.Name + "\n"),
+		// Azure's own name server.
+		"/etc/resolv.conf": []byte("nameserver 168.63.129.16\n"),
+	} {
+		text, ok := content.([]byte)
+		if !ok {
+			var err error
+			if text, err = json.MarshalIndent(content, "", "  "); err != nil {
+				return err
+			}
+		}
+		// What is there may be a link to a place that does not exist inside.
+		_ = os.Remove(file)
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return masquerade(s)
+}
+
+func kubeletConfig(s Spec) object {
+	return object{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+		"authentication": object{
+			"anonymous": object{"enabled": false}, "webhook": object{"enabled": true}, "x509": object{"clientCAFile": s.ClientCA},
+		},
+		"authorization":            object{"mode": "Webhook"},
+		"containerRuntimeEndpoint": "unix://" + socket,
+		"cgroupDriver":             "cgroupfs", "cgroupRoot": "/" + filepath.ToSlash(s.Cgroup), "failCgroupV1": false,
+		"failSwapOn": false, "oomScoreAdj": 0,
+		"clusterDNS": []string{s.DNS.String()}, "clusterDomain": "cluster.local",
+		"resolvConf": "/etc/resolv.conf",
+		// The disk is that of the machine on which all of this runs: it is not for a node to tidy up for it.
+		"evictionHard":                object{"nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%", "memory.available": "0%"},
+		"imageGCHighThresholdPercent": 100,
+		"maxPods":                     110,
+	}
+}
+
+func proxyConfig(s Spec) object {
+	return object{
+		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+		"mode": "nftables", "clusterCIDR": s.PodRange.String(), "hostnameOverride": s.Name,
+		"clientConnection": object{"kubeconfig": s.Proxy},
+		// The limits of connection tracking are the whole machine's.
+		"conntrack":          object{"maxPerCore": 0, "min": 0},
+		"healthzBindAddress": "0.0.0.0:10256", "metricsBindAddress": "127.0.0.1:10249",
+	}
+}
+
+// masquerade lets what pods send out of the virtual network leave with the machine's address: beyond it nobody knows
+// a way to pods.
+func masquerade(s Spec) error {
+	inner := []string{s.PodRange.String(), s.ServiceRange.String(), "168.63.129.16", "169.254.0.0/16"}
+	for _, p := range s.Network {
+		if p.Addr().Is4() {
+			inner = append(inner, p.String())
+		}
+	}
+	rules := fmt.Sprintf(`table ip kaz {
+  chain postrouting {
+    type nat hook postrouting priority srcnat + 10;
+    ip saddr %s ip daddr != { %s } oifname "eth*" masquerade
+  }
+}
+`, s.PodRange, strings.Join(inner, ", "))
+	return feed(rules, "nft", "-f", "-")
+}

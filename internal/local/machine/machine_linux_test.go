@@ -1,0 +1,340 @@
+package machine
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// role as first argument makes the test binary play the part of a machine's programs.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		if f, ok := roles()[os.Args[1]]; ok {
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+			defer stop()
+			if err := f(ctx, os.Args[2:]); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func roles() map[string]func(context.Context, []string) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return map[string]func(context.Context, []string) error{
+		"boot": func(ctx context.Context, args []string) error {
+			s, err := Read(args[0])
+			if err != nil {
+				return err
+			}
+			return Boot(ctx, s, log)
+		},
+		"--config":                serveSocket, // containerd
+		"--address":               func(context.Context, []string) error { return nil },
+		"--config=" + kubeletFile: report,
+		"--config=" + proxyFile:   func(ctx context.Context, _ []string) error { <-ctx.Done(); return nil },
+	}
+}
+
+func serveSocket(ctx context.Context, _ []string) error {
+	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
+		return err
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return nil
+		}
+		c.Close()
+	}
+}
+
+// seen is what a program finds inside a machine.
+type seen struct {
+	Host, Hostname, Metadata, Forwarded string
+	Processes                           []string
+	API, PodAPI                         string
+	Written                             string
+}
+
+// reportFile is where report writes: on the machine's disk.
+const reportFile = "/var/lib/report.json"
+
+func report(ctx context.Context, _ []string) error {
+	var r seen
+	r.Host, _ = os.Hostname()
+	hostname, _ := os.ReadFile("/etc/hostname")
+	r.Hostname = strings.TrimSpace(string(hostname))
+	processes, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, p := range processes {
+		r.Processes = append(r.Processes, filepath.Base(filepath.Dir(p)))
+	}
+	r.Metadata = ask(ctx, "http://169.254.169.254/metadata/instance", "")
+	r.Forwarded = ask(ctx, "http://169.254.169.254/metadata/instance", "10.0.0.1")
+	kubeconfig, _ := os.ReadFile("/etc/api-server") // written from outside into the disk
+	r.API, r.PodAPI = hear(strings.TrimSpace(string(kubeconfig))), hear(netip.AddrPortFrom(APIAddress, APIPort).String())
+	kept, _ := os.ReadFile("/var/lib/kept")
+	r.Written = string(kept)
+	if err := os.WriteFile("/var/lib/kept", []byte("written"), 0o600); err != nil {
+		return err
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	// At once, for the one who waits for it outside.
+	if err := os.WriteFile(reportFile+".part", text, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(reportFile+".part", reportFile); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func ask(ctx context.Context, url, forwarded string) string {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err.Error()
+	}
+	r.Header.Set("Metadata", "true")
+	if forwarded != "" {
+		r.Header.Set("X-Forwarded-For", forwarded)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// hear is the line with which the server at an address greets.
+func hear(address string) string {
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Close()
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(line)
+}
+
+// greeter says a line to everybody, and stops with the test.
+func greeter(t *testing.T, line string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprintln(c, line)
+			c.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return l.Addr().String()
+}
+
+// needsRoot skips a test where namespaces cannot be made.
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("machines are namespaces, and those need root")
+	}
+	for _, program := range []string{"ip", "nft", "unshare"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("machines need %s: %v", program, err)
+		}
+	}
+	if _, _, err := hierarchies(); err != nil {
+		t.Skip(err)
+	}
+}
+
+func newSpec(t *testing.T) Spec {
+	t.Helper()
+	namespace := fmt.Sprintf("kaz-test-%d", os.Getpid())
+	if err := feed("", "ip", "netns", "add", namespace); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := feed("", "ip", "netns", "delete", namespace); err != nil {
+			t.Error(err)
+		}
+	})
+	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s Metadata=%s forwarded=%s", r.URL.Path, r.Header.Get("Metadata"), r.Header.Get("X-Forwarded-For"))
+	}))
+	t.Cleanup(metadata.Close)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Spec{
+		Name: "node-1", Dir: t.TempDir(), Namespace: "/run/netns/" + namespace, Cgroup: namespace + "/node-1",
+		Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.4")}, APIServer: greeter(t, "the API server"), Metadata: metadata.URL + "/vm/1",
+		PodRange: netip.MustParsePrefix("10.244.0.0/16"), ServiceRange: netip.MustParsePrefix("10.96.0.0/16"),
+		Network: []netip.Prefix{netip.MustParsePrefix("10.240.0.0/16")}, DNS: netip.MustParseAddr("10.96.0.10"),
+		Programs: map[string]string{Containerd: self, ctr: self, Kubelet: self, KubeProxy: self}, Images: []string{"image"}, PauseImage: "pause",
+	}
+	upper := filepath.Join(s.Dir, "etc/upper")
+	if err := errors.Join(os.MkdirAll(upper, 0o755), os.WriteFile(filepath.Join(upper, "api-server"), []byte(s.APIServer), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// on runs a machine until the returned function powers it off.
+func on(t *testing.T, s Spec) (off func()) {
+	t.Helper()
+	file, err := s.Write()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, s, slog.New(slog.DiscardHandler), s.Programs[Kubelet], "boot", file) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// awaitReport waits until the machine's kubelet has told what it sees.
+func awaitReport(t *testing.T, s Spec) seen {
+	t.Helper()
+	file := filepath.Join(s.Dir, reportFile)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-tick.C {
+		if text, err := os.ReadFile(file); err == nil {
+			var r seen
+			if err := json.Unmarshal(text, &r); err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+	}
+	logs, _ := filepath.Glob(filepath.Join(s.Dir, "var/log/*.log"))
+	for _, l := range logs {
+		text, _ := os.ReadFile(l)
+		t.Logf("%s:\n%s", filepath.Base(l), text)
+	}
+	t.Fatal("the machine has not come up")
+	return seen{}
+}
+
+// A machine has a world of its own, keeps its disk while it is off, and leaves nothing behind.
+func TestMachine(t *testing.T) {
+	needsRoot(t)
+	s := newSpec(t)
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	off := on(t, s)
+	r := awaitReport(t, s)
+	for what, c := range map[string]struct{ got, want string }{
+		"host name":                  {r.Host, "node-1"},
+		"/etc/hostname":              {r.Hostname, "node-1"},
+		"metadata":                   {r.Metadata, "/vm/1/metadata/instance Metadata=true forwarded="},
+		"what a forwarder asks":      {r.Forwarded, "/vm/1/metadata/instance Metadata=true forwarded=10.0.0.1"},
+		"API server for the kubelet": {r.API, "the API server"},
+		"API server for pods":        {r.PodAPI, "the API server"},
+		"the disk is empty":          {r.Written, ""},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %q, want %q", what, c.got, c.want)
+		}
+	}
+	// The first process, containerd, kubelet, and kube-proxy if it was faster.
+	if len(r.Processes) < 3 || len(r.Processes) > 4 {
+		t.Errorf("processes inside: %v", r.Processes)
+	}
+	off()
+	if err := os.Remove(filepath.Join(s.Dir, reportFile)); err != nil {
+		t.Fatal(err)
+	}
+	off = on(t, s)
+	if r := awaitReport(t, s); r.Written != "written" {
+		t.Errorf("the disk holds %q after a restart", r.Written)
+	}
+	off()
+	after, err := os.ReadFile("/proc/self/mounts")
+	if err != nil || string(after) != string(mounts) {
+		t.Errorf("mounts outside are others than before: %v\n%s", err, after)
+	}
+	_, roots, err := hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range roots {
+		if _, err := os.Stat(filepath.Join(root, s.Cgroup)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("cgroup is left in %s: %v", root, err)
+		}
+	}
+	if err := RemoveCgroups(filepath.Dir(s.Cgroup)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"{":                        "unexpected end",
+		"{}":                       "name is missing",
+		`{"addresses":["10.0.0"]}`: "ParseAddr",
+		`{"cgroup":"../x"}`:        "cgroup is missing or not whole",
+	} {
+		file := filepath.Join(t.TempDir(), "machine.json")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}

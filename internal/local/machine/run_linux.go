@@ -1,0 +1,75 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+)
+
+// shutdownGrace is how long the software in a machine gets to end.
+const shutdownGrace = 5 * time.Second
+
+// Run runs the machine of a spec until it ends or ctx is done, which shuts it down. guest is the command line that
+// runs [Boot] with the same spec.
+func Run(ctx context.Context, s Spec, log *slog.Logger, guest ...string) error {
+	g, err := enterCgroup(s.Cgroup)
+	if err != nil {
+		return fmt.Errorf("cgroup of %s: %w", s.Name, err)
+	}
+	services, err := openServices(s, log)
+	if err != nil {
+		return errors.Join(fmt.Errorf("services of %s: %w", s.Name, err), g.leave())
+	}
+	tasks, ctx := errgroup.WithContext(ctx)
+	tasks.Go(func() error { return services.serve(ctx) })
+	tasks.Go(func() error {
+		if err := runGuest(ctx, s, guest); err != nil {
+			return err
+		}
+		return errEnded
+	})
+	err = tasks.Wait()
+	if errors.Is(err, errEnded) {
+		err = nil
+	}
+	return errors.Join(err, g.leave())
+}
+
+// errEnded ends what serves a machine when the machine ends by itself.
+var errEnded = errors.New("the machine has shut down")
+
+// runGuest starts the machine's first process in namespaces of its own and waits for its end.
+func runGuest(ctx context.Context, s Spec, command []string) error {
+	// The network namespace and the parent-death signal are those of the thread.
+	runtime.LockOSThread() // and never unlocked: the thread is of no use to others
+	leave, err := enter(s.Namespace)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdout, os.Stderr, os.Environ()
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = shutdownGrace
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		return nil // as it was asked to
+	}
+	if err != nil {
+		return fmt.Errorf("%s ended: %w", s.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+)
+
+// Spec is a machine as it boots.
+type Spec struct {
+	// Name is the computer name and the name of the Node.
+	Name string `json:"name"`
+	// Dir is the machine's disk: it keeps what it writes while it is off.
+	Dir string `json:"dir"`
+	// Namespace is the path of the network namespace that the machine's network interfaces are in.
+	Namespace string `json:"namespace"`
+	// Cgroup is the machine's place in every cgroup hierarchy, such as kaz-1f2e/nodes0-000000.
+	Cgroup string `json:"cgroup"`
+	// Addresses of the primary network interface: IPv4, IPv6 or both.
+	Addresses []netip.Addr `json:"addresses"`
+	// APIServer is where the API server listens, as host:port on loopback of this machine. It answers at the same
+	// address inside the virtual machine, and to pods at [APIAddress].
+	APIServer string `json:"apiServer"`
+	// Metadata is the URL of the machine's metadata service; inside it is http://169.254.169.254.
+	Metadata string `json:"metadata"`
+	// PodRange and ServiceRange are the cluster's; what goes elsewhere leaves with the machine's own address.
+	PodRange     netip.Prefix `json:"podRange"`
+	ServiceRange netip.Prefix `json:"serviceRange"`
+	// Network is the address space of the virtual network.
+	Network []netip.Prefix `json:"network"`
+	// DNS is the address of the cluster's name server.
+	DNS netip.Addr `json:"dns"`
+	// ClientCA is the file of the authority of those who may talk to the kubelet.
+	ClientCA string `json:"clientCA"`
+	// Kubelet, Proxy and NodeManager are the kubeconfigs of these programs.
+	Kubelet     string `json:"kubelet"`
+	Proxy       string `json:"proxy"`
+	NodeManager string `json:"nodeManager"` // "" to leave the cloud-node-manager out
+	// Programs are the paths of what runs inside, by name.
+	Programs map[string]string `json:"programs"`
+	// Images are files with images that the machine has from the start, PauseImage the name of one of them.
+	Images     []string `json:"images"`
+	PauseImage string   `json:"pauseImage"`
+}
+
+// Names in [Spec.Programs].
+const (
+	Containerd  = "containerd"
+	ctr         = "ctr"
+	Kubelet     = "kubelet"
+	KubeProxy   = "kube-proxy"
+	NodeManager = "kaz" // as kaz cloud-node-manager
+)
+
+// APIAddress is where the API server answers to pods, at [APIPort]: of TEST-NET-1, which no network uses.
+var APIAddress = netip.MustParseAddr("192.0.2.1")
+
+// APIPort is the port at [APIAddress].
+const APIPort = 6443
+
+// Write writes the spec for [Run] to read, and returns the name of the file.
+func (s Spec) Write() (string, error) {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(s.Dir, "machine.json")
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return "", err
+	}
+	return file, os.WriteFile(file, append(text, '\n'), 0o600)
+}
+
+// Read reads what [Spec.Write] wrote.
+func Read(file string) (Spec, error) {
+	var s Spec
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, fmt.Errorf("machine %s: %w", file, err)
+	}
+	if err := s.check(); err != nil {
+		return s, fmt.Errorf("machine %s: %w", file, err)
+	}
+	return s, nil
+}
+
+func (s Spec) check() error {
+	var problems []error
+	for what, missing := range map[string]bool{
+		"name": s.Name == "", "dir": !filepath.IsAbs(s.Dir), "namespace": !filepath.IsAbs(s.Namespace), "cgroup": s.Cgroup == "" || !filepath.IsLocal(s.Cgroup),
+		"addresses": len(s.Addresses) == 0, "apiServer": s.APIServer == "", "metadata": s.Metadata == "",
+	} {
+		if missing {
+			problems = append(problems, fmt.Errorf("%s is missing or not whole", what))
+		}
+	}
+	return errors.Join(problems...)
+}
