@@ -28,7 +28,7 @@ func machineCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return machine.Run(ctx, s, log, program, "machine", "boot", file)
+		return machine.Run(ctx, s, program, "machine", "boot", file)
 	})
 	with("boot", func(ctx context.Context, _ string, s machine.Spec) error { return machine.Boot(ctx, s, log) })
 	return command

@@ -73,8 +73,9 @@ func makeIn(ctx context.Context, work, goCommand string) error {
 			return err
 		}
 	}
-	cmd := exec.CommandContext(ctx, goCommand, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", "box", ".")
-	cmd.Dir, cmd.Env = work, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	// Without -trimpath the standard library is the one that is compiled already.
+	cmd := exec.CommandContext(ctx, goCommand, "build", "-buildvcs=false", "-ldflags=-s -w", "-o", "box", ".")
+	cmd.Dir, cmd.Env = work, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTOOLCHAIN=local")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile: %w: %s", err, out)
 	}

@@ -25,6 +25,9 @@ func Boot(ctx context.Context, s Spec, log *slog.Logger) error {
 	if err := mountAll(s.Dir); err != nil {
 		return err
 	}
+	if err := feed("", "ip", "link", "set", "lo", "up"); err != nil {
+		return err
+	}
 	if err := configure(s); err != nil {
 		return err
 	}

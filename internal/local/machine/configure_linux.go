@@ -61,13 +61,12 @@ func configure(s Spec) error {
 		return err
 	}
 	for file, content := range map[string]any{
-		containerdFile: containerd.Bytes(),
-		networkFile:    []byte(networkConfig),
-		kubeletFile:    kubeletConfig(s),
-		proxyFile:      proxyConfig(s),
-		"/etc/hosts":   []byte("127.0.0.1 localhost\n::1 localhost\n" + s.Addresses[0].String() + " " + s.Name + "\n"),
-		// Azure's own name server.
-		"/etc/resolv.conf": []byte("nameserver 168.63.129.16\n"),
+		containerdFile:     containerd.Bytes(),
+		networkFile:        []byte(networkConfig),
+		kubeletFile:        kubeletConfig(s),
+		proxyFile:          proxyConfig(s),
+		"/etc/hosts":       []byte("127.0.0.1 localhost\n::1 localhost\n" + s.Addresses[0].String() + " " + s.Name + "\n"),
+		"/etc/resolv.conf": []byte("nameserver " + s.Resolver.String() + "\n"),
 	} {
 		text, ok := content.([]byte)
 		if !ok {
@@ -115,10 +114,10 @@ func proxyConfig(s Spec) object {
 	}
 }
 
-// masquerade lets what pods send out of the virtual network leave with the machine's address: beyond it nobody knows
-// a way to pods.
+// masquerade lets what pods send out of the virtual network, and to the platform, leave with the machine's address:
+// there nobody knows a way to pods.
 func masquerade(s Spec) error {
-	inner := []string{s.PodRange.String(), s.ServiceRange.String(), "168.63.129.16", "169.254.0.0/16"}
+	inner := []string{s.PodRange.String(), s.ServiceRange.String()}
 	for _, p := range s.Network {
 		if p.Addr().Is4() {
 			inner = append(inner, p.String())

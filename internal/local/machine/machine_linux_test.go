@@ -1,16 +1,12 @@
 package machine
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -77,10 +73,9 @@ func serveSocket(ctx context.Context, _ []string) error {
 
 // seen is what a program finds inside a machine.
 type seen struct {
-	Host, Hostname, Metadata, Forwarded string
-	Processes                           []string
-	API, PodAPI                         string
-	Written                             string
+	Host, Hostname, Resolver string
+	Processes                []string
+	Written                  string
 }
 
 // reportFile is where report writes: on the machine's disk.
@@ -95,10 +90,8 @@ func report(ctx context.Context, _ []string) error {
 	for _, p := range processes {
 		r.Processes = append(r.Processes, filepath.Base(filepath.Dir(p)))
 	}
-	r.Metadata = ask(ctx, "http://169.254.169.254/metadata/instance", "")
-	r.Forwarded = ask(ctx, "http://169.254.169.254/metadata/instance", "10.0.0.1")
-	kubeconfig, _ := os.ReadFile("/etc/api-server") // written from outside into the disk
-	r.API, r.PodAPI = hear(strings.TrimSpace(string(kubeconfig))), hear(netip.AddrPortFrom(APIAddress, APIPort).String())
+	resolver, _ := os.ReadFile("/etc/resolv.conf")
+	r.Resolver = strings.TrimSpace(string(resolver))
 	kept, _ := os.ReadFile("/var/lib/kept")
 	r.Written = string(kept)
 	if err := os.WriteFile("/var/lib/kept", []byte("written"), 0o600); err != nil {
@@ -117,64 +110,6 @@ func report(ctx context.Context, _ []string) error {
 	}
 	<-ctx.Done()
 	return nil
-}
-
-func ask(ctx context.Context, url, forwarded string) string {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err.Error()
-	}
-	r.Header.Set("Metadata", "true")
-	if forwarded != "" {
-		r.Header.Set("X-Forwarded-For", forwarded)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err.Error()
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
-}
-
-// hear is the line with which the server at an address greets.
-func hear(address string) string {
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		return err.Error()
-	}
-	defer c.Close()
-	line, err := bufio.NewReader(c).ReadString('\n')
-	if err != nil {
-		return err.Error()
-	}
-	return strings.TrimSpace(line)
-}
-
-// greeter says a line to everybody, and stops with the test.
-func greeter(t *testing.T, line string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			fmt.Fprintln(c, line)
-			c.Close()
-		}
-	}()
-	t.Cleanup(func() { l.Close(); <-done })
-	return l.Addr().String()
 }
 
 // needsRoot skips a test where namespaces cannot be made.
@@ -204,24 +139,16 @@ func newSpec(t *testing.T) Spec {
 			t.Error(err)
 		}
 	})
-	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s Metadata=%s forwarded=%s", r.URL.Path, r.Header.Get("Metadata"), r.Header.Get("X-Forwarded-For"))
-	}))
-	t.Cleanup(metadata.Close)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := Spec{
 		Name: "node-1", Dir: t.TempDir(), Namespace: "/run/netns/" + namespace, Cgroup: namespace + "/node-1",
-		Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.4")}, APIServer: greeter(t, "the API server"), Metadata: metadata.URL + "/vm/1",
+		Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.4")}, Resolver: netip.MustParseAddr("168.63.129.16"),
 		PodRange: netip.MustParsePrefix("10.244.0.0/16"), ServiceRange: netip.MustParsePrefix("10.96.0.0/16"),
 		Network: []netip.Prefix{netip.MustParsePrefix("10.240.0.0/16")}, DNS: netip.MustParseAddr("10.96.0.10"),
 		Programs: map[string]string{Containerd: self, ctr: self, Kubelet: self, KubeProxy: self}, Images: []string{"image"}, PauseImage: "pause",
-	}
-	upper := filepath.Join(s.Dir, "etc/upper")
-	if err := errors.Join(os.MkdirAll(upper, 0o755), os.WriteFile(filepath.Join(upper, "api-server"), []byte(s.APIServer), 0o600)); err != nil {
-		t.Fatal(err)
 	}
 	return s
 }
@@ -235,7 +162,7 @@ func on(t *testing.T, s Spec) (off func()) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, s, slog.New(slog.DiscardHandler), s.Programs[Kubelet], "boot", file) }()
+	go func() { ended <- Run(ctx, s, s.Programs[Kubelet], "boot", file) }()
 	return func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -279,13 +206,10 @@ func TestMachine(t *testing.T) {
 	off := on(t, s)
 	r := awaitReport(t, s)
 	for what, c := range map[string]struct{ got, want string }{
-		"host name":                  {r.Host, "node-1"},
-		"/etc/hostname":              {r.Hostname, "node-1"},
-		"metadata":                   {r.Metadata, "/vm/1/metadata/instance Metadata=true forwarded="},
-		"what a forwarder asks":      {r.Forwarded, "/vm/1/metadata/instance Metadata=true forwarded=10.0.0.1"},
-		"API server for the kubelet": {r.API, "the API server"},
-		"API server for pods":        {r.PodAPI, "the API server"},
-		"the disk is empty":          {r.Written, ""},
+		"host name":         {r.Host, "node-1"},
+		"/etc/hostname":     {r.Hostname, "node-1"},
+		"/etc/resolv.conf":  {r.Resolver, "nameserver 168.63.129.16"},
+		"the disk is empty": {r.Written, ""},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %q, want %q", what, c.got, c.want)

@@ -6,22 +6,18 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 )
 
 var errSystem = errors.New("virtual machines need Linux: they are namespaces of its kernel")
 
 // Run needs Linux.
-func Run(context.Context, Spec, *slog.Logger, ...string) error { return errSystem }
+func Run(context.Context, Spec, ...string) error { return errSystem }
 
 // Boot needs Linux.
 func Boot(context.Context, Spec, *slog.Logger) error { return errSystem }
 
 // Check says that it needs Linux.
 func Check(string, int) []error { return []error{errSystem} }
-
-// Dial needs Linux.
-func Dial(context.Context, string, string, string) (net.Conn, error) { return nil, errSystem }
 
 // RemoveCgroups has nothing to do elsewhere.
 func RemoveCgroups(string) error { return nil }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,32 +18,13 @@ const shutdownGrace = 5 * time.Second
 
 // Run runs the machine of a spec until it ends or ctx is done, which shuts it down. guest is the command line that
 // runs [Boot] with the same spec.
-func Run(ctx context.Context, s Spec, log *slog.Logger, guest ...string) error {
+func Run(ctx context.Context, s Spec, guest ...string) error {
 	g, err := enterCgroup(s.Cgroup)
 	if err != nil {
 		return fmt.Errorf("cgroup of %s: %w", s.Name, err)
 	}
-	services, err := openServices(s, log)
-	if err != nil {
-		return errors.Join(fmt.Errorf("services of %s: %w", s.Name, err), g.leave())
-	}
-	tasks, ctx := errgroup.WithContext(ctx)
-	tasks.Go(func() error { return services.serve(ctx) })
-	tasks.Go(func() error {
-		if err := runGuest(ctx, s, guest); err != nil {
-			return err
-		}
-		return errEnded
-	})
-	err = tasks.Wait()
-	if errors.Is(err, errEnded) {
-		err = nil
-	}
-	return errors.Join(err, g.leave())
+	return errors.Join(runGuest(ctx, s, guest), g.leave())
 }
-
-// errEnded ends what serves a machine when the machine ends by itself.
-var errEnded = errors.New("the machine has shut down")
 
 // runGuest starts the machine's first process in namespaces of its own and waits for its end.
 func runGuest(ctx context.Context, s Spec, command []string) error {

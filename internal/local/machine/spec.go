@@ -21,11 +21,6 @@ type Spec struct {
 	Cgroup string `json:"cgroup"`
 	// Addresses of the primary network interface: IPv4, IPv6 or both.
 	Addresses []netip.Addr `json:"addresses"`
-	// APIServer is where the API server listens, as host:port on loopback of this machine. It answers at the same
-	// address inside the virtual machine, and to pods at [APIAddress].
-	APIServer string `json:"apiServer"`
-	// Metadata is the URL of the machine's metadata service; inside it is http://169.254.169.254.
-	Metadata string `json:"metadata"`
 	// PodRange and ServiceRange are the cluster's; what goes elsewhere leaves with the machine's own address.
 	PodRange     netip.Prefix `json:"podRange"`
 	ServiceRange netip.Prefix `json:"serviceRange"`
@@ -35,6 +30,8 @@ type Spec struct {
 	DNS netip.Addr `json:"dns"`
 	// ClientCA is the file of the authority of those who may talk to the kubelet.
 	ClientCA string `json:"clientCA"`
+	// Resolver is the address of Azure's name server.
+	Resolver netip.Addr `json:"resolver"`
 	// Kubelet, Proxy and NodeManager are the kubeconfigs of these programs.
 	Kubelet     string `json:"kubelet"`
 	Proxy       string `json:"proxy"`
@@ -54,12 +51,6 @@ const (
 	KubeProxy   = "kube-proxy"
 	NodeManager = "kaz" // as kaz cloud-node-manager
 )
-
-// APIAddress is where the API server answers to pods, at [APIPort]: of TEST-NET-1, which no network uses.
-var APIAddress = netip.MustParseAddr("192.0.2.1")
-
-// APIPort is the port at [APIAddress].
-const APIPort = 6443
 
 // Write writes the spec for [Run] to read, and returns the name of the file.
 func (s Spec) Write() (string, error) {
@@ -94,7 +85,7 @@ func (s Spec) check() error {
 	var problems []error
 	for what, missing := range map[string]bool{
 		"name": s.Name == "", "dir": !filepath.IsAbs(s.Dir), "namespace": !filepath.IsAbs(s.Namespace), "cgroup": s.Cgroup == "" || !filepath.IsLocal(s.Cgroup),
-		"addresses": len(s.Addresses) == 0, "apiServer": s.APIServer == "", "metadata": s.Metadata == "",
+		"resolver": !s.Resolver.IsValid(), "addresses": len(s.Addresses) == 0,
 	} {
 		if missing {
 			problems = append(problems, fmt.Errorf("%s is missing or not whole", what))
