@@ -37,8 +37,10 @@ func (c cluster) target(services []loadbalancer.Service) (*target, error) {
 	for _, s := range services {
 		among[s.UID] = true
 	}
+	// One that leaves has no say in what stays, or a frontend that the last two had
+	// together would stay for the one that left it first.
 	others = slices.DeleteFunc(others, func(s *corev1.Service) bool {
-		return among[s.UID] || s.Spec.Type != corev1.ServiceTypeLoadBalancer
+		return among[s.UID] || s.DeletionTimestamp != nil || s.Spec.Type != corev1.ServiceTypeLoadBalancer
 	})
 	namespaces, err := c.around.labelsOf()
 	if err != nil {

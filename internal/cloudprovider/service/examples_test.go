@@ -1,0 +1,164 @@
+package service_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+const (
+	examples     = "../../../docs/example-manifests/service"
+	examplesPage = "../../../docs/resources/service/examples.md"
+)
+
+// Each example of the docs is served as its comment says, nothing is left to do then,
+// and when it goes nothing of it is left. The docs' page is made of them.
+func TestExamples(t *testing.T) {
+	all := testkit.Examples(t, examples)
+	for i, example := range all {
+		t.Run(example.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got := playExample(t, example)
+				if *update {
+					all[i].Then = got
+					if err := os.WriteFile(filepath.Join(examples, example.Name+".yaml"), []byte(all[i].String()), 0o644); err != nil {
+						t.Fatal(err)
+					}
+					return
+				}
+				if d := cmp.Diff(example.Then, got); d != "" {
+					t.Errorf("what is in Azure (-the example's comment +it is):\n%s", d)
+				}
+			})
+		})
+	}
+	page := renderExamples(all)
+	if *update {
+		if err := os.WriteFile(examplesPage, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(examplesPage)
+	if err != nil || string(have) != page {
+		t.Errorf("%s is not made of the manifests as they are (%v); run with -update", examplesPage, err)
+	}
+}
+
+func playExample(t *testing.T, example testkit.Example) (then []string) {
+	w := newWorld(t, emulator.Options{Seed: 1}, 2)
+	if err := testkit.Prepare(t.Context(), w.Door, testkit.Group, testkit.VNet, example.Given); err != nil {
+		t.Fatal(err)
+	}
+	w.start(config())
+	before := w.Snapshot()
+	for _, s := range example.Services {
+		w.create(w.completed(s))
+	}
+	for _, s := range example.Services {
+		w.until(s.Name+" has its addresses", func() bool {
+			s := w.get(s.Name)
+			return len(s.Status.LoadBalancer.Ingress) == len(s.Spec.IPFamilies)
+		})
+	}
+	w.settle()
+	e, err := w.look().ExplainAll(t.Context())
+	if err != nil || e.Pending() || len(e.Refused()) > 0 {
+		t.Errorf("served, and yet: %v\n%s", err, e)
+	}
+	for _, s := range example.Services {
+		for _, fact := range w.env().Facts(t, w.get(s.Name)) {
+			if len(example.Services) > 1 {
+				fact = s.Name + ": " + fact
+			}
+			then = append(then, fact)
+		}
+	}
+	for _, s := range example.Services {
+		w.remove(s.Name) // together: none waits for another
+	}
+	for _, s := range example.Services {
+		w.until(s.Name+" is gone", func() bool { return w.gone(s.Name) })
+	}
+	w.settle()
+	if d := cmp.Diff(before, w.Snapshot()); d != "" && !strings.Contains(example.Manifest, "azure-pls-create") {
+		t.Errorf("it is gone, and Azure is not as before (-before +after):\n%s", d)
+	}
+	return then
+}
+
+// completed is a Service of a manifest as an API server stores it.
+func (w *world) completed(s *corev1.Service) *corev1.Service {
+	w.uids++
+	s = s.DeepCopy()
+	s.UID = types.UID(fmt.Sprintf("3d2c1b0a-1111-2222-3333-%012x", w.uids<<4))
+	for key, value := range s.Annotations {
+		s.Annotations[key] = strings.ReplaceAll(value, "/resourceGroups/kaz/", "/resourceGroups/"+testkit.ResourceGroup+"/")
+	}
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		if p.Protocol == "" {
+			p.Protocol = corev1.ProtocolTCP
+		}
+		p.NodePort = int32(30000 + 100*w.uids + i)
+	}
+	if len(s.Spec.IPFamilies) == 0 {
+		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+	}
+	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+		s.Spec.HealthCheckNodePort = 32000
+	}
+	return s
+}
+
+func renderExamples(all []testkit.Example) string {
+	var b strings.Builder
+	b.WriteString(`<!-- Generated from docs/example-manifests/service by "go test ./internal/cloudprovider/service -run TestExamples -update". -->
+# Services of type LoadBalancer by example
+
+Each of these manifests is applied by a test, which compares what is in Azure then with the list under it. They are in
+[docs/example-manifests/service](../../example-manifests/service); what each annotation means is in
+[annotations.md](annotations.md). Where nothing else is said, a rule has an idle timeout of 4 minutes and tells both ends
+when it cuts a TCP connection.
+
+`)
+	for _, e := range all {
+		fmt.Fprintf(&b, "* [%s](#%s)\n", e.Title, anchor(e.Title))
+	}
+	for _, e := range all {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", e.Title, e.Text)
+		if given := slices.DeleteFunc(slices.Clone(e.Given), func(g string) bool { return g == "dual stack" }); len(given) > 0 {
+			fmt.Fprintf(&b, "Must be there before: %s.\n\n", strings.Join(given, ", "))
+		}
+		fmt.Fprintf(&b, "```yaml\n# %s.yaml\n%s```\n\nIn Azure then:\n\n", e.Name, e.Manifest)
+		for _, line := range e.Then {
+			fmt.Fprintf(&b, "* %s\n", line)
+		}
+	}
+	return b.String()
+}
+
+// anchor is how a heading is linked to.
+func anchor(title string) string {
+	keep := func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-':
+			return r
+		}
+		return -1
+	}
+	return strings.Map(keep, strings.ToLower(title))
+}

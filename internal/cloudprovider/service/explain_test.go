@@ -1,0 +1,269 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"sigs.k8s.io/yaml"
+
+	"kaz/internal/azure/network"
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// repairPeriod of rehearsals.
+const repairPeriod = 30 * time.Minute
+
+const idle = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
+
+func (w *world) look() *service.Look {
+	w.t.Helper()
+	look, err := service.TakeLook(w.t.Context(), config(), w.Door.Fresh(), w.client)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return look
+}
+
+func (w *world) explain(name string) service.Explanation {
+	w.t.Helper()
+	e, err := w.look().Explain(w.t.Context(), corev1.NamespaceDefault, name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+// What is printed in the life of a Service: testdata/explain.txtar has it in text, and
+// where a file ends in json or yaml in that.
+func TestExplanations(t *testing.T) {
+	const file = "testdata/explain.txtar"
+	var got txtar.Archive
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Seed: 1}, 2)
+		tell := func(name string, e service.Explanation) {
+			got.Files = append(got.Files, txtar.File{Name: name, Data: []byte(printed(t, name, e))})
+		}
+		w.create(w.newService("web", 80))
+		tell("new.txt", w.explain("web"))
+		tell("new.yaml", w.explain("web"))
+		stop := w.start(config())
+		w.served("web")
+		tell("served.txt", w.explain("web"))
+		tell("served.json", w.explain("web"))
+		stop()
+		w.change("web", func(s *corev1.Service) {
+			s.Annotations = map[string]string{idle: "30"}
+			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53, NodePort: 30053})
+		})
+		tell("changed.txt", w.explain("web"))
+		tell("changed.yaml", w.explain("web"))
+		w.change("web", func(s *corev1.Service) { s.Annotations = map[string]string{idle: "soon"} })
+		tell("refused.txt", w.explain("web"))
+		w.create(w.newService("api", 443))
+		all, err := w.look().ExplainAll(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tell("all.txt", all)
+		w.change("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
+		tell("leaving.txt", w.explain("web"))
+	})
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(&got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(txtar.Format(&got))); d != "" {
+		t.Error("run with -update if this is as it should be (-want +got):\n" + d)
+	}
+}
+
+// printed is an explanation as it is printed into a file of the name. What a document
+// that goes is like differs from run to run.
+func printed(t *testing.T, name string, e service.Explanation) string {
+	t.Helper()
+	text, err := []byte(e.String()), error(nil)
+	switch {
+	case strings.HasSuffix(name, ".json"):
+		text, err = json.MarshalIndent(e, "", "  ")
+		text = append(text, '\n')
+	case strings.HasSuffix(name, ".yaml"):
+		text, err = yaml.Marshal(e)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`W/\\*"[^"\\]*\\*"`).ReplaceAllString(string(text), "ETAG")
+}
+
+// After each turn of each scenario the explanation agrees with the controller that
+// there is nothing to do; and it never writes.
+func TestExplanationsAgreeWithTheController(t *testing.T) {
+	for _, scenario := range testkit.ServiceScenarios() {
+		t.Run(scenario.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{}, 2)
+				w.start(config())
+				env := w.env()
+				serve := env.Serve
+				env.Serve = func(ctx context.Context, s *corev1.Service) (*corev1.Service, error) {
+					served, err := serve(ctx, s)
+					if err != nil {
+						return served, err
+					}
+					w.settle()
+					writes := len(w.Writes())
+					e := w.explain(s.Name)
+					if e.Pending() || e.Services[0].State != service.Settled {
+						t.Errorf("after it was served:\n%s", e)
+					}
+					if got := w.Writes(); len(got) > writes {
+						t.Errorf("explaining wrote %v", got[writes:])
+					}
+					return served, nil
+				}
+				scenario.Play(t, env, w.Azure)
+			})
+		})
+	}
+}
+
+// What somebody changed by hand is found, in Azure and in Kubernetes.
+func TestExplanationOfDrift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		stop := w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		stop()
+		lb := testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer)
+		lb.Properties.LoadBalancingRules[0].Properties.IdleTimeoutInMinutes = new(int32(9))
+		lb.Properties.Probes = nil
+		lb.Properties.LoadBalancingRules[0].Properties.Probe = nil
+		w.Put(testkit.LoadBalancer, lb)
+		ip := w.address("web")
+		w.change("web", func(s *corev1.Service) { s.Status.LoadBalancer.Ingress[0].IP = "192.0.2.1" })
+		states := map[string]service.PartState{}
+		e := w.explain("web")
+		for _, p := range e.Services[0].Parts {
+			states[p.Kind] = p.State
+		}
+		want := map[string]service.PartState{
+			"public IP": service.AsWanted, "frontend": service.AsWanted, "rule": service.Different, "probe": service.Missing,
+			"pool": service.AsWanted, "security rule": service.AsWanted,
+		}
+		if d := cmp.Diff(want, states); d != "" {
+			t.Errorf("parts (-want +got):\n%s\n%s", d, e)
+		}
+		if got := strings.Join(e.Services[0].Kubernetes, "\n"); got != "status.loadBalancer.ingress: 192.0.2.1 -> "+ip {
+			t.Errorf("in Kubernetes: %s", got)
+		}
+	})
+}
+
+func TestExplanationsThatCannotBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.create(w.newService("inside", 80))
+		w.change("inside", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
+		w.create(w.newService("others", 80))
+		w.change("others", func(s *corev1.Service) { s.Spec.LoadBalancerClass = new("example.com/other") })
+		for name, want := range map[string]string{
+			"nowhere": "there is no Service default/nowhere",
+			"inside":  "default/inside is a Service of type ClusterIP: only those of type LoadBalancer are served",
+			"others":  `default/others is a Service of the load balancer class "example.com/other": served are ["" "kaz/azure"] (--load-balancer-class)`,
+		} {
+			if _, err := w.look().Explain(t.Context(), corev1.NamespaceDefault, name); err == nil || err.Error() != want {
+				t.Errorf("%s: %v, want %s", name, err, want)
+			}
+		}
+		if e, err := w.look().ExplainAll(t.Context()); err != nil || e.Pending() || !strings.Contains(e.String(), "no Service of type LoadBalancer is served") {
+			t.Errorf("all: %v\n%s", err, e)
+		}
+	})
+}
+
+// A rehearsal tells what would be done, again when that changes, and writes nothing.
+func TestRehearsal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		w.create(w.newService("web", 80))
+		w.create(w.newService("api", 443))
+		w.client.ClearActions()
+		told := w.rehearse(config())
+		if got := told(); len(got) != 1 || len(got[0].Services) != 2 || len(got[0].Steps) != 2 {
+			t.Fatalf("at the start: %v", got)
+		}
+		w.change("web", func(s *corev1.Service) { s.Labels = map[string]string{"for": "nothing"} })
+		if got := told(); len(got) != 1 {
+			t.Errorf("told again what did not change: %v", got[1:])
+		}
+		w.change("web", func(s *corev1.Service) { s.Annotations = map[string]string{idle: "soon"} })
+		if got := told(); len(got) != 2 || got[1].Services[0].State != service.Refused {
+			t.Errorf("after a mistake: %v", got)
+		}
+		<-time.After(repairPeriod) // the periodic comparison finds nothing new, either
+		if got := told(); len(got) != 2 {
+			t.Errorf("told again what did not change: %v", got[2:])
+		}
+		if got := w.Writes(); len(got) > 0 {
+			t.Errorf("written to Azure: %v", got)
+		}
+		for _, a := range w.client.Actions() {
+			if verb := a.GetVerb(); verb != "list" && verb != "watch" && verb != "get" {
+				t.Errorf("%s of %s in Kubernetes", verb, a.GetResource().Resource)
+			}
+		}
+		if got := w.events.list(""); len(got) > 0 {
+			t.Errorf("events: %v", got)
+		}
+	})
+}
+
+// rehearse runs a rehearsal until the test ends. What it returns waits until the
+// rehearsal has nothing more to tell, and is what it told.
+func (w *world) rehearse(c service.Config) func() []service.Explanation {
+	w.t.Helper()
+	c.RepairPeriod = repairPeriod
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	factory := informers.NewSharedInformerFactory(w.client, 0)
+	controller, err := service.New(c, service.Deps{Azure: w.Door, Client: w.client, Informers: factory, Events: w.events})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var told []service.Explanation
+	var running sync.WaitGroup
+	running.Go(func() { controller.Rehearse(ctx, func(e service.Explanation) { told = append(told, e) }) })
+	factory.Start(ctx.Done())
+	w.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		factory.Shutdown()
+	})
+	return func() []service.Explanation {
+		w.settle()
+		synctest.Wait()
+		return told
+	}
+}
