@@ -110,6 +110,9 @@ func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-cha
 func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
 	c.machines.seen.impatient, c.all = true, true
 	nodes := factory.Core().V1().Nodes()
+	if _, err := nodes.Informer().AddEventHandler(c.machines.watch()); err != nil {
+		slog.Warn("machines of nodes that fall silent are not looked at before somebody asks", "error", err)
+	}
 	if c.client != nil {
 		var err error
 		if c.off, err = keepOutOfService(c.client, nodes); err != nil {

@@ -12,6 +12,8 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	framework "k8s.io/cloud-provider"
 	"k8s.io/klog/v2"
 
@@ -24,7 +26,9 @@ import (
 func TestMain(m *testing.M) {
 	quiet := slog.New(slog.DiscardHandler)
 	slog.SetDefault(quiet)
-	klog.SetSlogLogger(quiet) // before anything runs: it is a global of klog
+	klog.SetSlogLogger(quiet)       // before anything runs: it is a global of klog
+	utilruntime.ErrorHandlers = nil // they sleep until times that are not those of a bubble
+	watch.DefaultChanSize = 1 << 14 // the fake API server panics when a watcher falls behind
 	goleak.VerifyTestMain(m)
 }
 
@@ -80,7 +84,7 @@ func TestMachinesThatGoAndStop(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "nodes0-00000" + instance}, Spec: corev1.NodeSpec{ProviderID: id}}
+			return silent(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "nodes0-00000" + instance}, Spec: corev1.NodeSpec{ProviderID: id}})
 		}
 		expect := func(instance string, exists, off bool) {
 			t.Helper()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 	framework "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
 
@@ -78,9 +80,9 @@ func (i *instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*f
 	if !managed(node) {
 		return &framework.InstanceMetadata{ProviderID: node.Spec.ProviderID}, nil
 	}
-	m, err := i.describe(ctx, node, young{age: time.Minute})
+	m, err := i.describe(ctx, node, young{age: time.Minute, wait: patience})
 	if err != nil && !fromAzure(err) {
-		m, err = i.describe(ctx, node, young{age: recently, after: node.CreationTimestamp.Time})
+		m, err = i.describe(ctx, node, young{age: recently, after: node.CreationTimestamp.Time, wait: patience})
 	}
 	i.told.about(node, err)
 	return m, err
@@ -116,22 +118,51 @@ func (i *instances) describe(ctx context.Context, node *corev1.Node, y young) (*
 	}, nil
 }
 
-// state is whether the node's machine is there, and whether it is off.
+// state is whether the node's machine is there, and whether it is off. That it is not
+// there counts only if it was seen since the node is.
 func (i *instances) state(ctx context.Context, node *corev1.Node) (there, off bool, err error) {
-	y := young{age: allowance(node, time.Now()), after: node.CreationTimestamp.Time}
+	y := young{age: allowance(node, time.Now()), wait: glance}
+	there, off, err = i.stateAsSeen(ctx, node, y)
+	if err == nil && !there {
+		y.after = node.CreationTimestamp.Time
+		there, off, err = i.stateAsSeen(ctx, node, y)
+	}
+	if err != nil {
+		err = fmt.Errorf("machine of node %s: %w", node.Name, err)
+	}
+	return there, off, err
+}
+
+func (i *instances) stateAsSeen(ctx context.Context, node *corev1.Node, y young) (there, off bool, err error) {
 	machine, known := nodes.MachineID(node.Spec.ProviderID)
-	if !known || node.Spec.ProviderID == "" {
+	if !known {
 		vm, err := i.locate(ctx, node, y)
 		if err != nil || vm == nil {
 			return false, false, err
 		}
 		machine = vm.ID
 	}
-	there, off, err = i.stateOf(ctx, machine, y)
-	if err != nil {
-		err = fmt.Errorf("machine of node %s: %w", node.Name, err)
+	return i.stateOf(ctx, machine, y)
+}
+
+// expect begins to look at the machine of a node that just fell silent: who asks
+// about it in a moment finds the answer. It does not wait for anything.
+func (i *instances) expect(node *corev1.Node) {
+	if machine, known := nodes.MachineID(node.Spec.ProviderID); known && managed(node) {
+		// The answer, and why there is none, is for who asks.
+		_, _, _ = i.stateOf(context.Background(), machine, young{age: recently})
 	}
-	return there, off, err
+}
+
+// watch hears of nodes that fall silent.
+func (i *instances) watch() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(was, is any) {
+		before, ok1 := was.(*corev1.Node)
+		now, ok2 := is.(*corev1.Node)
+		if ok1 && ok2 && isReady(before) && !isReady(now) {
+			i.expect(now)
+		}
+	}}
 }
 
 // stateOf asks about one machine, or about all of its list when many are asked
@@ -168,9 +199,6 @@ func (i *instances) locate(ctx context.Context, node *corev1.Node, y young) (vm 
 		vm, unread, err = nodes.Locate(known, i.groupOf(node), ref)
 		return unread, err
 	})
-	if err != nil {
-		err = fmt.Errorf("machine of node %s: %w", node.Name, err)
-	}
 	return vm, err
 }
 
@@ -209,15 +237,28 @@ func (i *instances) groupOf(node *corev1.Node) azure.ID {
 }
 
 // allowance is how old an answer may be: a node that just went silent wants a new
-// one, who is silent for long may wait a little.
+// one, who is silent for long, or has only just started, may wait a little.
 func allowance(node *corev1.Node, now time.Time) time.Duration {
-	const part, most = 8, 2 * time.Minute
+	const (
+		part, most = 8, 2 * time.Minute
+		starting   = time.Minute
+	)
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			if c.LastTransitionTime.Sub(node.CreationTimestamp.Time) < starting && now.Sub(node.CreationTimestamp.Time) < starting {
+				return starting
+			}
 			return min(max(now.Sub(c.LastTransitionTime.Time)/part, recently), most)
 		}
 	}
-	return recently
+	return starting
+}
+
+// isReady reports whether a node says that it is.
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // managed reports whether the node's machine is one that we look after.
@@ -247,19 +288,13 @@ func (s settledInstances) InstanceMetadata(ctx context.Context, node *corev1.Nod
 
 // settled reports whether a node is ready and was told all that it is to be told.
 func settled(node *corev1.Node) bool {
-	ready, inside := false, false
-	for _, c := range node.Status.Conditions {
-		ready = ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	}
-	for _, a := range node.Status.Addresses {
-		inside = inside || a.Type == corev1.NodeInternalIP
-	}
+	inside := slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP })
 	for _, t := range node.Spec.Taints {
 		if t.Key == api.TaintExternalCloudProvider {
 			return false
 		}
 	}
-	return ready && inside && node.Spec.ProviderID != "" && node.Labels[corev1.LabelInstanceTypeStable] != "" &&
+	return isReady(node) && inside && node.Spec.ProviderID != "" && node.Labels[corev1.LabelInstanceTypeStable] != "" &&
 		node.Labels[corev1.LabelTopologyZone] != "" && node.Labels[corev1.LabelTopologyRegion] != ""
 }
 

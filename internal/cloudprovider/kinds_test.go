@@ -52,8 +52,19 @@ func node(name string, machine azure.ID) *corev1.Node {
 	return n
 }
 
-// silent makes a node one that does not answer any more.
+// silent makes a node one that has been there for an hour and does not answer any more.
 func silent(n *corev1.Node) *corev1.Node {
+	return quiet(aged(n))
+}
+
+// aged is a node that has been there for an hour.
+func aged(n *corev1.Node) *corev1.Node {
+	n.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+	return n
+}
+
+// quiet makes a node one that does not answer.
+func quiet(n *corev1.Node) *corev1.Node {
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.Now()}}
 	return n
 }
@@ -140,9 +151,7 @@ func TestEveryKindOfMachine(t *testing.T) {
 		if reads["virtualMachines"] > 3 || reads["networkInterfaces"] > 2 || reads["virtualMachineScaleSets"] > 1 || reads["publicIPAddresses"] > 1 {
 			t.Errorf("reads: %v", reads) // the group's machines, those of nodes0, those of flexd
 		}
-		unknown := node("nobody", "")
-		unknown.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
-		if _, err := machines.InstanceMetadata(t.Context(), unknown); !errors.Is(err, framework.InstanceNotFound) {
+		if _, err := machines.InstanceMetadata(t.Context(), aged(node("nobody", ""))); !errors.Is(err, framework.InstanceNotFound) {
 			t.Errorf("a node without a machine: %v", err)
 		}
 	})
@@ -260,16 +269,16 @@ func TestUnmanagedNodes(t *testing.T) {
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
-		aged := func(d time.Duration) *corev1.Node {
+		after := func(d time.Duration) *corev1.Node {
 			n := silent(node("nobody", ""))
 			n.CreationTimestamp = metav1.NewTime(time.Now().Add(-d))
 			return n
 		}
-		exists(t, w.asked(t, nil), aged(20*time.Second), false)
+		exists(t, w.asked(t, nil), after(20*time.Second), false)
 		patient := w.asked(t, func(c *cloudprovider.Config) { c.NotFoundGrace = time.Minute })
-		exists(t, patient, aged(20*time.Second), true)
-		exists(t, patient, aged(61*time.Second), false)
-		timeless := aged(0)
+		exists(t, patient, after(20*time.Second), true)
+		exists(t, patient, after(61*time.Second), false)
+		timeless := after(0)
 		timeless.CreationTimestamp = metav1.Time{}
 		exists(t, patient, timeless, false)
 	})

@@ -18,9 +18,16 @@ const (
 	// gone or off, and a failure that is passed on. It bounds the reads of a list
 	// however many of its machines are asked about.
 	recently = 4 * time.Second
-	// patience is how long questions wait for a list: all together, because who asks
-	// about one node after the other would hold up those of other lists.
-	patience = time.Second
+	// glance and patience are how long questions wait for a list, all together: who asks
+	// about one node after the other is not held up, those of new nodes can wait,
+	// because trying again costs them more.
+	glance   = time.Second
+	patience = 10 * time.Second
+	// hurry is how long questions wait while others wait in vain.
+	hurry = 250 * time.Millisecond
+	// awaited is how old an answer may be that somebody did not wait for: he asks again
+	// for what he was promised.
+	awaited = 10 * time.Second
 	// alone is how many machines of a list are read one by one within [recently]. When
 	// more are asked about, the list is read.
 	alone = 4
@@ -52,6 +59,7 @@ type sightings struct {
 // sighting is one read of a query.
 type sighting struct {
 	began, ended time.Time
+	awaited      bool // somebody could not wait; guarded by mu
 	done         chan struct{}
 	list         *nodes.Listing // after done
 	err          error          // after done
@@ -71,10 +79,11 @@ func (s *sightings) close() {
 	s.reads.Wait()
 }
 
-// young is what a question demands of an answer.
+// young is what a question demands of an answer, and gives for it.
 type young struct {
 	age   time.Duration // since it was read
 	after time.Time     // when its read must not have begun before
+	wait  time.Duration // for it, since its read began
 }
 
 // serves reports whether a finished sighting is young enough. Failures are passed on
@@ -83,7 +92,11 @@ func (y young) serves(s *sighting, now time.Time) bool {
 	if s.err != nil {
 		return now.Sub(s.ended) <= min(y.age, recently)
 	}
-	return now.Sub(s.ended) <= y.age && !s.began.Before(y.after)
+	age := y.age
+	if s.awaited {
+		age = max(age, awaited)
+	}
+	return now.Sub(s.ended) <= age && !s.began.Before(y.after)
 }
 
 // kept is the answer to a query if it is known already and young enough, else nil.
@@ -104,11 +117,11 @@ func (s *sightings) see(ctx context.Context, q azure.Query, y young) (*nodes.Lis
 		if !wait {
 			return e.list, e.err
 		}
-		if err := s.await(ctx, q, e); err != nil {
+		if err := s.await(ctx, q, e, y.wait); err != nil {
 			return nil, err
 		}
 		// A read that somebody else began may be too old: then there is one more.
-		if mine || e.err != nil || y.serves(e, time.Now()) {
+		if mine || e.err != nil || !e.began.Before(y.after) {
 			return e.list, e.err
 		}
 	}
@@ -161,11 +174,11 @@ func (s *sightings) forget(now time.Time) {
 }
 
 // await waits for a read, for as long as all may wait for it together. When another
-// one takes long already, nobody waits.
-func (s *sightings) await(ctx context.Context, q azure.Query, e *sighting) error {
+// one takes long already, that is hardly at all.
+func (s *sightings) await(ctx context.Context, q azure.Query, e *sighting, wait time.Duration) error {
 	var enough <-chan time.Time
 	if s.impatient {
-		timer := time.NewTimer(s.remains(e))
+		timer := time.NewTimer(s.remains(e, wait))
 		defer timer.Stop()
 		enough = timer.C
 	}
@@ -175,6 +188,9 @@ func (s *sightings) await(ctx context.Context, q azure.Query, e *sighting) error
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-enough:
+		s.mu.Lock()
+		e.awaited = true
+		s.mu.Unlock()
 		return &azure.Error{
 			Kind: azure.Busy, Op: "LIST " + q.Type, ID: q.Scope,
 			Message: fmt.Sprintf("it is being read since %s; ask again", e.began.UTC().Format(time.TimeOnly)),
@@ -183,16 +199,17 @@ func (s *sightings) await(ctx context.Context, q azure.Query, e *sighting) error
 }
 
 // remains is how long a question may wait for a read.
-func (s *sightings) remains(e *sighting) time.Duration {
+func (s *sightings) remains(e *sighting, wait time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	for _, other := range s.under {
-		if other != e && now.Sub(other.began) >= patience {
-			return 0
+		if other != e && now.Sub(other.began) >= wait {
+			wait = hurry
+			break
 		}
 	}
-	return patience - now.Sub(e.began)
+	return wait - now.Sub(e.began)
 }
 
 // read asks Azure. What does not exist has an empty answer; but where not even the
