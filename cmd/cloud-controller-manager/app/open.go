@@ -107,12 +107,13 @@ func lifetimes(c cloudconfig.Config) map[string]time.Duration {
 	}
 }
 
-// regionZones are the zones that new public IPs span. An Azure Stack has none.
+// regionZones are the zones that new public IPs span, as their subscription numbers them.
+// An Azure Stack has none.
 func regionZones(ctx context.Context, door azure.Reader, c cloudconfig.Config) ([]string, error) {
 	if c.Stack() {
 		return nil, nil
 	}
-	doc, err := door.Get(ctx, azure.SubscriptionID(c.SubscriptionID)+"/providers/Microsoft.Compute")
+	doc, err := door.Get(ctx, azure.SubscriptionID(or(c.NetworkResourceSubscriptionID, c.SubscriptionID))+"/providers/Microsoft.Compute")
 	if err != nil {
 		return nil, err
 	}

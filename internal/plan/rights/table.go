@@ -139,7 +139,7 @@ func check() []Need {
 
 func machines() []Need {
 	return []Need{
-		{"Microsoft.Resources/subscriptions/providers/read", Subscription, Zones, "know the region's zones, which new public IPs span", true},
+		{"Microsoft.Resources/subscriptions/providers/read", NetworkSubscription, Zones, "know the region's zones, which new public IPs span", true},
 		{compute + "virtualMachineScaleSets/read", Machines, Nodes, "find the machines of nodes", false},
 		{instance + "read", Machines, Nodes, "find the machines of nodes", false},
 		{instance + "instanceView/read", Machines, Nodes, "see whether the machine of a node that is not ready runs", false},
