@@ -84,9 +84,6 @@ func unserved(c cloudconfig.Config) error {
 	if c.LoadBalancerBackendPoolConfigurationType == cloudconfig.PoolPodIP {
 		problems = append(problems, fmt.Errorf(not, "loadBalancerBackendPoolConfigurationType", c.LoadBalancerBackendPoolConfigurationType, "nodeIPConfiguration or nodeIP"))
 	}
-	if c.VMType != cloudconfig.VMTypeScaleSet {
-		problems = append(problems, fmt.Errorf(not, "vmType", c.VMType, "vmss"))
-	}
 	return errors.Join(problems...)
 }
 
@@ -104,6 +101,7 @@ func lifetimes(c cloudconfig.Config) map[string]time.Duration {
 		compute.ScaleSets:           c.VMSSCacheTTL,
 		compute.ScaleSetInstances:   c.VMSSVirtualMachinesCacheTTL,
 		compute.VirtualMachines:     c.VMCacheTTL,
+		network.Interfaces:          c.NonVmssUniformNodesCacheTTL,
 	}
 }
 
@@ -126,6 +124,7 @@ func providerConfig(c cloudconfig.Config, zones []string) cloudprovider.Config {
 	return cloudprovider.Config{
 		Subscription: c.SubscriptionID, ResourceGroup: c.ResourceGroup, Location: c.Location,
 		NotFoundGrace: c.NodeInstanceNotFoundGracePeriod,
+		Uncached:      c.DisableAPICallCache,
 		Registerer:    legacyregistry.Registerer(),
 		Routes: routes.Config{
 			Subscription: or(c.NetworkResourceSubscriptionID, c.SubscriptionID),
