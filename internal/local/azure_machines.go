@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -43,13 +44,52 @@ func machineOf(w behaviour.World, id azure.ID, doc behaviour.Object) (machine, b
 	}
 	set, _ := w.Get(id.Parent())
 	size, _ := catalog.FindSize(cmp.Or(behaviour.Text(doc, "sku.name"), behaviour.Text(doc, "properties.hardwareProfile.vmSize"), behaviour.Text(set, "sku.name")))
-	return machine{
+	m := machine{
 		ID:      id,
 		Name:    name,
 		Running: compute.PowerOf(doc) == compute.Running,
+		Since:   compute.PowerSince(doc),
 		VCPUs:   size.VCPUs,
 		Memory:  int64(math.Round(size.MemoryGiB * (1 << 30))),
-	}, true
+	}
+	m.NICs, m.Addresses = interfacesOf(w, doc)
+	return m, true
+}
+
+// interfacesOf are the network interfaces of a machine, the primary one first, and
+// that one's private addresses: the primary one of each family, IPv4 first.
+func interfacesOf(w behaviour.World, doc behaviour.Object) (nics []azure.ID, addresses []netip.Addr) {
+	for _, ref := range behaviour.Objects(doc, "properties.networkProfile.networkInterfaces") {
+		nics = append(nics, azure.ID(behaviour.Text(ref, "id")))
+	}
+	isPrimary := func(id azure.ID) bool {
+		nic, _ := w.Get(id)
+		return behaviour.Bool(nic, "properties.primary")
+	}
+	slices.SortStableFunc(nics, func(a, b azure.ID) int { return -compareBool(isPrimary(a), isPrimary(b)) })
+	if len(nics) == 0 {
+		return nil, nil
+	}
+	nic, _ := w.Get(nics[0])
+	for _, c := range behaviour.Objects(nic, "properties.ipConfigurations") {
+		a, err := netip.ParseAddr(behaviour.Text(c, "properties.privateIPAddress"))
+		if err == nil && !slices.ContainsFunc(addresses, func(b netip.Addr) bool { return a.Is4() == b.Is4() }) {
+			addresses = append(addresses, a)
+		}
+	}
+	slices.SortStableFunc(addresses, func(a, b netip.Addr) int { return -compareBool(a.Is4(), b.Is4()) })
+	return nics, addresses
+}
+
+// compareBool puts false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // machineChanges wakes its reader at once and then when something happened to

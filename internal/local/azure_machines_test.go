@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
@@ -48,16 +51,26 @@ func TestMachines(t *testing.T) {
 	site := laySite(t, a, 2)
 	awaitChange(t, changed)
 	want := []machine{
-		{ID: site.scaleSet("nodes0").Child("virtualMachines", "0"), Name: "nodes0-000000", Running: true, VCPUs: 2, Memory: 8 << 30},
-		{ID: site.scaleSet("nodes0").Child("virtualMachines", "1"), Name: "nodes0-000001", Running: true, VCPUs: 2, Memory: 8 << 30},
+		{Name: "nodes0-000000", Running: true, VCPUs: 2, Memory: 8 << 30, Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.4")}},
+		{Name: "nodes0-000001", Running: true, VCPUs: 2, Memory: 8 << 30, Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.5")}},
 	}
+	for i := range want {
+		want[i].ID = site.scaleSet("nodes0").Child("virtualMachines", strconv.Itoa(i))
+		want[i].NICs = []azure.ID{want[i].ID.Child("networkInterfaces", "nic")}
+	}
+	var since []string
 	check := func() {
 		t.Helper()
+		since = nil
 		got, err := a.machines(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		for i := range got {
+			since = append(since, got[i].Since)
+			got[i].Since = ""
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -71,6 +84,13 @@ func TestMachines(t *testing.T) {
 	awaitChange(t, changed)
 	want[1].Running = true
 	check()
+	before := since[1]
+	post(t, a, instance, "restart")
+	awaitChange(t, changed)
+	check()
+	if since[1] == before {
+		t.Error("a restart cannot be seen")
+	}
 	post(t, a, instance, "deallocate")
 	awaitChange(t, changed)
 	want[1].Running = false
@@ -112,7 +132,10 @@ func layMachine(t *testing.T, d door, site Site, name string) machine {
 			t.Fatal(err)
 		}
 	}
-	return machine{ID: vm, Name: strings.ToLower(name), Running: true, VCPUs: 4, Memory: 16 << 30}
+	return machine{
+		ID: vm, Name: strings.ToLower(name), Running: true, VCPUs: 4, Memory: 16 << 30,
+		NICs: []azure.ID{nic}, Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.5")},
+	}
 }
 
 func awaitChange(t *testing.T, changed <-chan struct{}) {

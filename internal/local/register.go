@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -24,6 +25,12 @@ type machine struct {
 	ID      azure.ID
 	Name    string // of its Node: the computer name in lower case
 	Running bool
+	// Since changes with every start of the machine.
+	Since string
+	// NICs are its network interfaces, the primary one first, and Addresses those of the
+	// primary one, the primary one of each family first.
+	NICs      []azure.ID
+	Addresses []netip.Addr
 	VCPUs   int
 	Memory  int64 // bytes
 }

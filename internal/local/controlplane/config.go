@@ -26,6 +26,8 @@ type Config struct {
 	// Egress is the Unix socket of an HTTP CONNECT proxy through which the API server reaches kubelets, pods and
 	// Services. Without one it reaches none of them.
 	Egress string
+	// Inside is where nodes and pods reach the API server, by somebody else's doing. Without one they do not.
+	Inside netip.AddrPort
 	// Without names what is not to be started: [ControllerManager], [Scheduler] or [KWOK].
 	Without []string
 	// Started is told about each program that has become ready, and how long that took. Calls do not overlap.

@@ -42,6 +42,13 @@ func Start(ctx context.Context, c Config) (*ControlPlane, error) {
 	}, nil
 }
 
+// IssueInsideKubeconfig is [ControlPlane.IssueKubeconfig] for a user inside nodes, who reaches the API server at
+// [Config.Inside].
+func (c *ControlPlane) IssueInsideKubeconfig(name, user string, groups ...string) (string, error) {
+	file := c.run.kubeconfigFile(name)
+	return file, c.run.pki.writeKubeconfig(file, name, "https://"+c.run.config.Inside.String(), user, groups)
+}
+
 // IssueKubeconfig returns the file of a kubeconfig for a user that is a member of groups, as a client certificate says
 // it. The file is kept, so that a later start of the same cluster hands out the same identity.
 func (c *ControlPlane) IssueKubeconfig(name, user string, groups ...string) (string, error) {

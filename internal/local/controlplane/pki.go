@@ -41,8 +41,9 @@ func clusterNames() []string {
 
 func loopback() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback} }
 
-// openPKI reads the folder and makes what is missing or about to expire.
-func openPKI(dir string, services netip.Prefix) (*pki, error) {
+// openPKI reads the folder and makes what is missing or about to expire. inside is the address at which nodes reach the
+// API server, if they do.
+func openPKI(dir string, services netip.Prefix, inside netip.Addr) (*pki, error) {
 	p := &pki{dir: dir}
 	var err error
 	for _, a := range []struct {
@@ -53,16 +54,19 @@ func openPKI(dir string, services netip.Prefix) (*pki, error) {
 			return nil, err
 		}
 	}
-	if err := p.issueServers(services); err != nil {
+	if err := p.issueServers(services, inside); err != nil {
 		return nil, err
 	}
 	return p, p.openAccountKey()
 }
 
-func (p *pki) issueServers(services netip.Prefix) (err error) {
-	first := net.IP(services.Masked().Addr().Next().AsSlice())
+func (p *pki) issueServers(services netip.Prefix, inside netip.Addr) (err error) {
+	ips := append(loopback(), services.Masked().Addr().Next().AsSlice())
+	if inside.IsValid() {
+		ips = append(ips, inside.AsSlice())
+	}
 	p.serving, p.servingKey, err = p.cluster.issue("serving",
-		request{user: APIServer, names: clusterNames(), ips: append(loopback(), first)})
+		request{user: APIServer, names: clusterNames(), ips: ips})
 	if err != nil {
 		return err
 	}

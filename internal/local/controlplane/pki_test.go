@@ -23,7 +23,7 @@ func services() netip.Prefix { return netip.MustParsePrefix("10.96.0.0/16") }
 
 func opened(t *testing.T, dir string) *pki {
 	t.Helper()
-	p, err := openPKI(dir, services())
+	p, err := openPKI(dir, services(), netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestADamagedAuthorityIsNotReplaced(t *testing.T) {
 	opened(t, dir)
 	file := filepath.Join(dir, "ca.key")
 	write(t, file, "damaged")
-	if _, err := openPKI(dir, services()); err == nil || !strings.Contains(err.Error(), file) {
+	if _, err := openPKI(dir, services(), netip.Addr{}); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("got %v", err)
 	}
 	if data, err := os.ReadFile(file); err != nil || string(data) != "damaged" {

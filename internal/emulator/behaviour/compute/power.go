@@ -25,6 +25,10 @@ func PowerOf(doc behaviour.Object) string {
 	return behaviour.Text(doc, runtime+".power")
 }
 
+// PowerSince tells one time in a power state from another: it changes whenever the
+// power state does, and with every restart.
+func PowerSince(doc behaviour.Object) string { return behaviour.Text(doc, runtime+".since") }
+
 // setPower notes the power state and since when it is so.
 func setPower(w behaviour.World, doc behaviour.Object, power string) {
 	if behaviour.Text(doc, runtime+".power") != power {
@@ -68,7 +72,7 @@ type transition struct{ during, after string }
 func transitions() map[string]transition {
 	return map[string]transition{
 		"start":      {Starting, Running},
-		"restart":    {Running, Running},
+		"restart":    {Starting, Running},
 		"powerOff":   {Stopping, Stopped},
 		"deallocate": {Deallocating, Deallocated},
 		"redeploy":   {Starting, Running},
