@@ -1,0 +1,395 @@
+package cluster_test
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/testkit"
+)
+
+// TestDeploy installs the chart: the API server takes what it renders, and its
+// commands, run as processes with the chart's arguments, with the rights that the chart
+// gives their service accounts in Kubernetes and with those of deploy/roles in Azure,
+// bring a cluster to where `kaz local up` brings one.
+func TestDeploy(t *testing.T) {
+	want := reference(t)
+	identities := filepath.Join(t.TempDir(), "identities.yaml")
+	write(t, identities, "managedIdentities:\n- {name: cluster, clientId: "+clusterIdentity+", objectId: "+clusterPrincipal+", system: true}\n")
+	args := []string{"--access-control", "on", "--identities", identities, "--without", "cloud-controller-manager"}
+	if leavesOutNodeManager(t) {
+		args = append(args, "--without", "cloud-node-manager")
+	}
+	c := startUp(t, newDir(t), args...)
+	c.grantRoles()
+	d := c.install()
+	d.run()
+
+	wait(t, installedWithin, "the state that kaz local up brings a cluster to", func() string {
+		d.alive()
+		return cmp.Diff(want, c.state())
+	})
+	c.routed()
+	t.Run("life of external Services", func(t *testing.T) { testkit.ExternalService(t, c.in(t).env()) })
+	t.Run("machines come and go", func(t *testing.T) { machines(c.in(t)) })
+	t.Run("a bad annotation hurts one Service only", func(t *testing.T) { badAnnotation(c.in(t)) })
+	t.Run("metrics for who may see them", func(t *testing.T) { d.metrics(t) })
+	t.Run("a machine that is another", func(t *testing.T) { d.contradiction(t) })
+	t.Run("several load balancers, after a restart", func(t *testing.T) { d.severalBalancers(t) })
+	t.Run("rights in Kubernetes are used, all of them", func(t *testing.T) {
+		for program, o := range d.observers {
+			c.in(t).narrow(program, o)
+		}
+	})
+	for _, p := range d.programs {
+		select {
+		case <-p.ended:
+		default:
+			stopped(t, p, syscall.SIGTERM)
+		}
+	}
+	c.stop(syscall.SIGTERM)
+}
+
+// installedWithin is long enough for a busy machine.
+const installedWithin = 3 * time.Minute
+
+// The managed identity of the cluster.
+const (
+	clusterIdentity  = "cccccccc-0000-4000-8000-000000000001"
+	clusterPrincipal = "cccccccc-0000-4000-8000-000000000002"
+)
+
+// reference is the state of a cluster that kaz local up runs.
+func reference(t *testing.T) map[string]nodeState {
+	t.Helper()
+	dir := newDir(t)
+	c := startUp(t, dir)
+	c.routed()
+	state := c.state()
+	c.stop(syscall.SIGTERM)
+	return state
+}
+
+// leavesOutNodeManager tells whether kaz local up runs a cloud-node-manager.
+func leavesOutNodeManager(t *testing.T) bool {
+	t.Helper()
+	return strings.Contains(runKaz(t, "local", "up", "--help"), "cloud-node-manager")
+}
+
+// nodeState is what came of a node, in an order that does not depend on who was first.
+type nodeState struct {
+	ProviderID string
+	Labels     map[string]string
+	Addresses  []string
+	Taints     []string
+	Conditions map[string]string
+}
+
+// state are all nodes. In whose order they got their ranges of pod addresses is
+// chance; that the routes are in step with them is another test.
+func (c *cluster) state() map[string]nodeState {
+	c.t.Helper()
+	all := map[string]nodeState{}
+	for _, n := range c.nodes() {
+		s := nodeState{ProviderID: n.Spec.ProviderID, Labels: maps.Clone(n.Labels), Conditions: map[string]string{}}
+		// Only the machine itself knows these, and without a node manager nobody asks it.
+		maps.DeleteFunc(s.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "topology.kubernetes.azure.com/") })
+		for _, a := range n.Status.Addresses {
+			s.Addresses = append(s.Addresses, string(a.Type)+" "+a.Address)
+		}
+		slices.Sort(s.Addresses)
+		for _, taint := range n.Spec.Taints {
+			s.Taints = append(s.Taints, taint.ToString())
+		}
+		for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeNetworkUnavailable} {
+			s.Conditions[string(kind)] = string(condition(n, kind))
+		}
+		all[n.Name] = s
+	}
+	return all
+}
+
+// role is a file of deploy/roles.
+type role struct {
+	Name, Description string
+	Actions           []string
+}
+
+// grantRoles makes the roles of deploy/roles and gives them to the cluster's identity:
+// at the resource group of the cluster, and what there is in subscriptions only there.
+func (c *cluster) grantRoles() {
+	c.t.Helper()
+	subscription := azure.SubscriptionID(c.status.Subscription)
+	for i, at := range []struct {
+		file  string
+		scope azure.ID
+	}{
+		{"cloud-controller-manager.json", c.group()},
+		{"cloud-controller-manager-subscription.json", subscription},
+	} {
+		var r role
+		if err := json.Unmarshal(readFile(c.t, filepath.Join("..", "..", "deploy", "roles", at.file)), &r); err != nil {
+			c.t.Fatalf("%s: %v", at.file, err)
+		}
+		definition := subscription.Resource("Microsoft.Authorization/roleDefinitions", fmt.Sprintf("dddddddd-0000-4000-8000-%012d", i))
+		c.put(definition, map[string]any{"properties": map[string]any{
+			"roleName": r.Name, "description": r.Description, "assignableScopes": []any{subscription},
+			"permissions": []any{map[string]any{"actions": r.Actions}},
+		}})
+		c.put(at.scope.Resource("Microsoft.Authorization/roleAssignments", fmt.Sprintf("eeeeeeee-0000-4000-8000-%012d", i)), map[string]any{
+			"properties": map[string]any{"roleDefinitionId": definition, "principalId": clusterPrincipal, "principalType": "ServicePrincipal"},
+		})
+	}
+}
+
+func (c *cluster) put(id azure.ID, body any) {
+	c.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := c.azure.Put(c.t.Context(), azure.Write{ID: id, Body: text}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// installation is a chart that was installed in a cluster.
+type installation struct {
+	c         *cluster
+	health    string // host:port of the cloud-controller-manager's health and metrics
+	observers map[string]*observer
+	programs  []*program
+	ccm       *program // the replica that works
+	// controllers starts a replica of the Deployment, nodeManager a pod of the DaemonSet.
+	controllers func(cloudConfig string) *program
+	nodeManager func(node string, vm azure.ID) *program
+}
+
+// install renders the chart for the cluster and gives it to the API server.
+func (c *cluster) install() *installation {
+	c.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	d := &installation{c: c, health: l.Addr().String(), observers: map[string]*observer{}}
+	if err := l.Close(); err != nil {
+		c.t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(d.health)
+	values := filepath.Join(c.t.TempDir(), "values.yaml")
+	write(c.t, values, `
+infra: {clusterName: kaz}
+cloudControllerManager: {clusterCIDR: 10.244.0.0/14, serviceClusterIPRange: 10.96.0.0/16, bindAddress: 127.0.0.1, securePort: "`+port+`", logVerbosity: 0}
+cloudNodeManager: {enableHealthProbeProxy: true, securePort: 0, waitRoutes: true, nodeStatusUpdateFrequency: 5s, windows: {enabled: true}}
+`)
+	began := time.Now()
+	chart, errs, err := output(c.t, "", "go", "-C", filepath.Join("..", "chart"), "run", ".", "-values", values)
+	if err != nil {
+		c.t.Fatalf("render the chart: %v\n%s", err, errs)
+	}
+	c.t.Logf("chart rendered in %s", short(time.Since(began)))
+	c.t.Logf("%s", c.must(chart, "apply", "--server-side", "--validate=strict", "-f", "-"))
+	c.must("", "apply", "--dry-run=server", "--validate=strict", "-f", filepath.Join("..", "..", "deploy", "manifests"))
+	return d
+}
+
+// run starts what the Deployment and the DaemonSet ask for: one controller manager, and
+// a node manager for each node.
+func (d *installation) run() {
+	c := d.c
+	c.t.Helper()
+	ccm := get[appsv1.Deployment](c, "deployment", "cloud-controller-manager", "-n", "kube-system").Spec.Template.Spec
+	kubeconfig := d.account(ccm)
+	d.controllers = func(cloudConfig string) *program {
+		return d.start(ccm, nil, map[string]string{"/etc/kubernetes/azure.json": cloudConfig},
+			"--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)
+	}
+	d.ccm = d.controllers(c.status.CloudConfig)
+
+	cnm := get[appsv1.DaemonSet](c, "daemonset", "cloud-node-manager", "-n", "kube-system").Spec.Template.Spec
+	nodes := d.account(cnm)
+	d.nodeManager = func(node string, vm azure.ID) *program {
+		// The machine's own service is at an address that only the machine reaches.
+		return d.start(cnm, map[string]string{"spec.nodeName": node}, nil, "--kubeconfig="+nodes, "--metadata-endpoint="+c.metadata(vm))
+	}
+	for _, vm := range c.instances() {
+		d.nodeManager(nodeOf(vm), vm.ID)
+	}
+	// Of a machine that comes later: until then it waits.
+	d.nodeManager("nodes0-000003", c.scaleSet().Child("virtualMachines", "3"))
+}
+
+// contradiction runs a node manager on a machine that is not the one of its node: it
+// says so, in an Event.
+func (d *installation) contradiction(t *testing.T) {
+	c := d.c.in(t)
+	vms := c.instances()
+	odd := d.nodeManager(nodeOf(vms[0]), vms[1].ID)
+	wait(t, time.Minute, "an event of the contradiction", func() string {
+		if len(c.events("Node", nodeOf(vms[0]), "MachineContradiction")) > 0 {
+			return ""
+		}
+		return "there is none"
+	})
+	stopped(t, odd, syscall.SIGTERM)
+}
+
+// severalBalancers starts the replica anew, with another cloud configuration.
+func (d *installation) severalBalancers(t *testing.T) {
+	c := d.c.in(t)
+	stopped(t, d.ccm, syscall.SIGTERM)
+	d.ccm = d.controllers(c.changed(map[string]any{
+		"loadBalancerBackendPoolConfigurationType": "nodeIP",
+		"multipleStandardLoadBalancerConfigurations": []any{
+			map[string]any{"name": "kaz", "primaryVMSet": "nodes0"}, map[string]any{"name": "second", "primaryVMSet": "nodes1"},
+		},
+	}))
+	if _, err := c.apply(testkit.NewService("after", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})); err != nil {
+		t.Error(err)
+	}
+	c.removeAll("after")
+}
+
+// alive ends the test when a program has ended.
+func (d *installation) alive() {
+	d.c.t.Helper()
+	for _, p := range d.programs {
+		select {
+		case <-p.ended:
+			d.c.t.Fatalf("%s has ended: %v", p.cmd, p.err)
+		default:
+		}
+	}
+}
+
+// metadata is where the local Azure has the metadata service of a machine.
+func (c *cluster) metadata(vm azure.ID) string {
+	c.t.Helper()
+	var info struct{ ARMHTTP string }
+	if err := json.Unmarshal(readFile(c.t, filepath.Join(c.dir, "azure-state-running.json")), &info); err != nil {
+		c.t.Fatal(err)
+	}
+	return info.ARMHTTP + "/vm" + string(vm)
+}
+
+// account is a kubeconfig of a pod's service account.
+func (d *installation) account(p corev1.PodSpec) string {
+	d.c.t.Helper()
+	name := p.ServiceAccountName
+	if d.observers[name] == nil {
+		d.observers[name] = d.c.observe()
+	}
+	return d.c.account(name, d.observers[name])
+}
+
+// reference to an environment variable in arguments, as Kubernetes has it.
+var variable = regexp.MustCompile(`\$\(([A-Za-z0-9_]+)\)`)
+
+// start runs a pod's container as a process on this machine: fields are what the
+// kubelet would fill in, paths what it would mount, and further arguments stand for the
+// rest of a pod's surroundings.
+func (d *installation) start(p corev1.PodSpec, fields, paths map[string]string, further ...string) *program {
+	c := d.c
+	c.t.Helper()
+	container := p.Containers[0]
+	env := map[string]string{}
+	for _, e := range container.Env {
+		env[e.Name] = e.Value
+		if e.ValueFrom != nil {
+			env[e.Name] = fields[e.ValueFrom.FieldRef.FieldPath]
+		}
+	}
+	var args []string
+	for _, a := range slices.Concat(container.Command[1:], container.Args) {
+		a = variable.ReplaceAllStringFunc(a, func(ref string) string { return env[variable.FindStringSubmatch(ref)[1]] })
+		for from, to := range paths {
+			a = strings.ReplaceAll(a, from, to)
+		}
+		args = append(args, a)
+	}
+	script := `. "$1" && shift && unset KUBECONFIG && exec "$@"`
+	cmd := exec.CommandContext(c.t.Context(), "/bin/bash", slices.Concat([]string{"-c", script, "bash", c.status.Environment,
+		filepath.Join(programs, container.Command[0])}, args, further)...)
+	cmd.Env = os.Environ()
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	running := start(c.t, cmd)
+	d.programs = append(d.programs, running)
+	return running
+}
+
+// metrics asks for metrics as a service account that may see them, one that may not, and
+// nobody.
+func (d *installation) metrics(t *testing.T) {
+	c := d.c.in(t)
+	c.must("", "create", "clusterrole", "scraper", "--verb=get", "--non-resource-url=/metrics")
+	for _, name := range []string{"scraper", "stranger"} {
+		c.must("", "create", "serviceaccount", name, "-n", "default")
+	}
+	c.must("", "create", "clusterrolebinding", "scraper", "--clusterrole=scraper", "--serviceaccount=default:scraper")
+	for _, one := range []struct {
+		account string
+		want    int
+	}{{"scraper", http.StatusOK}, {"stranger", http.StatusForbidden}, {"", http.StatusForbidden}} {
+		token := ""
+		if one.account != "" {
+			token = strings.TrimSpace(c.must("", "create", "token", one.account, "-n", "default"))
+		}
+		// What the API server knows of roles reaches its decisions a moment later.
+		wait(t, time.Minute, "metrics for "+one.account, func() string {
+			if got := answerTo(t, "https://"+d.health+"/metrics", token); got != one.want {
+				return fmt.Sprintf("status %d, want %d", got, one.want)
+			}
+			return ""
+		})
+	}
+}
+
+// answerTo is the HTTP status of what a token gets, 0 without an answer.
+func answerTo(t *testing.T, url, token string) int {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // its certificate is made anew at each start
+		DisableKeepAlives: true,
+	}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
