@@ -45,6 +45,9 @@ func lead(ctx context.Context, election leaderelection.LeaderElectionConfig, wor
 	if err != nil {
 		return err
 	}
+	if election.WatchDog != nil {
+		election.WatchDog.SetLeaderElection(elector)
+	}
 	defer context.AfterFunc(ctx, func() {
 		select {
 		case <-began:
