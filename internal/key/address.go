@@ -89,8 +89,7 @@ var (
 
 func addressEntries() []Entry {
 	return []Entry{
-		Internal.entry(), InternalSubnet.entry(), Balancers.entry(), PublicIPGroup.entry(),
 		IPv4.entry(), IPv6.entry(), PublicIPName.entry(), PublicIPNameIPv6.entry(), PublicIPPrefix.entry(), PublicIPPrefixIPv6.entry(),
-		AdditionalIPs.entry(), IPTags.entry(), DNSLabel.entry(), DisableFloatingIP.entry(), HAPorts.entry(),
+		AdditionalIPs.entry(), PublicIPTags.entry(), IPTags.entry(), DNSLabel.entry(),
 	}
 }

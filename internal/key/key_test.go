@@ -13,12 +13,12 @@ import (
 	"kaz/internal/key"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/annotations.md anew")
+var update = flag.Bool("update", false, "write docs/resources/service/annotations.md anew")
 
 const service = "service.beta.kubernetes.io/"
 
 func TestReferenceIsUpToDate(t *testing.T) {
-	const file = "../../docs/reference/annotations.md"
+	const file = "../../docs/resources/service/annotations.md"
 	if *update {
 		if err := os.WriteFile(file, []byte(key.Reference()), 0o644); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Reference is docs/reference/annotations.md.
+// Reference is docs/resources/service/annotations.md.
 func Reference() string {
 	var b strings.Builder
 	b.WriteString(`<!-- Generated from internal/key by "go test ./internal/key -update". -->
@@ -13,13 +13,16 @@ func Reference() string {
 
 What the annotations of a Service of type LoadBalancer mean to the cloud-controller-manager. A value that is
 not allowed is an event on the Service, which is then left as it is; other Services are not affected. Blanks
-around a value do not matter, nor does the case of "true". PORT in a name is a port of the Service in decimal.
+around a value do not matter, nor does the case of "true".
 
-| annotation | what it does | allowed | default |
-|---|---|---|---|
+Every name begins with ` + "`" + service + "`" + `, which the tables leave out. PORT in a name is a port of the
+Service in decimal. [examples.md](examples.md) shows most of them at work.
 `)
-	for _, e := range ServiceEntries() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.Name, e.Doc, e.Allowed, inDefault(e.Default))
+	for _, g := range ServiceGroups() {
+		fmt.Fprintf(&b, "\n## %s\n\n| annotation | what it does | allowed | default |\n|---|---|---|---|\n", g.Title)
+		for _, e := range g.Entries {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", strings.TrimPrefix(e.Name, service), e.Doc, e.Allowed, inDefault(e.Default))
+		}
 	}
 	return b.String()
 }

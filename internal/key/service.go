@@ -1,7 +1,5 @@
 package key
 
-import "slices"
-
 const service = "service.beta.kubernetes.io/"
 
 // Of Services of type LoadBalancer: how packets are forwarded.
@@ -121,14 +119,36 @@ const (
 	allowedRanges   = "address ranges like 10.0.0.0/8 between commas"
 )
 
-// ServiceEntries are the keys of Services that kaz serves, for the reference.
-func ServiceEntries() []Entry {
-	own := []Entry{
-		IdleTimeout.entry(), DisableTCPReset.entry(), NoRule.entry(), NoProbe.entry(),
-		ProbeProtocol.entry(), ProbePath.entry(), ProbeInterval.entry(), ProbeCount.entry(),
-		PortProbeProtocol.entry(), PortProbePort.entry(), PortProbePath.entry(), PortProbeInterval.entry(), PortProbeCount.entry(),
-		AllowedIPRanges.entry(), SourceRanges.entry(), AllowedServiceTags.entry(), DenyAllElse.entry(), DisableSecurityRules.entry(),
-		PublicIPTags.entry(),
+// Group is entries of the reference that belong together.
+type Group struct {
+	Title   string
+	Entries []Entry
+}
+
+// ServiceGroups are the keys of Services that kaz serves, for the reference.
+func ServiceGroups() []Group {
+	return []Group{
+		{"Where the address is", []Entry{Internal.entry(), InternalSubnet.entry(), Balancers.entry(), PublicIPGroup.entry()}},
+		{"Which address", addressEntries()},
+		{"How packets are forwarded", []Entry{
+			DisableFloatingIP.entry(), HAPorts.entry(), IdleTimeout.entry(), DisableTCPReset.entry(), NoRule.entry(), NoProbe.entry(),
+		}},
+		{"Which nodes are well", []Entry{
+			ProbeProtocol.entry(), ProbePath.entry(), ProbeInterval.entry(), ProbeCount.entry(),
+			PortProbeProtocol.entry(), PortProbePort.entry(), PortProbePath.entry(), PortProbeInterval.entry(), PortProbeCount.entry(),
+		}},
+		{"Who is let in", []Entry{
+			AllowedIPRanges.entry(), SourceRanges.entry(), AllowedServiceTags.entry(), DenyAllElse.entry(), DisableSecurityRules.entry(),
+		}},
+		{"Private link service", linkEntries()},
 	}
-	return slices.Concat(addressEntries(), own, linkEntries())
+}
+
+// ServiceEntries are the keys of all groups.
+func ServiceEntries() []Entry {
+	var all []Entry
+	for _, g := range ServiceGroups() {
+		all = append(all, g.Entries...)
+	}
+	return all
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -32,6 +33,10 @@ func Look(ctx context.Context, cluster Cluster, lookup func(string) (string, boo
 	client, err := kubernetes.NewForConfig(readOnly(cluster.Kubernetes))
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	// Kubernetes is asked first: who may not look there need not wait for Azure.
+	if _, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		return nil, fmt.Errorf("list Services: %w", err)
 	}
 	door, zones, err := connect(ctx, c, nil)
 	if err != nil {
