@@ -225,7 +225,7 @@ func TestManyMachinesAppear(t *testing.T) {
 // A cold start of a large cluster in which no node has been initialized yet: one
 // list of the scale sets and two lists of each, whose pages are reads too.
 func TestColdStart(t *testing.T) {
-	sets, each := 10, 30
+	sets, each := 6, 20
 	if !testing.Short() {
 		sets, each = 50, 100
 	}
