@@ -77,11 +77,15 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	p.open = func(ctx context.Context, c *config.CompletedConfig, settings cloudconfig.Config, wrap func(reconcile.Azure) reconcile.Azure) (*cloudprovider.Cloud, error) {
 		saveMemory(c, lookup)
 		cloud, lacks, err := openCloud(ctx, settings, func(door reconcile.Azure) reconcile.Azure { return wrap(dry.door(door)) }, missing)
-		if err == nil {
-			p.notices.missing(lacks)
-			err = checkRoutes(c, cloud)
+		if err != nil {
+			return nil, err
 		}
-		return cloud, err
+		p.notices.missing(lacks)
+		if err := checkRoutes(c, cloud); err != nil {
+			cloud.Close()
+			return nil, err
+		}
+		return cloud, nil
 	}
 	return p.command(flags)
 }
