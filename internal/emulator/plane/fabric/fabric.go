@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -247,6 +248,9 @@ type Port struct {
 // Attach gives a machine an interface, with its addresses and routes. When it
 // returns, packets flow. An interface that is attached elsewhere is detached there.
 func (f *Fabric) Attach(ctx context.Context, nic azure.ID, m Machine) (Port, error) {
+	if _, err := os.Stat(m.Namespace); err != nil {
+		return Port{}, fmt.Errorf("attach network interface %s: network namespace of the machine: %w", nic, err)
+	}
 	f.mu.Lock()
 	f.made++
 	f.attached[nic.Key()] = wiring.Attachment{Namespace: m.Namespace, Device: m.Device, Index: m.Index, Made: f.made}

@@ -42,7 +42,7 @@ const (
 	// generous is for what happens soon unless something is wrong.
 	generous = 2 * time.Minute
 	// refused is how long nothing comes where nothing may come.
-	refused = 300 * time.Millisecond
+	refused = 200 * time.Millisecond
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -345,7 +345,7 @@ func (k *Kernel) filter(ctx context.Context, s wiring.Namespace) error {
 	if changes == "" {
 		return nil
 	}
-	if _, err := run(ctx, s.Name, changes, "nft", "-f", "-"); err != nil {
+	if _, err := Run(ctx, s.Name, changes, "nft", "-f", "-"); err != nil {
 		return fmt.Errorf("network namespace %s: %w", s.Name, err)
 	}
 	if k.rules == nil {

@@ -46,7 +46,7 @@ func checkKernel(ctx context.Context, instance string) (err error) {
 		return fmt.Errorf("this kernel or container cannot make network namespaces: %w", err)
 	}
 	defer func() { err = errors.Join(err, Remove(name)) }()
-	if _, err := run(ctx, name, features, "nft", "-f", "-"); err != nil {
+	if _, err := Run(ctx, name, features, "nft", "-f", "-"); err != nil {
 		return fmt.Errorf("this kernel's nftables cannot do what load balancers need (hashes, marks, address translation): %w", err)
 	}
 	failures, err := batch(ctx, name, []string{"rule add fwmark 0xa000004 lookup 167772164"})
@@ -63,7 +63,7 @@ func checkKernel(ctx context.Context, instance string) (err error) {
 func checkRanges(ctx context.Context, outside string) error {
 	var problems []error
 	for _, options := range []string{"-4", "-6"} {
-		text, err := run(ctx, outside, "", "ip", options, "-json", "route", "show")
+		text, err := Run(ctx, outside, "", "ip", options, "-json", "route", "show")
 		if err != nil {
 			return fmt.Errorf("routes of this machine: %w", err)
 		}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// run runs a program of the machine in a namespace.
-func run(ctx context.Context, namespace, input, program string, args ...string) (string, error) {
+// Run runs a program of the machine in a namespace.
+func Run(ctx context.Context, namespace, input, program string, args ...string) (string, error) {
 	var out, problems bytes.Buffer
 	err := Do(namespace, func() error {
 		cmd := exec.CommandContext(ctx, program, args...)
@@ -44,7 +44,7 @@ func batch(ctx context.Context, namespace string, lines []string, options ...str
 	if len(lines) == 0 {
 		return nil, nil
 	}
-	_, err := run(ctx, namespace, strings.Join(lines, "\n")+"\n", "ip", append(options, "-force", "-batch", "-")...)
+	_, err := Run(ctx, namespace, strings.Join(lines, "\n")+"\n", "ip", append(options, "-force", "-batch", "-")...)
 	if err == nil {
 		return nil, nil
 	}

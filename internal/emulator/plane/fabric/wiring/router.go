@@ -47,7 +47,11 @@ func (c *card) connect(s *Namespace, floating bool) {
 	led := map[bool]bool{}
 	for _, a := range c.addresses {
 		s.Neighbours = append(s.Neighbours, Neighbour{link, a.address, c.mac()})
-		s.Routes = append(s.Routes, Route{To: single(a.address), Kind: Unicast, Device: link})
+		from := Gateway6
+		if a.address.Is4() {
+			from = Platform
+		}
+		s.Routes = append(s.Routes, Route{To: single(a.address), Kind: Unicast, Device: link, Source: from})
 		if is4 := a.address.Is4(); floating && !led[is4] {
 			led[is4] = true
 			s.Routes = append(s.Routes, Route{Table: c.mark(), To: everywhere(a.address), Kind: Unicast, Via: a.address, Device: link})

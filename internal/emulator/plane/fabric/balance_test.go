@@ -1,0 +1,451 @@
+package fabric_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/plane/fabric/wiring"
+)
+
+var pool = list{ref(balancer + "/backendAddressPools/pool")}
+
+// balancing is a load balancer with one pool and up to two frontends.
+type balancing struct {
+	public, public6 azure.ID
+	private         string // address in the subnet
+	rules, probes   list
+	addresses       list // members by address
+}
+
+func (w *world) balancer(b balancing) {
+	w.Helper()
+	var frontends list
+	add := func(name string, p object) { frontends = append(frontends, object{"name": name, "properties": p}) }
+	if b.public != "" {
+		add("front", object{"publicIPAddress": ref(b.public)})
+	}
+	if b.private != "" {
+		add("front", object{"subnet": ref(nodes), "privateIPAllocationMethod": "Static", "privateIPAddress": b.private})
+	}
+	if b.public6 != "" {
+		add("front6", object{"publicIPAddress": ref(b.public6)})
+	}
+	p := object{}
+	if b.addresses != nil {
+		p["loadBalancerBackendAddresses"] = b.addresses
+	}
+	w.put(balancer, object{"location": "eastus", "sku": object{"name": "Standard"}, "properties": object{
+		"frontendIPConfigurations": frontends, "backendAddressPools": list{object{"name": "pool", "properties": p}},
+		"loadBalancingRules": b.rules, "probes": b.probes}})
+}
+
+func rule(name, protocol string, port, to int, more object) object {
+	p := object{"protocol": protocol, "frontendPort": port, "backendPort": to,
+		"frontendIPConfiguration": ref(balancer + "/frontendIPConfigurations/front"),
+		"backendAddressPool":      ref(balancer + "/backendAddressPools/pool")}
+	for k, v := range more {
+		p[k] = v
+	}
+	return object{"name": name, "properties": p}
+}
+
+func probe(name, protocol string, port int, path string) object {
+	p := object{"protocol": protocol, "port": port, "intervalInSeconds": 5, "probeThreshold": 1}
+	if path != "" {
+		p["requestPath"] = path
+	}
+	return object{"name": name, "properties": p}
+}
+
+func with(objects ...object) object {
+	all := object{}
+	for _, o := range objects {
+		for k, v := range o {
+			all[k] = v
+		}
+	}
+	return all
+}
+
+var (
+	floats = object{"enableFloatingIP": true}
+	front6 = object{"frontendIPConfiguration": ref(balancer + "/frontendIPConfigurations/front6")}
+	probed = object{"probe": ref(balancer + "/probes/probe")}
+)
+
+// open lets everybody into the subnet.
+func (w *world) open() {
+	w.subnet(object{"networkSecurityGroup": ref(w.group("open", allow("all", 100, "Inbound", object{})))})
+}
+
+func dialPlatform(w *world, address string, patient bool) error {
+	patience := refused
+	if patient {
+		patience = generous
+	}
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	c, err := w.fabric.Dial(ctx, vnet, "tcp", address)
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
+// members boots machines behind the load balancer that serve at a port and, as nodes
+// do, at the frontends' addresses.
+func (w *world) members(n int, frontends ...netip.Addr) []*machine {
+	w.Helper()
+	var all []*machine
+	for i := range n {
+		m := w.machine(fmt.Sprintf("m%d", i), nodes, nil, object{"loadBalancerBackendAddressPools": pool, "loadBalancerBackendAddressPools6": pool})
+		for _, a := range frontends {
+			m.ip("addr add " + netip.PrefixFrom(a, a.BitLen()).String() + " dev lo")
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// meets collects who answers until so many different ones did.
+func (m *machine) meets(address string, n int) map[string]greeting {
+	m.w.Helper()
+	met := map[string]greeting{}
+	const most = 500 // that a hash keeps missing one so often does not happen
+	for range most {
+		g := m.reaches(address)
+		met[g.server] = g
+		if len(met) == n {
+			return met
+		}
+	}
+	m.w.Fatalf("%s met %v, want %d", m.name, met, n)
+	return nil
+}
+
+func TestLoadBalancersForward(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	host, host6 := outsideAddresses()
+	w.open()
+	id, front := w.publicIP("front", "IPv4")
+	id6, frontSix := w.publicIP("front6", "IPv6")
+	w.balancer(balancing{public: id, public6: id6, rules: list{
+		rule("floating", "Tcp", 80, 80, floats), rule("translated", "Tcp", 81, 8081, nil),
+		rule("floating-udp", "Udp", 53, 53, floats), rule("translated-udp", "Udp", 54, 5454, nil),
+		rule("floating6", "Tcp", 80, 80, with(floats, front6)), rule("translated6", "Tcp", 81, 8086, front6),
+	}})
+	for _, m := range w.members(3, front, frontSix) {
+		m.serve(":80")
+		m.serve(":8081")
+		m.serve(":8086")
+		m.servePackets(at(front, 53))
+		m.servePackets(at(m.v4, 5454))
+	}
+	for _, c := range []struct {
+		name            string
+		frontend, seen  netip.Addr
+		port            int
+		addressReplaced bool
+	}{
+		{"floating", front, host, 80, false}, {"translated", front, host, 81, true},
+		{"floating, IPv6", frontSix, host6, 80, false}, {"translated, IPv6", frontSix, host6, 81, true},
+	} {
+		for name, g := range w.outside.meets(at(c.frontend, c.port), 3) {
+			if g.client != c.seen.String() || (g.at != c.frontend.String()) != c.addressReplaced {
+				t.Errorf("%s: %s says %+v, want client %s", c.name, name, g, c.seen)
+			}
+		}
+	}
+	for _, port := range []int{53, 54} {
+		met := map[string]bool{}
+		for len(met) < 3 {
+			g, err := w.outside.send(at(front, port), generous)
+			if err != nil {
+				t.Fatalf("udp %d: %v", port, err)
+			}
+			if g.client != host.String() {
+				t.Errorf("udp %d: %+v, want client %s", port, g, host)
+			}
+			met[g.server] = true
+		}
+	}
+	w.outside.misses(at(front, 82))
+	// A machine that is in no pool reaches it too, with the address that it leaves with.
+	other := w.machine("other", nodes, nil, nil)
+	if g := other.meets(at(front, 80), 3)["m0"]; !wiring.PublicRanges()[0].Contains(netip.MustParseAddr(g.client)) || g.client == host.String() {
+		t.Errorf("from inside: %+v, want a public client", g)
+	}
+}
+
+// A member reaches its own load balancer from inside as from outside: it leaves with
+// the frontend's address.
+func TestHairpin(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.open()
+	id, front := w.publicIP("front", "IPv4")
+	w.balancer(balancing{public: id, rules: list{rule("translated", "Tcp", 81, 8081, nil)}})
+	members := w.members(2)
+	for _, m := range members {
+		m.serve(":8081")
+	}
+	for _, g := range members[0].meets(at(front, 81), 2) {
+		if g.client != front.String() {
+			t.Errorf("%+v, want client %s", g, front)
+		}
+	}
+}
+
+func TestSessionAffinity(t *testing.T) {
+	t.Parallel()
+	for how, float := range map[string]bool{"SourceIP": true, "SourceIPProtocol": false} {
+		t.Run(fmt.Sprint(how, " floating ", float), func(t *testing.T) {
+			t.Parallel()
+			w := start(t)
+			w.open()
+			more := object{"loadDistribution": how, "enableFloatingIP": float}
+			w.balancer(balancing{private: "10.1.0.100", rules: list{rule("web", "Tcp", 80, 80, more), rule("more", "Tcp", 81, 81, more)}})
+			front := netip.MustParseAddr("10.1.0.100")
+			for _, m := range w.members(3, front) {
+				m.serve(":80")
+				m.serve(":81")
+			}
+			met := map[string]bool{}
+			for i := range 6 {
+				c := w.machine(fmt.Sprintf("c%d", i), nodes, nil, nil)
+				first := c.reaches(at(front, 80)).server
+				met[first] = true
+				for i := range 10 {
+					if g := c.reaches(at(front, 80+i%2)); g.server != first {
+						t.Fatalf("%s meets %s and then %s", c.name, first, g.server)
+					}
+				}
+			}
+			t.Logf("6 clients meet %d of 3", len(met))
+		})
+	}
+}
+
+// An internal load balancer with a rule for all ports is reached in the network and
+// not from outside.
+func TestInternalLoadBalancer(t *testing.T) {
+	t.Parallel()
+	for _, float := range []bool{true, false} {
+		t.Run(fmt.Sprint("floating ", float), func(t *testing.T) {
+			t.Parallel()
+			w := start(t)
+			w.open()
+			front := netip.MustParseAddr("10.1.0.100")
+			w.balancer(balancing{private: front.String(), rules: list{rule("all", "All", 0, 0, object{"enableFloatingIP": float})}})
+			members := w.members(2, front)
+			c := w.machine("c", nodes, nil, nil)
+			for _, m := range members {
+				m.serve(":80")
+				m.serve(":443")
+				address := m.v4
+				if float {
+					address = front
+				}
+				m.servePackets(at(address, 53))
+			}
+			for _, port := range []int{80, 443} {
+				for _, g := range c.meets(at(front, port), 2) {
+					if g.client != c.v4.String() {
+						t.Errorf("%+v, want client %s", g, c.v4)
+					}
+				}
+			}
+			if g, err := c.send(at(front, 53), generous); err != nil || g.client != c.v4.String() {
+				t.Errorf("udp: %+v %v", g, err)
+			}
+			w.outside.misses(at(front, 80))
+		})
+	}
+}
+
+func TestMembersByAddress(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.open()
+	a, b := w.machine("a", nodes, nil, nil), w.machine("b", nodes, nil, nil)
+	id, front := w.publicIP("front", "IPv4")
+	member := func(m *machine) object {
+		return object{"name": m.name, "properties": object{"ipAddress": m.v4.String(), "virtualNetwork": ref(vnet)}}
+	}
+	w.balancer(balancing{public: id, addresses: list{member(a), member(b)}, rules: list{rule("web", "Tcp", 80, 8080, nil)}})
+	a.serve(":8080")
+	b.serve(":8080")
+	w.outside.meets(at(front, 80), 2)
+	w.balancer(balancing{public: id, addresses: list{member(b)}, rules: list{rule("web", "Tcp", 80, 8080, nil)}})
+	for range 10 {
+		if g := w.outside.reaches(at(front, 80)); g.server != "b" {
+			t.Errorf("%+v", g)
+		}
+	}
+}
+
+// A member that does not answer its probe gets no new connection and keeps those
+// that it has.
+func TestProbesDrain(t *testing.T) {
+	t.Parallel()
+	for protocol, float := range map[string]bool{"Tcp": true, "Http": false} {
+		t.Run(fmt.Sprintf("%s floating %v", protocol, float), func(t *testing.T) {
+			t.Parallel()
+			drain(t, protocol, float)
+		})
+	}
+}
+
+func drain(t *testing.T, protocol string, float bool) {
+	w := start(t)
+	w.open()
+	id, front := w.publicIP("front", "IPv4")
+	path := ""
+	if protocol != "Tcp" {
+		path = "/healthz"
+	}
+	w.balancer(balancing{public: id, probes: list{probe("probe", protocol, 8000, path)},
+		rules: list{rule("web", "Tcp", 80, 80, with(probed, object{"enableFloatingIP": float}))}})
+	members := w.members(2, front)
+	doors := map[string]*health{}
+	for _, m := range members {
+		m.serve(":80")
+		doors[m.name] = m.health(protocol)
+	}
+	w.waitHealthy("web", 2)
+	held := map[string]net.Conn{}
+	for len(held) < 2 {
+		c, err := w.outside.open("tcp", at(front, 80), generous)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := parseGreeting(read(t, c))
+		if held[g.server] != nil {
+			c.Close()
+			continue
+		}
+		held[g.server] = c
+		defer c.Close()
+	}
+	doors["m0"].set(false)
+	w.waitHealthy("web", 1)
+	for range 10 {
+		if g := w.outside.reaches(at(front, 80)); g.server != "m1" {
+			t.Fatalf("a drained member got a connection: %+v", g)
+		}
+	}
+	for name, c := range held {
+		if _, err := fmt.Fprintf(c, "still there, %s?\n", name); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, c); got != "still there, "+name+"?\n" {
+			t.Errorf("%s says %q", name, got)
+		}
+	}
+	doors["m1"].set(false)
+	w.waitHealthy("web", 0)
+	w.outside.misses(at(front, 80))
+	if protocol != "Tcp" {
+		return // the way back is the same
+	}
+	doors["m0"].set(true)
+	w.waitHealthy("web", 1)
+	if g := w.outside.reaches(at(front, 80)); g.server != "m0" {
+		t.Errorf("%+v", g)
+	}
+}
+
+func read(t *testing.T, c net.Conn) string {
+	t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(generous))
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+// health is a machine's answer to probes.
+type health struct {
+	m        *machine
+	protocol string
+	mu       sync.Mutex
+	well     bool
+	listener net.Listener
+	server   *http.Server
+	tasks    sync.WaitGroup
+}
+
+func (m *machine) health(protocol string) *health {
+	h := &health{m: m, protocol: protocol}
+	h.set(true)
+	m.w.Cleanup(func() { h.close(); h.tasks.Wait() })
+	return h
+}
+
+// set makes the machine well or not: over TCP by listening, else by what it says.
+func (h *health) set(well bool) {
+	h.m.w.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.well = well
+	if h.protocol != "Tcp" && h.listener != nil {
+		return
+	}
+	if !well {
+		h.listener.Close()
+		return
+	}
+	h.m.do(func() (err error) {
+		h.listener, err = net.Listen("tcp", ":8000")
+		return err
+	})
+	l := h.listener
+	if h.protocol == "Tcp" {
+		h.tasks.Go(func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				c.Close()
+			}
+		})
+		return
+	}
+	h.server = &http.Server{Handler: h, TLSConfig: certificate(h.m.w)}
+	h.tasks.Go(func() {
+		if h.protocol == "Https" {
+			_ = h.server.ServeTLS(l, "", "")
+		} else {
+			_ = h.server.Serve(l)
+		}
+	})
+}
+
+func (h *health) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.listener.Close()
+	if h.server != nil {
+		h.server.Close()
+	}
+}
+
+func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	from := netip.MustParseAddrPort(r.RemoteAddr).Addr()
+	if !h.well || r.URL.Path != "/healthz" || from != wiring.Platform {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}

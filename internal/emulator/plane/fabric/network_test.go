@@ -1,0 +1,370 @@
+package fabric_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"kaz/internal/emulator/plane/fabric"
+	"kaz/internal/emulator/plane/fabric/netns"
+)
+
+func TestMachinesReachEachOther(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	a, b := w.machine("a", nodes, nil, nil), w.machine("b", nodes, nil, nil)
+	b.serve(":80")
+	b.servePackets(":53")
+	for _, to := range []netip.Addr{b.v4, b.v6} {
+		from := a.v4
+		if to.Is6() {
+			from = a.v6
+		}
+		want := greeting{"b", from.String(), to.String()}
+		if g := a.reaches(at(to, 80)); g != want {
+			t.Errorf("tcp: %+v, want %+v", g, want)
+		}
+		if g, err := a.send(at(to, 53), generous); err != nil || g.client != from.String() {
+			t.Errorf("udp: %+v %v, want client %s", g, err, from)
+		}
+	}
+}
+
+// An address that is not the interface's own gets nowhere, unless the interface may
+// forward.
+func TestSpoofedSourcesAreDropped(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	honest, b := w.machine("honest", nodes, nil, nil), w.machine("b", nodes, nil, nil)
+	forwarder := w.machine("forwarder", nodes, object{"enableIPForwarding": true}, nil)
+	b.serve(":80")
+	from := func(m *machine, source string) error {
+		m.ip("addr replace " + source + "/32 dev lo")
+		return netns.Do(m.path, func() error {
+			d := net.Dialer{Timeout: refused, LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
+			c, err := d.DialContext(t.Context(), "tcp", at(b.v4, 80))
+			if err == nil {
+				c.Close()
+			}
+			return err
+		})
+	}
+	if err := from(honest, "10.1.0.200"); err == nil {
+		t.Error("a spoofed address of the subnet got an answer")
+	}
+	if err := from(honest, "168.63.129.16"); err == nil {
+		t.Error("the platform's address got an answer")
+	}
+	// What the forwarder sends arrives; its answer needs a route.
+	w.put(provider+"/routeTables/routes", object{"location": "eastus", "properties": object{"routes": list{
+		route("pods", "10.244.0.0/24", forwarder.v4)}}})
+	w.subnet(object{"routeTable": ref(provider + "/routeTables/routes")})
+	forwarder.ip("addr replace 10.244.0.9/32 dev lo")
+	if err := netns.Do(forwarder.path, func() error {
+		d := net.Dialer{Timeout: generous, LocalAddr: &net.TCPAddr{IP: net.ParseIP("10.244.0.9")}}
+		c, err := d.DialContext(t.Context(), "tcp", at(b.v4, 80))
+		if err == nil {
+			c.Close()
+		}
+		return err
+	}); err != nil {
+		t.Errorf("an interface that may forward: %v", err)
+	}
+}
+
+func route(name, prefix string, hop netip.Addr) object {
+	return object{"name": name, "properties": object{"addressPrefix": prefix, "nextHopType": "VirtualAppliance", "nextHopIpAddress": hop.String()}}
+}
+
+// A range of pods is behind its node only as long as a route says so, and only when
+// the node's interface may forward.
+func TestRouteTablesLeadToPods(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const table = provider + "/routeTables/routes"
+	w.put(table, object{"location": "eastus", "properties": object{"routes": list{}}})
+	w.subnet(object{"routeTable": ref(table)})
+	forwards := object{"enableIPForwarding": true}
+	a, b := w.machine("a", nodes, forwards, nil), w.machine("b", nodes, forwards, nil)
+	pods := map[string]netip.Addr{"v4": netip.MustParseAddr("10.244.1.5"), "v6": netip.MustParseAddr("fd44:0:0:1::5")}
+	b.ip("addr add 10.244.1.5/32 dev lo", "addr add fd44:0:0:1::5/128 dev lo nodad")
+	b.serve(":80")
+	for _, pod := range pods {
+		a.misses(at(pod, 80))
+	}
+	routes := list{route("four", "10.244.1.0/24", b.v4), route("six", "fd44:0:0:1::/64", b.v6)}
+	w.put(table, object{"location": "eastus", "properties": object{"routes": routes}})
+	for _, pod := range pods {
+		if g := a.reaches(at(pod, 80)); g.at != pod.String() {
+			t.Errorf("%+v, want at %s", g, pod)
+		}
+	}
+	b.write(nodes, object{"enableIPForwarding": false}, nil)
+	for _, pod := range pods {
+		a.misses(at(pod, 80))
+	}
+	b.write(nodes, forwards, nil)
+	a.reaches(at(pods["v4"], 80))
+	w.put(table, object{"location": "eastus", "properties": object{"routes": list{}}})
+	for _, pod := range pods {
+		a.misses(at(pod, 80))
+	}
+}
+
+// An appliance between two subnets sees what goes from one to the other.
+func TestRouteTablesLeadThroughAppliances(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const table = provider + "/routeTables/through"
+	other := vnet + "/subnets/other"
+	w.put(other, object{"properties": object{"addressPrefixes": list{"10.1.1.0/24", "fd01:0:0:1::/64"}}})
+	a, b := w.machine("a", nodes, nil, nil), w.machine("b", other, nil, nil)
+	appliance := w.machine("appliance", other, object{"enableIPForwarding": true}, nil)
+	b.serve(":80")
+	a.reaches(at(b.v4, 80))
+	w.put(table, object{"location": "eastus", "properties": object{"routes": list{route("other", "10.1.1.0/24", appliance.v4)}}})
+	w.subnet(object{"routeTable": ref(table)})
+	a.misses(at(b.v4, 80)) // the appliance does not forward yet
+	forward(t, appliance)
+	if g := a.reaches(at(b.v4, 80)); g.client != a.v4.String() {
+		t.Errorf("%+v, want client %s", g, a.v4)
+	}
+}
+
+func forward(t *testing.T, m *machine) {
+	t.Helper()
+	m.do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) })
+}
+
+func TestNetworksAreApart(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const other = provider + "/virtualNetworks/other"
+	w.network("other", "10.1.0.0/16", "fd01::/48", object{"name": "nodes", "properties": object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}})
+	a, b := w.machine("a", nodes, nil, nil), w.machine("b", nodes, nil, nil)
+	stranger := w.machine("stranger", other+"/subnets/nodes", nil, nil)
+	b.serve(":80")
+	stranger.misses(at(b.v4, 80))
+	w.outside.misses(at(b.v4, 80))
+	// The same address in two networks is two machines'.
+	if stranger.v4 != a.v4 {
+		t.Fatalf("addresses %s and %s: want the same", stranger.v4, a.v4)
+	}
+	a.reaches(at(b.v4, 80))
+}
+
+// Machines leave with a public address: their own, that of their load balancer, or
+// one that Azure lends them; those whose load balancer refuses and those in an
+// internal one do not.
+func TestOutboundConnections(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	host, _ := outsideAddresses()
+	w.outside.serve(":80")
+	id, own := w.publicIP("own", "IPv4")
+	plain := w.machine("plain", nodes, nil, nil)
+	public := w.machine("public", nodes, nil, object{"publicIPAddress": ref(id)})
+	if g := public.reaches(at(host, 80)); g.client != own.String() {
+		t.Errorf("with a public address: %+v, want client %s", g, own)
+	}
+	lent := plain.reaches(at(host, 80)).client
+	if a := netip.MustParseAddr(lent); !netip.MustParsePrefix("198.18.0.0/15").Contains(a) || a == own {
+		t.Errorf("without a public address: client %s, want one that is lent", lent)
+	}
+	address, front := w.publicIP("front", "IPv4")
+	w.balancer(balancing{public: address, rules: list{rule("web", "Tcp", 80, 80, object{"disableOutboundSnat": true})}})
+	member := w.machine("member", nodes, nil, object{"loadBalancerBackendAddressPools": pool})
+	member.misses(at(host, 80))
+	w.balancer(balancing{public: address, rules: list{rule("web", "Tcp", 80, 80, nil)}})
+	if g := member.reaches(at(host, 80)); g.client != front.String() {
+		t.Errorf("behind a load balancer: %+v, want client %s", g, front)
+	}
+	w.subnet(object{"defaultOutboundAccess": false})
+	plain.misses(at(host, 80))
+	// Outside reaches the interface with an address of its own, once a group opens it.
+	public.serve(":80")
+	w.outside.misses(at(own, 80))
+	w.group("open", allow("all", 100, "Inbound", object{}))
+	w.subnet(object{"networkSecurityGroup": ref(provider + "/networkSecurityGroups/open")})
+	if g := w.outside.reaches(at(own, 80)); g.server != "public" || g.client != host.String() || g.at != public.v4.String() {
+		t.Errorf("inbound: %+v", g)
+	}
+	// From inside it looks like from outside.
+	if g := member.reaches(at(own, 80)); g.client != front.String() {
+		t.Errorf("hairpin: %+v, want client %s", g, front)
+	}
+}
+
+func TestInstanceMetadataKnowsWhoAsks(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	for _, name := range []string{"a", "b"} {
+		m := w.machine(name, nodes, nil, nil)
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(_ context.Context, network, address string) (net.Conn, error) {
+			return m.open(network, address, generous)
+		}}}
+		r, err := client.Get("http://169.254.169.254/metadata")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || string(text) != name {
+			t.Errorf("metadata of %s: %q %v", name, text, err)
+		}
+	}
+	w.outside.misses("169.254.169.254:80")
+}
+
+// Programs of the platform listen in a network, and dial into it.
+func TestPlatformIsInTheNetwork(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	m := w.machine("m", nodes, nil, nil)
+	c, err := w.fabric.ListenPacket(t.Context(), vnet, "udp", "168.63.129.16:53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		buffer := make([]byte, 100)
+		for {
+			_, from, err := c.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			nic, _ := w.fabric.Sender(vnet, netip.MustParseAddrPort(from.String()).Addr())
+			_, _ = c.WriteTo([]byte("resolver "+nic.Name()+" -"), from)
+		}
+	}()
+	if g, err := m.send("168.63.129.16:53", generous); err != nil || g.client != "m" {
+		t.Errorf("%+v %v", g, err)
+	}
+	c.Close()
+	<-answered
+	m.serve(":10250")
+	conn, err := w.fabric.Dial(t.Context(), vnet, "tcp", at(m.v4, 10250))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}
+
+// A machine that dies takes its namespace with it; another gets the interface.
+func TestInterfacesAreAttachedAnew(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	a := w.machine("a", nodes, nil, nil)
+	b := w.machine("b", nodes, nil, nil)
+	b.serve(":80")
+	a.reaches(at(b.v4, 80))
+	again := w.namespace("again")
+	again.nic, again.name = b.nic, "again"
+	again.attach()
+	again.serve(":80")
+	if g := a.reaches(at(b.v4, 80)); g.server != "again" {
+		t.Errorf("%+v", g)
+	}
+	if err := w.fabric.Detach(t.Context(), b.nic); err != nil {
+		t.Fatal(err)
+	}
+	a.misses(at(b.v4, 80))
+	if _, err := w.fabric.Attach(t.Context(), provider+"/networkInterfaces/none", fabric.Machine{Namespace: a.path, Device: "eth1"}); err == nil || !strings.Contains(err.Error(), "networkInterfaces/none") {
+		t.Errorf("an interface that is not there: %v", err)
+	}
+	if _, err := w.fabric.Attach(t.Context(), b.nic, fabric.Machine{Namespace: "/run/netns/none", Device: "eth0"}); err == nil {
+		t.Error("a namespace that is not there: no error")
+	}
+	again.attach()
+	a.reaches(at(b.v4, 80))
+}
+
+// What was there before is there after, also when nobody closed anything.
+func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	before := w.everything()
+	a := w.machine("a", nodes, nil, nil)
+	b := w.machine("b", nodes, nil, nil)
+	b.serve(":80")
+	a.reaches(at(b.v4, 80))
+	if err := w.fabric.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.everything(); strings.Contains(left, "kaz-"+w.instance) || !strings.Contains(before, "kaz-"+w.instance) {
+		t.Errorf("before:\n%s\nleft:\n%s", before, left)
+	}
+	// A crash: the next fabric of the name finds what is left and starts from nothing.
+	w.start()
+	full := w.everything()
+	w.start()
+	if now := w.everything(); now != full {
+		t.Errorf("after a crash:\n%s\nwant\n%s", now, full)
+	}
+	if err := netns.Sweep(t.Context(), w.instance, w.outside.path); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.everything(); strings.Contains(left, "kaz-"+w.instance) {
+		t.Errorf("left:\n%s", left)
+	}
+}
+
+// everything is what a fabric may leave: namespaces, and what is outside.
+func (w *world) everything() string {
+	w.Helper()
+	var b strings.Builder
+	entries, err := os.ReadDir(netns.Dir)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "kaz-"+w.instance) {
+			b.WriteString(e.Name() + "\n")
+		}
+	}
+	for _, args := range [][]string{{"ip", "-o", "-4", "address"}, {"ip", "-o", "-6", "address", "show", "scope", "global"}, {"ip", "route"}, {"ip", "-6", "route", "show", "root", "2000::/3"}, {"nft", "list", "ruleset"}} {
+		text, err := netns.Run(w.Context(), w.outside.path, "", args[0], args[1:]...)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for line := range strings.Lines(text) {
+			// Numbers of interfaces grow.
+			_, line, _ = strings.Cut(line, ": ")
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// A change is in force within a second of Azure's answer.
+func TestChangesAreInForceSoon(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	a, b := w.machine("a", nodes, nil, nil), w.machine("b", nodes, nil, nil)
+	b.serve(":80")
+	a.reaches(at(b.v4, 80))
+	const group = provider + "/networkSecurityGroups/nsg"
+	w.group("nsg")
+	w.subnet(object{"networkSecurityGroup": ref(group)})
+	var slowest time.Duration
+	for i := range 10 {
+		begin := time.Now()
+		if i%2 == 0 {
+			w.group("nsg", deny("web", 100, "Inbound", object{"destinationPortRange": "80"}))
+			slowest = max(slowest, time.Since(begin))
+			a.misses(at(b.v4, 80))
+			continue
+		}
+		w.group("nsg")
+		a.reaches(at(b.v4, 80))
+		slowest = max(slowest, time.Since(begin))
+	}
+	t.Logf("a rule is in force after %s at most", slowest)
+}

@@ -1,0 +1,155 @@
+package fabric_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/plane/fabric/wiring"
+)
+
+func outsideAddresses() (v4, v6 netip.Addr) { return wiring.Outside() }
+
+func securityRule(access, name string, priority int, direction string, more object) object {
+	p := object{"priority": priority, "direction": direction, "access": access, "protocol": "*",
+		"sourcePortRange": "*", "destinationPortRange": "*", "sourceAddressPrefix": "*", "destinationAddressPrefix": "*"}
+	for k, v := range more {
+		if k == "destinationPortRanges" || k == "sourceAddressPrefixes" || k == "destinationAddressPrefixes" {
+			delete(p, k[:len(k)-1])
+			delete(p, k[:len(k)-2])
+		}
+		p[k] = v
+	}
+	return object{"name": name, "properties": p}
+}
+
+func allow(name string, priority int, direction string, more object) object {
+	return securityRule("Allow", name, priority, direction, more)
+}
+
+func deny(name string, priority int, direction string, more object) object {
+	return securityRule("Deny", name, priority, direction, more)
+}
+
+// group writes a security group.
+func (w *world) group(name string, rules ...any) azure.ID {
+	w.Helper()
+	id := provider + azure.ID("/networkSecurityGroups/"+name)
+	if rules == nil {
+		rules = list{}
+	}
+	w.put(id, object{"location": "eastus", "properties": object{"securityRules": rules}})
+	return id
+}
+
+func TestSecurityGroupsWithinASubnet(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	group := w.group("nsg", deny("a-to-b", 100, "Inbound", object{"protocol": "Tcp", "destinationPortRanges": list{"80", "8000-8080"}}))
+	w.subnet(object{"networkSecurityGroup": ref(group)})
+	a, b := w.machine("a", nodes, nil, nil), w.machine("b", nodes, nil, nil)
+	for _, port := range []string{":80", ":81", ":8010"} {
+		b.serve(port)
+	}
+	b.servePackets(":80")
+	for _, to := range []netip.Addr{b.v4, b.v6} {
+		a.misses(at(to, 80))
+		a.misses(at(to, 8010))
+		a.reaches(at(to, 81))
+		if _, err := a.send(at(to, 80), generous); err != nil {
+			t.Errorf("udp is not denied: %v", err)
+		}
+	}
+	// Rules of lower numbers come first; answers need no rule; who began may go on.
+	w.group("nsg", allow("first", 100, "Inbound", object{"protocol": "Tcp", "sourceAddressPrefix": a.v4.String()}),
+		deny("a-to-b", 101, "Inbound", object{"protocol": "Tcp"}))
+	a.reaches(at(b.v4, 80))
+	a.misses(at(b.v6, 80))
+	w.group("nsg", deny("out", 100, "Outbound", object{"destinationAddressPrefix": "VirtualNetwork"}))
+	a.misses(at(b.v4, 80))
+	a.misses(at(b.v6, 80))
+}
+
+// Inbound the subnet's group comes first and then the interface's, and both must let
+// a packet pass; outbound too.
+func TestSecurityGroupsOfSubnetAndInterface(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	subnets := w.group("subnets", allow("web", 100, "Inbound", object{"destinationPortRange": "80"}))
+	mine := w.group("mine", deny("web", 100, "Inbound", object{"destinationPortRange": "80"}))
+	w.subnet(object{"networkSecurityGroup": ref(subnets)})
+	a := w.machine("a", nodes, nil, nil)
+	b := w.machine("b", nodes, object{"networkSecurityGroup": ref(mine)}, nil)
+	b.serve(":80")
+	b.serve(":81")
+	a.misses(at(b.v4, 80))
+	a.reaches(at(b.v4, 81))
+	w.group("mine")
+	a.reaches(at(b.v4, 80))
+	w.group("mine", deny("out", 100, "Outbound", object{"protocol": "Udp"}))
+	a.serve(":80")
+	a.servePackets(":80")
+	b.reaches(at(a.v4, 80))
+	if _, err := b.send(at(a.v4, 80), refused); err == nil {
+		t.Error("udp leaves the interface")
+	}
+}
+
+func TestServiceTags(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	host, host6 := outsideAddresses()
+	id, _ := w.publicIP("public", "IPv4")
+	id6, six := w.publicIP("public6", "IPv6")
+	m := w.machine("m", nodes, nil, object{"publicIPAddress": ref(id), "publicIPAddress6": ref(id6)})
+	a := w.machine("a", nodes, nil, nil)
+	m.serve(":80")
+	m.serve(":81")
+	w.outside.serve(":80")
+	public := netip.MustParseAddr(m.reaches(at(host, 80)).client)
+	for _, step := range []struct {
+		name            string
+		rules           list
+		outside, inside bool
+		probe           bool
+	}{
+		{"defaults", list{}, false, true, true},
+		{"internet", list{allow("in", 100, "Inbound", object{"sourceAddressPrefix": "Internet"})}, true, true, true},
+		{"not the network", list{deny("in", 100, "Inbound", object{"sourceAddressPrefix": "VirtualNetwork"})}, false, false, false},
+		{"not the probe", list{deny("in", 100, "Inbound", object{"sourceAddressPrefix": "AzureLoadBalancer"})}, false, true, false},
+		{"one address", list{allow("in", 100, "Inbound", object{"sourceAddressPrefix": host.String() + "/32"})}, true, true, true},
+		{"another address", list{allow("in", 100, "Inbound", object{"sourceAddressPrefix": "203.0.113.0/24"})}, false, true, true},
+		{"an unknown service", list{allow("in", 100, "Inbound", object{"sourceAddressPrefix": "Storage"})}, false, true, true},
+		{"the cloud", list{allow("in", 100, "Inbound", object{"sourceAddressPrefix": "AzureCloud"})}, true, true, true},
+	} {
+		group := w.group("nsg", step.rules...)
+		w.subnet(object{"networkSecurityGroup": ref(group)})
+		check := func(who string, reach bool, from *machine, to netip.Addr) {
+			t.Helper()
+			if reach {
+				from.reaches(at(to, 80))
+			} else {
+				from.misses(at(to, 80))
+			}
+		}
+		check("outside", step.outside, w.outside, public)
+		check("inside", step.inside, a, m.v4)
+		if step.name == "internet" {
+			if g := w.outside.reaches(at(six, 80)); g.client != host6.String() {
+				t.Errorf("IPv6: %+v", g)
+			}
+		}
+		err := dialPlatform(w, at(m.v4, 80), step.probe)
+		if (err == nil) != step.probe {
+			t.Errorf("%s: probe: %v, want it %v", step.name, err, step.probe)
+		}
+	}
+	// Outbound: the internet may be denied, the platform's metadata never is.
+	w.group("nsg", deny("out", 100, "Outbound", object{"destinationAddressPrefix": "Internet"}))
+	m.misses(at(host, 80))
+	if c, err := m.open("tcp", "169.254.169.254:80", generous); err != nil {
+		t.Errorf("metadata: %v", err)
+	} else {
+		c.Close()
+	}
+}
