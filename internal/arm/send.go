@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"kaz/internal/azure"
+	"kaz/internal/observe/trace"
 )
 
 type retryOptions struct {
@@ -71,6 +73,14 @@ type failure struct {
 	unsent  bool // Azure cannot have seen the request
 	futile  bool // the next attempt will fail alike
 	waiting bool // the budget turned it away
+}
+
+// cause is the error, if there is one.
+func (f *failure) cause() error {
+	if f == nil {
+		return nil
+	}
+	return f.Error
 }
 
 // again decides whether a request that failed is sent again, and when.
@@ -131,10 +141,15 @@ func (d *Door) attempt(ctx, lasting context.Context, c call, patience time.Durat
 		return reply{}, &failure{Error: throttled(c, err), waiting: true}
 	}
 	d.metrics.waited(c, turn)
+	lasting, span := trace.Start(lasting, c.method+" "+c.spelled,
+		slog.String("azure.id", string(c.id)), slog.String("azure.verb", c.subject.verb),
+		slog.String("azure.correlation_id", c.correlation), slog.Duration("azure.budget_wait", turn.waited))
 	start := time.Now()
 	r, f := d.exchange(lasting, c)
 	turn.done(r, f)
 	d.observe(ctx, c, r, f, time.Since(start))
+	span.Set(slog.Int("http.response.status_code", r.status), slog.String("azure.request_id", r.header.Get("X-Ms-Request-Id")))
+	span.End(f.cause())
 	return r, f
 }
 

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/bits"
 	"slices"
 	"sync"
 
 	"kaz/internal/azure"
+	"kaz/internal/observe/trace"
 )
 
 // Commit brings about all requests of one batch at a single key and returns an
@@ -66,7 +68,10 @@ func NewCoalescer[Req, Res any](commit Commit[Req, Res]) *Coalescer[Req, Res] {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Coalescer[Req, Res]{
 		commit: func(key string, batch []Req) ([]Res, error) {
-			return commit(ctx, key, batch)
+			ctx, span := trace.Start(ctx, "commit", slog.String("kaz.key", key), slog.Int("kaz.requests", len(batch)))
+			answers, err := commit(ctx, key, batch)
+			span.End(err)
+			return answers, err
 		},
 		stopped: func() bool { return ctx.Err() != nil },
 		stop:    stop,
