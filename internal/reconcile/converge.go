@@ -30,8 +30,11 @@ type Azure interface {
 
 // Outcome is how a [Converge] ended.
 type Outcome struct {
-	Have    plan.Snapshot // Azure as it is now, as far as the target needs it
-	Reports []Report      // one for each plan that was applied
+	// Have is Azure as it is now, as far as the target needs it and as what was written
+	// tells; what Azure fills in at something that was there, such as the address of a
+	// further frontend, is read by the next [Gather].
+	Have    plan.Snapshot
+	Reports []Report // one for each plan that was applied
 }
 
 const (
@@ -75,6 +78,10 @@ func Converge(ctx context.Context, door Azure, target Target) (Outcome, error) {
 			}
 			reader = door.Fresh()
 		} else if len(p.Pending) == 0 {
+			if have, known := after(have, report); known {
+				out.Have = have
+				return out, nil
+			}
 			out.Have, err = Gather(ctx, reader, target.Needs)
 			return out, err
 		}
@@ -88,6 +95,22 @@ func decide(target Target, have plan.Snapshot) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	return plan.Diff(have, graph)
+}
+
+// after is a snapshot after a report, if it follows from what was written: only Azure
+// knows what it makes of something new.
+func after(have plan.Snapshot, r Report) (plan.Snapshot, bool) {
+	for _, res := range r.Results {
+		switch {
+		case res.Step.Op == plan.Delete:
+			have = have.Without(res.Step.ID)
+		case !res.Step.Body.ID().Equal(res.Step.ID):
+			return have, false
+		default:
+			have = have.With(res.Step.Body)
+		}
+	}
+	return have, true
 }
 
 // outrun reports whether every failure of a report may be gone after a fresh look.

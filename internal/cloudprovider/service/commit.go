@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
@@ -29,6 +30,7 @@ type answer struct {
 	moved    bool        // the commit changed something, and it served others too
 	repairs  []string    // what was not as kaz had left it
 	released []plan.Step // what is left to delete for it
+	filling  *fill       // what has to begin before it is served, nil for nothing
 	err      error       // nobody else's
 }
 
@@ -45,12 +47,37 @@ type balancers struct {
 	cluster
 	azure   reconcile.Azure
 	metrics *metrics
+	fills   *fills
 	changed func() // is called when a commit changed something in Azure
 
 	// Of the commits so far: the beginning of the last one that looked past the
 	// cache and of the last one that changed something, and what was told of machines.
 	looked, wrote time.Time
 	machines      map[plan.Problem]bool
+	// departed are Services that have nothing in Azure any more and that Kubernetes
+	// may still have, as their finalizer goes last.
+	departed map[types.UID]bool
+}
+
+// leaveOut takes Services that have departed out of those that are not of the commit:
+// what they shared with others goes with the last of those.
+func (b *balancers) leaveOut(t *target) {
+	still := map[types.UID]bool{}
+	t.Others = slices.DeleteFunc(t.Others, func(s *corev1.Service) bool {
+		if b.departed[s.UID] {
+			still[s.UID] = true
+		}
+		return b.departed[s.UID]
+	})
+	b.departed = still
+}
+
+func (b *balancers) noteDeparted(services []loadbalancer.Service) {
+	for _, s := range services {
+		if s.Gone {
+			b.departed[s.UID] = true
+		}
+	}
 }
 
 // commit brings about the requests of one batch.
@@ -66,8 +93,12 @@ func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]an
 	if err != nil {
 		return nil, err
 	}
-	t := &departure{target: planned}
+	b.leaveOut(planned)
+	t := &shared{target: planned, whole: w.drift}
 	if err := b.look(ctx, t, w); err != nil {
+		return nil, err
+	}
+	if err := b.beAlone(ctx, t); err != nil {
 		return nil, err
 	}
 	out, err := b.converge(ctx, t)
@@ -75,18 +106,68 @@ func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]an
 	if err != nil {
 		return nil, blame(err, out, batch)
 	}
-	if len(out.Reports) > 0 {
+	if len(out.Reports) > 0 || t.fills {
 		b.wrote = began
 		b.changed()
 	}
+	b.noteDeparted(services)
 	b.tellMachines(ctx, t.problems)
 	t.Have = out.Have
-	return b.answers(t, batch, out)
+	answers, err := b.answers(t, batch, out)
+	if err == nil && slices.ContainsFunc(answers, func(a answer) bool { return a.err != nil }) {
+		// Azure has chosen addresses.
+		if t.Have, err = reconcile.Gather(ctx, b.azure, t.Needs); err == nil {
+			answers, err = b.answers(t, batch, out)
+		}
+	}
+	if err == nil && t.fills {
+		err = b.fill(ctx, t, batch, answers)
+	}
+	return answers, err
+}
+
+// beAlone waits for the machines that are on their way into a pool where the commit
+// takes the whole load balancer away: they could not be asked to leave it.
+func (b *balancers) beAlone(ctx context.Context, t *shared) error {
+	leaves := slices.ContainsFunc(t.Services, func(s loadbalancer.Service) bool { return s.Gone })
+	running := b.fills.running()
+	if !leaves || running == nil {
+		return nil
+	}
+	have, err := reconcile.Gather(ctx, b.azure, t.Needs)
+	if err != nil {
+		return err
+	}
+	graph, err := t.target.Desired(have)
+	if err != nil || !losesBalancer(graph) {
+		return err
+	}
+	select {
+	case <-running:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// fill has the machines come and leave, and those Services wait for the first one that
+// nobody serves yet.
+func (b *balancers) fill(ctx context.Context, t *shared, batch []request, answers []answer) error {
+	filling := b.fills.want(ctx, t.Services)
+	isDeserted, err := deserted(t.Have, t.Config)
+	if err != nil {
+		return err
+	}
+	for i, r := range batch {
+		if !r.service.Gone && isDeserted(r.service.Service) {
+			answers[i].filling = filling
+		}
+	}
+	return nil
 }
 
 // converge brings the target about. What Azure left half done in its way is done
 // again first.
-func (b *balancers) converge(ctx context.Context, t *departure) (reconcile.Outcome, error) {
+func (b *balancers) converge(ctx context.Context, t *shared) (reconcile.Outcome, error) {
 	out, err := reconcile.Converge(ctx, b.azure, t)
 	if err == nil {
 		return out, nil
@@ -102,7 +183,7 @@ func (b *balancers) converge(ctx context.Context, t *departure) (reconcile.Outco
 
 // look reads Azure past the cache where what is kept is older than what happened.
 // The commit then finds it kept.
-func (b *balancers) look(ctx context.Context, t *departure, w why) error {
+func (b *balancers) look(ctx context.Context, t *shared, w why) error {
 	if !w.since.After(b.looked) {
 		return nil
 	}
@@ -115,7 +196,7 @@ func (b *balancers) look(ctx context.Context, t *departure, w why) error {
 }
 
 // answers tells each request what came of it.
-func (b *balancers) answers(t *departure, batch []request, out reconcile.Outcome) ([]answer, error) {
+func (b *balancers) answers(t *shared, batch []request, out reconcile.Outcome) ([]answer, error) {
 	status, err := loadbalancer.Status(t.Input)
 	if err != nil {
 		return nil, err

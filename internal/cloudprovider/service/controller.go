@@ -60,6 +60,7 @@ type Controller struct {
 	addresses *reconcile.Coalescer[loadbalancer.Service, []plan.Step]
 	commits   *reconcile.Coalescer[request, answer]
 	releases  *reconcile.Coalescer[plan.Step, struct{}]
+	fills     *fills
 
 	mu        sync.Mutex // guards what follows; never held while waiting
 	histories map[types.UID]*history
@@ -97,7 +98,8 @@ func New(config Config, d Deps) (*Controller, error) {
 	cluster := cluster{config: config.LoadBalancer, nodes: nodes.Lister(), services: c.ours, around: around}
 	c.cluster = cluster
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
-	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, metrics: m, changed: c.lookAgain}).commit)
+	c.fills = &fills{cluster: cluster, azure: d.Azure, failed: c.fillFailed}
+	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, metrics: m, fills: c.fills, changed: c.lookAgain}).commit)
 	c.releases = reconcile.NewCoalescer(releasing{d.Azure}.commit)
 	return c, nil
 }
@@ -111,6 +113,7 @@ func (c *Controller) Run(ctx context.Context) {
 		c.addresses.Close()
 		c.commits.Close()
 		c.releases.Close()
+		c.fills.work.Wait()
 		passes.Wait()
 	}()
 	// The first look is at the whole cluster, so that one snapshot serves it.

@@ -78,18 +78,29 @@ func disturbed(t *testing.T, fault emulator.Fault, method string, nth int) (happ
 			})
 			w.liveThrough()
 			happened = sent(w.Writes(), method) >= nth
-			w.settle()
-			after := w.Snapshot()
-			for id, text := range after {
-				// What an operation wrote before it failed counts; that it failed stays said.
-				after[id] = strings.ReplaceAll(text, `"provisioningState": "Failed"`, `"provisioningState": "Succeeded"`)
-			}
-			if d := cmp.Diff(before, after); d != "" {
-				t.Errorf("Azure is not as it was before (-before +after):\n%s", d)
-			}
+			w.restored(before)
 		})
 	})
 	return happened
+}
+
+// restored waits until Azure is as it was before.
+func (w *world) restored(before map[string]string) {
+	w.t.Helper()
+	const patience = 20
+	d := ""
+	for range patience {
+		w.settle()
+		after := w.Snapshot()
+		for id, text := range after {
+			// What an operation wrote before it failed counts; that it failed stays said.
+			after[id] = strings.ReplaceAll(text, `"provisioningState": "Failed"`, `"provisioningState": "Succeeded"`)
+		}
+		if d = cmp.Diff(before, after); d == "" {
+			return
+		}
+	}
+	w.t.Errorf("Azure is not as it was before (-before +after):\n%s", d)
 }
 
 // liveThrough is the life of three Services, checked on the way.

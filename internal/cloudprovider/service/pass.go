@@ -82,7 +82,9 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		c.leave(s, h, got)
 		return nil
 	}
-	err = c.kube.show(ctx, s, got.ingress)
+	if err = got.filling.wait(ctx); err == nil {
+		err = c.kube.show(ctx, s, got.ingress)
+	}
 	if err == nil {
 		err = c.release(ctx, got.released)
 	}

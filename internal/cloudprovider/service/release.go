@@ -13,44 +13,64 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// departure is a target whose public IPs that serve nobody any more do not go in the
-// commit: deleting one takes long, and nobody else needs to wait for it. Each Service
-// deletes its own when the commit has let go of it, beside all others.
+// shared is a target without what its Services need not wait for in company: only what
+// they share is committed together.
 //
-// A Service that is stopped in between finds them again: they are in a resource group
-// that it or the load balancers name, and their tags tell that they are its. Those of
-// which that is not so go in the commit, in a round that is not the last.
-type departure struct {
+// Public IPs that serve nobody any more do not go in the commit: deleting one takes
+// long. Each Service deletes its own when the commit has let go of it, beside all
+// others. A controller that is stopped in between finds them again: they are in a
+// resource group that their Service or the load balancers name, and their tags tell
+// whose they are. Those of which that is not so go in the commit, in a round that is
+// not the last.
+//
+// Machines come into pools of network interfaces and leave them beside the commits
+// (see [fills]), but where a load balancer goes, which they have to leave before.
+type shared struct {
 	*target
+	whole    bool        // nothing is left out but public IPs
 	released []plan.Step // by the last decision
+	fills    bool        // machines come or leave by the last decision
 }
 
 // Desired implements [reconcile.Target].
-func (d *departure) Desired(have plan.Snapshot) (plan.Graph, error) {
+func (d *shared) Desired(have plan.Snapshot) (plan.Graph, error) {
 	graph, err := d.target.Desired(have)
-	d.released = nil
+	d.released, d.fills = nil, false
 	if err != nil || len(graph.Pending) > 0 {
 		return graph, err
 	}
-	var stay, leave plan.Graph
+	var stay, leave, machines plan.Graph
+	withMachines := d.whole || losesBalancer(graph)
 	for _, n := range graph.Nodes() {
 		to := &stay
-		if n.Want() == nil && sameType(n.ID, network.PublicIPAddresses) {
+		switch {
+		case n.Want() == nil && sameType(n.ID, network.PublicIPAddresses):
 			n.After = nil
 			to = &leave
+		case !withMachines && isMachine(n):
+			to = &machines
 		}
 		if err := to.Add(n); err != nil {
 			return graph, err
 		}
 	}
-	p, err := plan.Diff(have, leave)
-	d.released = p.Steps
+	release, err := plan.Diff(have, leave)
+	if err != nil {
+		return graph, err
+	}
+	fill, err := plan.Diff(have, machines)
+	d.released, d.fills = release.Steps, !fill.Empty()
 	return stay, err
+}
+
+// losesBalancer reports whether a load balancer goes as a whole.
+func losesBalancer(g plan.Graph) bool {
+	return slices.ContainsFunc(g.Nodes(), func(n plan.Node) bool { return n.Want() == nil && sameType(n.ID, network.LoadBalancers) })
 }
 
 // releasedFor are the steps that a Service has to do after its commit. A public IP that
 // several left is deleted for each: none of them is gone before it is.
-func (d *departure) releasedFor(key string) []plan.Step {
+func (d *shared) releasedFor(key string) []plan.Step {
 	var steps []plan.Step
 	for _, s := range d.released {
 		if slices.Contains(s.For, key) {

@@ -1,0 +1,234 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	framework "k8s.io/cloud-provider"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/reconcile"
+)
+
+// isMachine reports whether a node of a graph is about who is in a pool of network
+// interfaces.
+func isMachine(n plan.Node) bool {
+	return slices.ContainsFunc([]string{compute.ScaleSets, compute.ScaleSetInstances, network.Interfaces}, func(t string) bool { return sameType(n.ID, t) })
+}
+
+// fill is the machines' coming into the pools and leaving them, beside the commits: it
+// takes minutes where there are many machines, and no Service needs to wait for all of
+// them. Who fills an empty pool waits for the first.
+type fill struct {
+	first chan struct{} // closed when a machine is in, or nobody will be
+	err   error         // why nobody is; to be read when first is closed
+
+	once sync.Once
+}
+
+func (f *fill) begin(err error) {
+	f.once.Do(func() {
+		f.err = err
+		close(f.first)
+	})
+}
+
+// wait waits for the first machine. Nobody waits for no fill.
+func (f *fill) wait(ctx context.Context) error {
+	if f == nil {
+		return nil
+	}
+	select {
+	case <-f.first:
+		return f.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// isBegun reports whether nobody needs to wait any more.
+func (f *fill) isBegun() bool {
+	select {
+	case <-f.first:
+		return true
+	default:
+		return false
+	}
+}
+
+// fills runs one fill after the other. What is asked for during one is done by the
+// next, though who waits for the first machine waits for that of the one under way.
+type fills struct {
+	cluster
+	azure  reconcile.Azure
+	failed func(services []loadbalancer.Service, err error, failures int)
+
+	work     sync.WaitGroup
+	failures int // in a row; the running one's
+
+	mu      sync.Mutex    // guards what follows; never held while waiting
+	ended   chan struct{} // nil when none is under way
+	current *fill
+	next    map[types.UID]loadbalancer.Service
+}
+
+// want has the pools filled as a decision about these Services asks for.
+func (f *fills) want(ctx context.Context, services []loadbalancer.Service) *fill {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.next == nil {
+		f.next = make(map[types.UID]loadbalancer.Service, len(services))
+	}
+	for _, s := range services {
+		if !s.Gone {
+			f.next[s.UID] = s
+		}
+	}
+	if f.ended == nil {
+		f.ended, f.current = make(chan struct{}), &fill{first: make(chan struct{})}
+		f.work.Go(func() { f.run(ctx) })
+	}
+	return f.current
+}
+
+// running is closed when no fill is under way, nil when none is.
+func (f *fills) running() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ended
+}
+
+func (f *fills) run(ctx context.Context) {
+	for {
+		one, services := f.take()
+		if one == nil {
+			return
+		}
+		err := f.converge(ctx, one, services)
+		one.begin(err)
+		if err == nil {
+			f.failures = 0
+		} else if ctx.Err() == nil {
+			f.failures++
+			f.failed(services, err, f.failures)
+		}
+	}
+}
+
+// take is the fill to do and the Services that it is for, nil when there is none.
+func (f *fills) take() (*fill, []loadbalancer.Service) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.next) == 0 {
+		close(f.ended)
+		f.ended, f.current = nil, nil
+		return nil, nil
+	}
+	services := slices.Collect(maps.Values(f.next))
+	f.next = nil
+	if f.current.isBegun() {
+		f.current = &fill{first: make(chan struct{})}
+	}
+	return f.current, services
+}
+
+func (f *fills) converge(ctx context.Context, one *fill, services []loadbalancer.Service) error {
+	t, err := f.target(services)
+	if err != nil {
+		return err
+	}
+	_, err = reconcile.Converge(ctx, watchedDoor{f.azure, one}, &arrival{t})
+	return err
+}
+
+// arrival is a target's machines alone.
+type arrival struct{ *target }
+
+// Desired implements [reconcile.Target].
+func (a *arrival) Desired(have plan.Snapshot) (plan.Graph, error) {
+	graph, err := a.target.Desired(have)
+	if err != nil {
+		return graph, err
+	}
+	var machines plan.Graph
+	for _, n := range graph.Nodes() {
+		if _, exists := have.Get(n.ID); sameType(n.ID, network.LoadBalancers) && (n.Want() == nil || !exists) {
+			return plan.Graph{}, nil // it comes or goes: the commit that does that sees to the machines
+		}
+		if isMachine(n) {
+			if err := machines.Add(n); err != nil {
+				return graph, err
+			}
+		}
+	}
+	return machines, nil
+}
+
+// watchedDoor tells a fill of the first machine that is written.
+type watchedDoor struct {
+	reconcile.Azure
+	fill *fill
+}
+
+func (d watchedDoor) Put(ctx context.Context, w azure.Write) (azure.Document, error) {
+	doc, err := d.Azure.Put(ctx, w)
+	if err == nil && !sameType(w.ID, compute.ScaleSets) {
+		d.fill.begin(nil)
+	}
+	return doc, err
+}
+
+func (d watchedDoor) Patch(ctx context.Context, w azure.Write) (azure.Document, error) {
+	doc, err := d.Azure.Patch(ctx, w)
+	if err == nil && !sameType(w.ID, compute.ScaleSets) {
+		d.fill.begin(nil)
+	}
+	return doc, err
+}
+
+// deserted tells of Services whether they stand at a load balancer with pools of which
+// nobody is in one.
+func deserted(have plan.Snapshot, c loadbalancer.Config) (func(*corev1.Service) bool, error) {
+	var frontends []string
+	for _, d := range have.List(c.LoadBalancer().Parent(), network.LoadBalancers) {
+		lb, err := azure.Decode[network.LoadBalancer](d)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(lb.Properties.BackendAddressPools, func(p azure.Child[network.BackendAddressPool]) bool {
+			return len(p.Properties.BackendIPConfigurations)+len(p.Properties.LoadBalancerBackendAddresses) > 0
+		}) {
+			continue
+		}
+		for _, r := range lb.Properties.LoadBalancingRules {
+			frontends = append(frontends, strings.ToLower(r.Name))
+		}
+	}
+	return func(s *corev1.Service) bool {
+		base := framework.DefaultLoadBalancerName(s)
+		return slices.ContainsFunc(frontends, func(name string) bool { return strings.HasPrefix(name, base) })
+	}, nil
+}
+
+// fillFailed has Services tried again whose machines could not all be let in.
+func (c *Controller) fillFailed(services []loadbalancer.Service, err error, failures int) {
+	wait := delay(err, failures)
+	slog.Warn("backend pools not as they shall be", "error", err, "again_in", wait)
+	for _, s := range services {
+		it := itemOf(s.Service)
+		c.events.Eventf(s.Service, corev1.EventTypeWarning, reasonUpdateFailed, "Error updating load balancer with new hosts: %v", err)
+		c.dirt.add(it, why{nodes: true, since: time.Now()})
+		c.queue.AddAfter(it, wait)
+	}
+}

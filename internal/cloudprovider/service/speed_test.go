@@ -1,0 +1,343 @@
+package service_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/emulator"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/nodes"
+	"kaz/internal/testkit"
+)
+
+// These tests hold kaz to what it promises of speed, in Azure's time: with the latency
+// that was recorded of Azure and with its limits of requests, in simulated time. Each
+// says what it measured; docs/performance.md has the figures.
+
+// hundred is how many nodes the clusters of these tests have.
+const hundred = 100
+
+// cost is what something took.
+type cost struct {
+	took                         time.Duration
+	reads, polls, writes         int
+	deletes                      int
+	balancers, groups, publicIPs int // writes of them
+	throttled                    int // requests that Azure refused because there were too many
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("%.0f s, %d reads, %d polls, %d writes (%d of load balancers, %d of security groups, %d of public IPs), %d deletes, %d refused as too many",
+		c.took.Seconds(), c.reads, c.polls, c.writes, c.balancers, c.groups, c.publicIPs, c.deletes, c.throttled)
+}
+
+// bound is the time that Azure's limits of requests leave nobody below, plus what is
+// one after the other.
+func (c cost) bound(serial time.Duration) time.Duration {
+	const burst, readBurst, perSecond, readsPerSecond = 200, 250, 10, 25
+	most := max(float64(c.writes-burst)/perSecond, float64(c.reads+c.polls-readBurst)/readsPerSecond, float64(c.deletes-burst)/perSecond, 0)
+	return time.Duration(most*float64(time.Second)) + serial
+}
+
+// What one public IP, load balancer and security group take one after the other, by
+// Azure's recorded latencies: to be made (5.2+1, 3.5 and 4.8+3 s), and to go.
+const (
+	serialCreate = 17500 * time.Millisecond
+	serialDelete = 22 * time.Second
+)
+
+// measure counts what do costs until the last request for it was answered.
+func (w *world) measure(do func()) cost {
+	w.t.Helper()
+	const full = 10 * time.Minute // until Azure's counts of requests are full again
+	<-time.After(full)
+	w.Forget()
+	began := time.Now()
+	do()
+	c := cost{took: time.Since(began)}
+	for _, r := range w.Requests() {
+		switch {
+		case r.Status == 429:
+			c.throttled++
+		case r.IsPoll():
+			c.polls++
+		case r.IsRead():
+			c.reads++
+		case r.Method == "DELETE":
+			c.deletes++
+		default:
+			c.writes++
+			switch {
+			case strings.Contains(r.Path, "/publicIPAddresses/"):
+				c.publicIPs++
+			case strings.Contains(r.Path, "/loadBalancers/"):
+				c.balancers++
+			case strings.Contains(r.Path, "/networkSecurityGroups/"):
+				c.groups++
+			}
+		}
+	}
+	return c
+}
+
+// quiet waits until no request was sent for a while, and is back when the last was.
+func (w *world) quiet() time.Duration {
+	began := time.Now()
+	const while = time.Minute
+	for {
+		before := len(w.Requests())
+		<-time.After(while)
+		all := w.Requests()
+		if len(all) == before {
+			if before == 0 {
+				return 0
+			}
+			last := all[len(all)-1]
+			return last.At.Add(last.Took).Sub(began)
+		}
+	}
+}
+
+// byAddress is a cluster with pools of addresses and so many nodes of scale sets that
+// nobody needs to ask for.
+func byAddress(t *testing.T, count int, sets ...string) (*world, service.Config) {
+	w := newWorld(t, emulator.Options{Latency: 1, Throttle: true, Seed: 3}, 1)
+	for i := range count - 1 {
+		w.addAddress(i, sets[i%len(sets)])
+	}
+	c := config()
+	c.LoadBalancer.PoolByIP = true
+	for i, set := range sets {
+		if len(sets) > 1 {
+			c.LoadBalancer.Balancers = append(c.LoadBalancer.Balancers, balancerFor(i, set))
+		}
+	}
+	return w, c
+}
+
+// addAddress registers a node that has an address in the nodes' subnet.
+func (w *world) addAddress(i int, set string) string {
+	w.t.Helper()
+	vm := testkit.Group.Resource("Microsoft.Compute/virtualMachineScaleSets", set).Child("virtualMachines", fmt.Sprint(i+1))
+	id, err := nodes.ProviderID(vm)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	const perByte = 250
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%06d", set, i+1)}, Spec: corev1.NodeSpec{ProviderID: id}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.240.%d.%d", 1+i/perByte, 1+i%perByte)}}
+	if err := w.client.Tracker().Add(node); err != nil {
+		w.t.Fatal(err)
+	}
+	return node.Name
+}
+
+func (w *world) dropNode(name string) {
+	w.t.Helper()
+	if err := w.client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("nodes"), "", name); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// speeds are the promises.
+var speeds = map[string]struct {
+	long bool
+	test func(t *testing.T)
+}{
+	"100 Services, pool of addresses": {test: func(t *testing.T) {
+		w, c := byAddress(t, hundred, testkit.ScaleSet)
+		w.start(c)
+		got := w.measure(func() { w.allServed(w.createMany(100)) })
+		got.holds(t, limits{took: 45 * time.Second, reads: 30, balancers: 10, groups: 10, publicIPs: 100})
+	}},
+	"100 Services, filled pool of interfaces": {long: true, test: func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1, Throttle: true, Seed: 3}, hundred)
+		w.start(config())
+		w.create(w.newService("first", 80))
+		w.served("first")
+		got := w.measure(func() { w.allServed(w.createMany(100)) })
+		got.holds(t, limits{took: 45 * time.Second, reads: 30, balancers: 10, groups: 10, publicIPs: 100})
+	}},
+	"100 Services, empty pool of interfaces": {long: true, test: func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1, Throttle: true, Seed: 3}, hundred)
+		w.start(config())
+		var late time.Duration
+		got := w.measure(func() {
+			names := w.createMany(100)
+			<-time.After(30 * time.Second)
+			began := time.Now()
+			w.create(w.newService("late", 80))
+			w.served("late")
+			late = time.Since(began)
+			w.allServed(names)
+			w.until("all nodes are in the pool", func() bool { return w.members() == hundred })
+		})
+		t.Logf("a Service that comes after 30 s is served after %.0f s", late.Seconds())
+		got.holds(t, limits{took: 150 * time.Second, publicIPs: 101})
+		if most := time.Minute; late > most {
+			t.Errorf("the late one waited for %v, want at most %v", late, most)
+		}
+	}},
+	"250 Services": {long: true, test: func(t *testing.T) {
+		w, c := byAddress(t, hundred, testkit.ScaleSet)
+		w.start(c)
+		got := w.measure(func() { w.allServed(w.createMany(250)) })
+		got.holds(t, limits{took: got.bound(serialCreate) * 5 / 4, balancers: 20, publicIPs: 250})
+	}},
+	"500 Services over two load balancers, and back": {long: true, test: func(t *testing.T) {
+		w, c := byAddress(t, hundred, testkit.ScaleSet, "other")
+		w.start(c)
+		var names []string
+		got := w.measure(func() {
+			names = w.createMany(500)
+			w.allServed(names)
+		})
+		got.holds(t, limits{took: got.bound(serialCreate) * 3 / 2, publicIPs: 500})
+		got = w.measure(func() {
+			for _, name := range names {
+				w.remove(name)
+			}
+			w.allGone(names)
+		})
+		got.holds(t, limits{took: got.bound(serialDelete) * 3 / 2})
+	}},
+	"a new Service while 250 are made": {long: true, test: func(t *testing.T) {
+		w, c := byAddress(t, hundred, testkit.ScaleSet)
+		w.start(c)
+		names := w.createMany(250)
+		<-time.After(3 * time.Second)
+		w.Forget()
+		w.create(w.newService("late", 80))
+		w.served("late")
+		w.joinedNextWrite("late")
+		w.allServed(names)
+	}},
+	"restart": {test: func(t *testing.T) {
+		w, c := byAddress(t, hundred, testkit.ScaleSet)
+		stop := w.start(c)
+		w.allServed(w.createMany(shorter(250, 50)))
+		w.settle()
+		stop()
+		w.Reopen()
+		var settled time.Duration
+		got := w.measure(func() {
+			w.start(c)
+			settled = w.quiet()
+		})
+		got.took = settled
+		got.holds(t, limits{took: 15 * time.Second, reads: 12, nothing: true})
+	}},
+	"a node comes and goes": {test: func(t *testing.T) {
+		w, c := byAddress(t, hundred, testkit.ScaleSet)
+		w.start(c)
+		w.allServed(w.createMany(shorter(250, 50)))
+		w.settle()
+		for _, change := range []func(){
+			func() { w.addAddress(hundred, testkit.ScaleSet) },
+			func() { w.dropNode(fmt.Sprintf("%s-%06d", testkit.ScaleSet, hundred+1)) },
+		} {
+			got := w.measure(func() {
+				change()
+				w.quiet()
+			})
+			got.took = 0
+			got.holds(t, limits{reads: 6, writes: 2})
+			if got.writes == 0 {
+				t.Error("nothing was written")
+			}
+		}
+	}},
+	"50 nodes at once": {test: func(t *testing.T) {
+		w, c := byAddress(t, hundred, testkit.ScaleSet)
+		w.start(c)
+		w.allServed(w.createMany(shorter(250, 50)))
+		w.settle()
+		got := w.measure(func() {
+			for i := range 50 {
+				w.addAddress(hundred+i, testkit.ScaleSet)
+			}
+			w.quiet()
+		})
+		got.took = 0
+		got.holds(t, limits{reads: 6, writes: 3})
+	}},
+	"a port changes": {test: func(t *testing.T) {
+		w, c := byAddress(t, hundred, testkit.ScaleSet)
+		w.start(c)
+		w.allServed(w.createMany(shorter(250, 50)))
+		w.settle()
+		var settled time.Duration
+		got := w.measure(func() {
+			w.change("web-7", func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 })
+			settled = w.quiet()
+		})
+		got.took = settled
+		got.holds(t, limits{took: 20 * time.Second, reads: 4, writes: 2})
+		if got.writes != 2 {
+			t.Errorf("%d writes, want one of the load balancer and one of the security group", got.writes)
+		}
+	}},
+}
+
+// shorter is a count of Services where the short run takes fewer.
+func shorter(long, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return long
+}
+
+func TestSpeed(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(speeds)) {
+		if speeds[name].long && testing.Short() {
+			continue
+		}
+		t.Run(name, func(t *testing.T) { synctest.Test(t, speeds[name].test) })
+	}
+}
+
+// limits are the most that something may cost; 0 is without limit.
+type limits struct {
+	took                                        time.Duration
+	reads, writes, balancers, groups, publicIPs int
+	nothing                                     bool // nothing may be written
+}
+
+func (c cost) holds(t *testing.T, most limits) {
+	t.Helper()
+	t.Logf("%v; at most %.0f s", c, most.took.Seconds())
+	if most.took > 0 && c.took > most.took {
+		t.Errorf("it took %v, want at most %v", c.took, most.took)
+	}
+	for _, one := range []struct {
+		what      string
+		got, most int
+	}{
+		{"reads", c.reads, most.reads}, {"writes", c.writes + c.deletes, most.writes}, {"writes of load balancers", c.balancers, most.balancers},
+		{"writes of security groups", c.groups, most.groups}, {"writes of public IPs", c.publicIPs, most.publicIPs},
+	} {
+		if one.most > 0 && one.got > one.most {
+			t.Errorf("%d %s, want at most %d", one.got, one.what, one.most)
+		}
+	}
+	if most.nothing && c.writes+c.deletes > 0 {
+		t.Errorf("%d writes and %d deletes, want none", c.writes, c.deletes)
+	}
+}
+
+func balancerFor(i int, set string) loadbalancer.Balancer {
+	b := loadbalancer.Balancer{Name: testkit.ClusterName, AllowPlacement: true, PrimaryVMSet: set}
+	if i > 0 {
+		b.Name = fmt.Sprintf("lb%d", i+1)
+	}
+	return b
+}
