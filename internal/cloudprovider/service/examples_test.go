@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -161,4 +162,44 @@ func anchor(title string) string {
 		return -1
 	}
 	return strings.Map(keep, strings.ToLower(title))
+}
+
+// The map of scenarios names the manifests that are there, and at least twenty of its
+// rows are applied to a cluster.
+func TestExamplesAreOnTheMap(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/scenarios/load-balancer.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, e := range testkit.Examples(t, examples) {
+		there[e.Name] = true
+	}
+	rows, onMap := 0, map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if _, err := strconv.Atoi(strings.TrimSpace(cells[min(1, len(cells)-1)])); err != nil || len(cells) < 7 {
+			continue
+		}
+		for i, name := range strings.Split(cells[5], "`") {
+			if i%2 == 0 {
+				continue
+			}
+			if !there[name] {
+				t.Errorf("the map names the manifest %q, which is not there: %s", name, line)
+			}
+			onMap[name] = true
+		}
+		if strings.TrimSpace(cells[5]) != "" {
+			rows++
+		}
+	}
+	if rows < 20 {
+		t.Errorf("%d rows are applied to a cluster, want 20 at least", rows)
+	}
+	for name := range there {
+		if !onMap[name] && !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("the map does not name the manifest %s", name)
+		}
+	}
 }
