@@ -87,6 +87,9 @@ func TestALateServiceDoesNotWaitForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 3)
 		w.start(config())
+		w.create(w.newService("first", 80)) // fills the pool
+		w.served("first")
+		w.settle()
 		w.createMany(100)
 		<-time.After(3 * time.Second)
 		w.Forget()
