@@ -130,7 +130,7 @@ func tagKeys() []key {
 func loadBalancerKeys() []key {
 	return append([]key{
 		text("loadBalancerSku", func(c *Config) *string { return (*string)(&c.LoadBalancerSKU) },
-			"SKU of load balancers and public IPs.").or("standard").oneOf("basic", "standard", "service"),
+			"SKU of load balancers and public IPs. Azure has retired the SKU Basic: basic is read as standard, and load balancers of that SKU are replaced.").or("standard").oneOf("basic", "standard", "service"),
 		text("loadBalancerName", func(c *Config) *string { return &c.LoadBalancerName },
 			"Name of the load balancer.").orElse("name of the cluster"),
 		text("loadBalancerResourceGroup", func(c *Config) *string { return &c.LoadBalancerResourceGroup },

@@ -158,6 +158,9 @@ func (c Config) checkCloud(s *checks) {
 }
 
 func (c Config) checkIdentity(s *checks) {
+	if c.MultiTenant() && c.Credential() != WorkloadIdentity && strings.EqualFold(c.NetworkResourceSubscriptionID, c.SubscriptionID) {
+		s.add("networkResourceTenantID", c.NetworkResourceTenantID, "needs a networkResourceSubscriptionID other than subscriptionId: a subscription belongs to one tenant")
+	}
 	switch way := c.Credential(); way {
 	case WorkloadIdentity:
 		s.require("aadFederatedTokenFile", c.AADFederatedTokenFile, " for workload identity")

@@ -89,9 +89,10 @@ func TestValidate(t *testing.T) {
 			`userAssignedIdentityID "/subscriptions//x": must be a client id or a resource id: `,
 		}},
 		{"network tenant", sound(`,"networkResourceTenantID":"n"`), []string{
+			`networkResourceTenantID "n": needs a networkResourceSubscriptionID other than subscriptionId: a subscription belongs to one tenant`,
 			"auxiliaryTokenProvider: is required: with a managed identity, a token for networkResourceTenantID comes from there",
 		}},
-		{"half a vault", sound(`,"networkResourceTenantID":"n","auxiliaryTokenProvider":{"vaultName":"v","secretName":"x"}`), []string{
+		{"half a vault", sound(`,"networkResourceTenantID":"n","networkResourceSubscriptionID":"o","auxiliaryTokenProvider":{"vaultName":"v","secretName":"x"}`), []string{
 			"auxiliaryTokenProvider.resourceGroup: is required",
 			"auxiliaryTokenProvider.subscriptionID: is required",
 		}},

@@ -76,15 +76,27 @@ func readConfig(path, clusterName string, lookup func(string) (string, bool)) (c
 // unserved names what a configuration asks for and this program does not do: it
 // must not look as if it did.
 func unserved(c cloudconfig.Config) error {
-	const not = "%s: %v is not supported yet, allowed is %s"
+	const gateway = "%s: %v belongs to the service gateway, a mode of load balancing to pods that this program does not have; allowed is %s"
 	var problems []error
-	if c.LoadBalancerSKU != cloudconfig.SKUStandard {
-		problems = append(problems, fmt.Errorf(not, "loadBalancerSku", c.LoadBalancerSKU, "standard"))
+	if c.LoadBalancerSKU == cloudconfig.SKUService {
+		problems = append(problems, fmt.Errorf(gateway, "loadBalancerSku", c.LoadBalancerSKU, "standard"))
 	}
 	if c.LoadBalancerBackendPoolConfigurationType == cloudconfig.PoolPodIP {
-		problems = append(problems, fmt.Errorf(not, "loadBalancerBackendPoolConfigurationType", c.LoadBalancerBackendPoolConfigurationType, "nodeIPConfiguration or nodeIP"))
+		problems = append(problems, fmt.Errorf(gateway, "loadBalancerBackendPoolConfigurationType", c.LoadBalancerBackendPoolConfigurationType, "nodeIPConfiguration or nodeIP"))
 	}
 	return errors.Join(problems...)
+}
+
+// withoutBasic is a configuration in which the SKU that Azure has retired is the one that
+// took its place. What only counts with that one is checked now.
+func withoutBasic(c cloudconfig.Config) (cloudconfig.Config, error) {
+	if c.LoadBalancerSKU != cloudconfig.SKUBasic {
+		return c, nil
+	}
+	c.LoadBalancerSKU = cloudconfig.SKUStandard
+	slog.Warn("cloud configuration", "key", "loadBalancerSku", "message",
+		"azure has retired the SKU Basic: basic is read as standard; load balancers of that SKU are replaced, and public IPs whose address can change get another one")
+	return c, c.Validate()
 }
 
 // lifetimes is for how long what was read of a type is used again.

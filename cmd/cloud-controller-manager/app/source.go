@@ -97,15 +97,27 @@ func (s source) parse(secret []byte) (cloudconfig.Config, error) {
 		slog.Warn("cloud configuration", "source", s.String(), "key", w.Key, "message", w.Message)
 	}
 	if err == nil {
+		c, err = withoutBasic(c)
+	}
+	if err == nil {
 		err = c.ValidateFor(s.cluster)
 	}
 	if err == nil {
+		warnOfTenant(c)
 		err = unserved(c)
 	}
 	if err != nil {
 		return c, fmt.Errorf("cloud configuration %s: %w", s, err)
 	}
 	return c, nil
+}
+
+// warnOfTenant says what becomes of a tenant that cannot be signed in to.
+func warnOfTenant(c cloudconfig.Config) {
+	if c.MultiTenant() && c.Credential() == cloudconfig.WorkloadIdentity {
+		slog.Warn("cloud configuration", "key", "networkResourceTenantID", "message",
+			"has no effect with workload identity, which signs in to one tenant: network resources are looked for with the identity of the cluster's tenant")
+	}
 }
 
 func (s source) readSecret(ctx context.Context, client kubernetes.Interface) ([]byte, error) {

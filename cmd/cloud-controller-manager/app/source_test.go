@@ -107,3 +107,34 @@ func TestSource(t *testing.T) {
 		})
 	}
 }
+
+// TestServed: the retired SKU is read as the one in its place, with all that this one
+// demands; what there is not is refused by name.
+func TestServed(t *testing.T) {
+	read := func(own object) (cloudconfig.Config, error) {
+		return source{cluster: "kubernetes"}.parse(azureJSON(t, own))
+	}
+	for _, sku := range []string{"basic", "Basic", "standard", ""} {
+		c, err := read(object{"loadBalancerSku": sku})
+		if err != nil || c.LoadBalancerSKU != cloudconfig.SKUStandard {
+			t.Errorf("%q is %q, %v", sku, c.LoadBalancerSKU, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		keys object
+		says []string
+	}{
+		"several load balancers with the retired SKU": {object{"loadBalancerSku": "basic", "multipleStandardLoadBalancerConfigurations": []object{{"name": "kubernetes", "primaryVMSet": "a"}}},
+			[]string{"loadBalancerBackendPoolConfigurationType", "must be nodeIP"}},
+		"outbound rules with the retired SKU": {object{"loadBalancerSku": "basic", "disableOutboundSNAT": true}, []string{"disableOutboundSNAT", "standard"}},
+		"pods in backend pools": {object{"loadBalancerSku": "service", "serviceGatewayEnabled": true, "loadBalancerBackendPoolConfigurationType": "podIP"},
+			[]string{"loadBalancerSku: service", "loadBalancerBackendPoolConfigurationType: podIP", "allowed is nodeIPConfiguration or nodeIP"}},
+	} {
+		_, err := read(c.keys)
+		for _, words := range c.says {
+			if err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s: %v does not say %q", name, err, words)
+			}
+		}
+	}
+}
