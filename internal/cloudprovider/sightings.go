@@ -39,14 +39,14 @@ const (
 // there is one read of a query at a time, and its answer serves all who find it
 // young enough.
 type sightings struct {
-	door reconcile.Azure
+	// ask asks Azure, until close is called: reads outlive the question that began them.
+	ask func(azure.Query) ([]azure.Document, error)
 	// impatient has questions be answered that a list is being read, instead of
 	// waiting for it to its end: where the next question is about another one.
 	impatient bool
 	// always has every question read anew.
 	always bool
 
-	ctx    context.Context // of the reads, which outlive the question that began them
 	cancel context.CancelFunc
 	reads  sync.WaitGroup
 
@@ -68,7 +68,7 @@ type sighting struct {
 func newSightings(door reconcile.Azure) *sightings {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &sightings{
-		door: door, ctx: ctx, cancel: cancel,
+		ask: func(q azure.Query) ([]azure.Document, error) { return ask(ctx, door.Fresh(), q) }, cancel: cancel,
 		last: map[string]*sighting{}, under: map[string]*sighting{}, single: map[string]map[azure.ID]time.Time{},
 	}
 }
@@ -215,23 +215,22 @@ func (s *sightings) remains(e *sighting, wait time.Duration) time.Duration {
 // read asks Azure. What does not exist has an empty answer; but where not even the
 // subscription is found, something else is wrong.
 func (s *sightings) read(q azure.Query) (*nodes.Listing, error) {
-	var docs []azure.Document
-	var err error
-	if nodes.IsView(q) {
-		var doc azure.Document
-		if doc, err = s.door.Fresh().Get(s.ctx, q.Scope+"/instanceView"); err == nil {
-			docs = []azure.Document{doc}
-		}
-	} else {
-		docs, err = s.door.Fresh().List(s.ctx, q)
-	}
+	docs, err := s.ask(q)
 	if e, ok := errors.AsType[*azure.Error](err); ok && e.Kind == azure.NotFound && !strings.EqualFold(e.Code, "SubscriptionNotFound") {
-		err = nil
+		docs, err = nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s in %s: %w", q.Type, q.Scope, err)
 	}
 	return nodes.Read(q, docs)
+}
+
+func ask(ctx context.Context, r azure.Reader, q azure.Query) ([]azure.Document, error) {
+	if !nodes.IsView(q) {
+		return r.List(ctx, q)
+	}
+	doc, err := r.Get(ctx, q.Scope+"/instanceView")
+	return []azure.Document{doc}, err
 }
 
 // mayReadAlone reports whether a machine may be read without its list: the first few
