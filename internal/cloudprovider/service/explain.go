@@ -20,8 +20,10 @@ type Explanation struct {
 	Services []Explained `json:"services"`
 	// Steps are for all Services together, in an order in which they may be done.
 	Steps []ExplainedStep `json:"steps"`
-	// Then names what can be told only when the steps are done.
-	Then []string `json:"then,omitempty"`
+	// Then names what is decided only when the steps are done, and Later is the steps
+	// that come then, as far as they can be foreseen.
+	Then  []string        `json:"then,omitempty"`
+	Later []ExplainedStep `json:"later,omitempty"`
 	// Problems are those of nodes and scale sets.
 	Problems []ExplainedProblem `json:"problems,omitempty"`
 
@@ -113,9 +115,13 @@ func (c cluster) explain(ctx context.Context, r azure.Reader, services []loadbal
 		return Explanation{}, err
 	}
 	e := Explanation{Services: []Explained{}, Steps: explainedSteps(p), Then: p.Pending, Problems: nobodys(t.problems, services), plan: p}
-	is, shall := documents(have), outcome(have, p)
+	next, foreseen := t.foresee(have, p)
+	if foreseen {
+		e.Later = next.steps(len(p.Steps))
+	}
+	is := documents(have)
 	for _, s := range services {
-		one, err := explained(s, t, is, shall, status[s.Key()])
+		one, err := explained(s, t, is, next, status[s.Key()])
 		if err != nil {
 			return Explanation{}, err
 		}
@@ -135,15 +141,16 @@ func alone(p plan.Plan, key string, services int) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return len(s.For) == 1 && s.For[0] == key })
 }
 
-func explained(s loadbalancer.Service, t *target, is, shall world, ingress []corev1.LoadBalancerIngress) (Explained, error) {
+func explained(s loadbalancer.Service, t *target, is world, next foresight, ingress []corev1.LoadBalancerIngress) (Explained, error) {
 	found := answer{problems: t.problemsOf(s.Key(), s.Gone)}
 	e := Explained{Service: s.Key(), State: Settled, Problems: explainedProblems(found.problems)}
 	e.Kubernetes = changesInKubernetes(s, ingress, found.refused())
 	o := owned{service: s.Service, addresses: addressesOf(s.Status.LoadBalancer.Ingress, ingress)}
 	var err error
-	if e.Parts, err = o.parts(is, shall); err != nil {
+	if e.Parts, err = o.parts(is, next.shall); err != nil {
 		return e, err
 	}
+	next.name(e.Parts)
 	switch {
 	case found.refused():
 		e.State = Refused
@@ -239,6 +246,7 @@ func (e Explanation) String() string {
 	writeProblems(&b, "Problems of nodes:", e.Problems)
 	if !e.plan.Empty() || len(e.Then) > 0 {
 		b.WriteString("Steps in Azure:\n" + e.plan.String())
+		writeLater(&b, e.Later)
 		return b.String()
 	}
 	b.WriteString("Steps in Azure: none\n")

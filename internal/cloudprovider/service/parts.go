@@ -260,7 +260,11 @@ func (s *search) balancer(l located) error {
 	for _, p := range lb.Properties.BackendAddressPools {
 		if id := l.id.Child(network.BackendAddressPools, p.Name); s.refers[id.Key()] {
 			members := max(len(p.Properties.BackendIPConfigurations), len(p.Properties.LoadBalancerBackendAddresses))
-			err = firstError(err, s.add(kindPool, in(p.Name), id, counted(members, "member"), p.Properties.LoadBalancerBackendAddresses))
+			text := counted(members, "member")
+			if members == 0 {
+				text = "no members yet"
+			}
+			err = firstError(err, s.add(kindPool, in(p.Name), id, text, p.Properties.LoadBalancerBackendAddresses))
 		}
 	}
 	return err

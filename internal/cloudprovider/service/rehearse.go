@@ -2,14 +2,15 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
 
+	"kaz/internal/azure/network"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -117,17 +118,30 @@ func (r *rehearsal) later(ctx context.Context, about []item, err error) {
 func (r *rehearsal) news(e Explanation, about []item) bool {
 	fresh := false
 	for i, s := range e.Services {
-		var b strings.Builder
-		s.write(&b)
-		for _, step := range e.Steps {
-			if slices.Contains(step.For, s.Service) || len(step.For) == 0 {
-				b.WriteString(step.Text + strings.Join(step.Changes, "\n"))
-			}
-		}
-		fresh = fresh || r.told[about[i]] != b.String()
-		r.told[about[i]] = b.String()
+		gist := e.gist(s)
+		fresh = fresh || r.told[about[i]] != gist
+		r.told[about[i]] = gist
 	}
 	return fresh
+}
+
+// gist is what is told of a Service without what depends on the company in which it is
+// looked at: the priorities of security rules, and steps that are for others, too.
+func (e Explanation) gist(s Explained) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, s.State, s.Kubernetes, s.Problems)
+	for _, p := range s.Parts {
+		if p.Kind == kindSecurity {
+			p.Is, p.Shall = "", ""
+		}
+		fmt.Fprintln(&b, p.ID, p.State, p.Is, p.Shall)
+	}
+	for _, step := range e.Steps {
+		if len(step.For) == 1 && step.For[0] == s.Service && sameType(step.ID, network.PublicIPAddresses) {
+			fmt.Fprintln(&b, step.Op, step.ID, step.Changes)
+		}
+	}
+	return b.String()
 }
 
 // log logs an explanation as a commit logs what it does.
