@@ -57,6 +57,7 @@ type Azure struct {
 	tokens   *token.Service
 	owner    token.Application
 	system   token.Application // the managed identity of whatever runs on this machine
+	managed  planes            // metadata of machines
 	log      *slog.Logger
 
 	registries *registry.Service
@@ -204,6 +205,7 @@ func (a *Azure) openRequestLog(file string) error {
 // serve answers requests from now on.
 func (a *Azure) serve(l *listeners, authority *azureAuthority, keys *azureKeys) {
 	managed := &identity.Service{Tokens: a.tokens, Header: keys.IdentityHeader, System: a.system.ClientID, World: a.look}
+	a.managed = planes{handlers: []plane{managed}, otherwise: http.NotFoundHandler(), log: a.requestLog}
 	handler := planes{
 		handlers: []plane{
 			a.tokens,
@@ -218,7 +220,7 @@ func (a *Azure) serve(l *listeners, authority *azureAuthority, keys *azureKeys) 
 	if l.proxy != nil {
 		a.proxy = &proxy.Proxy{
 			Target: reachable(l.tls), Plain: reachable(l.plain), Registry: a.registries.Answers, Log: a.log,
-			Metadata: planes{handlers: []plane{managed}, otherwise: http.NotFoundHandler(), log: a.requestLog},
+			Metadata: a.managed,
 		}
 		a.run(l.proxy, a.proxy, nil)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -90,6 +91,25 @@ func compareBool(a, b bool) int {
 		return -1
 	}
 	return 1
+}
+
+// metadataOf answers as 169.254.169.254 does to a machine, which is known by the
+// network interface that it asks from.
+func (a *Azure) metadataOf(nic azure.ID) http.Handler {
+	owner := nic.Parent()
+	if !slices.ContainsFunc(machineTypes(), owner.Is) {
+		a.emulator.Look(func(w behaviour.World) {
+			doc, _ := w.Get(nic)
+			owner = behaviour.RefID(doc, "properties.virtualMachine")
+		})
+	}
+	if owner == "" {
+		return http.NotFoundHandler()
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path, r.URL.RawPath = "/vm"+string(owner)+r.URL.Path, ""
+		a.managed.ServeHTTP(w, r)
+	})
 }
 
 // machineChanges wakes its reader at once and then when something happened to

@@ -2,6 +2,8 @@ package local
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,8 +34,19 @@ type memory struct {
 	ARM   string `json:"arm"`
 	HTTP  string `json:"http"`
 	Proxy string `json:"proxy"`
+	// NodesKind is what nodes the cluster has.
+	NodesKind string `json:"nodesKind"`
+	// Instance is in the names of the namespaces and cgroups of real nodes.
+	Instance string `json:"instance"`
 	// Health is the address of the cloud-controller-manager's health and metrics.
 	Health string `json:"health"`
+}
+
+// newInstance tells this cluster's things from those of others on this machine.
+func newInstance() string {
+	var b [3]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
 }
 
 func (m memory) healthPort() string {

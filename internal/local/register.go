@@ -31,8 +31,8 @@ type machine struct {
 	// primary one, the primary one of each family first.
 	NICs      []azure.ID
 	Addresses []netip.Addr
-	VCPUs   int
-	Memory  int64 // bytes
+	VCPUs     int
+	Memory    int64 // bytes
 }
 
 // uninitialized is the taint that a kubelet with an external cloud provider

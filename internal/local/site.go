@@ -12,6 +12,9 @@ import (
 	"kaz/internal/azure/compute"
 )
 
+// addressSpace is the range of the virtual network and of its only subnet.
+const addressSpace = "10.240.0.0/16"
+
 // Site is what a local cluster looks like in Azure. The names are those that its
 // azure.json refers to.
 type Site struct {
@@ -75,9 +78,9 @@ func (s Site) resources(nodes int) []seed {
 		{s.network("networkSecurityGroups", s.SecurityGroup), object{"location": s.Location}},
 		{s.network("routeTables", s.RouteTable), object{"location": s.Location}},
 		{s.network("virtualNetworks", s.VNet), object{"location": s.Location, "properties": object{
-			"addressSpace": object{"addressPrefixes": []string{"10.240.0.0/16"}},
+			"addressSpace": object{"addressPrefixes": []string{addressSpace}},
 			"subnets": []object{{"name": s.Subnet, "properties": object{
-				"addressPrefix":        "10.240.0.0/16",
+				"addressPrefix":        addressSpace,
 				"networkSecurityGroup": ref(s.network("networkSecurityGroups", s.SecurityGroup)),
 				"routeTable":           ref(s.network("routeTables", s.RouteTable)),
 			}}},

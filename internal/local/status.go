@@ -151,7 +151,9 @@ func (c *cluster) awaitNodes(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case p := <-c.group.Failed():
-			return fmt.Errorf("%s has ended: %w", p.Name(), p.Err())
+			if !isMachine(p) {
+				return fmt.Errorf("%s has ended: %w", p.Name(), p.Err())
+			}
 		case <-tick.C:
 		}
 	}

@@ -43,6 +43,8 @@ type UpOptions struct {
 	Nodes int
 	// ScaleSets they are spread over, 0 for as many as there were, or 1.
 	ScaleSets int
+	// NodesKind is [NodesReal], [NodesHollow], or empty for real ones where the machine can.
+	NodesKind string
 	// Without names [Components] to leave out.
 	Without []string
 	// Azure says how the local Azure behaves; its files and addresses are Up's.
@@ -60,6 +62,9 @@ func (o *UpOptions) check() error {
 	}
 	if o.ScaleSets < 0 || o.ScaleSets > 20 {
 		problems = append(problems, fmt.Errorf("--scale-sets %d: want 1 to 20", o.ScaleSets))
+	}
+	if !slices.Contains([]string{"", NodesReal, NodesHollow}, o.NodesKind) {
+		problems = append(problems, fmt.Errorf("--nodes-kind %s: want %s or %s", o.NodesKind, NodesReal, NodesHollow))
 	}
 	for _, name := range o.Without {
 		if !slices.Contains(Components(), name) {
@@ -102,6 +107,7 @@ type cluster struct {
 	memory   memory
 	azure    *Azure
 	plane    *controlplane.ControlPlane
+	reality  reality
 	// tasks are the goroutines of a running cluster; stopTasks ends them.
 	tasks     *errgroup.Group
 	stopTasks context.CancelFunc
@@ -129,22 +135,18 @@ func (c *cluster) openLog() error {
 // run goes through the steps of starting and then waits for the end.
 func (c *cluster) run(ctx context.Context, ready func(Status)) error {
 	c.tasks, ctx = errgroup.WithContext(ctx)
+	var err error
+	if c.memory, err = recall(c.path(memoryFile)); err != nil {
+		return err
+	}
+	if err := c.chooseNodes(); err != nil {
+		return err
+	}
 	binaries, err := c.build(ctx)
 	if err != nil {
 		return err
 	}
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"local Azure", c.startAzure},
-		{"resource group, network and scale sets", func(ctx context.Context) error { return c.layResources(ctx, binaries) }},
-		{"control plane", func(ctx context.Context) error { return c.startControlPlane(ctx, binaries) }},
-		{"nodes", c.startNodes},
-		{CloudControllerManager, c.startCloudControllerManager},
-		{CloudNodeManager, c.startCloudNodeManager},
-		{"nodes ready", c.awaitNodes},
-	} {
+	for _, step := range c.steps(binaries) {
 		done := c.progress.begin(step.what)
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
@@ -159,16 +161,43 @@ func (c *cluster) run(ctx context.Context, ready func(Status)) error {
 	return c.watch(ctx)
 }
 
+// step is a part of starting.
+type step struct {
+	what string
+	do   func(context.Context) error
+}
+
+func (c *cluster) steps(binaries controlplane.Binaries) []step {
+	with := func(do func(context.Context, controlplane.Binaries) error) func(context.Context) error {
+		return func(ctx context.Context) error { return do(ctx, binaries) }
+	}
+	azure := []step{
+		{"local Azure", c.startAzure},
+		{"resource group, network and scale sets", with(c.layResources)},
+	}
+	plane := step{"control plane", with(c.startControlPlane)}
+	manager := step{CloudControllerManager, c.startCloudControllerManager}
+	ready := step{"nodes ready", c.awaitNodes}
+	if c.real() {
+		return append(azure, step{"network", c.startNetwork}, plane, step{"machines", with(c.startFleet)}, manager, ready)
+	}
+	return append(azure, plane, step{"nodes", c.startNodes}, manager, step{CloudNodeManager, c.startCloudNodeManager}, ready)
+}
+
 // watch returns when the cluster is to stop: nil for an orderly end.
 func (c *cluster) watch(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-			return cause
+	for {
+		select {
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+				return cause
+			}
+			return nil
+		case p := <-c.group.Failed():
+			if !isMachine(p) {
+				return fmt.Errorf("%s has ended, its log is %s: %w", p.Name(), p.LogFile(), p.Err())
+			}
 		}
-		return nil
-	case p := <-c.group.Failed():
-		return fmt.Errorf("%s has ended, its log is %s: %w", p.Name(), p.LogFile(), p.Err())
 	}
 }
 
@@ -192,6 +221,7 @@ func (c *cluster) stop(ctx context.Context) error {
 	for _, p := range slices.Backward(c.group.Processes()) {
 		p.Stop(ctx, stopGrace)
 	}
+	err = errors.Join(err, c.stopReality())
 	if c.azure != nil {
 		err = errors.Join(err, c.azure.Close())
 	}
@@ -206,7 +236,7 @@ func (c *cluster) stop(ctx context.Context) error {
 func (c *cluster) build(ctx context.Context) (controlplane.Binaries, error) {
 	defer c.progress.begin("control plane programs")()
 	return controlplane.Build(ctx, controlplane.BuildOptions{
-		Without: []string{controlplane.Kubelet, controlplane.KubeProxy},
+		Without: c.leftOut(),
 		Progress: func(s controlplane.Step) {
 			switch s.State {
 			case controlplane.Waiting:
@@ -225,9 +255,6 @@ func (c *cluster) build(ctx context.Context) (controlplane.Binaries, error) {
 // the addresses that azure.json already names if they are free.
 func (c *cluster) startAzure(ctx context.Context) error {
 	var err error
-	if c.memory, err = recall(c.path(memoryFile)); err != nil {
-		return err
-	}
 	o := c.Azure
 	o.CAFile, o.State, o.RequestLog = c.path("azure-ca.pem"), c.path("azure-state.json"), c.path("logs/azure-requests.jsonl")
 	if o.Address, o.HTTPAddress, o.ProxyAddress, err = c.memory.freeAddresses(); err != nil {
@@ -240,6 +267,10 @@ func (c *cluster) startAzure(ctx context.Context) error {
 	c.memory.remember(info)
 	if c.memory.Health, err = freeAddress(c.memory.Health); err != nil {
 		return err
+	}
+	c.memory.NodesKind = c.NodesKind
+	if c.memory.Instance == "" {
+		c.memory.Instance = newInstance()
 	}
 	if len(c.memory.Site.ScaleSets) == 0 {
 		c.memory.Site = newSite(info.Tenant, info.Subscription, max(c.ScaleSets, 1))
@@ -277,9 +308,10 @@ func (c *cluster) startControlPlane(ctx context.Context, binaries controlplane.B
 	c.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Processes: c.group, Binaries: binaries,
 		PodCIDR: podRange(), ServiceCIDR: serviceRange(),
-		Without: slices.DeleteFunc(slices.Clone(c.Without), func(name string) bool {
+		Without: slices.DeleteFunc(slices.Concat(c.Without, c.leftOut()), func(name string) bool {
 			return name == CloudControllerManager || name == CloudNodeManager
 		}),
+		Egress: c.egressSocket(), Inside: inside(),
 		Started: func(program string, took time.Duration) { c.progress.say("%s ready in %s", program, short(took)) },
 	})
 	return err

@@ -54,7 +54,7 @@ func newDir(t *testing.T) string {
 // cluster is up.
 func startUp(t *testing.T, dir string, args ...string) *cluster {
 	t.Helper()
-	up := start(t, exec.Command(kaz(), append([]string{"local", "up", "--dir", dir}, args...)...))
+	up := start(t, exec.Command(kaz(), append([]string{"local", "up", "--nodes-kind=hollow", "--dir", dir}, args...)...))
 	api := up.says("kube-apiserver ready", buildWithin)
 	all := up.says("The cluster is up", 5*time.Minute)
 	t.Logf("up: API server ready after %s, everything after %s", short(api), short(all))
@@ -72,7 +72,7 @@ func startDetached(t *testing.T, dir string, args ...string) *cluster {
 		}
 	})
 	began := time.Now()
-	runKaz(t, append([]string{"local", "up", "--detach", "--dir", dir}, args...)...)
+	runKaz(t, append([]string{"local", "up", "--nodes-kind=hollow", "--detach", "--dir", dir}, args...)...)
 	t.Logf("up --detach: %s", short(time.Since(began)))
 	return attach(t, dir)
 }

@@ -113,7 +113,7 @@ func TestKilled(t *testing.T) {
 		says   string
 		signal syscall.Signal
 	}{{"local Azure", syscall.SIGKILL}, {"etcd ready", syscall.SIGKILL}, {"etcd ready", syscall.SIGTERM}, {"control plane:", syscall.SIGKILL}} {
-		up := start(t, exec.Command(kaz(), "local", "up", "--dir", dir, "--nodes", "1"))
+		up := start(t, exec.Command(kaz(), "local", "up", "--nodes-kind=hollow", "--dir", dir, "--nodes", "1"))
 		up.says(moment.says, buildWithin)
 		up.signal(moment.signal)
 		if err := up.end(time.Minute); moment.signal == syscall.SIGKILL && err == nil {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -120,10 +121,21 @@ func inherit(root, path string) error {
 	return nil
 }
 
+// everywhere adds to hierarchies of version 1 the one of version 2 that may be beside them: software in a machine makes
+// cgroups there too.
+func everywhere(roots []string) []string {
+	var s unix.Statfs_t
+	beside := filepath.Join(cgroupRoot, "unified")
+	if unix.Statfs(beside, &s) == nil && s.Type == unix.CGROUP2_SUPER_MAGIC {
+		return append(slices.Clone(roots), beside)
+	}
+	return roots
+}
+
 // leave takes this process out of the machine's cgroups and removes them.
 func (g *cgroup) leave() error {
 	var problems []error
-	for _, root := range g.roots {
+	for _, root := range everywhere(g.roots) {
 		if _, err := os.Stat(filepath.Join(root, g.path)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -176,7 +188,7 @@ func RemoveCgroups(top string) error {
 		return nil // then there is none
 	}
 	var problems []error
-	for _, root := range roots {
+	for _, root := range everywhere(roots) {
 		problems = append(problems, removeCgroup(filepath.Join(root, top)))
 	}
 	return errors.Join(problems...)

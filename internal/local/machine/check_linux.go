@@ -21,6 +21,19 @@ func hostPrograms() map[string]string {
 	}
 }
 
+// HostPrograms are the paths of the distribution's programs that run inside machines, by name.
+func HostPrograms() (map[string]string, error) {
+	paths := map[string]string{}
+	for _, name := range []string{Containerd, ctr} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return nil, err
+		}
+		paths[name] = path
+	}
+	return paths, nil
+}
+
 // networkPlugins are where the plugins for the pods' network are looked for, and which ones are needed.
 const networkPlugins = "/usr/lib/cni"
 

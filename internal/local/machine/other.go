@@ -19,5 +19,8 @@ func Boot(context.Context, Spec, *slog.Logger) error { return errSystem }
 // Check says that it needs Linux.
 func Check(string, int) []error { return []error{errSystem} }
 
+// HostPrograms needs Linux.
+func HostPrograms() (map[string]string, error) { return nil, errSystem }
+
 // RemoveCgroups has nothing to do elsewhere.
 func RemoveCgroups(string) error { return nil }

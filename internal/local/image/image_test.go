@@ -1,0 +1,92 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// Every image is in the archive, runs its part of box as nobody, and has one layer that all share.
+func TestMake(t *testing.T) {
+	dir := t.TempDir()
+	file, err := Make(t.Context(), dir, "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers := map[string]bool{}
+	for reference, want := range entrypoints() {
+		tag, err := name.NewTag(reference)
+		if err != nil {
+			t.Fatal(err)
+		}
+		image, err := tarball.ImageFromPath(file, &tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := image.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, config.Config.Entrypoint); diff != "" || config.Config.User != nobody || config.OS != "linux" {
+			t.Errorf("%s: %s, user %s, %s", reference, diff, config.Config.User, config.OS)
+		}
+		content, err := image.Layers()
+		if err != nil || len(content) != 1 {
+			t.Fatal(len(content), err)
+		}
+		digest, err := content[0].Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers[digest.String()] = true
+	}
+	if len(layers) != 1 {
+		t.Errorf("%d layers", len(layers))
+	}
+	before, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What is there is kept, whatever the go command.
+	again, err := Make(t.Context(), dir, "/nonexistent/go")
+	if err != nil || again != file {
+		t.Fatal(again, err)
+	}
+	after, err := os.Stat(file)
+	if err != nil || !os.SameFile(before, after) {
+		t.Errorf("made again: %v", err)
+	}
+}
+
+// What fails says what the compiler said, and leaves nothing.
+func TestMakeFails(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "go")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho no compiler today; exit 2\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cache := filepath.Join(dir, "cache")
+	if _, err := Make(t.Context(), cache, script); err == nil || !strings.Contains(err.Error(), "no compiler today") {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Make(ctx, cache, script); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(cache, "*")); err != nil || len(left) > 0 {
+		t.Error(left, err)
+	}
+	var missing *exec.Error
+	if _, err := Make(t.Context(), cache, "no-such-go"); !errors.As(err, &missing) {
+		t.Error(err)
+	}
+}

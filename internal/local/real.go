@@ -1,0 +1,254 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/plane/fabric"
+	"kaz/internal/emulator/plane/fabric/wiring"
+	"kaz/internal/local/controlplane"
+	"kaz/internal/local/image"
+	vm "kaz/internal/local/machine"
+)
+
+// inside is where nodes and pods reach the API server: at the platform's address,
+// which no security group can cut off.
+func inside() netip.AddrPort { return netip.AddrPortFrom(wiring.Platform, 6443) }
+
+// nameServer is the address of the cluster's name server.
+func nameServer() netip.Addr { return serviceRange().Addr().Next().Next() }
+
+// reality is what a cluster with real nodes has beside the rest.
+type reality struct {
+	network *fabric.Fabric
+	fleet   *fleet
+	images  string
+	egress  net.Listener
+}
+
+// vnet is the cluster's virtual network.
+func (c *cluster) vnet() azure.ID {
+	return c.memory.Site.network("virtualNetworks", c.memory.Site.VNet)
+}
+
+// egressSocket is where the API server finds the way to nodes.
+func (c *cluster) egressSocket() string {
+	if !c.real() {
+		return ""
+	}
+	return c.path("run/egress")
+}
+
+// startNetwork makes packets meet what Azure has.
+func (c *cluster) startNetwork(ctx context.Context) error {
+	var err error
+	if c.reality.images, err = makeImages(ctx); err != nil {
+		return err
+	}
+	if err := vm.RemoveCgroups(wiring.Prefix(c.memory.Instance)); err != nil {
+		return err
+	}
+	c.reality.network, err = fabric.Start(ctx, fabric.Options{
+		Instance: c.memory.Instance, Azure: c.azure.emulator, Metadata: c.azure.metadataOf, Log: slog.Default(),
+	})
+	if err != nil {
+		return err
+	}
+	socket := c.egressSocket()
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
+		return err
+	}
+	c.reality.egress, err = net.Listen("unix", socket)
+	return err
+}
+
+// makeImages makes the images that machines have from the start, once for a user.
+func makeImages(ctx context.Context) (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	goCommand, err := exec.LookPath("go")
+	if err != nil {
+		return "", fmt.Errorf("images: %w", err)
+	}
+	return image.Make(ctx, filepath.Join(dir, "kaz", "images"), goCommand)
+}
+
+// startFleet boots a machine for each that Azure has, from now on.
+func (c *cluster) startFleet(ctx context.Context, binaries controlplane.Binaries) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	ctx, c.stopTasks = context.WithCancel(ctx)
+	api, err := c.reality.network.Listen(ctx, c.vnet(), "tcp", inside().String())
+	if err != nil {
+		return fmt.Errorf("the API server inside the virtual network: %w", err)
+	}
+	log := slog.Default()
+	c.tasks.Go(func() error { return vm.Relay(ctx, api, hostOf(c.plane.Server), log) })
+	c.tasks.Go(func() error {
+		return vm.Egress{Log: log, Dial: func(ctx context.Context, address string) (net.Conn, error) {
+			return c.reality.network.Dial(ctx, c.vnet(), "tcp", address)
+		}}.Serve(ctx, c.reality.egress)
+	})
+	if err := publishAPIServer(ctx, client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault)); err != nil {
+		return err
+	}
+	describe, err := c.describer(binaries)
+	if err != nil {
+		return err
+	}
+	c.reality.fleet = &fleet{
+		group: c.group, program: c.Program, dir: c.path("machines"), network: c.reality.network, instance: c.memory.Instance,
+		describe: describe, log: log, keepers: map[string]*keeper{},
+	}
+	changed := c.azure.machineChanges(ctx)
+	c.tasks.Go(func() error {
+		defer c.reality.fleet.wait()
+		for {
+			machines, err := c.azure.machines(ctx)
+			if err == nil {
+				c.reality.fleet.set(ctx, machines)
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-changed:
+			}
+		}
+	})
+	return nil
+}
+
+// describer says of machines what they have in common, and issues each its identity.
+func (c *cluster) describer(binaries controlplane.Binaries) (func(machine) (vm.Spec, error), error) {
+	proxy, err := c.plane.IssueInsideKubeconfig(controlplane.KubeProxy, "system:kube-proxy")
+	if err != nil {
+		return nil, err
+	}
+	programs, err := vm.HostPrograms()
+	if err != nil {
+		return nil, err
+	}
+	programs[vm.Kubelet], programs[vm.KubeProxy], programs[vm.NodeManager] = binaries[controlplane.Kubelet], binaries[controlplane.KubeProxy], c.Program
+	manager := ""
+	if !c.without(CloudNodeManager) {
+		if manager, err = c.plane.IssueInsideKubeconfig(CloudNodeManager, "system:cloud-node-manager", "system:masters"); err != nil {
+			return nil, err
+		}
+	}
+	return func(m machine) (vm.Spec, error) {
+		kubelet, err := c.plane.IssueInsideKubeconfig("kubelet-"+m.Name, "system:node:"+m.Name, "system:nodes")
+		return vm.Spec{
+			PodRange: podRange(), ServiceRange: serviceRange(), Network: []netip.Prefix{netip.MustParsePrefix(addressSpace)}, DNS: nameServer(),
+			ClientCA: c.plane.CAFile, Kubelet: kubelet, Proxy: proxy, NodeManager: manager,
+			Programs: programs, Images: []string{c.reality.images}, PauseImage: image.Pause,
+		}, err
+	}, nil
+}
+
+// endpointSlices is what publishing the API server takes.
+type endpointSlices interface {
+	Create(ctx context.Context, s *discoveryv1.EndpointSlice, o metav1.CreateOptions) (*discoveryv1.EndpointSlice, error)
+	Update(ctx context.Context, s *discoveryv1.EndpointSlice, o metav1.UpdateOptions) (*discoveryv1.EndpointSlice, error)
+}
+
+// publishAPIServer leads the kubernetes Service to the API server: it cannot do so
+// itself, for it listens on loopback.
+func publishAPIServer(ctx context.Context, client endpointSlices) error {
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{inside().Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(inside().Port())), Protocol: new(corev1.ProtocolTCP)}},
+	}
+	_, err := client.Create(ctx, s, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = client.Update(ctx, s, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("lead the kubernetes Service to the API server: %w", err)
+	}
+	return nil
+}
+
+// stopReality ends what startNetwork began.
+func (c *cluster) stopReality() error {
+	var problems []error
+	if c.reality.egress != nil {
+		if err := c.reality.egress.Close(); !errors.Is(err, net.ErrClosed) {
+			problems = append(problems, err)
+		}
+	}
+	if c.reality.network != nil {
+		problems = append(problems, c.reality.network.Close(), vm.RemoveCgroups(wiring.Prefix(c.memory.Instance)))
+	}
+	return errors.Join(problems...)
+}
+
+// Kinds of nodes.
+const (
+	NodesReal   = "real"
+	NodesHollow = "hollow"
+)
+
+// chooseNodes decides which kind of nodes there will be, and says why. A cluster keeps
+// the kind that it has.
+func (c *cluster) chooseNodes() error {
+	kept := c.memory.NodesKind
+	if kept == "" && len(c.memory.Site.ScaleSets) > 0 {
+		kept = NodesHollow // there was no choice then
+	}
+	if kept != "" && c.NodesKind != "" && c.NodesKind != kept {
+		return fmt.Errorf("--nodes-kind %s: the cluster in %s has %s nodes, and that cannot be changed", c.NodesKind, c.group.Dir(), kept)
+	}
+	wanted := cmp.Or(c.NodesKind, kept)
+	if wanted == NodesHollow {
+		c.NodesKind = NodesHollow
+		return nil
+	}
+	problems := vm.Check(c.path("machines"), cmp.Or(c.Nodes, defaultNodes))
+	switch {
+	case len(problems) == 0:
+		c.NodesKind = NodesReal
+		c.progress.say("nodes are real: namespaces of this machine, each with a kubelet and a containerd")
+	case wanted == NodesReal:
+		return fmt.Errorf("real nodes: %w\nin another directory, --nodes-kind hollow simulates nodes", errors.Join(problems...))
+	default:
+		c.NodesKind = NodesHollow
+		c.progress.say("nodes are hollow, which is simulated, because for real ones")
+		for _, p := range problems {
+			c.progress.say("  %v", p)
+		}
+	}
+	return nil
+}
+
+func (c *cluster) real() bool { return c.NodesKind == NodesReal }
+
+// leftOut are the programs of which a cluster with such nodes has none.
+func (c *cluster) leftOut() []string {
+	if c.real() {
+		return []string{controlplane.KWOK}
+	}
+	return []string{controlplane.Kubelet, controlplane.KubeProxy}
+}
