@@ -37,6 +37,7 @@ func TestWithout(t *testing.T) {
 	t.Run("a wrong secret", func(t *testing.T) { wrongSecret(c.in(t)) })
 	t.Run("an invalid azure.json", func(t *testing.T) { invalidConfig(c.in(t)) })
 	t.Run("a cloud-controller-manager by hand", func(t *testing.T) { byHand(c.in(t)) })
+	t.Run("a configuration that changes", func(t *testing.T) { reloading(c.in(t)) })
 	c.stop(syscall.SIGTERM)
 }
 
