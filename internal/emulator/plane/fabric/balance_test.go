@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -51,9 +52,7 @@ func rule(name, protocol string, port, to int, more object) object {
 	p := object{"protocol": protocol, "frontendPort": port, "backendPort": to,
 		"frontendIPConfiguration": ref(balancer + "/frontendIPConfigurations/front"),
 		"backendAddressPool":      ref(balancer + "/backendAddressPools/pool")}
-	for k, v := range more {
-		p[k] = v
-	}
+	maps.Copy(p, more)
 	return object{"name": name, "properties": p}
 }
 
@@ -68,9 +67,7 @@ func probe(name, protocol string, port int, path string) object {
 func with(objects ...object) object {
 	all := object{}
 	for _, o := range objects {
-		for k, v := range o {
-			all[k] = v
-		}
+		maps.Copy(all, o)
 	}
 	return all
 }
@@ -313,15 +310,22 @@ func drain(t *testing.T, protocol string, float bool) {
 	if protocol != "Tcp" {
 		path = "/healthz"
 	}
-	w.balancer(balancing{public: id, probes: list{probe("probe", protocol, 8000, path)},
-		rules: list{rule("web", "Tcp", 80, 80, with(probed, object{"enableFloatingIP": float}))}})
-	members := w.members(2, front)
+	id6, frontSix := w.publicIP("front6", "IPv6")
+	w.balancer(balancing{public: id, public6: id6, probes: list{probe("probe", protocol, 8000, path)}, rules: list{
+		rule("web", "Tcp", 80, 80, with(probed, object{"enableFloatingIP": float})),
+		rule("web6", "Tcp", 80, 80, with(probed, front6, floats)),
+		rule("names", "Udp", 53, 53, with(probed, floats)),
+	}})
+	members := w.members(2, front, frontSix)
 	doors := map[string]*health{}
 	for _, m := range members {
 		m.serve(":80")
+		m.servePackets(at(front, 53))
 		doors[m.name] = m.health(protocol)
 	}
 	w.waitHealthy("web", 2)
+	w.waitHealthy("web6", 2)
+	w.outside.meets(at(frontSix, 80), 2)
 	held := map[string]net.Conn{}
 	for len(held) < 2 {
 		c, err := w.outside.open("tcp", at(front, 80), generous)
@@ -336,8 +340,13 @@ func drain(t *testing.T, protocol string, float bool) {
 		held[g.server] = c
 		defer c.Close()
 	}
+	names := w.namesFrom("m0", at(front, 53))
 	doors["m0"].set(false)
 	w.waitHealthy("web", 1)
+	w.waitHealthy("names", 1)
+	if g, err := sayTo(names, generous); err != nil || g.server != "m1" {
+		t.Errorf("datagrams of a drained member: %+v %v, want them to go to the other", g, err)
+	}
 	for range 10 {
 		if g := w.outside.reaches(at(front, 80)); g.server != "m1" {
 			t.Fatalf("a drained member got a connection: %+v", g)
@@ -361,6 +370,25 @@ func drain(t *testing.T, protocol string, float bool) {
 	w.waitHealthy("web", 1)
 	if g := w.outside.reaches(at(front, 80)); g.server != "m0" {
 		t.Errorf("%+v", g)
+	}
+}
+
+// namesFrom is a socket whose datagrams go to a member.
+func (w *world) namesFrom(member, address string) net.Conn {
+	w.Helper()
+	for {
+		c, err := w.outside.open("udp", address, generous)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.Cleanup(func() { c.Close() })
+		g, err := sayTo(c, generous)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if g.server == member {
+			return c
+		}
 	}
 }
 
@@ -444,8 +472,8 @@ func (h *health) close() {
 func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	from := netip.MustParseAddrPort(r.RemoteAddr).Addr()
-	if !h.well || r.URL.Path != "/healthz" || from != wiring.Platform {
+	from := netip.MustParseAddrPort(r.RemoteAddr).Addr().Unmap()
+	if !h.well || r.URL.Path != "/healthz" || from.Is4() && from != wiring.Platform || from.Is6() && from.WithZone("") != wiring.Gateway6 {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 }

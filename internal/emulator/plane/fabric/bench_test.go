@@ -66,11 +66,7 @@ func benchmarkWorld(b *testing.B, treat func(net.Conn)) (*world, string) {
 	id, front := w.publicIP("front", "IPv4")
 	w.balancer(balancing{public: id, rules: list{rule("web", "Tcp", 80, 80, floats)}})
 	for _, m := range w.members(2, front) {
-		var l net.Listener
-		m.do(func() (err error) {
-			l, err = net.Listen("tcp", ":80")
-			return err
-		})
+		l := m.listen(":80")
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for {

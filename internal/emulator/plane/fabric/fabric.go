@@ -270,34 +270,30 @@ func (f *Fabric) Attach(ctx context.Context, nic azure.ID, m Machine) (Port, err
 }
 
 func (f *Fabric) port(nic azure.ID, m Machine) (Port, bool) {
-	known := false
-	for _, r := range f.net.Routers {
-		for _, id := range r.Interfaces {
-			known = known || id.Equal(nic)
-		}
-	}
 	p := Port{Resolver: wiring.Platform}
+	known := slices.ContainsFunc(f.net.Routers, func(r wiring.Router) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(r.Interfaces)), nic.Equal)
+	})
 	for _, l := range f.net.Links {
 		if l.B.Namespace == m.Namespace && l.B.Name == m.Device {
 			p.MAC = l.B.MAC
 		}
 	}
-	for _, s := range f.net.Namespaces {
-		if s.Name != m.Namespace || !s.Guest {
-			continue
-		}
-		for _, a := range s.Addresses {
-			if a.Device == m.Device {
-				p.Addresses = append(p.Addresses, a.Prefix)
-			}
-		}
-		for _, r := range s.Routes {
-			if r.Device == m.Device && r.Via.IsValid() {
-				p.Gateways = append(p.Gateways, r.Via)
-			}
+	guest := slices.IndexFunc(f.net.Namespaces, func(s wiring.Namespace) bool { return s.Guest && s.Name == m.Namespace })
+	if !known || guest < 0 {
+		return p, false
+	}
+	for _, a := range f.net.Namespaces[guest].Addresses {
+		if a.Device == m.Device {
+			p.Addresses = append(p.Addresses, a.Prefix)
 		}
 	}
-	return p, known && len(p.Addresses) > 0
+	for _, r := range f.net.Namespaces[guest].Routes {
+		if r.Device == m.Device && r.Via.IsValid() {
+			p.Gateways = append(p.Gateways, r.Via)
+		}
+	}
+	return p, len(p.Addresses) > 0
 }
 
 // Detach takes an interface from its machine. One that is not attached stays so.
@@ -305,7 +301,9 @@ func (f *Fabric) Detach(ctx context.Context, nic azure.ID) error {
 	f.mu.Lock()
 	delete(f.attached, nic.Key())
 	f.mu.Unlock()
-	if err := f.Settle(ctx); err != nil {
+	// What goes wrong elsewhere is tried again; here nothing can: what is gone is gone.
+	err := f.Settle(ctx)
+	if ctx.Err() != nil || errors.Is(err, errClosed) {
 		return fmt.Errorf("detach network interface %s: %w", nic, err)
 	}
 	return nil
@@ -412,5 +410,5 @@ func (f *Fabric) Close() error {
 		_ = s.Close() // the machines are gone
 	}
 	f.serving.Wait()
-	return netns.Sweep(context.Background(), f.options.Instance, f.options.Outside) //nolint:usetesting // it must be done whatever ended
+	return netns.Sweep(context.Background(), f.options.Instance, f.options.Outside)
 }

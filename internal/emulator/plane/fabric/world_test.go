@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -164,9 +165,7 @@ func (w *world) network(name, v4, v6 string, subnets ...any) {
 // subnet writes the properties of the subnet that most tests use.
 func (w *world) subnet(more object) {
 	properties := object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}
-	for k, v := range more {
-		properties[k] = v
-	}
+	maps.Copy(properties, more)
 	w.put(nodes, object{"properties": properties})
 }
 
@@ -231,9 +230,7 @@ func (m *machine) write(subnet azure.ID, more, address object) {
 		return object{"name": name, "properties": p}
 	}
 	properties := object{"ipConfigurations": list{configuration("v4", "IPv4", true), configuration("v6", "IPv6", false)}}
-	for k, v := range more {
-		properties[k] = v
-	}
+	maps.Copy(properties, more)
 	m.w.put(m.nic, object{"location": "eastus", "properties": properties})
 }
 
@@ -285,14 +282,19 @@ func bare(address net.Addr) string {
 	return netip.MustParseAddrPort(address.String()).Addr().Unmap().String()
 }
 
-// serve greets whoever connects and repeats what is said.
-func (m *machine) serve(address string) {
+func (m *machine) listen(address string) (l net.Listener) {
 	m.w.Helper()
-	var l net.Listener
 	m.do(func() (err error) {
 		l, err = net.Listen("tcp", address)
 		return err
 	})
+	return l
+}
+
+// serve greets whoever connects and repeats what is said.
+func (m *machine) serve(address string) {
+	m.w.Helper()
+	l := m.listen(address)
 	var tasks sync.WaitGroup
 	var mu sync.Mutex
 	open := map[net.Conn]bool{}

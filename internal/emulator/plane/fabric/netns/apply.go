@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -41,8 +40,9 @@ func (k *Kernel) Apply(ctx context.Context, want wiring.Net) error {
 	made, err := link(ctx, have, want)
 	next.Links = made
 	problems = append(problems, err...)
+	devices := fresh(have, next)
 	for i, s := range next.Namespaces {
-		c := change{have: was[s.Name], want: s, devices: fresh(have, next, s.Name), lost: lost, all: k.unsure[s.Name]}
+		c := change{have: was[s.Name], want: s, devices: devices[s.Name], lost: lost, all: k.unsure[s.Name]}
 		err := errors.Join(c.apply(ctx), k.filter(ctx, s))
 		if err != nil {
 			problems = append(problems, err)
@@ -125,8 +125,9 @@ type end struct{ namespace, device string }
 func unlink(ctx context.Context, have, want wiring.Net) map[end]bool {
 	lost := map[end]bool{}
 	lines := map[string][]string{}
+	wanted := linksOf(want)
 	for _, l := range have.Links {
-		if slices.Contains(want.Links, l) {
+		if wanted[l] {
 			continue
 		}
 		lost[end{l.A.Namespace, l.A.Name}], lost[end{l.B.Namespace, l.B.Name}] = true, true
@@ -141,15 +142,18 @@ func unlink(ctx context.Context, have, want wiring.Net) map[end]bool {
 // link makes links that are new, and is which of those that are wanted are there.
 func link(ctx context.Context, have, want wiring.Net) (made []wiring.Link, problems []error) {
 	lines := map[string][]string{}
+	home, release := here()
+	defer release()
 	wanted := map[string]wiring.Link{}
+	was := linksOf(have)
 	for _, l := range want.Links {
-		if slices.Contains(have.Links, l) {
+		if was[l] {
 			made = append(made, l)
 			continue
 		}
 		there := Path(l.B.Namespace)
 		if there == "" {
-			there = fmt.Sprintf("/proc/%d/ns/net", os.Getpid())
+			there = home
 		}
 		line := fmt.Sprintf("link add name %s address %s type veth peer name %s address %s netns %s", l.A.Name, l.A.MAC, l.B.Name, l.B.MAC, there)
 		lines[l.A.Namespace] = append(lines[l.A.Namespace], line)
@@ -174,26 +178,31 @@ func link(ctx context.Context, have, want wiring.Net) (made []wiring.Link, probl
 	return made, problems
 }
 
-// fresh are the devices in a namespace that are new.
-func fresh(have, want wiring.Net, namespace string) []string {
-	var all []string
-	for _, l := range want.Links {
-		if slices.Contains(have.Links, l) {
-			continue
-		}
-		for _, e := range []wiring.End{l.A, l.B} {
-			if e.Namespace == namespace {
-				all = append(all, e.Name)
-			}
-		}
+func linksOf(n wiring.Net) map[wiring.Link]bool {
+	all := map[wiring.Link]bool{}
+	for _, l := range n.Links {
+		all[l] = true
 	}
 	return all
+}
+
+// fresh are the devices that are new, by namespace.
+func fresh(have, want wiring.Net) map[string][]string {
+	devices := map[string][]string{}
+	was := linksOf(have)
+	for _, l := range want.Links {
+		if !was[l] {
+			devices[l.A.Namespace] = append(devices[l.A.Namespace], l.A.Name)
+			devices[l.B.Namespace] = append(devices[l.B.Namespace], l.B.Name)
+		}
+	}
+	return devices
 }
 
 // change is what is to be done in one namespace, besides rules.
 type change struct {
 	have, want wiring.Namespace
-	devices    []string // that are new
+	devices    []string // those that are new
 	lost       map[end]bool
 	all        bool // nothing is sure to be there
 }
@@ -322,16 +331,25 @@ func (c change) routes() []string {
 	return lines
 }
 
+func marksOf(s wiring.Namespace) map[uint32]bool {
+	all := map[uint32]bool{}
+	for _, m := range s.Marks {
+		all[m] = true
+	}
+	return all
+}
+
 // marks lead packets to the table with the mark's number.
 func (c change) marks() []string {
 	var lines []string
+	is, was := marksOf(c.want), marksOf(c.have)
 	for _, m := range c.have.Marks {
-		if !slices.Contains(c.want.Marks, m) {
+		if !is[m] {
 			lines = append(lines, fmt.Sprintf("rule del fwmark 0x%x lookup %d", m, m))
 		}
 	}
 	for _, m := range c.want.Marks {
-		if c.all || !slices.Contains(c.have.Marks, m) {
+		if c.all || !was[m] {
 			lines = append(lines, fmt.Sprintf("rule add fwmark 0x%x lookup %d", m, m))
 		}
 	}

@@ -98,3 +98,11 @@ func inside(path string, f func() error) error {
 	}
 	return err
 }
+
+// here is a path of the namespace that the caller is in, until release. That of the
+// process is no such path: it is that of its first thread, which may be elsewhere for
+// a while.
+func here() (path string, release func()) {
+	runtime.LockOSThread()
+	return fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid()), runtime.UnlockOSThread
+}

@@ -21,7 +21,16 @@ type rule struct {
 	frontend netip.Addr
 	internal bool
 	network  *network
-	backends []backend
+	receivers
+}
+
+// receivers are those of a rule. Rules with the same pools and the same probe share
+// them: clusters have hundreds of rules and a thousand machines behind each.
+type receivers struct {
+	key              string
+	backends         []backend
+	all, healthy     []netip.Addr
+	healthyReceivers []backend
 }
 
 // backend is a receiver.
@@ -59,21 +68,51 @@ func (f *facts) follow(r *rule) bool {
 		return false
 	}
 	members := f.members(r)
-	for _, m := range members {
-		if r.network == nil {
-			r.network = m.card.subnet.network
-		}
+	if r.network == nil && len(members) > 0 {
 		// A frontend leads into one network: where a balancer spans several, the first.
+		r.network = members[0].card.subnet.network
+	}
+	if r.network == nil {
+		return false
+	}
+	r.receivers = f.receiversOf(r, members)
+	if r.doc.EnableFloatingIP {
+		for _, m := range r.backends {
+			if !m.card.doc.EnableIPForwarding {
+				m.card.own = append(m.card.own, r.frontend)
+			}
+		}
+	}
+	return true
+}
+
+// receiversOf are those of the members that run in the rule's network.
+func (f *facts) receiversOf(r *rule, members []backend) receivers {
+	key := fmt.Sprint(r.membersKey(), " ", r.doc.Probe.key(), " ", r.network.router)
+	if have, ok := f.receivers[key]; ok {
+		return have
+	}
+	out := receivers{key: key}
+	probe := f.probeOf(r)
+	for _, m := range members {
 		if m.card.subnet.network != r.network || m.card.attachment == nil {
 			continue
 		}
-		m.probe = f.probeOf(r, m.address)
-		r.backends = append(r.backends, m)
-		if r.doc.EnableFloatingIP {
-			m.card.own = append(m.card.own, r.frontend)
+		if probe.Key != "" {
+			m.probe = probe
+			m.probe.Key += " " + m.address.address.String()
+			m.probe.Address, m.probe.Device = m.address.address, m.card.link()
+		}
+		out.backends = append(out.backends, m)
+		out.all = append(out.all, m.address.address)
+		up := strings.EqualFold(m.admin, "Up") || m.probe.Key == "" || f.state.Healthy[m.probe.Key]
+		if up && !strings.EqualFold(m.admin, "Down") {
+			out.healthy = append(out.healthy, m.address.address)
+			out.healthyReceivers = append(out.healthyReceivers, m)
 		}
 	}
-	return r.network != nil
+	f.receivers[key] = out
+	return out
 }
 
 func (f *facts) frontendAddress(doc frontend) (a netip.Addr, internal bool) {
@@ -91,9 +130,28 @@ func (r *rule) pools() []reference {
 	return r.doc.Pools
 }
 
+// membersKey is the same for rules with the same members.
+func (r *rule) membersKey() string {
+	keys := []string{r.balancer.ID.Key(), family(r.frontend)}
+	for _, pool := range r.pools() {
+		keys = append(keys, pool.key())
+	}
+	return strings.Join(keys, " ")
+}
+
 // members are the receivers in the rule's pools, of the frontend's family, by their
 // addresses.
 func (f *facts) members(r *rule) []backend {
+	key := r.membersKey()
+	have, ok := f.membership[key]
+	if !ok {
+		have = f.findMembers(r)
+		f.membership[key] = have
+	}
+	return have
+}
+
+func (f *facts) findMembers(r *rule) []backend {
 	var all []backend
 	for _, pool := range r.pools() {
 		for _, a := range f.pools[pool.key()] {
@@ -135,8 +193,9 @@ func (f *facts) membersByAddress(pool backendPool) []backend {
 	return all
 }
 
-// probeOf is the question whose answer decides whether a receiver gets connections.
-func (f *facts) probeOf(r *rule, to *address) Probe {
+// probeOf is the question whose answer decides whether receivers get connections,
+// but for the receiver. Its key is "" when nobody asks.
+func (f *facts) probeOf(r *rule) Probe {
 	for _, c := range r.balancer.Properties.Probes {
 		id := r.balancer.ID.Child("probes", c.Name)
 		if r.doc.Probe == nil || !id.Equal(r.doc.Probe.ID) {
@@ -144,25 +203,11 @@ func (f *facts) probeOf(r *rule, to *address) Probe {
 		}
 		p := c.Properties
 		return Probe{
-			Key: id.Key() + " " + to.address.String(), Namespace: r.network.router, Device: to.card.link(), Address: to.address,
-			Protocol: p.Protocol, Port: p.Port, Path: p.RequestPath,
+			Key: id.Key(), Namespace: r.network.router, Protocol: p.Protocol, Port: p.Port, Path: p.RequestPath,
 			Interval: time.Duration(max(p.IntervalInSeconds, 5)) * time.Second, Threshold: max(p.ProbeThreshold, 1),
 		}
 	}
 	return Probe{}
-}
-
-// healthy are the receivers that get new connections.
-func (f *facts) healthy(r *rule) []backend {
-	var all []backend
-	for _, b := range r.backends {
-		switch {
-		case strings.EqualFold(b.admin, "Down"):
-		case strings.EqualFold(b.admin, "Up"), b.probe.Key == "", f.state.Healthy[b.probe.Key]:
-			all = append(all, b)
-		}
-	}
-	return all
 }
 
 // protocols are the transport protocols of a rule, in nft's spelling.
@@ -243,6 +288,7 @@ func (f *facts) forward(n *network, b *builder) {
 			}
 		}
 	}
+	made := map[string]string{}
 	for _, r := range f.rules {
 		if r.network != n {
 			continue
@@ -257,13 +303,7 @@ func (f *facts) forward(n *network, b *builder) {
 		if r.frontend.Is4() {
 			v = "4"
 		}
-		chain := "lb_" + hash(r.id.Key(), 10)
-		healthy := f.healthy(r)
-		if r.doc.EnableFloatingIP {
-			b.chain(chain, r.floating(healthy)...)
-		} else {
-			b.chain(chain, r.translated(healthy)...)
-		}
+		chain := r.chain(b, made)
 		if r.allPorts() {
 			b.Sets[where+"_"+how+"_all"+v].Elements[r.frontend.String()] = "jump " + chain
 			continue
@@ -272,6 +312,25 @@ func (f *facts) forward(n *network, b *builder) {
 			b.Sets[where+"_"+how+v].Elements[fmt.Sprintf("%s . %s . %d", r.frontend, protocol, r.doc.FrontendPort)] = "jump " + chain
 		}
 	}
+}
+
+// chain makes the chain that chooses a receiver, and is its name. Rules that choose
+// alike share one; it is named after what is in it.
+func (r *rule) chain(b *builder, made map[string]string) string {
+	key := fmt.Sprint(r.key, " ", r.doc.EnableFloatingIP, " ", r.doc.LoadDistribution)
+	if !r.doc.EnableFloatingIP {
+		key += fmt.Sprint(" ", r.doc.Protocol, " ", r.doc.BackendPort)
+	}
+	if name := made[key]; name != "" {
+		return name
+	}
+	rules := r.translated(r.healthyReceivers)
+	if r.doc.EnableFloatingIP {
+		rules = r.floating(r.healthyReceivers)
+	}
+	made[key] = "lb_" + hash(strings.Join(rules, "\n"), 16)
+	b.chain(made[key], rules...)
+	return made[key]
 }
 
 // floating sends packets as they are: the first one of a connection chooses the

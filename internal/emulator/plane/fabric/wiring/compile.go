@@ -176,20 +176,20 @@ func routerOf(n *network) Router {
 func (f *facts) questions(net *Net) {
 	asked := map[string]bool{}
 	for _, r := range f.rules {
-		b := Balancer{Rule: r.id, Frontend: r.frontend, Protocol: r.doc.Protocol, Port: r.doc.FrontendPort}
+		net.Balancers = append(net.Balancers, Balancer{Rule: r.id, Frontend: r.frontend, Protocol: r.doc.Protocol, Port: r.doc.FrontendPort,
+			Backends: r.all, Healthy: r.healthy})
+		if asked[r.key] {
+			continue
+		}
+		asked[r.key] = true
 		for _, m := range r.backends {
-			b.Backends = append(b.Backends, m.address.address)
-			if m.probe.Key != "" && !asked[m.probe.Key] {
-				asked[m.probe.Key] = true
+			if m.probe.Key != "" {
 				net.Probes = append(net.Probes, m.probe)
 			}
 		}
-		for _, m := range f.healthy(r) {
-			b.Healthy = append(b.Healthy, m.address.address)
-		}
-		net.Balancers = append(net.Balancers, b)
 	}
 	slices.SortFunc(net.Probes, func(a, b Probe) int { return cmp.Compare(a.Key, b.Key) })
+	net.Probes = slices.Compact(net.Probes)
 }
 
 // String is for logs and status.

@@ -22,6 +22,9 @@ type facts struct {
 	pools    map[string][]*address // members by interface of load balancers' pools
 	groups   map[string][]netip.Prefix
 	rules    []*rule
+
+	membership map[string][]backend
+	receivers  map[string]receivers
 }
 
 // network is a virtual network.
@@ -87,7 +90,8 @@ func hash(text string, digits int) string {
 // gather follows the references. What refers to nothing is left out: nothing would
 // come of it.
 func gather(docs *Documents, state State) *facts {
-	f := &facts{docs: docs, state: state, byID: map[string]*network{}, pools: map[string][]*address{}, groups: map[string][]netip.Prefix{}}
+	f := &facts{docs: docs, state: state, byID: map[string]*network{}, pools: map[string][]*address{}, groups: map[string][]netip.Prefix{},
+		membership: map[string][]backend{}, receivers: map[string]receivers{}}
 	for _, key := range slices.Sorted(maps.Keys(docs.networks)) {
 		f.addNetwork(docs.networks[key])
 	}

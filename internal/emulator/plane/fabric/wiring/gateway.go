@@ -102,7 +102,12 @@ func (f *facts) memberCards() map[*card]bool {
 // their pools: by outbound rules, else by load balancing rules that do not refuse.
 func (f *facts) balancedSources(n *network) map[*address]netip.Addr {
 	sources := map[*address]netip.Addr{}
+	done := map[string]bool{}
 	lend := func(r *rule) {
+		if done[r.membersKey()] {
+			return // they have an address already
+		}
+		done[r.membersKey()] = true
 		for _, m := range f.members(r) {
 			if m.card.subnet.network == n && !sources[m.address].IsValid() {
 				sources[m.address] = r.frontend

@@ -94,61 +94,78 @@ func (r Ruleset) String() string {
 // Only chains and elements that differ are touched. There is nothing to do when it
 // is "".
 func Changes(have, want Ruleset) string {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	t := transaction{have: have, want: want}
 	if len(have.Chains) == 0 && len(have.Sets) == 0 && (len(want.Chains) > 0 || len(want.Sets) > 0) {
-		line("add table inet %s", Table)
+		t.line("add table inet %s", Table)
 	}
-	// A chain that is jumped to must be there before, and gone after, those who jump.
-	for _, name := range slices.Sorted(maps.Keys(want.Chains)) {
-		if old, ok := have.Chains[name]; !ok && want.Chains[name].Hook == "" {
-			line("add chain inet %s %s", Table, name)
-		} else if !ok || old.Hook != want.Chains[name].Hook {
-			line("add chain inet %s %s { %s ; }", Table, name, want.Chains[name].Hook)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(want.Sets)) {
-		if _, ok := have.Sets[name]; !ok {
-			line("add %s inet %s %s { %s ; }", want.Sets[name].Kind, Table, name, want.Sets[name].Type)
-		}
-	}
+	// What is used must be there before, and gone after, those who use it.
+	t.make()
 	for _, name := range slices.Sorted(maps.Keys(have.Chains)) {
-		fresh, stays := want.Chains[name]
-		if !stays || !slices.Equal(fresh.Rules, have.Chains[name].Rules) {
-			line("flush chain inet %s %s", Table, name)
+		if fresh, stays := want.Chains[name]; !stays || !slices.Equal(fresh.Rules, have.Chains[name].Rules) {
+			t.line("flush chain inet %s %s", Table, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(have.Sets)) {
-		elements(line, "delete", name, have.Sets[name], want.Sets[name])
+		t.elements("delete", name, have.Sets[name], want.Sets[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(want.Sets)) {
-		elements(line, "add", name, want.Sets[name], have.Sets[name])
+		t.elements("add", name, want.Sets[name], have.Sets[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(want.Chains)) {
-		old, was := have.Chains[name]
-		if was && slices.Equal(old.Rules, want.Chains[name].Rules) {
-			continue
-		}
-		for _, rule := range want.Chains[name].Rules {
-			line("add rule inet %s %s %s", Table, name, rule)
+		if old, was := have.Chains[name]; !was || !slices.Equal(old.Rules, want.Chains[name].Rules) {
+			for _, rule := range want.Chains[name].Rules {
+				t.line("add rule inet %s %s %s", Table, name, rule)
+			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(have.Chains)) {
-		if _, stays := want.Chains[name]; !stays {
-			line("delete chain inet %s %s", Table, name)
+	t.remove()
+	return t.String()
+}
+
+// transaction collects commands.
+type transaction struct {
+	strings.Builder
+	have, want Ruleset
+}
+
+func (t *transaction) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
+
+// make adds chains and sets that are new, with nothing in them.
+func (t *transaction) make() {
+	for _, name := range slices.Sorted(maps.Keys(t.want.Chains)) {
+		_, was := t.have.Chains[name]
+		switch hook := t.want.Chains[name].Hook; {
+		case was:
+		case hook == "":
+			t.line("add chain inet %s %s", Table, name)
+		default:
+			t.line("add chain inet %s %s { %s ; }", Table, name, hook)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(have.Sets)) {
-		if _, stays := want.Sets[name]; !stays {
-			line("delete %s inet %s %s", have.Sets[name].Kind, Table, name)
+	for _, name := range slices.Sorted(maps.Keys(t.want.Sets)) {
+		if _, was := t.have.Sets[name]; !was {
+			t.line("add %s inet %s %s { %s ; }", t.want.Sets[name].Kind, Table, name, t.want.Sets[name].Type)
 		}
 	}
-	return b.String()
+}
+
+// remove deletes chains and sets that are not wanted.
+func (t *transaction) remove() {
+	for _, name := range slices.Sorted(maps.Keys(t.have.Chains)) {
+		if _, stays := t.want.Chains[name]; !stays {
+			t.line("delete chain inet %s %s", Table, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.have.Sets)) {
+		if _, stays := t.want.Sets[name]; !stays {
+			t.line("delete %s inet %s %s", t.have.Sets[name].Kind, Table, name)
+		}
+	}
 }
 
 // elements adds or deletes those that one set has and the other has not, or has
 // with another meaning.
-func elements(line func(string, ...any), verb, name string, of, other Set) {
+func (t *transaction) elements(verb, name string, of, other Set) {
 	var all []string
 	for _, key := range of.keys() {
 		if value, ok := other.Elements[key]; ok && value == of.Elements[key] {
@@ -163,6 +180,6 @@ func elements(line func(string, ...any), verb, name string, of, other Set) {
 	// Long lines are slow to parse, and one line for each element slower.
 	const many = 500
 	for chunk := range slices.Chunk(all, many) {
-		line("%s element inet %s %s { %s }", verb, Table, name, strings.Join(chunk, ", "))
+		t.line("%s element inet %s %s { %s }", verb, Table, name, strings.Join(chunk, ", "))
 	}
 }
