@@ -144,12 +144,12 @@ func machines() []Need {
 		{instance + "read", Machines, Nodes, "find the machines of nodes", false},
 		{instance + "instanceView/read", Machines, Nodes, "see whether the machine of a node that is not ready runs", false},
 		{compute + "virtualMachineScaleSets/networkInterfaces/read", Machines, Nodes, "know the addresses of nodes", false},
-		{instance + "networkInterfaces/ipConfigurations/publicIPAddresses/read", Machines, Nodes, "know the public addresses of nodes", true},
+		{compute + "virtualMachineScaleSets/publicIPAddresses/read", Machines, Nodes, "know the public addresses of nodes", false},
 		{compute + "virtualMachines/read", Machines, Nodes, "find the machines of nodes", false},
 		{compute + "virtualMachines/instanceView/read", Machines, Nodes, "see whether the machine of a node that is not ready runs", false},
 		{compute + "availabilitySets/read", Machines, Nodes, "know the sets that machines are in", false},
 		{network + "networkInterfaces/read", Machines, Nodes, "know the addresses of nodes", false},
-		{network + "publicIPAddresses/read", Machines, Nodes, "know the public addresses of nodes", true},
+		{network + "publicIPAddresses/read", Machines, Nodes, "know the public addresses of nodes", false},
 	}
 }
 
