@@ -1,0 +1,192 @@
+// Package scenarios_test checks the pages of this folder: what they name is there.
+package scenarios_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// tests are what the test files and the test data of a folder name.
+type tests struct {
+	functions map[string]bool
+	names     map[string]bool // texts in test files and testkit, and test data's file names
+}
+
+// repository reads the tests of the whole repository, by folder.
+func repository(t *testing.T) map[string]*tests {
+	t.Helper()
+	all := map[string]*tests{}
+	of := func(folder string) *tests {
+		if all[folder] == nil {
+			all[folder] = &tests{functions: map[string]bool{}, names: map[string]bool{}}
+		}
+		return all[folder]
+	}
+	for _, top := range []string{"internal", "cmd", "test"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			relative, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			folder := filepath.ToSlash(filepath.Dir(relative))
+			if before, _, ok := strings.Cut(folder+"/", "/testdata/"); ok {
+				of(before).names[strings.TrimSuffix(d.Name(), filepath.Ext(d.Name()))] = true
+				return nil
+			}
+			if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(folder, "testkit") && strings.HasSuffix(path, ".go") {
+				return of(folder).read(path)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func (s *tests) read(path string) error {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			s.functions[n.Name.Name] = true
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
+				s.names[text] = true
+			}
+		}
+		return true
+	})
+	return nil
+}
+
+// rows are the lines of a page's first table, cell by cell, with their number first.
+func rows(t *testing.T, page string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(string(text), "\n## ")
+	var found [][]string
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if _, err := strconv.Atoi(cells[0]); err == nil {
+			found = append(found, cells)
+		}
+	}
+	for i, r := range found {
+		if r[0] != strconv.Itoa(i+1) {
+			t.Fatalf("%s: row %s where %d is due", page, r[0], i+1)
+		}
+	}
+	return found
+}
+
+var (
+	quoted = regexp.MustCompile("`([^`]+)`")
+	named  = regexp.MustCompile(`^([a-z0-9/-]+)\.((?:Test|Fuzz)\w+)(?:/(.+))?$`)
+)
+
+func TestNodes(t *testing.T) {
+	all := repository(t)
+	found := rows(t, "nodes.md")
+	if len(found) != 125 {
+		t.Errorf("%d rows, want 125", len(found))
+	}
+	for _, row := range found {
+		if len(row) != 4 {
+			t.Errorf("row %s has %d cells, want 4", row[0], len(row))
+			continue
+		}
+		references := quoted.FindAllStringSubmatch(row[3], -1)
+		if len(references) == 0 && !strings.HasPrefix(row[3], "absent: ") && !strings.HasPrefix(row[3], "left out: ") {
+			t.Errorf("row %s: %q names no test and does not say what is absent", row[0], row[3])
+		}
+	}
+	text, err := os.ReadFile("nodes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tables, _ := strings.Cut(string(text), "\n| row |")
+	for _, r := range quoted.FindAllStringSubmatch(tables, -1) {
+		if wrong := check(all, r[1]); wrong != "" {
+			t.Errorf("%s: %s", r[1], wrong)
+		}
+	}
+}
+
+// check says what is wrong with the name of a test.
+func check(all map[string]*tests, name string) string {
+	parts := named.FindStringSubmatch(name)
+	if parts == nil {
+		return "not FOLDER.TestNAME or FOLDER.TestNAME/CASE"
+	}
+	folder := all["internal/"+parts[1]]
+	if folder == nil {
+		folder = all[parts[1]]
+	}
+	switch {
+	case folder == nil:
+		return parts[1] + " has no tests"
+	case !folder.functions[parts[2]]:
+		return "there is no " + parts[2] + " in " + parts[1]
+	case parts[3] != "" && !folder.names[parts[3]]:
+		return parts[2] + " has no case " + strconv.Quote(parts[3])
+	}
+	return ""
+}
+
+// Of load balancers the page names stories of the planner, tests, and scenarios of the
+// library.
+func TestLoadBalancers(t *testing.T) {
+	all := repository(t)
+	known := func(name string) bool {
+		if _, err := os.Stat(filepath.Join(root, name)); err == nil || all["internal/plan/loadbalancer"].names[name] {
+			return true
+		}
+		for _, s := range all {
+			if s.functions[name] {
+				return true
+			}
+		}
+		return false
+	}
+	found := rows(t, "load-balancer.md")
+	if len(found) != 105 {
+		t.Errorf("%d rows, want 105", len(found))
+	}
+	scenario := regexp.MustCompile(`^\d{3} [^,]+`)
+	for _, row := range found {
+		for _, name := range quoted.FindAllStringSubmatch(row[2], -1) {
+			if !known(name[1]) {
+				t.Errorf("row %s: there is no %s", row[0], name[1])
+			}
+		}
+		if len(row) > 3 {
+			if name := scenario.FindString(row[3]); name != "" && !all["internal/testkit"].names[name] {
+				t.Errorf("row %s: the library has no scenario %q", row[0], name)
+			}
+		}
+	}
+}
