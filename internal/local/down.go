@@ -6,6 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"kaz/internal/emulator/plane/fabric/netns"
+	"kaz/internal/emulator/plane/fabric/wiring"
+	vm "kaz/internal/local/machine"
 	"kaz/internal/local/process"
 )
 
@@ -25,5 +28,18 @@ func Down(ctx context.Context, dir string) ([]string, error) {
 	if err := os.Remove(filepath.Join(dir, statusFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return stopped, err
 	}
-	return stopped, nil
+	m, err := recall(filepath.Join(dir, memoryFile))
+	if err != nil {
+		return stopped, err
+	}
+	return stopped, sweep(ctx, m)
+}
+
+// sweep removes what a killed Up left of real nodes: their processes have ended with
+// it.
+func sweep(ctx context.Context, m memory) error {
+	if m.NodesKind != NodesReal || m.Instance == "" {
+		return nil
+	}
+	return errors.Join(netns.Sweep(ctx, m.Instance, ""), vm.RemoveCgroups(wiring.Prefix(m.Instance)))
 }

@@ -19,6 +19,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/plane/fabric"
+	"kaz/internal/emulator/plane/fabric/netns"
 	"kaz/internal/emulator/plane/fabric/wiring"
 	"kaz/internal/local/controlplane"
 	"kaz/internal/local/image"
@@ -57,9 +58,6 @@ func (c *cluster) egressSocket() string {
 func (c *cluster) startNetwork(ctx context.Context) error {
 	var err error
 	if c.reality.images, err = makeImages(ctx); err != nil {
-		return err
-	}
-	if err := vm.RemoveCgroups(wiring.Prefix(c.memory.Instance)); err != nil {
 		return err
 	}
 	c.reality.network, err = fabric.Start(ctx, fabric.Options{
@@ -213,7 +211,11 @@ const (
 
 // chooseNodes decides which kind of nodes there will be, and says why. A cluster keeps
 // the kind that it has.
-func (c *cluster) chooseNodes() error {
+func (c *cluster) chooseNodes(ctx context.Context) error {
+	defer func() { c.memory.NodesKind = c.NodesKind }()
+	if c.memory.Instance == "" {
+		c.memory.Instance = newInstance()
+	}
 	kept := c.memory.NodesKind
 	if kept == "" && len(c.memory.Site.ScaleSets) > 0 {
 		kept = NodesHollow // there was no choice then
@@ -226,7 +228,15 @@ func (c *cluster) chooseNodes() error {
 		c.NodesKind = NodesHollow
 		return nil
 	}
+	if err := sweep(ctx, c.memory); err != nil {
+		return err
+	}
 	problems := vm.Check(c.path("machines"), cmp.Or(c.Nodes, defaultNodes))
+	if len(problems) == 0 {
+		if err := netns.Check(ctx, c.memory.Instance, ""); err != nil {
+			problems = append(problems, err)
+		}
+	}
 	switch {
 	case len(problems) == 0:
 		c.NodesKind = NodesReal

@@ -139,7 +139,7 @@ func (c *cluster) run(ctx context.Context, ready func(Status)) error {
 	if c.memory, err = recall(c.path(memoryFile)); err != nil {
 		return err
 	}
-	if err := c.chooseNodes(); err != nil {
+	if err := c.chooseNodes(ctx); err != nil {
 		return err
 	}
 	binaries, err := c.build(ctx)
@@ -267,10 +267,6 @@ func (c *cluster) startAzure(ctx context.Context) error {
 	c.memory.remember(info)
 	if c.memory.Health, err = freeAddress(c.memory.Health); err != nil {
 		return err
-	}
-	c.memory.NodesKind = c.NodesKind
-	if c.memory.Instance == "" {
-		c.memory.Instance = newInstance()
 	}
 	if len(c.memory.Site.ScaleSets) == 0 {
 		c.memory.Site = newSite(info.Tenant, info.Subscription, max(c.ScaleSets, 1))
