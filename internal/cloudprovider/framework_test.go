@@ -149,7 +149,7 @@ func instanceName(set string, i int) string {
 	return set + "-" + strings.Repeat("0", 6-len(digits)) + digits
 }
 
-// byScope counts reads by what they are in and of; pages count each.
+// lists counts the reads that are not of one machine.
 func lists(reads []string) int {
 	count := 0
 	for _, r := range reads {
@@ -160,18 +160,22 @@ func lists(reads []string) int {
 	return count
 }
 
-// 44, 47: 200 instances of two scale sets appear at once: two lists for each.
+// 200 instances of two scale sets appear at once: two lists for each.
 func TestManyInstancesAppear(t *testing.T) {
+	each := 30
+	if !testing.Short() {
+		each = 100
+	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1}, 100)
-		w.AddScaleSet("second", testkit.Uniform, 100, "1", "2", "3")
+		w := newWorld(t, emulator.Options{Latency: 1}, each)
+		w.AddScaleSet("second", testkit.Uniform, each, "1", "2", "3")
 		r := newRun(t, w)
-		for i := range 100 {
+		for i := range each {
 			r.add(fresh(instanceName(testkit.ScaleSet, i)))
 			r.add(fresh(instanceName("second", i)))
 		}
 		took := r.within(20*time.Second, "all are initialized", func() bool {
-			for i := range 100 {
+			for i := range each {
 				for _, set := range []string{testkit.ScaleSet, "second"} {
 					if n, _ := r.get(instanceName(set, i)); !initialized(n) {
 						return false
@@ -184,17 +188,21 @@ func TestManyInstancesAppear(t *testing.T) {
 		if reads["virtualMachineScaleSets"] > 1 || reads["virtualMachines"] > 2 || reads["networkInterfaces"] > 2 || len(w.Reads()) > 5 {
 			t.Errorf("reads: %v", reads)
 		}
-		t.Logf("200 instances in 2 scale sets: initialized after %v with %d reads", took, len(w.Reads()))
+		t.Logf("%d instances in 2 scale sets: initialized after %v with %d reads", 2*each, took, len(w.Reads()))
 	})
 }
 
 // The same with machines of a Flexible scale set, and alone.
 func TestManyMachinesAppear(t *testing.T) {
+	members, others := 15, 5
+	if !testing.Short() {
+		members, others = 50, 20
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 0)
-		w.AddScaleSet("flex", testkit.Flexible, 50, "1", "2", "3")
+		w.AddScaleSet("flex", testkit.Flexible, members, "1", "2", "3")
 		var names []string
-		for i := range 20 {
+		for i := range others {
 			names = append(names, fmt.Sprintf("alone%d", i))
 			w.AddMachine(testkit.Alone{Name: names[i], Zone: "1"})
 		}
@@ -225,7 +233,7 @@ func TestManyMachinesAppear(t *testing.T) {
 // A cold start of a large cluster in which no node has been initialized yet: one
 // list of the scale sets and two lists of each, whose pages are reads too.
 func TestColdStart(t *testing.T) {
-	sets, each := 6, 20
+	sets, each := 4, 15
 	if !testing.Short() {
 		sets, each = 50, 100
 	}
@@ -332,7 +340,7 @@ func TestDeletedInstances(t *testing.T) {
 // that finds them all.
 func TestManyDeletedInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const instances = 60
+		const instances = 40
 		w := newWorld(t, emulator.Options{Latency: 1}, instances)
 		var known []*corev1.Node
 		for i := range instances {

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -242,6 +243,30 @@ func TestDualStackBackends(t *testing.T) {
 					t.Errorf("%s is still in %v", nic.Name, c.Properties.LoadBalancerBackendAddressPools)
 				}
 			}
+		}
+	})
+}
+
+// A controller that starts anew looks once, at lists, and writes nothing, whatever
+// the machines are.
+func TestRestartWithEveryKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := kindsWorld(t, 2)
+		stop := w.start(config())
+		for i := range 5 {
+			name := fmt.Sprintf("web%d", i)
+			w.create(w.newService(name, int32(80+i)))
+			w.served(name)
+		}
+		w.settle()
+		stop()
+		w.Reopen()
+		w.Forget()
+		w.start(config())
+		w.settle()
+		const most = 12
+		if reads := w.Reads(); len(reads) > most || len(w.Writes()) > 0 {
+			t.Errorf("%d reads %v, writes %v", len(reads), reads, w.Writes())
 		}
 	})
 }
