@@ -50,6 +50,12 @@ func (a *Azure) OtherDoor() *cache.Cache {
 	return openDoor(a.t, transport{a.Transport()})
 }
 
+// DoorOver is a door whose way to Azure goes through something else.
+func (a *Azure) DoorOver(wrap func(http.RoundTripper) http.RoundTripper) *cache.Cache {
+	a.t.Helper()
+	return openDoor(a.t, transport{wrap(a.Transport())})
+}
+
 func openDoor(t testing.TB, way transport) *cache.Cache {
 	t.Helper()
 	door, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: way})

@@ -78,20 +78,20 @@ func disturbed(t *testing.T, fault emulator.Fault, method string, nth int) (happ
 			})
 			w.liveThrough()
 			happened = sent(w.Writes(), method) >= nth
-			w.restored(before)
+			w.restored(before, w.Snapshot)
 		})
 	})
 	return happened
 }
 
 // restored waits until Azure is as it was before.
-func (w *world) restored(before map[string]string) {
+func (w *world) restored(before map[string]string, now func() map[string]string) {
 	w.t.Helper()
 	const patience = 20
 	d := ""
 	for range patience {
 		w.settle()
-		after := w.Snapshot()
+		after := now()
 		for id, text := range after {
 			// What an operation wrote before it failed counts; that it failed stays said.
 			after[id] = strings.ReplaceAll(text, `"provisioningState": "Failed"`, `"provisioningState": "Succeeded"`)

@@ -27,6 +27,7 @@ import (
 	"kaz/internal/emulator"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/plan/nodes"
+	"kaz/internal/reconcile"
 	"kaz/internal/testkit"
 )
 
@@ -115,9 +116,15 @@ func config() service.Config {
 // start runs a controller until the test ends or stop is called.
 func (w *world) start(c service.Config) (stop func()) {
 	w.t.Helper()
+	return w.startWith(c, w.Door)
+}
+
+// startWith runs a controller with a door of its own.
+func (w *world) startWith(c service.Config, door reconcile.Azure) (stop func()) {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	factory := informers.NewSharedInformerFactory(w.client, 0)
-	controller, err := service.New(c, service.Deps{Azure: w.Door, Client: w.client, Informers: factory, Events: w.events})
+	controller, err := service.New(c, service.Deps{Azure: door, Client: w.client, Informers: factory, Events: w.events})
 	if err != nil {
 		w.t.Fatal(err)
 	}
