@@ -40,7 +40,8 @@ func rootCommand() *cobra.Command {
 		Short: "Kubernetes on Azure, and an Azure on this machine to try it on",
 		Example: `  kaz local up                 # a local Azure and a cluster on it
   kaz local status             # what runs, and where its files are
-  kaz local azure              # only the local Azure`,
+  kaz local azure              # only the local Azure
+  kaz explain service --all   # what would be done for Services, and why`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
