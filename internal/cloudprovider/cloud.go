@@ -52,6 +52,7 @@ type Cloud struct {
 	door     reconcile.Azure
 	balancer loadbalancer.Config
 	machines *instances
+	measured operations
 	all      bool        // nodes are asked about
 	routes   *routeTable // nil for a cluster without
 	client   kubernetes.Interface
@@ -65,9 +66,9 @@ var (
 
 // New is a cloud that reaches Azure through door. Close it when done.
 func New(c Config, door reconcile.Azure) *Cloud {
-	cloud := &Cloud{door: door, balancer: c.LoadBalancer, machines: newInstances(c, door)}
+	cloud := &Cloud{door: door, balancer: c.LoadBalancer, machines: newInstances(c, door), measured: newOperations(c.Registerer)}
 	if c.Routes.Table != "" {
-		cloud.routes = newRouteTable(c.Routes, door, cloud.machines, newOperations(c.Registerer))
+		cloud.routes = newRouteTable(c.Routes, door, cloud.machines, cloud.measured)
 	}
 	return cloud
 }

@@ -20,7 +20,7 @@ func newOperations(registerer prometheus.Registerer) operations {
 	o := operations{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "cloudprovider_azure_op_duration_seconds", Help: "How long operations of the cloud provider took.",
-			Buckets: []float64{0.1, 0.2, 0.5, 1, 10, 20, 30, 40, 50, 60, 100, 200, 300},
+			Buckets: []float64{0.1, 0.2, 0.5, 1, 5, 10, 15, 20, 30, 40, 50, 60, 100, 200, 300, 600, 1200},
 		}, labels),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cloudprovider_azure_op_failure_count", Help: "Operations of the cloud provider that failed.",

@@ -11,6 +11,9 @@ import (
 func (c *Cloud) Services(cluster string, settings service.Config, d service.Deps) (*service.Controller, error) {
 	settings.LoadBalancer = BalancerOf(c.balancer, cluster)
 	d.Azure = c.door
+	d.Measure = func(operation string) func(error) {
+		return c.measured.of(operation, c.balancer.ResourceGroup, c.balancer.NetworkSubscription)
+	}
 	return service.New(settings, d)
 }
 

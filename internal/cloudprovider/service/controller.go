@@ -43,6 +43,9 @@ type Deps struct {
 	Informers  informers.SharedInformerFactory
 	Events     record.EventRecorder
 	Registerer prometheus.Registerer // nil for no metrics
+	// Measure begins to measure what a Service asks for, and what it returns ends that;
+	// nil is not to measure.
+	Measure func(operation string) (done func(error))
 }
 
 // Controller keeps Azure as the cluster's Services say.
@@ -51,6 +54,7 @@ type Controller struct {
 	azure    reconcile.Azure
 	kube     kube
 	events   record.EventRecorder
+	measure  func(string) func(error)
 	services listers.ServiceLister
 	synced   []cache.InformerSynced
 
@@ -81,11 +85,14 @@ func New(config Config, d Deps) (*Controller, error) {
 	}
 	services, nodes := d.Informers.Core().V1().Services(), d.Informers.Core().V1().Nodes()
 	c := &Controller{
-		config: config, azure: d.Azure, events: d.Events,
+		config: config, azure: d.Azure, events: d.Events, measure: d.Measure,
 		kube:      kube{client: d.Client, turns: semaphore.NewWeighted(int64(max(config.Syncs, 1)))},
 		services:  services.Lister(),
 		queue:     workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{Name: "service"}),
 		histories: map[types.UID]*history{}, blocked: map[item]bool{},
+	}
+	if c.measure == nil {
+		c.measure = func(string) func(error) { return func(error) {} }
 	}
 	around, more := c.watchSurroundings(d.Informers)
 	for _, watch := range append(more, watched{services.Informer(), c.watchServices()}, watched{nodes.Informer(), c.watchNodes()}) {

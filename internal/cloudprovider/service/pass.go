@@ -171,6 +171,20 @@ func (c *Controller) leave(s *corev1.Service, h *history, got answer) {
 
 // commit has a request brought about with all others that wait.
 func (c *Controller) commit(ctx context.Context, r request) (answer, error) {
+	done := c.measure(operation(r))
 	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), r)
-	return got, errors.Join(err, got.err)
+	err = errors.Join(err, got.err)
+	done(err)
+	return got, err
+}
+
+// operation is what dashboards call what a request wants.
+func operation(r request) string {
+	switch {
+	case r.service.Gone:
+		return "services_ensure_loadbalancer_deleted"
+	case r.why.nodes:
+		return "services_update_loadbalancer"
+	}
+	return "services_ensure_loadbalancer"
 }

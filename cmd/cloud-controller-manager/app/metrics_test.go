@@ -1,0 +1,195 @@
+package app
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+
+	"kaz/internal/arm"
+	"kaz/internal/arm/cache"
+	"kaz/internal/cloudprovider"
+	"kaz/internal/cloudprovider/ipam"
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/nodemanager"
+	"kaz/internal/plan/loadbalancer"
+)
+
+var update = flag.Bool("update", false, "write the reference pages anew")
+
+const (
+	metricsPage = "../../../docs/reference/metrics.md"
+	updateHint  = "go test ./cmd/cloud-controller-manager/app -run TestReference -update"
+)
+
+// shown is a Registerer that notes what is shown.
+type shown struct{ metrics map[string]metric }
+
+type metric struct {
+	name, kind, help string
+	labels           []string
+}
+
+var descriptor = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
+
+func (s *shown) Register(c prometheus.Collector) error {
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descs)
+		c.Describe(descs)
+	}()
+	for d := range descs {
+		m := descriptor.FindStringSubmatch(d.String())
+		if m == nil {
+			return fmt.Errorf("%s cannot be read", d)
+		}
+		found := metric{name: m[1], kind: kindOf(c), help: strings.ReplaceAll(m[2], `\"`, `"`)}
+		if m[3] != "" {
+			found.labels = strings.Split(m[3], ",")
+		}
+		s.metrics[found.name] = found
+	}
+	return nil
+}
+
+func (s *shown) MustRegister(...prometheus.Collector) { panic("not used") }
+func (s *shown) Unregister(prometheus.Collector) bool { return false }
+
+func kindOf(c prometheus.Collector) string {
+	switch c.(type) {
+	case *prometheus.CounterVec, prometheus.Counter:
+		return "counter"
+	case *prometheus.HistogramVec, prometheus.Histogram:
+		return "histogram"
+	}
+	return "gauge"
+}
+
+// all are the metrics of kaz's own parts, by program.
+func allMetrics(t *testing.T) (controller, node map[string]metric) {
+	t.Helper()
+	s := &shown{metrics: map[string]metric{}}
+	door, err := arm.New(arm.Config{Endpoint: "https://management.test", Registerer: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := cache.Over(door, cache.Options{Registerer: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := maps.Clone(s.metrics)
+	cloud := cloudprovider.New(cloudprovider.Config{Registerer: s, LoadBalancer: loadbalancer.Config{}}, kept)
+	defer cloud.Close()
+	client := fake.NewClientset()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	if _, err := cloud.Services("kubernetes", service.Config{}, service.Deps{Client: client, Informers: factory, Events: &record.FakeRecorder{}, Registerer: s}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ipam.New(ipam.Config{Ranges: ranges(), Bits: []int{24}}, client, factory.Core().V1().Nodes(), nil, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []prometheus.Collector{newMissingRights(), newReloadResults()} {
+		if err := s.Register(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := &shown{metrics: both}
+	if _, err := nodemanager.NewMetrics(n); err != nil {
+		t.Fatal(err)
+	}
+	return s.metrics, n.metrics
+}
+
+// The names and labels that dashboards, alerts and recording rules of users select by.
+// Whoever changes one breaks them.
+func TestMetricsThatUsersHave(t *testing.T) {
+	controller, _ := allMetrics(t)
+	operation := []string{"request", "resource_group", "subscription_id", "source"}
+	request := []string{"method", "resource", "resource_group", "subscription_id"}
+	for _, want := range []metric{
+		{"cloudprovider_azure_op_duration_seconds", "histogram", "", operation},
+		{"cloudprovider_azure_op_failure_count", "counter", "", operation},
+		{"cloudprovider_azure_api_request_duration_seconds", "histogram", "", operation},
+		{"cloudprovider_azure_api_request_errors", "counter", "", append(slices.Clone(operation), "code")},
+		{"cloudprovider_azure_api_request_ratelimited_count", "counter", "", operation},
+		{"cloudprovider_azure_api_request_throttled_count", "counter", "", operation},
+		{"arm_request_duration_seconds", "histogram", "", request},
+		{"arm_request_errors_counter_total", "counter", "", append(slices.Clone(request), "status_code", "error_code")},
+		{"arm_request_rate_limit_counter_total", "counter", "", request},
+		{"arm_request_throttle_counter_total", "counter", "", request},
+		{"service_controller_loadbalancer_sync_total", "counter", "", nil},
+		{"service_controller_nodesync_error_total", "counter", "", nil},
+		{"service_controller_nodesync_latency_seconds", "histogram", "", nil},
+		{"service_controller_update_loadbalancer_host_latency_seconds", "histogram", "", nil},
+		{"node_ipam_controller_cidrset_usage_cidrs", "gauge", "", []string{"clusterCIDR"}},
+	} {
+		got, ok := controller[want.name]
+		got.help = ""
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(metric{})); !ok || diff != "" {
+			t.Errorf("%s is there: %t (-want +got):\n%s", want.name, ok, diff)
+		}
+	}
+}
+
+// TestReferenceOfMetrics keeps docs/reference/metrics.md in step with the metrics.
+func TestReferenceOfMetrics(t *testing.T) {
+	controller, node := allMetrics(t)
+	checkPage(t, metricsPage, "metrics of cloud-controller-manager", metricTable(controller))
+	for name := range controller {
+		delete(node, name)
+	}
+	checkPage(t, metricsPage, "metrics of cloud-node-manager", metricTable(node))
+}
+
+func metricTable(all map[string]metric) string {
+	var b strings.Builder
+	b.WriteString("\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		m := all[name]
+		labels := make([]string, len(m.labels))
+		for i, l := range m.labels {
+			labels[i] = "`" + l + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.name, m.kind, strings.Join(labels, ", "), m.help)
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// checkPage compares a generated part of a page with what it should be, or writes it.
+func checkPage(t *testing.T, path, part, want string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+part+": written by "+updateHint+" -->\n", "<!-- end of "+part+" -->\n"
+	before, rest, ok := strings.Cut(string(page), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no place for the %s", path, part)
+	}
+	text := before + begin + want + end + after
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(text, string(page)); diff != "" {
+		t.Errorf("%s is out of date; run: %s\n%s", path, updateHint, diff)
+	}
+}
+
+func ranges() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")} }
