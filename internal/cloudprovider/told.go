@@ -1,21 +1,19 @@
 package cloudprovider
 
 import (
-	"errors"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	framework "k8s.io/cloud-provider"
 )
 
 // reasonMachine is the reason of Events on nodes whose machine is not as it must be.
 const reasonMachine = "MachineUnclear"
 
 const (
-	// arriving is for how long a node may be there before its machine is seen.
+	// arriving is for how long a node may be there before its machine is seen, whole.
 	arriving = time.Minute
 	// toldAtMost bounds the nodes whose trouble is remembered.
 	toldAtMost = 1000
@@ -40,10 +38,10 @@ func (t *told) to(events record.EventRecorder) {
 }
 
 // about tells what came of a question about a node's machine. Trouble of Azure's or
-// of the way to it is no Event: the node cannot help it.
+// of the way to it is no Event, the node cannot help it; and a machine that is just
+// arriving need not have all that it will have.
 func (t *told) about(node *corev1.Node, err error) {
-	if err != nil && (fromAzure(err) ||
-		errors.Is(err, framework.InstanceNotFound) && time.Since(node.CreationTimestamp.Time) < arriving) {
+	if err != nil && (fromAzure(err) || time.Since(node.CreationTimestamp.Time) < arriving) {
 		return
 	}
 	t.mu.Lock()

@@ -116,7 +116,7 @@ func TestBackendsOfEveryKind(t *testing.T) {
 			t.Errorf("writes: %v", writes)
 		}
 
-		// D9, D40: an excluded node leaves, whatever its kind.
+		// 72, D9: an excluded node leaves, whatever its kind.
 		w.Forget()
 		w.exclude("alone0", "true")
 		w.exclude("member1", "true")
@@ -133,7 +133,7 @@ func TestBackendsOfEveryKind(t *testing.T) {
 			t.Errorf("in the pool: %v", got)
 		}
 
-		// A new machine costs its interface's write, and no write of the load balancer.
+		// 74: a new machine costs its interface's write, and no write of the load balancer.
 		w.Forget()
 		id := w.AddMachine(testkit.Alone{Name: "alone2", Zone: "3"})
 		w.Forget()
@@ -141,6 +141,19 @@ func TestBackendsOfEveryKind(t *testing.T) {
 		w.settle()
 		if writes := count(w.Writes()); len(writes) != 1 || writes["alone2-nic"] != 1 {
 			t.Errorf("writes for a new machine: %v", writes)
+		}
+
+		// 75: a machine that is deleted behind our back can leave its interface in the pool.
+		other := w.OtherDoor()
+		if err := other.Delete(t.Context(), testkit.Group.Resource(compute.VirtualMachines, "alone2")); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.client.CoreV1().Nodes().Delete(t.Context(), "alone2", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if got := w.inPool(); slices.ContainsFunc(got, func(n string) bool { return strings.HasPrefix(n, "alone2") }) {
+			t.Errorf("in the pool: %v", got)
 		}
 
 		// 2: with the last Service all leave, and Azure is as it was.
@@ -271,8 +284,9 @@ func TestRestartWithEveryKind(t *testing.T) {
 	})
 }
 
-// 48: a node whose machine is in another resource group, and one that is not managed,
-// stay out.
+// 77, 78: a node whose machine is in another resource group, one that is not managed
+// and one of the control plane stay out; one whose label names the cluster's group
+// does not (118 of the scenarios of nodes).
 func TestBackendsThatStayOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, names := kindsWorld(t, 1)
@@ -281,11 +295,20 @@ func TestBackendsThatStayOut(t *testing.T) {
 		far := w.addMachineNode(testkit.Must[compute.Instance](w.Azure, id))
 		w.editNode(far, func(n *corev1.Node) { n.Labels = map[string]string{"kubernetes.azure.com/resource-group": "other"} })
 		w.editNode("alone0", func(n *corev1.Node) { n.Labels = map[string]string{"kubernetes.azure.com/managed": "false"} })
-		w.start(config())
+		w.editNode("alone1", func(n *corev1.Node) {
+			n.Labels = map[string]string{"kubernetes.azure.com/resource-group": strings.ToUpper(testkit.ResourceGroup)}
+		})
+		w.editNode("member0", func(n *corev1.Node) { n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} })
+		c := config()
+		c.LoadBalancer.ExcludeControlPlane = true
+		w.start(c)
 		w.create(w.newService("web", 80))
 		w.served("web")
 		w.settle()
-		if got := w.inPool(); len(got) != len(names) || slices.ContainsFunc(got, func(n string) bool { return strings.HasPrefix(n, "far") || strings.HasPrefix(n, "alone0") }) {
+		out := func(n string) bool {
+			return strings.HasPrefix(n, "far") || strings.HasPrefix(n, "alone0") || strings.HasPrefix(n, "member0")
+		}
+		if got := w.inPool(); len(got) != 1+len(names)-2 || slices.ContainsFunc(got, out) {
 			t.Errorf("in the pool: %v", got)
 		}
 	})

@@ -277,6 +277,8 @@ func (m *membership) settle(g *group, one *machine, pool served, mayLeave bool) 
 	}
 	switch {
 	case one.fixed:
+	case one.orphan && one.leave(pool.id):
+		did = "its machine is gone"
 	case role == Receiver && one.ready && m.join(one, pool):
 		did = joins
 	case role == Excluded && mayLeave && one.leave(pool.id):
@@ -317,7 +319,7 @@ func (m *membership) mayLeave(groups []*group, pool azure.ID) bool {
 		for _, one := range g.machines {
 			known[one.id.Key()] = true
 			role := m.roles[one.id.Key()]
-			if role == Receiver && one.ready || role != Excluded && one.in(pool) {
+			if role == Receiver && one.ready || role != Excluded && !one.orphan && one.in(pool) {
 				return true
 			}
 		}

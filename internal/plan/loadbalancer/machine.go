@@ -43,6 +43,7 @@ type machine struct {
 	excluded map[v1.IPFamily]bool // families whose pools it cannot be in
 	ready    bool                 // to be let in
 	fixed    bool                 // not to be written at all
+	orphan   bool                 // only a network interface is left of it
 	node     func(why string) plan.Node
 }
 
@@ -79,7 +80,8 @@ func readGroups(in Input) ([]*group, error) {
 }
 
 // readAlone reads machines that have a network interface of their own: each with its
-// primary one. Those of a flexible scale set join its group.
+// primary one. Those of a flexible scale set join its group. An interface can be left
+// in a pool when its machine goes; it is all that is left of it.
 func readAlone(in Input, sets map[string]*group) ([]*group, error) {
 	setOf := map[string]azure.ID{}
 	for _, d := range in.Have.List(in.Config.machines(), compute.VirtualMachines) {
@@ -91,6 +93,7 @@ func readAlone(in Input, sets map[string]*group) ([]*group, error) {
 			setOf[vm.ID.Key()] = ref.ID
 		}
 	}
+	var groups []*group
 	var order []string
 	byMachine := map[string][]nic{}
 	for _, d := range in.Have.List(in.Config.machines(), network.Interfaces) {
@@ -103,9 +106,11 @@ func readAlone(in Input, sets map[string]*group) ([]*group, error) {
 				order = append(order, vm.ID.Key())
 			}
 			byMachine[vm.ID.Key()] = append(byMachine[vm.ID.Key()], view)
+		} else if m := cardOf(view); vm == nil && m.in(in.Config.balancers()) {
+			m.orphan = true
+			groups = append(groups, &group{machines: []*machine{m}})
 		}
 	}
-	var groups []*group
 	for _, key := range order {
 		cards := byMachine[key]
 		i := onlyOr(cards, func(n nic) bool { return n.Properties.Primary != nil && *n.Properties.Primary })
@@ -156,8 +161,11 @@ func cardOf(view nic) *machine {
 	view.Properties.IPConfigurations = slices.Clone(view.Properties.IPConfigurations)
 	list := view.Properties.IPConfigurations
 	m := &machine{
-		id: view.Properties.VirtualMachine.ID, ready: !sameText(view.Properties.ProvisioningState, "Failed"),
+		id: view.ID, ready: !sameText(view.Properties.ProvisioningState, "Failed"),
 		fixed: sameText(view.Properties.ProvisioningState, "Deleting"),
+	}
+	if vm := view.Properties.VirtualMachine; vm != nil {
+		m.id = vm.ID
 	}
 	for i := range list {
 		p := &list[i].Properties
