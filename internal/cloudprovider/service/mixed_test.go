@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
 	"kaz/internal/testkit"
 )
@@ -137,13 +138,17 @@ func (w *world) facts(names []string) map[string][]string {
 }
 
 // rest waits until nothing is left to do, and returns what is in Azure for Services.
-func (w *world) rest(names []string) map[string][]string {
+func (w *world) rest(c service.Config, names []string) map[string][]string {
 	w.t.Helper()
 	const patience = 30
 	pending := ""
 	for range patience {
 		w.settle()
-		e, err := w.look().ExplainAll(w.t.Context())
+		look, err := service.TakeLook(w.t.Context(), c, w.Door.Fresh(), w.client)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		e, err := look.ExplainAll(w.t.Context())
 		if err != nil {
 			pending = err.Error()
 			continue
@@ -169,7 +174,7 @@ func (w *world) live() map[string][]string {
 		w.change(name, change)
 	}
 	w.settle()
-	height := w.rest(names)
+	height := w.rest(config(), names)
 	for _, name := range names {
 		w.remove(name)
 	}

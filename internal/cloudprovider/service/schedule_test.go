@@ -1,0 +1,450 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/watch"
+	kubetesting "k8s.io/client-go/testing"
+
+	"kaz/internal/arm/cache"
+	"kaz/internal/azure"
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+var (
+	schedules = flag.Int("schedules", 0, "how many random schedules TestSchedules plays; 0 for as many as the run is long")
+	seed      = flag.Uint64("seed", 0, "the only schedule that TestSchedules plays")
+)
+
+// TestSchedules plays random lives of a few Services among random disturbances: requests
+// that fail in all ways, controllers that are stopped and started or overlap for a lease,
+// news from Kubernetes that come late, somebody else who writes to the same documents,
+// and writes that Azure says it did and did not. In the end every Service is as it asks
+// to be, what is somebody else's is there, and when all are gone nothing is left.
+func TestSchedules(t *testing.T) {
+	if *seed > 0 {
+		playSchedule(t, *seed)
+		return
+	}
+	const short, long = 40, 400
+	count := *schedules
+	if count == 0 {
+		count = shorter(long, short)
+	}
+	workers := runtime.GOMAXPROCS(0)
+	for i := range workers {
+		t.Run(fmt.Sprintf("part %d of %d", i+1, workers), func(t *testing.T) {
+			t.Parallel()
+			for s := i; s < count; s += workers {
+				playSchedule(t, uint64(s)+1)
+			}
+		})
+	}
+}
+
+func playSchedule(t *testing.T, seed uint64) {
+	t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSchedule(t, seed)
+			s.play()
+			if t.Failed() {
+				t.Logf("reproduce: go test ./internal/cloudprovider/service -run TestSchedules -seed %d -v\n%s", seed, strings.Join(s.story, "\n"))
+			}
+		})
+	})
+}
+
+// schedule is one random life.
+type schedule struct {
+	*world
+	random *rand.Rand
+	config service.Config
+	before map[string]string
+	alive  map[string]bool
+	stops  []func() // of the controllers that run
+	lies   *liar
+	foes   *foreigner
+	story  []string
+	began  time.Time
+	crash  chan struct{}
+}
+
+func newSchedule(t *testing.T, seed uint64) *schedule {
+	s := &schedule{random: rand.New(rand.NewPCG(seed, 7)), config: config(), alive: map[string]bool{}, crash: make(chan struct{}, 64), began: time.Now()}
+	o := emulator.Options{Latency: float64(s.random.IntN(2)), Seed: seed, Crash: func(emulator.Fault) {
+		select {
+		case s.crash <- struct{}{}:
+		default:
+		}
+	}}
+	s.world = newWorld(t, o, 1)
+	if err := testkit.Prepare(t.Context(), s.Door, testkit.Group, testkit.VNet, given); err != nil {
+		t.Fatal(err)
+	}
+	s.config.RepairPeriod = 30 * time.Minute
+	s.config.LoadBalancer.PoolByIP = s.random.IntN(2) == 0
+	s.lies = &liar{}
+	s.before = s.everything()
+	s.foes = &foreigner{door: s.OtherDoor(), random: s.random}
+	if s.random.IntN(2) == 0 {
+		s.delayNews(time.Duration(s.random.IntN(20)) * time.Second)
+	}
+	return s
+}
+
+func (s *schedule) tell(format string, args ...any) {
+	s.story = append(s.story, fmt.Sprintf("%6.1f s  ", time.Since(s.began).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// delayNews has what the controllers hear of Services come late.
+func (s *schedule) delayNews(by time.Duration) {
+	s.tell("news of Services come %v late", by)
+	s.client.PrependWatchReactor(services, func(a kubetesting.Action) (bool, watch.Interface, error) {
+		w, err := s.client.Tracker().Watch(servicesResource, a.GetNamespace())
+		if err != nil {
+			return true, nil, err
+		}
+		return true, late(w, by), nil
+	})
+}
+
+// late passes events on after a while.
+func late(w watch.Interface, by time.Duration) watch.Interface {
+	out := make(chan watch.Event)
+	stopped := make(chan struct{})
+	proxy := watch.NewProxyWatcher(out)
+	go func() { <-proxy.StopChan(); w.Stop(); close(stopped) }()
+	go func() {
+		defer close(out)
+		for e := range w.ResultChan() {
+			select {
+			case <-time.After(by):
+			case <-stopped:
+				return
+			}
+			select {
+			case out <- e:
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return proxy
+}
+
+// lead starts a controller with a door of its own.
+func (s *schedule) lead() {
+	door := s.DoorOver(func(way http.RoundTripper) http.RoundTripper { return s.lies.over(way) })
+	s.stops = append(s.stops, s.startWith(s.config, door))
+}
+
+func (s *schedule) stopAll() {
+	for _, stop := range s.stops {
+		stop()
+	}
+	s.stops = nil
+}
+
+func (s *schedule) play() {
+	s.lead()
+	for range 3 + s.random.IntN(8) {
+		s.turn()
+		s.restartAfterCrash()
+	}
+	s.calm()
+	names := slices.Sorted(maps.Keys(s.alive))
+	s.until("all have their addresses", func() bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return len(s.get(n).Status.LoadBalancer.Ingress) == 0 })
+	})
+	<-time.After(s.config.RepairPeriod + 10*time.Minute) // what was not done though Azure said so is found by then
+	s.rest(s.config, names)
+	s.foes.stillThere(s.t)
+	for _, name := range names {
+		s.remove(name)
+	}
+	s.allGone(names)
+	s.foes.leave(s.t)
+	s.restored(s.before, s.everything)
+}
+
+// calm ends all disturbances.
+func (s *schedule) calm() {
+	s.tell("calm")
+	if err := s.SetFaults(nil); err != nil {
+		s.t.Fatal(err)
+	}
+	s.lies.stop()
+	<-time.After(time.Minute)
+	s.restartAfterCrash()
+	if len(s.stops) == 0 {
+		s.lead()
+	}
+	for len(s.stops) > 1 {
+		s.stops[0]()
+		s.stops = s.stops[1:]
+	}
+}
+
+func (s *schedule) restartAfterCrash() {
+	select {
+	case <-s.crash:
+		s.tell("the controllers crash and one starts")
+		s.stopAll()
+		s.lead()
+	default:
+	}
+}
+
+// turn is one thing that happens, and some time.
+func (s *schedule) turn() {
+	switch s.random.IntN(8) {
+	case 0, 1, 2:
+		s.come()
+	case 3:
+		s.leave()
+	case 4:
+		s.changeOne()
+	case 5:
+		s.disturb()
+	case 6:
+		s.handOver()
+	case 7:
+		s.tell("somebody else writes")
+		s.foes.write(s.t)
+	}
+	<-time.After(time.Duration(s.random.IntN(15000)) * time.Millisecond)
+}
+
+func (s *schedule) come() {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(kinds)), func(n string) bool {
+		return !s.gone(n) || n == "dual" && s.random.IntN(2) == 0
+	})
+	if len(names) == 0 || len(s.alive) > 4 {
+		return
+	}
+	name := names[s.random.IntN(len(names))]
+	s.tell("%s comes", name)
+	s.addKind(name)
+	s.alive[name] = true
+}
+
+func (s *schedule) any() (string, bool) {
+	names := slices.Sorted(maps.Keys(s.alive))
+	if len(names) == 0 {
+		return "", false
+	}
+	return names[s.random.IntN(len(names))], true
+}
+
+func (s *schedule) leave() {
+	if name, ok := s.any(); ok {
+		s.tell("%s goes", name)
+		delete(s.alive, name)
+		s.remove(name)
+	}
+}
+
+func (s *schedule) changeOne() {
+	name, ok := s.any()
+	change := changes[name]
+	if !ok || change == nil {
+		return
+	}
+	s.tell("%s changes", name)
+	s.change(name, change)
+}
+
+func (s *schedule) disturb() {
+	if s.random.IntN(5) == 0 {
+		s.tell("the next write of a shared document is said to be done and is not")
+		s.lies.tellOne()
+		return
+	}
+	names := slices.Sorted(maps.Keys(disturbances))
+	name := names[s.random.IntN(len(names))]
+	fault := disturbances[name]
+	fault.Method = []string{"PUT", "PUT", "DELETE", "GET"}[s.random.IntN(4)]
+	if fault.Method == "GET" {
+		fault = emulator.Fault{Method: "GET", Fault: emulator.FaultError, Status: 503}
+	}
+	fault.Times = 1 + s.random.IntN(3)
+	s.tell("%s of %s, %d times", name, fault.Method, fault.Times)
+	if err := s.SetFaults([]emulator.Fault{fault}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// handOver starts another controller and stops the first, at once or after a while in
+// which both believe to lead.
+func (s *schedule) handOver() {
+	overlap := time.Duration(s.random.IntN(16)) * time.Second
+	s.tell("another controller leads, %v before the first one stops", overlap)
+	s.lead()
+	<-time.After(overlap)
+	if len(s.stops) > 1 {
+		s.stops[0]()
+		s.stops = s.stops[1:]
+	}
+}
+
+// liar answers writes of load balancers and security groups as Azure would, without
+// doing them.
+type liar struct {
+	mu   sync.Mutex
+	lies int
+}
+
+func (l *liar) tellOne() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lies = 1
+}
+
+func (l *liar) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lies = 0
+}
+
+func (l *liar) lying(r *http.Request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	path := strings.ToLower(r.URL.Path)
+	if l.lies == 0 || r.Method != http.MethodPut || !strings.Contains(path, "/loadbalancers/") && !strings.Contains(path, "/networksecuritygroups/") {
+		return false
+	}
+	l.lies--
+	return true
+}
+
+func (l *liar) over(way http.RoundTripper) http.RoundTripper { return lyingWay{l, way} }
+
+type lyingWay struct {
+	liar *liar
+	way  http.RoundTripper
+}
+
+func (w lyingWay) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !w.liar.lying(r) {
+		return w.way.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return nil, err
+	}
+	doc["id"], doc["name"] = r.URL.Path, r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	if p, ok := doc["properties"].(map[string]any); ok {
+		p["provisioningState"] = "Succeeded"
+	}
+	if body, err = json.Marshal(doc); err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(body))), ContentLength: int64(len(body)),
+	}, nil
+}
+
+// foreigner writes to the documents that kaz writes to.
+type foreigner struct {
+	door   *cache.Cache
+	random *rand.Rand
+	rules  []string
+}
+
+// write adds a rule to the security group, as people do.
+func (f *foreigner) write(t testing.TB) {
+	name := fmt.Sprintf("mine-%d", len(f.rules))
+	priority := 3000 + len(f.rules)
+	done := f.edit(t, func(rules []any) []any {
+		return append(rules, map[string]any{"name": name, "properties": map[string]any{
+			"priority": priority, "direction": "Inbound", "access": "Allow", "protocol": "Tcp",
+			"sourceAddressPrefix": "192.0.2.0/24", "sourcePortRange": "*", "destinationAddressPrefix": "*", "destinationPortRange": "22",
+		}})
+	})
+	if done {
+		f.rules = append(f.rules, name)
+	}
+}
+
+// edit changes the security group's rules unless somebody else was faster.
+func (f *foreigner) edit(t testing.TB, change func(rules []any) []any) bool {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	doc, err := f.door.Fresh().Get(ctx, testkit.SecurityGroup)
+	if err != nil {
+		return false // a disturbance
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(doc, &tree); err != nil {
+		t.Fatal(err)
+	}
+	p := tree["properties"].(map[string]any)
+	rules, _ := p["securityRules"].([]any)
+	p["securityRules"] = change(rules)
+	body, err := json.Marshal(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.door.Put(ctx, azure.Write{ID: testkit.SecurityGroup, Body: body, IfMatch: doc.Etag()})
+	return err == nil
+}
+
+func (f *foreigner) has(t testing.TB) (names []string) {
+	t.Helper()
+	doc, err := f.door.Fresh().Get(context.WithoutCancel(t.Context()), testkit.SecurityGroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range f.rules {
+		if strings.Contains(string(doc), `"`+name+`"`) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (f *foreigner) stillThere(t testing.TB) {
+	t.Helper()
+	if d := cmp.Diff(f.rules, f.has(t)); d != "" {
+		t.Errorf("rules of somebody else in the security group (-written +there):\n%s", d)
+	}
+}
+
+func (f *foreigner) leave(t testing.TB) {
+	t.Helper()
+	const attempts = 20
+	for range attempts {
+		if f.edit(t, func(rules []any) []any {
+			return slices.DeleteFunc(rules, func(r any) bool {
+				name, _ := r.(map[string]any)["name"].(string)
+				return strings.HasPrefix(name, "mine-")
+			})
+		}) {
+			return
+		}
+		<-time.After(time.Minute)
+	}
+	t.Error("the rules of somebody else could not be taken away")
+}
