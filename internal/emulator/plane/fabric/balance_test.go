@@ -311,11 +311,7 @@ func drain(t *testing.T, protocol string, float bool) {
 		path = "/healthz"
 	}
 	id6, frontSix := w.publicIP("front6", "IPv6")
-	w.balancer(balancing{public: id, public6: id6, probes: list{probe("probe", protocol, 8000, path)}, rules: list{
-		rule("web", "Tcp", 80, 80, with(probed, object{"enableFloatingIP": float})),
-		rule("web6", "Tcp", 80, 80, with(probed, front6, floats)),
-		rule("names", "Udp", 53, 53, with(probed, floats)),
-	}})
+	w.balancer(balancing{public: id, public6: id6})
 	members := w.members(2, front, frontSix)
 	doors := map[string]*health{}
 	for _, m := range members {
@@ -323,6 +319,12 @@ func drain(t *testing.T, protocol string, float bool) {
 		m.servePackets(at(front, 53))
 		doors[m.name] = m.health(protocol)
 	}
+	// Only now, so that the first question has its answer.
+	w.balancer(balancing{public: id, public6: id6, probes: list{probe("probe", protocol, 8000, path)}, rules: list{
+		rule("web", "Tcp", 80, 80, with(probed, object{"enableFloatingIP": float})),
+		rule("web6", "Tcp", 80, 80, with(probed, front6, floats)),
+		rule("names", "Udp", 53, 53, with(probed, floats)),
+	}})
 	w.waitHealthy("web", 2)
 	w.waitHealthy("web6", 2)
 	w.outside.meets(at(frontSix, 80), 2)

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"kaz/internal/azure"
@@ -45,8 +46,8 @@ type Options struct {
 	// Outside is the path of the network namespace from which public addresses are
 	// reached, "" for that of this process.
 	Outside string
-	// Metadata answers HTTP requests of machines to 169.254.169.254; the interface that a
-	// request came from is sure. Nil for nobody.
+	// Metadata answers HTTP requests to 169.254.169.254 that come by an interface, from
+	// its machine or from pods on it; nobody can ask for another's. Nil for nobody.
 	Metadata func(from azure.ID) http.Handler
 	// Log gets what changed and what went wrong; nil is slog.Default.
 	Log *slog.Logger
@@ -349,18 +350,33 @@ func (f *Fabric) router(network azure.ID) (wiring.Router, error) {
 	return wiring.Router{}, fmt.Errorf("virtual network %s is not there", network)
 }
 
-// Dial connects to a machine from the platform's place in a virtual network. Security
-// groups see it as the load balancer's probe.
+// Dial connects to a machine, or to what the routes of a network lead to, from the
+// platform's place in the network: 168.63.129.16. Security groups see it as the load
+// balancer's probe.
 func (f *Fabric) Dial(ctx context.Context, network azure.ID, protocol, address string) (c net.Conn, err error) {
 	r, err := f.router(network)
 	if err != nil {
 		return nil, err
 	}
+	dialer := net.Dialer{}
+	if to, err := netip.ParseAddrPort(address); err == nil && to.Addr().Is4() {
+		dialer.LocalAddr = from(protocol)
+	}
+	if r.Mark != 0 {
+		dialer.Control = netns.WithMark(r.Mark)
+	}
 	err = netns.Do(r.Namespace, func() error {
-		c, err = (&net.Dialer{}).DialContext(ctx, protocol, address)
+		c, err = dialer.DialContext(ctx, protocol, address)
 		return err
 	})
 	return c, err
+}
+
+func from(protocol string) net.Addr {
+	if strings.HasPrefix(protocol, "udp") {
+		return &net.UDPAddr{IP: wiring.Platform.AsSlice()}
+	}
+	return &net.TCPAddr{IP: wiring.Platform.AsSlice()}
 }
 
 // Listen listens in a virtual network, at an address of the platform such as
@@ -390,8 +406,9 @@ func (f *Fabric) ListenPacket(ctx context.Context, network azure.ID, protocol, a
 	return c, err
 }
 
-// Sender is the interface that has an address in a virtual network: machines cannot
-// send with addresses that are not theirs.
+// Sender is the interface that has an address in a virtual network. Interfaces that
+// may not forward cannot send with other addresses than theirs; for those that may,
+// ask [Fabric.Caller].
 func (f *Fabric) Sender(network azure.ID, address netip.Addr) (azure.ID, bool) {
 	r, err := f.router(network)
 	if err != nil {
@@ -399,6 +416,17 @@ func (f *Fabric) Sender(network azure.ID, address netip.Addr) (azure.ID, bool) {
 	}
 	id, ok := r.Interfaces[address.Unmap()]
 	return id, ok
+}
+
+// Caller is the interface by which a connection came to a listener of the network,
+// whatever its source address: also that of a node whose pod connected.
+func (f *Fabric) Caller(network azure.ID, c net.Conn) (azure.ID, bool) {
+	if s, ok := c.(syscall.Conn); ok {
+		if mark := netns.Mark(s); mark != 0 {
+			return f.Sender(network, wiring.AddressOf(mark))
+		}
+	}
+	return "", false
 }
 
 // Close stops everything and removes all that was made.

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -48,9 +49,13 @@ func (f *Fabric) serveIn(r wiring.Router) error {
 		return err
 	}
 	s := &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { f.answer(r.Network, w, req) }),
+		Handler:           http.HandlerFunc(f.answer),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(f.options.Log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			nic, _ := f.Caller(r.Network, c)
+			return context.WithValue(ctx, caller{}, nic)
+		},
 	}
 	f.services[r.Namespace] = s
 	f.serving.Go(func() {
@@ -61,15 +66,13 @@ func (f *Fabric) serveIn(r wiring.Router) error {
 	return nil
 }
 
-func (f *Fabric) answer(network azure.ID, w http.ResponseWriter, r *http.Request) {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		http.Error(w, "who asks cannot be seen", http.StatusBadRequest)
-		return
-	}
-	nic, ok := f.Sender(network, from.Addr())
-	if !ok {
-		http.Error(w, "no network interface has the address "+from.Addr().String(), http.StatusNotFound)
+// caller is the key under which requests know the interface that they came by.
+type caller struct{}
+
+func (f *Fabric) answer(w http.ResponseWriter, r *http.Request) {
+	nic, _ := r.Context().Value(caller{}).(azure.ID)
+	if nic == "" {
+		http.Error(w, "the request came by no network interface", http.StatusNotFound)
 		return
 	}
 	f.options.Metadata(nic).ServeHTTP(w, r)

@@ -204,19 +204,41 @@ func TestOutboundConnections(t *testing.T) {
 func TestInstanceMetadataKnowsWhoAsks(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	for _, name := range []string{"a", "b"} {
-		m := w.machine(name, nodes, nil, nil)
-		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(_ context.Context, network, address string) (net.Conn, error) {
-			return m.open(network, address, generous)
+	ask := func(m *machine, source string) string {
+		t.Helper()
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
+			err = netns.Do(m.path, func() error {
+				d := net.Dialer{Timeout: generous, LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
+				c, err = d.DialContext(ctx, network, address)
+				return err
+			})
+			return c, err
 		}}}
 		r, err := client.Get("http://169.254.169.254/metadata")
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer r.Body.Close()
 		text, err := io.ReadAll(r.Body)
-		r.Body.Close()
-		if err != nil || string(text) != name {
-			t.Errorf("metadata of %s: %q %v", name, text, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	a := w.machine("a", nodes, nil, nil)
+	node := w.machine("node", nodes, object{"enableIPForwarding": true}, nil)
+	node.ip("addr add 10.244.0.9/32 dev lo", "addr add "+a.v4.String()+"/32 dev lo")
+	for _, c := range []struct {
+		m            *machine
+		source, want string
+	}{
+		{a, a.v4.String(), "a"},
+		{node, node.v4.String(), "node"},
+		{node, "10.244.0.9", "node"},  // a pod
+		{node, a.v4.String(), "node"}, // somebody who pretends
+	} {
+		if got := ask(c.m, c.source); got != c.want {
+			t.Errorf("%s with address %s is taken for %s, want %s", c.m.name, c.source, got, c.want)
 		}
 	}
 	w.outside.misses("169.254.169.254:80")
@@ -250,11 +272,17 @@ func TestPlatformIsInTheNetwork(t *testing.T) {
 	c.Close()
 	<-answered
 	m.serve(":10250")
-	conn, err := w.fabric.Dial(t.Context(), vnet, "tcp", at(m.v4, 10250))
-	if err != nil {
-		t.Fatal(err)
+	m.write(nodes, object{"enableIPForwarding": true}, nil)
+	w.put(provider+"/routeTables/routes", object{"location": "eastus", "properties": object{"routes": list{route("pods", "10.244.0.0/24", m.v4)}}})
+	w.subnet(object{"routeTable": ref(provider + "/routeTables/routes")})
+	m.ip("addr add 10.244.0.9/32 dev lo")
+	for _, to := range []netip.Addr{m.v4, m.v6, netip.MustParseAddr("10.244.0.9")} {
+		conn, err := w.fabric.Dial(t.Context(), vnet, "tcp", at(to, 10250))
+		if err != nil {
+			t.Fatalf("dial %s: %v", to, err)
+		}
+		conn.Close()
 	}
-	conn.Close()
 }
 
 // A machine that dies takes its namespace with it; another gets the interface.

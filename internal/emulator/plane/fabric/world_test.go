@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -46,7 +47,14 @@ const (
 	refused = 200 * time.Millisecond
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The tests mostly wait for packets that do not come and for probes, so more of them
+// than there are processors run side by side.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 type object = map[string]any
 type list = []any

@@ -106,6 +106,8 @@ func create(name string) error {
 		{"netfilter/nf_conntrack_tcp_timeout_close", "5"},
 		// Both directions of a connection are seen, but not always every packet.
 		{"netfilter/nf_conntrack_tcp_be_liberal", "1"},
+		// A connection that was accepted tells which interface it came from.
+		{"ipv4/tcp_fwmark_accept", "1"},
 		// Azure forgets what is idle for four minutes.
 		{"netfilter/nf_conntrack_udp_timeout", "240"},
 		{"netfilter/nf_conntrack_udp_timeout_stream", "240"},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -105,4 +106,27 @@ func inside(path string, f func() error) error {
 func here() (path string, release func()) {
 	runtime.LockOSThread()
 	return fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid()), runtime.UnlockOSThread
+}
+
+// Mark is the packet mark with which a connection was accepted, 0 for none.
+func Mark(c syscall.Conn) uint32 {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	mark := 0
+	err = raw.Control(func(fd uintptr) { mark, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK) })
+	if err != nil {
+		return 0
+	}
+	return uint32(mark)
+}
+
+// WithMark makes a dialer's packets carry a mark.
+func WithMark(mark uint32) func(network, address string, c syscall.RawConn) error {
+	return func(_, _ string, c syscall.RawConn) error {
+		var failed error
+		err := c.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, int(mark)) })
+		return errors.Join(err, failed)
+	}
 }

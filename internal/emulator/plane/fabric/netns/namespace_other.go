@@ -2,7 +2,10 @@
 
 package netns
 
-import "errors"
+import (
+	"errors"
+	"syscall"
+)
 
 // Dir is where namespaces with a name are.
 const Dir = "/run/netns"
@@ -20,3 +23,9 @@ func Remove(string) error { return errors.ErrUnsupported }
 func Do(string, func() error) error { return errors.ErrUnsupported }
 
 func here() (path string, release func()) { return "", func() {} }
+
+// Mark is the packet mark with which a connection was accepted.
+func Mark(syscall.Conn) uint32 { return 0 }
+
+// WithMark makes a dialer's packets carry a mark.
+func WithMark(uint32) func(network, address string, c syscall.RawConn) error { return nil }

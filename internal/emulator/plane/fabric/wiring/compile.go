@@ -169,6 +169,11 @@ func routerOf(n *network) Router {
 	for a, of := range n.byAddress {
 		r.Interfaces[a] = of.card.id
 	}
+	for _, sub := range n.subnets {
+		if len(sub.routes) > 0 && r.Mark == 0 {
+			r.Mark = number(sub.first)
+		}
+	}
 	return r
 }
 

@@ -19,7 +19,8 @@
 //
 // Packets that need another route than their destination's carry a mark, which is
 // an IPv4 address read as a number: that of the network interface for packets that a
-// load balancer sends somewhere with the frontend's address in them, and that of the
+// load balancer sends somewhere with the frontend's address in them and for answers of
+// the platform, and that of the
 // sender's subnet for all others, whose route table applies. Addresses are unique in
 // a network and stay, so no number has to be remembered.
 package wiring

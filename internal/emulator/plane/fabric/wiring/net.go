@@ -103,6 +103,15 @@ type Router struct {
 	Namespace string
 	// Interfaces have the private addresses.
 	Interfaces map[netip.Addr]azure.ID
+	// Mark leads packets that start in the router by the route table of the first subnet
+	// that has one, 0 for none.
+	Mark uint32
+}
+
+// AddressOf is the primary address of the interface that packets with the mark came
+// from.
+func AddressOf(mark uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(mark >> 24), byte(mark >> 16), byte(mark >> 8), byte(mark)})
 }
 
 // Balancer is one rule of a load balancer and what it leads to now.

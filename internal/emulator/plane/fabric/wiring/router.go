@@ -20,17 +20,9 @@ func (f *facts) router(n *network) Namespace {
 		s.Marks = append(s.Marks, number(sub.first))
 		s.Routes = append(s.Routes, sub.table()...)
 	}
-	floating := map[*card]bool{}
-	for _, r := range f.rules {
-		if r.network == n && r.doc.EnableFloatingIP {
-			for _, b := range r.backends {
-				floating[b.card] = true
-			}
-		}
-	}
 	for _, c := range n.cards {
 		if c.attachment != nil {
-			c.connect(&s, floating[c])
+			c.connect(&s)
 		}
 	}
 	s.Rules = f.routerRules(n)
@@ -38,12 +30,10 @@ func (f *facts) router(n *network) Namespace {
 }
 
 // connect adds what the router knows about an interface.
-func (c *card) connect(s *Namespace, floating bool) {
+func (c *card) connect(s *Namespace) {
 	link := c.link()
 	s.Addresses = append(s.Addresses, Address{link, netip.PrefixFrom(Gateway6, 64)})
-	if floating {
-		s.Marks = append(s.Marks, c.mark())
-	}
+	s.Marks = append(s.Marks, c.mark())
 	led := map[bool]bool{}
 	for _, a := range c.addresses {
 		s.Neighbours = append(s.Neighbours, Neighbour{link, a.address, c.mac()})
@@ -52,7 +42,7 @@ func (c *card) connect(s *Namespace, floating bool) {
 			from = Platform
 		}
 		s.Routes = append(s.Routes, Route{To: single(a.address), Kind: Unicast, Device: link, Source: from})
-		if is4 := a.address.Is4(); floating && !led[is4] {
+		if is4 := a.address.Is4(); !led[is4] {
 			led[is4] = true
 			s.Routes = append(s.Routes, Route{Table: c.mark(), To: everywhere(a.address), Kind: Unicast, Via: a.address, Device: link})
 		}
@@ -119,6 +109,7 @@ func (f *facts) routerRules(n *network) Ruleset {
 	b.base("choose", "type filter hook prerouting priority mangle",
 		`iifname "n*" ct state new jump leave`,
 		"meta mark set iifname map @subnets",
+		fmt.Sprintf("ip daddr { %s, %s } meta mark set iifname map @cards ct mark set meta mark", Platform, Metadata),
 		`iifname "up" ip daddr . meta l4proto . th dport vmap @public_floating4`,
 		`iifname "up" ip6 daddr . meta l4proto . th dport vmap @public_floating6`,
 		`iifname "n*" ip daddr . meta l4proto . th dport vmap @internal_floating4`,
@@ -153,6 +144,10 @@ func (f *facts) routerRules(n *network) Ruleset {
 		"meta l4proto ipv6-icmp return",
 		"ct state new oifname vmap @inbound",
 	)
+	// Answers of the platform go where the question came from, whatever its source.
+	b.base("answer", "type route hook output priority mangle",
+		"ct direction reply ct mark != 0 meta mark set ct mark",
+	)
 	b.base("platform", "type filter hook input priority filter ; policy drop",
 		"iifname lo accept",
 		"ct state established,related accept",
@@ -165,6 +160,7 @@ func (f *facts) routerRules(n *network) Ruleset {
 // ends adds what may come from an interface and go to it.
 func (f *facts) ends(n *network, b *builder) {
 	subnets := b.set("subnets", "map", "type ifname : mark")
+	cards := b.set("cards", "map", "type ifname : mark")
 	strict := b.set("strict", "set", "type ifname")
 	own4 := b.set("own4", "set", "type ifname . ipv4_addr")
 	own6 := b.set("own6", "set", "type ifname . ipv6_addr")
@@ -174,6 +170,7 @@ func (f *facts) ends(n *network, b *builder) {
 		}
 		link := quoted(c.link())
 		subnets[link] = mark(number(c.subnet.first))
+		cards[link] = mark(c.mark())
 		if c.doc.EnableIPForwarding {
 			continue
 		}
