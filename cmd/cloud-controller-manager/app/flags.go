@@ -59,7 +59,6 @@ func inertFlags() []inertFlag {
 	const noWebhooks = "this program has no webhooks"
 	return []inertFlag{
 		{"external-cloud-volume-plugin", "volumes are the business of CSI drivers"},
-		{"allow-untagged-cloud", "clusters in Azure are told apart by name"},
 		{"webhooks", noWebhooks},
 		{"webhook-bind-address", noWebhooks},
 		{"webhook-secure-port", noWebhooks},

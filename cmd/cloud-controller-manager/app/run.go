@@ -59,7 +59,7 @@ func (m *manager) run(ctx context.Context) error {
 	// Health and metrics are told to the end.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
-	if err := m.serve(serving); err != nil {
+	if err := m.serve(serving, ctx); err != nil {
 		return err
 	}
 	if !election.LeaderElect {
@@ -85,12 +85,15 @@ func (m *manager) showConfig() error {
 	return nil
 }
 
-// serve answers questions about health and metrics until ctx ends.
-func (m *manager) serve(ctx context.Context) error {
+// serve answers questions about health and metrics until ctx ends. It is not ready any
+// more when working has ended.
+func (m *manager) serve(ctx, working context.Context) error {
 	if m.config.SecureServing == nil {
 		return nil
 	}
 	mux := genericmanager.NewBaseHandler(&m.config.ComponentConfig.Generic.Debugging, m.health)
+	mux.Handle("/livez", alive(m.health))
+	mux.Handle("/readyz", ready(working, m.health))
 	slis.SLIMetricsWithReset{}.Install(mux)
 	handler := genericmanager.BuildHandlerChain(mux, &m.config.Authorization, &m.config.Authentication)
 	if _, _, err := m.config.SecureServing.Serve(handler, 0, ctx.Done()); err != nil {
