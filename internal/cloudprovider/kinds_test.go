@@ -284,7 +284,33 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// 40, 51, 53: a node's label names the resource group of its machine.
+// 53: scale sets of one name in two resource groups are two.
+func TestScaleSetsOfOneName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		const group = azure.ID("/subscriptions/" + testkit.Subscription + "/resourceGroups/other")
+		far := group.Resource(compute.ScaleSets, testkit.ScaleSet)
+		w.PutScaleSet(far, "far-", testkit.Uniform, 2, "3")
+		machines := w.asked(t, nil)
+		n := node("far-000001", "")
+		n.Labels = map[string]string{"kubernetes.azure.com/resource-group": "other"}
+		there, here := describe(t, machines, n), describe(t, machines, node("nodes0-000001", ""))
+		if want, _ := nodes.ProviderID(far.Child("virtualMachines", "1")); there.ProviderID != want || there.Zone != "westeurope-3" {
+			t.Errorf("%+v", there)
+		}
+		if want, _ := nodes.ProviderID(testkit.Nodes.Child("virtualMachines", "1")); here.ProviderID != want {
+			t.Errorf("%+v", here)
+		}
+		if err := w.OtherDoor().Delete(t.Context(), testkit.Nodes.Child("virtualMachines", "1")); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(period)
+		exists(t, machines, silent(node("nodes0-000001", testkit.Nodes.Child("virtualMachines", "1"))), false)
+		exists(t, machines, silent(node("far-000001", far.Child("virtualMachines", "1"))), true)
+	})
+}
+
+// 40, 51: a node's label names the resource group of its machine.
 func TestMachinesInOtherGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
@@ -326,12 +352,12 @@ func TestAzureInTrouble(t *testing.T) {
 	})
 }
 
-// D1: a machine whose node has two is told of, on the node, and nobody else is held up.
+// Where two machines can be a node's, neither is taken, and nobody else is held up.
 func TestOneNameForTwoMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
 		w.AddScaleSet("twin", testkit.Uniform, 1, "1")
-		w.AddScaleSetOf("twin2", "twin-", testkit.Uniform, 1, "1")
+		w.PutScaleSet(testkit.Group.Resource(compute.ScaleSets, "twin2"), "twin-", testkit.Uniform, 1, "1")
 		machines := w.asked(t, nil)
 		_, err := machines.InstanceMetadata(t.Context(), node("twin-000000", ""))
 		var several *nodes.SeveralError

@@ -18,13 +18,18 @@ const nodesSubnet azure.ID = VNet + "/subnets/nodes"
 // AddScaleSet makes a scale set of so many machines, named after it.
 func (a *Azure) AddScaleSet(name, mode string, count int, zones ...string) azure.ID {
 	a.t.Helper()
-	return a.AddScaleSetOf(name, name+"-", mode, count, zones...)
+	id := Group.Resource(compute.ScaleSets, name)
+	a.PutScaleSet(id, name+"-", mode, count, zones...)
+	return id
 }
 
-// AddScaleSetOf makes a scale set whose computers' names have a prefix.
-func (a *Azure) AddScaleSetOf(name, prefix, mode string, count int, zones ...string) azure.ID {
+// PutScaleSet makes a scale set in any resource group; its computers' names have a
+// prefix.
+func (a *Azure) PutScaleSet(id azure.ID, prefix, mode string, count int, zones ...string) {
 	a.t.Helper()
-	id := Group.Resource(compute.ScaleSets, name)
+	if !id.Parent().Equal(Group) {
+		a.Put(id.Parent(), object{"location": Location})
+	}
 	properties := object{
 		"orchestrationMode": mode,
 		"virtualMachineProfile": object{
@@ -53,7 +58,6 @@ func (a *Azure) AddScaleSetOf(name, prefix, mode string, count int, zones ...str
 		body["zones"] = zones
 	}
 	a.Put(id, body)
-	return id
 }
 
 func storage(disk string) object {
