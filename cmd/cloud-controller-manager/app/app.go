@@ -17,10 +17,12 @@ import (
 	"k8s.io/cloud-provider/app/config"
 	"k8s.io/cloud-provider/options"
 	cliflag "k8s.io/component-base/cli/flag"
-	_ "k8s.io/component-base/logs/json/register"          // the JSON log format
+	_ "k8s.io/component-base/logs/json/register" // the JSON log format
+	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
 
+	"kaz/cmd/internal/access"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/ipam"
@@ -76,7 +78,7 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	missing := registered(newMissingRights())
 	p.open = func(ctx context.Context, c *config.CompletedConfig, settings cloudconfig.Config, wrap func(reconcile.Azure) reconcile.Azure) (*cloudprovider.Cloud, error) {
 		saveMemory(c, lookup)
-		cloud, lacks, err := openCloud(ctx, settings, func(door reconcile.Azure) reconcile.Azure { return wrap(dry.door(door)) }, missing)
+		cloud, lacks, err := openCloud(ctx, settings, access.DoorOptions{Registerer: legacyregistry.Registerer()}, func(door reconcile.Azure) reconcile.Azure { return wrap(dry.door(door)) }, missing)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/service"
@@ -38,13 +39,13 @@ func Look(ctx context.Context, cluster Cluster, lookup func(string) (string, boo
 	if _, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return nil, fmt.Errorf("list Services: %w", err)
 	}
-	door, zones, err := connect(ctx, c, nil)
+	door, zones, err := connect(ctx, c, access.DoorOptions{})
 	if err != nil {
 		return nil, err
 	}
 	config := service.Config{
 		Classes:      classes(cluster.Classes),
-		LoadBalancer: cloudprovider.BalancerOf(providerConfig(c, zones).LoadBalancer, cluster.Name),
+		LoadBalancer: cloudprovider.BalancerOf(providerConfig(c, zones, nil).LoadBalancer, cluster.Name),
 	}
 	return service.TakeLook(ctx, config, reading{door}, client)
 }

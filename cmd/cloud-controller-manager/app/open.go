@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-base/metrics/legacyregistry"
 
 	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
@@ -29,8 +28,8 @@ const atStart = time.Minute
 
 // openCloud opens the cloud of a configuration. Beside it it says which rights are
 // missing.
-func openCloud(ctx context.Context, c cloudconfig.Config, wrap func(reconcile.Azure) reconcile.Azure, missing *prometheus.GaugeVec) (*cloudprovider.Cloud, []access.Lack, error) {
-	door, zones, err := connect(ctx, c, legacyregistry.Registerer())
+func openCloud(ctx context.Context, c cloudconfig.Config, options access.DoorOptions, wrap func(reconcile.Azure) reconcile.Azure, missing *prometheus.GaugeVec) (*cloudprovider.Cloud, []access.Lack, error) {
+	door, zones, err := connect(ctx, c, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,21 +37,20 @@ func openCloud(ctx context.Context, c cloudconfig.Config, wrap func(reconcile.Az
 	if err != nil {
 		return nil, nil, err
 	}
-	return cloudprovider.New(providerConfig(c, zones), wrap(door)), lacks, nil
+	return cloudprovider.New(providerConfig(c, zones, options.Registerer), wrap(door)), lacks, nil
 }
 
 // connect signs in, opens the door and asks what has to be known from the start: the
 // zones of the region.
-func connect(ctx context.Context, c cloudconfig.Config, registerer prometheus.Registerer) (*access.Doors, []string, error) {
+func connect(ctx context.Context, c cloudconfig.Config, options access.DoorOptions) (*access.Doors, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, atStart)
 	defer cancel()
-	environment, err := access.DescribeCloud(ctx, nil, c)
+	environment, err := access.DescribeCloud(ctx, options.Transport, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	door, err := access.OpenDoor(c, environment, access.DoorOptions{
-		TTL: lifetimes(c), Registerer: registerer, Finish: stopGrace,
-	})
+	options.TTL, options.Finish = lifetimes(c), stopGrace
+	door, err := access.OpenDoor(c, environment, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,14 +128,14 @@ func regionZones(ctx context.Context, door azure.Reader, c cloudconfig.Config) (
 	return nodes.Zones(doc, c.Location)
 }
 
-func providerConfig(c cloudconfig.Config, zones []string) cloudprovider.Config {
+func providerConfig(c cloudconfig.Config, zones []string, registerer prometheus.Registerer) cloudprovider.Config {
 	tags := azure.Tags{}
 	maps.Copy(tags, c.ResourceTags())
 	return cloudprovider.Config{
 		Subscription: c.SubscriptionID, ResourceGroup: c.ResourceGroup, Location: c.Location,
 		NotFoundGrace: c.NodeInstanceNotFoundGracePeriod,
 		Uncached:      c.DisableAPICallCache,
-		Registerer:    legacyregistry.Registerer(),
+		Registerer:    registerer,
 		Routes: routes.Config{
 			Subscription: or(c.NetworkResourceSubscriptionID, c.SubscriptionID),
 			Table:        c.RouteTableName, ResourceGroup: or(c.RouteTableResourceGroup, c.ResourceGroup),

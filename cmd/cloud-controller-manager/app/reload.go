@@ -105,12 +105,15 @@ func (r *reloader) watch(ctx context.Context) (changes <-chan struct{}, wait fun
 		}
 	}
 	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if r.source.path != "" {
-			watchFile(ctx, r.source.path, fileLook, changed)
-		}
-	}()
+	if r.source.path == "" {
+		close(done)
+	} else {
+		known := digest(r.source.path) // before anybody reads it: what changes from now on is seen
+		go func() {
+			defer close(done)
+			watchFile(ctx, r.source.path, known, changed)
+		}()
+	}
 	factory := r.watchSecret(ctx, changed)
 	changed()
 	return signal, func() {
@@ -119,13 +122,12 @@ func (r *reloader) watch(ctx context.Context) (changes <-chan struct{}, wait fun
 	}
 }
 
-// watchFile calls changed when a file holds something else, and has held it for one look:
-// who reads while somebody writes gets half of it. Looking at the contents sees every way
-// to change a file, such as mounts that swap a link.
-func watchFile(ctx context.Context, path string, every time.Duration, changed func()) {
-	ticker := time.NewTicker(every)
+// watchFile calls changed when a file holds something else than is known, and has held it
+// for one look: who reads while somebody writes gets half of it. Looking at the contents
+// sees every way to change a file, such as mounts that swap a link.
+func watchFile(ctx context.Context, path string, known [sha256.Size]byte, changed func()) {
+	ticker := time.NewTicker(fileLook)
 	defer ticker.Stop()
-	known := digest(path)
 	seen := known
 	for {
 		select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +33,7 @@ import (
 	"kaz/internal/emulator/plane/token"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/plan/rights"
+	"kaz/internal/reconcile"
 	"kaz/internal/testkit"
 )
 
@@ -56,8 +59,9 @@ const (
 type object = map[string]any
 
 // layTenants makes a cluster whose machines are in one tenant and whose network is in
-// another, and a service principal that has exactly the rights of the table in each.
-func layTenants(t *testing.T, c cloudconfig.Config) *testkit.SignIn {
+// another, and a service principal that has exactly the rights of the table in each, but
+// for some.
+func layTenants(t *testing.T, c cloudconfig.Config, without ...string) *testkit.SignIn {
 	t.Helper()
 	w := testkit.NewSignIn(t, emulator.Options{
 		Subscriptions: []emulator.Subscription{{ID: networkSub, Tenant: networkTenant}},
@@ -90,31 +94,34 @@ func layTenants(t *testing.T, c cloudconfig.Config) *testkit.SignIn {
 	})
 	actions := map[azure.ID][]string{}
 	places := placesOf(c)
-	for _, n := range rights.Needed(featuresOf(c)...) {
+	for _, n := range rights.Needed(append(featuresOf(c), rights.Zones)...) {
 		at := places[n.Scope].Group
 		if n.Scope == rights.NetworkSubscription {
 			at = azure.SubscriptionID(networkSub)
 		}
-		if at != "" && !slices.Contains(actions[at], n.Action) {
+		if at != "" && !slices.Contains(actions[at], n.Action) && !slices.Contains(without, n.Action) {
 			actions[at] = append(actions[at], n.Action)
 		}
 	}
-	actions[azure.SubscriptionID(networkSub)] = append(actions[azure.SubscriptionID(networkSub)], "Microsoft.Resources/subscriptions/providers/read")
 	for at, all := range actions {
 		w.Grant(t, objectID, at, all...)
 	}
 	return w
 }
 
-func tenantsConfig(t *testing.T) cloudconfig.Config {
+func tenantsConfig(t *testing.T, own ...object) cloudconfig.Config {
 	t.Helper()
-	text, err := json.Marshal(object{
+	all := object{
 		"tenantId": emulator.DefaultTenant, "subscriptionId": emulator.DefaultSubscription,
 		"networkResourceTenantID": networkTenant, "networkResourceSubscriptionID": networkSub,
 		"aadClientId": clientID, "aadClientSecret": clientSecret,
 		"resourceGroup": "rg", "location": "eastus", "vnetName": "vnet", "subnetName": "nodes",
 		"securityGroupName": "nsg", "routeTableName": "rt",
-	})
+	}
+	for _, o := range own {
+		maps.Copy(all, o)
+	}
+	text, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,30 +136,18 @@ func tenantsConfig(t *testing.T) cloudconfig.Config {
 // group and routes in another. Each is written as who we are there, with exactly the
 // rights of the table.
 func TestNetworkOfAnotherTenant(t *testing.T) {
-	c := tenantsConfig(t)
+	for _, pool := range []cloudconfig.BackendPoolType{cloudconfig.PoolNodeIPConfiguration, cloudconfig.PoolNodeIP} {
+		t.Run(string(pool), func(t *testing.T) { networkOfAnotherTenant(t, pool) })
+	}
+}
+
+func networkOfAnotherTenant(t *testing.T, pool cloudconfig.BackendPoolType) {
+	c := tenantsConfig(t, object{"loadBalancerBackendPoolConfigurationType": pool})
 	w := layTenants(t, c)
-	e, err := access.DescribeCloud(t.Context(), w, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	door, err := access.OpenDoor(c, e, access.DoorOptions{Transport: w, TTL: lifetimes(c)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := door.SignIn(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	zones, err := regionZones(t.Context(), door, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lacks, err := checkRights(t.Context(), c, door, newMissingRights())
+	cloud, lacks, err := openCloud(t.Context(), c, access.DoorOptions{Transport: w, Registerer: prometheus.NewRegistry()}, asItIs, newMissingRights())
 	if err != nil || lacks != nil {
 		t.Fatalf("missing rights: %v, %v", lacks, err)
 	}
-	config := providerConfig(c, zones)
-	config.Registerer = prometheus.NewRegistry()
-	cloud := cloudprovider.New(config, door)
 	client := fake.NewClientset()
 	names := addNodes(t, w, client)
 	serve(t, cloud, client)
@@ -181,17 +176,69 @@ func TestNetworkOfAnotherTenant(t *testing.T) {
 		if !found {
 			t.Errorf("no public IP of the network's tenant has the address %s", ingress)
 		}
+		addresses := 0
+		lb, _ := world.Get(networkGroup.Resource(network.LoadBalancers, "kubernetes"))
+		for _, p := range behaviour.Objects(lb, "properties.backendAddressPools") {
+			addresses += len(behaviour.Objects(p, "properties.loadBalancerBackendAddresses"))
+		}
+		if pool == cloudconfig.PoolNodeIP && addresses == 0 {
+			t.Error("the pool lists no addresses")
+		}
 		nsg, _ := world.Get(networkGroup.Resource(network.SecurityGroups, "nsg"))
 		if rules := behaviour.Objects(nsg, "properties.securityRules"); len(rules) == 0 {
 			t.Error("the security group lets nobody in")
 		}
 		for id, vm := range world.List(scaleSet, "Microsoft.Compute/virtualMachineScaleSets/virtualMachines") {
 			text, _ := json.Marshal(vm)
-			if !strings.Contains(strings.ToLower(string(text)), strings.ToLower(string(networkGroup))+"/providers/microsoft.network/loadbalancers/kubernetes/backendaddresspools/") {
+			if pool == cloudconfig.PoolNodeIPConfiguration && !strings.Contains(strings.ToLower(string(text)), strings.ToLower(string(networkGroup))+"/providers/microsoft.network/loadbalancers/kubernetes/backendaddresspools/") {
 				t.Errorf("%s is not in the pool", id)
 			}
 		}
 	})
+}
+
+func asItIs(door reconcile.Azure) reconcile.Azure { return door }
+
+// TestRightsAreTold: a right that is missing is in the metric and in an event; the program
+// goes on. Where all are missing, it does not.
+func TestRightsAreTold(t *testing.T) {
+	c := tenantsConfig(t)
+	w := layTenants(t, c, "Microsoft.Network/routeTables/write", "Microsoft.Network/loadBalancers/delete")
+	missing := newMissingRights()
+	cloud, lacks, err := openCloud(t.Context(), c, access.DoorOptions{Transport: w}, asItIs, missing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cloud.Close()
+	want := `
+		# HELP kaz_azure_rights_missing 1 for each right that was found missing when the cloud configuration was read.
+		# TYPE kaz_azure_rights_missing gauge
+		kaz_azure_rights_missing{action="Microsoft.Network/loadBalancers/delete",scope="` + string(networkGroup) + `"} 1
+		kaz_azure_rights_missing{action="Microsoft.Network/routeTables/write",scope="` + string(networkGroup) + `/providers/Microsoft.Network/routeTables/rt"} 1
+	`
+	if err := testutil.CollectAndCompare(missing, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	events := record.NewFakeRecorder(10)
+	(&notices{recorder: events, about: &corev1.ObjectReference{Kind: "Lease"}}).missing(lacks)
+	for _, words := range []string{"Microsoft.Network/loadBalancers/delete", "Microsoft.Network/routeTables/write"} {
+		if event := <-events.Events; !strings.Contains(event, reasonRights) || !strings.Contains(event, words) {
+			t.Errorf("event %q, want one of %s", event, words)
+		}
+	}
+	all := actionsOf(rights.Needed())
+	_, _, err = openCloud(t.Context(), c, access.DoorOptions{Transport: layTenants(t, c, all...)}, asItIs, missing)
+	if err == nil || !strings.Contains(err.Error(), "azure does not let us work") {
+		t.Errorf("without any rights: %v", err)
+	}
+}
+
+func actionsOf(needs []rights.Need) []string {
+	var all []string
+	for _, n := range needs {
+		all = append(all, n.Action)
+	}
+	return all
 }
 
 // addNodes makes nodes of the instances, and says their names.
