@@ -1,0 +1,147 @@
+package access
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kaz/internal/arm"
+	"kaz/internal/azure"
+	"kaz/internal/cloudconfig"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/providers"
+)
+
+const keysGroup = azure.ID("/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/rg")
+
+// opened is the door that the keys of an azure.json lead to, before a local Azure that
+// takes no time.
+type opened struct {
+	*arm.Door
+	azure *emulator.Emulator
+	at    []time.Time // of requests
+	carry http.RoundTripper
+}
+
+func (o *opened) Do(req *http.Request) (*http.Response, error) {
+	o.at = append(o.at, time.Now())
+	return o.carry.RoundTrip(req)
+}
+
+func openWith(t *testing.T, keys string) *opened {
+	t.Helper()
+	c, warnings, err := cloudconfig.Parse([]byte(`{` + keys + `}`))
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	c.Complete()
+	e, err := emulator.New(emulator.Options{Providers: providers.All()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &opened{azure: e, carry: e.Transport()}
+	o.Door, err = arm.New(armConfig(c, cloudconfig.Environment{ResourceManager: "http://127.0.0.1"}, DoorOptions{Transport: o}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// The rate limits of azure.json, general and of one client, hold requests back; with
+// none nothing is held back.
+func TestRateLimitKeys(t *testing.T) {
+	const (
+		lb     = keysGroup + "/providers/Microsoft.Network/loadBalancers/lb"
+		table  = keysGroup + "/providers/Microsoft.Network/routeTables/table"
+		set    = keysGroup + "/providers/Microsoft.Compute/virtualMachineScaleSets/set"
+		single = set + "/virtualMachines/0"
+	)
+	const slow = `{"cloudProviderRateLimit":true,"cloudProviderRateLimitQPS":1,"cloudProviderRateLimitBucket":1}`
+	const general = `"cloudProviderRateLimit":true,"cloudProviderRateLimitQPS":1,"cloudProviderRateLimitBucket":1`
+	for name, c := range map[string]struct {
+		keys          string
+		reads, writes []azure.ID
+		took          time.Duration
+	}{
+		"none":                             {"", many(lb, 30), many(lb, 30), 0},
+		"numbers, but not switched on":     {`"cloudProviderRateLimitQPS":1,"cloudProviderRateLimitBucket":1`, many(lb, 9), many(lb, 9), 0},
+		"general, the second waits":        {general, many(lb, 2), nil, time.Second},
+		"general, reads and writes apart":  {general, many(lb, 2), many(lb, 2), 2 * time.Second},
+		"general, each client has its own": {general, []azure.ID{lb, table, set}, nil, 0},
+		"writes have their own":            {general + `,"cloudProviderRateLimitQPSWrite":0.5,"cloudProviderRateLimitBucketWrite":2`, nil, many(lb, 4), 4 * time.Second},
+		"the usual when only switched on":  {`"cloudProviderRatelimit":true`, many(lb, 7), nil, 2 * time.Second},
+		"of one client":                    {`"loadBalancerRateLimit":` + slow, many(lb, 3), nil, 2 * time.Second},
+		"of one client, others are free":   {`"loadBalancerRateLimit":` + slow, many(table, 30), many(table, 30), 0},
+		"one client without":               {general + `,"routeTableRateLimit":{"cloudProviderRateLimit":false}`, many(table, 30), nil, 0},
+		"a set and its instances share":    {`"virtualMachineScaleSetRateLimit":` + slow, []azure.ID{set, single, set}, nil, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := openWith(t, c.keys)
+				start := time.Now()
+				for _, id := range c.reads {
+					if _, err := o.Get(t.Context(), id); err != nil && !azure.IsNotFound(err) {
+						t.Fatal(err)
+					}
+				}
+				for _, id := range c.writes { // what is refused has been sent, too
+					if err := o.Delete(t.Context(), id); err != nil && !azure.IsNotFound(err) {
+						t.Fatal(err)
+					}
+				}
+				if took := time.Since(start); took.Round(time.Millisecond) != c.took {
+					t.Errorf("it took %v, want %v", took, c.took)
+				}
+			})
+		})
+	}
+}
+
+func many(id azure.ID, n int) []azure.ID {
+	all := make([]azure.ID, n)
+	for i := range all {
+		all[i] = id
+	}
+	return all
+}
+
+// The backoff of azure.json: how often, how long, how it grows, and how much chance adds.
+func TestBackoffKeys(t *testing.T) {
+	for name, c := range map[string]struct {
+		keys   string
+		waits  []float64 // in seconds
+		jitter float64   // the part of them that may be added, and taken away where chance does so
+	}{
+		"off, as the door does":  {``, []float64{1, 2, 4}, .2},
+		"on, the usual":          {`"cloudProviderBackoff":true`, []float64{5, 7.5, 11.25, 16.875, 25.3125}, 1},
+		"all keys":               {`"cloudProviderBackoff":true,"cloudProviderBackoffRetries":4,"cloudProviderBackoffExponent":3,"cloudProviderBackoffDuration":2,"cloudProviderBackoffJitter":0.1`, []float64{2, 6, 18}, .1},
+		"one try":                {`"cloudProviderBackoff":true,"cloudProviderBackoffRetries":1`, nil, 1},
+		"numbers without the on": {`"cloudProviderBackoffRetries":9,"cloudProviderBackoffDuration":9`, []float64{1, 2, 4}, .2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := openWith(t, c.keys)
+				if err := o.azure.SetFaults([]emulator.Fault{{Fault: emulator.FaultError, Status: http.StatusServiceUnavailable}}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := o.Get(t.Context(), keysGroup); azure.KindOf(err) != azure.Unavailable {
+					t.Fatal(err)
+				}
+				if len(o.at) != len(c.waits)+1 {
+					t.Fatalf("%d tries, want %d", len(o.at), len(c.waits)+1)
+				}
+				less := 0.001
+				if !strings.Contains(c.keys, `Backoff":true`) {
+					less = c.jitter
+				}
+				for i, want := range c.waits {
+					if wait := o.at[i+1].Sub(o.at[i]).Seconds(); wait < want*(1-less)-.001 || wait > want*(1+c.jitter)+.001 {
+						t.Errorf("wait %d is %.2f s, want %v s and at most %v of that more", i+1, wait, want, c.jitter)
+					}
+				}
+			})
+		})
+	}
+}
