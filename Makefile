@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up down build test lint fmt generate bench tools clean
+.PHONY: help up down build images test lint fmt generate bench tools clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,10 @@ down: build ## stop a cluster that was started with make up ARGS=--detach
 build: check-go ## build all programs into bin
 	@echo "Building the programs of cmd into bin (the first time some minutes: modules are fetched and compiled)"
 	@CGO_ENABLED=0 go build -o bin/ ./cmd/...
+
+images: check-go ## build the programs' container images as OCI layouts into bin/images; VERSION=v1.36.0
+	@echo "Building the images, for amd64 and arm64 (some minutes the first time)"
+	@go -C deploy/images run . -source ../.. -out ../../bin/images $(if $(VERSION),-version $(VERSION))
 
 test: check-go ## run every test: unit, component, contract, cluster
 	@bash tools/test.sh

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"archive/tar"
+	"crypto/x509"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// small is the program that takes the least time to compile.
+const small = "health-probe-proxy"
+
+func built(t *testing.T, version string) (v1.ImageIndex, v1.Descriptor) {
+	t.Helper()
+	b := build{
+		source: filepath.Join("..", ".."), out: t.TempDir(), version: version, repository: "localhost/kaz",
+		programs: []string{small}, platforms: []string{"linux/amd64", "linux/arm64"},
+	}
+	if err := b.run(); err != nil {
+		t.Fatal(err)
+	}
+	all, err := layout.ImageIndexFromPath(filepath.Join(b.out, small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(all); err != nil {
+		t.Error(err)
+	}
+	list, err := all.IndexManifest()
+	if err != nil || len(list.Manifests) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	index, err := all.ImageIndex(list.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index, list.Manifests[0]
+}
+
+// TestImage: the layout has an image for each platform, whose program runs, as nobody
+// in particular, and knows whom to trust. Built again it is the same.
+func TestImage(t *testing.T) {
+	index, descriptor := built(t, "v1.36.0")
+	if name := descriptor.Annotations["io.containerd.image.name"]; name != "localhost/kaz/"+small+":v1.36.0" {
+		t.Errorf("the image is called %q", name)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var platforms []string
+	for _, m := range manifest.Manifests {
+		platforms = append(platforms, m.Platform.String())
+		image, err := index.Image(m.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkConfig(t, image, *m.Platform)
+		root := extract(t, image)
+		checkCertificates(t, filepath.Join(root, certificates))
+		if m.Platform.Architecture == runtime.GOARCH && runtime.GOOS == "linux" {
+			said, err := exec.CommandContext(t.Context(), filepath.Join(root, programs, small), "--version").CombinedOutput()
+			if err != nil || !strings.Contains(string(said), "v1.36.0") {
+				t.Errorf("--version: %v, %s", err, said)
+			}
+		}
+	}
+	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
+		t.Errorf("platforms %q, want %q", platforms, want)
+	}
+	if _, again := built(t, "v1.36.0"); again.Digest != descriptor.Digest {
+		t.Errorf("first %s, then %s", descriptor.Digest, again.Digest)
+	}
+}
+
+func checkConfig(t *testing.T, image v1.Image, p v1.Platform) {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config.Config
+	if config.OS != p.OS || config.Architecture != p.Architecture || c.User != "65532:65532" || !slices.Equal(c.Entrypoint, []string{"/usr/local/bin/" + small}) ||
+		!slices.Contains(c.Env, "PATH=/usr/local/bin") || c.Labels["org.opencontainers.image.version"] != "v1.36.0" || !config.Created.IsZero() {
+		t.Errorf("%s: %+v", p, config)
+	}
+}
+
+// extract unpacks the image's files.
+func extract(t *testing.T, image v1.Image) string {
+	t.Helper()
+	root := t.TempDir()
+	text := mutate.Extract(image)
+	defer text.Close()
+	for r := tar.NewReader(text); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return root
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(root, filepath.Clean("/"+h.Name))
+		if h.Typeflag == tar.TypeDir {
+			err = os.MkdirAll(path, 0o755)
+		} else {
+			var data []byte
+			if data, err = io.ReadAll(r); err == nil {
+				err = os.WriteFile(path, data, h.FileInfo().Mode())
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func checkCertificates(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if n := strings.Count(string(text), "BEGIN CERTIFICATE"); !pool.AppendCertsFromPEM(text) || n < 100 {
+		t.Errorf("%d certificates", n)
+	}
+}
+
+// TestRefused: what cannot be built is refused before anything is.
+func TestRefused(t *testing.T) {
+	b := build{source: filepath.Join("..", ".."), out: t.TempDir(), version: "a b", programs: []string{small, "kubelet"}, platforms: []string{"linux/amd64", "linux/amd64", "plan9/arm"}}
+	err := b.run()
+	if err == nil {
+		t.Fatal("it is built")
+	}
+	for _, want := range []string{`-version "a b"`, `"kubelet" is no program`, `-platforms: "linux/amd64"`, `"plan9/arm"`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %s in: %v", want, err)
+		}
+	}
+}
