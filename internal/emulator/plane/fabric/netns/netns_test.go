@@ -1,0 +1,115 @@
+package netns_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"kaz/internal/emulator/plane/fabric/netns"
+	"kaz/internal/emulator/plane/fabric/wiring"
+)
+
+func TestPathOfNames(t *testing.T) {
+	for name, want := range map[string]string{"": "", "kaz-x": netns.Dir + "/kaz-x", "/proc/1/ns/net": "/proc/1/ns/net"} {
+		if got := netns.Path(name); got != want {
+			t.Errorf("path of %q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A namespace that is not there is an error that says so.
+func TestNoSuchNamespace(t *testing.T) {
+	err := netns.Do("kaz-nobody", func() error { return nil })
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "kaz-nobody") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestWhoIsNotRootIsTold(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("this is about other users than root")
+	}
+	if err := netns.Check(t.Context(), "user", ""); err == nil || !strings.Contains(err.Error(), "need root") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A line that fails does not keep the others from being carried out, and is named.
+func TestBatchGoesOn(t *testing.T) {
+	name := made(t)
+	err := netns.Batch(t.Context(), name, "link set lo up", "addr add 10.0.0.1/32 dev nothing", "addr add 10.0.0.2/32 dev lo")
+	if err == nil || !strings.Contains(err.Error(), "10.0.0.1/32 dev nothing") || strings.Contains(err.Error(), "10.0.0.2") {
+		t.Errorf("error %v", err)
+	}
+	text, err := netns.Run(t.Context(), name, "", "ip", "-o", "-4", "addr", "show", "dev", "lo")
+	if err != nil || !strings.Contains(text, "10.0.0.2") {
+		t.Errorf("addresses %q %v", text, err)
+	}
+}
+
+// What could not be done is done when it can be, and what is not wanted any more goes.
+func TestApplyTriesAgain(t *testing.T) {
+	name := made(t)
+	var k netns.Kernel
+	prefix := wiring.Prefix("again")
+	t.Cleanup(func() {
+		if err := netns.Sweep(context.WithoutCancel(t.Context()), "again", name); err != nil {
+			t.Error(err)
+		}
+	})
+	net := func(device string) wiring.Net {
+		docs := wiring.NewDocuments()
+		n := wiring.Compile(docs, wiring.State{Instance: "again", Outside: netns.Path(name)})
+		for i := range n.Namespaces {
+			if !n.Namespaces[i].Own {
+				n.Namespaces[i].Addresses = append(n.Namespaces[i].Addresses, wiring.Address{Device: device, Prefix: n.Namespaces[i].Addresses[0].Prefix})
+			}
+		}
+		return n
+	}
+	if err := k.Apply(t.Context(), net("later")); err == nil || !strings.Contains(err.Error(), "later") {
+		t.Fatalf("error %v, want one about the device", err)
+	}
+	if err := netns.Batch(t.Context(), name, "link add name later type veth peer name end"); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Apply(t.Context(), net("later")); err != nil {
+		t.Fatal(err)
+	}
+	show := func() string {
+		text, err := netns.Run(t.Context(), name, "", "ip", "-o", "-4", "addr")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if text := show(); !strings.Contains(text, "later") || !strings.Contains(text, prefix) {
+		t.Errorf("addresses %q", text)
+	}
+	if err := k.Apply(t.Context(), net(prefix)); err != nil {
+		t.Fatal(err)
+	}
+	if text := show(); strings.Contains(text, "later") {
+		t.Errorf("addresses %q", text)
+	}
+}
+
+// made is an empty namespace.
+func made(t *testing.T) string {
+	t.Helper()
+	if err := netns.Check(t.Context(), "nstest", ""); err != nil && !strings.Contains(err.Error(), "are in use on this machine") {
+		t.Skipf("namespaces are not tested here: %v", err)
+	}
+	name := "kazn-" + strings.ToLower(t.Name())
+	if err := netns.Create(name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := netns.Remove(name); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
