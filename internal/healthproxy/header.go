@@ -16,7 +16,7 @@ import (
 func (p *Proxy) open(listener net.Listener) net.Listener {
 	return &headers{Listener: &proxyproto.Listener{
 		Listener:          listener,
-		ReadHeaderTimeout: headerTimeout,
+		ReadHeaderTimeout: p.patience,
 		// Anybody may say whence it comes: nothing here depends on it. And nobody must.
 		ConnPolicy: func(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) { return proxyproto.USE, nil },
 	}, proxy: p}

@@ -63,13 +63,19 @@ func ok(r *http.Request) (*http.Response, error) {
 // inTime plays a scenario in a bubble.
 func inTime(t *testing.T, a answers, scenario func(*testing.T, *pipes)) {
 	t.Helper()
+	stoppedInTime(t, a, func(t *testing.T, listener *pipes, _ func()) { scenario(t, listener) })
+}
+
+// stoppedInTime plays one that may stop the proxy itself.
+func stoppedInTime(t *testing.T, a answers, scenario func(t *testing.T, listener *pipes, stop func())) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		listener := newPipes()
 		p := newProxy(Config{Target: &url.URL{Scheme: "http", Host: "localhost:10256"}, Log: slog.New(slog.DiscardHandler)}, a)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- p.Serve(ctx, listener) }()
-		scenario(t, listener)
+		scenario(t, listener, cancel)
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -94,11 +100,11 @@ func TestSilence(t *testing.T) {
 		says string
 		wait time.Duration
 	}{
-		"nothing at all":        {"", 2 * headerTimeout},
-		"half a signature":      {string(proxyproto.SIGV2[:6]), headerTimeout}, // then it is a bad request
-		"a header without end":  {string(proxyproto.SIGV2) + "\x21\x11\x00\x0c1", headerTimeout},
-		"half a request":        {"GET /healthz HTTP/1.1\r\nHost: a\r\n", headerTimeout},
-		"a header and no more":  {"PROXY UNKNOWN\r\n", headerTimeout},
+		"nothing at all":        {"", 2 * Patience},
+		"half a signature":      {string(proxyproto.SIGV2[:6]), Patience}, // then it is a bad request
+		"a header without end":  {string(proxyproto.SIGV2) + "\x21\x11\x00\x0c1", Patience},
+		"half a request":        {"GET /healthz HTTP/1.1\r\nHost: a\r\n", Patience},
+		"a header and no more":  {"PROXY UNKNOWN\r\n", Patience},
 		"a header in two parts": {"PROXY UNK", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +143,7 @@ func TestSlowHealthServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer.Body.Close()
-		if took := time.Since(begin); answer.StatusCode != 503 || took != answerTimeout {
+		if took := time.Since(begin); answer.StatusCode != 503 || took != Patience {
 			t.Errorf("%s after %s", answer.Status, took)
 		}
 	})
@@ -162,7 +168,7 @@ func TestManyConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer.Body.Close()
-		if took := time.Since(begin); answer.StatusCode != 200 || took != 2*headerTimeout {
+		if took := time.Since(begin); answer.StatusCode != 200 || took != 2*Patience {
 			t.Errorf("%s after %s, want when the others were given up", answer.Status, took)
 		}
 	})
@@ -203,4 +209,45 @@ func TestListenerFails(t *testing.T) {
 	if err := p.Serve(t.Context(), listener); !errors.Is(err, net.ErrClosed) || !strings.Contains(err.Error(), "serve health probes on 127.0.0.1:10356") {
 		t.Error(err)
 	}
+}
+
+// A probe that is being answered when the program stops gets its answer; connections
+// that only stand open do not hold it up for longer than probes may take.
+func TestStop(t *testing.T) {
+	slow := func(r *http.Request) (*http.Response, error) {
+		<-time.After(Patience - time.Second)
+		return ok(r)
+	}
+	stoppedInTime(t, slow, func(t *testing.T, listener *pipes, stop func()) {
+		silent := listener.dial()
+		defer silent.Close()
+		if _, err := io.WriteString(silent, "PRO"); err != nil { // a header that never ends
+			t.Fatal(err)
+		}
+		c := listener.dial()
+		defer c.Close()
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		begin := time.Now()
+		stop()
+		synctest.Wait()
+		// The listener is closed first.
+		if took, text := untilClosed(t, listener.dial()); took > 0 || text != "" {
+			t.Errorf("a late prober waited %s for %q", took, text)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if took := time.Since(begin); answer.StatusCode != 200 || took != Patience-time.Second {
+			t.Errorf("%s after %s", answer.Status, took)
+		}
+		_, _ = untilClosed(t, silent)
+		if took := time.Since(begin); took > Patience+time.Second {
+			t.Errorf("it took %s to stop", took)
+		}
+	})
 }

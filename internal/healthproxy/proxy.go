@@ -1,6 +1,7 @@
 package healthproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,15 +17,12 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// What a prober is given. Azure asks every five seconds or less often, and counts as
-// failed what took longer than that.
-const (
-	headerTimeout = 5 * time.Second  // for the PROXY header, and again for the request
-	answerTimeout = 5 * time.Second  // for kube-proxy's answer
-	writeTimeout  = 15 * time.Second // from the request's header to the answer's end
-	idleTimeout   = time.Minute      // between two probes of one connection
-	grace         = 5 * time.Second  // for probes that are being answered when the program stops
+// Patience is how long each part of a probe may take unless [Config] says otherwise.
+// Azure asks every five seconds or less often, and counts as failed what took longer.
+const Patience = 5 * time.Second
 
+const (
+	idleTimeout    = time.Minute // between two probes of one connection
 	maxHeaderBytes = 8 << 10
 	maxConnections = 512 // more wait until one of these ends
 )
@@ -34,6 +32,10 @@ type Config struct {
 	// Target is the health server: its scheme (http) and host. The path is the
 	// prober's.
 	Target *url.URL
+	// Patience is how long a PROXY header may take, then the request, then the answer;
+	// and how long probes have that are being answered when the program stops. 0 is
+	// [Patience].
+	Patience time.Duration
 	// Metrics may be nil.
 	Metrics *Metrics
 	// Log is for what changes, not for each probe.
@@ -43,6 +45,7 @@ type Config struct {
 // Proxy answers probes with what the health server says.
 type Proxy struct {
 	target     *url.URL
+	patience   time.Duration
 	forward    *httputil.ReverseProxy
 	to         http.RoundTripper
 	metrics    *Metrics
@@ -56,19 +59,21 @@ func New(c Config) (*Proxy, error) {
 	if c.Target == nil || c.Target.Scheme != "http" || c.Target.Host == "" {
 		return nil, fmt.Errorf("target %v: must be http://HOST:PORT", c.Target)
 	}
+	if c.Patience < 0 {
+		return nil, fmt.Errorf("patience %s: must be more than 0", c.Patience)
+	}
 	return newProxy(c, &http.Transport{
 		// The health server is on this machine: proxies of the environment are for others.
-		Proxy:                 nil,
-		DialContext:           (&net.Dialer{Timeout: answerTimeout}).DialContext,
-		ResponseHeaderTimeout: answerTimeout,
-		IdleConnTimeout:       idleTimeout,
-		MaxConnsPerHost:       maxConnections,
-		DisableCompression:    true, // what is answered is passed on as it is
+		Proxy:              nil,
+		DialContext:        (&net.Dialer{}).DialContext, // ServeHTTP bounds the whole
+		IdleConnTimeout:    idleTimeout,
+		MaxConnsPerHost:    maxConnections,
+		DisableCompression: true, // what is answered is passed on as it is
 	}), nil
 }
 
 func newProxy(c Config, to http.RoundTripper) *Proxy {
-	p := &Proxy{target: c.Target, to: to, metrics: c.Metrics, log: c.Log}
+	p := &Proxy{target: c.Target, patience: cmp.Or(c.Patience, Patience), to: to, metrics: c.Metrics, log: c.Log}
 	p.forward = &httputil.ReverseProxy{
 		// Without X-Forwarded-For: who asks is the load balancer's own matter.
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(c.Target) },
@@ -85,7 +90,7 @@ func newProxy(c Config, to http.RoundTripper) *Proxy {
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           p,
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		ReadHeaderTimeout: p.patience, ReadTimeout: p.patience, WriteTimeout: 3 * p.patience, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
 		ConnContext:    func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, probeConn{}, c) },
 		ErrorLog:       log.New(quiet{p.log}, "", 0),
@@ -93,7 +98,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		left, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		left, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
 		defer cancel()
 		if server.Shutdown(left) != nil {
 			// Whoever is still there has had its time.
@@ -122,7 +127,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "health probes are GET or HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), p.patience)
 	defer cancel()
 	p.forward.ServeHTTP(w, r.WithContext(ctx))
 }

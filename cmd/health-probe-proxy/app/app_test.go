@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -41,9 +42,10 @@ func TestBadFlags(t *testing.T) {
 		"--health-check-port=0 --target-port=65536":             {"--health-check-port 0: must be between 1 and 65535", "--target-port 65536: must be between 1 and 65535"},
 		"--health-check-port=10256":                             {"--health-check-port 10256: must be another than --target-port"},
 		"--bind-address=localhost --metrics-bind-address=10357": {`--bind-address "localhost": must be an IP address`, `--metrics-bind-address "10357": must be HOST:PORT or :PORT`},
-		"--metrics-bind-address=:http":                          {`--metrics-bind-address ":http"`},
-		"--logging-format=xml":                                  {"Unsupported log format"},
-		"more":                                                  {`["more"]: no arguments are allowed`},
+		"--timeout=0s":                 {"--timeout 0s: must be more than 0"},
+		"--metrics-bind-address=:http": {`--metrics-bind-address ":http"`},
+		"--logging-format=xml":         {"Unsupported log format"},
+		"more":                         {`["more"]: no arguments are allowed`},
 	} {
 		command := Command()
 		command.SetArgs(strings.Fields(args))
@@ -63,7 +65,7 @@ func TestRun(t *testing.T) {
 	kubeProxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) }))
 	defer kubeProxy.Close()
 	o := newOptions()
-	o.port, o.targetPort, o.bindAddress, o.metricsAddress = 0, portOf(t, kubeProxy.URL), "127.0.0.1", "127.0.0.1:0"
+	o.port, o.targetPort, o.bindAddress, o.metricsAddress, o.timeout = 0, portOf(t, kubeProxy.URL), "127.0.0.1", "127.0.0.1:0", time.Minute
 	ctx, cancel := context.WithCancel(t.Context())
 	started, ended := make(chan [2]net.Addr, 1), make(chan error, 1)
 	go func() {

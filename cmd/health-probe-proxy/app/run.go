@@ -30,7 +30,7 @@ func run(ctx context.Context, o *options, started func(probes, metrics net.Addr)
 		return err
 	}
 	target := &url.URL{Scheme: "http", Host: net.JoinHostPort("localhost", strconv.Itoa(o.targetPort))}
-	proxy, err := healthproxy.New(healthproxy.Config{Target: target, Metrics: metrics, Log: log})
+	proxy, err := healthproxy.New(healthproxy.Config{Target: target, Patience: o.timeout, Metrics: metrics, Log: log})
 	if err != nil {
 		return err
 	}
