@@ -215,6 +215,7 @@ type Backoff struct {
 	CloudProviderBackoffExponent float64
 	CloudProviderBackoffDuration time.Duration
 	CloudProviderBackoffJitter   float64
+	EnableMinimumRetryAfter      bool
 }
 
 // MultiTenant reports whether network resources belong to another tenant.

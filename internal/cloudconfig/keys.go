@@ -208,7 +208,8 @@ func backoffKeys() []key {
 		number("cloudProviderBackoffJitter", func(c *Config) *float64 { return &c.CloudProviderBackoffJitter },
 			"Share of a wait that chance may add.").or("1"),
 		inert("cloudProviderBackoffMode", "there is one way of waiting"),
-		inert("enableMinimumRetryAfter", "Azure's Retry-After is always kept, and without one the waits between polls grow"),
+		boolean("enableMinimumRetryAfter", func(c *Config) *bool { return &c.EnableMinimumRetryAfter },
+			"Ask for the state of an operation no sooner than after the first wait (`cloudProviderBackoffDuration`, 1 s without backoff), though Azure allows it sooner."),
 	}
 }
 

@@ -131,7 +131,7 @@ func TestEverything(t *testing.T) {
 		keys = append(keys, key)
 	}
 	wantKeys := []string{
-		"availabilitySetNodesCacheTTLInSeconds", "cloudProviderBackoffMode", "enableMinimumRetryAfter",
+		"availabilitySetNodesCacheTTLInSeconds", "cloudProviderBackoffMode",
 		"excludeMasterFromStandardLB", "identitySystem", "listVmssVirtualMachinesWithoutInstanceView", "vnetNam", "tags",
 	}
 	if diff := cmp.Diff(wantKeys, keys); diff != "" {

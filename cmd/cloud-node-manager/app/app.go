@@ -35,6 +35,11 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 		Long: `The cloud-node-manager runs on each node. It gives a new node its provider id, labels
 and addresses from the machine's own metadata service, takes off the taint that keeps
 work away until then, and keeps the addresses right.`,
+		Example: `  # as a pod on each node
+  NODE_NAME=node-1 cloud-node-manager --node-name=node-1 --wait-routes=true
+
+  # with Azure's API in place of the machine's metadata
+  cloud-node-manager --node-name=node-1 --use-instance-metadata=false --cloud-config=/etc/kubernetes/azure.json`,
 		SilenceUsage: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -65,5 +70,10 @@ work away until then, and keeps the addresses right.`,
 	}
 	cols, _, _ := term.TerminalSize(command.OutOrStdout())
 	cliflag.SetUsageAndHelpFunc(command, sets, cols)
+	help := command.HelpFunc()
+	command.SetHelpFunc(func(command *cobra.Command, args []string) {
+		help(command, args)
+		_, _ = fmt.Fprintf(command.OutOrStdout(), "\nExamples:\n%s\n", command.Example)
+	})
 	return command
 }

@@ -27,6 +27,7 @@ type options struct {
 	betaLabels       bool
 	updateFrequency  time.Duration
 	minResync        time.Duration
+	tracingFile      string
 	platform
 
 	kubeconfig, master, contentType string
@@ -69,6 +70,7 @@ func (o *options) flags() cliflag.NamedFlagSets {
 	node.BoolVar(&o.waitRoutes, "wait-routes", o.waitRoutes, "Say of a new node that its network is unavailable, until the route controller says otherwise.")
 	node.DurationVar(&o.updateFrequency, "node-status-update-frequency", o.updateFrequency, "How often an initialized node's addresses are looked at.")
 	node.BoolVar(&o.betaLabels, "enable-deprecated-beta-topology-labels", o.betaLabels, "Keep the deprecated beta labels of instance type, zone and region too.")
+	node.StringVar(&o.tracingFile, "tracing-config-file", o.tracingFile, "Path of a file of the kind TracingConfiguration (apiserver.config.k8s.io/v1): which OpenTelemetry collector gets spans of the requests to Azure's API, and how many. Empty is no tracing.")
 	kube := sets.FlagSet("kubernetes")
 	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "Path of the kubeconfig. Empty, without --master, is the service account of the pod.")
 	kube.StringVar(&o.master, "master", o.master, "Address of the Kubernetes API server, in place of the kubeconfig's.")

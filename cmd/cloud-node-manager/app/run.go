@@ -21,6 +21,7 @@ import (
 	"kaz/internal/imds"
 	"kaz/internal/nodemanager"
 	"kaz/internal/observe"
+	"kaz/internal/observe/tracing"
 )
 
 // run looks after the nodes until ctx ends.
@@ -32,6 +33,15 @@ func run(ctx context.Context, o *options, lookup func(string) (string, bool)) er
 	observe.UseForKubernetes(log)
 	slog.SetDefault(log)
 	log.Info("cloud-node-manager", "version", version.Get().GitVersion)
+	traces, err := tracing.Open(ctx, o.tracingFile, name, version.Get().GitVersion)
+	if err != nil {
+		return fmt.Errorf("--tracing-config-file: %w", err)
+	}
+	defer func() {
+		if err := traces.Close(ctx); err != nil {
+			log.Warn("tracing", "error", err)
+		}
+	}()
 	config, err := o.kubernetes()
 	if err != nil {
 		return err

@@ -107,7 +107,7 @@ func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) a
 	options := arm.Config{
 		Endpoint: e.ResourceManager, Scope: e.Scope(), UserAgent: c.UserAgent, Transport: o.Transport, Finish: o.Finish,
 		Budget:      arm.NewBudget(arm.BudgetConfig{LimitOf: limitOf(c)}),
-		APIVersions: versions(c), Registerer: o.Registerer,
+		APIVersions: versions(c), Registerer: o.Registerer, MinimumRetryAfter: c.EnableMinimumRetryAfter,
 	}
 	if options.UserAgent == "" {
 		options.UserAgent = "kubernetes-cloudprovider/" + release()

@@ -2,6 +2,7 @@ package access
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -144,4 +145,45 @@ func TestBackoffKeys(t *testing.T) {
 			})
 		})
 	}
+}
+
+// How often the state of an operation is asked for: as Azure says, or with the key no
+// sooner than after the first wait.
+func TestMinimumRetryAfterKey(t *testing.T) {
+	for keys, want := range map[string]time.Duration{
+		``:                               time.Second,
+		`"cloudProviderBackoff":true`:    time.Second,
+		`"enableMinimumRetryAfter":true`: time.Second,
+		`"enableMinimumRetryAfter":true,"cloudProviderBackoff":true`:                                  5 * time.Second,
+		`"enableMinimumRetryAfter":true,"cloudProviderBackoff":true,"cloudProviderBackoffDuration":3`: 3 * time.Second,
+	} {
+		t.Run(keys, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := openWith(t, keys)
+				o.carry = polled{}
+				start := time.Now()
+				if err := o.Delete(t.Context(), keysGroup+"/providers/Microsoft.Network/loadBalancers/lb"); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(start); took != want {
+					t.Errorf("the state was asked for after %v, want %v", took, want)
+				}
+			})
+		})
+	}
+}
+
+// polled is an Azure that wants to be asked again after a second.
+type polled struct{}
+
+func (polled) RoundTrip(req *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	if req.Method == http.MethodGet {
+		_, _ = w.WriteString(`{"status":"Succeeded"}`) // into memory
+		return w.Result(), nil
+	}
+	w.Header().Set("Azure-AsyncOperation", "http://127.0.0.1/operation")
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusAccepted)
+	return w.Result(), nil
 }
