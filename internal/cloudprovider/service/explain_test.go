@@ -120,7 +120,10 @@ func printed(t *testing.T, name string, e service.Explanation) string {
 // After each turn of each scenario the explanation agrees with the controller that
 // there is nothing to do; and it never writes.
 func TestExplanationsAgreeWithTheController(t *testing.T) {
-	for _, scenario := range testkit.ServiceScenarios() {
+	for i, scenario := range testkit.ServiceScenarios() {
+		if testing.Short() && i%4 != 0 {
+			continue // that there is nothing left to do is also what TestExamples demands of each
+		}
 		t.Run(scenario.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, emulator.Options{}, 2)
