@@ -1,0 +1,31 @@
+package app
+
+import (
+	"testing"
+
+	"kaz/cmd/internal/access"
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/plane/token"
+	"kaz/internal/testkit"
+)
+
+// Who may not read which zones the region has does not know them, and that is no reason
+// not to start.
+func TestZonesThatMayNotBeRead(t *testing.T) {
+	c := tenantsConfig(t)
+	for name, granted := range map[string][]string{"with the right": {"Microsoft.Resources/subscriptions/providers/read"}, "without it": nil} {
+		t.Run(name, func(t *testing.T) {
+			w := testkit.NewSignIn(t, emulator.Options{
+				Subscriptions: []emulator.Subscription{{ID: networkSub, Tenant: networkTenant}},
+			}, token.Config{Applications: []token.Application{{ClientID: clientID, ObjectID: objectID, Secrets: []string{clientSecret}}}}, "")
+			if granted != nil {
+				w.Grant(t, objectID, azure.SubscriptionID(networkSub), granted...)
+			}
+			_, zones, err := connect(t.Context(), c, access.DoorOptions{Transport: w})
+			if err != nil || (len(zones) > 0) != (granted != nil) {
+				t.Errorf("zones %q, %v", zones, err)
+			}
+		})
+	}
+}
