@@ -1,14 +1,23 @@
 package contract
 
 import (
+	"cmp"
+	"context"
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/authorization/armauthorization/v2"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/msi/armmsi"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
 )
 
 func TestIdentityLives(t *testing.T) {
@@ -130,5 +139,82 @@ func TestRoles(t *testing.T) {
 		if len(rights) == 0 {
 			a.Error("an owner has no rights")
 		}
+	})
+}
+
+// TestRightsAreARight: who may do something at a scope may not ask what, unless that is
+// among it.
+func TestRightsAreARight(t *testing.T) {
+	withAccess(t, func(owner, other *local) {
+		owner.group()
+		ask := func() ([]*armauthorization.Permission, error) {
+			return every(clients(other, armauthorization.NewClientFactory).NewPermissionsClient().NewListForResourceGroupPager(group, nil),
+				func(p armauthorization.PermissionsClientListForResourceGroupResponse) []*armauthorization.Permission {
+					return p.Value
+				})
+		}
+		scope := azure.GroupID(subscription, group)
+		grant(owner, "00000000-0000-0000-0000-0000000000a1", scope, "Microsoft.Network/*")
+		_, err := ask()
+		other.refused(err, http.StatusForbidden, "AuthorizationFailed")
+		grant(owner, "00000000-0000-0000-0000-0000000000a2", scope, "Microsoft.Authorization/permissions/read")
+		rights, err := ask()
+		other.must(err)
+		if len(rights) != 2 {
+			other.Errorf("%d entries of rights, of two roles", len(rights))
+		}
+	})
+}
+
+// byTenant gives tokens of an owner in the tenant that is asked for.
+type byTenant struct{}
+
+func (byTenant) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "in " + cmp.Or(o.TenantID, emulator.DefaultTenant), ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// TestAuxiliaryTenants: an official client that is told of another tenant brings a token
+// of it, and may then refer to what is there.
+func TestAuxiliaryTenants(t *testing.T) {
+	const there, thereID = "00000000-0000-0000-0000-00000000000b", "bbbbbbbb-0000-0000-0000-000000000000"
+	synctest.Test(t, func(t *testing.T) {
+		owners := identities{}
+		for _, tenant := range []string{emulator.DefaultTenant, thereID} {
+			owners["in "+tenant] = &behaviour.Principal{ObjectID: "o", Owner: true, Tenant: tenant}
+		}
+		e := build(t, emulator.Options{Authenticator: owners, Subscriptions: []emulator.Subscription{{ID: there, Tenant: thereID}}})
+		a := connect(t, &judge{TB: t, next: e.Transport()}, "https://management.local")
+		a.Emulator = e
+		in := func(name string, tenant string, auxiliary ...string) *armnetwork.ClientFactory {
+			o := *a.options
+			o.AuxiliaryTenants = auxiliary
+			var who azcore.TokenCredential = byTenant{}
+			if tenant != "" {
+				who = token("in " + tenant)
+			}
+			f, err := armnetwork.NewClientFactory(name, who, &o)
+			a.must(err)
+			return f
+		}
+		for name, tenant := range map[string]string{subscription: emulator.DefaultTenant, there: thereID} {
+			f, err := armresources.NewClientFactory(name, token("in "+tenant), a.options)
+			a.must(err)
+			_, err = f.NewResourceGroupsClient().CreateOrUpdate(a.Context(), group, armresources.ResourceGroup{Location: new(region)}, nil)
+			a.must(err)
+		}
+		table, err := ended(in(there, thereID).NewRouteTablesClient().BeginCreateOrUpdate(a.Context(), group, "t", armnetwork.RouteTable{Location: new(region)}, nil))
+		a.must(err)
+		link := armnetwork.VirtualNetwork{Location: new(region), Properties: &armnetwork.VirtualNetworkPropertiesFormat{
+			AddressSpace: &armnetwork.AddressSpace{AddressPrefixes: []*string{new("10.0.0.0/16")}},
+			Subnets: []*armnetwork.Subnet{{Name: new("s"), Properties: &armnetwork.SubnetPropertiesFormat{
+				AddressPrefix: new("10.0.0.0/24"), RouteTable: &armnetwork.RouteTable{ID: table.ID},
+			}}},
+		}}
+		_, err = ended(in(subscription, "").NewVirtualNetworksClient().BeginCreateOrUpdate(a.Context(), group, "v", link, nil))
+		a.refused(err, http.StatusForbidden, "LinkedAuthorizationFailed")
+		_, err = ended(in(subscription, "", thereID).NewVirtualNetworksClient().BeginCreateOrUpdate(a.Context(), group, "v", link, nil))
+		a.must(err)
+		_, err = in(there, emulator.DefaultTenant).NewRouteTablesClient().Get(a.Context(), group, "t", nil)
+		a.refused(err, http.StatusUnauthorized, "InvalidAuthenticationTokenTenant")
 	})
 }
