@@ -81,7 +81,12 @@ func (e *Emulator) wake() {
 
 // Changes calls f with every batch of changes from now on, in their order, until
 // the context ends. Operations end in time while somebody listens, requests or not.
-func (e *Emulator) Changes(ctx context.Context, f func([]Change)) {
+func (e *Emulator) Changes(ctx context.Context, f func([]Change)) { e.Subscribe()(ctx, f) }
+
+// Subscribe collects changes from now on, and returns what hands them out as Changes
+// does: nothing is missed between a look at the world that comes after it and the
+// first batch. What it returns is to be called, once.
+func (e *Emulator) Subscribe() func(ctx context.Context, f func([]Change)) {
 	w := &watcher{signal: make(chan struct{}, 1)}
 	e.watchers.mu.Lock()
 	if e.watchers.all == nil {
@@ -89,6 +94,10 @@ func (e *Emulator) Changes(ctx context.Context, f func([]Change)) {
 	}
 	e.watchers.all[w] = true
 	e.watchers.mu.Unlock()
+	return func(ctx context.Context, f func([]Change)) { e.handOut(ctx, w, f) }
+}
+
+func (e *Emulator) handOut(ctx context.Context, w *watcher, f func([]Change)) {
 	defer func() {
 		e.watchers.mu.Lock()
 		delete(e.watchers.all, w)

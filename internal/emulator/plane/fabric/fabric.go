@@ -35,7 +35,7 @@ import (
 // Azure is the local Azure whose packets these are.
 type Azure interface {
 	Look(f func(w behaviour.World))
-	Changes(ctx context.Context, f func([]emulator.Change))
+	Subscribe() func(ctx context.Context, f func([]emulator.Change))
 }
 
 // Options say which fabric this is.
@@ -96,8 +96,9 @@ func Start(ctx context.Context, o Options) (*Fabric, error) {
 	f := &Fabric{options: o, stop: stop, done: inner.Done(), rounded: make(chan struct{}), wake: make(chan struct{}, 1), docs: wiring.NewDocuments(),
 		attached: map[string]wiring.Attachment{}, broken: map[string]bool{}, services: map[string]*http.Server{}}
 	f.prober = health.New(f.poke)
+	changes := o.Azure.Subscribe() // before the first look
 	f.tasks.Go(func() { f.run(inner) })
-	f.tasks.Go(func() { f.watch(inner) })
+	f.tasks.Go(func() { f.watch(inner, changes) })
 	if err := f.Settle(ctx); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -117,12 +118,12 @@ func checkInstance(name string) error {
 }
 
 // watch wakes the loop when documents of networks change.
-func (f *Fabric) watch(ctx context.Context) {
+func (f *Fabric) watch(ctx context.Context, changes func(context.Context, func([]emulator.Change))) {
 	matters := map[string]bool{}
 	for _, t := range wiring.Types() {
 		matters[strings.ToLower(t)] = true
 	}
-	f.options.Azure.Changes(ctx, func(batch []emulator.Change) {
+	changes(ctx, func(batch []emulator.Change) {
 		for _, c := range batch {
 			if matters[strings.ToLower(c.ID.Type())] {
 				f.poke()

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/plane/fabric"
 	"kaz/internal/emulator/plane/fabric/netns"
 )
@@ -312,6 +314,82 @@ func TestInterfacesAreAttachedAnew(t *testing.T) {
 	}
 	again.attach()
 	a.reaches(at(b.v4, 80))
+}
+
+// Instances of scale sets have interfaces, public addresses and places in pools like
+// machines that stand alone, and take them along when they go.
+func TestScaleSetInstances(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.open()
+	address, front := w.publicIP("front", "IPv4")
+	w.balancer(balancing{public: address, rules: list{rule("web", "Tcp", 80, 80, floats)}})
+	const set = group + "/providers/Microsoft.Compute/virtualMachineScaleSets/set"
+	model := func(capacity int) object {
+		return object{"location": "eastus", "sku": object{"name": "Standard_D2s_v5", "tier": "Standard", "capacity": capacity}, "properties": object{
+			"orchestrationMode": "Uniform", "upgradePolicy": object{"mode": "Manual"},
+			"virtualMachineProfile": object{
+				"osProfile": object{"computerNamePrefix": "set-", "adminUsername": "kaz", "linuxConfiguration": object{"disablePasswordAuthentication": true}},
+				"storageProfile": object{"osDisk": object{"createOption": "FromImage"},
+					"imageReference": object{"publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "latest"}},
+				"networkProfile": object{"networkInterfaceConfigurations": list{object{"name": "nic", "properties": object{"primary": true,
+					"ipConfigurations": list{object{"name": "ip", "properties": object{"primary": true, "subnet": ref(nodes), "loadBalancerBackendAddressPools": pool,
+						"publicIPAddressConfiguration": object{"name": "pub", "sku": object{"name": "Standard"}}}}}}}}},
+			}}}
+	}
+	w.put(set, model(2))
+	instances := w.list("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces")
+	publics := w.list("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces/ipConfigurations/publicIPAddresses")
+	if len(instances) != 2 || len(publics) != 2 {
+		t.Fatalf("interfaces %v, public addresses %v: want two of each", instances, publics)
+	}
+	for i, nic := range instances {
+		m := w.namespace("i" + string(rune('0'+i)))
+		m.nic = nic
+		m.attach()
+		m.ip("addr add " + front.String() + "/32 dev lo")
+		m.serve(":80")
+		own := netip.MustParseAddr(behaviour.Text(w.document(publics[i]), "properties.ipAddress"))
+		if g := w.outside.reaches(at(own, 80)); g.server != m.name {
+			t.Errorf("%s at its public address: %+v", m.name, g)
+		}
+	}
+	w.outside.meets(at(front, 80), 2)
+	w.put(set, model(1))
+	gone := "i1"
+	if len(w.list("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces")) != 1 {
+		t.Fatal("the scale set did not shrink")
+	}
+	for range 20 {
+		if g := w.outside.reaches(at(front, 80)); g.server == gone {
+			t.Fatalf("an instance that is gone answers: %+v", g)
+		}
+	}
+}
+
+// list is the ids of all resources of a type.
+func (w *world) list(fullType string) (ids []azure.ID) {
+	w.azure.Look(func(x behaviour.World) {
+		for id := range x.List(azure.SubscriptionID(x.Subscription()), fullType) {
+			ids = append(ids, id)
+		}
+	})
+	return ids
+}
+
+// A virtual network that is deleted leaves nothing; others stay.
+func TestNetworksComeAndGo(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	before := w.everything()
+	w.network("other", "10.1.0.0/16", "fd01::/48", object{"name": "nodes", "properties": object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}})
+	if during := w.everything(); during == before {
+		t.Errorf("a new network changed nothing:\n%s", during)
+	}
+	w.send(http.MethodDelete, provider+"/virtualNetworks/other", nil)
+	if after := w.everything(); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
 }
 
 // What was there before is there after, also when nobody closed anything.
