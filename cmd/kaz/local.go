@@ -22,7 +22,7 @@ func localCommand() *cobra.Command {
 		Use:   "local",
 		Short: "Run an Azure, and a Kubernetes cluster on it, on this machine",
 	}
-	command.AddCommand(upCommand(), downCommand(), statusCommand(), azureCommand())
+	command.AddCommand(upCommand(), downCommand(), statusCommand(), shellCommand(), logsCommand(), azureCommand())
 	return command
 }
 

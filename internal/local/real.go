@@ -1,8 +1,10 @@
 package local
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	_ "embed" // the manifests of the name server
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,14 +32,17 @@ import (
 // which no security group can cut off.
 func inside() netip.AddrPort { return netip.AddrPortFrom(wiring.Platform, 6443) }
 
-// nameServer is the address of the cluster's name server.
-func nameServer() netip.Addr { return serviceRange().Addr().Next().Next() }
+// nameServer is the address of the cluster's name server, which coredns.yaml has too.
+func nameServer() netip.Addr { return netip.MustParseAddr("10.96.0.10") }
+
+//go:embed coredns.yaml
+var coredns []byte
 
 // reality is what a cluster with real nodes has beside the rest.
 type reality struct {
 	network *fabric.Fabric
 	fleet   *fleet
-	images  string
+	images  []string
 	egress  net.Listener
 }
 
@@ -55,9 +60,9 @@ func (c *cluster) egressSocket() string {
 }
 
 // startNetwork makes packets meet what Azure has.
-func (c *cluster) startNetwork(ctx context.Context) error {
+func (c *cluster) startNetwork(ctx context.Context, binaries controlplane.Binaries) error {
 	var err error
-	if c.reality.images, err = makeImages(ctx); err != nil {
+	if c.reality.images, err = makeImages(ctx, binaries[controlplane.CoreDNS]); err != nil {
 		return err
 	}
 	c.reality.network, err = fabric.Start(ctx, fabric.Options{
@@ -78,16 +83,32 @@ func (c *cluster) startNetwork(ctx context.Context) error {
 }
 
 // makeImages makes the images that machines have from the start, once for a user.
-func makeImages(ctx context.Context) (string, error) {
-	dir, err := os.UserCacheDir()
+func makeImages(ctx context.Context, nameServer string) ([]string, error) {
+	user, err := os.UserCacheDir()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	goCommand, err := exec.LookPath("go")
 	if err != nil {
-		return "", fmt.Errorf("images: %w", err)
+		return nil, fmt.Errorf("images: %w", err)
 	}
-	return image.Make(ctx, filepath.Join(dir, "kaz", "images"), goCommand)
+	dir := filepath.Join(user, "kaz", "images")
+	own, err := image.Make(ctx, dir, goCommand)
+	if err != nil {
+		return nil, err
+	}
+	dns, err := image.Wrap(dir, image.CoreDNS, nameServer)
+	return []string{own, dns}, err
+}
+
+// startNameServer lets the cluster have its own.
+func (c *cluster) startNameServer(ctx context.Context, binaries controlplane.Binaries) error {
+	apply := exec.CommandContext(ctx, binaries[controlplane.Kubectl], "--kubeconfig", c.plane.Kubeconfig, "apply", "--server-side", "--field-manager=kaz", "--force-conflicts", "-f", "-")
+	apply.Stdin, apply.Env = bytes.NewReader(coredns), []string{"HOME=" + c.group.Dir()}
+	if out, err := apply.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl apply: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return nil
 }
 
 // startFleet boots a machine for each that Azure has, from now on.
@@ -116,9 +137,10 @@ func (c *cluster) startFleet(ctx context.Context, binaries controlplane.Binaries
 		return err
 	}
 	c.reality.fleet = &fleet{
-		group: c.group, program: c.Program, dir: c.path("machines"), network: c.reality.network, instance: c.memory.Instance,
+		group: c.group, program: c.Program, dir: c.path(machinesDir), network: c.reality.network, instance: c.memory.Instance,
 		describe: describe, log: log, keepers: map[string]*keeper{},
 	}
+	c.tasks.Go(func() error { return c.tellNetwork(ctx) })
 	changed := c.azure.machineChanges(ctx)
 	c.tasks.Go(func() error {
 		defer c.reality.fleet.wait()
@@ -159,7 +181,7 @@ func (c *cluster) describer(binaries controlplane.Binaries) (func(machine) (vm.S
 		return vm.Spec{
 			PodRange: podRange(), ServiceRange: serviceRange(), Network: []netip.Prefix{netip.MustParsePrefix(addressSpace)}, DNS: nameServer(),
 			ClientCA: c.plane.CAFile, Kubelet: kubelet, Proxy: proxy, NodeManager: manager,
-			Programs: programs, Images: []string{c.reality.images}, PauseImage: image.Pause,
+			Programs: programs, Images: c.reality.images, PauseImage: image.Pause,
 		}, err
 	}, nil
 }
@@ -231,7 +253,7 @@ func (c *cluster) chooseNodes(ctx context.Context) error {
 	if err := sweep(ctx, c.memory); err != nil {
 		return err
 	}
-	problems := vm.Check(c.path("machines"), cmp.Or(c.Nodes, defaultNodes))
+	problems := vm.Check(c.path(machinesDir), cmp.Or(c.Nodes, defaultNodes))
 	if len(problems) == 0 {
 		if err := netns.Check(ctx, c.memory.Instance, ""); err != nil {
 			problems = append(problems, err)
@@ -260,5 +282,5 @@ func (c *cluster) leftOut() []string {
 	if c.real() {
 		return []string{controlplane.KWOK}
 	}
-	return []string{controlplane.Kubelet, controlplane.KubeProxy}
+	return []string{controlplane.Kubelet, controlplane.KubeProxy, controlplane.CoreDNS}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,20 +23,23 @@ import (
 
 // Status is what there is to know of a cluster that is up.
 type Status struct {
-	Dir          string      `json:"dir"`
-	UpPID        int         `json:"upPID"` // of the kaz local up that runs it
-	Server       string      `json:"server"`
-	ARM          string      `json:"arm"`
-	Metrics      string      `json:"metrics"` // of the cloud-controller-manager
-	Kubeconfig   string      `json:"kubeconfig"`
-	CloudConfig  string      `json:"cloudConfig"`
-	Environment  string      `json:"environment"`
-	Kubectl      string      `json:"kubectl"`
-	ClusterName  string      `json:"clusterName"`
-	ScaleSets    []string    `json:"scaleSets"`
-	Subscription string      `json:"subscription"`
-	Without      []string    `json:"without,omitempty"`
-	Components   []Component `json:"components"`
+	Dir          string   `json:"dir"`
+	UpPID        int      `json:"upPID"` // of the kaz local up that runs it
+	Server       string   `json:"server"`
+	ARM          string   `json:"arm"`
+	Metrics      string   `json:"metrics"` // of the cloud-controller-manager
+	Kubeconfig   string   `json:"kubeconfig"`
+	CloudConfig  string   `json:"cloudConfig"`
+	Environment  string   `json:"environment"`
+	Kubectl      string   `json:"kubectl"`
+	ClusterName  string   `json:"clusterName"`
+	ScaleSets    []string `json:"scaleSets"`
+	Subscription string   `json:"subscription"`
+	Without      []string `json:"without,omitempty"`
+	NodesKind    string   `json:"nodesKind"`
+	// networkStatus is that of a cluster with real nodes.
+	networkStatus
+	Components []Component `json:"components"`
 }
 
 // Component is one process of a cluster.
@@ -63,6 +67,13 @@ func ReadStatus(dir string) (Status, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return s, fmt.Errorf("%s cannot be read: %w", filepath.Join(dir, statusFile), err)
 	}
+	network, err := os.ReadFile(filepath.Join(dir, networkFile))
+	if err == nil {
+		err = json.Unmarshal(network, &s.networkStatus)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return s, fmt.Errorf("%s cannot be read: %w", filepath.Join(dir, networkFile), err)
+	}
 	records, err := process.Recorded(dir)
 	if err != nil {
 		return s, err
@@ -86,6 +97,7 @@ func (s Status) Write(w io.Writer) error {
 		{"azure.json", s.CloudConfig},
 		{"environment", s.Environment},
 		{"scale sets", strings.Join(s.ScaleSets, ", ")},
+		{"nodes", s.NodesKind},
 	} {
 		fmt.Fprintf(t, "%s\t%s\n", line[0], line[1])
 	}
@@ -97,7 +109,31 @@ func (s Status) Write(w io.Writer) error {
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", c.Name, c.PID, state, c.Log)
 	}
+	if len(s.Machines) > 0 {
+		fmt.Fprintf(t, "\nMACHINE\tSTATE\tADDRESSES\n")
+	}
+	for _, m := range s.Machines {
+		state := "off"
+		if m.Running {
+			state = "running"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", m.Name, state, listed(m.Addresses))
+	}
+	if len(s.Balancers) > 0 {
+		fmt.Fprintf(t, "\nLOAD BALANCER RULE\tFRONTEND\tHEALTHY BACKENDS\n")
+	}
+	for _, b := range s.Balancers {
+		fmt.Fprintf(t, "%s\t%s %s\t%d of %d: %s\n", b.Rule, strings.ToLower(b.Protocol), b.Frontend, len(b.Healthy), len(b.Backends), listed(b.Healthy))
+	}
 	return t.Flush()
+}
+
+func listed(addresses []netip.Addr) string {
+	var words []string
+	for _, a := range addresses {
+		words = append(words, a.String())
+	}
+	return strings.Join(words, " ")
 }
 
 // status describes the cluster as it is now.
@@ -107,7 +143,7 @@ func (c *cluster) status(binaries controlplane.Binaries) Status {
 		Metrics:    "https://" + c.memory.Health + "/metrics",
 		Kubeconfig: c.path(kubeconfigFile), CloudConfig: c.path(cloudConfigFile), Environment: c.path(environmentFile),
 		Kubectl: binaries[controlplane.Kubectl], ClusterName: c.memory.Site.ClusterName, ScaleSets: c.memory.Site.ScaleSets, Subscription: c.memory.Site.Subscription,
-		Without: c.Without,
+		Without: c.Without, NodesKind: c.NodesKind,
 	}
 }
 

@@ -179,7 +179,8 @@ func (c *cluster) steps(binaries controlplane.Binaries) []step {
 	manager := step{CloudControllerManager, c.startCloudControllerManager}
 	ready := step{"nodes ready", c.awaitNodes}
 	if c.real() {
-		return append(azure, step{"network", c.startNetwork}, plane, step{"machines", with(c.startFleet)}, manager, ready)
+		return append(azure, step{"network", with(c.startNetwork)}, plane, step{"machines", with(c.startFleet)}, manager,
+			step{"name server", with(c.startNameServer)}, ready)
 	}
 	return append(azure, plane, step{"nodes", c.startNodes}, manager, step{CloudNodeManager, c.startCloudNodeManager}, ready)
 }

@@ -175,14 +175,16 @@ func (b *build) workspace() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mod, sum, err := b.files()
+	files, err := b.files()
 	if err != nil {
 		return work, err
 	}
-	if err := os.WriteFile(filepath.Join(work, "go.mod"), mod, 0o600); err != nil {
-		return work, err
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(work, name), text, 0o600); err != nil {
+			return work, err
+		}
 	}
-	return work, os.WriteFile(filepath.Join(work, "go.sum"), sum, 0o600)
+	return work, nil
 }
 
 // one builds a program in the workspace and moves it to its place in one step.

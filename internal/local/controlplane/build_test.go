@@ -105,7 +105,7 @@ func TestBuildLeavesOutWhatIsNotWanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made[KWOK] != "" || made[Scheduler] != "" || len(made) != 6 {
+	if made[KWOK] != "" || made[Scheduler] != "" || len(made) != 7 {
 		t.Errorf("made %v", made)
 	}
 }
@@ -206,8 +206,8 @@ func TestNoGoToBuildWith(t *testing.T) {
 }
 
 func TestAnUnknownProgramIsNamed(t *testing.T) {
-	_, err := Build(t.Context(), BuildOptions{Without: []string{"coredns"}})
-	want := `build the control plane: no component "coredns": there are etcd, kube-apiserver, kubectl, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kwok`
+	_, err := Build(t.Context(), BuildOptions{Without: []string{"calico"}})
+	want := `build the control plane: no component "calico": there are etcd, kube-apiserver, kubectl, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kwok, coredns`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -240,15 +240,15 @@ func TestVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]string{"etcd": "v3.7.3", "kubernetes": "v1.36.3", "kwok": "v0.8.0"}[m.name]
+		want := map[string]string{"etcd": "v3.7.3", "kubernetes": "v1.36.3", "kwok": "v0.8.0", "coredns": "v1.14.7"}[m.name]
 		if v != want {
 			t.Errorf("%s is %s, want %s", m.name, v, want)
 		}
-		mod, _, err := m.files()
+		files, err := m.files()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(string(mod)) {
+		for line := range strings.Lines(string(files["go.mod"])) {
 			f := strings.Fields(line)
 			if len(f) > 1 && strings.HasPrefix(f[0], "k8s.io/") && strings.HasPrefix(f[1], "v0.3") && f[1] != "v0.36.3" {
 				t.Errorf("%s requires %s %s, want v0.36.3", m.name, f[0], f[1])

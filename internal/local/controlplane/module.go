@@ -4,13 +4,15 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 )
 
-//go:embed modules/*/module.mod modules/*/module.sum
+//go:embed modules/*/module.mod modules/*/module.sum modules/coredns/module.main
 var moduleFiles embed.FS
 
 // The programs of a control plane and of a node, by the names their projects give them.
@@ -23,6 +25,7 @@ const (
 	KWOK              = "kwok"
 	Kubelet           = "kubelet"
 	KubeProxy         = "kube-proxy"
+	CoreDNS           = "coredns"
 )
 
 // module is one of the embedded modules and the programs that are built from it.
@@ -59,27 +62,38 @@ func modules() []module {
 			requires: "sigs.k8s.io/kwok",
 			programs: map[string]string{KWOK: "sigs.k8s.io/kwok/cmd/kwok"},
 		},
+		{
+			// What a name server has is chosen when it is compiled, by a program of a few lines.
+			name:     "coredns",
+			requires: "github.com/coredns/coredns",
+			programs: map[string]string{CoreDNS: "."},
+		},
 	}
 }
 
-// files returns the module's go.mod and go.sum.
-func (m module) files() (mod, sum []byte, err error) {
-	if mod, err = moduleFiles.ReadFile("modules/" + m.name + "/module.mod"); err != nil {
-		return nil, nil, fmt.Errorf("module %s: %w", m.name, err)
+// files returns the module's files by the names that the go command wants.
+func (m module) files() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for name, kept := range map[string]string{"go.mod": "module.mod", "go.sum": "module.sum", "main.go": "module.main"} {
+		text, err := moduleFiles.ReadFile("modules/" + m.name + "/" + kept)
+		if name == "main.go" && errors.Is(err, fs.ErrNotExist) {
+			continue // only programs of others are built from it
+		}
+		if err != nil {
+			return nil, fmt.Errorf("module %s: %w", m.name, err)
+		}
+		files[name] = text
 	}
-	if sum, err = moduleFiles.ReadFile("modules/" + m.name + "/module.sum"); err != nil {
-		return nil, nil, fmt.Errorf("module %s: %w", m.name, err)
-	}
-	return mod, sum, nil
+	return files, nil
 }
 
 // version is the pinned version of what the module is for, such as v1.36.3.
 func (m module) version() (string, error) {
-	mod, _, err := m.files()
+	files, err := m.files()
 	if err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(string(mod)) {
+	for line := range strings.Lines(string(files["go.mod"])) {
 		if f := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require ")); len(f) > 1 && f[0] == m.requires {
 			return f[1], nil
 		}
@@ -108,12 +122,12 @@ func (m module) folder(tc toolchain) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mod, sum, err := m.files()
+	files, err := m.files()
 	if err != nil {
 		return "", err
 	}
 	h := sha256.New()
-	parts := []string{string(mod), string(sum), m.linkerFlags(version), tc.version, tc.platform()}
+	parts := []string{string(files["go.mod"]), string(files["go.sum"]), string(files["main.go"]), m.linkerFlags(version), tc.version, tc.platform()}
 	for _, name := range m.names() {
 		parts = append(parts, name, m.programs[name])
 	}
@@ -130,5 +144,5 @@ func (m module) names() []string {
 
 // programs lists every program in the order it is built.
 func programs() []string {
-	return []string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, KWOK}
+	return []string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, KWOK, CoreDNS}
 }

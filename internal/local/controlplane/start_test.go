@@ -107,7 +107,7 @@ func TestBadConfigurations(t *testing.T) {
 	}{
 		{Config{}, "no process group given"},
 		{Config{Processes: g}, "no binary of etcd given"},
-		{Config{Processes: g, Without: []string{"coredns"}}, `no component "coredns": there are etcd, kube-apiserver, kubectl, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kwok`},
+		{Config{Processes: g, Without: []string{"calico"}}, `no component "calico": there are etcd, kube-apiserver, kubectl, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kwok, coredns`},
 		{Config{Processes: g, Without: []string{Etcd}}, "cannot leave out etcd: everything else needs it"},
 		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDR: netip.MustParsePrefix("10.0.0.0/28")}, "pod range 10.0.0.0/28: want an IPv4 network of /24 or larger, such as 10.244.0.0/16"},
 		{Config{Processes: g, Binaries: everyBinary("x"), ServiceCIDR: netip.MustParsePrefix("10.1.2.3/16")}, "service range 10.1.2.3/16: want an IPv4 network of /24 or larger, such as 10.96.0.0/16"},

@@ -39,6 +39,9 @@ func entrypoints() map[string][]string {
 	return map[string][]string{Pause: {"/box", "pause"}, Web: {"/box", "web"}, Tools: {"/box", "sleep"}}
 }
 
+// CoreDNS is the name of the image of the cluster's name server.
+const CoreDNS = "kaz.local/coredns:1"
+
 // nobody is the user that images run as.
 const nobody = "65534:65534"
 
@@ -92,16 +95,7 @@ func makeIn(ctx context.Context, work, goCommand string) error {
 
 // all are the images around a program: one layer, which they share.
 func all(program []byte) (map[name.Reference]v1.Image, error) {
-	var text bytes.Buffer
-	w := tar.NewWriter(&text)
-	err := w.WriteHeader(&tar.Header{Name: "box", Mode: 0o755, Size: int64(len(program)), Format: tar.FormatPAX})
-	if err == nil {
-		_, err = w.Write(program)
-	}
-	if err = errors.Join(err, w.Close()); err != nil {
-		return nil, err
-	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text.Bytes())), nil })
+	layer, err := layerOf("box", program)
 	if err != nil {
 		return nil, err
 	}
@@ -111,13 +105,73 @@ func all(program []byte) (map[name.Reference]v1.Image, error) {
 		if err != nil {
 			return nil, err
 		}
-		image, err := withCommand(layer, command)
-		if err != nil {
+		if images[ref], err = withCommand(layer, command); err != nil {
 			return nil, err
 		}
-		images[ref] = image
 	}
 	return images, nil
+}
+
+// Wrap writes an archive with an image of one program, which must stand by itself, into dir, unless it is there, and
+// returns its name. The program's path tells one version from another.
+func Wrap(dir, reference, program string) (string, error) {
+	sum := sha256.Sum256([]byte(reference + "\x00" + program))
+	file := filepath.Join(dir, filepath.Base(program)+"-"+hex.EncodeToString(sum[:6])+".tar")
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	if err := wrap(file, reference, program); err != nil {
+		return "", fmt.Errorf("make image %s: %w", reference, err)
+	}
+	return file, nil
+}
+
+func wrap(file, reference, program string) error {
+	ref, err := name.ParseReference(reference)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	layer, err := layerOf(filepath.Base(program), text)
+	if err != nil {
+		return err
+	}
+	image, err := withCommand(layer, []string{"/" + filepath.Base(program)})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	part, err := os.CreateTemp(filepath.Dir(file), ".making-*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(tarball.Write(ref, image, part), part.Close())
+	if err == nil {
+		err = os.Rename(part.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part.Name()))
+	}
+	return nil
+}
+
+// layerOf is a layer with one program in it.
+func layerOf(file string, program []byte) (v1.Layer, error) {
+	var text bytes.Buffer
+	w := tar.NewWriter(&text)
+	err := w.WriteHeader(&tar.Header{Name: file, Mode: 0o755, Size: int64(len(program)), Format: tar.FormatPAX})
+	if err == nil {
+		_, err = w.Write(program)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text.Bytes())), nil })
 }
 
 func withCommand(layer v1.Layer, command []string) (v1.Image, error) {

@@ -118,7 +118,7 @@ func needsRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("machines are namespaces, and those need root")
 	}
-	for _, program := range []string{"ip", "nft", "unshare"} {
+	for _, program := range []string{"ip", "nft", "unshare", "nsenter"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("machines need %s: %v", program, err)
 		}
@@ -219,7 +219,17 @@ func TestMachine(t *testing.T) {
 	if len(r.Processes) < 3 || len(r.Processes) > 4 {
 		t.Errorf("processes inside: %v", r.Processes)
 	}
+	enter, err := Enter(t.Context(), s.Dir, "cat", "/etc/hostname")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := enter.CombinedOutput(); err != nil || string(said) != "node-1\n" {
+		t.Errorf("a shell in the machine: %v: %s", err, said)
+	}
 	off()
+	if _, err := Enter(t.Context(), s.Dir); err == nil || !strings.Contains(err.Error(), "is off") {
+		t.Errorf("a shell in a machine that is off: %v", err)
+	}
 	if err := os.Remove(filepath.Join(s.Dir, reportFile)); err != nil {
 		t.Fatal(err)
 	}

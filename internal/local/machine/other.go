@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os/exec"
 )
 
 var errSystem = errors.New("virtual machines need Linux: they are namespaces of its kernel")
@@ -18,6 +19,9 @@ func Boot(context.Context, Spec, *slog.Logger) error { return errSystem }
 
 // Check says that it needs Linux.
 func Check(string, int) []error { return []error{errSystem} }
+
+// Enter needs Linux.
+func Enter(context.Context, string, ...string) (*exec.Cmd, error) { return nil, errSystem }
 
 // HostPrograms needs Linux.
 func HostPrograms() (map[string]string, error) { return nil, errSystem }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -43,7 +45,15 @@ func runGuest(ctx context.Context, s Spec, command []string) error {
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
 		Pdeathsig:  syscall.SIGKILL,
 	}
-	err = cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	pid := filepath.Join(s.Dir, pidFile)
+	if err := os.WriteFile(pid, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	defer os.Remove(pid)
+	err = cmd.Wait()
 	if ctx.Err() != nil {
 		return nil // as it was asked to
 	}
@@ -51,4 +61,20 @@ func runGuest(ctx context.Context, s Spec, command []string) error {
 		return fmt.Errorf("%s ended: %w", s.Name, err)
 	}
 	return nil
+}
+
+// pidFile is where a machine's disk has the process id of its first process while it runs.
+const pidFile = "first.pid"
+
+// Enter is the command that runs another command in the machine with a disk.
+func Enter(ctx context.Context, disk string, command ...string) (*exec.Cmd, error) {
+	pid, err := os.ReadFile(filepath.Join(disk, pidFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("machine %s is off", filepath.Base(disk))
+	}
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"--target", string(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--wd=/"}, command...)
+	return exec.CommandContext(ctx, "nsenter", args...), nil
 }

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kaz/internal/local"
+)
+
+func shellCommand() *cobra.Command {
+	var dir string
+	command := &cobra.Command{
+		Use:   "ssh NODE [-- COMMAND [ARGUMENT...]]",
+		Short: "A shell, or a command, in the machine of a real node",
+		Example: `  kaz local ssh nodes0-000000
+  kaz local ssh nodes0-000000 -- ip route`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			shell, err := local.Shell(command.Context(), dir, args[0], args[1:]...)
+			if err != nil {
+				return err
+			}
+			return pass(command, shell)
+		},
+	}
+	dirFlag(command, &dir)
+	return command
+}
+
+// pass gives a program this one's input and output, and ends as it does.
+func pass(command *cobra.Command, program *exec.Cmd) error {
+	program.Stdin, program.Stdout, program.Stderr = command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr()
+	program.Env = os.Environ()
+	err := program.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
+		return exitCode(exit.ExitCode())
+	}
+	return err
+}
+
+func logsCommand() *cobra.Command {
+	var dir, program string
+	var follow bool
+	var lines int
+	command := &cobra.Command{
+		Use:   "logs NODE|COMPONENT",
+		Short: "What a component of the cluster, or the programs of a real node, have logged",
+		Example: `  kaz local logs cloud-controller-manager --follow
+  kaz local logs nodes0-000000 --program kubelet`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			files, err := local.Logs(dir, args[0])
+			if err != nil {
+				return err
+			}
+			if files, err = only(files, program); err != nil {
+				return err
+			}
+			arguments := append([]string{fmt.Sprintf("--lines=%d", lines)}, files...)
+			if follow {
+				arguments = append([]string{"--follow=name", "--retry"}, arguments...)
+			}
+			return pass(command, exec.CommandContext(command.Context(), "tail", arguments...))
+		},
+	}
+	f := command.Flags()
+	dirFlag(command, &dir)
+	f.StringVar(&program, "program", "", "of a node, only this program's: containerd, kubelet, kube-proxy, cloud-node-manager")
+	f.BoolVarP(&follow, "follow", "f", false, "go on with what comes, until Ctrl-C")
+	f.IntVar(&lines, "tail", 50, "number of lines of each log")
+	return command
+}
+
+// only keeps the log of a program, if one is named.
+func only(files []string, program string) ([]string, error) {
+	if program == "" {
+		return files, nil
+	}
+	var there []string
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".log")
+		if name == program {
+			return []string{file}, nil
+		}
+		there = append(there, name)
+	}
+	return nil, fmt.Errorf("--program %s: want one of %s", program, strings.Join(there, ", "))
+}

@@ -1,0 +1,411 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+)
+
+// workloads are a web server and tools on every node.
+const workloads = `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {terminationGracePeriodSeconds: 0, containers: [{name: web, image: "kaz.local/web:1", imagePullPolicy: Never}]}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: tools}
+spec:
+  selector: {matchLabels: {app: tools}}
+  template:
+    metadata: {labels: {app: tools}}
+    spec: {terminationGracePeriodSeconds: 0, containers: [{name: tools, image: "kaz.local/tools:1", imagePullPolicy: Never}]}
+`
+
+// needsReal skips a test where machines cannot be real.
+func needsReal(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("boots machines: not in short mode")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("real nodes are namespaces, and those need root")
+	}
+	for _, program := range []string{"containerd", "runc", "nft", "ip", "nsenter"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("real nodes need %s: %v", program, err)
+		}
+	}
+}
+
+// TestReal starts a cluster whose nodes are real, and asks with packets whether Azure
+// does what its documents say.
+func TestReal(t *testing.T) {
+	needsReal(t)
+	before := hostState(t)
+	c := startUp(t, newDir(t), "--nodes-kind", "real", "--nodes", "3")
+	c.must(workloads, "apply", "-f", "-")
+	c.routed()
+	for _, name := range []string{"web", "tools"} {
+		c.must("", "rollout", "status", "daemonset/"+name, "--timeout=2m")
+	}
+	c.must("", "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=2m")
+	for name, scenario := range map[string]func(*cluster){
+		"pods of different nodes, and the route between them": podsAndRoutes,
+		"an external Service":          external,
+		"source ranges":                sourceRangesByPackets,
+		"an internal load balancer":    internalBalancer,
+		"traffic policy Local":         local,
+		"UDP":                          datagrams,
+		"metadata and tokens":          metadataInside,
+		"a rule between two machines":  ruleBetweenMachines,
+		"a shell, logs and the status": inspect,
+	} {
+		t.Run(name, func(t *testing.T) { scenario(c.in(t)) })
+	}
+	c.stop(syscall.SIGTERM)
+	for what, had := range before {
+		if has := hostState(t)[what]; has != had {
+			t.Errorf("%s before:\n%s\nafter:\n%s", what, had, has)
+		}
+	}
+}
+
+// hostState is what of this machine a cluster must leave as it was.
+func hostState(t *testing.T) map[string]string {
+	t.Helper()
+	state := map[string]string{}
+	for what, command := range map[string]string{
+		"namespaces": "ls /run/netns 2>/dev/null", "mounts": "grep -v ' /run/netns' /proc/self/mounts", "links": "ip -br link",
+		"routes": "ip route; ip -6 route", "rules": "nft list ruleset", "cgroups": "ls -d /sys/fs/cgroup/*kaz* /sys/fs/cgroup/*/*kaz* 2>/dev/null",
+		"loop devices": "losetup -a", "forwarding": "cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding",
+	} {
+		out, _ := exec.Command("/bin/sh", "-c", command).Output() // ls of nothing fails
+		state[what] = string(out)
+	}
+	return state
+}
+
+// pod is one of the pods of an app.
+type pod struct{ name, node, ip string }
+
+func (c *cluster) pods(app string) []pod {
+	c.t.Helper()
+	var all []pod
+	for _, p := range get[corev1.PodList](c, "pods", "-l", "app="+app).Items {
+		if p.DeletionTimestamp == nil {
+			all = append(all, pod{p.Name, p.Spec.NodeName, p.Status.PodIP})
+		}
+	}
+	slices.SortFunc(all, func(a, b pod) int { return strings.Compare(a.node, b.node) })
+	return all
+}
+
+// said is what the web server said.
+type said struct {
+	pod    string
+	client netip.Addr
+	at     string
+}
+
+var sentence = regexp.MustCompile(`pod (\S+) client (\S+) at (\S+) asked`)
+
+func parseSaid(text string) (said, error) {
+	m := sentence.FindStringSubmatch(text)
+	if m == nil {
+		return said{}, fmt.Errorf("no answer of the web server: %q", text)
+	}
+	client, err := netip.ParseAddrPort(m[2])
+	return said{m[1], client.Addr().Unmap(), m[3]}, err
+}
+
+// exec runs box in a pod.
+func (c *cluster) box(p pod, args ...string) (string, error) {
+	c.t.Helper()
+	return c.kubectl("", append([]string{"exec", p.name, "--", "/box"}, args...)...)
+}
+
+func (c *cluster) askFrom(p pod, url string) (said, error) {
+	c.t.Helper()
+	text, err := c.box(p, "get", url)
+	if err != nil {
+		return said{}, err
+	}
+	return parseSaid(text)
+}
+
+// askFromHere asks from this machine, with a connection of its own.
+func askFromHere(ctx context.Context, url string) (said, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return said{}, err
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		return said{}, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return said{}, err
+	}
+	return parseSaid(string(text))
+}
+
+// reason is an error as [wait] wants it.
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// answers waits until this machine gets an answer at an address.
+func (c *cluster) answers(url string) said {
+	c.t.Helper()
+	var last said
+	took := wait(c.t, time.Minute, "an answer at "+url, func() string {
+		var err error
+		last, err = askFromHere(c.t.Context(), url)
+		return reason(err)
+	})
+	c.t.Logf("%s answers this machine after %s", url, short(took))
+	return last
+}
+
+// expose makes a Service of the web servers and returns its address.
+func (c *cluster) expose(name, kind string, annotations map[string]string, spec string) string {
+	c.t.Helper()
+	var notes []string
+	for k, v := range annotations {
+		notes = append(notes, fmt.Sprintf("%s: %q", k, v))
+	}
+	c.must(fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: %s, annotations: {%s}}, spec: {type: %s, selector: {app: web}, %s}}`,
+		name, strings.Join(notes, ", "), kind, spec), "apply", "-f", "-")
+	c.t.Cleanup(func() {
+		if err := c.remove(name); err != nil {
+			c.t.Error(err)
+		}
+	})
+	if kind != "LoadBalancer" {
+		return c.service(name).Spec.ClusterIP
+	}
+	return c.address(name, addressWithin)
+}
+
+const httpPort = `ports: [{name: http, port: 80, targetPort: 8080}]`
+
+// podsAndRoutes: pods reach pods of other nodes, keeping their addresses, and only by
+// the routes that Azure has; the controller brings back one that was taken away.
+func podsAndRoutes(c *cluster) {
+	tools, web := c.pods("tools")[0], c.pods("web")[1]
+	url := "http://" + web.ip + ":8080/"
+	got, err := c.askFrom(tools, url)
+	if err != nil || got.pod != web.name || got.client.String() != tools.ip {
+		c.t.Fatalf("%+v, %v, want pod %s and client %s", got, err, web.name, tools.ip)
+	}
+	c.expose("inside", "ClusterIP", nil, httpPort)
+	wait(c.t, time.Minute, "the Service by its name", func() string {
+		_, err := c.askFrom(tools, "http://inside.default.svc.cluster.local/")
+		return reason(err)
+	})
+	table := c.group().Resource(network.RouteTables, "kaz-routes")
+	for _, r := range read[network.RouteTable](c, table).Properties.Routes {
+		if netip.MustParsePrefix(r.Properties.AddressPrefix).Contains(netip.MustParseAddr(web.ip)) {
+			if err := c.azure.Delete(c.t.Context(), table.Child("routes", r.Name)); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+	}
+	if got, err := c.askFrom(tools, url); err == nil {
+		c.t.Errorf("without a route the pod is reached: %+v", got)
+	}
+	took := wait(c.t, machineGone, "the route's return", func() string {
+		_, err := c.askFrom(tools, url)
+		return reason(err)
+	})
+	c.t.Logf("the route is back %s after the pod was cut off", short(took))
+}
+
+// external: what is outside reaches the Service, and so does a pod.
+func external(c *cluster) {
+	ip := c.expose("external", "LoadBalancer", nil, httpPort)
+	c.answers("http://" + ip + "/")
+	if got, err := c.askFrom(c.pods("tools")[0], "http://"+ip+"/"); err != nil {
+		c.t.Errorf("a pod asks the external address: %+v, %v", got, err)
+	}
+	seen := map[string]bool{}
+	wait(c.t, time.Minute, "an answer of every pod", func() string {
+		got, err := askFromHere(c.t.Context(), "http://"+ip+"/")
+		if err != nil {
+			return err.Error()
+		}
+		seen[got.pod] = true
+		if len(seen) < len(c.pods("web")) {
+			return fmt.Sprint("only ", seen)
+		}
+		return ""
+	})
+}
+
+// sourceRangesByPackets: who is not in a range gets no answer; a change is in force
+// when Azure has it.
+func sourceRangesByPackets(c *cluster) {
+	ip := c.expose("office", "LoadBalancer", nil, httpPort+`, loadBalancerSourceRanges: [203.0.113.0/24]`)
+	if got, err := askFromHere(c.t.Context(), "http://"+ip+"/"); err == nil {
+		c.t.Errorf("a stranger was served: %+v", got)
+	}
+	own := c.ownAddress(ip)
+	c.must("", "patch", "service", "office", "-p", fmt.Sprintf(`{"spec":{"loadBalancerSourceRanges":["%s/32"]}}`, own))
+	c.answers("http://" + ip + "/")
+}
+
+// ownAddress is the address of this machine towards another.
+func (c *cluster) ownAddress(to string) netip.Addr {
+	c.t.Helper()
+	conn, err := net.Dial("udp", net.JoinHostPort(to, "9"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
+}
+
+// internalBalancer answers inside the virtual network, and nobody outside.
+func internalBalancer(c *cluster) {
+	ip := c.expose("internal", "LoadBalancer", map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}, httpPort)
+	if !netip.MustParsePrefix("10.240.0.0/16").Contains(netip.MustParseAddr(ip)) {
+		c.t.Errorf("an internal address is %s", ip)
+	}
+	wait(c.t, time.Minute, "an answer of the internal load balancer", func() string {
+		_, err := c.askFrom(c.pods("tools")[0], "http://"+ip+"/")
+		return reason(err)
+	})
+	if got, err := askFromHere(c.t.Context(), "http://"+ip+"/"); err == nil {
+		c.t.Errorf("this machine is served by an internal load balancer: %+v", got)
+	}
+}
+
+// local: the pod sees who asks, and only nodes with pods are asked.
+func local(c *cluster) {
+	ip := c.expose("local", "LoadBalancer", nil, httpPort+`, externalTrafficPolicy: Local`)
+	got := c.answers("http://" + ip + "/")
+	if own := c.ownAddress(ip); got.client != own {
+		c.t.Errorf("the pod sees %s, this machine is %s", got.client, own)
+	}
+}
+
+func datagrams(c *cluster) {
+	ip := c.expose("datagrams", "LoadBalancer", nil, `ports: [{name: dns, protocol: UDP, port: 53, targetPort: 8080}]`)
+	wait(c.t, time.Minute, "an answer over UDP", func() string {
+		conn, err := net.Dial("udp", net.JoinHostPort(ip, "53"))
+		if err != nil {
+			return err.Error()
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+			return err.Error()
+		}
+		if _, err := io.WriteString(conn, "who\n"); err != nil {
+			return err.Error()
+		}
+		buffer := make([]byte, 1024)
+		n, err := conn.Read(buffer)
+		if err != nil {
+			return err.Error()
+		}
+		_, err = parseSaid(string(buffer[:n]))
+		return reason(err)
+	})
+}
+
+// metadataInside: pods learn of their machine, and get tokens of its identity.
+func metadataInside(c *cluster) {
+	for _, p := range c.pods("tools") {
+		text, err := c.box(p, "get", "http://169.254.169.254/metadata/instance/compute?api-version=2021-10-01")
+		if err != nil || !strings.Contains(text, fmt.Sprintf("%q", p.node)) {
+			c.t.Errorf("metadata on %s: %v: %s", p.node, err, text)
+		}
+	}
+}
+
+// ruleBetweenMachines: a rule of the subnet's security group parts two machines of
+// one subnet.
+func ruleBetweenMachines(c *cluster) {
+	web, tools := c.pods("web")[0], c.pods("tools")[2]
+	url := "http://" + web.ip + ":8080/"
+	if _, err := c.askFrom(tools, url); err != nil {
+		c.t.Fatal(err)
+	}
+	rule := c.group().Resource(network.SecurityGroups, "kaz-nsg").Child("securityRules", "apart")
+	body := azure.Document(fmt.Sprintf(`{"properties":{"priority":100,"direction":"Inbound","access":"Deny","protocol":"Tcp",
+		"sourceAddressPrefix":"%s","sourcePortRange":"*","destinationAddressPrefix":"%s","destinationPortRange":"8080"}}`, tools.ip, web.ip))
+	if _, err := c.azure.Put(c.t.Context(), azure.Write{ID: rule, Body: body}); err != nil {
+		c.t.Fatal(err)
+	}
+	took := wait(c.t, time.Minute, "the rule in force", func() string {
+		if _, err := c.askFrom(tools, url); err == nil {
+			return "the pod is reached"
+		}
+		return ""
+	})
+	c.t.Logf("seen to be in force after %s, with the 5 s that the asking pod is patient", short(took))
+	if err := c.azure.Delete(c.t.Context(), rule); err != nil {
+		c.t.Fatal(err)
+	}
+	wait(c.t, time.Minute, "the end of the rule", func() string {
+		_, err := c.askFrom(tools, url)
+		return reason(err)
+	})
+}
+
+// inspect: what a person looks into.
+func inspect(c *cluster) {
+	node := c.nodes()[0].Name
+	if got := runKaz(c.t, "local", "ssh", "--dir", c.dir, node, "--", "hostname"); strings.TrimSpace(got) != node {
+		c.t.Errorf("the host name in the machine is %q", got)
+	}
+	if got := runKaz(c.t, "local", "logs", "--dir", c.dir, node, "--program", "kubelet", "--tail", "2000"); !strings.Contains(got, "Successfully registered node") {
+		c.t.Errorf("the kubelet's log:\n%s", got)
+	}
+	ip := c.expose("status", "LoadBalancer", nil, httpPort)
+	wait(c.t, time.Minute, "healthy backends in the status", func() string {
+		text := runKaz(c.t, "local", "status", "--dir", c.dir)
+		for _, want := range []string{"real", node, "tcp " + ip + ":80", "3 of 3"} {
+			if !strings.Contains(text, want) {
+				return fmt.Sprintf("%q is missing in\n%s", want, text)
+			}
+		}
+		return ""
+	})
+	refuses(c.t, exec.Command(kaz(), "local", "ssh", "--dir", c.dir, "nobody"), "nobody", node)
+	refuses(c.t, exec.Command(kaz(), "local", "logs", "--dir", c.dir, "nobody"), "nobody", node, "cloud-controller-manager")
+	if files, err := filepath.Glob(filepath.Join(c.dir, "machines", node, "var/log/*.log")); err != nil || len(files) < 4 {
+		c.t.Errorf("logs of %s: %v, %v", node, files, err)
+	}
+}
