@@ -1,8 +1,10 @@
 package fabric_test
 
 import (
+	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/plane/fabric/wiring"
@@ -151,5 +153,58 @@ func TestServiceTags(t *testing.T) {
 		t.Errorf("metadata: %v", err)
 	} else {
 		c.Close()
+	}
+}
+
+func TestICMP(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	a, b := w.machine("a", nodes, nil, nil), w.machine("b", nodes, nil, nil)
+	if err := a.ping(b.v4, generous); err != nil {
+		t.Errorf("no group: %v", err)
+	}
+	w.subnet(object{"networkSecurityGroup": ref(w.group("nsg", deny("ping", 100, "Inbound", object{"protocol": "Icmp"})))})
+	if err := b.ping(a.v4, refused); err == nil {
+		t.Error("ping passes where it is denied")
+	}
+	b.serve(":80")
+	a.reaches(at(b.v4, 80))
+	w.group("nsg", allow("ping", 100, "Inbound", object{"protocol": "Icmp"}), deny("all", 101, "Inbound", object{}))
+	if err := b.ping(a.v4, generous); err != nil {
+		t.Errorf("allowed: %v", err)
+	}
+	a.misses(at(b.v4, 80))
+}
+
+// ping sends echo requests until one is answered.
+func (m *machine) ping(to netip.Addr, patience time.Duration) error {
+	m.w.Helper()
+	var c net.PacketConn
+	m.do(func() (err error) {
+		c, err = net.ListenPacket("ip4:icmp", m.v4.String())
+		return err
+	})
+	defer c.Close()
+	const request, reply = 8, 0
+	// Type, code, checksum and then an identifier and a number, both 0.
+	echo := []byte{request, 0, 0xf7, 0xff, 0, 0, 0, 0}
+	buffer := make([]byte, 1500)
+	for end := time.Now().Add(patience); ; {
+		if _, err := c.WriteTo(echo, &net.IPAddr{IP: to.AsSlice()}); err != nil {
+			return err
+		}
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		for {
+			n, from, err := c.ReadFrom(buffer)
+			if err == nil && n > 0 && buffer[0] == reply && from.String() == to.String() {
+				return nil
+			}
+			if err != nil && time.Now().After(end) {
+				return err
+			}
+			if err != nil {
+				break
+			}
+		}
 	}
 }

@@ -333,8 +333,8 @@ func (c change) routes() []string {
 	return lines
 }
 
-func marksOf(s wiring.Namespace) map[uint32]bool {
-	all := map[uint32]bool{}
+func marksOf(s wiring.Namespace) map[wiring.Mark]bool {
+	all := map[wiring.Mark]bool{}
 	for _, m := range s.Marks {
 		all[m] = true
 	}
@@ -347,12 +347,12 @@ func (c change) marks() []string {
 	is, was := marksOf(c.want), marksOf(c.have)
 	for _, m := range c.have.Marks {
 		if !is[m] {
-			lines = append(lines, fmt.Sprintf("rule del fwmark 0x%x lookup %d", m, m))
+			lines = append(lines, fmt.Sprintf("rule del fwmark 0x%x lookup %d priority %d", m.Value, m.Value, m.Order))
 		}
 	}
 	for _, m := range c.want.Marks {
 		if c.all || !was[m] {
-			lines = append(lines, fmt.Sprintf("rule add fwmark 0x%x lookup %d", m, m))
+			lines = append(lines, fmt.Sprintf("rule add fwmark 0x%x lookup %d priority %d", m.Value, m.Value, m.Order))
 		}
 	}
 	return lines

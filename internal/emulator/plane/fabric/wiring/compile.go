@@ -115,7 +115,7 @@ func tidy(s *Namespace) {
 		return cmp.Or(cmp.Compare(a.Table, b.Table), a.To.Addr().Compare(b.To.Addr()), cmp.Compare(a.To.Bits(), b.To.Bits()), cmp.Compare(a.Metric, b.Metric))
 	})
 	s.Routes = slices.CompactFunc(s.Routes, func(a, b Route) bool { return a.place() == b.place() })
-	slices.Sort(s.Marks)
+	slices.SortFunc(s.Marks, func(a, b Mark) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Value, b.Value)) })
 	s.Marks = slices.Compact(s.Marks)
 }
 

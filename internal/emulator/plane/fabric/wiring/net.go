@@ -31,7 +31,7 @@ type Namespace struct {
 	Addresses  []Address
 	Neighbours []Neighbour
 	Routes     []Route
-	Marks      []uint32 // each leads to the table with its number
+	Marks      []Mark
 	Rules      Ruleset
 }
 
@@ -59,6 +59,19 @@ type Neighbour struct {
 	Address netip.Addr
 	MAC     string
 }
+
+// Mark leads packets that carry it to the table with its number.
+type Mark struct {
+	Value uint32
+	// Order is the place among marks: those that most packets carry come first.
+	Order int
+}
+
+// The order of marks: of subnets, which are few, and of interfaces.
+const (
+	subnetOrder = 1000
+	cardOrder   = 2000
+)
 
 // RouteKind is what becomes of packets that a route matches.
 type RouteKind string
@@ -253,7 +266,7 @@ func (s Namespace) text(b *strings.Builder) {
 		fmt.Fprintf(b, "  neighbour %s is %s dev %s\n", n.Address, n.MAC, n.Device)
 	}
 	for _, m := range s.Marks {
-		fmt.Fprintf(b, "  mark %s\n", mark(m))
+		fmt.Fprintf(b, "  mark %s at %d\n", mark(m.Value), m.Order)
 	}
 	for _, r := range s.Routes {
 		fmt.Fprintf(b, "  route %s\n", r)

@@ -17,7 +17,7 @@ func (f *facts) router(n *network) Namespace {
 	}
 	for _, sub := range n.subnets {
 		s.Addresses = append(s.Addresses, Address{"lo", single(sub.first.Next())})
-		s.Marks = append(s.Marks, number(sub.first))
+		s.Marks = append(s.Marks, Mark{number(sub.first), subnetOrder})
 		s.Routes = append(s.Routes, sub.table()...)
 	}
 	for _, c := range n.cards {
@@ -33,7 +33,7 @@ func (f *facts) router(n *network) Namespace {
 func (c *card) connect(s *Namespace) {
 	link := c.link()
 	s.Addresses = append(s.Addresses, Address{link, netip.PrefixFrom(Gateway6, 64)})
-	s.Marks = append(s.Marks, c.mark())
+	s.Marks = append(s.Marks, Mark{c.mark(), cardOrder})
 	led := map[bool]bool{}
 	for _, a := range c.addresses {
 		s.Neighbours = append(s.Neighbours, Neighbour{link, a.address, c.mac()})
