@@ -142,13 +142,13 @@ func (d *Door) attempt(ctx, lasting context.Context, c call, patience time.Durat
 	}
 	d.metrics.waited(c, turn)
 	lasting, span := trace.Start(lasting, c.method+" "+c.spelled,
-		slog.String("azure.id", string(c.id)), slog.String("azure.verb", c.subject.verb),
-		slog.String("azure.correlation_id", c.correlation), slog.Duration("azure.budget_wait", turn.waited))
+		slog.String("azure_id", string(c.id)), slog.String("verb", c.subject.verb),
+		slog.String("correlation_id", c.correlation), slog.Duration("budget_wait", turn.waited))
 	start := time.Now()
 	r, f := d.exchange(lasting, c)
 	turn.done(r, f)
 	d.observe(ctx, c, r, f, time.Since(start))
-	span.Set(slog.Int("http.response.status_code", r.status), slog.String("azure.request_id", r.header.Get("X-Ms-Request-Id")))
+	span.Set(slog.Int("status", r.status), slog.String("request_id", r.header.Get("X-Ms-Request-Id")))
 	span.End(f.cause())
 	return r, f
 }

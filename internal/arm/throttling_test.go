@@ -1,6 +1,7 @@
 package arm_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,8 +40,8 @@ func TestThrottledProviderBlocksNobodyElse(t *testing.T) {
 		start := time.Now()
 		const callers = 10
 		var throttled sync.WaitGroup
-		for range callers {
-			throttled.Go(func() { l.put(pip("p"), address()) })
+		for i := range callers {
+			throttled.Go(func() { l.put(pip(fmt.Sprint("p", i)), address()) })
 			synctest.Wait() // the first one is refused before the others ask
 		}
 		for range 20 {

@@ -68,7 +68,7 @@ func NewCoalescer[Req, Res any](commit Commit[Req, Res]) *Coalescer[Req, Res] {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Coalescer[Req, Res]{
 		commit: func(key string, batch []Req) ([]Res, error) {
-			ctx, span := trace.Start(ctx, "commit", slog.String("kaz.key", key), slog.Int("kaz.requests", len(batch)))
+			ctx, span := trace.Start(ctx, "commit", slog.String("key", key), slog.Int("requests", len(batch)))
 			answers, err := commit(ctx, key, batch)
 			span.End(err)
 			return answers, err
