@@ -91,6 +91,7 @@ func explain(c *cluster) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	c.settled("--all") // nodes may join the pool a moment later
 	c.mustExplain(0, []string{"default/explained"}, "nothing to do", "= rule", served.Status.LoadBalancer.Ingress[0].IP, "Steps in Azure: none")
 	c.mustExplain(0, []string{"--all"}, "Service default/explained: nothing to do")
 	drift(c)
