@@ -324,8 +324,8 @@ func drain(t *testing.T, protocol string, float bool) {
 		rule("web6", "Tcp", 80, 80, with(probed, front6, floats)),
 		rule("names", "Udp", 53, 53, with(probed, floats)),
 	}})
-	w.waitHealthy("web", 2)
-	w.waitHealthy("web6", 2)
+	w.waitHealthy("web", members...)
+	w.waitHealthy("web6", members...)
 	w.outside.meets(at(frontSix, 80), 2)
 	held := map[string]net.Conn{}
 	for len(held) < 2 {
@@ -341,10 +341,11 @@ func drain(t *testing.T, protocol string, float bool) {
 		held[g.server] = c
 		defer c.Close()
 	}
+	w.waitHealthy("names", members...)
 	names := w.namesFrom("m0", at(front, 53))
 	doors["m0"].set(false)
-	w.waitHealthy("web", 1)
-	w.waitHealthy("names", 1)
+	w.waitHealthy("web", members[1])
+	w.waitHealthy("names", members[1])
 	if g, err := sayTo(names, generous); err != nil || g.server != "m1" {
 		t.Errorf("datagrams of a drained member: %+v %v, want them to go to the other", g, err)
 	}
@@ -362,13 +363,13 @@ func drain(t *testing.T, protocol string, float bool) {
 		}
 	}
 	doors["m1"].set(false)
-	w.waitHealthy("web", 0)
+	w.waitHealthy("web")
 	w.outside.misses(at(front, 80))
 	if protocol != "Tcp" {
 		return // the way back is the same
 	}
 	doors["m0"].set(true)
-	w.waitHealthy("web", 1)
+	w.waitHealthy("web", members[0])
 	if g := w.outside.reaches(at(front, 80)); g.server != "m0" {
 		t.Errorf("%+v", g)
 	}

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -440,8 +441,8 @@ func sayTo(c net.Conn, patience time.Duration) (greeting, error) {
 
 func at(a netip.Addr, port int) string { return netip.AddrPortFrom(a, uint16(port)).String() }
 
-// waitHealthy waits until a rule has so many receivers that get connections.
-func (w *world) waitHealthy(rule string, n int) {
+// waitHealthy waits until those and no others get a rule's connections.
+func (w *world) waitHealthy(rule string, members ...*machine) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), generous)
 	defer cancel()
@@ -450,12 +451,14 @@ func (w *world) waitHealthy(rule string, n int) {
 		last = all
 		for _, b := range all {
 			if b.Rule.Name() == rule {
-				return len(b.Healthy) == n
+				return !slices.ContainsFunc(members, func(m *machine) bool {
+					return !slices.Contains(b.Healthy, m.v4) && !slices.Contains(b.Healthy, m.v6)
+				}) && len(b.Healthy) == len(members)
 			}
 		}
 		return false
 	})
 	if err != nil {
-		w.Fatalf("rule %s has not %d healthy receivers: %v: %v", rule, n, err, last)
+		w.Fatalf("rule %s: %v: %v", rule, err, last)
 	}
 }
