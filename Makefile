@@ -5,7 +5,7 @@ SHELL := bash
 .PHONY: help up down build images test lint fmt generate bench tools clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: build ## start a local Azure and a Kubernetes cluster on it; ARGS="--nodes 5" are options of kaz local up
 	@echo "Starting a local Azure and a cluster (bin/kaz local up $(ARGS)); Ctrl-C stops both"
@@ -25,6 +25,9 @@ images: check-go ## build the programs' container images as OCI layouts into bin
 
 test: check-go ## run every test: unit, component, contract, cluster
 	@bash tools/test.sh
+
+test-long: check-go ## run the long matrices and random schedules; SCHEDULES=100000 for that many
+	@SCHEDULES=$(SCHEDULES) bash tools/test-long.sh
 
 lint: tools ## run the linter, with the layer rules of .golangci.yml
 	@bash tools/lint.sh

@@ -205,3 +205,47 @@ func (w *world) addressesIn(pool string) (total int) {
 	}
 	return total
 }
+
+// A namespace that is labelled otherwise takes its Services to another load balancer, with
+// their addresses, and back.
+func TestNamespacesThatAreRelabelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 2)
+		c := several()
+		c.LoadBalancer.Balancers[1].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceDefault, Labels: map[string]string{"team": "a"}}}
+		if err := w.client.Tracker().Add(namespace); err != nil {
+			t.Fatal(err)
+		}
+		before := w.Snapshot()
+		w.start(c)
+		names := w.createMany(3)
+		w.allServed(names)
+		addresses := map[string]string{}
+		for _, n := range names {
+			addresses[n] = w.address(n)
+		}
+		for _, turn := range []struct{ team, at string }{{"a", testkit.ClusterName}, {"b", "lb2"}, {"c", testkit.ClusterName}, {"b", "lb2"}} {
+			namespace = namespace.DeepCopy()
+			namespace.Labels["team"] = turn.team
+			if err := w.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("namespaces"), namespace, ""); err != nil {
+				t.Fatal(err)
+			}
+			w.until("team "+turn.team+" is at "+turn.at+" alone", func() bool {
+				all := testkit.List[network.LoadBalancer](w.Azure, testkit.Group, network.LoadBalancers)
+				return len(all) == 1 && all[0].Name == turn.at && len(all[0].Properties.FrontendIPConfigurations) == len(names)
+			})
+			w.settle()
+			for _, n := range names {
+				if got := w.address(n); got != addresses[n] {
+					t.Errorf("team %s: %s has the address %q, had %q", turn.team, n, got, addresses[n])
+				}
+			}
+		}
+		for _, n := range names {
+			w.remove(n)
+		}
+		w.allGone(names)
+		w.restored(before, w.Snapshot)
+	})
+}

@@ -191,7 +191,9 @@ var speeds = map[string]struct {
 		w, c := byAddress(t, hundred, testkit.ScaleSet)
 		w.start(c)
 		got := w.measure(func() { w.allServed(w.createMany(250)) })
-		got.holds(t, limits{took: got.bound(serialCreate) * 5 / 4, balancers: 20, publicIPs: 250})
+		// 5/4 of the bound is what is aimed at; one poll of a security group that comes a
+		// moment too early costs ten seconds.
+		got.holds(t, limits{took: got.bound(serialCreate)*5/4 + 10*time.Second, balancers: 20, publicIPs: 250})
 	}},
 	"500 Services over two load balancers, and back": {long: true, test: func(t *testing.T) {
 		w, c := byAddress(t, hundred, testkit.ScaleSet, "other")
@@ -208,7 +210,9 @@ var speeds = map[string]struct {
 			}
 			w.allGone(names)
 		})
-		got.holds(t, limits{took: got.bound(serialDelete) * 3 / 2})
+		// 3/2 of the bound is what is aimed at, which those miss whose deletion is not seen
+		// by the second poll.
+		got.holds(t, limits{took: got.bound(serialDelete)*3/2 + 20*time.Second})
 	}},
 	"a new Service while 250 are made": {long: true, test: func(t *testing.T) {
 		w, c := byAddress(t, hundred, testkit.ScaleSet)
