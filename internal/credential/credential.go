@@ -216,7 +216,7 @@ func (c Config) certificate(tenant string, options azcore.ClientOptions, discove
 	}
 	chain, key, err := azidentity.ParseCertificates(data, []byte(c.CertificatePassword))
 	if err != nil {
-		return nil, fmt.Errorf("the file %s, expected PEM or PKCS#12 with a certificate and its key: %w", c.CertificatePath, err)
+		return nil, fmt.Errorf("the file %s, expected PEM or PKCS#12 (encrypted with 3DES, as openssl pkcs12 -export -legacy does) with a certificate and its key: %w", c.CertificatePath, err)
 	}
 	return azidentity.NewClientCertificateCredential(tenant, c.ClientID, chain, key, &azidentity.ClientCertificateCredentialOptions{
 		ClientOptions: options, SendCertificateChain: true, DisableInstanceDiscovery: !discovery,

@@ -132,6 +132,7 @@ func TestWrongCredentials(t *testing.T) {
 		"unknown tenant":         {keys{"tenantId": "cccccccc-0000-0000-0000-000000000000", "aadClientId": clientID, "aadClientSecret": secret}, []string{"cccccccc-0000-0000-0000-000000000000"}},
 		"no certificate file":    {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/none.pem"}, []string{"service principal with a certificate", "testdata/none.pem"}},
 		"wrong password":         {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/certificate.pfx", "aadClientCertPassword": "wrong"}, []string{"service principal with a certificate", "testdata/certificate.pfx", "password"}},
+		"newer encryption":       {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/newer.pfx", "aadClientCertPassword": "word"}, []string{"testdata/newer.pfx", "3DES", "-legacy"}},
 		"no certificate":         {keys{"aadClientId": clientID, "aadClientCertPath": file(t, "nonsense")}, []string{"service principal with a certificate", "PEM or PKCS#12"}},
 		"another account":        {keys{"aadClientId": clientID, "useFederatedWorkloadIdentityExtension": true, "aadFederatedTokenFile": k8s.account(t, "system:serviceaccount:default:x")}, []string{"workload identity", clientID, "AADSTS700213", "system:serviceaccount:default:x"}},
 		"another cluster":        {keys{"aadClientId": clientID, "useFederatedWorkloadIdentityExtension": true, "aadFederatedTokenFile": stranger.account(t, subject)}, []string{"workload identity", "AADSTS700027"}},
