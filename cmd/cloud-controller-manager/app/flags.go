@@ -14,18 +14,24 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	cliflag "k8s.io/component-base/cli/flag"
+
+	"kaz/internal/cloudprovider/lease"
 )
 
 // ownFlags are the flags that the framework does not have.
 type ownFlags struct {
 	nodeFilter  string
 	tracingFile string
+	lock        bool
 }
 
 func (o *ownFlags) add(sets *cliflag.NamedFlagSets) {
 	generic := sets.FlagSet("generic")
 	generic.StringVar(&o.nodeFilter, "node-filter-requirements", "",
 		"Label selector of the nodes that are looked after. Empty is all. Services and all else are seen whatever their labels.")
+	sets.FlagSet("cloud provider").BoolVar(&o.lock, "managed-resource-lock", false,
+		"Hold the lease "+lease.Namespace+"/"+lease.Name+" while load balancers and their members are written, as the controllers of the managed service do. "+
+			"Only of use where such a controller looks after the same resources. Needs the rights to get, create and update leases in that namespace.")
 	sets.FlagSet("tracing").StringVar(&o.tracingFile, "tracing-config-file", "",
 		"Path of a file of the kind TracingConfiguration (apiserver.config.k8s.io/v1) that says which OpenTelemetry collector gets spans, and how many. Empty is no tracing.")
 }

@@ -9,6 +9,7 @@ import (
 
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
+	"kaz/internal/cloudprovider/lease"
 	"kaz/internal/reconcile"
 )
 
@@ -38,6 +39,10 @@ func (p *program) generation(ctx context.Context, c *config.CompletedConfig, set
 		if g.config, err = g.gate.kubernetes(c); err != nil {
 			return nil, err
 		}
+	}
+	if p.own.lock {
+		lock, inner := lease.New(g.config.VersionedClient.CoordinationV1()), door
+		door = func(d reconcile.Azure) reconcile.Azure { return lock.Door(inner(d)) }
 	}
 	var err error
 	if g.cloud, err = p.open(ctx, g.config, settings, door); err != nil {
