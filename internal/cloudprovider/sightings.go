@@ -51,6 +51,7 @@ type sightings struct {
 	reads  sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows; never held while waiting
+	closed bool
 	last   map[string]*sighting
 	under  map[string]*sighting
 	single map[string]map[azure.ID]time.Time // by list, when a machine of it was read alone
@@ -75,6 +76,9 @@ func newSightings(door reconcile.Azure) *sightings {
 
 // close gives up what is being read and waits until that has ended.
 func (s *sightings) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.cancel()
 	s.reads.Wait()
 }
@@ -89,21 +93,30 @@ type young struct {
 // serves reports whether a finished sighting is young enough. Failures are passed on
 // for a moment, so that many questions are no burden to an Azure in trouble.
 func (y young) serves(s *sighting, now time.Time) bool {
-	if s.err != nil {
-		return now.Sub(s.ended) <= min(y.age, recently)
-	}
 	age := y.age
+	if s.err != nil {
+		age = min(age, recently)
+	}
 	if s.awaited {
 		age = max(age, awaited)
 	}
-	return now.Sub(s.ended) <= age && !s.began.Before(y.after)
+	return now.Sub(s.ended) <= age && (s.err != nil || !s.began.Before(y.after))
+}
+
+// past is what was answered before, if it will do; the caller holds the lock.
+func (s *sightings) past(q azure.Query, y young) (*sighting, bool) {
+	e, ok := s.last[keyOf(q)]
+	if !ok || !y.serves(e, time.Now()) || s.always && e.err == nil && !e.awaited {
+		return nil, false
+	}
+	return e, true
 }
 
 // kept is the answer to a query if it is known already and young enough, else nil.
 func (s *sightings) kept(q azure.Query, y young) *nodes.Listing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, ok := s.last[keyOf(q)]; ok && e.err == nil && y.serves(e, time.Now()) && !s.always {
+	if e, ok := s.past(q, y); ok && e.err == nil {
 		return e.list
 	}
 	return nil
@@ -130,16 +143,19 @@ func (s *sightings) see(ctx context.Context, q azure.Query, y young) (*nodes.Lis
 // join is the answer that is there, or the read that will bring one, which it begins
 // if need be.
 func (s *sightings) join(q azure.Query, y young) (e *sighting, mine, wait bool) {
-	key, now := keyOf(q), time.Now()
+	key := keyOf(q)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, ok := s.last[key]; ok && y.serves(e, now) && (!s.always || e.err != nil) {
+	if e, ok := s.past(q, y); ok {
 		return e, false, false
 	}
 	if e, ok := s.under[key]; ok {
 		return e, false, true
 	}
-	e = &sighting{began: now, done: make(chan struct{})}
+	if s.closed {
+		return &sighting{err: fmt.Errorf("read %s in %s: %w", q.Type, q.Scope, context.Canceled)}, false, false
+	}
+	e = &sighting{began: time.Now(), done: make(chan struct{})}
 	s.under[key] = e
 	s.reads.Go(func() {
 		list, err := s.read(q)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -167,6 +168,36 @@ func TestWithoutCache(t *testing.T) {
 			t.Errorf("reads: %v", reads)
 		}
 	})
+}
+
+// Who was told that the answer takes long gets it all the same, cache or none, and
+// learns what went wrong if there is none.
+func TestSlowAnswersArrive(t *testing.T) {
+	for _, uncached := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{Faults: []emulator.Fault{
+				{Method: "GET", Type: compute.VirtualMachines, Name: "refused", Fault: emulator.FaultError, Status: 403},
+			}}, 1)
+			cloud := cloudprovider.New(cloudprovider.Config{
+				Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location, Uncached: uncached,
+			}, &slow{Azure: w.Door, below: testkit.Group, takes: 3 * time.Second})
+			t.Cleanup(cloud.Close)
+			cloud.SetInformers(informers.NewSharedInformerFactory(fake.NewClientset(), 0))
+			machines, _ := cloud.InstancesV2()
+			well := silent(node(instanceName(testkit.ScaleSet, 0), testkit.Nodes.Child("virtualMachines", "0")))
+			refused := silent(node("refused", testkit.Group.Resource(compute.VirtualMachines, "refused")))
+			for _, n := range []*corev1.Node{well, refused} {
+				if _, err := machines.InstanceExists(t.Context(), n); azure.KindOf(err) != azure.Busy {
+					t.Errorf("uncached %v: at first %v", uncached, err)
+				}
+			}
+			<-time.After(period)
+			exists(t, machines, well, true)
+			if _, err := machines.InstanceExists(t.Context(), refused); azure.KindOf(err) != azure.Denied {
+				t.Errorf("uncached %v: then %v", uncached, err)
+			}
+		})
+	}
 }
 
 // A node that is silent for long is asked about less and less often.
