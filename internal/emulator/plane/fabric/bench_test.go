@@ -5,31 +5,43 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"kaz/internal/emulator/plane/fabric/netns"
 )
 
-// BenchmarkConnections opens connections to a public frontend with floating IP and two
-// receivers, 16 at a time, each until the receiver ended it.
+// BenchmarkConnections opens connections, 16 at a time, each until the receiver ended
+// it: through a public frontend with floating IP and two receivers, and to compare,
+// within one machine.
 func BenchmarkConnections(b *testing.B) {
-	w, front := benchmarkWorld(b, func(c net.Conn) {})
+	w, members, front := benchmarkWorld(b, func(net.Conn) {})
+	b.Run("loopback", func(b *testing.B) { connections(b, members[0], "127.0.0.1:80") })
+	b.Run("balancer", func(b *testing.B) { connections(b, w.outside, front) })
+}
+
+func connections(b *testing.B, from *machine, to string) {
 	var wg sync.WaitGroup
 	turns := make(chan struct{}, 16)
-	b.ResetTimer()
 	for range 16 {
 		wg.Go(func() {
-			w.outside.do(func() error {
+			err := netns.Do(from.path, func() error {
+				var failed error
 				for range turns {
-					c, err := net.Dial("tcp", front)
+					c, err := net.Dial("tcp", to)
 					if err != nil {
-						return err
+						failed = err
+						continue
 					}
 					_, _ = io.Copy(io.Discard, c)
 					c.Close()
 				}
-				return nil
+				return failed
 			})
+			if err != nil {
+				b.Error(err)
+			}
 		})
 	}
-	for range b.N {
+	for b.Loop() {
 		turns <- struct{}{}
 	}
 	close(turns)
@@ -40,7 +52,7 @@ func BenchmarkConnections(b *testing.B) {
 // BenchmarkThroughput sends a megabyte after the other over one connection through a
 // public frontend with floating IP.
 func BenchmarkThroughput(b *testing.B) {
-	w, front := benchmarkWorld(b, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	w, _, front := benchmarkWorld(b, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	c, err := w.outside.open("tcp", front, generous)
 	if err != nil {
 		b.Fatal(err)
@@ -49,8 +61,7 @@ func BenchmarkThroughput(b *testing.B) {
 	const size = 1 << 20
 	buffer := make([]byte, size)
 	b.SetBytes(size)
-	b.ResetTimer()
-	for range b.N {
+	for b.Loop() {
 		if _, err := c.Write(buffer); err != nil {
 			b.Fatal(err)
 		}
@@ -60,12 +71,13 @@ func BenchmarkThroughput(b *testing.B) {
 
 // benchmarkWorld has two receivers behind a frontend, which treat connections so and
 // then end them.
-func benchmarkWorld(b *testing.B, treat func(net.Conn)) (*world, string) {
+func benchmarkWorld(b *testing.B, treat func(net.Conn)) (*world, []*machine, string) {
 	w := start(b)
 	w.open()
 	id, front := w.publicIP("front", "IPv4")
 	w.balancer(balancing{public: id, rules: list{rule("web", "Tcp", 80, 80, floats)}})
-	for _, m := range w.members(2, front) {
+	members := w.members(2, front)
+	for _, m := range members {
 		l := m.listen(":80")
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -85,5 +97,5 @@ func benchmarkWorld(b *testing.B, treat func(net.Conn)) (*world, string) {
 			wg.Wait()
 		})
 	}
-	return w, at(front, 80)
+	return w, members, at(front, 80)
 }

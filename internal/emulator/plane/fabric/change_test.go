@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 )
@@ -73,7 +72,7 @@ func TestTrafficDuringChanges(t *testing.T) {
 	}
 	stop()
 	for range watched {
-		if err := <-failures; err != nil && err != io.EOF {
+		if err := <-failures; err != nil {
 			t.Error(err)
 		}
 	}
