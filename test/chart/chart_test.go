@@ -130,6 +130,9 @@ func TestObjects(t *testing.T) {
 	}{
 		{"defaults", nil, slices.Concat(ccm, cnm)},
 		{"everything", everything(), slices.Concat(ccm, cnm, []string{"DaemonSet cloud-node-manager-windows", "DaemonSet health-probe-proxy"})},
+		{"a Secret", set("cloudControllerManager.cloudConfigSecretName", "c"), slices.Concat(ccm, cnm, []string{
+			"Role system:cloud-controller-manager:cloud-config", "RoleBinding system:cloud-controller-manager:cloud-config",
+		})},
 		{"one replica", set("cloudControllerManager.replicas", 1), slices.DeleteFunc(slices.Concat(ccm, cnm), func(s string) bool { return strings.HasPrefix(s, "PodDisruptionBudget") })},
 		{"only nodes", set("cloudControllerManager.enabled", false), cnm},
 		{"only controllers", set("cloudNodeManager.enabled", false), ccm},
@@ -214,7 +217,8 @@ func TestArguments(t *testing.T) {
 		want, lack string
 	}{
 		{set("cloudNodeManager.enabled", false), "--controllers=*", "--controllers=*,-cloud-node"},
-		{set("cloudControllerManager.cloudConfigSecretName", "azure-cloud-config"), "--cloud-config=/etc/kubernetes/cloud-config/azure.json", "--cloud-config=/etc/kubernetes/azure.json"},
+		{set("cloudControllerManager.cloudConfigSecretName", "azure-cloud-config"), "--cloud-config-secret-name=azure-cloud-config", "--cloud-config-secret-namespace="},
+		{map[string]any{"cloudControllerManager": map[string]any{"cloudConfig": "", "cloudConfigSecretName": "c"}}, "--cloud-config-secret-namespace=kube-system", "--cloud-config="},
 		{set("cloudControllerManager.extraArgs", map[string]any{"v": 4}), "--v=4", "--v=2"},
 		{set("cloudControllerManager.kubeAPIQPS", 50), "--kube-api-qps=50", "--kube-api-qps="},
 		{set("namespace", "azure"), "--leader-elect-resource-namespace=azure", "--leader-elect-resource-namespace=kube-system"},
@@ -259,6 +263,7 @@ func TestRefused(t *testing.T) {
 		{set(ccm+"cloudConfig", "azure.json"), []string{"/cloudControllerManager/cloudConfig", "azure.json"}},
 		{set(ccm+"routeReconciliationPeriod", "10"), []string{"/cloudControllerManager/routeReconciliationPeriod", "10"}},
 		{set(ccm+"clusterCIDR", "10.244.0.0"), []string{"/cloudControllerManager/clusterCIDR", "10.244.0.0"}},
+		{set(ccm+"cloudConfig", ""), []string{"cloudControllerManager.cloudConfig", "cloudConfigSecretName"}},
 		{set(ccm+"clusterCIDR", ""), []string{"cloudControllerManager.clusterCIDR", "allocateNodeCidrs"}},
 		{set(ccm+"runAsUser", 0), []string{"/cloudControllerManager/runAsUser", "0"}},
 		{set(ccm+"imageTag", "a b"), []string{"/cloudControllerManager/imageTag", "a b"}},
