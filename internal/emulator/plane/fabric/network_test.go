@@ -189,6 +189,16 @@ func TestOutboundConnections(t *testing.T) {
 	}
 	w.subnet(object{"defaultOutboundAccess": false})
 	plain.misses(at(host, 80))
+	// A NAT gateway comes before everything else.
+	address, nat := w.publicIP("nat", "IPv4")
+	w.put(provider+"/natGateways/nat", object{"location": "eastus", "sku": object{"name": "Standard"}, "properties": object{"publicIpAddresses": list{ref(address)}}})
+	w.subnet(object{"natGateway": ref(provider + "/natGateways/nat")})
+	for _, m := range []*machine{plain, public, member} {
+		if g := m.reaches(at(host, 80)); g.client != nat.String() {
+			t.Errorf("behind a NAT gateway: %+v, want client %s", g, nat)
+		}
+	}
+	w.subnet(nil)
 	// Outside reaches the interface with an address of its own, once a group opens it.
 	public.serve(":80")
 	w.outside.misses(at(own, 80))

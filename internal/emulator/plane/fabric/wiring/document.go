@@ -45,6 +45,7 @@ type subnet struct {
 	AddressPrefixes       []string   `json:"addressPrefixes"`
 	NetworkSecurityGroup  *reference `json:"networkSecurityGroup"`
 	RouteTable            *reference `json:"routeTable"`
+	NATGateway            *reference `json:"natGateway"`
 	DefaultOutboundAccess *bool      `json:"defaultOutboundAccess"`
 }
 
@@ -150,6 +151,10 @@ type outboundRule struct {
 	Frontends []reference `json:"frontendIPConfigurations"`
 }
 
+type natGateway struct {
+	PublicIPAddresses []reference `json:"publicIpAddresses"`
+}
+
 type publicIPAddress struct {
 	IPAddress string `json:"ipAddress"`
 }
@@ -163,6 +168,7 @@ func Types() []string {
 		"Microsoft.Network/networkSecurityGroups",
 		"Microsoft.Network/loadBalancers",
 		"Microsoft.Network/publicIPAddresses",
+		"Microsoft.Network/natGateways",
 		instanceInterfaces,
 		instanceAddresses,
 	}
@@ -183,6 +189,7 @@ type Documents struct {
 	groups     map[string]*resource[securityGroup]
 	balancers  map[string]*resource[loadBalancer]
 	addresses  map[string]*resource[publicIPAddress]
+	gateways   map[string]*resource[natGateway]
 	read       map[string]map[string]any // what has been read, to see what is new
 }
 
@@ -195,6 +202,7 @@ func NewDocuments() *Documents {
 		groups:     map[string]*resource[securityGroup]{},
 		balancers:  map[string]*resource[loadBalancer]{},
 		addresses:  map[string]*resource[publicIPAddress]{},
+		gateways:   map[string]*resource[natGateway]{},
 		read:       map[string]map[string]any{},
 	}
 }
@@ -233,6 +241,7 @@ func (d *Documents) forget(key string) {
 	delete(d.groups, key)
 	delete(d.balancers, key)
 	delete(d.addresses, key)
+	delete(d.gateways, key)
 }
 
 func (d *Documents) put(id azure.ID, doc map[string]any) error {
@@ -251,6 +260,8 @@ func (d *Documents) put(id azure.ID, doc map[string]any) error {
 		return decode(d.groups, id, text)
 	case "microsoft.network/loadbalancers":
 		return decode(d.balancers, id, text)
+	case "microsoft.network/natgateways":
+		return decode(d.gateways, id, text)
 	case "microsoft.network/publicipaddresses", strings.ToLower(instanceAddresses):
 		return decode(d.addresses, id, text)
 	default:

@@ -51,28 +51,63 @@ func (f *facts) translations(n *network, b *builder, taken, public map[netip.Add
 	private := map[bool]map[string]string{true: b.set("private4", "map", "type ipv4_addr : ipv4_addr"), false: b.set("private6", "map", "type ipv6_addr : ipv6_addr")}
 	source := map[bool]map[string]string{true: b.set("source4", "map", "type ipv4_addr : ipv4_addr"), false: b.set("source6", "map", "type ipv6_addr : ipv6_addr")}
 	leaving := map[bool]map[string]string{true: b.set("leaving4", "set", "type ipv4_addr"), false: b.set("leaving6", "set", "type ipv6_addr")}
-	balanced := f.balancedSources(n)
-	members := f.memberCards()
-	fallback := unusedAddress(n, taken)
+	o := outbound{balanced: f.balancedSources(n), members: f.memberCards(), lent: unusedAddress(n, taken)}
 	for _, c := range n.cards {
+		o.nat = f.natAddress(c.subnet)
 		for _, a := range c.addresses {
 			is4 := a.address.Is4()
-			from := a.public
-			switch {
-			case from.IsValid() && from.Is4() == is4:
-				private[is4][from.String()] = a.address.String()
-			case balanced[a].IsValid():
-				from = balanced[a]
-			case is4 && !members[c] && !c.hasPublic() && (c.subnet.doc.DefaultOutboundAccess == nil || *c.subnet.doc.DefaultOutboundAccess):
-				from = fallback
-			default:
-				continue
+			if a.hasOwn() {
+				public[a.public] = true
+				private[is4][a.public.String()] = a.address.String()
 			}
-			public[from] = true
-			source[is4][a.address.String()] = from.String()
-			leaving[is4][a.address.String()] = ""
+			if from := o.source(a); from.IsValid() {
+				public[from] = true
+				source[is4][a.address.String()] = from.String()
+				leaving[is4][a.address.String()] = ""
+			}
 		}
 	}
+}
+
+// outbound is what addresses of a network leave with.
+type outbound struct {
+	nat, lent netip.Addr
+	balanced  map[*address]netip.Addr
+	members   map[*card]bool
+}
+
+// source is the public address with which a private one leaves, the invalid one when it
+// does not.
+func (o outbound) source(a *address) netip.Addr {
+	is4, allowed := a.address.Is4(), a.card.subnet.doc.DefaultOutboundAccess
+	switch {
+	case is4 && o.nat.IsValid():
+		return o.nat
+	case a.hasOwn():
+		return a.public
+	case o.balanced[a].IsValid():
+		return o.balanced[a]
+	case is4 && !o.members[a.card] && !a.card.hasPublic() && (allowed == nil || *allowed):
+		return o.lent
+	}
+	return netip.Addr{}
+}
+
+// hasOwn reports whether the address has a public one, of its family.
+func (a *address) hasOwn() bool { return a.public.IsValid() && a.public.Is4() == a.address.Is4() }
+
+// natAddress is the address of the subnet's NAT gateway, which comes before all others.
+func (f *facts) natAddress(s *subnetFacts) netip.Addr {
+	gateway := f.docs.gateways[s.doc.NATGateway.key()]
+	if gateway == nil {
+		return netip.Addr{}
+	}
+	for i := range gateway.Properties.PublicIPAddresses {
+		if a := f.public(&gateway.Properties.PublicIPAddresses[i]); a.IsValid() && a.Is4() {
+			return a
+		}
+	}
+	return netip.Addr{}
 }
 
 func (c *card) hasPublic() bool {
