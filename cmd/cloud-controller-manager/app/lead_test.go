@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,15 +219,28 @@ func TestWaitingReplicaStopsAtOnce(t *testing.T) {
 	})
 }
 
+// leaving is an API server that goes away when it is told to: requests for leases fail
+// then, after a wait.
+func leaving(wait func()) (client *fake.Clientset, leave func()) {
+	var away atomic.Bool
+	client = fake.NewClientset()
+	client.PrependReactor("*", "leases", func(kubetesting.Action) (bool, runtime.Object, error) {
+		if !away.Load() {
+			return false, nil, nil
+		}
+		wait()
+		return true, nil, errors.New("the API server is away")
+	})
+	return client, func() { away.Store(true) }
+}
+
 // Who cannot renew the lease any more ends at once: there may be another leader.
 func TestLostLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
+		client, leave := leaving(func() {})
 		start := time.Now()
 		err := lead(t.Context(), candidate(client, "a"), func(ctx context.Context) {
-			client.PrependReactor("*", "leases", func(kubetesting.Action) (bool, runtime.Object, error) {
-				return true, nil, errors.New("the API server is away")
-			})
+			leave()
 			<-ctx.Done()
 		})
 		if !errors.Is(err, errLeadershipLost) {
@@ -241,19 +255,16 @@ func TestLostLease(t *testing.T) {
 // A leader whose renewing hangs is seen by its health check.
 func TestStuckLeaderIsUnhealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
-		ctx, cancel := context.WithCancel(t.Context())
 		hang := make(chan struct{})
+		client, leave := leaving(func() { <-hang })
+		ctx, cancel := context.WithCancel(t.Context())
 		election := candidate(client, "a")
 		election.WatchDog = leaderelection.NewLeaderHealthzAdaptor(20 * time.Second)
 		began := make(chan struct{})
 		var replica sync.WaitGroup
 		replica.Go(func() {
 			_ = lead(ctx, election, func(ctx context.Context) { // lost in the end
-				client.PrependReactor("*", "leases", func(kubetesting.Action) (bool, runtime.Object, error) {
-					<-hang
-					return true, nil, errors.New("the API server is away")
-				})
+				leave()
 				close(began)
 				<-ctx.Done()
 			})
