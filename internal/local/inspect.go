@@ -41,7 +41,7 @@ type networkStatus struct {
 }
 
 // networkFile is where it does.
-const networkFile = "run/network.json"
+const networkFile = "network.json"
 
 // tellNetwork keeps the file in step with the network until ctx is done.
 func (c *cluster) tellNetwork(ctx context.Context) error {

@@ -56,7 +56,7 @@ func (c *cluster) egressSocket() string {
 	if !c.real() {
 		return ""
 	}
-	return c.path("run/egress")
+	return c.path("egress.sock")
 }
 
 // startNetwork makes packets meet what Azure has.

@@ -83,7 +83,11 @@ func TestReal(t *testing.T) {
 		"a rule between two machines":  ruleBetweenMachines,
 		"a shell, logs and the status": inspect,
 	} {
-		t.Run(name, func(t *testing.T) { scenario(c.in(t)) })
+		t.Run(name, func(t *testing.T) {
+			one := c.in(t)
+			defer one.removeServices()
+			scenario(one)
+		})
 	}
 	c.stop(syscall.SIGTERM)
 	for what, had := range before {
@@ -198,6 +202,19 @@ func (c *cluster) answers(url string) said {
 	return last
 }
 
+// removeServices removes all Services that a scenario made.
+func (c *cluster) removeServices() {
+	c.t.Helper()
+	for _, s := range get[corev1.ServiceList](c, "services").Items {
+		if s.Name == "kubernetes" {
+			continue
+		}
+		if err := c.remove(s.Name); err != nil {
+			c.t.Error(err)
+		}
+	}
+}
+
 // expose makes a Service of the web servers and returns its address.
 func (c *cluster) expose(name, kind string, annotations map[string]string, spec string) string {
 	c.t.Helper()
@@ -207,11 +224,6 @@ func (c *cluster) expose(name, kind string, annotations map[string]string, spec 
 	}
 	c.must(fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: %s, annotations: {%s}}, spec: {type: %s, selector: {app: web}, %s}}`,
 		name, strings.Join(notes, ", "), kind, spec), "apply", "-f", "-")
-	c.t.Cleanup(func() {
-		if err := c.remove(name); err != nil {
-			c.t.Error(err)
-		}
-	})
 	if kind != "LoadBalancer" {
 		return c.service(name).Spec.ClusterIP
 	}
