@@ -36,6 +36,7 @@ func explainCommand() *cobra.Command {
 type explainOptions struct {
 	place   explainPlace
 	classes []string
+	nodes   string
 	output  string
 	all     bool
 	within  time.Duration
@@ -70,6 +71,7 @@ for others, --cloud-config and --cluster-name as the cloud-controller-manager ha
 	f := command.Flags()
 	o.place.flags(command)
 	ccm.AddClassFlag(f, &o.classes)
+	f.StringVar(&o.nodes, "node-filter-requirements", "", "label selector of the nodes that are looked after, as the cloud-controller-manager has it (default all)")
 	f.BoolVar(&o.all, "all", false, "explain all Services of type LoadBalancer that are served")
 	f.DurationVar(&o.within, "timeout", 2*time.Minute, "how long it may take")
 	outputFlag(command, &o.output)
@@ -105,7 +107,7 @@ func runExplain(ctx context.Context, o explainOptions, key string, out, errs io.
 	if err != nil {
 		return err
 	}
-	cluster.Classes = o.classes
+	cluster.Classes, cluster.Nodes = o.classes, o.nodes
 	look, err := ccm.Look(ctx, cluster, os.LookupEnv)
 	if err != nil {
 		return plainly(err, cluster.Kubernetes.Host)

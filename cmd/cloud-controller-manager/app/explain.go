@@ -21,6 +21,7 @@ type Cluster struct {
 	CloudConfig string // path of azure.json
 	Name        string
 	Classes     []string // of the Services that are served
+	Nodes       string   // label selector of the nodes that are looked after, "" for all
 }
 
 // Look takes a look at a cluster's Services as the cloud-controller-manager of the
@@ -47,7 +48,7 @@ func Look(ctx context.Context, cluster Cluster, lookup func(string) (string, boo
 		Classes:      classes(cluster.Classes),
 		LoadBalancer: cloudprovider.BalancerOf(providerConfig(c, zones, nil).LoadBalancer, cluster.Name),
 	}
-	return service.TakeLook(ctx, config, reading{door}, client)
+	return service.TakeLookAt(ctx, cluster.Nodes, config, reading{door}, client)
 }
 
 // reading is the reading half of a door.

@@ -30,6 +30,12 @@ type Look struct {
 // TakeLook reads what a decision needs of Kubernetes. Of Azure, each explanation reads
 // what it needs.
 func TakeLook(ctx context.Context, config Config, r azure.Reader, client kubernetes.Interface) (*Look, error) {
+	return TakeLookAt(ctx, "", config, r, client)
+}
+
+// TakeLookAt is TakeLook where only the nodes that a label selector fits are looked
+// after.
+func TakeLookAt(ctx context.Context, selector string, config Config, r azure.Reader, client kubernetes.Interface) (*Look, error) {
 	l := &Look{config: config, azure: r, cluster: cluster{config: config.LoadBalancer}}
 	services, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -39,7 +45,7 @@ func TakeLook(ctx context.Context, config Config, r azure.Reader, client kuberne
 	l.cluster.services = func() ([]*corev1.Service, error) {
 		return slices.DeleteFunc(slices.Clone(l.all), func(s *corev1.Service) bool { return config.Classes.next(s, false) == ignore }), nil
 	}
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
