@@ -18,6 +18,7 @@ const (
 	Create Op = "create"
 	Update Op = "update"
 	Delete Op = "delete"
+	Act    Op = "run" // an action
 )
 
 // Step is one write to Azure.
@@ -25,7 +26,8 @@ type Step struct {
 	Op      Op
 	ID      azure.ID
 	Patch   bool           // an update by PATCH
-	Body    azure.Document // of a create or update
+	Action  string         // that is run
+	Body    azure.Document // of a create, update or action
 	IfMatch string         // etag that an update was planned on
 	Why     string
 	For     []string
@@ -73,6 +75,9 @@ type draft struct {
 }
 
 func compare(have Snapshot, n Node) (draft, bool, error) {
+	if n.action != "" {
+		return draft{step: Step{Op: Act, ID: n.ID, Action: n.action, Body: n.body, Why: n.Why, For: n.For}, after: n.After}, true, nil
+	}
 	doc, exists := have.Get(n.ID)
 	if n.want == nil && !exists {
 		return draft{}, false, nil

@@ -31,6 +31,9 @@ func (p Plan) String() string {
 // String is the step in one line.
 func (s Step) String() string {
 	line := fmt.Sprintf("%s %s", s.Op, s.ID)
+	if s.Op == Act {
+		line = fmt.Sprintf("%s %s of %s", s.Op, s.Action, s.ID)
+	}
 	if s.Why != "" {
 		line += ": " + s.Why
 	}

@@ -85,8 +85,10 @@ type Node struct {
 	// what references tell.
 	After []azure.ID
 
-	want  any                                      // Resource[P], nil when gone
-	refer func(azure.Document) ([]azure.ID, error) // what the document refers to, seen as Resource[P]
+	action string                                   // that is run of the resource, "" for none
+	body   azure.Document                           // of the action
+	want   any                                      // Resource[P], nil when gone
+	refer  func(azure.Document) ([]azure.ID, error) // what the document refers to, seen as Resource[P]
 }
 
 // Wanted is a resource that shall be as r says. r.ID names it.
@@ -98,6 +100,12 @@ func Wanted[P any](r azure.Resource[P], why string, forObjects ...string) Node {
 // read for references, which decide the order of deletions.
 func Gone[P any](id azure.ID, why string, forObjects ...string) Node {
 	return Node{ID: id, Why: why, For: forObjects, refer: referencesAs[P]}
+}
+
+// Action is an action that is run of a resource. Nothing tells whether it was: who wants
+// it wants it as long as the snapshot shows that it was not.
+func Action(id azure.ID, action string, body azure.Document, why string, forObjects ...string) Node {
+	return Node{ID: id, Why: why, For: forObjects, action: action, body: body}
 }
 
 // Want is the wanted view, a Resource[P], or nil.

@@ -89,6 +89,8 @@ func write(ctx context.Context, w azure.Writer, s plan.Step) error {
 	switch {
 	case s.Op == plan.Delete:
 		err = w.Delete(ctx, s.ID)
+	case s.Op == plan.Act:
+		_, err = w.Post(ctx, s.ID, s.Action, s.Body)
 	case s.Patch:
 		_, err = w.Patch(ctx, azure.Write{ID: s.ID, Body: s.Body, IfMatch: s.IfMatch, Unseen: true})
 	default:

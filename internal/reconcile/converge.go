@@ -104,7 +104,7 @@ func after(have plan.Snapshot, r Report) (plan.Snapshot, bool) {
 		switch {
 		case res.Step.Op == plan.Delete:
 			have = have.Without(res.Step.ID)
-		case !res.Step.Body.ID().Equal(res.Step.ID):
+		case res.Step.Op == plan.Act, !res.Step.Body.ID().Equal(res.Step.ID):
 			return have, false
 		default:
 			have = have.With(res.Step.Body)

@@ -90,7 +90,7 @@ func outcome(have plan.Snapshot, p plan.Plan) world {
 	w := documents(have)
 	for _, s := range p.Steps {
 		switch {
-		case !slices.ContainsFunc(explainedTypes(), s.ID.Is):
+		case !slices.ContainsFunc(explainedTypes(), s.ID.Is), s.Op == plan.Act:
 		case s.Op == plan.Delete:
 			delete(w, s.ID.Key())
 		default:

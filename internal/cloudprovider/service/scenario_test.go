@@ -249,3 +249,49 @@ func TestNamespacesThatAreRelabelled(t *testing.T) {
 		w.restored(before, w.Snapshot)
 	})
 }
+
+// Azure turns pools of interfaces into pools of addresses when it is asked to: no machine
+// is written, and nobody leaves.
+func TestPoolsAreMigratedByAzure(t *testing.T) {
+	for _, byAPI := range []bool{true, false} {
+		t.Run(fmt.Sprintf("by Azure: %v", byAPI), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 1}, 3)
+				before := w.Snapshot()
+				stop := w.start(config())
+				names := w.createMany(3)
+				inside := w.newService("inside", 80)
+				annotated("load-balancer-internal", "true")(inside)
+				w.create(inside)
+				names = append(names, "inside")
+				w.allServed(names)
+				w.settle()
+				stop()
+				if w.members() != 3 {
+					t.Fatalf("%d interfaces in the pool, want 3", w.members())
+				}
+				c := config()
+				c.LoadBalancer.PoolByIP, c.LoadBalancer.MigrateByAPI = true, byAPI
+				w.Reopen()
+				w.Forget()
+				w.start(c)
+				w.until("the pools have addresses", func() bool {
+					return w.members() == 0 && w.addressesIn(testkit.ClusterName) == 6
+				})
+				w.rest(c, names)
+				writes := count(w.Writes())
+				if byAPI && (len(writes) != 1 || writes["migrateToIpBased"] != 2) {
+					t.Errorf("written was %v, want Azure to be asked for both load balancers", writes)
+				}
+				if !byAPI && writes["migrateToIpBased"] > 0 {
+					t.Errorf("written was %v, which nobody asked for", writes)
+				}
+				for _, n := range names {
+					w.remove(n)
+				}
+				w.allGone(names)
+				w.restored(before, w.Snapshot)
+			})
+		})
+	}
+}

@@ -194,3 +194,37 @@ func TestWhoIsNamedInARefusalIsTheCulprit(t *testing.T) {
 		})
 	}
 }
+
+// Row 104. Who may not list load balancers cannot delete: the Service says so, keeps its
+// finalizer, and goes when the right is there.
+func TestListingDeniedOnDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 1)
+		before := w.Snapshot()
+		stop := w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		stop()
+		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: "error", Status: 403, Code: "AuthorizationFailed"}}); err != nil {
+			t.Fatal(err)
+		}
+		w.Reopen()
+		w.remove("web")
+		w.events.forget()
+		w.start(config())
+		w.until("the owner is told", func() bool {
+			return slices.ContainsFunc(w.events.list("web"), func(e string) bool {
+				return strings.HasPrefix(e, "SyncLoadBalancerFailed") && strings.Contains(e, "AuthorizationFailed")
+			})
+		})
+		if w.gone("web") {
+			t.Error("it is gone, and its load balancer is there")
+		}
+		if err := w.SetFaults(nil); err != nil {
+			t.Fatal(err)
+		}
+		w.allGone([]string{"web"})
+		w.restored(before, w.Snapshot)
+	})
+}

@@ -51,6 +51,9 @@ type Config struct {
 	// PoolByIP has the backend pools list the nodes' addresses, instead of the nodes'
 	// network interfaces name their pools.
 	PoolByIP bool
+	// MigrateByAPI has Azure turn pools of interfaces into pools of addresses in one step,
+	// in which no node leaves.
+	MigrateByAPI bool
 	// PresetExternal and PresetInternal say that somebody else fills the pools of
 	// those load balancers, and that they are not to be deleted.
 	PresetExternal, PresetInternal bool

@@ -64,6 +64,11 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 	if more := f.refuseFamilies(b, all, &found); len(more) > 0 {
 		return g, found, more, nil
 	}
+	if migrations, waits := f.migrations(all, b); len(migrations) > 0 {
+		add(migrations...)
+		g.Pending = waits
+		return g, found, nil, err
+	}
 	users, order := f.usersOf(b)
 	// Where another round is needed anyway, nobody waits for addresses in this one.
 	if g.Pending = f.newPublicIPs(b); len(g.Pending) > 0 && len(b.waits) == 0 {
