@@ -8,8 +8,9 @@ help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: build ## start a local Azure and a Kubernetes cluster on it; ARGS="--nodes 5" are options of kaz local up
-	@echo "Starting a local Azure and a cluster (bin/kaz local up $(ARGS)); Ctrl-C stops both"
-	@exec bin/kaz local up $(ARGS)
+	@bash tools/node-programs.sh
+	@echo "Starting a local Azure and a cluster (bin/kaz local up --example $(ARGS)); Ctrl-C stops both"
+	@exec bin/kaz local up --example $(ARGS)
 
 down: build ## stop a cluster that was started with make up ARGS=--detach
 	@exec bin/kaz local down $(ARGS)

@@ -80,6 +80,7 @@ The state is kept in --dir, and the next up continues with it.`,
 	f.StringVar(&o.Azure.Throttle, "throttle", "off", "whether Azure limits requests: off, or azure (as the real one)")
 	f.StringVar(&o.Azure.AccessControl, "access-control", "off", "whether Azure enforces role assignments: on or off")
 	f.StringVar(&o.Azure.Identities, "identities", "", "file of who can log in to Azure, and with which roles")
+	f.BoolVar(&o.Example, "example", false, "on real nodes, run a web server behind a load balancer and wait until it answers")
 	f.BoolVar(&detach, "detach", false, "return when the cluster is up and leave it running")
 	return command
 }
@@ -87,7 +88,7 @@ The state is kept in --dir, and the next up continues with it.`,
 // upArguments are the arguments that run the same up in the foreground.
 func upArguments(command *cobra.Command) []string {
 	args := []string{"local", "up"}
-	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "without", "latency", "throttle", "access-control", "identities"} {
+	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "example", "without", "latency", "throttle", "access-control", "identities"} {
 		f := command.Flags().Lookup(name)
 		if f.Changed || name == "dir" {
 			args = append(args, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))
@@ -103,20 +104,25 @@ func printWelcome(w io.Writer, s local.Status, elsewhere bool) {
 	if elsewhere {
 		where = " --dir " + shellWord(s.Dir)
 	}
-	fmt.Fprintf(w, `
-The cluster is up. In another terminal:
-
-  . %[1]s
-  kubectl get nodes
-  kubectl create deployment web --image=nginx --replicas=3
-  kubectl expose deployment web --port=80 --type=LoadBalancer
+	if s.Example != "" {
+		fmt.Fprintf(w, "\nThe example answers:\n\n  curl %s\n", s.Example)
+	}
+	fmt.Fprintf(w, "\nThe cluster is up. In another terminal:\n\n  . %s\n  kubectl get nodes\n", shellWord(s.Environment))
+	image, target := "nginx", ""
+	if s.NodesKind == local.NodesReal {
+		image, target = "kaz.local/web:1", " --target-port=8080"
+	}
+	fmt.Fprintf(w, `  kubectl create deployment web --image=%[1]s --replicas=3
+  kubectl expose deployment web --port=80%[2]s --type=LoadBalancer
   kubectl wait service/web --for=jsonpath={.status.loadBalancer.ingress}
   kubectl get service web
-  kaz local azure list%[2]s
-  kaz local status%[2]s
-
-The kubectl that was built for it is %[3]s
-`, shellWord(s.Environment), where, s.Kubectl)
+  kaz local azure list%[3]s
+  kaz local status%[3]s
+`, image, target, where)
+	if s.NodesKind == local.NodesReal && len(s.Machines) > 0 {
+		fmt.Fprintf(w, "  kaz local ssh%s %s\n", where, s.Machines[0].Name)
+	}
+	fmt.Fprintf(w, "\nThe kubectl that was built for it is %s\n", s.Kubectl)
 }
 
 // shellWord is a path as a shell reads it as one word.

@@ -103,8 +103,13 @@ func makeImages(ctx context.Context, nameServer string) ([]string, error) {
 
 // startNameServer lets the cluster have its own.
 func (c *cluster) startNameServer(ctx context.Context, binaries controlplane.Binaries) error {
+	return c.apply(ctx, binaries, coredns)
+}
+
+// apply gives manifests to the cluster as a person would.
+func (c *cluster) apply(ctx context.Context, binaries controlplane.Binaries, manifests []byte) error {
 	apply := exec.CommandContext(ctx, binaries[controlplane.Kubectl], "--kubeconfig", c.plane.Kubeconfig, "apply", "--server-side", "--field-manager=kaz", "--force-conflicts", "-f", "-")
-	apply.Stdin, apply.Env = bytes.NewReader(coredns), []string{"HOME=" + c.group.Dir()}
+	apply.Stdin, apply.Env = bytes.NewReader(manifests), []string{"HOME=" + c.group.Dir()}
 	if out, err := apply.CombinedOutput(); err != nil {
 		return fmt.Errorf("kubectl apply: %w: %s", err, bytes.TrimSpace(out))
 	}

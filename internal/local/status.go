@@ -37,6 +37,7 @@ type Status struct {
 	Subscription string   `json:"subscription"`
 	Without      []string `json:"without,omitempty"`
 	NodesKind    string   `json:"nodesKind"`
+	Example      string   `json:"example,omitempty"` // the URL at which the example answers
 	// networkStatus is that of a cluster with real nodes.
 	networkStatus
 	Components []Component `json:"components"`
@@ -137,14 +138,18 @@ func listed(addresses []netip.Addr) string {
 }
 
 // status describes the cluster as it is now.
-func (c *cluster) status(binaries controlplane.Binaries) Status {
-	return Status{
+func (c *cluster) status(ctx context.Context, binaries controlplane.Binaries) Status {
+	s := Status{
 		Dir: c.group.Dir(), UpPID: os.Getpid(), Server: c.plane.Server, ARM: c.azure.Info().ARM,
 		Metrics:    "https://" + c.memory.Health + "/metrics",
 		Kubeconfig: c.path(kubeconfigFile), CloudConfig: c.path(cloudConfigFile), Environment: c.path(environmentFile),
 		Kubectl: binaries[controlplane.Kubectl], ClusterName: c.memory.Site.ClusterName, ScaleSets: c.memory.Site.ScaleSets, Subscription: c.memory.Site.Subscription,
-		Without: c.Without, NodesKind: c.NodesKind,
+		Without: c.Without, NodesKind: c.NodesKind, Example: c.greeting,
 	}
+	if c.real() {
+		s.networkStatus = c.networkStatus(ctx, nil)
+	}
+	return s
 }
 
 // nodesWithin bounds the wait for so many nodes: what is not ready by then is a

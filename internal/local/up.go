@@ -47,6 +47,8 @@ type UpOptions struct {
 	NodesKind string
 	// Without names [Components] to leave out.
 	Without []string
+	// Example also runs an example on real nodes and waits until it answers.
+	Example bool
 	// Azure says how the local Azure behaves; its files and addresses are Up's.
 	Azure AzureOptions
 	// Program is the kaz executable, which runs kaz's own components.
@@ -108,6 +110,7 @@ type cluster struct {
 	azure    *Azure
 	plane    *controlplane.ControlPlane
 	reality  reality
+	greeting string // the URL of the example, once it answers
 	// tasks are the goroutines of a running cluster; stopTasks ends them.
 	tasks     *errgroup.Group
 	stopTasks context.CancelFunc
@@ -153,7 +156,7 @@ func (c *cluster) run(ctx context.Context, ready func(Status)) error {
 		}
 		done()
 	}
-	status := c.status(binaries)
+	status := c.status(ctx, binaries)
 	if err := writeJSON(c.path(statusFile), status); err != nil {
 		return err
 	}
@@ -180,7 +183,7 @@ func (c *cluster) steps(binaries controlplane.Binaries) []step {
 	ready := step{"nodes ready", c.awaitNodes}
 	if c.real() {
 		return append(azure, step{"network", with(c.startNetwork)}, plane, step{"machines", with(c.startFleet)}, manager,
-			step{"name server", with(c.startNameServer)}, ready)
+			step{"name server", with(c.startNameServer)}, ready, step{"example", with(c.startExample)})
 	}
 	return append(azure, plane, step{"nodes", c.startNodes}, manager, step{CloudNodeManager, c.startCloudNodeManager}, ready)
 }
