@@ -90,6 +90,7 @@ func stories() []story {
 		{name: "internal Service", tell: (*cluster).internal, needs: []string{vnet + "subnets/read"}},
 		{name: "Service with an address out of a prefix", tell: (*cluster).prefix, needs: []string{networkActions + "publicIPPrefixes/join/action"}},
 		{name: "pools of addresses", tell: (*cluster).poolOfAddresses, needs: []string{vnet + "joinLoadBalancer/action"}},
+		{name: "pools that Azure migrates", tell: (*cluster).migrate, needs: []string{lb + "migrateToIpBased/action"}},
 		{name: "private link", tell: (*cluster).privateLink, needs: []string{
 			pls + "read", pls + "write", pls + "delete", pls + "privateEndpointConnections/read", pls + "privateEndpointConnections/delete",
 			lb + "frontendIPConfigurations/join/action", vnet + "subnets/write",
@@ -487,8 +488,45 @@ func (c *cluster) privateLink() error {
 	})
 }
 
+// migrate has Azure itself turn the pools of a Service that is served into pools of
+// addresses.
+func (c *cluster) migrate() error {
+	config := balancerConfig()
+	config.PoolByIP, config.MigrateByAPI = true, true
+	var migrated error
+	served := c.serve(balancerConfig(), nil, func() {
+		_, told, stop := c.begin(config, nil)
+		defer stop()
+		migrated = told.await("EnsuredLoadBalancer")
+	})
+	return errors.Join(migrated, served)
+}
+
 // serve is the life of a Service: it is served, and then it is none any more.
 func (c *cluster) serve(config loadbalancer.Config, annotations map[string]string, meanwhile func()) error {
+	c.t.Helper()
+	client, told, stop := c.begin(config, annotations)
+	defer stop()
+	if err := told.await("EnsuredLoadBalancer"); err != nil {
+		return err
+	}
+	if meanwhile != nil {
+		meanwhile()
+	}
+	services := client.CoreV1().Services(metav1.NamespaceDefault)
+	now, err := services.Get(c.t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	now.Spec.Type = corev1.ServiceTypeClusterIP
+	if _, err := services.Update(c.t.Context(), now, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	return errors.Join(told.await("DeletedLoadBalancer"), told.failed("UpdateLoadBalancerFailed"))
+}
+
+// begin has a Service served, until stop is called.
+func (c *cluster) begin(config loadbalancer.Config, annotations map[string]string) (client *fake.Clientset, told *events, stop func()) {
 	c.t.Helper()
 	s := testkit.NewService("web", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, NodePort: 30080})
 	s.UID = "3d2c1b0a-1111-2222-3333-444455556666"
@@ -496,13 +534,13 @@ func (c *cluster) serve(config loadbalancer.Config, annotations map[string]strin
 	for key, value := range annotations {
 		s.Annotations["service.beta.kubernetes.io/"+key] = value
 	}
-	client := fake.NewClientset(s)
+	client = fake.NewClientset(s)
 	for _, n := range c.machines() {
 		if err := client.Tracker().Add(n); err != nil {
 			c.t.Fatal(err)
 		}
 	}
-	told := &events{all: map[string][]string{}}
+	told = &events{all: map[string][]string{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	controller, err := service.New(service.Config{Classes: service.Classes{""}, Syncs: 1, LoadBalancer: config},
@@ -513,27 +551,11 @@ func (c *cluster) serve(config loadbalancer.Config, annotations map[string]strin
 	var running sync.WaitGroup
 	running.Go(func() { controller.Run(ctx) })
 	factory.Start(ctx.Done())
-	defer func() {
+	return client, told, func() {
 		cancel()
 		running.Wait()
 		factory.Shutdown()
-	}()
-	if err := told.await("EnsuredLoadBalancer"); err != nil {
-		return err
 	}
-	if meanwhile != nil {
-		meanwhile()
-	}
-	services := client.CoreV1().Services(s.Namespace)
-	now, err := services.Get(ctx, s.Name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	now.Spec.Type = corev1.ServiceTypeClusterIP
-	if _, err := services.Update(ctx, now, metav1.UpdateOptions{}); err != nil {
-		return err
-	}
-	return errors.Join(told.await("DeletedLoadBalancer"), told.failed("UpdateLoadBalancerFailed"))
 }
 
 // events are what the users are told: messages by their reasons.

@@ -61,6 +61,7 @@ func featuresOf(c cloudconfig.Config) []rights.Feature {
 	byAddress := c.LoadBalancerBackendPoolConfigurationType == cloudconfig.PoolNodeIP
 	filled := c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredAll
 	add(rights.PoolsOfAddresses, byAddress && !filled)
+	add(rights.PoolMigration, byAddress && !filled && c.EnableMigrateToIPBasedBackendPoolAPI)
 	add(rights.PoolsOfInterfaces, !byAddress && !filled)
 	return features
 }

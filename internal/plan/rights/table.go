@@ -29,6 +29,8 @@ const (
 	PoolsOfInterfaces Feature = "pools-of-interfaces"
 	// PoolsOfAddresses are backend pools that list the addresses of nodes.
 	PoolsOfAddresses Feature = "pools-of-addresses"
+	// PoolMigration has Azure itself turn pools of interfaces into pools of addresses.
+	PoolMigration Feature = "pool-migration"
 	// Prefixes are public IP prefixes that Services take their addresses from.
 	Prefixes Feature = "prefixes"
 	// PrivateLinks are private link services.
@@ -43,7 +45,7 @@ const (
 func Features() []Feature {
 	return []Feature{
 		Check, Nodes, Zones, Services, InternalServices, SecurityGroup, PoolsOfInterfaces, PoolsOfAddresses,
-		Prefixes, PrivateLinks, Routes, TaggedRanges,
+		PoolMigration, Prefixes, PrivateLinks, Routes, TaggedRanges,
 	}
 }
 
@@ -182,6 +184,7 @@ func backends() []Need {
 		{network + "virtualNetworks/subnets/join/action", VirtualNetwork, PoolsOfInterfaces, "write the interfaces of machines, which are in a subnet", false},
 		{network + "networkSecurityGroups/join/action", SecurityGroups, PoolsOfInterfaces, "write the interfaces of machines, which may have a security group", true},
 		{network + "virtualNetworks/joinLoadBalancer/action", VirtualNetwork, PoolsOfAddresses, "list addresses of the network in a backend pool", false},
+		{network + "loadBalancers/migrateToIpBased/action", LoadBalancers, PoolMigration, "have Azure turn pools of interfaces into pools of addresses", true},
 	}
 }
 
