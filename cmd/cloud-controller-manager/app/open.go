@@ -154,6 +154,7 @@ func providerConfig(c cloudconfig.Config, zones []string, registerer prometheus.
 			IPTagsMayChange: c.EnableIPTagMutationForExistingPublicIP, SharedProbe: sharedProbe(c), EdgeZone: edgeZone(c),
 			Balancers: severalBalancers(c), MaximumRules: c.MaximumLoadBalancerRuleCount,
 			PoolByIP:       c.LoadBalancerBackendPoolConfigurationType == cloudconfig.PoolNodeIP,
+			MigrateByAPI:   c.EnableMigrateToIPBasedBackendPoolAPI,
 			PresetExternal: c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredExternal || c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredAll,
 			PresetInternal: c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredInternal || c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredAll,
 		},
