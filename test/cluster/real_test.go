@@ -58,6 +58,21 @@ func needsReal(t *testing.T) {
 			t.Skipf("real nodes need %s: %v", program, err)
 		}
 	}
+	alone(t)
+}
+
+// alone waits until no other test on this machine has real nodes: public addresses
+// are there once.
+func alone(t *testing.T) {
+	t.Helper()
+	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "kaz-real-nodes.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lock.Close() }) // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestReal starts a cluster whose nodes are real, and asks with packets whether Azure
