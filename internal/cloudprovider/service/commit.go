@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
@@ -152,14 +154,21 @@ func (b *balancers) beAlone(ctx context.Context, t *shared) error {
 // fill has the machines come and leave, and those Services wait for the first one that
 // nobody serves yet.
 func (b *balancers) fill(ctx context.Context, t *shared, batch []request, answers []answer) error {
-	filling := b.fills.want(ctx, t.Services)
-	isDeserted, err := deserted(t.Have, t.Config)
+	empty, err := deserted(t.Have, t.Config)
 	if err != nil {
 		return err
 	}
+	into := make(map[string]bool, len(empty))
+	for lb := range empty {
+		into[lb] = true
+	}
+	filling := b.fills.want(ctx, t.Services, into)
 	for i, r := range batch {
-		if !r.service.Gone && isDeserted(r.service.Service) {
-			answers[i].filling = filling
+		base := framework.DefaultLoadBalancerName(r.service.Service)
+		for lb, rules := range empty {
+			if !r.service.Gone && slices.ContainsFunc(rules, func(name string) bool { return strings.HasPrefix(name, base) }) {
+				answers[i].filling = filling(lb)
+			}
 		}
 	}
 	return nil

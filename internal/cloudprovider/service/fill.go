@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -32,6 +31,9 @@ func isMachine(n plan.Node) bool {
 // them. Who fills an empty pool waits for the first.
 type fill struct {
 	first chan struct{} // closed when a machine is in, or nobody will be
+	// into are the load balancers in whose pools nobody was when it was asked for, by
+	// id key.
+	into map[string]bool
 	err   error         // why nobody is; to be read when first is closed
 
 	once sync.Once
@@ -57,18 +59,9 @@ func (f *fill) wait(ctx context.Context) error {
 	}
 }
 
-// isBegun reports whether nobody needs to wait any more.
-func (f *fill) isBegun() bool {
-	select {
-	case <-f.first:
-		return true
-	default:
-		return false
-	}
-}
-
 // fills runs one fill after the other. What is asked for during one is done by the
-// next, though who waits for the first machine waits for that of the one under way.
+// next, though who waits for the first machine of a pool that is being filled waits for
+// the one under way.
 type fills struct {
 	cluster
 	azure  reconcile.Azure
@@ -79,27 +72,37 @@ type fills struct {
 
 	mu      sync.Mutex    // guards what follows; never held while waiting
 	ended   chan struct{} // nil when none is under way
-	current *fill
-	next    map[types.UID]loadbalancer.Service
+	current *fill         // that is under way
+	next    *fill         // nil when none is asked for
+	whose   map[types.UID]loadbalancer.Service
 }
 
-// want has the pools filled as a decision about these Services asks for.
-func (f *fills) want(ctx context.Context, services []loadbalancer.Service) *fill {
+// want has the pools filled as a decision about these Services asks for. It returns the
+// fill that brings the first machine to a load balancer.
+func (f *fills) want(ctx context.Context, services []loadbalancer.Service, deserted map[string]bool) func(lb string) *fill {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.next == nil {
-		f.next = make(map[types.UID]loadbalancer.Service, len(services))
+		f.next = &fill{first: make(chan struct{}), into: map[string]bool{}}
+		f.whose = make(map[types.UID]loadbalancer.Service, len(services))
 	}
+	maps.Copy(f.next.into, deserted)
 	for _, s := range services {
 		if !s.Gone {
-			f.next[s.UID] = s
+			f.whose[s.UID] = s
 		}
 	}
+	current, next := f.current, f.next
 	if f.ended == nil {
-		f.ended, f.current = make(chan struct{}), &fill{first: make(chan struct{})}
+		f.ended = make(chan struct{})
 		f.work.Go(func() { f.run(ctx) })
 	}
-	return f.current
+	return func(lb string) *fill {
+		if current != nil && current.into[lb] {
+			return current
+		}
+		return next
+	}
 }
 
 // running is closed when no fill is under way, nil when none is.
@@ -130,17 +133,13 @@ func (f *fills) run(ctx context.Context) {
 func (f *fills) take() (*fill, []loadbalancer.Service) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.next) == 0 {
+	f.current, f.next = f.next, nil
+	if f.current == nil {
 		close(f.ended)
-		f.ended, f.current = nil, nil
+		f.ended = nil
 		return nil, nil
 	}
-	services := slices.Collect(maps.Values(f.next))
-	f.next = nil
-	if f.current.isBegun() {
-		f.current = &fill{first: make(chan struct{})}
-	}
-	return f.current, services
+	return f.current, slices.Collect(maps.Values(f.whose))
 }
 
 func (f *fills) converge(ctx context.Context, one *fill, services []loadbalancer.Service) error {
@@ -197,10 +196,10 @@ func (d watchedDoor) Patch(ctx context.Context, w azure.Write) (azure.Document, 
 	return doc, err
 }
 
-// deserted tells of Services whether they stand at a load balancer with pools of which
-// nobody is in one.
-func deserted(have plan.Snapshot, c loadbalancer.Config) (func(*corev1.Service) bool, error) {
-	var frontends []string
+// deserted are the load balancers with pools of which nobody is in one, by id key, each
+// with the names of its rules in lower case.
+func deserted(have plan.Snapshot, c loadbalancer.Config) (map[string][]string, error) {
+	found := map[string][]string{}
 	for _, d := range have.List(c.LoadBalancer().Parent(), network.LoadBalancers) {
 		lb, err := azure.Decode[network.LoadBalancer](d)
 		if err != nil {
@@ -211,14 +210,13 @@ func deserted(have plan.Snapshot, c loadbalancer.Config) (func(*corev1.Service) 
 		}) {
 			continue
 		}
+		var rules []string
 		for _, r := range lb.Properties.LoadBalancingRules {
-			frontends = append(frontends, strings.ToLower(r.Name))
+			rules = append(rules, strings.ToLower(r.Name))
 		}
+		found[lb.ID.Key()] = rules
 	}
-	return func(s *corev1.Service) bool {
-		base := framework.DefaultLoadBalancerName(s)
-		return slices.ContainsFunc(frontends, func(name string) bool { return strings.HasPrefix(name, base) })
-	}, nil
+	return found, nil
 }
 
 // fillFailed has Services tried again whose machines could not all be let in.

@@ -266,10 +266,9 @@ func TestPoolsAreMigratedByAzure(t *testing.T) {
 				names = append(names, "inside")
 				w.allServed(names)
 				w.settle()
+				w.until("all machines are in the pool", func() bool { return w.members() == 3 })
+				w.rest(config(), names)
 				stop()
-				if w.members() != 3 {
-					t.Fatalf("%d interfaces in the pool, want 3", w.members())
-				}
 				c := config()
 				c.LoadBalancer.PoolByIP, c.LoadBalancer.MigrateByAPI = true, byAPI
 				w.Reopen()

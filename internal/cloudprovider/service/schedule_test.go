@@ -43,7 +43,7 @@ func TestSchedules(t *testing.T) {
 		playSchedule(t, *seed)
 		return
 	}
-	const short, long = 40, 400
+	const short, long = 12, 400
 	count := *schedules
 	if count == 0 {
 		count = shorter(long, short)

@@ -153,7 +153,7 @@ var speeds = map[string]struct {
 	long bool
 	test func(t *testing.T)
 }{
-	"100 Services, pool of addresses": {test: func(t *testing.T) {
+	"100 Services, pool of addresses": {long: true, test: func(t *testing.T) {
 		w, c := byAddress(t, hundred, testkit.ScaleSet)
 		w.start(c)
 		got := w.measure(func() { w.allServed(w.createMany(100)) })
@@ -228,7 +228,7 @@ var speeds = map[string]struct {
 	"restart": {test: func(t *testing.T) {
 		w, c := byAddress(t, hundred, testkit.ScaleSet)
 		stop := w.start(c)
-		w.allServed(w.createMany(shorter(250, 50)))
+		w.allServed(w.createMany(shorter(250, 20)))
 		w.settle()
 		stop()
 		w.Reopen()
@@ -243,7 +243,7 @@ var speeds = map[string]struct {
 	"a node comes and goes": {test: func(t *testing.T) {
 		w, c := byAddress(t, hundred, testkit.ScaleSet)
 		w.start(c)
-		w.allServed(w.createMany(shorter(250, 50)))
+		w.allServed(w.createMany(shorter(250, 20)))
 		w.settle()
 		for _, change := range []func(){
 			func() { w.addAddress(hundred, testkit.ScaleSet) },
@@ -260,10 +260,10 @@ var speeds = map[string]struct {
 			}
 		}
 	}},
-	"50 nodes at once": {test: func(t *testing.T) {
+	"50 nodes at once": {long: true, test: func(t *testing.T) {
 		w, c := byAddress(t, hundred, testkit.ScaleSet)
 		w.start(c)
-		w.allServed(w.createMany(shorter(250, 50)))
+		w.allServed(w.createMany(shorter(250, 20)))
 		w.settle()
 		got := w.measure(func() {
 			for i := range 50 {
@@ -277,7 +277,7 @@ var speeds = map[string]struct {
 	"a port changes": {test: func(t *testing.T) {
 		w, c := byAddress(t, hundred, testkit.ScaleSet)
 		w.start(c)
-		w.allServed(w.createMany(shorter(250, 50)))
+		w.allServed(w.createMany(shorter(250, 20)))
 		w.settle()
 		var settled time.Duration
 		got := w.measure(func() {

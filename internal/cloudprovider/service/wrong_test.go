@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -154,45 +152,6 @@ func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
 			t.Errorf("told %q, want one Service to be told of its idle timeout", told)
 		}
 	})
-}
-
-// Azure refuses a load balancer because of one part of it. Whose part that is, it says.
-func TestWhoIsNamedInARefusalIsTheCulprit(t *testing.T) {
-	for name, message := range map[string]string{
-		"its frontend":  "Frontend /subscriptions/s/providers/Microsoft.Network/loadBalancers/kubernetes/frontendIPConfigurations/%s cannot be had.",
-		"its public IP": "Resource " + string(testkit.Group) + "/providers/Microsoft.Network/publicIPAddresses/kubernetes-%s is not what it should be.",
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, emulator.Options{Latency: 1}, 1)
-				w.start(config())
-				w.create(w.newService("first", 80)) // fills the pool
-				w.served("first")
-				w.settle()
-				names := w.createMany(20)
-				unlucky := names[7]
-				if err := w.SetFaults([]emulator.Fault{{
-					Method: "PUT", Type: network.LoadBalancers, Nth: 2, Times: 1, Fault: "error", Status: 400, Code: "InvalidResourceReference",
-					Message: fmt.Sprintf(message, framework.DefaultLoadBalancerName(w.get(unlucky))),
-				}}); err != nil {
-					t.Fatal(err)
-				}
-				w.Forget()
-				w.allServed(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == unlucky }))
-				const most = 4 // two for those who come at different times, one is refused and one without the culprit
-				if got := count(w.Writes())[testkit.ClusterName]; got > most {
-					t.Errorf("%d writes of the load balancer, want at most %d", got, most)
-				}
-				for _, n := range names {
-					told := slices.ContainsFunc(w.events.list(n), func(e string) bool { return strings.Contains(e, "InvalidResourceReference") })
-					if told != (n == unlucky) {
-						t.Errorf("%s was told %v", n, w.events.list(n))
-					}
-				}
-				w.served(unlucky)
-			})
-		})
-	}
 }
 
 // Row 104. Who may not list load balancers cannot delete: the Service says so, keeps its
