@@ -22,7 +22,7 @@ build: check-go ## build all programs into bin
 
 images: check-go ## build the programs' container images as OCI layouts into bin/images; VERSION=v1.36.0
 	@echo "Building the images, for amd64 and arm64 (some minutes the first time)"
-	@go -C deploy/images run . -source ../.. -out ../../bin/images $(if $(VERSION),-version $(VERSION))
+	@go -C deploy/images run . -source "$(CURDIR)" -out "$(CURDIR)/bin/images" $(if $(VERSION),-version $(VERSION))
 
 test: check-go ## run every test: unit, component, contract, cluster
 	@bash tools/test.sh

@@ -83,6 +83,13 @@ func (c *cluster) observe() *observer {
 	return o
 }
 
+// has reports whether a right was made use of.
+func (o *observer) has(a access) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.used[a]
+}
+
 func (o *observer) note(r *http.Response) error {
 	a, ok := accessOf(r.Request)
 	o.mu.Lock()

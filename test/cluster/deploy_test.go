@@ -43,7 +43,7 @@ func TestDeploy(t *testing.T) {
 	d.run()
 
 	wait(t, installedWithin, "the state that kaz local up brings a cluster to", func() string {
-		d.alive()
+		d.alive(t)
 		return cmp.Diff(want, c.state())
 	})
 	c.routed()
@@ -52,7 +52,7 @@ func TestDeploy(t *testing.T) {
 	t.Run("a bad annotation hurts one Service only", func(t *testing.T) { badAnnotation(c.in(t)) })
 	t.Run("metrics for who may see them", func(t *testing.T) { d.metrics(t) })
 	t.Run("a machine that is another", func(t *testing.T) { d.contradiction(t) })
-	t.Run("several load balancers, after a restart", func(t *testing.T) { d.severalBalancers(t) })
+	t.Run("several load balancers, by a change of the Secret", func(t *testing.T) { d.severalBalancers(t) })
 	t.Run("rights in Kubernetes are used, all of them", func(t *testing.T) {
 		for program, o := range d.observers {
 			c.in(t).narrow(program, o)
@@ -177,9 +177,7 @@ type installation struct {
 	health    string // host:port of the cloud-controller-manager's health and metrics
 	observers map[string]*observer
 	programs  []*program
-	ccm       *program // the replica that works
-	// controllers starts a replica of the Deployment, nodeManager a pod of the DaemonSet.
-	controllers func(cloudConfig string) *program
+	// nodeManager starts a pod of the DaemonSet.
 	nodeManager func(node string, vm azure.ID) *program
 }
 
@@ -198,7 +196,7 @@ func (c *cluster) install() *installation {
 	values := filepath.Join(c.t.TempDir(), "values.yaml")
 	write(c.t, values, `
 infra: {clusterName: kaz}
-cloudControllerManager: {clusterCIDR: 10.244.0.0/14, serviceClusterIPRange: 10.96.0.0/16, bindAddress: 127.0.0.1, securePort: "`+port+`", logVerbosity: 0}
+cloudControllerManager: {cloudConfigSecretName: azure-cloud-config, enableDynamicReloading: true, clusterCIDR: 10.244.0.0/14, serviceClusterIPRange: 10.96.0.0/16, bindAddress: 127.0.0.1, securePort: "`+port+`", logVerbosity: 0}
 cloudNodeManager: {enableHealthProbeProxy: true, securePort: 0, waitRoutes: true, nodeStatusUpdateFrequency: 5s, windows: {enabled: true}}
 `)
 	began := time.Now()
@@ -207,9 +205,49 @@ cloudNodeManager: {enableHealthProbeProxy: true, securePort: 0, waitRoutes: true
 		c.t.Fatalf("render the chart: %v\n%s", err, errs)
 	}
 	c.t.Logf("chart rendered in %s", short(time.Since(began)))
+	c.configure(map[string]any{"cloudConfigType": "merge"})
 	c.t.Logf("%s", c.must(chart, "apply", "--server-side", "--validate=strict", "-f", "-"))
 	c.must("", "apply", "--dry-run=server", "--validate=strict", "-f", filepath.Join("..", "..", "deploy", "manifests"))
 	return d
+}
+
+// TestChartFlags: every flag that the chart can render is one of the program's.
+func TestChartFlags(t *testing.T) {
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	write(t, values, `
+cloudControllerManager: {bindAddress: 127.0.0.1, cloudConfigSecretName: c, enableDynamicReloading: true, serviceClusterIPRange: 10.96.0.0/16,
+  leaderElectLeaseDuration: 15s, leaderElectRenewDeadline: 10s, leaderElectRetryPeriod: 2s, controllerStartInterval: 0s, contentionProfiling: false,
+  http2MaxStreamsPerConnection: 100, kubeAPIBurst: 30, kubeAPIContentType: application/json, kubeAPIQPS: 20, kubeconfig: /a/b, master: https://x,
+  minResyncPeriod: 12h, nodeStatusUpdateFrequency: 5m, profiling: false}
+cloudNodeManager: {useInstanceMetadata: false, cloudConfig: /a/b, waitRoutes: true, nodeStatusUpdateFrequency: 5m, enableDeprecatedBetaTopologyLabels: true,
+  kubeAPIBurst: 30, kubeAPIContentType: application/json, kubeAPIQPS: 20, kubeconfig: /a/b, master: https://x, minResyncPeriod: 12h,
+  windows: {enabled: true, kubeconfig: /c/d}, enableHealthProbeProxy: true}
+`)
+	text, errs, err := output(t, "", "go", "-C", filepath.Join("..", "chart"), "run", ".", "-values", values)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, errs)
+	}
+	flags := regexp.MustCompile(`(?m)^ *- --([a-z0-9-]+)=`)
+	seen := 0
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		command := regexp.MustCompile(`command: \[([a-z-]+)`).FindStringSubmatch(document)
+		if command == nil {
+			continue
+		}
+		help, err := exec.CommandContext(t.Context(), filepath.Join(programs, command[1]), "--help").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s --help: %v", command[1], err)
+		}
+		for _, m := range flags.FindAllStringSubmatch(document, -1) {
+			seen++
+			if !regexp.MustCompile(`--` + m[1] + `[ =\[]`).Match(help) {
+				t.Errorf("%s has no flag --%s", command[1], m[1])
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d flags", seen)
+	}
 }
 
 // run starts what the Deployment and the DaemonSet ask for: one controller manager, and
@@ -219,11 +257,8 @@ func (d *installation) run() {
 	c.t.Helper()
 	ccm := get[appsv1.Deployment](c, "deployment", "cloud-controller-manager", "-n", "kube-system").Spec.Template.Spec
 	kubeconfig := d.account(ccm)
-	d.controllers = func(cloudConfig string) *program {
-		return d.start(ccm, nil, map[string]string{"/etc/kubernetes/azure.json": cloudConfig},
-			"--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)
-	}
-	d.ccm = d.controllers(c.status.CloudConfig)
+	d.start(ccm, nil, map[string]string{"/etc/kubernetes/azure.json": c.status.CloudConfig},
+		"--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)
 
 	cnm := get[appsv1.DaemonSet](c, "daemonset", "cloud-node-manager", "-n", "kube-system").Spec.Template.Spec
 	nodes := d.account(cnm)
@@ -253,29 +288,56 @@ func (d *installation) contradiction(t *testing.T) {
 	stopped(t, odd, syscall.SIGTERM)
 }
 
-// severalBalancers starts the replica anew, with another cloud configuration.
+// severalBalancers changes the Secret: the program begins anew without an end, and looks
+// at namespaces and endpoints from then on.
 func (d *installation) severalBalancers(t *testing.T) {
 	c := d.c.in(t)
-	stopped(t, d.ccm, syscall.SIGTERM)
-	d.ccm = d.controllers(c.changed(map[string]any{
-		"loadBalancerBackendPoolConfigurationType": "nodeIP",
+	c.configure(map[string]any{
+		"cloudConfigType": "merge", "loadBalancerBackendPoolConfigurationType": "nodeIP",
 		"multipleStandardLoadBalancerConfigurations": []any{
 			map[string]any{"name": "kaz", "primaryVMSet": "nodes0"}, map[string]any{"name": "second", "primaryVMSet": "nodes1"},
 		},
-	}))
+	})
+	o := d.observers["cloud-controller-manager"]
+	wait(t, installedWithin, "a look at namespaces and endpoints", func() string {
+		d.alive(t)
+		if o.has(access{"watch", "", "namespaces"}) && o.has(access{"watch", "discovery.k8s.io", "endpointslices"}) {
+			return ""
+		}
+		return "there is none"
+	})
 	if _, err := c.apply(testkit.NewService("after", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})); err != nil {
 		t.Error(err)
 	}
 	c.removeAll("after")
 }
 
-// alive ends the test when a program has ended.
-func (d *installation) alive() {
-	d.c.t.Helper()
+// configure writes the Secret that the cloud configuration is merged with.
+func (c *cluster) configure(keys map[string]any) {
+	c.t.Helper()
+	text, err := json.Marshal(keys)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	secret, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "azure-cloud-config", "namespace": "kube-system"},
+		"stringData": map[string]any{"cloud-config": string(text)},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.must(string(secret), "apply", "-f", "-")
+}
+
+// alive ends the test when a program has failed; those that were told to stop have not.
+func (d *installation) alive(t *testing.T) {
+	t.Helper()
 	for _, p := range d.programs {
 		select {
 		case <-p.ended:
-			d.c.t.Fatalf("%s has ended: %v", p.cmd, p.err)
+			if p.err != nil {
+				t.Fatalf("%s has ended: %v", p.cmd, p.err)
+			}
 		default:
 		}
 	}
