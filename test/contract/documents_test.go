@@ -41,7 +41,15 @@ func TestViewsFitTheModels(t *testing.T) {
 		{reflect.TypeFor[azure.Resource[compute.ScaleSet]](), reflect.TypeFor[armcompute.VirtualMachineScaleSet](),
 			[]string{ofInstances, "properties.virtualMachineProfile.osProfile.computerName"}},
 		{reflect.TypeFor[azure.Resource[compute.Instance]](), reflect.TypeFor[armcompute.VirtualMachineScaleSetVM](),
-			[]string{ofEdges, "properties.osProfile.computerNamePrefix"}},
+			[]string{ofEdges, "properties.osProfile.computerNamePrefix", "properties.virtualMachineScaleSet"}},
+		{reflect.TypeFor[azure.Resource[compute.VirtualMachine]](), reflect.TypeFor[armcompute.VirtualMachine](),
+			[]string{ofInstances, "sku"}},
+		{reflect.TypeFor[azure.Resource[network.PrivateLinkService]](), reflect.TypeFor[armnetwork.PrivateLinkService](),
+			[]string{ofInstances, "zones", "sku", ofParts}},
+		{reflect.TypeFor[azure.Resource[network.Subnet]](), reflect.TypeFor[armnetwork.Subnet](),
+			[]string{ofInstances, ofEdges, "zones", "sku", "location", "tags"}},
+		{reflect.TypeFor[azure.Resource[network.RouteTable]](), reflect.TypeFor[armnetwork.RouteTable](),
+			[]string{ofInstances, ofEdges, "zones", "sku", ofParts}},
 	} {
 		t.Run(c.model.String(), func(t *testing.T) {
 			said := document(t, full(c.view, "").Interface())
