@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,19 +15,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 // small is the program that takes the least time to compile.
 const small = "health-probe-proxy"
 
-func built(t *testing.T, version string) (v1.ImageIndex, v1.Descriptor) {
+func built(t *testing.T, version, repository string, push bool) (v1.ImageIndex, v1.Descriptor) {
 	t.Helper()
 	b := build{
-		source: filepath.Join("..", ".."), out: t.TempDir(), version: version, repository: "localhost/kaz",
+		source: filepath.Join("..", ".."), out: t.TempDir(), version: version, repository: repository, push: push,
 		programs: []string{small}, platforms: []string{"linux/amd64", "linux/arm64"},
 	}
 	if err := b.run(); err != nil {
@@ -52,7 +57,7 @@ func built(t *testing.T, version string) (v1.ImageIndex, v1.Descriptor) {
 // TestImage: the layout has an image for each platform, whose program runs, as nobody
 // in particular, and knows whom to trust. Built again it is the same.
 func TestImage(t *testing.T) {
-	index, descriptor := built(t, "v1.36.0")
+	index, descriptor := built(t, "v1.36.0", "localhost/kaz", false)
 	if name := descriptor.Annotations["io.containerd.image.name"]; name != "localhost/kaz/"+small+":v1.36.0" {
 		t.Errorf("the image is called %q", name)
 	}
@@ -80,9 +85,21 @@ func TestImage(t *testing.T) {
 	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
 		t.Errorf("platforms %q, want %q", platforms, want)
 	}
-	if _, again := built(t, "v1.36.0"); again.Digest != descriptor.Digest {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	pushed := strings.TrimPrefix(server.URL, "http://") + "/kaz"
+	if _, again := built(t, "v1.36.0", pushed, true); again.Digest != descriptor.Digest {
 		t.Errorf("first %s, then %s", descriptor.Digest, again.Digest)
 	}
+	tag, err := name.NewTag(pushed + "/" + small + ":v1.36.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := remote.Image(tag, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: "arm64"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkConfig(t, got, v1.Platform{OS: "linux", Architecture: "arm64"})
 }
 
 func checkConfig(t *testing.T, image v1.Image, p v1.Platform) {

@@ -14,10 +14,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
 func main() {
@@ -29,6 +32,7 @@ func main() {
 	flag.StringVar(&b.repository, "repository", "localhost/kaz", "what images are called: REPOSITORY/PROGRAM:VERSION")
 	flag.StringVar(&programs, "programs", "cloud-controller-manager,cloud-node-manager,health-probe-proxy", "programs of cmd, with commas between")
 	flag.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "platforms, with commas between")
+	flag.BoolVar(&b.push, "push", false, "push the images to -repository as well, with the credentials of docker login")
 	flag.Parse()
 	b.programs, b.platforms = strings.Split(programs, ","), strings.Split(platforms, ",")
 	if err := b.run(); err != nil {
@@ -42,6 +46,7 @@ type build struct {
 	source, out         string
 	version, repository string
 	programs, platforms []string
+	push                bool
 }
 
 var (
@@ -84,6 +89,11 @@ func (b build) run() error {
 		if err != nil {
 			return fmt.Errorf("image of %s: %w", program, err)
 		}
+		if b.push {
+			if err := b.send(index, program); err != nil {
+				return fmt.Errorf("push the image of %s: %w", program, err)
+			}
+		}
 		fmt.Printf("%s/%s:%s@%s in %s\n", b.repository, program, b.version, digest, filepath.Join(b.out, program))
 	}
 	return nil
@@ -104,6 +114,15 @@ func (b build) index(base v1.Layer, program string) (v1.ImageIndex, error) {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: p}})
 	}
 	return index, nil
+}
+
+// send pushes a program's image to its repository.
+func (b build) send(index v1.ImageIndex, program string) error {
+	tag, err := name.NewTag(fmt.Sprintf("%s/%s:%s", b.repository, program, b.version))
+	if err != nil {
+		return err
+	}
+	return remote.WriteIndex(tag, index, remote.WithAuthFromKeychain(authn.DefaultKeychain))
 }
 
 // write replaces the program's layout.
