@@ -48,6 +48,7 @@ Runs until Ctrl-C, which stops everything; with --detach until kaz local down.
 The state is kept in --dir, and the next up continues with it.`,
 		Example: `  kaz local up
   kaz local up --nodes 5 --scale-sets 2 --detach
+  kaz local up --ip-families IPv4,IPv6               # dual stack
   kaz local up --without cloud-controller-manager    # to run another one against it
   kaz local up --latency azure --throttle azure      # as slow and as strict as the real one`,
 		Args: cobra.NoArgs,
@@ -75,6 +76,7 @@ The state is kept in --dir, and the next up continues with it.`,
 	f.IntVar(&o.Nodes, "nodes", 0, "number of nodes, 1 to 1000 (default 3, or as many as there are)")
 	f.IntVar(&o.ScaleSets, "scale-sets", 0, "number of scale sets that the nodes are spread over (default 1, or as many as there are)")
 	f.StringVar(&o.NodesKind, "nodes-kind", "", "real (namespaces with a kubelet each; needs root on Linux) or hollow (simulated); without it real where that is possible")
+	f.StringSliceVar(&o.IPFamilies, "ip-families", nil, "IPv4, or IPv4,IPv6 for nodes, pods and Services with addresses of both (default IPv4, or as there is)")
 	f.StringSliceVar(&o.Without, "without", nil, "component to leave out, can be repeated: "+strings.Join(local.Components(), ", "))
 	f.StringVar(&o.Azure.Latency, "latency", "off", "how long Azure takes: off, azure (as the real one), or a factor of that such as 0.1")
 	f.StringVar(&o.Azure.Throttle, "throttle", "off", "whether Azure limits requests: off, or azure (as the real one)")
@@ -88,7 +90,7 @@ The state is kept in --dir, and the next up continues with it.`,
 // upArguments are the arguments that run the same up in the foreground.
 func upArguments(command *cobra.Command) []string {
 	args := []string{"local", "up"}
-	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "example", "without", "latency", "throttle", "access-control", "identities"} {
+	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "ip-families", "example", "without", "latency", "throttle", "access-control", "identities"} {
 		f := command.Flags().Lookup(name)
 		if f.Changed || name == "dir" {
 			args = append(args, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))

@@ -181,10 +181,11 @@ func (c *cluster) describer(binaries controlplane.Binaries) (func(machine) (vm.S
 			return nil, err
 		}
 	}
+	site := c.memory.Site
 	return func(m machine) (vm.Spec, error) {
 		kubelet, err := c.plane.IssueInsideKubeconfig("kubelet-"+m.Name, "system:node:"+m.Name, "system:nodes")
 		return vm.Spec{
-			PodRange: podRange(), ServiceRange: serviceRange(), Network: []netip.Prefix{netip.MustParsePrefix(addressSpace)}, DNS: nameServer(),
+			PodRanges: site.podRanges(), ServiceRanges: site.serviceRanges(), Network: site.networkRanges(), DNS: nameServer(),
 			ClientCA: c.plane.CAFile, Kubelet: kubelet, Proxy: proxy, NodeManager: manager,
 			Programs: programs, Images: c.reality.images, PauseImage: image.Pause,
 		}, err

@@ -12,9 +12,6 @@ import (
 	"kaz/internal/azure/compute"
 )
 
-// addressSpace is the range of the virtual network and of its only subnet.
-const addressSpace = "10.240.0.0/16"
-
 // Site is what a local cluster looks like in Azure. The names are those that its
 // azure.json refers to.
 type Site struct {
@@ -28,6 +25,8 @@ type Site struct {
 	SecurityGroup string   `json:"securityGroup"`
 	RouteTable    string   `json:"routeTable"`
 	ScaleSets     []string `json:"scaleSets"`
+	// IPFamilies are [IPv4], and [IPv6] in a dual-stack cluster; none stands for IPv4.
+	IPFamilies []string `json:"ipFamilies,omitempty"`
 }
 
 // newSite is the site of a cluster with so many scale sets.
@@ -70,23 +69,29 @@ type object = map[string]any
 
 // resources are the documents of an empty cluster's infrastructure, each after
 // what it refers to.
-func (s Site) resources(nodes int) []seed {
+func (s Site) resources(count int) []seed {
 	subnet := s.network("virtualNetworks", s.VNet).Child("subnets", s.Subnet)
 	ref := func(id azure.ID) object { return object{"id": id} }
+	nodes := object{
+		"networkSecurityGroup": ref(s.network("networkSecurityGroups", s.SecurityGroup)),
+		"routeTable":           ref(s.network("routeTables", s.RouteTable)),
+	}
+	// Subnets of one range have it in another place.
+	if ranges := s.subnetRanges(); len(ranges) == 1 {
+		nodes["addressPrefix"] = ranges[0]
+	} else {
+		nodes["addressPrefixes"] = ranges
+	}
 	all := []seed{
 		{s.group(), object{"location": s.Location}},
 		{s.network("networkSecurityGroups", s.SecurityGroup), object{"location": s.Location}},
 		{s.network("routeTables", s.RouteTable), object{"location": s.Location}},
 		{s.network("virtualNetworks", s.VNet), object{"location": s.Location, "properties": object{
-			"addressSpace": object{"addressPrefixes": []string{addressSpace}},
-			"subnets": []object{{"name": s.Subnet, "properties": object{
-				"addressPrefix":        addressSpace,
-				"networkSecurityGroup": ref(s.network("networkSecurityGroups", s.SecurityGroup)),
-				"routeTable":           ref(s.network("routeTables", s.RouteTable)),
-			}}},
+			"addressSpace": object{"addressPrefixes": s.networkRanges()},
+			"subnets":      []object{{"name": s.Subnet, "properties": nodes}},
 		}}},
 	}
-	for i, share := range s.shares(nodes) {
+	for i, share := range s.shares(count) {
 		all = append(all, seed{s.scaleSet(s.ScaleSets[i]), s.scaleSetModel(s.ScaleSets[i], subnet, share)})
 	}
 	return all
@@ -112,12 +117,22 @@ func (s Site) scaleSetModel(name string, subnet azure.ID, capacity int) object {
 				"networkProfile": object{"networkInterfaceConfigurations": []object{{
 					"name": "nic", "properties": object{
 						"primary": true, "enableIPForwarding": true,
-						"ipConfigurations": []object{{"name": "ipconfig", "properties": object{"subnet": object{"id": subnet}, "primary": true}}},
+						"ipConfigurations": s.ipConfigurations(subnet),
 					},
 				}}},
 			},
 		},
 	}
+}
+
+// ipConfigurations give an interface an address of each family. That of IPv6 cannot be
+// the primary one.
+func (s Site) ipConfigurations(subnet azure.ID) []object {
+	all := []object{{"name": "ipconfig", "properties": object{"subnet": object{"id": subnet}, "primary": true}}}
+	if s.dualStack() {
+		all = append(all, object{"name": "ipconfig-ipv6", "properties": object{"subnet": object{"id": subnet}, "privateIPAddressVersion": IPv6}})
+	}
+	return all
 }
 
 type seed struct {

@@ -45,6 +45,8 @@ type UpOptions struct {
 	ScaleSets int
 	// NodesKind is [NodesReal], [NodesHollow], or empty for real ones where the machine can.
 	NodesKind string
+	// IPFamilies are [IPv4], or that and [IPv6]; none for what there was, or IPv4.
+	IPFamilies []string
 	// Without names [Components] to leave out.
 	Without []string
 	// Example also runs an example on real nodes and waits until it answers.
@@ -67,6 +69,9 @@ func (o *UpOptions) check() error {
 	}
 	if !slices.Contains([]string{"", NodesReal, NodesHollow}, o.NodesKind) {
 		problems = append(problems, fmt.Errorf("--nodes-kind %s: want %s or %s", o.NodesKind, NodesReal, NodesHollow))
+	}
+	if _, err := readFamilies(o.IPFamilies); err != nil {
+		problems = append(problems, err)
 	}
 	for _, name := range o.Without {
 		if !slices.Contains(Components(), name) {
@@ -140,6 +145,9 @@ func (c *cluster) run(ctx context.Context, ready func(Status)) error {
 	c.tasks, ctx = errgroup.WithContext(ctx)
 	var err error
 	if c.memory, err = recall(c.path(memoryFile)); err != nil {
+		return err
+	}
+	if err := c.chooseFamilies(); err != nil {
 		return err
 	}
 	if err := c.chooseNodes(ctx); err != nil {
@@ -274,6 +282,7 @@ func (c *cluster) startAzure(ctx context.Context) error {
 	}
 	if len(c.memory.Site.ScaleSets) == 0 {
 		c.memory.Site = newSite(info.Tenant, info.Subscription, max(c.ScaleSets, 1))
+		c.memory.Site.IPFamilies = c.IPFamilies
 	}
 	return writeJSON(c.path(memoryFile), c.memory)
 }
@@ -307,7 +316,7 @@ func (c *cluster) startControlPlane(ctx context.Context, binaries controlplane.B
 	var err error
 	c.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Processes: c.group, Binaries: binaries,
-		PodCIDR: podRange(), ServiceCIDR: serviceRange(),
+		PodCIDRs: c.memory.Site.podRanges(), ServiceCIDRs: c.memory.Site.serviceRanges(),
 		Without: slices.DeleteFunc(slices.Concat(c.Without, c.leftOut()), func(name string) bool {
 			return name == CloudControllerManager || name == CloudNodeManager
 		}),
@@ -325,7 +334,7 @@ func (c *cluster) startNodes(ctx context.Context) error {
 	}
 	ctx, c.stopTasks = context.WithCancel(ctx)
 	r := registrar{
-		client: client, machines: c.azure.machines, changed: c.azure.machineChanges(ctx), listed: c.writeNodeList, log: slog.Default(),
+		client: client, group: c.memory.Site.group(), machines: c.azure.machines, changed: c.azure.machineChanges(ctx), listed: c.writeNodeList, log: slog.Default(),
 	}
 	c.tasks.Go(func() error { return r.Run(ctx) })
 	return nil

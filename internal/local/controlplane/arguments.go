@@ -13,7 +13,8 @@ const (
 	// leaseSeconds is the life of a simulated node's lease. KWOK renews a lease after a quarter of its life.
 	leaseSeconds = 20
 	// monitorGrace is how long kube-controller-manager lets a node be silent before it is NotReady.
-	monitorGrace = "20s"
+	monitorGrace  = "20s"
+	monitorPeriod = "2s"
 )
 
 // etcdArguments leave fsync out: what etcd has written survives the end of any process, and only a crash of the whole
@@ -67,7 +68,7 @@ func (r *run) apiServerArguments() []string {
 		"--proxy-client-key-file=" + r.pki.proxyKey,
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
-		"--service-cluster-ip-range=" + r.config.ServiceCIDR.String(),
+		"--service-cluster-ip-range=" + joined(r.config.ServiceCIDRs),
 		"--service-account-issuer=" + r.config.ServiceAccountIssuer,
 		"--service-account-key-file=" + r.pki.accountPublic,
 		"--service-account-signing-key-file=" + r.pki.accountKey,
@@ -86,6 +87,8 @@ func (r *run) controllerManagerArguments() []string {
 	args := append(r.loopbackServer(ControllerManager, r.ports.ControllerManager),
 		"--cloud-provider=external",
 		"--node-monitor-grace-period="+monitorGrace,
+		// How much longer than that it can take until somebody looks.
+		"--node-monitor-period="+monitorPeriod,
 		"--allocate-node-cidrs="+strconv.FormatBool(r.config.AllocateNodeCIDRs),
 		"--configure-cloud-routes=false",
 		"--use-service-account-credentials=true",
@@ -96,8 +99,8 @@ func (r *run) controllerManagerArguments() []string {
 	)
 	if r.config.AllocateNodeCIDRs {
 		args = append(args,
-			"--cluster-cidr="+r.config.PodCIDR.String(),
-			"--service-cluster-ip-range="+r.config.ServiceCIDR.String())
+			"--cluster-cidr="+joined(r.config.PodCIDRs),
+			"--service-cluster-ip-range="+joined(r.config.ServiceCIDRs))
 	}
 	return args
 }
@@ -122,7 +125,7 @@ func (r *run) loopbackServer(name string, port int) []string {
 	}
 }
 
-// kwokArguments give pods addresses from the cluster's range, unless their node has a range of its own.
+// kwokArguments give pods addresses from the cluster's IPv4 range, unless their node has ranges of its own.
 func (r *run) kwokArguments() []string {
 	return []string{
 		"--kubeconfig=" + r.kubeconfigFile(KWOK),
@@ -130,7 +133,7 @@ func (r *run) kwokArguments() []string {
 		"--manage-all-nodes=false",
 		fmt.Sprintf("--manage-nodes-with-label-selector=%s=true", SimulatedLabel),
 		"--node-lease-duration-seconds=" + strconv.Itoa(leaseSeconds),
-		"--cidr=" + r.config.PodCIDR.String(),
+		"--cidr=" + r.config.PodCIDRs[0].String(),
 		"--server-address=" + loopbackAddress(r.ports.KWOK),
 	}
 }

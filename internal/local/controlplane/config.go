@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"kaz/internal/local/process"
@@ -15,11 +16,13 @@ type Config struct {
 	// Processes runs the programs; its directory holds the cluster's keys, state and logs.
 	Processes *process.Group
 	Binaries  Binaries
-	// PodCIDR is where simulated pods get addresses from: 10.244.0.0/16 when zero.
-	PodCIDR netip.Prefix
-	// ServiceCIDR is the range of ClusterIPs: 10.96.0.0/16 when zero. A kept cluster must keep it.
-	ServiceCIDR netip.Prefix
-	// AllocateNodeCIDRs lets kube-controller-manager give each node a part of PodCIDR.
+	// PodCIDRs are where simulated pods get addresses from: an IPv4 range, and an IPv6 one beside it in a dual-stack
+	// cluster; 10.244.0.0/16 when there is none.
+	PodCIDRs []netip.Prefix
+	// ServiceCIDRs are the ranges of ClusterIPs, of the same families: 10.96.0.0/16 when there is none. A kept cluster
+	// must keep them.
+	ServiceCIDRs []netip.Prefix
+	// AllocateNodeCIDRs lets kube-controller-manager give each node a part of each of the PodCIDRs.
 	AllocateNodeCIDRs bool
 	// ServiceAccountIssuer is the issuer in service account tokens: the cluster's own DNS name when empty.
 	ServiceAccountIssuer string
@@ -59,21 +62,45 @@ func (c *Config) complete() error {
 		c.Started = func(string, time.Duration) {}
 	}
 	var err error
-	if c.PodCIDR, err = ipv4Range("pod", c.PodCIDR, "10.244.0.0/16"); err != nil {
+	if c.PodCIDRs, err = ranges("pod", c.PodCIDRs, "10.244.0.0/16", "fd00:10:244::/48", 64); err != nil {
 		return err
 	}
-	c.ServiceCIDR, err = ipv4Range("service", c.ServiceCIDR, "10.96.0.0/16")
-	return err
+	if c.ServiceCIDRs, err = ranges("service", c.ServiceCIDRs, "10.96.0.0/16", "fd00:10:96::/108", 116); err != nil {
+		return err
+	}
+	if len(c.PodCIDRs) != len(c.ServiceCIDRs) {
+		return fmt.Errorf("pod ranges %s, service ranges %s: want the same families", joined(c.PodCIDRs), joined(c.ServiceCIDRs))
+	}
+	return nil
 }
 
-func ipv4Range(what string, given netip.Prefix, otherwise string) (netip.Prefix, error) {
-	if given == (netip.Prefix{}) {
-		return netip.MustParsePrefix(otherwise), nil
+// ranges checks an IPv4 range and, if it is there, the IPv6 one beside it, which has at most so many bits.
+func ranges(what string, given []netip.Prefix, ipv4, ipv6 string, bits int) ([]netip.Prefix, error) {
+	if len(given) == 0 {
+		return []netip.Prefix{netip.MustParsePrefix(ipv4)}, nil
 	}
-	if !given.IsValid() || !given.Addr().Is4() || given.Bits() > 24 || given != given.Masked() {
-		return given, fmt.Errorf("%s range %s: want an IPv4 network of /24 or larger, such as %s", what, given, otherwise)
+	if len(given) > 2 {
+		return nil, fmt.Errorf("%s ranges %s: want one, or one of each family", what, joined(given))
+	}
+	if r := given[0]; !r.IsValid() || !r.Addr().Is4() || r.Bits() > 24 || r != r.Masked() {
+		return nil, fmt.Errorf("%s range %s: want an IPv4 network of /24 or larger, such as %s", what, r, ipv4)
+	}
+	if len(given) == 1 {
+		return given, nil
+	}
+	if r := given[1]; !r.IsValid() || !r.Addr().Is6() || r.Addr().Is4In6() || r.Bits() > bits || r != r.Masked() {
+		return nil, fmt.Errorf("%s range %s: want an IPv6 network of /%d or larger, such as %s", what, r, bits, ipv6)
 	}
 	return given, nil
+}
+
+// joined is how flags of Kubernetes write ranges.
+func joined(ranges []netip.Prefix) string {
+	var all []string
+	for _, r := range ranges {
+		all = append(all, r.String())
+	}
+	return strings.Join(all, ",")
 }
 
 // wanted lists what is to be started.

@@ -28,7 +28,7 @@ type run struct {
 func prepare(c Config) (*run, error) {
 	r := &run{config: c, dir: c.Processes.Dir()}
 	var err error
-	if r.pki, err = openPKI(filepath.Join(r.dir, "pki"), c.ServiceCIDR, c.Inside.Addr()); err != nil {
+	if r.pki, err = openPKI(filepath.Join(r.dir, "pki"), c.ServiceCIDRs[0], c.Inside.Addr()); err != nil {
 		return nil, err
 	}
 	if r.ports, err = openPorts(filepath.Join(r.dir, "ports.json")); err != nil {

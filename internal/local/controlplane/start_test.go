@@ -109,14 +109,26 @@ func TestBadConfigurations(t *testing.T) {
 		{Config{Processes: g}, "no binary of etcd given"},
 		{Config{Processes: g, Without: []string{"calico"}}, `no component "calico": there are etcd, kube-apiserver, kubectl, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kwok, coredns`},
 		{Config{Processes: g, Without: []string{Etcd}}, "cannot leave out etcd: everything else needs it"},
-		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDR: netip.MustParsePrefix("10.0.0.0/28")}, "pod range 10.0.0.0/28: want an IPv4 network of /24 or larger, such as 10.244.0.0/16"},
-		{Config{Processes: g, Binaries: everyBinary("x"), ServiceCIDR: netip.MustParsePrefix("10.1.2.3/16")}, "service range 10.1.2.3/16: want an IPv4 network of /24 or larger, such as 10.96.0.0/16"},
+		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.0.0.0/28")}, "pod range 10.0.0.0/28: want an IPv4 network of /24 or larger, such as 10.244.0.0/16"},
+		{Config{Processes: g, Binaries: everyBinary("x"), ServiceCIDRs: prefixes("10.1.2.3/16")}, "service range 10.1.2.3/16: want an IPv4 network of /24 or larger, such as 10.96.0.0/16"},
+		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("fd00:10:244::/48")}, "pod range fd00:10:244::/48: want an IPv4 network of /24 or larger, such as 10.244.0.0/16"},
+		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.244.0.0/16", "10.245.0.0/16")}, "pod range 10.245.0.0/16: want an IPv6 network of /64 or larger, such as fd00:10:244::/48"},
+		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/48", "fd01::/48")}, "pod ranges 10.244.0.0/16,fd00:10:244::/48,fd01::/48: want one, or one of each family"},
+		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/48")}, "pod ranges 10.244.0.0/16,fd00:10:244::/48, service ranges 10.96.0.0/16: want the same families"},
 	} {
 		_, err := Start(t.Context(), c.config)
 		if want := "start the control plane: " + c.want; err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
+}
+
+func prefixes(texts ...string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
 }
 
 func script(t *testing.T, text string) string {
@@ -151,7 +163,18 @@ func TestAProgramThatIsNeverReadyIsReportedWithItsLog(t *testing.T) {
 
 // TestArguments shows every flag that a program is started with.
 func TestArguments(t *testing.T) {
-	c := Config{Processes: group(t), Binaries: everyBinary("x"), AllocateNodeCIDRs: true}
+	checkArguments(t, "arguments.txt", Config{Processes: group(t), Binaries: everyBinary("x"), AllocateNodeCIDRs: true})
+}
+
+func TestArgumentsOfADualStackCluster(t *testing.T) {
+	checkArguments(t, "arguments-dualstack.txt", Config{
+		Processes: group(t), Binaries: everyBinary("x"), AllocateNodeCIDRs: true,
+		PodCIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/48"), ServiceCIDRs: prefixes("10.96.0.0/16", "fd00:10:96::/108"),
+	})
+}
+
+func checkArguments(t *testing.T, file string, c Config) {
+	t.Helper()
 	if err := c.complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +200,7 @@ func TestArguments(t *testing.T) {
 		fmt.Fprintf(&got, "%s\n  %s\n", p.name, strings.Join(p.args, "\n  "))
 	}
 	text := strings.ReplaceAll(got.String(), r.dir, "DIR")
-	golden := filepath.Join("testdata", "arguments.txt")
+	golden := filepath.Join("testdata", file)
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
 			t.Fatal(err)

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -65,7 +67,7 @@ func configure(s Spec) error {
 		networkFile:        []byte(networkConfig),
 		kubeletFile:        kubeletConfig(s),
 		proxyFile:          proxyConfig(s),
-		"/etc/hosts":       []byte("127.0.0.1 localhost\n::1 localhost\n" + s.Addresses[0].String() + " " + s.Name + "\n"),
+		"/etc/hosts":       []byte(hosts(s)),
 		"/etc/resolv.conf": []byte("nameserver " + s.Resolver.String() + "\n"),
 	} {
 		text, ok := content.([]byte)
@@ -106,7 +108,7 @@ func kubeletConfig(s Spec) object {
 func proxyConfig(s Spec) object {
 	return object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-		"mode": "nftables", "clusterCIDR": s.PodRange.String(), "hostnameOverride": s.Name,
+		"mode": "nftables", "clusterCIDR": commas(s.PodRanges), "hostnameOverride": s.Name,
 		"clientConnection": object{"kubeconfig": s.Proxy},
 		// The limits of connection tracking are the whole machine's.
 		"conntrack":          object{"maxPerCore": 0, "min": 0},
@@ -114,21 +116,50 @@ func proxyConfig(s Spec) object {
 	}
 }
 
+// hosts lets the machine find itself by its name.
+func hosts(s Spec) string {
+	var b strings.Builder
+	b.WriteString("127.0.0.1 localhost\n::1 localhost\n")
+	for _, a := range s.Addresses {
+		fmt.Fprintf(&b, "%s %s\n", a, s.Name)
+	}
+	return b.String()
+}
+
 // masquerade lets what pods send out of the virtual network, and to the platform, leave with the machine's address:
 // there nobody knows a way to pods.
-func masquerade(s Spec) error {
-	inner := []string{s.PodRange.String(), s.ServiceRange.String()}
-	for _, p := range s.Network {
-		if p.Addr().Is4() {
-			inner = append(inner, p.String())
+func masquerade(s Spec) error { return feed(masqueradeRules(s), "nft", "-f", "-") }
+
+// masqueradeRules are one table for each family that pods have.
+func masqueradeRules(s Spec) string {
+	var b strings.Builder
+	for _, pods := range s.PodRanges {
+		inner := []netip.Prefix{}
+		for _, p := range slices.Concat(s.PodRanges, s.ServiceRanges, s.Network) {
+			if p.Addr().Is4() == pods.Addr().Is4() {
+				inner = append(inner, p)
+			}
 		}
-	}
-	rules := fmt.Sprintf(`table ip kaz {
+		family := "ip"
+		if pods.Addr().Is6() {
+			family = "ip6"
+		}
+		fmt.Fprintf(&b, `table %[1]s kaz {
   chain postrouting {
     type nat hook postrouting priority srcnat + 10;
-    ip saddr %s ip daddr != { %s } oifname "eth*" masquerade
+    %[1]s saddr %[2]s %[1]s daddr != { %[3]s } oifname "eth*" masquerade
   }
 }
-`, s.PodRange, strings.Join(inner, ", "))
-	return feed(rules, "nft", "-f", "-")
+`, family, pods, commas(inner))
+	}
+	return b.String()
+}
+
+// commas puts ranges into one text.
+func commas(ranges []netip.Prefix) string {
+	var all []string
+	for _, r := range ranges {
+		all = append(all, r.String())
+	}
+	return strings.Join(all, ",")
 }

@@ -146,7 +146,7 @@ func newSpec(t *testing.T) Spec {
 	s := Spec{
 		Name: "node-1", Dir: t.TempDir(), Namespace: "/run/netns/" + namespace, Cgroup: namespace + "/node-1",
 		Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.4")}, Resolver: netip.MustParseAddr("168.63.129.16"),
-		PodRange: netip.MustParsePrefix("10.244.0.0/16"), ServiceRange: netip.MustParsePrefix("10.96.0.0/16"),
+		PodRanges: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
 		Network: []netip.Prefix{netip.MustParsePrefix("10.240.0.0/16")}, DNS: netip.MustParseAddr("10.96.0.10"),
 		Programs: map[string]string{Containerd: self, ctr: self, Kubelet: self, KubeProxy: self}, Images: []string{"image"}, PauseImage: "pause",
 	}

@@ -21,9 +21,10 @@ type Spec struct {
 	Cgroup string `json:"cgroup"`
 	// Addresses of the primary network interface: IPv4, IPv6 or both.
 	Addresses []netip.Addr `json:"addresses"`
-	// PodRange and ServiceRange are the cluster's; what goes elsewhere leaves with the machine's own address.
-	PodRange     netip.Prefix `json:"podRange"`
-	ServiceRange netip.Prefix `json:"serviceRange"`
+	// PodRanges and ServiceRanges are the cluster's, one of each family that it has; what goes elsewhere leaves with the
+	// machine's own address.
+	PodRanges     []netip.Prefix `json:"podRanges"`
+	ServiceRanges []netip.Prefix `json:"serviceRanges"`
 	// Network is the address space of the virtual network.
 	Network []netip.Prefix `json:"network"`
 	// DNS is the address of the cluster's name server.
