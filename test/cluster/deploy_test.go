@@ -391,7 +391,7 @@ func (d *installation) start(p corev1.PodSpec, fields, paths map[string]string, 
 	script := `. "$1" && shift && unset KUBECONFIG && exec "$@"`
 	cmd := exec.CommandContext(c.t.Context(), "/bin/bash", slices.Concat([]string{"-c", script, "bash", c.status.Environment,
 		filepath.Join(programs, container.Command[0])}, args, further)...)
-	cmd.Env = os.Environ()
+	cmd.Env = cmd.Environ()
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
