@@ -45,7 +45,7 @@ func TestBlame(t *testing.T) {
 		results []reconcile.Result
 		want    []int // nil where nobody is named
 	}{
-		"a step for one alone": {[]reconcile.Result{{Step: plan.Step{Op: plan.Create, ID: group + "publicIPAddresses/x", For: all[1:2]}, Err: refusal("no", "")}}, []int{1}},
+		"a step for one alone":      {[]reconcile.Result{{Step: plan.Step{Op: plan.Create, ID: group + "publicIPAddresses/x", For: all[1:2]}, Err: refusal("no", "")}}, []int{1}},
 		"a frontend in the message": {[]reconcile.Result{{Step: shared, Err: refusal("Frontend "+lb+"/frontendIPConfigurations/A0000000200000000000000000000000 is wrong", "")}}, []int{1}},
 		"a rule in the target":      {[]reconcile.Result{{Step: shared, Err: refusal("", lb+"/loadBalancingRules/a0000000100000000000000000000000-TCP-80")}}, []int{0}},
 		"a public IP":               {[]reconcile.Result{{Step: shared, Err: refusal("Resource "+group+"publicIPAddresses/mine.", "")}}, []int{0}},

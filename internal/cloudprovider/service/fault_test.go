@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -139,4 +140,23 @@ func sent(writes []string, method string) (total int) {
 		}
 	}
 	return total
+}
+
+// A subnet that Azure began to change and did not finish is written again: nothing that
+// refers to it could be written otherwise.
+func TestASubnetThatAzureLeftHalfDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{Latency: 1})
+		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.Subnets, Times: 1, Fault: emulator.FaultOperation, Code: "InternalServerError"}}); err != nil {
+			t.Fatal(err)
+		}
+		w.start(config())
+		names := []string{"linked", "internal"}
+		for _, n := range names {
+			w.addKind(n)
+			<-time.After(5 * time.Second)
+		}
+		w.allHaveAddresses(names)
+		w.rest(config(), names)
+	})
 }

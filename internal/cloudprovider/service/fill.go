@@ -34,7 +34,7 @@ type fill struct {
 	// into are the load balancers in whose pools nobody was when it was asked for, by
 	// id key.
 	into map[string]bool
-	err   error         // why nobody is; to be read when first is closed
+	err  error // why nobody is; to be read when first is closed
 
 	once sync.Once
 }

@@ -44,7 +44,7 @@ func TestManyServicesShareTheWritesOfTheirDocuments(t *testing.T) {
 		const few = 5
 		services := 250
 		if testing.Short() {
-			services = 100
+			services = 40
 		}
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 3)
 		w.Forget()

@@ -11,8 +11,8 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// revive writes those public IPs again that Azure began and did not finish, and
-// that a load balancer which could not be written refers to: Azure takes none of
+// revive writes those public IPs and subnets again that Azure began and did not finish,
+// and that a load balancer which could not be written refers to: Azure takes none of
 // them until somebody does. It reports whether there were any.
 func revive(ctx context.Context, door reconcile.Azure, out reconcile.Outcome) (bool, error) {
 	var errs []error
@@ -46,9 +46,9 @@ func refusedReferences(out reconcile.Outcome) []azure.ID {
 	return ids
 }
 
-// unfinished is a public IP that Azure gave up on.
+// unfinished is a public IP or subnet that Azure gave up on.
 func unfinished(have plan.Snapshot, id azure.ID) (azure.Document, bool) {
-	if !sameType(id, network.PublicIPAddresses) {
+	if !sameType(id, network.PublicIPAddresses) && !sameType(id, network.Subnets) {
 		return nil, false
 	}
 	type state struct {
