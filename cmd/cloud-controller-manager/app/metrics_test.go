@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
+	"kaz/cmd/internal/page"
 	"kaz/internal/arm"
 	"kaz/internal/arm/cache"
 	"kaz/internal/cloudprovider"
@@ -168,28 +168,9 @@ func metricTable(all map[string]metric) string {
 }
 
 // checkPage compares a generated part of a page with what it should be, or writes it.
-func checkPage(t *testing.T, path, part, want string) {
+func checkPage(t *testing.T, file, part, want string) {
 	t.Helper()
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin, end := "<!-- "+part+": written by "+updateHint+" -->\n", "<!-- end of "+part+" -->\n"
-	before, rest, ok := strings.Cut(string(page), begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		t.Fatalf("%s has no place for the %s", path, part)
-	}
-	text := before + begin + want + end + after
-	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(text, string(page)); diff != "" {
-		t.Errorf("%s is out of date; run: %s\n%s", path, updateHint, diff)
-	}
+	page.Part{File: file, Name: part, Hint: updateHint}.Check(t, want, *update)
 }
 
 func ranges() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")} }
