@@ -116,6 +116,7 @@ func (s *schedule) tell(format string, args ...any) {
 
 // delayNews has what the controllers hear of Services come late.
 func (s *schedule) delayNews(by time.Duration) {
+	s.late = true
 	s.tell("news of Services come %v late", by)
 	s.client.PrependWatchReactor(services, func(a kubetesting.Action) (bool, watch.Interface, error) {
 		w, err := s.client.Tracker().Watch(servicesResource, a.GetNamespace())
@@ -297,9 +298,14 @@ func (s *schedule) disturb() {
 }
 
 // handOver starts another controller and stops the first, at once or after a while in
-// which both believe to lead.
+// which both believe to lead. Not with news that come late, too: a leader that has not
+// heard that a Service is gone makes it again behind the back of the one that took it
+// away, and stops.
 func (s *schedule) handOver() {
 	overlap := time.Duration(s.random.IntN(16)) * time.Second
+	if s.late {
+		overlap = 0
+	}
 	s.tell("another controller leads, %v before the first one stops", overlap)
 	s.lead()
 	<-time.After(overlap)
