@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,8 @@ type machine struct {
 	Running bool
 	// Since changes with every start of the machine.
 	Since string
+	// Abrupt is set where the machine lost its power without being told to shut down.
+	Abrupt bool
 	// NICs are its network interfaces, the primary one first, and Addresses those of the
 	// primary one, the primary one of each family first.
 	NICs      []azure.ID
@@ -46,6 +49,7 @@ var uninitialized = corev1.Taint{
 // lease and its pods, as long as the machine runs.
 type registrar struct {
 	client   kubernetes.Interface
+	group    azure.ID // of the cluster
 	machines func(context.Context) ([]machine, error)
 	changed  <-chan struct{}       // something happened to machines
 	listed   func([]machine) error // is told of the machines each time
@@ -87,7 +91,7 @@ func (r registrar) sync(ctx context.Context) error {
 	}
 	register, simulate := compare(machines, nodes.Items)
 	for _, m := range register {
-		_, err := r.client.CoreV1().Nodes().Create(ctx, newNode(m), metav1.CreateOptions{})
+		_, err := r.client.CoreV1().Nodes().Create(ctx, newNode(m, r.group), metav1.CreateOptions{})
 		switch {
 		case apierrors.IsAlreadyExists(err): // the list was a little old
 		case err != nil:
@@ -135,23 +139,31 @@ func compare(machines []machine, nodes []corev1.Node) (register []machine, simul
 // Node is nobody else's business.
 const registeredBy = "kaz.dev/registered-by"
 
-func newNode(m machine) *corev1.Node {
+// groupLabel says of a Node that its machine is in another resource group than the
+// cluster. Who installs such a machine has its kubelet say so.
+const groupLabel = "kubernetes.azure.com/resource-group"
+
+func newNode(m machine, cluster azure.ID) *corev1.Node {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(int64(m.VCPUs), resource.DecimalSI),
 		corev1.ResourceMemory:           *resource.NewQuantity(m.Memory, resource.BinarySI),
 		corev1.ResourcePods:             *resource.NewQuantity(110, resource.DecimalSI),
 		corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"),
 	}
+	labels := map[string]string{
+		controlplane.SimulatedLabel: "true",
+		corev1.LabelHostname:        m.Name,
+		corev1.LabelOSStable:        "linux",
+		corev1.LabelArchStable:      "amd64",
+	}
+	if group := m.ID.Group(); !strings.EqualFold(group, cluster.Group()) {
+		labels[groupLabel] = strings.ToLower(group)
+	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        m.Name,
 			Annotations: map[string]string{registeredBy: "kaz local"},
-			Labels: map[string]string{
-				controlplane.SimulatedLabel: "true",
-				corev1.LabelHostname:        m.Name,
-				corev1.LabelOSStable:        "linux",
-				corev1.LabelArchStable:      "amd64",
-			},
+			Labels:      labels,
 		},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{uninitialized}},
 		Status: corev1.NodeStatus{
