@@ -79,6 +79,7 @@ type schedule struct {
 	before map[string]string
 	alive  map[string]bool
 	left   bool     // a Service did
+	late   bool     // news of Services come late
 	stops  []func() // of the controllers that run
 	lies   *liar
 	foes   *foreigner
