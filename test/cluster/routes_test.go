@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,8 +11,8 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// routed waits until the route table leads to the pods of every node, and nowhere
-// else, and the nodes say so.
+// routed waits until the route table leads to the pods of every node, by the node's
+// address of the same family, and nowhere else, and the nodes say so.
 func (c *cluster) routed() {
 	c.t.Helper()
 	took := wait(c.t, machineGone, "routes to the pods of all nodes", func() string {
@@ -20,10 +21,8 @@ func (c *cluster) routed() {
 			if n.Spec.PodCIDR == "" || condition(n, corev1.NodeNetworkUnavailable) != corev1.ConditionFalse {
 				return fmt.Sprintf("%s: pod CIDR %q, conditions %v", n.Name, n.Spec.PodCIDR, n.Status.Conditions)
 			}
-			for _, a := range n.Status.Addresses {
-				if a.Type == corev1.NodeInternalIP {
-					want[n.Spec.PodCIDR] = a.Address
-				}
+			for _, cidr := range n.Spec.PodCIDRs {
+				want[cidr] = internalIP(n, netip.MustParsePrefix(cidr).Addr().Is6())
 			}
 		}
 		got := map[string]string{}
@@ -37,4 +36,16 @@ func (c *cluster) routed() {
 		return ""
 	})
 	c.t.Logf("routes in step with the nodes after %s", took.Round(10*time.Millisecond))
+}
+
+// internalIP is the address of a node in the virtual network, "" where it has none of
+// the family.
+func internalIP(n corev1.Node, six bool) string {
+	for _, a := range n.Status.Addresses {
+		ip, err := netip.ParseAddr(a.Address)
+		if a.Type == corev1.NodeInternalIP && err == nil && ip.Is6() == six {
+			return a.Address
+		}
+	}
+	return ""
 }

@@ -1,0 +1,190 @@
+package cluster_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure/network"
+	"kaz/internal/testkit"
+)
+
+// dualStack are the options of a cluster with both families.
+func dualStack() []string { return []string{"--ip-families", "IPv4,IPv6"} }
+
+// The ranges of such a cluster.
+var (
+	subnet4, subnet6 = netip.MustParsePrefix("10.240.0.0/16"), netip.MustParsePrefix("fd00:10:240::/64")
+	pods4, pods6     = netip.MustParsePrefix("10.244.0.0/14"), netip.MustParsePrefix("fd00:10:244::/48")
+	public4, public6 = netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("2001:db8::/32")
+)
+
+// TestDualStack starts a cluster whose nodes, pods and Services have addresses of both
+// families, and continues it.
+func TestDualStack(t *testing.T) {
+	dir := newDir(t)
+	c := startUp(t, dir, append(dualStack(), "--nodes", "2")...)
+	c.routed()
+	before := testkit.Snapshot(t, c.azure, c.group(), c.scaleSets()...)
+	for _, part := range []struct {
+		name string
+		test func(*cluster)
+	}{
+		{"nodes and pods have both", bothOnNodes},
+		{"a Service gets what it asks for", bothOnServices},
+		{"an internal Service", bothInside},
+		{"source ranges", bothRanges},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.test(c.in(t)) })
+	}
+	if d := cmp.Diff(before, testkit.Snapshot(t, c.azure, c.group(), c.scaleSets()...)); d != "" {
+		t.Errorf("Azure is not as it was before the Services (-before +after):\n%s", d)
+	}
+	c.exposeTo("kept", "RequireDualStack", "IPv4", "IPv6")
+	had := c.publicAddresses("kept", public4, public6)
+	c.stop(interrupt)
+	refuses(t, exec.CommandContext(t.Context(), kaz(), "local", "up", "--dir", dir, "--ip-families", "IPv4"), "--ip-families IPv4", dir, "IPv4,IPv6")
+	c = startDetached(t, dir)
+	c.routed()
+	if has := c.publicAddresses("kept", public4, public6); !slices.Equal(had, has) {
+		t.Errorf("the Service has the addresses %v, it had %v", has, had)
+	}
+}
+
+// bothOnNodes: every node has an address and a range of pods of each family, and its
+// pods have an address out of each.
+func bothOnNodes(c *cluster) {
+	c.must(deployment, "apply", "-f", "-")
+	c.must("", "rollout", "status", "deployment/web", "--timeout=1m")
+	cidrs := map[string][]netip.Prefix{}
+	for _, n := range c.nodes() {
+		for i, within := range []netip.Prefix{subnet4, subnet6} {
+			if a, err := netip.ParseAddr(internalIP(n, i == 1)); err != nil || !within.Contains(a) {
+				c.t.Errorf("node %s has the addresses %v, want one in %s", n.Name, n.Status.Addresses, within)
+			}
+		}
+		for _, text := range n.Spec.PodCIDRs {
+			cidrs[n.Name] = append(cidrs[n.Name], netip.MustParsePrefix(text))
+		}
+		if got := cidrs[n.Name]; len(got) != 2 || got[0].Bits() != 24 || !pods4.Overlaps(got[0]) || got[1].Bits() != 64 || !pods6.Overlaps(got[1]) {
+			c.t.Errorf("node %s has the pod CIDRs %v, want a /24 of %s and a /64 of %s", n.Name, got, pods4, pods6)
+		}
+	}
+	for _, p := range get[corev1.PodList](c, "pods", "-l", "app=web").Items {
+		ranges := cidrs[p.Spec.NodeName]
+		if len(p.Status.PodIPs) != len(ranges) {
+			c.t.Errorf("pod %s has the addresses %v", p.Name, p.Status.PodIPs)
+			continue
+		}
+		for i, ip := range p.Status.PodIPs {
+			if !ranges[i].Contains(netip.MustParseAddr(ip.IP)) {
+				c.t.Errorf("pod %s has the address %s, its node has %s", p.Name, ip.IP, ranges[i])
+			}
+		}
+	}
+	c.must("", "delete", "deployment", "web", "--timeout=1m")
+}
+
+// exposeTo makes a Service for some families.
+func (c *cluster) exposeTo(name, policy string, families ...string) {
+	c.t.Helper()
+	c.must(fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: %s}, spec: {type: LoadBalancer, ipFamilyPolicy: %s, ipFamilies: [%s], selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}]}}`,
+		name, policy, strings.Join(families, ", ")), "apply", "-f", "-")
+}
+
+// publicAddresses waits until a Service has an address in each of the ranges and no
+// other, and returns them.
+func (c *cluster) publicAddresses(name string, within ...netip.Prefix) []netip.Addr {
+	c.t.Helper()
+	var all []netip.Addr
+	wait(c.t, addressWithin, "the addresses of Service "+name, func() string {
+		all = nil
+		for _, i := range c.service(name).Status.LoadBalancer.Ingress {
+			all = append(all, netip.MustParseAddr(i.IP))
+		}
+		if !slices.EqualFunc(within, all, netip.Prefix.Contains) {
+			return fmt.Sprintf("%v, want one in each of %v", all, within)
+		}
+		return ""
+	})
+	return all
+}
+
+// bothOnServices: one address of each family that a Service has, and they come and go
+// one by one. What is left of the other is untouched.
+func bothOnServices(c *cluster) {
+	c.exposeTo("both", "RequireDualStack", "IPv4", "IPv6")
+	both := c.publicAddresses("both", public4, public6)
+	// Azure wants IPv4 beside IPv6, which both has.
+	c.exposeTo("six", "SingleStack", "IPv6")
+	six := c.publicAddresses("six", public6)
+	if six[0] == both[1] {
+		c.t.Errorf("two Services have the address %s", six)
+	}
+	c.familiesOfRules(map[string]int{"IPv4": 1, "IPv6": 2})
+	c.poolsHave(2)
+	c.must("", "patch", "service", "both", "-p", `{"spec":{"ipFamilyPolicy":"SingleStack","ipFamilies":["IPv4"]}}`)
+	if left := c.publicAddresses("both", public4); left[0] != both[0] {
+		c.t.Errorf("without IPv6 the Service has %s, it had %s", left[0], both[0])
+	}
+	c.familiesOfRules(map[string]int{"IPv4": 1, "IPv6": 1})
+	c.must("", "patch", "service", "both", "-p", `{"spec":{"ipFamilyPolicy":"RequireDualStack","ipFamilies":["IPv4","IPv6"]}}`)
+	if again := c.publicAddresses("both", public4, public6); again[0] != both[0] {
+		c.t.Errorf("with IPv6 again the Service has %s, it had %s", again[0], both[0])
+	}
+	c.removeAll("six", "both")
+}
+
+// familiesOfRules waits until the load balancer has so many rules of each family.
+func (c *cluster) familiesOfRules(want map[string]int) {
+	c.t.Helper()
+	wait(c.t, addressWithin, "rules of each family", func() string {
+		lb := read[network.LoadBalancer](c, c.group().Resource(network.LoadBalancers, "kaz"))
+		family := map[string]string{}
+		for _, f := range lb.Properties.FrontendIPConfigurations {
+			ip := read[network.PublicIPAddress](c, f.Properties.PublicIPAddress.ID)
+			family[f.ID.Key()] = ip.Properties.PublicIPAddressVersion
+		}
+		got := map[string]int{}
+		for _, r := range lb.Properties.LoadBalancingRules {
+			got[family[r.Properties.FrontendIPConfiguration.ID.Key()]]++
+		}
+		return cmp.Diff(want, got)
+	})
+}
+
+// poolsHave: each family has a pool, with so many members.
+func (c *cluster) poolsHave(members int) {
+	c.t.Helper()
+	c.members(members)
+	if pools := read[network.LoadBalancer](c, c.group().Resource(network.LoadBalancers, "kaz")).Properties.BackendAddressPools; len(pools) != 2 {
+		c.t.Errorf("%d pools, want one for each family", len(pools))
+	}
+}
+
+// bothInside: an internal Service has addresses of the subnet.
+func bothInside(c *cluster) {
+	c.must(`{apiVersion: v1, kind: Service, metadata: {name: inside, annotations: {service.beta.kubernetes.io/azure-load-balancer-internal: "true"}},
+		spec: {type: LoadBalancer, ipFamilyPolicy: RequireDualStack, selector: {app: web}, ports: [{port: 80}]}}`, "apply", "-f", "-")
+	c.publicAddresses("inside", subnet4, subnet6)
+	c.removeAll("inside")
+}
+
+// bothRanges: each range is for the address of its family.
+func bothRanges(c *cluster) {
+	c.must(`{apiVersion: v1, kind: Service, metadata: {name: office},
+		spec: {type: LoadBalancer, ipFamilyPolicy: RequireDualStack, loadBalancerSourceRanges: [203.0.113.0/24, "2001:db8:1::/64"], selector: {app: web}, ports: [{port: 80}]}}`, "apply", "-f", "-")
+	addresses := c.publicAddresses("office", public4, public6)
+	for i, want := range []string{"203.0.113.0/24", "2001:db8:1::/64"} {
+		wait(c.t, addressWithin, "who may reach "+addresses[i].String(), func() string {
+			return cmp.Diff([]string{want}, c.allowed(addresses[i].String()))
+		})
+	}
+	c.removeAll("office")
+}
