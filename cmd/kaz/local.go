@@ -118,6 +118,7 @@ func printWelcome(w io.Writer, s local.Status, elsewhere bool) {
   kubectl expose deployment web --port=80%[2]s --type=LoadBalancer
   kubectl wait service/web --for=jsonpath={.status.loadBalancer.ingress}
   kubectl get service web
+  kaz explain service default/web%[3]s
   kaz local azure list%[3]s
   kaz local status%[3]s
 `, image, target, where)
