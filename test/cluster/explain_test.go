@@ -218,7 +218,7 @@ func cannotExplain(c *cluster) {
 		{[]string{"--all", "--cloud-config", wrong}, []string{"AADSTS7000215", info.ClientID}},
 	} {
 		cmd := exec.CommandContext(c.t.Context(), kaz(), append([]string{"explain", "service", "--dir", c.dir}, test.args...)...)
-		cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+filepath.Join(c.dir, "none")) // what is not the cluster's is not trusted
+		cmd.Env = append(cmd.Environ(), "SSL_CERT_FILE="+filepath.Join(c.dir, "none")) // what is not the cluster's is not trusted
 		refuses(c.t, cmd, test.words...)
 	}
 	nobody := exec.CommandContext(c.t.Context(), kaz(), "explain", "service", "--all", "--dir", dir)
