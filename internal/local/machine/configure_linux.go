@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"text/template"
 )
@@ -83,7 +82,7 @@ func configure(s Spec) error {
 			return err
 		}
 	}
-	return masquerade(s)
+	return feed(rules(s), "nft", "-f", "-")
 }
 
 func kubeletConfig(s Spec) object {
@@ -122,35 +121,6 @@ func hosts(s Spec) string {
 	b.WriteString("127.0.0.1 localhost\n::1 localhost\n")
 	for _, a := range s.Addresses {
 		fmt.Fprintf(&b, "%s %s\n", a, s.Name)
-	}
-	return b.String()
-}
-
-// masquerade lets what pods send out of the virtual network, and to the platform, leave with the machine's address:
-// there nobody knows a way to pods.
-func masquerade(s Spec) error { return feed(masqueradeRules(s), "nft", "-f", "-") }
-
-// masqueradeRules are one table for each family that pods have.
-func masqueradeRules(s Spec) string {
-	var b strings.Builder
-	for _, pods := range s.PodRanges {
-		inner := []netip.Prefix{}
-		for _, p := range slices.Concat(s.PodRanges, s.ServiceRanges, s.Network) {
-			if p.Addr().Is4() == pods.Addr().Is4() {
-				inner = append(inner, p)
-			}
-		}
-		family := "ip"
-		if pods.Addr().Is6() {
-			family = "ip6"
-		}
-		fmt.Fprintf(&b, `table %[1]s kaz {
-  chain postrouting {
-    type nat hook postrouting priority srcnat + 10;
-    %[1]s saddr %[2]s %[1]s daddr != { %[3]s } oifname "eth*" masquerade
-  }
-}
-`, family, pods, commas(inner))
 	}
 	return b.String()
 }

@@ -1,0 +1,47 @@
+package machine
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// rules are a table for each family that pods have. What they send out of the virtual network, and to the platform,
+// leaves with the machine's address: there nobody knows a way to pods.
+func rules(s Spec) string {
+	var b strings.Builder
+	for _, pods := range s.PodRanges {
+		inner := []netip.Prefix{}
+		for _, p := range slices.Concat(s.PodRanges, s.ServiceRanges, s.Network) {
+			if p.Addr().Is4() == pods.Addr().Is4() {
+				inner = append(inner, p)
+			}
+		}
+		family := "ip"
+		if pods.Addr().Is6() {
+			family = "ip6"
+		}
+		fmt.Fprintf(&b, `table %[1]s kaz {
+  chain postrouting {
+    type nat hook postrouting priority srcnat + 10;
+    %[1]s saddr %[2]s %[1]s daddr != { %[3]s } oifname "eth*" masquerade
+  }
+%[4]s}
+`, family, pods, commas(inner), map[string]string{"ip6": probeRules}[family])
+	}
+	return b.String()
+}
+
+// probeRules give the probes of load balancers another address for as long as they are in the machine. They come from
+// a link-local one, and the kernel forwards nothing that does, also not to pods on the machine.
+// Source: https://learn.microsoft.com/azure/aks/configure-dual-stack
+const probeRules = `  chain arrive {
+    type filter hook prerouting priority raw;
+    iifname "eth*" ip6 saddr fe80::1234:5678:9abc ip6 saddr set fd00:168:63:129::16
+  }
+  chain answer {
+    type filter hook postrouting priority raw;
+    oifname "eth*" ip6 daddr fd00:168:63:129::16 ip6 daddr set fe80::1234:5678:9abc
+  }
+`
