@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -38,8 +40,10 @@ func TestDualStack(t *testing.T) {
 	}{
 		{"nodes and pods have both", bothOnNodes},
 		{"a Service gets what it asks for", bothOnServices},
+		{"IPv6 waits for IPv4", sixWaits},
 		{"an internal Service", bothInside},
 		{"source ranges", bothRanges},
+		{"the manifests of the docs", bothExamples},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(c.in(t)) })
 	}
@@ -48,6 +52,9 @@ func TestDualStack(t *testing.T) {
 	}
 	c.exposeTo("kept", "RequireDualStack", "IPv4", "IPv6")
 	had := c.publicAddresses("kept", public4, public6)
+	c.grow(3)
+	c.poolsHave(3)
+	c.routed()
 	c.stop(interrupt)
 	refuses(t, exec.CommandContext(t.Context(), kaz(), "local", "up", "--dir", dir, "--ip-families", "IPv4"), "--ip-families IPv4", dir, "IPv4,IPv6")
 	c = startDetached(t, dir)
@@ -141,6 +148,25 @@ func bothOnServices(c *cluster) {
 	c.removeAll("six", "both")
 }
 
+// sixWaits: a Service with IPv6 alone is told what it waits for, and gets its address
+// with the first Service that has IPv4.
+func sixWaits(c *cluster) {
+	c.exposeTo("six", "SingleStack", "IPv6")
+	wait(c.t, time.Minute, "an event that says what is missing", func() string {
+		events := c.events("Service", "six", "SyncLoadBalancerFailed")
+		for _, e := range events {
+			if strings.Contains(e.Message, "IPv6 frontends alone") {
+				return ""
+			}
+		}
+		return fmt.Sprintf("events: %+v", events)
+	})
+	c.exposeTo("four", "SingleStack", "IPv4")
+	c.publicAddresses("four", public4)
+	c.publicAddresses("six", public6)
+	c.removeAll("six", "four")
+}
+
 // familiesOfRules waits until the load balancer has so many rules of each family.
 func (c *cluster) familiesOfRules(want map[string]int) {
 	c.t.Helper()
@@ -187,4 +213,26 @@ func bothRanges(c *cluster) {
 		})
 	}
 	c.removeAll("office")
+}
+
+// bothExamples are the manifests that [examples] cannot play.
+func bothExamples(c *cluster) {
+	played := 0
+	for _, e := range testkit.Examples(c.t, filepath.Join("..", "..", "docs", "example-manifests", "service")) {
+		if !e.DualStack() {
+			continue
+		}
+		played++
+		c.must(e.Manifest, "apply", "-f", "-")
+		for _, s := range e.Services {
+			c.publicAddresses(s.Name, public4, public6)
+		}
+		c.t.Run(e.Name, func(t *testing.T) { c.in(t).servedAs(e) })
+		for _, s := range e.Services {
+			c.removeAll(s.Name)
+		}
+	}
+	if played == 0 {
+		c.t.Error("there is no example for both families")
+	}
 }

@@ -30,7 +30,7 @@ func examples(c *cluster) {
 	var all strings.Builder
 	for _, e := range testkit.Examples(c.t, filepath.Join("..", "..", "docs", "example-manifests", "service")) {
 		if e.DualStack() {
-			continue // the cluster has IPv4 only; the component test plays it
+			continue // the cluster has IPv4 only; TestDualStack plays it
 		}
 		if err := testkit.Prepare(c.t.Context(), c.azure, c.group(), vnet, e.Given); err != nil {
 			c.t.Fatal(err)
