@@ -50,6 +50,7 @@ func machineOf(w behaviour.World, id azure.ID, doc behaviour.Object) (machine, b
 		Name:    name,
 		Running: compute.PowerOf(doc) == compute.Running,
 		Since:   compute.PowerSince(doc),
+		Abrupt:  compute.Abrupt(doc),
 		VCPUs:   size.VCPUs,
 		Memory:  int64(math.Round(size.MemoryGiB * (1 << 30))),
 	}

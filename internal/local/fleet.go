@@ -109,12 +109,13 @@ func (k *keeper) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			// It has to be off before the program ends.
-			k.complain("power off", k.off(context.WithoutCancel(ctx)))
+			k.complain("power off", k.off(context.WithoutCancel(ctx), stopGrace))
 			return
 		case wanted = <-k.wants:
 		case <-ended:
 			k.fleet.log.Warn("machine ended", "machine", k.name, "error", k.process.Err())
-			k.process = nil
+			// Of what is dead the kernel must not go on forwarding.
+			k.complain("clear up after the machine", k.off(ctx, 0))
 			again = time.After(againAfter)
 			continue
 		case <-again:
@@ -138,10 +139,14 @@ func (k *keeper) complain(what string, err error) {
 
 func (k *keeper) step(ctx context.Context, w wish) error {
 	if w.gone {
-		return errors.Join(k.off(ctx), k.remove())
+		return errors.Join(k.off(ctx, stopGrace), k.remove())
 	}
 	if k.process != nil && (!w.machine.Running || w.machine.Since != k.since) {
-		if err := k.off(ctx); err != nil {
+		grace := stopGrace
+		if w.machine.Abrupt {
+			grace = 0
+		}
+		if err := k.off(ctx, grace); err != nil {
 			return err
 		}
 	}
@@ -153,6 +158,8 @@ func (k *keeper) step(ctx context.Context, w wish) error {
 
 func (k *keeper) namespace() string { return wiring.Prefix(k.fleet.instance) + "-vm-" + k.name }
 
+func (k *keeper) cgroup() string { return wiring.Prefix(k.fleet.instance) + "/" + k.name }
+
 func (k *keeper) disk() string { return filepath.Join(k.fleet.dir, k.name) }
 
 // boot gives the machine its network and starts it. What fails on the way is taken
@@ -160,7 +167,7 @@ func (k *keeper) disk() string { return filepath.Join(k.fleet.dir, k.name) }
 func (k *keeper) boot(ctx context.Context, m machine) error {
 	err := k.start(ctx, m)
 	if err != nil {
-		err = errors.Join(err, k.off(context.WithoutCancel(ctx)))
+		err = errors.Join(err, k.off(context.WithoutCancel(ctx), 0))
 	}
 	return err
 }
@@ -187,7 +194,7 @@ func (k *keeper) start(ctx context.Context, m machine) error {
 		return err
 	}
 	s.Name, s.Dir, s.Namespace, s.Addresses, s.Resolver = m.Name, k.disk(), path, m.Addresses, primary.Resolver
-	s.Cgroup = wiring.Prefix(k.fleet.instance) + "/" + m.Name
+	s.Cgroup = k.cgroup()
 	file, err := s.Write()
 	if err != nil {
 		return err
@@ -213,14 +220,17 @@ func machineProcess(name string) string { return machinePrefix + strings.Replace
 // cluster, as it is none for Azure.
 func isMachine(p *process.Process) bool { return strings.HasPrefix(p.Name(), machinePrefix) }
 
-// off powers the machine off and takes its network.
-func (k *keeper) off(ctx context.Context) error {
+// off powers the machine off, giving its software that long to end, and takes its
+// network.
+func (k *keeper) off(ctx context.Context, grace time.Duration) error {
+	var problems []error
 	if k.process != nil {
-		k.process.Stop(ctx, stopGrace)
+		k.process.Stop(ctx, grace)
 		k.process = nil
+		// What was killed had no time to do so itself.
+		problems = append(problems, vm.RemoveCgroups(k.cgroup()))
 		k.fleet.log.Info("machine is off", "machine", k.name)
 	}
-	var problems []error
 	for _, nic := range slices.Backward(k.attached) {
 		problems = append(problems, k.fleet.network.Detach(ctx, nic))
 	}

@@ -13,7 +13,8 @@ const (
 	// leaseSeconds is the life of a simulated node's lease. KWOK renews a lease after a quarter of its life.
 	leaseSeconds = 20
 	// monitorGrace is how long kube-controller-manager lets a node be silent before it is NotReady.
-	monitorGrace  = "20s"
+	monitorGrace = "20s"
+	// monitorPeriod is how often it looks.
 	monitorPeriod = "2s"
 )
 
@@ -87,7 +88,6 @@ func (r *run) controllerManagerArguments() []string {
 	args := append(r.loopbackServer(ControllerManager, r.ports.ControllerManager),
 		"--cloud-provider=external",
 		"--node-monitor-grace-period="+monitorGrace,
-		// How much longer than that it can take until somebody looks.
 		"--node-monitor-period="+monitorPeriod,
 		"--allocate-node-cidrs="+strconv.FormatBool(r.config.AllocateNodeCIDRs),
 		"--configure-cloud-routes=false",

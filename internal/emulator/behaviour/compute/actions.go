@@ -147,16 +147,14 @@ func reimageChosen(c *behaviour.Call) (any, error) {
 
 // groupPowerAction changes the power state of several machines.
 func groupPowerAction(t transition) behaviour.Action {
-	change := func(c *behaviour.Call, ids []azure.ID, power, provisioning string) {
+	change := func(c *behaviour.Call, ids []azure.ID, provisioning string, power func(*behaviour.Call, behaviour.Object)) {
 		for _, id := range ids {
 			doc, ok := c.Get(id)
 			if !ok || state(doc) == deleting {
 				continue
 			}
 			fresh := behaviour.Clone(doc)
-			if power != "" {
-				setPower(c.World, fresh, power)
-			}
+			power(c, fresh)
 			setState(fresh, provisioning)
 			c.Put(id, fresh)
 		}
@@ -169,11 +167,11 @@ func groupPowerAction(t transition) behaviour.Action {
 				return nil, err
 			}
 			noted(c, ids)
-			change(c, ids, t.during, updating)
+			change(c, ids, updating, t.begin)
 			return nil, nil
 		},
 		Settle: func(c *behaviour.Call) (any, error) {
-			change(c, notedIDs(c), t.after, succeeded)
+			change(c, notedIDs(c), succeeded, t.end)
 			return nil, nil
 		},
 	}

@@ -192,15 +192,11 @@ func powerAction(t transition) behaviour.Action {
 			if err := t.refusal(c.Old); err != nil {
 				return nil, err
 			}
-			if t.during != "" {
-				setPower(c.World, c.Doc, t.during)
-			}
+			t.begin(c, c.Doc)
 			return nil, nil
 		},
 		Settle: func(c *behaviour.Call) (any, error) {
-			if t.after != "" {
-				setPower(c.World, c.Doc, t.after)
-			}
+			t.end(c, c.Doc)
 			return nil, nil
 		},
 	}

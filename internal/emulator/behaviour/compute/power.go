@@ -1,6 +1,8 @@
 package compute
 
 import (
+	"strings"
+
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 )
@@ -28,6 +30,29 @@ func PowerOf(doc behaviour.Object) string {
 // PowerSince tells one time in a power state from another: it changes whenever the
 // power state does, and with every restart.
 func PowerSince(doc behaviour.Object) string { return behaviour.Text(doc, runtime+".since") }
+
+// Abrupt reports whether the machine lost its power without being told to shut down,
+// which is what a power-off with skipShutdown does.
+func Abrupt(doc behaviour.Object) bool { return behaviour.Bool(doc, runtime+".abrupt") }
+
+// begin notes how an action changes the power state, when it starts to.
+func (t transition) begin(c *behaviour.Call, doc behaviour.Object) {
+	if t.during == "" {
+		return
+	}
+	abrupt := t.after == Stopped && strings.EqualFold(c.Query.Get("skipshutdown"), "true")
+	if abrupt != Abrupt(doc) {
+		behaviour.Set(doc, runtime+".abrupt", abrupt)
+	}
+	setPower(c.World, doc, t.during)
+}
+
+// end notes the power state that an action leads to.
+func (t transition) end(c *behaviour.Call, doc behaviour.Object) {
+	if t.after != "" {
+		setPower(c.World, doc, t.after)
+	}
+}
 
 // setPower notes the power state and since when it is so.
 func setPower(w behaviour.World, doc behaviour.Object, power string) {

@@ -261,6 +261,26 @@ func TestPower(t *testing.T) {
 	}
 }
 
+// Who skips the shutdown takes the power away; any other change of power is an orderly one.
+func TestAbruptPowerOff(t *testing.T) {
+	for _, path := range []string{first, set} {
+		w := newWorld(t, emulator.Options{})
+		w.scaleSet(model{capacity: 1})
+		for _, step := range []struct {
+			action string
+			abrupt bool
+		}{{"powerOff?skipShutdown=true", true}, {"start", false}, {"powerOff?skipShutdown=false", false}, {"poweroff?skipshutdown=True", true}, {"deallocate", false}} {
+			w.must("POST", path+"/"+step.action, "")
+			w.Look(func(world behaviour.World) {
+				doc, _ := world.Get(azure.ID(first))
+				if got := compute.Abrupt(doc); got != step.abrupt {
+					t.Errorf("%s of %s: abrupt %t, want %t", step.action, azure.ID(path).Name(), got, step.abrupt)
+				}
+			})
+		}
+	}
+}
+
 func TestStatesWhileOperationsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1})

@@ -1,0 +1,395 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+)
+
+// What may fail when a machine ends without a word. A load balancer asks every 5 s and
+// believes two silences; where any node passes traffic on, it goes to the pods of a dead
+// node until the node counts as dead.
+const (
+	probeNotices = 2*5*time.Second + time.Second
+	nodeNotices  = 20*time.Second + 5*time.Second
+)
+
+// TestRealFailures ends machines in every way that there is while somebody asks all the
+// time, and writes down what that somebody saw. Then kaz itself is killed.
+func TestRealFailures(t *testing.T) {
+	needsReal(t)
+	before := hostState(t)
+	dir := newDir(t)
+	t.Cleanup(func() {
+		if said, err := exec.Command(kaz(), "local", "down", "--dir", dir).CombinedOutput(); err != nil {
+			t.Errorf("down: %v: %s", err, said)
+		}
+	})
+	c := startUp(t, dir, "--nodes-kind", "real", "--nodes", "3")
+	c.must(workloads, "apply", "-f", "-")
+	c.routed()
+	c.must("", "rollout", "status", "daemonset/web", "--timeout=2m")
+	f := &failures{cluster: c, local: c.expose("near", "LoadBalancer", nil, httpPort+`, externalTrafficPolicy: Local`), any: c.expose("far", "LoadBalancer", nil, httpPort)}
+	f.whole(3)
+	for _, one := range []struct {
+		name   string
+		happen func(*failures)
+	}{
+		{"killed", killed},
+		{"power lost", powerLost},
+		{"deallocated", deallocated},
+		{"restarted", restarted},
+		{"grown and shrunk", grownAndShrunk},
+	} {
+		if !t.Run(one.name, func(t *testing.T) { one.happen(f.in(t)) }) {
+			return // what comes after begins with a whole cluster
+		}
+	}
+	killedItself(f)
+	for what, had := range before {
+		if has := hostState(t)[what]; has != had {
+			t.Errorf("%s before:\n%s\nafter:\n%s", what, had, has)
+		}
+	}
+}
+
+// failures is a cluster whose two Services are asked without a pause.
+type failures struct {
+	*cluster
+	local, any string // addresses of Services with policy Local and Cluster
+}
+
+func (f *failures) in(t *testing.T) *failures {
+	return &failures{f.cluster.in(t), f.local, f.any}
+}
+
+// whole waits until so many nodes are ready and get traffic of both Services.
+func (f *failures) whole(nodes int) {
+	f.t.Helper()
+	wait(f.t, 2*time.Minute, "all nodes in both load balancers", func() string {
+		for _, n := range f.nodes() {
+			if condition(n, corev1.NodeReady) != corev1.ConditionTrue || len(n.Spec.Taints) > 0 {
+				return fmt.Sprintf("%s: taints %v, conditions %v", n.Name, n.Spec.Taints, n.Status.Conditions)
+			}
+		}
+		if n := len(f.pods("web")); n != nodes {
+			return fmt.Sprintf("%d pods", n)
+		}
+		for _, p := range get[corev1.PodList](f.cluster, "pods", "-l", "app=web").Items {
+			if !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+			}) {
+				return p.Name + " is not ready"
+			}
+		}
+		for _, address := range []string{f.local, f.any} {
+			if got := f.healthy(address); got != nodes {
+				return fmt.Sprintf("%d healthy backends of %s, want %d", got, address, nodes)
+			}
+		}
+		return ""
+	})
+}
+
+// healthy is how many receivers the load balancer at an address has.
+func (f *failures) healthy(address string) int {
+	f.t.Helper()
+	var s struct {
+		Balancers []struct {
+			Frontend string
+			Healthy  []string
+		}
+	}
+	if err := json.Unmarshal([]byte(runKaz(f.t, "local", "status", "--dir", f.dir, "-o", "json")), &s); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, b := range s.Balancers {
+		if b.Frontend == address+":80" {
+			return len(b.Healthy)
+		}
+	}
+	return 0
+}
+
+// stream asks an address again and again until it is closed.
+type stream struct {
+	stop  chan struct{}
+	tasks sync.WaitGroup
+
+	mu     sync.Mutex
+	asked  int
+	failed []time.Time   // when each that failed had been asked
+	late   time.Duration // by how much this machine itself was late at most
+	why    error         // the last failure
+}
+
+// everySoOften is how often a stream asks.
+const everySoOften = 50 * time.Millisecond
+
+func (f *failures) ask(address string) *stream {
+	s := &stream{stop: make(chan struct{})}
+	f.t.Cleanup(s.tasks.Wait)
+	s.tasks.Go(func() {
+		tick := time.NewTicker(everySoOften)
+		defer tick.Stop()
+		for last := time.Now(); ; {
+			select {
+			case <-s.stop:
+				return
+			case <-tick.C:
+			}
+			began := time.Now()
+			s.mu.Lock()
+			s.asked++
+			s.late = max(s.late, began.Sub(last)-everySoOften)
+			s.mu.Unlock()
+			last = began
+			s.tasks.Go(func() {
+				if _, err := askFromHere(f.t.Context(), "http://"+address+"/"); err != nil {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.failed, s.why = append(s.failed, began), err
+				}
+			})
+		}
+	})
+	return s
+}
+
+// last is the last request that failed, in time after a moment, and how many did.
+func (s *stream) last(after time.Time) (time.Duration, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var last time.Duration
+	for _, at := range s.failed {
+		last = max(last, at.Sub(after))
+	}
+	return last, len(s.failed)
+}
+
+// under lets something happen while both Services are asked, waits until nothing fails
+// any more and done has nothing to say, and demands that no request failed that was
+// sent later than is allowed. What this machine was late itself is nobody's failure.
+func (f *failures) under(what string, happen func(), done func() string) {
+	f.t.Helper()
+	streams := map[string]*stream{"Local": f.ask(f.local), "Cluster": f.ask(f.any)}
+	began := time.Now()
+	happen()
+	const quiet = 5 * time.Second
+	wait(f.t, 3*time.Minute, "the end of failures after: "+what, func() string {
+		for policy, s := range streams {
+			if last, n := s.last(began); time.Since(began) < last+quiet+2*time.Second {
+				return fmt.Sprintf("policy %s: %d requests failed, the last one was sent after %s: %v", policy, n, short(last), s.why)
+			}
+		}
+		return done()
+	})
+	for policy, allowed := range map[string]time.Duration{"Local": probeNotices, "Cluster": nodeNotices} {
+		s := streams[policy]
+		close(s.stop)
+		s.tasks.Wait()
+		last, n := s.last(began)
+		f.t.Logf("%s, policy %s: %d of %d requests failed, the last one was sent after %s; this machine was late by %s", what, policy, n, s.asked, short(last), short(s.late))
+		if last > allowed+s.late {
+			f.t.Errorf("%s, policy %s: a request that was sent after %s failed, later than %s: %v", what, policy, short(last), allowed, s.why)
+		}
+	}
+}
+
+// machineProcess is the process of a node's machine.
+func (f *failures) machineProcess(node string) int {
+	f.t.Helper()
+	for _, p := range attach(f.t, f.dir).status.Components {
+		if p.Name == "machine-"+node {
+			return p.PID
+		}
+	}
+	f.t.Fatalf("no process of %s", node)
+	return 0
+}
+
+// ready says what keeps a node from being ready.
+func (f *failures) ready(node string) string {
+	f.t.Helper()
+	n, _ := f.node(node)
+	if condition(n, corev1.NodeReady) == corev1.ConditionTrue && len(n.Spec.Taints) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("taints %v, conditions %v", n.Spec.Taints, n.Status.Conditions)
+}
+
+// killed: the machine's process is gone at once. It boots again by itself.
+func killed(f *failures) {
+	node := nodeOf(f.instances()[1])
+	pid := f.machineProcess(node)
+	f.under("the machine is killed", func() {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			f.t.Fatal(err)
+		}
+	}, func() string { return f.ready(node) })
+	f.whole(3)
+}
+
+// do does something to a machine by its own action, which the door of kaz has no options for.
+func (f *failures) do(action string, vm azure.Resource[compute.Instance]) {
+	f.t.Helper()
+	var info struct{ ARMHTTP, Token string }
+	if err := json.Unmarshal(readFile(f.t, filepath.Join(f.dir, "azure-state-running.json")), &info); err != nil {
+		f.t.Fatal(err)
+	}
+	separator := "?"
+	if strings.Contains(action, "?") {
+		separator = "&"
+	}
+	r, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, info.ARMHTTP+string(vm.ID)+"/"+action+separator+"api-version=2024-07-01", nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+info.Token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusAccepted {
+		f.t.Fatalf("%s: %s", action, answer.Status)
+	}
+}
+
+// off waits until nothing of a machine runs any more.
+func (f *failures) off(node string) string {
+	if left := running(f.t, filepath.Join(f.dir, "machines", node)); len(left) > 0 {
+		return fmt.Sprintf("%q runs", left)
+	}
+	return ""
+}
+
+// start starts a machine and writes down how long its node takes.
+func (f *failures) start(vm azure.Resource[compute.Instance]) {
+	f.t.Helper()
+	f.act("start", vm)
+	took := wait(f.t, machineGone, "the node of a machine that was started", func() string { return f.ready(nodeOf(vm)) })
+	f.t.Logf("start: node ready after %s", short(took))
+	f.whole(3)
+}
+
+// powerLost: Azure takes the power away, and gives it back.
+func powerLost(f *failures) {
+	vm := f.instances()[1]
+	f.under("the machine is powered off without a shutdown", func() { f.do("powerOff?skipShutdown=true", vm) }, func() string { return f.off(nodeOf(vm)) })
+	f.start(vm)
+}
+
+func deallocated(f *failures) {
+	vm := f.instances()[2]
+	f.under("the machine is deallocated", func() { f.act("deallocate", vm) }, func() string { return f.off(nodeOf(vm)) })
+	f.start(vm)
+}
+
+func restarted(f *failures) {
+	vm := f.instances()[0]
+	node := nodeOf(vm)
+	pid := f.machineProcess(node)
+	f.under("the machine is restarted", func() { f.act("restart", vm) }, func() string {
+		if f.off(node) == "" || slices.Contains(pids(f.dir), pid) {
+			return "it is not on again"
+		}
+		return f.ready(node)
+	})
+	f.whole(3)
+}
+
+// pids are the recorded processes of a cluster.
+func pids(dir string) []int {
+	var all []int
+	files, _ := filepath.Glob(filepath.Join(dir, "run", "*")) // a pattern that cannot be wrong
+	for _, file := range files {
+		var r struct{ PID int }
+		if text, err := os.ReadFile(file); err == nil && json.Unmarshal(text, &r) == nil {
+			all = append(all, r.PID)
+		}
+	}
+	return all
+}
+
+// grownAndShrunk: a machine more does no harm, a machine less leaves nothing.
+func grownAndShrunk(f *failures) {
+	const added = "nodes0-000003"
+	scale := func(to int) {
+		body := azure.Document(fmt.Sprintf(`{"sku":{"capacity":%d}}`, to))
+		if _, err := f.azure.Patch(f.t.Context(), azure.Write{ID: f.scaleSet(), Body: body}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	var took time.Duration
+	f.under("a machine more", func() {
+		began := time.Now()
+		scale(4)
+		wait(f.t, machineGone, "a fourth node", func() string { return f.ready(added) })
+		took = time.Since(began)
+	}, func() string { return "" })
+	f.t.Logf("a machine more: node ready after %s", short(took))
+	f.whole(4)
+	f.under("a machine less", func() { scale(3) }, func() string {
+		if _, found := f.node(added); found {
+			return "the node is there"
+		}
+		return f.off(added)
+	})
+	f.whole(3)
+	for _, pattern := range []string{filepath.Join(f.dir, "machines", added), "/run/netns/*" + added, "/sys/fs/cgroup/kaz-*/" + added, "/sys/fs/cgroup/*/kaz-*/" + added} {
+		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
+			f.t.Errorf("left of a deleted machine: %v %v", left, err)
+		}
+	}
+}
+
+// killedItself: without kaz nothing goes on; the next one continues with the same nodes
+// and addresses, and down clears up after it.
+func killedItself(f *failures) {
+	identity := func() map[string]string {
+		all := map[string]string{}
+		for _, n := range f.nodes() {
+			all[n.Name] = fmt.Sprint(n.UID, n.Status.Addresses, n.Spec.PodCIDR)
+		}
+		return all
+	}
+	had := identity()
+	f.up.signal(syscall.SIGKILL)
+	if err := f.up.end(time.Minute); err == nil {
+		f.t.Error("killed, and ended well")
+	}
+	nothingRuns(f.t, f.dir, 30*time.Second)
+
+	f.cluster = startUp(f.t, f.dir, "--nodes-kind", "real")
+	f.whole(3)
+	for node, want := range identity() {
+		if had[node] != want {
+			f.t.Errorf("%s was %s and is %s", node, had[node], want)
+		}
+	}
+	for _, address := range []string{f.local, f.any} {
+		f.answers("http://" + address + "/")
+	}
+
+	f.up.signal(syscall.SIGKILL)
+	if err := f.up.end(time.Minute); err == nil {
+		f.t.Error("killed, and ended well")
+	}
+	f.t.Logf("down says: %s", strings.ReplaceAll(runKaz(f.t, "local", "down", "--dir", f.dir), "\n", "; "))
+	nothingRuns(f.t, f.dir, 30*time.Second)
+}
