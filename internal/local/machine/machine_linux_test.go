@@ -74,6 +74,7 @@ func serveSocket(ctx context.Context, _ []string) error {
 // seen is what a program finds inside a machine.
 type seen struct {
 	Host, Hostname, Resolver string
+	Authority, Azure         string
 	Processes                []string
 	Written                  string
 }
@@ -92,6 +93,10 @@ func report(ctx context.Context, _ []string) error {
 	}
 	resolver, _ := os.ReadFile("/etc/resolv.conf")
 	r.Resolver = strings.TrimSpace(string(resolver))
+	authority, _ := os.ReadFile(authorityFile)
+	r.Authority = string(authority)
+	azure, _ := os.ReadFile(azureFile)
+	r.Azure = strings.Join(strings.Fields(string(azure)), "")
 	kept, _ := os.ReadFile("/var/lib/kept")
 	r.Written = string(kept)
 	if err := os.WriteFile("/var/lib/kept", []byte("written"), 0o600); err != nil {
@@ -143,7 +148,12 @@ func newSpec(t *testing.T) Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(authority, []byte("authority"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s := Spec{
+		Search: "internal.example", AzureCA: authority, Tenant: "tenant",
 		Name: "node-1", Dir: t.TempDir(), Namespace: "/run/netns/" + namespace, Cgroup: namespace + "/node-1",
 		Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.4")}, Resolver: netip.MustParseAddr("168.63.129.16"),
 		PodRanges: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
@@ -199,16 +209,15 @@ func awaitReport(t *testing.T, s Spec) seen {
 func TestMachine(t *testing.T) {
 	needsRoot(t)
 	s := newSpec(t)
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mounts := mountsOutside(t)
 	off := on(t, s)
 	r := awaitReport(t, s)
 	for what, c := range map[string]struct{ got, want string }{
 		"host name":         {r.Host, "node-1"},
 		"/etc/hostname":     {r.Hostname, "node-1"},
-		"/etc/resolv.conf":  {r.Resolver, "nameserver 168.63.129.16"},
+		"/etc/resolv.conf":  {r.Resolver, "nameserver 168.63.129.16\nsearch internal.example"},
+		"authority":         {r.Authority, "authority"},
+		"azure.json":        {r.Azure, `{"cloud":"AzurePublicCloud","tenantId":"tenant","useManagedIdentityExtension":true}`},
 		"the disk is empty": {r.Written, ""},
 	} {
 		if c.got != c.want {
@@ -219,11 +228,12 @@ func TestMachine(t *testing.T) {
 	if len(r.Processes) < 3 || len(r.Processes) > 4 {
 		t.Errorf("processes inside: %v", r.Processes)
 	}
-	enter, err := Enter(t.Context(), s.Dir, "cat", "/etc/hostname")
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+	enter, err := Enter(t.Context(), s.Dir, "sh", "-c", "cat /etc/hostname; echo $HTTPS_PROXY $HOME")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := enter.CombinedOutput(); err != nil || string(said) != "node-1\n" {
+	if said, err := enter.CombinedOutput(); err != nil || string(said) != "node-1\n/root\n" {
 		t.Errorf("a shell in the machine: %v: %s", err, said)
 	}
 	off()
@@ -238,9 +248,8 @@ func TestMachine(t *testing.T) {
 		t.Errorf("the disk holds %q after a restart", r.Written)
 	}
 	off()
-	after, err := os.ReadFile("/proc/self/mounts")
-	if err != nil || string(after) != string(mounts) {
-		t.Errorf("mounts outside are others than before: %v\n%s", err, after)
+	if after := mountsOutside(t); after != mounts {
+		t.Errorf("mounts outside are others than before:\n%s", after)
 	}
 	_, roots, err := hierarchies()
 	if err != nil {
@@ -254,6 +263,22 @@ func TestMachine(t *testing.T) {
 	if err := RemoveCgroups(filepath.Dir(s.Cgroup)); err != nil {
 		t.Error(err)
 	}
+}
+
+// mountsOutside are the mounts of this machine, but for network namespaces, which other tests make at the same time.
+func mountsOutside(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var others []string
+	for line := range strings.Lines(string(text)) {
+		if !strings.Contains(line, " /run/netns") {
+			others = append(others, line)
+		}
+	}
+	return strings.Join(others, "")
 }
 
 func TestReadRefuses(t *testing.T) {
