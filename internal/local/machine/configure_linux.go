@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -105,13 +106,18 @@ func kubeletConfig(s Spec) object {
 }
 
 func proxyConfig(s Spec) object {
+	// Probes of load balancers may ask for it by every address of the machine.
+	healthz := "0.0.0.0:10256"
+	if slices.ContainsFunc(s.Addresses, netip.Addr.Is6) {
+		healthz = "[::]:10256"
+	}
 	return object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
 		"mode": "nftables", "clusterCIDR": commas(s.PodRanges), "hostnameOverride": s.Name,
 		"clientConnection": object{"kubeconfig": s.Proxy},
 		// The limits of connection tracking are the whole machine's.
 		"conntrack":          object{"maxPerCore": 0, "min": 0},
-		"healthzBindAddress": "0.0.0.0:10256", "metricsBindAddress": "127.0.0.1:10249",
+		"healthzBindAddress": healthz, "metricsBindAddress": "127.0.0.1:10249",
 	}
 }
 

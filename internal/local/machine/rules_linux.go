@@ -18,9 +18,9 @@ func rules(s Spec) string {
 				inner = append(inner, p)
 			}
 		}
-		family := "ip"
+		family, more := "ip", ""
 		if pods.Addr().Is6() {
-			family = "ip6"
+			family, more = "ip6", probeRules
 		}
 		fmt.Fprintf(&b, `table %[1]s kaz {
   chain postrouting {
@@ -28,7 +28,7 @@ func rules(s Spec) string {
     %[1]s saddr %[2]s %[1]s daddr != { %[3]s } oifname "eth*" masquerade
   }
 %[4]s}
-`, family, pods, commas(inner), map[string]string{"ip6": probeRules}[family])
+`, family, pods, commas(inner), more)
 	}
 	return b.String()
 }
