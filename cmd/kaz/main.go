@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	acr "kaz/cmd/acr-credential-provider/app"
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	cnm "kaz/cmd/cloud-node-manager/app"
 )
@@ -54,7 +55,9 @@ func rootCommand() *cobra.Command {
 // components let `kaz local` run kaz's own components from the one program that is
 // sure to be there.
 func components() []*cobra.Command {
-	all := []*cobra.Command{ccm.Command(os.LookupEnv), cnm.Command(os.LookupEnv)}
+	pull := acr.Command(acr.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environment: os.LookupEnv})
+	pull.Version = "" // its flag would be that of the others, which is of another kind
+	all := []*cobra.Command{ccm.Command(os.LookupEnv), cnm.Command(os.LookupEnv), pull}
 	for _, command := range all {
 		command.Hidden = true
 	}

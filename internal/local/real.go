@@ -23,6 +23,7 @@ import (
 	"kaz/internal/emulator/plane/fabric"
 	"kaz/internal/emulator/plane/fabric/netns"
 	"kaz/internal/emulator/plane/fabric/wiring"
+	"kaz/internal/emulator/plane/names"
 	"kaz/internal/local/controlplane"
 	"kaz/internal/local/image"
 	vm "kaz/internal/local/machine"
@@ -134,6 +135,9 @@ func (c *cluster) startFleet(ctx context.Context, binaries controlplane.Binaries
 			return c.reality.network.Dial(ctx, c.vnet(), "tcp", address)
 		}}.Serve(ctx, c.reality.egress)
 	})
+	if err := c.serveNames(ctx); err != nil {
+		return err
+	}
 	if err := publishAPIServer(ctx, client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault)); err != nil {
 		return err
 	}
@@ -186,6 +190,7 @@ func (c *cluster) describer(binaries controlplane.Binaries) (func(machine) (vm.S
 		kubelet, err := c.plane.IssueInsideKubeconfig("kubelet-"+m.Name, "system:node:"+m.Name, "system:nodes")
 		return vm.Spec{
 			PodRanges: site.podRanges(), ServiceRanges: site.serviceRanges(), Network: site.networkRanges(), DNS: nameServer(),
+			Search: names.Domain, AzureCA: c.azure.Info().CAFile, Tenant: c.memory.Site.Tenant,
 			ClientCA: c.plane.CAFile, Kubelet: kubelet, Proxy: proxy, NodeManager: manager,
 			Programs: programs, Images: c.reality.images, PauseImage: image.Pause,
 		}, err

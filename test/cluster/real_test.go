@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -65,7 +67,7 @@ func needsReal(t *testing.T) {
 // are there once.
 func alone(t *testing.T) {
 	t.Helper()
-	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "kaz-real-nodes.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile("/tmp/kaz-real-nodes.lock", os.O_CREATE|os.O_RDWR, 0o600) // one for all tests
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,28 +89,67 @@ func TestReal(t *testing.T) {
 		c.must("", "rollout", "status", "daemonset/"+name, "--timeout=2m")
 	}
 	c.must("", "-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=2m")
-	for name, scenario := range map[string]func(*cluster){
-		"pods of different nodes, and the route between them": podsAndRoutes,
-		"an external Service":          external,
-		"source ranges":                sourceRangesByPackets,
-		"an internal load balancer":    internalBalancer,
-		"traffic policy Local":         local,
-		"UDP":                          datagrams,
-		"metadata and tokens":          metadataInside,
-		"a rule between two machines":  ruleBetweenMachines,
-		"a shell, logs and the status": inspect,
-	} {
-		t.Run(name, func(t *testing.T) {
+	play := func(s scenario) {
+		t.Run(s.name, func(t *testing.T) {
 			one := c.in(t)
-			defer one.removeServices()
-			scenario(one)
+			defer one.removeOwn()
+			s.play(one)
 		})
 	}
+	for _, s := range alonePlayed() {
+		play(s)
+	}
+	// These wait for probes most of the time, and go together.
+	var together sync.WaitGroup
+	for _, s := range togetherPlayed() {
+		together.Go(func() { play(s) })
+	}
+	together.Wait()
 	c.stop(syscall.SIGTERM)
 	for what, had := range before {
 		if has := hostState(t)[what]; has != had {
 			t.Errorf("%s before:\n%s\nafter:\n%s", what, had, has)
 		}
+	}
+}
+
+// scenario is something that happens in a cluster with real nodes.
+type scenario struct {
+	name string
+	play func(*cluster)
+}
+
+// alonePlayed change what others need.
+func alonePlayed() []scenario {
+	return []scenario{
+		{"pods of different nodes, and the route between them", podsAndRoutes},
+		{"out of the virtual network", leaving},
+		{"a rule between two machines", ruleBetweenMachines},
+		{"metadata", metadataInside},
+		{"tokens", managedIdentity},
+		{"names", namesInside},
+		{"images of a registry", pulledImage},
+	}
+}
+
+// togetherPlayed need their own Services only.
+func togetherPlayed() []scenario {
+	return []scenario{
+		{"an external Service", external},
+		{"an external Service, from a machine behind it", hairpin},
+		{"source ranges", sourceRangesByPackets},
+		{"service tags", serviceTags},
+		{"an internal load balancer", internalBalancer},
+		{"an internal load balancer for every port", everyPort},
+		{"traffic policy Local", local},
+		{"traffic policy Local, and pods that move", drained},
+		{"affinity", affinity},
+		{"probes of ports", probes},
+		{"floating IP off", withoutFloating},
+		{"two Services at a user's own address", sharedAddress},
+		{"UDP", datagrams},
+		{"UDP and TCP", mixedProtocols},
+		{"a shell, logs and the status", inspect},
 	}
 }
 
@@ -230,6 +271,19 @@ func (c *cluster) removeServices() {
 	}
 }
 
+// mark is a label's value by which the Services of a scenario are found.
+func (c *cluster) mark() string { return fmt.Sprintf("s%08x", crc32.ChecksumIEEE([]byte(c.t.Name()))) }
+
+// removeOwn removes the Services that a scenario has exposed.
+func (c *cluster) removeOwn() {
+	c.t.Helper()
+	for _, s := range get[corev1.ServiceList](c, "services", "-l", "scenario="+c.mark()).Items {
+		if err := c.remove(s.Name); err != nil {
+			c.t.Error(err)
+		}
+	}
+}
+
 // expose makes a Service of the web servers and returns its address.
 func (c *cluster) expose(name, kind string, annotations map[string]string, spec string) string {
 	c.t.Helper()
@@ -237,8 +291,8 @@ func (c *cluster) expose(name, kind string, annotations map[string]string, spec 
 	for k, v := range annotations {
 		notes = append(notes, fmt.Sprintf("%s: %q", k, v))
 	}
-	c.must(fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: %s, annotations: {%s}}, spec: {type: %s, selector: {app: web}, %s}}`,
-		name, strings.Join(notes, ", "), kind, spec), "apply", "-f", "-")
+	c.must(fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {name: %s, labels: {scenario: %s}, annotations: {%s}}, spec: {type: %s, selector: {app: web}, %s}}`,
+		name, c.mark(), strings.Join(notes, ", "), kind, spec), "apply", "-f", "-")
 	if kind != "LoadBalancer" {
 		return c.service(name).Spec.ClusterIP
 	}
@@ -283,9 +337,10 @@ func podsAndRoutes(c *cluster) {
 func external(c *cluster) {
 	ip := c.expose("external", "LoadBalancer", nil, httpPort)
 	c.answers("http://" + ip + "/")
-	if got, err := c.askFrom(c.pods("tools")[0], "http://"+ip+"/"); err != nil {
-		c.t.Errorf("a pod asks the external address: %+v, %v", got, err)
-	}
+	wait(c.t, time.Minute, "an answer for a pod", func() string {
+		_, err := c.askFrom(c.pods("tools")[0], "http://"+ip+"/")
+		return reason(err)
+	})
 	seen := map[string]bool{}
 	wait(c.t, time.Minute, "an answer of every pod", func() string {
 		got, err := askFromHere(c.t.Context(), "http://"+ip+"/")
@@ -333,6 +388,10 @@ func internalBalancer(c *cluster) {
 		_, err := c.askFrom(c.pods("tools")[0], "http://"+ip+"/")
 		return reason(err)
 	})
+	// kube-proxy answered that by itself; this goes through the load balancer.
+	node := c.nodes()[2].Name
+	c.pastProxy(node, ip)
+	c.nodeIsAnswered(node, "http://"+ip+"/")
 	if got, err := askFromHere(c.t.Context(), "http://"+ip+"/"); err == nil {
 		c.t.Errorf("this machine is served by an internal load balancer: %+v", got)
 	}
@@ -347,31 +406,7 @@ func local(c *cluster) {
 	}
 }
 
-func datagrams(c *cluster) {
-	ip := c.expose("datagrams", "LoadBalancer", nil, `ports: [{name: dns, protocol: UDP, port: 53, targetPort: 8080}]`)
-	wait(c.t, time.Minute, "an answer over UDP", func() string {
-		conn, err := net.Dial("udp", net.JoinHostPort(ip, "53"))
-		if err != nil {
-			return err.Error()
-		}
-		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-			return err.Error()
-		}
-		if _, err := io.WriteString(conn, "who\n"); err != nil {
-			return err.Error()
-		}
-		buffer := make([]byte, 1024)
-		n, err := conn.Read(buffer)
-		if err != nil {
-			return err.Error()
-		}
-		_, err = parseSaid(string(buffer[:n]))
-		return reason(err)
-	})
-}
-
-// metadataInside: pods learn of their machine, and get tokens of its identity.
+// metadataInside: pods learn of their machine.
 func metadataInside(c *cluster) {
 	for _, p := range c.pods("tools") {
 		text, err := c.box(p, "get", "http://169.254.169.254/metadata/instance/compute?api-version=2021-10-01")

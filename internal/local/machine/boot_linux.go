@@ -130,6 +130,7 @@ func (v *supervisor) programs() []program {
 		{name: Kubelet, args: []string{
 			"--config=" + kubeletFile, "--kubeconfig=" + s.Kubelet, "--hostname-override=" + s.Name,
 			"--cloud-provider=external", "--node-ip=" + strings.Join(addresses, ","), "--cert-dir=/var/lib/kubelet/pki",
+			"--image-credential-provider-config=" + credentialFile, "--image-credential-provider-bin-dir=" + filepath.Dir(s.Programs[NodeManager]),
 		}},
 		{name: KubeProxy, args: []string{"--config=" + proxyFile}},
 	}

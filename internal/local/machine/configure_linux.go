@@ -18,6 +18,10 @@ const (
 	networkFile    = "/run/kaz/network.template"
 	kubeletFile    = "/run/kaz/kubelet.yaml"
 	proxyFile      = "/run/kaz/kube-proxy.yaml"
+	credentialFile = "/run/kaz/credential-provider.yaml"
+	azureFile      = "/run/kaz/azure.json"
+	// authorityFile is where programs written in Go look for authorities besides those that the system comes with.
+	authorityFile = "/etc/ssl/certs/kaz-local-azure.pem"
 )
 
 // containerdConfig keeps to what every version from 1.6 on understands. The score by which the kernel chooses whom to
@@ -59,6 +63,13 @@ func configure(s Spec) error {
 	if err := containerdConfig.Execute(&containerd, s); err != nil {
 		return err
 	}
+	authority, err := os.ReadFile(s.AzureCA)
+	if err != nil {
+		return fmt.Errorf("authority of the local Azure: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(authorityFile), 0o755); err != nil {
+		return err
+	}
 	if err := os.WriteFile("/etc/hostname", []byte(s.Name+"\n"), 0o644); err != nil {
 		return err
 	}
@@ -68,7 +79,10 @@ func configure(s Spec) error {
 		kubeletFile:        kubeletConfig(s),
 		proxyFile:          proxyConfig(s),
 		"/etc/hosts":       []byte(hosts(s)),
-		"/etc/resolv.conf": []byte("nameserver " + s.Resolver.String() + "\n"),
+		"/etc/resolv.conf": []byte("nameserver " + s.Resolver.String() + "\nsearch " + s.Search + "\n"),
+		credentialFile:     credentialConfig(s),
+		azureFile:          azureConfig(s),
+		authorityFile:      authority,
 	} {
 		text, ok := content.([]byte)
 		if !ok {
@@ -103,6 +117,23 @@ func kubeletConfig(s Spec) object {
 		"imageGCHighThresholdPercent": 100,
 		"maxPods":                     110,
 	}
+}
+
+// credentialConfig lets the kubelet pull from registries with the identity of the machine.
+func credentialConfig(s Spec) object {
+	return object{
+		"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig",
+		"providers": []object{{
+			"name": filepath.Base(s.Programs[NodeManager]), "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
+			"matchImages":          []string{"*.azurecr.io", "*.azurecr.cn", "*.azurecr.us"},
+			"defaultCacheDuration": "10m", "args": []string{"acr-credential-provider", azureFile},
+		}},
+	}
+}
+
+// azureConfig is the machine's azure.json: from inside, all of Azure is found by its own names.
+func azureConfig(s Spec) object {
+	return object{"cloud": "AzurePublicCloud", "tenantId": s.Tenant, "useManagedIdentityExtension": true}
 }
 
 func proxyConfig(s Spec) object {

@@ -76,5 +76,8 @@ func Enter(ctx context.Context, disk string, command ...string) (*exec.Cmd, erro
 		return nil, err
 	}
 	args := append([]string{"--target", string(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--wd=/"}, command...)
-	return exec.CommandContext(ctx, "nsenter", args...), nil
+	cmd := exec.CommandContext(ctx, "nsenter", args...)
+	// A proxy or a home of this machine's user is nothing inside.
+	cmd.Env = append(environment(), "TERM="+os.Getenv("TERM"))
+	return cmd, nil
 }

@@ -31,8 +31,13 @@ type Spec struct {
 	DNS netip.Addr `json:"dns"`
 	// ClientCA is the file of the authority of those who may talk to the kubelet.
 	ClientCA string `json:"clientCA"`
-	// Resolver is the address of Azure's name server.
+	// Resolver is the address of Azure's name server, Search the domain of the machines that it knows.
 	Resolver netip.Addr `json:"resolver"`
+	Search   string     `json:"search"`
+	// AzureCA is the file of the authority by which Azure's own hosts prove who they are, Tenant the one whose
+	// identities machines have.
+	AzureCA string `json:"azureCA"`
+	Tenant  string `json:"tenant"`
 	// Kubelet, Proxy and NodeManager are the kubeconfigs of these programs.
 	Kubelet     string `json:"kubelet"`
 	Proxy       string `json:"proxy"`
@@ -50,7 +55,7 @@ const (
 	ctr         = "ctr"
 	Kubelet     = "kubelet"
 	KubeProxy   = "kube-proxy"
-	NodeManager = "kaz" // as kaz cloud-node-manager
+	NodeManager = "kaz" // as kaz cloud-node-manager, and kaz acr-credential-provider
 )
 
 // Write writes the spec for [Run] to read, and returns the name of the file.
@@ -86,7 +91,7 @@ func (s Spec) check() error {
 	var problems []error
 	for what, missing := range map[string]bool{
 		"name": s.Name == "", "dir": !filepath.IsAbs(s.Dir), "namespace": !filepath.IsAbs(s.Namespace), "cgroup": s.Cgroup == "" || !filepath.IsLocal(s.Cgroup),
-		"resolver": !s.Resolver.IsValid(), "addresses": len(s.Addresses) == 0,
+		"resolver": !s.Resolver.IsValid(), "addresses": len(s.Addresses) == 0, "search": s.Search == "", "azureCA": !filepath.IsAbs(s.AzureCA),
 	} {
 		if missing {
 			problems = append(problems, fmt.Errorf("%s is missing or not whole", what))

@@ -1,0 +1,106 @@
+// Package names is the name server that machines in Azure have at 168.63.129.16: it
+// knows the machines of a virtual network, the names of public addresses, and the hosts
+// of the local Azure itself. Layer L2.
+//
+// No other names exist: the local Azure leads nowhere else.
+package names
+
+import (
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// Domain is that of the names of machines.
+const Domain = "internal.cloudapp.net"
+
+// Server answers questions from one virtual network. All but Log is required.
+type Server struct {
+	Network azure.ID
+	// World lets look at the resources.
+	World func(func(w behaviour.World))
+	// Own reports whether a host is one of the local Azure's, which is reached at At.
+	Own func(host string) bool
+	At  netip.Addr
+	// Log gets what could not be answered; nil is slog.Default.
+	Log *slog.Logger
+}
+
+func (s *Server) log() *slog.Logger {
+	if s.Log == nil {
+		return slog.Default()
+	}
+	return s.Log
+}
+
+// Lookup is the addresses of a name, and whether there is such a name.
+func (s *Server) Lookup(name string) (addresses []netip.Addr, found bool) {
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if machine, ok := strings.CutSuffix(name, "."+Domain); ok {
+		s.machines(func(host string, of []netip.Addr) {
+			if host == machine {
+				addresses, found = append(addresses, of...), true
+			}
+		})
+		return addresses, found
+	}
+	if s.Own(name) {
+		return []netip.Addr{s.At}, true
+	}
+	s.World(func(w behaviour.World) {
+		for _, doc := range behaviour.Everywhere(w, "Microsoft.Network/publicIPAddresses") {
+			if !strings.EqualFold(behaviour.Text(doc, "properties.dnsSettings.fqdn"), name) {
+				continue
+			}
+			found = true
+			if a, err := netip.ParseAddr(behaviour.Text(doc, "properties.ipAddress")); err == nil {
+				addresses = append(addresses, a)
+			}
+		}
+	})
+	return addresses, found
+}
+
+// Reverse is the name of the machine that has a private address in the network, "" for
+// none.
+func (s *Server) Reverse(address netip.Addr) string {
+	name := ""
+	s.machines(func(host string, of []netip.Addr) {
+		if slices.Contains(of, address) {
+			name = host + "." + Domain
+		}
+	})
+	return name
+}
+
+// machines calls f with the name and the addresses in the network of each machine.
+func (s *Server) machines(f func(host string, addresses []netip.Addr)) {
+	s.World(func(w behaviour.World) {
+		for _, kind := range []string{"Microsoft.Compute/virtualMachineScaleSets/virtualMachines", "Microsoft.Compute/virtualMachines"} {
+			for _, doc := range behaviour.Everywhere(w, kind) {
+				host := strings.ToLower(behaviour.Text(doc, "properties.osProfile.computerName"))
+				if addresses := s.addressesOf(w, doc); host != "" && len(addresses) > 0 {
+					f(host, addresses)
+				}
+			}
+		}
+	})
+}
+
+func (s *Server) addressesOf(w behaviour.World, machine behaviour.Object) []netip.Addr {
+	var all []netip.Addr
+	for _, ref := range behaviour.Objects(machine, "properties.networkProfile.networkInterfaces") {
+		nic, _ := w.Get(azure.ID(behaviour.Text(ref, "id")))
+		for _, c := range behaviour.Objects(nic, "properties.ipConfigurations") {
+			a, err := netip.ParseAddr(behaviour.Text(c, "properties.privateIPAddress"))
+			if err == nil && behaviour.RefID(c, "properties.subnet").Parent().Equal(s.Network) {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
