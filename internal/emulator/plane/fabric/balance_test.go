@@ -479,3 +479,49 @@ func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 }
+
+// A load balancer does not know that a machine is off: what it chooses that machine for is
+// lost, until its probe has noticed.
+func TestMachineThatIsOff(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.open()
+	id, front := w.publicIP("front", "IPv4")
+	w.balancer(balancing{public: id, rules: list{
+		rule("asked", "Tcp", 80, 80, with(floats, probed)), rule("unasked", "Tcp", 81, 81, floats), rule("translated", "Tcp", 82, 82, nil),
+	}, probes: list{probe("probe", "Tcp", 80, "")}})
+	members := w.members(2, front)
+	for _, m := range members {
+		m.serve(":80")
+		m.serve(":81")
+		m.serve(":82")
+	}
+	w.waitHealthy("asked", members...)
+	if err := w.fabric.Detach(t.Context(), members[1].nic); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range w.fabric.Balancers() {
+		if len(b.Backends) != 2 {
+			t.Errorf("rule %s has the members %v, the machine that is off is still one", b.Rule.Name(), b.Backends)
+		}
+	}
+	w.waitHealthy("asked", members[0])
+	for range 20 {
+		if g := w.outside.reaches(at(front, 80)); g.server != members[0].name {
+			t.Fatalf("%s answers", g.server)
+		}
+	}
+	for _, port := range []int{81, 82} {
+		lost := false
+		for end := time.Now().Add(generous); !lost && time.Now().Before(end); {
+			_, err := w.outside.try(at(front, port), refused)
+			lost = err != nil
+		}
+		if !lost {
+			t.Errorf("port %d: nothing is lost though one of two machines is off and nobody asks", port)
+		}
+	}
+	members[1].attach()
+	w.waitHealthy("asked", members...)
+	w.outside.meets(at(front, 81), 2)
+}

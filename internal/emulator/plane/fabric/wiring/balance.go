@@ -86,7 +86,8 @@ func (f *facts) follow(r *rule) bool {
 	return true
 }
 
-// receiversOf are those of the members that run in the rule's network.
+// receiversOf are those of the members that are in the rule's network. A load balancer
+// does not know which of their machines run: it asks.
 func (f *facts) receiversOf(r *rule, members []backend) receivers {
 	key := fmt.Sprint(r.membersKey(), " ", r.doc.Probe.key(), " ", r.network.router)
 	if have, ok := f.receivers[key]; ok {
@@ -95,7 +96,7 @@ func (f *facts) receiversOf(r *rule, members []backend) receivers {
 	out := receivers{key: key}
 	probe := f.probeOf(r)
 	for _, m := range members {
-		if m.card.subnet.network != r.network || m.card.attachment == nil {
+		if m.card.subnet.network != r.network {
 			continue
 		}
 		if probe.Key != "" {

@@ -23,6 +23,8 @@ func (f *facts) router(n *network) Namespace {
 	for _, c := range n.cards {
 		if c.attachment != nil {
 			c.connect(&s)
+		} else {
+			c.swallow(&s)
 		}
 	}
 	s.Rules = f.routerRules(n)
@@ -45,6 +47,19 @@ func (c *card) connect(s *Namespace) {
 		if is4 := a.address.Is4(); !led[is4] {
 			led[is4] = true
 			s.Routes = append(s.Routes, Route{Table: c.mark(), To: everywhere(a.address), Kind: Unicast, Via: a.address, Device: link})
+		}
+	}
+}
+
+// swallow lets what a load balancer chooses an interface for that no machine has end
+// there.
+func (c *card) swallow(s *Namespace) {
+	s.Marks = append(s.Marks, Mark{c.mark(), cardOrder})
+	led := map[bool]bool{}
+	for _, a := range c.addresses {
+		if is4 := a.address.Is4(); !led[is4] {
+			led[is4] = true
+			s.Routes = append(s.Routes, Route{Table: c.mark(), To: everywhere(a.address), Kind: Blackhole})
 		}
 	}
 }
