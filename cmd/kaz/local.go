@@ -82,6 +82,7 @@ The state is kept in --dir, and the next up continues with it.`,
 	f.StringVar(&o.Azure.Throttle, "throttle", "off", "whether Azure limits requests: off, or azure (as the real one)")
 	f.StringVar(&o.Azure.AccessControl, "access-control", "off", "whether Azure enforces role assignments: on or off")
 	f.StringVar(&o.Azure.Identities, "identities", "", "file of who can log in to Azure, and with which roles")
+	f.StringSliceVar(&o.Images, "image", nil, "archive with images (tar, of OCI or docker) that real nodes have from their boot on, can be repeated")
 	f.BoolVar(&o.Example, "example", false, "on real nodes, run a web server behind a load balancer and wait until it answers")
 	f.BoolVar(&detach, "detach", false, "return when the cluster is up and leave it running")
 	return command
@@ -90,7 +91,7 @@ The state is kept in --dir, and the next up continues with it.`,
 // upArguments are the arguments that run the same up in the foreground.
 func upArguments(command *cobra.Command) []string {
 	args := []string{"local", "up"}
-	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "ip-families", "example", "without", "latency", "throttle", "access-control", "identities"} {
+	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "image", "ip-families", "example", "without", "latency", "throttle", "access-control", "identities"} {
 		f := command.Flags().Lookup(name)
 		if f.Changed || name == "dir" {
 			args = append(args, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))

@@ -66,6 +66,7 @@ func (c *cluster) startNetwork(ctx context.Context, binaries controlplane.Binari
 	if c.reality.images, err = makeImages(ctx, binaries[controlplane.CoreDNS]); err != nil {
 		return err
 	}
+	c.reality.images = append(c.reality.images, c.Images...)
 	c.reality.network, err = fabric.Start(ctx, fabric.Options{
 		Instance: c.memory.Instance, Azure: c.azure.emulator, Metadata: c.azure.metadataOf, Log: slog.Default(),
 	})

@@ -49,6 +49,8 @@ type UpOptions struct {
 	IPFamilies []string
 	// Without names [Components] to leave out.
 	Without []string
+	// Images are archives with images that real nodes have from their boot on.
+	Images []string
 	// Example also runs an example on real nodes and waits until it answers.
 	Example bool
 	// Azure says how the local Azure behaves; its files and addresses are Up's.
@@ -77,6 +79,17 @@ func (o *UpOptions) check() error {
 		if !slices.Contains(Components(), name) {
 			problems = append(problems, fmt.Errorf("--without %s: want one of %s", name, strings.Join(Components(), ", ")))
 		}
+	}
+	for i, file := range o.Images {
+		if err := checkImage(file); err != nil {
+			problems = append(problems, fmt.Errorf("--image %s: %w", file, err))
+		}
+		if at, err := filepath.Abs(file); err == nil {
+			o.Images[i] = at // machines have other working directories
+		}
+	}
+	if len(o.Images) > 0 && o.NodesKind == NodesHollow {
+		problems = append(problems, errors.New("--image: simulated nodes run no images"))
 	}
 	if _, err := o.Azure.read(); err != nil {
 		problems = append(problems, err)
