@@ -133,7 +133,7 @@ func (k *keeper) run(ctx context.Context) {
 
 func (k *keeper) complain(what string, err error) {
 	if err != nil {
-		k.fleet.log.Error(what, "machine", k.name, "error", err)
+		k.fleet.log.Error("machine is not what Azure has", "machine", k.name, "what", what, "error", err)
 	}
 }
 

@@ -88,7 +88,7 @@ func delegate(root, path string) error {
 		if err != nil {
 			return err
 		}
-		for _, c := range strings.Fields(string(text)) {
+		for c := range strings.FieldsSeq(string(text)) {
 			if err := os.WriteFile(filepath.Join(at, "cgroup.subtree_control"), []byte("+"+c), 0); err != nil {
 				return fmt.Errorf("controller %s for the children of %s: %w", c, at, err)
 			}
@@ -101,7 +101,7 @@ func delegate(root, path string) error {
 // inherit fills in what version 1 wants to have said before a process can enter: the processors and memory nodes.
 func inherit(root, path string) error {
 	at := root
-	for _, name := range strings.Split(path, "/") {
+	for name := range strings.SplitSeq(path, "/") {
 		parent := at
 		at = filepath.Join(at, name)
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
@@ -173,7 +173,7 @@ func removeCgroup(dir string) error {
 			return fmt.Errorf("remove cgroup: %w", err)
 		}
 		text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		for _, word := range strings.Fields(string(text)) {
+		for word := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(word); err == nil && pid > 0 && pid != os.Getpid() {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}

@@ -131,7 +131,7 @@ const restartAfter = time.Second
 
 // keep starts a program, and again whenever it ends, until ctx is done.
 func (v *supervisor) keep(ctx context.Context, p program) error {
-	_, done, err := v.launch(p)
+	done, err := v.launch(p)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (v *supervisor) keep(ctx context.Context, p program) error {
 				return
 			case <-time.After(restartAfter):
 			}
-			if _, done, err = v.launch(p); err != nil {
+			if done, err = v.launch(p); err != nil {
 				v.log.Error("program cannot be started", "program", p.name, "error", err)
 				return
 			}
@@ -159,7 +159,7 @@ func (v *supervisor) keep(ctx context.Context, p program) error {
 
 // once runs a program to its end.
 func (v *supervisor) once(ctx context.Context, p program) error {
-	_, done, err := v.launch(p)
+	done, err := v.launch(p)
 	if err != nil {
 		return err
 	}
@@ -174,12 +174,13 @@ func (v *supervisor) once(ctx context.Context, p program) error {
 	return nil
 }
 
-func (v *supervisor) launch(p program) (int, <-chan unix.WaitStatus, error) {
+func (v *supervisor) launch(p program) (<-chan unix.WaitStatus, error) {
 	path := v.spec.Programs[p.name]
 	if path == "" {
-		return 0, nil, fmt.Errorf("no path of %s is given", p.name)
+		return nil, fmt.Errorf("no path of %s is given", p.name)
 	}
-	return v.child.start(path, p.args, environment(), v.logFile(p))
+	_, done, err := v.child.start(path, p.args, environment(), v.logFile(p))
+	return done, err
 }
 
 func (v *supervisor) logFile(p program) string {

@@ -52,7 +52,7 @@ func (e Egress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if n := buffered.Reader.Buffered(); n > 0 { // what the client could not wait to say
-		early, err := buffered.Reader.Peek(n)
+		early, err := buffered.Peek(n)
 		if err == nil {
 			_, err = inside.Write(early)
 		}

@@ -88,11 +88,9 @@ func serve(t *testing.T, s *names.Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l, p) }()
+	go func() { ended <- s.Serve(t.Context(), l, p) }()
 	t.Cleanup(func() {
-		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}

@@ -34,7 +34,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to do:\n" + usage)
+		return fmt.Errorf("say what to do:\n%s", usage)
 	}
 	switch command, args := args[0], args[1:]; command {
 	case "pause", "sleep":
