@@ -586,10 +586,13 @@ func TestRouteController(t *testing.T) {
 		stop := w.controller()
 		defer stop()
 
+		began := time.Now()
 		w.eventually("routes", 30*time.Second, func() bool { return w.reachable() == nodes })
-		if n := w.writesOf("rt"); n > 3 {
-			t.Errorf("%d writes for %d new nodes", n, nodes)
+		took, latency := time.Since(began), w.writeLatency()
+		if n := w.writesOf("rt"); n > 3 || took > 2*latency+2*time.Second { // to list them, and to look
+			t.Errorf("%d writes for %d new nodes, which took %v, where one write takes %v", n, nodes, took, latency)
 		}
+		t.Logf("%d new nodes: all reachable after %v, with %d writes of at most %v each", nodes, took, w.writesOf("rt"), latency.Round(time.Millisecond))
 		w.Forget()
 		for i := range 50 {
 			if err := w.client.CoreV1().Nodes().Delete(t.Context(), fmt.Sprintf("node%d", i), metav1.DeleteOptions{}); err != nil {
@@ -618,6 +621,22 @@ func TestRouteController(t *testing.T) {
 			t.Errorf("nothing happened in an hour and yet written: %v", writes)
 		}
 	})
+}
+
+// writeLatency is how long the longest write of the route table took, from when it was
+// sent until Azure said that it was done.
+func (w *routeWorld) writeLatency() (longest time.Duration) {
+	var sent time.Time
+	for _, r := range w.Requests() {
+		switch {
+		case r.Method == "PUT" && r.Name() == "rt":
+			sent = r.At
+		case !r.IsPoll():
+			continue
+		}
+		longest = max(longest, r.At.Add(r.Took).Sub(sent))
+	}
+	return longest
 }
 
 func TestNetworkStaysUnavailableWhenAzureFails(t *testing.T) {

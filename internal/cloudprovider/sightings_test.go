@@ -308,3 +308,39 @@ func (r *run) troubles() (all []string) {
 	}
 	return all
 }
+
+// D22: who hears of nodes that fall silent begins to look at their machines, and waits
+// for no answer: the next one is heard of at once.
+func TestNewsOfNodesWaitForNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		other := w.AddScaleSet("other", testkit.Uniform, 1, "1")
+		slowOne := atWork(instanceName(testkit.ScaleSet, 0), testkit.Nodes.Child("virtualMachines", "0"))
+		fastOne := atWork(instanceName("other", 0), other.Child("virtualMachines", "0"))
+		client := fake.NewClientset(slowOne, fastOne)
+		factory := informers.NewSharedInformerFactory(client, 0)
+		cloud := cloudprovider.New(cloudprovider.Config{
+			Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location,
+		}, &slow{Azure: w.Door, below: testkit.Nodes, takes: time.Minute})
+		cloud.SetInformers(factory)
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		factory.Start(ctx.Done())
+		factory.WaitForCacheSync(ctx.Done())
+		t.Cleanup(func() { cancel(); factory.Shutdown(); cloud.Close() })
+		w.Forget()
+		began := time.Now()
+		for _, n := range []*corev1.Node{slowOne, fastOne} {
+			if _, err := client.CoreV1().Nodes().UpdateStatus(t.Context(), silent(n), metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if reads := w.Reads(); len(reads) != 1 || time.Since(began) > 0 {
+			t.Errorf("after %v Azure was asked %v, want only about the second node, as the first one's answer takes a minute", time.Since(began), reads)
+		}
+		<-time.After(2 * time.Minute)
+		if reads := w.Reads(); len(reads) != 2 {
+			t.Errorf("Azure was asked %v, want about both", reads)
+		}
+	})
+}

@@ -64,6 +64,9 @@ type fleet struct {
 	log      requestLog
 	programs []*program
 	off      []string // nodes whose machines do not run
+	// unjudged is of a cluster in which nobody takes the taint off new nodes that says
+	// that they are not ready.
+	unjudged bool
 }
 
 // in is the fleet for a subtest. The programs that this leaves behind are the next one's.
@@ -223,6 +226,7 @@ func (f *fleet) differs(n corev1.Node, hosts map[string]host) string {
 	const key = "node.cloudprovider.kubernetes.io/shutdown"
 	h, ok := hosts[n.Name]
 	off := slices.Contains(f.off, n.Name)
+	taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return f.unjudged && t.Key == corev1.TaintNodeNotReady })
 	switch {
 	case !ok:
 		return "it has no machine"
@@ -232,7 +236,7 @@ func (f *fleet) differs(n corev1.Node, hosts map[string]host) string {
 		return fmt.Sprintf("labels %v, its machine is in %s", n.Labels, h.zone)
 	case off && (!taint(n, key) || condition(n, corev1.NodeReady) == corev1.ConditionTrue):
 		return fmt.Sprintf("its machine is off; conditions %v, taints %v", n.Status.Conditions, n.Spec.Taints)
-	case !off && (len(n.Spec.Taints) > 0 || condition(n, corev1.NodeReady) != corev1.ConditionTrue):
+	case !off && (len(taints) > 0 || condition(n, corev1.NodeReady) != corev1.ConditionTrue):
 		return fmt.Sprintf("its machine runs; conditions %v, taints %v", n.Status.Conditions, n.Spec.Taints)
 	}
 	return ""
