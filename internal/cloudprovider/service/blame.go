@@ -27,7 +27,7 @@ func blame(err error, out reconcile.Outcome, batch []request) error {
 		}
 		found, named := false, namedBy(res)
 		for i, r := range batch {
-			if isFor(res.Step, r) || len(res.Step.For) > 1 && named(r) {
+			if !r.sweeps && (isFor(res.Step, r) || len(res.Step.For) > 1 && named(r)) {
 				culprits[i], found = fmt.Errorf("%s: %w", res.Step.Why, res.Err), true
 			}
 		}

@@ -22,6 +22,9 @@ import (
 type request struct {
 	service loadbalancer.Service
 	why     why
+	sweeps  bool // it is for no Service, but for what is left of those that are gone
+	// vanished says that the Service was to be served and turned out to be gone.
+	vanished bool
 }
 
 // answer is what came of it.
@@ -30,6 +33,7 @@ type answer struct {
 	problems []plan.Problem
 	backends bool        // they were brought up to date with the nodes
 	moved    bool        // the commit changed something, and it served others too
+	gone     bool        // the Service is not there any more, and was not served
 	repairs  []string    // what was not as kaz had left it
 	released []plan.Step // what is left to delete for it
 	filling  *fill       // what has to begin before it is served, nil for nothing
@@ -48,6 +52,8 @@ func (a answer) refused() bool {
 type balancers struct {
 	cluster
 	azure   reconcile.Azure
+	kube    kube
+	classes Classes
 	metrics *metrics
 	fills   *fills
 	changed func() // is called when a commit changed something in Azure
@@ -59,6 +65,9 @@ type balancers struct {
 	// departed are Services that have nothing in Azure any more and that Kubernetes
 	// may still have, as their finalizer goes last.
 	departed map[types.UID]bool
+	// present are the Services of which there was something in Azure when their last
+	// commit ended.
+	present map[types.UID]bool
 }
 
 // leaveOut takes Services that have departed out of those that are not of the commit:
@@ -85,10 +94,12 @@ func (b *balancers) noteDeparted(services []loadbalancer.Service) {
 // commit brings about the requests of one batch.
 func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
 	began := time.Now()
-	services := make([]loadbalancer.Service, len(batch))
+	var services []loadbalancer.Service
 	var w why
-	for i, r := range batch {
-		services[i] = r.service
+	for _, r := range batch {
+		if !r.sweeps {
+			services = append(services, r.service)
+		}
 		w = w.and(r.why)
 	}
 	planned, err := b.target(services)
@@ -96,15 +107,21 @@ func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]an
 		return nil, err
 	}
 	b.leaveOut(planned)
-	t := &shared{target: planned, whole: w.drift}
+	t := &shared{target: planned, whole: w.drift, confirmed: map[types.UID]bool{}}
 	if err := b.look(ctx, t, w); err != nil {
+		return nil, err
+	}
+	if err := b.addLeftovers(ctx, t, batch); err != nil {
+		return nil, err
+	}
+	if err := b.confirmNew(ctx, t); err != nil {
 		return nil, err
 	}
 	if err := b.beAlone(ctx, t); err != nil {
 		return nil, err
 	}
 	out, err := b.converge(ctx, t)
-	b.metrics.committed(len(batch), w, began, err)
+	b.metrics.committed(len(t.Services), w, began, err)
 	if err != nil {
 		return nil, blame(err, out, batch)
 	}
@@ -112,7 +129,11 @@ func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]an
 		b.wrote = began
 		b.changed()
 	}
-	b.noteDeparted(services)
+	b.noteDeparted(t.Services)
+	noteGone(batch, t.Services)
+	if err := b.notePresent(t, out.Have); err != nil {
+		return nil, err
+	}
 	b.tellMachines(ctx, t.problems)
 	t.Have = out.Have
 	answers, err := b.answers(t, batch, out)
@@ -126,6 +147,19 @@ func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]an
 		err = b.fill(ctx, t, batch, answers)
 	}
 	return answers, err
+}
+
+// noteGone notes in the requests which Services were found to be gone.
+func noteGone(batch []request, services []loadbalancer.Service) {
+	gone := map[types.UID]bool{}
+	for _, s := range services {
+		gone[s.UID] = s.Gone
+	}
+	for i, r := range batch {
+		if !r.sweeps && gone[r.service.UID] && !r.service.Gone {
+			batch[i].service.Gone, batch[i].vanished = true, true
+		}
+	}
 }
 
 // beAlone waits for the machines that are on their way into a pool where the commit
@@ -177,7 +211,7 @@ func (b *balancers) fill(ctx context.Context, t *shared, batch []request, answer
 // converge brings the target about. What Azure left half done in its way is done
 // again first.
 func (b *balancers) converge(ctx context.Context, t *shared) (reconcile.Outcome, error) {
-	out, err := reconcile.Converge(ctx, b.azure, t)
+	out, err := b.bringAbout(ctx, t)
 	if err == nil {
 		return out, nil
 	}
@@ -185,7 +219,7 @@ func (b *balancers) converge(ctx context.Context, t *shared) (reconcile.Outcome,
 	if !revived || failed != nil {
 		return out, errors.Join(err, failed)
 	}
-	again, err := reconcile.Converge(ctx, b.azure, t)
+	again, err := b.bringAbout(ctx, t)
 	again.Reports = append(out.Reports, again.Reports...)
 	return again, err
 }
@@ -214,7 +248,11 @@ func (b *balancers) answers(t *shared, batch []request, out reconcile.Outcome) (
 	repaired := repairs(batch, out.Reports)
 	for i, r := range batch {
 		key := r.service.Key()
-		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i], released: t.releasedFor(key)}
+		if r.sweeps {
+			answers[i] = answer{released: t.releasedForNobody(batch)}
+			continue
+		}
+		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i], released: t.releasedFor(key), gone: r.vanished}
 		a.backends = r.why.nodes && !b.wrote.Before(r.why.since)
 		a.moved = len(out.Reports) > 0 && len(batch) > 1
 		if !r.service.Gone && !a.refused() && len(a.ingress) == 0 {

@@ -65,6 +65,8 @@ type Controller struct {
 	commits   *reconcile.Coalescer[request, answer]
 	releases  *reconcile.Coalescer[plan.Step, struct{}]
 	fills     *fills
+	// sweepFailures are those in a row; they belong to the pass that sweeps.
+	sweepFailures int
 
 	mu        sync.Mutex // guards what follows; never held while waiting
 	histories map[types.UID]*history
@@ -102,11 +104,11 @@ func New(config Config, d Deps) (*Controller, error) {
 		}
 		c.synced = append(c.synced, registration.HasSynced)
 	}
-	cluster := cluster{config: config.LoadBalancer, nodes: nodes.Lister(), services: c.ours, around: around}
+	cluster := cluster{config: config.LoadBalancer, nodes: nodes.Lister(), services: c.ours, strangers: c.strangers, around: around}
 	c.cluster = cluster
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
 	c.fills = &fills{cluster: cluster, azure: d.Azure, failed: c.fillFailed}
-	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, metrics: m, fills: c.fills, changed: c.lookAgain}).commit)
+	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, kube: c.kube, classes: config.Classes, present: map[types.UID]bool{}, metrics: m, fills: c.fills, changed: c.lookAgain}).commit)
 	c.releases = reconcile.NewCoalescer(releasing{d.Azure}.commit)
 	return c, nil
 }
@@ -166,6 +168,12 @@ func (c *Controller) ours() ([]*corev1.Service, error) {
 	return slices.DeleteFunc(all, func(s *corev1.Service) bool {
 		return c.config.Classes.next(s, c.served(s.UID)) == ignore
 	}), err
+}
+
+// strangers reports whether there are Services that others serve.
+func (c *Controller) strangers() (bool, error) {
+	all, err := c.services.List(labels.Everything())
+	return slices.ContainsFunc(all, c.config.Classes.serveNot), err
 }
 
 // current is a Service as Kubernetes has it, nil when it is gone.

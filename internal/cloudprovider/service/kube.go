@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -61,7 +62,7 @@ func (k kube) release(ctx context.Context, s *corev1.Service) error {
 		"metadata": object{"uid": s.UID, "$deleteFromPrimitiveList/finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
 		"status":   object{"loadBalancer": object{"ingress": nil}},
 	})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !errors.Is(err, errGone) {
 		return fmt.Errorf("remove load balancer cleanup finalizer: %w", err)
 	}
 	return nil
@@ -76,7 +77,24 @@ func (k kube) patch(ctx context.Context, s *corev1.Service, body object) (*corev
 		return nil, err
 	}
 	defer k.turns.Release(1)
-	return k.client.CoreV1().Services(s.Namespace).Patch(ctx, s.Name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
+	out, err := k.client.CoreV1().Services(s.Namespace).Patch(ctx, s.Name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || isSuccessors(err) {
+		return nil, fmt.Errorf("%w: %w", errGone, err)
+	}
+	return out, err
+}
+
+// errGone is the error of a write to a Service that is not there any more.
+var errGone = errors.New("the Service is gone")
+
+// isSuccessors reports whether the API server refuses a write because the object that it
+// has by that name bears another UID.
+func isSuccessors(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsInvalid(err) || status.ErrStatus.Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // sameIngress compares statuses. The API server fills in how an address is

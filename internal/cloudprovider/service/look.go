@@ -45,6 +45,7 @@ func TakeLookAt(ctx context.Context, selector string, config Config, r azure.Rea
 	l.cluster.services = func() ([]*corev1.Service, error) {
 		return slices.DeleteFunc(slices.Clone(l.all), func(s *corev1.Service) bool { return config.Classes.next(s, false) == ignore }), nil
 	}
+	l.cluster.strangers = func() (bool, error) { return slices.ContainsFunc(l.all, config.Classes.serveNot), nil }
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)

@@ -21,6 +21,10 @@ func (c *Controller) pass(ctx context.Context, it item) {
 		}
 		return
 	}
+	if it == sweeping {
+		c.sweep(ctx, w)
+		return
+	}
 	s, served := c.current(it), c.served(it.UID)
 	todo := remove
 	switch {
@@ -73,6 +77,9 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		c.events.Event(s, corev1.EventTypeNormal, reasonEnsuring, "Ensuring load balancer")
 	}
 	got, err := c.bring(ctx, s, w)
+	if got.gone || errors.Is(err, errGone) {
+		return c.takeBack(ctx, s, h)
+	}
 	if err != nil {
 		c.tellFailure(ctx, s, w, announced, err)
 		return err
@@ -84,6 +91,9 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 	}
 	if err = got.filling.wait(ctx); err == nil {
 		err = c.kube.show(ctx, s, got.ingress)
+	}
+	if errors.Is(err, errGone) {
+		return c.takeBack(ctx, s, h)
 	}
 	if err == nil {
 		err = c.release(ctx, got.released)
@@ -126,6 +136,13 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, w why) (answe
 		return got, fmt.Errorf("failed to ensure load balancer: %w", err)
 	}
 	return got, nil
+}
+
+// takeBack takes away what was made for a Service that the API server does not have any
+// more, or that asks for nothing any more: the news of that is still on its way.
+func (c *Controller) takeBack(ctx context.Context, s *corev1.Service, h *history) error {
+	slog.InfoContext(ctx, "service is gone", "service", s.Namespace+"/"+s.Name)
+	return c.remove(ctx, s, h, false)
 }
 
 // remove takes all of a Service out of Azure, and then lets it go.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -30,12 +31,17 @@ type shared struct {
 	whole    bool        // nothing is left out but public IPs
 	released []plan.Step // by the last decision
 	fills    bool        // machines come or leave by the last decision
+	// confirmed are the Services of which the API server was asked in this commit.
+	confirmed map[types.UID]bool
 }
 
 // Desired implements [reconcile.Target].
 func (d *shared) Desired(have plan.Snapshot) (plan.Graph, error) {
-	graph, err := d.target.Desired(have)
 	d.released, d.fills = nil, false
+	if err := d.doubt(have); err != nil {
+		return plan.Graph{}, err
+	}
+	graph, err := d.target.Desired(have)
 	if err != nil || len(graph.Pending) > 0 {
 		return graph, err
 	}

@@ -25,6 +25,7 @@ func (c *Controller) repairPeriodically(ctx context.Context) {
 			return
 		case now := <-ticker.C:
 			c.mark(everything, why{drift: true, since: now})
+			c.mark(sweeping, why{drift: true, since: now})
 		}
 	}
 }
@@ -34,14 +35,14 @@ func (c *Controller) repairPeriodically(ctx context.Context) {
 // members of a pool, is said of the first that was compared.
 func repairs(batch []request, reports []reconcile.Report) [][]string {
 	said := make([][]string, len(batch))
-	first := slices.IndexFunc(batch, func(r request) bool { return r.why.drift })
+	first := slices.IndexFunc(batch, func(r request) bool { return r.why.drift && !r.sweeps })
 	if first < 0 {
 		return said
 	}
 	say := func(text string, concerned func(r request) bool) {
 		anybody := false
 		for i, r := range batch {
-			if concerned(r) {
+			if !r.sweeps && concerned(r) {
 				anybody = true
 				said[i] = append(said[i], text)
 			}

@@ -78,8 +78,6 @@ type schedule struct {
 	config service.Config
 	before map[string]string
 	alive  map[string]bool
-	left   bool     // a Service did
-	late   bool     // news of Services come late
 	stops  []func() // of the controllers that run
 	lies   *liar
 	foes   *foreigner
@@ -117,7 +115,6 @@ func (s *schedule) tell(format string, args ...any) {
 
 // delayNews has what the controllers hear of Services come late.
 func (s *schedule) delayNews(by time.Duration) {
-	s.late = true
 	s.tell("news of Services come %v late", by)
 	s.client.PrependWatchReactor(services, func(a kubetesting.Action) (bool, watch.Interface, error) {
 		w, err := s.client.Tracker().Watch(servicesResource, a.GetNamespace())
@@ -183,6 +180,7 @@ func (s *schedule) play() {
 		s.remove(name)
 	}
 	s.allGone(names)
+	<-time.After(s.config.RepairPeriod + 10*time.Minute)
 	s.foes.leave(s.t)
 	s.restored(s.before, s.everything)
 }
@@ -259,8 +257,6 @@ func (s *schedule) any() (string, bool) {
 func (s *schedule) leave() {
 	if name, ok := s.any(); ok {
 		s.tell("%s goes", name)
-		s.left = true
-		s.lies.stop()
 		delete(s.alive, name)
 		s.remove(name)
 	}
@@ -277,9 +273,7 @@ func (s *schedule) changeOne() {
 }
 
 func (s *schedule) disturb() {
-	// What Azure says that it took away and did not, nobody looks at again when the last
-	// Service is gone.
-	if s.random.IntN(5) == 0 && !s.left {
+	if s.random.IntN(5) == 0 {
 		s.tell("the next write of a shared document is said to be done and is not")
 		s.lies.tellOne()
 		return
@@ -299,14 +293,9 @@ func (s *schedule) disturb() {
 }
 
 // handOver starts another controller and stops the first, at once or after a while in
-// which both believe to lead. Not with news that come late, too: a leader that has not
-// heard that a Service is gone makes it again behind the back of the one that took it
-// away, and stops.
+// which both believe to lead.
 func (s *schedule) handOver() {
 	overlap := time.Duration(s.random.IntN(16)) * time.Second
-	if s.late {
-		overlap = 0
-	}
 	s.tell("another controller leads, %v before the first one stops", overlap)
 	s.lead()
 	<-time.After(overlap)

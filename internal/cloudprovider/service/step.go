@@ -41,6 +41,11 @@ func (c Classes) wants(s *corev1.Service) bool {
 	return s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && c.mine(s)
 }
 
+// serveNot reports whether a Service has a load balancer of others.
+func (c Classes) serveNot(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && !c.mine(s)
+}
+
 // mine reports whether a Service is of a class that is served. One that is no load
 // balancer any more names none: only the finalizer tells that it was one, and who
 // serves Services without a class takes that as addressed to it.

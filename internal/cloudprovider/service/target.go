@@ -20,7 +20,10 @@ type cluster struct {
 	config   loadbalancer.Config
 	nodes    listers.NodeLister
 	services func() ([]*corev1.Service, error) // all that are ours
-	around   surroundings
+	// strangers tells whether there are Services that others serve: what is theirs in
+	// Azure is not known.
+	strangers func() (bool, error)
+	around    surroundings
 }
 
 // target is the cluster's load balancers with these Services.
@@ -42,6 +45,10 @@ func (c cluster) target(services []loadbalancer.Service) (*target, error) {
 	others = slices.DeleteFunc(others, func(s *corev1.Service) bool {
 		return among[s.UID] || s.DeletionTimestamp != nil || s.Spec.Type != corev1.ServiceTypeLoadBalancer
 	})
+	strangers, err := c.strangers()
+	if err != nil {
+		return nil, err
+	}
 	namespaces, err := c.around.labelsOf()
 	if err != nil {
 		return nil, err
@@ -51,7 +58,7 @@ func (c cluster) target(services []loadbalancer.Service) (*target, error) {
 		return nil, err
 	}
 	return &target{Input: loadbalancer.Input{
-		Config: c.config, Services: services, Others: others, Complete: true, Nodes: nodes,
+		Config: c.config, Services: services, Others: others, Complete: !strangers, Nodes: nodes,
 		Namespaces: namespaces, Endpoints: endpoints,
 	}}, nil
 }

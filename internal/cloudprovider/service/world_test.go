@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -74,12 +76,38 @@ func (w *world) finalizersHoldServices(a kubetesting.Action) (bool, runtime.Obje
 	return true, nil, w.client.Tracker().Update(servicesResource, s, s.Namespace)
 }
 
+// servicesGoWithoutFinalizers is what else it does not know: that a Service goes with
+// its last finalizer, and that a write may say which Service it is for.
 func (w *world) servicesGoWithoutFinalizers(a kubetesting.Action) (bool, runtime.Object, error) {
+	if err := w.isSuccessor(a.(kubetesting.PatchAction)); err != nil {
+		return true, nil, err
+	}
 	_, out, err := kubetesting.ObjectReaction(w.client.Tracker())(a)
 	if s, ok := out.(*corev1.Service); ok && err == nil && s.DeletionTimestamp != nil && len(s.Finalizers) == 0 {
 		err = w.client.Tracker().Delete(servicesResource, s.Namespace, s.Name)
 	}
 	return true, out, err
+}
+
+// isSuccessor refuses a patch for a Service of which there is only a successor by now, as
+// API servers do.
+func (w *world) isSuccessor(a kubetesting.PatchAction) error {
+	var patch struct {
+		Metadata struct {
+			UID types.UID `json:"uid"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(a.GetPatch(), &patch); err != nil {
+		return err
+	}
+	meant := patch.Metadata.UID
+	s, err := w.service(a.GetNamespace(), a.GetName())
+	if err != nil || meant == "" || meant == s.UID {
+		return nil
+	}
+	return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), a.GetName(), field.ErrorList{
+		field.Invalid(field.NewPath("metadata", "uid"), meant, "field is immutable"),
+	})
 }
 
 func (w *world) addNode(vm azure.Resource[compute.Instance]) {

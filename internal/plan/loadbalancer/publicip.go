@@ -330,11 +330,19 @@ func (f *facts) managedIPsOf(w wish) []azure.ID {
 	var ids []azure.ID
 	for _, id := range f.ipsOf[w.service.Key()] {
 		ip := f.ips[id.Key()]
-		if !ofOtherCluster(ip.Tags, f.Config.ClusterName) && f.isAt(ip, w) && !slices.ContainsFunc(ids, ip.ID.Equal) {
+		if !ofOtherCluster(ip.Tags, f.Config.ClusterName) && f.isAt(ip, w) && !f.isOfSuccessor(ip, w) && !slices.ContainsFunc(ids, ip.ID.Equal) {
 			ids = append(ids, ip.ID)
 		}
 	}
 	return ids
+}
+
+// isOfSuccessor reports whether a public IP that nothing uses yet was made for another
+// Service of the name of one that is gone.
+func (f *facts) isOfSuccessor(ip publicIP, w wish) bool {
+	names, _ := servicesIn(ip.Tags)
+	base := f.baseOf(ip.ID.Name())
+	return w.service.Gone && len(names) == 1 && ip.Properties.IPConfiguration == nil && base != "" && base != strings.ToLower(w.base)
 }
 
 // isAt reports whether a public IP is attached to nothing, or to a frontend where a

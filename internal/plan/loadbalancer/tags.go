@@ -75,11 +75,21 @@ func servicesIn(tags azure.Tags) ([]string, bool) {
 
 // ofOtherCluster reports whether a tag says that a public IP is another cluster's.
 func ofOtherCluster(tags azure.Tags, cluster string) bool {
-	name, ok := tags.Get(tagCluster)
-	if !ok {
-		name, ok = tags.Get(legacyTagCluster)
-	}
+	name, ok := clusterIn(tags)
 	return ok && !sameText(name, cluster)
+}
+
+// ofThisCluster reports whether a tag says that a public IP is this cluster's.
+func ofThisCluster(tags azure.Tags, cluster string) bool {
+	name, ok := clusterIn(tags)
+	return ok && sameText(name, cluster)
+}
+
+func clusterIn(tags azure.Tags) (string, bool) {
+	if name, ok := tags.Get(tagCluster); ok {
+		return name, ok
+	}
+	return tags.Get(legacyTagCluster)
 }
 
 // labelOwner is the Service that has named a public IP in DNS, "" for none.

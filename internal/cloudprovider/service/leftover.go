@@ -1,0 +1,110 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cloud-provider/service/helpers"
+
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/reconcile"
+)
+
+// sweeping is the item that stands for what is in Azure of Services that are not there
+// any more: somebody has taken the finalizer off, Azure has said that something is
+// done which is not, or a leader that did not know yet that it was none has served a
+// Service behind the back of the one that took it away.
+var sweeping = item{Name: "leftovers"}
+
+// sweeper is the request for that. It stands for no Service.
+func sweeper(w why) request {
+	return request{why: w, sweeps: true, service: loadbalancer.Service{Gone: true, Service: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: sweeping.Name}}}}
+}
+
+// sweep takes away what is in Azure of Services that are not there any more.
+func (c *Controller) sweep(ctx context.Context, w why) {
+	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), sweeper(w))
+	if err == nil {
+		err = c.release(ctx, got.released)
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		c.sweepFailures = 0
+	default:
+		c.sweepFailures++
+		wait := delay(err, c.sweepFailures)
+		slog.WarnContext(ctx, "leftovers not taken away", "error", err, "again_in", wait)
+		c.dirt.add(sweeping, w)
+		c.queue.AddAfter(sweeping, wait)
+	}
+}
+
+// addLeftovers has a commit take away what is left of Services that are not there any
+// more, if one of its requests asks for that.
+func (b *balancers) addLeftovers(ctx context.Context, t *shared, batch []request) error {
+	if !slices.ContainsFunc(batch, func(r request) bool { return r.sweeps }) {
+		return nil
+	}
+	services := t.Services
+	for range looksAtMost {
+		left, err := b.leftovers(ctx, t, services)
+		if err != nil {
+			return err
+		}
+		same := len(services)+len(left) == len(t.Services)
+		t.Services = slices.Concat(services, left)
+		if same {
+			break
+		}
+	}
+	for _, s := range t.Services[len(services):] {
+		slog.InfoContext(ctx, "left in azure without a service", "service", s.Key(), "uid", s.UID)
+	}
+	return nil
+}
+
+// looksAtMost bounds how often one thing that is found leads to a look for more.
+const looksAtMost = 3
+
+func (b *balancers) leftovers(ctx context.Context, t *shared, services []loadbalancer.Service) ([]loadbalancer.Service, error) {
+	// First Azure and then Kubernetes: what was made for a Service was made after it, so
+	// the Service is in the list, or gone.
+	have, err := reconcile.Gather(ctx, b.azure, t.Needs)
+	if err != nil {
+		return nil, err
+	}
+	all, err := b.kube.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = append(slices.DeleteFunc(all, func(s *corev1.Service) bool { return !mayHaveAny(s) }), t.Others...)
+	for _, s := range services {
+		all = append(all, s.Service)
+	}
+	left, err := loadbalancer.Leftovers(t.Config, have, all)
+	if !t.Complete { // security rules that lead nowhere may be others'
+		left = slices.DeleteFunc(left, func(s loadbalancer.Service) bool { return s.UID == "" && s.Namespace == loadbalancer.Nobody })
+	}
+	return left, err
+}
+
+// mayHaveAny reports whether anything of a Service can be in Azure, whoever serves it.
+func mayHaveAny(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer || helpers.HasLBFinalizer(s)
+}
+
+// releasedForNobody are the steps after a commit that no Service of it sees to.
+func (d *shared) releasedForNobody(batch []request) []plan.Step {
+	var steps []plan.Step
+	for _, s := range d.released {
+		if !slices.ContainsFunc(batch, func(r request) bool { return !r.sweeps && slices.Contains(s.For, r.service.Key()) }) {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}

@@ -1,0 +1,185 @@
+package service_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	kubetesting "k8s.io/client-go/testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+// vanish takes a Service out of Kubernetes as if it had never had a finalizer.
+func (w *world) vanish(name string) {
+	w.t.Helper()
+	if err := w.client.Tracker().Delete(servicesResource, corev1.NamespaceDefault, name); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func repairing() service.Config {
+	c := config()
+	c.RepairPeriod = 30 * time.Minute
+	return c
+}
+
+// What is in Azure of Services that went while nobody looked is found and taken away,
+// whether Services are left or not, and those that are left keep what they have.
+func TestWhatBelongsToNoServiceIsTakenAway(t *testing.T) {
+	for _, stays := range []string{"", "plain"} {
+		t.Run("stays "+stays, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := mixed(t, emulator.Options{})
+				before := w.everything()
+				if stays != "" {
+					stop := w.start(config())
+					w.addKind(stays)
+					w.allHaveAddresses([]string{stays})
+					w.settle()
+					before = w.everything()
+					stop()
+				}
+				stop := w.start(config())
+				names := slices.DeleteFunc(slices.Sorted(maps.Keys(kinds)), func(n string) bool {
+					return n == stays || stays != "" && n == "dual" // an empty pool stays with its load balancer
+				})
+				for _, name := range names {
+					w.addKind(name)
+				}
+				w.allHaveAddresses(names)
+				w.settle()
+				stop()
+				for _, name := range names {
+					w.vanish(name)
+				}
+				w.start(repairing())
+				<-time.After(31 * time.Minute)
+				w.restored(before, w.everything)
+			})
+		})
+	}
+}
+
+// freezeNews has the next who watch Services hear nothing more.
+func (w *world) freezeNews() {
+	w.client.PrependWatchReactor(services, func(kubetesting.Action) (bool, watch.Interface, error) {
+		return true, watch.NewFake(), nil
+	})
+}
+
+// A leader that has not heard that a Service is gone does not make it anew behind the
+// back of the one that took it away.
+func TestALeaderWithoutNewsMakesNothingAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		before := w.Snapshot()
+		w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.freezeNews()
+		w.startWith(config(), w.OtherDoor())
+		w.settle()
+		w.remove("web")
+		w.until("web is gone", func() bool { return w.gone("web") })
+		nodes, err := w.client.Tracker().List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.exclude(nodes.(*corev1.NodeList).Items[0].Name, "true")
+		w.settle()
+		if d := cmp.Diff(before, w.Snapshot()); d != "" {
+			t.Errorf("Azure (-before +after):\n%s", d)
+		}
+	})
+}
+
+// What was made for a Service that went meanwhile is taken back, though nobody has
+// heard that it went.
+func TestWhatWasMadeForAServiceThatWentIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 1)
+		before := w.Snapshot()
+		for _, name := range []string{"early", "late"} {
+			w.create(w.newService(name, 80))
+		}
+		w.freezeNews()
+		w.start(config())
+		w.until("a public IP is there", func() bool { return len(w.Writes()) > 0 })
+		w.vanish("early")
+		wrote := func() bool {
+			return slices.ContainsFunc(w.Writes(), func(l string) bool { return strings.HasSuffix(l, " "+testkit.ClusterName) })
+		}
+		w.until("the load balancer is written", wrote)
+		if w.address("late") != "" {
+			t.Fatal("late has its address already")
+		}
+		w.vanish("late")
+		<-time.After(10 * time.Minute)
+		if d := cmp.Diff(before, w.Snapshot()); d != "" {
+			t.Errorf("Azure (-before +after):\n%s\n%s", d, strings.Join(w.Writes(), "\n"))
+		}
+	})
+}
+
+// Security rules that lead nowhere are taken away when there is no Service; where others
+// serve Services beside kaz, they may be theirs and stay.
+func TestSecurityRulesThatLeadNowhere(t *testing.T) {
+	for _, others := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{}, 1)
+			before := w.Snapshot()
+			if others {
+				s := w.newService("theirs", 80)
+				s.Spec.LoadBalancerClass = new("example.com/lb")
+				w.create(s)
+			}
+			w.start(repairing())
+			rule := `{"name":"k8s-azure-lb_allow_IPv4_0123456789abcdef0123456789abcdef","properties":{"priority":500,"direction":"Inbound","access":"Allow","protocol":"Tcp",` +
+				`"sourceAddressPrefix":"Internet","sourcePortRange":"*","destinationAddressPrefix":"20.9.9.9","destinationPortRanges":["80"]}}`
+			w.addRule(rule)
+			with := w.Snapshot()
+			w.create(w.newService("web", 80))
+			w.served("web")
+			w.remove("web")
+			w.until("web is gone", func() bool { return w.gone("web") })
+			if !others {
+				w.addRule(rule)
+			}
+			<-time.After(31 * time.Minute)
+			want := before
+			if others {
+				want = with
+			}
+			if d := cmp.Diff(want, w.Snapshot()); d != "" {
+				t.Errorf("others %v: Azure (-want +got):\n%s", others, d)
+			}
+		})
+	}
+}
+
+func (w *world) addRule(rule string) {
+	w.t.Helper()
+	door := w.OtherDoor()
+	doc, err := door.Fresh().Get(w.t.Context(), testkit.SecurityGroup)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	body := strings.Replace(string(doc), `"securityRules":[`, `"securityRules":[`+rule+`,`, 1)
+	if !strings.Contains(string(doc), `"name":"`) || strings.Contains(body, `,]`) {
+		body = strings.Replace(body, rule+`,`, rule, 1)
+	}
+	if _, err := door.Put(w.t.Context(), azure.Write{ID: testkit.SecurityGroup, Body: azure.Document(body), IfMatch: doc.Etag()}); err != nil {
+		w.t.Fatal(err)
+	}
+}
