@@ -623,7 +623,9 @@ func pulledImage(c *cluster) {
 	from, to := nodes[0].Name, nodes[1].Name
 	registry := c.group().Resource("Microsoft.ContainerRegistry/registries", "kaztest")
 	c.put(registry, map[string]any{"location": "westeurope", "sku": map[string]any{"name": "Basic"}})
-	const image = "kaztest.azurecr.io/web:1"
+	// An image that no other pod has: a kubelet lets nobody have without a credential what
+	// it has pulled with one, by whatever name.
+	const source, image = "kaz.local/pause:1", "kaztest.azurecr.io/app:1"
 	var info struct{ ClientID, ClientSecret string }
 	if err := json.Unmarshal(readFile(c.t, filepath.Join(c.dir, "azure-state-running.json")), &info); err != nil {
 		c.t.Fatal(err)
@@ -632,12 +634,12 @@ func pulledImage(c *cluster) {
 		c.t.Helper()
 		runKaz(c.t, append([]string{"local", "ssh", "--dir", c.dir, node, "--", "ctr", "--namespace", "k8s.io", "images"}, args...)...)
 	}
-	ctr(from, "tag", "kaz.local/web:1", image)
+	ctr(from, "tag", source, image)
 	ctr(from, "push", "--user", info.ClientID+":"+info.ClientSecret, image)
 	run := func(name string) {
 		c.t.Helper()
 		c.must(fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {nodeName: %s, terminationGracePeriodSeconds: 0,
-			containers: [{name: web, image: %q, imagePullPolicy: Always}]}}`, name, to, image), "apply", "-f", "-")
+			containers: [{name: app, image: %q, imagePullPolicy: Always}]}}`, name, to, image), "apply", "-f", "-")
 	}
 	run("refused")
 	defer c.must("", "delete", "pod/refused", "pod/pulled", "--ignore-not-found", "--wait=false")
