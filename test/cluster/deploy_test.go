@@ -38,7 +38,7 @@ func TestDeploy(t *testing.T) {
 		args = append(args, "--without", "cloud-node-manager")
 	}
 	c := startUp(t, newDir(t), args...)
-	c.grantRoles()
+	c.grantRoles(clusterPrincipal)
 	d := c.install()
 	d.run()
 
@@ -133,9 +133,9 @@ type role struct {
 	Actions           []string
 }
 
-// grantRoles makes the roles of deploy/roles and gives them to the cluster's identity:
+// grantRoles makes the roles of deploy/roles and gives them to an identity:
 // at the resource group of the cluster, and what there is in subscriptions only there.
-func (c *cluster) grantRoles() {
+func (c *cluster) grantRoles(principal string) {
 	c.t.Helper()
 	subscription := azure.SubscriptionID(c.status.Subscription)
 	for i, at := range []struct {
@@ -155,7 +155,7 @@ func (c *cluster) grantRoles() {
 			"permissions": []any{map[string]any{"actions": r.Actions}},
 		}})
 		c.put(at.scope.Resource("Microsoft.Authorization/roleAssignments", fmt.Sprintf("eeeeeeee-0000-4000-8000-%012d", i)), map[string]any{
-			"properties": map[string]any{"roleDefinitionId": definition, "principalId": clusterPrincipal, "principalType": "ServicePrincipal"},
+			"properties": map[string]any{"roleDefinitionId": definition, "principalId": principal, "principalType": "ServicePrincipal"},
 		})
 	}
 }

@@ -1,0 +1,146 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+)
+
+// TestRealChart installs the chart in a cluster whose nodes are real: the images of
+// deploy/images run as pods, find Azure by its own names from inside the virtual network,
+// get their tokens from the machine's metadata service, with no more rights than
+// deploy/roles gives, and bring the cluster to where `kaz local up` brings one.
+func TestRealChart(t *testing.T) {
+	needsReal(t)
+	images := chartImages(t)
+	reference := startUp(t, newDir(t), "--nodes-kind", "real", "--nodes", "2")
+	reference.routed()
+	want := reference.state()
+	reference.stop(syscall.SIGTERM)
+
+	args := []string{
+		"--nodes-kind", "real", "--nodes", "2", "--access-control", "on",
+		"--without", "cloud-controller-manager", "--without", "cloud-node-manager",
+	}
+	for _, file := range images {
+		args = append(args, "--image", file)
+	}
+	c := startUp(t, newDir(t), args...)
+	c.grantRoles(c.identify())
+	c.installPods()
+	wait(t, installedWithin, "the state that kaz local up brings a cluster to", func() string {
+		if why := cmp.Diff(want, c.state()); why != "" {
+			return why + c.troubles()
+		}
+		return ""
+	})
+	c.routed()
+	c.must(workloads, "apply", "-f", "-")
+	c.must("", "rollout", "status", "daemonset/web", "--timeout=2m")
+	c.answers("http://" + c.expose("external", "LoadBalancer", nil, httpPort) + "/")
+	c.removeServices()
+	if t.Failed() {
+		t.Log(c.troubles())
+	}
+	c.stop(syscall.SIGTERM)
+}
+
+// chartVersion is the tag of the images.
+const chartVersion = "v0.0.1-test"
+
+// chartImages builds the images of what the chart runs, as archives.
+func chartImages(t *testing.T) []string {
+	t.Helper()
+	began := time.Now()
+	out := t.TempDir()
+	all := []string{"cloud-controller-manager", "cloud-node-manager"}
+	said, errs, err := output(t, "", "go", "-C", filepath.Join("..", "..", "deploy", "images"), "run", ".", "-source", filepath.Join("..", ".."), "-out", out,
+		"-version", chartVersion, "-platforms", "linux/"+runtime.GOARCH, "-programs", all[0]+","+all[1])
+	if err != nil {
+		t.Fatalf("images: %v\n%s%s", err, said, errs)
+	}
+	var files []string
+	for _, name := range all {
+		file := filepath.Join(out, name+".tar")
+		if _, errs, err := output(t, "", "tar", "-C", filepath.Join(out, name), "-cf", file, "."); err != nil {
+			t.Fatalf("archive of %s: %v\n%s", name, err, errs)
+		}
+		files = append(files, file)
+	}
+	t.Logf("images built in %s", short(time.Since(began)))
+	return files
+}
+
+// identify gives the machines an identity of their own, and returns its object id.
+func (c *cluster) identify() string {
+	c.t.Helper()
+	if _, err := c.azure.Patch(c.t.Context(), azure.Write{ID: c.scaleSet(), Body: azure.Document(`{"identity":{"type":"SystemAssigned"}}`)}); err != nil {
+		c.t.Fatal(err)
+	}
+	doc, err := c.azure.Get(c.t.Context(), c.scaleSet())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var set struct{ Identity struct{ PrincipalID string } }
+	if err := json.Unmarshal(doc, &set); err != nil || set.Identity.PrincipalID == "" {
+		c.t.Fatalf("identity of the scale set: %v: %s", err, doc)
+	}
+	return set.Identity.PrincipalID
+}
+
+// installPods gives the chart to the cluster as a person would, and the cloud
+// configuration as a Secret: that of a machine in Azure, where nothing has to be said
+// about endpoints.
+func (c *cluster) installPods() {
+	c.t.Helper()
+	values := filepath.Join(c.t.TempDir(), "values.yaml")
+	write(c.t, values, `
+infra: {clusterName: kaz}
+cloudControllerManager:
+  imageTag: `+chartVersion+`
+  imagePullPolicy: Never
+  replicas: 1
+  nodeSelector: {node-role.kubernetes.io/control-plane: null}
+  cloudConfig: ""
+  cloudConfigSecretName: azure-cloud-config
+  caCertDir: /etc/ssl/certs
+  clusterCIDR: 10.244.0.0/14
+  serviceClusterIPRange: 10.96.0.0/16
+cloudNodeManager: {imageTag: `+chartVersion+`, imagePullPolicy: Never, waitRoutes: true}
+`)
+	chart, errs, err := output(c.t, "", "go", "-C", filepath.Join("..", "chart"), "run", ".", "-values", values)
+	if err != nil {
+		c.t.Fatalf("render the chart: %v\n%s", err, errs)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(readFile(c.t, c.status.CloudConfig), &config); err != nil {
+		c.t.Fatal(err)
+	}
+	delete(config, "resourceManagerEndpoint")
+	config["useInstanceMetadata"] = true
+	c.configure(config)
+	c.must(chart, "apply", "--server-side", "--validate=strict", "-f", "-")
+}
+
+// troubles tells of pods of the chart that are not ready, and what they said.
+func (c *cluster) troubles() string {
+	text := ""
+	for _, p := range get[corev1.PodList](c, "pods", "-n", "kube-system").Items {
+		logs, err := c.kubectl("", "-n", "kube-system", "logs", p.Name, "--tail=15")
+		text += fmt.Sprintf("\n%s on %s: %s %v\n%s%v", p.Name, p.Spec.NodeName, p.Status.Phase, p.Status.ContainerStatuses, logs, reason(err))
+	}
+	for _, d := range get[appsv1.DeploymentList](c, "deployments", "-n", "kube-system").Items {
+		text += fmt.Sprintf("\n%s: %v", d.Name, d.Status.Conditions)
+	}
+	return text
+}
