@@ -149,11 +149,24 @@ func bothOnServices(c *cluster) {
 }
 
 // sixWaits: a Service with IPv6 alone is told what it waits for, and gets its address
-// with the first Service that has IPv4.
+// with the first Service that has IPv4. That one goes when it is not needed any more.
 func sixWaits(c *cluster) {
 	c.exposeTo("six", "SingleStack", "IPv6")
+	c.needsFour("six")
+	c.exposeTo("four", "SingleStack", "IPv4")
+	c.publicAddresses("four", public4)
+	c.publicAddresses("six", public6)
+	c.must("", "delete", "service", "four", "--wait=false")
+	c.needsFour("four")
+	c.removeAll("six")
+	c.must("", "wait", "service/four", "--for=delete", "--timeout="+addressWithin.String())
+}
+
+// needsFour waits for an event that says that IPv6 cannot be alone.
+func (c *cluster) needsFour(service string) {
+	c.t.Helper()
 	wait(c.t, time.Minute, "an event that says what is missing", func() string {
-		events := c.events("Service", "six", "SyncLoadBalancerFailed")
+		events := c.events("Service", service, "SyncLoadBalancerFailed")
 		for _, e := range events {
 			if strings.Contains(e.Message, "IPv6 frontends alone") {
 				return ""
@@ -161,10 +174,6 @@ func sixWaits(c *cluster) {
 		}
 		return fmt.Sprintf("events: %+v", events)
 	})
-	c.exposeTo("four", "SingleStack", "IPv4")
-	c.publicAddresses("four", public4)
-	c.publicAddresses("six", public6)
-	c.removeAll("six", "four")
 }
 
 // familiesOfRules waits until the load balancer has so many rules of each family.
