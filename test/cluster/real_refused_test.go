@@ -37,11 +37,11 @@ func TestRealRefused(t *testing.T) {
 		}, []string{"not root", "run as root"}},
 		"without nft": {nil, func(t *testing.T, cmd *exec.Cmd) {
 			t.Helper()
-			cmd.Env = append(os.Environ(), "PATH="+pathWithout(t, "nft"))
+			cmd.Env = append(cmd.Environ(), "PATH="+pathWithout(t, "nft"))
 		}, []string{"programs are missing", "install nftables"}},
 		"without two programs": {nil, func(t *testing.T, cmd *exec.Cmd) {
 			t.Helper()
-			cmd.Env = append(os.Environ(), "PATH="+pathWithout(t, "containerd", "runc"))
+			cmd.Env = append(cmd.Environ(), "PATH="+pathWithout(t, "containerd", "runc"))
 		}, []string{"programs are missing", "install containerd runc"}},
 		"nftables that cannot": {nil, func(t *testing.T, cmd *exec.Cmd) {
 			t.Helper()
@@ -50,7 +50,7 @@ func TestRealRefused(t *testing.T) {
 			if err := os.Chmod(filepath.Join(path, "nft"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			cmd.Env = append(os.Environ(), "PATH="+path)
+			cmd.Env = append(cmd.Environ(), "PATH="+path)
 		}, []string{"the kernel refuses nftables", "Operation not supported"}},
 		"no cgroups": {nil, func(_ *testing.T, cmd *exec.Cmd) {
 			behind(cmd, "unshare", "--mount", "sh", "-c", `umount -l /sys/fs/cgroup && exec "$@"`, "sh")
@@ -88,7 +88,7 @@ func TestRealRefused(t *testing.T) {
 	}
 	t.Run("without a wish", func(t *testing.T) {
 		cmd := exec.Command(kaz(), "local", "up", "--dir", openDir(t))
-		cmd.Env = append(os.Environ(), "PATH="+pathWithout(t, "nft"))
+		cmd.Env = append(cmd.Environ(), "PATH="+pathWithout(t, "nft"))
 		up := start(t, cmd)
 		up.says("nodes are hollow", time.Minute)
 		up.says("install nftables", time.Minute)
@@ -107,17 +107,11 @@ func containsAll(line string, words []string) bool {
 // openDir is a directory for a cluster that every user may write to.
 func openDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "kaz-refused-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
+	dir := t.TempDir()
+	for d, mode := range map[string]os.FileMode{filepath.Dir(dir): 0o755, dir: 0o777} {
+		if err := os.Chmod(d, mode); err != nil {
+			t.Fatal(err)
 		}
-	})
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
 	}
 	return filepath.Join(dir, "kaz")
 }
@@ -126,7 +120,11 @@ func openDir(t *testing.T) string {
 func pathWithout(t *testing.T, missing ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, from := range filepath.SplitList(os.Getenv("PATH")) {
+	path, err := exec.Command("sh", "-c", `printf %s "$PATH"`).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range filepath.SplitList(string(path)) {
 		entries, err := os.ReadDir(from)
 		if err != nil {
 			continue // as a shell does
