@@ -94,8 +94,12 @@ func (k *keeper) want(w wish) {
 	k.wants <- w
 }
 
-// againAfter is how long a machine that ended by itself, or could not boot, stays off.
-const againAfter = 2 * time.Second
+// againAfter is how long a machine that could not boot stays off, and crashed how long one
+// that ended by itself does: longer than load balancers need to notice, as in Azure.
+const (
+	againAfter = 2 * time.Second
+	crashed    = 15 * time.Second
+)
 
 // run looks after the machine until it is gone or ctx is done. At the end it is off.
 func (k *keeper) run(ctx context.Context) {
@@ -116,7 +120,7 @@ func (k *keeper) run(ctx context.Context) {
 			k.fleet.log.Warn("machine ended", "machine", k.name, "error", k.process.Err())
 			// Of what is dead the kernel must not go on forwarding.
 			k.complain("clear up after the machine", k.off(ctx, 0))
-			again = time.After(againAfter)
+			again = time.After(crashed)
 			continue
 		case <-again:
 		}

@@ -181,14 +181,20 @@ func (s *stream) last(after time.Time) (time.Duration, int) {
 	return last, len(s.failed)
 }
 
+// bounds are how long after the end of a machine requests may fail.
+type bounds map[string]time.Duration
+
+func noticed() bounds { return bounds{"Local": probeNotices, "Cluster": nodeNotices} }
+
 // under lets something happen while both Services are asked, waits until nothing fails
 // any more and done has nothing to say, and demands that no request failed that was
-// sent later than is allowed. What this machine was late itself is nobody's failure.
-func (f *failures) under(what string, happen func(), done func() string) {
+// sent later after happen than is allowed. What this machine was late itself is nobody's
+// failure.
+func (f *failures) under(what string, b bounds, happen func(), done func() string) {
 	f.t.Helper()
 	streams := map[string]*stream{"Local": f.ask(f.local), "Cluster": f.ask(f.any)}
-	began := time.Now()
 	happen()
+	began := time.Now()
 	const quiet = 5 * time.Second
 	wait(f.t, 3*time.Minute, "the end of failures after: "+what, func() string {
 		for policy, s := range streams {
@@ -198,13 +204,12 @@ func (f *failures) under(what string, happen func(), done func() string) {
 		}
 		return done()
 	})
-	for policy, allowed := range map[string]time.Duration{"Local": probeNotices, "Cluster": nodeNotices} {
-		s := streams[policy]
+	for policy, s := range streams {
 		close(s.stop)
 		s.tasks.Wait()
 		last, n := s.last(began)
 		f.t.Logf("%s, policy %s: %d of %d requests failed, the last one was sent after %s; this machine was late by %s", what, policy, n, s.asked, short(last), short(s.late))
-		if last > allowed+s.late {
+		if allowed, bounded := b[policy]; bounded && last > allowed+s.late {
 			f.t.Errorf("%s, policy %s: a request that was sent after %s failed, later than %s: %v", what, policy, short(last), allowed, s.why)
 		}
 	}
@@ -232,16 +237,26 @@ func (f *failures) ready(node string) string {
 	return fmt.Sprintf("taints %v, conditions %v", n.Spec.Taints, n.Status.Conditions)
 }
 
-// killed: the machine's process is gone at once. It boots again by itself.
+// killed: the machine's process is gone at once. It boots again by itself, after the load
+// balancers have noticed.
 func killed(f *failures) {
 	node := nodeOf(f.instances()[1])
 	pid := f.machineProcess(node)
-	f.under("the machine is killed", func() {
+	f.under("the machine is killed", noticed(), func() {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			f.t.Fatal(err)
 		}
-	}, func() string { return f.ready(node) })
+	}, func() string { return f.again(node, pid) })
 	f.whole(3)
+}
+
+// again says what keeps a machine from being on again with another process.
+func (f *failures) again(node string, not int) string {
+	f.t.Helper()
+	if f.off(node) == "" || slices.Contains(pids(f.dir), not) {
+		return "it is not on again"
+	}
+	return f.ready(node)
 }
 
 // do does something to a machine by its own action, which the door of kaz has no options for.
@@ -290,26 +305,31 @@ func (f *failures) start(vm azure.Resource[compute.Instance]) {
 // powerLost: Azure takes the power away, and gives it back.
 func powerLost(f *failures) {
 	vm := f.instances()[1]
-	f.under("the machine is powered off without a shutdown", func() { f.do("powerOff?skipShutdown=true", vm) }, func() string { return f.off(nodeOf(vm)) })
+	f.under("the machine is powered off without a shutdown", noticed(), func() { f.do("powerOff?skipShutdown=true", vm) }, func() string { return f.off(nodeOf(vm)) })
 	f.start(vm)
 }
 
 func deallocated(f *failures) {
 	vm := f.instances()[2]
-	f.under("the machine is deallocated", func() { f.act("deallocate", vm) }, func() string { return f.off(nodeOf(vm)) })
+	f.under("the machine is deallocated", noticed(), func() {
+		f.act("deallocate", vm)
+		f.isOff(nodeOf(vm))
+	}, func() string { return "" })
 	f.start(vm)
 }
 
+// isOff waits until a machine was told to end and did.
+func (f *failures) isOff(node string) {
+	f.t.Helper()
+	wait(f.t, time.Minute, "the end of "+node, func() string { return f.off(node) })
+}
+
+// restarted: the machine is back before anybody notices, and its pods some time later.
 func restarted(f *failures) {
 	vm := f.instances()[0]
 	node := nodeOf(vm)
 	pid := f.machineProcess(node)
-	f.under("the machine is restarted", func() { f.act("restart", vm) }, func() string {
-		if f.off(node) == "" || slices.Contains(pids(f.dir), pid) {
-			return "it is not on again"
-		}
-		return f.ready(node)
-	})
+	f.under("the machine is restarted", nil, func() { f.act("restart", vm) }, func() string { return f.again(node, pid) })
 	f.whole(3)
 }
 
@@ -336,7 +356,7 @@ func grownAndShrunk(f *failures) {
 		}
 	}
 	var took time.Duration
-	f.under("a machine more", func() {
+	f.under("a machine more", noticed(), func() {
 		began := time.Now()
 		scale(4)
 		wait(f.t, machineGone, "a fourth node", func() string { return f.ready(added) })
@@ -344,11 +364,14 @@ func grownAndShrunk(f *failures) {
 	}, func() string { return "" })
 	f.t.Logf("a machine more: node ready after %s", short(took))
 	f.whole(4)
-	f.under("a machine less", func() { scale(3) }, func() string {
+	f.under("a machine less", noticed(), func() {
+		scale(3)
+		f.isOff(added)
+	}, func() string {
 		if _, found := f.node(added); found {
 			return "the node is there"
 		}
-		return f.off(added)
+		return ""
 	})
 	f.whole(3)
 	for _, pattern := range []string{filepath.Join(f.dir, "machines", added), "/run/netns/*" + added, "/sys/fs/cgroup/kaz-*/" + added, "/sys/fs/cgroup/*/kaz-*/" + added} {

@@ -15,7 +15,7 @@ const (
 	// monitorGrace is how long kube-controller-manager lets a node be silent before it is NotReady.
 	monitorGrace = "20s"
 	// monitorPeriod is how often it looks.
-	monitorPeriod = "2s"
+	monitorPeriod = "1s"
 )
 
 // etcdArguments leave fsync out: what etcd has written survives the end of any process, and only a crash of the whole
