@@ -59,7 +59,7 @@ func leaving(c *cluster) {
 	url, tools := c.outside(), c.pods("tools")[0]
 	got, err := c.askFrom(tools, url)
 	if err != nil || !publicRange.Contains(got.client) {
-		c.t.Fatalf("outside sees %+v, %v, want an address that Azure lends", got, err)
+		c.t.Fatalf("outside sees %v, %v, want an address that Azure lends", got, err)
 	}
 	lent := got.client
 	seenAs := func(what string, want func(netip.Addr) bool) {

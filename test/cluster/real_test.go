@@ -190,6 +190,8 @@ type said struct {
 	at     string
 }
 
+func (s said) String() string { return fmt.Sprintf("pod %s, client %s, at %s", s.pod, s.client, s.at) }
+
 var sentence = regexp.MustCompile(`pod (\S+) client (\S+) at (\S+) asked`)
 
 func parseSaid(text string) (said, error) {
