@@ -170,6 +170,7 @@ func TestManyInstancesAppear(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, each)
 		w.AddScaleSet("second", testkit.Uniform, each, "1", "2", "3")
 		r := newRun(t, w)
+		synctest.Wait() // the first walk over the nodes meets none
 		for i := range each {
 			r.add(fresh(instanceName(testkit.ScaleSet, i)))
 			r.add(fresh(instanceName("second", i)))
@@ -212,6 +213,7 @@ func TestManyMachinesAppear(t *testing.T) {
 			}
 		}
 		r := newRun(t, w)
+		synctest.Wait() // the first walk over the nodes meets none: it would ask about machines that are not ready
 		for _, name := range names {
 			r.add(fresh(name))
 		}
