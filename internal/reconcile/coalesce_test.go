@@ -372,3 +372,53 @@ func (d *document) instant(b *testing.B) {
 	callers.Wait()
 	b.ReportMetric(float64(len(d.batches)), "writes")
 }
+
+// Who comes within a moment of the first is committed with him; a lone caller waits for
+// that moment and no longer, and nobody waits for it while a commit is under way.
+func TestABurstIsGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const moment = 20 * time.Millisecond
+		d := &document{}
+		c := reconcile.NewCoalescer(d.commit).Gathering(moment)
+		defer c.Close()
+		began := time.Now()
+		if _, err := c.Submit(t.Context(), "lb", "alone"); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 4*time.Second+moment {
+			t.Errorf("a lone caller waited %v", took)
+		}
+		var callers sync.WaitGroup
+		for i := range 50 {
+			callers.Go(func() {
+				<-time.After(time.Duration(i) * time.Millisecond / 10)
+				if _, err := c.Submit(t.Context(), "lb", fmt.Sprint(i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		callers.Wait()
+		if len(d.batches) != 2 || len(d.batches[1]) != 50 {
+			t.Errorf("commits of %v", d.batches)
+		}
+	})
+}
+
+// A coalescer that is closed meanwhile answers at once.
+func TestClosedWhileGathering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &document{}
+		c := reconcile.NewCoalescer(d.commit).Gathering(time.Hour)
+		began := time.Now()
+		done := make(chan error)
+		go func() {
+			_, err := c.Submit(t.Context(), "lb", "late")
+			done <- err
+		}()
+		synctest.Wait()
+		c.Close()
+		if err := <-done; !errors.Is(err, reconcile.ErrClosed) || time.Since(began) != 0 || len(d.batches) > 0 {
+			t.Errorf("answered %v after %v, commits of %v", err, time.Since(began), d.batches)
+		}
+	})
+}
