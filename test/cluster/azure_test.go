@@ -115,15 +115,22 @@ func (c *cluster) requestLog() requestLog {
 func requestsFrom(t *testing.T, dir string) requestLog {
 	t.Helper()
 	l := requestLog{file: filepath.Join(dir, "logs", "azure-requests.jsonl")}
-	l.from = len(readFile(t, l.file))
+	l.from = len(l.lines(t))
 	return l
+}
+
+// lines are the whole lines of the log: the last one may be in the middle of being written.
+func (l requestLog) lines(t *testing.T) []byte {
+	t.Helper()
+	text := readFile(t, l.file)
+	return text[:bytes.LastIndexByte(text, '\n')+1]
 }
 
 // since are the requests of the cloud-controller-manager since the mark, as
 // "PUT .../kaz"; reads and writes apart.
 func (l requestLog) since(t *testing.T) (reads, writes []string) {
 	t.Helper()
-	for line := range bytes.Lines(readFile(t, l.file)[l.from:]) {
+	for line := range bytes.Lines(l.lines(t)[l.from:]) {
 		var r request
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatalf("%s: %v: %q", l.file, err, line)
