@@ -136,7 +136,7 @@ func (v *supervisor) programs() []program {
 	}
 	if s.NodeManager != "" {
 		all = append(all, program{name: NodeManager, log: "cloud-node-manager", args: []string{
-			"cloud-node-manager", "--node-name=" + s.Name, "--kubeconfig=" + s.NodeManager,
+			"cloud-node-manager", "--node-name=" + s.Name, "--kubeconfig=" + s.NodeManager, fmt.Sprintf("--wait-routes=%t", s.WaitRoutes),
 		}})
 	}
 	return all

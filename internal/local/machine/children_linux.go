@@ -27,10 +27,11 @@ type children struct {
 	mu     sync.Mutex
 	mine   map[int]chan unix.WaitStatus
 	orphan map[int]unix.WaitStatus // ended before anybody asked: perhaps just started
+	last   map[int]bool            // to be ended after all others
 }
 
 func newChildren() *children {
-	return &children{mine: map[int]chan unix.WaitStatus{}, orphan: map[int]unix.WaitStatus{}}
+	return &children{mine: map[int]chan unix.WaitStatus{}, orphan: map[int]unix.WaitStatus{}, last: map[int]bool{}}
 }
 
 // reap takes ended children until ctx is done.
@@ -90,15 +91,25 @@ func (c *children) start(path string, args, env []string, logFile string) (pid i
 	pid = p.Pid
 	_ = p.Release()
 	ended := make(chan unix.WaitStatus, 1)
-	c.mine[pid] = ended
+	c.mine[pid], c.last[pid] = ended, filepath.Base(path) == Containerd
 	return pid, ended, nil
 }
 
-// endAll asks all children to end and waits for them, but no longer than grace.
+// endAll asks all children to end and waits for them, but no longer than grace: containerd
+// last, as an init system does it. A kubelet without it would still report that its node is
+// not ready, and who hears of that may be quicker than those who look after its pods.
 func (c *children) endAll(grace time.Duration) {
+	c.end(grace*3/4, func(pid int) bool { return !c.last[pid] })
+	c.end(grace/4, func(int) bool { return true })
+}
+
+// end asks some of the children to end and waits for them, but no longer than grace.
+func (c *children) end(grace time.Duration, which func(pid int) bool) {
 	c.mu.Lock()
 	for pid := range c.mine {
-		_ = syscall.Kill(pid, syscall.SIGTERM)
+		if which(pid) {
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+		}
 	}
 	c.mu.Unlock()
 	deadline := time.NewTimer(grace)
@@ -108,7 +119,12 @@ func (c *children) endAll(grace time.Duration) {
 	for {
 		c.collect()
 		c.mu.Lock()
-		left := len(c.mine)
+		left := 0
+		for pid := range c.mine {
+			if which(pid) {
+				left++
+			}
+		}
 		c.mu.Unlock()
 		if left == 0 {
 			return
