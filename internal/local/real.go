@@ -193,6 +193,7 @@ func (c *cluster) describer(binaries controlplane.Binaries) (func(machine) (vm.S
 			PodRanges: site.podRanges(), ServiceRanges: site.serviceRanges(), Network: site.networkRanges(), DNS: nameServer(),
 			Search: names.Domain, AzureCA: c.azure.Info().CAFile, Tenant: c.memory.Site.Tenant,
 			ClientCA: c.plane.CAFile, Kubelet: kubelet, Proxy: proxy, NodeManager: manager, WaitRoutes: !c.without(CloudControllerManager),
+			Labels:   m.labels(site.group()),
 			Programs: programs, Images: c.reality.images, PauseImage: image.Pause,
 		}, err
 	}, nil

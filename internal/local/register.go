@@ -143,6 +143,14 @@ const registeredBy = "kaz.dev/registered-by"
 // cluster. Who installs such a machine has its kubelet say so.
 const groupLabel = "kubernetes.azure.com/resource-group"
 
+// labels are those that the machine's kubelet is told to give its Node.
+func (m machine) labels(cluster azure.ID) map[string]string {
+	if group := m.ID.Group(); !strings.EqualFold(group, cluster.Group()) {
+		return map[string]string{groupLabel: strings.ToLower(group)}
+	}
+	return nil
+}
+
 func newNode(m machine, cluster azure.ID) *corev1.Node {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(int64(m.VCPUs), resource.DecimalSI),
@@ -156,9 +164,7 @@ func newNode(m machine, cluster azure.ID) *corev1.Node {
 		corev1.LabelOSStable:        "linux",
 		corev1.LabelArchStable:      "amd64",
 	}
-	if group := m.ID.Group(); !strings.EqualFold(group, cluster.Group()) {
-		labels[groupLabel] = strings.ToLower(group)
-	}
+	maps.Copy(labels, m.labels(cluster))
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        m.Name,

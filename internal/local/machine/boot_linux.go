@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,10 +128,14 @@ func (v *supervisor) programs() []program {
 	for _, a := range s.Addresses {
 		addresses = append(addresses, a.String())
 	}
+	var labels []string
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		labels = append(labels, key+"="+s.Labels[key])
+	}
 	all := []program{
 		{name: Kubelet, args: []string{
 			"--config=" + kubeletFile, "--kubeconfig=" + s.Kubelet, "--hostname-override=" + s.Name,
-			"--cloud-provider=external", "--node-ip=" + strings.Join(addresses, ","), "--cert-dir=/var/lib/kubelet/pki",
+			"--cloud-provider=external", "--node-ip=" + strings.Join(addresses, ","), "--cert-dir=/var/lib/kubelet/pki", "--node-labels=" + strings.Join(labels, ","),
 			"--image-credential-provider-config=" + credentialFile, "--image-credential-provider-bin-dir=" + filepath.Dir(s.Programs[NodeManager]),
 		}},
 		{name: KubeProxy, args: []string{"--config=" + proxyFile}},

@@ -44,6 +44,8 @@ type Spec struct {
 	NodeManager string `json:"nodeManager"` // "" to leave the cloud-node-manager out
 	// WaitRoutes keeps pods away until Azure has a route to them.
 	WaitRoutes bool `json:"waitRoutes"`
+	// Labels are those that the kubelet gives the Node.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Programs are the paths of what runs inside, by name.
 	Programs map[string]string `json:"programs"`
 	// Images are files with images that the machine has from the start, PauseImage the name of one of them.
