@@ -1,8 +1,12 @@
 package service
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"kaz/internal/key"
 )
 
 // history is what this process did for a Service. It belongs to the Service's pass,
@@ -14,6 +18,14 @@ type history struct {
 	failures int             // in a row
 	wrong    bool            // the last pass did not bring it about
 	told     told
+	groups   []string // resource groups of public IPs that it has asked for
+}
+
+// noteGroup notes the resource group that a Service asks for.
+func (h *history) noteGroup(s *corev1.Service) {
+	if group, _ := key.PublicIPGroup.Read(s.Annotations); group != "" && !slices.Contains(h.groups, group) {
+		h.groups = append(h.groups, group)
+	}
 }
 
 // announced reports whether the owner is to be told when the Service is brought

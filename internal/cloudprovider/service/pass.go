@@ -43,6 +43,7 @@ func (c *Controller) pass(ctx context.Context, it item) {
 		s = h.tried
 	}
 	h.tried = s
+	h.noteGroup(s)
 	c.unblock(it)
 	var err error
 	if todo == ensure {
@@ -76,7 +77,7 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		h.begun = s
 		c.events.Event(s, corev1.EventTypeNormal, reasonEnsuring, "Ensuring load balancer")
 	}
-	got, err := c.bring(ctx, s, w)
+	got, err := c.bring(ctx, s, h, w)
 	if got.gone || errors.Is(err, errGone) {
 		return c.takeBack(ctx, s, h)
 	}
@@ -117,7 +118,7 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 
 // bring takes a Service through all that serving it needs: the finalizer before
 // anything is in Azure, an address, and a commit of its load balancer.
-func (c *Controller) bring(ctx context.Context, s *corev1.Service, w why) (answer, error) {
+func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w why) (answer, error) {
 	if !helpers.HasLBFinalizer(s) {
 		held, err := c.kube.hold(ctx, s)
 		if err != nil {
@@ -125,7 +126,7 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, w why) (answe
 		}
 		s = held
 	}
-	wanted := loadbalancer.Service{Service: s}
+	wanted := loadbalancer.Service{Service: s, Groups: h.groups}
 	if len(s.Status.LoadBalancer.Ingress) == 0 {
 		if err := c.allocate(ctx, wanted); err != nil {
 			return answer{}, fmt.Errorf("failed to ensure load balancer: %w", err)
@@ -150,7 +151,7 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 	if h.failures == 0 {
 		c.events.Event(s, corev1.EventTypeNormal, reasonDeleting, "Deleting load balancer")
 	}
-	got, err := c.commit(ctx, request{service: loadbalancer.Service{Service: s, Gone: true}})
+	got, err := c.commit(ctx, request{service: loadbalancer.Service{Service: s, Gone: true, Groups: h.groups}})
 	if err == nil {
 		c.tellProblems(s, h, got.problems)
 		if got.refused() {

@@ -17,6 +17,10 @@ type Service struct {
 	*v1.Service
 	// Gone says that the Service is being deleted, or is no load balancer any more.
 	Gone bool
+	// Groups are the resource groups of public IPs that the Service is known to have asked
+	// for before, by name: an address that was made there and is used nowhere yet is
+	// found by nothing else.
+	Groups []string
 }
 
 // Key is the Service's "namespace/name".
@@ -72,6 +76,9 @@ func addressGroups(in Input) []azure.ID {
 	for _, s := range in.Services {
 		name, _ := key.PublicIPGroup.Read(s.Annotations)
 		add(in.Config.publicIPs(name))
+		for _, before := range s.Groups {
+			add(in.Config.publicIPs(before))
+		}
 	}
 	for _, group := range notedGroups(in.Config, securityGroupTags(in)) {
 		add(group)
