@@ -9,7 +9,6 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
-	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/observe/trace"
@@ -38,7 +37,7 @@ func (r *Refusal) Error() string {
 var ErrClosed = errors.New("the coalescer is closed")
 
 // Coalescer serves concurrent requests at shared documents by group commit: a
-// lone caller is served at once (but see [Coalescer.Gathering]); callers that arrive while a commit of their key
+// lone caller is served at once; callers that arrive while a commit of their key
 // is in flight are served together by the next one. Commits of one key never
 // overlap, those of different keys do.
 type Coalescer[Req, Res any] struct {
@@ -46,7 +45,6 @@ type Coalescer[Req, Res any] struct {
 	// serves many callers and outlives each of them.
 	commit  func(key string, batch []Req) ([]Res, error)
 	stopped func() bool
-	gather  func() // waits for who comes together with a lone caller
 	stop    context.CancelFunc
 	ended   <-chan struct{} // closed when it stops
 	work    sync.WaitGroup
@@ -77,26 +75,10 @@ func NewCoalescer[Req, Res any](commit Commit[Req, Res]) *Coalescer[Req, Res] {
 			return answers, err
 		},
 		stopped: func() bool { return ctx.Err() != nil },
-		gather:  func() {},
 		stop:    stop,
 		ended:   ctx.Done(),
 		queues:  map[string]*queue[Req, Res]{},
 	}
-}
-
-// Gathering has a lone caller wait a moment for those who come together with him, to be
-// said before the first request: where commits take seconds and callers come in bursts,
-// the first of a burst would be committed alone, and all others wait for that.
-func (c *Coalescer[Req, Res]) Gathering(moment time.Duration) *Coalescer[Req, Res] {
-	c.gather = func() {
-		timer := time.NewTimer(moment)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-c.ended:
-		}
-	}
-	return c
 }
 
 // Close refuses new requests, cancels the commits in flight and waits for them.
@@ -160,7 +142,6 @@ func (c *Coalescer[Req, Res]) withdraw(key string, t *ticket[Req, Res]) {
 
 // serve commits a key's requests until none are waiting.
 func (c *Coalescer[Req, Res]) serve(key string, q *queue[Req, Res]) {
-	c.gather()
 	for {
 		c.mu.Lock()
 		batch := q.waiting

