@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,6 +65,9 @@ The state is kept in --dir, and the next up continues with it.`,
 				}
 			}
 			o.Out = command.OutOrStdout()
+			// Who reads may be gone first, as tee after Ctrl-C: that is no reason to end at once.
+			// Caught, for what is ignored would be so in all that is started.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			if detach {
 				return local.Detach(command.Context(), o, upArguments(command))
 			}

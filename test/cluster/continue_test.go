@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"bufio"
 	"errors"
 	"os"
 	"os/exec"
@@ -158,6 +159,33 @@ func TestKilled(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "status.json")); err == nil {
 		t.Error("status.json is there though nothing runs")
 	}
+}
+
+// TestReaderGone: who pipes the progress into another program, and ends both with
+// Ctrl-C, gets an orderly end though nobody reads any more.
+func TestReaderGone(t *testing.T) {
+	dir := newDir(t)
+	up := exec.Command(kaz(), "local", "up", "--nodes-kind=hollow", "--dir", dir, "--nodes", "1")
+	out, err := up.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := up.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = up.Process.Kill() }) // where the test has failed
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "etcd ready") {
+	}
+	out.Close()
+	if err := up.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	// It had not finished starting, so it may say that it failed; but say it.
+	if err := up.Wait(); !up.ProcessState.Exited() {
+		t.Errorf("it ended with %v", err)
+	}
+	isDown(t, dir)
 }
 
 // TestComponentEnds: when a component ends, the cluster does, and says why.
