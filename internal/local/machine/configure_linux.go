@@ -144,7 +144,9 @@ func proxyConfig(s Spec) object {
 	}
 	return object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-		"mode": "nftables", "clusterCIDR": commas(s.PodRanges), "hostnameOverride": s.Name,
+		// A cluster this small need not save up changes.
+		"nftables": object{"minSyncPeriod": "200ms"},
+		"mode":     "nftables", "clusterCIDR": commas(s.PodRanges), "hostnameOverride": s.Name,
 		"clientConnection": object{"kubeconfig": s.Proxy},
 		// The limits of connection tracking are the whole machine's.
 		"conntrack":          object{"maxPerCore": 0, "min": 0},
