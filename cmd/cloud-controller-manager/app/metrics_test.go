@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
-	"kaz/cmd/internal/page"
 	"kaz/internal/arm"
 	"kaz/internal/arm/cache"
 	"kaz/internal/cloudprovider"
@@ -24,6 +23,7 @@ import (
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/nodemanager"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/testkit/page"
 )
 
 var update = flag.Bool("update", false, "write the reference pages anew")

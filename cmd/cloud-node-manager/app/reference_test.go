@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"kaz/cmd/internal/page"
+	"kaz/internal/testkit/page"
 )
 
 var update = flag.Bool("update", false, "write the page anew")

@@ -91,17 +91,21 @@ func (b *balancers) noteDeparted(services []loadbalancer.Service) {
 	}
 }
 
-// commit brings about the requests of one batch.
-func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
-	began := time.Now()
-	var services []loadbalancer.Service
-	var w why
+// asked are the Services of a batch, and why all of it is asked for.
+func asked(batch []request) (services []loadbalancer.Service, w why) {
 	for _, r := range batch {
 		if !r.sweeps {
 			services = append(services, r.service)
 		}
 		w = w.and(r.why)
 	}
+	return services, w
+}
+
+// commit brings about the requests of one batch.
+func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
+	began := time.Now()
+	services, w := asked(batch)
 	planned, err := b.target(services)
 	if err != nil {
 		return nil, err

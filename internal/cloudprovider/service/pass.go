@@ -104,6 +104,12 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		return err
 	}
 	h.done, h.wrong = s, false
+	c.tellDone(s, w, announced, got)
+	return nil
+}
+
+// tellDone says that a Service is served, and what of it was done now.
+func (c *Controller) tellDone(s *corev1.Service, w why, announced bool, got answer) {
 	switch {
 	case announced:
 		c.events.Event(s, corev1.EventTypeNormal, reasonEnsured, "Ensured load balancer")
@@ -113,7 +119,6 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 	if w.drift && !announced {
 		c.tellRepairs(s, got.repairs)
 	}
-	return nil
 }
 
 // bring takes a Service through all that serving it needs: the finalizer before

@@ -83,12 +83,7 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 	wanted, released := f.publicIPs(users, order, keptIPs(all))
 	add(wanted...)
 	stray := f.strayGroups(b, released)
-	var lbs []plan.Node
-	for _, lb := range all {
-		if n, ok := lb.node(f, b); ok {
-			lbs = append(lbs, n)
-		}
-	}
+	lbs := f.nodesOf(all, b)
 	g.Pending = append(g.Pending, f.afterNotes(lbs, stray)...)
 	add(lbs...)
 	m, members, err2 := f.decideMembership(all, b, &found)
@@ -103,6 +98,17 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 	}
 	add(released...)
 	return g, found, more, err
+}
+
+// nodesOf are the load balancers that shall be there.
+func (f *facts) nodesOf(all []*balancer, b batch) []plan.Node {
+	var nodes []plan.Node
+	for _, lb := range all {
+		if n, ok := lb.node(f, b); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
 }
 
 // basicBalancers are the load balancers of the SKU that Azure has retired. They cannot

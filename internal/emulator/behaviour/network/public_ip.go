@@ -22,7 +22,7 @@ func publicIPAddresses() behaviour.Type {
 		Fill:  fillPublicIP,
 		Settle: func(c *behaviour.Call) error {
 			if behaviour.Text(c.Doc, "properties.publicIPAllocationMethod") == "Static" {
-				return giveAddress(c.World, c.ID, c.Doc)
+				return giveAddress(c.World, c.Doc)
 			}
 			return nil
 		},
@@ -160,7 +160,7 @@ func setLeases(w behaviour.World, doc behaviour.Object) {
 }
 
 // giveAddress gives a public IP its address, if it has none yet.
-func giveAddress(w behaviour.World, id azure.ID, doc behaviour.Object) error {
+func giveAddress(w behaviour.World, doc behaviour.Object) error {
 	if behaviour.Text(doc, "properties.ipAddress") != "" {
 		return nil
 	}
@@ -230,7 +230,7 @@ func attachPublicIP(c *behaviour.Call, a attachment) error {
 		return nil
 	}
 	var err error
-	c.Edit(a.address, func(doc behaviour.Object) { err = giveAddress(c.World, a.address, doc) })
+	c.Edit(a.address, func(doc behaviour.Object) { err = giveAddress(c.World, doc) })
 	return err
 }
 

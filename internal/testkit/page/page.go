@@ -1,4 +1,4 @@
-// Package page keeps generated parts of the pages of docs/reference in step with the programs. Tests call it. Layer L4.
+// Package page keeps generated parts of the pages of docs/reference in step with the programs. Layer L4.
 package page
 
 import (
