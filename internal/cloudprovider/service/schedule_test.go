@@ -29,8 +29,8 @@ import (
 )
 
 var (
-	schedules = flag.Int("schedules", 0, "how many random schedules TestSchedules plays; 0 for as many as the run is long")
-	seed      = flag.Uint64("seed", 0, "the only schedule that TestSchedules plays")
+	schedules = flag.Uint64("schedules", 0, "how many random schedules TestSchedules plays; 0 for as many as the run is long, or for the one of -seed")
+	seed      = flag.Uint64("seed", 0, "the first schedule that TestSchedules plays")
 )
 
 // TestSchedules plays random lives of a few Services among random disturbances: requests
@@ -39,21 +39,21 @@ var (
 // and writes that Azure says it did and did not. In the end every Service is as it asks
 // to be, what is somebody else's is there, and when all are gone nothing is left.
 func TestSchedules(t *testing.T) {
-	if *seed > 0 {
-		playSchedule(t, *seed)
-		return
-	}
 	const short, long = 12, 400
-	count := *schedules
-	if count == 0 {
-		count = shorter(long, short)
+	first, count := max(*seed, 1), *schedules
+	switch {
+	case count > 0:
+	case *seed > 0:
+		count = 1
+	default:
+		count = uint64(shorter(long, short))
 	}
-	workers := runtime.GOMAXPROCS(0)
+	workers := uint64(runtime.GOMAXPROCS(0))
 	for i := range workers {
 		t.Run(fmt.Sprintf("part %d of %d", i+1, workers), func(t *testing.T) {
 			t.Parallel()
-			for s := i; s < count; s += workers {
-				playSchedule(t, uint64(s)+1)
+			for s := first + i; s < first+count; s += workers {
+				playSchedule(t, s)
 			}
 		})
 	}

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
 
 	"kaz/internal/azure"
@@ -45,7 +44,7 @@ const services = "services"
 type world struct {
 	*testkit.Azure
 	t      testing.TB
-	client *fake.Clientset
+	client *cluster
 	events *events
 	uids   int
 	turns  int
@@ -53,7 +52,7 @@ type world struct {
 
 func newWorld(t testing.TB, o emulator.Options, count int) *world {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, o, count), t: t, client: fake.NewClientset(), events: &events{}}
+	w := &world{Azure: testkit.NewAzure(t, o, count), t: t, client: newCluster(), events: &events{}}
 	w.client.PrependReactor("delete", services, w.finalizersHoldServices)
 	w.client.PrependReactor("patch", services, w.servicesGoWithoutFinalizers)
 	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances) {
