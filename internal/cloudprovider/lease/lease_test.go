@@ -47,8 +47,8 @@ func (a *azureOf) Put(context.Context, azure.Write) (azure.Document, error) {
 	return nil, nil
 }
 
-func (a *azureOf) Delete(context.Context, azure.ID) error {
-	_, err := a.Put(nil, azure.Write{}) //nolint:staticcheck // it is not looked at
+func (a *azureOf) Delete(ctx context.Context, id azure.ID) error {
+	_, err := a.Put(ctx, azure.Write{ID: id})
 	return err
 }
 
