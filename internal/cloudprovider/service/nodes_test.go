@@ -1,0 +1,417 @@
+package service_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/azure/network"
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/plan/nodes"
+	"kaz/internal/testkit"
+)
+
+// oneOfEach are nodes of kindsWorld, one for each kind of machine.
+var oneOfEach = []string{"alone0", "flex", "member0", "nodes0-000000"}
+
+// neighbourhood is a cluster with machines of every kind and a Service that they serve.
+type neighbourhood struct {
+	*world
+	config  service.Config
+	before  map[string]string // of Azure; nil when the story itself changes it
+	nodes   []string          // all of them
+	picked  []string          // one of each kind
+	stop    func()
+	byCards bool // the pool has network interfaces, not addresses
+}
+
+// inBothPools plays a story with pools of interfaces and with pools of addresses. It ends
+// with the Service, and Azure must be as it was.
+func inBothPools(t *testing.T, story func(*testing.T, *neighbourhood)) {
+	t.Helper()
+	for _, members := range []string{"interfaces", "addresses"} {
+		t.Run(members, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := &neighbourhood{config: config(), byCards: members == "interfaces"}
+				n.world, _ = kindsWorld(t, 2)
+				n.config.LoadBalancer.PoolByIP = !n.byCards
+				n.config.LoadBalancer.ExcludeControlPlane = true
+				n.nodes = slices.Sorted(maps.Keys(n.nodesByName()))
+				for _, kind := range oneOfEach {
+					i := slices.IndexFunc(n.nodes, func(name string) bool { return strings.HasPrefix(name, kind) })
+					n.picked = append(n.picked, n.nodes[i])
+				}
+				n.before = n.Surroundings()
+				story(t, n)
+				n.remove("web")
+				n.until("web is gone", func() bool { return n.gone("web") })
+				if n.before != nil {
+					n.restored(n.before, n.Surroundings)
+				}
+				n.nothingIsLeft()
+			})
+		})
+	}
+}
+
+// serve starts a controller and waits until a Service has its address and its nodes.
+func (n *neighbourhood) serve() {
+	n.t.Helper()
+	n.stop = n.start(n.config)
+	n.create(n.newService("web", 80))
+	n.served("web")
+	n.settle()
+	n.calm()
+}
+
+// calm checks that looking at the Service again writes nothing, and forgets what was.
+func (n *neighbourhood) calm() {
+	n.t.Helper()
+	n.Forget()
+	n.turns++
+	n.change("web", func(s *corev1.Service) { s.Annotations = map[string]string{"turn": fmt.Sprint(n.turns)} })
+	n.settle()
+	if writes := n.Writes(); len(writes) > 0 {
+		n.t.Errorf("serving again wrote %v", writes)
+	}
+	n.Forget()
+	n.events.forget()
+}
+
+// wrote checks who was written to since the last time: each of the machines once where
+// they are in the pool themselves, the load balancer once where their addresses are.
+func (n *neighbourhood) wrote(machines ...string) {
+	n.t.Helper()
+	want := map[string]int{}
+	for _, m := range machines {
+		want[n.written(m)]++
+	}
+	if !n.byCards && len(machines) > 0 {
+		want = map[string]int{testkit.ClusterName: 1}
+	}
+	if d := cmp.Diff(want, count(n.Writes())); d != "" {
+		n.t.Errorf("writes (-want +got):\n%s", d)
+	}
+}
+
+// written is the document that says in which pools a node is.
+func (n *neighbourhood) written(node string) string {
+	n.t.Helper()
+	id, _ := nodes.MachineID(n.nodesByName()[node].Spec.ProviderID)
+	if id.Is(compute.ScaleSetInstances) {
+		return id.Name()
+	}
+	return testkit.Must[compute.Instance](n.Azure, id).Properties.NetworkProfile.NetworkInterfaces[0].ID.Name()
+}
+
+// toldNoFailure checks that nobody was told of a failure.
+func (n *neighbourhood) toldNoFailure() {
+	n.t.Helper()
+	for _, line := range n.events.list("") {
+		if reason, _, _ := strings.Cut(line, ":"); strings.HasSuffix(reason, "Failed") {
+			n.t.Errorf("told was %q", line)
+		}
+	}
+}
+
+// nothingIsLeft checks that nothing is a load balancer's, and nothing speaks of one.
+func (w *world) nothingIsLeft() {
+	w.t.Helper()
+	w.settle()
+	for id, text := range w.Surroundings() {
+		for _, ours := range []string{"/loadBalancers/", "/publicIPAddresses/" + testkit.ClusterName + "-", `"k8s-azure-`} {
+			if strings.Contains(id+text, ours) {
+				w.t.Errorf("%s still has %q", id, ours)
+			}
+		}
+	}
+}
+
+// but is a list without some.
+func but(all, without []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(without, s) })
+}
+
+func (w *world) nodesByName() map[string]*corev1.Node {
+	w.t.Helper()
+	list, err := w.client.CoreV1().Nodes().List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all := map[string]*corev1.Node{}
+	for i := range list.Items {
+		all[list.Items[i].Name] = &list.Items[i]
+	}
+	return all
+}
+
+func (w *world) removeNode(name string) {
+	w.t.Helper()
+	if err := w.client.CoreV1().Nodes().Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) label(node, name, value string) {
+	w.t.Helper()
+	w.editNode(node, func(n *corev1.Node) { n.Labels = map[string]string{name: value} })
+}
+
+// backendsAre checks whose nodes are in the cluster's pool, as Azure shows it.
+func (w *world) backendsAre(want []string) {
+	w.t.Helper()
+	if d := cmp.Diff(want, w.backends()); d != "" {
+		w.t.Errorf("nodes in the pool (-want +got):\n%s", d)
+	}
+}
+
+// backends are the nodes in the cluster's pool, whether it has interfaces or addresses.
+// What is no node's stands there as it is.
+func (w *world) backends() []string {
+	w.t.Helper()
+	nodeOf := map[string]string{}
+	for name, n := range w.nodesByName() {
+		id, _ := nodes.MachineID(n.Spec.ProviderID)
+		nodeOf[id.Key()] = name
+		for _, a := range n.Status.Addresses {
+			nodeOf[a.Address] = name
+		}
+	}
+	named := func(key, otherwise string) string {
+		if name := nodeOf[key]; name != "" {
+			return name
+		}
+		return otherwise
+	}
+	all := []string{}
+	for _, pool := range testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer).Properties.BackendAddressPools {
+		for _, c := range pool.Properties.BackendIPConfigurations {
+			all = append(all, named(w.machineAt(c.ID).Key(), string(c.ID)))
+		}
+		for _, a := range pool.Properties.LoadBalancerBackendAddresses {
+			if a.Properties.NetworkInterfaceIPConfiguration == nil {
+				all = append(all, named(a.Properties.IPAddress, a.Properties.IPAddress))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// machineAt is the machine that has an IP configuration.
+func (w *world) machineAt(configuration azure.ID) azure.ID {
+	w.t.Helper()
+	holder := configuration.Parent()
+	if !holder.Is(network.Interfaces) {
+		return holder.Parent()
+	}
+	if vm := testkit.Must[network.Interface](w.Azure, holder).Properties.VirtualMachine; vm != nil {
+		return vm.ID
+	}
+	return ""
+}
+
+// Rows 72 and 73. Nodes that are excluded leave the pool, whatever their machines are, and
+// come back when the label says false (D5). A pool is not emptied: the last ones stay.
+func TestExcludedNodes(t *testing.T) {
+	inBothPools(t, func(t *testing.T, n *neighbourhood) {
+		n.serve()
+		n.backendsAre(n.nodes)
+		for _, name := range n.picked {
+			n.exclude(name, "true")
+		}
+		n.settle()
+		n.backendsAre(but(n.nodes, n.picked))
+		if told := n.events.reasons("web"); !slices.Contains(told, "UpdatedLoadBalancer") || slices.Contains(told, "EnsuredLoadBalancer") {
+			t.Errorf("told was %v", told)
+		}
+		n.calm()
+
+		n.stop() // so that they are all seen at once
+		for _, name := range but(n.nodes, n.picked) {
+			n.exclude(name, "true")
+		}
+		n.stop = n.start(n.config)
+		n.settle()
+		n.backendsAre(but(n.nodes, n.picked))
+		n.wrote()
+		if told := n.events.reasons("web"); !slices.Contains(told, "UnAvailableLoadBalancer") {
+			t.Errorf("told was %v", told)
+		}
+		n.calm()
+
+		n.exclude(n.picked[0], "false")
+		n.settle()
+		n.backendsAre(n.picked[:1])
+		n.exclude(n.picked[0], "true")
+		n.settle()
+		n.backendsAre(n.picked[:1])
+		n.calm()
+
+		for _, name := range n.nodes {
+			n.exclude(name, "false")
+		}
+		n.settle()
+		n.backendsAre(n.nodes)
+		n.toldNoFailure()
+	})
+}
+
+// Row 74. A node that comes costs a write of its machine and none of the load balancer, or
+// where the pool has addresses one of the load balancer. What is born of a model that is in
+// the pool costs nothing.
+func TestNodesThatCome(t *testing.T) {
+	inBothPools(t, func(t *testing.T, n *neighbourhood) {
+		late := n.nodesByName()
+		for _, name := range n.picked {
+			n.removeNode(name)
+		}
+		n.serve()
+		n.backendsAre(but(n.nodes, n.picked))
+		for _, name := range n.picked {
+			if err := n.client.Tracker().Add(late[name]); err != nil {
+				t.Fatal(err)
+			}
+			n.settle()
+			n.wrote(name)
+			n.calm()
+		}
+		n.backendsAre(n.nodes)
+
+		n.scale(3)
+		n.Forget()
+		n.settle()
+		n.backendsAre(slices.Sorted(maps.Keys(n.nodesByName())))
+		if n.byCards {
+			n.wrote()
+		} else {
+			n.wrote("nodes0-000002")
+		}
+		n.calm()
+		n.scale(2)
+		n.removeNode("nodes0-000002")
+		n.settle()
+		n.backendsAre(n.nodes)
+		n.toldNoFailure()
+	})
+}
+
+// Row 75. Machines are deleted behind our back: while their nodes are still registered
+// nothing fails, and with them the last trace of them leaves the pool.
+func TestMachinesThatAreDeleted(t *testing.T) {
+	inBothPools(t, func(t *testing.T, n *neighbourhood) {
+		n.serve()
+		n.before = nil
+		other := n.OtherDoor()
+		for _, name := range n.picked {
+			id, _ := nodes.MachineID(n.nodesByName()[name].Spec.ProviderID)
+			if err := other.Delete(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			n.exclude(name, "true") // and now it is to leave
+		}
+		n.settle()
+		n.calm()
+		for _, name := range n.picked {
+			n.removeNode(name)
+		}
+		n.settle()
+		n.backendsAre(but(n.nodes, n.picked))
+		n.calm()
+		n.toldNoFailure()
+	})
+}
+
+// Row 76. Machines that are switched off before they are in the pool stay out of it, and
+// come in when they run. Only instances of Uniform scale sets say so; of other machines it
+// is the network interface that joins, and of pools of addresses the node's address: there
+// the probe keeps packets away.
+func TestMachinesThatAreDeallocated(t *testing.T) {
+	inBothPools(t, func(t *testing.T, n *neighbourhood) {
+		off := []string{"nodes0-000000"}
+		n.power("deallocate", n.picked)
+		n.serve()
+		if n.byCards {
+			n.backendsAre(but(n.nodes, off))
+		} else {
+			n.backendsAre(n.nodes)
+		}
+		n.power("start", n.picked)
+		n.change("web", func(s *corev1.Service) { s.Annotations = nil })
+		n.settle()
+		n.backendsAre(n.nodes)
+		if n.byCards {
+			n.wrote(off...)
+		}
+		n.calm()
+		n.power("deallocate", n.picked) // who is in stays
+		n.calm()
+		n.backendsAre(n.nodes)
+		n.power("start", n.picked)
+		n.toldNoFailure()
+	})
+}
+
+// power has somebody switch machines on or off.
+func (n *neighbourhood) power(action string, machines []string) {
+	n.t.Helper()
+	other := n.OtherDoor()
+	for _, name := range machines {
+		id, _ := nodes.MachineID(n.nodesByName()[name].Spec.ProviderID)
+		if _, err := other.Post(n.t.Context(), id, action, nil); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	n.settle()
+	n.Forget()
+}
+
+// Row 77. Nodes of the control plane are not let in, by whichever label they are known,
+// unless the configuration says so.
+func TestControlPlaneStaysOut(t *testing.T) {
+	inBothPools(t, func(t *testing.T, n *neighbourhood) {
+		known := map[string]string{"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/master": "", "kubernetes.io/role": "master"}
+		labels := slices.Sorted(maps.Keys(known))
+		masters := n.picked[:len(labels)]
+		for i, name := range masters {
+			n.label(name, labels[i], known[labels[i]])
+		}
+		n.serve()
+		n.backendsAre(but(n.nodes, masters))
+		n.stop()
+		n.config.LoadBalancer.ExcludeControlPlane = false
+		n.start(n.config)
+		n.settle()
+		n.change("web", func(s *corev1.Service) { s.Annotations = nil })
+		n.settle()
+		n.backendsAre(n.nodes)
+		n.wrote(masters...)
+		n.toldNoFailure()
+	})
+}
+
+// Row 78. Machines of another resource group, which their nodes' label names, are not let
+// in; the cluster's own may be named, in any case.
+func TestNodesOfAnotherGroup(t *testing.T) {
+	inBothPools(t, func(t *testing.T, n *neighbourhood) {
+		const label = "kubernetes.azure.com/resource-group"
+		id := n.AddMachine(testkit.Alone{Name: "far", Group: far, Zone: "1"})
+		n.label(n.addMachineNode(testkit.Must[compute.Instance](n.Azure, id)), label, far.Name())
+		n.before = n.Surroundings()
+		for _, name := range n.picked {
+			n.label(name, label, strings.ToUpper(testkit.ResourceGroup))
+		}
+		n.serve()
+		n.backendsAre(n.nodes)
+		n.toldNoFailure()
+	})
+}
