@@ -67,9 +67,9 @@ var (
 		Allowed: "Type=Value pairs between commas",
 	}
 	DNSLabel = Annotation[string]{
-		Name: service + "azure-dns-label-name", parse: parseWord,
+		Name: service + "azure-dns-label-name", parse: parseLabel,
 		Doc:     "DNS label of the public IP. Empty takes the label away; without the annotation it stays as it is.",
-		Allowed: "a DNS label that no other Service has set at this public IP",
+		Allowed: "3 to 63 lower-case letters, digits and dashes, a letter first and no dash last, that nobody else has in the region and no other Service has set at this public IP",
 	}
 )
 

@@ -95,6 +95,19 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+func TestDNSLabels(t *testing.T) {
+	longest := strings.Repeat("a", 63)
+	for value, good := range map[string]bool{
+		"": true, " ": true, "web": true, " web-1\t": true, longest: true,
+		"we": false, longest + "a": false, "Web": false, "1web": false, "web-": false, "-web": false, "w.b": false, "w_b": false, "a web": false,
+	} {
+		got, err := key.DNSLabel.Read(map[string]string{key.DNSLabel.Name: value})
+		if (err == nil) != good || good && got != strings.TrimSpace(value) {
+			t.Errorf("%q: %q, %v", value, got, err)
+		}
+	}
+}
+
 func TestPortsHaveTheirOwnKeys(t *testing.T) {
 	annotations := map[string]string{service + "port_80_health-probe_interval": "9", service + "port_8080_no_lb_rule": "true"}
 	if v, ok, err := key.PortProbeInterval.Lookup(annotations, 80); v != 9 || !ok || err != nil {
@@ -119,6 +132,7 @@ func TestTags(t *testing.T) {
 		"a=b,bad,c=d=e":           {Values: map[string]string{"a": "b"}, Skipped: []string{"bad", "c=d=e"}},
 		"a=,=b":                   {Values: map[string]string{"a": ""}, Skipped: []string{"=b"}},
 		"a= null,b=null,c=NULL d": {Values: map[string]string{"a": " null", "b": "null", "c": "NULL d"}},
+		"Team=x,owner=y,team=z":   {Values: map[string]string{"team": "z", "owner": "y"}}, // one tag to Azure
 	} {
 		got, err := key.PublicIPTags.Read(map[string]string{key.PublicIPTags.Name: value})
 		if d := cmp.Diff(want, got); d != "" || err != nil {

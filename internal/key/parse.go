@@ -3,6 +3,8 @@ package key
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -29,6 +31,18 @@ func parseNumber(least, most int32) func(string) (int32, error) {
 
 // parseWord takes one word, without the blanks around it.
 func parseWord(text string) (string, error) { return strings.TrimSpace(text), nil }
+
+// dnsLabel is what Azure takes as the label of a public IP.
+var dnsLabel = regexp.MustCompile(`^[a-z][a-z0-9-]{1,61}[a-z0-9]$`)
+
+// parseLabel takes a DNS label, or none.
+func parseLabel(text string) (string, error) {
+	label := strings.TrimSpace(text)
+	if label != "" && !dnsLabel.MatchString(label) {
+		return "", errors.New("no DNS label")
+	}
+	return label, nil
+}
 
 // parseText takes a text as it is; blanks alone are no text.
 func parseText(text string) (string, error) {
@@ -82,6 +96,8 @@ func parsePairs(text string) (Pairs, error) {
 		if trimmed := strings.TrimSpace(value); !strings.EqualFold(trimmed, "null") {
 			value = trimmed
 		}
+		// To Azure names are the same in any case; of several the last one counts.
+		maps.DeleteFunc(pairs.Values, func(other, _ string) bool { return strings.EqualFold(other, name) })
 		pairs.Values[name] = value
 	}
 	return pairs, nil

@@ -17,6 +17,7 @@ type PublicIPAddress struct {
 
 	IPAddress       string           `json:"ipAddress,omitempty" azure:"read"`
 	IPConfiguration *azure.Reference `json:"ipConfiguration,omitempty" azure:"read"`
+	NATGateway      *azure.Reference `json:"natGateway,omitempty" azure:"read"`
 }
 
 // IPTag says what kind of address a public IP is: how it is routed, who may use it.

@@ -41,6 +41,7 @@ func readBatch(f *facts, refused map[string]bool) (batch, problems) {
 		w, wrong := readWish(s, f.Config)
 		f.refuseWithoutGroup(s, &wrong)
 		f.refuseSubnets(w, &wrong)
+		f.refusePrivate(w, &wrong)
 		found = append(found, wrong...)
 		if !wrong.blocking() {
 			wishes = append(wishes, w)

@@ -181,6 +181,40 @@ func (f *facts) readSubnets() error {
 	return nil
 }
 
+func (s subnetFacts) String() string {
+	texts := make([]string, len(s.ranges))
+	for i, r := range s.ranges {
+		texts[i] = r.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// refuses says why nobody may have an address of the subnet, "" when somebody may.
+func (s subnetFacts) refuses(ip netip.Addr) string {
+	switch {
+	case len(s.ranges) == 0: // it is not known
+		return ""
+	case !s.holds(ip):
+		return "is not in the subnet"
+	case slices.ContainsFunc(s.ranges, func(r netip.Prefix) bool { return isAzures(r, ip) }):
+		return "is one that Azure keeps to itself in the subnet"
+	}
+	return ""
+}
+
+// isAzures reports whether an address is one that Azure keeps to itself: the first four
+// of a range and its last.
+func isAzures(r netip.Prefix, ip netip.Addr) bool {
+	first := r.Masked().Addr()
+	for range 4 {
+		if ip == first {
+			return true
+		}
+		first = first.Next()
+	}
+	return r.Contains(ip) && !r.Contains(ip.Next())
+}
+
 func (s subnetFacts) holds(ip netip.Addr) bool {
 	return slices.ContainsFunc(s.ranges, func(p netip.Prefix) bool { return p.Contains(ip) })
 }

@@ -202,6 +202,12 @@ func (s *search) refuseLink(w wish, p place, wrong *problems) {
 	if subnet == "" || !s.subnets[subnet.Key()].exists {
 		wrong.refuse(w.service.Key(), ReasonSubnet, "annotation %s: subnet %q is not found in virtual network %q, allowed is the name of one of its subnets", key.LinkSubnet.Name, w.link.subnet, s.Config.VirtualNetwork)
 	}
+	for _, text := range w.link.static {
+		ip, err := netip.ParseAddr(text)
+		if why := s.subnets[subnet.Key()].refuses(ip); err == nil && why != "" {
+			wrong.refuse(w.service.Key(), ReasonAddress, "annotation %s: %q %s %q, allowed is another address of %s", key.LinkAddresses.Name, text, why, subnet.Name(), s.subnets[subnet.Key()])
+		}
+	}
 	have, there := s.linkAt[p.frontendID().Key()]
 	if !there {
 		s.refuseNewLink(w, p, s.linkID(w, p), wrong)

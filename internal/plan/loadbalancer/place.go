@@ -254,17 +254,40 @@ func (s *search) refuseSharing(w wish, p place, t target, wrong *problems) {
 		wrong.refuse(w.service.Key(), ReasonConflict, "its public IP %s stands at frontend %s of %s already, allowed is one that the annotation %s or spec.loadBalancerIP names",
 			t.ip.Name(), p.frontend, p.side.id.Name(), key.PublicIPName.Name)
 	case p.side.internal != w.internal:
-		wrong.refuse(w.service.Key(), ReasonConflict, "address %s belongs to frontend %s of load balancer %s, allowed is one of the same kind as the Service", p.pinned, p.frontend, p.side.id.Name())
+		wrong.refuse(w.service.Key(), ReasonConflict, "%s belongs to frontend %s of load balancer %s, allowed is one of the same kind as the Service", p.asked, p.frontend, p.side.id.Name())
 	}
 }
 
 // refuseAttached refuses a public IP that something else has.
 func (s *search) refuseAttached(w wish, p place, wrong *problems) {
-	at := s.ips[p.ip.Key()].Properties.IPConfiguration
-	if p.ip == "" || at == nil || s.sideWith(at.ID.Parent()) != nil {
+	ip := s.ips[p.ip.Key()].Properties
+	at := ip.IPConfiguration
+	switch {
+	case p.ip == "":
+		return
+	case ip.NATGateway != nil:
+		at = ip.NATGateway
+	case at == nil || s.sideWith(at.ID.Parent()) != nil:
 		return
 	}
-	wrong.refuse(w.service.Key(), ReasonAddress, "public IP %s is in use by %s, allowed is one that nothing else uses", p.ip, at.ID)
+	wrong.refuse(w.service.Key(), ReasonAddress, "%s: public IP %s is in use by %s, allowed is one that nothing else uses", firstOf(p.asked, "its own"), p.ip, at.ID)
+}
+
+// refusePrivate refuses a private address that cannot be had: Azure would refuse the whole
+// load balancer.
+func (f *facts) refusePrivate(w wish, found *problems) {
+	subnet := f.Config.subnet(w.subnet)
+	for _, a := range w.addresses {
+		ip, err := netip.ParseAddr(a.pinned)
+		if !w.internal || err != nil || subnet == "" {
+			continue
+		}
+		if why := f.subnets[subnet.Key()].refuses(ip); why != "" {
+			found.refuse(w.service.Key(), ReasonAddress, "%s %s %q, allowed is another address of %s", a.asked, why, subnet.Name(), f.subnets[subnet.Key()])
+		} else if f.nodeIPs[ip] {
+			found.refuse(w.service.Key(), ReasonAddress, "%s is in use by a node, allowed is an address of the subnet %q that nothing else has", a.asked, subnet.Name())
+		}
+	}
 }
 
 // refuseOccupied keeps a Service from taking the address away from those that share

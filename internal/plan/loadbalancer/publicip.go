@@ -43,14 +43,13 @@ func (f *facts) publicIPFor(w wish, a address, wrong *problems) (azure.ID, bool)
 	case a.publicIP != "":
 		id = group.Resource(network.PublicIPAddresses, a.publicIP)
 		if _, exists := f.ips[id.Key()]; !exists {
-			wrong.refuse(w.service.Key(), ReasonAddress, "annotation %s: public IP %q is not found in resource group %s, allowed is the name of one that is there",
-				key.PublicIPName.Name, a.publicIP, group.Name())
+			wrong.refuse(w.service.Key(), ReasonAddress, "%s is not found in resource group %s, allowed is the name of a public IP that is there", a.asked, group.Name())
 			return "", false
 		}
-	case a.prefix == "" && a.pinned != "":
+	case a.pinned != "":
 		i := slices.IndexFunc(f.ipsAt[a.pinned], func(id azure.ID) bool { return id.Parent().Equal(group) })
 		if i < 0 {
-			wrong.refuse(w.service.Key(), ReasonAddress, "address %q is not found in resource group %s, allowed is the address of a public IP that is there", a.pinned, group.Name())
+			wrong.refuse(w.service.Key(), ReasonAddress, "%s is not found in resource group %s, allowed is the address of a public IP that is there", a.asked, group.Name())
 			return "", false
 		}
 		id = f.ipsAt[a.pinned][i]
@@ -66,7 +65,7 @@ func (f *facts) publicIPFor(w wish, a address, wrong *problems) (azure.ID, bool)
 	}
 	ip := f.ips[id.Key()]
 	if !hasVersion(ip, a.family) {
-		wrong.refuse(w.service.Key(), ReasonAddress, "public IP %q has %s, allowed is one with %s", id.Name(), ip.Properties.PublicIPAddressVersion, a.family)
+		wrong.refuse(w.service.Key(), ReasonAddress, "%s: public IP %s has %s, allowed is one with %s", firstOf(a.asked, "its own"), id.Name(), ip.Properties.PublicIPAddressVersion, a.family)
 		return "", false
 	}
 	f.refuseLabel(w, ip, wrong)

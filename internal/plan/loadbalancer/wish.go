@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -37,6 +38,7 @@ type address struct {
 	pinned   string   // the address it must be, "" for any
 	publicIP string   // name of a public IP that is there, "" for none
 	prefix   azure.ID // that a new public IP is taken from
+	asked    string   // where and how the Service names one of these, "" for nowhere
 	floating bool     // packets arrive at the address, not at the nodes' own
 	rules    []rule
 	probes   []azure.Child[network.Probe]
@@ -45,7 +47,7 @@ type address struct {
 func (a address) is6() bool { return a.family == v1.IPv6Protocol }
 
 // given says that the Service names an address that is there.
-func (a address) given() bool { return a.publicIP != "" || a.pinned != "" && a.prefix == "" }
+func (a address) given() bool { return a.publicIP != "" || a.pinned != "" }
 
 // readWish reads what a Service asks for and what is wrong with it.
 func readWish(s Service, c Config) (wish, problems) {
@@ -83,10 +85,12 @@ func readPublicIPWishes(s Service, w *wish, found *problems) {
 		}
 		slices.SortFunc(w.kinds, func(a, b network.IPTag) int { return strings.Compare(a.IPTagType, b.IPTagType) })
 	}
-	if label, asked, err := key.DNSLabel.Lookup(s.Annotations); asked && err == nil {
+	if label := read(s, key.DNSLabel.Read, found); hasAnnotation(s, key.DNSLabel.Name) {
 		w.label = &label
 	}
 }
+
+func hasAnnotation(s Service, name string) bool { _, ok := s.Annotations[name]; return ok }
 
 func warnSkipped(s Service, a key.Annotation[key.Pairs], pairs key.Pairs, found *problems) {
 	for _, skipped := range pairs.Skipped {
@@ -183,11 +187,7 @@ func readAddresses(w wish, c Config, found *problems) []address {
 		// An internal IPv6 address is a second one at the nodes' interfaces, and those
 		// do not float.
 		a.floating = !fixed && (!w.internal || !a.is6())
-		a.pinned = readPin(s, family, found)
-		if !w.internal {
-			a.publicIP = readByFamily(s, family, key.PublicIPName, key.PublicIPNameIPv6)
-			a.prefix = readPrefix(s, family, found)
-		}
+		a.choose(w, found)
 		a.probes = readProbes(s, a.names, c, found)
 		a.rules = readRules(s, a, c, w.internal, found)
 		addresses = append(addresses, a)
@@ -195,8 +195,23 @@ func readAddresses(w wish, c Config, found *problems) []address {
 	return addresses
 }
 
-// readPin is the address that a Service wants to have in a family.
-func readPin(s Service, family v1.IPFamily, found *problems) string {
+// choose reads which address it shall be. What a Service says in a lesser place is not
+// looked at.
+func (a *address) choose(w wish, found *problems) {
+	s := w.service
+	if !w.internal {
+		if a.publicIP, a.asked = readByFamily(s, a.family, key.PublicIPName, key.PublicIPNameIPv6); a.publicIP != "" {
+			return
+		}
+		if a.prefix, a.asked = readPrefix(s, a.family, found); a.asked != "" {
+			return
+		}
+	}
+	a.pinned, a.asked = readPin(s, a.family, found)
+}
+
+// readPin is the address that a Service wants to have in a family, and where it says so.
+func readPin(s Service, family v1.IPFamily, found *problems) (pinned, asked string) {
 	own := key.IPv4
 	if family == v1.IPv6Protocol {
 		own = key.IPv6
@@ -208,26 +223,27 @@ func readPin(s Service, family v1.IPFamily, found *problems) string {
 		text = strings.TrimSpace(s.Spec.LoadBalancerIP)
 	}
 	if text == "" {
-		return ""
+		return "", ""
 	}
+	asked = fmt.Sprintf("%s: %q", where, text)
 	ip, err := netip.ParseAddr(text)
 	ip = ip.Unmap()
 	switch {
 	case err != nil || ip.Zone() != "":
-		found.refuse(s.Key(), ReasonAddress, "%s: %q is no IP address, allowed is one of the family %s", where, text, family)
-		return ""
+		found.refuse(s.Key(), ReasonAddress, "%s is no IP address, allowed is one of the family %s", asked, family)
+		return "", asked
 	case familyOf(ip) != family && where == "spec.loadBalancerIP" && slices.Contains(familiesOf(s), familyOf(ip)):
-		return "" // it is of the Service's other family
+		return "", "" // it is of the Service's other family
 	case familyOf(ip) != family:
-		found.refuse(s.Key(), ReasonAddress, "%s: %q is not of the family %s, allowed is an address of that family", where, text, family)
-		return ""
+		found.refuse(s.Key(), ReasonAddress, "%s is not of the family %s, allowed is an address of that family", asked, family)
+		return "", asked
 	}
 	internal, _ := key.Internal.Read(s.Annotations)
 	if !internal && !isPublic(ip) {
-		found.refuse(s.Key(), ReasonAddress, "%s: %q is a non-public address, allowed for an external Service is the address of a public IP", where, text)
-		return ""
+		found.refuse(s.Key(), ReasonAddress, "%s is a non-public address, allowed for an external Service is the address of a public IP", asked)
+		return "", asked
 	}
-	return ip.String()
+	return ip.String(), asked
 }
 
 // isPublic reports whether an address can be one of the Internet's.
@@ -243,31 +259,35 @@ func carrierGrade() netip.Prefix {
 // azureHost is what machines in Azure know their host by.
 func azureHost() netip.Addr { return netip.AddrFrom4([4]byte{168, 63, 129, 16}) }
 
-// readByFamily reads a key that has a sibling for IPv6. A Service with IPv6 only may
-// use either.
-func readByFamily(s Service, family v1.IPFamily, plain, six key.Annotation[string]) string {
-	first, _ := plain.Read(s.Annotations)
-	if family != v1.IPv6Protocol {
-		return first
+// readByFamily reads a key that has a sibling for IPv6, and says which of the two it was.
+// A Service with IPv6 only may use either.
+func readByFamily(s Service, family v1.IPFamily, plain, six key.Annotation[string]) (text, asked string) {
+	keys := []key.Annotation[string]{plain}
+	switch {
+	case family == v1.IPv6Protocol && len(familiesOf(s)) > 1:
+		keys = []key.Annotation[string]{six}
+	case family == v1.IPv6Protocol:
+		keys = []key.Annotation[string]{six, plain}
 	}
-	second, _ := six.Read(s.Annotations)
-	if len(familiesOf(s)) > 1 {
-		return second
+	for _, k := range keys {
+		if text, _ := k.Read(s.Annotations); text != "" {
+			return text, fmt.Sprintf("annotation %s: %q", k.Name, text)
+		}
 	}
-	return firstOf(second, first)
+	return "", ""
 }
 
-func readPrefix(s Service, family v1.IPFamily, found *problems) azure.ID {
-	text := readByFamily(s, family, key.PublicIPPrefix, key.PublicIPPrefixIPv6)
+func readPrefix(s Service, family v1.IPFamily, found *problems) (id azure.ID, asked string) {
+	text, asked := readByFamily(s, family, key.PublicIPPrefix, key.PublicIPPrefixIPv6)
 	if text == "" {
-		return ""
+		return "", ""
 	}
 	id, err := azure.ParseID(text)
 	if err != nil || !id.Is(network.PublicIPPrefixes) {
-		found.refuse(s.Key(), ReasonAnnotation, "annotation %s: %q is not allowed, allowed is %s", key.PublicIPPrefix.Name, text, key.PublicIPPrefix.Allowed)
-		return ""
+		found.refuse(s.Key(), ReasonAnnotation, "%s is not allowed, allowed is %s", asked, key.PublicIPPrefix.Allowed)
+		return "", asked
 	}
-	return id
+	return id, asked
 }
 
 // read reads an annotation of a Service; a value that is not allowed is a problem.
