@@ -37,6 +37,7 @@ type answer struct {
 	repairs  []string    // what was not as kaz had left it
 	released []plan.Step // what is left to delete for it
 	filling  *fill       // what has to begin before it is served, nil for nothing
+	noted    []string    // resource groups of which the Service tells since
 	err      error       // nobody else's
 }
 
@@ -111,7 +112,7 @@ func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]an
 		return nil, err
 	}
 	b.leaveOut(planned)
-	t := &shared{target: planned, whole: w.drift, confirmed: map[types.UID]bool{}}
+	t := &shared{target: planned, whole: w.drift, confirmed: map[types.UID]bool{}, noted: map[types.UID][]string{}}
 	if err := b.look(ctx, t, w); err != nil {
 		return nil, err
 	}
@@ -256,7 +257,7 @@ func (b *balancers) answers(t *shared, batch []request, out reconcile.Outcome) (
 			answers[i] = answer{released: t.releasedForNobody(batch)}
 			continue
 		}
-		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i], released: t.releasedFor(key), gone: r.vanished}
+		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i], released: t.releasedFor(key), gone: r.vanished, noted: t.noted[r.service.UID]}
 		a.backends = r.why.nodes && !b.wrote.Before(r.why.since)
 		a.moved = len(out.Reports) > 0 && len(batch) > 1
 		if !r.service.Gone && !a.refused() && len(a.ingress) == 0 {

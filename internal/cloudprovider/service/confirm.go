@@ -84,14 +84,20 @@ func (b *balancers) bringAbout(ctx context.Context, t *shared) (reconcile.Outcom
 	for {
 		out, err := reconcile.Converge(ctx, b.azure, t)
 		out.Reports = append(all, out.Reports...)
-		doubted, ok := errors.AsType[*unconfirmed](err)
-		if !ok {
+		doubted, doubts := errors.AsType[*unconfirmed](err)
+		untold, untolds := errors.AsType[*unnoted](err)
+		switch {
+		case doubts:
+			err = b.confirm(ctx, t, doubted.services)
+		case untolds:
+			err = b.note(ctx, t, untold.groups)
+		default:
+			return out, err
+		}
+		if err != nil {
 			return out, err
 		}
 		all = out.Reports
-		if err := b.confirm(ctx, t, doubted.services); err != nil {
-			return out, err
-		}
 	}
 }
 

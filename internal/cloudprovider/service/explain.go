@@ -10,6 +10,7 @@ import (
 	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/azure"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/reconcile"
@@ -168,6 +169,11 @@ func changesInKubernetes(s loadbalancer.Service, ingress []corev1.LoadBalancerIn
 	shown := strings.Join(addressesOf(s.Status.LoadBalancer.Ingress), ", ")
 	held := helpers.HasLBFinalizer(s.Service)
 	var all []string
+	if s.Gone || !refused {
+		for _, group := range key.NotedGroups(s.Annotations) {
+			all = append(all, "annotations: - "+key.GroupNote(group)+": "+group)
+		}
+	}
 	if s.Gone {
 		if held {
 			all = append(all, "finalizers: - "+helpers.LoadBalancerCleanupFinalizer)

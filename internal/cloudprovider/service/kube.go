@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/cloud-provider/service/helpers"
+
+	"kaz/internal/key"
 )
 
 // kube writes to Services in Kubernetes, to so many at once. All of it goes to the
@@ -27,11 +29,16 @@ type kube struct {
 
 type object = map[string]any
 
-// hold puts the finalizer in place: from then on the Service does not go without
-// our knowing.
-func (k kube) hold(ctx context.Context, s *corev1.Service) (*corev1.Service, error) {
+// hold puts the finalizer in place: from then on the Service does not go without our
+// knowing. The Service tells of the resource groups in which addresses may be made for it,
+// until [kube.show] says that they are in place.
+func (k kube) hold(ctx context.Context, s *corev1.Service, groups []string) (*corev1.Service, error) {
+	notes := make(object, len(groups))
+	for _, g := range groups {
+		notes[key.GroupNote(g)] = g
+	}
 	held, err := k.patch(ctx, s, object{
-		"metadata": object{"uid": s.UID, "finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
+		"metadata": object{"uid": s.UID, "finalizers": []string{helpers.LoadBalancerCleanupFinalizer}, "annotations": notes},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("add load balancer cleanup finalizer: %w", err)
@@ -39,13 +46,13 @@ func (k kube) hold(ctx context.Context, s *corev1.Service) (*corev1.Service, err
 	return held, nil
 }
 
-// show writes the addresses into the status.
-func (k kube) show(ctx context.Context, s *corev1.Service, ingress []corev1.LoadBalancerIngress) error {
-	if sameIngress(s.Status.LoadBalancer.Ingress, ingress) {
+// show writes the addresses into the status, and takes the notes of groups off.
+func (k kube) show(ctx context.Context, s *corev1.Service, ingress []corev1.LoadBalancerIngress, noted []string) error {
+	if sameIngress(s.Status.LoadBalancer.Ingress, ingress) && len(noted) == 0 {
 		return nil
 	}
 	_, err := k.patch(ctx, s, object{
-		"metadata": object{"uid": s.UID}, "status": object{"loadBalancer": object{"ingress": ingress}},
+		"metadata": object{"uid": s.UID, "annotations": without(noted)}, "status": object{"loadBalancer": object{"ingress": ingress}},
 	})
 	if err != nil {
 		return fmt.Errorf("update load balancer status: %w", err)
@@ -53,13 +60,22 @@ func (k kube) show(ctx context.Context, s *corev1.Service, ingress []corev1.Load
 	return nil
 }
 
-// release takes addresses and finalizer away. A Service that is gone has neither.
-func (k kube) release(ctx context.Context, s *corev1.Service) error {
+// without are annotations without the notes of groups.
+func without(noted []string) object {
+	notes := make(object, len(noted))
+	for _, g := range noted {
+		notes[key.GroupNote(g)] = nil
+	}
+	return notes
+}
+
+// release takes addresses, notes and finalizer away. A Service that is gone has none.
+func (k kube) release(ctx context.Context, s *corev1.Service, noted []string) error {
 	if !helpers.HasLBFinalizer(s) && len(s.Status.LoadBalancer.Ingress) == 0 {
 		return nil
 	}
 	_, err := k.patch(ctx, s, object{
-		"metadata": object{"uid": s.UID, "$deleteFromPrimitiveList/finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
+		"metadata": object{"uid": s.UID, "$deleteFromPrimitiveList/finalizers": []string{helpers.LoadBalancerCleanupFinalizer}, "annotations": without(noted)},
 		"status":   object{"loadBalancer": object{"ingress": nil}},
 	})
 	if err != nil && !errors.Is(err, errGone) {

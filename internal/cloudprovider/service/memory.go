@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/key"
 )
@@ -19,13 +20,31 @@ type history struct {
 	wrong    bool            // the last pass did not bring it about
 	told     told
 	groups   []string // resource groups of public IPs that it has asked for
+	noted    []string // those of which the Service itself tells
 }
 
-// noteGroup notes the resource group that a Service asks for.
+// noteGroup notes the resource group that a Service asks for, and those of which it tells.
 func (h *history) noteGroup(s *corev1.Service) {
 	if group, _ := key.PublicIPGroup.Read(s.Annotations); group != "" && !slices.Contains(h.groups, group) {
 		h.groups = append(h.groups, group)
 	}
+	h.addNoted(key.NotedGroups(s.Annotations))
+}
+
+func (h *history) addNoted(groups []string) {
+	for _, g := range groups {
+		if !slices.Contains(h.noted, g) {
+			h.noted = append(h.noted, g)
+		}
+	}
+}
+
+// isHeld reports whether a Service can be worked for: it does not go without our knowing,
+// and it tells of the groups where addresses are made for it.
+func (h *history) isHeld(s *corev1.Service) bool {
+	complete := len(s.Status.LoadBalancer.Ingress) > 0 // what it has, load balancers tell
+	return helpers.HasLBFinalizer(s) &&
+		(complete || !slices.ContainsFunc(h.groups, func(g string) bool { return !slices.Contains(h.noted, g) }))
 }
 
 // announced reports whether the owner is to be told when the Service is brought

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/plan/loadbalancer"
 )
@@ -91,12 +90,13 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		return nil
 	}
 	if err = got.filling.wait(ctx); err == nil {
-		err = c.kube.show(ctx, s, got.ingress)
+		err = c.kube.show(ctx, s, got.ingress, h.noted)
 	}
 	if errors.Is(err, errGone) {
 		return c.takeBack(ctx, s, h)
 	}
 	if err == nil {
+		h.noted = nil
 		err = c.release(ctx, got.released)
 	}
 	if err != nil {
@@ -124,12 +124,13 @@ func (c *Controller) tellDone(s *corev1.Service, w why, announced bool, got answ
 // bring takes a Service through all that serving it needs: the finalizer before
 // anything is in Azure, an address, and a commit of its load balancer.
 func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w why) (answer, error) {
-	if !helpers.HasLBFinalizer(s) {
-		held, err := c.kube.hold(ctx, s)
+	if !h.isHeld(s) {
+		held, err := c.kube.hold(ctx, s, h.groups)
 		if err != nil {
 			return answer{}, err
 		}
 		s = held
+		h.addNoted(h.groups)
 	}
 	wanted := loadbalancer.Service{Service: s, Groups: h.groups}
 	if len(s.Status.LoadBalancer.Ingress) == 0 {
@@ -138,6 +139,7 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 		}
 	}
 	got, err := c.commit(ctx, request{service: wanted, why: w})
+	h.addNoted(got.noted)
 	if err != nil {
 		return got, fmt.Errorf("failed to ensure load balancer: %w", err)
 	}
@@ -164,7 +166,7 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 			return nil
 		}
 		if err = c.release(ctx, got.released); err == nil && !vanished {
-			err = c.kube.release(ctx, s)
+			err = c.kube.release(ctx, s, h.noted)
 		}
 	} else {
 		err = fmt.Errorf("failed to delete load balancer: %w", err)

@@ -33,6 +33,8 @@ type shared struct {
 	fills    bool        // machines come or leave by the last decision
 	// confirmed are the Services of which the API server was asked in this commit.
 	confirmed map[types.UID]bool
+	// noted are the resource groups that this commit has noted in its Services.
+	noted map[types.UID][]string
 }
 
 // Desired implements [reconcile.Target].
@@ -42,6 +44,9 @@ func (d *shared) Desired(have plan.Snapshot) (plan.Graph, error) {
 		return plan.Graph{}, err
 	}
 	graph, err := d.target.Desired(have)
+	if err == nil {
+		err = d.remember(have, graph)
+	}
 	if err != nil || len(graph.Pending) > 0 {
 		return graph, err
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
@@ -31,6 +33,26 @@ func notedGroups(c Config, tags azure.Tags) []azure.ID {
 	}
 	slices.Sort(groups)
 	return groups
+}
+
+// Unnoted are the resource groups in which a decision makes public IPs and of which their
+// Services do not tell, by UID. Nothing else would tell of them until a load balancer
+// has the address: the Service may ask for another group by then.
+func Unnoted(in Input, graph plan.Graph) map[types.UID][]string {
+	unnoted := map[types.UID][]string{}
+	for _, n := range graph.Nodes() {
+		group := n.ID.Parent()
+		if _, exists := in.Have.Get(n.ID); exists || n.Want() == nil || !n.ID.Is(network.PublicIPAddresses) || group.Equal(in.Config.publicIPs("")) {
+			continue
+		}
+		for _, s := range in.Services {
+			noted := slices.Concat(key.NotedGroups(s.Annotations), unnoted[s.UID])
+			if slices.Contains(n.For, s.Key()) && !slices.ContainsFunc(noted, func(name string) bool { return sameText(name, group.Name()) }) {
+				unnoted[s.UID] = append(unnoted[s.UID], group.Name())
+			}
+		}
+	}
+	return unnoted
 }
 
 // securityGroupTags is as much of a security group as tells its tags.

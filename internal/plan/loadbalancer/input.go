@@ -76,7 +76,7 @@ func addressGroups(in Input) []azure.ID {
 	for _, s := range in.Services {
 		name, _ := key.PublicIPGroup.Read(s.Annotations)
 		add(in.Config.publicIPs(name))
-		for _, before := range s.Groups {
+		for _, before := range slices.Concat(s.Groups, key.NotedGroups(s.Annotations)) {
 			add(in.Config.publicIPs(before))
 		}
 	}

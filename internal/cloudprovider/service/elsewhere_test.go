@@ -1,0 +1,148 @@
+package service_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/cloud-provider/service/helpers"
+
+	"kaz/internal/emulator"
+)
+
+// elsewhere asks for a public IP in another resource group.
+var elsewhere = annotated("load-balancer-resource-group", "far")
+
+// turns are what a user does with a Service that asks for an address elsewhere, while no
+// controller runs.
+var turns = map[string]func(s *corev1.Service){
+	"back to the cluster's group": func(s *corev1.Service) { delete(s.Annotations, prefix+"load-balancer-resource-group") },
+	"internal": func(s *corev1.Service) {
+		delete(s.Annotations, prefix+"load-balancer-resource-group")
+		annotated("load-balancer-internal", "true")(s)
+	},
+	"changed and deleted": func(s *corev1.Service) {
+		delete(s.Annotations, prefix+"load-balancer-resource-group")
+		s.DeletionTimestamp = new(metav1.Now())
+	},
+	"no load balancer any more": func(s *corev1.Service) {
+		delete(s.Annotations, prefix+"load-balancer-resource-group")
+		s.Spec.Type = corev1.ServiceTypeClusterIP
+	},
+}
+
+// An address that was made in another resource group is found after a restart, though its
+// Service asks for none there any more and no load balancer has it yet.
+func TestAnAddressElsewhereOutlivesAController(t *testing.T) {
+	for _, before := range []string{"new", "held", "served"} {
+		for name, turn := range turns {
+			t.Run(before+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				for nth := 1; turnedElsewhere(t, before, turn, nth); nth++ {
+				}
+			})
+		}
+	}
+}
+
+// turnedElsewhere stops the controller after the nth write that an address elsewhere leads
+// to, turns the Service meanwhile, and reports whether there was such a write.
+func turnedElsewhere(t *testing.T, was string, turn func(*corev1.Service), nth int) (happened bool) {
+	t.Helper()
+	t.Run(fmt.Sprint("write ", nth), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			crashes := make(chan struct{}, 1)
+			w := mixed(t, emulator.Options{Latency: 1, Seed: 5, Crash: func(emulator.Fault) { crashes <- struct{}{} }})
+			before := w.everything()
+			stop := w.start(config())
+			s := w.newService("web", 80)
+			if was == "served" {
+				w.create(s)
+				w.served("web")
+				w.settle()
+			}
+			if was == "held" { // but has no address yet
+				s.Finalizers = []string{helpers.LoadBalancerCleanupFinalizer}
+			}
+			if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Nth: nth, Times: 1, Fault: emulator.FaultCrash}}); err != nil {
+				t.Fatal(err)
+			}
+			var restarts sync.WaitGroup
+			done := make(chan struct{})
+			restarts.Go(func() {
+				select {
+				case <-crashes:
+					happened = true
+					stop()
+					w.Reopen()
+					w.change("web", turn)
+					w.start(config())
+				case <-done:
+				}
+			})
+			if was == "served" {
+				w.change("web", elsewhere)
+			} else {
+				elsewhere(s)
+				w.create(s)
+			}
+			w.settle()
+			close(done)
+			restarts.Wait()
+			w.settle()
+			if !w.gone("web") {
+				w.remove("web")
+			}
+			w.until("the Service is gone", func() bool { return w.gone("web") })
+			w.restored(before, w.everything)
+		})
+	})
+	return happened
+}
+
+// What kaz remembers in a Service is there as long as it is needed.
+func TestNothingIsRememberedOfAServedService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{Latency: 1})
+		stop := w.start(config())
+		s := w.newService("web", 80)
+		elsewhere(s)
+		w.create(s)
+		w.served("web")
+		w.settle()
+		w.remembers("web", 0)
+		w.change("web", func(s *corev1.Service) { s.Annotations = nil })
+		w.settle()
+		w.change("web", elsewhere)
+		w.settle()
+		w.remembers("web", 0)
+		stop()
+		w.client.ClearActions()
+		w.start(config())
+		w.settle()
+		for _, a := range w.client.Actions() {
+			if a.GetVerb() == "patch" {
+				t.Errorf("a Service that is as it shall be is written: %+v", a)
+			}
+		}
+	})
+}
+
+// remembers checks how much kaz has noted in a Service.
+func (w *world) remembers(name string, want int) {
+	w.t.Helper()
+	got := 0
+	for key := range w.get(name).Annotations {
+		if strings.HasPrefix(key, "kaz/") {
+			got++
+		}
+	}
+	if got != want {
+		w.t.Errorf("noted in %s: %v, want %d notes", name, w.get(name).Annotations, want)
+	}
+}
