@@ -6,4 +6,5 @@ import "kaz/internal/azure"
 // scale set: as much as tells where it belongs.
 type VirtualMachine struct {
 	VirtualMachineScaleSet *azure.Reference `json:"virtualMachineScaleSet,omitempty" azure:"read"`
+	AvailabilitySet        *azure.Reference `json:"availabilitySet,omitempty" azure:"read"`
 }

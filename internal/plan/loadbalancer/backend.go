@@ -133,7 +133,7 @@ func isServed(machine azure.ID, c Config) bool {
 func machineLists(in Input) []azure.Query {
 	c := in.Config
 	if c.PoolByIP && !hasPoolsOfInterfaces(in) {
-		return nil
+		return setLists(in)
 	}
 	lists := []azure.Query{{Scope: c.machines(), Type: compute.ScaleSets}}
 	sets, alone := machinesInvolved(in)
@@ -142,11 +142,22 @@ func machineLists(in Input) []azure.Query {
 	}
 	if alone {
 		lists = append(lists, azure.Query{Scope: c.machines(), Type: network.Interfaces})
-		if hasFlexible(in) {
+		if hasFlexible(in) || len(c.Balancers) > 0 {
 			lists = append(lists, azure.Query{Scope: c.machines(), Type: compute.VirtualMachines})
 		}
 	}
 	return lists
+}
+
+// setLists is what tells in which sets the machines are, where nodes are placed by that.
+func setLists(in Input) []azure.Query {
+	if len(in.Config.Balancers) == 0 {
+		return nil
+	}
+	if _, alone := machinesInvolved(in); !alone {
+		return nil
+	}
+	return []azure.Query{{Scope: in.Config.machines(), Type: compute.VirtualMachines}}
 }
 
 // hasPoolsOfInterfaces reports whether a pool of the cluster's load balancers is not

@@ -12,6 +12,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
+	"kaz/internal/plan"
 	"kaz/internal/plan/nodes"
 )
 
@@ -20,7 +21,7 @@ import (
 type Balancer struct {
 	Name           string
 	AllowPlacement bool   // of Services that are not there yet
-	PrimaryVMSet   string // the scale set whose nodes belong to it
+	PrimaryVMSet   string // the scale set or availability set whose nodes belong to it
 	// Selectors say which Services, Services of which namespaces, and which nodes
 	// belong to it; nil and empty ones say nothing.
 	ServiceSelector, NamespaceSelector, NodeSelector *metav1.LabelSelector
@@ -275,7 +276,7 @@ func (f *facts) nodePlaces(up []bool, found *problems) map[string]int {
 	}
 	var open []*v1.Node
 	for _, n := range slices.SortedFunc(slices.Values(f.Nodes), func(a, b *v1.Node) int { return strings.Compare(a.Name, b.Name) }) {
-		set := setOf(n)
+		set := f.setOf(n)
 		e := slices.IndexFunc(entries, func(b Balancer) bool { return set != "" && sameText(b.PrimaryVMSet, set) })
 		if e >= 0 && up[e] {
 			place(n, e)
@@ -361,10 +362,25 @@ func (f *facts) currentNodes() map[string]int {
 	return current
 }
 
-// setOf names the scale set of a node, "" for none.
-func setOf(n *v1.Node) string {
-	if id, ok := nodes.MachineID(n.Spec.ProviderID); ok && id.Is(compute.ScaleSetInstances) {
+// setOf names the set that a node's machine is in, "" for none. Machines of their own say
+// it in their documents.
+func (f *facts) setOf(n *v1.Node) string {
+	id, ok := nodes.MachineID(n.Spec.ProviderID)
+	switch {
+	case !ok:
+		return ""
+	case id.Is(compute.ScaleSetInstances):
 		return id.Parent().Name()
+	}
+	// A document that cannot be read is membership's to report.
+	vm, exists, err := plan.View[compute.VirtualMachine](f.Have, id)
+	switch {
+	case err != nil || !exists:
+		return ""
+	case vm.Properties.VirtualMachineScaleSet != nil:
+		return vm.Properties.VirtualMachineScaleSet.ID.Name()
+	case vm.Properties.AvailabilitySet != nil:
+		return vm.Properties.AvailabilitySet.ID.Name()
 	}
 	return ""
 }
