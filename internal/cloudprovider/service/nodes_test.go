@@ -178,6 +178,12 @@ func (w *world) backendsAre(want []string) {
 // What is no node's stands there as it is.
 func (w *world) backends() []string {
 	w.t.Helper()
+	return w.backendsOf(testkit.LoadBalancer)
+}
+
+// backendsOf are those in the pools of any load balancer.
+func (w *world) backendsOf(lb azure.ID) []string {
+	w.t.Helper()
 	nodeOf := map[string]string{}
 	for name, n := range w.nodesByName() {
 		id, _ := nodes.MachineID(n.Spec.ProviderID)
@@ -193,7 +199,7 @@ func (w *world) backends() []string {
 		return otherwise
 	}
 	all := []string{}
-	for _, pool := range testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer).Properties.BackendAddressPools {
+	for _, pool := range testkit.Must[network.LoadBalancer](w.Azure, lb).Properties.BackendAddressPools {
 		for _, c := range pool.Properties.BackendIPConfigurations {
 			all = append(all, named(w.machineAt(c.ID).Key(), string(c.ID)))
 		}
