@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -11,22 +12,18 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// revive writes those public IPs and subnets again that Azure began and did not finish,
-// and that a load balancer which could not be written refers to: Azure takes none of
-// them until somebody does. It reports whether there were any.
+// revive writes again what Azure began and did not finish and what a load balancer that
+// could not be written refers to: Azure takes none of it until somebody does. It reports
+// whether there was any.
 func revive(ctx context.Context, door reconcile.Azure, out reconcile.Outcome) (bool, error) {
 	var errs []error
-	revived := map[string]bool{}
-	for _, id := range refusedReferences(out) {
-		ip, ok := unfinished(out.Have, id)
-		if !ok || revived[id.Key()] {
-			continue
-		}
-		revived[id.Key()] = true
-		_, err := door.Put(ctx, azure.Write{ID: id, Body: ip})
+	ids := unfinished(out.Have, refusedReferences(out), nil)
+	for _, id := range ids {
+		doc, _ := out.Have.Get(id)
+		_, err := door.Put(ctx, azure.Write{ID: id, Body: doc, IfMatch: doc.Etag()})
 		errs = append(errs, err)
 	}
-	return len(revived) > 0, errors.Join(errs...)
+	return len(ids) > 0, errors.Join(errs...)
 }
 
 // refusedReferences is what the load balancers refer to that Azure did not take.
@@ -46,18 +43,28 @@ func refusedReferences(out reconcile.Outcome) []azure.ID {
 	return ids
 }
 
-// unfinished is a public IP or subnet that Azure gave up on.
-func unfinished(have plan.Snapshot, id azure.ID) (azure.Document, bool) {
-	if !sameType(id, network.PublicIPAddresses) && !sameType(id, network.Subnets) {
-		return nil, false
+// revivable are the types of which a failed resource is written again as it is.
+var revivable = []string{network.SecurityGroups, network.Subnets, network.PublicIPAddresses}
+
+// unfinished adds to found those of the resources, and of what they refer to, that Azure
+// gave up on. What one needs comes before it: a subnet is taken when its security group is well.
+func unfinished(have plan.Snapshot, ids, found []azure.ID) []azure.ID {
+	type needs struct {
+		ProvisioningState    string           `json:"provisioningState,omitempty" azure:"read"`
+		NetworkSecurityGroup *azure.Reference `json:"networkSecurityGroup,omitempty"`
 	}
-	type state struct {
-		ProvisioningState string `json:"provisioningState,omitempty"`
+	for _, id := range ids {
+		if !slices.ContainsFunc(revivable, func(fullType string) bool { return sameType(id, fullType) }) {
+			continue
+		}
+		r, ok, err := plan.View[needs](have, id)
+		if err != nil || !ok {
+			continue
+		}
+		found = unfinished(have, azure.References(r.Properties), found)
+		if strings.EqualFold(r.Properties.ProvisioningState, "Failed") && !slices.ContainsFunc(found, id.Equal) {
+			found = append(found, id)
+		}
 	}
-	ip, ok, err := plan.View[state](have, id)
-	if err != nil || !ok || !strings.EqualFold(ip.Properties.ProvisioningState, "Failed") {
-		return nil, false
-	}
-	doc, ok := have.Get(id)
-	return doc, ok
+	return found
 }

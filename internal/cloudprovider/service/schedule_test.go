@@ -63,10 +63,12 @@ func playSchedule(t *testing.T, seed uint64) {
 	t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSchedule(t, seed)
+			defer func() {
+				if t.Failed() {
+					t.Logf("reproduce: go test ./internal/cloudprovider/service -run TestSchedules -seed %d -v\n%s", seed, strings.Join(s.story, "\n"))
+				}
+			}()
 			s.play()
-			if t.Failed() {
-				t.Logf("reproduce: go test ./internal/cloudprovider/service -run TestSchedules -seed %d -v\n%s", seed, strings.Join(s.story, "\n"))
-			}
 		})
 	})
 }

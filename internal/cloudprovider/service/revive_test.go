@@ -1,0 +1,52 @@
+package service_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+// What failed can stand behind something else that failed: a frontend's subnet, and the
+// subnet's security group. Neither is written by anything that a Service still asks for, and
+// Azure takes the subnet only when the security group is well.
+func TestWhatFailedBehindWhatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		subnet := testkit.VNet.Child("subnets", "nodes")
+		w.fail(subnet, network.Subnets)
+		w.fail(testkit.SecurityGroup, network.SecurityGroups)
+		w.start(config())
+		inside := w.newService("inside", 80)
+		annotated("load-balancer-internal", "true")(inside)
+		w.create(inside)
+		w.served("inside")
+		for _, id := range []azure.ID{subnet, testkit.SecurityGroup} {
+			type state struct {
+				ProvisioningState string `json:"provisioningState"`
+			}
+			if got := testkit.Must[state](w.Azure, id).Properties.ProvisioningState; got != "Succeeded" {
+				t.Errorf("%s is %s", id, got)
+			}
+		}
+	})
+}
+
+// fail leaves a resource as a write that Azure began and did not finish.
+func (w *world) fail(id azure.ID, fullType string) {
+	w.t.Helper()
+	door := w.OtherDoor()
+	doc, err := door.Get(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: fullType, Times: 1, Fault: emulator.FaultOperation, Code: "InternalServerError"}}); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := door.Put(w.t.Context(), azure.Write{ID: id, Body: doc}); err == nil {
+		w.t.Fatalf("the write of %s did not fail", id)
+	}
+}
