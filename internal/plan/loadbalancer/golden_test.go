@@ -26,7 +26,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // Each testdata/*.txtar is a story: after an optional config.yaml, azure.yaml (documents
 // put into the world) and nodes.yaml, its files NAME.apply and NAME.delete are
 // commits of Services in their order, and each is followed by NAME.plan, what
-// kaz does. namespaces.yaml and endpoints.yaml are what the cluster knows besides. NAME.both has Services of both kinds, the annotation "gone" on those
+// kaz does. namespaces.yaml, endpoints.yaml and others.yaml, the Services that are not of the
+// commits, are what the cluster knows besides. NAME.both has Services of both kinds, the annotation "gone" on those
 // that are to be deleted. After every commit a second one must find nothing to do.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -88,6 +89,11 @@ func setting(t *testing.T, what string, data []byte, w *world, in *loadbalancer.
 	case "namespaces":
 		in.Namespaces = nil
 		decode(t, data, &in.Namespaces)
+	case "others":
+		in.Others = nil
+		for _, s := range services(t, data, false) {
+			in.Others = append(in.Others, s.Service)
+		}
 	case "endpoints":
 		in.Endpoints = nil
 		decode(t, data, &in.Endpoints)

@@ -317,28 +317,36 @@ func (f *facts) links(b batch) (wanted []plan.Node, gone []privateLink) {
 		view := azure.Resource[network.Subnet]{ID: id, Properties: network.Subnet{PrivateLinkServiceNetworkPolicies: "Disabled"}}
 		wanted = append(wanted, plan.Wanted(view, "private link services take addresses there", subnets[id.Key()]...))
 	}
-	return wanted, f.goneLinks(b, claimed)
+	gone, handed := f.goneLinks(b, claimed)
+	return append(wanted, handed...), gone
 }
 
 // goneLinks are the managed private link services whose Service asks for them no more,
-// or whose frontend goes.
-func (f *facts) goneLinks(b batch, claimed map[string]claim) (gone []privateLink) {
+// or whose frontend goes. Those that another Service asks for at their frontend are handed
+// over to it: it says what they are like when it is looked at next.
+func (f *facts) goneLinks(b batch, claimed map[string]claim) (gone []privateLink, handed []plan.Node) {
 	for _, group := range linkGroups(f.Input) {
 		for _, d := range f.Have.List(group, network.PrivateLinkServices) {
 			l := f.linksByID[d.ID().Key()]
 			owner, _ := l.Tags.Get(tagLinkOwner)
 			_, wanted := claimed[l.ID.Key()]
-			if !wanted && b.has(owner) && f.isManagedLink(l) && !f.othersLink(b, l) {
-				gone = append(gone, l)
+			if wanted || !b.has(owner) || !f.isManagedLink(l) {
+				continue
 			}
+			if heir := f.heirOf(b, l); heir != "" {
+				view := privateLink{ID: l.ID, Tags: wantedTags(f.Config, f.linkTags(l, heir), l.Tags)}
+				handed = append(handed, plan.Wanted(view, "private link service of "+heir+", as "+owner+" asks for it no more", owner))
+				continue
+			}
+			gone = append(gone, l)
 		}
 	}
-	return gone
+	return gone, handed
 }
 
-// othersLink reports whether a Service that is not of the batch stands at a private
-// link's frontend and asks for it, too.
-func (f *facts) othersLink(b batch, l privateLink) bool {
+// heirOf is the Service that is not of the batch, stands at a private link's frontend and
+// asks for it, too; "" for none.
+func (f *facts) heirOf(b batch, l privateLink) string {
 	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
 		s := f.sideWith(ref.ID.Parent())
 		if s == nil {
@@ -347,12 +355,12 @@ func (f *facts) othersLink(b batch, l privateLink) bool {
 		for _, u := range b.remaining(spot{s, ref.ID.Name()}) {
 			for _, o := range f.Others {
 				if create, _ := key.LinkCreate.Read(o.Annotations); create && strings.ToLower(baseName(o)) == u.owner {
-					return true
+					return o.Namespace + "/" + o.Name
 				}
 			}
 		}
 	}
-	return false
+	return ""
 }
 
 // removals are the steps by which private link services go: who is connected first.

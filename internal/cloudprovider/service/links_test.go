@@ -1,0 +1,231 @@
+package service_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+const privateEndpoints = "Microsoft.Network/privateEndpoints"
+
+// linkedWorld plays a story of private link services. In the end Azure must be as it was.
+func linkedWorld(t *testing.T, story func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 1)
+		before := opened(w.Surroundings())
+		w.start(config())
+		story(t, w)
+		w.restored(before, func() map[string]string { return opened(w.Surroundings()) })
+	})
+}
+
+// inside makes a Service that has a private address, with more annotations.
+func (w *world) inside(name string, port int32, pairs ...string) {
+	w.t.Helper()
+	s := w.newService(name, port)
+	annotated("load-balancer-internal", "true")(s)
+	annotated(pairs...)(s)
+	w.create(s)
+}
+
+func (w *world) links() []azure.Resource[network.PrivateLinkService] {
+	w.t.Helper()
+	return testkit.List[network.PrivateLinkService](w.Azure, testkit.Group, network.PrivateLinkServices)
+}
+
+// linkOf waits until there is one private link service, and it is a Service's.
+func (w *world) linkOf(owner string) azure.Resource[network.PrivateLinkService] {
+	w.t.Helper()
+	var link azure.Resource[network.PrivateLinkService]
+	w.until("the private link service belongs to "+owner, func() bool {
+		all := w.links()
+		if len(all) != 1 {
+			return false
+		}
+		link = all[0]
+		return link.Tags["k8s-azure-owner-service"] == corev1.NamespaceDefault+"/"+owner
+	})
+	return link
+}
+
+// Row 93. Services at one address share its private link service, and its owner alone says
+// what it is like. When the owner goes, another one that asks for it has it (D28).
+func TestASharedPrivateLink(t *testing.T) {
+	options := map[string]string{
+		"pls-name": "another", "pls-ip-configuration-subnet": "nodes", "pls-ip-configuration-ip-address-count": "2",
+		"pls-ip-configuration-ip-address": "10.240.8.8", "pls-fqdns": "web.example", "pls-proxy-protocol": "true",
+		"pls-visibility": "*", "pls-auto-approval": testkit.Subscription,
+	}
+	linkedWorld(t, func(t *testing.T, w *world) {
+		address := []string{"load-balancer-ipv4", "10.240.9.9", "pls-create", "true"}
+		w.inside("web", 80, slices.Concat(address, []string{"pls-fqdns", "ours.example"})...)
+		w.served("web")
+		w.inside("api", 81, address...)
+		w.served("api")
+		link := w.linkOf("web")
+		frontend := azure.ID(testkit.LoadBalancer+"-internal").Child(network.FrontendIPConfigurations, w.base("web"))
+		if refs := link.Properties.LoadBalancerFrontendIPConfigurations; len(refs) != 1 || !refs[0].ID.Equal(frontend) {
+			t.Errorf("it stands at %v, want %s", refs, frontend)
+		}
+		w.touched("api")
+		before := w.Surroundings()
+		for option, value := range options {
+			w.events.forget()
+			w.change("api", annotated(option, value))
+			w.told("api", "SyncLoadBalancerFailed", "PrivateLinkConflict: annotation "+prefix+option)
+			w.change("api", func(s *corev1.Service) { delete(s.Annotations, prefix+option) })
+			w.settle()
+		}
+		w.change("api", annotated("pls-resource-group", testkit.ResourceGroup)) // where it is may be said
+		w.touched("api")
+		if d := cmp.Diff(before, w.Surroundings()); d != "" {
+			t.Errorf("what was refused changed (-before +after):\n%s", d)
+		}
+		w.removed("web")
+		if link = w.linkOf("api"); !link.Properties.LoadBalancerFrontendIPConfigurations[0].ID.Equal(frontend) {
+			t.Errorf("it stands at %v, want %s", link.Properties.LoadBalancerFrontendIPConfigurations, frontend)
+		}
+		w.change("api", annotated("pls-fqdns", "api.example")) // now it may
+		w.until("api says what it is like", func() bool { return slices.Equal(w.linkOf("api").Properties.FQDNs, []string{"api.example"}) })
+		w.touched("api")
+		w.removed("api")
+	})
+}
+
+// Row 94. Where somebody else's private link service stands there is no place for one of
+// ours: the Service is told so, and theirs is left alone. Azure takes no frontend away that
+// it stands at, so the Service goes after it; nobody else waits.
+func TestSomebodysPrivateLink(t *testing.T) {
+	linkedWorld(t, func(t *testing.T, w *world) {
+		w.inside("web", 80)
+		w.served("web")
+		w.byHand(testkit.VNet.Child("subnets", "nodes"), func(p object) { p["privateLinkServiceNetworkPolicies"] = "Disabled" })
+		theirs := testkit.Group.Resource(network.PrivateLinkServices, their)
+		w.Put(theirs, object{"location": testkit.Location, "tags": object{"owner": "them"}, "properties": object{
+			"loadBalancerFrontendIpConfigurations": []object{ref(azure.ID(testkit.LoadBalancer+"-internal").Child(network.FrontendIPConfigurations, w.base("web")))},
+			"ipConfigurations":                     []object{{"name": "one", "properties": object{"primary": true, "subnet": ref(testkit.VNet.Child("subnets", "nodes"))}}},
+		}})
+		w.settle()
+		with := w.Surroundings()
+		w.change("web", annotated("pls-create", "true"))
+		w.told("web", "SyncLoadBalancerFailed", "private link service theirs at frontend "+w.base("web")+" is not managed by this cluster")
+		w.settle()
+		w.change("web", annotated("pls-create", "false"))
+		w.touched("web")
+		if d := cmp.Diff(with, w.Surroundings()); d != "" {
+			t.Errorf("Azure changed (-before +after):\n%s", d)
+		}
+		w.remove("web")
+		w.told("web", "SyncLoadBalancerFailed", "CannotDeleteLoadBalancerWithPrivateLinkService")
+		w.inside("api", 81)
+		w.served("api")
+		w.removed("api")
+		if got := w.Surroundings()[string(theirs)]; got != with[string(theirs)] {
+			t.Errorf("theirs changed:\n%s", cmp.Diff(with[string(theirs)], got))
+		}
+		if err := w.OtherDoor().Delete(t.Context(), theirs); err != nil {
+			t.Fatal(err)
+		}
+		w.allGone([]string{"web"})
+	})
+}
+
+// Row 95. With a private link service its connections go first, approved or not; then it,
+// and then what it stood at. The endpoints are somebody else's and stay, disconnected.
+func TestAPrivateLinkGoesWithItsConnections(t *testing.T) {
+	linkedWorld(t, func(t *testing.T, w *world) {
+		w.inside("web", 80, "pls-create", "true")
+		w.served("web")
+		link := w.linkOf("web")
+		var endpoints []azure.ID
+		for i, list := range []string{"privateLinkServiceConnections", "manualPrivateLinkServiceConnections"} {
+			id := testkit.Group.Resource(privateEndpoints, fmt.Sprint("endpoint", i))
+			w.Put(id, object{"location": testkit.Location, "properties": object{
+				"subnet": ref(testkit.VNet.Child("subnets", "nodes")),
+				list:     []object{{"name": "link", "properties": object{"privateLinkServiceId": string(link.ID)}}},
+			}})
+			endpoints = append(endpoints, id)
+		}
+		w.touched("web")
+		w.removed("web")
+		var order []string
+		for _, r := range w.Requests() {
+			if kind := azure.ID(r.Path).Type(); r.Method == "DELETE" {
+				order = append(order, kind[strings.LastIndexByte(kind, '/')+1:])
+			}
+		}
+		if d := cmp.Diff([]string{"privateEndpointConnections", "privateEndpointConnections", "privateLinkServices", "loadBalancers"}, order); d != "" {
+			t.Errorf("deleted was (-want +got):\n%s", d)
+		}
+		for _, id := range endpoints {
+			if text := w.Surroundings()[string(id)]; !strings.Contains(text, `"status": "Disconnected"`) {
+				t.Errorf("%s: %s", id, text)
+			}
+			if err := w.OtherDoor().Delete(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Row 96. Probes through a private link service that speaks PROXY protocol are not
+// understood where nodes answer for a Service of policy Local: its ports are probed. Without
+// it they answer again.
+func TestAPrivateLinkWithProxyProtocol(t *testing.T) {
+	linkedWorld(t, func(t *testing.T, w *world) {
+		s := w.newService("web", 80, 81)
+		local(s)
+		annotated("load-balancer-internal", "true", "pls-create", "true", "pls-proxy-protocol", "true")(s)
+		w.create(s)
+		w.served("web")
+		for _, turn := range []struct {
+			proxy  bool
+			probes []string
+		}{
+			{true, []string{"TCP-80 Tcp 30080 ", "TCP-81 Tcp 30081 "}},
+			{false, []string{"TCP-32000 Http 32000 /healthz"}},
+			{true, []string{"TCP-80 Tcp 30080 ", "TCP-81 Tcp 30081 "}},
+		} {
+			w.change("web", annotated("pls-proxy-protocol", fmt.Sprint(turn.proxy)))
+			w.settle()
+			if got := w.probesOf("web"); !slices.Equal(got, turn.probes) {
+				t.Errorf("PROXY protocol %v: probes %q, want %q", turn.proxy, got, turn.probes)
+			}
+			if got := w.linkOf("web").Properties.EnableProxyProtocol; got == nil || *got != turn.proxy {
+				t.Errorf("the private link service has PROXY protocol %v, want %v", got, turn.proxy)
+			}
+			w.touched("web")
+		}
+		w.removed("web")
+	})
+}
+
+// probesOf are the probes of an internal Service that its rules name.
+func (w *world) probesOf(name string) []string {
+	w.t.Helper()
+	lb := testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer+"-internal")
+	named := map[string]bool{}
+	for _, r := range lb.Properties.LoadBalancingRules {
+		named[r.Properties.Probe.ID.Name()] = true
+	}
+	var all []string
+	for _, p := range lb.Properties.Probes {
+		if !named[p.Name] {
+			w.t.Errorf("no rule has the probe %s", p.Name)
+		}
+		all = append(all, fmt.Sprintf("%s %s %d %s", strings.TrimPrefix(p.Name, w.base(name)+"-"), p.Properties.Protocol, p.Properties.Port, p.Properties.RequestPath))
+	}
+	slices.Sort(all)
+	return all
+}
