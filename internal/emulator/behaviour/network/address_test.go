@@ -55,6 +55,23 @@ func TestDynamicPublicAddressComesAndGoesWithItsUser(t *testing.T) {
 	c.absent(c.get(basic), "properties.ipAddress", "properties.ipConfiguration")
 }
 
+func withIPTags(kind, value string) string {
+	return `{` + standard + `,"properties":{"publicIPAllocationMethod":"Static","ipTags":[{"ipTagType":"` + kind + `","tag":"` + value + `"}]}}`
+}
+
+// Of the tags of an address, only who uses it may change.
+func TestIPTags(t *testing.T) {
+	c := start(t)
+	c.put(publicIP, withIPTags("FirstPartyUsage", "/A"))
+	c.has(c.put(publicIP, withIPTags("FirstPartyUsage", "/B")), `{"properties":{"ipTags":[{"ipTagType":"FirstPartyUsage","tag":"/B"}]}}`)
+	c.refused("PUT", publicIP, withIPTags("RoutingPreference", "Internet"), 400, "PropertyChangeNotAllowed")
+	c.put(publicIP, staticIP)
+	routed := net + "/publicIPAddresses/routed"
+	c.put(routed, withIPTags("RoutingPreference", "Internet"))
+	c.put(routed, withIPTags("RoutingPreference", "Internet"))
+	c.refused("PUT", routed, staticIP, 400, "PropertyChangeNotAllowed")
+}
+
 func TestDomainNames(t *testing.T) {
 	c := start(t)
 	label := func(name string) string {
@@ -126,6 +143,7 @@ func TestPublicAddressRefusals(t *testing.T) {
 	c.refused("PUT", net+"/publicIPAddresses/"+strings.Repeat("x", 81), staticIP, 400, "InvalidResourceName")
 	c.refused("PUT", publicIP, `{`+standard+`,"zones":["1"],"properties":{"publicIPAllocationMethod":"Static"}}`, 400, "ResourceAvailabilityZonesCannotBeModified")
 	c.refused("PUT", publicIP, staticIP6, 400, "PropertyChangeNotAllowed")
+	c.refused("PUT", publicIP, withIPTags("RoutingPreference", "Internet"), 400, "PropertyChangeNotAllowed")
 	if got := c.do("GET", other, ""); got.status != 404 {
 		t.Errorf("a refused address exists: %v", got.body)
 	}

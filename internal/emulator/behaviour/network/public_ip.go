@@ -2,6 +2,7 @@ package network
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -115,10 +116,26 @@ func unchangedPublicIP(c *behaviour.Call) error {
 	if c.Changed("zones") && standard(c.Old) {
 		return behaviour.Invalid("ResourceAvailabilityZonesCannotBeModified", "Resource %s has an existing availability zone constraint and the request has availability zone constraint that do not match. Zones cannot be added/updated/removed once the resource is created.", c.ID)
 	}
+	if !slices.Equal(lastingIPTags(c.Old), lastingIPTags(c.Doc)) {
+		return behaviour.Invalid("PropertyChangeNotAllowed", "Changing property 'ipTags' of public IP address %s is not allowed, but for tags of the type FirstPartyUsage.", c.ID)
+	}
 	if !sameRef(c, "properties.publicIPPrefix") {
 		return behaviour.Invalid("PropertyChangeNotAllowed", "Changing property 'publicIPPrefix' of public IP address %s is not allowed.", c.ID)
 	}
 	return nil
+}
+
+// lastingIPTags are the tags of an address that it is born with: how it is routed, not who
+// uses it.
+func lastingIPTags(doc behaviour.Object) []string {
+	var all []string
+	for _, tag := range behaviour.Objects(doc, "properties.ipTags") {
+		if kind := behaviour.Text(tag, "ipTagType"); !strings.EqualFold(kind, "FirstPartyUsage") {
+			all = append(all, kind+"="+behaviour.Text(tag, "tag"))
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 var labelForm = regexp.MustCompile(`^[a-z][a-z0-9-]{1,61}[a-z0-9]$`)
