@@ -25,6 +25,8 @@ type Env struct {
 	SecurityGroup azure.ID
 	ScaleSets     []azure.ID
 	ClusterName   string
+	// SharedProbe says that Services are probed together, not each at its node ports.
+	SharedProbe bool
 	// Serve applies a Service, waits until it is served as it is now, and returns
 	// it as Kubernetes has it, with its address in the status.
 	Serve func(ctx context.Context, service *corev1.Service) (*corev1.Service, error)
@@ -37,8 +39,8 @@ func tcp(port, nodePort int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: fmt.Sprintf("tcp-%d", port), Protocol: corev1.ProtocolTCP, Port: port, NodePort: nodePort}
 }
 
-func udp(port, nodePort int32) corev1.ServicePort {
-	return corev1.ServicePort{Name: fmt.Sprintf("udp-%d", port), Protocol: corev1.ProtocolUDP, Port: port, NodePort: nodePort}
+func dns() corev1.ServicePort {
+	return corev1.ServicePort{Name: "udp-53", Protocol: corev1.ProtocolUDP, Port: 53, NodePort: 30053}
 }
 
 // NewService is a Service of type LoadBalancer with the given ports.
@@ -58,7 +60,7 @@ func ExternalService(t *testing.T, e Env) {
 	ctx := t.Context()
 	before := e.resources(t)
 
-	web := e.serve(t, NewService("web", tcp(80, 30080), udp(53, 30053)))
+	web := e.serve(t, NewService("web", tcp(80, 30080), dns()))
 	e.checkService(t, web, map[string]int32{"TCP-80": 30080, "UDP-53": 0})
 	e.checkMembers(t)
 

@@ -106,6 +106,9 @@ func TestServiceScenarios(t *testing.T) {
 		"shared probe": func(c *loadbalancer.Config) { c.PoolByIP, c.SharedProbe = true, shared },
 	} {
 		for i, scenario := range testkit.ServiceScenarios() {
+			if scenario.Config != nil && name != "interfaces" || scenario.OwnProbes && name == "shared probe" {
+				continue // it says what it needs
+			}
 			if testing.Short() && (name == "addresses" && i%2 == 0 || name == "shared probe" && i%2 == 1) {
 				continue
 			}
@@ -115,8 +118,13 @@ func TestServiceScenarios(t *testing.T) {
 					w := newWorld(t, emulator.Options{}, 2)
 					c := config()
 					change(&c.LoadBalancer)
+					if scenario.Config != nil {
+						scenario.Config(&c.LoadBalancer)
+					}
 					w.start(c)
-					scenario.Play(t, w.env(), w.Azure)
+					env := w.env()
+					env.SharedProbe = scenario.Config == nil && c.LoadBalancer.SharedProbe != nil
+					scenario.Play(t, env, w.Azure)
 				})
 			})
 		}
@@ -127,8 +135,11 @@ func TestServiceScenarios(t *testing.T) {
 // and leave nothing.
 func TestSeveralLoadBalancers(t *testing.T) {
 	for _, scenario := range slices.Concat(testkit.ServiceScenarios(), testkit.SeveralScenarios()) {
-		if slices.ContainsFunc(scenario.Turns, func(turn testkit.Turn) bool { return strings.Contains(turn.Refused, "IPv6") }) {
-			continue // its families are at one load balancer
+		alone := func(turn testkit.Turn) bool {
+			return slices.Equal(turn.Service.Spec.IPFamilies, []corev1.IPFamily{corev1.IPv6Protocol})
+		}
+		if scenario.Config != nil || slices.ContainsFunc(scenario.Turns, alone) {
+			continue // it says what it needs, or its families are at one load balancer
 		}
 		t.Run(scenario.Name, func(t *testing.T) {
 			t.Parallel()

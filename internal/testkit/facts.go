@@ -1,0 +1,316 @@
+package testkit
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+)
+
+// Facts is what Azure has for a Service as it is served, in words that are the same
+// wherever it runs: addresses and node ports by what they are.
+func (e Env) Facts(t *testing.T, s *corev1.Service) []string {
+	t.Helper()
+	f := facts{service: s, base: baseOf(s), addresses: map[string]bool{}}
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		f.addresses[in.IP] = true
+	}
+	for _, lb := range listOf[network.LoadBalancer](t, e, network.LoadBalancers) {
+		f.balancer(t, e, lb)
+	}
+	rest := len(f.lines)
+	for _, r := range view[network.SecurityGroup](t, e, e.SecurityGroup).Properties.SecurityRules {
+		f.securityRule(r)
+	}
+	slices.Sort(f.lines[rest:]) // their order says nothing
+	for _, doc := range e.list(t, azure.Query{Scope: e.Group, Type: network.PrivateLinkServices}) {
+		link, err := azure.Decode[network.PrivateLinkService](doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(doc), f.base) {
+			f.add("private link service %s with %d addresses", f.anonymous(link.Name), len(link.Properties.IPConfigurations))
+		}
+	}
+	return f.lines
+}
+
+// Names are the names of what a Service has in the load balancers, and of its public IPs.
+// The name that all of them have in common is BASE.
+func (e Env) Names(t *testing.T, s *corev1.Service) []string {
+	t.Helper()
+	f := facts{service: s, base: baseOf(s)}
+	for _, lb := range listOf[network.LoadBalancer](t, e, network.LoadBalancers) {
+		p := lb.Properties
+		addNames(&f, "frontend", p.FrontendIPConfigurations)
+		addNames(&f, "rule", p.LoadBalancingRules)
+		addNames(&f, "probe", p.Probes)
+	}
+	for _, ip := range listOf[network.PublicIPAddress](t, e, network.PublicIPAddresses) {
+		if strings.Contains(ip.Name, f.base) {
+			f.add("public IP %s", f.anonymous(ip.Name))
+		}
+	}
+	return f.lines
+}
+
+func addNames[P any](f *facts, what string, children []azure.Child[P]) {
+	for _, c := range children {
+		if strings.HasPrefix(c.Name, f.base) {
+			f.add("%s %s", what, f.anonymous(c.Name))
+		}
+	}
+}
+
+// Guard is the security group, rule by rule in the order in which Azure reads them.
+// Destinations are the Services that have the address, and "nodes".
+func (e Env) Guard(t *testing.T, services map[string]*corev1.Service) []string {
+	t.Helper()
+	owners := map[string]string{}
+	for name, s := range services {
+		for _, in := range s.Status.LoadBalancer.Ingress {
+			owners[in.IP] = strings.TrimPrefix(owners[in.IP]+"+"+name, "+")
+		}
+	}
+	rules := view[network.SecurityGroup](t, e, e.SecurityGroup).Properties.SecurityRules
+	slices.SortFunc(rules, func(a, b azure.Child[network.SecurityRule]) int {
+		return cmp.Or(strings.Compare(a.Properties.Direction, b.Properties.Direction), int(a.Properties.Priority-b.Properties.Priority))
+	})
+	var lines []string
+	for _, r := range rules {
+		line := fmt.Sprintf("%d %s", r.Properties.Priority, r.Name)
+		if strings.HasPrefix(r.Name, "k8s-azure-lb_") {
+			line = fmt.Sprintf("%d %s to %s", r.Properties.Priority, rule(r, portsOf(r.Properties)), destinations(r.Properties, owners))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// probes are the names of all probes, with that of a Service for its base.
+func (e Env) probes(t *testing.T, services map[string]*corev1.Service) []string {
+	t.Helper()
+	var names []string
+	for _, lb := range listOf[network.LoadBalancer](t, e, network.LoadBalancers) {
+		for _, p := range lb.Properties.Probes {
+			name := p.Name
+			for _, s := range services {
+				name = strings.ReplaceAll(name, baseOf(s), s.Name)
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func destinations(r network.SecurityRule, owners map[string]string) string {
+	var all []string
+	for _, a := range bothOf(r.DestinationAddressPrefixes, r.DestinationAddressPrefix) {
+		owner, ok := owners[a]
+		if ip, err := netip.ParseAddr(a); !ok && err == nil && ip.IsPrivate() {
+			owner = "nodes"
+		}
+		all = append(all, cmp.Or(owner, a))
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}
+
+func baseOf(s *corev1.Service) string { return "a" + strings.ReplaceAll(string(s.UID), "-", "")[:31] }
+
+func listOf[P any](t *testing.T, e Env, fullType string) []azure.Resource[P] {
+	t.Helper()
+	var all []azure.Resource[P]
+	for _, doc := range e.list(t, azure.Query{Scope: e.Group, Type: fullType}) {
+		r, err := azure.Decode[P](doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+type facts struct {
+	service   *corev1.Service
+	base      string
+	addresses map[string]bool
+	lines     []string
+}
+
+func (f *facts) add(format string, args ...any) {
+	if line := fmt.Sprintf(format, args...); !slices.Contains(f.lines, line) {
+		f.lines = append(f.lines, line)
+	}
+}
+
+func (f *facts) balancer(t *testing.T, e Env, lb azure.Resource[network.LoadBalancer]) {
+	t.Helper()
+	frontends, six := map[string]bool{}, map[string]bool{}
+	for _, r := range lb.Properties.LoadBalancingRules {
+		if strings.HasPrefix(r.Name, f.base) {
+			frontends[r.Properties.FrontendIPConfiguration.ID.Name()] = true
+		}
+	}
+	for _, fe := range lb.Properties.FrontendIPConfigurations {
+		if frontends[fe.Name] {
+			six[fe.Name] = f.frontend(t, e, fe.Properties)
+		}
+	}
+	for _, r := range lb.Properties.LoadBalancingRules {
+		if strings.HasPrefix(r.Name, f.base) {
+			f.rule(lb, r.Properties, six[r.Properties.FrontendIPConfiguration.ID.Name()])
+		}
+	}
+}
+
+// frontend reports whether the address is an IPv6 one.
+func (f *facts) frontend(t *testing.T, e Env, fe network.FrontendIPConfiguration) bool {
+	t.Helper()
+	if fe.PublicIPAddress != nil {
+		ip := view[network.PublicIPAddress](t, e, fe.PublicIPAddress.ID)
+		f.add("%s", f.publicIP(e, ip))
+		return strings.EqualFold(ip.Properties.PublicIPAddressVersion, string(corev1.IPv6Protocol))
+	}
+	six := strings.EqualFold(fe.PrivateIPAddressVersion, string(corev1.IPv6Protocol))
+	how := "an address"
+	if six {
+		how = "an IPv6 address"
+	}
+	if strings.EqualFold(fe.PrivateIPAllocationMethod, "Static") {
+		how = fe.PrivateIPAddress
+	}
+	f.add("internal load balancer: %s in the subnet %s", how, fe.Subnet.ID.Name())
+	return six
+}
+
+func (f *facts) publicIP(e Env, ip azure.Resource[network.PublicIPAddress]) string {
+	family := strings.ToLower(ip.Properties.PublicIPAddressVersion)
+	text := "public IP of its own (" + strings.Replace(family, "ip", "IP", 1) + ")"
+	if !strings.Contains(ip.Name, f.base) {
+		text = "public IP " + ip.Name
+		if owners := ip.Tags["k8s-azure-service"]; owners != "" {
+			text = "public IP of " + owners
+		}
+		if group := ip.ID.Group(); !strings.EqualFold(group, e.Group.Group()) {
+			text += " of the resource group " + group
+		}
+	}
+	if p := ip.Properties.PublicIPPrefix; p != nil {
+		text += " out of " + p.ID.Name()
+	}
+	if d := ip.Properties.DNSSettings; d != nil && d.DomainNameLabel != "" {
+		text += " with the DNS label " + d.DomainNameLabel
+	}
+	var ipTags, tags []string
+	for _, tag := range ip.Properties.IPTags {
+		ipTags = append(ipTags, tag.IPTagType+"="+tag.Tag)
+	}
+	for name, value := range ip.Tags {
+		if !strings.HasPrefix(name, "k8s-azure-") {
+			tags = append(tags, name+"="+value)
+		}
+	}
+	if len(ipTags) > 0 {
+		text += " with the IP tags " + strings.Join(ipTags, " ")
+	}
+	if slices.Sort(tags); len(tags) > 0 {
+		text += " with the tags " + strings.Join(tags, " ")
+	}
+	return text
+}
+
+// anonymous is a name without what differs from Service to Service.
+func (f *facts) anonymous(name string) string { return strings.ReplaceAll(name, f.base, "BASE") }
+
+func (f *facts) rule(lb azure.Resource[network.LoadBalancer], r network.LoadBalancingRule, six bool) {
+	text := fmt.Sprintf("rule %s %d to %s", r.Protocol, r.FrontendPort, f.port(r.BackendPort))
+	if strings.EqualFold(r.Protocol, "All") {
+		text = "rule for all ports"
+	}
+	if six {
+		text += " over IPv6"
+	}
+	if r.EnableFloatingIP != nil && *r.EnableFloatingIP {
+		text += ", floating IP"
+	}
+	if *r.IdleTimeoutInMinutes != 4 {
+		text += fmt.Sprintf(", idle timeout %d min", *r.IdleTimeoutInMinutes)
+	}
+	if r.EnableTCPReset != nil && !*r.EnableTCPReset && strings.EqualFold(r.Protocol, "Tcp") {
+		text += ", no TCP reset"
+	}
+	if strings.EqualFold(r.LoadDistribution, "SourceIP") {
+		text += ", by client"
+	}
+	if r.Probe == nil {
+		f.add("%s, no probe", text)
+		return
+	}
+	probe, _ := named(lb.Properties.Probes, r.Probe.ID.Name())
+	p := probe.Properties
+	text += fmt.Sprintf(", probe %s %s%s every %d s", p.Protocol, f.port(p.Port), p.RequestPath, p.IntervalInSeconds)
+	if n := p.ProbeThreshold; n != 2 {
+		text += fmt.Sprintf(", %d in a row", n)
+	}
+	f.add("%s", text)
+}
+
+// port is a port by what it is.
+func (f *facts) port(n int32) string {
+	if n == f.service.Spec.HealthCheckNodePort && n > 0 {
+		return "health check node port"
+	}
+	for _, p := range f.service.Spec.Ports {
+		if p.NodePort == n && n > 0 {
+			return "node port of " + strconv.Itoa(int(p.Port))
+		}
+	}
+	return strconv.Itoa(int(n))
+}
+
+func (f *facts) securityRule(r azure.Child[network.SecurityRule]) {
+	to, ports := bothOf(r.Properties.DestinationAddressPrefixes, r.Properties.DestinationAddressPrefix), portsOf(r.Properties)
+	mine := slices.ContainsFunc(to, func(a string) bool { return f.addresses[a] })
+	for i, p := range ports {
+		if n, err := strconv.ParseInt(p, 10, 32); err == nil && f.port(int32(n)) != p {
+			ports[i], mine = f.port(int32(n)), true
+		}
+	}
+	if mine {
+		f.add("security rule: %s", rule(r, ports))
+	}
+}
+
+// rule is a security rule but for its priority and whom it protects.
+func rule(r azure.Child[network.SecurityRule], ports []string) string {
+	over := ""
+	if strings.Contains(r.Name, "_IPv6") {
+		over = " over IPv6"
+	}
+	p := r.Properties
+	sources := slices.Sorted(slices.Values(bothOf(p.SourceAddressPrefixes, p.SourceAddressPrefix)))
+	return fmt.Sprintf("%s %s %s%s from %s", strings.ToLower(p.Access), p.Protocol, strings.Join(ports, " "), over, strings.Join(sources, " "))
+}
+
+func portsOf(r network.SecurityRule) []string {
+	return slices.SortedFunc(slices.Values(bothOf(r.DestinationPortRanges, r.DestinationPortRange)), func(a, b string) int {
+		return cmp.Or(len(a)-len(b), strings.Compare(a, b))
+	})
+}
+
+// bothOf are the values of a pair of plural and singular field.
+func bothOf(many []string, one *string) []string {
+	if one == nil || *one == "" {
+		return many
+	}
+	return append(slices.Clone(many), *one)
+}
