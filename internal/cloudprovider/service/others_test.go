@@ -451,11 +451,15 @@ func (w *world) layBasic(s *corev1.Service) string {
 	return address
 }
 
-// joins puts all interfaces of a network profile into a pool.
-func joins(profile any, pool azure.ID) {
+// joins puts all interfaces of a network profile into pools.
+func joins(profile any, pools ...azure.ID) {
+	refs := []object{}
+	for _, pool := range pools {
+		refs = append(refs, ref(pool))
+	}
 	for _, card := range profile.(object)["networkInterfaceConfigurations"].([]any) {
 		for _, c := range card.(object)["properties"].(object)["ipConfigurations"].([]any) {
-			c.(object)["properties"].(object)["loadBalancerBackendAddressPools"] = []object{ref(pool)}
+			c.(object)["properties"].(object)["loadBalancerBackendAddressPools"] = refs
 		}
 	}
 }

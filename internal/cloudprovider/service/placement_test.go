@@ -1,0 +1,274 @@
+package service_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/azure/network"
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/emulator"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/testkit"
+)
+
+// spread is a cluster with two load balancers, each with a scale set of its own.
+type spread struct {
+	*world
+	config service.Config
+	stop   func()
+}
+
+const secondSet = testkit.Group + "/providers/" + compute.ScaleSets + "/nodes1"
+
+// spreadWorld plays a story with two load balancers. In the end Azure must be as it was.
+func spreadWorld(t *testing.T, story func(t *testing.T, w *spread)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &spread{world: newWorld(t, emulator.Options{}, 2), config: several()}
+		w.AddScaleSet(secondSet.Name(), testkit.Uniform, 2, "1")
+		for _, vm := range testkit.List[compute.Instance](w.Azure, secondSet, compute.ScaleSetInstances) {
+			w.addNode(vm)
+		}
+		w.config.LoadBalancer.Balancers[1].PrimaryVMSet = secondSet.Name()
+		if err := w.client.Tracker().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceDefault}}); err != nil {
+			t.Fatal(err)
+		}
+		before := w.Surroundings()
+		story(t, w)
+		w.restored(before, w.Surroundings)
+	})
+}
+
+// again starts a controller anew, with a changed configuration.
+func (w *spread) again(change func(c *loadbalancer.Config)) {
+	w.t.Helper()
+	if w.stop != nil {
+		w.stop()
+	}
+	w.config.LoadBalancer.Balancers = slices.Clone(w.config.LoadBalancer.Balancers)
+	change(&w.config.LoadBalancer)
+	w.Reopen()
+	w.stop = w.start(w.config)
+	w.settle()
+	w.Forget()
+}
+
+func asItIs(*loadbalancer.Config) {}
+
+func (w *spread) add(name string, port int32, edit func(*corev1.Service)) {
+	w.t.Helper()
+	s := w.newService(name, port)
+	edit(s)
+	w.create(s)
+	w.served(name)
+	w.settle()
+}
+
+// labelled gives a Service a label.
+func labelled(name, value string) func(*corev1.Service) {
+	return func(s *corev1.Service) { s.Labels = map[string]string{name: value} }
+}
+
+func plain(*corev1.Service) {}
+
+// are checks which load balancers there are, which Services have rules at each, and which
+// nodes are in its pool.
+func (w *spread) are(want map[string]place) {
+	w.t.Helper()
+	w.settle()
+	got := map[string]place{}
+	list, err := w.client.CoreV1().Services(corev1.NamespaceAll).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, lb := range testkit.List[network.LoadBalancer](w.Azure, testkit.Group, network.LoadBalancers) {
+		var p place
+		for _, s := range list.Items {
+			base := w.base(s.Name)
+			if slices.ContainsFunc(lb.Properties.LoadBalancingRules, func(r azure.Child[network.LoadBalancingRule]) bool { return strings.HasPrefix(r.Name, base) }) {
+				p.services = append(p.services, s.Name)
+			}
+		}
+		p.nodes = w.backendsOf(lb.ID)
+		slices.Sort(p.services)
+		got[lb.Name] = p
+	}
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(place{})); d != "" {
+		w.t.Errorf("load balancers (-want +got):\n%s", d)
+	}
+}
+
+// place is who is at a load balancer.
+type place struct{ services, nodes []string }
+
+var (
+	firstNodes  = []string{"nodes0-000000", "nodes0-000001"}
+	secondNodes = []string{"nodes1-000000", "nodes1-000001"}
+	allNodes    = slices.Concat(firstNodes, secondNodes)
+)
+
+// Row 98. A load balancer that takes no further Services keeps those that it has, which may
+// change; new ones go elsewhere. One that is full takes none either (D16).
+func TestALoadBalancerThatTakesNoMore(t *testing.T) {
+	spreadWorld(t, func(t *testing.T, w *spread) {
+		w.again(asItIs)
+		w.add("web", 80, plain)
+		w.are(map[string]place{"kubernetes": {[]string{"web"}, allNodes}})
+		address := w.address("web")
+
+		w.again(func(c *loadbalancer.Config) { c.Balancers[0].AllowPlacement = false })
+		w.are(map[string]place{"kubernetes": {[]string{"web"}, allNodes}})
+		w.change("web", func(s *corev1.Service) { addPort(s, 443, corev1.ProtocolTCP) })
+		w.add("api", 81, plain)
+		w.are(map[string]place{"kubernetes": {[]string{"web"}, firstNodes}, "lb2": {[]string{"api"}, secondNodes}})
+		if got := w.address("web"); got != address {
+			t.Errorf("the address became %s from %s", got, address)
+		}
+		w.touched("web")
+		w.touched("api")
+
+		w.again(func(c *loadbalancer.Config) { c.Balancers[0].AllowPlacement, c.MaximumRules = true, 1 })
+		w.create(w.newService("late", 82))
+		w.told("late", "SyncLoadBalancerFailed", "LimitExceeded: load balancers kubernetes, lb2")
+		w.touched("web")
+		w.removed("api", "late")
+		w.add("new", 83, plain)
+		w.are(map[string]place{"kubernetes": {[]string{"web"}, firstNodes}, "lb2": {[]string{"new"}, secondNodes}})
+		w.removed("web", "new")
+	})
+}
+
+// Row 99. A load balancer that selects a Service comes before those that select nothing;
+// where it selects by Service and by namespace both must fit (D45). A Service that is
+// labelled otherwise moves, with its address (D21).
+func TestSelectorsOfLoadBalancers(t *testing.T) {
+	selects := func(name, value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{name: value}}
+	}
+	spreadWorld(t, func(t *testing.T, w *spread) {
+		w.again(func(c *loadbalancer.Config) { c.Balancers[1].ServiceSelector = selects("lb", "two") })
+		w.add("web", 80, labelled("lb", "two"))
+		w.add("api", 81, plain)
+		address := w.address("web")
+		apart := map[string]place{"kubernetes": {[]string{"api"}, firstNodes}, "lb2": {[]string{"web"}, secondNodes}}
+		w.are(apart)
+		w.change("web", labelled("lb", "one"))
+		w.are(map[string]place{"kubernetes": {[]string{"api", "web"}, allNodes}})
+		w.change("web", labelled("lb", "two"))
+		w.are(apart)
+		if got := w.address("web"); got != address {
+			t.Errorf("the address became %s from %s", got, address)
+		}
+
+		w.again(func(c *loadbalancer.Config) { c.Balancers[1].NamespaceSelector = selects("team", "b") })
+		w.change("web", func(s *corev1.Service) { s.Annotations = map[string]string{"x": "y"} })
+		w.are(map[string]place{"kubernetes": {[]string{"api", "web"}, allNodes}})
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceDefault, Labels: map[string]string{"team": "b"}}}
+		if err := w.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("namespaces"), namespace, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.are(apart)
+		if got := w.address("web"); got != address {
+			t.Errorf("the address became %s from %s", got, address)
+		}
+		w.removed("web", "api")
+	})
+}
+
+// Row 100. A Service that names an address goes to the load balancer where it is, by its
+// address or by its public IP's name; one that is sent elsewhere at the same time, or that
+// may not be there, is told so.
+func TestAnAddressLeadsToItsLoadBalancer(t *testing.T) {
+	spreadWorld(t, func(t *testing.T, w *spread) {
+		w.again(asItIs)
+		w.add("web", 80, annotated("load-balancer-configurations", "lb2"))
+		w.add("other", 79, annotated("load-balancer-configurations", "kubernetes"))
+		address := w.address("web")
+		w.add("by-address", 81, func(s *corev1.Service) { s.Spec.LoadBalancerIP = address })
+		w.add("by-name", 82, annotated("pip-name", testkit.ClusterName+"-"+w.base("web")))
+		both := map[string]place{"kubernetes": {[]string{"other"}, firstNodes}, "lb2": {[]string{"by-address", "by-name", "web"}, secondNodes}}
+		w.are(both)
+		ip := testkit.Must[network.PublicIPAddress](w.Azure, testkit.Group.Resource(network.PublicIPAddresses, testkit.ClusterName+"-"+w.base("web")))
+		if got := ip.Tags["k8s-azure-service"]; got != "default/web,default/by-address,default/by-name" {
+			t.Errorf("the public IP is of %q", got)
+		}
+		w.touched("by-address")
+		w.touched("by-name")
+
+		torn := w.newService("torn", 83)
+		annotated("load-balancer-configurations", "kubernetes")(torn)
+		torn.Spec.LoadBalancerIP = address
+		w.create(torn)
+		w.told("torn", "SyncLoadBalancerFailed", "LoadBalancerNotEligible: annotation "+prefix+"load-balancer-configurations")
+		w.again(func(c *loadbalancer.Config) {
+			c.Balancers[1].ServiceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"lb": "two"}}
+		})
+		lost := w.newService("lost", 84)
+		lost.Spec.LoadBalancerIP = address
+		w.create(lost)
+		w.told("lost", "SyncLoadBalancerFailed", "LoadBalancerNotEligible: its address stands at load balancer lb2, which may not serve it")
+		w.removed("lost", "torn")
+		w.again(func(c *loadbalancer.Config) { c.Balancers[1].ServiceSelector = nil })
+		w.are(both)
+
+		w.removed("web") // the address is still there for those who came after
+		w.are(map[string]place{"kubernetes": {[]string{"other"}, firstNodes}, "lb2": {[]string{"by-address", "by-name"}, secondNodes}})
+		for _, name := range []string{"by-address", "by-name"} {
+			if got := w.address(name); got != address {
+				t.Errorf("%s has %q, want %s", name, got, address)
+			}
+		}
+		w.removed("by-address", "by-name", "other")
+	})
+}
+
+// Row 103. Azure deletes no load balancer that a scale set is in. One that nobody has nodes
+// of is taken out first, whether kaz knew of it or not; one in another resource group is not
+// ours to write, and until it has left, the Service says so.
+func TestALoadBalancerThatAScaleSetNeeds(t *testing.T) {
+	for _, group := range []azure.ID{testkit.Group, far} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprintf("in %s, late %v", group.Name(), late), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, emulator.Options{Latency: 1}, 1)
+					set := group.Resource(compute.ScaleSets, "extra")
+					w.PutScaleSet(set, "extra-", testkit.Uniform, 1)
+					before := w.Surroundings()
+					w.start(config())
+					w.create(w.newService("web", 80))
+					w.served("web")
+					w.settle()
+					if late {
+						w.touched("web") // so that all is remembered from just now
+					}
+					join := func(pools ...azure.ID) {
+						w.byHand(set, func(p object) { joins(p["virtualMachineProfile"].(object)["networkProfile"], pools...) })
+						for _, vm := range testkit.List[compute.Instance](w.Azure, set, compute.ScaleSetInstances) {
+							w.byHand(vm.ID, func(p object) { joins(p["networkProfileConfiguration"], pools...) })
+						}
+					}
+					join(part("backendAddressPools", testkit.ClusterName))
+					if !late {
+						w.settle()
+					}
+					w.remove("web")
+					if group != testkit.Group {
+						w.told("web", "SyncLoadBalancerFailed", "LoadBalancerInUseByVirtualMachineScaleSet")
+						join()
+					}
+					w.allGone([]string{"web"})
+					w.restored(before, w.Surroundings)
+				})
+			})
+		}
+	}
+}
