@@ -81,6 +81,7 @@ type Door struct {
 	log          *slog.Logger
 	metrics      metrics
 	registering  registrations
+	rolls        rolls
 }
 
 var (

@@ -85,7 +85,9 @@ type operation struct {
 	poll     *url.URL
 	location *url.URL
 	last     reply
-	polls    int // that came without a Retry-After
+	polls    int           // that came without a Retry-After
+	first    time.Duration // the wait before the first poll
+	leaves   *departure    // nil for what is no deletion
 }
 
 // started finds out how Azure tells the state of what it just accepted.
@@ -140,9 +142,16 @@ func (d *Door) wait(ctx context.Context, op *operation) error {
 			return err
 		}
 	}
+	var over func()
+	op.leaves, over = d.rolls.join(op.call)
+	defer over()
 	for failures := 0; ; {
-		if pause(ctx, d.pace(op)) != nil {
+		ended, err := d.untilPoll(ctx, op)
+		if err != nil {
 			return interrupted(ctx, op.call)
+		}
+		if ended {
+			return nil
 		}
 		if failure := d.readState(ctx, op); failure != nil {
 			if failures++; ctx.Err() != nil || failures >= unreadable {
@@ -155,6 +164,20 @@ func (d *Door) wait(ctx context.Context, op *operation) error {
 			return err
 		}
 	}
+}
+
+// untilPoll waits until the next poll, and reports whether it is known by then that the
+// operation has ended well.
+func (d *Door) untilPoll(ctx context.Context, op *operation) (ended bool, err error) {
+	wait := d.pace(op)
+	op.first = or(op.first, wait)
+	switch {
+	case op.leaves != nil:
+		return false, d.depart(ctx, op.leaves, wait)
+	case op.isLate(wait):
+		return d.watch(ctx, op, wait)
+	}
+	return false, pause(ctx, wait)
 }
 
 // readState polls once.

@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/observe/trace"
@@ -37,9 +38,9 @@ func (r *Refusal) Error() string {
 var ErrClosed = errors.New("the coalescer is closed")
 
 // Coalescer serves concurrent requests at shared documents by group commit: a
-// lone caller is served at once; callers that arrive while a commit of their key
-// is in flight are served together by the next one. Commits of one key never
-// overlap, those of different keys do.
+// lone caller is served at once, unless [Coalescer.Gather] says otherwise; callers that
+// arrive while a commit of their key is in flight are served together by the next one.
+// Commits of one key never overlap, those of different keys do.
 type Coalescer[Req, Res any] struct {
 	// commit runs under a context that lives as long as the coalescer: a commit
 	// serves many callers and outlives each of them.
@@ -48,6 +49,9 @@ type Coalescer[Req, Res any] struct {
 	stop    context.CancelFunc
 	ended   <-chan struct{} // closed when it stops
 	work    sync.WaitGroup
+	// The first caller of a key waits until nobody else has come for so long, but for
+	// no longer than that.
+	calm, most time.Duration
 
 	mu     sync.Mutex // guards what follows; never held while waiting
 	queues map[string]*queue[Req, Res]
@@ -55,7 +59,10 @@ type Coalescer[Req, Res any] struct {
 }
 
 // queue is one key's waiting callers. It exists while a worker serves it.
-type queue[Req, Res any] struct{ waiting []*ticket[Req, Res] }
+type queue[Req, Res any] struct {
+	waiting []*ticket[Req, Res]
+	last    time.Time // somebody came
+}
 
 type ticket[Req, Res any] struct {
 	req  Req
@@ -80,6 +87,11 @@ func NewCoalescer[Req, Res any](commit Commit[Req, Res]) *Coalescer[Req, Res] {
 		queues:  map[string]*queue[Req, Res]{},
 	}
 }
+
+// Gather has the first caller of a key wait until nobody else has come for a while, calm,
+// but for no longer than most: of those who come in one burst the first would be
+// committed alone, and all others wait for that. It is called before the first request.
+func (c *Coalescer[Req, Res]) Gather(calm, most time.Duration) { c.calm, c.most = calm, most }
 
 // Close refuses new requests, cancels the commits in flight and waits for them.
 func (c *Coalescer[Req, Res]) Close() {
@@ -123,7 +135,7 @@ func (c *Coalescer[Req, Res]) enqueue(key string, t *ticket[Req, Res]) error {
 		c.queues[key] = q
 		c.work.Go(func() { c.serve(key, q) })
 	}
-	q.waiting = append(q.waiting, t)
+	q.waiting, q.last = append(q.waiting, t), time.Now()
 	return nil
 }
 
@@ -140,8 +152,26 @@ func (c *Coalescer[Req, Res]) withdraw(key string, t *ticket[Req, Res]) {
 	}
 }
 
+// gather waits until those have come who come together.
+func (c *Coalescer[Req, Res]) gather(q *queue[Req, Res]) {
+	for enough := time.Now().Add(c.most); ; {
+		c.mu.Lock()
+		wait := min(time.Until(q.last.Add(c.calm)), time.Until(enough))
+		c.mu.Unlock()
+		if wait <= 0 {
+			return
+		}
+		select {
+		case <-time.After(wait):
+		case <-c.ended:
+			return
+		}
+	}
+}
+
 // serve commits a key's requests until none are waiting.
 func (c *Coalescer[Req, Res]) serve(key string, q *queue[Req, Res]) {
+	c.gather(q)
 	for {
 		c.mu.Lock()
 		batch := q.waiting

@@ -133,6 +133,51 @@ func TestLoneCallerWaitsForNobody(t *testing.T) {
 	})
 }
 
+// Who gathers serves a burst with one write; who comes alone waits for a moment, and
+// those who never stop coming hold nobody up for long.
+func TestGatheringServesABurstTogether(t *testing.T) {
+	const calm, most, write = 5 * time.Millisecond, 100 * time.Millisecond, 4 * time.Second
+	for name, c := range map[string]struct {
+		callers, batches int
+		apart            time.Duration
+		first            time.Duration // until the first one is answered
+	}{
+		"alone":             {1, 1, 0, write + calm},
+		"a burst":           {500, 1, 0, write + calm},
+		"one after another": {20, 1, 3 * time.Millisecond, write + 19*3*time.Millisecond + calm},
+		"without end":       {500, 2, 3 * time.Millisecond, write + most},
+		"not together":      {2, 2, 6 * time.Millisecond, write + calm},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var d document
+				g := reconcile.NewCoalescer(d.commit)
+				g.Gather(calm, most)
+				defer g.Close()
+				var callers sync.WaitGroup
+				start := time.Now()
+				for i, name := range names(c.callers) {
+					callers.Go(func() {
+						if _, err := g.Submit(t.Context(), "lb", name); err != nil {
+							t.Error(err)
+						}
+						if took := time.Since(start); i == 0 && took != c.first {
+							t.Errorf("the first one was answered after %v, want %v", took, c.first)
+						}
+					})
+					if c.apart > 0 {
+						<-time.After(c.apart)
+					}
+				}
+				callers.Wait()
+				if len(d.batches) != c.batches {
+					t.Errorf("%d writes, want %d", len(d.batches), c.batches)
+				}
+			})
+		})
+	}
+}
+
 func TestRefusedMembersAreIsolatedAndTheOthersCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := document{refuses: map[string]bool{"service-017": true, "service-042": true}}

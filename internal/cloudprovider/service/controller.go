@@ -48,6 +48,14 @@ type Deps struct {
 	Measure func(operation string) (done func(error))
 }
 
+// News of what came at once, such as the end of a namespace, is heard within moments.
+// burstCalm is how long the first Service of a commit waits for a next one, and
+// burstAtMost for how long it does so where they keep coming.
+const (
+	burstCalm   = 5 * time.Millisecond
+	burstAtMost = 100 * time.Millisecond
+)
+
 // Controller keeps Azure as the cluster's Services say.
 type Controller struct {
 	config   Config
@@ -110,6 +118,7 @@ func New(config Config, d Deps) (*Controller, error) {
 	c.fills = &fills{cluster: cluster, azure: d.Azure, failed: c.fillFailed}
 	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, kube: c.kube, classes: config.Classes, present: map[types.UID]bool{}, metrics: m, fills: c.fills, changed: c.lookAgain}).commit)
 	c.releases = reconcile.NewCoalescer(releasing{d.Azure}.commit)
+	c.commits.Gather(burstCalm, burstAtMost)
 	return c, nil
 }
 

@@ -40,10 +40,18 @@ func (c *Controller) watchServices() cache.ResourceEventHandler {
 	}
 }
 
+// nodesTogether is how long the first change of nodes waits for others: a scale set's new
+// machines come within seconds of each other, and a look at Azure is due after each
+// change. Probes take longer to find out whether a node serves.
+const nodesTogether = time.Second
+
 // watchNodes marks all Services when the nodes change in what load balancers see
 // of them. Nodes that were there from the start are no change.
 func (c *Controller) watchNodes() cache.ResourceEventHandler {
-	changed := func() { c.mark(everything, why{nodes: true, since: time.Now()}) }
+	changed := func() {
+		c.dirt.add(everything, why{nodes: true, since: time.Now()})
+		c.queue.AddAfter(everything, nodesTogether)
+	}
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(_ any, atStart bool) {
 			if !atStart {
