@@ -19,6 +19,8 @@ import (
 // Explanation is what a commit of some Services would find and do.
 type Explanation struct {
 	Services []Explained `json:"services"`
+	// Leftovers are what is taken out of Azure of Services that are not there any more.
+	Leftovers []Leftover `json:"leftovers,omitempty"`
 	// Steps are for all Services together, in an order in which they may be done.
 	Steps []ExplainedStep `json:"steps"`
 	// Then names what is decided only when the steps are done, and Later is the steps
@@ -92,11 +94,17 @@ func (e Explanation) Refused() []string {
 }
 
 // explain is what a commit of the Services would find and do. It is the commit's own
-// way up to where that begins to write.
-func (c cluster) explain(ctx context.Context, r azure.Reader, services []loadbalancer.Service) (Explanation, error) {
+// way up to where that begins to write. With all, it looks for leftovers, too.
+func (c cluster) explain(ctx context.Context, r azure.Reader, services []loadbalancer.Service, all listing) (Explanation, error) {
 	t, err := c.target(services)
 	if err != nil {
 		return Explanation{}, err
+	}
+	var left []loadbalancer.Service
+	if all != nil {
+		if left, err = t.addLeftovers(ctx, r, all); err != nil {
+			return Explanation{}, err
+		}
 	}
 	have, err := reconcile.Gather(ctx, r, t.Needs)
 	if err != nil {
@@ -115,7 +123,7 @@ func (c cluster) explain(ctx context.Context, r azure.Reader, services []loadbal
 	if err != nil {
 		return Explanation{}, err
 	}
-	e := Explanation{Services: []Explained{}, Steps: explainedSteps(p), Then: p.Pending, Problems: nobodys(t.problems, services), plan: p}
+	e := Explanation{Services: []Explained{}, Steps: explainedSteps(p), Then: p.Pending, Problems: nobodys(t.problems, t.Services), plan: p}
 	next, foreseen := t.foresee(have, p)
 	if foreseen {
 		e.Later = next.steps(len(p.Steps))
@@ -126,12 +134,13 @@ func (c cluster) explain(ctx context.Context, r azure.Reader, services []loadbal
 		if err != nil {
 			return Explanation{}, err
 		}
-		if one.State == Settled && alone(p, s.Key(), len(services)) {
+		if one.State == Settled && alone(p, s.Key(), len(t.Services)) {
 			one.State = Pending
 		}
 		e.Services = append(e.Services, one)
 	}
-	return e, nil
+	e.Leftovers, err = explainedLeftovers(left, p, is, next)
+	return e, err
 }
 
 // alone reports whether a plan has a step that is a Service's alone.
@@ -248,6 +257,9 @@ func (e Explanation) String() string {
 	}
 	if len(e.Services) == 0 {
 		b.WriteString("no Service of type LoadBalancer is served\n\n")
+	}
+	for _, l := range e.Leftovers {
+		l.write(&b)
 	}
 	writeProblems(&b, "Problems of nodes:", e.Problems)
 	if !e.plan.Empty() || len(e.Then) > 0 {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cloud-provider/service/helpers"
 
+	"kaz/internal/azure"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/reconcile"
@@ -50,11 +51,24 @@ func (b *balancers) addLeftovers(ctx context.Context, t *shared, batch []request
 	if !slices.ContainsFunc(batch, func(r request) bool { return r.sweeps }) {
 		return nil
 	}
+	left, err := t.addLeftovers(ctx, b.azure, b.kube.all)
+	for _, s := range left {
+		slog.InfoContext(ctx, "left in azure without a service", "service", s.Key(), "uid", s.UID)
+	}
+	return err
+}
+
+// looksAtMost bounds how often one thing that is found leads to a look for more.
+const looksAtMost = 3
+
+// addLeftovers adds what is left of Services that are not there any more, and returns it.
+// all asks Kubernetes for all Services.
+func (t *target) addLeftovers(ctx context.Context, r azure.Reader, all listing) ([]loadbalancer.Service, error) {
 	services := t.Services
 	for range looksAtMost {
-		left, err := b.leftovers(ctx, t, services)
+		left, err := t.leftovers(ctx, r, all, services)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		same := len(services)+len(left) == len(t.Services)
 		t.Services = slices.Concat(services, left)
@@ -62,23 +76,20 @@ func (b *balancers) addLeftovers(ctx context.Context, t *shared, batch []request
 			break
 		}
 	}
-	for _, s := range t.Services[len(services):] {
-		slog.InfoContext(ctx, "left in azure without a service", "service", s.Key(), "uid", s.UID)
-	}
-	return nil
+	return t.Services[len(services):], nil
 }
 
-// looksAtMost bounds how often one thing that is found leads to a look for more.
-const looksAtMost = 3
+// listing asks Kubernetes for all Services.
+type listing func(ctx context.Context) ([]*corev1.Service, error)
 
-func (b *balancers) leftovers(ctx context.Context, t *shared, services []loadbalancer.Service) ([]loadbalancer.Service, error) {
+func (t *target) leftovers(ctx context.Context, r azure.Reader, list listing, services []loadbalancer.Service) ([]loadbalancer.Service, error) {
 	// First Azure and then Kubernetes: what was made for a Service was made after it, so
 	// the Service is in the list, or gone.
-	have, err := reconcile.Gather(ctx, b.azure, t.Needs)
+	have, err := reconcile.Gather(ctx, r, t.Needs)
 	if err != nil {
 		return nil, err
 	}
-	all, err := b.kube.all(ctx)
+	all, err := list(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +98,17 @@ func (b *balancers) leftovers(ctx context.Context, t *shared, services []loadbal
 		all = append(all, s.Service)
 	}
 	left, err := loadbalancer.Leftovers(t.Config, have, all)
-	if !t.Complete { // security rules that lead nowhere may be others'
-		left = slices.DeleteFunc(left, func(s loadbalancer.Service) bool { return s.UID == "" && s.Namespace == loadbalancer.Nobody })
+	// Security rules that lead nowhere may be others', and are looked at with any Service.
+	if !t.Complete || len(services) > 0 {
+		left = slices.DeleteFunc(left, isRulesAlone)
 	}
 	return left, err
+}
+
+// isRulesAlone reports whether what is left is security rules of which not even a base
+// name is known.
+func isRulesAlone(s loadbalancer.Service) bool {
+	return s.UID == "" && s.Namespace == loadbalancer.Nobody
 }
 
 // mayHaveAny reports whether anything of a Service can be in Azure, whoever serves it.

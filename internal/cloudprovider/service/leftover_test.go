@@ -132,6 +132,10 @@ func TestWhatWasMadeForAServiceThatWentIsTakenBack(t *testing.T) {
 	})
 }
 
+// rulesToNowhere is a security rule as kaz makes them, to an address that nobody has.
+const rulesToNowhere = `{"name":"k8s-azure-lb_allow_IPv4_0123456789abcdef0123456789abcdef","properties":{"priority":500,"direction":"Inbound","access":"Allow","protocol":"Tcp",` +
+	`"sourceAddressPrefix":"Internet","sourcePortRange":"*","destinationAddressPrefix":"20.9.9.9","destinationPortRanges":["80"]}}`
+
 // Security rules that lead nowhere are taken away when there is no Service; where others
 // serve Services beside kaz, they may be theirs and stay.
 func TestSecurityRulesThatLeadNowhere(t *testing.T) {
@@ -145,16 +149,14 @@ func TestSecurityRulesThatLeadNowhere(t *testing.T) {
 				w.create(s)
 			}
 			w.start(repairing())
-			rule := `{"name":"k8s-azure-lb_allow_IPv4_0123456789abcdef0123456789abcdef","properties":{"priority":500,"direction":"Inbound","access":"Allow","protocol":"Tcp",` +
-				`"sourceAddressPrefix":"Internet","sourcePortRange":"*","destinationAddressPrefix":"20.9.9.9","destinationPortRanges":["80"]}}`
-			w.addRule(rule)
+			w.addRule(rulesToNowhere)
 			with := w.Snapshot()
 			w.create(w.newService("web", 80))
 			w.served("web")
 			w.remove("web")
 			w.until("web is gone", func() bool { return w.gone("web") })
 			if !others {
-				w.addRule(rule)
+				w.addRule(rulesToNowhere)
 			}
 			<-time.After(31 * time.Minute)
 			want := before

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 type Look struct {
 	config  Config
 	azure   azure.Reader
+	kube    kube
 	cluster cluster
 	all     []*corev1.Service
 }
@@ -36,12 +38,11 @@ func TakeLook(ctx context.Context, config Config, r azure.Reader, client kuberne
 // TakeLookAt is TakeLook where only the nodes that a label selector fits are looked
 // after.
 func TakeLookAt(ctx context.Context, selector string, config Config, r azure.Reader, client kubernetes.Interface) (*Look, error) {
-	l := &Look{config: config, azure: r, cluster: cluster{config: config.LoadBalancer}}
-	services, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list Services: %w", err)
+	l := &Look{config: config, azure: r, kube: kube{client: client, turns: semaphore.NewWeighted(1)}, cluster: cluster{config: config.LoadBalancer}}
+	var err error
+	if l.all, err = l.kube.all(ctx); err != nil {
+		return nil, err
 	}
-	l.all = pointers(services.Items)
 	l.cluster.services = func() ([]*corev1.Service, error) {
 		return slices.DeleteFunc(slices.Clone(l.all), func(s *corev1.Service) bool { return config.Classes.next(s, false) == ignore }), nil
 	}
@@ -106,10 +107,11 @@ func (l *Look) Explain(ctx context.Context, namespace, name string) (Explanation
 	if err := l.config.Classes.unserved(l.all[i]); err != nil {
 		return Explanation{}, err
 	}
-	return l.cluster.explain(ctx, l.azure, []loadbalancer.Service{l.config.Classes.asked(l.all[i])})
+	return l.cluster.explain(ctx, l.azure, []loadbalancer.Service{l.config.Classes.asked(l.all[i])}, nil)
 }
 
-// ExplainAll explains all Services, served together.
+// ExplainAll explains all Services, served together, and what is left of those that are
+// not there any more.
 func (l *Look) ExplainAll(ctx context.Context) (Explanation, error) {
 	ours, err := l.cluster.services()
 	if err != nil {
@@ -122,7 +124,7 @@ func (l *Look) ExplainAll(ctx context.Context) (Explanation, error) {
 	for i, s := range ours {
 		services[i] = l.config.Classes.asked(s)
 	}
-	return l.cluster.explain(ctx, l.azure, services)
+	return l.cluster.explain(ctx, l.azure, services, l.kube.all)
 }
 
 // asked is a Service with what has to be done for it.

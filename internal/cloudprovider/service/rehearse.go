@@ -33,6 +33,7 @@ func (c *Controller) Rehearse(ctx context.Context, tell func(Explanation)) {
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
 	if c.config.RepairPeriod > 0 {
+		c.mark(sweeping, why{})
 		repairs.Go(func() { c.repairPeriodically(ctx) })
 	}
 	r := rehearsal{Controller: c, tell: tell, told: map[item]string{}}
@@ -70,6 +71,7 @@ func (r *rehearsal) waiting(first item) []item {
 func (r *rehearsal) round(ctx context.Context, items []item) {
 	var services []loadbalancer.Service
 	var about []item
+	var all listing // asked when leftovers are looked for
 	for _, it := range items {
 		r.dirt.take(it)
 		r.queue.Done(it)
@@ -79,6 +81,10 @@ func (r *rehearsal) round(ctx context.Context, items []item) {
 			}
 			continue
 		}
+		if it == sweeping {
+			all = r.kube.all
+			continue
+		}
 		s := r.current(it)
 		if s == nil || r.config.Classes.next(s, false) == ignore {
 			delete(r.told, it)
@@ -86,16 +92,19 @@ func (r *rehearsal) round(ctx context.Context, items []item) {
 		}
 		services, about = append(services, r.config.Classes.asked(s)), append(about, it)
 	}
-	if len(services) == 0 {
+	if len(services) == 0 && all == nil {
 		return
 	}
-	e, err := r.cluster.explain(ctx, r.azure.Fresh(), services)
+	e, err := r.cluster.explain(ctx, r.azure.Fresh(), services, all)
 	if err != nil {
+		if all != nil {
+			about = append(about, sweeping)
+		}
 		r.later(ctx, about, err)
 		return
 	}
 	r.failures = 0
-	if r.news(e, about) {
+	if r.news(e, about, all != nil) {
 		e.log(ctx)
 		r.tell(e)
 	}
@@ -114,9 +123,15 @@ func (r *rehearsal) later(ctx context.Context, about []item, err error) {
 	}
 }
 
-// news notes what is told of each Service and reports whether any of it is new.
-func (r *rehearsal) news(e Explanation, about []item) bool {
+// news notes what is told of each Service, and of leftovers where they were looked for,
+// and reports whether any of it is new.
+func (r *rehearsal) news(e Explanation, about []item, swept bool) bool {
 	fresh := false
+	if swept {
+		gist := e.gistOfLeftovers()
+		fresh = r.told[sweeping] != gist
+		r.told[sweeping] = gist
+	}
 	for i, s := range e.Services {
 		gist := e.gist(s)
 		fresh = fresh || r.told[about[i]] != gist
@@ -130,12 +145,7 @@ func (r *rehearsal) news(e Explanation, about []item) bool {
 func (e Explanation) gist(s Explained) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, s.State, s.Kubernetes, s.Problems)
-	for _, p := range s.Parts {
-		if p.Kind == kindSecurity {
-			p.Is, p.Shall = "", ""
-		}
-		fmt.Fprintln(&b, p.ID, p.State, p.Is, p.Shall)
-	}
+	writeGist(&b, s.Parts)
 	for _, step := range e.Steps {
 		if len(step.For) == 1 && step.For[0] == s.Service && sameType(step.ID, network.PublicIPAddresses) {
 			fmt.Fprintln(&b, step.Op, step.ID, step.Changes)
@@ -144,8 +154,30 @@ func (e Explanation) gist(s Explained) string {
 	return b.String()
 }
 
+func writeGist(b *strings.Builder, parts []Part) {
+	for _, p := range parts {
+		if p.Kind == kindSecurity {
+			p.Is, p.Shall = "", ""
+		}
+		fmt.Fprintln(b, p.ID, p.State, p.Is, p.Shall)
+	}
+}
+
+// gistOfLeftovers is what is told of leftovers.
+func (e Explanation) gistOfLeftovers() string {
+	var b strings.Builder
+	for _, l := range e.Leftovers {
+		fmt.Fprintln(&b, l.Service, l.UID)
+		writeGist(&b, l.Parts)
+	}
+	return b.String()
+}
+
 // log logs an explanation as a commit logs what it does.
 func (e Explanation) log(ctx context.Context) {
+	for _, l := range e.Leftovers {
+		slog.InfoContext(ctx, "left in azure without a service", "service", l.Service, "uid", l.UID)
+	}
 	for _, s := range e.Steps {
 		slog.InfoContext(ctx, "azure would be changed", "step", s.Text)
 	}

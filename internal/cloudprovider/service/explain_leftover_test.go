@@ -1,0 +1,150 @@
+package service_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/emulator"
+)
+
+// leave has Services served and then vanish while no controller runs.
+func (w *world) leave(names ...string) {
+	w.t.Helper()
+	stop := w.start(config())
+	for _, name := range names { // one after another, so that each has the same address in every run
+		w.addKind(name)
+		w.allHaveAddresses([]string{name})
+		w.settle()
+	}
+	stop()
+	for _, name := range names {
+		w.vanish(name)
+	}
+}
+
+func (w *world) explainAll() service.Explanation {
+	w.t.Helper()
+	e, err := w.look().ExplainAll(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+// What is told of leftovers: testdata/leftovers.txtar has it in text, json and yaml.
+func TestExplanationsOfLeftovers(t *testing.T) {
+	const file = "testdata/leftovers.txtar"
+	var got txtar.Archive
+	tell := func(name string, e service.Explanation) {
+		got.Files = append(got.Files, txtar.File{Name: name, Data: []byte(printed(t, name, e))})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{Seed: 1})
+		w.leave("plain")
+		tell("one.json", w.explainAll())
+		tell("one.yaml", w.explainAll())
+		w.leave("internal", "shared-one")
+		tell("alone.txt", w.explainAll())
+		stop := w.start(config())
+		w.addKind("two-ports")
+		w.served("two-ports")
+		w.settle()
+		stop()
+		tell("beside.txt", w.explainAll())
+		if e := w.explain("two-ports"); len(e.Leftovers) > 0 || e.Pending() {
+			t.Errorf("one Service alone:\n%s", e)
+		}
+	})
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(&got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(txtar.Format(&got))); d != "" {
+		t.Error("run with -update if this is as it should be (-want +got):\n" + d)
+	}
+}
+
+// What is told of leftovers of all kinds is what drift repair does with them, and nothing
+// is told when it has done it.
+func TestExplanationsOfLeftoversAgreeWithDriftRepair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{})
+		if e := w.explainAll(); e.Pending() || len(e.Leftovers) > 0 {
+			t.Errorf("at the start:\n%s", e)
+		}
+		var names []string
+		for name := range kinds {
+			if name != "linked" { // its private link service goes first, and the rest is decided then
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		w.leave(names...)
+		w.Forget()
+		e := w.explainAll()
+		if !e.Pending() || len(w.Writes()) > 0 {
+			t.Fatalf("pending %v, written %v", e.Pending(), w.Writes())
+		}
+		var told []string
+		for _, s := range e.Steps {
+			told = append(told, strings.ToLower(s.ID.Name()))
+		}
+		w.start(repairing())
+		<-time.After(31 * time.Minute)
+		w.settle()
+		for _, line := range w.Writes() {
+			if name := strings.ToLower(strings.Fields(line)[1]); !slices.Contains(told, name) {
+				t.Errorf("drift repair did %s, of which nothing was told: %v", line, told)
+			}
+		}
+		if e := w.explainAll(); e.Pending() || len(e.Leftovers) > 0 {
+			t.Errorf("after drift repair:\n%s", e)
+		}
+	})
+}
+
+// Security rules that lead nowhere are told of, as they are taken away.
+func TestExplanationOfRulesThatLeadNowhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.addRule(rulesToNowhere)
+		e := w.explainAll()
+		if len(e.Steps) != 1 || len(e.Leftovers) != 1 || !strings.Contains(e.String(), "security rules that lead nowhere") {
+			t.Errorf("alone:\n%s", e)
+		}
+	})
+}
+
+// A rehearsal tells of leftovers once, and again when there are others.
+func TestRehearsalOfLeftovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{})
+		w.leave("plain")
+		w.Forget()
+		told := w.rehearse(config())
+		if got := told(); len(got) != 1 || len(got[0].Leftovers) != 1 || len(got[0].Steps) == 0 {
+			t.Fatalf("at the start: %v", got)
+		}
+		<-time.After(repairPeriod)
+		if got := told(); len(got) != 1 {
+			t.Errorf("told again what did not change: %v", got[1:])
+		}
+		if got := w.Writes(); len(got) > 0 {
+			t.Errorf("written to Azure: %v", got)
+		}
+	})
+}
