@@ -19,7 +19,7 @@ import (
 // wherever it runs: addresses and node ports by what they are.
 func (e Env) Facts(t *testing.T, s *corev1.Service) []string {
 	t.Helper()
-	f := facts{service: s, base: baseOf(s), addresses: map[string]bool{}}
+	f := facts{service: s, base: baseOf(s), cluster: e.ClusterName, addresses: map[string]bool{}}
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		f.addresses[in.IP] = true
 	}
@@ -142,6 +142,7 @@ func listOf[P any](t *testing.T, e Env, fullType string) []azure.Resource[P] {
 type facts struct {
 	service   *corev1.Service
 	base      string
+	cluster   string
 	addresses map[string]bool
 	lines     []string
 }
@@ -233,23 +234,27 @@ func (f *facts) anonymous(name string) string { return strings.ReplaceAll(name, 
 
 func (f *facts) rule(lb azure.Resource[network.LoadBalancer], r network.LoadBalancingRule, six bool) {
 	text := fmt.Sprintf("rule %s %d to %s", r.Protocol, r.FrontendPort, f.port(r.BackendPort))
-	if strings.EqualFold(r.Protocol, "All") {
+	all, tcp := strings.EqualFold(r.Protocol, "All"), strings.EqualFold(r.Protocol, "Tcp")
+	if all {
 		text = "rule for all ports"
 	}
-	if six {
-		text += " over IPv6"
-	}
-	if r.EnableFloatingIP != nil && *r.EnableFloatingIP {
-		text += ", floating IP"
-	}
-	if *r.IdleTimeoutInMinutes != 4 {
-		text += fmt.Sprintf(", idle timeout %d min", *r.IdleTimeoutInMinutes)
-	}
-	if r.EnableTCPReset != nil && !*r.EnableTCPReset && strings.EqualFold(r.Protocol, "Tcp") {
-		text += ", no TCP reset"
-	}
-	if strings.EqualFold(r.LoadDistribution, "SourceIP") {
-		text += ", by client"
+	is := func(b *bool) bool { return b != nil && *b }
+	pool := r.BackendAddressPool.ID.Name()
+	for _, o := range []struct {
+		is   bool
+		text string
+	}{
+		{six, " over IPv6"},
+		{is(r.EnableFloatingIP), ", floating IP"},
+		{*r.IdleTimeoutInMinutes != 4, fmt.Sprintf(", idle timeout %d min", *r.IdleTimeoutInMinutes)},
+		{(all || tcp) && !is(r.EnableTCPReset), ", no TCP reset"},
+		{strings.EqualFold(r.LoadDistribution, "SourceIP"), ", by client"},
+		{is(r.DisableOutboundSNAT), ", no outbound SNAT"},
+		{!slices.Contains(f.pools(six), pool), ", pool " + pool},
+	} {
+		if o.is {
+			text += o.text
+		}
 	}
 	if r.Probe == nil {
 		f.add("%s, no probe", text)
@@ -262,6 +267,16 @@ func (f *facts) rule(lb azure.Resource[network.LoadBalancer], r network.LoadBala
 		text += fmt.Sprintf(", %d in a row", n)
 	}
 	f.add("%s", text)
+}
+
+// pools are those into which it goes without saying that a rule leads: the cluster's, and
+// the Service's own, which it has with several load balancers and policy Local.
+func (f *facts) pools(six bool) []string {
+	pools := []string{f.cluster, f.service.Namespace + "-" + f.service.Name}
+	if six {
+		pools = []string{pools[0] + "-IPv6", pools[1] + "-IPv6"}
+	}
+	return pools
 }
 
 // port is a port by what it is.
