@@ -44,6 +44,18 @@ func parseLabel(text string) (string, error) {
 	return label, nil
 }
 
+// resourceName is what Azure takes as the name of a resource of its network.
+var resourceName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,78}[A-Za-z0-9_])?$`)
+
+// parseName takes the name of a resource that is made, or none.
+func parseName(text string) (string, error) {
+	name := strings.TrimSpace(text)
+	if name != "" && !resourceName.MatchString(name) {
+		return "", errors.New("no name of a resource")
+	}
+	return name, nil
+}
+
 // parseText takes a text as it is; blanks alone are no text.
 func parseText(text string) (string, error) {
 	if strings.TrimSpace(text) == "" {

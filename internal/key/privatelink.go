@@ -8,9 +8,9 @@ var (
 		Allowed: allowedSwitch,
 	}
 	LinkName = Annotation[string]{
-		Name: service + "azure-pls-name", parse: parseWord,
+		Name: service + "azure-pls-name", parse: parseName,
 		Doc:     "Name of the private link service. It cannot be changed.",
-		Allowed: "a name",
+		Allowed: "up to 80 letters, digits, dots, dashes and underscores, a letter or digit first and no dot or dash last",
 	}
 	LinkGroup = Annotation[string]{
 		Name: service + "azure-pls-resource-group", parse: parseWord,

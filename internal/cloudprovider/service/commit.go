@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/plan"
@@ -57,6 +58,7 @@ type balancers struct {
 	classes Classes
 	metrics *metrics
 	fills   *fills
+	events  record.EventRecorder
 	changed func() // is called when a commit changed something in Azure
 
 	// Of the commits so far: the beginning of the last one that looked past the
@@ -139,7 +141,7 @@ func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]an
 	if err := b.notePresent(t, out.Have); err != nil {
 		return nil, err
 	}
-	b.tellMachines(ctx, t.problems)
+	b.tellMachines(ctx, t.target)
 	t.Have = out.Have
 	answers, err := b.answers(t, batch, out)
 	if err == nil && slices.ContainsFunc(answers, func(a answer) bool { return a.err != nil }) {
@@ -268,17 +270,21 @@ func (b *balancers) answers(t *shared, batch []request, out reconcile.Outcome) (
 	return answers, nil
 }
 
-// tellMachines logs what is wrong with machines when it is new: they have no
-// Service that could be told.
-func (b *balancers) tellMachines(ctx context.Context, problems []plan.Problem) {
+// tellMachines says what is wrong with machines when it is new: they have no Service
+// that could be told.
+func (b *balancers) tellMachines(ctx context.Context, t *target) {
 	standing := map[plan.Problem]bool{}
-	for _, p := range problems {
-		if p.Reason != loadbalancer.ReasonNotJoined {
+	for _, p := range t.problems {
+		if p.Reason != loadbalancer.ReasonNotJoined && p.Reason != loadbalancer.ReasonNodeNowhere {
 			continue
 		}
 		standing[p] = true
-		if !b.machines[p] {
-			slog.WarnContext(ctx, "not as asked", "object", p.Object, "reason", p.Reason, "message", p.Message)
+		if b.machines[p] {
+			continue
+		}
+		slog.WarnContext(ctx, "not as asked", "object", p.Object, "reason", p.Reason, "message", p.Message)
+		if i := slices.IndexFunc(t.Nodes, func(n *corev1.Node) bool { return n.Name == p.Object }); i >= 0 {
+			b.events.Event(t.Nodes[i], corev1.EventTypeWarning, p.Reason, p.Message)
 		}
 	}
 	b.machines = standing

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,11 +24,17 @@ const (
 	reasonRepaired     = "RepairedLoadBalancer"
 )
 
-// tell warns, unless it is only that the program ends.
-func (c *Controller) tell(ctx context.Context, s *corev1.Service, reason, format string, args ...any) {
-	if ctx.Err() == nil {
-		c.events.Eventf(s, corev1.EventTypeWarning, reason, format, args...)
+// tell says what has failed, unless it is only that the program ends. What somebody has to
+// change first is said once, however often it is tried.
+func (c *Controller) tell(ctx context.Context, s *corev1.Service, reason, format string, err error) {
+	if ctx.Err() != nil {
+		return
 	}
+	said := plan.Problem{Object: s.Namespace + "/" + s.Name, Reason: reason, Message: fmt.Sprintf(format, err) + advice(s, err)}
+	if patienceFor(err) == late && len(c.historyOf(s.UID).told.news(s, []plan.Problem{said})) == 0 {
+		return
+	}
+	c.events.Event(s, corev1.EventTypeWarning, reason, said.Message)
 }
 
 // tellFailure says why a Service is not brought about.

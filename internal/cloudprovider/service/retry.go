@@ -18,14 +18,18 @@ var (
 	late = patience{30 * time.Second, 15 * time.Minute}
 )
 
+func patienceFor(err error) patience {
+	switch azure.KindOf(err) {
+	case azure.Invalid, azure.Denied, azure.Quota, azure.InUse, azure.NotFound, azure.Exists:
+		return late
+	}
+	return soon
+}
+
 // delay is how long a Service waits before it is tried again, after so many
 // failures in a row. Nothing is tried before the time that Azure asked for.
 func delay(err error, failures int) time.Duration {
-	p := soon
-	switch azure.KindOf(err) {
-	case azure.Invalid, azure.Denied, azure.Quota, azure.InUse, azure.NotFound, azure.Exists:
-		p = late
-	}
+	p := patienceFor(err)
 	wait := p.least
 	for range failures - 1 {
 		if wait = min(2*wait, p.most); wait == p.most {

@@ -69,19 +69,31 @@ func (a access) openings(s Service, family v1.IPFamily, floating bool) []opening
 // ranges are left out with a warning and reported as broken, so that a slip of the
 // pen never opens a Service to the Internet.
 func readSourceRanges(s Service, found *problems) (ranges []netip.Prefix, broken bool) {
-	inSpec, wrong := parseRanges(s.Spec.LoadBalancerSourceRanges)
-	if len(wrong) > 0 {
-		found.warn(s.Key(), ReasonSourceRanges, "spec.loadBalancerSourceRanges: %s left out, allowed are ranges without host bits like 10.0.0.0/8; nobody else is let in", quoted(wrong))
+	const inSpec = "spec.loadBalancerSourceRanges"
+	said := "" // what the spec lets in
+	for _, from := range []struct {
+		where, reason string
+		texts         []string
+	}{
+		{inSpec, ReasonSourceRanges, s.Spec.LoadBalancerSourceRanges},
+		{"annotation " + key.AllowedIPRanges.Name, ReasonAllowedIPRanges, read(s, key.AllowedIPRanges.Read, found)},
+		{"annotation " + key.SourceRanges.Name, ReasonAllowedIPRanges, read(s, key.SourceRanges.Read, found)},
+	} {
+		some, wrong := parseRanges(from.texts)
+		if len(wrong) > 0 {
+			broken = true
+			found.warn(s.Key(), from.reason, "%s: %s left out, allowed are ranges without host bits like 10.0.0.0/8; nobody else is let in", from.where, quoted(wrong))
+		}
+		switch {
+		case len(some) == 0:
+		case from.where == inSpec:
+			said = quoted(from.texts)
+		case said != "":
+			found.refuse(s.Key(), ReasonSpec, "%s: %s and %s: %s are both set, allowed is one of them", inSpec, said, from.where, quoted(from.texts))
+		}
+		ranges = append(ranges, some...)
 	}
-	written := slices.Concat(read(s, key.AllowedIPRanges.Read, found), read(s, key.SourceRanges.Read, found))
-	noted, wrongNoted := parseRanges(written)
-	if len(wrongNoted) > 0 {
-		found.warn(s.Key(), ReasonAllowedIPRanges, "annotation %s: %s left out, allowed are ranges without host bits like 10.0.0.0/8; nobody else is let in", key.AllowedIPRanges.Name, quoted(wrongNoted))
-	}
-	if len(inSpec) > 0 && len(noted) > 0 {
-		found.refuse(s.Key(), ReasonSpec, "spec.loadBalancerSourceRanges and annotation %s are both set, allowed is one of them", key.AllowedIPRanges.Name)
-	}
-	return slices.Concat(inSpec, noted), len(wrong)+len(wrongNoted) > 0
+	return ranges, broken
 }
 
 func parseRanges(texts []string) (ranges []netip.Prefix, wrong []string) {

@@ -1,6 +1,8 @@
 package loadbalancer
 
 import (
+	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -171,7 +173,11 @@ func (s *search) eligible(w wish, current int, wrong *problems) []int {
 		return chosen
 	}
 	if len(some) == 0 {
-		wrong.refuse(w.service.Key(), ReasonChoice, "no load balancer may serve it: %s; allowed is a Service that the annotation %s, its labels and its namespace's lead to one", strings.Join(why, ", "), key.Balancers.Name)
+		said := ""
+		if len(asked) > 0 {
+			said = fmt.Sprintf("annotation %s: %q: ", key.Balancers.Name, strings.Join(asked, ", "))
+		}
+		wrong.refuse(w.service.Key(), ReasonChoice, "%sno load balancer may serve it: %s; allowed is a Service that the annotation %s, its labels and its namespace's lead to one", said, strings.Join(why, ", "), key.Balancers.Name)
 	}
 	return some
 }
@@ -218,9 +224,9 @@ func matches(s *metav1.LabelSelector, of map[string]string) bool {
 // balancersAsked are the load balancers that a Service names. The key is known in any
 // case.
 func balancersAsked(s Service) []string {
-	for name, value := range s.Annotations {
+	for _, name := range slices.Sorted(maps.Keys(s.Annotations)) {
 		if sameText(name, key.Balancers.Name) {
-			asked, _ := key.Balancers.Read(map[string]string{key.Balancers.Name: value})
+			asked, _ := key.Balancers.Read(map[string]string{key.Balancers.Name: s.Annotations[name]})
 			return asked
 		}
 	}

@@ -370,7 +370,11 @@ func (f *facts) refuseSubnets(w wish, found *problems) {
 		return
 	}
 	if !f.subnets[id.Key()].exists {
-		found.refuse(w.service.Key(), ReasonSubnet, "subnet %q is not found in virtual network %s, allowed is the name of one of its subnets", id.Name(), f.Config.virtualNetwork())
+		asked := "subnetName of the cloud configuration"
+		if w.subnet != "" {
+			asked = "annotation " + key.InternalSubnet.Name
+		}
+		found.refuse(w.service.Key(), ReasonSubnet, "%s: %q is not found in virtual network %s, allowed is the name of one of its subnets", asked, id.Name(), f.Config.virtualNetwork())
 	}
 }
 

@@ -1,0 +1,280 @@
+package service_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/azure/network"
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+// notes are annotations, without what all of them begin with.
+type notes map[string]string
+
+func (n notes) at(s *corev1.Service) *corev1.Service {
+	if s.Annotations == nil {
+		s.Annotations = map[string]string{}
+	}
+	for name, value := range n {
+		s.Annotations["service.beta.kubernetes.io/"+name] = value
+	}
+	return s
+}
+
+// mistake is what a Service asks for that cannot be.
+type mistake struct {
+	name string
+	// good is what the Service asks for besides, and bad is the mistake.
+	good, bad notes
+	spec      func(*corev1.ServiceSpec) // or in these fields
+	config    func(*service.Config)     // of a cluster where it is one
+	// tells are what the owner must be told: what is wrong, its value, what is allowed or to do.
+	tells []string
+	// refusal is Azure's answer to the public IP of such a Service, "" for what it answers.
+	refusal string
+	// asked says that only Azure can tell: it is asked again, and seldom.
+	asked bool
+	// fresh says that it is no mistake of a Service that is served, and late that it is none
+	// of others.
+	fresh, late bool
+}
+
+var internal = notes{"azure-load-balancer-internal": "true"}
+
+func mistakes() []mistake {
+	noPrefix := string(testkit.Group.Resource(network.PublicIPPrefixes, "nope"))
+	linked := notes{"azure-load-balancer-internal": "true", "azure-pls-create": "true"}
+	ranges := func(spec *corev1.ServiceSpec) { spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} }
+	return []mistake{
+		{name: "no number", bad: notes{"azure-load-balancer-tcp-idle-timeout": "soon"}, tells: []string{"azure-load-balancer-tcp-idle-timeout", `"soon"`, "from 4 to 100"}},
+		{name: "probe port", bad: notes{"port_80_health-probe_port": "nope"}, tells: []string{"health-probe_port", `"nope"`, "name or number of a port"}},
+		{name: "public IP missing", bad: notes{"azure-pip-name": "nope"}, tells: []string{"azure-pip-name", `"nope"`, "allowed is the name of a public IP that is there"}},
+		{name: "public IP in use", bad: notes{"azure-pip-name": "used"}, tells: []string{"azure-pip-name", `"used"`, "natGateways/nat", "allowed is one that nothing else uses"}},
+		{name: "prefix missing", bad: notes{"azure-pip-prefix-id": noPrefix}, asked: true, tells: []string{"azure-pip-prefix-id", `"` + noPrefix + `"`, "allowed is the id of a public IP prefix"}},
+		{name: "prefix without a form", bad: notes{"azure-pip-prefix-id": "prefix"}, tells: []string{"azure-pip-prefix-id", `"prefix"`, "allowed is the id of a public IP prefix"}},
+		{name: "group missing", bad: notes{"azure-load-balancer-resource-group": "nope"}, asked: true, tells: []string{"azure-load-balancer-resource-group", `"nope"`, "allowed is the name of a resource group"}},
+		{name: "address not public", bad: notes{"azure-load-balancer-ipv4": "10.9.9.9"}, tells: []string{"azure-load-balancer-ipv4", `"10.9.9.9"`, "allowed for an external Service is the address of a public IP"}},
+		{name: "address of nobody", bad: notes{"azure-load-balancer-ipv4": "20.9.9.9"}, tells: []string{"azure-load-balancer-ipv4", `"20.9.9.9"`, "allowed is the address of a public IP that is there"}},
+		{name: "no address", spec: func(spec *corev1.ServiceSpec) { spec.LoadBalancerIP = "nope" }, tells: []string{"spec.loadBalancerIP", `"nope"`, "allowed is one of the family IPv4"}},
+		{name: "label without a form", bad: notes{"azure-dns-label-name": "Not_a_label"}, tells: []string{"azure-dns-label-name", `"Not_a_label"`, "allowed is 3 to 63 lower-case letters"}},
+		{name: "label of others", bad: notes{"azure-dns-label-name": "taken"}, asked: true, tells: []string{"azure-dns-label-name", `"taken"`, "that nobody else has in the region"}},
+		{name: "subnet missing", good: internal, bad: notes{"azure-load-balancer-internal-subnet": "nope"}, tells: []string{"azure-load-balancer-internal-subnet", `"nope"`, "allowed is the name of one of its subnets"}},
+		{name: "address not in the subnet", good: internal, bad: notes{"azure-load-balancer-ipv4": "192.168.7.7"}, tells: []string{"azure-load-balancer-ipv4", `"192.168.7.7"`, "allowed is another address of 10.240.0.0/16"}},
+		{name: "address of a node", good: internal, bad: notes{"azure-load-balancer-ipv4": "10.240.0.4"}, tells: []string{"azure-load-balancer-ipv4", `"10.240.0.4"`, "allowed is an address of the subnet"}},
+		{name: "address of others", good: internal, bad: notes{"azure-load-balancer-ipv4": "10.240.9.9"}, asked: true, tells: []string{"azure-load-balancer-ipv4", `"10.240.9.9"`, "allowed is an IPv4 address"}},
+		{name: "ranges in two places", spec: ranges, bad: notes{"azure-allowed-ip-ranges": "192.168.0.0/16"}, tells: []string{"azure-allowed-ip-ranges", "spec.loadBalancerSourceRanges", "192.168.0.0/16", "allowed is one of them"}},
+		{name: "service tag without a form", bad: notes{"azure-allowed-service-tags": "AzureCloud, not a tag"}, asked: true, tells: []string{"azure-allowed-service-tags", `"not a tag"`, "allowed is service tags between commas"}},
+		{name: "load balancer unknown", config: func(c *service.Config) { *c = several() }, bad: notes{"azure-load-balancer-configurations": "nope"}, tells: []string{"azure-load-balancer-configurations", `"nope"`, "kubernetes", "lb2", "allowed is"}},
+		{name: "security group missing", fresh: true, config: func(c *service.Config) { c.LoadBalancer.SecurityGroupName = "nope" }, tells: []string{"SecurityGroupNotFound", "networkSecurityGroups/nope", "allowed is"}},
+		{name: "link at an address not in the subnet", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-ip-configuration-ip-address": "192.168.7.7"}, tells: []string{"azure-pls-ip-configuration-ip-address", `"192.168.7.7"`, "allowed is another address of 10.240.0.0/16"}},
+		{name: "link without a name", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-name": "a name!"}, tells: []string{"azure-pls-name", `"a name!"`, "allowed is up to 80"}},
+		{name: "link's name changed", late: true, good: linked, bad: notes{"azure-pls-name": "other"}, tells: []string{"azure-pls-name", `"other"`, "allowed is its name"}},
+		{name: "limit of the subscription", fresh: true, refusal: "PublicIPCountLimitReached", asked: true, tells: []string{"PublicIPCountLimitReached", "to do: delete what nobody needs, or have Azure raise the limit"}},
+		{name: "forbidden by a policy", fresh: true, refusal: "RequestDisallowedByPolicy", asked: true, tells: []string{"RequestDisallowedByPolicy", "to do: give the cluster's identity the right, or take the policy or lock away"}},
+	}
+}
+
+// world is a cluster where mistakes can be made.
+func (m mistake) world(t *testing.T) *world {
+	t.Helper()
+	o := emulator.Options{Latency: 1}
+	if m.refusal != "" {
+		o.Faults = []emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Name: "kubernetes-a*2", Times: 1000, Fault: "error", Status: 400, Code: m.refusal}}
+	}
+	w := newWorld(t, o, 1)
+	standard := map[string]any{"name": "Standard"}
+	address := func(name string, properties map[string]any) {
+		properties["publicIPAllocationMethod"] = "Static"
+		w.Put(testkit.Group.Resource(network.PublicIPAddresses, name), map[string]any{"location": testkit.Location, "sku": standard, "properties": properties})
+	}
+	address("used", map[string]any{})
+	address("named", map[string]any{"dnsSettings": map[string]any{"domainNameLabel": "taken"}})
+	w.Put(testkit.Group.Resource("Microsoft.Network/natGateways", "nat"), map[string]any{"location": testkit.Location, "sku": standard, "properties": map[string]any{
+		"publicIpAddresses": []any{map[string]any{"id": testkit.Group.Resource(network.PublicIPAddresses, "used")}},
+	}})
+	w.Put(testkit.Group.Resource(network.Interfaces, "somebodys"), map[string]any{"location": testkit.Location, "properties": map[string]any{"ipConfigurations": []any{
+		map[string]any{"name": "c", "properties": map[string]any{"privateIPAllocationMethod": "Static", "privateIPAddress": "10.240.9.9", "subnet": map[string]any{"id": testkit.VNet.Child("subnets", "nodes")}}},
+	}}})
+	c := config()
+	if m.config != nil {
+		m.config(&c)
+	}
+	w.start(c)
+	return w
+}
+
+func (m mistake) service(w *world, name string, port int32) *corev1.Service {
+	s := m.good.at(w.newService(name, port))
+	if m.config != nil && !m.fresh {
+		notes{"azure-load-balancer-configurations": testkit.ClusterName}.at(s)
+	}
+	return s
+}
+
+func (m mistake) make(s *corev1.Service) {
+	m.bad.at(s)
+	if m.spec != nil {
+		m.spec(&s.Spec)
+	}
+}
+
+// checkTold checks that the owner was told of the mistake, once, and Azure was left
+// alone afterwards.
+func (m mistake) checkTold(t *testing.T, w *world, name string) {
+	t.Helper()
+	w.Forget()
+	const hours = 4
+	<-time.After(hours * time.Hour)
+	var told []string
+	for _, e := range w.events.list(name) {
+		if strings.HasPrefix(e, "SyncLoadBalancerFailed") {
+			told = append(told, e)
+		}
+	}
+	if len(told) != 1 {
+		t.Fatalf("told %d times: %q", len(told), w.events.list(name))
+	}
+	for _, want := range m.tells {
+		if !strings.Contains(told[0], want) {
+			t.Errorf("told %q, and not %q", told[0], want)
+		}
+	}
+	const perHour, sooner = 4, 4 // the first times come sooner
+	reads, writes := len(w.Reads()), len(w.Writes())
+	switch {
+	case m.asked && (writes == 0 || writes > hours*perHour+sooner):
+		t.Errorf("Azure was asked with %d writes in %d hours, want some and at most %d an hour", writes, hours, perHour)
+	case !m.asked && reads+writes > 0:
+		t.Errorf("Azure was asked with %d reads and %d writes", reads, writes)
+	}
+}
+
+// A Service that asks for what cannot be from the start is told so at once and holds up
+// nobody, and when it goes, all is as before.
+func TestMistakes(t *testing.T) {
+	for _, m := range mistakes() {
+		if m.late {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := m.world(t)
+				before := w.Snapshot()
+				names := []string{"first", "bad"}
+				w.create(w.newService("first", 80)) // fills the pool; nobody refuses it
+				alone := m.fresh && m.refusal == ""
+				if !alone {
+					w.served("first")
+					w.settle()
+				}
+				bad := m.service(w, "bad", 80)
+				m.make(bad)
+				w.create(bad)
+				began := time.Now()
+				for i := range 5 {
+					names = append(names, fmt.Sprint("good", i))
+					w.create(w.newService(fmt.Sprint("good", i), 80))
+				}
+				for _, name := range names[2:] {
+					if !alone {
+						w.served(name)
+					}
+				}
+				w.until("it is told", func() bool { return slices.Contains(w.events.reasons("bad"), "SyncLoadBalancerFailed") })
+				if took := time.Since(began); took > 90*time.Second {
+					t.Errorf("its neighbours waited, or it was not told, for %v", took)
+				}
+				w.settle()
+				m.checkTold(t, w, "bad")
+				if w.address("bad") != "" {
+					t.Error("it has an address")
+				}
+				for _, name := range append(names, "first") {
+					w.remove(name)
+				}
+				w.until("all are gone", func() bool {
+					return !slices.ContainsFunc(append(names, "first"), func(n string) bool { return !w.gone(n) })
+				})
+				w.settle()
+				after := w.Snapshot()
+				ignoreLinkPolicy(before, after)
+				if !maps.Equal(before, after) {
+					t.Errorf("Azure is not as before:\n%v\n%v", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+				}
+			})
+		})
+	}
+}
+
+// A Service that was served and asks for what cannot be keeps all it has.
+func TestMistakesLeaveTheLastGoodState(t *testing.T) {
+	for _, m := range mistakes() {
+		if m.fresh {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := m.world(t)
+				w.create(m.service(w, "web", 80))
+				w.served("web")
+				w.settle()
+				before, address := w.Snapshot(), w.address("web")
+				w.change("web", m.make)
+				w.settle()
+				m.checkTold(t, w, "web")
+				after := w.Snapshot()
+				ignoreLinkPolicy(before, after)
+				for id, was := range before {
+					if after[id] != was {
+						t.Errorf("%s is not as it was:\n%s\n%s", id, was, after[id])
+					}
+				}
+				if got := w.address("web"); got != address {
+					t.Errorf("the address is %q and was %q", got, address)
+				}
+			})
+		})
+	}
+}
+
+// Where there are several load balancers, a node that none of them is for is told of, once.
+func TestANodeWithoutALoadBalancerIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		c := several()
+		for i := range c.LoadBalancer.Balancers {
+			c.LoadBalancer.Balancers[i].PrimaryVMSet = fmt.Sprint("set", i)
+			c.LoadBalancer.Balancers[i].NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"balancer": "mine"}}
+		}
+		w.start(c)
+		for _, name := range []string{"web", "api"} {
+			w.create(w.newService(name, 80))
+			w.served(name)
+			w.settle()
+		}
+		told := slices.DeleteFunc(w.events.list(""), func(e string) bool { return !strings.HasPrefix(e, "FailedToFindLoadBalancerForNode") })
+		if len(told) != 1 || !strings.Contains(told[0], "allowed are nodes of a primaryVMSet") {
+			t.Errorf("told %q", told)
+		}
+	})
+}
+
+// ignoreLinkPolicy takes the virtual network out: the switch that lets private link
+// services into a subnet stays.
+func ignoreLinkPolicy(all ...map[string]string) {
+	for _, one := range all {
+		maps.DeleteFunc(one, func(id, _ string) bool { return strings.EqualFold(id, testkit.VNet.Key()) })
+	}
+}
