@@ -75,13 +75,13 @@ func kept[P any](c azure.Child[P]) azure.Child[P] {
 func (f *facts) rulesAndProbes(b batch, lb *balancer) {
 	had := lb.side.lb.Properties
 	lb.LoadBalancingRules = make([]azure.Child[network.LoadBalancingRule], 0, len(had.LoadBalancingRules)+len(b.live))
-	twice := map[string]bool{} // rules in which Azure has repeated the pool
+	before := map[string]network.LoadBalancingRule{}
 	for _, r := range had.LoadBalancingRules {
 		if !b.base[ownerBase(r.Name)] {
 			lb.LoadBalancingRules = append(lb.LoadBalancingRules, kept(r))
 			continue
 		}
-		twice[strings.ToLower(r.Name)] = len(r.Properties.BackendAddressPools) > 0
+		before[strings.ToLower(r.Name)] = r.Properties
 	}
 	var probes []azure.Child[network.Probe]
 	for _, w := range b.live {
@@ -91,15 +91,31 @@ func (f *facts) rulesAndProbes(b batch, lb *balancer) {
 			}
 			for _, r := range p.rules {
 				view := r.view(f.Config, p)
-				if twice[strings.ToLower(r.name)] {
-					view.Properties.BackendAddressPools = []azure.Reference{*view.Properties.BackendAddressPool}
-				}
+				asBefore(&view.Properties, before[strings.ToLower(r.name)])
 				lb.LoadBalancingRules = append(lb.LoadBalancingRules, view)
 			}
 			probes = append(probes, p.probes...)
 		}
 	}
 	lb.Probes = f.probes(b, lb, probes)
+}
+
+// asBefore writes a rule as it is written already where that means the same: Azure
+// repeats the pool, and a switch that is left out is off.
+func asBefore(r *network.LoadBalancingRule, was network.LoadBalancingRule) {
+	if len(was.BackendAddressPools) > 0 {
+		r.BackendAddressPools = []azure.Reference{*r.BackendAddressPool}
+	}
+	if was.Protocol == "" {
+		return // it is a new one
+	}
+	for now, said := range map[**bool]*bool{
+		&r.EnableFloatingIP: was.EnableFloatingIP, &r.EnableTCPReset: was.EnableTCPReset, &r.DisableOutboundSNAT: was.DisableOutboundSNAT,
+	} {
+		if said == nil && *now != nil && !**now {
+			*now = nil
+		}
+	}
 }
 
 // probes are those of others as they are, and the batch's. The one that Services
