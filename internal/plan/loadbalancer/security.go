@@ -48,6 +48,9 @@ func (f *facts) security(b batch, m *membership, stray []azure.ID, pending *[]st
 		}
 	}
 	f.withdraw(b, rules, staying)
+	if f.Complete {
+		rules.forget(f.knownDestinations(b)) // first, for what it takes away leaves room
+	}
 	for i, w := range b.live {
 		before := rules.size()
 		for _, g := range grants[i] {
@@ -57,9 +60,6 @@ func (f *facts) security(b batch, m *membership, stray []azure.ID, pending *[]st
 			found.refuse(w.service.Key(), ReasonLimit, "network security group %s cannot take its rules: %s", f.Config.SecurityGroupName, why)
 			refused = append(refused, string(w.service.UID))
 		}
-	}
-	if f.Complete {
-		rules.forget(f.knownDestinations(b))
 	}
 	names := b.names()
 	view := azure.Resource[network.SecurityGroup]{
