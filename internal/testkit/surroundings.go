@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"context"
-	"maps"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -11,31 +10,35 @@ import (
 
 // Surroundings are all of the cluster's resource group: what [Azure.Snapshot] has, the
 // instances of every scale set, and the machines, interfaces and endpoints that are
-// somebody else's.
+// somebody else's. The Door does not notice, which remembers what it reads.
 func (a *Azure) Surroundings() map[string]string {
 	a.t.Helper()
+	from := a.OtherDoor()
 	var sets []azure.ID
-	for _, set := range List[compute.ScaleSet](a, Group, compute.ScaleSets) {
+	for _, d := range a.documents(from, compute.ScaleSets) {
+		set, err := azure.Decode[compute.ScaleSet](d)
+		if err != nil {
+			a.t.Fatal(err)
+		}
 		if set.Properties.OrchestrationMode == Uniform {
 			sets = append(sets, set.ID)
 		}
 	}
-	all := Snapshot(a.t, a.Door.Fresh(), Group, sets...)
+	all := Snapshot(a.t, from, Group, sets...)
 	for _, fullType := range []string{compute.VirtualMachines, network.Interfaces, "Microsoft.Network/privateEndpoints"} {
-		maps.Copy(all, a.documents(azure.Query{Scope: Group, Type: fullType}))
+		for _, d := range a.documents(from, fullType) {
+			all[string(d.ID())] = withoutEtags(a.t, d)
+		}
 	}
 	return all
 }
 
-func (a *Azure) documents(q azure.Query) map[string]string {
+// documents are all of a type in the cluster's resource group.
+func (a *Azure) documents(from azure.Reader, fullType string) []azure.Document {
 	a.t.Helper()
-	docs, err := a.Door.Fresh().List(context.WithoutCancel(a.t.Context()), q)
+	docs, err := from.List(context.WithoutCancel(a.t.Context()), azure.Query{Scope: Group, Type: fullType})
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	all := map[string]string{}
-	for _, d := range docs {
-		all[string(d.ID())] = withoutEtags(a.t, d)
-	}
-	return all
+	return docs
 }

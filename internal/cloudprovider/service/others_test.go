@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -389,6 +390,56 @@ func (w *world) othersParts() map[string]string {
 		}
 	}
 	return all
+}
+
+// Row 84. What changes between our look and our write is read again and stays: the change is
+// made on top of it at once, and nobody is told of anything.
+func TestWhatChangesUnderneathStays(t *testing.T) {
+	type theirs struct {
+		list       string
+		properties object
+	}
+	for id, c := range map[azure.ID]theirs{
+		testkit.LoadBalancer: {"probes", object{"protocol": "Tcp", "port": 8443, "intervalInSeconds": 15, "probeThreshold": 3}},
+		testkit.SecurityGroup: {"securityRules", object{
+			"priority": 500, "direction": "Outbound", "access": "Allow", "protocol": "Tcp", "sourceAddressPrefix": "*", "sourcePortRange": "*",
+			"destinationAddressPrefix": "*", "destinationPortRange": "443",
+		}},
+	} {
+		t.Run(id.Name(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{}, 1)
+				before := w.Surroundings()
+				w.start(config())
+				w.create(w.newService("web", 80))
+				w.served("web")
+				w.settle()
+				w.change("web", func(s *corev1.Service) { s.Labels = map[string]string{"look": "now"} })
+				<-time.After(time.Second) // what was read is remembered
+				w.byHand(id, withPart(c.list, their, c.properties))
+				parts := w.othersParts()
+				w.change("web", func(s *corev1.Service) { addPort(s, 443, corev1.ProtocolTCP) })
+				<-time.After(time.Second)
+				if n := len(w.balancer().LoadBalancingRules); n != 2 {
+					t.Errorf("after a second there are %d rules, want 2", n)
+				}
+				refused := func(r testkit.Request) bool { return r.Status == http.StatusPreconditionFailed && r.Name() == id.Name() }
+				if !slices.ContainsFunc(w.Requests(), refused) {
+					t.Error("no write was refused because of a change underneath")
+				}
+				if d := cmp.Diff(parts, w.othersParts()); d != "" {
+					t.Errorf("what is others' (-before +after):\n%s", d)
+				}
+				if told := w.events.reasons("web"); slices.Contains(told, "SyncLoadBalancerFailed") {
+					t.Errorf("told was %v", told)
+				}
+				w.touched("web")
+				w.byHand(id, withoutPart(c.list, their))
+				w.removed("web")
+				w.restored(before, w.Surroundings)
+			})
+		})
+	}
 }
 
 // Row 85. A load balancer of the retired SKU Basic is taken away when everybody has left its

@@ -1,0 +1,33 @@
+package app
+
+import (
+	"strings"
+	"testing"
+)
+
+// Row 102 of the scenarios of load balancers: several that cannot be keep the program from
+// starting, and it says which key it is.
+func TestSeveralLoadBalancersThatCannotBe(t *testing.T) {
+	one := object{"name": "kubernetes", "primaryVMSet": "a"}
+	for name, c := range map[string]struct {
+		pool    string
+		several []object
+		says    string
+		starts  bool
+	}{
+		"as it should be":        {"nodeIP", []object{one, {"name": "lb2", "primaryVMSet": "b"}}, "", true},
+		"none of the cluster's":  {"nodeIP", []object{{"name": "lb1", "primaryVMSet": "a"}}, `one of the load balancers must bear the name of the cluster, "kubernetes"`, false},
+		"two of one name":        {"nodeIP", []object{one, {"name": "Kubernetes", "primaryVMSet": "b"}}, `configurations[1].name "Kubernetes": must be unique`, false},
+		"two of one scale set":   {"nodeIP", []object{one, {"name": "lb2", "primaryVMSet": "A"}}, `configurations[1].primaryVMSet "A": must be unique`, false},
+		"one without scale set":  {"nodeIP", []object{one, {"name": "lb2"}}, "configurations[1].primaryVMSet: is required", false},
+		"pools of interfaces":    {"nodeIPConfiguration", []object{one}, "must be nodeIP with several load balancers", false},
+		"pools of the usual way": {"", []object{one}, "must be nodeIP with several load balancers", false},
+	} {
+		_, err := source{cluster: "kubernetes"}.parse(azureJSON(t, object{
+			"loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": c.pool, "multipleStandardLoadBalancerConfigurations": c.several,
+		}))
+		if c.starts != (err == nil) || err != nil && !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.says)) {
+			t.Errorf("%s: %v does not say %q", name, err, c.says)
+		}
+	}
+}
