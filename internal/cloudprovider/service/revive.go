@@ -12,9 +12,9 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// revive writes again what Azure began and did not finish and what a load balancer that
-// could not be written refers to: Azure takes none of it until somebody does. It reports
-// whether there was any.
+// revive writes again what Azure began and did not finish and what a resource that could
+// not be written refers to: Azure takes none of it until somebody does. It reports whether
+// there was any.
 func revive(ctx context.Context, door reconcile.Azure, out reconcile.Outcome) (bool, error) {
 	var errs []error
 	ids := unfinished(out.Have, refusedReferences(out), nil)
@@ -26,42 +26,66 @@ func revive(ctx context.Context, door reconcile.Azure, out reconcile.Outcome) (b
 	return len(ids) > 0, errors.Join(errs...)
 }
 
-// refusedReferences is what the load balancers refer to that Azure did not take.
+// refusedReferences is what the resources refer to that Azure did not take.
 func refusedReferences(out reconcile.Outcome) []azure.ID {
 	if len(out.Reports) == 0 {
 		return nil
 	}
 	var ids []azure.ID
 	for _, res := range out.Reports[len(out.Reports)-1].Results {
-		if res.Err == nil || errors.Is(res.Err, reconcile.ErrNotAttempted) || !sameType(res.Step.ID, network.LoadBalancers) {
-			continue
-		}
-		if lb, err := azure.Decode[network.LoadBalancer](res.Step.Body); err == nil {
-			ids = append(ids, azure.References(lb)...)
+		if res.Err != nil && !errors.Is(res.Err, reconcile.ErrNotAttempted) {
+			ids = append(ids, references(res.Step.ID, res.Step.Body)...)
 		}
 	}
 	return ids
 }
 
+// standsBehind tells, by its type, what a resource refers to that Azure wants well before
+// it takes the resource.
+var standsBehind = map[string]func(azure.Document) []azure.ID{
+	network.LoadBalancers:       referencesOf[network.LoadBalancer],
+	network.PrivateLinkServices: referencesOf[network.PrivateLinkService],
+	network.Subnets: referencesOf[struct {
+		NetworkSecurityGroup *azure.Reference `json:"networkSecurityGroup,omitempty"`
+	}],
+}
+
+func references(id azure.ID, d azure.Document) []azure.ID {
+	for fullType, of := range standsBehind {
+		if sameType(id, fullType) {
+			return of(d)
+		}
+	}
+	return nil
+}
+
+func referencesOf[P any](d azure.Document) []azure.ID {
+	r, err := azure.Decode[P](d)
+	if err != nil {
+		return nil // the plan that made it would have failed
+	}
+	return azure.References(r.Properties)
+}
+
 // revivable are the types of which a failed resource is written again as it is.
 var revivable = []string{network.SecurityGroups, network.Subnets, network.PublicIPAddresses}
 
-// unfinished adds to found those of the resources, and of what they refer to, that Azure
-// gave up on. What one needs comes before it: a subnet is taken when its security group is well.
+// unfinished adds to found those of the resources, and of what stands behind them, that
+// Azure gave up on. What one needs comes before it.
 func unfinished(have plan.Snapshot, ids, found []azure.ID) []azure.ID {
-	type needs struct {
-		ProvisioningState    string           `json:"provisioningState,omitempty" azure:"read"`
-		NetworkSecurityGroup *azure.Reference `json:"networkSecurityGroup,omitempty"`
+	type state struct {
+		ProvisioningState string `json:"provisioningState,omitempty"`
 	}
 	for _, id := range ids {
 		if !slices.ContainsFunc(revivable, func(fullType string) bool { return sameType(id, fullType) }) {
 			continue
 		}
-		r, ok, err := plan.View[needs](have, id)
+		r, ok, err := plan.View[state](have, id)
 		if err != nil || !ok {
 			continue
 		}
-		found = unfinished(have, azure.References(r.Properties), found)
+		doc, _ := have.Get(id)
+		found = unfinished(have, references(id, doc), found)
 		if strings.EqualFold(r.Properties.ProvisioningState, "Failed") && !slices.ContainsFunc(found, id.Equal) {
 			found = append(found, id)
 		}

@@ -35,6 +35,20 @@ func TestWhatFailedBehindWhatFailed(t *testing.T) {
 	})
 }
 
+// A subnet that has to be prepared for a private link service is refused while its security
+// group is not well, before anything is asked of a load balancer.
+func TestWhatFailedBehindASubnet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.fail(testkit.SecurityGroup, network.SecurityGroups)
+		w.start(config())
+		linked := w.newService("linked", 80)
+		annotated("load-balancer-internal", "true", "pls-create", "true")(linked)
+		w.create(linked)
+		w.served("linked")
+	})
+}
+
 // fail leaves a resource as a write that Azure began and did not finish.
 func (w *world) fail(id azure.ID, fullType string) {
 	w.t.Helper()
