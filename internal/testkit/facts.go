@@ -43,8 +43,9 @@ func (e Env) Facts(t *testing.T, s *corev1.Service) []string {
 	return f.lines
 }
 
-// Names are the names of what a Service has in the load balancers, and of its public IPs.
-// The name that all of them have in common is BASE.
+// Names are the names of what a Service has in the load balancers, and of its public IPs,
+// with their zones and for whom they are tagged. The name that all of them have in common is
+// BASE.
 func (e Env) Names(t *testing.T, s *corev1.Service) []string {
 	t.Helper()
 	f := facts{service: s, base: baseOf(s)}
@@ -56,7 +57,7 @@ func (e Env) Names(t *testing.T, s *corev1.Service) []string {
 	}
 	for _, ip := range listOf[network.PublicIPAddress](t, e, network.PublicIPAddresses) {
 		if strings.Contains(ip.Name, f.base) {
-			f.add("public IP %s", f.anonymous(ip.Name))
+			f.add("public IP %s%s for %s", f.anonymous(ip.Name), inZones(ip.Zones), ip.Tags["k8s-azure-service"])
 		}
 	}
 	return f.lines
@@ -65,9 +66,16 @@ func (e Env) Names(t *testing.T, s *corev1.Service) []string {
 func addNames[P any](f *facts, what string, children []azure.Child[P]) {
 	for _, c := range children {
 		if strings.HasPrefix(c.Name, f.base) {
-			f.add("%s %s", what, f.anonymous(c.Name))
+			f.add("%s %s%s", what, f.anonymous(c.Name), inZones(c.Zones))
 		}
 	}
+}
+
+func inZones(zones []string) string {
+	if len(zones) == 0 {
+		return ""
+	}
+	return " in zones " + strings.Join(slices.Sorted(slices.Values(zones)), " ")
 }
 
 // Guard is the security group, rule by rule in the order in which Azure reads them.

@@ -34,12 +34,15 @@ func internalScenarios() []Scenario {
 	is := func(address string) string { return "internal load balancer: " + address + " in the subnet nodes" }
 	return []Scenario{
 		{Name: "011 internal", Turns: []Turn{
-			{Service: with(web(), internal, "true"), Addresses: private, Has: []string{inside, forwards(80)}, Guard: []string{}},
+			{
+				Service: with(web(), internal, "true"), Addresses: private, Has: []string{inside, forwards(80)},
+				Names: []string{"frontend BASE in zones 1 2 3", "rule BASE-TCP-80", "probe BASE-TCP-80"}, Guard: []string{},
+			},
 			{Service: with(api(), internal, "true"), Addresses: private, Has: []string{inside, forwards(81)}, Guard: []string{}},
 		}},
 		{Name: "018 external and internal by turns", Turns: []Turn{
 			{Service: web(), Addresses: public, Has: []string{own, forwards(80), admits("Internet", 80)}},
-			{Service: with(web(), internal, "true"), Addresses: private, Has: []string{inside, forwards(80)}},
+			{Service: with(web(), internal, "true"), Addresses: private, Has: []string{inside, forwards(80)}, Guard: []string{}},
 			{Service: api(), Addresses: public, Has: []string{own, forwards(81), admits("Internet", 81)}},
 			{Service: web(), Addresses: public, Has: []string{own, forwards(80), admits("Internet", 80)}},
 			{Service: with(api(), internal, "true"), Addresses: private, Has: []string{inside, forwards(81)}},
@@ -59,7 +62,7 @@ func subnetScenarios() []Scenario {
 		return []string{"internal load balancer: an address in the subnet " + name, forwards(80)}
 	}
 	names := func(base string) []string {
-		return []string{"frontend " + base, "rule " + base + "-TCP-80", "probe " + base + "-TCP-80"}
+		return []string{"frontend " + base + " in zones 1 2 3", "rule " + base + "-TCP-80", "probe " + base + "-TCP-80"}
 	}
 	long := strings.Repeat("s1", 40)
 	return []Scenario{
@@ -69,7 +72,7 @@ func subnetScenarios() []Scenario {
 		}},
 		{Name: "015 subnet with a long name", Given: []string{"subnet " + long}, Turns: []Turn{
 			{Service: in(long), Addresses: private, Has: has(long), Names: []string{
-				"frontend BASE-" + long[:41] + "_", "rule BASE-" + long[:35] + "-TCP-80", "probe BASE-" + long[:35] + "-TCP-80",
+				"frontend BASE-" + long[:41] + "_ in zones 1 2 3", "rule BASE-" + long[:35] + "-TCP-80", "probe BASE-" + long[:35] + "-TCP-80",
 			}},
 		}},
 		{Name: "016 missing subnet", Turns: []Turn{
@@ -131,9 +134,14 @@ func publicScenarios() []Scenario {
 func ownNames(publicIP string) []string {
 	names := []string{"frontend BASE", "rule BASE-TCP-80", "probe BASE-TCP-80"}
 	if publicIP != "" {
-		names = append(names, "public IP "+strings.Replace(publicIP, "c-", ClusterName+"-", 1))
+		names = append(names, publicIPName(publicIP))
 	}
 	return names
+}
+
+// publicIPName is what [Env.Names] says of the public IP of the Service "web".
+func publicIPName(name string) string {
+	return "public IP " + strings.Replace(name, "c-", ClusterName+"-", 1) + " in zones 1 2 3 for default/web"
 }
 
 func prefixScenarios() []Scenario {
@@ -225,7 +233,7 @@ func familyScenarios() []Scenario {
 	return []Scenario{
 		{Name: "068 dual stack", Turns: []Turn{
 			{Service: families(web(), v4, v6), Addresses: both, Has: hasBoth, Names: append(ownNames("c-BASE"),
-				"frontend BASE-IPv6", "rule BASE-TCP-80-IPv6", "probe BASE-TCP-80-IPv6", "public IP "+ClusterName+"-BASE-IPv6")},
+				"frontend BASE-IPv6", "rule BASE-TCP-80-IPv6", "probe BASE-TCP-80-IPv6", publicIPName("c-BASE-IPv6"))},
 			{Service: families(web(), v4), Addresses: []string{"kept"}, Has: has4, Names: ownNames("c-BASE")},
 			{Service: families(web(), v4, v6), Addresses: []string{"kept", "public6"}, Has: hasBoth},
 		}},

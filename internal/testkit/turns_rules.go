@@ -39,15 +39,33 @@ func ruleScenarios() []Scenario {
 	set := strings.Replace(forwards(80), ", probe", "%s, probe", 1)
 	udp53 := "security rule: allow Udp 53 from Internet"
 	return []Scenario{
+		{Name: "003 two ports", Turns: []Turn{
+			{
+				Service: NewService("web", tcp(80, 30080), tcp(443, 30443)), Addresses: public,
+				Has: []string{own, forwards(80), forwards(443), admits("Internet", 80, 443)}, Guard: []string{"500 allow Tcp 80 443 from Internet to web"},
+				Names: append(ownNames("c-BASE"), "rule BASE-TCP-443", "probe BASE-TCP-443"),
+			},
+			{Service: NewService("web", tcp(81, 30081)), Addresses: []string{"kept"}, Has: []string{own, forwards(81), admits("Internet", 81)}, Names: []string{
+				"frontend BASE", "rule BASE-TCP-81", "probe BASE-TCP-81", publicIPName("c-BASE"),
+			}},
+		}},
+		{Name: "006 TCP and UDP at one port", Turns: []Turn{
+			{
+				Service: NewService("web", tcp(53, 30054), dns()), Addresses: public, Has: []string{
+					own, forwards(53), "rule Udp 53 to 53, floating IP, no probe", admits("Internet", 53), udp53,
+				}, Names: []string{"frontend BASE", "rule BASE-TCP-53", "probe BASE-TCP-53", "rule BASE-UDP-53", publicIPName("c-BASE")},
+			},
+		}},
 		{Name: "021 all ports", Turns: []Turn{
 			{
 				Service: with(two(), internal, "true", allPorts, "true"), Addresses: private,
-				Has: []string{inside, "rule for all ports, floating IP, probe Tcp node port of 80 every 5 s"},
+				Has:   []string{inside, "rule for all ports, floating IP, probe Tcp node port of 80 every 5 s"},
+				Names: []string{"frontend BASE in zones 1 2 3", "rule BASE-UDP-53", "probe BASE-UDP-53"},
 			},
 			{Service: with(web(), internal, "true"), Addresses: []string{"kept"}, Has: []string{inside, forwards(80)}},
 		}},
 		{Name: "022 SCTP", Turns: []Turn{
-			{Service: with(NewService("web", sctp), internal, "true", allPorts, "true"), Addresses: private, Has: []string{inside, "rule for all ports, floating IP, no probe"}},
+			{Service: with(NewService("web", sctp), internal, "true", allPorts, "true"), Addresses: private, Has: []string{inside, "rule for all ports, floating IP, no probe"}, Guard: []string{}},
 			{Service: NewService("api", sctp), Refused: "SCTP"},
 		}},
 		{Name: "024 all ports of an external Service", Turns: []Turn{
@@ -90,7 +108,12 @@ func probeScenarios() []Scenario {
 	udp53 := "security rule: allow Udp 53 from Internet"
 	return []Scenario{
 		{Name: "008 local", Turns: []Turn{
-			{Service: local(NewService("web", tcp(80, 30080), dns())), Addresses: public, Has: append(alone(node), "rule Udp 53 to 53, floating IP, "+node, udp53)},
+			{Service: web(), Addresses: public, Has: alone("probe Tcp node port of 80 every 5 s"), Names: ownNames("c-BASE")},
+			{
+				Service: local(NewService("web", tcp(80, 30080), dns())), Addresses: []string{"kept"},
+				Has:   append(alone(node), "rule Udp 53 to 53, floating IP, "+node, udp53),
+				Names: []string{"frontend BASE", "rule BASE-TCP-80", "rule BASE-UDP-53", "probe BASE-TCP-32000", publicIPName("c-BASE")},
+			},
 			{Service: web(), Addresses: []string{"kept"}, Has: alone("probe Tcp node port of 80 every 5 s"), Names: ownNames("c-BASE")},
 		}},
 		{Name: "010 local with UDP alone", Turns: []Turn{
