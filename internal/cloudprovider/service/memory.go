@@ -8,6 +8,8 @@ import (
 	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/key"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
 )
 
 // history is what this process did for a Service. It belongs to the Service's pass,
@@ -19,8 +21,9 @@ type history struct {
 	failures int             // in a row
 	wrong    bool            // the last pass did not bring it about
 	told     told
-	groups   []string // resource groups of public IPs that it has asked for
-	noted    []string // those of which the Service itself tells
+	doubted  *corev1.Service // as it was when its refusal was last doubted
+	groups   []string        // resource groups of public IPs that it has asked for
+	noted    []string        // those of which the Service itself tells
 }
 
 // noteGroup notes the resource group that a Service asks for, and those of which it tells.
@@ -45,6 +48,26 @@ func (h *history) isHeld(s *corev1.Service) bool {
 	complete := len(s.Status.LoadBalancer.Ingress) > 0 // what it has, load balancers tell
 	return helpers.HasLBFinalizer(s) &&
 		(complete || !slices.ContainsFunc(h.groups, func(g string) bool { return !slices.Contains(h.noted, g) }))
+}
+
+// doubts reports whether a Service is refused for what was in Azure when somebody looked, and
+// nobody has looked since the Service asks for what it asks for: what it needs may have
+// been made together with it. It says so once for each state of the Service.
+func (h *history) doubts(s *corev1.Service, problems []plan.Problem) bool {
+	if h.doubted != nil && sameWish(h.doubted, s) || !slices.ContainsFunc(problems, isOfAzure) {
+		return false
+	}
+	h.doubted = s
+	return true
+}
+
+// isOfAzure reports whether a problem can go away without a change of its Service.
+func isOfAzure(p plan.Problem) bool {
+	switch p.Reason {
+	case loadbalancer.ReasonAnnotation, loadbalancer.ReasonSpec:
+		return false
+	}
+	return !p.Warning
 }
 
 // announced reports whether the owner is to be told when the Service is brought

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
@@ -243,6 +244,52 @@ func TestMistakesLeaveTheLastGoodState(t *testing.T) {
 				}
 				if got := w.address("web"); got != address {
 					t.Errorf("the address is %q and was %q", got, address)
+				}
+			})
+		})
+	}
+}
+
+// What was missing in Azure is found when it is there: when the Service is new or changed,
+// however new it is itself, or with the next comparison of everything.
+func TestWhatWasMissingIsFound(t *testing.T) {
+	for name, inTurn := range map[string]func(w *world, makeService, makeAddress func()){
+		"address, then Service": func(_ *world, makeService, makeAddress func()) {
+			makeAddress()
+			makeService()
+		},
+		"Service, address, a change": func(w *world, makeService, makeAddress func()) {
+			makeService()
+			<-time.After(5 * time.Second)
+			makeAddress()
+			w.change("web", func(s *corev1.Service) { s.Annotations["again"] = "please" })
+		},
+		"Service, address, a comparison": func(w *world, makeService, makeAddress func()) {
+			makeService()
+			w.settle()
+			makeAddress()
+			<-time.After(30 * time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 1}, 1)
+				c := config()
+				c.RepairPeriod = 30 * time.Minute
+				w.start(c)
+				w.create(w.newService("first", 80)) // fills the pool, and public IPs are known from then on
+				w.served("first")
+				inTurn(w, func() {
+					w.create(notes{"azure-pip-name": "late"}.at(w.newService("web", 80)))
+				}, func() {
+					if _, err := w.OtherDoor().Put(t.Context(), azure.Write{ID: testkit.Group.Resource(network.PublicIPAddresses, "late"), Body: azure.Document(`{
+						"location":"` + testkit.Location + `","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)}); err != nil {
+						t.Fatal(err)
+					}
+				})
+				w.settle()
+				if w.address("web") == "" {
+					t.Errorf("it has no address; told %q", w.events.list("web"))
 				}
 			})
 		})

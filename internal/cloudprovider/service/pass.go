@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -139,6 +140,10 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 		}
 	}
 	got, err := c.commit(ctx, request{service: wanted, why: w})
+	if err == nil && h.doubts(s, got.problems) {
+		w.since = time.Now()
+		got, err = c.commit(ctx, request{service: wanted, why: w})
+	}
 	h.addNoted(got.noted)
 	if err != nil {
 		return got, fmt.Errorf("failed to ensure load balancer: %w", err)
