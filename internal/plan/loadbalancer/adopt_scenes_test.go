@@ -124,6 +124,15 @@ var (
 // scenes are the states of the scenarios, by their rows.
 var scenes = []scene{
 	{row: 1, is: "defaults", have: list(web("a"))},
+	{row: 1, is: "things elsewhere", config: func(c *loadbalancer.Config) {
+		c.NetworkSubscription, c.LoadBalancerResourceGroup, c.SecurityGroupResourceGroup, c.VirtualNetworkResourceGroup, c.PrivateLinkResourceGroup = "net", "lbs", "nsgs", "vnets", "links"
+	}, given: []string{
+		strings.Replace(securityGroup("Inbound", 500), "/subscriptions/s/resourceGroups/rg/", "/subscriptions/net/resourceGroups/nsgs/", 1),
+		`{"id":"/subscriptions/net/resourceGroups/vnets/providers/Microsoft.Network/virtualNetworks/v/subnets/n","properties":{"addressPrefixes":["10.0.0.0/16"]}}`,
+	}, have: list(web("a"), web("b", inside, linked))},
+	{row: 1, is: "things elsewhere, by IP", config: func(c *loadbalancer.Config) { c.LoadBalancerResourceGroup, c.PoolByIP = "lbs", true }, have: list(web("a"), web("b", inside, linked))},
+	{row: 1, is: "another name", config: func(c *loadbalancer.Config) { c.LoadBalancerName = "gate" }, have: list(web("a"), web("b", inside))},
+	{row: 1, is: "no outbound SNAT", config: func(c *loadbalancer.Config) { c.DisableOutboundSNAT, c.Zones = true, nil }, have: list(web("a"), web("b", inside))},
 	{row: 2, is: "deleted", have: list(web("a")), gone: []string{"a"}},
 	{row: 2, is: "deleted beside another", have: list(web("a"), web("b")), gone: []string{"a"}},
 	{row: 3, is: "two ports", have: list(web("a", ports(tcp(80, 30080), tcp(443, 30443))))},
@@ -302,6 +311,8 @@ var scenes = []scene{
 	{row: 74, is: "nodes of all kinds", have: list(web("a", dual), web("b", inside)), machines: []machine{{n: 0, set: "np"}, {n: 1, set: "flex", flex: true}, {n: 2}, {n: 3, set: "np2"}}},
 	{row: 75, is: "machine gone", have: list(web("a")), later: []machine{{n: 0, set: "np"}, {n: 1, set: "np"}, {n: 2, set: "np", gone: true}}},
 	{row: 76, is: "machine deallocated", have: list(web("a")), machines: []machine{{n: 0, set: "np"}, {n: 1, set: "np"}, {n: 2, set: "np", off: true}}},
+	{row: 75, is: "machine gone, by IP", config: byIP, have: list(web("a")), later: []machine{{n: 0, set: "np"}, {n: 1, set: "np"}, {n: 2, set: "np", gone: true}}},
+	{row: 76, is: "machine deallocated, by IP", config: byIP, have: list(web("a")), machines: []machine{{n: 0, set: "np"}, {n: 1, set: "np"}, {n: 2, set: "np", off: true}}},
 	{row: 77, is: "control plane", have: list(web("a")), machines: marked(0, map[string]string{"node-role.kubernetes.io/control-plane": ""})},
 	{row: 77, is: "control plane, by IP", config: byIP, have: list(web("a")), machines: marked(0, map[string]string{"node-role.kubernetes.io/control-plane": ""})},
 	{row: 77, is: "control plane wanted", config: func(c *loadbalancer.Config) { c.ExcludeControlPlane = false }, have: list(web("a")), machines: marked(0, map[string]string{"node-role.kubernetes.io/control-plane": ""})},

@@ -508,6 +508,63 @@ func (sc scene) builtByKaz(t *testing.T) *predecessor {
 	return p
 }
 
+// Clusters with Services of many scenarios at once are taken over, and given back, too.
+func TestTakeOverOfMixtures(t *testing.T) {
+	n := 60
+	if testing.Short() {
+		n = 10
+	}
+	for seed := range uint64(n) {
+		t.Run(fmt.Sprint("seed-", seed), func(t *testing.T) {
+			free := rand.New(rand.NewPCG(seed, 105))
+			sc := mixture(free)
+			p := sc.serve(t, free)
+			answer(p, free)
+			sc.takeOver(t, p)
+			if p := sc.builtByKaz(t); !t.Failed() {
+				if p.backAgain(t, sc); p.writes != nil {
+					t.Error("it writes:\n", strings.Join(p.writes, "\n"))
+				}
+			}
+		})
+	}
+}
+
+// mixture is a cluster of the Services of some scenes that do not need anything else.
+func mixture(free *rand.Rand) scene {
+	configs := []func(*loadbalancer.Config){nil, byIP, sharedProbes, tagged, func(c *loadbalancer.Config) { c.DisableOutboundSNAT, c.Zones = true, nil }}
+	mix := scene{config: configs[free.IntN(len(configs))]}
+	for _, i := range free.Perm(len(scenes)) {
+		if sc := scenes[i]; sc.simple() {
+			mix.have = append(mix.have, sc.have...)
+		}
+		if len(mix.have) > 8 {
+			break
+		}
+	}
+	for i, s := range mix.have {
+		s = s.DeepCopy()
+		s.Name = string(rune('a' + i))
+		s.UID = service(s.Name).UID
+		for j := range s.Spec.Ports {
+			s.Spec.Ports[j].NodePort = 30000 + 100*int32(i) + int32(j)
+		}
+		mix.have[i] = s
+	}
+	return mix
+}
+
+// simple reports whether a scene's Services can be anywhere, beside any others.
+func (sc scene) simple() bool {
+	if sc.none != "" || sc.row == 0 || sc.config != nil || sc.given != nil || sc.machines != nil || sc.later != nil || sc.midway != nil ||
+		sc.gone != nil || sc.now != nil || sc.more != nil || sc.left != nil || sc.undone != nil || sc.repair != nil {
+		return false
+	}
+	return !slices.ContainsFunc(sc.have, func(s *v1.Service) bool {
+		return s.Spec.LoadBalancerIP != "" || noted(s, "azure-load-balancer-ipv4") != "" || noted(s, "azure-pip-name") != ""
+	})
+}
+
 // Every scenario is here, or there is a reason why it leaves nothing.
 func TestTakeOverHasEveryRow(t *testing.T) {
 	const rows = 104
@@ -633,6 +690,9 @@ func answerChild(c object, kind string, free *rand.Rand) {
 		}
 		if props["enableTcpReset"] == false && coin() {
 			delete(props, "enableTcpReset")
+		}
+		if props["idleTimeoutInMinutes"] == 4.0 && coin() {
+			delete(props, "idleTimeoutInMinutes")
 		}
 	case "backendAddressPools":
 		if l, is := props["loadBalancerBackendAddresses"].([]any); is {

@@ -6,6 +6,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 )
 
@@ -101,7 +102,7 @@ func (f *facts) rulesAndProbes(b batch, lb *balancer) {
 }
 
 // asBefore writes a rule as it is written already where that means the same: Azure
-// repeats the pool, and a switch that is left out is off.
+// repeats the pool, a switch that is left out is off, and no time is the default.
 func asBefore(r *network.LoadBalancingRule, was network.LoadBalancingRule) {
 	if len(was.BackendAddressPools) > 0 {
 		r.BackendAddressPools = []azure.Reference{*r.BackendAddressPool}
@@ -115,6 +116,9 @@ func asBefore(r *network.LoadBalancingRule, was network.LoadBalancingRule) {
 		if said == nil && *now != nil && !**now {
 			*now = nil
 		}
+	}
+	if was.IdleTimeoutInMinutes == nil && *r.IdleTimeoutInMinutes == key.IdleTimeout.Default {
+		r.IdleTimeoutInMinutes = nil
 	}
 }
 
