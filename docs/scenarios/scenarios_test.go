@@ -183,11 +183,18 @@ func TestLoadBalancers(t *testing.T) {
 				t.Errorf("row %s: there is no %s", row[0], name[1])
 			}
 		}
-		if len(row) > 3 {
-			for _, name := range scenario.FindAllString(row[3], -1) {
-				if !all["internal/testkit"].names[name] {
-					t.Errorf("row %s: the library has no scenario %q", row[0], name)
-				}
+		if len(row) < 4 || row[3] == "" && row[2] != "left out" {
+			t.Errorf("row %s has no component test", row[0])
+			continue
+		}
+		for _, name := range scenario.FindAllString(row[3], -1) {
+			if !all["internal/testkit"].names[name] {
+				t.Errorf("row %s: the library has no scenario %q", row[0], name)
+			}
+		}
+		for _, name := range quoted.FindAllStringSubmatch(row[3], -1) {
+			if function, _, _ := strings.Cut(name[1], "/"); !known(function) {
+				t.Errorf("row %s: there is no %s", row[0], function)
 			}
 		}
 	}
