@@ -6,11 +6,13 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cloud-provider/service/helpers"
 
+	"kaz/internal/azure/network"
 	"kaz/internal/emulator"
 )
 
@@ -129,6 +131,38 @@ func TestNothingIsRememberedOfAServedService(t *testing.T) {
 				t.Errorf("a Service that is as it shall be is written: %+v", a)
 			}
 		}
+	})
+}
+
+// Who takes all annotations off takes the notes, too; they are put back as long as they are
+// needed.
+func TestWhatIsRememberedIsPutBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{Latency: 1})
+		before := w.everything()
+		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 503}}); err != nil {
+			t.Fatal(err)
+		}
+		stop := w.start(config())
+		s := w.newService("web", 80)
+		elsewhere(s)
+		w.create(s)
+		w.settle()
+		w.remembers("web", 1)
+		w.change("web", func(s *corev1.Service) { s.Annotations = nil })
+		<-time.After(10 * time.Minute) // it is tried again less and less often
+		w.remembers("web", 1)
+		stop()
+		if err := w.SetFaults(nil); err != nil {
+			t.Fatal(err)
+		}
+		w.start(config())
+		w.served("web")
+		w.settle()
+		w.remembers("web", 0)
+		w.remove("web")
+		w.until("the Service is gone", func() bool { return w.gone("web") })
+		w.restored(before, w.everything)
 	})
 }
 

@@ -43,11 +43,13 @@ func (h *history) addNoted(groups []string) {
 }
 
 // isHeld reports whether a Service can be worked for: it does not go without our knowing,
-// and it tells of the groups where addresses are made for it.
+// and it tells of the groups where addresses are made for it, even if somebody took the
+// notes off.
 func (h *history) isHeld(s *corev1.Service) bool {
 	complete := len(s.Status.LoadBalancer.Ingress) > 0 // what it has, load balancers tell
+	told := key.NotedGroups(s.Annotations)
 	return helpers.HasLBFinalizer(s) &&
-		(complete || !slices.ContainsFunc(h.groups, func(g string) bool { return !slices.Contains(h.noted, g) }))
+		(complete || !slices.ContainsFunc(h.groups, func(g string) bool { return !slices.Contains(told, g) }))
 }
 
 // doubts reports whether a Service is refused for what was in Azure when somebody looked, and

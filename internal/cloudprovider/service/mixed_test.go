@@ -79,7 +79,7 @@ var changes = map[string]func(s *corev1.Service){
 	"two-ports":   annotated("load-balancer-internal", "true"),
 	"internal":    func(s *corev1.Service) { s.Annotations = nil },
 	"own":         func(s *corev1.Service) { s.Annotations = nil },
-	"managed-far": func(s *corev1.Service) { s.Annotations = nil },
+	"managed-far": func(s *corev1.Service) { delete(s.Annotations, prefix+"load-balancer-resource-group") },
 	"ranges":      func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = nil },
 	"no-float":    func(s *corev1.Service) { s.Annotations = nil },
 	"probed":      func(s *corev1.Service) { local(s) },
