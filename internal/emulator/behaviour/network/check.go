@@ -145,6 +145,11 @@ func zones(c *behaviour.Call) error {
 		delete(c.Doc, "zones")
 		return nil
 	}
+	for _, doc := range []behaviour.Object{c.Doc, c.Parent} {
+		if behaviour.At(doc, "extendedLocation") != nil {
+			return malformed("AvailabilityZonesNotSupportedInExtendedLocation", "Resource %s cannot have zones: it is in extended location %s.", c.ID, behaviour.Text(doc, "extendedLocation.name"))
+		}
+	}
 	region, _ := catalog.FindRegion(c.Location())
 	if len(region.Zones) == 0 {
 		return behaviour.Invalid("LocationNotSupportAvailabilityZones", "Resource %s cannot have zones: the location '%s' does not support availability zones.", c.ID, c.Location())

@@ -107,8 +107,12 @@ func (b *balancer) checkFrontendZones(id azure.ID, part behaviour.Object) error 
 	if err := zones(&call); err != nil {
 		return err
 	}
-	if len(behaviour.Texts(part, "zones")) > 0 && !b.standard() {
+	address := behaviour.RefID(part, "properties.publicIPAddress")
+	switch n := len(behaviour.Texts(part, "zones")); {
+	case n > 0 && !b.standard():
 		return behaviour.Invalid("ZonesNotSupportedForBasicSkuLoadBalancer", "Frontend IP Configuration %s must not have zones: the load balancer has sku Basic.", id)
+	case n > 0 && address != "":
+		return behaviour.Invalid("LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress", "Frontend IP Configuration %s has %d zones and references public IP address %s. Only one that references a subnet can have zones.", id, n, address)
 	}
 	return nil
 }

@@ -168,6 +168,25 @@ func TestInternalLoadBalancer(t *testing.T) {
 	c.refused("PUT", balancer, strings.Replace(body(""), `"3"]`, `"9"]`, 1), 400, "InvalidAvailabilityZone")
 }
 
+// Zones are said where an address comes from: of internal frontends there, of others at the
+// public IP. An edge zone has none.
+func TestZonesOfFrontends(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(publicIP, staticIP)
+	zonal := func(body string) string {
+		return strings.Replace(body, `{"name":"f",`, `{"name":"f","zones":["1"],`, 1)
+	}
+	c.refused("PUT", balancer, zonal(balancerBody("")), 400, "LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress")
+	const edge = `"extendedLocation":{"name":"edge1","type":"EdgeZone"}`
+	inside := `{` + standard + `,` + edge + `,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":` + ref(subnet) + `}}]}}`
+	c.refused("PUT", balancer, zonal(inside), 400, "InvalidRequestFormat/AvailabilityZonesNotSupportedInExtendedLocation")
+	c.has(c.put(balancer, inside), `{`+edge+`,"properties":{"frontendIPConfigurations":[{"name":"f"}]}}`)
+	address := `{` + standard + `,` + edge + `,"properties":{"publicIPAllocationMethod":"Static"}`
+	c.refused("PUT", publicIP+"-2", address+`,"zones":["1","2"]}`, 400, "InvalidRequestFormat/AvailabilityZonesNotSupportedInExtendedLocation")
+	c.has(c.put(publicIP+"-2", address+`}`), `{`+edge+`}`)
+}
+
 func TestPoolMembers(t *testing.T) {
 	c := start(t)
 	c.network()
