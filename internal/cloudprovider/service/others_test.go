@@ -423,7 +423,9 @@ func TestWhatChangesUnderneathStays(t *testing.T) {
 				if n := len(w.balancer().LoadBalancingRules); n != 2 {
 					t.Errorf("after a second there are %d rules, want 2", n)
 				}
-				refused := func(r testkit.Request) bool { return r.Status == http.StatusPreconditionFailed && r.Name() == id.Name() }
+				refused := func(r testkit.Request) bool {
+					return r.Status == http.StatusPreconditionFailed && r.Name() == id.Name()
+				}
 				if !slices.ContainsFunc(w.Requests(), refused) {
 					t.Error("no write was refused because of a change underneath")
 				}
