@@ -18,7 +18,7 @@ down: build ## stop a cluster that was started with make up ARGS=--detach
 # Without cgo what is compiled here serves the control plane's programs too, which share many packages.
 build: check-go ## build all programs into bin
 	@echo "Building the programs of cmd into bin (the first time some minutes: modules are fetched and compiled)"
-	@CGO_ENABLED=0 go build -o bin/ ./cmd/...
+	@version=$$(bash tools/version.sh); CGO_ENABLED=0 go build -o bin/ $${version:+-ldflags "-X k8s.io/component-base/version.gitVersion=$$version"} ./cmd/...
 
 images: check-go ## build the programs' container images as OCI layouts into bin/images; VERSION=v1.36.0
 	@echo "Building the images, for amd64 and arm64 (some minutes the first time)"

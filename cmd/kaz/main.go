@@ -15,6 +15,7 @@ import (
 	acr "kaz/cmd/acr-credential-provider/app"
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	cnm "kaz/cmd/cloud-node-manager/app"
+	"kaz/cmd/internal/release"
 )
 
 func main() {
@@ -43,9 +44,11 @@ func rootCommand() *cobra.Command {
   kaz local status             # what runs, and where its files are
   kaz local azure              # only the local Azure
   kaz explain service --all   # what would be done for Services, and why`,
+		Version:       release.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.Flags().Bool("version", false, "which version of kaz this is") // that of the components is of another kind
 	root.AddCommand(localCommand(), explainCommand())
 	root.AddCommand(machineCommand())
 	root.AddCommand(components()...)

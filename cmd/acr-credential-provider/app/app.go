@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/version"
 
+	"kaz/cmd/internal/release"
 	"kaz/internal/pullcredential"
 )
 
@@ -72,7 +72,7 @@ A kubelet starts it by the name of the file, in the directory
 --image-credential-provider-bin-dir, as --image-credential-provider-config says.`,
 		Example: `  echo '{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderRequest",
     "image":"example.azurecr.io/app:1"}' | acr-credential-provider /etc/kubernetes/azure.json`,
-		Version:       version.Get().GitVersion,
+		Version:       release.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -20,15 +20,15 @@ import (
 	"k8s.io/cloud-provider/app/config"
 	"k8s.io/cloud-provider/options"
 	cliflag "k8s.io/component-base/cli/flag"
-	"k8s.io/component-base/cli/globalflag"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/term"
-	"k8s.io/component-base/version"
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/controller-manager/pkg/leadermigration"
 
+	"kaz/cmd/internal/commandline"
+	"kaz/cmd/internal/release"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
 	"kaz/internal/observe/tracing"
@@ -89,10 +89,8 @@ of the nodes' machines, gives Services their load balancers and pods their route
 	sets := p.options.Flags(frameworkapp.ControllerNames(p.controllers), frameworkapp.ControllersDisabledByDefault.List(), p.aliases,
 		frameworkapp.AllWebhooks, frameworkapp.DisabledByDefaultWebhooks)
 	global := sets.FlagSet("global")
-	verflag.AddFlags(global)
-	logsapi.AddFlags(logging, global)
+	commandline.AddGlobalFlags(global, component, logging)
 	addLogFormat(global)
-	globalflag.AddGlobalFlags(global, component, logs.SkipLoggingConfigurationFlags())
 	for _, name := range more.Order {
 		sets.FlagSet(name).AddFlagSet(more.FlagSets[name])
 	}
@@ -131,7 +129,7 @@ func (p *program) run(ctx context.Context) error {
 	if err := errors.Join(err, ownErr, checkProvider(p.options.KubeCloudShared.CloudProvider.Name, cloudprovider.Name)); err != nil {
 		return err
 	}
-	traces, err := tracing.Open(ctx, p.own.tracingFile, component, version.Get().GitVersion)
+	traces, err := tracing.Open(ctx, p.own.tracingFile, component, release.Version())
 	if err != nil {
 		return fmt.Errorf("--tracing-config-file: %w", err)
 	}
@@ -140,7 +138,7 @@ func (p *program) run(ctx context.Context) error {
 			slog.Warn("tracing", "error", err)
 		}
 	}()
-	slog.Info(component, "version", version.Get().GitVersion)
+	slog.Info(component, "version", release.Version())
 	completed := c.Complete()
 	m, err := p.manager(ctx, completed)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-base/metrics/legacyregistry"
-	"k8s.io/component-base/version"
 
+	"kaz/cmd/internal/release"
 	"kaz/internal/imds"
 	"kaz/internal/nodemanager"
 	"kaz/internal/observe"
@@ -32,8 +32,8 @@ func run(ctx context.Context, o *options, lookup func(string) (string, bool)) er
 	}
 	observe.UseForKubernetes(log)
 	slog.SetDefault(log)
-	log.Info("cloud-node-manager", "version", version.Get().GitVersion)
-	traces, err := tracing.Open(ctx, o.tracingFile, name, version.Get().GitVersion)
+	log.Info("cloud-node-manager", "version", release.Version())
+	traces, err := tracing.Open(ctx, o.tracingFile, name, release.Version())
 	if err != nil {
 		return fmt.Errorf("--tracing-config-file: %w", err)
 	}
@@ -128,5 +128,5 @@ func open(ctx context.Context, o *options, lookup func(string) (string, bool)) (
 }
 
 func metadataClient(endpoint string) (*imds.Client, error) {
-	return imds.New(imds.Config{Endpoint: endpoint, UserAgent: "kaz-" + name + "/" + version.Get().GitVersion})
+	return imds.New(imds.Config{Endpoint: endpoint, UserAgent: "kaz-" + name + "/" + release.Version()})
 }

@@ -11,8 +11,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/component-base/version"
 
+	"kaz/cmd/internal/release"
 	"kaz/internal/healthproxy"
 	"kaz/internal/observe"
 )
@@ -52,7 +52,7 @@ func run(ctx context.Context, o *options, started func(probes, metrics net.Addr)
 		(&observe.Health{}).Register(answers)
 		tasks.Go(func() error { return observe.Serve(ctx, listener, answers) })
 	}
-	log.Info("health-probe-proxy", "version", version.Get().GitVersion, "address", probes.Addr().String(), "target", target.Host)
+	log.Info("health-probe-proxy", "version", release.Version(), "address", probes.Addr().String(), "target", target.Host)
 	tasks.Go(func() error { return proxy.Serve(ctx, probes) })
 	if started != nil {
 		started(probes.Addr(), at)

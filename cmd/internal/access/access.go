@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kaz/cmd/internal/release"
 	"kaz/internal/arm"
 	"kaz/internal/arm/cache"
 	"kaz/internal/cloudconfig"
@@ -110,7 +110,7 @@ func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) a
 		APIVersions: versions(c), Registerer: o.Registerer, MinimumRetryAfter: c.EnableMinimumRetryAfter,
 	}
 	if options.UserAgent == "" {
-		options.UserAgent = "kubernetes-cloudprovider/" + release()
+		options.UserAgent = "kubernetes-cloudprovider/" + release.Version()
 	}
 	if c.CloudProviderBackoff {
 		// The key counts tries in all, the door further ones; for it 0 is no opinion.
@@ -144,13 +144,4 @@ func versions(c cloudconfig.Config) map[string]string {
 		return arm.ChinaVersions()
 	}
 	return nil
-}
-
-// release is the version of this program: "devel" for one that was not released.
-func release() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "devel"
-	}
-	return info.Main.Version
 }

@@ -1,0 +1,82 @@
+// Package commandline is what the programs of nodes have in common: a command line with
+// flags and no arguments, which logs as Kubernetes' own do. Layer L4.
+package commandline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/cli/globalflag"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // the JSON log format
+	"k8s.io/component-base/term"
+	"k8s.io/component-base/version/verflag"
+
+	"kaz/cmd/internal/release"
+)
+
+// Program is one program.
+type Program struct {
+	Name, Short, Long string
+	Example           string // "" for none
+	Flags             cliflag.NamedFlagSets
+	Logging           *logsapi.LoggingConfiguration
+	Validate          func() error // all that is wrong with the flags
+	// Run runs until ctx ends, which a signal does.
+	Run func(ctx context.Context) error
+}
+
+// Command is the program's command line.
+func (p Program) Command() *cobra.Command {
+	command := &cobra.Command{
+		Use: p.Name, Short: p.Short, Long: p.Long, Example: p.Example,
+		SilenceUsage: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q: no arguments are allowed, only flags", args)
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, _ []string) error {
+			verflag.PrintAndExitIfRequested()
+			if err := errors.Join(p.Validate(), logsapi.ValidateAndApply(p.Logging, nil)); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return p.Run(ctx)
+		},
+	}
+	AddGlobalFlags(p.Flags.FlagSet("global"), p.Name, p.Logging)
+	for _, set := range p.Flags.FlagSets {
+		command.Flags().AddFlagSet(set)
+	}
+	cols, _, _ := term.TerminalSize(command.OutOrStdout())
+	cliflag.SetUsageAndHelpFunc(command, p.Flags, cols)
+	if p.Example == "" {
+		return command
+	}
+	help := command.HelpFunc()
+	command.SetHelpFunc(func(command *cobra.Command, args []string) {
+		help(command, args)
+		_, _ = fmt.Fprintf(command.OutOrStdout(), "\nExamples:\n%s\n", command.Example)
+	})
+	return command
+}
+
+// AddGlobalFlags adds the flags that all of Kubernetes' programs have: about the version,
+// which is the true one from then on, and about logging.
+func AddGlobalFlags(global *pflag.FlagSet, name string, logging *logsapi.LoggingConfiguration) {
+	release.Version()
+	verflag.AddFlags(global)
+	logsapi.AddFlags(logging, global)
+	globalflag.AddGlobalFlags(global, name, logs.SkipLoggingConfigurationFlags())
+}

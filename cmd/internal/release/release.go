@@ -1,0 +1,57 @@
+// Package release says of which version a program is. Layer L4.
+//
+// A program that was released has its version from the linker, in the place where
+// Kubernetes' libraries have theirs:
+//
+//	-ldflags "-X k8s.io/component-base/version.gitVersion=v1.36.0"
+//
+// They print it, send it and measure it. Of another program the version is the commit
+// that it was built from, as far as the Go tool has noted one.
+package release
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"k8s.io/component-base/version"
+)
+
+// Version is that of this program. From the first call on, Kubernetes' libraries say the
+// same.
+func Version() string {
+	tell()
+	return version.Get().GitVersion
+}
+
+var tell = sync.OnceFunc(func() {
+	if stamped := !strings.Contains(version.Get().GitVersion, "$"); stamped {
+		return
+	}
+	info, _ := debug.ReadBuildInfo()
+	if err := version.SetDynamicVersion(unreleased(info)); err != nil {
+		// Nothing but a version of another form than unreleased has can be refused.
+		panic(fmt.Sprintf("version: %v", err))
+	}
+})
+
+// unreleased is the version of a program that was built from no release.
+func unreleased(info *debug.BuildInfo) string {
+	const unversioned, shortened = "v0.0.0-unversioned", 12
+	if info == nil {
+		return unversioned
+	}
+	said := map[string]string{}
+	for _, s := range info.Settings {
+		said[s.Key] = s.Value
+	}
+	revision := said["vcs.revision"]
+	switch {
+	case revision == "":
+		return unversioned
+	case said["vcs.modified"] == "true":
+		return "v0.0.0-g" + revision[:min(len(revision), shortened)] + "-dirty"
+	}
+	return "v0.0.0-g" + revision[:min(len(revision), shortened)]
+}
