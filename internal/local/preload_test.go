@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kaz/internal/local/process"
 )
 
 // What is no archive of images is refused before anything starts, with its name.
@@ -47,5 +49,38 @@ func TestCheckImage(t *testing.T) {
 	o := UpOptions{NodesKind: NodesHollow, Images: []string{"nowhere.tar"}}
 	if err := o.check(); err == nil || !strings.Contains(err.Error(), "nowhere.tar") || !strings.Contains(err.Error(), "simulated") {
 		t.Errorf("hollow nodes with an image: %v", err)
+	}
+}
+
+// An image that no node would run is refused, whoever has chosen the kind of nodes.
+func TestImagesWantRealNodes(t *testing.T) {
+	images := []string{"web.tar"}
+	group, err := process.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Close(t.Context(), 0)
+	for _, test := range []struct {
+		options    UpOptions
+		kept, want string
+		refused    string // "" for not
+	}{
+		{UpOptions{}, "", "", ""},
+		{UpOptions{}, NodesHollow, NodesHollow, ""},
+		{UpOptions{Images: images}, "", NodesReal, ""},
+		{UpOptions{Images: images}, NodesReal, NodesReal, ""},
+		{UpOptions{Images: images, NodesKind: NodesReal}, "", NodesReal, ""},
+		{UpOptions{Images: images}, NodesHollow, "", "--image: the cluster in " + group.Dir() + " has hollow nodes"},
+		{UpOptions{NodesKind: NodesReal}, NodesHollow, "", "--nodes-kind real: the cluster in " + group.Dir() + " has hollow nodes"},
+	} {
+		c := &cluster{UpOptions: test.options, group: group}
+		got, err := c.wantedNodes(test.kept)
+		if got != test.want || (err == nil) != (test.refused == "") || err != nil && !strings.Contains(err.Error(), test.refused) {
+			t.Errorf("%+v with %q kept: %q, %v", test.options, test.kept, got, err)
+		}
+	}
+	c := &cluster{UpOptions: UpOptions{Images: images}, group: group, memory: memory{Instance: "a", NodesKind: NodesHollow}}
+	if err := c.chooseNodes(t.Context()); err == nil || !strings.Contains(err.Error(), "allowed with real nodes") {
+		t.Errorf("a cluster with hollow nodes is given an image: %v", err)
 	}
 }

@@ -255,10 +255,10 @@ func (c *cluster) chooseNodes(ctx context.Context) error {
 	if kept == "" && len(c.memory.Site.ScaleSets) > 0 {
 		kept = NodesHollow // there was no choice then
 	}
-	if kept != "" && c.NodesKind != "" && c.NodesKind != kept {
-		return fmt.Errorf("--nodes-kind %s: the cluster in %s has %s nodes, and that cannot be changed", c.NodesKind, c.group.Dir(), kept)
+	wanted, err := c.wantedNodes(kept)
+	if err != nil {
+		return err
 	}
-	wanted := cmp.Or(c.NodesKind, kept)
 	if wanted == NodesHollow {
 		c.NodesKind = NodesHollow
 		return nil
@@ -276,6 +276,8 @@ func (c *cluster) chooseNodes(ctx context.Context) error {
 	case len(problems) == 0:
 		c.NodesKind = NodesReal
 		c.progress.say("nodes are real: namespaces of this machine, each with a kubelet and a containerd")
+	case len(c.Images) > 0:
+		return fmt.Errorf("--image: only real nodes run images, and there can be none: %w", errors.Join(problems...))
 	case wanted == NodesReal:
 		return fmt.Errorf("real nodes: %w\nin another directory, --nodes-kind hollow simulates nodes", errors.Join(problems...))
 	default:
@@ -286,6 +288,22 @@ func (c *cluster) chooseNodes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// wantedNodes is the kind of nodes that a cluster must have that has nodes of the kind
+// kept, "" for the one that is possible.
+func (c *cluster) wantedNodes(kept string) (string, error) {
+	if kept != "" && c.NodesKind != "" && c.NodesKind != kept {
+		return "", fmt.Errorf("--nodes-kind %s: the cluster in %s has %s nodes, and that cannot be changed", c.NodesKind, c.group.Dir(), kept)
+	}
+	wanted := cmp.Or(c.NodesKind, kept)
+	if len(c.Images) == 0 {
+		return wanted, nil
+	}
+	if wanted == NodesHollow {
+		return "", fmt.Errorf("--image: the cluster in %s has %s nodes, which are simulated and run no images; allowed with real nodes, which a cluster in another --dir can have", c.group.Dir(), kept)
+	}
+	return NodesReal, nil
 }
 
 func (c *cluster) real() bool { return c.NodesKind == NodesReal }
