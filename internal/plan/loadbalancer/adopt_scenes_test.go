@@ -60,7 +60,7 @@ func two(c *loadbalancer.Config) {
 var (
 	twoSets = []machine{{n: 0, set: "np"}, {n: 1, set: "np"}, {n: 2, set: "np2"}, {n: 3, set: "np2"}}
 	second  = note("azure-load-balancer-configurations", "lb2")
-	long    = strings.Repeat("s", 60) + strings.Repeat("9", 20)
+	long    = strings.Repeat("s", 30) + strings.Repeat("9", 50)
 )
 
 func marked(i int, labels map[string]string) []machine {
@@ -199,6 +199,7 @@ var scenes = []scene{
 		row: 31, is: "shared, own public IP", given: []string{ownIP(network+"publicIPAddresses/mine", "20.200.0.1")},
 		have: list(web("a", pins("20.200.0.1"), localAt(31000)), web("b", note("azure-pip-name", "mine"), ports(other))),
 	},
+	{row: 31, is: "shared in one family, D38", have: list(web("a"), web("b", dual, note("azure-load-balancer-ipv4", "@a"), ports(other)))},
 	{row: 32, is: "same port", have: list(web("a")), more: list(web("b", pins("@a")))},
 	{row: 33, is: "prefix", have: list(web("a", note("azure-pip-prefix-id", prefix("p"))))},
 	{row: 33, is: "prefix of two families", have: list(web("a", dual, note("azure-pip-prefix-id", prefix("p")), note("azure-pip-prefix-id-ipv6", prefix("p6"))))},
@@ -241,6 +242,7 @@ var scenes = []scene{
 	})},
 	{row: 41, is: "ranges", have: list(web("a", letsIn("10.0.0.0/8")))},
 	{row: 41, is: "ranges that meet", have: list(web("a", letsIn("192.168.0.0/24", "192.168.1.0/24", "10.0.0.0/8", "10.1.0.0/16")), web("b", note("load-balancer-source-ranges", "192.168.0.0/23, 10.0.0.0/8")))},
+	{row: 41, is: "ranges that are everything, D17", have: list(web("a", letsIn("0.0.0.0/1", "128.0.0.0/1")))},
 	{row: 41, is: "ranges of two families", have: list(web("a", dual, note("azure-allowed-ip-ranges", "10.0.0.0/8,2001:db8::/32")))},
 	{row: 42, is: "ranges in two places", have: list(web("a", letsIn("10.0.0.0/8"))), now: map[string]edit{"a": note("azure-allowed-ip-ranges", "11.0.0.0/8")}},
 	{row: 43, is: "service tags and ranges", have: list(web("a", letsIn("10.0.0.0/8"), note("azure-allowed-service-tags", "AzureCloud")), web("b", note("azure-allowed-service-tags", "AzureCloud,Storage")))},
@@ -428,6 +430,18 @@ var scenes = []scene{
 		is: "D10 a scale set was skipped", have: list(web("a")), machines: []machine{{n: 0, set: "np"}, {n: 1, set: "np9"}},
 		left: func(w *world) { machine{n: 1, set: "np9"}.furnish(w) }, repair: []string{"virtualMachineScaleSets/np9/virtualMachines/1: node joins the backend pool"},
 	},
+	{
+		is: "D13 nobody has joined", have: list(web("a")), left: func(w *world) {
+			for i := range 3 {
+				machine{n: i, set: "np"}.furnish(w)
+			}
+		}, repair: []string{"virtualMachineScaleSets/np: new instances join", "virtualMachines/0: node joins", "virtualMachines/2: node joins"},
+	},
+	{
+		is: "D14 nodes without endpoints", config: two, machines: twoSets, have: list(web("a", localAt(31000))), endpoints: map[string][]string{"default/a": {"np000000"}},
+		left: lists("default-a", "10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.7"), repair: []string{"update " + lbID, "10.0.0.7"},
+	},
+	{is: "D23 placement forgotten", config: two, machines: twoSets, have: list(web("a")), left: lists("kubernetes"), repair: []string{"update " + lbID, "10.0.0.4"}},
 	{is: "D22 rules of older names", have: list(web("a")), left: func(w *world) {
 		rules := sub(w.docs[azure.ID(nsgID).Key()], "properties")
 		rules["securityRules"] = append(rules["securityRules"].([]any), parse(`{"name":"`+baseOf(service("a"))+`-TCP-80-Internet","properties":{"priority":600,"direction":"Inbound","access":"Allow","protocol":"Tcp","sourceAddressPrefix":"Internet","sourcePortRange":"*","destinationAddressPrefix":"20.1.0.2","destinationPortRange":"80"}}`))
@@ -439,15 +453,38 @@ var scenes = []scene{
 	{is: "D28 private link that nobody asks for", before: list(web("a", inside, linked)), have: list(web("a", inside)), repair: []string{"delete " + network + "privateLinkServices/"}},
 	{is: "D29 no ranges at all", have: list(web("a", note("azure-allowed-ip-ranges", ""))), repair: []string{"[k8s-azure-lb_deny-all_IPv4]: -", `"Internet"`}},
 	{
+		is: "D30 public IP of a group before", have: list(web("a", note("azure-load-balancer-resource-group", "other"))), groups: []string{"third"},
+		left: func(w *world) {
+			w.put(azure.ID(strings.Replace(otherGroup, "/other/", "/third/", 1)+"publicIPAddresses/"+ipOfA), parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"k8s-azure-service":"default/a","k8s-azure-cluster-name":"kubernetes"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4"}}`))
+		}, repair: []string{"delete " + strings.Replace(otherGroup, "/other/", "/third/", 1)},
+	},
+	{
 		is: "D31 case of a tag's value", config: func(c *loadbalancer.Config) { c.Tags = azure.Tags{"team": "x"} }, have: list(web("a")),
 		lastly: func(c *loadbalancer.Config) { c.Tags = azure.Tags{"team": "X"} }, repair: []string{`tags[team]: "x" -> "X"`},
 	},
 	{is: "D35 all ports and no floating IP", have: list(web("a", inside, anchored, note("azure-load-balancer-enable-high-availability-ports", "true"))), repair: []string{"enableFloatingIP: true -> false"}},
 	{is: "D36 internal IPv6 with ranges", have: list(web("a", dual, inside, letsIn("10.0.0.0/8", "2001:db8::/32"))), repair: []string{`"fd00::4"`, `"30080"`}},
 	{
+		is: "D41 back to one load balancer", config: two, machines: twoSets, at: map[string]string{"a": "lb2"}, have: list(web("a", second), web("b")),
+		lastly: func(c *loadbalancer.Config) { c.Balancers = nil }, repair: []string{"delete " + network + "loadBalancers/lb2", "update " + lbID},
+	},
+	{
 		is: "D37 another configured subnet", have: list(web("a", inside)), lastly: func(c *loadbalancer.Config) { c.Subnet = "apps" },
 		repair: []string{"update " + innerID, "/subnets/apps"},
 	},
+}
+
+// lists has a pool list addresses.
+func lists(pool string, addresses ...string) func(*world) {
+	return func(w *world) {
+		var members []any
+		for i, a := range addresses {
+			members = append(members, object{"name": fmt.Sprint("n", i), "properties": object{"ipAddress": a}})
+		}
+		lb := w.docs[azure.ID(lbID).Key()]
+		sub(named(children(sub(lb, "properties"), "backendAddressPools"), pool), "properties")["loadBalancerBackendAddresses"] = members
+		w.put(lbID, lb)
+	}
 }
 
 // staysIn has a machine in the cluster's pool.
