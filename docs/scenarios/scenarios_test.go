@@ -19,7 +19,8 @@ const root = "../.."
 // tests are what the test files and the test data of a folder name.
 type tests struct {
 	functions map[string]bool
-	names     map[string]bool // texts in test files and testkit, and test data's file names
+	names     map[string]bool   // texts in test files and testkit, and test data's file names
+	about     map[string]string // what is said above a function and at the top of test data
 }
 
 // repository reads the tests of the whole repository, by folder.
@@ -28,7 +29,7 @@ func repository(t *testing.T) map[string]*tests {
 	all := map[string]*tests{}
 	of := func(folder string) *tests {
 		if all[folder] == nil {
-			all[folder] = &tests{functions: map[string]bool{}, names: map[string]bool{}}
+			all[folder] = &tests{functions: map[string]bool{}, names: map[string]bool{}, about: map[string]string{}}
 		}
 		return all[folder]
 	}
@@ -43,8 +44,7 @@ func repository(t *testing.T) map[string]*tests {
 			}
 			folder := filepath.ToSlash(filepath.Dir(relative))
 			if before, _, ok := strings.Cut(folder+"/", "/testdata/"); ok {
-				of(before).names[strings.TrimSuffix(d.Name(), filepath.Ext(d.Name()))] = true
-				return nil
+				return of(before).readData(path)
 			}
 			if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(folder, "testkit") && strings.HasSuffix(path, ".go") {
 				return of(folder).read(path)
@@ -58,8 +58,20 @@ func repository(t *testing.T) map[string]*tests {
 	return all
 }
 
+func (s *tests) readData(path string) error {
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	s.names[name] = true
+	if filepath.Ext(path) != ".txtar" {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	top, _, _ := strings.Cut(string(text), "\n-- ")
+	s.about[name] = top
+	return err
+}
+
 func (s *tests) read(path string) error {
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		return err
 	}
@@ -67,6 +79,7 @@ func (s *tests) read(path string) error {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
 			s.functions[n.Name.Name] = true
+			s.about[n.Name.Name] = n.Doc.Text()
 		case *ast.BasicLit:
 			if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
 				s.names[text] = true
@@ -198,4 +211,57 @@ func TestLoadBalancers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Every defect of others but those that have to stay is in the page's table, with tests that
+// are there and of which one says that it is about it.
+func TestDefectsOfOthers(t *testing.T) {
+	all := repository(t)
+	text, err := os.ReadFile("load-balancer.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## Defects of others\n")
+	defect := regexp.MustCompile(`\bD\d+\b`)
+	shown := map[string]bool{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 {
+			continue
+		}
+		for _, d := range defect.FindAllString(cells[1], -1) {
+			shown[d] = true
+			if wrong := checkDefect(all, d, quoted.FindAllStringSubmatch(cells[3], -1)); wrong != "" {
+				t.Errorf("%s: %s", d, wrong)
+			}
+		}
+	}
+	const last = 45
+	stay := map[string]bool{"D25": true, "D44": true}
+	for i := range last {
+		if d := "D" + strconv.Itoa(i+1); shown[d] == stay[d] {
+			t.Errorf("%s is in the table: %v", d, shown[d])
+		}
+	}
+}
+
+// checkDefect says what is wrong with the tests that show a defect.
+func checkDefect(all map[string]*tests, defect string, names [][]string) string {
+	about := ""
+	for _, name := range names {
+		known := false
+		for _, s := range all {
+			if said, ok := s.about[name[1]]; ok {
+				known = true
+				about += name[1] + " " + said + "\n"
+			}
+		}
+		if !known {
+			return "there is no " + name[1]
+		}
+	}
+	if !regexp.MustCompile(`\b` + defect + `\b`).MatchString(about) {
+		return "no test says that it is about it"
+	}
+	return ""
 }

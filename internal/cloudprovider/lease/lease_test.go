@@ -87,6 +87,7 @@ func written(c *fake.Clientset) []string {
 }
 
 // Who has held the lease, and since when, decides whether something is written to Azure.
+// D27: nothing is that was decided before another one held it.
 func TestLease(t *testing.T) {
 	for name, c := range map[string]struct {
 		client func(*testing.T) *fake.Clientset

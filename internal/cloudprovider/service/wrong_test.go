@@ -105,6 +105,7 @@ func TestAServiceWithoutAnAddressLeavesItsNeighboursAlone(t *testing.T) {
 	})
 }
 
+// D15. Everything is compared with Azure from time to time, and put back.
 func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
@@ -154,7 +155,7 @@ func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
 	})
 }
 
-// Row 104. Who may not list load balancers cannot delete: the Service says so, keeps its
+// Row 104 and D2. Who may not list load balancers cannot delete: the Service says so, keeps its
 // finalizer, and goes when the right is there.
 func TestListingDeniedOnDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

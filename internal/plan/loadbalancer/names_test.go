@@ -137,6 +137,7 @@ func FuzzRanges(f *testing.F) {
 	})
 }
 
+// D5. The value of the label that excludes counts, as it does for the rest of Kubernetes.
 func TestRoles(t *testing.T) {
 	c := Config{ResourceGroup: "rg", ExcludeControlPlane: true}
 	labeled := func(k, v string) *v1.Node {

@@ -437,7 +437,7 @@ func admits(w *world, address string, protocol v1.Protocol, port int32) bool {
 	return false
 }
 
-// Desired does not depend on the order in which Services are given, nor change what
+// D26. Desired does not depend on the order in which Services are given, nor change what
 // it is given.
 func TestDesiredIsAFunctionOfItsInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

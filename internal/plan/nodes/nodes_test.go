@@ -137,6 +137,7 @@ func TestPowerAndShutdown(t *testing.T) {
 	}
 }
 
+// D33. Regions are the same in any spelling.
 func TestZones(t *testing.T) {
 	provider := azure.Document(`{"resourceTypes":[
 		{"resourceType":"disks","zoneMappings":[{"location":"West Europe","zones":["9"]}]},
