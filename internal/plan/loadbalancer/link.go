@@ -75,47 +75,47 @@ func readLink(s Service, w wish, found *problems) *linkWish {
 	return l
 }
 
-// mayHaveLinks reports whether a Service asks for what can have a private link
+// mayHaveLinks reports whether one of the Services asks for what can have a private link
 // service, or has it so far.
-func mayHaveLinks(in Input, s Service) bool {
-	create, _ := key.LinkCreate.Read(s.Annotations)
-	internal, _ := key.Internal.Read(s.Annotations)
-	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
-	if create || internal || fixed {
-		return true
-	}
-	// A document that cannot be read is Desired's to report.
-	for _, id := range balancersOf(in) {
-		view, _, err := plan.View[links](in.Have, id)
-		if err != nil {
-			continue
-		}
-		base := strings.ToLower(baseName(s.Service))
-		if isInternal(id) && slices.ContainsFunc(view.Properties.FrontendIPConfigurations, func(c azure.Child[struct{}]) bool { return ownerBase(c.Name) == base }) {
+func mayHaveLinks(in Input) bool {
+	bases := make(map[string]bool, len(in.Services))
+	for _, s := range in.Services {
+		create, _ := key.LinkCreate.Read(s.Annotations)
+		internal, _ := key.Internal.Read(s.Annotations)
+		fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
+		if create || internal || fixed {
 			return true
 		}
-		for _, r := range view.Properties.LoadBalancingRules {
-			if f := r.Properties.EnableFloatingIP; ownerBase(r.Name) == base && (f == nil || !*f) {
-				return true
-			}
-		}
+		bases[strings.ToLower(baseName(s.Service))] = true
 	}
-	return false
+	return slices.ContainsFunc(balancersOf(in), func(id azure.ID) bool {
+		view, _, err := plan.View[links](in.Have, id)
+		if err != nil {
+			return false // that a document cannot be read is Desired's to report
+		}
+		return isInternal(id) && slices.ContainsFunc(view.Properties.FrontendIPConfigurations, func(c azure.Child[struct{}]) bool { return bases[ownerBase(c.Name)] }) ||
+			slices.ContainsFunc(view.Properties.LoadBalancingRules, func(r azure.Child[linkRule]) bool {
+				f := r.Properties.EnableFloatingIP
+				return bases[ownerBase(r.Name)] && (f == nil || !*f)
+			})
+	})
 }
 
 // links is as much of a load balancer as tells whether private link services may
 // stand before it.
 type links struct {
 	FrontendIPConfigurations []azure.Child[struct{}] `json:"frontendIPConfigurations"`
-	LoadBalancingRules       []azure.Child[struct {
-		EnableFloatingIP *bool `json:"enableFloatingIP"`
-	}] `json:"loadBalancingRules"`
+	LoadBalancingRules       []azure.Child[linkRule] `json:"loadBalancingRules"`
+}
+
+type linkRule struct {
+	EnableFloatingIP *bool `json:"enableFloatingIP"`
 }
 
 // linkLists is what tells which private link services there are, and who is connected
 // to those of the commit's Services.
 func linkLists(in Input) []azure.Query {
-	if !slices.ContainsFunc(in.Services, func(s Service) bool { return mayHaveLinks(in, s) }) {
+	if !mayHaveLinks(in) {
 		return nil
 	}
 	keys := make(map[string]bool, len(in.Services))
