@@ -142,6 +142,7 @@ var scenes = []scene{
 	{row: 7, is: "port changed", before: list(web("a")), have: list(web("a", ports(other)))},
 	{row: 8, is: "local", have: list(web("a", ports(tcp(80, 30080), tcp(443, 30443), udp(443, 30444)), localAt(31000)))},
 	{row: 8, is: "local with probe values of its port", have: list(web("a", localAt(31000), note("port_31000_health-probe_interval", "10"), note("azure-load-balancer-health-probe-num-of-probe", "3")))},
+	{row: 8, is: "local without node ports", have: list(web("a", ports(tcp(80, 0)), localAt(31000)))},
 	{row: 9, is: "cluster to local", before: list(web("a")), have: list(web("a", localAt(31000)))},
 	{row: 9, is: "local to cluster", before: list(web("a", localAt(31000))), have: list(web("a"))},
 	{row: 10, is: "local UDP", have: list(web("a", ports(udp(53, 30053)), localAt(31000)))},
@@ -168,6 +169,10 @@ var scenes = []scene{
 		have: list(web("a", inside, note("azure-load-balancer-ipv4", "10.0.0.98"))),
 	},
 	{row: 20, is: "static shared", have: list(web("a", inside, pins("10.0.0.99")), web("b", inside, ports(other), note("azure-load-balancer-ipv4", "10.0.0.99")))},
+	{
+		row: 20, is: "static shared, one deleted", gone: []string{"a"},
+		have: list(web("a", inside, pins("10.0.0.99")), web("b", inside, ports(other), note("azure-load-balancer-ipv4", "10.0.0.99"))),
+	},
 	{row: 20, is: "static no more", before: list(web("a", inside, pins("10.0.0.99"))), have: list(web("a", inside))},
 	{row: 21, is: "all ports", have: list(web("a", inside, ports(tcp(80, 30080), tcp(443, 30443)), note("azure-load-balancer-enable-high-availability-ports", "true")))},
 	{row: 21, is: "all ports, UDP first", have: list(web("a", inside, ports(udp(80, 30081), tcp(443, 30443)), note("azure-load-balancer-enable-high-availability-ports", "true")))},
@@ -194,6 +199,7 @@ var scenes = []scene{
 	{row: 31, is: "shared, first deleted", have: list(web("a"), web("b", pins("@a"), ports(other))), gone: []string{"a"}},
 	{row: 31, is: "shared, second deleted", have: list(web("a"), web("b", pins("@a"), ports(other))), gone: []string{"b"}},
 	{row: 31, is: "shared, both deleted", have: list(web("a"), web("b", pins("@a"), ports(other))), gone: []string{"a", "b"}},
+	{row: 31, is: "shared by three, one deleted", have: list(web("a"), web("b", pins("@a"), ports(other)), web("c", pins("@a"), ports(tcp(82, 30282)))), gone: []string{"b"}},
 	{row: 31, is: "shared by name", have: list(web("a"), web("b", note("azure-pip-name", ipOfA), ports(other)))},
 	{
 		row: 31, is: "shared, own public IP", given: []string{ownIP(network+"publicIPAddresses/mine", "20.200.0.1")},
@@ -218,6 +224,7 @@ var scenes = []scene{
 	{row: 37, is: "DNS label changed", before: list(web("a", note("azure-dns-label-name", "web"))), have: list(web("a", note("azure-dns-label-name", "www")))},
 	{row: 37, is: "DNS label emptied", before: list(web("a", note("azure-dns-label-name", "web"))), have: list(web("a", note("azure-dns-label-name", "")))},
 	{row: 37, is: "DNS label no more asked for", before: list(web("a", note("azure-dns-label-name", "web"))), have: list(web("a"))},
+	{row: 37, is: "DNS label of one that is deleted", have: list(web("a", note("azure-dns-label-name", "web")), web("b", pins("@a"), ports(other))), gone: []string{"a"}},
 	{
 		row: 37, is: "DNS label of another", have: list(web("a", note("azure-dns-label-name", "web")), web("b", pins("@a"), ports(other))),
 		now: map[string]edit{"b": note("azure-dns-label-name", "www")},
@@ -228,6 +235,7 @@ var scenes = []scene{
 	},
 	{row: 38, is: "unreadable tags", have: list(web("a", note("azure-pip-tags", "a=b,bad,c=d=e")))},
 	{row: 39, is: "configured tags", config: tagged, have: list(web("a", note("azure-pip-tags", "cost=z")), web("b", inside))},
+	{row: 39, is: "tags no more asked for", config: tagged, before: list(web("a", note("azure-pip-tags", "a=b"))), have: list(web("a"))},
 	{
 		row: 39, is: "system tags", config: func(c *loadbalancer.Config) { tagged(c); c.SystemTags = []string{"sys", "owner"} },
 		have: list(web("a", note("azure-pip-tags", "a=b")), web("b", inside, linked)), midway: retag(ipOfA, func(tags object) { tags["system"] = "stays" }),
@@ -250,6 +258,7 @@ var scenes = []scene{
 	{row: 44, is: "all else denied twice", have: list(
 		web("a", letsIn("10.0.0.0/8"), note("azure-deny-all-except-load-balancer-source-ranges", "true")),
 		web("b", dual, letsIn("2001:db8::/32"), note("azure-deny-all-except-load-balancer-source-ranges", "True")))},
+	{row: 44, is: "all else denied, no floating IP", have: list(web("a", anchored, letsIn("10.0.0.0/8"), note("azure-deny-all-except-load-balancer-source-ranges", "true")))},
 	{row: 45, is: "denied without ranges", have: list(web("a", note("azure-deny-all-except-load-balancer-source-ranges", "true")))},
 	{row: 46, is: "a range that is none", have: list(web("a", letsIn("10.0.0.1/8")), web("b", letsIn("10.0.0.1/8", "11.0.0.0/8")))},
 	{row: 47, is: "ranges of one family", have: list(web("a", dual, letsIn("10.0.0.0/8")))},
@@ -285,6 +294,7 @@ var scenes = []scene{
 	{row: 61, is: "port without a rule", have: list(web("a", ports(tcp(80, 30080), tcp(443, 30443)), note("port_443_no_lb_rule", "true")))},
 	{row: 62, is: "port without a probe", have: list(web("a", ports(tcp(80, 30080), tcp(443, 30443)), note("port_443_no_probe_rule", "true")))},
 	{row: 63, is: "shared probe", config: sharedProbes, have: list(web("a"), web("b"), web("c", ports(udp(53, 30053)), dual))},
+	{row: 63, is: "shared probe without node ports", config: sharedProbes, have: list(web("a", ports(tcp(80, 0))))},
 	{row: 63, is: "shared probe, one goes", config: sharedProbes, have: list(web("a"), web("b"), web("c")), gone: []string{"c"}},
 	{row: 63, is: "shared probe, all go", config: sharedProbes, have: list(web("a"), web("b")), gone: []string{"a", "b"}},
 	{row: 64, is: "shared probe and local", config: sharedProbes, before: list(web("a"), web("b")), have: list(web("a", localAt(31000)), web("b"))},
@@ -300,6 +310,14 @@ var scenes = []scene{
 	{row: 69, is: "both to IPv4", before: list(web("a", dual), web("b")), have: list(web("a", four), web("b"))},
 	{row: 70, is: "IPv6 alone", have: list(web("a", six), web("b"))},
 	{row: 70, is: "IPv6 alone, to both", before: list(web("a", six), web("b")), have: list(web("a", dual), web("b"))},
+	{row: 70, is: "IPv6 alone, from a time of other names", have: list(web("a", six), web("b")), left: func(w *world) {
+		old, id := w.docs[azure.ID(network+"publicIPAddresses/"+ipOfA).Key()], azure.ID(network+"publicIPAddresses/"+ipOfA+"-IPv6")
+		w.put(id, old)
+		delete(w.docs, azure.ID(network+"publicIPAddresses/"+ipOfA).Key())
+		lb := w.docs[azure.ID(lbID).Key()]
+		sub(named(children(sub(lb, "properties"), "frontendIPConfigurations"), baseOf(service("a"))), "properties")["publicIPAddress"] = ref(id)
+		w.put(lbID, lb)
+	}, repair: []string{"create " + network + "publicIPAddresses/" + ipOfA + ":", "delete " + network + "publicIPAddresses/" + ipOfA + "-IPv6"}},
 	{row: 71, is: "internal IPv6", have: list(web("a", six, inside), web("b", inside))},
 	{row: 71, is: "internal, both families, all ports", have: list(web("a", dual, inside, note("azure-load-balancer-enable-high-availability-ports", "true")))},
 	{row: 72, is: "node excluded", have: list(web("a"), web("b", inside)), later: excluded(1)},
@@ -354,6 +372,7 @@ var scenes = []scene{
 	{row: 89, is: "private link with everything", config: tagged, have: list(web("a", inside, linked, note("azure-pls-name", "mine"), note("azure-pls-fqdns", "b.x a.x"), note("azure-pls-proxy-protocol", "true"), note("azure-pls-visibility", "s2 *"), note("azure-pls-auto-approval", "s2 s1"), note("azure-pls-ip-configuration-subnet", "apps")))},
 	{row: 89, is: "private link of another group, two families", have: list(web("a", dual, inside, linked, note("azure-pls-resource-group", "other"), note("azure-load-balancer-internal-subnet", "apps")))},
 	{row: 90, is: "private link with addresses", have: list(web("a", inside, linked, note("azure-pls-ip-configuration-ip-address-count", "3"), note("azure-pls-ip-configuration-ip-address", "10.0.0.77")))},
+	{row: 90, is: "private link with addresses alone", have: list(web("a", inside, linked, note("azure-pls-ip-configuration-ip-address-count", "2"), note("azure-pls-ip-configuration-ip-address", "10.0.0.78 10.0.0.77")))},
 	{row: 91, is: "private link renamed", have: list(web("a", inside, linked)), now: map[string]edit{"a": note("azure-pls-name", "other")}},
 	{row: 92, is: "private link external", have: list(web("a", anchored, linked))},
 	{row: 92, is: "private link and floating IP", have: list(web("a")), now: map[string]edit{"a": linked}},

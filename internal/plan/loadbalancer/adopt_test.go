@@ -541,7 +541,7 @@ func (sc scene) builtByKaz(t *testing.T) *predecessor {
 
 // Clusters with Services of many scenarios at once are taken over, and given back, too.
 func TestTakeOverOfMixtures(t *testing.T) {
-	n := 60
+	n := 40
 	if testing.Short() {
 		n = 10
 	}

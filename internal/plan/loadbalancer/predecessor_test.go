@@ -314,9 +314,27 @@ func (p *predecessor) see(id azure.ID) object { return p.azure.docs[id.Key()] }
 
 func (p *predecessor) doc(id azure.ID) object {
 	if o := p.azure.docs[id.Key()]; o != nil {
-		return parse(string(text(o)))
+		return copied(o).(object)
 	}
 	return nil
+}
+
+func copied(v any) any {
+	switch v := v.(type) {
+	case object:
+		out := make(object, len(v))
+		for k, x := range v {
+			out[k] = copied(x)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = copied(x)
+		}
+		return out
+	}
+	return v
 }
 
 func (p *predecessor) list(id azure.ID, kind string) []object {
@@ -325,7 +343,7 @@ func (p *predecessor) list(id azure.ID, kind string) []object {
 
 func (p *predecessor) write(id azure.ID, o object, why string, args ...any) {
 	p.writes = append(p.writes, id.Name()+": "+fmt.Sprintf(why, args...))
-	p.azure.put(azure.ID(firstText(at(o, "id"), string(id))), parse(string(text(o))))
+	p.azure.put(azure.ID(firstText(at(o, "id"), string(id))), copied(o).(object))
 }
 
 func (p *predecessor) erase(id azure.ID, why string) {
