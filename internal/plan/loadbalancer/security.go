@@ -439,6 +439,13 @@ func sources(r network.SecurityRule) []string {
 	return r.SourceAddressPrefixes
 }
 
+func sourcePorts(r network.SecurityRule) []string {
+	if r.SourcePortRange != nil && *r.SourcePortRange != "" {
+		return append([]string{*r.SourcePortRange}, r.SourcePortRanges...)
+	}
+	return r.SourcePortRanges
+}
+
 func (s *ruleSet) add(r *securityRule) {
 	s.all = append(s.all, r)
 	s.byName[strings.ToLower(r.Name)] = r
@@ -523,6 +530,7 @@ func (s *ruleSet) deny(family v1.IPFamily, address string) {
 		r = denyRule(name, s.freePriority(lastPriority, -1))
 		s.add(r)
 	}
+	r.conform(denyRule(name, 0).Properties)
 	s.admit(r, address)
 }
 
@@ -533,7 +541,7 @@ func (s *ruleSet) allow(o opening, addresses ...string) {
 		r = allowRule(name, o, s.freePriority(firstPriority, 1))
 		s.add(r)
 	}
-	r.conform(o)
+	r.conform(allowRule(name, o, 0).Properties)
 	for _, address := range addresses {
 		s.admit(r, address)
 	}
@@ -542,16 +550,25 @@ func (s *ruleSet) allow(o opening, addresses ...string) {
 func (o opening) name() string { return allowRuleName(o.family, o.protocol, o.sources, o.ports) }
 
 // conform makes a rule again what its name says it is, should somebody have edited it.
-func (r *securityRule) conform(o opening) {
+func (r *securityRule) conform(shall network.SecurityRule) {
 	p := &r.Properties
-	if r.to == nil || sameText(p.Protocol, o.protocol) && sameText(p.Access, "Allow") && sameText(p.Direction, "Inbound") &&
-		sameList(ports(*p), o.ports) && sameList(sources(*p), o.sources) {
+	if r.to == nil || sameText(p.Protocol, shall.Protocol) && sameText(p.Access, shall.Access) && sameText(p.Direction, shall.Direction) &&
+		sameList(ports(*p), ports(shall)) && sameList(sources(*p), sources(shall)) && sameList(sourcePorts(*p), sourcePorts(shall)) {
 		return
 	}
 	r.changed = true
-	p.Protocol, p.Access, p.Direction = o.protocol, "Allow", "Inbound"
-	p.DestinationPortRange, p.DestinationPortRanges = nil, o.ports
-	p.SourceAddressPrefix, p.SourceAddressPrefixes = oneOrMany(o.sources, p.SourceAddressPrefixes != nil)
+	p.Protocol, p.Access, p.Direction = shall.Protocol, shall.Access, shall.Direction
+	p.DestinationPortRange, p.DestinationPortRanges = shall.DestinationPortRange, emptied(shall.DestinationPortRanges, p.DestinationPortRanges)
+	p.SourcePortRange, p.SourcePortRanges = shall.SourcePortRange, emptied(shall.SourcePortRanges, p.SourcePortRanges)
+	p.SourceAddressPrefix, p.SourceAddressPrefixes = shall.SourceAddressPrefix, emptied(shall.SourceAddressPrefixes, p.SourceAddressPrefixes)
+}
+
+// emptied is a list as it shall be: one that is there is emptied rather than left.
+func emptied(shall, have []string) []string {
+	if shall == nil && have != nil {
+		return []string{}
+	}
+	return shall
 }
 
 // sameList compares without regard to order.
