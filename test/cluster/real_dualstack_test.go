@@ -1,12 +1,10 @@
 package cluster_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -335,7 +333,7 @@ func (c *cluster) balancers() []rule {
 // leavingByIPv6: what pods send out of the virtual network has the address of their
 // load balancer. Without one there is no way out: Azure lends no IPv6 address.
 func leavingByIPv6(c *cluster) {
-	url, tools := c.outside6(), c.pods("tools")[0]
+	url, tools := c.outsideIn(public6), c.pods("tools")[0]
 	wait(c.t, time.Minute, "no way out", func() string {
 		if got, err := c.askFrom(tools, url); err == nil {
 			return fmt.Sprintf("outside sees %+v", got)
@@ -350,30 +348,4 @@ func leavingByIPv6(c *cluster) {
 		}
 		return reason(err)
 	})
-}
-
-// outside6 serves on this machine's IPv6 address, and tells who asks as the web server
-// does.
-func (c *cluster) outside6() string {
-	c.t.Helper()
-	own := c.ownAddress(public6.Addr().Next().Next().Next().String())
-	l, err := new(net.ListenConfig).Listen(c.t.Context(), "tcp", netip.AddrPortFrom(own, 0).String())
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "pod outside client %s at %s asked %s\n", r.RemoteAddr, l.Addr(), r.URL.Path)
-	})}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(l) // until it is closed
-	}()
-	c.t.Cleanup(func() {
-		if err := server.Shutdown(context.Background()); err != nil {
-			c.t.Error(err)
-		}
-		<-done
-	})
-	return "http://" + l.Addr().String() + "/"
 }

@@ -26,9 +26,12 @@ const note = "service.beta.kubernetes.io/"
 
 // outside serves on this machine, which is outside of the virtual network, and tells
 // who asks as the web server does.
-func (c *cluster) outside() string {
+func (c *cluster) outside() string { return c.outsideIn(publicRange) }
+
+// outsideIn is outside at the address that this machine has for a range of public ones.
+func (c *cluster) outsideIn(public netip.Prefix) string {
 	c.t.Helper()
-	own := c.ownAddress(publicRange.Addr().Next().Next().Next().String())
+	own := c.ownAddress(public.Addr().Next().Next().Next().String())
 	l, err := net.Listen("tcp", netip.AddrPortFrom(own, 0).String())
 	if err != nil {
 		c.t.Fatal(err)

@@ -231,7 +231,9 @@ func (m *manager) start(ctx context.Context, g *generation, which func(string) b
 		if !m.told(name) {
 			checks = append(checks, healthOf(name, started))
 		}
-		if err := pause(ctx, wait.Jitter(c.ComponentConfig.Generic.ControllerStartInterval.Duration, frameworkapp.ControllerStartJitter)); err != nil {
+		select {
+		case <-time.After(wait.Jitter(c.ComponentConfig.Generic.ControllerStartInterval.Duration, frameworkapp.ControllerStartJitter)):
+		case <-ctx.Done():
 			return nil // told to stop
 		}
 	}
@@ -261,19 +263,4 @@ func healthOf(name string, c controller.Interface) healthz.HealthChecker {
 		}
 	}
 	return controllerhealthz.NamedPingChecker(name)
-}
-
-// pause waits, and stops waiting when ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

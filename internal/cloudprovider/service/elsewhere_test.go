@@ -3,7 +3,6 @@ package service_test
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,10 +56,13 @@ func turnedElsewhere(t *testing.T, was string, turn func(*corev1.Service), nth i
 	t.Helper()
 	t.Run(fmt.Sprint("write ", nth), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			crashes := make(chan struct{}, 1)
-			w := mixed(t, emulator.Options{Latency: 1, Seed: 5, Crash: func(emulator.Fault) { crashes <- struct{}{} }})
+			crashes := make(crashes, 1)
+			w := mixed(t, emulator.Options{Latency: 1, Seed: 5, Crash: crashes.note})
 			before := w.everything()
-			stop := w.start(config())
+			end := w.startAgain(crashes, func() {
+				happened = true
+				w.change("web", turn)
+			})
 			s := w.newService("web", 80)
 			if was == "served" {
 				w.create(s)
@@ -73,19 +75,6 @@ func turnedElsewhere(t *testing.T, was string, turn func(*corev1.Service), nth i
 			if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Nth: nth, Times: 1, Fault: emulator.FaultCrash}}); err != nil {
 				t.Fatal(err)
 			}
-			var restarts sync.WaitGroup
-			done := make(chan struct{})
-			restarts.Go(func() {
-				select {
-				case <-crashes:
-					happened = true
-					stop()
-					w.Reopen()
-					w.change("web", turn)
-					w.start(config())
-				case <-done:
-				}
-			})
 			if was == "served" {
 				w.change("web", elsewhere)
 			} else {
@@ -93,8 +82,7 @@ func turnedElsewhere(t *testing.T, was string, turn func(*corev1.Service), nth i
 				w.create(s)
 			}
 			w.settle()
-			close(done)
-			restarts.Wait()
+			end()
 			w.settle()
 			if !w.gone("web") {
 				w.remove("web")

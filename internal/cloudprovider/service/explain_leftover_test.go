@@ -1,14 +1,12 @@
 package service_test
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"kaz/internal/cloudprovider/service"
@@ -63,19 +61,7 @@ func TestExplanationsOfLeftovers(t *testing.T) {
 			t.Errorf("one Service alone:\n%s", e)
 		}
 	})
-	if *update {
-		if err := os.WriteFile(file, txtar.Format(&got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), string(txtar.Format(&got))); d != "" {
-		t.Error("run with -update if this is as it should be (-want +got):\n" + d)
-	}
+	golden(t, file, &got)
 }
 
 // What is told of leftovers of all kinds is what drift repair does with them, and nothing

@@ -55,34 +55,49 @@ func disturbed(t *testing.T, fault emulator.Fault, method string, nth int) (happ
 	t.Run(fmt.Sprintf("%s %d", method, nth), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			fault.Method, fault.Times = method, 1
-			crashes := make(chan struct{}, 1)
-			w := newWorld(t, emulator.Options{Latency: 1, Crash: func(emulator.Fault) { crashes <- struct{}{} }}, 2)
+			crashes := make(crashes, 1)
+			w := newWorld(t, emulator.Options{Latency: 1, Crash: crashes.note}, 2)
 			before := w.Snapshot()
 			fault.Nth = nth
 			if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
 				t.Fatal(err)
 			}
 			w.Forget()
-			var restarts sync.WaitGroup
-			defer restarts.Wait()
-			done := make(chan struct{})
-			defer close(done)
-			stop := w.start(config())
-			restarts.Go(func() {
-				select {
-				case <-crashes:
-					stop()
-					w.Reopen()
-					w.start(config())
-				case <-done:
-				}
-			})
+			defer w.startAgain(crashes, func() {})()
 			w.liveThrough()
 			happened = sent(w.Writes(), method) >= nth
 			w.restored(before, w.Snapshot)
 		})
 	})
 	return happened
+}
+
+// crashes are the faults that stop a controller.
+type crashes chan struct{}
+
+func (c crashes) note(emulator.Fault) { c <- struct{}{} }
+
+// startAgain runs a controller, and another one once the first has crashed and what
+// happens meanwhile is done. What it returns ends the wait for a crash.
+func (w *world) startAgain(crashes crashes, meanwhile func()) (end func()) {
+	w.t.Helper()
+	stop := w.start(config())
+	var restarts sync.WaitGroup
+	done := make(chan struct{})
+	restarts.Go(func() {
+		select {
+		case <-crashes:
+			stop()
+			w.Reopen()
+			meanwhile()
+			w.start(config())
+		case <-done:
+		}
+	})
+	return func() {
+		close(done)
+		restarts.Wait()
+	}
 }
 
 // restored waits until Azure is as it was before.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -218,28 +217,15 @@ func disturbedMixed(t *testing.T, fault emulator.Fault, method string, nth int, 
 	t.Helper()
 	t.Run(fmt.Sprintf("%s %d", method, nth), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			crashes := make(chan struct{}, 1)
-			w := mixed(t, emulator.Options{Latency: 1, Seed: 5, Crash: func(emulator.Fault) { crashes <- struct{}{} }})
+			crashes := make(crashes, 1)
+			w := mixed(t, emulator.Options{Latency: 1, Seed: 5, Crash: crashes.note})
 			before := w.everything()
 			fault.Method, fault.Nth, fault.Times = method, nth, 1
 			if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
 				t.Fatal(err)
 			}
 			w.Forget()
-			var restarts sync.WaitGroup
-			defer restarts.Wait()
-			done := make(chan struct{})
-			defer close(done)
-			stop := w.start(config())
-			restarts.Go(func() {
-				select {
-				case <-crashes:
-					stop()
-					w.Reopen()
-					w.start(config())
-				case <-done:
-				}
-			})
+			defer w.startAgain(crashes, func() {})()
 			if d := cmp.Diff(undisturbed, w.live()); d != "" {
 				t.Errorf("what Azure has for the Services (-undisturbed +disturbed):\n%s", d)
 			}
