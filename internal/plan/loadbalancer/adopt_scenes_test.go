@@ -343,7 +343,7 @@ var scenes = []scene{
 	{
 		row: 80, is: "outbound rule at a frontend", have: list(web("a"), web("b")), gone: []string{"a"},
 		midway: stands("outboundRules", `{"protocol":"All","frontendIPConfigurations":[FRONTEND],"backendAddressPool":{"id":"`+lbID+`/backendAddressPools/kubernetes"}}`),
-		blind:  []string{"frontend: gone", "public IP: SKU"}, // of a Service that is gone
+		blind:  []string{"frontend: gone", "public IP: SKU", "public IP: whose"}, // of a Service that is gone
 	},
 	{
 		row: 81, is: "NAT rule at a port", have: list(web("a")), midway: stands("inboundNatRules", `{"protocol":"Tcp","frontendPort":81,"backendPort":22,"frontendIPConfiguration":FRONTEND}`),

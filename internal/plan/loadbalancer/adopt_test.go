@@ -549,16 +549,38 @@ func TestTakeOverOfMixtures(t *testing.T) {
 		t.Run(fmt.Sprint("seed-", seed), func(t *testing.T) {
 			free := rand.New(rand.NewPCG(seed, 105))
 			sc := mixture(free)
+			mixed := sc
 			p := sc.serve(t, free)
 			answer(p, free)
 			sc.takeOver(t, p)
-			if p := sc.builtByKaz(t); !t.Failed() {
-				if p.backAgain(t, sc); p.writes != nil {
-					t.Error("it writes:\n", strings.Join(p.writes, "\n"))
-				}
+			if t.Failed() {
+				return
+			}
+			sc.workOn(t, p)
+			if p.backAgain(t, sc); p.writes != nil {
+				t.Error("after a change it writes:\n", strings.Join(p.writes, "\n"))
+			}
+			p = mixed.builtByKaz(t)
+			if p.backAgain(t, mixed); p.writes != nil {
+				t.Error("it writes:\n", strings.Join(p.writes, "\n"))
 			}
 		})
 	}
+}
+
+// workOn has kaz serve one more Service in the predecessor's cluster, and delete one.
+func (sc *scene) workOn(t *testing.T, p *predecessor) {
+	in, _ := sc.input(p)
+	in.Services[0].Gone = true
+	added := web("y", ports(tcp(80, 32000), udp(80, 32001)))
+	in.Services = append(in.Services, loadbalancer.Service{Service: added})
+	if rounds, err := p.azure.commit(in); err != nil {
+		t.Fatal(err, rounds)
+	}
+	p.services = slices.DeleteFunc(p.services, func(s *v1.Service) bool { return s.Name == in.Services[0].Name })
+	p.services = append(p.services, added)
+	sc.gone = []string{in.Services[0].Name}
+	sc.have = append(slices.Clone(sc.have), added)
 }
 
 // mixture is a cluster of the Services of some scenes that do not need anything else.
@@ -775,6 +797,13 @@ var spoils = map[string]func(*world) bool{
 		p["destinationAddressPrefix"] = nil
 		p["destinationAddressPrefixes"] = []any{"9.9.9.9", "9.9.9.8"}
 	}),
+	"security: gone": func(w *world) bool {
+		nsg := w.docs[azure.ID(nsgID).Key()]
+		rules := children(sub(nsg, "properties"), "securityRules")
+		setList(nsg, "securityRules", slices.DeleteFunc(slices.Clone(rules), managedRule))
+		return slices.ContainsFunc(rules, managedRule)
+	},
+	"public IP: whose":     spoilDoc("publicIPAddresses", func(o object) { sub(o, "tags")[serviceTag] = "other/x" }),
 	"public IP: SKU":       spoilDoc("publicIPAddresses", func(o object) { sub(o, "sku")["name"] = "Basic" }),
 	"private link: proxy":  spoilDoc("privateLinkServices", func(o object) { p := sub(o, "properties"); p["enableProxyProtocol"] = p["enableProxyProtocol"] != true }),
 	"private link: names":  spoilDoc("privateLinkServices", func(o object) { sub(o, "properties")["fqdns"] = []any{"not.asked.for"} }),
