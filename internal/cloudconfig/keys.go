@@ -142,7 +142,7 @@ func loadBalancerKeys() []key {
 		boolean("disableOutboundSNAT", func(c *Config) *bool { return &c.DisableOutboundSNAT },
 			"Load balancing rules give no outbound connectivity. Only with `loadBalancerSku` standard."),
 		integer("maximumLoadBalancerRuleCount", func(c *Config) *int { return &c.MaximumLoadBalancerRuleCount },
-			"Rules after which a basic load balancer counts as full.").or("250"),
+			"Rules after which one of several load balancers takes no further Services; those that are there stay. Azure's own limit of 300 counts in any case.").or("250"),
 		text("loadBalancerBackendPoolConfigurationType", func(c *Config) *string { return (*string)(&c.LoadBalancerBackendPoolConfigurationType) },
 			"How nodes are members of backend pools. `podIP` only with the service gateway.").
 			or("nodeIPConfiguration").oneOf("nodeIPConfiguration", "nodeIP", "podIP"),

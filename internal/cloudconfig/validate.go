@@ -266,6 +266,12 @@ func (c Config) checkSeveralBalancers(s *checks) {
 		checkSelector(s, at+"serviceNamespaceSelector", lb.ServiceNamespaceSelector)
 		checkSelector(s, at+"nodeSelector", lb.NodeSelector)
 	}
+	for i, lb := range c.MultipleStandardLoadBalancerConfigurations {
+		const internal = "-internal" // ends the name of the sibling for internal Services
+		if of, is := strings.CutSuffix(strings.ToLower(lb.Name), internal); is && names[of] {
+			s.add(fmt.Sprintf("%s[%d].name", keyMultiple, i), lb.Name, "is the name of the internal load balancer beside %q", of)
+		}
+	}
 }
 
 func (s *checks) unique(seen map[string]bool, key, value string) {

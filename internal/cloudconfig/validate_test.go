@@ -112,6 +112,9 @@ func TestValidate(t *testing.T) {
 		{"several balancers by NIC", sound(`,"multipleStandardLoadBalancerConfigurations":[{"name":"a","primaryVMSet":"x"}]`), []string{
 			`loadBalancerBackendPoolConfigurationType "nodeIPConfiguration": must be nodeIP with several load balancers`,
 		}},
+		{"several balancers, one named like the sibling of another", sound(multi(`{"name":"a","primaryVMSet":"x"},{"name":"A-Internal","primaryVMSet":"y"},{"name":"b-internal","primaryVMSet":"z"}`)), []string{
+			`multipleStandardLoadBalancerConfigurations[1].name "A-Internal": is the name of the internal load balancer beside "a"`,
+		}},
 		{"several balancers", sound(multi(`{"name":"a","primaryVMSet":"x"},{"name":"A"},{"primaryVMSet":"X","nodeSelector":{"matchExpressions":[{"key":"k","operator":"Is"},{"operator":"In"},{"key":"k","operator":"Exists","values":["v"]}]}}`)), []string{
 			`multipleStandardLoadBalancerConfigurations[1].name "A": must be unique among the load balancers`,
 			"multipleStandardLoadBalancerConfigurations[1].primaryVMSet: is required",

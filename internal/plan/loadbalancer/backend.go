@@ -2,7 +2,6 @@ package loadbalancer
 
 import (
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -371,11 +370,10 @@ func (m *membership) join(one *machine, pool served) bool {
 	return true
 }
 
-// areSiblings reports whether two load balancers are the external and the internal
-// one of a pair.
+// areSiblings reports whether two load balancers are the same, or the external and the
+// internal one of a pair. The external one's name may end like an internal one's.
 func areSiblings(a, b string) bool {
-	trim := func(s string) string { return strings.TrimSuffix(strings.ToLower(s), internalSuffix) }
-	return trim(a) == trim(b)
+	return sameText(a, b) || sameText(a+internalSuffix, b) || sameText(a, b+internalSuffix)
 }
 
 // addresses are those of the nodes that receive a place's packets.
