@@ -99,7 +99,7 @@ func readSourceRanges(s Service, found *problems) (ranges []netip.Prefix, broken
 func parseRanges(texts []string) (ranges []netip.Prefix, wrong []string) {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(strings.TrimSpace(text))
-		if err != nil || p != p.Masked() {
+		if err != nil || p != p.Masked() || p.Addr().Is4In6() { // Azure knows no IPv4 in IPv6
 			wrong = append(wrong, text)
 			continue
 		}

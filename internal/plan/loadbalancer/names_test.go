@@ -80,8 +80,8 @@ func TestAggregate(t *testing.T) {
 			t.Errorf("%s: %s, want %s (%v)", test.ranges, got, test.want, wrong)
 		}
 	}
-	_, wrong := parseRanges([]string{"10.0.0.1/8", " 10.0.0.0/8 ", "10.0.0.1", "", "x", "10.0.0.0/33"})
-	if d := cmp.Diff([]string{"10.0.0.1/8", "10.0.0.1", "", "x", "10.0.0.0/33"}, wrong); d != "" {
+	_, wrong := parseRanges([]string{"10.0.0.1/8", " 10.0.0.0/8 ", "10.0.0.1", "", "x", "10.0.0.0/33", "::ffff:10.0.0.0/104"})
+	if d := cmp.Diff([]string{"10.0.0.1/8", "10.0.0.1", "", "x", "10.0.0.0/33", "::ffff:10.0.0.0/104"}, wrong); d != "" {
 		t.Error(d)
 	}
 }
