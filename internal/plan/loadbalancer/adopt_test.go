@@ -614,7 +614,9 @@ func (sc scene) simple() bool {
 		return false
 	}
 	return !slices.ContainsFunc(sc.have, func(s *v1.Service) bool {
-		return s.Spec.LoadBalancerIP != "" || noted(s, "azure-load-balancer-ipv4") != "" || noted(s, "azure-pip-name") != ""
+		return s.Spec.LoadBalancerIP != "" || noted(s, "azure-load-balancer-ipv4") != "" || noted(s, "azure-pip-name") != "" ||
+			// Where several Services send packets to nodes, the predecessor writes at every turn (D4).
+			switched(s, "azure-disable-load-balancer-floating-ip") && switched(s, "azure-deny-all-except-load-balancer-source-ranges")
 	})
 }
 
