@@ -296,3 +296,41 @@ func TestBudgetOfMachines(t *testing.T) {
 		}
 	})
 }
+
+// A document that many share is written before what each of many asks for, though it was
+// asked for last; and those are served in their order.
+func TestSharedDocumentsGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: func(int, request) answer {
+			return answer{status: 200, header: header("x-ms-ratelimit-remaining-subscription-writes", "3"), body: `{"id":"x"}`}
+		}}
+		d := open(t, s)
+		var wg sync.WaitGroup
+		put := func(id azure.ID) {
+			wg.Go(func() {
+				if _, err := d.Put(t.Context(), azure.Write{ID: id, Body: azure.Document(`{}`)}); err != nil {
+					t.Errorf("%s: %v", id, err)
+				}
+			})
+			synctest.Wait()
+		}
+		var want []string
+		for i := range 20 {
+			name := fmt.Sprintf("%02d", i)
+			put(pip(name))
+			want = append(want, name)
+		}
+		put(lb("l"))
+		put(group.Resource("Microsoft.Network/networkSecurityGroups", "n"))
+		wg.Wait()
+		var order []string
+		for _, r := range s.requests() {
+			order = append(order, azure.ID(r.path).Name())
+		}
+		// One of the others had its turn already, and one was sent.
+		want = slices.Insert(want, 2, "l", "n")
+		if !slices.Equal(order, want) {
+			t.Errorf("sent in the order %v, want %v", order, want)
+		}
+	})
+}

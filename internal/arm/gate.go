@@ -15,6 +15,9 @@ import (
 // succeeds.
 type gate struct {
 	key gateKey
+	// line has one token, held by the first of those who have to let others pass, until
+	// it has had its turn.
+	line chan struct{}
 	// turn has one token, held by whoever is next: Go's channels serve their
 	// waiters in the order in which they came.
 	turn chan struct{}
@@ -33,7 +36,8 @@ type gate struct {
 }
 
 func newGate(key gateKey, now time.Time) *gate {
-	g := &gate{key: key, turn: make(chan struct{}, 1), changed: make(chan struct{}), left: newAllowance(key, now)}
+	g := &gate{key: key, line: make(chan struct{}, 1), turn: make(chan struct{}, 1), changed: make(chan struct{}), left: newAllowance(key, now)}
+	g.line <- struct{}{}
 	g.turn <- struct{}{}
 	return g
 }
@@ -58,9 +62,18 @@ type passage struct {
 	known int
 }
 
-// enter waits until a request may be sent.
-func (g *gate) enter(ctx context.Context, patience time.Duration) (passage, error) {
+// enter waits until a request may be sent. What many wait for is sent before what others
+// ask for, each in the order in which they came.
+func (g *gate) enter(ctx context.Context, awaited bool, patience time.Duration) (passage, error) {
 	deadline := time.Now().Add(patience)
+	if !awaited {
+		select {
+		case <-g.line:
+		case <-ctx.Done():
+			return passage{}, ctx.Err()
+		}
+		defer func() { g.line <- struct{}{} }()
+	}
 	select {
 	case <-g.turn:
 	case <-ctx.Done():

@@ -17,7 +17,7 @@ import (
 
 // Commit brings about all requests of one batch at a single key and returns an
 // answer for each, in their order. An error answers the whole batch, unless it is
-// a [*Refusal], which names the culprits, or is of a kind that says that Azure
+// a [*Refusal], which names the culprits, a [*Postponed], or of a kind that says that Azure
 // refused something in it (see [refused]): then the coalescer finds the culprit by
 // committing halves, within bounds (see [commitsAtMost]).
 type Commit[Req, Res any] func(ctx context.Context, key string, batch []Req) ([]Res, error)
@@ -33,6 +33,12 @@ func (r *Refusal) Error() string {
 	}
 	return errors.Join(errs...).Error()
 }
+
+// Postponed is the error of a commit that has answers for all requests but those, which
+// are to be committed when the others are answered.
+type Postponed struct{ Requests map[int]bool } // by index in the batch
+
+func (p *Postponed) Error() string { return fmt.Sprintf("%d requests are postponed", len(p.Requests)) }
 
 // ErrClosed answers requests that a closed coalescer did not begin.
 var ErrClosed = errors.New("the coalescer is closed")
@@ -228,6 +234,9 @@ func (c *Coalescer[Req, Res]) try(key string, batch []*ticket[Req, Res]) []suspe
 		reqs[i] = t.req
 	}
 	answers, err := c.commit(key, reqs)
+	if rest := answerOthers(batch, answers, err); len(rest) > 0 {
+		return []suspects[Req, Res]{{rest, err}}
+	}
 	refusal, blamed := errors.AsType[*Refusal](err)
 	switch {
 	case err == nil && len(answers) == len(batch):
@@ -247,6 +256,23 @@ func (c *Coalescer[Req, Res]) try(key string, batch []*ticket[Req, Res]) []suspe
 		answerAll(batch, err)
 	}
 	return nil
+}
+
+// answerOthers answers those who are not postponed, and returns those who are.
+func answerOthers[Req, Res any](batch []*ticket[Req, Res], answers []Res, err error) []*ticket[Req, Res] {
+	later, ok := errors.AsType[*Postponed](err)
+	if !ok || len(later.Requests) >= len(batch) || len(answers) != len(batch) {
+		return nil
+	}
+	var rest []*ticket[Req, Res]
+	for i, t := range batch {
+		if later.Requests[i] {
+			rest = append(rest, t)
+		} else {
+			t.answer(answers[i], nil)
+		}
+	}
+	return rest
 }
 
 // split answers the culprits and returns the others.

@@ -178,6 +178,51 @@ func TestGatheringServesABurstTogether(t *testing.T) {
 	}
 }
 
+// Who is postponed is committed when the others are answered, and not for ever.
+func TestPostponedRequestsAreCommittedNext(t *testing.T) {
+	for name, c := range map[string]struct {
+		times   int // that all but the first of a batch are postponed
+		writes  int
+		refuses bool
+	}{
+		"once":              {1, 2, false},
+		"one after another": {3, 4, false},
+		"alone it is not":   {1000, 5, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var d document
+				left := c.times
+				g := reconcile.NewCoalescer(func(ctx context.Context, key string, batch []string) ([]string, error) {
+					answers, err := d.commit(ctx, key, batch)
+					if left--; left < 0 || err != nil {
+						return answers, err
+					}
+					all := map[int]bool{}
+					for i := 1; i < len(batch); i++ {
+						all[i] = true
+					}
+					if len(batch) == 1 { // nonsense: nobody is left to be served first
+						all[0] = true
+					}
+					return answers, &reconcile.Postponed{Requests: all}
+				})
+				g.Gather(time.Millisecond, time.Second)
+				defer g.Close()
+				failed := 0
+				for _, err := range submitAll(t, g, names(5)) {
+					if err != nil {
+						failed++
+					}
+				}
+				if len(d.batches) != c.writes || failed > 0 != c.refuses {
+					t.Errorf("%d writes, %d failed; want %d writes", len(d.batches), failed, c.writes)
+				}
+			})
+		})
+	}
+}
+
 func TestRefusedMembersAreIsolatedAndTheOthersCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := document{refuses: map[string]bool{"service-017": true, "service-042": true}}

@@ -105,8 +105,8 @@ func asked(batch []request) (services []loadbalancer.Service, w why) {
 	return services, w
 }
 
-// commit brings about the requests of one batch.
-func (b *balancers) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
+// commitAll brings about requests with one plan.
+func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, error) {
 	began := time.Now()
 	services, w := asked(batch)
 	planned, err := b.target(services)
