@@ -5,6 +5,7 @@
 package cloudprovider
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -33,6 +34,8 @@ type Config struct {
 	// LoadBalancer is complete but for ClusterName, which the framework tells, and
 	// LoadBalancerName where it is to be the cluster's name.
 	LoadBalancer loadbalancer.Config
+	// Zones are those of LoadBalancer, when they are needed; nil is that it has them.
+	Zones func(context.Context) []string
 	// Subscription and ResourceGroup hold the cluster's machines.
 	Subscription, ResourceGroup string
 	Location                    string
@@ -51,6 +54,7 @@ type Config struct {
 type Cloud struct {
 	door     reconcile.Azure
 	balancer loadbalancer.Config
+	zones    func(context.Context) []string
 	machines *instances
 	measured operations
 	all      bool        // nodes are asked about
@@ -66,7 +70,7 @@ var (
 
 // New is a cloud that reaches Azure through door. Close it when done.
 func New(c Config, door reconcile.Azure) *Cloud {
-	cloud := &Cloud{door: door, balancer: c.LoadBalancer, machines: newInstances(c, door), measured: newOperations(c.Registerer)}
+	cloud := &Cloud{door: door, balancer: c.LoadBalancer, zones: c.Zones, machines: newInstances(c, door), measured: newOperations(c.Registerer)}
 	if c.Routes.Table != "" {
 		cloud.routes = newRouteTable(c.Routes, door, cloud.machines, cloud.measured)
 	}

@@ -10,7 +10,7 @@ import (
 // d say of Azure.
 func (c *Cloud) Services(cluster string, settings service.Config, d service.Deps) (*service.Controller, error) {
 	settings.LoadBalancer = BalancerOf(c.balancer, cluster)
-	d.Azure = c.door
+	d.Azure, d.Zones = c.door, c.zones
 	d.Measure = func(operation string) func(error) {
 		return c.measured.of(operation, c.balancer.ResourceGroup, c.balancer.NetworkSubscription)
 	}

@@ -40,14 +40,15 @@ func Look(ctx context.Context, cluster Cluster, lookup func(string) (string, boo
 	if _, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return nil, fmt.Errorf("list Services: %w", err)
 	}
-	door, zones, err := connect(ctx, c, access.DoorOptions{})
+	door, err := connect(ctx, c, access.DoorOptions{})
 	if err != nil {
 		return nil, err
 	}
 	config := service.Config{
 		Classes:      classes(cluster.Classes),
-		LoadBalancer: cloudprovider.BalancerOf(providerConfig(c, zones, nil).LoadBalancer, cluster.Name),
+		LoadBalancer: cloudprovider.BalancerOf(providerConfig(c, nil).LoadBalancer, cluster.Name),
 	}
+	config.LoadBalancer.Zones = zonesWhenAsked(door, c)(ctx)
 	return service.TakeLookAt(ctx, cluster.Nodes, config, reading{door}, client)
 }
 

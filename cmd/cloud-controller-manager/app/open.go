@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,7 +30,7 @@ const atStart = time.Minute
 // openCloud opens the cloud of a configuration. Beside it it says which rights are
 // missing.
 func openCloud(ctx context.Context, c cloudconfig.Config, options access.DoorOptions, wrap func(reconcile.Azure) reconcile.Azure, missing *prometheus.GaugeVec) (*cloudprovider.Cloud, []access.Lack, error) {
-	door, zones, err := connect(ctx, c, options)
+	door, err := connect(ctx, c, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,33 +38,28 @@ func openCloud(ctx context.Context, c cloudconfig.Config, options access.DoorOpt
 	if err != nil {
 		return nil, nil, err
 	}
-	return cloudprovider.New(providerConfig(c, zones, options.Registerer), wrap(door)), lacks, nil
+	config := providerConfig(c, options.Registerer)
+	config.Zones = zonesWhenAsked(door, c)
+	return cloudprovider.New(config, wrap(door)), lacks, nil
 }
 
-// connect signs in, opens the door and asks what has to be known from the start: the
-// zones of the region.
-func connect(ctx context.Context, c cloudconfig.Config, options access.DoorOptions) (*access.Doors, []string, error) {
+// connect signs in and opens the door.
+func connect(ctx context.Context, c cloudconfig.Config, options access.DoorOptions) (*access.Doors, error) {
 	ctx, cancel := context.WithTimeout(ctx, atStart)
 	defer cancel()
 	environment, err := access.DescribeCloud(ctx, options.Transport, c)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	options.TTL, options.Finish = lifetimes(c), stopGrace
 	door, err := access.OpenDoor(c, environment, options)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := door.SignIn(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	zones, err := regionZones(ctx, door, c)
-	if err != nil {
-		// Public IPs that are there keep their zones. New ones get none for now, which
-		// is no reason to leave a cluster without nodes and Services.
-		slog.WarnContext(ctx, "the zones of the region are not known: new public IPs are made without", "region", c.Location, "error", err)
-	}
-	return door, zones, nil
+	return door, nil
 }
 
 // readConfig reads the configuration in a file.
@@ -115,6 +111,35 @@ func lifetimes(c cloudconfig.Config) map[string]time.Duration {
 	}
 }
 
+// zonesWhenAsked are the zones of the region, read when they are asked for. Only new addresses
+// of Services need them.
+func zonesWhenAsked(door azure.Reader, c cloudconfig.Config) func(context.Context) []string {
+	var mu sync.Mutex // guards what follows; never held while waiting
+	var known bool
+	var zones []string
+	return func(ctx context.Context) []string {
+		mu.Lock()
+		had, asked := zones, known
+		mu.Unlock()
+		if asked {
+			return had
+		}
+		ctx, cancel := context.WithTimeout(ctx, atStart)
+		defer cancel()
+		read, err := regionZones(ctx, door, c)
+		if err != nil {
+			// Public IPs that are there keep their zones. New ones get none for now, which
+			// is no reason to leave a cluster without Services.
+			slog.WarnContext(ctx, "the zones of the region are not known: new public IPs are made without", "region", c.Location, "error", err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		// Who may not ask is not told next time, either.
+		zones, known = read, err == nil || azure.KindOf(err) == azure.Denied
+		return read
+	}
+}
+
 // regionZones are the zones that new public IPs span, as their subscription numbers them.
 // An Azure Stack has none.
 func regionZones(ctx context.Context, door azure.Reader, c cloudconfig.Config) ([]string, error) {
@@ -128,7 +153,7 @@ func regionZones(ctx context.Context, door azure.Reader, c cloudconfig.Config) (
 	return nodes.Zones(doc, c.Location)
 }
 
-func providerConfig(c cloudconfig.Config, zones []string, registerer prometheus.Registerer) cloudprovider.Config {
+func providerConfig(c cloudconfig.Config, registerer prometheus.Registerer) cloudprovider.Config {
 	tags := azure.Tags{}
 	maps.Copy(tags, c.ResourceTags())
 	return cloudprovider.Config{
@@ -149,7 +174,7 @@ func providerConfig(c cloudconfig.Config, zones []string, registerer prometheus.
 			SecurityGroupName: c.SecurityGroupName, SecurityGroupResourceGroup: or(c.SecurityGroupResourceGroup, c.ResourceGroup),
 			VirtualNetwork: c.VnetName, VirtualNetworkResourceGroup: or(c.VnetResourceGroup, c.ResourceGroup), Subnet: c.SubnetName,
 			PrivateLinkResourceGroup: or(c.PrivateLinkServiceResourceGroup, c.ResourceGroup),
-			Tags:                     tags, SystemTags: c.SystemTagPrefixes(), Zones: zones,
+			Tags:                     tags, SystemTags: c.SystemTagPrefixes(),
 			DisableOutboundSNAT: c.DisableOutboundSNAT, ExcludeControlPlane: c.ExcludeMasterFromStandardLB,
 			IPTagsMayChange: c.EnableIPTagMutationForExistingPublicIP, SharedProbe: sharedProbe(c), EdgeZone: edgeZone(c),
 			Balancers: severalBalancers(c), MaximumRules: c.MaximumLoadBalancerRuleCount,

@@ -22,9 +22,22 @@ func TestZonesThatMayNotBeRead(t *testing.T) {
 			if granted != nil {
 				w.Grant(t, objectID, azure.SubscriptionID(networkSub), granted...)
 			}
-			_, zones, err := connect(t.Context(), c, access.DoorOptions{Transport: w})
-			if err != nil || (len(zones) > 0) != (granted != nil) {
-				t.Errorf("zones %q, %v", zones, err)
+			door, err := connect(t.Context(), c, access.DoorOptions{Transport: w})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ask := zonesWhenAsked(door, c)
+			const document = "/providers/Microsoft.Compute"
+			if asked := len(w.Seen(document)); asked > 0 {
+				t.Errorf("asked %d times before anybody needs to know", asked)
+			}
+			for range 2 {
+				if zones := ask(t.Context()); (len(zones) > 0) != (granted != nil) {
+					t.Errorf("zones %q", zones)
+				}
+			}
+			if asked := len(w.Seen(document)); asked != 1 {
+				t.Errorf("asked %d times, want once", asked)
 			}
 		})
 	}

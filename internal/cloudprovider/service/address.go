@@ -39,7 +39,7 @@ type allocation struct {
 
 // commit answers each Service with the steps that make its public IPs.
 func (a *allocation) commit(ctx context.Context, _ string, batch []loadbalancer.Service) ([][]plan.Step, error) {
-	target, err := a.target(batch)
+	target, err := a.target(ctx, batch)
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func asked(batch []request) (services []loadbalancer.Service, w why) {
 func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, error) {
 	began := time.Now()
 	services, w := asked(batch)
-	planned, err := b.target(services)
+	planned, err := b.target(ctx, services)
 	if err != nil {
 		return nil, err
 	}

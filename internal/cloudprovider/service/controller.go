@@ -43,6 +43,9 @@ type Deps struct {
 	Informers  informers.SharedInformerFactory
 	Events     record.EventRecorder
 	Registerer prometheus.Registerer // nil for no metrics
+	// Zones are those of the region, which the first Service that is served asks for; nil is
+	// that the configuration has them.
+	Zones func(context.Context) []string
 	// Measure begins to measure what a Service asks for, and what it returns ends that;
 	// nil is not to measure.
 	Measure func(operation string) (done func(error))
@@ -112,7 +115,7 @@ func New(config Config, d Deps) (*Controller, error) {
 		}
 		c.synced = append(c.synced, registration.HasSynced)
 	}
-	cluster := cluster{config: config.LoadBalancer, nodes: nodes.Lister(), services: c.ours, strangers: c.strangers, around: around}
+	cluster := cluster{config: config.LoadBalancer, zones: d.Zones, nodes: nodes.Lister(), services: c.ours, strangers: c.strangers, around: around}
 	c.cluster = cluster
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
 	c.fills = &fills{cluster: cluster, azure: d.Azure, failed: c.fillFailed}

@@ -96,7 +96,7 @@ func (e Explanation) Refused() []string {
 // explain is what a commit of the Services would find and do. It is the commit's own
 // way up to where that begins to write. With all, it looks for leftovers, too.
 func (c cluster) explain(ctx context.Context, r azure.Reader, services []loadbalancer.Service, all listing) (Explanation, error) {
-	t, err := c.target(services)
+	t, err := c.target(ctx, services)
 	if err != nil {
 		return Explanation{}, err
 	}

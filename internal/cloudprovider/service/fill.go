@@ -143,7 +143,7 @@ func (f *fills) take() (*fill, []loadbalancer.Service) {
 }
 
 func (f *fills) converge(ctx context.Context, one *fill, services []loadbalancer.Service) error {
-	t, err := f.target(services)
+	t, err := f.target(ctx, services)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 // cluster is what a decision looks at besides the Services of its commit.
 type cluster struct {
 	config   loadbalancer.Config
+	zones    func(context.Context) []string // nil where config has them
 	nodes    listers.NodeLister
 	services func() ([]*corev1.Service, error) // all that are ours
 	// strangers tells whether there are Services that others serve: what is theirs in
@@ -27,7 +29,10 @@ type cluster struct {
 }
 
 // target is the cluster's load balancers with these Services.
-func (c cluster) target(services []loadbalancer.Service) (*target, error) {
+func (c cluster) target(ctx context.Context, services []loadbalancer.Service) (*target, error) {
+	if c.zones != nil && slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return !s.Gone }) {
+		c.config.Zones = c.zones(ctx)
+	}
 	nodes, err := c.nodes.List(labels.Everything())
 	if err != nil {
 		return nil, err
