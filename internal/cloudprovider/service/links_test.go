@@ -21,6 +21,7 @@ const privateEndpoints = "Microsoft.Network/privateEndpoints"
 // linkedWorld plays a story of private link services. In the end Azure must be as it was.
 func linkedWorld(t *testing.T, story func(t *testing.T, w *world)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 1)
 		before := opened(w.Surroundings())

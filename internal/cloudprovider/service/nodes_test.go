@@ -40,6 +40,7 @@ func inBothPools(t *testing.T, story func(*testing.T, *neighbourhood)) {
 	t.Helper()
 	for _, members := range []string{"interfaces", "addresses"} {
 		t.Run(members, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := &neighbourhood{config: config(), byCards: members == "interfaces"}
 				n.world, _ = kindsWorld(t, 2)

@@ -142,6 +142,7 @@ func (w *world) removed(names ...string) {
 func TestPreconfiguredPools(t *testing.T) {
 	for _, members := range []string{"interfaces", "addresses"} {
 		t.Run(members, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w, _ := kindsWorld(t, 2)
 				w.layTheirs()
@@ -204,6 +205,7 @@ func (w *world) fillByHand(addresses bool, nodes []string) {
 // its last Service. Azure has none without a frontend, so the last one stays, and who had
 // it is told.
 func TestPreconfiguredPoolsKeepTheirLoadBalancer(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
 		before := w.Surroundings()
@@ -238,6 +240,7 @@ func TestPreconfiguredPoolsKeepTheirLoadBalancer(t *testing.T) {
 // Row 80. A frontend that somebody's outbound rule stands at stays when its Service goes,
 // with its address, and its owner is told. When nobody stands there any more it goes, too.
 func TestAFrontendThatIsInUseStays(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
 		before := w.Surroundings()
@@ -293,6 +296,7 @@ func TestAPortThatSomebodyHas(t *testing.T) {
 		},
 	} {
 		t.Run(list, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, emulator.Options{}, 1)
 				before := w.Surroundings()
@@ -328,6 +332,7 @@ func TestAPortThatSomebodyHas(t *testing.T) {
 func TestWhatIsOthersStays(t *testing.T) {
 	for _, members := range []string{"interfaces", "addresses"} {
 		t.Run(members, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, emulator.Options{}, 3)
 				w.layTheirs()
@@ -407,6 +412,7 @@ func TestWhatChangesUnderneathStays(t *testing.T) {
 		}},
 	} {
 		t.Run(id.Name(), func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, emulator.Options{}, 1)
 				before := w.Surroundings()
@@ -447,6 +453,7 @@ func TestWhatChangesUnderneathStays(t *testing.T) {
 // Row 85. A load balancer of the retired SKU Basic is taken away when everybody has left its
 // pool, and made anew; the address stays.
 func TestABasicLoadBalancerIsReplaced(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
 		before := w.Surroundings()
@@ -520,6 +527,7 @@ func joins(profile any, pools ...azure.ID) {
 // Row 86. In an edge zone load balancers, public IPs and private link services say so, and
 // have no zones.
 func TestEdgeZone(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
 		before := w.Surroundings()
@@ -579,6 +587,7 @@ func opened(all map[string]string) map[string]string {
 func TestOnlyThePublicIPIsThere(t *testing.T) {
 	for _, by := range []string{"the controller", "the one before"} {
 		t.Run("deleted under "+by, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, emulator.Options{}, 1)
 				before := w.Surroundings()
@@ -618,6 +627,7 @@ func TestOnlyThePublicIPIsThere(t *testing.T) {
 // Row 88. A public IP that Azure failed to make, or to change, is written once more: until
 // then nothing that refers to it can be written.
 func TestAPublicIPThatFailed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fails := []emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Times: 1, Fault: emulator.FaultOperation, Code: "InternalServerError"}}
 		w := newWorld(t, emulator.Options{Latency: 1, Faults: fails}, 1)

@@ -32,6 +32,7 @@ const secondSet = testkit.Group + "/providers/" + compute.ScaleSets + "/nodes1"
 // spreadWorld plays a story with two load balancers. In the end Azure must be as it was.
 func spreadWorld(t *testing.T, story func(t *testing.T, w *spread)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &spread{world: newWorld(t, emulator.Options{}, 2), config: several()}
 		w.AddScaleSet(secondSet.Name(), testkit.Uniform, 2, "1")
@@ -238,6 +239,7 @@ func TestALoadBalancerThatAScaleSetNeeds(t *testing.T) {
 	for _, group := range []azure.ID{testkit.Group, far} {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprintf("in %s, late %v", group.Name(), late), func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, emulator.Options{Latency: 1}, 1)
 					set := group.Resource(compute.ScaleSets, "extra")
