@@ -66,7 +66,7 @@ func (b *balancers) last(ctx context.Context, batch []request) map[int]bool {
 		return nil
 	}
 	services, w := asked(batch)
-	planned, err := b.target(services)
+	planned, err := b.target(ctx, services)
 	if err != nil {
 		return nil
 	}
