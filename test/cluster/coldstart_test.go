@@ -75,7 +75,7 @@ func TestColdStart(t *testing.T) {
 	t.Logf("%d nodes in %d scale sets, at work but for one: that one looked after %s after the start; %v; at most %d MB resident",
 		large*each+nodes+1, large+sets, short(took), began, memory>>20)
 	const mostMemory = 250 << 20
-	if most := 6 + 2*(large+sets); began.others+began.writes > most || began.discoveries != 1 || took > time.Minute || memory > mostMemory {
+	if most := 5 + 2*(large+sets); began.others+began.writes > most || began.discoveries != 1 || took > time.Minute || memory > mostMemory {
 		t.Errorf("want at most %d calls, a minute and %d MB; calls:\n%s", most, mostMemory>>20, began.text())
 	}
 	stopped(t, manager, syscall.SIGTERM)
