@@ -51,11 +51,12 @@ type PortAnnotation[T any] struct {
 
 // Lookup returns the annotation's value for a port, and whether there is one.
 func (a PortAnnotation[T]) Lookup(annotations map[string]string, port int32) (T, bool, error) {
-	one := Annotation[T]{
-		Name:    strings.Replace(a.Name, portInName, strconv.Itoa(int(port)), 1),
-		Allowed: a.Allowed, parse: a.parse,
-	}
-	return one.Lookup(annotations)
+	return Annotation[T]{Name: a.For(port), Allowed: a.Allowed, parse: a.parse}.Lookup(annotations)
+}
+
+// For is the annotation's key for a port.
+func (a PortAnnotation[T]) For(port int32) string {
+	return strings.Replace(a.Name, portInName, strconv.Itoa(int(port)), 1)
 }
 
 func (a PortAnnotation[T]) entry() Entry {

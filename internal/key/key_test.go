@@ -132,6 +132,7 @@ func TestTags(t *testing.T) {
 		"a=b,bad,c=d=e":           {Values: map[string]string{"a": "b"}, Skipped: []string{"bad", "c=d=e"}},
 		"a=,=b":                   {Values: map[string]string{"a": ""}, Skipped: []string{"=b"}},
 		"a= null,b=null,c=NULL d": {Values: map[string]string{"a": " null", "b": "null", "c": "NULL d"}},
+		"a<b=c,d=e":               {Values: map[string]string{"d": "e"}, Skipped: []string{"a<b=c"}},
 		"Team=x,owner=y,team=z":   {Values: map[string]string{"team": "z", "owner": "y"}}, // one tag to Azure
 	} {
 		got, err := key.PublicIPTags.Read(map[string]string{key.PublicIPTags.Name: value})

@@ -92,15 +92,21 @@ func parseList(text string) ([]string, error) {
 	return items, nil
 }
 
-// parsePairs takes name=value items between commas. An item without exactly one "=" is
-// left out and reported, not refused: that is how these keys have always been read.
+// What Azure takes as a tag.
+const (
+	notInTags                   = `<>%&\?/`
+	longestTag, longestTagValue = 512, 256
+)
+
+// parsePairs takes name=value items between commas. An item without exactly one "=", or
+// that Azure does not take, is left out and reported, not refused: that is how these keys have always been read.
 func parsePairs(text string) (Pairs, error) {
 	pairs := Pairs{Values: map[string]string{}}
 	items, _ := parseList(text)
 	for _, item := range items {
 		name, value, ok := strings.Cut(item, "=")
 		name = strings.TrimSpace(name)
-		if !ok || name == "" || strings.Contains(value, "=") {
+		if !ok || name == "" || strings.Contains(value, "=") || strings.ContainsAny(name, notInTags) || len(name) > longestTag || len(value) > longestTagValue {
 			pairs.Skipped = append(pairs.Skipped, item)
 			continue
 		}

@@ -2,11 +2,13 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kaz/internal/azure"
 	"kaz/internal/plan"
 )
 
@@ -31,7 +33,11 @@ func (c *Controller) tell(ctx context.Context, s *corev1.Service, reason, format
 		return
 	}
 	said := plan.Problem{Object: s.Namespace + "/" + s.Name, Reason: reason, Message: fmt.Sprintf(format, err) + advice(s, err)}
-	if patienceFor(err) == late && len(c.historyOf(s.UID).told.news(s, []plan.Problem{said})) == 0 {
+	same := said
+	if e, ok := errors.AsType[*azure.Error](err); ok && e.Code != "" {
+		same.Message = e.Op + " " + string(e.ID) + " " + e.Code // what Azure says of it may be another text each time
+	}
+	if patienceFor(err) == late && len(c.historyOf(s.UID).told.news(s, []plan.Problem{same})) == 0 {
 		return
 	}
 	c.events.Event(s, corev1.EventTypeWarning, reason, said.Message)

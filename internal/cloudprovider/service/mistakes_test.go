@@ -78,10 +78,26 @@ func mistakes() []mistake {
 		{name: "load balancer unknown", config: func(c *service.Config) { *c = several() }, bad: notes{"azure-load-balancer-configurations": "nope"}, tells: []string{"azure-load-balancer-configurations", `"nope"`, "kubernetes", "lb2", "allowed is"}},
 		{name: "security group missing", fresh: true, config: func(c *service.Config) { c.LoadBalancer.SecurityGroupName = "nope" }, tells: []string{"SecurityGroupNotFound", "networkSecurityGroups/nope", "allowed is"}},
 		{name: "link at an address not in the subnet", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-ip-configuration-ip-address": "192.168.7.7"}, tells: []string{"azure-pls-ip-configuration-ip-address", `"192.168.7.7"`, "allowed is another address of 10.240.0.0/16"}},
+		{name: "link at an address of a node", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-ip-configuration-ip-address": "10.240.0.4"}, tells: []string{"azure-pls-ip-configuration-ip-address", `"10.240.0.4"`, "allowed is an address of the subnet"}},
+		{name: "link at an address of others", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-ip-configuration-ip-address": "10.240.9.9"}, asked: true, tells: []string{"azure-pls-ip-configuration-ip-address", `"10.240.9.9"`, "allowed is IPv4 addresses"}},
+		{name: "too many rules", fresh: true, spec: manyPorts, tells: []string{"LimitExceeded", "with 302 more rules", "allowed by Azure are 300: take ports or Services away"}},
+		{name: "too many ranges", fresh: true, spec: manyRanges, tells: []string{"LimitExceeded", "too many source prefixes, allowed by Azure are 4000: take ranges or ports away"}},
 		{name: "link without a name", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-name": "a name!"}, tells: []string{"azure-pls-name", `"a name!"`, "allowed is up to 80"}},
 		{name: "link's name changed", late: true, good: linked, bad: notes{"azure-pls-name": "other"}, tells: []string{"azure-pls-name", `"other"`, "allowed is its name"}},
 		{name: "limit of the subscription", fresh: true, refusal: "PublicIPCountLimitReached", asked: true, tells: []string{"PublicIPCountLimitReached", "to do: delete what nobody needs, or have Azure raise the limit"}},
 		{name: "forbidden by a policy", fresh: true, refusal: "RequestDisallowedByPolicy", asked: true, tells: []string{"RequestDisallowedByPolicy", "to do: give the cluster's identity the right, or take the policy or lock away"}},
+	}
+}
+
+func manyPorts(spec *corev1.ServiceSpec) {
+	for i := range int32(301) {
+		spec.Ports = append(spec.Ports, corev1.ServicePort{Name: fmt.Sprint("more-", i), Protocol: corev1.ProtocolTCP, Port: 1000 + i, NodePort: 20000 + i})
+	}
+}
+
+func manyRanges(spec *corev1.ServiceSpec) {
+	for i := range 4001 {
+		spec.LoadBalancerSourceRanges = append(spec.LoadBalancerSourceRanges, fmt.Sprintf("10.%d.%d.0/32", i/256, i%256))
 	}
 }
 
@@ -174,7 +190,7 @@ func TestMistakes(t *testing.T) {
 				before := w.Snapshot()
 				names := []string{"first", "bad"}
 				w.create(w.newService("first", 80)) // fills the pool; nobody refuses it
-				alone := m.fresh && m.refusal == ""
+				alone := m.fresh && m.config != nil
 				if !alone {
 					w.served("first")
 					w.settle()

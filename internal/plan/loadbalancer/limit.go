@@ -91,8 +91,8 @@ func (s *search) refuseTooMany(w wish, p place, wrong *problems) {
 		with = "the IPv6 address of a node"
 	}
 	wrong.refuse(w.service.Key(), ReasonLimit,
-		"%d rules of load balancer %s and its sibling would lead to %s, allowed by Azure are %d: take ports or Services away, or spread the Services over several load balancers (multipleStandardLoadBalancerConfigurations)",
-		s.leading[p.side.group(p.is6())]+w.comes(p.side, p.is6()), strings.TrimSuffix(p.side.id.Name(), internalSuffix), with, mostRulesPerNode)
+		"with %d more rules of load balancer %s and its sibling, too many would lead to %s, allowed by Azure are %d: take ports or Services away, or spread the Services over several load balancers (multipleStandardLoadBalancerConfigurations)",
+		w.comes(p.side, p.is6()), strings.TrimSuffix(p.side.id.Name(), internalSuffix), with, mostRulesPerNode)
 }
 
 // families are those of a Service's addresses, IPv6 as true.

@@ -206,6 +206,8 @@ func (s *search) refuseLink(w wish, p place, wrong *problems) {
 		ip, err := netip.ParseAddr(text)
 		if why := s.subnets[subnet.Key()].refuses(ip); err == nil && why != "" {
 			wrong.refuse(w.service.Key(), ReasonAddress, "annotation %s: %q %s %q, allowed is another address of %s", key.LinkAddresses.Name, text, why, subnet.Name(), s.subnets[subnet.Key()])
+		} else if s.nodeIPs[ip] {
+			wrong.refuse(w.service.Key(), ReasonAddress, "annotation %s: %q is in use by a node, allowed is an address of the subnet %q that nothing else has", key.LinkAddresses.Name, text, subnet.Name())
 		}
 	}
 	have, there := s.linkAt[p.frontendID().Key()]

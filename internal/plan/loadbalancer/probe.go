@@ -166,8 +166,8 @@ func probePort(s Service, p v1.ServicePort, found *problems) int32 {
 	}
 	number, err := strconv.ParseUint(name, 10, 16)
 	if err != nil || number == 0 {
-		found.refuse(s.Key(), ReasonAnnotation, "annotation %s of port %d: %q is no port of the Service, allowed is %s",
-			key.PortProbePort.Name, p.Port, name, key.PortProbePort.Allowed)
+		found.refuse(s.Key(), ReasonAnnotation, "annotation %s: %q is no port of the Service, allowed is %s",
+			key.PortProbePort.For(p.Port), name, key.PortProbePort.Allowed)
 	}
 	return int32(number)
 }
@@ -176,7 +176,7 @@ func nodePort(s Service, p v1.ServicePort, found *problems) int32 {
 	if p.NodePort == 0 {
 		found.refuse(s.Key(), ReasonSpec,
 			"port %d has no node port to probe; allow allocateLoadBalancerNodePorts, set externalTrafficPolicy to Local, or name a port with the annotation %s",
-			p.Port, key.PortProbePort.Name)
+			p.Port, key.PortProbePort.For(p.Port))
 	}
 	return p.NodePort
 }

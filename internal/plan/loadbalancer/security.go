@@ -353,7 +353,7 @@ func (s size) exceeds(before size) string {
 		{"destination prefixes", s.destinations, before.destinations, mostPrefixes},
 	} {
 		if limit.now > limit.most && limit.now > limit.then {
-			return fmt.Sprintf("it would have %d %s, allowed are %d", limit.now, limit.what, limit.most)
+			return fmt.Sprintf("it would have too many %s, allowed by Azure are %d: take ranges or ports away, or let Services have the same, which share their rules", limit.what, limit.most)
 		}
 	}
 	return ""
