@@ -905,7 +905,7 @@ func spoilMember(w *world) bool {
 
 // Whatever is wrong with a state is seen by kaz, and by the predecessor, too.
 func TestTakeOverCanFail(t *testing.T) {
-	for _, sc := range scenes {
+	for nth, sc := range scenes {
 		if sc.none != "" || sc.repair != nil {
 			continue
 		}
@@ -916,16 +916,22 @@ func TestTakeOverCanFail(t *testing.T) {
 			for _, s := range p.services {
 				in.Services = append(in.Services, loadbalancer.Service{Service: s})
 			}
+			in.Have = p.azure.snapshot()
+			right, _ := decide(t, in)
+			nothing(t, "as it is", right)
 			applied := 0
-			for _, what := range slices.Sorted(maps.Keys(spoils)) {
+			for i, what := range slices.Sorted(maps.Keys(spoils)) {
+				if testing.Short() && (nth+i)%4 != 0 {
+					continue // each with a quarter of the scenes
+				}
 				w := p.azure.clone()
 				if !spoils[what](w) {
 					continue
 				}
-				applied++
 				if slices.Contains(sc.blind, what) {
 					continue
 				}
+				applied++
 				in.Have = w.snapshot()
 				if got, _ := decide(t, in); got.Empty() {
 					t.Error("kaz does not see: ", what)
@@ -940,8 +946,11 @@ func TestTakeOverCanFail(t *testing.T) {
 					t.Error("the predecessor does not see: ", what)
 				}
 			}
-			if applied == 0 {
+			switch {
+			case len(p.services) == 0:
 				sc.seesWhatIsLeft(t)
+			case applied == 0 && !testing.Short():
+				t.Error("nothing can be wrong with it")
 			}
 		})
 	}
