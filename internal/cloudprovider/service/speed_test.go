@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,6 +23,11 @@ import (
 // These tests hold kaz to what it promises of speed, in Azure's time: with the latency
 // that was recorded of Azure and with its limits of requests, in simulated time. Each
 // says what it measured; docs/performance.md has the figures.
+
+var (
+	speedSeed = flag.Uint64("speed-seed", 3, "what chance makes of Azure's latency in TestSpeed")
+	speedRuns = flag.Uint64("speed-runs", 1, "how often TestSpeed plays each case, each time with the next seed")
+)
 
 // hundred is how many nodes the clusters of these tests have.
 const hundred = 100
@@ -109,8 +115,8 @@ func (w *world) quiet() time.Duration {
 
 // byAddress is a cluster with pools of addresses and so many nodes of scale sets that
 // nobody needs to ask for.
-func byAddress(t *testing.T, count int, sets ...string) (*world, service.Config) {
-	w := newWorld(t, emulator.Options{Latency: 1, Throttle: true, Seed: 3}, 1)
+func byAddress(t *testing.T, azure emulator.Options, count int, sets ...string) (*world, service.Config) {
+	w := newWorld(t, azure, 1)
 	for i := range count - 1 {
 		w.addAddress(i, sets[i%len(sets)])
 	}
@@ -151,24 +157,24 @@ func (w *world) dropNode(name string) {
 // speeds are the promises.
 var speeds = map[string]struct {
 	long bool
-	test func(t *testing.T)
+	test func(t *testing.T, azure emulator.Options)
 }{
-	"100 Services, pool of addresses": {long: true, test: func(t *testing.T) {
-		w, c := byAddress(t, hundred, testkit.ScaleSet)
+	"100 Services, pool of addresses": {long: true, test: func(t *testing.T, azure emulator.Options) {
+		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
 		got := w.measure(func() { w.allServed(w.createMany(100)) })
 		got.holds(t, limits{took: 45 * time.Second, reads: 30, balancers: 10, groups: 10, publicIPs: 100})
 	}},
-	"100 Services, filled pool of interfaces": {long: true, test: func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Throttle: true, Seed: 3}, hundred)
+	"100 Services, filled pool of interfaces": {long: true, test: func(t *testing.T, azure emulator.Options) {
+		w := newWorld(t, azure, hundred)
 		w.start(config())
 		w.create(w.newService("first", 80))
 		w.served("first")
 		got := w.measure(func() { w.allServed(w.createMany(100)) })
 		got.holds(t, limits{took: 45 * time.Second, reads: 30, balancers: 10, groups: 10, publicIPs: 100})
 	}},
-	"100 Services, empty pool of interfaces": {long: true, test: func(t *testing.T) {
-		w := newWorld(t, emulator.Options{Latency: 1, Throttle: true, Seed: 3}, hundred)
+	"100 Services, empty pool of interfaces": {long: true, test: func(t *testing.T, azure emulator.Options) {
+		w := newWorld(t, azure, hundred)
 		w.start(config())
 		var late time.Duration
 		got := w.measure(func() {
@@ -187,16 +193,16 @@ var speeds = map[string]struct {
 			t.Errorf("the late one waited for %v, want at most %v", late, most)
 		}
 	}},
-	"250 Services": {long: true, test: func(t *testing.T) {
-		w, c := byAddress(t, hundred, testkit.ScaleSet)
+	"250 Services": {long: true, test: func(t *testing.T, azure emulator.Options) {
+		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
 		got := w.measure(func() { w.allServed(w.createMany(250)) })
-		// 5/4 of the bound is what is aimed at; one poll of a security group that comes a
-		// moment too early costs ten seconds.
+		// 5/4 of the bound is what is aimed at, and three of four runs are below; the slowest
+		// of 250 public IPs can come just too late for the write that is under way then.
 		got.holds(t, limits{took: got.bound(serialCreate)*5/4 + 10*time.Second, balancers: 20, publicIPs: 250})
 	}},
-	"500 Services over two load balancers, and back": {long: true, test: func(t *testing.T) {
-		w, c := byAddress(t, hundred, testkit.ScaleSet, "other")
+	"500 Services over two load balancers, and back": {long: true, test: func(t *testing.T, azure emulator.Options) {
+		w, c := byAddress(t, azure, hundred, testkit.ScaleSet, "other")
 		w.start(c)
 		var names []string
 		got := w.measure(func() {
@@ -210,12 +216,13 @@ var speeds = map[string]struct {
 			}
 			w.allGone(names)
 		})
-		// 3/2 of the bound is what is aimed at, which those miss whose deletion is not seen
-		// by the second poll.
-		got.holds(t, limits{took: got.bound(serialDelete)*3/2 + 20*time.Second})
+		got.holds(t, limits{took: got.bound(serialDelete) * 3 / 2})
+		if asked, most := got.reads+got.polls, 500*3/2; asked >= most {
+			t.Errorf("%d polls and reads for 500 public IPs, want less than %d", asked, most)
+		}
 	}},
-	"a new Service while 250 are made": {long: true, test: func(t *testing.T) {
-		w, c := byAddress(t, hundred, testkit.ScaleSet)
+	"a new Service while 250 are made": {long: true, test: func(t *testing.T, azure emulator.Options) {
+		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
 		names := w.createMany(250)
 		<-time.After(3 * time.Second)
@@ -225,8 +232,8 @@ var speeds = map[string]struct {
 		w.joinedNextWrite("late")
 		w.allServed(names)
 	}},
-	"restart": {test: func(t *testing.T) {
-		w, c := byAddress(t, hundred, testkit.ScaleSet)
+	"restart": {test: func(t *testing.T, azure emulator.Options) {
+		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		stop := w.start(c)
 		w.allServed(w.createMany(shorter(250, 20)))
 		w.settle()
@@ -240,8 +247,8 @@ var speeds = map[string]struct {
 		got.took = settled
 		got.holds(t, limits{took: 15 * time.Second, reads: 12, nothing: true})
 	}},
-	"a node comes and goes": {test: func(t *testing.T) {
-		w, c := byAddress(t, hundred, testkit.ScaleSet)
+	"a node comes and goes": {test: func(t *testing.T, azure emulator.Options) {
+		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
 		w.allServed(w.createMany(shorter(250, 20)))
 		w.settle()
@@ -260,8 +267,8 @@ var speeds = map[string]struct {
 			}
 		}
 	}},
-	"50 nodes at once": {long: true, test: func(t *testing.T) {
-		w, c := byAddress(t, hundred, testkit.ScaleSet)
+	"50 nodes at once": {long: true, test: func(t *testing.T, azure emulator.Options) {
+		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
 		w.allServed(w.createMany(shorter(250, 20)))
 		w.settle()
@@ -272,11 +279,10 @@ var speeds = map[string]struct {
 			w.quiet()
 		})
 		got.took = 0
-		// Aimed at are 6 reads; where the first node is committed alone it takes 7.
-		got.holds(t, limits{reads: 7, writes: 3})
+		got.holds(t, limits{reads: 6, writes: 2})
 	}},
-	"a port changes": {test: func(t *testing.T) {
-		w, c := byAddress(t, hundred, testkit.ScaleSet)
+	"a port changes": {test: func(t *testing.T, azure emulator.Options) {
+		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 		w.start(c)
 		w.allServed(w.createMany(shorter(250, 20)))
 		w.settle()
@@ -306,7 +312,12 @@ func TestSpeed(t *testing.T) {
 		if speeds[name].long && testing.Short() {
 			continue
 		}
-		t.Run(name, func(t *testing.T) { synctest.Test(t, speeds[name].test) })
+		for i := range *speedRuns {
+			azure := emulator.Options{Latency: 1, Throttle: true, Seed: *speedSeed + i}
+			t.Run(fmt.Sprintf("%s/%d", name, azure.Seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { speeds[name].test(t, azure) })
+			})
+		}
 	}
 }
 
