@@ -165,6 +165,15 @@ func TestReferencesToWhatIsNotReadyAreRefused(t *testing.T) {
 			t.Fatalf("reference to a table that is being created: %d %v", got.status, got.body)
 		}
 		<-time.After(2 * time.Minute)
+		a.must("DELETE", table, "")
+		got = a.do("PUT", network, body)
+		details = behaviour.Objects(got.body, "error.details")
+		if got.status != 429 || len(details) != 1 || !strings.Contains(behaviour.Text(details[0], "message"), "Resource is in Deleting state and the last operation that updated/is updating the resource is DeleteRouteTableOperation.") {
+			t.Fatalf("reference to a table that is being deleted: %d %v", got.status, got.body)
+		}
+		<-time.After(2 * time.Minute)
+		a.must("PUT", table, `{"location":"eastus"}`)
+		<-time.After(2 * time.Minute)
 		a.must("PUT", network, body)
 	})
 }

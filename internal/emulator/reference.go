@@ -1,7 +1,6 @@
 package emulator
 
 import (
-	"slices"
 	"strings"
 	"unique"
 
@@ -19,6 +18,9 @@ func (t *transaction) checkReferences(k *kind, id azure.ID, doc behaviour.Object
 	for _, ref := range references(id, doc) {
 		to := azure.ID(ref.target)
 		other := t.kinds.of(to.Type())
+		for other != nil && other.ReadOnly && other.Inline != "" {
+			other, to = other.parent, to.Parent() // such a part is written with the whole
+		}
 		if other == nil || other.Find != nil || other.ReadOnly || to.Under(held) {
 			continue
 		}
@@ -32,32 +34,35 @@ func (t *transaction) checkReferences(k *kind, id azure.ID, doc behaviour.Object
 		if !k.Style.Provisioned || !other.Style.Provisioned {
 			continue
 		}
-		if state := t.unready(other, to, target); state != "" {
-			return notProvisioned(id, azure.ID(behaviour.Text(target, "id")), other, state)
+		if state, last := t.unready(other, to, target); state != "" {
+			return notProvisioned(id, azure.ID(behaviour.Text(target, "id")), state, last+singular(other.segment()))
 		}
 	}
 	return nil
 }
 
-// unready is the state of a resource that is not ready to be referred to, "" when it
-// is: a create or update of it runs, or failed.
-func (t *transaction) unready(k *kind, id azure.ID, doc behaviour.Object) string {
-	runs := slices.ContainsFunc(t.operations.byKey[holderOf(k, id).Key()], func(o *operation) bool {
-		return isWrite(o.Verb) && id.Under(o.Resource)
-	})
-	switch state := behaviour.Text(doc, "properties.provisioningState"); {
-	case runs:
-		return "Updating"
-	case state == failed:
-		return failed
+// unready is the state of a resource that is not ready to be referred to, "" when it is, and
+// what was done to it last: an operation runs that writes or deletes it, or a write failed.
+func (t *transaction) unready(k *kind, id azure.ID, doc behaviour.Object) (state, last string) {
+	for _, o := range t.operations.byKey[holderOf(k, id).Key()] {
+		switch {
+		case !id.Under(o.Resource):
+		case o.Verb == behaviour.Delete:
+			return "Deleting", "Delete"
+		case isWrite(o.Verb):
+			state = "Updating"
+		}
 	}
-	return ""
+	if state == "" && behaviour.Text(doc, "properties.provisioningState") == failed {
+		state = failed
+	}
+	return state, "Put"
 }
 
-func notProvisioned(id, to azure.ID, k *kind, state string) error {
+func notProvisioned(id, to azure.ID, state, operation string) error {
 	e := behaviour.Refusal(429, "RetryableError", "A retryable error occurred.").
-		With("ReferencedResourceNotProvisioned", "Cannot proceed with operation because resource %s used by resource %s is not in Succeeded state. Resource is in %s state and the last operation that updated/is updating the resource is Put%sOperation.",
-			to, id, state, singular(k.segment()))
+		With("ReferencedResourceNotProvisioned", "Cannot proceed with operation because resource %s used by resource %s is not in Succeeded state. Resource is in %s state and the last operation that updated/is updating the resource is %sOperation.",
+			to, id, state, operation)
 	e.RetryAfter = 10
 	return e
 }

@@ -46,3 +46,21 @@ func TestANewerWriteSupersedes(t *testing.T) {
 		c.has(c.get(table), `{"properties":{"provisioningState":"Succeeded","routes":[{"name":"r","properties":{"provisioningState":"Succeeded"}}]}}`)
 	})
 }
+
+// TestALoadBalancerThatGoesGetsNoPrivateLinkService: who deletes a load balancer while
+// somebody else gives it a private link service does not leave one without a frontend.
+func TestALoadBalancerThatGoesGetsNoPrivateLinkService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startWith(t, emulator.Options{Latency: 1})
+		c.do("PUT", vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},
+			"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24","privateLinkServiceNetworkPolicies":"Disabled"}}]}}`)
+		<-time.After(time.Minute)
+		c.do("PUT", balancer, `{`+standard+`,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":`+ref(subnet)+`}}]}}`)
+		if got := c.do("DELETE", balancer, ""); got.status != 202 {
+			t.Fatalf("deletion: %d %v", got.status, got.body)
+		}
+		c.refused("PUT", service, serviceBody(subnet), 429, "RetryableError/ReferencedResourceNotProvisioned")
+		<-time.After(time.Minute)
+		c.refused("PUT", service, serviceBody(subnet), 400, "InvalidResourceReference")
+	})
+}
