@@ -11,7 +11,8 @@
 //   - A pass brings one Service about (pass.go): what has to be done now is a pure
 //     function of the object (step.go). A Service without an address gets one
 //     first, beside all others (address.go); then it joins the next commit of the
-//     load balancer, whoever else is in it (commit.go).
+//     load balancer, whoever else is in it (commit.go). Of many that leave, one
+//     goes with the load balancer (last.go).
 //   - A mistake in an object is told once and not tried again until something
 //     changes (told.go); what Azure refuses is tried again when its kind says that
 //     this makes sense (retry.go).
