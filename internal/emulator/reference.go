@@ -16,11 +16,7 @@ func (t *transaction) checkReferences(k *kind, id azure.ID, doc behaviour.Object
 	}
 	held := holderOf(k, id)
 	for _, ref := range references(id, doc) {
-		to := azure.ID(ref.target)
-		other := t.kinds.of(to.Type())
-		for other != nil && other.ReadOnly && other.Inline != "" {
-			other, to = other.parent, to.Parent() // such a part is written with the whole
-		}
+		to, other := t.referred(azure.ID(ref.target))
 		if other == nil || other.Find != nil || other.ReadOnly || to.Under(held) {
 			continue
 		}
@@ -39,6 +35,16 @@ func (t *transaction) checkReferences(k *kind, id azure.ID, doc behaviour.Object
 		}
 	}
 	return nil
+}
+
+// referred is what a reference to id has to find there: of a part that is only written with
+// the whole, the whole.
+func (t *transaction) referred(id azure.ID) (azure.ID, *kind) {
+	k := t.kinds.of(id.Type())
+	for k != nil && k.ReadOnly && k.Inline != "" {
+		k, id = k.parent, id.Parent()
+	}
+	return id, k
 }
 
 // unready is the state of a resource that is not ready to be referred to, "" when it is, and
