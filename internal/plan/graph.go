@@ -3,15 +3,17 @@ package plan
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"kaz/internal/azure"
 )
 
 // Snapshot is what Azure is known to hold, by id. A resource that is absent from
 // the snapshot is taken not to exist, so a snapshot must hold all that its graph
-// is about.
+// is about. Of lists that could not be read it tells that, and why: they are not empty.
 type Snapshot struct {
-	docs map[string]azure.Document
+	docs   map[string]azure.Document
+	unread map[string]azure.Kind // by scope and type; never changed
 }
 
 // NewSnapshot holds the given documents under their own ids.
@@ -21,7 +23,7 @@ func NewSnapshot(docs ...azure.Document) Snapshot {
 
 // With is the snapshot with docs added or replaced.
 func (s Snapshot) With(docs ...azure.Document) Snapshot {
-	next := Snapshot{docs: maps.Clone(s.docs)}
+	next := Snapshot{docs: maps.Clone(s.docs), unread: s.unread}
 	if next.docs == nil {
 		next.docs = make(map[string]azure.Document, len(docs))
 	}
@@ -33,19 +35,41 @@ func (s Snapshot) With(docs ...azure.Document) Snapshot {
 
 // Merge is the snapshot with all of other's documents added or replaced.
 func (s Snapshot) Merge(other Snapshot) Snapshot {
-	next := Snapshot{docs: maps.Clone(s.docs)}
-	if next.docs == nil {
-		return other
+	return Snapshot{docs: united(s.docs, other.docs), unread: united(s.unread, other.unread)}
+}
+
+// united is a with all of b added or replaced.
+func united[V any](a, b map[string]V) map[string]V {
+	if len(a) == 0 {
+		return b
 	}
-	maps.Copy(next.docs, other.docs)
-	return next
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	return both
 }
 
 // Without is the snapshot without the resource id.
 func (s Snapshot) Without(id azure.ID) Snapshot {
-	next := Snapshot{docs: maps.Clone(s.docs)}
+	next := Snapshot{docs: maps.Clone(s.docs), unread: s.unread}
 	delete(next.docs, id.Key())
 	return next
+}
+
+// WithoutList is the snapshot that tells why what is in scope of a full type could not be
+// read.
+func (s Snapshot) WithoutList(scope azure.ID, fullType string, why azure.Kind) Snapshot {
+	return Snapshot{docs: s.docs, unread: united(s.unread, map[string]azure.Kind{listKey(scope, fullType): why})}
+}
+
+// Unread tells why what is in scope of a full type could not be read, and false where
+// nothing stood in the way.
+func (s Snapshot) Unread(scope azure.ID, fullType string) (why azure.Kind, unread bool) {
+	why, unread = s.unread[listKey(scope, fullType)]
+	return why, unread
+}
+
+func listKey(scope azure.ID, fullType string) string {
+	return scope.Key() + " " + strings.ToLower(fullType)
 }
 
 // Get returns the document of id.

@@ -150,7 +150,7 @@ func Gather(ctx context.Context, r azure.Reader, needs func(have plan.Snapshot) 
 	asked := map[string]bool{}
 	for {
 		fresh := unasked(needs(have), asked)
-		if len(fresh.Resources)+len(fresh.Lists) == 0 {
+		if len(fresh.Resources)+len(fresh.Lists)+len(fresh.Optional) == 0 {
 			return have, nil
 		}
 		more, err := Take(ctx, r, fresh)
@@ -170,12 +170,16 @@ func unasked(needs Needs, asked map[string]bool) Needs {
 			fresh.Resources = append(fresh.Resources, id)
 		}
 	}
-	for _, q := range needs.Lists {
-		key := strings.ToLower(fmt.Sprintf("%s %s %s %s", q.Scope, q.Type, q.Expand, q.Filter))
-		if !asked[key] {
-			asked[key] = true
-			fresh.Lists = append(fresh.Lists, q)
+	lists := func(all []azure.Query) (some []azure.Query) {
+		for _, q := range all {
+			key := strings.ToLower(fmt.Sprintf("%s %s %s %s", q.Scope, q.Type, q.Expand, q.Filter))
+			if !asked[key] {
+				asked[key] = true
+				some = append(some, q)
+			}
 		}
+		return some
 	}
+	fresh.Lists, fresh.Optional = lists(needs.Lists), lists(needs.Optional)
 	return fresh
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -14,6 +15,9 @@ import (
 type Needs struct {
 	Resources []azure.ID
 	Lists     []azure.Query
+	// Optional are lists that may be in what may not be read, or does not exist. The
+	// snapshot says so, and the planner decides without them.
+	Optional []azure.Query
 }
 
 // readsAtOnce bounds the reads of one snapshot that are under way together; the
@@ -24,6 +28,7 @@ const readsAtOnce = 16
 // the snapshot, and a list in something that does not exist is empty.
 func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, error) {
 	lists := make([][]azure.Document, len(needs.Lists))
+	optional := make([]plan.Snapshot, len(needs.Optional))
 	docs := make([]azure.Document, len(needs.Resources))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtOnce)
@@ -33,6 +38,12 @@ func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, erro
 				return fmt.Errorf("list %s in %s: %w", q.Type, q.Scope, err)
 			}
 			return nil
+		})
+	}
+	for i, q := range needs.Optional {
+		group.Go(func() (err error) {
+			optional[i], err = takeOptional(ctx, r, q)
+			return err
 		})
 	}
 	for i, id := range needs.Resources {
@@ -55,5 +66,28 @@ func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, erro
 			all = append(all, d)
 		}
 	}
-	return plan.NewSnapshot(all...), nil
+	have := plan.NewSnapshot(all...)
+	for _, one := range optional {
+		have = have.Merge(one)
+	}
+	return have, nil
+}
+
+func takeOptional(ctx context.Context, r azure.Reader, q azure.Query) (plan.Snapshot, error) {
+	docs, err := r.List(ctx, q)
+	switch {
+	case err == nil:
+		return plan.NewSnapshot(docs...), nil
+	case isHidden(err):
+		return plan.NewSnapshot().WithoutList(q.Scope, q.Type, azure.KindOf(err)), nil
+	}
+	return plan.Snapshot{}, fmt.Errorf("list %s in %s: %w", q.Type, q.Scope, err)
+}
+
+// isHidden reports whether Azure has answered, and to somebody it knows, that something
+// does not exist or may not be read.
+func isHidden(err error) bool {
+	const forbidden = 403
+	e, ok := errors.AsType[*azure.Error](err)
+	return ok && (e.Kind == azure.NotFound || e.Kind == azure.Denied && e.Status == forbidden)
 }

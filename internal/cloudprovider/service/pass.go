@@ -88,7 +88,7 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 	c.tellProblems(s, h, got.problems)
 	if got.refused() {
 		c.leave(s, h, got)
-		return nil
+		return got.again()
 	}
 	if err = got.filling.wait(ctx); err == nil {
 		err = c.kube.show(ctx, s, got.ingress, h.noted)
@@ -168,7 +168,7 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 		c.tellProblems(s, h, got.problems)
 		if got.refused() {
 			c.leave(s, h, got)
-			return nil
+			return got.again()
 		}
 		if err = c.release(ctx, got.released); err == nil && !vanished {
 			err = c.kube.release(ctx, s, h.noted)

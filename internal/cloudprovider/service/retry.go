@@ -2,9 +2,12 @@ package service
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
 )
 
 // patience is how long to wait after the first failure, doubled with each further
@@ -24,6 +27,16 @@ func patienceFor(err error) patience {
 		return late
 	}
 	return soon
+}
+
+// again is the error of a Service that is refused for what can be put right where nobody
+// tells kaz of it: in a resource group that cannot be read.
+func (a answer) again() error {
+	i := slices.IndexFunc(a.problems, func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonGroup })
+	if i < 0 {
+		return nil
+	}
+	return &azure.Error{Kind: azure.Denied, Message: a.problems[i].Message}
 }
 
 // delay is how long a Service waits before it is tried again, after so many

@@ -79,7 +79,15 @@ func (t *target) Needs(have plan.Snapshot) reconcile.Needs {
 	in := t.Input
 	in.Have = have
 	ids, lists := loadbalancer.Needs(in)
-	return reconcile.Needs{Resources: ids, Lists: lists}
+	needs := reconcile.Needs{Resources: ids}
+	for _, q := range lists {
+		if loadbalancer.MayBeUnread(t.Config, q) {
+			needs.Optional = append(needs.Optional, q)
+		} else {
+			needs.Lists = append(needs.Lists, q)
+		}
+	}
+	return needs
 }
 
 // Desired implements [reconcile.Target].

@@ -35,10 +35,14 @@ func readBatch(f *facts, refused map[string]bool) (batch, problems) {
 			continue
 		}
 		if s.Gone {
-			b.gone = append(b.gone, wish{service: s, base: baseName(s.Service)})
+			w := wish{service: s, base: baseName(s.Service)}
+			if f.isReadable(w, &found) {
+				b.gone = append(b.gone, w)
+			}
 			continue
 		}
 		w, wrong := readWish(s, f.Config)
+		f.refuseUnread(w, &wrong)
 		f.refuseWithoutGroup(s, &wrong)
 		f.refuseSubnets(w, &wrong)
 		f.refusePrivate(w, &wrong)

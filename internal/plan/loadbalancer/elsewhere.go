@@ -108,6 +108,9 @@ func (f *facts) groupNotes(stray []azure.ID) azure.Tags {
 }
 
 func (f *facts) hasLoose(group azure.ID) bool {
+	if why, unread := f.Have.Unread(group, network.PublicIPAddresses); unread {
+		return why != azure.NotFound // there may be one
+	}
 	for _, ip := range f.ips {
 		_, managed := servicesIn(ip.Tags)
 		_, ours := ip.Tags.Get(tagCluster)

@@ -64,6 +64,13 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 	return ids, append(lists, machineLists(in)...)
 }
 
+// MayBeUnread reports whether a decision can do without a list that [Needs] names: those
+// who need it are refused then, and what is theirs stays as it is.
+func MayBeUnread(c Config, q azure.Query) bool {
+	return sameText(q.Type, network.PublicIPAddresses) && !q.Scope.Equal(c.publicIPs("")) ||
+		sameText(q.Type, network.PrivateLinkServices) && !q.Scope.Equal(c.links(""))
+}
+
 // addressGroups are the resource groups whose public IPs the Services have or ask
 // for: a Service may have moved from one to another.
 func addressGroups(in Input) []azure.ID {

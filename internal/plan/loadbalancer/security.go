@@ -48,7 +48,7 @@ func (f *facts) security(b batch, m *membership, stray []azure.ID, pending *[]st
 		}
 	}
 	f.withdraw(b, rules, staying)
-	if f.Complete {
+	if f.Complete && !f.hasUnreadAddress() {
 		rules.forget(f.knownDestinations(b)) // first, for what it takes away leaves room
 	}
 	for i, w := range b.live {

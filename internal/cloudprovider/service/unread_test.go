@@ -1,0 +1,251 @@
+package service_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+// secrecy answers reads of one resource group as Azure does where it may not be read, or is
+// not there.
+type secrecy struct {
+	status atomic.Int32 // 0 for none
+	asked  atomic.Int32
+}
+
+func (x *secrecy) over(way http.RoundTripper) http.RoundTripper { return secretWay{x, way} }
+
+type secretWay struct {
+	secrecy *secrecy
+	way     http.RoundTripper
+}
+
+var secrets = map[int32]string{
+	http.StatusForbidden: `{"error":{"code":"AuthorizationFailed","message":"The client does not have authorization to perform action 'Microsoft.Network/publicIPAddresses/read'."}}`,
+	http.StatusNotFound:  `{"error":{"code":"ResourceGroupNotFound","message":"Resource group 'far' could not be found."}}`,
+}
+
+func (w secretWay) RoundTrip(r *http.Request) (*http.Response, error) {
+	status := w.secrecy.status.Load()
+	if status == 0 || !strings.HasPrefix(strings.ToLower(r.URL.Path), strings.ToLower(string(far))+"/") {
+		return w.way.RoundTrip(r)
+	}
+	w.secrecy.asked.Add(1)
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	return &http.Response{
+		StatusCode: int(status), Status: fmt.Sprint(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(secrets[status])), ContentLength: int64(len(secrets[status])),
+	}, nil
+}
+
+// forEachSecrecy plays with a group that may not be read and with one that is not there.
+func forEachSecrecy(t *testing.T, play func(t *testing.T, w *world, x *secrecy, status int32)) {
+	for status := range secrets {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				x := &secrecy{}
+				w := mixed(t, emulator.Options{Latency: 1})
+				w.Door = w.DoorOver(x.over)
+				play(t, w, x, status)
+			})
+		})
+	}
+}
+
+// toldOfFar checks that a Service was told once of the group that it names.
+func (w *world) toldOfFar(name string) {
+	w.t.Helper()
+	told := slices.DeleteFunc(w.events.list(name), func(e string) bool { return !strings.HasPrefix(e, "SyncLoadBalancerFailed") })
+	if len(told) != 1 {
+		w.t.Errorf("%s was told %d times: %q", name, len(told), told)
+		return
+	}
+	for _, want := range []string{prefix + "load-balancer-resource-group", `"far"`, "allowed is"} {
+		if !strings.Contains(told[0], want) {
+			w.t.Errorf("%s was told %q, and not %q", name, told[0], want)
+		}
+	}
+}
+
+// truth is what is in Azure, whoever may read it.
+func (w *world) truth() map[string]string {
+	w.t.Helper()
+	all := w.Snapshot()
+	maps.Copy(all, testkit.Snapshot(w.t, w.OtherDoor(), far))
+	return all
+}
+
+// same checks that Azure is as it was.
+func (w *world) same(when string, before map[string]string) {
+	w.t.Helper()
+	if d := cmp.Diff(before, w.truth()); d != "" {
+		w.t.Errorf("%s Azure is not as it was (-before +after):\n%s", when, d)
+	}
+}
+
+// editRule has somebody change the idle timeout of a rule whose name ends so.
+func (w *world) editRule(suffix string) {
+	w.t.Helper()
+	other := w.OtherDoor()
+	doc, err := other.Get(w.t.Context(), testkit.LoadBalancer)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var lb map[string]any
+	if err := json.Unmarshal(doc, &lb); err != nil {
+		w.t.Fatal(err)
+	}
+	edited := 0
+	for _, r := range lb["properties"].(map[string]any)["loadBalancingRules"].([]any) {
+		if rule := r.(map[string]any); strings.HasSuffix(rule["name"].(string), suffix) {
+			rule["properties"].(map[string]any)["idleTimeoutInMinutes"] = 30
+			edited++
+		}
+	}
+	text, err := json.Marshal(lb)
+	if err == nil {
+		_, err = other.Put(w.t.Context(), azure.Write{ID: testkit.LoadBalancer, Body: text})
+	}
+	if err != nil || edited != 1 {
+		w.t.Fatalf("%d rules edited: %v", edited, err)
+	}
+}
+
+// A Service that asks for an address in a group that cannot be read is told so; its
+// neighbours are served with it, before and after a restart. It goes without a trace.
+func TestAGroupThatCannotBeReadIsItsServicesAlone(t *testing.T) {
+	forEachSecrecy(t, func(t *testing.T, w *world, x *secrecy, status int32) {
+		x.status.Store(status)
+		before := w.Snapshot()
+		c := config()
+		c.RepairPeriod = 30 * time.Minute
+		stop := w.start(c)
+		bad := w.newService("bad", 80)
+		elsewhere(bad)
+		w.create(bad)
+		names := w.createMany(4)
+		began := time.Now()
+		w.allServed(names)
+		if took := time.Since(began); took > 90*time.Second {
+			t.Errorf("its neighbours waited for %v", took)
+		}
+		w.settle()
+		w.toldOfFar("bad")
+		asked := x.asked.Load()
+		// It is tried again four times an hour, and compared twice; its address, the load balancer
+		// and a look past the cache each need to know.
+		const hours, perHour, sooner = 4, (4 + 2) * 3, 4 * 3
+		<-time.After(hours * time.Hour)
+		w.toldOfFar("bad")
+		if n := x.asked.Load() - asked; n == 0 || n > hours*perHour+sooner {
+			t.Errorf("the group was asked for %d times in %d hours", n, hours)
+		}
+
+		stop()
+		w.events.forget()
+		w.Door = w.DoorOver(x.over)
+		w.start(c)
+		w.create(w.newService("late", 80))
+		w.served("late")
+		w.settle()
+		w.toldOfFar("bad")
+		names = append(names, "late", "bad")
+		for _, name := range names {
+			w.remove(name)
+		}
+		w.allGone(names)
+		w.restored(before, w.Snapshot)
+	})
+}
+
+// A Service that was served and asks for an address in such a group keeps what it has, and
+// gets what it asks for when the group can be read.
+func TestAGroupThatCannotBeReadLeavesTheLastGoodState(t *testing.T) {
+	forEachSecrecy(t, func(t *testing.T, w *world, x *secrecy, status int32) {
+		stop := w.start(config())
+		w.create(w.newService("web", 80))
+		w.create(w.newService("api", 81))
+		w.allServed([]string{"web", "api"})
+		w.settle()
+		before, address := w.Snapshot(), w.address("web")
+		x.status.Store(status)
+		w.change("web", elsewhere)
+		w.settle()
+		w.toldOfFar("web")
+		stop()
+		w.Door = w.DoorOver(x.over)
+		w.start(config())
+		w.settle()
+		if after := w.Snapshot(); !maps.Equal(before, after) || w.address("web") != address {
+			t.Errorf("the last good state is not there any more: %s", w.address("web"))
+		}
+		x.status.Store(0)
+		w.until("it has what it asks for", func() bool { return w.address("web") != address })
+	})
+}
+
+// What is in a group that cannot be read any more stays as it is, whoever comes and goes
+// beside it, whatever is compared, and though its Service is deleted meanwhile.
+func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
+	forEachSecrecy(t, func(t *testing.T, w *world, x *secrecy, status int32) {
+		before := w.everything()
+		c := config()
+		c.RepairPeriod = 30 * time.Minute
+		stop := w.start(c)
+		web := w.newService("web", 80)
+		elsewhere(web)
+		w.create(web)
+		w.create(w.newService("api", 81))
+		w.allServed([]string{"web", "api"})
+		w.settle()
+		good, address := w.truth(), w.address("web")
+		stop()
+		x.status.Store(status)
+		w.Door = w.DoorOver(x.over)
+		w.start(c)
+		w.create(w.newService("more", 82))
+		w.served("more")
+		w.remove("more")
+		w.allGone([]string{"more"})
+		w.editRule("-TCP-81")
+		<-time.After(c.RepairPeriod + time.Minute)
+		w.same("after repair", good)
+		w.toldOfFar("web")
+		w.change("web", func(s *corev1.Service) { delete(s.Annotations, prefix+"load-balancer-resource-group") })
+		w.settle()
+		w.same("when it asks for another group", good)
+		if w.address("web") != address {
+			t.Errorf("the address is %q and was %q", w.address("web"), address)
+		}
+		w.remove("web")
+		w.settle()
+		w.same("when it is deleted", good)
+		if w.gone("web") {
+			t.Error("the Service is gone, and its address is there")
+		}
+		w.remove("api")
+		w.allGone([]string{"api"})
+		x.status.Store(0)
+		w.allGone([]string{"web"})
+		w.settle()
+		w.restored(before, w.everything)
+	})
+}

@@ -1,0 +1,102 @@
+package loadbalancer
+
+import (
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/key"
+)
+
+// A Service may name a resource group that may not be read, or does not exist. What is in
+// it is not known, so whoever asks for anything there, or has it, is left as he is; all
+// others are served.
+
+// refuseUnread refuses a Service that needs what cannot be read.
+func (f *facts) refuseUnread(w wish, found *problems) {
+	refuse := func(asked key.Annotation[string], name string, group azure.ID, fullType string) {
+		if why, unread := f.Have.Unread(group, fullType); unread {
+			found.refuse(w.service.Key(), ReasonGroup, "annotation %s: %q %s, allowed is %s; to do: %s",
+				asked.Name, name, whyUnread(why), asked.Allowed, cureUnread(why, fullType))
+		}
+	}
+	if w.group != "" {
+		refuse(key.PublicIPGroup, w.group, f.Config.publicIPs(w.group), network.PublicIPAddresses)
+	}
+	if w.link != nil && w.link.group != "" {
+		refuse(key.LinkGroup, w.link.group, f.Config.links(w.link.group), network.PrivateLinkServices)
+	}
+	if !found.blocking() {
+		f.isReadable(w, found)
+	}
+}
+
+func whyUnread(why azure.Kind) string {
+	if why == azure.NotFound {
+		return "is not found"
+	}
+	return "may not be read"
+}
+
+func cureUnread(why azure.Kind, fullType string) string {
+	if why == azure.NotFound {
+		return "make the group, or name another one"
+	}
+	return "give the cluster's identity the right " + fullType + "/read there, or name another group"
+}
+
+// isReadable reports whether what a Service has at load balancers can be read. One of which
+// it cannot stays: nobody could tell what goes with it.
+func (f *facts) isReadable(w wish, found *problems) bool {
+	for _, ip := range f.publicIPsOf(w.base) {
+		if why, unread := f.Have.Unread(ip.Parent(), network.PublicIPAddresses); unread {
+			found.refuse(w.service.Key(), ReasonGroup, "the resource group %q of its public IP %s %s, allowed is one that can be read; to do: %s",
+				ip.Parent().Name(), ip.Name(), whyUnread(why), cureUnread(why, network.PublicIPAddresses))
+			return false
+		}
+	}
+	create, _ := key.LinkCreate.Read(w.service.Annotations)
+	name, _ := key.LinkGroup.Read(w.service.Annotations)
+	group := f.Config.links(name)
+	if why, unread := f.Have.Unread(group, network.PrivateLinkServices); create && why != azure.NotFound && unread && len(f.ofOwner(w.base)) > 0 {
+		found.refuse(w.service.Key(), ReasonGroup, "the resource group %q of its private link service %s, allowed is one that can be read; to do: %s",
+			group.Name(), whyUnread(why), cureUnread(why, network.PrivateLinkServices))
+		return false
+	}
+	return true
+}
+
+// publicIPsOf are the public IPs of the frontends that a Service has, or stands at.
+func (f *facts) publicIPsOf(base string) []azure.ID {
+	spots := f.ofOwner(base)
+	for _, s := range f.sides {
+		for _, r := range s.ruled[strings.ToLower(base)] {
+			if ref := r.FrontendIPConfiguration; ref != nil {
+				spots = append(spots, spot{s, ref.ID.Name()})
+			}
+		}
+	}
+	var ips []azure.ID
+	for _, at := range spots {
+		if fe, _ := at.frontend(); fe.Properties.PublicIPAddress != nil {
+			ips = append(ips, fe.Properties.PublicIPAddress.ID)
+		}
+	}
+	return ips
+}
+
+// hasUnreadAddress reports whether a frontend has a public IP that could not be read: then
+// it is not known whose a destination of a security rule is.
+func (f *facts) hasUnreadAddress() bool {
+	return slices.ContainsFunc(f.sides, func(s *side) bool {
+		return slices.ContainsFunc(s.lb.Properties.FrontendIPConfigurations, func(fe azure.Child[network.FrontendIPConfiguration]) bool {
+			ip := fe.Properties.PublicIPAddress
+			if ip == nil {
+				return false
+			}
+			_, unread := f.Have.Unread(ip.ID.Parent(), network.PublicIPAddresses)
+			return unread
+		})
+	})
+}

@@ -1,0 +1,84 @@
+package loadbalancer_test
+
+import (
+	"strings"
+	"testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+)
+
+const farGroup = azure.ID("/subscriptions/s/resourceGroups/far")
+
+// hide is a snapshot of all but the public IPs of a group that cannot be read.
+func hide(w *world, why azure.Kind) plan.Snapshot {
+	const fullType = "Microsoft.Network/publicIPAddresses"
+	have := w.snapshot()
+	for _, d := range have.List(farGroup, fullType) {
+		have = have.Without(d.ID())
+	}
+	return have.WithoutList(farGroup, fullType, why)
+}
+
+// A list that could not be read is not an empty one: who needs it is refused, and what is
+// there stays, though its address is told by nothing else.
+func TestWhatCannotBeReadStays(t *testing.T) {
+	for _, why := range []azure.Kind{azure.Denied, azure.NotFound} {
+		w := newWorld(2)
+		web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
+		web.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-resource-group": "far"}
+		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}, {Service: api}}}
+		if _, err := w.commit(in); err != nil {
+			t.Fatal(err)
+		}
+		elsewhere := web.DeepCopy()
+		elsewhere.Annotations = nil
+		for name, services := range map[string][]loadbalancer.Service{
+			"all are compared":        {{Service: web}, {Service: api}},
+			"it asks for another one": {{Service: elsewhere}, {Service: api}},
+			"it is deleted":           {{Service: web, Gone: true}, {Service: api}},
+			"it was forgotten":        {{Service: elsewhere, Gone: true}, {Service: api}},
+		} {
+			t.Run(why.String()+"/"+name, func(t *testing.T) {
+				in := in
+				in.Services, in.Have = services, hide(w, why)
+				graph, found, err := loadbalancer.Desired(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := plan.Diff(in.Have, graph)
+				if err != nil || !p.Empty() {
+					t.Errorf("%v, %s", err, p)
+				}
+				if len(found) != 1 || found[0].Object != "default/web" || found[0].Warning || found[0].Reason != loadbalancer.ReasonGroup || !strings.Contains(found[0].Message, `"far"`) {
+					t.Errorf("found %v", found)
+				}
+			})
+		}
+	}
+}
+
+// A note of a group where addresses may be left stays until somebody has looked there.
+func TestANoteOfAGroupThatMayNotBeReadStays(t *testing.T) {
+	for why, want := range map[azure.Kind]bool{azure.Denied: true, azure.NotFound: false} {
+		w := newWorld(2)
+		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+		if _, err := w.commit(in); err != nil {
+			t.Fatal(err)
+		}
+		id := in.Config.LoadBalancer().Parent().Resource("Microsoft.Network/networkSecurityGroups", in.Config.SecurityGroupName)
+		group := w.docs[id.Key()]
+		fill(group, object{"tags": object{}})
+		group["tags"].(object)["kaz-"+in.Config.ClusterName+"-public-ips-in-far"] = "true"
+		in.Have = hide(w, why)
+		graph, _, err := loadbalancer.Desired(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.Diff(in.Have, graph)
+		if err != nil || p.Empty() != want {
+			t.Errorf("%v: %v, %s", why, err, p)
+		}
+	}
+}
