@@ -50,10 +50,11 @@ var standsBehind = map[string]func(azure.Document) []azure.ID{
 	}],
 }
 
+// references are those to other resources.
 func references(id azure.ID, d azure.Document) []azure.ID {
 	for fullType, of := range standsBehind {
 		if sameType(id, fullType) {
-			return of(d)
+			return slices.DeleteFunc(of(d), func(to azure.ID) bool { return to.Under(id) })
 		}
 	}
 	return nil
@@ -68,7 +69,16 @@ func referencesOf[P any](d azure.Document) []azure.ID {
 }
 
 // revivable are the types of which a failed resource is written again as it is.
-var revivable = []string{network.SecurityGroups, network.Subnets, network.PublicIPAddresses}
+var revivable = []string{network.SecurityGroups, network.Subnets, network.PublicIPAddresses, network.LoadBalancers}
+
+// toRevive is the resource, or the one of which it is a part, that can be written again as it
+// is, "" for none.
+func toRevive(id azure.ID) azure.ID {
+	for id != "" && !slices.ContainsFunc(revivable, func(fullType string) bool { return sameType(id, fullType) }) {
+		id = id.Parent()
+	}
+	return id
+}
 
 // unfinished adds to found those of the resources, and of what stands behind them, that
 // Azure gave up on. What one needs comes before it.
@@ -77,9 +87,7 @@ func unfinished(have plan.Snapshot, ids, found []azure.ID) []azure.ID {
 		ProvisioningState string `json:"provisioningState,omitempty"`
 	}
 	for _, id := range ids {
-		if !slices.ContainsFunc(revivable, func(fullType string) bool { return sameType(id, fullType) }) {
-			continue
-		}
+		id = toRevive(id)
 		r, ok, err := plan.View[state](have, id)
 		if err != nil || !ok {
 			continue

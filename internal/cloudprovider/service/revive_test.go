@@ -49,6 +49,19 @@ func TestWhatFailedBehindASubnet(t *testing.T) {
 	})
 }
 
+// A load balancer that failed holds up the private link service at it, though nothing else is
+// to be written to the load balancer.
+func TestALoadBalancerThatFailedBehindAPrivateLinkService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Faults: []emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: emulator.FaultOperation, Code: "InternalServerError"}}}, 1)
+		w.start(config())
+		linked := w.newService("linked", 80)
+		annotated("load-balancer-internal", "true", "pls-create", "true")(linked)
+		w.create(linked)
+		w.served("linked")
+	})
+}
+
 // fail leaves a resource as a write that Azure began and did not finish.
 func (w *world) fail(id azure.ID, fullType string) {
 	w.t.Helper()
