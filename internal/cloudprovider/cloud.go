@@ -35,7 +35,7 @@ type Config struct {
 	// LoadBalancerName where it is to be the cluster's name.
 	LoadBalancer loadbalancer.Config
 	// Zones are those of LoadBalancer, when they are needed; nil is that it has them.
-	Zones func(context.Context) []string
+	Zones func(context.Context) ([]string, error)
 	// Subscription and ResourceGroup hold the cluster's machines.
 	Subscription, ResourceGroup string
 	Location                    string
@@ -54,7 +54,7 @@ type Config struct {
 type Cloud struct {
 	door     reconcile.Azure
 	balancer loadbalancer.Config
-	zones    func(context.Context) []string
+	zones    func(context.Context) ([]string, error)
 	machines *instances
 	measured operations
 	all      bool        // nodes are asked about

@@ -48,7 +48,9 @@ func Look(ctx context.Context, cluster Cluster, lookup func(string) (string, boo
 		Classes:      classes(cluster.Classes),
 		LoadBalancer: cloudprovider.BalancerOf(providerConfig(c, nil).LoadBalancer, cluster.Name),
 	}
-	config.LoadBalancer.Zones = zonesWhenAsked(door, c)(ctx)
+	if config.LoadBalancer.Zones, err = zonesWhenAsked(door, c)(ctx); err != nil {
+		return nil, err
+	}
 	return service.TakeLookAt(ctx, cluster.Nodes, config, reading{door}, client)
 }
 

@@ -112,31 +112,34 @@ func lifetimes(c cloudconfig.Config) map[string]time.Duration {
 }
 
 // zonesWhenAsked are the zones of the region, read when they are asked for. Only new addresses
-// of Services need them.
-func zonesWhenAsked(door azure.Reader, c cloudconfig.Config) func(context.Context) []string {
+// of Services need them, and never get them later: who may not ask makes them without, and
+// who is not answered has to ask again.
+func zonesWhenAsked(door azure.Reader, c cloudconfig.Config) func(context.Context) ([]string, error) {
+	const forbidden = 403
 	var mu sync.Mutex // guards what follows; never held while waiting
 	var known bool
 	var zones []string
-	return func(ctx context.Context) []string {
+	return func(ctx context.Context) ([]string, error) {
 		mu.Lock()
 		had, asked := zones, known
 		mu.Unlock()
 		if asked {
-			return had
+			return had, nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, atStart)
 		defer cancel()
 		read, err := regionZones(ctx, door, c)
-		if err != nil {
-			// Public IPs that are there keep their zones. New ones get none for now, which
-			// is no reason to leave a cluster without Services.
-			slog.WarnContext(ctx, "the zones of the region are not known: new public IPs are made without", "region", c.Location, "error", err)
+		if e, ok := errors.AsType[*azure.Error](err); ok && e.Kind == azure.Denied && e.Status == forbidden {
+			// Public IPs that are there keep their zones. That new ones get none is no
+			// reason to leave a cluster without Services.
+			slog.WarnContext(ctx, "the zones of the region may not be read: new public IPs are made without", "region", c.Location, "error", err)
+		} else if err != nil {
+			return nil, fmt.Errorf("read the zones of region %s: %w", c.Location, err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		// Who may not ask is not told next time, either.
-		zones, known = read, err == nil || azure.KindOf(err) == azure.Denied
-		return read
+		zones, known = read, true
+		return read, nil
 	}
 }
 

@@ -1,6 +1,9 @@
 package app
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"kaz/cmd/internal/access"
@@ -32,13 +35,44 @@ func TestZonesThatMayNotBeRead(t *testing.T) {
 				t.Errorf("asked %d times before anybody needs to know", asked)
 			}
 			for range 2 {
-				if zones := ask(t.Context()); (len(zones) > 0) != (granted != nil) {
-					t.Errorf("zones %q", zones)
+				if zones, err := ask(t.Context()); err != nil || (len(zones) > 0) != (granted != nil) {
+					t.Errorf("zones %q, %v", zones, err)
 				}
 			}
 			if asked := len(w.Seen(document)); asked != 1 {
 				t.Errorf("asked %d times, want once", asked)
 			}
 		})
+	}
+}
+
+// unanswered is a reader that fails for a while.
+type unanswered struct {
+	azure.Reader
+	err error
+}
+
+func (u *unanswered) Get(context.Context, azure.ID) (azure.Document, error) {
+	return azure.Document(`{"resourceTypes":[{"resourceType":"virtualMachines","zoneMappings":[{"location":"West Europe","zones":["2","1"]}]}]}`), u.err
+}
+
+// Who is not answered is told so, and asks again: no zones are not an answer.
+func TestZonesThatAreNotAnswered(t *testing.T) {
+	c := tenantsConfig(t)
+	c.Location = "westeurope"
+	for _, err := range []*azure.Error{
+		{Kind: azure.Unavailable, Status: 503}, {Kind: azure.Throttled, Status: 429}, {Kind: azure.Denied, Status: 401}, {Kind: azure.Denied}, {Kind: azure.Canceled},
+	} {
+		door := &unanswered{err: err}
+		ask := zonesWhenAsked(door, c)
+		for range 2 {
+			if zones, got := ask(t.Context()); !errors.Is(got, err) || len(zones) > 0 {
+				t.Errorf("%v: zones %q, %v", err, zones, got)
+			}
+		}
+		door.err = nil
+		if zones, got := ask(t.Context()); got != nil || !slices.Equal(zones, []string{"1", "2"}) {
+			t.Errorf("after %v: zones %q, %v", err, zones, got)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -48,6 +49,13 @@ func (a *allocation) commit(ctx context.Context, _ string, batch []loadbalancer.
 		return nil, err
 	}
 	graph, err := target.Desired(have)
+	if waiting, ok := errors.AsType[*unzoned](err); ok {
+		keys := make([]string, len(batch))
+		for i, s := range batch {
+			keys[i] = s.Key()
+		}
+		return nil, waiting.among(keys)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,15 @@ import (
 )
 
 // blame names the requests at fault where each step that failed was for one Service,
-// or Azure says which part of the document it does not take.
+// or Azure says which part of the document it does not take, or they wait for zones.
 func blame(err error, out reconcile.Outcome, batch []request) error {
+	if waiting, ok := errors.AsType[*unzoned](err); ok {
+		keys := make([]string, len(batch))
+		for i, r := range batch {
+			keys[i] = r.service.Key()
+		}
+		return waiting.among(keys)
+	}
 	if len(out.Reports) == 0 {
 		return err
 	}

@@ -44,8 +44,8 @@ type Deps struct {
 	Events     record.EventRecorder
 	Registerer prometheus.Registerer // nil for no metrics
 	// Zones are those of the region, which the first Service that is served asks for; nil is
-	// that the configuration has them.
-	Zones func(context.Context) []string
+	// that the configuration has them. While there is an error, who needs them waits.
+	Zones func(context.Context) ([]string, error)
 	// Measure begins to measure what a Service asks for, and what it returns ends that;
 	// nil is not to measure.
 	Measure func(operation string) (done func(error))

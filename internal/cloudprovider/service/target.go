@@ -19,7 +19,7 @@ import (
 // cluster is what a decision looks at besides the Services of its commit.
 type cluster struct {
 	config   loadbalancer.Config
-	zones    func(context.Context) []string // nil where config has them
+	zones    func(context.Context) ([]string, error) // nil where config has them
 	nodes    listers.NodeLister
 	services func() ([]*corev1.Service, error) // all that are ours
 	// strangers tells whether there are Services that others serve: what is theirs in
@@ -30,8 +30,9 @@ type cluster struct {
 
 // target is the cluster's load balancers with these Services.
 func (c cluster) target(ctx context.Context, services []loadbalancer.Service) (*target, error) {
+	var noZones error
 	if c.zones != nil && slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return !s.Gone }) {
-		c.config.Zones = c.zones(ctx)
+		c.config.Zones, noZones = c.zones(ctx)
 	}
 	nodes, err := c.nodes.List(labels.Everything())
 	if err != nil {
@@ -62,7 +63,7 @@ func (c cluster) target(ctx context.Context, services []loadbalancer.Service) (*
 	if err != nil {
 		return nil, err
 	}
-	return &target{Input: loadbalancer.Input{
+	return &target{noZones: noZones, Input: loadbalancer.Input{
 		Config: c.config, Services: services, Others: others, Complete: !strangers, Nodes: nodes,
 		Namespaces: namespaces, Endpoints: endpoints,
 	}}, nil
@@ -71,6 +72,7 @@ func (c cluster) target(ctx context.Context, services []loadbalancer.Service) (*
 // target is the load balancers with the Services of one commit.
 type target struct {
 	loadbalancer.Input
+	noZones  error          // why the zones of the region are not known
 	problems []plan.Problem // of the last decision
 }
 
@@ -96,6 +98,9 @@ func (t *target) Desired(have plan.Snapshot) (plan.Graph, error) {
 	in.Have = have
 	graph, problems, err := loadbalancer.Desired(in)
 	t.problems = problems
+	if err == nil && t.noZones != nil {
+		err = waitForZones(in, graph, t.noZones)
+	}
 	return graph, err
 }
 

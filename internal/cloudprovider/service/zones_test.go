@@ -3,12 +3,15 @@ package service_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 
+	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
@@ -22,27 +25,10 @@ func TestZonesAreAskedForWhenNeeded(t *testing.T) {
 		c := config()
 		c.LoadBalancer.Zones = nil
 		var asked atomic.Int32
-		zones := func(context.Context) []string {
+		w.startWithZones(c, func(context.Context) ([]string, error) {
 			asked.Add(1)
-			return []string{"1", "2"}
-		}
-		factory := informers.NewSharedInformerFactory(w.client, 0)
-		controller, err := service.New(c, service.Deps{Azure: w.Door, Client: w.client, Informers: factory, Events: w.events, Zones: zones})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			controller.Run(ctx)
-		}()
-		factory.Start(ctx.Done())
-		defer func() {
-			cancel()
-			<-ended
-			factory.Shutdown()
-		}()
+			return []string{"1", "2"}, nil
+		})
 		w.settle()
 		if asked.Load() > 0 {
 			t.Error("asked for without a Service")
@@ -52,6 +38,88 @@ func TestZonesAreAskedForWhenNeeded(t *testing.T) {
 		ips := testkit.List[network.PublicIPAddress](w.Azure, testkit.Group, network.PublicIPAddresses)
 		if len(ips) != 1 || !slices.Equal(ips[0].Zones, []string{"1", "2"}) {
 			t.Errorf("public IPs %+v", ips)
+		}
+	})
+}
+
+// startWithZones runs a controller that asks for zones until the test ends.
+func (w *world) startWithZones(c service.Config, zones func(context.Context) ([]string, error)) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	factory := informers.NewSharedInformerFactory(w.client, 0)
+	controller, err := service.New(c, service.Deps{Azure: w.Door, Client: w.client, Informers: factory, Events: w.events, Zones: zones})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		controller.Run(ctx)
+	}()
+	factory.Start(ctx.Done())
+	w.t.Cleanup(func() {
+		cancel()
+		<-ended
+		factory.Shutdown()
+	})
+}
+
+// While the zones are not known no new address is made, as it would never get any; who needs
+// none is served, and who does when they are known.
+func TestNewAddressesWaitForZones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{})
+		c := config()
+		stop := w.start(c)
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		stop()
+		c.LoadBalancer.Zones = nil
+		var known atomic.Bool
+		w.startWithZones(c, func(context.Context) ([]string, error) {
+			if !known.Load() {
+				return nil, &azure.Error{Kind: azure.Unavailable, Status: 503, Code: "ServerTimeout"}
+			}
+			return []string{"1", "2"}, nil
+		})
+		w.settle()
+		given := w.newService("given", 82)
+		annotated("pip-name", "mine")(given)
+		inner := w.newService("inner", 83)
+		annotated("load-balancer-internal", "true")(inner)
+		for _, s := range []*corev1.Service{w.newService("new", 81), given, inner} {
+			w.create(s)
+		}
+		w.change("web", func(s *corev1.Service) { s.Spec.Ports[0].Port = 8080 })
+		w.served("given")
+		w.settle()
+		lb := testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer)
+		if !slices.ContainsFunc(lb.Properties.LoadBalancingRules, func(r azure.Child[network.LoadBalancingRule]) bool { return r.Properties.FrontendPort == 8080 }) {
+			t.Error("a Service that needs no zones waits for them")
+		}
+		for _, name := range []string{"new", "inner"} {
+			if w.address(name) != "" {
+				t.Errorf("%s has an address without zones", name)
+			}
+			if told := w.events.list(name); !slices.ContainsFunc(told, func(e string) bool {
+				return strings.HasPrefix(e, "SyncLoadBalancerFailed") && strings.Contains(e, "zones") && strings.Contains(e, "ServerTimeout")
+			}) {
+				t.Errorf("%s was told %q", name, told)
+			}
+		}
+		known.Store(true)
+		w.allServed([]string{"new", "inner"})
+		for _, ip := range testkit.List[network.PublicIPAddress](w.Azure, testkit.Group, network.PublicIPAddresses) {
+			if strings.HasPrefix(ip.Name, testkit.ClusterName+"-a") && len(ip.Zones) < 2 {
+				t.Errorf("public IP %s has the zones %q", ip.Name, ip.Zones)
+			}
+		}
+		internal := testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer+"-internal")
+		for _, fe := range internal.Properties.FrontendIPConfigurations {
+			if !slices.Equal(fe.Zones, []string{"1", "2"}) {
+				t.Errorf("frontend %s has the zones %q", fe.Name, fe.Zones)
+			}
 		}
 	})
 }
