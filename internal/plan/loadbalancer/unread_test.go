@@ -82,3 +82,32 @@ func TestANoteOfAGroupThatMayNotBeReadStays(t *testing.T) {
 		}
 	}
 }
+
+// A private link service where nobody may look is its Service's alone, and keeps the Service
+// as long as there can be one.
+func TestALinkInAGroupThatMayNotBeRead(t *testing.T) {
+	for why, stays := range map[azure.Kind]bool{azure.Denied: true, azure.NotFound: false} {
+		w := newWorld(2)
+		web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
+		web.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
+		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: web}, {Service: api}}}
+		if _, err := w.commit(in); err != nil {
+			t.Fatal(err)
+		}
+		web.Annotations["service.beta.kubernetes.io/azure-pls-create"] = "true"
+		web.Annotations["service.beta.kubernetes.io/azure-pls-resource-group"] = "far"
+		for gone, want := range map[bool]bool{false: true, true: stays} {
+			in.Services = []loadbalancer.Service{{Service: web, Gone: gone}, {Service: api}}
+			in.Have = w.snapshot().WithoutList(farGroup, "Microsoft.Network/privateLinkServices", why)
+			graph, found, err := loadbalancer.Desired(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := plan.Diff(in.Have, graph)
+			refused := len(found) == 1 && found[0].Object == "default/web" && strings.Contains(found[0].Message, `"far"`)
+			if err != nil || p.Empty() != want || refused != want {
+				t.Errorf("%v, gone %v: %v, %v\n%s", why, gone, err, found, p)
+			}
+		}
+	}
+}
