@@ -8,6 +8,12 @@ source tools/steps.sh
 
 schedules=${SCHEDULES:-100000}
 first=${FIRST:-1}
+for given in "SCHEDULES=$schedules" "FIRST=$first"; do
+  if [[ ! ${given#*=} =~ ^(0|[1-9][0-9]{0,8})$ ]]; then
+    echo "$given: want a whole number below 1000000000" >&2
+    exit 2
+  fi
+done
 
 # Played in parts, so that what failed and how far it got is seen on the way. A schedule keeps little and throws away
 # much: with a collector that waits longer they take a third less time.
