@@ -16,28 +16,47 @@ import (
 // not be written refers to: Azure takes none of it until somebody does. It reports whether
 // there was any.
 func revive(ctx context.Context, door reconcile.Azure, out reconcile.Outcome) (bool, error) {
+	if len(out.Reports) == 0 {
+		return false, nil
+	}
+	have, refs := out.Have, []azure.ID(nil)
+	for _, res := range out.Reports[len(out.Reports)-1].Results {
+		if res.Err == nil || errors.Is(res.Err, reconcile.ErrNotAttempted) {
+			continue
+		}
+		refs = append(refs, references(res.Step.ID, res.Step.Body)...)
+		subnets, err := blamedSubnets(ctx, door, res.Err)
+		if err != nil {
+			return false, err
+		}
+		have = have.With(subnets...)
+		for _, d := range subnets {
+			refs = append(refs, d.ID())
+		}
+	}
 	var errs []error
-	ids := unfinished(out.Have, refusedReferences(out), nil)
+	ids := unfinished(have, refs, nil)
 	for _, id := range ids {
-		doc, _ := out.Have.Get(id)
+		doc, _ := have.Get(id)
 		_, err := door.Put(ctx, azure.Write{ID: id, Body: doc, IfMatch: doc.Etag()})
 		errs = append(errs, err)
 	}
 	return len(ids) > 0, errors.Join(errs...)
 }
 
-// refusedReferences is what the resources refer to that Azure did not take.
-func refusedReferences(out reconcile.Outcome) []azure.ID {
-	if len(out.Reports) == 0 {
-		return nil
+// blamedSubnets are those of the network that Azure names in a refusal: a network is not well
+// while one of its subnets is not, and kaz writes subnets, not networks. Where they may not
+// be read they are somebody else's to mend.
+func blamedSubnets(ctx context.Context, door reconcile.Azure, refusal error) ([]azure.Document, error) {
+	e, ok := errors.AsType[*azure.Error](refusal)
+	if !ok || !sameType(azure.ID(e.Target), network.VirtualNetworks) {
+		return nil, nil
 	}
-	var ids []azure.ID
-	for _, res := range out.Reports[len(out.Reports)-1].Results {
-		if res.Err != nil && !errors.Is(res.Err, reconcile.ErrNotAttempted) {
-			ids = append(ids, references(res.Step.ID, res.Step.Body)...)
-		}
+	docs, err := door.Fresh().List(ctx, azure.Query{Scope: azure.ID(e.Target), Type: network.Subnets})
+	if azure.KindOf(err) == azure.Denied {
+		return nil, nil
 	}
-	return ids
+	return docs, err
 }
 
 // standsBehind tells, by its type, what a resource refers to that Azure wants well before

@@ -62,6 +62,20 @@ func TestALoadBalancerThatFailedBehindAPrivateLinkService(t *testing.T) {
 	})
 }
 
+// A subnet that failed leaves its network failed, and pools of addresses are in the network.
+// Nothing else that the Service asks for has to do with the subnet.
+func TestASubnetThatFailedInTheNetworkOfAPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.fail(testkit.VNet.Child("subnets", "nodes"), network.Subnets)
+		c := config()
+		c.LoadBalancer.PoolByIP = true
+		w.start(c)
+		w.create(w.newService("web", 80))
+		w.served("web")
+	})
+}
+
 // fail leaves a resource as a write that Azure began and did not finish.
 func (w *world) fail(id azure.ID, fullType string) {
 	w.t.Helper()
