@@ -50,11 +50,7 @@ func (a *allocation) commit(ctx context.Context, _ string, batch []loadbalancer.
 	}
 	graph, err := target.Desired(have)
 	if waiting, ok := errors.AsType[*unzoned](err); ok {
-		keys := make([]string, len(batch))
-		for i, s := range batch {
-			keys[i] = s.Key()
-		}
-		return nil, waiting.among(keys)
+		return nil, waiting.among(len(batch), func(i int) string { return batch[i].Key() })
 	}
 	if err != nil {
 		return nil, err

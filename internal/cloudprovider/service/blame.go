@@ -18,11 +18,7 @@ import (
 // or Azure says which part of the document it does not take, or they wait for zones.
 func blame(err error, out reconcile.Outcome, batch []request) error {
 	if waiting, ok := errors.AsType[*unzoned](err); ok {
-		keys := make([]string, len(batch))
-		for i, r := range batch {
-			keys[i] = r.service.Key()
-		}
-		return waiting.among(keys)
+		return waiting.among(len(batch), func(i int) string { return batch[i].service.Key() })
 	}
 	if len(out.Reports) == 0 {
 		return err

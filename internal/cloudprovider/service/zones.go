@@ -54,11 +54,12 @@ func waitForZones(in loadbalancer.Input, without plan.Graph, cause error) error 
 	return u
 }
 
-// among names those of a batch who wait, so that the others are served without them.
-func (u *unzoned) among(keys []string) error {
+// among names those of a batch of n who wait, by their keys, so that the others are served
+// without them.
+func (u *unzoned) among(n int, key func(i int) string) error {
 	culprits := map[int]error{}
-	for i, key := range keys {
-		if u.services[key] {
+	for i := range n {
+		if u.services[key(i)] {
 			culprits[i] = u
 		}
 	}
