@@ -39,7 +39,9 @@ type answer struct {
 	released []plan.Step // what is left to delete for it
 	filling  *fill       // what has to begin before it is served, nil for nothing
 	noted    []string    // resource groups of which the Service tells since
-	err      error       // nobody else's
+	// leftovers says that it is refused, maybe for what is left of Services that are gone.
+	leftovers bool
+	err       error // nobody else's
 }
 
 // refused reports whether something in the Service keeps it from being served.
@@ -142,6 +144,11 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 		return nil, err
 	}
 	b.tellMachines(ctx, t.target)
+	return b.conclude(ctx, t, batch, out)
+}
+
+// conclude finds the answers to what was brought about.
+func (b *balancers) conclude(ctx context.Context, t *shared, batch []request, out reconcile.Outcome) ([]answer, error) {
 	t.Have = out.Have
 	answers, err := b.answers(t, batch, out)
 	if err == nil && slices.ContainsFunc(answers, func(a answer) bool { return a.err != nil }) {
@@ -152,6 +159,9 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 	}
 	if err == nil && t.fills {
 		err = b.fill(ctx, t, batch, answers)
+	}
+	if err == nil {
+		err = t.noteLeftovers(answers)
 	}
 	return answers, err
 }

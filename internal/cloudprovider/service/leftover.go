@@ -28,10 +28,7 @@ func sweeper(w why) request {
 
 // sweep takes away what is in Azure of Services that are not there any more.
 func (c *Controller) sweep(ctx context.Context, w why) {
-	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), sweeper(w))
-	if err == nil {
-		err = c.release(ctx, got.released)
-	}
+	err := c.takeLeftovers(ctx, w)
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
@@ -43,6 +40,33 @@ func (c *Controller) sweep(ctx context.Context, w why) {
 		c.dirt.add(sweeping, w)
 		c.queue.AddAfter(sweeping, wait)
 	}
+}
+
+func (c *Controller) takeLeftovers(ctx context.Context, w why) error {
+	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), sweeper(w))
+	if err != nil {
+		return err
+	}
+	return c.release(ctx, got.released)
+}
+
+// noteLeftovers notes in the answers of those who are refused for what is in Azure whether
+// some of that may be left of Services that are gone, as far as this process has heard.
+func (t *target) noteLeftovers(answers []answer) error {
+	inTheWay := func(a answer) bool { return a.refused() && slices.ContainsFunc(a.problems, isOfAzure) }
+	if !slices.ContainsFunc(answers, inTheWay) {
+		return nil
+	}
+	all := slices.Clone(t.Others)
+	for _, s := range t.Services {
+		all = append(all, s.Service)
+	}
+	left, err := loadbalancer.Leftovers(t.Config, t.Have, all)
+	left = slices.DeleteFunc(left, isRulesAlone)
+	for i, a := range answers {
+		answers[i].leftovers = len(left) > 0 && inTheWay(a)
+	}
+	return err
 }
 
 // addLeftovers has a commit take away what is left of Services that are not there any

@@ -71,6 +71,54 @@ func TestWhatBelongsToNoServiceIsTakenAway(t *testing.T) {
 	}
 }
 
+// A Service that asks for what one that went has left behind does not wait until all is
+// compared with Azure.
+func TestLeftoversInTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{})
+		stop := w.start(repairing())
+		for _, name := range []string{"shared-one", "shared-two"} {
+			w.addKind(name)
+		}
+		w.allHaveAddresses([]string{"shared-one", "shared-two"})
+		stop()
+		w.vanish("shared-two")
+		w.start(repairing())
+		w.settle()
+		w.addKind("shared-two") // with another UID
+		<-time.After(5 * time.Second)
+		if w.address("shared-two") == "" {
+			t.Errorf("no address yet:\n%s", strings.Join(w.events.list("shared-two"), "\n"))
+		}
+	})
+}
+
+// Where it is somebody's who is there, there is one look for that and no more.
+func TestNoLeftoversInTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{})
+		w.start(config())
+		w.addKind("shared-one")
+		w.allHaveAddresses([]string{"shared-one"})
+		w.settle()
+		w.client.ClearActions()
+		s := w.newService("second", 80)
+		kinds["shared-one"](s)
+		w.create(s)
+		<-time.After(4 * time.Hour)
+		lists := 0
+		for _, a := range w.client.Actions() {
+			if a.Matches("list", "services") {
+				lists++
+			}
+		}
+		const most = 2 // one asks for the Service itself
+		if w.address("second") != "" || lists > most {
+			t.Errorf("address %q; %d lists of Services, want none and at most %d", w.address("second"), lists, most)
+		}
+	})
+}
+
 // freezeNews has the next who watch Services hear nothing more.
 func (w *world) freezeNews() {
 	w.client.PrependWatchReactor(services, func(kubetesting.Action) (bool, watch.Interface, error) {

@@ -144,6 +144,11 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 		w.since = time.Now()
 		got, err = c.commit(ctx, request{service: wanted, why: w})
 	}
+	if err == nil && got.leftovers {
+		if err = c.takeLeftovers(ctx, w); err == nil {
+			got, err = c.commit(ctx, request{service: wanted, why: w})
+		}
+	}
 	h.addNoted(got.noted)
 	if err != nil {
 		return got, fmt.Errorf("failed to ensure load balancer: %w", err)
