@@ -10,56 +10,89 @@ import (
 	"kaz/internal/azure"
 )
 
-// A deletion is polled as often as Azure asks, which for most is every ten seconds.
-// Where many resources of one collection go at the same time, one list of the
-// collection tells of all which are still there. So their roll is called some times
-// between two polls, and polled are those that do not answer: each about once, and soon
-// after it is gone. The poll, not the list, says how the deletion ended.
+// Operations are polled as often as Azure asks: most deletions every ten seconds, the
+// making of public IPs every two. Where many resources of one collection are made, or go,
+// at the same time, one list of the collection tells of all of them how they are doing.
+// So their roll is called between two polls:
+//
+// A deletion whose poll is due waits until the list shows it no more, and is polled then:
+// once, and soon after it is gone. The poll, not the list, says how it ended.
+//
+// What is made is polled when that is due, but has ended before if the list shows so.
 
 const (
-	// company is how many deletions of a collection are worth a list.
+	// company is how many writes of a collection are worth a list.
 	company = 8
-	// rollsAtMost bounds how often a deletion is found in the list before it is polled
-	// all the same.
-	rollsAtMost = 12
-	// rollsInWait is how many lists are read in the time between two polls.
+	// waitsAtMost is for how many waits between polls a deletion is found in the list before
+	// it is polled all the same.
+	waitsAtMost = 3
+	// rollsInWait is how many lists are read in the time between two polls of deletions.
 	rollsInWait = 4
-	// rollWait is the shortest wait between polls that lists are called in.
+	// rollWait is the shortest wait between polls that lists are called in, and between
+	// lists of what is made.
 	rollWait = time.Second
 )
 
-// rolls are the collections of which something is being deleted, by key.
+// rolls are the collections of which something is being made, or deleted, by key.
 type rolls struct {
 	mu sync.Mutex // guards what follows and all rolls; never held while waiting
 	of map[string]*roll
 }
 
-// roll is the deletions of one collection that are under way.
+// roll is the creations, or the deletions, of one collection that are under way.
 type roll struct {
 	query    azure.Query
-	caller   chan struct{} // has one token, held by the deletion that calls the roll
+	caller   chan struct{} // has one token, held by the one that calls the roll
 	underway int
-	due      map[*departure]bool // those that could be polled, and wait for what the list says
-	mute     bool                // the list cannot be read
-	last     time.Time           // its last reading began
-	leaving  map[string]bool     // by key, what was being deleted then
+	waiting  map[*entry]bool // for what the list says
+	mute     bool            // the list cannot be read
+	last     time.Time       // its last reading began, or the first write was accepted
+	listed   map[string]azure.Document
 }
 
-// departure is one deletion.
-type departure struct {
+// entry is one creation or deletion.
+type entry struct {
 	roll   *roll
 	key    string
+	leaves bool
 	joined time.Time
-	polls  chan struct{} // closed when it is to be polled
+	over   chan struct{}  // closed when the list shows that it has ended
+	shown  azure.Document // as the list shows it then
 }
 
-// join notes a deletion as under way. Compute is left out, which counts lists dearly.
-func (r *rolls) join(c call) (*departure, func()) {
-	if c.method != http.MethodDelete || c.subject.namespace == compute {
+// isOver reports whether a list that has the document, or none, shows that it has ended.
+func (e *entry) isOver(doc azure.Document) bool {
+	state := provisioningState(doc)
+	if e.leaves {
+		return !strings.EqualFold(state, "Deleting")
+	}
+	return isFinal(state)
+}
+
+func isFinal(state string) bool {
+	switch strings.ToLower(state) {
+	case "succeeded", "failed", "canceled":
+		return true
+	}
+	return false
+}
+
+// rollOf is the key of the roll that tells of a write, "" where none does: compute counts
+// lists dearly, and of what was there before the list does not tell what it shows.
+func rollOf(c call) string {
+	creates := c.method == http.MethodPut && c.header.Get("If-None-Match") != ""
+	if c.method != http.MethodDelete && !creates || c.subject.namespace == compute {
+		return ""
+	}
+	return c.method + " " + c.id.Parent().Key() + " " + strings.ToLower(c.id.Type())
+}
+
+// join notes a write as under way.
+func (r *rolls) join(c call) (*entry, func()) {
+	key := rollOf(c)
+	if key == "" {
 		return nil, func() {}
 	}
-	q := azure.Query{Scope: c.id.Parent(), Type: c.id.Type()}
-	key := q.Scope.Key() + " " + strings.ToLower(q.Type)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil {
@@ -67,12 +100,12 @@ func (r *rolls) join(c call) (*departure, func()) {
 	}
 	one := r.of[key]
 	if one == nil {
-		one = &roll{query: q, caller: make(chan struct{}, 1), due: map[*departure]bool{}}
+		one = &roll{query: azure.Query{Scope: c.id.Parent(), Type: c.id.Type()}, caller: make(chan struct{}, 1), waiting: map[*entry]bool{}, last: time.Now()}
 		one.caller <- struct{}{}
 		r.of[key] = one
 	}
 	one.underway++
-	return &departure{roll: one, key: c.id.Key(), joined: time.Now()}, func() {
+	return &entry{roll: one, key: c.id.Key(), leaves: c.method == http.MethodDelete, joined: time.Now()}, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if one.underway--; one.underway == 0 {
@@ -81,44 +114,78 @@ func (r *rolls) join(c call) (*departure, func()) {
 	}
 }
 
-// waits notes a deletion as one whose poll is due, and reports whether it is to wait for
-// what the next list says.
-func (r *rolls) waits(d *departure) bool {
+// waits notes a write as one that waits for what the list says, and reports whether it
+// is to: not where it has no company.
+func (r *rolls) waits(e *entry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	alone := d.roll.underway < company && len(d.roll.due) == 0
-	gone := d.joined.Before(d.roll.last) && !d.roll.leaving[d.key]
-	if alone || gone || d.roll.mute {
+	alone := e.roll.underway < company && len(e.roll.waiting) == 0
+	if alone || e.roll.mute {
 		return false
 	}
-	d.polls = make(chan struct{})
-	d.roll.due[d] = true
+	e.over = make(chan struct{})
+	e.roll.waiting[e] = true
+	if e.joined.Before(e.roll.last) {
+		e.roll.tell(e)
+	}
 	return true
 }
 
-func (r *rolls) leave(d *departure) {
+// tell ends the wait of a write that the last list shows to have ended, or of any, if
+// there is no list.
+func (r *roll) tell(e *entry) {
+	if doc := r.listed[e.key]; r.mute || e.isOver(doc) {
+		e.shown = doc
+		delete(r.waiting, e)
+		close(e.over)
+	}
+}
+
+func (r *rolls) leave(e *entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(d.roll.due, d)
+	delete(e.roll.waiting, e)
 }
 
 // depart waits until a deletion is worth a poll, which Azure wants no sooner than after
 // a time.
-func (d *Door) depart(ctx context.Context, one *departure, wait time.Duration) error {
-	if err := pause(ctx, wait); err != nil || wait < rollWait || !d.rolls.waits(one) {
+func (d *Door) depart(ctx context.Context, e *entry, wait time.Duration) error {
+	if err := pause(ctx, wait); err != nil || wait < rollWait || !d.rolls.waits(e) {
 		return err
 	}
-	defer d.rolls.leave(one)
-	for range rollsAtMost {
+	defer d.rolls.leave(e)
+	return d.hear(ctx, e, wait/rollsInWait, time.Now().Add(waitsAtMost*wait))
+}
+
+// appear waits until the next poll of what is made, and reports whether a list has shown
+// by then that it is there.
+func (d *Door) appear(ctx context.Context, op *operation, wait time.Duration) (ended bool, err error) {
+	due := time.Now().Add(wait)
+	err = d.hear(ctx, op.entry, max(op.first, rollWait), due)
+	d.rolls.leave(op.entry)
+	if err != nil || op.entry.isThere() {
+		return err == nil, err
+	}
+	return false, pause(ctx, time.Until(due))
+}
+
+// hear waits until a list shows that a write has ended, but no longer than until the
+// latest. One of those who wait calls the roll for all.
+func (d *Door) hear(ctx context.Context, e *entry, every time.Duration, latest time.Time) error {
+	late := time.NewTimer(time.Until(latest))
+	defer late.Stop()
+	for time.Now().Before(latest) {
 		select {
-		case <-one.polls:
+		case <-e.over:
+			return nil
+		case <-late.C:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-one.roll.caller:
+		case <-e.roll.caller:
 		}
-		err := d.callRoll(ctx, one, wait/rollsInWait)
-		one.roll.caller <- struct{}{}
+		err := d.callRoll(ctx, e, every, latest)
+		e.roll.caller <- struct{}{}
 		if err != nil {
 			return err
 		}
@@ -126,13 +193,20 @@ func (d *Door) depart(ctx context.Context, one *departure, wait time.Duration) e
 	return nil
 }
 
-// callRoll reads the list, no sooner than so long after the last time, and has those
-// polled that are not in it as what is being deleted.
-func (d *Door) callRoll(ctx context.Context, by *departure, every time.Duration) error {
+// isThere reports whether a list has shown that a creation went well. How one failed, the
+// poll says.
+func (e *entry) isThere() bool { return strings.EqualFold(provisioningState(e.shown), "Succeeded") }
+
+// callRoll reads the list, no sooner than so long after the last time and only if that is
+// before the latest, and ends the wait of those that it shows to have ended.
+func (d *Door) callRoll(ctx context.Context, by *entry, every time.Duration, latest time.Time) error {
 	r := by.roll
 	begin, needed := d.rolls.next(by, every)
 	if !needed {
 		return nil
+	}
+	if !begin.Before(latest) {
+		return pause(ctx, time.Until(latest))
 	}
 	if err := pause(ctx, time.Until(begin)); err != nil {
 		return err
@@ -142,27 +216,24 @@ func (d *Door) callRoll(ctx context.Context, by *departure, every time.Duration)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	leaving := make(map[string]bool, len(docs))
+	listed := make(map[string]azure.Document, len(docs))
 	for _, doc := range docs {
-		if strings.EqualFold(provisioningState(doc), "Deleting") {
-			leaving[doc.ID().Key()] = true
-		}
+		listed[doc.ID().Key()] = doc
 	}
 	d.rolls.mu.Lock()
 	defer d.rolls.mu.Unlock()
-	r.last, r.leaving, r.mute = began, leaving, err != nil
-	for one := range r.due {
-		if r.mute || !leaving[one.key] {
-			delete(r.due, one)
-			close(one.polls)
+	r.last, r.listed, r.mute = began, listed, err != nil
+	for e := range r.waiting {
+		if r.mute || e.joined.Before(began) {
+			r.tell(e)
 		}
 	}
 	return nil
 }
 
-// next is when the list may be read again, and whether a deletion still waits for that.
-func (r *rolls) next(d *departure, every time.Duration) (time.Time, bool) {
+// next is when the list may be read again, and whether a write still waits for that.
+func (r *rolls) next(e *entry, every time.Duration) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return d.roll.last.Add(every), d.roll.due[d]
+	return e.roll.last.Add(every), e.roll.waiting[e]
 }

@@ -87,7 +87,7 @@ type operation struct {
 	last     reply
 	polls    int           // that came without a Retry-After
 	first    time.Duration // the wait before the first poll
-	leaves   *departure    // nil for what is no deletion
+	entry    *entry        // nil for what no list tells of
 }
 
 // started finds out how Azure tells the state of what it just accepted.
@@ -143,7 +143,7 @@ func (d *Door) wait(ctx context.Context, op *operation) error {
 		}
 	}
 	var over func()
-	op.leaves, over = d.rolls.join(op.call)
+	op.entry, over = d.rolls.join(op.call)
 	defer over()
 	for failures := 0; ; {
 		ended, err := d.untilPoll(ctx, op)
@@ -172,8 +172,10 @@ func (d *Door) untilPoll(ctx context.Context, op *operation) (ended bool, err er
 	wait := d.pace(op)
 	op.first = or(op.first, wait)
 	switch {
-	case op.leaves != nil:
-		return false, d.depart(ctx, op.leaves, wait)
+	case op.entry != nil && op.entry.leaves:
+		return false, d.depart(ctx, op.entry, wait)
+	case op.entry != nil && op.form == inStatus && d.rolls.waits(op.entry):
+		return d.appear(ctx, op, wait)
 	case op.isLate(wait):
 		return d.watch(ctx, op, wait)
 	}
