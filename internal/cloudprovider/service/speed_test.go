@@ -42,7 +42,7 @@ type cost struct {
 }
 
 func (c cost) String() string {
-	return fmt.Sprintf("%.0f s, %d reads, %d polls, %d writes (%d of load balancers, %d of security groups, %d of public IPs), %d deletes, %d refused as too many",
+	return fmt.Sprintf("%.1f s, %d reads, %d polls, %d writes (%d of load balancers, %d of security groups, %d of public IPs), %d deletes, %d refused as too many",
 		c.took.Seconds(), c.reads, c.polls, c.writes, c.balancers, c.groups, c.publicIPs, c.deletes, c.throttled)
 }
 
@@ -192,14 +192,6 @@ var speeds = map[string]struct {
 		// begins: one in ten of these takes a minute.
 		got.holds(t, limits{took: 150 * time.Second, publicIPs: 101})
 	}},
-	"250 Services": {long: true, test: func(t *testing.T, azure emulator.Options) {
-		w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
-		w.start(c)
-		got := w.measure(func() { w.allServed(w.createMany(250)) })
-		// 5/4 of the bound is what is aimed at, and three of four runs are below; the slowest
-		// of 250 public IPs can come just too late for the write that is under way then.
-		got.holds(t, limits{took: got.bound(serialCreate)*5/4 + 10*time.Second, balancers: 20, publicIPs: 250})
-	}},
 	"500 Services over two load balancers, and back": {long: true, test: func(t *testing.T, azure emulator.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet, "other")
 		w.start(c)
@@ -317,6 +309,36 @@ func TestSpeed(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { speeds[name].test(t, azure) })
 			})
 		}
+	}
+}
+
+// The slowest of 250 public IPs can come just too late for the write that is under way
+// then, and no Service waits for another's. So what one run takes is left to chance, and
+// what all take together is held to the aim, 5/4 of the bound: by so many runs that the
+// mean is that near to it in less than one of ten thousand tests.
+func TestSpeedOn250(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute and more")
+	}
+	const enough = 40
+	var took, aim time.Duration
+	runs := max(enough, *speedRuns)
+	for i := range runs {
+		azure := emulator.Options{Latency: 1, Throttle: true, Seed: *speedSeed + i}
+		t.Run(fmt.Sprint(azure.Seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
+				w.start(c)
+				got := w.measure(func() { w.allServed(w.createMany(250)) })
+				got.holds(t, limits{balancers: 20, publicIPs: 250})
+				took, aim = took+got.took, aim+got.bound(serialCreate)*5/4
+			})
+		})
+	}
+	mean, most := took/time.Duration(runs), aim/time.Duration(runs)
+	t.Logf("%.1f s on average; at most %.1f s", mean.Seconds(), most.Seconds())
+	if mean > most {
+		t.Errorf("250 Services took %v on average of %d runs, want at most %v", mean, runs, most)
 	}
 }
 
