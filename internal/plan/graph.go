@@ -10,7 +10,7 @@ import (
 
 // Snapshot is what Azure is known to hold, by id. A resource that is absent from
 // the snapshot is taken not to exist, so a snapshot must hold all that its graph
-// is about. Of lists that could not be read it tells that, and why: they are not empty.
+// is about. Of what could not be read it tells that, and why: it may be there.
 type Snapshot struct {
 	docs   map[string]azure.Document
 	unread map[string]azure.Kind // by scope and type; never changed
@@ -55,20 +55,20 @@ func (s Snapshot) Without(id azure.ID) Snapshot {
 	return next
 }
 
-// WithoutList is the snapshot that tells why what is in scope of a full type could not be
-// read.
-func (s Snapshot) WithoutList(scope azure.ID, fullType string, why azure.Kind) Snapshot {
-	return Snapshot{docs: s.docs, unread: united(s.unread, map[string]azure.Kind{listKey(scope, fullType): why})}
+// WithUnread is the snapshot that tells why what is in scope of a full type could not be
+// read; of a resource, the scope is its id.
+func (s Snapshot) WithUnread(scope azure.ID, fullType string, why azure.Kind) Snapshot {
+	return Snapshot{docs: s.docs, unread: united(s.unread, map[string]azure.Kind{unreadKey(scope, fullType): why})}
 }
 
 // Unread tells why what is in scope of a full type could not be read, and false where
-// nothing stood in the way.
+// nothing stood in the way; of a resource, the scope is its id.
 func (s Snapshot) Unread(scope azure.ID, fullType string) (why azure.Kind, unread bool) {
-	why, unread = s.unread[listKey(scope, fullType)]
+	why, unread = s.unread[unreadKey(scope, fullType)]
 	return why, unread
 }
 
-func listKey(scope azure.ID, fullType string) string {
+func unreadKey(scope azure.ID, fullType string) string {
 	return scope.Key() + " " + strings.ToLower(fullType)
 }
 

@@ -150,7 +150,7 @@ func Gather(ctx context.Context, r azure.Reader, needs func(have plan.Snapshot) 
 	asked := map[string]bool{}
 	for {
 		fresh := unasked(needs(have), asked)
-		if len(fresh.Resources)+len(fresh.Lists)+len(fresh.Optional) == 0 {
+		if len(fresh.Resources)+len(fresh.Lists)+len(fresh.Optional.Resources)+len(fresh.Optional.Lists) == 0 {
 			return have, nil
 		}
 		more, err := Take(ctx, r, fresh)
@@ -163,12 +163,14 @@ func Gather(ctx context.Context, r azure.Reader, needs func(have plan.Snapshot) 
 
 // unasked is the part of needs that was not asked before, which it notes as asked.
 func unasked(needs Needs, asked map[string]bool) Needs {
-	var fresh Needs
-	for _, id := range needs.Resources {
-		if key := id.Key(); !asked[key] {
-			asked[key] = true
-			fresh.Resources = append(fresh.Resources, id)
+	resources := func(all []azure.ID) (some []azure.ID) {
+		for _, id := range all {
+			if key := id.Key(); !asked[key] {
+				asked[key] = true
+				some = append(some, id)
+			}
 		}
+		return some
 	}
 	lists := func(all []azure.Query) (some []azure.Query) {
 		for _, q := range all {
@@ -180,6 +182,8 @@ func unasked(needs Needs, asked map[string]bool) Needs {
 		}
 		return some
 	}
-	fresh.Lists, fresh.Optional = lists(needs.Lists), lists(needs.Optional)
-	return fresh
+	return Needs{
+		Resources: resources(needs.Resources), Lists: lists(needs.Lists),
+		Optional: Optional{Resources: resources(needs.Optional.Resources), Lists: lists(needs.Optional.Lists)},
+	}
 }

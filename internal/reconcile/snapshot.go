@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,9 +16,15 @@ import (
 type Needs struct {
 	Resources []azure.ID
 	Lists     []azure.Query
-	// Optional are lists that may be in what may not be read, or does not exist. The
-	// snapshot says so, and the planner decides without them.
-	Optional []azure.Query
+	// Optional is what the planner can decide without: where it may not be read, or a list is
+	// in what does not exist, the snapshot says so.
+	Optional Optional
+}
+
+// Optional is the part of [Needs] that may be out of sight.
+type Optional struct {
+	Resources []azure.ID
+	Lists     []azure.Query
 }
 
 // readsAtOnce bounds the reads of one snapshot that are under way together; the
@@ -27,61 +34,74 @@ const readsAtOnce = 16
 // Take reads all that needs names. A resource that does not exist is absent from
 // the snapshot, and a list in something that does not exist is empty.
 func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, error) {
-	lists := make([][]azure.Document, len(needs.Lists))
-	optional := make([]plan.Snapshot, len(needs.Optional))
-	docs := make([]azure.Document, len(needs.Resources))
+	docs := make([][]azure.Document, len(needs.Lists)+len(needs.Resources))
+	optional := make([]plan.Snapshot, len(needs.Optional.Lists)+len(needs.Optional.Resources))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtOnce)
 	for i, q := range needs.Lists {
 		group.Go(func() (err error) {
-			if lists[i], err = r.List(ctx, q); err != nil && !azure.IsNotFound(err) {
-				return fmt.Errorf("list %s in %s: %w", q.Type, q.Scope, err)
+			if docs[i], err = list(ctx, r, q); azure.IsNotFound(err) {
+				return nil
 			}
-			return nil
-		})
-	}
-	for i, q := range needs.Optional {
-		group.Go(func() (err error) {
-			optional[i], err = takeOptional(ctx, r, q)
 			return err
 		})
 	}
 	for i, id := range needs.Resources {
 		group.Go(func() (err error) {
-			if docs[i], err = r.Get(ctx, id); err != nil && !azure.IsNotFound(err) {
-				return fmt.Errorf("read %s: %w", id, err)
-			}
-			return nil
+			docs[len(needs.Lists)+i], err = get(ctx, r, id)
+			return err
+		})
+	}
+	for i, q := range needs.Optional.Lists {
+		group.Go(func() (err error) {
+			found, err := list(ctx, r, q)
+			optional[i], err = inSight(q.Scope, q.Type, found, err)
+			return err
+		})
+	}
+	for i, id := range needs.Optional.Resources {
+		group.Go(func() (err error) {
+			found, err := get(ctx, r, id)
+			optional[len(needs.Optional.Lists)+i], err = inSight(id, id.Type(), found, err)
+			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return plan.Snapshot{}, err
 	}
-	var all []azure.Document
-	for _, list := range lists {
-		all = append(all, list...)
-	}
-	for _, d := range docs {
-		if len(d) > 0 {
-			all = append(all, d)
-		}
-	}
-	have := plan.NewSnapshot(all...)
+	have := plan.NewSnapshot(slices.Concat(docs...)...)
 	for _, one := range optional {
 		have = have.Merge(one)
 	}
 	return have, nil
 }
 
-func takeOptional(ctx context.Context, r azure.Reader, q azure.Query) (plan.Snapshot, error) {
+func list(ctx context.Context, r azure.Reader, q azure.Query) ([]azure.Document, error) {
 	docs, err := r.List(ctx, q)
-	switch {
-	case err == nil:
-		return plan.NewSnapshot(docs...), nil
-	case isHidden(err):
-		return plan.NewSnapshot().WithoutList(q.Scope, q.Type, azure.KindOf(err)), nil
+	if err != nil {
+		return nil, fmt.Errorf("list %s in %s: %w", q.Type, q.Scope, err)
 	}
-	return plan.Snapshot{}, fmt.Errorf("list %s in %s: %w", q.Type, q.Scope, err)
+	return docs, nil
+}
+
+// get reads a resource; one that does not exist is none.
+func get(ctx context.Context, r azure.Reader, id azure.ID) ([]azure.Document, error) {
+	doc, err := r.Get(ctx, id)
+	switch {
+	case azure.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", id, err)
+	}
+	return []azure.Document{doc}, nil
+}
+
+// inSight is what an optional read has found, or that Azure hides it.
+func inSight(scope azure.ID, fullType string, docs []azure.Document, err error) (plan.Snapshot, error) {
+	if isHidden(err) {
+		return plan.NewSnapshot().WithUnread(scope, fullType, azure.KindOf(err)), nil
+	}
+	return plan.NewSnapshot(docs...), err
 }
 
 // isHidden reports whether Azure has answered, and to somebody it knows, that something

@@ -8,7 +8,7 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// hidden is a reader whose lists fail.
+// hidden is a reader that fails, or finds nothing.
 type hidden struct {
 	azure.Reader
 	err error
@@ -16,9 +16,13 @@ type hidden struct {
 
 func (h hidden) List(context.Context, azure.Query) ([]azure.Document, error) { return nil, h.err }
 
-// An optional list that Azure does not show is told of in the snapshot. That it could not be
-// read for another reason fails the whole.
-func TestOptionalLists(t *testing.T) {
+func (h hidden) Get(_ context.Context, id azure.ID) (azure.Document, error) {
+	return azure.Document(`{"id":"` + string(id) + `"}`), h.err
+}
+
+// What is optional and not shown by Azure is told of in the snapshot, but a resource that does
+// not exist is just absent. That it could not be read for another reason fails the whole.
+func TestOptionalNeeds(t *testing.T) {
 	const fullType = "N/ips"
 	for name, c := range map[string]struct {
 		err    error
@@ -34,18 +38,26 @@ func TestOptionalLists(t *testing.T) {
 		"too much was asked before": {err: &azure.Error{Kind: azure.Throttled, Status: 429}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := azure.Query{Scope: group, Type: fullType}
-			have, err := reconcile.Take(t.Context(), hidden{err: c.err}, reconcile.Needs{Optional: []azure.Query{q}})
-			if (err != nil) != c.fails {
-				t.Fatal(err)
+			q, id := azure.Query{Scope: group, Type: fullType}, group.Resource(fullType, "one")
+			absent := azure.IsNotFound(c.err)
+			check := func(what string, optional reconcile.Optional, needed reconcile.Needs, scope azure.ID, wantUnread bool) {
+				have, err := reconcile.Take(t.Context(), hidden{err: c.err}, reconcile.Needs{Optional: optional})
+				if (err != nil) != c.fails {
+					t.Fatalf("%s: %v", what, err)
+				}
+				why, unread := have.Unread(scope, fullType)
+				if unread != wantUnread || unread && why != azure.KindOf(c.err) {
+					t.Errorf("%s: unread: %v, %v", what, unread, why)
+				}
+				if _, there := have.Get(id); there != (c.err == nil && scope == id) {
+					t.Errorf("%s: there: %v", what, there)
+				}
+				if _, err := reconcile.Take(t.Context(), hidden{err: c.err}, needed); (err != nil) != (c.err != nil && !absent) {
+					t.Errorf("%s that is needed: %v", what, err)
+				}
 			}
-			why, unread := have.Unread(group, fullType)
-			if unread != c.unread || unread && why != azure.KindOf(c.err) {
-				t.Errorf("unread: %v, %v", unread, why)
-			}
-			if _, err := reconcile.Take(t.Context(), hidden{err: c.err}, reconcile.Needs{Lists: []azure.Query{q}}); (err != nil) != (c.err != nil && !azure.IsNotFound(c.err)) {
-				t.Errorf("a list that is needed: %v", err)
-			}
+			check("a list", reconcile.Optional{Lists: []azure.Query{q}}, reconcile.Needs{Lists: []azure.Query{q}}, group, c.unread)
+			check("a resource", reconcile.Optional{Resources: []azure.ID{id}}, reconcile.Needs{Resources: []azure.ID{id}}, id, c.unread && !absent)
 		})
 	}
 }

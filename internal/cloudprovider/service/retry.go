@@ -30,9 +30,9 @@ func patienceFor(err error) patience {
 }
 
 // again is the error of a Service that is refused for what can be put right where nobody
-// tells kaz of it: in a resource group that cannot be read.
+// tells kaz of it: for what cannot be read.
 func (a answer) again() error {
-	i := slices.IndexFunc(a.problems, func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonGroup })
+	i := slices.IndexFunc(a.problems, func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonUnread })
 	if i < 0 {
 		return nil
 	}

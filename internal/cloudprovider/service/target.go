@@ -81,10 +81,17 @@ func (t *target) Needs(have plan.Snapshot) reconcile.Needs {
 	in := t.Input
 	in.Have = have
 	ids, lists := loadbalancer.Needs(in)
-	needs := reconcile.Needs{Resources: ids}
+	var needs reconcile.Needs
+	for _, id := range ids {
+		if loadbalancer.MayBeUnread(t.Config, id, id.Type()) {
+			needs.Optional.Resources = append(needs.Optional.Resources, id)
+		} else {
+			needs.Resources = append(needs.Resources, id)
+		}
+	}
 	for _, q := range lists {
-		if loadbalancer.MayBeUnread(t.Config, q) {
-			needs.Optional = append(needs.Optional, q)
+		if loadbalancer.MayBeUnread(t.Config, q.Scope, q.Type) {
+			needs.Optional.Lists = append(needs.Optional.Lists, q)
 		} else {
 			needs.Lists = append(needs.Lists, q)
 		}

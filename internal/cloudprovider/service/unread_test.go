@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,7 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/providers"
 	"kaz/internal/testkit"
 )
 
@@ -70,18 +74,37 @@ func forEachSecrecy(t *testing.T, play func(t *testing.T, w *world, x *secrecy, 
 	}
 }
 
-// toldOfFar checks that a Service was told once of the group that it names.
-func (w *world) toldOfFar(name string) {
+// toldOnce checks that a Service was told once what is wrong, in these words.
+func (w *world) toldOnce(name string, words ...string) {
 	w.t.Helper()
 	told := slices.DeleteFunc(w.events.list(name), func(e string) bool { return !strings.HasPrefix(e, "SyncLoadBalancerFailed") })
 	if len(told) != 1 {
 		w.t.Errorf("%s was told %d times: %q", name, len(told), told)
 		return
 	}
-	for _, want := range []string{prefix + "load-balancer-resource-group", `"far"`, "allowed is"} {
+	for _, want := range words {
 		if !strings.Contains(told[0], want) {
 			w.t.Errorf("%s was told %q, and not %q", name, told[0], want)
 		}
+	}
+}
+
+// toldOfFar checks that a Service was told once of the group that it names.
+func (w *world) toldOfFar(name string) {
+	w.t.Helper()
+	w.toldOnce(name, prefix+"load-balancer-resource-group", `"far"`, "allowed is")
+}
+
+// askedSeldom checks in hours to come that Azure is asked for what it hides, and not often.
+func askedSeldom(t *testing.T, asked *atomic.Int32) {
+	t.Helper()
+	// A Service is tried again four times an hour, and compared twice; its address, the load
+	// balancer and a look past the cache each need to know.
+	const hours, perHour, sooner = 4, (4 + 2) * 3, 4 * 3
+	before := asked.Load()
+	<-time.After(hours * time.Hour)
+	if n := asked.Load() - before; n == 0 || n > hours*perHour+sooner {
+		t.Errorf("asked %d times in %d hours", n, hours)
 	}
 }
 
@@ -150,15 +173,8 @@ func TestAGroupThatCannotBeReadIsItsServicesAlone(t *testing.T) {
 		}
 		w.settle()
 		w.toldOfFar("bad")
-		asked := x.asked.Load()
-		// It is tried again four times an hour, and compared twice; its address, the load balancer
-		// and a look past the cache each need to know.
-		const hours, perHour, sooner = 4, (4 + 2) * 3, 4 * 3
-		<-time.After(hours * time.Hour)
+		askedSeldom(t, &x.asked)
 		w.toldOfFar("bad")
-		if n := x.asked.Load() - asked; n == 0 || n > hours*perHour+sooner {
-			t.Errorf("the group was asked for %d times in %d hours", n, hours)
-		}
 
 		stop()
 		w.events.forget()
@@ -248,5 +264,189 @@ func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
 		w.allGone([]string{"web"})
 		w.settle()
 		w.restored(before, w.everything)
+	})
+}
+
+// guarded is a world whose Azure asks what the controller's identity may do. It may do
+// all that it needs, but read the subnet "apps".
+func guarded(t *testing.T) (*world, *identity) {
+	t.Helper()
+	w := newWorld(t, emulator.Options{}, 2)
+	err := testkit.Prepare(t.Context(), w.Door, testkit.Group, testkit.VNet, []string{"subnet apps"})
+	var state bytes.Buffer
+	if err == nil {
+		err = w.Save(&state)
+	}
+	who := &identity{t: t}
+	if err == nil {
+		w.Emulator, err = emulator.New(emulator.Options{Latency: 1, Providers: providers.All(), Authenticator: who, AccessControl: true})
+	}
+	if err == nil {
+		err = w.Load(&state)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	who.azure = &testkit.SignIn{Emulator: w.Emulator}
+	who.may(testkit.Group, "Microsoft.Compute/*", "Microsoft.Network/loadBalancers/*", "Microsoft.Network/networkInterfaces/*", "Microsoft.Network/networkSecurityGroups/*",
+		"Microsoft.Network/privateLinkServices/*", "Microsoft.Network/publicIPAddresses/*", "Microsoft.Network/virtualNetworks/read", "Microsoft.Network/virtualNetworks/joinLoadBalancer/action",
+		joinSubnet, "Microsoft.Network/virtualNetworks/subnets/write")
+	who.may(testkit.VNet.Child("subnets", "nodes"), readSubnet)
+	w.Door = w.DoorOver(who.over)
+	return w, who
+}
+
+const (
+	joinSubnet = "Microsoft.Network/virtualNetworks/subnets/join/action"
+	readSubnet = "Microsoft.Network/virtualNetworks/subnets/read"
+)
+
+// identity is the controller's, and counts what Azure does not let it do.
+type identity struct {
+	t      *testing.T
+	azure  *testkit.SignIn
+	way    http.RoundTripper
+	denied atomic.Int32
+}
+
+// Authenticate implements [emulator.Authenticator]: whoever asks is the controller.
+func (i *identity) Authenticate(string) (*behaviour.Principal, error) {
+	const id = "aaaaaaaa-0000-4000-8000-000000000001"
+	return &behaviour.Principal{ObjectID: id, ApplicationID: id}, nil
+}
+
+// may gives it a role at a scope, in place of the one that it had there.
+func (i *identity) may(scope azure.ID, actions ...string) {
+	i.t.Helper()
+	who, err := i.Authenticate("")
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	i.azure.Grant(i.t, who.ObjectID, scope, actions...)
+}
+
+// mayRead says whether it may read the subnet "apps".
+func (i *identity) mayRead(yes bool) {
+	i.t.Helper()
+	actions := []string{joinSubnet}
+	if yes {
+		actions = append(actions, readSubnet)
+	}
+	i.may(testkit.VNet.Child("subnets", "apps"), actions...)
+}
+
+func (i *identity) over(way http.RoundTripper) http.RoundTripper {
+	i.way = way
+	return i
+}
+
+func (i *identity) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer token")
+	resp, err := i.way.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusForbidden {
+		i.denied.Add(1)
+	}
+	return resp, err
+}
+
+// namesApps are the annotations by which Services name the subnet "apps".
+var namesApps = map[string]func(*corev1.Service){
+	"load-balancer-internal-subnet": annotated("load-balancer-internal", "true", "load-balancer-internal-subnet", "apps"),
+	"pls-ip-configuration-subnet":   annotated("load-balancer-internal", "true", "pls-create", "true", "pls-ip-configuration-subnet", "apps"),
+}
+
+// forEachName plays with a Service that names the subnet, "web", by each annotation.
+func forEachName(t *testing.T, play func(t *testing.T, w *world, who *identity, web *corev1.Service, told func())) {
+	for annotation, names := range namesApps {
+		t.Run(annotation, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, who := guarded(t)
+				web := w.newService("web", 80)
+				names(web)
+				play(t, w, who, web, func() {
+					t.Helper()
+					w.toldOnce("web", prefix+annotation, `"apps"`, "may not be read", "allowed is the name of a subnet", "to do: ", readSubnet)
+				})
+			})
+		})
+	}
+}
+
+// A Service that names a subnet that may not be read is told so, by kaz explain, too; its
+// neighbours are served with it. It is served when the subnet may be read.
+func TestASubnetThatMayNotBeReadIsItsServicesAlone(t *testing.T) {
+	forEachName(t, func(t *testing.T, w *world, who *identity, web *corev1.Service, told func()) {
+		before := w.Snapshot()
+		c := config()
+		c.LoadBalancer.PoolByIP = true // one write of a scale set in ten takes a minute, whoever is wrong
+		c.RepairPeriod = 30 * time.Minute
+		w.create(web)
+		w.inside("inner", 81)
+		names := append(w.createMany(3), "inner")
+		for _, s := range w.explainAll().Services {
+			want := service.Pending
+			if s.Service == "default/web" {
+				want = service.Refused
+			}
+			if s.State != want || (want == service.Refused) != (len(s.Problems) == 1) {
+				t.Errorf("explained: %s is %v, %v", s.Service, s.State, s.Problems)
+			}
+		}
+		w.start(c)
+		began := time.Now()
+		w.allServed(names)
+		if took := time.Since(began); took > 90*time.Second {
+			t.Errorf("its neighbours waited for %v", took)
+		}
+		w.settle()
+		told()
+		askedSeldom(t, &who.denied)
+		told()
+		who.mayRead(true)
+		w.served("web")
+		names = append(names, "web")
+		for _, name := range names {
+			w.remove(name)
+		}
+		w.allGone(names)
+		w.restored(opened(before), func() map[string]string { return opened(w.Snapshot()) })
+	})
+}
+
+// What a Service has in a subnet that may not be read any more stays, whoever comes and
+// goes beside it and whatever is compared, and goes with the Service.
+func TestASubnetThatMayNotBeReadAnyMore(t *testing.T) {
+	forEachName(t, func(t *testing.T, w *world, who *identity, web *corev1.Service, told func()) {
+		before := w.Snapshot()
+		c := config()
+		c.RepairPeriod = 30 * time.Minute
+		who.mayRead(true)
+		stop := w.start(c)
+		w.create(web)
+		w.create(w.newService("api", 81))
+		w.allServed([]string{"web", "api"})
+		w.settle()
+		good, address := w.Snapshot(), w.address("web")
+		stop()
+		who.mayRead(false)
+		w.Door = w.DoorOver(who.over)
+		w.start(c)
+		w.create(w.newService("more", 82))
+		w.served("more")
+		w.remove("more")
+		w.allGone([]string{"more"})
+		<-time.After(c.RepairPeriod + time.Minute)
+		told()
+		w.restored(good, w.Snapshot)
+		if w.address("web") != address {
+			t.Errorf("the address is %q and was %q", w.address("web"), address)
+		}
+		w.remove("web")
+		w.allGone([]string{"web"})
+		w.remove("api")
+		w.allGone([]string{"api"})
+		w.restored(opened(before), func() map[string]string { return opened(w.Snapshot()) })
 	})
 }

@@ -45,7 +45,7 @@ type side struct {
 }
 
 type subnetFacts struct {
-	exists bool
+	exists bool // or may exist: it could not be read
 	ranges []netip.Prefix
 }
 
@@ -170,7 +170,8 @@ func (f *facts) readSubnets() error {
 		if err != nil {
 			return err
 		}
-		known := subnetFacts{exists: exists}
+		_, unread := f.Have.Unread(id, network.Subnets)
+		known := subnetFacts{exists: exists || unread}
 		for _, text := range slices.Concat(view.Properties.AddressPrefixes, []string{view.Properties.AddressPrefix}) {
 			if p, err := netip.ParsePrefix(text); err == nil {
 				known.ranges = append(known.ranges, p)

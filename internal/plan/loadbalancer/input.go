@@ -64,11 +64,14 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 	return ids, append(lists, machineLists(in)...)
 }
 
-// MayBeUnread reports whether a decision can do without a list that [Needs] names: those
-// who need it are refused then, and what is theirs stays as it is.
-func MayBeUnread(c Config, q azure.Query) bool {
-	return sameText(q.Type, network.PublicIPAddresses) && !q.Scope.Equal(c.publicIPs("")) ||
-		sameText(q.Type, network.PrivateLinkServices) && !q.Scope.Equal(c.links(""))
+// MayBeUnread reports whether a decision can do without a list that [Needs] names, or a
+// resource, whose id is the scope: the Services that name it are refused then, and what is
+// theirs stays as it is. Without what is the cluster's nothing can be decided.
+func MayBeUnread(c Config, scope azure.ID, fullType string) bool {
+	cluster, named := map[string]azure.ID{
+		network.PublicIPAddresses: c.publicIPs(""), network.PrivateLinkServices: c.links(""), network.Subnets: c.subnet(""),
+	}[fullType]
+	return named && !scope.Equal(cluster)
 }
 
 // addressGroups are the resource groups whose public IPs the Services have or ask

@@ -20,7 +20,7 @@ const (
 	ReasonLink          = "PrivateLinkConflict"     // a private link service that it cannot have
 	ReasonChoice        = "LoadBalancerNotEligible" // no load balancer may serve it
 	ReasonLimit         = "LimitExceeded"           // more than Azure takes
-	ReasonGroup         = "ResourceGroupNotRead"    // a resource group that may not be read, or does not exist
+	ReasonUnread        = "ResourceNotRead"         // a resource group or subnet that may not be read, or a group that does not exist
 
 	// Warnings: the Service is served all the same.
 	ReasonSourceRanges    = "InvalidSourceRanges"

@@ -11,21 +11,24 @@ import (
 
 // A Service may name a resource group that may not be read, or does not exist. What is in
 // it is not known, so whoever asks for anything there, or has it, is left as he is; all
-// others are served.
+// others are served. A subnet that may not be read holds up in the same way whoever asks for
+// an address there; what he has there is known, and can go.
 
 // refuseUnread refuses a Service that needs what cannot be read.
 func (f *facts) refuseUnread(w wish, found *problems) {
-	refuse := func(asked key.Annotation[string], name string, group azure.ID, fullType string) {
-		if why, unread := f.Have.Unread(group, fullType); unread {
-			found.refuse(w.service.Key(), ReasonGroup, "annotation %s: %q %s, allowed is %s; to do: %s",
+	refuse := func(asked key.Annotation[string], name string, scope azure.ID, fullType string) {
+		if why, unread := f.Have.Unread(scope, fullType); unread {
+			found.refuse(w.service.Key(), ReasonUnread, "annotation %s: %q %s, allowed is %s; to do: %s",
 				asked.Name, name, whyUnread(why), asked.Allowed, cureUnread(why, fullType))
 		}
 	}
-	if w.group != "" {
-		refuse(key.PublicIPGroup, w.group, f.Config.publicIPs(w.group), network.PublicIPAddresses)
-	}
-	if w.link != nil && w.link.group != "" {
+	refuse(key.PublicIPGroup, w.group, f.Config.publicIPs(w.group), network.PublicIPAddresses)
+	refuse(key.InternalSubnet, w.subnet, f.Config.subnet(w.subnet), network.Subnets)
+	if w.link != nil {
 		refuse(key.LinkGroup, w.link.group, f.Config.links(w.link.group), network.PrivateLinkServices)
+		if w.link.subnet != w.subnet { // else it is the same one, and told
+			refuse(key.LinkSubnet, w.link.subnet, f.Config.subnet(w.link.subnet), network.Subnets)
+		}
 	}
 	if !found.blocking() {
 		f.isReadable(w, found)
@@ -43,7 +46,7 @@ func cureUnread(why azure.Kind, fullType string) string {
 	if why == azure.NotFound {
 		return "make the group, or name another one"
 	}
-	return "give the cluster's identity the right " + fullType + "/read there, or name another group"
+	return "give the cluster's identity the right " + fullType + "/read there, or name another one"
 }
 
 // isReadable reports whether what a Service has at load balancers can be read. One of which
@@ -51,7 +54,7 @@ func cureUnread(why azure.Kind, fullType string) string {
 func (f *facts) isReadable(w wish, found *problems) bool {
 	for _, ip := range f.publicIPsOf(w.base) {
 		if why, unread := f.Have.Unread(ip.Parent(), network.PublicIPAddresses); unread {
-			found.refuse(w.service.Key(), ReasonGroup, "the resource group %q of its public IP %s %s, allowed is one that can be read; to do: %s",
+			found.refuse(w.service.Key(), ReasonUnread, "the resource group %q of its public IP %s %s, allowed is one that can be read; to do: %s",
 				ip.Parent().Name(), ip.Name(), whyUnread(why), cureUnread(why, network.PublicIPAddresses))
 			return false
 		}
@@ -60,7 +63,7 @@ func (f *facts) isReadable(w wish, found *problems) bool {
 	name, _ := key.LinkGroup.Read(w.service.Annotations)
 	group := f.Config.links(name)
 	if why, unread := f.Have.Unread(group, network.PrivateLinkServices); create && why != azure.NotFound && unread && len(f.ofOwner(w.base)) > 0 {
-		found.refuse(w.service.Key(), ReasonGroup, "the resource group %q of its private link service %s, allowed is one that can be read; to do: %s",
+		found.refuse(w.service.Key(), ReasonUnread, "the resource group %q of its private link service %s, allowed is one that can be read; to do: %s",
 			group.Name(), whyUnread(why), cureUnread(why, network.PrivateLinkServices))
 		return false
 	}

@@ -18,7 +18,7 @@ func hide(w *world, why azure.Kind) plan.Snapshot {
 	for _, d := range have.List(farGroup, fullType) {
 		have = have.Without(d.ID())
 	}
-	return have.WithoutList(farGroup, fullType, why)
+	return have.WithUnread(farGroup, fullType, why)
 }
 
 // A list that could not be read is not an empty one: who needs it is refused, and what is
@@ -51,7 +51,7 @@ func TestWhatCannotBeReadStays(t *testing.T) {
 				if err != nil || !p.Empty() {
 					t.Errorf("%v, %s", err, p)
 				}
-				if len(found) != 1 || found[0].Object != "default/web" || found[0].Warning || found[0].Reason != loadbalancer.ReasonGroup || !strings.Contains(found[0].Message, `"far"`) {
+				if len(found) != 1 || found[0].Object != "default/web" || found[0].Warning || found[0].Reason != loadbalancer.ReasonUnread || !strings.Contains(found[0].Message, `"far"`) {
 					t.Errorf("found %v", found)
 				}
 			})
@@ -98,7 +98,7 @@ func TestALinkInAGroupThatMayNotBeRead(t *testing.T) {
 		web.Annotations["service.beta.kubernetes.io/azure-pls-resource-group"] = "far"
 		for gone, want := range map[bool]bool{false: true, true: stays} {
 			in.Services = []loadbalancer.Service{{Service: web, Gone: gone}, {Service: api}}
-			in.Have = w.snapshot().WithoutList(farGroup, "Microsoft.Network/privateLinkServices", why)
+			in.Have = w.snapshot().WithUnread(farGroup, "Microsoft.Network/privateLinkServices", why)
 			graph, found, err := loadbalancer.Desired(in)
 			if err != nil {
 				t.Fatal(err)
@@ -108,6 +108,86 @@ func TestALinkInAGroupThatMayNotBeRead(t *testing.T) {
 			if err != nil || p.Empty() != want || refused != want {
 				t.Errorf("%v, gone %v: %v, %v\n%s", why, gone, err, found, p)
 			}
+		}
+	}
+}
+
+// A subnet that may not be read holds up who asks for an address there. What he has there
+// stays as long as he does.
+func TestASubnetThatMayNotBeRead(t *testing.T) {
+	w := newWorld(2)
+	web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
+	web.Annotations = map[string]string{
+		"service.beta.kubernetes.io/azure-load-balancer-internal":        "true",
+		"service.beta.kubernetes.io/azure-load-balancer-internal-subnet": "apps",
+	}
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}, {Service: api}}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := web.DeepCopy()
+	delete(elsewhere.Annotations, "service.beta.kubernetes.io/azure-load-balancer-internal-subnet")
+	linked := web.DeepCopy() // asks for two things there
+	linked.Annotations["service.beta.kubernetes.io/azure-pls-create"] = "true"
+	external := web.DeepCopy() // and his annotation says nothing
+	external.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "false"
+	in.Have = w.snapshot()
+	for _, id := range subnetsOf(in) {
+		in.Have = in.Have.Without(id).WithUnread(id, id.Type(), azure.Denied)
+	}
+	for name, c := range map[string]struct {
+		web     loadbalancer.Service
+		refused bool
+	}{
+		"he asks for it":                   {loadbalancer.Service{Service: web}, true},
+		"he asks for a link there, too":    {loadbalancer.Service{Service: linked}, true},
+		"he asks for another one":          {loadbalancer.Service{Service: elsewhere}, false},
+		"he asks for a public IP":          {loadbalancer.Service{Service: external}, false},
+		"he is deleted":                    {loadbalancer.Service{Service: web, Gone: true}, false},
+		"he was told to leave and deleted": {loadbalancer.Service{Service: elsewhere, Gone: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := in
+			in.Services = []loadbalancer.Service{c.web, {Service: api}}
+			graph, found, err := loadbalancer.Desired(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := plan.Diff(in.Have, graph)
+			if err != nil || p.Empty() != c.refused {
+				t.Errorf("%v, %s", err, p)
+			}
+			refused := len(found) == 1 && found[0].Object == "default/web" && !found[0].Warning && found[0].Reason == loadbalancer.ReasonUnread &&
+				strings.Contains(found[0].Message, `azure-load-balancer-internal-subnet: "apps" may not be read`)
+			if refused != c.refused || !refused && len(found) > 0 {
+				t.Errorf("found %v", found)
+			}
+		})
+	}
+}
+
+// subnetsOf are the subnets that a decision can do without.
+func subnetsOf(in loadbalancer.Input) (ids []azure.ID) {
+	all, _ := loadbalancer.Needs(in)
+	for _, id := range all {
+		if loadbalancer.MayBeUnread(in.Config, id, id.Type()) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Without what is the cluster's own nothing is decided, whoever names it.
+func TestWhatMayBeUnread(t *testing.T) {
+	web := service("web", tcp(80, 30080))
+	for name, want := range map[string]int{"": 0, strings.ToUpper(config().Subnet): 0, "apps": 1} {
+		web.Annotations = map[string]string{
+			"service.beta.kubernetes.io/azure-load-balancer-internal":        "true",
+			"service.beta.kubernetes.io/azure-load-balancer-internal-subnet": name,
+		}
+		in := loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: web}}}
+		if got := subnetsOf(in); len(got) != want {
+			t.Errorf("%q: %v may be unread, want %d", name, got, want)
 		}
 	}
 }
