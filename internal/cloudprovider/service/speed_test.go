@@ -189,8 +189,10 @@ var speeds = map[string]struct {
 		})
 		t.Logf("a Service that comes after 30 s is served after %.0f s", late.Seconds())
 		// The late one is served when the pool begins to fill, which the scale set's write
-		// begins: one in ten of these takes a minute.
-		got.holds(t, limits{took: 150 * time.Second, publicIPs: 101})
+		// begins: one in ten of these takes a minute, and one of those recorded took ten.
+		// What it takes beyond nine in ten is Azure's own.
+		const nineInTen = 53 * time.Second
+		got.holds(t, limits{took: 150*time.Second + max(0, w.scaleSetTook()-nineInTen), publicIPs: 101})
 	}},
 	"500 Services over two load balancers, and back": {long: true, test: func(t *testing.T, azure emulator.Options) {
 		w, c := byAddress(t, azure, hundred, testkit.ScaleSet, "other")
@@ -290,6 +292,24 @@ var speeds = map[string]struct {
 	}},
 }
 
+// scaleSetTook is the time from the first write of the scale set to that of an instance,
+// which follows it.
+func (w *world) scaleSetTook() time.Duration {
+	w.t.Helper()
+	var began time.Time
+	for _, r := range w.Requests() {
+		switch {
+		case r.Method != "PUT" || !strings.Contains(r.Path, "/virtualMachineScaleSets/"):
+		case strings.Contains(r.Path, "/virtualMachines/"):
+			return r.At.Sub(began)
+		case began.IsZero():
+			began = r.At
+		}
+	}
+	w.t.Fatal("no instance of the scale set was written")
+	return 0
+}
+
 // shorter is a count of Services where the short run takes fewer.
 func shorter(long, short int) int {
 	if testing.Short() {
@@ -316,7 +336,7 @@ func TestSpeed(t *testing.T) {
 // then, and no Service waits for another's. So what one run takes is left to chance, and
 // what all take together is held to the aim, 5/4 of the bound: by so many runs that the
 // mean is that near to it in less than one of ten thousand tests.
-func TestSpeedOn250(t *testing.T) {
+func TestMeanSpeed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute and more")
 	}
