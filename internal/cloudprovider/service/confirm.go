@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/reconcile"
@@ -77,6 +79,62 @@ func (b *balancers) notePresent(t *shared, have plan.Snapshot) error {
 	return nil
 }
 
+// unclaimed is the error of a decision that would take away what no Service has of which
+// this process has heard: another leader may have heard of more.
+type unclaimed struct{ state string }
+
+func (u *unclaimed) Error() string { return "not all Services are known to be known" }
+
+// suspect is what the decision has to ask the API server for before it takes away what is
+// nobody's. The answer is as good as long as Azure is as it was when it was asked for: what
+// was made for a Service was made after it.
+func (d *shared) suspect(have plan.Snapshot) error {
+	if !slices.ContainsFunc(d.problems, isUnclaimed) {
+		return nil
+	}
+	if state := stateOf(have); state != d.known {
+		return &unclaimed{state}
+	}
+	return nil
+}
+
+func isUnclaimed(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonUnclaimed }
+
+// stateOf tells states of what Services share from each other.
+func stateOf(have plan.Snapshot) string {
+	var tags []string
+	docs := documents(have)
+	for _, key := range slices.Sorted(maps.Keys(docs)) {
+		if !sameType(docs[key].id, network.PublicIPAddresses) {
+			tags = append(tags, key, docs[key].doc.Etag())
+		}
+	}
+	return strings.Join(tags, " ")
+}
+
+// acquaint makes all Services known that the API server has. Where Azure changes all the
+// time meanwhile, what is nobody's stays this time.
+func (b *balancers) acquaint(ctx context.Context, t *shared, state string) error {
+	if t.asked++; t.asked > looksAtMost {
+		t.Complete = false
+		return nil
+	}
+	all, err := b.kube.all(ctx)
+	if err != nil {
+		return err
+	}
+	among := make(map[types.UID]bool, len(t.Services))
+	for _, s := range t.Services {
+		among[s.UID] = true
+	}
+	t.Complete = !slices.ContainsFunc(all, b.classes.serveNot)
+	t.Others = slices.DeleteFunc(all, func(s *corev1.Service) bool {
+		return among[s.UID] || !staysAround(s) || b.classes.next(s, false) == ignore
+	})
+	t.known = state
+	return nil
+}
+
 // bringAbout converges. Services that are about to be made and were not asked for yet
 // are asked for first, each once a commit; those that are gone are served as such.
 func (b *balancers) bringAbout(ctx context.Context, t *shared) (reconcile.Outcome, error) {
@@ -86,11 +144,14 @@ func (b *balancers) bringAbout(ctx context.Context, t *shared) (reconcile.Outcom
 		out.Reports = append(all, out.Reports...)
 		doubted, doubts := errors.AsType[*unconfirmed](err)
 		untold, untolds := errors.AsType[*unnoted](err)
+		stray, strays := errors.AsType[*unclaimed](err)
 		switch {
 		case doubts:
 			err = b.confirm(ctx, t, doubted.services)
 		case untolds:
 			err = b.note(ctx, t, untold.groups)
+		case strays:
+			err = b.acquaint(ctx, t, stray.state)
 		default:
 			return out, err
 		}

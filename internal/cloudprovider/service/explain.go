@@ -242,10 +242,11 @@ func explainedProblems(problems []plan.Problem) []ExplainedProblem {
 	return all
 }
 
-// nobodys are the problems that are of none of the Services.
+// nobodys are the problems that are of none of the Services. What is taken away because
+// it is nobody's, the steps tell.
 func nobodys(problems []plan.Problem, services []loadbalancer.Service) []ExplainedProblem {
 	return explainedProblems(slices.DeleteFunc(slices.Clone(problems), func(p plan.Problem) bool {
-		return slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return s.Key() == p.Object })
+		return isUnclaimed(p) || slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return s.Key() == p.Object })
 	}))
 }
 

@@ -126,6 +126,15 @@ func (w *world) freezeNews() {
 	})
 }
 
+func (w *world) firstNode() string {
+	w.t.Helper()
+	nodes, err := w.client.Tracker().List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return nodes.(*corev1.NodeList).Items[0].Name
+}
+
 // A leader that has not heard that a Service is gone does not make it anew behind the
 // back of the one that took it away.
 func TestALeaderWithoutNewsMakesNothingAnew(t *testing.T) {
@@ -140,16 +149,49 @@ func TestALeaderWithoutNewsMakesNothingAnew(t *testing.T) {
 		w.settle()
 		w.remove("web")
 		w.until("web is gone", func() bool { return w.gone("web") })
-		nodes, err := w.client.Tracker().List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.exclude(nodes.(*corev1.NodeList).Items[0].Name, "true")
+		w.exclude(w.firstNode(), "true")
 		w.settle()
 		if d := cmp.Diff(before, w.Snapshot()); d != "" {
 			t.Errorf("Azure (-before +after):\n%s", d)
 		}
 	})
+}
+
+// Nor does it take anything from a Service of which it has not heard: who may reach it,
+// or its private link service.
+func TestALeaderWithoutNewsTakesNothingAway(t *testing.T) {
+	all := maps.Clone(kinds)
+	all["further"] = annotated("additional-public-ips", "203.0.113.9")
+	for name, kind := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := mixed(t, emulator.Options{})
+				stop := w.start(config())
+				w.create(w.newService("web", 80))
+				w.served("web")
+				w.freezeNews()
+				w.startWith(config(), w.OtherDoor())
+				w.settle()
+				s := w.newService(name, 8080)
+				s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+				kind(s)
+				w.create(s)
+				w.allHaveAddresses([]string{name})
+				w.settle()
+				good := w.facts([]string{name})
+				stop()
+				node := w.firstNode() // of which the other one hears
+				w.exclude(node, "true")
+				w.settle()
+				w.exclude(node, "false")
+				w.settle()
+				if d := cmp.Diff(good, w.facts([]string{name})); d != "" {
+					t.Errorf("what it had (-before +after):\n%s", d)
+				}
+			})
+		})
+	}
 }
 
 // What was made for a Service that went meanwhile is taken back, though nobody has

@@ -35,6 +35,9 @@ type shared struct {
 	confirmed map[types.UID]bool
 	// noted are the resource groups that this commit has noted in its Services.
 	noted map[types.UID][]string
+	// known is the state of Azure for which all Services were asked for, and asked how often.
+	known string
+	asked int
 }
 
 // Desired implements [reconcile.Target].
@@ -44,6 +47,9 @@ func (d *shared) Desired(have plan.Snapshot) (plan.Graph, error) {
 		return plan.Graph{}, err
 	}
 	graph, err := d.target.Desired(have)
+	if err == nil {
+		err = d.suspect(have)
+	}
 	if err == nil {
 		err = d.remember(have, graph)
 	}

@@ -48,9 +48,7 @@ func (c cluster) target(ctx context.Context, services []loadbalancer.Service) (*
 	}
 	// One that leaves has no say in what stays, or a frontend that the last two had
 	// together would stay for the one that left it first.
-	others = slices.DeleteFunc(others, func(s *corev1.Service) bool {
-		return among[s.UID] || s.DeletionTimestamp != nil || s.Spec.Type != corev1.ServiceTypeLoadBalancer
-	})
+	others = slices.DeleteFunc(others, func(s *corev1.Service) bool { return among[s.UID] || !staysAround(s) })
 	strangers, err := c.strangers()
 	if err != nil {
 		return nil, err
@@ -67,6 +65,11 @@ func (c cluster) target(ctx context.Context, services []loadbalancer.Service) (*
 		Config: c.config, Services: services, Others: others, Complete: !strangers, Nodes: nodes,
 		Namespaces: namespaces, Endpoints: endpoints,
 	}}, nil
+}
+
+// staysAround reports whether a Service has a say in what stays.
+func staysAround(s *corev1.Service) bool {
+	return s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer
 }
 
 // target is the load balancers with the Services of one commit.

@@ -24,6 +24,9 @@ func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 	for {
 		g, found, more, err := f.decide(refused)
 		if err != nil || len(more) == 0 {
+			for _, what := range slices.Sorted(maps.Keys(f.unclaimed)) {
+				found.warn(f.unclaimed[what], ReasonUnclaimed, "%s is nobody's any more", what)
+			}
 			return g, once(append(before, found...)), err
 		}
 		// What is too much is left as it is, and the others are decided again.

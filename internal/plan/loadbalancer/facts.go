@@ -26,6 +26,9 @@ type facts struct {
 	linkAt      map[string]privateLink // by id key of the frontend
 	linksByID   map[string]privateLink // by id key
 	subnets     map[string]subnetFacts // by id key
+	// unclaimed is what the decision takes away, or gives to others, because no Service that
+	// is known has it, and what has it so far.
+	unclaimed map[string]string
 }
 
 // side is one load balancer as it is: the external or the internal one of a pair.
@@ -50,7 +53,7 @@ type subnetFacts struct {
 }
 
 func readFacts(in Input) (*facts, error) {
-	f := &facts{Input: in}
+	f := &facts{Input: in, unclaimed: map[string]string{}}
 	f.alive = make(map[string]bool, len(in.Services)+len(in.Others))
 	for _, s := range in.Services {
 		f.alive[strings.ToLower(baseName(s.Service))] = true

@@ -31,6 +31,9 @@ func TestRulesPerNode(t *testing.T) {
 				}
 				got := map[string]bool{}
 				for _, p := range rounds[len(rounds)-1].problems {
+					if p.Warning { // those of the steps before are nobody's by now
+						continue
+					}
 					if p.Reason != loadbalancer.ReasonLimit || !strings.Contains(p.Message, "300") || !strings.Contains(p.Message, "multipleStandardLoadBalancerConfigurations") {
 						t.Errorf("%s: %v", what, p)
 					}

@@ -180,6 +180,7 @@ func (f *facts) linkOwner(l privateLink) string {
 		return ""
 	}
 	if f.Complete && !slices.ContainsFunc(f.Others, func(s *v1.Service) bool { return s.Namespace+"/"+s.Name == owner }) {
+		f.unclaimed["the private link service "+l.ID.Name()] = l.ID.Name()
 		return ""
 	}
 	return owner

@@ -30,6 +30,9 @@ const (
 	ReasonFrontendKept    = "DeletingFrontendIPConfiguration"
 	ReasonNodeNowhere     = "FailedToFindLoadBalancerForNode"
 	ReasonNotJoined       = "NodeNotJoined" // its object is a node or a scale set
+	// What is taken away because no Service has it: only as true as all of them are known.
+	// Its object is a security group, or a private link service.
+	ReasonUnclaimed = "Unclaimed"
 )
 
 type problems []plan.Problem

@@ -49,7 +49,9 @@ func (f *facts) security(b batch, m *membership, stray []azure.ID, pending *[]st
 	}
 	f.withdraw(b, rules, staying)
 	if f.Complete && !f.hasUnreadAddress() {
-		rules.forget(f.knownDestinations(b)) // first, for what it takes away leaves room
+		for _, address := range rules.forget(f.knownDestinations(b)) { // first, for what it takes away leaves room
+			f.unclaimed[address] = f.Config.SecurityGroupName
+		}
 	}
 	for i, w := range b.live {
 		before := rules.size()
@@ -160,20 +162,22 @@ func (f *facts) withdraw(b batch, rules *ruleSet, staying map[string]map[string]
 	rules.drop(func(r *securityRule) bool { return isLegacyRule(r.Child) && b.base[ownerBase(r.Name)] })
 	owners := f.addressOwners()
 	needed := f.neededByOthers(b)
-	// Who has all Services before him need not guess whether one was at the nodes.
-	atNodes := f.Complete
+	atNodes := false
 	for _, w := range slices.Concat(b.live, b.gone) {
 		atNodes = atNodes || f.usesNodes(w)
 		for _, address := range f.addressesOf(w, owners) {
 			rules.withdraw(address, staying, needed[address])
 		}
 	}
-	if !atNodes {
+	// Who has all Services before him need not guess whether one was at the nodes.
+	if !atNodes && !f.Complete {
 		return
 	}
 	nodes := slices.SortedFunc(maps.Keys(f.nodeIPs), netip.Addr.Compare)
 	for _, ip := range nodes {
-		rules.withdraw(ip.String(), staying, needed[anyNode], needed[ip.String()])
+		if rules.withdraw(ip.String(), staying, needed[anyNode], needed[ip.String()]) && !atNodes {
+			f.unclaimed[ip.String()] = f.Config.SecurityGroupName
+		}
 	}
 }
 
@@ -309,6 +313,7 @@ func (f *facts) knownDestinations(b batch) map[string]bool {
 		for _, address := range knownAddresses(Service{Service: o}) {
 			known[address] = true
 		}
+		f.noteAsked(Service{Service: o}, known)
 	}
 	for _, w := range b.live {
 		for _, p := range w.places {
@@ -326,6 +331,21 @@ func (f *facts) knownDestinations(b batch) map[string]bool {
 		}
 	}
 	return known
+}
+
+// noteAsked notes the addresses that a Service is about to have: somebody else may be
+// making them.
+func (f *facts) noteAsked(s Service, known map[string]bool) {
+	for _, id := range f.ipsOf[s.Key()] {
+		known[f.ips[id.Key()].Properties.IPAddress] = true
+	}
+	w, _ := readWish(s, f.Config)
+	for _, a := range w.addresses {
+		known[a.pinned] = true
+		if id, found := f.publicIPFor(w, a, &problems{}); found && !w.internal {
+			known[f.ips[id.Key()].Properties.IPAddress] = true
+		}
+	}
 }
 
 func portKey(protocol, port string) string { return strings.ToLower(protocol) + "/" + port }
@@ -453,8 +473,8 @@ func (s *ruleSet) add(r *securityRule) {
 }
 
 // withdraw takes an address out of all managed rules, but for the ports that others
-// need there.
-func (s *ruleSet) withdraw(address string, staying map[string]map[string]bool, needed ...map[string]bool) {
+// need there, and reports whether it was in any.
+func (s *ruleSet) withdraw(address string, staying map[string]map[string]bool, needed ...map[string]bool) (was bool) {
 	for _, r := range s.having(address) {
 		if staying[strings.ToLower(r.Name)][address] {
 			continue
@@ -468,11 +488,13 @@ func (s *ruleSet) withdraw(address string, staying map[string]map[string]bool, n
 		if deny && needs || len(rest) == len(all) && !deny {
 			continue
 		}
+		was = true
 		s.dismiss(r, address)
 		if a, err := netip.ParseAddr(address); len(rest) > 0 && !deny && err == nil {
 			s.allow(opening{family: familyOf(a), protocol: r.Properties.Protocol, sources: sources(r.Properties), ports: rest}, address)
 		}
 	}
+	return was
 }
 
 // having lists the managed rules to an address.
@@ -488,15 +510,17 @@ func (s *ruleSet) having(address string) []*securityRule {
 	return slices.DeleteFunc(slices.Clone(s.to[address]), func(r *securityRule) bool { return !r.to[address] })
 }
 
-// forget takes out destinations that nothing has any more.
-func (s *ruleSet) forget(known map[string]bool) {
+// forget takes out destinations that nothing has any more, and returns them.
+func (s *ruleSet) forget(known map[string]bool) (forgotten []string) {
 	for _, r := range s.all {
 		for address := range r.to {
 			if _, err := netip.ParseAddr(address); err == nil && !known[address] {
 				s.dismiss(r, address)
+				forgotten = append(forgotten, address)
 			}
 		}
 	}
+	return forgotten
 }
 
 // dismiss takes a destination out of a rule.
