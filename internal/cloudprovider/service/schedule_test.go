@@ -35,9 +35,11 @@ var (
 
 // TestSchedules plays random lives of a few Services among random disturbances: requests
 // that fail in all ways, controllers that are stopped and started or overlap for a lease,
-// news from Kubernetes that come late, somebody else who writes to the same documents,
-// and writes that Azure says it did and did not. In the end every Service is as it asks
-// to be, what is somebody else's is there, and when all are gone nothing is left.
+// news from Kubernetes that come late, nodes that go and come, somebody else who writes to
+// the same documents, and, in half of them, writes that Azure says it did and did not. In
+// the end every Service is as it asks to be, by a comparison with Azure where Azure was
+// untrue and else without one, what is somebody else's is there, and when all are gone
+// nothing is left.
 func TestSchedules(t *testing.T) {
 	const short, long = 12, 400
 	first, count := max(*seed, 1), *schedules
@@ -81,11 +83,12 @@ type schedule struct {
 	before map[string]string
 	alive  map[string]bool
 	stops  []func() // of the controllers that run
-	lies   *liar
+	lies   *liar // nil where Azure is true
 	foes   *foreigner
 	story  []string
 	began  time.Time
 	crash  chan struct{}
+	out    bool // a node is excluded
 }
 
 func newSchedule(t *testing.T, seed uint64) *schedule {
@@ -96,13 +99,15 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 		default:
 		}
 	}}
-	s.world = newWorld(t, o, 1)
+	s.world = newWorld(t, o, 2)
 	if err := testkit.Prepare(t.Context(), s.Door, testkit.Group, testkit.VNet, given); err != nil {
 		t.Fatal(err)
 	}
-	s.config.RepairPeriod = 30 * time.Minute
 	s.config.LoadBalancer.PoolByIP = s.random.IntN(2) == 0
-	s.lies = &liar{}
+	s.config.RepairPeriod = 2 * time.Hour
+	if s.random.IntN(2) == 0 {
+		s.lies, s.config.RepairPeriod = &liar{}, 30*time.Minute
+	}
 	s.before = s.everything()
 	s.foes = &foreigner{door: s.OtherDoor(), random: s.random}
 	if s.random.IntN(2) == 0 {
@@ -153,7 +158,10 @@ func late(w watch.Interface, by time.Duration) watch.Interface {
 
 // lead starts a controller with a door of its own.
 func (s *schedule) lead() {
-	door := s.DoorOver(func(way http.RoundTripper) http.RoundTripper { return s.lies.over(way) })
+	door := s.OtherDoor()
+	if s.lies != nil {
+		door = s.DoorOver(func(way http.RoundTripper) http.RoundTripper { return s.lies.over(way) })
+	}
 	s.stops = append(s.stops, s.startWith(s.config, door))
 }
 
@@ -175,7 +183,13 @@ func (s *schedule) play() {
 	s.until("all have their addresses", func() bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return len(s.get(n).Status.LoadBalancer.Ingress) == 0 })
 	})
-	<-time.After(s.config.RepairPeriod + 10*time.Minute) // what was not done though Azure said so is found by then
+	if s.lies == nil {
+		<-time.After(20 * time.Minute)
+		s.settled()
+	}
+	// What was not done though Azure said so, and what is left of Services that are gone, is
+	// found by then.
+	<-time.After(s.config.RepairPeriod + 10*time.Minute)
 	s.rest(s.config, names)
 	s.foes.stillThere(s.t)
 	for _, name := range names {
@@ -187,13 +201,32 @@ func (s *schedule) play() {
 	s.restored(s.before, s.everything)
 }
 
+// settled checks that each Service has what it asks for.
+func (s *schedule) settled() {
+	look, err := service.TakeLook(s.t.Context(), s.config, s.Door.Fresh(), s.client)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	e, err := look.ExplainAll(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, one := range e.Services {
+		if one.State != service.Settled {
+			s.t.Errorf("%s is %s: %+v", one.Service, one.State, one)
+		}
+	}
+}
+
 // calm ends all disturbances.
 func (s *schedule) calm() {
 	s.tell("calm")
 	if err := s.SetFaults(nil); err != nil {
 		s.t.Fatal(err)
 	}
-	s.lies.stop()
+	if s.lies != nil {
+		s.lies.stop()
+	}
 	<-time.After(time.Minute)
 	s.restartAfterCrash()
 	if len(s.stops) == 0 {
@@ -217,7 +250,7 @@ func (s *schedule) restartAfterCrash() {
 
 // turn is one thing that happens, and some time.
 func (s *schedule) turn() {
-	switch s.random.IntN(8) {
+	switch s.random.IntN(9) {
 	case 0, 1, 2:
 		s.come()
 	case 3:
@@ -231,6 +264,8 @@ func (s *schedule) turn() {
 	case 7:
 		s.tell("somebody else writes")
 		s.foes.write(s.t)
+	case 8:
+		s.turnNode()
 	}
 	<-time.After(time.Duration(s.random.IntN(15000)) * time.Millisecond)
 }
@@ -274,12 +309,31 @@ func (s *schedule) changeOne() {
 	s.change(name, change)
 }
 
+// turnNode takes a node out of the load balancers, or puts it back.
+func (s *schedule) turnNode() {
+	node := s.firstNode()
+	s.out = !s.out
+	s.tell("%s is excluded: %v", node, s.out)
+	s.exclude(node, fmt.Sprint(s.out))
+}
+
+// disturb has up to two things go wrong from now on.
 func (s *schedule) disturb() {
-	if s.random.IntN(5) == 0 {
+	if s.lies != nil && s.random.IntN(5) == 0 {
 		s.tell("the next write of a shared document is said to be done and is not")
 		s.lies.tellOne()
 		return
 	}
+	faults := []emulator.Fault{s.disturbance()}
+	if s.random.IntN(2) == 0 {
+		faults = append(faults, s.disturbance())
+	}
+	if err := s.SetFaults(faults); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *schedule) disturbance() emulator.Fault {
 	names := slices.Sorted(maps.Keys(disturbances))
 	name := names[s.random.IntN(len(names))]
 	fault := disturbances[name]
@@ -289,9 +343,7 @@ func (s *schedule) disturb() {
 	}
 	fault.Times = 1 + s.random.IntN(3)
 	s.tell("%s of %s, %d times", name, fault.Method, fault.Times)
-	if err := s.SetFaults([]emulator.Fault{fault}); err != nil {
-		s.t.Fatal(err)
-	}
+	return fault
 }
 
 // handOver starts another controller and stops the first, at once or after a while in
