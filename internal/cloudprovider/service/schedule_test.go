@@ -83,7 +83,7 @@ type schedule struct {
 	before map[string]string
 	alive  map[string]bool
 	stops  []func() // of the controllers that run
-	lies   *liar // nil where Azure is true
+	lies   *liar    // nil where Azure is true
 	foes   *foreigner
 	story  []string
 	began  time.Time
