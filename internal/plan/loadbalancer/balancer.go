@@ -16,7 +16,7 @@ type balancer struct {
 	side   *side
 	stays  bool            // has frontends, which Azure demands of every load balancer
 	shrank bool            // lost a frontend
-	after  map[string]bool // load balancers that let go of an address first, by id
+	after  map[string]bool // load balancers that are written first, by id
 }
 
 // balancers decides the cluster's load balancers, external and internal.
@@ -32,6 +32,7 @@ func (f *facts) balancers(b *batch, found *problems) []*balancer {
 		lb.stays = len(lb.FrontendIPConfigurations) > 0
 		all[i] = lb
 	}
+	f.handOver(*b, all)
 	f.spreadNodes(b, all, found)
 	return all
 }

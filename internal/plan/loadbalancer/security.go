@@ -36,6 +36,13 @@ func (f *facts) security(b batch, m *membership, stray []azure.ID, pending *[]st
 	if !f.groupExists {
 		return plan.Node{}, nil, false
 	}
+	names, notes := b.names(), wantedTags(f.Config, f.groupNotes(stray), f.group.Tags)
+	over := f.handovers(b)
+	if len(stray) > 0 && len(over) > 0 {
+		// The load balancers wait for the notes, and the rules for the load balancers: they
+		// come in the next round.
+		return plan.Wanted(azure.Resource[network.SecurityGroup]{ID: f.Config.securityGroup(), Tags: notes}, "where "+summary(names)+" had addresses", names...), nil, true
+	}
 	rules := newRuleSet(f.group.Properties.SecurityRules)
 	grants := make([][]grant, len(b.live))
 	staying := map[string]map[string]bool{} // destinations that are opened again, by the rule's name
@@ -63,12 +70,13 @@ func (f *facts) security(b batch, m *membership, stray []azure.ID, pending *[]st
 			refused = append(refused, string(w.service.UID))
 		}
 	}
-	names := b.names()
 	view := azure.Resource[network.SecurityGroup]{
-		ID: f.Config.securityGroup(), Tags: wantedTags(f.Config, f.groupNotes(stray), f.group.Tags),
+		ID: f.Config.securityGroup(), Tags: notes,
 		Properties: network.SecurityGroup{SecurityRules: rules.children()},
 	}
-	return plan.Wanted(view, "who may reach "+summary(names), names...), refused, true
+	node = plan.Wanted(view, "who may reach "+summary(names), names...)
+	node.After = involved(over)
+	return node, refused, true
 }
 
 // grant opens destinations to those whom a Service lets in.
@@ -273,15 +281,8 @@ func (f *facts) addressesOf(w wish, owners map[netip.Addr]string) []string {
 	for _, id := range f.managedIPsOf(w) {
 		add(f.ips[id.Key()].Properties.IPAddress)
 	}
-	for _, at := range f.ofOwner(w.base) {
+	for _, at := range f.spotsOf(w.base) {
 		add(f.addressAt(at))
-	}
-	for _, s := range f.sides {
-		for _, r := range s.ruled[strings.ToLower(w.base)] {
-			if ref := r.FrontendIPConfiguration; ref != nil {
-				add(f.addressAt(spot{s, ref.ID.Name()}))
-			}
-		}
 	}
 	for _, in := range w.service.Status.LoadBalancer.Ingress {
 		a, err := netip.ParseAddr(in.IP)
