@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	framework "k8s.io/cloud-provider"
 
+	"kaz/internal/azure"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/reconcile"
@@ -70,6 +71,8 @@ type balancers struct {
 	// departed are Services that have nothing in Azure any more and that Kubernetes
 	// may still have, as their finalizer goes last.
 	departed map[types.UID]bool
+	// spoilt are resources of which a write of this process has failed.
+	spoilt map[azure.ID]bool
 	// present are the Services of which there was something in Azure when their last
 	// commit ended.
 	present map[types.UID]bool
@@ -229,14 +232,16 @@ func (b *balancers) fill(ctx context.Context, t *shared, batch []request, answer
 // again first.
 func (b *balancers) converge(ctx context.Context, t *shared) (reconcile.Outcome, error) {
 	out, err := b.bringAbout(ctx, t)
+	b.noteSpoilt(out)
 	if err == nil {
-		return out, nil
+		return out, b.mend(ctx, out.Have)
 	}
 	revived, failed := revive(ctx, b.azure, out)
 	if !revived || failed != nil {
 		return out, errors.Join(err, failed)
 	}
 	again, err := b.bringAbout(ctx, t)
+	b.noteSpoilt(again)
 	again.Reports = append(out.Reports, again.Reports...)
 	return again, err
 }

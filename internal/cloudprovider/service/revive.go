@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,14 +35,45 @@ func revive(ctx context.Context, door reconcile.Azure, out reconcile.Outcome) (b
 			refs = append(refs, d.ID())
 		}
 	}
-	var errs []error
 	ids := unfinished(have, refs, nil)
+	return len(ids) > 0, writeAgain(ctx, door, have, ids)
+}
+
+// noteSpoilt notes which resources a commit could not write, and which it could.
+func (b *balancers) noteSpoilt(out reconcile.Outcome) {
+	for _, report := range out.Reports {
+		for _, res := range report.Results {
+			switch {
+			case errors.Is(res.Err, reconcile.ErrNotAttempted):
+			case res.Err != nil:
+				b.spoilt[res.Step.ID] = true
+			default:
+				delete(b.spoilt, res.Step.ID)
+			}
+		}
+	}
+}
+
+// mend writes again what is as it shall be but for a write of this process that Azure gave
+// up on: it would stay marked as failed, and who uses it beside kaz be refused.
+func (b *balancers) mend(ctx context.Context, have plan.Snapshot) error {
+	failed := unfinished(have, slices.Sorted(maps.Keys(b.spoilt)), nil)
+	if err := writeAgain(ctx, b.azure, have, failed); err != nil {
+		return err
+	}
+	clear(b.spoilt)
+	return nil
+}
+
+// writeAgain writes resources as they are.
+func writeAgain(ctx context.Context, door reconcile.Azure, have plan.Snapshot, ids []azure.ID) error {
+	var errs []error
 	for _, id := range ids {
 		doc, _ := have.Get(id)
 		_, err := door.Put(ctx, azure.Write{ID: id, Body: doc, IfMatch: doc.Etag()})
 		errs = append(errs, err)
 	}
-	return len(ids) > 0, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // blamedSubnets are those of the network that Azure names in a refusal: a network is not well
