@@ -74,11 +74,12 @@ func (s *search) mostRules() int {
 }
 
 // roomiest is, in this order: a load balancer that is there without rules, the first
-// that is not there yet, the one with the fewest rules; nil when all are full.
+// that is not there yet, the one with the fewest rules; nil when all are full. Rules that
+// go with the commit do not count: the next plan would choose otherwise.
 func (s *search) roomiest(w wish, eligible []int) *side {
 	var best *side
 	rank := func(one *side) (class, rules int) {
-		rules = len(one.rules) + s.planned[one]
+		rules = s.staying[one] + s.planned[one]
 		switch {
 		case one.exists && rules == 0:
 			return 0, 0

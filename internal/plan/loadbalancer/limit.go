@@ -24,13 +24,17 @@ func (s *side) group(six bool) ruleGroup {
 	return ruleGroup{entry: s.entry, six: six}
 }
 
-// countRules counts the rules that lead to the nodes and stay, whatever comes: all
-// but those that the commit's Services give up.
+// countRules counts the rules that stay, whatever comes, and those of them that lead to
+// the nodes: all but those that the commit's Services give up.
 func (s *search) countRules() {
-	s.leading = map[ruleGroup]int{}
+	s.leading, s.staying = map[ruleGroup]int{}, map[*side]int{}
 	for _, side := range s.sides {
 		for _, r := range side.lb.Properties.LoadBalancingRules {
-			if ref := r.Properties.BackendAddressPool; ref != nil && s.leadsToNodes(ref.ID.Name()) && s.keepsRule(side, r.Name) {
+			if !s.keepsRule(side, r.Name) {
+				continue
+			}
+			s.staying[side]++
+			if ref := r.Properties.BackendAddressPool; ref != nil && s.leadsToNodes(ref.ID.Name()) {
 				s.leading[side.group(hasSuffixFold(ref.ID.Name(), suffixIPv6))]++
 			}
 		}

@@ -57,6 +57,7 @@ type search struct {
 	at       map[string]spot     // where an address stands, by its key
 	taken    map[string][]taking // what stands at a frontend when all is done, by the spot's key
 	linked   map[string]string   // who is the first to have a private link service, by its id key
+	staying  map[*side]int       // rules that are there and stay
 	planned  map[*side]int       // rules that come with the commit
 	leading  map[ruleGroup]int   // rules that lead to the nodes when all is done
 	pools    map[string]string   // whose the pools of Services of policy Local are, by side and name
