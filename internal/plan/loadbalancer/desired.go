@@ -55,14 +55,6 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 		return f.retire(b, basic, found)
 	}
 	linked, unlinked := f.links(b)
-	if len(unlinked) > 0 {
-		// A load balancer changes with its private link services, and what they stand at
-		// cannot go before them.
-		nodes, waits := f.removals(unlinked)
-		add(nodes...)
-		g.Pending = waits
-		return g, found, nil, err
-	}
 	all := f.balancers(&b, &found)
 	if more := f.refuseFamilies(b, all, &found); len(more) > 0 {
 		return g, found, more, nil
@@ -72,9 +64,12 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 		g.Pending = waits
 		return g, found, nil, err
 	}
+	removals, held := f.removals(b, all, unlinked)
+	add(removals...)
 	users, order := f.usersOf(b)
+	g.Pending = append(f.newPublicIPs(b), held...)
 	// Where another round is needed anyway, nobody waits for addresses in this one.
-	if g.Pending = f.newPublicIPs(b); len(g.Pending) > 0 && len(b.waits) == 0 {
+	if len(held) > 0 || len(g.Pending) > 0 && len(b.waits) == 0 {
 		wanted, _ := f.publicIPs(users, order, nil)
 		add(wanted...)
 		return g, found, nil, err

@@ -366,17 +366,38 @@ func (f *facts) heirOf(b batch, l privateLink) string {
 	return ""
 }
 
-// removals are the steps by which private link services go: who is connected first.
-func (f *facts) removals(gone []privateLink) (nodes []plan.Node, waits []string) {
+// removals are the steps by which private link services go: who is connected first. A
+// load balancer that goes as a whole goes after them in the same round. One that stays has
+// another etag then, so what is to be written of it is held until the next round, as is the
+// service that comes anew at another frontend.
+func (f *facts) removals(b batch, all []*balancer, gone []privateLink) (nodes []plan.Node, held []string) {
 	for _, l := range gone {
 		owner, _ := l.Tags.Get(tagLinkOwner)
 		for _, d := range f.Have.List(l.ID, network.PrivateEndpointConnections) {
 			nodes = append(nodes, plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", owner))
 		}
 		nodes = append(nodes, plan.Gone[network.PrivateLinkService](l.ID, owner+" asks for it no more", owner))
-		waits = append(waits, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+owner+"]")
+		if standsBefore(l, all) || f.comesAnew(b, l) {
+			held = append(held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+owner+"]")
+		}
 	}
-	return nodes, waits
+	return nodes, held
+}
+
+// standsBefore reports whether a private link service stands at a load balancer that
+// stays.
+func standsBefore(l privateLink, all []*balancer) bool {
+	return slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(ref azure.Reference) bool {
+		return slices.ContainsFunc(all, func(lb *balancer) bool { return lb.stays && ref.ID.Under(lb.side.id) })
+	})
+}
+
+// comesAnew reports whether a Service asks for a private link service that goes at another
+// frontend.
+func (f *facts) comesAnew(b batch, l privateLink) bool {
+	return slices.ContainsFunc(b.live, func(w wish) bool {
+		return w.link != nil && slices.ContainsFunc(w.places, func(p place) bool { return !p.is6() && f.linkID(w, p).Equal(l.ID) })
+	})
 }
 
 func (f *facts) linkView(c claim, subnet azure.ID) privateLink {

@@ -154,6 +154,7 @@ func (w *world) step(s plan.Step) error {
 			return fmt.Errorf("%s refers to it", by)
 		}
 		delete(w.docs, key)
+		w.touchLinked(s.ID, have)
 		w.stale = true
 		return nil
 	case plan.Create:
@@ -172,8 +173,48 @@ func (w *world) step(s plan.Step) error {
 	if by := w.dangling(s.ID, body); by != "" {
 		return fmt.Errorf("%s does not exist", by)
 	}
+	if by := w.linkAtLost(s.ID, body); by != "" {
+		return fmt.Errorf("%s stands at a frontend that goes", by)
+	}
 	w.put(s.ID, body)
+	if !exists {
+		w.touchLinked(s.ID, body)
+	}
 	return nil
+}
+
+// touchLinked gives the load balancers of a private link service that comes or goes another
+// etag.
+func (w *world) touchLinked(id azure.ID, body object) {
+	if !id.Is("Microsoft.Network/privateLinkServices") {
+		return
+	}
+	for _, ref := range children(sub(body, "properties"), "loadBalancerFrontendIpConfigurations") {
+		if lb, ok := w.docs[azure.ID(ref["id"].(string)).Parent().Key()]; ok {
+			w.etags++
+			lb["etag"] = fmt.Sprintf(`W/"%d"`, w.etags)
+		}
+	}
+}
+
+// linkAtLost is a private link service at a frontend that a load balancer would not have
+// any more.
+func (w *world) linkAtLost(id azure.ID, body object) string {
+	if !id.Is("Microsoft.Network/loadBalancers") {
+		return ""
+	}
+	for _, fe := range children(sub(w.docs[id.Key()], "properties"), "frontendIPConfigurations") {
+		stays := slices.ContainsFunc(children(sub(body, "properties"), "frontendIPConfigurations"), func(c object) bool { return c["name"] == fe["name"] })
+		if stays {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(w.docs)) {
+			if azure.ID(key).Is("Microsoft.Network/privateLinkServices") && strings.Contains(w.lower(key), `"`+strings.ToLower(fe["id"].(string))+`"`) {
+				return key
+			}
+		}
+	}
+	return ""
 }
 
 // merged is what a compute PUT does with sections that are not sent.
