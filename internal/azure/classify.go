@@ -86,6 +86,7 @@ var kindByCode = lower(map[Kind][]string{
 	Quota: {
 		"QuotaExceeded", "PublicIPCountLimitReached", "ResourceQuotaExceeded", "CoreQuotaExceeded",
 		"PrivateIPAddressesExceeded", "SubnetIsFull", "SubscriptionQuotaExceeded", "SecurityRuleCountLimitReached",
+		"SecurityRuleAddressesOrPortsPerSecurityGroupLimitReached",
 	},
 	Capacity: {
 		"AllocationFailed", "OverconstrainedAllocationRequest", "ZonalAllocationFailed",

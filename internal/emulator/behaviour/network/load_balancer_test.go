@@ -97,7 +97,8 @@ func TestLoadBalancerRefusals(t *testing.T) {
 		{"idle too long", rules(rule("a", tcp80+`,"idleTimeoutInMinutes":101`)), "InvalidRequestFormat/InvalidPropertyValue"},
 		{"idle too short", rules(rule("a", tcp80+`,"idleTimeoutInMinutes":3`)), "InvalidRequestFormat/InvalidPropertyValue"},
 		{"probe too often", probe(`"protocol":"Tcp","port":80,"intervalInSeconds":4`), "InvalidRequestFormat/InvalidPropertyValue"},
-		{"probe too slow", probe(`"protocol":"Tcp","port":80,"intervalInSeconds":60,"probeThreshold":3`), "LoadBalancerProbeInvalidInterval"},
+		{"probe too slow", probe(`"protocol":"Tcp","port":80,"intervalInSeconds":60,"probeThreshold":2`), "LoadBalancerProbeInvalidInterval"},
+		{"probe too far apart", probe(`"protocol":"Tcp","port":80,"intervalInSeconds":120`), "InvalidRequestFormat/InvalidPropertyValue"},
 		{"probe without path", probe(`"protocol":"Http","port":80`), "LoadBalancerProbeMissingRequestPath"},
 		{"probe with path", probe(`"protocol":"Tcp","port":80,"requestPath":"/"`), "LoadBalancerProbeRequestPathNotAllowed"},
 		{"two outbound rules", balancerBody(`,"outboundRules":[` + outbound("a") + `,` + outbound("b") + `]`), "MoreThanOneOutboundRuleUsingSameFrontendIPConfigurationAndProtocolIsNotSupported"},
@@ -113,6 +114,7 @@ func TestLoadBalancerRefusals(t *testing.T) {
 	if got := c.do("GET", balancer, ""); got.status != 404 {
 		t.Errorf("a refused load balancer exists: %v", got.body)
 	}
+	c.put(balancer, probe(`"protocol":"Tcp","port":80,"intervalInSeconds":7,"probeThreshold":17`)) // 119 s
 }
 
 func outbound(name string) string {

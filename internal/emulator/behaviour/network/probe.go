@@ -10,24 +10,24 @@ func probes() behaviour.Type {
 }
 
 func fillProbe(c *behaviour.Call) error {
-	// A probe must notice within two minutes.
-	const shortest, longest = 5, 120
+	// A probe must notice in less than two minutes.
+	const shortest, tooLong = 5, 120
 	if behaviour.At(c.Doc, "properties.port") == nil {
 		return missing(c, "properties.port")
 	}
 	err := first(
 		func() error { return required(c, "properties.protocol", "Tcp", "Http", "Https") },
 		func() error { return number(c, "properties.port", -1, 1, highestPort) },
-		func() error { return number(c, "properties.intervalInSeconds", 15, shortest, longest) },
-		func() error { return number(c, "properties.numberOfProbes", 2, 1, longest) },
+		func() error { return number(c, "properties.intervalInSeconds", 15, shortest, tooLong-1) },
+		func() error { return number(c, "properties.numberOfProbes", 2, 1, tooLong) },
 		func() error { return number(c, "properties.probeThreshold", 1, 1, 100) },
 	)
 	if err != nil {
 		return err
 	}
 	interval, _ := behaviour.Int(c.Doc, "properties.intervalInSeconds")
-	if threshold, _ := behaviour.Int(c.Doc, "properties.probeThreshold"); interval*threshold > longest {
-		return behaviour.Invalid("LoadBalancerProbeInvalidInterval", "Probe %s is invalid: intervalInSeconds %d times probeThreshold %d must not be more than %d seconds.", c.ID, interval, threshold, longest)
+	if threshold, _ := behaviour.Int(c.Doc, "properties.probeThreshold"); interval*threshold >= tooLong {
+		return behaviour.Invalid("LoadBalancerProbeInvalidInterval", "Probe %s is invalid: intervalInSeconds %d times probeThreshold %d must be less than %d seconds.", c.ID, interval, threshold, tooLong)
 	}
 	return checkRequestPath(c)
 }

@@ -37,13 +37,25 @@ func securityGroups() behaviour.Type {
 	})
 }
 
-// checkSecurityRules: no more than 1,000, and no two of a direction with the same
-// priority.
+// checkSecurityRules: no more than 1,000, with no more than 4,000 prefixes of sources and of
+// destinations together, and no two of a direction with the same priority.
 func checkSecurityRules(c *behaviour.Call) error {
-	const most = 1000
+	const most, mostPrefixes = 1000, 4000
 	rules := behaviour.Objects(c.Doc, "properties.securityRules")
 	if err := tooMany(c, "SecurityRuleCountLimitReached", "security rules", len(rules), most); err != nil {
 		return err
+	}
+	for _, s := range ruleSides {
+		n := 0
+		for _, rule := range rules {
+			n += len(behaviour.Texts(rule, s.addresses))
+			if behaviour.Text(rule, s.address) != "" {
+				n++
+			}
+		}
+		if n > mostPrefixes {
+			return behaviour.Invalid("SecurityRuleAddressesOrPortsPerSecurityGroupLimitReached", "Network security group %s has %d %s. No more than %d %[3]s are possible, which is the limit MaxSecurityRuleAddressesOrPortsPerSecurityGroup.", c.ID, n, field(s.addresses), mostPrefixes)
+		}
 	}
 	type place struct {
 		direction string

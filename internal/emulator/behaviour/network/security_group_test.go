@@ -83,6 +83,32 @@ func TestSecurityGroupLimit(t *testing.T) {
 	c.refused("PUT", nsg, rules(1001), 400, "SecurityRuleCountLimitReached")
 }
 
+// The limit is that of all rules of the group together, of sources and of destinations each.
+func TestSecurityGroupPrefixLimit(t *testing.T) {
+	c := start(t)
+	const most, each = 4000, 1000
+	for _, side := range []struct{ many, other string }{
+		{"sourceAddressPrefixes", "destinationAddressPrefix"}, {"destinationAddressPrefixes", "sourceAddressPrefix"},
+	} {
+		rules := func(n int) string {
+			var parts, prefixes []string
+			for i := range n {
+				prefixes = append(prefixes, fmt.Sprintf(`"10.1.%d.%d"`, i/250, i%250))
+				if len(prefixes) == each || i == n-1 {
+					parts = append(parts, securityRule(fmt.Sprint("r", i), fmt.Sprintf(`"priority":%d,%q:[%s],%q:"*","destinationPortRange":"80"`,
+						100+len(parts), side.many, strings.Join(prefixes, ","), side.other)))
+					prefixes = nil
+				}
+			}
+			return `{"location":"eastus","properties":{"securityRules":[` + strings.Join(parts, ",") + `]}}`
+		}
+		const code = "SecurityRuleAddressesOrPortsPerSecurityGroupLimitReached"
+		c.put(nsg, rules(most))
+		c.refused("PUT", nsg, rules(most+1), 400, code)
+		c.refused("PUT", nsg+"/securityRules/one", securityRule("one", `"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"80"`), 400, code)
+	}
+}
+
 func TestSecurityGroupInUse(t *testing.T) {
 	c := start(t)
 	c.network()

@@ -118,7 +118,6 @@ func portRange(text string) bool {
 }
 
 func (s ruleSide) fillAddresses(c *behaviour.Call) error {
-	const most = 4000
 	one, many, err := oneOrMany(c, s.address, s.addresses)
 	if err != nil {
 		return err
@@ -129,9 +128,6 @@ func (s ruleSide) fillAddresses(c *behaviour.Call) error {
 		return missingInRule(c.ID, "%s, %s, or %s", field(s.addresses), field(s.address), field(s.groups))
 	case len(groups) > 0 && (one != "" || len(many) > 0):
 		return behaviour.Invalid("SecurityRuleParameterContainsUnsupportedValue", "Security rule %s must not specify both %s and %s.", c.ID, field(s.groups), field(s.address))
-	}
-	if err := tooMany(c, "SecurityRuleAddressPrefixCountLimitReached", field(s.addresses), len(many), most); err != nil {
-		return err
 	}
 	if one != "" && !isTag(one) && !addressOrRange(one) {
 		return invalidAddress(c.ID, one)
