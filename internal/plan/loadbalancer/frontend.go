@@ -211,7 +211,7 @@ func (f *facts) frontendView(c claim, was *azure.Child[network.FrontendIPConfigu
 	}
 	next.Properties.Subnet = azure.Ref(p.subnetID)
 	next.Properties.PrivateIPAllocationMethod = "Dynamic"
-	next.Properties.PrivateIPAddress = firstOf(p.pinned, f.statusAddress(c.wish, p))
+	next.Properties.PrivateIPAddress = p.pinned
 	if next.Properties.PrivateIPAddress != "" {
 		next.Properties.PrivateIPAllocationMethod = "Static"
 	}

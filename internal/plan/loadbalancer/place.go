@@ -379,6 +379,29 @@ func (f *facts) refuseSubnets(w wish, found *problems) {
 	}
 }
 
+// recall has frontends that must be made anew ask for the private addresses that their
+// Services have had so far, so that these are known before the frontends are there. Of
+// several that tell of one address the first one has it.
+func (f *facts) recall(live []wish) {
+	asked := map[string]bool{"": true}
+	for _, w := range live {
+		for _, p := range w.places {
+			asked[p.pinned] = true
+		}
+	}
+	for _, w := range live {
+		for i, p := range w.places {
+			fe, exists := p.spot().frontend()
+			if !w.internal || !p.own || p.pinned != "" || exists && f.keepsPrivate(p, fe.Properties) {
+				continue
+			}
+			if had := f.statusAddress(w, p); !asked[had] {
+				w.places[i].pinned, asked[had] = had, true
+			}
+		}
+	}
+}
+
 // statusAddress is the address of a family that the Service has had so far and that
 // lies in a subnet: it is asked for again where the frontend has to be made anew.
 func (f *facts) statusAddress(w wish, p place) string {
