@@ -368,8 +368,8 @@ func (f *facts) heirOf(b batch, l privateLink) string {
 
 // removals are the steps by which private link services go: who is connected first. A
 // load balancer that goes as a whole goes after them in the same round. One that stays has
-// another etag then, so what is to be written of it is held until the next round, as is the
-// service that comes anew at another frontend.
+// another etag then, so if it is to be written all is held until the next round; so it is for
+// a service that comes anew at another frontend.
 func (f *facts) removals(b batch, all []*balancer, gone []privateLink) (nodes []plan.Node, held []string) {
 	for _, l := range gone {
 		owner, _ := l.Tags.Get(tagLinkOwner)
@@ -377,18 +377,25 @@ func (f *facts) removals(b batch, all []*balancer, gone []privateLink) (nodes []
 			nodes = append(nodes, plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", owner))
 		}
 		nodes = append(nodes, plan.Gone[network.PrivateLinkService](l.ID, owner+" asks for it no more", owner))
-		if standsBefore(l, all) || f.comesAnew(b, l) {
+		if f.standsBeforeWritten(b, all, l) || f.comesAnew(b, l) {
 			held = append(held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+owner+"]")
 		}
 	}
 	return nodes, held
 }
 
-// standsBefore reports whether a private link service stands at a load balancer that
-// stays.
-func standsBefore(l privateLink, all []*balancer) bool {
-	return slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(ref azure.Reference) bool {
-		return slices.ContainsFunc(all, func(lb *balancer) bool { return lb.stays && ref.ID.Under(lb.side.id) })
+// standsBeforeWritten reports whether a private link service stands at a load balancer that
+// stays and is not yet as it shall be.
+func (f *facts) standsBeforeWritten(b batch, all []*balancer, l privateLink) bool {
+	return slices.ContainsFunc(all, func(lb *balancer) bool {
+		if !lb.stays || !slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(ref azure.Reference) bool { return ref.ID.Under(lb.side.id) }) {
+			return false
+		}
+		var g plan.Graph
+		n, _ := lb.node(f, b)
+		err := g.Add(n)
+		p, err2 := plan.Diff(f.Have, g)
+		return err != nil || err2 != nil || !p.Empty() // what is wrong is told when all is compared
 	})
 }
 
