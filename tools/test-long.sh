@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs what takes too long for every change: each write of twenty kinds of Services goes
-# wrong in each way, all that is promised of speed, and random schedules.
+# Runs what takes too long for every change: the properties of the load balancer planner,
+# each write of twenty kinds of Services goes wrong in each way, all that is promised of
+# speed, and random schedules.
 # SCHEDULES is how many of these are played, FIRST the seed of the first one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -21,6 +22,8 @@ play() {
   GOGC=400 go test -count=1 -timeout 3h -run TestSchedules ./internal/cloudprovider/service -seed "$1" -schedules "$2"
 }
 
+step "load balancer planner: what holds for random Services, every scene of another's work" \
+  go test -count=1 -timeout 20m ./internal/plan/loadbalancer -rapid.checks=1000
 step "Services: each write goes wrong in each way; speed" go test -count=1 -timeout 60m ./internal/cloudprovider/service
 step "cluster: the cold start of a controller with 5,000 nodes" go -C test/cluster test -count=1 -v -timeout 45m -run TestColdStart . -fleet 5000
 part=10000
