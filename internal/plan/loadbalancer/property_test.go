@@ -368,7 +368,8 @@ func mostRounds(before map[string]any, rounds []round) int {
 	most, held, swapped := 1, isHeldByLink(before, rounds), isSwapped(before, rounds)
 	if slices.ContainsFunc(rounds, func(r round) bool { return slices.ContainsFunc(r.plan.Steps, allocates) }) {
 		// Of the three, the first can do what is excused besides, unless it is a frontend's turn.
-		most, held, swapped = 3, held && (swapped || isRenewed(rounds)), false
+		turns := renewals(rounds)
+		most, held, swapped = 3+max(turns-1, 0), held && (swapped || turns > 0), false
 	}
 	for _, excused := range []bool{held, swapped} {
 		if excused {
@@ -414,17 +415,25 @@ func isHeldByLink(before map[string]any, rounds []round) bool {
 	})
 }
 
-// isRenewed reports whether a public IP is deleted, and made anew in a later round.
-func isRenewed(rounds []round) bool {
-	gone := map[string]bool{}
-	return slices.ContainsFunc(rounds, func(r round) bool {
-		return slices.ContainsFunc(r.plan.Steps, func(s plan.Step) bool {
-			if s.Op == plan.Delete {
-				gone[s.ID.Key()] = true
+// renewals counts the rounds that delete public IPs which are made anew later. It is more
+// than one where a Service with IPv6 alone waits for the IPv4 of another one.
+func renewals(rounds []round) (n int) {
+	made := map[string]bool{}
+	for _, r := range slices.Backward(rounds) {
+		some := false
+		for _, s := range r.plan.Steps {
+			some = some || s.Op == plan.Delete && made[s.ID.Key()]
+		}
+		if some {
+			n++
+		}
+		for _, s := range r.plan.Steps {
+			if s.Op == plan.Create && s.ID.Is("Microsoft.Network/publicIPAddresses") {
+				made[s.ID.Key()] = true
 			}
-			return s.Op == plan.Create && gone[s.ID.Key()] && s.ID.Is("Microsoft.Network/publicIPAddresses")
-		})
-	})
+		}
+	}
+	return n
 }
 
 // isSwapped reports whether addresses go from one load balancer to another, and others the
