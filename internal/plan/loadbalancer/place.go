@@ -71,7 +71,7 @@ type taking struct {
 }
 
 // findPlaces finds for each wish where its addresses are served. Those that have a
-// frontend come first, so that nobody loses a port to a newcomer.
+// frontend of their kind come first, so that nobody loses a port to a newcomer.
 //
 // Who is refused stays where he is, which others may have counted on not to be so:
 // then all is done again without him.
@@ -99,7 +99,7 @@ func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
 	s.countRules()
 	var early, late []wish
 	for _, w := range wishes {
-		if len(f.ofOwner(w.base)) > 0 {
+		if slices.ContainsFunc(f.ofOwner(w.base), func(at spot) bool { return at.side.internal == w.internal }) {
 			early = append(early, w)
 		} else {
 			late = append(late, w)
