@@ -22,8 +22,9 @@ play() {
   GOGC=400 go test -count=1 -timeout 3h -run TestSchedules ./internal/cloudprovider/service -seed "$1" -schedules "$2"
 }
 
+# 57 s of processor time; 79 s while others built on the same two cores.
 step "load balancer planner: what holds for random Services, every scene of another's work" \
-  go test -count=1 -timeout 20m ./internal/plan/loadbalancer -rapid.checks=1000
+  go test -count=1 -timeout 20m ./internal/plan/loadbalancer -rapid.checks=500
 step "Services: each write goes wrong in each way; speed" go test -count=1 -timeout 60m ./internal/cloudprovider/service
 step "cluster: the cold start of a controller with 5,000 nodes" go -C test/cluster test -count=1 -v -timeout 45m -run TestColdStart . -fleet 5000
 part=10000
