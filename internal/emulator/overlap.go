@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"net/http"
 	"slices"
 
 	"kaz/internal/emulator/behaviour"
@@ -11,6 +12,20 @@ func (t *transaction) overlap(r *request, o *operation) error {
 	for _, other := range slices.Clone(t.operations.byKey[o.held().Key()]) {
 		if err := t.beside(r, o, other); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// notBeside refuses to write a document while an operation runs on a resource beside
+// which it cannot be written.
+func (t *transaction) notBeside(r *request, stored *kind, c *behaviour.Call) error {
+	if stored.Beside == nil {
+		return nil
+	}
+	for _, id := range stored.Beside(c) {
+		if running := t.operations.byKey[id.Key()]; len(running) > 0 {
+			return t.operationInProgress(r, running[0], http.StatusConflict, 0)
 		}
 	}
 	return nil
@@ -58,12 +73,22 @@ func conflict() error {
 
 // inProgress refuses a request because of a running operation, in the provider's way.
 func (t *transaction) inProgress(r *request, other *operation) error {
-	p := other.kind.Style.Protocol
-	if r.kind.Style.Overlap != behaviour.Supersede || p.Status == nil {
+	if r.kind.Style.Overlap != behaviour.Supersede {
 		return conflict()
 	}
-	err := behaviour.Refusal(429, "AnotherOperationInProgress", "Another operation on this or dependent resource is in progress. To retrieve status of the operation use uri: %s.",
+	const wait = 10
+	return t.operationInProgress(r, other, http.StatusTooManyRequests, wait)
+}
+
+// operationInProgress names the operation that is in the way, where its provider has a URL
+// that tells of it.
+func (t *transaction) operationInProgress(r *request, other *operation, status, retryAfter int) error {
+	p := other.kind.Style.Protocol
+	if p.Status == nil {
+		return conflict()
+	}
+	err := behaviour.Refusal(status, "AnotherOperationInProgress", "Another operation on this or dependent resource is in progress. To retrieve status of the operation use uri: %s.",
 		t.pollURL(r, p, p.Status(other.Operation)))
-	err.RetryAfter = 10
+	err.RetryAfter = retryAfter
 	return err
 }

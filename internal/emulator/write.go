@@ -77,6 +77,11 @@ func (t *transaction) writeDocument(r *request, c *behaviour.Call) error {
 	if err != nil {
 		return err
 	}
+	whole := *c
+	whole.ID, whole.Type, whole.Doc = id, stored.Type, doc
+	if err := t.notBeside(r, stored, &whole); err != nil {
+		return err
+	}
 	if err := t.authorizeLinks(r, c.Doc); err != nil {
 		return err
 	}

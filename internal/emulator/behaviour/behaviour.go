@@ -80,6 +80,10 @@ type Type struct {
 	Fill func(c *Call) error
 	// Check runs on the parent after all its inline children are filled.
 	Check func(c *Call) error
+	// Beside are other resources beside whose own writes and actions this one cannot be
+	// written: while an operation runs on one, a write of this one, or of an inline child,
+	// is refused with 409 AnotherOperationInProgress. Operations below them do not count.
+	Beside func(c *Call) []azure.ID
 	// Settle runs when a create, update or patch ends well, and may change c.Doc.
 	// Its error makes the operation fail. For an inline child, c.Parent is its parent.
 	Settle func(c *Call) error

@@ -114,6 +114,20 @@ func (b *balancer) checkPools() error {
 	})
 }
 
+// scaleSetsInPools are the scale sets that a load balancer's pools have machines of, or
+// will have by the set's model.
+func scaleSetsInPools(c *behaviour.Call) []azure.ID {
+	var sets []azure.ID
+	for _, pool := range behaviour.Objects(c.Doc, poolsPath) {
+		for _, r := range c.Referrers(c.ID.Child(segmentOf(poolsPath), behaviour.Text(pool, "name"))) {
+			if set := scaleSetOf(r.Resource); set != "" && !slices.ContainsFunc(sets, set.Equal) {
+				sets = append(sets, set)
+			}
+		}
+	}
+	return sets
+}
+
 func tooManyRules(configuration azure.ID, have int) error {
 	return behaviour.Invalid("LoadBalancerRuleCountLimitReachedForNic", "IP configuration %s is associated with %d load balancer rules. The limit is %d.", configuration, have, mostRulesPerConfiguration)
 }

@@ -45,14 +45,15 @@ func startWith(t testing.TB, o emulator.Options) cloud {
 	return c
 }
 
-// machines are types that only store what they are given.
+// machines are types that only store what they are given; scale sets and their instances
+// take their time, as Azure's do.
 func machines() behaviour.Provider {
-	plain := behaviour.Plain("test")
+	plain, slow := behaviour.Plain("test"), behaviour.Compute()
 	const scaleSets = "Microsoft.Compute/virtualMachineScaleSets"
 	return behaviour.Provider{Types: []behaviour.Type{
 		{Name: "Microsoft.Compute/virtualMachines", Style: plain, Where: behaviour.Located},
-		{Name: scaleSets, Style: plain, Where: behaviour.Located},
-		{Name: scaleSets + "/virtualMachines", Style: plain, Where: behaviour.Located},
+		{Name: scaleSets, Style: slow, Where: behaviour.Located},
+		{Name: scaleSets + "/virtualMachines", Style: slow, Where: behaviour.Located},
 		{Name: scaleSets + "/virtualMachines/networkInterfaces", Style: plain, Where: behaviour.Anywhere},
 		{Name: scaleSets + "/virtualMachines/networkInterfaces/ipConfigurations", Style: plain, Inline: "properties.ipConfigurations"},
 		{Name: "Microsoft.Storage/storageAccounts", Style: plain, Where: behaviour.Located},

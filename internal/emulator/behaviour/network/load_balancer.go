@@ -28,6 +28,7 @@ func loadBalancers() behaviour.Type {
 		Style:   style,
 		Fill:    fillLoadBalancer,
 		Check:   checkLoadBalancer,
+		Beside:  scaleSetsInPools,
 		Actions: map[string]behaviour.Action{"migrateToIpBased": {Do: migrateToIPBased}},
 	})
 }

@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,5 +63,51 @@ func TestALoadBalancerThatGoesGetsNoPrivateLinkService(t *testing.T) {
 		c.refused("PUT", service, serviceBody(subnet), 429, "RetryableError/ReferencedResourceNotProvisioned")
 		<-time.After(time.Minute)
 		c.refused("PUT", service, serviceBody(subnet), 400, "InvalidResourceReference")
+	})
+}
+
+// TestNoWriteBesideThatOfAScaleSet: while a scale set is written that has, or will have,
+// machines in a load balancer's pools, neither the load balancer nor a part of it can be
+// written. One that has nothing to do with the scale set can, and so can all while a single
+// instance is written.
+func TestNoWriteBesideThatOfAScaleSet(t *testing.T) {
+	const other, busy = net + "/loadBalancers/other", "AnotherOperationInProgress"
+	model := func(pools string) string {
+		return `{"location":"eastus","properties":{"virtualMachineProfile":{"networkProfile":{"networkInterfaceConfigurations":[{"name":"n","properties":{"ipConfigurations":[
+			{"name":"c","properties":{"loadBalancerBackendAddressPools":[` + pools + `]}}]}}]}}}}`
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := startWith(t, emulator.Options{Latency: 1})
+		rest := func() { <-time.After(10 * time.Minute) }
+		write := func(path, body string, status int) answer {
+			t.Helper()
+			got := c.do("PUT", path, body)
+			if got.status != status {
+				t.Errorf("PUT %s: %d %v, want %d", path, got.status, got.body, status)
+			}
+			return got
+		}
+		write(publicIP, staticIP, 201)
+		rest()
+		write(balancer, balancerBody(""), 201)
+		write(other, `{`+standard+`}`, 201)
+		write(scaleSet, model(ref(pool)), 201)
+		got := c.refused("PUT", balancer, balancerBody(""), 409, busy)
+		if _, told := got.header["Retry-After"]; told {
+			t.Error("it tells when to come back")
+		}
+		_, poll, _ := strings.Cut(behaviour.Text(got.body, "error.message"), "use uri: http://azure")
+		c.has(c.get(strings.TrimSuffix(poll, ".")), `{"status":"InProgress"}`)
+		c.refused("PUT", pool, `{"properties":{}}`, 409, busy)
+		write(other, `{`+standard+`}`, 200)
+		rest()
+		write(balancer, balancerBody(""), 200)
+		instance := scaleSet + "/virtualMachines/0"
+		write(instance, `{"location":"eastus"}`, 201)
+		write(balancer, balancerBody(""), 200)
+		rest()
+		write(instanceNIC, `{"properties":{"ipConfigurations":[{"name":"c","properties":{"loadBalancerBackendAddressPools":[`+ref(pool)+`]}}]}}`, 201)
+		write(scaleSet, model(""), 200)
+		c.refused("PUT", balancer, balancerBody(""), 409, busy)
 	})
 }
