@@ -38,19 +38,27 @@ type Outcome struct {
 }
 
 const (
-	// conflictsAtMost bounds how often a plan that Azure's state outran is made anew.
+	// conflictsAtMost is how often a plan that Azure's state outran is made anew at most.
 	conflictsAtMost = 3
 	// roundsAtMost bounds how often a target may wait for facts that applying
 	// brings. A planner that needs more does not come to rest.
 	roundsAtMost = 5
-	// conflictPause is waited before planning anew where Azure says no time.
-	conflictPause = time.Second
 )
+
+// pauses are how long to wait before planning anew, where Azure says no time, after each
+// failure in a row of a kind that may be gone after a fresh look. A document that changed
+// is there at once. What Azure is busy with takes a moment or minutes: after the moment it
+// is for the caller to wait, who knows whom else he keeps waiting.
+var pauses = map[azure.Kind][]time.Duration{
+	azure.Changed: {0, time.Second, 2 * time.Second},
+	azure.Exists:  {0, time.Second, 2 * time.Second},
+	azure.Busy:    {2 * time.Second},
+}
 
 // Converge takes a snapshot, plans and applies, and does so again while the plan
 // waits for facts that applying brings (the address of a new public IP). When
-// Azure answers that a document changed underneath or is busy with somebody
-// else's operation, it reads past the cache and plans anew, at most three times.
+// Azure answers that a document changed underneath, it reads past the cache and plans
+// anew, at most three times, and once where Azure is busy with somebody else's operation.
 func Converge(ctx context.Context, door Azure, target Target) (Outcome, error) {
 	var out Outcome
 	var reader azure.Reader = door
@@ -69,13 +77,14 @@ func Converge(ctx context.Context, door Azure, target Target) (Outcome, error) {
 		out.Reports = append(out.Reports, report)
 		reader = door
 		if err := report.Err(); err != nil {
-			if !outrun(report) || conflicts == conflictsAtMost {
+			waits := pauses[report.Kind()]
+			if !outrun(report) || conflicts >= len(waits) {
+				return out, err
+			}
+			if err := pause(ctx, err, waits[conflicts]); err != nil {
 				return out, err
 			}
 			conflicts++
-			if err := pause(ctx, err, conflicts); err != nil {
-				return out, err
-			}
 			reader = door.Fresh()
 		} else if len(p.Pending) == 0 {
 			if have, known := after(have, report); known {
@@ -119,17 +128,15 @@ func outrun(r Report) bool {
 		if res.Err == nil || errors.Is(res.Err, ErrNotAttempted) {
 			continue
 		}
-		if kind := azure.KindOf(res.Err); kind != azure.Changed && kind != azure.Busy && kind != azure.Exists {
+		if len(pauses[azure.KindOf(res.Err)]) == 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// pause waits as long as Azure asked for, or not at all after the first conflict
-// and a little longer after each further one.
-func pause(ctx context.Context, cause error, conflicts int) error {
-	wait := time.Duration(conflicts-1) * conflictPause
+// pause waits as long as Azure asked for, or so long where it asked for nothing.
+func pause(ctx context.Context, cause error, wait time.Duration) error {
 	if e, ok := errors.AsType[*azure.Error](cause); ok && e.RetryAfter > 0 {
 		wait = e.RetryAfter
 	}

@@ -306,29 +306,42 @@ func TestConvergePlansAnewWhenADocumentChangedUnderneath(t *testing.T) {
 }
 
 func TestConvergeGivesUpOnADocumentThatNeverRests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLedger()
-		l.before = func(_ *ledger, _ string, id azure.ID) error {
-			if id.Equal(lbID) {
-				return &azure.Error{Kind: azure.Busy, ID: id, RetryAfter: 10 * time.Second}
-			}
-			return nil
-		}
-		start := time.Now()
-		_, err := converge(t, l, "a")
-		if azure.KindOf(err) != azure.Busy {
-			t.Errorf("%v", err)
-		}
-		tries := 0
-		for _, line := range l.log {
-			if line == "put lb" {
-				tries++
-			}
-		}
-		if took := time.Since(start); tries != 4 || took < 30*time.Second {
-			t.Errorf("%d tries in %v, want 4, each 10 s after Azure said to wait 10 s", tries, took)
-		}
-	})
+	for _, c := range []struct {
+		name   string
+		cause  azure.Error
+		tries  int
+		waited time.Duration
+	}{
+		{"changed", azure.Error{Kind: azure.Changed}, 4, 3 * time.Second},
+		{"changed, and Azure asks for time", azure.Error{Kind: azure.Changed, RetryAfter: 10 * time.Second}, 4, 30 * time.Second},
+		{"busy", azure.Error{Kind: azure.Busy}, 2, 2 * time.Second},
+		{"busy, and Azure asks for time", azure.Error{Kind: azure.Busy, RetryAfter: 10 * time.Second}, 2, 10 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLedger()
+				tries := 0
+				l.before = func(_ *ledger, _ string, id azure.ID) error {
+					if !id.Equal(lbID) {
+						return nil
+					}
+					tries++
+					e := c.cause
+					e.ID = id
+					return &e
+				}
+				start := time.Now()
+				_, err := converge(t, l, "a")
+				if azure.KindOf(err) != c.cause.Kind {
+					t.Errorf("%v", err)
+				}
+				writes := time.Duration(1+tries) * time.Second // the address, and each try
+				if waited := time.Since(start) - writes; tries != c.tries || waited != c.waited {
+					t.Errorf("%d tries, and waited %v between them, want %d and %v", tries, waited, c.tries, c.waited)
+				}
+			})
+		})
+	}
 }
 
 func TestConvergeReadsPastTheCacheAfterAConflict(t *testing.T) {

@@ -28,13 +28,7 @@ func blame(err error, out reconcile.Outcome, batch []request) error {
 		if res.Err == nil || errors.Is(res.Err, reconcile.ErrNotAttempted) {
 			continue
 		}
-		found, named := false, namedBy(res)
-		for i, r := range batch {
-			if !r.sweeps && (isFor(res.Step, r) || len(res.Step.For) > 1 && named(r)) {
-				culprits[i], found = fmt.Errorf("%s: %w", res.Step.Why, res.Err), true
-			}
-		}
-		if !found {
+		if !slices.ContainsFunc(suspicions(res), func(suspects func(request) bool) bool { return accuse(culprits, batch, res, suspects) }) {
 			return err
 		}
 	}
@@ -42,6 +36,27 @@ func blame(err error, out reconcile.Outcome, batch []request) error {
 		return err
 	}
 	return &reconcile.Refusal{Culprits: culprits}
+}
+
+// suspicions are whom a failure is about, the narrowest first. Where Azure is busy and does
+// not say with whose part, all wait whom the document serves, and nobody else does.
+func suspicions(res reconcile.Result) []func(request) bool {
+	named := namedBy(res)
+	all := []func(request) bool{func(r request) bool { return isFor(res.Step, r) || len(res.Step.For) > 1 && named(r) }}
+	if azure.KindOf(res.Err) == azure.Busy {
+		all = append(all, func(r request) bool { return slices.Contains(res.Step.For, r.service.Key()) })
+	}
+	return all
+}
+
+// accuse adds the suspects in a batch to the culprits, and reports whether there is one.
+func accuse(culprits map[int]error, batch []request, res reconcile.Result, suspects func(request) bool) (found bool) {
+	for i, r := range batch {
+		if !r.sweeps && suspects(r) {
+			culprits[i], found = fmt.Errorf("%s: %w", res.Step.Why, res.Err), true
+		}
+	}
+	return found
 }
 
 // isFor reports whether a step is for one Service alone.

@@ -29,7 +29,7 @@ const (
 // tell says what has failed, unless it is only that the program ends. What somebody has to
 // change first is said once, however often it is tried.
 func (c *Controller) tell(ctx context.Context, s *corev1.Service, reason, format string, err error) {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || !c.historyOf(s.UID).hush.breaks(err) {
 		return
 	}
 	said := plan.Problem{Object: s.Namespace + "/" + s.Name, Reason: reason, Message: fmt.Sprintf(format, err) + advice(s, err)}

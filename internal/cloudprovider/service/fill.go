@@ -65,10 +65,12 @@ func (f *fill) wait(ctx context.Context) error {
 type fills struct {
 	cluster
 	azure  reconcile.Azure
-	failed func(services []loadbalancer.Service, err error, failures int)
+	failed func(services []loadbalancer.Service, err error, failures int, said bool)
+	shut   shut
 
 	work     sync.WaitGroup
-	failures int // in a row; the running one's
+	failures int  // in a row; the running one's
+	hush     hush // its, too
 
 	mu      sync.Mutex    // guards what follows; never held while waiting
 	ended   chan struct{} // nil when none is under way
@@ -121,10 +123,10 @@ func (f *fills) run(ctx context.Context) {
 		err := f.converge(ctx, one, services)
 		one.begin(err)
 		if err == nil {
-			f.failures = 0
+			f.failures, f.hush = 0, hush{}
 		} else if ctx.Err() == nil {
 			f.failures++
-			f.failed(services, err, f.failures)
+			f.failed(services, err, f.failures, f.hush.breaks(err))
 		}
 	}
 }
@@ -147,7 +149,7 @@ func (f *fills) converge(ctx context.Context, one *fill, services []loadbalancer
 	if err != nil {
 		return err
 	}
-	_, err = reconcile.Converge(ctx, watchedDoor{f.azure, one}, &arrival{t})
+	_, err = reconcile.Converge(ctx, watchedDoor{f.azure, one, &f.shut}, &arrival{t})
 	return err
 }
 
@@ -174,23 +176,28 @@ func (a *arrival) Desired(have plan.Snapshot) (plan.Graph, error) {
 	return machines, nil
 }
 
-// watchedDoor tells a fill of the first machine that is written.
+// watchedDoor tells a fill of the first machine that is written, and commits which load
+// balancers are shut meanwhile.
 type watchedDoor struct {
 	reconcile.Azure
 	fill *fill
+	shut *shut
 }
 
 func (d watchedDoor) Put(ctx context.Context, w azure.Write) (azure.Document, error) {
-	doc, err := d.Azure.Put(ctx, w)
-	if err == nil && !sameType(w.ID, compute.ScaleSets) {
-		d.fill.begin(nil)
-	}
-	return doc, err
+	return d.watch(w, func() (azure.Document, error) { return d.Azure.Put(ctx, w) })
 }
 
 func (d watchedDoor) Patch(ctx context.Context, w azure.Write) (azure.Document, error) {
-	doc, err := d.Azure.Patch(ctx, w)
-	if err == nil && !sameType(w.ID, compute.ScaleSets) {
+	return d.watch(w, func() (azure.Document, error) { return d.Azure.Patch(ctx, w) })
+}
+
+func (d watchedDoor) watch(w azure.Write, write func() (azure.Document, error)) (azure.Document, error) {
+	if sameType(w.ID, compute.ScaleSets) {
+		return d.shut.during(w.Body, write)
+	}
+	doc, err := write()
+	if err == nil {
 		d.fill.begin(nil)
 	}
 	return doc, err
@@ -220,12 +227,14 @@ func deserted(have plan.Snapshot, c loadbalancer.Config) (map[string][]string, e
 }
 
 // fillFailed has Services tried again whose machines could not all be let in.
-func (c *Controller) fillFailed(services []loadbalancer.Service, err error, failures int) {
+func (c *Controller) fillFailed(services []loadbalancer.Service, err error, failures int, said bool) {
 	wait := delay(err, failures)
 	slog.Warn("backend pools not as they shall be", "error", err, "again_in", wait)
 	for _, s := range services {
 		it := itemOf(s.Service)
-		c.events.Eventf(s.Service, corev1.EventTypeWarning, reasonUpdateFailed, "Error updating load balancer with new hosts: %v", err)
+		if said {
+			c.events.Eventf(s.Service, corev1.EventTypeWarning, reasonUpdateFailed, "Error updating load balancer with new hosts: %v", err)
+		}
 		c.dirt.add(it, why{nodes: true, since: time.Now()})
 		c.queue.AddAfter(it, wait)
 	}

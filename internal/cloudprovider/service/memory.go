@@ -21,6 +21,7 @@ type history struct {
 	failures int             // in a row
 	wrong    bool            // the last pass did not bring it about
 	told     told
+	hush     hush
 	doubted  *corev1.Service // as it was when its refusal was last doubted
 	groups   []string        // resource groups of public IPs that it has asked for
 	noted    []string        // those of which the Service itself tells

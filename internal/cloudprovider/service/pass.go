@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kaz/internal/azure"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -59,14 +60,16 @@ func (c *Controller) conclude(ctx context.Context, it item, h *history, w why, e
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
-		h.failures = 0
+		h.failures, h.hush = 0, hush{}
 	default:
 		h.failures++
-		h.wrong = true
+		h.wrong = h.wrong || !h.hush.holds()
 		wait := delay(err, h.failures)
 		slog.WarnContext(ctx, "service not brought about", "service", it.Namespace+"/"+it.Name, "error", err, "again_in", wait)
 		c.dirt.add(it, w)
-		c.queue.AddAfter(it, wait)
+		if azure.KindOf(err) != azure.Busy || !c.fills.shut.after(func() { c.queue.Add(it) }) {
+			c.queue.AddAfter(it, wait)
+		}
 	}
 }
 

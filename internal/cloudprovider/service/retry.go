@@ -15,6 +15,8 @@ import (
 type patience struct{ least, most time.Duration }
 
 var (
+	// often is for what somebody else, or kaz itself, does to Azure and will have done.
+	often = patience{5 * time.Second, time.Minute}
 	// soon is for what passes by itself.
 	soon = patience{5 * time.Second, 5 * time.Minute}
 	// late is for what somebody has to change in Azure first.
@@ -25,6 +27,8 @@ func patienceFor(err error) patience {
 	switch azure.KindOf(err) {
 	case azure.Invalid, azure.Denied, azure.Quota, azure.InUse, azure.NotFound, azure.Exists:
 		return late
+	case azure.Busy:
+		return often
 	}
 	return soon
 }
