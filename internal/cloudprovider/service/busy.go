@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
-	"kaz/internal/plan"
 	"kaz/internal/reconcile"
 )
 
@@ -48,7 +48,7 @@ func (h *hush) holds() bool { return !h.since.IsZero() && !h.said }
 type shut struct {
 	mu   sync.Mutex     // never held while waiting
 	by   map[string]int // how many such writes are under way, by id key of the load balancer
-	then []func()       // what waits for the end of all of them
+	then []func()       // what waits until none is shut
 }
 
 // during has the load balancers of a scale set shut while it is written.
@@ -59,36 +59,34 @@ func (s *shut) during(scaleSet azure.Document, write func() (azure.Document, err
 	return write()
 }
 
-func (s *shut) count(balancers []string, by int) {
+func (s *shut) open(balancers []string) {
+	for _, do := range s.count(balancers, -1) {
+		do()
+	}
+}
+
+// count counts writes, and returns what waits no more.
+func (s *shut) count(balancers []string, more int) (then []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.by == nil {
 		s.by = map[string]int{}
 	}
 	for _, lb := range balancers {
-		if s.by[lb] += by; s.by[lb] == 0 {
+		if s.by[lb] += more; s.by[lb] == 0 {
 			delete(s.by, lb)
 		}
 	}
-}
-
-func (s *shut) open(balancers []string) {
-	s.count(balancers, -1)
-	for _, do := range s.released() {
-		do()
+	if len(s.by) == 0 {
+		then, s.then = s.then, nil
 	}
+	return then
 }
 
-// released is what waits no more.
-func (s *shut) released() []func() {
+func (s *shut) has(lb azure.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.by) > 0 {
-		return nil
-	}
-	then := s.then
-	s.then = nil
-	return then
+	return s.by[lb.Key()] > 0
 }
 
 // after has something done as soon as no load balancer is shut, and reports whether one is.
@@ -102,16 +100,18 @@ func (s *shut) after(do func()) bool {
 	return true
 }
 
-func (s *shut) any() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.by) > 0
+// besideDoor is the way to Azure of commits. It says itself what Azure would say of a load
+// balancer that is shut.
+type besideDoor struct {
+	reconcile.Azure
+	shut *shut
 }
 
-func (s *shut) has(lb azure.ID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.by[lb.Key()] > 0
+func (d besideDoor) Put(ctx context.Context, w azure.Write) (azure.Document, error) {
+	if d.shut.has(w.ID) {
+		return nil, &azure.Error{Kind: azure.Busy, Op: "PUT", ID: w.ID, Message: "a scale set in its backend pools is being written"}
+	}
+	return d.Azure.Put(ctx, w)
 }
 
 // poolOwners are the load balancers in whose pools a scale set's model is, by id key.
@@ -129,38 +129,27 @@ func poolOwners(scaleSet azure.Document) []string {
 	return keys
 }
 
-// standBack refuses the requests for which a load balancer would be written that is shut: Azure
-// would refuse them. They come again when it is open, and the others of the commit do not
-// wait for that.
-func (b *balancers) standBack(ctx context.Context, t *shared, batch []request) error {
-	if !b.fills.shut.any() {
-		return nil
-	}
-	have, err := reconcile.Gather(ctx, b.azure, t.Needs)
-	if err != nil {
-		return err
-	}
-	graph, err := t.target.Desired(have)
-	if err != nil {
-		return nil // the commit finds that, too, and knows whose it is
-	}
-	p, err := plan.Diff(have, graph)
-	if err != nil {
-		return err
-	}
-	culprits := map[int]error{}
-	for _, step := range p.Steps {
-		if step.Op == plan.Delete || !b.fills.shut.has(step.ID) {
-			continue
+// tryAgain has a Service tried again that failed so often in a row. Those for which Azure was
+// too busy come together, as soon as kaz itself is not what keeps it busy, else at beats
+// that get rarer: one write answers them all.
+func (c *Controller) tryAgain(it item, err error, failures int) (wait time.Duration) {
+	wait = delay(err, failures)
+	if azure.KindOf(err) == azure.Busy {
+		if c.fills.shut.after(func() { c.queue.Add(it) }) {
+			return 0
 		}
-		for i, r := range batch {
-			if !r.sweeps && slices.Contains(step.For, r.service.Key()) {
-				culprits[i] = &azure.Error{Kind: azure.Busy, Op: "PUT", ID: step.ID, Message: "a scale set in its backend pools is being written"}
-			}
-		}
+		wait = beat(time.Since(c.began), wait, err)
 	}
-	if len(culprits) == 0 {
-		return nil
+	c.queue.AddAfter(it, wait)
+	return wait
+}
+
+// beat is how long it is, so long after the beginning, until a multiple of a wait, and not
+// before the time that Azure asked for.
+func beat(since, wait time.Duration, err error) time.Duration {
+	var asked time.Duration
+	if e, ok := errors.AsType[*azure.Error](err); ok {
+		asked = e.RetryAfter
 	}
-	return &reconcile.Refusal{Culprits: culprits}
+	return asked + wait - (since+asked)%wait
 }

@@ -132,9 +132,6 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 	if err := b.beAlone(ctx, t); err != nil {
 		return nil, err
 	}
-	if err := b.standBack(ctx, t, batch); err != nil {
-		return nil, err
-	}
 	out, err := b.converge(ctx, t)
 	b.metrics.committed(len(t.Services), w, began, err)
 	if err != nil {

@@ -77,6 +77,7 @@ type Controller struct {
 	commits   *reconcile.Coalescer[request, answer]
 	releases  *reconcile.Coalescer[plan.Step, struct{}]
 	fills     *fills
+	began     time.Time
 	// sweepFailures are those in a row; they belong to the pass that sweeps.
 	sweepFailures int
 
@@ -99,7 +100,7 @@ func New(config Config, d Deps) (*Controller, error) {
 	}
 	services, nodes := d.Informers.Core().V1().Services(), d.Informers.Core().V1().Nodes()
 	c := &Controller{
-		config: config, azure: d.Azure, events: d.Events, measure: d.Measure,
+		config: config, azure: d.Azure, events: d.Events, measure: d.Measure, began: time.Now(),
 		kube:      kube{client: d.Client, turns: semaphore.NewWeighted(int64(max(config.Syncs, 1)))},
 		services:  services.Lister(),
 		queue:     workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{Name: "service"}),
@@ -120,7 +121,7 @@ func New(config Config, d Deps) (*Controller, error) {
 	c.cluster = cluster
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
 	c.fills = &fills{cluster: cluster, azure: d.Azure, failed: c.fillFailed}
-	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: d.Azure, kube: c.kube, classes: config.Classes, present: map[types.UID]bool{}, spoilt: map[azure.ID]bool{}, metrics: m, fills: c.fills, events: c.events, changed: c.lookAgain}).commit)
+	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: besideDoor{d.Azure, &c.fills.shut}, kube: c.kube, classes: config.Classes, present: map[types.UID]bool{}, spoilt: map[azure.ID]bool{}, metrics: m, fills: c.fills, events: c.events, changed: c.lookAgain}).commit)
 	c.releases = reconcile.NewCoalescer(releasing{d.Azure}.commit)
 	c.commits.Gather(burstCalm, burstAtMost)
 	return c, nil

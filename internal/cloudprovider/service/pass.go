@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kaz/internal/azure"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -64,12 +63,9 @@ func (c *Controller) conclude(ctx context.Context, it item, h *history, w why, e
 	default:
 		h.failures++
 		h.wrong = h.wrong || !h.hush.holds()
-		wait := delay(err, h.failures)
-		slog.WarnContext(ctx, "service not brought about", "service", it.Namespace+"/"+it.Name, "error", err, "again_in", wait)
 		c.dirt.add(it, w)
-		if azure.KindOf(err) != azure.Busy || !c.fills.shut.after(func() { c.queue.Add(it) }) {
-			c.queue.AddAfter(it, wait)
-		}
+		wait := c.tryAgain(it, err, h.failures)
+		slog.WarnContext(ctx, "service not brought about", "service", it.Namespace+"/"+it.Name, "error", err, "again_in", wait)
 	}
 }
 
