@@ -19,11 +19,11 @@ func (t *transaction) overlap(r *request, o *operation) error {
 
 // notBeside refuses to write a document while an operation runs on a resource beside
 // which it cannot be written.
-func (t *transaction) notBeside(r *request, stored *kind, c *behaviour.Call) error {
-	if stored.Beside == nil {
+func (t *transaction) notBeside(r *request, c *behaviour.Call) error {
+	if c.Type.Beside == nil {
 		return nil
 	}
-	for _, id := range stored.Beside(c) {
+	for _, id := range c.Type.Beside(c) {
 		if running := t.operations.byKey[id.Key()]; len(running) > 0 {
 			return t.operationInProgress(r, running[0], http.StatusConflict, 0)
 		}

@@ -79,13 +79,7 @@ func (t *transaction) writeDocument(r *request, c *behaviour.Call) error {
 	}
 	whole := *c
 	whole.ID, whole.Type, whole.Doc = id, stored.Type, doc
-	if err := t.notBeside(r, stored, &whole); err != nil {
-		return err
-	}
-	if err := t.authorizeLinks(r, c.Doc); err != nil {
-		return err
-	}
-	if err := t.checkReferences(k, r.id, c.Doc); err != nil {
+	if err := t.checkAround(r, c, &whole); err != nil {
 		return err
 	}
 	o := t.newOperation(r, c.Verb)
@@ -107,6 +101,18 @@ func (t *transaction) writeDocument(r *request, c *behaviour.Call) error {
 		return err
 	}
 	return t.writeReply(r, c, o, long)
+}
+
+// checkAround checks a document against what is around it. whole is the call of the document
+// that holds it.
+func (t *transaction) checkAround(r *request, c, whole *behaviour.Call) error {
+	if err := t.authorizeLinks(r, c.Doc); err != nil {
+		return err
+	}
+	if err := t.checkReferences(r.kind, r.id, c.Doc); err != nil {
+		return err
+	}
+	return t.notBeside(r, whole)
 }
 
 // longHeaders are the polling headers of the reply to a write or delete, None when
