@@ -60,18 +60,32 @@ var pauses = map[azure.Kind][]time.Duration{
 // Azure answers that a document changed underneath, it reads past the cache and plans
 // anew, at most three times, and once where Azure is busy with somebody else's operation.
 func Converge(ctx context.Context, door Azure, target Target) (Outcome, error) {
-	var out Outcome
+	out, known, err := converge(ctx, door, target)
+	if err == nil && !known {
+		out.Have, err = Gather(ctx, door, target.Needs)
+	}
+	return out, err
+}
+
+// Achieve is [Converge] for who does not ask how Azure is then, and saves the look at it.
+func Achieve(ctx context.Context, door Azure, target Target) error {
+	_, _, err := converge(ctx, door, target)
+	return err
+}
+
+// converge also reports whether how Azure is now follows from what was written.
+func converge(ctx context.Context, door Azure, target Target) (out Outcome, known bool, err error) {
 	var reader azure.Reader = door
 	conflicts := 0
 	for range roundsAtMost + conflictsAtMost {
 		have, err := Gather(ctx, reader, target.Needs)
 		if err != nil {
-			return out, err
+			return out, false, err
 		}
 		out.Have = have
 		p, err := decide(target, have)
 		if err != nil || p.Empty() {
-			return out, err
+			return out, true, err
 		}
 		report := Apply(ctx, door, p)
 		out.Reports = append(out.Reports, report)
@@ -79,23 +93,19 @@ func Converge(ctx context.Context, door Azure, target Target) (Outcome, error) {
 		if err := report.Err(); err != nil {
 			waits := pauses[report.Kind()]
 			if !outrun(report) || conflicts >= len(waits) {
-				return out, err
+				return out, false, err
 			}
 			if err := pause(ctx, err, waits[conflicts]); err != nil {
-				return out, err
+				return out, false, err
 			}
 			conflicts++
 			reader = door.Fresh()
 		} else if len(p.Pending) == 0 {
-			if have, known := after(have, report); known {
-				out.Have = have
-				return out, nil
-			}
-			out.Have, err = Gather(ctx, reader, target.Needs)
-			return out, err
+			out.Have, known = after(have, report)
+			return out, known, nil
 		}
 	}
-	return out, errors.New("the plan does not come to rest: each round wants another one")
+	return out, false, errors.New("the plan does not come to rest: each round wants another one")
 }
 
 func decide(target Target, have plan.Snapshot) (plan.Plan, error) {

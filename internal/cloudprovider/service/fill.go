@@ -149,8 +149,7 @@ func (f *fills) converge(ctx context.Context, one *fill, services []loadbalancer
 	if err != nil {
 		return err
 	}
-	_, err = reconcile.Converge(ctx, watchedDoor{f.azure, one, &f.shut}, &arrival{t})
-	return err
+	return reconcile.Achieve(ctx, watchedDoor{f.azure, one, &f.shut}, &arrival{t})
 }
 
 // arrival is a target's machines alone.

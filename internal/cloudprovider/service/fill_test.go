@@ -1,0 +1,59 @@
+package service_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure/compute"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+// With pools of network interfaces one look at Azure is four reads, and one for each scale
+// set. So much takes a node that goes or comes, however many Services there are, and so much
+// a restart and a comparison.
+func TestOneLookAtSeveralScaleSets(t *testing.T) {
+	const repairPeriod = 30 * time.Minute
+	for _, sets := range []int{1, 4, 11} {
+		t.Run(fmt.Sprint(sets), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 0.1, Seed: 2}, 2)
+				for i := range sets - 1 {
+					id := w.AddScaleSet(fmt.Sprint("more", i), testkit.Uniform, 2, "1")
+					for _, vm := range testkit.List[compute.Instance](w.Azure, id, compute.ScaleSetInstances) {
+						w.addNode(vm)
+					}
+				}
+				c := config()
+				c.RepairPeriod = repairPeriod
+				stop := w.start(c)
+				w.allServed(w.createMany(5))
+				w.until("all are in", func() bool { return w.members() == 2*sets })
+				w.settle()
+				look := 4 + sets
+				const node = "nodes0-000001"
+				for _, event := range []struct {
+					what   string
+					do     func()
+					writes int
+				}{
+					{"a node goes", func() { w.exclude(node, "true") }, 1},
+					{"it comes again", func() { w.editNode(node, func(n *corev1.Node) { n.Labels = nil }) }, 1},
+					{"a restart", func() { stop(); w.Reopen(); w.start(c) }, 0},
+					{"a comparison", func() { <-time.After(repairPeriod) }, 0},
+				} {
+					w.Forget()
+					event.do()
+					w.settle()
+					if reads, writes := len(w.Reads()), len(w.Writes()); reads != look || writes != event.writes {
+						t.Errorf("%s: %d reads and %d writes, want %d and %d", event.what, reads, writes, look, event.writes)
+					}
+				}
+			})
+		})
+	}
+}
