@@ -71,7 +71,7 @@ type balancers struct {
 	// departed are Services that have nothing in Azure any more and that Kubernetes
 	// may still have, as their finalizer goes last.
 	departed map[types.UID]bool
-	// spoilt are resources of which a write of this process has failed.
+	// spoilt are shared documents of which a write of this process has failed.
 	spoilt map[azure.ID]bool
 	// present are the Services of which there was something in Azure when their last
 	// commit ended.
@@ -234,7 +234,8 @@ func (b *balancers) converge(ctx context.Context, t *shared) (reconcile.Outcome,
 	out, err := b.bringAbout(ctx, t)
 	b.noteSpoilt(out)
 	if err == nil {
-		return out, b.mend(ctx, out.Have)
+		b.mend(ctx, out.Have)
+		return out, nil
 	}
 	revived, failed := revive(ctx, b.azure, out)
 	if !revived || failed != nil {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -39,12 +40,13 @@ func revive(ctx context.Context, door reconcile.Azure, out reconcile.Outcome) (b
 	return len(ids) > 0, writeAgain(ctx, door, have, ids)
 }
 
-// noteSpoilt notes which resources a commit could not write, and which it could.
+// noteSpoilt notes which of the documents that Services share a commit could not write, and
+// which it could. What is one Service's alone is its own to try again.
 func (b *balancers) noteSpoilt(out reconcile.Outcome) {
 	for _, report := range out.Reports {
 		for _, res := range report.Results {
 			switch {
-			case errors.Is(res.Err, reconcile.ErrNotAttempted):
+			case errors.Is(res.Err, reconcile.ErrNotAttempted), sameType(res.Step.ID, network.PublicIPAddresses):
 			case res.Err != nil:
 				b.spoilt[res.Step.ID] = true
 			default:
@@ -55,14 +57,15 @@ func (b *balancers) noteSpoilt(out reconcile.Outcome) {
 }
 
 // mend writes again what is as it shall be but for a write of this process that Azure gave
-// up on: it would stay marked as failed, and who uses it beside kaz be refused.
-func (b *balancers) mend(ctx context.Context, have plan.Snapshot) error {
+// up on: it would stay marked as failed, and who uses it beside kaz be refused. Nobody waits
+// for that: what cannot be mended is tried again with the next commit.
+func (b *balancers) mend(ctx context.Context, have plan.Snapshot) {
 	failed := unfinished(have, slices.Sorted(maps.Keys(b.spoilt)), nil)
 	if err := writeAgain(ctx, b.azure, have, failed); err != nil {
-		return err
+		slog.WarnContext(ctx, "what azure gave up on is not written again", "error", err)
+		return
 	}
 	clear(b.spoilt)
-	return nil
 }
 
 // writeAgain writes resources as they are.
