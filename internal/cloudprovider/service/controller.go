@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -117,7 +118,7 @@ func New(config Config, d Deps) (*Controller, error) {
 		}
 		c.synced = append(c.synced, registration.HasSynced)
 	}
-	cluster := cluster{config: config.LoadBalancer, zones: d.Zones, nodes: nodes.Lister(), services: c.ours, strangers: c.strangers, around: around}
+	cluster := cluster{config: config.LoadBalancer, zones: d.Zones, nodes: nodes.Lister(), services: c.ours, strangers: c.strangers, around: around, rightName: &atomic.Bool{}}
 	c.cluster = cluster
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
 	c.fills = &fills{cluster: cluster, azure: d.Azure, failed: c.fillFailed}

@@ -24,6 +24,9 @@ var (
 )
 
 func patienceFor(err error) patience {
+	if _, ok := errors.AsType[*misnamed](err); ok {
+		return late
+	}
 	switch azure.KindOf(err) {
 	case azure.Invalid, azure.Denied, azure.Quota, azure.InUse, azure.NotFound, azure.Exists:
 		return late

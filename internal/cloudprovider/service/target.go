@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,6 +27,7 @@ type cluster struct {
 	// Azure is not known.
 	strangers func() (bool, error)
 	around    surroundings
+	rightName *atomic.Bool // it is known not to be another cluster's; nil where nobody remembers
 }
 
 // target is the cluster's load balancers with these Services.
@@ -61,7 +63,7 @@ func (c cluster) target(ctx context.Context, services []loadbalancer.Service) (*
 	if err != nil {
 		return nil, err
 	}
-	return &target{noZones: noZones, Input: loadbalancer.Input{
+	return &target{noZones: noZones, rightName: c.rightName, Input: loadbalancer.Input{
 		Config: c.config, Services: services, Others: others, Complete: !strangers, Nodes: nodes,
 		Namespaces: namespaces, Endpoints: endpoints,
 	}}, nil
@@ -75,8 +77,9 @@ func staysAround(s *corev1.Service) bool {
 // target is the load balancers with the Services of one commit.
 type target struct {
 	loadbalancer.Input
-	noZones  error          // why the zones of the region are not known
-	problems []plan.Problem // of the last decision
+	noZones   error          // why the zones of the region are not known
+	rightName *atomic.Bool   // that of the cluster
+	problems  []plan.Problem // of the last decision
 }
 
 // Needs implements [reconcile.Target].
@@ -106,6 +109,9 @@ func (t *target) Needs(have plan.Snapshot) reconcile.Needs {
 func (t *target) Desired(have plan.Snapshot) (plan.Graph, error) {
 	in := t.Input
 	in.Have = have
+	if err := t.checkName(in); err != nil {
+		return plan.Graph{}, err
+	}
 	graph, problems, err := loadbalancer.Desired(in)
 	t.problems = problems
 	if err == nil && t.noZones != nil {
