@@ -24,12 +24,7 @@ const (
 )
 
 func explainCommand() *cobra.Command {
-	command := &cobra.Command{
-		Use:   "explain",
-		Short: "Show what is in Azure for the cluster, what shall be, and what would be done",
-	}
-	command.AddCommand(explainServiceCommand())
-	return command
+	return group("explain", "Show what is in Azure for the cluster, what shall be, and what would be done", explainServiceCommand())
 }
 
 // explainOptions are the flags of kaz explain service.
@@ -57,13 +52,16 @@ cloud-controller-manager, which serves all of them together.
 Exit status 0: there is nothing to do. 2: changes are pending. 1: a Service asks for
 what cannot be, or it could not be found out.
 
-Where it looks: at the cluster of --kubeconfig, $KUBECONFIG, the one that kaz local up
-runs in --dir, or of ~/.kube/config. For a cluster of kaz local up nothing else has to be said;
+Where it looks: at the cluster of --kubeconfig or the one that kaz local up runs in --dir,
+where one of them is given; else of $KUBECONFIG, the one that kaz local up runs, or of
+~/.kube/config. For a cluster of kaz local up nothing else has to be said;
 for others, --cloud-config and --cluster-name as the cloud-controller-manager has them.`,
 		Example: `  kaz explain service default/web
   kaz explain service --all -o json
   kaz explain service default/web --kubeconfig admin.conf --cloud-config azure.json --cluster-name prod`,
-		Args: func(_ *cobra.Command, args []string) error { return o.checkArguments(args) },
+		Args: func(command *cobra.Command, args []string) error {
+			return errors.Join(o.checkArguments(args), o.place.check(command.Flags()))
+		},
 		RunE: func(command *cobra.Command, args []string) error {
 			return runExplain(command.Context(), o, strings.Join(args, ""), command.OutOrStdout(), command.ErrOrStderr())
 		},
@@ -93,6 +91,9 @@ func (o explainOptions) checkArguments(args []string) error {
 			return fmt.Errorf("%q: want NAMESPACE/NAME, such as default/web", args[0])
 		}
 	}
+	if o.within <= 0 {
+		return fmt.Errorf("--timeout %v: must be more than 0", o.within)
+	}
 	if !slices.Contains([]string{"text", "json", "yaml"}, o.output) {
 		return fmt.Errorf("--output %s: want text, json or yaml", o.output)
 	}
@@ -103,6 +104,13 @@ func (o explainOptions) checkArguments(args []string) error {
 func runExplain(ctx context.Context, o explainOptions, key string, out, errs io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, o.within)
 	defer cancel()
+	asked := ccm.Cluster{Name: o.place.clusterName, Classes: o.classes, Nodes: o.nodes}
+	if !o.place.named {
+		asked.Name = defaultClusterName
+	}
+	if err := asked.Validate(); err != nil {
+		return err
+	}
 	cluster, err := o.place.find(ctx, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	if err != nil {
 		return err

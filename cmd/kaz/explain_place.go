@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -20,14 +21,25 @@ import (
 // explainPlace says which cluster is meant, and where its azure.json is.
 type explainPlace struct {
 	dir, kubeconfig, cloudConfig, clusterName string
+
+	here, named bool // dir is given, clusterName is given
 }
 
 func (p *explainPlace) flags(command *cobra.Command) {
 	f := command.Flags()
-	f.StringVar(&p.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default $KUBECONFIG, or the cluster in --dir)")
+	f.StringVar(&p.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default that of the cluster in --dir if that is given, or $KUBECONFIG)")
 	f.StringVar(&p.cloudConfig, "cloud-config", "", "path of azure.json (default that of the cluster in --dir)")
 	f.StringVar(&p.clusterName, "cluster-name", "", `name of the cluster, as the cloud-controller-manager is told (default "kubernetes", or that of the cluster in --dir)`)
 	dirFlag(command, &p.dir)
+}
+
+// check notes what is given, and refuses two clusters.
+func (p *explainPlace) check(f *pflag.FlagSet) error {
+	p.here, p.named = f.Changed("dir"), f.Changed("cluster-name")
+	if p.here && f.Changed("kubeconfig") {
+		return errors.New("--dir and --kubeconfig: want one of them")
+	}
+	return nil
 }
 
 // defaultClusterName is that of the cloud-controller-manager.
@@ -38,7 +50,14 @@ func (p explainPlace) find(ctx context.Context, named string) (ccm.Cluster, erro
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = p.kubeconfig
 	cluster := ccm.Cluster{CloudConfig: p.cloudConfig, Name: p.clusterName}
-	if home, ok := p.local(named); ok {
+	if p.here {
+		named = "" // what is said wins over what happens to be set
+	}
+	home, err := p.local(named)
+	if p.here && err != nil {
+		return cluster, fmt.Errorf("--dir: %w", err)
+	}
+	if err == nil {
 		if p.kubeconfig == "" && named == "" {
 			rules.ExplicitPath = home.Kubeconfig
 		}
@@ -52,7 +71,6 @@ func (p explainPlace) find(ctx context.Context, named string) (ccm.Cluster, erro
 			return cluster, err
 		}
 	}
-	var err error
 	cluster.Kubernetes, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return cluster, fmt.Errorf("no cluster is named: want --kubeconfig, $KUBECONFIG, or a cluster that runs in %s (kaz local up)", p.dir)
@@ -70,8 +88,8 @@ func (p explainPlace) find(ctx context.Context, named string) (ccm.Cluster, erro
 }
 
 // local is the cluster of kaz local up that is meant: the one whose kubeconfig is
-// named, or without a name the one in --dir.
-func (p explainPlace) local(named string) (local.Status, bool) {
+// named, or without a name the one in --dir. The error says why there is none.
+func (p explainPlace) local(named string) (local.Status, error) {
 	kubeconfig := named
 	if p.kubeconfig != "" {
 		kubeconfig = p.kubeconfig
@@ -81,7 +99,10 @@ func (p explainPlace) local(named string) (local.Status, bool) {
 		dir = filepath.Dir(kubeconfig)
 	}
 	status, err := local.ReadStatus(dir)
-	return status, err == nil && (kubeconfig == "" || sameFile(kubeconfig, status.Kubeconfig))
+	if err == nil && kubeconfig != "" && !sameFile(kubeconfig, status.Kubeconfig) {
+		err = fmt.Errorf("%s is not of the cluster in %s", kubeconfig, dir)
+	}
+	return status, err
 }
 
 func sameFile(a, b string) bool {

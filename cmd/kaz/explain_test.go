@@ -2,9 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kaz/internal/local"
+	"kaz/internal/local/process"
 )
 
 // What is wrong with the command line, or with where a cluster should be, is said in one
@@ -27,6 +32,14 @@ func TestExplainRefuses(t *testing.T) {
 		{[]string{"a/b", "--all"}, "--all and a/b: want one of them"},
 		{[]string{"a/b", "-o", "xml"}, "--output xml: want text, json or yaml"},
 		{[]string{"a/b", "--kubeconfig", none}, "kubeconfig: stat " + none + ": no such file or directory"},
+		{[]string{"a/b", "--timeout", "0"}, "--timeout 0s: must be more than 0"},
+		{[]string{"a/b", "--timeout", "-1s"}, "--timeout -1s: must be more than 0"},
+		{[]string{"a/b", "--node-filter-requirements", "a in ("}, `--node-filter-requirements "a in (" is no label selector: unable to parse requirement: found '', expected: ',', ')' or identifier`},
+		{[]string{"a/b", "--load-balancer-class", "a/b/c"}, `--load-balancer-class "a/b/c": no Service can name it, want a name such as kaz/azure`},
+		{[]string{"a/b", "--cluster-name", "a/b"}, `--cluster-name "a/b": must be 1 to 71 letters, digits and . _ - with a letter or digit first, and a letter, digit or _ last: load balancers are named after it`},
+		{[]string{"a/b", "--cluster-name", ""}, `--cluster-name "": must be 1 to 71 letters, digits and . _ - with a letter or digit first, and a letter, digit or _ last: load balancers are named after it`},
+		{[]string{"a/b", "--dir", none, "--kubeconfig", none}, "--dir and --kubeconfig: want one of them"},
+		{[]string{"a/b", "--dir", none}, "--dir: no cluster is up in " + none + "; start one with: kaz local up --dir " + none},
 	} {
 		command := explainServiceCommand()
 		command.SilenceErrors, command.SilenceUsage = true, true
@@ -37,6 +50,48 @@ func TestExplainRefuses(t *testing.T) {
 		err := command.ExecuteContext(t.Context())
 		if err == nil || err.Error() != test.want || strings.Contains(err.Error(), "\n") || out.Len() > 0 {
 			t.Errorf("%q: %v, want %s; printed %q", test.args, err, test.want, out.String())
+		}
+	}
+}
+
+// The cluster that is named wins over the one that the environment happens to name.
+func TestExplainLooksInTheDirThatIsNamed(t *testing.T) {
+	up := func() local.Status {
+		dir := t.TempDir()
+		group, err := process.Open(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { group.Close(t.Context(), 0) })
+		status := local.Status{Dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig")}
+		text, err := json.Marshal(status)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for file, data := range map[string][]byte{"status.json": text, "kubeconfig": nil} {
+			if err := os.WriteFile(filepath.Join(dir, file), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return status
+	}
+	one, other := up(), up()
+	t.Setenv("KUBECONFIG", other.Kubeconfig)
+	for _, test := range []struct {
+		args []string
+		dir  string
+	}{
+		{nil, other.Dir},
+		{[]string{"--dir", one.Dir}, one.Dir},
+		{[]string{"--kubeconfig", one.Kubeconfig}, one.Dir},
+	} {
+		command := explainServiceCommand()
+		command.SilenceErrors, command.SilenceUsage = true, true
+		command.SetArgs(append([]string{"--all"}, test.args...))
+		err := command.ExecuteContext(t.Context())
+		// There is a cluster, and no Azure: so it says where it looks.
+		if err == nil || !strings.HasPrefix(err.Error(), "the local Azure of "+test.dir+": ") {
+			t.Errorf("%q: %v, want to look in %s", test.args, err, test.dir)
 		}
 	}
 }

@@ -20,12 +20,8 @@ import (
 )
 
 func localCommand() *cobra.Command {
-	command := &cobra.Command{
-		Use:   "local",
-		Short: "Run an Azure, and a Kubernetes cluster on it, on this machine",
-	}
-	command.AddCommand(upCommand(), downCommand(), statusCommand(), shellCommand(), logsCommand(), azureCommand())
-	return command
+	return group("local", "Run an Azure, and a Kubernetes cluster on it, on this machine",
+		upCommand(), downCommand(), statusCommand(), shellCommand(), logsCommand(), azureCommand())
 }
 
 // dirFlag adds --dir; its default is the same for all commands.

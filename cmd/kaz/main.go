@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -53,6 +54,30 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(machineCommand())
 	root.AddCommand(components()...)
 	return root
+}
+
+// group is a command that only has others under it. To name none of them, or one that there is
+// not, is an error: who asked it something must not take it for an answer.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	command := &cobra.Command{
+		Use: use, Short: short, DisableFlagsInUseLine: true,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}, // they are of the command that is meant
+		Args:               cobra.ArbitraryArgs,
+		RunE: func(command *cobra.Command, args []string) error {
+			var names []string
+			for _, c := range command.Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name())
+				}
+			}
+			if len(args) == 0 {
+				return fmt.Errorf("%s: no command is named: want %s", command.CommandPath(), strings.Join(names, ", "))
+			}
+			return fmt.Errorf("unknown command %q for %q: want %s", args[0], command.CommandPath(), strings.Join(names, ", "))
+		},
+	}
+	command.AddCommand(commands...)
+	return command
 }
 
 // components let `kaz local` run kaz's own components from the one program that is

@@ -17,3 +17,28 @@ func TestVersion(t *testing.T) {
 		t.Errorf("%v, %q", err, out.String())
 	}
 }
+
+// To ask for nothing, or for what there is not, is no answer: the exit status 0 of kaz explain
+// says that there is nothing to do.
+func TestNoSuchCommand(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"bogus"}, `unknown command "bogus" for "kaz"`},
+		{[]string{"explain"}, "kaz explain: no command is named: want service"},
+		{[]string{"explain", "--all"}, "kaz explain: no command is named: want service"},
+		{[]string{"explain", "services", "default/web", "-o", "json"}, `unknown command "services" for "kaz explain": want service`},
+		{[]string{"local"}, "kaz local: no command is named: want azure, down, logs, ssh, status, up"},
+		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, logs, ssh, status, up`},
+	} {
+		command := rootCommand()
+		var out bytes.Buffer
+		command.SetOut(&out)
+		command.SetErr(&out)
+		command.SetArgs(test.args)
+		if err := command.ExecuteContext(t.Context()); err == nil || err.Error() != test.want || out.Len() > 0 {
+			t.Errorf("%q: %v, want %s; printed %q", test.args, err, test.want, out.String())
+		}
+	}
+}

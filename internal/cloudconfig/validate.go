@@ -109,7 +109,6 @@ func (c Config) checkTexts(s *checks) {
 		{"routeTableResourceGroup", c.RouteTableResourceGroup},
 		{"routeTableName", c.RouteTableName},
 		{"loadBalancerResourceGroup", c.LoadBalancerResourceGroup},
-		{"loadBalancerName", c.LoadBalancerName},
 		{"privateLinkServiceResourceGroup", c.PrivateLinkServiceResourceGroup},
 	} {
 		inherited := name.key != "resourceGroup" && name.value == c.ResourceGroup ||
@@ -118,6 +117,7 @@ func (c Config) checkTexts(s *checks) {
 			s.add(name.key, name.value, "must be a name without spaces and without any of / ? # %% \\")
 		}
 	}
+	s.balancerName("loadBalancerName", c.LoadBalancerName)
 	if strings.ContainsFunc(c.UserAgent, func(r rune) bool { return r < ' ' || r > '~' }) {
 		s.add("userAgent", c.UserAgent, "must be printable ASCII")
 	}
@@ -261,6 +261,7 @@ func (c Config) checkSeveralBalancers(s *checks) {
 	for i, lb := range c.MultipleStandardLoadBalancerConfigurations {
 		at := fmt.Sprintf("%s[%d].", keyMultiple, i)
 		s.unique(names, at+"name", lb.Name)
+		s.balancerName(at+"name", lb.Name)
 		s.unique(sets, at+"primaryVMSet", lb.PrimaryVMSet)
 		checkSelector(s, at+"serviceLabelSelector", lb.ServiceLabelSelector)
 		checkSelector(s, at+"serviceNamespaceSelector", lb.ServiceNamespaceSelector)
@@ -271,6 +272,13 @@ func (c Config) checkSeveralBalancers(s *checks) {
 		if of, is := strings.CutSuffix(strings.ToLower(lb.Name), internal); is && names[of] {
 			s.add(fmt.Sprintf("%s[%d].name", keyMultiple, i), lb.Name, "is the name of the internal load balancer beside %q", of)
 		}
+	}
+}
+
+// balancerName refuses a name that Azure refuses; that there is one is not asked for.
+func (s *checks) balancerName(key, name string) {
+	if problem := badBalancerName(name); name != "" && problem != "" {
+		s.add(key, name, "%s", problem)
 	}
 }
 

@@ -115,6 +115,11 @@ func TestValidate(t *testing.T) {
 		{"several balancers, one named like the sibling of another", sound(multi(`{"name":"a","primaryVMSet":"x"},{"name":"A-Internal","primaryVMSet":"y"},{"name":"b-internal","primaryVMSet":"z"}`)), []string{
 			`multipleStandardLoadBalancerConfigurations[1].name "A-Internal": is the name of the internal load balancer beside "a"`,
 		}},
+		{"balancers that Azure would refuse", sound(`,"loadBalancerName":"a b"` + multi(`{"name":"a/b","primaryVMSet":"x"},{"name":"b-","primaryVMSet":"y"}`)), []string{
+			`loadBalancerName "a b": must be 1 to 71 letters, digits and . _ - with a letter or digit first, and a letter, digit or _ last`,
+			`multipleStandardLoadBalancerConfigurations[0].name "a/b": must be 1 to 71 letters, digits and . _ - with a letter or digit first, and a letter, digit or _ last`,
+			`multipleStandardLoadBalancerConfigurations[1].name "b-": must be 1 to 71 letters, digits and . _ - with a letter or digit first, and a letter, digit or _ last`,
+		}},
 		{"several balancers", sound(multi(`{"name":"a","primaryVMSet":"x"},{"name":"A"},{"primaryVMSet":"X","nodeSelector":{"matchExpressions":[{"key":"k","operator":"Is"},{"operator":"In"},{"key":"k","operator":"Exists","values":["v"]}]}}`)), []string{
 			`multipleStandardLoadBalancerConfigurations[1].name "A": must be unique among the load balancers`,
 			"multipleStandardLoadBalancerConfigurations[1].primaryVMSet: is required",

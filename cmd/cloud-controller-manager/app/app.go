@@ -66,6 +66,9 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 		source: source{lookup: lookup}, running: &running,
 		controllers: withServices(withNodeIPAM(frameworkapp.DefaultInitFuncConstructors, &allocation), &services, dry, &running),
 	}
+	p.check = func() error {
+		return checkServiceFlags(services, o.ServiceController.ConcurrentServiceSyncs)
+	}
 	p.prepare = func(c *config.CompletedConfig) error {
 		if err := dry.prepare(c); err != nil {
 			return err

@@ -43,6 +43,8 @@ type program struct {
 	own         ownFlags
 	source      source
 	selector    labels.Selector // of nodes
+	// check refuses values of the service controller's flags.
+	check func() error
 	// prepare reads the flags that only controllers of ours have.
 	prepare func(*config.CompletedConfig) error
 	// open opens the cloud of a configuration; its door is made by wrapping the usual one.
@@ -126,7 +128,9 @@ func (p *program) run(ctx context.Context) error {
 		frameworkapp.AllWebhooks, frameworkapp.DisabledByDefaultWebhooks)
 	var ownErr error
 	p.selector, ownErr = p.own.read()
-	if err := errors.Join(err, ownErr, checkProvider(p.options.KubeCloudShared.CloudProvider.Name, cloudprovider.Name)); err != nil {
+	shared := p.options.KubeCloudShared
+	err = errors.Join(err, ownErr, checkProvider(shared.CloudProvider.Name, cloudprovider.Name), cloudconfig.CheckClusterName(shared.ClusterName), p.check())
+	if err != nil {
 		return err
 	}
 	traces, err := tracing.Open(ctx, p.own.tracingFile, component, release.Version())

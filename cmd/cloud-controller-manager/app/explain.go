@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -11,6 +12,7 @@ import (
 
 	"kaz/cmd/internal/access"
 	"kaz/internal/azure"
+	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/service"
 )
@@ -24,10 +26,19 @@ type Cluster struct {
 	Nodes       string   // label selector of the nodes that are looked after, "" for all
 }
 
+// Validate refuses what the cloud-controller-manager would refuse of the same flags.
+func (c Cluster) Validate() error {
+	_, err := parseNodeFilter(c.Nodes)
+	return errors.Join(cloudconfig.CheckClusterName(c.Name), checkClasses(c.Classes), err)
+}
+
 // Look takes a look at a cluster's Services as the cloud-controller-manager of the
 // same configuration would. It cannot write: Kubernetes is asked through a client that
 // sends no request but GET, and of the door to Azure only the reading half is handed on.
 func Look(ctx context.Context, cluster Cluster, lookup func(string) (string, bool)) (*service.Look, error) {
+	if err := cluster.Validate(); err != nil {
+		return nil, err
+	}
 	c, err := readConfig(cluster.CloudConfig, cluster.Name, lookup)
 	if err != nil {
 		return nil, err

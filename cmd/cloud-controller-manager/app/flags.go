@@ -37,10 +37,12 @@ func (o *ownFlags) add(sets *cliflag.NamedFlagSets) {
 }
 
 // read makes sense of them.
-func (o *ownFlags) read() (labels.Selector, error) {
-	selector, err := labels.Parse(o.nodeFilter)
+func (o *ownFlags) read() (labels.Selector, error) { return parseNodeFilter(o.nodeFilter) }
+
+func parseNodeFilter(flag string) (labels.Selector, error) {
+	selector, err := labels.Parse(flag)
 	if err != nil {
-		return nil, fmt.Errorf("--node-filter-requirements %q is no label selector: %w", o.nodeFilter, err)
+		return nil, fmt.Errorf("--node-filter-requirements %q is no label selector: %w", flag, err)
 	}
 	return selector, nil
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -45,6 +47,29 @@ func addServiceFlags(sets *cliflag.NamedFlagSets, settings *service.Config) {
 func AddClassFlag(fs *pflag.FlagSet, classes *[]string) {
 	fs.StringSliceVar(classes, "load-balancer-class", []string{"", service.Class},
 		"Load balancer classes of the Services that are served. The empty one stands for Services that name none.")
+}
+
+// checkServiceFlags refuses values with which Services would not be served, or not as it looks.
+func checkServiceFlags(settings service.Config, syncs int32) error {
+	errs := []error{checkClasses(settings.Classes)}
+	if settings.RepairPeriod < 0 {
+		errs = append(errs, fmt.Errorf("--drift-repair-period %v: must not be negative; 0 is never", settings.RepairPeriod))
+	}
+	if syncs < 1 {
+		errs = append(errs, fmt.Errorf("--concurrent-service-syncs %d: must be at least 1", syncs))
+	}
+	return errors.Join(errs...)
+}
+
+// checkClasses refuses classes that no Service can name.
+func checkClasses(flag []string) error {
+	var errs []error
+	for _, class := range flag {
+		if class != "" && len(validation.IsQualifiedName(class)) > 0 {
+			errs = append(errs, fmt.Errorf("--load-balancer-class %q: no Service can name it, want a name such as %s", class, service.Class))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // classes are what the flag says: --load-balancer-class= is the empty class alone.
