@@ -20,6 +20,7 @@ var everything = item{}
 type why struct {
 	nodes bool // the cluster's nodes changed
 	drift bool // it is time to compare with what is in Azure
+	start bool // it is the first look of this process at a Service that has its address
 	// since is when that was. What is known of Azure from before does not count;
 	// where it is zero, what is known will do.
 	since time.Time

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,18 +64,45 @@ func (c *Controller) tellProblems(s *corev1.Service, h *history, problems []plan
 	}
 }
 
-// longestMessage is how long a message of an event may be.
-const longestMessage = 1024
+// tellMove says that a Service has another address than it had, once.
+func (c *Controller) tellMove(s *corev1.Service, h *history, got answer) {
+	had, has := addressesOf(s.Status.LoadBalancer.Ingress), addressesOf(got.ingress)
+	move := strings.Join(had, ", ") + " -> " + strings.Join(has, ", ")
+	if len(had) == 0 || len(has) == 0 || slices.Equal(had, has) || move == h.move {
+		return
+	}
+	h.move = move
+	c.events.Event(s, corev1.EventTypeNormal, reasonUpdated, "The address has changed: "+move)
+}
 
-// tellRepairs says what somebody had changed by hand.
-func (c *Controller) tellRepairs(s *corev1.Service, repairs []string) {
+// longestMessage is how long a message of an event may be, and longestChange as much of it as
+// tells which change it is.
+const (
+	longestMessage = 1024
+	longestChange  = 200
+)
+
+// cut is a text that is at most so long.
+func cut(text string, most int) string {
+	const more = "..."
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len(more)], "") + more
+}
+
+// tellRepairs says what somebody had changed by hand. After a start it can also be the Service
+// that has changed meanwhile.
+func (c *Controller) tellRepairs(s *corev1.Service, w why, repairs []string) {
 	if len(repairs) == 0 {
 		return
 	}
-	message := "Put back what was changed in Azure: " + strings.Join(repairs, "; ")
-	if len(message) > longestMessage {
-		const more = "..."
-		message = message[:longestMessage-len(more)] + more
+	message := "Put back what was changed in Azure: "
+	if w.start {
+		message = "Found at the start, and put right in Azure: "
 	}
-	c.events.Event(s, corev1.EventTypeWarning, reasonRepaired, message)
+	for i, change := range repairs {
+		repairs[i] = cut(change, longestChange)
+	}
+	c.events.Event(s, corev1.EventTypeWarning, reasonRepaired, cut(message+strings.Join(repairs, "; "), longestMessage))
 }

@@ -25,6 +25,7 @@ type history struct {
 	doubted  *corev1.Service // as it was when its refusal was last doubted
 	groups   []string        // resource groups of public IPs that it has asked for
 	noted    []string        // those of which the Service itself tells
+	move     string          // the last change of address that was told
 }
 
 // noteGroup notes the resource group that a Service asks for, and those of which it tells.

@@ -76,6 +76,7 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		h.begun = s
 		c.events.Event(s, corev1.EventTypeNormal, reasonEnsuring, "Ensuring load balancer")
 	}
+	w.start = h.done == nil && !announced
 	got, err := c.bring(ctx, s, h, w)
 	if got.gone || errors.Is(err, errGone) {
 		return c.takeBack(ctx, s, h)
@@ -104,20 +105,21 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		return err
 	}
 	h.done, h.wrong = s, false
+	c.tellMove(s, h, got)
 	c.tellDone(s, w, announced, got)
 	return nil
 }
 
 // tellDone says that a Service is served, and what of it was done now.
 func (c *Controller) tellDone(s *corev1.Service, w why, announced bool, got answer) {
+	if (w.drift || w.start) && !announced {
+		c.tellRepairs(s, w, got.repairs)
+	}
 	switch {
-	case announced:
+	case announced, w.start && len(got.repairs) > 0:
 		c.events.Event(s, corev1.EventTypeNormal, reasonEnsured, "Ensured load balancer")
 	case got.backends:
 		c.events.Event(s, corev1.EventTypeNormal, reasonUpdated, "Updated load balancer with new hosts")
-	}
-	if w.drift && !announced {
-		c.tellRepairs(s, got.repairs)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	"kaz/internal/reconcile"
 )
@@ -31,23 +32,21 @@ func (c *Controller) repairPeriodically(ctx context.Context) {
 }
 
 // repairs says, for each request of a commit, what was changed in Azure for it
-// though its Service had not changed. What belongs to no Service alone, such as the
-// members of a pool, is said of the first that was compared.
+// though its Service had not changed, as far as this process knows. What belongs to no
+// Service alone, such as the members of a pool, is said of the first that was compared; after
+// a start it is not news.
 func repairs(batch []request, reports []reconcile.Report) [][]string {
 	said := make([][]string, len(batch))
 	first := slices.IndexFunc(batch, func(r request) bool { return r.why.drift && !r.sweeps })
-	if first < 0 {
-		return said
-	}
 	say := func(text string, concerned func(r request) bool) {
 		anybody := false
 		for i, r := range batch {
-			if !r.sweeps && concerned(r) {
+			if !r.sweeps && (first >= 0 || r.why.start) && concerned(r) {
 				anybody = true
 				said[i] = append(said[i], text)
 			}
 		}
-		if !anybody {
+		if !anybody && first >= 0 {
 			said[first] = append(said[first], text)
 		}
 	}
@@ -69,7 +68,7 @@ func sayStep(s plan.Step, say func(text string, concerned func(r request) bool))
 	}
 	for _, change := range s.Changes {
 		concerned := named
-		if len(s.For) != 1 {
+		if len(s.For) != 1 || !sameType(s.ID, network.PublicIPAddresses) && !sameType(s.ID, network.PrivateLinkServices) {
 			concerned = func(r request) bool { return concerns(change, r) }
 		}
 		say(s.ID.Name()+" "+change.String(), concerned)

@@ -1,0 +1,116 @@
+package service_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+// rewrite replaces a document behind the controller's back.
+func rewrite[P any](w *world, id azure.ID, edit func(*azure.Resource[P])) {
+	w.t.Helper()
+	doc := testkit.Must[P](w.Azure, id)
+	edit(&doc)
+	w.Put(id, doc)
+}
+
+// What was changed in Azure, or asked for, while no controller was there is told when the next
+// one puts it right, at those Services that it is about; and then that they are served.
+func TestAStartTellsWhatItFinds(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(w *world)
+		web, api  []string // reasons
+		says      []string // of web
+	}{
+		"nothing":              {meanwhile: func(*world) {}},
+		"a node that has gone": {meanwhile: func(w *world) { w.exclude("nodes0-000001", "true") }},
+		"a security rule": {
+			meanwhile: func(w *world) {
+				rewrite(w, testkit.SecurityGroup, func(g *azure.Resource[network.SecurityGroup]) {
+					g.Properties.SecurityRules = slices.DeleteFunc(g.Properties.SecurityRules, func(r azure.Child[network.SecurityRule]) bool {
+						return slices.Contains(r.Properties.DestinationPortRanges, "80")
+					})
+				})
+			},
+			web: []string{"RepairedLoadBalancer", "EnsuredLoadBalancer"}, says: []string{"Found at the start, and put right in Azure: ", "securityRules"},
+		},
+		"a rule of the load balancer": {
+			meanwhile: func(w *world) {
+				rewrite(w, testkit.LoadBalancer, func(lb *azure.Resource[network.LoadBalancer]) {
+					lb.Properties.LoadBalancingRules = slices.DeleteFunc(lb.Properties.LoadBalancingRules, func(r azure.Child[network.LoadBalancingRule]) bool {
+						return r.Properties.FrontendPort == 80
+					})
+				})
+			},
+			web: []string{"RepairedLoadBalancer", "EnsuredLoadBalancer"}, says: []string{"loadBalancingRules"},
+		},
+		"a change of the Service": {
+			meanwhile: func(w *world) { w.change("web", func(s *corev1.Service) { s.Spec.Ports[0].Port = 82 }) },
+			web:       []string{"RepairedLoadBalancer", "EnsuredLoadBalancer"}, says: []string{"-TCP-82"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{}, 2)
+				stop := w.start(config())
+				w.create(w.newService("web", 80))
+				w.create(w.newService("api", 81))
+				w.served("web")
+				w.served("api")
+				w.settle()
+				stop()
+				w.events.forget()
+				c.meanwhile(w)
+				w.start(config())
+				w.settle()
+				for service, want := range map[string][]string{"web": c.web, "api": c.api} {
+					if got := w.events.reasons(service); !slices.Equal(got, want) {
+						t.Errorf("%s is told %q, want %q", service, w.events.list(service), want)
+					}
+				}
+				for _, words := range c.says {
+					if got := w.events.list("web"); len(got) == 0 || !strings.Contains(got[0], words) {
+						t.Errorf("web is told %q, want %q", got, words)
+					}
+				}
+			})
+		})
+	}
+}
+
+// That a Service gets another address is told, whatever the cause.
+func TestAnotherAddressIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		stop := w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		before := w.address("web")
+		told := func() int {
+			want := "UpdatedLoadBalancer: The address has changed: " + before + " -> " + w.address("web")
+			return len(slices.DeleteFunc(w.events.list("web"), func(line string) bool { return line != want }))
+		}
+		w.change("web", func(s *corev1.Service) { inside(s) })
+		w.settle()
+		if n := told(); n != 1 {
+			t.Errorf("told %d times: %q", n, w.events.list("web"))
+		}
+		before = w.address("web")
+		stop()
+		w.change("web", func(s *corev1.Service) { s.Annotations = nil })
+		w.start(config())
+		w.settle()
+		if n := told(); n != 1 {
+			t.Errorf("told %d times: %q", n, w.events.list("web"))
+		}
+	})
+}
