@@ -134,6 +134,7 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 	}
 	out, err := b.converge(ctx, t)
 	b.metrics.committed(len(t.Services), w, began, err)
+	b.tellUpgrades(batch, out.Reports)
 	if err != nil {
 		return nil, blame(err, out, batch)
 	}

@@ -25,6 +25,7 @@ const (
 	reasonDeleteFailed = "DeleteLoadBalancerFailed"
 	reasonNoNodes      = "UnAvailableLoadBalancer"
 	reasonRepaired     = "RepairedLoadBalancer"
+	reasonUpgraded     = "UpgradedPublicIP"
 )
 
 // tell says what has failed, unless it is only that the program ends. What somebody has to

@@ -7,10 +7,12 @@ import (
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/emulator"
+	"kaz/internal/key"
 	"kaz/internal/testkit"
 )
 
@@ -111,6 +113,48 @@ func TestAnotherAddressIsTold(t *testing.T) {
 		w.settle()
 		if n := told(); n != 1 {
 			t.Errorf("told %d times: %q", n, w.events.list("web"))
+		}
+	})
+}
+
+// Somebody's own public IP of the SKU that Azure has retired cannot stand at a load balancer:
+// it becomes another one, once, and its Service says so.
+func TestAPublicIPThatBecomesStandardIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		for name, sku := range map[string]string{"old": "Basic", "new": "Standard"} {
+			w.Put(testkit.Group.Resource(network.PublicIPAddresses, name), map[string]any{
+				"location": testkit.Location, "sku": map[string]any{"name": sku}, "properties": map[string]any{"publicIPAllocationMethod": "Static"},
+			})
+		}
+		at := func(s *corev1.Service, ip string) *corev1.Service {
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, key.PublicIPName.Name, ip)
+			return s
+		}
+		stop := w.start(config())
+		w.create(at(w.newService("web", 80), "old"))
+		w.create(at(w.newService("api", 81), "new"))
+		w.served("web")
+		w.served("api")
+		w.settle()
+		stop()
+		w.start(config())
+		w.settle()
+		for name, want := range map[string][]string{
+			"web": {"EnsuringLoadBalancer", "UpgradedPublicIP", "EnsuredLoadBalancer"},
+			"api": {"EnsuringLoadBalancer", "EnsuredLoadBalancer"},
+		} {
+			if got := w.events.reasons(name); !slices.Equal(got, want) {
+				t.Errorf("%s is told %q", name, w.events.list(name))
+			}
+		}
+		ip := testkit.Must[network.PublicIPAddress](w.Azure, testkit.Group.Resource(network.PublicIPAddresses, "old"))
+		if got := w.address("web"); got == "" || got != ip.Properties.IPAddress {
+			t.Errorf("web has the address %q, its public IP %q", got, ip.Properties.IPAddress)
+		}
+		want := "UpgradedPublicIP: Public IP old had the SKU Basic, which Azure has retired: its SKU is Standard now, as that of the load balancer"
+		if got := w.events.list("web"); !slices.Contains(got, want) {
+			t.Errorf("web is told %q, want %q", got, want)
 		}
 	})
 }

@@ -76,6 +76,13 @@ func TestAForgottenClusterNameChangesNothing(t *testing.T) {
 		if got := w.Writes(); len(got) > 0 {
 			t.Errorf("written was %q", got)
 		}
+		look, err := service.TakeLook(t.Context(), named("kubernetes"), w.Door, w.client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := look.ExplainAll(t.Context()); err == nil || !strings.Contains(err.Error(), "set --cluster-name=prod") {
+			t.Errorf("an explanation says %v", err)
+		}
 		for name, times := range map[string]int{"web": 2, "api": 2, "db": 2, "new": 1} { // again when it is changed
 			said := slices.DeleteFunc(w.events.list(name), func(line string) bool {
 				return !strings.HasPrefix(line, "SyncLoadBalancerFailed") || !strings.Contains(line, "set --cluster-name=prod") ||
