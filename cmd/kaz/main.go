@@ -71,7 +71,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 				}
 			}
 			if len(args) == 0 {
-				return fmt.Errorf("%s: no command is named: want %s", command.CommandPath(), strings.Join(names, ", "))
+				return fmt.Errorf("%s: no command is named: want %s", command.Name(), strings.Join(names, ", "))
 			}
 			return fmt.Errorf("unknown command %q for %q: want %s", args[0], command.CommandPath(), strings.Join(names, ", "))
 		},

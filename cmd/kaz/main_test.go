@@ -26,10 +26,10 @@ func TestNoSuchCommand(t *testing.T) {
 		want string
 	}{
 		{[]string{"bogus"}, `unknown command "bogus" for "kaz"`},
-		{[]string{"explain"}, "kaz explain: no command is named: want service"},
-		{[]string{"explain", "--all"}, "kaz explain: no command is named: want service"},
+		{[]string{"explain"}, "explain: no command is named: want service"},
+		{[]string{"explain", "--all"}, "explain: no command is named: want service"},
 		{[]string{"explain", "services", "default/web", "-o", "json"}, `unknown command "services" for "kaz explain": want service`},
-		{[]string{"local"}, "kaz local: no command is named: want azure, down, logs, ssh, status, up"},
+		{[]string{"local"}, "local: no command is named: want azure, down, logs, ssh, status, up"},
 		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, logs, ssh, status, up`},
 	} {
 		command := rootCommand()

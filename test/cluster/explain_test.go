@@ -216,15 +216,23 @@ func cannotExplain(c *cluster) {
 		{[]string{"--all", "--kubeconfig", filepath.Join(dir, "none")}, []string{"kubeconfig", filepath.Join(dir, "none")}},
 		{[]string{"--all", "--cloud-config", filepath.Join(dir, "none.json")}, []string{"cloud configuration", filepath.Join(dir, "none.json")}},
 		{[]string{"--all", "--cloud-config", wrong}, []string{"AADSTS7000215", info.ClientID}},
+		{[]string{"--all", "--cluster-name", "another"}, []string{"is not the name of this cluster", "set --cluster-name=kaz"}},
 	} {
-		cmd := exec.CommandContext(c.t.Context(), kaz(), append([]string{"explain", "service", "--dir", c.dir}, test.args...)...)
+		args := append([]string{"explain", "service"}, test.args...)
+		if !slices.Contains(args, "--kubeconfig") {
+			args = append(args, "--dir", c.dir)
+		}
+		cmd := exec.CommandContext(c.t.Context(), kaz(), args...)
 		cmd.Env = append(cmd.Environ(), "SSL_CERT_FILE="+filepath.Join(c.dir, "none")) // what is not the cluster's is not trusted
 		refuses(c.t, cmd, test.words...)
 	}
-	nobody := exec.CommandContext(c.t.Context(), kaz(), "explain", "service", "--all", "--dir", dir)
+	nobody := exec.CommandContext(c.t.Context(), kaz(), "explain", "service", "--all")
 	nobody.Env = []string{"HOME=" + dir}
 	refuses(c.t, nobody, "no cluster is named", dir)
-	named := exec.CommandContext(c.t.Context(), kaz(), "explain", "service", "--all", "--dir", dir)
+	elsewhere := exec.CommandContext(c.t.Context(), kaz(), "explain", "service", "--all", "--dir", dir)
+	elsewhere.Env = []string{"HOME=" + dir, "KUBECONFIG=" + c.status.Kubeconfig}
+	refuses(c.t, elsewhere, "no cluster is up in "+dir)
+	named := exec.CommandContext(c.t.Context(), kaz(), "explain", "service", "--all")
 	named.Env = []string{"HOME=" + dir, "KUBECONFIG=" + c.status.Kubeconfig}
 	if said, err := named.CombinedOutput(); err == nil || !strings.Contains(string(said), "not as asked for: default/explained") {
 		c.t.Errorf("with KUBECONFIG only: %v:\n%s", err, said)
