@@ -8,7 +8,7 @@ var (
 		Allowed: allowedSwitch,
 	}
 	InternalSubnet = Annotation[string]{
-		Name: service + "azure-load-balancer-internal-subnet", parse: parseText,
+		Name: service + "azure-load-balancer-internal-subnet", parse: resourceForm.parse,
 		Doc:     "Subnet that an internal Service has its address in, instead of the configured one. It names the frontend, so a change changes the address.",
 		Allowed: "the name of a subnet of the cluster's virtual network",
 	}
@@ -18,7 +18,7 @@ var (
 		Allowed: "names of configured load balancers between commas",
 	}
 	PublicIPGroup = Annotation[string]{
-		Name: service + "azure-load-balancer-resource-group", parse: parseWord,
+		Name: service + "azure-load-balancer-resource-group", parse: groupForm.parse,
 		Doc:     "Resource group of the public IP, instead of the cluster's. The load balancer stays where it is.",
 		Allowed: "the name of a resource group",
 	}
@@ -37,12 +37,12 @@ var (
 		Allowed: "an IPv6 address: of a public IP that is there, or of the subnet",
 	}
 	PublicIPName = Annotation[string]{
-		Name: service + "azure-pip-name", parse: parseWord,
+		Name: service + "azure-pip-name", parse: resourceForm.parse,
 		Doc:     "An existing public IP to use.",
 		Allowed: "the name of a public IP in the public IPs' resource group",
 	}
 	PublicIPNameIPv6 = Annotation[string]{
-		Name: service + "azure-pip-name-ipv6", parse: parseWord,
+		Name: service + "azure-pip-name-ipv6", parse: resourceForm.parse,
 		Doc:     "An existing IPv6 public IP to use.",
 		Allowed: "the name of a public IP in the public IPs' resource group",
 	}

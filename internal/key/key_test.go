@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kaz/internal/azure"
 	"kaz/internal/key"
 )
 
@@ -78,11 +79,6 @@ func TestSwitches(t *testing.T) {
 }
 
 func TestTexts(t *testing.T) {
-	for value, want := range map[string]string{"apps": "apps", " \t": "", "": "", " a ": " a "} {
-		if got, err := key.InternalSubnet.Read(map[string]string{key.InternalSubnet.Name: value}); got != want || err != nil {
-			t.Errorf("subnet %q: %q, %v", value, got, err)
-		}
-	}
 	got, err := key.IPTags.Read(map[string]string{key.IPTags.Name: "A= x ,B=y,A=z,bad,c=d=e"})
 	if d := cmp.Diff(key.Pairs{Values: map[string]string{"A": "z", "B": "y"}, Skipped: []string{"bad", "c=d=e"}}, got); d != "" || err != nil {
 		t.Errorf("IP tags: %v\n%s", err, d)
@@ -92,6 +88,40 @@ func TestTexts(t *testing.T) {
 	}
 	if got, _ := key.LinkAddresses.Read(map[string]string{key.LinkAddresses.Name: " 10.0.0.1  10.0.0.2"}); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
 		t.Errorf("addresses of a link: %q", got)
+	}
+}
+
+// Values that are names become parts of ids, so they are what Azure takes as such a name.
+func TestNames(t *testing.T) {
+	long := strings.Repeat("n", 100)
+	groups := []key.Annotation[string]{key.PublicIPGroup, key.LinkGroup}
+	others := []key.Annotation[string]{key.InternalSubnet, key.LinkSubnet, key.LinkName, key.PublicIPName, key.PublicIPNameIPv6}
+	for value, want := range map[string]struct {
+		group, other bool
+		why          string
+	}{
+		"": {group: true, other: true}, " \t": {group: true, other: true}, "kaz": {group: true, other: true}, " kaz-1.a_b ": {group: true, other: true},
+		"k_": {group: true, other: true}, long[:80]: {group: true, other: true},
+		long[:81]: {group: true, why: "has up to 80 letters"}, long[:90]: {group: true, why: "has up to 80 letters"}, long[:91]: {why: "has up to "},
+		"(old)": {group: true, why: "has up to 80"}, "straße-ost": {group: true, why: "has up to 80"}, "-k": {group: true, why: "has up to 80"},
+		"k-": {group: true, why: "has up to 80"}, "k.": {why: "has up to "}, ".": {why: "has up to "}, "..": {why: "has up to "},
+		"no/group": {why: "has up to "}, "a%2fb": {why: "has up to "}, "../kaz": {why: "has up to "}, "kaz?x=1": {why: "has up to "}, "kaz#": {why: "has up to "},
+		`a\b`: {why: "has up to "}, "a b": {why: "has up to "}, "a\nb": {why: "has up to "}, "a\x00": {why: "has up to "}, "\xff": {why: "has up to "}, "/kaz": {why: "has up to "},
+		"/subscriptions/s/resourceGroups/kaz": {why: "it is an id, and wanted is a name alone"},
+		"/SUBSCRIPTIONS/s/resourceGroups/kaz": {why: "it is an id, and wanted is a name alone"},
+	} {
+		check := func(a key.Annotation[string], good bool) {
+			got, err := a.Read(map[string]string{a.Name: value})
+			if good && (err != nil || got != strings.TrimSpace(value)) || !good && (err == nil || got != "" || !strings.Contains(err.Error(), want.why)) {
+				t.Errorf("%s=%q: %q, %v", a.Name, value, got, err)
+			}
+		}
+		for _, a := range groups {
+			check(a, want.group)
+		}
+		for _, a := range others {
+			check(a, want.other)
+		}
 	}
 }
 
@@ -140,6 +170,25 @@ func TestTags(t *testing.T) {
 			t.Errorf("%q: %v\n%s", value, err, d)
 		}
 	}
+}
+
+// What is taken as a name stays one segment of an id.
+func FuzzNames(f *testing.F) {
+	for _, seed := range []string{"", "kaz", " (old).1 ", "straße", "no/group", "a%2fb", "../kaz", "kaz?x=1", "kaz#", "k\n", "/subscriptions/s/resourceGroups/kaz", "\xff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		for _, a := range []key.Annotation[string]{key.PublicIPGroup, key.LinkGroup, key.InternalSubnet, key.LinkSubnet, key.LinkName, key.PublicIPName, key.PublicIPNameIPv6} {
+			name, err := a.Read(map[string]string{a.Name: value})
+			if err != nil || name == "" {
+				continue
+			}
+			id, err := azure.ParseID(string(azure.GroupID("s", name).Resource("Microsoft.Network/publicIPAddresses", name)))
+			if err != nil || id.Name() != name || id.Group() != name || id.Subscription() != "s" {
+				t.Errorf("%s=%q is taken as the name %q, with which there is the id %q: %v", a.Name, value, name, id, err)
+			}
+		}
+	})
 }
 
 // No value makes a parser fail in another way than by its error, and what is

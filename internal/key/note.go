@@ -3,7 +3,6 @@ package key
 import (
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -24,13 +23,29 @@ func GroupNote(group string) string {
 // IsNote reports whether an annotation is one that kaz writes for itself.
 func IsNote(name string) bool { return strings.HasPrefix(name, notes) }
 
-// NotedGroups are the resource groups that a Service's notes name.
+// Notes are the names of a Service's notes, sorted.
+func Notes(annotations map[string]string) []string {
+	var names []string
+	for name := range annotations {
+		if IsNote(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// NotedGroups are the resource groups that a Service's notes name. What is no name of one
+// is left out: somebody else wrote it, and nothing can have been made there.
 func NotedGroups(annotations map[string]string) []string {
 	var groups []string
-	for _, name := range slices.Sorted(maps.Keys(annotations)) {
-		if IsNote(name) && annotations[name] != "" {
+	for _, name := range Notes(annotations) {
+		if IsGroup(annotations[name]) {
 			groups = append(groups, annotations[name])
 		}
 	}
 	return groups
 }
+
+// IsGroup reports whether a text can be the name of a resource group.
+func IsGroup(text string) bool { return groupForm.is.MatchString(text) }

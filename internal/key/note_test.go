@@ -31,3 +31,15 @@ func TestNotesOfGroups(t *testing.T) {
 		t.Error("case counts in the name of a resource group")
 	}
 }
+
+// What somebody else wrote in place of a note may be anything.
+func TestNotesThatNameNoGroup(t *testing.T) {
+	good, bad := key.GroupNote("far"), key.GroupNote("no/group")
+	annotations := map[string]string{good: "far", bad: "no/group", "kaz/public-ips-in-": "", "kaz/other": "rg"}
+	if got := key.NotedGroups(annotations); len(got) != 1 || got[0] != "far" {
+		t.Errorf("noted %q", got)
+	}
+	if got := key.Notes(annotations); len(got) != 3 {
+		t.Errorf("notes %q, want all that are in the place of one", got)
+	}
+}

@@ -44,24 +44,35 @@ func parseLabel(text string) (string, error) {
 	return label, nil
 }
 
-// resourceName is what Azure takes as the name of a resource of its network.
-var resourceName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,78}[A-Za-z0-9_])?$`)
-
-// parseName takes the name of a resource that is made, or none.
-func parseName(text string) (string, error) {
-	name := strings.TrimSpace(text)
-	if name != "" && !resourceName.MatchString(name) {
-		return "", errors.New("no name of a resource")
-	}
-	return name, nil
+// form is what Azure takes as the name of a kind of thing.
+type form struct {
+	of   string // what the name is of
+	is   *regexp.Regexp
+	rule string // the same to a person
 }
 
-// parseText takes a text as it is; blanks alone are no text.
-func parseText(text string) (string, error) {
-	if strings.TrimSpace(text) == "" {
-		return "", nil
+// Sources: Azure's "Naming rules and restrictions for Azure resources".
+var (
+	groupForm = form{
+		of: "a resource group", is: regexp.MustCompile(`^[\p{L}\p{Nd}_.()-]{0,89}[\p{L}\p{Nd}_()-]$`),
+		rule: "up to 90 letters, digits, dots, dashes, underscores and parentheses, no dot last",
 	}
-	return text, nil
+	resourceForm = form{
+		of: "a resource", is: regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,78}[A-Za-z0-9_])?$`),
+		rule: "up to 80 letters, digits, dots, dashes and underscores, a letter or digit first and no dot or dash last",
+	}
+)
+
+// parse takes a name, or none. A name becomes part of an id: one that is none could lead
+// elsewhere, or hide what is there from everybody.
+func (f form) parse(text string) (string, error) {
+	switch name := strings.TrimSpace(text); {
+	case name == "" || f.is.MatchString(name):
+		return name, nil
+	case strings.HasPrefix(strings.ToLower(name), "/subscriptions/"):
+		return "", errors.New("it is an id, and wanted is a name alone")
+	}
+	return "", fmt.Errorf("the name of %s has %s", f.of, f.rule)
 }
 
 // parseWords takes words between blanks.

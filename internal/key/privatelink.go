@@ -8,17 +8,17 @@ var (
 		Allowed: allowedSwitch,
 	}
 	LinkName = Annotation[string]{
-		Name: service + "azure-pls-name", parse: parseName,
+		Name: service + "azure-pls-name", parse: resourceForm.parse,
 		Doc:     "Name of the private link service. It cannot be changed.",
-		Allowed: "up to 80 letters, digits, dots, dashes and underscores, a letter or digit first and no dot or dash last",
+		Allowed: "a name that is free in its resource group",
 	}
 	LinkGroup = Annotation[string]{
-		Name: service + "azure-pls-resource-group", parse: parseWord,
+		Name: service + "azure-pls-resource-group", parse: groupForm.parse,
 		Doc:     "Resource group of the private link service, instead of the configured one.",
 		Allowed: "the name of a resource group",
 	}
 	LinkSubnet = Annotation[string]{
-		Name: service + "azure-pls-ip-configuration-subnet", parse: parseWord,
+		Name: service + "azure-pls-ip-configuration-subnet", parse: resourceForm.parse,
 		Doc:     "Subnet that the private link service takes its addresses from. Without it: the Service's own one.",
 		Allowed: "the name of a subnet of the cluster's virtual network",
 	}

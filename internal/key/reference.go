@@ -13,7 +13,9 @@ func Reference() string {
 
 What the annotations of a Service of type LoadBalancer mean to the cloud-controller-manager. A value that is
 not allowed is an event on the Service, which is then left as it is; other Services are not affected. Blanks
-around a value do not matter, nor does the case of "true".
+around a value do not matter, nor does the case of "true". Names are names alone, no ids.
+That of a resource group has ` + groupForm.rule + `.
+That of a subnet, a public IP or a private link service has ` + resourceForm.rule + `.
 
 Every name begins with ` + "`" + service + "`" + `, which the tables leave out. PORT in a name is a port of the
 Service in decimal. [examples.md](examples.md) shows most of them at work.

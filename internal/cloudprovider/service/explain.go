@@ -179,8 +179,8 @@ func changesInKubernetes(s loadbalancer.Service, ingress []corev1.LoadBalancerIn
 	held := helpers.HasLBFinalizer(s.Service)
 	var all []string
 	if s.Gone || !refused {
-		for _, group := range key.NotedGroups(s.Annotations) {
-			all = append(all, "annotations: - "+key.GroupNote(group)+": "+group)
+		for _, name := range key.Notes(s.Annotations) {
+			all = append(all, "annotations: - "+name+": "+s.Annotations[name])
 		}
 	}
 	if s.Gone {

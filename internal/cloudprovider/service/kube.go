@@ -60,11 +60,11 @@ func (k kube) show(ctx context.Context, s *corev1.Service, ingress []corev1.Load
 	return nil
 }
 
-// without are annotations without the notes of groups.
+// without takes notes of groups off.
 func without(noted []string) object {
 	notes := make(object, len(noted))
-	for _, g := range noted {
-		notes[key.GroupNote(g)] = nil
+	for _, name := range noted {
+		notes[name] = nil
 	}
 	return notes
 }

@@ -24,22 +24,29 @@ type history struct {
 	hush     hush
 	doubted  *corev1.Service // as it was when its refusal was last doubted
 	groups   []string        // resource groups of public IPs that it has asked for
-	noted    []string        // those of which the Service itself tells
 	move     string          // the last change of address that was told
+	noted    []string        // names of the annotations in which the Service tells of some
 }
 
-// noteGroup notes the resource group that a Service asks for, and those of which it tells.
+// noteGroup notes the resource group that a Service asks for, if it can be one, and its notes.
 func (h *history) noteGroup(s *corev1.Service) {
 	if group, _ := key.PublicIPGroup.Read(s.Annotations); group != "" && !slices.Contains(h.groups, group) {
 		h.groups = append(h.groups, group)
 	}
-	h.addNoted(key.NotedGroups(s.Annotations))
+	h.addNotes(key.Notes(s.Annotations))
 }
 
+// addNoted adds the notes of groups of which the Service tells since.
 func (h *history) addNoted(groups []string) {
 	for _, g := range groups {
-		if !slices.Contains(h.noted, g) {
-			h.noted = append(h.noted, g)
+		h.addNotes([]string{key.GroupNote(g)})
+	}
+}
+
+func (h *history) addNotes(names []string) {
+	for _, name := range names {
+		if !slices.Contains(h.noted, name) {
+			h.noted = append(h.noted, name)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func sameWish(a, b *corev1.Service) bool {
 
 // asking are the annotations by which something is asked for: those that are not kaz's own.
 func asking(annotations map[string]string) map[string]string {
-	if len(key.NotedGroups(annotations)) == 0 {
+	if len(key.Notes(annotations)) == 0 {
 		return annotations
 	}
 	rest := maps.Clone(annotations)

@@ -22,12 +22,13 @@ func (c Config) noteOfGroup(group azure.ID) string {
 
 func notesOfGroups(cluster string) string { return "kaz-" + cluster + "-public-ips-in-" }
 
-// notedGroups are the resource groups that the security group's tags name.
+// notedGroups are the resource groups that the security group's tags name. What is no name
+// of one is somebody else's tag.
 func notedGroups(c Config, tags azure.Tags) []azure.ID {
 	prefix := notesOfGroups(c.ClusterName)
 	var groups []azure.ID
 	for name := range tags {
-		if len(name) > len(prefix) && sameText(name[:len(prefix)], prefix) {
+		if len(name) > len(prefix) && sameText(name[:len(prefix)], prefix) && key.IsGroup(name[len(prefix):]) {
 			groups = append(groups, c.publicIPs(name[len(prefix):]))
 		}
 	}

@@ -19,7 +19,7 @@ type Service struct {
 	Gone bool
 	// Groups are the resource groups of public IPs that the Service is known to have asked
 	// for before, by name: an address that was made there and is used nowhere yet is
-	// found by nothing else.
+	// found by nothing else. What is no such name is left out.
 	Groups []string
 }
 
@@ -87,7 +87,9 @@ func addressGroups(in Input) []azure.ID {
 		name, _ := key.PublicIPGroup.Read(s.Annotations)
 		add(in.Config.publicIPs(name))
 		for _, before := range slices.Concat(s.Groups, key.NotedGroups(s.Annotations)) {
-			add(in.Config.publicIPs(before))
+			if key.IsGroup(before) {
+				add(in.Config.publicIPs(before))
+			}
 		}
 	}
 	for _, group := range notedGroups(in.Config, securityGroupTags(in)) {

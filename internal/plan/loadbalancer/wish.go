@@ -200,7 +200,7 @@ func readAddresses(w wish, c Config, found *problems) []address {
 func (a *address) choose(w wish, found *problems) {
 	s := w.service
 	if !w.internal {
-		if a.publicIP, a.asked = readByFamily(s, a.family, key.PublicIPName, key.PublicIPNameIPv6); a.publicIP != "" {
+		if a.publicIP, a.asked = readByFamily(s, a.family, key.PublicIPName, key.PublicIPNameIPv6, found); a.publicIP != "" {
 			return
 		}
 		if a.prefix, a.asked = readPrefix(s, a.family, found); a.asked != "" {
@@ -261,7 +261,7 @@ func azureHost() netip.Addr { return netip.AddrFrom4([4]byte{168, 63, 129, 16}) 
 
 // readByFamily reads a key that has a sibling for IPv6, and says which of the two it was.
 // A Service with IPv6 only may use either.
-func readByFamily(s Service, family v1.IPFamily, plain, six key.Annotation[string]) (text, asked string) {
+func readByFamily(s Service, family v1.IPFamily, plain, six key.Annotation[string], found *problems) (text, asked string) {
 	keys := []key.Annotation[string]{plain}
 	switch {
 	case family == v1.IPv6Protocol && len(familiesOf(s)) > 1:
@@ -270,7 +270,7 @@ func readByFamily(s Service, family v1.IPFamily, plain, six key.Annotation[strin
 		keys = []key.Annotation[string]{six, plain}
 	}
 	for _, k := range keys {
-		if text, _ := k.Read(s.Annotations); text != "" {
+		if text = read(s, k.Read, found); text != "" {
 			return text, fmt.Sprintf("annotation %s: %q", k.Name, text)
 		}
 	}
@@ -278,7 +278,7 @@ func readByFamily(s Service, family v1.IPFamily, plain, six key.Annotation[strin
 }
 
 func readPrefix(s Service, family v1.IPFamily, found *problems) (id azure.ID, asked string) {
-	text, asked := readByFamily(s, family, key.PublicIPPrefix, key.PublicIPPrefixIPv6)
+	text, asked := readByFamily(s, family, key.PublicIPPrefix, key.PublicIPPrefixIPv6, found)
 	if text == "" {
 		return "", ""
 	}

@@ -1,0 +1,153 @@
+package service_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/cloudprovider/service"
+	"kaz/internal/emulator"
+	"kaz/internal/key"
+)
+
+// noGroup asks for a public IP in a group that is none.
+var noGroup = annotated("load-balancer-resource-group", "no/group")
+
+// A Service that names what is no group is told so, and put right by its owner: nothing of it
+// is kept, neither in the Service nor in the controller.
+func TestANameThatIsNoneCanBePutRight(t *testing.T) {
+	for name, was := range map[string]bool{"new": false, "served": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := mixed(t, emulator.Options{Latency: 1})
+				before := w.everything()
+				w.start(config())
+				s := w.newService("web", 80)
+				if was {
+					w.create(s)
+					w.served("web")
+					w.settle()
+					w.change("web", noGroup)
+				} else {
+					noGroup(s)
+					w.create(s)
+				}
+				w.settle()
+				w.toldOnce("web", prefix+"load-balancer-resource-group", `"no/group"`, "allowed is the name of a resource group")
+				w.remembers("web", 0)
+				address := w.address("web")
+				if was == (address == "") {
+					t.Errorf("the address is %q", address)
+				}
+				w.change("web", elsewhere)
+				w.until("it has what it asks for", func() bool { return w.address("web") != address && w.address("web") != "" })
+				w.settle()
+				w.remembers("web", 0)
+				w.change("web", noGroup)
+				w.settle()
+				w.remove("web")
+				w.allGone([]string{"web"})
+				w.restored(before, w.everything)
+			})
+		})
+	}
+}
+
+// What an earlier version noted, or somebody wrote, holds up nobody, and goes when the Service
+// is served. It is told of.
+func TestANoteThatIsNoNameIsTakenOff(t *testing.T) {
+	for name, by := range map[string]string{"an earlier version's": key.GroupNote("no/group"), "by hand": "kaz/public-ips-in-abc"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := mixed(t, emulator.Options{Latency: 1})
+				before := w.everything()
+				bad := w.newService("bad", 80)
+				bad.Annotations = map[string]string{by: "no/group"}
+				w.create(bad)
+				w.create(w.newService("good", 81))
+				for _, s := range w.explainAll().Services {
+					told := strings.Contains(strings.Join(s.Kubernetes, "\n"), "annotations: - "+by+": no/group")
+					if s.State != service.Pending || told != (s.Service == "default/bad") || told != (len(s.Problems) == 1 && s.Problems[0].Warning) {
+						t.Errorf("explained: %+v", s)
+					}
+				}
+				w.start(config())
+				w.allServed([]string{"bad", "good"})
+				w.settle()
+				w.remembers("bad", 0)
+				w.warnedOnce("bad", "InvalidAnnotation", by, `"no/group"`)
+				w.change("bad", func(s *corev1.Service) { s.Annotations = map[string]string{by: "no/group"} })
+				w.remove("bad")
+				w.remove("good")
+				w.allGone([]string{"bad", "good"})
+				w.restored(before, w.everything)
+			})
+		})
+	}
+}
+
+// warnedOnce checks that a Service was warned once of something, in these words.
+func (w *world) warnedOnce(name, reason string, words ...string) {
+	w.t.Helper()
+	var told []string
+	for _, e := range w.events.list(name) {
+		if strings.HasPrefix(e, reason+": ") {
+			told = append(told, e)
+		}
+	}
+	if len(told) != 1 {
+		w.t.Errorf("%s was warned %d times: %q", name, len(told), told)
+		return
+	}
+	for _, want := range words {
+		if !strings.Contains(told[0], want) {
+			w.t.Errorf("%s was warned %q, and not of %q", name, told[0], want)
+		}
+	}
+}
+
+// One Service with a name that is none is explained, and so are all others; a controller that
+// only says what it would do says it, too.
+func TestANameThatIsNoneIsExplained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{Latency: 1})
+		for name, ask := range map[string]func(*corev1.Service){
+			"group":  noGroup,
+			"id":     annotated("load-balancer-resource-group", string(far)),
+			"subnet": annotated("load-balancer-internal", "true", "load-balancer-internal-subnet", "x/nodes"),
+			"link":   annotated("load-balancer-internal", "true", "pls-create", "true", "pls-resource-group", "no/group"),
+		} {
+			s := w.newService(name, 80)
+			ask(s)
+			w.create(s)
+		}
+		w.create(w.newService("good", 81))
+		check := func(e service.Explanation) {
+			t.Helper()
+			if len(e.Services) != 5 {
+				t.Fatalf("explained: %+v", e.Services)
+			}
+			for _, s := range e.Services {
+				want := service.Refused
+				if s.Service == "default/good" {
+					want = service.Pending
+				}
+				if s.State != want || (want == service.Refused) != (len(s.Problems) == 1) {
+					t.Errorf("explained: %+v", s)
+				}
+			}
+		}
+		check(w.explainAll())
+		told := w.rehearse(config())()
+		if len(told) != 1 {
+			t.Fatalf("rehearsed: %+v", told)
+		}
+		check(told[0])
+		if e, err := w.look().Explain(t.Context(), "default", "id"); err != nil || len(e.Services) != 1 || e.Services[0].State != service.Refused ||
+			!strings.Contains(e.Services[0].Problems[0].Message, "it is an id, and wanted is a name alone") {
+			t.Errorf("explained: %+v, %v", e, err)
+		}
+	})
+}
