@@ -307,7 +307,8 @@ func (s *search) refuseOccupied(w wish, p place, t target, wrong *problems) {
 	}
 	for _, u := range p.side.uses[strings.ToLower(p.frontend)] {
 		if u.owner != strings.ToLower(w.base) && !s.gone[u.owner] && s.wants(u.owner, was) {
-			wrong.refuse(w.service.Key(), ReasonConflict, "the address of frontend %s cannot change while the %s %q stands at it", p.frontend, u.what, u.name)
+			wrong.refuse(w.service.Key(), ReasonConflict, "the address of frontend %s cannot become %s while the %s %q of %s stands at it, allowed is the address that it has",
+				p.frontend, s.addressOf(p), u.what, u.name, s.whose(u, p))
 			return
 		}
 	}
@@ -316,24 +317,68 @@ func (s *search) refuseOccupied(w wish, p place, t target, wrong *problems) {
 // refuseConflicts finds what others have put at the Service's ports.
 func (s *search) refuseConflicts(w wish, p place, wrong *problems) {
 	for _, r := range p.rules {
-		refuse := func(u use) {
+		refuse := func(u use, of string) {
 			port := "all ports"
 			if r.port > 0 {
 				port = fmt.Sprintf("port %d/%s", r.port, r.protocol)
 			}
-			wrong.refuse(w.service.Key(), ReasonConflict, "%s: the %s %q stands there at frontend %s already, allowed is a port that is free", port, u.what, u.name, p.frontend)
+			wrong.refuse(w.service.Key(), ReasonConflict, "%s of %s: the %s %q of %s stands there at frontend %s already, allowed is a port that is free",
+				port, s.addressOf(p), u.what, u.name, of, p.frontend)
 		}
 		for _, u := range p.side.uses[strings.ToLower(p.frontend)] {
 			if u.owner != strings.ToLower(w.base) && u.takes(r.protocol, r.port) && s.stays(u) {
-				refuse(u)
+				refuse(u, s.whose(u, p))
 			}
 		}
 		for _, u := range s.taken[p.spot().key()] {
 			if u.owner != strings.ToLower(w.base) && u.takes(r.protocol, r.port) && !s.stands(p, u.name) {
-				refuse(u.use)
+				refuse(u.use, "Service "+u.service)
 			}
 		}
 	}
+}
+
+// addressOf is the address of a place in a person's words, and where it is asked for.
+func (s *search) addressOf(p place) string {
+	text := "its own address"
+	switch address := firstOf(p.pinned, s.addressAt(p.spot())); {
+	case p.ip != "" && s.ips[p.ip.Key()].Properties.IPAddress != "":
+		text = fmt.Sprintf("public IP %s (%s)", p.ip.Name(), s.ips[p.ip.Key()].Properties.IPAddress)
+	case p.ip != "":
+		text = "public IP " + p.ip.Name()
+	case address != "":
+		text = "address " + address
+	}
+	if p.asked != "" {
+		text += ", named by " + p.asked
+	}
+	return text
+}
+
+// whose says to whom a use at a place belongs: as the cluster knows, or the tag of the public
+// IP where it names nobody else that the cluster does not know.
+func (f *facts) whose(u use, p place) string {
+	if u.owner == "" {
+		return "somebody else"
+	}
+	known := map[string]string{} // keys of Services, by base name in lower case
+	for _, s := range f.Services {
+		known[strings.ToLower(baseName(s.Service))] = s.Key()
+	}
+	for _, o := range f.Others {
+		known[strings.ToLower(baseName(o))] = o.Namespace + "/" + o.Name
+	}
+	if key, ok := known[u.owner]; ok {
+		return "Service " + key
+	}
+	tagged, _ := servicesIn(f.ips[p.ip.Key()].Tags)
+	for _, key := range known {
+		tagged = slices.DeleteFunc(tagged, func(name string) bool { return name == key })
+	}
+	if len(tagged) == 1 {
+		return "Service " + tagged[0]
+	}
+	return "somebody else"
 }
 
 // stays reports whether a use is there after the commit, as far as its owner's wish
