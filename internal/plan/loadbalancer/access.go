@@ -30,7 +30,8 @@ func readAccess(s Service, found *problems) access {
 	if read(s, key.DisableSecurityRules.Read, found) {
 		return access{}
 	}
-	ranges, broken := readSourceRanges(s, found)
+	asked, broken := readSourceRanges(s, found)
+	ranges := asked.ranges
 	tags := read(s, key.AllowedServiceTags.Read, found)
 	if len(s.Spec.LoadBalancerSourceRanges) > 0 && len(tags) > 0 {
 		found.warn(s.Key(), ReasonTwoSources, "spec.loadBalancerSourceRanges and annotation %s are both set: both are let in", key.AllowedServiceTags.Name)
@@ -42,6 +43,9 @@ func readAccess(s Service, found *problems) access {
 		tags = []string{"Internet"}
 	}
 	a := access{open: true, from: map[v1.IPFamily][][]string{}, deny: broken || len(ranges) > 0 && read(s, key.DenyAllElse.Read, found)}
+	if len(tags) == 0 {
+		asked.warnShutOut(s, a.deny, found)
+	}
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		if some := aggregate(ranges, family); len(some) > 0 {
 			a.from[family] = append(a.from[family], some)
@@ -65,10 +69,17 @@ func (a access) openings(s Service, family v1.IPFamily, floating bool) []opening
 	return all
 }
 
+// sourceRanges are the address ranges that a Service names.
+type sourceRanges struct {
+	ranges []netip.Prefix
+	where  string // they are named
+	reason string // of a warning about them
+}
+
 // readSourceRanges reads the address ranges that may connect. Those that are no
 // ranges are left out with a warning and reported as broken, so that a slip of the
 // pen never opens a Service to the Internet.
-func readSourceRanges(s Service, found *problems) (ranges []netip.Prefix, broken bool) {
+func readSourceRanges(s Service, found *problems) (asked sourceRanges, broken bool) {
 	const inSpec = "spec.loadBalancerSourceRanges"
 	said := "" // what the spec lets in
 	for _, from := range []struct {
@@ -86,14 +97,51 @@ func readSourceRanges(s Service, found *problems) (ranges []netip.Prefix, broken
 		}
 		switch {
 		case len(some) == 0:
+			continue
 		case from.where == inSpec:
 			said = quoted(from.texts)
 		case said != "":
 			found.refuse(s.Key(), ReasonSpec, "%s: %s and %s: %s are both set, allowed is one of them", inSpec, said, from.where, quoted(from.texts))
 		}
-		ranges = append(ranges, some...)
+		asked.ranges = append(asked.ranges, some...)
+		asked.where, asked.reason = joined(asked.where, from.where+": "+fewOf(from.texts)), from.reason
 	}
-	return ranges, broken
+	return asked, broken
+}
+
+// warnShutOut tells of families of a Service that have no range: nobody comes in there, and
+// there is no rule at which that could be seen.
+func (asked sourceRanges) warnShutOut(s Service, deny bool, found *problems) {
+	nobody := "nobody from the Internet"
+	if internal, _ := key.Internal.Read(s.Annotations); internal {
+		nobody = "nobody from outside of the virtual network"
+	}
+	if deny {
+		nobody = "nobody"
+	}
+	for _, family := range familiesOf(s) {
+		of := func(p netip.Prefix) bool { return familyOf(p.Addr()) == family }
+		if len(asked.ranges) > 0 && !slices.ContainsFunc(asked.ranges, of) {
+			found.warn(s.Key(), asked.reason, "%s: none is of the family %s, and %s is let in at the Service's %s address, allowed are ranges of each of its families",
+				asked.where, family, nobody, family)
+		}
+	}
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + " and " + b
+}
+
+// fewOf is the first ones of many texts.
+func fewOf(texts []string) string {
+	const few = 5
+	if len(texts) > few {
+		return quoted(texts[:few]) + ", ..."
+	}
+	return quoted(texts)
 }
 
 func parseRanges(texts []string) (ranges []netip.Prefix, wrong []string) {

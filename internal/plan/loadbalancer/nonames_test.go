@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -28,9 +29,7 @@ func TestWhatIsNoNameIsItsServicesAlone(t *testing.T) {
 			w := newWorld(2)
 			web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
 			web.Annotations = map[string]string{name: value}
-			for n, v := range besides {
-				web.Annotations[n] = v
-			}
+			maps.Copy(web.Annotations, besides)
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: web}, {Service: api}}}
 			onlyWellFormed(t, w, in)
 			rounds, err := w.commit(in)

@@ -1,0 +1,67 @@
+package loadbalancer_test
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/key"
+	"kaz/internal/plan/loadbalancer"
+)
+
+// A Service at one of whose addresses nobody comes in is served as it asks, and warned.
+func TestWhoLetsNobodyInIsWarned(t *testing.T) {
+	const internal = "service.beta.kubernetes.io/azure-load-balancer-internal"
+	six, four := []v1.IPFamily{v1.IPv6Protocol}, []v1.IPFamily{v1.IPv4Protocol}
+	both := []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+	for name, c := range map[string]struct {
+		families    []v1.IPFamily
+		annotations map[string]string
+		spec        []string
+		wants       []string // in the only warning; none for no warning
+	}{
+		"annotation":      {four, map[string]string{key.AllowedIPRanges.Name: "fd00::/64"}, nil, []string{"InvalidAllowedIPRanges", key.AllowedIPRanges.Name + `: "fd00::/64"`, "IPv4", "nobody from the Internet is let in"}},
+		"older key":       {four, map[string]string{key.SourceRanges.Name: "fd00::/64"}, nil, []string{"InvalidAllowedIPRanges", key.SourceRanges.Name + `: "fd00::/64"`, "IPv4"}},
+		"spec":            {four, nil, []string{"fd00::/64"}, []string{"InvalidSourceRanges", `spec.loadBalancerSourceRanges: "fd00::/64"`, "IPv4"}},
+		"no families":     {nil, nil, []string{"fd00::/64"}, []string{"InvalidSourceRanges", "IPv4"}},
+		"one of two":      {both, nil, []string{"10.0.0.0/8"}, []string{"InvalidSourceRanges", "none is of the family IPv6"}},
+		"IPv6":            {six, nil, []string{"10.0.0.0/8"}, []string{"InvalidSourceRanges", "none is of the family IPv6"}},
+		"internal":        {four, map[string]string{internal: "true"}, []string{"fd00::/64"}, []string{"InvalidSourceRanges", "nobody from outside of the virtual network"}},
+		"nobody at all":   {four, map[string]string{internal: "true", key.DenyAllElse.Name: "true"}, []string{"fd00::/64"}, []string{"InvalidSourceRanges", "and nobody is let in"}},
+		"several keys":    {four, map[string]string{key.SourceRanges.Name: "fd00::/64", key.AllowedIPRanges.Name: "fd01::/64"}, nil, []string{key.AllowedIPRanges.Name + `: "fd01::/64" and annotation ` + key.SourceRanges.Name + `: "fd00::/64"`}},
+		"many ranges":     {four, map[string]string{key.SourceRanges.Name: "fd00::/64,fd01::/64,fd02::/64,fd03::/64,fd04::/64,fd05::/64"}, nil, []string{`"fd04::/64", ...: none`}},
+		"each family":     {both, nil, []string{"10.0.0.0/8", "fd00::/64"}, nil},
+		"the one family":  {four, nil, []string{"10.0.0.0/8", "fd00::/64"}, nil},
+		"tags, too":       {both, map[string]string{key.AllowedServiceTags.Name: "AzureCloud", key.AllowedIPRanges.Name: "fd00::/64"}, nil, nil},
+		"no ranges":       {both, nil, nil, nil},
+		"no rules at all": {both, map[string]string{key.DisableSecurityRules.Name: "true"}, []string{"10.0.0.0/8"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			s := service("web", tcp(80, 30080))
+			s.Annotations, s.Spec.IPFamilies, s.Spec.LoadBalancerSourceRanges = c.annotations, c.families, c.spec
+			in := loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}}
+			if len(c.families) == 1 && c.families[0] == v1.IPv6Protocol { // Azure wants IPv4 beside it
+				in.Services = append(in.Services, loadbalancer.Service{Service: service("four", tcp(81, 30081))})
+			}
+			rounds, err := w.commit(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := rounds[0].problems
+			if len(c.wants) == 0 && len(found) > 0 || len(c.wants) > 0 && (len(found) != 1 || !found[0].Warning || found[0].Object != "default/web") {
+				t.Fatalf("warned of %v", found)
+			}
+			for _, want := range c.wants {
+				if text := found[0].Reason + " " + found[0].Message; !strings.Contains(text, want) {
+					t.Errorf("warned %q, and not of %q", text, want)
+				}
+			}
+			in.Have = w.snapshot()
+			if status, err := loadbalancer.Status(in); err != nil || len(status["default/web"]) != max(1, len(c.families)) {
+				t.Errorf("served at %v, %v", status, err)
+			}
+		})
+	}
+}
