@@ -90,8 +90,15 @@ func shapely(body behaviour.Object) error {
 			return gateway(400, "InvalidRequestContent", "The request content was invalid and could not be deserialized: the value of '%s' is not of the type that it needs.", field)
 		}
 	}
+	if tags, ok := body["tags"].(behaviour.Object); ok && len(tags) > mostTags {
+		return gateway(400, "InvalidRequestContent", "The resource has %d tags. A resource can have at most %d.", len(tags), mostTags)
+	}
 	return nil
 }
+
+// mostTags is how many tags a resource can have, as Azure documents it. With which code it
+// refuses more is not recorded.
+const mostTags = 50
 
 func allTexts(o behaviour.Object) bool {
 	for _, v := range o {

@@ -85,6 +85,24 @@ func TestErrorsOfTheGateway(t *testing.T) {
 	}
 }
 
+func TestAResourceHasFiftyTagsAtMost(t *testing.T) {
+	a := start(t, emulator.Options{})
+	a.group()
+	body := func(count int) string {
+		var tags []string
+		for i := range count {
+			tags = append(tags, fmt.Sprintf(`"t%d":"x"`, i))
+		}
+		return `{"location":"eastus","tags":{` + strings.Join(tags, ",") + `}}`
+	}
+	a.must("PUT", table, body(50))
+	for _, method := range []string{"PUT", "PATCH"} {
+		if got := a.do(method, table, body(51)); got.status != 400 || got.code() != "InvalidRequestContent" {
+			t.Errorf("%s: %d %v", method, got.status, got.body)
+		}
+	}
+}
+
 func TestNetworkErrorsAlwaysHaveDetails(t *testing.T) {
 	a := start(t, emulator.Options{})
 	a.group()

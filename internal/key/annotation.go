@@ -14,6 +14,9 @@ type Annotation[T any] struct {
 	Default T
 
 	parse func(string) (T, error)
+	// doubt says why a value is none of the allowed ones though it is taken as it is: that is
+	// how the key has always been read. nil is for keys whose parser knows.
+	doubt func(T) error
 }
 
 // Read returns the annotation's value, or its default when it is absent. A value
@@ -36,6 +39,18 @@ func (a Annotation[T]) Lookup(annotations map[string]string) (T, bool, error) {
 	return v, true, nil
 }
 
+// doubts is what is wrong with a value that is taken all the same.
+func (a Annotation[T]) doubts(annotations map[string]string) *Error {
+	v, there, err := a.Lookup(annotations)
+	if !there || err != nil || a.doubt == nil {
+		return nil
+	}
+	if err := a.doubt(v); err != nil {
+		return &Error{Key: a.Name, Value: annotations[a.Name], Allowed: a.Allowed, Cause: err}
+	}
+	return nil
+}
+
 func (a Annotation[T]) entry() Entry {
 	return Entry{Name: a.Name, Doc: a.Doc, Allowed: a.Allowed, Default: fmt.Sprint(a.Default)}
 }
@@ -47,11 +62,17 @@ type PortAnnotation[T any] struct {
 	Allowed string
 
 	parse func(string) (T, error)
+	doubt func(T) error
 }
 
 // Lookup returns the annotation's value for a port, and whether there is one.
 func (a PortAnnotation[T]) Lookup(annotations map[string]string, port int32) (T, bool, error) {
-	return Annotation[T]{Name: a.For(port), Allowed: a.Allowed, parse: a.parse}.Lookup(annotations)
+	return a.of(port).Lookup(annotations)
+}
+
+// of is the annotation of a port.
+func (a PortAnnotation[T]) of(port int32) Annotation[T] {
+	return Annotation[T]{Name: a.For(port), Allowed: a.Allowed, parse: a.parse, doubt: a.doubt}
 }
 
 // For is the annotation's key for a port.

@@ -172,6 +172,37 @@ func TestTags(t *testing.T) {
 	}
 }
 
+// A key that nobody knows is told with the one that may be meant, whatever is wrong with it.
+func TestStrangers(t *testing.T) {
+	for _, e := range key.ServiceEntries() {
+		known := strings.Replace(e.Name, "PORT", "80", 1)
+		if got := key.Strangers(map[string]string{known: "x"}, []int32{80}); len(got) > 0 {
+			t.Errorf("%s is served, and is taken for %+v", known, got)
+		}
+		at := len(known) - 3
+		for _, wrong := range []string{known + "s", known[:at] + known[at+1:], known[:at] + "x" + known[at+1:], known[:at] + known[at+1:at+2] + known[at:at+1] + known[at+2:]} {
+			got := key.Strangers(map[string]string{wrong: "x"}, []int32{80})
+			if wrong == known || !strings.HasPrefix(wrong, service+"azure-") && !strings.HasPrefix(wrong, service+"port_") {
+				continue
+			}
+			if len(got) != 1 || got[0].Name != wrong || got[0].Value != "x" || got[0].Nearest != known || got[0].Port != "" {
+				t.Errorf("%s is taken for %+v, want %s", wrong, got, known)
+			}
+		}
+	}
+	for name, port := range map[string]string{"port_http_no_lb_rule": "http", "port_080_no_lb_rule": "080", "port_8080_no_lb_rule": "8080", "port_80_no_lb_rule": ""} {
+		got := key.Strangers(map[string]string{service + name: "x"}, []int32{80, 443})
+		if port == "" && len(got) > 0 || port != "" && (len(got) != 1 || got[0].Port != port) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for _, name := range []string{service + "azure-", service + "port_", service + "port_80", service + "port_80_", service + "azure-make-it-fast"} {
+		if got := key.Strangers(map[string]string{name: "x"}, []int32{80}); len(got) != 1 || got[0].Nearest != "" || got[0].Port != "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // What is taken as a name stays one segment of an id.
 func FuzzNames(f *testing.F) {
 	for _, seed := range []string{"", "kaz", " (old).1 ", "straße", "no/group", "a%2fb", "../kaz", "kaz?x=1", "kaz#", "k\n", "/subscriptions/s/resourceGroups/kaz", "\xff"} {
@@ -186,6 +217,27 @@ func FuzzNames(f *testing.F) {
 			id, err := azure.ParseID(string(azure.GroupID("s", name).Resource("Microsoft.Network/publicIPAddresses", name)))
 			if err != nil || id.Name() != name || id.Group() != name || id.Subscription() != "s" {
 				t.Errorf("%s=%q is taken as the name %q, with which there is the id %q: %v", a.Name, value, name, id, err)
+			}
+		}
+	})
+}
+
+// No key makes the search for a stranger fail, and what it finds as the nearest is served.
+func FuzzStrangers(f *testing.F) {
+	for _, seed := range []string{"azure-load-balancer-internl", "port_80_no_lb_rule", "port__", "port_PORT_no_lb_rule", "azure-\xff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		for _, s := range key.Strangers(map[string]string{service + name: ""}, []int32{80}) {
+			if s.Nearest == "" {
+				continue
+			}
+			port := ""
+			if rest, ok := strings.CutPrefix(s.Nearest, service+"port_"); ok {
+				port, _, _ = strings.Cut(rest, "_")
+			}
+			if !slices.ContainsFunc(key.ServiceEntries(), func(e key.Entry) bool { return strings.Replace(e.Name, "PORT", port, 1) == s.Nearest }) {
+				t.Errorf("%q: %+v", name, s)
 			}
 		}
 	})

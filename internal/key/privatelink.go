@@ -33,7 +33,7 @@ var (
 		Allowed: "IPv4 addresses between blanks",
 	}
 	LinkFQDNs = Annotation[[]string]{
-		Name: service + "azure-pls-fqdns", parse: parseWords,
+		Name: service + "azure-pls-fqdns", parse: parseWords, doubt: doubtEach("no domain name", domainName.MatchString),
 		Doc:     "Names of the private link service.",
 		Allowed: "domain names between blanks",
 	}
@@ -43,12 +43,12 @@ var (
 		Allowed: allowedSwitch,
 	}
 	LinkVisibility = Annotation[[]string]{
-		Name: service + "azure-pls-visibility", parse: parseWords,
+		Name: service + "azure-pls-visibility", parse: parseWords, doubt: doubtEach("no subscription id", isSubscriptionOrAll),
 		Doc:     "Subscriptions that see the private link service.",
 		Allowed: "subscription ids between blanks, or * for all",
 	}
 	LinkAutoApproval = Annotation[[]string]{
-		Name: service + "azure-pls-auto-approval", parse: parseWords,
+		Name: service + "azure-pls-auto-approval", parse: parseWords, doubt: doubtEach("no subscription id", isSubscriptionOrAll),
 		Doc:     "Subscriptions whose connections need no approval.",
 		Allowed: "subscription ids between blanks",
 	}

@@ -17,6 +17,10 @@ around a value do not matter, nor does the case of "true". Names are names alone
 That of a resource group has ` + groupForm.rule + `.
 That of a subnet, a public IP or a private link service has ` + resourceForm.rule + `.
 
+Some values have always been taken as they are, and so they still are: a path without its /, a subscription that is
+none. They are a warning, an event on the Service beside which it is served. So is what nobody heeds: a name that begins with
+` + "`azure-`" + ` or ` + "`port_`" + ` and is not in these tables, a port that the Service does not have, an address of a family that it does not have.
+
 Every name begins with ` + "`" + service + "`" + `, which the tables leave out. PORT in a name is a port of the
 Service in decimal. [examples.md](examples.md) shows most of them at work.
 `)

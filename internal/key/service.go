@@ -34,9 +34,9 @@ var (
 		Allowed: allowedProtocol,
 	}
 	ProbePath = Annotation[string]{
-		Name: service + "azure-load-balancer-health-probe-request-path", Default: "/", parse: parseWord,
+		Name: service + "azure-load-balancer-health-probe-request-path", Default: "/", parse: parseWord, doubt: doubtPath,
 		Doc:     "Path that HTTP and HTTPS probes ask for.",
-		Allowed: "a path",
+		Allowed: allowedPath,
 	}
 	ProbeInterval = Annotation[int32]{
 		Name: service + "azure-load-balancer-health-probe-interval", Default: 5, parse: parseNumber(5, 119),
@@ -59,9 +59,9 @@ var (
 		Allowed: "the name or number of a port of the Service, whose node port is then probed, or another port number",
 	}
 	PortProbePath = PortAnnotation[string]{
-		Name: service + "port_PORT_health-probe_request-path", parse: parseWord,
+		Name: service + "port_PORT_health-probe_request-path", parse: parseWord, doubt: doubtPath,
 		Doc:     "Path that the port's HTTP or HTTPS probe asks for.",
-		Allowed: "a path",
+		Allowed: allowedPath,
 	}
 	PortProbeInterval = PortAnnotation[int32]{
 		Name: service + "port_PORT_health-probe_interval", parse: parseNumber(5, 119),
@@ -115,6 +115,7 @@ const (
 	allowedSwitch   = "true; anything else is false"
 	allowedProtocol = "tcp, http or https; anything else is tcp"
 	allowedInterval = "a whole number of seconds, at least 5"
+	allowedPath     = "a path that begins with / and has no blanks and no #"
 	allowedCount    = "a whole number, at least 2"
 	allowedRanges   = "address ranges like 10.0.0.0/8 between commas"
 )

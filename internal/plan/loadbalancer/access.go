@@ -129,8 +129,8 @@ func (asked sourceRanges) warnShutOut(s Service, deny bool, found *problems) {
 }
 
 func joined(a, b string) string {
-	if a == "" {
-		return b
+	if a == "" || b == "" {
+		return a + b
 	}
 	return a + " and " + b
 }

@@ -220,6 +220,7 @@ func (s *search) places(w wish, wrong *problems) []place {
 			p.ownPool = localPoolName(w.service.Service, a.family)
 		}
 		s.refuseTooMany(w, p, wrong)
+		s.refuseTags(w, p, wrong)
 		s.refusePool(w, p, wrong)
 		s.refuseAttached(w, p, wrong)
 		s.refuseOccupied(w, p, t, wrong)

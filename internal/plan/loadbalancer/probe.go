@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,10 +147,21 @@ func probeTiming(s Service, port int32, found *problems) (interval, count int32)
 	interval = readPort(s, key.PortProbeInterval, port, read(s, key.ProbeInterval.Read, found), found)
 	count = readPort(s, key.PortProbeCount, port, read(s, key.ProbeCount.Read, found), found)
 	if interval*count >= longestDetection {
-		found.refuse(s.Key(), ReasonAnnotation,
-			"port %d: %d probes every %d s take %d s to see a node fail, allowed is less than %d s", port, count, interval, interval*count, longestDetection)
+		asked := joined(askedBy(s, key.PortProbeInterval.For(port), key.ProbeInterval.Name), askedBy(s, key.PortProbeCount.For(port), key.ProbeCount.Name))
+		found.refuse(s.Key(), ReasonAnnotation, "%s: %d probes of port %d every %d s take %d s to see a node fail, allowed is less than %d s",
+			asked, count, port, interval, interval*count, longestDetection)
 	}
 	return interval, count
+}
+
+// askedBy is the first of some annotations that a Service has, "" for none.
+func askedBy(s Service, names ...string) string {
+	for _, name := range names {
+		if text, ok := s.Annotations[name]; ok {
+			return fmt.Sprintf("annotation %s: %q", name, text)
+		}
+	}
+	return ""
 }
 
 // probePort is the port that is probed for p: its node port unless an annotation

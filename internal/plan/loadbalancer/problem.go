@@ -27,6 +27,7 @@ const (
 	ReasonAllowedIPRanges = "InvalidAllowedIPRanges"
 	ReasonTwoSources      = "ConflictConfiguration"
 	ReasonTags            = "InvalidTags"
+	ReasonUnknown         = "UnknownAnnotation" // nobody heeds it
 	ReasonFrontendKept    = "DeletingFrontendIPConfiguration"
 	ReasonNodeNowhere     = "FailedToFindLoadBalancerForNode"
 	ReasonNotJoined       = "NodeNotJoined" // its object is a node or a scale set

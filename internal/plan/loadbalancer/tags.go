@@ -1,10 +1,12 @@
 package loadbalancer
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/key"
 )
 
 // The tags by which a public IP says whom it serves, and their older names, which
@@ -46,6 +48,40 @@ func wantedTags(c Config, own, have azure.Tags) azure.Tags {
 		}
 	}
 	return tags
+}
+
+// mostTags is how many tags Azure lets a resource have.
+const mostTags = 50
+
+// refuseTags refuses tags that a managed public IP cannot have beside those that it gets
+// besides: Azure would refuse the public IP.
+func (f *facts) refuseTags(w wish, p place, wrong *problems) {
+	have, exists := f.ips[p.ip.Key()]
+	_, managed := servicesIn(have.Tags)
+	if p.ip == "" || len(w.ipTags) == 0 || exists && (!managed || ofOtherCluster(have.Tags, f.Config.ClusterName)) {
+		return
+	}
+	own := azure.Tags{tagServices: "", tagCluster: ""}
+	if w.label != nil && *w.label != "" {
+		own[tagLabel] = ""
+	}
+	maps.Copy(own, w.ipTags)
+	tags := wantedTags(f.Config, own, have.Tags)
+	count := 0
+	for name := range have.Tags {
+		if _, said := tags.Get(name); !said {
+			count++
+		}
+	}
+	for _, value := range tags {
+		if value != azure.DropTag {
+			count++
+		}
+	}
+	if count > mostTags {
+		wrong.refuse(w.service.Key(), ReasonLimit, "annotation %s: with its %d tags public IP %s would have %d, allowed by Azure are %d: take some away",
+			key.PublicIPTags.Name, len(w.ipTags), p.ip.Name(), count, mostTags)
+	}
 }
 
 func isSystemTag(c Config, name string) bool {

@@ -68,6 +68,9 @@ func readWish(s Service, c Config) (wish, problems) {
 	w.addresses = readAddresses(w, c, &found)
 	w.link = readLink(s, w, &found)
 	w.access = readAccess(s, &found)
+	if !found.blocking() {
+		w.warnUnheeded(c, &found)
+	}
 	return w, found
 }
 

@@ -1,0 +1,70 @@
+package key
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// Doubts are values of a Service's annotations that are none of the allowed ones and are
+// taken all the same, as they always have been: Azure may refuse them, or nobody heeds them.
+func Doubts(annotations map[string]string, ports []int32) []*Error {
+	var all []*Error
+	add := func(e *Error) {
+		if e != nil {
+			all = append(all, e)
+		}
+	}
+	for _, doubts := range []func(map[string]string) *Error{
+		ProbePath.doubts, LinkFQDNs.doubts, LinkVisibility.doubts, LinkAutoApproval.doubts, IPTags.doubts,
+	} {
+		add(doubts(annotations))
+	}
+	for _, port := range ports {
+		add(PortProbePath.of(port).doubts(annotations))
+	}
+	return all
+}
+
+func doubtPath(path string) error {
+	switch {
+	case path == "":
+		return nil
+	case !strings.HasPrefix(path, "/"):
+		return fmt.Errorf("it does not begin with /")
+	case strings.ContainsFunc(path, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '#' }):
+		return fmt.Errorf("it has a blank or a #")
+	}
+	return nil
+}
+
+// doubtEach doubts the items of a list that are not as they should be.
+func doubtEach(why string, is func(string) bool) func([]string) error {
+	return func(items []string) error {
+		for _, item := range items {
+			if !is(item) {
+				return fmt.Errorf("%q is %s", item, why)
+			}
+		}
+		return nil
+	}
+}
+
+var (
+	domainName   = regexp.MustCompile(`^(?i:[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?)(?i:\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*\.?$`)
+	subscription = regexp.MustCompile(`^(?i:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
+)
+
+func isSubscriptionOrAll(text string) bool { return text == "*" || subscription.MatchString(text) }
+
+// doubtRouting doubts how packets come to a public IP. Of other types of IP tags Azure alone
+// knows the values.
+func doubtRouting(tags Pairs) error {
+	for kind, value := range tags.Values {
+		if strings.EqualFold(kind, "RoutingPreference") && !strings.EqualFold(value, "Internet") {
+			return fmt.Errorf("%q is no routing preference that Azure knows, it knows Internet", value)
+		}
+	}
+	return nil
+}

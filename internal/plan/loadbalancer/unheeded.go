@@ -1,0 +1,81 @@
+package loadbalancer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/key"
+)
+
+// A Service may say what nobody heeds: an annotation that is mistyped, or about a port or an
+// IP family that it does not have. Such Services have always been served, so they are, and
+// their owners are warned.
+
+func (w wish) warnUnheeded(c Config, found *problems) {
+	s := w.service
+	var ports []int32
+	for _, p := range s.Spec.Ports {
+		ports = append(ports, p.Port)
+	}
+	for _, doubt := range key.Doubts(s.Annotations, ports) {
+		found.warn(s.Key(), ReasonAnnotation, "annotation %v; the Service is served all the same", doubt)
+	}
+	if probed := s.Spec.HealthCheckNodePort; probed > 0 {
+		ports = append(ports, probed)
+	}
+	for _, one := range key.Strangers(s.Annotations, ports) {
+		found.warn(s.Key(), ReasonUnknown, "annotation %s: %q %s", one.Name, one.Value, whyUnheeded(one, ports))
+	}
+	w.warnAbsentFamilies(found)
+	warnUnknownBalancers(s, c, found)
+}
+
+func whyUnheeded(one key.Stranger, ports []int32) string {
+	const unheeded = "is not heeded: "
+	switch {
+	case one.Port != "":
+		return unheeded + fmt.Sprintf("%s is no port of the Service, allowed is one of %v", one.Port, ports)
+	case one.Nearest != "":
+		return unheeded + "there is no such annotation, but " + one.Nearest
+	}
+	return unheeded + "there is no such annotation, nor one that is much like it"
+}
+
+// warnAbsentFamilies reads what annotations say of addresses of a family that the Service
+// does not have. spec.loadBalancerIP is of one that it has, or of none.
+func (w wish) warnAbsentFamilies(found *problems) {
+	bare := *w.service.Service
+	bare.Spec.LoadBalancerIP = ""
+	w.service.Service = &bare
+	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		if slices.Contains(familiesOf(w.service), family) {
+			continue
+		}
+		var wrong problems
+		(&address{family: family}).choose(w, &wrong)
+		for _, p := range wrong {
+			found.warn(p.Object, p.Reason, "%s; the Service has no %s address, so this is not heeded", p.Message, family)
+		}
+	}
+}
+
+// warnUnknownBalancers finds names of load balancers that are not configured beside some
+// that are. Where none is, the Service is refused.
+func warnUnknownBalancers(s Service, c Config, found *problems) {
+	var names []string
+	for _, b := range c.Balancers {
+		names = append(names, b.Name)
+	}
+	isNone := func(asked string) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return sameText(name, asked) })
+	}
+	asked := balancersAsked(s)
+	unknown := slices.DeleteFunc(slices.Clone(asked), func(one string) bool { return !isNone(one) })
+	if len(names) == 0 || len(unknown) == 0 || len(unknown) == len(asked) {
+		return
+	}
+	found.warn(s.Key(), ReasonAnnotation, "annotation %s: %s left out, allowed are configured load balancers: %s", key.Balancers.Name, quoted(unknown), strings.Join(names, ", "))
+}

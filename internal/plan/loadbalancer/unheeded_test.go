@@ -1,0 +1,164 @@
+package loadbalancer_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/key"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+)
+
+// oddity is what a Service says that is not as the reference has it.
+type oddity struct {
+	annotations map[string]string // without what all begin with
+	edit        func(*v1.Service)
+	config      func(*loadbalancer.Config)
+	wants       []string // in the only warning; none for no warning
+}
+
+func oddities() map[string]oddity {
+	two := func(c *loadbalancer.Config) {
+		c.Balancers = []loadbalancer.Balancer{{Name: "kaz", AllowPlacement: true}, {Name: "lb2", AllowPlacement: true}}
+		c.PoolByIP = true
+	}
+	linked := map[string]string{"azure-load-balancer-internal": "true", "azure-pls-create": "true"}
+	link := func(name, value string) map[string]string {
+		all := maps.Clone(linked)
+		all[name] = value
+		return all
+	}
+	local := func(s *v1.Service) {
+		s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, 32000
+	}
+	return map[string]oddity{
+		"mistyped":             {annotations: map[string]string{"azure-load-balancer-tpc-idle-timeout": "10"}, wants: []string{"UnknownAnnotation", `azure-load-balancer-tpc-idle-timeout: "10" is not heeded`, "but service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"}},
+		"like nothing":         {annotations: map[string]string{"azure-make-it-fast": "true"}, wants: []string{"UnknownAnnotation", `azure-make-it-fast: "true" is not heeded`, "nor one that is much like it"}},
+		"mistyped at a port":   {annotations: map[string]string{"port_80_health-probe_intervall": "9"}, wants: []string{"UnknownAnnotation", "but service.beta.kubernetes.io/port_80_health-probe_interval"}},
+		"port by name":         {annotations: map[string]string{"port_http_no_lb_rule": "true"}, wants: []string{"UnknownAnnotation", "http is no port of the Service, allowed is one of [80]"}},
+		"another port":         {annotations: map[string]string{"port_99_health-probe_interval": "9"}, wants: []string{"UnknownAnnotation", "99 is no port of the Service"}},
+		"health check port":    {annotations: map[string]string{"port_32000_health-probe_interval": "9"}, edit: local},
+		"retired":              {annotations: map[string]string{"azure-load-balancer-mode": "__auto__", "azure-shared-securityrule": "true"}},
+		"of others":            {annotations: map[string]string{"aws-load-balancer-type": "nlb"}},
+		"load balancer":        {annotations: map[string]string{"azure-load-balancer-configurations": "kaz,nope"}, config: two, wants: []string{"InvalidAnnotation", `configurations: "nope" left out`, "kaz, lb2"}},
+		"key in another case":  {annotations: map[string]string{"Azure-Load-Balancer-Configurations": "lb2"}, config: two},
+		"one load balancer":    {annotations: map[string]string{"azure-load-balancer-configurations": "kaz,nope"}},
+		"IPv6 address":         {annotations: map[string]string{"azure-load-balancer-ipv6": "nonsense"}, wants: []string{"InvalidAddress", `azure-load-balancer-ipv6: "nonsense"`, "has no IPv6 address"}},
+		"IPv6 public IP":       {annotations: map[string]string{"azure-pip-name-ipv6": "no/name"}, wants: []string{"InvalidAnnotation", `azure-pip-name-ipv6: "no/name"`, "has no IPv6 address"}},
+		"IPv6 prefix":          {annotations: map[string]string{"azure-pip-prefix-id-ipv6": "prefix"}, wants: []string{"InvalidAnnotation", `azure-pip-prefix-id-ipv6: "prefix"`, "has no IPv6 address"}},
+		"good IPv6 address":    {annotations: map[string]string{"azure-load-balancer-ipv6": "2603:1::9"}},
+		"probe's path":         {annotations: map[string]string{"azure-load-balancer-health-probe-request-path": "nopath"}, wants: []string{"InvalidAnnotation", `health-probe-request-path: "nopath"`, "does not begin with /"}},
+		"port's path":          {annotations: map[string]string{"port_80_health-probe_request-path": "/a b?x#y"}, wants: []string{"InvalidAnnotation", `port_80_health-probe_request-path: "/a b?x#y"`, "has a blank or a #"}},
+		"path with a query":    {annotations: map[string]string{"azure-load-balancer-health-probe-request-path": "/a?x=%20y"}},
+		"routing":              {annotations: map[string]string{"azure-pip-ip-tags": "RoutingPreference=Nonsense"}, wants: []string{"InvalidAnnotation", `azure-pip-ip-tags: "RoutingPreference=Nonsense"`, "it knows Internet"}},
+		"good IP tags":         {annotations: map[string]string{"azure-pip-ip-tags": "RoutingPreference=Internet,FirstPartyUsage=/Unprivileged"}},
+		"link's subscriptions": {annotations: link("azure-pls-visibility", "foo"), wants: []string{"InvalidAnnotation", `"foo" is no subscription id`}},
+		"link's approval":      {annotations: link("azure-pls-auto-approval", "bar"), wants: []string{"InvalidAnnotation", `"bar" is no subscription id`}},
+		"link's names":         {annotations: link("azure-pls-fqdns", "a.example bad_domain! x"), wants: []string{"InvalidAnnotation", `"bad_domain!" is no domain name`}},
+		"good link":            {annotations: link("azure-pls-visibility", "*")},
+		"good names":           {annotations: link("azure-pls-fqdns", "a.example. xn--a b-2.example")},
+		"good subscriptions":   {annotations: link("azure-pls-auto-approval", "11111111-2222-3333-4444-55555555555A")},
+	}
+}
+
+// What nobody heeds, and what is not as the reference has it, is told, and the Service is
+// served: it always has been.
+func TestWhatIsNotHeededIsTold(t *testing.T) {
+	for name, o := range oddities() {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			s := service("web", tcp(80, 30080))
+			s.Annotations = map[string]string{}
+			for name, value := range o.annotations {
+				s.Annotations["service.beta.kubernetes.io/"+name] = value
+			}
+			in := loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}}
+			if o.edit != nil {
+				o.edit(s)
+			}
+			if o.config != nil {
+				o.config(&in.Config)
+			}
+			rounds, err := w.commit(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := rounds[0].problems
+			if len(o.wants) == 0 && len(found) > 0 || len(o.wants) > 0 && (len(found) != 1 || !found[0].Warning || found[0].Object != "default/web") {
+				t.Fatalf("warned of %v", found)
+			}
+			for _, want := range o.wants {
+				if text := found[0].Reason + " " + found[0].Message; !strings.Contains(text, want) {
+					t.Errorf("warned %q, and not of %q", text, want)
+				}
+			}
+			in.Have = w.snapshot()
+			if status, err := loadbalancer.Status(in); err != nil || len(status["default/web"]) != 1 {
+				t.Errorf("served at %v, %v", status, err)
+			}
+		})
+	}
+}
+
+// Tags beyond what Azure lets a public IP have are refused before it is asked, whoever else
+// tags it. One that is somebody's own gets none.
+func TestTooManyTags(t *testing.T) {
+	tags := func(from, n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprint("t", from+i, "=x"))
+		}
+		return strings.Join(all, ",")
+	}
+	for name, c := range map[string]struct {
+		tags       string
+		configured azure.Tags
+		change     string // what is asked for afterwards
+		refused    bool
+	}{
+		"as many as there can be": {tags: tags(0, 48)},
+		"one more":                {tags: tags(0, 49), refused: true},
+		"configured ones":         {tags: tags(0, 48), configured: azure.Tags{"team": "x"}, refused: true},
+		"the same as configured":  {tags: tags(0, 48), configured: azure.Tags{"T1": "y"}},
+		"beside those that stay":  {tags: tags(0, 30), change: tags(30, 30), refused: true},
+		"the same again":          {tags: tags(0, 48), change: tags(0, 47)},
+		"kaz's own":               {tags: tags(0, 48) + ",k8s-azure-service=nobody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			s := service("web", tcp(80, 30080))
+			in := loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}}
+			in.Config.Tags = c.configured
+			var found []plan.Problem
+			for _, said := range []string{c.tags, c.change} {
+				if said == "" {
+					continue
+				}
+				s.Annotations = map[string]string{key.PublicIPTags.Name: said}
+				rounds, err := w.commit(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found = rounds[0].problems
+			}
+			refused := len(found) == 1 && !found[0].Warning && found[0].Reason == loadbalancer.ReasonLimit &&
+				strings.Contains(found[0].Message, key.PublicIPTags.Name) && strings.Contains(found[0].Message, "allowed by Azure are 50")
+			if refused != c.refused || !refused && len(found) > 0 {
+				t.Errorf("found %v", found)
+			}
+		})
+	}
+	w := newWorld(2)
+	w.put(network+"publicIPAddresses/mine", parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
+	s := service("web", tcp(80, 30080))
+	s.Annotations = map[string]string{key.PublicIPTags.Name: tags(0, 60), key.PublicIPName.Name: "mine"}
+	rounds, err := w.commit(loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}})
+	if err != nil || len(rounds[0].problems) > 0 {
+		t.Errorf("at somebody's own: %v, %v", rounds[0].problems, err)
+	}
+}
