@@ -82,3 +82,30 @@ func together(in *loadbalancer.Input, _, second *v1.Service) {
 func alone(in *loadbalancer.Input, _, second *v1.Service) {
 	in.Services = []loadbalancer.Service{{Service: second}}
 }
+
+// Who would take the address away from those at his frontend is told who they are.
+func TestAnAddressThatOthersShareIsToldWithThem(t *testing.T) {
+	w := newWorld(2)
+	w.put(network+"publicIPAddresses/mine", parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
+	first, second := service("first", tcp(80, 30080)), service("second", tcp(81, 30081))
+	first.UID, second.UID = "3d2c1b0a-1111-2222-3333-444455aa5", "3d2c1b0a-1111-2222-3333-444455aa6"
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: first}}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	second.Spec.LoadBalancerIP = "20.1.0.2"
+	together(&in, first, second)
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	first.Annotations = map[string]string{key.PublicIPName.Name: "mine"}
+	rounds, err := w.commit(in)
+	if err != nil || len(rounds[0].problems) != 1 || rounds[0].problems[0].Object != "default/first" {
+		t.Fatalf("%v, %v", err, rounds[0].problems)
+	}
+	for _, want := range []string{`"a3d2c1b0a111122223333444455aa6-TCP-81" of Service default/second`, `asked for is public IP mine (20.9.9.9), named by annotation ` + key.PublicIPName.Name + `: "mine"`} {
+		if told := rounds[0].problems[0].Message; !strings.Contains(told, want) {
+			t.Errorf("told %q, and not %q", told, want)
+		}
+	}
+}

@@ -308,8 +308,8 @@ func (s *search) refuseOccupied(w wish, p place, t target, wrong *problems) {
 	}
 	for _, u := range p.side.uses[strings.ToLower(p.frontend)] {
 		if u.owner != strings.ToLower(w.base) && !s.gone[u.owner] && s.wants(u.owner, was) {
-			wrong.refuse(w.service.Key(), ReasonConflict, "the address of frontend %s cannot become %s while the %s %q of %s stands at it, allowed is the address that it has",
-				p.frontend, s.addressOf(p), u.what, u.name, s.whose(u, p))
+			wrong.refuse(w.service.Key(), ReasonConflict, "the address of frontend %s cannot change while the %s %q of %s stands at it, allowed is the address that it has; asked for is %s",
+				p.frontend, u.what, u.name, s.whose(u, p), s.addressOf(p))
 			return
 		}
 	}
