@@ -47,12 +47,12 @@ var (
 		Allowed: "the name of a public IP in the public IPs' resource group",
 	}
 	PublicIPPrefix = Annotation[string]{
-		Name: service + "azure-pip-prefix-id", parse: parseWord,
+		Name: service + "azure-pip-prefix-id", parse: parsePrefix,
 		Doc:     "The prefix that the public IP is taken from when it is made. It is part of the public IP's name.",
 		Allowed: "the id of a public IP prefix: /subscriptions/.../publicIPPrefixes/NAME",
 	}
 	PublicIPPrefixIPv6 = Annotation[string]{
-		Name: service + "azure-pip-prefix-id-ipv6", parse: parseWord,
+		Name: service + "azure-pip-prefix-id-ipv6", parse: parsePrefix,
 		Doc:     "The prefix that the IPv6 public IP is taken from when it is made.",
 		Allowed: "the id of a public IP prefix: /subscriptions/.../publicIPPrefixes/NAME",
 	}
@@ -87,9 +87,8 @@ var (
 	}
 )
 
-func addressEntries() []Entry {
-	return []Entry{
-		IPv4.entry(), IPv6.entry(), PublicIPName.entry(), PublicIPNameIPv6.entry(), PublicIPPrefix.entry(), PublicIPPrefixIPv6.entry(),
-		AdditionalIPs.entry(), PublicIPTags.entry(), IPTags.entry(), DNSLabel.entry(),
+func addressKeys() []annotation {
+	return []annotation{
+		IPv4, IPv6, PublicIPName, PublicIPNameIPv6, PublicIPPrefix, PublicIPPrefixIPv6, AdditionalIPs, PublicIPTags, IPTags, DNSLabel,
 	}
 }

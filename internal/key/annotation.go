@@ -1,6 +1,7 @@
 package key
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -39,14 +40,17 @@ func (a Annotation[T]) Lookup(annotations map[string]string) (T, bool, error) {
 	return v, true, nil
 }
 
-// doubts is what is wrong with a value that is taken all the same.
-func (a Annotation[T]) doubts(annotations map[string]string) *Error {
+// doubts is what is wrong with a value that keeps nobody from being served.
+func (a Annotation[T]) doubts(annotations map[string]string, _ []int32) []*Error {
 	v, there, err := a.Lookup(annotations)
-	if !there || err != nil || a.doubt == nil {
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		return []*Error{wrong}
+	}
+	if !there || a.doubt == nil {
 		return nil
 	}
 	if err := a.doubt(v); err != nil {
-		return &Error{Key: a.Name, Value: annotations[a.Name], Allowed: a.Allowed, Cause: err}
+		return []*Error{{Key: a.Name, Value: annotations[a.Name], Allowed: a.Allowed, Cause: err}}
 	}
 	return nil
 }
@@ -78,6 +82,14 @@ func (a PortAnnotation[T]) of(port int32) Annotation[T] {
 // For is the annotation's key for a port.
 func (a PortAnnotation[T]) For(port int32) string {
 	return strings.Replace(a.Name, portInName, strconv.Itoa(int(port)), 1)
+}
+
+func (a PortAnnotation[T]) doubts(annotations map[string]string, ports []int32) []*Error {
+	var all []*Error
+	for _, port := range ports {
+		all = append(all, a.of(port).doubts(annotations, nil)...)
+	}
+	return all
 }
 
 func (a PortAnnotation[T]) entry() Entry {

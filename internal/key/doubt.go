@@ -7,22 +7,18 @@ import (
 	"unicode"
 )
 
-// Doubts are values of a Service's annotations that are none of the allowed ones and are
-// taken all the same, as they always have been: Azure may refuse them, or nobody heeds them.
+// Doubts are values of a Service's annotations that are none of the allowed ones, in the
+// order of the reference. Of a Service that is served they are such as have always been
+// taken, whatever Azure says of them, or such as nobody heeds where they are.
 func Doubts(annotations map[string]string, ports []int32) []*Error {
 	var all []*Error
-	add := func(e *Error) {
-		if e != nil {
-			all = append(all, e)
+	if len(annotations) == 0 {
+		return nil
+	}
+	for _, g := range serviceGroups {
+		for _, k := range g.keys {
+			all = append(all, k.doubts(annotations, ports)...)
 		}
-	}
-	for _, doubts := range []func(map[string]string) *Error{
-		ProbePath.doubts, LinkFQDNs.doubts, LinkVisibility.doubts, LinkAutoApproval.doubts, IPTags.doubts,
-	} {
-		add(doubts(annotations))
-	}
-	for _, port := range ports {
-		add(PortProbePath.of(port).doubts(annotations))
 	}
 	return all
 }

@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 )
 
 // parseSwitch is true for "true" in any case and with blanks around it; every other
@@ -31,6 +34,15 @@ func parseNumber(least, most int32) func(string) (int32, error) {
 
 // parseWord takes one word, without the blanks around it.
 func parseWord(text string) (string, error) { return strings.TrimSpace(text), nil }
+
+// parsePrefix takes the id of a public IP prefix, or none.
+func parsePrefix(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if id, err := azure.ParseID(text); text != "" && (err != nil || !id.Is(network.PublicIPPrefixes)) {
+		return "", errors.New("")
+	}
+	return text, nil
+}
 
 // dnsLabel is what Azure takes as the label of a public IP.
 var dnsLabel = regexp.MustCompile(`^[a-z][a-z0-9-]{1,61}[a-z0-9]$`)

@@ -68,9 +68,8 @@ func FirstLinkOption(annotations map[string]string) (name, value string, is bool
 	return "", "", false
 }
 
-func linkEntries() []Entry {
-	return []Entry{
-		LinkCreate.entry(), LinkName.entry(), LinkGroup.entry(), LinkSubnet.entry(), LinkAddressCount.entry(), LinkAddresses.entry(),
-		LinkFQDNs.entry(), LinkProxyProtocol.entry(), LinkVisibility.entry(), LinkAutoApproval.entry(),
+func linkKeys() []annotation {
+	return []annotation{
+		LinkCreate, LinkName, LinkGroup, LinkSubnet, LinkAddressCount, LinkAddresses, LinkFQDNs, LinkProxyProtocol, LinkVisibility, LinkAutoApproval,
 	}
 }

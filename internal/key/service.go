@@ -126,23 +126,40 @@ type Group struct {
 	Entries []Entry
 }
 
+// annotation is a key, whatever its values are.
+type annotation interface {
+	entry() Entry
+	doubts(annotations map[string]string, ports []int32) []*Error
+}
+
+type group struct {
+	title string
+	keys  []annotation
+}
+
+// serviceGroups are the keys of Services that kaz serves.
+var serviceGroups = []group{
+	{"Where the address is", []annotation{Internal, InternalSubnet, Balancers, PublicIPGroup}},
+	{"Which address", addressKeys()},
+	{"How packets are forwarded", []annotation{DisableFloatingIP, HAPorts, IdleTimeout, DisableTCPReset, NoRule, NoProbe}},
+	{"Which nodes are well", []annotation{
+		ProbeProtocol, ProbePath, ProbeInterval, ProbeCount, PortProbeProtocol, PortProbePort, PortProbePath, PortProbeInterval, PortProbeCount,
+	}},
+	{"Who is let in", []annotation{AllowedIPRanges, SourceRanges, AllowedServiceTags, DenyAllElse, DisableSecurityRules}},
+	{"Private link service", linkKeys()},
+}
+
 // ServiceGroups are the keys of Services that kaz serves, for the reference.
 func ServiceGroups() []Group {
-	return []Group{
-		{"Where the address is", []Entry{Internal.entry(), InternalSubnet.entry(), Balancers.entry(), PublicIPGroup.entry()}},
-		{"Which address", addressEntries()},
-		{"How packets are forwarded", []Entry{
-			DisableFloatingIP.entry(), HAPorts.entry(), IdleTimeout.entry(), DisableTCPReset.entry(), NoRule.entry(), NoProbe.entry(),
-		}},
-		{"Which nodes are well", []Entry{
-			ProbeProtocol.entry(), ProbePath.entry(), ProbeInterval.entry(), ProbeCount.entry(),
-			PortProbeProtocol.entry(), PortProbePort.entry(), PortProbePath.entry(), PortProbeInterval.entry(), PortProbeCount.entry(),
-		}},
-		{"Who is let in", []Entry{
-			AllowedIPRanges.entry(), SourceRanges.entry(), AllowedServiceTags.entry(), DenyAllElse.entry(), DisableSecurityRules.entry(),
-		}},
-		{"Private link service", linkEntries()},
+	var all []Group
+	for _, g := range serviceGroups {
+		one := Group{Title: g.title}
+		for _, k := range g.keys {
+			one.Entries = append(one.Entries, k.entry())
+		}
+		all = append(all, one)
 	}
+	return all
 }
 
 // ServiceEntries are the keys of all groups.

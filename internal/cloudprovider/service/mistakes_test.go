@@ -60,6 +60,8 @@ func mistakes() []mistake {
 	ranges := func(spec *corev1.ServiceSpec) { spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} }
 	return []mistake{
 		{name: "no number", bad: notes{"azure-load-balancer-tcp-idle-timeout": "soon"}, tells: []string{"azure-load-balancer-tcp-idle-timeout", `"soon"`, "from 4 to 100"}},
+		{name: "probes too long", bad: notes{"azure-load-balancer-health-probe-interval": "60"}, tells: []string{"azure-load-balancer-health-probe-interval", `"60"`, "allowed is less than 120 s"}},
+		{name: "too many tags", bad: notes{"azure-pip-tags": manyTags()}, tells: []string{"azure-pip-tags", "with its 61 tags", "would have 63, allowed by Azure are 50"}},
 		{name: "probe port", bad: notes{"port_80_health-probe_port": "nope"}, tells: []string{"health-probe_port", `"nope"`, "name or number of a port"}},
 		{name: "public IP missing", bad: notes{"azure-pip-name": "nope"}, tells: []string{"azure-pip-name", `"nope"`, "allowed is the name of a public IP that is there"}},
 		{name: "public IP in use", bad: notes{"azure-pip-name": "used"}, tells: []string{"azure-pip-name", `"used"`, "natGateways/nat", "allowed is one that nothing else uses"}},
@@ -95,6 +97,14 @@ func mistakes() []mistake {
 		{name: "limit of the subscription", fresh: true, refusal: "PublicIPCountLimitReached", asked: true, tells: []string{"PublicIPCountLimitReached", "to do: delete what nobody needs, or have Azure raise the limit"}},
 		{name: "forbidden by a policy", fresh: true, refusal: "RequestDisallowedByPolicy", asked: true, tells: []string{"RequestDisallowedByPolicy", "to do: give the cluster's identity the right, or take the policy or lock away"}},
 	}
+}
+
+func manyTags() string {
+	var tags []string
+	for i := range 61 {
+		tags = append(tags, fmt.Sprintf("tag-%d=x", i))
+	}
+	return strings.Join(tags, ",")
 }
 
 func manyPorts(spec *corev1.ServiceSpec) {

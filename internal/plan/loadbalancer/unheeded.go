@@ -14,14 +14,13 @@ import (
 // IP family that it does not have. Such Services have always been served, so they are, and
 // their owners are warned.
 
-func (w wish) warnUnheeded(c Config, found *problems) {
-	s := w.service
+func warnUnheeded(s Service, c Config, found *problems) {
 	var ports []int32
 	for _, p := range s.Spec.Ports {
 		ports = append(ports, p.Port)
 	}
 	for _, doubt := range key.Doubts(s.Annotations, ports) {
-		found.warn(s.Key(), ReasonAnnotation, "annotation %v; the Service is served all the same", doubt)
+		found.warn(s.Key(), ReasonAnnotation, "annotation %v; the Service is not refused for it", doubt)
 	}
 	if probed := s.Spec.HealthCheckNodePort; probed > 0 {
 		ports = append(ports, probed)
@@ -29,7 +28,7 @@ func (w wish) warnUnheeded(c Config, found *problems) {
 	for _, one := range key.Strangers(s.Annotations, ports) {
 		found.warn(s.Key(), ReasonUnknown, "annotation %s: %q %s", one.Name, one.Value, whyUnheeded(one, ports))
 	}
-	w.warnAbsentFamilies(found)
+	warnAbsentFamilies(s, found)
 	warnUnknownBalancers(s, c, found)
 }
 
@@ -46,16 +45,15 @@ func whyUnheeded(one key.Stranger, ports []int32) string {
 
 // warnAbsentFamilies reads what annotations say of addresses of a family that the Service
 // does not have. spec.loadBalancerIP is of one that it has, or of none.
-func (w wish) warnAbsentFamilies(found *problems) {
-	bare := *w.service.Service
+func warnAbsentFamilies(s Service, found *problems) {
+	bare := *s.Service
 	bare.Spec.LoadBalancerIP = ""
-	w.service.Service = &bare
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		if slices.Contains(familiesOf(w.service), family) {
+		if slices.Contains(familiesOf(s), family) {
 			continue
 		}
 		var wrong problems
-		(&address{family: family}).choose(w, &wrong)
+		readPin(Service{Service: &bare}, family, &wrong)
 		for _, p := range wrong {
 			found.warn(p.Object, p.Reason, "%s; the Service has no %s address, so this is not heeded", p.Message, family)
 		}

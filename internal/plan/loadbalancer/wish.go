@@ -69,7 +69,7 @@ func readWish(s Service, c Config) (wish, problems) {
 	w.link = readLink(s, w, &found)
 	w.access = readAccess(s, &found)
 	if !found.blocking() {
-		w.warnUnheeded(c, &found)
+		warnUnheeded(s, c, &found)
 	}
 	return w, found
 }
@@ -206,7 +206,9 @@ func (a *address) choose(w wish, found *problems) {
 		if a.publicIP, a.asked = readByFamily(s, a.family, key.PublicIPName, key.PublicIPNameIPv6, found); a.publicIP != "" {
 			return
 		}
-		if a.prefix, a.asked = readPrefix(s, a.family, found); a.asked != "" {
+		var prefix string
+		if prefix, a.asked = readByFamily(s, a.family, key.PublicIPPrefix, key.PublicIPPrefixIPv6, found); prefix != "" {
+			a.prefix = azure.ID(prefix)
 			return
 		}
 	}
@@ -278,19 +280,6 @@ func readByFamily(s Service, family v1.IPFamily, plain, six key.Annotation[strin
 		}
 	}
 	return "", ""
-}
-
-func readPrefix(s Service, family v1.IPFamily, found *problems) (id azure.ID, asked string) {
-	text, asked := readByFamily(s, family, key.PublicIPPrefix, key.PublicIPPrefixIPv6, found)
-	if text == "" {
-		return "", ""
-	}
-	id, err := azure.ParseID(text)
-	if err != nil || !id.Is(network.PublicIPPrefixes) {
-		found.refuse(s.Key(), ReasonAnnotation, "%s is not allowed, allowed is %s", asked, key.PublicIPPrefix.Allowed)
-		return "", asked
-	}
-	return id, asked
 }
 
 // read reads an annotation of a Service; a value that is not allowed is a problem.
