@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -101,6 +102,9 @@ func (f *facts) frontends(b batch, claims map[string]claim, lb *balancer, found 
 			lb.shrank = true
 			continue
 		default:
+			if claimed {
+				b.warnKept(at, "Service "+c.service.Key(), found)
+			}
 			fe = kept(fe)
 		}
 		lb.FrontendIPConfigurations = append(lb.FrontendIPConfigurations, fe)
@@ -142,12 +146,17 @@ func (f *facts) leaves(b batch, at spot, found *problems) bool {
 	if len(rest) == 0 {
 		return true
 	}
+	b.warnKept(at, fmt.Sprintf("the %s %q", rest[0].what, rest[0].name), found)
+	return false
+}
+
+// warnKept tells a Service that is gone that its frontend stays for others.
+func (b batch) warnKept(at spot, whom string, found *problems) {
 	for _, w := range b.gone {
-		if strings.ToLower(w.base) == owner {
-			found.warn(w.service.Key(), ReasonFrontendKept, "frontend %s and its address stay: the %s %q stands at it", at.name, rest[0].what, rest[0].name)
+		if strings.ToLower(w.base) == ownerBase(at.name) {
+			found.warn(w.service.Key(), ReasonFrontendKept, "frontend %s and its address stay: %s stands at it", at.name, whom)
 		}
 	}
-	return false
 }
 
 // isLeft reports whether Services of the batch stand at a frontend whose owner is not
