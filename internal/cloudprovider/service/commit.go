@@ -235,7 +235,7 @@ func (b *balancers) converge(ctx context.Context, t *shared) (reconcile.Outcome,
 	out, err := b.bringAbout(ctx, t)
 	b.noteSpoilt(out)
 	if err == nil {
-		b.mend(ctx, out.Have)
+		b.mend(ctx)
 		return out, nil
 	}
 	revived, failed := revive(ctx, b.azure, out)

@@ -103,13 +103,19 @@ func (w *world) startAgain(crashes crashes, meanwhile func()) (end func()) {
 // restored waits until Azure is as it was before.
 func (w *world) restored(before map[string]string, now func() map[string]string) {
 	w.t.Helper()
+	w.restoredBut(before, now, "/microsoft.compute/")
+}
+
+// restoredBut is restored where it may stay said of some types that a write of them failed.
+func (w *world) restoredBut(before map[string]string, now func() map[string]string, failed string) {
+	w.t.Helper()
 	const patience = 20
 	d := ""
 	for range patience {
 		w.settle()
 		after := now()
 		for id, text := range after {
-			if strings.Contains(strings.ToLower(id), "/microsoft.compute/") {
+			if strings.Contains(strings.ToLower(id), failed) {
 				// Machines are not written again for nothing: that a write of them has failed stays said.
 				after[id] = strings.ReplaceAll(text, `"provisioningState": "Failed"`, `"provisioningState": "Succeeded"`)
 			}

@@ -14,6 +14,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
 	"kaz/internal/testkit"
@@ -115,6 +116,38 @@ func TestNoLeftoversInTheWay(t *testing.T) {
 		const most = 2 // one asks for the Service itself
 		if w.address("second") != "" || lists > most {
 			t.Errorf("address %q; %d lists of Services, want none and at most %d", w.address("second"), lists, most)
+		}
+	})
+}
+
+// A Service that goes before a load balancer has it takes its security rules along, also
+// those to an address that others have, too.
+func TestWhoGotNoFurtherThanSecurityRulesTakesThemAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{})
+		w.start(config())
+		w.addKind("shared-two")
+		w.allHaveAddresses([]string{"shared-two"})
+		w.settle()
+		rules := func() map[string]network.SecurityRule {
+			all := map[string]network.SecurityRule{}
+			for _, r := range testkit.Must[network.SecurityGroup](w.Azure, testkit.SecurityGroup).Properties.SecurityRules {
+				all[r.Name] = r.Properties
+			}
+			return all
+		}
+		before := rules()
+		refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"}
+		if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
+			t.Fatal(err)
+		}
+		w.addKind("shared-one")
+		w.until("its rule is there", func() bool { return len(rules()) > len(before) })
+		w.remove("shared-one")
+		w.allGone([]string{"shared-one"})
+		w.settle()
+		if d := cmp.Diff(before, rules()); d != "" {
+			t.Errorf("security rules (-before +after):\n%s", d)
 		}
 	})
 }

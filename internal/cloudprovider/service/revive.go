@@ -59,9 +59,16 @@ func (b *balancers) noteSpoilt(out reconcile.Outcome) {
 // mend writes again what is as it shall be but for a write of this process that Azure gave
 // up on: it would stay marked as failed, and who uses it beside kaz be refused. Nobody waits
 // for that: what cannot be mended is tried again with the next commit.
-func (b *balancers) mend(ctx context.Context, have plan.Snapshot) {
-	failed := unfinished(have, slices.Sorted(maps.Keys(b.spoilt)), nil)
-	if err := writeAgain(ctx, b.azure, have, failed); err != nil {
+func (b *balancers) mend(ctx context.Context) {
+	if len(b.spoilt) == 0 {
+		return
+	}
+	ids := slices.Sorted(maps.Keys(b.spoilt))
+	have, err := reconcile.Take(ctx, b.azure.Fresh(), reconcile.Needs{Resources: ids})
+	if err == nil {
+		err = writeAgain(ctx, b.azure, have, unfinished(have, ids, nil))
+	}
+	if err != nil {
 		slog.WarnContext(ctx, "what azure gave up on is not written again", "error", err)
 		return
 	}

@@ -284,6 +284,11 @@ func (f *facts) addressesOf(w wish, owners map[netip.Addr]string) []string {
 	for _, at := range f.spotsOf(w.base) {
 		add(f.addressAt(at))
 	}
+	if w.service.Gone { // it may have got no further than to its security rules
+		for _, address := range f.asked(w.service) {
+			add(address)
+		}
+	}
 	for _, in := range w.service.Status.LoadBalancer.Ingress {
 		a, err := netip.ParseAddr(in.IP)
 		if owner, taken := owners[a.Unmap()]; err == nil && (!taken || owner == strings.ToLower(w.base)) {
@@ -340,13 +345,22 @@ func (f *facts) noteAsked(s Service, known map[string]bool) {
 	for _, id := range f.ipsOf[s.Key()] {
 		known[f.ips[id.Key()].Properties.IPAddress] = true
 	}
+	for _, address := range f.asked(s) {
+		known[address] = true
+	}
+}
+
+// asked are the addresses that a Service asks for, and those that it would get, as far as
+// they are known.
+func (f *facts) asked(s Service) (addresses []string) {
 	w, _ := readWish(s, f.Config)
 	for _, a := range w.addresses {
-		known[a.pinned] = true
+		addresses = append(addresses, a.pinned)
 		if id, found := f.publicIPFor(w, a, &problems{}); found && !w.internal {
-			known[f.ips[id.Key()].Properties.IPAddress] = true
+			addresses = append(addresses, f.ips[id.Key()].Properties.IPAddress)
 		}
 	}
+	return addresses
 }
 
 func portKey(protocol, port string) string { return strings.ToLower(protocol) + "/" + port }
