@@ -46,9 +46,10 @@ func (k kube) hold(ctx context.Context, s *corev1.Service, groups []string) (*co
 	return held, nil
 }
 
-// show writes the addresses into the status, and takes the notes of groups off.
-func (k kube) show(ctx context.Context, s *corev1.Service, ingress []corev1.LoadBalancerIngress, noted []string) error {
-	if sameIngress(s.Status.LoadBalancer.Ingress, ingress) && len(noted) == 0 {
+// show writes the addresses into the status, and takes the notes of groups off. What the
+// Service says of its status may be older than what it was given last.
+func (k kube) show(ctx context.Context, s *corev1.Service, ingress, last []corev1.LoadBalancerIngress, noted []string) error {
+	if sameIngress(s.Status.LoadBalancer.Ingress, ingress) && (last == nil || sameIngress(last, ingress)) && len(noted) == 0 {
 		return nil
 	}
 	_, err := k.patch(ctx, s, object{

@@ -227,6 +227,32 @@ func TestALeaderWithoutNewsTakesNothingAway(t *testing.T) {
 	}
 }
 
+// What the leader before has written by its own lights until it was stopped is put right
+// soon, with an event.
+func TestANewLeaderLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{})
+		stop := w.start(repairing())
+		w.addKind("probed")
+		w.allHaveAddresses([]string{"probed"})
+		w.settle()
+		old, err := w.OtherDoor().Fresh().Get(t.Context(), testkit.LoadBalancer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.change("probed", changes["probed"])
+		w.settle()
+		stop()
+		w.start(repairing())
+		<-time.After(20 * time.Second)
+		w.put(testkit.LoadBalancer, string(old)) // the one before, late
+		<-time.After(2 * time.Minute)
+		if probes := testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer).Properties.Probes; len(probes) != 1 || probes[0].Properties.Port != 32000 {
+			t.Errorf("probes %+v", probes)
+		}
+	})
+}
+
 // What was made for a Service that went meanwhile is taken back, though nobody has
 // heard that it went.
 func TestWhatWasMadeForAServiceThatWentIsTakenBack(t *testing.T) {

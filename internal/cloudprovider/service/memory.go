@@ -22,10 +22,11 @@ type history struct {
 	wrong    bool            // the last pass did not bring it about
 	told     told
 	hush     hush
-	doubted  *corev1.Service // as it was when its refusal was last doubted
-	groups   []string        // resource groups of public IPs that it has asked for
-	move     string          // the last change of address that was told
-	noted    []string        // names of the annotations in which the Service tells of some
+	doubted  *corev1.Service              // as it was when its refusal was last doubted
+	groups   []string                     // resource groups of public IPs that it has asked for
+	move     string                       // the last change of address that was told
+	shown    []corev1.LoadBalancerIngress // that its status was given last
+	noted    []string                     // names of the annotations in which the Service tells of some
 }
 
 // noteGroup notes the resource group that a Service asks for, if it can be one, and its notes.

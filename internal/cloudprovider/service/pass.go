@@ -91,13 +91,13 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		return got.again()
 	}
 	if err = got.filling.wait(ctx); err == nil {
-		err = c.kube.show(ctx, s, got.ingress, h.noted)
+		err = c.kube.show(ctx, s, got.ingress, h.shown, h.noted)
 	}
 	if errors.Is(err, errGone) {
 		return c.takeBack(ctx, s, h)
 	}
 	if err == nil {
-		h.noted = nil
+		h.noted, h.shown = nil, got.ingress
 		err = c.release(ctx, got.released)
 	}
 	if err != nil {

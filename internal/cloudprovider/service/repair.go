@@ -16,15 +16,20 @@ import (
 	"kaz/internal/reconcile"
 )
 
+// firstRepair is when a new leader compares for the first time. The one before may have
+// written until its lease ran out, of Services and nodes as it knew them.
+const firstRepair = 90 * time.Second
+
 // repairPeriodically has everything compared with Azure as it is.
 func (c *Controller) repairPeriodically(ctx context.Context) {
-	ticker := time.NewTicker(c.config.RepairPeriod)
-	defer ticker.Stop()
+	timer := time.NewTimer(min(firstRepair, c.config.RepairPeriod))
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-ticker.C:
+		case now := <-timer.C:
+			timer.Reset(c.config.RepairPeriod)
 			c.mark(everything, why{drift: true, since: now})
 			c.mark(sweeping, why{drift: true, since: now})
 		}
