@@ -20,6 +20,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/providers"
 )
 
@@ -168,6 +169,24 @@ func (a *Azure) Forget() { a.log.reset() }
 func (a *Azure) Snapshot() map[string]string {
 	a.t.Helper()
 	return Snapshot(a.t, a.Door.Fresh(), Group, Nodes)
+}
+
+// UnderWay reports whether an operation runs on something of the cluster. It is no request
+// to Azure.
+func (a *Azure) UnderWay() (some bool) {
+	look := func(doc object) {
+		properties, _ := doc["properties"].(object)
+		some = some || !slices.Contains([]any{nil, "Succeeded", "Failed", "Canceled"}, properties["provisioningState"])
+	}
+	a.Look(func(w behaviour.World) {
+		for id, doc := range w.In(Group) {
+			look(doc)
+			for _, part := range w.In(id) {
+				look(part)
+			}
+		}
+	})
+	return some
 }
 
 // Snapshot is what a cluster on any local Azure has in its resource group, but for

@@ -167,7 +167,12 @@ func TestNodeListIsReadAgain(t *testing.T) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		}
+		<-time.After(reread / 2) // never at the moment of a look
 		expect()
+		write("")
+		<-time.After(reread)
+		write("a http://x\nb ht")
+		<-time.After(reread)
 		write("a http://x\nb http://y")
 		expect("a", "b")
 		write("a")

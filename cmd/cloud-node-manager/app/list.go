@@ -92,11 +92,13 @@ func (l *nodeList) source(sources map[string]nodemanager.FromMetadata, url strin
 // reread is how often the file is looked at.
 const reread = time.Second
 
-// watch sends the members whenever the file has changed. A file that is gone or
-// makes no sense changes nothing.
+// watch sends the members whenever the file has changed and was the same at two looks: one
+// that is being written is not read by half. A file that is gone or makes no sense changes
+// nothing.
 func (l *nodeList) watch(ctx context.Context, log *slog.Logger, changes chan<- []nodemanager.Member) {
 	ticks := time.NewTicker(reread)
 	defer ticks.Stop()
+	var seen []byte
 	var said string
 	for {
 		select {
@@ -105,8 +107,13 @@ func (l *nodeList) watch(ctx context.Context, log *slog.Logger, changes chan<- [
 		case <-ticks.C:
 		}
 		text, err := os.ReadFile(l.path)
-		if err == nil && bytes.Equal(text, l.text) {
+		whole := bytes.Equal(text, seen)
+		seen = text
+		switch {
+		case err == nil && bytes.Equal(text, l.text):
 			said = ""
+			continue
+		case err == nil && !whole:
 			continue
 		}
 		var members []nodemanager.Member

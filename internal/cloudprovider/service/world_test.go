@@ -251,7 +251,14 @@ func (w *world) until(what string, is func() bool) {
 }
 
 // settle waits until nothing is going on and nothing is about to.
-func (w *world) settle() { <-time.After(time.Minute) }
+func (w *world) settle() {
+	w.t.Helper()
+	<-time.After(time.Minute)
+	if w.UnderWay() { // a scale set's slow write
+		w.until("nothing is under way in Azure", func() bool { return !w.UnderWay() })
+		<-time.After(time.Minute)
+	}
+}
 
 func (w *world) served(name string) {
 	w.t.Helper()

@@ -121,8 +121,9 @@ func forgetPriorities(group object, several bool) {
 			to = append(to, one)
 		}
 		delete(rp, "destinationAddressPrefix")
-		rp["destinationAddressPrefixes"] = slices.DeleteFunc(to, func(x any) bool { return several && strings.HasPrefix(x.(string), "10.0.0.") })
-		if len(to) > 0 {
+		to = slices.DeleteFunc(to, func(x any) bool { return several && strings.HasPrefix(x.(string), "10.0.0.") })
+		rp["destinationAddressPrefixes"] = to
+		if len(to) > 0 { // to the nodes alone: there is none where a load balancer without nodes was chosen
 			rules = append(rules, r)
 		}
 	}
