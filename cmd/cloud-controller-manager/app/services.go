@@ -40,7 +40,7 @@ func addServiceFlags(sets *cliflag.NamedFlagSets, settings *service.Config) {
 	fs := sets.FlagSet(names.ServiceLBController)
 	AddClassFlag(fs, (*[]string)(&settings.Classes))
 	fs.DurationVar(&settings.RepairPeriod, "drift-repair-period", repairPeriod,
-		"How often load balancers, public IPs and security rules are compared with Azure as it is, and put back where somebody changed them. 0 is never.")
+		"How often load balancers, public IPs and security rules are compared with Azure as it is, and put back where somebody changed them; for the first time 90s after the start, unless this is less. 0 is never.")
 }
 
 // AddClassFlag adds the flag that says which Services are served.

@@ -288,9 +288,7 @@ func guarded(t *testing.T) (*world, *identity) {
 		t.Fatal(err)
 	}
 	who.azure = &testkit.SignIn{Emulator: w.Emulator}
-	who.may(testkit.Group, "Microsoft.Compute/*", "Microsoft.Network/loadBalancers/*", "Microsoft.Network/networkInterfaces/*", "Microsoft.Network/networkSecurityGroups/*",
-		"Microsoft.Network/privateLinkServices/*", "Microsoft.Network/publicIPAddresses/*", "Microsoft.Network/virtualNetworks/read", "Microsoft.Network/virtualNetworks/joinLoadBalancer/action",
-		joinSubnet, "Microsoft.Network/virtualNetworks/subnets/write")
+	who.mayInGroup("Microsoft.Network/privateLinkServices/*")
 	who.may(testkit.VNet.Child("subnets", "nodes"), readSubnet)
 	w.Door = w.DoorOver(who.over)
 	return w, who
@@ -323,6 +321,15 @@ func (i *identity) may(scope azure.ID, actions ...string) {
 		i.t.Fatal(err)
 	}
 	i.azure.Grant(i.t, who.ObjectID, scope, actions...)
+}
+
+// mayInGroup gives it what it needs in the cluster's group, but for private link services,
+// and these actions.
+func (i *identity) mayInGroup(actions ...string) {
+	i.t.Helper()
+	i.may(testkit.Group, append(actions, "Microsoft.Compute/*", "Microsoft.Network/loadBalancers/*", "Microsoft.Network/networkInterfaces/*", "Microsoft.Network/networkSecurityGroups/*",
+		"Microsoft.Network/publicIPAddresses/*", "Microsoft.Network/virtualNetworks/read", "Microsoft.Network/virtualNetworks/joinLoadBalancer/action",
+		joinSubnet, "Microsoft.Network/virtualNetworks/subnets/write")...)
 }
 
 // mayRead says whether it may read the subnet "apps".
@@ -411,6 +418,52 @@ func TestASubnetThatMayNotBeReadIsItsServicesAlone(t *testing.T) {
 			w.remove(name)
 		}
 		w.allGone(names)
+		w.restored(opened(before), func() map[string]string { return opened(w.Snapshot()) })
+	})
+}
+
+// A private link service goes when those who are connected to it have left. Where the
+// controller may not see who they are it stays with its Service, who is told; the others come
+// and go. Both go when it may.
+func TestConnectionsThatMayNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const links, connections = "Microsoft.Network/privateLinkServices", "Microsoft.Network/privateLinkServices/privateEndpointConnections"
+		w, who := guarded(t)
+		before := w.Snapshot()
+		c := config()
+		c.LoadBalancer.PoolByIP = true
+		w.start(c)
+		who.mayInGroup(links+"/read", links+"/write", links+"/delete")
+		w.inside("web", 80, "pls-create", "true")
+		w.served("web")
+		link, endpoint := w.linkOf("web"), testkit.Group.Resource(privateEndpoints, "theirs")
+		err := w.Do(func(azure behaviour.World) error {
+			return azure.Apply(endpoint, object{"location": testkit.Location, "properties": object{
+				"subnet":                        ref(testkit.VNet.Child("subnets", "nodes")),
+				"privateLinkServiceConnections": []any{object{"name": "link", "properties": object{"privateLinkServiceId": string(link.ID)}}},
+			}})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.touched("web") // and read again
+		w.remove("web")
+		w.settle()
+		w.toldOnce("web", link.ID.Name(), "may not be read", "to do: ", connections+"/read")
+		w.create(w.newService("api", 81))
+		w.served("api")
+		w.remove("api")
+		w.allGone([]string{"api"})
+		askedSeldom(t, &who.denied)
+		w.toldOnce("web", connections+"/read")
+		if w.gone("web") || len(w.links()) != 1 {
+			t.Error("the Service is gone, or its private link service is")
+		}
+		who.mayInGroup(links + "/*")
+		w.allGone([]string{"web"})
+		if err := w.Do(func(azure behaviour.World) error { azure.Delete(endpoint); return nil }); err != nil {
+			t.Fatal(err)
+		}
 		w.restored(opened(before), func() map[string]string { return opened(w.Snapshot()) })
 	})
 }

@@ -70,6 +70,7 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 func MayBeUnread(c Config, scope azure.ID, fullType string) bool {
 	cluster, named := map[string]azure.ID{
 		network.PublicIPAddresses: c.publicIPs(""), network.PrivateLinkServices: c.links(""), network.Subnets: c.subnet(""),
+		network.PrivateEndpointConnections: "",
 	}[fullType]
 	return named && !scope.Equal(cluster)
 }

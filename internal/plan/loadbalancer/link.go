@@ -166,24 +166,20 @@ func (f *facts) readLinks() error {
 }
 
 // linkOwner is the Service that a private link service belongs to, "" when nobody
-// claims it any more.
-func (f *facts) linkOwner(l privateLink) string {
-	owner, _ := l.Tags.Get(tagLinkOwner)
-	for _, s := range f.Services {
-		if s.Key() == owner {
-			if create, _ := key.LinkCreate.Read(s.Annotations); create && !s.Gone {
-				return owner
-			}
+// claims it any more; stray says that this is for want of the Service that its tag names.
+func (f *facts) linkOwner(l privateLink) (owner string, stray bool) {
+	owner, _ = l.Tags.Get(tagLinkOwner)
+	if i := slices.IndexFunc(f.Services, func(s Service) bool { return s.Key() == owner }); i >= 0 {
+		s := f.Services[i]
+		if create, _ := key.LinkCreate.Read(s.Annotations); create && !s.Gone {
+			return owner, false
 		}
+		return "", false
 	}
-	if slices.ContainsFunc(f.Services, func(s Service) bool { return s.Key() == owner }) {
-		return ""
+	if owner != "" && f.Complete && !slices.ContainsFunc(f.Others, func(s *v1.Service) bool { return s.Namespace+"/"+s.Name == owner }) {
+		return "", true
 	}
-	if f.Complete && !slices.ContainsFunc(f.Others, func(s *v1.Service) bool { return s.Namespace+"/"+s.Name == owner }) {
-		f.unclaimed["the private link service "+l.ID.Name()] = l.ID.Name()
-		return ""
-	}
-	return owner
+	return owner, false
 }
 
 // linkID is the id of the private link service that a Service asks for at a frontend.
@@ -217,7 +213,8 @@ func (s *search) refuseLink(w wish, p place, wrong *problems) {
 	} else {
 		s.refuseLinkThere(w, p, have, wrong)
 	}
-	owner := firstOf(s.linkOwner(have), s.linked[s.linkID(w, p).Key()])
+	owner, _ := s.linkOwner(have)
+	owner = firstOf(owner, s.linked[s.linkID(w, p).Key()])
 	if w.link.option != "" && owner != "" && owner != w.service.Key() {
 		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: the private link service at frontend %s belongs to Service %s, allowed is %s alone", w.link.option, p.frontend, owner, key.LinkCreate.Name)
 	}
@@ -241,7 +238,8 @@ func (f *facts) isManagedLink(l privateLink) bool {
 }
 
 func (s *search) refuseNewLink(w wish, p place, id azure.ID, wrong *problems) {
-	if other, taken := s.linksByID[id.Key()]; taken && s.linkOwner(other) != w.service.Key() {
+	other, taken := s.linksByID[id.Key()]
+	if owner, _ := s.linkOwner(other); taken && owner != w.service.Key() {
 		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: private link service %q stands at another frontend already, allowed is another name", key.LinkName.Name, other.ID.Name())
 	}
 	count := 0
@@ -306,8 +304,13 @@ func (f *facts) links(b batch) (wanted []plan.Node, gone []privateLink) {
 	var subnetOrder []azure.ID
 	for _, id := range order {
 		c := claimed[id]
-		if owner := f.linkOwner(f.linksByID[id]); owner != "" && owner != c.service.Key() {
+		owner, stray := f.linkOwner(f.linksByID[id])
+		if owner != "" && owner != c.service.Key() {
 			continue // it is shared, and its owner says what it is like
+		}
+		if stray { // it is given to who asks for it now
+			name := f.linksByID[id].ID.Name()
+			f.unclaimed["the private link service "+name] = name
 		}
 		subnet := f.Config.subnet(c.link.subnet)
 		if len(subnets[subnet.Key()]) == 0 {

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -66,6 +67,23 @@ func (f *facts) isReadable(w wish, found *problems) bool {
 		found.refuse(w.service.Key(), ReasonUnread, "the resource group %q of its private link service %s, allowed is one that can be read; to do: %s",
 			group.Name(), whyUnread(why), cureUnread(why, network.PrivateLinkServices))
 		return false
+	}
+	return create && !w.service.Gone || f.mayBeCutOff(w, found)
+}
+
+// mayBeCutOff reports whether it can be read who is connected to the private link services of a
+// Service that asks for none any more. They have to leave first.
+func (f *facts) mayBeCutOff(w wish, found *problems) bool {
+	for _, id := range slices.Sorted(maps.Keys(f.linksByID)) {
+		l := f.linksByID[id]
+		if owner, _ := l.Tags.Get(tagLinkOwner); owner != w.service.Key() {
+			continue
+		}
+		if why, unread := f.Have.Unread(l.ID, network.PrivateEndpointConnections); unread && why != azure.NotFound {
+			found.refuse(w.service.Key(), ReasonUnread, "who is connected to its private link service %s, which goes, %s; to do: give the cluster's identity the right %s/read there",
+				l.ID.Name(), whyUnread(why), network.PrivateEndpointConnections)
+			return false
+		}
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,7 +10,10 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-const farGroup = azure.ID("/subscriptions/s/resourceGroups/far")
+const (
+	farGroup           = azure.ID("/subscriptions/s/resourceGroups/far")
+	privateConnections = "Microsoft.Network/privateLinkServices/privateEndpointConnections"
+)
 
 // hide is a snapshot of all but the public IPs of a group that cannot be read.
 func hide(w *world, why azure.Kind) plan.Snapshot {
@@ -109,6 +113,62 @@ func TestALinkInAGroupThatMayNotBeRead(t *testing.T) {
 				t.Errorf("%v, gone %v: %v, %v\n%s", why, gone, err, found, p)
 			}
 		}
+	}
+}
+
+// A private link service goes when those who are connected to it have left. Where nobody may
+// see who they are, it stays with its Service, who is told; his neighbour is served.
+func TestConnectionsThatMayNotBeRead(t *testing.T) {
+	const create = "service.beta.kubernetes.io/azure-pls-create"
+	w := newWorld(2)
+	addOwn(w)
+	web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
+	web.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true", create: "true"}
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: web}}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	links := w.snapshot().List(in.Config.LoadBalancer().Parent(), "Microsoft.Network/privateLinkServices")
+	if len(links) != 1 {
+		t.Fatalf("there are %d private link services, want 1", len(links))
+	}
+	link := links[0].ID()
+	sub(w.docs[link.Key()], "properties")["privateEndpointConnections"] = []any{object{"id": string(link.Child("privateEndpointConnections", "theirs"))}}
+	stays := web.DeepCopy()
+	unlinked := web.DeepCopy()
+	delete(unlinked.Annotations, create)
+	for name, c := range map[string]struct {
+		web     loadbalancer.Service
+		refused bool
+	}{
+		"he stays":            {loadbalancer.Service{Service: stays}, false},
+		"he is deleted":       {loadbalancer.Service{Service: web, Gone: true}, true},
+		"he asks for no more": {loadbalancer.Service{Service: unlinked}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := in
+			in.Services = []loadbalancer.Service{c.web, {Service: api}}
+			in.Have = w.snapshot()
+			if _, lists := loadbalancer.Needs(in); !slices.ContainsFunc(lists, func(q azure.Query) bool {
+				return q.Scope.Equal(link) && loadbalancer.MayBeUnread(in.Config, q.Scope, q.Type)
+			}) {
+				t.Errorf("the connections are not among what may be unread: %v", lists)
+			}
+			in.Have = in.Have.WithUnread(link, privateConnections, azure.Denied)
+			graph, found, err := loadbalancer.Desired(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := plan.Diff(in.Have, graph)
+			if err != nil || p.Empty() || strings.Contains(p.String(), link.Name()) {
+				t.Errorf("%v, %s", err, p)
+			}
+			refused := len(found) == 1 && found[0].Object == "default/web" && found[0].Reason == loadbalancer.ReasonUnread &&
+				strings.Contains(found[0].Message, privateConnections+"/read")
+			if refused != c.refused || !refused && len(found) > 0 {
+				t.Errorf("found %v", found)
+			}
+		})
 	}
 }
 
