@@ -74,7 +74,7 @@ func TestServicesStandBackWhileTheScaleSetIsWritten(t *testing.T) {
 				})
 				began := time.Now()
 				w.allServed(names)
-				const polled, writes = 10 * time.Second, 30 * time.Second // of the write; of public IP, load balancer and a machine
+				const polled, writes = 10 * time.Second, 50 * time.Second // of the write; of public IP, load balancer and the first machine
 				if took := time.Since(began); took > time.Duration(latency)*(polled+writes) {
 					t.Errorf("all were served %v after the scale set was written", took)
 				}

@@ -241,7 +241,7 @@ func addressOf(s *corev1.Service) string {
 // until waits in simulated time.
 func (w *world) until(what string, is func() bool) {
 	w.t.Helper()
-	const patience, step = 20 * time.Minute, 100 * time.Millisecond
+	const patience, step = 30 * time.Minute, 100 * time.Millisecond
 	for waited := time.Duration(0); !is(); waited += step {
 		if waited > patience {
 			w.t.Fatalf("still not after %v: %s\n%s", patience, what, strings.Join(w.events.list(""), "\n"))
