@@ -119,7 +119,9 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 		return nil, err
 	}
 	b.leaveOut(planned)
-	t := &shared{target: planned, whole: w.drift, confirmed: map[types.UID]bool{}, noted: map[types.UID][]string{}}
+	// Whoever fills the pools goes by the nodes that there were when he began: what he writes last
+	// is looked at by the fill after him.
+	t := &shared{target: planned, whole: w.drift && b.fills.running() == nil, confirmed: map[types.UID]bool{}, noted: map[types.UID][]string{}}
 	if err := b.look(ctx, t, w); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,33 @@ func TestOneLookAtSeveralScaleSets(t *testing.T) {
 					if reads, writes := len(w.Reads()), len(w.Writes()); reads != look || writes != event.writes {
 						t.Errorf("%s: %d reads and %d writes, want %d and %d", event.what, reads, writes, look, event.writes)
 					}
+				}
+			})
+		})
+	}
+}
+
+// The first comparison of a leader may come while the pools are filled, and be the first to
+// hear that a node is excluded, as what came before had to stand back. Who fills the pools goes
+// by the nodes as they were when he began, and what he writes last is not the last word.
+func TestANodeIsExcludedBeforeAComparison(t *testing.T) {
+	for i := range 24 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 1, Seed: uint64(i)}, 3)
+				w.start(config())
+				<-time.After(65 * time.Second)
+				w.create(w.newService("web", 80))
+				w.until("the scale set is being written", func() bool {
+					return testkit.Must[compute.ScaleSet](w.Azure, testkit.Nodes).Properties.ProvisioningState == "Updating"
+				})
+				w.remove("web")
+				w.create(w.newService("api", 81))
+				w.exclude("nodes0-000000", "true")
+				w.served("api")
+				<-time.After(10 * time.Minute)
+				if in := w.inPool(); !slices.Equal(in, []string{"1", "2"}) {
+					t.Errorf("in the pool are %v", in)
 				}
 			})
 		})

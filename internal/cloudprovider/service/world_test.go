@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -158,6 +159,8 @@ func (w *world) startWith(c service.Config, door reconcile.Azure) (stop func()) 
 	var running sync.WaitGroup
 	running.Go(func() { controller.Run(ctx) })
 	factory.Start(ctx.Done())
+	// The simulated API server does not tell of what comes between a list and the watch after it.
+	synctest.Wait()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
