@@ -190,6 +190,26 @@ func TestStrangers(t *testing.T) {
 			}
 		}
 	}
+	for name, want := range map[string]string{
+		service + "load-balancer-source-range":                    service + "load-balancer-source-ranges",
+		service + "Azure-Load-Balancer-Internal":                  service + "azure-load-balancer-internal",
+		"Service.beta.kubernetes.io/azure-load-balancer-internal": service + "azure-load-balancer-internal",
+		"service.kubernetes.io/azure-load-balancer-internal":      service + "azure-load-balancer-internal",
+		"azure-load-balancer-internal":                            service + "azure-load-balancer-internal",
+		service + "aws-load-balancer-internal":                    "",
+		"service.kubernetes.io/topology-mode":                     "",
+		"networking.gke.io/load-balancer-type":                    "",
+		"service.kubernetes.io/load-balancer-cleanup":             "",
+		"kubectl.kubernetes.io/last-applied-configuration":        "",
+		"external-dns.alpha.kubernetes.io/hostname":               "",
+		service + "load-balancer-source-ranges":                   "",
+		"example.com/load-balancer-source-ranges":                 "",
+	} {
+		got := key.Strangers(map[string]string{name: "x"}, []int32{80})
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Nearest != want) {
+			t.Errorf("%s is taken for %+v, want %q", name, got, want)
+		}
+	}
 	for name, port := range map[string]string{"port_http_no_lb_rule": "http", "port_080_no_lb_rule": "080", "port_8080_no_lb_rule": "8080", "port_80_no_lb_rule": ""} {
 		got := key.Strangers(map[string]string{service + name: "x"}, []int32{80, 443})
 		if port == "" && len(got) > 0 || port != "" && (len(got) != 1 || got[0].Port != port) {

@@ -54,13 +54,18 @@ var (
 	}
 )
 
+// LinkOptions are the keys that say what a private link service is like.
+func LinkOptions() []string {
+	return []string{
+		LinkName.Name, LinkSubnet.Name, LinkAddressCount.Name, LinkAddresses.Name, LinkFQDNs.Name,
+		LinkProxyProtocol.Name, LinkVisibility.Name, LinkAutoApproval.Name,
+	}
+}
+
 // FirstLinkOption is the first annotation that says what a private link service is
 // like: only the Service that the link belongs to may.
 func FirstLinkOption(annotations map[string]string) (name, value string, is bool) {
-	for _, name := range []string{
-		LinkName.Name, LinkSubnet.Name, LinkAddressCount.Name, LinkAddresses.Name, LinkFQDNs.Name,
-		LinkProxyProtocol.Name, LinkVisibility.Name, LinkAutoApproval.Name,
-	} {
+	for _, name := range LinkOptions() {
 		if value, ok := annotations[name]; ok {
 			return name, value, true
 		}

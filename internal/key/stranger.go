@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Stranger is an annotation that begins like those that kaz serves, and is none of them.
+// Stranger is an annotation that is like those that kaz serves, and is none of them.
 type Stranger struct {
 	Name, Value string
 	Nearest     string // a key that may be meant, "" for none
@@ -56,8 +56,11 @@ func isKnown(name string) bool {
 func strangerIn(name string, ports []int32) (s Stranger, strange bool) {
 	rest, isPorts := strings.CutPrefix(name, ofPort)
 	switch {
-	case !isPorts && (!strings.HasPrefix(name, ofAzure) || isKnown(name)):
+	case isKnown(name):
 		return s, false
+	case !isPorts && !strings.HasPrefix(name, ofAzure):
+		nearest := nearestAbroad(name)
+		return Stranger{Name: name, Nearest: nearest}, nearest != ""
 	case !isPorts:
 		return Stranger{Name: name, Nearest: nearestTo(name)}, true
 	}
@@ -68,6 +71,22 @@ func strangerIn(name string, ports []int32) (s Stranger, strange bool) {
 	}
 	is := func(p int32) bool { return strconv.Itoa(int(p)) == port }
 	return Stranger{Name: name, Port: port}, !slices.ContainsFunc(ports, is)
+}
+
+// nearestAbroad is the key that may be meant by a name which begins like none that is served:
+// it is in another case, or in another domain or none. Most such names are somebody else's.
+func nearestAbroad(name string) string {
+	if lower := strings.ToLower(name); strings.HasPrefix(lower, service) {
+		return nearestTo(lower)
+	}
+	last := name[strings.LastIndexByte(name, '/')+1:]
+	i := slices.IndexFunc(served, func(key string) bool {
+		return strings.HasPrefix(key, ofAzure) && strings.EqualFold(strings.TrimPrefix(key, service), last)
+	})
+	if i < 0 {
+		return ""
+	}
+	return served[i]
 }
 
 // nearestTo is the key that is most like a name, "" when none is much like it.

@@ -27,7 +27,8 @@ const (
 	ReasonAllowedIPRanges = "InvalidAllowedIPRanges"
 	ReasonTwoSources      = "ConflictConfiguration"
 	ReasonTags            = "InvalidTags"
-	ReasonUnknown         = "UnknownAnnotation" // nobody heeds it
+	ReasonUnknown         = "UnknownAnnotation"  // nobody heeds it
+	ReasonUnheeded        = "UnheededAnnotation" // nobody heeds it where it is
 	ReasonFrontendKept    = "DeletingFrontendIPConfiguration"
 	ReasonNodeNowhere     = "FailedToFindLoadBalancerForNode"
 	ReasonNotJoined       = "NodeNotJoined" // its object is a node or a scale set

@@ -28,8 +28,46 @@ func warnUnheeded(s Service, c Config, found *problems) {
 	for _, one := range key.Strangers(s.Annotations, ports) {
 		found.warn(s.Key(), ReasonUnknown, "annotation %s: %q %s", one.Name, one.Value, whyUnheeded(one, ports))
 	}
+	for _, one := range inCompany {
+		for _, name := range one.names {
+			if value := s.Annotations[name]; value != "" && !one.heeded(s, c) {
+				found.warn(s.Key(), ReasonUnheeded, "annotation %s: %q is not heeded %s", name, value, one.without)
+			}
+		}
+	}
 	warnAbsentFamilies(s, found)
 	warnUnknownBalancers(s, c, found)
+}
+
+// inCompany are annotations that say something beside others only.
+var inCompany = []struct {
+	names   []string
+	heeded  func(Service, Config) bool
+	without string // to follow "is not heeded"
+}{
+	{
+		[]string{key.InternalSubnet.Name}, isOn(key.Internal, true),
+		"without annotation " + key.Internal.Name + `: "true"`,
+	},
+	{
+		[]string{key.PublicIPName.Name, key.PublicIPNameIPv6.Name, key.PublicIPPrefix.Name, key.PublicIPPrefixIPv6.Name, key.PublicIPTags.Name, key.IPTags.Name, key.DNSLabel.Name},
+		isOn(key.Internal, false), "beside annotation " + key.Internal.Name + `: "true", with which there is no public IP`,
+	},
+	{
+		key.LinkOptions(), isOn(key.LinkCreate, true), "without annotation " + key.LinkCreate.Name + `: "true"`,
+	},
+	{
+		[]string{key.Balancers.Name}, func(_ Service, c Config) bool { return len(c.Balancers) > 0 },
+		"without multipleStandardLoadBalancerConfigurations in the cloud configuration",
+	},
+}
+
+// isOn finds Services whose switch is in a position.
+func isOn(switched key.Annotation[bool], position bool) func(Service, Config) bool {
+	return func(s Service, _ Config) bool {
+		on, _ := switched.Read(s.Annotations)
+		return on == position
+	}
 }
 
 func whyUnheeded(one key.Stranger, ports []int32) string {

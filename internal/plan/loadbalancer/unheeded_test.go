@@ -3,6 +3,7 @@ package loadbalancer_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -164,4 +165,38 @@ func TestTooManyTags(t *testing.T) {
 	if err != nil || len(rounds[0].problems) > 0 {
 		t.Errorf("at somebody's own: %v, %v", rounds[0].problems, err)
 	}
+}
+
+// What is heeded beside another annotation only is told of where that is absent, and nowhere else.
+func TestUnheededAlone(t *testing.T) {
+	const internal, link = "service.beta.kubernetes.io/azure-load-balancer-internal", "service.beta.kubernetes.io/azure-pls-create"
+	for name, beside := range map[string]string{
+		"azure-load-balancer-internal-subnet": internal, "azure-pls-name": link, "azure-pls-fqdns": link,
+	} {
+		for _, on := range []string{"", "false", "true"} {
+			s := service("web", tcp(80, 30080))
+			s.Annotations = map[string]string{"service.beta.kubernetes.io/" + name: "apps", internal: "true", beside: on}
+			told := toldUnheeded(t, s)
+			if want := on != "true"; (len(told) == 1) != want || want && !strings.Contains(told[0].Message, name+`: "apps" is not heeded without annotation `+beside) {
+				t.Errorf("%s beside %s=%q: %v", name, beside, on, told)
+			}
+		}
+	}
+	for _, name := range []string{"azure-pip-name", "azure-dns-label-name", "azure-pip-tags", "azure-pip-prefix-id"} {
+		s := service("web", tcp(80, 30080))
+		s.Annotations = map[string]string{"service.beta.kubernetes.io/" + name: "apps", internal: "true"}
+		if told := toldUnheeded(t, s); len(told) != 1 || !strings.Contains(told[0].Message, name) || !told[0].Warning {
+			t.Errorf("%s of an internal Service: %v", name, told)
+		}
+	}
+}
+
+func toldUnheeded(t *testing.T, s *v1.Service) []plan.Problem {
+	t.Helper()
+	w := newWorld(2)
+	_, found, err := loadbalancer.Desired(loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: s}}, Have: w.snapshot()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason != loadbalancer.ReasonUnheeded })
 }
