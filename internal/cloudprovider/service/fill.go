@@ -89,10 +89,8 @@ func (f *fills) want(ctx context.Context, services []loadbalancer.Service, deser
 		f.whose = make(map[types.UID]loadbalancer.Service, len(services))
 	}
 	maps.Copy(f.next.into, deserted)
-	for _, s := range services {
-		if !s.Gone {
-			f.whose[s.UID] = s
-		}
+	for _, s := range services { // who is gone, too: a decision about nobody decides nothing
+		f.whose[s.UID] = s
 	}
 	current, next := f.current, f.next
 	if f.ended == nil {
@@ -225,14 +223,24 @@ func deserted(have plan.Snapshot, c loadbalancer.Config) (map[string][]string, e
 	return found, nil
 }
 
-// fillFailed has Services tried again whose machines could not all be let in.
+// fillFailed has Services tried again whose machines could not all be let in. Where those are
+// gone by now, the others have the pools.
 func (c *Controller) fillFailed(services []loadbalancer.Service, err error, failures int, said bool) {
 	wait := delay(err, failures)
 	slog.Warn("backend pools not as they shall be", "error", err, "again_in", wait)
+	var concerned []*corev1.Service
 	for _, s := range services {
-		it := itemOf(s.Service)
+		if !s.Gone {
+			concerned = append(concerned, s.Service)
+		}
+	}
+	if len(concerned) == 0 {
+		concerned, _ = c.ours() // a lister knows no error
+	}
+	for _, s := range concerned {
+		it := itemOf(s)
 		if said {
-			c.events.Eventf(s.Service, corev1.EventTypeWarning, reasonUpdateFailed, "Error updating load balancer with new hosts: %v", err)
+			c.events.Eventf(s, corev1.EventTypeWarning, reasonUpdateFailed, "Error updating load balancer with new hosts: %v", err)
 		}
 		c.dirt.add(it, why{nodes: true, since: time.Now()})
 		c.queue.AddAfter(it, wait)
