@@ -77,7 +77,7 @@ var (
 var (
 	DisableFloatingIP = Annotation[bool]{
 		Name: service + "azure-disable-load-balancer-floating-ip", parse: parseSwitch,
-		Doc:     "Packets arrive at the nodes' own addresses and node ports, instead of the Service's address and port.",
+		Doc:     "Packets arrive at the nodes' own addresses and node ports, instead of the Service's address and port; with high-availability ports at the Service's own ports of the nodes. What is let in and denied is that at the nodes' addresses: where everything else is denied, it is so on all their ports.",
 		Allowed: allowedSwitch,
 	}
 	HAPorts = Annotation[bool]{

@@ -94,7 +94,7 @@ var (
 	}
 	DenyAllElse = Annotation[bool]{
 		Name: service + "azure-deny-all-except-load-balancer-source-ranges", parse: parseSwitch,
-		Doc:     "Where ranges are given, keeps everything else out, the virtual network too.",
+		Doc:     "Where ranges are given, keeps everything else out, the virtual network too; but not at an internal IPv6 address, unless floating IP is off.",
 		Allowed: allowedSwitch,
 	}
 	DisableSecurityRules = Annotation[bool]{

@@ -23,6 +23,14 @@ func TestAWarningIsToldOnce(t *testing.T) {
 		"of an absent family": {
 			annotated("load-balancer-ipv6", "nonsense"), "InvalidAddress", []string{prefix + "load-balancer-ipv6", `"nonsense"`, "has no IPv6 address"},
 		},
+		"all of the nodes denied": {
+			annotated("allowed-ip-ranges", "10.9.0.0/16", "deny-all-except-load-balancer-source-ranges", "true", "disable-load-balancer-floating-ip", "true"),
+			"NodesDenied", []string{prefix + "disable-load-balancer-floating-ip", prefix + "deny-all-except-load-balancer-source-ranges", "on all ports"},
+		},
+		"IPv6 not denied": {func(s *corev1.Service) {
+			annotated("allowed-ip-ranges", "10.9.0.0/16,fd09::/64,10.0.0.1/8", "load-balancer-internal", "true")(s)
+			s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+		}, "NotDenied", []string{"a range that is left out", "Denied is everything else at its IPv4 address"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

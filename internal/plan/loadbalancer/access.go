@@ -44,7 +44,10 @@ func readAccess(s Service, found *problems) access {
 	}
 	a := access{open: true, from: map[v1.IPFamily][][]string{}, deny: broken || len(ranges) > 0 && read(s, key.DenyAllElse.Read, found)}
 	if len(tags) == 0 {
-		asked.warnShutOut(s, a.deny, found)
+		asked.warnShutOut(s, a, found)
+	}
+	if a.deny {
+		warnDenied(s, broken, found)
 	}
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		if some := aggregate(ranges, family); len(some) > 0 {
@@ -57,10 +60,19 @@ func readAccess(s Service, found *problems) access {
 	return a
 }
 
-// openings are what a family's packets may come in at.
-func (a access) openings(s Service, family v1.IPFamily, floating bool) []opening {
+// deniesAt reports whether everything else is denied at a Service's address of a family. Where
+// packets arrive at the nodes' own addresses, it is so only if the Service has asked for that:
+// nodes that lose each other, because Azure has IPv6 so, are no wish of anybody.
+func (a access) deniesAt(s Service, family v1.IPFamily) bool {
+	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
+	return a.deny && (fixed || floats(s, family))
+}
+
+// openings are what a family's packets may come in at: the Service's own ports, or its node
+// ports.
+func (a access) openings(s Service, family v1.IPFamily, nodePort bool) []opening {
 	var all []opening
-	for _, o := range portsByProtocol(s, floating) {
+	for _, o := range portsByProtocol(s, nodePort) {
 		for _, from := range a.from[family] {
 			o.family, o.sources = family, from
 			all = append(all, o)
@@ -111,21 +123,53 @@ func readSourceRanges(s Service, found *problems) (asked sourceRanges, broken bo
 
 // warnShutOut tells of families of a Service that have no range: nobody comes in there, and
 // there is no rule at which that could be seen.
-func (asked sourceRanges) warnShutOut(s Service, deny bool, found *problems) {
-	nobody := "nobody from the Internet"
+func (asked sourceRanges) warnShutOut(s Service, a access, found *problems) {
+	outside := "nobody from the Internet"
 	if internal, _ := key.Internal.Read(s.Annotations); internal {
-		nobody = "nobody from outside of the virtual network"
-	}
-	if deny {
-		nobody = "nobody"
+		outside = "nobody from outside of the virtual network"
 	}
 	for _, family := range familiesOf(s) {
+		nobody := outside
+		if a.deniesAt(s, family) {
+			nobody = "nobody"
+		}
 		of := func(p netip.Prefix) bool { return familyOf(p.Addr()) == family }
 		if len(asked.ranges) > 0 && !slices.ContainsFunc(asked.ranges, of) {
 			found.warn(s.Key(), asked.reason, "%s: none is of the family %s, and %s is let in at the Service's %s address, allowed are ranges of each of its families",
 				asked.where, family, nobody, family)
 		}
 	}
+}
+
+// warnDenied tells of denials that are more, or less, than a Service's own address: where
+// packets arrive at the nodes' own addresses.
+func warnDenied(s Service, broken bool, found *problems) {
+	cause := "annotation " + key.DenyAllElse.Name
+	if broken {
+		cause = "a range that is left out"
+	}
+	if fixed, _ := key.DisableFloatingIP.Read(s.Annotations); fixed {
+		found.warn(s.Key(), ReasonNodesDenied, "annotation %s: packets arrive at the nodes' own addresses, and because of %s everything else to the nodes' own addresses is denied as well, on all ports: also from other nodes, and Azure's health probes; "+
+			"allowed is floating IP, which denies at the Service's address alone", key.DisableFloatingIP.Name, cause)
+		return
+	}
+	denied := []string{}
+	for _, family := range familiesOf(s) {
+		if floats(s, family) {
+			denied = append(denied, "its "+string(family)+" address")
+		}
+	}
+	if len(denied) == len(familiesOf(s)) {
+		return
+	}
+	if further, _ := key.AdditionalIPs.Read(s.Annotations); len(further) > 0 {
+		denied = append(denied, "the addresses of annotation "+key.AdditionalIPs.Name)
+	}
+	what := "So nothing is denied at all"
+	if len(denied) > 0 {
+		what = "Denied is everything else at " + strings.Join(denied, " and ")
+	}
+	found.warn(s.Key(), ReasonNotDenied, "%s: at its IPv6 address it denies nobody from the virtual network: Azure has packets for it arrive at the nodes' own addresses, and the nodes could not reach each other there. %s", cause, what)
 }
 
 func joined(a, b string) string {
@@ -210,15 +254,15 @@ func siblings(a, b netip.Prefix) (netip.Prefix, bool) {
 	return whole, whole == netip.PrefixFrom(b.Addr(), b.Bits()-1).Masked()
 }
 
-// portsByProtocol is the Service's ports, as the packets carry them: with floating IP
-// its own, without the node ports.
-func portsByProtocol(s Service, floating bool) []opening {
+// portsByProtocol is the Service's ports, as the packets carry them: its own, or its node
+// ports.
+func portsByProtocol(s Service, nodePort bool) []opening {
 	var out []opening
 	for _, protocol := range []string{"Tcp", "Udp", "*"} {
 		var ports []string
 		for _, p := range s.Spec.Ports {
 			port := p.Port
-			if !floating {
+			if nodePort {
 				port = p.NodePort
 			}
 			if protocols[protocolOf(p)] == protocol && port > 0 {

@@ -339,6 +339,17 @@ var scenes = []scene{
 	{row: 78, is: "node of another group", have: list(web("a")), machines: []machine{{n: 0, set: "np"}, {n: 1, set: "np"}, {n: 2, group: "other", labels: map[string]string{"kubernetes.azure.com/resource-group": "other"}}}},
 	{row: 78, is: "node that is not managed", have: list(web("a")), machines: marked(2, map[string]string{"kubernetes.azure.com/managed": "false"})},
 	{row: 79, is: "preset pools", config: func(c *loadbalancer.Config) { c.PresetExternal, c.PresetInternal = true, true }, have: list(web("a"), web("b", inside))},
+	{
+		row: 79, is: "preset pools and no floating IP", config: func(c *loadbalancer.Config) { c.PresetExternal, c.PresetInternal = true, true },
+		have: list(web("a", anchored), web("b", inside, anchored, letsIn("10.0.0.0/8"))), midway: func(w *world) {
+			for i := range 3 {
+				m := machine{n: i, set: "np"}
+				ipConfiguration(w.docs[m.attached().Key()], false)["loadBalancerBackendAddressPools"] = []any{ref(lbID + "/backendAddressPools/kubernetes"), ref(innerID + "/backendAddressPools/kubernetes")}
+			}
+			w.stale = true
+		},
+		blind: []string{"member: gone"}, // neither puts it back; kaz closes its address
+	},
 	{row: 79, is: "preset pools, external", config: func(c *loadbalancer.Config) { c.PresetExternal = true }, have: list(web("a"), web("b", inside))},
 	{
 		row: 80, is: "outbound rule at a frontend", have: list(web("a"), web("b")), gone: []string{"a"},
@@ -482,6 +493,14 @@ var scenes = []scene{
 		lastly: func(c *loadbalancer.Config) { c.Tags = azure.Tags{"team": "X"} }, repair: []string{`tags[team]: "x" -> "X"`},
 	},
 	{is: "D35 all ports and no floating IP", have: list(web("a", inside, anchored, note("azure-load-balancer-enable-high-availability-ports", "true"))), repair: []string{"enableFloatingIP: true -> false"}},
+	{
+		is: "D35 all ports and no floating IP, ranges", have: list(web("a", inside, anchored, letsIn("10.0.0.0/8"), note("azure-load-balancer-enable-high-availability-ports", "true"))),
+		repair: []string{"enableFloatingIP: true -> false", `"destinationPortRanges":["80"]`},
+	},
+	{
+		is: "D36 internal IPv6, all else denied", have: list(web("a", dual, inside, letsIn("10.0.0.0/8", "2001:db8::/32"), note("azure-deny-all-except-load-balancer-source-ranges", "true"))),
+		repair: []string{`"fd00::4"`, `"30080"`, "[k8s-azure-lb_deny-all_IPv6]: -"},
+	},
 	{is: "D36 internal IPv6 with ranges", have: list(web("a", dual, inside, letsIn("10.0.0.0/8", "2001:db8::/32"))), repair: []string{`"fd00::4"`, `"30080"`}},
 	{
 		is: "D41 back to one load balancer", config: two, machines: twoSets, at: map[string]string{"a": "lb2"}, have: list(web("a", second), web("b")),

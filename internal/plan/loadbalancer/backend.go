@@ -34,25 +34,31 @@ type served struct {
 func (f *facts) decideMembership(all []*balancer, b batch, found *problems) (*membership, []plan.Node, error) {
 	m := &membership{facts: f, found: found, members: map[string]map[string]bool{}, byAddress: map[string]map[string]bool{}}
 	m.addressed(all)
-	var into []served
+	var into, others []served
 	var going []azure.ID
 	for _, lb := range all {
 		switch {
 		case lb.going():
 			going = append(going, lb.side.id)
-		case !lb.stays || !f.fills(lb.side):
+		case !lb.stays:
+		case !f.fills(lb.side):
+			others = append(others, f.servedPools(lb)...)
 		case f.Config.PoolByIP:
 			going = append(going, f.poolsOfInterfaces(lb)...)
 		default:
 			into = append(into, f.servedPools(lb)...)
 		}
 	}
-	if len(into)+len(going) == 0 {
+	if len(into)+len(going)+len(others) == 0 || len(f.Nodes) == 0 && len(going) == 0 {
 		return m, nil, nil
 	}
 	groups, err := readGroups(f.Input)
 	if err != nil {
 		return m, nil, err
+	}
+	m.look(groups, others)
+	if len(into)+len(going) == 0 {
+		return m, nil, nil
 	}
 	m.roles = rolesByMachine(f, found)
 	return m, m.decide(groups, into, going, b), nil
@@ -72,6 +78,28 @@ func (m *membership) addressed(all []*balancer) {
 			m.byAddress[lb.side.id.Child(network.BackendAddressPools, p.Name).Key()] = in
 		}
 	}
+}
+
+// look notes who is in pools that somebody else fills.
+func (m *membership) look(groups []*group, pools []served) {
+	for _, g := range groups {
+		for _, one := range g.machines {
+			for _, pool := range pools {
+				m.note(one, pool)
+			}
+		}
+	}
+}
+
+// note notes a machine that is in a pool.
+func (m *membership) note(one *machine, pool served) {
+	if one.model || !one.in(pool.id) {
+		return
+	}
+	if m.members[pool.id.Key()] == nil {
+		m.members[pool.id.Key()] = map[string]bool{}
+	}
+	m.members[pool.id.Key()][one.id.Key()] = true
 }
 
 // poolsOfInterfaces are the pools that network interfaces have to leave because
@@ -294,12 +322,7 @@ func (m *membership) settle(g *group, one *machine, pool served, mayLeave bool) 
 	case role == Excluded && mayLeave && one.leave(pool.id):
 		did = leaves
 	}
-	if !one.model && one.in(pool.id) {
-		if m.members[pool.id.Key()] == nil {
-			m.members[pool.id.Key()] = map[string]bool{}
-		}
-		m.members[pool.id.Key()][one.id.Key()] = true
-	}
+	m.note(one, pool)
 	return did
 }
 

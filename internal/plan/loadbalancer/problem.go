@@ -26,6 +26,8 @@ const (
 	ReasonSourceRanges    = "InvalidSourceRanges"
 	ReasonAllowedIPRanges = "InvalidAllowedIPRanges"
 	ReasonTwoSources      = "ConflictConfiguration"
+	ReasonNodesDenied     = "NodesDenied" // what is denied to it is denied to the nodes
+	ReasonNotDenied       = "NotDenied"   // what it wants denied is not
 	ReasonTags            = "InvalidTags"
 	ReasonUnknown         = "UnknownAnnotation"  // nobody heeds it
 	ReasonUnheeded        = "UnheededAnnotation" // nobody heeds it where it is

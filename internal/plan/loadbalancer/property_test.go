@@ -39,7 +39,6 @@ func genService(t *rapid.T, name string) *v1.Service {
 		{"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "10"},
 		{"service.beta.kubernetes.io/azure-allowed-service-tags": "AzureCloud"},
 		{"service.beta.kubernetes.io/port_80_no_probe_rule": "true"},
-		{"service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip": "true"},
 		{"service.beta.kubernetes.io/azure-deny-all-except-load-balancer-source-ranges": "true"},
 		{"service.beta.kubernetes.io/azure-additional-public-ips": "8.1.1.1"},
 		{"service.beta.kubernetes.io/azure-pip-ip-tags": "RoutingPreference=Internet"},
@@ -48,12 +47,15 @@ func genService(t *rapid.T, name string) *v1.Service {
 		{"service.beta.kubernetes.io/azure-pip-name": "pool"},
 		{"service.beta.kubernetes.io/azure-load-balancer-ipv4": "20.200.0.1"},
 	}).Draw(t, "annotations")
+	s.Annotations = maps.Clone(s.Annotations)
+	if s.Annotations == nil {
+		s.Annotations = map[string]string{}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "no floating IP") == 0 { // several of them meet at the nodes
+		s.Annotations["service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip"] = "true"
+	}
 	s.Spec.IPFamilies = rapid.SampledFrom([][]v1.IPFamily{nil, nil, {v1.IPv4Protocol}, {v1.IPv4Protocol, v1.IPv6Protocol}, {v1.IPv6Protocol, v1.IPv4Protocol}, {v1.IPv6Protocol}}).Draw(t, "families")
 	if rapid.IntRange(0, 2).Draw(t, "internal") == 0 {
-		s.Annotations = maps.Clone(s.Annotations)
-		if s.Annotations == nil {
-			s.Annotations = map[string]string{}
-		}
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "true"
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal-subnet"] = rapid.SampledFrom([]string{"", "", "apps"}).Draw(t, "subnet")
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-ipv4"] = rapid.SampledFrom([]string{"", "", "10.0.0.200"}).Draw(t, "private address")
@@ -66,6 +68,11 @@ func genService(t *rapid.T, name string) *v1.Service {
 // isInternal reports whether a Service asks for a private address.
 func isInternal(s *v1.Service) bool {
 	return s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] == "true"
+}
+
+// isFixed reports whether a Service asks for packets to arrive at the nodes' own addresses.
+func isFixed(s *v1.Service) bool {
+	return s.Annotations["service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip"] == "true"
 }
 
 // genConfig is a cluster with pools of interfaces, pools of addresses or several load
@@ -94,10 +101,6 @@ func genCommit(t *rapid.T, c loadbalancer.Config) loadbalancer.Input {
 		in.Services = append(in.Services, loadbalancer.Service{Service: genService(t, name), Gone: rapid.Bool().Draw(t, "gone")})
 		if len(c.Balancers) > 0 && rapid.Bool().Draw(t, "chooses") {
 			s := in.Services[len(in.Services)-1]
-			s.Annotations = maps.Clone(s.Annotations)
-			if s.Annotations == nil {
-				s.Annotations = map[string]string{}
-			}
 			s.Annotations["service.beta.kubernetes.io/azure-load-balancer-configurations"] = rapid.SampledFrom([]string{"kubernetes", "lb2"}).Draw(t, "load balancer")
 			in.Endpoints = map[string][]string{s.Key(): {"np000000"}}
 		}
@@ -105,12 +108,22 @@ func genCommit(t *rapid.T, c loadbalancer.Config) loadbalancer.Input {
 	return in
 }
 
-// addressed gives nodes their own addresses, as they have them in their status.
+// addressed gives nodes their own addresses, as they have them in their status: one of each
+// family.
 func addressed(nodes []*v1.Node) []*v1.Node {
 	for i, n := range nodes {
-		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: fmt.Sprintf("10.0.0.%d", i+4)}}
+		n.Status.Addresses = []v1.NodeAddress{
+			{Type: v1.NodeInternalIP, Address: fmt.Sprintf("10.0.0.%d", i+4)},
+			{Type: v1.NodeInternalIP, Address: fmt.Sprintf("fd00::%d", i+4)},
+		}
 	}
 	return nodes
+}
+
+// addressOf is a node's own address in a family.
+func addressOf(n *v1.Node, six bool) string {
+	i := slices.IndexFunc(n.Status.Addresses, func(a v1.NodeAddress) bool { return strings.Contains(a.Address, ":") == six })
+	return n.Status.Addresses[i].Address
 }
 
 // addOwn puts public IPs into the world that Services may name.
@@ -236,6 +249,7 @@ func TestCommits(t *testing.T) {
 			theirs = foreign(w)
 		}
 		c, conf := cluster{}, genConfig(t)
+		unsure := map[string]bool{}
 		for range rapid.IntRange(1, 4).Draw(t, "commits") {
 			in := c.know(genCommit(t, conf))
 			for range rapid.IntRange(0, 2).Draw(t, "failures") {
@@ -249,6 +263,7 @@ func TestCommits(t *testing.T) {
 			}
 			checkServed(t, w, in)
 			c.tell(t, w, in)
+			c.checkDenied(t, w, in, unsure)
 		}
 		gone := loadbalancer.Input{Config: conf, Nodes: addressed(machines(3)), Complete: true}
 		for _, name := range slices.Sorted(maps.Keys(c)) {
@@ -514,21 +529,81 @@ func checkAddresses(t *rapid.T, w *world, in loadbalancer.Input, s loadbalancer.
 	for _, at := range ingress {
 		six := strings.Contains(at.IP, ":")
 		open := tagged || len(ranges) == 0 && !isInternal(s.Service) || len(ranges) > 0 && !broken && !six
-		fixed := s.Annotations["service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip"] == "true" || six && isInternal(s.Service)
-		if !open || fixed && (six || len(in.Config.Balancers) > 0) { // no node has IPv6, and not all are everywhere
+		fixed := isFixed(s.Service) || six && isInternal(s.Service)
+		allPorts := isInternal(s.Service) && s.Annotations["service.beta.kubernetes.io/azure-load-balancer-enable-high-availability-ports"] == "true"
+		if !open || fixed && (six && !in.Config.PoolByIP || len(in.Config.Balancers) > 0) { // no interface has IPv6, and not all are everywhere
 			continue
 		}
 		for _, p := range s.Spec.Ports {
 			if fixed {
-				for _, n := range in.Nodes {
-					if address := n.Status.Addresses[0].Address; !admits(w, address, p.Protocol, p.NodePort) {
-						t.Fatalf("%s/%d into %s at node %s is not admitted", p.Protocol, p.NodePort, s.Key(), address)
+				port := p.NodePort
+				if allPorts { // it is kept, as there is one rule for all
+					port = p.Port
+				}
+				for _, address := range arrivesAt(in, s.Service, at.IP) {
+					if !admits(w, address, p.Protocol, port) {
+						t.Fatalf("%s/%d into %s at %s is not admitted", p.Protocol, port, s.Key(), address)
 					}
 				}
 			} else if !admits(w, at.IP, p.Protocol, p.Port) {
 				t.Fatalf("%s/%d into %s at %s is not admitted", p.Protocol, p.Port, s.Key(), at.IP)
 			}
 		}
+	}
+}
+
+// arrivesAt is where packets for an address of a Service without floating IP arrive: at all
+// nodes, but for an address to which somebody else brings them.
+func arrivesAt(in loadbalancer.Input, s *v1.Service, address string) (all []string) {
+	if address == s.Annotations["service.beta.kubernetes.io/azure-additional-public-ips"] {
+		return []string{address}
+	}
+	for _, n := range in.Nodes {
+		all = append(all, addressOf(n, strings.Contains(address, ":")))
+	}
+	return all
+}
+
+// checkDenied sees that everything else is denied where a Service wants it, and nowhere else.
+// Those that were refused when they came last keep what they had, whatever that was: they are
+// unsure, by name.
+func (c cluster) checkDenied(t *rapid.T, w *world, in loadbalancer.Input, unsure map[string]bool) {
+	in.Have = w.snapshot()
+	_, found, err := loadbalancer.Desired(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range in.Services {
+		unsure[s.Name] = slices.ContainsFunc(found, func(p plan.Problem) bool {
+			return p.Object == s.Key() && (!p.Warning || p.Reason == loadbalancer.ReasonFrontendKept)
+		})
+	}
+	for _, s := range c {
+		if unsure[s.Name] {
+			return
+		}
+	}
+	want := map[string]bool{}
+	for _, s := range c {
+		ranges := s.Spec.LoadBalancerSourceRanges
+		denies := slices.Equal(ranges, []string{"10.0.0.1/8"}) || len(ranges) > 0 && s.Annotations["service.beta.kubernetes.io/azure-deny-all-except-load-balancer-source-ranges"] == "true"
+		for _, at := range s.Status.LoadBalancer.Ingress {
+			six := strings.Contains(at.IP, ":")
+			switch {
+			case s.Gone || !denies || !isFixed(s.Service) && six && isInternal(s.Service):
+			case !isFixed(s.Service):
+				want[at.IP] = true
+			case len(in.Config.Balancers) > 0: // not all nodes are everywhere
+				return
+			case !six || in.Config.PoolByIP: // no interface has IPv6
+				for _, address := range arrivesAt(in, s.Service, at.IP) {
+					want[address] = true
+				}
+			}
+		}
+	}
+	if d := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Compact(ruledTo(w, "Deny"))); d != "" {
+		t.Fatal("denied is not what is wanted (-want +got):\n" + d)
 	}
 }
 

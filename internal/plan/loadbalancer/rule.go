@@ -46,7 +46,7 @@ func readRules(s Service, a address, c Config, internal bool, found *problems) [
 			name: a.rule(protocolOf(p), p.Port), protocol: protocols[protocolOf(p)], port: p.Port, backendPort: p.Port,
 			probe: probeOf(s, a, p, c, found), distribution: distribution, idleMinutes: idle,
 		}
-		if !a.floating {
+		if a.nodePort {
 			r.backendPort = p.NodePort
 			refuseWithoutNodePort(s, p, found)
 		}

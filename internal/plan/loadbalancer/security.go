@@ -113,16 +113,14 @@ func (f *facts) grants(w wish, m *membership) (grants []grant, pending []string)
 		return nil, nil
 	}
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		to := map[string]bool{}
-		floating := true
+		to, atNodes := map[string]bool{}, map[string]bool{}
 		for _, p := range w.places {
 			if p.family != family {
 				continue
 			}
-			floating = p.floating
-			if !floating {
+			if !p.floating {
 				for _, ip := range m.addresses(p) {
-					to[ip] = true
+					atNodes[ip] = true
 				}
 				continue
 			}
@@ -133,11 +131,18 @@ func (f *facts) grants(w wish, m *membership) (grants []grant, pending []string)
 			}
 		}
 		for _, ip := range w.further {
-			if familyOf(ip) == family {
+			switch {
+			case familyOf(ip) != family:
+			case w.fixed: // they are brought to the same ports
+				atNodes[ip.String()] = true
+			default:
 				to[ip.String()] = true
 			}
 		}
-		grants = append(grants, grant{w.access.openings(w.service, family, floating), family, slices.Sorted(maps.Keys(to)), w.access.deny})
+		nodePort := !highlyAvailable(w.service, w.internal)
+		grants = append(grants,
+			grant{w.access.openings(w.service, family, false), family, slices.Sorted(maps.Keys(to)), w.access.deny},
+			grant{w.access.openings(w.service, family, nodePort), family, slices.Sorted(maps.Keys(atNodes)), w.access.deny && w.fixed})
 	}
 	return grants, pending
 }
@@ -183,7 +188,7 @@ func (f *facts) withdraw(b batch, rules *ruleSet, staying map[string]map[string]
 	}
 	nodes := slices.SortedFunc(maps.Keys(f.nodeIPs), netip.Addr.Compare)
 	for _, ip := range nodes {
-		if rules.withdraw(ip.String(), staying, needed[anyNode], needed[ip.String()]) && !atNodes {
+		if rules.withdraw(ip.String(), staying, needed[anyNode], needed[anyNodeOf(familyOf(ip))], needed[ip.String()]) && !atNodes {
 			f.unclaimed[ip.String()] = f.Config.SecurityGroupName
 		}
 	}
@@ -210,16 +215,28 @@ func (f *facts) usesNodes(w wish) bool {
 // anyNode stands for the addresses of all nodes.
 const anyNode = "nodes"
 
+// anyNodeOf stands for those of a family.
+func anyNodeOf(family v1.IPFamily) string { return anyNode + "/" + string(family) }
+
+// denial is needed where somebody wants everything else denied.
+const denial = "denial"
+
 // neededByOthers is what others than the batch's Services serve at each address, as
-// "tcp/80": from the rules that Services have at frontends, and from the objects of
-// Services that are known.
+// "tcp/80", and denials: from the rules that Services have at frontends, and from the
+// objects of Services that are known. Who is not known may want a denial wherever he is.
 func (f *facts) neededByOthers(b batch) map[string]map[string]bool {
 	needed := map[string]map[string]bool{}
-	add := func(address, protocol string, port int32) {
+	add := func(address, what string) {
 		if needed[address] == nil {
 			needed[address] = map[string]bool{}
 		}
-		needed[address][portKey(protocol, strconv.Itoa(int(port)))] = true
+		needed[address][what] = true
+	}
+	denies := map[string]bool{} // who is known, by base name in lower case
+	for _, o := range f.others(b) {
+		a := readAccess(o, &problems{})
+		denies[strings.ToLower(baseName(o.Service))] = a.deny
+		f.needsOf(o, a, add)
 	}
 	for _, s := range f.sides {
 		for _, r := range s.lb.Properties.LoadBalancingRules {
@@ -227,31 +244,58 @@ func (f *facts) neededByOthers(b batch) map[string]map[string]bool {
 			if p.FrontendIPConfiguration == nil || !looksOwned(r.Name) || b.base[ownerBase(r.Name)] {
 				continue
 			}
+			denied, known := denies[ownerBase(r.Name)]
+			address, port := f.addressAt(spot{s, p.FrontendIPConfiguration.ID.Name()}), p.FrontendPort
 			if p.EnableFloatingIP == nil || !*p.EnableFloatingIP {
-				add(anyNode, p.Protocol, p.BackendPort)
+				address, port = anyNode, p.BackendPort
+				denied = false // its object says it
+			}
+			if address == "" {
 				continue
 			}
-			if address := f.addressAt(spot{s, p.FrontendIPConfiguration.ID.Name()}); address != "" {
-				add(address, p.Protocol, p.FrontendPort)
+			add(address, portKey(p.Protocol, strconv.Itoa(int(port))))
+			if denied || !known {
+				add(address, denial)
 			}
 		}
-	}
-	for _, o := range f.Others {
-		f.needsOf(Service{Service: o}, add)
 	}
 	return needed
 }
 
-// needsOf adds what a Service serves at the addresses that its object tells of.
-func (f *facts) needsOf(s Service, add func(address, protocol string, port int32)) {
+// others are the Services that are known and not of the batch.
+func (f *facts) others(b batch) []Service {
+	var all []Service
+	for _, o := range f.Others {
+		all = append(all, Service{Service: o})
+	}
+	for _, s := range f.Services { // those that are left as they are
+		if !b.base[strings.ToLower(baseName(s.Service))] {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// needsOf adds what a Service serves, and wants denied, at the addresses that its object
+// tells of.
+func (f *facts) needsOf(s Service, a access, add func(address, what string)) {
+	internal, _ := key.Internal.Read(s.Annotations)
 	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
+	nodePort := fixed && !highlyAvailable(s, internal)
+	further, _ := key.AdditionalIPs.Read(s.Annotations)
 	for _, address := range knownAddresses(s) {
-		for _, p := range s.Spec.Ports {
-			port := p.Port
-			if fixed {
-				port = p.NodePort
+		for _, o := range portsByProtocol(s, nodePort) {
+			for _, port := range o.ports {
+				add(address, portKey(o.protocol, port))
 			}
-			add(address, protocols[protocolOf(p)], port)
+		}
+		if a.deny && (!fixed || slices.Contains(further, address)) {
+			add(address, denial)
+		}
+	}
+	for _, family := range familiesOf(s) {
+		if a.deny && fixed {
+			add(anyNodeOf(family), denial)
 		}
 	}
 }
@@ -315,10 +359,12 @@ func (f *facts) knownDestinations(b batch) map[string]bool {
 			}
 		}
 	}
-	for _, o := range f.Others {
-		for _, address := range knownAddresses(Service{Service: o}) {
+	for _, o := range f.others(b) {
+		for _, address := range knownAddresses(o) {
 			known[address] = true
 		}
+	}
+	for _, o := range f.Others {
 		f.noteAsked(Service{Service: o}, known)
 	}
 	for _, w := range b.live {
@@ -327,13 +373,6 @@ func (f *facts) knownDestinations(b batch) map[string]bool {
 		}
 		for _, ip := range w.further {
 			known[ip.String()] = true
-		}
-	}
-	for _, s := range f.Services { // those that are left as they are keep what they have
-		if !b.base[strings.ToLower(baseName(s.Service))] {
-			for _, address := range knownAddresses(s) {
-				known[address] = true
-			}
 		}
 	}
 	return known
@@ -359,6 +398,9 @@ func (f *facts) asked(s Service) (addresses []string) {
 		if id, found := f.publicIPFor(w, a, &problems{}); found && !w.internal {
 			addresses = append(addresses, f.ips[id.Key()].Properties.IPAddress)
 		}
+	}
+	for _, ip := range w.further {
+		addresses = append(addresses, ip.String())
 	}
 	return addresses
 }
@@ -494,13 +536,15 @@ func (s *ruleSet) withdraw(address string, staying map[string]map[string]bool, n
 		if staying[strings.ToLower(r.Name)][address] {
 			continue
 		}
+		needs := func(what string) bool {
+			return slices.ContainsFunc(needed, func(n map[string]bool) bool { return n[what] })
+		}
 		all := ports(r.Properties)
 		rest := slices.DeleteFunc(slices.Clone(all), func(port string) bool {
-			return !slices.ContainsFunc(needed, func(n map[string]bool) bool { return n[portKey(r.Properties.Protocol, port)] || n[portKey("All", "0")] })
+			return !needs(portKey(r.Properties.Protocol, port)) && !needs(portKey("All", "0"))
 		})
 		deny := sameText(r.Properties.Access, "Deny")
-		needs := slices.ContainsFunc(needed, func(n map[string]bool) bool { return len(n) > 0 })
-		if deny && needs || len(rest) == len(all) && !deny {
+		if deny && needs(denial) || len(rest) == len(all) && !deny {
 			continue
 		}
 		was = true

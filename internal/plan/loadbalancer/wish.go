@@ -18,6 +18,7 @@ type wish struct {
 	service   Service
 	base      string
 	internal  bool
+	fixed     bool   // it asks for packets to arrive at the nodes' own addresses
 	subnet    string // that it names, "" for the configured one
 	group     string // of its public IPs, "" for the cluster's
 	addresses []address
@@ -40,6 +41,7 @@ type address struct {
 	prefix   azure.ID // that a new public IP is taken from
 	asked    string   // where and how the Service names one of these, "" for nowhere
 	floating bool     // packets arrive at the address, not at the nodes' own
+	nodePort bool     // they arrive at node ports, not at the Service's own
 	rules    []rule
 	probes   []azure.Child[network.Probe]
 }
@@ -63,6 +65,7 @@ func readWish(s Service, c Config) (wish, problems) {
 	} else {
 		readPublicIPWishes(s, &w, &found)
 	}
+	w.fixed = read(s, key.DisableFloatingIP.Read, &found)
 	w.further = readFurther(s, &found)
 	refuseSCTP(w, &found)
 	w.addresses = readAddresses(w, c, &found)
@@ -180,22 +183,28 @@ func familyOf(ip netip.Addr) v1.IPFamily {
 func readAddresses(w wish, c Config, found *problems) []address {
 	s := w.service
 	families := familiesOf(s)
-	fixed := read(s, key.DisableFloatingIP.Read, found)
 	var addresses []address
 	for _, family := range families {
 		a := address{family: family, names: names{base: w.base, subnet: w.subnet}}
 		if len(families) > 1 && a.is6() {
 			a.suffix = suffixIPv6
 		}
-		// An internal IPv6 address is a second one at the nodes' interfaces, and those
-		// do not float.
-		a.floating = !fixed && (!w.internal || !a.is6())
+		a.floating = floats(s, family)
+		a.nodePort = !a.floating && !highlyAvailable(s, w.internal)
 		a.choose(w, found)
 		a.probes = readProbes(s, a.names, c, found)
 		a.rules = readRules(s, a, c, w.internal, found)
 		addresses = append(addresses, a)
 	}
 	return addresses
+}
+
+// floats reports whether packets for a Service's address of a family arrive at that. An
+// internal IPv6 address is a second one at the nodes' interfaces, and those do not float.
+func floats(s Service, family v1.IPFamily) bool {
+	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
+	internal, _ := key.Internal.Read(s.Annotations)
+	return !fixed && (!internal || family != v1.IPv6Protocol)
 }
 
 // choose reads which address it shall be. What a Service says in a lesser place is not
