@@ -7,8 +7,55 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kaz/internal/azure/network"
 	"kaz/internal/emulator"
+	"kaz/internal/testkit"
 )
+
+// D4. A mistyped range denies everything else to the nodes, where packets arrive at them. It does so until
+// it is mended, or its Service gone: at once, whoever else is at the nodes, and refused or not.
+func TestADenialEndsAtOnce(t *testing.T) {
+	for name, ends := range map[string]func(*world){
+		"mended": func(w *world) { w.change("a", annotated("allowed-ip-ranges", "10.9.0.0/16")) },
+		"gone":   func(w *world) { w.remove("a") },
+		"mended beside one that is refused": func(w *world) {
+			w.change("b", annotated("load-balancer-tcp-idle-timeout", "soon"))
+			w.change("a", annotated("allowed-ip-ranges", "10.9.0.0/16"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 1}, 2)
+				w.start(config())
+				denied := func() (rules []string) {
+					for _, g := range testkit.List[network.SecurityGroup](w.Azure, testkit.Group, network.SecurityGroups) {
+						for _, r := range g.Properties.SecurityRules {
+							if r.Properties.Access == "Deny" {
+								rules = append(rules, r.Name)
+							}
+						}
+					}
+					return rules
+				}
+				for i, s := range []string{"b", "a"} {
+					s := w.newService(s, int32(80+i))
+					annotated("disable-load-balancer-floating-ip", "true", "allowed-ip-ranges", []string{"10.8.0.0/16", "10.9.0.0/16,10.0.0.1/8"}[i])(s)
+					w.create(s)
+					w.served(s.Name)
+				}
+				w.settle()
+				if len(denied()) == 0 {
+					t.Fatal("nothing is denied")
+				}
+				ends(w)
+				w.settle()
+				if rules := denied(); len(rules) > 0 {
+					t.Errorf("denied is still %v", rules)
+				}
+			})
+		})
+	}
+}
 
 // What nobody heeds, and who lets nobody in, is told once for each state of the Service,
 // whatever is compared and whoever comes. It is served all the same.
@@ -35,13 +82,14 @@ func TestAWarningIsToldOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, emulator.Options{Latency: 1}, 1)
+				w.DualStack()
 				config := config()
 				config.RepairPeriod = 30 * time.Minute
 				w.start(config)
 				s := w.newService("web", 80)
 				c.says(s)
 				w.create(s)
-				w.served("web")
+				w.until("web has its addresses", func() bool { return len(w.get("web").Status.LoadBalancer.Ingress) == max(1, len(s.Spec.IPFamilies)) })
 				w.create(w.newService("api", 81))
 				w.served("api")
 				<-time.After(4 * time.Hour)
