@@ -2,6 +2,7 @@ package loadbalancer_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -33,10 +34,7 @@ func ruledTo(w *world, access string) (all []string) {
 }
 
 func with(all map[string]string, more ...string) map[string]string {
-	out := map[string]string{}
-	for k, v := range all {
-		out[k] = v
-	}
+	out := maps.Clone(all)
 	for i := 0; i < len(more); i += 2 {
 		out[more[i]] = more[i+1]
 	}
