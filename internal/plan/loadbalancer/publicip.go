@@ -72,10 +72,16 @@ func (f *facts) publicIPFor(w wish, a address, wrong *problems) (azure.ID, bool)
 	return ip.ID, true
 }
 
+// isManaged reports whether a public IP is this cluster's to change.
+func (f *facts) isManaged(ip publicIP) bool {
+	_, managed := servicesIn(ip.Tags)
+	return managed && !ofOtherCluster(ip.Tags, f.Config.ClusterName)
+}
+
 // isOnlyOf reports whether a public IP is managed and serves one Service alone.
 func (f *facts) isOnlyOf(ip publicIP, w wish) bool {
-	names, managed := servicesIn(ip.Tags)
-	return managed && !ofOtherCluster(ip.Tags, f.Config.ClusterName) && (len(names) == 0 || len(names) == 1 && names[0] == w.service.Key())
+	names, _ := servicesIn(ip.Tags)
+	return f.isManaged(ip) && len(names) == 1 && names[0] == w.service.Key()
 }
 
 func hasVersion(ip publicIP, family v1.IPFamily) bool {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"kaz/internal/azure"
 	"kaz/internal/key"
 )
@@ -57,8 +59,7 @@ const mostTags = 50
 // besides: Azure would refuse the public IP.
 func (f *facts) refuseTags(w wish, p place, wrong *problems) {
 	have, exists := f.ips[p.ip.Key()]
-	_, managed := servicesIn(have.Tags)
-	if p.ip == "" || len(w.ipTags) == 0 || exists && (!managed || ofOtherCluster(have.Tags, f.Config.ClusterName)) {
+	if p.ip == "" || len(w.ipTags) == 0 || exists && !f.isManaged(have) {
 		return
 	}
 	own := azure.Tags{tagServices: "", tagCluster: ""}
@@ -90,15 +91,13 @@ func isSystemTag(c Config, name string) bool {
 	})
 }
 
-// servicesIn is the Services that a public IP's tag names, in their order, and
-// whether there is such a tag: one without is somebody's own and not managed.
+// servicesIn is what a public IP's tag names, in its order, and whether that makes the
+// public IP managed. One whose tag names no Service is somebody's own: people have tags of
+// these names, too, and Azure lets anybody write them.
 func servicesIn(tags azure.Tags) ([]string, bool) {
 	text, ok := tags.Get(tagServices)
 	if !ok {
-		text, ok = tags.Get(legacyTagServices)
-	}
-	if !ok {
-		return nil, false
+		text, _ = tags.Get(legacyTagServices)
 	}
 	var names []string
 	for name := range strings.SplitSeq(text, ",") {
@@ -106,7 +105,16 @@ func servicesIn(tags azure.Tags) ([]string, bool) {
 			names = append(names, name)
 		}
 	}
+	if !slices.ContainsFunc(names, isServiceKey) {
+		return nil, false
+	}
 	return names, true
+}
+
+// isServiceKey reports whether a text has the form of a Service's key, NAMESPACE/NAME.
+func isServiceKey(text string) bool {
+	namespace, name, _ := strings.Cut(text, "/")
+	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Label(name)) == 0
 }
 
 // ofOtherCluster reports whether a tag says that a public IP is another cluster's.
