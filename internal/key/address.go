@@ -63,7 +63,7 @@ var (
 	}
 	IPTags = Annotation[Pairs]{
 		Name: service + "azure-pip-ip-tags", parse: parseLastPairs, doubt: doubtRouting,
-		Doc:     "IP tags of the public IP. Where the configuration does not let them change, other ones make a new public IP with another address.",
+		Doc:     "IP tags of the public IP. Where the configuration does not let them change, other ones make a new public IP with another address; that is refused for a slip in them, and for a public IP that the Service names.",
 		Allowed: "Type=Value pairs between commas",
 	}
 	DNSLabel = Annotation[string]{

@@ -40,16 +40,24 @@ func (a Annotation[T]) Lookup(annotations map[string]string) (T, bool, error) {
 	return v, true, nil
 }
 
+// Doubt says why a value that Lookup takes is none of the allowed ones, nil where it is one.
+func (a Annotation[T]) Doubt(v T) error {
+	if a.doubt == nil {
+		return nil
+	}
+	return a.doubt(v)
+}
+
 // doubts is what is wrong with a value that keeps nobody from being served.
 func (a Annotation[T]) doubts(annotations map[string]string, _ []int32) []*Error {
 	v, there, err := a.Lookup(annotations)
 	if wrong, ok := errors.AsType[*Error](err); ok {
 		return []*Error{wrong}
 	}
-	if !there || a.doubt == nil {
+	if !there {
 		return nil
 	}
-	if err := a.doubt(v); err != nil {
+	if err := a.Doubt(v); err != nil {
 		return []*Error{{Key: a.Name, Value: annotations[a.Name], Allowed: a.Allowed, Cause: err}}
 	}
 	return nil

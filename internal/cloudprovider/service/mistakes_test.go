@@ -57,6 +57,7 @@ var internal = notes{"azure-load-balancer-internal": "true"}
 func mistakes() []mistake {
 	noPrefix := string(testkit.Group.Resource(network.PublicIPPrefixes, "nope"))
 	linked := notes{"azure-load-balancer-internal": "true", "azure-pls-create": "true"}
+	routed := notes{"azure-pip-ip-tags": "RoutingPreference=Internet"}
 	ranges := func(spec *corev1.ServiceSpec) { spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} }
 	return []mistake{
 		{name: "no number", bad: notes{"azure-load-balancer-tcp-idle-timeout": "soon"}, tells: []string{"azure-load-balancer-tcp-idle-timeout", `"soon"`, "from 4 to 100"}},
@@ -76,6 +77,8 @@ func mistakes() []mistake {
 		{name: "no address", spec: func(spec *corev1.ServiceSpec) { spec.LoadBalancerIP = "nope" }, tells: []string{"spec.loadBalancerIP", `"nope"`, "allowed is one of the family IPv4"}},
 		{name: "label without a form", bad: notes{"azure-dns-label-name": "Not_a_label"}, tells: []string{"azure-dns-label-name", `"Not_a_label"`, "allowed is 3 to 63 lower-case letters"}},
 		{name: "label of others", bad: notes{"azure-dns-label-name": "taken"}, asked: true, tells: []string{"azure-dns-label-name", `"taken"`, "that nobody else has in the region"}},
+		{name: "routing that Azure does not know", late: true, good: routed, bad: notes{"azure-pip-ip-tags": "RoutingPreference=Internett"}, tells: []string{"azure-pip-ip-tags", `"RoutingPreference=Internett"`, "it knows Internet", "allowed is Type=Value pairs", "take the annotation away"}},
+		{name: "no pair of IP tags", late: true, good: routed, bad: notes{"azure-pip-ip-tags": "RoutingPreference:Internet"}, tells: []string{"azure-pip-ip-tags", `"RoutingPreference:Internet"`, "is no Type=Value pair", "allowed is Type=Value pairs", "take the annotation away"}},
 		{name: "subnet missing", good: internal, bad: notes{"azure-load-balancer-internal-subnet": "nope"}, tells: []string{"azure-load-balancer-internal-subnet", `"nope"`, "allowed is the name of one of its subnets"}},
 		{name: "id of a subnet", good: internal, bad: notes{"azure-load-balancer-internal-subnet": string(testkit.VNet.Child("subnets", "nodes"))}, tells: []string{"azure-load-balancer-internal-subnet", "it is an id, and wanted is a name alone", "allowed is the name of a subnet"}},
 		{name: "address not in the subnet", good: internal, bad: notes{"azure-load-balancer-ipv4": "192.168.7.7"}, tells: []string{"azure-load-balancer-ipv4", `"192.168.7.7"`, "allowed is another address of 10.240.0.0/16"}},

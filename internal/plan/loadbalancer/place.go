@@ -221,6 +221,7 @@ func (s *search) places(w wish, wrong *problems) []place {
 		}
 		s.refuseTooMany(w, p, wrong)
 		s.refuseTags(w, p, wrong)
+		s.refuseKinds(w, p, wrong)
 		s.refusePool(w, p, wrong)
 		s.refuseAttached(w, p, wrong)
 		s.refuseOccupied(w, p, t, wrong)

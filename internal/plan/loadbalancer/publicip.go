@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -263,7 +264,7 @@ func (f *facts) complete(view *publicIP, p place) {
 // asks for any, where they differ and can be had.
 func (f *facts) wantedKinds(u *users, have publicIP, exists bool) []network.IPTag {
 	for _, c := range u.claims {
-		if c.kinds != nil && !sameKinds(have.Properties.IPTags, c.kinds) && (!exists || f.Config.IPTagsMayChange) {
+		if c.wantsKinds(have) && (!exists || f.Config.IPTagsMayChange) {
 			return c.kinds
 		}
 	}
@@ -284,9 +285,50 @@ func (f *facts) name(view *publicIP, own azure.Tags, c claim, have publicIP) {
 	own[tagLabel] = labelTag(have.Tags, c.service.Key())
 }
 
-// sameKinds compares IP tags without regard to order.
+// wantsKinds reports whether a Service asks for other IP tags than a public IP has.
+func (w wish) wantsKinds(have publicIP) bool {
+	return w.kinds != nil && !sameKinds(have.Properties.IPTags, w.kinds)
+}
+
+// sameKinds compares IP tags without regard to order and case.
 func sameKinds(a, b []network.IPTag) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(x network.IPTag) bool { return !slices.Contains(b, x) })
+	isIn := func(list []network.IPTag, x network.IPTag) bool {
+		return slices.ContainsFunc(list, func(y network.IPTag) bool { return sameText(x.IPTagType, y.IPTagType) && sameText(x.Tag, y.Tag) })
+	}
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(x network.IPTag) bool { return !isIn(b, x) })
+}
+
+// kindsIn is a public IP's IP tags as an annotation has them.
+func kindsIn(ip publicIP) string {
+	var pairs []string
+	for _, tag := range ip.Properties.IPTags {
+		pairs = append(pairs, tag.IPTagType+"="+tag.Tag)
+	}
+	return firstOf(strings.Join(pairs, ","), "none")
+}
+
+// refuseKinds refuses IP tags for which a public IP that is there would be lost: with a slip
+// in them, as nobody knows what was meant and Azure might refuse the new one when the old
+// one is gone; or where the Service names the public IP that would go. Where none would be
+// lost, a slip is told and the Service is served.
+func (f *facts) refuseKinds(w wish, p place, wrong *problems) {
+	if p.ip == "" {
+		return
+	}
+	have := f.ips[p.ip.Key()]
+	renewed := f.isOutgrown(w, p)
+	changed := f.Config.IPTagsMayChange && f.isManaged(have) && w.wantsKinds(have)
+	asked := fmt.Sprintf("annotation %s: %q", key.IPTags.Name, w.service.Annotations[key.IPTags.Name])
+	switch {
+	case !renewed && !changed:
+		warnKinds(w.service, wrong)
+	case w.slip != "":
+		wrong.refuse(w.service.Key(), ReasonAnnotation, "%s would change the IP tags of public IP %s, which are %s, but %s, allowed is %s: correct it, or take the annotation away and the public IP stays as it is",
+			asked, p.ip.Name(), kindsIn(have), w.slip, key.IPTags.Allowed)
+	case renewed && p.given():
+		wrong.refuse(w.service.Key(), ReasonAnnotation, "%s would have public IP %s made anew with another address, but %s is that one, allowed are the IP tags that it has, %s: ask for these, or take one of the two away",
+			asked, p.ip.Name(), p.asked, kindsIn(have))
+	}
 }
 
 // ownershipTags says whom a public IP serves. What is said already, in this or in
@@ -435,12 +477,17 @@ func (f *facts) inCircle(waits map[*side]map[*side]bool) bool {
 	}
 }
 
-// mustRenew reports whether a public IP has other IP tags than those asked for, or is
-// of the other family, and nobody but the one Service that asks has it.
-func (f *facts) mustRenew(b batch, w wish, p place) bool {
+// isOutgrown reports whether a public IP has other IP tags than those asked for, or is of
+// the other family, and nobody but the one Service that asks has it, as its tag says.
+func (f *facts) isOutgrown(w wish, p place) bool {
 	have, exists := f.ips[p.ip.Key()]
-	otherKinds := w.kinds != nil && !f.Config.IPTagsMayChange && !sameKinds(have.Properties.IPTags, w.kinds)
-	if !exists || !p.own || !otherKinds && hasVersion(have, p.family) || !f.isOnlyOf(have, w) || len(b.remaining(p.spot())) > 0 {
+	otherKinds := !f.Config.IPTagsMayChange && w.wantsKinds(have)
+	return exists && p.own && (otherKinds || !hasVersion(have, p.family)) && f.isOnlyOf(have, w)
+}
+
+// mustRenew reports whether a public IP is outgrown and nobody else is at it, or comes.
+func (f *facts) mustRenew(b batch, w wish, p place) bool {
+	if !f.isOutgrown(w, p) || len(b.remaining(p.spot())) > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(b.live, func(c wish) bool {

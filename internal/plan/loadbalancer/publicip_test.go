@@ -1,12 +1,97 @@
 package loadbalancer_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
+
+	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/key"
+	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 )
+
+// A slip in the IP tags of a Service that has its public IP, or IP tags that the Service
+// cannot have because it names that public IP, are refused: the address would be lost. A new
+// Service with a slip is served without what is left out.
+func TestASlipInIPTagsLosesNoAddress(t *testing.T) {
+	const internet, twoWords = "RoutingPreference=Internet", "RoutingPreference:Internet"
+	pinByName := func(s *v1.Service) { s.Annotations[key.PublicIPName.Name] = "kubernetes-" + base(s) }
+	pinByAddress := func(s *v1.Service) { s.Spec.LoadBalancerIP = "20.1.0.2" }
+	mayChange := func(c *loadbalancer.Config) { c.IPTagsMayChange = true }
+	for name, c := range map[string]struct {
+		had, asks string
+		edit      func(*v1.Service)
+		config    func(*loadbalancer.Config)
+		refused   []string // what the owner is told, none where the Service is served
+		renewed   bool     // the address is another one
+	}{
+		"value that Azure does not know": {had: internet, asks: "RoutingPreference=Internett", refused: []string{`"RoutingPreference=Internett"`, `"Internett" is no routing preference`, "it knows Internet"}},
+		"no pair":                        {had: internet, asks: twoWords, refused: []string{`"RoutingPreference:Internet" is no Type=Value pair`}},
+		"no pair beside a good one":      {had: internet, asks: "FirstPartyUsage=/A,RoutingPreference:Internet", refused: []string{`"RoutingPreference:Internet" is no Type=Value pair`}},
+		"no pair that changes anything":  {had: internet, asks: internet + ",FirstPartyUsage:/A"},
+		"no pair, and none before":       {asks: twoWords},
+		"no pair, in place":              {had: "FirstPartyUsage=/A", asks: "FirstPartyUsage:/B", config: mayChange, refused: []string{`"FirstPartyUsage:/B" is no Type=Value pair`}},
+		"value, in place":                {had: "FirstPartyUsage=/A", asks: "RoutingPreference=Internett", config: mayChange, refused: []string{"it knows Internet"}},
+		"good ones, in place":            {had: "FirstPartyUsage=/A", asks: "FirstPartyUsage=/B", edit: pinByName, config: mayChange},
+		"type in another case":           {had: internet, asks: "routingpreference=Internet"},
+		"value in another case":          {had: internet, asks: "RoutingPreference=internet"},
+		"case, in place":                 {had: internet, asks: "routingpreference=internet", config: mayChange},
+		"good ones":                      {asks: internet, renewed: true},
+		"no more":                        {had: internet, asks: "", renewed: true},
+		"good ones, pinned by name":      {asks: internet, edit: pinByName, refused: []string{`"RoutingPreference=Internet"`, key.PublicIPName.Name + `: "kubernetes-`}},
+		"good ones, pinned by address":   {had: internet, asks: "FirstPartyUsage=/A", edit: pinByAddress, refused: []string{`spec.loadBalancerIP: "20.1.0.2"`, "RoutingPreference=Internet"}},
+		"the same ones, pinned":          {had: internet, asks: internet, edit: pinByName},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			s := service("web", tcp(80, 30080))
+			s.Annotations = map[string]string{key.IPTags.Name: c.had}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: s}}}
+			if c.config != nil {
+				c.config(&in.Config)
+			}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			id := azure.ID(network + "publicIPAddresses/kubernetes-" + base(s))
+			before := w.docs[id.Key()]["properties"].(object)["ipAddress"]
+			s.Annotations[key.IPTags.Name] = c.asks
+			if c.edit != nil {
+				c.edit(s)
+			}
+			rounds, err := w.commit(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refusals := slices.DeleteFunc(slices.Clone(rounds[0].problems), func(p plan.Problem) bool { return p.Warning })
+			if len(refusals) != min(len(c.refused), 1) {
+				t.Fatalf("found %v", rounds[0].problems)
+			}
+			if after := w.docs[id.Key()]["properties"].(object)["ipAddress"]; (after != before) != c.renewed {
+				t.Errorf("the address was %v and is %v", before, after)
+			}
+			if len(c.refused) == 0 {
+				return
+			}
+			if n := writes(rounds); n > 0 {
+				t.Errorf("%d writes: %v", n, rounds[0].plan)
+			}
+			for _, p := range rounds[0].problems {
+				if strings.Contains(p.Message, "not refused") {
+					t.Errorf("told %q", p.Message)
+				}
+			}
+			for _, want := range append(c.refused, "annotation "+key.IPTags.Name, "public IP "+id.Name(), "allowed ", "take ") {
+				if told := refusals[0].Message; refusals[0].Object != "default/web" || !strings.Contains(told, want) {
+					t.Errorf("told %q, and not %q", told, want)
+				}
+			}
+		})
+	}
+}
 
 // A public IP is managed when its tag names a Service, NAMESPACE/NAME. What else somebody
 // has written there, under either name of the tag, leaves it somebody's own: it gets no

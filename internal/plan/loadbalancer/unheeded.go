@@ -14,13 +14,16 @@ import (
 // IP family that it does not have. Such Services have always been served, so they are, and
 // their owners are warned.
 
-func warnUnheeded(s Service, c Config, found *problems) {
+func warnUnheeded(w wish, c Config, found *problems) {
+	s := w.service
 	var ports []int32
 	for _, p := range s.Spec.Ports {
 		ports = append(ports, p.Port)
 	}
 	for _, doubt := range key.Doubts(s.Annotations, ports) {
-		found.warn(s.Key(), ReasonAnnotation, "annotation %v; the Service is not refused for it", doubt)
+		if doubt.Key != key.IPTags.Name || w.internal { // else its public IP decides
+			warnDoubt(s, doubt, found)
+		}
 	}
 	if probed := s.Spec.HealthCheckNodePort; probed > 0 {
 		ports = append(ports, probed)
@@ -67,6 +70,19 @@ func isOn(switched key.Annotation[bool], position bool) func(Service, Config) bo
 	return func(s Service, _ Config) bool {
 		on, _ := switched.Read(s.Annotations)
 		return on == position
+	}
+}
+
+func warnDoubt(s Service, doubt *key.Error, found *problems) {
+	found.warn(s.Key(), ReasonAnnotation, "annotation %v; the Service is not refused for it", doubt)
+}
+
+// warnKinds tells of a slip in IP tags that no public IP is lost for.
+func warnKinds(s Service, found *problems) {
+	kinds, _, _ := key.IPTags.Lookup(s.Annotations)
+	warnSkipped(s, key.IPTags, kinds, found)
+	if err := key.IPTags.Doubt(kinds); err != nil {
+		warnDoubt(s, &key.Error{Key: key.IPTags.Name, Value: s.Annotations[key.IPTags.Name], Allowed: key.IPTags.Allowed, Cause: err}, found)
 	}
 }
 

@@ -25,6 +25,7 @@ type wish struct {
 	access    access
 	ipTags    azure.Tags      // of its public IPs
 	kinds     []network.IPTag // IP tags; nil is no opinion
+	slip      string          // in what it says of IP tags, "" for none
 	label     *string         // in Azure's DNS; nil is no opinion
 	further   []netip.Addr    // that it answers at, brought by somebody else
 	link      *linkWish       // private link service, nil for none
@@ -72,7 +73,7 @@ func readWish(s Service, c Config) (wish, problems) {
 	w.link = readLink(s, w, &found)
 	w.access = readAccess(s, &found)
 	if !found.blocking() {
-		warnUnheeded(s, c, &found)
+		warnUnheeded(w, c, &found)
 	}
 	return w, found
 }
@@ -84,7 +85,7 @@ func readPublicIPWishes(s Service, w *wish, found *problems) {
 	w.ipTags = tags.Values
 	warnSkipped(s, key.PublicIPTags, tags, found)
 	if kinds, asked, err := key.IPTags.Lookup(s.Annotations); asked && err == nil {
-		warnSkipped(s, key.IPTags, kinds, found)
+		w.slip = slipIn(kinds)
 		w.kinds = []network.IPTag{}
 		for kind, tag := range kinds.Values {
 			w.kinds = append(w.kinds, network.IPTag{IPTagType: kind, Tag: tag})
@@ -94,6 +95,18 @@ func readPublicIPWishes(s Service, w *wish, found *problems) {
 	if label := read(s, key.DNSLabel.Read, found); hasAnnotation(s, key.DNSLabel.Name) {
 		w.label = &label
 	}
+}
+
+// slipIn is what is wrong with IP tags that are read all the same: a pair that is left out,
+// or a value that Azure does not know.
+func slipIn(kinds key.Pairs) string {
+	if len(kinds.Skipped) > 0 {
+		return fmt.Sprintf("%q is no Type=Value pair", kinds.Skipped[0])
+	}
+	if err := key.IPTags.Doubt(kinds); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func hasAnnotation(s Service, name string) bool { _, ok := s.Annotations[name]; return ok }
