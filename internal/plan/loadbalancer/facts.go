@@ -267,5 +267,5 @@ func (f *facts) addressAt(s spot) string {
 	if ref := fe.Properties.PublicIPAddress; ref != nil {
 		return f.ips[ref.ID.Key()].Properties.IPAddress
 	}
-	return fe.Properties.PrivateIPAddress
+	return plainAddress(fe.Properties.PrivateIPAddress)
 }

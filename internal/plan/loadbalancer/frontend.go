@@ -236,5 +236,5 @@ func (f *facts) frontendView(c claim, was *azure.Child[network.FrontendIPConfigu
 // keepsPrivate reports whether an internal frontend is as asked for: in the subnet,
 // and with the address if there is one that it must be.
 func (f *facts) keepsPrivate(p place, have network.FrontendIPConfiguration) bool {
-	return have.Subnet != nil && have.Subnet.ID.Equal(p.subnetID) && familyNamed(have.PrivateIPAddressVersion) == p.family && (p.pinned == "" || p.pinned == have.PrivateIPAddress)
+	return have.Subnet != nil && have.Subnet.ID.Equal(p.subnetID) && familyNamed(have.PrivateIPAddressVersion) == p.family && (p.pinned == "" || p.pinned == plainAddress(have.PrivateIPAddress))
 }

@@ -48,6 +48,24 @@ func (t target) key() string {
 	return t.private
 }
 
+// targetOf is what a frontend's address is known by.
+func targetOf(fe network.FrontendIPConfiguration) target {
+	if ref := fe.PublicIPAddress; ref != nil {
+		return target{ip: ref.ID}
+	}
+	return target{private: plainAddress(fe.PrivateIPAddress)}
+}
+
+// plainAddress is an address in the one way to write it that this package uses: Azure keeps
+// an IPv6 address as somebody has written it. A text that is no address stays as it is.
+func plainAddress(text string) string {
+	ip, err := netip.ParseAddr(text)
+	if err != nil {
+		return text
+	}
+	return ip.Unmap().String()
+}
+
 // search finds the places of all live Services of a commit.
 type search struct {
 	*facts
@@ -139,10 +157,7 @@ func (s *search) seed() {
 	for _, side := range s.sides {
 		for _, fe := range side.lb.Properties.FrontendIPConfigurations {
 			at := spot{side, fe.Name}
-			t := target{private: fe.Properties.PrivateIPAddress}
-			if ref := fe.Properties.PublicIPAddress; ref != nil {
-				t = target{ip: ref.ID}
-			}
+			t := targetOf(fe.Properties)
 			if t.key() != "" && !s.isGivenUp(at, t) {
 				s.at[t.key()] = at
 			}
@@ -300,10 +315,7 @@ func (s *search) refuseOccupied(w wish, p place, t target, wrong *problems) {
 	if !p.own || !exists || t.key() == "" {
 		return
 	}
-	was := target{private: fe.Properties.PrivateIPAddress}
-	if ref := fe.Properties.PublicIPAddress; ref != nil {
-		was = target{ip: ref.ID}
-	}
+	was := targetOf(fe.Properties)
 	if was.key() == t.key() {
 		return
 	}
@@ -468,7 +480,7 @@ func (f *facts) statusAddress(w wish, p place) string {
 func (f *facts) isFree(ip netip.Addr, w wish) bool {
 	for _, s := range f.sides {
 		for _, fe := range s.lb.Properties.FrontendIPConfigurations {
-			if fe.Properties.PrivateIPAddress == ip.String() && ownerBase(fe.Name) != strings.ToLower(w.base) {
+			if targetOf(fe.Properties).private == ip.String() && ownerBase(fe.Name) != strings.ToLower(w.base) {
 				return false
 			}
 		}

@@ -24,6 +24,7 @@ func (f *facts) readPublicIPs() error {
 			if err != nil {
 				return err
 			}
+			ip.Properties.IPAddress = plainAddress(ip.Properties.IPAddress)
 			f.ips[ip.ID.Key()] = ip
 			f.ipsAt[ip.Properties.IPAddress] = append(f.ipsAt[ip.Properties.IPAddress], ip.ID)
 			names, _ := servicesIn(ip.Tags)

@@ -138,3 +138,36 @@ func TestAPublicIPIsManagedWhenItsTagNamesAService(t *testing.T) {
 		})
 	}
 }
+
+// One IPv6 address is written in many ways: somebody else's may stay, and is the address
+// that others ask for.
+func TestAddressesAreComparedAsAddresses(t *testing.T) {
+	w := newWorld(2)
+	dual := func(name string, port int32) loadbalancer.Service {
+		s := service(name, tcp(port, 30000+port))
+		s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+		s.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: "10.0.0.9", key.IPv6.Name: "fd00::9"}
+		return loadbalancer.Service{Service: s}
+	}
+	first, second := dual("first", 80), dual("second", 81)
+	first.UID, second.UID = "3d2c1b0a-1111-2222-3333-444455aa5", "3d2c1b0a-1111-2222-3333-444455aa6"
+	in := loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{first}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	frontends := func() []object {
+		return children(w.docs[azure.ID(innerID).Key()]["properties"].(object), "frontendIPConfigurations")
+	}
+	sub(frontends()[1], "properties")["privateIPAddress"] = "FD00::0:9"
+	rounds, err := w.commit(in)
+	if err != nil || writes(rounds) > 0 || len(rounds[0].problems) > 0 {
+		t.Fatalf("%v: %d writes, %v", err, writes(rounds), rounds[0].problems)
+	}
+	in.Services = append(in.Services, second)
+	if rounds, err = w.commit(in); err != nil || len(rounds[0].problems) > 0 || len(frontends()) != 2 {
+		t.Errorf("%v: %v; %d frontends", err, rounds[0].problems, len(frontends()))
+	}
+	if got := sub(frontends()[1], "properties")["privateIPAddress"]; got != "FD00::0:9" {
+		t.Errorf("the address is written %v", got)
+	}
+}

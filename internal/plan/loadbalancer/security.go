@@ -159,7 +159,7 @@ func (f *facts) placeAddress(p place) string {
 	if !exists || !f.keepsPrivate(p, fe.Properties) {
 		return ""
 	}
-	return fe.Properties.PrivateIPAddress
+	return plainAddress(fe.Properties.PrivateIPAddress)
 }
 
 func pendingRule(p place, w wish) string {
