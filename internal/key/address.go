@@ -62,7 +62,7 @@ var (
 		Allowed: "IP addresses between commas",
 	}
 	IPTags = Annotation[Pairs]{
-		Name: service + "azure-pip-ip-tags", parse: parseLastPairs, doubt: doubtRouting,
+		Name: service + "azure-pip-ip-tags", parse: parseLastPairs, doubt: doubtKinds,
 		Doc:     "IP tags of the public IP. Where the configuration does not let them change, other ones make a new public IP with another address; that is refused for a slip in them, and for a public IP that the Service names.",
 		Allowed: "Type=Value pairs between commas",
 	}

@@ -2,7 +2,9 @@ package key
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -54,12 +56,21 @@ var (
 
 func isSubscriptionOrAll(text string) bool { return text == "*" || subscription.MatchString(text) }
 
-// doubtRouting doubts how packets come to a public IP. Of other types of IP tags Azure alone
-// knows the values.
-func doubtRouting(tags Pairs) error {
-	for kind, value := range tags.Values {
-		if strings.EqualFold(kind, "RoutingPreference") && !strings.EqualFold(value, "Internet") {
+// kinds are the types of IP tags that are known. There are more, and Azure alone knows them
+// and their values.
+var kinds = []string{"FirstPartyUsage", "RoutingPreference"}
+
+// doubtKinds doubts types of IP tags that are much like a known one, and how packets come to
+// a public IP.
+func doubtKinds(tags Pairs) error {
+	for _, kind := range slices.Sorted(maps.Keys(tags.Values)) {
+		is := func(known string) bool { return strings.EqualFold(kind, known) }
+		value, meant := tags.Values[kind], nearestTo(kind, kinds)
+		switch {
+		case is("RoutingPreference") && !strings.EqualFold(value, "Internet"):
 			return fmt.Errorf("%q is no routing preference that Azure knows, it knows Internet", value)
+		case meant != "" && !slices.ContainsFunc(kinds, is):
+			return fmt.Errorf("%q is no type of IP tags that is known, but %s is", kind, meant)
 		}
 	}
 	return nil

@@ -62,12 +62,12 @@ func strangerIn(name string, ports []int32) (s Stranger, strange bool) {
 		nearest := nearestAbroad(name)
 		return Stranger{Name: name, Nearest: nearest}, nearest != ""
 	case !isPorts:
-		return Stranger{Name: name, Nearest: nearestTo(name)}, true
+		return Stranger{Name: name, Nearest: nearestTo(name, served)}, true
 	}
 	port, rest, _ := strings.Cut(rest, "_")
 	pattern := ofPort + portInName + "_" + rest
 	if !isKnown(pattern) {
-		return Stranger{Name: name, Nearest: strings.Replace(nearestTo(pattern), portInName, port, 1)}, true
+		return Stranger{Name: name, Nearest: strings.Replace(nearestTo(pattern, served), portInName, port, 1)}, true
 	}
 	is := func(p int32) bool { return strconv.Itoa(int(p)) == port }
 	return Stranger{Name: name, Port: port}, !slices.ContainsFunc(ports, is)
@@ -77,7 +77,7 @@ func strangerIn(name string, ports []int32) (s Stranger, strange bool) {
 // it is in another case, or in another domain or none. Most such names are somebody else's.
 func nearestAbroad(name string) string {
 	if lower := strings.ToLower(name); strings.HasPrefix(lower, service) {
-		return nearestTo(lower)
+		return nearestTo(lower, served)
 	}
 	last := name[strings.LastIndexByte(name, '/')+1:]
 	i := slices.IndexFunc(served, func(key string) bool {
@@ -89,11 +89,11 @@ func nearestAbroad(name string) string {
 	return served[i]
 }
 
-// nearestTo is the key that is most like a name, "" when none is much like it.
-func nearestTo(name string) string {
+// nearestTo is the known name that is most like a name, "" when none is much like it.
+func nearestTo(name string, known []string) string {
 	const most = 3 // letters that are wrong
 	best, wrong := "", most+1
-	for _, candidate := range served {
+	for _, candidate := range known {
 		if n := edits(name, candidate, wrong); n < wrong {
 			best, wrong = candidate, n
 		}

@@ -30,6 +30,8 @@ func TestASlipInIPTagsLosesNoAddress(t *testing.T) {
 	}{
 		"value that Azure does not know": {had: internet, asks: "RoutingPreference=Internett", refused: []string{`"RoutingPreference=Internett"`, `"Internett" is no routing preference`, "it knows Internet"}},
 		"no pair":                        {had: internet, asks: twoWords, refused: []string{`"RoutingPreference:Internet" is no Type=Value pair`}},
+		"type that is mistyped":          {had: internet, asks: "RoutingPreferense=Internet", refused: []string{`"RoutingPreferense" is no type of IP tags`, "but RoutingPreference"}},
+		"type that Azure alone knows":    {had: internet, asks: "NetworkDomain=x", renewed: true},
 		"no pair beside a good one":      {had: internet, asks: "FirstPartyUsage=/A,RoutingPreference:Internet", refused: []string{`"RoutingPreference:Internet" is no Type=Value pair`}},
 		"no pair that changes anything":  {had: internet, asks: internet + ",FirstPartyUsage:/A"},
 		"no pair, and none before":       {asks: twoWords},

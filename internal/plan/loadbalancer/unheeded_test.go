@@ -57,6 +57,7 @@ func oddities() map[string]oddity {
 		"port's path":           {annotations: map[string]string{"port_80_health-probe_request-path": "/a b?x#y"}, wants: []string{"InvalidAnnotation", `port_80_health-probe_request-path: "/a b?x#y"`, "has a blank or a #"}},
 		"path with a query":     {annotations: map[string]string{"azure-load-balancer-health-probe-request-path": "/a?x=%20y"}},
 		"routing":               {annotations: map[string]string{"azure-pip-ip-tags": "RoutingPreference=Nonsense"}, wants: []string{"InvalidAnnotation", `azure-pip-ip-tags: "RoutingPreference=Nonsense"`, "it knows Internet"}},
+		"type of routing":       {annotations: map[string]string{"azure-pip-ip-tags": "routingpreferences=Internet"}, wants: []string{"InvalidAnnotation", `azure-pip-ip-tags: "routingpreferences=Internet"`, "but RoutingPreference"}},
 		"good IP tags":          {annotations: map[string]string{"azure-pip-ip-tags": "RoutingPreference=Internet,FirstPartyUsage=/Unprivileged"}},
 		"link's subscriptions":  {annotations: link("azure-pls-visibility", "foo"), wants: []string{"InvalidAnnotation", `"foo" is no subscription id`}},
 		"link's approval":       {annotations: link("azure-pls-auto-approval", "bar"), wants: []string{"InvalidAnnotation", `"bar" is no subscription id`}},
