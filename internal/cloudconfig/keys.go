@@ -123,7 +123,7 @@ func tagKeys() []key {
 		object("tagsMap", func(c *Config) any { return &c.TagsMap },
 			"Tags of what is created. A tag replaces one of `tags` with the same name in any case."),
 		text("systemTags", func(c *Config) *string { return &c.SystemTags },
-			"Beginnings of names of tags of others, `a,b`. When set, tags that neither these nor the two keys above name are taken off."),
+			"Beginnings of names of tags of others, `a,b`. When set, tags that neither these nor the two keys above name are taken off; at load balancers, the security group and the route table only where those name any."),
 	}
 }
 

@@ -112,6 +112,15 @@ func retag(name string, how func(tags object)) func(*world) {
 	return func(w *world) { how(sub(w.docs[azure.ID(network+"publicIPAddresses/"+name).Key()], "tags")) }
 }
 
+// theirTags puts a tag of others at all that can be tagged.
+func theirTags(w *world) {
+	for key, doc := range w.docs {
+		if _, tagged := doc["location"]; tagged && azure.ID(key).Key() != azure.ID(vmss).Key() {
+			sub(doc, "tags")["theirs"] = "stays"
+		}
+	}
+}
+
 var (
 	ipOfA     = "kubernetes-" + baseOf(service("a"))
 	unmanaged = func(w *world) {
@@ -239,6 +248,14 @@ var scenes = []scene{
 	{
 		row: 39, is: "system tags", config: func(c *loadbalancer.Config) { tagged(c); c.SystemTags = []string{"sys", "owner"} },
 		have: list(web("a", note("azure-pip-tags", "a=b")), web("b", inside, linked)), midway: retag(ipOfA, func(tags object) { tags["system"] = "stays" }),
+	},
+	{
+		row: 39, is: "system tags without tags", config: func(c *loadbalancer.Config) { c.SystemTags = []string{"sys"} },
+		have: list(web("a", note("azure-pip-tags", "a=b")), web("b", inside, linked)), midway: theirTags,
+	},
+	{
+		row: 39, is: "system tags and tags of others", config: func(c *loadbalancer.Config) { tagged(c); c.SystemTags = []string{"sys"} },
+		have: list(web("a"), web("b", inside, linked)), midway: theirTags,
 	},
 	{row: 40, is: "legacy tags", have: list(web("a"), web("b", pins("@a"), ports(other)), web("c")), left: retag(ipOfA, func(tags object) {
 		for name, legacy := range legacyTags {

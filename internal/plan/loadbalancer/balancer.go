@@ -162,7 +162,7 @@ func (lb balancer) node(f *facts, b batch) (plan.Node, bool) {
 	var n plan.Node
 	switch {
 	case lb.stays:
-		r := azure.Resource[network.LoadBalancer]{ID: lb.side.id, Properties: lb.LoadBalancer, Tags: wantedTags(f.Config, nil, lb.side.lb.Tags)}
+		r := azure.Resource[network.LoadBalancer]{ID: lb.side.id, Properties: lb.LoadBalancer, Tags: frameTags(f.Config, nil, lb.side.lb.Tags)}
 		if !lb.side.exists {
 			r.Location, r.SKU, r.ExtendedLocation = f.Config.Location, &azure.SKU{Name: "Standard"}, f.Config.EdgeZone
 		}

@@ -20,7 +20,10 @@ func (c Config) noteOfGroup(group azure.ID) string {
 	return notesOfGroups(c.ClusterName) + strings.ToLower(group.Name())
 }
 
-func notesOfGroups(cluster string) string { return "kaz-" + cluster + "-public-ips-in-" }
+func notesOfGroups(cluster string) string { return notesOfKaz + cluster + "-public-ips-in-" }
+
+// notesOfKaz is how the tags begin in which kaz notes something, whatever the cluster.
+const notesOfKaz = "kaz-"
 
 // notedGroups are the resource groups that the security group's tags name. What is no name
 // of one is somebody else's tag.

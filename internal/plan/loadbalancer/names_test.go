@@ -193,3 +193,27 @@ func TestTags(t *testing.T) {
 		t.Error("without configured tags there is an opinion:", got)
 	}
 }
+
+// Tags of load balancers and of the security group are the configuration's alone: where it
+// has none, others' stay whatever the system tags are. Notes come and go all the same.
+func TestTagsOfFrames(t *testing.T) {
+	configured, system := azure.Tags{"team": "a"}, []string{"sys"}
+	for _, test := range []struct {
+		what        string
+		c           Config
+		notes, have azure.Tags
+		want        azure.Tags
+	}{
+		{"nothing configured", Config{}, nil, azure.Tags{"x": "y"}, nil},
+		{"system tags alone", Config{SystemTags: system}, nil, azure.Tags{"x": "y"}, nil},
+		{"system tags alone, a note comes", Config{SystemTags: system}, azure.Tags{"kaz-c-1": "true"}, azure.Tags{"x": "y"}, azure.Tags{"kaz-c-1": "true"}},
+		{"system tags alone, a note goes", Config{SystemTags: system}, azure.Tags{"kaz-c-1": azure.DropTag}, azure.Tags{"x": "y"}, azure.Tags{"kaz-c-1": azure.DropTag}},
+		{"tags", Config{Tags: configured}, nil, azure.Tags{"x": "y"}, configured},
+		{"both", Config{Tags: configured, SystemTags: system}, nil, azure.Tags{"x": "y", "SYS-1": "z"}, azure.Tags{"team": "a", "x": azure.DropTag}},
+		{"both, other clusters' notes", Config{Tags: configured, SystemTags: system}, nil, azure.Tags{"Kaz-d-public-ips-in-far": "true"}, configured},
+	} {
+		if d := cmp.Diff(test.want, frameTags(test.c, test.notes, test.have)); d != "" {
+			t.Errorf("%s: %s", test.what, d)
+		}
+	}
+}

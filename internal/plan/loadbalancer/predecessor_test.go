@@ -582,7 +582,7 @@ func (p *predecessor) ensureBalancer(s *v1.Service, id azure.ID) {
 	merge(lb, "loadBalancingRules", baseOf(s), rules, sameRule, &dirty)
 	merge(lb, "probes", baseOf(s), probes, sameProbe, &dirty)
 	dropSharedProbe(lb, &dirty)
-	p.tag(lb, p.Tags, nil, &dirty)
+	p.tagFrame(lb, &dirty)
 	if dirty != nil {
 		p.write(id, lb, "%s for %s", dirty, keyOf(s))
 	}
@@ -821,6 +821,13 @@ func tagOf(o object, name string) string {
 		}
 	}
 	return ""
+}
+
+// tagFrame tags a load balancer or a security group: only where tags are configured.
+func (p *predecessor) tagFrame(o object, dirty *[]string) {
+	if len(p.Tags) > 0 {
+		p.tag(o, p.Tags, nil, dirty)
+	}
 }
 
 // tag adds and changes tags, and removes unknown ones where it is told which survive.
@@ -1209,7 +1216,7 @@ func (p *predecessor) securityRules(s *v1.Service, wanted bool, were []string) {
 		}
 	}
 	setList(nsg, "securityRules", rs.rules)
-	p.tag(nsg, p.Tags, nil, &dirty)
+	p.tagFrame(nsg, &dirty)
 	if dirty != nil {
 		p.write(id, nsg, "%s for %s", dirty, keyOf(s))
 	}

@@ -36,7 +36,7 @@ func (f *facts) security(b batch, m *membership, stray []azure.ID, pending *[]st
 	if !f.groupExists {
 		return plan.Node{}, nil, false
 	}
-	names, notes := b.names(), wantedTags(f.Config, f.groupNotes(stray), f.group.Tags)
+	names, notes := b.names(), frameTags(f.Config, f.groupNotes(stray), f.group.Tags)
 	over := f.handovers(b)
 	if len(stray) > 0 && len(over) > 0 {
 		// The load balancers wait for the notes, and the rules for the load balancers: they

@@ -52,6 +52,19 @@ func wantedTags(c Config, own, have azure.Tags) azure.Tags {
 	return tags
 }
 
+// frameTags is wantedTags for a load balancer or the security group. These have configured
+// tags alone, so where there are none it is not kaz that tags them, and others' tags stay. No
+// system tags make notes go, which may be another cluster's that shares the security group.
+func frameTags(c Config, notes, have azure.Tags) azure.Tags {
+	switch {
+	case len(c.Tags) == 0:
+		c.SystemTags = nil
+	case len(c.SystemTags) > 0:
+		c.SystemTags = slices.Concat(c.SystemTags, []string{notesOfKaz})
+	}
+	return wantedTags(c, notes, have)
+}
+
 // mostTags is how many tags Azure lets a resource have.
 const mostTags = 50
 

@@ -65,24 +65,30 @@ func TestWhatCannotBeReadStays(t *testing.T) {
 
 // A note of a group where addresses may be left stays until somebody has looked there.
 func TestANoteOfAGroupThatMayNotBeReadStays(t *testing.T) {
-	for why, want := range map[azure.Kind]bool{azure.Denied: true, azure.NotFound: false} {
-		w := newWorld(2)
-		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
-		if _, err := w.commit(in); err != nil {
-			t.Fatal(err)
-		}
-		id := in.Config.LoadBalancer().Parent().Resource("Microsoft.Network/networkSecurityGroups", in.Config.SecurityGroupName)
-		group := w.docs[id.Key()]
-		fill(group, object{"tags": object{}})
-		group["tags"].(object)["kaz-"+in.Config.ClusterName+"-public-ips-in-far"] = "true"
-		in.Have = hide(w, why)
-		graph, _, err := loadbalancer.Desired(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := plan.Diff(in.Have, graph)
-		if err != nil || p.Empty() != want {
-			t.Errorf("%v: %v, %s", why, err, p)
+	for what, tags := range map[string]loadbalancer.Config{
+		"no tags": {}, "tags": {Tags: azure.Tags{"team": "a"}}, "system tags": {SystemTags: []string{"sys"}},
+		"both": {Tags: azure.Tags{"team": "a"}, SystemTags: []string{"sys"}},
+	} {
+		for why, want := range map[azure.Kind]bool{azure.Denied: true, azure.NotFound: false} {
+			w := newWorld(2)
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+			in.Config.Tags, in.Config.SystemTags = tags.Tags, tags.SystemTags
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			id := in.Config.LoadBalancer().Parent().Resource("Microsoft.Network/networkSecurityGroups", in.Config.SecurityGroupName)
+			group := w.docs[id.Key()]
+			fill(group, object{"tags": object{}})
+			group["tags"].(object)["kaz-"+in.Config.ClusterName+"-public-ips-in-far"] = "true"
+			in.Have = hide(w, why)
+			graph, _, err := loadbalancer.Desired(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := plan.Diff(in.Have, graph)
+			if err != nil || p.Empty() != want {
+				t.Errorf("%s, %v: %v, %s", what, why, err, p)
+			}
 		}
 	}
 }
