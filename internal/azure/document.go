@@ -158,6 +158,13 @@ type ExtendedLocation struct {
 // [DropTag] takes one away.
 type Tags map[string]string
 
+// What Azure takes as tags of a resource; the lengths are in characters.
+const (
+	MostTags        = 50
+	LongestTagName  = 512
+	LongestTagValue = 256
+)
+
 // DropTag as a wanted tag's value takes the tag away. No real value can be this.
 const DropTag = "\x00"
 

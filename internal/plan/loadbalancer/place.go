@@ -72,6 +72,7 @@ type search struct {
 	found    *problems
 	gone     map[string]bool     // base names, in lower case
 	wishes   map[string]wish     // by base name, in lower case
+	commit   []wish              // live and gone
 	at       map[string]spot     // where an address stands, by its key
 	taken    map[string][]taking // what stands at a frontend when all is done, by the spot's key
 	linked   map[string]string   // who is the first to have a private link service, by its id key
@@ -80,6 +81,7 @@ type search struct {
 	leading  map[ruleGroup]int   // rules that lead to the nodes when all is done
 	pools    map[string]string   // whose the pools of Services of policy Local are, by side and name
 	linkSide map[string]*side    // where those stand
+	coming   map[string][]string // who comes to a managed public IP, by its id key
 }
 
 // taking is a rule that stands at a frontend.
@@ -104,7 +106,7 @@ func (f *facts) findPlaces(wishes, gone []wish, found *problems) []wish {
 }
 
 func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
-	s := search{facts: f, found: found, gone: map[string]bool{}, wishes: make(map[string]wish, len(wishes)), at: map[string]spot{}, taken: map[string][]taking{},
+	s := search{facts: f, found: found, commit: slices.Concat(wishes, gone), coming: map[string][]string{}, gone: map[string]bool{}, wishes: make(map[string]wish, len(wishes)), at: map[string]spot{}, taken: map[string][]taking{},
 		linked: map[string]string{}, linkSide: map[string]*side{},
 		planned: map[*side]int{}, pools: map[string]string{}}
 	for _, w := range gone {
@@ -136,6 +138,7 @@ func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
 		for _, p := range places {
 			s.note(w, p)
 			s.noteLink(w, p)
+			s.noteListed(w, p)
 		}
 		live = append(live, w)
 	}
@@ -237,6 +240,7 @@ func (s *search) places(w wish, wrong *problems) []place {
 		s.refuseTooMany(w, p, wrong)
 		s.refuseTags(w, p, wrong)
 		s.refuseKinds(w, p, wrong)
+		s.refuseUnlisted(w, p, wrong)
 		s.refusePool(w, p, wrong)
 		s.refuseAttached(w, p, wrong)
 		s.refuseOccupied(w, p, t, wrong)

@@ -2,6 +2,7 @@ package loadbalancer
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -229,7 +230,9 @@ func (f *facts) publicIPView(id azure.ID, u *users, have publicIP, names []strin
 	}
 	for _, c := range u.claims {
 		f.name(&view, own, c, have)
-		for name, value := range c.ipTags {
+	}
+	for _, tags := range f.askedTags(u, have, names) {
+		for name, value := range tags {
 			if _, ours := own.Get(name); !ours {
 				own[name] = value
 			}
@@ -248,6 +251,41 @@ func (f *facts) publicIPView(id azure.ID, u *users, have publicIP, names []strin
 		view.Tags = dropLabel(view.Tags, have.Tags)
 	}
 	return view
+}
+
+// askedTags are the tags that Services ask for at a public IP, those of the first by name
+// first: what the batch's ask for, and what has been brought about of what others ask for.
+func (f *facts) askedTags(u *users, have publicIP, names []string) []azure.Tags {
+	by := map[string]azure.Tags{}
+	for _, name := range names {
+		if !slices.Contains(u.leaving, name) {
+			by[name] = f.tagsOfOther(name, have)
+		}
+	}
+	for _, c := range u.claims {
+		by[c.service.Key()] = c.ipTags
+	}
+	var tags []azure.Tags
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		tags = append(tags, by[name])
+	}
+	return tags
+}
+
+// tagsOfOther are those tags of a public IP that a Service asks for that is not of the commit.
+func (f *facts) tagsOfOther(service string, have publicIP) azure.Tags {
+	i := slices.IndexFunc(f.Others, func(o *v1.Service) bool { return o.Namespace+"/"+o.Name == service })
+	if i < 0 {
+		return nil
+	}
+	asked, _ := key.PublicIPTags.Read(f.Others[i].Annotations)
+	tags := azure.Tags{}
+	for name := range asked.Values {
+		if value, there := have.Tags.Get(name); there {
+			tags[name] = value
+		}
+	}
+	return tags
 }
 
 // complete says of a new public IP what cannot be said later.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -65,8 +66,49 @@ func frameTags(c Config, notes, have azure.Tags) azure.Tags {
 	return wantedTags(c, notes, have)
 }
 
-// mostTags is how many tags Azure lets a resource have.
-const mostTags = 50
+// refuseUnlisted refuses a Service whose name does not fit into the tag that lists the Services
+// of a managed public IP: Azure would refuse the public IP. Who is listed stays.
+func (s *search) refuseUnlisted(w wish, p place, wrong *problems) {
+	have := s.ips[p.ip.Key()]
+	listed, managed := servicesIn(have.Tags)
+	if !managed || ofOtherCluster(have.Tags, s.Config.ClusterName) || slices.Contains(listed, w.service.Key()) {
+		return
+	}
+	length := func() int {
+		return utf8.RuneCountInString(strings.Join(slices.Concat(listed, s.coming[p.ip.Key()], []string{w.service.Key()}), ","))
+	}
+	if length() <= azure.LongestTagValue {
+		return
+	}
+	listed = slices.DeleteFunc(listed, func(name string) bool { return s.letsGo(name, p.ip) })
+	if n := length(); n > azure.LongestTagValue {
+		wrong.refuse(w.service.Key(), ReasonLimit,
+			"with its name the tag %s of public IP %s, which lists the Services there, would have %d characters, allowed by Azure are %d: have fewer Services at one address, or an address of your own, which carries no such tag",
+			tagServices, p.ip.Name(), n, azure.LongestTagValue)
+	}
+}
+
+// letsGo reports whether a Service of the commit leaves a public IP that has it in its list.
+func (s *search) letsGo(service string, ip azure.ID) bool {
+	lets := false
+	for _, w := range s.commit {
+		switch {
+		case w.service.Key() != service:
+		case !w.service.Gone && s.wants(strings.ToLower(w.base), target{ip: ip}):
+			return false
+		default:
+			lets = lets || slices.ContainsFunc(s.managedIPsOf(w), ip.Equal)
+		}
+	}
+	return lets
+}
+
+// noteListed remembers who comes to a managed public IP, for the Services that come after.
+func (s *search) noteListed(w wish, p place) {
+	if listed, managed := servicesIn(s.ips[p.ip.Key()].Tags); managed && !slices.Contains(listed, w.service.Key()) {
+		s.coming[p.ip.Key()] = append(s.coming[p.ip.Key()], w.service.Key())
+	}
+}
 
 // refuseTags refuses tags that a managed public IP cannot have beside those that it gets
 // besides: Azure would refuse the public IP.
@@ -75,11 +117,19 @@ func (f *facts) refuseTags(w wish, p place, wrong *problems) {
 	if p.ip == "" || len(w.ipTags) == 0 || exists && !f.isManaged(have) {
 		return
 	}
+	listed, _ := servicesIn(have.Tags)
 	own := azure.Tags{tagServices: "", tagCluster: ""}
 	if w.label != nil && *w.label != "" {
 		own[tagLabel] = ""
 	}
 	maps.Copy(own, w.ipTags)
+	for _, other := range listed {
+		for name, value := range f.tagsOfOther(other, have) {
+			if _, said := own.Get(name); !said {
+				own[name] = value
+			}
+		}
+	}
 	tags := wantedTags(f.Config, own, have.Tags)
 	count := 0
 	for name := range have.Tags {
@@ -92,9 +142,9 @@ func (f *facts) refuseTags(w wish, p place, wrong *problems) {
 			count++
 		}
 	}
-	if count > mostTags {
+	if count > azure.MostTags {
 		wrong.refuse(w.service.Key(), ReasonLimit, "annotation %s: with its %d tags public IP %s would have %d, allowed by Azure are %d: take some away",
-			key.PublicIPTags.Name, len(w.ipTags), p.ip.Name(), count, mostTags)
+			key.PublicIPTags.Name, len(w.ipTags), p.ip.Name(), count, azure.MostTags)
 	}
 }
 

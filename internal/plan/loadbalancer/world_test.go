@@ -170,6 +170,12 @@ func (w *world) step(s plan.Step) error {
 	if strings.Contains(key, "/virtualmachinescalesets/") {
 		body = merged(have, body)
 	}
+	tags, _ := body["tags"].(object)
+	for name, value := range tags {
+		if n := len(value.(string)); n > 256 {
+			return fmt.Errorf("tag %s has %d characters", name, n)
+		}
+	}
 	if by := w.dangling(s.ID, body); by != "" {
 		return fmt.Errorf("%s does not exist", by)
 	}

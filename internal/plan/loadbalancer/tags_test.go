@@ -1,0 +1,177 @@
+package loadbalancer_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/key"
+	"kaz/internal/plan/loadbalancer"
+)
+
+const servedBy = "k8s-azure-service"
+
+// sharing is a Service web and n guests at its address, whose names have 19 characters each:
+// web and 12 of them, with commas between, are 251 together.
+func sharing(t *testing.T, guests int) (*world, loadbalancer.Input) {
+	t.Helper()
+	w := newWorld(2)
+	in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+	rounds, err := w.commit(in)
+	if err != nil || len(rounds[0].problems) > 0 {
+		t.Fatal(rounds, err)
+	}
+	for i := range guests {
+		in.Services = append(in.Services, guest(i))
+	}
+	return w, in
+}
+
+func guest(i int) loadbalancer.Service {
+	s := service(fmt.Sprintf("guest-%05d", i), tcp(int32(81+i), int32(30081+i)))
+	s.Spec.LoadBalancerIP = "20.1.0.2"
+	return loadbalancer.Service{Service: s}
+}
+
+// refusals are those of a commit, by whom.
+func refusals(t *testing.T, w *world, in loadbalancer.Input) map[string]string {
+	t.Helper()
+	rounds, err := w.commit(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := map[string]string{}
+	for _, p := range rounds[len(rounds)-1].problems {
+		if !p.Warning {
+			refused[p.Object] = p.Reason + ": " + p.Message
+		}
+	}
+	return refused
+}
+
+func (w *world) tagsOfWeb() object {
+	return w.docs[azure.ID(network+"publicIPAddresses/kubernetes-"+baseOf(service("web"))).Key()]["tags"].(object)
+}
+
+// Azure takes 256 characters in a tag's value. Who would have the tag that lists the
+// Services of a public IP pass that is told so; those who are listed stay.
+func TestServicesAtOneAddressAreListedInATag(t *testing.T) {
+	w, in := sharing(t, 13)
+	list := func() []string { return strings.Split(w.tagsOfWeb()[servedBy].(string), ",") }
+	refused := refusals(t, w, in)
+	why := refused["default/guest-00012"]
+	if len(refused) != 1 || !strings.HasPrefix(why, loadbalancer.ReasonLimit) || !strings.Contains(why, "256") || !strings.Contains(why, servedBy) {
+		t.Fatalf("refused are %v", refused)
+	}
+	if n := len(list()); n != 13 || list()[0] != "default/web" {
+		t.Errorf("the tag lists %d: %v", n, list())
+	}
+	last := in.Services[13]
+	all := in.Services[:13]
+
+	in.Services = []loadbalancer.Service{last}
+	for _, s := range all {
+		in.Others = append(in.Others, s.Service)
+	}
+	if refused := refusals(t, w, in); len(refused) != 1 {
+		t.Errorf("alone: refused are %v", refused)
+	}
+
+	in.Others = nil
+	in.Services = slices.Clone(all) // who is there may change
+	changed := guest(3)
+	changed.Spec.Ports[0].Port = 8080
+	in.Services[4] = changed
+	if refused := refusals(t, w, in); len(refused) > 0 {
+		t.Errorf("one changes: refused are %v", refused)
+	}
+
+	leaves := guest(5)
+	leaves.Gone = true
+	in.Services = append(slices.Delete(slices.Clone(in.Services), 6, 7), leaves, last)
+	if refused := refusals(t, w, in); len(refused) > 0 || !slices.Contains(list(), last.Key()) || slices.Contains(list(), leaves.Key()) {
+		t.Errorf("one is deleted, one comes: refused are %v, listed %v", refused, list())
+	}
+
+	moves := guest(7)
+	moves.Spec.LoadBalancerIP = ""
+	in.Services = slices.DeleteFunc(in.Services, func(s loadbalancer.Service) bool { return s.Gone || s.Name == moves.Name })
+	in.Services = append(in.Services, moves, guest(5))
+	if refused := refusals(t, w, in); len(refused) > 0 || !slices.Contains(list(), "default/guest-00005") || slices.Contains(list(), moves.Key()) {
+		t.Errorf("one goes elsewhere, one comes: refused are %v, listed %v", refused, list())
+	}
+
+	// Who does not leave after all, because of a mistake, keeps the place in the list.
+	mistaken := guest(8)
+	mistaken.Spec.LoadBalancerIP = "20.99.99.99"
+	in.Services = slices.DeleteFunc(in.Services, func(s loadbalancer.Service) bool { return s.Name == mistaken.Name })
+	in.Services = append(in.Services, mistaken, guest(20))
+	if refused := refusals(t, w, in); len(refused) != 2 || !slices.Contains(list(), mistaken.Key()) {
+		t.Errorf("one cannot go, one comes: refused are %v, listed %v", refused, list())
+	}
+}
+
+// Somebody's own public IP has no such tag, and so any number of Services.
+func TestServicesAtAnAddressOfOnesOwn(t *testing.T) {
+	w := newWorld(2)
+	w.put(network+"publicIPAddresses/mine", parse(ownIP(network+"publicIPAddresses/mine", "20.1.0.2")))
+	in := loadbalancer.Input{Config: config(), Complete: true}
+	for i := range 20 {
+		in.Services = append(in.Services, guest(i))
+	}
+	if refused := refusals(t, w, in); len(refused) > 0 {
+		t.Errorf("refused are %v", refused)
+	}
+}
+
+// What Services ask for at one public IP is there whichever of them is looked at, and the
+// first by name has the say.
+func TestTagsOfServicesAtOneAddress(t *testing.T) {
+	for _, system := range [][]string{nil, {"sys"}} {
+		w, in := sharing(t, 1)
+		in.Config.SystemTags = system
+		a, b := in.Services[1], in.Services[0] // guest, web
+		a.Annotations = map[string]string{key.PublicIPTags.Name: "team=a,of-a=1"}
+		b.Annotations = map[string]string{key.PublicIPTags.Name: "Team=b,of-b=2"}
+		is := func(what string, want object) {
+			t.Helper()
+			got := w.tagsOfWeb()
+			for name := range want {
+				if got[name] != want[name] {
+					t.Errorf("system tags %v, %s: tags are %v, want %v", system, what, got, want)
+					return
+				}
+			}
+		}
+		alone := func(one, other loadbalancer.Service) int {
+			in := in
+			in.Services, in.Others = []loadbalancer.Service{one}, append(in.Others[:0:0], other.Service)
+			rounds, err := w.commit(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return writes(rounds)
+		}
+		alone(a, b)
+		alone(b, a)
+		both := object{"team": "a", "of-a": "1", "of-b": "2"}
+		is("one after the other", both)
+		if n := alone(a, b) + alone(b, a); n > 0 {
+			t.Errorf("system tags %v: %d writes when nothing has changed", system, n)
+		}
+		in.Services = []loadbalancer.Service{a, b}
+		if rounds, err := w.commit(in); err != nil || writes(rounds) > 0 {
+			t.Errorf("system tags %v, together: %v, %v", system, rounds, err)
+		}
+		is("together", both)
+
+		a.Annotations = nil
+		alone(b, a)
+		is("one asks no more", object{"team": "b", "of-b": "2"})
+		if _, there := w.tagsOfWeb()["of-a"]; there != (system == nil) {
+			t.Errorf("system tags %v: tags are %v when one asks no more", system, w.tagsOfWeb())
+		}
+	}
+}
