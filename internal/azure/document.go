@@ -163,6 +163,7 @@ const (
 	MostTags        = 50
 	LongestTagName  = 512
 	LongestTagValue = 256
+	NotInTagNames   = `<>%&\?/`
 )
 
 // DropTag as a wanted tag's value takes the tag away. No real value can be this.

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"kaz/internal/azure"
 )
 
 // ResourceTags are the tags that tags and tagsMap ask for. No two names differ
@@ -66,6 +69,23 @@ func (c Config) parseTags() (map[string]string, []Warning) {
 		warn("systemTags", "an empty name in the list protects every tag, so none is taken off")
 	}
 	return tags, warnings
+}
+
+// checkTags looks for tags with which Azure would refuse whatever has them.
+func (c Config) checkTags(s *checks) {
+	tags := c.ResourceTags()
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		key := "tags"
+		if _, mapped := foldedKey(c.TagsMap, name); mapped {
+			key = "tagsMap"
+		}
+		if utf8.RuneCountInString(name) > azure.LongestTagName || strings.ContainsAny(name, azure.NotInTagNames) {
+			s.add(key, name, "must be the name of a tag: at most %d characters, and none of < > %% & \\ ? /", azure.LongestTagName)
+		}
+		if n := utf8.RuneCountInString(tags[name]); n > azure.LongestTagValue {
+			s.add(key, name, "must have a value of at most %d characters, not %d", azure.LongestTagValue, n)
+		}
+	}
 }
 
 // tagValue trims, but never down to the word null, which Azure reserves.

@@ -52,6 +52,7 @@ func (c Config) problems() Problems {
 	var s checks
 	c.checkValues(&s)
 	c.checkTexts(&s)
+	c.checkTags(&s)
 	c.checkRequired(&s)
 	c.checkCloud(&s)
 	c.checkIdentity(&s)

@@ -52,6 +52,13 @@ func TestValidate(t *testing.T) {
 			`vnetName "a/b": must be a name without spaces and without any of / ? # % \`,
 			`clusterServiceSharedLoadBalancerHealthProbePath "healthz": must start with /`,
 		}},
+		{"longest tags", sound(`,"tags":"` + strings.Repeat("n", 512) + "=" + strings.Repeat("ü", 256) + `"`), nil},
+		{"tags", sound(`,"tags":"team=` + strings.Repeat("v", 257) + `,a%b=c,Both=` + strings.Repeat("v", 257) + `","tagsMap":{"` + strings.Repeat("n", 513) + `":"x","both":"` + strings.Repeat("w", 257) + `","none":""}`), []string{
+			`tags "a%b": must be the name of a tag: at most 512 characters, and none of < > % & \ ? /`,
+			`tags "team": must have a value of at most 256 characters, not 257`,
+			`tagsMap "both": must have a value of at most 256 characters, not 257`,
+			`tagsMap "` + strings.Repeat("n", 79) + `…: must be the name of a tag: at most 512 characters, and none of < > % & \ ? /`,
+		}},
 		{"availability sets", sound(`,"vmType":"standard","disableAvailabilitySetNodes":true`), []string{
 			"disableAvailabilitySetNodes true: is only supported when vmType is vmss, not standard",
 		}},

@@ -1,8 +1,10 @@
 package emulator
 
 import (
+	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
@@ -90,15 +92,34 @@ func shapely(body behaviour.Object) error {
 			return gateway(400, "InvalidRequestContent", "The request content was invalid and could not be deserialized: the value of '%s' is not of the type that it needs.", field)
 		}
 	}
-	if tags, ok := body["tags"].(behaviour.Object); ok && len(tags) > mostTags {
+	tags, _ := body["tags"].(behaviour.Object)
+	return takeable(tags)
+}
+
+// The limits of tags, as Azure documents them. With which code it refuses more tags is not
+// recorded. What it says of a value is what users of kubernetes-sigs/cloud-provider-azure#510
+// and Azure/AKS#2160 got; what it says of a name is what Azure's own PowerShell says.
+const (
+	mostTags        = 50
+	longestTagName  = 512
+	longestTagValue = 256
+)
+
+// takeable checks tags.
+func takeable(tags behaviour.Object) error {
+	if len(tags) > mostTags {
 		return gateway(400, "InvalidRequestContent", "The resource has %d tags. A resource can have at most %d.", len(tags), mostTags)
+	}
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		if utf8.RuneCountInString(name) > longestTagName {
+			return gateway(400, "InvalidTagName", "Tag key too large.  Following tag name '%s' exceeded the maximum length. Maximum allowed length for tag name - '%d' characters.", name, longestTagName)
+		}
+		if value, _ := tags[name].(string); utf8.RuneCountInString(value) > longestTagValue {
+			return gateway(400, "InvalidTagValueLength", "Tag value too large.  Following tag value '%s' exceeded the maximum length. Maximum allowed length for tag value - '%d' characters.", value, longestTagValue)
+		}
 	}
 	return nil
 }
-
-// mostTags is how many tags a resource can have, as Azure documents it. With which code it
-// refuses more is not recorded.
-const mostTags = 50
 
 func allTexts(o behaviour.Object) bool {
 	for _, v := range o {

@@ -103,6 +103,25 @@ func TestAResourceHasFiftyTagsAtMost(t *testing.T) {
 	}
 }
 
+func TestLengthsOfTags(t *testing.T) {
+	a := start(t, emulator.Options{})
+	a.group()
+	body := func(name, value int) string {
+		return fmt.Sprintf(`{"location":"eastus","tags":{%q:%q}}`, strings.Repeat("n", name), strings.Repeat("ü", value))
+	}
+	a.must("PUT", table, body(512, 256))
+	for _, method := range []string{"PUT", "PATCH"} {
+		got := a.do(method, table, body(1, 257))
+		want := "Tag value too large.  Following tag value '" + strings.Repeat("ü", 257) + "' exceeded the maximum length. Maximum allowed length for tag value - '256' characters."
+		if got.status != 400 || got.code() != "InvalidTagValueLength" || behaviour.Text(got.body, "error.message") != want {
+			t.Errorf("%s: %d %v", method, got.status, got.body)
+		}
+		if got := a.do(method, table, body(513, 1)); got.status != 400 || got.code() != "InvalidTagName" {
+			t.Errorf("%s: %d %v", method, got.status, got.body)
+		}
+	}
+}
+
 func TestNetworkErrorsAlwaysHaveDetails(t *testing.T) {
 	a := start(t, emulator.Options{})
 	a.group()

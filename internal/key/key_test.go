@@ -163,7 +163,12 @@ func TestTags(t *testing.T) {
 		"a=,=b":                   {Values: map[string]string{"a": ""}, Skipped: []string{"=b"}},
 		"a= null,b=null,c=NULL d": {Values: map[string]string{"a": " null", "b": "null", "c": "NULL d"}},
 		"a<b=c,d=e":               {Values: map[string]string{"d": "e"}, Skipped: []string{"a<b=c"}},
-		"Team=x,owner=y,team=z":   {Values: map[string]string{"team": "z", "owner": "y"}}, // one tag to Azure
+		// Azure counts characters, without the blanks around.
+		"a=" + strings.Repeat("ü", 256):                                       {Values: map[string]string{"a": strings.Repeat("ü", 256)}},
+		"a=   " + strings.Repeat("v", 256) + "   ,b=c":                        {Values: map[string]string{"a": strings.Repeat("v", 256), "b": "c"}},
+		"a=" + strings.Repeat("v", 257) + ",b=c":                              {Values: map[string]string{"b": "c"}, Skipped: []string{"a=" + strings.Repeat("v", 257)}},
+		strings.Repeat("é", 512) + "=b," + strings.Repeat("n", 513) + "=c,d=": {Values: map[string]string{strings.Repeat("é", 512): "b", "d": ""}, Skipped: []string{strings.Repeat("n", 513) + "=c"}},
+		"Team=x,owner=y,team=z":                                               {Values: map[string]string{"team": "z", "owner": "y"}}, // one tag to Azure
 	} {
 		got, err := key.PublicIPTags.Read(map[string]string{key.PublicIPTags.Name: value})
 		if d := cmp.Diff(want, got); d != "" || err != nil {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -115,12 +116,6 @@ func parseList(text string) ([]string, error) {
 	return items, nil
 }
 
-// What Azure takes as a tag.
-const (
-	notInTags                   = `<>%&\?/`
-	longestTag, longestTagValue = 512, 256
-)
-
 // parsePairs takes name=value items between commas. An item without exactly one "=", or
 // that Azure does not take, is left out and reported, not refused: that is how these keys have always been read.
 func parsePairs(text string) (Pairs, error) {
@@ -129,13 +124,14 @@ func parsePairs(text string) (Pairs, error) {
 	for _, item := range items {
 		name, value, ok := strings.Cut(item, "=")
 		name = strings.TrimSpace(name)
-		if !ok || name == "" || strings.Contains(value, "=") || strings.ContainsAny(name, notInTags) || len(name) > longestTag || len(value) > longestTagValue {
-			pairs.Skipped = append(pairs.Skipped, item)
-			continue
-		}
 		// Azure reserves the value "null"; with blanks around it, it is an ordinary one.
 		if trimmed := strings.TrimSpace(value); !strings.EqualFold(trimmed, "null") {
 			value = trimmed
+		}
+		if !ok || name == "" || strings.Contains(value, "=") || strings.ContainsAny(name, azure.NotInTagNames) ||
+			utf8.RuneCountInString(name) > azure.LongestTagName || utf8.RuneCountInString(value) > azure.LongestTagValue {
+			pairs.Skipped = append(pairs.Skipped, item)
+			continue
 		}
 		// To Azure names are the same in any case; of several the last one counts.
 		maps.DeleteFunc(pairs.Values, func(other, _ string) bool { return strings.EqualFold(other, name) })

@@ -108,7 +108,7 @@ var (
 var PublicIPTags = Annotation[Pairs]{
 	Name: service + "azure-pip-tags", parse: parsePairs,
 	Doc:     "Tags of the Service's public IP, over those of the cloud configuration.",
-	Allowed: "name=value pairs between commas",
+	Allowed: `name=value pairs between commas, names of at most 512 characters without < > % & \ ? /, values of at most 256`,
 }
 
 const (
