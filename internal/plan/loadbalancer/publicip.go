@@ -232,11 +232,7 @@ func (f *facts) publicIPView(id azure.ID, u *users, have publicIP, names []strin
 		f.name(&view, own, c, have)
 	}
 	for _, tags := range f.askedTags(u, have, names) {
-		for name, value := range tags {
-			if _, ours := own.Get(name); !ours {
-				own[name] = value
-			}
-		}
+		addTags(own, tags)
 	}
 	if !exists {
 		f.complete(&view, u.claims[0].place)

@@ -53,6 +53,15 @@ func wantedTags(c Config, own, have azure.Tags) azure.Tags {
 	return tags
 }
 
+// addTags adds tags of names that are not there yet.
+func addTags(to, tags azure.Tags) {
+	for name, value := range tags {
+		if _, there := to.Get(name); !there {
+			to[name] = value
+		}
+	}
+}
+
 // frameTags is wantedTags for a load balancer or the security group. These have configured
 // tags alone, so where there are none it is not kaz that tags them, and others' tags stay. No
 // system tags make notes go, which may be another cluster's that shares the security group.
@@ -124,11 +133,7 @@ func (f *facts) refuseTags(w wish, p place, wrong *problems) {
 	}
 	maps.Copy(own, w.ipTags)
 	for _, other := range listed {
-		for name, value := range f.tagsOfOther(other, have) {
-			if _, said := own.Get(name); !said {
-				own[name] = value
-			}
-		}
+		addTags(own, f.tagsOfOther(other, have))
 	}
 	tags := wantedTags(f.Config, own, have.Tags)
 	count := 0

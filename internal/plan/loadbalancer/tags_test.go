@@ -175,3 +175,29 @@ func TestTagsOfServicesAtOneAddress(t *testing.T) {
 		}
 	}
 }
+
+// With system tags, what another Service at the address asks for stays, and counts.
+func TestTagsOfOthersCount(t *testing.T) {
+	w, in := sharing(t, 1)
+	in.Config.SystemTags = []string{"sys"}
+	tags := func(from, n int) map[string]string {
+		var pairs []string
+		for i := range n {
+			pairs = append(pairs, fmt.Sprintf("t%d=x", from+i))
+		}
+		return map[string]string{key.PublicIPTags.Name: strings.Join(pairs, ",")}
+	}
+	web, guest := in.Services[0], in.Services[1]
+	web.Annotations, guest.Annotations = tags(0, 30), tags(30, 18)
+	for _, pair := range [][2]loadbalancer.Service{{web, guest}, {guest, web}, {web, guest}} {
+		in.Services, in.Others = pair[:1], append(in.Others[:0], pair[1].Service)
+		if refused := refusals(t, w, in); len(refused) > 0 {
+			t.Fatal(refused)
+		}
+	}
+	guest.Annotations = tags(30, 19)
+	in.Services, in.Others = []loadbalancer.Service{guest}, append(in.Others[:0], web.Service)
+	if refused := refusals(t, w, in); len(refused) != 1 || len(w.tagsOfWeb()) != 50 {
+		t.Errorf("refused are %v, tags %d", refused, len(w.tagsOfWeb()))
+	}
+}
