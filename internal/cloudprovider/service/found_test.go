@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -156,5 +157,49 @@ func TestAPublicIPThatBecomesStandardIsTold(t *testing.T) {
 		if got := w.events.list("web"); !slices.Contains(got, want) {
 			t.Errorf("web is told %q, want %q", got, want)
 		}
+	})
+}
+
+// Azure takes 256 characters in the tag that lists who is at a public IP. Who comes then is told
+// so and delays nobody, and comes when another has gone.
+func TestTheListOfServicesAtAnAddressIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 2)
+		w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		guest := func(i int) string { return fmt.Sprintf("guest-%05d", i) }
+		for i := range 13 {
+			s := w.newService(guest(i), int32(81+i))
+			s.Spec.LoadBalancerIP = w.address("web")
+			w.create(s)
+		}
+		w.settle()
+		var out []string
+		for i := range 13 {
+			if w.address(guest(i)) == "" {
+				out = append(out, guest(i))
+			}
+		}
+		if len(out) != 1 {
+			t.Fatalf("not served: %v", out)
+		}
+		told := w.events.list(out[0])
+		if !slices.ContainsFunc(told, func(line string) bool {
+			return strings.HasPrefix(line, "SyncLoadBalancerFailed: Error syncing load balancer: LimitExceeded: ") && strings.Contains(line, "allowed by Azure are 256")
+		}) {
+			t.Errorf("%s is told %q", out[0], told)
+		}
+		for i := range 13 {
+			if told := w.events.reasons(guest(i)); guest(i) != out[0] && slices.Contains(told, "SyncLoadBalancerFailed") {
+				t.Errorf("%s is told %q", guest(i), told)
+			}
+		}
+		leaver := guest(0)
+		if out[0] == leaver {
+			leaver = guest(1)
+		}
+		w.remove(leaver)
+		w.served(out[0])
 	})
 }
