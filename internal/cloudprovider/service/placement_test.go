@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -230,6 +231,68 @@ func TestAnAddressLeadsToItsLoadBalancer(t *testing.T) {
 		}
 		w.removed("by-address", "by-name", "other")
 	})
+}
+
+// A Service at whose frontend others stay cannot go to another load balancer: Azure lets
+// no frontend go that a rule refers to, and the address is at one load balancer only. It is
+// told so and keeps what it has; once nobody keeps it there it moves, with its address.
+func TestAFrontendThatOthersNeedStays(t *testing.T) {
+	outbound := func(w *spread) object {
+		return object{"protocol": "All", "backendAddressPool": ref(part("backendAddressPools", testkit.ClusterName)),
+			"frontendIPConfigurations": []object{ref(part("frontendIPConfigurations", w.base("web")))}}
+	}
+	pinned := func(pairs ...string) func(w *spread) {
+		return func(w *spread) {
+			address := w.address("web")
+			w.add("guest", 81, func(s *corev1.Service) { annotated(pairs...)(s); s.Spec.LoadBalancerIP = address })
+		}
+	}
+	leaves := func(w *spread) { w.removed("guest") }
+	for name, c := range map[string]struct {
+		web        []string // annotations
+		come, goes func(w *spread)
+		by, guests string
+	}{
+		"public IP": {nil, pinned(), leaves, "of Service default/guest", "guest"},
+		"address":   {[]string{"load-balancer-internal", "true"}, pinned("load-balancer-internal", "true"), leaves, "of Service default/guest", "guest"},
+		"outbound rule": {nil, func(w *spread) { w.byHand(testkit.LoadBalancer, withPart("outboundRules", their, outbound(w))) },
+			func(w *spread) { w.byHand(testkit.LoadBalancer, withoutPart("outboundRules", their)) }, "of somebody else", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spreadWorld(t, func(t *testing.T, w *spread) {
+				w.config.RepairPeriod = 30 * time.Minute
+				w.again(asItIs)
+				kind := ""
+				if name == "address" {
+					kind = "-internal"
+				}
+				w.add("web", 80, annotated(append(c.web, "load-balancer-configurations", "kubernetes")...))
+				c.come(w)
+				address, before := w.address("web"), w.Snapshot()
+				w.change("web", annotated("load-balancer-configurations", "lb2"))
+				w.told("web", "SyncLoadBalancerFailed", `FrontendConflict: annotation `+prefix+`load-balancer-configurations: "lb2"`)
+				w.told("web", "SyncLoadBalancerFailed", c.by)
+				<-time.After(2 * time.Hour)
+				if d := cmp.Diff(before, w.Snapshot()); d != "" {
+					t.Errorf("web is refused, and Azure is not as it was (-before +after):\n%s", d)
+				}
+				w.add("near", 82, annotated(append(c.web, "load-balancer-configurations", "lb2")...))
+				first := []string{"web"}
+				if c.guests != "" {
+					first = []string{c.guests, "web"}
+				}
+				w.are(map[string]place{"kubernetes" + kind: {first, firstNodes}, "lb2" + kind: {[]string{"near"}, secondNodes}})
+
+				c.goes(w)
+				<-time.After(time.Hour)
+				w.are(map[string]place{"lb2" + kind: {[]string{"near", "web"}, allNodes}})
+				if got := w.address("web"); got != address {
+					t.Errorf("the address became %s from %s", got, address)
+				}
+				w.removed("web", "near")
+			})
+		})
+	}
 }
 
 // Row 103. Azure deletes no load balancer that a scale set is in. One that nobody has nodes

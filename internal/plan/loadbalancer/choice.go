@@ -37,9 +37,29 @@ func (c Config) entries() []Balancer {
 	return c.Balancers
 }
 
-// choose finds the load balancer of a Service: the one where it is, unless its labels
-// or annotations lead elsewhere.
+// choose finds the load balancer of a Service: the one that is best for it, unless it
+// would take an address there from a frontend that has to stay.
 func (s *search) choose(w wish, wrong *problems) *side {
+	to := s.best(w, wrong)
+	if wrong.blocking() {
+		return to
+	}
+	for _, a := range w.addresses {
+		at, moves := s.movesFrom(w, a, to)
+		if !moves {
+			continue
+		}
+		if by, held := s.heldBy(w, at, to); held {
+			s.refuseMove(w, at, to, by, wrong)
+			return at.side
+		}
+	}
+	return to
+}
+
+// best finds the load balancer where a Service is, unless its labels or annotations lead
+// elsewhere.
+func (s *search) best(w wish, wrong *problems) *side {
 	if len(s.Config.Balancers) == 0 {
 		return s.sideOf(0, w.internal)
 	}
@@ -129,8 +149,7 @@ func (s *search) currentEntry(w wish) int {
 // pinnedEntry is where the address stands that a Service names, -1 for nowhere.
 func (s *search) pinnedEntry(w wish) (int, *side) {
 	for _, a := range w.addresses {
-		var ignored problems
-		t, ok := s.target(w, a, &ignored)
+		t, ok := s.quietTarget(w, a)
 		if !ok || !a.given() || t.key() == "" {
 			continue
 		}

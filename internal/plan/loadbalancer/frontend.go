@@ -233,6 +233,14 @@ func (f *facts) frontendView(c claim, was *azure.Child[network.FrontendIPConfigu
 	return next
 }
 
+// keeps reports whether a frontend has the address that is asked for at a place.
+func (f *facts) keeps(p place, have network.FrontendIPConfiguration) bool {
+	if ref := have.PublicIPAddress; p.ip != "" {
+		return ref != nil && ref.ID.Equal(p.ip)
+	}
+	return f.keepsPrivate(p, have)
+}
+
 // keepsPrivate reports whether an internal frontend is as asked for: in the subnet,
 // and with the address if there is one that it must be.
 func (f *facts) keepsPrivate(p place, have network.FrontendIPConfiguration) bool {

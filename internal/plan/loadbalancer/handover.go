@@ -51,10 +51,7 @@ func (f *facts) staysAt(w wish, at spot) bool {
 		if p.spot().key() != at.key() {
 			continue
 		}
-		if ref := fe.Properties.PublicIPAddress; p.ip != "" {
-			return ref != nil && ref.ID.Equal(p.ip)
-		}
-		return f.keepsPrivate(p, fe.Properties)
+		return f.keeps(p, fe.Properties)
 	}
 	return false
 }

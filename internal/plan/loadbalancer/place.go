@@ -117,18 +117,8 @@ func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
 	}
 	s.seed()
 	s.countRules()
-	var early, late []wish
-	for _, w := range wishes {
-		if slices.ContainsFunc(f.ofOwner(w.base), func(at spot) bool { return at.side.internal == w.internal }) {
-			early = append(early, w)
-		} else {
-			late = append(late, w)
-		}
-	}
-	// Who has IPv6 alone needs others with IPv4 beside him.
-	slices.SortStableFunc(late, func(a, b wish) int { return a.ipv6Alone() - b.ipv6Alone() })
 	var live []wish
-	for _, w := range slices.Concat(early, late) {
+	for _, w := range s.inTurn(wishes) {
 		var wrong problems
 		places := s.places(w, &wrong)
 		if *found = append(*found, wrong...); wrong.blocking() {
@@ -144,6 +134,46 @@ func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
 	}
 	slices.SortStableFunc(live, func(a, b wish) int { return strings.Compare(a.service.Key(), b.service.Key()) })
 	return live
+}
+
+// inTurn puts the wishes in the order in which they find their places: first those that
+// have a frontend of their kind; who has IPv6 alone needs others with IPv4 beside him; and
+// who shares an address goes where its owner goes.
+func (s *search) inTurn(wishes []wish) []wish {
+	owners := map[string]string{} // of addresses, by their keys
+	for _, w := range wishes {
+		for _, a := range w.addresses {
+			if t, ok := s.quietTarget(w, a); ok && !a.given() && t.key() != "" {
+				owners[t.key()] = strings.ToLower(w.base)
+			}
+		}
+	}
+	turn := make(map[string]int, len(wishes))
+	for _, w := range wishes {
+		there := slices.ContainsFunc(s.ofOwner(w.base), func(at spot) bool { return at.side.internal == w.internal })
+		if !there {
+			turn[w.base] = 4 + 2*w.ipv6Alone()
+		}
+		if slices.ContainsFunc(w.addresses, func(a address) bool { return s.waitsForOwner(w, a, owners, there) }) {
+			turn[w.base]++
+		}
+	}
+	return slices.SortedStableFunc(slices.Values(wishes), func(a, b wish) int { return turn[a.base] - turn[b.base] })
+}
+
+// waitsForOwner reports whether an address that a Service names has an owner who finds his
+// place before: he has the frontend already, or he is to make it.
+func (s *search) waitsForOwner(w wish, a address, owners map[string]string, there bool) bool {
+	t, ok := s.quietTarget(w, a)
+	if !ok || !a.given() || t.key() == "" {
+		return false
+	}
+	at, stands := s.at[t.key()]
+	owner := owners[t.key()]
+	if stands {
+		owner = ownerBase(at.name)
+	}
+	return stands == there && owner != "" && owner != strings.ToLower(w.base)
 }
 
 // ipv6Alone is 1 for a Service without IPv4, else 0.
@@ -186,8 +216,7 @@ func (s *search) isGivenUp(at spot, t target) bool {
 	}
 	for _, a := range w.addresses {
 		if a.frontend() == at.name {
-			var ignored problems
-			want, _ := s.target(w, a, &ignored)
+			want, _ := s.quietTarget(w, a)
 			return want.key() != "" && want.key() != t.key()
 		}
 	}
@@ -202,8 +231,7 @@ func (s *search) wants(owner string, t target) bool {
 		return true
 	}
 	return slices.ContainsFunc(w.addresses, func(a address) bool {
-		var ignored problems
-		want, _ := s.target(w, a, &ignored)
+		want, _ := s.quietTarget(w, a)
 		return want.key() == t.key()
 	})
 }
@@ -215,6 +243,12 @@ func (f *facts) target(w wish, a address, wrong *problems) (target, bool) {
 	}
 	id, ok := f.publicIPFor(w, a, wrong)
 	return target{ip: id}, ok
+}
+
+// quietTarget is target without a word about what is wrong.
+func (f *facts) quietTarget(w wish, a address) (target, bool) {
+	var ignored problems
+	return f.target(w, a, &ignored)
 }
 
 // places finds where a Service's addresses are served.
@@ -229,6 +263,9 @@ func (s *search) places(w wish, wrong *problems) []place {
 		p := place{address: a, side: side, frontend: a.frontend(), own: true, ip: t.ip}
 		if w.internal {
 			p.subnetID = s.Config.subnet(w.subnet)
+			if at, moves := s.movesFrom(w, a, side); moves { // its address comes along
+				p.pinned = s.addressAt(at)
+			}
 		}
 		if at, stands := s.at[t.key()]; t.key() != "" && stands && ownerBase(at.name) != strings.ToLower(w.base) {
 			p.side, p.frontend, p.own = at.side, at.name, false
@@ -254,8 +291,8 @@ func (s *search) places(w wish, wrong *problems) []place {
 // note remembers a place for the Services that come after.
 func (s *search) note(w wish, p place) {
 	key := target{ip: p.ip, private: p.pinned}.key()
-	if _, known := s.at[key]; key != "" && !known {
-		s.at[key] = p.spot()
+	if _, known := s.at[key]; key != "" && (p.own || !known) {
+		s.at[key] = p.spot() // also of an address that has been elsewhere
 	}
 	s.pools[p.side.id.Key()+"/"+p.ownPool] = w.service.Key()
 	for _, r := range p.rules {

@@ -11,7 +11,7 @@ import (
 const (
 	ReasonAnnotation    = "InvalidAnnotation" // a value that is not allowed
 	ReasonSpec          = "InvalidSpec"       // a field that contradicts another one
-	ReasonConflict      = "FrontendConflict"  // somebody else's rule stands at the frontend's port
+	ReasonConflict      = "FrontendConflict"  // somebody else stands at the frontend, or at its port
 	ReasonSecurityGroup = "SecurityGroupNotFound"
 	ReasonSubnet        = "SubnetNotFound"
 	ReasonAddress       = "InvalidAddress"          // an address or public IP that cannot be had

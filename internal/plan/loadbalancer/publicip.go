@@ -465,6 +465,7 @@ func (f *facts) postpone(b *batch) {
 // next.
 func (f *facts) untangle(b *batch) {
 	waits := map[*side]map[*side]bool{}
+	later := map[string]bool{} // spots, by key, at which a frontend comes: those who share it wait, too
 	moving := func(w wish, p place) (from []*side) {
 		for _, at := range f.ofOwner(w.base) {
 			if p.own && at.side != p.side && at.side.internal == p.side.internal {
@@ -476,6 +477,7 @@ func (f *facts) untangle(b *batch) {
 	for _, w := range b.live {
 		for _, p := range w.places {
 			for _, from := range moving(w, p) {
+				later[p.spot().key()] = true
 				if waits[p.side] == nil {
 					waits[p.side] = map[*side]bool{}
 				}
@@ -488,7 +490,7 @@ func (f *facts) untangle(b *batch) {
 	}
 	for i, w := range b.live {
 		b.live[i].places = slices.DeleteFunc(slices.Clone(w.places), func(p place) bool {
-			if len(moving(w, p)) == 0 {
+			if !later[p.spot().key()] {
 				return false
 			}
 			b.holds[p.ip.Key()] = true
