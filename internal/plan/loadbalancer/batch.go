@@ -55,7 +55,6 @@ func readBatch(f *facts, refused map[string]bool) (batch, problems) {
 		}
 	}
 	b.live = f.findPlaces(wishes, b.gone, &found)
-	f.recall(b.live)
 	for _, w := range slices.Concat(b.live, b.gone) {
 		b.base[strings.ToLower(w.base)] = true
 	}

@@ -259,3 +259,33 @@ func TestSharersComeBackTogether(t *testing.T) {
 		})
 	}
 }
+
+// Where two load balancers would wait for each other, addresses leave in one round and come
+// in the next: also then those who share one stay together, with the address.
+func TestSharersStayTogetherBetweenRounds(t *testing.T) {
+	for _, internal := range []bool{false, true} {
+		t.Run("", func(t *testing.T) {
+			m := newMoving(t, internal, true)
+			had := m.web.Status.LoadBalancer.Ingress[0].IP
+			m.near.Annotations[key.Balancers.Name] = "lb2"
+			m.commits(m.near)
+			m.are(map[string]string{"web": "kubernetes", "guest": "kubernetes", "near": "lb2"})
+
+			for i, value := range []string{"one", "two"} {
+				m.in.Config.Balancers[i].ServiceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"lb": value}}
+			}
+			delete(m.web.Annotations, key.Balancers.Name)
+			delete(m.near.Annotations, key.Balancers.Name)
+			m.near.Labels, m.web.Labels, m.guest.Labels = map[string]string{"lb": "one"}, map[string]string{"lb": "two"}, map[string]string{"lb": "two"}
+			if found := m.commits(m.web, m.guest, m.near); len(found) > 0 {
+				t.Errorf("found %v", found)
+			}
+			m.are(map[string]string{"web": "lb2", "guest": "lb2", "near": "kubernetes"})
+			for _, s := range []*v1.Service{m.web, m.guest} {
+				if got := s.Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IP != had {
+					t.Errorf("the address of %s became %v from %s", s.Name, got, had)
+				}
+			}
+		})
+	}
+}

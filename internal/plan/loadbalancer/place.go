@@ -143,7 +143,11 @@ func (s *search) inTurn(wishes []wish) []wish {
 	owners := map[string]string{} // of addresses, by their keys
 	for _, w := range wishes {
 		for _, a := range w.addresses {
-			if t, ok := s.quietTarget(w, a); ok && !a.given() && t.key() != "" {
+			t, _ := s.quietTarget(w, a)
+			if w.internal {
+				t.private = s.statusAddress(w, place{address: a, subnetID: s.Config.subnet(w.subnet)})
+			}
+			if !a.given() && t.key() != "" {
 				owners[t.key()] = strings.ToLower(w.base)
 			}
 		}
@@ -263,9 +267,7 @@ func (s *search) places(w wish, wrong *problems) []place {
 		p := place{address: a, side: side, frontend: a.frontend(), own: true, ip: t.ip}
 		if w.internal {
 			p.subnetID = s.Config.subnet(w.subnet)
-			if at, moves := s.movesFrom(w, a, side); moves { // its address comes along
-				p.pinned = s.addressAt(at)
-			}
+			p.pinned = firstOf(a.pinned, s.recall(w, p))
 		}
 		if at, stands := s.at[t.key()]; t.key() != "" && stands && ownerBase(at.name) != strings.ToLower(w.base) {
 			p.side, p.frontend, p.own = at.side, at.name, false
@@ -479,27 +481,21 @@ func (f *facts) refuseSubnets(w wish, found *problems) {
 	}
 }
 
-// recall has frontends that must be made anew ask for the private addresses that their
-// Services have had so far, so that these are known before the frontends are there. Of
-// several that tell of one address the first one has it.
-func (f *facts) recall(live []wish) {
-	asked := map[string]bool{"": true}
-	for _, w := range live {
-		for _, p := range w.places {
-			asked[p.pinned] = true
-		}
+// recall is the private address that a frontend must ask for that is made anew, so that
+// it is known before the frontend is there: the one that the Service has elsewhere, or has
+// had so far. Of several that tell of one address the first one has it.
+func (s *search) recall(w wish, p place) string {
+	if at, moves := s.movesFrom(w, p.address, p.side); moves {
+		return s.addressAt(at)
 	}
-	for _, w := range live {
-		for i, p := range w.places {
-			fe, exists := p.spot().frontend()
-			if !w.internal || !p.own || p.pinned != "" || exists && f.keepsPrivate(p, fe.Properties) {
-				continue
-			}
-			if had := f.statusAddress(w, p); !asked[had] {
-				w.places[i].pinned, asked[had] = had, true
-			}
-		}
+	if fe, exists := p.spot().frontend(); exists && s.keepsPrivate(p, fe.Properties) {
+		return ""
 	}
+	had := s.statusAddress(w, p)
+	if at, stands := s.at[had]; stands && ownerBase(at.name) != strings.ToLower(w.base) {
+		return ""
+	}
+	return had
 }
 
 // statusAddress is the address of a family that the Service has had so far and that
