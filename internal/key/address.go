@@ -3,7 +3,7 @@ package key
 // Of Services: which load balancer and which network they are at.
 var (
 	Internal = Annotation[bool]{
-		Name: service + "azure-load-balancer-internal", parse: parseSwitch,
+		Name: service + "azure-load-balancer-internal", parse: parseSwitch, doubtText: doubtSwitch,
 		Doc:     "An address in the virtual network instead of a public one.",
 		Allowed: allowedSwitch,
 	}
@@ -76,12 +76,12 @@ var (
 // Of Services: how packets arrive at the nodes.
 var (
 	DisableFloatingIP = Annotation[bool]{
-		Name: service + "azure-disable-load-balancer-floating-ip", parse: parseSwitch,
+		Name: service + "azure-disable-load-balancer-floating-ip", parse: parseSwitch, doubtText: doubtSwitch,
 		Doc:     "Packets arrive at the nodes' own addresses and node ports, instead of the Service's address and port; with high-availability ports at the Service's own ports of the nodes. What is let in and denied is that at the nodes' addresses: where everything else is denied, it is so on all their ports.",
 		Allowed: allowedSwitch,
 	}
 	HAPorts = Annotation[bool]{
-		Name: service + "azure-load-balancer-enable-high-availability-ports", parse: parseSwitch,
+		Name: service + "azure-load-balancer-enable-high-availability-ports", parse: parseSwitch, doubtText: doubtSwitch,
 		Doc:     "One rule for all ports and protocols. Internal Services only; others ignore it.",
 		Allowed: allowedSwitch,
 	}

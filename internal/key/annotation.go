@@ -18,6 +18,8 @@ type Annotation[T any] struct {
 	// doubt says why a value is none of the allowed ones though it is taken as it is: that is
 	// how the key has always been read. nil is for keys whose parser knows.
 	doubt func(T) error
+	// doubtText is the same for keys whose values do not tell what was written.
+	doubtText func(string) error
 }
 
 // Read returns the annotation's value, or its default when it is absent. A value
@@ -57,8 +59,13 @@ func (a Annotation[T]) doubts(annotations map[string]string, _ []int32) []*Error
 	if !there {
 		return nil
 	}
-	if err := a.Doubt(v); err != nil {
-		return []*Error{{Key: a.Name, Value: annotations[a.Name], Allowed: a.Allowed, Cause: err}}
+	text := annotations[a.Name]
+	err = a.Doubt(v)
+	if err == nil && a.doubtText != nil {
+		err = a.doubtText(text)
+	}
+	if err != nil {
+		return []*Error{{Key: a.Name, Value: text, Allowed: a.Allowed, Cause: err}}
 	}
 	return nil
 }
@@ -75,6 +82,8 @@ type PortAnnotation[T any] struct {
 
 	parse func(string) (T, error)
 	doubt func(T) error
+
+	doubtText func(string) error
 }
 
 // Lookup returns the annotation's value for a port, and whether there is one.
@@ -84,7 +93,7 @@ func (a PortAnnotation[T]) Lookup(annotations map[string]string, port int32) (T,
 
 // of is the annotation of a port.
 func (a PortAnnotation[T]) of(port int32) Annotation[T] {
-	return Annotation[T]{Name: a.For(port), Allowed: a.Allowed, parse: a.parse, doubt: a.doubt}
+	return Annotation[T]{Name: a.For(port), Allowed: a.Allowed, parse: a.parse, doubt: a.doubt, doubtText: a.doubtText}
 }
 
 // For is the annotation's key for a port.

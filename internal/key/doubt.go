@@ -25,6 +25,23 @@ func Doubts(annotations map[string]string, ports []int32) []*Error {
 	return all
 }
 
+// Words that are none of these have always counted as one of them.
+var (
+	doubtSwitch   = doubtOthers("false", "true", "false")
+	doubtProtocol = doubtOthers("tcp", "tcp", "http", "https")
+)
+
+// doubtOthers doubts a word that is none of some, in any case, and not empty.
+func doubtOthers(countsAs string, words ...string) func(string) error {
+	return func(text string) error {
+		text = strings.TrimSpace(text)
+		if text == "" || slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, text) }) {
+			return nil
+		}
+		return fmt.Errorf("it counts as %s", countsAs)
+	}
+}
+
 func doubtPath(path string) error {
 	switch {
 	case path == "":

@@ -3,6 +3,7 @@ package key_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -75,6 +76,36 @@ func TestSwitches(t *testing.T) {
 		if got, err := key.DisableTCPReset.Read(map[string]string{key.DisableTCPReset.Name: value}); got != want || err != nil {
 			t.Errorf("%q: %v, %v", value, got, err)
 		}
+	}
+}
+
+// Another word than the allowed ones counts as the default, as it always has: it is doubted,
+// for each key that takes words.
+func TestWordsAreDoubted(t *testing.T) {
+	seen := map[string]int{}
+	for allowed, values := range map[string]map[string]string{ // what the value counts as, "" for what is allowed
+		"true or false":      {"true": "", " TRUE ": "", "False": "", "false\t": "", "": "", " ": "", "yes": "false", "1": "false", "treu": "false", "true,": "false", "\"true\"": "false"},
+		"tcp, http or https": {"tcp": "", " HTTPS ": "", "Http": "", "": "", "htpp": "tcp", "grpc": "tcp", "http2": "tcp", "http:": "tcp"},
+	} {
+		for _, e := range key.ServiceEntries() {
+			if e.Allowed != allowed {
+				continue
+			}
+			seen[allowed]++
+			name := strings.Replace(e.Name, "PORT", "80", 1)
+			for value, counts := range values {
+				got := key.Doubts(map[string]string{name: value}, []int32{80})
+				if counts == "" && len(got) > 0 {
+					t.Errorf("%s=%q is doubted: %v", name, value, got)
+				}
+				if counts != "" && (len(got) != 1 || got[0].Error() != fmt.Sprintf("%s: %q is not allowed (it counts as %s), allowed is %s", name, value, counts, allowed)) {
+					t.Errorf("%s=%q: the doubts are %v", name, value, got)
+				}
+			}
+		}
+	}
+	if d := cmp.Diff(map[string]int{"true or false": 10, "tcp, http or https": 2}, seen); d != "" {
+		t.Errorf("keys that take words (-want +got):\n%s", d)
 	}
 }
 

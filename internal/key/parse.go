@@ -14,7 +14,7 @@ import (
 )
 
 // parseSwitch is true for "true" in any case and with blanks around it; every other
-// text is false, as users of these annotations know it.
+// text is false, as users of these annotations know it, and doubted.
 func parseSwitch(text string) (bool, error) {
 	return strings.EqualFold(strings.TrimSpace(text), "true"), nil
 }

@@ -3,7 +3,7 @@ package key
 // Of Services: the private link service in front of them.
 var (
 	LinkCreate = Annotation[bool]{
-		Name: service + "azure-pls-create", parse: parseSwitch,
+		Name: service + "azure-pls-create", parse: parseSwitch, doubtText: doubtSwitch,
 		Doc:     "A private link service in front of the Service's IPv4 address, which must be internal or without floating IP.",
 		Allowed: allowedSwitch,
 	}
@@ -38,7 +38,7 @@ var (
 		Allowed: "domain names between blanks",
 	}
 	LinkProxyProtocol = Annotation[bool]{
-		Name: service + "azure-pls-proxy-protocol", parse: parseSwitch,
+		Name: service + "azure-pls-proxy-protocol", parse: parseSwitch, doubtText: doubtSwitch,
 		Doc:     "Tells receivers the client's address by PROXY protocol.",
 		Allowed: allowedSwitch,
 	}

@@ -12,13 +12,20 @@ func Reference() string {
 # Annotations of Services
 
 What the annotations of a Service of type LoadBalancer mean to the cloud-controller-manager. A value that is
-not allowed is an event on the Service, which is then left as it is; other Services are not affected. Blanks
-around a value do not matter, nor does the case of "true". Names are names alone, no ids.
+not allowed is an event on the Service, which is then left as it is but for what is said below; other Services are not affected.
+Blanks around a value do not matter, nor does the case of words like "true". Names are names alone, no ids.
 That of a resource group has ` + groupForm.rule + `.
 That of a subnet, a public IP or a private link service has ` + resourceForm.rule + `.
 
-Some values have always been taken as they are, and so they still are: a path without its /, a subscription that is
-none. They are a warning, an event on the Service beside which it is served. So is what nobody heeds: a name that begins with
+Some values that are not allowed are a warning, an event on the Service beside which it is served, as it always has been:
+
+* where true or false is allowed, another word counts as false, and where a probe's protocol is, as tcp
+* an address range that is none is left out, there or in spec.loadBalancerSourceRanges, and then nobody but the other ranges and
+  the service tags is let in, not even the virtual network
+* a pair in ` + "`azure-pip-tags` or `azure-pip-ip-tags`" + ` that is none is left out
+* a path without its /, a subscription or a domain name that is none, and a routing preference that Azure does not know are taken as they are
+
+So is what nobody heeds: a name that begins with
 ` + "`azure-`" + ` or ` + "`port_`" + ` and is not in these tables, a port that the Service does not have, an address of a family that it does not have.
 
 Every name begins with ` + "`" + service + "`" + `, which the tables leave out. PORT in a name is a port of the

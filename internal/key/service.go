@@ -10,17 +10,17 @@ var (
 		Allowed: "a whole number of minutes from 4 to 100",
 	}
 	DisableTCPReset = Annotation[bool]{
-		Name: service + "azure-load-balancer-disable-tcp-reset", parse: parseSwitch,
+		Name: service + "azure-load-balancer-disable-tcp-reset", parse: parseSwitch, doubtText: doubtSwitch,
 		Doc:     "Drops an idle TCP connection without telling its two ends.",
 		Allowed: allowedSwitch,
 	}
 	NoRule = PortAnnotation[bool]{
-		Name: service + "port_PORT_no_lb_rule", parse: parseSwitch,
+		Name: service + "port_PORT_no_lb_rule", parse: parseSwitch, doubtText: doubtSwitch,
 		Doc:     "Leaves the port out of the load balancer. The security group still lets it in.",
 		Allowed: allowedSwitch,
 	}
 	NoProbe = PortAnnotation[bool]{
-		Name: service + "port_PORT_no_probe_rule", parse: parseSwitch,
+		Name: service + "port_PORT_no_probe_rule", parse: parseSwitch, doubtText: doubtSwitch,
 		Doc:     "Forwards the port to all nodes without asking whether they are well.",
 		Allowed: allowedSwitch,
 	}
@@ -29,7 +29,7 @@ var (
 // Of Services: how the load balancer finds out which nodes are well.
 var (
 	ProbeProtocol = Annotation[string]{
-		Name: service + "azure-load-balancer-health-probe-protocol", Default: "tcp", parse: parseWord,
+		Name: service + "azure-load-balancer-health-probe-protocol", Default: "tcp", parse: parseWord, doubtText: doubtProtocol,
 		Doc:     "Protocol of the health probes. A port's own key and its appProtocol come first.",
 		Allowed: allowedProtocol,
 	}
@@ -49,7 +49,7 @@ var (
 		Allowed: allowedCount,
 	}
 	PortProbeProtocol = PortAnnotation[string]{
-		Name: service + "port_PORT_health-probe_protocol", parse: parseWord,
+		Name: service + "port_PORT_health-probe_protocol", parse: parseWord, doubtText: doubtProtocol,
 		Doc:     "Protocol of the port's health probe.",
 		Allowed: allowedProtocol,
 	}
@@ -93,12 +93,12 @@ var (
 		Allowed: "service tags between commas",
 	}
 	DenyAllElse = Annotation[bool]{
-		Name: service + "azure-deny-all-except-load-balancer-source-ranges", parse: parseSwitch,
+		Name: service + "azure-deny-all-except-load-balancer-source-ranges", parse: parseSwitch, doubtText: doubtSwitch,
 		Doc:     "Where ranges are given, keeps everything else out, the virtual network too; but not at an internal IPv6 address, unless floating IP is off.",
 		Allowed: allowedSwitch,
 	}
 	DisableSecurityRules = Annotation[bool]{
-		Name: service + "azure-disable-load-balancer-nsg-rule", parse: parseSwitch,
+		Name: service + "azure-disable-load-balancer-nsg-rule", parse: parseSwitch, doubtText: doubtSwitch,
 		Doc:     "Writes no security group rule for the Service and removes those that are there.",
 		Allowed: allowedSwitch,
 	}
@@ -112,8 +112,8 @@ var PublicIPTags = Annotation[Pairs]{
 }
 
 const (
-	allowedSwitch   = "true; anything else is false"
-	allowedProtocol = "tcp, http or https; anything else is tcp"
+	allowedSwitch   = "true or false"
+	allowedProtocol = "tcp, http or https"
 	allowedInterval = "a whole number of seconds, at least 5"
 	allowedPath     = "a path that begins with / and has no blanks and no #"
 	allowedCount    = "a whole number, at least 2"

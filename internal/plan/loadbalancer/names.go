@@ -32,7 +32,7 @@ func shorten(s string, most int) string { return s[:min(len(s), most)] }
 type names struct {
 	base   string
 	subnet string // that an internal Service names, "" for none
-	suffix string // of the second family
+	suffix string // of IPv6 beside IPv4
 }
 
 // frontend names the address's own frontend. One that had to be cut ends in a
