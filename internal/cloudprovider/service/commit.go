@@ -150,12 +150,15 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 		return nil, err
 	}
 	b.tellMachines(ctx, t.target)
+	t.Have = out.Have
+	if err := b.nodeless.forgetGone(t.Input); err != nil {
+		return nil, err
+	}
 	return b.conclude(ctx, t, batch, out)
 }
 
 // conclude finds the answers to what was brought about.
 func (b *balancers) conclude(ctx context.Context, t *shared, batch []request, out reconcile.Outcome) ([]answer, error) {
-	t.Have = out.Have
 	answers, err := b.answers(t, batch, out)
 	if err == nil && slices.ContainsFunc(answers, func(a answer) bool { return a.err != nil }) {
 		// Azure has chosen addresses.

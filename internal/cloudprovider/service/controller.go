@@ -110,15 +110,16 @@ func New(config Config, d Deps) (*Controller, error) {
 	if c.measure == nil {
 		c.measure = func(string) func(error) { return func(error) {} }
 	}
+	deleted := &nodeless{}
 	around, more := c.watchSurroundings(d.Informers)
-	for _, watch := range append(more, watched{services.Informer(), c.watchServices()}, watched{nodes.Informer(), c.watchNodes()}) {
+	for _, watch := range append(more, watched{services.Informer(), c.watchServices()}, watched{nodes.Informer(), c.watchNodes(deleted)}) {
 		registration, err := watch.informer.AddEventHandler(watch.handler)
 		if err != nil {
 			return nil, err
 		}
 		c.synced = append(c.synced, registration.HasSynced)
 	}
-	cluster := cluster{config: config.LoadBalancer, zones: d.Zones, nodes: nodes.Lister(), services: c.ours, strangers: c.strangers, around: around, rightName: &atomic.Bool{}}
+	cluster := cluster{config: config.LoadBalancer, zones: d.Zones, nodes: nodes.Lister(), services: c.ours, strangers: c.strangers, around: around, nodeless: deleted, rightName: &atomic.Bool{}}
 	c.cluster = cluster
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
 	c.fills = &fills{cluster: cluster, azure: d.Azure, failed: c.fillFailed}

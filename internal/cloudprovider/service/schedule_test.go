@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	kubetesting "k8s.io/client-go/testing"
 
@@ -88,11 +89,14 @@ type schedule struct {
 	story  []string
 	began  time.Time
 	crash  chan struct{}
-	out    bool // a node is excluded
+	out    bool // a node is excluded, or deleted
+	// deletes is that nodes are deleted instead of excluded, and deleted the one that is.
+	deletes bool
+	deleted *corev1.Node
 }
 
 func newSchedule(t *testing.T, seed uint64) *schedule {
-	s := &schedule{random: rand.New(rand.NewPCG(seed, 7)), config: config(), alive: map[string]bool{}, crash: make(chan struct{}, 64), began: time.Now()}
+	s := &schedule{random: rand.New(rand.NewPCG(seed, 7)), config: config(), alive: map[string]bool{}, deletes: seed%2 == 1, crash: make(chan struct{}, 64), began: time.Now()}
 	o := emulator.Options{Latency: float64(s.random.IntN(2)), Seed: seed, Crash: func(emulator.Fault) {
 		select {
 		case s.crash <- struct{}{}:
@@ -312,10 +316,22 @@ func (s *schedule) changeOne() {
 
 // turnNode takes a node out of the load balancers, or puts it back.
 func (s *schedule) turnNode() {
-	node := s.firstNode()
 	s.out = !s.out
-	s.tell("%s is excluded: %v", node, s.out)
-	s.exclude(node, fmt.Sprint(s.out))
+	switch {
+	case !s.deletes:
+		node := s.firstNode()
+		s.tell("%s is excluded: %v", node, s.out)
+		s.exclude(node, fmt.Sprint(s.out))
+	case s.out:
+		s.deleted = s.nodesByName()[s.firstNode()]
+		s.tell("%s is deleted from Kubernetes", s.deleted.Name)
+		s.removeNode(s.deleted.Name)
+	default:
+		s.tell("%s is there again", s.deleted.Name)
+		if err := s.client.Tracker().Add(s.deleted); err != nil {
+			s.t.Fatal(err)
+		}
+	}
 }
 
 // disturb has up to two things go wrong from now on.

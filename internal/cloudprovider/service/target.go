@@ -27,6 +27,7 @@ type cluster struct {
 	// Azure is not known.
 	strangers func() (bool, error)
 	around    surroundings
+	nodeless  *nodeless    // nil where nobody remembers
 	rightName *atomic.Bool // it is known not to be another cluster's; nil where nobody remembers
 }
 
@@ -64,7 +65,7 @@ func (c cluster) target(ctx context.Context, services []loadbalancer.Service) (*
 		return nil, err
 	}
 	return &target{noZones: noZones, rightName: c.rightName, Input: loadbalancer.Input{
-		Config: c.config, Services: services, Others: others, Complete: !strangers, Nodes: nodes,
+		Config: c.config, Services: services, Others: others, Complete: !strangers, Nodes: nodes, Nodeless: c.nodeless.all(),
 		Namespaces: namespaces, Endpoints: endpoints,
 	}}, nil
 }

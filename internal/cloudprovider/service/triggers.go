@@ -46,14 +46,15 @@ func (c *Controller) watchServices() cache.ResourceEventHandler {
 const nodesTogether = time.Second
 
 // watchNodes marks all Services when the nodes change in what load balancers see
-// of them. Nodes that were there from the start are no change.
-func (c *Controller) watchNodes() cache.ResourceEventHandler {
+// of them, and notes whose are deleted. Nodes that were there from the start are no change.
+func (c *Controller) watchNodes(deleted *nodeless) cache.ResourceEventHandler {
 	changed := func() {
 		c.dirt.add(everything, why{nodes: true, since: time.Now()})
 		c.queue.AddAfter(everything, nodesTogether)
 	}
 	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(_ any, atStart bool) {
+		AddFunc: func(object any, atStart bool) {
+			deleted.has(object)
 			if !atStart {
 				changed()
 			}
@@ -62,10 +63,14 @@ func (c *Controller) watchNodes() cache.ResourceEventHandler {
 			old, ok1 := was.(*corev1.Node)
 			n, ok2 := is.(*corev1.Node)
 			if ok1 && ok2 && !sameNode(c.config.LoadBalancer, old, n) {
+				deleted.has(n)
 				changed()
 			}
 		},
-		DeleteFunc: func(any) { changed() },
+		DeleteFunc: func(object any) {
+			deleted.lost(object)
+			changed()
+		},
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 type membership struct {
 	*facts
 	found   *problems
-	roles   map[string]Role            // by machine id key
+	roles   map[string]Role            // by machine id key, of those that have a Node
+	deleted map[string]bool            // machines whose Node was deleted, by id key
 	members map[string]map[string]bool // by pool id key: machine id keys when all is done
 	// byAddress is the same for pools of addresses: addresses by pool id key.
 	byAddress map[string]map[string]bool
@@ -60,7 +61,11 @@ func (f *facts) decideMembership(all []*balancer, b batch, found *problems) (*me
 	if len(into)+len(going) == 0 {
 		return m, nil, nil
 	}
-	m.roles = rolesByMachine(f, found)
+	m.roles, m.deleted = rolesByMachine(f, found), map[string]bool{}
+	for _, id := range f.Nodeless {
+		_, again := m.roles[id.Key()]
+		m.deleted[id.Key()] = !again
+	}
 	return m, m.decide(groups, into, going, b), nil
 }
 
@@ -146,6 +151,16 @@ func rolesByMachine(f *facts, found *problems) map[string]Role {
 	return roles
 }
 
+// roleOf is what a machine is to load balancers, "" for one of which nothing is known, and
+// whether that is because its Node was deleted.
+func (m *membership) roleOf(machine azure.ID) (role Role, deleted bool) {
+	key := machine.Key()
+	if m.deleted[key] {
+		return Excluded, true
+	}
+	return m.roles[key], false
+}
+
 func isServed(machine azure.ID, c Config) bool {
 	switch {
 	case machine.Is(compute.ScaleSetInstances):
@@ -208,8 +223,8 @@ func hasFlexible(in Input) bool {
 }
 
 // machinesInvolved lists the scale sets whose instances a decision looks at, and says
-// whether it looks at machines of their own: those of the nodes, and those that are
-// in a pool of the load balancers.
+// whether it looks at machines of their own: those of the nodes, those whose node was
+// deleted, and those that are in a pool of the load balancers.
 func machinesInvolved(in Input) (sets []azure.ID, alone bool) {
 	seen := map[string]bool{}
 	add := func(machine azure.ID) {
@@ -225,6 +240,9 @@ func machinesInvolved(in Input) (sets []azure.ID, alone bool) {
 		if id, ok := nodes.MachineID(n.Spec.ProviderID); ok {
 			add(id)
 		}
+	}
+	for _, id := range in.Nodeless {
+		add(id)
 	}
 	for _, id := range balancersOf(in) {
 		for _, machine := range machinesIn(in, id) {
@@ -309,7 +327,11 @@ func (g *group) all() []*machine {
 
 // settle lets a machine into a pool or takes it out, and says why if it did.
 func (m *membership) settle(g *group, one *machine, pool served, mayLeave bool) (did string) {
-	role, joins, leaves := m.roles[one.id.Key()], "node joins the backend pool", "node is excluded from load balancers"
+	joins, leaves := "node joins the backend pool", "node is excluded from load balancers"
+	role, deleted := m.roleOf(one.id)
+	if deleted {
+		leaves = "its Node was deleted from Kubernetes"
+	}
 	if one.model {
 		role, joins, leaves = m.roleOfModel(g), "new instances join the backend pool", "new instances stay out of the backend pool, as all there are do"
 	}
@@ -327,7 +349,7 @@ func (m *membership) settle(g *group, one *machine, pool served, mayLeave bool) 
 }
 
 // roleOfModel lets the instances to come into the pool, or keeps them out when all
-// that are there are excluded.
+// that are there are excluded. Whose Node was deleted says nothing of those to come.
 func (m *membership) roleOfModel(g *group) Role {
 	excluded := 0
 	for _, one := range g.machines {
@@ -351,7 +373,7 @@ func (m *membership) mayLeave(groups []*group, pool azure.ID) bool {
 	for _, g := range groups {
 		for _, one := range g.machines {
 			known[one.id.Key()] = true
-			role := m.roles[one.id.Key()]
+			role, _ := m.roleOf(one.id)
 			if role == Receiver && one.ready || role != Excluded && !one.orphan && one.in(pool) {
 				return true
 			}

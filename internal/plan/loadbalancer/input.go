@@ -39,6 +39,10 @@ type Input struct {
 	// Nodes are all nodes of the cluster. Where there are none, nobody joins or
 	// leaves the backend pools.
 	Nodes []*v1.Node
+	// Nodeless are machines whose Node somebody deleted from Kubernetes, as far as is known:
+	// they are excluded until there is one again. An instance that is just made from a
+	// scale set's model has no Node either, and is none of them.
+	Nodeless []azure.ID
 	// Namespaces are the labels of namespaces, by name, and Endpoints the nodes that have
 	// endpoints of a Service of policy Local, by the Service's key; a Service that is
 	// not there keeps the nodes that it has. Both are for several load balancers.

@@ -79,6 +79,18 @@ func readGroups(in Input) ([]*group, error) {
 	return append(groups, alone...), err
 }
 
+// Machines are those that there are, by id key, as far as a decision looks at them.
+func Machines(in Input) (map[string]bool, error) {
+	groups, err := readGroups(in)
+	there := map[string]bool{}
+	for _, g := range groups {
+		for _, one := range g.machines {
+			there[one.id.Key()] = true
+		}
+	}
+	return there, err
+}
+
 // readAlone reads machines that have a network interface of their own: each with its
 // primary one. Those of a flexible scale set join its group. An interface can be left
 // in a pool when its machine goes; it is all that is left of it.

@@ -1,0 +1,65 @@
+package service
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+)
+
+// Machines whose Node was deleted are remembered until they have one again or are gone, and
+// never more than there can be.
+func TestDeletedNodesAreForgotten(t *testing.T) {
+	group := azure.GroupID("s", "rg")
+	set := group.Resource(compute.ScaleSets, "np")
+	instance := func(i int) azure.ID { return set.Child("virtualMachines", fmt.Sprint(i)) }
+	alone := func(name string) azure.ID { return group.Resource(compute.VirtualMachines, name) }
+	node := func(id azure.ID) *corev1.Node {
+		return &corev1.Node{Spec: corev1.NodeSpec{ProviderID: "azure://" + string(id)}}
+	}
+	var l nodeless
+	for _, id := range []azure.ID{instance(0), instance(1), instance(2), alone("a"), alone("b")} {
+		l.lost(node(id))
+	}
+	l.lost(cache.DeletedFinalStateUnknown{Key: "c", Obj: node(alone("c"))})
+	l.lost(&corev1.Node{Spec: corev1.NodeSpec{ProviderID: "kind://c"}})
+	l.lost(&corev1.Node{})
+	want := []azure.ID{instance(0), instance(1), instance(2), alone("a"), alone("b"), alone("c")}
+	remembers := func(when string, want ...azure.ID) {
+		t.Helper()
+		if slices.Sort(want); !slices.Equal(l.all(), want) {
+			t.Errorf("%s remembered are %v, want %v", when, l.all(), want)
+		}
+	}
+	remembers("at first", want...)
+	l.has(node(instance(2)))
+	l.has(&corev1.Node{})
+	remembers("with a Node again", slices.Delete(want, 2, 3)...)
+
+	document := func(id azure.ID, more string) azure.Document {
+		return azure.Document(fmt.Sprintf(`{"id":%q,"properties":{%s}}`, id, more))
+	}
+	in := loadbalancer.Input{Config: loadbalancer.Config{Subscription: "s", ResourceGroup: "rg"}, Nodeless: l.all(), Have: plan.NewSnapshot(
+		document(set, ""), document(instance(1), ""),
+		document(group.Resource(network.Interfaces, "nic"), fmt.Sprintf(`"primary":true,"virtualMachine":{"id":%q}`, alone("b"))),
+	)}
+	l.lost(node(alone("late"))) // the decision does not know of it
+	if err := l.forgetGone(in); err != nil {
+		t.Fatal(err)
+	}
+	remembers("after a decision", instance(1), alone("b"), alone("late"))
+	for i := range 2 * mostNodeless {
+		l.lost(node(instance(i)))
+	}
+	if n := len(l.all()); n != mostNodeless {
+		t.Errorf("remembered are %d, want %d", n, mostNodeless)
+	}
+}
