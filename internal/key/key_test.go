@@ -327,3 +327,15 @@ func FuzzValues(f *testing.F) {
 		}
 	})
 }
+
+// What a Service has is taken away on its owner's word alone.
+func TestAPrivateLinkStays(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, " TRUE ": true, "ture": true, "yes": true, "0": true, "false": false, " False": false, "": false, "  ": false} {
+		if got := key.LinkStays(map[string]string{key.LinkCreate.Name: value}); got != want {
+			t.Errorf("%q: it stays %v, want %v", value, got, want)
+		}
+	}
+	if key.LinkStays(nil) {
+		t.Error("it stays where nothing is said of it")
+	}
+}

@@ -1,10 +1,12 @@
 package key
 
+import "strings"
+
 // Of Services: the private link service in front of them.
 var (
 	LinkCreate = Annotation[bool]{
 		Name: service + "azure-pls-create", parse: parseSwitch, doubtText: doubtSwitch,
-		Doc:     "A private link service in front of the Service's IPv4 address, which must be internal or without floating IP.",
+		Doc:     "A private link service in front of the Service's IPv4 address, which must be internal or without floating IP. One that is there stays as it is while the value is neither true nor false.",
 		Allowed: allowedSwitch,
 	}
 	LinkName = Annotation[string]{
@@ -60,6 +62,14 @@ func LinkOptions() []string {
 		LinkName.Name, LinkSubnet.Name, LinkAddressCount.Name, LinkAddresses.Name, LinkFQDNs.Name,
 		LinkProxyProtocol.Name, LinkVisibility.Name, LinkAutoApproval.Name,
 	}
+}
+
+// LinkStays reports whether a private link service that a Service has stays. It does when it is
+// asked for; and where the value is none of a switch's, as nobody can tell then whether it is,
+// and those who are connected to it lose their connections when it goes.
+func LinkStays(annotations map[string]string) bool {
+	text := strings.TrimSpace(annotations[LinkCreate.Name])
+	return text != "" && !strings.EqualFold(text, "false")
 }
 
 // FirstLinkOption is the first annotation that says what a private link service is

@@ -230,3 +230,30 @@ func (w *world) probesOf(name string) []string {
 	slices.Sort(all)
 	return all
 }
+
+// Whether a Service asks for a private link service cannot be told where the value is none of
+// a switch's: what it has stays, with those who are connected.
+func TestAPrivateLinkThatMayBeAskedForStays(t *testing.T) {
+	linkedWorld(t, func(t *testing.T, w *world) {
+		w.inside("web", 80, "pls-create", "true", "pls-proxy-protocol", "true")
+		w.served("web")
+		w.settle()
+		with := w.Surroundings()
+		w.change("web", annotated("pls-create", "ture"))
+		w.touched("web")
+		if d := cmp.Diff(with, w.Surroundings()); d != "" {
+			t.Errorf("Azure changed (-before +after):\n%s", d)
+		}
+		w.change("web", annotated("pls-create", " FALSE "))
+		w.settle()
+		if left := w.links(); len(left) > 0 {
+			t.Errorf("left are %v", left)
+		}
+		w.change("web", annotated("pls-create", "ture"))
+		w.settle()
+		if left := w.links(); len(left) > 0 {
+			t.Errorf("made were %v", left)
+		}
+		w.removed("web")
+	})
+}

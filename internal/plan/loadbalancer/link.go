@@ -80,10 +80,9 @@ func readLink(s Service, w wish, found *problems) *linkWish {
 func mayHaveLinks(in Input) bool {
 	bases := make(map[string]bool, len(in.Services))
 	for _, s := range in.Services {
-		create, _ := key.LinkCreate.Read(s.Annotations)
 		internal, _ := key.Internal.Read(s.Annotations)
 		fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
-		if create || internal || fixed {
+		if key.LinkStays(s.Annotations) || internal || fixed {
 			return true
 		}
 		bases[strings.ToLower(baseName(s.Service))] = true
@@ -171,7 +170,7 @@ func (f *facts) linkOwner(l privateLink) (owner string, stray bool) {
 	owner, _ = l.Tags.Get(tagLinkOwner)
 	if i := slices.IndexFunc(f.Services, func(s Service) bool { return s.Key() == owner }); i >= 0 {
 		s := f.Services[i]
-		if create, _ := key.LinkCreate.Read(s.Annotations); create && !s.Gone {
+		if key.LinkStays(s.Annotations) && !s.Gone {
 			return owner, false
 		}
 		return "", false
@@ -336,7 +335,7 @@ func (f *facts) goneLinks(b batch, claimed map[string]claim) (gone []privateLink
 			l := f.linksByID[d.ID().Key()]
 			owner, _ := l.Tags.Get(tagLinkOwner)
 			_, wanted := claimed[l.ID.Key()]
-			if wanted || !b.has(owner) || !f.isManagedLink(l) {
+			if wanted || !b.has(owner) || !f.isManagedLink(l) || b.leavesAsItIs(l, owner) {
 				continue
 			}
 			if heir := f.heirOf(b, l); heir != "" {
@@ -350,6 +349,16 @@ func (f *facts) goneLinks(b batch, claimed map[string]claim) (gone []privateLink
 	return gone, handed
 }
 
+// leavesAsItIs reports whether a private link service stands where its Service does, and it
+// cannot be told whether the Service asks for it.
+func (b batch) leavesAsItIs(l privateLink, owner string) bool {
+	return slices.ContainsFunc(b.live, func(w wish) bool {
+		return w.service.Key() == owner && w.link == nil && key.LinkStays(w.service.Annotations) && slices.ContainsFunc(w.places, func(p place) bool {
+			return slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(ref azure.Reference) bool { return ref.ID.Equal(p.frontendID()) })
+		})
+	})
+}
+
 // heirOf is the Service that is not of the batch, stands at a private link's frontend and
 // asks for it, too; "" for none.
 func (f *facts) heirOf(b batch, l privateLink) string {
@@ -360,7 +369,7 @@ func (f *facts) heirOf(b batch, l privateLink) string {
 		}
 		for _, u := range b.remaining(spot{s, ref.ID.Name()}) {
 			for _, o := range f.Others {
-				if create, _ := key.LinkCreate.Read(o.Annotations); create && strings.ToLower(baseName(o)) == u.owner {
+				if key.LinkStays(o.Annotations) && strings.ToLower(baseName(o)) == u.owner {
 					return o.Namespace + "/" + o.Name
 				}
 			}

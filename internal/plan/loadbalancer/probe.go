@@ -85,9 +85,8 @@ func isLocal(s Service) bool {
 // asksNodes reports whether the nodes say if they have endpoints of the Service.
 // They do not understand PROXY protocol, which a private link's probes speak.
 func asksNodes(s Service) bool {
-	linked, _ := key.LinkCreate.Read(s.Annotations)
 	proxied, _ := key.LinkProxyProtocol.Read(s.Annotations)
-	return isLocal(s) && s.Spec.HealthCheckNodePort > 0 && (!linked || !proxied)
+	return isLocal(s) && s.Spec.HealthCheckNodePort > 0 && (!key.LinkStays(s.Annotations) || !proxied)
 }
 
 func sharesProbe(s Service, c Config) bool { return c.SharedProbe != nil && !isLocal(s) }

@@ -60,15 +60,15 @@ func (f *facts) isReadable(w wish, found *problems) bool {
 			return false
 		}
 	}
-	create, _ := key.LinkCreate.Read(w.service.Annotations)
+	stays := key.LinkStays(w.service.Annotations)
 	name, _ := key.LinkGroup.Read(w.service.Annotations)
 	group := f.Config.links(name)
-	if why, unread := f.Have.Unread(group, network.PrivateLinkServices); create && why != azure.NotFound && unread && len(f.ofOwner(w.base)) > 0 {
+	if why, unread := f.Have.Unread(group, network.PrivateLinkServices); stays && why != azure.NotFound && unread && len(f.ofOwner(w.base)) > 0 {
 		found.refuse(w.service.Key(), ReasonUnread, "the resource group %q of its private link service %s, allowed is one that can be read; to do: %s",
 			group.Name(), whyUnread(why), cureUnread(why, network.PrivateLinkServices))
 		return false
 	}
-	return create && !w.service.Gone || f.mayBeCutOff(w, found)
+	return stays && !w.service.Gone || f.mayBeCutOff(w, found)
 }
 
 // mayBeCutOff reports whether it can be read who is connected to the private link services of a
