@@ -7,21 +7,54 @@ import (
 	"strings"
 )
 
-// notes is how the annotations begin that kaz writes into a Service for itself: one for
-// each resource group in which a public IP of the Service is being made, until a load
-// balancer tells of it. Group names may have what names of annotations may not, and
-// several processes may note side by side; so each group has a name of its own.
-const notes = "kaz/public-ips-in-"
+// Note is what kaz writes into a Service for itself, in an annotation: that something of
+// the Service's may be in a resource group that nothing else will name some day.
+type Note struct {
+	Of    Kind
+	Group string
+}
 
-// GroupNote is the name of the annotation that names a resource group.
-func GroupNote(group string) string {
+// Kind is what may be there.
+type Kind int
+
+const (
+	// PublicIPs are noted from before one is made until a load balancer tells of it.
+	PublicIPs Kind = iota
+	// PrivateLinks are noted as long as one is there: no load balancer tells of them.
+	PrivateLinks
+)
+
+// kinds is how the annotations of each kind begin, and which group a Service asks for.
+var kinds = [...]struct {
+	notes string
+	asked Annotation[string]
+}{
+	PublicIPs:    {"kaz/public-ips-in-", PublicIPGroup},
+	PrivateLinks: {"kaz/private-links-in-", LinkGroup},
+}
+
+// Name is the name of the annotation. Group names may have what names of annotations may not,
+// and several processes may note side by side; so each group has a name of its own.
+func (n Note) Name() string {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(strings.ToLower(group))) // it knows no error
-	return fmt.Sprintf("%s%08x", notes, h.Sum32())
+	_, _ = h.Write([]byte(strings.ToLower(n.Group))) // it knows no error
+	return fmt.Sprintf("%s%08x", kinds[n.Of].notes, h.Sum32())
+}
+
+// Same reports whether two notes say the same.
+func (n Note) Same(other Note) bool {
+	return n.Of == other.Of && strings.EqualFold(n.Group, other.Group)
 }
 
 // IsNote reports whether an annotation is one that kaz writes for itself.
-func IsNote(name string) bool { return strings.HasPrefix(name, notes) }
+func IsNote(name string) bool {
+	for _, k := range kinds {
+		if strings.HasPrefix(name, k.notes) {
+			return true
+		}
+	}
+	return false
+}
 
 // Notes are the names of a Service's notes, sorted.
 func Notes(annotations map[string]string) []string {
@@ -35,16 +68,29 @@ func Notes(annotations map[string]string) []string {
 	return names
 }
 
-// NotedGroups are the resource groups that a Service's notes name. What is no name of one
-// is left out: somebody else wrote it, and nothing can have been made there.
-func NotedGroups(annotations map[string]string) []string {
-	var groups []string
+// Noted is what a Service's notes say. What is no name of a resource group is left out:
+// somebody else wrote it, and nothing can have been made there.
+func Noted(annotations map[string]string) []Note {
+	var noted []Note
 	for _, name := range Notes(annotations) {
-		if IsGroup(annotations[name]) {
-			groups = append(groups, annotations[name])
+		for of, k := range kinds {
+			if strings.HasPrefix(name, k.notes) && IsGroup(annotations[name]) {
+				noted = append(noted, Note{Kind(of), annotations[name]})
+			}
 		}
 	}
-	return groups
+	return noted
+}
+
+// AskedGroups are the resource groups that a Service asks for, those that can be ones.
+func AskedGroups(annotations map[string]string) []Note {
+	var asked []Note
+	for of, k := range kinds {
+		if group, _ := k.asked.Read(annotations); group != "" {
+			asked = append(asked, Note{Kind(of), group})
+		}
+	}
+	return asked
 }
 
 // IsGroup reports whether a text can be the name of a resource group.

@@ -15,29 +15,32 @@ func TestNotesOfGroups(t *testing.T) {
 	groups := []string{"far", "rg_(old).1", "straße-ost"}
 	annotations := map[string]string{key.PublicIPGroup.Name: "named"}
 	for _, g := range groups {
-		annotations[key.GroupNote(g)] = g
+		for _, of := range []key.Kind{key.PublicIPs, key.PrivateLinks} {
+			annotations[key.Note{Of: of, Group: g}.Name()] = g
+		}
 	}
 	if errs := validation.ValidateAnnotations(annotations, field.NewPath("annotations")); len(errs) > 0 {
 		t.Error(errs.ToAggregate())
 	}
-	got := map[string]bool{}
-	for _, g := range key.NotedGroups(annotations) {
-		got[g] = true
+	got := map[key.Kind]map[string]bool{key.PublicIPs: {}, key.PrivateLinks: {}}
+	for _, n := range key.Noted(annotations) {
+		got[n.Of][n.Group] = true
 	}
-	if d := cmp.Diff(map[string]bool{"far": true, "rg_(old).1": true, "straße-ost": true}, got); d != "" {
+	all := map[string]bool{"far": true, "rg_(old).1": true, "straße-ost": true}
+	if d := cmp.Diff(map[key.Kind]map[string]bool{key.PublicIPs: all, key.PrivateLinks: all}, got); d != "" {
 		t.Errorf("noted (-want +got):\n%s", d)
 	}
-	if key.GroupNote("FAR") != key.GroupNote("far") {
+	if one, other := (key.Note{Group: "FAR"}), (key.Note{Group: "far"}); one.Name() != other.Name() || !one.Same(other) {
 		t.Error("case counts in the name of a resource group")
 	}
 }
 
 // What somebody else wrote in place of a note may be anything.
 func TestNotesThatNameNoGroup(t *testing.T) {
-	good, bad := key.GroupNote("far"), key.GroupNote("no/group")
+	good, bad := key.Note{Group: "far"}.Name(), key.Note{Group: "no/group"}.Name()
 	annotations := map[string]string{good: "far", bad: "no/group", "kaz/public-ips-in-": "", "kaz/other": "rg"}
-	if got := key.NotedGroups(annotations); len(got) != 1 || got[0] != "far" {
-		t.Errorf("noted %q", got)
+	if got := key.Noted(annotations); len(got) != 1 || got[0] != (key.Note{Group: "far"}) {
+		t.Errorf("noted %v", got)
 	}
 	if got := key.Notes(annotations); len(got) != 3 {
 		t.Errorf("notes %q, want all that are in the place of one", got)

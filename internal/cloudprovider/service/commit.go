@@ -15,6 +15,7 @@ import (
 	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/azure"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/reconcile"
@@ -39,7 +40,8 @@ type answer struct {
 	repairs  []string    // what was not as kaz had left it
 	released []plan.Step // what is left to delete for it
 	filling  *fill       // what has to begin before it is served, nil for nothing
-	noted    []string    // resource groups of which the Service tells since
+	noted    []key.Note  // of which the Service tells since
+	still    []key.Note  // of which it goes on telling
 	// leftovers says that it is refused, maybe for what is left of Services that are gone.
 	leftovers bool
 	err       error // nobody else's
@@ -121,7 +123,7 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 	b.leaveOut(planned)
 	// Whoever fills the pools goes by the nodes that there were when he began: what he writes last
 	// is looked at by the fill after him.
-	t := &shared{target: planned, whole: w.drift && b.fills.running() == nil, confirmed: map[types.UID]bool{}, noted: map[types.UID][]string{}}
+	t := &shared{target: planned, whole: w.drift && b.fills.running() == nil, confirmed: map[types.UID]bool{}, noted: map[types.UID][]key.Note{}}
 	if err := b.look(ctx, t, w); err != nil {
 		return nil, err
 	}
@@ -273,6 +275,7 @@ func (b *balancers) answers(t *shared, batch []request, out reconcile.Outcome) (
 	if err != nil {
 		return nil, err
 	}
+	still := loadbalancer.StillNoted(t.Input)
 	answers := make([]answer, len(batch))
 	repaired := repairs(batch, out.Reports)
 	for i, r := range batch {
@@ -281,7 +284,7 @@ func (b *balancers) answers(t *shared, batch []request, out reconcile.Outcome) (
 			answers[i] = answer{released: t.releasedForNobody(batch)}
 			continue
 		}
-		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i], released: t.releasedFor(key), gone: r.vanished, noted: t.noted[r.service.UID]}
+		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i], released: t.releasedFor(key), gone: r.vanished, noted: t.noted[r.service.UID], still: still[r.service.UID]}
 		a.backends = r.why.nodes && !b.wrote.Before(r.why.since)
 		a.moved = len(out.Reports) > 0 && len(batch) > 1
 		if !r.service.Gone && !a.refused() && len(a.ingress) == 0 {

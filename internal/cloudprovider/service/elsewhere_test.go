@@ -18,41 +18,66 @@ import (
 // elsewhere asks for a public IP in another resource group.
 var elsewhere = annotated("load-balancer-resource-group", "far")
 
-// turns are what a user does with a Service that asks for an address elsewhere, while no
-// controller runs.
-var turns = map[string]func(s *corev1.Service){
-	"back to the cluster's group": func(s *corev1.Service) { delete(s.Annotations, prefix+"load-balancer-resource-group") },
-	"internal": func(s *corev1.Service) {
-		delete(s.Annotations, prefix+"load-balancer-resource-group")
-		annotated("load-balancer-internal", "true")(s)
-	},
-	"changed and deleted": func(s *corev1.Service) {
-		delete(s.Annotations, prefix+"load-balancer-resource-group")
-		s.DeletionTimestamp = new(metav1.Now())
-	},
-	"no load balancer any more": func(s *corev1.Service) {
-		delete(s.Annotations, prefix+"load-balancer-resource-group")
-		s.Spec.Type = corev1.ServiceTypeClusterIP
-	},
+// asked are what a Service can have in another resource group, and what its user does with
+// it while no controller runs.
+var asked = map[string]struct {
+	first, ask func(s *corev1.Service) // how it is before, and how it asks for it
+	turns      map[string]func(s *corev1.Service)
+}{
+	"public IP": {first: annotated(), ask: elsewhere, turns: map[string]func(s *corev1.Service){
+		"back to the cluster's group": without("load-balancer-resource-group"),
+		"internal":                    both(without("load-balancer-resource-group"), annotated("load-balancer-internal", "true")),
+		"changed and deleted":         both(without("load-balancer-resource-group"), deleted),
+		"no load balancer any more":   both(without("load-balancer-resource-group"), noBalancer),
+	}},
+	"private link": {first: annotated("load-balancer-internal", "true"), ask: annotated("pls-create", "true", "pls-resource-group", "far"), turns: map[string]func(s *corev1.Service){
+		"back to the cluster's group": without("pls-resource-group"),
+		"asked for no more":           without("pls-resource-group", "pls-create"),
+		"external":                    without("pls-resource-group", "pls-create", "load-balancer-internal"),
+		"changed and deleted":         both(without("pls-resource-group", "pls-create"), deleted),
+		"no load balancer any more":   both(without("pls-resource-group"), noBalancer),
+	}},
 }
 
-// An address that was made in another resource group is found after a restart, though its
-// Service asks for none there any more and no load balancer has it yet.
-func TestAnAddressElsewhereOutlivesAController(t *testing.T) {
-	for _, before := range []string{"new", "held", "served"} {
-		for name, turn := range turns {
-			t.Run(before+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				for nth := 1; turnedElsewhere(t, before, turn, nth); nth++ {
-				}
-			})
+func deleted(s *corev1.Service) { s.DeletionTimestamp = new(metav1.Now()) }
+
+func noBalancer(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP }
+
+// without takes annotations off.
+func without(names ...string) func(*corev1.Service) {
+	return func(s *corev1.Service) {
+		for _, name := range names {
+			delete(s.Annotations, prefix+name)
 		}
 	}
 }
 
-// turnedElsewhere stops the controller after the nth write that an address elsewhere leads
+func both(one, other func(*corev1.Service)) func(*corev1.Service) {
+	return func(s *corev1.Service) {
+		one(s)
+		other(s)
+	}
+}
+
+// What was made in another resource group is found after a restart, though its Service asks
+// for nothing there any more and no load balancer tells of it.
+func TestWhatIsElsewhereOutlivesAController(t *testing.T) {
+	for what, its := range asked {
+		for _, before := range []string{"new", "held", "served"} {
+			for name, turn := range its.turns {
+				t.Run(what+"/"+before+"/"+name, func(t *testing.T) {
+					t.Parallel()
+					for nth := 1; turnedElsewhere(t, before, its.first, its.ask, turn, nth); nth++ {
+					}
+				})
+			}
+		}
+	}
+}
+
+// turnedElsewhere stops the controller after the nth write that something elsewhere leads
 // to, turns the Service meanwhile, and reports whether there was such a write.
-func turnedElsewhere(t *testing.T, was string, turn func(*corev1.Service), nth int) (happened bool) {
+func turnedElsewhere(t *testing.T, was string, first, ask, turn func(*corev1.Service), nth int) (happened bool) {
 	t.Helper()
 	t.Run(fmt.Sprint("write ", nth), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -64,6 +89,7 @@ func turnedElsewhere(t *testing.T, was string, turn func(*corev1.Service), nth i
 				w.change("web", turn)
 			})
 			s := w.newService("web", 80)
+			first(s)
 			if was == "served" {
 				w.create(s)
 				w.served("web")
@@ -76,9 +102,9 @@ func turnedElsewhere(t *testing.T, was string, turn func(*corev1.Service), nth i
 				t.Fatal(err)
 			}
 			if was == "served" {
-				w.change("web", elsewhere)
+				w.change("web", ask)
 			} else {
-				elsewhere(s)
+				ask(s)
 				w.create(s)
 			}
 			w.settle()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/azure"
@@ -128,9 +129,9 @@ func (c cluster) explain(ctx context.Context, r azure.Reader, services []loadbal
 	if foreseen {
 		e.Later = next.steps(len(p.Steps))
 	}
-	is := documents(have)
+	is, notes := documents(have), t.telling(graph, p)
 	for _, s := range services {
-		one, err := explained(s, t, is, next, status[s.Key()])
+		one, err := explained(s, t, is, next, status[s.Key()], notes)
 		if err != nil {
 			return Explanation{}, err
 		}
@@ -151,10 +152,10 @@ func alone(p plan.Plan, key string, services int) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return len(s.For) == 1 && s.For[0] == key })
 }
 
-func explained(s loadbalancer.Service, t *target, is world, next foresight, ingress []corev1.LoadBalancerIngress) (Explained, error) {
+func explained(s loadbalancer.Service, t *target, is world, next foresight, ingress []corev1.LoadBalancerIngress, notes telling) (Explained, error) {
 	found := answer{problems: t.problemsOf(s.Key(), s.Gone)}
 	e := Explained{Service: s.Key(), State: Settled, Problems: explainedProblems(found.problems)}
-	e.Kubernetes = changesInKubernetes(s, ingress, found.refused())
+	e.Kubernetes = changesInKubernetes(s, ingress, found.refused(), notes)
 	o := owned{service: s.Service, addresses: addressesOf(s.Status.LoadBalancer.Ingress, ingress)}
 	var err error
 	if e.Parts, err = o.parts(is, next.shall); err != nil {
@@ -172,16 +173,43 @@ func explained(s loadbalancer.Service, t *target, is world, next foresight, ingr
 	return e, nil
 }
 
+// telling is what Services tell of when all is done, and what of it they do not tell yet.
+type telling struct{ still, unnoted map[types.UID][]key.Note }
+
+func (t *target) telling(graph plan.Graph, p plan.Plan) telling {
+	after := t.Input
+	for _, s := range p.Steps {
+		if s.Op == plan.Delete {
+			after.Have = after.Have.Without(s.ID)
+		}
+	}
+	return telling{loadbalancer.StillNoted(after), loadbalancer.Unnoted(t.Input, graph)}
+}
+
+// changes are the notes that a Service loses and gets. Those of public IPs go again in the
+// same pass.
+func (n telling) changes(s loadbalancer.Service) (all []string) {
+	for _, name := range key.Notes(s.Annotations) {
+		if s.Gone || !slices.ContainsFunc(n.still[s.UID], func(n key.Note) bool { return n.Name() == name }) {
+			all = append(all, "annotations: - "+name+": "+s.Annotations[name])
+		}
+	}
+	for _, one := range n.unnoted[s.UID] {
+		if !s.Gone && one.Of == key.PrivateLinks {
+			all = append(all, "annotations: + "+one.Name()+": "+one.Group)
+		}
+	}
+	return all
+}
+
 // changesInKubernetes is what the pass of a Service writes into it.
-func changesInKubernetes(s loadbalancer.Service, ingress []corev1.LoadBalancerIngress, refused bool) []string {
+func changesInKubernetes(s loadbalancer.Service, ingress []corev1.LoadBalancerIngress, refused bool, notes telling) []string {
 	const where = "status.loadBalancer.ingress: "
 	shown := strings.Join(addressesOf(s.Status.LoadBalancer.Ingress), ", ")
 	held := helpers.HasLBFinalizer(s.Service)
 	var all []string
 	if s.Gone || !refused {
-		for _, name := range key.Notes(s.Annotations) {
-			all = append(all, "annotations: - "+name+": "+s.Annotations[name])
-		}
+		all = notes.changes(s)
 	}
 	if s.Gone {
 		if held {

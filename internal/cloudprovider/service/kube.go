@@ -30,12 +30,12 @@ type kube struct {
 type object = map[string]any
 
 // hold puts the finalizer in place: from then on the Service does not go without our
-// knowing. The Service tells of the resource groups in which addresses may be made for it,
-// until [kube.show] says that they are in place.
-func (k kube) hold(ctx context.Context, s *corev1.Service, groups []string) (*corev1.Service, error) {
+// knowing. The Service tells of resource groups in which something may be made for it, until
+// [kube.show] takes the notes off.
+func (k kube) hold(ctx context.Context, s *corev1.Service, groups []key.Note) (*corev1.Service, error) {
 	notes := make(object, len(groups))
-	for _, g := range groups {
-		notes[key.GroupNote(g)] = g
+	for _, n := range groups {
+		notes[n.Name()] = n.Group
 	}
 	held, err := k.patch(ctx, s, object{
 		"metadata": object{"uid": s.UID, "finalizers": []string{helpers.LoadBalancerCleanupFinalizer}, "annotations": notes},

@@ -13,6 +13,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/emulator"
+	"kaz/internal/key"
 	"kaz/internal/testkit"
 )
 
@@ -229,6 +230,119 @@ func (w *world) probesOf(name string) []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// linksIn are the private link services of a resource group.
+func (w *world) linksIn(group azure.ID) []azure.Resource[network.PrivateLinkService] {
+	w.t.Helper()
+	return testkit.List[network.PrivateLinkService](w.Azure, group, network.PrivateLinkServices)
+}
+
+// linkedElsewhere plays a story of private link services in another resource group.
+func linkedElsewhere(t *testing.T, story func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{Latency: 1})
+		before := w.everything()
+		w.start(config())
+		story(t, w)
+		w.restored(before, w.everything)
+	})
+}
+
+// D28. A private link service that stands in a resource group which its Service does not name
+// any more keeps its place, as its name does: to move it would end its users' connections. Its
+// owner is told where it is. It goes when it is asked for no more, and then nothing is
+// remembered.
+func TestAPrivateLinkElsewhereKeepsItsPlace(t *testing.T) {
+	for name, turn := range map[string]func(*corev1.Service){
+		"no group": without("pls-resource-group"), "another group": annotated("pls-resource-group", testkit.ResourceGroup),
+		"no annotation at all but what it needs": func(s *corev1.Service) {
+			s.Annotations = nil
+			annotated("load-balancer-internal", "true", "pls-create", "true")(s)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			linkedElsewhere(t, func(t *testing.T, w *world) {
+				w.inside("web", 80, "pls-create", "true", "pls-resource-group", "far")
+				w.served("web")
+				w.settle()
+				w.remembers("web", 1)
+				with := w.everything()
+				w.change("web", turn)
+				w.told("web", "PrivateLinkConflict", `stays in the resource group "far"`)
+				w.touched("web")
+				w.remembers("web", 1)
+				if d := cmp.Diff(with, w.everything()); d != "" {
+					t.Errorf("Azure changed (-before +after):\n%s", d)
+				}
+				w.change("web", without("pls-create"))
+				w.settle()
+				if left := w.linksIn(far); len(left) > 0 {
+					t.Errorf("left are %v", left)
+				}
+				w.remembers("web", 0)
+				w.removed("web")
+			})
+		})
+	}
+}
+
+// What is elsewhere goes with its Service, and when its Service asks for it no more.
+func TestAPrivateLinkElsewhereGoes(t *testing.T) {
+	for name, turn := range map[string]func(*corev1.Service){
+		"asked for no more": without("pls-resource-group", "pls-create"),
+		"external":          without("pls-resource-group", "pls-create", "load-balancer-internal"),
+		"nothing is said":   func(s *corev1.Service) { s.Annotations = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			linkedElsewhere(t, func(t *testing.T, w *world) {
+				w.inside("web", 80, "pls-create", "true", "pls-resource-group", "far")
+				w.served("web")
+				w.settle()
+				w.change("web", turn)
+				w.until("it is gone", func() bool { return len(w.linksIn(far)) == 0 })
+				w.until("nothing is remembered", func() bool { return len(key.Notes(w.get("web").Annotations)) == 0 })
+				w.removed("web")
+			})
+		})
+	}
+}
+
+// Who shares an address shares what stands before it, wherever that is, and has it when its
+// owner goes.
+func TestAPrivateLinkElsewhereIsHandedOver(t *testing.T) {
+	for name, leave := range map[string]func(*world){
+		"its owner is deleted":          func(w *world) { w.removed("web") },
+		"its owner asks for it no more": func(w *world) { w.change("web", without("pls-create", "pls-resource-group")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			linkedElsewhere(t, func(t *testing.T, w *world) {
+				address := []string{"load-balancer-ipv4", "10.240.9.9", "pls-create", "true"}
+				w.inside("web", 80, append(address, "pls-resource-group", "far")...)
+				w.served("web")
+				w.inside("api", 81, address...)
+				w.served("api")
+				w.settle()
+				link := w.linksIn(far)
+				if all := w.links(); len(all) > 0 || len(link) != 1 {
+					t.Fatalf("%d private link services stand in one group and %d in the other, want one", len(link), len(all))
+				}
+				leave(w)
+				w.until("it is handed over", func() bool {
+					now := w.linksIn(far)
+					return len(now) == 1 && now[0].Tags["k8s-azure-owner-service"] == corev1.NamespaceDefault+"/api"
+				})
+				w.remembers("api", 1)
+				w.touched("api")
+				w.removed("api")
+				if !w.gone("web") {
+					w.removed("web")
+				}
+			})
+		})
+	}
 }
 
 // Whether a Service asks for a private link service cannot be told where the value is none of

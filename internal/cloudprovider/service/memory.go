@@ -23,25 +23,41 @@ type history struct {
 	told     told
 	hush     hush
 	doubted  *corev1.Service              // as it was when its refusal was last doubted
-	groups   []string                     // resource groups of public IPs that it has asked for
+	groups   []key.Note                   // resource groups that it has asked for, or told of
 	move     string                       // the last change of address that was told
 	shown    []corev1.LoadBalancerIngress // that its status was given last
 	noted    []string                     // names of the annotations in which the Service tells of some
 }
 
-// noteGroup notes the resource group that a Service asks for, if it can be one, and its notes.
-func (h *history) noteGroup(s *corev1.Service) {
-	if group, _ := key.PublicIPGroup.Read(s.Annotations); group != "" && !slices.Contains(h.groups, group) {
-		h.groups = append(h.groups, group)
+// noteGroups notes the resource groups that a Service asks for, those that can be ones, and its
+// notes.
+func (h *history) noteGroups(s *corev1.Service) {
+	for _, n := range slices.Concat(key.AskedGroups(s.Annotations), key.Noted(s.Annotations)) {
+		if !slices.ContainsFunc(h.groups, n.Same) {
+			h.groups = append(h.groups, n)
+		}
 	}
 	h.addNotes(key.Notes(s.Annotations))
 }
 
-// addNoted adds the notes of groups of which the Service tells since.
-func (h *history) addNoted(groups []string) {
-	for _, g := range groups {
-		h.addNotes([]string{key.GroupNote(g)})
+// addressGroups are the groups of which a Service tells with its finalizer, as addresses are
+// made there first of all. Of private link services it tells when kaz has looked there.
+func (h *history) addressGroups() []key.Note {
+	return slices.DeleteFunc(slices.Clone(h.groups), func(n key.Note) bool { return n.Of != key.PublicIPs })
+}
+
+// addNoted adds the notes of which the Service tells since.
+func (h *history) addNoted(noted []key.Note) {
+	for _, n := range noted {
+		h.addNotes([]string{n.Name()})
 	}
+}
+
+// outdated are the notes of what the Service need not tell any more.
+func (h *history) outdated(still []key.Note) []string {
+	return slices.DeleteFunc(slices.Clone(h.noted), func(name string) bool {
+		return slices.ContainsFunc(still, func(n key.Note) bool { return n.Name() == name })
+	})
 }
 
 func (h *history) addNotes(names []string) {
@@ -57,9 +73,9 @@ func (h *history) addNotes(names []string) {
 // notes off.
 func (h *history) isHeld(s *corev1.Service) bool {
 	complete := len(s.Status.LoadBalancer.Ingress) > 0 // what it has, load balancers tell
-	told := key.NotedGroups(s.Annotations)
+	told := key.Noted(s.Annotations)
 	return helpers.HasLBFinalizer(s) &&
-		(complete || !slices.ContainsFunc(h.groups, func(g string) bool { return !slices.Contains(told, g) }))
+		(complete || !slices.ContainsFunc(h.addressGroups(), func(n key.Note) bool { return !slices.ContainsFunc(told, n.Same) }))
 }
 
 // doubts reports whether a Service is refused for what was in Azure when somebody looked, and

@@ -58,7 +58,7 @@ func TestANameThatIsNoneCanBePutRight(t *testing.T) {
 // What an earlier version noted, or somebody wrote, holds up nobody, and goes when the Service
 // is served. It is told of.
 func TestANoteThatIsNoNameIsTakenOff(t *testing.T) {
-	for name, by := range map[string]string{"an earlier version's": key.GroupNote("no/group"), "by hand": "kaz/public-ips-in-abc"} {
+	for name, by := range map[string]string{"an earlier version's": key.Note{Group: "no/group"}.Name(), "by hand": "kaz/public-ips-in-abc"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := mixed(t, emulator.Options{Latency: 1})

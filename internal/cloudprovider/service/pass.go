@@ -43,7 +43,7 @@ func (c *Controller) pass(ctx context.Context, it item) {
 		s = h.tried
 	}
 	h.tried = s
-	h.noteGroup(s)
+	h.noteGroups(s)
 	c.unblock(it)
 	var err error
 	if todo == ensure {
@@ -91,13 +91,14 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		return got.again()
 	}
 	if err = got.filling.wait(ctx); err == nil {
-		err = c.kube.show(ctx, s, got.ingress, h.shown, h.noted)
+		err = c.kube.show(ctx, s, got.ingress, h.shown, h.outdated(got.still))
 	}
 	if errors.Is(err, errGone) {
 		return c.takeBack(ctx, s, h)
 	}
 	if err == nil {
 		h.noted, h.shown = nil, got.ingress
+		h.addNoted(got.still)
 		err = c.release(ctx, got.released)
 	}
 	if err != nil {
@@ -127,12 +128,12 @@ func (c *Controller) tellDone(s *corev1.Service, w why, announced bool, got answ
 // anything is in Azure, an address, and a commit of its load balancer.
 func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w why) (answer, error) {
 	if !h.isHeld(s) {
-		held, err := c.kube.hold(ctx, s, h.groups)
+		held, err := c.kube.hold(ctx, s, h.addressGroups())
 		if err != nil {
 			return answer{}, err
 		}
 		s = held
-		h.addNoted(h.groups)
+		h.addNoted(h.addressGroups())
 	}
 	wanted := loadbalancer.Service{Service: s, Groups: h.groups}
 	if len(s.Status.LoadBalancer.Ingress) == 0 {

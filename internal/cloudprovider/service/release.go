@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/reconcile"
 )
@@ -33,8 +34,8 @@ type shared struct {
 	fills    bool        // machines come or leave by the last decision
 	// confirmed are the Services of which the API server was asked in this commit.
 	confirmed map[types.UID]bool
-	// noted are the resource groups that this commit has noted in its Services.
-	noted map[types.UID][]string
+	// noted is what this commit has noted in Services.
+	noted map[types.UID][]key.Note
 	// known is the state of Azure for which all Services were asked for, and asked how often.
 	known string
 	asked int

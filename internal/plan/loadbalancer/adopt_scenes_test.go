@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -502,7 +503,7 @@ var scenes = []scene{
 	{is: "D28 private link that nobody asks for", before: list(web("a", inside, linked)), have: list(web("a", inside)), repair: []string{"delete " + network + "privateLinkServices/"}},
 	{is: "D29 no ranges at all", have: list(web("a", note("azure-allowed-ip-ranges", ""))), repair: []string{"[k8s-azure-lb_deny-all_IPv4]: -", `"Internet"`}},
 	{
-		is: "D30 public IP of a group before", have: list(web("a", note("azure-load-balancer-resource-group", "other"))), groups: []string{"third"},
+		is: "D30 public IP of a group before", have: list(web("a", note("azure-load-balancer-resource-group", "other"))), groups: []key.Note{{Of: key.PublicIPs, Group: "third"}},
 		left: func(w *world) {
 			w.put(azure.ID(strings.Replace(otherGroup, "/other/", "/third/", 1)+"publicIPAddresses/"+ipOfA), parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"k8s-azure-service":"default/a","k8s-azure-cluster-name":"kubernetes"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4"}}`))
 		}, repair: []string{"delete " + strings.Replace(otherGroup, "/other/", "/third/", 1)},

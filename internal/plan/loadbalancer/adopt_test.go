@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 )
@@ -38,7 +39,7 @@ type scene struct {
 	now    map[string]edit
 	more   []*v1.Service // never served, because they are refused
 
-	groups []string     // resource groups that the Services are known to have had public IPs in
+	groups []key.Note   // resource groups that the Services are known to have had public IPs in
 	left   func(*world) // what the predecessor leaves besides
 	undone []string     // Services that it failed to delete
 	repair []string     // what kaz does about it: parts of the plan's text

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kaz/internal/azure"
@@ -39,24 +40,104 @@ func notedGroups(c Config, tags azure.Tags) []azure.ID {
 	return groups
 }
 
-// Unnoted are the resource groups in which a decision makes public IPs and of which their
-// Services do not tell, by UID. Nothing else would tell of them until a load balancer
-// has the address: the Service may ask for another group by then.
-func Unnoted(in Input, graph plan.Graph) map[types.UID][]string {
-	unnoted := map[types.UID][]string{}
-	for _, n := range graph.Nodes() {
-		group := n.ID.Parent()
-		if _, exists := in.Have.Get(n.ID); exists || n.Want() == nil || !n.ID.Is(network.PublicIPAddresses) || group.Equal(in.Config.publicIPs("")) {
-			continue
+// Unnoted is what Services have to tell before a decision is brought about, by UID: the
+// resource groups in which it makes public IPs for them, or they have private link services,
+// and which they may name no more when kaz looks next. Of an address nothing else would tell
+// until a load balancer has it, and of a private link service nothing ever does.
+func Unnoted(in Input, graph plan.Graph) map[types.UID][]key.Note {
+	var live []*v1.Service
+	for _, s := range in.Services {
+		if !s.Gone {
+			live = append(live, s.Service)
 		}
-		for _, s := range in.Services {
-			noted := slices.Concat(key.NotedGroups(s.Annotations), unnoted[s.UID])
-			if slices.Contains(n.For, s.Key()) && !slices.ContainsFunc(noted, func(name string) bool { return sameText(name, group.Name()) }) {
-				unnoted[s.UID] = append(unnoted[s.UID], group.Name())
+	}
+	unnoted := map[types.UID][]key.Note{}
+	tell := func(among []*v1.Service, who string, n key.Note) {
+		for _, s := range among {
+			noted := slices.Concat(key.Noted(s.Annotations), unnoted[s.UID])
+			if s.Namespace+"/"+s.Name == who && !slices.ContainsFunc(noted, n.Same) {
+				unnoted[s.UID] = append(unnoted[s.UID], n)
 			}
 		}
 	}
+	for _, there := range linksElsewhere(in) {
+		tell(live, there.owner, there.note)
+	}
+	for _, n := range graph.Nodes() {
+		note, elsewhere := in.Config.noteOf(n.ID)
+		if _, exists := in.Have.Get(n.ID); !elsewhere || n.Want() == nil || exists && note.Of == key.PublicIPs {
+			continue
+		}
+		if link, is := n.Want().(privateLink); is { // it can be handed over
+			owner, _ := link.Tags.Get(tagLinkOwner)
+			tell(slices.Concat(live, in.Others), owner, note)
+			continue
+		}
+		for _, who := range n.For {
+			tell(live, who, note)
+		}
+	}
 	return unnoted
+}
+
+// StillNoted is what Services go on telling of when they are served, by UID: where they have
+// private link services, or can have some, as nobody may look there.
+func StillNoted(in Input) map[types.UID][]key.Note {
+	still := map[types.UID][]key.Note{}
+	links := linksElsewhere(in)
+	for _, s := range in.Services {
+		for _, there := range links {
+			if there.owner == s.Key() {
+				still[s.UID] = append(still[s.UID], there.note)
+			}
+		}
+		for _, name := range groupsOf(key.PrivateLinks, key.Noted(s.Annotations)) {
+			if why, unread := in.Have.Unread(in.Config.links(name), network.PrivateLinkServices); unread && why != azure.NotFound {
+				still[s.UID] = append(still[s.UID], key.Note{Of: key.PrivateLinks, Group: name})
+			}
+		}
+	}
+	return still
+}
+
+// noteOf is the note of the resource group in which something is, false where it is found
+// without.
+func (c Config) noteOf(id azure.ID) (n key.Note, elsewhere bool) {
+	for _, found := range []struct {
+		of       key.Kind
+		fullType string
+		group    azure.ID
+	}{
+		{key.PublicIPs, network.PublicIPAddresses, c.publicIPs("")},
+		{key.PrivateLinks, network.PrivateLinkServices, c.links("")},
+	} {
+		if id.Is(found.fullType) && !id.Parent().Equal(found.group) {
+			return key.Note{Of: found.of, Group: id.Parent().Name()}, true
+		}
+	}
+	return n, false
+}
+
+// linkElsewhere is a private link service that is found only because somebody tells of it.
+type linkElsewhere struct {
+	owner string
+	note  key.Note
+}
+
+func linksElsewhere(in Input) (all []linkElsewhere) {
+	for _, group := range linkGroups(in) {
+		for _, d := range in.Have.List(group, network.PrivateLinkServices) {
+			l, err := azure.Decode[network.PrivateLinkService](d)
+			if err != nil {
+				continue // Desired's to report
+			}
+			owner, _ := l.Tags.Get(tagLinkOwner)
+			if note, elsewhere := in.Config.noteOf(l.ID); elsewhere && in.Config.isManagedLink(l) {
+				all = append(all, linkElsewhere{owner, note})
+			}
+		}
+	}
+	return all
 }
 
 // securityGroupTags is as much of a security group as tells its tags.

@@ -17,10 +17,26 @@ type Service struct {
 	*v1.Service
 	// Gone says that the Service is being deleted, or is no load balancer any more.
 	Gone bool
-	// Groups are the resource groups of public IPs that the Service is known to have asked
-	// for before, by name: an address that was made there and is used nowhere yet is
-	// found by nothing else. What is no such name is left out.
-	Groups []string
+	// Groups are the resource groups that the Service is known to have asked for before: an
+	// address that was made there and is used nowhere yet is found by nothing else, nor is a
+	// private link service. What is no name of a group is left out.
+	Groups []key.Note
+}
+
+// before are the resource groups in which something of a kind may be for the Service,
+// whatever it asks for now.
+func (s Service) before(of key.Kind) []string {
+	return groupsOf(of, s.Groups, key.Noted(s.Annotations))
+}
+
+func groupsOf(of key.Kind, lists ...[]key.Note) []string {
+	var groups []string
+	for _, n := range slices.Concat(lists...) {
+		if n.Of == of && key.IsGroup(n.Group) {
+			groups = append(groups, n.Group)
+		}
+	}
+	return groups
 }
 
 // Key is the Service's "namespace/name".
@@ -91,10 +107,8 @@ func addressGroups(in Input) []azure.ID {
 	for _, s := range in.Services {
 		name, _ := key.PublicIPGroup.Read(s.Annotations)
 		add(in.Config.publicIPs(name))
-		for _, before := range slices.Concat(s.Groups, key.NotedGroups(s.Annotations)) {
-			if key.IsGroup(before) {
-				add(in.Config.publicIPs(before))
-			}
+		for _, before := range s.before(key.PublicIPs) {
+			add(in.Config.publicIPs(before))
 		}
 	}
 	for _, group := range notedGroups(in.Config, securityGroupTags(in)) {

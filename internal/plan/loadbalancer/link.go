@@ -82,7 +82,7 @@ func mayHaveLinks(in Input) bool {
 	for _, s := range in.Services {
 		internal, _ := key.Internal.Read(s.Annotations)
 		fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
-		if key.LinkStays(s.Annotations) || internal || fixed {
+		if key.LinkStays(s.Annotations) || internal || fixed || len(s.before(key.PrivateLinks)) > 0 {
 			return true
 		}
 		bases[strings.ToLower(baseName(s.Service))] = true
@@ -135,13 +135,26 @@ func linkLists(in Input) []azure.Query {
 }
 
 // linkGroups are the resource groups in which the Services' private link services may
-// be.
+// be: those that they ask for, or have asked for, and for who asks for one those of the others,
+// whose it may share.
 func linkGroups(in Input) []azure.ID {
 	groups := []azure.ID{in.Config.links("")}
+	add := func(names ...string) {
+		for _, name := range names {
+			if id := in.Config.links(name); !slices.ContainsFunc(groups, id.Equal) {
+				groups = append(groups, id)
+			}
+		}
+	}
+	asks := false
 	for _, s := range in.Services {
-		name, _ := key.LinkGroup.Read(s.Annotations)
-		if id := in.Config.links(name); !slices.ContainsFunc(groups, id.Equal) {
-			groups = append(groups, id)
+		add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations))...)
+		add(s.before(key.PrivateLinks)...)
+		asks = asks || !s.Gone && key.LinkStays(s.Annotations)
+	}
+	for _, s := range in.Others {
+		if asks && key.LinkStays(s.Annotations) {
+			add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), key.Noted(s.Annotations))...)
 		}
 	}
 	return groups
@@ -211,6 +224,7 @@ func (s *search) refuseLink(w wish, p place, wrong *problems) {
 		s.refuseNewLink(w, p, s.linkID(w, p), wrong)
 	} else {
 		s.refuseLinkThere(w, p, have, wrong)
+		s.warnPlace(w, have, wrong)
 	}
 	owner, _ := s.linkOwner(have)
 	owner = firstOf(owner, s.linked[s.linkID(w, p).Key()])
@@ -223,17 +237,29 @@ func (s *search) refuseLink(w wish, p place, wrong *problems) {
 // frontend already.
 func (s *search) refuseLinkThere(w wish, p place, have privateLink, wrong *problems) {
 	switch {
-	case !s.isManagedLink(have):
+	case !s.Config.isManagedLink(have):
 		wrong.refuse(w.service.Key(), ReasonLink, "private link service %s at frontend %s is not managed by this cluster, allowed is a frontend without one", have.ID.Name(), p.frontend)
 	case w.link.name != "" && !sameText(w.link.name, have.ID.Name()):
 		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: %q cannot be, the private link service is named %q and keeps that, allowed is its name", key.LinkName.Name, w.link.name, have.ID.Name())
 	}
 }
 
+// warnPlace warns of a private link service that stands in another resource group than its
+// Service asks for. To move it would end the connections of those who use it.
+func (s *search) warnPlace(w wish, have privateLink, found *problems) {
+	group := have.ID.Parent()
+	owner, _ := s.linkOwner(have)
+	if owner != w.service.Key() || group.Equal(s.Config.links(w.link.group)) {
+		return
+	}
+	found.warn(owner, ReasonLink, "annotation %s: %q cannot be, private link service %s stays in the resource group %q, allowed is that one; to move it, which disconnects its users, take %s off and put it on again",
+		key.LinkGroup.Name, s.Config.links(w.link.group).Name(), have.ID.Name(), group.Name(), key.LinkCreate.Name)
+}
+
 // isManagedLink reports whether a tag says that a private link service is of this
 // cluster.
-func (f *facts) isManagedLink(l privateLink) bool {
-	return hasTag(l.Tags, tagCluster) && !ofOtherCluster(l.Tags, f.Config.ClusterName)
+func (c Config) isManagedLink(l privateLink) bool {
+	return hasTag(l.Tags, tagCluster) && !ofOtherCluster(l.Tags, c.ClusterName)
 }
 
 func (s *search) refuseNewLink(w wish, p place, id azure.ID, wrong *problems) {
@@ -335,7 +361,7 @@ func (f *facts) goneLinks(b batch, claimed map[string]claim) (gone []privateLink
 			l := f.linksByID[d.ID().Key()]
 			owner, _ := l.Tags.Get(tagLinkOwner)
 			_, wanted := claimed[l.ID.Key()]
-			if wanted || !b.has(owner) || !f.isManagedLink(l) || b.leavesAsItIs(l, owner) {
+			if wanted || !b.has(owner) || !f.Config.isManagedLink(l) || b.leavesAsItIs(l, owner) {
 				continue
 			}
 			if heir := f.heirOf(b, l); heir != "" {

@@ -2,6 +2,7 @@ package loadbalancer_test
 
 import (
 	"maps"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -63,4 +64,63 @@ func TestAPrivateLinkThatMayBeAskedFor(t *testing.T) {
 	in.Others = nil
 	api.Annotations[key.LinkCreate.Name] = "false"
 	commit("not asked for", map[string]string{}, loadbalancer.Service{Service: api})
+}
+
+// D28. Where a private link service stands nobody but its Service tells: it tells before one is
+// made, of one that another implementation made, and of one that it is given, as long as it is
+// there. By that it is found, whatever the Service asks for.
+func TestServicesTellWhereTheirPrivateLinksAre(t *testing.T) {
+	w := newWorld(2)
+	far := key.Note{Of: key.PrivateLinks, Group: "far"}
+	web, api := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9", key.LinkGroup.Name, "far"), asksForLink("api", 81, key.IPv4.Name, "10.0.9.9")
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+	name := "far/pls-" + baseOf(web)
+	// commit does what a commit does: Services that have to tell something are told to before.
+	commit := func(what string, links map[string]string, told map[*v1.Service][]key.Note, services ...loadbalancer.Service) {
+		t.Helper()
+		in.Services, in.Have = services, w.snapshot()
+		graph, _, err := loadbalancer.Desired(in)
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		unnoted := loadbalancer.Unnoted(in, graph)
+		for _, s := range []*v1.Service{web, api} {
+			if got := unnoted[s.UID]; !slices.Equal(got, told[s]) {
+				t.Errorf("%s: %s is to tell of %v, want %v", what, s.Name, got, told[s])
+			}
+			for _, n := range unnoted[s.UID] {
+				s.Annotations[n.Name()] = n.Group
+			}
+		}
+		if again := loadbalancer.Unnoted(in, graph); len(again) > 0 {
+			t.Errorf("%s: to be told is still %v", what, again)
+		}
+		if _, err := w.commit(in); err != nil {
+			t.Fatal(what, err)
+		}
+		if got := w.links(); !maps.Equal(got, links) {
+			t.Errorf("%s: %v, want %v", what, got, links)
+		}
+		in.Have = w.snapshot()
+		still := loadbalancer.StillNoted(in)
+		for _, s := range services {
+			if _, has := s.Annotations[far.Name()]; !s.Gone && has != slices.Contains(still[s.UID], far) {
+				t.Errorf("%s: %s still tells of %v", what, s.Name, still[s.UID])
+			}
+		}
+	}
+	tells := func(s *v1.Service) map[*v1.Service][]key.Note { return map[*v1.Service][]key.Note{s: {far}} }
+	commit("before it is made", map[string]string{name: "default/web"}, tells(web), loadbalancer.Service{Service: web})
+	delete(web.Annotations, far.Name())
+	commit("adopted", map[string]string{name: "default/web"}, tells(web), loadbalancer.Service{Service: web})
+	web.Annotations[key.LinkGroup.Name] = "rg"
+	commit("another group", map[string]string{name: "default/web"}, nil, loadbalancer.Service{Service: web})
+	in.Others = []*v1.Service{web}
+	commit("shared", map[string]string{name: "default/web"}, nil, loadbalancer.Service{Service: api})
+	in.Others = []*v1.Service{api}
+	commit("given to another one", map[string]string{name: "default/api"}, tells(api), loadbalancer.Service{Service: web, Gone: true})
+	in.Others = nil
+	delete(api.Annotations, key.LinkCreate.Name)
+	in.Services, in.Have = []loadbalancer.Service{{Service: api}}, w.snapshot()
+	commit("asked for no more", map[string]string{}, nil, loadbalancer.Service{Service: api, Groups: []key.Note{far}})
 }

@@ -59,28 +59,34 @@ func TestWhatIsNoNameIsItsServicesAlone(t *testing.T) {
 // name holds up neither the Service nor others.
 func TestNotesThatAreNoNamesAreLeftOut(t *testing.T) {
 	for _, value := range append(noNames, "") {
-		w := newWorld(2)
-		web := service("web", tcp(80, 30080))
-		web.Annotations = map[string]string{key.GroupNote(value): value}
-		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: web, Groups: []string{value}}}}
-		group := w.docs[in.Config.LoadBalancer().Parent().Resource("Microsoft.Network/networkSecurityGroups", in.Config.SecurityGroupName).Key()]
-		fill(group, object{"tags": object{}})
-		group["tags"].(object)["kaz-"+in.Config.ClusterName+"-public-ips-in-"+value] = "true"
-		for _, gone := range []bool{false, true} {
-			in.Services[0].Gone = gone
-			onlyWellFormed(t, w, in)
-			rounds, err := w.commit(in)
-			if err != nil {
-				t.Fatalf("%q: %v", value, err)
-			}
-			warned := rounds[0].problems
-			if len(warned) != 1 || warned[0].Object != "default/web" || !warned[0].Warning || !strings.Contains(warned[0].Message, key.GroupNote(value)) {
-				t.Errorf("%q: warned of %v", value, warned)
-			}
-			in.Have = w.snapshot()
-			if status, err := loadbalancer.Status(in); err != nil || gone == (len(status["default/web"]) > 0) {
-				t.Errorf("%q, gone %v: %v, %v", value, gone, status, err)
-			}
+		noteThatIsNoName(t, key.Note{Of: key.PublicIPs, Group: value})
+		noteThatIsNoName(t, key.Note{Of: key.PrivateLinks, Group: value})
+	}
+}
+
+func noteThatIsNoName(t *testing.T, note key.Note) {
+	t.Helper()
+	value, w := note.Group, newWorld(2)
+	web := service("web", tcp(80, 30080))
+	web.Annotations = map[string]string{note.Name(): value}
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: web, Groups: []key.Note{note}}}}
+	group := w.docs[in.Config.LoadBalancer().Parent().Resource("Microsoft.Network/networkSecurityGroups", in.Config.SecurityGroupName).Key()]
+	fill(group, object{"tags": object{}})
+	group["tags"].(object)["kaz-"+in.Config.ClusterName+"-public-ips-in-"+value] = "true"
+	for _, gone := range []bool{false, true} {
+		in.Services[0].Gone = gone
+		onlyWellFormed(t, w, in)
+		rounds, err := w.commit(in)
+		if err != nil {
+			t.Fatalf("%q: %v", value, err)
+		}
+		warned := rounds[0].problems
+		if len(warned) != 1 || warned[0].Object != "default/web" || !warned[0].Warning || !strings.Contains(warned[0].Message, note.Name()) {
+			t.Errorf("%q: warned of %v", value, warned)
+		}
+		in.Have = w.snapshot()
+		if status, err := loadbalancer.Status(in); err != nil || gone == (len(status["default/web"]) > 0) {
+			t.Errorf("%q, gone %v: %v, %v", value, gone, status, err)
 		}
 	}
 }

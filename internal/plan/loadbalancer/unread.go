@@ -61,12 +61,18 @@ func (f *facts) isReadable(w wish, found *problems) bool {
 		}
 	}
 	stays := key.LinkStays(w.service.Annotations)
-	name, _ := key.LinkGroup.Read(w.service.Annotations)
-	group := f.Config.links(name)
-	if why, unread := f.Have.Unread(group, network.PrivateLinkServices); stays && why != azure.NotFound && unread && len(f.ofOwner(w.base)) > 0 {
-		found.refuse(w.service.Key(), ReasonUnread, "the resource group %q of its private link service %s, allowed is one that can be read; to do: %s",
-			group.Name(), whyUnread(why), cureUnread(why, network.PrivateLinkServices))
-		return false
+	groups := groupsOf(key.PrivateLinks, key.Noted(w.service.Annotations))
+	if stays {
+		name, _ := key.LinkGroup.Read(w.service.Annotations)
+		groups = append(groups, name)
+	}
+	for _, name := range groups {
+		group := f.Config.links(name)
+		if why, unread := f.Have.Unread(group, network.PrivateLinkServices); why != azure.NotFound && unread && len(f.ofOwner(w.base)) > 0 {
+			found.refuse(w.service.Key(), ReasonUnread, "the resource group %q of its private link service %s, allowed is one that can be read; to do: %s",
+				group.Name(), whyUnread(why), cureUnread(why, network.PrivateLinkServices))
+			return false
+		}
 	}
 	return stays && !w.service.Gone || f.mayBeCutOff(w, found)
 }
