@@ -16,7 +16,7 @@ var (
 	}
 	LinkGroup = Annotation[string]{
 		Name: service + "azure-pls-resource-group", parse: groupForm.parse,
-		Doc:     "Resource group of the private link service, instead of the configured one.",
+		Doc:     "Resource group of the private link service, instead of the configured one. One that is there stays in its group.",
 		Allowed: "the name of a resource group",
 	}
 	LinkSubnet = Annotation[string]{

@@ -104,7 +104,7 @@ func TestServicesTellWhereTheirPrivateLinksAre(t *testing.T) {
 		in.Have = w.snapshot()
 		still := loadbalancer.StillNoted(in)
 		for _, s := range services {
-			if _, has := s.Annotations[far.Name()]; !s.Gone && has != slices.Contains(still[s.UID], far) {
+			if has := links[name] == s.Key(); !s.Gone && has != slices.Contains(still[s.UID], far) {
 				t.Errorf("%s: %s still tells of %v", what, s.Name, still[s.UID])
 			}
 		}
@@ -121,6 +121,5 @@ func TestServicesTellWhereTheirPrivateLinksAre(t *testing.T) {
 	commit("given to another one", map[string]string{name: "default/api"}, tells(api), loadbalancer.Service{Service: web, Gone: true})
 	in.Others = nil
 	delete(api.Annotations, key.LinkCreate.Name)
-	in.Services, in.Have = []loadbalancer.Service{{Service: api}}, w.snapshot()
 	commit("asked for no more", map[string]string{}, nil, loadbalancer.Service{Service: api, Groups: []key.Note{far}})
 }
