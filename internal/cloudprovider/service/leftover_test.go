@@ -94,6 +94,88 @@ func TestLeftoversInTheWay(t *testing.T) {
 	})
 }
 
+// guestOf adds a Service that stands at the public IP which was made for another one.
+func (w *world) guestOf(host, name string, port int32) {
+	s := w.newService(name, port)
+	annotated("pip-name", testkit.ClusterName+"-"+w.base(host))(s)
+	w.create(s)
+}
+
+// hosted is a world where a Service went and its guest stayed at its frontend.
+func hosted(t *testing.T) *world {
+	w := newWorld(t, emulator.Options{Latency: 1}, 1)
+	stop := w.start(repairing())
+	w.create(w.newService("host", 80))
+	w.served("host")
+	w.guestOf("host", "guest", 81)
+	w.served("guest")
+	w.removed("host")
+	w.settle()
+	stop()
+	return w
+}
+
+// A frontend with the name of a Service that is gone is no leftover while it serves
+// another one.
+func TestWhereAGuestStaysNothingIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := hosted(t)
+		if e := w.explainAll(); e.Pending() || len(e.Leftovers) > 0 {
+			t.Errorf("explained:\n%s", e)
+		}
+		before := w.Snapshot()
+		w.start(repairing())
+		w.Forget()
+		<-time.After(31 * time.Minute)
+		if got := w.Writes(); len(got) > 0 {
+			t.Errorf("drift repair did %v", got)
+		}
+		if d := cmp.Diff(before, w.Snapshot()); d != "" {
+			t.Errorf("Azure (-before +after):\n%s", d)
+		}
+		w.removed("guest")
+		<-time.After(31 * time.Minute)
+		if ips := testkit.List[network.PublicIPAddress](w.Azure, testkit.Group, network.PublicIPAddresses); len(ips) > 0 {
+			t.Errorf("public IPs that are left: %v", ips)
+		}
+	})
+}
+
+// The tag of a public IP names those that it serves, while some wait for others to go.
+func TestThePublicIPOfGuestsNamesThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 1)
+		w.start(config())
+		tag := func() string {
+			w.settle()
+			ips := testkit.List[network.PublicIPAddress](w.Azure, testkit.Group, network.PublicIPAddresses)
+			if len(ips) != 1 {
+				t.Fatalf("%d public IPs", len(ips))
+			}
+			text, _ := ips[0].Tags.Get("k8s-azure-service")
+			return text
+		}
+		w.create(w.newService("a", 80))
+		w.served("a")
+		w.guestOf("a", "b", 81)
+		w.served("b")
+		w.guestOf("a", "c", 80)
+		w.settle()
+		got := []string{tag()}
+		for _, name := range []string{"a", "c"} {
+			w.removed(name)
+			w.until("c is served or gone", func() bool { return w.gone("c") || w.address("c") != "" })
+			got = append(got, tag())
+		}
+		if d := cmp.Diff([]string{"default/a,default/b", "default/b,default/c", "default/b"}, got); d != "" {
+			t.Errorf("tags (-want +got):\n%s", d)
+		}
+		if e := w.explain("b"); e.Pending() {
+			t.Errorf("explained:\n%s", e)
+		}
+	})
+}
+
 // Where it is somebody's who is there, there is one look for that and no more.
 func TestNoLeftoversInTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

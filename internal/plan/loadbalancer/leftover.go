@@ -31,10 +31,10 @@ func Leftovers(c Config, have plan.Snapshot, all []*v1.Service) ([]Service, erro
 	if err != nil {
 		return nil, err
 	}
-	l := leftovers{facts: f, bases: map[string]bool{}, keys: map[string]bool{}, named: map[string]bool{}, found: map[string]Service{}}
+	l := leftovers{facts: f, bases: map[string]bool{}, keys: map[string][]*v1.Service{}, named: map[string]bool{}, found: map[string]Service{}}
 	for _, s := range all {
 		l.bases[strings.ToLower(baseName(s))] = true
-		l.keys[s.Namespace+"/"+s.Name] = true
+		l.keys[s.Namespace+"/"+s.Name] = append(l.keys[s.Namespace+"/"+s.Name], s)
 	}
 	for _, ip := range f.ips {
 		l.publicIP(ip)
@@ -62,9 +62,10 @@ func Leftovers(c Config, have plan.Snapshot, all []*v1.Service) ([]Service, erro
 // leftovers collects them.
 type leftovers struct {
 	*facts
-	bases, keys map[string]bool // of the Services that there are
-	named       map[string]bool // bases of leftovers of which a name is known
-	found       map[string]Service
+	bases map[string]bool          // of the Services that there are
+	keys  map[string][]*v1.Service // those by their keys
+	named map[string]bool          // bases of leftovers of which a name is known
+	found map[string]Service
 }
 
 func (l *leftovers) add(namespace, name, base string) {
@@ -82,10 +83,17 @@ func (l *leftovers) base(base string) {
 	}
 }
 
+// serves reports whether a Service that is there has a rule at a frontend: whatever it is
+// called, it is that one's.
+func (l *leftovers) serves(s *side, frontend string) bool {
+	return slices.ContainsFunc(s.uses[strings.ToLower(frontend)], func(u use) bool { return l.bases[u.owner] })
+}
+
 func (l *leftovers) side(s *side) {
 	for base, frontends := range s.byOwner {
+		idle := slices.DeleteFunc(slices.Clone(frontends), func(fe azure.Child[network.FrontendIPConfiguration]) bool { return l.serves(s, fe.Name) })
 		// A frontend with an address of another cluster's is that one's.
-		if !slices.ContainsFunc(frontends, func(fe azure.Child[network.FrontendIPConfiguration]) bool {
+		if len(idle) > 0 && !slices.ContainsFunc(idle, func(fe azure.Child[network.FrontendIPConfiguration]) bool {
 			return l.isOthers(fe.Properties.PublicIPAddress)
 		}) {
 			l.base(base)
@@ -121,13 +129,35 @@ func (l *leftovers) publicIP(ip publicIP) {
 		namespace, name, ok := strings.Cut(key, "/")
 		switch {
 		case !ok:
-		case l.isLeft(base) && (!l.keys[key] || len(names) == 1):
+		case l.isLeft(base) && (l.keys[key] == nil || len(names) == 1 && !l.isOf(ip, key)):
 			l.named[base] = true
 			l.add(namespace, name, base)
-		case !l.keys[key]: // it was a guest
+		case l.keys[key] == nil: // it was a guest
 			l.add(namespace, name, "")
 		}
 	}
+}
+
+// isOf reports whether a public IP that was made for a Service which is gone is one of
+// those of a key that are there, and not of one before with the same name: it serves or
+// asks for it.
+func (l *leftovers) isOf(ip publicIP, key string) bool {
+	if at := ip.Properties.IPConfiguration; at != nil {
+		if s := l.sideWith(at.ID.Parent()); s != nil && l.serves(s, at.ID.Name()) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(l.keys[key], func(s *v1.Service) bool { return l.asksFor(Service{Service: s}, ip.ID) })
+}
+
+// asksFor reports whether a Service shall be served at a public IP.
+func (f *facts) asksFor(s Service, id azure.ID) bool {
+	var ignored problems
+	w, _ := readWish(s, f.Config)
+	return !w.internal && slices.ContainsFunc(w.addresses, func(a address) bool {
+		want, ok := f.publicIPFor(w, a, &ignored)
+		return ok && want.Equal(id)
+	})
 }
 
 // link notes whose a private link service is that stands at a frontend of a Service which
@@ -136,7 +166,9 @@ func (l *leftovers) link(link privateLink) {
 	owner, _ := link.Tags.Get(tagLinkOwner)
 	namespace, name, ok := strings.Cut(owner, "/")
 	for _, ref := range link.Properties.LoadBalancerFrontendIPConfigurations {
-		if base := ownerBase(ref.ID.Name()); ok && l.sideWith(ref.ID.Parent()) != nil && l.isLeft(base) {
+		at, base := l.sideWith(ref.ID.Parent()), ownerBase(ref.ID.Name())
+		handed := at != nil && l.keys[owner] != nil && l.serves(at, ref.ID.Name())
+		if ok && at != nil && !handed && l.isLeft(base) {
 			l.named[base] = true
 			l.add(namespace, name, base)
 		}

@@ -106,6 +106,131 @@ func TestLeftoversAreTakenAway(t *testing.T) {
 	}
 }
 
+// A frontend that is named after a Service which is gone is not left as long as it serves
+// others: theirs are its public IP and the private link service at it.
+func TestWhatServesOthersIsNotLeft(t *testing.T) {
+	linked := map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true", "service.beta.kubernetes.io/azure-pls-create": "true"}
+	for name, c := range map[string]struct {
+		first  map[string]string          // annotations of the Service that goes
+		second func(s, first *v1.Service) // how the one that stays comes to its frontend
+	}{
+		"a public IP by its name": {
+			second: func(s, first *v1.Service) {
+				s.Annotations = map[string]string{"service.beta.kubernetes.io/azure-pip-name": "kubernetes-" + base(first)}
+			},
+		},
+		"a public IP by its address": {
+			second: func(s, _ *v1.Service) { s.Spec.LoadBalancerIP = "20.1.0.2" },
+		},
+		"a private link service": {
+			first: linked,
+			second: func(s, _ *v1.Service) {
+				s.Annotations, s.Spec.LoadBalancerIP = linked, "10.0.9.1"
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second := service("first", tcp(80, 30080)), service("second", tcp(81, 30081))
+			first.Annotations = c.first
+			c.second(second, first)
+			w := newWorld(2)
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+			for _, services := range [][]loadbalancer.Service{{{Service: first}}, {{Service: first}, {Service: second}}, {{Service: first, Gone: true}, {Service: second}}} {
+				in.Services = services
+				if _, err := w.commit(in); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := w.clone()
+			found, err := loadbalancer.Leftovers(config(), w.snapshot(), []*v1.Service{second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range found {
+				if s.UID != "" {
+					t.Errorf("left of %s %s", s.Key(), s.UID)
+				}
+			}
+			in.Services, in.Others = found, []*v1.Service{second}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(before.docs, w.docs); d != "" {
+				t.Errorf("Azure (-before +after):\n%s", d)
+			}
+			in.Services, in.Others = []loadbalancer.Service{{Service: second}}, nil
+			if rounds, err := w.commit(in); err != nil || writes(rounds) > 0 {
+				t.Errorf("the Service that stays was touched %d times: %v", writes(rounds), err)
+			}
+			if got := left(t, w); !strings.Contains(strings.Join(got, " "), strings.TrimPrefix(base(first), "a")) {
+				t.Errorf("nothing is left of the first when the second is gone, too: %v", got)
+			}
+		})
+	}
+}
+
+// Who comes to the public IP of a guest while leftovers are looked for does not take its
+// place in the tag.
+func TestWhoComesWithLeftoversLeavesAGuestInTheTag(t *testing.T) {
+	a, b, c := service("a", tcp(80, 30080)), service("b", tcp(81, 30081)), service("c", tcp(80, 30082))
+	ip := "kubernetes-" + base(a)
+	for _, guest := range []*v1.Service{b, c} {
+		guest.Annotations = map[string]string{"service.beta.kubernetes.io/azure-pip-name": ip}
+	}
+	w := newWorld(2)
+	tag := func() any { return w.docs[strings.ToLower(network+"publicIPAddresses/"+ip)]["tags"].(object)["k8s-azure-service"] }
+	for _, step := range []struct {
+		services []loadbalancer.Service
+		others   []*v1.Service
+		want     string
+	}{
+		{services: []loadbalancer.Service{{Service: a}}, want: "default/a"},
+		{services: []loadbalancer.Service{{Service: b}}, others: []*v1.Service{a}, want: "default/a,default/b"},
+		{services: []loadbalancer.Service{{Service: a, Gone: true}}, others: []*v1.Service{b, c}, want: "default/b"},
+		{services: []loadbalancer.Service{{Service: c}}, others: []*v1.Service{b}, want: "default/b,default/c"},
+		{services: []loadbalancer.Service{{Service: c, Gone: true}}, others: []*v1.Service{b}, want: "default/b"},
+	} {
+		all := step.others
+		for _, s := range step.services {
+			all = append(all, s.Service)
+		}
+		found, err := loadbalancer.Leftovers(config(), w.snapshot(), all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: append(step.services, found...), Others: step.others}
+		if _, err := w.commit(in); err != nil {
+			t.Fatal(err)
+		}
+		if got := tag(); got != step.want {
+			t.Errorf("the tag is %v, want %s", got, step.want)
+		}
+	}
+	rounds, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: b}}})
+	if err != nil || writes(rounds) > 0 {
+		t.Errorf("the guest that stays was touched %d times: %v", writes(rounds), err)
+	}
+}
+
+// What was asked for by a Service that has got no rule yet is its, whatever is at the
+// frontend; where it does not ask for it, it was of one of its name.
+func TestLeftoversAndWhoAsksForThem(t *testing.T) {
+	first, second := service("first", tcp(80, 30080)), service("second", tcp(81, 30081))
+	w := newWorld(2)
+	if _, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: first}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.docs[strings.ToLower(network+"publicIPAddresses/kubernetes-"+base(first))]["tags"].(object)["k8s-azure-service"] = "default/second"
+	uid := strings.TrimPrefix(base(first), "a")
+	if d := cmp.Diff([]string{"default/second " + uid}, left(t, w, second)); d != "" {
+		t.Errorf("not asked for (-want +got):\n%s", d)
+	}
+	second.Annotations = map[string]string{"service.beta.kubernetes.io/azure-pip-name": "kubernetes-" + base(first)}
+	if d := cmp.Diff([]string{"(deleted)/" + base(first) + " " + uid}, left(t, w, second)); d != "" {
+		t.Errorf("asked for (-want +got):\n%s", d)
+	}
+}
+
 // ids are the resources and security rules that there are.
 func ids(w *world) []string {
 	var all []string
