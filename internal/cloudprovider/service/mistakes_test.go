@@ -357,3 +357,45 @@ func TestANodeWithoutALoadBalancerIsTold(t *testing.T) {
 		}
 	})
 }
+
+// Of two Services at a public IP of the user's own that ask for different DNS labels, the
+// one that was served first keeps its label, also after a restart; the other is told so,
+// and is served when that one goes.
+func TestTwoLabelsAtOnePublicIP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{Latency: 1})
+		add := func(name string, port int32) {
+			s := w.newService(name, port)
+			annotated("pip-name", "shared", "dns-label-name", "kaz-"+name)(s)
+			w.create(s)
+		}
+		label := func() string {
+			for _, ip := range testkit.List[network.PublicIPAddress](w.Azure, testkit.Group, network.PublicIPAddresses) {
+				if set := ip.Properties.DNSSettings; set != nil {
+					return set.DomainNameLabel
+				}
+			}
+			return ""
+		}
+		stop := w.start(repairing())
+		add("first", 80)
+		w.served("first")
+		add("another", 81)
+		w.settle()
+		w.told("another", "SyncLoadBalancerFailed", `DNSLabelInUse: annotation service.beta.kubernetes.io/azure-dns-label-name: "kaz-another" cannot be set, Service default/first asks for "kaz-first"`)
+		stop()
+		w.start(repairing())
+		<-time.After(31 * time.Minute)
+		if got := label(); got != "kaz-first" || w.address("another") != "" {
+			t.Errorf("the label is %q, and the other has the address %q", got, w.address("another"))
+		}
+		if e := w.explain("another"); e.Services[0].State != service.Refused || len(e.Steps) > 0 {
+			t.Errorf("explained:\n%s", e)
+		}
+		w.removed("first")
+		w.served("another")
+		if got := label(); got != "kaz-another" {
+			t.Errorf("the label is %q when the first is gone", got)
+		}
+	})
+}

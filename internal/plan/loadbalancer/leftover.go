@@ -147,16 +147,9 @@ func (l *leftovers) isOf(ip publicIP, key string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(l.keys[key], func(s *v1.Service) bool { return l.asksFor(Service{Service: s}, ip.ID) })
-}
-
-// asksFor reports whether a Service shall be served at a public IP.
-func (f *facts) asksFor(s Service, id azure.ID) bool {
-	var ignored problems
-	w, _ := readWish(s, f.Config)
-	return !w.internal && slices.ContainsFunc(w.addresses, func(a address) bool {
-		want, ok := f.publicIPFor(w, a, &ignored)
-		return ok && want.Equal(id)
+	return slices.ContainsFunc(l.keys[key], func(s *v1.Service) bool {
+		w, _ := readWish(Service{Service: s}, l.Config)
+		return l.asksFor(w, ip.ID)
 	})
 }
 

@@ -178,7 +178,9 @@ func TestWhoComesWithLeftoversLeavesAGuestInTheTag(t *testing.T) {
 		guest.Annotations = map[string]string{"service.beta.kubernetes.io/azure-pip-name": ip}
 	}
 	w := newWorld(2)
-	tag := func() any { return w.docs[strings.ToLower(network+"publicIPAddresses/"+ip)]["tags"].(object)["k8s-azure-service"] }
+	tag := func() any {
+		return w.docs[strings.ToLower(network+"publicIPAddresses/"+ip)]["tags"].(object)["k8s-azure-service"]
+	}
 	for _, step := range []struct {
 		services []loadbalancer.Service
 		others   []*v1.Service

@@ -280,6 +280,7 @@ func (s *search) places(w wish, wrong *problems) []place {
 		s.refuseTags(w, p, wrong)
 		s.refuseKinds(w, p, wrong)
 		s.refuseUnlisted(w, p, wrong)
+		s.refuseOtherLabel(w, p, wrong)
 		s.refusePool(w, p, wrong)
 		s.refuseAttached(w, p, wrong)
 		s.refuseOccupied(w, p, t, wrong)

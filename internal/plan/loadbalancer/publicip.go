@@ -195,11 +195,9 @@ func (f *facts) ownPublicIP(u *users, have publicIP) plan.Node {
 		view.SKU = &azure.SKU{Name: "Standard"}
 	}
 	view.Properties.DNSSettings = have.Properties.DNSSettings
-	for _, c := range u.claims {
-		if c.label != nil {
-			view.Properties.DNSSettings = dnsSettings(*c.label)
-			break
-		}
+	if i := slices.IndexFunc(u.claims, func(c claim) bool { return c.label != nil }); i >= 0 {
+		c = u.claims[i]
+		view.Properties.DNSSettings = dnsSettings(*c.label)
 	}
 	view.Properties.ProvisioningState = anew(have.Properties.ProvisioningState)
 	return plan.Wanted(view, "somebody's own public IP, for "+c.service.Key(), c.service.Key())
