@@ -73,20 +73,20 @@ var (
 
 func isSubscriptionOrAll(text string) bool { return text == "*" || subscription.MatchString(text) }
 
-// kinds are the types of IP tags that are known. There are more, and Azure alone knows them
+// ipTagTypes are the types of IP tags that are known. There are more, and Azure alone knows them
 // and their values.
-var kinds = []string{"FirstPartyUsage", "RoutingPreference"}
+var ipTagTypes = []string{"FirstPartyUsage", "RoutingPreference"}
 
 // doubtKinds doubts types of IP tags that are much like a known one, and how packets come to
 // a public IP.
 func doubtKinds(tags Pairs) error {
 	for _, kind := range slices.Sorted(maps.Keys(tags.Values)) {
 		is := func(known string) bool { return strings.EqualFold(kind, known) }
-		value, meant := tags.Values[kind], nearestTo(kind, kinds)
+		value, meant := tags.Values[kind], nearestTo(kind, ipTagTypes)
 		switch {
 		case is("RoutingPreference") && !strings.EqualFold(value, "Internet"):
 			return fmt.Errorf("%q is no routing preference that Azure knows, it knows Internet", value)
-		case meant != "" && !slices.ContainsFunc(kinds, is):
+		case meant != "" && !slices.ContainsFunc(ipTagTypes, is):
 			return fmt.Errorf("%q is no type of IP tags that is known, but %s is", kind, meant)
 		}
 	}

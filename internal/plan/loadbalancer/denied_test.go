@@ -33,8 +33,10 @@ func ruledTo(w *world, access string) (all []string) {
 	return all
 }
 
+// with is a map with more keys, each followed by its value.
 func with(all map[string]string, more ...string) map[string]string {
-	out := maps.Clone(all)
+	out := map[string]string{}
+	maps.Copy(out, all)
 	for i := 0; i < len(more); i += 2 {
 		out[more[i]] = more[i+1]
 	}
@@ -122,7 +124,7 @@ func TestWhatIsDeniedAtNodes(t *testing.T) {
 	const inside, fixed = "azure-load-balancer-internal", "azure-disable-load-balancer-floating-ip"
 	both, six, four := []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}, []v1.IPFamily{v1.IPv6Protocol}, []v1.IPFamily{v1.IPv4Protocol}
 	slip, asked := "10.9.0.0/16,fd09::/64,10.0.0.1/8", "10.9.0.0/16,fd09::/64"
-	const own, own6 = "10.0.9.1", "fd00::2"
+	const own, own6 = "10.0.9.1", "fd00::9:2"
 	for name, c := range map[string]struct {
 		families    []v1.IPFamily
 		annotations []string // without what all begin with, and set to true

@@ -57,15 +57,6 @@ func newMoving(t *testing.T, internal, shared bool) *moving {
 	return m
 }
 
-func with(to map[string]string, name, value string) map[string]string {
-	to = maps.Clone(to)
-	if to == nil {
-		to = map[string]string{}
-	}
-	to[name] = value
-	return to
-}
-
 // commits brings about some of the Services, while the others are there, and returns what
 // was found. Their status is as the controller leaves it, and a second commit is empty.
 func (m *moving) commits(some ...*v1.Service) []plan.Problem {

@@ -33,7 +33,7 @@ func warnUnheeded(w wish, c Config, found *problems) {
 	}
 	for _, one := range inCompany {
 		for _, name := range one.names {
-			if value := s.Annotations[name]; value != "" && !one.heeded(s, c) {
+			if value := s.Annotations[name]; value != "" && !one.heeded(s) {
 				found.warn(s.Key(), ReasonUnheeded, "annotation %s: %q is not heeded %s", name, value, one.without)
 			}
 		}
@@ -45,7 +45,7 @@ func warnUnheeded(w wish, c Config, found *problems) {
 // inCompany are annotations that say something beside others only.
 var inCompany = []struct {
 	names   []string
-	heeded  func(Service, Config) bool
+	heeded  func(Service) bool
 	without string // to follow "is not heeded"
 }{
 	{
@@ -59,15 +59,11 @@ var inCompany = []struct {
 	{
 		key.LinkOptions(), isOn(key.LinkCreate, true), "without annotation " + key.LinkCreate.Name + `: "true"`,
 	},
-	{
-		[]string{key.Balancers.Name}, func(_ Service, c Config) bool { return len(c.Balancers) > 0 },
-		"without multipleStandardLoadBalancerConfigurations in the cloud configuration",
-	},
 }
 
 // isOn finds Services whose switch is in a position.
-func isOn(switched key.Annotation[bool], position bool) func(Service, Config) bool {
-	return func(s Service, _ Config) bool {
+func isOn(switched key.Annotation[bool], position bool) func(Service) bool {
+	return func(s Service) bool {
 		on, _ := switched.Read(s.Annotations)
 		return on == position
 	}

@@ -298,7 +298,7 @@ func (w *world) private(subnet azure.ID, six bool) string {
 	w.next++
 	third := map[string]int{"n": 0, "apps": 1}[subnet.Name()]
 	if six {
-		return fmt.Sprintf("fd0%d::%x", third, w.next)
+		return fmt.Sprintf("fd0%d::9:%x", third, w.next) // no node has such a one
 	}
 	return fmt.Sprintf("10.%d.9.%d", third, w.next)
 }
