@@ -254,3 +254,42 @@ func TestAllPortsAtNodes(t *testing.T) {
 		})
 	}
 }
+
+// An address of a node is a node's, whoever names it: who comes or goes with it takes nothing
+// from those who are reached there.
+func TestANodesAddressIsNobodysOwn(t *testing.T) {
+	const node = "10.0.0.4"
+	for name, of := range map[string]map[string]string{
+		"further": {key.AdditionalIPs.Name: node},
+		"asked":   {key.Internal.Name: "true", key.IPv4.Name: node},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			near := service("near", tcp(80, 30361))
+			near.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
+			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: near}}}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			open := func() []string {
+				return slices.DeleteFunc(ruledTo(w, "Allow"), func(at string) bool { return !strings.HasSuffix(at, ":30361") })
+			}
+			before := open()
+			if !slices.Contains(before, node+":30361") {
+				t.Fatalf("allowed is %v", before)
+			}
+			web := service("web", tcp(81, 30081))
+			web.Annotations = of
+			in.Others = []*v1.Service{near}
+			for _, gone := range []bool{false, true} {
+				in.Services = []loadbalancer.Service{{Service: web, Gone: gone}}
+				if _, err := w.commit(in); err != nil {
+					t.Fatal(err)
+				}
+				if after := open(); !slices.Equal(after, before) {
+					t.Errorf("gone %v: allowed is %v, and was %v", gone, after, before)
+				}
+			}
+		})
+	}
+}

@@ -179,7 +179,7 @@ func (f *facts) withdraw(b batch, rules *ruleSet, staying map[string]map[string]
 	for _, w := range slices.Concat(b.live, b.gone) {
 		atNodes = atNodes || f.usesNodes(w)
 		for _, address := range f.addressesOf(w, owners) {
-			rules.withdraw(address, staying, needed[address])
+			rules.withdraw(address, staying, f.neededAt(needed, address)...)
 		}
 	}
 	// Who has all Services before him need not guess whether one was at the nodes.
@@ -188,7 +188,7 @@ func (f *facts) withdraw(b batch, rules *ruleSet, staying map[string]map[string]
 	}
 	nodes := slices.SortedFunc(maps.Keys(f.nodeIPs), netip.Addr.Compare)
 	for _, ip := range nodes {
-		if rules.withdraw(ip.String(), staying, needed[anyNode], needed[anyNodeOf(familyOf(ip))], needed[ip.String()]) && !atNodes {
+		if rules.withdraw(ip.String(), staying, f.neededAt(needed, ip.String())...) && !atNodes {
 			f.unclaimed[ip.String()] = f.Config.SecurityGroupName
 		}
 	}
@@ -220,6 +220,15 @@ func anyNodeOf(family v1.IPFamily) string { return anyNode + "/" + string(family
 
 // denial is needed where somebody wants everything else denied.
 const denial = "denial"
+
+// neededAt is what others need at an address, which may be a node's, whoever names it.
+func (f *facts) neededAt(needed map[string]map[string]bool, address string) []map[string]bool {
+	ip, err := netip.ParseAddr(address)
+	if err != nil || !f.nodeIPs[ip] {
+		return []map[string]bool{needed[address]}
+	}
+	return []map[string]bool{needed[anyNode], needed[anyNodeOf(familyOf(ip))], needed[address]}
+}
 
 // neededByOthers is what others than the batch's Services serve at each address, as
 // "tcp/80", and denials: from the rules that Services have at frontends, and from the
