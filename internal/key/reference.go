@@ -22,11 +22,14 @@ Some values that are not allowed are a warning, an event on the Service beside w
 * where true or false is allowed, another word counts as false, and where a probe's protocol is, as tcp
 * an address range that is none is left out, there or in spec.loadBalancerSourceRanges, and then nobody but the other ranges and
   the service tags is let in, not even the virtual network
-* a pair in ` + "`azure-pip-tags` or `azure-pip-ip-tags`" + ` that is none is left out
+* a pair in ` + "`azure-pip-tags` or `azure-pip-ip-tags`" + ` that is none is left out; but where that would cost a public IP that is
+  there its address, the Service is refused
 * a path without its /, a subscription or a domain name that is none, and a routing preference that Azure does not know are taken as they are
 
 So is what nobody heeds: a name that begins with
-` + "`azure-`" + ` or ` + "`port_`" + ` and is not in these tables, a port that the Service does not have, an address of a family that it does not have.
+` + "`azure-`" + ` or ` + "`port_`" + ` and is not in these tables, one of theirs in another case, without its domain or in another one, a port that the Service does not have, an
+address of a family that it does not have, what is about public IPs at an internal Service, and a subnet or a private link's properties without the
+switch that they belong to. Not told is of what other versions knew: ` + strings.Join(retiredNames(), " and ") + `.
 
 Every name begins with ` + "`" + service + "`" + `, which the tables leave out. PORT in a name is a port of the
 Service in decimal. [examples.md](examples.md) shows most of them at work.
@@ -38,6 +41,14 @@ Service in decimal. [examples.md](examples.md) shows most of them at work.
 		}
 	}
 	return b.String()
+}
+
+// retiredNames are the retired keys as the reference writes them.
+func retiredNames() (names []string) {
+	for _, name := range retired {
+		names = append(names, "`"+strings.TrimPrefix(name, service)+"`")
+	}
+	return names
 }
 
 func inDefault(text string) string {
