@@ -75,6 +75,9 @@ type balancers struct {
 	departed map[types.UID]bool
 	// spoilt are shared documents of which a write of this process has failed.
 	spoilt map[azure.ID]bool
+	// loose are the resource groups in which a commit was to delete public IPs of a Service, until
+	// one has come to its end: that the security group tells of them is what Azure says.
+	loose map[types.UID][]key.Note
 	// present are the Services of which there was something in Azure when their last
 	// commit ended.
 	present map[types.UID]bool
@@ -123,7 +126,10 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 	b.leaveOut(planned)
 	// Whoever fills the pools goes by the nodes that there were when he began: what he writes last
 	// is looked at by the fill after him.
-	t := &shared{target: planned, whole: w.drift && b.fills.running() == nil, confirmed: map[types.UID]bool{}, noted: map[types.UID][]key.Note{}}
+	t := &shared{target: planned, whole: w.drift && b.fills.running() == nil, confirmed: map[types.UID]bool{}, noted: map[types.UID][]key.Note{}, loose: b.loose}
+	for i, s := range t.Services {
+		t.Services[i].Groups = slices.Concat(s.Groups, b.loose[s.UID])
+	}
 	if err := b.look(ctx, t, w); err != nil {
 		return nil, err
 	}
@@ -145,6 +151,9 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 	if len(out.Reports) > 0 || t.fills {
 		b.wrote = began
 		b.changed()
+	}
+	for _, s := range t.Services {
+		delete(b.loose, s.UID)
 	}
 	b.noteDeparted(t.Services)
 	noteGone(batch, t.Services)

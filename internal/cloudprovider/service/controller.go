@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"kaz/internal/azure"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/reconcile"
@@ -123,7 +124,7 @@ func New(config Config, d Deps) (*Controller, error) {
 	c.cluster = cluster
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
 	c.fills = &fills{cluster: cluster, azure: d.Azure, failed: c.fillFailed}
-	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: besideDoor{d.Azure, &c.fills.shut}, kube: c.kube, classes: config.Classes, present: map[types.UID]bool{}, spoilt: map[azure.ID]bool{}, metrics: m, fills: c.fills, events: c.events, changed: c.lookAgain}).commit)
+	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: besideDoor{d.Azure, &c.fills.shut}, kube: c.kube, classes: config.Classes, present: map[types.UID]bool{}, spoilt: map[azure.ID]bool{}, loose: map[types.UID][]key.Note{}, metrics: m, fills: c.fills, events: c.events, changed: c.lookAgain}).commit)
 	c.releases = reconcile.NewCoalescer(releasing{d.Azure}.commit)
 	c.commits.Gather(burstCalm, burstAtMost)
 	return c, nil

@@ -13,6 +13,7 @@ import (
 
 	"kaz/internal/azure/network"
 	"kaz/internal/emulator"
+	"kaz/internal/testkit"
 )
 
 // elsewhere asks for a public IP in another resource group.
@@ -191,5 +192,46 @@ func (w *world) remembers(name string, want int) {
 	}
 	if got != want {
 		w.t.Errorf("noted in %s: %v, want %d notes", name, w.get(name).Annotations, want)
+	}
+}
+
+// Azure says that the security group is written, which tells where a public IP is left, and it
+// is not; and the public IP cannot be deleted at once. It is not lost for that.
+func TestWhatIsLeftElsewhereIsNotForgotten(t *testing.T) {
+	for _, busy := range []int{1, 2, 5} {
+		t.Run(fmt.Sprint(busy), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 1}, 2)
+				err := testkit.Prepare(t.Context(), w.Door, testkit.Group, testkit.VNet, []string{"public IP far in the resource group far"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := config()
+				c.LoadBalancer.PoolByIP, c.RepairPeriod = true, 0
+				stop := w.start(c)
+				web := w.newService("web", 80)
+				elsewhere(web)
+				w.create(web)
+				w.served("web")
+				w.settle()
+				ours := func() bool {
+					return strings.Contains(fmt.Sprint(w.everything()), "/resourceGroups/far/providers/Microsoft.Network/publicIPAddresses/kubernetes-")
+				}
+				if !ours() {
+					t.Fatal("the public IP is not in the other group")
+				}
+				err = w.SetFaults([]emulator.Fault{{Method: "DELETE", Type: network.PublicIPAddresses, Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress", Times: busy}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop() // who comes next has never heard of the other group
+				address, lies := w.address("web"), &liar{}
+				w.change("web", without("load-balancer-resource-group"))
+				lies.tellOne()
+				defer w.startWith(c, w.DoorOver(lies.over))()
+				w.until("it has its new address", func() bool { return w.address("web") != address })
+				w.until("the old one is gone", func() bool { return !ours() })
+			})
+		})
 	}
 }

@@ -36,6 +36,7 @@ type shared struct {
 	confirmed map[types.UID]bool
 	// noted is what this commit has noted in Services.
 	noted map[types.UID][]key.Note
+	loose map[types.UID][]key.Note // see [balancers]
 	// known is the state of Azure for which all Services were asked for, and asked how often.
 	known string
 	asked int
@@ -54,6 +55,7 @@ func (d *shared) Desired(have plan.Snapshot) (plan.Graph, error) {
 	if err == nil {
 		err = d.remember(have, graph)
 	}
+	d.noteLoose(graph)
 	if err != nil || len(graph.Pending) > 0 {
 		return graph, err
 	}
@@ -79,6 +81,22 @@ func (d *shared) Desired(have plan.Snapshot) (plan.Graph, error) {
 	fill, err := plan.Diff(have, machines)
 	d.released, d.fills = release.Steps, !fill.Empty()
 	return stay, err
+}
+
+// noteLoose notes where the public IPs are that go, for the Services of which they are.
+func (d *shared) noteLoose(graph plan.Graph) {
+	for _, n := range graph.Nodes() {
+		if n.Want() != nil || !sameType(n.ID, network.PublicIPAddresses) {
+			continue
+		}
+		where := key.Note{Of: key.PublicIPs, Group: n.ID.Group()}
+		for i, s := range d.Services {
+			if slices.Contains(n.For, s.Key()) && !slices.ContainsFunc(s.Groups, where.Same) {
+				d.Services[i].Groups = append(slices.Clip(s.Groups), where)
+				d.loose[s.UID] = append(d.loose[s.UID], where)
+			}
+		}
+	}
 }
 
 // losesBalancer reports whether a load balancer goes as a whole.
@@ -111,6 +129,19 @@ func (c *Controller) release(ctx context.Context, steps []plan.Step) error {
 		return fmt.Errorf("failed to delete load balancer: %w", err)
 	}
 	return nil
+}
+
+// releaseFor deletes what a commit has let go of for a Service. What could not be deleted is
+// looked for where it was: that the security group was written, which tells of such places, is
+// what Azure says.
+func (c *Controller) releaseFor(ctx context.Context, h *history, steps []plan.Step) error {
+	err := c.release(ctx, steps)
+	if err != nil {
+		for _, s := range steps {
+			h.addGroup(key.Note{Of: key.PublicIPs, Group: s.ID.Group()})
+		}
+	}
+	return err
 }
 
 // releasing deletes public IPs.
