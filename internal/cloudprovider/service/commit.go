@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -75,8 +76,8 @@ type balancers struct {
 	departed map[types.UID]bool
 	// spoilt are shared documents of which a write of this process has failed.
 	spoilt map[azure.ID]bool
-	// loose are the resource groups in which a commit was to delete public IPs of a Service, until
-	// one has come to its end: that the security group tells of them is what Azure says.
+	// loose are the resource groups in which public IPs of a Service are to be deleted, until a
+	// commit finds none there: that the security group tells of them is what Azure says.
 	loose map[types.UID][]key.Note
 	// present are the Services of which there was something in Azure when their last
 	// commit ended.
@@ -127,8 +128,8 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 	// Whoever fills the pools goes by the nodes that there were when he began: what he writes last
 	// is looked at by the fill after him.
 	t := &shared{target: planned, whole: w.drift && b.fills.running() == nil, confirmed: map[types.UID]bool{}, noted: map[types.UID][]key.Note{}, loose: b.loose}
-	for i, s := range t.Services {
-		t.Services[i].Groups = slices.Concat(s.Groups, b.loose[s.UID])
+	if err := b.recallLoose(t); err != nil {
+		return nil, err
 	}
 	if err := b.look(ctx, t, w); err != nil {
 		return nil, err
@@ -153,7 +154,9 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 		b.changed()
 	}
 	for _, s := range t.Services {
-		delete(b.loose, s.UID)
+		if len(t.releasedFor(s.Key())) == 0 {
+			delete(b.loose, s.UID)
+		}
 	}
 	b.noteDeparted(t.Services)
 	noteGone(batch, t.Services)
@@ -166,6 +169,22 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 		return nil, err
 	}
 	return b.conclude(ctx, t, batch, out)
+}
+
+// recallLoose tells the Services of a commit where public IPs of theirs are to be deleted, and
+// forgets it of Services that are gone.
+func (b *balancers) recallLoose(t *shared) error {
+	all, err := b.services()
+	there := make(map[types.UID]bool, len(all))
+	for _, s := range all {
+		there[s.UID] = true
+	}
+	for i, s := range t.Services {
+		there[s.UID] = true
+		t.Services[i].Groups = slices.Concat(s.Groups, b.loose[s.UID])
+	}
+	maps.DeleteFunc(b.loose, func(uid types.UID, _ []key.Note) bool { return !there[uid] })
+	return err
 }
 
 // conclude finds the answers to what was brought about.

@@ -33,15 +33,11 @@ type history struct {
 // notes.
 func (h *history) noteGroups(s *corev1.Service) {
 	for _, n := range slices.Concat(key.AskedGroups(s.Annotations), key.Noted(s.Annotations)) {
-		h.addGroup(n)
+		if !slices.ContainsFunc(h.groups, n.Same) {
+			h.groups = append(h.groups, n)
+		}
 	}
 	h.addNotes(key.Notes(s.Annotations))
-}
-
-func (h *history) addGroup(n key.Note) {
-	if !slices.ContainsFunc(h.groups, n.Same) {
-		h.groups = append(h.groups, n)
-	}
 }
 
 // addressGroups are the groups of which a Service tells with its finalizer, as addresses are

@@ -99,7 +99,7 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 	if err == nil {
 		h.noted, h.shown = nil, got.ingress
 		h.addNoted(got.still)
-		err = c.releaseFor(ctx, h, got.released)
+		err = c.release(ctx, got.released)
 	}
 	if err != nil {
 		c.tellFailure(ctx, s, w, announced, err)
@@ -177,7 +177,7 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 			c.leave(s, h, got)
 			return got.again()
 		}
-		if err = c.releaseFor(ctx, h, got.released); err == nil && !vanished {
+		if err = c.release(ctx, got.released); err == nil && !vanished {
 			err = c.kube.release(ctx, s, h.noted)
 		}
 	} else {

@@ -131,19 +131,6 @@ func (c *Controller) release(ctx context.Context, steps []plan.Step) error {
 	return nil
 }
 
-// releaseFor deletes what a commit has let go of for a Service. What could not be deleted is
-// looked for where it was: that the security group was written, which tells of such places, is
-// what Azure says.
-func (c *Controller) releaseFor(ctx context.Context, h *history, steps []plan.Step) error {
-	err := c.release(ctx, steps)
-	if err != nil {
-		for _, s := range steps {
-			h.addGroup(key.Note{Of: key.PublicIPs, Group: s.ID.Group()})
-		}
-	}
-	return err
-}
-
 // releasing deletes public IPs.
 type releasing struct{ azure reconcile.Azure }
 
