@@ -363,10 +363,10 @@ var scenes = []scene{
 		row: 79, is: "preset pools and no floating IP", config: func(c *loadbalancer.Config) { c.PresetExternal, c.PresetInternal = true, true },
 		have: list(web("a", anchored), web("b", inside, anchored, letsIn("10.0.0.0/8"))), midway: func(w *world) {
 			for i := range 3 {
-				m := machine{n: i, set: "np"}
-				ipConfiguration(w.docs[m.attached().Key()], false)["loadBalancerBackendAddressPools"] = []any{ref(lbID + "/backendAddressPools/kubernetes"), ref(innerID + "/backendAddressPools/kubernetes")}
+				at := machine{n: i, set: "np"}.attached()
+				ipConfiguration(w.docs[at.Key()], false)["loadBalancerBackendAddressPools"] = []any{ref(lbID + "/backendAddressPools/kubernetes"), ref(innerID + "/backendAddressPools/kubernetes")}
+				w.put(at, w.docs[at.Key()])
 			}
-			w.stale = true
 		},
 		blind: []string{"member: gone"}, // neither puts it back; kaz closes its address
 	},

@@ -112,7 +112,7 @@ func (m *membership) note(one *machine, pool served) {
 func (f *facts) poolsOfInterfaces(lb *balancer) []azure.ID {
 	var ids []azure.ID
 	for _, p := range lb.BackendAddressPools {
-		if _, ours := f.poolFamily(p.Name); ours && p.Keep && !isByAddress(p) {
+		if _, ours := f.Config.poolFamily(p.Name); ours && p.Keep && !isByAddress(p) {
 			ids = append(ids, lb.side.id.Child(network.BackendAddressPools, p.Name))
 		}
 	}
@@ -179,7 +179,7 @@ func machineLists(in Input) []azure.Query {
 	}
 	lists := []azure.Query{{Scope: c.machines(), Type: compute.ScaleSets}}
 	sets, alone := machinesInvolved(in)
-	for _, set := range sets {
+	for _, set := range unsettled(in, sets) {
 		lists = append(lists, azure.Query{Scope: set, Type: compute.ScaleSetInstances, Expand: "instanceView"})
 	}
 	if alone {
@@ -291,7 +291,7 @@ func instanceOf(configuration azure.ID) azure.ID { return configuration.Parent()
 func (m *membership) decide(groups []*group, into []served, going []azure.ID, b batch) []plan.Node {
 	mayLeave := make(map[string]bool, len(into))
 	for _, pool := range into {
-		mayLeave[pool.id.Key()] = m.mayLeave(groups, pool.id)
+		mayLeave[pool.id.Key()] = m.mayLeave(groups, pool)
 	}
 	why := "leaves the load balancer, which goes with " + summary(b.names())
 	var out []plan.Node
@@ -368,20 +368,21 @@ func (m *membership) roleOfModel(g *group) Role {
 
 // mayLeave reports whether excluded nodes may be taken out. A pool is never
 // emptied: with nobody in it every Service of the cluster would be dead.
-func (m *membership) mayLeave(groups []*group, pool azure.ID) bool {
+func (m *membership) mayLeave(groups []*group, pool served) bool {
 	known := map[string]bool{}
 	for _, g := range groups {
 		for _, one := range g.machines {
 			known[one.id.Key()] = true
 			role, _ := m.roleOf(one.id)
-			if role == Receiver && one.ready || role != Excluded && !one.orphan && one.in(pool) {
+			joins := role == Receiver && one.ready && !one.excluded[pool.family] && one.slotFor(pool.family) != nil
+			if joins || role != Excluded && !one.orphan && one.in(pool.id) {
 				return true
 			}
 		}
 	}
-	side := m.sideWith(pool.Parent())
+	side := m.sideWith(pool.id.Parent())
 	for _, p := range side.lb.Properties.BackendAddressPools {
-		if !sameText(p.Name, pool.Name()) {
+		if !sameText(p.Name, pool.id.Name()) {
 			continue
 		}
 		for _, c := range p.Properties.BackendIPConfigurations {

@@ -367,7 +367,7 @@ func (f *facts) currentNodes() map[string]int {
 	at := map[netip.Addr]int{}
 	for _, s := range f.sides {
 		for _, p := range s.lb.Properties.BackendAddressPools {
-			if _, ours := f.poolFamily(p.Name); !ours || s.entry < 0 {
+			if _, ours := f.Config.poolFamily(p.Name); !ours || s.entry < 0 {
 				continue
 			}
 			for _, m := range p.Properties.LoadBalancerBackendAddresses {
@@ -430,7 +430,7 @@ func (f *facts) spreadNodes(b *batch, all []*balancer, found *problems) {
 			continue
 		}
 		for i, p := range lb.BackendAddressPools {
-			if family, ours := f.poolFamily(p.Name); ours && !p.Keep {
+			if family, ours := f.Config.poolFamily(p.Name); ours && !p.Keep {
 				lb.BackendAddressPools[i] = f.byAddress(lb.side.poolNamed(p.Name), family, func(n *v1.Node) bool { return places[n.Name] == lb.side.entry })
 			}
 		}

@@ -159,3 +159,22 @@ func (c Config) poolName(family v1.IPFamily) string {
 	}
 	return c.ClusterName
 }
+
+// poolFamily is the family of one of the cluster's own pools.
+func (c Config) poolFamily(name string) (v1.IPFamily, bool) {
+	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+		if sameText(name, c.poolName(family)) {
+			return family, true
+		}
+	}
+	return "", false
+}
+
+// presets reports whether somebody else fills the pools of the internal load balancers, or of
+// the external ones.
+func (c Config) presets(internal bool) bool {
+	if internal {
+		return c.PresetInternal
+	}
+	return c.PresetExternal
+}

@@ -75,11 +75,49 @@ func readGroups(in Input) ([]*group, error) {
 			g.machines = append(g.machines, machineOf(view, g.model.excluded))
 		}
 	}
+	showInstances(in, sets)
 	alone, err := readAlone(in, sets)
 	return append(groups, alone...), err
 }
 
-// Machines are those that there are, by id key, as far as a decision looks at them.
+// showInstances gives the scale sets whose instances were not read those that load balancers show
+// in their pools. Nobody of them leaves, or all would have been read.
+func showInstances(in Input, sets map[string]*group) {
+	unread := map[string]*group{}
+	for key, g := range sets {
+		if len(g.machines) == 0 {
+			unread[key] = g
+		}
+	}
+	if len(unread) == 0 {
+		return
+	}
+	shown := map[string]*machine{}
+	for _, id := range balancersOf(in) {
+		// A document that cannot be read is Desired's to report.
+		lb, _, _ := plan.View[pools](in.Have, id)
+		for _, p := range lb.Properties.BackendAddressPools {
+			for _, configuration := range p.Properties.BackendIPConfigurations {
+				id := instanceOf(configuration.ID)
+				g, isUnread := unread[id.Parent().Key()]
+				if !isUnread {
+					continue
+				}
+				one, again := shown[id.Key()]
+				if !again {
+					one = &machine{id: id, fixed: true, slots: []slot{{pools: new([]azure.Reference)}}}
+					shown[id.Key()] = one
+					g.machines = append(g.machines, one)
+				}
+				in := one.slots[0].pools
+				*in = append(*in, azure.Reference{ID: lb.ID.Child(network.BackendAddressPools, p.Name)})
+			}
+		}
+	}
+}
+
+// Machines are those that there are, by id key, as far as a decision looks at them: all of those
+// whose Node was deleted.
 func Machines(in Input) (map[string]bool, error) {
 	groups, err := readGroups(in)
 	there := map[string]bool{}

@@ -39,17 +39,13 @@ func (f *facts) pools(b *batch, lb *balancer) {
 
 // fills reports whether the pools of a load balancer are ours to fill.
 func (f *facts) fills(s *side) bool {
-	preset := f.Config.PresetExternal
-	if s.internal {
-		preset = f.Config.PresetInternal
-	}
-	return !preset && len(f.Nodes) > 0
+	return !f.Config.presets(s.internal) && len(f.Nodes) > 0
 }
 
 // poolAsIs is a pool that is there: with the members that it shall have if it is the
 // cluster's own, else as it is.
 func (f *facts) poolAsIs(b *batch, lb *balancer, p pool) pool {
-	family, ours := f.poolFamily(p.Name)
+	family, ours := f.Config.poolFamily(p.Name)
 	if !ours || !f.fills(lb.side) {
 		return kept(p)
 	}
@@ -64,16 +60,6 @@ func (f *facts) poolAsIs(b *batch, lb *balancer, p pool) pool {
 		return pool{Name: p.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}}
 	}
 	return kept(p)
-}
-
-// poolFamily is the family of one of the cluster's own pools.
-func (f *facts) poolFamily(name string) (v1.IPFamily, bool) {
-	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		if sameText(name, f.Config.poolName(family)) {
-			return family, true
-		}
-	}
-	return "", false
 }
 
 // isByAddress reports whether a pool is one of addresses: it has its virtual network.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -451,16 +452,12 @@ func (w *world) commit(in loadbalancer.Input) ([]round, error) {
 	const most = 5
 	var rounds []round
 	for range most {
-		in.Have = w.snapshot()
-		g, problems, err := loadbalancer.Desired(in)
+		r, err := w.decide(in)
+		rounds = append(rounds, r)
 		if err != nil {
 			return rounds, err
 		}
-		p, err := plan.Diff(in.Have, g)
-		if err != nil {
-			return rounds, err
-		}
-		rounds = append(rounds, round{p, problems})
+		p := r.plan
 		if p.Empty() {
 			return rounds, nil
 		}
@@ -472,6 +469,50 @@ func (w *world) commit(in loadbalancer.Input) ([]round, error) {
 		}
 	}
 	return rounds, fmt.Errorf("no rest after %d rounds: %v", most, rounds[most-1].plan)
+}
+
+// decide plans from all there is, and from what a decision asks for: that has to be the same.
+func (w *world) decide(in loadbalancer.Input) (round, error) {
+	in.Have = w.snapshot()
+	full, err := decided(in)
+	if err != nil {
+		return full, err
+	}
+	in.Have = w.asked(in)
+	r, err := decided(in)
+	if d := cmp.Diff(full, r, cmp.AllowUnexported(round{})); err == nil && d != "" {
+		err = fmt.Errorf("what is decided from all there is (-), and from what was asked for (+):\n%s", d)
+	}
+	return r, err
+}
+
+func decided(in loadbalancer.Input) (round, error) {
+	g, problems, err := loadbalancer.Desired(in)
+	if err != nil {
+		return round{}, err
+	}
+	p, err := plan.Diff(in.Have, g)
+	return round{p, problems}, err
+}
+
+// asked is as much of Azure as a decision asks for.
+func (w *world) asked(in loadbalancer.Input) plan.Snapshot {
+	in.Have = plan.NewSnapshot()
+	for {
+		ids, lists := loadbalancer.Needs(in)
+		var docs []azure.Document
+		for key, o := range w.docs {
+			id := azure.ID(key)
+			if slices.ContainsFunc(ids, id.Equal) || slices.ContainsFunc(lists, func(q azure.Query) bool { return id.Parent().Equal(q.Scope) && id.Is(q.Type) }) {
+				docs = append(docs, text(o))
+			}
+		}
+		more := in.Have.With(docs...)
+		if more.Len() == in.Have.Len() {
+			return more
+		}
+		in.Have = more
+	}
 }
 
 // writes counts the steps of a commit's rounds.
