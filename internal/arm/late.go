@@ -18,7 +18,9 @@ import (
 const (
 	// lateWait is how much longer than the first a wait has to be.
 	lateWait = 5 * time.Second
-	// looksAtMost bounds the reads in one wait.
+	// firstLook is how long after the poll the first look is, and looksAtMost bounds those in
+	// one wait.
+	firstLook   = time.Second
 	looksAtMost = 4
 )
 
@@ -32,16 +34,20 @@ func (op *operation) isLate(wait time.Duration) bool {
 
 // watch waits for the next poll, and reads the resource meanwhile.
 func (d *Door) watch(ctx context.Context, op *operation, wait time.Duration) (ended bool, err error) {
-	step := max(op.first, wait/looksAtMost)
-	for poll := time.Now().Add(wait); ; {
-		left := time.Until(poll)
-		if err := pause(ctx, min(left, step)); err != nil || left <= step {
+	poll := time.Now().Add(wait)
+	for look := range looksAtMost {
+		step := firstLook << look
+		if time.Until(poll) <= step {
+			break
+		}
+		if err := pause(ctx, step); err != nil {
 			return false, err
 		}
 		if d.shows(ctx, op) {
 			return true, nil
 		}
 	}
+	return false, pause(ctx, time.Until(poll))
 }
 
 // shows reads the resource and reports whether what was written is in force. What it
