@@ -90,7 +90,7 @@ type occupied struct {
 // steadyPools are the pools of interfaces that nodes belong into, and whether it is certain that
 // a decision makes none and takes none away.
 func steadyPools(in Input) (all []standing, steady bool) {
-	if in.Config.PoolByIP {
+	if in.Config.PoolByIP || len(in.Config.Balancers) > 0 { // where nodes may change places
 		return nil, false
 	}
 	a := askedOf(in)
