@@ -36,7 +36,7 @@ func NewPrivateAddresses(w behaviour.World, subnet, without azure.ID) (*PrivateA
 	seen := map[string]bool{}
 	for _, r := range w.Referrers(subnet) {
 		key := r.Resource.Key()
-		if seen[key] || without != "" && r.Resource.Equal(without) {
+		if seen[key] || without != "" && r.Resource.Equal(without) || hasByInterface(r.Resource) {
 			continue
 		}
 		seen[key] = true
@@ -46,6 +46,9 @@ func NewPrivateAddresses(w behaviour.World, subnet, without azure.ID) (*PrivateA
 	}
 	return p, nil
 }
+
+// hasByInterface reports whether a resource has its addresses through a network interface.
+func hasByInterface(id azure.ID) bool { return id.Is(namespace + "privateLinkServices") }
 
 // note finds the addresses of this subnet in a document.
 func (p *PrivateAddresses) note(around azure.ID, value any) {

@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -73,6 +74,27 @@ func TestPrivateLink(t *testing.T) {
 		t.Errorf("interfaces of what is gone: %v", left)
 	}
 	c.delete(vnet)
+}
+
+// A private link service keeps its addresses, and nobody else can have them.
+func TestAddressesOfAPrivateLinkService(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	body := func(wanted ...string) string {
+		var all []string
+		for i, a := range wanted {
+			all = append(all, fmt.Sprintf(`{"name":"c-%s","properties":{"primary":%v,"privateIPAllocationMethod":"Static","privateIPAddress":%q,"subnet":%s}}`, a, i == 0, a, ref(subnet)))
+		}
+		return `{"location":"eastus","properties":{"loadBalancerFrontendIpConfigurations":[` + ref(frontend) + `],"ipConfigurations":[` + strings.Join(all, ",") + `]}}`
+	}
+	c.put(service, body("10.0.0.20"))
+	c.put(service, body("10.0.0.20", "10.0.0.21"))
+	got := c.put(service, body("10.0.0.21", "10.0.0.20"))
+	own := refs(got, "properties.networkInterfaces")
+	c.has(c.get(net+"/networkInterfaces/"+own), `{"properties":{"ipConfigurations":[{"properties":{"privateIPAddress":"10.0.0.21"}},{"properties":{"privateIPAddress":"10.0.0.20"}}]}}`)
+	c.refused("PUT", net+"/privateLinkServices/other", body("10.0.0.20"), 400, "PrivateIPAddressIsAllocated")
+	c.put(service, body("10.0.0.21"))
+	c.put(net+"/privateLinkServices/other", body("10.0.0.20"))
 }
 
 func TestDeletingAnEndpointDisconnectsIt(t *testing.T) {

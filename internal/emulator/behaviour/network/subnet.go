@@ -123,12 +123,11 @@ func showSubnet(c *behaviour.Call, view behaviour.Object) {
 	}
 }
 
-// addressUsers are the IP configurations and frontends with an address in a
-// subnet. Private link services have theirs through a network interface.
+// addressUsers are the IP configurations and frontends with an address in a subnet.
 func addressUsers(c *behaviour.Call) []behaviour.Referrer {
 	var by []behaviour.Referrer
 	for _, r := range users(c.World, c.ID, nicSubnet, frontendSubnet) {
-		if !r.Resource.Is(namespace + "privateLinkServices") {
+		if !hasByInterface(r.Resource) {
 			by = append(by, r)
 		}
 	}
