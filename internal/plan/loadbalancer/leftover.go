@@ -154,16 +154,23 @@ func (l *leftovers) isOf(ip publicIP, key string) bool {
 }
 
 // link notes whose a private link service is that stands at a frontend of a Service which
-// is not there.
+// is not there, or whose Service is not there.
 func (l *leftovers) link(link privateLink) {
 	owner, _ := link.Tags.Get(tagLinkOwner)
 	namespace, name, ok := strings.Cut(owner, "/")
+	if !ok || !l.Config.isManagedLink(link) {
+		return
+	}
 	for _, ref := range link.Properties.LoadBalancerFrontendIPConfigurations {
 		at, base := l.sideWith(ref.ID.Parent()), ownerBase(ref.ID.Name())
 		handed := at != nil && l.keys[owner] != nil && l.serves(at, ref.ID.Name())
-		if ok && at != nil && !handed && l.isLeft(base) {
+		switch {
+		case at == nil || handed:
+		case l.isLeft(base):
 			l.named[base] = true
 			l.add(namespace, name, base)
+		case l.keys[owner] == nil: // it was a guest
+			l.add(namespace, name, "")
 		}
 	}
 }

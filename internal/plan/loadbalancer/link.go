@@ -94,8 +94,8 @@ func mayHaveLinks(in Input) bool {
 		}
 		return isInternal(id) && slices.ContainsFunc(view.Properties.FrontendIPConfigurations, func(c azure.Child[struct{}]) bool { return bases[ownerBase(c.Name)] }) ||
 			slices.ContainsFunc(view.Properties.LoadBalancingRules, func(r azure.Child[linkRule]) bool {
-				f := r.Properties.EnableFloatingIP
-				return bases[ownerBase(r.Name)] && (f == nil || !*f)
+				f := r.Properties.EnableFloatingIP // a guest has rules alone
+				return bases[ownerBase(r.Name)] && (isInternal(id) || f == nil || !*f)
 			})
 	})
 }
@@ -126,7 +126,7 @@ func linkLists(in Input) []azure.Query {
 		lists = append(lists, azure.Query{Scope: group, Type: network.PrivateLinkServices})
 		for _, d := range in.Have.List(group, network.PrivateLinkServices) {
 			l, err := azure.Decode[network.PrivateLinkService](d)
-			if owner, _ := l.Tags.Get(tagLinkOwner); err == nil && keys[owner] && len(l.Properties.PrivateEndpointConnections) > 0 {
+			if owner, _ := l.Tags.Get(tagLinkOwner); err == nil && keys[owner] && in.Config.isManagedLink(l) && len(l.Properties.PrivateEndpointConnections) > 0 {
 				lists = append(lists, azure.Query{Scope: l.ID, Type: network.PrivateEndpointConnections})
 			}
 		}
@@ -180,6 +180,9 @@ func (f *facts) readLinks() error {
 // linkOwner is the Service that a private link service belongs to, "" when nobody
 // claims it any more; stray says that this is for want of the Service that its tag names.
 func (f *facts) linkOwner(l privateLink) (owner string, stray bool) {
+	if !f.Config.isManagedLink(l) {
+		return "", false // another cluster may have a Service of that name
+	}
 	owner, _ = l.Tags.Get(tagLinkOwner)
 	if i := slices.IndexFunc(f.Services, func(s Service) bool { return s.Key() == owner }); i >= 0 {
 		s := f.Services[i]
@@ -269,7 +272,8 @@ func (s *search) refuseNewLink(w wish, p place, id azure.ID, wrong *problems) {
 	}
 	count := 0
 	for _, l := range s.linksByID {
-		if slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(r azure.Reference) bool { return r.ID.Under(p.side.id) }) {
+		owner, _ := s.linkOwner(l) // its own one comes along, and goes from where it is first
+		if owner != w.service.Key() && slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(r azure.Reference) bool { return r.ID.Under(p.side.id) }) {
 			count++
 		}
 	}
@@ -394,7 +398,7 @@ func (f *facts) heirOf(b batch, l privateLink) string {
 			continue
 		}
 		for _, u := range b.remaining(spot{s, ref.ID.Name()}) {
-			for _, o := range f.Others {
+			for _, o := range f.staying() {
 				if key.LinkStays(o.Annotations) && strings.ToLower(baseName(o)) == u.owner {
 					return o.Namespace + "/" + o.Name
 				}
@@ -402,6 +406,17 @@ func (f *facts) heirOf(b batch, l privateLink) string {
 		}
 	}
 	return ""
+}
+
+// staying are the Services that are not gone, of the commit or not.
+func (f *facts) staying() []*v1.Service {
+	all := slices.Clone(f.Others)
+	for _, s := range f.Services {
+		if !s.Gone {
+			all = append(all, s.Service)
+		}
+	}
+	return all
 }
 
 // removals are the steps by which private link services go: who is connected first. A

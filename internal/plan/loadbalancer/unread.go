@@ -82,7 +82,7 @@ func (f *facts) isReadable(w wish, found *problems) bool {
 func (f *facts) mayBeCutOff(w wish, found *problems) bool {
 	for _, id := range slices.Sorted(maps.Keys(f.linksByID)) {
 		l := f.linksByID[id]
-		if owner, _ := l.Tags.Get(tagLinkOwner); owner != w.service.Key() {
+		if owner, _ := l.Tags.Get(tagLinkOwner); owner != w.service.Key() || !f.Config.isManagedLink(l) {
 			continue
 		}
 		if why, unread := f.Have.Unread(l.ID, network.PrivateEndpointConnections); unread && why != azure.NotFound {

@@ -1,0 +1,188 @@
+package loadbalancer_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/key"
+	"kaz/internal/plan/loadbalancer"
+)
+
+// linkedWorld is Azure after Services have come.
+func linkedWorld(t *testing.T, in loadbalancer.Input, services ...*v1.Service) *world {
+	t.Helper()
+	w := newWorld(2)
+	for _, s := range services {
+		in.Services = append(in.Services, loadbalancer.Service{Service: s})
+	}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// saidTo is what the rounds of a commit say to a Service.
+func saidTo(rounds []round, service string) string {
+	var texts []string
+	for _, r := range rounds {
+		for _, p := range r.problems {
+			if p.Object == service {
+				texts = append(texts, p.Message)
+			}
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Another cluster may have a Service of the same name, with a private link service of the name
+// that ours asks for, in the same resource group. It is not ours because of that.
+func TestAnotherClustersPrivateLinkOfTheSameName(t *testing.T) {
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+	there := in
+	there.Config.ClusterName, there.Config.LoadBalancerName = "other", "other"
+	w := linkedWorld(t, there, asksForLink("web", 80, key.LinkName.Name, "mine"))
+	before := w.clone()
+	web := asksForLink("web", 80, key.LinkName.Name, "mine")
+	web.UID = "ffffffff-1111-2222-3333-444455556666"
+	in.Services = []loadbalancer.Service{{Service: web}}
+	rounds, err := w.commit(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := saidTo(rounds, "default/web"); !strings.Contains(got, `private link service "mine" stands at another frontend already`) {
+		t.Errorf("told is %q", got)
+	}
+	id := azure.ID(network + "privateLinkServices/mine").Key()
+	if w.docs[id]["etag"] != before.docs[id]["etag"] {
+		t.Error("theirs is written")
+	}
+}
+
+// A private link service whose Service is gone for good stands at the frontend of another one
+// that asks for none: it was a guest there. It goes like other leftovers, with who is connected,
+// and keeps nobody's frontend.
+func TestAPrivateLinkThatAGuestLeft(t *testing.T) {
+	api := service("api", tcp(81, 30081))
+	api.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: "10.0.9.9"}
+	web := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9")
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+	w := newWorld(2)
+	for _, s := range []*v1.Service{api, web} {
+		in.Services = []loadbalancer.Service{{Service: s}}
+		if _, err := w.commit(in); err != nil {
+			t.Fatal(err)
+		}
+		in.Others = append(in.Others, s)
+	}
+	name := "rg/pls-" + baseOf(api)
+	if got := w.links(); !maps.Equal(got, map[string]string{name: "default/web"}) {
+		t.Fatal(got)
+	}
+	// Another implementation takes the rules of web away and leaves its private link service.
+	lb := sub(w.docs[azure.ID(innerID).Key()], "properties")
+	for _, kind := range []string{"loadBalancingRules", "probes"} {
+		list, _ := lb[kind].([]any)
+		lb[kind] = slices.DeleteFunc(list, func(x any) bool { return strings.HasPrefix(x.(object)["name"].(string), baseOf(web)) })
+	}
+	left, err := loadbalancer.Leftovers(in.Config, w.snapshot(), []*v1.Service{api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) != 1 || left[0].Key() != "default/web" {
+		t.Fatalf("left are %v, want default/web", left)
+	}
+	in.Services, in.Others = left, []*v1.Service{api}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.links(); len(got) > 0 {
+		t.Errorf("there are %v", got)
+	}
+	in.Services, in.Others = []loadbalancer.Service{{Service: api, Gone: true}}, nil
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A Service that shares an internal address can be the one whose private link service stands
+// there. When it leaves, for the Internet or for good, it is looked for.
+func TestAGuestsPrivateLinkIsLookedFor(t *testing.T) {
+	web := service("web", tcp(80, 30080))
+	web.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: "10.0.9.9"}
+	api := asksForLink("api", 81, key.IPv4.Name, "10.0.9.9")
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+	w := newWorld(2)
+	for _, s := range []*v1.Service{web, api} {
+		in.Services = []loadbalancer.Service{{Service: s}}
+		if _, err := w.commit(in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api.Annotations = nil
+	for _, gone := range []bool{false, true} {
+		in.Services, in.Others, in.Have = []loadbalancer.Service{{Service: api, Gone: gone}}, []*v1.Service{web}, w.snapshot()
+		_, lists := loadbalancer.Needs(in)
+		if !slices.ContainsFunc(lists, func(q azure.Query) bool { return q.Type == privateLinks }) {
+			t.Errorf("gone=%v: private link services are not looked at", gone)
+		}
+	}
+}
+
+// Who leaves a private link service to somebody that cannot be served as he is leaves it all
+// the same: his last good state stays.
+func TestAPrivateLinkIsLeftToWhoIsRefused(t *testing.T) {
+	web, api := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9"), asksForLink("api", 81, key.IPv4.Name, "10.0.9.9")
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+	w := linkedWorld(t, in, web)
+	in.Services, in.Others = []loadbalancer.Service{{Service: api}}, []*v1.Service{web}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	in.Others = nil
+	api.Annotations[key.IdleTimeout.Name] = "never"
+	in.Services = []loadbalancer.Service{{Service: web, Gone: true}, {Service: api}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.links(), map[string]string{"rg/pls-" + baseOf(web): "default/api"}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A load balancer has eight private link services at most. That of a Service which takes it
+// along to another frontend there counts once.
+func TestTheLastPrivateLinkMayMove(t *testing.T) {
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+	var all []*v1.Service
+	for i := range 8 {
+		all = append(all, asksForLink(fmt.Sprint("s", i), 80+int32(i)))
+	}
+	w := linkedWorld(t, in, all...)
+	if n := len(w.links()); n != 8 {
+		t.Fatal(n)
+	}
+	all[3].Annotations[key.InternalSubnet.Name] = "apps"
+	for i, s := range all {
+		if i == 3 {
+			in.Services = []loadbalancer.Service{{Service: s}}
+		} else {
+			in.Others = append(in.Others, s)
+		}
+	}
+	rounds, err := w.commit(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := saidTo(rounds, all[3].Namespace+"/"+all[3].Name); got != "" {
+		t.Errorf("told is %s", got)
+	}
+	if n := len(w.links()); n != 8 {
+		t.Errorf("there are %d", n)
+	}
+}
