@@ -144,7 +144,7 @@ func loadBalancerKeys() []key {
 		integer("maximumLoadBalancerRuleCount", func(c *Config) *int { return &c.MaximumLoadBalancerRuleCount },
 			"Rules after which one of several load balancers takes no further Services; those that are there stay. Azure's own limit of 300 counts in any case.").or("250"),
 		text("loadBalancerBackendPoolConfigurationType", func(c *Config) *string { return (*string)(&c.LoadBalancerBackendPoolConfigurationType) },
-			"How nodes are members of backend pools. `podIP` only with the service gateway.").
+			"How nodes are members of backend pools. `podIP` only with the service gateway. Azure has no private link services before pools of addresses: with `nodeIP` a Service gets none, and where one stands already the pools go on to list network interfaces until it goes.").
 			or("nodeIPConfiguration").oneOf("nodeIPConfiguration", "nodeIP", "podIP"),
 		text("privateLinkServiceResourceGroup", func(c *Config) *string { return &c.PrivateLinkServiceResourceGroup },
 			"Resource group of private link services.").orElse("`resourceGroup`"),

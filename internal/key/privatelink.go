@@ -6,7 +6,7 @@ import "strings"
 var (
 	LinkCreate = Annotation[bool]{
 		Name: service + "azure-pls-create", parse: parseSwitch, doubtText: doubtSwitch,
-		Doc:     "A private link service in front of the Service's IPv4 address, which must be internal or without floating IP. One that is there stays as it is while the value is neither true nor false.",
+		Doc:     "A private link service in front of the Service's IPv4 address, which must be internal or without floating IP, and at a load balancer whose backend pools list network interfaces. One that is there stays as it is while the value is neither true nor false.",
 		Allowed: allowedSwitch,
 	}
 	LinkName = Annotation[string]{

@@ -22,12 +22,17 @@ const privateEndpoints = "Microsoft.Network/privateEndpoints"
 // linkedWorld plays a story of private link services. In the end Azure must be as it was.
 func linkedWorld(t *testing.T, story func(t *testing.T, w *world)) {
 	t.Helper()
+	linkedWorldOf(t, func(t *testing.T, w *world, _ func()) { story(t, w) })
+}
+
+// linkedWorldOf is linkedWorld for a story that stops the controller.
+func linkedWorldOf(t *testing.T, story func(t *testing.T, w *world, stop func())) {
+	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 1)
 		before := opened(w.Surroundings())
-		w.start(config())
-		story(t, w)
+		story(t, w, w.start(config()))
 		w.restored(before, func() map[string]string { return opened(w.Surroundings()) })
 	})
 }
@@ -369,5 +374,105 @@ func TestAPrivateLinkThatMayBeAskedForStays(t *testing.T) {
 			t.Errorf("made were %v", left)
 		}
 		w.removed("web")
+	})
+}
+
+// Row 90. What a private link service is like changes option by option while it is there, and in
+// the end it is as it was.
+func TestAPrivateLinkChanges(t *testing.T) {
+	shape := func(w *world) string {
+		p := w.linkOf("web").Properties
+		var addresses []string
+		for _, c := range p.IPConfigurations {
+			text := c.Properties.PrivateIPAddress
+			if text == "" {
+				text = "any"
+			}
+			text += " in " + c.Properties.Subnet.ID.Name()
+			if *c.Properties.Primary {
+				text += " first"
+			}
+			addresses = append(addresses, text)
+		}
+		slices.Sort(addresses)
+		return fmt.Sprint(addresses, p.FQDNs, p.Visibility.Subscriptions, p.AutoApproval.Subscriptions, *p.EnableProxyProtocol)
+	}
+	linkedElsewhere(t, func(t *testing.T, w *world) {
+		w.byHand(testkit.VNet.Child("subnets", "nodes"), func(p object) { p["privateLinkServiceNetworkPolicies"] = "Disabled" })
+		w.inside("web", 80, "pls-create", "true")
+		w.served("web")
+		first := shape(w)
+		const count, static, subnet = "pls-ip-configuration-ip-address-count", "pls-ip-configuration-ip-address", "pls-ip-configuration-subnet"
+		for _, turn := range []struct{ option, value, want string }{
+			{count, "3", "[any in nodes any in nodes any in nodes first] [] [] [] false"},
+			{static, "10.240.8.8", "[10.240.8.8 in nodes first any in nodes any in nodes] [] [] [] false"},
+			{static, "10.240.8.9 10.240.8.8", "[10.240.8.8 in nodes 10.240.8.9 in nodes first any in nodes] [] [] [] false"},
+			{count, "2", "[10.240.8.8 in nodes 10.240.8.9 in nodes first] [] [] [] false"},
+			{static, "10.240.8.8  10.240.8.9", "[10.240.8.8 in nodes first 10.240.8.9 in nodes] [] [] [] false"},
+			{static, "10.240.8.9", "[10.240.8.9 in nodes first any in nodes] [] [] [] false"},
+			{"pls-fqdns", "b.example  a.example", "[10.240.8.9 in nodes first any in nodes] [b.example a.example] [] [] false"},
+			{"pls-fqdns", "A.example b.example", "[10.240.8.9 in nodes first any in nodes] [b.example a.example] [] [] false"}, // the same
+			{static, "", "[any in nodes any in nodes first] [b.example a.example] [] [] false"},
+			{subnet, "apps", "[any in apps any in apps first] [b.example a.example] [] [] false"},
+			{"pls-visibility", "s *", "[any in apps any in apps first] [b.example a.example] [*] [] false"},
+			{"pls-auto-approval", "s", "[any in apps any in apps first] [b.example a.example] [*] [s] false"},
+			{"pls-proxy-protocol", "true", "[any in apps any in apps first] [b.example a.example] [*] [s] true"},
+			{subnet, "", "[any in nodes any in nodes first] [b.example a.example] [*] [s] true"},
+			{count, "", "[any in nodes first] [b.example a.example] [*] [s] true"},
+			{"pls-fqdns", "", "[any in nodes first] [] [*] [s] true"},
+			{"pls-visibility", "", "[any in nodes first] [] [] [s] true"},
+			{"pls-auto-approval", "", "[any in nodes first] [] [] [] true"},
+			{"pls-proxy-protocol", "", first},
+		} {
+			w.change("web", annotated(turn.option, turn.value))
+			if turn.value == "" {
+				w.change("web", without(turn.option))
+			}
+			w.settle()
+			if got := shape(w); got != turn.want {
+				t.Errorf("with %s %q it is %s, want %s", turn.option, turn.value, got, turn.want)
+			}
+			w.touched("web")
+		}
+		w.removed("web")
+	})
+}
+
+// Azure has no private link service before pools of addresses. Where one stands when the
+// cluster is configured for addresses, the nodes stay in the pools; when it goes they come in
+// by their addresses.
+func TestPoolsBehindAPrivateLink(t *testing.T) {
+	linkedWorldOf(t, func(t *testing.T, w *world, stop func()) {
+		inner := azure.ID(testkit.LoadBalancer + "-internal")
+		members := func() (cards, addresses int) {
+			for _, p := range testkit.Must[network.LoadBalancer](w.Azure, inner).Properties.BackendAddressPools {
+				cards += len(p.Properties.BackendIPConfigurations)
+				addresses += len(p.Properties.LoadBalancerBackendAddresses)
+			}
+			return cards, addresses
+		}
+		w.inside("web", 80, "pls-create", "true")
+		w.served("web")
+		w.settle()
+		stop()
+		w.Reopen()
+		c := config()
+		c.LoadBalancer.PoolByIP = true
+		w.start(c)
+		w.told("web", "PrivateLinkConflict", "network interfaces")
+		w.inside("api", 81)
+		w.served("api")
+		w.touched("api")
+		if cards, addresses := members(); cards != 1 || addresses > 0 {
+			t.Errorf("%d interfaces and %d addresses are in the pool, want the node's", cards, addresses)
+		}
+		w.change("web", without("pls-create"))
+		w.until("the node is in the pool by its address", func() bool {
+			cards, addresses := members()
+			return cards == 0 && addresses == 1
+		})
+		w.change("web", annotated("pls-create", "true"))
+		w.told("web", "SyncLoadBalancerFailed", "loadBalancerBackendPoolConfigurationType")
+		w.removed("web", "api")
 	})
 }

@@ -140,7 +140,7 @@ var scenes = []scene{
 		strings.Replace(securityGroup("Inbound", 500), "/subscriptions/s/resourceGroups/rg/", "/subscriptions/net/resourceGroups/nsgs/", 1),
 		`{"id":"/subscriptions/net/resourceGroups/vnets/providers/Microsoft.Network/virtualNetworks/v/subnets/n","properties":{"addressPrefixes":["10.0.0.0/16"]}}`,
 	}, have: list(web("a"), web("b", inside, linked))},
-	{row: 1, is: "things elsewhere, by IP", config: func(c *loadbalancer.Config) { c.LoadBalancerResourceGroup, c.PoolByIP = "lbs", true }, have: list(web("a"), web("b", inside, linked))},
+	{row: 1, is: "things elsewhere, by IP", config: func(c *loadbalancer.Config) { c.LoadBalancerResourceGroup, c.PoolByIP = "lbs", true }, have: list(web("a"), web("b", inside))},
 	{row: 1, is: "another name", config: func(c *loadbalancer.Config) { c.LoadBalancerName = "gate" }, have: list(web("a"), web("b", inside))},
 	{row: 1, is: "no outbound SNAT", config: func(c *loadbalancer.Config) { c.DisableOutboundSNAT, c.Zones = true, nil }, have: list(web("a"), web("b", inside))},
 	{row: 2, is: "deleted", have: list(web("a")), gone: []string{"a"}},

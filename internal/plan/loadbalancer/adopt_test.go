@@ -588,7 +588,15 @@ func (sc *scene) workOn(t *testing.T, p *predecessor) {
 func mixture(free *rand.Rand) scene {
 	configs := []func(*loadbalancer.Config){nil, byIP, sharedProbes, tagged, func(c *loadbalancer.Config) { c.DisableOutboundSNAT, c.Zones = true, nil }}
 	mix := scene{config: configs[free.IntN(len(configs))]}
+	var c loadbalancer.Config
+	if mix.config != nil {
+		mix.config(&c)
+	}
+	linked := func(s *v1.Service) bool { return switched(s, "azure-pls-create") }
 	for _, i := range free.Perm(len(scenes)) {
+		if c.PoolByIP && slices.ContainsFunc(scenes[i].have, linked) {
+			continue // Azure has no private link service before pools of addresses
+		}
 		if sc := scenes[i]; sc.simple() {
 			mix.have = append(mix.have, sc.have...)
 		}

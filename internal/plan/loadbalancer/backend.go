@@ -44,7 +44,7 @@ func (f *facts) decideMembership(all []*balancer, b batch, found *problems) (*me
 		case !lb.stays:
 		case !f.fills(lb.side):
 			others = append(others, f.servedPools(lb)...)
-		case f.Config.PoolByIP:
+		case f.byIP(lb.side):
 			going = append(going, f.poolsOfInterfaces(lb)...)
 		default:
 			into = append(into, f.servedPools(lb)...)

@@ -78,6 +78,9 @@ func readLink(s Service, w wish, found *problems) *linkWish {
 // mayHaveLinks reports whether one of the Services asks for what can have a private link
 // service, or has it so far.
 func mayHaveLinks(in Input) bool {
+	if in.Config.PoolByIP && hasOwnPoolsOfInterfaces(in) {
+		return true // they stay so behind a private link service
+	}
 	bases := make(map[string]bool, len(in.Services))
 	for _, s := range in.Services {
 		internal, _ := key.Internal.Read(s.Annotations)
@@ -97,6 +100,17 @@ func mayHaveLinks(in Input) bool {
 				f := r.Properties.EnableFloatingIP // a guest has rules alone
 				return bases[ownerBase(r.Name)] && (isInternal(id) || f == nil || !*f)
 			})
+	})
+}
+
+// hasOwnPoolsOfInterfaces reports whether one of the cluster's own pools is not one of addresses.
+func hasOwnPoolsOfInterfaces(in Input) bool {
+	return slices.ContainsFunc(balancersOf(in), func(id azure.ID) bool {
+		view, _, err := plan.View[pools](in.Have, id)
+		return err == nil && slices.ContainsFunc(view.Properties.BackendAddressPools, func(p pool) bool {
+			_, ours := in.Config.poolFamily(p.Name)
+			return ours && !isByAddress(p)
+		})
 	})
 }
 
@@ -228,6 +242,7 @@ func (s *search) refuseLink(w wish, p place, wrong *problems) {
 	} else {
 		s.refuseLinkThere(w, p, have, wrong)
 		s.warnPlace(w, have, wrong)
+		s.warnPools(w, p, have, wrong)
 	}
 	owner, _ := s.linkOwner(have)
 	owner = firstOf(owner, s.linked[s.linkID(w, p).Key()])
@@ -259,6 +274,14 @@ func (s *search) warnPlace(w wish, have privateLink, found *problems) {
 		key.LinkGroup.Name, s.Config.links(w.link.group).Name(), have.ID.Name(), group.Name(), key.LinkCreate.Name)
 }
 
+// warnPools warns of a private link service that keeps pools from being as configured.
+func (s *search) warnPools(w wish, p place, have privateLink, found *problems) {
+	if s.Config.PoolByIP && !s.byIP(p.side) && !s.Config.presets(p.side.internal) {
+		found.warn(w.service.Key(), ReasonLink, "private link service %s stands before load balancer %s, whose backend pools list network interfaces for that and not addresses, allowed is loadBalancerBackendPoolConfigurationType %q, or no private link service there",
+			have.ID.Name(), p.side.id.Name(), "nodeIPConfiguration")
+	}
+}
+
 // isManagedLink reports whether a tag says that a private link service is of this
 // cluster.
 func (c Config) isManagedLink(l privateLink) bool {
@@ -270,12 +293,11 @@ func (s *search) refuseNewLink(w wish, p place, id azure.ID, wrong *problems) {
 	if owner, _ := s.linkOwner(other); taken && owner != w.service.Key() {
 		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: private link service %q stands at another frontend already, allowed is another name", key.LinkName.Name, other.ID.Name())
 	}
-	count := 0
-	for _, l := range s.linksByID {
-		owner, _ := s.linkOwner(l) // its own one comes along, and goes from where it is first
-		if owner != w.service.Key() && slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(r azure.Reference) bool { return r.ID.Under(p.side.id) }) {
-			count++
-		}
+	// Its own one comes along, and goes from where it is first.
+	count := s.linksAt(p.side, w.service.Key())
+	if s.Config.PoolByIP && count == 0 && !s.Config.presets(p.side.internal) {
+		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: Azure has no private link service before backend pools that list addresses, as those of load balancer %s, allowed is one where loadBalancerBackendPoolConfigurationType is %q",
+			key.LinkCreate.Name, p.side.id.Name(), "nodeIPConfiguration")
 	}
 	for linked := range s.linked {
 		if _, there := s.linksByID[linked]; !there && s.linkSide[linked] == p.side {
@@ -285,6 +307,18 @@ func (s *search) refuseNewLink(w wish, p place, id azure.ID, wrong *problems) {
 	if s.linked[id.Key()] == "" && count >= mostLinks {
 		wrong.refuse(w.service.Key(), ReasonLimit, "load balancer %s has %d private link services already, allowed are %d", p.side.id.Name(), count, mostLinks)
 	}
+}
+
+// linksAt counts the private link services that stand before a load balancer and are not a
+// Service's.
+func (f *facts) linksAt(s *side, but string) (count int) {
+	for _, l := range f.linksByID {
+		owner, _ := f.linkOwner(l)
+		if (but == "" || owner != but) && slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(r azure.Reference) bool { return r.ID.Under(s.id) }) {
+			count++
+		}
+	}
+	return count
 }
 
 func hasTag(tags azure.Tags, name string) bool { _, ok := tags.Get(name); return ok }
@@ -430,7 +464,7 @@ func (f *facts) removals(b batch, all []*balancer, gone []privateLink) (nodes []
 			nodes = append(nodes, plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", owner))
 		}
 		nodes = append(nodes, plan.Gone[network.PrivateLinkService](l.ID, owner+" asks for it no more", owner))
-		if f.standsBeforeWritten(b, all, l) || f.comesAnew(b, l) {
+		if f.standsBeforeWritten(b, all, l) || f.comesAnew(b, l) || f.keepsPools(l) {
 			held = append(held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+owner+"]")
 		}
 	}
@@ -449,6 +483,15 @@ func (f *facts) standsBeforeWritten(b batch, all []*balancer, l privateLink) boo
 		err := g.Add(n)
 		p, err2 := plan.Diff(f.Have, g)
 		return err != nil || err2 != nil || !p.Empty() // what is wrong is told when all is compared
+	})
+}
+
+// keepsPools reports whether a private link service stands before pools that are not as
+// configured for that.
+func (f *facts) keepsPools(l privateLink) bool {
+	return f.Config.PoolByIP && slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(ref azure.Reference) bool {
+		s := f.sideWith(ref.ID.Parent())
+		return s != nil && !f.byIP(s)
 	})
 }
 

@@ -186,3 +186,78 @@ func TestTheLastPrivateLinkMayMove(t *testing.T) {
 		t.Errorf("there are %d", n)
 	}
 }
+
+// Azure has no private link service before pools of addresses. Who asks for one there is told so
+// and holds up nobody.
+func TestNoPrivateLinkBeforePoolsOfAddresses(t *testing.T) {
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
+	in.Config.PoolByIP = true
+	web, api := asksForLink("web", 80), asksForLink("api", 81)
+	delete(api.Annotations, key.LinkCreate.Name)
+	w := newWorld(2)
+	in.Services = []loadbalancer.Service{{Service: web}, {Service: api}}
+	rounds, err := w.commit(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := saidTo(rounds, web.Namespace+"/"+web.Name); !strings.Contains(got, "loadBalancerBackendPoolConfigurationType") {
+		t.Errorf("told is %q", got)
+	}
+	if got := saidTo(rounds, api.Namespace+"/"+api.Name); got != "" {
+		t.Errorf("api is told %q", got)
+	}
+	if text := w.lower(azure.ID(innerID).Key()); !strings.Contains(text, baseOf(api)) || strings.Contains(text, baseOf(web)) {
+		t.Errorf("there is %s", text)
+	}
+}
+
+// Where a private link service stands already, pools go on to be of network interfaces, however
+// the cluster is configured from now on: if the interfaces left, nobody could come in their
+// place. With the last private link service they get addresses.
+func TestPoolsBehindPrivateLinksStayPoolsOfInterfaces(t *testing.T) {
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
+	web, api := asksForLink("web", 80), service("api", tcp(81, 30081))
+	w := linkedWorld(t, in, web, api)
+	in.Config.PoolByIP = true
+	pool := azure.ID(innerID).Child("backendAddressPools", "kubernetes")
+	cards := func() int { return strings.Count(w.everyone(), `"`+pool.Key()+`"`) }
+	inner, were := w.docs[azure.ID(innerID).Key()]["etag"], cards()
+	in.Services = []loadbalancer.Service{{Service: web}, {Service: api}}
+	rounds, err := w.commit(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := saidTo(rounds, "default/web"); !strings.Contains(got, "network interfaces") {
+		t.Errorf("told is %q", got)
+	}
+	if cards() != were || w.docs[azure.ID(innerID).Key()]["etag"] != inner {
+		t.Errorf("%d refer to the internal pool, were %d", cards(), were)
+	}
+	if !strings.Contains(w.lower(azure.ID(lbID).Key()), "loadbalancerbackendaddresses") {
+		t.Error("the external pool has no addresses")
+	}
+	// Whoever is served, it is looked for private link services.
+	in.Services, in.Others, in.Have = []loadbalancer.Service{{Service: api}}, []*v1.Service{web}, w.snapshot()
+	if _, lists := loadbalancer.Needs(in); !slices.ContainsFunc(lists, func(q azure.Query) bool { return q.Type == privateLinks }) {
+		t.Error("private link services are not looked at")
+	}
+	delete(web.Annotations, key.LinkCreate.Name)
+	in.Services, in.Others = []loadbalancer.Service{{Service: web}}, []*v1.Service{api}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	if cards() > 0 || !strings.Contains(w.lower(azure.ID(innerID).Key()), "loadbalancerbackendaddresses") {
+		t.Errorf("%d refer to the internal pool, and it is %s", cards(), w.lower(azure.ID(innerID).Key()))
+	}
+}
+
+// everyone is the text of all machines and scale sets.
+func (w *world) everyone() string {
+	var all strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(w.docs)) {
+		if strings.Contains(id, "/virtualmachine") {
+			all.WriteString(w.lower(id))
+		}
+	}
+	return all.String()
+}

@@ -13,7 +13,7 @@ func (f *facts) migrations(all []*balancer, b batch) (nodes []plan.Node, waits [
 		return nil, nil
 	}
 	for _, lb := range all {
-		if !lb.stays || !f.fills(lb.side) {
+		if !lb.stays || !f.fills(lb.side) || !f.byIP(lb.side) {
 			continue
 		}
 		var names []string

@@ -28,7 +28,7 @@ func (f *facts) pools(b *batch, lb *balancer) {
 			name := firstOf(p.ownPool, f.Config.poolName(p.family))
 			if p.side == lb.side && !slices.ContainsFunc(lb.BackendAddressPools, func(c pool) bool { return sameText(c.Name, name) }) {
 				fresh := pool{Name: name}
-				if f.fills(lb.side) && f.Config.PoolByIP && p.ownPool == "" {
+				if f.fills(lb.side) && f.byIP(lb.side) && p.ownPool == "" {
 					fresh = f.byAddress(fresh, p.family, anyOf)
 				}
 				lb.BackendAddressPools = append(lb.BackendAddressPools, fresh)
@@ -38,8 +38,13 @@ func (f *facts) pools(b *batch, lb *balancer) {
 }
 
 // fills reports whether the pools of a load balancer are ours to fill.
-func (f *facts) fills(s *side) bool {
-	return !f.Config.presets(s.internal) && len(f.Nodes) > 0
+func (f *facts) fills(s *side) bool { return !f.Config.presets(s.internal) && len(f.Nodes) > 0 }
+
+// byIP reports whether the cluster's pools at a load balancer list addresses. They go on to
+// be of network interfaces as long as a private link service stands before it, as Azure has
+// none before addresses: the interfaces would leave, and nobody could come in their place.
+func (f *facts) byIP(s *side) bool {
+	return f.Config.PoolByIP && (slices.ContainsFunc(s.lb.Properties.BackendAddressPools, isByAddress) || f.linksAt(s, "") == 0)
 }
 
 // poolAsIs is a pool that is there: with the members that it shall have if it is the
@@ -50,11 +55,11 @@ func (f *facts) poolAsIs(b *batch, lb *balancer, p pool) pool {
 		return kept(p)
 	}
 	switch {
-	case f.Config.PoolByIP && !isByAddress(p) && f.isReferred(lb.side.id.Child(network.BackendAddressPools, p.Name)):
+	case f.byIP(lb.side) && !isByAddress(p) && f.isReferred(lb.side.id.Child(network.BackendAddressPools, p.Name)):
 		// They leave first, in a round of their own.
 		b.waits = append(b.waits, "pool "+p.Name+" of "+lb.side.id.Name()+" gets addresses when its network interfaces have left")
 		return kept(p)
-	case f.Config.PoolByIP:
+	case f.byIP(lb.side):
 		return f.byAddress(p, family, anyOf)
 	case hasAddresses(p):
 		return pool{Name: p.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}}

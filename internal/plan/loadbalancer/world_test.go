@@ -183,6 +183,9 @@ func (w *world) step(s plan.Step) error {
 	if by := w.linkAtLost(s.ID, body); by != "" {
 		return fmt.Errorf("%s stands at a frontend that goes", by)
 	}
+	if by := w.linkAtAddresses(s.ID, body); by != "" {
+		return fmt.Errorf("private link service and pools of addresses at %s", by)
+	}
 	w.put(s.ID, body)
 	if !exists {
 		w.touchLinked(s.ID, body)
@@ -217,6 +220,36 @@ func (w *world) linkAtLost(id azure.ID, body object) string {
 		}
 		for _, key := range slices.Sorted(maps.Keys(w.docs)) {
 			if azure.ID(key).Is("Microsoft.Network/privateLinkServices") && strings.Contains(w.lower(key), `"`+strings.ToLower(fe["id"].(string))+`"`) {
+				return key
+			}
+		}
+	}
+	return ""
+}
+
+// linkAtAddresses is a load balancer that would have a private link service and pools of
+// addresses, which Azure has not.
+func (w *world) linkAtAddresses(id azure.ID, body object) string {
+	balancers, linked := map[string]object{}, map[string]bool{}
+	look := func(id azure.ID, o object) {
+		switch {
+		case id.Is("Microsoft.Network/loadBalancers"):
+			balancers[id.Key()] = o
+		case id.Is(privateLinks):
+			for _, ref := range children(sub(o, "properties"), "loadBalancerFrontendIpConfigurations") {
+				linked[azure.ID(ref["id"].(string)).Parent().Key()] = true
+			}
+		}
+	}
+	for key, o := range w.docs {
+		if key != id.Key() {
+			look(azure.ID(key), o)
+		}
+	}
+	look(id, body)
+	for key, lb := range balancers {
+		for _, pool := range children(sub(lb, "properties"), "backendAddressPools") {
+			if linked[key] && len(children(sub(pool, "properties"), "loadBalancerBackendAddresses")) > 0 {
 				return key
 			}
 		}

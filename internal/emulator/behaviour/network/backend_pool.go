@@ -103,6 +103,9 @@ func refusePoolInUse(c *behaviour.Call) error {
 // checkPools checks the pools that have members: at most 300 rules lead to each.
 func (b *balancer) checkPools() error {
 	rules := rulesByPool(b.Doc)
+	if hasAddresses(b.Doc) && linkedBy(b.Call) {
+		return notBeforeAddresses(b.ID)
+	}
 	return b.each(poolsPath, func(id azure.ID, _ behaviour.Object) error {
 		if rules[id.Key()] <= mostRulesPerConfiguration {
 			return nil
@@ -111,6 +114,15 @@ func (b *balancer) checkPools() error {
 			return tooManyRules(by[0].Object, rules[id.Key()])
 		}
 		return nil
+	})
+}
+
+// hasAddresses reports whether pools of a load balancer list addresses.
+func hasAddresses(balancer behaviour.Object) bool {
+	return slices.ContainsFunc(behaviour.Objects(balancer, poolsPath), func(pool behaviour.Object) bool {
+		return slices.ContainsFunc(behaviour.Objects(pool, "properties.loadBalancerBackendAddresses"), func(address behaviour.Object) bool {
+			return behaviour.Text(address, "properties.ipAddress") != ""
+		})
 	})
 }
 
@@ -170,6 +182,9 @@ func CheckPools(w behaviour.World, configuration azure.ID, pools []azure.ID) err
 
 // migrateToIPBased turns pools of network interfaces into pools of addresses.
 func migrateToIPBased(c *behaviour.Call) (any, error) {
+	if linkedBy(c) {
+		return nil, notBeforeAddresses(c.ID)
+	}
 	asked := behaviour.Texts(c.Body, "pools")
 	migrated := []any{}
 	for _, pool := range behaviour.Objects(c.Doc, poolsPath) {

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -120,6 +121,9 @@ func checkLinkFrontends(c *behaviour.Call) error {
 		if !standard(balancer) {
 			return behaviour.Invalid("PrivateLinkServiceRequiresStandardLoadBalancer", "Private link service %s needs a load balancer of sku Standard: %s is not.", c.ID, id.Parent())
 		}
+		if hasAddresses(balancer) {
+			return notBeforeAddresses(id.Parent())
+		}
 		used := 0
 		for _, frontend := range behaviour.Objects(balancer, frontendsPath) {
 			by := users(c.World, id.Parent().Child(segmentOf(frontendsPath), behaviour.Text(frontend, "name")), linkServiceFrontends)
@@ -134,6 +138,19 @@ func checkLinkFrontends(c *behaviour.Call) error {
 		}
 	}
 	return nil
+}
+
+// notBeforeAddresses: what leads to backends through a private link service are their network
+// interfaces. Seen in github.com/MicrosoftDocs/azure-docs/issues/75134.
+func notBeforeAddresses(balancer azure.ID) error {
+	return behaviour.Invalid("PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer", "Private link service is not supported for load balancer %s with backend addresses set by (virtualNetwork, ipAddress) or (subnet, ipAddress).", balancer)
+}
+
+// linkedBy reports whether a private link service stands before a load balancer.
+func linkedBy(c *behaviour.Call) bool {
+	return slices.ContainsFunc(behaviour.Objects(c.Doc, frontendsPath), func(frontend behaviour.Object) bool {
+		return len(users(c.World, c.ID.Child(segmentOf(frontendsPath), behaviour.Text(frontend, "name")), linkServiceFrontends)) > 0
+	})
 }
 
 // linkInterface makes and updates the network interface that has the private

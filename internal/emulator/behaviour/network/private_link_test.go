@@ -76,6 +76,23 @@ func TestPrivateLink(t *testing.T) {
 	c.delete(vnet)
 }
 
+// A private link service leads to network interfaces, and never to pools of addresses.
+func TestPrivateLinkAndPoolsOfAddresses(t *testing.T) {
+	const refusal = "PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer"
+	c := start(t)
+	c.linkable()
+	addresses := `{"properties":{"virtualNetwork":` + ref(vnet) + `,"loadBalancerBackendAddresses":[{"name":"node1","properties":{"ipAddress":"10.0.0.4"}}]}}`
+	c.put(pool, addresses)
+	c.refused("PUT", service, serviceBody(subnet), 400, refusal)
+	c.put(pool, `{"properties":{"loadBalancerBackendAddresses":[]}}`)
+	c.put(service, serviceBody(subnet))
+	c.refused("PUT", pool, addresses, 400, refusal)
+	c.refused("PUT", balancer, `{`+standard+`,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":`+ref(subnet)+`}}],"backendAddressPools":[{"name":"pool",`+addresses[1:]+`]}}`, 400, refusal)
+	c.refused("POST", balancer+"/migrateToIpBased", `{"pools":["pool"]}`, 400, refusal)
+	c.delete(service)
+	c.put(pool, addresses)
+}
+
 // A private link service keeps its addresses, and nobody else can have them.
 func TestAddressesOfAPrivateLinkService(t *testing.T) {
 	c := start(t)
