@@ -33,7 +33,10 @@ func (f *facts) balancers(b *batch, found *problems) []*balancer {
 		all[i] = lb
 	}
 	f.handOver(*b, all)
-	f.spreadNodes(b, all, found)
+	f.spreadNodes(all, found)
+	for _, lb := range all {
+		f.ownPools(*b, lb)
+	}
 	return all
 }
 

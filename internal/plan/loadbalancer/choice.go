@@ -411,10 +411,9 @@ func (f *facts) setOf(n *v1.Node) string {
 	return ""
 }
 
-// spreadNodes fills pools where there are several load balancers: the cluster's pools
-// with the nodes that are at each, the pools of Services of policy Local with the
-// nodes that have their endpoints.
-func (f *facts) spreadNodes(b *batch, all []*balancer, found *problems) {
+// spreadNodes fills the cluster's pools where there are several load balancers: each with the
+// nodes that are there.
+func (f *facts) spreadNodes(all []*balancer, found *problems) {
 	if len(f.Config.Balancers) == 0 || len(f.Nodes) == 0 {
 		return
 	}
@@ -434,7 +433,6 @@ func (f *facts) spreadNodes(b *batch, all []*balancer, found *problems) {
 				lb.BackendAddressPools[i] = f.byAddress(lb.side.poolNamed(p.Name), family, func(n *v1.Node) bool { return places[n.Name] == lb.side.entry })
 			}
 		}
-		f.localPools(b, lb)
 	}
 }
 
@@ -448,23 +446,11 @@ func (s *side) poolNamed(name string) pool {
 	return pool{Name: name}
 }
 
-// localPools writes the pools of the batch's Services of policy Local, and takes away
-// those of Services that have none any more.
-func (f *facts) localPools(b *batch, lb *balancer) {
-	wanted := map[string]pool{}
-	for _, w := range b.live {
-		ends, known := f.Endpoints[w.service.Key()]
-		for _, p := range w.places {
-			if p.side != lb.side || p.ownPool == "" {
-				continue
-			}
-			fresh := lb.side.poolNamed(p.ownPool)
-			if known {
-				fresh = f.byEndpoints(fresh, p.family, ends)
-			}
-			wanted[p.ownPool] = fresh
-		}
-	}
+// ownPools takes away the pools that Services of the batch have had to themselves and need no
+// more, and fills all others of the kind with the nodes that have their Service's endpoints:
+// also of a Service that is not of the batch, or refused. What it is served by stays then,
+// and its endpoints move all the same.
+func (f *facts) ownPools(b batch, lb *balancer) {
 	referred := map[string]bool{}
 	for _, r := range lb.LoadBalancingRules {
 		if ref := r.Properties.BackendAddressPool; ref != nil {
@@ -474,16 +460,57 @@ func (f *facts) localPools(b *batch, lb *balancer) {
 	lb.BackendAddressPools = slices.DeleteFunc(lb.BackendAddressPools, func(p pool) bool {
 		return !referred[strings.ToLower(p.Name)] && f.wasOwnPool(b, lb.side, p.Name)
 	})
+	if !f.fills(lb.side) {
+		return
+	}
+	owners := f.poolOwners(b, lb.side)
 	for i, p := range lb.BackendAddressPools {
-		if fresh, ok := wanted[strings.ToLower(p.Name)]; ok {
-			lb.BackendAddressPools[i] = fresh
+		owner, owned := owners[strings.ToLower(p.Name)]
+		if ends, known := f.Endpoints[owner.service]; owned && known {
+			lb.BackendAddressPools[i] = f.byEndpoints(p, owner.family, ends)
 		}
 	}
 }
 
+// poolOwner is the Service that has a pool to itself.
+type poolOwner struct {
+	service string // its key
+	family  v1.IPFamily
+}
+
+// poolOwners are those of the pools of a load balancer, by the pools' names in lower case:
+// Services whose rules lead there, and those of the batch that come.
+func (f *facts) poolOwners(b batch, at *side) map[string]poolOwner {
+	owners := map[string]poolOwner{}
+	for name, users := range at.poolUsers {
+		if _, clusters := f.poolFamily(name); clusters {
+			continue
+		}
+		for base := range users {
+			s := f.alive[base]
+			for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+				if s != nil && localPoolName(s, family) == name {
+					owners[name] = poolOwner{s.Namespace + "/" + s.Name, family}
+				}
+			}
+		}
+	}
+	for _, w := range b.live {
+		for _, p := range w.places {
+			if p.side == at && p.ownPool != "" {
+				owners[p.ownPool] = poolOwner{w.service.Key(), p.family}
+			}
+		}
+	}
+	return owners
+}
+
 // wasOwnPool reports whether a pool is one that a Service of the batch has had to
 // itself.
-func (f *facts) wasOwnPool(b *batch, s *side, name string) bool {
+func (f *facts) wasOwnPool(b batch, s *side, name string) bool {
+	if _, clusters := f.poolFamily(name); clusters {
+		return false
+	}
 	for _, w := range slices.Concat(b.live, b.gone) {
 		for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 			if !sameText(localPoolName(w.service.Service, family), name) {

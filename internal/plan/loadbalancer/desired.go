@@ -41,7 +41,7 @@ func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 // refused besides, by UID.
 func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, more []string, err error) {
 	b, found := readBatch(f, refused)
-	if len(b.base) == 0 {
+	if len(f.Services) == 0 { // where all are refused, the nodes come and go all the same
 		return g, found, nil, nil
 	}
 	add := func(nodes ...plan.Node) {
@@ -52,6 +52,9 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 		}
 	}
 	if basic := f.basicBalancers(); len(basic) > 0 {
+		if len(b.base) == 0 { // it would be made anew without anybody
+			return g, found, nil, nil
+		}
 		return f.retire(b, basic, found)
 	}
 	linked, unlinked := f.links(b)

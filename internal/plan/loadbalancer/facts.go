@@ -22,7 +22,7 @@ type facts struct {
 	ipsOf       map[string][]azure.ID  // by Service that a tag names
 	ipsAt       map[string][]azure.ID  // by address
 	nodeIPs     map[netip.Addr]bool    // of all nodes
-	alive       map[string]bool        // base names of all known Services, in lower case
+	alive       map[string]*v1.Service // all known Services, by base name in lower case
 	linkAt      map[string]privateLink // by id key of the frontend
 	linksByID   map[string]privateLink // by id key
 	subnets     map[string]subnetFacts // by id key
@@ -54,12 +54,12 @@ type subnetFacts struct {
 
 func readFacts(in Input) (*facts, error) {
 	f := &facts{Input: in, unclaimed: map[string]string{}}
-	f.alive = make(map[string]bool, len(in.Services)+len(in.Others))
+	f.alive = make(map[string]*v1.Service, len(in.Services)+len(in.Others))
 	for _, s := range in.Services {
-		f.alive[strings.ToLower(baseName(s.Service))] = true
+		f.alive[strings.ToLower(baseName(s.Service))] = s.Service
 	}
 	for _, s := range in.Others {
-		f.alive[strings.ToLower(baseName(s))] = true
+		f.alive[strings.ToLower(baseName(s))] = s
 	}
 	err := f.readSides()
 	if err != nil {
@@ -101,7 +101,7 @@ func (f *facts) readSides() error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(view.Properties.FrontendIPConfigurations, func(fe azure.Child[network.FrontendIPConfiguration]) bool { return f.alive[ownerBase(fe.Name)] }) {
+		if !slices.ContainsFunc(view.Properties.FrontendIPConfigurations, func(fe azure.Child[network.FrontendIPConfiguration]) bool { return f.alive[ownerBase(fe.Name)] != nil }) {
 			continue
 		}
 		s, err := readSide(f.Input, d.ID(), isInternal(d.ID()))

@@ -162,7 +162,7 @@ func (b batch) warnKept(at spot, whom string, found *problems) {
 // isLeft reports whether Services of the batch stand at a frontend whose owner is not
 // known to be there any more.
 func (f *facts) isLeft(b batch, at spot) bool {
-	if f.alive[ownerBase(at.name)] {
+	if f.alive[ownerBase(at.name)] != nil {
 		return false
 	}
 	fe, _ := at.frontend()

@@ -363,7 +363,7 @@ func (f *facts) knownDestinations(b batch) map[string]bool {
 	}
 	for _, s := range f.sides {
 		for _, fe := range s.lb.Properties.FrontendIPConfigurations {
-			if owner := ownerBase(fe.Name); f.alive[owner] || !looksOwned(fe.Name) {
+			if owner := ownerBase(fe.Name); f.alive[owner] != nil || !looksOwned(fe.Name) {
 				known[f.addressAt(spot{s, fe.Name})] = true
 			}
 		}
