@@ -23,7 +23,6 @@ const (
 	reasonSyncFailed   = "SyncLoadBalancerFailed"
 	reasonUpdateFailed = "UpdateLoadBalancerFailed"
 	reasonDeleteFailed = "DeleteLoadBalancerFailed"
-	reasonNoNodes      = "UnAvailableLoadBalancer"
 	reasonRepaired     = "RepairedLoadBalancer"
 	reasonUpgraded     = "UpgradedPublicIP"
 )

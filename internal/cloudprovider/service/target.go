@@ -128,7 +128,7 @@ func (t *target) problemsOf(key string, gone bool) []plan.Problem {
 	receives := func(n *corev1.Node) bool { return loadbalancer.RoleOf(t.Config, n) == loadbalancer.Receiver }
 	if !gone && !slices.ContainsFunc(t.Nodes, receives) {
 		own = append(own, plan.Problem{
-			Object: key, Reason: reasonNoNodes, Warning: true,
+			Object: key, Reason: loadbalancer.ReasonNoNodes, Warning: true,
 			Message: "There are no available nodes for LoadBalancer",
 		})
 	}

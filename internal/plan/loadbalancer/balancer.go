@@ -33,7 +33,7 @@ func (f *facts) balancers(b *batch, found *problems) []*balancer {
 		all[i] = lb
 	}
 	f.handOver(*b, all)
-	f.spreadNodes(all, found)
+	f.spreadNodes(*b, all, found)
 	for _, lb := range all {
 		f.ownPools(*b, lb)
 	}

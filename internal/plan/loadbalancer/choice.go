@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"kaz/internal/azure/compute"
-	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/nodes"
@@ -108,7 +107,7 @@ func (s *search) roomiest(w wish, eligible []int) *side {
 		}
 		return 2, rules
 	}
-	for _, e := range eligible {
+	for _, e := range s.withIPv4(w, eligible) {
 		one := s.sideOf(e, w.internal)
 		class, rules := rank(one)
 		full := s.Config.MaximumRules > 0 && rules >= s.Config.MaximumRules
@@ -124,6 +123,16 @@ func (s *search) roomiest(w wish, eligible []int) *side {
 		}
 	}
 	return best
+}
+
+// withIPv4 are those load balancers that have IPv4 when all is done, for a Service with IPv6
+// alone: Azure would not have it elsewhere. Where none has, there is no better choice.
+func (s *search) withIPv4(w wish, eligible []int) []int {
+	beside := slices.DeleteFunc(slices.Clone(eligible), func(e int) bool { return !s.four[s.sideOf(e, w.internal)] })
+	if w.ipv6Alone() == 0 || len(beside) == 0 {
+		return eligible
+	}
+	return beside
 }
 
 // currentEntry is where a Service is, -1 for nowhere. The kind that it wants counts
@@ -298,7 +307,9 @@ func (f *facts) nodePlaces(up []bool, found *problems) map[string]int {
 	current := f.currentNodes()
 	place := func(n *v1.Node, e int) {
 		places[n.Name] = e
-		counts[e]++
+		if RoleOf(f.Config, n) == Receiver {
+			counts[e]++
+		}
 	}
 	var open []*v1.Node
 	for _, n := range slices.SortedFunc(slices.Values(f.Nodes), func(a, b *v1.Node) int { return strings.Compare(a.Name, b.Name) }) {
@@ -412,8 +423,9 @@ func (f *facts) setOf(n *v1.Node) string {
 }
 
 // spreadNodes fills the cluster's pools where there are several load balancers: each with the
-// nodes that are there.
-func (f *facts) spreadNodes(all []*balancer, found *problems) {
+// nodes that are there. A pool that nobody is left in is emptied: who was there is gone, or
+// serves another load balancer, and the others have nodes.
+func (f *facts) spreadNodes(b batch, all []*balancer, found *problems) {
 	if len(f.Config.Balancers) == 0 || len(f.Nodes) == 0 {
 		return
 	}
@@ -430,8 +442,23 @@ func (f *facts) spreadNodes(all []*balancer, found *problems) {
 		}
 		for i, p := range lb.BackendAddressPools {
 			if family, ours := f.Config.poolFamily(p.Name); ours && !p.Keep {
-				lb.BackendAddressPools[i] = f.byAddress(lb.side.poolNamed(p.Name), family, func(n *v1.Node) bool { return places[n.Name] == lb.side.entry })
+				p = f.orNobody(lb.side.poolNamed(p.Name), family, func(n *v1.Node) bool { return places[n.Name] == lb.side.entry })
+				lb.BackendAddressPools[i] = p
+				f.warnNobody(b, lb, p, family, found)
 			}
+		}
+	}
+}
+
+// warnNobody tells Services that none of the nodes is at their load balancer.
+func (f *facts) warnNobody(b batch, lb *balancer, p pool, family v1.IPFamily, found *problems) {
+	if len(p.Properties.LoadBalancerBackendAddresses) > 0 || !slices.ContainsFunc(f.Nodes, func(n *v1.Node) bool { return RoleOf(f.Config, n) == Receiver }) {
+		return // the controller tells those who have no node at all
+	}
+	for _, w := range b.live {
+		if slices.ContainsFunc(w.places, func(p place) bool { return p.side == lb.side && p.ownPool == "" && p.family == family }) {
+			found.warn(w.service.Key(), ReasonNoNodes, "There are no available nodes with %s at load balancer %s, allowed is a load balancer of whose primaryVMSet (here %q), or nodeSelector, there are nodes",
+				family, lb.side.id.Name(), f.Config.Balancers[lb.side.entry].PrimaryVMSet)
 		}
 	}
 }
@@ -483,7 +510,7 @@ type poolOwner struct {
 func (f *facts) poolOwners(b batch, at *side) map[string]poolOwner {
 	owners := map[string]poolOwner{}
 	for name, users := range at.poolUsers {
-		if _, clusters := f.poolFamily(name); clusters {
+		if _, clusters := f.Config.poolFamily(name); clusters {
 			continue
 		}
 		for base := range users {
@@ -508,7 +535,7 @@ func (f *facts) poolOwners(b batch, at *side) map[string]poolOwner {
 // wasOwnPool reports whether a pool is one that a Service of the batch has had to
 // itself.
 func (f *facts) wasOwnPool(b batch, s *side, name string) bool {
-	if _, clusters := f.poolFamily(name); clusters {
+	if _, clusters := f.Config.poolFamily(name); clusters {
 		return false
 	}
 	for _, w := range slices.Concat(b.live, b.gone) {
@@ -529,10 +556,15 @@ func (f *facts) wasOwnPool(b batch, s *side, name string) bool {
 // byEndpoints is a pool with the addresses of the nodes that have endpoints, whatever
 // load balancer they are at.
 func (f *facts) byEndpoints(p pool, family v1.IPFamily, ends []string) pool {
-	next := pool{Name: p.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}}
-	full := f.byAddress(p, family, func(n *v1.Node) bool { return slices.Contains(ends, n.Name) })
-	next.Properties.VirtualNetwork = full.Properties.VirtualNetwork
-	// Nobody is an answer too: a nil list would leave the members as they are.
-	next.Properties.LoadBalancerBackendAddresses = append([]poolMember{}, full.Properties.LoadBalancerBackendAddresses...)
+	return f.orNobody(p, family, func(n *v1.Node) bool { return slices.Contains(ends, n.Name) })
+}
+
+// orNobody is byAddress where nobody is an answer, too: a nil list would leave the members as
+// they are.
+func (f *facts) orNobody(p pool, family v1.IPFamily, belongs func(*v1.Node) bool) pool {
+	next := f.byAddress(p, family, belongs)
+	if next.Properties.LoadBalancerBackendAddresses == nil {
+		next.Properties.LoadBalancerBackendAddresses = []poolMember{}
+	}
 	return next
 }

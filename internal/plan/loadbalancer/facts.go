@@ -80,8 +80,8 @@ func readFacts(in Input) (*facts, error) {
 	return f, f.readSubnets()
 }
 
-// readSides reads the configured load balancers, and others that have a frontend of a
-// known Service: the configuration may have been another one.
+// readSides reads the configured load balancers, and others that have a frontend or a rule of
+// a known Service: the configuration may have been another one.
 func (f *facts) readSides() error {
 	for i, e := range f.Config.entries() {
 		for _, internal := range []bool{false, true} {
@@ -97,11 +97,11 @@ func (f *facts) readSides() error {
 		if f.sideWith(d.ID()) != nil {
 			continue
 		}
-		view, err := azure.Decode[frontends](d)
+		view, err := azure.Decode[links](d)
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(view.Properties.FrontendIPConfigurations, func(fe azure.Child[network.FrontendIPConfiguration]) bool { return f.alive[ownerBase(fe.Name)] != nil }) {
+		if !f.servesKnown(view.Properties) {
 			continue
 		}
 		s, err := readSide(f.Input, d.ID(), isInternal(d.ID()))
@@ -112,6 +112,12 @@ func (f *facts) readSides() error {
 		f.sides = append(f.sides, s)
 	}
 	return nil
+}
+
+// servesKnown reports whether something in a load balancer is a known Service's.
+func (f *facts) servesKnown(lb links) bool {
+	return slices.ContainsFunc(lb.FrontendIPConfigurations, func(fe azure.Child[struct{}]) bool { return f.alive[ownerBase(fe.Name)] != nil }) ||
+		slices.ContainsFunc(lb.LoadBalancingRules, func(r azure.Child[linkRule]) bool { return f.alive[ownerBase(r.Name)] != nil })
 }
 
 func readSide(in Input, id azure.ID, internal bool) (*side, error) {

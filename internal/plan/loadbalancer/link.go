@@ -114,8 +114,8 @@ func hasOwnPoolsOfInterfaces(in Input) bool {
 	})
 }
 
-// links is as much of a load balancer as tells whether private link services may
-// stand before it.
+// links is as much of a load balancer as tells whose it is, and whether private link services
+// may stand before it.
 type links struct {
 	FrontendIPConfigurations []azure.Child[struct{}] `json:"frontendIPConfigurations"`
 	LoadBalancingRules       []azure.Child[linkRule] `json:"loadBalancingRules"`

@@ -33,7 +33,8 @@ type moving struct {
 // newMoving has all three served by the first load balancer; without it guest does not come.
 func newMoving(t *testing.T, internal, shared bool) *moving {
 	m := &moving{world: newWorld(2), t: t, internal: internal}
-	m.in = loadbalancer.Input{Config: config(), Nodes: machines(2)}
+	m.in = loadbalancer.Input{Config: config(), Nodes: addressed(machines(3))}
+	m.in.Nodes[2].Spec.ProviderID = strings.Replace(m.in.Nodes[2].Spec.ProviderID, "/np/", "/np2/", 1)
 	m.in.Config.PoolByIP = true
 	m.in.Config.Balancers = []loadbalancer.Balancer{
 		{Name: "kubernetes", AllowPlacement: true, PrimaryVMSet: "np"},

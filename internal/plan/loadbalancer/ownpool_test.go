@@ -14,19 +14,9 @@ import (
 	"kaz/internal/plan"
 )
 
-// placed is two load balancers with web and near at the first one, and three nodes: two of
-// its scale set, and one of the other's.
-func placed(t *testing.T) *moving {
-	m := newMoving(t, false, false)
-	m.in.Nodes = addressed(machines(3))
-	m.in.Nodes[2].Spec.ProviderID = strings.Replace(m.in.Nodes[2].Spec.ProviderID, "/np/", "/np2/", 1)
-	m.commits(m.web, m.near)
-	return m
-}
-
-// placedLocally is placed with web of policy Local, whose endpoints are on the first node.
+// placedLocally is a story with web of policy Local, whose endpoints are on the first node.
 func placedLocally(t *testing.T) *moving {
-	m := placed(t)
+	m := newMoving(t, false, false)
 	m.web.Spec.ExternalTrafficPolicy, m.web.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, 31000
 	m.in.Endpoints = map[string][]string{"default/web": {"np000000"}}
 	m.commits(m.web, m.near)

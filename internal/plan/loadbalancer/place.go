@@ -81,6 +81,7 @@ type search struct {
 	leading  map[ruleGroup]int   // rules that lead to the nodes when all is done
 	pools    map[string]string   // whose the pools of Services of policy Local are, by side and name
 	linkSide map[string]*side    // where those stand
+	four     map[*side]bool      // which load balancers have IPv4 when all is done
 	coming   map[string][]string // who comes to a managed public IP, by its id key
 }
 
@@ -107,7 +108,7 @@ func (f *facts) findPlaces(wishes, gone []wish, found *problems) []wish {
 
 func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
 	s := search{facts: f, found: found, commit: slices.Concat(wishes, gone), coming: map[string][]string{}, gone: map[string]bool{}, wishes: make(map[string]wish, len(wishes)), at: map[string]spot{}, taken: map[string][]taking{},
-		linked: map[string]string{}, linkSide: map[string]*side{},
+		linked: map[string]string{}, linkSide: map[string]*side{}, four: map[*side]bool{},
 		planned: map[*side]int{}, pools: map[string]string{}}
 	for _, w := range gone {
 		s.gone[strings.ToLower(w.base)] = true
@@ -189,12 +190,16 @@ func (w wish) ipv6Alone() int {
 }
 
 // seed notes where addresses stand now, but for those of the commit's Services that
-// give them up.
+// give them up, and where others than those have IPv4.
 func (s *search) seed() {
 	for _, side := range s.sides {
 		for _, fe := range side.lb.Properties.FrontendIPConfigurations {
 			at := spot{side, fe.Name}
 			t := targetOf(fe.Properties)
+			owner := ownerBase(fe.Name)
+			if _, live := s.wishes[owner]; !live && !s.gone[owner] && !s.is6(fe.Properties) {
+				s.four[side] = true
+			}
 			if t.key() != "" && !s.isGivenUp(at, t) {
 				s.at[t.key()] = at
 			}
@@ -298,6 +303,7 @@ func (s *search) note(w wish, p place) {
 		s.at[key] = p.spot() // also of an address that has been elsewhere
 	}
 	s.pools[p.side.id.Key()+"/"+p.ownPool] = w.service.Key()
+	s.four[p.side] = s.four[p.side] || !p.is6()
 	for _, r := range p.rules {
 		if !p.side.rules[strings.ToLower(r.name)] {
 			s.planned[p.side]++

@@ -32,6 +32,7 @@ const (
 	ReasonUnknown         = "UnknownAnnotation"  // nobody heeds it
 	ReasonUnheeded        = "UnheededAnnotation" // nobody heeds it where it is
 	ReasonFrontendKept    = "DeletingFrontendIPConfiguration"
+	ReasonNoNodes         = "UnAvailableLoadBalancer" // nobody serves it
 	ReasonNodeNowhere     = "FailedToFindLoadBalancerForNode"
 	ReasonNotJoined       = "NodeNotJoined" // its object is a node or a scale set
 	// What is taken away because no Service has it: only as true as all of them are known.
