@@ -213,6 +213,23 @@ func severalBalancers(c cloudconfig.Config) []loadbalancer.Balancer {
 	return all
 }
 
+// checkSelectors refuses selectors with keys or values that no label can have: they would select
+// nothing.
+func checkSelectors(c cloudconfig.Config) error {
+	var problems []error
+	for i, b := range c.MultipleStandardLoadBalancerConfigurations {
+		for _, one := range []struct {
+			key string
+			of  *cloudconfig.LabelSelector
+		}{{"serviceLabelSelector", b.ServiceLabelSelector}, {"serviceNamespaceSelector", b.ServiceNamespaceSelector}, {"nodeSelector", b.NodeSelector}} {
+			if _, err := metav1.LabelSelectorAsSelector(selector(one.of)); err != nil {
+				problems = append(problems, fmt.Errorf("multipleStandardLoadBalancerConfigurations[%d].%s: %w", i, one.key, err))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
 // selector is a label selector as Kubernetes has it.
 func selector(s *cloudconfig.LabelSelector) *metav1.LabelSelector {
 	if s == nil {

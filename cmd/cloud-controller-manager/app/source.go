@@ -100,7 +100,7 @@ func (s source) parse(secret []byte) (cloudconfig.Config, error) {
 		c, err = withoutBasic(c)
 	}
 	if err == nil {
-		err = c.ValidateFor(s.cluster)
+		err = errors.Join(c.ValidateFor(s.cluster), checkSelectors(c))
 	}
 	if err == nil {
 		warnOfTenant(c)

@@ -270,6 +270,31 @@ func TestNamespacesThatAreRelabelled(t *testing.T) {
 	})
 }
 
+// A namespace comes with its Services, and may be heard of after them: they go to the load
+// balancer that is for it all the same.
+func TestANamespaceThatIsHeardOfLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 2)
+		c := several()
+		c.RepairPeriod = 0
+		c.LoadBalancer.Balancers[1].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}
+		w.start(c)
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		address := w.address("web")
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceDefault, Labels: map[string]string{"team": "b"}}}
+		if err := w.client.Tracker().Create(corev1.SchemeGroupVersion.WithResource("namespaces"), namespace, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		all := testkit.List[network.LoadBalancer](w.Azure, testkit.Group, network.LoadBalancers)
+		if len(all) != 1 || all[0].Name != "lb2" || w.address("web") != address {
+			t.Errorf("load balancers are %v, the address is %s and was %s", all, w.address("web"), address)
+		}
+	})
+}
+
 // Azure turns pools of interfaces into pools of addresses when it is asked to: no machine
 // is written, and nobody leaves.
 func TestPoolsAreMigratedByAzure(t *testing.T) {

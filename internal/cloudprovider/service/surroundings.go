@@ -32,15 +32,31 @@ func (c *Controller) watchSurroundings(factory informers.SharedInformerFactory) 
 		[]watched{{namespaces.Informer(), c.watchNamespaces()}, {endpoints.Informer(), c.watchEndpoints()}}
 }
 
-// watchNamespaces marks all Services when a namespace is labelled otherwise.
+// watchNamespaces marks the Services of a namespace that is labelled otherwise, or that is
+// heard of after them. Those that were there from the start are no change.
 func (c *Controller) watchNamespaces() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(was, is any) {
-		old, ok1 := was.(*corev1.Namespace)
-		n, ok2 := is.(*corev1.Namespace)
-		if ok1 && ok2 && !maps.Equal(old.Labels, n.Labels) {
-			c.mark(everything, why{})
+	changed := func(n *corev1.Namespace) {
+		all, _ := c.services.Services(n.Name).List(labels.Everything()) // a lister knows no error
+		for _, s := range all {
+			if c.config.Classes.wants(s) {
+				c.mark(itemOf(s), why{})
+			}
 		}
-	}}
+	}
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, atStart bool) {
+			if n, ok := object.(*corev1.Namespace); ok && !atStart {
+				changed(n)
+			}
+		},
+		UpdateFunc: func(was, is any) {
+			old, ok1 := was.(*corev1.Namespace)
+			n, ok2 := is.(*corev1.Namespace)
+			if ok1 && ok2 && !maps.Equal(old.Labels, n.Labels) {
+				changed(n)
+			}
+		},
+	}
 }
 
 // watchEndpoints marks a Service when its endpoints are on other nodes.

@@ -112,7 +112,10 @@ func TestRulesPerNodeAmongSeveral(t *testing.T) {
 	for i := range 2 {
 		in.Config.Balancers = append(in.Config.Balancers, loadbalancer.Balancer{Name: fmt.Sprintf("lb%d", i), AllowPlacement: true, PrimaryVMSet: fmt.Sprintf("np%d", i)})
 	}
-	in.Nodes = machines(2)
+	in.Nodes = addressed(machines(2))
+	for i, n := range in.Nodes {
+		n.Spec.ProviderID = strings.Replace(n.Spec.ProviderID, "/np/", fmt.Sprintf("/np%d/", i), 1)
+	}
 	rounds, err := w.commit(in)
 	if err != nil {
 		t.Fatal(err)
