@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure/network"
+	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
 	"kaz/internal/testkit"
 )
@@ -81,7 +82,12 @@ func (c crashes) note(emulator.Fault) { c <- struct{}{} }
 // happens meanwhile is done. What it returns ends the wait for a crash.
 func (w *world) startAgain(crashes crashes, meanwhile func()) (end func()) {
 	w.t.Helper()
-	stop := w.start(config())
+	return w.startAgainWith(config(), crashes, meanwhile)
+}
+
+func (w *world) startAgainWith(c service.Config, crashes crashes, meanwhile func()) (end func()) {
+	w.t.Helper()
+	stop := w.start(c)
 	var restarts sync.WaitGroup
 	done := make(chan struct{})
 	restarts.Go(func() {
@@ -90,7 +96,7 @@ func (w *world) startAgain(crashes crashes, meanwhile func()) (end func()) {
 			stop()
 			w.Reopen()
 			meanwhile()
-			w.start(config())
+			w.start(c)
 		case <-done:
 		}
 	})
