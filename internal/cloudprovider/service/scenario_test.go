@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -189,6 +190,48 @@ func TestEndpointsOfServicesOfPolicyLocal(t *testing.T) {
 			t.Errorf("nothing moved, and written was %v", got)
 		}
 	})
+}
+
+// The only Service asks for what cannot be. What it has goes on serving: its backends follow
+// the nodes, and its endpoints where it is of policy Local.
+func TestTheBackendsOfAServiceThatIsRefused(t *testing.T) {
+	for _, pool := range []string{testkit.ClusterName, "default-web"} {
+		t.Run(pool, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{}, 3)
+				c := several()
+				c.RepairPeriod = 0
+				w.start(c)
+				web := w.newService("web", 80)
+				if pool != testkit.ClusterName {
+					web.Spec.ExternalTrafficPolicy, web.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 32000
+				}
+				w.create(web)
+				w.endpoints("web", "nodes0-000000", "nodes0-000001", "nodes0-000002")
+				w.served("web")
+				w.settle()
+				if got := w.addressesIn(pool); got != 3 {
+					t.Fatalf("%d nodes serve it", got)
+				}
+				w.change("web", annotated("load-balancer-tcp-idle-timeout", "soon"))
+				w.told("web", "SyncLoadBalancerFailed", "idle-timeout")
+				if pool == testkit.ClusterName {
+					w.removeNode("nodes0-000002")
+				} else {
+					w.endpoints("web", "nodes0-000000", "nodes0-000001")
+				}
+				w.settle()
+				if got := w.addressesIn(pool); got != 2 {
+					t.Errorf("%d nodes serve it, want 2", got)
+				}
+				w.Forget()
+				<-time.After(time.Hour)
+				if got := w.Writes(); len(got) > 0 {
+					t.Errorf("written was %v for nothing", got)
+				}
+			})
+		})
+	}
 }
 
 // endpoints tells where a Service's endpoints are.
