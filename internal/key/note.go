@@ -5,10 +5,14 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Note is what kaz writes into a Service for itself, in an annotation: that something of
-// the Service's may be in a resource group that nothing else will name some day.
+// Note is what kaz writes into a Service for itself: that something of the Service's may be
+// in a resource group that nothing else will name some day. It is a condition in the status,
+// with the group as its message: who edits or replaces a Service can take off all annotations,
+// and cannot write the status with that.
 type Note struct {
 	Of    Kind
 	Group string
@@ -24,21 +28,28 @@ const (
 	PrivateLinks
 )
 
-// kinds is how the annotations of each kind begin, and which group a Service asks for.
-var kinds = [...]struct {
-	notes string
-	asked Annotation[string]
-}{
+// kinds is how the notes of each kind begin, and which group a Service asks for.
+var kinds = [...]kindOfNote{
 	PublicIPs:    {"kaz/public-ips-in-", PublicIPGroup},
 	PrivateLinks: {"kaz/private-links-in-", LinkGroup},
 }
 
-// Name is the name of the annotation. Group names may have what names of annotations may not,
-// and several processes may note side by side; so each group has a name of its own.
+type kindOfNote struct {
+	notes string
+	asked Annotation[string]
+}
+
+// Name is the type of the condition. Group names may have what types may not, and several
+// processes may note side by side; so each group has a condition of its own.
 func (n Note) Name() string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(strings.ToLower(n.Group))) // it knows no error
 	return fmt.Sprintf("%s%08x", kinds[n.Of].notes, h.Sum32())
+}
+
+// Condition is the note as it stands in the status, without a time.
+func (n Note) Condition() metav1.Condition {
+	return metav1.Condition{Type: n.Name(), Status: metav1.ConditionTrue, Reason: "RememberedForCleanup", Message: n.Group}
 }
 
 // Same reports whether two notes say the same.
@@ -46,22 +57,12 @@ func (n Note) Same(other Note) bool {
 	return n.Of == other.Of && strings.EqualFold(n.Group, other.Group)
 }
 
-// IsNote reports whether an annotation is one that kaz writes for itself.
-func IsNote(name string) bool {
-	for _, k := range kinds {
-		if strings.HasPrefix(name, k.notes) {
-			return true
-		}
-	}
-	return false
-}
-
 // Notes are the names of a Service's notes, sorted.
-func Notes(annotations map[string]string) []string {
+func Notes(conditions []metav1.Condition) []string {
 	var names []string
-	for name := range annotations {
-		if IsNote(name) {
-			names = append(names, name)
+	for _, c := range conditions {
+		if _, is := kindOf(c); is {
+			names = append(names, c.Type)
 		}
 	}
 	slices.Sort(names)
@@ -70,16 +71,20 @@ func Notes(annotations map[string]string) []string {
 
 // Noted is what a Service's notes say. What is no name of a resource group is left out:
 // somebody else wrote it, and nothing can have been made there.
-func Noted(annotations map[string]string) []Note {
+func Noted(conditions []metav1.Condition) []Note {
 	var noted []Note
-	for _, name := range Notes(annotations) {
-		for of, k := range kinds {
-			if strings.HasPrefix(name, k.notes) && IsGroup(annotations[name]) {
-				noted = append(noted, Note{Kind(of), annotations[name]})
-			}
+	for _, c := range conditions {
+		if of, is := kindOf(c); is && IsGroup(c.Message) {
+			noted = append(noted, Note{of, c.Message})
 		}
 	}
 	return noted
+}
+
+// kindOf is of what a condition tells, if it is a note.
+func kindOf(c metav1.Condition) (of Kind, is bool) {
+	i := slices.IndexFunc(kinds[:], func(k kindOfNote) bool { return strings.HasPrefix(c.Type, k.notes) })
+	return Kind(i), i >= 0
 }
 
 // AskedGroups are the resource groups that a Service asks for, those that can be ones.

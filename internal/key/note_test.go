@@ -4,7 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kaz/internal/key"
@@ -13,17 +14,20 @@ import (
 // Whatever a resource group is called, a Service can tell of it.
 func TestNotesOfGroups(t *testing.T) {
 	groups := []string{"far", "rg_(old).1", "straße-ost"}
-	annotations := map[string]string{key.PublicIPGroup.Name: "named"}
+	conditions := []metav1.Condition{{Type: "somebody.example/else", Status: metav1.ConditionTrue, Reason: "Other", Message: "far"}}
 	for _, g := range groups {
 		for _, of := range []key.Kind{key.PublicIPs, key.PrivateLinks} {
-			annotations[key.Note{Of: of, Group: g}.Name()] = g
+			conditions = append(conditions, key.Note{Of: of, Group: g}.Condition())
 		}
 	}
-	if errs := validation.ValidateAnnotations(annotations, field.NewPath("annotations")); len(errs) > 0 {
+	for i := range conditions {
+		conditions[i].LastTransitionTime = metav1.Now()
+	}
+	if errs := validation.ValidateConditions(conditions, field.NewPath("conditions")); len(errs) > 0 {
 		t.Error(errs.ToAggregate())
 	}
 	got := map[key.Kind]map[string]bool{key.PublicIPs: {}, key.PrivateLinks: {}}
-	for _, n := range key.Noted(annotations) {
+	for _, n := range key.Noted(conditions) {
 		got[n.Of][n.Group] = true
 	}
 	all := map[string]bool{"far": true, "rg_(old).1": true, "straße-ost": true}
@@ -37,12 +41,11 @@ func TestNotesOfGroups(t *testing.T) {
 
 // What somebody else wrote in place of a note may be anything.
 func TestNotesThatNameNoGroup(t *testing.T) {
-	good, bad := key.Note{Group: "far"}.Name(), key.Note{Group: "no/group"}.Name()
-	annotations := map[string]string{good: "far", bad: "no/group", "kaz/public-ips-in-": "", "kaz/other": "rg"}
-	if got := key.Noted(annotations); len(got) != 1 || got[0] != (key.Note{Group: "far"}) {
+	conditions := []metav1.Condition{key.Note{Group: "far"}.Condition(), key.Note{Group: "no/group"}.Condition(), {Type: "kaz/public-ips-in-"}, {Type: "kaz/other", Message: "rg"}}
+	if got := key.Noted(conditions); len(got) != 1 || got[0] != (key.Note{Group: "far"}) {
 		t.Errorf("noted %v", got)
 	}
-	if got := key.Notes(annotations); len(got) != 3 {
+	if got := key.Notes(conditions); len(got) != 3 {
 		t.Errorf("notes %q, want all that are in the place of one", got)
 	}
 }

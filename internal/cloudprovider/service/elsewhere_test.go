@@ -29,6 +29,7 @@ var asked = map[string]struct {
 		"back to the cluster's group": without("load-balancer-resource-group"),
 		"internal":                    both(without("load-balancer-resource-group"), annotated("load-balancer-internal", "true")),
 		"changed and deleted":         both(without("load-balancer-resource-group"), deleted),
+		"stripped and deleted":        both(stripped, deleted),
 		"no load balancer any more":   both(without("load-balancer-resource-group"), noBalancer),
 	}},
 	"private link": {first: annotated("load-balancer-internal", "true"), ask: annotated("pls-create", "true", "pls-resource-group", "far"), turns: map[string]func(s *corev1.Service){
@@ -36,11 +37,15 @@ var asked = map[string]struct {
 		"asked for no more":           without("pls-resource-group", "pls-create"),
 		"external":                    without("pls-resource-group", "pls-create", "load-balancer-internal"),
 		"changed and deleted":         both(without("pls-resource-group", "pls-create"), deleted),
+		"stripped and deleted":        both(stripped, deleted),
 		"no load balancer any more":   both(without("pls-resource-group"), noBalancer),
 	}},
 }
 
 func deleted(s *corev1.Service) { s.DeletionTimestamp = new(metav1.Now()) }
+
+// stripped is without any annotation, whoever wrote it.
+func stripped(s *corev1.Service) { s.Annotations = nil }
 
 func noBalancer(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP }
 
@@ -132,7 +137,7 @@ func TestNothingIsRememberedOfAServedService(t *testing.T) {
 		w.served("web")
 		w.settle()
 		w.remembers("web", 0)
-		w.change("web", func(s *corev1.Service) { s.Annotations = nil })
+		w.change("web", stripped)
 		w.settle()
 		w.change("web", elsewhere)
 		w.settle()
@@ -149,8 +154,8 @@ func TestNothingIsRememberedOfAServedService(t *testing.T) {
 	})
 }
 
-// Who takes all annotations off takes the notes, too; they are put back as long as they are
-// needed.
+// Who takes all annotations off does not take the notes with that, and where somebody does take
+// them off, they are put back when the Service is looked at, as long as they are needed.
 func TestWhatIsRememberedIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{Latency: 1})
@@ -164,7 +169,9 @@ func TestWhatIsRememberedIsPutBack(t *testing.T) {
 		w.create(s)
 		w.settle()
 		w.remembers("web", 1)
-		w.change("web", func(s *corev1.Service) { s.Annotations = nil })
+		w.change("web", stripped)
+		w.remembers("web", 1)
+		w.change("web", func(s *corev1.Service) { s.Status.Conditions = nil })
 		<-time.After(10 * time.Minute) // it is tried again less and less often
 		w.remembers("web", 1)
 		stop()
@@ -184,14 +191,8 @@ func TestWhatIsRememberedIsPutBack(t *testing.T) {
 // remembers checks how much kaz has noted in a Service.
 func (w *world) remembers(name string, want int) {
 	w.t.Helper()
-	got := 0
-	for key := range w.get(name).Annotations {
-		if strings.HasPrefix(key, "kaz/") {
-			got++
-		}
-	}
-	if got != want {
-		w.t.Errorf("noted in %s: %v, want %d notes", name, w.get(name).Annotations, want)
+	if got := w.get(name).Status.Conditions; len(got) != want {
+		w.t.Errorf("noted in %s: %v, want %d notes", name, got, want)
 	}
 }
 

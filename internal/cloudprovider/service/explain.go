@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cloud-provider/service/helpers"
 
@@ -189,14 +190,15 @@ func (t *target) telling(graph plan.Graph, p plan.Plan) telling {
 // changes are the notes that a Service loses and gets. Those of public IPs go again in the
 // same pass.
 func (n telling) changes(s loadbalancer.Service) (all []string) {
-	for _, name := range key.Notes(s.Annotations) {
+	const where = "status.conditions: "
+	for _, name := range key.Notes(s.Status.Conditions) {
 		if s.Gone || !slices.ContainsFunc(n.still[s.UID], func(n key.Note) bool { return n.Name() == name }) {
-			all = append(all, "annotations: - "+name+": "+s.Annotations[name])
+			all = append(all, where+"- "+name+": "+meta.FindStatusCondition(s.Status.Conditions, name).Message)
 		}
 	}
 	for _, one := range n.unnoted[s.UID] {
 		if !s.Gone && one.Of == key.PrivateLinks {
-			all = append(all, "annotations: + "+one.Name()+": "+one.Group)
+			all = append(all, where+"+ "+one.Name()+": "+one.Group)
 		}
 	}
 	return all

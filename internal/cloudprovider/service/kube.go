@@ -33,12 +33,14 @@ type object = map[string]any
 // knowing. The Service tells of resource groups in which something may be made for it, until
 // [kube.show] takes the notes off.
 func (k kube) hold(ctx context.Context, s *corev1.Service, groups []key.Note) (*corev1.Service, error) {
-	notes := make(object, len(groups))
-	for _, n := range groups {
-		notes[n.Name()] = n.Group
+	notes := make([]metav1.Condition, len(groups))
+	for i, n := range groups {
+		notes[i] = n.Condition()
+		notes[i].LastTransitionTime = metav1.Now()
 	}
 	held, err := k.patch(ctx, s, object{
-		"metadata": object{"uid": s.UID, "finalizers": []string{helpers.LoadBalancerCleanupFinalizer}, "annotations": notes},
+		"metadata": object{"uid": s.UID, "finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
+		"status":   object{"conditions": notes},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("add load balancer cleanup finalizer: %w", err)
@@ -53,7 +55,7 @@ func (k kube) show(ctx context.Context, s *corev1.Service, ingress, last []corev
 		return nil
 	}
 	_, err := k.patch(ctx, s, object{
-		"metadata": object{"uid": s.UID, "annotations": without(noted)}, "status": object{"loadBalancer": object{"ingress": ingress}},
+		"metadata": object{"uid": s.UID}, "status": object{"loadBalancer": object{"ingress": ingress}, "conditions": without(noted)},
 	})
 	if err != nil {
 		return fmt.Errorf("update load balancer status: %w", err)
@@ -62,10 +64,10 @@ func (k kube) show(ctx context.Context, s *corev1.Service, ingress, last []corev
 }
 
 // without takes notes of groups off.
-func without(noted []string) object {
-	notes := make(object, len(noted))
-	for _, name := range noted {
-		notes[name] = nil
+func without(noted []string) []object {
+	notes := make([]object, len(noted))
+	for i, name := range noted {
+		notes[i] = object{"type": name, "$patch": "delete"}
 	}
 	return notes
 }
@@ -76,8 +78,8 @@ func (k kube) release(ctx context.Context, s *corev1.Service, noted []string) er
 		return nil
 	}
 	_, err := k.patch(ctx, s, object{
-		"metadata": object{"uid": s.UID, "$deleteFromPrimitiveList/finalizers": []string{helpers.LoadBalancerCleanupFinalizer}, "annotations": without(noted)},
-		"status":   object{"loadBalancer": object{"ingress": nil}},
+		"metadata": object{"uid": s.UID, "$deleteFromPrimitiveList/finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
+		"status":   object{"loadBalancer": object{"ingress": nil}, "conditions": without(noted)},
 	})
 	if err != nil && !errors.Is(err, errGone) {
 		return fmt.Errorf("remove load balancer cleanup finalizer: %w", err)

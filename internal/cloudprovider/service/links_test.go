@@ -308,7 +308,7 @@ func TestAPrivateLinkElsewhereGoes(t *testing.T) {
 				w.settle()
 				w.change("web", turn)
 				w.until("it is gone", func() bool { return len(w.linksIn(far)) == 0 })
-				w.until("nothing is remembered", func() bool { return len(key.Notes(w.get("web").Annotations)) == 0 })
+				w.until("nothing is remembered", func() bool { return len(key.Notes(w.get("web").Status.Conditions)) == 0 })
 				w.removed("web")
 			})
 		})

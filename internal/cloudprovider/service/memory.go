@@ -26,18 +26,18 @@ type history struct {
 	groups   []key.Note                   // resource groups that it has asked for, or told of
 	move     string                       // the last change of address that was told
 	shown    []corev1.LoadBalancerIngress // that its status was given last
-	noted    []string                     // names of the annotations in which the Service tells of some
+	noted    []string                     // names of the notes in which the Service tells of some
 }
 
 // noteGroups notes the resource groups that a Service asks for, those that can be ones, and its
 // notes.
 func (h *history) noteGroups(s *corev1.Service) {
-	for _, n := range slices.Concat(key.AskedGroups(s.Annotations), key.Noted(s.Annotations)) {
+	for _, n := range slices.Concat(key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions)) {
 		if !slices.ContainsFunc(h.groups, n.Same) {
 			h.groups = append(h.groups, n)
 		}
 	}
-	h.addNotes(key.Notes(s.Annotations))
+	h.addNotes(key.Notes(s.Status.Conditions))
 }
 
 // addressGroups are the groups of which a Service tells with its finalizer, as addresses are
@@ -73,7 +73,7 @@ func (h *history) addNotes(names []string) {
 // notes off.
 func (h *history) isHeld(s *corev1.Service) bool {
 	complete := len(s.Status.LoadBalancer.Ingress) > 0 // what it has, load balancers tell
-	told := key.Noted(s.Annotations)
+	told := key.Noted(s.Status.Conditions)
 	return helpers.HasLBFinalizer(s) &&
 		(complete || !slices.ContainsFunc(h.addressGroups(), func(n key.Note) bool { return !slices.ContainsFunc(told, n.Same) }))
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
@@ -55,21 +56,23 @@ func TestANameThatIsNoneCanBePutRight(t *testing.T) {
 	}
 }
 
-// What an earlier version noted, or somebody wrote, holds up nobody, and goes when the Service
-// is served. It is told of.
+// What somebody wrote in place of a note holds up nobody, and goes when the Service is served.
 func TestANoteThatIsNoNameIsTakenOff(t *testing.T) {
-	for name, by := range map[string]string{"an earlier version's": key.Note{Group: "no/group"}.Name(), "by hand": "kaz/public-ips-in-abc"} {
-		t.Run(name, func(t *testing.T) {
+	note := key.Note{Group: "no/group"}.Condition()
+	another := note
+	another.Type = "kaz/public-ips-in-abc"
+	for _, by := range []metav1.Condition{note, another} {
+		t.Run(by.Type, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := mixed(t, emulator.Options{Latency: 1})
 				before := w.everything()
 				bad := w.newService("bad", 80)
-				bad.Annotations = map[string]string{by: "no/group"}
+				bad.Status.Conditions = []metav1.Condition{by}
 				w.create(bad)
 				w.create(w.newService("good", 81))
 				for _, s := range w.explainAll().Services {
-					told := strings.Contains(strings.Join(s.Kubernetes, "\n"), "annotations: - "+by+": no/group")
-					if s.State != service.Pending || told != (s.Service == "default/bad") || told != (len(s.Problems) == 1 && s.Problems[0].Warning) {
+					told := strings.Contains(strings.Join(s.Kubernetes, "\n"), "status.conditions: - "+by.Type+": no/group")
+					if s.State != service.Pending || told != (s.Service == "default/bad") || len(s.Problems) > 0 {
 						t.Errorf("explained: %+v", s)
 					}
 				}
@@ -77,8 +80,7 @@ func TestANoteThatIsNoNameIsTakenOff(t *testing.T) {
 				w.allServed([]string{"bad", "good"})
 				w.settle()
 				w.remembers("bad", 0)
-				w.warnedOnce("bad", "InvalidAnnotation", by, `"no/group"`)
-				w.change("bad", func(s *corev1.Service) { s.Annotations = map[string]string{by: "no/group"} })
+				w.change("bad", func(s *corev1.Service) { s.Status.Conditions = []metav1.Condition{by} })
 				w.remove("bad")
 				w.remove("good")
 				w.allGone([]string{"bad", "good"})

@@ -18,7 +18,7 @@ import (
 
 // A public IP may be made in a resource group that only its Service names. If the Service
 // asks for another one before a load balancer has the address, and kaz is stopped in
-// between, nobody would look there. So the Service tells of such a group, in an annotation
+// between, nobody would look there. So the Service tells of such a group, in a condition
 // of kaz's own, from before the address is made until the load balancer has it. What
 // is new gets the note with its finalizer and loses it with its status, so neither is a
 // write of its own.

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/cloud-provider/service/helpers"
 
-	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -78,18 +77,8 @@ func (c *Controller) watchNodes(deleted *nodeless) cache.ResourceEventHandler {
 // they can decide which load balancer it is served by. The status does not.
 func sameWish(a, b *corev1.Service) bool {
 	return a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
-		maps.Equal(a.Labels, b.Labels) && maps.Equal(asking(a.Annotations), asking(b.Annotations)) &&
+		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec)
-}
-
-// asking are the annotations by which something is asked for: those that are not kaz's own.
-func asking(annotations map[string]string) map[string]string {
-	if len(key.Notes(annotations)) == 0 {
-		return annotations
-	}
-	rest := maps.Clone(annotations)
-	maps.DeleteFunc(rest, func(name, _ string) bool { return key.IsNote(name) })
-	return rest
 }
 
 // sameNode reports whether two states of a node are the same to load balancers:

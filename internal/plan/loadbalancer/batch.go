@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"kaz/internal/key"
 )
 
 // batch is the Services of a commit that are to be brought about.
@@ -36,7 +34,6 @@ func readBatch(f *facts, refused map[string]bool) (batch, problems) {
 		if _, no := refused[string(s.UID)]; no {
 			continue
 		}
-		warnNotes(s, &found)
 		if s.Gone {
 			w := wish{service: s, base: baseName(s.Service)}
 			if f.isReadable(w, &found) {
@@ -61,16 +58,6 @@ func readBatch(f *facts, refused map[string]bool) (batch, problems) {
 	f.postpone(&b)
 	f.untangle(&b)
 	return b, found
-}
-
-// warnNotes tells of notes that name no resource group. Kaz writes none, so somebody else
-// did, and there is nothing to find there.
-func warnNotes(s Service, found *problems) {
-	for _, name := range key.Notes(s.Annotations) {
-		if text := s.Annotations[name]; !key.IsGroup(text) {
-			found.warn(s.Key(), ReasonAnnotation, "annotation %s: %q is left out, allowed is %s; kaz writes this one for itself: take it off", name, text, key.PublicIPGroup.Allowed)
-		}
-	}
 }
 
 func (f *facts) refuseWithoutGroup(s Service, found *problems) {

@@ -54,7 +54,7 @@ func Unnoted(in Input, graph plan.Graph) map[types.UID][]key.Note {
 	unnoted := map[types.UID][]key.Note{}
 	tell := func(among []*v1.Service, who string, n key.Note) {
 		for _, s := range among {
-			noted := slices.Concat(key.Noted(s.Annotations), unnoted[s.UID])
+			noted := slices.Concat(key.Noted(s.Status.Conditions), unnoted[s.UID])
 			if s.Namespace+"/"+s.Name == who && !slices.ContainsFunc(noted, n.Same) {
 				unnoted[s.UID] = append(unnoted[s.UID], n)
 			}
@@ -91,7 +91,7 @@ func StillNoted(in Input) map[types.UID][]key.Note {
 				still[s.UID] = append(still[s.UID], there.note)
 			}
 		}
-		for _, name := range groupsOf(key.PrivateLinks, key.Noted(s.Annotations)) {
+		for _, name := range groupsOf(key.PrivateLinks, key.Noted(s.Status.Conditions)) {
 			if why, unread := in.Have.Unread(in.Config.links(name), network.PrivateLinkServices); unread && why != azure.NotFound {
 				still[s.UID] = append(still[s.UID], key.Note{Of: key.PrivateLinks, Group: name})
 			}

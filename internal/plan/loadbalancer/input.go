@@ -26,7 +26,7 @@ type Service struct {
 // before are the resource groups in which something of a kind may be for the Service,
 // whatever it asks for now.
 func (s Service) before(of key.Kind) []string {
-	return groupsOf(of, s.Groups, key.Noted(s.Annotations))
+	return groupsOf(of, s.Groups, key.Noted(s.Status.Conditions))
 }
 
 func groupsOf(of key.Kind, lists ...[]key.Note) []string {

@@ -168,7 +168,7 @@ func linkGroups(in Input) []azure.ID {
 	}
 	for _, s := range in.Others {
 		if asks && key.LinkStays(s.Annotations) {
-			add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), key.Noted(s.Annotations))...)
+			add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions))...)
 		}
 	}
 	return groups

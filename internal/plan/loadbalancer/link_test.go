@@ -89,7 +89,7 @@ func TestServicesTellWhereTheirPrivateLinksAre(t *testing.T) {
 				t.Errorf("%s: %s is to tell of %v, want %v", what, s.Name, got, told[s])
 			}
 			for _, n := range unnoted[s.UID] {
-				s.Annotations[n.Name()] = n.Group
+				s.Status.Conditions = append(s.Status.Conditions, n.Condition())
 			}
 		}
 		if again := loadbalancer.Unnoted(in, graph); len(again) > 0 {
@@ -111,7 +111,7 @@ func TestServicesTellWhereTheirPrivateLinksAre(t *testing.T) {
 	}
 	tells := func(s *v1.Service) map[*v1.Service][]key.Note { return map[*v1.Service][]key.Note{s: {far}} }
 	commit("before it is made", map[string]string{name: "default/web"}, tells(web), loadbalancer.Service{Service: web})
-	delete(web.Annotations, far.Name())
+	web.Status.Conditions = nil
 	commit("adopted", map[string]string{name: "default/web"}, tells(web), loadbalancer.Service{Service: web})
 	web.Annotations[key.LinkGroup.Name] = "rg"
 	commit("another group", map[string]string{name: "default/web"}, nil, loadbalancer.Service{Service: web})

@@ -61,7 +61,7 @@ func (f *facts) isReadable(w wish, found *problems) bool {
 		}
 	}
 	stays := key.LinkStays(w.service.Annotations)
-	groups := groupsOf(key.PrivateLinks, key.Noted(w.service.Annotations))
+	groups := groupsOf(key.PrivateLinks, key.Noted(w.service.Status.Conditions))
 	if stays {
 		name, _ := key.LinkGroup.Read(w.service.Annotations)
 		groups = append(groups, name)
