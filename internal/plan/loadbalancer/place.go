@@ -70,19 +70,20 @@ func plainAddress(text string) string {
 type search struct {
 	*facts
 	found    *problems
-	gone     map[string]bool     // base names, in lower case
-	wishes   map[string]wish     // by base name, in lower case
-	commit   []wish              // live and gone
-	at       map[string]spot     // where an address stands, by its key
-	taken    map[string][]taking // what stands at a frontend when all is done, by the spot's key
-	linked   map[string]string   // who is the first to have a private link service, by its id key
-	staying  map[*side]int       // rules that are there and stay
-	planned  map[*side]int       // rules that come with the commit
-	leading  map[ruleGroup]int   // rules that lead to the nodes when all is done
-	pools    map[string]string   // whose the pools of Services of policy Local are, by side and name
-	linkSide map[string]*side    // where those stand
-	four     map[*side]bool      // which load balancers have IPv4 when all is done
-	coming   map[string][]string // who comes to a managed public IP, by its id key
+	gone     map[string]bool       // base names, in lower case
+	wishes   map[string]wish       // by base name, in lower case
+	commit   []wish                // live and gone
+	at       map[string]spot       // where an address stands, by its key
+	taken    map[string][]taking   // what stands at a frontend when all is done, by the spot's key
+	linked   map[string]string     // who is the first to have a private link service, by its id key
+	staying  map[*side]int         // rules that are there and stay
+	planned  map[*side]int         // rules that come with the commit
+	leading  map[ruleGroup]int     // rules that lead to the nodes when all is done
+	pools    map[string]string     // whose the pools of Services of policy Local are, by side and name
+	linkSide map[string]*side      // where those stand
+	four     map[*side]bool        // which load balancers have IPv4 when all is done
+	coming   map[string][]string   // who comes to a managed public IP, by its id key
+	tagged   map[string]azure.Tags // what those bring who found their place at a public IP, by its id key
 }
 
 // taking is a rule that stands at a frontend.
@@ -107,7 +108,7 @@ func (f *facts) findPlaces(wishes, gone []wish, found *problems) []wish {
 }
 
 func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
-	s := search{facts: f, found: found, commit: slices.Concat(wishes, gone), coming: map[string][]string{}, gone: map[string]bool{}, wishes: make(map[string]wish, len(wishes)), at: map[string]spot{}, taken: map[string][]taking{},
+	s := search{facts: f, found: found, commit: slices.Concat(wishes, gone), coming: map[string][]string{}, tagged: map[string]azure.Tags{}, gone: map[string]bool{}, wishes: make(map[string]wish, len(wishes)), at: map[string]spot{}, taken: map[string][]taking{},
 		linked: map[string]string{}, linkSide: map[string]*side{}, four: map[*side]bool{},
 		planned: map[*side]int{}, pools: map[string]string{}}
 	for _, w := range gone {
@@ -130,6 +131,7 @@ func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
 			s.note(w, p)
 			s.noteLink(w, p)
 			s.noteListed(w, p)
+			s.noteTags(w, p)
 		}
 		live = append(live, w)
 	}

@@ -251,13 +251,13 @@ func (f *facts) publicIPView(id azure.ID, u *users, have publicIP, names []strin
 // first: what the batch's ask for, and what has been brought about of what others ask for.
 func (f *facts) askedTags(u *users, have publicIP, names []string) []azure.Tags {
 	by := map[string]azure.Tags{}
-	for _, name := range names {
-		if !slices.Contains(u.leaving, name) {
-			by[name] = f.tagsOfOther(name, have)
-		}
-	}
 	for _, c := range u.claims {
 		by[c.service.Key()] = c.ipTags
+	}
+	for _, name := range names {
+		if _, claims := by[name]; !claims && !slices.Contains(u.leaving, name) {
+			by[name] = f.tagsOfOther(name, have)
+		}
 	}
 	var tags []azure.Tags
 	for _, name := range slices.Sorted(maps.Keys(by)) {
@@ -266,18 +266,26 @@ func (f *facts) askedTags(u *users, have publicIP, names []string) []azure.Tags 
 	return tags
 }
 
-// tagsOfOther are those tags of a public IP that a Service asks for that is not of the commit.
+// tagsOfOther are those tags of a public IP that a Service asks for that is not of the commit,
+// or that stays in it as it is.
 func (f *facts) tagsOfOther(service string, have publicIP) azure.Tags {
-	i := slices.IndexFunc(f.Others, func(o *v1.Service) bool { return o.Namespace+"/"+o.Name == service })
-	if i < 0 {
-		return nil
-	}
-	asked, _ := key.PublicIPTags.Read(f.Others[i].Annotations)
 	tags := azure.Tags{}
-	for name := range asked.Values {
-		if value, there := have.Tags.Get(name); there {
-			tags[name] = value
+	add := func(o *v1.Service) {
+		if o.Namespace+"/"+o.Name != service {
+			return
 		}
+		asked, _ := key.PublicIPTags.Read(o.Annotations)
+		for name := range asked.Values {
+			if value, there := have.Tags.Get(name); there {
+				tags[name] = value
+			}
+		}
+	}
+	for _, o := range f.Others {
+		add(o)
+	}
+	for _, s := range f.Services {
+		add(s.Service)
 	}
 	return tags
 }

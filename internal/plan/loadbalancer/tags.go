@@ -112,6 +112,26 @@ func (s *search) letsGo(service string, ip azure.ID) bool {
 	return lets
 }
 
+// tagsAt are the tags that a Service brings to a public IP.
+func (w wish) tagsAt(p place) azure.Tags {
+	tags := azure.Tags{}
+	if p.ip != "" {
+		maps.Copy(tags, w.ipTags)
+	}
+	if p.ip != "" && w.label != nil && *w.label != "" {
+		tags[tagLabel] = w.service.Key()
+	}
+	return tags
+}
+
+// noteTags remembers what a Service brings to a public IP, for the Services that come after.
+func (s *search) noteTags(w wish, p place) {
+	if s.tagged[p.ip.Key()] == nil {
+		s.tagged[p.ip.Key()] = azure.Tags{}
+	}
+	addTags(s.tagged[p.ip.Key()], w.tagsAt(p))
+}
+
 // noteListed remembers who comes to a managed public IP, for the Services that come after.
 func (s *search) noteListed(w wish, p place) {
 	if listed, managed := servicesIn(s.ips[p.ip.Key()].Tags); managed && !slices.Contains(listed, w.service.Key()) {
@@ -120,22 +140,26 @@ func (s *search) noteListed(w wish, p place) {
 }
 
 // refuseTags refuses tags that a managed public IP cannot have beside those that it gets
-// besides: Azure would refuse the public IP.
-func (f *facts) refuseTags(w wish, p place, wrong *problems) {
-	have, exists := f.ips[p.ip.Key()]
-	if p.ip == "" || len(w.ipTags) == 0 || exists && !f.isManaged(have) {
+// besides: Azure would refuse the public IP. Those of Services that found their place before
+// count, and what others who stay there have there.
+func (s *search) refuseTags(w wish, p place, wrong *problems) {
+	have, exists := s.ips[p.ip.Key()]
+	if p.ip == "" || len(w.ipTags) == 0 || exists && !s.isManaged(have) {
 		return
 	}
 	listed, _ := servicesIn(have.Tags)
 	own := azure.Tags{tagServices: "", tagCluster: ""}
-	if w.label != nil && *w.label != "" {
-		own[tagLabel] = ""
+	addTags(own, w.tagsAt(p))
+	addTags(own, s.tagged[p.ip.Key()])
+	if owner := labelOwner(have.Tags); owner != "" && !s.letsGo(owner, p.ip) {
+		own[tagLabel] = owner
 	}
-	maps.Copy(own, w.ipTags)
 	for _, other := range listed {
-		addTags(own, f.tagsOfOther(other, have))
+		if other != w.service.Key() && !s.letsGo(other, p.ip) {
+			addTags(own, s.tagsOfOther(other, have))
+		}
 	}
-	tags := wantedTags(f.Config, own, have.Tags)
+	tags := wantedTags(s.Config, own, have.Tags)
 	count := 0
 	for name := range have.Tags {
 		if _, said := tags.Get(name); !said {

@@ -176,26 +176,75 @@ func TestTagsOfServicesAtOneAddress(t *testing.T) {
 	}
 }
 
+// manyTags asks for n tags.
+func manyTags(from, n int) map[string]string {
+	var pairs []string
+	for i := range n {
+		pairs = append(pairs, fmt.Sprintf("t%d=x", from+i))
+	}
+	return map[string]string{key.PublicIPTags.Name: strings.Join(pairs, ",")}
+}
+
+// What Services of one commit ask for at one public IP counts together. Who has his tags there
+// keeps them, whichever of them is looked at first, and whatever else keeps him from being served.
+func TestTagsOfOneCommitCount(t *testing.T) {
+	for _, system := range [][]string{nil, {"sys"}} {
+		t.Run(fmt.Sprint(system), func(t *testing.T) {
+			w, in := sharing(t, 2)
+			in.Config.SystemTags = system
+			web, first, second := &in.Services[0], &in.Services[1], &in.Services[2]
+			is := func(what string, refused map[string]string, tags int, want ...loadbalancer.Service) {
+				t.Helper()
+				if len(w.tagsOfWeb()) != tags {
+					t.Errorf("%s: there are %d tags, want %d", what, len(w.tagsOfWeb()), tags)
+				}
+				for _, s := range want {
+					if !strings.HasPrefix(refused[s.Key()], loadbalancer.ReasonLimit) {
+						t.Errorf("%s: %s is not refused", what, s.Key())
+					}
+				}
+				if len(refused) != len(want) {
+					t.Errorf("%s: refused are %v", what, refused)
+				}
+			}
+			web.Annotations, first.Annotations = manyTags(0, 30), manyTags(30, 19)
+			is("one too many", refusals(t, w, in), 32, *first)
+			first.Annotations = manyTags(30, 18)
+			is("as many as there may be", refusals(t, w, in), 50)
+			second.Annotations = manyTags(20, 20)
+			is("the same ones", refusals(t, w, in), 50)
+			second.Annotations = manyTags(20, 40)
+			is("one more", refusals(t, w, in), 50, *second)
+			second.Annotations = nil
+			first.Annotations = manyTags(30, 19) // by name it is before web
+			is("who is first asks for more", refusals(t, w, in), 50, *first)
+
+			web.Spec.Ports = nil
+			rounds, err := w.commit(in)
+			if err != nil || len(w.tagsOfWeb()) != 50 {
+				t.Errorf("who is refused for something else keeps his tags: %d, %v, %v", len(w.tagsOfWeb()), rounds[0].problems, err)
+			}
+			web.Gone = true
+			if system != nil {
+				is("one leaves", refusals(t, w, in), 21)
+			}
+		})
+	}
+}
+
 // With system tags, what another Service at the address asks for stays, and counts.
 func TestTagsOfOthersCount(t *testing.T) {
 	w, in := sharing(t, 1)
 	in.Config.SystemTags = []string{"sys"}
-	tags := func(from, n int) map[string]string {
-		var pairs []string
-		for i := range n {
-			pairs = append(pairs, fmt.Sprintf("t%d=x", from+i))
-		}
-		return map[string]string{key.PublicIPTags.Name: strings.Join(pairs, ",")}
-	}
 	web, guest := in.Services[0], in.Services[1]
-	web.Annotations, guest.Annotations = tags(0, 30), tags(30, 18)
+	web.Annotations, guest.Annotations = manyTags(0, 30), manyTags(30, 18)
 	for _, pair := range [][2]loadbalancer.Service{{web, guest}, {guest, web}, {web, guest}} {
 		in.Services, in.Others = pair[:1], append(in.Others[:0], pair[1].Service)
 		if refused := refusals(t, w, in); len(refused) > 0 {
 			t.Fatal(refused)
 		}
 	}
-	guest.Annotations = tags(30, 19)
+	guest.Annotations = manyTags(30, 19)
 	in.Services, in.Others = []loadbalancer.Service{guest}, append(in.Others[:0], web.Service)
 	if refused := refusals(t, w, in); len(refused) != 1 || len(w.tagsOfWeb()) != 50 {
 		t.Errorf("refused are %v, tags %d", refused, len(w.tagsOfWeb()))
