@@ -26,7 +26,8 @@ type opening struct {
 	ports    []string
 }
 
-func readAccess(s Service, found *problems) access {
+func readAccess(w wish, found *problems) access {
+	s := w.service
 	if read(s, key.DisableSecurityRules.Read, found) {
 		return access{}
 	}
@@ -38,16 +39,15 @@ func readAccess(s Service, found *problems) access {
 	}
 	slices.Sort(tags)
 	tags = slices.Compact(tags)
-	internal, _ := key.Internal.Read(s.Annotations)
-	if len(ranges) == 0 && len(tags) == 0 && !broken && !internal {
+	if len(ranges) == 0 && len(tags) == 0 && !broken && !w.internal {
 		tags = []string{"Internet"}
 	}
 	a := access{open: true, from: map[v1.IPFamily][][]string{}, deny: broken || len(ranges) > 0 && read(s, key.DenyAllElse.Read, found)}
 	if len(tags) == 0 {
-		asked.warnShutOut(s, a, found)
+		asked.warnShutOut(w, a, found)
 	}
 	if a.deny {
-		warnDenied(s, broken, found)
+		warnDenied(w, broken, found)
 	}
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		if some := aggregate(ranges, family); len(some) > 0 {
@@ -63,9 +63,8 @@ func readAccess(s Service, found *problems) access {
 // deniesAt reports whether everything else is denied at a Service's address of a family. Where
 // packets arrive at the nodes' own addresses, it is so only if the Service has asked for that:
 // nodes that lose each other, because Azure has IPv6 so, are no wish of anybody.
-func (a access) deniesAt(s Service, family v1.IPFamily) bool {
-	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
-	return a.deny && (fixed || floats(s, family))
+func (a access) deniesAt(w wish, family v1.IPFamily) bool {
+	return a.deny && (w.fixed || w.floats(family))
 }
 
 // openings are what a family's packets may come in at: the Service's own ports, or its node
@@ -123,19 +122,19 @@ func readSourceRanges(s Service, found *problems) (asked sourceRanges, broken bo
 
 // warnShutOut tells of families of a Service that have no range: nobody comes in there, and
 // there is no rule at which that could be seen.
-func (asked sourceRanges) warnShutOut(s Service, a access, found *problems) {
+func (asked sourceRanges) warnShutOut(w wish, a access, found *problems) {
 	outside := "nobody from the Internet"
-	if internal, _ := key.Internal.Read(s.Annotations); internal {
+	if w.internal {
 		outside = "nobody from outside of the virtual network"
 	}
-	for _, family := range familiesOf(s) {
+	for _, family := range familiesOf(w.service) {
 		nobody := outside
-		if a.deniesAt(s, family) {
+		if a.deniesAt(w, family) {
 			nobody = "nobody"
 		}
 		of := func(p netip.Prefix) bool { return familyOf(p.Addr()) == family }
 		if len(asked.ranges) > 0 && !slices.ContainsFunc(asked.ranges, of) {
-			found.warn(s.Key(), asked.reason, "%s: none is of the family %s, and %s is let in at the Service's %s address, allowed are ranges of each of its families",
+			found.warn(w.service.Key(), asked.reason, "%s: none is of the family %s, and %s is let in at the Service's %s address, allowed are ranges of each of its families",
 				asked.where, family, nobody, family)
 		}
 	}
@@ -143,19 +142,20 @@ func (asked sourceRanges) warnShutOut(s Service, a access, found *problems) {
 
 // warnDenied tells of denials that are more, or less, than a Service's own address: where
 // packets arrive at the nodes' own addresses.
-func warnDenied(s Service, broken bool, found *problems) {
+func warnDenied(w wish, broken bool, found *problems) {
+	s := w.service
 	cause := "annotation " + key.DenyAllElse.Name
 	if broken {
 		cause = "a range that is left out"
 	}
-	if fixed, _ := key.DisableFloatingIP.Read(s.Annotations); fixed {
+	if w.fixed {
 		found.warn(s.Key(), ReasonNodesDenied, "annotation %s: packets arrive at the nodes' own addresses, and because of %s everything else to the nodes' own addresses is denied as well, on all ports: also from other nodes, and Azure's health probes; "+
 			"allowed is floating IP, which denies at the Service's address alone", key.DisableFloatingIP.Name, cause)
 		return
 	}
 	denied := []string{}
 	for _, family := range familiesOf(s) {
-		if floats(s, family) {
+		if w.floats(family) {
 			denied = append(denied, "its "+string(family)+" address")
 		}
 	}

@@ -243,9 +243,10 @@ func (f *facts) neededByOthers(b batch) map[string]map[string]bool {
 	}
 	denies := map[string]bool{} // who is known, by base name in lower case
 	for _, o := range f.others(b) {
-		a := readAccess(o, &problems{})
-		denies[strings.ToLower(baseName(o.Service))] = a.deny
-		f.needsOf(o, a, add)
+		w := readKind(o, &problems{})
+		w.access = readAccess(w, &problems{})
+		denies[strings.ToLower(w.base)] = w.access.deny
+		f.needsOf(w, add)
 	}
 	for _, s := range f.sides {
 		for _, r := range s.lb.Properties.LoadBalancingRules {
@@ -287,10 +288,9 @@ func (f *facts) others(b batch) []Service {
 
 // needsOf adds what a Service serves, and wants denied, at the addresses that its object
 // tells of.
-func (f *facts) needsOf(s Service, a access, add func(address, what string)) {
-	internal, _ := key.Internal.Read(s.Annotations)
-	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
-	nodePort := fixed && !highlyAvailable(s, internal)
+func (f *facts) needsOf(w wish, add func(address, what string)) {
+	s := w.service
+	nodePort := w.fixed && !highlyAvailable(s, w.internal)
 	further, _ := key.AdditionalIPs.Read(s.Annotations)
 	for _, address := range knownAddresses(s) {
 		for _, o := range portsByProtocol(s, nodePort) {
@@ -298,12 +298,12 @@ func (f *facts) needsOf(s Service, a access, add func(address, what string)) {
 				add(address, portKey(o.protocol, port))
 			}
 		}
-		if a.deny && (!fixed || slices.Contains(further, address)) {
+		if w.access.deny && (!w.fixed || slices.Contains(further, address)) {
 			add(address, denial)
 		}
 	}
 	for _, family := range familiesOf(s) {
-		if a.deny && fixed {
+		if w.access.deny && w.fixed {
 			add(anyNodeOf(family), denial)
 		}
 	}

@@ -54,28 +54,31 @@ func (a address) given() bool { return a.publicIP != "" || a.pinned != "" }
 
 // readWish reads what a Service asks for and what is wrong with it.
 func readWish(s Service, c Config) (wish, problems) {
-	w := wish{service: s, base: baseName(s.Service)}
 	var found problems
 	refuseSpec(s, &found)
 	if found.blocking() {
-		return w, found
+		return wish{service: s, base: baseName(s.Service)}, found
 	}
-	w.internal = read(s, key.Internal.Read, &found)
+	w := readKind(s, &found)
 	if w.internal {
 		w.subnet = read(s, key.InternalSubnet.Read, &found)
 	} else {
 		readPublicIPWishes(s, &w, &found)
 	}
-	w.fixed = read(s, key.DisableFloatingIP.Read, &found)
 	w.further = readFurther(s, &found)
 	refuseSCTP(w, &found)
 	w.addresses = readAddresses(w, c, &found)
 	w.link = readLink(s, w, &found)
-	w.access = readAccess(s, &found)
+	w.access = readAccess(w, &found)
 	if !found.blocking() {
 		warnUnheeded(w, c, &found)
 	}
 	return w, found
+}
+
+// readKind reads what all else that a Service asks for depends on.
+func readKind(s Service, found *problems) wish {
+	return wish{service: s, base: baseName(s.Service), internal: read(s, key.Internal.Read, found), fixed: read(s, key.DisableFloatingIP.Read, found)}
 }
 
 // readPublicIPWishes reads what only public IPs have.
@@ -202,7 +205,7 @@ func readAddresses(w wish, c Config, found *problems) []address {
 		if len(families) > 1 && a.is6() {
 			a.suffix = suffixIPv6
 		}
-		a.floating = floats(s, family)
+		a.floating = w.floats(family)
 		a.nodePort = !a.floating && !highlyAvailable(s, w.internal)
 		a.choose(w, found)
 		a.probes = readProbes(s, a.names, c, found)
@@ -214,10 +217,8 @@ func readAddresses(w wish, c Config, found *problems) []address {
 
 // floats reports whether packets for a Service's address of a family arrive at that. An
 // internal IPv6 address is a second one at the nodes' interfaces, and those do not float.
-func floats(s Service, family v1.IPFamily) bool {
-	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
-	internal, _ := key.Internal.Read(s.Annotations)
-	return !fixed && (!internal || family != v1.IPv6Protocol)
+func (w wish) floats(family v1.IPFamily) bool {
+	return !w.fixed && (!w.internal || family != v1.IPv6Protocol)
 }
 
 // choose reads which address it shall be. What a Service says in a lesser place is not
