@@ -80,6 +80,8 @@ type Controller struct {
 	releases  *reconcile.Coalescer[plan.Step, struct{}]
 	fills     *fills
 	began     time.Time
+	// leftFailed are the Services of which an earlier process has said last that they failed.
+	leftFailed map[types.UID]bool
 	// sweepFailures are those in a row; they belong to the pass that sweeps.
 	sweepFailures int
 
@@ -146,6 +148,7 @@ func (c *Controller) Run(ctx context.Context) {
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return
 	}
+	c.leftFailed = c.kube.leftFailed(ctx)
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
 	if c.config.RepairPeriod > 0 {

@@ -19,7 +19,7 @@ type history struct {
 	begun    *corev1.Service // as its owner was last told that it is being brought about
 	done     *corev1.Service // as last brought about, nil when it never was
 	failures int             // in a row
-	wrong    bool            // the last pass did not bring it about
+	wrong    bool            // the last pass, or process, did not bring it about
 	told     told
 	hush     hush
 	doubted  *corev1.Service              // as it was when its refusal was last doubted
@@ -124,7 +124,7 @@ func (c *Controller) historyOf(uid types.UID) *history {
 	defer c.mu.Unlock()
 	h, ok := c.histories[uid]
 	if !ok {
-		h = &history{}
+		h = &history{wrong: c.leftFailed[uid]}
 		c.histories[uid] = h
 	}
 	return h
