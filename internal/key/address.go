@@ -63,7 +63,7 @@ var (
 	}
 	IPTags = Annotation[Pairs]{
 		Name: service + "azure-pip-ip-tags", parse: parseLastPairs, doubt: doubtKinds,
-		Doc:     "IP tags of the public IP. Where the configuration does not let them change, other ones make a new public IP with another address; that is refused for a slip in them, and for a public IP that the Service names.",
+		Doc:     "IP tags of the public IP. Where the configuration does not let them change, other ones make a new public IP with another address; that is refused for a slip in them, and for a public IP that the Service names. The new one has the old one's name, so the old one goes first: if Azure then refuses a type or value that only it knows, the address is lost. Try such at a new Service first.",
 		Allowed: "Type=Value pairs between commas",
 	}
 	DNSLabel = Annotation[string]{
