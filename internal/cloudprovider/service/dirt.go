@@ -20,6 +20,7 @@ var everything = item{}
 type why struct {
 	nodes bool // the cluster's nodes changed
 	drift bool // it is time to compare with what is in Azure
+	told  bool // its owner was told that its machines could not come or leave
 	start bool // it is the first look of this process at a Service that has its address
 	// since is when that was. What is known of Azure from before does not count;
 	// where it is zero, what is known will do.
@@ -29,6 +30,7 @@ type why struct {
 func (w why) and(other why) why {
 	w.nodes = w.nodes || other.nodes
 	w.drift = w.drift || other.drift
+	w.told = w.told || other.told
 	if other.since.After(w.since) {
 		w.since = other.since
 	}

@@ -242,7 +242,7 @@ func (c *Controller) fillFailed(services []loadbalancer.Service, err error, fail
 		if said {
 			c.events.Eventf(s, corev1.EventTypeWarning, reasonUpdateFailed, "Error updating load balancer with new hosts: %v", err)
 		}
-		c.dirt.add(it, why{nodes: true, since: time.Now()})
+		c.dirt.add(it, why{nodes: true, told: said, since: time.Now()})
 		c.queue.AddAfter(it, wait)
 	}
 }

@@ -85,3 +85,36 @@ func TestANodeIsExcludedBeforeAComparison(t *testing.T) {
 		})
 	}
 }
+
+// That machines could not come or leave is not the last that a Service is told, when it is found
+// that they did after all.
+func TestAFailedFillIsNotTheLastWord(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"one does not come":  func(w *world) { w.create(w.newService("web", 80)) },
+		"one does not leave": func(w *world) { w.exclude("nodes0-000000", "true") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 1}, 2)
+				w.start(config())
+				if name == "one does not leave" {
+					w.create(w.newService("web", 80))
+					w.served("web")
+					w.until("all are in", func() bool { return w.members() == 2 })
+					w.settle()
+				}
+				err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: compute.ScaleSetInstances, Times: 1, Fault: emulator.FaultOperation, Code: "InternalServerError"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.events.forget()
+				change(w)
+				<-time.After(10 * time.Minute)
+				told := w.events.reasons("web")
+				if !slices.Contains(told, "UpdateLoadBalancerFailed") || told[len(told)-1] != "UpdatedLoadBalancer" {
+					t.Errorf("told was %v", told)
+				}
+			})
+		})
+	}
+}

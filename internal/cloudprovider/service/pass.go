@@ -119,7 +119,7 @@ func (c *Controller) tellDone(s *corev1.Service, w why, announced bool, got answ
 	switch {
 	case announced, w.start && len(got.repairs) > 0:
 		c.events.Event(s, corev1.EventTypeNormal, reasonEnsured, "Ensured load balancer")
-	case got.backends:
+	case got.backends, w.told: // what could not be written may have been done all the same
 		c.events.Event(s, corev1.EventTypeNormal, reasonUpdated, "Updated load balancer with new hosts")
 	}
 }
