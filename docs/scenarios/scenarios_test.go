@@ -189,12 +189,19 @@ func TestLoadBalancers(t *testing.T) {
 	if len(found) != 105 {
 		t.Errorf("%d rows, want 105", len(found))
 	}
+	storyless := regexp.MustCompile(`^(absent( here)?: |every story: |left out$)`)
 	scenario := regexp.MustCompile(`\b[01]\d{2} [^,;]+`)
 	for _, row := range found {
+		told := false
 		for _, name := range quoted.FindAllStringSubmatch(row[2], -1) {
 			if !known(name[1]) {
 				t.Errorf("row %s: there is no %s", row[0], name[1])
 			}
+			_, err := os.Stat(filepath.Join(root, "internal/plan/loadbalancer/testdata", name[1]+".txtar"))
+			told = told || err == nil
+		}
+		if !told && !storyless.MatchString(row[2]) {
+			t.Errorf("row %s: %q names no story of the planner and does not say why there is none", row[0], row[2])
 		}
 		if len(row) < 4 || row[3] == "" && row[2] != "left out" {
 			t.Errorf("row %s has no component test", row[0])
