@@ -139,6 +139,12 @@ func TestPublicAddressRefusals(t *testing.T) {
 	} {
 		c.refused("PUT", other, body, 400, code)
 	}
+	prefix := net + "/publicIPPrefixes/prefix"
+	c.put(prefix, `{`+standard+`,"properties":{"prefixLength":31}}`)
+	from := `"publicIPPrefix":` + ref(prefix)
+	c.refused("PUT", other, `{"location":"eastus","properties":{"publicIPAllocationMethod":"Static",`+from+`}}`, 400, "PublicIPAddressSkuMustMatchPublicIPPrefixSku")
+	c.refused("PUT", other, strings.Replace(staticIP6, `"properties":{`, `"properties":{`+from+`,`, 1), 400, "PublicIPAddressVersionMustMatchPublicIPPrefixVersion")
+	c.refused("PUT", other, `{"location":"eastus","zones":["1","2"]}`, 400, "BasicSkuPublicIPAddressCannotHaveMultipleZones")
 	c.refused("PUT", net+"/publicIPAddresses/-x", staticIP, 400, "InvalidResourceName")
 	c.refused("PUT", net+"/publicIPAddresses/"+strings.Repeat("x", 81), staticIP, 400, "InvalidResourceName")
 	c.refused("PUT", publicIP, `{`+standard+`,"zones":["1"],"properties":{"publicIPAllocationMethod":"Static"}}`, 400, "ResourceAvailabilityZonesCannotBeModified")
@@ -147,6 +153,20 @@ func TestPublicAddressRefusals(t *testing.T) {
 	if got := c.do("GET", other, ""); got.status != 404 {
 		t.Errorf("a refused address exists: %v", got.body)
 	}
+}
+
+// What uses an address holds it to its SKU, and to having one all the time.
+func TestPublicAddressInUse(t *testing.T) {
+	c := start(t)
+	c.network()
+	basic := net + "/publicIPAddresses/basic"
+	const static = `{"location":"eastus","properties":{"publicIPAllocationMethod":"Static"}}`
+	c.put(basic, static)
+	c.put(nic, nicBody(`,"publicIPAddress":`+ref(basic)))
+	c.refused("PUT", basic, staticIP, 400, "PublicIPAddressInUseCannotUpdate")
+	c.refused("PUT", basic, strings.Replace(static, "Static", "Dynamic", 1), 400, "PublicIPAddressInUseCannotUpdateToDynamic")
+	c.put(nic, nicBody(""))
+	c.has(c.put(basic, staticIP), `{"sku":{"name":"Standard"}}`)
 }
 
 // TestPrivateAddressesAreNeverGivenTwice takes and returns addresses of a small

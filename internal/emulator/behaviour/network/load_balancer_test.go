@@ -101,6 +101,10 @@ func TestLoadBalancerRefusals(t *testing.T) {
 		{"probe too far apart", probe(`"protocol":"Tcp","port":80,"intervalInSeconds":120`), "InvalidRequestFormat/InvalidPropertyValue"},
 		{"probe without path", probe(`"protocol":"Http","port":80`), "LoadBalancerProbeMissingRequestPath"},
 		{"probe with path", probe(`"protocol":"Tcp","port":80,"requestPath":"/"`), "LoadBalancerProbeRequestPathNotAllowed"},
+		{"no frontend", rules(`{"name":"r","properties":{"backendAddressPool":` + ref(pool) + `,` + tcp80 + `}}`), "InvalidRequestFormat/MissingJsonReferenceId"},
+		{"pool and other pools", rules(rule("r", tcp80+`,"backendAddressPools":[`+ref(pool)+`,`+ref(pool+"2")+`]`)), "InvalidRequestFormat/BothBackendAddressPoolAndBackendAddressPools"},
+		{"one member twice", strings.Replace(balancerBody(""), `"name":"pool"`, `"name":"pool","properties":{"virtualNetwork":`+ref(vnet)+`,"loadBalancerBackendAddresses":[`+member("10.0.0.4")+`,`+member("10.0.0.5")+`]}`, 1), "InvalidRequestFormat/DuplicateResourceName"},
+		{"outbound rule without frontend", balancerBody(`,"outboundRules":[` + strings.Replace(outbound("a"), ref(frontend), "", 1) + `]`), "InvalidRequestFormat/OutboundRuleMissingFrontend"},
 		{"two outbound rules", balancerBody(`,"outboundRules":[` + outbound("a") + `,` + outbound("b") + `]`), "MoreThanOneOutboundRuleUsingSameFrontendIPConfigurationAndProtocolIsNotSupported"},
 		{"NAT on a rule's port", balancerBody(`,"loadBalancingRules":[` + rule("r", tcp80) + `],"inboundNatRules":[{"name":"n","properties":{"frontendIPConfiguration":` + ref(frontend) + `,"protocol":"Tcp","frontendPort":80,"backendPort":22}}]`), "RulesUseSameFrontendPortProtocolAndIPConfig"},
 		{"name too long", strings.Replace(balancerBody(""), `"name":"pool"`, `"name":"`+strings.Repeat("p", 81)+`"`, 1), "InvalidResourceName"},
@@ -115,6 +119,11 @@ func TestLoadBalancerRefusals(t *testing.T) {
 		t.Errorf("a refused load balancer exists: %v", got.body)
 	}
 	c.put(balancer, probe(`"protocol":"Tcp","port":80,"intervalInSeconds":7,"probeThreshold":17`)) // 119 s
+}
+
+// member is the same member of a pool at one address or another.
+func member(address string) string {
+	return `{"name":"node1","properties":{"ipAddress":"` + address + `"}}`
 }
 
 func outbound(name string) string {
@@ -339,6 +348,7 @@ func TestBasicLoadBalancer(t *testing.T) {
 		return strings.Replace(balancerBody(more), `,"sku":{"name":"Standard"}`, "", 1)
 	}
 	c.has(c.put(balancer, basic("")), `{"sku":{"name":"Basic","tier":"Regional"}}`)
+	c.refused("PUT", balancer, strings.Replace(basic(""), `{"name":"f",`, `{"name":"f","zones":["1"],`, 1), 400, "ZonesNotSupportedForBasicSkuLoadBalancer")
 	c.refused("PUT", balancer, basic(`,"outboundRules":[`+outbound("o")+`]`), 400, "InvalidRequestFormat/OutboundRulesNotSupported")
 	c.refused("PUT", balancer, basic(`,"loadBalancingRules":[`+rule("r", `"protocol":"Tcp","frontendPort":80,"backendPort":80,"idleTimeoutInMinutes":31`)+`]`), 400, "InvalidRequestFormat/InvalidPropertyValue")
 	c.refused("PUT", balancer, basic(`,"probes":[{"name":"p","properties":{"protocol":"Https","port":443,"requestPath":"/"}}]`), 400, "LoadBalancerProbeHttpsNotSupported")

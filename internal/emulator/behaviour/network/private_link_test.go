@@ -205,3 +205,29 @@ func TestEndpointNames(t *testing.T) {
 		}
 	}
 }
+
+func TestPrivateLinkLimits(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	const most = 8
+	var frontends, configurations []string
+	for i := range most + 1 {
+		frontends = append(frontends, fmt.Sprintf(`{"name":"f%d","properties":{"subnet":%s}}`, i, ref(subnet)))
+		configurations = append(configurations, fmt.Sprintf(`{"name":"c%d","properties":{"primary":%v,"subnet":%s}}`, i, i == 0, ref(subnet)))
+	}
+	at := func(i, addresses int) string {
+		return fmt.Sprintf(`{"location":"eastus","properties":{"loadBalancerFrontendIpConfigurations":[%s],"ipConfigurations":[%s]}}`,
+			ref(fmt.Sprint(balancer, "/frontendIPConfigurations/f", i)), strings.Join(configurations[:addresses], ","))
+	}
+	c.put(balancer, `{`+standard+`,"properties":{"frontendIPConfigurations":[`+strings.Join(frontends, ",")+`]}}`)
+	c.refused("PUT", service, at(0, most+1), 400, "PrivateLinkServiceIpConfigurationCountLimitReached")
+	for i := range most {
+		c.put(fmt.Sprint(service, i), at(i, most))
+	}
+	c.refused("PUT", fmt.Sprint(service, most), at(most, 1), 400, "PrivateLinkServiceCountLimitReachedForLoadBalancer")
+	c.put(fmt.Sprint(service, 0), at(0, 1)) // one that is there counts once
+	c.delete(fmt.Sprint(service, 0))
+	c.put(fmt.Sprint(service, most), at(most, 1))
+	c.put(net+"/loadBalancers/basic", `{"location":"eastus","properties":{"frontendIPConfigurations":[{"name":"f0","properties":{"subnet":`+ref(subnet)+`}}]}}`)
+	c.refused("PUT", service, strings.ReplaceAll(at(0, 1), "/lb/", "/basic/"), 400, "PrivateLinkServiceRequiresStandardLoadBalancer")
+}
