@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -335,7 +334,7 @@ func (b *balancers) tellMachines(ctx context.Context, t *target) {
 		if b.machines[p] {
 			continue
 		}
-		slog.WarnContext(ctx, "not as asked", "object", p.Object, "reason", p.Reason, "message", p.Message)
+		logProblem(ctx, p)
 		if i := slices.IndexFunc(t.Nodes, func(n *corev1.Node) bool { return n.Name == p.Object }); i >= 0 {
 			b.events.Event(t.Nodes[i], corev1.EventTypeWarning, p.Reason, p.Message)
 		}

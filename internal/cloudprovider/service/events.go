@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -53,15 +54,21 @@ func (c *Controller) tellFailure(ctx context.Context, s *corev1.Service, w why, 
 	c.tell(ctx, s, reasonSyncFailed, "Error syncing load balancer: %v", err)
 }
 
-// tellProblems says what is wrong with a Service, each thing once.
-func (c *Controller) tellProblems(s *corev1.Service, h *history, problems []plan.Problem) {
+// tellProblems says what is wrong with a Service, each thing once: to its owner, and to who
+// reads the log, as a rehearsal does.
+func (c *Controller) tellProblems(ctx context.Context, s *corev1.Service, h *history, problems []plan.Problem) {
 	for _, p := range h.told.news(s, problems) {
+		logProblem(ctx, p)
 		if p.Warning {
 			c.events.Event(s, corev1.EventTypeWarning, p.Reason, p.Message)
 			continue
 		}
 		c.events.Eventf(s, corev1.EventTypeWarning, reasonSyncFailed, "Error syncing load balancer: %s: %s", p.Reason, p.Message)
 	}
+}
+
+func logProblem(ctx context.Context, p plan.Problem) {
+	slog.WarnContext(ctx, "not as asked", "object", p.Object, "reason", p.Reason, "message", p.Message)
 }
 
 // tellMove says that a Service has another address than it had, once.

@@ -1,11 +1,14 @@
 package service_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
+	"log/slog"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -222,6 +225,60 @@ func TestExplanationsThatCannotBe(t *testing.T) {
 		}
 		if e, err := w.look().ExplainAll(t.Context()); err != nil || e.Pending() || !strings.Contains(e.String(), "no Service of type LoadBalancer is served") {
 			t.Errorf("all: %v\n%s", err, e)
+		}
+	})
+}
+
+// What the controller logs is what is explained before: each step with its reason, and what
+// is wrong with a Service, once.
+func TestTheControllerLogsWhatIsExplained(t *testing.T) {
+	var log bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewJSONHandler(&log, nil)))
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		stop := w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		stop()
+		w.change("web", func(s *corev1.Service) { addPort(s, 443, corev1.ProtocolTCP) })
+		w.create(notes{"azure-load-balancer-tcp-idle-timeout": "soon"}.at(w.newService("bad", 80)))
+		e, err := w.look().ExplainAll(t.Context())
+		if err != nil || len(e.Steps) != 2 {
+			t.Fatalf("%v\n%s", err, e)
+		}
+		var want []string
+		for _, s := range e.Steps {
+			want = append(want, s.Text)
+		}
+		for _, s := range e.Services {
+			for _, p := range s.Problems {
+				want = append(want, p.Object+" "+p.Reason+" "+p.Message)
+			}
+		}
+		log.Reset()
+		stop = w.start(config())
+		w.settle()
+		<-time.After(time.Hour)
+		stop()
+		var got []string
+		for line := range strings.Lines(log.String()) {
+			var l struct{ Msg, Step, Object, Reason, Message string }
+			if err := json.Unmarshal([]byte(line), &l); err != nil {
+				t.Fatal(err)
+			}
+			switch l.Msg {
+			case "azure changed":
+				got = append(got, l.Step)
+			case "not as asked":
+				got = append(got, l.Object+" "+l.Reason+" "+l.Message)
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("what is logged (-explained +logged):\n%s", d)
 		}
 	})
 }

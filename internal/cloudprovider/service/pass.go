@@ -85,7 +85,7 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		c.tellFailure(ctx, s, w, announced, err)
 		return err
 	}
-	c.tellProblems(s, h, got.problems)
+	c.tellProblems(ctx, s, h, got.problems)
 	if got.refused() {
 		c.leave(s, h, got)
 		return got.again()
@@ -172,7 +172,7 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 	}
 	got, err := c.commit(ctx, request{service: loadbalancer.Service{Service: s, Gone: true, Groups: h.groups}})
 	if err == nil {
-		c.tellProblems(s, h, got.problems)
+		c.tellProblems(ctx, s, h, got.problems)
 		if got.refused() {
 			c.leave(s, h, got)
 			return got.again()
