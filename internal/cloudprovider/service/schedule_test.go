@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	kubetesting "k8s.io/client-go/testing"
 
@@ -113,7 +114,7 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 		s.lies, s.config.RepairPeriod = &liar{}, 30*time.Minute
 	}
 	s.before = s.everything()
-	s.foes = &foreigner{door: s.OtherDoor(), random: s.random}
+	s.foes = &foreigner{door: s.OtherDoor(), probes: map[string]time.Time{}}
 	if s.random.IntN(2) == 0 {
 		s.delayNews(time.Duration(s.random.IntN(20)) * time.Second)
 	}
@@ -124,16 +125,18 @@ func (s *schedule) tell(format string, args ...any) {
 	s.story = append(s.story, fmt.Sprintf("%6.1f s  ", time.Since(s.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// delayNews has what the controllers hear of Services come late.
+// delayNews has what the controllers hear of Services and nodes come late.
 func (s *schedule) delayNews(by time.Duration) {
-	s.tell("news of Services come %v late", by)
-	s.client.PrependWatchReactor(services, func(a kubetesting.Action) (bool, watch.Interface, error) {
-		w, err := s.client.Tracker().Watch(servicesResource, a.GetNamespace())
-		if err != nil {
-			return true, nil, err
-		}
-		return true, late(w, by), nil
-	})
+	s.tell("news come %v late", by)
+	for _, resource := range []schema.GroupVersionResource{servicesResource, corev1.SchemeGroupVersion.WithResource("nodes")} {
+		s.client.PrependWatchReactor(resource.Resource, func(a kubetesting.Action) (bool, watch.Interface, error) {
+			w, err := s.client.Tracker().Watch(resource, a.GetNamespace())
+			if err != nil {
+				return true, nil, err
+			}
+			return true, late(w, by), nil
+		})
+	}
 }
 
 // late passes events on after a while.
@@ -195,7 +198,7 @@ func (s *schedule) play() {
 	// found by then.
 	<-time.After(s.config.RepairPeriod + 10*time.Minute)
 	s.rest(s.config, names)
-	s.foes.stillThere(s.t)
+	s.foes.stillThere(s.t, s.deletion(testkit.LoadBalancer))
 	for _, name := range names {
 		s.remove(name)
 	}
@@ -221,6 +224,17 @@ func (s *schedule) settled() {
 			s.t.Errorf("%s is %s: %+v", one.Service, one.State, one)
 		}
 	}
+}
+
+// deletion is when the last deletion of a resource was over.
+func (s *schedule) deletion(id azure.ID) (last time.Time) {
+	const atMost = time.Minute // that Azure takes
+	for _, r := range s.Requests() {
+		if r.Method == http.MethodDelete && azure.ID(r.Path).Equal(id) {
+			last = r.At.Add(atMost)
+		}
+	}
+	return last
 }
 
 // calm ends all disturbances.
@@ -441,15 +455,16 @@ func (w lyingWay) RoundTrip(r *http.Request) (*http.Response, error) {
 // foreigner writes to the documents that kaz writes to.
 type foreigner struct {
 	door   *cache.Cache
-	random *rand.Rand
-	rules  []string
+	rules  []string             // in the security group
+	probes map[string]time.Time // in the load balancer, and since when
 }
 
-// write adds a rule to the security group, as people do.
+// write adds a rule to the security group, as people do, and a probe to the load balancer if
+// that is there.
 func (f *foreigner) write(t testing.TB) {
 	name := fmt.Sprintf("mine-%d", len(f.rules))
 	priority := 3000 + len(f.rules)
-	done := f.edit(t, func(rules []any) []any {
+	done := f.edit(t, testkit.SecurityGroup, "securityRules", func(rules []any) []any {
 		return append(rules, map[string]any{"name": name, "properties": map[string]any{
 			"priority": priority, "direction": "Inbound", "access": "Allow", "protocol": "Tcp",
 			"sourceAddressPrefix": "192.0.2.0/24", "sourcePortRange": "*", "destinationAddressPrefix": "*", "destinationPortRange": "22",
@@ -458,38 +473,49 @@ func (f *foreigner) write(t testing.TB) {
 	if done {
 		f.rules = append(f.rules, name)
 	}
+	since := time.Now()
+	probe := fmt.Sprintf("mine-%d", len(f.probes))
+	done = f.edit(t, testkit.LoadBalancer, "probes", func(probes []any) []any {
+		return append(probes, map[string]any{"name": probe, "properties": map[string]any{
+			"protocol": "Tcp", "port": 8443, "intervalInSeconds": 15, "probeThreshold": 3,
+		}})
+	})
+	if done {
+		f.probes[probe] = since
+	}
 }
 
-// edit changes the security group's rules unless somebody else was faster.
-func (f *foreigner) edit(t testing.TB, change func(rules []any) []any) bool {
+// edit changes a list of a document unless somebody else was faster.
+func (f *foreigner) edit(t testing.TB, id azure.ID, list string, change func(parts []any) []any) bool {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	doc, err := f.door.Fresh().Get(ctx, testkit.SecurityGroup)
+	doc, err := f.door.Fresh().Get(ctx, id)
 	if err != nil {
-		return false // a disturbance
+		return false // a disturbance, or it is not there
 	}
 	var tree map[string]any
 	if err := json.Unmarshal(doc, &tree); err != nil {
 		t.Fatal(err)
 	}
 	p := tree["properties"].(map[string]any)
-	rules, _ := p["securityRules"].([]any)
-	p["securityRules"] = change(rules)
+	parts, _ := p[list].([]any)
+	p[list] = change(parts)
 	body, err := json.Marshal(tree)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.door.Put(ctx, azure.Write{ID: testkit.SecurityGroup, Body: body, IfMatch: doc.Etag()})
+	_, err = f.door.Put(ctx, azure.Write{ID: id, Body: body, IfMatch: doc.Etag()})
 	return err == nil
 }
 
-func (f *foreigner) has(t testing.TB) (names []string) {
+// has are those of some names that a document has.
+func (f *foreigner) has(t testing.TB, id azure.ID, all []string) (names []string) {
 	t.Helper()
-	doc, err := f.door.Fresh().Get(context.WithoutCancel(t.Context()), testkit.SecurityGroup)
+	doc, err := f.door.Fresh().Get(context.WithoutCancel(t.Context()), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range f.rules {
+	for _, name := range all {
 		if strings.Contains(string(doc), `"`+name+`"`) {
 			names = append(names, name)
 		}
@@ -497,10 +523,24 @@ func (f *foreigner) has(t testing.TB) (names []string) {
 	return names
 }
 
-func (f *foreigner) stillThere(t testing.TB) {
+// stillThere checks that all is there that was written. A load balancer that goes with the
+// last Service takes along what it has: that it was deleted last at a time.
+func (f *foreigner) stillThere(t testing.TB, deleted time.Time) {
 	t.Helper()
-	if d := cmp.Diff(f.rules, f.has(t)); d != "" {
+	if d := cmp.Diff(f.rules, f.has(t, testkit.SecurityGroup, f.rules)); d != "" {
 		t.Errorf("rules of somebody else in the security group (-written +there):\n%s", d)
+	}
+	var probes []string
+	for _, name := range slices.Sorted(maps.Keys(f.probes)) {
+		if f.probes[name].After(deleted) {
+			probes = append(probes, name)
+		}
+	}
+	if len(probes) == 0 {
+		return
+	}
+	if d := cmp.Diff(probes, f.has(t, testkit.LoadBalancer, probes)); d != "" {
+		t.Errorf("probes of somebody else in the load balancer (-written +there):\n%s", d)
 	}
 }
 
@@ -508,7 +548,7 @@ func (f *foreigner) leave(t testing.TB) {
 	t.Helper()
 	const attempts = 20
 	for range attempts {
-		if f.edit(t, func(rules []any) []any {
+		if f.edit(t, testkit.SecurityGroup, "securityRules", func(rules []any) []any {
 			return slices.DeleteFunc(rules, func(r any) bool {
 				name, _ := r.(map[string]any)["name"].(string)
 				return strings.HasPrefix(name, "mine-")
