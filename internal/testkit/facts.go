@@ -37,7 +37,7 @@ func (e Env) Facts(t *testing.T, s *corev1.Service) []string {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(doc), f.base) {
-			f.add("private link service %s with %d addresses", f.anonymous(link.Name), len(link.Properties.IPConfigurations))
+			f.link(link)
 		}
 	}
 	return f.lines
@@ -235,6 +235,23 @@ func (f *facts) publicIP(e Env, ip azure.Resource[network.PublicIPAddress]) stri
 		text += " with the tags " + strings.Join(tags, " ")
 	}
 	return text
+}
+
+// link tells of a private link service, with the addresses that it was given and the first one
+// of them marked.
+func (f *facts) link(link azure.Resource[network.PrivateLinkService]) {
+	var given []string
+	for _, c := range link.Properties.IPConfigurations {
+		switch p := c.Properties; {
+		case !strings.EqualFold(p.PrivateIPAllocationMethod, "Static"):
+		case p.Primary != nil && *p.Primary:
+			given = append(given, p.PrivateIPAddress+" first")
+		default:
+			given = append(given, p.PrivateIPAddress)
+		}
+	}
+	about := fmt.Sprintf("private link service %s with %d addresses", f.anonymous(link.Name), len(link.Properties.IPConfigurations))
+	f.add("%s", strings.Join(append([]string{about}, given...), ", "))
 }
 
 // anonymous is a name without what differs from Service to Service.

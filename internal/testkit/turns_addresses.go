@@ -264,10 +264,11 @@ func linkScenarios() []Scenario {
 			{Service: linked(), Addresses: private, Has: []string{inside, forwards(80), "private link service pls-BASE with 1 addresses"}},
 			{
 				Service:   linked("azure-pls-ip-configuration-ip-address-count", "3", "azure-pls-ip-configuration-ip-address", "10.240.7.7", "azure-pls-visibility", "*"),
-				Addresses: private, Has: []string{inside, forwards(80), "private link service pls-BASE with 3 addresses"},
+				Addresses: private, Has: []string{inside, forwards(80), "private link service pls-BASE with 3 addresses, 10.240.7.7 first"},
 			},
 			{Service: linked("azure-pls-name", "another"), Refused: "another"},
 			{Service: with(web(), internal, "true"), Addresses: private, Has: []string{inside, forwards(80)}},
+			{Service: with(api(), "azure-pls-create", "true"), Refused: "internal addresses or such without floating IP"},
 			{Service: with(api(), noFloat, "true", "azure-pls-create", "true", "azure-pls-proxy-protocol", "true"), Addresses: public, Has: []string{
 				own, "rule Tcp 81 to node port of 81, probe Tcp node port of 81 every 5 s", "security rule: allow Tcp node port of 81 from Internet",
 				"private link service pls-BASE with 1 addresses",
