@@ -1,12 +1,15 @@
 package service_test
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
@@ -153,6 +156,95 @@ func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
 			t.Errorf("told %q, want one Service to be told of its idle timeout", told)
 		}
 	})
+}
+
+// Whatever kaz has made, what somebody changes of it by hand is put back, and said.
+func TestWhateverWasChangedByHandIsPutBack(t *testing.T) {
+	machine := testkit.Nodes.Child("virtualMachines", "0")
+	publicIP := func(w *world) azure.ID {
+		return testkit.Group.Resource(network.PublicIPAddresses, testkit.ClusterName+"-"+w.base("web"))
+	}
+	both := []bool{false, true}
+	for name, test := range map[string]struct {
+		byAddress []bool // in clusters of which kinds of pools
+		does      func(w *world)
+		says      string
+	}{
+		"a rule is taken away": {both, func(w *world) {
+			w.byHand(testkit.LoadBalancer, func(p object) { p["loadBalancingRules"] = []any{} })
+		}, "loadBalancingRules"},
+		"a probe is another": {both, func(w *world) {
+			w.byHand(testkit.LoadBalancer, func(p object) { p["probes"].([]any)[0].(object)["properties"].(object)["port"] = 31999 })
+		}, "port: 31999 -> 30080"},
+		"a frontend has another address": {both, func(w *world) {
+			other := testkit.Group.Resource(network.PublicIPAddresses, "mine")
+			w.byHand(testkit.LoadBalancer, func(p object) {
+				p["frontendIPConfigurations"].([]any)[0].(object)["properties"].(object)["publicIPAddress"] = ref(other)
+			})
+		}, "publicIPAddress"},
+		"the load balancer is deleted": {[]bool{true}, func(w *world) {
+			if err := w.OtherDoor().Delete(w.t.Context(), testkit.LoadBalancer); err != nil {
+				w.t.Fatal(err)
+			}
+		}, "create " + testkit.ClusterName},
+		"the pool is emptied": {[]bool{true}, func(w *world) {
+			w.byHand(testkit.LoadBalancer, func(p object) {
+				delete(p["backendAddressPools"].([]any)[0].(object)["properties"].(object), "loadBalancerBackendAddresses")
+			})
+		}, "loadBalancerBackendAddresses"},
+		"a machine leaves the pool": {[]bool{false}, func(w *world) {
+			w.byHand(machine, func(p object) { joins(p["networkProfileConfiguration"]) })
+		}, "loadBalancerBackendAddressPools"},
+		"new machines stay out of the pool": {[]bool{false}, func(w *world) {
+			w.byHand(testkit.Nodes, func(p object) { joins(p["virtualMachineProfile"].(object)["networkProfile"]) })
+		}, "loadBalancerBackendAddressPools"},
+		"security rules are taken away": {both, func(w *world) {
+			w.byHand(testkit.SecurityGroup, func(p object) { p["securityRules"] = []any{} })
+		}, "securityRules"},
+		"a security rule lets in others": {both, func(w *world) {
+			w.byHand(testkit.SecurityGroup, func(p object) {
+				p["securityRules"].([]any)[0].(object)["properties"].(object)["sourceAddressPrefix"] = "10.0.0.0/8"
+			})
+		}, "sourceAddressPrefix"},
+		"a DNS label is taken away": {both, func(w *world) {
+			w.byHand(publicIP(w), func(p object) { delete(p, "dnsSettings") })
+		}, "dnsSettings"},
+	} {
+		for _, addresses := range test.byAddress {
+			t.Run(fmt.Sprintf("%s, pool of addresses %v", name, addresses), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w := mixed(t, emulator.Options{})
+					c := repairing()
+					c.LoadBalancer.PoolByIP = addresses
+					w.start(c)
+					web := w.newService("web", 80)
+					annotated("dns-label-name", "kaz-web")(web)
+					w.create(web)
+					w.served("web")
+					<-time.After(2 * time.Minute) // the look that follows a start is over
+					guid := regexp.MustCompile(`"resourceGuid": "[^"]*"`)
+					all := func() map[string]string { // but for who is who, of what is made anew
+						now := w.Surroundings()
+						for id, text := range now {
+							now[id] = guid.ReplaceAllString(text, "")
+						}
+						return now
+					}
+					good := all()
+					w.events.forget()
+					test.does(w)
+					<-time.After(c.RepairPeriod + time.Minute)
+					if d := cmp.Diff(good, all()); d != "" {
+						t.Errorf("it is not as it was (-before +after):\n%s", d)
+					}
+					if told := w.events.list("web"); len(told) != 1 || !strings.HasPrefix(told[0], "RepairedLoadBalancer: Put back") || !strings.Contains(told[0], test.says) {
+						t.Errorf("told %q, want what was put back: %q", told, test.says)
+					}
+				})
+			})
+		}
+	}
 }
 
 // Row 104 and D2. Who may not list load balancers cannot delete: the Service says so, keeps its
