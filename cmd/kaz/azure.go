@@ -119,7 +119,7 @@ func azureListCommand() *cobra.Command {
 		Example: `  kaz local azure list
   kaz local azure list loadBalancers
   kaz local azure list Microsoft.Compute/virtualMachineScaleSets/virtualMachines -o yaml`,
-		Args: cobra.MaximumNArgs(1),
+		Args: wants(0, 1, "one type, such as loadBalancers, or none for all"),
 		RunE: func(command *cobra.Command, args []string) error {
 			view, err := place.open(command)
 			if err != nil {
@@ -147,7 +147,7 @@ func azureShowCommand() *cobra.Command {
 		Example: `  kaz local azure show /subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/kaz
   kaz local azure show kaz-vnet
   kaz local azure show loadBalancers/kaz -o json`,
-		Args: cobra.ExactArgs(1),
+		Args: wants(1, 1, "one resource, by its name, TYPE/NAME or id"),
 		RunE: func(command *cobra.Command, args []string) error {
 			view, err := place.open(command)
 			if err != nil {

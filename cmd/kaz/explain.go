@@ -63,7 +63,13 @@ for others, --cloud-config and --cluster-name as the cloud-controller-manager ha
 			return errors.Join(o.checkArguments(args), o.place.check(command.Flags()))
 		},
 		RunE: func(command *cobra.Command, args []string) error {
-			return runExplain(command.Context(), o, strings.Join(args, ""), command.OutOrStdout(), command.ErrOrStderr())
+			ctx, cancel := context.WithTimeout(command.Context(), o.within)
+			defer cancel()
+			err := runExplain(ctx, o, strings.Join(args, ""), command.OutOrStdout(), command.ErrOrStderr())
+			if _, told := errors.AsType[exitCode](err); err != nil && !told && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("--timeout %v is over: %w", o.within, err)
+			}
+			return err
 		},
 	}
 	f := command.Flags()
@@ -102,8 +108,6 @@ func (o explainOptions) checkArguments(args []string) error {
 
 // runExplain explains one Service, or all.
 func runExplain(ctx context.Context, o explainOptions, key string, out, errs io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, o.within)
-	defer cancel()
 	asked := ccm.Cluster{Name: o.place.clusterName, Classes: o.classes, Nodes: o.nodes}
 	if !o.place.named {
 		asked.Name = defaultClusterName

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,5 +94,39 @@ func TestExplainLooksInTheDirThatIsNamed(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "the local Azure of "+test.dir+": ") {
 			t.Errorf("%q: %v, want to look in %s", test.args, err, test.dir)
 		}
+	}
+}
+
+// Who gives it too little time is told so, and not that there is no local Azure.
+func TestExplainHasTooLittleTime(t *testing.T) {
+	dir := t.TempDir()
+	group, err := process.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Close(t.Context(), 0)
+	// Somebody listens there and never answers.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	status := local.Status{Dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig")}
+	azure := local.AzureInfo{ARM: "http://" + listener.Addr().String(), Token: "x"}
+	for file, content := range map[string]any{"status.json": status, "azure-state-running.json": azure} {
+		text, err := json.Marshal(content)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := explainServiceCommand()
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.SetArgs([]string{"--all", "--dir", dir, "--timeout", "1ns"})
+	err = command.ExecuteContext(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "--timeout 1ns is over: ") || strings.Contains(err.Error(), "no local Azure is running") {
+		t.Errorf("%v, want that the time is over", err)
 	}
 }

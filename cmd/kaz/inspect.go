@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,7 @@ func shellCommand() *cobra.Command {
 		Short: "A shell, or a command, in the machine of a real node",
 		Example: `  kaz local ssh nodes0-000000
   kaz local ssh nodes0-000000 -- ip route`,
-		Args: cobra.MinimumNArgs(1),
+		Args: wants(1, math.MaxInt, "a real node, such as nodes0-000000"),
 		RunE: func(command *cobra.Command, args []string) error {
 			shell, err := local.Shell(command.Context(), dir, args[0], args[1:]...)
 			if err != nil {
@@ -53,7 +54,7 @@ func logsCommand() *cobra.Command {
 		Short: "What a component of the cluster, or the programs of a real node, have logged",
 		Example: `  kaz local logs cloud-controller-manager --follow
   kaz local logs nodes0-000000 --program kubelet`,
-		Args: cobra.ExactArgs(1),
+		Args: wants(1, 1, "one component or real node, such as cloud-controller-manager or nodes0-000000"),
 		RunE: func(command *cobra.Command, args []string) error {
 			files, err := local.Logs(dir, args[0])
 			if err != nil {

@@ -80,6 +80,20 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return command
 }
 
+// wants is how many arguments a command takes, and what they are: cobra's own errors do not say
+// of what there is none.
+func wants(least, most int, what string) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return fmt.Errorf("%s: nothing is named: want %s", command.Name(), what)
+		case len(args) > most:
+			return fmt.Errorf("%s: %s: want %s", command.Name(), strings.Join(args, " "), what)
+		}
+		return nil
+	}
+}
+
 // components let `kaz local` run kaz's own components from the one program that is
 // sure to be there.
 func components() []*cobra.Command {

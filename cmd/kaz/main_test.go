@@ -30,6 +30,11 @@ func TestNoSuchCommand(t *testing.T) {
 		{[]string{"explain", "--all"}, "explain: no command is named: want service"},
 		{[]string{"explain", "services", "default/web", "-o", "json"}, `unknown command "services" for "kaz explain": want service`},
 		{[]string{"local"}, "local: no command is named: want azure, down, logs, ssh, status, up"},
+		{[]string{"local", "logs"}, "logs: nothing is named: want one component or real node, such as cloud-controller-manager or nodes0-000000"},
+		{[]string{"local", "logs", "a", "b"}, "logs: a b: want one component or real node, such as cloud-controller-manager or nodes0-000000"},
+		{[]string{"local", "ssh"}, "ssh: nothing is named: want a real node, such as nodes0-000000"},
+		{[]string{"local", "azure", "show"}, "show: nothing is named: want one resource, by its name, TYPE/NAME or id"},
+		{[]string{"local", "azure", "list", "a", "b"}, "list: a b: want one type, such as loadBalancers, or none for all"},
 		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, logs, ssh, status, up`},
 	} {
 		command := rootCommand()

@@ -80,6 +80,9 @@ func FindAzure(ctx context.Context, endpoint string, dirs ...string) (AzureInfo,
 	case 1:
 		return found[0], nil
 	case 0:
+		if err := ctx.Err(); err != nil { // it was not found out whether one answers
+			return AzureInfo{}, err
+		}
 		if endpoint != "" {
 			return AzureInfo{}, fmt.Errorf("no local Azure of this user serves at %s", endpoint)
 		}

@@ -92,6 +92,9 @@ func Shell(ctx context.Context, dir, node string, command ...string) (*exec.Cmd,
 	if err != nil {
 		return nil, err
 	}
+	if len(disks) == 0 {
+		return nil, fmt.Errorf("machine %q: there is none in %s; only a cluster with real nodes has machines", node, dir)
+	}
 	if !slices.Contains(disks, node) {
 		return nil, noSuch("machine", node, disks, dir)
 	}
@@ -121,7 +124,7 @@ func disksIn(dir string) ([]string, error) {
 
 func noSuch(what, name string, there []string, dir string) error {
 	if len(there) == 0 {
-		return fmt.Errorf("%s %q: there is none in %s; only a cluster with real nodes has machines", what, name, dir)
+		return fmt.Errorf("%s %q: there is none in %s", what, name, dir)
 	}
 	return fmt.Errorf("%s %q: want one of %s", what, name, strings.Join(there, ", "))
 }

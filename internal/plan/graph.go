@@ -14,6 +14,7 @@ import (
 type Snapshot struct {
 	docs   map[string]azure.Document
 	unread map[string]azure.Kind // by scope and type; never changed
+	absent map[string]string     // what Azure said of what is not there; never changed
 }
 
 // NewSnapshot holds the given documents under their own ids.
@@ -23,7 +24,7 @@ func NewSnapshot(docs ...azure.Document) Snapshot {
 
 // With is the snapshot with docs added or replaced.
 func (s Snapshot) With(docs ...azure.Document) Snapshot {
-	next := Snapshot{docs: maps.Clone(s.docs), unread: s.unread}
+	next := Snapshot{docs: maps.Clone(s.docs), unread: s.unread, absent: s.absent}
 	if next.docs == nil {
 		next.docs = make(map[string]azure.Document, len(docs))
 	}
@@ -35,7 +36,7 @@ func (s Snapshot) With(docs ...azure.Document) Snapshot {
 
 // Merge is the snapshot with all of other's documents added or replaced.
 func (s Snapshot) Merge(other Snapshot) Snapshot {
-	return Snapshot{docs: united(s.docs, other.docs), unread: united(s.unread, other.unread)}
+	return Snapshot{docs: united(s.docs, other.docs), unread: united(s.unread, other.unread), absent: united(s.absent, other.absent)}
 }
 
 // united is a with all of b added or replaced.
@@ -50,7 +51,7 @@ func united[V any](a, b map[string]V) map[string]V {
 
 // Without is the snapshot without the resource id.
 func (s Snapshot) Without(id azure.ID) Snapshot {
-	next := Snapshot{docs: maps.Clone(s.docs), unread: s.unread}
+	next := Snapshot{docs: maps.Clone(s.docs), unread: s.unread, absent: s.absent}
 	delete(next.docs, id.Key())
 	return next
 }
@@ -58,7 +59,24 @@ func (s Snapshot) Without(id azure.ID) Snapshot {
 // WithUnread is the snapshot that tells why what is in scope of a full type could not be
 // read; of a resource, the scope is its id.
 func (s Snapshot) WithUnread(scope azure.ID, fullType string, why azure.Kind) Snapshot {
-	return Snapshot{docs: s.docs, unread: united(s.unread, map[string]azure.Kind{unreadKey(scope, fullType): why})}
+	return Snapshot{docs: s.docs, unread: united(s.unread, map[string]azure.Kind{unreadKey(scope, fullType): why}), absent: s.absent}
+}
+
+// WithAbsent is the snapshot that tells what Azure said of a resource that was asked for and
+// is not there.
+func (s Snapshot) WithAbsent(id azure.ID, said string) Snapshot {
+	return Snapshot{docs: s.docs, unread: s.unread, absent: united(s.absent, map[string]string{id.Key(): said})}
+}
+
+// Absent tells what Azure said of a resource that is not there, and false for one that is, or
+// that nobody asked for. It may be the resource group that is missing, which only Azure's
+// words tell.
+func (s Snapshot) Absent(id azure.ID) (said string, absent bool) {
+	said, absent = s.absent[id.Key()]
+	if _, made := s.Get(id); made {
+		return "", false
+	}
+	return said, absent
 }
 
 // Unread tells why what is in scope of a full type could not be read, and false where

@@ -31,10 +31,11 @@ type Optional struct {
 // door's budget decides how fast they may go.
 const readsAtOnce = 16
 
-// Take reads all that needs names. A resource that does not exist is absent from
-// the snapshot, and a list in something that does not exist is empty.
+// Take reads all that needs names. Of a resource that does not exist the snapshot has what
+// Azure said of it, and a list in something that does not exist is empty.
 func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, error) {
-	docs := make([][]azure.Document, len(needs.Lists)+len(needs.Resources))
+	docs := make([][]azure.Document, len(needs.Lists))
+	resources := make([]plan.Snapshot, len(needs.Resources))
 	optional := make([]plan.Snapshot, len(needs.Optional.Lists)+len(needs.Optional.Resources))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtOnce)
@@ -48,14 +49,14 @@ func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, erro
 	}
 	for i, id := range needs.Resources {
 		group.Go(func() (err error) {
-			docs[len(needs.Lists)+i], err = get(ctx, r, id)
+			resources[i], err = get(ctx, r, id)
 			return err
 		})
 	}
 	for i, q := range needs.Optional.Lists {
 		group.Go(func() (err error) {
 			found, err := list(ctx, r, q)
-			optional[i], err = inSight(q.Scope, q.Type, found, err)
+			optional[i], err = inSight(q.Scope, q.Type, plan.NewSnapshot(found...), err)
 			return err
 		})
 	}
@@ -70,7 +71,7 @@ func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, erro
 		return plan.Snapshot{}, err
 	}
 	have := plan.NewSnapshot(slices.Concat(docs...)...)
-	for _, one := range optional {
+	for _, one := range slices.Concat(resources, optional) {
 		have = have.Merge(one)
 	}
 	return have, nil
@@ -85,23 +86,23 @@ func list(ctx context.Context, r azure.Reader, q azure.Query) ([]azure.Document,
 }
 
 // get reads a resource; one that does not exist is none.
-func get(ctx context.Context, r azure.Reader, id azure.ID) ([]azure.Document, error) {
+func get(ctx context.Context, r azure.Reader, id azure.ID) (plan.Snapshot, error) {
 	doc, err := r.Get(ctx, id)
-	switch {
-	case azure.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", id, err)
+	if e, ok := errors.AsType[*azure.Error](err); ok && e.Kind == azure.NotFound {
+		return plan.Snapshot{}.WithAbsent(id, e.Message), nil
 	}
-	return []azure.Document{doc}, nil
+	if err != nil {
+		return plan.Snapshot{}, fmt.Errorf("read %s: %w", id, err)
+	}
+	return plan.NewSnapshot(doc), nil
 }
 
 // inSight is what an optional read has found, or that Azure hides it.
-func inSight(scope azure.ID, fullType string, docs []azure.Document, err error) (plan.Snapshot, error) {
+func inSight(scope azure.ID, fullType string, found plan.Snapshot, err error) (plan.Snapshot, error) {
 	if isHidden(err) {
 		return plan.NewSnapshot().WithUnread(scope, fullType, azure.KindOf(err)), nil
 	}
-	return plan.NewSnapshot(docs...), err
+	return found, err
 }
 
 // isHidden reports whether Azure has answered, and to somebody it knows, that something

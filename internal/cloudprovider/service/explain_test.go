@@ -346,3 +346,49 @@ func (w *world) rehearse(c service.Config) func() []service.Explanation {
 		return told
 	}
 }
+
+// records are the lines of a log.
+type records struct {
+	slog.Handler
+	steps []string
+}
+
+func (r *records) Enabled(context.Context, slog.Level) bool { return true }
+
+func (r *records) Handle(_ context.Context, line slog.Record) error {
+	line.Attrs(func(a slog.Attr) bool {
+		if line.Message == "azure would be changed" && a.Key == "step" {
+			r.steps = append(r.steps, a.Value.String())
+		}
+		return true
+	})
+	return nil
+}
+
+// What a dry run logs has what is done for each Service, be it done as soon as the public
+// IPs of others have their addresses.
+func TestRehearsalLogsWhatComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Seed: 1}, 2)
+		stop := w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		stop()
+		w.change("web", func(s *corev1.Service) { s.Annotations = map[string]string{idle: "30"} })
+		w.create(w.newService("api", 443))
+		var log records
+		before := slog.Default()
+		slog.SetDefault(slog.New(&log))
+		defer slog.SetDefault(before)
+		told := w.rehearse(config())()
+		if len(told) == 0 {
+			t.Fatal("nothing is told")
+		}
+		for _, want := range []string{"address of default/api", "frontends, rules and probes of default/api, default/web", "who may reach default/api"} {
+			if !slices.ContainsFunc(log.steps, func(s string) bool { return strings.Contains(s, want) }) {
+				t.Errorf("%q is not in the log:\n%s\n%s", want, strings.Join(log.steps, "\n"), told[0])
+			}
+		}
+	})
+}

@@ -320,7 +320,11 @@ func frontendText(f network.FrontendIPConfiguration) string {
 }
 
 func probeText(p network.Probe) string {
-	return fmt.Sprintf("%s %d%s every %d s, %d in a row", p.Protocol, p.Port, p.RequestPath, p.IntervalInSeconds, p.ProbeThreshold)
+	path := p.RequestPath
+	if path != "" && !strings.HasPrefix(path, "/") {
+		path = " " + path // else it would be read as a part of the port
+	}
+	return fmt.Sprintf("%s %d%s every %d s, %d in a row", p.Protocol, p.Port, path, p.IntervalInSeconds, p.ProbeThreshold)
 }
 
 func (s *search) publicIP(l located) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -178,8 +179,13 @@ func (e Explanation) log(ctx context.Context) {
 	for _, l := range e.Leftovers {
 		slog.InfoContext(ctx, "left in azure without a service", "service", l.Service, "uid", l.UID)
 	}
-	for _, s := range e.Steps {
+	for _, s := range slices.Concat(e.Steps, e.Later) {
 		slog.InfoContext(ctx, "azure would be changed", "step", s.Text)
+	}
+	if len(e.Later) == 0 {
+		for _, then := range e.Then {
+			slog.InfoContext(ctx, "azure would be changed then", "why", then)
+		}
 	}
 	for _, s := range e.Services {
 		for _, p := range s.Problems {

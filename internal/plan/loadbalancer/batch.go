@@ -65,7 +65,8 @@ func (f *facts) refuseWithoutGroup(s Service, found *problems) {
 	case f.Config.SecurityGroupName == "":
 		found.refuse(s.Key(), ReasonSecurityGroup, "securityGroupName is not configured, allowed is the name of the nodes' network security group")
 	case !f.groupExists:
-		found.refuse(s.Key(), ReasonSecurityGroup, "network security group %s is not found, allowed is one that is there: make it, or configure another securityGroupName", f.Config.securityGroup())
+		found.refuse(s.Key(), ReasonSecurityGroup, "network security group %s is not found, allowed is one that is there: make it, or configure another securityGroupName%s",
+			f.Config.securityGroup(), f.azureSays(f.Config.securityGroup()))
 	}
 }
 

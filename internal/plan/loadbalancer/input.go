@@ -75,7 +75,12 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 	if c.SecurityGroupName != "" {
 		ids = append(ids, c.securityGroup())
 	}
-	ids = append(ids, subnetsInvolved(in)...)
+	for _, id := range subnetsInvolved(in) {
+		ids = append(ids, id)
+		if _, absent := in.Have.Absent(id); absent { // the network may be what is missing, which Azure does not say
+			ids = append(ids, c.virtualNetwork())
+		}
+	}
 	lists := []azure.Query{{Scope: c.balancers(), Type: network.LoadBalancers}}
 	for _, group := range addressGroups(in) {
 		lists = append(lists, azure.Query{Scope: group, Type: network.PublicIPAddresses})
@@ -90,7 +95,7 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 func MayBeUnread(c Config, scope azure.ID, fullType string) bool {
 	cluster, named := map[string]azure.ID{
 		network.PublicIPAddresses: c.publicIPs(""), network.PrivateLinkServices: c.links(""), network.Subnets: c.subnet(""),
-		network.PrivateEndpointConnections: "",
+		network.PrivateEndpointConnections: "", network.VirtualNetworks: "",
 	}[fullType]
 	return named && !scope.Equal(cluster)
 }

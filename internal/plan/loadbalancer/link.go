@@ -225,9 +225,7 @@ func (s *search) refuseLink(w wish, p place, wrong *problems) {
 		return
 	}
 	subnet := s.Config.subnet(w.link.subnet)
-	if subnet == "" || !s.subnets[subnet.Key()].exists {
-		wrong.refuse(w.service.Key(), ReasonSubnet, "annotation %s: subnet %q is not found in virtual network %q, allowed is the name of one of its subnets", key.LinkSubnet.Name, w.link.subnet, s.Config.VirtualNetwork)
-	}
+	s.refuseMissing(w, "annotation "+key.LinkSubnet.Name, subnet, wrong)
 	for _, text := range w.link.static {
 		ip, err := netip.ParseAddr(text)
 		if why := s.subnets[subnet.Key()].refuses(ip); err == nil && why != "" {

@@ -481,13 +481,41 @@ func (f *facts) refuseSubnets(w wish, found *problems) {
 			"the cloud configuration", key.InternalSubnet.Name)
 		return
 	}
-	if !f.subnets[id.Key()].exists {
-		asked := "subnetName of the cloud configuration"
-		if w.subnet != "" {
-			asked = "annotation " + key.InternalSubnet.Name
-		}
-		found.refuse(w.service.Key(), ReasonSubnet, "%s: %q is not found in virtual network %s, allowed is the name of one of its subnets", asked, id.Name(), f.Config.virtualNetwork())
+	asked := "subnetName of the cloud configuration"
+	if w.subnet != "" {
+		asked = "annotation " + key.InternalSubnet.Name
 	}
+	f.refuseMissing(w, asked, id, found)
+}
+
+// refuseMissing refuses a Service that asks for an address in a subnet that is not there.
+func (f *facts) refuseMissing(w wish, asked string, subnet azure.ID, found *problems) {
+	vnet := f.Config.virtualNetwork()
+	_, networkAbsent := f.Have.Absent(vnet)
+	_, networkUnread := f.Have.Unread(vnet, network.VirtualNetworks)
+	switch {
+	case subnet == "":
+		found.refuse(w.service.Key(), ReasonSubnet, "%s: vnetName or subnetName is missing in the cloud configuration, allowed is the name of a subnet of the virtual network that is configured there", asked)
+	case f.subnets[subnet.Key()].exists:
+	case networkAbsent:
+		found.refuse(w.service.Key(), ReasonSubnet, "%s: the virtual network %s of the subnet %q is not found, allowed is one that is there: make it, or configure another vnetName or vnetResourceGroup%s",
+			asked, vnet, subnet.Name(), f.azureSays(vnet))
+	default:
+		or := ""
+		if networkUnread {
+			or = ", or the network is not there"
+		}
+		found.refuse(w.service.Key(), ReasonSubnet, "%s: %q is not found in virtual network %s%s, allowed is the name of one of its subnets", asked, subnet.Name(), vnet, or)
+	}
+}
+
+// azureSays is what Azure said of a resource that is not there: it may be another thing that is
+// missing, as its resource group.
+func (f *facts) azureSays(id azure.ID) string {
+	if said, absent := f.Have.Absent(id); absent {
+		return "; Azure says: " + said
+	}
+	return ""
 }
 
 // recall is the private address that a frontend must ask for that is made anew, so that
