@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/tools/clientcmd"
 	frameworkapp "k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
 	"k8s.io/cloud-provider/options"
@@ -124,6 +126,9 @@ func showHelp(command *cobra.Command, sets cliflag.NamedFlagSets) {
 
 // run opens the cloud and runs the controllers until ctx ends.
 func (p *program) run(ctx context.Context) error {
+	if err := errors.Join(p.checkKubeconfig(), p.checkControllers()); err != nil {
+		return err
+	}
 	c, err := p.options.Config(frameworkapp.ControllerNames(p.controllers), frameworkapp.ControllersDisabledByDefault.List(), p.aliases,
 		frameworkapp.AllWebhooks, frameworkapp.DisabledByDefaultWebhooks)
 	var ownErr error
@@ -150,6 +155,30 @@ func (p *program) run(ctx context.Context) error {
 	}
 	defer p.notices.stop()
 	return m.run(ctx)
+}
+
+// checkKubeconfig finds what is wrong with the kubeconfig: the framework does not say whose it is.
+func (p *program) checkKubeconfig() error {
+	kubeconfig, master := p.options.Generic.ClientConnection.Kubeconfig, p.options.Master
+	if kubeconfig == "" && master == "" {
+		return nil // of a pod
+	}
+	if _, err := clientcmd.BuildConfigFromFlags(master, kubeconfig); err != nil {
+		return fmt.Errorf("--kubeconfig %q, --master %q: %w", kubeconfig, master, err)
+	}
+	return nil
+}
+
+// checkControllers finds names that no controller has: the framework does not say where they are.
+func (p *program) checkControllers() error {
+	known := frameworkapp.ControllerNames(p.controllers)
+	for _, given := range p.options.Generic.Controllers {
+		name := strings.TrimPrefix(given, "-")
+		if _, alias := p.aliases[name]; given != "*" && !alias && !slices.Contains(known, name) {
+			return fmt.Errorf("--controllers %q: want * for all that are on by default, NAME for one or -NAME for not that one, of %s", given, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // manager is what runs the controllers, with the cloud configuration as it is now.
