@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -34,7 +35,10 @@ goes into IDENTITY_ENDPOINT and IDENTITY_HEADER. Logs go to stderr.`,
   # what is in it
   kaz local azure list
   kaz local azure list loadBalancers -o yaml
-  kaz local azure show /subscriptions/.../resourceGroups/kaz`,
+  kaz local azure show /subscriptions/.../resourceGroups/kaz
+
+  # more of it
+  kaz local azure put /subscriptions/.../resourceGroups/other <<< '{"location":"westeurope"}'`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runAzure(command.Context(), o, command.OutOrStdout())
@@ -56,7 +60,7 @@ goes into IDENTITY_ENDPOINT and IDENTITY_HEADER. Logs go to stderr.`,
 	f.StringVar(&o.State, "state", "", "file that the state is read from and kept in (default the state is forgotten)")
 	f.StringVar(&o.RegistrySuffix, "registry-suffix", "", "domain of registries that clients of this address are told, beside azurecr.io (default azurecr.localhost)")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of everything that is drawn: latencies, ids, addresses")
-	command.AddCommand(azureListCommand(), azureShowCommand())
+	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand())
 	return command
 }
 
@@ -135,6 +139,34 @@ func azureListCommand() *cobra.Command {
 	}
 	place.flags(command)
 	outputFlag(command, &output)
+	return command
+}
+
+func azurePutCommand() *cobra.Command {
+	var place azurePlace
+	command := &cobra.Command{
+		Use:     "put ID",
+		Short:   "Make or replace a resource in a running local Azure, from a document on standard input",
+		Example: `  kaz local azure put /subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/other <<< '{"location":"westeurope"}'`,
+		Args:    wants(1, 1, "one resource, by its id"),
+		RunE: func(command *cobra.Command, args []string) error {
+			document, err := io.ReadAll(command.InOrStdin())
+			if err != nil {
+				return err
+			}
+			view, err := place.open(command)
+			if err != nil {
+				return err
+			}
+			defer view.Close()
+			if _, err := view.Put(command.Context(), args[0], document); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(command.OutOrStdout(), "it is there:", args[0])
+			return err
+		},
+	}
+	place.flags(command)
 	return command
 }
 

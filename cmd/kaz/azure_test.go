@@ -58,6 +58,23 @@ func TestAzure(t *testing.T) {
 			t.Errorf("show %s:\n%s", id, got)
 		}
 	}
+	subnet := "/subscriptions/" + info.Subscription + "/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net/subnets/apps"
+	if got, err := give(t, subnet, `{"properties":{"addressPrefix":"10.0.1.0/24"}}`); err != nil || !strings.Contains(got, subnet) {
+		t.Errorf("put: %v, %s", err, got)
+	}
+	if got := run(t, "show", subnet); !strings.Contains(got, "10.0.1.0/24") {
+		t.Errorf("what was put is not there:\n%s", got)
+	}
+	for what, test := range map[string][3]string{
+		"no id":         {"net", "{}", "net"},
+		"no document":   {subnet, "", "Cannot parse the request"},
+		"refused":       {subnet, `{"properties":{"addressPrefix":"10.0.0.0/24"}}`, "overlaps"},
+		"missing group": {strings.Replace(subnet, "/rg/", "/nope/", 1), `{"properties":{"addressPrefix":"10.0.2.0/24"}}`, "'nope' could not be found"},
+	} {
+		if got, err := give(t, test[0], test[1]); err == nil || !strings.Contains(err.Error(), test[2]) || got != "" {
+			t.Errorf("put, %s: %v, want %q; printed %q", what, err, test[2], got)
+		}
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -71,6 +88,19 @@ func TestAzure(t *testing.T) {
 	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "no local Azure is running") {
 		t.Errorf("list when nothing runs: %v", err)
 	}
+}
+
+// give puts a document.
+func give(t *testing.T, id, document string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	command := azureCommand()
+	command.SetArgs([]string{"put", id})
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.SetIn(strings.NewReader(document))
+	command.SetOut(&out)
+	err := command.ExecuteContext(t.Context())
+	return out.String(), err
 }
 
 func run(t *testing.T, args ...string) string {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -22,7 +23,7 @@ import (
 	"kaz/internal/emulator/providers"
 )
 
-// AzureView reads a running local Azure for a person.
+// AzureView reads a running local Azure for a person, and writes what he puts there.
 type AzureView struct {
 	info   AzureInfo
 	client *http.Client
@@ -63,25 +64,32 @@ func (f *failure) Error() string { return fmt.Sprintf("%s: %s (%d)", f.code, f.m
 
 // read does a GET of a path, or of a link to a further page.
 func (v *AzureView) read(ctx context.Context, link string, into any) error {
+	return v.ask(ctx, http.MethodGet, link, nil, into)
+}
+
+func (v *AzureView) ask(ctx context.Context, method, link string, document []byte, into any) error {
 	if strings.HasPrefix(link, "/") {
 		link = v.info.ARM + (&url.URL{Path: link, RawQuery: "api-version=" + viewVersion}).String()
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
+	r, err := http.NewRequestWithContext(ctx, method, link, bytes.NewReader(document))
 	if err != nil {
 		return err
+	}
+	if method != http.MethodGet {
+		r.Header.Set("Content-Type", "application/json")
 	}
 	r.Header.Set("Authorization", "Bearer "+v.info.Token)
 	r.Header.Set("User-Agent", "kaz-local-azure")
 	resp, err := v.client.Do(r)
 	if err != nil {
-		return fmt.Errorf("read the local Azure: %w", err)
+		return fmt.Errorf("ask the local Azure: %w", err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return fmt.Errorf("read the local Azure: %w", err)
+		return fmt.Errorf("ask the local Azure: %w", err)
 	}
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
 		var body struct {
 			Error struct{ Code, Message string } `json:"error"`
 		}
@@ -92,6 +100,40 @@ func (v *AzureView) read(ctx context.Context, link string, into any) error {
 	}
 	return json.Unmarshal(text, into)
 }
+
+// Put makes or replaces a resource, and returns it when Azure has made it.
+func (v *AzureView) Put(ctx context.Context, id string, document []byte) (map[string]any, error) {
+	if _, err := azure.ParseID(id); err != nil {
+		return nil, err
+	}
+	if err := v.ask(ctx, http.MethodPut, id, document, &map[string]any{}); err != nil {
+		return nil, err
+	}
+	look := time.NewTicker(lookAgain)
+	defer look.Stop()
+	for {
+		doc := map[string]any{}
+		if err := v.read(ctx, id, &doc); err != nil {
+			return nil, err
+		}
+		properties, _ := doc["properties"].(map[string]any)
+		switch state, _ := properties["provisioningState"].(string); state {
+		case "Creating", "Updating":
+		case "Failed", "Canceled":
+			return nil, fmt.Errorf("%s: the local Azure says %s", id, state)
+		default:
+			return doc, nil
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// lookAgain is how often a resource that is being made is looked at.
+const lookAgain = 200 * time.Millisecond
 
 func (v *AzureView) pages(ctx context.Context, path string) ([]map[string]any, error) {
 	var all []map[string]any

@@ -15,7 +15,7 @@ const (
 
 // addresses are the ranges of a family.
 type addresses struct {
-	// network is the range of the virtual network, subnet that of its only subnet.
+	// network is the range of the virtual network, subnet that of its first subnet.
 	network, subnet netip.Prefix
 	// pods is where the nodes get their ranges of pod addresses from: a /24, or a /64 of
 	// IPv6, for each of as many nodes as a local cluster can have.
@@ -25,8 +25,9 @@ type addresses struct {
 }
 
 func ipv4Addresses() addresses {
-	network := netip.MustParsePrefix("10.240.0.0/16")
-	return addresses{network: network, subnet: network, pods: netip.MustParsePrefix("10.244.0.0/14"), services: netip.MustParsePrefix("10.96.0.0/16")}
+	// Half of the network is free for further subnets.
+	network, subnet := netip.MustParsePrefix("10.240.0.0/15"), netip.MustParsePrefix("10.240.0.0/16")
+	return addresses{network: network, subnet: subnet, pods: netip.MustParsePrefix("10.244.0.0/14"), services: netip.MustParsePrefix("10.96.0.0/16")}
 }
 
 // ipv6Addresses has the subnet of the only size that Azure has for IPv6.

@@ -117,41 +117,83 @@ type Door interface {
 // Prepare puts into Azure what examples need.
 func Prepare(ctx context.Context, d Door, group azure.ID, vnet azure.ID, given []string) error {
 	for _, g := range given {
-		what, name, elsewhere := parseGiven(g)
-		in := group
-		if elsewhere != "" {
-			in = azure.GroupID(group.Subscription(), elsewhere)
-			if err := put(ctx, d, in, object{"location": Location}); err != nil {
+		if what, name, _ := parseGiven(g); what == "subnet" {
+			if err := addSubnet(ctx, d, vnet, name); err != nil {
 				return err
 			}
+			continue
 		}
-		var err error
-		switch what {
-		case "public IP":
-			err = put(ctx, d, in.Resource(network.PublicIPAddresses, name), object{
-				"location": Location, "sku": object{"name": "Standard"}, "properties": object{"publicIPAllocationMethod": "Static"},
-			})
-		case "public IP prefix", "public IPv6 prefix":
-			version, length := corev1.IPv4Protocol, 28
-			if what == "public IPv6 prefix" {
-				version, length = corev1.IPv6Protocol, 124
-			}
-			err = put(ctx, d, in.Resource("Microsoft.Network/publicIPPrefixes", name), object{
-				"location": Location, "sku": object{"name": "Standard"},
-				"properties": object{"publicIPAddressVersion": version, "prefixLength": length},
-			})
-		case "subnet":
-			err = addSubnet(ctx, d, vnet, name)
-		case "dual stack":
-		default:
-			err = fmt.Errorf("%q: want public IP, public IP prefix, public IPv6 prefix or subnet with a name", g)
-		}
+		needs, err := needsOf(g, group, vnet)
 		if err != nil {
 			return err
+		}
+		for _, n := range needs {
+			if err := put(ctx, d, n.id, n.body); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
+
+// Commands puts what an example needs into the Azure of kaz local up, as a shell reads it.
+func (e Example) Commands(t testing.TB, group, vnet azure.ID) string {
+	t.Helper()
+	var b strings.Builder
+	for _, g := range e.Given {
+		needs, err := needsOf(g, group, vnet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range needs {
+			text, err := json.Marshal(n.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "kaz local azure put %s <<< '%s'\n", n.id, text)
+		}
+	}
+	return b.String()
+}
+
+// need is a resource that an example needs.
+type need struct {
+	id   azure.ID
+	body object
+}
+
+// needsOf are the resources that a line of an example says must be there.
+func needsOf(given string, group, vnet azure.ID) ([]need, error) {
+	what, name, elsewhere := parseGiven(given)
+	var all []need
+	if elsewhere != "" {
+		group = azure.GroupID(group.Subscription(), elsewhere)
+		all = append(all, need{group, object{"location": Location}})
+	}
+	standard := object{"name": "Standard"}
+	switch what {
+	case "public IP":
+		return append(all, need{group.Resource(network.PublicIPAddresses, name), object{
+			"location": Location, "sku": standard, "properties": object{"publicIPAllocationMethod": "Static"},
+		}}), nil
+	case "public IP prefix", "public IPv6 prefix":
+		version, length := corev1.IPv4Protocol, 28
+		if what == "public IPv6 prefix" {
+			version, length = corev1.IPv6Protocol, 124
+		}
+		return append(all, need{group.Resource("Microsoft.Network/publicIPPrefixes", name), object{
+			"location": Location, "sku": standard, "properties": object{"publicIPAddressVersion": version, "prefixLength": length},
+		}}), nil
+	case "subnet":
+		return append(all, need{vnet.Child("subnets", name), object{"properties": object{"addressPrefix": freeInLocalNetwork}}}), nil
+	case "dual stack":
+		return all, nil
+	}
+	return nil, fmt.Errorf("%q: want public IP, public IP prefix, public IPv6 prefix or subnet with a name", given)
+}
+
+// freeInLocalNetwork is a range of the virtual network of kaz local up that no subnet has.
+const freeInLocalNetwork = "10.241.0.0/24"
 
 // parseGiven takes "public IP web-ip in the resource group addresses" apart.
 func parseGiven(text string) (what, name, group string) {

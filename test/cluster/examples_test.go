@@ -32,9 +32,7 @@ func examples(c *cluster) {
 		if e.DualStack() {
 			continue // the cluster has IPv4 only; TestDualStack plays it
 		}
-		if err := testkit.Prepare(c.t.Context(), c.azure, c.group(), vnet, e.Given); err != nil {
-			c.t.Fatal(err)
-		}
+		c.sh(e.Commands(c.t, c.group(), vnet))
 		played = append(played, e)
 		all.WriteString("---\n" + e.Manifest)
 	}
@@ -67,6 +65,15 @@ func examples(c *cluster) {
 		return ""
 	})
 	c.t.Logf("deleted in %s", short(time.Since(began)))
+}
+
+// sh runs commands of the docs, in which kaz is that of this cluster.
+func (c *cluster) sh(commands string) {
+	c.t.Helper()
+	script := fmt.Sprintf("set -eu; . %q; kaz() { %q \"$@\" --dir %q; }\n%s", c.status.Environment, kaz(), c.dir, commands)
+	if out, errs, err := output(c.t, "", "/bin/bash", "-c", script); err != nil {
+		c.t.Fatalf("%s\n%v: %s%s", commands, err, out, errs)
+	}
 }
 
 // servedAs compares what Azure has for the Services of an example with its comment.

@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 	"kaz/internal/emulator"
 	"kaz/internal/testkit"
 )
@@ -44,7 +46,7 @@ func TestExamples(t *testing.T) {
 			})
 		})
 	}
-	page := renderExamples(all)
+	page := renderExamples(t, all)
 	if *update {
 		if err := os.WriteFile(examplesPage, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
@@ -123,7 +125,9 @@ func (w *world) completed(s *corev1.Service) *corev1.Service {
 	return s
 }
 
-func renderExamples(all []testkit.Example) string {
+func renderExamples(t *testing.T, all []testkit.Example) string {
+	group := azure.GroupID(testkit.Subscription, "kaz") // names of kaz local up
+	vnet := group.Resource(network.VirtualNetworks, "kaz-vnet")
 	var b strings.Builder
 	b.WriteString(`<!-- Generated from docs/example-manifests/service by "go test ./internal/cloudprovider/service -run TestExamples -update". -->
 # Services of type LoadBalancer by example
@@ -131,7 +135,8 @@ func renderExamples(all []testkit.Example) string {
 Each of these manifests is applied by a test, which compares what is in Azure then with the list under it. They are in
 [docs/example-manifests/service](../../example-manifests/service); what each annotation means is in
 [annotations.md](annotations.md). Where nothing else is said, a rule has an idle timeout of 4 minutes and tells both ends
-when it cuts a TCP connection.
+when it cuts a TCP connection. What an example needs in Azure beforehand is said above its manifest, with the commands that
+make it in the local Azure of a cluster on this machine, where a test runs them.
 
 `)
 	for _, e := range all {
@@ -140,7 +145,10 @@ when it cuts a TCP connection.
 	for _, e := range all {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", e.Title, e.Text)
 		if given := slices.DeleteFunc(slices.Clone(e.Given), func(g string) bool { return g == "dual stack" }); len(given) > 0 {
-			fmt.Fprintf(&b, "Must be there before: %s.\n\n", strings.Join(given, ", "))
+			fmt.Fprintf(&b, "Must be there before: %s. On `kaz local up`:\n\n```sh\n%s```\n\n", strings.Join(given, ", "), e.Commands(t, group, vnet))
+		}
+		if e.DualStack() {
+			b.WriteString("On this machine: `kaz local up --ip-families IPv4,IPv6`, of a new directory.\n\n")
 		}
 		fmt.Fprintf(&b, "```yaml\n# %s.yaml\n%s```\n\nIn Azure then:\n\n", e.Name, e.Manifest)
 		for _, line := range e.Then {
