@@ -57,6 +57,10 @@ var inCompany = []struct {
 		isOn(key.Internal, false), "beside annotation " + key.Internal.Name + `: "true", with which there is no public IP`,
 	},
 	{
+		[]string{key.HAPorts.Name}, func(s Service) bool { return isOn(key.HAPorts, false)(s) || isOn(key.Internal, true)(s) },
+		"without annotation " + key.Internal.Name + `: "true"; each port has a rule of its own`,
+	},
+	{
 		key.LinkOptions(), isOn(key.LinkCreate, true), "without annotation " + key.LinkCreate.Name + `: "true"`,
 	},
 }

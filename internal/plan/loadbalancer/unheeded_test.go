@@ -46,6 +46,8 @@ func oddities() map[string]oddity {
 		"health check port":     {annotations: map[string]string{"port_32000_health-probe_interval": "9"}, edit: local},
 		"retired":               {annotations: map[string]string{"azure-load-balancer-mode": "__auto__", "azure-shared-securityrule": "true"}},
 		"of others":             {annotations: map[string]string{"aws-load-balancer-type": "nlb"}},
+		"all ports in public":   {annotations: map[string]string{"azure-load-balancer-enable-high-availability-ports": "true"}, wants: []string{"UnheededAnnotation", `enable-high-availability-ports: "true" is not heeded without annotation service.beta.kubernetes.io/azure-load-balancer-internal: "true"`}},
+		"not all in public":     {annotations: map[string]string{"azure-load-balancer-enable-high-availability-ports": "false"}},
 		"load balancer":         {annotations: map[string]string{"azure-load-balancer-configurations": "kaz,nope"}, config: two, wants: []string{"InvalidAnnotation", `configurations: "nope" left out`, "kaz, lb2"}},
 		"key in another case":   {annotations: map[string]string{"Azure-Load-Balancer-Configurations": "lb2"}, config: two},
 		"one load balancer":     {annotations: map[string]string{"azure-load-balancer-configurations": "kaz,nope"}},
