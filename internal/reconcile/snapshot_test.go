@@ -61,3 +61,29 @@ func TestOptionalNeeds(t *testing.T) {
 		})
 	}
 }
+
+// What Azure says of a resource that is not there is in the snapshot, until the resource is.
+func TestWhatIsAbsent(t *testing.T) {
+	gone, there := group.Resource("N/ips", "gone"), group.Resource("N/ips", "there")
+	have, err := reconcile.Take(t.Context(), hidden{err: &azure.Error{Kind: azure.NotFound, Message: "no such group"}}, reconcile.Needs{
+		Resources: []azure.ID{gone}, Optional: reconcile.Optional{Resources: []azure.ID{there}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []azure.ID{gone, there} {
+		if said, absent := have.Absent(id); !absent || said != "no such group" {
+			t.Errorf("%s: %q, %v", id, said, absent)
+		}
+	}
+	have = have.Without(gone).With(azure.Document(`{"id":"` + there + `"}`))
+	if said, absent := have.Absent(there); absent {
+		t.Errorf("it is there, and absent: %q", said)
+	}
+	if _, absent := have.Absent(gone); !absent {
+		t.Error("what was told is forgotten")
+	}
+	if _, absent := have.Absent(group); absent {
+		t.Error("nobody asked for it")
+	}
+}

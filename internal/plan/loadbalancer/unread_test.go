@@ -258,3 +258,36 @@ func TestWhatMayBeUnread(t *testing.T) {
 		}
 	}
 }
+
+// A virtual network that is missing is told as that, and not as a subnet; where the network
+// may not be read, that it may be missing.
+func TestAVirtualNetworkIsMissing(t *testing.T) {
+	const kind = "Microsoft.Network/virtualNetworks"
+	web := service("web", tcp(80, 30080))
+	web.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true", "service.beta.kubernetes.io/azure-load-balancer-internal-subnet": "nope"}
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: web}}}
+	vnet := azure.GroupID("s", in.Config.VirtualNetworkResourceGroup).Resource(kind, in.Config.VirtualNetwork)
+	subnet := vnet.Child("subnets", "nope")
+	asks := func(have plan.Snapshot) bool {
+		in := in
+		in.Have = have
+		ids, _ := loadbalancer.Needs(in)
+		return slices.ContainsFunc(ids, vnet.Equal)
+	}
+	there := newWorld(2).snapshot()
+	missing := there.WithAbsent(subnet, "Resource nope not found.")
+	if asks(there) || !asks(missing) || !loadbalancer.MayBeUnread(in.Config, vnet, kind) {
+		t.Error("the network is to be looked at where its subnet is not there, and nowhere else, if that is allowed")
+	}
+	for want, have := range map[string]plan.Snapshot{
+		`"nope" is not found in virtual network ` + string(vnet) + ", allowed":                                                                                                                              missing.With(azure.Document(`{"id":"` + vnet + `"}`)),
+		`"nope" is not found in virtual network ` + string(vnet) + ", or the network is not there, allowed":                                                                                                 missing.WithUnread(vnet, kind, azure.Denied),
+		"the virtual network " + string(vnet) + ` of the subnet "nope" is not found, allowed is one that is there: make it, or configure another vnetName or vnetResourceGroup; Azure says: No such group.`: missing.WithAbsent(vnet, "No such group."),
+	} {
+		in.Have = have
+		_, found, err := loadbalancer.Desired(in)
+		if err != nil || len(found) != 1 || found[0].Reason != loadbalancer.ReasonSubnet || !strings.Contains(found[0].Message, want) {
+			t.Errorf("%v, %v, want %s", err, found, want)
+		}
+	}
+}
