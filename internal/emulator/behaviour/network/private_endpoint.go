@@ -1,6 +1,7 @@
 package network
 
 import (
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -58,7 +59,7 @@ func linkConnections(name string) behaviour.Type {
 			if strings.HasPrefix(name, "manual") {
 				behaviour.Set(c.Doc, state, behaviour.Object{"status": "Pending", "description": "Awaiting approval", "actionsRequired": "None"})
 			} else {
-				behaviour.Set(c.Doc, state, behaviour.Object{"status": "Approved", "description": "Auto Approved", "actionsRequired": "None"})
+				behaviour.Set(c.Doc, state, approved())
 			}
 			return nil
 		},
@@ -133,8 +134,13 @@ func connect(c *behaviour.Call, connection behaviour.Object) error {
 	if !service.Is(namespace + "privateLinkServices") {
 		return nil
 	}
-	if _, ok := c.Get(service); !ok {
+	theirs, ok := c.Get(service)
+	if !ok {
 		return behaviour.InvalidReference(c.ID, service)
+	}
+	state := behaviour.Clone(behaviour.Sub(connection, "properties.privateLinkServiceConnectionState"))
+	if approves(theirs, c.ID.Subscription()) {
+		state = approved()
 	}
 	behaviour.Set(c.Doc, "id", string(c.ID))
 	id := connectionID(c.Doc, connection)
@@ -145,9 +151,20 @@ func connect(c *behaviour.Call, connection behaviour.Object) error {
 		"privateEndpoint":                   behaviour.Ref(c.ID),
 		"privateEndpointLocation":           c.Location(),
 		"linkIdentifier":                    linkIdentifier(c),
-		"privateLinkServiceConnectionState": behaviour.Clone(behaviour.Sub(connection, "properties.privateLinkServiceConnectionState")),
+		"privateLinkServiceConnectionState": state,
 	}})
 	return nil
+}
+
+func approved() behaviour.Object {
+	return behaviour.Object{"status": "Approved", "description": "Auto Approved", "actionsRequired": "None"}
+}
+
+// approves reports whether a private link service lets everybody of a subscription connect.
+func approves(service behaviour.Object, subscription string) bool {
+	return slices.ContainsFunc(behaviour.Texts(service, "properties.autoApproval.subscriptions"), func(s string) bool {
+		return s == "*" || strings.EqualFold(s, subscription)
+	})
 }
 
 // disconnect takes away connections to services that the endpoint left.

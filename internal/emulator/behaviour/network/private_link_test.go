@@ -76,6 +76,20 @@ func TestPrivateLink(t *testing.T) {
 	c.delete(vnet)
 }
 
+// Who is of a subscription that a private link service approves need not wait.
+func TestAutoApproval(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	manual := strings.Replace(endpointBody(service, ""), "privateLinkServiceConnections", "manualPrivateLinkServiceConnections", 1)
+	for approval, want := range map[string]string{"": "Pending", `"another"`: "Pending", `"another","` + strings.ToUpper(string(azure.ID(service).Subscription())) + `"`: "Approved"} {
+		c.put(service, strings.Replace(serviceBody(subnet), `"ipConfigurations"`, `"autoApproval":{"subscriptions":[`+approval+`]},"ipConfigurations"`, 1))
+		state := `"privateLinkServiceConnectionState":{"status":"` + want + `"}`
+		c.has(c.put(endpoint, manual), `{"properties":{"manualPrivateLinkServiceConnections":[{"properties":{`+state+`}}]}}`)
+		c.has(c.get(service), `{"properties":{"privateEndpointConnections":[{"properties":{`+state+`}}]}}`)
+		c.delete(endpoint)
+	}
+}
+
 // A private link service leads to network interfaces, and never to pools of addresses.
 func TestPrivateLinkAndPoolsOfAddresses(t *testing.T) {
 	const refusal = "PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer"
