@@ -85,7 +85,8 @@ func mayHaveLinks(in Input) bool {
 	for _, s := range in.Services {
 		internal, _ := key.Internal.Read(s.Annotations)
 		fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
-		if key.LinkStays(s.Annotations) || internal || fixed || len(s.before(key.PrivateLinks)) > 0 {
+		onlyNamed := s.UID == "" // a leftover of which nothing tells but a tag, maybe a private link service's
+		if key.LinkStays(s.Annotations) || internal || fixed || onlyNamed || len(s.before(key.PrivateLinks)) > 0 {
 			return true
 		}
 		bases[strings.ToLower(baseName(s.Service))] = true
