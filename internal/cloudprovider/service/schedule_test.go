@@ -291,7 +291,8 @@ func (s *schedule) turn() {
 
 func (s *schedule) come() {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(kinds)), func(n string) bool {
-		return !s.gone(n) || n == "dual" && s.random.IntN(2) == 0
+		impossible := n == "linked" && s.config.LoadBalancer.PoolByIP // Azure has that before pools of interfaces only
+		return !s.gone(n) || impossible || n == "dual" && s.random.IntN(2) == 0
 	})
 	if len(names) == 0 || len(s.alive) > 4 {
 		return
