@@ -28,8 +28,9 @@ Some values that are not allowed are a warning, an event on the Service beside w
 
 So is what nobody heeds: a name that begins with
 ` + "`azure-`" + ` or ` + "`port_`" + ` and is not in these tables, one of theirs in another case, without its domain or in another one, a port that the Service does not have, a
-wrong address of a family that it does not have, what is about public IPs at an internal Service, high-availability ports at an external one, and a
-subnet or a private link's properties without the switch that they belong to. Not told is of what other versions knew: ` + strings.Join(retiredNames(), " and ") + `.
+wrong address of a family that it does not have, what is about public IPs at an internal Service, high-availability ports at an external one,
+tags of a public IP that somebody else made, IP tags that one has not and that it cannot get, and a subnet or a private link's
+properties without the switch that they belong to. Not told is of what other versions knew: ` + strings.Join(retiredNames(), " and ") + `.
 
 Every name begins with ` + "`" + service + "`" + `, which the tables leave out. PORT in a name is a port of the
 Service in decimal. [examples.md](examples.md) shows most of them at work.

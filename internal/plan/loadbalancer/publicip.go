@@ -356,11 +356,14 @@ func (f *facts) refuseKinds(w wish, p place, wrong *problems) {
 	if p.ip == "" {
 		return
 	}
-	have := f.ips[p.ip.Key()]
+	have, exists := f.ips[p.ip.Key()]
 	renewed := f.isOutgrown(w, p)
 	changed := f.Config.IPTagsMayChange && f.isManaged(have) && w.wantsKinds(have)
 	asked := fmt.Sprintf("annotation %s: %q", key.IPTags.Name, w.service.Annotations[key.IPTags.Name])
 	switch {
+	case !renewed && !changed && exists && w.wantsKinds(have):
+		wrong.warn(w.service.Key(), ReasonUnheeded, "%s is not heeded at public IP %s, which somebody else made or others have, too: its IP tags are %s, and Azure changes none of a public IP",
+			asked, p.ip.Name(), kindsIn(have))
 	case !renewed && !changed:
 		warnKinds(w.service, wrong)
 	case w.slip != "":

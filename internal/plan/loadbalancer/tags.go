@@ -144,7 +144,12 @@ func (s *search) noteListed(w wish, p place) {
 // count, and what others who stay there have there.
 func (s *search) refuseTags(w wish, p place, wrong *problems) {
 	have, exists := s.ips[p.ip.Key()]
-	if p.ip == "" || len(w.ipTags) == 0 || exists && !s.isManaged(have) {
+	if p.ip == "" || len(w.ipTags) == 0 {
+		return
+	}
+	if exists && !s.isManaged(have) {
+		wrong.warn(w.service.Key(), ReasonUnheeded, "annotation %s: %q is not heeded at public IP %s, which somebody else made: tag it there",
+			key.PublicIPTags.Name, w.service.Annotations[key.PublicIPTags.Name], have.ID.Name())
 		return
 	}
 	listed, _ := servicesIn(have.Tags)

@@ -119,7 +119,7 @@ func TestWhatIsNotHeededIsTold(t *testing.T) {
 }
 
 // Tags beyond what Azure lets a public IP have are refused before it is asked, whoever else
-// tags it. One that is somebody's own gets none.
+// tags it. One that is somebody's own gets none, and its Service is told.
 func TestTooManyTags(t *testing.T) {
 	tags := func(from, n int) string {
 		var all []string
@@ -171,8 +171,28 @@ func TestTooManyTags(t *testing.T) {
 	s := service("web", tcp(80, 30080))
 	s.Annotations = map[string]string{key.PublicIPTags.Name: tags(0, 60), key.PublicIPName.Name: "mine"}
 	rounds, err := w.commit(loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}})
-	if err != nil || len(rounds[0].problems) > 0 {
-		t.Errorf("at somebody's own: %v, %v", rounds[0].problems, err)
+	if found := rounds[0].problems; err != nil || len(found) != 1 || !found[0].Warning || !strings.Contains(found[0].Message, "is not heeded at public IP mine") {
+		t.Errorf("at somebody's own: %v, %v", found, err)
+	}
+}
+
+// IP tags that a public IP has not, and that it cannot get, are told of to who asks for them.
+func TestIPTagsThatCannotBeHad(t *testing.T) {
+	const mine = `{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9","ipTags":[{"ipTagType":"RoutingPreference","tag":"Internet"}]}}`
+	for asked, told := range map[string]bool{"RoutingPreference=Internet": false, "FirstPartyUsage=/Sql": true} {
+		w := newWorld(2)
+		w.put(network+"publicIPAddresses/mine", parse(mine))
+		s := service("web", tcp(80, 30080))
+		s.Annotations = map[string]string{key.IPTags.Name: asked, key.PublicIPName.Name: "mine"}
+		rounds, err := w.commit(loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := rounds[0].problems
+		if is := len(found) == 1 && found[0].Warning && strings.Contains(found[0].Message, asked+`" is not heeded at public IP mine`) &&
+			strings.Contains(found[0].Message, "its IP tags are RoutingPreference=Internet"); is != told || !told && len(found) > 0 {
+			t.Errorf("%s: %v", asked, found)
+		}
 	}
 }
 
