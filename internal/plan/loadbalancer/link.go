@@ -151,7 +151,7 @@ func linkLists(in Input) []azure.Query {
 
 // linkGroups are the resource groups in which the Services' private link services may
 // be: those that they ask for, or have asked for, and for who asks for one those of the others,
-// whose it may share.
+// whose it may share. So it is where pools may get addresses: nobody's may stand before them.
 func linkGroups(in Input) []azure.ID {
 	groups := []azure.ID{in.Config.links("")}
 	add := func(names ...string) {
@@ -161,14 +161,14 @@ func linkGroups(in Input) []azure.ID {
 			}
 		}
 	}
-	asks := false
+	all := in.Config.PoolByIP && hasOwnPoolsOfInterfaces(in)
 	for _, s := range in.Services {
 		add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations))...)
 		add(s.before(key.PrivateLinks)...)
-		asks = asks || !s.Gone && key.LinkStays(s.Annotations)
+		all = all || !s.Gone && key.LinkStays(s.Annotations)
 	}
 	for _, s := range in.Others {
-		if asks && key.LinkStays(s.Annotations) {
+		if all && key.LinkStays(s.Annotations) {
 			add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions))...)
 		}
 	}

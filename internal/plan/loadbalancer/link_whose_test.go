@@ -251,6 +251,23 @@ func TestPoolsBehindPrivateLinksStayPoolsOfInterfaces(t *testing.T) {
 	}
 }
 
+// So it is where somebody else is served, and the private link service is in a resource group
+// that nothing but its Service tells of.
+func TestPoolsBehindOthersPrivateLinksStayPoolsOfInterfaces(t *testing.T) {
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
+	web, api := asksForLink("web", 80, key.LinkGroup.Name, "far"), service("api", tcp(81, 30081))
+	w := linkedWorld(t, in, web, api)
+	in.Config.PoolByIP = true
+	inner := w.lower(azure.ID(innerID).Key())
+	in.Services, in.Others = []loadbalancer.Service{{Service: api}}, []*v1.Service{web}
+	if _, err := w.commit(in); err != nil {
+		t.Error(err)
+	}
+	if got := w.lower(azure.ID(innerID).Key()); got != inner {
+		t.Errorf("the load balancer is %s, was %s", got, inner)
+	}
+}
+
 // everyone is the text of all machines and scale sets.
 func (w *world) everyone() string {
 	var all strings.Builder
