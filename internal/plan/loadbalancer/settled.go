@@ -85,6 +85,7 @@ type standing struct {
 type occupied struct {
 	frontends
 	pools
+	LoadBalancingRules []azure.Child[linkRule] `json:"loadBalancingRules"`
 }
 
 // steadyPools are the pools of interfaces that nodes belong into, and whether it is certain that
@@ -149,10 +150,9 @@ func (a asked) isForeign(c Config, lb azure.Resource[occupied]) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(lb.Properties.FrontendIPConfigurations, func(fe azure.Child[network.FrontendIPConfiguration]) bool {
-		owner := ownerBase(fe.Name)
-		return a.others[owner] || a.services[owner]
-	})
+	known := func(name string) bool { return a.others[ownerBase(name)] || a.services[ownerBase(name)] }
+	return !slices.ContainsFunc(lb.Properties.FrontendIPConfigurations, func(fe azure.Child[network.FrontendIPConfiguration]) bool { return known(fe.Name) }) &&
+		!slices.ContainsFunc(lb.Properties.LoadBalancingRules, func(r azure.Child[linkRule]) bool { return known(r.Name) })
 }
 
 // anchored reports whether a load balancer has a frontend of somebody of whom nothing is decided.

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"kaz/internal/azure"
+	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -122,5 +123,30 @@ func TestAPoolIsNotEmptiedForTheSakeOfWindows(t *testing.T) {
 	}
 	if want := map[string]string{"kubernetes": "np1 ", "kubernetes-IPv6": "np0 "}; !maps.Equal(members, want) {
 		t.Errorf("in the pools are %v, want %v", members, want)
+	}
+}
+
+// The last Service of a load balancer that is not configured any more may stand at a frontend
+// of one that was there before it: whoever is behind that load balancer leaves it first.
+func TestALoadBalancerOfTheLastGuestGoes(t *testing.T) {
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+	in.Config.LoadBalancerName = "old"
+	api, web := service("api", tcp(81, 30081)), service("web", tcp(80, 30080)) // the first one's is the frontend
+	for _, s := range []*v1.Service{web, api} {
+		s.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: "10.0.9.9"}
+	}
+	w := linkedWorld(t, in, api, web)
+	play := func(s *v1.Service, others ...*v1.Service) {
+		t.Helper()
+		in.Services, in.Others = []loadbalancer.Service{{Service: s, Gone: true}}, others
+		if _, err := w.commit(in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	play(api, web)
+	in.Config.LoadBalancerName = "kubernetes"
+	play(web)
+	if text := w.everyone(); strings.Contains(text, "old-internal") {
+		t.Errorf("there is %s", text)
 	}
 }
