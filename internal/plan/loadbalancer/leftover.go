@@ -15,7 +15,7 @@ import (
 )
 
 // Nobody is the namespace of Services of which no name is known. No namespace can be
-// called that.
+// called that, and nothing in Azure.
 const Nobody = "(deleted)"
 
 // Leftovers are Services that the cluster does not have and of which Azure has

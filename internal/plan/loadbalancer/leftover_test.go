@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kaz/internal/azure"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -213,6 +215,31 @@ func TestWhoComesWithLeftoversLeavesAGuestInTheTag(t *testing.T) {
 		t.Errorf("the guest that stays was touched %d times: %v", writes(rounds), err)
 	}
 }
+
+// A leftover of which only a tag tells has no names in Azure: what somebody has made at a load
+// balancer stays, whatever it is called.
+func TestALeftoverWithoutUIDTakesNothingOfOthers(t *testing.T) {
+	for _, name := range []string{"a", "a-mine"} {
+		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+		web := service("web", tcp(80, 30080))
+		w := linkedWorld(t, in, web)
+		ip := azure.ID(network + "publicIPAddresses/mine")
+		w.put(ip, parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","ipAddress":"1.2.3.4"}}`))
+		lb := w.docs[azure.ID(lbID).Key()]
+		properties := sub(lb, "properties")
+		properties["frontendIPConfigurations"] = append(properties["frontendIPConfigurations"].([]any), object{
+			"name": name, "id": string(azure.ID(lbID).Child("frontendIPConfigurations", name)), "properties": object{"publicIPAddress": ref(ip)},
+		})
+		w.put(lbID, lb)
+		in.Others = []*v1.Service{web}
+		in.Services = []loadbalancer.Service{{Gone: true, Service: &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old"}}}}
+		rounds, err := w.commit(in)
+		if n := writes(rounds); err != nil || n > 0 {
+			t.Errorf("%s: %v, and %v", name, err, rounds[0].plan)
+		}
+	}
+}
+
 
 // What was asked for by a Service that has got no rule yet is its, whatever is at the
 // frontend; where it does not ask for it, it was of one of its name.

@@ -21,8 +21,13 @@ const (
 const suffixIPv6 = "-IPv6"
 
 // baseName starts the name of everything that belongs to a Service: "a" and its
-// UID without dashes. The cut loses the UID's last digit; it has always been so.
+// UID without dashes. The cut loses the UID's last digit; it has always been so. A leftover
+// of which nothing but a key is known has nothing that is named so, and shares no name with
+// what somebody else calls "a".
 func baseName(s *v1.Service) string {
+	if s.UID == "" {
+		return Nobody
+	}
 	return shorten("a"+strings.ReplaceAll(string(s.UID), "-", ""), longestBase)
 }
 
