@@ -437,7 +437,7 @@ func (f *facts) spreadNodes(b batch, all []*balancer, found *problems) {
 	}
 	places := f.nodePlaces(up, found)
 	for _, lb := range all {
-		if lb.side.entry < 0 || !lb.stays || !f.fills(lb.side) {
+		if lb.side.entry < 0 || !lb.stays || !f.fills(lb.side) || !f.byIP(lb.side) {
 			continue
 		}
 		for i, p := range lb.BackendAddressPools {

@@ -240,7 +240,6 @@ func TestALeftoverWithoutUIDTakesNothingOfOthers(t *testing.T) {
 	}
 }
 
-
 // What was asked for by a Service that has got no rule yet is its, whatever is at the
 // frontend; where it does not ask for it, it was of one of its name.
 func TestLeftoversAndWhoAsksForThem(t *testing.T) {

@@ -312,8 +312,10 @@ func (s *search) refuseNewLink(w wish, p place, id azure.ID, wrong *problems) {
 // Service's.
 func (f *facts) linksAt(s *side, but string) (count int) {
 	for _, l := range f.linksByID {
-		owner, _ := f.linkOwner(l)
-		if (but == "" || owner != but) && slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(r azure.Reference) bool { return r.ID.Under(s.id) }) {
+		if !slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(r azure.Reference) bool { return r.ID.Under(s.id) }) {
+			continue
+		}
+		if owner, _ := f.linkOwner(l); but == "" || owner != but {
 			count++
 		}
 	}

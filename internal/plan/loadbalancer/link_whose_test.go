@@ -268,6 +268,37 @@ func TestPoolsBehindOthersPrivateLinksStayPoolsOfInterfaces(t *testing.T) {
 	}
 }
 
+// With several load balancers nodes are spread by their addresses, and Services of policy Local
+// have pools to themselves: not where a private link service stands, nobody would be served there.
+func TestNoPoolsOfAddressesBehindPrivateLinksWithSeveral(t *testing.T) {
+	for what, change := range map[string]func(*v1.Service){
+		"policy Local": func(s *v1.Service) {
+			s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, 31000
+		},
+		"another family": func(s *v1.Service) { s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} },
+	} {
+		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
+		web, api := asksForLink("web", 80), service("api", tcp(81, 30081))
+		api.Annotations = map[string]string{key.Internal.Name: "true"}
+		w := linkedWorld(t, in, web, api)
+		in.Config.PoolByIP = true
+		in.Config.Balancers = []loadbalancer.Balancer{{Name: "kubernetes", AllowPlacement: true, PrimaryVMSet: "np"}, {Name: "lb2", AllowPlacement: true, PrimaryVMSet: "np2"}}
+		in.Endpoints = map[string][]string{"default/api": {in.Nodes[0].Name}}
+		change(api)
+		in.Services = []loadbalancer.Service{{Service: web}, {Service: api}}
+		if _, err := w.commit(in); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		delete(web.Annotations, key.LinkCreate.Name)
+		if _, err := w.commit(in); err != nil {
+			t.Errorf("%s, and the private link service goes: %v", what, err)
+		}
+		if got := w.lower(azure.ID(innerID).Key()); !strings.Contains(got, `"ipaddress":"10.0.0.4"`) {
+			t.Errorf("%s, and the private link service is gone: there is %s", what, got)
+		}
+	}
+}
+
 // everyone is the text of all machines and scale sets.
 func (w *world) everyone() string {
 	var all strings.Builder

@@ -280,7 +280,7 @@ func (s *search) places(w wish, wrong *problems) []place {
 			p.side, p.frontend, p.own = at.side, at.name, false
 			s.refuseSharing(w, p, t, wrong)
 		}
-		if len(s.Config.Balancers) > 0 && isLocal(w.service) {
+		if len(s.Config.Balancers) > 0 && isLocal(w.service) && s.byIP(p.side) {
 			p.ownPool = localPoolName(w.service.Service, a.family)
 		}
 		s.refuseTooMany(w, p, wrong)
