@@ -81,6 +81,23 @@ func BenchmarkPlan(b *testing.B) {
 // quick.
 func several(tb testing.TB) []decision {
 	tb.Helper()
+	settled := overFour(tb, func(*loadbalancer.Input, *v1.Service, int) {})
+	fewer := settled
+	fewer.Nodes = settled.Nodes[1:]
+	local := overFour(tb, func(in *loadbalancer.Input, s *v1.Service, i int) {
+		s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, 20000+int32(i)
+		in.Endpoints[s.Namespace+"/"+s.Name] = []string{in.Nodes[i].Name, in.Nodes[2*i].Name}
+	})
+	one := local
+	one.Services = local.Services[:1]
+	for _, s := range local.Services[1:] {
+		one.Others = append(one.Others, s.Service)
+	}
+	return []decision{{"unchanged", settled, 0}, {"a node goes", fewer, 1}, {"of policy Local", local, 0}, {"one of policy Local", one, 0}}
+}
+
+func overFour(tb testing.TB, change func(in *loadbalancer.Input, s *v1.Service, i int)) loadbalancer.Input {
+	tb.Helper()
 	const services, nodes = 1000, 5000
 	in, w := crowd(tb, services, 0)
 	in.Config.PoolByIP = true
@@ -92,14 +109,14 @@ func several(tb testing.TB) []decision {
 		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: fmt.Sprintf("10.%d.%d.%d", 1+i/40000, i/200, i%200)}}
 		in.Nodes = append(in.Nodes, n)
 	}
-	in.Complete = true
+	in.Complete, in.Endpoints = true, map[string][]string{}
+	for i, s := range in.Services {
+		change(&in, s.Service, i)
+	}
 	if _, err := w.commit(in); err != nil {
 		tb.Fatal(err)
 	}
-	settled := withHave(in, w)
-	fewer := settled
-	fewer.Nodes = settled.Nodes[1:]
-	return []decision{{"unchanged", settled, 0}, {"a node goes", fewer, 1}}
+	return withHave(in, w)
 }
 
 // decision is an input and how many steps its plan has.

@@ -312,7 +312,7 @@ func (f *facts) nodePlaces(up []bool, found *problems) map[string]int {
 		}
 	}
 	var open []*v1.Node
-	for _, n := range slices.SortedFunc(slices.Values(f.Nodes), func(a, b *v1.Node) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, n := range f.nodes {
 		set := f.setOf(n)
 		e := slices.IndexFunc(entries, func(b Balancer) bool { return set != "" && sameText(b.PrimaryVMSet, set) })
 		if e >= 0 && up[e] {
@@ -442,7 +442,7 @@ func (f *facts) spreadNodes(b batch, all []*balancer, found *problems) {
 		}
 		for i, p := range lb.BackendAddressPools {
 			if family, ours := f.Config.poolFamily(p.Name); ours && !p.Keep {
-				p = f.orNobody(lb.side.poolNamed(p.Name), family, func(n *v1.Node) bool { return places[n.Name] == lb.side.entry })
+				p = f.orNobody(lb.side.poolNamed(p.Name), family, slices.DeleteFunc(slices.Clone(f.nodes), func(n *v1.Node) bool { return places[n.Name] != lb.side.entry }))
 				lb.BackendAddressPools[i] = p
 				f.warnNobody(b, lb, p, family, found)
 			}
@@ -556,13 +556,19 @@ func (f *facts) wasOwnPool(b batch, s *side, name string) bool {
 // byEndpoints is a pool with the addresses of the nodes that have endpoints, whatever
 // load balancer they are at.
 func (f *facts) byEndpoints(p pool, family v1.IPFamily, ends []string) pool {
-	return f.orNobody(p, family, func(n *v1.Node) bool { return slices.Contains(ends, n.Name) })
+	var there []*v1.Node
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(ends))) {
+		if i, is := slices.BinarySearchFunc(f.nodes, name, func(n *v1.Node, name string) int { return strings.Compare(n.Name, name) }); is {
+			there = append(there, f.nodes[i])
+		}
+	}
+	return f.orNobody(p, family, there)
 }
 
 // orNobody is byAddress where nobody is an answer, too: a nil list would leave the members as
 // they are.
-func (f *facts) orNobody(p pool, family v1.IPFamily, belongs func(*v1.Node) bool) pool {
-	next := f.byAddress(p, family, belongs)
+func (f *facts) orNobody(p pool, family v1.IPFamily, belong []*v1.Node) pool {
+	next := f.byAddress(p, family, belong)
 	if next.Properties.LoadBalancerBackendAddresses == nil {
 		next.Properties.LoadBalancerBackendAddresses = []poolMember{}
 	}

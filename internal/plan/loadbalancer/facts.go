@@ -21,6 +21,7 @@ type facts struct {
 	ips         map[string]publicIP    // by id key
 	ipsOf       map[string][]azure.ID  // by Service that a tag names
 	ipsAt       map[string][]azure.ID  // by address
+	nodes       []*v1.Node             // all, by name
 	nodeIPs     map[netip.Addr]bool    // of all nodes
 	alive       map[string]*v1.Service // all known Services, by base name in lower case
 	linkAt      map[string]privateLink // by id key of the frontend
@@ -73,6 +74,7 @@ func readFacts(in Input) (*facts, error) {
 	if err := f.readPublicIPs(); err != nil {
 		return nil, err
 	}
+	f.nodes = slices.SortedFunc(slices.Values(in.Nodes), func(a, b *v1.Node) int { return strings.Compare(a.Name, b.Name) })
 	f.readNodeIPs()
 	if err := f.readLinks(); err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package loadbalancer
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -29,7 +28,7 @@ func (f *facts) pools(b *batch, lb *balancer) {
 			if p.side == lb.side && !slices.ContainsFunc(lb.BackendAddressPools, func(c pool) bool { return sameText(c.Name, name) }) {
 				fresh := pool{Name: name}
 				if f.fills(lb.side) && f.byIP(lb.side) && p.ownPool == "" {
-					fresh = f.byAddress(fresh, p.family, anyOf)
+					fresh = f.byAddress(fresh, p.family, f.nodes)
 				}
 				lb.BackendAddressPools = append(lb.BackendAddressPools, fresh)
 			}
@@ -60,7 +59,7 @@ func (f *facts) poolAsIs(b *batch, lb *balancer, p pool) pool {
 		b.waits = append(b.waits, "pool "+p.Name+" of "+lb.side.id.Name()+" gets addresses when its network interfaces have left")
 		return kept(p)
 	case f.byIP(lb.side):
-		return f.byAddress(p, family, anyOf)
+		return f.byAddress(p, family, f.nodes)
 	case hasAddresses(p):
 		return pool{Name: p.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}}
 	}
@@ -87,10 +86,10 @@ func hasAddresses(p pool) bool {
 	})
 }
 
-// byAddress is a pool with the addresses of the nodes that belong into it. As
+// byAddress is a pool with the addresses of the nodes that belong into it, which come by name. As
 // everywhere, excluded nodes do not leave the pool empty, and who is neither let in
 // nor excluded stays as he is.
-func (f *facts) byAddress(p pool, family v1.IPFamily, belongs func(*v1.Node) bool) pool {
+func (f *facts) byAddress(p pool, family v1.IPFamily, belong []*v1.Node) pool {
 	had := map[netip.Addr]string{} // names by address
 	for _, m := range p.Properties.LoadBalancerBackendAddresses {
 		if ip, err := netip.ParseAddr(m.Properties.IPAddress); err == nil {
@@ -98,9 +97,9 @@ func (f *facts) byAddress(p pool, family v1.IPFamily, belongs func(*v1.Node) boo
 		}
 	}
 	var members, excluded []poolMember
-	for _, n := range slices.SortedFunc(slices.Values(f.Nodes), func(a, b *v1.Node) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, n := range belong {
 		ip, ok := addressIn(n, family)
-		if !ok || !belongs(n) {
+		if !ok {
 			continue
 		}
 		name, there := had[ip]
@@ -125,8 +124,6 @@ func (f *facts) byAddress(p pool, family v1.IPFamily, belongs func(*v1.Node) boo
 	}
 	return next
 }
-
-func anyOf(*v1.Node) bool { return true }
 
 // addressIn is a node's own address in a family: the first one.
 func addressIn(n *v1.Node, family v1.IPFamily) (netip.Addr, bool) {
