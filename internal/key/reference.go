@@ -29,7 +29,7 @@ Some values that are not allowed are a warning, an event on the Service beside w
 So is what nobody heeds: a name that begins with
 ` + "`azure-`" + ` or ` + "`port_`" + ` and is not in these tables, one of theirs in another case, without its domain or in another one, a port that the Service does not have, a
 wrong address of a family that it does not have, what is about public IPs at an internal Service, high-availability ports at an external one,
-tags of a public IP that somebody else made, IP tags that one has not and that it cannot get, and a subnet or a private link's
+tags that a public IP of somebody else has not, IP tags that one has not and that it cannot get, and a subnet or a private link's
 properties without the switch that they belong to. Not told is of what other versions knew: ` + strings.Join(retiredNames(), " and ") + `.
 
 Every name begins with ` + "`" + service + "`" + `, which the tables leave out. PORT in a name is a port of the

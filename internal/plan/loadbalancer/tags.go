@@ -148,8 +148,7 @@ func (s *search) refuseTags(w wish, p place, wrong *problems) {
 		return
 	}
 	if exists && !s.isManaged(have) {
-		wrong.warn(w.service.Key(), ReasonUnheeded, "annotation %s: %q is not heeded at public IP %s, which somebody else made: tag it there",
-			key.PublicIPTags.Name, w.service.Annotations[key.PublicIPTags.Name], have.ID.Name())
+		warnTags(w, have, wrong)
 		return
 	}
 	listed, _ := servicesIn(have.Tags)
@@ -179,6 +178,17 @@ func (s *search) refuseTags(w wish, p place, wrong *problems) {
 	if count > azure.MostTags {
 		wrong.refuse(w.service.Key(), ReasonLimit, "annotation %s: with its %d tags public IP %s would have %d, allowed by Azure are %d: take some away",
 			key.PublicIPTags.Name, len(w.ipTags), p.ip.Name(), count, azure.MostTags)
+	}
+}
+
+// warnTags tells of tags that somebody's own public IP does not get.
+func warnTags(w wish, have publicIP, found *problems) {
+	for name, value := range w.ipTags {
+		if had, is := have.Tags.Get(name); !is || had != value {
+			found.warn(w.service.Key(), ReasonUnheeded, "annotation %s: %q is not heeded at public IP %s, which somebody else made: tag it there",
+				key.PublicIPTags.Name, w.service.Annotations[key.PublicIPTags.Name], have.ID.Name())
+			return
+		}
 	}
 }
 

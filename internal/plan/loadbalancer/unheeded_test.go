@@ -176,6 +176,21 @@ func TestTooManyTags(t *testing.T) {
 	}
 }
 
+// Tags that somebody's own public IP has already are missed by nobody.
+func TestTagsThatSomebodysOwnPublicIPHas(t *testing.T) {
+	const mine = `{"location":"westeurope","sku":{"name":"Standard"},"tags":{"Env":"prod","team":"kaz"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`
+	for asked, told := range map[string]int{"env=prod": 0, "env=prod,team=kaz": 0, "env=test": 1, "env=prod,more=1": 1} {
+		w := newWorld(2)
+		w.put(network+"publicIPAddresses/mine", parse(mine))
+		s := service("web", tcp(80, 30080))
+		s.Annotations = map[string]string{key.PublicIPTags.Name: asked, key.PublicIPName.Name: "mine"}
+		rounds, err := w.commit(loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}})
+		if err != nil || len(rounds[0].problems) != told {
+			t.Errorf("%s: %v, %v", asked, rounds[0].problems, err)
+		}
+	}
+}
+
 // IP tags that a public IP has not, and that it cannot get, are told of to who asks for them.
 func TestIPTagsThatCannotBeHad(t *testing.T) {
 	const mine = `{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9","ipTags":[{"ipTagType":"RoutingPreference","tag":"Internet"}]}}`
