@@ -2,6 +2,7 @@ package loadbalancer
 
 import (
 	"slices"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -95,6 +96,10 @@ func steadyPools(in Input) (all []standing, steady bool) {
 		return nil, false
 	}
 	a := askedOf(in)
+	decided := sync.OnceValues(func() (plan.Graph, error) {
+		graph, _, err := Desired(in)
+		return graph, err
+	})
 	for _, id := range balancersOf(in) {
 		// A document that cannot be read is Desired's to report.
 		lb, exists, err := plan.View[occupied](in.Have, id)
@@ -103,7 +108,7 @@ func steadyPools(in Input) (all []standing, steady bool) {
 			return nil, false
 		case !exists, a.isForeign(in.Config, lb):
 			continue
-		case !a.anchored(lb) && going(in, lb), lb.SKU != nil && sameText(lb.SKU.Name, "Basic"):
+		case !a.anchored(lb) && going(lb.ID, decided), lb.SKU != nil && sameText(lb.SKU.Name, "Basic"):
 			return nil, false
 		case in.Config.presets(isInternal(id)):
 			continue
@@ -163,9 +168,9 @@ func (a asked) anchored(lb azure.Resource[occupied]) bool {
 }
 
 // going reports whether a decision takes a load balancer away.
-func going(in Input, lb azure.Resource[occupied]) bool {
-	graph, _, err := Desired(in)
-	return err != nil || slices.ContainsFunc(graph.Nodes(), func(n plan.Node) bool { return n.ID.Equal(lb.ID) && n.Want() == nil })
+func going(lb azure.ID, decided func() (plan.Graph, error)) bool {
+	graph, err := decided()
+	return err != nil || slices.ContainsFunc(graph.Nodes(), func(n plan.Node) bool { return n.ID.Equal(lb) && n.Want() == nil })
 }
 
 // standingIn lists the cluster's own pools of a load balancer.
