@@ -42,6 +42,7 @@ func genFriends(t *rapid.T, conf loadbalancer.Config) loadbalancer.Input {
 	}
 	in.Complete = true
 	w := newWorld(3)
+	w.trusting = true // TestNeedsAreEnough
 	addOwn(w)
 	rounds, err := w.commit(in)
 	if err != nil {
@@ -64,6 +65,7 @@ func genFriends(t *rapid.T, conf loadbalancer.Config) loadbalancer.Input {
 // does with those who had to wait for others. It returns what Azure is like.
 func arrive(t *rapid.T, in loadbalancer.Input, some int) map[string]any {
 	w := newWorld(3)
+	w.trusting = true // TestNeedsAreEnough
 	addOwn(w)
 	c := cluster{}
 	for _, batch := range append(slices.Collect(slices.Chunk(in.Services, some)), in.Services) {
