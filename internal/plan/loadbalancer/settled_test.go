@@ -23,7 +23,7 @@ var dualProfile = strings.Replace(profile, `"ipConfigurations":[`, `"ipConfigura
 // as if all instances were known, and none needs to be read once everybody is where he belongs.
 // That both are the same, world.commit checks.
 func TestWhoIsInThePoolsIsReadFromLoadBalancers(t *testing.T) {
-	const sets, each = 3, 2
+	const sets, each = 2, 2
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(0)
 		in := loadbalancer.Input{Config: config(), Complete: true}
