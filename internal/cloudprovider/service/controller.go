@@ -104,7 +104,7 @@ func New(config Config, d Deps) (*Controller, error) {
 	}
 	services, nodes := d.Informers.Core().V1().Services(), d.Informers.Core().V1().Nodes()
 	c := &Controller{
-		config: config, azure: d.Azure, events: d.Events, measure: d.Measure, began: time.Now(),
+		config: config, azure: d.Azure, events: d.Events, measure: d.Measure,
 		kube:      kube{client: d.Client, turns: semaphore.NewWeighted(int64(max(config.Syncs, 1)))},
 		services:  services.Lister(),
 		queue:     workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{Name: "service"}),
@@ -135,6 +135,7 @@ func New(config Config, d Deps) (*Controller, error) {
 // Run serves Services until ctx ends, and returns when nothing is under way any
 // more. A controller runs once.
 func (c *Controller) Run(ctx context.Context) {
+	c.began = time.Now()
 	var passes sync.WaitGroup
 	defer func() {
 		c.queue.ShutDown()

@@ -2,6 +2,8 @@ package service_test
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -235,4 +237,35 @@ func TestWhatIsLeftElsewhereIsNotForgotten(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A leader that ends can have asked for a public IP in another resource group just then, for a
+// Service that the next leader takes away. Nobody looks there when the Service is gone: so it
+// stays until nothing is under way any more.
+func TestAnAddressThatAnotherLeaderStillMakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 2)
+		err := testkit.Prepare(t.Context(), w.Door, testkit.Group, testkit.VNet, []string{"public IP far in the resource group far"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := w.everything()
+		err = w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Fault: emulator.FaultError, Status: 429, RetryAfter: 12, Times: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := w.start(config())
+		web := w.newService("web", 80)
+		elsewhere(web)
+		w.create(web)
+		w.until("Azure has too much to do", func() bool {
+			return slices.ContainsFunc(w.Requests(), func(r testkit.Request) bool { return r.Status == http.StatusTooManyRequests })
+		})
+		w.remove("web")
+		w.startWith(config(), w.OtherDoor())
+		w.until("the public IP is made", func() bool { return strings.Contains(fmt.Sprint(w.everything()), "publicIPAddresses/kubernetes-") })
+		stop()
+		w.until("the Service is gone", func() bool { return w.gone("web") })
+		w.restored(before, w.everything)
+	})
 }

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -44,6 +47,11 @@ func (c *Controller) pass(ctx context.Context, it item) {
 	}
 	h.tried = s
 	h.noteGroups(s)
+	if wait := time.Until(c.aloneFrom(h)); todo == remove && wait > 0 {
+		c.dirt.add(it, w)
+		c.queue.AddAfter(it, wait)
+		return
+	}
 	c.unblock(it)
 	var err error
 	if todo == ensure {
@@ -52,6 +60,20 @@ func (c *Controller) pass(ctx context.Context, it item) {
 		err = c.remove(ctx, s, h, vanished)
 	}
 	c.conclude(ctx, it, h, w, err)
+}
+
+// overlap is how long the leader before may go on making what it had begun to make: twice its
+// lease.
+const overlap = 30 * time.Second
+
+// aloneFrom is when nobody makes a public IP any more where nobody would look for it when its
+// Service is gone; zero for a Service that asks for none there.
+func (c *Controller) aloneFrom(h *history) (when time.Time) {
+	elsewhere := func(n key.Note) bool { return !strings.EqualFold(n.Group, c.config.LoadBalancer.ResourceGroup) }
+	if slices.ContainsFunc(h.addressGroups(), elsewhere) {
+		return c.began.Add(overlap)
+	}
+	return when
 }
 
 // conclude sees to it that a Service that failed is tried again.
@@ -170,7 +192,8 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 	if h.failures == 0 {
 		c.events.Event(s, corev1.EventTypeNormal, reasonDeleting, "Deleting load balancer")
 	}
-	got, err := c.commit(ctx, request{service: loadbalancer.Service{Service: s, Gone: true, Groups: h.groups}})
+	gone := loadbalancer.Service{Service: s, Gone: true, Groups: h.groups}
+	got, err := c.commit(ctx, request{service: gone, why: why{since: c.aloneFrom(h)}})
 	if err == nil {
 		c.tellProblems(ctx, s, h, got.problems)
 		if got.refused() {
