@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -257,10 +258,17 @@ func (w *world) until(what string, is func() bool) {
 func (w *world) settle() {
 	w.t.Helper()
 	<-time.After(time.Minute)
-	if w.UnderWay() { // a scale set's slow write
-		w.until("nothing is under way in Azure", func() bool { return !w.UnderWay() })
+	if w.isBusy() { // a scale set's slow write
+		w.until("nothing is under way in Azure", func() bool { return !w.isBusy() })
 		<-time.After(time.Minute)
 	}
+}
+
+// isBusy reports whether an operation is under way, or one was a moment ago, so that who waits
+// for it may not know yet that it is over.
+func (w *world) isBusy() bool {
+	const betweenPolls = 15 * time.Second
+	return w.UnderWay() || slices.ContainsFunc(w.Requests(), func(r testkit.Request) bool { return r.IsPoll() && time.Since(r.At) < betweenPolls })
 }
 
 func (w *world) served(name string) {
