@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"kaz/internal/azure/network"
+	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -189,7 +190,7 @@ func (e Explanation) log(ctx context.Context) {
 	}
 	for _, s := range e.Services {
 		for _, p := range s.Problems {
-			slog.WarnContext(ctx, "not as asked", "object", p.Object, "reason", p.Reason, "message", p.Message)
+			logProblem(ctx, plan.Problem(p))
 		}
 	}
 }

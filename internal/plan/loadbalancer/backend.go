@@ -112,7 +112,7 @@ func (m *membership) note(one *machine, pool served) {
 func (f *facts) poolsOfInterfaces(lb *balancer) []azure.ID {
 	var ids []azure.ID
 	for _, p := range lb.BackendAddressPools {
-		if _, ours := f.Config.poolFamily(p.Name); ours && p.Keep && !isByAddress(p) {
+		if f.Config.isOwnPool(p.Name) && p.Keep && !isByAddress(p) {
 			ids = append(ids, lb.side.id.Child(network.BackendAddressPools, p.Name))
 		}
 	}
@@ -174,7 +174,7 @@ func isServed(machine azure.ID, c Config) bool {
 // machineLists is what tells who is in the backend pools, or may come into them.
 func machineLists(in Input) []azure.Query {
 	c := in.Config
-	if c.PoolByIP && !hasPoolsOfInterfaces(in) {
+	if c.PoolByIP && !hasPoolsOfInterfaces(in, anyPool) {
 		return setLists(in)
 	}
 	lists := []azure.Query{{Scope: c.machines(), Type: compute.ScaleSets}}
@@ -202,18 +202,18 @@ func setLists(in Input) []azure.Query {
 	return []azure.Query{{Scope: in.Config.machines(), Type: compute.VirtualMachines}}
 }
 
-// hasPoolsOfInterfaces reports whether a pool of the cluster's load balancers is not
-// one of addresses yet, or may go with its load balancer.
-func hasPoolsOfInterfaces(in Input) bool {
-	for _, id := range balancersOf(in) {
+// hasPoolsOfInterfaces reports whether a pool of the load balancers is not one of addresses yet, or
+// may go with its load balancer; which reports whether a pool counts, by its name.
+func hasPoolsOfInterfaces(in Input, which func(name string) bool) bool {
+	return slices.ContainsFunc(balancersOf(in), func(id azure.ID) bool {
 		// A document that cannot be read is Desired's to report.
 		view, _, err := plan.View[pools](in.Have, id)
-		if err == nil && slices.ContainsFunc(view.Properties.BackendAddressPools, func(p pool) bool { return !isByAddress(p) }) {
-			return true
-		}
-	}
-	return false
+		return err == nil && slices.ContainsFunc(view.Properties.BackendAddressPools, func(p pool) bool { return which(p.Name) && !isByAddress(p) })
+	})
 }
+
+// anyPool is every pool of a load balancer, whosever it is.
+func anyPool(string) bool { return true }
 
 func hasFlexible(in Input) bool {
 	return slices.ContainsFunc(in.Have.List(in.Config.machines(), compute.ScaleSets), func(d azure.Document) bool {

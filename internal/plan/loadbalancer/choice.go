@@ -378,7 +378,7 @@ func (f *facts) currentNodes() map[string]int {
 	at := map[netip.Addr]int{}
 	for _, s := range f.sides {
 		for _, p := range s.lb.Properties.BackendAddressPools {
-			if _, ours := f.Config.poolFamily(p.Name); !ours || s.entry < 0 {
+			if !f.Config.isOwnPool(p.Name) || s.entry < 0 {
 				continue
 			}
 			for _, m := range p.Properties.LoadBalancerBackendAddresses {
@@ -510,7 +510,7 @@ type poolOwner struct {
 func (f *facts) poolOwners(b batch, at *side) map[string]poolOwner {
 	owners := map[string]poolOwner{}
 	for name, users := range at.poolUsers {
-		if _, clusters := f.Config.poolFamily(name); clusters {
+		if f.Config.isOwnPool(name) {
 			continue
 		}
 		for base := range users {
@@ -535,7 +535,7 @@ func (f *facts) poolOwners(b batch, at *side) map[string]poolOwner {
 // wasOwnPool reports whether a pool is one that a Service of the batch has had to
 // itself.
 func (f *facts) wasOwnPool(b batch, s *side, name string) bool {
-	if _, clusters := f.Config.poolFamily(name); clusters {
+	if f.Config.isOwnPool(name) {
 		return false
 	}
 	for _, w := range slices.Concat(b.live, b.gone) {

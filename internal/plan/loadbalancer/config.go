@@ -170,6 +170,12 @@ func (c Config) poolFamily(name string) (v1.IPFamily, bool) {
 	return "", false
 }
 
+// isOwnPool reports whether a pool is one of the cluster's own.
+func (c Config) isOwnPool(name string) bool {
+	_, ours := c.poolFamily(name)
+	return ours
+}
+
 // presets reports whether somebody else fills the pools of the internal load balancers, or of
 // the external ones.
 func (c Config) presets(internal bool) bool {

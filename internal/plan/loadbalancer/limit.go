@@ -44,8 +44,7 @@ func (s *search) countRules() {
 // leadsToNodes reports whether nodes are in a pool of this name: in the cluster's own
 // ones, and in those of Services of policy Local where there are several load balancers.
 func (s *search) leadsToNodes(pool string) bool {
-	_, own := s.Config.poolFamily(pool)
-	return own || len(s.Config.Balancers) > 0
+	return s.Config.isOwnPool(pool) || len(s.Config.Balancers) > 0
 }
 
 // keepsRule reports whether a rule is there after the commit.

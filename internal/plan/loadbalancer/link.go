@@ -78,7 +78,7 @@ func readLink(s Service, w wish, found *problems) *linkWish {
 // mayHaveLinks reports whether one of the Services asks for what can have a private link
 // service, or has it so far.
 func mayHaveLinks(in Input) bool {
-	if in.Config.PoolByIP && hasOwnPoolsOfInterfaces(in) {
+	if in.Config.PoolByIP && hasPoolsOfInterfaces(in, in.Config.isOwnPool) {
 		return true // they stay so behind a private link service
 	}
 	bases := make(map[string]bool, len(in.Services))
@@ -101,17 +101,6 @@ func mayHaveLinks(in Input) bool {
 				f := r.Properties.EnableFloatingIP // a guest has rules alone
 				return bases[ownerBase(r.Name)] && (isInternal(id) || f == nil || !*f)
 			})
-	})
-}
-
-// hasOwnPoolsOfInterfaces reports whether one of the cluster's own pools is not one of addresses.
-func hasOwnPoolsOfInterfaces(in Input) bool {
-	return slices.ContainsFunc(balancersOf(in), func(id azure.ID) bool {
-		view, _, err := plan.View[pools](in.Have, id)
-		return err == nil && slices.ContainsFunc(view.Properties.BackendAddressPools, func(p pool) bool {
-			_, ours := in.Config.poolFamily(p.Name)
-			return ours && !isByAddress(p)
-		})
 	})
 }
 
@@ -161,7 +150,7 @@ func linkGroups(in Input) []azure.ID {
 			}
 		}
 	}
-	all := in.Config.PoolByIP && hasOwnPoolsOfInterfaces(in)
+	all := in.Config.PoolByIP && hasPoolsOfInterfaces(in, in.Config.isOwnPool)
 	for _, s := range in.Services {
 		add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations))...)
 		add(s.before(key.PrivateLinks)...)
