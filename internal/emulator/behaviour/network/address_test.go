@@ -74,9 +74,10 @@ func TestIPTags(t *testing.T) {
 
 func TestDomainNames(t *testing.T) {
 	c := start(t)
-	label := func(name string) string {
-		return `{` + standard + `,"properties":{"publicIPAllocationMethod":"Static","dnsSettings":{"domainNameLabel":"` + name + `"}}}`
+	labelled := func(family, name string) string {
+		return `{` + standard + `,"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"` + family + `","dnsSettings":{"domainNameLabel":"` + name + `"}}}`
 	}
+	label := func(name string) string { return labelled("IPv4", name) }
 	available := func(name string) bool {
 		return c.get(subscription + "/providers/Microsoft.Network/locations/eastus/CheckDnsNameAvailability?domainNameLabel=" + name)["available"] == true
 	}
@@ -92,6 +93,15 @@ func TestDomainNames(t *testing.T) {
 	c.refused("PUT", net+"/publicIPAddresses/other", label("Web"), 400, "InvalidDomainNameLabel")
 	c.put(publicIP, label("shop"))
 	c.put(net+"/publicIPAddresses/other", label("web"))
+
+	// A name has an address of each family.
+	six := net + "/publicIPAddresses/six"
+	c.has(c.put(six, labelled("IPv6", "shop")), `{"properties":{"dnsSettings":{"domainNameLabel":"shop","fqdn":"shop.eastus.cloudapp.azure.com"}}}`)
+	c.refused("PUT", net+"/publicIPAddresses/more", labelled("IPv6", "shop"), 400, "DnsRecordInUse")
+	c.put(publicIP, label("store"))
+	if available("shop") {
+		t.Error("a label that an IPv6 address alone has is available")
+	}
 }
 
 func TestPrefixGivesItsAddresses(t *testing.T) {

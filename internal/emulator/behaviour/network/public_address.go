@@ -26,9 +26,14 @@ func Lease(subscription, address string) azure.ID {
 	return azure.SubscriptionID(subscription).Resource(namespace+"publicAddresses", address)
 }
 
-// domainLease stands for a name below cloudapp.azure.com.
-func domainLease(subscription, fqdn string) azure.ID {
-	return azure.SubscriptionID(subscription).Resource(namespace+"domainNames", strings.ToLower(fqdn))
+// domainLease stands for a name below cloudapp.azure.com, as far as addresses of a family
+// have it: one of each can. States that are kept have those of IPv4 without the family.
+func domainLease(subscription, fqdn, family string) azure.ID {
+	name := strings.ToLower(fqdn)
+	if family == IPv6 {
+		name += "-ipv6"
+	}
+	return azure.SubscriptionID(subscription).Resource(namespace+"domainNames", name)
 }
 
 // AllocatePublic is a public address of the family that nobody has a [Lease] of.

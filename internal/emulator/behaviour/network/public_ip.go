@@ -153,13 +153,18 @@ func fillDomainName(c *behaviour.Call) error {
 		return behaviour.Invalid("InvalidDomainNameLabel", "The domain name label %s is invalid. It must conform to the following regular expression: %s.", label, labelForm)
 	}
 	fqdn := domainName(label, c.Location())
-	for _, r := range c.Referrers(domainLease(c.Subscription(), fqdn)) {
+	for _, r := range c.Referrers(domainLease(c.Subscription(), fqdn, versionOf(c.Doc))) {
 		if !r.Resource.Equal(c.ID) {
 			return behaviour.Invalid("DnsRecordInUse", "DNS record %s is already used by another public IP.", fqdn)
 		}
 	}
 	behaviour.Set(c.Doc, "properties.dnsSettings.fqdn", fqdn)
 	return nil
+}
+
+// versionOf is the family of a public IP's address.
+func versionOf(doc behaviour.Object) string {
+	return behaviour.Text(doc, "properties.publicIPAddressVersion")
 }
 
 func domainName(label, location string) string { return label + "." + location + ".cloudapp.azure.com" }
@@ -171,7 +176,7 @@ func setLeases(w behaviour.World, doc behaviour.Object) {
 		leases = append(leases, string(Lease(w.Subscription(), address)))
 	}
 	if fqdn := behaviour.Text(doc, "properties.dnsSettings.fqdn"); fqdn != "" {
-		leases = append(leases, string(domainLease(w.Subscription(), fqdn)))
+		leases = append(leases, string(domainLease(w.Subscription(), fqdn, versionOf(doc))))
 	}
 	behaviour.Set(doc, "properties.leases", leases)
 }
@@ -260,7 +265,10 @@ func domainNameAvailability() behaviour.Route {
 		Do: func(c *behaviour.Call) (behaviour.Reply, error) {
 			label := strings.ToLower(c.Query.Get("domainnamelabel"))
 			fqdn := domainName(label, strings.ToLower(c.Param["location"]))
-			free := labelForm.MatchString(label) && len(c.Referrers(domainLease(c.Subscription(), fqdn))) == 0
+			free := labelForm.MatchString(label)
+			for _, version := range []string{IPv4, IPv6} {
+				free = free && len(c.Referrers(domainLease(c.Subscription(), fqdn, version))) == 0
+			}
 			return behaviour.Reply{Status: 200, Body: behaviour.Object{"available": free}}, nil
 		},
 	}
