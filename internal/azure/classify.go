@@ -86,7 +86,7 @@ var kindByCode = lower(map[Kind][]string{
 	Quota: {
 		"QuotaExceeded", "PublicIPCountLimitReached", "ResourceQuotaExceeded", "CoreQuotaExceeded",
 		"PrivateIPAddressesExceeded", "SubnetIsFull", "SubscriptionQuotaExceeded", "SecurityRuleCountLimitReached",
-		"SecurityRuleAddressesOrPortsPerSecurityGroupLimitReached",
+		"SecurityRuleAddressesOrPortsPerSecurityGroupLimitReached", "PublicIpPrefixOutOfIpAddressesForTheGivenZones",
 	},
 	Capacity: {
 		"AllocationFailed", "OverconstrainedAllocationRequest", "ZonalAllocationFailed",

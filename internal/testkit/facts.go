@@ -3,6 +3,7 @@ package testkit
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -19,7 +20,7 @@ import (
 // wherever it runs: addresses and node ports by what they are.
 func (e Env) Facts(t *testing.T, s *corev1.Service) []string {
 	t.Helper()
-	f := facts{service: s, base: baseOf(s), cluster: e.ClusterName, addresses: map[string]bool{}}
+	f := facts{service: s, base: baseOf(s), cluster: e.ClusterName, ownPools: e.OwnPools, addresses: map[string]bool{}}
 	for _, in := range s.Status.LoadBalancer.Ingress {
 		f.addresses[in.IP] = true
 	}
@@ -119,6 +120,24 @@ func (e Env) probes(t *testing.T, services map[string]*corev1.Service) []string 
 	return names
 }
 
+// placed are the load balancers, each with the names of the Services that have rules there.
+func (e Env) placed(t *testing.T, services map[string]*corev1.Service) []string {
+	t.Helper()
+	var lines []string
+	for _, lb := range listOf[network.LoadBalancer](t, e, network.LoadBalancers) {
+		line := []string{lb.Name + ":"}
+		for _, name := range slices.Sorted(maps.Keys(services)) {
+			if slices.ContainsFunc(lb.Properties.LoadBalancingRules, func(r azure.Child[network.LoadBalancingRule]) bool {
+				return strings.HasPrefix(r.Name, baseOf(services[name]))
+			}) {
+				line = append(line, name)
+			}
+		}
+		lines = append(lines, strings.Join(line, " "))
+	}
+	return lines
+}
+
 func destinations(r network.SecurityRule, owners map[string]string) string {
 	var all []string
 	for _, a := range bothOf(r.DestinationAddressPrefixes, r.DestinationAddressPrefix) {
@@ -151,6 +170,7 @@ type facts struct {
 	service   *corev1.Service
 	base      string
 	cluster   string
+	ownPools  bool
 	addresses map[string]bool
 	lines     []string
 }
@@ -275,7 +295,7 @@ func (f *facts) rule(lb azure.Resource[network.LoadBalancer], r network.LoadBala
 		{(all || tcp) && !is(r.EnableTCPReset), ", no TCP reset"},
 		{strings.EqualFold(r.LoadDistribution, "SourceIP"), ", by client"},
 		{is(r.DisableOutboundSNAT), ", no outbound SNAT"},
-		{!slices.Contains(f.pools(six), pool), ", pool " + pool},
+		{pool != f.pool(six), ", pool " + pool},
 	} {
 		if o.is {
 			text += o.text
@@ -294,14 +314,17 @@ func (f *facts) rule(lb azure.Resource[network.LoadBalancer], r network.LoadBala
 	f.add("%s", text)
 }
 
-// pools are those into which it goes without saying that a rule leads: the cluster's, and
-// the Service's own, which it has with several load balancers and policy Local.
-func (f *facts) pools(six bool) []string {
-	pools := []string{f.cluster, f.service.Namespace + "-" + f.service.Name}
-	if six {
-		pools = []string{pools[0] + "-IPv6", pools[1] + "-IPv6"}
+// pool is the one into which it goes without saying that a rule leads: the cluster's, or,
+// with several load balancers and policy Local, the Service's own.
+func (f *facts) pool(six bool) string {
+	name, suffix := f.cluster, "-IPv6"
+	if f.ownPools && f.service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+		name, suffix = f.service.Namespace+"-"+f.service.Name, "-ipv6"
 	}
-	return pools
+	if six {
+		name += suffix
+	}
+	return name
 }
 
 // port is a port by what it is.

@@ -105,6 +105,9 @@ func (p played) play(t *testing.T) {
 	if p.Guard != nil {
 		p.same(t, "the security group", p.Guard, p.env.Guard(t, p.present))
 	}
+	if p.Placed != nil {
+		p.same(t, "the load balancers", p.Placed, p.env.placed(t, p.present))
+	}
 	if p.Probes != nil {
 		p.same(t, "all probes", p.Probes, p.env.probes(t, p.present))
 	}

@@ -27,6 +27,9 @@ type Env struct {
 	ClusterName   string
 	// SharedProbe says that Services are probed together, not each at its node ports.
 	SharedProbe bool
+	// OwnPools says that there are several load balancers, where Services of policy Local have
+	// pools of their own.
+	OwnPools bool
 	// Serve applies a Service, waits until it is served as it is now, and returns
 	// it as Kubernetes has it, with its address in the status.
 	Serve func(ctx context.Context, service *corev1.Service) (*corev1.Service, error)

@@ -49,6 +49,9 @@ type Turn struct {
 	// Probes are the names of all probes of all load balancers, the base of a Service's by
 	// the Service; nil where they do not matter.
 	Probes []string
+	// Placed are all load balancers, each with its Services: "lb2: api web"; nil where they do
+	// not matter.
+	Placed []string
 	// Refused is part of the error that the Service gets instead.
 	Refused string
 	// Gone has the Service deleted instead.
@@ -122,17 +125,17 @@ func SeveralScenarios() []Scenario {
 	has := func(port int) []string { return []string{own, forwards(port), admits("Internet", port)} }
 	return []Scenario{
 		{Name: "097 moves", Turns: []Turn{
-			{Service: on("web", ClusterName, 80), Addresses: public, Has: has(80)},
-			{Service: on("api", "lb2", 81), Addresses: public, Has: has(81)},
-			{Service: on("web", "lb2", 80), Addresses: []string{"kept"}, Has: has(80)},
-			{Service: on("api", ClusterName, 81), Addresses: []string{"kept"}, Has: has(81)},
-			{Service: on("web", ClusterName, 80), Addresses: []string{"kept"}, Has: has(80)},
+			{Service: on("web", ClusterName, 80), Addresses: public, Has: has(80), Placed: []string{"kubernetes: web"}},
+			{Service: on("api", "lb2", 81), Addresses: public, Has: has(81), Placed: []string{"kubernetes: web", "lb2: api"}},
+			{Service: on("web", "lb2", 80), Addresses: []string{"kept"}, Has: has(80), Placed: []string{"lb2: api web"}},
+			{Service: on("api", ClusterName, 81), Addresses: []string{"kept"}, Has: has(81), Placed: []string{"kubernetes: api", "lb2: web"}},
+			{Service: on("web", ClusterName, 80), Addresses: []string{"kept"}, Has: has(80), Placed: []string{"kubernetes: api web"}},
 		}},
 		{Name: "101 local", Turns: []Turn{
 			{Service: local(on("web", "lb2", 80)), Addresses: public, Has: []string{
 				own, "rule Tcp 80 to 80, floating IP, probe Http health check node port/healthz every 5 s", admits("Internet", 80),
-			}},
-			{Service: on("web", "lb2", 80), Addresses: []string{"kept"}, Has: has(80)},
+			}, Placed: []string{"lb2: web"}},
+			{Service: on("web", "lb2", 80), Addresses: []string{"kept"}, Has: has(80), Placed: []string{"lb2: web"}},
 		}},
 		{Name: "102 not eligible", Turns: []Turn{{Service: on("web", "nope", 80), Refused: "no load balancer may serve it"}}},
 	}

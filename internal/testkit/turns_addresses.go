@@ -237,6 +237,12 @@ func familyScenarios() []Scenario {
 			{Service: families(web(), v4), Addresses: []string{"kept"}, Has: has4, Names: ownNames("c-BASE")},
 			{Service: families(web(), v4, v6), Addresses: []string{"kept", "public6"}, Has: hasBoth},
 		}},
+		{Name: "037 DNS label of two families", Turns: []Turn{
+			{Service: with(families(web(), v4, v6), dnsLabel, "kaz-web"), Addresses: both, Has: slices.Concat(
+				[]string{own + " with the DNS label kaz-web", own6 + " with the DNS label kaz-web"}, has4[1:], has6[1:],
+			)},
+			{Service: with(families(web(), v4, v6), dnsLabel, ""), Addresses: []string{"kept", "kept"}, Has: hasBoth},
+		}},
 		{Name: "070 IPv6", Turns: []Turn{
 			{Service: families(web(), v6), Refused: "IPv6 frontends alone"},
 			{Service: api(), Addresses: public, Has: []string{own, forwards(81), admits("Internet", 81)}},

@@ -78,10 +78,13 @@ type OutboundRule struct {
 	FrontendIPConfigurations []azure.Reference `json:"frontendIPConfigurations,omitempty"`
 }
 
-// InboundNATRule sends a frontend's port to one machine.
+// InboundNATRule sends a frontend's port to one machine, or a range of ports to the
+// machines of a pool, one port each.
 type InboundNATRule struct {
 	Protocol                string           `json:"protocol,omitempty"`
 	FrontendPort            int32            `json:"frontendPort,omitempty"`
+	FrontendPortRangeStart  int32            `json:"frontendPortRangeStart,omitempty"`
+	FrontendPortRangeEnd    int32            `json:"frontendPortRangeEnd,omitempty"`
 	FrontendIPConfiguration *azure.Reference `json:"frontendIPConfiguration,omitempty"`
 }
 

@@ -40,7 +40,7 @@ func readAccess(w wish, found *problems) access {
 	slices.Sort(tags)
 	tags = slices.Compact(tags)
 	if len(ranges) == 0 && len(tags) == 0 && !broken && !w.internal {
-		tags = []string{"Internet"}
+		tags = []string{internet}
 	}
 	a := access{open: true, from: map[v1.IPFamily][][]string{}, deny: broken || len(ranges) > 0 && read(s, key.DenyAllElse.Read, found)}
 	if len(tags) == 0 {
@@ -76,6 +76,23 @@ func (a access) openings(s Service, family v1.IPFamily, nodePort bool) []opening
 			o.family, o.sources = family, from
 			all = append(all, o)
 		}
+	}
+	return all
+}
+
+// internet is Azure's name for the sources outside of the virtual network.
+const internet = "Internet"
+
+// implied are openings to the Internet where ranges let in everybody of a family: other
+// controllers wrote those besides. They do not matter.
+func (a access) implied(s Service, family v1.IPFamily, nodePort bool) []opening {
+	everybody := map[v1.IPFamily]string{v1.IPv4Protocol: "0.0.0.0/0", v1.IPv6Protocol: "::/0"}[family]
+	if !slices.ContainsFunc(a.from[family], func(from []string) bool { return slices.Contains(from, everybody) }) {
+		return nil
+	}
+	all := portsByProtocol(s, nodePort)
+	for i := range all {
+		all[i].family, all[i].sources = family, []string{internet}
 	}
 	return all
 }

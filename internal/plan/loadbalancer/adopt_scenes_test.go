@@ -2,6 +2,7 @@ package loadbalancer_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -107,6 +108,132 @@ func strangers(w *world) {
 		p[kind] = append(list, parse(`{"name":"theirs","properties":`+body+`}`))
 	}
 	w.put(lbID, lb)
+}
+
+// managedOutbound is what a managed cluster has besides, in whose nodes' pools nobody else is.
+func managedOutbound(w *world) {
+	const name = "99999999-aaaa-bbbb-cccc-dddddddddddd"
+	lb := w.docs[azure.ID(lbID).Key()]
+	if lb == nil { // it is there before the first Service
+		lb = parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"backendAddressPools":[{"name":"kubernetes","properties":{}}]}}`)
+	}
+	w.put(network+"publicIPAddresses/"+name, parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"type":"aks-slb-managed-outbound-ip"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4"}}`))
+	props := sub(lb, "properties")
+	for kind, body := range map[string]string{
+		"frontendIPConfigurations": `{"name":"` + name + `","properties":{"publicIPAddress":{"id":"` + network + `publicIPAddresses/` + name + `"}}}`,
+		"backendAddressPools":      `{"name":"aksOutboundBackendPool","properties":{}}`,
+		"outboundRules": `{"name":"aksOutboundRule","properties":{"protocol":"All","allocatedOutboundPorts":0,"idleTimeoutInMinutes":30,"frontendIPConfigurations":[{"id":"` +
+			lbID + `/frontendIPConfigurations/` + name + `"}],"backendAddressPool":{"id":"` + lbID + `/backendAddressPools/aksOutboundBackendPool"}}}`,
+	} {
+		list, _ := props[kind].([]any)
+		props[kind] = append(list, parse(body))
+	}
+	w.put(lbID, lb)
+	for _, key := range slices.Sorted(maps.Keys(w.docs)) {
+		c := ipConfiguration(w.docs[key], false)
+		if c == nil {
+			continue
+		}
+		pools, _ := c["loadBalancerBackendAddressPools"].([]any)
+		for _, pool := range []azure.ID{"kubernetes", "aksOutboundBackendPool"} {
+			id := lbID + "/backendAddressPools/" + pool
+			if !slices.ContainsFunc(pools, func(p any) bool { return azure.ID(at(p.(object), "id")).Equal(id) }) {
+				pools = append(pools, ref(id))
+			}
+		}
+		c["loadBalancerBackendAddressPools"] = pools
+		w.put(azure.ID(at(w.docs[key], "id")), w.docs[key])
+	}
+}
+
+// fromInternet lets the Internet in at port 80 of Services, as older versions did
+// where ranges let in everybody: in all their families, besides the ranges' own rules.
+func fromInternet(names ...string) func(*world) {
+	return func(w *world) {
+		nsg := w.docs[azure.ID(nsgID).Key()]
+		rs := &ruleSet{rules: children(sub(nsg, "properties"), "securityRules")}
+		to := map[bool][]string{}
+		for _, name := range names {
+			for _, address := range addressesAt(w, baseOf(service(name))) {
+				six := strings.Contains(address, ":")
+				to[six] = append(to[six], address)
+			}
+		}
+		for _, six := range []bool{false, true} {
+			rs.allow(six, "Tcp", []string{"Internet"}, []string{"80"}, to[six])
+		}
+		setList(nsg, "securityRules", rs.rules)
+		w.put(nsgID, nsg)
+	}
+}
+
+// saved writes the security rules in the other way that Azure has for each.
+func saved(w *world) {
+	for _, r := range children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules") {
+		props := sub(r, "properties")
+		for one, many := range map[string]string{"sourceAddressPrefix": "sourceAddressPrefixes", "destinationAddressPrefix": "destinationAddressPrefixes", "destinationPortRange": "destinationPortRanges"} {
+			list, _ := props[many].([]any)
+			slices.Reverse(list)
+			switch {
+			case len(list) == 1:
+				props[one], props[many] = list[0], []any{}
+			case len(list) == 0 && at(props, one) != "*":
+				props[many] = []any{props[one]}
+				delete(props, one)
+			}
+		}
+		delete(props, "sourcePortRange")
+		props["sourcePortRanges"] = []any{"*"}
+	}
+}
+
+// addressesAt are the addresses of the frontends that carry a base name.
+func addressesAt(w *world, base string) (addresses []string) {
+	for _, id := range []string{lbID, innerID} {
+		for _, fe := range children(sub(w.docs[azure.ID(id).Key()], "properties"), "frontendIPConfigurations") {
+			if !strings.HasPrefix(nameOf(fe), base) {
+				continue
+			}
+			address := at(fe, "properties", "privateIPAddress")
+			if ip := at(fe, "properties", "publicIPAddress", "id"); ip != "" {
+				address = at(w.docs[azure.ID(ip).Key()], "properties", "ipAddress")
+			}
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
+// sharedRules are what versions before 1.29 wrote for port 80 of Services that shared their
+// rules, besides a rule of others that looks nearly so.
+func sharedRules(names ...string) func(*world) {
+	return func(w *world) {
+		nsg := w.docs[azure.ID(nsgID).Key()]
+		rules := children(sub(nsg, "properties"), "securityRules")
+		var to []string
+		for _, name := range names {
+			to = append(to, addressesAt(w, baseOf(service(name)))...)
+		}
+		for i, one := range []struct{ name, access, source, port string }{
+			{"shared-TCP-80-Internet", "Allow", "Internet", "80"},
+			{"shared-TCP-80-deny_all", "Deny", "*", "80"},
+			{"shared-TCP-80-office", "Allow", "10.0.0.0/8", "8080"}, // it is somebody's
+		} {
+			r := parse(fmt.Sprintf(`{"name":%q,"properties":{"priority":%d,"direction":"Inbound","access":%q,"protocol":"Tcp","sourceAddressPrefix":%q,"sourcePortRange":"*","destinationPortRange":%q}}`,
+				one.name, 600+i, one.access, one.source, one.port))
+			setDestinations(r, to)
+			rules = append(rules, r)
+		}
+		setList(nsg, "securityRules", rules)
+		w.put(nsgID, nsg)
+	}
+}
+
+// allowName is the name of the rule that lets the Internet in at port 80.
+func allowName(six bool) string {
+	rs := &ruleSet{}
+	rs.allow(six, "Tcp", []string{"Internet"}, []string{"80"}, []string{"x"})
+	return nameOf(rs.rules[0])
 }
 
 func retag(name string, how func(tags object)) func(*world) {
@@ -266,9 +393,24 @@ var scenes = []scene{
 			}
 		}
 	})},
+	{row: 40, is: "public IP that names no cluster", have: list(web("a"), web("b", pins("@a"), ports(other))), left: retag(ipOfA, func(tags object) {
+		delete(tags, clusterTag) // it is younger than the tag that lists Services
+	})},
+	{row: 40, is: "public IP that names no cluster, in new and old words", have: list(web("a")), left: retag(ipOfA, func(tags object) {
+		delete(tags, clusterTag)
+		tags[legacyTags[serviceTag]] = tags[serviceTag]
+	})},
+	{row: 40, is: "legacy tag of before", have: list(web("a"), web("b", pins("@a"), ports(other))), left: retag(ipOfA, func(tags object) {
+		tags[legacyTags[serviceTag]] = "default/x"
+		tags[serviceTag] = strings.ReplaceAll(tags[serviceTag].(string), ",", " , ")
+	})},
 	{row: 41, is: "ranges", have: list(web("a", letsIn("10.0.0.0/8")))},
 	{row: 41, is: "ranges that meet", have: list(web("a", letsIn("192.168.0.0/24", "192.168.1.0/24", "10.0.0.0/8", "10.1.0.0/16")), web("b", note("load-balancer-source-ranges", "192.168.0.0/23, 10.0.0.0/8")))},
 	{row: 41, is: "ranges that are everything, D17", have: list(web("a", letsIn("0.0.0.0/1", "128.0.0.0/1")))},
+	{
+		row: 41, is: "ranges that are everything, by an older version", left: fromInternet("a", "b", "c"),
+		have: list(web("a", letsIn("0.0.0.0/0")), web("b", inside, letsIn("0.0.0.0/0", "10.0.0.0/8")), web("c", dual, note("azure-allowed-ip-ranges", "0.0.0.0/0,::/0"), note("azure-deny-all-except-load-balancer-source-ranges", "true"))),
+	},
 	{row: 41, is: "ranges of two families", have: list(web("a", dual, note("azure-allowed-ip-ranges", "10.0.0.0/8,2001:db8::/32")))},
 	{row: 42, is: "ranges in two places", have: list(web("a", letsIn("10.0.0.0/8"))), now: map[string]edit{"a": note("azure-allowed-ip-ranges", "11.0.0.0/8")}},
 	{row: 43, is: "service tags and ranges", have: list(web("a", letsIn("10.0.0.0/8"), note("azure-allowed-service-tags", "AzureCloud")), web("b", note("azure-allowed-service-tags", "AzureCloud,Storage")))},
@@ -287,6 +429,10 @@ var scenes = []scene{
 	{
 		row: 49, is: "limit of the security group", given: []string{crowded(3998)}, have: list(web("a")),
 		now: map[string]edit{"a": note("azure-allowed-service-tags", "AzureCloud,Storage,Sql")},
+	},
+	{
+		row: 48, is: "security rules as a person has saved them", left: saved,
+		have: list(web("a", ports(tcp(80, 30080), tcp(443, 30443)), letsIn("10.0.0.0/8", "11.0.0.0/8")), web("b"), web("c"), web("d", dual, letsIn("10.0.0.1/8"))),
 	},
 	{row: 50, is: "further addresses", have: list(web("a", note("azure-additional-public-ips", "1.2.3.4,1.2.3.5,2603:9::1")), web("b", inside, note("azure-additional-public-ips", "1.2.3.9")))},
 	{row: 50, is: "further addresses, unreadable", have: list(web("a", note("azure-additional-public-ips", "1.2.3.4"))), now: map[string]edit{"a": note("azure-additional-public-ips", "1.2.3.4,x")}},
@@ -380,6 +526,16 @@ var scenes = []scene{
 		row: 81, is: "NAT rule at a port", have: list(web("a")), midway: stands("inboundNatRules", `{"protocol":"Tcp","frontendPort":81,"backendPort":22,"frontendIPConfiguration":FRONTEND}`),
 		now: map[string]edit{"a": ports(tcp(80, 30080), other)},
 	},
+	{
+		row: 81, is: "NAT rule for several machines", have: list(web("a", ports(tcp(80, 30080), tcp(443, 30443))), web("b")),
+		midway: stands("inboundNatRules", `{"protocol":"Tcp","frontendPortRangeStart":50000,"frontendPortRangeEnd":50099,"backendPort":22,"frontendIPConfiguration":FRONTEND,"backendAddressPool":{"id":"`+lbID+`/backendAddressPools/kubernetes"}}`),
+	},
+	{
+		row: 81, is: "NAT rule for several machines at a port", have: list(web("a")), now: map[string]edit{"a": ports(tcp(80, 30080), tcp(50050, 30181))},
+		midway: stands("inboundNatRules", `{"protocol":"Tcp","frontendPortRangeStart":50000,"frontendPortRangeEnd":50099,"backendPort":22,"frontendIPConfiguration":FRONTEND,"backendAddressPool":{"id":"`+lbID+`/backendAddressPools/kubernetes"}}`),
+	},
+	{row: 82, is: "managed cluster", have: list(web("a"), web("b", inside)), midway: managedOutbound},
+	{row: 82, is: "managed cluster after its last Service", have: list(web("a")), midway: managedOutbound, gone: []string{"a"}, blind: []string{"member: gone"}},
 	{row: 82, is: "what is others'", have: list(web("a"), web("b", dual)), midway: strangers},
 	{row: 83, is: "nothing to do", have: list(
 		web("a"), web("b", inside), web("c", localAt(31000)), web("d", dual), web("e", anchored), web("f", pins("@a"), ports(udp(90, 30590))),
@@ -496,6 +652,19 @@ var scenes = []scene{
 		rules := sub(w.docs[azure.ID(nsgID).Key()], "properties")
 		rules["securityRules"] = append(rules["securityRules"].([]any), parse(`{"name":"`+baseOf(service("a"))+`-TCP-80-Internet","properties":{"priority":600,"direction":"Inbound","access":"Allow","protocol":"Tcp","sourceAddressPrefix":"Internet","sourcePortRange":"*","destinationAddressPrefix":"20.1.0.2","destinationPortRange":"80"}}`))
 	}, repair: []string{baseOf(service("a")) + "-TCP-80-Internet]: -"}},
+	{is: "D22 shared rules of older names", have: list(web("a"), web("b")), left: sharedRules("a", "b"), repair: []string{"[shared-TCP-80-Internet]: -", "[shared-TCP-80-deny_all]: -"}},
+	{
+		is: "D22 shared rules of older names, one goes", have: list(web("a"), web("b")), undone: []string{"a"}, left: sharedRules("a", "b"),
+		repair: []string{"[shared-TCP-80-Internet]: -", "[shared-TCP-80-deny_all]: -"},
+	},
+	{
+		is: "ranges of one family that are everything, by an older version", have: list(web("a", dual, letsIn("0.0.0.0/0"))), left: fromInternet("a"),
+		repair: []string{"[" + allowName(true) + "]: -"},
+	},
+	{
+		is: "ranges that were everything, by an older version", have: list(web("a", letsIn("0.0.0.0/0"))), left: fromInternet("a"),
+		now: map[string]edit{"a": letsIn("10.0.0.0/8")}, repair: []string{"[" + allowName(false) + "]: -", `"10.0.0.0/8"`},
+	},
 	{
 		is: "D24 preset pools keep the rules", config: func(c *loadbalancer.Config) { c.PresetExternal = true }, have: list(web("a")), undone: []string{"a"},
 		repair: []string{"loadBalancingRules[" + baseOf(service("a")) + "-TCP-80]: -"},

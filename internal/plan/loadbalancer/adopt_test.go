@@ -540,6 +540,99 @@ func (sc scene) builtByKaz(t *testing.T) *predecessor {
 	return p
 }
 
+// When all Services are deleted after a take-over, what was theirs goes, and nothing else.
+func TestTakeOverAndDelete(t *testing.T) {
+	stays := map[string]string{ // by the scene's name
+		"079-preset-pools":                            "the last frontend stays where pools are preset",
+		"079-preset-pools-and-no-floating-IP":         "the last frontend stays where pools are preset",
+		"080-outbound-rule-at-a-frontend":             "the frontend is others'",
+		"081-NAT-rule-at-a-port":                      "the frontend is others'",
+		"081-NAT-rule-for-several-machines":           "the frontend is others'",
+		"081-NAT-rule-for-several-machines-at-a-port": "the frontend is others'",
+		"085-Basic-left":                              "a load balancer of a SKU that is no more goes as a whole",
+		"094-private-link-of-others":                  "the frontend is others'",
+	}
+	for _, sc := range scenes {
+		if sc.none != "" || stays[sc.name()] != "" {
+			continue
+		}
+		t.Run(sc.name(), func(t *testing.T) {
+			free := rand.New(rand.NewPCG(7, uint64(sc.row)))
+			p := sc.serve(t, free)
+			if sc.left != nil {
+				sc.left(p.azure)
+			}
+			if lb := p.azure.docs[azure.ID(lbID).Key()]; lb != nil && named(children(sub(lb, "properties"), "probes"), "theirs") == nil {
+				strangers(p.azure)
+			}
+			answer(p, free)
+			before := pieces(p.azure)
+			in, _ := sc.input(p)
+			for i := range in.Services {
+				in.Services[i].Gone = true
+			}
+			if rounds, err := p.azure.commit(in); err != nil {
+				t.Fatal(err, rounds)
+			}
+			after := pieces(p.azure)
+			for what, is := range after {
+				if is.ours {
+					t.Error("it is left: ", what, is.text)
+				}
+			}
+			for what, was := range before {
+				if !was.ours && after[what].text != was.text {
+					t.Errorf("%s was\n%s\nand is\n%s", what, was.text, after[what].text)
+				}
+			}
+		})
+	}
+}
+
+// piece is something in Azure that belongs to the cluster's Services, or to others.
+type piece struct {
+	ours bool
+	text string
+}
+
+// pieces are what there is in load balancers and the security group, public IPs and private
+// link services. The cluster's pools are neither's: they stay where a load balancer does.
+func pieces(w *world) map[string]piece {
+	w.settle()
+	all := map[string]piece{}
+	for key, doc := range w.docs {
+		o, id := parse(string(text(doc))), azure.ID(key)
+		props := sub(o, "properties")
+		delete(o, "etag")
+		switch {
+		case id.Is("Microsoft.Network/loadBalancers"):
+			for _, kind := range []string{"frontendIPConfigurations", "backendAddressPools", "loadBalancingRules", "probes", "outboundRules", "inboundNatRules", "inboundNatPools"} {
+				for _, c := range children(props, kind) {
+					delete(c, "id") // Azure's to spell
+					if kind == "loadBalancingRules" {
+						fill(sub(c, "properties"), object{"enableTcpReset": false})
+					}
+					if name := strings.ToLower(nameOf(c)); kind != "backendAddressPools" || !strings.HasPrefix(name, "kubernetes") && !strings.HasPrefix(name, "default-") {
+						all[key+"/"+kind+"/"+name] = piece{ownName(nameOf(c)), string(text(c))}
+					}
+				}
+			}
+		case id.Is("Microsoft.Network/networkSecurityGroups"):
+			for _, r := range children(props, "securityRules") {
+				delete(r, "id")
+				legacy := ownName(nameOf(r)) || nameOf(r) == "shared-TCP-80-Internet" || nameOf(r) == "shared-TCP-80-deny_all"
+				all[key+"/"+nameOf(r)] = piece{legacy || managedRule(r), string(text(r))}
+			}
+		case id.Is("Microsoft.Network/publicIPAddresses"):
+			delete(props, "ipConfiguration")
+			all[key] = piece{tagOf(o, serviceTag) != "", string(text(o))}
+		case id.Is(privateLinks):
+			all[key] = piece{tagOf(o, ownerTag) != "", string(text(o))}
+		}
+	}
+	return all
+}
+
 // Clusters with Services of many scenarios at once are taken over, and given back, too.
 func TestTakeOverOfMixtures(t *testing.T) {
 	n := 40
@@ -696,12 +789,26 @@ func answer(p *predecessor, free *rand.Rand) {
 				delete(o, "zones") // from a time when the region had none
 			}
 			props["ddosSettings"] = object{"protectionMode": "VirtualNetworkInherited"}
+			if dns, is := props["dnsSettings"].(object); is {
+				fill(dns, object{"fqdn": "www.westeurope.cloudapp.azure.com", "reverseFqdn": "www.example.com."})
+			}
+			if list := tagOf(o, serviceTag); coin() && sub(o, "tags")[serviceTag] == list {
+				sub(o, "tags")[serviceTag] = strings.ReplaceAll(list, ",", " , ")
+			}
 			tagged = tagOf(o, serviceTag) != ""
 		case id.Is("Microsoft.Network/networkSecurityGroups"):
 			shuffle(props, "securityRules")
+			for _, r := range children(props, "securityRules") {
+				if coin() {
+					sub(r, "properties")["description"] = "somebody's"
+				}
+			}
 			tagged = true
 		case id.Is("Microsoft.Network/privateLinkServices"):
 			shuffle(props, "ipConfigurations")
+			shuffle(props, "fqdns")
+			shuffle(sub(props, "visibility"), "subscriptions")
+			shuffle(sub(props, "autoApproval"), "subscriptions")
 			if coin() {
 				fill(props, object{"fqdns": []any{}, "visibility": object{"subscriptions": []any{}}, "autoApproval": object{"subscriptions": []any{}}})
 			}
@@ -758,9 +865,20 @@ func answerChild(c object, kind string, free *rand.Rand) {
 		if props["idleTimeoutInMinutes"] == 4.0 && coin() {
 			delete(props, "idleTimeoutInMinutes")
 		}
+		if props["protocol"] == "Udp" && coin() {
+			props["enableTcpReset"] = true // older versions said it of all
+		}
 	case "backendAddressPools":
-		if l, is := props["loadBalancerBackendAddresses"].([]any); is {
-			free.Shuffle(len(l), func(i, j int) { l[i], l[j] = l[j], l[i] })
+		l, _ := props["loadBalancerBackendAddresses"].([]any)
+		free.Shuffle(len(l), func(i, j int) { l[i], l[j] = l[j], l[i] })
+		for i := range l {
+			fill(sub(l[i].(object), "properties"), object{"adminState": "None", "provisioningState": "Succeeded"})
+			if coin() {
+				l[i].(object)["name"] = fmt.Sprintf("%08d-1111-2222-3333-444455556666", i) // Azure names who has no name
+			}
+		}
+		if members := children(props, "backendIPConfigurations"); len(l) == 0 && len(members) > 0 {
+			props["loadBalancerBackendAddresses"] = []any{object{"name": "rg_nic_ipconfig", "properties": object{"networkInterfaceIPConfiguration": members[0]}}}
 		}
 	}
 }

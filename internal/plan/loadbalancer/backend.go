@@ -289,15 +289,16 @@ func configurationHolder(configuration azure.ID) azure.ID { return configuration
 func instanceOf(configuration azure.ID) azure.ID { return configuration.Parent().Parent() }
 
 func (m *membership) decide(groups []*group, into []served, going []azure.ID, b batch) []plan.Node {
-	mayLeave := make(map[string]bool, len(into))
+	exits := make(map[string]exit, len(into))
 	for _, pool := range into {
-		mayLeave[pool.id.Key()] = m.mayLeave(groups, pool)
+		exits[pool.id.Key()] = m.exit(groups, pool, going)
 	}
 	why := "leaves the load balancer, which goes with " + summary(b.names())
 	var out []plan.Node
 	for _, g := range groups {
 		for _, one := range g.all() {
 			reason := ""
+			var after []azure.ID
 			for _, id := range going {
 				if !one.fixed && one.leave(id) {
 					if reason = why; id.Is(network.LoadBalancerPools) {
@@ -306,12 +307,18 @@ func (m *membership) decide(groups []*group, into []served, going []azure.ID, b 
 				}
 			}
 			for _, pool := range into {
-				if did := m.settle(g, one, pool, mayLeave[pool.id.Key()]); did != "" {
+				way := exits[pool.id.Key()]
+				if did := m.settle(g, one, pool, way.open); did != "" {
 					reason = did
+				}
+				if role, _ := m.roleOf(one.id); role == Excluded && !one.model {
+					after = append(after, way.after...)
 				}
 			}
 			if reason != "" {
-				out = append(out, one.node(reason))
+				node := one.node(reason)
+				node.After = append(node.After, after...)
+				out = append(out, node)
 			}
 		}
 	}
@@ -366,17 +373,26 @@ func (m *membership) roleOfModel(g *group) Role {
 	return Bystander
 }
 
-// mayLeave reports whether excluded nodes may be taken out. A pool is never
-// emptied: with nobody in it every Service of the cluster would be dead.
-func (m *membership) mayLeave(groups []*group, pool served) bool {
+// exit is whether excluded nodes may be taken out of a pool, and whose joining that waits for.
+type exit struct {
+	open  bool
+	after []azure.ID
+}
+
+// exit finds the way out of a pool. A pool is never emptied: with nobody in it every Service of
+// the cluster would be dead. Where nobody stays, the others wait for the first one that joins.
+func (m *membership) exit(groups []*group, pool served, going []azure.ID) exit {
 	known := map[string]bool{}
+	var joins []azure.ID
 	for _, g := range groups {
 		for _, one := range g.machines {
 			known[one.id.Key()] = true
 			role, _ := m.roleOf(one.id)
-			joins := role == Receiver && one.ready && !one.excluded[pool.family] && one.slotFor(pool.family) != nil
-			if joins || role != Excluded && !one.orphan && one.in(pool.id) {
-				return true
+			if role != Excluded && !one.orphan && one.in(pool.id) {
+				return exit{open: true}
+			}
+			if len(joins) == 0 && role == Receiver && one.ready && canJoin(one, pool, going) {
+				joins = append(joins, one.node("").ID)
 			}
 		}
 	}
@@ -387,11 +403,11 @@ func (m *membership) mayLeave(groups []*group, pool served) bool {
 		}
 		for _, c := range p.Properties.BackendIPConfigurations {
 			if holder := configurationHolder(c.ID); !holder.Is(network.Interfaces) && !known[instanceOf(c.ID).Key()] {
-				return true
+				return exit{open: true}
 			}
 		}
 	}
-	return false
+	return exit{open: len(joins) > 0, after: joins}
 }
 
 // join lets a machine into a pool and reports whether that is a change: it is there
@@ -406,14 +422,32 @@ func (m *membership) join(one *machine, pool served) bool {
 		m.found.warn(string(one.id), ReasonNotJoined, "it has no primary network interface with an %s configuration, so it stays out of the backend pool %s", pool.family, pool.id.Name())
 		return false
 	}
-	for _, p := range *s.pools {
-		if lb := p.ID.TopLevel(); !lb.Equal(pool.id.TopLevel()) && !areSiblings(lb.Name(), pool.id.TopLevel().Name()) {
-			m.found.warn(string(one.id), ReasonNotJoined, "it is in pool %s of load balancer %s already, so it stays out of %s", p.ID.Name(), lb.Name(), pool.id.TopLevel().Name())
-			return false
-		}
+	if p := elsewhere(s, pool, nil); p != "" {
+		m.found.warn(string(one.id), ReasonNotJoined, "it is in pool %s of load balancer %s already, so it stays out of %s", p.Name(), p.TopLevel().Name(), pool.id.TopLevel().Name())
+		return false
 	}
 	*s.pools = append(slices.Clip(*s.pools), azure.Reference{ID: pool.id})
 	return true
+}
+
+// canJoin reports whether a machine that may join a pool is going to: it is written, and nothing
+// but pools that are going keeps it out.
+func canJoin(one *machine, pool served, going []azure.ID) bool {
+	s := one.slotFor(pool.family)
+	return s != nil && !one.fixed && !one.excluded[pool.family] && elsewhere(s, pool, going) == ""
+}
+
+// elsewhere is a pool, of none that are going, that keeps an IP configuration out of a pool of
+// another load balancer.
+func elsewhere(s *slot, pool served, going []azure.ID) azure.ID {
+	to := pool.id.TopLevel()
+	for _, p := range *s.pools {
+		stays := !slices.ContainsFunc(going, p.ID.Under)
+		if lb := p.ID.TopLevel(); stays && !lb.Equal(to) && !areSiblings(lb.Name(), to.Name()) {
+			return p.ID
+		}
+	}
+	return ""
 }
 
 // areSiblings reports whether two load balancers are the same, or the external and the

@@ -227,6 +227,11 @@ func isAzures(r netip.Prefix, ip netip.Addr) bool {
 	return r.Contains(ip) && !r.Contains(ip.Next())
 }
 
+// lacks reports whether nobody can have an address of a family in the subnet.
+func (s subnetFacts) lacks(family v1.IPFamily) bool {
+	return len(s.ranges) > 0 && !slices.ContainsFunc(s.ranges, func(p netip.Prefix) bool { return familyOf(p.Addr()) == family })
+}
+
 func (s subnetFacts) holds(ip netip.Addr) bool {
 	return slices.ContainsFunc(s.ranges, func(p netip.Prefix) bool { return p.Contains(ip) })
 }

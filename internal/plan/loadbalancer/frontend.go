@@ -33,7 +33,11 @@ func usesOf(lb network.LoadBalancer) map[string][]use {
 	}
 	for _, r := range lb.InboundNATRules {
 		p := r.Properties
-		add(p.FrontendIPConfiguration, use{"inbound NAT rule", r.Name, p.Protocol, p.FrontendPort, p.FrontendPort, ""})
+		first, last := p.FrontendPort, p.FrontendPort
+		if p.FrontendPortRangeStart > 0 {
+			first, last = p.FrontendPortRangeStart, p.FrontendPortRangeEnd
+		}
+		add(p.FrontendIPConfiguration, use{"inbound NAT rule", r.Name, p.Protocol, first, last, ""})
 	}
 	for _, r := range lb.InboundNATPools {
 		p := r.Properties

@@ -37,6 +37,11 @@ func TestLeftovers(t *testing.T) {
 		ip := w.docs[strings.ToLower(network+"publicIPAddresses/kubernetes-"+base(web))]
 		ip["tags"].(object)["k8s-azure-cluster-name"] = "another"
 	}
+	nobodys := func(w *world) {
+		delete(w.docs, azure.ID(lbID).Key())
+		ip := w.docs[strings.ToLower(network+"publicIPAddresses/kubernetes-"+base(web))]
+		delete(ip["tags"].(object), "k8s-azure-cluster-name")
+	}
 	uid := func(s *v1.Service) string { return strings.TrimPrefix(base(s), "a") }
 	for name, c := range map[string]struct {
 		has, there []*v1.Service
@@ -48,6 +53,7 @@ func TestLeftovers(t *testing.T) {
 		"one without a public IP":   {has: []*v1.Service{web, inner}, there: []*v1.Service{web}, want: []string{"(deleted)/" + base(inner) + " " + uid(inner)}},
 		"another has its name":      {has: []*v1.Service{web}, there: []*v1.Service{successor}, want: []string{"default/web " + uid(web)}},
 		"it is another cluster's":   {has: []*v1.Service{web}, change: other, want: []string{"(deleted)/security-rules "}},
+		"no cluster is named":       {has: []*v1.Service{web}, change: nobodys, want: []string{"(deleted)/security-rules "}},
 		"nothing was there":         {},
 		"there is no security rule": {has: []*v1.Service{inner}, there: []*v1.Service{inner}},
 		"a guest": {has: []*v1.Service{web, guest}, there: []*v1.Service{web}, want: []string{

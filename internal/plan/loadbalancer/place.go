@@ -470,7 +470,8 @@ func (s *search) stands(p place, name string) bool {
 	return slices.ContainsFunc(p.side.uses[strings.ToLower(p.frontend)], func(u use) bool { return sameText(u.name, name) })
 }
 
-// refuseSubnets finds Services whose subnet is not there.
+// refuseSubnets finds Services whose subnet is not there, or has no addresses of their
+// families: Azure would say of such a one that it is full.
 func (f *facts) refuseSubnets(w wish, found *problems) {
 	if !w.internal {
 		return
@@ -486,6 +487,12 @@ func (f *facts) refuseSubnets(w wish, found *problems) {
 		asked = "annotation " + key.InternalSubnet.Name
 	}
 	f.refuseMissing(w, asked, id, found)
+	for _, a := range w.addresses {
+		if subnet := f.subnets[id.Key()]; subnet.lacks(a.family) {
+			found.refuse(w.service.Key(), ReasonAddress, "%s: %q has no range of the family %s, it has %s, allowed is a subnet that has one, or a Service without %[3]s in spec.ipFamilies",
+				asked, id.Name(), a.family, subnet)
+		}
+	}
 }
 
 // refuseMissing refuses a Service that asks for an address in a subnet that is not there.

@@ -352,13 +352,16 @@ func kindsIn(ip publicIP) string {
 // in them, as nobody knows what was meant and Azure might refuse the new one when the old
 // one is gone; or where the Service names the public IP that would go. Where none would be
 // lost, a slip is told and the Service is served.
-func (f *facts) refuseKinds(w wish, p place, wrong *problems) {
+func (s *search) refuseKinds(w wish, p place, wrong *problems) {
 	if p.ip == "" {
 		return
 	}
-	have, exists := f.ips[p.ip.Key()]
-	renewed := f.isOutgrown(w, p)
-	changed := f.Config.IPTagsMayChange && f.isManaged(have) && w.wantsKinds(have)
+	have, exists := s.ips[p.ip.Key()]
+	renewed := s.isOutgrown(w, p)
+	if renewed && s.refuseHeld(w, p, wrong) {
+		return
+	}
+	changed := s.Config.IPTagsMayChange && s.isManaged(have) && w.wantsKinds(have)
 	asked := fmt.Sprintf("annotation %s: %q", key.IPTags.Name, w.service.Annotations[key.IPTags.Name])
 	switch {
 	case !renewed && !changed && exists && w.wantsKinds(have):
@@ -375,6 +378,39 @@ func (f *facts) refuseKinds(w wish, p place, wrong *problems) {
 	}
 }
 
+// refuseHeld reports whether somebody keeps an outgrown public IP from being made anew. Then
+// other IP tags are not heeded, and another family cannot be had.
+func (s *search) refuseHeld(w wish, p place, wrong *problems) bool {
+	have, holder := s.ips[p.ip.Key()], s.holderOf(w, p)
+	switch version := have.Properties.PublicIPAddressVersion; {
+	case holder == "":
+		return false
+	case !hasVersion(have, p.family):
+		wrong.refuse(w.service.Key(), ReasonAddress, "its own public IP %s has %s and cannot be made anew as %s, allowed is %s until that has left",
+			p.ip.Name(), version, holder, version)
+	default:
+		wrong.warn(w.service.Key(), ReasonUnheeded, "annotation %s: %q is not heeded at public IP %s, which cannot be made anew as %s, allowed are the IP tags that it has, %s, until that has left",
+			key.IPTags.Name, w.service.Annotations[key.IPTags.Name], p.ip.Name(), holder, kindsIn(have))
+	}
+	return true
+}
+
+// holderOf says who keeps a public IP from being made anew, "" for nobody: what stays at its
+// frontend, or who asks for it, too.
+func (s *search) holderOf(w wish, p place) string {
+	for _, u := range p.side.uses[strings.ToLower(p.frontend)] {
+		if _, live := s.wishes[u.owner]; !live && !s.gone[u.owner] {
+			return fmt.Sprintf("the %s %q of %s stands at it", u.what, u.name, s.whose(u, p))
+		}
+	}
+	for _, other := range s.commit {
+		if !other.service.Gone && other.service.Key() != w.service.Key() && s.wants(strings.ToLower(other.base), target{ip: p.ip}) {
+			return "Service " + other.service.Key() + " asks for it, too"
+		}
+	}
+	return ""
+}
+
 // ownershipTags says whom a public IP serves. What is said already, in this or in
 // older words, is not said again.
 func (f *facts) ownershipTags(u *users, have publicIP, names []string) azure.Tags {
@@ -389,6 +425,9 @@ func (f *facts) ownershipTags(u *users, have publicIP, names []string) azure.Tag
 	switch same := slices.Equal(now, names); {
 	case same && said:
 		own[tagServices] = text
+		if _, named := clusterIn(have.Tags); !named { // it is older than the tag
+			delete(own, tagCluster)
+		}
 	case same && len(f.Config.SystemTags) == 0:
 		return azure.Tags{}
 	}

@@ -82,6 +82,7 @@ func (f *facts) security(b batch, m *membership, stray []azure.ID, pending *[]st
 // grant opens destinations to those whom a Service lets in.
 type grant struct {
 	openings []opening
+	implied  []opening // let nobody in whom those do not: rules that say so may stay
 	family   v1.IPFamily
 	to       []string
 	deny     bool // everything else
@@ -98,7 +99,7 @@ func (g grant) note(staying map[string]map[string]bool) {
 			staying[name][address] = true
 		}
 	}
-	for _, o := range g.openings {
+	for _, o := range slices.Concat(g.openings, g.implied) {
 		add(o.name())
 	}
 	if g.deny {
@@ -141,10 +142,18 @@ func (f *facts) grants(w wish, m *membership) (grants []grant, pending []string)
 		}
 		nodePort := !highlyAvailable(w.service, w.internal)
 		grants = append(grants,
-			grant{w.access.openings(w.service, family, false), family, slices.Sorted(maps.Keys(to)), w.access.deny},
-			grant{w.access.openings(w.service, family, nodePort), family, slices.Sorted(maps.Keys(atNodes)), w.access.deny && w.fixed})
+			w.grant(family, false, to, w.access.deny),
+			w.grant(family, nodePort, atNodes, w.access.deny && w.fixed))
 	}
 	return grants, pending
+}
+
+// grant opens addresses of a family at the Service's own ports, or at its node ports.
+func (w wish) grant(family v1.IPFamily, nodePort bool, to map[string]bool, deny bool) grant {
+	return grant{
+		w.access.openings(w.service, family, nodePort), w.access.implied(w.service, family, nodePort),
+		family, slices.Sorted(maps.Keys(to)), deny,
+	}
 }
 
 // placeAddress is the address of a place as far as is known.
@@ -464,7 +473,7 @@ func newRuleSet(children []azure.Child[network.SecurityRule]) *ruleSet {
 	set := &ruleSet{byName: make(map[string]*securityRule, len(children)), used: make(map[int32]bool, len(children))}
 	for _, c := range children {
 		r := &securityRule{Child: c}
-		if isManagedRule(c) {
+		if isManagedRule(c) || isLegacySharedRule(c) {
 			r.to = map[string]bool{}
 			for _, address := range destinations(c.Properties) {
 				r.to[address] = true
@@ -487,6 +496,16 @@ func isManagedRule(c azure.Child[network.SecurityRule]) bool {
 func isLegacyRule(c azure.Child[network.SecurityRule]) bool {
 	parts := strings.SplitN(c.Name, "-", 4)
 	return len(parts) == 4 && looksOwned(c.Name) && slices.Contains([]string{"TCP", "UDP", "SCTP"}, strings.ToUpper(parts[1])) &&
+		c.Properties.Priority >= firstPriority && c.Properties.Priority <= lastPriority+1
+}
+
+// isLegacySharedRule reports whether a rule is one that older controllers wrote, for one
+// port of several Services: shared-TCP-80-Internet. What it has to say stands in managed
+// rules now, so that it loses the Services' addresses, and goes with the last one.
+func isLegacySharedRule(c azure.Child[network.SecurityRule]) bool {
+	parts := strings.SplitN(c.Name, "-", 4)
+	return len(parts) == 4 && parts[0] == "shared" && slices.Contains([]string{"TCP", "UDP", "SCTP"}, parts[1]) &&
+		slices.Equal(ports(c.Properties), []string{parts[2]}) && sameText(c.Properties.Direction, "Inbound") &&
 		c.Properties.Priority >= firstPriority && c.Properties.Priority <= lastPriority+1
 }
 
@@ -581,6 +600,9 @@ func (s *ruleSet) having(address string) []*securityRule {
 // forget takes out destinations that nothing has any more, and returns them.
 func (s *ruleSet) forget(known map[string]bool) (forgotten []string) {
 	for _, r := range s.all {
+		if !isManagedRule(r.Child) {
+			continue // an older controller's may be somebody's after all
+		}
 		for address := range r.to {
 			if _, err := netip.ParseAddr(address); err == nil && !known[address] {
 				s.dismiss(r, address)

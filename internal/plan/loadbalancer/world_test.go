@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -329,14 +330,23 @@ func (w *world) putBalancer(id azure.ID, body, p object) {
 	}
 }
 
-// private is the next free address of a subnet.
+// private is the next free address of a subnet, as none of the nodes has.
 func (w *world) private(subnet azure.ID, six bool) string {
 	w.next++
-	third := map[string]int{"n": 0, "apps": 1}[subnet.Name()]
-	if six {
-		return fmt.Sprintf("fd0%d::9:%x", third, w.next) // no node has such a one
+	p := sub(w.docs[subnet.Key()], "properties")
+	ranges, _ := p["addressPrefixes"].([]any)
+	for _, text := range append([]any{p["addressPrefix"]}, ranges...) {
+		s, _ := text.(string)
+		switch r, err := netip.ParsePrefix(s); {
+		case err != nil || r.Addr().Is6() != six:
+		case six:
+			return fmt.Sprintf("%s9:%x", strings.TrimSuffix(r.Addr().String(), ":")+":", w.next)
+		default:
+			b := r.Addr().As4()
+			return fmt.Sprintf("%d.%d.9.%d", b[0], b[1], w.next)
+		}
 	}
-	return fmt.Sprintf("10.%d.9.%d", third, w.next)
+	panic(fmt.Sprintf("%s has no range for IPv6 %v", subnet, six))
 }
 
 func (w *world) child(parent azure.ID, kind string, c object) {

@@ -1,0 +1,687 @@
+package loadbalancer_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/key"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+)
+
+// A public IP of another cluster is used as it is, though that one has a Service of the same
+// name: it gets no tags and is not made anew for IP tags, and who asks for any is told.
+func TestAnotherClustersPublicIPStaysAsItIs(t *testing.T) {
+	const id = azure.ID(network + "publicIPAddresses/theirs")
+	for name, mayChange := range map[string]bool{"IP tags for good": false, "IP tags that may change": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			w.put(id, parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"k8s-azure-service":"default/web","k8s-azure-cluster-name":"another"},
+				"properties":{"publicIPAddressVersion":"IPv4","publicIPAllocationMethod":"Static","ipAddress":"20.9.0.1"}}`))
+			s := service("web", tcp(80, 30080))
+			s.Annotations = map[string]string{key.PublicIPName.Name: "theirs", key.IPTags.Name: "RoutingPreference=Internet", key.PublicIPTags.Name: "team=x"}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: s}}}
+			in.Config.IPTagsMayChange = mayChange
+			rounds, err := w.commit(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, asked := range []string{key.IPTags.Name, key.PublicIPTags.Name} {
+				if !slices.ContainsFunc(rounds[0].problems, func(p plan.Problem) bool {
+					return p.Warning && p.Reason == loadbalancer.ReasonUnheeded && strings.Contains(p.Message, asked)
+				}) {
+					t.Errorf("%s is not told of: %v", asked, rounds[0].problems)
+				}
+			}
+			in.Have = w.snapshot()
+			if status, err := loadbalancer.Status(in); err != nil || len(status["default/web"]) != 1 || status["default/web"][0].IP != "20.9.0.1" {
+				t.Errorf("status %v, %v", status, err)
+			}
+			in.Services[0].Gone = true
+			gone, err := w.commit(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range append(rounds, gone...) {
+				for _, step := range r.plan.Steps {
+					if step.ID.Equal(id) {
+						t.Errorf("it is written: %v", r.plan)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Where no load balancer has IPv4 yet, a Service with IPv6 alone is told just that, not that
+// there is no room for it, and comes with the first Service that has IPv4.
+func TestIPv6AloneAmongSeveralIsToldSo(t *testing.T) {
+	w := newWorld(2)
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
+	two(&in.Config)
+	s := service("web", tcp(80, 30080))
+	s.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol}
+	in.Services = []loadbalancer.Service{{Service: s}}
+	rounds, err := w.commit(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := rounds[0].problems; len(found) != 1 || found[0].Reason != loadbalancer.ReasonFamily {
+		t.Errorf("found %v", found)
+	}
+}
+
+// What stands between a Service and a probe that nobody answers.
+func TestProbesOfOddServices(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit    func(*v1.Service)
+		probes  string // as "name:protocol/port"
+		refused string
+	}{
+		"policy Local without a port for the nodes' health": {
+			edit:   func(s *v1.Service) { s.Spec.ExternalTrafficPolicy = v1.ServiceExternalTrafficPolicyLocal },
+			probes: "TCP-80:Tcp/30080",
+		},
+		"policy Local with it": {
+			edit: func(s *v1.Service) {
+				s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, 32000
+			},
+			probes: "TCP-32000:Http/32000",
+		},
+		"policy Local with PROXY protocol of a private link that it has not": {
+			edit: func(s *v1.Service) {
+				s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, 32000
+				s.Annotations = map[string]string{key.LinkProxyProtocol.Name: "true"}
+			},
+			probes: "TCP-32000:Http/32000",
+		},
+		"policy Local with a port that is to be probed": {
+			edit: func(s *v1.Service) {
+				s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, 32000
+				s.Annotations = map[string]string{key.PortProbePort.For(80): "15021"}
+			},
+			probes: "TCP-80:Tcp/15021",
+		},
+		"port 0": {
+			edit:    func(s *v1.Service) { s.Annotations = map[string]string{key.PortProbePort.For(80): "0"} },
+			refused: key.PortProbePort.For(80) + `: "0" is no port`,
+		},
+		"port 65535": {
+			edit:   func(s *v1.Service) { s.Annotations = map[string]string{key.PortProbePort.For(80): "65535"} },
+			probes: "TCP-80:Tcp/65535",
+		},
+		"port 65536": {
+			edit:    func(s *v1.Service) { s.Annotations = map[string]string{key.PortProbePort.For(80): "65536"} },
+			refused: key.PortProbePort.For(80) + `: "65536" is no port`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			s := service("web", tcp(80, 30080))
+			c.edit(s)
+			rounds, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: s}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			refusals := slices.DeleteFunc(slices.Clone(rounds[0].problems), func(p plan.Problem) bool { return p.Warning })
+			if told := fmt.Sprint(refusals); c.refused == "" && len(refusals) > 0 || !strings.Contains(told, c.refused) {
+				t.Errorf("found %v", told)
+			}
+			var probes []string
+			for _, p := range children(sub(w.docs[azure.ID(lbID).Key()], "properties"), "probes") {
+				probes = append(probes, fmt.Sprintf("%s:%v/%v", strings.TrimPrefix(nameOf(p), base(s)+"-"), at(p, "properties", "protocol"), sub(p, "properties")["port"]))
+			}
+			if got := strings.Join(probes, " "); got != c.probes {
+				t.Errorf("probes are %q, want %q", got, c.probes)
+			}
+		})
+	}
+}
+
+// Azure takes 1,000 security rules: with the last one there is room still, and for the one
+// after it there is none.
+func TestTheLastSecurityRuleFits(t *testing.T) {
+	w := newWorld(2) // with one rule
+	group := w.docs[azure.ID(nsgID).Key()]
+	rules := sub(group, "properties")["securityRules"].([]any)
+	for i := len(rules); i < 999; i++ {
+		one := parse(string(text(rules[0])))
+		one["name"] = fmt.Sprintf("theirs-%d", i)
+		sub(one, "properties")["priority"] = 1000 + i
+		rules = append(rules, one)
+	}
+	sub(group, "properties")["securityRules"] = rules
+	w.put(nsgID, group)
+	fits, late := service("fits", tcp(80, 30080)), service("late", tcp(81, 30081))
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+	for _, c := range []struct {
+		service *v1.Service
+		refused bool
+	}{{fits, false}, {late, true}} {
+		in.Services = append(in.Services, loadbalancer.Service{Service: c.service})
+		rounds, err := w.commit(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := rounds[len(rounds)-1].problems
+		if c.refused != (len(found) == 1 && found[0].Reason == loadbalancer.ReasonLimit) || !c.refused && len(found) > 0 {
+			t.Errorf("%s: found %v", c.service.Name, found)
+		}
+		if n := len(children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules")); n != 1000 {
+			t.Errorf("%s: there are %d rules", c.service.Name, n)
+		}
+	}
+}
+
+// What another Service needs at the nodes' addresses is not told to be nobody's.
+func TestWhatOthersNeedAtNodesIsTheirs(t *testing.T) {
+	w := newWorld(2)
+	near, web := service("near", tcp(80, 30080)), service("web", tcp(81, 30081))
+	near.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: near}}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	in.Services, in.Others = []loadbalancer.Service{{Service: web}}, []*v1.Service{near}
+	rounds, err := w.commit(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rounds {
+		if len(r.problems) > 0 {
+			t.Errorf("found %v", r.problems)
+		}
+	}
+}
+
+// A frontend that somebody has called like no Service is nobody's leftover, though its name is
+// as long and begins alike.
+func TestANameThatIsNoServicesIsNotLeft(t *testing.T) {
+	w := newWorld(2)
+	web := service("web", tcp(80, 30080))
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	lb := w.docs[azure.ID(lbID).Key()]
+	frontends := sub(lb, "properties")["frontendIPConfigurations"].([]any)
+	one := parse(string(text(frontends[0])))
+	one["name"] = "applicationgatewayoftheteamshops"
+	delete(one, "id")
+	sub(lb, "properties")["frontendIPConfigurations"] = append(frontends, one)
+	w.put(lbID, lb)
+	if got := left(t, w, web); len(got) != 1 || !strings.Contains(got[0], "security-rules") {
+		t.Errorf("left is %v", got)
+	}
+}
+
+// A denial at the nodes goes with the Service that asked for packets to arrive there, though
+// another one wants everything else denied at its own address and Azure has its packets for
+// IPv6 arrive at the nodes.
+func TestADenialAtNodesIsNotKeptForADenialElsewhere(t *testing.T) {
+	w := newWorld(2)
+	goes, stays := service("goes", tcp(80, 30080)), service("stays", tcp(81, 30081))
+	for _, s := range []*v1.Service{goes, stays} {
+		s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+		s.Annotations = map[string]string{key.Internal.Name: "true", key.DenyAllElse.Name: "true", key.AllowedIPRanges.Name: "10.9.0.0/16,fd09::/64"}
+	}
+	goes.Annotations[key.DisableFloatingIP.Name] = "true"
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: goes}, {Service: stays}}}
+	in.Config.PoolByIP = true
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	in.Have = w.snapshot()
+	status, err := loadbalancer.Status(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stays.Status.LoadBalancer.Ingress = status["default/stays"]
+	in.Services, in.Others = []loadbalancer.Service{{Service: goes, Gone: true}}, []*v1.Service{stays}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := ruledTo(w, "Deny"), []string{stays.Status.LoadBalancer.Ingress[0].IP}; !slices.Equal(got, want) {
+		t.Errorf("denied is %v, want %v", got, want)
+	}
+}
+
+// The tag that says who has named a public IP goes with that Service, also where tags that
+// nobody wants are dropped: the one that stays may name it.
+func TestALabelsOwnerLeavesItsTag(t *testing.T) {
+	for name, system := range map[string][]string{"no system tags": nil, "system tags": {"cost"}, "system tags like kaz's": {"k8s-azure"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			goes, stays := service("goes", tcp(80, 30080)), service("stays", tcp(81, 30081))
+			stays.Annotations = map[string]string{key.PublicIPName.Name: "kubernetes-" + base(goes)}
+			goes.Annotations = map[string]string{key.DNSLabel.Name: "first"}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: goes}}}
+			in.Config.SystemTags = system
+			commit := func(services ...loadbalancer.Service) {
+				t.Helper()
+				in.Services = services
+				rounds, err := w.commit(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range rounds[len(rounds)-1].problems {
+					if !p.Warning {
+						t.Errorf("%v", p)
+					}
+				}
+			}
+			commit(loadbalancer.Service{Service: goes})
+			commit(loadbalancer.Service{Service: goes}, loadbalancer.Service{Service: stays})
+			commit(loadbalancer.Service{Service: goes, Gone: true}, loadbalancer.Service{Service: stays})
+			stays.Annotations = with(stays.Annotations, key.DNSLabel.Name, "second")
+			commit(loadbalancer.Service{Service: stays})
+			ip := w.docs[azure.ID(network+"publicIPAddresses/kubernetes-"+base(goes)).Key()]
+			if label, owner := at(ip, "properties", "dnsSettings", "domainNameLabel"), at(ip, "tags", "k8s-azure-dns-label-service"); label != "second" || owner != "default/stays" {
+				t.Errorf("it is named %q by %q", label, owner)
+			}
+		})
+	}
+}
+
+// A public IP that others have, too, is not made anew for a Service that asks for another
+// family: it is refused, and they keep their address, whether they have a rule there or not.
+func TestASharedPublicIPKeepsItsFamily(t *testing.T) {
+	for name, annotations := range map[string][]string{
+		"with a rule":    nil,
+		"without a rule": {key.NoRule.For(81), "true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			own, guest, near := service("own", tcp(80, 30080)), service("guest", tcp(81, 30081)), service("near", tcp(82, 30082))
+			guest.Annotations = with(map[string]string{key.PublicIPName.Name: "kubernetes-" + base(own)}, annotations...)
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: own}, {Service: near}}}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			in.Services = append(in.Services, loadbalancer.Service{Service: guest})
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			own.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol}
+			in.Services, in.Others = []loadbalancer.Service{{Service: own}}, []*v1.Service{guest, near}
+			rounds, err := w.commit(in)
+			if err != nil || writes(rounds) > 0 {
+				t.Errorf("%v, %v", err, rounds[0].plan)
+			}
+			if found := rounds[0].problems; len(found) != 1 || found[0].Warning || found[0].Reason != loadbalancer.ReasonAddress || !strings.Contains(found[0].Message, "has IPv4") {
+				t.Errorf("found %v", found)
+			}
+		})
+	}
+}
+
+// A pool of a Service's own is named with up to 80 characters.
+func TestTheLongestNameOfAnOwnPool(t *testing.T) {
+	for length, refused := range map[int]bool{80: false, 81: true} {
+		w := newWorld(2)
+		s := service(strings.Repeat("n", length-len("default-")), tcp(80, 30080))
+		s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, 32000
+		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Services: []loadbalancer.Service{{Service: s}}, Endpoints: map[string][]string{}}
+		two(&in.Config)
+		rounds, err := w.commit(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := rounds[0].problems; refused != (len(found) == 1 && !found[0].Warning && strings.Contains(found[0].Message, "81 characters")) || !refused && len(found) > 0 {
+			t.Errorf("%d characters: found %v", length, found)
+		}
+	}
+}
+
+// A pool of network interfaces is one, also where Azure shows their addresses with them: it
+// is not emptied.
+func TestAPoolOfInterfacesWithAddressesStays(t *testing.T) {
+	w := newWorld(2)
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	lb := w.docs[azure.ID(lbID).Key()]
+	pool := children(sub(lb, "properties"), "backendAddressPools")[0]
+	sub(pool, "properties")["loadBalancerBackendAddresses"] = parse(`{"all":[
+		{"name":"one","properties":{"ipAddress":"10.0.0.4","networkInterfaceIPConfiguration":{"id":"` + vmss + `/virtualMachines/0/networkInterfaces/nic/ipConfigurations/ipconfig"}}},
+		{"name":"two","properties":{"ipAddress":"10.0.0.5","networkInterfaceIPConfiguration":{"id":"` + vmss + `/virtualMachines/1/networkInterfaces/nic/ipConfigurations/ipconfig"}}}]}`)["all"]
+	w.put(lbID, lb)
+	if rounds, err := w.commit(in); err != nil || writes(rounds) > 0 {
+		t.Errorf("%v, %v", err, rounds[0].plan)
+	}
+}
+
+// Two Services at one address have one private link service, which counts once among those
+// that a load balancer may have.
+func TestTheLastPrivateLinkMayBeShared(t *testing.T) {
+	w := newWorld(2)
+	linked := map[string]string{key.Internal.Name: "true", key.LinkCreate.Name: "true"}
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+	for i := range 7 {
+		s := service(fmt.Sprintf("a%d", i), tcp(80, int32(30080+i)))
+		s.Annotations = linked
+		in.Services = append(in.Services, loadbalancer.Service{Service: s})
+	}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		s := service(fmt.Sprintf("b%d", i), tcp(int32(80+i), int32(31080+i)))
+		s.Annotations = with(linked, key.IPv4.Name, "10.0.77.1")
+		in.Services = append(in.Services, loadbalancer.Service{Service: s})
+	}
+	rounds, err := w.commit(in)
+	if err != nil || len(rounds[0].problems) > 0 {
+		t.Errorf("%v, found %v", err, rounds[0].problems)
+	}
+	in.Have = w.snapshot()
+	if links := in.Have.List("", "Microsoft.Network/privateLinkServices"); len(links) != 8 {
+		t.Errorf("there are %d private link services", len(links))
+	}
+}
+
+// A public IP at whose frontend somebody has put an outbound rule is not made anew: Azure would
+// not let it go. Nor is one that another Service comes to. For other IP tags the Service is served as ever, and its owner is told; an
+// address of another family it cannot have.
+func TestAPublicIPThatIsHeldIsNotMadeAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit    func(*v1.Service)
+		comes   bool // another Service, instead of the outbound rule
+		refused bool
+		wants   string
+	}{
+		"IP tags of an address that another comes to": {
+			edit:  func(s *v1.Service) { s.Annotations = map[string]string{key.IPTags.Name: "RoutingPreference=Internet"} },
+			comes: true, wants: key.IPTags.Name,
+		},
+		"another family where another comes": {edit: func(s *v1.Service) { s.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol} }, comes: true, refused: true, wants: "has IPv4"},
+		"IP tags":                            {edit: func(s *v1.Service) { s.Annotations = map[string]string{key.IPTags.Name: "RoutingPreference=Internet"} }, wants: key.IPTags.Name},
+		"another family":                     {edit: func(s *v1.Service) { s.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol} }, refused: true, wants: "has IPv4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			web, near := service("web", tcp(80, 30080)), service("near", tcp(81, 30081))
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}, {Service: near}}}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			before := at(w.docs[azure.ID(network+"publicIPAddresses/kubernetes-"+base(web)).Key()], "properties", "ipAddress")
+			holder := `outbound rule "theirs"`
+			if c.comes {
+				guest := service("guest", tcp(82, 30082))
+				guest.Annotations = map[string]string{key.PublicIPName.Name: "kubernetes-" + base(web)}
+				in.Services = append(in.Services, loadbalancer.Service{Service: guest})
+				holder = "Service default/guest"
+			} else {
+				lb := w.docs[azure.ID(lbID).Key()]
+				sub(lb, "properties")["outboundRules"] = []any{parse(`{"name":"theirs","properties":{"protocol":"All","backendAddressPool":{"id":"` + lbID + `/backendAddressPools/kubernetes"},
+					"frontendIPConfigurations":[{"id":"` + lbID + `/frontendIPConfigurations/` + base(web) + `"}]}}`)}
+				w.put(lbID, lb)
+			}
+			c.edit(web)
+			rounds, err := w.commit(in)
+			if err != nil || !c.comes && writes(rounds) > 0 {
+				t.Errorf("%v, %v", err, rounds[0].plan)
+			}
+			if after := at(w.docs[azure.ID(network+"publicIPAddresses/kubernetes-"+base(web)).Key()], "properties", "ipAddress"); after != before {
+				t.Errorf("the address was %v and is %v", before, after)
+			}
+			found := rounds[0].problems
+			if len(found) != 1 || found[0].Warning == c.refused || found[0].Object != "default/web" {
+				t.Fatalf("found %v", found)
+			}
+			for _, want := range []string{c.wants, holder, "allowed "} {
+				if !strings.Contains(found[0].Message, want) {
+					t.Errorf("told %q, and not %q", found[0].Message, want)
+				}
+			}
+		})
+	}
+}
+
+// Somebody's own private link service before a load balancer keeps its pools of interfaces
+// as one of kaz's does.
+func TestSomebodysPrivateLinkKeepsPoolsOfInterfaces(t *testing.T) {
+	w := newWorld(2)
+	web := service("web", tcp(80, 30080))
+	web.Annotations = map[string]string{key.Internal.Name: "true"}
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	w.put(azure.ID(network+"privateLinkServices/theirs"), parse(`{"location":"westeurope","properties":{"loadBalancerFrontendIpConfigurations":[{"id":"`+innerID+`/frontendIPConfigurations/`+base(web)+`"}],
+		"ipConfigurations":[{"name":"one","properties":{"primary":true,"privateIPAllocationMethod":"Dynamic","subnet":{"id":"`+vnetID+`/subnets/n"}}}]}}`))
+	in.Config.PoolByIP = true
+	if rounds, err := w.commit(in); err != nil || writes(rounds) > 0 {
+		t.Errorf("%v, %v", err, rounds[0].plan)
+	}
+}
+
+// A private link service cannot have the address of a node, as no Service can.
+func TestAPrivateLinkHasNoNodesAddress(t *testing.T) {
+	for address, refused := range map[string]bool{"10.0.0.4": true, "10.0.0.77": false} {
+		w := newWorld(2)
+		web := service("web", tcp(80, 30080))
+		web.Annotations = map[string]string{key.Internal.Name: "true", key.LinkCreate.Name: "true", key.LinkAddresses.Name: address}
+		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+		rounds, err := w.commit(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := rounds[0].problems
+		if refused != (len(found) == 1 && !found[0].Warning && strings.Contains(found[0].Message, "in use by a node")) || !refused && len(found) > 0 {
+			t.Errorf("%s: found %v", address, found)
+		}
+	}
+}
+
+// An internal frontend keeps the zones that it was made with, also none, whatever address it
+// gets: Azure changes none of a frontend.
+func TestAnInternalFrontendKeepsItsZones(t *testing.T) {
+	w := newWorld(2)
+	web := service("web", tcp(80, 30080))
+	web.Annotations = map[string]string{key.Internal.Name: "true"}
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+	in.Config.Zones = nil
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	in.Config.Zones = []string{"1", "2", "3"}
+	web.Annotations = with(web.Annotations, key.IPv4.Name, "10.0.77.1")
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	fe := children(sub(w.docs[azure.ID(innerID).Key()], "properties"), "frontendIPConfigurations")[0]
+	if at(fe, "properties", "privateIPAddress") != "10.0.77.1" || fe["zones"] != nil {
+		t.Errorf("the frontend is %v", fe)
+	}
+}
+
+// Two Services at one private address get another one together, in one commit.
+func TestSharersOfAPrivateAddressChangeItTogether(t *testing.T) {
+	w := newWorld(2)
+	own, guest := service("own", tcp(80, 30080)), service("guest", tcp(81, 30081))
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: own}, {Service: guest}}}
+	for _, address := range []string{"10.0.77.1", "10.0.77.2"} {
+		for _, s := range []*v1.Service{own, guest} {
+			s.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: address}
+		}
+		rounds, err := w.commit(in)
+		if err != nil || len(rounds[0].problems) > 0 {
+			t.Fatalf("%v, found %v", err, rounds[0].problems)
+		}
+		in.Have = w.snapshot()
+		status, err := loadbalancer.Status(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []*v1.Service{own, guest} {
+			if got := status["default/"+s.Name]; len(got) != 1 || got[0].IP != address {
+				t.Errorf("%s has %v, want %s", s.Name, got, address)
+			}
+			s.Status.LoadBalancer.Ingress = status["default/"+s.Name]
+		}
+	}
+}
+
+// A frontend stays when a guest leaves it, though its owner has no rule at the moment.
+func TestAFrontendWithoutRulesOutlivesItsGuest(t *testing.T) {
+	for name, internal := range map[string]bool{"internal": true, "external": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			own, guest, near := service("own", tcp(80, 30080)), service("guest", tcp(81, 30081)), service("near", tcp(82, 30082))
+			own.Annotations = map[string]string{key.NoRule.For(80): "true", key.IPv4.Name: "10.0.77.1", key.Internal.Name: "true"}
+			guest.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: "10.0.77.1"}
+			at := innerID
+			if !internal {
+				at = lbID
+				own.Annotations = map[string]string{key.NoRule.For(80): "true"}
+				guest.Annotations = map[string]string{key.PublicIPName.Name: "kubernetes-" + base(own)}
+			}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+			for _, s := range []*v1.Service{own, near, guest} {
+				in.Services = append(in.Services, loadbalancer.Service{Service: s})
+				if _, err := w.commit(in); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in.Services, in.Others = []loadbalancer.Service{{Service: guest, Gone: true}}, []*v1.Service{own, near}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(children(sub(w.docs[azure.ID(at).Key()], "properties"), "frontendIPConfigurations"), func(fe object) bool { return nameOf(fe) == base(own) }) {
+				t.Error("its frontend is gone")
+			}
+		})
+	}
+}
+
+// Two Services exchange their kinds in one commit: neither load balancer can wait for the other.
+func TestServicesExchangeTheirKinds(t *testing.T) {
+	w := newWorld(2)
+	a, b := service("a", tcp(80, 30080)), service("b", tcp(81, 30081))
+	inner := map[string]string{key.Internal.Name: "true"}
+	b.Annotations = inner
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: a}, {Service: b}}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	a.Annotations, b.Annotations = inner, nil
+	rounds, err := w.commit(in)
+	if err != nil || len(rounds[0].problems) > 0 {
+		t.Fatalf("%v, found %v", err, rounds[0].problems)
+	}
+	in.Have = w.snapshot()
+	status, err := loadbalancer.Status(in)
+	if err != nil || len(status["default/a"]) != 1 || len(status["default/b"]) != 1 || !strings.HasPrefix(status["default/a"][0].IP, "10.") || strings.HasPrefix(status["default/b"][0].IP, "10.") {
+		t.Errorf("%v, status %v", err, status)
+	}
+}
+
+// A private link service that no tag says to be this cluster's stays, though it tells of a
+// Service of that name.
+func TestAnotherClustersPrivateLinkStays(t *testing.T) {
+	for name, tags := range map[string]string{
+		"another cluster's": `"k8s-azure-cluster-name":"another","k8s-azure-owner-service":"default/web"`,
+		"nobody's":          `"k8s-azure-owner-service":"default/web"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			web := service("web", tcp(80, 30080))
+			web.Annotations = map[string]string{key.Internal.Name: "true"}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			id := azure.ID(network + "privateLinkServices/theirs")
+			w.put(id, parse(`{"location":"westeurope","tags":{`+tags+`},"properties":{
+				"loadBalancerFrontendIpConfigurations":[{"id":"`+network+`loadBalancers/theirs/frontendIPConfigurations/one"}],
+				"ipConfigurations":[{"name":"one","properties":{"primary":true,"privateIPAllocationMethod":"Dynamic","subnet":{"id":"`+vnetID+`/subnets/n"}}}]}}`))
+			if rounds, err := w.commit(in); err != nil || writes(rounds) > 0 {
+				t.Errorf("%v, %v", err, rounds[0].plan)
+			}
+			in.Services[0].Gone = true
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			if w.docs[id.Key()] == nil {
+				t.Error("it is gone")
+			}
+		})
+	}
+}
+
+// What two Services bring to one further address stays denied when one of them goes, also where
+// packets arrive at the nodes' own addresses.
+func TestADenialAtAFurtherAddressIsBoths(t *testing.T) {
+	w := newWorld(2)
+	goes, stays := service("goes", tcp(80, 30080)), service("stays", tcp(81, 30081))
+	for _, s := range []*v1.Service{goes, stays} {
+		s.Annotations = map[string]string{
+			key.DisableFloatingIP.Name: "true", key.AdditionalIPs.Name: "8.1.1.1", key.DenyAllElse.Name: "true", key.AllowedIPRanges.Name: "10.9.0.0/16",
+		}
+	}
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: goes}, {Service: stays}}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	before := ruledTo(w, "Deny")
+	if !slices.Contains(before, "8.1.1.1") {
+		t.Fatalf("denied is %v", before)
+	}
+	in.Services, in.Others = []loadbalancer.Service{{Service: goes, Gone: true}}, []*v1.Service{stays}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	if after := ruledTo(w, "Deny"); !slices.Equal(after, before) {
+		t.Errorf("denied is %v, and was %v", after, before)
+	}
+}
+
+// A load balancer that is not to be deleted and is not there, or has no frontend, is nobody's
+// concern.
+func TestAPresetLoadBalancerWithoutFrontends(t *testing.T) {
+	for name, body := range map[string]string{"it is not there": "", "it is empty": `{"location":"westeurope","sku":{"name":"Standard"},"properties":{"backendAddressPools":[{"name":"kubernetes"}]}}`} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			if body != "" {
+				w.put(lbID, parse(body))
+			}
+			web := service("web", tcp(80, 30080))
+			web.Annotations = map[string]string{key.Internal.Name: "true"}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+			in.Config.PresetExternal = true
+			for _, gone := range []bool{false, true} {
+				in.Services[0].Gone = gone
+				rounds, err := w.commit(in)
+				if err != nil || len(rounds[0].problems) > 0 {
+					t.Errorf("gone %v: %v, found %v", gone, err, rounds[0].problems)
+				}
+			}
+		})
+	}
+}
+
+// The address that an internal Service has had is not asked for when a node has it by now.
+func TestANodeHasTakenAnAddress(t *testing.T) {
+	for taken, want := range map[string]string{"10.0.0.4": "10.0.9.1", "10.0.0.77": "10.0.0.77"} {
+		w := newWorld(2)
+		web := service("web", tcp(80, 30080))
+		web.Annotations = map[string]string{key.Internal.Name: "true"}
+		web.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: taken}}
+		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+		if _, err := w.commit(in); err != nil {
+			t.Fatal(err)
+		}
+		in.Have = w.snapshot()
+		if status, err := loadbalancer.Status(in); err != nil || len(status["default/web"]) != 1 || status["default/web"][0].IP != want {
+			t.Errorf("had %s: %v, status %v", taken, err, status)
+		}
+	}
+}
