@@ -35,6 +35,7 @@ type answer struct {
 	ingress  []corev1.LoadBalancerIngress
 	problems []plan.Problem
 	backends bool        // they were brought up to date with the nodes
+	fills    bool        // machines are about to come or leave
 	moved    bool        // the commit changed something, and it served others too
 	gone     bool        // the Service is not there any more, and was not served
 	repairs  []string    // what was not as kaz had left it
@@ -311,7 +312,7 @@ func (b *balancers) answers(t *shared, batch []request, out reconcile.Outcome) (
 			answers[i] = answer{released: t.releasedForNobody(batch)}
 			continue
 		}
-		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i], released: t.releasedFor(key), gone: r.vanished, noted: t.noted[r.service.UID], still: still[r.service.UID]}
+		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i], released: t.releasedFor(key), gone: r.vanished, fills: t.fills, noted: t.noted[r.service.UID], still: still[r.service.UID]}
 		a.backends = r.why.nodes && !b.wrote.Before(r.why.since)
 		a.moved = len(out.Reports) > 0 && len(batch) > 1
 		if !r.service.Gone && !a.refused() && len(a.ingress) == 0 {

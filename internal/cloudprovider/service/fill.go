@@ -64,13 +64,15 @@ func (f *fill) wait(ctx context.Context) error {
 // the one under way.
 type fills struct {
 	cluster
-	azure  reconcile.Azure
-	failed func(services []loadbalancer.Service, err error, failures int, said bool)
-	shut   shut
+	azure     reconcile.Azure
+	failed    func(services []loadbalancer.Service, err error, failures int, said bool)
+	recovered func(services []loadbalancer.Service)
+	shut      shut
 
 	work     sync.WaitGroup
 	failures int  // in a row; the running one's
 	hush     hush // its, too
+	told     bool // of one of them
 
 	mu      sync.Mutex    // guards what follows; never held while waiting
 	ended   chan struct{} // nil when none is under way
@@ -121,10 +123,14 @@ func (f *fills) run(ctx context.Context) {
 		err := f.converge(ctx, one, services)
 		one.begin(err)
 		if err == nil {
-			f.failures, f.hush = 0, hush{}
+			if f.told {
+				f.recovered(services)
+			}
+			f.failures, f.hush, f.told = 0, hush{}, false
 		} else if ctx.Err() == nil {
-			f.failures++
-			f.failed(services, err, f.failures, f.hush.breaks(err))
+			said := f.hush.breaks(err)
+			f.failures, f.told = f.failures+1, f.told || said
+			f.failed(services, err, f.failures, said)
 		}
 	}
 }
@@ -242,7 +248,16 @@ func (c *Controller) fillFailed(services []loadbalancer.Service, err error, fail
 		if said {
 			c.events.Eventf(s, corev1.EventTypeWarning, reasonUpdateFailed, "Error updating load balancer with new hosts: %v", err)
 		}
-		c.dirt.add(it, why{nodes: true, told: said, since: time.Now()})
+		c.dirt.add(it, why{told: said, since: time.Now()})
 		c.queue.AddAfter(it, wait)
+	}
+}
+
+// fillRecovered tells Services that were told of machines that could not come or leave.
+func (c *Controller) fillRecovered(services []loadbalancer.Service) {
+	for _, s := range services {
+		if !s.Gone {
+			c.tellUpdated(s.Service)
+		}
 	}
 }

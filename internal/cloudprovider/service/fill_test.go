@@ -86,6 +86,48 @@ func TestANodeIsExcludedBeforeAComparison(t *testing.T) {
 	}
 }
 
+// Who was told that a machine cannot come is told that it has come when it has, and not at
+// each try meanwhile.
+func TestAFillThatFailsOnIsNotToldAsDone(t *testing.T) {
+	for name, fault := range map[string]emulator.Fault{
+		"refused": {Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"},
+		"busy":    {Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 1}, 2)
+				w.exclude("nodes0-000000", "true")
+				w.start(config())
+				w.create(w.newService("web", 80))
+				w.served("web")
+				w.settle()
+				w.events.forget()
+
+				fault.Method, fault.Type = "PUT", compute.ScaleSetInstances
+				if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
+					t.Fatal(err)
+				}
+				w.exclude("nodes0-000000", "false")
+				w.until("it is told that the machine cannot come", func() bool { return len(w.failuresTold("web")) > 0 })
+				w.events.forget()
+				<-time.After(30 * time.Minute)
+				if told := w.events.reasons("web"); slices.Contains(told, "UpdatedLoadBalancer") {
+					t.Errorf("told was %v", told)
+				}
+				if err := w.SetFaults(nil); err != nil {
+					t.Fatal(err)
+				}
+				w.until("all are in", func() bool { return w.members() == 2 })
+				w.settle()
+				told := w.events.reasons("web")
+				if len(told) == 0 || told[len(told)-1] != "UpdatedLoadBalancer" {
+					t.Errorf("told was %v", told)
+				}
+			})
+		})
+	}
+}
+
 // That machines could not come or leave is not the last that a Service is told, when it is found
 // that they did after all.
 func TestAFailedFillIsNotTheLastWord(t *testing.T) {

@@ -28,6 +28,44 @@ func (w *world) vanish(name string) {
 	}
 }
 
+// What is told of a deletion that fails has the reason that users know: one for Services that are
+// held by their finalizer, another one for those that are gone.
+func TestADeletionThatFailsIsToldOf(t *testing.T) {
+	for reason, goes := range map[string]func(*world){
+		"SyncLoadBalancerFailed":   func(w *world) { w.remove("web") },
+		"DeleteLoadBalancerFailed": func(w *world) { w.vanish("web") },
+	} {
+		t.Run(reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 1}, 1)
+				before := w.Snapshot()
+				w.start(config())
+				w.create(w.newService("web", 80))
+				w.served("web")
+				w.settle()
+				if err := w.SetFaults([]emulator.Fault{{Method: "DELETE", Type: network.LoadBalancers, Fault: "error", Status: 403, Code: "AuthorizationFailed"}}); err != nil {
+					t.Fatal(err)
+				}
+				w.events.forget()
+				goes(w)
+				w.told("web", reason, "AuthorizationFailed")
+				want := []string{"DeletingLoadBalancer", reason}
+				if d := cmp.Diff(want, w.events.reasons("web")); d != "" {
+					t.Errorf("told (-want +got):\n%s", d)
+				}
+				if err := w.SetFaults(nil); err != nil {
+					t.Fatal(err)
+				}
+				w.restored(before, w.Snapshot)
+				w.until("it is told that it is done", func() bool {
+					told := w.events.reasons("web")
+					return told[len(told)-1] == "DeletedLoadBalancer"
+				})
+			})
+		})
+	}
+}
+
 func repairing() service.Config {
 	c := config()
 	c.RepairPeriod = 30 * time.Minute

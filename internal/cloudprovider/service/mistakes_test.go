@@ -56,6 +56,7 @@ var internal = notes{"azure-load-balancer-internal": "true"}
 
 func mistakes() []mistake {
 	noPrefix := string(testkit.Group.Resource(network.PublicIPPrefixes, "nope"))
+	fullPrefix := string(testkit.Group.Resource(network.PublicIPPrefixes, "full"))
 	linked := notes{"azure-load-balancer-internal": "true", "azure-pls-create": "true"}
 	routed := notes{"azure-pip-ip-tags": "RoutingPreference=Internet"}
 	ranges := func(spec *corev1.ServiceSpec) { spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} }
@@ -68,6 +69,7 @@ func mistakes() []mistake {
 		{name: "public IP in use", bad: notes{"azure-pip-name": "used"}, tells: []string{"azure-pip-name", `"used"`, "natGateways/nat", "allowed is one that nothing else uses"}},
 		{name: "prefix missing", bad: notes{"azure-pip-prefix-id": noPrefix}, asked: true, tells: []string{"azure-pip-prefix-id", `"` + noPrefix + `"`, "allowed is the id of a public IP prefix"}},
 		{name: "prefix without a form", bad: notes{"azure-pip-prefix-id": "prefix"}, tells: []string{"azure-pip-prefix-id", `"prefix"`, "allowed is the id of a public IP prefix"}},
+		{name: "prefix that is full", asked: true, bad: notes{"azure-pip-prefix-id": fullPrefix}, tells: []string{"azure-pip-prefix-id", `"` + fullPrefix + `"`, "has no free address left", "to do: delete what nobody needs"}},
 		{name: "group missing", bad: notes{"azure-load-balancer-resource-group": "nope"}, looked: true, tells: []string{"azure-load-balancer-resource-group", `"nope"`, "allowed is the name of a resource group"}},
 		{name: "group without a form", bad: notes{"azure-load-balancer-resource-group": "no/group"}, tells: []string{"azure-load-balancer-resource-group", `"no/group"`, "has up to 90 letters", "allowed is the name of a resource group"}},
 		{name: "id of a group", bad: notes{"azure-load-balancer-resource-group": string(testkit.Group)}, tells: []string{"azure-load-balancer-resource-group", `"` + string(testkit.Group) + `"`, "it is an id, and wanted is a name alone"}},
@@ -81,6 +83,8 @@ func mistakes() []mistake {
 		{name: "no pair of IP tags", late: true, good: routed, bad: notes{"azure-pip-ip-tags": "RoutingPreference:Internet"}, tells: []string{"azure-pip-ip-tags", `"RoutingPreference:Internet"`, "is no Type=Value pair", "allowed is Type=Value pairs", "take the annotation away"}},
 		{name: "subnet missing", good: internal, bad: notes{"azure-load-balancer-internal-subnet": "nope"}, tells: []string{"azure-load-balancer-internal-subnet", `"nope"`, "allowed is the name of one of its subnets"}},
 		{name: "id of a subnet", good: internal, bad: notes{"azure-load-balancer-internal-subnet": string(testkit.VNet.Child("subnets", "nodes"))}, tells: []string{"azure-load-balancer-internal-subnet", "it is an id, and wanted is a name alone", "allowed is the name of a subnet"}},
+		{name: "subnet without IPv6", good: internal, spec: dual, tells: []string{"subnetName of the cloud configuration", `"nodes"`, "no range of the family IPv6", "it has 10.240.0.0/16", "allowed is a subnet that has one"}},
+		{name: "other subnet without IPv6", good: internal, spec: dual, bad: notes{"azure-load-balancer-internal-subnet": "nodes"}, tells: []string{"azure-load-balancer-internal-subnet", `"nodes"`, "no range of the family IPv6"}},
 		{name: "address not in the subnet", good: internal, bad: notes{"azure-load-balancer-ipv4": "192.168.7.7"}, tells: []string{"azure-load-balancer-ipv4", `"192.168.7.7"`, "allowed is another address of 10.240.0.0/16"}},
 		{name: "address of a node", good: internal, bad: notes{"azure-load-balancer-ipv4": "10.240.0.4"}, tells: []string{"azure-load-balancer-ipv4", `"10.240.0.4"`, "allowed is an address of the subnet"}},
 		{name: "address of others", good: internal, bad: notes{"azure-load-balancer-ipv4": "10.240.9.9"}, asked: true, tells: []string{"azure-load-balancer-ipv4", `"10.240.9.9"`, "allowed is an IPv4 address"}},
@@ -103,6 +107,10 @@ func mistakes() []mistake {
 		{name: "limit of the subscription", fresh: true, refusal: "PublicIPCountLimitReached", asked: true, tells: []string{"PublicIPCountLimitReached", "to do: delete what nobody needs, or have Azure raise the limit"}},
 		{name: "forbidden by a policy", fresh: true, refusal: "RequestDisallowedByPolicy", asked: true, tells: []string{"RequestDisallowedByPolicy", "to do: give the cluster's identity the right, or take the policy or lock away"}},
 	}
+}
+
+func dual(spec *corev1.ServiceSpec) {
+	spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
 }
 
 func manyTags() string {
@@ -137,6 +145,11 @@ func (m mistake) world(t *testing.T) *world {
 	address := func(name string, properties map[string]any) {
 		properties["publicIPAllocationMethod"] = "Static"
 		w.Put(testkit.Group.Resource(network.PublicIPAddresses, name), map[string]any{"location": testkit.Location, "sku": standard, "properties": properties})
+	}
+	full := testkit.Group.Resource(network.PublicIPPrefixes, "full")
+	w.Put(full, map[string]any{"location": testkit.Location, "sku": standard, "properties": map[string]any{"prefixLength": 31}})
+	for i := range 2 {
+		address(fmt.Sprint("full", i), map[string]any{"publicIPPrefix": map[string]any{"id": full}})
 	}
 	address("used", map[string]any{})
 	address("named", map[string]any{"dnsSettings": map[string]any{"domainNameLabel": "taken"}})

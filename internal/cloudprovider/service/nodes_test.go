@@ -16,6 +16,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/emulator"
 	"kaz/internal/plan/nodes"
 	"kaz/internal/testkit"
 )
@@ -270,6 +271,33 @@ func TestExcludedNodes(t *testing.T) {
 		n.settle()
 		n.backendsAre(n.nodes)
 		n.toldNoFailure()
+	})
+}
+
+// Row 73. The last members of a pool wait until another machine has joined, whatever keeps Azure
+// from letting it in.
+func TestTheLastMemberWaitsForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 3)
+		all := slices.Sorted(maps.Keys(w.nodesByName()))
+		w.exclude(all[2], "true")
+		stop := w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		w.backendsAre(all[:2])
+
+		stop() // so that it is all seen at once
+		w.exclude(all[0], "true")
+		w.exclude(all[1], "true")
+		w.exclude(all[2], "false")
+		vm, _ := nodes.MachineID(w.nodesByName()[all[2]].Spec.ProviderID)
+		done := w.keepBusy(compute.ScaleSetInstances, vm.Name())
+		w.start(config())
+		w.until("the machine is refused", func() bool { return len(w.failuresTold("web")) > 0 })
+		w.backendsAre(all[:2])
+		done()
+		w.until("they have changed places", func() bool { return slices.Equal(w.backends(), all[2:]) })
 	})
 }
 

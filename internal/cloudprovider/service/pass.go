@@ -141,9 +141,13 @@ func (c *Controller) tellDone(s *corev1.Service, w why, announced bool, got answ
 	switch {
 	case announced, w.start && len(got.repairs) > 0:
 		c.events.Event(s, corev1.EventTypeNormal, reasonEnsured, "Ensured load balancer")
-	case got.backends, w.told: // what could not be written may have been done all the same
-		c.events.Event(s, corev1.EventTypeNormal, reasonUpdated, "Updated load balancer with new hosts")
+	case got.backends, w.told && !got.fills: // what could not be written may have been done all the same
+		c.tellUpdated(s)
 	}
+}
+
+func (c *Controller) tellUpdated(s *corev1.Service) {
+	c.events.Event(s, corev1.EventTypeNormal, reasonUpdated, "Updated load balancer with new hosts")
 }
 
 // bring takes a Service through all that serving it needs: the finalizer before

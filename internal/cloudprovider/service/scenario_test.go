@@ -150,7 +150,9 @@ func TestSeveralLoadBalancers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, emulator.Options{}, 2)
 				w.start(several())
-				scenario.Play(t, w.env(), w.Azure)
+				env := w.env()
+				env.OwnPools = true
+				scenario.Play(t, env, w.Azure)
 			})
 		})
 	}

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
 	"kaz/internal/plan/loadbalancer"
@@ -55,6 +57,8 @@ const (
 	aimOf500        = 72 * time.Second // 3/2 of 30.5 + 17.5 s
 	aimOfDeleting   = 78 * time.Second // 3/2 of 30 + 22 s
 	askedPerAddress = 1.5              // polls and reads for a public IP that is made or goes
+	// oneWriteOfEach is the load balancer's and the security group's part of that.
+	oneWriteOfEach = 11300 * time.Millisecond
 )
 
 // measure counts what do costs until the last request for it was answered.
@@ -328,13 +332,14 @@ func TestSpeed(t *testing.T) {
 // The slowest of 250 public IPs can come just too late for the write that is under way
 // then, and no Service waits for another's. So what one run takes is left to chance, and
 // what all take together is held to the aim, in so many runs that their mean, which is
-// less by 1.7 s, does not pass it by chance more than once in ten thousand tests.
+// less by 1.7 s, does not pass it by chance more than once in ten thousand tests. It is
+// also told beside what the slowest public IP of each run leaves nobody below.
 func TestMeanSpeed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute and more")
 	}
 	const enough = 60
-	var took time.Duration
+	var took, least time.Duration
 	runs := max(enough, *speedRuns)
 	for i := range runs {
 		azure := emulator.Options{Latency: 1, Throttle: true, Seed: *speedSeed + i}
@@ -342,17 +347,53 @@ func TestMeanSpeed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, c := byAddress(t, azure, hundred, testkit.ScaleSet)
 				w.start(c)
-				got := w.measure(func() { w.allServed(w.createMany(250)) })
+				var addresses time.Duration
+				got := w.measure(func() {
+					last := w.lastAddress()
+					w.allServed(w.createMany(250))
+					addresses = last()
+				})
 				got.holds(t, limits{balancers: 20, publicIPs: 250, asked: askedPerAddress * 250})
 				took += got.took
+				least += addresses + oneWriteOfEach
 			})
 		})
 	}
 	mean := took / time.Duration(runs)
-	t.Logf("%.1f s on average; at most %.0f s", mean.Seconds(), aimOf250.Seconds())
+	t.Logf("%.1f s on average; at most %.0f s; the slowest public IPs left nobody below %.1f s on average",
+		mean.Seconds(), aimOf250.Seconds(), (least / time.Duration(runs)).Seconds())
 	if mean > aimOf250 {
 		t.Errorf("250 Services took %v on average of %d runs, want at most %v", mean, runs, aimOf250)
 	}
+}
+
+// lastAddress watches Azure, and returns what tells how long from now on the last public IP
+// took to be made there, whoever noticed. That ends the watch.
+func (w *world) lastAddress() func() time.Duration {
+	began := time.Now()
+	var last time.Duration
+	ctx, cancel := context.WithCancel(w.t.Context())
+	changes, ended := w.Subscribe(), make(chan struct{})
+	go func() {
+		defer close(ended)
+		changes(ctx, func(batch []emulator.Change) {
+			for _, c := range batch {
+				if c.ID.Type() == network.PublicIPAddresses && isMade(c.New) && !isMade(c.Old) {
+					last = time.Since(began)
+				}
+			}
+		})
+	}()
+	return func() time.Duration {
+		cancel()
+		<-ended
+		return last
+	}
+}
+
+func isMade(doc map[string]any) bool {
+	properties, _ := doc["properties"].(map[string]any)
+	return properties["provisioningState"] == "Succeeded"
 }
 
 // limits are the most that something may cost; 0 is without limit.

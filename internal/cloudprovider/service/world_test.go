@@ -242,12 +242,17 @@ func addressOf(s *corev1.Service) string {
 	return s.Status.LoadBalancer.Ingress[0].IP
 }
 
-// until waits in simulated time.
+// until waits in simulated time, and longer where Azure is at it: one write of a subnet in a
+// thousand takes half an hour and more.
 func (w *world) until(what string, is func() bool) {
 	w.t.Helper()
-	const patience, step = 30 * time.Minute, 100 * time.Millisecond
+	const patience, step, most = 30 * time.Minute, 100 * time.Millisecond, 10
+	waits := 1
 	for waited := time.Duration(0); !is(); waited += step {
-		if waited > patience {
+		switch {
+		case waited > patience && waits < most && w.UnderWay():
+			waited, waits = 0, waits+1
+		case waited > patience:
 			w.t.Fatalf("still not after %v: %s\n%s", patience, what, strings.Join(w.events.list(""), "\n"))
 		}
 		<-time.After(step)
