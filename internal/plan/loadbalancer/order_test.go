@@ -114,6 +114,12 @@ func unordered(w *world, several bool) map[string]any {
 // several load balancers, the nodes, which are at the one that was chosen.
 func forgetPriorities(group object, several bool) {
 	p := sub(group, "properties")
+	nodes := map[any]bool{}
+	for _, n := range addressed(machines(3)) {
+		for _, six := range []bool{false, true} {
+			nodes[addressOf(n, six)] = several
+		}
+	}
 	rules := []any{}
 	for _, r := range children(p, "securityRules") {
 		rp := sub(r, "properties")
@@ -123,7 +129,7 @@ func forgetPriorities(group object, several bool) {
 			to = append(to, one)
 		}
 		delete(rp, "destinationAddressPrefix")
-		to = slices.DeleteFunc(to, func(x any) bool { return several && strings.HasPrefix(x.(string), "10.0.0.") })
+		to = slices.DeleteFunc(to, func(x any) bool { return nodes[x] })
 		rp["destinationAddressPrefixes"] = to
 		if len(to) > 0 { // to the nodes alone: there is none where a load balancer without nodes was chosen
 			rules = append(rules, r)
