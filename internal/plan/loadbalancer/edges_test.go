@@ -685,3 +685,54 @@ func TestANodeHasTakenAnAddress(t *testing.T) {
 		}
 	}
 }
+
+// One rule for all ports whose packets arrive at the nodes' own addresses says nothing of the
+// node ports of others: who lets in others than so far, or nobody any more, does.
+func TestAllPortsAtTheNodesKeepNoOpeningOfOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotations []string
+		families    []v1.IPFamily
+		theirs      []string // openings of the one with all ports
+	}{
+		"without floating IP": {
+			annotations: []string{key.DisableFloatingIP.Name, "true"},
+			theirs:      []string{"10.0.0.4:443", "10.0.0.5:443"},
+		},
+		"IPv6, which does not float": {
+			families: []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol},
+			theirs:   []string{"10.0.0.9:443", "fd00::4:443", "fd00::5:443"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			all, one := service("all", tcp(443, 30443)), service("one", tcp(80, 30080))
+			all.Spec.IPFamilies = c.families
+			all.Annotations = with(nil, append(c.annotations, key.Internal.Name, "true", key.HAPorts.Name, "true", key.IPv4.Name, "10.0.0.9", key.AllowedIPRanges.Name, "11.0.0.0/8,fc00:1::/32")...)
+			one.Annotations = with(nil, key.DisableFloatingIP.Name, "true")
+			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: all}, {Service: one}}}
+			in.Config.PoolByIP = true
+			brought := func(gone bool, rules int, ours ...string) {
+				t.Helper()
+				in.Services[len(in.Services)-1].Gone = gone
+				if _, err := w.commit(in); err != nil {
+					t.Fatal(err)
+				}
+				wanted := slices.Sorted(slices.Values(slices.Concat(ours, c.theirs)))
+				if got := ruledTo(w, "Allow"); !slices.Equal(got, wanted) {
+					t.Errorf("let in is %v, want %v", got, wanted)
+				}
+				if got := len(children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules")); got != rules {
+					t.Errorf("there are %d rules, want %d", got, rules)
+				}
+			}
+			brought(false, rulesOfOthers(c.families)+1, "10.0.0.4:30080", "10.0.0.5:30080")
+			in.Others, in.Services = []*v1.Service{all}, in.Services[1:]
+			one.Annotations[key.AllowedIPRanges.Name] = "9.0.0.0/8"
+			brought(false, rulesOfOthers(c.families)+1, "10.0.0.4:30080", "10.0.0.5:30080")
+			brought(true, rulesOfOthers(c.families))
+		})
+	}
+}
+
+// rulesOfOthers is the user's rule, and one for each family.
+func rulesOfOthers(families []v1.IPFamily) int { return 1 + max(1, len(families)) }

@@ -250,35 +250,43 @@ func (f *facts) neededByOthers(b batch) map[string]map[string]bool {
 		}
 		needed[address][what] = true
 	}
-	denies := map[string]bool{} // who is known, by base name in lower case
+	known := map[string]*wish{} // Services, by base name in lower case
 	for _, o := range f.others(b) {
 		w := readKind(o, &problems{})
 		w.access = readAccess(w, &problems{})
-		denies[strings.ToLower(w.base)] = w.access.deny
+		known[strings.ToLower(w.base)] = &w
 		f.needsOf(w, add)
 	}
 	for _, s := range f.sides {
 		for _, r := range s.lb.Properties.LoadBalancingRules {
-			p := r.Properties
-			if p.FrontendIPConfiguration == nil || !looksOwned(r.Name) || b.base[ownerBase(r.Name)] {
-				continue
-			}
-			denied, known := denies[ownerBase(r.Name)]
-			address, port := f.addressAt(spot{s, p.FrontendIPConfiguration.ID.Name()}), p.FrontendPort
-			if p.EnableFloatingIP == nil || !*p.EnableFloatingIP {
-				address, port = anyNode, p.BackendPort
-				denied = false // its object says it
-			}
-			if address == "" {
-				continue
-			}
-			add(address, portKey(p.Protocol, strconv.Itoa(int(port))))
-			if denied || !known {
-				add(address, denial)
+			if owner := ownerBase(r.Name); r.Properties.FrontendIPConfiguration != nil && looksOwned(r.Name) && !b.base[owner] {
+				f.needsOfRule(s, r.Properties, known[owner], add)
 			}
 		}
 	}
 	return needed
+}
+
+// needsOfRule adds what a Service needs where a rule of it leads. nil is one that is not known.
+func (f *facts) needsOfRule(s *side, r network.LoadBalancingRule, w *wish, add func(address, what string)) {
+	address, port := f.addressAt(spot{s, r.FrontendIPConfiguration.ID.Name()}), r.FrontendPort
+	denied := w == nil || w.access.deny
+	if r.EnableFloatingIP == nil || !*r.EnableFloatingIP {
+		address, port = anyNode, r.BackendPort
+		if w != nil { // its object says what it wants denied, and of all ports which ones are let in
+			denied = false
+			if port == 0 && highlyAvailable(w.service, w.internal) {
+				return
+			}
+		}
+	}
+	if address == "" {
+		return
+	}
+	add(address, portKey(r.Protocol, strconv.Itoa(int(port))))
+	if denied {
+		add(address, denial)
+	}
 }
 
 // others are the Services that are known and not of the batch.
@@ -301,12 +309,15 @@ func (f *facts) needsOf(w wish, add func(address, what string)) {
 	s := w.service
 	nodePort := w.fixed && !highlyAvailable(s, w.internal)
 	further, _ := key.AdditionalIPs.Read(s.Annotations)
-	for _, address := range knownAddresses(s) {
+	serve := func(address string) {
 		for _, o := range portsByProtocol(s, nodePort) {
 			for _, port := range o.ports {
 				add(address, portKey(o.protocol, port))
 			}
 		}
+	}
+	for _, address := range knownAddresses(s) {
+		serve(address)
 		if w.access.deny && (!w.fixed || slices.Contains(further, address)) {
 			add(address, denial)
 		}
@@ -314,6 +325,9 @@ func (f *facts) needsOf(w wish, add func(address, what string)) {
 	for _, family := range familiesOf(s) {
 		if w.access.deny && w.fixed {
 			add(anyNodeOf(family), denial)
+		}
+		if highlyAvailable(s, w.internal) && !w.floats(family) {
+			serve(anyNodeOf(family))
 		}
 	}
 }
