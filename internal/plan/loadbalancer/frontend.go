@@ -140,7 +140,7 @@ func (f *facts) keepPreset(b batch, lb *balancer, found *problems) {
 }
 
 // leaves reports whether a frontend goes that no live Service claims: its owner is of
-// the batch, or was gone before and those who shared it with him leave now.
+// the batch, or has left it before and those who shared it with him leave now.
 func (f *facts) leaves(b batch, at spot, found *problems) bool {
 	owner := ownerBase(at.name)
 	if !b.base[owner] && (!f.isLeft(b, at) || !looksOwned(at.name)) {
@@ -163,13 +163,13 @@ func (b batch) warnKept(at spot, whom string, found *problems) {
 	}
 }
 
-// isLeft reports whether Services of the batch stand at a frontend whose owner is not
-// known to be there any more.
+// isLeft reports whether Services of the batch stand at a frontend whose owner is gone, as
+// far as is known, or served elsewhere.
 func (f *facts) isLeft(b batch, at spot) bool {
-	if f.alive[ownerBase(at.name)] != nil {
+	fe, _ := at.frontend()
+	if owner := f.alive[ownerBase(at.name)]; owner != nil && !f.isElsewhere(Service{Service: owner}, at, targetOf(fe.Properties)) {
 		return false
 	}
-	fe, _ := at.frontend()
 	if ref := fe.Properties.PublicIPAddress; ref != nil {
 		names, _ := servicesIn(f.ips[ref.ID.Key()].Tags)
 		for _, name := range names {
@@ -184,6 +184,19 @@ func (f *facts) isLeft(b batch, at spot) bool {
 		}
 	}
 	return false
+}
+
+// isElsewhere reports whether a Service neither asks for a frontend of its own any more nor
+// needs it until it has another one.
+func (f *facts) isElsewhere(s Service, at spot, t target) bool {
+	w, wrong := readWish(s, f.Config)
+	if wrong.blocking() || !f.givesUp(w, at, t) {
+		return false
+	}
+	stands := func(where spot) bool {
+		return slices.ContainsFunc(where.side.uses[strings.ToLower(where.name)], func(u use) bool { return sameText(u.owner, w.base) })
+	}
+	return !stands(at) && slices.ContainsFunc(f.spotsOf(w.base), stands)
 }
 
 // predecessor is the frontend that an address has under another name so far, nil for

@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -280,4 +282,75 @@ func ids(w *world) []string {
 }
 
 // base is the name by which all of a Service begins.
+// Whoever goes elsewhere leaves his frontend to those who share its address with him, and it
+// goes with the last of them, be it in a commit that he has no part in.
+func TestAFrontendThatItsOwnerHasLeftGoesWithItsLastGuest(t *testing.T) {
+	inner := with(nil, key.Internal.Name, "true")
+	for name, c := range map[string]struct {
+		before, after map[string]string
+		now           map[string]string // of the guest who goes elsewhere, too
+		there         string            // load balancer that has the frontend
+	}{
+		"the owner is internal by now":            {after: inner, there: lbID},
+		"the owner is external by now":            {before: inner, there: innerID},
+		"the owner is in another subnet by now":   {before: inner, after: with(inner, key.InternalSubnet.Name, "apps"), there: innerID},
+		"the owner has somebody's address":        {after: with(nil, key.PublicIPName.Name, "mine"), there: lbID},
+		"the guest goes to an address of his own": {after: inner, now: with(nil, key.PublicIPName.Name, "mine"), there: lbID},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			w.put(network+"publicIPAddresses/mine", parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
+			owner, guest, neighbour := service("owner", tcp(80, 30080)), service("guest", tcp(81, 30081)), service("neighbour", tcp(82, 30082))
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+			commit := func(gone bool, s *v1.Service, others ...*v1.Service) []round {
+				t.Helper()
+				in.Services, in.Others = []loadbalancer.Service{{Service: s, Gone: gone}}, others
+				rounds, err := w.commit(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				in.Have = w.snapshot()
+				status, err := loadbalancer.Status(in)
+				if err != nil || len(status[in.Services[0].Key()]) != 1 && !gone {
+					t.Fatalf("status %v, %v: %v", status, err, rounds[0].problems)
+				}
+				s.Status.LoadBalancer.Ingress = status[in.Services[0].Key()]
+				return rounds
+			}
+			if name == "the owner has somebody's address" { // who stands there first has the frontend
+				neighbour.Annotations = c.after
+			}
+			commit(false, neighbour)
+			owner.Annotations = c.before
+			commit(false, owner, neighbour)
+			guest.Annotations, guest.Spec.LoadBalancerIP = c.before, owner.Status.LoadBalancer.Ingress[0].IP
+			commit(false, guest, owner, neighbour)
+			owner.Annotations = c.after
+			commit(false, owner, guest, neighbour)
+			has := func() bool {
+				return slices.ContainsFunc(children(sub(w.docs[azure.ID(c.there).Key()], "properties"), "frontendIPConfigurations"), func(fe object) bool { return nameOf(fe) == base(owner) })
+			}
+			if !has() {
+				t.Fatal("the guest has no frontend any more")
+			}
+			rest := []*v1.Service{neighbour}
+			if guest.Annotations = c.now; c.now != nil {
+				rest = append(rest, guest)
+			}
+			commit(c.now == nil, guest, owner, neighbour)
+			if has() {
+				t.Error("the frontend is still there")
+			}
+			for _, ip := range w.docs {
+				if tags, _ := ip["tags"].(object); c.now == nil && strings.Contains(fmt.Sprint(tags["k8s-azure-service"]), "default/guest") {
+					t.Errorf("public IP %v is still there", ip["name"])
+				}
+			}
+			if n := writes(commit(false, owner, rest...)); n > 0 {
+				t.Errorf("%d writes for the owner after that", n)
+			}
+		})
+	}
+}
+
 func base(s *v1.Service) string { return ("a" + strings.ReplaceAll(string(s.UID), "-", ""))[:32] }

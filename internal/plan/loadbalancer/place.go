@@ -222,12 +222,17 @@ func (s *search) isGivenUp(at spot, t target) bool {
 			return false
 		}
 	}
-	if !live || w.internal != at.side.internal {
+	return !live || s.givesUp(w, at, t)
+}
+
+// givesUp reports whether the owner of a frontend asks for another one, or for another address.
+func (f *facts) givesUp(w wish, at spot, t target) bool {
+	if w.internal != at.side.internal {
 		return true
 	}
 	for _, a := range w.addresses {
 		if a.frontend() == at.name {
-			want, _ := s.quietTarget(w, a)
+			want, _ := f.quietTarget(w, a)
 			return want.key() != "" && want.key() != t.key()
 		}
 	}

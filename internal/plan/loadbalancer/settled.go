@@ -160,11 +160,11 @@ func (a asked) isForeign(c Config, lb azure.Resource[occupied]) bool {
 		!slices.ContainsFunc(lb.Properties.LoadBalancingRules, func(r azure.Child[linkRule]) bool { return known(r.Name) })
 }
 
-// anchored reports whether a load balancer has a frontend of somebody of whom nothing is decided.
+// anchored reports whether somebody of whom nothing is decided stands at a load balancer. A
+// frontend of his that nobody stands at may be one that he has left.
 func (a asked) anchored(lb azure.Resource[occupied]) bool {
-	return slices.ContainsFunc(lb.Properties.FrontendIPConfigurations, func(fe azure.Child[network.FrontendIPConfiguration]) bool {
-		return a.others[ownerBase(fe.Name)] || !looksOwned(fe.Name)
-	})
+	return slices.ContainsFunc(lb.Properties.FrontendIPConfigurations, func(fe azure.Child[network.FrontendIPConfiguration]) bool { return !looksOwned(fe.Name) }) ||
+		slices.ContainsFunc(lb.Properties.LoadBalancingRules, func(r azure.Child[linkRule]) bool { return a.others[ownerBase(r.Name)] })
 }
 
 // going reports whether a decision takes a load balancer away.
