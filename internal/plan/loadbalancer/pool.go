@@ -96,33 +96,71 @@ func (f *facts) byAddress(p pool, family v1.IPFamily, belong []*v1.Node) pool {
 			had[ip.Unmap()] = m.Name
 		}
 	}
-	var members, excluded []poolMember
+	var members, excluded roster
 	for _, n := range belong {
 		ip, ok := addressIn(n, family)
 		if !ok {
 			continue
 		}
-		name, there := had[ip]
-		if !there {
-			name = n.Name
-		}
-		m := poolMember{Name: name, Properties: network.BackendAddress{IPAddress: ip.String()}}
+		_, there := had[ip]
 		switch role := RoleOf(f.Config, n); {
 		case role == Receiver, role == Bystander && there:
-			members = append(members, m)
+			members.add(n.Name, ip)
 		case role == Excluded && there:
-			excluded = append(excluded, m)
+			excluded.add(n.Name, ip)
 		}
 	}
-	if len(members) == 0 {
+	if len(members.all) == 0 {
 		members = excluded
 	}
 	next := pool{Name: p.Name}
-	next.Properties.LoadBalancerBackendAddresses = members // nil for nobody: a pool of nodes is not emptied
+	next.Properties.LoadBalancerBackendAddresses = members.named(had) // nil for nobody: a pool of nodes is not emptied
 	if network := f.Config.poolNetwork(); network != "" {
 		next.Properties.VirtualNetwork = azure.Ref(network)
 	}
 	return next
+}
+
+// roster is the nodes that are in a pool of addresses.
+type roster struct {
+	all []addressed
+	at  map[netip.Addr]bool
+}
+
+type addressed struct {
+	node string // its name
+	ip   netip.Addr
+}
+
+// add adds a node, unless another one has its address: that of a machine that is gone is given
+// to the next one, and the Node of the first may still be there.
+func (r *roster) add(node string, ip netip.Addr) {
+	if r.at == nil {
+		r.at = map[netip.Addr]bool{}
+	}
+	if !r.at[ip] {
+		r.at[ip] = true
+		r.all = append(r.all, addressed{node, ip})
+	}
+}
+
+// named are the members with their names: those that their addresses have, but for such that
+// others come by. Azure takes a name once.
+func (r *roster) named(had map[netip.Addr]string) (members []poolMember) {
+	own := map[string]bool{} // names of nodes that are named after themselves
+	for more := true; more; {
+		more = false
+		for _, m := range r.all {
+			if name, there := had[m.ip]; !own[m.node] && (!there || own[name]) {
+				delete(had, m.ip)
+				own[m.node], more = true, true
+			}
+		}
+	}
+	for _, m := range r.all {
+		members = append(members, poolMember{Name: firstOf(had[m.ip], m.node), Properties: network.BackendAddress{IPAddress: m.ip.String()}})
+	}
+	return members
 }
 
 // addressIn is a node's own address in a family: the first one.

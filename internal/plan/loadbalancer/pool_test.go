@@ -1,0 +1,82 @@
+package loadbalancer_test
+
+import (
+	"maps"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/loadbalancer"
+)
+
+// Members of pools of addresses go by name, and Azure gives the address of a machine that went to
+// the next one. So the name under which an address is there may be another node's by now: each is
+// let in all the same. What nobody's name stands in the way of stays as it is.
+func TestAddressesOfNodesAreGivenToOthers(t *testing.T) {
+	at := func(address string, nodes ...*v1.Node) (all []*v1.Node) {
+		for _, n := range nodes {
+			n = n.DeepCopy()
+			n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: address}}
+			all = append(all, n)
+		}
+		return all
+	}
+	m := machines(3)
+	excluded := m[1].DeepCopy()
+	excluded.Labels = map[string]string{v1.LabelNodeExcludeBalancers: "true"}
+	type pool = map[string]string // addresses by name
+	for name, c := range map[string]struct {
+		nodes [][]*v1.Node
+		want  pool
+	}{
+		"to one whose name was not there": {
+			[][]*v1.Node{at("10.0.0.5", m[2])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5"},
+		},
+		"and it comes back": {
+			[][]*v1.Node{at("10.0.0.6", m[1]), at("10.0.0.5", m[2])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.6", "np000002": "10.0.0.5"},
+		},
+		"two change places": {
+			[][]*v1.Node{at("10.0.0.4", m[1]), at("10.0.0.5", m[0])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5"},
+		},
+		"the Node that had it is still there": {
+			[][]*v1.Node{at("10.0.0.5", m[1], m[2])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5"},
+		},
+		"two Nodes have one that is new": {
+			[][]*v1.Node{at("10.0.0.5", m[1]), at("10.0.0.9", m[2], machines(4)[3])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5", "np000002": "10.0.0.9"},
+		},
+		"the Node that had it is excluded": {
+			[][]*v1.Node{at("10.0.0.5", excluded, m[2])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+			in.Config.PoolByIP = true
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			in.Nodes = in.Nodes[:1]
+			for _, some := range c.nodes {
+				if in.Nodes = append(in.Nodes, some...); some[0].Name == "np000000" || len(some) > 1 && some[1].Name == "np000000" {
+					in.Nodes = in.Nodes[1:]
+				}
+			}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			if again, err := w.commit(in); err != nil || writes(again) > 0 {
+				t.Errorf("a second commit is not empty: %v, %v", err, again[0].plan)
+			}
+			got := pool{}
+			for _, p := range children(sub(w.docs[azure.ID(lbID).Key()], "properties"), "backendAddressPools") {
+				for _, member := range children(sub(p, "properties"), "loadBalancerBackendAddresses") {
+					got[member["name"].(string)] = sub(member, "properties")["ipAddress"].(string)
+				}
+			}
+			if !maps.Equal(got, c.want) {
+				t.Errorf("members are %v, want %v", got, c.want)
+			}
+		})
+	}
+}
