@@ -193,7 +193,10 @@ func TestTags(t *testing.T) {
 		"a=b,bad,c=d=e":           {Values: map[string]string{"a": "b"}, Skipped: []string{"bad", "c=d=e"}},
 		"a=,=b":                   {Values: map[string]string{"a": ""}, Skipped: []string{"=b"}},
 		"a= null,b=null,c=NULL d": {Values: map[string]string{"a": " null", "b": "null", "c": "NULL d"}},
-		"a<b=c,d=e":               {Values: map[string]string{"d": "e"}, Skipped: []string{"a<b=c"}},
+		"k8s-azure-service=a/b, K8s-Azure-Cluster-Name = c,service=d": {
+			Values: map[string]string{"service": "d"}, Skipped: []string{"k8s-azure-service=a/b", "K8s-Azure-Cluster-Name = c"},
+		}, // what a public IP says of its Services
+		"a<b=c,d=e": {Values: map[string]string{"d": "e"}, Skipped: []string{"a<b=c"}},
 		// Azure counts characters, without the blanks around.
 		"a=" + strings.Repeat("ü", 256):                                       {Values: map[string]string{"a": strings.Repeat("ü", 256)}},
 		"a=   " + strings.Repeat("v", 256) + "   ,b=c":                        {Values: map[string]string{"a": strings.Repeat("v", 256), "b": "c"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -97,7 +98,7 @@ func parseNames(text string) ([]string, error) { return parseList(strings.ToLowe
 // parseLastPairs is parsePairs with the blanks gone around every value; of a name that
 // is there twice the last one counts.
 func parseLastPairs(text string) (Pairs, error) {
-	pairs, err := parsePairs(text)
+	pairs, err := parsePairs()(text)
 	for name, value := range pairs.Values {
 		pairs.Values[name] = strings.TrimSpace(value)
 	}
@@ -117,27 +118,31 @@ func parseList(text string) ([]string, error) {
 }
 
 // parsePairs takes name=value items between commas. An item without exactly one "=", or
-// that Azure does not take, is left out and reported, not refused: that is how these keys have always been read.
-func parsePairs(text string) (Pairs, error) {
-	pairs := Pairs{Values: map[string]string{}}
-	items, _ := parseList(text)
-	for _, item := range items {
-		name, value, ok := strings.Cut(item, "=")
-		name = strings.TrimSpace(name)
-		// Azure reserves the value "null"; with blanks around it, it is an ordinary one.
-		if trimmed := strings.TrimSpace(value); !strings.EqualFold(trimmed, "null") {
-			value = trimmed
+// that Azure does not take, is left out and reported, not refused: that is how these keys have
+// always been read. So is one of a name that is not the user's to set.
+func parsePairs(taken ...string) func(string) (Pairs, error) {
+	return func(text string) (Pairs, error) {
+		pairs := Pairs{Values: map[string]string{}}
+		items, _ := parseList(text)
+		for _, item := range items {
+			name, value, ok := strings.Cut(item, "=")
+			name = strings.TrimSpace(name)
+			// To Azure names are the same in any case; of several the last one counts.
+			same := func(other string) bool { return strings.EqualFold(other, name) }
+			// Azure reserves the value "null"; with blanks around it, it is an ordinary one.
+			if trimmed := strings.TrimSpace(value); !strings.EqualFold(trimmed, "null") {
+				value = trimmed
+			}
+			if !ok || name == "" || strings.Contains(value, "=") || strings.ContainsAny(name, azure.NotInTagNames) || slices.ContainsFunc(taken, same) ||
+				utf8.RuneCountInString(name) > azure.LongestTagName || utf8.RuneCountInString(value) > azure.LongestTagValue {
+				pairs.Skipped = append(pairs.Skipped, item)
+				continue
+			}
+			maps.DeleteFunc(pairs.Values, func(other, _ string) bool { return same(other) })
+			pairs.Values[name] = value
 		}
-		if !ok || name == "" || strings.Contains(value, "=") || strings.ContainsAny(name, azure.NotInTagNames) ||
-			utf8.RuneCountInString(name) > azure.LongestTagName || utf8.RuneCountInString(value) > azure.LongestTagValue {
-			pairs.Skipped = append(pairs.Skipped, item)
-			continue
-		}
-		// To Azure names are the same in any case; of several the last one counts.
-		maps.DeleteFunc(pairs.Values, func(other, _ string) bool { return strings.EqualFold(other, name) })
-		pairs.Values[name] = value
+		return pairs, nil
 	}
-	return pairs, nil
 }
 
 // Pairs are names with values, and what could not be read as such.

@@ -104,11 +104,17 @@ var (
 	}
 )
 
+// Tags by which a public IP says whom it serves. Nobody else sets them.
+const (
+	TagServices = "k8s-azure-service"
+	TagCluster  = "k8s-azure-cluster-name"
+)
+
 // PublicIPTags is of Services: tags of their public IP.
 var PublicIPTags = Annotation[Pairs]{
-	Name: service + "azure-pip-tags", parse: parsePairs,
+	Name: service + "azure-pip-tags", parse: parsePairs(TagServices, TagCluster),
 	Doc:     "Tags of the Service's public IP, over those of the cloud configuration.",
-	Allowed: `name=value pairs between commas, names of at most 512 characters without < > % & \ ? /, values of at most 256`,
+	Allowed: `name=value pairs between commas, names of at most 512 characters without < > % & \ ? / other than ` + TagServices + " and " + TagCluster + ", values of at most 256",
 }
 
 const (

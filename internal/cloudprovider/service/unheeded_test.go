@@ -71,6 +71,9 @@ func TestAWarningIsToldOnce(t *testing.T) {
 		"of an absent family": {
 			annotated("load-balancer-ipv6", "nonsense"), "InvalidAddress", []string{prefix + "load-balancer-ipv6", `"nonsense"`, "has no IPv6 address"},
 		},
+		"group of no public IP": {annotated("load-balancer-internal", "true", "load-balancer-resource-group", "other"), "UnheededAnnotation", []string{prefix + "load-balancer-resource-group", `"other" is not heeded beside annotation`, "there is no public IP"}},
+		"kaz's own tags":        {annotated("pip-tags", "team=x,k8s-azure-service=a/b"), "InvalidTags", []string{prefix + "pip-tags", `"k8s-azure-service=a/b" is left out`, "other than k8s-azure-service"}},
+		"load balancer":         {annotated("load-balancer-configurations", "lb2"), "InvalidAnnotation", []string{prefix + "load-balancer-configurations", `"lb2" left out`, testkit.ClusterName}},
 		"all of the nodes denied": {
 			annotated("allowed-ip-ranges", "10.9.0.0/16", "deny-all-except-load-balancer-source-ranges", "true", "disable-load-balancer-floating-ip", "true"),
 			"NodesDenied", []string{prefix + "disable-load-balancer-floating-ip", prefix + "deny-all-except-load-balancer-source-ranges", "on all ports"},

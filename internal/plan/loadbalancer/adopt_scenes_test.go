@@ -48,6 +48,9 @@ func sharedProbes(c *loadbalancer.Config) {
 
 func byIP(c *loadbalancer.Config) { c.PoolByIP = true }
 
+// ownTags asks for tags that say whom a public IP serves.
+var ownTags = note("azure-pip-tags", "a=b,k8s-azure-service=default/x,k8s-azure-cluster-name=theirs")
+
 func tagged(c *loadbalancer.Config) { c.Tags = azure.Tags{"team": "x", "cost": "Y"} }
 
 // two are two load balancers, each with a scale set.
@@ -404,6 +407,15 @@ var scenes = []scene{
 		tags[legacyTags[serviceTag]] = "default/x"
 		tags[serviceTag] = strings.ReplaceAll(tags[serviceTag].(string), ",", " , ")
 	})},
+	{
+		row: 40, is: "legacy tags beside new ones that are asked for", have: list(web("a", ownTags)), left: retag(ipOfA, func(tags object) {
+			tags[legacyTags[serviceTag]], tags[legacyTags[clusterTag]] = tags[serviceTag], tags[clusterTag]
+			delete(tags, serviceTag)
+			delete(tags, clusterTag)
+		}),
+	},
+	{row: 40, is: "tags of its own that are asked for", have: list(web("a", ownTags))},
+	{row: 40, is: "tags of its own that are asked for, system tags", have: list(web("a", ownTags)), config: func(c *loadbalancer.Config) { tagged(c); c.SystemTags = []string{"sys"} }},
 	{row: 41, is: "ranges", have: list(web("a", letsIn("10.0.0.0/8")))},
 	{row: 41, is: "ranges that meet", have: list(web("a", letsIn("192.168.0.0/24", "192.168.1.0/24", "10.0.0.0/8", "10.1.0.0/16")), web("b", note("load-balancer-source-ranges", "192.168.0.0/23, 10.0.0.0/8")))},
 	{row: 41, is: "ranges that are everything, D17", have: list(web("a", letsIn("0.0.0.0/1", "128.0.0.0/1")))},

@@ -892,6 +892,11 @@ func (p *predecessor) ensurePublicIP(f part) {
 			want = azure.Tags{}
 		}
 		maps.Copy(want, pairs(noted(f.s, "azure-pip-tags")))
+		for own := range legacyTags {
+			if has := tagOf(ip, own); has != "" && want[own] != "" { // what is said already goes before what is asked for
+				want[own] = has
+			}
+		}
 		keep := slices.Concat(slices.Collect(maps.Keys(legacyTags)), slices.Collect(maps.Values(legacyTags)))
 		p.tag(ip, want, keep, &dirty)
 		if asked, set := ipTags(f.s); set && !slices.Equal(asked, ipTagsOf(ip)) {

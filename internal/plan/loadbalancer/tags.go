@@ -15,8 +15,8 @@ import (
 // The tags by which a public IP says whom it serves, and their older names, which
 // are read only.
 const (
-	tagServices       = "k8s-azure-service"
-	tagCluster        = "k8s-azure-cluster-name"
+	tagServices       = key.TagServices
+	tagCluster        = key.TagCluster
 	tagLabel          = "k8s-azure-dns-label-service"
 	legacyTagServices = "service"
 	legacyTagCluster  = "kubernetes-cluster-name"

@@ -20,8 +20,17 @@ func warnUnheeded(w wish, c Config, found *problems) {
 	for _, p := range s.Spec.Ports {
 		ports = append(ports, p.Port)
 	}
+	unheeded := map[string]bool{}
+	for _, one := range inCompany {
+		for _, name := range one.names {
+			if value := s.Annotations[name]; value != "" && !one.heeded(s) {
+				unheeded[name] = true
+				found.warn(s.Key(), ReasonUnheeded, "annotation %s: %q is not heeded %s", name, value, one.without)
+			}
+		}
+	}
 	for _, doubt := range key.Doubts(s.Annotations, ports) {
-		if doubt.Key != key.IPTags.Name || w.internal { // else its public IP decides
+		if doubt.Key != key.IPTags.Name && !unheeded[doubt.Key] { // of those its public IP decides
 			warnDoubt(s, doubt, found)
 		}
 	}
@@ -30,13 +39,6 @@ func warnUnheeded(w wish, c Config, found *problems) {
 	}
 	for _, one := range key.Strangers(s.Annotations, ports) {
 		found.warn(s.Key(), ReasonUnknown, "annotation %s: %q %s", one.Name, one.Value, whyUnheeded(one, ports))
-	}
-	for _, one := range inCompany {
-		for _, name := range one.names {
-			if value := s.Annotations[name]; value != "" && !one.heeded(s) {
-				found.warn(s.Key(), ReasonUnheeded, "annotation %s: %q is not heeded %s", name, value, one.without)
-			}
-		}
 	}
 	warnAbsentFamilies(s, found)
 	warnUnknownBalancers(s, c, found)
@@ -53,7 +55,7 @@ var inCompany = []struct {
 		"without annotation " + key.Internal.Name + `: "true"`,
 	},
 	{
-		[]string{key.PublicIPName.Name, key.PublicIPNameIPv6.Name, key.PublicIPPrefix.Name, key.PublicIPPrefixIPv6.Name, key.PublicIPTags.Name, key.IPTags.Name, key.DNSLabel.Name},
+		[]string{key.PublicIPGroup.Name, key.PublicIPName.Name, key.PublicIPNameIPv6.Name, key.PublicIPPrefix.Name, key.PublicIPPrefixIPv6.Name, key.PublicIPTags.Name, key.IPTags.Name, key.DNSLabel.Name},
 		isOn(key.Internal, false), "beside annotation " + key.Internal.Name + `: "true", with which there is no public IP`,
 	},
 	{
@@ -61,7 +63,7 @@ var inCompany = []struct {
 		"without annotation " + key.Internal.Name + `: "true"; each port has a rule of its own`,
 	},
 	{
-		key.LinkOptions(), isOn(key.LinkCreate, true), "without annotation " + key.LinkCreate.Name + `: "true"`,
+		append(key.LinkOptions(), key.LinkGroup.Name), isOn(key.LinkCreate, true), "without annotation " + key.LinkCreate.Name + `: "true"`,
 	},
 }
 
@@ -114,11 +116,11 @@ func warnAbsentFamilies(s Service, found *problems) {
 	}
 }
 
-// warnUnknownBalancers finds names of load balancers that are not configured beside some
-// that are. Where none is, the Service is refused.
+// warnUnknownBalancers finds names of load balancers that are not configured. Where there are
+// several and none of them is named, the Service is refused.
 func warnUnknownBalancers(s Service, c Config, found *problems) {
 	var names []string
-	for _, b := range c.Balancers {
+	for _, b := range c.entries() {
 		names = append(names, b.Name)
 	}
 	isNone := func(asked string) bool {
@@ -126,7 +128,7 @@ func warnUnknownBalancers(s Service, c Config, found *problems) {
 	}
 	asked := balancersAsked(s)
 	unknown := slices.DeleteFunc(slices.Clone(asked), func(one string) bool { return !isNone(one) })
-	if len(names) == 0 || len(unknown) == 0 || len(unknown) == len(asked) {
+	if len(unknown) == 0 || len(c.Balancers) > 0 && len(unknown) == len(asked) {
 		return
 	}
 	found.warn(s.Key(), ReasonAnnotation, "annotation %s: %s left out, allowed are configured load balancers: %s", key.Balancers.Name, quoted(unknown), strings.Join(names, ", "))

@@ -50,7 +50,10 @@ func oddities() map[string]oddity {
 		"not all in public":     {annotations: map[string]string{"azure-load-balancer-enable-high-availability-ports": "false"}},
 		"load balancer":         {annotations: map[string]string{"azure-load-balancer-configurations": "kaz,nope"}, config: two, wants: []string{"InvalidAnnotation", `configurations: "nope" left out`, "kaz, lb2"}},
 		"key in another case":   {annotations: map[string]string{"Azure-Load-Balancer-Configurations": "lb2"}, config: two},
-		"one load balancer":     {annotations: map[string]string{"azure-load-balancer-configurations": "kaz,nope"}},
+		"one load balancer":     {annotations: map[string]string{"azure-load-balancer-configurations": "Kubernetes"}},
+		"another than the one":  {annotations: map[string]string{"azure-load-balancer-configurations": "lb2"}, wants: []string{"InvalidAnnotation", `configurations: "lb2" left out, allowed are configured load balancers: kubernetes`}},
+		"the one and another":   {annotations: map[string]string{"azure-load-balancer-configurations": "kubernetes,nope"}, wants: []string{"InvalidAnnotation", `configurations: "nope" left out, allowed are configured load balancers: kubernetes`}},
+		"kaz's own tags":        {annotations: map[string]string{"azure-pip-tags": "team=x,K8s-Azure-Service=a/b"}, wants: []string{"InvalidTags", `azure-pip-tags: "K8s-Azure-Service=a/b" is left out`, "other than k8s-azure-service"}},
 		"IPv6 address":          {annotations: map[string]string{"azure-load-balancer-ipv6": "nonsense"}, wants: []string{"InvalidAddress", `azure-load-balancer-ipv6: "nonsense"`, "has no IPv6 address"}},
 		"IPv6 public IP":        {annotations: map[string]string{"azure-pip-name-ipv6": "no/name"}, wants: []string{"InvalidAnnotation", `azure-pip-name-ipv6: "no/name"`, "the Service is not refused for it"}},
 		"IPv6 prefix":           {annotations: map[string]string{"azure-pip-prefix-id-ipv6": "prefix"}, wants: []string{"InvalidAnnotation", `azure-pip-prefix-id-ipv6: "prefix"`, "the Service is not refused for it"}},
@@ -64,8 +67,8 @@ func oddities() map[string]oddity {
 		"link's subscriptions":  {annotations: link("azure-pls-visibility", "foo"), wants: []string{"InvalidAnnotation", `"foo" is no subscription id`}},
 		"link's approval":       {annotations: link("azure-pls-auto-approval", "bar"), wants: []string{"InvalidAnnotation", `"bar" is no subscription id`}},
 		"link's names":          {annotations: link("azure-pls-fqdns", "a.example bad_domain! x"), wants: []string{"InvalidAnnotation", `"bad_domain!" is no domain name`}},
-		"link nobody asked for": {annotations: map[string]string{"azure-pls-resource-group": "no/group"}, wants: []string{"InvalidAnnotation", `azure-pls-resource-group: "no/group"`, "not refused for it"}},
-		"group of no public IP": {annotations: map[string]string{"azure-load-balancer-internal": "true", "azure-load-balancer-resource-group": "no/group"}, wants: []string{"InvalidAnnotation", `azure-load-balancer-resource-group: "no/group"`, "not refused for it"}},
+		"link nobody asked for": {annotations: map[string]string{"azure-pls-resource-group": "no/group"}, wants: []string{"UnheededAnnotation", `azure-pls-resource-group: "no/group" is not heeded`}},
+		"group of no public IP": {annotations: map[string]string{"azure-load-balancer-internal": "true", "azure-load-balancer-resource-group": "no/group"}, wants: []string{"UnheededAnnotation", `azure-load-balancer-resource-group: "no/group" is not heeded`}},
 		"interval of no probe":  {annotations: map[string]string{"port_80_no_probe_rule": "true", "port_80_health-probe_interval": "soon"}, wants: []string{"InvalidAnnotation", `port_80_health-probe_interval: "soon"`, "not refused for it"}},
 		"switch":                {annotations: map[string]string{"azure-load-balancer-internal": "yes"}, wants: []string{"InvalidAnnotation", `azure-load-balancer-internal: "yes" is not allowed (it counts as false), allowed is true or false; the Service is not refused for it`}},
 		"switch of a port":      {annotations: map[string]string{"port_80_no_probe_rule": "1"}, wants: []string{"InvalidAnnotation", `port_80_no_probe_rule: "1"`, "allowed is true or false"}},
@@ -140,7 +143,6 @@ func TestTooManyTags(t *testing.T) {
 		"the same as configured":  {tags: tags(0, 48), configured: azure.Tags{"T1": "y"}},
 		"beside those that stay":  {tags: tags(0, 30), change: tags(30, 30), refused: true},
 		"the same again":          {tags: tags(0, 48), change: tags(0, 47)},
-		"kaz's own":               {tags: tags(0, 48) + ",k8s-azure-service=nobody"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(2)
@@ -215,7 +217,7 @@ func TestIPTagsThatCannotBeHad(t *testing.T) {
 func TestUnheededAlone(t *testing.T) {
 	const internal, link = "service.beta.kubernetes.io/azure-load-balancer-internal", "service.beta.kubernetes.io/azure-pls-create"
 	for name, beside := range map[string]string{
-		"azure-load-balancer-internal-subnet": internal, "azure-pls-name": link, "azure-pls-fqdns": link,
+		"azure-load-balancer-internal-subnet": internal, "azure-pls-name": link, "azure-pls-fqdns": link, "azure-pls-resource-group": link,
 	} {
 		for _, on := range []string{"", "false", "true"} {
 			s := service("web", tcp(80, 30080))
@@ -226,7 +228,7 @@ func TestUnheededAlone(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"azure-pip-name", "azure-dns-label-name", "azure-pip-tags", "azure-pip-prefix-id"} {
+	for _, name := range []string{"azure-pip-name", "azure-dns-label-name", "azure-pip-tags", "azure-pip-prefix-id", "azure-load-balancer-resource-group"} {
 		s := service("web", tcp(80, 30080))
 		s.Annotations = map[string]string{"service.beta.kubernetes.io/" + name: "apps", internal: "true"}
 		if told := toldUnheeded(t, s); len(told) != 1 || !strings.Contains(told[0].Message, name) || !told[0].Warning {
