@@ -281,7 +281,6 @@ func ids(w *world) []string {
 	return all
 }
 
-// base is the name by which all of a Service begins.
 // Whoever goes elsewhere leaves his frontend to those who share its address with him, and it
 // goes with the last of them, be it in a commit that he has no part in.
 func TestAFrontendThatItsOwnerHasLeftGoesWithItsLastGuest(t *testing.T) {
@@ -353,4 +352,5 @@ func TestAFrontendThatItsOwnerHasLeftGoesWithItsLastGuest(t *testing.T) {
 	}
 }
 
+// base is the name by which all of a Service begins.
 func base(s *v1.Service) string { return ("a" + strings.ReplaceAll(string(s.UID), "-", ""))[:32] }
