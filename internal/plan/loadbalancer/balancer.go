@@ -53,21 +53,31 @@ func keptIPs(all []*balancer) map[string]bool {
 	return kept
 }
 
-// moves notes from which other load balancers addresses come to this one: those of
-// the same kind at which Services have been that are here from now on.
+// moves notes from which other load balancers addresses come to this one.
 func (f *facts) moves(b batch, lb *balancer) {
 	for _, w := range b.live {
 		for _, p := range w.places {
-			if p.side != lb.side || !p.own {
+			if p.side != lb.side {
 				continue
 			}
-			for _, at := range f.ofOwner(w.base) {
-				if at.side != lb.side && at.side.internal == lb.side.internal {
-					lb.after[string(at.side.id)] = true
-				}
+			for _, from := range f.comesFrom(w, p) {
+				lb.after[string(from.id)] = true
 			}
 		}
 	}
+}
+
+// comesFrom are the other load balancers of the kind that have a frontend of a Service which
+// gets one of its own at a place, or the address there, be it another Service's so far.
+func (f *facts) comesFrom(w wish, p place) (from []*side) {
+	if !p.own {
+		return nil
+	}
+	sides := slices.Clone(f.standsAt[target{ip: p.ip, private: p.pinned}.key()])
+	for _, at := range f.ofOwner(w.base) {
+		sides = append(sides, at.side)
+	}
+	return slices.DeleteFunc(sides, func(s *side) bool { return s == p.side || s.internal != p.side.internal })
 }
 
 // kept is an element of others, which stays as it is.

@@ -21,6 +21,7 @@ type facts struct {
 	ips         map[string]publicIP    // by id key
 	ipsOf       map[string][]azure.ID  // by Service that a tag names
 	ipsAt       map[string][]azure.ID  // by address
+	standsAt    map[string][]*side     // which load balancers have an address, by its target's key
 	nodes       []*v1.Node             // all, by name
 	nodeIPs     map[netip.Addr]bool    // of all nodes
 	alive       map[string]*v1.Service // all known Services, by base name in lower case
@@ -66,6 +67,7 @@ func readFacts(in Input) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.readStanding()
 	if in.Config.SecurityGroupName != "" {
 		if f.group, f.groupExists, err = plan.View[network.SecurityGroup](in.Have, in.Config.securityGroup()); err != nil {
 			return nil, err
@@ -153,6 +155,17 @@ func readSide(in Input, id azure.ID, internal bool) (*side, error) {
 		s.known[strings.ToLower(fe.Name)] = fe
 	}
 	return s, err
+}
+
+func (f *facts) readStanding() {
+	f.standsAt = map[string][]*side{}
+	for _, s := range f.sides {
+		for _, fe := range s.lb.Properties.FrontendIPConfigurations {
+			if at := targetOf(fe.Properties).key(); at != "" {
+				f.standsAt[at] = append(f.standsAt[at], s)
+			}
+		}
+	}
 }
 
 func (f *facts) readNodeIPs() {

@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -279,5 +280,61 @@ func TestSharersStayTogetherBetweenRounds(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Who takes an address over from a Service at another load balancer gets it when that one has
+// let it go, and two that change places get theirs in the round after.
+func TestAnAddressGoesFromOneLoadBalancerToAnother(t *testing.T) {
+	const mine, yours = "mine", "yours"
+	for _, internal := range []bool{false, true} {
+		asks := func(s *v1.Service, name string) { // for an address, or for a load balancer where it has none
+			inner := s.Annotations[key.Internal.Name]
+			s.Annotations = map[string]string{}
+			switch {
+			case internal && name != "":
+				s.Annotations[key.IPv4.Name] = map[string]string{mine: "10.0.0.98", yours: "10.0.0.99"}[name]
+			case name != "":
+				s.Annotations[key.PublicIPName.Name] = name
+			}
+			if inner != "" {
+				s.Annotations[key.Internal.Name] = inner
+			}
+		}
+		for name, change := range map[string]func(m *moving){
+			"its owner goes to his own": func(m *moving) { asks(m.web, yours); asks(m.near, "") },
+			"its owner is gone":         func(m *moving) { asks(m.web, yours); m.near.DeletionTimestamp = &metav1.Time{} },
+			"its owner is of the other kind": func(m *moving) {
+				asks(m.web, yours)
+				m.near.Annotations = map[string]string{}
+				if !internal {
+					m.near.Annotations[key.Internal.Name] = "true"
+				}
+			},
+			"they change places": func(m *moving) { asks(m.web, yours); asks(m.near, mine) },
+		} {
+			t.Run(fmt.Sprint(name, "/internal ", internal), func(t *testing.T) {
+				m := newMoving(t, internal, false)
+				for i, name := range []string{mine, yours} {
+					m.put(azure.ID(network+"publicIPAddresses/"+name), parse(fmt.Sprintf(`{"location":"westeurope","sku":{"name":"Standard"},
+						"properties":{"publicIPAddressVersion":"IPv4","publicIPAllocationMethod":"Static","ipAddress":"20.9.0.%d"}}`, i+1)))
+				}
+				m.near.Annotations[key.Balancers.Name] = "lb2"
+				m.commits(m.near)
+				asks(m.web, mine)
+				asks(m.near, yours)
+				m.commits(m.web, m.near)
+				m.are(map[string]string{"web": "kubernetes", "near": "lb2"})
+				yours := m.near.Status.LoadBalancer.Ingress[0].IP
+
+				change(m)
+				if found := m.commits(m.web, m.near); len(found) > 0 {
+					t.Errorf("found %v", found)
+				}
+				if got := m.web.Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IP != yours {
+					t.Errorf("the address is %v and not %s", got, yours)
+				}
+			})
+		}
 	}
 }

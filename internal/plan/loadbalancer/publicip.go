@@ -514,17 +514,9 @@ func (f *facts) postpone(b *batch) {
 func (f *facts) untangle(b *batch) {
 	waits := map[*side]map[*side]bool{}
 	later := map[string]bool{} // spots, by key, at which a frontend comes: those who share it wait, too
-	moving := func(w wish, p place) (from []*side) {
-		for _, at := range f.ofOwner(w.base) {
-			if p.own && at.side != p.side && at.side.internal == p.side.internal {
-				from = append(from, at.side)
-			}
-		}
-		return from
-	}
 	for _, w := range b.live {
 		for _, p := range w.places {
-			for _, from := range moving(w, p) {
+			for _, from := range f.comesFrom(w, p) {
 				later[p.spot().key()] = true
 				if waits[p.side] == nil {
 					waits[p.side] = map[*side]bool{}
@@ -542,7 +534,7 @@ func (f *facts) untangle(b *batch) {
 				return false
 			}
 			b.holds[p.ip.Key()] = true
-			b.waits = append(b.waits, "load balancer "+p.side.id.Name()+" gets the address that "+w.service.Key()+" has elsewhere")
+			b.waits = append(b.waits, "load balancer "+p.side.id.Name()+" gets the address of "+w.service.Key()+", which is elsewhere so far")
 			return true
 		})
 	}

@@ -183,6 +183,9 @@ func (w *world) step(s plan.Step) error {
 	if by := w.dangling(s.ID, body); by != "" {
 		return fmt.Errorf("%s does not exist", by)
 	}
+	if by := w.addressElsewhere(s.ID, body); by != "" {
+		return fmt.Errorf("%s has an address that it asks for", by)
+	}
 	if by := w.linkAtLost(s.ID, body); by != "" {
 		return fmt.Errorf("%s stands at a frontend that goes", by)
 	}
@@ -208,6 +211,33 @@ func (w *world) touchLinked(id azure.ID, body object) {
 			lb["etag"] = fmt.Sprintf(`W/"%d"`, w.etags)
 		}
 	}
+}
+
+// addressElsewhere is a load balancer that has an address of another one.
+func (w *world) addressElsewhere(id azure.ID, body object) string {
+	addresses := func(lb object) (all []string) {
+		for _, fe := range children(sub(lb, "properties"), "frontendIPConfigurations") {
+			p := sub(fe, "properties")
+			if ip, ok := p["publicIPAddress"].(object); ok {
+				all = append(all, strings.ToLower(ip["id"].(string)))
+			}
+			if ip, ok := p["privateIPAddress"].(string); ok {
+				all = append(all, ip)
+			}
+		}
+		return all
+	}
+	if !id.Is("Microsoft.Network/loadBalancers") {
+		return ""
+	}
+	asked := addresses(body)
+	for key, lb := range w.docs {
+		has := func(ip string) bool { return slices.Contains(asked, ip) }
+		if azure.ID(key).Is("Microsoft.Network/loadBalancers") && !id.Equal(azure.ID(key)) && slices.ContainsFunc(addresses(lb), has) {
+			return key
+		}
+	}
+	return ""
 }
 
 // linkAtLost is a private link service at a frontend that a load balancer would not have
