@@ -73,7 +73,7 @@ func namedBy(res reconcile.Result) func(request) bool {
 	text := strings.ToLower(e.Target + " " + e.Message)
 	var told []string // frontends that refer to what is told, in lower case
 	for name, refs := range frontendsOf(res.Step) {
-		if slices.ContainsFunc(refs, func(ref *azure.Reference) bool { return ref != nil && tells(text, ref.ID) }) {
+		if slices.ContainsFunc(refs, func(ref *azure.Reference) bool { return ref != nil && tells(text, ref.ID.Key()) }) {
 			told = append(told, name)
 		}
 	}
@@ -100,17 +100,20 @@ func frontendsOf(s plan.Step) map[string][]*azure.Reference {
 	return refs
 }
 
-// tells reports whether a text, in lower case, has an id that no longer one contains.
-func tells(text string, id azure.ID) bool {
+// tells reports whether a text, in lower case, has an id, a name or an address that no longer
+// one contains.
+func tells(text, word string) bool {
 	const inNames = "abcdefghijklmnopqrstuvwxyz0123456789-_/"
-	for {
-		_, after, found := strings.Cut(text, id.Key())
-		if !found {
+	part := func(r rune) bool { return strings.ContainsRune(inNames, r) }
+	for at := 0; ; {
+		i := strings.Index(text[at:], word)
+		if i < 0 || word == "" {
 			return false
 		}
-		if after == "" || !strings.ContainsRune(inNames, rune(after[0])) {
+		from, to := at+i, at+i+len(word)
+		if (from == 0 || word[0] == '/' || !part(rune(text[from-1]))) && (to == len(text) || !part(rune(text[to]))) {
 			return true
 		}
-		text = after
+		at = to
 	}
 }

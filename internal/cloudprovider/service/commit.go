@@ -79,6 +79,8 @@ type balancers struct {
 	// loose are the resource groups in which public IPs of a Service are to be deleted, until a
 	// commit finds none there: that the security group tells of them is what Azure says.
 	loose map[types.UID][]key.Note
+	// unfit are the addresses of nodes that Azure has not taken into a pool, with its words.
+	unfit map[string]string
 	// present are the Services of which there was something in Azure when their last
 	// commit ended.
 	present map[types.UID]bool
@@ -125,6 +127,7 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 		return nil, err
 	}
 	b.leaveOut(planned)
+	planned.Unfit = b.stillUnfit(planned.Nodes, w.drift)
 	// Whoever fills the pools goes by the nodes that there were when he began: what he writes last
 	// is looked at by the fill after him.
 	t := &shared{target: planned, whole: w.drift && b.fills.running() == nil, confirmed: map[types.UID]bool{}, noted: map[types.UID][]key.Note{}, loose: b.loose}
@@ -149,6 +152,7 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 	if err != nil {
 		return nil, blame(err, out, batch)
 	}
+	b.unfit = t.Unfit
 	if len(out.Reports) > 0 || t.fills {
 		b.wrote = began
 		b.changed()
@@ -268,6 +272,7 @@ func (b *balancers) fill(ctx context.Context, t *shared, batch []request, answer
 // again first.
 func (b *balancers) converge(ctx context.Context, t *shared) (reconcile.Outcome, error) {
 	out, err := b.bringAbout(ctx, t)
+	out, err = b.withoutUnfit(ctx, t, out, err)
 	b.noteSpoilt(out)
 	if err == nil {
 		b.mend(ctx)

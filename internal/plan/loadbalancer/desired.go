@@ -41,6 +41,7 @@ func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 // refused besides, by UID.
 func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, more []string, err error) {
 	b, found := readBatch(f, refused)
+	f.warnUnfit(&found)
 	if len(f.Services) == 0 { // where all are refused, the nodes come and go all the same
 		return g, found, nil, nil
 	}

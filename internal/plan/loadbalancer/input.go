@@ -59,6 +59,8 @@ type Input struct {
 	// they are excluded until there is one again. An instance that is just made from a
 	// scale set's model has no Node either, and is none of them.
 	Nodeless []azure.ID
+	// Unfit are addresses of nodes that Azure takes into no pool, and why, by address.
+	Unfit map[string]string
 	// Namespaces are the labels of namespaces, by name, and Endpoints the nodes that have
 	// endpoints of a Service of policy Local, by the Service's key; a Service that is
 	// not there keeps the nodes that it has. Both are for several load balancers.

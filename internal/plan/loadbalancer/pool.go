@@ -99,7 +99,7 @@ func (f *facts) byAddress(p pool, family v1.IPFamily, belong []*v1.Node) pool {
 	var members, excluded roster
 	for _, n := range belong {
 		ip, ok := addressIn(n, family)
-		if !ok {
+		if _, unfit := f.Unfit[ip.String()]; !ok || unfit {
 			continue
 		}
 		_, there := had[ip]
@@ -119,6 +119,17 @@ func (f *facts) byAddress(p pool, family v1.IPFamily, belong []*v1.Node) pool {
 		next.Properties.VirtualNetwork = azure.Ref(network)
 	}
 	return next
+}
+
+// warnUnfit tells which nodes are let into no pool because Azure does not take their addresses.
+func (f *facts) warnUnfit(found *problems) {
+	for _, n := range f.nodes {
+		for _, ip := range internalIPs(n) {
+			if why, unfit := f.Unfit[ip.String()]; unfit && RoleOf(f.Config, n) == Receiver {
+				found.warn(n.Name, ReasonNotJoined, "its address %s stays out of the backend pools, as Azure does not take it: %s", ip, why)
+			}
+		}
+	}
 }
 
 // roster is the nodes that are in a pool of addresses.
