@@ -25,6 +25,7 @@ Some values that are not allowed are a warning, an event on the Service beside w
 * a pair in ` + "`azure-pip-tags` or `azure-pip-ip-tags`" + ` that is none, or whose name says whom a public IP serves, is left out; but where that would cost a public IP that is
   there its address, the Service is refused
 * a path without its /, a subscription or a domain name that is none, and a routing preference that Azure does not know are taken as they are
+* so is a further address that is another Service's, unless a rule there for all ports or one of somebody's own brings the packets
 
 So is what nobody heeds: a name that begins with
 ` + "`azure-`" + ` or ` + "`port_`" + ` and is not in these tables, one of theirs in another case, without its domain or in another one, a port that the Service does not have, a

@@ -107,3 +107,24 @@ func TestAWarningIsToldOnce(t *testing.T) {
 		})
 	}
 }
+
+// A further address that is another Service's is told once, too, whoever is compared with whom.
+func TestAnothersAddressIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 1)
+		config := config()
+		config.RepairPeriod = 30 * time.Minute
+		w.start(config)
+		w.create(w.newService("first", 80))
+		w.served("first")
+		s := w.newService("web", 81)
+		annotated("additional-public-ips", w.address("first"))(s)
+		w.create(s)
+		w.until("web has both addresses", func() bool { return len(w.get("web").Status.LoadBalancer.Ingress) == 2 })
+		w.create(w.newService("api", 82))
+		w.served("api")
+		<-time.After(4 * time.Hour)
+		w.warnedOnce("web", "InvalidAddress", prefix+"additional-public-ips", "is the address of Service default/first", "port 81/TCP")
+		w.warnedOnce("web", "EnsuredLoadBalancer")
+	})
+}

@@ -123,6 +123,7 @@ func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
 	for _, w := range s.inTurn(wishes) {
 		var wrong problems
 		places := s.places(w, &wrong)
+		s.warnFurther(w, places, &wrong)
 		if *found = append(*found, wrong...); wrong.blocking() {
 			continue
 		}

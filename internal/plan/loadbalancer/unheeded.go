@@ -2,6 +2,7 @@ package loadbalancer
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -132,4 +133,45 @@ func warnUnknownBalancers(s Service, c Config, found *problems) {
 		return
 	}
 	found.warn(s.Key(), ReasonAnnotation, "annotation %s: %s left out, allowed are configured load balancers: %s", key.Balancers.Name, quoted(unknown), strings.Join(names, ", "))
+}
+
+// warnFurther tells of further addresses that are another Service's. Packets for this one come
+// there only by a rule for all ports, or by one of somebody's own.
+func (s *search) warnFurther(w wish, places []place, found *problems) {
+	for _, ip := range w.further {
+		at, stands := s.spotOf(ip)
+		other := s.alive[ownerBase(at.name)]
+		if !stands || other == nil || other.UID == w.service.UID || slices.ContainsFunc(places, func(p place) bool { return p.spot() == at }) {
+			continue
+		}
+		if i := slices.IndexFunc(w.service.Spec.Ports, func(p v1.ServicePort) bool { return !s.isBrought(p, at) }); i >= 0 {
+			p := w.service.Spec.Ports[i]
+			found.warn(w.service.Key(), ReasonAddress, "annotation %s: %q is the address of Service %s/%s, where nothing brings the packets of port %d/%s to this one, allowed are addresses for which somebody else does",
+				key.AdditionalIPs.Name, ip, other.Namespace, other.Name, p.Port, protocolOf(p))
+		}
+	}
+}
+
+// spotOf is where an address stands.
+func (s *search) spotOf(ip netip.Addr) (at spot, stands bool) {
+	keys := []string{ip.String()}
+	for _, id := range s.ipsAt[ip.String()] {
+		keys = append(keys, id.Key())
+	}
+	for _, one := range keys {
+		if at, stands = s.at[one]; stands {
+			return at, true
+		}
+	}
+	return at, false
+}
+
+// isBrought reports whether something at a frontend that is not one Service's alone takes the
+// packets of a port.
+func (s *search) isBrought(p v1.ServicePort, at spot) bool {
+	brings := func(u use) bool {
+		return (u.owner == "" || u.first == 0) && u.takes(protocols[protocolOf(p)], p.Port)
+	}
+	return slices.ContainsFunc(at.side.uses[strings.ToLower(at.name)], brings) ||
+		slices.ContainsFunc(s.taken[at.key()], func(t taking) bool { return brings(t.use) })
 }

@@ -237,6 +237,74 @@ func TestUnheededAlone(t *testing.T) {
 	}
 }
 
+// A further address that is another Service's is told of, unless somebody brings packets for it
+// there: a rule for all ports does, or one of somebody's own. It is heeded all the same.
+func TestAFurtherAddressThatIsAnothersIsTold(t *testing.T) {
+	const public, private = "20.1.0.2", "10.0.0.100"
+	everywhere := map[string]string{key.Internal.Name: "true", key.HAPorts.Name: "true", key.IPv4.Name: private}
+	for name, c := range map[string]struct {
+		further string // what api asks for
+		web     map[string]string
+		edit    func(*v1.Service)
+		hand    func(lb object) // what somebody has done to the load balancer
+		goes    bool            // web does
+		told    string          // port, "" for nothing
+	}{
+		"public":            {further: public, told: "81/TCP"},
+		"of several":        {further: "8.1.1.1, " + public, told: "81/TCP"},
+		"its very port":     {further: public, edit: func(s *v1.Service) { s.Spec.Ports[0].Port = 80 }, told: "80/TCP"},
+		"private":           {web: map[string]string{key.Internal.Name: "true", key.IPv4.Name: private}, further: private, told: "81/TCP"},
+		"of nobody":         {further: "8.1.1.1"},
+		"asked for by both": {web: map[string]string{key.AdditionalIPs.Name: "8.1.1.1"}, further: "8.1.1.1"},
+		"shared":            {further: public, edit: func(s *v1.Service) { s.Spec.LoadBalancerIP = public }},
+		"with all ports":    {web: everywhere, further: private},
+		"that is given up":  {further: public, goes: true},
+		"with somebody's rule": {further: public, hand: func(p object) {
+			p["inboundNatRules"] = []any{object{"name": "mine", "properties": object{
+				"protocol": "Tcp", "frontendPort": float64(81), "backendPort": float64(81), "frontendIPConfiguration": object{"id": lbID + "/frontendIPConfigurations/" + baseOf(service("web"))},
+			}}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			web := service("web", tcp(80, 30080))
+			web.Annotations = c.web
+			in := loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: web}}}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			if c.hand != nil {
+				c.hand(sub(w.docs[azure.ID(lbID).Key()], "properties"))
+			}
+			s := service("api", tcp(81, 30081))
+			s.Annotations = map[string]string{key.AdditionalIPs.Name: c.further}
+			if c.edit != nil {
+				c.edit(s)
+			}
+			in.Services = []loadbalancer.Service{{Service: s}}
+			if in.Others = []*v1.Service{web}; c.goes {
+				in.Services, in.Others = append(in.Services, loadbalancer.Service{Service: web, Gone: true}), nil
+			}
+			for _, when := range []string{"new", "served"} {
+				rounds, err := w.commit(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found := rounds[len(rounds)-1].problems
+				is := len(found) == 1 && found[0].Warning && found[0].Object == "default/api" &&
+					strings.Contains(found[0].Message, `is the address of Service default/web, where nothing brings the packets of port `+c.told)
+				if is != (c.told != "") || !is && len(found) > 0 {
+					t.Errorf("%s: told %v", when, found)
+				}
+			}
+			in.Have = w.snapshot()
+			if status, err := loadbalancer.Status(in); err != nil || len(status["default/api"]) < 2 {
+				t.Errorf("served at %v, %v", status, err)
+			}
+		})
+	}
+}
+
 func toldUnheeded(t *testing.T, s *v1.Service) []plan.Problem {
 	t.Helper()
 	w := newWorld(2)
