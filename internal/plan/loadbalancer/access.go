@@ -34,20 +34,14 @@ func readAccess(w wish, found *problems) access {
 	asked, broken := readSourceRanges(s, found)
 	ranges := asked.ranges
 	tags := read(s, key.AllowedServiceTags.Read, found)
-	if len(s.Spec.LoadBalancerSourceRanges) > 0 && len(tags) > 0 {
-		found.warn(s.Key(), ReasonTwoSources, "spec.loadBalancerSourceRanges and annotation %s are both set: both are let in", key.AllowedServiceTags.Name)
-	}
 	slices.Sort(tags)
 	tags = slices.Compact(tags)
 	if len(ranges) == 0 && len(tags) == 0 && !broken && !w.internal {
 		tags = []string{internet}
 	}
 	a := access{open: true, from: map[v1.IPFamily][][]string{}, deny: broken || len(ranges) > 0 && read(s, key.DenyAllElse.Read, found)}
-	if len(tags) == 0 {
-		asked.warnShutOut(w, a, found)
-	}
-	if a.deny {
-		warnDenied(w, broken, found)
+	if !found.blocking() { // else the last good state stays
+		asked.warnEffects(w, a, tags, broken, found)
 	}
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		if some := aggregate(ranges, family); len(some) > 0 {
@@ -135,6 +129,19 @@ func readSourceRanges(s Service, found *problems) (asked sourceRanges, broken bo
 		asked.where, asked.reason = joined(asked.where, from.where+": "+fewOf(from.texts)), from.reason
 	}
 	return asked, broken
+}
+
+// warnEffects tells who is let in that may not be expected to be, and who is not.
+func (asked sourceRanges) warnEffects(w wish, a access, tags []string, broken bool, found *problems) {
+	switch {
+	case len(tags) == 0:
+		asked.warnShutOut(w, a, found)
+	case len(w.service.Spec.LoadBalancerSourceRanges) > 0:
+		found.warn(w.service.Key(), ReasonTwoSources, "spec.loadBalancerSourceRanges and annotation %s are both set: both are let in", key.AllowedServiceTags.Name)
+	}
+	if a.deny {
+		warnDenied(w, broken, found)
+	}
 }
 
 // warnShutOut tells of families of a Service that have no range: nobody comes in there, and

@@ -65,3 +65,27 @@ func TestWhoLetsNobodyInIsWarned(t *testing.T) {
 		})
 	}
 }
+
+// Who is refused stays as he is, so nothing is told of who would be let in.
+func TestWhoIsRefusedIsNotWarnedOfWhoIsLetIn(t *testing.T) {
+	w := newWorld(2)
+	s := service("web", tcp(80, 30080))
+	s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+	s.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
+	s.Annotations = map[string]string{
+		key.AllowedIPRanges.Name: "192.168.0.0/16", key.DenyAllElse.Name: "true", key.DisableFloatingIP.Name: "true",
+	}
+	r, err := w.decide(loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}})
+	if err != nil || len(r.problems) != 1 || r.problems[0].Warning || !strings.Contains(r.problems[0].Message, "are both set, allowed is one of them") {
+		t.Errorf("found %v, %v", r.problems, err)
+	}
+	s.Annotations[key.AllowedIPRanges.Name] = "192.168.0.1/16"
+	r, err = w.decide(loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}})
+	told := map[string]bool{}
+	for _, p := range r.problems {
+		told[p.Reason] = true
+	}
+	if err != nil || !told["InvalidAllowedIPRanges"] || !told["InvalidSourceRanges"] || !told["NodesDenied"] {
+		t.Errorf("where nothing is refused: %v, %v", r.problems, err)
+	}
+}
