@@ -454,3 +454,31 @@ func (w *world) addRule(rule string) {
 		w.t.Fatal(err)
 	}
 }
+
+// A look for leftovers that fails is made again soon, and not only when all is compared the next
+// time; and all that is left goes with it.
+func TestALookForLeftoversThatFailsIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		stop := w.start(repairing())
+		w.create(w.newService("stays", 80))
+		w.served("stays")
+		w.settle()
+		before := w.Snapshot()
+		w.create(w.newService("leaves", 81))
+		w.served("leaves")
+		w.settle()
+		stop()
+		w.vanish("leaves")
+		w.Reopen()
+		refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Times: 2, Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"}
+		if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
+			t.Fatal(err)
+		}
+		w.start(repairing())
+		<-time.After(5 * time.Minute)
+		if d := cmp.Diff(before, w.Snapshot()); d != "" {
+			t.Errorf("Azure (-before +after):\n%s", d)
+		}
+	})
+}

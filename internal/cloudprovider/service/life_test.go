@@ -1,14 +1,18 @@
 package service_test
 
 import (
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cloud-provider/service/helpers"
 
+	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
 	"kaz/internal/testkit"
@@ -81,26 +85,39 @@ func TestAServiceThatIsNoLoadBalancerAnyMoreLosesAll(t *testing.T) {
 	})
 }
 
-// Somebody took the finalizer off, so the Service was gone before its load balancer.
+// Somebody took the finalizer off, so the Service was gone before its load balancer. Who was
+// not watching just then sees a successor in its place.
 func TestAServiceThatVanishedLosesAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
-		before := w.Snapshot()
-		w.start(config())
-		s := w.create(w.newService("web", 80))
-		w.served("web")
-		if err := w.client.Tracker().Delete(servicesResource, s.Namespace, s.Name); err != nil {
-			t.Fatal(err)
-		}
-		w.create(w.newService("web", 80)) // its successor
-		w.served("web")
-		w.remove("web")
-		w.until("web is gone", func() bool { return w.gone("web") })
-		w.settle()
-		if d := cmp.Diff(before, w.Snapshot()); d != "" {
-			t.Errorf("Azure (-before +after):\n%s", d)
-		}
-	})
+	for name, follow := range map[string]func(w *world, successor *corev1.Service) error{
+		"it is seen to go": func(w *world, successor *corev1.Service) error {
+			err := w.client.Tracker().Delete(servicesResource, successor.Namespace, successor.Name)
+			w.create(successor)
+			return err
+		},
+		"nobody sees it go": func(w *world, successor *corev1.Service) error {
+			return w.client.Tracker().Update(servicesResource, successor, successor.Namespace)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{}, 1)
+				before := w.Snapshot()
+				w.start(config())
+				w.create(w.newService("web", 80))
+				w.served("web")
+				if err := follow(w, w.newService("web", 80)); err != nil {
+					t.Fatal(err)
+				}
+				w.served("web")
+				w.remove("web")
+				w.until("web is gone", func() bool { return w.gone("web") })
+				w.settle()
+				if d := cmp.Diff(before, w.Snapshot()); d != "" {
+					t.Errorf("Azure (-before +after):\n%s", d)
+				}
+			})
+		})
+	}
 }
 
 func TestAFinalizerThatWasTakenOffIsPutBack(t *testing.T) {
@@ -192,4 +209,65 @@ func TestARestartOfAnUnchangedClusterWritesNothing(t *testing.T) {
 			t.Errorf("%d reads, want at most %d: %v", len(reads), most, reads)
 		}
 	})
+}
+
+// What Services ask for is measured, under the names that dashboards have for it, with how it
+// ended.
+func TestWhatServicesAskForIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		c := config()
+		c.LoadBalancer.PoolByIP = true
+		var mu sync.Mutex
+		ended := map[string]int{}
+		w.startAs(c, func(d *service.Deps) {
+			d.Measure = func(operation string) func(error) {
+				return func(err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					ended[fmt.Sprint(operation, ", well: ", err == nil)]++
+				}
+			}
+		})
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		w.exclude(w.firstNode(), "true")
+		w.settle()
+		refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"}
+		if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
+			t.Fatal(err)
+		}
+		w.change("web", func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 })
+		w.settle()
+		w.removed("web")
+		want := map[string]int{
+			"services_ensure_loadbalancer, well: true": 2, "services_ensure_loadbalancer, well: false": 1,
+			"services_update_loadbalancer, well: true": 1, "services_ensure_loadbalancer_deleted, well: true": 1,
+		}
+		if d := cmp.Diff(want, ended); d != "" {
+			t.Errorf("measured (-want +got):\n%s", d)
+		}
+	})
+}
+
+// A controller that is stopped while it works tells nobody of a failure.
+func TestTheEndOfTheProgramIsNoFailure(t *testing.T) {
+	for _, after := range []time.Duration{2 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{Latency: 1, Seed: 2}, 3)
+			stop := w.start(config())
+			names := w.createMany(3)
+			<-time.After(after)
+			if !w.UnderWay() {
+				t.Errorf("nothing is under way after %v", after)
+			}
+			stop()
+			for _, name := range names {
+				if told := w.failuresTold(name); len(told) > 0 {
+					t.Errorf("stopped after %v, %s was told %q", after, name, told)
+				}
+			}
+		})
+	}
 }

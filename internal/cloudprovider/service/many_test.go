@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -135,6 +136,16 @@ func (w *world) lastPoll(answered time.Time) time.Time {
 	return answered
 }
 
+// firstWrite is when the first write was sent, zero for never.
+func (w *world) firstWrite() (at time.Time) {
+	for _, r := range w.Requests() {
+		if r.Method != http.MethodGet && at.IsZero() {
+			at = r.At
+		}
+	}
+	return at
+}
+
 func TestNodesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const services = 20
@@ -153,10 +164,14 @@ func TestNodesComeAndGo(t *testing.T) {
 
 		label := func(value string) map[string]int {
 			w.Forget()
+			began := time.Now()
 			for _, name := range []string{"nodes0-000001", "nodes0-000002", "nodes0-000003"} {
 				w.exclude(name, value)
 			}
 			w.settle()
+			if first := w.firstWrite().Sub(began); first > 3*time.Second {
+				t.Errorf("packets go on to the nodes for %v", first)
+			}
 			if told := w.events.reasons("web-7"); !slices.Contains(told, "UpdatedLoadBalancer") || slices.Contains(told, "EnsuredLoadBalancer") {
 				t.Errorf("a Service was told %v", told)
 			}

@@ -343,6 +343,7 @@ func TestWhatWasMissingIsFound(t *testing.T) {
 				w.start(c)
 				w.create(w.newService("first", 80)) // fills the pool, and public IPs are known from then on
 				w.served("first")
+				w.settle()
 				inTurn(w, func() {
 					w.create(notes{"azure-pip-name": "late"}.at(w.newService("web", 80)))
 				}, func() {

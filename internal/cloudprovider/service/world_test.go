@@ -151,9 +151,17 @@ func (w *world) start(c service.Config) (stop func()) {
 // startWith runs a controller with a door of its own.
 func (w *world) startWith(c service.Config, door reconcile.Azure) (stop func()) {
 	w.t.Helper()
+	return w.startAs(c, func(d *service.Deps) { d.Azure = door })
+}
+
+// startAs runs a controller with other things to work with than usual.
+func (w *world) startAs(c service.Config, edit func(*service.Deps)) (stop func()) {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	factory := informers.NewSharedInformerFactory(w.client, 0)
-	controller, err := service.New(c, service.Deps{Azure: door, Client: w.client, Informers: factory, Events: w.events})
+	deps := service.Deps{Azure: w.Door, Client: w.client, Informers: factory, Events: w.events}
+	edit(&deps)
+	controller, err := service.New(c, deps)
 	if err != nil {
 		w.t.Fatal(err)
 	}

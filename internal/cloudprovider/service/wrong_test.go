@@ -280,3 +280,67 @@ func TestListingDeniedOnDelete(t *testing.T) {
 		w.restored(before, w.Snapshot)
 	})
 }
+
+// A Service that is served after failures is like any other: the next failure is tried again as
+// soon as a first one, and nobody is told of more than there is.
+func TestFailuresThatAreOverAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		c := config()
+		c.LoadBalancer.PoolByIP = true
+		w.start(c)
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		toPort := func(port int32, failures int) time.Duration {
+			t.Helper()
+			w.events.forget()
+			refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Times: failures, Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"}
+			if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			w.change("web", func(s *corev1.Service) { s.Spec.Ports[0].Port = port })
+			w.until("it is served", func() bool { return slices.Contains(w.events.reasons("web"), "EnsuredLoadBalancer") })
+			if d := cmp.Diff([]string{"EnsuringLoadBalancer", "SyncLoadBalancerFailed", "EnsuredLoadBalancer"}, w.events.reasons("web")); d != "" {
+				t.Errorf("told of %d failures (-want +got):\n%s", failures, d)
+			}
+			return time.Since(began)
+		}
+		if took := toPort(81, 4); took < 5*time.Minute {
+			t.Errorf("served after %v, and it was to be refused four times", took)
+		}
+		if took := toPort(82, 1); took > time.Minute {
+			t.Errorf("tried again after %v, as if it had failed before", took)
+		}
+		w.events.forget()
+		w.exclude(w.firstNode(), "true")
+		w.settle()
+		w.removed("web")
+		want := []string{"UpdatedLoadBalancer", "DeletingLoadBalancer", "DeletedLoadBalancer"}
+		if d := cmp.Diff(want, w.events.reasons("web")); d != "" {
+			t.Errorf("told then (-want +got):\n%s", d)
+		}
+	})
+}
+
+// A comparison that could not be made is told of, and so is that it could, though all was as it
+// should be.
+func TestAComparisonThatFailsIsNotTheLastWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.start(repairing())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		<-time.After(2 * time.Minute) // the look that follows a start is over
+		w.events.forget()
+		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 403, Code: "AuthorizationFailed"}}); err != nil {
+			t.Fatal(err)
+		}
+		w.told("web", "SyncLoadBalancerFailed", "AuthorizationFailed")
+		if err := w.SetFaults(nil); err != nil {
+			t.Fatal(err)
+		}
+		w.told("web", "EnsuredLoadBalancer", "")
+	})
+}

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/informers"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -45,23 +44,7 @@ func TestZonesAreAskedForWhenNeeded(t *testing.T) {
 // startWithZones runs a controller that asks for zones until the test ends.
 func (w *world) startWithZones(c service.Config, zones func(context.Context) ([]string, error)) {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	factory := informers.NewSharedInformerFactory(w.client, 0)
-	controller, err := service.New(c, service.Deps{Azure: w.Door, Client: w.client, Informers: factory, Events: w.events, Zones: zones})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		controller.Run(ctx)
-	}()
-	factory.Start(ctx.Done())
-	w.t.Cleanup(func() {
-		cancel()
-		<-ended
-		factory.Shutdown()
-	})
+	w.startAs(c, func(d *service.Deps) { d.Zones = zones })
 }
 
 // While the zones are not known no new address is made, as it would never get any; who needs
