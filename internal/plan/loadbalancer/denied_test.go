@@ -293,3 +293,39 @@ func TestANodesAddressIsNobodysOwn(t *testing.T) {
 		})
 	}
 }
+
+// Who has left the nodes' own addresses leaves nothing open there, also where a security group
+// that could not be written is tried again when the load balancer tells no more where he was,
+// and where there are Services that others serve.
+func TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore(t *testing.T) {
+	for name, change := range map[string]func(s *loadbalancer.Service){
+		"it is gone": func(s *loadbalancer.Service) { s.Gone = true },
+		"it floats":  func(s *loadbalancer.Service) { s.Annotations = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			web, strangers := service("web", tcp(80, 30080), udp(53, 30053)), service("strangers", tcp(81, 30081))
+			web.Annotations = with(nil, key.DisableFloatingIP.Name, "true")
+			strangers.Annotations = web.Annotations
+			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2))}
+			in.Services = []loadbalancer.Service{{Service: strangers}, {Service: web}}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			in.Services = in.Services[1:]
+			change(&in.Services[0])
+			group := w.docs[azure.ID(nsgID).Key()]
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			w.put(nsgID, group) // as if Azure had refused it
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			got := slices.DeleteFunc(ruledTo(w, "Allow"), func(to string) bool { return strings.HasPrefix(to, "20.") })
+			if want := []string{"10.0.0.4:30081", "10.0.0.5:30081"}; !slices.Equal(got, want) {
+				t.Errorf("let in is %v, want %v", got, want)
+			}
+		})
+	}
+}

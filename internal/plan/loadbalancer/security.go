@@ -191,11 +191,12 @@ func (f *facts) withdraw(b batch, rules *ruleSet, staying map[string]map[string]
 			rules.withdraw(address, staying, f.neededAt(needed, address)...)
 		}
 	}
+	nodes := slices.SortedFunc(maps.Keys(f.nodeIPs), netip.Addr.Compare)
 	// Who has all Services before him need not guess whether one was at the nodes.
+	atNodes = atNodes || !f.Complete && wereAt(nodes, b, rules)
 	if !atNodes && !f.Complete {
 		return
 	}
-	nodes := slices.SortedFunc(maps.Keys(f.nodeIPs), netip.Addr.Compare)
 	for _, ip := range nodes {
 		if rules.withdraw(ip.String(), staying, f.neededAt(needed, ip.String())...) && !atNodes {
 			f.unclaimed[ip.String()] = f.Config.SecurityGroupName
@@ -219,6 +220,24 @@ func (f *facts) usesNodes(w wish) bool {
 		}
 	}
 	return false
+}
+
+// wereAt reports whether a port of the batch's Services at the nodes, which nobody else has
+// there, is open at one: the load balancer may have let the rule go that led there already.
+func wereAt(nodes []netip.Addr, b batch, rules *ruleSet) bool {
+	own := map[string]bool{}
+	for _, w := range slices.Concat(b.live, b.gone) {
+		for _, o := range portsByProtocol(w.service, true) {
+			for _, port := range o.ports {
+				own[portKey(o.protocol, port)] = true
+			}
+		}
+	}
+	return slices.ContainsFunc(nodes, func(ip netip.Addr) bool {
+		return slices.ContainsFunc(rules.having(ip.String()), func(r *securityRule) bool {
+			return slices.ContainsFunc(ports(r.Properties), func(port string) bool { return own[portKey(r.Properties.Protocol, port)] })
+		})
+	})
 }
 
 // anyNode stands for the addresses of all nodes.
