@@ -329,3 +329,64 @@ func TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore(t *testing.T) {
 		})
 	}
 }
+
+// What a Service had, as its status says, is open no more when it has left it: also where that
+// is somebody's public IP that is used by no Service, and where the load balancer has forgotten
+// it before the security group could.
+func TestAddressesThatAreNoServicesAreClosedWhenLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		asks  map[string]string
+		fails bool // to write the security group at first
+	}{
+		"further addresses":            {with(nil, key.AdditionalIPs.Name, "20.9.9.8,20.9.9.9"), false},
+		"an address of somebody's own": {with(nil, key.PublicIPName.Name, "outbound"), true},
+	} {
+		for _, complete := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, "/complete ", complete), func(t *testing.T) {
+				w := newWorld(2)
+				for name, more := range map[string]string{
+					"outbound": `"ipAddress":"20.9.9.7"`, "loose": `"ipAddress":"20.9.9.8"`,
+					"firewall": `"ipAddress":"20.9.9.9","natGateway":{"id":"` + network + `natGateways/n"}`,
+				} {
+					w.put(network+"publicIPAddresses/"+azure.ID(name), parse(`{"location":"westeurope","sku":{"name":"Standard"},
+						"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4",`+more+`}}`))
+				}
+				w.put(lbID, parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[
+					{"name":"outbound","properties":{"publicIPAddress":{"id":"`+network+`publicIPAddresses/outbound"}}}]}}`))
+				s := service("web", tcp(80, 30080))
+				s.Annotations = c.asks
+				in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: complete, Services: []loadbalancer.Service{{Service: s}}}
+				commit := func() []round {
+					t.Helper()
+					rounds, err := w.commit(in)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return rounds
+				}
+				commit()
+				in.Have = w.snapshot()
+				status, err := loadbalancer.Status(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Status.LoadBalancer.Ingress = status["default/web"]
+				s.Annotations = nil
+				group := w.docs[azure.ID(nsgID).Key()]
+				rounds := commit()
+				if c.fails {
+					w.put(nsgID, group)
+					rounds = append(rounds, commit()...)
+				}
+				for _, r := range rounds {
+					if len(r.problems) > 0 {
+						t.Errorf("found %v", r.problems)
+					}
+				}
+				if got := ruledTo(w, "Allow"); len(got) != 1 || strings.HasPrefix(got[0], "20.9.9.") {
+					t.Errorf("let in is %v", got)
+				}
+			})
+		}
+	}
+}

@@ -572,24 +572,28 @@ func (f *facts) mustRenew(b batch, w wish, p place) bool {
 	})
 }
 
-// addressOwners is the base name at whose frontend each known address stands, ""
-// for an address that stands elsewhere or nowhere.
+// addressOwners is the base name of the Service at whose frontend each address stands that
+// is one's, "" for those of nodes, and for public IPs of Services that stand nowhere. What else
+// has an address has it beside those Services that name it.
 func (f *facts) addressOwners() map[netip.Addr]string {
 	owners := make(map[netip.Addr]string, len(f.ips))
-	for _, ip := range f.ips {
-		a, err := netip.ParseAddr(ip.Properties.IPAddress)
-		if err != nil {
-			continue
+	note := func(address, owner string) {
+		if a, err := netip.ParseAddr(address); err == nil {
+			owners[a] = owner
 		}
-		owners[a] = ""
-		if at := ip.Properties.IPConfiguration; at != nil {
-			owners[a] = ownerBase(at.ID.Name())
+	}
+	for _, ip := range f.ips {
+		at := ip.Properties.IPConfiguration
+		if at != nil && looksOwned(at.ID.Name()) {
+			note(ip.Properties.IPAddress, ownerBase(at.ID.Name()))
+		} else if _, managed := servicesIn(ip.Tags); managed {
+			note(ip.Properties.IPAddress, "")
 		}
 	}
 	for _, s := range f.sides {
 		for _, fe := range s.lb.Properties.FrontendIPConfigurations {
-			if a, err := netip.ParseAddr(fe.Properties.PrivateIPAddress); err == nil {
-				owners[a] = ownerBase(fe.Name)
+			if looksOwned(fe.Name) {
+				note(fe.Properties.PrivateIPAddress, ownerBase(fe.Name))
 			}
 		}
 	}
