@@ -107,6 +107,20 @@ func TestProbesOfOddServices(t *testing.T) {
 			},
 			probes: "TCP-80:Tcp/15021",
 		},
+		"a port that is there for UDP, too": {
+			edit: func(s *v1.Service) {
+				s.Spec.Ports = []v1.ServicePort{udp(443, 30443), tcp(443, 30444), tcp(80, 30080)}
+				s.Annotations = map[string]string{key.PortProbePort.For(80): "443"}
+			},
+			probes: "TCP-443:Tcp/30444 TCP-80:Tcp/30444",
+		},
+		"a port that is there for UDP alone": {
+			edit: func(s *v1.Service) {
+				s.Spec.Ports = []v1.ServicePort{udp(443, 30443), tcp(80, 30080)}
+				s.Annotations = map[string]string{key.PortProbePort.For(80): "443"}
+			},
+			probes: "TCP-80:Tcp/30443",
+		},
 		"port 0": {
 			edit:    func(s *v1.Service) { s.Annotations = map[string]string{key.PortProbePort.For(80): "0"} },
 			refused: key.PortProbePort.For(80) + `: "0" is no port`,

@@ -166,13 +166,18 @@ func askedBy(s Service, names ...string) string {
 // probePort is the port that is probed for p: its node port unless an annotation
 // names another one.
 func probePort(s Service, p v1.ServicePort, found *problems) int32 {
-	name, named, _ := key.PortProbePort.Lookup(s.Annotations, p.Port)
-	if !named {
+	name, asked, _ := key.PortProbePort.Lookup(s.Annotations, p.Port)
+	if !asked {
 		return nodePort(s, p, found)
 	}
-	for _, other := range s.Spec.Ports {
-		if strings.EqualFold(other.Name, name) || strconv.Itoa(int(other.Port)) == name {
-			return nodePort(s, other, found)
+	named := func(other v1.ServicePort) bool {
+		return strings.EqualFold(other.Name, name) || strconv.Itoa(int(other.Port)) == name
+	}
+	// Nobody answers a probe at a node port for UDP, which has the number, too.
+	probed := func(other v1.ServicePort) bool { return named(other) && protocolOf(other) == v1.ProtocolTCP }
+	for _, is := range []func(v1.ServicePort) bool{probed, named} {
+		if i := slices.IndexFunc(s.Spec.Ports, is); i >= 0 {
+			return nodePort(s, s.Spec.Ports[i], found)
 		}
 	}
 	number, err := strconv.ParseUint(name, 10, 16)
