@@ -300,6 +300,7 @@ func (m *membership) decide(groups []*group, into []served, going []azure.ID, b 
 			reason := ""
 			var after []azure.ID
 			for _, id := range going {
+				m.note(one, served{id: id}) // packets come to it until it has left
 				if !one.fixed && one.leave(id) {
 					if reason = why; id.Is(network.LoadBalancerPools) {
 						reason = "leaves the pool, which lists addresses from now on"

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -78,5 +79,32 @@ func TestAddressesOfNodesAreGivenToOthers(t *testing.T) {
 				t.Errorf("members are %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// Pools of interfaces become pools of addresses, and those again pools of interfaces, while
+// packets arrive at the nodes' own addresses: who is still in the pool, or comes into it, is let
+// through, and the rule that says so stays where it is.
+func TestNodePortsStayOpenWhileMembersChangeTheirKind(t *testing.T) {
+	w := newWorld(2)
+	web := service("web", tcp(80, 30080))
+	web.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	for _, byIP := range []bool{true, false} {
+		in.Config.PoolByIP = byIP
+		rounds, err := w.commit(in)
+		if err != nil || writes(rounds) < 3 {
+			t.Errorf("pools of addresses %v: %v, %v", byIP, err, rounds)
+		}
+		for _, r := range rounds {
+			for _, s := range r.plan.Steps {
+				if s.ID.Equal(nsgID) {
+					t.Errorf("pools of addresses %v: %s %v", byIP, s, s.Changes)
+				}
+			}
+		}
 	}
 }
