@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,8 @@ type fill struct {
 	// id key.
 	into map[string]bool
 	err  error // why nobody is; to be read when first is closed
+	// wrote says that a machine came or left.
+	wrote atomic.Bool
 
 	once sync.Once
 }
@@ -67,6 +70,7 @@ type fills struct {
 	azure     reconcile.Azure
 	failed    func(services []loadbalancer.Service, err error, failures int, said bool)
 	recovered func(services []loadbalancer.Service)
+	ran       func(services []loadbalancer.Service) // machines have come or left
 	shut      shut
 
 	work     sync.WaitGroup
@@ -125,6 +129,9 @@ func (f *fills) run(ctx context.Context) {
 		if err == nil {
 			if f.told {
 				f.recovered(services)
+			}
+			if one.wrote.Load() {
+				f.ran(services)
 			}
 			f.failures, f.hush, f.told = 0, hush{}, false
 		} else if ctx.Err() == nil {
@@ -201,6 +208,7 @@ func (d watchedDoor) watch(w azure.Write, write func() (azure.Document, error)) 
 	}
 	doc, err := write()
 	if err == nil {
+		d.fill.wrote.Store(true)
 		d.fill.begin(nil)
 	}
 	return doc, err
@@ -250,6 +258,16 @@ func (c *Controller) fillFailed(services []loadbalancer.Service, err error, fail
 		}
 		c.dirt.add(it, why{told: said, since: time.Now()})
 		c.queue.AddAfter(it, wait)
+	}
+}
+
+// fillRan has Services looked at again whose packets arrive at the nodes' own addresses: the
+// security group lets nodes that leave have them until they have left.
+func (c *Controller) fillRan(services []loadbalancer.Service) {
+	for _, s := range services {
+		if !s.Gone && loadbalancer.AtNodes(s.Service) {
+			c.mark(itemOf(s.Service), why{since: time.Now()})
+		}
 	}
 }
 

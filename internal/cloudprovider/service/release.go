@@ -48,7 +48,12 @@ func (d *shared) Desired(have plan.Snapshot) (plan.Graph, error) {
 	if err := d.doubt(have); err != nil {
 		return plan.Graph{}, err
 	}
+	d.Beside = !d.whole
 	graph, err := d.target.Desired(have)
+	if err == nil && d.Beside && losesBalancer(graph) {
+		d.Beside = false
+		graph, err = d.target.Desired(have)
+	}
 	if err == nil {
 		err = d.suspect(have)
 	}

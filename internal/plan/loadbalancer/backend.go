@@ -349,7 +349,11 @@ func (m *membership) settle(g *group, one *machine, pool served, mayLeave bool) 
 		did = "its machine is gone"
 	case role == Receiver && one.ready && m.join(one, pool):
 		did = joins
-	case role == Excluded && mayLeave && one.leave(pool.id):
+	case role == Excluded && mayLeave && one.in(pool.id):
+		if m.Beside {
+			m.note(one, pool)
+		}
+		one.leave(pool.id)
 		did = leaves
 	}
 	m.note(one, pool)

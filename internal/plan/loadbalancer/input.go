@@ -59,6 +59,9 @@ type Input struct {
 	// they are excluded until there is one again. An instance that is just made from a
 	// scale set's model has no Node either, and is none of them.
 	Nodeless []azure.ID
+	// Beside says that machines come and leave beside what else is brought about. Who leaves is
+	// let packets through, then, until a decision finds that he has left.
+	Beside bool
 	// Unfit are addresses of nodes that Azure takes into no pool, and why, by address.
 	Unfit map[string]string
 	// Namespaces are the labels of namespaces, by name, and Endpoints the nodes that have

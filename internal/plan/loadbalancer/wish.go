@@ -221,6 +221,13 @@ func (w wish) floats(family v1.IPFamily) bool {
 	return !w.fixed && (!w.internal || family != v1.IPv6Protocol)
 }
 
+// AtNodes reports whether packets for a Service arrive at the nodes' own addresses, and not at its.
+func AtNodes(s *v1.Service) bool {
+	one := Service{Service: s}
+	w := readKind(one, &problems{})
+	return slices.ContainsFunc(familiesOf(one), func(family v1.IPFamily) bool { return !w.floats(family) })
+}
+
 // choose reads which address it shall be. What a Service says in a lesser place is not
 // looked at.
 func (a *address) choose(w wish, found *problems) {
