@@ -150,7 +150,7 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 	b.metrics.committed(len(t.Services), w, began, err)
 	b.tellUpgrades(batch, out.Reports)
 	if err != nil {
-		return nil, blame(err, out, batch)
+		return nil, t.beside(blame(err, out, batch))
 	}
 	b.unfit = t.Unfit
 	if len(out.Reports) > 0 || t.fills {

@@ -39,10 +39,26 @@ func (c *Controller) tell(ctx context.Context, s *corev1.Service, reason, format
 	if e, ok := errors.AsType[*azure.Error](err); ok && e.Code != "" {
 		same.Message = e.Op + " " + string(e.ID) + " " + e.Code // what Azure says of it may be another text each time
 	}
-	if patienceFor(err) == late && len(c.historyOf(s.UID).told.news(s, []plan.Problem{same})) == 0 {
-		return
+	all := []plan.Problem{same}
+	if patienceFor(err) == late {
+		all = c.historyOf(s.UID).told.news(s, append(all, foundBeside(s, err)...))
 	}
-	c.events.Event(s, corev1.EventTypeWarning, reason, said.Message)
+	for _, p := range all {
+		if p == same {
+			c.events.Event(s, corev1.EventTypeWarning, reason, said.Message)
+		} else {
+			c.tellProblem(ctx, s, p)
+		}
+	}
+}
+
+// foundBeside is what was found in a Service that was then not brought about.
+func foundBeside(s *corev1.Service, err error) []plan.Problem {
+	u, ok := errors.AsType[*undone](err)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(u.problems), func(p plan.Problem) bool { return p.Object != s.Namespace+"/"+s.Name })
 }
 
 // tellFailure says why a Service is not brought about.
@@ -58,13 +74,17 @@ func (c *Controller) tellFailure(ctx context.Context, s *corev1.Service, w why, 
 // reads the log, as a rehearsal does.
 func (c *Controller) tellProblems(ctx context.Context, s *corev1.Service, h *history, problems []plan.Problem) {
 	for _, p := range h.told.news(s, problems) {
-		logProblem(ctx, p)
-		if p.Warning {
-			c.events.Event(s, corev1.EventTypeWarning, p.Reason, p.Message)
-			continue
-		}
-		c.events.Eventf(s, corev1.EventTypeWarning, reasonSyncFailed, "Error syncing load balancer: %s: %s", p.Reason, p.Message)
+		c.tellProblem(ctx, s, p)
 	}
+}
+
+func (c *Controller) tellProblem(ctx context.Context, s *corev1.Service, p plan.Problem) {
+	logProblem(ctx, p)
+	if p.Warning {
+		c.events.Event(s, corev1.EventTypeWarning, p.Reason, p.Message)
+		return
+	}
+	c.events.Eventf(s, corev1.EventTypeWarning, reasonSyncFailed, "Error syncing load balancer: %s: %s", p.Reason, p.Message)
 }
 
 func logProblem(ctx context.Context, p plan.Problem) {

@@ -424,3 +424,36 @@ func TestTwoLabelsAtOnePublicIP(t *testing.T) {
 		}
 	})
 }
+
+// What Azure refuses does not keep the owner from being told what else is wrong: of all once,
+// however often it is tried, and whoever else is of the commit.
+func TestWhatIsWrongBesideARefusalOfAzureIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 1)
+		w.start(repairing())
+		for i, name := range []string{"first", "web", "api"} {
+			s := w.newService(name, int32(80+i))
+			if name == "web" {
+				annotated("allowed-service-tags", "AzureCloud, not a tag", "allowed-ip-ranges", "10.0.0.1/8,10.9.0.0/16")(s)
+			}
+			w.create(s)
+		}
+		w.served("first")
+		w.served("api")
+		told := func() {
+			t.Helper()
+			<-time.After(4 * time.Hour)
+			w.toldOnce("web", prefix+"allowed-service-tags", `"not a tag"`)
+			w.warnedOnce("web", "InvalidAllowedIPRanges", prefix+"allowed-ip-ranges", `"10.0.0.1/8" left out`)
+		}
+		told()
+		w.events.forget()
+		w.change("web", annotated("load-balancer-tcp-idle-timeout", "5"))
+		told()
+		w.events.forget()
+		w.change("web", annotated("allowed-service-tags", "AzureCloud"))
+		w.served("web")
+		<-time.After(4 * time.Hour)
+		w.warnedOnce("web", "InvalidAllowedIPRanges", prefix+"allowed-ip-ranges", `"10.0.0.1/8" left out`)
+	})
+}

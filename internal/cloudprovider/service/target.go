@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -134,5 +135,25 @@ func (t *target) problemsOf(key string, gone bool) []plan.Problem {
 	}
 	return own
 }
+
+// beside adds to why a commit failed what is wrong with its Services besides.
+func (t *target) beside(err error) error {
+	refusal, ok := errors.AsType[*reconcile.Refusal](err)
+	if !ok {
+		return &undone{err, t.problems}
+	}
+	for i, cause := range refusal.Culprits {
+		refusal.Culprits[i] = &undone{cause, t.problems}
+	}
+	return refusal
+}
+
+// undone is the error of a decision that was not brought about.
+type undone struct {
+	error
+	problems []plan.Problem // that were found
+}
+
+func (u *undone) Unwrap() error { return u.error }
 
 func sameType(id azure.ID, fullType string) bool { return strings.EqualFold(id.Type(), fullType) }

@@ -66,7 +66,7 @@ func TestAWarningIsToldOnce(t *testing.T) {
 		words  []string
 	}{
 		"mistyped":       {annotated("load-balancer-tpc-idle-timeout", "10"), "UnknownAnnotation", []string{prefix + "load-balancer-tpc-idle-timeout", prefix + "load-balancer-tcp-idle-timeout"}},
-		"another family": {annotated("allowed-ip-ranges", "fd00::/64"), "InvalidAllowedIPRanges", []string{prefix + "allowed-ip-ranges", `"fd00::/64"`, "nobody from the Internet is let in"}},
+		"another family": {annotated("allowed-ip-ranges", "fd00::/64"), "InvalidAllowedIPRanges", []string{prefix + "allowed-ip-ranges", `"fd00::/64"`, "they let nobody from the Internet in"}},
 		"switch":         {annotated("load-balancer-internal", "yes"), "InvalidAnnotation", []string{prefix + "load-balancer-internal", `"yes"`, "allowed is true or false"}},
 		"of an absent family": {
 			annotated("load-balancer-ipv6", "nonsense"), "InvalidAddress", []string{prefix + "load-balancer-ipv6", `"nonsense"`, "has no IPv6 address"},

@@ -158,7 +158,7 @@ func (asked sourceRanges) warnShutOut(w wish, a access, found *problems) {
 		}
 		of := func(p netip.Prefix) bool { return familyOf(p.Addr()) == family }
 		if len(asked.ranges) > 0 && !slices.ContainsFunc(asked.ranges, of) {
-			found.warn(w.service.Key(), asked.reason, "%s: none is of the family %s, and %s is let in at the Service's %s address, allowed are ranges of each of its families",
+			found.warn(w.service.Key(), asked.reason, "%s: none is of the family %s: they let %s in at the Service's %s address, allowed are ranges of each of its families",
 				asked.where, family, nobody, family)
 		}
 	}

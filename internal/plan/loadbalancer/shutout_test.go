@@ -21,14 +21,14 @@ func TestWhoLetsNobodyInIsWarned(t *testing.T) {
 		spec        []string
 		wants       []string // in the only warning; none for no warning
 	}{
-		"annotation":      {four, map[string]string{key.AllowedIPRanges.Name: "fd00::/64"}, nil, []string{"InvalidAllowedIPRanges", key.AllowedIPRanges.Name + `: "fd00::/64"`, "IPv4", "nobody from the Internet is let in"}},
+		"annotation":      {four, map[string]string{key.AllowedIPRanges.Name: "fd00::/64"}, nil, []string{"InvalidAllowedIPRanges", key.AllowedIPRanges.Name + `: "fd00::/64"`, "IPv4", "they let nobody from the Internet in"}},
 		"older key":       {four, map[string]string{key.SourceRanges.Name: "fd00::/64"}, nil, []string{"InvalidAllowedIPRanges", key.SourceRanges.Name + `: "fd00::/64"`, "IPv4"}},
 		"spec":            {four, nil, []string{"fd00::/64"}, []string{"InvalidSourceRanges", `spec.loadBalancerSourceRanges: "fd00::/64"`, "IPv4"}},
 		"no families":     {nil, nil, []string{"fd00::/64"}, []string{"InvalidSourceRanges", "IPv4"}},
 		"one of two":      {both, nil, []string{"10.0.0.0/8"}, []string{"InvalidSourceRanges", "none is of the family IPv6"}},
 		"IPv6":            {six, nil, []string{"10.0.0.0/8"}, []string{"InvalidSourceRanges", "none is of the family IPv6"}},
 		"internal":        {four, map[string]string{internal: "true"}, []string{"fd00::/64"}, []string{"InvalidSourceRanges", "nobody from outside of the virtual network"}},
-		"nobody at all":   {four, map[string]string{internal: "true", key.DenyAllElse.Name: "true"}, []string{"fd00::/64"}, []string{"InvalidSourceRanges", "and nobody is let in"}},
+		"nobody at all":   {four, map[string]string{internal: "true", key.DenyAllElse.Name: "true"}, []string{"fd00::/64"}, []string{"InvalidSourceRanges", "they let nobody in"}},
 		"several keys":    {four, map[string]string{key.SourceRanges.Name: "fd00::/64", key.AllowedIPRanges.Name: "fd01::/64"}, nil, []string{key.AllowedIPRanges.Name + `: "fd01::/64" and annotation ` + key.SourceRanges.Name + `: "fd00::/64"`}},
 		"many ranges":     {four, map[string]string{key.SourceRanges.Name: "fd00::/64,fd01::/64,fd02::/64,fd03::/64,fd04::/64,fd05::/64"}, nil, []string{`"fd04::/64", ...: none`}},
 		"each family":     {both, nil, []string{"10.0.0.0/8", "fd00::/64"}, nil},
