@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	ccm "kaz/cmd/cloud-controller-manager/app"
+	"kaz/internal/cloudconfig"
 	"kaz/internal/local"
 )
 
@@ -57,7 +58,9 @@ func (p explainPlace) find(ctx context.Context, named string) (ccm.Cluster, erro
 	if p.here && err != nil {
 		return cluster, fmt.Errorf("--dir: %w", err)
 	}
-	if err == nil {
+	if err != nil {
+		home = local.Status{} // another one may be in the directory
+	} else {
 		if p.kubeconfig == "" && named == "" {
 			rules.ExplicitPath = home.Kubeconfig
 		}
@@ -67,9 +70,9 @@ func (p explainPlace) find(ctx context.Context, named string) (ccm.Cluster, erro
 		if cluster.Name == "" {
 			cluster.Name = home.ClusterName
 		}
-		if err := actAsClientOf(ctx, home); err != nil {
-			return cluster, err
-		}
+	}
+	if err := p.actAsClient(ctx, home); err != nil {
+		return cluster, err
 	}
 	cluster.Kubernetes, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -114,18 +117,45 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// actAsClientOf gives this process what a client of a cluster's Azure has in its
-// environment: the libraries for identities and TLS look for it there.
-func actAsClientOf(ctx context.Context, home local.Status) error {
-	azure, err := local.FindAzure(ctx, "", home.Dir)
-	if err != nil {
-		return fmt.Errorf("the local Azure of %s: %w", home.Dir, err)
+// actAsClient gives this process what a client of a local Azure has in its environment: the
+// libraries for identities and TLS look for it there.
+func (p explainPlace) actAsClient(ctx context.Context, home local.Status) error {
+	azure, found, err := p.azure(ctx, home)
+	if err != nil || !found {
+		return err
 	}
 	return errors.Join(
 		os.Setenv("IDENTITY_ENDPOINT", azure.IdentityEndpoint),
 		os.Setenv("IDENTITY_HEADER", azure.IdentityHeader),
 		os.Setenv("SSL_CERT_FILE", azure.CAFile),
 	)
+}
+
+// azure is the local Azure that is meant: the one to which an azure.json leads that is given,
+// or that of a cluster. A file that leads elsewhere, or cannot be read, is not its matter.
+func (p explainPlace) azure(ctx context.Context, home local.Status) (info local.AzureInfo, found bool, err error) {
+	if p.cloudConfig == "" {
+		if home.Dir == "" {
+			return info, false, nil
+		}
+		if info, err = local.FindAzure(ctx, "", home.Dir); err != nil {
+			err = fmt.Errorf("the local Azure of %s: %w", home.Dir, err)
+		}
+		return info, err == nil, err
+	}
+	c, _, err := cloudconfig.Load(p.cloudConfig)
+	if err != nil || c.ResourceManagerEndpoint == "" {
+		return info, false, nil
+	}
+	dirs := []string{filepath.Dir(p.cloudConfig), p.dir}
+	if home.Dir != "" {
+		dirs = append(dirs, home.Dir)
+	}
+	if announced, err := local.AnnounceDir(); err == nil {
+		dirs = append(dirs, announced)
+	}
+	info, err = local.FindAzure(ctx, c.ResourceManagerEndpoint, dirs...)
+	return info, err == nil, nil
 }
 
 // plainly says in a person's words why a cluster could not be looked at.

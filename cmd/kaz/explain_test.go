@@ -130,3 +130,71 @@ func TestExplainHasTooLittleTime(t *testing.T) {
 		t.Errorf("%v, want that the time is over", err)
 	}
 }
+
+// Whose certificates are trusted, azure.json says and not the kubeconfig: the cluster may be in
+// one place and its Azure in another.
+func TestExplainTrustsTheAzureThatIsNamed(t *testing.T) {
+	home, elsewhere := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", elsewhere)
+	t.Setenv("KUBECONFIG", "")
+	group, err := process.Open(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Close(t.Context(), 0)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	arm := "https://" + listener.Addr().String()
+	file := func(dir, name string, content any) string {
+		text, err := json.Marshal(content)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, name)
+	}
+	kubeconfig := map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": "http://127.0.0.1:1"}}},
+		"contexts": []any{map[string]any{"name": "c", "context": map[string]any{"cluster": "c", "user": "c"}}},
+		"users":    []any{map[string]any{"name": "c", "user": map[string]any{}}},
+	}
+	status := local.Status{Dir: home, Kubeconfig: file(home, "kubeconfig", kubeconfig), CloudConfig: file(home, "azure.json", map[string]any{"resourceManagerEndpoint": arm})}
+	file(home, "status.json", status)
+	file(home, "azure-state-running.json", local.AzureInfo{ARM: arm, Token: "x", CAFile: "home.pem"})
+	far := file(elsewhere, "kubeconfig", kubeconfig)
+	edited := file(elsewhere, "edited.json", map[string]any{"resourceManagerEndpoint": arm, "loadBalancerName": "other"})
+	private := file(elsewhere, "private.json", map[string]any{"resourceManagerEndpoint": "https://management.example"})
+	public := file(elsewhere, "public.json", map[string]any{"cloud": "AzurePublicCloud"})
+	for _, test := range []struct {
+		kubeconfig, cloudConfig, trusts string
+	}{
+		{status.Kubeconfig, "", "home.pem"},
+		{status.Kubeconfig, status.CloudConfig, "home.pem"},
+		{status.Kubeconfig, edited, "home.pem"},
+		{status.Kubeconfig, private, ""},
+		{status.Kubeconfig, public, ""},
+		{far, status.CloudConfig, "home.pem"},
+		{far, private, ""},
+	} {
+		for _, name := range []string{"SSL_CERT_FILE", "IDENTITY_ENDPOINT", "IDENTITY_HEADER"} {
+			t.Setenv(name, "")
+		}
+		place := explainPlace{dir: filepath.Join(elsewhere, "none"), kubeconfig: test.kubeconfig, cloudConfig: test.cloudConfig}
+		_, err := place.find(t.Context(), "")
+		if got := os.Getenv("SSL_CERT_FILE"); err != nil || got != test.trusts {
+			t.Errorf("--kubeconfig %s --cloud-config %s: trusts %q, %v, want %q", test.kubeconfig, test.cloudConfig, got, err, test.trusts)
+		}
+	}
+	t.Setenv("SSL_CERT_FILE", "")
+	beside := explainPlace{kubeconfig: file(home, "other-kubeconfig", kubeconfig)}
+	_, err = beside.find(t.Context(), "")
+	if got := os.Getenv("SSL_CERT_FILE"); got != "" || err == nil || !strings.HasPrefix(err.Error(), "--cloud-config is missing") {
+		t.Errorf("another kubeconfig in its directory: trusts %q, %v", got, err)
+	}
+}
