@@ -57,7 +57,7 @@ goes into IDENTITY_ENDPOINT and IDENTITY_HEADER. Logs go to stderr.`,
 	f.StringVar(&o.Identities, "identities", "", "file (YAML or JSON) with applications, managed identities, their credentials and roles")
 	f.StringVar(&o.Faults, "faults", "", "file (JSON) with rules that make requests go wrong")
 	f.StringVar(&o.RequestLog, "request-log", "", "file that gets a line of JSON for every request")
-	f.StringVar(&o.State, "state", "", "file that the state is read from and kept in (default the state is forgotten)")
+	f.StringVar(&o.State, "state", "", "file that the state is read from and kept in, whose directory is made if the one above is there (default the state is forgotten)")
 	f.StringVar(&o.RegistrySuffix, "registry-suffix", "", "domain of registries that clients of this address are told, beside azurecr.io (default azurecr.localhost)")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of everything that is drawn: latencies, ids, addresses")
 	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand())

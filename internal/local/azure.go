@@ -91,6 +91,9 @@ func StartAzure(ctx context.Context, o AzureOptions) (*Azure, error) {
 }
 
 func (a *Azure) start(ctx context.Context, o AzureOptions, s settings) error {
+	if err := makePlaceFor(o.State); err != nil {
+		return err
+	}
 	listeners, err := listen(ctx, o)
 	if err != nil {
 		return err

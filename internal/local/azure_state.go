@@ -2,6 +2,10 @@ package local
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"kaz/internal/emulator"
@@ -52,4 +56,21 @@ func poke(c chan<- struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+// makePlaceFor makes the directory of a state file, and none above it: what is missing there is
+// more likely mistyped.
+func makePlaceFor(state string) error {
+	if state == "" {
+		return nil
+	}
+	dir := filepath.Dir(state)
+	err := os.Mkdir(dir, 0o700)
+	switch {
+	case err == nil, errors.Is(err, os.ErrExist):
+		return nil
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("--state %s: the directory %s is not there, and only one is made: make it, or correct the path", state, filepath.Dir(dir))
+	}
+	return fmt.Errorf("--state %s: %w", state, err)
 }

@@ -357,3 +357,23 @@ func TestAllAddresses(t *testing.T) {
 		t.Errorf("%d %v", status, body)
 	}
 }
+
+// A directory for the state is made, and not the ones above it: those are more likely mistyped,
+// and who continues with what there was must not get an empty Azure.
+func TestADirectoryIsMadeForTheState(t *testing.T) {
+	dir := t.TempDir()
+	startAzure(t, AzureOptions{State: filepath.Join(dir, "new", "state.json")})
+	if _, err := os.Stat(filepath.Join(dir, "new", "state-keys.json")); err != nil {
+		t.Error(err)
+	}
+	state := filepath.Join(dir, "mistyped", "new", "state.json")
+	_, err := StartAzure(t.Context(), AzureOptions{State: state, CAFile: filepath.Join(dir, "ca.pem"), Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "--state "+state+": the directory "+filepath.Join(dir, "mistyped")+" is not there") {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"mistyped", "ca.pem"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s was made", name)
+		}
+	}
+}
