@@ -128,6 +128,65 @@ func TestAFillThatFailsOnIsNotToldAsDone(t *testing.T) {
 	}
 }
 
+// A new Service has its address when a machine is in the pool, not before: nobody would answer.
+func TestAnAddressIsShownWhenAMachineIsThere(t *testing.T) {
+	for name, busy := range map[string]time.Duration{"soon": 0, "when Azure lets one in": 5 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 1, Seed: 2}, 3)
+				done := func() {}
+				if busy > 0 {
+					done = w.keepBusy(compute.ScaleSetInstances, "*")
+				}
+				w.start(config())
+				names := w.createMany(3)
+				shown := func() bool { return slices.ContainsFunc(names, func(n string) bool { return w.address(n) != "" }) }
+				<-time.After(busy)
+				if busy > 0 && shown() {
+					t.Error("an address is shown, and no machine has come")
+				}
+				done()
+				w.until("an address is shown", shown)
+				if w.members() == 0 {
+					t.Error("an address is shown, and nobody is in the pool")
+				}
+				w.allServed(names)
+			})
+		})
+	}
+}
+
+// Machines that came after failures have come: what fails next is tried again as soon as a first
+// failure is.
+func TestFailuresOfMachinesThatAreOverAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		const node = "nodes0-000000"
+		takes := func(failures int, excluded string, members int) time.Duration {
+			t.Helper()
+			refusal := emulator.Fault{Method: "PUT", Type: compute.ScaleSetInstances, Times: failures, Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"}
+			if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			w.exclude(node, excluded)
+			w.until("the machine has gone or come", func() bool { return w.members() == members })
+			return time.Since(began)
+		}
+		if took := takes(4, "true", 1); took < 5*time.Minute {
+			t.Errorf("it left after %v, and was to be refused four times", took)
+		}
+		w.settle()
+		if took := takes(1, "false", 2); took > time.Minute {
+			t.Errorf("tried again after %v, as if it had failed before", took)
+		}
+	})
+}
+
 // That machines could not come or leave is not the last that a Service is told, when it is found
 // that they did after all.
 func TestAFailedFillIsNotTheLastWord(t *testing.T) {

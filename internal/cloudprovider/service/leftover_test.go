@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	kubetesting "k8s.io/client-go/testing"
+	"k8s.io/cloud-provider/service/helpers"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -288,39 +289,50 @@ func (w *world) firstNode() string {
 	return nodes.(*corev1.NodeList).Items[0].Name
 }
 
-// A leader that has not heard that a Service is gone does not make it anew behind the
-// back of the one that took it away.
+// A leader that has not heard that a Service is gone, or asks for nothing any more, does not
+// make it anew behind the back of the one that took it away.
 func TestALeaderWithoutNewsMakesNothingAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 2)
-		before := w.Snapshot()
-		w.start(config())
-		w.create(w.newService("web", 80))
-		w.served("web")
-		w.freezeNews()
-		w.startWith(config(), w.OtherDoor())
-		w.settle()
-		w.remove("web")
-		w.until("web is gone", func() bool { return w.gone("web") })
-		w.exclude(w.firstNode(), "true")
-		w.settle()
-		if d := cmp.Diff(before, w.Snapshot()); d != "" {
-			t.Errorf("Azure (-before +after):\n%s", d)
-		}
-	})
+	for name, goes := range map[string]func(*world){
+		"gone":                      func(w *world) { w.remove("web") },
+		"no load balancer any more": func(w *world) { w.change("web", noBalancer) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{}, 2)
+				before := w.Snapshot()
+				w.start(config())
+				w.create(w.newService("web", 80))
+				w.served("web")
+				w.freezeNews()
+				w.startWith(config(), w.OtherDoor())
+				w.settle()
+				goes(w)
+				w.until("web is let go", func() bool { return w.gone("web") || len(w.get("web").Finalizers) == 0 })
+				w.exclude(w.firstNode(), "true")
+				w.settle()
+				if d := cmp.Diff(before, w.Snapshot()); d != "" {
+					t.Errorf("Azure (-before +after):\n%s", d)
+				}
+			})
+		})
+	}
 }
 
 // Nor does it take anything from a Service of which it has not heard: who may reach it,
-// or its private link service.
+// or its private link service. That holds also for one that others serve.
 func TestALeaderWithoutNewsTakesNothingAway(t *testing.T) {
 	all := maps.Clone(kinds)
 	all["further"] = annotated("additional-public-ips", "203.0.113.9")
+	const theirs = "example.com/lb"
+	all["theirs"] = func(s *corev1.Service) { s.Spec.LoadBalancerClass = new(theirs) }
 	for name, kind := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := mixed(t, emulator.Options{})
-				stop := w.start(config())
+				first := config()
+				first.Classes = append(first.Classes, theirs)
+				stop := w.start(first)
 				w.create(w.newService("web", 80))
 				w.served("web")
 				w.freezeNews()
@@ -379,9 +391,10 @@ func TestWhatWasMadeForAServiceThatWentIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 1)
 		before := w.Snapshot()
-		for _, name := range []string{"early", "late"} {
-			w.create(w.newService(name, 80))
-		}
+		held := w.newService("late", 80)
+		held.Finalizers = []string{helpers.LoadBalancerCleanupFinalizer}
+		w.create(held)
+		w.create(w.newService("early", 80))
 		w.freezeNews()
 		w.start(config())
 		w.until("a public IP is there", func() bool { return len(w.Writes()) > 0 })
@@ -394,9 +407,21 @@ func TestWhatWasMadeForAServiceThatWentIsTakenBack(t *testing.T) {
 			t.Fatal("late has its address already")
 		}
 		w.vanish("late")
+		successor := w.newService("late", 80) // of which another leader has heard
+		successor.Finalizers = []string{helpers.LoadBalancerCleanupFinalizer}
+		successor.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.9"}}
+		w.create(successor)
 		<-time.After(10 * time.Minute)
 		if d := cmp.Diff(before, w.Snapshot()); d != "" {
 			t.Errorf("Azure (-before +after):\n%s\n%s", d, strings.Join(w.Writes(), "\n"))
+		}
+		if got := w.get("late"); len(got.Finalizers) != 1 || addressOf(got) != "203.0.113.9" {
+			t.Errorf("its successor has finalizers %v and the address %q", got.Finalizers, addressOf(got))
+		}
+		for _, name := range []string{"early", "late"} {
+			if told := w.failuresTold(name); len(told) > 0 {
+				t.Errorf("%s was told %q", name, told)
+			}
 		}
 	})
 }

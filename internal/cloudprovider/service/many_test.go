@@ -161,6 +161,9 @@ func TestNodesComeAndGo(t *testing.T) {
 		if writes := w.Writes(); len(writes) > 0 || w.members() != 5 {
 			t.Errorf("%d members of the pool and writes %v, want 5 and none", w.members(), writes)
 		}
+		if told := w.events.list("web-7"); len(told) > 0 {
+			t.Errorf("nothing was written, and a Service was told %v", told)
+		}
 
 		label := func(value string) map[string]int {
 			w.Forget()

@@ -1,8 +1,12 @@
 package service_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -90,4 +94,30 @@ func (w *world) fail(id azure.ID, fullType string) {
 	if _, err := door.Put(w.t.Context(), azure.Write{ID: id, Body: doc}); err == nil {
 		w.t.Fatalf("the write of %s did not fail", id)
 	}
+}
+
+// What Azure gave up on and was written again is not asked for with each commit from then on.
+func TestWhatWasMendedIsNotLookedAtAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		look := func() int {
+			w.touched("web")
+			return len(w.Reads())
+		}
+		before := look()
+		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: emulator.FaultOperation, Code: "InternalServerError"}}); err != nil {
+			t.Fatal(err)
+		}
+		w.change("web", func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 })
+		w.settle()
+		if text := fmt.Sprint(w.Snapshot()); strings.Contains(text, `"provisioningState": "Failed"`) {
+			t.Errorf("something is left half done:\n%s", text)
+		}
+		if after := look(); after > before {
+			t.Errorf("a look takes %d reads, and took %d before", after, before)
+		}
+	})
 }

@@ -183,6 +183,8 @@ func TestMetricsHaveTheNamesThatUsersWatch(t *testing.T) {
 	}
 	m.committed(3, why{nodes: true, since: time.Now()}, time.Now(), nil)
 	m.committed(3, why{nodes: true, since: time.Now()}, time.Now(), errors.New("no"))
+	m.committed(2, why{}, time.Now(), nil)
+	m.committed(2, why{}, time.Now(), errors.New("no")) // not for the nodes
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -192,11 +194,11 @@ func TestMetricsHaveTheNamesThatUsersWatch(t *testing.T) {
 		got[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue() + float64(f.GetMetric()[0].GetHistogram().GetSampleCount())
 	}
 	want := map[string]float64{
-		"service_controller_loadbalancer_sync_total":                  2,
+		"service_controller_loadbalancer_sync_total":                  4,
 		"service_controller_nodesync_error_total":                     1,
 		"service_controller_nodesync_latency_seconds":                 1,
 		"service_controller_update_loadbalancer_host_latency_seconds": 1,
-		"kaz_service_commit_services":                                 2,
+		"kaz_service_commit_services":                                 4,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

@@ -344,3 +344,31 @@ func TestAComparisonThatFailsIsNotTheLastWord(t *testing.T) {
 		w.told("web", "EnsuredLoadBalancer", "")
 	})
 }
+
+// A comparison looks at what is there by then, however lately somebody has looked.
+func TestAComparisonLooksAtAzure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		before := w.Snapshot()
+		c := config()
+		c.RepairPeriod = 20 * time.Second // less than anything is remembered for
+		w.start(c)
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		good := w.Snapshot()
+		repaired := func(what string, want map[string]string) {
+			t.Helper()
+			<-time.After(c.RepairPeriod + 5*time.Second)
+			if d := cmp.Diff(want, w.Snapshot()); d != "" {
+				t.Errorf("%s was changed by hand and is not as it was (-before +after):\n%s", what, d)
+			}
+		}
+		w.editRule("-TCP-80")
+		repaired("a rule", good)
+		w.removed("web")
+		w.settle()
+		w.addRule(rulesToNowhere)
+		repaired("the security group", before)
+	})
+}
