@@ -71,6 +71,101 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// Each key that takes a number takes the least and the most that it may be, and nothing beyond.
+func TestLimitsOfNumbers(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		least, most int
+		read        func(map[string]string) error
+	}{
+		{key.ProbeInterval.Name, 5, 119, failing(key.ProbeInterval.Read)},
+		{key.ProbeCount.Name, 2, 119, failing(key.ProbeCount.Read)},
+		{key.PortProbeInterval.For(80), 5, 119, func(a map[string]string) error { _, _, err := key.PortProbeInterval.Lookup(a, 80); return err }},
+		{key.PortProbeCount.For(80), 2, 119, func(a map[string]string) error { _, _, err := key.PortProbeCount.Lookup(a, 80); return err }},
+		{key.LinkAddressCount.Name, 1, 8, failing(key.LinkAddressCount.Read)},
+	} {
+		for value, good := range map[int]bool{c.least - 1: false, c.least: true, c.most: true, c.most + 1: false} {
+			if err := c.read(map[string]string{c.name: fmt.Sprint(value)}); (err == nil) != good {
+				t.Errorf("%s=%d: %v", c.name, value, err)
+			}
+		}
+	}
+}
+
+func failing[T any](read func(map[string]string) (T, error)) func(map[string]string) error {
+	return func(a map[string]string) error { _, err := read(a); return err }
+}
+
+// A prefix is named by its id, and by that of nothing else.
+func TestPrefixes(t *testing.T) {
+	const ofNetwork = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/"
+	for value, good := range map[string]bool{
+		"": true, " \t": true, ofNetwork + "publicIPPrefixes/p": true, " " + ofNetwork + "publicipprefixes/p ": true,
+		ofNetwork + "publicIPAddresses/p": false, ofNetwork + "publicIPPrefixes/": false, "p": false, "/p": false,
+	} {
+		for _, a := range []key.Annotation[string]{key.PublicIPPrefix, key.PublicIPPrefixIPv6} {
+			if got, err := a.Read(map[string]string{a.Name: value}); (err == nil) != good || good && got != strings.TrimSpace(value) {
+				t.Errorf("%s=%q: %q, %v", a.Name, value, got, err)
+			}
+		}
+	}
+}
+
+// What Azure takes is not doubted, however it is written, and what it does not take is.
+func TestValuesAreDoubted(t *testing.T) {
+	const subscription = "0aBcDeF0-1111-2222-3333-444455556666"
+	for name, values := range map[string]map[string]bool{
+		key.ProbePath.Name:        {"": false, "/": false, "/a?x=%20y": false, "nopath": true, "/a b": true, "/a#b": true, "/a\x01": true},
+		key.PortProbePath.For(80): {"/a": false, "a": true, "/a#b": true},
+		key.LinkFQDNs.Name:        {"a.example b.example.": false, "_x.example": false, "A.Example": false, "a..example": true, "a b_.example c": true, "-a.example": true},
+		key.LinkVisibility.Name:   {"*": false, subscription: false, subscription + " *": false, "mine": true, subscription + "0": true},
+		key.LinkAutoApproval.Name: {subscription: false, "mine": true},
+		key.IPTags.Name:           {"RoutingPreference=Internet": false, "routingpreference=INTERNET": false, "RoutingPreference=internal": true, "FirstPartyUsages=/x": true, "Other=x": false},
+	} {
+		for value, doubted := range values {
+			if got := key.Doubts(map[string]string{name: value}, []int32{80}); (len(got) > 0) != doubted {
+				t.Errorf("%s=%q: the doubts are %v", name, value, got)
+			}
+		}
+	}
+}
+
+// Azure speaks of one of several names in a list: each is told alone.
+func TestNamesInListsAreToldAlone(t *testing.T) {
+	for a, want := range map[string][]string{
+		key.LinkAddresses.Name: {"10.0.0.1", "10.0.0.2"}, key.LinkFQDNs.Name: {"a.example", "b.example"}, key.LinkVisibility.Name: {"one", "two"}, key.LinkAutoApproval.Name: {"one", "two"},
+		key.AllowedServiceTags.Name: {"AzureCloud", "Storage"},
+	} {
+		between := "  "
+		if a == key.AllowedServiceTags.Name {
+			between = ", "
+		}
+		var got []string
+		for _, said := range key.Naming(map[string]string{a: strings.Join(want, between)}) {
+			if said.Key != a || said.Allowed == "" {
+				t.Errorf("said is %+v", said)
+			}
+			got = append(got, said.Value)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q", a, got)
+		}
+	}
+}
+
+// Every key that says what a private link service is like is one that only its owner may have.
+func TestOptionsOfAPrivateLink(t *testing.T) {
+	for _, e := range key.ServiceEntries() {
+		if !strings.HasPrefix(e.Name, service+"azure-pls-") {
+			continue
+		}
+		want := e.Name != key.LinkCreate.Name && e.Name != key.LinkGroup.Name // where it stands already, that counts
+		if _, value, is := key.FirstLinkOption(map[string]string{e.Name: "x"}); is != want || is && value != "x" {
+			t.Errorf("%s is an option %v, want %v", e.Name, is, want)
+		}
+	}
+}
+
 func TestSwitches(t *testing.T) {
 	for value, want := range map[string]bool{"true": true, "True": true, " TRUE ": true, "": false, "false": false, "yes": false, "1": false} {
 		if got, err := key.DisableTCPReset.Read(map[string]string{key.DisableTCPReset.Name: value}); got != want || err != nil {
@@ -235,6 +330,7 @@ func TestStrangers(t *testing.T) {
 		"Service.beta.kubernetes.io/azure-load-balancer-internal": service + "azure-load-balancer-internal",
 		"service.kubernetes.io/azure-load-balancer-internal":      service + "azure-load-balancer-internal",
 		"azure-load-balancer-internal":                            service + "azure-load-balancer-internal",
+		service + "Azure-Load-Balancer-Configurations":            "", // it is read in any case
 		service + "aws-load-balancer-internal":                    "",
 		"service.kubernetes.io/topology-mode":                     "",
 		"networking.gke.io/load-balancer-type":                    "",
