@@ -37,8 +37,7 @@ func Classify(status int, codes ...string) Kind {
 // type names.
 func kindByPattern(code string) (Kind, bool) {
 	switch {
-	case strings.HasPrefix(code, "inuse") && strings.HasSuffix(code, "cannotbedeleted"),
-		strings.HasSuffix(code, "cannotbedeleted"), strings.HasSuffix(code, "cannotbeupdated"):
+	case strings.HasSuffix(code, "cannotbedeleted"), strings.HasSuffix(code, "cannotbeupdated"):
 		return InUse, true
 	case strings.HasSuffix(code, "notfound"):
 		return NotFound, true
@@ -48,9 +47,9 @@ func kindByPattern(code string) (Kind, bool) {
 	return Internal, false
 }
 
+// kindByStatus is of those statuses that say more than whose fault it is.
 var kindByStatus = map[int]Kind{
-	400: Invalid, 401: Denied, 403: Denied, 404: NotFound, 405: Invalid, 408: Unavailable,
-	409: Busy, 410: NotFound, 412: Changed, 413: Invalid, 429: Throttled,
+	401: Denied, 403: Denied, 404: NotFound, 408: Unavailable, 409: Busy, 410: NotFound, 412: Changed, 429: Throttled,
 }
 
 // kindByCode is the catalogue of codes that say more than their status, or that
