@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -126,7 +127,7 @@ func showHelp(command *cobra.Command, sets cliflag.NamedFlagSets) {
 
 // run opens the cloud and runs the controllers until ctx ends.
 func (p *program) run(ctx context.Context) error {
-	if err := errors.Join(p.checkKubeconfig(), p.checkControllers()); err != nil {
+	if err := errors.Join(p.checkKubeconfig(), p.checkCertificate(), p.checkControllers()); err != nil {
 		return err
 	}
 	c, err := p.options.Config(frameworkapp.ControllerNames(p.controllers), frameworkapp.ControllersDisabledByDefault.List(), p.aliases,
@@ -165,6 +166,19 @@ func (p *program) checkKubeconfig() error {
 	}
 	if _, err := clientcmd.BuildConfigFromFlags(master, kubeconfig); err != nil {
 		return fmt.Errorf("--kubeconfig %q, --master %q: %w", kubeconfig, master, err)
+	}
+	return nil
+}
+
+// checkCertificate finds what is wrong with the certificate that is served, for the same reason.
+func (p *program) checkCertificate() error {
+	serving := p.options.SecureServing
+	files := serving.ServerCert.CertKey
+	if serving.BindPort <= 0 || files.CertFile == "" && files.KeyFile == "" {
+		return nil
+	}
+	if _, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile); err != nil {
+		return fmt.Errorf("--tls-cert-file %q, --tls-private-key-file %q: %w", files.CertFile, files.KeyFile, err)
 	}
 	return nil
 }

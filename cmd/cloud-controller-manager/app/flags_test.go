@@ -194,6 +194,7 @@ func TestWrongFlags(t *testing.T) {
 		{[]string{"--controllers=nonsense"}, `--controllers "nonsense": want * for all that are on by default, NAME for one or -NAME for not that one, of cloud-node-controller, `},
 		{[]string{"--controllers=*,-cloud-node,-nonsense"}, `--controllers "-nonsense": want`},
 		{[]string{"--kubeconfig=/does/not/exist"}, `--kubeconfig "/does/not/exist", --master "http://127.0.0.1:1": stat /does/not/exist: no such file or directory`},
+		{[]string{"--secure-port=10258", "--tls-cert-file=/does/not/exist", "--tls-private-key-file=/nor/this"}, `--tls-cert-file "/does/not/exist", --tls-private-key-file "/nor/this": open /does/not/exist: no such file or directory`},
 		{[]string{"--no-such-flag"}, "no-such-flag"},
 		{[]string{"argument"}, "argument"},
 		{nil, "--cloud-config"},
