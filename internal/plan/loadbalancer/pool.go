@@ -90,13 +90,14 @@ func hasAddresses(p pool) bool {
 // everywhere, excluded nodes do not leave the pool empty, and who is neither let in
 // nor excluded stays as he is.
 func (f *facts) byAddress(p pool, family v1.IPFamily, belong []*v1.Node) pool {
-	had := map[netip.Addr]string{} // names by address
+	had := make(map[netip.Addr]string, len(p.Properties.LoadBalancerBackendAddresses)) // names by address
 	for _, m := range p.Properties.LoadBalancerBackendAddresses {
 		if ip, err := netip.ParseAddr(m.Properties.IPAddress); err == nil {
 			had[ip.Unmap()] = m.Name
 		}
 	}
-	var members, excluded roster
+	var excluded roster
+	members := roster{all: make([]addressed, 0, len(belong)), at: make(map[netip.Addr]bool, len(belong))}
 	for _, n := range belong {
 		ip, ok := addressIn(n, family)
 		if _, unfit := f.Unfit[ip.String()]; !ok || unfit {
@@ -168,6 +169,7 @@ func (r *roster) named(had map[netip.Addr]string) (members []poolMember) {
 			}
 		}
 	}
+	members = slices.Grow(members, len(r.all))
 	for _, m := range r.all {
 		members = append(members, poolMember{Name: firstOf(had[m.ip], m.node), Properties: network.BackendAddress{IPAddress: m.ip.String()}})
 	}
