@@ -35,19 +35,18 @@ func TestDeletedNodesAreForgotten(t *testing.T) {
 	want := []azure.ID{instance(0), instance(1), instance(2), alone("a"), alone("b"), alone("c")}
 	remembers := func(when string, want ...azure.ID) {
 		t.Helper()
-		if slices.Sort(want); !slices.Equal(l.all(), want) {
-			t.Errorf("%s remembered are %v, want %v", when, l.all(), want)
+		if slices.Sort(want); !slices.Equal(l.among(nil), want) {
+			t.Errorf("%s remembered are %v, want %v", when, l.among(nil), want)
 		}
 	}
 	remembers("at first", want...)
-	l.has(node(instance(2)))
-	l.has(&corev1.Node{})
+	l.among([]*corev1.Node{{}, node(instance(2))})
 	remembers("with a Node again", slices.Delete(want, 2, 3)...)
 
 	document := func(id azure.ID, more string) azure.Document {
 		return azure.Document(fmt.Sprintf(`{"id":%q,"properties":{%s}}`, id, more))
 	}
-	in := loadbalancer.Input{Config: loadbalancer.Config{Subscription: "s", ResourceGroup: "rg"}, Nodeless: l.all(), Have: plan.NewSnapshot(
+	in := loadbalancer.Input{Config: loadbalancer.Config{Subscription: "s", ResourceGroup: "rg"}, Nodeless: l.among(nil), Have: plan.NewSnapshot(
 		document(set, ""), document(instance(1), ""),
 		document(group.Resource(network.Interfaces, "nic"), fmt.Sprintf(`"primary":true,"virtualMachine":{"id":%q}`, alone("b"))),
 	)}
@@ -59,7 +58,7 @@ func TestDeletedNodesAreForgotten(t *testing.T) {
 	for i := range 2 * mostNodeless {
 		l.lost(node(instance(i)))
 	}
-	if n := len(l.all()); n != mostNodeless {
+	if n := len(l.among(nil)); n != mostNodeless {
 		t.Errorf("remembered are %d, want %d", n, mostNodeless)
 	}
 }

@@ -38,15 +38,6 @@ func (l *nodeless) lost(object any) {
 	l.machines[id.Key()] = id
 }
 
-// has notes that there is a Node.
-func (l *nodeless) has(object any) {
-	if id, is := machineIn(object); is {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.machines, id.Key())
-	}
-}
-
 func machineIn(object any) (azure.ID, bool) {
 	n, ok := subject[*corev1.Node](object)
 	if !ok {
@@ -55,13 +46,22 @@ func machineIn(object any) (azure.ID, bool) {
 	return nodes.MachineID(n.Spec.ProviderID)
 }
 
-// all are those that are known, in an order that does not change.
-func (l *nodeless) all() []azure.ID {
+// among are those that are known, in an order that does not change. Those that have one of
+// these Nodes again are forgotten.
+func (l *nodeless) among(all []*corev1.Node) []azure.ID {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(l.machines) == 0 {
+		return nil
+	}
+	for _, n := range all {
+		if id, is := machineIn(n); is {
+			delete(l.machines, id.Key())
+		}
+	}
 	return slices.Sorted(maps.Values(l.machines))
 }
 

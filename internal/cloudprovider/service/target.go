@@ -66,7 +66,7 @@ func (c cluster) target(ctx context.Context, services []loadbalancer.Service) (*
 		return nil, err
 	}
 	return &target{noZones: noZones, rightName: c.rightName, Input: loadbalancer.Input{
-		Config: c.config, Services: services, Others: others, Complete: !strangers, Nodes: nodes, Nodeless: c.nodeless.all(),
+		Config: c.config, Services: services, Others: others, Complete: !strangers, Nodes: nodes, Nodeless: c.nodeless.among(nodes),
 		Namespaces: namespaces, Endpoints: endpoints,
 	}}, nil
 }

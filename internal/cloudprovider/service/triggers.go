@@ -52,8 +52,7 @@ func (c *Controller) watchNodes(deleted *nodeless) cache.ResourceEventHandler {
 		c.queue.AddAfter(everything, nodesTogether)
 	}
 	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(object any, atStart bool) {
-			deleted.has(object)
+		AddFunc: func(_ any, atStart bool) {
 			if !atStart {
 				changed()
 			}
@@ -62,7 +61,6 @@ func (c *Controller) watchNodes(deleted *nodeless) cache.ResourceEventHandler {
 			old, ok1 := was.(*corev1.Node)
 			n, ok2 := is.(*corev1.Node)
 			if ok1 && ok2 && !sameNode(c.config.LoadBalancer, old, n) {
-				deleted.has(n)
 				changed()
 			}
 		},
