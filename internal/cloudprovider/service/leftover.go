@@ -53,7 +53,7 @@ func (c *Controller) takeLeftovers(ctx context.Context, w why) error {
 // noteLeftovers notes in the answers of those who are refused for what is in Azure whether
 // some of that may be left of Services that are gone, as far as this process has heard.
 func (t *target) noteLeftovers(answers []answer) error {
-	inTheWay := func(a answer) bool { return a.refused() && slices.ContainsFunc(a.problems, isOfAzure) }
+	inTheWay := func(a answer) bool { return slices.ContainsFunc(a.problems, isOfAzure) }
 	if !slices.ContainsFunc(answers, inTheWay) {
 		return nil
 	}

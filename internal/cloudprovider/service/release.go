@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 
-	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan"
@@ -140,9 +139,5 @@ func (c *Controller) release(ctx context.Context, steps []plan.Step) error {
 type releasing struct{ azure reconcile.Azure }
 
 func (r releasing) commit(ctx context.Context, _ string, batch []plan.Step) ([]struct{}, error) {
-	err := reconcile.Apply(ctx, r.azure, plan.Plan{Steps: batch[:1]}).Err()
-	if azure.IsNotFound(err) {
-		err = nil
-	}
-	return make([]struct{}, len(batch)), err
+	return make([]struct{}, len(batch)), reconcile.Apply(ctx, r.azure, plan.Plan{Steps: batch[:1]}).Err()
 }
