@@ -392,3 +392,27 @@ func TestRehearsalLogsWhatComesLater(t *testing.T) {
 		}
 	})
 }
+
+// A rehearsal that could not be made is made again when Azure answers, without waiting until all is
+// compared the next time.
+func TestARehearsalThatFailsIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		w.create(w.newService("web", 80))
+		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 403, Code: "AuthorizationFailed"}}); err != nil {
+			t.Fatal(err)
+		}
+		told := w.rehearse(config())
+		if got := told(); len(got) > 0 {
+			t.Errorf("told %v, and Azure may not be read", got)
+		}
+		<-time.After(2 * time.Minute) // the comparison that follows a start is over
+		if err := w.SetFaults(nil); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Minute)
+		if got := told(); len(got) != 1 || len(got[0].Services) != 1 {
+			t.Errorf("told %v, want what becomes of the Service", got)
+		}
+	})
+}

@@ -507,3 +507,23 @@ func TestALookForLeftoversThatFailsIsMadeAgain(t *testing.T) {
 		}
 	})
 }
+
+// What is left of a Service that is no load balancer any more, and whose finalizer somebody took
+// off, is taken away though the Service is there.
+func TestAServiceThatIsThereCanHaveLeftSomething(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 1)
+		before := w.Snapshot()
+		stop := w.start(config())
+		w.create(w.newService("web", 80))
+		w.served("web")
+		w.settle()
+		stop()
+		w.change("web", func(s *corev1.Service) { s.Spec.Type, s.Finalizers = corev1.ServiceTypeClusterIP, nil })
+		w.start(repairing())
+		<-time.After(3 * time.Minute)
+		if d := cmp.Diff(before, w.Snapshot()); d != "" {
+			t.Errorf("Azure (-before +after):\n%s", d)
+		}
+	})
+}

@@ -6,12 +6,12 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cloud-provider/service/helpers"
 
+	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/emulator"
@@ -65,24 +65,28 @@ func TestOnlyServicesOfOurClassesAreServed(t *testing.T) {
 }
 
 func TestAServiceThatIsNoLoadBalancerAnyMoreLosesAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1)
-		before := w.Snapshot()
-		w.start(config())
-		w.create(w.newService("web", 80))
-		w.served("web")
-		w.change("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
-		w.until("web is let go", func() bool { return len(w.get("web").Finalizers) == 0 })
-		if got := w.address("web"); got != "" {
-			t.Errorf("the status still has %s", got)
-		}
-		if d := cmp.Diff(before, w.Snapshot()); d != "" {
-			t.Errorf("Azure (-before +after):\n%s", d)
-		}
-		// And back.
-		w.change("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
-		w.served("web")
-	})
+	for name, turn := range map[string]func(*corev1.Service){
+		"held":                      noBalancer,
+		"without finalizer as well": func(s *corev1.Service) { s.Spec.Type, s.Finalizers = corev1.ServiceTypeClusterIP, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{}, 1)
+				before := w.Snapshot()
+				w.start(config())
+				w.create(w.newService("web", 80))
+				w.served("web")
+				w.change("web", turn)
+				w.until("web is let go", func() bool { return len(w.get("web").Finalizers) == 0 && w.address("web") == "" })
+				if d := cmp.Diff(before, w.Snapshot()); d != "" {
+					t.Errorf("Azure (-before +after):\n%s", d)
+				}
+				// And back.
+				w.change("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
+				w.served("web")
+			})
+		})
+	}
 }
 
 // Somebody took the finalizer off, so the Service was gone before its load balancer. Who was
@@ -253,21 +257,25 @@ func TestWhatServicesAskForIsMeasured(t *testing.T) {
 
 // A controller that is stopped while it works tells nobody of a failure.
 func TestTheEndOfTheProgramIsNoFailure(t *testing.T) {
-	for _, after := range []time.Duration{2 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, emulator.Options{Latency: 1, Seed: 2}, 3)
-			stop := w.start(config())
-			names := w.createMany(3)
-			<-time.After(after)
-			if !w.UnderWay() {
-				t.Errorf("nothing is under way after %v", after)
-			}
-			stop()
-			for _, name := range names {
-				if told := w.failuresTold(name); len(told) > 0 {
-					t.Errorf("stopped after %v, %s was told %q", after, name, told)
+	for name, until := range map[string]func(*world) bool{
+		"public IPs are made": func(w *world) bool { return w.UnderWay() },
+		"machines come": func(w *world) bool {
+			return testkit.Must[compute.ScaleSet](w.Azure, testkit.Nodes).Properties.ProvisioningState == "Updating"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 1, Seed: 2}, 3)
+				stop := w.start(config())
+				names := w.createMany(3)
+				w.until(name, func() bool { return until(w) })
+				stop()
+				for _, name := range names {
+					if told := w.failuresTold(name); len(told) > 0 {
+						t.Errorf("%s was told %q", name, told)
+					}
 				}
-			}
+			})
 		})
 	}
 }

@@ -108,6 +108,31 @@ func TestAServiceWithoutAnAddressLeavesItsNeighboursAlone(t *testing.T) {
 	})
 }
 
+// What somebody else did to a public IP just when it was made is looked at, and nobody is told.
+func TestAPublicIPThatChangesMeanwhile(t *testing.T) {
+	for _, code := range []string{"", "AnotherOperationInProgress"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{}, 1)
+			w.start(config())
+			w.create(w.newService("first", 80)) // fills the pool
+			w.served("first")
+			fault := emulator.Fault{Method: "PUT", Type: network.PublicIPAddresses, Times: 1, Fault: emulator.FaultError, Status: 412, Code: code}
+			if code != "" {
+				fault.Status = 409
+			}
+			if err := w.SetFaults([]emulator.Fault{fault}); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			w.create(w.newService("web", 81))
+			w.served("web")
+			if took, told := time.Since(began), w.failuresTold("web"); took > 3*time.Second || len(told) > 0 {
+				t.Errorf("%q: served after %v and told %q", code, took, told)
+			}
+		})
+	}
+}
+
 // D15. Everything is compared with Azure from time to time, and put back.
 func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
