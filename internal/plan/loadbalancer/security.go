@@ -521,7 +521,7 @@ func newRuleSet(children []azure.Child[network.SecurityRule]) *ruleSet {
 
 func isManagedRule(c azure.Child[network.SecurityRule]) bool {
 	return len(c.Name) >= len(managedRulePrefix) && sameText(c.Name[:len(managedRulePrefix)], managedRulePrefix) &&
-		c.Properties.Priority >= firstPriority && c.Properties.Priority <= lastPriority+1
+		c.Properties.Priority >= firstPriority
 }
 
 // isLegacyRule reports whether a rule is one that older controllers wrote, for one
@@ -529,7 +529,7 @@ func isManagedRule(c azure.Child[network.SecurityRule]) bool {
 func isLegacyRule(c azure.Child[network.SecurityRule]) bool {
 	parts := strings.SplitN(c.Name, "-", 4)
 	return len(parts) == 4 && looksOwned(c.Name) && slices.Contains([]string{"TCP", "UDP", "SCTP"}, strings.ToUpper(parts[1])) &&
-		c.Properties.Priority >= firstPriority && c.Properties.Priority <= lastPriority+1
+		c.Properties.Priority >= firstPriority
 }
 
 // isLegacySharedRule reports whether a rule is one that older controllers wrote, for one
@@ -539,7 +539,7 @@ func isLegacySharedRule(c azure.Child[network.SecurityRule]) bool {
 	parts := strings.SplitN(c.Name, "-", 4)
 	return len(parts) == 4 && parts[0] == "shared" && slices.Contains([]string{"TCP", "UDP", "SCTP"}, parts[1]) &&
 		slices.Equal(ports(c.Properties), []string{parts[2]}) && sameText(c.Properties.Direction, "Inbound") &&
-		c.Properties.Priority >= firstPriority && c.Properties.Priority <= lastPriority+1
+		c.Properties.Priority >= firstPriority
 }
 
 // drop takes rules out as a whole.
