@@ -47,12 +47,7 @@ func (d *shared) Desired(have plan.Snapshot) (plan.Graph, error) {
 	if err := d.doubt(have); err != nil {
 		return plan.Graph{}, err
 	}
-	d.Beside = !d.whole
-	graph, err := d.target.Desired(have)
-	if err == nil && d.Beside && losesBalancer(graph) {
-		d.Beside = false
-		graph, err = d.target.Desired(have)
-	}
+	graph, err := d.decide(have)
 	if err == nil {
 		err = d.suspect(have)
 	}
@@ -85,6 +80,17 @@ func (d *shared) Desired(have plan.Snapshot) (plan.Graph, error) {
 	fill, err := plan.Diff(have, machines)
 	d.released, d.fills = release.Steps, !fill.Empty()
 	return stay, err
+}
+
+// decide is the target's decision. Machines leave beside it, but where a load balancer goes.
+func (d *shared) decide(have plan.Snapshot) (plan.Graph, error) {
+	d.Beside = !d.whole
+	graph, err := d.target.Desired(have)
+	if err == nil && d.Beside && losesBalancer(graph) {
+		d.Beside = false
+		return d.target.Desired(have)
+	}
+	return graph, err
 }
 
 // noteLoose notes where the public IPs are that go, for the Services of which they are.
