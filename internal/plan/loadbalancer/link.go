@@ -201,17 +201,32 @@ func (f *facts) linkOwner(l privateLink) (owner string, stray bool) {
 	return owner, false
 }
 
-// linkID is the id of the private link service that a Service asks for at a frontend.
-func (f *facts) linkID(w wish, p place) azure.ID {
-	if l, there := f.linkAt[p.frontendID().Key()]; there {
+// linkID is the id of the private link service that a Service asks for at a frontend. Azure has
+// one there at most: where one stands already, or the first Service of the commit asks for one,
+// it is that, whatever its name and group.
+func (s *search) linkID(w wish, p place) azure.ID {
+	if w.link == nil || p.is6() {
+		return ""
+	}
+	if l, there := s.linkAt[p.frontendID().Key()]; there {
 		return l.ID
 	}
-	return f.Config.links(w.link.group).Resource(network.PrivateLinkServices, firstOf(w.link.name, "pls-"+p.frontend))
+	if id, there := s.linkTo[p.frontendID().Key()]; there {
+		return id
+	}
+	return s.Config.links(w.link.group).Resource(network.PrivateLinkServices, firstOf(w.link.name, "pls-"+p.frontend))
+}
+
+// leader is the Service that says what the private link service at a place is like: whose it is,
+// or the first of the commit that asks for it.
+func (s *search) leader(w wish, p place) string {
+	owner, _ := s.linkOwner(s.linkAt[p.frontendID().Key()])
+	return firstOf(owner, s.linked[p.link.Key()], w.service.Key())
 }
 
 // refuseLink finds what keeps a Service from having its private link service.
 func (s *search) refuseLink(w wish, p place, wrong *problems) {
-	if w.link == nil || p.is6() {
+	if p.link == "" {
 		return
 	}
 	subnet := s.Config.subnet(w.link.subnet)
@@ -226,15 +241,13 @@ func (s *search) refuseLink(w wish, p place, wrong *problems) {
 	}
 	have, there := s.linkAt[p.frontendID().Key()]
 	if !there {
-		s.refuseNewLink(w, p, s.linkID(w, p), wrong)
+		s.refuseNewLink(w, p, wrong)
 	} else {
 		s.refuseLinkThere(w, p, have, wrong)
 		s.warnPlace(w, have, wrong)
 		s.warnPools(w, p, have, wrong)
 	}
-	owner, _ := s.linkOwner(have)
-	owner = firstOf(owner, s.linked[s.linkID(w, p).Key()])
-	if w.link.option != "" && owner != "" && owner != w.service.Key() {
+	if owner := s.leader(w, p); w.link.option != "" && owner != w.service.Key() {
 		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: the private link service at frontend %s belongs to Service %s, allowed is %s alone", w.link.option, p.frontend, owner, key.LinkCreate.Name)
 	}
 }
@@ -276,8 +289,8 @@ func (c Config) isManagedLink(l privateLink) bool {
 	return hasTag(l.Tags, tagCluster) && !ofOtherCluster(l.Tags, c.ClusterName)
 }
 
-func (s *search) refuseNewLink(w wish, p place, id azure.ID, wrong *problems) {
-	other, taken := s.linksByID[id.Key()]
+func (s *search) refuseNewLink(w wish, p place, wrong *problems) {
+	other, taken := s.linksByID[p.link.Key()]
 	if owner, _ := s.linkOwner(other); taken && owner != w.service.Key() {
 		wrong.refuse(w.service.Key(), ReasonLink, "annotation %s: private link service %q stands at another frontend already, allowed is another name", key.LinkName.Name, other.ID.Name())
 	}
@@ -292,7 +305,7 @@ func (s *search) refuseNewLink(w wish, p place, id azure.ID, wrong *problems) {
 			count++
 		}
 	}
-	if s.linked[id.Key()] == "" && count >= mostLinks {
+	if s.linked[p.link.Key()] == "" && count >= mostLinks {
 		wrong.refuse(w.service.Key(), ReasonLimit, "load balancer %s has %d private link services already, allowed are %d", p.side.id.Name(), count, mostLinks)
 	}
 }
@@ -315,33 +328,29 @@ func hasTag(tags azure.Tags, name string) bool { _, ok := tags.Get(name); return
 
 // noteLink remembers who is the first to have a private link service.
 func (s *search) noteLink(w wish, p place) {
-	if w.link == nil || p.is6() {
-		return
-	}
-	id := s.linkID(w, p).Key()
-	if s.linked[id] == "" {
-		s.linked[id], s.linkSide[id] = w.service.Key(), p.side
+	if id := p.link.Key(); p.link != "" && s.linked[id] == "" {
+		s.linked[id], s.linkSide[id], s.linkTo[p.frontendID().Key()] = w.service.Key(), p.side, p.link
 	}
 }
 
 // linkClaims are the private link services that the batch's Services want, by id key,
-// and the keys in their order. Of several at one frontend the one with options counts.
+// and the keys in their order. Of several at one frontend the one that leads counts.
 func (f *facts) linkClaims(b batch) (claimed map[string]claim, order []string) {
 	claimed = map[string]claim{}
 	for _, w := range b.live {
 		for _, p := range w.places {
-			if w.link == nil || p.is6() {
+			if p.link == "" {
 				continue
 			}
-			id := f.linkID(w, p).Key()
+			id := p.link.Key()
 			if _, there := f.linksByID[id]; there && f.linkAt[p.frontendID().Key()].ID == "" {
 				continue // it goes from another frontend first
 			}
-			was, there := claimed[id]
+			_, there := claimed[id]
 			if !there {
 				order = append(order, id)
 			}
-			if !there || was.link.option == "" && w.link.option != "" {
+			if !there || p.leads {
 				claimed[id] = claim{w, p}
 			}
 		}
@@ -489,13 +498,13 @@ func (f *facts) keepsPools(l privateLink) bool {
 // frontend.
 func (f *facts) comesAnew(b batch, l privateLink) bool {
 	return slices.ContainsFunc(b.live, func(w wish) bool {
-		return w.link != nil && slices.ContainsFunc(w.places, func(p place) bool { return !p.is6() && f.linkID(w, p).Equal(l.ID) })
+		return slices.ContainsFunc(w.places, func(p place) bool { return p.link != "" && p.link.Equal(l.ID) })
 	})
 }
 
 func (f *facts) linkView(c claim, subnet azure.ID) privateLink {
 	l, w := f.linkAt[c.place.frontendID().Key()], c.link
-	id := f.linkID(c.wish, c.place)
+	id := c.place.link
 	exists := l.ID != ""
 	view := privateLink{ID: id, Tags: wantedTags(f.Config, f.linkTags(l, c.service.Key()), l.Tags)}
 	if !exists {

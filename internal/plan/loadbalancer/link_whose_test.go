@@ -309,3 +309,72 @@ func (w *world) everyone() string {
 	}
 	return all.String()
 }
+
+// A frontend has one private link service: where several Services come at once, the first says how
+// it is named and where it is, and the others share it. Who names another one is told whose it is.
+func TestOneFrontendHasOnePrivateLink(t *testing.T) {
+	pls := "pls-" + baseOf(service("a"))
+	for what, turn := range map[string]struct {
+		first, second []string
+		want, told    string
+	}{
+		"the first names it":         {first: []string{key.LinkName.Name, "mine"}, want: "rg/mine"},
+		"the first says where":       {first: []string{key.LinkGroup.Name, "far"}, want: "far/" + pls},
+		"the second says where":      {second: []string{key.LinkGroup.Name, "far"}, want: "rg/" + pls},
+		"the second names another":   {second: []string{key.LinkName.Name, "mine"}, want: "rg/" + pls, told: "belongs to Service default/a"},
+		"each has another name":      {first: []string{key.LinkName.Name, "one"}, second: []string{key.LinkName.Name, "two"}, want: "rg/one", told: "belongs to Service default/a"},
+		"each says where, elsewhere": {first: []string{key.LinkGroup.Name, "far"}, second: []string{key.LinkGroup.Name, "away"}, want: "far/" + pls},
+	} {
+		address := []string{key.IPv4.Name, "10.0.9.9"}
+		a, b := asksForLink("a", 80, slices.Concat(address, turn.first)...), asksForLink("b", 81, slices.Concat(address, turn.second)...)
+		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: a}, {Service: b}}}
+		w := newWorld(2)
+		for range 2 {
+			rounds, err := w.commit(in)
+			if err != nil {
+				t.Fatal(what, err)
+			}
+			if got, want := w.links(), map[string]string{turn.want: "default/a"}; !maps.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", what, got, want)
+			}
+			if got := saidTo(rounds, "default/a"); got != "" {
+				t.Errorf("%s: a is told %s", what, got)
+			}
+			if got := saidTo(rounds, "default/b"); !strings.Contains(got, turn.told) || turn.told == "" && got != "" {
+				t.Errorf("%s: b is told %q, want %q", what, got, turn.told)
+			}
+		}
+	}
+}
+
+// Whose a private link service is says what it is like, also in a commit with others who share it,
+// and also when that is nothing any more.
+func TestAPrivateLinkIsAsItsOwnerSays(t *testing.T) {
+	address := []string{key.IPv4.Name, "10.0.9.9"}
+	guest, owner := asksForLink("a", 81, address...), asksForLink("b", 80, append(address, key.LinkFQDNs.Name, "b.example")...)
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
+	w := newWorld(2)
+	for _, s := range []*v1.Service{owner, guest} {
+		in.Services = append(in.Services, loadbalancer.Service{Service: s})
+		if _, err := w.commit(in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := "rg/pls-" + baseOf(owner)
+	for _, fqdns := range []string{"b.example", "", "other.example", ""} {
+		owner.Annotations[key.LinkFQDNs.Name] = fqdns
+		if fqdns == "" {
+			delete(owner.Annotations, key.LinkFQDNs.Name)
+		}
+		if _, err := w.commit(in); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.links(); !maps.Equal(got, map[string]string{name: "default/b"}) {
+			t.Errorf("%q: %v", fqdns, got)
+		}
+		link := azure.ID(network + "privateLinkServices/pls-" + baseOf(owner))
+		if all, _ := sub(w.docs[link.Key()], "properties")["fqdns"].([]any); strings.Trim(fmt.Sprint(all), "[]") != fqdns {
+			t.Errorf("it has the names %v, want %q", all, fqdns)
+		}
+	}
+}

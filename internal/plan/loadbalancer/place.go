@@ -21,6 +21,8 @@ type place struct {
 	ip       azure.ID // the public IP, "" where the address is private
 	subnetID azure.ID // of a private address
 	ownPool  string   // that its packets go to instead of the cluster's, "" for that
+	link     azure.ID // private link service that it asks for there, "" for none
+	leads    bool     // it says what that is like
 }
 
 func (p place) frontendID() azure.ID {
@@ -81,6 +83,7 @@ type search struct {
 	leading  map[ruleGroup]int     // rules that lead to the nodes when all is done
 	pools    map[string]string     // whose the pools of Services of policy Local are, by side and name
 	linkSide map[string]*side      // where those stand
+	linkTo   map[string]azure.ID   // which one the first asks for at a frontend, by its id key
 	four     map[*side]bool        // which load balancers have IPv4 when all is done
 	coming   map[string][]string   // who comes to a managed public IP, by its id key
 	tagged   map[string]azure.Tags // what those bring who found their place at a public IP, by its id key
@@ -109,7 +112,7 @@ func (f *facts) findPlaces(wishes, gone []wish, found *problems) []wish {
 
 func (f *facts) tryPlaces(wishes, gone []wish, found *problems) []wish {
 	s := search{facts: f, found: found, commit: slices.Concat(wishes, gone), coming: map[string][]string{}, tagged: map[string]azure.Tags{}, gone: map[string]bool{}, wishes: make(map[string]wish, len(wishes)), at: map[string]spot{}, taken: map[string][]taking{},
-		linked: map[string]string{}, linkSide: map[string]*side{}, four: map[*side]bool{},
+		linked: map[string]string{}, linkSide: map[string]*side{}, linkTo: map[string]azure.ID{}, four: map[*side]bool{},
 		planned: map[*side]int{}, pools: map[string]string{}}
 	for _, w := range gone {
 		s.gone[strings.ToLower(w.base)] = true
@@ -298,6 +301,8 @@ func (s *search) places(w wish, wrong *problems) []place {
 		s.refuseAttached(w, p, wrong)
 		s.refuseOccupied(w, p, t, wrong)
 		s.refuseConflicts(w, p, wrong)
+		p.link = s.linkID(w, p)
+		p.leads = s.leader(w, p) == w.service.Key()
 		s.refuseLink(w, p, wrong)
 		places = append(places, p)
 	}
