@@ -64,6 +64,13 @@ func TestSecurityRuleRefusals(t *testing.T) {
 		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"80,443"`: "SecurityRuleInvalidPortRange",
 		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"90-80"`:  "SecurityRuleInvalidPortRange",
 		`"priority":600,"protocol":"Quic","sourceAddressPrefix":"*",` + to:                                        "InvalidRequestFormat/InvalidJson",
+		// Nothing in a rule is of both families, on either side.
+		`"priority":600,"sourceAddressPrefixes":["10.0.0.0/8","fd00::/8"],` + to:                                                    "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies",
+		`"priority":600,"sourceAddressPrefix":"10.0.0.0/8","destinationAddressPrefix":"fd00::4","destinationPortRange":"80"`:        "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies",
+		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefixes":["10.0.0.4","fd00::4"],"destinationPortRange":"80"`:  "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies",
+		`"priority":600,"sourceAddressPrefixes":["10.0.0.0/8","10.1.0.0/16"],` + to:                                                 "OverlappingSubnetsNotPermittedInSecurityRule",
+		`"priority":600,"sourceAddressPrefixes":["10.0.0.4","10.0.0.4/32"],` + to:                                                   "OverlappingSubnetsNotPermittedInSecurityRule",
+		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefixes":["fd00::4","fd00:0::4"],"destinationPortRange":"80"`: "OverlappingSubnetsNotPermittedInSecurityRule",
 	} {
 		c.refused("PUT", nsg+"/securityRules/bad", securityRule("bad", properties), 400, code)
 	}

@@ -2,6 +2,7 @@ package network
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,7 +43,40 @@ func fillSecurityRule(c *behaviour.Call) error {
 			return err
 		}
 	}
+	return checkRanges(c)
+}
+
+// checkRanges: all addresses of a rule are of one family, and those of a side do not overlap.
+func checkRanges(c *behaviour.Call) error {
+	var all []netip.Prefix
+	for _, s := range ruleSides {
+		ranges := s.ranges(c.Doc)
+		for _, p := range ranges {
+			if all = append(all, p); familyOf(p) != familyOf(all[0]) {
+				return behaviour.Invalid("ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies", "Resource %s contains IP addresses or prefixes that belong to different address families. All IP addresses or prefixes in the resource should belong to the same address family.", c.ID)
+			}
+		}
+		slices.SortFunc(ranges, netip.Prefix.Compare) // of two that overlap one follows the other then
+		for i := range max(len(ranges)-1, 0) {
+			if ranges[i].Overlaps(ranges[i+1]) {
+				return behaviour.Invalid("OverlappingSubnetsNotPermittedInSecurityRule", "Security rule parameter %s for rule with Id %s contains overlapping subnets [%s, %s], which is not permitted.", field(s.address), c.ID, ranges[i], ranges[i+1])
+			}
+		}
+	}
 	return nil
+}
+
+// ranges are the addresses of a side that are written as such, and not as tags.
+func (s ruleSide) ranges(rule behaviour.Object) []netip.Prefix {
+	var ranges []netip.Prefix
+	for _, text := range append(behaviour.Texts(rule, s.addresses), behaviour.Text(rule, s.address)) {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			ranges = append(ranges, p)
+		} else if a, ok := parseAddress(text); ok {
+			ranges = append(ranges, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return ranges
 }
 
 // ruleSide are the properties of one end of the traffic that a rule is about.
