@@ -213,3 +213,20 @@ func (w *world) poolsByNode() map[string]string {
 	}
 	return at
 }
+
+// Azure has no security rule from one family to the other. A range among the service tags of a
+// Service with both is for its address of that family, and the security group goes on for all.
+func TestARangeAmongServiceTagsIsOfOneFamily(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := mixed(t, emulator.Options{Latency: 1})
+		w.start(config())
+		both := w.newService("both", 80)
+		kinds["dual"](both)
+		notes{"azure-allowed-service-tags": "AzureCloud,198.51.100.0/24"}.at(both)
+		w.create(both)
+		w.create(w.newService("web", 81))
+		w.served("web")
+		w.until("both has its addresses", func() bool { return len(w.get("both").Status.LoadBalancer.Ingress) == 2 })
+	})
+}

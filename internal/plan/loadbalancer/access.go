@@ -40,18 +40,28 @@ func readAccess(w wish, found *problems) access {
 		tags = []string{internet}
 	}
 	a := access{open: true, from: map[v1.IPFamily][][]string{}, deny: broken || len(ranges) > 0 && read(s, key.DenyAllElse.Read, found)}
-	if !found.blocking() { // else the last good state stays
-		asked.warnEffects(w, a, tags, broken, found)
-	}
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		if some := aggregate(ranges, family); len(some) > 0 {
 			a.from[family] = append(a.from[family], some)
 		}
 		for _, tag := range tags {
-			a.from[family] = append(a.from[family], []string{tag})
+			if isOfFamily(tag, family) {
+				a.from[family] = append(a.from[family], []string{tag})
+			}
 		}
 	}
+	if !found.blocking() { // else the last good state stays
+		asked.warnEffects(w, a, tags, broken, found)
+	}
 	return a
+}
+
+// isOfFamily reports whether a service tag can stand in a rule of a family: Azure takes addresses
+// and ranges for one, too, and has no rule with both families.
+func isOfFamily(tag string, family v1.IPFamily) bool {
+	address, _, _ := strings.Cut(tag, "/")
+	ip, err := netip.ParseAddr(address)
+	return err != nil || familyOf(ip) == family
 }
 
 // deniesAt reports whether everything else is denied at a Service's address of a family. Where
@@ -133,12 +143,14 @@ func readSourceRanges(s Service, found *problems) (asked sourceRanges, broken bo
 
 // warnEffects tells who is let in that may not be expected to be, and who is not.
 func (asked sourceRanges) warnEffects(w wish, a access, tags []string, broken bool, found *problems) {
-	switch {
-	case len(tags) == 0:
-		asked.warnShutOut(w, a, found)
-	case len(w.service.Spec.LoadBalancerSourceRanges) > 0:
+	if len(tags) > 0 && len(w.service.Spec.LoadBalancerSourceRanges) > 0 {
 		found.warn(w.service.Key(), ReasonTwoSources, "spec.loadBalancerSourceRanges and annotation %s are both set: both are let in", key.AllowedServiceTags.Name)
 	}
+	if len(tags) > 0 {
+		asked.where = joined(asked.where, "annotation "+key.AllowedServiceTags.Name+": "+fewOf(tags))
+		asked.reason = firstOf(asked.reason, ReasonAllowedIPRanges)
+	}
+	asked.warnShutOut(w, a, found)
 	if a.deny {
 		warnDenied(w, broken, found)
 	}
@@ -156,8 +168,7 @@ func (asked sourceRanges) warnShutOut(w wish, a access, found *problems) {
 		if a.deniesAt(w, family) {
 			nobody = "nobody"
 		}
-		of := func(p netip.Prefix) bool { return familyOf(p.Addr()) == family }
-		if len(asked.ranges) > 0 && !slices.ContainsFunc(asked.ranges, of) {
+		if asked.where != "" && len(a.from[family]) == 0 {
 			found.warn(w.service.Key(), asked.reason, "%s: none is of the family %s: they let %s in at the Service's %s address, allowed are ranges of each of its families",
 				asked.where, family, nobody, family)
 		}

@@ -1,11 +1,15 @@
 package loadbalancer_test
 
 import (
+	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 
+	"kaz/internal/azure"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
 )
@@ -34,6 +38,10 @@ func TestWhoLetsNobodyInIsWarned(t *testing.T) {
 		"each family":     {both, nil, []string{"10.0.0.0/8", "fd00::/64"}, nil},
 		"the one family":  {four, nil, []string{"10.0.0.0/8", "fd00::/64"}, nil},
 		"tags, too":       {both, map[string]string{key.AllowedServiceTags.Name: "AzureCloud", key.AllowedIPRanges.Name: "fd00::/64"}, nil, nil},
+		"range as a tag":  {both, map[string]string{key.AllowedServiceTags.Name: "10.0.0.0/8"}, nil, []string{"InvalidAllowedIPRanges", key.AllowedServiceTags.Name + `: "10.0.0.0/8"`, "none is of the family IPv6"}},
+		"address as one":  {four, map[string]string{key.AllowedServiceTags.Name: "fd00::4"}, nil, []string{"InvalidAllowedIPRanges", "none is of the family IPv4"}},
+		"ranges as both":  {both, map[string]string{key.AllowedServiceTags.Name: "10.0.0.0/8", key.AllowedIPRanges.Name: "fd00::/64"}, nil, nil},
+		"tags of any":     {both, map[string]string{key.AllowedServiceTags.Name: "10.0.0.0/8,AzureCloud"}, nil, nil},
 		"no ranges":       {both, nil, nil, nil},
 		"no rules at all": {both, map[string]string{key.DisableSecurityRules.Name: "true"}, []string{"10.0.0.0/8"}, nil},
 	} {
@@ -87,5 +95,30 @@ func TestWhoIsRefusedIsNotWarnedOfWhoIsLetIn(t *testing.T) {
 	}
 	if err != nil || !told["InvalidAllowedIPRanges"] || !told["InvalidSourceRanges"] || !told["NodesDenied"] {
 		t.Errorf("where nothing is refused: %v, %v", r.problems, err)
+	}
+}
+
+// Azure takes addresses where service tags stand, and has no rule with both families: each lets in
+// at the Service's address of its own.
+func TestAddressesAmongServiceTagsAreOfTheirFamily(t *testing.T) {
+	w := newWorld(2)
+	s := service("web", tcp(80, 30080))
+	s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+	s.Annotations = map[string]string{key.AllowedServiceTags.Name: "AzureCloud,10.0.0.0/8,192.0.2.1,fd00::/8"}
+	if _, err := w.commit(loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules") {
+		to, err := netip.ParseAddr(at(r, "properties", "destinationAddressPrefix"))
+		if err != nil {
+			continue // it is somebody else's
+		}
+		got = append(got, fmt.Sprint(at(r, "properties", "sourceAddressPrefix"), " to IPv4: ", to.Is4()))
+	}
+	slices.Sort(got)
+	want := []string{"10.0.0.0/8 to IPv4: true", "192.0.2.1 to IPv4: true", "AzureCloud to IPv4: false", "AzureCloud to IPv4: true", "fd00::/8 to IPv4: false"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
