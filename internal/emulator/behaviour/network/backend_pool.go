@@ -100,21 +100,53 @@ func refusePoolInUse(c *behaviour.Call) error {
 	return nil
 }
 
-// checkPools checks the pools that have members: at most 300 rules lead to each.
+// checkPools checks the pools that have members: at most 300 rules lead to each of those, from
+// all load balancers.
 func (b *balancer) checkPools() error {
-	rules := rulesByPool(b.Doc)
 	if hasAddresses(b.Doc) && linkedBy(b.Call) {
 		return notBeforeAddresses(b.ID)
 	}
+	rules, elsewhere := rulesByPool(b.Doc), b.mostRulesElsewhere()
 	return b.each(poolsPath, func(id azure.ID, _ behaviour.Object) error {
-		if rules[id.Key()] <= mostRulesPerConfiguration {
-			return nil
+		if rules[id.Key()] == 0 || rules[id.Key()]+elsewhere <= mostRulesPerConfiguration {
+			return nil // whatever other pool a member is in
 		}
-		if by := users(b.World, id, nicPools); len(by) > 0 {
-			return tooManyRules(by[0].Object, rules[id.Key()])
+		for _, member := range users(b.World, id, nicPools) {
+			if n := b.rulesTo(member, rules); n > mostRulesPerConfiguration {
+				return tooManyRules(member.Object, n)
+			}
 		}
 		return nil
 	})
+}
+
+// mostRulesElsewhere is how many rules lead to one pool of another load balancer at most.
+func (b *balancer) mostRulesElsewhere() int {
+	most := 0
+	for id, other := range behaviour.Everywhere(b.World, namespace+"loadBalancers") {
+		if id.Equal(b.ID) {
+			continue
+		}
+		for _, n := range rulesByPool(other) {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// rulesTo counts the rules that lead to a member of pools; own are those of this load balancer.
+func (b *balancer) rulesTo(member behaviour.Referrer, own map[string]int) int {
+	n := 0
+	doc, _ := b.Get(member.Resource)
+	for _, pool := range poolsOf(behaviour.Named(doc, "properties.ipConfigurations", member.Object.Name())) {
+		if pool.Parent().Equal(b.ID) {
+			n += own[pool.Key()]
+			continue
+		}
+		other, _ := b.Get(pool.Parent())
+		n += rulesByPool(other)[pool.Key()]
+	}
+	return n
 }
 
 // hasAddresses reports whether pools of a load balancer list addresses.

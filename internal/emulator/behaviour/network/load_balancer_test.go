@@ -158,6 +158,18 @@ func TestLoadBalancerLimits(t *testing.T) {
 	c.put(balancer, rules(300))
 	c.put(nic, nicBody(`,"loadBalancerBackendAddressPools":[`+ref(pool)+`]`))
 	c.refused("PUT", balancer, rules(301), 400, "LoadBalancerRuleCountLimitReachedForNic")
+	// What leads there from the internal load balancer counts, too, whichever is written last.
+	inner := func(n int) string {
+		return strings.Replace(strings.ReplaceAll(rules(n), balancer, balancer+"-internal"), `"publicIPAddress":`+ref(publicIP), `"subnet":`+ref(subnet), 1)
+	}
+	c.put(balancer+"-internal", inner(100))
+	c.put(balancer, rules(200))
+	both := ref(pool) + "," + ref(strings.Replace(pool, balancer, balancer+"-internal", 1))
+	c.put(nic, nicBody(`,"loadBalancerBackendAddressPools":[`+both+`]`))
+	c.refused("PUT", balancer+"-internal", inner(101), 400, "LoadBalancerRuleCountLimitReachedForNic")
+	c.refused("PUT", balancer, rules(201), 400, "LoadBalancerRuleCountLimitReachedForNic")
+	c.put(balancer, rules(199))
+	c.put(balancer+"-internal", inner(101))
 }
 
 func TestInternalLoadBalancer(t *testing.T) {
