@@ -15,6 +15,7 @@ import (
 	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/network"
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
@@ -66,6 +67,9 @@ type balancers struct {
 	fills   *fills
 	events  record.EventRecorder
 	changed func() // is called when a commit changed something in Azure
+	// rearranged is called with the Services that are not of a commit that changed which nodes
+	// are at which of several load balancers.
+	rearranged func(others []*corev1.Service)
 
 	// Of the commits so far: the beginning of the last one that looked past the
 	// cache and of the last one that changed something, and what was told of machines.
@@ -147,6 +151,7 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 		return nil, err
 	}
 	out, err := b.converge(ctx, t)
+	b.tellRearranged(t.target, out)
 	b.metrics.committed(len(t.Services), w, began, err)
 	b.tellUpgrades(batch, out.Reports)
 	if err != nil {
@@ -173,6 +178,18 @@ func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, e
 		return nil, err
 	}
 	return b.conclude(ctx, t, batch, out)
+}
+
+// tellRearranged tells the Services that are not of a commit that it moved nodes between load
+// balancers, or tried to.
+func (b *balancers) tellRearranged(t *target, out reconcile.Outcome) {
+	moves := func(one reconcile.Result) bool {
+		inPools := func(c azure.Change) bool { return strings.HasPrefix(c.Path, "properties.backendAddressPools") }
+		return sameType(one.Step.ID, network.LoadBalancers) && !errors.Is(one.Err, reconcile.ErrNotAttempted) && slices.ContainsFunc(one.Step.Changes, inPools)
+	}
+	if len(t.Config.Balancers) > 0 && slices.ContainsFunc(out.Reports, func(r reconcile.Report) bool { return slices.ContainsFunc(r.Results, moves) }) {
+		b.rearranged(t.Others)
+	}
 }
 
 // recallLoose tells the Services of a commit where public IPs of theirs are to be deleted, and

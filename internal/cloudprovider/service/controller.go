@@ -126,7 +126,7 @@ func New(config Config, d Deps) (*Controller, error) {
 	c.cluster = cluster
 	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
 	c.fills = &fills{cluster: cluster, azure: d.Azure, failed: c.fillFailed, recovered: c.fillRecovered, ran: c.fillRan}
-	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: besideDoor{d.Azure, &c.fills.shut}, kube: c.kube, classes: config.Classes, present: map[types.UID]bool{}, spoilt: map[azure.ID]bool{}, loose: map[types.UID][]key.Note{}, metrics: m, fills: c.fills, events: c.events, changed: c.lookAgain}).commit)
+	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: besideDoor{d.Azure, &c.fills.shut}, kube: c.kube, classes: config.Classes, present: map[types.UID]bool{}, spoilt: map[azure.ID]bool{}, loose: map[types.UID][]key.Note{}, metrics: m, fills: c.fills, events: c.events, changed: c.lookAgain, rearranged: c.nodesRearranged}).commit)
 	c.releases = reconcile.NewCoalescer(releasing{d.Azure}.commit)
 	c.commits.Gather(burstCalm, burstAtMost)
 	return c, nil

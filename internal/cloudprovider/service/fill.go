@@ -271,6 +271,16 @@ func (c *Controller) fillRan(services []loadbalancer.Service) {
 	}
 }
 
+// nodesRearranged has those Services looked at again whose packets arrive at the nodes' own
+// addresses: their node ports are to be open where their load balancer has nodes by now.
+func (c *Controller) nodesRearranged(others []*corev1.Service) {
+	for _, s := range others {
+		if loadbalancer.AtNodes(s) {
+			c.mark(itemOf(s), why{})
+		}
+	}
+}
+
 // fillRecovered tells Services that were told of machines that could not come or leave.
 func (c *Controller) fillRecovered(services []loadbalancer.Service) {
 	for _, s := range services {

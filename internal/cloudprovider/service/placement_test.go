@@ -295,6 +295,42 @@ func TestAFrontendThatOthersNeedStays(t *testing.T) {
 	}
 }
 
+// Nodes change places because the last Service of a load balancer goes, or the first one comes.
+// Who has packets arrive at the nodes' own addresses is let in where they come to, and nowhere
+// that they have left, though nothing has happened to him.
+func TestNodesThatChangePlacesAreLetIn(t *testing.T) {
+	spreadWorld(t, func(t *testing.T, w *spread) {
+		w.again(asItIs)
+		w.add("web", 80, annotated("load-balancer-configurations", "lb2"))
+		w.add("near", 79, annotated("load-balancer-configurations", "kubernetes", "disable-load-balancer-floating-ip", "true"))
+		letIn := func(names []string) {
+			t.Helper()
+			w.settle()
+			var want, got []string
+			for _, name := range names {
+				want = append(want, w.nodesByName()[name].Status.Addresses[0].Address)
+			}
+			for _, r := range testkit.Must[network.SecurityGroup](w.Azure, testkit.SecurityGroup).Properties.SecurityRules {
+				if slices.Contains(r.Properties.DestinationPortRanges, "30079") {
+					got = append(got, r.Properties.DestinationAddressPrefixes...)
+				}
+			}
+			slices.Sort(want)
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("let in is %v, want %v", got, want)
+			}
+		}
+		letIn(firstNodes)
+		w.removed("web")
+		w.are(map[string]place{"kubernetes": {[]string{"near"}, allNodes}})
+		letIn(allNodes)
+		w.add("web", 80, annotated("load-balancer-configurations", "lb2"))
+		w.are(map[string]place{"kubernetes": {[]string{"near"}, firstNodes}, "lb2": {[]string{"web"}, secondNodes}})
+		letIn(firstNodes)
+		w.removed("near", "web")
+	})
+}
+
 // Row 103. Azure deletes no load balancer that a scale set is in. One that nobody has nodes
 // of is taken out first, whether kaz knew of it or not; one in another resource group is not
 // ours to write, and until it has left, the Service says so.
