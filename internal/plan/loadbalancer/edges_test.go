@@ -756,3 +756,56 @@ func TestAllPortsAtTheNodesKeepNoOpeningOfOthers(t *testing.T) {
 
 // rulesOfOthers is the user's rule, and one for each family.
 func rulesOfOthers(families []v1.IPFamily) int { return 1 + max(1, len(families)) }
+
+// Two Services serve all ports at the same nodes, with a port in common. Who was let in there
+// because of one of them is not when that one lets in others, or is gone, though the other has
+// the port: unless that one has not got what it asks for, so that it may be the other's.
+func TestWhoWasLetInToAPortThatTwoHaveAtTheNodes(t *testing.T) {
+	const old, theirs, next = "9.0.0.0/8", "11.0.0.0/8", "10.9.0.0/16"
+	for name, c := range map[string]struct {
+		gone  bool
+		other func(s *v1.Service) // what becomes of it before, which nobody brings about
+		want  []string
+	}{
+		"lets in others":                       {want: []string{next, theirs}},
+		"is gone":                              {gone: true, want: []string{theirs}},
+		"lets in others, the other is to come": {other: func(s *v1.Service) { s.Annotations[key.AllowedIPRanges.Name] = "12.0.0.0/8" }, want: []string{next, theirs, old}},
+		"is gone, the other's ports are refused": {
+			gone: true, want: []string{theirs, old},
+			other: func(s *v1.Service) {
+				s.Spec.Ports = []v1.ServicePort{tcp(8443, 31443)}
+				s.Annotations[key.IdleTimeout.Name] = "soon"
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			one, other := service("one", tcp(443, 30443)), service("other", tcp(443, 31443))
+			for s, from := range map[*v1.Service]string{one: old, other: theirs} {
+				s.Annotations = with(nil, key.DisableFloatingIP.Name, "true", key.Internal.Name, "true", key.HAPorts.Name, "true", key.AllowedIPRanges.Name, from)
+			}
+			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: one}, {Service: other}}}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			if c.other != nil {
+				c.other(other)
+			}
+			one.Annotations[key.AllowedIPRanges.Name] = next
+			in.Services, in.Others = []loadbalancer.Service{{Service: one, Gone: c.gone}}, []*v1.Service{other}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, r := range children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules") {
+				if slices.Equal(manyOf(r, "destinationPortRange", "destinationPortRanges"), []string{"443"}) {
+					got = append(got, manyOf(r, "sourceAddressPrefix", "sourceAddressPrefixes")...)
+				}
+			}
+			slices.Sort(got)
+			if slices.Sort(c.want); !slices.Equal(got, c.want) {
+				t.Errorf("let in is %v, want %v", got, c.want)
+			}
+		})
+	}
+}

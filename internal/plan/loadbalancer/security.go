@@ -183,7 +183,7 @@ func pendingRule(p place, w wish) string {
 func (f *facts) withdraw(b batch, rules *ruleSet, staying map[string]map[string]bool) {
 	rules.drop(func(r *securityRule) bool { return isLegacyRule(r.Child) && b.base[ownerBase(r.Name)] })
 	owners := f.addressOwners()
-	needed := f.neededByOthers(b)
+	needed := f.neededByOthers(b, rules)
 	atNodes := false
 	for _, w := range slices.Concat(b.live, b.gone) {
 		atNodes = atNodes || f.usesNodes(w)
@@ -261,7 +261,7 @@ func (f *facts) neededAt(needed map[string]map[string]bool, address string) []ma
 // neededByOthers is what others than the batch's Services serve at each address, as
 // "tcp/80", and denials: from the rules that Services have at frontends, and from the
 // objects of Services that are known. Who is not known may want a denial wherever he is.
-func (f *facts) neededByOthers(b batch) map[string]map[string]bool {
+func (f *facts) neededByOthers(b batch, rules *ruleSet) map[string]map[string]bool {
 	needed := map[string]map[string]bool{}
 	add := func(address, what string) {
 		if needed[address] == nil {
@@ -274,7 +274,7 @@ func (f *facts) neededByOthers(b batch) map[string]map[string]bool {
 		w := readKind(o, &problems{})
 		w.access = readAccess(w, &problems{})
 		known[strings.ToLower(w.base)] = &w
-		f.needsOf(w, add)
+		f.needsOf(w, rules, add)
 	}
 	for _, s := range f.sides {
 		for _, r := range s.lb.Properties.LoadBalancingRules {
@@ -324,7 +324,7 @@ func (f *facts) others(b batch) []Service {
 
 // needsOf adds what a Service serves, and wants denied, at the addresses that its object
 // tells of.
-func (f *facts) needsOf(w wish, add func(address, what string)) {
+func (f *facts) needsOf(w wish, rules *ruleSet, add func(address, what string)) {
 	s := w.service
 	nodePort := w.fixed && !highlyAvailable(s, w.internal)
 	further, _ := key.AdditionalIPs.Read(s.Annotations)
@@ -346,8 +346,29 @@ func (f *facts) needsOf(w wish, add func(address, what string)) {
 			add(anyNodeOf(family), denial)
 		}
 		if highlyAvailable(s, w.internal) && !w.floats(family) {
-			serve(anyNodeOf(family))
+			f.needsOfAllPorts(w, family, rules, add)
 		}
+	}
+}
+
+// needsOfAllPorts adds what a Service with one rule for all ports needs at the nodes' own
+// addresses, where others may have the same ports. Where all that it asks for is there, it is
+// that alone. Else it may have asked for something else before, of which nothing tells but the
+// security rules.
+func (f *facts) needsOfAllPorts(w wish, family v1.IPFamily, rules *ruleSet, add func(address, what string)) {
+	asked := w.access.openings(w.service, family, false)
+	has := !slices.ContainsFunc(asked, func(o opening) bool { return !rules.leadsTo(o.name(), f.nodeIPs) })
+	for _, o := range asked {
+		if has {
+			add(anyNodeOf(family), ruleKey(o.name()))
+			continue
+		}
+		for _, port := range o.ports {
+			add(anyNodeOf(family), portKey(o.protocol, port))
+		}
+	}
+	if !has && f.usesNodes(w) {
+		add(anyNodeOf(family), allPorts)
 	}
 }
 
@@ -457,6 +478,12 @@ func (f *facts) asked(s Service) (addresses []string) {
 }
 
 func portKey(protocol, port string) string { return strings.ToLower(protocol) + "/" + port }
+
+// allPorts is needed where a rule for all ports leads, of which nothing tells who is let in.
+const allPorts = "all/0"
+
+// ruleKey is needed where somebody needs one security rule, and nothing else.
+func ruleKey(name string) string { return "rule/" + strings.ToLower(name) }
 
 // ruleSet is the rules of a security group while they are being decided.
 type ruleSet struct {
@@ -590,8 +617,8 @@ func (s *ruleSet) add(r *securityRule) {
 	s.used[r.Properties.Priority] = true
 }
 
-// withdraw takes an address out of all managed rules, but for the ports that others
-// need there, and reports whether it was in any.
+// withdraw takes an address out of all managed rules, but for those, and the ports, that
+// others need there, and reports whether it was in any.
 func (s *ruleSet) withdraw(address string, staying map[string]map[string]bool, needed ...map[string]bool) (was bool) {
 	for _, r := range s.having(address) {
 		if staying[strings.ToLower(r.Name)][address] {
@@ -602,10 +629,10 @@ func (s *ruleSet) withdraw(address string, staying map[string]map[string]bool, n
 		}
 		all := ports(r.Properties)
 		rest := slices.DeleteFunc(slices.Clone(all), func(port string) bool {
-			return !needs(portKey(r.Properties.Protocol, port)) && !needs(portKey("All", "0"))
+			return !needs(portKey(r.Properties.Protocol, port)) && !needs(allPorts)
 		})
 		deny := sameText(r.Properties.Access, "Deny")
-		if deny && needs(denial) || len(rest) == len(all) && !deny {
+		if needs(ruleKey(r.Name)) || deny && needs(denial) || len(rest) == len(all) && !deny {
 			continue
 		}
 		was = true
@@ -628,6 +655,17 @@ func (s *ruleSet) having(address string) []*securityRule {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(s.to[address]), func(r *securityRule) bool { return !r.to[address] })
+}
+
+// leadsTo reports whether a managed rule is there, and leads to one of the addresses.
+func (s *ruleSet) leadsTo(name string, addresses map[netip.Addr]bool) bool {
+	r, there := s.byName[strings.ToLower(name)]
+	for ip := range addresses {
+		if there && r.to[ip.String()] {
+			return true
+		}
+	}
+	return false
 }
 
 // forget takes out destinations that nothing has any more, and returns them.
