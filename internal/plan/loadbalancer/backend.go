@@ -462,11 +462,14 @@ func areSiblings(a, b string) bool {
 }
 
 // addresses are those of the nodes that receive a place's packets.
-func (m *membership) addresses(p place) []string {
-	pool := p.pool(m.Config).Key()
+func (m *membership) addresses(p place) []string { return m.addressesIn(p.pool(m.Config), p.family) }
+
+// addressesIn are those of the nodes in a pool.
+func (m *membership) addressesIn(id azure.ID, family v1.IPFamily) []string {
+	pool := id.Key()
 	var all []string
 	for _, n := range m.Nodes {
-		ip, has := addressIn(n, p.family)
+		ip, has := addressIn(n, family)
 		id, _ := nodes.MachineID(n.Spec.ProviderID)
 		if has && (m.members[pool][id.Key()] || m.byAddress[pool][ip.String()]) {
 			all = append(all, ip.String())

@@ -298,22 +298,27 @@ func TestANodesAddressIsNobodysOwn(t *testing.T) {
 // that could not be written is tried again when the load balancer tells no more where he was,
 // and where there are Services that others serve.
 func TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore(t *testing.T) {
-	for name, change := range map[string]func(s *loadbalancer.Service){
-		"it is gone": func(s *loadbalancer.Service) { s.Gone = true },
-		"it floats":  func(s *loadbalancer.Service) { s.Annotations = nil },
+	gone, floats := func(s *loadbalancer.Service) { s.Gone = true }, func(s *loadbalancer.Service) { delete(s.Annotations, key.DisableFloatingIP.Name) }
+	all := []string{key.Internal.Name, "true", key.HAPorts.Name, "true", key.AllowedIPRanges.Name, "10.9.0.0/16"}
+	for name, c := range map[string]struct {
+		more   []string // annotations
+		change func(s *loadbalancer.Service)
+	}{
+		"it is gone": {nil, gone}, "it floats": {nil, floats}, "all ports, it is gone": {all, gone}, "all ports, it floats": {all, floats},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(2)
 			web, strangers := service("web", tcp(80, 30080), udp(53, 30053)), service("strangers", tcp(81, 30081))
 			web.Annotations = with(nil, key.DisableFloatingIP.Name, "true")
-			strangers.Annotations = web.Annotations
+			strangers.Annotations = with(web.Annotations)
+			web.Annotations = with(web.Annotations, c.more...)
 			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2))}
 			in.Services = []loadbalancer.Service{{Service: strangers}, {Service: web}}
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
 			}
 			in.Services = in.Services[1:]
-			change(&in.Services[0])
+			c.change(&in.Services[0])
 			group := w.docs[azure.ID(nsgID).Key()]
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
@@ -322,7 +327,7 @@ func TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore(t *testing.T) {
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
 			}
-			got := slices.DeleteFunc(ruledTo(w, "Allow"), func(to string) bool { return strings.HasPrefix(to, "20.") })
+			got := slices.DeleteFunc(ruledTo(w, "Allow"), func(to string) bool { return !strings.HasPrefix(to, "10.0.0.") })
 			if want := []string{"10.0.0.4:30081", "10.0.0.5:30081"}; !slices.Equal(got, want) {
 				t.Errorf("let in is %v, want %v", got, want)
 			}

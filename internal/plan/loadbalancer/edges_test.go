@@ -809,3 +809,50 @@ func TestWhoWasLetInToAPortThatTwoHaveAtTheNodes(t *testing.T) {
 		})
 	}
 }
+
+// Nodes come while a Service is refused, or others are served: it is let in there as it is at the
+// nodes that it has, where its packets arrive by now.
+func TestWhoIsLetInAtNodesIsWhereNodesCome(t *testing.T) {
+	for name, addresses := range map[string]bool{"pools of interfaces": false, "pools of addresses": true} {
+		for who, c := range map[string]struct{ refused, alone, closed bool }{
+			"refused":                 {refused: true},
+			"refused, and alone":      {refused: true, alone: true},
+			"not of the commit":       {},
+			"lets in nobody to nodes": {closed: true},
+		} {
+			t.Run(name+"/"+who, func(t *testing.T) {
+				w := newWorld(3)
+				near, web := service("near", tcp(80, 30080), tcp(443, 30443), udp(53, 30053)), service("web", tcp(81, 30081))
+				near.Annotations = with(nil, key.DisableFloatingIP.Name, "true")
+				if c.closed {
+					near.Annotations[key.DisableSecurityRules.Name] = "true"
+				}
+				in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: near}, {Service: web}}}
+				in.Config.PoolByIP = addresses
+				if _, err := w.commit(in); err != nil {
+					t.Fatal(err)
+				}
+				in.Nodes = addressed(machines(3))[1:]
+				if c.refused {
+					near.Annotations[key.IdleTimeout.Name] = "soon"
+				} else {
+					in.Services, in.Others = in.Services[1:], []*v1.Service{near}
+				}
+				if c.alone {
+					in.Services, in.Others = in.Services[:1], []*v1.Service{web}
+				}
+				if _, err := w.commit(in); err != nil {
+					t.Fatal(err)
+				}
+				want := []string{"10.0.0.5:30053", "10.0.0.5:30080,30443", "10.0.0.6:30053", "10.0.0.6:30080,30443"}
+				if c.closed {
+					want = nil
+				}
+				got := slices.DeleteFunc(ruledTo(w, "Allow"), func(to string) bool { return strings.HasPrefix(to, "20.") })
+				if !slices.Equal(got, want) {
+					t.Errorf("let in is %v, want %v", got, want)
+				}
+			})
+		}
+	}
+}

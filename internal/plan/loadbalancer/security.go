@@ -60,6 +60,7 @@ func (f *facts) security(b batch, m *membership, stray []azure.ID, pending *[]st
 			f.unclaimed[address] = f.Config.SecurityGroupName
 		}
 	}
+	f.follow(b, m, rules)
 	for i, w := range b.live {
 		before := rules.size()
 		for _, g := range grants[i] {
@@ -222,12 +223,36 @@ func (f *facts) usesNodes(w wish) bool {
 	return false
 }
 
+// follow lets those in at nodes that come who are let in at nodes because of Services that are
+// not of the batch: their packets arrive there from now on, and one that is refused would never
+// say so.
+func (f *facts) follow(b batch, m *membership, rules *ruleSet) {
+	open, in := rules.openAt(f.nodeIPs), map[azure.ID][]string{}
+	for _, s := range f.sides {
+		for _, c := range s.lb.Properties.LoadBalancingRules {
+			r, owner := c.Properties, ownerBase(c.Name)
+			some := open[portKey(r.Protocol, strconv.Itoa(int(r.BackendPort)))]
+			if len(some) == 0 || f.alive[owner] == nil || b.base[owner] || r.BackendAddressPool == nil || r.EnableFloatingIP != nil && *r.EnableFloatingIP {
+				continue
+			}
+			pool := r.BackendAddressPool.ID
+			if _, known := in[pool]; !known {
+				in[pool] = slices.Concat(m.addressesIn(pool, v1.IPv4Protocol), m.addressesIn(pool, v1.IPv6Protocol))
+			}
+			for _, one := range some {
+				rules.extend(one, in[pool])
+			}
+		}
+	}
+}
+
 // wereAt reports whether a port of the batch's Services at the nodes, which nobody else has
 // there, is open at one: the load balancer may have let the rule go that led there already.
 func wereAt(nodes []netip.Addr, b batch, rules *ruleSet) bool {
 	own := map[string]bool{}
 	for _, w := range slices.Concat(b.live, b.gone) {
-		for _, o := range portsByProtocol(w.service, true) {
+		internal, _ := key.Internal.Read(w.service.Annotations) // of who is gone nothing else is read
+		for _, o := range portsByProtocol(w.service, !highlyAvailable(w.service, internal)) {
 			for _, port := range o.ports {
 				own[portKey(o.protocol, port)] = true
 			}
@@ -357,7 +382,10 @@ func (f *facts) needsOf(w wish, rules *ruleSet, add func(address, what string)) 
 // security rules.
 func (f *facts) needsOfAllPorts(w wish, family v1.IPFamily, rules *ruleSet, add func(address, what string)) {
 	asked := w.access.openings(w.service, family, false)
-	has := !slices.ContainsFunc(asked, func(o opening) bool { return !rules.leadsTo(o.name(), f.nodeIPs) })
+	has := !slices.ContainsFunc(asked, func(o opening) bool {
+		r, there := rules.byName[strings.ToLower(o.name())]
+		return !there || !r.leadsTo(f.nodeIPs)
+	})
 	for _, o := range asked {
 		if has {
 			add(anyNodeOf(family), ruleKey(o.name()))
@@ -657,11 +685,33 @@ func (s *ruleSet) having(address string) []*securityRule {
 	return slices.DeleteFunc(slices.Clone(s.to[address]), func(r *securityRule) bool { return !r.to[address] })
 }
 
-// leadsTo reports whether a managed rule is there, and leads to one of the addresses.
-func (s *ruleSet) leadsTo(name string, addresses map[netip.Addr]bool) bool {
-	r, there := s.byName[strings.ToLower(name)]
-	for ip := range addresses {
-		if there && r.to[ip.String()] {
+// openAt are the managed rules that lead to one of the addresses, by the ports that they open.
+func (s *ruleSet) openAt(addresses map[netip.Addr]bool) map[string][]*securityRule {
+	open := map[string][]*securityRule{}
+	for _, r := range s.all {
+		if !r.leadsTo(addresses) {
+			continue
+		}
+		for _, port := range ports(r.Properties) {
+			at := portKey(r.Properties.Protocol, port)
+			open[at] = append(open[at], r)
+		}
+	}
+	return open
+}
+
+// is6 reports whether a rule leads to IPv6 addresses.
+func (r *securityRule) is6() bool {
+	for address := range r.to {
+		return strings.Contains(address, ":")
+	}
+	return false
+}
+
+// leadsTo reports whether a managed rule leads to one of the addresses.
+func (r *securityRule) leadsTo(addresses map[netip.Addr]bool) bool {
+	for address := range r.to {
+		if ip, err := netip.ParseAddr(address); err == nil && addresses[ip] {
 			return true
 		}
 	}
@@ -774,6 +824,15 @@ func (s *ruleSet) admit(r *securityRule, address string) {
 	s.counts.destinations++
 	if s.to != nil && !slices.Contains(s.to[address], r) {
 		s.to[address] = append(s.to[address], r)
+	}
+}
+
+// extend adds those destinations to a rule that are of its family, as long as there is room.
+func (s *ruleSet) extend(r *securityRule, addresses []string) {
+	for _, address := range addresses {
+		if s.counts.destinations < mostPrefixes && strings.Contains(address, ":") == r.is6() {
+			s.admit(r, address)
+		}
 	}
 }
 
