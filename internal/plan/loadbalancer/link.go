@@ -150,16 +150,18 @@ func linkGroups(in Input) []azure.ID {
 			}
 		}
 	}
-	all := in.Config.PoolByIP && hasPoolsOfInterfaces(in, in.Config.isOwnPool)
+	all := false
 	for _, s := range in.Services {
 		add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations))...)
 		add(s.before(key.PrivateLinks)...)
 		all = all || !s.Gone && key.LinkStays(s.Annotations)
 	}
-	for _, s := range in.Others {
-		if all && key.LinkStays(s.Annotations) {
-			add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions))...)
-		}
+	others := slices.DeleteFunc(slices.Clone(in.Others), func(s *v1.Service) bool { return !key.LinkStays(s.Annotations) })
+	if len(others) == 0 || !all && !(in.Config.PoolByIP && hasPoolsOfInterfaces(in, in.Config.isOwnPool)) {
+		return groups
+	}
+	for _, s := range others {
+		add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions))...)
 	}
 	return groups
 }
