@@ -157,11 +157,10 @@ func linkGroups(in Input) []azure.ID {
 		all = all || !s.Gone && key.LinkStays(s.Annotations)
 	}
 	others := slices.DeleteFunc(slices.Clone(in.Others), func(s *v1.Service) bool { return !key.LinkStays(s.Annotations) })
-	if len(others) == 0 || !all && !(in.Config.PoolByIP && hasPoolsOfInterfaces(in, in.Config.isOwnPool)) {
-		return groups
-	}
-	for _, s := range others {
-		add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions))...)
+	if len(others) > 0 && (all || in.Config.PoolByIP && hasPoolsOfInterfaces(in, in.Config.isOwnPool)) {
+		for _, s := range others {
+			add(groupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions))...)
+		}
 	}
 	return groups
 }
