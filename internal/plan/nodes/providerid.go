@@ -2,7 +2,6 @@ package nodes
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"kaz/internal/azure"
@@ -10,9 +9,6 @@ import (
 )
 
 const scheme = "azure://"
-
-// managed is the form of the provider ids that are ours, in exactly this case.
-var managed = regexp.MustCompile(`^azure:///subscriptions/.*/resourceGroups/.*/providers/Microsoft.Compute/.*`)
 
 // ProviderID is the provider id of the machine id: the id as Azure spells it, with
 // the name of its resource group in lower case. Other users of provider ids
@@ -35,8 +31,12 @@ func ProviderID(id azure.ID) (string, error) {
 
 // Managed reports whether a provider id names a machine in Azure. Nodes with
 // another one ("aws://...", or of a machine in somebody's cellar) are not ours to
-// judge.
-func Managed(providerID string) bool { return managed.MatchString(providerID) }
+// judge, and neither is one in another case.
+func Managed(providerID string) bool {
+	rest, ours := strings.CutPrefix(providerID, scheme+"/subscriptions/")
+	_, rest, grouped := strings.Cut(rest, "/resourceGroups/")
+	return ours && grouped && strings.Contains(rest, "/providers/Microsoft.Compute/")
+}
 
 // MachineID is the id of the machine that a provider id names, false when it is
 // none of Azure's.
