@@ -143,7 +143,11 @@ func downCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "down",
 		Short: "Stop the cluster in --dir and its Azure; their state is kept",
-		Args:  cobra.NoArgs,
+		Long: `Stop the cluster in --dir and its Azure; their state is kept.
+
+Of real nodes, also what a kaz that was killed left on this machine is removed:
+network namespaces, routes and control groups, whichever directory its cluster has.`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), 2*time.Minute)
 			defer cancel()
@@ -154,7 +158,11 @@ func downCommand() *cobra.Command {
 			if err == nil && len(stopped) == 0 {
 				fmt.Fprintln(command.OutOrStdout(), "nothing was running in", dir)
 			}
-			return err
+			abandoned, left := local.SweepAbandoned(ctx)
+			for _, name := range abandoned {
+				fmt.Fprintln(command.OutOrStdout(), "removed what is left of", name+", a kaz that was killed")
+			}
+			return errors.Join(err, left)
 		},
 	}
 	dirFlag(command, &dir)

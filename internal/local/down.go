@@ -6,9 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"kaz/internal/emulator/plane/fabric/netns"
-	"kaz/internal/emulator/plane/fabric/wiring"
-	vm "kaz/internal/local/machine"
 	"kaz/internal/local/process"
 )
 
@@ -41,5 +38,9 @@ func sweep(ctx context.Context, m memory) error {
 	if m.NodesKind != NodesReal || m.Instance == "" {
 		return nil
 	}
-	return errors.Join(netns.Sweep(ctx, m.Instance, ""), vm.RemoveCgroups(wiring.Prefix(m.Instance)))
+	held, err := holdAlone(m.Instance)
+	if err != nil {
+		return err
+	}
+	return sweepInstance(ctx, m.Instance, held)
 }

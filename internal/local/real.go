@@ -27,6 +27,7 @@ import (
 	"kaz/internal/local/controlplane"
 	"kaz/internal/local/image"
 	vm "kaz/internal/local/machine"
+	"kaz/internal/local/process"
 )
 
 // inside is where nodes and pods reach the API server: at the platform's address,
@@ -41,6 +42,7 @@ var coredns []byte
 
 // reality is what a cluster with real nodes has beside the rest.
 type reality struct {
+	held    *process.Lock // while it is on this machine
 	network *fabric.Fabric
 	fleet   *fleet
 	images  []string
@@ -67,6 +69,9 @@ func (c *cluster) startNetwork(ctx context.Context, binaries controlplane.Binari
 		return err
 	}
 	c.reality.images = append(c.reality.images, c.Images...)
+	if c.reality.held, err = holdAlone(c.memory.Instance); err != nil {
+		return err
+	}
 	c.reality.network, err = fabric.Start(ctx, fabric.Options{
 		Instance: c.memory.Instance, Azure: c.azure.emulator, Metadata: c.azure.metadataOf, Log: slog.Default(),
 	})
@@ -235,7 +240,15 @@ func (c *cluster) stopReality() error {
 	if c.reality.network != nil {
 		problems = append(problems, c.reality.network.Close(), vm.RemoveCgroups(wiring.Prefix(c.memory.Instance)))
 	}
-	return errors.Join(problems...)
+	err := errors.Join(problems...)
+	switch {
+	case c.reality.held == nil:
+	case err != nil:
+		c.reality.held.Release() // what is left is swept by the next kaz
+	default:
+		err = c.reality.held.Remove()
+	}
+	return err
 }
 
 // Kinds of nodes.
@@ -263,7 +276,7 @@ func (c *cluster) chooseNodes(ctx context.Context) error {
 		c.NodesKind = NodesHollow
 		return nil
 	}
-	if err := sweep(ctx, c.memory); err != nil {
+	if err := c.sweep(ctx); err != nil {
 		return err
 	}
 	problems := vm.Check(c.path(machinesDir), cmp.Or(c.Nodes, defaultNodes))
@@ -288,6 +301,18 @@ func (c *cluster) chooseNodes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// sweep makes room for real nodes.
+func (c *cluster) sweep(ctx context.Context) error {
+	if err := sweep(ctx, c.memory); err != nil {
+		return err
+	}
+	abandoned, err := SweepAbandoned(ctx)
+	for _, name := range abandoned {
+		c.progress.say("removed what is left of %s, a kaz that was killed", name)
+	}
+	return err
 }
 
 // wantedNodes is the kind of nodes that a cluster must have that has nodes of the kind

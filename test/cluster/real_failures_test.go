@@ -395,7 +395,8 @@ func grownAndShrunk(f *failures) {
 }
 
 // killedItself: without kaz nothing goes on; the next one continues with the same nodes
-// and addresses, and down clears up after it.
+// and addresses. What is left is in nobody's way: a kaz in another directory clears it
+// up, and so does down.
 func killedItself(f *failures) {
 	identity := func() map[string]string {
 		all := map[string]string{}
@@ -426,6 +427,11 @@ func killedItself(f *failures) {
 	if err := f.up.end(time.Minute); err == nil {
 		f.t.Error("killed, and ended well")
 	}
+	other := start(f.t, exec.Command(kaz(), "local", "up", "--nodes-kind", "real", "--nodes", "1", "--dir", newDir(f.t)))
+	other.says("removed what is left of kaz-", time.Minute)
+	other.says("nodes are real", time.Minute)
+	other.signal(syscall.SIGTERM)
+	_ = other.end(time.Minute) // in the midst of starting, which it says
 	f.t.Logf("down says: %s", strings.ReplaceAll(runKaz(f.t, "local", "down", "--dir", f.dir), "\n", "; "))
 	nothingRuns(f.t, f.dir, 30*time.Second)
 }

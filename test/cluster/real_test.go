@@ -75,6 +75,8 @@ func alone(t *testing.T) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
+	// What a test left that was killed is not to be taken for how the machine was before.
+	t.Log(strings.TrimSpace(runKaz(t, "local", "down", "--dir", newDir(t))))
 }
 
 // TestReal starts a cluster whose nodes are real, and asks with packets whether Azure

@@ -24,6 +24,10 @@ func TryLock(path string) (*Lock, error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	held, err := lockFile(f.Fd())
+	if held && !isAt(f, path) {
+		_ = f.Close()
+		return TryLock(path) // whoever had it removed the file meanwhile
+	}
 	if held {
 		return &Lock{file: f}, nil
 	}
@@ -55,5 +59,22 @@ func WaitLock(ctx context.Context, path string, busy func()) (*Lock, error) {
 	}
 }
 
-// Release gives the lock up. The file stays: removing it would let two programs hold "the" lock at once.
+// isAt reports whether the file is the one that has the path now.
+func isAt(f *os.File, path string) bool {
+	own, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(own, there)
+}
+
+// Release gives the lock up. The file stays, for the next who takes the lock.
 func (l *Lock) Release() { _ = l.file.Close() }
+
+// Remove removes the file and gives the lock up. Who has opened the file before does not get a lock by it.
+func (l *Lock) Remove() error {
+	err := os.Remove(l.file.Name())
+	l.Release()
+	return err
+}

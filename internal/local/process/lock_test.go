@@ -3,8 +3,11 @@ package process_test
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +32,42 @@ func TestALockIsHeldByOneAtATime(t *testing.T) {
 		t.Fatalf("waited %d times: %v", waits, err)
 	}
 	got.Release()
+}
+
+// Nobody is left behind with the lock of a file that is gone, beside who holds the new one.
+func TestALockThatIsRemoved(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lock")
+	held, err := process.TryLock(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file: %v", err)
+	}
+	for range 20 { // all at once, and each removes it
+		var all sync.WaitGroup
+		var holders atomic.Int32
+		for range 8 {
+			all.Go(func() {
+				l, err := process.WaitLock(t.Context(), file, func() {})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d hold the lock", n)
+				}
+				holders.Add(-1)
+				if err := l.Remove(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
 }
 
 func TestWaitingForALockEndsWithItsContext(t *testing.T) {
