@@ -88,15 +88,37 @@ func (o *overlay) object(path string, v reflect.Value, have any) any {
 	if !ok && have != nil {
 		o.changed(path, have, map[string]any{})
 	}
-	merged := make(map[string]any, len(old))
-	maps.Copy(merged, old)
+	merged := copied{old: old}
 	for _, f := range fieldsOf(v.Type()) {
-		o.field(path, v.FieldByIndex(f.index), f, old, merged)
+		o.field(path, v.FieldByIndex(f.index), f, &merged)
 	}
-	return merged
+	return merged.object()
 }
 
-func (o *overlay) field(path string, v reflect.Value, f field, old, merged map[string]any) {
+// copied is an object of a document, which is copied when it changes first: most objects of
+// a large document stay as they are.
+type copied struct{ old, changed map[string]any }
+
+func (c *copied) object() map[string]any {
+	if c.changed != nil {
+		return c.changed
+	}
+	if c.old == nil {
+		return map[string]any{}
+	}
+	return c.old
+}
+
+// own is the object as it may be written to.
+func (c *copied) own() map[string]any {
+	if c.changed == nil {
+		c.changed = make(map[string]any, len(c.old)+1)
+		maps.Copy(c.changed, c.old)
+	}
+	return c.changed
+}
+
+func (o *overlay) field(path string, v reflect.Value, f field, merged *copied) {
 	if f.opts.read {
 		return
 	}
@@ -104,18 +126,18 @@ func (o *overlay) field(path string, v reflect.Value, f field, old, merged map[s
 	if path != "" {
 		at = path + "." + f.name
 	}
-	was, had := old[f.name]
+	was, had := merged.old[f.name]
 	if f.absent(v) {
 		if f.opts.exact && had && was != nil {
 			o.changed(at, was, nil)
-			delete(merged, f.name)
+			delete(merged.own(), f.name)
 		}
 		return
 	}
 	before := len(o.changes)
 	now := o.value(at, v, f.opts, was)
-	if had || len(o.changes) > before || !isEmpty(now) {
-		merged[f.name] = now
+	if len(o.changes) > before || !had && !isEmpty(now) {
+		merged.own()[f.name] = now
 	}
 }
 

@@ -83,16 +83,11 @@ func compare(have Snapshot, n Node) (draft, bool, error) {
 		return draft{}, false, nil
 	}
 	d := draft{step: Step{ID: n.ID, Why: n.Why, For: n.For}, after: n.After}
-	var referred []azure.ID
-	if exists {
-		var err error
-		if referred, err = n.refer(doc); err != nil {
-			return d, false, err
-		}
-	}
 	if n.want == nil {
-		d.step.Op, d.drops = Delete, referred
-		return d, true, nil
+		var err error
+		d.step.Op = Delete
+		d.drops, err = n.refer(doc)
+		return d, true, err
 	}
 	body, changes, err := azure.Overlay(doc, n.want)
 	if err != nil {
@@ -102,12 +97,17 @@ func compare(have Snapshot, n Node) (draft, bool, error) {
 		return d, false, nil
 	}
 	d.refers = azure.References(n.want)
-	d.drops = without(referred, d.refers)
 	d.step.Op, d.step.Body = Create, body
-	if exists {
-		d.step.Op, d.step.Changes, d.step.IfMatch, d.step.Patch = Update, changes, doc.Etag(), n.Patch
-		d.step.Body, err = sections(body, n, changes)
+	if !exists {
+		return d, true, nil
 	}
+	referred, err := n.refer(doc)
+	if err != nil {
+		return d, false, err
+	}
+	d.drops = without(referred, d.refers)
+	d.step.Op, d.step.Changes, d.step.IfMatch, d.step.Patch = Update, changes, doc.Etag(), n.Patch
+	d.step.Body, err = sections(body, n, changes)
 	return d, true, err
 }
 

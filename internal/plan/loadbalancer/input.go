@@ -106,8 +106,9 @@ func MayBeUnread(c Config, scope azure.ID, fullType string) bool {
 }
 
 // addressGroups are the resource groups whose public IPs the Services have or ask
-// for: a Service may have moved from one to another.
-func addressGroups(in Input) []azure.ID {
+// for: a Service may have moved from one to another. Load balancers that have been read
+// are not read again.
+func addressGroups(in Input, read ...*side) []azure.ID {
 	groups := []azure.ID{in.Config.publicIPs("")}
 	add := func(id azure.ID) {
 		if id != "" && !slices.ContainsFunc(groups, id.Equal) {
@@ -125,12 +126,9 @@ func addressGroups(in Input) []azure.ID {
 		add(group)
 	}
 	for _, d := range in.Have.List(in.Config.balancers(), network.LoadBalancers) {
-		// A document that cannot be read is Desired's to report.
-		if lb, err := azure.Decode[frontends](d); err == nil {
-			for _, fe := range lb.Properties.FrontendIPConfigurations {
-				if ref := fe.Properties.PublicIPAddress; ref != nil && looksOwned(fe.Name) {
-					add(ref.ID.Parent())
-				}
+		for _, fe := range frontendsOf(d, read) {
+			if ref := fe.Properties.PublicIPAddress; ref != nil && looksOwned(fe.Name) {
+				add(ref.ID.Parent())
 			}
 		}
 	}
@@ -140,6 +138,19 @@ func addressGroups(in Input) []azure.ID {
 // frontends is as much of a load balancer as tells which addresses it has.
 type frontends struct {
 	FrontendIPConfigurations []azure.Child[network.FrontendIPConfiguration] `json:"frontendIPConfigurations"`
+}
+
+// frontendsOf are those of a load balancer, none of a document that cannot be read: that is
+// Desired's to report.
+func frontendsOf(d azure.Document, read []*side) []azure.Child[network.FrontendIPConfiguration] {
+	if i := slices.IndexFunc(read, func(s *side) bool { return s.id.Equal(d.ID()) }); i >= 0 {
+		return read[i].lb.Properties.FrontendIPConfigurations
+	}
+	lb, err := azure.Decode[frontends](d)
+	if err != nil {
+		return nil
+	}
+	return lb.Properties.FrontendIPConfigurations
 }
 
 // subnetsInvolved are the subnets in which Services ask for an address.

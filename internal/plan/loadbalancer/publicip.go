@@ -19,7 +19,7 @@ type publicIP = azure.Resource[network.PublicIPAddress]
 
 func (f *facts) readPublicIPs() error {
 	f.ips, f.ipsOf, f.ipsAt = map[string]publicIP{}, map[string][]azure.ID{}, map[string][]azure.ID{}
-	for _, group := range addressGroups(f.Input) {
+	for _, group := range addressGroups(f.Input, f.sides...) {
 		for _, d := range f.Have.List(group, network.PublicIPAddresses) {
 			ip, err := azure.Decode[network.PublicIPAddress](d)
 			if err != nil {
