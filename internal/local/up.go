@@ -115,8 +115,15 @@ func Up(ctx context.Context, o UpOptions, ready func(Status)) error {
 	if err = c.openLog(); err == nil {
 		err = c.run(ctx, ready)
 	}
+	if err != nil && ctx.Err() != nil {
+		// What was being done then says nothing about why.
+		slog.Info("starting was interrupted", "error", err)
+		err = errInterrupted
+	}
 	return errors.Join(err, c.stop(ctx))
 }
+
+var errInterrupted = errors.New("interrupted before the cluster was up; the next start goes on from here")
 
 // cluster is a local cluster that is being started or runs.
 type cluster struct {

@@ -120,6 +120,9 @@ func TestKilled(t *testing.T) {
 		if err := up.end(time.Minute); moment.signal == syscall.SIGKILL && err == nil {
 			t.Error("killed, and ended well")
 		}
+		if moment.signal == syscall.SIGTERM {
+			up.says("interrupted before the cluster was up", time.Second)
+		}
 		nothingRuns(t, dir, 10*time.Second)
 	}
 	c := startUp(t, dir)
