@@ -165,3 +165,29 @@ func (w *world) movedTo(at string, names []string) {
 		w.t.Errorf("there are %d rules", rules)
 	}
 }
+
+// Where the nodes have all rules that Azure takes, a Service goes to the other kind of load
+// balancer all the same: it leaves first.
+func TestAServiceMovesWhereNodesAreFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 2)
+		w.start(config())
+		for i, name := range []string{"a", "b"} {
+			s := w.newService(name, 1)
+			s.Spec.Ports = nil
+			for p := range int32(150) {
+				addPort(s, p+1+int32(i)*200, corev1.ProtocolTCP)
+			}
+			if i == 1 {
+				annotated("load-balancer-internal", "true")(s)
+			}
+			w.create(s)
+		}
+		w.allServed([]string{"a", "b"})
+		for _, internal := range []string{"false", "true"} {
+			was := w.address("b")
+			w.change("b", annotated("load-balancer-internal", internal))
+			w.until("b moved", func() bool { return w.address("b") != was && w.address("b") != "" })
+		}
+	})
+}

@@ -57,6 +57,7 @@ func readBatch(f *facts, refused map[string]bool) (batch, problems) {
 	}
 	f.postpone(&b)
 	f.untangle(&b)
+	f.makeRoom(&b)
 	return b, found
 }
 

@@ -43,8 +43,8 @@ func (s *search) countRules() {
 
 // leadsToNodes reports whether nodes are in a pool of this name: in the cluster's own
 // ones, and in those of Services of policy Local where there are several load balancers.
-func (s *search) leadsToNodes(pool string) bool {
-	return s.Config.isOwnPool(pool) || len(s.Config.Balancers) > 0
+func (f *facts) leadsToNodes(pool string) bool {
+	return f.Config.isOwnPool(pool) || len(f.Config.Balancers) > 0
 }
 
 // keepsRule reports whether a rule is there after the commit.
@@ -64,14 +64,8 @@ func (s *search) keepsRule(side *side, name string) bool {
 func (w wish) comes(to *side, six bool) int {
 	n := 0
 	for _, a := range w.addresses {
-		if a.is6() != six {
-			continue
-		}
-		n += len(a.rules)
-		for _, r := range a.rules {
-			if to.rules[strings.ToLower(r.name)] {
-				n--
-			}
+		if a.is6() == six {
+			n += a.newRules(to)
 		}
 	}
 	return n
@@ -96,6 +90,89 @@ func (s *search) refuseTooMany(w wish, p place, wrong *problems) {
 	wrong.refuse(w.service.Key(), ReasonLimit,
 		"with %d more rules of load balancer %s and its sibling, too many would lead to %s, allowed by Azure are %d: take ports or Services away, or spread the Services over several load balancers (multipleStandardLoadBalancerConfigurations)",
 		w.comes(p.side, p.is6()), strings.TrimSuffix(p.side.id.Name(), internalSuffix), with, mostRulesPerNode)
+}
+
+// lane is what leads to the nodes of one load balancer, in one family.
+type lane struct {
+	side *side
+	six  bool
+}
+
+// rulesOf counts the rules of a lane: those that are there, leave and come.
+type rulesOf struct{ here, leave, come int }
+
+// lanes counts what leads to the nodes now, and will when the batch is done.
+func (f *facts) lanes(b batch) map[lane]rulesOf {
+	wanted, gone, live := map[*side]map[string]bool{}, map[string]bool{}, map[string]bool{}
+	all := map[lane]rulesOf{}
+	for _, w := range b.gone {
+		gone[strings.ToLower(w.base)] = true
+	}
+	for _, w := range b.live {
+		live[strings.ToLower(w.base)] = true
+		for _, p := range w.places {
+			if wanted[p.side] == nil {
+				wanted[p.side] = map[string]bool{}
+			}
+			n := all[lane{p.side, p.is6()}]
+			n.come += p.newRules()
+			all[lane{p.side, p.is6()}] = n
+			for _, r := range p.rules {
+				wanted[p.side][strings.ToLower(r.name)] = true
+			}
+		}
+	}
+	for _, side := range f.sides {
+		for _, r := range side.lb.Properties.LoadBalancingRules {
+			ref, owner := r.Properties.BackendAddressPool, ownerBase(r.Name)
+			if ref == nil || !f.leadsToNodes(ref.ID.Name()) {
+				continue
+			}
+			at := lane{side, hasSuffixFold(ref.ID.Name(), suffixIPv6)}
+			n := all[at]
+			n.here++
+			if gone[owner] || live[owner] && !wanted[side][strings.ToLower(r.Name)] {
+				n.leave++
+			}
+			all[at] = n
+		}
+	}
+	return all
+}
+
+// newRules is how many of a place's rules are not at its load balancer yet.
+func (p place) newRules() int { return p.address.newRules(p.side) }
+
+// newRules is how many of an address's rules a load balancer does not have yet.
+func (a address) newRules(at *side) int {
+	n := 0
+	for _, r := range a.rules {
+		if !at.rules[strings.ToLower(r.name)] {
+			n++
+		}
+	}
+	return n
+}
+
+// makeRoom takes places out of this round that Azure has room for only when the other load
+// balancer of the same nodes has been written: what leaves that leaves in this round.
+func (f *facts) makeRoom(b *batch) {
+	lanes := f.lanes(*b)
+	full := map[*side]bool{}
+	for at, n := range lanes {
+		for beside, other := range lanes {
+			if beside.side != at.side && beside.side.group(beside.six) == at.side.group(at.six) && n.come > 0 && other.leave > 0 &&
+				other.here+n.here-n.leave+n.come > mostRulesPerNode {
+				full[at.side] = true
+			}
+		}
+	}
+	if len(full) == 0 {
+		return
+	}
+	b.holdBack(func(p place) bool { return full[p.side] && p.newRules() == len(p.rules) }, func(w wish, p place) string {
+		return "rules of " + w.service.Key() + " come to load balancer " + p.side.id.Name() + " when others have left the nodes"
+	})
 }
 
 // families are those of a Service's addresses, IPv6 as true.

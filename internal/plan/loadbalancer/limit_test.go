@@ -2,12 +2,14 @@ package loadbalancer_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -123,5 +125,94 @@ func TestRulesPerNodeAmongSeveral(t *testing.T) {
 	last := rounds[len(rounds)-1].problems
 	if len(last) != 1 || last[0].Reason != loadbalancer.ReasonLimit {
 		t.Errorf("problems %v, want one Service for which there is no room", last)
+	}
+}
+
+// Services that go from one load balancer of the nodes to the other never have more rules
+// lead to them than Azure takes, whichever of the two is written first.
+func TestRulesPerNodeWhileTheyMove(t *testing.T) {
+	const each = 150
+	many := func(name string, internal bool, dual bool) loadbalancer.Service {
+		s := service(name)
+		s.Spec.Ports = nil
+		for i := range int32(each) {
+			s.Spec.Ports = append(s.Spec.Ports, tcp(1000+i, 30000+i))
+		}
+		if internal {
+			s.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
+		}
+		if dual {
+			s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+		}
+		return loadbalancer.Service{Service: s}
+	}
+	type kinds []bool // of the Services, internal as true
+	for name, c := range map[string]struct {
+		steps      []kinds
+		byIP, dual bool
+	}{
+		"one of two":         {steps: []kinds{{false, false}, {false, true}, {false, false}}},
+		"one of two, by IP":  {steps: []kinds{{false, false}, {false, true}, {false, false}}, byIP: true},
+		"both":               {steps: []kinds{{false, false}, {true, true}, {false, false}}},
+		"they change places": {steps: []kinds{{false, true}, {true, false}}},
+		"two families":       {steps: []kinds{{false, false}, {true, false}, {true, true}}, dual: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, w := crowd(t, 0, 2)
+			in.Config.PoolByIP, in.Complete = c.byIP, true
+			w.trusting = true // it is about more rules than are decided quickly twice
+			count := func() [2]int {
+				var n [2]int
+				for i, id := range []string{lbID, lbID + "-internal"} {
+					if doc, ok := w.docs[azure.ID(id).Key()]; ok {
+						rules, _ := sub(doc, "properties")["loadBalancingRules"].([]any)
+						n[i] = len(rules)
+					}
+				}
+				return n
+			}
+			most := 300
+			if c.dual {
+				most *= 2 // each family has its own
+			}
+			for _, step := range c.steps {
+				in.Services = nil
+				for i, internal := range step {
+					in.Services = append(in.Services, many(string(rune('a'+i)), internal, c.dual))
+				}
+				for range 5 {
+					r, err := w.decide(in)
+					if err != nil || slices.ContainsFunc(r.problems, func(p plan.Problem) bool { return !p.Warning }) {
+						t.Fatal(err, r.problems)
+					}
+					if r.plan.Empty() {
+						break
+					}
+					was := count()
+					if err := w.apply(r.plan); err != nil {
+						t.Fatal(err)
+					}
+					is := count()
+					if is[0]+was[1] > most || was[0]+is[1] > most {
+						t.Errorf("%v: rules were %v and are %v after one round, in which either may be first", step, was, is)
+					}
+				}
+				want := [2]int{}
+				for _, internal := range step {
+					n := each
+					if c.dual {
+						n *= 2
+					}
+					if internal {
+						want[1] += n
+					} else {
+						want[0] += n
+					}
+				}
+				if got := count(); got != want {
+					t.Errorf("%v: rules are %v, want %v", step, got, want)
+				}
+			}
+		})
 	}
 }
