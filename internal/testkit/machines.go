@@ -79,6 +79,7 @@ func (a *Azure) AddAvailabilitySet(name string) azure.ID {
 type Alone struct {
 	Name            string
 	Group           azure.ID // the cluster's when empty
+	CardGroup       azure.ID // that of the network interface, the machine's when empty
 	AvailabilitySet azure.ID
 	Zone            string
 	// Public gives it a public address, Dual an IPv6 address too.
@@ -105,6 +106,10 @@ func (a *Azure) AddMachine(m Alone) azure.ID {
 		addresses = append(addresses, object{"name": "ipv6", "properties": object{"subnet": object{"id": nodesSubnet}, "privateIPAddressVersion": "IPv6"}})
 	}
 	nic := group.Resource(network.Interfaces, m.Name+"-nic")
+	if m.CardGroup != "" {
+		a.Put(m.CardGroup, object{"location": Location})
+		nic = m.CardGroup.Resource(network.Interfaces, m.Name+"-nic")
+	}
 	a.Put(nic, object{"location": Location, "properties": object{"ipConfigurations": addresses}})
 	properties := object{
 		"hardwareProfile": object{"vmSize": "Standard_D2s_v5"},

@@ -134,7 +134,7 @@ func (f *facts) servedPools(lb *balancer) []served {
 }
 
 // rolesByMachine gives the role of each machine, and says which nodes cannot be let
-// in because their machine is of a kind that kaz does not serve yet.
+// in because their machine is of a kind that kaz does not serve yet, or may not be read.
 func rolesByMachine(f *facts, found *problems) map[string]Role {
 	roles := make(map[string]Role, len(f.Nodes))
 	for _, n := range f.Nodes {
@@ -144,8 +144,12 @@ func rolesByMachine(f *facts, found *problems) map[string]Role {
 		}
 		role := RoleOf(f.Config, n)
 		roles[id.Key()] = role
-		if role == Receiver && !isServed(id, f.Config) {
+		switch {
+		case role != Receiver:
+		case !isServed(id, f.Config):
 			found.warn(n.Name, ReasonNotJoined, "it stays out of the backend pools: of machines like %s, allowed are those in resource group %s", id, f.Config.ResourceGroup)
+		case id.Is(compute.VirtualMachines):
+			f.warnUnreadCard(n, id, found)
 		}
 	}
 	return roles
@@ -183,8 +187,10 @@ func machineLists(in Input) []azure.Query {
 		lists = append(lists, azure.Query{Scope: set, Type: compute.ScaleSetInstances, Expand: "instanceView"})
 	}
 	if alone {
-		lists = append(lists, azure.Query{Scope: c.machines(), Type: network.Interfaces})
-		if hasFlexible(in) || len(c.Balancers) > 0 {
+		for _, group := range interfaceGroups(in) {
+			lists = append(lists, azure.Query{Scope: group, Type: network.Interfaces})
+		}
+		if hasFlexible(in) || len(c.Balancers) > 0 || wasAsked(in) && len(withoutCard(in)) > 0 {
 			lists = append(lists, azure.Query{Scope: c.machines(), Type: compute.VirtualMachines})
 		}
 	}

@@ -96,11 +96,12 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 
 // MayBeUnread reports whether a decision can do without a list that [Needs] names, or a
 // resource, whose id is the scope: the Services that name it are refused then, and what is
-// theirs stays as it is. Without what is the cluster's nothing can be decided.
+// theirs stays as it is; a node whose network interface is there stays out of the pools.
+// Without what is the cluster's nothing can be decided.
 func MayBeUnread(c Config, scope azure.ID, fullType string) bool {
 	cluster, named := map[string]azure.ID{
 		network.PublicIPAddresses: c.publicIPs(""), network.PrivateLinkServices: c.links(""), network.Subnets: c.subnet(""),
-		network.PrivateEndpointConnections: "", network.VirtualNetworks: "",
+		network.PrivateEndpointConnections: "", network.VirtualNetworks: "", network.Interfaces: c.machines(),
 	}[fullType]
 	return named && !scope.Equal(cluster)
 }

@@ -143,14 +143,14 @@ func readAlone(in Input, sets map[string]*group) ([]*group, error) {
 			setOf[vm.ID.Key()] = ref.ID
 		}
 	}
+	cards, err := readCards(in)
+	if err != nil {
+		return nil, err
+	}
 	var groups []*group
 	var order []string
 	byMachine := map[string][]nic{}
-	for _, d := range in.Have.List(in.Config.machines(), network.Interfaces) {
-		view, err := azure.Decode[network.Interface](d)
-		if err != nil {
-			return nil, err
-		}
+	for _, view := range cards {
 		if vm := view.Properties.VirtualMachine; vm != nil && view.ID.Is(network.Interfaces) {
 			if len(byMachine[vm.ID.Key()]) == 0 {
 				order = append(order, vm.ID.Key())
@@ -176,6 +176,24 @@ func readAlone(in Input, sets map[string]*group) ([]*group, error) {
 		groups = append(groups, &group{machines: []*machine{m}})
 	}
 	return groups, nil
+}
+
+// readCards reads network interfaces: all of the machines' resource group, and of others those of
+// the cluster's machines and those that no machine has.
+func readCards(in Input) ([]nic, error) {
+	var cards []nic
+	for i, group := range interfaceGroups(in) {
+		for _, d := range in.Have.List(group, network.Interfaces) {
+			view, err := azure.Decode[network.Interface](d)
+			if err != nil {
+				return nil, err
+			}
+			if vm := view.Properties.VirtualMachine; i == 0 || vm == nil || isServed(vm.ID, in.Config) {
+				cards = append(cards, view)
+			}
+		}
+	}
+	return cards, nil
 }
 
 func modelOf(view scaleSet) *machine {

@@ -1,0 +1,108 @@
+package loadbalancer
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan"
+	"kaz/internal/plan/nodes"
+)
+
+// A machine that is in no Uniform scale set has network interfaces of their own. Nearly always
+// they are in its resource group, and one list tells all of them; Azure lets them be in others.
+
+// interfaceGroups are the resource groups of the network interfaces of machines: first the
+// machines' own, then those of which a machine or a pool tells.
+func interfaceGroups(in Input) []azure.ID {
+	groups := []azure.ID{in.Config.machines()}
+	add := func(card azure.ID) {
+		if id := card.Parent(); !slices.ContainsFunc(groups, id.Equal) {
+			groups = append(groups, id)
+		}
+	}
+	for _, machine := range withoutCard(in) {
+		for _, card := range cardsOf(in, machine) {
+			add(card)
+		}
+	}
+	for _, lb := range balancersOf(in) {
+		// A document that cannot be read is Desired's to report.
+		view, _, _ := plan.View[pools](in.Have, lb)
+		for _, p := range view.Properties.BackendAddressPools {
+			for _, c := range p.Properties.BackendIPConfigurations {
+				if holder := configurationHolder(c.ID); holder.Is(network.Interfaces) {
+					add(holder)
+				}
+			}
+		}
+	}
+	return groups
+}
+
+// withoutCard are the machines alone of the cluster, those whose Node was deleted included, of
+// which their own resource group has no network interface.
+func withoutCard(in Input) []azure.ID {
+	var alone []azure.ID
+	add := func(machine azure.ID) {
+		if machine.Is(compute.VirtualMachines) && isServed(machine, in.Config) {
+			alone = append(alone, machine)
+		}
+	}
+	for _, n := range in.Nodes {
+		if id, ok := nodes.MachineID(n.Spec.ProviderID); ok {
+			add(id)
+		}
+	}
+	for _, id := range in.Nodeless {
+		add(id)
+	}
+	if len(alone) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, d := range in.Have.List(in.Config.machines(), network.Interfaces) {
+		// A document that cannot be read is Desired's to report.
+		if card, err := azure.Decode[network.Interface](d); err == nil && card.Properties.VirtualMachine != nil {
+			known[card.Properties.VirtualMachine.ID.Key()] = true
+		}
+	}
+	return slices.DeleteFunc(alone, func(id azure.ID) bool { return known[id.Key()] })
+}
+
+// cardsOf are the network interfaces that a machine names, as far as it has been read.
+func cardsOf(in Input, machine azure.ID) []azure.ID {
+	view, _, _ := plan.View[compute.Instance](in.Have, machine)
+	if view.Properties.NetworkProfile == nil {
+		return nil
+	}
+	var ids []azure.ID
+	for _, ref := range view.Properties.NetworkProfile.NetworkInterfaces {
+		ids = append(ids, ref.ID)
+	}
+	return ids
+}
+
+// wasAsked reports whether Have holds what [Needs] names at first: the security group, if any, is
+// there then, or known not to be.
+func wasAsked(in Input) bool {
+	if in.Config.SecurityGroupName == "" {
+		return true
+	}
+	_, there := in.Have.Get(in.Config.securityGroup())
+	_, absent := in.Have.Absent(in.Config.securityGroup())
+	return there || absent
+}
+
+// warnUnreadCard tells of a node whose network interface is where it may not be read.
+func (f *facts) warnUnreadCard(n *v1.Node, machine azure.ID, found *problems) {
+	for _, card := range cardsOf(f.Input, machine) {
+		if why, unread := f.Have.Unread(card.Parent(), network.Interfaces); unread {
+			found.warn(n.Name, ReasonNotJoined, "it is not let into the backend pools, nor out of them: its network interface %s %s; to do: %s",
+				card, whyUnread(why), cureUnread(why, network.Interfaces))
+		}
+	}
+}
