@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/key"
+	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 )
 
@@ -322,27 +323,33 @@ func TestADenialWaitsForItsAddress(t *testing.T) {
 }
 
 // A machine that is being deleted is not written when its load balancer goes: Azure would refuse
-// it.
+// it. Neither is the network interface of a machine alone.
 func TestAMachineThatGoesIsNotWritten(t *testing.T) {
-	for state, written := range map[string]bool{"Succeeded": true, "Deleting": false} {
-		w := newWorld(2)
-		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
-		if _, err := w.commit(in); err != nil {
-			t.Fatal(err)
-		}
-		const id = azure.ID(vmss + "/virtualMachines/1")
-		sub(w.docs[id.Key()], "properties")["provisioningState"] = state
-		in.Services[0].Gone = true
-		r, err := w.decide(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		was := false
-		for _, step := range r.plan.Steps {
-			was = was || step.ID.Equal(id)
-		}
-		if was != written {
-			t.Errorf("%s: it is written %v", state, was)
+	for _, set := range []string{"np", ""} {
+		for state, written := range map[string]bool{"Succeeded": true, "Deleting": false} {
+			w := newWorld(0)
+			one, goes := machine{set: set}, machine{set: set, n: 1}
+			in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+			for _, m := range []machine{one, goes} {
+				m.furnish(w)
+				in.Nodes = append(in.Nodes, m.node())
+			}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			id := goes.id()
+			if !goes.uniform() {
+				id = goes.nic()
+			}
+			sub(w.docs[id.Key()], "properties")["provisioningState"] = state
+			in.Services[0].Gone = true
+			r, err := w.decide(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if was := slices.ContainsFunc(r.plan.Steps, func(s plan.Step) bool { return s.ID.Equal(id) }); was != written {
+				t.Errorf("%s, %s: it is written %v", id, state, was)
+			}
 		}
 	}
 }
