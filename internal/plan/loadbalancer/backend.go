@@ -242,12 +242,7 @@ func machinesInvolved(in Input) (sets []azure.ID, alone bool) {
 			sets = append(sets, id)
 		}
 	}
-	for _, n := range in.Nodes {
-		if id, ok := nodes.MachineID(n.Spec.ProviderID); ok {
-			add(id)
-		}
-	}
-	for _, id := range in.Nodeless {
+	for _, id := range knownMachines(in) {
 		add(id)
 	}
 	for _, id := range balancersOf(in) {

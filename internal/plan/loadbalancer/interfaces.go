@@ -46,20 +46,9 @@ func interfaceGroups(in Input) []azure.ID {
 // withoutCard are the machines alone of the cluster, those whose Node was deleted included, of
 // which their own resource group has no network interface.
 func withoutCard(in Input) []azure.ID {
-	var alone []azure.ID
-	add := func(machine azure.ID) {
-		if machine.Is(compute.VirtualMachines) && isServed(machine, in.Config) {
-			alone = append(alone, machine)
-		}
-	}
-	for _, n := range in.Nodes {
-		if id, ok := nodes.MachineID(n.Spec.ProviderID); ok {
-			add(id)
-		}
-	}
-	for _, id := range in.Nodeless {
-		add(id)
-	}
+	alone := slices.DeleteFunc(knownMachines(in), func(id azure.ID) bool {
+		return !id.Is(compute.VirtualMachines) || !isServed(id, in.Config)
+	})
 	if len(alone) == 0 {
 		return nil
 	}
@@ -71,6 +60,17 @@ func withoutCard(in Input) []azure.ID {
 		}
 	}
 	return slices.DeleteFunc(alone, func(id azure.ID) bool { return known[id.Key()] })
+}
+
+// knownMachines are those of the nodes, and those whose Node was deleted.
+func knownMachines(in Input) []azure.ID {
+	all := make([]azure.ID, 0, len(in.Nodes)+len(in.Nodeless))
+	for _, n := range in.Nodes {
+		if id, ok := nodes.MachineID(n.Spec.ProviderID); ok {
+			all = append(all, id)
+		}
+	}
+	return append(all, in.Nodeless...)
 }
 
 // cardsOf are the network interfaces that a machine names, as far as it has been read.
