@@ -170,9 +170,28 @@ func (f *facts) makeRoom(b *batch) {
 	if len(full) == 0 {
 		return
 	}
-	b.holdBack(func(p place) bool { return full[p.side] && p.newRules() == len(p.rules) }, func(w wish, p place) string {
+	b.holdBack(func(w wish, p place) bool { return full[p.side] && f.arrives(w, p) }, func(w wish, p place) string {
 		return "rules of " + w.service.Key() + " come to load balancer " + p.side.id.Name() + " when others have left the nodes"
 	})
+}
+
+// arrives reports whether all rules of a place are new, and nothing would be taken from the
+// Service if they came later: who is there already keeps his frontend, and with it his address and
+// his private link service.
+func (f *facts) arrives(w wish, p place) bool {
+	base := strings.ToLower(w.base)
+	if len(p.rules) == 0 || p.newRules() < len(p.rules) {
+		return false
+	}
+	_, exists := p.spot().frontend()
+	switch {
+	case slices.ContainsFunc(p.side.uses[strings.ToLower(p.frontend)], func(u use) bool { return u.owner == base }):
+		return false
+	case !exists || !p.own:
+		return true
+	}
+	// He may have left the frontend to a load balancer that is not to be deleted.
+	return slices.ContainsFunc(f.sides, func(s *side) bool { return s != p.side && len(s.ruled[base]) > 0 })
 }
 
 // families are those of a Service's addresses, IPv6 as true.

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 )
@@ -214,5 +215,66 @@ func TestRulesPerNodeWhileTheyMove(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Who stands at a full load balancer already stays there, with his address and private link
+// service, whatever he changes when others come.
+func TestWhoIsThereStaysWhileOthersMove(t *testing.T) {
+	in, w := crowd(t, 0, 2)
+	in.Complete = true
+	w.trusting = true // it is about more rules than are decided quickly twice
+	many := func(name string, n int32) *v1.Service {
+		s := service(name)
+		for i := range n {
+			s.Spec.Ports = append(s.Spec.Ports, tcp(1000+i, 30000+i))
+		}
+		return s
+	}
+	a, b, web := many("a", 150), many("b", 149), asksForLink("web", 80)
+	bare := service("bare", tcp(80, 30080))
+	bare.Annotations = map[string]string{key.Internal.Name: "true", "service.beta.kubernetes.io/port_80_no_lb_rule": "true"}
+	for _, s := range []*v1.Service{a, b, web, bare} {
+		in.Services = append(in.Services, loadbalancer.Service{Service: s})
+	}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	stand := func() (names []string) {
+		for _, fe := range children(sub(w.docs[azure.ID(innerID).Key()], "properties"), "frontendIPConfigurations") {
+			names = append(names, nameOf(fe))
+		}
+		return names
+	}
+	was := stand()
+	if len(was) != 2 || len(w.links()) != 1 {
+		t.Fatalf("there are frontends %v and private link services %v", was, w.links())
+	}
+	b.Annotations = map[string]string{key.Internal.Name: "true"}
+	web.Spec.Ports = []v1.ServicePort{tcp(81, 30081)}
+	for range 5 {
+		r, err := w.decide(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.plan.Empty() {
+			break
+		}
+		for _, s := range r.plan.Steps {
+			if s.Op == plan.Delete && s.ID.Is(privateLinks) {
+				t.Errorf("%s goes: %s", s.ID.Name(), s.Why)
+			}
+		}
+		if err := w.apply(r.plan); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range was {
+			if !slices.Contains(stand(), name) {
+				t.Errorf("frontend %s is gone", name)
+			}
+		}
+	}
+	if got := stand(); len(got) != 3 {
+		t.Errorf("in the end there are frontends %v", got)
 	}
 }

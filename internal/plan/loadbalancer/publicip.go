@@ -528,17 +528,17 @@ func (f *facts) untangle(b *batch) {
 	if len(waits) == 0 || f.Config.PoolByIP && !f.inCircle(waits) {
 		return
 	}
-	b.holdBack(func(p place) bool { return later[p.spot().key()] }, func(w wish, p place) string {
+	b.holdBack(func(_ wish, p place) bool { return later[p.spot().key()] }, func(w wish, p place) string {
 		return "load balancer " + p.side.id.Name() + " gets the address of " + w.service.Key() + ", which is elsewhere so far"
 	})
 }
 
 // holdBack takes places out of this round that come in a later one, and says why. Their
 // public IPs are kept for them.
-func (b *batch) holdBack(which func(p place) bool, why func(w wish, p place) string) {
+func (b *batch) holdBack(which func(w wish, p place) bool, why func(w wish, p place) string) {
 	for i, w := range b.live {
 		b.live[i].places = slices.DeleteFunc(slices.Clone(w.places), func(p place) bool {
-			if !which(p) {
+			if !which(w, p) {
 				return false
 			}
 			b.holds[p.ip.Key()] = true
