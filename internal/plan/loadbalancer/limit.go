@@ -170,7 +170,15 @@ func (f *facts) makeRoom(b *batch) {
 	if len(full) == 0 {
 		return
 	}
-	b.holdBack(func(w wish, p place) bool { return full[p.side] && f.arrives(w, p) }, func(w wish, p place) string {
+	later := map[string]bool{} // spots, by key, at which a frontend comes: those who share it wait, too
+	for _, w := range b.live {
+		for _, p := range w.places {
+			if _, exists := p.spot().frontend(); !exists && p.own && full[p.side] && f.arrives(w, p) {
+				later[p.spot().key()] = true
+			}
+		}
+	}
+	b.holdBack(func(w wish, p place) bool { return later[p.spot().key()] || full[p.side] && f.arrives(w, p) }, func(w wish, p place) string {
 		return "rules of " + w.service.Key() + " come to load balancer " + p.side.id.Name() + " when others have left the nodes"
 	})
 }

@@ -278,3 +278,58 @@ func TestWhoIsThereStaysWhileOthersMove(t *testing.T) {
 		t.Errorf("in the end there are frontends %v", got)
 	}
 }
+
+// Who joins a Service that comes later comes later, too: until then there is no frontend.
+func TestWhoJoinsAServiceThatComesLater(t *testing.T) {
+	in, w := crowd(t, 0, 2)
+	in.Complete = true
+	w.trusting = true // it is about more rules than are decided quickly twice
+	many := func(name string, n, from int32) *v1.Service {
+		s := service(name)
+		for i := range n {
+			s.Spec.Ports = append(s.Spec.Ports, tcp(from+i, 20000+from+i))
+		}
+		return s
+	}
+	a, b, host, guest := many("a", 150, 1000), many("b", 148, 2000), many("host", 1, 80), many("guest", 1, 81)
+	a.Annotations = map[string]string{key.Internal.Name: "true"}
+	b.Annotations = map[string]string{key.Internal.Name: "true"}
+	guest.Annotations = map[string]string{key.PublicIPName.Name: "kubernetes-" + baseOf(host)}
+	for _, s := range []*v1.Service{host, a, b} {
+		in.Services = append(in.Services, loadbalancer.Service{Service: s})
+	}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	in.Services = append(in.Services, loadbalancer.Service{Service: guest})
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	name := "kubernetes-" + baseOf(b)
+	w.put(azure.ID(network+"publicIPAddresses/"+name), parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"k8s-azure-service":"default/b","k8s-azure-cluster-name":"kubernetes"},
+		"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4"}}`))
+	b.Annotations = nil
+	guest.Annotations = map[string]string{key.PublicIPName.Name: name}
+	for range 5 {
+		r, err := w.decide(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.plan.Empty() {
+			break
+		}
+		if err := w.apply(r.plan); err != nil {
+			t.Fatal(err)
+		}
+		lb := sub(w.docs[azure.ID(lbID).Key()], "properties")
+		for _, rule := range children(lb, "loadBalancingRules") {
+			at := at(rule, "properties", "frontendIPConfiguration", "id")
+			if !slices.ContainsFunc(children(lb, "frontendIPConfigurations"), func(fe object) bool { return strings.EqualFold(fe["id"].(string), at) }) {
+				t.Errorf("rule %s refers to %s, which is not there", nameOf(rule), at)
+			}
+		}
+	}
+	if rules := children(sub(w.docs[azure.ID(lbID).Key()], "properties"), "loadBalancingRules"); len(rules) != 150 {
+		t.Errorf("there are %d rules in the end", len(rules))
+	}
+}
