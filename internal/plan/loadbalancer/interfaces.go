@@ -25,7 +25,7 @@ func interfaceGroups(in Input) []azure.ID {
 		}
 	}
 	for _, machine := range withoutCard(in) {
-		for _, card := range cardsOf(in, machine) {
+		if card, named := primaryCard(in, machine); named {
 			add(card)
 		}
 	}
@@ -44,7 +44,7 @@ func interfaceGroups(in Input) []azure.ID {
 }
 
 // withoutCard are the machines alone of the cluster, those whose Node was deleted included, of
-// which their own resource group has no network interface.
+// which their own resource group does not have the primary network interface.
 func withoutCard(in Input) []azure.ID {
 	alone := slices.DeleteFunc(knownMachines(in), func(id azure.ID) bool {
 		return !id.Is(compute.VirtualMachines) || !isServed(id, in.Config)
@@ -55,7 +55,7 @@ func withoutCard(in Input) []azure.ID {
 	known := map[string]bool{}
 	for _, d := range in.Have.List(in.Config.machines(), network.Interfaces) {
 		// A document that cannot be read is Desired's to report.
-		if card, err := azure.Decode[network.Interface](d); err == nil && card.Properties.VirtualMachine != nil {
+		if card, err := azure.Decode[network.Interface](d); err == nil && card.Properties.VirtualMachine != nil && !isSecondary(card) {
 			known[card.Properties.VirtualMachine.ID.Key()] = true
 		}
 	}
@@ -73,17 +73,21 @@ func knownMachines(in Input) []azure.ID {
 	return append(all, in.Nodeless...)
 }
 
-// cardsOf are the network interfaces that a machine names, as far as it has been read.
-func cardsOf(in Input, machine azure.ID) []azure.ID {
+// isSecondary reports whether a network interface says that another one is its machine's primary one.
+func isSecondary(card nic) bool { return card.Properties.Primary != nil && !*card.Properties.Primary }
+
+// primaryCard is the primary network interface that a machine names, as far as it has been read.
+func primaryCard(in Input, machine azure.ID) (azure.ID, bool) {
 	view, _, _ := plan.View[compute.Instance](in.Have, machine)
 	if view.Properties.NetworkProfile == nil {
-		return nil
+		return "", false
 	}
-	var ids []azure.ID
-	for _, ref := range view.Properties.NetworkProfile.NetworkInterfaces {
-		ids = append(ids, ref.ID)
+	cards := view.Properties.NetworkProfile.NetworkInterfaces
+	i := onlyOr(cards, func(c compute.InterfaceReference) bool { return c.Properties.Primary != nil && *c.Properties.Primary })
+	if i < 0 {
+		return "", false
 	}
-	return ids
+	return cards[i].ID, true
 }
 
 // wasAsked reports whether Have holds what [Needs] names at first: the security group, if any, is
@@ -99,10 +103,9 @@ func wasAsked(in Input) bool {
 
 // warnUnreadCard tells of a node whose network interface is where it may not be read.
 func (f *facts) warnUnreadCard(n *v1.Node, machine azure.ID, found *problems) {
-	for _, card := range cardsOf(f.Input, machine) {
-		if why, unread := f.Have.Unread(card.Parent(), network.Interfaces); unread {
-			found.warn(n.Name, ReasonNotJoined, "it is not let into the backend pools, nor out of them: its network interface %s %s; to do: %s",
-				card, whyUnread(why), cureUnread(why, network.Interfaces))
-		}
+	card, _ := primaryCard(f.Input, machine)
+	if why, unread := f.Have.Unread(card.Parent(), network.Interfaces); unread {
+		found.warn(n.Name, ReasonNotJoined, "it is not let into the backend pools, nor out of them: its network interface %s %s; to do: %s",
+			card, whyUnread(why), cureUnread(why, network.Interfaces))
 	}
 }

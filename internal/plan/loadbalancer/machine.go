@@ -168,6 +168,9 @@ func readAlone(in Input, sets map[string]*group) ([]*group, error) {
 			continue
 		}
 		m := cardOf(cards[i])
+		if primary, named := primaryCard(in, m.id); named && isSecondary(cards[i]) && !primary.Equal(cards[i].ID) {
+			m.ready = false // that one is where it may not be read
+		}
 		if g, ok := sets[setOf[key].Key()]; ok {
 			m.excluded = g.model.excluded
 			g.machines = append(g.machines, m)

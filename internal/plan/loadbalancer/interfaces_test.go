@@ -1,0 +1,88 @@
+package loadbalancer_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+)
+
+// addAlone makes a machine alone with these network interfaces, the first of which is the primary
+// one, each "group/name", and returns its Node.
+func (w *world) addAlone(name, address string, cards ...string) *v1.Node {
+	vm := compute + "virtualMachines/" + name
+	var refs []string
+	for i, card := range cards {
+		group, nic, _ := strings.Cut(card, "/")
+		id := azure.ID(strings.Replace(network, "/rg/", "/"+group+"/", 1) + "networkInterfaces/" + nic)
+		refs = append(refs, fmt.Sprintf(`{"id":%q,"properties":{"primary":%v}}`, id, i == 0))
+		w.put(id, parse(fmt.Sprintf(`{"location":"westeurope","properties":{"primary":%v,"virtualMachine":{"id":%q},
+			"ipConfigurations":[{"name":"ipconfig","properties":{"primary":true,"privateIPAddressVersion":"IPv4","privateIPAddress":%q}}]}}`, i == 0, vm, fmt.Sprint(address, i))))
+	}
+	w.put(azure.ID(vm), parse(`{"location":"westeurope","properties":{"networkProfile":{"networkInterfaces":[`+strings.Join(refs, ",")+`]}}}`))
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.NodeSpec{ProviderID: "azure://" + vm},
+		Status: v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: address + "0"}}},
+	}
+}
+
+// cardsInPools are the network interfaces that are in a pool, as "group/name".
+func (w *world) cardsInPools() map[string]bool {
+	in := map[string]bool{}
+	for k := range w.docs {
+		if id := azure.ID(k); id.Is("Microsoft.Network/networkInterfaces") && strings.Contains(w.lower(k), "/backendaddresspools/") {
+			in[id.Group()+"/"+id.Name()] = true
+		}
+	}
+	return in
+}
+
+// The primary network interface of a machine joins the pool, wherever it is, and no other one.
+func TestThePrimaryInterfaceIsInAnotherGroup(t *testing.T) {
+	w := newWorld(0)
+	in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+	in.Nodes = []*v1.Node{w.addAlone("m0", "10.0.7.1", "far/first", "rg/second"), w.addAlone("m1", "10.0.7.2", "rg/first", "far/second")}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.cardsInPools(), map[string]bool{"far/first": true, "rg/first": true}; !maps.Equal(got, want) {
+		t.Errorf("in the pool are %v, want %v", got, want)
+	}
+}
+
+// Where the primary network interface of a machine may not be read, another one does not join the
+// pool in its place.
+func TestThePrimaryInterfaceMayNotBeRead(t *testing.T) {
+	w := newWorld(0)
+	in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+	in.Nodes = []*v1.Node{w.addAlone("m0", "10.0.7.1", "far/first", "rg/second"), w.addAlone("m1", "10.0.7.2", "rg/first", "far/second")}
+	var told []plan.Problem
+	for range 3 {
+		in.Have = gather(in, w.snapshot().Without(farCard("first")).Without(farCard("second"))).WithUnread(azure.ID(farGroup), "Microsoft.Network/networkInterfaces", azure.Denied)
+		r, err := decided(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.apply(r.plan); err != nil {
+			t.Fatal(err)
+		}
+		told = r.problems
+	}
+	if got, want := w.cardsInPools(), map[string]bool{"rg/first": true}; !maps.Equal(got, want) {
+		t.Errorf("in the pool are %v, want %v", got, want)
+	}
+	if len(told) != 1 || told[0].Object != "m0" || !strings.Contains(told[0].Message, "may not be read") {
+		t.Errorf("told was %v", told)
+	}
+}
+
+func farCard(name string) azure.ID {
+	return azure.ID(farGroup).Resource("Microsoft.Network/networkInterfaces", name)
+}
