@@ -90,6 +90,38 @@ func primaryCard(in Input, machine azure.ID) (azure.ID, bool) {
 	return cards[i].ID, true
 }
 
+// showCards are the machines whose network interface is in one of these resource groups that may
+// not be read, as far as load balancers show it in their pools. None of them is written.
+func showCards(in Input, of []azure.ID) []*group {
+	isHidden := func(group azure.ID) bool {
+		_, unread := in.Have.Unread(group, network.Interfaces)
+		return unread
+	}
+	if !slices.ContainsFunc(of, isHidden) {
+		return nil
+	}
+	hidden := map[string]azure.ID{} // machines, by id key of the interface
+	for _, id := range withoutCard(in) {
+		if card, named := primaryCard(in, id); named && isHidden(card.Parent()) {
+			hidden[card.Key()] = id
+		}
+	}
+	var shown []*group
+	for _, id := range balancersOf(in) {
+		// A document that cannot be read is Desired's to report.
+		lb, _, _ := plan.View[pools](in.Have, id)
+		for _, p := range lb.Properties.BackendAddressPools {
+			for _, c := range p.Properties.BackendIPConfigurations {
+				if id, is := hidden[configurationHolder(c.ID).Key()]; is {
+					at := []azure.Reference{{ID: lb.ID.Child(network.BackendAddressPools, p.Name)}}
+					shown = append(shown, &group{machines: []*machine{{id: id, fixed: true, slots: []slot{{pools: &at}}}}})
+				}
+			}
+		}
+	}
+	return shown
+}
+
 // wasAsked reports whether Have holds what [Needs] names at first: the security group, if any, is
 // there then, or known not to be.
 func wasAsked(in Input) bool {

@@ -3,6 +3,7 @@ package loadbalancer_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 )
@@ -85,4 +87,46 @@ func TestThePrimaryInterfaceMayNotBeRead(t *testing.T) {
 
 func farCard(name string) azure.ID {
 	return azure.ID(farGroup).Resource("Microsoft.Network/networkInterfaces", name)
+}
+
+// Who is in the pool stays there as far as is known, when his network interface may not be read any
+// more: packets come to him as before, and others may leave.
+func TestAnInterfaceThatMayNotBeReadAnyMore(t *testing.T) {
+	w := newWorld(0)
+	web := service("web", tcp(80, 30080))
+	web.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
+	in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+	in.Nodes = []*v1.Node{w.addAlone("m0", "10.0.7.1", "far/first"), w.addAlone("m1", "10.0.7.2", "rg/first")}
+	if _, err := w.commit(in); err != nil {
+		t.Fatal(err)
+	}
+	ruled := ruledTo(w, "Allow")
+	if len(ruled) != 2 {
+		t.Fatalf("packets are allowed to %v", ruled)
+	}
+	unread := func() plan.Plan {
+		t.Helper()
+		in.Have = gather(in, w.snapshot().Without(farCard("first"))).WithUnread(farGroup, "Microsoft.Network/networkInterfaces", azure.Denied)
+		r, err := decided(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.plan
+	}
+	if p := unread(); !p.Empty() {
+		t.Errorf("it may not be read: %v", p)
+	}
+	in.Nodes[1].Labels = map[string]string{v1.LabelNodeExcludeBalancers: ""}
+	if err := w.apply(unread()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.apply(unread()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.cardsInPools(), map[string]bool{"far/first": true}; !maps.Equal(got, want) {
+		t.Errorf("excluded is m1: in the pool are %v, want %v", got, want)
+	}
+	if got := ruledTo(w, "Allow"); !slices.Equal(got, []string{"10.0.7.10:30080"}) {
+		t.Errorf("excluded is m1: packets are allowed to %v", got)
+	}
 }

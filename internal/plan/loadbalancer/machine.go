@@ -76,8 +76,9 @@ func readGroups(in Input) ([]*group, error) {
 		}
 	}
 	showInstances(in, sets)
-	alone, err := readAlone(in, sets)
-	return append(groups, alone...), err
+	of := interfaceGroups(in)
+	alone, err := readAlone(in, sets, of)
+	return slices.Concat(groups, alone, showCards(in, of)), err
 }
 
 // showInstances gives the scale sets whose instances were not read those that load balancers show
@@ -132,7 +133,7 @@ func Machines(in Input) (map[string]bool, error) {
 // readAlone reads machines that have a network interface of their own: each with its
 // primary one. Those of a flexible scale set join its group. An interface can be left
 // in a pool when its machine goes; it is all that is left of it.
-func readAlone(in Input, sets map[string]*group) ([]*group, error) {
+func readAlone(in Input, sets map[string]*group, of []azure.ID) ([]*group, error) {
 	setOf := map[string]azure.ID{}
 	for _, d := range in.Have.List(in.Config.machines(), compute.VirtualMachines) {
 		vm, err := azure.Decode[compute.VirtualMachine](d)
@@ -143,7 +144,7 @@ func readAlone(in Input, sets map[string]*group) ([]*group, error) {
 			setOf[vm.ID.Key()] = ref.ID
 		}
 	}
-	cards, err := readCards(in)
+	cards, err := readCards(in, of)
 	if err != nil {
 		return nil, err
 	}
@@ -181,11 +182,11 @@ func readAlone(in Input, sets map[string]*group) ([]*group, error) {
 	return groups, nil
 }
 
-// readCards reads network interfaces: all of the machines' resource group, and of others those of
-// the cluster's machines and those that no machine has.
-func readCards(in Input) ([]nic, error) {
+// readCards reads network interfaces of resource groups: all of the first, which is the machines'
+// own, and of others those of the cluster's machines and those that no machine has.
+func readCards(in Input, of []azure.ID) ([]nic, error) {
 	var cards []nic
-	for i, group := range interfaceGroups(in) {
+	for i, group := range of {
 		for _, d := range in.Have.List(group, network.Interfaces) {
 			view, err := azure.Decode[network.Interface](d)
 			if err != nil {
