@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"kaz/internal/emulator/plane/fabric/netns"
 	"kaz/internal/emulator/plane/fabric/wiring"
@@ -23,17 +24,19 @@ const instanceFile = ".lock"
 
 // hold marks an instance as one that runs, until the lock is removed or this process
 // ends. Nil is that another process holds it.
-func hold(instance string) (*process.Lock, error) {
-	return process.TryLock(filepath.Join(instancesDir, instance+instanceFile))
-}
+func hold(instance string) (*process.Lock, error) { return process.TryLock(lockOf(instance)) }
 
-// holdAlone is hold where nobody else can have a reason to run the instance.
-func holdAlone(instance string) (*process.Lock, error) {
-	l, err := hold(instance)
-	if l == nil && err == nil {
-		err = fmt.Errorf("real nodes of %s are another kaz's at this moment: try again when that has ended", wiring.Prefix(instance))
+func lockOf(instance string) string { return filepath.Join(instancesDir, instance+instanceFile) }
+
+// holdAlone is hold where only who sweeps can hold the instance, which is a matter of a moment.
+func holdAlone(ctx context.Context, instance string) (*process.Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	l, err := process.WaitLock(ctx, lockOf(instance), func() {})
+	if err != nil {
+		return nil, fmt.Errorf("real nodes of %s, which another kaz has: %w", wiring.Prefix(instance), err)
 	}
-	return l, err
+	return l, nil
 }
 
 // sweepInstance removes what is on this machine of an instance that the caller holds,

@@ -38,7 +38,7 @@ func sweep(ctx context.Context, m memory) error {
 	if m.NodesKind != NodesReal || m.Instance == "" {
 		return nil
 	}
-	held, err := holdAlone(m.Instance)
+	held, err := holdAlone(ctx, m.Instance)
 	if err != nil {
 		return err
 	}

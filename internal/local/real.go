@@ -69,7 +69,7 @@ func (c *cluster) startNetwork(ctx context.Context, binaries controlplane.Binari
 		return err
 	}
 	c.reality.images = append(c.reality.images, c.Images...)
-	if c.reality.held, err = holdAlone(c.memory.Instance); err != nil {
+	if c.reality.held, err = holdAlone(ctx, c.memory.Instance); err != nil {
 		return err
 	}
 	c.reality.network, err = fabric.Start(ctx, fabric.Options{
@@ -230,7 +230,7 @@ func publishAPIServer(ctx context.Context, client endpointSlices) error {
 }
 
 // stopReality ends what startNetwork began.
-func (c *cluster) stopReality() error {
+func (c *cluster) stopReality(ctx context.Context) error {
 	var problems []error
 	if c.reality.egress != nil {
 		if err := c.reality.egress.Close(); !errors.Is(err, net.ErrClosed) {
@@ -238,17 +238,12 @@ func (c *cluster) stopReality() error {
 		}
 	}
 	if c.reality.network != nil {
-		problems = append(problems, c.reality.network.Close(), vm.RemoveCgroups(wiring.Prefix(c.memory.Instance)))
+		problems = append(problems, c.reality.network.Close())
 	}
-	err := errors.Join(problems...)
-	switch {
-	case c.reality.held == nil:
-	case err != nil:
-		c.reality.held.Release() // what is left is swept by the next kaz
-	default:
-		err = c.reality.held.Remove()
+	if c.reality.held != nil {
+		problems = append(problems, sweepInstance(ctx, c.memory.Instance, c.reality.held))
 	}
-	return err
+	return errors.Join(problems...)
 }
 
 // Kinds of nodes.
@@ -276,10 +271,13 @@ func (c *cluster) chooseNodes(ctx context.Context) error {
 		c.NodesKind = NodesHollow
 		return nil
 	}
-	if err := c.sweep(ctx); err != nil {
+	if err := sweep(ctx, c.memory); err != nil {
 		return err
 	}
 	problems := vm.Check(c.path(machinesDir), cmp.Or(c.Nodes, defaultNodes))
+	if err := c.sweepAbandoned(ctx); err != nil {
+		problems = append(problems, err)
+	}
 	if len(problems) == 0 {
 		if err := netns.Check(ctx, c.memory.Instance, ""); err != nil {
 			problems = append(problems, err)
@@ -303,11 +301,8 @@ func (c *cluster) chooseNodes(ctx context.Context) error {
 	return nil
 }
 
-// sweep makes room for real nodes.
-func (c *cluster) sweep(ctx context.Context) error {
-	if err := sweep(ctx, c.memory); err != nil {
-		return err
-	}
+// sweepAbandoned makes room for real nodes.
+func (c *cluster) sweepAbandoned(ctx context.Context) error {
 	abandoned, err := SweepAbandoned(ctx)
 	for _, name := range abandoned {
 		c.progress.say("removed what is left of %s, a kaz that was killed", name)

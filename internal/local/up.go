@@ -253,7 +253,7 @@ func (c *cluster) stop(ctx context.Context) error {
 	for _, p := range slices.Backward(c.group.Processes()) {
 		p.Stop(ctx, stopGrace)
 	}
-	err = errors.Join(err, c.stopReality())
+	err = errors.Join(err, c.stopReality(ctx))
 	if c.azure != nil {
 		err = errors.Join(err, c.azure.Close())
 	}
