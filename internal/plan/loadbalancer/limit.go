@@ -157,16 +157,7 @@ func (a address) newRules(at *side) int {
 // makeRoom takes places out of this round that Azure has room for only when the other load
 // balancer of the same nodes has been written: what leaves that leaves in this round.
 func (f *facts) makeRoom(b *batch) {
-	lanes := f.lanes(*b)
-	full := map[*side]bool{}
-	for at, n := range lanes {
-		for beside, other := range lanes {
-			if beside.side != at.side && beside.side.group(beside.six) == at.side.group(at.six) && n.come > 0 && other.leave > 0 &&
-				other.here+n.here-n.leave+n.come > mostRulesPerNode {
-				full[at.side] = true
-			}
-		}
-	}
+	full := f.fullSides(*b)
 	if len(full) == 0 {
 		return
 	}
@@ -181,6 +172,22 @@ func (f *facts) makeRoom(b *batch) {
 	b.holdBack(func(w wish, p place) bool { return later[p.spot().key()] || full[p.side] && f.arrives(w, p) }, func(w wish, p place) string {
 		return "rules of " + w.service.Key() + " come to load balancer " + p.side.id.Name() + " when others have left the nodes"
 	})
+}
+
+// fullSides are the load balancers that must not be written before another one that leads to
+// the same nodes.
+func (f *facts) fullSides(b batch) map[*side]bool {
+	lanes := f.lanes(b)
+	full := map[*side]bool{}
+	for at, n := range lanes {
+		for beside, other := range lanes {
+			same := beside.side != at.side && beside.side.group(beside.six) == at.side.group(at.six)
+			if same && n.come > 0 && other.leave > 0 && other.here+n.here-n.leave+n.come > mostRulesPerNode {
+				full[at.side] = true
+			}
+		}
+	}
+	return full
 }
 
 // arrives reports whether all rules of a place are new, and nothing would be taken from the

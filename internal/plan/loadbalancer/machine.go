@@ -134,15 +134,9 @@ func Machines(in Input) (map[string]bool, error) {
 // primary one. Those of a flexible scale set join its group. An interface can be left
 // in a pool when its machine goes; it is all that is left of it.
 func readAlone(in Input, sets map[string]*group, of []azure.ID) ([]*group, error) {
-	setOf := map[string]azure.ID{}
-	for _, d := range in.Have.List(in.Config.machines(), compute.VirtualMachines) {
-		vm, err := azure.Decode[compute.VirtualMachine](d)
-		if err != nil {
-			return nil, err
-		}
-		if ref := vm.Properties.VirtualMachineScaleSet; ref != nil {
-			setOf[vm.ID.Key()] = ref.ID
-		}
+	setOf, err := setsOfMachines(in)
+	if err != nil {
+		return nil, err
 	}
 	cards, err := readCards(in, of)
 	if err != nil {
@@ -163,14 +157,9 @@ func readAlone(in Input, sets map[string]*group, of []azure.ID) ([]*group, error
 		}
 	}
 	for _, key := range order {
-		cards := byMachine[key]
-		i := onlyOr(cards, func(n nic) bool { return n.Properties.Primary != nil && *n.Properties.Primary })
-		if i < 0 {
+		m := machineWith(in, byMachine[key])
+		if m == nil {
 			continue
-		}
-		m := cardOf(cards[i])
-		if primary, named := primaryCard(in, m.id); named && isSecondary(cards[i]) && !primary.Equal(cards[i].ID) {
-			m.ready = false // that one is where it may not be read
 		}
 		if g, ok := sets[setOf[key].Key()]; ok {
 			m.excluded = g.model.excluded
@@ -180,6 +169,34 @@ func readAlone(in Input, sets map[string]*group, of []azure.ID) ([]*group, error
 		groups = append(groups, &group{machines: []*machine{m}})
 	}
 	return groups, nil
+}
+
+// machineWith is a machine by the primary one of its network interfaces, nil where none is.
+func machineWith(in Input, cards []nic) *machine {
+	i := onlyOr(cards, func(n nic) bool { return n.Properties.Primary != nil && *n.Properties.Primary })
+	if i < 0 {
+		return nil
+	}
+	m := cardOf(cards[i])
+	if primary, named := primaryCard(in, m.id); named && isSecondary(cards[i]) && !primary.Equal(cards[i].ID) {
+		m.ready = false // that one is where it may not be read
+	}
+	return m
+}
+
+// setsOfMachines are the flexible scale sets of machines, by the machine's id key.
+func setsOfMachines(in Input) (map[string]azure.ID, error) {
+	sets := map[string]azure.ID{}
+	for _, d := range in.Have.List(in.Config.machines(), compute.VirtualMachines) {
+		vm, err := azure.Decode[compute.VirtualMachine](d)
+		if err != nil {
+			return nil, err
+		}
+		if ref := vm.Properties.VirtualMachineScaleSet; ref != nil {
+			sets[vm.ID.Key()] = ref.ID
+		}
+	}
+	return sets, nil
 }
 
 // readCards reads network interfaces of resource groups: all of the first, which is the machines'
