@@ -131,6 +131,9 @@ func asBefore(r *network.LoadBalancingRule, was network.LoadBalancingRule) {
 			*now = nil
 		}
 	}
+	if r.EnableTCPReset == nil && was.EnableTCPReset != nil && *was.EnableTCPReset && !sameText(r.Protocol, was.Protocol) {
+		r.EnableTCPReset = new(false) // it was a rule for all ports, of the same name
+	}
 	if was.IdleTimeoutInMinutes == nil && *r.IdleTimeoutInMinutes == key.IdleTimeout.Default {
 		r.IdleTimeoutInMinutes = nil
 	}

@@ -1,0 +1,55 @@
+package loadbalancer_test
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/key"
+	"kaz/internal/plan/loadbalancer"
+)
+
+// becomes brings Services about beside others and returns what was told of them. What is done
+// is done at once: nothing is written when they are looked at again.
+func (w *world) becomes(t *testing.T, others []*v1.Service, services ...*v1.Service) []string {
+	t.Helper()
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Others: others, Complete: true}
+	for _, s := range services {
+		in.Services = append(in.Services, loadbalancer.Service{Service: s})
+	}
+	rounds, err := w.commit(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := w.commit(in)
+	if err != nil || writes(again) > 0 {
+		t.Errorf("looked at again: %v, %v", again, err)
+	}
+	var told []string
+	for _, p := range rounds[len(rounds)-1].problems {
+		told = append(told, p.Object+" "+p.Reason+": "+p.Message)
+	}
+	return told
+}
+
+// asking is a Service with annotations instead of those that it has.
+func asking(s *v1.Service, annotations ...string) *v1.Service {
+	s = s.DeepCopy()
+	s.Annotations = with(nil, annotations...)
+	return s
+}
+
+// The rule for all ports has the name of the first port's. What only TCP knows does not stay
+// when that is UDP.
+func TestAllPortsBecomeOnesOfUDP(t *testing.T) {
+	w, s := newWorld(2), service("web", udp(53, 30053), tcp(80, 30080))
+	w.becomes(t, nil, asking(s, key.Internal.Name, "true", key.HAPorts.Name, "true"))
+	w.becomes(t, nil, asking(s, key.Internal.Name, "true"))
+	for _, r := range children(sub(w.docs[azure.ID(innerID).Key()], "properties"), "loadBalancingRules") {
+		p := sub(r, "properties")
+		if got, want := p["enableTcpReset"], p["protocol"] == "Tcp"; got != want {
+			t.Errorf("rule of %s: enableTcpReset %v, want %v", p["protocol"], got, want)
+		}
+	}
+}
