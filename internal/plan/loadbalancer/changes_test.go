@@ -53,3 +53,32 @@ func TestAllPortsBecomeOnesOfUDP(t *testing.T) {
 		}
 	}
 }
+
+// Whom a public IP serves may be said in older words, which are names that people have for
+// tags of their own. It is still known when such a one is asked for: it goes with its Service.
+func TestTagsThatTakeThePlaceOfOlderWords(t *testing.T) {
+	for name, had := range map[string]object{
+		"older words":           {"service": "default/web", "kubernetes-cluster-name": "kubernetes"},
+		"without the cluster":   {"k8s-azure-service": "default/web"},
+		"nothing but the Service": {"service": "default/web"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := newWorld(2), service("web", tcp(80, 30080))
+			w.becomes(t, nil, s)
+			id := azure.ID(network + "publicIPAddresses/kubernetes-" + base(s))
+			w.docs[id.Key()]["tags"] = had
+			s = asking(s, key.PublicIPTags.Name, "service=shop,kubernetes-cluster-name=all")
+			w.becomes(t, nil, s)
+			if got := at(w.docs[id.Key()], "tags", "service"); got != "shop" {
+				t.Errorf("tag service is %q", got)
+			}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: s, Gone: true}}}
+			if _, err := w.commit(in); err != nil {
+				t.Fatal(err)
+			}
+			if _, left := w.docs[id.Key()]; left {
+				t.Error("the public IP is left when its Service is gone")
+			}
+		})
+	}
+}

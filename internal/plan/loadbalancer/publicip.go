@@ -220,7 +220,8 @@ func anew(state string) string {
 }
 
 func (f *facts) publicIPView(id azure.ID, u *users, have publicIP, names []string, exists bool) publicIP {
-	own := f.ownershipTags(u, have, names)
+	asked := f.askedTags(u, have, names)
+	own := f.ownershipTags(u, have, names, asked)
 	view := publicIP{ID: id, SKU: &azure.SKU{Name: "Standard"}}
 	view.Properties = network.PublicIPAddress{
 		PublicIPAllocationMethod: "Static", PublicIPAddressVersion: string(u.claims[0].place.family), DNSSettings: have.Properties.DNSSettings,
@@ -229,7 +230,7 @@ func (f *facts) publicIPView(id azure.ID, u *users, have publicIP, names []strin
 	for _, c := range u.claims {
 		f.name(&view, own, c, have)
 	}
-	for _, tags := range f.askedTags(u, have, names) {
+	for _, tags := range asked {
 		addTags(own, tags)
 	}
 	if !exists {
@@ -412,8 +413,13 @@ func (s *search) holderOf(w wish, p place) string {
 }
 
 // ownershipTags says whom a public IP serves. What is said already, in this or in
-// older words, is not said again.
-func (f *facts) ownershipTags(u *users, have publicIP, names []string) azure.Tags {
+// older words, is not said again, unless a tag that is asked for takes the place of those.
+func (f *facts) ownershipTags(u *users, have publicIP, names []string, asked []azure.Tags) azure.Tags {
+	replaced := slices.ContainsFunc(append(asked, f.Config.Tags), func(tags azure.Tags) bool {
+		_, services := tags.Get(legacyTagServices)
+		_, cluster := tags.Get(legacyTagCluster)
+		return services || cluster
+	})
 	now := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(u.leaving, name) })
 	for _, c := range u.claims {
 		if !slices.Contains(now, c.service.Key()) {
@@ -425,10 +431,10 @@ func (f *facts) ownershipTags(u *users, have publicIP, names []string) azure.Tag
 	switch same := slices.Equal(now, names); {
 	case same && said:
 		own[tagServices] = text
-		if _, named := clusterIn(have.Tags); !named { // it is older than the tag
+		if _, named := clusterIn(have.Tags); !named && !replaced { // it is older than the tag
 			delete(own, tagCluster)
 		}
-	case same && len(f.Config.SystemTags) == 0:
+	case same && len(f.Config.SystemTags) == 0 && !replaced:
 		return azure.Tags{}
 	}
 	if text, ok := have.Tags.Get(tagCluster); ok && sameText(text, f.Config.ClusterName) {
