@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -58,8 +59,8 @@ func TestAllPortsBecomeOnesOfUDP(t *testing.T) {
 // tags of their own. It is still known when such a one is asked for: it goes with its Service.
 func TestTagsThatTakeThePlaceOfOlderWords(t *testing.T) {
 	for name, had := range map[string]object{
-		"older words":           {"service": "default/web", "kubernetes-cluster-name": "kubernetes"},
-		"without the cluster":   {"k8s-azure-service": "default/web"},
+		"older words":             {"service": "default/web", "kubernetes-cluster-name": "kubernetes"},
+		"without the cluster":     {"k8s-azure-service": "default/web"},
 		"nothing but the Service": {"service": "default/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,5 +81,40 @@ func TestTagsThatTakeThePlaceOfOlderWords(t *testing.T) {
 				t.Error("the public IP is left when its Service is gone")
 			}
 		})
+	}
+}
+
+// A DNS label goes from one Service to another one at the same public IP: the first takes it
+// away, and the second may name it then.
+func TestALabelGoesToAnotherService(t *testing.T) {
+	w, host, guest := newWorld(2), service("host", tcp(80, 30080)), service("guest", tcp(81, 30081))
+	id := azure.ID(network + "publicIPAddresses/kubernetes-" + base(host))
+	asks := func(s *v1.Service, annotations ...string) *v1.Service {
+		if s == guest {
+			annotations = append(annotations, key.PublicIPName.Name, id.Name())
+		}
+		return asking(s, annotations...)
+	}
+	const label = "service.beta.kubernetes.io/azure-dns-label-name"
+	w.becomes(t, nil, asks(host, label, "web"))
+	w.becomes(t, []*v1.Service{asks(host, label, "web")}, asks(guest))
+
+	// While it is there it stays the first one's, who is named with what he has to do.
+	told := strings.Join(w.becomes(t, []*v1.Service{asks(host)}, asks(guest, label, "web")), "\n")
+	for _, words := range []string{"default/guest DNSLabelInUse", label, `"web"`, "Service default/host", `until its annotation is ""`} {
+		if !strings.Contains(told, words) {
+			t.Errorf("told %q, without %q", told, words)
+		}
+	}
+	w.becomes(t, []*v1.Service{asks(guest)}, asks(host, label, ""))
+	for _, step := range []string{"it comes", "it stays"} {
+		if told := w.becomes(t, []*v1.Service{asks(host)}, asks(guest, label, "web")); len(told) > 0 {
+			t.Errorf("%s: told %q", step, told)
+		}
+		ip := w.docs[id.Key()]
+		if name, owner := at(ip, "properties", "dnsSettings", "domainNameLabel"), at(ip, "tags", "k8s-azure-dns-label-service"); name != "web" || owner != "default/guest" {
+			t.Errorf("%s: it is named %q by %q", step, name, owner)
+		}
+		w.becomes(t, []*v1.Service{asks(guest, label, "web")}, asks(host))
 	}
 }

@@ -29,10 +29,7 @@ func (s *search) refuseOtherLabel(w wish, p place, wrong *problems) {
 		return
 	}
 	there := s.standing(at)
-	now := ""
-	if set := ip.Properties.DNSSettings; set != nil {
-		now = set.DomainNameLabel
-	}
+	now := labelOf(ip)
 	me := namer{w.service.Service, *w.label}
 	for _, other := range s.namers(ip.ID, there) {
 		if other.service.UID == me.service.UID || other.label == me.label || there[strings.ToLower(w.base)] && me.goesBefore(other, now) {
@@ -95,4 +92,24 @@ func (f *facts) asksFor(w wish, id azure.ID) bool {
 		want, ok := f.publicIPFor(w, a, &ignored)
 		return ok && want.Equal(id)
 	})
+}
+
+// labelOf is the DNS label that a public IP has, "" for none.
+func labelOf(ip publicIP) string {
+	if set := ip.Properties.DNSSettings; set != nil {
+		return set.DomainNameLabel
+	}
+	return ""
+}
+
+// asksForLabel reports whether a Service, by its key, asks for a DNS label. One that is not
+// known may do so.
+func (f *facts) asksForLabel(service string) bool {
+	for _, s := range f.alive {
+		if s.Namespace+"/"+s.Name == service {
+			label, _ := key.DNSLabel.Read(s.Annotations)
+			return label != ""
+		}
+	}
+	return true
 }

@@ -94,9 +94,19 @@ func hasVersion(ip publicIP, family v1.IPFamily) bool {
 
 // refuseLabel keeps a Service from naming a public IP that another one has named.
 func (f *facts) refuseLabel(w wish, ip publicIP, wrong *problems) {
-	if owner := labelOwner(ip.Tags); w.label != nil && owner != "" && owner != w.service.Key() {
-		wrong.refuse(w.service.Key(), ReasonDNSLabel, "annotation %s: %q cannot be set, Service %s has named public IP %s, allowed is one Service that does", key.DNSLabel.Name, *w.label, owner, ip.ID.Name())
+	owner := labelOwner(ip.Tags)
+	if w.label == nil || owner == "" || owner == w.service.Key() {
+		return
 	}
+	named, asks := labelOf(ip), f.asksForLabel(owner)
+	if named == "" && !asks {
+		return // the owner has taken it away again
+	}
+	or := ""
+	if !asks {
+		or = fmt.Sprintf("; that one asks for none any more, but leaves %q there until its annotation is \"\"", named)
+	}
+	wrong.refuse(w.service.Key(), ReasonDNSLabel, "annotation %s: %q cannot be set, Service %s has named public IP %s, allowed is one Service that does%s", key.DNSLabel.Name, *w.label, owner, ip.ID.Name(), or)
 }
 
 // newPublicIPs says which addresses are not known because their public IPs do not
