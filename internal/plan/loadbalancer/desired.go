@@ -74,6 +74,7 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 	g.Pending = append(f.newPublicIPs(b), held...)
 	// Where another round is needed anyway, nobody waits for addresses in this one.
 	if len(held) > 0 || len(g.Pending) > 0 && len(b.waits) == 0 {
+		f.nameLater(users, order, nil)
 		wanted, _ := f.publicIPs(users, order, nil)
 		add(wanted...)
 		return g, found, nil, err
@@ -82,7 +83,9 @@ func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, m
 	if what := b.firstIPv4(); what != "" && slices.Contains(slices.Collect(maps.Values(refused)), true) {
 		g.Pending = append(g.Pending, "Services that were refused may come beside "+what)
 	}
-	wanted, released := f.publicIPs(users, order, keptIPs(all))
+	kept := keptIPs(all)
+	g.Pending = append(g.Pending, f.nameLater(users, order, kept)...)
+	wanted, released := f.publicIPs(users, order, kept)
 	add(wanted...)
 	stray := f.strayGroups(b, released)
 	lbs := f.nodesOf(all, b)

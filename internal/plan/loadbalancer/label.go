@@ -113,3 +113,37 @@ func (f *facts) asksForLabel(service string) bool {
 	}
 	return true
 }
+
+// nameLater leaves public IPs without their DNS labels for this round which others have that
+// go in it: Azure lets one alone have a label. It says which ones those are.
+func (f *facts) nameLater(by map[string]*users, order []azure.ID, kept map[string]bool) (waits []string) {
+	for _, id := range order {
+		u := by[id.Key()]
+		i := slices.IndexFunc(u.claims, func(c claim) bool { return c.label != nil })
+		if i < 0 {
+			continue
+		}
+		if from := f.labelComesFrom(u.claims[i], by, kept); from != "" {
+			u.unnamed = true
+			waits = append(waits, "public IP "+id.Name()+" gets the DNS label of "+from.Name()+", which goes ["+u.claims[i].service.Key()+"]")
+		}
+	}
+	return waits
+}
+
+// labelComesFrom is the public IP that a Service leaves, that goes with that, and that has the
+// label which the Service asks for at another one, "" for none.
+func (f *facts) labelComesFrom(c claim, by map[string]*users, kept map[string]bool) azure.ID {
+	if *c.label == "" || sameText(labelOf(f.ips[c.place.ip.Key()]), *c.label) {
+		return ""
+	}
+	for _, id := range f.managedIPsOf(c.wish) {
+		ip, u := f.ips[id.Key()], by[id.Key()]
+		names, _ := servicesIn(ip.Tags)
+		stays := u == nil || len(u.claims) > 0 || kept[id.Key()] || slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(u.leaving, name) })
+		if !stays && sameText(labelOf(ip), *c.label) && hasVersion(ip, c.place.family) {
+			return id
+		}
+	}
+	return ""
+}

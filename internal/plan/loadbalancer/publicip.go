@@ -131,6 +131,7 @@ func pendingAddress(id azure.ID, w wish) string {
 type users struct {
 	claims  []claim
 	leaving []string // keys of Services
+	unnamed bool     // its DNS label comes in a later round
 }
 
 // usersOf finds the batch's users of public IPs, and the ids in the order in which
@@ -205,7 +206,7 @@ func (f *facts) ownPublicIP(u *users, have publicIP) plan.Node {
 		view.SKU = &azure.SKU{Name: "Standard"}
 	}
 	view.Properties.DNSSettings = have.Properties.DNSSettings
-	if i := slices.IndexFunc(u.claims, func(c claim) bool { return c.label != nil }); i >= 0 {
+	if i := slices.IndexFunc(u.claims, func(c claim) bool { return c.label != nil }); i >= 0 && !u.unnamed {
 		c = u.claims[i]
 		view.Properties.DNSSettings = dnsSettings(*c.label)
 	}
@@ -238,7 +239,9 @@ func (f *facts) publicIPView(id azure.ID, u *users, have publicIP, names []strin
 		ProvisioningState: anew(have.Properties.ProvisioningState), IPTags: f.wantedKinds(u, have, exists),
 	}
 	for _, c := range u.claims {
-		f.name(&view, own, c, have)
+		if !u.unnamed {
+			f.name(&view, own, c, have)
+		}
 	}
 	for _, tags := range asked {
 		addTags(own, tags)
