@@ -1,6 +1,7 @@
 package loadbalancer_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,5 +117,37 @@ func TestALabelGoesToAnotherService(t *testing.T) {
 			t.Errorf("%s: it is named %q by %q", step, name, owner)
 		}
 		w.becomes(t, []*v1.Service{asks(guest, label, "web")}, asks(host))
+	}
+}
+
+// An address of another Service is no further one any more: what was let in there because of
+// that is let in no more, and what its owner needs stays.
+func TestAFurtherAddressOfAnotherServiceIsLeft(t *testing.T) {
+	host, guest := service("host", tcp(80, 30080), tcp(82, 30082)), service("guest", tcp(81, 30081))
+	shown := func(s *v1.Service, addresses ...string) *v1.Service {
+		s = s.DeepCopy()
+		for _, ip := range addresses {
+			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, v1.LoadBalancerIngress{IP: ip})
+		}
+		return s
+	}
+	const hosts, guests = "20.1.0.2", "20.1.0.3"
+	for name, owner := range map[string]*v1.Service{
+		"all ports":          shown(host, hosts),
+		"one without a rule": shown(asking(host, key.NoRule.For(82), "true"), hosts),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2)
+			w.becomes(t, nil, owner)
+			want := ruledTo(w, "Allow")
+			w.becomes(t, []*v1.Service{owner}, asking(guest, key.AdditionalIPs.Name, hosts))
+			if slices.Equal(want, ruledTo(w, "Allow")) {
+				t.Fatal("the further address was not opened")
+			}
+			w.becomes(t, []*v1.Service{owner}, shown(guest, guests, hosts))
+			if got := slices.DeleteFunc(ruledTo(w, "Allow"), func(to string) bool { return strings.HasPrefix(to, guests) }); !slices.Equal(got, want) {
+				t.Errorf("let in is %v, want %v", got, want)
+			}
+		})
 	}
 }

@@ -411,7 +411,7 @@ func knownAddresses(s Service) []string {
 }
 
 // addressesOf lists the addresses that a Service has or had. What its status says
-// counts too, unless it is by now somebody else's.
+// counts too, unless it is by now somebody else's of whom is not known what he needs there.
 func (f *facts) addressesOf(w wish, owners map[netip.Addr]string) []string {
 	var addresses []string
 	add := func(address string) {
@@ -435,7 +435,7 @@ func (f *facts) addressesOf(w wish, owners map[netip.Addr]string) []string {
 	}
 	for _, in := range w.service.Status.LoadBalancer.Ingress {
 		a, err := netip.ParseAddr(in.IP)
-		if owner, taken := owners[a.Unmap()]; err == nil && (!taken || owner == strings.ToLower(w.base)) {
+		if owner, taken := owners[a.Unmap()]; err == nil && (!taken || owner == strings.ToLower(w.base) || f.shows(owner, a.Unmap())) {
 			add(a.Unmap().String())
 		}
 	}
@@ -444,6 +444,13 @@ func (f *facts) addressesOf(w wish, owners map[netip.Addr]string) []string {
 	}
 	slices.Sort(addresses)
 	return slices.Compact(addresses)
+}
+
+// shows reports whether a Service, by its base name, is known to have an address: its object
+// tells all that it needs there.
+func (f *facts) shows(base string, address netip.Addr) bool {
+	s := f.alive[base]
+	return s != nil && slices.ContainsFunc(s.Status.LoadBalancer.Ingress, func(in v1.LoadBalancerIngress) bool { return in.IP == address.String() })
 }
 
 // knownDestinations are all addresses that anything of the cluster has.
