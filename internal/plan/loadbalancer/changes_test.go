@@ -151,3 +151,35 @@ func TestAFurtherAddressOfAnotherServiceIsLeft(t *testing.T) {
 		})
 	}
 }
+
+// A Service that moves inside asks for no address there that somebody else has brought so far.
+func TestAFurtherAddressIsNotAskedFor(t *testing.T) {
+	s := service("web", tcp(80, 30080))
+	for name, c := range map[string]struct {
+		before []string // annotations
+		shown  []string
+		then   []string
+		want   string // that is asked for, "" for any
+	}{
+		"external before":    {[]string{key.AdditionalIPs.Name, "10.0.0.50"}, []string{"20.1.0.2", "10.0.0.50"}, nil, ""},
+		"in another subnet":  {[]string{key.Internal.Name, "true", key.InternalSubnet.Name, "apps", key.AdditionalIPs.Name, "10.0.0.50"}, []string{"10.1.9.1", "10.0.0.50"}, nil, ""},
+		"the address it had": {[]string{key.Internal.Name, "true"}, []string{"10.0.9.1", "10.0.0.50"}, []string{key.InternalSubnet.Name, "n"}, "10.0.9.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := newWorld(2), s.DeepCopy()
+			w.becomes(t, nil, asking(s, c.before...))
+			for _, ip := range c.shown {
+				s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, v1.LoadBalancerIngress{IP: ip})
+			}
+			w.becomes(t, nil, asking(s, append(c.then, key.Internal.Name, "true")...))
+			frontends := children(sub(w.docs[azure.ID(innerID).Key()], "properties"), "frontendIPConfigurations")
+			if len(frontends) != 1 {
+				t.Fatalf("%d frontends", len(frontends))
+			}
+			got := sub(frontends[0], "properties")
+			if ip, method := got["privateIPAddress"], got["privateIPAllocationMethod"]; c.want == "" && method != "Dynamic" || c.want != "" && (method != "Static" || ip != c.want) {
+				t.Errorf("it has %v, %v", ip, method)
+			}
+		})
+	}
+}

@@ -554,16 +554,18 @@ func (s *search) recall(w wish, p place) string {
 }
 
 // statusAddress is the address of a family that the Service has had so far and that
-// lies in a subnet: it is asked for again where the frontend has to be made anew.
+// lies in a subnet: it is asked for again where the frontend has to be made anew. The first
+// one of a family is the Service's; behind it stand those that somebody else brings.
 func (f *facts) statusAddress(w wish, p place) string {
 	for _, in := range w.service.Status.LoadBalancer.Ingress {
 		ip, err := netip.ParseAddr(in.IP)
-		if err != nil || familyOf(ip.Unmap()) != p.family || !f.subnets[p.subnetID.Key()].holds(ip.Unmap()) || slices.Contains(w.further, ip.Unmap()) {
+		if ip = ip.Unmap(); err != nil || familyOf(ip) != p.family {
 			continue
 		}
-		if f.isFree(ip.Unmap(), w) {
-			return ip.Unmap().String()
+		if f.subnets[p.subnetID.Key()].holds(ip) && !slices.Contains(w.further, ip) && f.isFree(ip, w) {
+			return ip.String()
 		}
+		return ""
 	}
 	return ""
 }
