@@ -183,3 +183,22 @@ func TestAFurtherAddressIsNotAskedFor(t *testing.T) {
 		})
 	}
 }
+
+// A public IP is named after its prefix's name, which a prefix elsewhere may have, too. Azure
+// takes no public IP from one prefix into another one: who asks for that is told so.
+func TestAnotherPrefixOfTheSameName(t *testing.T) {
+	w, s := newWorld(2), service("web", tcp(80, 30080))
+	here, there := prefix("p"), strings.Replace(prefix("p"), "/rg/", "/far/", 1)
+	if told := w.becomes(t, nil, asking(s, key.PublicIPPrefix.Name, here)); len(told) > 0 {
+		t.Errorf("told %q", told)
+	}
+	told := strings.Join(w.becomes(t, nil, asking(s, key.PublicIPPrefix.Name, there)), "\n")
+	for _, words := range []string{"UnheededAnnotation", key.PublicIPPrefix.Name, there, here, "allowed is"} {
+		if !strings.Contains(told, words) {
+			t.Errorf("told %q, without %q", told, words)
+		}
+	}
+	if told := w.becomes(t, nil, asking(s)); len(told) > 0 {
+		t.Errorf("told %q", told)
+	}
+}

@@ -295,6 +295,7 @@ func (s *search) places(w wish, wrong *problems) []place {
 		s.refuseTooMany(w, p, wrong)
 		s.refuseTags(w, p, wrong)
 		s.refuseKinds(w, p, wrong)
+		s.warnPrefix(w, p, wrong)
 		s.refuseUnlisted(w, p, wrong)
 		s.refuseOtherLabel(w, p, wrong)
 		s.refusePool(w, p, wrong)

@@ -392,6 +392,22 @@ func (s *search) refuseKinds(w wish, p place, wrong *problems) {
 	}
 }
 
+// warnPrefix tells of a prefix that a Service's own public IP is not taken from: it has been there
+// before, under the name that it has with a prefix of that name.
+func (s *search) warnPrefix(w wish, p place, wrong *problems) {
+	have, exists := s.ips[p.ip.Key()]
+	from := have.Properties.PublicIPPrefix
+	if !exists || p.prefix == "" || from != nil && from.ID.Equal(p.prefix) {
+		return
+	}
+	is := "from none"
+	if from != nil {
+		is = "from " + string(from.ID)
+	}
+	wrong.warn(w.service.Key(), ReasonUnheeded, "%s is not heeded at public IP %s, which is %s, and Azure changes that of no public IP, allowed is a prefix whose name differs in its first %d characters: the Service gets another public IP for it",
+		p.asked, p.ip.Name(), is, longestName-len(publicIPName(s.Config.ClusterName, w.base, "", ""))-1)
+}
+
 // refuseHeld reports whether somebody keeps an outgrown public IP from being made anew. Then
 // other IP tags are not heeded, and another family cannot be had.
 func (s *search) refuseHeld(w wish, p place, wrong *problems) bool {
