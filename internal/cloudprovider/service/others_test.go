@@ -244,7 +244,9 @@ func TestAFrontendThatIsInUseStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
 		before := w.Surroundings()
-		w.start(repairing())
+		c := repairing()
+		goesOutByRules(&c.LoadBalancer)
+		w.start(c)
 		w.create(w.newService("web", 80))
 		w.served("web")
 		w.settle()

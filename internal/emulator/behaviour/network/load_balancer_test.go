@@ -106,6 +106,7 @@ func TestLoadBalancerRefusals(t *testing.T) {
 		{"one member twice", strings.Replace(balancerBody(""), `"name":"pool"`, `"name":"pool","properties":{"virtualNetwork":`+ref(vnet)+`,"loadBalancerBackendAddresses":[`+member("10.0.0.4")+`,`+member("10.0.0.5")+`]}`, 1), "InvalidRequestFormat/DuplicateResourceName"},
 		{"outbound rule without frontend", balancerBody(`,"outboundRules":[` + strings.Replace(outbound("a"), ref(frontend), "", 1) + `]`), "InvalidRequestFormat/OutboundRuleMissingFrontend"},
 		{"two outbound rules", balancerBody(`,"outboundRules":[` + outbound("a") + `,` + outbound("b") + `]`), "MoreThanOneOutboundRuleUsingSameFrontendIPConfigurationAndProtocolIsNotSupported"},
+		{"a rule and an outbound rule", balancerBody(`,"loadBalancingRules":[` + rule("r", tcp80) + `],"outboundRules":[` + outbound("o") + `]`), "LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule"},
 		{"NAT on a rule's port", balancerBody(`,"loadBalancingRules":[` + rule("r", tcp80) + `],"inboundNatRules":[{"name":"n","properties":{"frontendIPConfiguration":` + ref(frontend) + `,"protocol":"Tcp","frontendPort":80,"backendPort":22}}]`), "RulesUseSameFrontendPortProtocolAndIPConfig"},
 		{"name too long", strings.Replace(balancerBody(""), `"name":"pool"`, `"name":"`+strings.Repeat("p", 81)+`"`, 1), "InvalidResourceName"},
 	} {
@@ -119,6 +120,7 @@ func TestLoadBalancerRefusals(t *testing.T) {
 		t.Errorf("a refused load balancer exists: %v", got.body)
 	}
 	c.put(balancer, probe(`"protocol":"Tcp","port":80,"intervalInSeconds":7,"probeThreshold":17`)) // 119 s
+	c.put(balancer, balancerBody(`,"loadBalancingRules":[`+rule("r", tcp80+`,"disableOutboundSnat":true`)+`],"outboundRules":[`+outbound("o")+`]`))
 }
 
 // member is the same member of a pool at one address or another.

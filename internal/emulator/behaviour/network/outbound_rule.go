@@ -32,9 +32,9 @@ func fillOutboundRule(c *behaviour.Call) error {
 }
 
 // checkOutboundRules checks what outbound rules refer to; a frontend has one for
-// each protocol.
+// each protocol, and by its other rules nobody goes out.
 func (b *balancer) checkOutboundRules() error {
-	used := map[string]azure.ID{}
+	used, outward := map[string]azure.ID{}, b.outwardRules()
 	return b.each(outboundRulesPath, func(id azure.ID, rule behaviour.Object) error {
 		if !b.standard() {
 			return malformed("OutboundRulesNotSupported", "Load balancer %s has sku Basic, which has no outbound rules.", b.ID)
@@ -51,6 +51,9 @@ func (b *balancer) checkOutboundRules() error {
 			if err := b.must(frontendsPath, id, frontend); err != nil {
 				return err
 			}
+			if other := outward[frontend.Key()]; other != "" {
+				return behaviour.Invalid("LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule", "Load Balancing Rules %s must have disableOutboundSNAT set to true when same FrontendIPConfiguration %s is referenced by Outbound Rules %s.", other, frontend, id)
+			}
 			for _, protocol := range protocolsOf(behaviour.Text(rule, "properties.protocol")) {
 				key := protocol + " " + frontend.Key()
 				if other, taken := used[key]; taken {
@@ -61,4 +64,16 @@ func (b *balancer) checkOutboundRules() error {
 		}
 		return nil
 	})
+}
+
+// outwardRules are the load balancing rules by which backends go out too, by their frontend.
+func (b *balancer) outwardRules() map[string]azure.ID {
+	rules := map[string]azure.ID{}
+	_ = b.each(rulesPath, func(id azure.ID, rule behaviour.Object) error { // it does not fail
+		if !behaviour.Bool(rule, "properties.disableOutboundSnat") {
+			rules[behaviour.RefID(rule, "properties.frontendIPConfiguration").Key()] = id
+		}
+		return nil
+	})
+	return rules
 }
