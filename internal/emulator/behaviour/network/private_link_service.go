@@ -97,7 +97,7 @@ func checkLinkService(c *behaviour.Call) error {
 		if !ok {
 			return behaviour.InvalidReference(c.ID, id)
 		}
-		if behaviour.Text(subnet, "properties.privateLinkServiceNetworkPolicies") != "Disabled" {
+		if behaviour.Text(subnet, linkPolicies) != "Disabled" {
 			return behaviour.Invalid("PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled", "Private link service %s cannot be created in a subnet %s since it has private link service network policies enabled.", c.ID, id)
 		}
 	}

@@ -160,6 +160,17 @@ func TestPrivateLinkRefusals(t *testing.T) {
 	}
 }
 
+func TestSubnetOfAPrivateLinkService(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	c.put(service, serviceBody(subnet))
+	closed := `{"properties":{"addressPrefix":"10.0.0.0/24"}}`
+	c.refused("PUT", subnet, closed, 400, "PrivateLinkServiceNetworkPoliciesCannotBeEnabledOnPrivateLinkServiceSubnet")
+	c.put(subnet, `{"properties":{"addressPrefix":"10.0.0.0/24","privateLinkServiceNetworkPolicies":"Disabled"}}`)
+	c.delete(service)
+	c.put(subnet, closed)
+}
+
 func TestZoneGroupWritesRecords(t *testing.T) {
 	c := start(t)
 	c.linkable()

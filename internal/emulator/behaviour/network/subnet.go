@@ -29,6 +29,9 @@ func subnets() behaviour.Type {
 	})
 }
 
+// linkPolicies is where a subnet says whether it has policies for private link services.
+const linkPolicies = "properties.privateLinkServiceNetworkPolicies"
+
 // subnetPrefixes are the ranges of a subnet, which has one or a list.
 func subnetPrefixes(doc behaviour.Object) []string {
 	if many := behaviour.Texts(doc, "properties.addressPrefixes"); len(many) > 0 {
@@ -58,7 +61,7 @@ func fillSubnet(c *behaviour.Call) error {
 				"Disabled", "Enabled", "NetworkSecurityGroupEnabled", "RouteTableEnabled")
 		},
 		func() error {
-			return choose(c, "properties.privateLinkServiceNetworkPolicies", "Enabled", "Disabled", "Enabled")
+			return choose(c, linkPolicies, "Enabled", "Disabled", "Enabled")
 		},
 		func() error { return checkSubnetReferences(c) },
 	)

@@ -92,15 +92,21 @@ func checkSubnets(c *behaviour.Call, space []netip.Prefix) error {
 	return nil
 }
 
-// keepSubnet refuses to change the range of a subnet so that addresses in use are
-// outside of it.
+// keepSubnet refuses to change a subnet so that what is in it could not be there: the
+// policies of one with private link services, and its range when addresses in use are outside.
 func keepSubnet(c *behaviour.Call, old behaviour.Object) error {
 	name := behaviour.Text(old, "name")
 	now := behaviour.Named(c.Doc, "properties.subnets", name)
-	if now == nil || behaviour.Equal(toAny(subnetPrefixes(old)), toAny(subnetPrefixes(now))) {
+	if now == nil {
 		return nil
 	}
 	id := c.ID.Child("subnets", name)
+	if err := keepLinkPolicies(c, id, now); err != nil {
+		return err
+	}
+	if behaviour.Equal(toAny(subnetPrefixes(old)), toAny(subnetPrefixes(now))) {
+		return nil
+	}
 	ranges, err := parsePrefixes(id, subnetPrefixes(now))
 	if err != nil {
 		return err
@@ -112,6 +118,20 @@ func keepSubnet(c *behaviour.Call, old behaviour.Object) error {
 	for address := range used.used {
 		if !holds(ranges, address) {
 			return behaviour.Invalid("InUsePrefixCannotBeDeleted", "IpPrefix %s on Subnet %s has active allocations and cannot be deleted.", rangesText(used.ranges), name)
+		}
+	}
+	return nil
+}
+
+// keepLinkPolicies: a subnet has no network policies for private link services while there
+// are any in it.
+func keepLinkPolicies(c *behaviour.Call, id azure.ID, subnet behaviour.Object) error {
+	if behaviour.Text(subnet, linkPolicies) == "Disabled" {
+		return nil
+	}
+	for _, r := range users(c.World, id, nicSubnet) {
+		if hasByInterface(r.Resource) {
+			return behaviour.Invalid("PrivateLinkServiceNetworkPoliciesCannotBeEnabledOnPrivateLinkServiceSubnet", "Private link service network policies cannot be enabled on private link service subnet %s. It is used by %s.", id, r.Resource)
 		}
 	}
 	return nil
