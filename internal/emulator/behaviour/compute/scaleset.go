@@ -172,7 +172,7 @@ func fillInterfaceModels(c *behaviour.Call, path string) error {
 	if len(primaries) != 1 {
 		return behaviour.Invalid("InvalidParameter", "Virtual Machine Scale Set %s must have exactly one primary network interface configuration; it has %d.", c.ID.Name(), len(primaries)).At("networkInterfaceConfigurations")
 	}
-	return nil
+	return checkPoolVersions(c, configs)
 }
 
 func fillAddressModels(c *behaviour.Call, config behaviour.Object) error {

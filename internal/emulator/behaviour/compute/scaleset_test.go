@@ -511,6 +511,41 @@ func TestDualStackInstances(t *testing.T) {
 	w.want(addresses[1], "properties.primary", false)
 }
 
+func TestAPoolHasOneFamilyOfAScaleSet(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.must("PUT", balance, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[
+		{"name":"f","properties":{"subnet":{"id":"`+subnet+`"}}}],"backendAddressPools":[{"name":"nodes"},{"name":"nodes-IPv6"}]}}`)
+	configs := func(v4, v6 string) behaviour.Object {
+		m := model{subnet: vnet + "/subnets/dual"}.object()
+		address := func(name, version, pool string) behaviour.Object {
+			p := behaviour.Object{"privateIPAddressVersion": version, "primary": version == "IPv4", "subnet": behaviour.Ref(vnet + "/subnets/dual")}
+			if pool != "" {
+				p["loadBalancerBackendAddressPools"] = []any{behaviour.Ref(azure.ID(pool))}
+			}
+			return behaviour.Object{"name": name, "properties": p}
+		}
+		profile := behaviour.Sub(m, "properties.virtualMachineProfile.networkProfile")
+		behaviour.Set(behaviour.Objects(profile, "networkInterfaceConfigurations")[0], "properties.ipConfigurations", []any{address("v4", "IPv4", v4), address("v6", "IPv6", v6)})
+		return profile
+	}
+	modelOf := func(v4, v6 string) string {
+		m := model{capacity: 1}.object()
+		behaviour.Set(m, "properties.virtualMachineProfile.networkProfile", configs(v4, v6))
+		return text(m)
+	}
+	instanceOf := func(v4, v6 string) string {
+		return text(behaviour.Object{"location": "eastus", "properties": behaviour.Object{"networkProfileConfiguration": configs(v4, v6)}})
+	}
+	const mixed = "AllNicIpConfigurationsOfLbBackendPoolOnVMScaleSetMustHaveSamePrivateIpAddressVersion"
+	w.refused("PUT", set, modelOf(pool, pool), 400, mixed)
+	w.must("PUT", set, modelOf(pool, pool+"-IPv6"))
+	w.refused("PUT", first, instanceOf("", pool), 400, mixed) // the model has IPv4 in it
+	w.must("PUT", set, modelOf("", ""))
+	w.must("PUT", first, instanceOf("", pool))
+	w.refused("PUT", set, modelOf(pool, ""), 400, mixed) // the instance has IPv6 in it
+	w.must("PUT", set, modelOf("", pool))
+}
+
 func TestFlexibleScaleSet(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.balancer()
