@@ -107,7 +107,12 @@ func (b *balancer) checkPools() error {
 		return notBeforeAddresses(b.ID)
 	}
 	rules, elsewhere := rulesByPool(b.Doc), b.mostRulesElsewhere()
-	return b.each(poolsPath, func(id azure.ID, _ behaviour.Object) error {
+	return b.each(poolsPath, func(id azure.ID, pool behaviour.Object) error {
+		if listsAddresses(pool) {
+			if by := users(b.World, id, nicPools); len(by) > 0 {
+				return mixedPool(id, by[0].Object)
+			}
+		}
 		if rules[id.Key()] == 0 || rules[id.Key()]+elsewhere <= mostRulesPerConfiguration {
 			return nil // whatever other pool a member is in
 		}
@@ -151,11 +156,19 @@ func (b *balancer) rulesTo(member behaviour.Referrer, own map[string]int) int {
 
 // hasAddresses reports whether pools of a load balancer list addresses.
 func hasAddresses(balancer behaviour.Object) bool {
-	return slices.ContainsFunc(behaviour.Objects(balancer, poolsPath), func(pool behaviour.Object) bool {
-		return slices.ContainsFunc(behaviour.Objects(pool, "properties.loadBalancerBackendAddresses"), func(address behaviour.Object) bool {
-			return behaviour.Text(address, "properties.ipAddress") != ""
-		})
+	return slices.ContainsFunc(behaviour.Objects(balancer, poolsPath), listsAddresses)
+}
+
+func listsAddresses(pool behaviour.Object) bool {
+	return slices.ContainsFunc(behaviour.Objects(pool, "properties.loadBalancerBackendAddresses"), func(address behaviour.Object) bool {
+		return behaviour.Text(address, "properties.ipAddress") != ""
 	})
+}
+
+// mixedPool: a pool has addresses or network interfaces. Seen in
+// github.com/hashicorp/terraform-provider-azurerm/issues/25962.
+func mixedPool(pool, configuration azure.ID) error {
+	return behaviour.Invalid("CannotMixIPBasedAddressesAndIPConfigurationsOnLoadBalancerBackendAddressPool", "Backend address pool %s cannot have IP configuration %s: it lists addresses by (virtualNetwork, ipAddress) or (subnet, ipAddress).", pool, configuration)
 }
 
 // scaleSetsInPools are the scale sets that a load balancer's pools have machines of, or
@@ -187,8 +200,8 @@ func rulesByPool(balancer behaviour.Object) map[string]int {
 	return count
 }
 
-// CheckPools checks the load balancer pools of one IP configuration: they exist, at
-// most 300 rules lead to it, and no two load balancers are both public or both
+// CheckPools checks the load balancer pools of one IP configuration: they exist and
+// list no addresses, at most 300 rules lead to it, and no two load balancers are both public or both
 // internal.
 func CheckPools(w behaviour.World, configuration azure.ID, pools []azure.ID) error {
 	rules := 0
@@ -196,8 +209,12 @@ func CheckPools(w behaviour.World, configuration azure.ID, pools []azure.ID) err
 	for _, pool := range pools {
 		balancerID := pool.Parent()
 		doc, ok := w.Get(balancerID)
-		if !ok || behaviour.Named(doc, poolsPath, pool.Name()) == nil {
+		found := behaviour.Named(doc, poolsPath, pool.Name())
+		if !ok || found == nil {
 			return behaviour.InvalidReference(configuration, pool)
+		}
+		if listsAddresses(found) {
+			return mixedPool(pool, configuration)
 		}
 		rules += rulesByPool(doc)[pool.Key()]
 		kind := internal(doc)

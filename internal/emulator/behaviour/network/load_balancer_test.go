@@ -280,7 +280,12 @@ func TestPoolOfAddresses(t *testing.T) {
 	c.refused("PUT", pool, body(in, "node"), 400, "InvalidIPAddressFormat")
 	c.refused("PUT", pool, strings.ReplaceAll(body(in, "10.0.0.4"), "/vnet", "/none"), 400, "InvalidResourceReference")
 	c.refused("DELETE", vnet, "", 400, "InUseVirtualNetworkCannotBeDeleted")
+	const mixed = "CannotMixIPBasedAddressesAndIPConfigurationsOnLoadBalancerBackendAddressPool"
+	c.refused("PUT", nic, nicBody(`,"loadBalancerBackendAddressPools":[`+ref(pool)+`]`), 400, mixed)
 	c.put(pool, `{"properties":{}}`)
+	c.put(nic, nicBody(`,"loadBalancerBackendAddressPools":[`+ref(pool)+`]`))
+	c.refused("PUT", pool, body(in, "10.0.0.4"), 400, mixed)
+	c.delete(nic)
 	c.delete(vnet)
 }
 
