@@ -142,7 +142,7 @@ func (b *balancer) checkFamilies() error {
 		return nil
 	})
 	if v6 != "" && !v4 {
-		return behaviour.Invalid("LoadBalancerIPv6FrontendRequiresIPv4Frontend", "Load balancer %s has the IPv6 frontend IP configuration %s. It must have at least one frontend IP configuration with IPv4.", b.ID, v6)
+		return behaviour.Invalid("AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration", "Load balancer %s has the IPv6 frontend IP configuration %s. It must have at least one frontend IP configuration with IPv4.", b.ID, v6)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func TestLoadBalancerRefusals(t *testing.T) {
 		{"one address twice", frontends(address, address), "PublicIPReferencedByMultipleIPConfigs"},
 		{"no such address", frontends(`"publicIPAddress":` + ref(net+"/publicIPAddresses/none")), "InvalidResourceReference"},
 		{"no such subnet", frontends(`"subnet":` + ref(vnet+"/subnets/none")), "InvalidResourceReference"},
-		{"IPv6 alone", frontends(`"publicIPAddress":` + ref(net+"/publicIPAddresses/six")), "LoadBalancerIPv6FrontendRequiresIPv4Frontend"},
+		{"IPv6 alone", frontends(`"publicIPAddress":` + ref(net+"/publicIPAddresses/six")), "AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration"},
 		{"static without address", frontends(`"privateIPAllocationMethod":"Static","subnet":` + ref(subnet)), "PrivateIPAddressMissing"},
 		{"address outside", frontends(`"privateIPAllocationMethod":"Static","privateIPAddress":"10.9.0.4","subnet":` + ref(subnet)), "PrivateIPAddressNotInSubnet"},
 		{"parts without frontend", `{` + standard + `,"properties":{"backendAddressPools":[{"name":"p"}]}}`, "LoadBalancerWithoutFrontendIPCantHaveChildResources"},
