@@ -201,11 +201,11 @@ func rulesByPool(balancer behaviour.Object) map[string]int {
 }
 
 // CheckPools checks the load balancer pools of one IP configuration: they exist and
-// list no addresses, at most 300 rules lead to it, and no two load balancers are both public or both
+// list no addresses, at most 300 rules lead to it, each of its ports is of one rule, and no two load balancers are both public or both
 // internal.
 func CheckPools(w behaviour.World, configuration azure.ID, pools []azure.ID) error {
 	rules := 0
-	kinds := map[bool]azure.ID{}
+	kinds, of := map[bool]azure.ID{}, map[string][]azure.ID{}
 	for _, pool := range pools {
 		balancerID := pool.Parent()
 		doc, ok := w.Get(balancerID)
@@ -219,9 +219,17 @@ func CheckPools(w behaviour.World, configuration azure.ID, pools []azure.ID) err
 		rules += rulesByPool(doc)[pool.Key()]
 		kind := internal(doc)
 		if other := kinds[kind]; other != "" && !other.Equal(balancerID) {
-			return behaviour.Invalid("NetworkInterfaceCannotUseMultipleLoadBalancersOfSameType", "IP configuration %s cannot be in pools of load balancers %s and %s: it can have at most one public and one internal load balancer.", configuration, other, balancerID)
+			code := "NetworkInterfaceCannotUseMultipleLoadBalancersOfSameType"
+			if scaleSetOf(configuration) != "" {
+				code = "VMScaleSetCannotUseMultipleLoadBalancersOfSameType"
+			}
+			return behaviour.Invalid(code, "IP configuration %s cannot be in pools of load balancers %s and %s: it can have at most one public and one internal load balancer.", configuration, other, balancerID)
 		}
 		kinds[kind] = balancerID
+		of[balancerID.Key()] = append(of[balancerID.Key()], pool)
+		if err := checkBackendPorts(configuration, balancerID, doc, of[balancerID.Key()]); err != nil {
+			return err
+		}
 	}
 	if rules > mostRulesPerConfiguration {
 		return tooManyRules(configuration, rules)

@@ -2,6 +2,8 @@ package network
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -181,6 +183,81 @@ func (t traffic) claim(id, frontend azure.ID, protocol string, port int) error {
 	t[exact], t[place+"any"] = id, id
 	if conflict != "" && !conflict.Equal(id) {
 		return behaviour.Invalid("RulesUseSameFrontendPortProtocolAndIPConfig", "Load balancing rules %s and %s use the same frontend port %d and protocol %s and frontend IP configuration %s.", conflict, id, port, protocol, frontend)
+	}
+	return nil
+}
+
+// backendPort is what rules want of a pool: a port of its members, as far as no frontend's
+// address tells them apart.
+type backendPort struct {
+	protocol string
+	port     int
+}
+
+// wanted are the rules of a load balancer by the backend port that they want, and by pool.
+func wanted(id azure.ID, balancer behaviour.Object) map[backendPort]map[string]azure.ID {
+	all := map[backendPort]map[string]azure.ID{}
+	for _, rule := range behaviour.Objects(balancer, rulesPath) {
+		if behaviour.Bool(rule, "properties.enableFloatingIP") || behaviour.Bool(rule, "properties.allowBackendPortConflict") {
+			continue
+		}
+		port, _ := behaviour.Int(rule, "properties.backendPort")
+		key := backendPort{behaviour.Text(rule, "properties.protocol"), port}
+		if all[key] == nil {
+			all[key] = map[string]azure.ID{}
+		}
+		for _, ref := range behaviour.Objects(rule, "properties.backendAddressPools") {
+			all[key][azure.ID(behaviour.Text(ref, "id")).Key()] = id.Child(segmentOf(rulesPath), behaviour.Text(rule, "name"))
+		}
+	}
+	return all
+}
+
+// checkBackendPorts: who is in several pools of a load balancer has each port from one rule.
+func checkBackendPorts(configuration, id azure.ID, balancer behaviour.Object, pools []azure.ID) error {
+	if len(pools) < 2 {
+		return nil
+	}
+	for want, rules := range wanted(id, balancer) {
+		var first azure.ID
+		for _, pool := range pools {
+			rule := rules[pool.Key()]
+			switch {
+			case rule == "" || rule.Equal(first):
+			case first == "":
+				first = rule
+			default:
+				code := "RulesOfSameLoadBalancerTypeUseSameBackendPortProtocolAndIPConfig"
+				if scaleSetOf(configuration) != "" {
+					code = "RulesOfSameLoadBalancerTypeUseSameBackendPortProtocolAndVmssIPConfig"
+				}
+				return behaviour.Invalid(code, "Load balancer rules %s and %s with floating IP disabled use the same backend port %d and protocol %s, and must not be used with the same backend IP %s.", first, rule, want.port, want.protocol, configuration)
+			}
+		}
+	}
+	return nil
+}
+
+// checkPorts is checkBackendPorts for all who are in pools whose rules want the same port.
+func (b *balancer) checkPorts() error {
+	seen := map[string]bool{}
+	for _, rules := range wanted(b.ID, b.Doc) {
+		keys := slices.Sorted(maps.Keys(rules))
+		together := strings.Join(keys, " ")
+		if len(keys) < 2 || seen[together] {
+			continue
+		}
+		seen[together] = true // with whatever port
+		in := map[string][]azure.ID{}
+		for _, pool := range keys {
+			for _, member := range users(b.World, azure.ID(pool), nicPools) {
+				key := member.Object.Key()
+				in[key] = append(in[key], azure.ID(pool))
+				if err := checkBackendPorts(member.Object, b.ID, b.Doc, in[key]); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ type balancer struct {
 func checkLoadBalancer(c *behaviour.Call) error {
 	b := newBalancer(c)
 	return first(b.checkLimits, b.checkFrontends, b.checkRules, b.checkInboundRules, b.checkOutboundRules,
-		b.checkPools, b.noteReferences)
+		b.checkPools, b.checkPorts, b.noteReferences)
 }
 
 func newBalancer(c *behaviour.Call) *balancer {

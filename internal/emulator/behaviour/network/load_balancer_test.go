@@ -265,6 +265,26 @@ func TestOneLoadBalancerOfAKind(t *testing.T) {
 	c.refused("PUT", nic, in(net+"/loadBalancers/none"), 400, "InvalidResourceReference")
 }
 
+func TestABackendPortIsOfOneRule(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(publicIP, staticIP)
+	body := func(backend int, more string) string {
+		second := strings.ReplaceAll(rule("b", fmt.Sprintf(`"protocol":"Tcp","frontendPort":81,"backendPort":%d%s`, backend, more)), pool, pool+"2")
+		return strings.Replace(balancerBody(`,"loadBalancingRules":[`+rule("a", `"protocol":"Tcp","frontendPort":80,"backendPort":80`)+`,`+second+`]`),
+			`{"name":"pool"}`, `{"name":"pool"},{"name":"pool2"}`, 1)
+	}
+	both := `"loadBalancerBackendAddressPools":[` + ref(pool) + `,` + ref(pool+"2") + `]`
+	c.put(balancer, body(80, ""))
+	c.put(nic, nicBody(`,"loadBalancerBackendAddressPools":[`+ref(pool)+`]`))
+	c.refused("PUT", nic, nicBody(`,`+both), 400, "RulesOfSameLoadBalancerTypeUseSameBackendPortProtocolAndIPConfig")
+	for _, free := range []string{body(81, ""), body(80, `,"enableFloatingIP":true`), body(80, `,"allowBackendPortConflict":true`)} {
+		c.put(balancer, free)
+		c.put(nic, nicBody(`,`+both))
+		c.refused("PUT", balancer, body(80, ""), 400, "RulesOfSameLoadBalancerTypeUseSameBackendPortProtocolAndIPConfig")
+	}
+}
+
 func TestPoolOfAddresses(t *testing.T) {
 	c := start(t)
 	c.network()
