@@ -201,8 +201,8 @@ func rulesByPool(balancer behaviour.Object) map[string]int {
 }
 
 // CheckPools checks the load balancer pools of one IP configuration: they exist and
-// list no addresses, at most 300 rules lead to it, each of its ports is of one rule, and no two load balancers are both public or both
-// internal.
+// list no addresses, at most 300 rules lead to it, each of its ports is of one rule, and no
+// two load balancers are both public or both internal.
 func CheckPools(w behaviour.World, configuration azure.ID, pools []azure.ID) error {
 	rules := 0
 	kinds, of := map[bool]azure.ID{}, map[string][]azure.ID{}
