@@ -1,10 +1,10 @@
-# Two commands are enough to begin: make up, make test.
+# Begin with two commands: make up, make test.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up down build images test lint fmt generate bench tools clean
+.PHONY: help up down build images test test-long lint fmt generate bench tools clean
 
-help: ## what can be made
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: build ## start a local Azure and a Kubernetes cluster on it; ARGS="--nodes 5" are options of kaz local up
@@ -15,20 +15,20 @@ up: build ## start a local Azure and a Kubernetes cluster on it; ARGS="--nodes 5
 down: build ## stop a cluster that was started with make up ARGS=--detach
 	@exec bin/kaz local down $(ARGS)
 
-# Without cgo what is compiled here serves the control plane's programs too, which share many packages.
+# Without cgo the compiled packages also serve the control plane's programs, which share many of them.
 build: check-go ## build all programs into bin
-	@echo "Building the programs of cmd into bin (the first time some minutes: modules are fetched and compiled)"
+	@echo "Building the programs of cmd into bin (the first build downloads and compiles modules, which takes some minutes)"
 	@version=$$(bash tools/version.sh); CGO_ENABLED=0 go build -o bin/ $${version:+-ldflags "-X k8s.io/component-base/version.gitVersion=$$version"} ./cmd/...
 
 images: check-go ## build the programs' container images as OCI layouts into bin/images; VERSION=v1.36.0
-	@echo "Building the images, for amd64 and arm64 (some minutes the first time)"
+	@echo "Building the images for amd64 and arm64 (the first build takes some minutes)"
 	@go -C deploy/images run . -source "$(CURDIR)" -out "$(CURDIR)/bin/images" $(if $(VERSION),-version $(VERSION))
 
-test: check-go ## run every test: unit, component, contract, cluster
+test: check-go ## run the tests of every layer: unit, component, contract, chart, images, cluster
 	@bash tools/test.sh
 
-test-long: check-go ## run the long matrices and random schedules; SCHEDULES=2000 FIRST=1 for so many
-	@SCHEDULES=$(SCHEDULES) FIRST=$(FIRST) bash tools/test-long.sh
+test-long: check-go ## run what test leaves out; PARTS="planner clusters" names parts, SCHEDULES=2000 FIRST=1 random schedules
+	@PARTS="$(PARTS)" SCHEDULES=$(SCHEDULES) FIRST=$(FIRST) bash tools/test-long.sh
 
 lint: tools ## run the linter, with the layer rules of .golangci.yml
 	@bash tools/lint.sh
@@ -36,19 +36,19 @@ lint: tools ## run the linter, with the layer rules of .golangci.yml
 fmt: tools ## format all Go code
 	@bin/golangci-lint fmt
 
-generate: check-go ## write the generated parts of docs and code again
+generate: check-go ## regenerate the generated parts of docs and code
 	@go generate ./...
 
-bench: tools ## measure; BENCH=regexp PKG=./internal/... COUNT=6, and OLD=file compares with an earlier bin/bench.txt
+bench: tools ## run benchmarks; BENCH=regexp PKG=./internal/... COUNT=6; OLD=file compares with an earlier bin/bench.txt
 	@go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem -count $(or $(COUNT),1) $(or $(PKG),./...) | tee bin/bench.txt
 	@$(if $(OLD),bin/benchstat $(OLD) bin/bench.txt)
 
-# None of them needs cgo, so they build the same with a C compiler and without.
+# The tools do not need cgo, so they build the same with a C compiler and without.
 tools: check-go ## build the linter and benchstat, as pinned in tools/go.mod, into bin
-	@echo "Building the tools of tools/go.mod into bin (a minute or more the first time)"
+	@echo "Building the tools of tools/go.mod into bin (the first build takes a minute or more)"
 	@CGO_ENABLED=0 go -C tools build -o ../bin/ tool
 
-clean: ## remove what was built
+clean: ## remove all built files
 	@rm -rf bin
 
 .PHONY: check-go

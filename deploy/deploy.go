@@ -1,6 +1,5 @@
-// Package deploy is what a real cluster is given: the Helm chart, plain manifests made
-// of it, and the least rights that Azure has to give. Beside the layers: no program
-// imports it.
+// Package deploy has what a cluster installs: the Helm chart, plain manifests rendered from it, and
+// least-privilege role definitions. No program imports it; it belongs to no layer.
 package deploy
 
 //go:generate go -C ../test/chart run . -manifests ../../deploy/manifests

@@ -50,13 +50,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// story is something that a cluster wants of Azure, done by the real controllers.
+// story is a use of Azure by the real controllers.
 type story struct {
 	name string
-	// needs are the actions that are taken away, one at a time: then the story fails,
-	// and the error names the action.
+	// needs are the actions without which the story fails with an error that names the action. They
+	// are removed one at a time.
 	needs []string
-	// does without: it is refused the action, and succeeds all the same.
+	// without are actions that may be denied: the story succeeds.
 	without []string
 	tell    func(*cluster) error
 }
@@ -68,27 +68,34 @@ const (
 )
 
 func stories() []story {
-	const lb, ip, nsg, pls = networkActions + "loadBalancers/", networkActions + "publicIPAddresses/", networkActions + "networkSecurityGroups/", networkActions + "privateLinkServices/"
+	const lb, ip, nsg, pls = networkActions + "loadBalancers/", networkActions + "publicIPAddresses/", networkActions +
+		"networkSecurityGroups/", networkActions + "privateLinkServices/"
 	const vnet = networkActions + "virtualNetworks/"
 	return []story{
 		{name: "nodes are described", tell: (*cluster).describe, needs: []string{
-			computeActions + "virtualMachineScaleSets/read", instanceOf + "read", computeActions + "virtualMachineScaleSets/networkInterfaces/read",
+			computeActions + "virtualMachineScaleSets/read", instanceOf + "read", computeActions +
+				"virtualMachineScaleSets/networkInterfaces/read",
 			computeActions + "virtualMachines/read", networkActions + "networkInterfaces/read",
 		}},
 		{name: "nodes with public addresses", tell: (*cluster).public, needs: []string{
 			computeActions + "virtualMachineScaleSets/publicIPAddresses/read", ip + "read",
 		}},
-		{name: "nodes do not answer", tell: (*cluster).silent, needs: []string{instanceOf + "instanceView/read", computeActions + "virtualMachines/instanceView/read"}},
+		{name: "nodes do not answer", tell: (*cluster).silent,
+			needs: []string{instanceOf + "instanceView/read", computeActions + "virtualMachines/instanceView/read"}},
 		{name: "tags of sets", tell: (*cluster).tags, needs: []string{computeActions + "availabilitySets/read"}},
-		{name: "routes", tell: (*cluster).route, needs: []string{networkActions + "routeTables/read", networkActions + "routeTables/write"}},
-		{name: "a route table that is nearly full", tell: (*cluster).lastRoute, without: []string{networkActions + "locations/usages/read"}},
+		{name: "routes", tell: (*cluster).route,
+			needs: []string{networkActions + "routeTables/read", networkActions + "routeTables/write"}},
+		{name: "a route table that is nearly full", tell: (*cluster).lastRoute,
+			without: []string{networkActions + "locations/usages/read"}},
 		{name: "external Service", tell: (*cluster).external, needs: []string{
-			lb + "read", lb + "write", lb + "delete", lb + "backendAddressPools/join/action", ip + "read", ip + "write", ip + "delete", ip + "join/action",
+			lb + "read", lb + "write", lb + "delete", lb + "backendAddressPools/join/action", ip + "read", ip + "write", ip + "delete",
+			ip + "join/action",
 			nsg + "read", nsg + "write", nsg + "join/action", computeActions + "virtualMachineScaleSets/write", instanceOf + "write",
 			networkActions + "networkInterfaces/write", vnet + "subnets/join/action",
 		}},
 		{name: "internal Service", tell: (*cluster).internal, needs: []string{vnet + "subnets/read"}},
-		{name: "Service with an address out of a prefix", tell: (*cluster).prefix, needs: []string{networkActions + "publicIPPrefixes/join/action"}},
+		{name: "Service with an address out of a prefix", tell: (*cluster).prefix,
+			needs: []string{networkActions + "publicIPPrefixes/join/action"}},
 		{name: "pools of addresses", tell: (*cluster).poolOfAddresses, needs: []string{vnet + "joinLoadBalancer/action"}},
 		{name: "pools that Azure migrates", tell: (*cluster).migrate, needs: []string{lb + "migrateToIpBased/action"}},
 		{name: "private link", tell: (*cluster).privateLink, needs: []string{
@@ -98,8 +105,8 @@ func stories() []story {
 	}
 }
 
-// elsewhere are actions that the program asks for and not its controllers, and the tests
-// that take them away.
+// elsewhere are actions that only the program needs and not its controllers, with the tests that
+// remove them.
 func elsewhere() map[string]string {
 	return map[string]string{
 		"Microsoft.Authorization/permissions/read":         "kaz/cmd/internal/access TestRights",
@@ -107,8 +114,8 @@ func elsewhere() map[string]string {
 	}
 }
 
-// TestLeastPrivilege: under exactly the roles of deploy/roles every story succeeds, and
-// no action of them can be taken away unnoticed.
+// TestLeastPrivilege checks that every story succeeds with exactly the roles of deploy/roles, and
+// that each action is necessary.
 func TestLeastPrivilege(t *testing.T) {
 	state := layCluster(t)
 	taken := map[string]bool{}
@@ -146,7 +153,7 @@ func TestLeastPrivilege(t *testing.T) {
 	for _, name := range []string{"cloud-controller-manager", "cloud-controller-manager-subscription"} {
 		for _, a := range deploy.Roles()[name].Actions {
 			if !taken[a] && elsewhere()[a] == "" {
-				t.Errorf("role %s: nobody would notice if %s were not there", name, a)
+				t.Errorf("role %s: action %s is not needed by any story", name, a)
 			}
 		}
 	}
@@ -181,7 +188,7 @@ func actions(f rights.Feature) []string {
 
 type object = map[string]any
 
-// Names of what is in the cluster's group besides the infrastructure of testkit.
+// Resources in the cluster's group besides the infrastructure of testkit.
 const (
 	tableName  = "rt"
 	fullTable  = "full"
@@ -190,14 +197,15 @@ const (
 
 const publicSet = testkit.Group + "/providers/" + compute.ScaleSets + "/public"
 
-// layPublic makes a scale set whose machines have public addresses.
+// layPublic creates a scale set of machines with public addresses.
 func layPublic(a *testkit.Azure) {
 	a.Put(publicSet, object{
 		"location": testkit.Location, "sku": object{"name": "Standard_D2s_v5", "tier": "Standard", "capacity": 1},
 		"properties": object{
 			"orchestrationMode": testkit.Uniform, "upgradePolicy": object{"mode": "Manual"},
 			"virtualMachineProfile": object{
-				"osProfile": object{"computerNamePrefix": "public-", "adminUsername": "kaz", "linuxConfiguration": object{"disablePasswordAuthentication": true}},
+				"osProfile": object{"computerNamePrefix": "public-", "adminUsername": "kaz",
+					"linuxConfiguration": object{"disablePasswordAuthentication": true}},
 				"storageProfile": object{
 					"osDisk":         object{"createOption": "FromImage", "managedDisk": object{"storageAccountType": "Premium_LRS"}},
 					"imageReference": object{"publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "latest"},
@@ -213,33 +221,35 @@ func layPublic(a *testkit.Azure) {
 	})
 }
 
-// layCluster makes a cluster with machines of every kind and returns the file that it
-// is kept in.
+// layCluster creates a cluster with machines of every kind and returns its state file.
 func layCluster(t *testing.T) string {
 	t.Helper()
 	a := testkit.NewAzure(t, emulator.Options{}, 1)
 	layPublic(a)
 	set := a.AddAvailabilitySet("as")
-	single := a.AddMachine(testkit.Alone{Name: "single", AvailabilitySet: set})
-	a.AddMachine(testkit.Alone{Name: "outside", Public: true})
+	single := a.AddMachine(testkit.VirtualMachine{Name: "single", AvailabilitySet: set})
+	a.AddMachine(testkit.VirtualMachine{Name: "outside", Public: true})
 	nic := testkit.Group.Resource(network.Interfaces, single.Name()+"-nic")
 	subnet := testkit.VNet.Child("subnets", "nodes")
-	// A security group of its own, which each write of the interface names again.
+	// The interface's own security group, which each write of the interface repeats.
 	a.Put(nic, object{"location": testkit.Location, "properties": object{
 		"networkSecurityGroup": object{"id": testkit.SecurityGroup},
 		"ipConfigurations":     []object{{"name": "ipv4", "properties": object{"subnet": object{"id": subnet}, "primary": true}}},
 	}})
 	a.Put(testkit.Group.Resource("Microsoft.Network/publicIPPrefixes", prefixName), object{
-		"location": testkit.Location, "sku": object{"name": "Standard"}, "zones": []string{"1", "2", "3"}, "properties": object{"prefixLength": 28},
+		"location": testkit.Location, "sku": object{"name": "Standard"}, "zones": []string{"1", "2", "3"},
+		"properties": object{"prefixLength": 28},
 	})
 	a.Put(testkit.Group.Resource(network.RouteTables, tableName), object{"location": testkit.Location})
 	var many []object
 	for i := range 399 {
 		many = append(many, object{"name": fmt.Sprintf("other%d", i), "properties": object{
-			"addressPrefix": fmt.Sprintf("10.%d.%d.0/24", 100+i/256, i%256), "nextHopType": "VirtualAppliance", "nextHopIpAddress": "10.9.9.9",
+			"addressPrefix": fmt.Sprintf("10.%d.%d.0/24", 100+i/256, i%256), "nextHopType": "VirtualAppliance",
+			"nextHopIpAddress": "10.9.9.9",
 		}})
 	}
-	a.Put(testkit.Group.Resource(network.RouteTables, fullTable), object{"location": testkit.Location, "properties": object{"routes": many}})
+	a.Put(testkit.Group.Resource(network.RouteTables, fullTable),
+		object{"location": testkit.Location, "properties": object{"routes": many}})
 	file := filepath.Join(t.TempDir(), "state.json")
 	if err := a.SaveFile(file); err != nil {
 		t.Fatal(err)
@@ -247,18 +257,18 @@ func layCluster(t *testing.T) string {
 	return file
 }
 
-// cluster is a local Azure as a cluster's identity sees it.
+// cluster is a local Azure with the rights of a cluster's identity.
 type cluster struct {
-	t    *testing.T
-	azur *emulator.Emulator
-	door *cache.Cache
-	way  *bearer
+	t      *testing.T
+	azur   *emulator.Emulator
+	client *cache.Cache
+	way    *bearer
 }
 
 const principal = "aaaaaaaa-0000-4000-8000-000000000001"
 
-// openCluster loads a cluster and gives its identity the roles of the controller
-// manager, without one action.
+// openCluster loads a cluster and grants its identity the roles of the controller manager, except one
+// action.
 func openCluster(t *testing.T, state, without string) *cluster {
 	t.Helper()
 	roles := deploy.Roles()
@@ -270,7 +280,7 @@ func openCluster(t *testing.T, state, without string) *cluster {
 
 func grantedCluster(t *testing.T, state string, group, subscription []string) *cluster {
 	t.Helper()
-	e, err := emulator.New(emulator.Options{Providers: providers.All(), Authenticator: somebody{}, AccessControl: true})
+	e, err := emulator.New(emulator.Options{Providers: providers.All(), Authenticator: anyToken{}, AccessControl: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,9 +291,9 @@ func grantedCluster(t *testing.T, state string, group, subscription []string) *c
 	s.Grant(t, principal, testkit.Group, group...)
 	s.Grant(t, principal, azure.SubscriptionID(testkit.Subscription), subscription...)
 	c := &cluster{t: t, azur: e, way: &bearer{next: e.Transport(), refused: map[string]bool{}}}
-	door, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: c.way})
+	client, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: c.way})
 	if err == nil {
-		c.door, err = cache.Over(door, cache.Options{TTL: map[string]time.Duration{"": time.Minute}})
+		c.client, err = cache.Over(client, cache.Options{TTL: map[string]time.Duration{"": time.Minute}})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -291,14 +301,14 @@ func grantedCluster(t *testing.T, state string, group, subscription []string) *c
 	return c
 }
 
-// somebody is who every token means: the identity of the cluster.
-type somebody struct{}
+// anyToken identifies every token as the identity of the cluster.
+type anyToken struct{}
 
-func (somebody) Authenticate(string) (*behaviour.Principal, error) {
+func (anyToken) Authenticate(string) (*behaviour.Principal, error) {
 	return &behaviour.Principal{ObjectID: principal, ApplicationID: principal}, nil
 }
 
-// bearer sends requests with a token and keeps what was refused.
+// bearer sends requests with a token and records denied ones.
 type bearer struct {
 	next    http.RoundTripper
 	mu      sync.Mutex
@@ -359,7 +369,7 @@ func (c *cluster) cloud(table string) *cloudprovider.Cloud {
 			Location: testkit.Location, ClusterGroup: testkit.ResourceGroup,
 		},
 		LoadBalancer: balancerConfig(),
-	}, c.door)
+	}, c.client)
 	c.t.Cleanup(cloud.Close)
 	return cloud
 }
@@ -375,7 +385,7 @@ func (c *cluster) describe() error {
 	return errors.Join(errs...)
 }
 
-// public are nodes whose machines have public addresses of their own.
+// public describes nodes of machines with public addresses.
 func (c *cluster) public() error {
 	instances, _ := c.cloud("").InstancesV2()
 	var errs []error
@@ -392,14 +402,15 @@ func (c *cluster) public() error {
 	return errors.Join(errs...)
 }
 
-// silent: nodes that do not answer are there, and their machines run.
+// silent checks that nodes that are not ready exist and their machines run.
 func (c *cluster) silent() error {
 	cloud := c.cloud("")
 	cloud.SetInformers(informers.NewSharedInformerFactory(fake.NewClientset(), 0))
 	instances, _ := cloud.InstancesV2()
 	var errs []error
 	for _, n := range c.machines() {
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.Now()}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
+			LastTransitionTime: metav1.Now()}}
 		there, err := instances.InstanceExists(c.t.Context(), n)
 		if err == nil && !there {
 			err = fmt.Errorf("%s does not exist", n.Name)
@@ -452,7 +463,8 @@ func balancerConfig() loadbalancer.Config {
 		Location: testkit.Location, Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup,
 		NetworkSubscription: testkit.Subscription, LoadBalancerResourceGroup: testkit.ResourceGroup,
 		SecurityGroupName: testkit.SecurityGroup.Name(), SecurityGroupResourceGroup: testkit.ResourceGroup,
-		Zones: []string{"1", "2", "3"}, VirtualNetwork: testkit.VNet.Name(), VirtualNetworkResourceGroup: testkit.ResourceGroup, Subnet: "nodes",
+		Zones: []string{"1", "2", "3"}, VirtualNetwork: testkit.VNet.Name(), VirtualNetworkResourceGroup: testkit.ResourceGroup,
+		Subnet:                   "nodes",
 		PrivateLinkResourceGroup: testkit.ResourceGroup,
 	}
 }
@@ -464,7 +476,8 @@ func (c *cluster) internal() error {
 }
 
 func (c *cluster) prefix() error {
-	return c.serve(balancerConfig(), map[string]string{"azure-pip-prefix-id": string(testkit.Group.Resource("Microsoft.Network/publicIPPrefixes", prefixName))}, nil)
+	return c.serve(balancerConfig(),
+		map[string]string{"azure-pip-prefix-id": string(testkit.Group.Resource("Microsoft.Network/publicIPPrefixes", prefixName))}, nil)
 }
 
 func (c *cluster) poolOfAddresses() error {
@@ -473,23 +486,24 @@ func (c *cluster) poolOfAddresses() error {
 	return c.serve(config, nil, nil)
 }
 
-// privateLink: somebody is connected when it goes.
+// privateLink has a connection when it is deleted.
 func (c *cluster) privateLink() error {
 	return c.serve(balancerConfig(), map[string]string{
-		"azure-load-balancer-internal": "true", "azure-pls-create": "true", "azure-pls-name": "link", "azure-pls-auto-approval": testkit.Subscription, "azure-pls-visibility": "*",
+		"azure-load-balancer-internal": "true", "azure-pls-create": "true", "azure-pls-name": "link",
+		"azure-pls-auto-approval": testkit.Subscription, "azure-pls-visibility": "*",
 	}, func() {
 		s := &testkit.SignIn{Emulator: c.azur}
-		s.Put(c.t, testkit.Group.Resource("Microsoft.Network/privateEndpoints", "guest"), object{"location": testkit.Location, "properties": object{
-			"subnet": object{"id": testkit.VNet.Child("subnets", "nodes")},
-			"privateLinkServiceConnections": []any{object{"name": "c", "properties": object{
-				"privateLinkServiceId": testkit.Group.Resource(network.PrivateLinkServices, "link"),
-			}}},
-		}})
+		s.Put(c.t, testkit.Group.Resource("Microsoft.Network/privateEndpoints", "guest"),
+			object{"location": testkit.Location, "properties": object{
+				"subnet": object{"id": testkit.VNet.Child("subnets", "nodes")},
+				"privateLinkServiceConnections": []any{object{"name": "c", "properties": object{
+					"privateLinkServiceId": testkit.Group.Resource(network.PrivateLinkServices, "link"),
+				}}},
+			}})
 	})
 }
 
-// migrate has Azure itself turn the pools of a Service that is served into pools of
-// addresses.
+// migrate lets Azure convert the pools of a served Service to pools of addresses.
 func (c *cluster) migrate() error {
 	config := balancerConfig()
 	config.PoolByIP, config.MigrateByAPI = true, true
@@ -502,7 +516,7 @@ func (c *cluster) migrate() error {
 	return errors.Join(migrated, served)
 }
 
-// serve is the life of a Service: it is served, and then it is none any more.
+// serve serves a Service and deletes it.
 func (c *cluster) serve(config loadbalancer.Config, annotations map[string]string, meanwhile func()) error {
 	c.t.Helper()
 	client, told, stop := c.begin(config, annotations)
@@ -525,7 +539,7 @@ func (c *cluster) serve(config loadbalancer.Config, annotations map[string]strin
 	return errors.Join(told.await("DeletedLoadBalancer"), told.failed("UpdateLoadBalancerFailed"))
 }
 
-// begin has a Service served, until stop is called.
+// begin serves a Service until stop is called.
 func (c *cluster) begin(config loadbalancer.Config, annotations map[string]string) (client *fake.Clientset, told *events, stop func()) {
 	c.t.Helper()
 	s := testkit.NewService("web", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, NodePort: 30080})
@@ -544,7 +558,7 @@ func (c *cluster) begin(config loadbalancer.Config, annotations map[string]strin
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	controller, err := service.New(service.Config{Classes: service.Classes{""}, Syncs: 1, LoadBalancer: config},
-		service.Deps{Azure: c.door, Client: client, Informers: factory, Events: told})
+		service.Deps{Azure: c.client, Client: client, Informers: factory, Events: told})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -558,7 +572,7 @@ func (c *cluster) begin(config loadbalancer.Config, annotations map[string]strin
 	}
 }
 
-// events are what the users are told: messages by their reasons.
+// events are the messages of events by reason.
 type events struct {
 	mu    sync.Mutex
 	all   map[string][]string
@@ -582,8 +596,8 @@ func (e *events) AnnotatedEventf(o runtime.Object, _ map[string]string, kind, re
 	e.Eventf(o, kind, reason, format, args...)
 }
 
-// failed are the events that a Service is told when single machines cannot be reached
-// by it: it is served by the others.
+// failed returns the event about single machines that could not be added: the other machines serve
+// the Service.
 func (e *events) failed(reason string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -593,7 +607,7 @@ func (e *events) failed(reason string) error {
 	return errors.New(strings.Join(e.all[reason], "\n"))
 }
 
-// await waits, in simulated time, for an event; without it, warnings are the reason.
+// await waits, in simulated time, for an event; otherwise it returns the warnings.
 func (e *events) await(reason string) error {
 	const minutes = 3
 	var wrong string

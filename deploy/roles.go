@@ -9,7 +9,7 @@ import (
 	"kaz/internal/plan/rights"
 )
 
-// Role is a definition of a custom role, as `az role definition create` reads it.
+// Role is a custom role definition for `az role definition create`.
 type Role struct {
 	Name             string
 	IsCustom         bool
@@ -21,7 +21,7 @@ type Role struct {
 	AssignableScopes []string
 }
 
-// anySubscription is replaced by who uses a role.
+// anySubscription is a placeholder for the user's subscription.
 const anySubscription = "/subscriptions/00000000-0000-0000-0000-000000000000"
 
 func newRole(name, description string, needs []rights.Need) Role {
@@ -38,13 +38,13 @@ func newRole(name, description string, needs []rights.Need) Role {
 	return r
 }
 
-// ofSubscription reports whether a need is of a subscription and not of a group.
+// ofSubscription reports whether a need has a subscription as its scope.
 func ofSubscription(n rights.Need) bool {
 	return n.Scope == rights.Subscription || n.Scope == rights.NetworkSubscription
 }
 
-// needs are what features need in resource groups, or in subscriptions. The right to
-// know one's rights is only asked for where there are others.
+// needs returns the needs of features at resource groups, or at subscriptions. The right to read
+// one's rights is included only next to other rights.
 func needs(subscription bool, features ...rights.Feature) []rights.Need {
 	all := rights.Needed(append([]rights.Feature{rights.Check}, features...)...)
 	all = slices.DeleteFunc(all, func(n rights.Need) bool { return ofSubscription(n) != subscription })
@@ -54,29 +54,33 @@ func needs(subscription bool, features ...rights.Feature) []rights.Need {
 	return all
 }
 
-// Roles are the least rights, by the name of their file in deploy/roles.
+// Roles returns the least-privilege roles by file name in deploy/roles.
 func Roles() map[string]Role {
 	all := map[string]Role{
 		"cloud-controller-manager": newRole("kaz cloud-controller-manager",
-			"All that the cloud-controller-manager may have to do, in the resource groups of a cluster.", needs(false, rights.Features()...)),
+			"All that the cloud-controller-manager may have to do, in the resource groups of a cluster.",
+			needs(false, rights.Features()...)),
 		"cloud-controller-manager-subscription": newRole("kaz cloud-controller-manager (subscription)",
 			"What the cloud-controller-manager reads in the subscription of a cluster.", needs(true, rights.Features()...)),
 		"cloud-node-manager": newRole("kaz cloud-node-manager",
-			"What the cloud-node-manager reads with --use-instance-metadata=false, in the resource groups of the machines. With instance metadata it needs no role.",
+			"What the cloud-node-manager reads with --use-instance-metadata=false, in the resource groups of the machines. With "+
+				"instance metadata it needs no role.",
 			slices.DeleteFunc(needs(false, rights.Nodes), func(n rights.Need) bool { return n.Feature == rights.Check })),
 		"kubelet-acr-pull": newRole("kaz kubelet",
-			"Pull images, in a container registry: what acr-credential-provider needs for a kubelet. The built-in role AcrPull has it, too.",
+			"Pull images, in a container registry: what acr-credential-provider needs for a kubelet. The built-in role AcrPull "+
+				"has it, too.",
 			[]rights.Need{{Action: "Microsoft.ContainerRegistry/registries/pull/read"}}),
 	}
 	for _, f := range rights.Features() {
 		if list := needs(false, f); list != nil {
-			all["features/"+string(f)] = newRole("kaz "+string(f), fmt.Sprintf("What the feature %s of the cloud-controller-manager needs, in resource groups.", f), list)
+			all["features/"+string(f)] = newRole("kaz "+string(f),
+				fmt.Sprintf("What the feature %s of the cloud-controller-manager needs, in resource groups.", f), list)
 		}
 	}
 	return all
 }
 
-// Text is the role as its file has it.
+// Text returns the content of the role's file.
 func (r Role) Text() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -88,7 +92,7 @@ func (r Role) Text() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Reference is the table of docs/reference/roles.md: each action, where and what for.
+// Reference returns the table of docs/reference/roles.md: each action with its scope and purpose.
 func Reference() string {
 	var b bytes.Buffer
 	for _, scope := range rights.Scopes() {

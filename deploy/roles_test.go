@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the roles and their reference anew")
 
-// TestRoles: deploy/roles is what the table of rights comes to.
+// TestRoles compares deploy/roles with the rights table.
 func TestRoles(t *testing.T) {
 	roles := deploy.Roles()
 	var want []string
@@ -76,7 +76,7 @@ func same(t *testing.T, file, want string) {
 	}
 }
 
-// TestNoWildcards: the least rights are named one by one.
+// TestNoWildcards checks that roles name each action.
 func TestNoWildcards(t *testing.T) {
 	for name, r := range deploy.Roles() {
 		if len(r.Actions) == 0 {

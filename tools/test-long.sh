@@ -1,12 +1,23 @@
 #!/usr/bin/env bash
-# Runs what takes too long for every change: the properties of the load balancer planner,
-# each write of twenty kinds of Services goes wrong in each way, all that is promised of
-# speed, and random schedules.
-# SCHEDULES is how many of these are played, FIRST the seed of the first one.
+# Runs the tests that take too long for every change. PARTS names the parts to run, all of them by default:
+#   planner    the properties of the load balancer planner, with ten times the cases of make test
+#   services   the Service controller: every write of twenty kinds of Services fails in every way; speed
+#   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes
+#   coldstart  the cold start of a controller with 5,000 nodes
+#   schedules  random schedules of the Service controller: SCHEDULES says how many, FIRST is the seed of the first
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
+source tools/gotest.sh
 
+all=(clusters planner services schedules coldstart)
+read -ra parts <<<"${PARTS:-${all[*]}}"
+for part in "${parts[@]}"; do
+  if [[ " ${all[*]} " != *" $part "* ]]; then
+    echo "PARTS=$part: no such part; the parts are ${all[*]}" >&2
+    exit 2
+  fi
+done
 schedules=${SCHEDULES:-100000}
 first=${FIRST:-1}
 for given in "SCHEDULES=$schedules" "FIRST=$first"; do
@@ -16,21 +27,43 @@ for given in "SCHEDULES=$schedules" "FIRST=$first"; do
   fi
 done
 
-# Played in parts, so that what failed and how far it got is seen on the way. A schedule keeps little and throws away
-# much: with a collector that waits longer they take a third less time.
-play() {
-  GOGC=400 go test -count=1 -timeout 3h -run TestSchedules ./internal/cloudprovider/service -seed "$1" -schedules "$2"
+planner() {
+  step "planner: properties with 500 cases each, every state that another controller leaves" \
+    tests planner -count=1 ./internal/plan/loadbalancer -rapid.checks=500
 }
 
-# 57 s of processor time; 79 s while others built on the same two cores.
-step "load balancer planner: what holds for random Services, every scene of another's work" \
-  go test -count=1 -timeout 20m ./internal/plan/loadbalancer -rapid.checks=500
-step "Services: each write goes wrong in each way; speed" go test -count=1 -timeout 60m ./internal/cloudprovider/service
-step "cluster: the cold start of a controller with 5,000 nodes" go -C test/cluster test -count=1 -v -timeout 45m -run TestColdStart . -fleet 5000
-part=10000
-for ((from = first; from < first + schedules; from += part)); do
-  left=$((first + schedules - from))
-  count=$((left < part ? left : part))
-  step "Services: random schedules $from to $((from + count - 1))" play "$from" "$count"
+services() {
+  step "services: each write fails in each way; speed" tests services -count=1 -timeout 60m ./internal/cloudprovider/service/...
+}
+
+# Clusters wait for programs most of the time, so they run beside the parts that compute.
+clusters() {
+  beside "clusters: those that make test leaves out" \
+    tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters" ./...
+}
+
+coldstart() {
+  step "cold start of a controller with 5,000 nodes" \
+    tests_in test/cluster coldstart -count=1 -timeout 45m -run TestColdStart . -fleet 5000
+}
+
+# Schedules are played in parts, so that a failure is seen early. With GOGC=400 they take a third less time.
+schedules() {
+  local part=10000 from count
+  export GOGC=400
+  for ((from = first; from < first + schedules; from += part)); do
+    count=$((first + schedules - from < part ? first + schedules - from : part))
+    step "schedules $from to $((from + count - 1))" tests "schedules-$from" -count=1 -timeout 3h -run TestSchedules \
+      ./internal/cloudprovider/service -seed "$from" -schedules "$count"
+  done
+}
+
+step "programs that run and summarize tests" build_gotestsum
+for part in "${parts[@]}"; do
+  # The largest cluster measures times, so it runs alone.
+  if [[ $part == coldstart ]]; then join; fi
+  "$part"
 done
+join
+slowest
 steps_done "Long tests"

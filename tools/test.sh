@@ -1,39 +1,38 @@
 #!/usr/bin/env bash
-# Runs every test of this repository, part by part, and says how long each part took.
+# Runs the tests of every layer, part by part, and prints the time of each part and the ten slowest tests.
+# What it leaves out (whole fault matrices, speed, most clusters with real nodes) is in tools/test-long.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
+source tools/gotest.sh
 
-# The race detector needs cgo, and cgo a C compiler that can link.
-compiles_c() {
-  local dir works=1
-  dir=$(mktemp -d)
-  printf '#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n' >"$dir/probe.c"
-  $(go env CC) -o "$dir/probe" "$dir/probe.c" 2>/dev/null || works=0
-  rm -r "$dir"
-  ((works))
-}
-
-race=()
 if compiles_c; then
-  export CGO_ENABLED=1
-  race=(-race)
-  echo "Unit and component tests run with the race detector."
+  echo "Tests of packages with goroutines run with the race detector."
 else
-  export CGO_ENABLED=0
-  echo "No working C compiler ($(go env CC)): unit and component tests run WITHOUT the race detector."
+  echo "No working C compiler ($(go env CC)): all tests run WITHOUT the race detector."
 fi
 
-# Short leaves out what needs the programs of the control plane; that has steps of its own below.
-step "unit, golden, property, component and replay tests" go test "${race[@]}" -short -timeout 30m ./...
-step "contract: the official Azure SDKs against the local Azure" go -C test/contract test -timeout 20m ./...
-step "chart: rendered, linted and refused as Helm does it" go -C test/chart test -timeout 20m ./...
-# Not cached: it compiles programs, and go cannot see that those changed.
-step "images: as OCI layouts, the same twice" go -C deploy/images test -count=1 -timeout 20m ./...
+# Clusters wait for programs most of the time, so they run beside the tests that compute.
+clusters_step() (
+  SECONDS=0 step_report=() steps_failed=0
+  step "build: the programs" make --no-print-directory build
+  # Not cached: these tests run programs, and go cannot see that the programs changed.
+  step "control plane: it starts, keeps its state and simulates nodes" \
+    tests controlplane -count=1 -run TestCluster -timeout 45m ./internal/local/controlplane
+  step "clusters: Services with simulated and real nodes" \
+    tests_in test/cluster cluster -count=1 -timeout 45m -run "$quick_clusters" ./...
+  steps_done "Clusters"
+)
+
+step "programs that run and summarize tests" build_gotestsum
+step "planners and values: golden files, properties, fuzz seeds" tests pure -short $(pure_packages)
 echo
 echo "The Kubernetes control plane is built the first time, which takes some minutes."
-step "build: the programs" make --no-print-directory build
-# Not cached: what these run are programs, and go cannot see that those changed.
-step "control plane: it starts, keeps its state and simulates nodes" go test -count=1 -v -run TestCluster -timeout 45m ./internal/local/controlplane
-step "cluster: a Service gets its external IP" go -C test/cluster test -count=1 -v -timeout 45m ./...
+beside "clusters" clusters_step
+step "components: the local Azure, controllers, clients" tests component "${race[@]}" -short $(component_packages)
+step "contract: the official Azure SDKs against the local Azure" tests_in test/contract contract ./...
+step "chart: rendered, linted and refused as Helm does it" tests_in test/chart chart ./...
+step "images: as OCI layouts, the same twice" tests_in deploy/images images -count=1 ./...
+join
+slowest
 steps_done "Tests"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Prints the version of the checkout in a folder (default: this one), in the form that Kubernetes' libraries
-# read: of the newest tag, or of the commit where there is none. Outside of a checkout, and where git does not trust
-# it because it is somebody else's, it prints nothing: then programs say what the Go tool has noted.
+# Prints the version of the checkout in a folder (default: this one) in the form that Kubernetes' libraries read. The
+# version is that of the newest tag, or of the commit if there is no tag. Outside of a checkout, and where git refuses it
+# because another user owns it, the script prints nothing. Programs then report the version that the Go tool recorded.
 set -euo pipefail
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
 

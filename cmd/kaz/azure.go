@@ -5,72 +5,81 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
-	"kaz/internal/local"
+	"kaz/internal/local/azureclient"
+	"kaz/internal/local/azureserver"
 )
 
 func azureCommand() *cobra.Command {
-	var o local.AzureOptions
+	var o azureserver.Options
 	command := &cobra.Command{
 		Use:   "azure",
-		Short: "Run a local Azure only, for any client of Azure",
+		Short: "Run a local Azure without a cluster, for any client of Azure",
 		Long: `Serves a local Azure over HTTPS and HTTP until Ctrl-C: Azure Resource Manager,
-the login, managed identities, instance metadata, container registries.
+the login, managed identities, instance metadata and container registries.
 
-When it serves it prints one line of JSON with what clients have to know:
-addresses, a bearer token that works, a service principal that works, and what
-goes into IDENTITY_ENDPOINT and IDENTITY_HEADER. Logs go to stderr.`,
+It prints one line of JSON when it serves: its addresses, a bearer token and a service
+principal with all rights, and the values of IDENTITY_ENDPOINT and IDENTITY_HEADER.
+It logs to stderr.`,
 		Example: `  kaz local azure
   kaz local azure --state azure.json --ca-file ca.pem --address 127.0.0.1:8443
-  kaz local azure --latency azure --throttle azure     # as slow and as strict as the real one
-  kaz local azure --latency 0.1 --faults faults.json   # ten times faster, and not always right
+  kaz local azure --latency azure --throttle azure     # the delays and rate limits of the real Azure
+  kaz local azure --latency 0.1 --faults faults.json   # a tenth of the delays, and injected faults
 
   # clients with fixed endpoints
   kaz local azure --proxy-address 127.0.0.1:8081 --ca-file ca.pem
   HTTPS_PROXY=http://127.0.0.1:8081 SSL_CERT_FILE=ca.pem some-client
 
-  # what is in it
+  # read its resources
   kaz local azure list
   kaz local azure list loadBalancers -o yaml
   kaz local azure show /subscriptions/.../resourceGroups/kaz
 
-  # more of it
+  # create a resource
   kaz local azure put /subscriptions/.../resourceGroups/other <<< '{"location":"westeurope"}'`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runAzure(command.Context(), o, command.OutOrStdout())
 		},
 	}
-	f := command.Flags()
-	f.StringVar(&o.Address, "address", "127.0.0.1:0", "where to serve HTTPS; port 0 is any free one")
-	f.StringVar(&o.HTTPAddress, "http-address", "127.0.0.1:0", "where to serve plain HTTP")
-	f.StringVar(&o.ProxyAddress, "proxy-address", "", "where to serve a proxy that leads Azure's public login, management and registry hosts here (default none)")
-	f.StringVar(&o.CAFile, "ca-file", "", "file for the certificate authority that clients have to trust; its key is kept beside it and used again (default a temporary file)")
-	f.StringVar(&o.Subscription, "subscription", "", "id of the subscription (default 00000000-0000-0000-0000-000000000001)")
-	f.StringArrayVar(&o.OtherSubscriptions, "other-subscription", nil, "a further subscription: its id, or ID=TENANT for one in another tenant (can be repeated)")
-	f.StringVar(&o.Latency, "latency", "off", "how long things take: off, azure (as on the real one), or a factor of that such as 0.1")
-	f.StringVar(&o.Throttle, "throttle", "off", "whether requests are limited: off, or azure (as on the real one)")
-	f.StringVar(&o.AccessControl, "access-control", "off", "whether role assignments are enforced: on or off")
-	f.StringVar(&o.Identities, "identities", "", "file (YAML or JSON) with applications, managed identities, their credentials and roles")
-	f.StringVar(&o.Faults, "faults", "", "file (JSON) with rules that make requests go wrong")
-	f.StringVar(&o.RequestLog, "request-log", "", "file that gets a line of JSON for every request")
-	f.StringVar(&o.State, "state", "", "file that the state is read from and kept in, whose directory is made if the one above is there (default the state is forgotten)")
-	f.StringVar(&o.RegistrySuffix, "registry-suffix", "", "domain of registries that clients of this address are told, beside azurecr.io (default azurecr.localhost)")
-	f.Uint64Var(&o.Seed, "seed", 0, "seed of everything that is drawn: latencies, ids, addresses")
+	serverFlags(command, &o)
+	behaviourFlags(command, &o)
 	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand())
 	return command
 }
 
-// runAzure serves until ctx is done.
-func runAzure(ctx context.Context, o local.AzureOptions, out io.Writer) error {
+// serverFlags defines the flags for the addresses and the files of a local Azure.
+func serverFlags(command *cobra.Command, o *azureserver.Options) {
+	f := command.Flags()
+	f.StringVar(&o.Address, "address", "127.0.0.1:0", "IP:PORT to serve HTTPS at; port 0 is any free port")
+	f.StringVar(&o.HTTPAddress, "http-address", "127.0.0.1:0", "IP:PORT to serve plain HTTP at")
+	f.StringVar(&o.ProxyAddress, "proxy-address", "",
+		"IP:PORT of a proxy that leads Azure's public login, management and registry hosts to this Azure (default none)")
+	f.StringVar(&o.CAFile, "ca-file", "",
+		"file of the certificate authority for clients, created with its key beside it if missing (default a temporary file)")
+	f.StringVar(&o.Subscription, "subscription", "", "id of the subscription (default 00000000-0000-0000-0000-000000000001)")
+	f.StringArrayVar(&o.OtherSubscriptions, "other-subscription", nil,
+		"a further subscription: its id, or ID=TENANT in another tenant; can be repeated")
+	f.StringVar(&o.Identities, "identities", "", "file (YAML or JSON) with applications, managed identities, their credentials and roles")
+	f.StringVar(&o.Faults, "faults", "", "file (JSON) with rules that make requests fail")
+	f.StringVar(&o.RequestLog, "request-log", "", "file to which a line of JSON is appended for each request")
+	f.StringVar(&o.State, "state", "",
+		"file of the state, read at the start and written after changes; its directory is created, but no parent (default none)")
+	f.StringVar(&o.RegistrySuffix, "registry-suffix", "",
+		"domain of registries for clients of this address, beside azurecr.io (default azurecr.localhost)")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of random latencies, ids and addresses")
+}
+
+// runAzure serves a local Azure until ctx is done.
+func runAzure(ctx context.Context, o azureserver.Options, out io.Writer) error {
 	var err error
-	if o.AnnounceDir, err = local.AnnounceDir(); err != nil {
+	if o.AnnounceDir, err = azureclient.AnnounceDir(); err != nil {
 		return err
 	}
-	azure, err := local.StartAzure(ctx, o)
+	azure, err := azureserver.Start(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -81,97 +90,102 @@ func runAzure(ctx context.Context, o local.AzureOptions, out io.Writer) error {
 	return azure.Close()
 }
 
-// azurePlace says which running local Azure a command is about.
-type azurePlace struct {
+// azureFlags select a running local Azure.
+type azureFlags struct {
 	endpoint, token, caFile, subscription, dir string
 }
 
-func (p *azurePlace) flags(command *cobra.Command) {
+func (a *azureFlags) define(command *cobra.Command) {
 	f := command.Flags()
-	f.StringVar(&p.endpoint, "endpoint", "", "base URL of the local Azure (default the one that runs)")
-	f.StringVar(&p.token, "token", "", "bearer token for --endpoint, for one that another user runs")
-	f.StringVar(&p.caFile, "ca-file", "", "certificate authority of --endpoint, with --token")
-	f.StringVar(&p.subscription, "subscription", "00000000-0000-0000-0000-000000000001", "subscription at --endpoint, with --token")
-	dirFlag(command, &p.dir)
+	f.StringVar(&a.endpoint, "endpoint", "", "base URL of the local Azure (default the running one)")
+	f.StringVar(&a.token, "token", "", "bearer token for --endpoint, if another user runs the local Azure")
+	f.StringVar(&a.caFile, "ca-file", "", "certificate authority of --endpoint, with --token")
+	f.StringVar(&a.subscription, "subscription", "00000000-0000-0000-0000-000000000001", "subscription at --endpoint, with --token")
+	dirFlag(command, &a.dir)
 }
 
-func (p *azurePlace) open(command *cobra.Command) (*local.AzureView, error) {
-	if p.endpoint != "" && p.token != "" {
-		return local.ViewAzure(local.AzureInfo{ARM: p.endpoint, Token: p.token, CAFile: p.caFile, Subscription: p.subscription})
+func (a *azureFlags) open(command *cobra.Command) (*azureclient.Client, error) {
+	if a.endpoint != "" && a.token != "" {
+		return azureclient.New(azureclient.Info{ARM: a.endpoint, Token: a.token, CAFile: a.caFile, Subscription: a.subscription})
 	}
-	dirs := []string{p.dir}
+	dirs := []string{a.dir}
 	if !command.Flags().Changed("dir") {
-		announced, err := local.AnnounceDir()
+		announced, err := azureclient.AnnounceDir()
 		if err != nil {
 			return nil, err
 		}
 		dirs = append(dirs, announced)
 	}
-	info, err := local.FindAzure(command.Context(), p.endpoint, dirs...)
+	info, err := azureclient.Find(command.Context(), a.endpoint, dirs...)
 	if err != nil {
 		return nil, err
 	}
-	return local.ViewAzure(info)
+	return azureclient.New(info)
+}
+
+// with returns a command function that runs with a client of the selected local Azure.
+func (a *azureFlags) with(
+	run func(command *cobra.Command, client *azureclient.Client, args []string) error,
+) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		client, err := a.open(command)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return run(command, client, args)
+	}
 }
 
 func azureListCommand() *cobra.Command {
-	var place azurePlace
+	var selected azureFlags
 	var output string
 	command := &cobra.Command{
 		Use:   "list [TYPE]",
-		Short: "List the resources in a running local Azure, or those of a type",
+		Short: "List the resources in a running local Azure, or those of one type",
 		Example: `  kaz local azure list
   kaz local azure list loadBalancers
   kaz local azure list Microsoft.Compute/virtualMachineScaleSets/virtualMachines -o yaml`,
 		Args: wants(0, 1, "one type, such as loadBalancers, or none for all"),
-		RunE: func(command *cobra.Command, args []string) error {
-			view, err := place.open(command)
-			if err != nil {
-				return err
-			}
-			defer view.Close()
-			resources, err := view.Resources(command.Context(), append(args, "")[0])
+		RunE: selected.with(func(command *cobra.Command, client *azureclient.Client, args []string) error {
+			resources, err := client.List(command.Context(), strings.Join(args, ""))
 			if err != nil {
 				return err
 			}
 			return printAs(command.OutOrStdout(), output, resources, resources.Write)
-		},
+		}),
 	}
-	place.flags(command)
+	selected.define(command)
 	outputFlag(command, &output)
 	return command
 }
 
 func azurePutCommand() *cobra.Command {
-	var place azurePlace
+	var selected azureFlags
 	command := &cobra.Command{
-		Use:     "put ID",
-		Short:   "Make or replace a resource in a running local Azure, from a document on standard input",
-		Example: `  kaz local azure put /subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/other <<< '{"location":"westeurope"}'`,
-		Args:    wants(1, 1, "one resource, by its id"),
-		RunE: func(command *cobra.Command, args []string) error {
+		Use:   "put ID",
+		Short: "Create or replace a resource in a running local Azure, from a document on standard input",
+		Example: `  kaz local azure put /subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/other \
+    <<< '{"location":"westeurope"}'`,
+		Args: wants(1, 1, "one resource, by its id"),
+		RunE: selected.with(func(command *cobra.Command, client *azureclient.Client, args []string) error {
 			document, err := io.ReadAll(command.InOrStdin())
 			if err != nil {
 				return err
 			}
-			view, err := place.open(command)
-			if err != nil {
+			if _, err := client.Put(command.Context(), args[0], document); err != nil {
 				return err
 			}
-			defer view.Close()
-			if _, err := view.Put(command.Context(), args[0], document); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(command.OutOrStdout(), "it is there:", args[0])
+			_, err = fmt.Fprintln(command.OutOrStdout(), "created or replaced", args[0])
 			return err
-		},
+		}),
 	}
-	place.flags(command)
+	selected.define(command)
 	return command
 }
 
 func azureShowCommand() *cobra.Command {
-	var place azurePlace
+	var selected azureFlags
 	var output string
 	command := &cobra.Command{
 		Use:   "show ID",
@@ -180,27 +194,18 @@ func azureShowCommand() *cobra.Command {
   kaz local azure show kaz-vnet
   kaz local azure show loadBalancers/kaz -o json`,
 		Args: wants(1, 1, "one resource, by its name, TYPE/NAME or id"),
-		RunE: func(command *cobra.Command, args []string) error {
-			view, err := place.open(command)
+		RunE: selected.with(func(command *cobra.Command, client *azureclient.Client, args []string) error {
+			document, err := client.Show(command.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			defer view.Close()
-			document, err := view.Show(command.Context(), args[0])
-			if err != nil {
-				return err
+			if output == "text" {
+				output = "yaml" // the text of a document
 			}
-			return printAs(command.OutOrStdout(), output, document, func(w io.Writer) error {
-				text, err := yaml.Marshal(document)
-				if err != nil {
-					return err
-				}
-				_, err = w.Write(text)
-				return err
-			})
-		},
+			return printAs(command.OutOrStdout(), output, document, nil)
+		}),
 	}
-	place.flags(command)
+	selected.define(command)
 	outputFlag(command, &output)
 	return command
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"kaz/internal/local"
+	"kaz/internal/local/azureclient"
 )
 
 // TestAzure runs a local Azure as a user does, and reads what is in it.
@@ -37,12 +37,14 @@ func TestAzure(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%q: %v; %v", line, err, <-ended)
 	}
-	var info local.AzureInfo
+	var info azureclient.Info
 	if err := json.Unmarshal(line, &info); err != nil {
 		t.Fatal(err)
 	}
 	put(t, info, "/resourceGroups/rg", `{"location":"westeurope"}`)
-	put(t, info, "/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net", `{"location":"westeurope","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`)
+	put(t, info, "/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net",
+		`{"location":"westeurope","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},
+			"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`)
 
 	if got := run(t, "list"); !strings.Contains(got, "virtualNetworks | net") || !strings.Contains(got, "resourceGroups | rg") {
 		t.Errorf("list:\n%s", got)
@@ -53,7 +55,8 @@ func TestAzure(t *testing.T) {
 	if got := run(t, "list", "virtualNetworks", "-o", "json"); !strings.Contains(got, `"addressPrefix": "10.0.0.0/24"`) {
 		t.Errorf("list -o json:\n%s", got)
 	}
-	for _, id := range []string{"net", "virtualnetworks/net", "/subscriptions/" + info.Subscription + "/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net"} {
+	for _, id := range []string{"net", "virtualnetworks/net", "/subscriptions/" + info.Subscription +
+		"/resourceGroups/rg/providers/Microsoft.Network/virtualNetworks/net"} {
 		if got := run(t, "show", id, "--endpoint", info.ARMHTTP); !strings.Contains(got, "addressPrefix: 10.0.0.0/24") {
 			t.Errorf("show %s:\n%s", id, got)
 		}
@@ -66,10 +69,11 @@ func TestAzure(t *testing.T) {
 		t.Errorf("what was put is not there:\n%s", got)
 	}
 	for what, test := range map[string][3]string{
-		"no id":         {"net", "{}", "net"},
-		"no document":   {subnet, "", "Cannot parse the request"},
-		"refused":       {subnet, `{"properties":{"addressPrefix":"10.0.0.0/24"}}`, "overlaps"},
-		"missing group": {strings.Replace(subnet, "/rg/", "/nope/", 1), `{"properties":{"addressPrefix":"10.0.2.0/24"}}`, "'nope' could not be found"},
+		"no id":       {"net", "{}", "net"},
+		"no document": {subnet, "", "Cannot parse the request"},
+		"refused":     {subnet, `{"properties":{"addressPrefix":"10.0.0.0/24"}}`, "overlaps"},
+		"missing group": {strings.Replace(subnet, "/rg/", "/nope/", 1), `{"properties":{"addressPrefix":"10.0.2.0/24"}}`,
+			"'nope' could not be found"},
 	} {
 		if got, err := give(t, test[0], test[1]); err == nil || !strings.Contains(err.Error(), test[2]) || got != "" {
 			t.Errorf("put, %s: %v, want %q; printed %q", what, err, test[2], got)
@@ -116,7 +120,7 @@ func run(t *testing.T, args ...string) string {
 	return strings.ReplaceAll(regexp.MustCompile(" {2,}").ReplaceAllString(out.String(), " | "), "\n | ", "\n")
 }
 
-func put(t *testing.T, info local.AzureInfo, path, body string) {
+func put(t *testing.T, info azureclient.Info, path, body string) {
 	t.Helper()
 	url := info.ARMHTTP + "/subscriptions/" + info.Subscription + path + "?api-version=2025-05-01"
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url, strings.NewReader(body))

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	ccm "kaz/cmd/cloud-controller-manager/app"
-	"kaz/internal/cloudprovider/service"
+	"kaz/internal/cloudprovider/service/explain"
 )
 
 // Exit statuses of kaz explain besides 0.
@@ -24,71 +24,72 @@ const (
 )
 
 func explainCommand() *cobra.Command {
-	return group("explain", "Show what is in Azure for the cluster, what shall be, and what would be done", explainServiceCommand())
+	return group("explain", "Show what the cloud-controller-manager would change in Azure, and why", explainServiceCommand())
 }
 
 // explainOptions are the flags of kaz explain service.
 type explainOptions struct {
-	place   explainPlace
+	cluster clusterFlags
 	classes []string
 	nodes   string
 	output  string
 	all     bool
-	within  time.Duration
+	timeout time.Duration
 }
 
 func explainServiceCommand() *cobra.Command {
 	var o explainOptions
 	command := &cobra.Command{
 		Use:   "service NAMESPACE/NAME",
-		Short: "Show what is in Azure for a Service of type LoadBalancer, and what would be done",
-		Long: `Looks at the cluster and at Azure as the cloud-controller-manager does, decides as it
-does, and shows what it found, what shall be, each step with its reason, and problems.
-Nothing is written.
+		Short: "Show what would change in Azure for a Service of type LoadBalancer, and why",
+		Long: `Reads the cluster and Azure, and decides as the cloud-controller-manager does. Shows the
+actual state, the desired state, each step with its reason, and problems. It writes nothing.
 
-One Service is explained as it would be served alone, --all as after a restart of the
-cloud-controller-manager, which serves all of them together.
+One Service is explained as if it were the only one with changes. --all explains all
+Services together, as the cloud-controller-manager serves them after a restart.
 
-Exit status 0: there is nothing to do. 2: changes are pending. 1: a Service asks for
-what cannot be, or it could not be found out.
+Exit status 0: nothing would change. 2: changes are pending. 1: a Service cannot be
+served as specified, or the command failed.
 
-Where it looks: at the cluster of --kubeconfig or the one that kaz local up runs in --dir,
-where one of them is given; else of $KUBECONFIG, the one that kaz local up runs, or of
-~/.kube/config. For a cluster of kaz local up nothing else has to be said;
-for others, --cloud-config and --cluster-name as the cloud-controller-manager has them.`,
+The cluster is that of --kubeconfig or the one of kaz local up in --dir, if one of the
+flags is given. Otherwise it is that of $KUBECONFIG, the one of kaz local up, or that of
+~/.kube/config. A cluster of kaz local up needs no other flags. Other clusters need
+--cloud-config and --cluster-name with the values of the cloud-controller-manager.`,
 		Example: `  kaz explain service default/web
   kaz explain service --all -o json
   kaz explain service default/web --kubeconfig admin.conf --cloud-config azure.json --cluster-name prod`,
 		Args: func(command *cobra.Command, args []string) error {
-			return errors.Join(o.checkArguments(args), o.place.check(command.Flags()))
+			return errors.Join(o.checkArguments(args), o.cluster.check(command.Flags()))
 		},
 		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := context.WithTimeout(command.Context(), o.within)
+			ctx, cancel := context.WithTimeout(command.Context(), o.timeout)
 			defer cancel()
 			err := runExplain(ctx, o, strings.Join(args, ""), command.OutOrStdout(), command.ErrOrStderr())
-			if _, told := errors.AsType[exitCode](err); err != nil && !told && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("--timeout %v is over: %w", o.within, err)
+			if _, printed := errors.AsType[exitCode](err); err != nil && !printed && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("not finished within --timeout %v: %w", o.timeout, err)
 			}
 			return err
 		},
 	}
 	f := command.Flags()
-	o.place.flags(command)
+	o.cluster.define(command)
 	ccm.AddClassFlag(f, &o.classes)
-	f.StringVar(&o.nodes, "node-filter-requirements", "", "label selector of the nodes that are looked after, as the cloud-controller-manager has it (default all)")
-	f.BoolVar(&o.all, "all", false, "explain all Services of type LoadBalancer that are served")
-	f.DurationVar(&o.within, "timeout", 2*time.Minute, "how long it may take")
+	f.StringVar(&o.nodes, "node-filter-requirements", "",
+		"label selector of the nodes that are managed, as of the cloud-controller-manager (default all)")
+	f.BoolVar(&o.all, "all", false, "explain all Services of type LoadBalancer that the cloud-controller-manager serves")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "time limit of the command")
 	outputFlag(command, &o.output)
 	return command
 }
 
+// checkArguments validates the arguments and the flags that depend on them.
 func (o explainOptions) checkArguments(args []string) error {
 	switch {
 	case o.all && len(args) > 0:
 		return fmt.Errorf("--all and %s: want one of them", strings.Join(args, " "))
 	case o.all:
 	case len(args) == 0:
-		return errors.New("no Service is named: want NAMESPACE/NAME, such as default/web, or --all")
+		return errors.New("no Service given: want NAMESPACE/NAME, such as default/web, or --all")
 	case len(args) > 1:
 		return fmt.Errorf("%s: want one Service, or --all", strings.Join(args, " "))
 	default:
@@ -97,8 +98,8 @@ func (o explainOptions) checkArguments(args []string) error {
 			return fmt.Errorf("%q: want NAMESPACE/NAME, such as default/web", args[0])
 		}
 	}
-	if o.within <= 0 {
-		return fmt.Errorf("--timeout %v: must be more than 0", o.within)
+	if o.timeout <= 0 {
+		return fmt.Errorf("--timeout %v: want more than 0", o.timeout)
 	}
 	if !slices.Contains([]string{"text", "json", "yaml"}, o.output) {
 		return fmt.Errorf("--output %s: want text, json or yaml", o.output)
@@ -108,28 +109,28 @@ func (o explainOptions) checkArguments(args []string) error {
 
 // runExplain explains one Service, or all.
 func runExplain(ctx context.Context, o explainOptions, key string, out, errs io.Writer) error {
-	asked := ccm.Cluster{Name: o.place.clusterName, Classes: o.classes, Nodes: o.nodes}
-	if !o.place.named {
-		asked.Name = defaultClusterName
+	given := ccm.Cluster{Name: o.cluster.clusterName, Classes: o.classes, Nodes: o.nodes}
+	if !o.cluster.nameGiven {
+		given.Name = defaultClusterName
 	}
-	if err := asked.Validate(); err != nil {
+	if err := given.Validate(); err != nil {
 		return err
 	}
-	cluster, err := o.place.find(ctx, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	cluster, err := o.cluster.find(ctx, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	if err != nil {
 		return err
 	}
 	cluster.Classes, cluster.Nodes = o.classes, o.nodes
-	look, err := ccm.Look(ctx, cluster, os.LookupEnv)
+	inspector, err := ccm.NewInspector(ctx, cluster, os.LookupEnv)
 	if err != nil {
-		return plainly(err, cluster.Kubernetes.Host)
+		return explainError(err, cluster.Kubernetes.Host)
 	}
-	var e service.Explanation
+	var e explain.Explanation
 	if o.all {
-		e, err = look.ExplainAll(ctx)
+		e, err = inspector.ExplainAll(ctx)
 	} else {
 		namespace, name, _ := strings.Cut(key, "/")
-		e, err = look.Explain(ctx, namespace, name)
+		e, err = inspector.Explain(ctx, namespace, name)
 	}
 	if err != nil {
 		return err

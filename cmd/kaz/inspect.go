@@ -18,7 +18,7 @@ func shellCommand() *cobra.Command {
 	var dir string
 	command := &cobra.Command{
 		Use:   "ssh NODE [-- COMMAND [ARGUMENT...]]",
-		Short: "A shell, or a command, in the machine of a real node",
+		Short: "Run a shell or a command in the machine of a real node",
 		Example: `  kaz local ssh nodes0-000000
   kaz local ssh nodes0-000000 -- ip route`,
 		Args: wants(1, math.MaxInt, "a real node, such as nodes0-000000"),
@@ -27,15 +27,15 @@ func shellCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return pass(command, shell)
+			return runProgram(command, shell)
 		},
 	}
 	dirFlag(command, &dir)
 	return command
 }
 
-// pass gives a program this one's input and output, and ends as it does.
-func pass(command *cobra.Command, program *exec.Cmd) error {
+// runProgram runs a program with the input and output of this command, and returns its exit status.
+func runProgram(command *cobra.Command, program *exec.Cmd) error {
 	program.Stdin, program.Stdout, program.Stderr = command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr()
 	program.Env = os.Environ()
 	err := program.Run()
@@ -51,7 +51,7 @@ func logsCommand() *cobra.Command {
 	var lines int
 	command := &cobra.Command{
 		Use:   "logs NODE|COMPONENT",
-		Short: "What a component of the cluster, or the programs of a real node, have logged",
+		Short: "Show the logs of a component, or of the programs of a real node",
 		Example: `  kaz local logs cloud-controller-manager --follow
   kaz local logs nodes0-000000 --program kubelet`,
 		Args: wants(1, 1, "one component or real node, such as cloud-controller-manager or nodes0-000000"),
@@ -67,29 +67,30 @@ func logsCommand() *cobra.Command {
 			if follow {
 				arguments = append([]string{"--follow=name", "--retry"}, arguments...)
 			}
-			return pass(command, exec.CommandContext(command.Context(), "tail", arguments...))
+			return runProgram(command, exec.CommandContext(command.Context(), "tail", arguments...))
 		},
 	}
 	f := command.Flags()
 	dirFlag(command, &dir)
-	f.StringVar(&program, "program", "", "of a node, only this program's: containerd, kubelet, kube-proxy, cloud-node-manager")
-	f.BoolVarP(&follow, "follow", "f", false, "go on with what comes, until Ctrl-C")
+	f.StringVar(&program, "program", "",
+		"show only the log of this program of a node: containerd, kubelet, kube-proxy or cloud-node-manager")
+	f.BoolVarP(&follow, "follow", "f", false, "show new lines until Ctrl-C")
 	f.IntVar(&lines, "tail", 50, "number of lines of each log")
 	return command
 }
 
-// only keeps the log of a program, if one is named.
+// only returns the log of a program, all logs without a program.
 func only(files []string, program string) ([]string, error) {
 	if program == "" {
 		return files, nil
 	}
-	var there []string
+	var known []string
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".log")
 		if name == program {
 			return []string{file}, nil
 		}
-		there = append(there, name)
+		known = append(known, name)
 	}
-	return nil, fmt.Errorf("--program %s: want one of %s", program, strings.Join(there, ", "))
+	return nil, fmt.Errorf("--program %s: want one of %s", program, strings.Join(known, ", "))
 }

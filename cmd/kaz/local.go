@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kaz/internal/local"
+	"kaz/internal/local/azureserver"
+	"kaz/internal/local/realnodes"
 )
 
 func localCommand() *cobra.Command {
@@ -24,13 +26,14 @@ func localCommand() *cobra.Command {
 		upCommand(), downCommand(), statusCommand(), shellCommand(), logsCommand(), azureCommand())
 }
 
-// dirFlag adds --dir; its default is the same for all commands.
+// dirFlag defines --dir, with the same default for all commands.
 func dirFlag(command *cobra.Command, dir *string) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = "."
 	}
-	command.Flags().StringVar(dir, "dir", filepath.Join(home, ".kaz", "local"), "directory with everything of the cluster: state, keys, logs, files for clients")
+	command.Flags().StringVar(dir, "dir", filepath.Join(home, ".kaz", "local"),
+		"directory of the cluster: state, keys, logs, files for clients")
 }
 
 func upCommand() *cobra.Command {
@@ -38,61 +41,81 @@ func upCommand() *cobra.Command {
 	var detach bool
 	command := &cobra.Command{
 		Use:   "up",
-		Short: "Start a local Azure and a Kubernetes cluster on it, or continue the ones in --dir",
+		Short: "Start a local Azure and a Kubernetes cluster on it, or continue those in --dir",
 		Long: `Starts a local Azure with a resource group, a network and scale sets, and a
-Kubernetes control plane whose nodes are the scale sets' machines.
+Kubernetes control plane. The nodes are the machines of the scale sets.
 
-Runs until Ctrl-C, which stops everything; with --detach until kaz local down.
-The state is kept in --dir, and the next up continues with it.`,
+The command runs until Ctrl-C, which stops everything. With --detach the cluster runs
+until kaz local down. --dir keeps the state, and the next up continues with it.`,
 		Example: `  kaz local up
   kaz local up --nodes 5 --scale-sets 2 --detach
   kaz local up --ip-families IPv4,IPv6               # dual stack
-  kaz local up --without cloud-controller-manager    # to run another one against it
-  kaz local up --latency azure --throttle azure      # as slow and as strict as the real one`,
+  kaz local up --without cloud-controller-manager    # to run another one
+  kaz local up --latency azure --throttle azure      # the delays and rate limits of the real Azure`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			var err error
-			if o.Program, err = os.Executable(); err != nil {
-				return err
-			}
-			for _, name := range []string{"nodes", "scale-sets"} {
-				if f := command.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
-					return fmt.Errorf("--%s 0: want at least 1", name)
-				}
-			}
-			o.Out = command.OutOrStdout()
-			// Who reads may be gone first, as tee after Ctrl-C: that is no reason to end at once.
-			// Caught, for what is ignored would be so in all that is started.
-			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-			if detach {
-				return local.Detach(command.Context(), o, upArguments(command))
-			}
-			return local.Up(command.Context(), o, func(s local.Status) {
-				printWelcome(command.OutOrStdout(), s, s.Dir != command.Flags().Lookup("dir").DefValue)
-			})
+			return runUp(command, o, detach)
 		},
 	}
-	f := command.Flags()
 	dirFlag(command, &o.Dir)
-	f.IntVar(&o.Nodes, "nodes", 0, "number of nodes, 1 to 1000 (default 3, or as many as there are)")
-	f.IntVar(&o.ScaleSets, "scale-sets", 0, "number of scale sets that the nodes are spread over (default 1, or as many as there are)")
-	f.StringVar(&o.NodesKind, "nodes-kind", "", "real (namespaces with a kubelet each; needs root on Linux) or hollow (simulated); without it real where that is possible")
-	f.StringSliceVar(&o.IPFamilies, "ip-families", nil, "IPv4, or IPv4,IPv6 for nodes, pods and Services with addresses of both (default IPv4, or as there is)")
-	f.StringSliceVar(&o.Without, "without", nil, "component to leave out, can be repeated: "+strings.Join(local.Components(), ", "))
-	f.StringVar(&o.Azure.Latency, "latency", "off", "how long Azure takes: off, azure (as the real one), or a factor of that such as 0.1")
-	f.StringVar(&o.Azure.Throttle, "throttle", "off", "whether Azure limits requests: off, or azure (as the real one)")
-	f.StringVar(&o.Azure.AccessControl, "access-control", "off", "whether Azure enforces role assignments: on or off")
-	f.StringVar(&o.Azure.Identities, "identities", "", "file of who can log in to Azure, and with which roles")
-	f.StringSliceVar(&o.Images, "image", nil, "archive with images (tar, of OCI or docker) that real nodes have from their boot on, can be repeated")
-	f.BoolVar(&o.Example, "example", false, "on real nodes, run a web server behind a load balancer and wait until it answers")
-	f.BoolVar(&detach, "detach", false, "return when the cluster is up and leave it running")
+	upFlags(command, &o)
+	command.Flags().BoolVar(&detach, "detach", false, "return when the cluster is up and leave it running")
 	return command
 }
 
-// upArguments are the arguments that run the same up in the foreground.
+// upFlags defines the flags of up except --dir and --detach.
+func upFlags(command *cobra.Command, o *local.UpOptions) {
+	f := command.Flags()
+	f.IntVar(&o.Nodes, "nodes", 0, "number of nodes, 1 to 1000 (default 3, or the number of the existing cluster)")
+	f.IntVar(&o.ScaleSets, "scale-sets", 0, "number of scale sets for the nodes (default 1, or the number of the existing cluster)")
+	f.StringVar(&o.NodesKind, "nodes-kind", "",
+		"real (namespaces with a kubelet each; needs root on Linux) or hollow (simulated) (default real if this machine can run them)")
+	f.StringSliceVar(&o.IPFamilies, "ip-families", nil,
+		"address families of nodes, pods and Services: IPv4, or IPv4,IPv6 (default IPv4, or those of the existing cluster)")
+	f.StringSliceVar(&o.Without, "without", nil, "component to leave out, can be repeated: "+strings.Join(local.Components(), ", "))
+	f.StringVar(&o.Azure.Identities, "identities", "", "file with the identities that can log in to Azure, and their roles")
+	f.StringSliceVar(&o.Images, "image", nil,
+		"archive with images (tar, OCI or docker) that real nodes import at boot, can be repeated")
+	f.BoolVar(&o.Example, "example", false, "on real nodes, run a web server behind a load balancer and wait until it answers")
+	behaviourFlags(command, &o.Azure)
+}
+
+// behaviourFlags defines the flags for the behaviour of a local Azure.
+func behaviourFlags(command *cobra.Command, o *azureserver.Options) {
+	f := command.Flags()
+	f.StringVar(&o.Latency, "latency", "off", "delays of Azure: off, azure (those of the real one), or a factor of those such as 0.1")
+	f.StringVar(&o.Throttle, "throttle", "off", "rate limits of Azure: off, or azure (those of the real one)")
+	f.StringVar(&o.AccessControl, "access-control", "off", "enforcement of role assignments: on or off")
+}
+
+// runUp runs a cluster in this process, or in another one if detach is true.
+func runUp(command *cobra.Command, o local.UpOptions, detach bool) error {
+	var err error
+	if o.Program, err = os.Executable(); err != nil {
+		return err
+	}
+	for _, name := range []string{"nodes", "scale-sets"} {
+		if f := command.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
+			return fmt.Errorf("--%s 0: want at least 1", name)
+		}
+	}
+	o.Out = command.OutOrStdout()
+	// The reader of a pipe, such as tee, may end first at Ctrl-C. SIGPIPE must not end kaz before it has stopped
+	// everything. The signal is caught, because child processes inherit an ignored one.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if detach {
+		return local.Detach(command.Context(), o, upArguments(command))
+	}
+	return local.Up(command.Context(), o, func(s local.Status) {
+		printWelcome(command.OutOrStdout(), s, s.Dir != command.Flags().Lookup("dir").DefValue)
+	})
+}
+
+// upArguments returns the arguments that run the same up in the foreground.
 func upArguments(command *cobra.Command) []string {
 	args := []string{"local", "up"}
-	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "image", "ip-families", "example", "without", "latency", "throttle", "access-control", "identities"} {
+	for _, name := range []string{"dir", "nodes", "scale-sets", "nodes-kind", "image", "ip-families", "example", "without", "latency",
+		"throttle", "access-control", "identities"} {
 		f := command.Flags().Lookup(name)
 		if f.Changed || name == "dir" {
 			args = append(args, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))
@@ -101,12 +124,11 @@ func upArguments(command *cobra.Command) []string {
 	return args
 }
 
-// printWelcome says what to try. Commands name the directory where they would not
-// find it by themselves.
-func printWelcome(w io.Writer, s local.Status, elsewhere bool) {
-	where := ""
-	if elsewhere {
-		where = " --dir " + shellWord(s.Dir)
+// printWelcome prints commands to try. They have --dir if namesDir is true.
+func printWelcome(w io.Writer, s local.Status, namesDir bool) {
+	dir := ""
+	if namesDir {
+		dir = " --dir " + shellWord(s.Dir)
 	}
 	if s.Example != "" {
 		fmt.Fprintf(w, "\nThe example answers:\n\n  curl %s\n", s.Example)
@@ -123,14 +145,14 @@ func printWelcome(w io.Writer, s local.Status, elsewhere bool) {
   kaz explain service default/web%[3]s
   kaz local azure list%[3]s
   kaz local status%[3]s
-`, image, target, where)
+`, image, target, dir)
 	if s.NodesKind == local.NodesReal && len(s.Machines) > 0 {
-		fmt.Fprintf(w, "  kaz local ssh%s %s\n", where, s.Machines[0].Name)
+		fmt.Fprintf(w, "  kaz local ssh%s %s\n", dir, s.Machines[0].Name)
 	}
 	fmt.Fprintf(w, "\nThe kubectl that was built for it is %s\n", s.Kubectl)
 }
 
-// shellWord is a path as a shell reads it as one word.
+// shellWord returns a path as one word of a shell.
 func shellWord(path string) string {
 	if !strings.ContainsAny(path, " \t'\"\\$`&|;<>()*?[]#~!{}") {
 		return path
@@ -142,11 +164,13 @@ func downCommand() *cobra.Command {
 	var dir string
 	command := &cobra.Command{
 		Use:   "down",
-		Short: "Stop the cluster in --dir and its Azure; their state is kept",
-		Long: `Stop the cluster in --dir and its Azure; their state is kept.
+		Short: "Stop the cluster in --dir and its Azure, and keep their state",
+		Long: `Stops the cluster in --dir and its Azure, and keeps their state.
 
-Of real nodes, also what a kaz that was killed left on this machine is removed:
-network namespaces, routes and control groups, whichever directory its cluster has.`,
+It also removes what killed kaz processes left of real nodes on this machine, of all
+clusters: network namespaces, routes and control groups.`,
+		Example: `  kaz local down
+  kaz local down --dir /tmp/other`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(command.Context(), 2*time.Minute)
@@ -158,11 +182,11 @@ network namespaces, routes and control groups, whichever directory its cluster h
 			if err == nil && len(stopped) == 0 {
 				fmt.Fprintln(command.OutOrStdout(), "nothing was running in", dir)
 			}
-			abandoned, left := local.SweepAbandoned(ctx)
+			abandoned, sweepErr := realnodes.SweepAbandoned(ctx)
 			for _, name := range abandoned {
-				fmt.Fprintln(command.OutOrStdout(), "removed what is left of", name+", a kaz that was killed")
+				fmt.Fprintf(command.OutOrStdout(), "removed leftovers of %s, a killed kaz process\n", name)
 			}
-			return errors.Join(err, left)
+			return errors.Join(err, sweepErr)
 		},
 	}
 	dirFlag(command, &dir)
@@ -173,8 +197,10 @@ func statusCommand() *cobra.Command {
 	var dir, output string
 	command := &cobra.Command{
 		Use:   "status",
-		Short: "Show what runs in --dir; exit status 3 when nothing does",
-		Args:  cobra.NoArgs,
+		Short: "Show the cluster in --dir; exit status 3 if none runs",
+		Example: `  kaz local status
+  kaz local status -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			s, err := local.ReadStatus(dir)
 			if errors.Is(err, local.ErrDown) {
@@ -196,7 +222,7 @@ func outputFlag(command *cobra.Command, output *string) {
 	command.Flags().StringVarP(output, "output", "o", "text", "text, json or yaml")
 }
 
-// printAs prints v in the form that the user asked for.
+// printAs prints v in an output format.
 func printAs(w io.Writer, output string, v any, text func(io.Writer) error) error {
 	var data []byte
 	var err error

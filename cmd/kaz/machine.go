@@ -10,7 +10,7 @@ import (
 	"kaz/internal/local/machine"
 )
 
-// machineCommand is what `kaz local` runs machines with: "run" outside, "boot" inside.
+// machineCommand returns the hidden command by which `kaz local` runs machines: "run" outside, "boot" inside.
 func machineCommand() *cobra.Command {
 	command := &cobra.Command{Use: "machine", Hidden: true}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))

@@ -1,5 +1,5 @@
-// Command kaz is Kubernetes on Azure at a person's fingertips: `kaz local` runs an
-// Azure and a cluster on this machine. Layer L4: flags to options, nothing else.
+// Command kaz is the command line of Kubernetes on Azure: `kaz local` runs an Azure and a cluster on this machine, and
+// `kaz explain` shows what the cloud-controller-manager would change. Layer L4: flags to options, nothing else.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// exitCode is an error that has been reported already.
+// exitCode is an exit status whose error is already printed.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }
@@ -42,26 +42,26 @@ func rootCommand() *cobra.Command {
 		Use:   "kaz",
 		Short: "Kubernetes on Azure, and an Azure on this machine to try it on",
 		Example: `  kaz local up                 # a local Azure and a cluster on it
-  kaz local status             # what runs, and where its files are
-  kaz local azure              # only the local Azure
-  kaz explain service --all   # what would be done for Services, and why`,
+  kaz local status             # its processes and files
+  kaz local azure              # a local Azure without a cluster
+  kaz explain service --all    # what would change in Azure for Services, and why`,
 		Version:       release.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.Flags().Bool("version", false, "which version of kaz this is") // that of the components is of another kind
+	root.Flags().Bool("version", false, "print the version of kaz") // the components define a flag of another type
 	root.AddCommand(localCommand(), explainCommand())
 	root.AddCommand(machineCommand())
 	root.AddCommand(components()...)
 	return root
 }
 
-// group is a command that only has others under it. To name none of them, or one that there is
-// not, is an error: who asked it something must not take it for an answer.
+// group returns a command that has only subcommands. A missing or unknown subcommand is an error, so that a script does not
+// take the help text with exit status 0 for a result.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	command := &cobra.Command{
 		Use: use, Short: short, DisableFlagsInUseLine: true,
-		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}, // they are of the command that is meant
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}, // they belong to the subcommand
 		Args:               cobra.ArbitraryArgs,
 		RunE: func(command *cobra.Command, args []string) error {
 			var names []string
@@ -71,7 +71,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 				}
 			}
 			if len(args) == 0 {
-				return fmt.Errorf("%s: no command is named: want %s", command.Name(), strings.Join(names, ", "))
+				return fmt.Errorf("%s: no command given: want %s", command.Name(), strings.Join(names, ", "))
 			}
 			return fmt.Errorf("unknown command %q for %q: want %s", args[0], command.CommandPath(), strings.Join(names, ", "))
 		},
@@ -80,13 +80,12 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return command
 }
 
-// wants is how many arguments a command takes, and what they are: cobra's own errors do not say
-// of what there is none.
+// wants returns a check for the number of arguments. Unlike cobra's own checks its errors say what the arguments are.
 func wants(least, most int, what string) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return fmt.Errorf("%s: nothing is named: want %s", command.Name(), what)
+			return fmt.Errorf("%s: no argument given: want %s", command.Name(), what)
 		case len(args) > most:
 			return fmt.Errorf("%s: %s: want %s", command.Name(), strings.Join(args, " "), what)
 		}
@@ -94,11 +93,10 @@ func wants(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// components let `kaz local` run kaz's own components from the one program that is
-// sure to be there.
+// components returns hidden commands for kaz's own components, so that `kaz local` needs no other program.
 func components() []*cobra.Command {
 	pull := acr.Command(acr.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environment: os.LookupEnv})
-	pull.Version = "" // its flag would be that of the others, which is of another kind
+	pull.Version = "" // the other components define a version flag of another type
 	all := []*cobra.Command{ccm.Command(os.LookupEnv), cnm.Command(os.LookupEnv), pull}
 	for _, command := range all {
 		command.Hidden = true

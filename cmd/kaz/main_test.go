@@ -7,7 +7,7 @@ import (
 	"kaz/cmd/internal/release"
 )
 
-// kaz says its version though components of another make of flags are in it.
+// --version prints the version, although the components define a version flag of another type.
 func TestVersion(t *testing.T) {
 	command := rootCommand()
 	var out bytes.Buffer
@@ -18,22 +18,23 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// To ask for nothing, or for what there is not, is no answer: the exit status 0 of kaz explain
-// says that there is nothing to do.
+// A missing or unknown command is an error: exit status 0 of kaz explain means that nothing would change.
 func TestNoSuchCommand(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"bogus"}, `unknown command "bogus" for "kaz"`},
-		{[]string{"explain"}, "explain: no command is named: want service"},
-		{[]string{"explain", "--all"}, "explain: no command is named: want service"},
+		{[]string{"explain"}, "explain: no command given: want service"},
+		{[]string{"explain", "--all"}, "explain: no command given: want service"},
 		{[]string{"explain", "services", "default/web", "-o", "json"}, `unknown command "services" for "kaz explain": want service`},
-		{[]string{"local"}, "local: no command is named: want azure, down, logs, ssh, status, up"},
-		{[]string{"local", "logs"}, "logs: nothing is named: want one component or real node, such as cloud-controller-manager or nodes0-000000"},
-		{[]string{"local", "logs", "a", "b"}, "logs: a b: want one component or real node, such as cloud-controller-manager or nodes0-000000"},
-		{[]string{"local", "ssh"}, "ssh: nothing is named: want a real node, such as nodes0-000000"},
-		{[]string{"local", "azure", "show"}, "show: nothing is named: want one resource, by its name, TYPE/NAME or id"},
+		{[]string{"local"}, "local: no command given: want azure, down, logs, ssh, status, up"},
+		{[]string{"local", "logs"},
+			"logs: no argument given: want one component or real node, such as cloud-controller-manager or nodes0-000000"},
+		{[]string{"local", "logs", "a", "b"},
+			"logs: a b: want one component or real node, such as cloud-controller-manager or nodes0-000000"},
+		{[]string{"local", "ssh"}, "ssh: no argument given: want a real node, such as nodes0-000000"},
+		{[]string{"local", "azure", "show"}, "show: no argument given: want one resource, by its name, TYPE/NAME or id"},
 		{[]string{"local", "azure", "list", "a", "b"}, "list: a b: want one type, such as loadBalancers, or none for all"},
 		{[]string{"local", "bogus"}, `unknown command "bogus" for "kaz local": want azure, down, logs, ssh, status, up`},
 	} {

@@ -22,7 +22,7 @@ import (
 const (
 	certificates = "etc/ssl/certs/ca-certificates.crt"
 	programs     = "usr/local/bin"
-	// nonroot is the user that distroless images have, too.
+	// nonroot is the user id of distroless images.
 	nonroot = "65532"
 )
 
@@ -33,13 +33,13 @@ type file struct {
 	text []byte
 }
 
-// base is the layer that all images begin with: the certificate authorities that
-// browsers trust, and a user who is not root.
+// base returns the first layer of all images: the certificate authorities of browsers and a user
+// other than root.
 func base() (v1.Layer, error) {
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint != nil {
-			continue // trusted for some certificates only, which a file cannot say
+			continue // trusted for certain certificates only, which a PEM file cannot express
 		}
 		if err := pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {
 			return nil, err
@@ -47,12 +47,13 @@ func base() (v1.Layer, error) {
 	}
 	return layer([]file{
 		{certificates, 0o644, roots.Bytes()},
-		{"etc/passwd", 0o644, []byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:" + nonroot + ":" + nonroot + ":nonroot:/:/sbin/nologin\n")},
+		{"etc/passwd", 0o644,
+			[]byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:" + nonroot + ":" + nonroot + ":nonroot:/:/sbin/nologin\n")},
 		{"etc/group", 0o644, []byte("root:x:0:\nnonroot:x:" + nonroot + ":\n")},
 	})
 }
 
-// layer holds files and the folders they are in, always in the same bytes.
+// layer returns a layer with the files and their directories. It is reproducible.
 func layer(files []file) (v1.Layer, error) {
 	var text bytes.Buffer
 	w := tar.NewWriter(&text)
@@ -83,7 +84,7 @@ func layer(files []file) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 }
 
-// image is a program on the base.
+// image returns the image of a program.
 func (b build) image(base v1.Layer, program string, p v1.Platform) (v1.Image, error) {
 	binary, err := b.compile(program, p)
 	if err != nil {
@@ -116,7 +117,7 @@ func (b build) image(base v1.Layer, program string, p v1.Platform) (v1.Image, er
 	return mutate.ConfigFile(image, config)
 }
 
-// compile builds a program in the same bytes wherever the source is.
+// compile builds a program reproducibly, wherever the source is.
 func (b build) compile(program string, p v1.Platform) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "kaz-image-")
 	if err != nil {

@@ -54,8 +54,8 @@ func built(t *testing.T, version, repository string, push bool) (v1.ImageIndex, 
 	return index, list.Manifests[0]
 }
 
-// TestImage: the layout has an image for each platform, whose program runs, as nobody
-// in particular, and knows whom to trust. Built again it is the same.
+// TestImage checks that the layout has an image for each platform. Its program runs as a user other
+// than root and trusts the certificate authorities. A second build is identical.
 func TestImage(t *testing.T) {
 	index, descriptor := built(t, "v1.36.0", "localhost/kaz", false)
 	if name := descriptor.Annotations["io.containerd.image.name"]; name != "localhost/kaz/"+small+":v1.36.0" {
@@ -109,8 +109,10 @@ func checkConfig(t *testing.T, image v1.Image, p v1.Platform) {
 		t.Fatal(err)
 	}
 	c := config.Config
-	if config.OS != p.OS || config.Architecture != p.Architecture || c.User != "65532:65532" || !slices.Equal(c.Entrypoint, []string{"/usr/local/bin/" + small}) ||
-		!slices.Contains(c.Env, "PATH=/usr/local/bin") || c.Labels["org.opencontainers.image.version"] != "v1.36.0" || !config.Created.IsZero() {
+	if config.OS != p.OS || config.Architecture != p.Architecture || c.User != "65532:65532" ||
+		!slices.Equal(c.Entrypoint, []string{"/usr/local/bin/" + small}) ||
+		!slices.Contains(c.Env, "PATH=/usr/local/bin") || c.Labels["org.opencontainers.image.version"] != "v1.36.0" ||
+		!config.Created.IsZero() {
 		t.Errorf("%s: %+v", p, config)
 	}
 }
@@ -156,9 +158,10 @@ func checkCertificates(t *testing.T, file string) {
 	}
 }
 
-// TestRefused: what cannot be built is refused before anything is.
+// TestRefused checks that invalid builds are rejected before anything is built.
 func TestRefused(t *testing.T) {
-	b := build{source: filepath.Join("..", ".."), out: t.TempDir(), version: "a b", programs: []string{small, "kubelet"}, platforms: []string{"linux/amd64", "linux/amd64", "plan9/arm"}}
+	b := build{source: filepath.Join("..", ".."), out: t.TempDir(), version: "a b", programs: []string{small, "kubelet"},
+		platforms: []string{"linux/amd64", "linux/amd64", "plan9/arm"}}
 	err := b.run()
 	if err == nil {
 		t.Fatal("it is built")

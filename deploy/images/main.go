@@ -1,7 +1,6 @@
-// Command images builds the container images of kaz's programs as OCI layouts: folders
-// that any tool of containers reads, made without a registry and without a container
-// runtime. The same source gives the same digests. It is in a module of its own because
-// no program needs what it needs.
+// Command images builds the container images of kaz's programs as OCI layouts, without a registry or
+// a container runtime. The build is reproducible: the same source gives the same digests. It has its
+// own module because only it needs these dependencies.
 package main
 
 import (
@@ -30,7 +29,8 @@ func main() {
 	flag.StringVar(&b.out, "out", filepath.Join("bin", "images"), "folder that gets a layout for each program")
 	flag.StringVar(&b.version, "version", "devel", "version of the programs, and tag of their images")
 	flag.StringVar(&b.repository, "repository", "localhost/kaz", "what images are called: REPOSITORY/PROGRAM:VERSION")
-	flag.StringVar(&programs, "programs", "cloud-controller-manager,cloud-node-manager,health-probe-proxy", "programs of cmd, with commas between")
+	flag.StringVar(&programs, "programs", "cloud-controller-manager,cloud-node-manager,health-probe-proxy",
+		"programs of cmd, with commas between")
 	flag.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "platforms, with commas between")
 	flag.BoolVar(&b.push, "push", false, "push the images to -repository as well, with the credentials of docker login")
 	flag.Parse()
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// build says which images to build, of what, and where to.
+// build is the configuration of a build.
 type build struct {
 	source, out         string
 	version, repository string
@@ -99,7 +99,7 @@ func (b build) run() error {
 	return nil
 }
 
-// index is a program's image for every platform.
+// index returns a program's image for all platforms.
 func (b build) index(base v1.Layer, program string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, "application/vnd.oci.image.index.v1+json")
 	for _, platform := range b.platforms {
@@ -135,7 +135,7 @@ func (b build) write(index v1.ImageIndex, program string) (v1.Hash, error) {
 	if err != nil {
 		return v1.Hash{}, err
 	}
-	// By the first name images are known in layouts, by the second in containerd.
+	// Layouts use the first name, containerd the second.
 	names := map[string]string{
 		"org.opencontainers.image.ref.name": b.version,
 		"io.containerd.image.name":          fmt.Sprintf("%s/%s:%s", b.repository, program, b.version),

@@ -12,7 +12,8 @@ import (
 
 // pages are those that are checked.
 func pages() []string {
-	return []string{"troubleshooting.md", "upgrade.md", "../resources/node/README.md", "../resources/node/labels.md", "../reference/health-probe-proxy.md"}
+	return []string{"troubleshooting.md", "upgrade.md", "../resources/node/README.md", "../resources/node/labels.md",
+		"../reference/health-probe-proxy.md"}
 }
 
 // code is all Go code that is shipped, as one text.

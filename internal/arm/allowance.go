@@ -12,7 +12,7 @@ import (
 // after Azure has counted a request.
 type allowance struct {
 	limited bool // Azure says how many are left, or has said nothing yet
-	told    bool // Azure has said it before
+	counted bool // Azure has said how many are left before
 	tokens  float64
 	at      time.Time // when there were so many
 	most    float64
@@ -30,7 +30,7 @@ func newAllowance(key gateKey, now time.Time) allowance {
 	return a
 }
 
-// spare are the requests that are left to others who act for the same principal.
+// spare are the requests that are left to other clients of the same principal.
 const spare = 3
 
 // wait is the time until one more request may be sent.
@@ -58,10 +58,10 @@ func (a *allowance) take() { a.tokens-- }
 // count is corrected only as far as it cannot be right.
 func (a *allowance) learn(left, others int, now time.Time, ago time.Duration) {
 	if left < 0 {
-		a.limited = a.limited && a.told // gateways leave it out of their errors
+		a.limited = a.limited && a.counted // gateways leave it out of their errors
 		return
 	}
-	a.limited, a.told = true, true
+	a.limited, a.counted = true, true
 	a.most = max(a.most, float64(left))
 	a.grow(now)
 	most := float64(left) + a.refill*ago.Seconds()

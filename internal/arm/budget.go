@@ -16,8 +16,8 @@ import (
 // Budget is the right to send requests. Azure counts them per subscription and
 // resource provider, reads, writes and deletes apart, and so does a budget: what
 // Azure refuses with "too many requests" makes all callers of the same count wait
-// in the order in which they came, and nobody else; documents that many share go
-// first. One budget serves all doors of a process.
+// in the order in which they came, and no others; documents that many share go
+// first. One budget serves all ARM clients of a process.
 //
 // Compute also counts per machine and scale set, and its refusals do not say which
 // count was full. So its first one stops only what asks the same of the same
@@ -85,25 +85,11 @@ func (s subject) class() class {
 	return writes
 }
 
-// awaited reports whether a request is for a document that many share, such as a load
-// balancer: all for whom it is changed wait for the one request, which would be behind
-// hundreds for public IPs.
-func (s subject) awaited() bool {
-	switch s.fullType {
-	case "microsoft.network/loadbalancers", "microsoft.network/networksecuritygroups", "microsoft.network/routetables":
-		return true
-	}
-	return false
-}
-
 type gateKey struct {
 	subscription, namespace string
 	class                   class
 	question                string // "" for all, else verb and resource
 }
-
-// compute is the provider that counts per resource too.
-const compute = "microsoft.compute"
 
 func (s subject) wide() gateKey {
 	return gateKey{subscription: s.subscription, namespace: s.namespace, class: s.class()}
@@ -141,7 +127,7 @@ func (b *Budget) refused(s subject, code string, now time.Time) []*gate {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wide := b.gate(s.wide())
-	if s.namespace != compute || strings.EqualFold(code, "SubscriptionRequestsThrottled") {
+	if !s.countsEach || strings.EqualFold(code, "SubscriptionRequestsThrottled") {
 		return []*gate{wide}
 	}
 	closed := []*gate{b.gate(s.narrow())}
@@ -204,7 +190,7 @@ func (b *Budget) enter(ctx context.Context, s subject, patience time.Duration) (
 		gates = b.gatesOf(s)
 	}
 	for _, g := range gates {
-		p, err := g.enter(ctx, s.awaited(), patience-time.Since(start))
+		p, err := g.enter(ctx, s.shared, patience-time.Since(start))
 		if err != nil {
 			t.leave(false, nil)
 			return t, err

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// One refusal stops all of its kind until Azure's time is over, in the order in
-// which they came, and nobody else.
+// TestBudgetIsFair checks that a refusal stops all requests of its kind until Azure's time is over, in
+// the order in which they came, and no others.
 func TestBudgetIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 20 * time.Second
@@ -40,26 +40,26 @@ func TestBudgetIsFair(t *testing.T) {
 		}}
 		budget := NewBudget(BudgetConfig{})
 		share := func(c *Config) { c.Budget = budget }
-		doors := []*Door{open(t, s, share), open(t, s, share)}
-		put := func(d *Door, id azure.ID) {
+		clients := []*Client{open(t, s, share), open(t, s, share)}
+		put := func(d *Client, id azure.ID) {
 			if _, err := d.Put(t.Context(), azure.Write{ID: id, Body: azure.Document(`{}`)}); err != nil {
 				t.Errorf("%s: %v", id, err)
 			}
 		}
 		var wg sync.WaitGroup
 		start := time.Now()
-		wg.Go(func() { put(doors[0], lb("first")) })
+		wg.Go(func() { put(clients[0], lb("first")) })
 		synctest.Wait()
 		for i := range 40 {
-			wg.Go(func() { put(doors[i%2], lb(fmt.Sprintf("%02d", i))) })
+			wg.Go(func() { put(clients[i%2], lb(fmt.Sprintf("%02d", i))) })
 			synctest.Wait()
 		}
 		// Neither another provider nor reads nor deletes of this one wait.
-		put(doors[1], group.Resource("Microsoft.Compute/disks", "d"))
-		if _, err := doors[1].Get(t.Context(), lb("l")); err != nil {
+		put(clients[1], group.Resource("Microsoft.Compute/disks", "d"))
+		if _, err := clients[1].Get(t.Context(), lb("l")); err != nil {
 			t.Error(err)
 		}
-		if err := doors[1].Delete(t.Context(), lb("l")); err != nil {
+		if err := clients[1].Delete(t.Context(), lb("l")); err != nil {
 			t.Error(err)
 		}
 		if waited := time.Since(start); waited != 0 {
@@ -90,7 +90,8 @@ func TestBudgetProbes(t *testing.T) {
 		opens := time.Now().Add(30 * time.Second)
 		s := &server{answer: func(int, request) answer {
 			if time.Now().Before(opens) {
-				return answer{status: 429, header: header("Retry-After", "10"), body: fail("TooManyRequests"), after: 100 * time.Millisecond}
+				return answer{status: 429, header: header("Retry-After", "10"), body: fail("TooManyRequests"),
+					after: 100 * time.Millisecond}
 			}
 			return answer{status: 200, body: `{"id":"x"}`, after: time.Second}
 		}}
@@ -113,8 +114,8 @@ func TestBudgetProbes(t *testing.T) {
 	})
 }
 
-// Azure's own count, told in its answers, is never run into: not by one caller
-// after another, and not by many at once whose answers come seconds later.
+// TestBudgetCountsAlong checks that Azure's own count in its answers is never exceeded: not by one
+// caller after another, and not by many at once whose answers come seconds later.
 func TestBudgetCountsAlong(t *testing.T) {
 	for name, c := range map[string]struct {
 		tokens, callers int
@@ -122,9 +123,12 @@ func TestBudgetCountsAlong(t *testing.T) {
 		header          string
 		least, most     time.Duration
 	}{
-		"many at once":       {200, 300, 4 * time.Second, "x-ms-ratelimit-remaining-subscription-writes", 10 * time.Second, 16 * time.Second},
-		"few left":           {20, 100, 100 * time.Millisecond, "x-ms-ratelimit-remaining-subscription-writes", 8 * time.Second, 10 * time.Second},
-		"a large count":      {12000, 1000, time.Second, "x-ms-ratelimit-remaining-subscription-global-writes", time.Second, 90 * time.Second},
+		"many at once": {200, 300, 4 * time.Second, "x-ms-ratelimit-remaining-subscription-writes", 10 * time.Second,
+			16 * time.Second},
+		"few left": {20, 100, 100 * time.Millisecond, "x-ms-ratelimit-remaining-subscription-writes", 8 * time.Second,
+			10 * time.Second},
+		"a large count": {12000, 1000, time.Second, "x-ms-ratelimit-remaining-subscription-global-writes", time.Second,
+			90 * time.Second},
 		"no count is named":  {12000, 150, time.Second, "x-other", time.Second, time.Second},
 		"afterwards no wait": {12000, 1000, 0, "x-other", 0, 0},
 	} {
@@ -219,8 +223,9 @@ func TestBudgetOfUsers(t *testing.T) {
 	})
 }
 
-// A caller who gives up leaves the queue, and the next one moves up.
-func TestBudgetForgetsWhoGaveUp(t *testing.T) {
+// TestBudgetForgetsCancelledCallers checks that a cancelled caller leaves the queue, and the next one
+// moves up.
+func TestBudgetForgetsCancelledCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{answer: func(n int, _ request) answer {
 			if n == 0 {

@@ -15,10 +15,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kaz/internal/arm/types"
 	"kaz/internal/azure"
 )
 
-// Config is what a door needs to know. Only Endpoint is required.
+// Config is what a client needs to know. Only Endpoint is required.
 type Config struct {
 	// Endpoint is the base URL of Azure Resource Manager.
 	Endpoint string
@@ -34,7 +35,7 @@ type Config struct {
 	// UserAgent is the whole User-Agent header; the default is "kaz".
 	UserAgent string
 
-	// Budget is shared between doors; the default is one of this door's own.
+	// Budget is shared between clients; the default is one of this client's own.
 	Budget *Budget
 	// Retries is how often a failed request is sent again: 0 means 3, a negative
 	// number none. RetryDelay is the wait before the first retry, by default 1 s;
@@ -51,7 +52,7 @@ type Config struct {
 	// RequestTimeout bounds one attempt; the default is a minute.
 	RequestTimeout time.Duration
 	// Finish is for how long a write that was sent goes on, with its operation, when
-	// its caller gives up: who stops then knows what became of what he began. The
+	// its caller gives up: a program that stops then knows what became of its writes. The
 	// default is not at all.
 	Finish time.Duration
 	// MinimumRetryAfter makes RetryDelay the least time between polls that name
@@ -67,12 +68,14 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Door reads and writes Azure. It is safe for concurrent use.
-type Door struct {
+// Client reads and writes Azure. It is safe for concurrent use.
+type Client struct {
+	azure.Verbs  // over Begin
 	endpoint     *url.URL
 	pipeline     runtime.Pipeline
 	userAgent    string
 	versions     versionTable
+	types        types.Index
 	budget       *Budget
 	retry        retryOptions
 	timeout      time.Duration
@@ -81,16 +84,16 @@ type Door struct {
 	log          *slog.Logger
 	metrics      metrics
 	registering  registrations
-	rolls        rolls
+	listPolls    listPolls
 }
 
 var (
-	_ azure.Reader = (*Door)(nil)
-	_ azure.Writer = (*Door)(nil)
+	_ azure.Reader = (*Client)(nil)
+	_ azure.Writer = (*Client)(nil)
 )
 
-// New opens a door.
-func New(c Config) (*Door, error) {
+// New makes a client.
+func New(c Config) (*Client, error) {
 	endpoint, err := parseEndpoint(c.Endpoint)
 	if err != nil {
 		return nil, err
@@ -103,10 +106,11 @@ func New(c Config) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Door{
+	d := &Client{
 		endpoint:     endpoint,
 		userAgent:    or(c.UserAgent, "kaz"),
 		versions:     versions,
+		types:        types.NewIndex(),
 		budget:       c.Budget,
 		timeout:      or(c.RequestTimeout, time.Minute),
 		finishing:    c.Finish,
@@ -131,6 +135,7 @@ func New(c Config) (*Door, error) {
 		d.log.Warn("tokens are sent to azure resource manager without encryption", "endpoint", c.Endpoint)
 	}
 	d.pipeline = newPipeline(c, endpoint)
+	d.Verbs = azure.Verbs{Writer: d}
 	return d, nil
 }
 
@@ -150,7 +155,7 @@ func newPipeline(c Config, endpoint *url.URL) runtime.Pipeline {
 	}
 	return runtime.NewPipeline("kaz", "", runtime.PipelineOptions{PerRetry: perRetry}, &policy.ClientOptions{
 		Transport: transport,
-		// Retries are decided by the door, which knows the budget.
+		// Retries are decided by the client, which knows the budget.
 		Retry:     policy.RetryOptions{MaxRetries: -1},
 		Telemetry: policy.TelemetryOptions{Disabled: true},
 	})
@@ -171,7 +176,7 @@ func (a auxiliary) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// credentialError is a failure to get a token, which no retry of the request mends.
+// credentialError is a failure to get a token, which no retry of the request corrects.
 type credentialError struct{ error }
 
 func (*credentialError) NonRetriable()   {}

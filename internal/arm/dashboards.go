@@ -14,7 +14,7 @@ import (
 
 // dashboards are the metrics under the names that users' dashboards and alerts
 // have: the cloudprovider_azure_* of old and the arm_request_* of today. They count
-// calls of the door, each with its retries and the wait for its operation, where
+// calls of the client, each with its retries and the wait for its operation, where
 // kaz's own count requests.
 type dashboards struct {
 	clients map[string]client // by lower-case type
@@ -43,18 +43,23 @@ func newDashboards() dashboards {
 			Help:    "Time of a call of Azure's API, with its retries and the wait for its operation.",
 			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600, 1200},
 		}, api),
-		apiErrors:    counter("cloudprovider_azure_api_request_errors", "Calls of Azure's API that failed, by Azure's error code.", api, "code"),
-		apiLimited:   counter("cloudprovider_azure_api_request_ratelimited_count", "Requests that waited for a rate limit of azure.json.", api),
-		apiThrottled: counter("cloudprovider_azure_api_request_throttled_count", "Requests that Azure refused because there were too many, or that were not sent because it would.", api),
+		apiErrors: counter("cloudprovider_azure_api_request_errors", "Calls of Azure's API that failed, by Azure's error code.",
+			api, "code"),
+		apiLimited: counter("cloudprovider_azure_api_request_ratelimited_count",
+			"Requests that waited for a rate limit of azure.json.", api),
+		apiThrottled: counter("cloudprovider_azure_api_request_throttled_count",
+			"Requests that Azure refused because there were too many, or that were not sent because it would.", api),
 
 		armDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "arm_request_duration_seconds",
 			Help:    "Time of a call of Azure's API, with its retries and the wait for its operation.",
 			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 60, 300, 600},
 		}, arm),
-		armErrors:    counter("arm_request_errors_counter_total", "Calls of Azure's API that failed, by HTTP status and Azure's error code.", arm, "status_code", "error_code"),
-		armLimited:   counter("arm_request_rate_limit_counter_total", "Requests that waited for a rate limit of azure.json.", arm),
-		armThrottled: counter("arm_request_throttle_counter_total", "Requests that Azure refused because there were too many, or that were not sent because it would.", arm),
+		armErrors: counter("arm_request_errors_counter_total",
+			"Calls of Azure's API that failed, by HTTP status and Azure's error code.", arm, "status_code", "error_code"),
+		armLimited: counter("arm_request_rate_limit_counter_total", "Requests that waited for a rate limit of azure.json.", arm),
+		armThrottled: counter("arm_request_throttle_counter_total",
+			"Requests that Azure refused because there were too many, or that were not sent because it would.", arm),
 	}
 }
 
@@ -65,7 +70,7 @@ func (d *dashboards) register(r prometheus.Registerer) error {
 	)
 }
 
-// finished counts a call of the door.
+// finished counts a call of the client.
 func (d *dashboards) finished(c call, err error, took time.Duration) {
 	api, arm := d.apiLabels(c), d.armLabels(c)
 	d.apiDuration.WithLabelValues(api...).Observe(took.Seconds())
@@ -127,8 +132,8 @@ const scaleSetInstance = "microsoft.compute/virtualmachinescalesets/virtualmachi
 // client is what dashboards call the resources of a type.
 type client struct{ request, resource string }
 
-// client is the name by the call's type. Types that nobody had a client for are
-// named alike: from the last segment of their names.
+// client is the name by the call's type. Types without a client of their own are named by the last
+// segment of their names.
 func (d *dashboards) client(c call) client {
 	if known, ok := d.clients[c.subject.fullType]; ok {
 		return known

@@ -62,24 +62,30 @@ func TestDashboardLabels(t *testing.T) {
 		scope                     string
 	}{
 		{get(lb("l")), "load_balancers_get", "get", "LoadBalancer", in},
-		{get("/subscriptions/s1/resourceGroups/G/providers/microsoft.network/LOADBALANCERS/l"), "load_balancers_get", "get", "LoadBalancer", in},
+		{get("/subscriptions/s1/resourceGroups/G/providers/microsoft.network/LOADBALANCERS/l"), "load_balancers_get", "get",
+			"LoadBalancer", in},
 		{put(lb("l")), "load_balancers_create_or_update", "create_or_update", "LoadBalancer", in},
 		{patch(lb("l")), "load_balancers_update", "update", "LoadBalancer", in},
 		{remove(lb("l")), "load_balancers_delete", "delete", "LoadBalancer", in},
-		{list(azure.Query{Scope: group, Type: "Microsoft.Network/publicIPAddresses"}), "public_ip_addresses_list", "list", "PublicIPAddress", in},
-		{put(group.Resource("Microsoft.Network/networkSecurityGroups", "n")), "security_groups_create_or_update", "create_or_update", "SecurityGroup", in},
+		{list(azure.Query{Scope: group, Type: "Microsoft.Network/publicIPAddresses"}), "public_ip_addresses_list", "list",
+			"PublicIPAddress", in},
+		{put(group.Resource("Microsoft.Network/networkSecurityGroups", "n")), "security_groups_create_or_update", "create_or_update",
+			"SecurityGroup", in},
 		{put(group.Resource("Microsoft.Network/routeTables", "r")), "route_tables_create_or_update", "create_or_update", "RouteTable", in},
 		{get(group.Resource("Microsoft.Network/networkInterfaces", "n")), "interfaces_get", "get", "Interface", in},
 		{get(group.Resource("Microsoft.Network/virtualNetworks", "v").Child("subnets", "s")), "subnets_get", "get", "Subnet", in},
 		{get(group.Resource("Microsoft.Network/privateLinkServices", "p")), "private_link_services_get", "get", "PrivateLinkService", in},
 		{get(group.Resource("Microsoft.Compute/virtualMachines", "v")), "vm_get", "get", "VirtualMachine", in},
-		{list(azure.Query{Scope: group, Type: "Microsoft.Compute/virtualMachineScaleSets"}), "vmss_list", "list", "VirtualMachineScaleSet", in},
+		{list(azure.Query{Scope: group, Type: "Microsoft.Compute/virtualMachineScaleSets"}), "vmss_list", "list",
+			"VirtualMachineScaleSet", in},
 		{put(instance), "vmssvm_update", "update", "VirtualMachineScaleSetVM", in},
-		{list(azure.Query{Scope: instance.Parent(), Type: "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"}), "vmssvm_list", "list", "VirtualMachineScaleSetVM", in},
+		{list(azure.Query{Scope: instance.Parent(), Type: "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"}), "vmssvm_list",
+			"list", "VirtualMachineScaleSetVM", in},
 		{get(group.Resource("Microsoft.Compute/availabilitySets", "a")), "vmas_get", "get", "AvailabilitySet", in},
 		{get(group.Resource("Microsoft.Compute/disks", "d")), "disks_get", "get", "Disk", in},
 		{post(group.Resource("Microsoft.Compute/disks", "d"), "beginGetAccess"), "disks_begin_get_access", "begin_get_access", "Disk", in},
-		{get("/subscriptions/S1/providers/Microsoft.Compute"), "providers_get", "get", "Provider", `resource_group="",source="",subscription_id="s1"`},
+		{get("/subscriptions/S1/providers/Microsoft.Compute"), "providers_get", "get", "Provider",
+			`resource_group="",source="",subscription_id="s1"`},
 	} {
 		t.Run(c.request, func(t *testing.T) {
 			registry := prometheus.NewPedanticRegistry()
@@ -99,31 +105,31 @@ func TestDashboardLabels(t *testing.T) {
 	}
 }
 
-type do = func(context.Context, *Door) error
+type do = func(context.Context, *Client) error
 
 func get(id azure.ID) do {
-	return func(ctx context.Context, d *Door) error { _, err := d.Get(ctx, id); return err }
+	return func(ctx context.Context, d *Client) error { _, err := d.Get(ctx, id); return err }
 }
 func list(q azure.Query) do {
-	return func(ctx context.Context, d *Door) error { _, err := d.List(ctx, q); return err }
+	return func(ctx context.Context, d *Client) error { _, err := d.List(ctx, q); return err }
 }
 func put(id azure.ID) do {
-	return func(ctx context.Context, d *Door) error {
+	return func(ctx context.Context, d *Client) error {
 		_, err := d.Put(ctx, azure.Write{ID: id, Body: azure.Document(`{}`)})
 		return err
 	}
 }
 func patch(id azure.ID) do {
-	return func(ctx context.Context, d *Door) error {
+	return func(ctx context.Context, d *Client) error {
 		_, err := d.Patch(ctx, azure.Write{ID: id, Body: azure.Document(`{}`)})
 		return err
 	}
 }
 func remove(id azure.ID) do {
-	return func(ctx context.Context, d *Door) error { return d.Delete(ctx, id) }
+	return func(ctx context.Context, d *Client) error { return d.Delete(ctx, id) }
 }
 func post(id azure.ID, action string) do {
-	return func(ctx context.Context, d *Door) error { _, err := d.Post(ctx, id, action, nil); return err }
+	return func(ctx context.Context, d *Client) error { _, err := d.Post(ctx, id, action, nil); return err }
 }
 
 // What goes wrong, under both names: a call that failed, a refusal of Azure's, a
@@ -168,8 +174,8 @@ func TestDashboardsOfTrouble(t *testing.T) {
 	})
 }
 
-// Whoever looks at the metrics sees what is left, who waits, and until when Azure
-// wants no requests; of other providers and classes nothing changes.
+// TestBudgetIsShown checks that the metrics show the requests that are left, the callers that wait,
+// and until when Azure accepts no requests. Other providers and classes do not change.
 func TestBudgetIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewPedanticRegistry()

@@ -11,10 +11,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// Discover reads the document in which a Resource Manager describes its cloud, at
-// a URL such as [kaz/internal/cloudconfig.Config.MetadataURL] gives. It carries no
-// token, because who issues tokens is what the document tells. A nil transport is
-// that of [NewTransport]. Call it once: the document does not change.
+// Discover reads the document in which a Resource Manager describes its cloud, at a URL such as
+// [kaz/internal/cloudconfig.Config.MetadataURL] gives. It sends no token, because the document says
+// where tokens come from. A nil transport is that of [NewTransport]. Call it once: the document does
+// not change.
 func Discover(ctx context.Context, transport policy.Transporter, url string) ([]byte, error) {
 	const (
 		longest = 30 * time.Second

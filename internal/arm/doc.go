@@ -1,10 +1,10 @@
-// Package arm is the one door to Azure Resource Manager: every read and write of
-// every component goes through a [Door], which brings identity, retries, the
+// Package arm is the one client of Azure Resource Manager: every read and write of
+// every component goes through a [Client], which brings identity, retries, the
 // shared request [Budget], waiting for long-running operations, metrics and one
 // debug line per request. Layer L2.
 //
-// A door speaks documents and ids only, so one client serves every type; the
-// api-version of each type is in one table (version.go).
+// A client speaks documents and ids only, so one client serves every type; the
+// api-version of each type, and all else that types differ in, is one table (package types).
 //
 // Waiting for long-running operations is our own (wait.go) and not azcore's
 // poller, for three reasons. Where Azure names no time, azcore waits a constant

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,7 +23,7 @@ const group = azure.ID("/subscriptions/" + emulator.DefaultSubscription + "/reso
 func pip(name string) azure.ID { return group.Resource("Microsoft.Network/publicIPAddresses", name) }
 func lb(name string) azure.ID  { return group.Resource("Microsoft.Network/loadBalancers", name) }
 
-// local is a local Azure in the test's process, with a door and a cache.
+// local is a local Azure in the test's process, with a client and a cache.
 type local struct {
 	*cache.Cache
 	azure    *emulator.Emulator
@@ -40,11 +41,11 @@ func newLocal(t *testing.T, o emulator.Options) *local {
 		t.Fatal(err)
 	}
 	l := &local{azure: e, t: t, carry: e.Transport()}
-	door, err := arm.New(arm.Config{Endpoint: "https://management.test", Transport: l})
+	client, err := arm.New(arm.Config{Endpoint: "https://management.test", Transport: l})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Cache, err = cache.Over(door, cache.Options{TTL: map[string]time.Duration{"": 10 * time.Minute}})
+	l.Cache, err = cache.Over(client, cache.Options{TTL: map[string]time.Duration{"": 10 * time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,8 +140,8 @@ func contains(doc azure.Document, property string) bool {
 	return ok
 }
 
-// Far more callers at once than Azure serves: nobody fails, and hardly any request
-// is refused, because the budget knows what Azure will say.
+// TestManyCallersUnderThrottling checks far more callers at once than Azure allows: none fails, and
+// hardly any request is refused, because the budget knows Azure's limits.
 func TestManyCallersUnderThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocal(t, emulator.Options{Latency: 1, Throttle: true, Seed: 7})
@@ -169,10 +170,12 @@ func TestFaultsOfLocalAzure(t *testing.T) {
 	}{
 		"an answer is lost": {emulator.Fault{Method: "PUT", Fault: emulator.FaultLost, Times: 1}, azure.Changed},
 		"a gateway is busy": {emulator.Fault{Method: "PUT", Fault: emulator.FaultError, Status: 503, Times: 2}, azure.Canceled},
-		"too many requests": {emulator.Fault{Method: "PUT", Fault: emulator.FaultError, Status: 429, Code: "TooManyRequests", RetryAfter: 7, Times: 2}, azure.Canceled},
+		"too many requests": {emulator.Fault{Method: "PUT", Fault: emulator.FaultError, Status: 429, Code: "TooManyRequests",
+			RetryAfter: 7, Times: 2}, azure.Canceled},
 		"the operation fails": {emulator.Fault{Method: "PUT", Fault: emulator.FaultOperation,
 			Code: "CanceledAndSupersededDueToAnotherOperation", Times: 1}, azure.Changed},
-		"somebody else was first": {emulator.Fault{Method: "PUT", Fault: emulator.FaultError, Status: 412, Code: "PreconditionFailed", Times: 1}, azure.Changed},
+		"another write was first": {emulator.Fault{Method: "PUT", Fault: emulator.FaultError, Status: 412, Code: "PreconditionFailed",
+			Times: 1}, azure.Changed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -193,3 +196,56 @@ func TestFaultsOfLocalAzure(t *testing.T) {
 		})
 	}
 }
+
+// The pages of every list of compute are followed: their links have the default port and an
+// unencoded query.
+func TestListsOfComputeHavePages(t *testing.T) {
+	o := emulator.Options{Providers: providers.All()}
+	for _, p := range o.Providers {
+		for i := range p.Types {
+			p.Types[i].Page = 1
+		}
+	}
+	e, err := emulator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	l := &local{t: t, carry: each(func(req *http.Request) (*http.Response, error) {
+		if strings.Contains(req.URL.RawQuery, "skiptoken") {
+			links++
+		}
+		return e.Transport().RoundTrip(req)
+	})}
+	client, err := arm.New(arm.Config{Endpoint: "https://management.test", Transport: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(id azure.ID, body any) {
+		t.Helper()
+		if _, err := client.Put(t.Context(), azure.Write{ID: id, Body: marshal(t, body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(group, map[string]any{"location": "eastus"})
+	set := group.Resource("Microsoft.Compute/virtualMachineScaleSets", "a b")
+	for _, name := range []string{"x", "y", "z"} {
+		write(group.Resource("Microsoft.Compute/availabilitySets", name), map[string]any{"location": "eastus"})
+		write(group.Resource("Microsoft.Compute/disks", name), map[string]any{"location": "eastus",
+			"properties": map[string]any{"diskSizeGB": 4, "creationData": map[string]any{"createOption": "Empty"}}})
+	}
+	for _, q := range []azure.Query{
+		{Scope: group, Type: "Microsoft.Compute/availabilitySets"},
+		{Scope: group, Type: "Microsoft.Compute/availabilitySets", Filter: "'virtualMachineScaleSet/id' eq '" + string(set) + "'"},
+		{Scope: azure.SubscriptionID(group.Subscription()), Type: "Microsoft.Compute/disks"},
+	} {
+		links = 0
+		if got, err := client.List(t.Context(), q); err != nil || len(got) != 3 || links != 2 {
+			t.Errorf("%v: %d documents, %d links followed, %v", q, len(got), links, err)
+		}
+	}
+}
+
+type each func(*http.Request) (*http.Response, error)
+
+func (f each) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

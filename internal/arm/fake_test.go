@@ -35,9 +35,9 @@ type answer struct {
 
 // request is what the fake was sent.
 type request struct {
-	method, path, query, body string
-	header                    http.Header
-	at                        time.Time
+	method, host, path, query, body string
+	header                          http.Header
+	at                              time.Time
 }
 
 // server answers requests in process. It keeps no lock while it waits.
@@ -54,7 +54,7 @@ func script(answers ...answer) *server {
 }
 
 func (s *server) Do(req *http.Request) (*http.Response, error) {
-	r := request{method: req.Method, path: req.URL.Path, query: req.URL.RawQuery, header: req.Header.Clone(), at: time.Now()}
+	r := request{method: req.Method, host: req.URL.Host, path: req.URL.Path, query: req.URL.RawQuery, header: req.Header.Clone(), at: time.Now()}
 	if req.Body != nil {
 		text, err := io.ReadAll(req.Body)
 		if err != nil {
@@ -102,7 +102,7 @@ func (t token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acc
 	return azcore.AccessToken{Token: string(t), ExpiresOn: time.Now().Add(24 * time.Hour)}, nil
 }
 
-func open(t *testing.T, s policy.Transporter, change ...func(*Config)) *Door {
+func open(t *testing.T, s policy.Transporter, change ...func(*Config)) *Client {
 	t.Helper()
 	c := Config{Endpoint: endpoint, Credential: token("secret-token"), Transport: s}
 	for _, f := range change {

@@ -87,7 +87,7 @@ func member(object map[string]any, name string) any {
 // failed is the error of a reply. The status is 200 for operations that failed
 // after Azure had accepted them.
 func (f fault) failed(c call, status int) *azure.Error {
-	kind := f.kind(status)
+	kind := azure.ClassifyText(status, f.codes, f.messages)
 	return &azure.Error{
 		Kind:    kind,
 		Op:      c.op,
@@ -97,33 +97,6 @@ func (f fault) failed(c call, status int) *azure.Error {
 		Message: f.message(status),
 		Target:  f.target(c.id),
 	}
-}
-
-func (f fault) kind(status int) azure.Kind {
-	text := strings.ToLower(strings.Join(f.messages, "\n"))
-	for _, p := range phrases() {
-		if slices.ContainsFunc(f.codes, func(code string) bool { return strings.EqualFold(code, p.code) }) &&
-			status != http.StatusTooManyRequests && strings.Contains(text, p.text) {
-			return p.kind
-		}
-	}
-	return azure.Classify(status, f.codes...)
-}
-
-// phrases tells apart what Azure gives one code to. This is the only place where
-// the text of an error decides anything.
-func phrases() []phrase {
-	return []phrase{
-		{"OperationNotAllowed", "quota", azure.Quota},
-		{"OperationNotAllowed", "maximum number of data disks", azure.Quota},
-		{"OperationNotAllowed", "is attached to", azure.InUse},
-		{"InvalidParameter", "a disk at lun", azure.Changed}, // someone else took it meanwhile
-	}
-}
-
-type phrase struct {
-	code, text string
-	kind       azure.Kind
 }
 
 // code is the innermost code that explains the kind, else the outermost.

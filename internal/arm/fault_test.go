@@ -24,30 +24,50 @@ func TestFaults(t *testing.T) {
 			azure.Error{Kind: azure.NotFound, Code: "ResourceNotFound", Message: "The Resource was not found."}},
 		{"bare", 412, `{"code":"PreconditionFailed","message":"The Record set X has been modified (etag mismatch)."}`,
 			azure.Error{Kind: azure.Changed, Code: "PreconditionFailed", Message: "The Record set X has been modified (etag mismatch)."}},
-		{"details", 429, `{"error":{"code":"RetryableError","message":"A retryable error occurred.","details":[{"code":"ReferencedResourceNotProvisioned","message":"Cannot proceed with operation because resource ` + pip + ` used by resource ` + string(lb("l")) + ` is not in Succeeded state."}]}}`,
+		{"details", 429,
+			`{"error":{"code":"RetryableError","message":"A retryable error occurred.","details":[{"code":"ReferencedResourceNotProvisioned","message":"Cannot proceed with operation because resource ` + pip + ` used by resource ` + string(lb(
+				"l")) + ` is not in Succeeded state."}]}}`,
 			azure.Error{Kind: azure.Busy, Code: "ReferencedResourceNotProvisioned", Target: pip,
-				Message: "A retryable error occurred.; Cannot proceed with operation because resource " + pip + " used by resource " + string(lb("l")) + " is not in Succeeded state."}},
-		{"busy", 429, `{"error":{"code":"AnotherOperationInProgress","message":"Another operation on this or dependent resource is in progress.","details":[]}}`,
-			azure.Error{Kind: azure.Busy, Code: "AnotherOperationInProgress", Message: "Another operation on this or dependent resource is in progress."}},
-		{"compute throttles", 429, `{"code":"OperationNotAllowed","message":"The server rejected the request.","details":[{"code":"TooManyRequests","target":"HighCostGet30Min","message":"{\"operationGroup\":\"HighCostGet30Min\"}"}]}`,
-			azure.Error{Kind: azure.Throttled, Code: "TooManyRequests", Target: "HighCostGet30Min", Message: `The server rejected the request.; {"operationGroup":"HighCostGet30Min"}`}},
+				Message: "A retryable error occurred.; Cannot proceed with operation because resource " + pip + " used by resource " +
+					string(lb("l")) + " is not in Succeeded state."}},
+		{"busy", 429,
+			`{"error":{"code":"AnotherOperationInProgress","message":"Another operation on this or dependent resource is in progress.","details":[]}}`,
+			azure.Error{Kind: azure.Busy, Code: "AnotherOperationInProgress",
+				Message: "Another operation on this or dependent resource is in progress."}},
+		{"compute throttles", 429,
+			`{"code":"OperationNotAllowed","message":"The server rejected the request.","details":[{"code":"TooManyRequests","target":"HighCostGet30Min","message":"{\"operationGroup\":\"HighCostGet30Min\"}"}]}`,
+			azure.Error{Kind: azure.Throttled, Code: "TooManyRequests", Target: "HighCostGet30Min",
+				Message: `The server rejected the request.; {"operationGroup":"HighCostGet30Min"}`}},
 		{"target", 400, `{"error":{"code":"InvalidParameter","message":"instanceId must be a number.","target":"instanceId"}}`,
 			azure.Error{Kind: azure.Invalid, Code: "InvalidParameter", Message: "instanceId must be a number.", Target: "instanceId"}},
-		{"in use by another", 400, `{"error":{"code":"PublicIPAddressCannotBeDeleted","message":"Public IP address ` + string(lb("l")) + ` can not be deleted since it is still allocated to resource ` + pip + `."}}`,
+		{"no instance any more", 400, `{"error":{"code":"InvalidParameter","message":"The provided instanceId 857 is not an active ` +
+			`Virtual Machine Scale Set VM instanceId.","target":"instanceIds"}}`,
+			azure.Error{Kind: azure.NotFound, Code: "InvalidParameter", Target: "instanceIds",
+				Message: "The provided instanceId 857 is not an active Virtual Machine Scale Set VM instanceId."}},
+		{"no instance any more, by a code", 400, `{"error":{"code":"InstanceIdsListInstanceIdNotActiveVM","message":"m"}}`,
+			azure.Error{Kind: azure.NotFound, Code: "InstanceIdsListInstanceIdNotActiveVM", Message: "m"}},
+		{"in use by another", 400, `{"error":{"code":"PublicIPAddressCannotBeDeleted","message":"Public IP address ` + string(lb("l")) +
+			` can not be deleted since it is still allocated to resource ` + pip + `."}}`,
 			azure.Error{Kind: azure.InUse, Code: "PublicIPAddressCannotBeDeleted", Target: pip,
-				Message: "Public IP address " + string(lb("l")) + " can not be deleted since it is still allocated to resource " + pip + "."}},
-		{"quota without a code", 409, `{"error":{"code":"OperationNotAllowed","message":"Operation could not be completed as it results in exceeding approved Cores quota."}}`,
-			azure.Error{Kind: azure.Quota, Code: "OperationNotAllowed", Message: "Operation could not be completed as it results in exceeding approved Cores quota."}},
+				Message: "Public IP address " + string(lb("l")) + " can not be deleted since it is still allocated to resource " +
+					pip + "."}},
+		{"quota without a code", 409,
+			`{"error":{"code":"OperationNotAllowed","message":"Operation could not be completed as it results in exceeding approved Cores quota."}}`,
+			azure.Error{Kind: azure.Quota, Code: "OperationNotAllowed",
+				Message: "Operation could not be completed as it results in exceeding approved Cores quota."}},
 		{"inner error", 400, `{"error":{"code":"BadRequest","message":"m","innererror":{"code":"QuotaExceeded"}}}`,
 			azure.Error{Kind: azure.Quota, Code: "QuotaExceeded", Message: "m"}},
 		{"odata", 400, `{"odata.error":{"code":"InvalidTemplate","message":{"lang":"en","value":"v"}}}`,
 			azure.Error{Kind: azure.Invalid, Code: "InvalidTemplate", Message: "v"}},
 		{"capitals", 409, `{"Error":{"Code":"Conflict","Message":"m"}}`, azure.Error{Kind: azure.Busy, Code: "Conflict", Message: "m"}},
-		{"unknown code", 409, `{"error":{"code":"SomethingNew","message":"m"}}`, azure.Error{Kind: azure.Busy, Code: "SomethingNew", Message: "m"}},
+		{"unknown code", 409, `{"error":{"code":"SomethingNew","message":"m"}}`,
+			azure.Error{Kind: azure.Busy, Code: "SomethingNew", Message: "m"}},
 		{"empty", 503, "", azure.Error{Kind: azure.Unavailable, Message: "HTTP 503 Service Unavailable without an explanation"}},
-		{"html", 502, "<html><body>password=x</body></html>", azure.Error{Kind: azure.Unavailable, Message: "HTTP 502 Bad Gateway without an explanation"}},
+		{"html", 502, "<html><body>password=x</body></html>",
+			azure.Error{Kind: azure.Unavailable, Message: "HTTP 502 Bad Gateway without an explanation"}},
 		{"null", 500, "null", azure.Error{Kind: azure.Unavailable, Message: "HTTP 500 Internal Server Error without an explanation"}},
-		{"numbers", 400, `{"error":{"code":7,"message":[],"details":{"code":3}}}`, azure.Error{Kind: azure.Invalid, Message: "HTTP 400 Bad Request without an explanation"}},
+		{"numbers", 400, `{"error":{"code":7,"message":[],"details":{"code":3}}}`,
+			azure.Error{Kind: azure.Invalid, Message: "HTTP 400 Bad Request without an explanation"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.Op, c.want.ID, c.want.Status = "PUT", lb("l"), c.status
@@ -60,7 +80,8 @@ func TestFaults(t *testing.T) {
 }
 
 func FuzzFault(f *testing.F) {
-	for _, seed := range []string{"", "null", `{"error":{"code":"c","message":"m","details":[{"code":"d"}]}}`, `{"code":"x","target":"/subscriptions/s"}`, `[[[{"error":[]}]]]`} {
+	for _, seed := range []string{"", "null", `{"error":{"code":"c","message":"m","details":[{"code":"d"}]}}`,
+		`{"code":"x","target":"/subscriptions/s"}`, `[[[{"error":[]}]]]`} {
 		f.Add([]byte(seed), 400)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
@@ -123,7 +144,17 @@ func TestTrusted(t *testing.T) {
 		"/subscriptions/x":                 true,
 		"https://management.test.evil/x":   false,
 		"https://evilmanagement.test/x":    false,
+		"https://management.test:443/x":    true,
+		"https://Management.Test:443/x":    true,
+		"https://e.management.test:443/x":  true,
+		"https://management.test:/x":       true,
 		"https://management.test:444/x":    false,
+		"https://management.test:80/x":     false,
+		"https://evil.test:443/x":          false,
+		"https://management.test:443.evil": false,
+		"http://management.test:443/x":     false,
+		"https://management.test%3a443/x":  false,
+		"https://management.test:443@evil": false,
 		"http://management.test/x":         false,
 		"https://u:p@management.test/x":    false,
 		"//evil/x":                         false,

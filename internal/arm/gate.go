@@ -15,11 +15,11 @@ import (
 // succeeds.
 type gate struct {
 	key gateKey
-	// line has one token, held by the first of those who have to let others pass, until
-	// it has had its turn.
+	// line has one token, held by the first caller that has to let others pass, until it has had its
+	// turn.
 	line chan struct{}
-	// turn has one token, held by whoever is next: Go's channels serve their
-	// waiters in the order in which they came.
+	// turn has one token, held by the next caller: Go's channels serve their waiters in the order in
+	// which they came.
 	turn chan struct{}
 	// waiting is how many requests are in line, here or at the user's limit before.
 	waiting atomic.Int64
@@ -36,7 +36,8 @@ type gate struct {
 }
 
 func newGate(key gateKey, now time.Time) *gate {
-	g := &gate{key: key, line: make(chan struct{}, 1), turn: make(chan struct{}, 1), changed: make(chan struct{}), left: newAllowance(key, now)}
+	g := &gate{key: key, line: make(chan struct{}, 1), turn: make(chan struct{}, 1), changed: make(chan struct{}),
+		left: newAllowance(key, now)}
 	g.line <- struct{}{}
 	g.turn <- struct{}{}
 	return g
@@ -95,7 +96,7 @@ func (g *gate) enter(ctx context.Context, awaited bool, patience time.Duration) 
 }
 
 // try lets a request pass if it may, else says for how long it may not (0 for
-// unknown) and gives the channel that tells of a change.
+// unknown) and gives the channel that reports a change.
 func (g *gate) try(now time.Time) (passage, time.Duration, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -168,7 +169,7 @@ func (p passage) leave(answered bool, h http.Header) {
 	g.tell()
 }
 
-// tell wakes who waits for a change. The caller holds the lock.
+// tell wakes the callers that wait for a change. The caller holds the lock.
 func (g *gate) tell() {
 	close(g.changed)
 	g.changed = make(chan struct{})

@@ -17,7 +17,7 @@ type page struct {
 
 // List reads all pages of a list. A list in a resource group or under a parent
 // that does not exist is an error of kind NotFound.
-func (d *Door) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
+func (d *Client) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
 	c, err := d.listCall(q)
 	if err != nil {
 		return nil, invalid("LIST "+q.Type, q.Scope, err)
@@ -28,7 +28,7 @@ func (d *Door) List(ctx context.Context, q azure.Query) ([]azure.Document, error
 	return found, err
 }
 
-func (d *Door) pages(ctx context.Context, c call) ([]azure.Document, error) {
+func (d *Client) pages(ctx context.Context, c call) ([]azure.Document, error) {
 	var found []azure.Document
 	for seen := map[string]bool{}; ; {
 		text, err := d.read(ctx, c)
@@ -37,20 +37,21 @@ func (d *Door) pages(ctx context.Context, c call) ([]azure.Document, error) {
 		}
 		var p page
 		if err := json.Unmarshal(text, &p); err != nil {
-			return nil, &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id, Cause: fmt.Errorf("a page of the list cannot be read: %w", err)}
+			return nil, &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id,
+				Cause: fmt.Errorf("a page of the list cannot be read: %w", err)}
 		}
 		found = append(found, p.Value...)
 		if p.NextLink == "" {
 			return found, nil
 		}
 		next, err := d.trusted(p.NextLink)
-		if err == nil && seen[p.NextLink] {
+		if err == nil && seen[next.String()] {
 			err = fmt.Errorf("the list has no end: a page names one that was read before as its next")
 		}
 		if err != nil {
 			return nil, &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id, Cause: err}
 		}
-		seen[p.NextLink] = true
+		seen[next.String()] = true
 		c = d.follow(c, next, "list")
 		c.document = true
 	}

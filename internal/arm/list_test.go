@@ -16,22 +16,32 @@ func TestListPaths(t *testing.T) {
 		q           azure.Query
 		path, query string
 	}{
-		{azure.Query{Scope: group, Type: "Microsoft.Network/loadBalancers"}, string(group) + "/providers/Microsoft.Network/loadBalancers", "api-version=2025-05-01"},
-		{azure.Query{Scope: subscription, Type: "Microsoft.Compute/disks"}, "/subscriptions/s1/providers/Microsoft.Compute/disks", "api-version=2025-01-02"},
-		{azure.Query{Scope: lb("l"), Type: "microsoft.network/loadBalancers/backendAddressPools"}, string(lb("l")) + "/backendAddressPools", "api-version=2025-05-01"},
+		{azure.Query{Scope: group, Type: "Microsoft.Network/loadBalancers"}, string(group) + "/providers/Microsoft.Network/loadBalancers",
+			"api-version=2025-05-01"},
+		{azure.Query{Scope: subscription, Type: "Microsoft.Compute/disks"}, "/subscriptions/s1/providers/Microsoft.Compute/disks",
+			"api-version=2025-01-02"},
+		{azure.Query{Scope: lb("l"), Type: "microsoft.network/loadBalancers/backendAddressPools"}, string(lb("l")) +
+			"/backendAddressPools", "api-version=2025-05-01"},
 		{azure.Query{Scope: scaleSet, Type: "Microsoft.Compute/virtualMachineScaleSets/virtualMachines", Expand: "instanceView"},
 			string(scaleSet) + "/virtualMachines", "%24expand=instanceView&api-version=2025-04-01"},
-		{azure.Query{Scope: scaleSet, Type: "Microsoft.Compute/virtualMachineScaleSets/networkInterfaces"}, string(scaleSet) + "/networkInterfaces", "api-version=2018-10-01"},
-		{azure.Query{Scope: scaleSet.Child("virtualMachines", "0"), Type: "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"},
+		{azure.Query{Scope: scaleSet, Type: "Microsoft.Compute/virtualMachineScaleSets/networkInterfaces"}, string(scaleSet) +
+			"/networkInterfaces", "api-version=2018-10-01"},
+		{azure.Query{Scope: scaleSet.Child("virtualMachines", "0"),
+			Type: "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"},
 			string(scaleSet) + "/virtualMachines/0/networkInterfaces", "api-version=2018-10-01"},
 		{azure.Query{Scope: group, Type: "Microsoft.Compute/virtualMachines", Filter: "'virtualMachineScaleSet/id' eq 'x'"},
-			string(group) + "/providers/Microsoft.Compute/virtualMachines", "%24filter=%27virtualMachineScaleSet%2Fid%27+eq+%27x%27&api-version=2025-04-01"},
-		{azure.Query{Scope: subscription, Type: "Microsoft.Resources/resourceGroups"}, "/subscriptions/s1/resourceGroups", "api-version=2021-04-01"},
-		{azure.Query{Scope: subscription, Type: "Microsoft.Resources/subscriptions/locations"}, "/subscriptions/s1/locations", "api-version=2022-12-01"},
-		{azure.Query{Scope: subscription, Type: "Microsoft.Resources/subscriptions/providers"}, "/subscriptions/s1/providers", "api-version=2021-04-01"},
+			string(group) + "/providers/Microsoft.Compute/virtualMachines",
+			"%24filter=%27virtualMachineScaleSet%2Fid%27+eq+%27x%27&api-version=2025-04-01"},
+		{azure.Query{Scope: subscription, Type: "Microsoft.Resources/resourceGroups"}, "/subscriptions/s1/resourceGroups",
+			"api-version=2021-04-01"},
+		{azure.Query{Scope: subscription, Type: "Microsoft.Resources/subscriptions/locations"}, "/subscriptions/s1/locations",
+			"api-version=2022-12-01"},
+		{azure.Query{Scope: subscription, Type: "Microsoft.Resources/subscriptions/providers"}, "/subscriptions/s1/providers",
+			"api-version=2021-04-01"},
 		{azure.Query{Type: "Microsoft.Resources/subscriptions"}, "/subscriptions", "api-version=2022-12-01"},
 		{azure.Query{Scope: group, Type: "Microsoft.Resources/resources"}, string(group) + "/resources", "api-version=2021-04-01"},
-		{azure.Query{Scope: lb("l"), Type: "Microsoft.Authorization/roleAssignments"}, string(lb("l")) + "/providers/Microsoft.Authorization/roleAssignments", "api-version=2022-04-01"},
+		{azure.Query{Scope: lb("l"), Type: "Microsoft.Authorization/roleAssignments"}, string(lb("l")) +
+			"/providers/Microsoft.Authorization/roleAssignments", "api-version=2022-04-01"},
 	} {
 		s := script(answer{status: 200, body: `{"value":[]}`})
 		if _, err := open(t, s).List(t.Context(), c.q); err != nil {
@@ -75,7 +85,8 @@ func TestListFollowsPages(t *testing.T) {
 			return answer{status: 200, body: `{"value":[` + value + `],"nextLink":"` + next + `"}`}
 		}
 		q := azure.Query{Scope: group, Type: "Microsoft.Network/loadBalancers"}
-		s := script(page(`{"id":"a"}`, endpoint+"/next?%24skiptoken=1"), page("", endpoint+"/next?%24skiptoken=2"), answer{status: 500}, page(`{"id":"b"},{"id":"c"}`, ""))
+		s := script(page(`{"id":"a"}`, endpoint+"/next?%24skiptoken=1"), page("", endpoint+"/next?%24skiptoken=2"), answer{status: 500},
+			page(`{"id":"b"},{"id":"c"}`, ""))
 		got, err := open(t, s).List(t.Context(), q)
 		if err != nil || len(got) != 3 || got[2].ID() != "c" {
 			t.Errorf("got %s, %v", got, err)
@@ -93,7 +104,8 @@ func TestListFollowsPages(t *testing.T) {
 			"no list":      {[]answer{{status: 200, body: `{"value":3}`}}, "cannot be read"},
 			"no group":     {[]answer{{status: 404, body: fail("ResourceGroupNotFound")}}, "not found"},
 		} {
-			if docs, err := open(t, script(c.answers...)).List(t.Context(), q); err == nil || docs != nil || !strings.Contains(err.Error(), c.want) {
+			if docs, err := open(t, script(c.answers...)).List(t.Context(), q); err == nil || docs != nil ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want %q", name, err, c.want)
 			}
 		}
@@ -101,4 +113,28 @@ func TestListFollowsPages(t *testing.T) {
 			t.Errorf("nothing there: %v %v", docs, err)
 		}
 	})
+}
+
+// Compute writes the default port into the links of its lists, and leaves their queries unencoded.
+func TestListFollowsLinksOfCompute(t *testing.T) {
+	const path = "/subscriptions/s1/providers/Microsoft.Compute/virtualMachines"
+	for name, c := range map[string]struct{ link, query string }{
+		"port":       {endpoint + ":443" + path + "?api-version=2025-04-01", "api-version=2025-04-01"},
+		"host":       {"HTTPS://MANAGEMENT.test:443" + path + "?a=b", "a=b"},
+		"encoded":    {endpoint + path + "?%24skiptoken=a%2Bb%3D+c&x=%27", "%24skiptoken=a%2Bb%3D+c&x=%27"},
+		"unencoded":  {endpoint + path + `?$filter='v/id' eq \"x\"&$skiptoken=é`, "%24filter=%27v/id%27%20eq%20%22x%22&%24skiptoken=%C3%A9"},
+		"both":       {endpoint + ":443" + path + "?$skiptoken=a%2Bb c", "%24skiptoken=a%2Bb%20c"},
+		"no percent": {endpoint + path + "?a=100%&b=%zz;c", "a=100%25&b=%25zz%3Bc"},
+	} {
+		s := script(answer{status: 200, body: `{"value":[{"id":"a"}],"nextLink":"` + c.link + `"}`},
+			answer{status: 200, body: `{"value":[{"id":"b"}]}`})
+		got, err := open(t, s).List(t.Context(), azure.Query{Scope: azure.SubscriptionID("s1"), Type: "Microsoft.Compute/virtualMachines"})
+		if err != nil || len(got) != 2 {
+			t.Errorf("%s: %s, %v", name, got, err)
+			continue
+		}
+		if r := s.requests()[1]; !strings.EqualFold(r.host, "management.test") || r.path != path || r.query != c.query {
+			t.Errorf("%s: got %s%s?%s, want %s", name, r.host, r.path, r.query, c.query)
+		}
+	}
 }

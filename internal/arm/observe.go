@@ -13,7 +13,7 @@ import (
 	"kaz/internal/azure"
 )
 
-// metrics are shared by all doors of a Registerer. Their only labels of many values
+// metrics are shared by all ARM clients of a Registerer. Their only labels of many values
 // are resource types, of which a program uses some dozen.
 type metrics struct {
 	requests   *prometheus.HistogramVec
@@ -49,16 +49,17 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 	if r == nil {
 		return m, nil
 	}
-	return m, errors.Join(register(r, &m.requests), register(r, &m.operations), register(r, &m.waits), register(r, &m.retries), m.known.register(r))
+	return m, errors.Join(register(r, &m.requests), register(r, &m.operations), register(r, &m.waits), register(r, &m.retries),
+		m.known.register(r))
 }
 
-// register registers a collector, or takes the one that another door registered.
+// register registers a collector, or takes the one that another client registered.
 func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
 	err := r.Register(*c)
 	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		existing, ok := already.ExistingCollector.(C)
 		if !ok {
-			return fmt.Errorf("register metrics of the door to Azure: %w", err)
+			return fmt.Errorf("register metrics of the ARM client: %w", err)
 		}
 		*c = existing
 		return nil
@@ -87,7 +88,7 @@ func (m metrics) finished(s subject, err error, d time.Duration) {
 
 // observe counts a request and writes its one line. Neither bodies nor URLs are
 // in it: polling URLs are signed.
-func (d *Door) observe(ctx context.Context, c call, r reply, f *failure, took time.Duration) {
+func (d *Client) observe(ctx context.Context, c call, r reply, f *failure, took time.Duration) {
 	class := "none"
 	if r.status > 0 {
 		class = fmt.Sprintf("%dxx", r.status/100)

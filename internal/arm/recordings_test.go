@@ -59,7 +59,8 @@ func (p *replay) Do(req *http.Request) (*http.Response, error) {
 		for k, v := range r.Response.Headers {
 			header[http.CanonicalHeaderKey(k)] = v
 		}
-		return &http.Response{StatusCode: r.Response.Code, Header: header, Body: io.NopCloser(strings.NewReader(r.Response.Body)), Request: req}, nil
+		return &http.Response{StatusCode: r.Response.Code, Header: header, Body: io.NopCloser(strings.NewReader(r.Response.Body)),
+			Request: req}, nil
 	}
 	p.missing = append(p.missing, req.Method+" "+req.URL.Path)
 	return &http.Response{StatusCode: http.StatusTeapot, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
@@ -88,7 +89,7 @@ func cassettes(t *testing.T) map[string][]interaction {
 	return found
 }
 
-// What real Azure answered, the door understands: every write of the recordings is
+// What real Azure answered, the client understands: every write of the recordings is
 // made through it, answered as recorded, and ends as it did.
 func TestRecordingsOfRealAzure(t *testing.T) {
 	counts := map[string]int{}
@@ -110,7 +111,7 @@ func TestRecordingsOfRealAzure(t *testing.T) {
 	}
 }
 
-// again repeats the first request of a recording through a door.
+// again repeats the first request of a recording through a client.
 func again(t *testing.T, name string, u *url.URL, recorded []interaction) string {
 	r := recorded[0]
 	p := &replay{recorded: recorded}
@@ -152,7 +153,7 @@ func again(t *testing.T, name string, u *url.URL, recorded []interaction) string
 	return kind
 }
 
-func ask(t *testing.T, d *Door, u *url.URL, id azure.ID) (string, azure.Document, error) {
+func ask(t *testing.T, d *Client, u *url.URL, id azure.ID) (string, azure.Document, error) {
 	q := u.Query()
 	if q.Has("$expand") || q.Has("$skiptoken") || strings.Contains(strings.ToLower(u.Path), "operation") {
 		return "skipped", nil, nil
@@ -177,7 +178,7 @@ func ask(t *testing.T, d *Door, u *url.URL, id azure.ID) (string, azure.Document
 	return "list", nil, err
 }
 
-// judge compares what the door made of an answer with the answer.
+// judge compares what the client made of an answer with the answer.
 func judge(t *testing.T, name string, r interaction, doc azure.Document, err error) {
 	switch code := r.Response.Code; {
 	case code >= 400:
@@ -189,7 +190,8 @@ func judge(t *testing.T, name string, r interaction, doc azure.Document, err err
 			return
 		}
 		if azure.KindOf(err) == azure.Internal || !strings.Contains(err.Error(), "(") && strings.Contains(r.Response.Body, `"code"`) {
-			t.Errorf("%s: %s %s: HTTP %d %s\nis of kind %v: %v", name, r.Request.Method, r.Request.URL, code, r.Response.Body, azure.KindOf(err), err)
+			t.Errorf("%s: %s %s: HTTP %d %s\nis of kind %v: %v", name, r.Request.Method, r.Request.URL, code, r.Response.Body,
+				azure.KindOf(err), err)
 		}
 	case err != nil:
 		t.Errorf("%s: %s %s: HTTP %d\n%v", name, r.Request.Method, r.Request.URL, code, err)

@@ -14,7 +14,7 @@ import (
 // unregistered is Azure's answer to the first use of a provider in a subscription.
 const unregistered = "MissingSubscriptionRegistration"
 
-// registrations makes callers who need the same provider share one registration.
+// registrations makes callers that need the same provider share one registration.
 type registrations struct {
 	mu      sync.Mutex
 	running map[azure.ID]chan struct{}
@@ -22,7 +22,7 @@ type registrations struct {
 
 // register registers the provider that c needs in its subscription, as Azure's own
 // clients do, and waits until it is.
-func (d *Door) register(ctx context.Context, c call) error {
+func (d *Client) register(ctx context.Context, c call) error {
 	provider := azure.SubscriptionID(c.id.Subscription()) + azure.ID("/providers/"+c.id.Namespace())
 	for {
 		done, mine := d.registering.begin(provider)
@@ -60,7 +60,7 @@ func (r *registrations) end(provider azure.ID, done chan struct{}) {
 	close(done)
 }
 
-func (d *Door) registerProvider(ctx context.Context, provider azure.ID) error {
+func (d *Client) registerProvider(ctx context.Context, provider azure.ID) error {
 	c, err := d.resourceCall(http.MethodPost, provider, "register")
 	if err != nil {
 		return err

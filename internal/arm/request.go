@@ -2,8 +2,8 @@ package arm
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,14 +22,14 @@ type call struct {
 	// document demands a JSON object in the answer; front ends of Azure sometimes
 	// answer a read with success and nothing.
 	document bool
-	// unseen says that nobody looks at the answer of a write.
+	// unseen says that the caller does not need the answer of a write.
 	unseen bool
 
 	op      string // what errors call it
 	id      azure.ID
 	spelled string // the full type as it was asked for
 	subject subject
-	// correlation ties together the requests of one call of the door in Azure's logs.
+	// correlation ties together the requests of one call of the client in Azure's logs.
 	correlation string
 }
 
@@ -40,6 +40,9 @@ type subject struct {
 	subscription string
 	namespace    string // lower case
 	resource     string // its key
+	// What the table of types says: many wait for one write of it, and Azure counts
+	// requests at each resource too.
+	shared, countsEach bool
 }
 
 // reply is an answer of Azure, read whole.
@@ -50,7 +53,7 @@ type reply struct {
 }
 
 // resourceCall is a request for the resource id, or for an action of it.
-func (d *Door) resourceCall(method string, id azure.ID, action string) (call, error) {
+func (d *Client) resourceCall(method string, id azure.ID, action string) (call, error) {
 	t, err := typeOf(id)
 	if err != nil {
 		return call{}, err
@@ -97,7 +100,7 @@ func cutProvider(id string) (scope, namespace string, ok bool) {
 }
 
 // listCall is the request for the first page of a list.
-func (d *Door) listCall(q azure.Query) (call, error) {
+func (d *Client) listCall(q azure.Query) (call, error) {
 	if q.Type == "" || strings.HasPrefix(q.Type, "/") || strings.HasSuffix(q.Type, "/") {
 		return call{}, fmt.Errorf("list in %q: %q is not a resource type such as Microsoft.Network/loadBalancers", q.Scope, q.Type)
 	}
@@ -143,7 +146,7 @@ func listPath(q azure.Query) string {
 }
 
 // call is the request for a path below the endpoint.
-func (d *Door) call(method, op, path, fullType string, id azure.ID) (call, error) {
+func (d *Client) call(method, op, path, fullType string, id azure.ID) (call, error) {
 	if slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return s == "." || s == ".." }) {
 		return call{}, fmt.Errorf("%q is not an Azure resource id: it has a segment of dots", path)
 	}
@@ -155,6 +158,7 @@ func (d *Door) call(method, op, path, fullType string, id azure.ID) (call, error
 	u.Path += path
 	u.RawQuery = url.Values{"api-version": {version}}.Encode()
 	namespace, _, _ := strings.Cut(strings.ToLower(fullType), "/")
+	row := d.types.Of(fullType)
 	return call{
 		method:      method,
 		url:         &u,
@@ -169,37 +173,22 @@ func (d *Door) call(method, op, path, fullType string, id azure.ID) (call, error
 			subscription: strings.ToLower(id.Subscription()),
 			namespace:    namespace,
 			resource:     id.Key(),
+			shared:       row.Shared,
+			countsEach:   row.CountsEach,
 		},
 	}, nil
 }
 
 // follow is a read at a URL that Azure gave in answer to c.
-func (d *Door) follow(c call, to *url.URL, verb string) call {
+func (d *Client) follow(c call, to *url.URL, verb string) call {
 	c.method, c.url, c.body, c.header, c.document = http.MethodGet, to, nil, http.Header{}, false
 	c.subject.verb = verb
 	return c
 }
 
-// trusted parses a URL that Azure gave. The token goes with every request, so it
-// must lead to the endpoint's host or one of that host's regional names.
-func (d *Door) trusted(raw string) (*url.URL, error) {
-	ref, err := url.Parse(raw)
-	if err != nil {
-		return nil, fmt.Errorf("azure answered with a URL that cannot be read: %w", err)
-	}
-	u := d.endpoint.ResolveReference(ref)
-	host, own := strings.ToLower(u.Host), strings.ToLower(d.endpoint.Host)
-	regional := net.ParseIP(d.endpoint.Hostname()) == nil && strings.HasSuffix(host, "."+own)
-	if u.Scheme != d.endpoint.Scheme || host != own && !regional || u.User != nil {
-		return nil, fmt.Errorf("azure answered with a URL on %s://%s, which is not %s://%s: not followed, the token would go there",
-			u.Scheme, u.Host, d.endpoint.Scheme, d.endpoint.Host)
-	}
-	return u, nil
-}
-
 // Get reads one resource. Beside resources it reads the parts of them that have
 // no name (VM/instanceView) and resource providers (/subscriptions/S/providers/NAMESPACE).
-func (d *Door) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
+func (d *Client) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
 	c, err := d.resourceCall(http.MethodGet, id, "")
 	if err != nil {
 		return nil, invalid("GET", id, err)
@@ -211,11 +200,11 @@ func (d *Door) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
 	return doc, err
 }
 
-// Fresh reads past any cache, of which a door has none. [kaz/internal/arm/cache]
+// Fresh reads past any cache, of which an ARM client has none. [kaz/internal/arm/cache]
 // puts one in front.
-func (d *Door) Fresh() azure.Reader { return d }
+func (d *Client) Fresh() azure.Reader { return d }
 
-func (d *Door) read(ctx context.Context, c call) (azure.Document, error) {
+func (d *Client) read(ctx context.Context, c call) (azure.Document, error) {
 	r, failure := d.send(ctx, c)
 	if failure != nil {
 		return nil, failure
@@ -223,64 +212,49 @@ func (d *Door) read(ctx context.Context, c call) (azure.Document, error) {
 	return r.body, nil
 }
 
-// Put creates or replaces a resource and returns it when Azure is done with it.
+// Begin sends a change and returns when Azure has accepted it; the wait for its end is
+// behind the operation.
 //
 // A write whose answer is lost is sent again. Under a precondition the second one
 // may be refused because the first one came through; that too is an error of kind
 // Changed, and reading again tells.
-func (d *Door) Put(ctx context.Context, w azure.Write) (azure.Document, error) {
-	return d.write(ctx, http.MethodPut, w)
+func (d *Client) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
+	c, err := d.changeCall(r)
+	if err != nil {
+		return nil, invalid(r.Op(), r.ID, err)
+	}
+	op, err := d.perform(ctx, c)
+	if r.Verb == azure.Delete && azure.IsNotFound(err) {
+		return azure.Done(nil), nil
+	}
+	return op, err
 }
 
-// Patch merges w.Body into a resource and returns it when Azure is done with it.
-func (d *Door) Patch(ctx context.Context, w azure.Write) (azure.Document, error) {
-	return d.write(ctx, http.MethodPatch, w)
-}
-
-func (d *Door) write(ctx context.Context, method string, w azure.Write) (azure.Document, error) {
-	c, err := d.resourceCall(method, w.ID, "")
+// changeCall is the request for a change.
+func (d *Client) changeCall(r azure.Request) (call, error) {
+	writes := r.Verb == azure.Put || r.Verb == azure.Patch
 	switch {
-	case err != nil:
-		return nil, invalid(method, w.ID, err)
-	case len(w.Body) == 0:
-		return nil, invalid(method, w.ID, fmt.Errorf("the body is empty"))
-	case w.Create && w.IfMatch != "":
-		return nil, invalid(method, w.ID, fmt.Errorf("a write cannot demand both that the resource is new and that it has the etag %s", w.IfMatch))
+	case !writes && r.Verb != azure.Delete && r.Verb != azure.Post:
+		return call{}, fmt.Errorf("%q is not a verb that changes something", r.Verb)
+	case r.Verb == azure.Post && (r.Action == "" || strings.ContainsAny(r.Action, "?#%\\")):
+		return call{}, fmt.Errorf("%q is not the name of an action", r.Action)
+	case writes && len(r.Body) == 0:
+		return call{}, errors.New("the body is empty")
+	case r.Create && r.IfMatch != "":
+		return call{}, fmt.Errorf("a write cannot demand both that the resource is new and that it has the etag %s", r.IfMatch)
 	}
-	c.body, c.unseen = w.Body, w.Unseen
-	if w.IfMatch != "" {
-		c.header.Set("If-Match", w.IfMatch)
+	c, err := d.resourceCall(string(r.Verb), r.ID, r.Action)
+	if err != nil {
+		return call{}, err
 	}
-	if w.Create {
+	c.body, c.unseen = r.Body, r.Unseen
+	if r.IfMatch != "" {
+		c.header.Set("If-Match", r.IfMatch)
+	}
+	if r.Create {
 		c.header.Set("If-None-Match", "*")
 	}
-	return d.perform(ctx, c)
-}
-
-// Delete removes a resource and returns when it is gone; one that is not there is
-// no error.
-func (d *Door) Delete(ctx context.Context, id azure.ID) error {
-	c, err := d.resourceCall(http.MethodDelete, id, "")
-	if err != nil {
-		return invalid(http.MethodDelete, id, err)
-	}
-	if _, err := d.perform(ctx, c); !azure.IsNotFound(err) {
-		return err
-	}
-	return nil
-}
-
-// Post runs an action of a resource and returns its answer, which may be empty.
-func (d *Door) Post(ctx context.Context, id azure.ID, action string, body azure.Document) (azure.Document, error) {
-	if action == "" || strings.ContainsAny(action, "?#%\\") {
-		return nil, invalid("POST "+action, id, fmt.Errorf("%q is not the name of an action", action))
-	}
-	c, err := d.resourceCall(http.MethodPost, id, action)
-	if err != nil {
-		return nil, invalid("POST "+action, id, err)
-	}
-	c.body = body
-	return d.perform(ctx, c)
+	return c, nil
 }
 
 func invalid(op string, id azure.ID, cause error) error {

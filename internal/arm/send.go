@@ -36,13 +36,13 @@ type retryOptions struct {
 const largestReply = 64 << 20
 
 // send sends a request until Azure answers it, and retries what is safe.
-func (d *Door) send(ctx context.Context, c call) (reply, *azure.Error) {
+func (d *Client) send(ctx context.Context, c call) (reply, *azure.Error) {
 	return d.sendLasting(ctx, ctx, c)
 }
 
 // sendLasting is send with a context of its own for what is on its way: nothing is
 // sent after ctx, and what was sent is given up after lasting.
-func (d *Door) sendLasting(ctx, lasting context.Context, c call) (reply, *azure.Error) {
+func (d *Client) sendLasting(ctx, lasting context.Context, c call) (reply, *azure.Error) {
 	var p patience
 	p.start = time.Now()
 	for {
@@ -84,7 +84,7 @@ func (f *failure) cause() error {
 }
 
 // again decides whether a request that failed is sent again, and when.
-func (d *Door) again(c call, f *failure, p *patience) (bool, time.Duration) {
+func (d *Client) again(c call, f *failure, p *patience) (bool, time.Duration) {
 	if f.Status == http.StatusTooManyRequests && f.Kind == azure.Throttled {
 		// The budget is closed now and is where the wait happens.
 		const most = 20
@@ -112,9 +112,8 @@ func transient(f *failure) bool {
 	return f.Kind == azure.Unavailable && f.Status < 300
 }
 
-// backoff is the wait before a retry: each longer than the one before, up to a minute
-// or the first one if that is longer, and scattered so that callers who failed
-// together do not come back together.
+// backoff is the wait before a retry: each is longer than the one before, up to a minute, or the first
+// one if that is longer. It is randomized so that callers that failed together do not retry together.
 func (o retryOptions) backoff(retry int) time.Duration {
 	longest := max(o.delay, time.Minute).Seconds()
 	wait := min(o.delay.Seconds()*math.Pow(o.factor, float64(retry-1)), longest)
@@ -127,7 +126,7 @@ func (o retryOptions) backoff(retry int) time.Duration {
 }
 
 // attempt sends a request once, when the budget lets it.
-func (d *Door) attempt(ctx, lasting context.Context, c call, patience time.Duration) (reply, *failure) {
+func (d *Client) attempt(ctx, lasting context.Context, c call, patience time.Duration) (reply, *failure) {
 	turn, err := d.budget.enter(ctx, c.subject, patience)
 	if err == nil && ctx.Err() != nil {
 		turn.leave(false, nil)
@@ -164,7 +163,7 @@ func throttled(c call, err error) *azure.Error {
 }
 
 // exchange sends a request and reads the answer.
-func (d *Door) exchange(ctx context.Context, c call) (reply, *failure) {
+func (d *Client) exchange(ctx context.Context, c call) (reply, *failure) {
 	limited, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	req, err := d.request(limited, c)
@@ -188,7 +187,7 @@ func (d *Door) exchange(ctx context.Context, c call) (reply, *failure) {
 	return r, judged(c, r)
 }
 
-func (d *Door) request(ctx context.Context, c call) (*policy.Request, error) {
+func (d *Client) request(ctx context.Context, c call) (*policy.Request, error) {
 	req, err := runtime.NewRequest(ctx, c.method, c.url.String())
 	if err != nil {
 		return nil, err
@@ -246,7 +245,8 @@ func credentialKind(err error) azure.Kind {
 func judged(c call, r reply) *failure {
 	if r.status >= 200 && r.status < 300 {
 		if c.document && !isObject(r.body) {
-			return &failure{Error: &azure.Error{Kind: azure.Unavailable, Op: c.op, ID: c.id, Status: r.status, Message: "the answer has no document"}}
+			return &failure{Error: &azure.Error{Kind: azure.Unavailable, Op: c.op, ID: c.id, Status: r.status,
+				Message: "the answer has no document"}}
 		}
 		return nil
 	}

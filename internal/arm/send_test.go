@@ -31,22 +31,22 @@ var (
 func TestRetries(t *testing.T) {
 	id := lb("l")
 	ok := answer{status: 200, body: resource(id, "Succeeded")}
-	get := func(ctx context.Context, d *Door) error { _, err := d.Get(ctx, id); return err }
-	put := func(ctx context.Context, d *Door) error {
+	get := func(ctx context.Context, d *Client) error { _, err := d.Get(ctx, id); return err }
+	put := func(ctx context.Context, d *Client) error {
 		_, err := d.Put(ctx, azure.Write{ID: id, Body: azure.Document(`{}`), IfMatch: `W/"1"`})
 		return err
 	}
-	patch := func(ctx context.Context, d *Door) error {
+	patch := func(ctx context.Context, d *Client) error {
 		_, err := d.Patch(ctx, azure.Write{ID: id, Body: azure.Document(`{}`)})
 		return err
 	}
-	del := func(ctx context.Context, d *Door) error { return d.Delete(ctx, id) }
-	post := func(ctx context.Context, d *Door) error { _, err := d.Post(ctx, id, "start", nil); return err }
+	del := func(ctx context.Context, d *Client) error { return d.Delete(ctx, id) }
+	post := func(ctx context.Context, d *Client) error { _, err := d.Post(ctx, id, "start", nil); return err }
 	status := func(n int) answer { return answer{status: n, body: fail("Whatever")} }
 
 	for _, c := range []struct {
 		name    string
-		do      func(context.Context, *Door) error
+		do      func(context.Context, *Client) error
 		answers []answer
 		sent    int
 		kind    azure.Kind
@@ -55,31 +55,43 @@ func TestRetries(t *testing.T) {
 	}{
 		{name: "get, 500", do: get, answers: []answer{status(500), ok}, sent: 2},
 		{name: "get, 502 as html", do: get, answers: []answer{{status: 502, body: "<html>"}, ok}, sent: 2},
-		{name: "get, 503 with Retry-After", do: get, answers: []answer{{status: 503, header: header("Retry-After", "7")}, ok}, sent: 2, atLeast: 7 * time.Second},
+		{name: "get, 503 with Retry-After", do: get, answers: []answer{{status: 503, header: header("Retry-After", "7")}, ok}, sent: 2,
+			atLeast: 7 * time.Second},
 		{name: "get, 504", do: get, answers: []answer{status(504), ok}, sent: 2},
 		{name: "get, 408", do: get, answers: []answer{status(408), ok}, sent: 2},
 		{name: "get, reset", do: get, answers: []answer{{err: reset}, ok}, sent: 2},
 		{name: "get, success without a document", do: get, answers: []answer{{status: 200}, {status: 200, body: "{}"}, ok}, sent: 3},
 		{name: "get, down for good", do: get, answers: []answer{status(500)}, sent: 4, fails: true, kind: azure.Unavailable},
-		{name: "get, 404", do: get, answers: []answer{{status: 404, body: fail("ResourceNotFound")}}, sent: 1, fails: true, kind: azure.NotFound},
+		{name: "get, 404", do: get, answers: []answer{{status: 404, body: fail("ResourceNotFound")}}, sent: 1, fails: true,
+			kind: azure.NotFound},
 		{name: "get, 400", do: get, answers: []answer{status(400)}, sent: 1, fails: true, kind: azure.Invalid},
-		{name: "get, 403", do: get, answers: []answer{{status: 403, body: fail("AuthorizationFailed")}}, sent: 1, fails: true, kind: azure.Denied},
-		{name: "get, redirect", do: get, answers: []answer{{status: 302, header: header("Location", "https://evil.test/")}}, sent: 1, fails: true, kind: azure.Internal},
+		{name: "get, 403", do: get, answers: []answer{{status: 403, body: fail("AuthorizationFailed")}}, sent: 1, fails: true,
+			kind: azure.Denied},
+		{name: "get, redirect", do: get, answers: []answer{{status: 302, header: header("Location", "https://evil.test/")}}, sent: 1,
+			fails: true, kind: azure.Internal},
 		{name: "get, hangs", do: get, answers: []answer{{after: time.Hour}, ok}, sent: 2, atLeast: time.Minute},
 		{name: "put, reset", do: put, answers: []answer{{err: reset}, ok}, sent: 2},
 		{name: "put, the first one came through unseen", do: put,
 			answers: []answer{{err: reset}, {status: 412, body: fail("PreconditionFailed")}}, sent: 2, fails: true, kind: azure.Changed},
-		{name: "put, 409", do: put, answers: []answer{{status: 409, body: fail("AnotherOperationInProgress")}}, sent: 1, fails: true, kind: azure.Busy},
+		{name: "put, 409", do: put, answers: []answer{{status: 409, body: fail("AnotherOperationInProgress")}}, sent: 1, fails: true,
+			kind: azure.Busy},
 		{name: "patch, 500", do: patch, answers: []answer{status(500), ok}, sent: 2},
-		{name: "delete, the first one came through unseen", do: del, answers: []answer{{err: reset}, {status: 404, body: fail("ResourceNotFound")}}, sent: 2},
+		{name: "delete, the first one came through unseen", do: del,
+			answers: []answer{{err: reset}, {status: 404, body: fail("ResourceNotFound")}}, sent: 2},
 		{name: "post, reset: it may have run", do: post, answers: []answer{{err: reset}}, sent: 1, fails: true, kind: azure.Unavailable},
 		{name: "post, 500: it may have run", do: post, answers: []answer{status(500)}, sent: 1, fails: true, kind: azure.Unavailable},
 		{name: "post, never arrived", do: post, answers: []answer{{err: refused}, {status: 204}}, sent: 2},
-		{name: "post, throttled: not accepted", do: post, answers: []answer{{status: 429, header: header("Retry-After", "3")}, {status: 204}}, sent: 2, atLeast: 3 * time.Second},
-		{name: "get, throttled", do: get, answers: []answer{{status: 429, header: header("Retry-After", "30"), body: fail("SubscriptionRequestsThrottled")}, ok}, sent: 2, atLeast: 30 * time.Second},
-		{name: "get, throttled without a time", do: get, answers: []answer{{status: 429}, {status: 429}, ok}, sent: 3, atLeast: 3 * time.Second},
-		{name: "get, throttled for too long", do: get, answers: []answer{{status: 429, header: header("Retry-After", "1200")}}, sent: 1, fails: true, kind: azure.Throttled},
-		{name: "put, 429 that means busy", do: put, answers: []answer{{status: 429, body: fail("ReferencedResourceNotProvisioned")}}, sent: 1, fails: true, kind: azure.Busy},
+		{name: "post, throttled: not accepted", do: post,
+			answers: []answer{{status: 429, header: header("Retry-After", "3")}, {status: 204}}, sent: 2, atLeast: 3 * time.Second},
+		{name: "get, throttled", do: get,
+			answers: []answer{{status: 429, header: header("Retry-After", "30"), body: fail("SubscriptionRequestsThrottled")}, ok},
+			sent:    2, atLeast: 30 * time.Second},
+		{name: "get, throttled without a time", do: get, answers: []answer{{status: 429}, {status: 429}, ok}, sent: 3,
+			atLeast: 3 * time.Second},
+		{name: "get, throttled for too long", do: get, answers: []answer{{status: 429, header: header("Retry-After", "1200")}}, sent: 1,
+			fails: true, kind: azure.Throttled},
+		{name: "put, 429 that means busy", do: put, answers: []answer{{status: 429, body: fail("ReferencedResourceNotProvisioned")}},
+			sent: 1, fails: true, kind: azure.Busy},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -206,22 +218,22 @@ func TestCreateDemandsThatNothingIsThere(t *testing.T) {
 // Requests that cannot be right are refused before anything is sent.
 func TestInvalidRequests(t *testing.T) {
 	body := azure.Document(`{}`)
-	for name, do := range map[string]func(*Door) error{
-		"no id":        func(d *Door) error { _, err := d.Get(t.Context(), ""); return err },
-		"no id at all": func(d *Door) error { _, err := d.Get(t.Context(), "x"); return err },
-		"dots": func(d *Door) error {
+	for name, do := range map[string]func(*Client) error{
+		"no id":        func(d *Client) error { _, err := d.Get(t.Context(), ""); return err },
+		"no id at all": func(d *Client) error { _, err := d.Get(t.Context(), "x"); return err },
+		"dots": func(d *Client) error {
 			return d.Delete(t.Context(), group.Resource("Microsoft.Network/loadBalancers", ".."))
 		},
-		"unknown type": func(d *Door) error { return d.Delete(t.Context(), group.Resource("Contoso.Rockets/rockets", "r")) },
-		"empty body":   func(d *Door) error { _, err := d.Put(t.Context(), azure.Write{ID: lb("l")}); return err },
-		"new and with etag": func(d *Door) error {
+		"unknown type": func(d *Client) error { return d.Delete(t.Context(), group.Resource("Contoso.Rockets/rockets", "r")) },
+		"empty body":   func(d *Client) error { _, err := d.Put(t.Context(), azure.Write{ID: lb("l")}); return err },
+		"new and with etag": func(d *Client) error {
 			_, err := d.Put(t.Context(), azure.Write{ID: lb("l"), Body: body, IfMatch: "x", Create: true})
 			return err
 		},
-		"no action":           func(d *Door) error { _, err := d.Post(t.Context(), lb("l"), "", nil); return err },
-		"query in the action": func(d *Door) error { _, err := d.Post(t.Context(), lb("l"), "start?x=y", nil); return err },
-		"list without type":   func(d *Door) error { _, err := d.List(t.Context(), azure.Query{Scope: group}); return err },
-		"list in a bad scope": func(d *Door) error {
+		"no action":           func(d *Client) error { _, err := d.Post(t.Context(), lb("l"), "", nil); return err },
+		"query in the action": func(d *Client) error { _, err := d.Post(t.Context(), lb("l"), "start?x=y", nil); return err },
+		"list without type":   func(d *Client) error { _, err := d.List(t.Context(), azure.Query{Scope: group}); return err },
+		"list in a bad scope": func(d *Client) error {
 			_, err := d.List(t.Context(), azure.Query{Scope: "x", Type: "Microsoft.Network/loadBalancers"})
 			return err
 		},
@@ -252,7 +264,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestDoorsShareARegisterer(t *testing.T) {
+func TestClientsShareARegisterer(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
 	s := script(answer{status: 200, body: resource(lb("l"), "Succeeded")})
 	for range 2 {
@@ -297,7 +309,8 @@ func TestCredentialRefused(t *testing.T) {
 	})
 }
 
-// The first use of a provider registers it, once for all who need it.
+// TestProviderIsRegistered checks that the first use of a provider registers it, once for all callers
+// that need it.
 func TestProviderIsRegistered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var registered time.Time

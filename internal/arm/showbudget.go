@@ -13,8 +13,8 @@ import (
 )
 
 // shownBudgets is a collector that shows what the budgets of a process have left. It
-// keeps none of them: a door that is opened anew brings its own, and the one before
-// it is shown no more once nobody uses it.
+// keeps none of them: a client that is made anew brings its own, and the one before
+// it is shown no more once it is not used any more.
 type shownBudgets struct {
 	tokens, waiting, until *prometheus.Desc
 
@@ -29,9 +29,12 @@ func showBudget(r prometheus.Registerer, b *Budget) error {
 	}
 	labels := []string{"subscription_id", "provider", "class"}
 	shown := &shownBudgets{
-		tokens:  prometheus.NewDesc("kaz_arm_budget_tokens", "Requests that Azure will accept at once, as far as its answers tell. Where it names no number there is no series.", labels, nil),
+		tokens: prometheus.NewDesc("kaz_arm_budget_tokens",
+			"Requests that Azure will accept at once, as far as its answers tell. Where it names no number there is no series.",
+			labels, nil),
 		waiting: prometheus.NewDesc("kaz_arm_budget_waiting", "Requests that wait for their turn.", labels, nil),
-		until:   prometheus.NewDesc("kaz_arm_budget_throttled_until_timestamp_seconds", "Unix time until which no request is sent because Azure asked for that, 0 when requests are sent.", labels, nil),
+		until: prometheus.NewDesc("kaz_arm_budget_throttled_until_timestamp_seconds",
+			"Unix time until which no request is sent because Azure asked for that, 0 when requests are sent.", labels, nil),
 	}
 	if err := register(r, &shown); err != nil {
 		return err

@@ -57,7 +57,8 @@ func TestDefaultTransport(t *testing.T) {
 	}
 }
 
-// Where nobody listens, nothing arrived, so that even an action is tried again.
+// TestConnectionRefused checks that without a listener nothing arrived, so that even an action is
+// tried again.
 func TestConnectionRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,7 +86,8 @@ func TestDiscover(t *testing.T) {
 	const url = endpoint + "/metadata/endpoints?api-version=2019-05-01"
 	s := script(answer{status: 200, body: `[{"name":"x"}]`})
 	body, err := Discover(t.Context(), s, url)
-	if r := s.requests()[0]; err != nil || string(body) != `[{"name":"x"}]` || r.header.Get("Authorization") != "" || r.query != "api-version=2019-05-01" {
+	if r := s.requests()[0]; err != nil || string(body) != `[{"name":"x"}]` || r.header.Get("Authorization") != "" ||
+		r.query != "api-version=2019-05-01" {
 		t.Errorf("%s %v", body, err)
 	}
 	for want, a := range map[string]answer{

@@ -18,7 +18,7 @@ import (
 // One provider is throttled and asks for half a minute: its writes wait for just that
 // long and then succeed, in one more request than there are callers. Meanwhile its
 // reads, and reads and writes of another provider, go on as if nothing were.
-func TestThrottledProviderBlocksNobodyElse(t *testing.T) {
+func TestThrottledProviderBlocksNoOtherProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocal(t, emulator.Options{})
 		l.put(pip("p"), address())
@@ -65,8 +65,8 @@ func TestThrottledProviderBlocksNobodyElse(t *testing.T) {
 	})
 }
 
-// Azure names an instant instead of a time; and a caller that may not wait for so long
-// is told how long it would be.
+// TestThrottledUntilAnInstant checks a refusal that names an instant instead of a time. A caller that
+// may not wait for so long gets an error with the time to wait.
 func TestThrottledUntilAnInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocal(t, emulator.Options{})
@@ -107,7 +107,8 @@ func TestBusyTwice(t *testing.T) {
 			seen = append(seen, req.Method)
 			return carry.RoundTrip(req)
 		})
-		if err := l.azure.SetFaults([]emulator.Fault{{Method: "GET", Fault: emulator.FaultError, Status: http.StatusServiceUnavailable, Times: 2}}); err != nil {
+		if err := l.azure.SetFaults([]emulator.Fault{{Method: "GET", Fault: emulator.FaultError, Status: http.StatusServiceUnavailable,
+			Times: 2}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := l.Fresh().Get(t.Context(), group); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// NewTransport is the HTTP client that a door uses by default: HTTP/2 with
+// NewTransport is the HTTP client that a client uses by default: HTTP/2 with
 // keep-alive pings, TLS 1.2 or newer, proxies from the environment, and at most
 // 100 connections. It follows no redirect, because Azure sends none and a token
 // must not travel to wherever one points.

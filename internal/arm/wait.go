@@ -17,24 +17,43 @@ import (
 // after its own retries, before the wait is given up.
 const unreadable = 5
 
-// perform sends a write and waits until Azure has finished it. No lock is held
-// meanwhile, and ctx ends the wait (but not the operation): at once before the write
-// is sent, and after that when the door's time for finishing is over.
-func (d *Door) perform(ctx context.Context, c call) (azure.Document, error) {
+// perform sends a write, and waits behind the operation until Azure has finished it. No
+// lock is held meanwhile, and ctx ends the wait (but not the operation): at once before
+// the write is sent, and after that when the client's time for finishing is over.
+func (d *Client) perform(ctx context.Context, c call) (*azure.Operation, error) {
 	start := time.Now()
-	doc, err := d.finish(ctx, c)
-	took := time.Since(start)
-	d.metrics.finished(c.subject, err, took)
-	d.metrics.known.finished(c, err, took)
+	ended := func(doc azure.Document, err error) (azure.Document, error) {
+		took := time.Since(start)
+		d.metrics.finished(c.subject, err, took)
+		d.metrics.known.finished(c, err, took)
+		if err != nil {
+			return nil, err
+		}
+		return doc, nil
+	}
+	lasting, done := d.outlast(ctx)
+	op, err := d.begin(ctx, lasting, c)
 	if err != nil {
+		done()
+		_, err = ended(nil, err)
 		return nil, err
 	}
-	return doc, nil
+	return azure.Later(func(later context.Context) (azure.Document, error) {
+		if later != ctx { // the caller that waits is another one
+			done()
+			lasting, done = d.outlast(later)
+		}
+		defer done()
+		doc, err := ended(d.finish(lasting, op))
+		if c.method == http.MethodDelete && azure.IsNotFound(err) {
+			return nil, nil
+		}
+		return doc, err
+	}), nil
 }
 
-func (d *Door) finish(ctx context.Context, c call) (azure.Document, error) {
-	lasting, done := d.outlast(ctx)
-	defer done()
+// begin sends a write and finds out how Azure tells what becomes of it.
+func (d *Client) begin(ctx, lasting context.Context, c call) (*operation, error) {
 	first, failure := d.sendLasting(ctx, lasting, c)
 	if failure != nil && failure.Code == unregistered && d.register(ctx, c) == nil {
 		first, failure = d.sendLasting(ctx, lasting, c)
@@ -46,14 +65,18 @@ func (d *Door) finish(ctx context.Context, c call) (azure.Document, error) {
 	if err != nil {
 		return nil, &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id, Status: first.status, Cause: err}
 	}
-	if err := d.wait(lasting, op); err != nil {
-		return nil, err
-	}
-	return d.result(lasting, op)
+	return op, nil
 }
 
-// outlast is a context that ends so long after ctx as the door takes to finish.
-func (d *Door) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+func (d *Client) finish(ctx context.Context, op *operation) (azure.Document, error) {
+	if err := d.wait(ctx, op); err != nil {
+		return nil, err
+	}
+	return d.result(ctx, op)
+}
+
+// outlast is a context that ends so long after ctx as the client takes to finish.
+func (d *Client) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d.finishing <= 0 {
 		return ctx, func() {}
 	}
@@ -68,7 +91,7 @@ func (d *Door) outlast(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// form is where the state of an operation is told.
+// form is the place of the state of an operation.
 type form int
 
 const (
@@ -87,11 +110,11 @@ type operation struct {
 	last     reply
 	polls    int           // that came without a Retry-After
 	first    time.Duration // the wait before the first poll
-	entry    *entry        // nil for what no list tells of
+	entry    *entry        // nil for what no list shows
 }
 
 // started finds out how Azure tells the state of what it just accepted.
-func (d *Door) started(c call, first reply) (*operation, error) {
+func (d *Client) started(c call, first reply) (*operation, error) {
 	op := &operation{call: c, last: first}
 	var err error
 	if location := first.header.Get("Location"); location != "" && needsLocation(c, first) {
@@ -112,13 +135,13 @@ func (d *Door) started(c call, first reply) (*operation, error) {
 	case merges && (first.status == http.StatusAccepted || state != ""):
 		op.form, op.poll = inResource, c.url
 	case first.status == http.StatusAccepted:
-		return nil, errors.New("azure accepted the request but does not say where its state is told")
+		return nil, errors.New("azure accepted the request but does not say where its state is shown")
 	}
 	return op, err
 }
 
 // needsLocation tells the Location of an operation from that of a resource, and
-// leaves out the one that nobody would follow.
+// leaves out one that is not followed.
 func needsLocation(c call, first reply) bool {
 	if hasStatusURL(first) {
 		return c.method == http.MethodPost // the answer of the action is there
@@ -133,7 +156,7 @@ func statusURL(r reply) string {
 }
 
 // wait polls until the operation ended, and returns its failure.
-func (d *Door) wait(ctx context.Context, op *operation) error {
+func (d *Client) wait(ctx context.Context, op *operation) error {
 	if op.form == inReply {
 		return nil
 	}
@@ -143,7 +166,7 @@ func (d *Door) wait(ctx context.Context, op *operation) error {
 		}
 	}
 	var over func()
-	op.entry, over = d.rolls.join(op.call)
+	op.entry, over = d.listPolls.join(op.call)
 	defer over()
 	for failures := 0; ; {
 		ended, err := d.untilPoll(ctx, op)
@@ -168,14 +191,14 @@ func (d *Door) wait(ctx context.Context, op *operation) error {
 
 // untilPoll waits until the next poll, and reports whether it is known by then that the
 // operation has ended well.
-func (d *Door) untilPoll(ctx context.Context, op *operation) (ended bool, err error) {
+func (d *Client) untilPoll(ctx context.Context, op *operation) (ended bool, err error) {
 	wait := d.pace(op)
 	op.first = or(op.first, wait)
 	switch {
 	case op.entry != nil && op.entry.leaves:
-		return false, d.depart(ctx, op.entry, wait)
-	case op.entry != nil && op.form == inStatus && d.rolls.waits(op.entry):
-		return d.appear(ctx, op, wait)
+		return false, d.awaitDeletion(ctx, op.entry, wait)
+	case op.entry != nil && op.form == inStatus && d.listPolls.waits(op.entry):
+		return d.awaitCreation(ctx, op, wait)
 	case op.isLate(wait):
 		return d.watch(ctx, op, wait)
 	}
@@ -183,7 +206,7 @@ func (d *Door) untilPoll(ctx context.Context, op *operation) (ended bool, err er
 }
 
 // readState polls once.
-func (d *Door) readState(ctx context.Context, op *operation) *azure.Error {
+func (d *Client) readState(ctx context.Context, op *operation) *azure.Error {
 	r, failure := d.send(ctx, d.follow(op.call, op.poll, "poll"))
 	if failure != nil {
 		op.last.header = nil // the wait that it named is over
@@ -191,7 +214,8 @@ func (d *Door) readState(ctx context.Context, op *operation) *azure.Error {
 	}
 	op.last = r
 	if op.form == inStatus && r.status == http.StatusOK && op.state() == "" {
-		return &azure.Error{Kind: azure.Unavailable, Op: op.call.op, ID: op.call.id, Status: r.status, Message: "the polling document has no status"}
+		return &azure.Error{Kind: azure.Unavailable, Op: op.call.op, ID: op.call.id, Status: r.status,
+			Message: "the polling document has no status"}
 	}
 	if next := r.header.Get("Location"); op.form == inLocation && r.status == http.StatusAccepted && next != "" {
 		to, err := d.trusted(next)
@@ -204,7 +228,7 @@ func (d *Door) readState(ctx context.Context, op *operation) *azure.Error {
 }
 
 // pace is the time to the next poll: what Azure asks for, else a growing one.
-func (d *Door) pace(op *operation) time.Duration {
+func (d *Client) pace(op *operation) time.Duration {
 	if wait := retryAfter(op.last.header, time.Now()); wait > 0 {
 		if d.minimumRetry {
 			wait = max(wait, d.retry.delay)
@@ -219,7 +243,7 @@ func (d *Door) pace(op *operation) time.Duration {
 
 // lost is the error of an operation whose state cannot be read. That of a delete
 // may be gone together with what was deleted.
-func (d *Door) lost(ctx context.Context, op *operation, failure *azure.Error) error {
+func (d *Client) lost(ctx context.Context, op *operation, failure *azure.Error) error {
 	if ctx.Err() != nil {
 		return interrupted(ctx, op.call)
 	}
@@ -331,7 +355,7 @@ func (op *operation) failed(state string) error {
 
 // result is what the caller of a finished operation gets: the resource as it is
 // now, or the answer of an action.
-func (d *Door) result(ctx context.Context, op *operation) (azure.Document, error) {
+func (d *Client) result(ctx context.Context, op *operation) (azure.Document, error) {
 	switch op.call.method {
 	case http.MethodDelete:
 		return nil, nil
@@ -358,7 +382,7 @@ func (d *Door) result(ctx context.Context, op *operation) (azure.Document, error
 
 // answer is what an action returns: in the reply or the last poll, or at the
 // Location beside a status document.
-func (d *Door) answer(ctx context.Context, op *operation) (azure.Document, error) {
+func (d *Client) answer(ctx context.Context, op *operation) (azure.Document, error) {
 	if op.form != inStatus {
 		return op.last.body, nil
 	}

@@ -22,10 +22,24 @@ type Reader interface {
 	List(ctx context.Context, q Query) ([]Document, error)
 }
 
-// Write is what a [Writer] is asked to put.
-type Write struct {
+// Verb is what a [Request] does.
+type Verb string
+
+// The verbs.
+const (
+	Put    Verb = "PUT"    // creates or replaces a resource
+	Patch  Verb = "PATCH"  // merges the body into a resource
+	Delete Verb = "DELETE" // removes a resource; one that is not there is no error
+	Post   Verb = "POST"   // runs an action of a resource
+)
+
+// Request is one change that a [Writer] makes.
+type Request struct {
+	Verb Verb
 	ID   ID
-	Body Document
+	// Action is the name of the action that a POST runs.
+	Action string
+	Body   Document
 	// IfMatch is the etag that the resource must still have, "" for none.
 	IfMatch string
 	// Create demands that the resource does not exist yet.
@@ -36,15 +50,113 @@ type Write struct {
 	Unseen bool
 }
 
-// Writer changes Azure. Every method returns when Azure has finished the
-// operation, not when it has accepted it. Errors are [*Error].
+// Op names what a request does, as errors say it: "PUT", "POST start".
+func (r Request) Op() string {
+	if r.Action != "" {
+		return string(r.Verb) + " " + r.Action
+	}
+	return string(r.Verb)
+}
+
+// Writer changes Azure. Errors are [*Error].
 type Writer interface {
-	// Put creates or replaces a resource and returns it as Azure made it.
-	Put(ctx context.Context, w Write) (Document, error)
-	// Patch merges body into a resource.
-	Patch(ctx context.Context, w Write) (Document, error)
-	// Delete removes a resource; one that is not there is no error.
-	Delete(ctx context.Context, id ID) error
-	// Post runs an action of a resource and returns its answer, which may be empty.
-	Post(ctx context.Context, id ID, action string, body Document) (Document, error)
+	// Begin sends a request and returns when Azure has accepted it. An operation that
+	// was begun must be waited for.
+	Begin(ctx context.Context, r Request) (*Operation, error)
+}
+
+// Do makes a change and returns when Azure has finished it: the resource as Azure
+// made it, or the answer of an action, which may be empty.
+func Do(ctx context.Context, w Writer, r Request) (Document, error) {
+	op, err := w.Begin(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return op.Wait(ctx)
+}
+
+// Operation is a request that Azure has accepted and may still be working on.
+type Operation struct {
+	wait func(context.Context) (Document, error)
+}
+
+// Done is an operation that ended with an answer.
+func Done(answer Document) *Operation {
+	return Later(func(context.Context) (Document, error) { return answer, nil })
+}
+
+// Later is an operation of which wait knows when it has ended, and how.
+func Later(wait func(context.Context) (Document, error)) *Operation { return &Operation{wait} }
+
+// Wait returns when Azure has finished: the resource as Azure made it, or the answer
+// of an action. Cancelling ctx ends the wait and not the operation. It is called once.
+func (o *Operation) Wait(ctx context.Context) (Document, error) { return o.wait(ctx) }
+
+// Around is a writer that calls enter before each request, and what enter returns when
+// the request has ended or was refused. An error of enter refuses the request.
+func Around(w Writer, enter func(context.Context, Request) (leave func(Document, error), err error)) Writer {
+	return WriterFunc(func(ctx context.Context, r Request) (*Operation, error) {
+		leave, err := enter(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		op, err := w.Begin(ctx, r)
+		if err != nil {
+			leave(nil, err)
+			return nil, err
+		}
+		return Later(func(ctx context.Context) (Document, error) {
+			answer, err := op.Wait(ctx)
+			leave(answer, err)
+			return answer, err
+		}), nil
+	})
+}
+
+// WriterFunc is a [Writer] that is a function.
+type WriterFunc func(context.Context, Request) (*Operation, error)
+
+// Begin implements [Writer].
+func (f WriterFunc) Begin(ctx context.Context, r Request) (*Operation, error) { return f(ctx, r) }
+
+// Immediate is a writer that finishes each request before it answers.
+func Immediate(do func(context.Context, Request) (Document, error)) Writer {
+	return WriterFunc(func(ctx context.Context, r Request) (*Operation, error) {
+		answer, err := do(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return Done(answer), nil
+	})
+}
+
+// Write is a [Request] whose verb the method says that takes it.
+type Write = Request
+
+// Verbs has a method for each verb, each of which returns when Azure has finished.
+type Verbs struct{ Writer }
+
+// ByVerb has the methods of [Verbs] for a writer.
+func ByVerb(w Writer) Verbs { return Verbs{w} }
+
+// Put creates or replaces a resource and returns it as Azure made it.
+func (v Verbs) Put(ctx context.Context, w Write) (Document, error) { return v.do(ctx, Put, w) }
+
+// Patch merges the body into a resource.
+func (v Verbs) Patch(ctx context.Context, w Write) (Document, error) { return v.do(ctx, Patch, w) }
+
+// Delete removes a resource; one that is not there is no error.
+func (v Verbs) Delete(ctx context.Context, id ID) error {
+	_, err := v.do(ctx, Delete, Write{ID: id})
+	return err
+}
+
+// Post runs an action of a resource and returns its answer, which may be empty.
+func (v Verbs) Post(ctx context.Context, id ID, action string, body Document) (Document, error) {
+	return v.do(ctx, Post, Write{ID: id, Action: action, Body: body})
+}
+
+func (v Verbs) do(ctx context.Context, verb Verb, w Write) (Document, error) {
+	w.Verb = verb
+	return Do(ctx, v.Writer, w)
 }

@@ -33,6 +33,35 @@ func Classify(status int, codes ...string) Kind {
 	return Internal
 }
 
+// ClassifyText is [Classify] for a reply with messages: some codes stand for several things that only
+// the message tells apart. A reply with the status 429 is throttled whatever its message says. This is
+// the only place where the text of an error decides anything.
+func ClassifyText(status int, codes, messages []string) Kind {
+	text := strings.ToLower(strings.Join(messages, "\n"))
+	for _, p := range phrases() {
+		if slices.ContainsFunc(codes, func(code string) bool { return strings.EqualFold(code, p.code) }) &&
+			kindByStatus[status] != Throttled && strings.Contains(text, p.text) {
+			return p.kind
+		}
+	}
+	return Classify(status, codes...)
+}
+
+type phrase struct {
+	code, text string
+	kind       Kind
+}
+
+func phrases() []phrase {
+	return []phrase{
+		{"OperationNotAllowed", "quota", Quota},
+		{"OperationNotAllowed", "maximum number of data disks", Quota},
+		{"OperationNotAllowed", "is attached to", InUse},
+		{"InvalidParameter", "a disk at lun", Changed}, // another writer took it meanwhile
+		{"InvalidParameter", "is not an active virtual machine scale set vm instanceid", NotFound},
+	}
+}
+
 // kindByPattern knows the families of codes that providers form from resource
 // type names.
 func kindByPattern(code string) (Kind, bool) {
@@ -58,6 +87,7 @@ var kindByCode = lower(map[Kind][]string{
 	NotFound: {
 		"ResourceNotFound", "ResourceGroupNotFound", "ParentResourceNotFound", "NotFound",
 		"SubscriptionNotFound", "DeploymentNotFound", "ShareNotFound", "ContainerNotFound",
+		"InstanceIdsListInstanceIdNotActiveVM",
 	},
 	Exists: {
 		"RoleAssignmentExists", "StorageAccountAlreadyTaken", "StorageAccountAlreadyExists", "ShareAlreadyExists",

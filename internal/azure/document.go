@@ -101,8 +101,19 @@ func quotedAfter(b []byte, separator byte) (quoted, rest []byte, ok bool) {
 //	(none)          written when set; left as it is when absent in the view
 //	azure:"exact"   absent in the view means absent in Azure
 //	azure:"read"    Azure's own field: never compared, never written
-//	azure:"set"     a list whose order means nothing
 //	azure:"fold"    text that Azure compares without regard to case and blanks
+//	azure:"required" a reference without which its holder cannot be; see [Release]
+//
+// It also says how the elements of a list are paired with those that Azure has:
+//
+//	azure:"key"         at a field of the element: it tells elements apart
+//	azure:"key=lun"     at the list: these fields tell them apart ("key=a+b" for two),
+//	                    whatever the element's own tags say
+//	azure:"positional"  a list of structs without a key, compared by position
+//	azure:"set"         a list of texts whose order means nothing
+//
+// The key of a [Child] is its name, that of a [Reference] its id. Plain values that
+// are no set are compared by position. Any other list is an error; see [CheckView].
 type Resource[P any] struct {
 	ID               ID                `json:"id,omitempty" azure:"read"`
 	Name             string            `json:"name,omitempty" azure:"read"`
@@ -120,7 +131,7 @@ type Resource[P any] struct {
 // Child is a named sub-resource that its parent's document holds inline.
 type Child[P any] struct {
 	ID         ID       `json:"id,omitempty" azure:"read"`
-	Name       string   `json:"name" azure:"fold"`
+	Name       string   `json:"name" azure:"key,fold"`
 	Etag       string   `json:"etag,omitempty" azure:"read"`
 	Zones      []string `json:"zones,omitempty" azure:"set"`
 	Properties P        `json:"properties"`
@@ -132,9 +143,11 @@ type Child[P any] struct {
 
 func (c Child[P]) keep() bool { return c.Keep }
 
+func (c Child[P]) partID() (ID, string) { return c.ID, c.Name }
+
 // Reference is how a document names another resource.
 type Reference struct {
-	ID ID `json:"id"`
+	ID ID `json:"id" azure:"key"`
 }
 
 // Ref is a reference to id.

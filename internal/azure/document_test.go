@@ -15,7 +15,8 @@ func TestDocumentSaysItsIDAndEtag(t *testing.T) {
 		` { "properties":{"id":"/no"} , "id" : "/a" }`:            {"/a", ""},
 		`{"tags":{"etag":"no"},"etag":"2"}`:                       {"", "2"},
 		`{"a":"\\","b\"":"}","id":"/\u0061"}`:                     {"/a", ""},
-		`{"id":null}`:                                             {"", ""}, `{"id":7}`: {"", ""}, `[]`: {"", ""}, ``: {"", ""}, `{`: {"", ""}, `{"id":"`: {"", ""}, `{"id"`: {"", ""},
+		`{"id":null}`:                                             {"", ""}, `{"id":7}`: {"", ""}, `[]`: {"", ""}, ``: {"", ""},
+		`{`: {"", ""}, `{"id":"`: {"", ""}, `{"id"`: {"", ""},
 	} {
 		if d := azure.Document(doc); string(d.ID()) != want[0] || d.Etag() != want[1] {
 			t.Errorf("%s: id %q, etag %q", doc, d.ID(), d.Etag())
@@ -28,7 +29,8 @@ func TestDocumentSaysItsIDAndEtag(t *testing.T) {
 func TestDocumentIDIsWhatADecoderFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fields := rapid.MapOf(rapid.SampledFrom([]string{"a", "id", "etag", "z", "i\"d"}), rapid.String()).Draw(t, "fields")
-		text, err := json.MarshalIndent(fields, rapid.SampledFrom([]string{"", " "}).Draw(t, "prefix"), rapid.SampledFrom([]string{"", "\t"}).Draw(t, "indent"))
+		text, err := json.MarshalIndent(fields, rapid.SampledFrom([]string{"", " "}).Draw(t, "prefix"),
+			rapid.SampledFrom([]string{"", "\t"}).Draw(t, "indent"))
 		if err != nil {
 			t.Fatal(err)
 		}

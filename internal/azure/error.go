@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Kind says what a failure means to a caller, whoever reported it and in
-// whatever words. Callers ask [KindOf] and never read an error's text.
+// Kind says what a failure means to a caller, whatever its source and words. Callers ask [KindOf] and
+// never read an error's text.
 type Kind int
 
 // The kinds. What a caller may do about each is part of its meaning.
@@ -41,8 +41,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// Retryable reports whether the same request may succeed later without anybody
-// changing anything.
+// Retryable reports whether the same request may succeed later without any other change.
 func (k Kind) Retryable() bool {
 	switch k {
 	case Throttled, Busy, Unavailable, Capacity:

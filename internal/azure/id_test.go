@@ -8,14 +8,16 @@ import (
 )
 
 func TestIDParts(t *testing.T) {
-	const nic = azure.ID("/subscriptions/S/resourceGroups/G/providers/Microsoft.Compute/virtualMachineScaleSets/v/virtualMachines/0/networkInterfaces/n")
+	const nic = azure.ID(
+		"/subscriptions/S/resourceGroups/G/providers/Microsoft.Compute/virtualMachineScaleSets/v/virtualMachines/0/networkInterfaces/n")
 	for _, test := range []struct {
 		id                                  azure.ID
 		typ, name, group, subscription, top string
 		parent                              azure.ID
 	}{
 		{"/subscriptions/S", "Microsoft.Resources/subscriptions", "S", "", "S", "/subscriptions/S", ""},
-		{"/subscriptions/S/resourcegroups/G", "Microsoft.Resources/resourceGroups", "G", "G", "S", "/subscriptions/S/resourcegroups/G", "/subscriptions/S"},
+		{"/subscriptions/S/resourcegroups/G", "Microsoft.Resources/resourceGroups", "G", "G", "S", "/subscriptions/S/resourcegroups/G",
+			"/subscriptions/S"},
 		{"/subscriptions/S/resourceGroups/G/providers/Microsoft.Network/loadBalancers/L", "Microsoft.Network/loadBalancers", "L", "G", "S",
 			"/subscriptions/S/resourceGroups/G/providers/Microsoft.Network/loadBalancers/L", "/subscriptions/S/resourceGroups/G"},
 		{nic, "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces", "n", "G", "S",

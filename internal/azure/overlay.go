@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -33,41 +32,85 @@ func (c Change) String() string {
 //
 // Fields that the view's type does not know are kept wherever they are. A list in
 // the view states the whole membership of that list: its elements are paired by
-// name, or by id, and keep their unknown fields and their order; elements that the
+// their keys and keep their unknown fields and their order; elements that the
 // view does not name go away, new ones are appended. A list tagged "set" that
 // changes takes the view's order. A nil list or pointer, or an empty `omitempty`
 // value, is no opinion unless the field is tagged "exact".
 func Overlay(have Document, want any) (Document, []Change, error) {
-	var tree any
-	if len(have) > 0 {
-		dec := json.NewDecoder(bytes.NewReader(have))
-		dec.UseNumber()
-		if err := dec.Decode(&tree); err != nil {
-			return nil, nil, fmt.Errorf("document of %s: %w", nameless(have.ID()), err)
-		}
+	return lay(have, want, rights{whole: true})
+}
+
+// Merge is [Overlay] for documents that are shared with others: a list states only
+// the elements that are ours. The owner of the list's element type says which of the
+// elements that are there are ours. They become what the view says, and those that
+// the view does not name go away. All other elements stay, byte for byte; a view that
+// would change one is an error, as is a new element that its owner would not know
+// again.
+//
+// In a list without an owner no element goes away, and the elements that the view
+// names are merged. Inside an element of ours, every list is whole. A list of plain
+// values, or one by position, is one value and is replaced as a whole, unless it is a
+// "set" whose element type has an owner.
+func Merge(have Document, want any, owners ...Owner) (Document, []Change, error) {
+	return lay(have, want, rights{owners: owners})
+}
+
+func lay(have Document, want any, r rights) (Document, []Change, error) {
+	tree, err := parsed(have)
+	if err != nil {
+		return nil, nil, err
 	}
-	var o overlay
+	o := overlay{rights: r}
 	merged := o.value("", reflect.ValueOf(want), fieldOptions{}, tree)
+	if o.err != nil {
+		return nil, nil, fmt.Errorf("document of %s: %w", nameless(have.ID()), o.err)
+	}
 	if len(o.changes) == 0 && len(have) > 0 {
 		return have, nil, nil
 	}
-	text, err := json.Marshal(merged)
-	if err != nil {
-		return nil, nil, fmt.Errorf("document of %s: %w", nameless(have.ID()), err)
+	return Document(merged), o.changes, nil
+}
+
+// parsed is a document's text, which is known to be well formed from there on.
+func parsed(doc Document) (raw, error) {
+	if len(doc) == 0 {
+		return nil, nil
 	}
-	return text, o.changes, nil
+	if !json.Valid(doc) {
+		var text json.RawMessage
+		return nil, fmt.Errorf("document of %s: %w", nameless(doc.ID()), json.Unmarshal(doc, &text))
+	}
+	text := raw(bytes.TrimSpace(doc))
+	if text.none() {
+		return nil, nil
+	}
+	return text, nil
 }
 
-type overlay struct{ changes []Change }
-
-type fieldOptions struct{ exact, read, set, fold bool }
-
-func (o *overlay) changed(path string, from, to any) {
-	o.changes = append(o.changes, Change{Path: path, From: text(from), To: text(to)})
+type overlay struct {
+	rights  rights
+	silent  bool // what is made from nothing is one change, said elsewhere
+	changes []Change
+	err     error // the first one
 }
 
-// value merges v over have and returns the result; neither is changed.
-func (o *overlay) value(path string, v reflect.Value, opts fieldOptions, have any) any {
+func (o *overlay) changed(path string, from, to raw) {
+	if o.silent {
+		o.changes = append(o.changes, Change{})
+		return
+	}
+	o.changes = append(o.changes, Change{Path: path, From: from.sorted(), To: to.sorted()})
+}
+
+func (o *overlay) fail(path string, err error) {
+	if o.err == nil {
+		o.err = fmt.Errorf("%s: %w", path, err)
+	}
+}
+
+// value merges v over have and returns the result; neither is changed. What stays as
+// it is is returned with its very bytes.
+func (o *overlay) value(path string, v reflect.Value, opts fieldOptions, have raw) raw {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
@@ -83,42 +126,50 @@ func (o *overlay) value(path string, v reflect.Value, opts fieldOptions, have an
 	}
 }
 
-func (o *overlay) object(path string, v reflect.Value, have any) any {
-	old, ok := have.(map[string]any)
-	if !ok && have != nil {
-		o.changed(path, have, map[string]any{})
+func (o *overlay) object(path string, v reflect.Value, have raw) raw {
+	if !have.none() && !have.isObject() {
+		o.changed(path, have, raw("{}"))
 	}
-	merged := copied{old: old}
+	merged := object{members: have.members()}
 	for _, f := range fieldsOf(v.Type()) {
 		o.field(path, v.FieldByIndex(f.index), f, &merged)
 	}
-	return merged.object()
+	return merged.text(have)
 }
 
-// copied is an object of a document, which is copied when it changes first: most objects of
-// a large document stay as they are.
-type copied struct{ old, changed map[string]any }
-
-func (c *copied) object() map[string]any {
-	if c.changed != nil {
-		return c.changed
-	}
-	if c.old == nil {
-		return map[string]any{}
-	}
-	return c.old
+// object is an object of a document that is being merged.
+type object struct {
+	members []member
+	edited  bool
 }
 
-// own is the object as it may be written to.
-func (c *copied) own() map[string]any {
-	if c.changed == nil {
-		c.changed = make(map[string]any, len(c.old)+1)
-		maps.Copy(c.changed, c.old)
+func (m *object) set(name string, value raw) {
+	m.edited = true
+	if i, _ := memberOf(m.members, name); i >= 0 {
+		m.members[i].value = value
+		return
 	}
-	return c.changed
+	m.members = append(m.members, member{encoded(name), value})
 }
 
-func (o *overlay) field(path string, v reflect.Value, f field, merged *copied) {
+func (m *object) remove(name string) {
+	m.edited = true
+	m.members = slices.DeleteFunc(m.members, func(x member) bool { return x.named(name) })
+}
+
+// text is the merged object. A new one has its members in the order of their names;
+// one that was there keeps its order.
+func (m *object) text(have raw) raw {
+	if have.isObject() && !m.edited {
+		return have
+	}
+	if !have.isObject() {
+		slices.SortFunc(m.members, func(a, b member) int { return bytes.Compare(a.key, b.key) })
+	}
+	return joinMembers(m.members)
+}
+
+func (o *overlay) field(path string, v reflect.Value, f field, merged *object) {
 	if f.opts.read {
 		return
 	}
@@ -126,66 +177,63 @@ func (o *overlay) field(path string, v reflect.Value, f field, merged *copied) {
 	if path != "" {
 		at = path + "." + f.name
 	}
-	was, had := merged.old[f.name]
+	i, was := memberOf(merged.members, f.name)
 	if f.absent(v) {
-		if f.opts.exact && had && was != nil {
+		if f.opts.exact && was != nil {
 			o.changed(at, was, nil)
-			delete(merged.own(), f.name)
+			merged.remove(f.name)
 		}
 		return
 	}
 	before := len(o.changes)
 	now := o.value(at, v, f.opts, was)
-	if len(o.changes) > before || !had && !isEmpty(now) {
-		merged.own()[f.name] = now
+	if len(o.changes) > before || i < 0 && string(now) != "{}" {
+		merged.set(f.name, now)
 	}
 }
 
-func (o *overlay) scalar(path string, v reflect.Value, opts fieldOptions, have any) any {
-	want := plain(v)
-	if have != nil && sameScalar(v, opts, have, want) {
+func (o *overlay) scalar(path string, v reflect.Value, opts fieldOptions, have raw) raw {
+	if !have.none() && sameScalar(v, opts, have) {
 		return have
 	}
+	want := plain(v)
 	o.changed(path, have, want)
 	return want
 }
 
-func sameScalar(v reflect.Value, opts fieldOptions, have, want any) bool {
-	a, aText := have.(string)
-	b, bText := want.(string)
+func sameScalar(v reflect.Value, opts fieldOptions, have raw) bool {
+	if v.Kind() != reflect.String {
+		want := plain(v)
+		return string(have) == string(want) || v.Kind() != reflect.Bool && sameNumber(have, want)
+	}
+	if !have.isText() {
+		return false
+	}
+	a, b := have.text(), v.String()
 	switch {
-	case aText && bText && v.Type() == reflect.TypeFor[ID]():
+	case v.Type() == reflect.TypeFor[ID]():
 		return strings.EqualFold(a, b)
-	case aText && bText && opts.fold:
+	case opts.fold:
 		return strings.EqualFold(withoutBlanks(a), withoutBlanks(b))
 	}
-	if x, ok := have.(json.Number); ok {
-		if y, ok := want.(json.Number); ok {
-			return sameNumber(x, y)
-		}
-	}
-	return have == want
+	return a == b
 }
 
-func sameNumber(a, b json.Number) bool {
-	if a == b {
-		return true
-	}
-	x, errX := a.Float64()
-	y, errY := b.Float64()
+func sameNumber(a, b raw) bool {
+	x, errX := strconv.ParseFloat(string(a), 64)
+	y, errY := strconv.ParseFloat(string(b), 64)
 	return errX == nil && errY == nil && x == y
 }
 
 func withoutBlanks(s string) string { return strings.ReplaceAll(s, " ", "") }
 
 // tags merges a map of text by name in any case.
-func (o *overlay) tags(path string, v reflect.Value, have any) any {
-	old, _ := have.(map[string]any)
-	merged := make(map[string]any, len(old)+v.Len())
-	spelling := make(map[string]string, len(old))
-	for k, x := range old {
-		merged[k] = x
-		spelling[strings.ToLower(k)] = k
+func (o *overlay) tags(path string, v reflect.Value, have raw) raw {
+	merged := object{members: have.members()}
+	spelling := make(map[string]string, len(merged.members))
+	for _, m := range merged.members {
+		name := m.key.text()
+		spelling[strings.ToLower(name)] = name
 	}
 	names := v.MapKeys()
 	slices.SortFunc(names, func(a, b reflect.Value) int {
@@ -198,185 +246,32 @@ func (o *overlay) tags(path string, v reflect.Value, have any) any {
 			known = name
 		}
 		at := fmt.Sprintf("%s[%s]", path, known)
+		_, was := memberOf(merged.members, known)
 		switch {
 		case want == DropTag && ok:
-			o.changed(at, merged[known], nil)
-			delete(merged, known)
+			o.changed(at, was, nil)
+			merged.remove(known)
 		case want == DropTag:
-		case !ok || merged[known] != any(want):
-			o.changed(at, merged[known], want)
-			merged[known] = want
+		case !ok || !was.isText() || was.text() != want:
+			o.changed(at, was, encoded(want))
+			merged.set(known, encoded(want))
 		}
 	}
-	return merged
+	return merged.text(have)
 }
 
-// list merges a list; see [Overlay] for how elements are paired.
-func (o *overlay) list(path string, v reflect.Value, opts fieldOptions, have any) any {
-	old, _ := have.([]any)
-	key := keyOf(v.Type().Elem(), opts)
-	if key == nil {
-		return o.sequence(path, v, opts, old, have != nil)
-	}
-	wanted := make(map[string]int, v.Len())
-	for i := range v.Len() {
-		wanted[key(plainKey(v.Index(i)))] = i
-	}
-	merged := make([]any, 0, v.Len())
-	done := make(map[string]bool, v.Len())
-	before := len(o.changes)
-	for _, x := range old {
-		k := key(x)
-		i, ok := wanted[k]
-		if !ok || done[k] {
-			o.changed(element(path, x), x, nil)
-			continue
-		}
-		done[k] = true
-		if isKept(v.Index(i)) {
-			merged = append(merged, x)
-			continue
-		}
-		merged = append(merged, o.value(element(path, x), v.Index(i), fieldOptions{fold: opts.fold || opts.set}, x))
-	}
-	for i := range v.Len() {
-		x := plainKey(v.Index(i))
-		k := key(x)
-		if done[k] || wanted[k] != i {
-			continue
-		}
-		var fresh overlay
-		made := fresh.value("", v.Index(i), opts, nil)
-		o.changed(element(path, x), nil, made)
-		merged = append(merged, made)
-	}
-	if opts.set && len(o.changes) > before {
-		slices.SortStableFunc(merged, func(a, b any) int { return wanted[key(a)] - wanted[key(b)] })
-	}
-	return merged
-}
-
-// sequence merges a list without keys by position.
-func (o *overlay) sequence(path string, v reflect.Value, opts fieldOptions, old []any, had bool) any {
-	merged := make([]any, v.Len())
-	var inner overlay
-	for i := range v.Len() {
-		var was any
-		if i < len(old) {
-			was = old[i]
-		}
-		merged[i] = inner.value("", v.Index(i), fieldOptions{fold: opts.fold}, was)
-	}
-	if len(inner.changes) > 0 || len(old) != len(merged) {
-		var was any
-		if had {
-			was = old
-		}
-		o.changed(path, was, merged)
-	}
-	return merged
-}
-
-// isKept reports whether an element of a wanted list is there only to stay.
-func isKept(v reflect.Value) bool {
-	if v.Kind() != reflect.Struct {
-		return false
-	}
-	k, ok := reflect.TypeAssert[interface{ keep() bool }](v)
-	return ok && k.keep()
-}
-
-func element(path string, x any) string {
-	label := ""
-	switch x := x.(type) {
-	case map[string]any:
-		if name, ok := x["name"].(string); ok {
-			label = name
-		} else if id, ok := x["id"].(string); ok {
-			label = ID(id).Name()
-		}
-	case string:
-		label = x
-	}
-	return path + "[" + label + "]"
-}
-
-// keyOf returns how elements of a list are told apart, nil for by position.
-func keyOf(elem reflect.Type, opts fieldOptions) func(any) string {
-	for elem.Kind() == reflect.Pointer {
-		elem = elem.Elem()
-	}
-	if elem.Kind() == reflect.String && opts.set {
-		return func(x any) string {
-			s, _ := x.(string)
-			return strings.ToLower(s)
-		}
-	}
-	if elem.Kind() != reflect.Struct {
-		return nil
-	}
-	for _, by := range []string{"name", "id"} {
-		if slices.ContainsFunc(fieldsOf(elem), func(f field) bool { return f.name == by && !f.opts.read }) {
-			return func(x any) string {
-				object, _ := x.(map[string]any)
-				s, _ := object[by].(string)
-				return strings.ToLower(s)
-			}
-		}
-	}
-	return nil
-}
-
-// plainKey is an element of a wanted list in the form that keys read.
-func plainKey(v reflect.Value) any {
-	for v.Kind() == reflect.Pointer {
-		v = v.Elem()
-	}
-	if v.Kind() != reflect.Struct {
-		return plain(v)
-	}
-	object := map[string]any{}
-	for _, f := range fieldsOf(v.Type()) {
-		if f.name == "name" || f.name == "id" {
-			object[f.name] = v.FieldByIndex(f.index).String()
-		}
-	}
-	return object
-}
-
-// plain is a scalar as encoding/json with UseNumber would decode it.
-func plain(v reflect.Value) any {
+// plain is a scalar as JSON.
+func plain(v reflect.Value) raw {
 	switch v.Kind() {
 	case reflect.Bool:
-		return v.Bool()
+		return strconv.AppendBool(nil, v.Bool())
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return json.Number(strconv.FormatInt(v.Int(), 10))
+		return strconv.AppendInt(nil, v.Int(), 10)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return json.Number(strconv.FormatUint(v.Uint(), 10))
+		return strconv.AppendUint(nil, v.Uint(), 10)
 	case reflect.Float32, reflect.Float64:
-		return json.Number(strconv.FormatFloat(v.Float(), 'g', -1, 64))
+		return strconv.AppendFloat(nil, v.Float(), 'g', -1, 64)
 	default:
-		return v.String()
+		return encoded(v.String())
 	}
-}
-
-func isEmpty(x any) bool {
-	switch x := x.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		return len(x) == 0
-	}
-	return false
-}
-
-func text(x any) string {
-	if x == nil {
-		return ""
-	}
-	b, err := json.Marshal(x)
-	if err != nil { // only trees of plain JSON values get here
-		return fmt.Sprint(x)
-	}
-	return string(b)
 }

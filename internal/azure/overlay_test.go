@@ -55,13 +55,16 @@ func TestOverlay(t *testing.T) {
 		{"nothing stated", balancer{}, nil},
 		{"the same in other words", balancer{
 			Location: "East US", Tags: azure.Tags{"owner": "me"},
-			Properties: balancerView{Rules: both, Sources: []string{"a", "b"}, Members: []azure.Reference{{ID: "/m/1"}}, Sequence: []string{"x", "y"}},
+			Properties: balancerView{Rules: both, Sources: []string{"a", "b"}, Members: []azure.Reference{{ID: "/m/1"}},
+				Sequence: []string{"x", "y"}},
 		}, nil},
 		{"field changed", balancer{Properties: balancerView{Rules: []azure.Child[ruleView]{rule("web", 81, probed), rule("other", 1)}}},
 			[]string{"properties.rules[Web].properties.port: 80 -> 81"}},
 		{"exact field left out", balancer{Properties: balancerView{Rules: []azure.Child[ruleView]{rule("web", 80), rule("other", 1)}}},
 			[]string{`properties.rules[Web].properties.probe: - {"id":"/p"}`}},
-		{"pointer to false is stated", balancer{Properties: balancerView{Rules: []azure.Child[ruleView]{rule("web", 80, probed), rule("other", 1, func(r *ruleView) { r.Floating = new(false) })}}},
+		{"pointer to false is stated",
+			balancer{Properties: balancerView{Rules: []azure.Child[ruleView]{rule("web", 80, probed),
+				rule("other", 1, func(r *ruleView) { r.Floating = new(false) })}}},
 			[]string{"properties.rules[other].properties.floating: + false"}},
 		{"element removed and added", balancer{Properties: balancerView{Rules: []azure.Child[ruleView]{rule("other", 1), rule("new", 2)}}},
 			[]string{
@@ -74,7 +77,7 @@ func TestOverlay(t *testing.T) {
 			[]string{`properties.sequence: ["x","y"] -> ["y","x"]`}},
 		{"tags", balancer{Tags: azure.Tags{"OLD": azure.DropTag, "owner": "you", "new": "3", "absent": azure.DropTag}},
 			[]string{`tags[new]: + "3"`, `tags[old]: - "1"`, `tags[Owner]: "me" -> "you"`}},
-		{"read-only fields are nobody's wish", balancer{ID: "/other", Etag: "W/9", Name: "x"}, nil},
+		{"read-only fields are not compared", balancer{ID: "/other", Etag: "W/9", Name: "x"}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, changes, err := azure.Overlay(azure.Document(have), test.want)
@@ -187,11 +190,14 @@ var ruleNames = []string{"a", "b", "c", "d"}
 
 func genDocument(t *rapid.T) azure.Document {
 	unknown := func(label string) any {
-		return rapid.SampledFrom([]any{nil, 1.0, "text", true, []any{"x", 2.0}, map[string]any{"deep": []any{map[string]any{}}}}).Draw(t, label)
+		return rapid.SampledFrom([]any{nil, 1.0, "text", true, []any{"x", 2.0}, map[string]any{"deep": []any{map[string]any{}}}}).Draw(t,
+			label)
 	}
 	rules := []any{}
 	for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom(ruleNames), rapid.ID[string]).Draw(t, "rules") {
-		rules = append(rules, map[string]any{"name": name, "unknown": unknown("rule"), "properties": map[string]any{"port": rapid.IntRange(1, 3).Draw(t, "port")}})
+		rules = append(rules,
+			map[string]any{"name": name, "unknown": unknown("rule"),
+				"properties": map[string]any{"port": rapid.IntRange(1, 3).Draw(t, "port")}})
 	}
 	text, err := json.Marshal(map[string]any{
 		"id": "/subscriptions/s", "unknown": unknown("root"),

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Default is the configuration of an empty file.
+// Default returns the configuration of an empty file.
 func Default() Config {
 	c := unread()
 	c.Complete()
 	return c
 }
 
-// unread is a configuration before anything was read: only where false means
-// something else than nothing is a value there.
+// unread returns a configuration before anything is read. Only keys whose default is true are set,
+// because their zero value is not their default.
 func unread() Config {
 	var c Config
 	for _, k := range allKeys() {
@@ -28,9 +28,8 @@ func unread() Config {
 	return c
 }
 
-// Complete fills in defaults where a value is zero and brings values into
-// their canonical spelling. Doing it twice changes nothing. It is done for
-// every Config that this package returns.
+// Complete fills in the defaults and brings values into their canonical spelling. It is idempotent.
+// Every Config that this package returns is complete.
 func (c *Config) Complete() {
 	for _, k := range allKeys() {
 		if k.ref == nil {
@@ -38,7 +37,7 @@ func (c *Config) Complete() {
 		}
 		c.complete(k)
 	}
-	// The one place where the case of the group is decided.
+	// Resource group names are compared without case; the rest of the program relies on lower case.
 	c.ResourceGroup = strings.ToLower(c.ResourceGroup)
 	for _, group := range []*string{
 		&c.VnetResourceGroup, &c.SecurityGroupResourceGroup, &c.RouteTableResourceGroup,
@@ -94,7 +93,7 @@ func (k key) initialNumber() float64 {
 	}
 	n, err := strconv.ParseFloat(k.initial, 64)
 	if err != nil {
-		panic("default of " + k.name + " is no number: " + k.initial)
+		panic("default of " + k.name + " is not a number: " + k.initial)
 	}
 	return n
 }

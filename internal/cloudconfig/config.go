@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Config is what azure.json says. A Config from [Default], [Parse], [Merge],
-// [Load] or [Read] is complete: where the file says nothing, the default is
-// filled in, and texts with a fixed set of values are in the spelling of their
+// Config is the content of azure.json. A Config from [Default], [Parse], [Merge], [Load] or [Read] is
+// complete: missing keys have their defaults, and values of enumerations are spelled like their
 // constants.
 type Config struct {
 	ARM
@@ -17,15 +16,15 @@ type Config struct {
 	Caching
 	Backoff
 	RateLimit RateLimit
-	// ClientRateLimits holds the per-client objects under the names of their
-	// keys, such as routeTableRateLimit. [Config.RateLimits] interprets them.
+	// ClientRateLimits has the rate limit objects of single clients by the names of their keys, such
+	// as routeTableRateLimit. [Config.RateLimits] interprets them.
 	ClientRateLimits map[string]RateLimit
-	// EnvironmentFile is the path in AZURE_ENVIRONMENT_FILEPATH: the
-	// description of an Azure Stack. It is no key of the file.
+	// EnvironmentFile is the path in AZURE_ENVIRONMENT_FILEPATH, which describes an Azure Stack. It
+	// is not a key of the file.
 	EnvironmentFile string
 }
 
-// ARM says which cloud and which subscriptions.
+// ARM has the keys of the cloud and the subscriptions.
 type ARM struct {
 	Cloud                         string
 	ResourceManagerEndpoint       string
@@ -37,7 +36,7 @@ type ARM struct {
 	DisableAzureStackCloud        bool
 }
 
-// Auth says who we are.
+// Auth has the keys of the identity.
 type Auth struct {
 	AADClientID                           string
 	AADClientSecret                       Secret
@@ -51,13 +50,13 @@ type Auth struct {
 	AuxiliaryTokenProvider                *AuxiliaryTokenProvider
 }
 
-// AuxiliaryTokenProvider is the Key Vault secret that holds a token for the
-// tenant of the network resources.
+// AuxiliaryTokenProvider names the Key Vault secret with a token for the tenant of the network
+// resources.
 type AuxiliaryTokenProvider struct {
 	SubscriptionID, ResourceGroup, VaultName, SecretName string
 }
 
-// CloudConfigType says which of file and Secret count.
+// CloudConfigType says whether the file, the Secret or both are read.
 type CloudConfigType string
 
 // The values of cloudConfigType.
@@ -67,7 +66,7 @@ const (
 	ConfigMerge  CloudConfigType = "merge"
 )
 
-// VMType is the kind of machine that nodes are, unless they show otherwise.
+// VMType is the kind of the nodes' machines, if it is not known otherwise.
 type VMType string
 
 // The values of vmType.
@@ -77,7 +76,7 @@ const (
 	VMTypeFlexibleScaleSet VMType = "vmssflex"
 )
 
-// Cluster says where the cluster's own resources are.
+// Cluster has the keys of the cluster's own resources.
 type Cluster struct {
 	CloudConfigType                 CloudConfigType
 	ResourceGroup                   string // always in lower case
@@ -117,7 +116,7 @@ const (
 	SKUService  LoadBalancerSKU = "service"
 )
 
-// BackendPoolType is how a node is a member of a backend pool.
+// BackendPoolType says how backend pools refer to nodes.
 type BackendPoolType string
 
 // The values of loadBalancerBackendPoolConfigurationType.
@@ -127,7 +126,7 @@ const (
 	PoolPodIP               BackendPoolType = "podIP"
 )
 
-// PreConfigured says which load balancers' pools are filled by somebody else.
+// PreConfigured says which load balancers have backend pools that kaz does not fill.
 type PreConfigured string
 
 // The values of preConfiguredBackendPoolLoadBalancerTypes.
@@ -138,7 +137,7 @@ const (
 	PreConfiguredAll      PreConfigured = "all"
 )
 
-// ProbeMode is how Services of traffic policy Cluster are probed.
+// ProbeMode says how Services with traffic policy Cluster are probed.
 type ProbeMode string
 
 // The values of clusterServiceLoadBalancerHealthProbeMode.
@@ -147,7 +146,7 @@ const (
 	ProbeShared          ProbeMode = "shared"
 )
 
-// LoadBalancing says what load balancers look like.
+// LoadBalancing has the keys of load balancers.
 type LoadBalancing struct {
 	LoadBalancerSKU                            LoadBalancerSKU
 	LoadBalancerName                           string
@@ -168,7 +167,7 @@ type LoadBalancing struct {
 	ServiceGatewayEnabled                      bool
 }
 
-// LoadBalancer is one of several standard load balancers of a cluster.
+// LoadBalancer is one load balancer of several.
 type LoadBalancer struct {
 	Name                     string
 	PrimaryVMSet             string
@@ -178,7 +177,7 @@ type LoadBalancer struct {
 	NodeSelector             *LabelSelector
 }
 
-// LabelSelector has the fields of the Kubernetes type of that name.
+// LabelSelector has the fields of Kubernetes' LabelSelector.
 type LabelSelector struct {
 	MatchLabels      map[string]string
 	MatchExpressions []LabelRequirement
@@ -191,7 +190,7 @@ type LabelRequirement struct {
 	Values   []string
 }
 
-// Caching says for how long something that was read may be used again.
+// Caching has the lifetimes of cached reads.
 type Caching struct {
 	DisableAPICallCache         bool
 	NonVmssUniformNodesCacheTTL time.Duration
@@ -208,22 +207,22 @@ type Caching struct {
 	PublicIPCacheTTL            time.Duration
 }
 
-// Backoff says how often and how patiently a failed step is tried again.
+// Backoff has the keys of retries.
 type Backoff struct {
 	CloudProviderBackoff         bool
-	CloudProviderBackoffRetries  int // tries in all; 1 when backoff is off
+	CloudProviderBackoffRetries  int // attempts in all; 1 without backoff
 	CloudProviderBackoffExponent float64
 	CloudProviderBackoffDuration time.Duration
 	CloudProviderBackoffJitter   float64
 	EnableMinimumRetryAfter      bool
 }
 
-// MultiTenant reports whether network resources belong to another tenant.
+// MultiTenant reports whether the network resources are in another tenant.
 func (c Config) MultiTenant() bool {
 	return c.NetworkResourceTenantID != "" && !strings.EqualFold(c.NetworkResourceTenantID, c.TenantID)
 }
 
-// NetworkTenantID is the tenant of the network resources.
+// NetworkTenantID returns the tenant of the network resources.
 func (c Config) NetworkTenantID() string {
 	if c.MultiTenant() {
 		return c.NetworkResourceTenantID
@@ -231,25 +230,23 @@ func (c Config) NetworkTenantID() string {
 	return c.TenantID
 }
 
-// Stack reports whether the cloud is an Azure Stack with its older API
-// versions and without zones.
+// Stack reports whether the cloud is an Azure Stack, with older API versions and without zones.
 func (c Config) Stack() bool {
 	return canonicalCloud(c.Cloud) == StackCloud && !c.DisableAzureStackCloud
 }
 
-// EdgeZone reports whether resources go to an edge zone.
+// EdgeZone reports whether resources are created in an edge zone.
 func (c Config) EdgeZone() bool { return c.ExtendedLocationName != "" && c.ExtendedLocationType != "" }
 
-// MultipleLoadBalancers reports whether Services spread over several load
-// balancers.
+// MultipleLoadBalancers reports whether Services are spread over several load balancers.
 func (c Config) MultipleLoadBalancers() bool {
 	return c.LoadBalancerSKU == SKUStandard && len(c.MultipleStandardLoadBalancerConfigurations) > 0
 }
 
-// Credential is the way in which we prove who we are.
+// Credential is a way to authenticate.
 type Credential string
 
-// The ways, in the order in which they are considered.
+// The ways to authenticate, in order of precedence.
 const (
 	WorkloadIdentity    Credential = "workload identity"
 	ManagedIdentity     Credential = "managed identity"
@@ -259,8 +256,7 @@ const (
 	NoCredential        Credential = ""
 )
 
-// Credential says which way the configuration asks for: the first that is
-// there wins.
+// Credential returns the first way that the configuration has the keys of.
 func (c Config) Credential() Credential {
 	switch {
 	case c.UseFederatedWorkloadIdentityExtension:

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// reading is a configuration while it is read, and what was found on the way.
+// reading is a configuration while it is read, with problems and warnings.
 type reading struct {
 	config   Config
 	source   string
@@ -25,7 +25,7 @@ func (r *reading) warn(key, format string, args ...any) {
 	r.warnings = append(r.warnings, Warning{Key: key, Message: fmt.Sprintf(format, args...), Source: r.source})
 }
 
-// read decodes a document over what is there: keys that it lacks stay.
+// read decodes a document into the configuration. Keys that the document lacks keep their values.
 func (r *reading) read(source string, data []byte) {
 	r.source = source
 	object, repeated, err := document(data)
@@ -34,15 +34,15 @@ func (r *reading) read(source string, data []byte) {
 		return
 	}
 	for _, name := range repeated {
-		r.warn(name, "stands there more than once; the last one counts")
+		r.warn(name, "is set more than once; the last value is used")
 	}
 	byName := map[string]key{}
 	for _, k := range allKeys() {
 		byName[strings.ToLower(k.name)] = k
 	}
 	seen := map[string]string{}
-	// Of spellings that differ only in case the last in byte order counts, as
-	// it always has: components used to sort the keys before matching them.
+	// If spellings differ only in case, the last one in byte order wins: earlier implementations sort
+	// the keys before they match them.
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		k, known := byName[strings.ToLower(name)]
 		if !known {
@@ -50,7 +50,7 @@ func (r *reading) read(source string, data []byte) {
 			continue
 		}
 		if other, twice := seen[k.name]; twice {
-			r.warn(k.name, "stands there as %s and as %s; %s counts", other, name, name)
+			r.warn(k.name, "is set as %s and as %s; %s is used", other, name, name)
 		}
 		seen[k.name] = name
 		r.readKey(k, object[name])
@@ -62,7 +62,7 @@ func (r *reading) readKey(k key, value any) {
 		return
 	}
 	if k.inert != "" {
-		r.warn(k.name, "has no effect any more: %s", strings.ReplaceAll(k.inert, "`", ""))
+		r.warn(k.name, "has no effect: %s", strings.ReplaceAll(k.inert, "`", ""))
 		return
 	}
 	if quoted, ok := value.(string); ok && k.quoted {

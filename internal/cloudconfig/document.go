@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// document turns JSON or YAML into a JSON object, and says which keys stood
-// there more than once. An empty document is an empty object.
+// document converts JSON or YAML to a JSON object. It also returns the keys that are set more than
+// once. An empty document is an empty object.
 func document(data []byte) (map[string]any, []string, error) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
 	asJSON, repeated := data, []string(nil)
@@ -36,12 +36,12 @@ func document(data []byte) (map[string]any, []string, error) {
 	case map[string]any:
 		return value, repeated, nil
 	default:
-		// Not the value itself: a lone line may hold a secret.
-		return nil, nil, errors.New("the document is a single value or a list, wanted an object of keys and values")
+		// The error leaves out the value, which may be a secret.
+		return nil, nil, errors.New("the document is a single value or a list; want an object of keys and values")
 	}
 }
 
-// repeatedKeys lists the keys that an object in JSON has more than once.
+// repeatedKeys returns the keys that a JSON object has more than once.
 func repeatedKeys(data []byte) []string {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -67,8 +67,8 @@ func repeatedKeys(data []byte) []string {
 	return repeated
 }
 
-// repeatedYAML asks the strict reader, whose only other complaint would have
-// been found before.
+// repeatedYAML returns the keys that a YAML document has more than once, from the errors of the
+// strict decoder. The document is valid YAML, so that decoder reports nothing else.
 func repeatedYAML(data []byte) []string {
 	_, err := yaml.YAMLToJSONStrict(data)
 	if err == nil {
@@ -84,8 +84,8 @@ func repeatedYAML(data []byte) []string {
 	return repeated
 }
 
-// syntaxError says where the document cannot be read. What starts like JSON is
-// judged as JSON. Texts of the document are kept out: they may be secrets.
+// syntaxError returns an error with the position of a syntax error. A document that starts like JSON
+// is treated as JSON. The error quotes nothing of the document, which may contain secrets.
 func syntaxError(data []byte, err error) error {
 	if len(data) > 0 && data[0] == '{' {
 		var ignored any

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The clouds that have a name of their own.
+// The names of the well-known clouds.
 const (
 	PublicCloud       = "AzurePublicCloud"
 	ChinaCloud        = "AzureChinaCloud"
@@ -17,24 +17,24 @@ const (
 	StackCloud        = "AzureStackCloud"
 )
 
-// MetadataAPIVersion is the version of the document that describes a cloud.
+// MetadataAPIVersion is the api-version of the document that describes a cloud.
 const MetadataAPIVersion = "2019-05-01"
 
-// Environment is what one must know of a cloud to work in it.
+// Environment describes a cloud.
 type Environment struct {
 	Name            string
 	ResourceManager string // endpoint, without a slash at its end
-	Audience        string // for whom tokens of the Resource Manager are
-	Authority       string // who issues tokens
-	StorageSuffix   string // end of the host names of storage accounts
-	RegistrySuffix  string // end of the host names of container registries
+	Audience        string // audience of tokens for the Resource Manager
+	Authority       string // issuer of tokens
+	StorageSuffix   string // DNS suffix of storage accounts
+	RegistrySuffix  string // DNS suffix of container registries
 }
 
-// Scope is what to ask a token for.
+// Scope returns the scope of tokens for the Resource Manager.
 func (e Environment) Scope() string { return e.Audience + "/.default" }
 
-// EnvironmentNamed gives one of the well-known clouds by any of its names, in
-// any case; no name means the public one.
+// EnvironmentNamed returns a well-known cloud by any of its names, in any case. The empty name is the
+// public cloud.
 func EnvironmentNamed(cloud string) (Environment, bool) {
 	name := canonicalCloud(cloud)
 	for _, e := range environments() {
@@ -74,8 +74,7 @@ func environments() []Environment {
 	}
 }
 
-// canonicalCloud brings the names of one cloud together. A name that is nobody
-// else's is kept.
+// canonicalCloud returns the canonical name of a well-known cloud. Other names are unchanged.
 func canonicalCloud(cloud string) string {
 	switch strings.ToLower(cloud) {
 	case "", "azurepubliccloud", "azurecloud":
@@ -90,8 +89,8 @@ func canonicalCloud(cloud string) string {
 	return cloud
 }
 
-// MetadataURL is where the custom Resource Manager describes its cloud; empty
-// when there is none.
+// MetadataURL returns the URL at which a custom Resource Manager describes its cloud, or "" without
+// one.
 func (c Config) MetadataURL() string {
 	if c.ResourceManagerEndpoint == "" {
 		return ""
@@ -99,9 +98,9 @@ func (c Config) MetadataURL() string {
 	return strings.TrimSuffix(c.ResourceManagerEndpoint, "/") + "/metadata/endpoints?api-version=" + MetadataAPIVersion
 }
 
-// Environment puts together what is known of the cloud. metadata is the
-// document at [Config.MetadataURL], file the contents of EnvironmentFile; either
-// is nil when the configuration does not ask for it. What the file says wins.
+// Environment describes the cloud of the configuration. metadata is the document at
+// [Config.MetadataURL], file the content of EnvironmentFile; each is nil if the configuration does
+// not name it. The file takes precedence.
 func (c Config) Environment(metadata, file []byte) (Environment, error) {
 	env, known := EnvironmentNamed(c.Cloud)
 	if metadata != nil {
@@ -122,12 +121,13 @@ func (c Config) Environment(metadata, file []byte) (Environment, error) {
 		known = true
 	}
 	if !known {
-		return Environment{}, fmt.Errorf("cloud %q: nothing describes it: wanted %s, or a resourceManagerEndpoint that describes it", c.Cloud, cloudNames())
+		return Environment{},
+			fmt.Errorf("cloud %q: unknown: want %s, or a resourceManagerEndpoint that describes it", c.Cloud, cloudNames())
 	}
 	return env, env.check()
 }
 
-// check makes sure that tokens can be asked for and used.
+// check returns an error unless tokens can be requested and used.
 func (e Environment) check() error {
 	var missing []error
 	for _, part := range []struct{ what, value string }{
@@ -144,7 +144,7 @@ func (e Environment) check() error {
 	return errors.Join(missing...)
 }
 
-// described is one cloud in the document of a Resource Manager.
+// described is a cloud in the metadata of a Resource Manager.
 type described struct {
 	Name            string `json:"name"`
 	ResourceManager string `json:"resourceManager"`
@@ -158,15 +158,14 @@ type described struct {
 	} `json:"suffixes"`
 }
 
-// EnvironmentFromMetadata finds a cloud in the document that a Resource Manager
-// gives under /metadata/endpoints: a list of clouds. Without a name it is the
-// first. What the document leaves out of a well-known cloud is as usual. The
-// endpoint stays empty when the document does not name it: it is then the one
-// that was asked.
+// EnvironmentFromMetadata returns a cloud from the document that a Resource Manager serves at
+// /metadata/endpoints, a list of clouds. An empty name selects the first cloud. What the document
+// lacks comes from the well-known cloud of that name. The endpoint is empty if the document lacks it:
+// the caller's endpoint then applies.
 func EnvironmentFromMetadata(doc []byte, cloud string) (Environment, error) {
 	var clouds []described
 	if err := json.Unmarshal(doc, &clouds); err != nil {
-		return Environment{}, fmt.Errorf("cloud metadata: wanted a list of clouds in JSON: %w", err)
+		return Environment{}, fmt.Errorf("cloud metadata: want a list of clouds in JSON: %w", err)
 	}
 	found, err := pick(clouds, cloud)
 	if err != nil {
@@ -201,7 +200,7 @@ func pick(clouds []described, cloud string) (described, error) {
 	if i >= 0 {
 		return clouds[i], nil
 	}
-	// Each Azure Stack has a name of its own and describes only itself.
+	// An Azure Stack has its own name and describes only itself.
 	if wanted == StackCloud && len(clouds) == 1 {
 		return clouds[0], nil
 	}
@@ -212,8 +211,7 @@ func pick(clouds []described, cloud string) (described, error) {
 	return described{}, fmt.Errorf("cloud metadata: no cloud %q, only %s", cloud, strings.Join(names, ", "))
 }
 
-// stackFile holds those keys of an Azure Stack's environment file that matter
-// here.
+// stackFile has the keys that are read from an Azure Stack's environment file.
 type stackFile struct {
 	Name            string `json:"name"`
 	ResourceManager string `json:"resourceManagerEndpoint"`
@@ -223,8 +221,8 @@ type stackFile struct {
 	Registry        string `json:"containerRegistryDNSSuffix"`
 }
 
-// WithFile overlays an Azure Stack's environment file. Endpoint and audience of
-// the Resource Manager only count together.
+// WithFile applies an Azure Stack's environment file. It uses endpoint and audience of the Resource
+// Manager only if both are set.
 func (e Environment) WithFile(doc []byte) (Environment, error) {
 	var file stackFile
 	if err := json.Unmarshal(doc, &file); err != nil {
@@ -247,7 +245,7 @@ func replace(field *string, value string) {
 	}
 }
 
-// badEndpoint says what is wrong with an address; empty: nothing.
+// badEndpoint returns what is wrong with an address, or "".
 func badEndpoint(address string) string {
 	u, err := url.Parse(address)
 	switch {

@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// key is one row of the table: a key of azure.json and all there is to know
-// about it.
+// key is one row of the table: everything about a key of azure.json.
 type key struct {
 	name    string
 	doc     string
-	initial string   // the default, as the file would write it
-	shown   string   // the default in words, where it depends on another key
-	allowed []string // empty: any text
-	exact   bool     // allowed values must be spelled exactly so
-	min     float64  // numbers only
+	initial string   // default, as written in the file
+	shown   string   // default in words, if it depends on another key
+	allowed []string // empty if any text is allowed
+	exact   bool     // allowed values are compared with case
+	min     float64  // for numbers
 	max     float64
-	quoted  bool   // true and false were accepted as texts in the past
-	inert   string // why the key has no effect; empty: it has one
-	// ref gives the field of the Config that the key fills; its type decides
-	// what the key may hold. An inert key has none and may hold anything.
+	quoted  bool   // earlier versions also accepted "true" and "false"
+	inert   string // why the key has no effect, or ""
+	// ref returns the field of the Config that the key sets; its type determines the allowed values.
+	// It is nil for an inert key, which accepts any value.
 	ref func(*Config) any
 }
 
-// section is a heading of the reference and the keys below it.
+// section is a section of the reference.
 type section struct {
 	title string
 	keys  []key
@@ -57,14 +56,14 @@ func object(name string, field func(*Config) any, doc string) key {
 	return key{name: name, doc: doc, ref: field}
 }
 
-// inert is a key that users have and that does nothing any more.
+// inert returns a key that users set and that has no effect.
 func inert(name, why string) key { return key{name: name, inert: why} }
 
-// clientLimit is one of the per-client rate limit objects.
+// clientLimit returns the rate limit object of a client.
 func clientLimit(name string) key {
 	return key{
 		name: name,
-		doc:  "Rate limit of " + limitedTypes(name) + " in place of the general one; an object with the five keys above.",
+		doc:  "Rate limit of " + limitedTypes(name) + " instead of the general one; an object with the five keys above.",
 		ref:  func(c *Config) any { return &clientRateLimit{config: c, name: name} },
 	}
 }
@@ -81,7 +80,7 @@ func (k key) between(low, high float64) key { k.min, k.max = low, high; return k
 
 func (k key) orQuoted() key { k.quoted = true; return k }
 
-// kind says in words what the key may hold.
+// kind returns the type of the key's values in words.
 func (k key) kind() string {
 	if k.ref == nil {
 		return "anything"
@@ -120,7 +119,7 @@ func (k key) secret() bool {
 	return is
 }
 
-// allKeys is the table without its headings.
+// allKeys returns the keys of all sections.
 func allKeys() []key {
 	var all []key
 	for _, s := range sections() {

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is one thing in a configuration that must be put right.
+// Problem is an error in a configuration.
 type Problem struct {
-	Key     string // as the reference spells it; empty when the whole document is meant
-	Value   string // what was found, as JSON; [redacted] for a secret, empty when nothing was there
+	Key     string // as spelled in the reference; empty for the whole document
+	Value   string // the value as JSON; [redacted] for a secret, empty if missing
 	Message string // what is wrong and what is allowed
-	Source  string // where it stood, when more than one place was read
+	Source  string // file or Secret, if several sources were read
 }
 
 func (p Problem) Error() string {
@@ -30,7 +30,7 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// Problems is every problem that was found, in the order of the reference.
+// Problems are all errors of a configuration, in the order of the reference.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -45,7 +45,7 @@ func (p Problems) Error() string {
 	return b.String()
 }
 
-// err keeps a nil list from becoming an error that is not nil.
+// err returns nil for an empty list, so that the error interface is nil too.
 func (p Problems) err() error {
 	if len(p) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (p Problems) names(key string) bool {
 	return false
 }
 
-// Warning is something that was accepted but that its author should know.
+// Warning is a mistake that does not prevent the use of a configuration.
 type Warning struct {
 	Key     string
 	Message string
@@ -80,7 +80,7 @@ func (w Warning) String() string {
 	return text
 }
 
-// shorten keeps a message readable when somebody pasted a file into a value.
+// shorten cuts a long value, so that messages stay readable.
 func shorten(text string) string {
 	const most = 80
 	if utf8.RuneCountInString(text) <= most {

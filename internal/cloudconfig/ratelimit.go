@@ -2,7 +2,7 @@ package cloudconfig
 
 import "strings"
 
-// RateLimit is the five keys of a client rate limit, general or of one client.
+// RateLimit has the five keys of a rate limit, general or for one client.
 type RateLimit struct {
 	Enabled     bool
 	QPS         float64
@@ -21,7 +21,7 @@ func (r *RateLimit) members() []member {
 	}
 }
 
-// The limit where one is asked for without saying how much.
+// The limit if rate limiting is enabled without numbers.
 const (
 	usualQPS    = 1.0
 	usualBucket = 5
@@ -33,19 +33,18 @@ type Rate struct {
 	Bucket int
 }
 
-// Limit is what one client may do.
+// Limit is the rate limit of one client.
 type Limit struct{ Read, Write Rate }
 
-// RateLimits says how much each client may do.
+// RateLimits are the rate limits of all clients.
 type RateLimits struct {
 	general *Limit
-	clients map[string]*Limit // by key; nil: unlimited
+	clients map[string]*Limit // by key; nil is unlimited
 }
 
-// RateLimits interprets the rate limit keys. The general limit is for every
-// client without an object of its own. An object replaces it: switched off it
-// means no limit for that client, and what it leaves unsaid is taken from the
-// general keys.
+// RateLimits interprets the rate limit keys. The general limit applies to every client without its
+// own object. An object replaces the general limit: if disabled, the client has no limit. Numbers
+// missing in the object come from the general keys.
 func (c Config) RateLimits() RateLimits {
 	general := c.RateLimit
 	general.Enabled = true
@@ -60,7 +59,7 @@ func (c Config) RateLimits() RateLimits {
 	return limits
 }
 
-// filled takes from other what r leaves at zero.
+// filled replaces zero fields by those of other.
 func (r RateLimit) filled(other RateLimit) RateLimit {
 	if r.QPS == 0 {
 		r.QPS = other.QPS
@@ -91,11 +90,9 @@ func (r RateLimit) limit() *Limit {
 	return &limit
 }
 
-// For gives the limit of calls about a resource type, such as
-// Microsoft.Network/routeTables, and whether there is one. A type below
-// another, such as the instances of a scale set, shares the limit of the one
-// above unless it has its own. Calls that share a limit share its tokens: Key
-// in the result names them.
+// For returns the rate limit of requests to a resource type, such as Microsoft.Network/routeTables,
+// and whether there is one. A subtype, such as the instances of a scale set, shares the limit of its
+// parent unless it has its own. Requests with the same Key share tokens.
 func (r RateLimits) For(resourceType string) (SharedLimit, bool) {
 	best, length := "", -1
 	for _, client := range limitedClients() {
@@ -107,7 +104,7 @@ func (r RateLimits) For(resourceType string) (SharedLimit, bool) {
 	}
 	limit, own := r.clients[best]
 	if !own {
-		// Every client has buckets of its own, so the type stands for it.
+		// Every client has its own buckets, so the type identifies them.
 		if best == "" {
 			best = strings.ToLower(resourceType)
 		}
@@ -119,7 +116,7 @@ func (r RateLimits) For(resourceType string) (SharedLimit, bool) {
 	return SharedLimit{Key: best, Limit: *limit}, true
 }
 
-// SharedLimit is a limit and the name under which its tokens are counted.
+// SharedLimit is a limit with the key of its token buckets.
 type SharedLimit struct {
 	Key string
 	Limit

@@ -18,12 +18,17 @@ func TestRateLimits(t *testing.T) {
 	}{
 		{"off unless asked for", `{"cloudProviderRateLimitQPS":6}`, tables, Limit{}, false},
 		{"the usual", `{"cloudProviderRateLimit":true}`, tables, Limit{Rate{1, 5}, Rate{1, 5}}, true},
-		{"writes like reads", `{"cloudProviderRatelimit":true,"cloudProviderRateLimitQPS":6,"cloudProviderRateLimitBucket":20}`, tables, Limit{Rate{6, 20}, Rate{6, 20}}, true},
-		{"writes of their own", `{"cloudProviderRateLimit":true,"CloudProviderRateLimitQPSWrite":0.5,"cloudProviderRateLimitBucketWrite":2}`, tables, Limit{Rate{1, 5}, Rate{0.5, 2}}, true},
-		{"a client of its own", `{"routeTableRateLimit":{"cloudProviderRateLimit":true,"cloudProviderRateLimitQPS":10}}`, tables, Limit{Rate{10, 5}, Rate{10, 5}}, true},
+		{"writes like reads", `{"cloudProviderRatelimit":true,"cloudProviderRateLimitQPS":6,"cloudProviderRateLimitBucket":20}`, tables,
+			Limit{Rate{6, 20}, Rate{6, 20}}, true},
+		{"writes of their own",
+			`{"cloudProviderRateLimit":true,"CloudProviderRateLimitQPSWrite":0.5,"cloudProviderRateLimitBucketWrite":2}`, tables,
+			Limit{Rate{1, 5}, Rate{0.5, 2}}, true},
+		{"a client of its own", `{"routeTableRateLimit":{"cloudProviderRateLimit":true,"cloudProviderRateLimitQPS":10}}`, tables,
+			Limit{Rate{10, 5}, Rate{10, 5}}, true},
 		{"others stay free", `{"routeTableRateLimit":{"cloudProviderRateLimit":true}}`, disks, Limit{}, false},
 		{"a client without", `{"cloudProviderRateLimit":true,"diskRateLimit":{"cloudProviderRateLimit":false}}`, disks, Limit{}, false},
-		{"unsaid is general", `{"cloudProviderRateLimitQPS":3,"cloudProviderRateLimitBucket":7,"diskRateLimit":{"cloudProviderRateLimit":true,"cloudProviderRateLimitQPSWrite":9}}`, disks, Limit{Rate{3, 7}, Rate{9, 7}}, true},
+		{"unsaid is general",
+			`{"cloudProviderRateLimitQPS":3,"cloudProviderRateLimitBucket":7,"diskRateLimit":{"cloudProviderRateLimit":true,"cloudProviderRateLimitQPSWrite":9}}`, disks, Limit{Rate{3, 7}, Rate{9, 7}}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, warnings, err := Parse([]byte(test.doc))
@@ -64,7 +69,7 @@ func TestEveryClientIsAKey(t *testing.T) {
 	for _, k := range allKeys() {
 		names = append(names, k.name)
 	}
-	// Every per-client object that users' files may hold.
+	// All rate limit objects that existing files may contain.
 	for name := range strings.FieldsSeq(`routeRateLimit subnetsRateLimit interfaceRateLimit routeTableRateLimit loadBalancerRateLimit
 		publicIPAddressRateLimit securityGroupRateLimit virtualMachineRateLimit storageAccountRateLimit diskRateLimit snapshotRateLimit
 		virtualMachineScaleSetRateLimit virtualMachineSizesRateLimit availabilitySetRateLimit attachDetachDiskRateLimit

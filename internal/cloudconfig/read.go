@@ -6,14 +6,14 @@ import (
 	"os"
 )
 
-// Where the Secret with a configuration is, unless flags say otherwise.
+// The Secret with the configuration, unless flags say otherwise.
 const (
 	SecretNamespace = "kube-system"
 	SecretName      = "azure-cloud-provider"
 	SecretKey       = "cloud-config"
 )
 
-// SecretData takes the configuration out of the data of a Secret.
+// SecretData returns the configuration in the data of a Secret.
 func SecretData(data map[string][]byte, key string) ([]byte, error) {
 	if found := data[key]; len(found) > 0 {
 		return found, nil
@@ -21,17 +21,16 @@ func SecretData(data map[string][]byte, key string) ([]byte, error) {
 	return nil, fmt.Errorf("cloud config: no data in secret under key %q", key)
 }
 
-// Sources is where a configuration comes from.
+// Sources are the sources of a configuration.
 type Sources struct {
-	Path   string // of the file; empty: there is none
-	Secret []byte // what the Secret holds; nil: there is none
-	// Environment looks up an environment variable; nil: none counts.
+	Path   string // path of the file, or ""
+	Secret []byte // configuration in the Secret, or nil
+	// Environment looks up an environment variable; nil means an empty environment
 	Environment func(string) (string, bool)
 }
 
-// Read gives the configuration that a program runs with: file and Secret as
-// cloudConfigType wants them, the environment over them, defaults filled in,
-// and everything checked. The error is [Problems] with every problem at once,
+// Read returns the configuration of a program: file and Secret as cloudConfigType says, overridden by
+// the environment, completed with defaults and validated. The error is [Problems] with all problems,
 // or says why the file cannot be opened.
 func Read(s Sources) (Config, []Warning, error) {
 	if s.Path == "" && s.Secret == nil {
@@ -58,9 +57,9 @@ func Read(s Sources) (Config, []Warning, error) {
 	return r.config, r.warnings, r.problems.err()
 }
 
-// Parse reads one document, JSON or YAML, and fills in the defaults. The error
-// is [Problems]: all values of a wrong type, or why the document cannot be
-// read. What the values say is not checked: see [Config.Validate].
+// Parse reads one document, JSON or YAML, and fills in the defaults. The error is [Problems] with all
+// values of a wrong type, or says why the document cannot be read. Parse does not validate the
+// values: see [Config.Validate].
 func Parse(data []byte) (Config, []Warning, error) {
 	r := newReading()
 	r.read("", data)
@@ -68,7 +67,7 @@ func Parse(data []byte) (Config, []Warning, error) {
 	return r.config, r.warnings, r.problems.err()
 }
 
-// Load is Parse of a file.
+// Load is like Parse for a file.
 func Load(path string) (Config, []Warning, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -80,9 +79,8 @@ func Load(path string) (Config, []Warning, error) {
 	return r.config, r.warnings, r.problems.err()
 }
 
-// Merge is Parse of a file and a Secret, of which either may be nil. The
-// cloudConfigType of the file says which count; with merge, keys of the Secret
-// win and those that it lacks keep the value of the file.
+// Merge is like Parse for a file and a Secret, either of which may be nil. The cloudConfigType of the
+// file says which ones are used. With merge, keys of the Secret override those of the file.
 func Merge(file, secret []byte) (Config, []Warning, error) {
 	r := newReading()
 	r.merge("file", file, secret)
@@ -107,7 +105,7 @@ func (r *reading) merge(path string, file, secret []byte) {
 	r.read("secret", secret)
 }
 
-// finish fills in the defaults and says what is odd about the tags.
+// finish fills in the defaults and adds warnings about the tags.
 func (r *reading) finish() {
 	r.config.Complete()
 	r.source = ""
@@ -115,13 +113,11 @@ func (r *reading) finish() {
 	r.warnings = append(r.warnings, warnings...)
 }
 
-// unreadable reports whether a whole document could not be read, so that what
-// else is missing says nothing.
+// unreadable reports whether a whole document could not be read. Missing keys then mean nothing.
 func (p Problems) unreadable() bool { return p.names("") }
 
-// ApplyEnvironment lets environment variables win over the file, as they do in
-// pods with workload identity. lookup is os.LookupEnv in a program; empty
-// variables do not count.
+// ApplyEnvironment overrides the configuration by environment variables, as for pods with workload
+// identity. lookup is os.LookupEnv in a program. Empty variables are ignored.
 func (c *Config) ApplyEnvironment(lookup func(string) (string, bool)) {
 	set := func(name string, use func(string)) {
 		if value, ok := lookup(name); ok && value != "" {

@@ -75,7 +75,7 @@ func TestExampleFile(t *testing.T) {
 func TestYAMLInAnyCaseReadsTheSame(t *testing.T) {
 	fromJSON, _ := load(t, "service-principal.json")
 	fromYAML, warnings := load(t, "service-principal.yaml")
-	fromYAML.Cloud = fromJSON.Cloud // kept as written
+	fromYAML.Cloud = fromJSON.Cloud // the spelling is kept
 	if diff := cmp.Diff(fromJSON, fromYAML); diff != "" {
 		t.Error(diff)
 	}
@@ -108,7 +108,8 @@ func TestEverything(t *testing.T) {
 		{
 			Name: "lb2", PrimaryVMSet: "vmss1",
 			ServiceLabelSelector: &LabelSelector{MatchLabels: map[string]string{"lb": "2"}},
-			NodeSelector:         &LabelSelector{MatchExpressions: []LabelRequirement{{Key: "pool", Operator: "In", Values: []string{"a", "b"}}}},
+			NodeSelector: &LabelSelector{MatchExpressions: []LabelRequirement{{Key: "pool", Operator: "In",
+				Values: []string{"a", "b"}}}},
 		},
 	}
 	if diff := cmp.Diff(wantLBs, c.MultipleStandardLoadBalancerConfigurations); diff != "" {
@@ -124,7 +125,7 @@ func TestEverything(t *testing.T) {
 	if !c.MultiTenant() || c.NetworkTenantID() != "33333333-3333-3333-3333-333333333333" || c.Credential() != ManagedIdentity {
 		t.Error(c.NetworkTenantID(), c.Credential())
 	}
-	// What has no effect any more, and what was never a key: one warning each.
+	// Each inert key and each unknown key gives one warning.
 	var keys []string
 	for _, w := range warnings {
 		key, _, _ := strings.Cut(w, ":")
@@ -143,7 +144,8 @@ func TestEverything(t *testing.T) {
 	if err := c.ValidateFor("Kubernetes"); err != nil {
 		t.Error(err)
 	}
-	if err := c.ValidateFor("c1"); err == nil || !strings.Contains(err.Error(), `["kubernetes","lb2"]: one of the load balancers must bear the name of the cluster, "c1"`) {
+	if err := c.ValidateFor("c1"); err == nil ||
+		!strings.Contains(err.Error(), `["kubernetes","lb2"]: one of the load balancers must have the name of the cluster, "c1"`) {
 		t.Error(err)
 	}
 }
@@ -177,7 +179,8 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, pair[0], pair[1])
 		}
 	}
-	for _, zero := range []string{`{}`, ``, "null", "\xef\xbb\xbf{}", `{"vmType":"","routeUpdateWaitingInSeconds":-3,"vmCacheTTLInSeconds":0,"excludeMasterFromStandardLB":null}`} {
+	for _, zero := range []string{`{}`, ``, "null", "\xef\xbb\xbf{}",
+		`{"vmType":"","routeUpdateWaitingInSeconds":-3,"vmCacheTTLInSeconds":0,"excludeMasterFromStandardLB":null}`} {
 		got, _, err := Parse([]byte(zero))
 		if diff := cmp.Diff(c, got); diff != "" || err != nil {
 			t.Errorf("%q: %v%s", zero, err, diff)
@@ -192,7 +195,7 @@ func TestDefaults(t *testing.T) {
 
 func TestTypeMismatchesAreAllReported(t *testing.T) {
 	_, _, err := Parse([]byte(`{
-		"tenantId": ["x"], "aadClientSecret": {"value": "hush"}, "useInstanceMetadata": "yes", "putVMSSVMBatchSize": "6",
+		"tenantId": ["x"], "aadClientSecret": {"value": "s3cr"}, "useInstanceMetadata": "yes", "putVMSSVMBatchSize": "6",
 		"vmCacheTTLInSeconds": 1.5, "cloudProviderBackoffExponent": true, "tagsMap": ["a"], "auxiliaryTokenProvider": 7,
 		"multipleStandardLoadBalancerConfigurations": [{"name": {}, "nodeSelector": {"matchExpressions": [{"values": "a"}]}}, 3],
 		"diskRateLimit": {"cloudProviderRateLimitQPS": "fast"}, "excludeMasterFromStandardLB": "maybe", "nsgCacheTTLInSeconds": 9e99
@@ -220,28 +223,29 @@ func TestTypeMismatchesAreAllReported(t *testing.T) {
 func TestUnreadableDocuments(t *testing.T) {
 	for doc, want := range map[string]string{
 		"{\n  \"tenantId\": \"a\"\n  \"cloud\": \"b\"\n}": `not JSON: line 3, column 3: invalid character '"' after object key:value pair`,
-		`{"aadClientSecret": "hush`:                       "not JSON: line 1, column 25: unexpected end of JSON input",
+		`{"aadClientSecret": "s3cr`:                       "not JSON: line 1, column 25: unexpected end of JSON input",
 		"a: b: c":                                         "neither JSON nor YAML: yaml: mapping values are not allowed in this context",
-		"aadClientSecret: *hush":                          "neither JSON nor YAML: yaml: unknown anchor … referenced",
-		"- a\n- b":                                        "the document is a single value or a list, wanted an object of keys and values",
-		"aadClientSecret=hush":                            "the document is a single value or a list, wanted an object of keys and values",
+		"aadClientSecret: *s3cr":                          "neither JSON nor YAML: yaml: unknown anchor … referenced",
+		"- a\n- b":                                        "the document is a single value or a list; want an object of keys and values",
+		"aadClientSecret=s3cr":                            "the document is a single value or a list; want an object of keys and values",
 	} {
 		_, _, err := Parse([]byte(doc))
 		if got := fmt.Sprint(err); got != "cloud config: "+want {
 			t.Errorf("%q:\n got %s\nwant cloud config: %s", doc, got, want)
 		}
 	}
-	if _, _, err := Load("testdata/absent.json"); err == nil || !strings.Contains(err.Error(), "open cloud config: open testdata/absent.json: no such file") {
+	if _, _, err := Load("testdata/absent.json"); err == nil ||
+		!strings.Contains(err.Error(), "open cloud config: open testdata/absent.json: no such file") {
 		t.Error(err)
 	}
 }
 
 func TestRepeatedKeys(t *testing.T) {
 	for doc, want := range map[string]string{
-		`{"location":"a","location":"b"}`:                       "location: stands there more than once; the last one counts",
-		"location: a\nlocation: b":                              "location: stands there more than once; the last one counts",
-		`{"location":"b","Location":"a"}`:                       "location: stands there as Location and as location; location counts",
-		"{aadClientSecret:hush, location: b}":                   "aadClientSecret: unknown key, ignored; did you mean aadClientSecret?",
+		`{"location":"a","location":"b"}`:                       "location: is set more than once; the last value is used",
+		"location: a\nlocation: b":                              "location: is set more than once; the last value is used",
+		`{"location":"b","Location":"a"}`:                       "location: is set as Location and as location; location is used",
+		"{aadClientSecret:s3cr, location: b}":                   "aadClientSecret: unknown key, ignored; did you mean aadClientSecret?",
 		`{"location":"b","whollyUnknown":1}`:                    "whollyUnknown: unknown key, ignored",
 		`{"location":"b","auxiliaryTokenProvider":{"vault":1}}`: "auxiliaryTokenProvider.vault: unknown key, ignored",
 	} {
@@ -253,18 +257,19 @@ func TestRepeatedKeys(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
-	const secret = `{"aadClientSecret":"hush","tenantId":"of-secret","tagsMap":{"b":"2"},"auxiliaryTokenProvider":{"vaultName":"v"}}`
+	const secret = `{"aadClientSecret":"s3cr","tenantId":"of-secret","tagsMap":{"b":"2"},"auxiliaryTokenProvider":{"vaultName":"v"}}`
 	file := func(kind string) []byte {
-		return []byte(`{"cloudConfigType":"` + kind + `","resourceGroup":"RG1","tenantId":"of-file","tagsMap":{"a":"1"},"auxiliaryTokenProvider":{"secretName":"s"},"oops":1}`)
+		return []byte(`{"cloudConfigType":"` + kind +
+			`","resourceGroup":"RG1","tenantId":"of-file","tagsMap":{"a":"1"},"auxiliaryTokenProvider":{"secretName":"s"},"oops":1}`)
 	}
 	for kind, want := range map[string]struct {
 		tenant, group, secret, vaultSecret string
 		tags, warnings                     int
 	}{
-		"":       {"of-secret", "rg1", "hush", "s", 2, 1},
-		"merge":  {"of-secret", "rg1", "hush", "s", 2, 1},
+		"":       {"of-secret", "rg1", "s3cr", "s", 2, 1},
+		"merge":  {"of-secret", "rg1", "s3cr", "s", 2, 1},
 		"file":   {"of-file", "rg1", "", "s", 1, 1},
-		"secret": {"of-secret", "", "hush", "", 1, 0},
+		"secret": {"of-secret", "", "s3cr", "", 1, 0},
 	} {
 		c, warnings, err := Merge(file(kind), []byte(secret))
 		if err != nil || c.TenantID != want.tenant || c.ResourceGroup != want.group || c.AADClientSecret.Reveal() != want.secret ||
@@ -286,7 +291,8 @@ func TestMerge(t *testing.T) {
 
 func TestReadTellsEverythingAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "azure.json")
-	if err := os.WriteFile(path, []byte(`{"vmType":7,"subscriptionId":{},"location":"eastus","loadBalancerSku":"gold"}`), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(`{"vmType":7,"subscriptionId":{},"location":"eastus","loadBalancerSku":"gold"}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err := Read(Sources{Path: path, Secret: []byte(`{"routeTableName":[]}`)})
@@ -300,7 +306,7 @@ func TestReadTellsEverythingAtOnce(t *testing.T) {
 	if diff := cmp.Diff(want, fmt.Sprint(err)); diff != "" {
 		t.Error(diff)
 	}
-	// Of what cannot be read nothing is said to be missing.
+	// An unreadable document gives no errors about missing keys.
 	_, _, err = Read(Sources{Secret: []byte(`{`)})
 	if got := fmt.Sprint(err); got != "cloud config: secret: not JSON: line 1, column 1: unexpected end of JSON input" {
 		t.Error(got)
@@ -312,12 +318,13 @@ func TestReadTellsEverythingAtOnce(t *testing.T) {
 
 func TestEnvironmentVariablesWin(t *testing.T) {
 	variables := map[string]string{
-		"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "client", "AZURE_CLIENT_SECRET": "hush",
+		"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "client", "AZURE_CLIENT_SECRET": "s3cr",
 		"AZURE_ENVIRONMENT_FILEPATH": "/etc/stack.json", "AZURE_FEDERATED_TOKEN_FILE": "",
 	}
 	lookup := func(name string) (string, bool) { v, ok := variables[name]; return v, ok }
 	c, _, err := Read(Sources{Path: "testdata/managed-identity.json", Environment: lookup})
-	if err != nil || c.TenantID != "tenant" || c.AADClientID != "client" || c.AADClientSecret.Reveal() != "hush" || c.EnvironmentFile != "/etc/stack.json" {
+	if err != nil || c.TenantID != "tenant" || c.AADClientID != "client" || c.AADClientSecret.Reveal() != "s3cr" ||
+		c.EnvironmentFile != "/etc/stack.json" {
 		t.Errorf("%+v %v", c, err)
 	}
 	if c.Credential() != ManagedIdentity {
@@ -335,8 +342,7 @@ func TestEnvironmentVariablesWin(t *testing.T) {
 	}
 }
 
-// oracle has a key of each plain kind. The components that users run decode
-// their file in this way.
+// oracle has one key of each plain type. Earlier implementations decode their file like this.
 type oracle struct {
 	Location string            `json:"location"`
 	Backoff  bool              `json:"cloudProviderBackoff"`
@@ -346,16 +352,18 @@ type oracle struct {
 }
 
 func TestReadsAsTheStructDecoderDoes(t *testing.T) {
-	names := []string{"location", "LOCATION", "Location", "cloudProviderBackoff", "cloudproviderbackoff", "putVMSSVMBatchSize", "PutVmssVmBatchSize", "cloudProviderBackoffJitter", "tagsMap", "other"}
+	names := []string{"location", "LOCATION", "Location", "cloudProviderBackoff", "cloudproviderbackoff", "putVMSSVMBatchSize",
+		"PutVmssVmBatchSize", "cloudProviderBackoffJitter", "tagsMap", "other"}
 	scalar := rapid.OneOf(
 		rapid.Map(rapid.StringMatching(`[ -~äß]*`), func(s string) any { return s }),
 		rapid.Map(rapid.Bool(), func(b bool) any { return b }),
 		rapid.Map(rapid.IntRange(1, 1000), func(n int) any { return n }),
-		// Their fractions become texts with single precision; these have no more.
+		// Earlier implementations format fractions with single precision; these values need no more.
 		rapid.Map(rapid.IntRange(1, 1000), func(n int) any { return float64(n) / 8 }),
 		rapid.Just[any](nil),
 	)
-	value := rapid.OneOf(scalar, rapid.Map(rapid.MapOfN(rapid.StringMatching("[a-z]{1,3}"), scalar, 0, 3), func(m map[string]any) any { return m }))
+	value := rapid.OneOf(scalar,
+		rapid.Map(rapid.MapOfN(rapid.StringMatching("[a-z]{1,3}"), scalar, 0, 3), func(m map[string]any) any { return m }))
 	rapid.Check(t, func(t *rapid.T) {
 		fields := rapid.MapOf(rapid.SampledFrom(names), value).Draw(t, "fields")
 		data, err := json.Marshal(fields)
@@ -383,7 +391,8 @@ func TestReadsAsTheStructDecoderDoes(t *testing.T) {
 		if want.Jitter == 0 {
 			want.Jitter = 1
 		}
-		if want.Location != got.Location || want.Backoff != got.Backoff || want.Batch != got.Batch || want.Jitter != got.Jitter || !maps.Equal(want.TagsMap, got.TagsMap) {
+		if want.Location != got.Location || want.Backoff != got.Backoff || want.Batch != got.Batch || want.Jitter != got.Jitter ||
+			!maps.Equal(want.TagsMap, got.TagsMap) {
 			t.Fatalf("%s\nours: %+v\ntheirs: %+v", data, got, want)
 		}
 	})
@@ -418,5 +427,5 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// utf8Secret leaves out secrets that other values hold by chance.
+// utf8Secret reports whether the secret cannot be part of other values by chance.
 func utf8Secret(c Config) bool { return strings.HasPrefix(c.AADClientSecret.Reveal(), "s3cr3t-") }

@@ -16,8 +16,8 @@ var update = flag.Bool("update", false, "write the pages and golden files anew")
 
 const referencePage = "../../docs/reference/azure-json.md"
 
-// TestReference keeps docs/reference/azure-json.md in step with the table:
-// go test ./internal/cloudconfig -run TestReference -update
+// TestReference compares docs/reference/azure-json.md with the table. Update it with: go test
+// ./internal/cloudconfig -run TestReference -update
 func TestReference(t *testing.T) {
 	want := reference()
 	if *update {
@@ -82,9 +82,11 @@ func reference() string {
 			fmt.Fprintf(&b, "| `%s` | anything | | No effect, gives a warning: %s. |\n", k.name, k.inert)
 		}
 	}
-	b.WriteString("\n## Clouds\n\n| `cloud` | Azure Resource Manager | token audience | authority | storage | registries |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n## Clouds\n\n| `cloud` | Azure Resource Manager | token audience | authority | storage | registries " +
+		"|\n|---|---|---|---|---|---|\n")
 	for _, e := range environments() {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", e.Name, e.ResourceManager, e.Audience, e.Authority, e.StorageSuffix, e.RegistrySuffix)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", e.Name, e.ResourceManager, e.Audience, e.Authority, e.StorageSuffix,
+			e.RegistrySuffix)
 	}
 	b.WriteString(conclusion)
 	return b.String()
@@ -100,7 +102,7 @@ func holds(k key) string {
 	}
 	text := k.kind()
 	if k.secret() {
-		text = "text, kept secret"
+		text = "text (secret)"
 	}
 	if k.min > 0 {
 		text += fmt.Sprintf(" from %v to %v", k.min, k.max)
@@ -118,38 +120,42 @@ func initial(k key) string {
 	return "`" + k.initial + "`"
 }
 
-const introduction = `<!-- Written by go test ./internal/cloudconfig -run TestReference -update. Do not edit. -->
+var introduction = strings.ReplaceAll(`<!-- Written by go test ./internal/cloudconfig -run TestReference -update. Do not edit. -->
 
 # azure.json
 
-The cloud configuration: a file (` + "`--cloud-config`" + `, by custom ` + "`/etc/kubernetes/azure.json`" + `), or the Secret
-` + "`kube-system/azure-cloud-provider`" + ` under the key ` + "`cloud-config`" + `, or both. It is read as the Azure components that
-users run today read it. A key only has an effect in programs that have the feature it is about; the README says which
-those are.
+azure.json is the cloud configuration. It comes from a file ('--cloud-config', usually '/etc/kubernetes/azure.json'), from
+the key 'cloud-config' of the Secret 'kube-system/azure-cloud-provider', or from both. Existing files of the Azure
+components work unchanged. A key has an effect only in the programs that have its feature; the README lists the programs.
 
-* JSON or YAML. Keys count in any case.
-* A key that is not in this list is ignored and gives a warning, with the name that was perhaps meant.
-* A key that has no effect any more is accepted and gives one warning.
-* A key that stands there twice gives a warning. The last one counts; of spellings that differ only in case, the last in
+* The format is JSON or YAML. The case of keys does not matter.
+* An unknown key is ignored with a warning, which suggests the nearest known key.
+* A key without effect is accepted with a warning.
+* A key that is set twice gives a warning. The last value is used; of spellings that differ only in case, the last in
   byte order (small letters come after capitals).
-* ` + "`null`" + ` is the same as leaving the key out. For texts so is ` + "`\"\"`" + `, for numbers ` + "`0`" + `: the default counts.
-* A number or a truth value is accepted where a text is wanted, not the other way round.
-* No negative numbers, except where a line says otherwise.
-* All problems are reported at once, each with key, value and what is allowed, and the program does not start.
+* 'null' means that the key is not set. So does '""' for a text and '0' for a number: the default applies.
+* A number or a boolean is accepted where a text is wanted, but not the reverse.
+* Numbers must not be negative, unless the table says otherwise.
+* A program reports all problems at once, each with key, value and what is allowed, and does not start.
 * Secrets never appear in logs or messages.
 
-Stricter than the components before: ` + "`subscriptionId`, `resourceGroup` and `location`" + ` must be there (unless only the
-instance metadata service is asked); what a kind of credential needs must be there; a ` + "`cloud`, `vmType`, `loadBalancerSku`,\n`extendedLocationType`" + ` or ` + "`preConfiguredBackendPoolLoadBalancerTypes`" + ` that does not exist is an error and no longer means
-something else; the name and type of an extended location go together.
+Some rules are stricter than in earlier components:
 
-The environment wins over the file: ` + "`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`, and `AZURE_FEDERATED_TOKEN_FILE`" + `,
-which also switches on workload identity. ` + "`AZURE_ENVIRONMENT_FILEPATH`" + ` names the file that describes an Azure Stack.
+* 'subscriptionId', 'resourceGroup' and 'location' are required, unless only the instance metadata service is used.
+* The keys that a kind of credential needs are required.
+* Unknown values of 'cloud', 'vmType', 'loadBalancerSku', 'extendedLocationType' and
+  'preConfiguredBackendPoolLoadBalancerTypes' are errors.
+* The name and the type of an extended location require each other.
 
-Of several credentials the first counts: workload identity, managed identity, client secret, client certificate, managed
-identity file.
-`
+Environment variables override the file: 'AZURE_TENANT_ID', 'AZURE_CLIENT_ID', 'AZURE_CLIENT_SECRET', and
+'AZURE_FEDERATED_TOKEN_FILE', which also enables workload identity. 'AZURE_ENVIRONMENT_FILEPATH' names the file that
+describes an Azure Stack.
 
-const conclusion = `
-AzureCloud is AzurePublicCloud, AzureUSGovernment is AzureUSGovernmentCloud. AzureStackCloud takes everything from
-` + "`resourceManagerEndpoint`" + ` or from the file named by ` + "`AZURE_ENVIRONMENT_FILEPATH`" + `, and where both speak, from the file.
-`
+If several credentials are set, the first of this list is used: workload identity, managed identity, client secret, client
+certificate, managed identity file.
+`, "'", "`")
+
+var conclusion = strings.ReplaceAll(`
+AzureCloud is an alias of AzurePublicCloud, AzureUSGovernment of AzureUSGovernmentCloud. AzureStackCloud gets everything
+from 'resourceManagerEndpoint' or from the file that 'AZURE_ENVIRONMENT_FILEPATH' names. The file takes precedence.
+`, "'", "`")

@@ -8,12 +8,11 @@ import (
 
 const redacted = "[redacted]"
 
-// Secret is a text that is never printed: every verb of fmt, slog and JSON
-// write [redacted]. The text sits behind a pointer, so that it stays hidden
-// even where fmt cannot call methods, as in an unexported field.
+// Secret is a text that is never printed: fmt, slog and JSON write [redacted]. The text is behind a
+// pointer, so that it stays hidden where fmt cannot call methods, as in an unexported field.
 type Secret struct{ text *string }
 
-// NewSecret hides a text. The empty text gives the zero Secret.
+// NewSecret returns a Secret. The empty text gives the zero Secret.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -21,7 +20,7 @@ func NewSecret(text string) Secret {
 	return Secret{text: &text}
 }
 
-// Reveal returns the hidden text, for the one who must send it.
+// Reveal returns the text.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -35,7 +34,7 @@ func (s Secret) IsZero() bool { return s.text == nil }
 // Equal reports whether both hide the same text.
 func (s Secret) Equal(other Secret) bool { return s.Reveal() == other.Reveal() }
 
-// String is what may be shown: nothing, or [redacted].
+// String returns "" for the zero Secret and "[redacted]" for others.
 func (s Secret) String() string {
 	if s.text == nil {
 		return ""
@@ -43,11 +42,11 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// Format covers the verbs that would bypass String, such as %d and %#v.
+// Format handles all verbs, including %d and %#v, which bypass String.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// LogValue is String for slog.
+// LogValue returns String for slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText is String for encoders.
+// MarshalText returns String for encoders.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -10,17 +10,15 @@ import (
 	"kaz/internal/azure"
 )
 
-// ResourceTags are the tags that tags and tagsMap ask for. No two names differ
-// only in case: Azure would refuse that.
+// ResourceTags returns the tags of tags and tagsMap. Names are unique without case, as Azure
+// requires.
 func (c Config) ResourceTags() map[string]string {
 	tags, _ := c.parseTags()
 	return tags
 }
 
-// SystemTagPrefixes are the beginnings of names of tags that belong to others.
-// When there are none, no tag is ever taken off. An empty name in the list is
-// the beginning of every name, so it protects all tags: the list is then empty
-// too.
+// SystemTagPrefixes returns the prefixes of tags that kaz does not manage. Without prefixes, kaz
+// removes no tags. An empty prefix matches every tag, so the result is then empty too.
 func (c Config) SystemTagPrefixes() []string {
 	if c.SystemTags == "" {
 		return nil
@@ -44,7 +42,7 @@ func (c Config) parseTags() (map[string]string, []Warning) {
 	put := func(key, name, value string) {
 		name = strings.TrimSpace(name)
 		if name == "" {
-			warn(key, "a tag without a name is left out")
+			warn(key, "a tag without a name is ignored")
 			return
 		}
 		if other, found := foldedKey(tags, name); found {
@@ -56,7 +54,7 @@ func (c Config) parseTags() (map[string]string, []Warning) {
 		for pair := range strings.SplitSeq(c.Tags, ",") {
 			name, value, ok := strings.Cut(pair, "=")
 			if !ok || strings.Contains(value, "=") {
-				warn("tags", "%q is left out: wanted name=value; tagsMap can hold every character", shorten(pair))
+				warn("tags", "%q is ignored: want name=value; tagsMap allows every character", shorten(pair))
 				continue
 			}
 			put("tags", name, value)
@@ -66,12 +64,12 @@ func (c Config) parseTags() (map[string]string, []Warning) {
 		put("tagsMap", name, c.TagsMap[name])
 	}
 	if c.SystemTags != "" && c.SystemTagPrefixes() == nil {
-		warn("systemTags", "an empty name in the list protects every tag, so none is taken off")
+		warn("systemTags", "an empty name in the list matches every tag: no tag is removed")
 	}
 	return tags, warnings
 }
 
-// checkTags looks for tags with which Azure would refuse whatever has them.
+// checkTags adds a problem for each tag that Azure rejects.
 func (c Config) checkTags(s *checks) {
 	tags := c.ResourceTags()
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
@@ -88,7 +86,7 @@ func (c Config) checkTags(s *checks) {
 	}
 }
 
-// tagValue trims, but never down to the word null, which Azure reserves.
+// tagValue trims blanks, except around "null": Azure reserves the bare word.
 func tagValue(value string) string {
 	if trimmed := strings.TrimSpace(value); !strings.EqualFold(trimmed, "null") {
 		return trimmed

@@ -18,21 +18,22 @@ func TestResourceTags(t *testing.T) {
 		{
 			"pairs are trimmed, others left out", "a=b, c = d,bad", nil,
 			map[string]string{"a": "b", "c": "d"},
-			[]string{`tags: "bad" is left out: wanted name=value; tagsMap can hold every character`},
+			[]string{`tags: "bad" is ignored: want name=value; tagsMap allows every character`},
 		},
 		{
 			"the map wins whatever the case", "a=b, c = d", map[string]string{"A": "x"},
 			map[string]string{"A": "x", "c": "d"}, nil,
 		},
-		{"null keeps its spaces", "a= null,b=NULL ", map[string]string{"c": " Null "}, map[string]string{"a": " null", "b": "NULL ", "c": " Null "}, nil},
+		{"null keeps its spaces", "a= null,b=NULL ", map[string]string{"c": " Null "},
+			map[string]string{"a": " null", "b": "NULL ", "c": " Null "}, nil},
 		{
 			"two equals signs", "a=b=c", map[string]string{"d": "e=f,g"},
 			map[string]string{"d": "e=f,g"},
-			[]string{`tags: "a=b=c" is left out: wanted name=value; tagsMap can hold every character`},
+			[]string{`tags: "a=b=c" is ignored: want name=value; tagsMap allows every character`},
 		},
 		{
 			"no name", " =b", map[string]string{" ": "x"}, map[string]string{},
-			[]string{"tags: a tag without a name is left out", "tagsMap: a tag without a name is left out"},
+			[]string{"tags: a tag without a name is ignored", "tagsMap: a tag without a name is ignored"},
 		},
 		{"empty value", "a=", nil, map[string]string{"a": ""}, nil},
 		{"the later of two", "a=1,A=2", nil, map[string]string{"A": "2"}, nil},
@@ -56,7 +57,7 @@ func TestSystemTagPrefixes(t *testing.T) {
 		"":            nil,
 		"k8s":         {"k8s"},
 		" k8s , aks-": {"k8s", "aks-"},
-		"k8s,":        nil, // the empty name protects every tag
+		"k8s,":        nil, // the empty prefix matches every tag
 	} {
 		c := Config{Cluster: Cluster{SystemTags: text}}
 		if diff := cmp.Diff(want, c.SystemTagPrefixes()); diff != "" {

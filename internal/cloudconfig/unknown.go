@@ -14,10 +14,10 @@ func allNames(byName map[string]key) []string {
 	return names
 }
 
-// unknown notes a key that nothing reads. It is no error: other programs keep
-// keys of their own in the same file.
+// unknown warns of an unknown key. It is no error, because other programs keep their keys in the same
+// file.
 func (r *reading) unknown(name, path string, known []string) {
-	// Without the space after its colon, a value in YAML is part of the key.
+	// In YAML, a value without a space after the colon is part of the key.
 	name, _, _ = strings.Cut(name, ":")
 	if near := nearest(name, known); near != "" {
 		r.warn(path+shorten(name), "unknown key, ignored; did you mean %s?", near)
@@ -26,8 +26,8 @@ func (r *reading) unknown(name, path string, known []string) {
 	r.warn(path+shorten(name), "unknown key, ignored")
 }
 
-// nearest finds the known name that a slip of the keyboard would turn into
-// name. Short names are only a slip apart when one letter differs.
+// nearest returns the known name that name probably misspells, or "". A short name may differ in one
+// letter only.
 func nearest(name string, known []string) string {
 	best, least := "", 3
 	for _, candidate := range known {
@@ -42,7 +42,7 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// distance counts the letters to insert, delete or replace (Levenshtein).
+// distance returns the Levenshtein distance of two texts.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

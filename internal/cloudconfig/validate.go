@@ -10,11 +10,11 @@ import (
 	"kaz/internal/azure"
 )
 
-// Validate reports every problem of a configuration with which a program is to
-// work on Azure. The error is [Problems].
+// Validate returns every problem of a configuration for a program that uses Azure. The error is
+// [Problems].
 func (c Config) Validate() error { return c.problems().err() }
 
-// ValidateFor reports what can only be told with the name of the cluster.
+// ValidateFor returns the problems that depend on the name of the cluster.
 func (c Config) ValidateFor(clusterName string) error {
 	if !c.MultipleLoadBalancers() {
 		return nil
@@ -28,13 +28,13 @@ func (c Config) ValidateFor(clusterName string) error {
 	}
 	return Problems{{
 		Key: keyMultiple, Value: shown(names),
-		Message: fmt.Sprintf("one of the load balancers must bear the name of the cluster, %q", clusterName),
+		Message: fmt.Sprintf("one of the load balancers must have the name of the cluster, %q", clusterName),
 	}}
 }
 
 const keyMultiple = "multipleStandardLoadBalancerConfigurations"
 
-// checks gathers problems, each under its key.
+// checks collects problems.
 type checks struct{ problems Problems }
 
 func (s *checks) add(key string, value any, format string, args ...any) {
@@ -64,7 +64,7 @@ func (c Config) problems() Problems {
 	return inOrder(s.problems)
 }
 
-// checkValues goes through the table: sets of values and ranges.
+// checkValues checks enumerations and ranges of all keys.
 func (c Config) checkValues(s *checks) {
 	for _, k := range allKeys() {
 		if k.ref == nil {
@@ -95,7 +95,7 @@ func (k key) checkRange(s *checks, value float64) {
 	}
 }
 
-// checkTexts looks at what becomes part of an address or a header.
+// checkTexts checks texts that become part of a URL or a header.
 func (c Config) checkTexts(s *checks) {
 	for _, name := range []struct{ key, value string }{
 		{"tenantId", c.TenantID},
@@ -126,13 +126,13 @@ func (c Config) checkTexts(s *checks) {
 		s.add("clusterServiceSharedLoadBalancerHealthProbePath", c.ClusterServiceSharedLoadBalancerProbePath, "must start with /")
 	}
 	if (c.ExtendedLocationName == "") != (c.ExtendedLocationType == "") {
-		s.require("extendedLocationName", c.ExtendedLocationName, ": extendedLocationType is set, and one means nothing without the other")
-		s.require("extendedLocationType", c.ExtendedLocationType, ": extendedLocationName is set, and one means nothing without the other")
+		s.require("extendedLocationName", c.ExtendedLocationName, ": extendedLocationType is set, and both are needed together")
+		s.require("extendedLocationType", c.ExtendedLocationType, ": extendedLocationName is set, and both are needed together")
 	}
 }
 
-// checkRequired spares programs that only ask the metadata service of their
-// machine: they never call the Resource Manager.
+// checkRequired checks that the keys for Azure requests are set. Programs that only use the instance
+// metadata service do not need them.
 func (c Config) checkRequired(s *checks) {
 	if c.Credential() == NoCredential && c.UseInstanceMetadata {
 		return
@@ -152,7 +152,7 @@ func (c Config) checkCloud(s *checks) {
 	switch _, known := EnvironmentNamed(c.Cloud); {
 	case known:
 	case canonicalCloud(c.Cloud) != StackCloud:
-		s.add("cloud", c.Cloud, "must be one of %s, or resourceManagerEndpoint must lead to an endpoint that describes it", cloudNames())
+		s.add("cloud", c.Cloud, "must be one of %s, or resourceManagerEndpoint must name an endpoint that describes it", cloudNames())
 	case c.EnvironmentFile == "":
 		s.add("cloud", c.Cloud, "needs resourceManagerEndpoint or, in the environment, AZURE_ENVIRONMENT_FILEPATH")
 	}
@@ -160,7 +160,8 @@ func (c Config) checkCloud(s *checks) {
 
 func (c Config) checkIdentity(s *checks) {
 	if c.MultiTenant() && c.Credential() != WorkloadIdentity && strings.EqualFold(c.NetworkResourceSubscriptionID, c.SubscriptionID) {
-		s.add("networkResourceTenantID", c.NetworkResourceTenantID, "needs a networkResourceSubscriptionID other than subscriptionId: a subscription belongs to one tenant")
+		s.add("networkResourceTenantID", c.NetworkResourceTenantID,
+			"needs a networkResourceSubscriptionID other than subscriptionId: a subscription belongs to one tenant")
 	}
 	switch way := c.Credential(); way {
 	case WorkloadIdentity:
@@ -175,7 +176,8 @@ func (c Config) checkIdentity(s *checks) {
 	case NoCredential:
 		if !c.UseInstanceMetadata {
 			s.add("useInstanceMetadata", false, "useInstanceMetadata must be enabled without Azure credentials; credentials are one of "+
-				"useFederatedWorkloadIdentityExtension, useManagedIdentityExtension, aadClientSecret, aadClientCertPath, aadMSIDataPlaneIdentityPath")
+				"useFederatedWorkloadIdentityExtension, useManagedIdentityExtension, aadClientSecret, aadClientCertPath, "+
+				"aadMSIDataPlaneIdentityPath")
 		}
 	}
 }
@@ -191,7 +193,7 @@ func (c Config) checkManagedIdentity(s *checks) {
 	}
 	p := c.AuxiliaryTokenProvider
 	if p == nil {
-		s.require("auxiliaryTokenProvider", "", ": with a managed identity, a token for networkResourceTenantID comes from there")
+		s.require("auxiliaryTokenProvider", "", ": with a managed identity, it provides the token for networkResourceTenantID")
 		return
 	}
 	s.require("auxiliaryTokenProvider.subscriptionID", p.SubscriptionID, "")
@@ -212,14 +214,15 @@ func (c Config) checkBalancing(s *checks) {
 	}
 }
 
-// checkServiceGateway wants all three or none.
+// checkServiceGateway requires all three settings of the service gateway, or none.
 func (c Config) checkServiceGateway(s *checks) {
 	podIP := c.LoadBalancerBackendPoolConfigurationType == PoolPodIP
 	service := c.LoadBalancerSKU == SKUService
 	if !c.ServiceGatewayEnabled && !podIP && !service {
 		return
 	}
-	const together = "serviceGatewayEnabled true, loadBalancerBackendPoolConfigurationType podIP and loadBalancerSku service only go together"
+	const together = "serviceGatewayEnabled true, loadBalancerBackendPoolConfigurationType podIP and loadBalancerSku service " +
+		"require each other"
 	if !c.ServiceGatewayEnabled {
 		s.add("serviceGatewayEnabled", false, together)
 	}
@@ -233,10 +236,10 @@ func (c Config) checkServiceGateway(s *checks) {
 		return
 	}
 	if len(c.MultipleStandardLoadBalancerConfigurations) > 0 {
-		s.add(keyMultiple, c.balancerNames(), "is not possible with serviceGatewayEnabled")
+		s.add(keyMultiple, c.balancerNames(), "cannot be combined with serviceGatewayEnabled")
 	}
 	if c.EnableMigrateToIPBasedBackendPoolAPI {
-		s.add("enableMigrateToIPBasedBackendPoolAPI", true, "is not possible with serviceGatewayEnabled")
+		s.add("enableMigrateToIPBasedBackendPoolAPI", true, "cannot be combined with serviceGatewayEnabled")
 	}
 }
 
@@ -248,8 +251,8 @@ func (c Config) balancerNames() []string {
 	return names
 }
 
-// checkSeveralBalancers follows the rules for several load balancers. Azure
-// compares names without case, so unique means unique in any case.
+// checkSeveralBalancers checks the rules for several load balancers. Names must be unique without
+// case, because Azure ignores case.
 func (c Config) checkSeveralBalancers(s *checks) {
 	if !c.MultipleLoadBalancers() {
 		return
@@ -269,14 +272,14 @@ func (c Config) checkSeveralBalancers(s *checks) {
 		checkSelector(s, at+"nodeSelector", lb.NodeSelector)
 	}
 	for i, lb := range c.MultipleStandardLoadBalancerConfigurations {
-		const internal = "-internal" // ends the name of the sibling for internal Services
+		const internal = "-internal" // suffix of the load balancer for internal Services
 		if of, is := strings.CutSuffix(strings.ToLower(lb.Name), internal); is && names[of] {
-			s.add(fmt.Sprintf("%s[%d].name", keyMultiple, i), lb.Name, "is the name of the internal load balancer beside %q", of)
+			s.add(fmt.Sprintf("%s[%d].name", keyMultiple, i), lb.Name, "is the name of the internal load balancer of %q", of)
 		}
 	}
 }
 
-// balancerName refuses a name that Azure refuses; that there is one is not asked for.
+// balancerName checks a load balancer name. An empty name is valid.
 func (s *checks) balancerName(key, name string) {
 	if problem := badBalancerName(name); name != "" && problem != "" {
 		s.add(key, name, "%s", problem)
@@ -331,7 +334,7 @@ func (c Config) checkClientLimits(s *checks) {
 	}
 }
 
-// inOrder sorts problems like the reference.
+// inOrder sorts problems in the order of the reference.
 func inOrder(problems Problems) Problems {
 	place := map[string]int{}
 	for i, k := range allKeys() {

@@ -1,7 +1,6 @@
-// Package cloudprovider is kaz as the Kubernetes cloud-controller-manager
-// framework sees it: one type for each of the framework's interfaces, each made of
-// a planner and the door to Azure. Layer L3: plan, reconcile and Kubernetes
-// libraries; never the door's implementation.
+// Package cloudprovider implements the interfaces of the Kubernetes cloud-controller-manager
+// framework, with one type for each. Layer L3: plan, reconcile and Kubernetes libraries. It receives
+// an ARM client and does not import its implementation.
 package cloudprovider
 
 import (
@@ -25,42 +24,41 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// Name is the provider's name: the value of --cloud-provider and the scheme of
-// provider ids.
+// Name is the name of the provider: the value of --cloud-provider and the scheme of provider ids.
 const Name = "azure"
 
-// Config is what the cloud configuration says of the cluster.
+// Config is the part of the cloud configuration that the provider needs.
 type Config struct {
-	// LoadBalancer is complete but for ClusterName, which the framework tells, and
-	// LoadBalancerName where it is to be the cluster's name.
+	// LoadBalancer is complete except for ClusterName, which comes from the framework, and
+	// LoadBalancerName if that is the name of the cluster.
 	LoadBalancer loadbalancer.Config
-	// Zones are those of LoadBalancer, when they are needed; nil is that it has them.
+	// Zones returns the zones of LoadBalancer when they are needed; nil means that LoadBalancer has
+	// them.
 	Zones func(context.Context) ([]string, error)
-	// Subscription and ResourceGroup hold the cluster's machines.
+	// Subscription and ResourceGroup contain the cluster's machines.
 	Subscription, ResourceGroup string
 	Location                    string
-	// NotFoundGrace is how long after its registration a node is kept though no
-	// machine of its name is found, 0 for not at all.
+	// NotFoundGrace is how long after its creation a node is kept although its machine is not found.
 	NotFoundGrace time.Duration
-	// Uncached has every question about a machine read Azure.
+	// Uncached disables the machine cache: every question reads Azure.
 	Uncached bool
-	// Routes names the route table, none for a cluster without.
+	// Routes has the route table; its Table is empty for a cluster without routes.
 	Routes routes.Config
-	// Registerer takes the metrics, nil for none.
+	// Registerer registers the metrics; may be nil.
 	Registerer prometheus.Registerer
 }
 
-// Cloud implements the framework's interface. Its parts are in one file each.
+// Cloud implements the framework's Interface.
 type Cloud struct {
-	door     reconcile.Azure
-	balancer loadbalancer.Config
-	zones    func(context.Context) ([]string, error)
-	machines *instances
-	measured operations
-	all      bool        // nodes are asked about
-	routes   *routeTable // nil for a cluster without
-	client   kubernetes.Interface
-	off      *outOfService // nil until the cluster's nodes are known
+	arm        reconcile.Azure
+	balancer   loadbalancer.Config
+	zones      func(context.Context) ([]string, error)
+	machines   *instances
+	measured   operations
+	all        bool        // set if the framework asks about all nodes in turn
+	routes     *routeTable // nil without a route table
+	kubernetes kubernetes.Interface
+	off        *outOfService // nil before SetInformers
 }
 
 var (
@@ -68,18 +66,19 @@ var (
 	_ framework.InformerUser = (*Cloud)(nil)
 )
 
-// New is a cloud that reaches Azure through door. Close it when done.
-func New(c Config, door reconcile.Azure) *Cloud {
-	cloud := &Cloud{door: door, balancer: c.LoadBalancer, zones: c.Zones, machines: newInstances(c, door), measured: newOperations(c.Registerer)}
+// New returns a cloud that uses an ARM client. The caller must close it.
+func New(c Config, client reconcile.Azure) *Cloud {
+	cloud := &Cloud{arm: client, balancer: c.LoadBalancer, zones: c.Zones, machines: newInstances(c, client),
+		measured: newOperations(c.Registerer)}
 	if c.Routes.Table != "" {
-		cloud.routes = newRouteTable(c.Routes, door, cloud.machines, cloud.measured)
+		cloud.routes = newRouteTable(c.Routes, client, cloud.machines, cloud.measured)
 	}
 	return cloud
 }
 
-// Close ends what is in flight and waits for it.
+// Close cancels the requests in flight and waits for them.
 func (c *Cloud) Close() {
-	c.machines.seen.close()
+	c.machines.cache.close()
 	if c.off != nil {
 		c.off.close()
 	}
@@ -88,18 +87,18 @@ func (c *Cloud) Close() {
 	}
 }
 
-// Initialize starts to send events to Kubernetes.
+// Initialize starts to send Events.
 func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-chan struct{}) {
 	client, err := clients.Client("azure-cloud-provider")
 	if err != nil {
 		slog.Warn("no events from the cloud provider", "error", err)
 		return
 	}
-	c.client = client
+	c.kubernetes = client
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "azure-cloud-provider"})
-	c.machines.told.to(events)
+	c.machines.events.to(events)
 	if c.routes != nil {
 		c.routes.events = events
 	}
@@ -109,18 +108,17 @@ func (c *Cloud) Initialize(clients framework.ControllerClientBuilder, stop <-cha
 	}()
 }
 
-// SetInformers tells the cloud of the cluster's nodes. Who does so asks about all of
-// them, one after the other: so questions are not kept waiting for long, and nodes
-// that are at work are believed.
+// SetInformers passes the informers of the cluster to the cloud. The framework's controllers then ask
+// about all nodes in turn, so questions wait only briefly and ready nodes cost no reads.
 func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
-	c.machines.seen.impatient, c.all = true, true
+	c.machines.cache.impatient, c.all = true, true
 	nodes := factory.Core().V1().Nodes()
 	if _, err := nodes.Informer().AddEventHandler(c.machines.watch()); err != nil {
-		slog.Warn("machines of nodes that fall silent are not looked at before somebody asks", "error", err)
+		slog.Warn("cannot watch nodes: machines of nodes that become not ready are read later", "error", err)
 	}
-	if c.client != nil {
+	if c.kubernetes != nil {
 		var err error
-		if c.off, err = keepOutOfService(c.client, nodes); err != nil {
+		if c.off, err = keepOutOfService(c.kubernetes, nodes); err != nil {
 			slog.Warn("nodes whose machines are off are not marked as out of service", "error", err)
 		}
 	}
@@ -130,14 +128,13 @@ func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
 	c.routes.nodes = nodeSource{lister: nodes.Lister(), synced: nodes.Informer().HasSynced}
 }
 
-// nodeSource lists the cluster's nodes as far as Kubernetes has told of them.
+// nodeSource lists the nodes that the informer has.
 type nodeSource struct {
 	lister listers.NodeLister
 	synced cache.InformerSynced
 }
 
-// LoadBalancer is not supported: [Cloud.Services] is in the place of the controller
-// that would use it.
+// LoadBalancer is not supported: [Cloud.Services] replaces the controller that would use it.
 func (c *Cloud) LoadBalancer() (framework.LoadBalancer, bool) { return nil, false }
 
 // InstancesV2 is supported.
@@ -148,16 +145,16 @@ func (c *Cloud) InstancesV2() (framework.InstancesV2, bool) {
 	return c.machines, true
 }
 
-// Instances is not supported: InstancesV2 is in its place.
+// Instances is not supported: InstancesV2 replaces it.
 func (c *Cloud) Instances() (framework.Instances, bool) { return nil, false }
 
-// Zones is not supported: InstancesV2 tells of them.
+// Zones is not supported: InstancesV2 replaces it.
 func (c *Cloud) Zones() (framework.Zones, bool) { return nil, false }
 
 // Clusters is not supported.
 func (c *Cloud) Clusters() (framework.Clusters, bool) { return nil, false }
 
-// Routes is supported where the configuration names a route table.
+// Routes is supported if the configuration has a route table.
 func (c *Cloud) Routes() (framework.Routes, bool) {
 	if c.routes == nil {
 		return nil, false
@@ -165,11 +162,11 @@ func (c *Cloud) Routes() (framework.Routes, bool) {
 	return c.routes, true
 }
 
-// ProviderName is [Name].
+// ProviderName returns [Name].
 func (c *Cloud) ProviderName() string { return Name }
 
-// HasClusterID is true: everything in Azure carries the cluster's name.
+// HasClusterID returns true: all resources in Azure carry the cluster's name.
 func (c *Cloud) HasClusterID() bool { return true }
 
-// known reports whether Kubernetes has told of the nodes.
+// known reports whether the informer has synced.
 func (n nodeSource) known() bool { return n.lister != nil && (n.synced == nil || n.synced()) }

@@ -26,9 +26,9 @@ import (
 func TestMain(m *testing.M) {
 	quiet := slog.New(slog.DiscardHandler)
 	slog.SetDefault(quiet)
-	klog.SetSlogLogger(quiet)       // before anything runs: it is a global of klog
-	utilruntime.ErrorHandlers = nil // they sleep until times that are not those of a bubble
-	watch.DefaultChanSize = 1 << 14 // the fake API server panics when a watcher falls behind
+	klog.SetSlogLogger(quiet)       // set before anything runs, because it is a global of klog
+	utilruntime.ErrorHandlers = nil // these handlers sleep, and their clock is not that of a bubble
+	watch.DefaultChanSize = 1 << 14 // the fake API server panics if a watcher falls behind
 	goleak.VerifyTestMain(m)
 }
 
@@ -43,7 +43,7 @@ func newWorld(t *testing.T, o emulator.Options, count int) *world {
 	w := &world{Azure: testkit.NewAzure(t, o, count)}
 	w.cloud = cloudprovider.New(cloudprovider.Config{
 		Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location,
-	}, w.Door)
+	}, w.Client)
 	t.Cleanup(w.cloud.Close)
 	return w
 }
@@ -52,13 +52,14 @@ func TestMetadata(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
 		machines, _ := w.cloud.InstancesV2()
-		// As a kubelet registers: without a provider id.
+		// A kubelet registers a node without a provider id.
 		got, err := machines.InstanceMetadata(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "nodes0-000001"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		id, _ := nodes.ProviderID(testkit.Nodes.Child("virtualMachines", "1"))
-		if got.ProviderID != id || got.InstanceType != "Standard_D2s_v5" || got.Region != "westeurope" || !strings.HasPrefix(got.Zone, "westeurope-") {
+		if got.ProviderID != id || got.InstanceType != "Standard_D2s_v5" || got.Region != "westeurope" ||
+			!strings.HasPrefix(got.Zone, "westeurope-") {
 			t.Errorf("%+v", got)
 		}
 		var kinds []corev1.NodeAddressType
@@ -84,7 +85,8 @@ func TestMachinesThatGoAndStop(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return silent(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "nodes0-00000" + instance}, Spec: corev1.NodeSpec{ProviderID: id}})
+			return silent(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "nodes0-00000" + instance},
+				Spec: corev1.NodeSpec{ProviderID: id}})
 		}
 		expect := func(instance string, exists, off bool) {
 			t.Helper()
@@ -98,20 +100,20 @@ func TestMachinesThatGoAndStop(t *testing.T) {
 			}
 		}
 		expect("0", true, false)
-		if err := w.Door.Delete(t.Context(), testkit.Nodes.Child("virtualMachines", "0")); err != nil {
+		if err := w.Client.Delete(t.Context(), testkit.Nodes.Child("virtualMachines", "0")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Door.Post(t.Context(), testkit.Nodes.Child("virtualMachines", "1"), "deallocate", nil); err != nil {
+		if _, err := w.Client.Post(t.Context(), testkit.Nodes.Child("virtualMachines", "1"), "deallocate", nil); err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(5 * time.Second) // a period of who asks
+		<-time.After(5 * time.Second) // the framework's period
 		expect("0", false, false)
 		expect("1", true, true)
 		expect("2", true, false)
 
 		elsewhere := &corev1.Node{Spec: corev1.NodeSpec{ProviderID: "aws:///eu-west-1a/i-1"}}
 		if exists, err := machines.InstanceExists(t.Context(), elsewhere); err != nil || !exists {
-			t.Errorf("a node of somebody else's: %v, %v", exists, err)
+			t.Errorf("a foreign node: %v, %v", exists, err)
 		}
 	})
 }

@@ -28,8 +28,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// run is a cluster whose nodes the framework's own controllers look after, as they
-// do in the cloud-controller-manager: eight workers, a period of five seconds.
+// run is a cluster with the framework's node controllers as in the cloud-controller-manager: eight
+// workers and a period of five seconds.
 type run struct {
 	*world
 	t      *testing.T
@@ -37,7 +37,7 @@ type run struct {
 	cloud  *cloudprovider.Cloud
 }
 
-// newRun starts the controllers on an Azure. They stop with the test.
+// newRun starts the controllers on a local Azure. They stop with the test.
 func newRun(t *testing.T, w *world, known ...*corev1.Node) *run {
 	t.Helper()
 	r := &run{world: w, t: t, client: fake.NewClientset()}
@@ -46,7 +46,7 @@ func newRun(t *testing.T, w *world, known ...*corev1.Node) *run {
 	}
 	cloud := cloudprovider.New(cloudprovider.Config{
 		Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location,
-	}, w.Door)
+	}, w.Client)
 	r.cloud = cloud
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	factory := informers.NewSharedInformerFactory(r.client, 0)
@@ -105,7 +105,7 @@ func (r *run) edit(name string, edit func(*corev1.Node)) {
 	}
 }
 
-// within waits for something in simulated time and returns how long it took.
+// within waits for a condition in simulated time and returns how long it took.
 func (r *run) within(limit time.Duration, what string, is func() bool) time.Duration {
 	r.t.Helper()
 	const step = 100 * time.Millisecond
@@ -120,14 +120,14 @@ func (r *run) within(limit time.Duration, what string, is func() bool) time.Dura
 	}
 }
 
-// fresh is a node as a kubelet registers it.
+// fresh is a node as its kubelet registers it.
 func fresh(name string) *corev1.Node {
 	n := node(name, "")
 	n.Spec.Taints = []corev1.Taint{{Key: api.TaintExternalCloudProvider, Effect: corev1.TaintEffectNoSchedule}}
 	return n
 }
 
-// atWork is a node that was initialized and is ready.
+// atWork is an initialized, ready node.
 func atWork(name string, machine azure.ID) *corev1.Node {
 	n := node(name, machine)
 	n.Labels = map[string]string{
@@ -135,7 +135,8 @@ func atWork(name string, machine azure.ID) *corev1.Node {
 		corev1.LabelTopologyZone: "westeurope-1", corev1.LabelFailureDomainBetaZone: "westeurope-1",
 		corev1.LabelTopologyRegion: "westeurope", corev1.LabelFailureDomainBetaRegion: "westeurope",
 	}
-	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.240.0.4"}, {Type: corev1.NodeHostName, Address: name}}
+	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.240.0.4"},
+		{Type: corev1.NodeHostName, Address: name}}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 	return n
 }
@@ -149,7 +150,7 @@ func instanceName(set string, i int) string {
 	return set + "-" + strings.Repeat("0", 6-len(digits)) + digits
 }
 
-// lists counts the reads that are not of one machine.
+// lists counts list reads.
 func lists(reads []string) int {
 	count := 0
 	for _, r := range reads {
@@ -160,7 +161,8 @@ func lists(reads []string) int {
 	return count
 }
 
-// 200 instances of two scale sets appear at once: two lists for each.
+// TestManyInstancesAppear creates 200 instances of two scale sets at once: each set costs two list
+// reads.
 func TestManyInstancesAppear(t *testing.T) {
 	each := 30
 	if !testing.Short() {
@@ -170,7 +172,7 @@ func TestManyInstancesAppear(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, each)
 		w.AddScaleSet("second", testkit.Uniform, each, "1", "2", "3")
 		r := newRun(t, w)
-		synctest.Wait() // the first walk over the nodes meets none
+		synctest.Wait() // the first round finds no nodes
 		for i := range each {
 			r.add(fresh(instanceName(testkit.ScaleSet, i)))
 			r.add(fresh(instanceName("second", i)))
@@ -193,7 +195,7 @@ func TestManyInstancesAppear(t *testing.T) {
 	})
 }
 
-// The same with machines of a Flexible scale set, and alone.
+// TestManyMachinesAppear is the same with machines of a Flexible scale set and standalone machines.
 func TestManyMachinesAppear(t *testing.T) {
 	members, others := 15, 5
 	if !testing.Short() {
@@ -205,7 +207,7 @@ func TestManyMachinesAppear(t *testing.T) {
 		var names []string
 		for i := range others {
 			names = append(names, fmt.Sprintf("alone%d", i))
-			w.AddMachine(testkit.Alone{Name: names[i], Zone: "1"})
+			w.AddMachine(testkit.VirtualMachine{Name: names[i], Zone: "1"})
 		}
 		for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Group, compute.VirtualMachines) {
 			if strings.HasPrefix(vm.Name, "flex") {
@@ -213,7 +215,7 @@ func TestManyMachinesAppear(t *testing.T) {
 			}
 		}
 		r := newRun(t, w)
-		synctest.Wait() // the first walk over the nodes meets none: it would ask about machines that are not ready
+		synctest.Wait() // the first round finds no nodes: it would ask about machines that are not ready
 		for _, name := range names {
 			r.add(fresh(name))
 		}
@@ -232,8 +234,8 @@ func TestManyMachinesAppear(t *testing.T) {
 	})
 }
 
-// A cold start of a large cluster in which no node has been initialized yet: one
-// list of the scale sets and two lists of each, whose pages are reads too.
+// TestColdStart starts a large cluster without initialized nodes: one list of the scale sets and two
+// lists for each set, plus their further pages.
 func TestColdStart(t *testing.T) {
 	sets, each := 4, 15
 	if !testing.Short() {
@@ -265,7 +267,7 @@ func TestColdStart(t *testing.T) {
 	})
 }
 
-// Nodes at work cost nothing, however many there are: neither at the start nor later.
+// TestReadyNodesCostNothing checks that ready nodes cost no reads, neither at the start nor later.
 func TestReadyNodesCostNothing(t *testing.T) {
 	count, hour := 500, 10*time.Minute
 	if !testing.Short() {
@@ -288,13 +290,13 @@ func TestReadyNodesCostNothing(t *testing.T) {
 	})
 }
 
-// 42, 44: four instances are deleted while nothing is known: their nodes go within
-// two periods of falling silent, for one read each; those that stay cost one too.
+// TestDeletedInstances (42, 44) deletes four instances: their nodes are deleted within two periods,
+// and each read costs one request. The remaining nodes cost one request each too.
 func TestDeletedInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const instances = 20
 		w := newWorld(t, emulator.Options{Latency: 1}, instances)
-		w.AddMachine(testkit.Alone{Name: "alone", Zone: "1"})
+		w.AddMachine(testkit.VirtualMachine{Name: "alone", Zone: "1"})
 		known := []*corev1.Node{atWork("alone", testkit.Group.Resource(compute.VirtualMachines, "alone"))}
 		for i := range instances {
 			known = append(known, atWork(instanceName(testkit.ScaleSet, i), testkit.Nodes.Child("virtualMachines", strconv.Itoa(i))))
@@ -302,7 +304,7 @@ func TestDeletedInstances(t *testing.T) {
 		cellar := atWork("cellar", "")
 		cellar.Labels["kubernetes.azure.com/managed"] = "false"
 		r := newRun(t, w, append(known, cellar)...)
-		other := w.OtherDoor()
+		other := w.OtherClient()
 		gone := []string{"alone"}
 		if err := other.Delete(t.Context(), testkit.Group.Resource(compute.VirtualMachines, "alone")); err != nil {
 			t.Fatal(err)
@@ -338,8 +340,7 @@ func TestDeletedInstances(t *testing.T) {
 	})
 }
 
-// Half of a large scale set is deleted: then its list is read, once for the walk
-// that finds them all.
+// TestManyDeletedInstances deletes half of a large scale set: its list is read once per round.
 func TestManyDeletedInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const instances = 40
@@ -349,7 +350,7 @@ func TestManyDeletedInstances(t *testing.T) {
 			known = append(known, atWork(instanceName(testkit.ScaleSet, i), testkit.Nodes.Child("virtualMachines", strconv.Itoa(i))))
 		}
 		r := newRun(t, w, known...)
-		other := w.OtherDoor()
+		other := w.OtherClient()
 		var deleting sync.WaitGroup
 		for i := range instances / 2 {
 			deleting.Go(func() {
@@ -371,7 +372,7 @@ func TestManyDeletedInstances(t *testing.T) {
 			}
 			return true
 		})
-		const alone, twice = 4, 2 // the first few are read one by one, in each of two walks at most
+		const alone, twice = 4, 2 // the first machines are read one by one, in at most two rounds
 		if reads := w.Reads(); len(reads) > twice*(alone+1) || lists(reads) > twice {
 			t.Errorf("reads: %v", reads)
 		}
@@ -379,12 +380,12 @@ func TestManyDeletedInstances(t *testing.T) {
 	})
 }
 
-// 41, 43, D3: a machine alone that is stopped: its node bears the taints, and loses
-// them when it is back.
+// TestMachineIsStoppedAndStarted (41, 43, D3) stops a standalone machine: its node gets the taints,
+// and loses them after the start.
 func TestMachineIsStoppedAndStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 1)
-		alone := w.AddMachine(testkit.Alone{Name: "alone", Zone: "1"})
+		alone := w.AddMachine(testkit.VirtualMachine{Name: "alone", Zone: "1"})
 		machines := map[string]azure.ID{"alone": alone, instanceName(testkit.ScaleSet, 0): testkit.Nodes.Child("virtualMachines", "0")}
 		var known []*corev1.Node
 		for name, id := range machines {
@@ -399,12 +400,12 @@ func TestMachineIsStoppedAndStarted(t *testing.T) {
 			return keys
 		}
 		for name, id := range machines {
-			if _, err := w.Door.Post(t.Context(), id, "deallocate", nil); err != nil {
+			if _, err := w.Client.Post(t.Context(), id, "deallocate", nil); err != nil {
 				t.Fatal(err)
 			}
 			r.edit(name, func(n *corev1.Node) { silent(n) })
 			r.within(2*period, "it bears both taints", func() bool { return len(taints(name)) == 2 })
-			if _, err := w.Door.Post(t.Context(), id, "start", nil); err != nil {
+			if _, err := w.Client.Post(t.Context(), id, "start", nil); err != nil {
 				t.Fatal(err)
 			}
 			r.edit(name, func(n *corev1.Node) { n.Status.Conditions = atWork("", "").Status.Conditions })

@@ -20,38 +20,37 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// Labels that say how a node belongs to the cluster.
+// Labels that assign a node to a cluster.
 const (
 	labelManaged = "kubernetes.azure.com/managed"
 	labelGroup   = "kubernetes.azure.com/resource-group"
 )
 
-// instances tells Kubernetes of its nodes' machines, of all kinds: instances of
-// Uniform scale sets, and virtual machines alone, in availability sets and in
-// Flexible scale sets. It reads lists that hold many machines, so that a thousand
-// nodes cost as many reads as one; a few that may be gone are read one by one.
+// instances implements InstancesV2 for all kinds of machines: instances of Uniform scale sets, and
+// virtual machines alone, in availability sets and in Flexible scale sets. It reads lists, so that a
+// thousand nodes cost as many reads as one. It reads single machines if only a few may be gone.
 type instances struct {
 	subscription string
-	group        azure.ID // of nodes whose label names no other
+	group        azure.ID // of nodes without a resource group label
 	region       string
 	grace        time.Duration
-	seen         *sightings
-	told         *told
+	cache        *machineCache
+	events       *machineEvents
 }
 
 var _ framework.InstancesV2 = (*instances)(nil)
 
-func newInstances(c Config, door reconcile.Azure) *instances {
-	seen := newSightings(door)
-	seen.always = c.Uncached
+func newInstances(c Config, client reconcile.Azure) *instances {
+	reads := newMachineCache(client)
+	reads.always = c.Uncached
 	return &instances{
 		subscription: c.Subscription, group: azure.GroupID(c.Subscription, c.ResourceGroup),
-		region: c.Location, grace: c.NotFoundGrace, seen: seen, told: newTold(),
+		region: c.Location, grace: c.NotFoundGrace, cache: reads, events: newMachineEvents(),
 	}
 }
 
-// InstanceExists reports whether the node's machine is in Azure. Nodes that are
-// not Azure's are said to exist: they are not ours to remove.
+// InstanceExists reports whether the node's machine is in Azure. It returns true for nodes outside
+// Azure, so that they are not deleted.
 func (i *instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool, error) {
 	if !managed(node) {
 		return true, nil
@@ -64,7 +63,7 @@ func (i *instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 	return young, nil
 }
 
-// InstanceShutdown reports whether the node's machine is off for good.
+// InstanceShutdown reports whether the node's machine is stopped permanently.
 func (i *instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bool, error) {
 	if !managed(node) {
 		return false, nil
@@ -73,22 +72,21 @@ func (i *instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bo
 	return there && off, err
 }
 
-// InstanceMetadata describes the node's machine; an unmanaged node has nothing to
-// be told. What was read within the last minute will do, unless the machine is not
-// in it, or not ready.
+// InstanceMetadata describes the node's machine. It returns nothing for an unmanaged node. A list of
+// the last minute is enough, unless it lacks the machine or the machine is not ready.
 func (i *instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*framework.InstanceMetadata, error) {
 	if !managed(node) {
 		return &framework.InstanceMetadata{ProviderID: node.Spec.ProviderID}, nil
 	}
-	m, err := i.describe(ctx, node, young{age: time.Minute, wait: patience})
+	m, err := i.describe(ctx, node, freshness{age: time.Minute, wait: longWait})
 	if err != nil && !fromAzure(err) {
-		m, err = i.describe(ctx, node, young{age: recently, after: node.CreationTimestamp.Time, wait: patience})
+		m, err = i.describe(ctx, node, freshness{age: recently, after: node.CreationTimestamp.Time, wait: longWait})
 	}
-	i.told.about(node, err)
+	i.events.about(node, err)
 	return m, err
 }
 
-func (i *instances) describe(ctx context.Context, node *corev1.Node, y young) (*framework.InstanceMetadata, error) {
+func (i *instances) describe(ctx context.Context, node *corev1.Node, y freshness) (*framework.InstanceMetadata, error) {
 	ref := nodes.Ref{Name: node.Name, ProviderID: node.Spec.ProviderID}
 	var m nodes.Machine
 	found := false
@@ -118,14 +116,14 @@ func (i *instances) describe(ctx context.Context, node *corev1.Node, y young) (*
 	}, nil
 }
 
-// state is whether the node's machine is there, and whether it is off. That it is not
-// there counts only if it was seen since the node is.
+// state reports whether the node's machine exists and whether it is off. A missing machine counts
+// only in a list that is newer than the node.
 func (i *instances) state(ctx context.Context, node *corev1.Node) (there, off bool, err error) {
-	y := young{age: allowance(node, time.Now()), wait: glance}
-	there, off, err = i.stateAsSeen(ctx, node, y)
+	y := freshness{age: allowance(node, time.Now()), wait: shortWait}
+	there, off, err = i.stateOfNode(ctx, node, y)
 	if err == nil && !there {
 		y.after = node.CreationTimestamp.Time
-		there, off, err = i.stateAsSeen(ctx, node, y)
+		there, off, err = i.stateOfNode(ctx, node, y)
 	}
 	if err != nil {
 		err = fmt.Errorf("machine of node %s: %w", node.Name, err)
@@ -133,7 +131,7 @@ func (i *instances) state(ctx context.Context, node *corev1.Node) (there, off bo
 	return there, off, err
 }
 
-func (i *instances) stateAsSeen(ctx context.Context, node *corev1.Node, y young) (there, off bool, err error) {
+func (i *instances) stateOfNode(ctx context.Context, node *corev1.Node, y freshness) (there, off bool, err error) {
 	machine, known := nodes.MachineID(node.Spec.ProviderID)
 	if !known {
 		vm, err := i.locate(ctx, node, y)
@@ -145,16 +143,16 @@ func (i *instances) stateAsSeen(ctx context.Context, node *corev1.Node, y young)
 	return i.stateOf(ctx, machine, y)
 }
 
-// expect begins to look at the machine of a node that just fell silent: who asks
-// about it in a moment finds the answer. It does not wait for anything.
+// expect starts to read the machine of a node that became not ready, because the framework asks about
+// it soon. It does not wait for the result.
 func (i *instances) expect(node *corev1.Node) {
 	if machine, known := nodes.MachineID(node.Spec.ProviderID); known && managed(node) {
-		// The answer, and why there is none, is for who asks.
-		_, _, _ = i.stateOf(context.Background(), machine, young{age: recently})
+		// The result and the error stay in the cache.
+		_, _, _ = i.stateOf(context.Background(), machine, freshness{age: recently})
 	}
 }
 
-// watch hears of nodes that fall silent.
+// watch returns a handler that calls expect for nodes that become not ready.
 func (i *instances) watch() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{UpdateFunc: func(was, is any) {
 		before, ok1 := was.(*corev1.Node)
@@ -165,25 +163,24 @@ func (i *instances) watch() cache.ResourceEventHandler {
 	}}
 }
 
-// stateOf asks about one machine, or about all of its list when many are asked
-// about.
-func (i *instances) stateOf(ctx context.Context, machine azure.ID, y young) (there, off bool, err error) {
+// stateOf reads one machine, or its list if the framework asks about many.
+func (i *instances) stateOf(ctx context.Context, machine azure.ID, y freshness) (there, off bool, err error) {
 	list, ok := nodes.ListWith(machine)
 	if !ok {
 		return false, false, fmt.Errorf("error splitting providerID: %s is no virtual machine", machine)
 	}
-	l := i.seen.kept(list, y)
-	if l == nil && i.seen.kept(nodes.ViewOf(machine), y) == nil && !i.seen.mayReadAlone(list, machine) {
-		if l, err = i.seen.see(ctx, list, y); err != nil {
+	l := i.cache.cached(list, y)
+	if l == nil && i.cache.cached(nodes.ViewOf(machine), y) == nil && !i.cache.mayReadAlone(list, machine) {
+		if l, err = i.cache.get(ctx, list, y); err != nil {
 			return false, false, err
 		}
 	}
 	if l != nil {
-		if there, off, told := l.Has(machine); told {
+		if there, off, known := l.Has(machine); known {
 			return there, off, nil
 		}
 	}
-	view, err := i.seen.see(ctx, nodes.ViewOf(machine), y)
+	view, err := i.cache.get(ctx, nodes.ViewOf(machine), y)
 	if err != nil {
 		return false, false, err
 	}
@@ -191,9 +188,8 @@ func (i *instances) stateOf(ctx context.Context, machine azure.ID, y young) (the
 	return there, off, nil
 }
 
-// locate finds the machine of a node that Kubernetes knows by name only, nil for
-// none.
-func (i *instances) locate(ctx context.Context, node *corev1.Node, y young) (vm *azure.Resource[compute.Instance], err error) {
+// locate returns the machine of a node without a provider id, or nil.
+func (i *instances) locate(ctx context.Context, node *corev1.Node, y freshness) (vm *azure.Resource[compute.Instance], err error) {
 	ref := nodes.Ref{Name: node.Name, ProviderID: node.Spec.ProviderID}
 	err = i.gather(ctx, y, func(known nodes.Known) (unread []azure.Query, err error) {
 		vm, unread, err = nodes.Locate(known, i.groupOf(node), ref)
@@ -202,9 +198,8 @@ func (i *instances) locate(ctx context.Context, node *corev1.Node, y young) (vm 
 	return vm, err
 }
 
-// gather takes steps until one needs nothing that was not read. Those that are
-// needed together are read at once.
-func (i *instances) gather(ctx context.Context, y young, step func(known nodes.Known) ([]azure.Query, error)) error {
+// gather repeats step until it needs no further reads. The reads of one step run in parallel.
+func (i *instances) gather(ctx context.Context, y freshness, step func(known nodes.Known) ([]azure.Query, error)) error {
 	read := map[azure.Query]*nodes.Listing{}
 	for {
 		unread, err := step(func(q azure.Query) *nodes.Listing { return read[q] })
@@ -215,7 +210,7 @@ func (i *instances) gather(ctx context.Context, y young, step func(known nodes.K
 		var together errgroup.Group
 		for n, q := range unread {
 			together.Go(func() (err error) {
-				listings[n], err = i.seen.see(ctx, q, y)
+				listings[n], err = i.cache.get(ctx, q, y)
 				return err
 			})
 		}
@@ -228,7 +223,7 @@ func (i *instances) gather(ctx context.Context, y young, step func(known nodes.K
 	}
 }
 
-// groupOf is the resource group in which a node's machine is.
+// groupOf returns the resource group of a node's machine.
 func (i *instances) groupOf(node *corev1.Node) azure.ID {
 	if group := node.Labels[labelGroup]; group != "" && !strings.EqualFold(group, i.group.Group()) {
 		return azure.GroupID(i.subscription, strings.ToLower(group))
@@ -236,8 +231,8 @@ func (i *instances) groupOf(node *corev1.Node) azure.ID {
 	return i.group
 }
 
-// allowance is how old an answer may be: a node that just went silent wants a new
-// one, who is silent for long, or has only just started, may wait a little.
+// allowance returns the maximum age of an answer. It is short for a node that just became not ready.
+// A node that has not been ready for long, or has just started, can wait.
 func allowance(node *corev1.Node, now time.Time) time.Duration {
 	const (
 		part, most = 8, 2 * time.Minute
@@ -254,14 +249,14 @@ func allowance(node *corev1.Node, now time.Time) time.Duration {
 	return starting
 }
 
-// isReady reports whether a node says that it is.
+// isReady reports whether the node has the condition Ready.
 func isReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// managed reports whether the node's machine is one that we look after.
+// managed reports whether kaz manages the node.
 func managed(node *corev1.Node) bool {
 	if strings.EqualFold(node.Labels[labelManaged], "false") {
 		return false
@@ -269,9 +264,8 @@ func managed(node *corev1.Node) bool {
 	return node.Spec.ProviderID == "" || nodes.Managed(node.Spec.ProviderID)
 }
 
-// settledInstances answer for nodes that are at work from what these say of
-// themselves: that costs no reads, however many there are. What is new at a machine
-// shows when its node starts anew.
+// settledInstances answers questions about ready nodes from the nodes themselves, without reads.
+// Changes of a machine show when its node restarts.
 type settledInstances struct{ *instances }
 
 // InstanceMetadata implements [framework.InstancesV2].
@@ -286,7 +280,7 @@ func (s settledInstances) InstanceMetadata(ctx context.Context, node *corev1.Nod
 	}, nil
 }
 
-// settled reports whether a node is ready and was told all that it is to be told.
+// settled reports whether a node is ready and completely described.
 func settled(node *corev1.Node) bool {
 	inside := slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP })
 	for _, t := range node.Spec.Taints {
@@ -298,8 +292,7 @@ func settled(node *corev1.Node) bool {
 		node.Labels[corev1.LabelTopologyZone] != "" && node.Labels[corev1.LabelTopologyRegion] != ""
 }
 
-// fromAzure reports whether an error is Azure's, or of who asked, and none of the
-// machine.
+// fromAzure reports whether Azure or the caller caused the error, and not the machine.
 func fromAzure(err error) bool {
 	_, azures := errors.AsType[*azure.Error](err)
 	return azures || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)

@@ -24,14 +24,14 @@ import (
 	"kaz/internal/testkit"
 )
 
-// asked is the cloud as the framework has it that asks about all nodes of a cluster.
+// asked returns the InstancesV2 of a cloud with informers, like in the framework.
 func (w *world) asked(t *testing.T, edit func(*cloudprovider.Config)) framework.InstancesV2 {
 	t.Helper()
 	c := cloudprovider.Config{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location}
 	if edit != nil {
 		edit(&c)
 	}
-	cloud := cloudprovider.New(c, w.Door)
+	cloud := cloudprovider.New(c, w.Client)
 	t.Cleanup(cloud.Close)
 	cloud.SetInformers(informers.NewSharedInformerFactory(fake.NewClientset(), 0))
 	machines, _ := cloud.InstancesV2()
@@ -39,37 +39,38 @@ func (w *world) asked(t *testing.T, edit func(*cloudprovider.Config)) framework.
 	return machines
 }
 
-// node is a node as Kubernetes knows it: by name, or with its machine's id.
+// node returns a Node, with the id of its machine unless that is "".
 func node(name string, machine azure.ID) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()}}
 	if machine != "" {
 		id, err := nodes.ProviderID(machine)
 		if err != nil {
-			panic(err) // the test's own id
+			panic(err) // the id is from the test
 		}
 		n.Spec.ProviderID = id
 	}
 	return n
 }
 
-// silent makes a node one that has been there for an hour and does not answer any more.
+// silent makes a node an hour old and not ready.
 func silent(n *corev1.Node) *corev1.Node {
 	return quiet(aged(n))
 }
 
-// aged is a node that has been there for an hour.
+// aged makes a node an hour old.
 func aged(n *corev1.Node) *corev1.Node {
 	n.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
 	return n
 }
 
-// quiet makes a node one that does not answer.
+// quiet makes a node not ready.
 func quiet(n *corev1.Node) *corev1.Node {
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.Now()}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
+		LastTransitionTime: metav1.Now()}}
 	return n
 }
 
-// period is how often the framework asks about nodes that are silent.
+// period is how often the framework asks about nodes that are not ready.
 const period = 5 * time.Second
 
 func exists(t *testing.T, machines framework.InstancesV2, n *corev1.Node, want bool) {
@@ -96,7 +97,7 @@ func describe(t *testing.T, machines framework.InstancesV2, n *corev1.Node) fram
 	return *m
 }
 
-// mixed is a cluster with machines of every kind; it returns them by node name.
+// mixed creates machines of every kind and returns them by node name.
 func mixed(w *world) map[string]azure.ID {
 	all := map[string]azure.ID{}
 	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances) {
@@ -105,16 +106,17 @@ func mixed(w *world) map[string]azure.ID {
 	w.AddScaleSet("flexz", testkit.Flexible, 2, "1", "2")
 	w.AddScaleSet("flexd", testkit.Flexible, 2)
 	set := w.AddAvailabilitySet("as")
-	w.AddMachine(testkit.Alone{Name: "member0", AvailabilitySet: set})
-	w.AddMachine(testkit.Alone{Name: "member1", AvailabilitySet: set})
-	w.AddMachine(testkit.Alone{Name: "single", Zone: "2", Public: true})
+	w.AddMachine(testkit.VirtualMachine{Name: "member0", AvailabilitySet: set})
+	w.AddMachine(testkit.VirtualMachine{Name: "member1", AvailabilitySet: set})
+	w.AddMachine(testkit.VirtualMachine{Name: "single", Zone: "2", Public: true})
 	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Group, compute.VirtualMachines) {
 		all[nodes.NodeName(vm)] = vm.ID
 	}
 	return all
 }
 
-// 27, 50: each kind of machine is found at the first question, by name and by id.
+// TestEveryKindOfMachine (27, 50) finds each kind of machine at the first question, by name and by
+// id.
 func TestEveryKindOfMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
@@ -124,7 +126,8 @@ func TestEveryKindOfMachine(t *testing.T) {
 		for name, machine := range all {
 			wait.Go(func() {
 				m := describe(t, machines, node(name, ""))
-				if id, _ := nodes.ProviderID(machine); m.ProviderID != id || m.InstanceType != "Standard_D2s_v5" || m.Region != testkit.Location {
+				if id, _ := nodes.ProviderID(machine); m.ProviderID != id || m.InstanceType != "Standard_D2s_v5" ||
+					m.Region != testkit.Location {
 					t.Errorf("%s: %+v", name, m)
 				}
 				if again := describe(t, machines, node(name, machine)); !cmp.Equal(m, again) {
@@ -141,23 +144,25 @@ func TestEveryKindOfMachine(t *testing.T) {
 				if !slices.Equal(kinds, wantKinds) {
 					t.Errorf("%s: %v", name, m.NodeAddresses)
 				}
-				if zone := map[string]string{"single": "westeurope-2", "member0": "0", "member1": "1"}[name]; zone != "" && m.Zone != zone || m.Zone == "" {
+				if zone := map[string]string{"single": "westeurope-2", "member0": "0", "member1": "1"}[name]; zone != "" &&
+					m.Zone != zone || m.Zone == "" {
 					t.Errorf("%s is in zone %q", name, m.Zone)
 				}
 			})
 		}
 		wait.Wait()
 		reads := countOf(w.Reads())
-		if reads["virtualMachines"] > 3 || reads["networkInterfaces"] > 2 || reads["virtualMachineScaleSets"] > 1 || reads["publicIPAddresses"] > 1 {
+		if reads["virtualMachines"] > 3 || reads["networkInterfaces"] > 2 || reads["virtualMachineScaleSets"] > 1 ||
+			reads["publicIPAddresses"] > 1 {
 			t.Errorf("reads: %v", reads) // the group's machines, those of nodes0, those of flexd
 		}
-		if _, err := machines.InstanceMetadata(t.Context(), aged(node("nobody", ""))); !errors.Is(err, framework.InstanceNotFound) {
+		if _, err := machines.InstanceMetadata(t.Context(), aged(node("unknown", ""))); !errors.Is(err, framework.InstanceNotFound) {
 			t.Errorf("a node without a machine: %v", err)
 		}
 	})
 }
 
-// countOf counts reads by the last name of what was read.
+// countOf counts reads by the last path segment.
 func countOf(reads []string) map[string]int {
 	all := map[string]int{}
 	for _, r := range reads {
@@ -167,12 +172,13 @@ func countOf(reads []string) map[string]int {
 	return all
 }
 
-// 38: the inside addresses of both versions, IPv4 first.
+// TestDualStackMachine (38) checks that the internal addresses of both families are present, IPv4
+// first.
 func TestDualStackMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 0)
 		w.DualStack()
-		w.AddMachine(testkit.Alone{Name: "dual", Zone: "1", Dual: true, Public: true})
+		w.AddMachine(testkit.VirtualMachine{Name: "dual", Zone: "1", Dual: true, Public: true})
 		m := describe(t, w.asked(t, nil), node("dual", ""))
 		var got []string
 		for _, a := range m.NodeAddresses {
@@ -190,7 +196,7 @@ func TestDualStackMachine(t *testing.T) {
 	})
 }
 
-// 33, 42, 43, 46: machines of every kind that stop, and that go.
+// TestMachinesOfEveryKindGoAndStop (33, 42, 43, 46) stops and deletes machines of every kind.
 func TestMachinesOfEveryKindGoAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 3)
@@ -199,8 +205,9 @@ func TestMachinesOfEveryKindGoAndStop(t *testing.T) {
 		off := []string{"nodes0-000001", "member1"}
 		gone := []string{"nodes0-000002", "single"}
 		for name, machine := range all {
-			// Of each Flexible scale set one machine, whichever it is.
-			if strings.HasPrefix(name, "flexz") && !slices.ContainsFunc(gone, func(g string) bool { return strings.HasPrefix(g, "flexz") }) {
+			// Any machine of each Flexible scale set.
+			if strings.HasPrefix(name, "flexz") &&
+				!slices.ContainsFunc(gone, func(g string) bool { return strings.HasPrefix(g, "flexz") }) {
 				gone = append(gone, name)
 			}
 			if strings.HasPrefix(name, "flexd") && !slices.ContainsFunc(off, func(o string) bool { return strings.HasPrefix(o, "flexd") }) {
@@ -209,7 +216,7 @@ func TestMachinesOfEveryKindGoAndStop(t *testing.T) {
 			exists(t, machines, silent(node(name, machine)), true)
 			shutDown(t, machines, silent(node(name, machine)), false)
 		}
-		other := w.OtherDoor()
+		other := w.OtherClient()
 		for _, name := range off {
 			if _, err := other.Post(t.Context(), all[name], "deallocate", nil); err != nil {
 				t.Fatal(err)
@@ -227,7 +234,7 @@ func TestMachinesOfEveryKindGoAndStop(t *testing.T) {
 				shutDown(t, machines, n, slices.Contains(off, name))
 			}
 		}
-		// D3, 46: the whole scale set goes, and its instances with it.
+		// D3, 46: the scale set is deleted with its instances.
 		if err := other.Delete(t.Context(), testkit.Nodes); err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +244,7 @@ func TestMachinesOfEveryKindGoAndStop(t *testing.T) {
 	})
 }
 
-// 29, 30, 117: nodes that are not ours cost nothing and are never removed.
+// TestUnmanagedNodes (29, 30, 117) checks that unmanaged nodes cost no reads and are never deleted.
 func TestUnmanagedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
@@ -258,19 +265,19 @@ func TestUnmanagedNodes(t *testing.T) {
 		}
 		other := node("odd", "")
 		other.Spec.ProviderID = "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/d"
-		if _, err := machines.InstanceShutdown(t.Context(), other); err == nil || !strings.Contains(err.Error(), "error splitting providerID") {
+		if _, err := machines.InstanceShutdown(t.Context(), other); err == nil ||
+			!strings.Contains(err.Error(), "error splitting providerID") {
 			t.Errorf("33: a provider id that is no machine's: %v", err)
 		}
 	})
 }
 
-// 31, 32: a node whose machine is not found is kept while it is young, where that
-// is asked for.
+// TestGrace (31, 32) checks that a new node without a machine is kept for the configured time.
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
 		after := func(d time.Duration) *corev1.Node {
-			n := silent(node("nobody", ""))
+			n := silent(node("unknown", ""))
 			n.CreationTimestamp = metav1.NewTime(time.Now().Add(-d))
 			return n
 		}
@@ -284,7 +291,7 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// 53: scale sets of one name in two resource groups are two.
+// TestScaleSetsOfOneName (53) has scale sets of the same name in two resource groups.
 func TestScaleSetsOfOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
@@ -301,7 +308,7 @@ func TestScaleSetsOfOneName(t *testing.T) {
 		if want, _ := nodes.ProviderID(testkit.Nodes.Child("virtualMachines", "1")); here.ProviderID != want {
 			t.Errorf("%+v", here)
 		}
-		if err := w.OtherDoor().Delete(t.Context(), testkit.Nodes.Child("virtualMachines", "1")); err != nil {
+		if err := w.OtherClient().Delete(t.Context(), testkit.Nodes.Child("virtualMachines", "1")); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(period)
@@ -310,12 +317,13 @@ func TestScaleSetsOfOneName(t *testing.T) {
 	})
 }
 
-// 40, 51: a node's label names the resource group of its machine.
+// TestMachinesInOtherGroups (40, 51) checks that a label names the resource group of a node's
+// machine.
 func TestMachinesInOtherGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
 		const other = azure.ID("/subscriptions/" + testkit.Subscription + "/resourceGroups/Other")
-		far := w.AddMachine(testkit.Alone{Name: "far", Group: other, Zone: "1", Public: true})
+		far := w.AddMachine(testkit.VirtualMachine{Name: "far", Group: other, Zone: "1", Public: true})
 		machines := w.asked(t, nil)
 		labelled := func(name, group string) *corev1.Node {
 			n := node(name, "")
@@ -328,14 +336,14 @@ func TestMachinesInOtherGroups(t *testing.T) {
 		}
 		exists(t, machines, silent(labelled("far", "other")), true)
 		exists(t, machines, silent(node("far", "")), false)
-		// Nobody else is held up by a group that is not there.
+		// A missing resource group does not affect other nodes.
 		exists(t, machines, silent(labelled("far", "nowhere")), false)
 		exists(t, machines, silent(labelled("nodes0-000000", strings.ToUpper(testkit.ResourceGroup))), true)
 		describe(t, machines, node("nodes0-000000", ""))
 	})
 }
 
-// 45: while Azure is in trouble, every node stays.
+// TestAzureInTrouble (45) checks that no node is deleted while Azure fails.
 func TestAzureInTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Faults: []emulator.Fault{
@@ -352,7 +360,8 @@ func TestAzureInTrouble(t *testing.T) {
 	})
 }
 
-// Where two machines can be a node's, neither is taken, and nobody else is held up.
+// TestOneNameForTwoMachines checks that an ambiguous name selects no machine and does not affect
+// other nodes.
 func TestOneNameForTwoMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)

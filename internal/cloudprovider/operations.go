@@ -8,8 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// operations measures what the framework asks of the cloud, under the names that
-// clusters' dashboards know.
+// operations measures the framework's calls, under the metric names of existing dashboards.
 type operations struct {
 	duration *prometheus.HistogramVec
 	failures *prometheus.CounterVec
@@ -33,7 +32,8 @@ func newOperations(registerer prometheus.Registerer) operations {
 	return o
 }
 
-// register is the collector that counts: the given one, or the one that was first.
+// register registers a collector and returns it. It returns the existing collector if it was
+// registered before.
 func register[C prometheus.Collector](registerer prometheus.Registerer, c C) C {
 	err := registerer.Register(c)
 	if again, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
@@ -44,8 +44,8 @@ func register[C prometheus.Collector](registerer prometheus.Registerer, c C) C {
 	return c
 }
 
-// of starts to measure one operation and returns what ends it. The source, which
-// would be a node's or a Service's name, stays empty: names have no bound.
+// of starts to measure one operation and returns the function that ends it. The label source stays
+// empty, because names of nodes and Services are unbounded.
 func (o operations) of(request, group, subscription string) func(error) {
 	began := time.Now()
 	return func(err error) {

@@ -16,9 +16,9 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// outOfService keeps the taint of nodes whose machines are off for good, so that
-// their volumes can be attached elsewhere at once. It writes from a queue: who
-// delivers news of nodes must not wait for the API server.
+// outOfService taints nodes with permanently stopped machines, so that their volumes can be attached
+// elsewhere at once. It writes from a queue, because informer handlers must not wait for the API
+// server.
 type outOfService struct {
 	client kubernetes.Interface
 	lister listers.NodeLister
@@ -56,7 +56,7 @@ func (o *outOfService) close() {
 	o.done.Wait()
 }
 
-// next sees to one node, and reports whether there will be others.
+// next processes one node and reports whether the queue is still open.
 func (o *outOfService) next() bool {
 	name, down := o.queue.Get()
 	if down {

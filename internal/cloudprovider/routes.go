@@ -21,11 +21,11 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// routeTable serves the routes to nodes. The table is one document, so all calls
-// that come while it is being written are served by its next write.
+// routeTable implements Routes. The table is one document: all calls during one write share the next
+// write.
 type routeTable struct {
 	config   routes.Config
-	door     reconcile.Azure
+	client   reconcile.Azure
 	nodes    nodeSource
 	machines framework.InstancesV2
 	measured operations
@@ -33,26 +33,25 @@ type routeTable struct {
 	commits  *reconcile.Coalescer[routeRequest, error]
 
 	mu sync.Mutex
-	// tidyAfter is when what nobody asked for may be put right again, after that failed.
+	// tidyAfter is the earliest time of the next tidy after a failure.
 	tidyAfter time.Time
-	warned    bool      // of a table that is nearly full
-	most      int       // routes that Azure allows, 0 while not known
-	askAfter  time.Time // again how many these are
+	warned    bool      // the table is nearly full and this was reported
+	most      int       // number of routes that Azure allows, 0 if unknown
+	askAfter  time.Time // when to read that number again
 }
 
 var _ framework.Routes = (*routeTable)(nil)
 
-// routeRequest is changes that succeed or fail together, none for putting right
-// what nobody asked for, such as tags.
+// routeRequest is a set of changes that succeed or fail together. It is empty for a tidy.
 type routeRequest []routes.Change
 
-func newRouteTable(config routes.Config, door reconcile.Azure, machines framework.InstancesV2, measured operations) *routeTable {
-	r := &routeTable{config: config, door: door, machines: machines, measured: measured, events: &record.FakeRecorder{}}
+func newRouteTable(config routes.Config, client reconcile.Azure, machines framework.InstancesV2, measured operations) *routeTable {
+	r := &routeTable{config: config, client: client, machines: machines, measured: measured, events: &record.FakeRecorder{}}
 	r.commits = reconcile.NewCoalescer(r.commit)
 	return r
 }
 
-// ListRoutes tells which routes to nodes are in place.
+// ListRoutes returns the existing routes to nodes.
 func (r *routeTable) ListRoutes(ctx context.Context, _ string) ([]*framework.Route, error) {
 	in, err := r.input()
 	if err != nil {
@@ -82,11 +81,10 @@ func (r *routeTable) ListRoutes(ctx context.Context, _ string) ([]*framework.Rou
 }
 
 func (r *routeTable) read(ctx context.Context, in routes.Input) (plan.Snapshot, error) {
-	return reconcile.Take(ctx, r.door, reconcile.Needs{Resources: routes.Needs(in)})
+	return reconcile.Take(ctx, r.client, reconcile.Needs{Resources: routes.Needs(in)})
 }
 
-// CreateRoute makes a range of a node be reached through the node's inside address
-// and returns when Azure has done so.
+// CreateRoute creates a route to a node's range and returns when Azure has created it.
 func (r *routeTable) CreateRoute(ctx context.Context, _, _ string, route *framework.Route) (err error) {
 	done := r.measured.of("routes_create_route", r.config.ClusterGroup, r.config.Subscription)
 	defer func() { done(err) }()
@@ -95,7 +93,7 @@ func (r *routeTable) CreateRoute(ctx context.Context, _, _ string, route *framew
 		return err
 	}
 	if !managed(node) {
-		return nil // reached by routes of somebody else's
+		return nil // others manage the routes of this node
 	}
 	hop, err := r.hop(ctx, node, route)
 	if err != nil {
@@ -104,7 +102,7 @@ func (r *routeTable) CreateRoute(ctx context.Context, _, _ string, route *framew
 	return r.submit(ctx, routeRequest{{Node: node.Name, CIDR: route.DestinationCIDR, Hop: hop}})
 }
 
-// DeleteRoute takes a route out of the table and returns when Azure has done so.
+// DeleteRoute deletes a route and returns when Azure has deleted it.
 func (r *routeTable) DeleteRoute(ctx context.Context, _ string, route *framework.Route) error {
 	done := r.measured.of("routes_delete_route", r.config.ClusterGroup, r.config.Subscription)
 	err := r.submit(ctx, routeRequest{{Node: string(route.TargetNode), CIDR: route.DestinationCIDR, Name: route.Name, Gone: true}})
@@ -117,8 +115,8 @@ func (r *routeTable) submit(ctx context.Context, request routeRequest) error {
 	return errors.Join(err, refused)
 }
 
-// hop is the address behind which a range of the node is. The node mostly says it
-// itself; where it does not, Azure is asked.
+// hop returns the next hop address of a node's range. It comes from the node's status or else from
+// Azure.
 func (r *routeTable) hop(ctx context.Context, node *corev1.Node, route *framework.Route) (netip.Addr, error) {
 	if _, err := netip.ParsePrefix(route.DestinationCIDR); err != nil {
 		return netip.Addr{}, fmt.Errorf("pod CIDR of node %s: %w", node.Name, err)
@@ -151,7 +149,7 @@ func (r *routeTable) node(name string) (*corev1.Node, error) {
 
 var errNodesUnknown = errors.New("the cluster's nodes are not known yet")
 
-// input is the facts that Kubernetes has.
+// input returns the facts from Kubernetes.
 func (r *routeTable) input() (routes.Input, error) {
 	if !r.nodes.known() {
 		return routes.Input{}, errNodesUnknown
@@ -178,15 +176,15 @@ func (r *routeTable) commit(ctx context.Context, _ string, batch []routeRequest)
 		in.Changes = append(in.Changes, request...)
 	}
 	target := &routeTarget{Input: in}
-	_, err = reconcile.Converge(ctx, r.door, target)
-	if err == nil && routes.Crowded(target.problems) {
+	out, err := reconcile.Converge(ctx, r.client, target)
+	if err == nil && routes.Crowded(out.Decision.Problems) {
 		if target.Most = r.allowed(ctx); target.Most > 0 {
-			_, err = reconcile.Converge(ctx, r.door, target)
+			out, err = reconcile.Converge(ctx, r.client, target)
 		}
 	}
 	if err != nil {
 		if azure.KindOf(err) == azure.Invalid {
-			return nil, err // the fault of one route: the others go without it
+			return nil, err // one route is wrong: the coalescer retries the others without it
 		}
 		for i := range answers {
 			answers[i] = err
@@ -195,20 +193,20 @@ func (r *routeTable) commit(ctx context.Context, _ string, batch []routeRequest)
 	}
 	for i, request := range batch {
 		for _, c := range request {
-			for _, message := range refusals(target.problems, c.Key()) {
+			for _, message := range refusals(out.Decision.Problems, c.Key()) {
 				answers[i] = errors.Join(answers[i], errors.New(message))
 			}
 		}
 	}
-	r.warn(in.Changes, target.problems)
+	r.warn(in.Changes, out.Decision.Problems)
 	return answers, nil
 }
 
-// askPause is how long Azure's answer counts to how many routes it allows.
+// askPause is how long the allowed number of routes is cached.
 const askPause = time.Hour
 
-// allowed is how many routes Azure allows in the table, 0 where it does not say. It
-// is asked only when the usual number may not do.
+// allowed returns how many routes Azure allows in the table, 0 if unknown. It reads Azure only if the
+// default limit may not be enough.
 func (r *routeTable) allowed(ctx context.Context) int {
 	now := time.Now()
 	r.mu.Lock()
@@ -217,9 +215,9 @@ func (r *routeTable) allowed(ctx context.Context) int {
 	if asked {
 		return most
 	}
-	limits, err := r.door.List(ctx, routes.Limits(r.config))
+	limits, err := r.client.List(ctx, routes.Limits(r.config))
 	if err != nil {
-		slog.WarnContext(ctx, "azure does not say how many routes it allows", "table", r.config.ID(), "error", err)
+		slog.WarnContext(ctx, "cannot read how many routes azure allows", "table", r.config.ID(), "error", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,27 +226,23 @@ func (r *routeTable) allowed(ctx context.Context) int {
 }
 
 // routeTarget is the route table with the changes of one commit.
-type routeTarget struct {
-	routes.Input
-	problems []plan.Problem // of the last decision
-}
+type routeTarget struct{ routes.Input }
 
 // Needs implements [reconcile.Target].
 func (t *routeTarget) Needs(plan.Snapshot) reconcile.Needs {
 	return reconcile.Needs{Resources: routes.Needs(t.Input)}
 }
 
-// Desired implements [reconcile.Target].
-func (t *routeTarget) Desired(have plan.Snapshot) (plan.Graph, error) {
+// Decide implements [reconcile.Target].
+func (t *routeTarget) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	in := t.Input
 	in.Have = have
 	graph, problems, err := routes.Desired(in)
-	t.problems = problems
-	return graph, err
+	return reconcile.Decision{Graph: graph, Problems: problems}, err
 }
 
-// warn tells of a table that is nearly full: once, at the node that made it so, and
-// again only after there was more room.
+// warn reports a nearly full table: once, at the node with the last route, and again only after there
+// was more room.
 func (r *routeTable) warn(changes []routes.Change, problems []plan.Problem) {
 	var warning *plan.Problem
 	for _, p := range problems {
@@ -257,10 +251,10 @@ func (r *routeTable) warn(changes []routes.Change, problems []plan.Problem) {
 		}
 	}
 	r.mu.Lock()
-	told := r.warned
+	before := r.warned
 	r.warned = warning != nil
 	r.mu.Unlock()
-	if warning == nil || told {
+	if warning == nil || before {
 		return
 	}
 	slog.Warn("route table", "table", r.config.ID(), "reason", warning.Reason, "message", warning.Message)
@@ -272,12 +266,12 @@ func (r *routeTable) warn(changes []routes.Change, problems []plan.Problem) {
 	}
 }
 
-// tidyPause is how long what nobody asked for is left alone after Azure refused it:
-// routes are listed every few seconds.
+// tidyPause is the delay of the next tidy after Azure rejected one. Routes are listed every few
+// seconds.
 const tidyPause = 5 * time.Minute
 
-// tidy puts right what the table has and no route asks for: its tags, and routes of
-// former times. That this fails keeps no route from being served.
+// tidy repairs what no request asks for: the tags of the table and routes with obsolete names. Its
+// failure does not affect other routes.
 func (r *routeTable) tidy(ctx context.Context, in routes.Input) (bool, error) {
 	graph, _, err := routes.Desired(in)
 	if err != nil {
@@ -295,7 +289,7 @@ func (r *routeTable) tidy(ctx context.Context, in routes.Input) (bool, error) {
 		return false, nil
 	}
 	if err := r.submit(ctx, nil); err != nil {
-		slog.Warn("route table cannot be put right", "table", r.config.ID(), "error", err)
+		slog.Warn("cannot repair the route table", "table", r.config.ID(), "error", err)
 		r.mu.Lock()
 		r.tidyAfter = now.Add(tidyPause)
 		r.mu.Unlock()
@@ -304,7 +298,7 @@ func (r *routeTable) tidy(ctx context.Context, in routes.Input) (bool, error) {
 	return true, nil
 }
 
-// refusals are the problems that keep an object from being served.
+// refusals returns the messages of the problems that prevent an object's change.
 func refusals(problems []plan.Problem, object string) []string {
 	var wrong []string
 	for _, p := range problems {

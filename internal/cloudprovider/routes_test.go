@@ -22,7 +22,7 @@ import (
 	framework "k8s.io/cloud-provider"
 	routecontroller "k8s.io/cloud-provider/controllers/route"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
-	_ "k8s.io/controller-manager/pkg/features/register" // the gates that the route controller asks for
+	_ "k8s.io/controller-manager/pkg/features/register" // the feature gates of the route controller
 
 	"kaz/internal/arm/cache"
 	"kaz/internal/azure"
@@ -35,7 +35,7 @@ import (
 
 const routeTableID = testkit.Group + "/providers/" + network.RouteTables + "/rt"
 
-// routeWorld is a cluster whose Nodes have ranges of pods, on a local Azure.
+// routeWorld is a cluster of Nodes with pod CIDRs on a local Azure.
 type routeWorld struct {
 	*testkit.Azure
 	t       *testing.T
@@ -58,13 +58,13 @@ func newRouteWorld(t *testing.T, o emulator.Options, edit ...func(*cloudprovider
 	for _, e := range edit {
 		e(&c)
 	}
-	w.cloud = cloudprovider.New(c, w.Door)
+	w.cloud = cloudprovider.New(c, w.Client)
 	t.Cleanup(w.cloud.Close)
 	w.routes, _ = w.cloud.Routes()
 	return w
 }
 
-// watch lets the provider see the Nodes that there are and that come.
+// watch passes the informers to the provider.
 func (w *routeWorld) watch() *routeWorld {
 	w.factory = informers.NewSharedInformerFactory(w.client, 0)
 	w.cloud.SetInformers(w.factory)
@@ -75,13 +75,14 @@ func (w *routeWorld) watch() *routeWorld {
 	return w
 }
 
-// node registers the i-th Node.
+// node creates the i-th Node.
 func (w *routeWorld) node(i int, edit ...func(*corev1.Node)) *corev1.Node {
 	w.t.Helper()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node%d", i), UID: types.UID(fmt.Sprint(i))},
 		Spec:       corev1.NodeSpec{PodCIDRs: []string{fmt.Sprintf("10.%d.%d.0/24", 100+i/256, i%256)}},
-		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.240.%d.%d", i/250, 4+i%250)}}},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP,
+			Address: fmt.Sprintf("10.240.%d.%d", i/250, 4+i%250)}}},
 	}
 	for _, e := range edit {
 		e(node)
@@ -94,7 +95,7 @@ func (w *routeWorld) node(i int, edit ...func(*corev1.Node)) *corev1.Node {
 	return node
 }
 
-// create asks for the routes of a Node as the framework does.
+// create creates the routes of a Node like the framework.
 func (w *routeWorld) create(n *corev1.Node) error {
 	var errs []error
 	for _, cidr := range n.Spec.PodCIDRs {
@@ -105,7 +106,7 @@ func (w *routeWorld) create(n *corev1.Node) error {
 	return errors.Join(errs...)
 }
 
-// table is the routes that are there, as "name prefix hop".
+// table returns the existing routes as "name prefix hop".
 func (w *routeWorld) table(id azure.ID) []string {
 	table, _ := testkit.Read[network.RouteTable](w.Azure, id)
 	var list []string
@@ -116,7 +117,7 @@ func (w *routeWorld) table(id azure.ID) []string {
 	return list
 }
 
-// writesOf counts the writes of route tables.
+// writesOf counts the writes of a route table.
 func (w *routeWorld) writesOf(table string) int {
 	n := 0
 	for _, line := range w.Writes() {
@@ -166,12 +167,13 @@ func TestRoutesOfManyNodesShareTwoWrites(t *testing.T) {
 		if got := len(w.table(routeTableID)); got != nodes {
 			t.Errorf("%d routes for %d nodes", got, nodes)
 		}
-		t.Logf("%d nodes: all routes after %v of Azure's time, %d writes", nodes, time.Since(began).Round(time.Millisecond), w.writesOf("rt"))
+		t.Logf("%d nodes: all routes after %v of Azure's time, %d writes", nodes, time.Since(began).Round(time.Millisecond),
+			w.writesOf("rt"))
 		if n := w.writesOf("rt"); n > 2 {
-			t.Errorf("%d writes of the table for %d nodes, want the first caller's and everybody else's", n, nodes)
+			t.Errorf("%d writes of the table for %d nodes, want the first caller's and one for all others", n, nodes)
 		}
 		if n := len(w.list()); n != nodes {
-			t.Errorf("%d routes told to Kubernetes", n)
+			t.Errorf("%d routes reported to Kubernetes", n)
 		}
 	})
 }
@@ -236,7 +238,7 @@ func TestRouteWritesThatGoWrong(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		o    emulator.Options
-		kind azure.Kind // of the answer, Internal for success
+		kind azure.Kind // of the error, Internal for success
 	}{
 		"changed underneath, once":    {put(emulator.Fault{Status: 412, Code: "PreconditionFailed", Times: 1}), 0},
 		"changed underneath, forever": {put(emulator.Fault{Status: 412, Code: "PreconditionFailed"}), azure.Changed},
@@ -244,7 +246,8 @@ func TestRouteWritesThatGoWrong(t *testing.T) {
 		"no rights":                   {put(emulator.Fault{Status: 403, Code: "AuthorizationFailed"}), azure.Denied},
 		"throttled, once":             {put(emulator.Fault{Status: 429, Code: "TooManyRequests", RetryAfter: 7, Times: 1}), 0},
 		"the reply gets lost":         {put(emulator.Fault{Fault: emulator.FaultLost, Times: 1}), 0},
-		"the operation fails":         {put(emulator.Fault{Fault: emulator.FaultOperation, Code: "InternalServerError"}), azure.Unavailable},
+		"the operation fails": {put(emulator.Fault{Fault: emulator.FaultOperation, Code: "InternalServerError"}),
+			azure.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -279,7 +282,7 @@ func TestOneBadRouteLeavesItsNeighboursAlone(t *testing.T) {
 		for i := range 10 {
 			all = append(all, w.node(i, func(n *corev1.Node) {
 				if i == 7 {
-					n.Spec.PodCIDRs = []string{"10.100.7.9/24"} // Azure wants a range, not an address in it
+					n.Spec.PodCIDRs = []string{"10.100.7.9/24"} // Azure requires a network address
 				}
 			}))
 		}
@@ -355,7 +358,7 @@ func TestNextHops(t *testing.T) {
 				corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "20.1.1.1"})
 		})
 		silent := w.node(2, func(n *corev1.Node) {
-			n.Name, n.Status.Addresses = "nodes0-000000", nil // the machine tells
+			n.Name, n.Status.Addresses = "nodes0-000000", nil // the address comes from the machine
 		})
 		half := w.node(3, func(n *corev1.Node) {
 			n.Name, n.Spec.PodCIDRs = "nodes0-000000x", []string{"fd00:0:0:3::/64"}
@@ -402,8 +405,9 @@ func TestRouteOperationsAreMeasured(t *testing.T) {
 				for _, l := range m.Label {
 					labels[l.GetName()] = l.GetValue()
 				}
-				got = append(got, fmt.Sprintf("%s %s %s %q %d %v", f.GetName(), labels["request"], labels["resource_group"], labels["source"],
-					m.GetHistogram().GetSampleCount(), m.GetCounter().GetValue()))
+				got = append(got,
+					fmt.Sprintf("%s %s %s %q %d %v", f.GetName(), labels["request"], labels["resource_group"], labels["source"],
+						m.GetHistogram().GetSampleCount(), m.GetCounter().GetValue()))
 			}
 		}
 		want := []string{
@@ -416,7 +420,7 @@ func TestRouteOperationsAreMeasured(t *testing.T) {
 	})
 }
 
-// generous is an Azure that says to allow more routes than usual.
+// generous is an Azure that reports a raised limit of routes.
 type generous struct {
 	*cache.Cache
 	asked int
@@ -431,8 +435,8 @@ func (g *generous) List(ctx context.Context, q azure.Query) ([]azure.Document, e
 	return append(docs, azure.Document(`{"id":"/x","name":{"value":"RoutesPerRouteTable"},"limit":1000}`)), err
 }
 
-// Who was granted more routes than usual is not held back; should Azure refuse them
-// nevertheless, that is its answer to those it refuses.
+// TestTableThatMayHoldMore checks that a raised limit is used, and that Azure's rejections still
+// reach the affected routes.
 func TestTableThatMayHoldMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRouteWorld(t, emulator.Options{})
@@ -443,10 +447,10 @@ func TestTableThatMayHoldMore(t *testing.T) {
 			}})
 		}
 		w.Put(routeTableID, map[string]any{"location": testkit.Location, "properties": map[string]any{"routes": list}})
-		door := &generous{Cache: w.Door}
+		client := &generous{Cache: w.Client}
 		w.cloud = cloudprovider.New(cloudprovider.Config{Routes: routes.Config{
 			Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Table: "rt", Location: "West Europe",
-		}}, door)
+		}}, client)
 		t.Cleanup(w.cloud.Close)
 		w.routes, _ = w.cloud.Routes()
 		fit, last, more := w.node(1), w.node(2), w.node(3)
@@ -457,13 +461,13 @@ func TestTableThatMayHoldMore(t *testing.T) {
 		if err := w.create(more); azure.KindOf(err) != azure.Invalid {
 			t.Errorf("more than the local Azure allows: %v", err)
 		}
-		if door.asked != 1 || len(w.table(routeTableID)) != 400 {
-			t.Errorf("asked %d times, %d routes", door.asked, len(w.table(routeTableID)))
+		if client.asked != 1 || len(w.table(routeTableID)) != 400 {
+			t.Errorf("asked %d times, %d routes", client.asked, len(w.table(routeTableID)))
 		}
 	})
 }
 
-// A table that is nearly full is told of once, while there is still time.
+// TestTableThatIsNearlyFull checks that a nearly full table causes one warning.
 func TestTableThatIsNearlyFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRouteWorld(t, emulator.Options{})
@@ -488,7 +492,8 @@ func TestTableThatIsNearlyFull(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(events.Items) != 1 || events.Items[0].InvolvedObject.Name != "node2" || events.Items[0].Message != "route table rt holds 360 of the 400 routes that Azure allows" {
+		if len(events.Items) != 1 || events.Items[0].InvolvedObject.Name != "node2" ||
+			events.Items[0].Message != "route table rt holds 360 of the 400 routes that Azure allows" {
 			t.Errorf("%+v", events.Items)
 		}
 		close(stop)
@@ -496,7 +501,7 @@ func TestTableThatIsNearlyFull(t *testing.T) {
 	})
 }
 
-// clients gives the provider its client as the framework does.
+// clients is a ClientBuilder for the provider.
 type clients struct {
 	framework.ControllerClientBuilder
 	client kubernetes.Interface
@@ -510,7 +515,7 @@ func TestTagsOfTheRouteTable(t *testing.T) {
 		n := w.node(1)
 		w.watch()
 		if got := w.list(); len(got) > 0 || len(w.Writes()) > 0 {
-			t.Errorf("a table was made that nobody needs yet: %v %v", got, w.Writes())
+			t.Errorf("a table was made that is not needed yet: %v %v", got, w.Writes())
 		}
 		if err := w.create(n); err != nil {
 			t.Fatal(err)
@@ -518,7 +523,7 @@ func TestTagsOfTheRouteTable(t *testing.T) {
 		if w.writesOf("rt") != 1 {
 			t.Error(w.Writes())
 		}
-		// Somebody changes them.
+		// Another program changes them.
 		w.Put(routeTableID, map[string]any{"location": testkit.Location, "tags": map[string]string{"team": "x", "theirs": "y"}})
 		w.list()
 		if tags := testkit.Must[network.RouteTable](w.Azure, routeTableID).Tags; tags["team"] != "net" || tags["theirs"] != "y" {
@@ -535,7 +540,7 @@ func TestTagsThatCannotBeWrittenKeepNoRouteFromBeingListed(t *testing.T) {
 		w.Put(routeTableID, map[string]any{"location": testkit.Location})
 		w.watch()
 		w.Forget()
-		for range 10 { // as often as the framework asks in 100 s
+		for range 10 { // as often as the framework does in 100 s
 			w.list()
 			<-time.After(10 * time.Second)
 		}
@@ -562,21 +567,26 @@ func TestRouteTableInAnotherResourceGroup(t *testing.T) {
 		if err := w.create(n); err != nil {
 			t.Fatal(err)
 		}
-		if table := testkit.Must[network.RouteTable](w.Azure, group.Resource(network.RouteTables, "rt")); len(table.Tags) > 0 || len(table.Properties.Routes) != 1 {
+		if table := testkit.Must[network.RouteTable](w.Azure, group.Resource(network.RouteTables, "rt")); len(table.Tags) > 0 ||
+			len(table.Properties.Routes) != 1 {
 			t.Errorf("%+v", table)
 		}
 	})
 }
 
-// The framework's own controller drives the routes: nodes come, change, and go.
+// TestRouteController runs the framework's controller: nodes are created, changed and deleted.
 func TestRouteController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 200
 		w := newRouteWorld(t, emulator.Options{Latency: 1})
-		// Somebody else's routes, one of which lies in the range of the pods.
+		// Foreign routes, one of them in the range of the pods.
 		w.Put(routeTableID, map[string]any{"location": testkit.Location, "properties": map[string]any{"routes": []any{
-			map[string]any{"name": "firewall", "properties": map[string]any{"addressPrefix": "0.0.0.0/0", "nextHopType": "VirtualAppliance", "nextHopIpAddress": "10.0.0.1"}},
-			map[string]any{"name": "vpn", "properties": map[string]any{"addressPrefix": "10.100.255.0/24", "nextHopType": "VirtualAppliance", "nextHopIpAddress": "10.0.0.2"}},
+			map[string]any{"name": "firewall",
+				"properties": map[string]any{"addressPrefix": "0.0.0.0/0", "nextHopType": "VirtualAppliance",
+					"nextHopIpAddress": "10.0.0.1"}},
+			map[string]any{"name": "vpn",
+				"properties": map[string]any{"addressPrefix": "10.100.255.0/24", "nextHopType": "VirtualAppliance",
+					"nextHopIpAddress": "10.0.0.2"}},
 		}}})
 		w.Forget()
 		for i := range nodes {
@@ -589,10 +599,11 @@ func TestRouteController(t *testing.T) {
 		began := time.Now()
 		w.eventually("routes", 30*time.Second, func() bool { return w.reachable() == nodes })
 		took, latency := time.Since(began), w.writeLatency()
-		if n := w.writesOf("rt"); n > 3 || took > 2*latency+2*time.Second { // to list them, and to look
+		if n := w.writesOf("rt"); n > 3 || took > 2*latency+2*time.Second { // to list the routes and to read
 			t.Errorf("%d writes for %d new nodes, which took %v, where one write takes %v", n, nodes, took, latency)
 		}
-		t.Logf("%d new nodes: all reachable after %v, with %d writes of at most %v each", nodes, took, w.writesOf("rt"), latency.Round(time.Millisecond))
+		t.Logf("%d new nodes: all reachable after %v, with %d writes of at most %v each", nodes, took, w.writesOf("rt"),
+			latency.Round(time.Millisecond))
 		w.Forget()
 		for i := range 50 {
 			if err := w.client.CoreV1().Nodes().Delete(t.Context(), fmt.Sprintf("node%d", i), metav1.DeleteOptions{}); err != nil {
@@ -618,7 +629,7 @@ func TestRouteController(t *testing.T) {
 		w.Forget()
 		quiet := time.Hour
 		if testing.Short() {
-			quiet = 5 * time.Minute // thirty looks
+			quiet = 5 * time.Minute // thirty periods
 		}
 		<-time.After(quiet)
 		if writes := w.Writes(); len(writes) > 0 {
@@ -627,8 +638,8 @@ func TestRouteController(t *testing.T) {
 	})
 }
 
-// writeLatency is how long the longest write of the route table took, from when it was
-// sent until Azure said that it was done.
+// writeLatency returns the duration of the slowest write of the route table, from the request until
+// Azure finished it.
 func (w *routeWorld) writeLatency() (longest time.Duration) {
 	var sent time.Time
 	for _, r := range w.Requests() {
@@ -699,7 +710,7 @@ func (w *routeWorld) condition(node string) corev1.ConditionStatus {
 	return ""
 }
 
-// reachable counts the Nodes that the framework calls so.
+// reachable counts the Nodes whose network is available.
 func (w *routeWorld) reachable() int {
 	list, err := w.client.CoreV1().Nodes().List(w.t.Context(), metav1.ListOptions{})
 	if err != nil {

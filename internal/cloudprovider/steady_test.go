@@ -21,8 +21,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// An hour in which nothing happens, of a large cluster with Services: what is read is
-// what it takes to see, twice, that nobody changed Azure.
+// TestSteadyStateIsCheap runs a large cluster with Services for an hour without changes. The only
+// reads are those of two drift checks.
 func TestSteadyStateIsCheap(t *testing.T) {
 	count, services := 200, 3
 	if !testing.Short() {
@@ -53,18 +53,19 @@ func TestSteadyStateIsCheap(t *testing.T) {
 			}
 			return true
 		})
-		<-time.After(time.Hour) // what else they set going is over
+		<-time.After(time.Hour) // other work has finished
 		w.Forget()
 		<-time.After(time.Hour)
 		reads, writes := w.Reads(), w.Writes()
 		if len(reads) == 0 || len(reads) > 60 || len(writes) > 0 {
-			t.Errorf("%d reads (%v) and the writes %v in an hour, want at most one read a minute and no write", len(reads), countOf(reads), writes)
+			t.Errorf("%d reads (%v) and the writes %v in an hour, want at most one read a minute and no write", len(reads),
+				countOf(reads), writes)
 		}
 		t.Logf("%d ready nodes and %d Services: %d reads in an hour", count, services, len(reads))
 	})
 }
 
-// serve runs the controller of Services beside those of the nodes.
+// serve also runs the service controller.
 func (r *run) serve(repair time.Duration) {
 	r.t.Helper()
 	factory := informers.NewSharedInformerFactory(r.client, 0)
@@ -78,7 +79,7 @@ func (r *run) serve(repair time.Duration) {
 			VirtualNetwork: testkit.VNet.Name(), VirtualNetworkResourceGroup: testkit.ResourceGroup, Subnet: "nodes",
 			PrivateLinkResourceGroup: testkit.ResourceGroup, PoolByIP: true,
 		},
-	}, service.Deps{Azure: r.Door, Client: r.client, Informers: factory, Events: &record.FakeRecorder{}})
+	}, service.Deps{Azure: r.Client, Client: r.client, Informers: factory, Events: &record.FakeRecorder{}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -93,12 +94,13 @@ func (r *run) serve(repair time.Duration) {
 	})
 }
 
-// addService makes a Service as an API server would complete it.
+// addService creates a Service like an API server.
 func (r *run) addService(i int) {
 	r.t.Helper()
 	port := int32(8000 + i)
-	s := testkit.NewService(fmt.Sprintf("web-%d", i), corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: port, NodePort: 22000 + port})
-	s.UID = types.UID(fmt.Sprintf("3d2c1b0a-1111-2222-3333-%012x", (i+1)<<4)) // names in Azure leave the last digit out
+	s := testkit.NewService(fmt.Sprintf("web-%d", i),
+		corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: port, NodePort: 22000 + port})
+	s.UID = types.UID(fmt.Sprintf("3d2c1b0a-1111-2222-3333-%012x", (i+1)<<4)) // names in Azure omit the last digit
 	if err := r.client.Tracker().Create(corev1.SchemeGroupVersion.WithResource("services"), s, s.Namespace); err != nil {
 		r.t.Fatal(err)
 	}

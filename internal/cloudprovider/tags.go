@@ -9,9 +9,9 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// SetTags are the tags of the scale set or availability set that a machine is in.
+// SetTags returns the tags of the scale set or availability set of a machine.
 func (c *Cloud) SetTags(ctx context.Context, providerID string) (azure.Tags, error) {
-	have, err := reconcile.Gather(ctx, c.door, func(have plan.Snapshot) reconcile.Needs {
+	have, err := reconcile.Gather(ctx, c.arm, func(have plan.Snapshot) reconcile.Needs {
 		return reconcile.Needs{Lists: podcidr.Needs(have, providerID)}
 	})
 	if err != nil {

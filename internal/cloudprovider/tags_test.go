@@ -11,8 +11,7 @@ import (
 	"kaz/internal/testkit"
 )
 
-// The tags of a scale set are read by one list, whoever of its machines is asked
-// about.
+// TestTagsOfAMachinesScaleSet checks that one list read serves all machines of a scale set.
 func TestTagsOfAMachinesScaleSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRouteWorld(t, emulator.Options{})
@@ -20,7 +19,7 @@ func TestTagsOfAMachinesScaleSet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Door.Patch(t.Context(), azure.Write{ID: testkit.Nodes, Body: body}); err != nil {
+		if _, err := w.Client.Patch(t.Context(), azure.Write{ID: testkit.Nodes, Body: body}); err != nil {
 			t.Fatal(err)
 		}
 		for _, instance := range []string{"0", "1"} {
@@ -34,7 +33,7 @@ func TestTagsOfAMachinesScaleSet(t *testing.T) {
 			}
 		}
 		if tags, err := w.cloud.SetTags(t.Context(), "kubeadm://somewhere"); err != nil || len(tags) > 0 {
-			t.Errorf("a machine of somebody else's: %v %v", tags, err)
+			t.Errorf("a foreign machine: %v %v", tags, err)
 		}
 	})
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
 
-// Kind is where tokens come from.
+// Kind is a way to authenticate.
 type Kind string
 
-// The kinds, in the order in which a configuration that names several is read.
+// The kinds, in order of precedence.
 const (
 	WorkloadIdentity Kind = "workload identity"
 	ManagedIdentity  Kind = "managed identity"
@@ -28,10 +28,10 @@ const (
 	None             Kind = "none"
 )
 
-// adfs is the tenant of all who sign in with Active Directory Federation Services.
+// adfs is the tenant name for Active Directory Federation Services.
 const adfs = "adfs"
 
-// Secret is text that is never printed.
+// Secret is a text that is never printed.
 type Secret string
 
 const hidden = "(secret)"
@@ -41,56 +41,55 @@ func (Secret) GoString() string             { return hidden }
 func (Secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// Config says who we are. The zero value is nobody.
+// Config describes the identity. The zero value has none.
 type Config struct {
 	TenantID string // "adfs" for Active Directory Federation Services
 	ClientID string
 
-	// WorkloadIdentity takes FederatedToken, or without it the token in the file
+	// WorkloadIdentity uses FederatedToken or, if that is not set, the token in the file
 	// FederatedTokenFile.
 	WorkloadIdentity   bool
 	FederatedToken     Secret
 	FederatedTokenFile string
-	// ManagedIdentity takes the identity of the host: the one with the client id or
-	// resource id ManagedIdentityID, or without one that of the system.
+	// ManagedIdentity uses the identity of the host: the user-assigned identity with the client id or
+	// resource id ManagedIdentityID, or the system-assigned identity if that is empty.
 	ManagedIdentity   bool
 	ManagedIdentityID string
-	// ClientSecret and the certificate, a PEM or PKCS#12 file, are those of the
-	// service principal ClientID.
+	// ClientSecret and CertificatePath, a PEM or PKCS#12 file, authenticate the service principal
+	// ClientID.
 	ClientSecret        Secret
 	CertificatePath     string
 	CertificatePassword Secret
-	// DataPlaneIdentityPath is the file of an identity that Azure hands to hosted
-	// control planes. It is recognised, and refused: no public library reads it.
+	// DataPlaneIdentityPath is the credential file of a hosted control plane's managed identity. The
+	// file names client, tenant and authority itself.
 	DataPlaneIdentityPath string
 
-	// NetworkTenantID is the tenant of the network resources where it is another
-	// one. Service principals sign in there too. A managed identity cannot, and
-	// takes a token for it from NetworkToken.
+	// NetworkTenantID is the tenant of the network resources if it is another tenant. Service
+	// principals sign in to both tenants. A managed identity cannot, and gets its token for that
+	// tenant from NetworkToken.
 	NetworkTenantID string
 	NetworkToken    *VaultSecret
 
-	// Authority is who issues tokens; the default is that of the public cloud.
+	// Authority is the URL of the token issuer; the default is the public cloud's.
 	Authority string
-	// Endpoint and Scope are those of Azure Resource Manager. Only NetworkToken
-	// needs them.
+	// Endpoint and Scope belong to Azure Resource Manager. Only NetworkToken needs them.
 	Endpoint, Scope string
-	// Transport carries requests for tokens; the default is azcore's.
+	// Transport sends requests for tokens; the default is azcore's.
 	Transport policy.Transporter
 }
 
-// Credentials are what doors are opened with.
+// Credentials authenticate the ARM clients.
 type Credentials struct {
 	Kind Kind
-	// Compute and Network get tokens for the two subscriptions; they are nil when
-	// the kind is None, and else the same unless the tenants differ.
+	// Compute and Network authenticate in the two subscriptions. They are nil if the kind is None,
+	// and equal unless the tenants differ.
 	Compute, Network azcore.TokenCredential
-	// Auxiliary gets the token of the network's tenant for the compute door, which
-	// refers to network resources; nil unless the tenants differ.
+	// Auxiliary gets tokens of the network's tenant for the compute client, which refers to network
+	// resources. It is nil unless the tenants differ.
 	Auxiliary azcore.TokenCredential
 }
 
-// New chooses the credential that a configuration names. No token is asked for yet.
+// New returns the credentials of a configuration. It requests no token.
 func New(c Config) (Credentials, error) {
 	kind := c.kind()
 	if kind == None {
@@ -101,7 +100,7 @@ func New(c Config) (Credentials, error) {
 		return Credentials{}, fmt.Errorf("%s: %w", kind, err)
 	}
 	all := Credentials{Kind: kind, Compute: compute, Network: compute}
-	if !c.twoTenants() || kind == WorkloadIdentity { // which is federated with one tenant only
+	if !c.twoTenants() || kind == WorkloadIdentity || kind == DataPlane { // both belong to one tenant only
 		return all, nil
 	}
 	if kind == ManagedIdentity {
@@ -136,25 +135,27 @@ func (c Config) twoTenants() bool {
 	return c.NetworkTenantID != "" && !strings.EqualFold(c.NetworkTenantID, c.TenantID)
 }
 
-// of is the credential of a kind in a tenant.
+// of returns the credential of a kind in a tenant.
 func (c Config) of(kind Kind, tenant string) (azcore.TokenCredential, error) {
 	credential, err := c.bare(kind, tenant)
 	if err != nil {
 		return nil, err
 	}
-	who := "client " + c.ClientID + " in tenant " + tenant
+	identity := "client " + c.ClientID + " in tenant " + tenant
 	switch {
 	case kind == ManagedIdentity && c.ManagedIdentityID == "":
-		who = "system-assigned"
+		identity = "system-assigned"
 	case kind == ManagedIdentity:
-		who = c.ManagedIdentityID
+		identity = c.ManagedIdentityID
+	case kind == DataPlane:
+		identity = c.DataPlaneIdentityPath
 	}
-	return &named{credential, kind, who, []Secret{c.ClientSecret, c.CertificatePassword, c.FederatedToken}}, nil
+	return &named{credential, kind, identity, []Secret{c.ClientSecret, c.CertificatePassword, c.FederatedToken}}, nil
 }
 
 func (c Config) bare(kind Kind, tenant string) (azcore.TokenCredential, error) {
 	if strings.EqualFold(tenant, adfs) {
-		tenant = adfs // azidentity knows it in this spelling only
+		tenant = adfs // azidentity accepts this spelling only
 	}
 	authority, discovery, err := c.authority(tenant)
 	if err != nil {
@@ -193,10 +194,10 @@ func (c Config) bare(kind Kind, tenant string) (azcore.TokenCredential, error) {
 		}
 		return c.certificate(tenant, options, discovery)
 	}
-	return nil, fmt.Errorf("%s names such an identity, which kaz cannot use; use another kind", c.DataPlaneIdentityPath)
+	return newDataPlane(c.DataPlaneIdentityPath, c.Transport)
 }
 
-// federated signs in with a token that was handed over.
+// federated authenticates with a federated token.
 func (c Config) federated(tenant string, options azcore.ClientOptions, discovery bool) (azcore.TokenCredential, error) {
 	if err := required("tenant", tenant, "client id", c.ClientID); err != nil {
 		return nil, err
@@ -207,8 +208,8 @@ func (c Config) federated(tenant string, options azcore.ClientOptions, discovery
 	})
 }
 
-// certificate signs in with the whole chain, which lets Azure trust an issuer and
-// a name, so that certificates can be renewed without telling it.
+// certificate authenticates with a certificate and its chain. With the chain, Azure can trust an
+// issuer and a subject name, so certificates can be renewed without a change in Azure.
 func (c Config) certificate(tenant string, options azcore.ClientOptions, discovery bool) (azcore.TokenCredential, error) {
 	data, err := os.ReadFile(c.CertificatePath)
 	if err != nil {
@@ -216,7 +217,8 @@ func (c Config) certificate(tenant string, options azcore.ClientOptions, discove
 	}
 	chain, key, err := azidentity.ParseCertificates(data, []byte(c.CertificatePassword))
 	if err != nil {
-		return nil, fmt.Errorf("the file %s, expected PEM or PKCS#12 (encrypted with 3DES, as openssl pkcs12 -export -legacy does) with a certificate and its key: %w", c.CertificatePath, err)
+		return nil, fmt.Errorf("the file %s, expected PEM or PKCS#12 (encrypted with 3DES, as openssl pkcs12 -export -legacy does) "+
+			"with a certificate and its key: %w", c.CertificatePath, err)
 	}
 	return azidentity.NewClientCertificateCredential(tenant, c.ClientID, chain, key, &azidentity.ClientCertificateCredentialOptions{
 		ClientOptions: options, SendCertificateChain: true, DisableInstanceDiscovery: !discovery,
@@ -233,7 +235,7 @@ func managedID(id string) azidentity.ManagedIDKind {
 	return azidentity.ClientID(id)
 }
 
-// required names all that is missing of pairs of name and value.
+// required returns an error with the names of all empty values. pairs alternates names and values.
 func required(pairs ...string) error {
 	var missing []string
 	for i := 0; i < len(pairs); i += 2 {
@@ -247,19 +249,19 @@ func required(pairs ...string) error {
 	return nil
 }
 
-// authority is who issues tokens, and whether the public cloud may be asked about
-// it. That question is for authorities which the public cloud knows; to a private
-// cloud's it would be a needless way out, and without one it would hang.
+// authority returns the host of the token issuer and whether azidentity may query the public cloud
+// about it. A private cloud's issuer is unknown to the public cloud, and without Internet access the
+// query would hang.
 func (c Config) authority(tenant string) (host string, discovery bool, err error) {
 	if c.Authority == "" {
 		return cloud.AzurePublic.ActiveDirectoryAuthorityHost, true, nil
 	}
 	u, err := url.Parse(c.Authority)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
-		return "", false, errors.New("the authority is no URL such as " + cloud.AzurePublic.ActiveDirectoryAuthorityHost)
+		return "", false, errors.New("the authority is not a URL such as " + cloud.AzurePublic.ActiveDirectoryAuthorityHost)
 	}
 	if tenant == adfs {
-		// Clouds name the service's own path here, and azidentity adds it as the tenant.
+		// Clouds include the path /adfs here, and azidentity adds it as the tenant.
 		u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/adfs")
 	}
 	if !strings.HasSuffix(u.Path, "/") {

@@ -36,12 +36,12 @@ const (
 	client = "33333333-3333-3333-3333-333333333333"
 )
 
-// issuer is a token service, and the Key Vault and Resource Manager beside it.
+// issuer is a token service with a Key Vault and a Resource Manager.
 type issuer struct {
 	mu     sync.Mutex
 	seen   []string     // METHOD URL without query
-	forms  []url.Values // of token requests
-	refuse string       // the body to refuse tokens with
+	forms  []url.Values // bodies of token requests
+	refuse string       // body of a rejected token request
 	secret string       // value of the vault's secret
 }
 
@@ -60,16 +60,19 @@ func (i *issuer) Do(req *http.Request) (*http.Response, error) {
 			}
 			text = string(b)
 		}
-		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), Request: req}, nil
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(strings.NewReader(text)), Request: req}, nil
 	}
 	host := "https://" + req.URL.Host
 	switch path := req.URL.Path; {
 	case strings.HasSuffix(path, "/.well-known/openid-configuration"):
 		base := host + strings.TrimSuffix(path, "/.well-known/openid-configuration")
-		return reply(200, map[string]string{"issuer": base, "authorization_endpoint": base + "/authorize", "token_endpoint": base + "/token"})
+		return reply(200,
+			map[string]string{"issuer": base, "authorization_endpoint": base + "/authorize", "token_endpoint": base + "/token"})
 	case strings.HasSuffix(path, "/discovery/instance"):
 		return reply(200, map[string]any{"tenant_discovery_endpoint": host + "/" + tenant + "/v2.0/.well-known/openid-configuration",
-			"metadata": []any{map[string]any{"preferred_network": req.URL.Host, "preferred_cache": req.URL.Host, "aliases": []string{req.URL.Host}}}})
+			"metadata": []any{map[string]any{"preferred_network": req.URL.Host, "preferred_cache": req.URL.Host,
+				"aliases": []string{req.URL.Host}}}})
 	case strings.HasSuffix(path, "/token"):
 		return i.token(req, reply)
 	case strings.HasPrefix(path, "/secrets/"):
@@ -101,7 +104,7 @@ func (i *issuer) token(req *http.Request, reply func(int, any) (*http.Response, 
 		"access_token": "token of " + req.URL.Path})
 }
 
-// requests are what was asked, without what is asked of the token service before a token.
+// requests returns the recorded requests, without the discovery before a token.
 func (i *issuer) requests(suffix string) (found []string) {
 	for _, s := range i.seen {
 		if strings.HasSuffix(s, suffix) {
@@ -111,8 +114,8 @@ func (i *issuer) requests(suffix string) (found []string) {
 	return found
 }
 
-// get asks for a token. Each test has an audience of its own, because azidentity
-// remembers managed identities' tokens for the whole process.
+// get requests a token. Each test has its own audience, because azidentity caches tokens of managed
+// identities for the whole process.
 func get(t *testing.T, c azcore.TokenCredential) (string, error) {
 	t.Helper()
 	token, err := c.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{"https://" + t.Name() + "//.default"}})
@@ -128,8 +131,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// Each kind gets a token in its own way. A configuration that names several is
-// read in the order of the kinds.
+// TestKinds gets a token with each kind, and checks the precedence of several kinds.
 func TestKinds(t *testing.T) {
 	const authority = "https://login.private.test/"
 	federated := file(t, "federated-assertion")
@@ -156,14 +158,22 @@ func TestKinds(t *testing.T) {
 		from   string // suffix of the token request
 		form   map[string]string
 	}{
-		{everything, WorkloadIdentity, tokenURL, map[string]string{"client_id": client, "client_assertion": "federated-assertion", "grant_type": "client_credentials"}},
-		{without(func(c *Config) { c.FederatedToken = "handed-over" }), WorkloadIdentity, tokenURL, map[string]string{"client_id": client, "client_assertion": "handed-over", "grant_type": "client_credentials"}},
-		{without(workload), ManagedIdentity, "169.254.169.254/metadata/identity/oauth2/token", map[string]string{"resource": "https://" + t.Name() + "/"}},
-		{without(workload, func(c *Config) { c.ManagedIdentityID = client }), ManagedIdentity, "oauth2/token", map[string]string{"client_id": client}},
-		{without(workload, func(c *Config) { c.ManagedIdentityID = "/Subscriptions/s/x" }), ManagedIdentity, "oauth2/token", map[string]string{"msi_res_id": "/Subscriptions/s/x"}},
+		{everything, WorkloadIdentity, tokenURL,
+			map[string]string{"client_id": client, "client_assertion": "federated-assertion", "grant_type": "client_credentials"}},
+		{without(func(c *Config) { c.FederatedToken = "handed-over" }), WorkloadIdentity, tokenURL,
+			map[string]string{"client_id": client, "client_assertion": "handed-over", "grant_type": "client_credentials"}},
+		{without(workload), ManagedIdentity, "169.254.169.254/metadata/identity/oauth2/token",
+			map[string]string{"resource": "https://" + t.Name() + "/"}},
+		{without(workload, func(c *Config) { c.ManagedIdentityID = client }), ManagedIdentity, "oauth2/token",
+			map[string]string{"client_id": client}},
+		{without(workload, func(c *Config) { c.ManagedIdentityID = "/Subscriptions/s/x" }), ManagedIdentity, "oauth2/token",
+			map[string]string{"msi_res_id": "/Subscriptions/s/x"}},
 		{without(workload, managed), ClientSecret, tokenURL, map[string]string{"client_id": client, "client_secret": "s3cret"}},
-		{without(workload, managed, secret), Certificate, tokenURL, map[string]string{"client_id": client, "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}},
-		{without(workload, managed, secret, func(c *Config) { c.CertificatePath, c.CertificatePassword = "testdata/locked.pfx", "opensesame" }), Certificate, tokenURL, nil},
+		{without(workload, managed, secret), Certificate, tokenURL,
+			map[string]string{"client_id": client, "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}},
+		{without(workload, managed, secret,
+			func(c *Config) { c.CertificatePath, c.CertificatePassword = "testdata/locked.pfx", "opensesame" }), Certificate,
+			tokenURL, nil},
 	} {
 		i := &issuer{}
 		c.config.Transport = i
@@ -172,7 +182,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s: %+v %v", c.kind, got.Kind, err)
 			continue
 		}
-		for range 2 { // the second one is remembered
+		for range 2 { // the second one is cached
 			if token, err := get(t, got.Compute); err != nil || token == "" {
 				t.Errorf("%s: %v", c.kind, err)
 			}
@@ -195,14 +205,67 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestNobody(t *testing.T) {
+func identityJSON(secret, authority string) string {
+	return fmt.Sprintf(`{"client_id":%q,"tenant_id":%q,"client_secret":%q,"authentication_endpoint":%q,
+		"not_before":"2026-01-01T00:00:00Z"}`, client, other, secret, authority)
+}
+
+// TestDataPlane uses the credential file of a hosted control plane. The file names the tenant and the
+// authority, and a new certificate in it is used for the next token.
+func TestDataPlane(t *testing.T) {
+	secret := func() string {
+		text, err := os.ReadFile(pemFile(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return base64.StdEncoding.EncodeToString(text)
+	}
+	path := file(t, identityJSON(secret(), "https://westus2.login.test/"))
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i := &issuer{}
+	c, err := New(Config{TenantID: tenant, ClientID: "unused", NetworkTenantID: "other.test", DataPlaneIdentityPath: path, Transport: i})
+	if err != nil || c.Kind != DataPlane || c.Network != c.Compute || c.Auxiliary != nil {
+		t.Fatalf("%+v %v", c, err)
+	}
+	for n, step := range []struct {
+		change func()
+		asked  int // requests for a token, so far
+	}{
+		{func() {}, 1},
+		{func() {}, 1}, // cached
+		{func() { write(identityJSON(secret(), "https://westus2.login.test/")) }, 2},
+		{func() { write("{") }, 2}, // half written: the last certificate is used
+		{func() { write("") }, 2},
+		{func() { write(identityJSON(secret(), "https://westus2.login.test/")) }, 3},
+	} {
+		step.change()
+		if token, err := get(t, c.Compute); err != nil || token == "" {
+			t.Errorf("%d: %v", n, err)
+		}
+		if asked := i.requests("https://westus2.login.test/" + other + "/v2.0/token"); len(asked) != step.asked {
+			t.Errorf("%d: asked %q", n, asked)
+		}
+	}
+	if v := i.forms[0].Get("client_id"); v != client || !strings.Contains(decodedHeader(t, i.forms[0].Get("client_assertion")), "x5c") {
+		t.Errorf("client %s, %v", v, i.forms[0])
+	}
+	if asked := i.requests("/discovery/instance"); len(asked) != 0 {
+		t.Errorf("the authority was asked about at %q", asked)
+	}
+}
+
+func TestNoCredential(t *testing.T) {
 	got, err := New(Config{TenantID: tenant, ClientID: client})
 	if err != nil || got.Kind != None || got.Compute != nil || got.Network != nil {
 		t.Errorf("%+v %v", got, err)
 	}
 }
 
-// The App-Service way to a managed identity is there when the host offers it.
+// TestManagedIdentityOfAppService uses App Service's endpoint for managed identities.
 func TestManagedIdentityOfAppService(t *testing.T) {
 	t.Setenv("IDENTITY_ENDPOINT", "http://127.0.0.1:1/msi/token")
 	t.Setenv("IDENTITY_HEADER", "h")
@@ -216,7 +279,8 @@ func TestManagedIdentityOfAppService(t *testing.T) {
 	}
 }
 
-// The public clouds' authorities are looked up as always; ADFS has its own paths.
+// TestAuthorities checks that authorities of public clouds are discovered as usual and that ADFS uses
+// its own paths.
 func TestAuthorities(t *testing.T) {
 	for _, c := range []struct {
 		authority, tenant, asks string
@@ -247,17 +311,35 @@ func TestRefusals(t *testing.T) {
 		config Config
 		want   []string
 	}{
-		"token, nobody it is of": {Config{WorkloadIdentity: true, FederatedToken: "s3cret"}, []string{"workload identity", "tenant, client id"}},
-		"all that is missing":    {Config{WorkloadIdentity: true}, []string{"workload identity", "tenant, client id, federated token file"}},
-		"no client":              {Config{ClientSecret: "s", TenantID: tenant}, []string{"secret", "client id"}},
-		"no such file":           {Config{CertificatePath: "testdata/none.pem", TenantID: tenant, ClientID: client}, []string{"certificate", "testdata/none.pem"}},
-		"no certificate":         {Config{CertificatePath: "credential.go", TenantID: tenant, ClientID: client}, []string{"credential.go", "PEM or PKCS#12"}},
-		"wrong password":         {Config{CertificatePath: "testdata/locked.pfx", CertificatePassword: "guess-it", TenantID: tenant, ClientID: client}, []string{"locked.pfx"}},
-		"data plane":             {Config{DataPlaneIdentityPath: "/run/identity.json"}, []string{"/run/identity.json", "cannot use"}},
-		"authority":              {Config{ClientSecret: "s", TenantID: tenant, ClientID: client, Authority: "login.test"}, []string{"authority"}},
-		"tenant":                 {Config{ClientSecret: "s", TenantID: "a b", ClientID: client}, []string{"tenant"}},
-		"two tenants, no vault":  {Config{ManagedIdentity: true, TenantID: tenant, NetworkTenantID: other}, []string{"auxiliary token provider is not set", other}},
-		"two tenants, half a vault": {Config{ManagedIdentity: true, TenantID: tenant, NetworkTenantID: other, NetworkToken: &VaultSecret{VaultName: "v"}},
+		"token without a client": {Config{WorkloadIdentity: true, FederatedToken: "s3cret"},
+			[]string{"workload identity", "tenant, client id"}},
+		"all that is missing": {Config{WorkloadIdentity: true},
+			[]string{"workload identity", "tenant, client id, federated token file"}},
+		"no client": {Config{ClientSecret: "s", TenantID: tenant}, []string{"secret", "client id"}},
+		"no such file": {Config{CertificatePath: "testdata/none.pem", TenantID: tenant, ClientID: client},
+			[]string{"certificate", "testdata/none.pem"}},
+		"no certificate": {Config{CertificatePath: "credential.go", TenantID: tenant, ClientID: client},
+			[]string{"credential.go", "PEM or PKCS#12"}},
+		"wrong password": {Config{CertificatePath: "testdata/locked.pfx", CertificatePassword: "guess-it", TenantID: tenant,
+			ClientID: client}, []string{"locked.pfx"}},
+		"no data plane file": {Config{DataPlaneIdentityPath: "/run/identity.json"}, []string{"data plane", "/run/identity.json"}},
+		"data plane, no JSON": {Config{DataPlaneIdentityPath: "testdata/locked.pfx"},
+			[]string{"data plane", "testdata/locked.pfx", "expected JSON with client_id"}},
+		"data plane, nothing in it": {Config{DataPlaneIdentityPath: file(t, "{}")},
+			[]string{"missing: client_id, tenant_id, client_secret, authentication_endpoint"}},
+		"data plane, no base64": {Config{DataPlaneIdentityPath: file(t, identityJSON("guess-it!", "https://login.test"))},
+			[]string{"client_secret is not base64"}},
+		"data plane, no certificate": {Config{DataPlaneIdentityPath: file(t, identityJSON("aaaa", "https://login.test"))},
+			[]string{"client_secret is no certificate"}},
+		"data plane, no authority": {Config{DataPlaneIdentityPath: file(t, identityJSON("aaaa", "login.test"))},
+			[]string{"authority"}},
+		"authority": {Config{ClientSecret: "s", TenantID: tenant, ClientID: client, Authority: "login.test"},
+			[]string{"authority"}},
+		"tenant": {Config{ClientSecret: "s", TenantID: "a b", ClientID: client}, []string{"tenant"}},
+		"two tenants, no vault": {Config{ManagedIdentity: true, TenantID: tenant, NetworkTenantID: other},
+			[]string{"auxiliaryTokenProvider is not set", other}},
+		"two tenants, half a vault": {Config{ManagedIdentity: true, TenantID: tenant, NetworkTenantID: other,
+			NetworkToken: &VaultSecret{VaultName: "v"}},
 			[]string{"subscription, resource group, secret"}},
 	} {
 		got, err := New(c.config)
@@ -273,11 +355,12 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A refused token says whose it was and what Azure said, and never the secret, not
-// even when Azure repeats it.
+// TestErrorsNameTheIdentity checks that the error names the identity and Azure's answer, and never
+// the secret, even if Azure repeats it.
 func TestErrorsNameTheIdentity(t *testing.T) {
 	i := &issuer{refuse: `{"error":"invalid_client","error_description":"AADSTS7000215: Invalid client secret provided: s3cret&x s3cret%26x.\r\nTrace ID: 1"}`}
-	c, err := New(Config{TenantID: tenant, ClientID: client, ClientSecret: "s3cret&x", Authority: "https://login.private.test", Transport: i})
+	c, err := New(Config{TenantID: tenant, ClientID: client, ClientSecret: "s3cret&x", Authority: "https://login.private.test",
+		Transport: i})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +380,8 @@ func TestErrorsNameTheIdentity(t *testing.T) {
 	for who, config := range map[string]Config{
 		"managed identity (system-assigned)": {ManagedIdentity: true},
 		"managed identity (/subscriptions/s": {ManagedIdentity: true, ManagedIdentityID: "/subscriptions/s/x"},
-		"workload identity (client " + client: {WorkloadIdentity: true, TenantID: tenant, ClientID: client, Authority: "https://login.private.test",
+		"workload identity (client " +
+			client: {WorkloadIdentity: true, TenantID: tenant, ClientID: client, Authority: "https://login.private.test",
 			FederatedTokenFile: file(t, "x")},
 	} {
 		config.Transport = &issuer{refuse: `{"error":"unauthorized_client","error_description":"no such identity"}`}
@@ -305,7 +389,8 @@ func TestErrorsNameTheIdentity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := get(t, c.Compute); err == nil || !strings.HasPrefix(err.Error(), who) || !strings.Contains(err.Error(), "no such identity") {
+		if _, err := get(t, c.Compute); err == nil || !strings.HasPrefix(err.Error(), who) ||
+			!strings.Contains(err.Error(), "no such identity") {
 			t.Errorf("%v, want %s and what was said", err, who)
 		}
 	}
@@ -319,18 +404,20 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", c.ClientSecret, "config", c)
-	for _, shown := range []string{string(text), fmt.Sprint(c), fmt.Sprintf("%+v %#v %s %q", c, c, c.ClientSecret, c.ClientSecret), log.String()} {
+	for _, shown := range []string{string(text), fmt.Sprint(c), fmt.Sprintf("%+v %#v %s %q", c, c, c.ClientSecret, c.ClientSecret),
+		log.String()} {
 		if strings.Contains(shown, "s3cret") {
 			t.Errorf("printed: %s", shown)
 		}
 	}
 }
 
-// A service principal signs in to both tenants, and the compute door carries a
-// token of the other one.
+// TestTwoTenants checks that a service principal signs in to both tenants, and that the compute
+// client carries a token of the other one.
 func TestTwoTenants(t *testing.T) {
 	i := &issuer{}
-	c, err := New(Config{TenantID: tenant, ClientID: client, ClientSecret: "s", NetworkTenantID: other, Authority: "https://login.private.test", Transport: i})
+	c, err := New(Config{TenantID: tenant, ClientID: client, ClientSecret: "s", NetworkTenantID: other,
+		Authority: "https://login.private.test", Transport: i})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,14 +429,15 @@ func TestTwoTenants(t *testing.T) {
 			t.Errorf("%q %v, want a token of %s", token, err, part.tenant)
 		}
 	}
-	// The same tenant in other letters is one.
-	if c, err = New(Config{TenantID: "contoso.test", NetworkTenantID: "Contoso.Test", ClientID: client, ClientSecret: "s"}); err != nil || c.Auxiliary != nil {
+	// Tenants are compared without case.
+	if c, err = New(Config{TenantID: "contoso.test", NetworkTenantID: "Contoso.Test", ClientID: client, ClientSecret: "s"}); err != nil ||
+		c.Auxiliary != nil {
 		t.Errorf("%+v %v", c, err)
 	}
 }
 
-// A managed identity has its token of the other tenant from a vault, and reads it
-// again only when it ends.
+// TestTokenFromVault checks that a managed identity reads its token of the other tenant from a vault,
+// and again only when it expires.
 func TestTokenFromVault(t *testing.T) {
 	value := func(token string, in time.Duration) string {
 		return fmt.Sprintf(`{"access_token":%q,"expires_on":%q}`, token, time.Now().Add(in).Format(time.RFC3339))
@@ -374,11 +462,11 @@ func TestTokenFromVault(t *testing.T) {
 	if resource := i.forms[len(i.forms)-1].Get("resource"); resource != "https://vault.test" {
 		t.Errorf("the vault was asked with a token for %q", resource)
 	}
-	i.secret = value("second", 2*time.Minute) // not in use yet: the first one is good
+	i.secret = value("second", 2*time.Minute) // not used yet: the first one is valid
 	want("first", 1)
 
 	v := c.Auxiliary.(*vaultToken)
-	end := func() { // of what is remembered
+	end := func() { // of the cached token
 		last := <-v.turn
 		last.ExpiresOn = time.Now().Add(soon - time.Second)
 		v.turn <- last
@@ -386,7 +474,7 @@ func TestTokenFromVault(t *testing.T) {
 	end()
 	want("second", 2)
 	i.secret = "rubbish, but s3cret"
-	want("second", 3) // still good for two minutes
+	want("second", 3) // valid for two more minutes
 	<-v.turn
 	v.turn <- azcore.AccessToken{}
 	if _, err := get(t, c.Network); err == nil || strings.Contains(err.Error(), "s3cret") || azure.KindOf(err) != azure.Internal {
@@ -423,14 +511,15 @@ func decodedHeader(t *testing.T, assertion string) string {
 	return string(text)
 }
 
-// pemFile is a certificate and its key, made for the test.
+// pemFile writes a new certificate and its key.
 func pemFile(t *testing.T) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kaz test"}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kaz test"},
+		NotAfter: time.Now().Add(time.Hour)}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,8 @@
-// Package credential turns what a configuration says of identities into the
-// credentials that get tokens. Layer L2.
+// Package credential creates the credentials that a configuration describes. Layer L2.
 //
-// The first that a configuration names is taken: workload identity, managed
-// identity, a service principal's secret, its certificate. It is chosen when the
-// program starts and says its name in every error, together with what Azure
-// answered, so that a refused token can be told from a missing right. The package
-// reads no environment variables of its own; azidentity reads those by which a
-// host offers its managed identity.
+// The first kind that is configured is used: workload identity, managed identity, client secret,
+// client certificate, the credential file of a hosted control plane. Each credential adds its name and
+// Azure's answer to its errors, so that a rejected identity can be told from a missing right. The
+// package reads no environment variables. azidentity reads those with which a host offers its managed
+// identity.
 package credential

@@ -15,25 +15,25 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
 
-// named is a credential whose errors say which one it is.
+// named adds its name to the errors of a credential.
 type named struct {
 	azcore.TokenCredential
-	kind    Kind
-	who     string
-	secrets []Secret
+	kind     Kind
+	identity string
+	secrets  []Secret
 }
 
 func (n *named) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	token, err := n.TokenCredential.GetToken(ctx, o)
 	if err != nil {
-		return azcore.AccessToken{}, &Error{Kind: n.kind, Who: n.who, text: n.hide(explain(err)), cause: err}
+		return azcore.AccessToken{}, &Error{Kind: n.kind, Identity: n.identity, text: n.hide(explain(err)), cause: err}
 	}
 	return token, nil
 }
 
-// hide takes our secrets out of a text, should whoever answered have repeated one.
+// hide removes the secrets from a text, which may come from a server.
 func (n *named) hide(text string) string {
-	const shortest = 4 // a shorter one would only make the text unreadable
+	const shortest = 4 // replacing shorter secrets would make the text unreadable
 	for _, s := range n.secrets {
 		if len(s) >= shortest {
 			text = strings.NewReplacer(string(s), hidden, url.QueryEscape(string(s)), hidden).Replace(text)
@@ -42,24 +42,25 @@ func (n *named) hide(text string) string {
 	return text
 }
 
-// Error is a token that was not given.
+// Error is a failed request for a token.
 type Error struct {
-	Kind  Kind
-	Who   string // the identity that asked
-	text  string
-	cause error
+	Kind     Kind
+	Identity string // the identity
+	text     string
+	cause    error
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%s (%s) got no token: %s", e.Kind, e.Who, e.text) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s (%s) got no token: %s", e.Kind, e.Identity, e.text)
+}
 
-// Unwrap is azidentity's error.
+// Unwrap returns azidentity's error.
 func (e *Error) Unwrap() error { return e.cause }
 
-// NonRetriable tells azcore that asking again at once is futile: azidentity has
-// tried again already.
+// NonRetriable tells azcore not to retry: azidentity has retried already.
 func (e *Error) NonRetriable() {}
 
-// explain is what Azure said, in one line.
+// explain returns Azure's error in one line.
 func explain(err error) string {
 	const most = 1000
 	text := err.Error()
@@ -75,7 +76,7 @@ func explain(err error) string {
 	return text
 }
 
-// answer is the status and the error that a token endpoint answered with.
+// answer returns the status and error of a token endpoint's response.
 func answer(r *http.Response) string {
 	body, err := runtime.Payload(r)
 	if err != nil {
@@ -84,7 +85,7 @@ func answer(r *http.Response) string {
 	var said struct {
 		Error       json.RawMessage `json:"error"`
 		Description string          `json:"error_description"`
-		Message     string          `json:"message"` // App Service's
+		Message     string          `json:"message"` // from App Service
 	}
 	if json.Unmarshal(body, &said) != nil {
 		return fmt.Sprintf("HTTP %d %s", r.StatusCode, http.StatusText(r.StatusCode))

@@ -19,13 +19,13 @@ import (
 	"kaz/internal/azure"
 )
 
-// VaultSecret is a secret in a Key Vault that holds a token of another tenant, put
-// there by whoever renews it.
+// VaultSecret names a Key Vault secret with a token of another tenant. Another program renews the
+// token.
 type VaultSecret struct {
 	SubscriptionID, ResourceGroup, VaultName, SecretName string
 }
 
-// soon is how long before its end a token is renewed.
+// soon is how long before its expiry a token is read again.
 const soon = 5 * time.Minute
 
 // vaultToken is a credential that reads its token from a Key Vault.
@@ -35,17 +35,18 @@ type vaultToken struct {
 	manager   azure.Reader
 	identity  azcore.TokenCredential
 	transport policy.Transporter
-	// turn holds the token that was read last: who has it may renew it, and nobody
-	// waits under a lock.
+	// turn holds the last token. The goroutine that received it may renew it, so that no lock is held
+	// while waiting.
 	turn chan azcore.AccessToken
 }
 
 func newVaultToken(c Config, identity azcore.TokenCredential) (*vaultToken, error) {
 	s := c.NetworkToken
 	if s == nil {
-		return nil, errors.New("the auxiliary token provider is not set, and a managed identity has no tokens of another tenant")
+		return nil, errors.New("auxiliaryTokenProvider is not set: a managed identity gets no tokens of another tenant")
 	}
-	if err := required("subscription", s.SubscriptionID, "resource group", s.ResourceGroup, "vault", s.VaultName, "secret", s.SecretName); err != nil {
+	if err := required("subscription", s.SubscriptionID, "resource group", s.ResourceGroup, "vault", s.VaultName, "secret",
+		s.SecretName); err != nil {
 		return nil, fmt.Errorf("auxiliary token provider: %w", err)
 	}
 	vault, err := azure.ParseID(string(azure.GroupID(s.SubscriptionID, s.ResourceGroup).Resource("Microsoft.KeyVault/vaults", s.VaultName)))
@@ -67,8 +68,8 @@ func newVaultToken(c Config, identity azcore.TokenCredential) (*vaultToken, erro
 	return v, nil
 }
 
-// GetToken gives the token that is in the vault, whatever it is asked for: it was
-// made for one purpose. One that is still good is not read again.
+// GetToken returns the token of the vault for any scope: it was issued for one purpose. It reads the
+// vault only if the last token expires soon.
 func (v *vaultToken) GetToken(ctx context.Context, _ policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	var last azcore.AccessToken
 	select {
@@ -115,7 +116,7 @@ func (v *vaultToken) read(ctx context.Context) (azcore.AccessToken, error) {
 	return parseToken(text, time.Now())
 }
 
-// value reads the secret's value.
+// value reads the value of the secret.
 func (v *vaultToken) value(ctx context.Context, base *url.URL) (string, error) {
 	_, domain, _ := strings.Cut(base.Host, ".") // myvault.vault.azure.net
 	pipeline := runtime.NewPipeline("kaz", "", runtime.PipelineOptions{
@@ -148,8 +149,8 @@ func (v *vaultToken) value(ctx context.Context, base *url.URL) (string, error) {
 	return secret.Value, nil
 }
 
-// parseToken reads {"access_token":"...","expires_on":...}, where the time is RFC
-// 3339 or seconds since 1970. Its errors do not repeat the text, which is a secret.
+// parseToken parses {"access_token":"...","expires_on":...}, with a time in RFC 3339 or seconds since
+// 1970. Its errors do not quote the text, which is secret.
 func parseToken(text string, now time.Time) (azcore.AccessToken, error) {
 	var value struct {
 		AccessToken string          `json:"access_token"`
@@ -168,7 +169,7 @@ func parseToken(text string, now time.Time) (azcore.AccessToken, error) {
 		expires = time.Unix(seconds, 0)
 	}
 	if !expires.After(now) {
-		return azcore.AccessToken{}, fmt.Errorf("the token in the secret is out of date since %s", expires.UTC().Format(time.RFC3339))
+		return azcore.AccessToken{}, fmt.Errorf("the token in the secret expired at %s", expires.UTC().Format(time.RFC3339))
 	}
 	return azcore.AccessToken{Token: value.AccessToken, ExpiresOn: expires}, nil
 }

@@ -24,12 +24,14 @@ func (tokens) Authenticate(token string) (*behaviour.Principal, error) {
 
 func TestTokens(t *testing.T) {
 	a := start(t, emulator.Options{Authenticator: tokens{}})
-	for header, code := range map[string]string{"": "AuthenticationFailed", "Basic eDp5": "AuthenticationFailed", "Bearer nonsense": "InvalidAuthenticationToken", "Bearer owner": "ResourceGroupNotFound"} {
+	for header, code := range map[string]string{"": "AuthenticationFailed", "Basic eDp5": "AuthenticationFailed",
+		"Bearer nonsense": "InvalidAuthenticationToken", "Bearer owner": "ResourceGroupNotFound"} {
 		got := a.do("GET", group, "", "Authorization", header)
 		if got.code() != code {
 			t.Errorf("Authorization %q: %d %v", header, got.status, got.body)
 		}
-		if challenge := got.header.Get("WWW-Authenticate"); (got.status == 401) != strings.HasPrefix(challenge, "Bearer authorization_uri=") {
+		if challenge := got.header.Get("WWW-Authenticate"); (got.status == 401) != strings.HasPrefix(challenge,
+			"Bearer authorization_uri=") {
 			t.Errorf("Authorization %q: %d with challenge %q", header, got.status, challenge)
 		}
 	}
@@ -47,13 +49,16 @@ func TestAccessControl(t *testing.T) {
 	}
 	owner("PUT", group, `{"location":"eastus"}`)
 	owner("PUT", table, `{"location":"eastus"}`)
-	if got := guest("GET", table, ""); got.status != 403 || got.code() != "AuthorizationFailed" || !strings.Contains(behaviour.Text(got.body, "error.message"), "'Microsoft.Network/routeTables/read' over scope '"+table+"'") {
+	if got := guest("GET", table, ""); got.status != 403 || got.code() != "AuthorizationFailed" ||
+		!strings.Contains(behaviour.Text(got.body, "error.message"), "'Microsoft.Network/routeTables/read' over scope '"+table+"'") {
 		t.Errorf("without a role: %d %v", got.status, got.body)
 	}
 	authorization := "/providers/Microsoft.Authorization"
 	sub := "/subscriptions/" + emulator.DefaultSubscription
 	role := sub + authorization + "/roleDefinitions/r"
-	owner("PUT", role, `{"properties":{"roleName":"networker","permissions":[{"actions":["*/read","Microsoft.Network/virtualNetworks/*"],"notActions":["Microsoft.Network/*/delete"]}]}}`)
+	owner("PUT", role,
+		`{"properties":{"roleName":"networker","permissions":[{"actions":["*/read","Microsoft.Network/virtualNetworks/*"],
+			"notActions":["Microsoft.Network/*/delete"]}]}}`)
 	owner("PUT", group+authorization+"/roleAssignments/a", `{"properties":{"roleDefinitionId":"`+role+`","principalId":"oid-guest"}}`)
 
 	linked := `{"location":"eastus","properties":{"subnets":[{"name":"s","properties":{"routeTable":{"id":"` + table + `"}}}]}}`
@@ -79,14 +84,18 @@ func TestAccessControl(t *testing.T) {
 		t.Errorf("a refused write left %v", got.body)
 	}
 	got := guest("GET", group+authorization+"/permissions", "")
-	if rights := behaviour.Objects(got.body, "value"); len(rights) != 1 || fmt.Sprint(rights[0]["notActions"]) != "[Microsoft.Network/*/delete]" {
+	if rights := behaviour.Objects(got.body, "value"); len(rights) != 1 ||
+		fmt.Sprint(rights[0]["notActions"]) != "[Microsoft.Network/*/delete]" {
 		t.Errorf("permissions: %v", got.body)
 	}
-	if got := guest("GET", sub+authorization+"/permissions", ""); got.status != 403 || !strings.Contains(behaviour.Text(got.body, "error.message"), "'Microsoft.Authorization/permissions/read'") {
+	if got := guest("GET", sub+authorization+"/permissions", ""); got.status != 403 ||
+		!strings.Contains(behaviour.Text(got.body, "error.message"), "'Microsoft.Authorization/permissions/read'") {
 		t.Errorf("permissions at the subscription, where there is no role: %d %v", got.status, got.body)
 	}
-	owner("PUT", sub+authorization+"/roleDefinitions/r2", `{"properties":{"permissions":[{"actions":["Microsoft.Network/routeTables/join/action"]}]}}`)
-	owner("PUT", table+authorization+"/roleAssignments/b", `{"properties":{"roleDefinitionId":"`+sub+authorization+`/roleDefinitions/r2","principalId":"oid-guest"}}`)
+	owner("PUT", sub+authorization+"/roleDefinitions/r2",
+		`{"properties":{"permissions":[{"actions":["Microsoft.Network/routeTables/join/action"]}]}}`)
+	owner("PUT", table+authorization+"/roleAssignments/b", `{"properties":{"roleDefinitionId":"`+sub+authorization+
+		`/roleDefinitions/r2","principalId":"oid-guest"}}`)
 	if got := guest("PUT", network, linked); got.status != 200 {
 		t.Errorf("with the right to join: %d %v", got.status, got.body)
 	}

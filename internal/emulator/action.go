@@ -1,91 +1,72 @@
 package emulator
 
 import (
-	"strings"
+	"cmp"
 
+	"kaz/internal/emulator/address"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/store"
 )
 
-// post serves an action.
-func (t *transaction) post(r *request) error {
-	action, ok := findAction(r.kind, r.action)
+// actions serves POST to a resource.
+type actions struct {
+	scopes
+	starter starter
+}
+
+func (t actions) post(r *request) (reply, error) {
+	action, name, ok := r.Kind.Action(r.Action)
 	if !ok {
-		return gateway(404, "InvalidResourceType", "The resource type '%s' could not be found in the namespace '%s' for api version '%s'.", r.kind.Name[len(r.id.Namespace())+1:]+"/"+r.action, r.id.Namespace(), r.version)
+		return reply{}, address.UnknownType(r.ID.Namespace(), r.Kind.Name[len(r.ID.Namespace())+1:]+"/"+r.Action, r.version)
 	}
 	old, err := t.find(r)
 	if err != nil && action.Anew {
-		old, err = nil, t.scopeExists(r)
+		old, err = nil, t.check(r)
 	}
 	if err != nil {
-		return err
+		return reply{}, err
 	}
-	c := r.call(t)
-	c.Verb, c.Action = behaviour.Verb(actionName(r.kind, r.action)), actionName(r.kind, r.action)
-	c.Old, c.Doc = old, behaviour.Clone(old)
-	t.addParent(r, c)
+	c := t.call(r, behaviour.Verb(name))
+	c.Action, c.Old, c.Doc = name, old, behaviour.Clone(old)
 	if fault := t.precondition(r); fault != nil {
-		return fault
+		return reply{}, fault
 	}
 	var body any
 	if action.Do != nil {
 		if body, err = action.Do(c); err != nil {
-			return err
+			return reply{}, err
 		}
 	}
-	e := t.store.entries[r.id.Key()]
-	stored := e != nil && !behaviour.Equal(c.Doc, old)
-	status := or(action.Status, 200)
-	if !action.Long {
-		r.wait = t.latency.reply(r.kind, c.Verb)
-		if stored {
-			t.save(e.kind, e.id, c.Doc, saving{state: behaviour.Text(c.Doc, "properties.provisioningState"), hidden: e.hidden})
-		}
-		r.reply = reply{status: status, body: body}
-		return nil
+	if action.Long {
+		return t.start(r, c, action)
 	}
-	return t.startAction(r, c, action, e)
+	r.wait = t.starter.latency.Reply(r.Kind, c.Verb)
+	if e := t.docs.Entry(r.ID); e != nil && !behaviour.Equal(c.Doc, old) {
+		state := behaviour.Text(c.Doc, "properties.provisioningState")
+		t.docs.Save(e.Kind, e.ID, c.Doc, store.Saving{State: state, Hidden: e.Hidden})
+	}
+	return reply{status: cmp.Or(action.Status, 200), body: body}, nil
 }
 
-func (t *transaction) startAction(r *request, c *behaviour.Call, action behaviour.Action, e *entry) error {
-	o := t.newOperation(r, c.Verb)
-	o.body, o.notes = r.body, c.Notes
-	if err := t.overlap(r, o); err != nil {
-		return err
+func (t actions) start(r *request, c *behaviour.Call, action behaviour.Action) (reply, error) {
+	o := t.starter.operation(r, c.Verb)
+	o.Body, o.Notes = r.body, c.Notes
+	if err := t.starter.overlap(r, o); err != nil {
+		return reply{}, err
 	}
-	if e = t.store.entries[e.id.Key()]; e != nil {
-		state := action.Busy
-		switch state {
-		case "":
-			state = "Updating"
-		case "-":
+	if e := t.docs.Entry(r.ID); e != nil {
+		state := cmp.Or(action.Busy, "Updating")
+		if state == "-" {
 			state = behaviour.Text(c.Doc, "properties.provisioningState")
 		}
-		t.save(e.kind, e.id, c.Doc, saving{state: state, hidden: e.hidden})
+		t.docs.Save(e.Kind, e.ID, c.Doc, store.Saving{State: state, Hidden: e.Hidden})
 	}
-	t.start(o)
-	r.reply = reply{status: or(action.Status, 202)}
+	t.starter.runner.Start(o)
+	to := reply{status: cmp.Or(action.Status, 202)}
 	headers := action.Headers
 	if headers == behaviour.None {
-		headers = r.kind.Style.Long[behaviour.Delete]
+		headers = r.Kind.Style.Long[behaviour.Delete]
 	}
-	t.pollHeaders(r, o, headers)
-	return nil
-}
-
-func findAction(k *kind, name string) (behaviour.Action, bool) {
-	for n, a := range k.Actions {
-		if strings.EqualFold(n, name) {
-			return a, true
-		}
-	}
-	return behaviour.Action{}, false
-}
-
-func actionName(k *kind, name string) string {
-	for n := range k.Actions {
-		if strings.EqualFold(n, name) {
-			return n
-		}
-	}
-	return name
+	t.starter.pollHeaders(r, &to, o, headers)
+	return to, nil
 }

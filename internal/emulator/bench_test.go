@@ -80,16 +80,28 @@ func BenchmarkPutOverHTTPS(b *testing.B) {
 // instance is a document as large as a scale set instance with its view.
 func instance(i int) string {
 	nic := fmt.Sprintf("%s/networkInterfaces/nic%d", group, i)
-	return `{"location":"eastus","sku":{"name":"Standard_D4s_v5","tier":"Standard"},"zones":["1"],"tags":{"aks-managed-poolName":"pool"},"properties":{` +
+	return `{"location":"eastus","sku":{"name":"Standard_D4s_v5","tier":"Standard"},"zones":["1"],"tags":{"aks-managed-poolName":"pool"},
+			"properties":{` +
 		`"latestModelApplied":true,"modelDefinitionApplied":"VirtualMachineScaleSet","hardwareProfile":{"vmSize":"Standard_D4s_v5"},` +
-		`"networkProfileConfiguration":{"networkInterfaceConfigurations":[{"name":"nic","properties":{"primary":true,"enableAcceleratedNetworking":true,"dnsSettings":{"dnsServers":[]},` +
-		`"enableIPForwarding":true,"ipConfigurations":[{"name":"ipconfig","properties":{"primary":true,"subnet":{"id":"` + network + `/subnets/s"},"privateIPAddressVersion":"IPv4"}}]}}]},` +
-		`"storageProfile":{"imageReference":{"id":"/subscriptions/x/resourceGroups/images/providers/Microsoft.Compute/galleries/g/images/i/versions/1.0.0"},` +
-		`"osDisk":{"osType":"Linux","name":"vmss_vmss_0_OS__1_0123456789abcdef0123456789abcdef","createOption":"FromImage","caching":"ReadOnly","managedDisk":{"storageAccountType":"Premium_LRS","id":"` + group + `/providers/Microsoft.Compute/disks/os` + fmt.Sprint(i) + `"},"diskSizeGB":128},"dataDisks":[]},` +
-		`"osProfile":{"computerName":"vmss00000` + fmt.Sprint(i) + `","adminUsername":"azureuser","linuxConfiguration":{"disablePasswordAuthentication":true,"ssh":{"publicKeys":[{"path":"/home/azureuser/.ssh/authorized_keys","keyData":"ssh-rsa AAAA"}]},"provisionVMAgent":true},"secrets":[],"allowExtensionOperations":true},` +
+		`"networkProfileConfiguration":{"networkInterfaceConfigurations":[{"name":"nic","properties":{"primary":true,
+			"enableAcceleratedNetworking":true,"dnsSettings":{"dnsServers":[]},` +
+		`"enableIPForwarding":true,"ipConfigurations":[{"name":"ipconfig","properties":{"primary":true,"subnet":{"id":"` + network +
+		`/subnets/s"},"privateIPAddressVersion":"IPv4"}}]}}]},` +
+		`"storageProfile":{"imageReference":{"id":"/subscriptions/x/resourceGroups/images/providers/` +
+		`Microsoft.Compute/galleries/g/images/i/versions/1.0.0"},` +
+		`"osDisk":{"osType":"Linux","name":"vmss_vmss_0_OS__1_0123456789abcdef0123456789abcdef","createOption":"FromImage",
+			"caching":"ReadOnly","managedDisk":{"storageAccountType":"Premium_LRS",
+			"id":"` + group + `/providers/Microsoft.Compute/disks/os` + fmt.Sprint(i) + `"},"diskSizeGB":128},"dataDisks":[]},` +
+		`"osProfile":{"computerName":"vmss00000` + fmt.Sprint(i) +
+		`","adminUsername":"azureuser","linuxConfiguration":{"disablePasswordAuthentication":true,` +
+		`"ssh":{"publicKeys":[{"path":"/home/azureuser/.ssh/authorized_keys","keyData":"ssh-rsa AAAA"}]},` +
+		`"provisionVMAgent":true},"secrets":[],"allowExtensionOperations":true},` +
 		`"networkProfile":{"networkInterfaces":[{"id":"` + nic + `","properties":{"primary":true}}]},` +
-		`"instanceView":{"placementGroupId":"p","platformUpdateDomain":0,"platformFaultDomain":0,"computerName":"vmss","osName":"ubuntu","vmAgent":{"vmAgentVersion":"2.9","statuses":[{"code":"ProvisioningState/succeeded","level":"Info","displayStatus":"Ready"}]},` +
-		`"statuses":[{"code":"ProvisioningState/succeeded","level":"Info","displayStatus":"Provisioning succeeded"},{"code":"PowerState/running","level":"Info","displayStatus":"VM running"}]},"power":"running"}}`
+		`"instanceView":{"placementGroupId":"p","platformUpdateDomain":0,"platformFaultDomain":0,"computerName":"vmss","osName":"ubuntu",
+			"vmAgent":{"vmAgentVersion":"2.9","statuses":[{"code":"ProvisioningState/succeeded","level":"Info","displayStatus":"Ready"}]},
+			` +
+		`"statuses":[{"code":"ProvisioningState/succeeded","level":"Info","displayStatus":"Provisioning succeeded"},
+			{"code":"PowerState/running","level":"Info","displayStatus":"VM running"}]},"power":"running"}}`
 }
 
 // BenchmarkMemory says what 20,000 resources of the size of instances take.

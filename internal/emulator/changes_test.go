@@ -7,7 +7,7 @@ import (
 	"kaz/internal/emulator"
 )
 
-// What happens between the subscription and the first call is told, too.
+// A change between the subscription and the first call is among the changes, too.
 func TestASubscriptionMissesNothing(t *testing.T) {
 	a := slow(t)
 	changes := a.Subscribe()

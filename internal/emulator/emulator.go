@@ -1,32 +1,43 @@
 // Package emulator is the local Azure: an HTTP server that answers as Azure
 // Resource Manager and its providers do. Layer L2: azure and the standard library,
-// never the client side, so that the judge does not share the mistakes of the
-// judged.
+// never the client side: it tests that side and must not share its mistakes.
 //
-// A request is parsed by the grammar of ARM ids, checked, and carried out in a
-// transaction on the store by the core and the [behaviour.Type] it is for.
-// Operations end lazily: whoever touches the store first ends those that are due,
-// so there is no goroutine per operation and tests can run under testing/synctest.
+// The function serve has the steps of a request in their order. It reads the request,
+// finds its target by the grammar of ARM ids, checks it, and carries it out in a
+// transaction on the store, with the [behaviour.Type] of the target. Operations end
+// lazily: the next call that touches the store ends the operations that are due. So
+// there is no goroutine per operation, and tests can run under testing/synctest.
+//
+// This package joins parts that do not import it: address (what a path means), access
+// (the rights of callers), throttle, fault and latency (how requests are refused, fail
+// and take their time), store (the documents), operation (what ends later), document and
+// kind (what all resources have in common).
 package emulator
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
-	"sync/atomic"
+	"net/http"
+	"time"
 
-	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/catalog"
+	"kaz/internal/emulator/fault"
+	"kaz/internal/emulator/kind"
+	"kaz/internal/emulator/latency"
+	"kaz/internal/emulator/operation"
+	"kaz/internal/emulator/random"
+	"kaz/internal/emulator/store"
+	"kaz/internal/emulator/throttle"
 )
 
 // Options say which Azure this is. The zero value is a useful one.
 type Options struct {
-	// Subscription and Tenant are the ids of the subscription that this Azure is for, and
-	// of its tenant. Subscriptions are there besides, each in a tenant.
+	// Subscription and Tenant are the ids of the main subscription and of its tenant.
+	// Subscriptions are the other subscriptions, each in a tenant.
 	Subscription, Tenant string
 	Subscriptions        []Subscription
 	// Providers are the resource types; package providers has the table of all.
@@ -51,45 +62,52 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Subscription is one besides the main one. Without a tenant it is in the main one's.
-type Subscription struct{ ID, Tenant string }
-
-// tenantOf is the tenant that a subscription trusts, "" for a subscription that is not
-// there.
-func (o *Options) tenantOf(subscription string) string {
-	if strings.EqualFold(subscription, o.Subscription) {
-		return o.Tenant
-	}
-	for _, s := range o.Subscriptions {
-		if strings.EqualFold(subscription, s.ID) {
-			return cmp.Or(s.Tenant, o.Tenant)
-		}
-	}
-	return ""
-}
-
 // Default ids.
 const (
 	DefaultSubscription = "00000000-0000-0000-0000-000000000001"
 	DefaultTenant       = "11111111-1111-1111-1111-111111111111"
 )
 
-// Emulator is one local Azure. It is an http.Handler.
+// Fault is a rule that makes requests go wrong.
+type Fault = fault.Rule
+
+// Kinds of [Fault].
+const (
+	FaultError     = fault.Error
+	FaultOperation = fault.Operation
+	FaultLost      = fault.Lost
+	FaultStale     = fault.Stale
+	FaultCrash     = fault.Crash
+)
+
+// ParseFaults reads a JSON document {"faults": [...]}.
+func ParseFaults(text []byte) ([]Fault, error) { return fault.Parse(text) }
+
+// Change is a changed document.
+type Change = store.Change
+
+// Emulator is a local Azure. It is an http.Handler.
 type Emulator struct {
-	options    Options
-	kinds      kinds
-	groups     *kind
-	routes     []route
-	store      *store
-	operations *operations
-	random     *random
-	weather    *random // for latencies, faults and request ids
-	latency    latency
-	throttle   *throttle
-	faults     *faults
-	log        *requestLog  // nil for none
-	due        atomic.Int64 // when the next operation ends, in Unix ns, 0 for none
-	watchers   watchers
+	transactions
+	front front
+}
+
+// transactions are the way to the store.
+type transactions struct {
+	parts
+	store *store.Store
+}
+
+// parts are what every transaction needs in addition to the documents.
+type parts struct {
+	tenancy       tenancy
+	accessControl bool
+	kinds         kind.Table
+	groups        *kind.Kind
+	queue         *operation.Queue
+	random        *random.Source
+	latency       latency.Model
+	log           *slog.Logger
 }
 
 // New makes an empty Azure.
@@ -107,15 +125,20 @@ func New(o Options) (*Emulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Emulator{options: o, store: newStore(), operations: newOperations(), random: newRandom(o.Seed)}
 	// What requests draw is drawn elsewhere, so that reads do not change what the
 	// resources get.
-	e.weather = newRandom(o.Seed + 1)
-	e.latency = latency{factor: o.Latency, table: table, random: e.weather}
-	e.throttle = &throttle{on: o.Throttle, buckets: map[string]*bucket{}}
-	e.faults = &faults{random: e.weather}
+	draws := random.New(o.Seed + 1)
+	e := &Emulator{}
+	e.parts = parts{
+		tenancy: tenancy{o.Subscription, o.Tenant, o.Subscriptions}, accessControl: o.AccessControl, queue: operation.NewQueue(),
+		random: random.New(o.Seed), latency: latency.Model{Factor: o.Latency, Table: table, Random: draws}, log: o.Log,
+	}
+	e.front = front{
+		transactions: &e.transactions, identity: authentication{o.Authenticator, &e.tenancy}, throttle: throttle.New(o.Throttle),
+		faults: fault.NewRules(draws), crash: o.Crash, draws: draws,
+	}
 	if o.RequestLog != nil {
-		e.log = &requestLog{to: o.RequestLog}
+		e.front.requests = &requestLog{to: o.RequestLog}
 	}
 	if err := e.SetFaults(o.Faults); err != nil {
 		return nil, err
@@ -123,25 +146,33 @@ func New(o Options) (*Emulator, error) {
 	if err := e.register(o.Providers); err != nil {
 		return nil, fmt.Errorf("resource types of the local Azure: %w", err)
 	}
+	e.store = store.New(store.Options{Kinds: e.kinds, Random: e.random, Log: e.log, KeepBefore: e.front.faults.Stale})
+	e.queue.DueChanged = e.store.Watchers.Wake
 	return e, nil
 }
 
 func (e *Emulator) register(providers []behaviour.Provider) (err error) {
-	types := []behaviour.Type{e.permissionsType()}
+	types := []behaviour.Type{permissionsType()}
 	for _, p := range providers {
 		types = append(types, p.Types...)
 		for _, r := range p.Routes {
-			e.routes = append(e.routes, newRoute(r))
+			e.front.routes = append(e.front.routes, newRoute(r))
 		}
 	}
-	if e.kinds, err = newKinds(types); err != nil {
+	if e.kinds, err = kind.NewTable(types); err != nil {
 		return err
 	}
-	if e.groups = e.kinds.of("Microsoft.Resources/resourceGroups"); e.groups == nil {
+	if e.groups = e.kinds.Of("Microsoft.Resources/resourceGroups"); e.groups == nil {
 		return errors.New("resource groups are missing")
 	}
 	return nil
 }
+
+// ServeHTTP answers one request.
+func (e *Emulator) ServeHTTP(w http.ResponseWriter, hr *http.Request) { e.front.serveHTTP(w, hr) }
+
+// SetFaults replaces the rules that make requests go wrong.
+func (e *Emulator) SetFaults(rules []Fault) error { return e.front.faults.Set(rules) }
 
 // Do lets in-process callers, such as a data plane, change the world as a
 // behaviour does. An error takes the changes back.
@@ -156,36 +187,47 @@ func (e *Emulator) Look(f func(w behaviour.World)) {
 	e.read(func(t *transaction) { f(t) })
 }
 
-// Apply implements [behaviour.World]. What it did before an error is taken back.
-func (t *transaction) Apply(id azure.ID, body behaviour.Object) error {
-	mark, events := len(t.undone), len(t.events)
-	err := t.apply(id, body)
-	if err != nil {
-		t.undoTo(mark)
-		t.events = t.events[:events]
-	}
-	return err
+// read gives f a world that cannot be changed.
+func (e *transactions) read(f func(t *transaction)) {
+	e.store.Read(func(tx *store.Transaction) { f(newTransaction(tx, &e.parts)) })
 }
 
-func (t *transaction) apply(id azure.ID, body behaviour.Object) error {
-	r, err := t.parseID(id)
-	if err != nil {
-		return err
+// write gives f a world to change. Its error, or panic, takes all changes back.
+func (e *transactions) write(f func(t *transaction) error) error {
+	return e.store.Write(func(tx *store.Transaction) error { return f(newTransaction(tx, &e.parts)) })
+}
+
+// endDue ends all operations that are due, each in a transaction of its own.
+func (e *transactions) endDue() {
+	if !e.queue.Due(time.Now()) {
+		return
 	}
-	r.body = behaviour.Clone(body)
-	if err := t.put(r); err != nil {
-		return err
+	for more := true; more; {
+		_ = e.write(func(t *transaction) error { // an operation keeps its own error
+			more = t.runner.EndDue()
+			return nil
+		})
 	}
-	for _, o := range append([]*operation(nil), t.operations.byKey[holderOf(r.kind, r.id).Key()]...) {
-		if !o.Resource.Equal(r.id) {
-			continue
+}
+
+// Changes calls f with every batch of changes from now on, in their order, until
+// the context ends. Meanwhile operations end in time, requests or not.
+func (e *Emulator) Changes(ctx context.Context, f func([]Change)) { e.Subscribe()(ctx, f) }
+
+// Subscribe collects changes from now on, and returns a function that hands them out as
+// Changes does: no change is missed between a Look after Subscribe and the first
+// batch. The function is to be called, once.
+func (e *Emulator) Subscribe() func(ctx context.Context, f func([]Change)) {
+	w := e.store.Watchers.Add()
+	return func(ctx context.Context, f func([]Change)) {
+		defer w.Close()
+		for {
+			e.endDue()
+			if batch := w.Take(); len(batch) > 0 {
+				f(batch)
+			} else if !w.Wait(ctx, e.queue.NextDue()) {
+				return
+			}
 		}
-		t.unqueue(o)
-		o.End = t.now
-		if err := t.settle(o); err != nil {
-			return err
-		}
-		t.retire(o)
 	}
-	return nil
 }

@@ -85,7 +85,9 @@ const (
 func TestAChildLivesInItsParentsDocument(t *testing.T) {
 	a := start(t, emulator.Options{})
 	a.group()
-	if got := a.must("PUT", table, `{"location":"eastus","properties":{"routes":[{"name":"a","properties":{"addressPrefix":"10.0.0.0/24","nextHopType":"VnetLocal"}}]}}`); got.status != 201 {
+	if got := a.must("PUT", table,
+		`{"location":"eastus","properties":{"routes":[{"name":"a","properties":{"addressPrefix":"10.0.0.0/24",
+			"nextHopType":"VnetLocal"}}]}}`); got.status != 201 {
 		t.Fatalf("create: %d", got.status)
 	}
 	a.must("PUT", strings.ToLower(table)+"/routes/b", `{"properties":{"addressPrefix":"10.0.1.0/24","nextHopType":"VnetLocal"}}`)

@@ -25,7 +25,8 @@ func faulty(t *testing.T, rules string) azureUnderTest {
 }
 
 func TestFaultOfTheSecondWrite(t *testing.T) {
-	a := faulty(t, `{"method":"PUT","type":"microsoft.network/routetables","name":"r*","nth":2,"fault":"error","status":429,"retryAfter":7}`)
+	a := faulty(t,
+		`{"method":"PUT","type":"microsoft.network/routetables","name":"r*","nth":2,"fault":"error","status":429,"retryAfter":7}`)
 	a.must("PUT", table, `{"location":"eastus"}`)
 	a.must("PUT", address, `{"location":"eastus"}`)
 	got := a.do("PUT", table, `{"location":"eastus","tags":{"a":"b"}}`)
@@ -39,10 +40,13 @@ func TestFaultOfTheSecondWrite(t *testing.T) {
 }
 
 func TestFaultInsideAnOperation(t *testing.T) {
-	a := faulty(t, `{"method":"PUT","type":"Microsoft.Compute/virtualMachines","times":1,"fault":"operation","code":"AllocationFailed","message":"no room"}`)
+	a := faulty(t,
+		`{"method":"PUT","type":"Microsoft.Compute/virtualMachines","times":1,"fault":"operation","code":"AllocationFailed",
+			"message":"no room"}`)
 	created := a.must("PUT", machine, `{"location":"eastus"}`)
 	got := a.poll(created, "Azure-AsyncOperation")
-	if got.status != 200 || got.body["status"] != "Failed" || got.code() != "AllocationFailed" || behaviour.Text(got.body, "error.message") != "no room" {
+	if got.status != 200 || got.body["status"] != "Failed" || got.code() != "AllocationFailed" ||
+		behaviour.Text(got.body, "error.message") != "no room" {
 		t.Errorf("poll: %d %v", got.status, got.body)
 	}
 	if got := a.must("GET", machine, ""); state(got) != "Failed" {
@@ -57,11 +61,16 @@ func TestFaultInsideAnOperation(t *testing.T) {
 func TestLostReply(t *testing.T) {
 	a := faulty(t, `{"method":"PUT","times":1,"fault":"lost"}`)
 	client := http.Client{Transport: a.Transport()}
-	r, err := http.NewRequestWithContext(t.Context(), "PUT", "https://azure"+table+"?api-version=2025-05-01", strings.NewReader(`{"location":"eastus"}`))
+	r, err := http.NewRequestWithContext(t.Context(), "PUT", "https://azure"+table+"?api-version=2025-05-01",
+		strings.NewReader(`{"location":"eastus"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Do(r); err == nil || errors.Is(err, http.ErrAbortHandler) { //nolint:bodyclose // there is no reply
+	answer, err := client.Do(r)
+	if err == nil {
+		answer.Body.Close()
+	}
+	if err == nil || errors.Is(err, http.ErrAbortHandler) {
 		t.Fatalf("lost reply: %v", err)
 	}
 	a.must("GET", table, "")
@@ -87,11 +96,16 @@ func TestCrashHook(t *testing.T) {
 		Crash:  func(f emulator.Fault) { crashed = f.Code },
 	})
 	a.group()
-	r, err := http.NewRequestWithContext(t.Context(), "PUT", "https://azure"+table+"?api-version=2025-05-01", strings.NewReader(`{"location":"eastus"}`))
+	r, err := http.NewRequestWithContext(t.Context(), "PUT", "https://azure"+table+"?api-version=2025-05-01",
+		strings.NewReader(`{"location":"eastus"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Transport().RoundTrip(r); err == nil || crashed != "here" { //nolint:bodyclose // there is no reply
+	answer, err := a.Transport().RoundTrip(r)
+	if err == nil {
+		answer.Body.Close()
+	}
+	if err == nil || crashed != "here" {
 		t.Errorf("crash: %q, %v", crashed, err)
 	}
 	a.must("GET", table, "")
@@ -99,7 +113,8 @@ func TestCrashHook(t *testing.T) {
 
 func TestBadFaultRules(t *testing.T) {
 	for rules, want := range map[string]string{
-		`{"faults":[{"fault":"explode"}]}`:                           `rule 1: fault "explode": want error, operation, lost, stale or crash`,
+		`{"faults":[{"fault":"explode"}]}`: `rule 1: fault "explode": want error, operation, lost, ` +
+			`stale or crash`,
 		`{"faults":[{"fault":"lost"},{"fault":"error","methd":""}]}`: `unknown field "methd"`,
 		`{"faults":[{"fault":"error","method":"FETCH"}]}`:            `method "FETCH": want GET`,
 		`{"faults":[{"fault":"error","probability":2}]}`:             `probability 2: want 0 to 1`,

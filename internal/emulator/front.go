@@ -1,44 +1,44 @@
 package emulator
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
-	"io"
+	"context"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
+	"kaz/internal/emulator/access"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/document"
+	"kaz/internal/emulator/fault"
+	"kaz/internal/emulator/random"
+	"kaz/internal/emulator/throttle"
 )
 
-// Authenticator says who holds a bearer token.
-type Authenticator interface {
-	// Authenticate returns an error that is an [*behaviour.Error] for a bad token.
-	Authenticate(token string) (*behaviour.Principal, error)
+// front answers requests: it reads them, applies throttling and fault rules, carries
+// them out in transactions, and sends the replies.
+type front struct {
+	*transactions
+	identity authentication
+	routes   []route
+	throttle *throttle.Limiter
+	faults   *fault.Rules
+	crash    func(Fault)    // nil for none
+	requests *requestLog    // nil for none
+	draws    *random.Source // for request ids
 }
 
-// signature fills the parameters of poll URLs that Azure signs with.
-func signature(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
-}
-
-// ServeHTTP answers one request.
-func (e *Emulator) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
+// serveHTTP answers one request.
+func (f *front) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	began := time.Now()
-	r := &request{http: hr, method: hr.Method, host: hostOf(hr)}
-	e.answer(r)
+	r := newRequest(hr)
+	f.answer(r)
 	sleep(hr.Context(), r.wait)
 	out := 0
 	if !r.cut {
-		out = e.send(w, r)
+		out = f.send(w, r)
 	}
-	if e.log != nil {
-		if err := e.log.write(r, began, out); err != nil {
-			e.options.Log.Error("request log", "error", err)
+	if f.requests != nil {
+		if err := f.requests.write(r, began, out); err != nil {
+			f.log.Error("request log", "error", err)
 		}
 	}
 	if r.cut {
@@ -46,248 +46,199 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	}
 }
 
+// sleep waits, but no longer than the client does.
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 // answer makes r.reply, whatever happens.
-func (e *Emulator) answer(r *request) {
+func (f *front) answer(r *request) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.logPanic(r.method+" "+r.http.URL.Path, p)
-			e.refuse(r, internalError())
+			logPanic(f.log, r.method+" "+r.http.URL.Path, p)
+			r.refuse(internalError())
 		}
 	}()
-	e.endDue()
-	if err := e.serve(r); err != nil {
-		e.refuse(r, err)
+	f.endDue()
+	if err := f.serve(r); err != nil {
+		r.refuse(asError(f.log, err))
 	}
 }
 
-func hostOf(r *http.Request) string {
-	scheme := "http"
-	if r.TLS != nil || r.URL.Scheme == "https" {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
-}
-
-func (e *Emulator) serve(r *request) error {
-	if err := r.parseQuery(); err != nil {
+// serve is the way of a request: every step may refuse it.
+func (f *front) serve(r *request) error {
+	if err := r.readQuery(); err != nil {
 		return err
 	}
-	rt, param := e.route(r)
-	if rt == nil || !rt.Open {
-		if err := e.authenticate(r); err != nil {
+	f.findRoute(r)
+	if !r.open() {
+		if err := f.identity.authenticate(r); err != nil {
 			return err
 		}
-		if r.version = r.query.Get("api-version"); r.version == "" {
-			return gateway(400, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests.")
-		}
-		if !versionForm.MatchString(r.version) {
-			return gateway(400, "InvalidApiVersionParameter", "The api-version '%s' is invalid. The api-version must be a date in the form yyyy-MM-dd, with an optional suffix such as -preview.", r.version)
+		if err := r.readVersion(); err != nil {
+			return err
 		}
 	}
 	if err := r.readBody(); err != nil {
 		return err
 	}
-	if rt != nil {
-		return e.serveRoute(r, rt, param)
+	unknown := f.findTarget(r)
+	if !r.open() {
+		if err := f.admit(r); err != nil { // a request to an unknown resource counts as well
+			return err
+		}
 	}
-	unknown := e.resolve(r)
-	if err := e.admit(r); err != nil {
-		return err
-	}
-	if unknown != nil {
+	switch {
+	case unknown != nil:
 		return unknown
+	case r.route != nil:
+		return f.serveRoute(r)
+	case r.polled != nil:
+		return f.poll(r)
 	}
-	if r.polled != nil {
-		return e.poll(r)
-	}
-	return e.faulty(r)
+	return f.serveTarget(r)
 }
 
-// resolve finds out what the request is about: an operation, or a resource.
-func (e *Emulator) resolve(r *request) (err error) {
-	e.read(func(t *transaction) {
+// findTarget finds the operation or the resource of a request, and checks that the
+// caller has the right to it.
+func (f *front) findTarget(r *request) (err error) {
+	if r.route != nil {
+		return nil
+	}
+	f.read(func(t *transaction) {
 		if r.method == http.MethodGet {
-			if o := t.operations.byPath[pollKey(strings.TrimSuffix(r.http.URL.Path, "/"))]; o != nil {
+			if o, _ := f.queue.Polled(r.http.URL.Path); o != nil {
 				r.polled = &o.Operation
 				return
 			}
 		}
-		if err = t.address(r, r.http.URL.Path); err == nil {
-			err = t.authorize(r)
+		if err = r.resolve(t.resolver(), r.http.URL.Path); err == nil {
+			err = t.access.Authorize(r.principal, access.ActionOf(r.method, r.Kind, r.Action), r.ID)
 		}
 	})
 	return err
 }
 
-// faulty carries out a request, and lets it go wrong where a fault rule says so.
-func (e *Emulator) faulty(r *request) error {
-	rule := e.faults.pick(r)
-	if rule == nil {
-		return e.dispatch(r)
+// admit counts a request and refuses it when there were too many.
+func (f *front) admit(r *request) error {
+	q := throttle.Request{Method: r.method, Subscription: f.tenancy.subscription, ID: r.ID, List: r.List, Action: r.Action,
+		Polled: r.polled}
+	if r.principal != nil {
+		q.Actor = r.principal.ObjectID
 	}
-	e.options.Log.Debug("fault rule applies", "fault", rule.Fault, "method", r.method, "path", r.http.URL.Path)
+	if r.Kind != nil {
+		q.Type = r.Kind.Name
+	}
+	headers, err := f.throttle.Admit(time.Now(), q)
+	r.always = headers
+	return err
+}
+
+// serveTarget carries out a request to a resource, an action or a list, and applies the
+// fault rule for it, if any.
+func (f *front) serveTarget(r *request) error {
+	q := fault.Request{Method: r.method, Type: r.Kind.Name, Action: r.Action}
+	if !r.List {
+		q.Name = r.ID.Name()
+	}
+	rule := f.faults.Pick(q)
+	if rule == nil {
+		return f.carryOut(r)
+	}
+	f.log.Debug("fault rule applies", "fault", rule.Fault, "method", r.method, "path", r.http.URL.Path)
 	switch rule.Fault {
-	case FaultError:
-		return rule.error()
-	case FaultOperation:
-		r.operationFault = rule.error()
-	case FaultStale:
+	case fault.Error:
+		return rule.Refusal()
+	case fault.Operation:
+		r.operationFault = rule.Refusal()
+	case fault.Stale:
 		r.stale = true
 	}
-	err := e.dispatch(r)
+	err := f.carryOut(r)
 	switch rule.Fault {
-	case FaultLost:
+	case fault.Lost:
 		r.cut = true
-	case FaultCrash:
+	case fault.Crash:
 		r.cut = true
-		if e.options.Crash != nil {
-			e.options.Crash(*rule)
+		if f.crash != nil {
+			f.crash(*rule)
 		}
 	}
 	return err
 }
 
-// parseQuery reads the query; names are the same in any case.
-func (r *request) parseQuery() error {
-	values, err := url.ParseQuery(r.http.URL.RawQuery)
-	if err != nil {
-		return gateway(400, "InvalidRequestUri", "The query of the request is invalid: %v.", err)
-	}
-	r.query = url.Values{}
-	for key, v := range values {
-		r.query[strings.ToLower(key)] = v
-	}
-	return nil
-}
-
-func (e *Emulator) authenticate(r *request) error {
-	if e.options.Authenticator == nil {
-		r.principal = &behaviour.Principal{Owner: true, Tenant: e.options.Tenant}
-		return nil
-	}
-	challenge := e.challenge(r, e.options.Tenant)
-	header := r.http.Header.Get("Authorization")
-	scheme, token, _ := strings.Cut(header, " ")
-	if header == "" || !strings.EqualFold(scheme, "Bearer") {
-		r.challenge = challenge
-		return gateway(401, "AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.")
-	}
-	p, err := e.options.Authenticator.Authenticate(strings.TrimSpace(token))
-	if err != nil {
-		r.challenge = challenge
-		return err
-	}
-	r.principal = p
-	if err := e.checkTenant(r); err != nil {
-		return err
-	}
-	return e.authenticateAuxiliary(r)
-}
-
-// maxBody is ARM's limit on requests.
-const maxBody = 4 << 20
-
-func (r *request) readBody() error {
-	text, err := io.ReadAll(io.LimitReader(r.http.Body, maxBody+1))
-	if err != nil {
-		return gateway(400, "InvalidRequestContent", "The request content could not be read: %v.", err)
-	}
-	if len(text) > maxBody {
-		return gateway(413, "RequestContentTooLarge", "The request content size exceeds the maximum size of %d MB.", maxBody>>20)
-	}
-	r.bytesIn = len(text)
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 || r.method == http.MethodGet || r.method == http.MethodHead || r.method == http.MethodDelete {
-		return nil
-	}
-	if err := json.Unmarshal(text, &r.body); err != nil {
-		return gateway(400, "InvalidRequestContent", "The request content was invalid and could not be deserialized: '%v'.", err)
-	}
-	return nil
-}
-
-// dispatch carries out a request to a resource, an action or a list.
-func (e *Emulator) dispatch(r *request) (err error) {
-	if r.method == http.MethodGet || r.method == http.MethodHead {
-		e.read(func(t *transaction) {
-			if err = t.address(r, r.http.URL.Path); err != nil {
-				return
+// carryOut carries out a request in one transaction. It finds the target again, because
+// the store may have changed since findTarget.
+func (f *front) carryOut(r *request) (err error) {
+	if r.reads() {
+		f.read(func(t *transaction) {
+			if err = r.resolve(t.resolver(), r.http.URL.Path); err == nil {
+				r.wait = f.latency.Reply(r.Kind, r.readVerb())
+				err = r.finish(t, t.reader().read)
 			}
-			r.wait = t.latency.reply(r.kind, readVerb(r))
-			if r.list {
-				err = t.all(r)
-			} else {
-				err = t.get(r)
-			}
-			t.ownHeaders(r, err)
-			t.freeze(r)
 		})
 		return err
 	}
-	return e.write(func(t *transaction) error {
-		if err := t.address(r, r.http.URL.Path); err != nil {
+	return f.write(func(t *transaction) error {
+		if err := r.resolve(t.resolver(), r.http.URL.Path); err != nil {
 			return err
 		}
-		if err := t.change(r); err != nil {
-			return err
-		}
-		t.ownHeaders(r, nil)
-		t.freeze(r)
-		return nil
+		return r.finish(t, t.change)
 	})
 }
 
-// ownHeaders adds the headers that a provider sends besides those of all replies.
-func (t *transaction) ownHeaders(r *request, err error) {
-	if err != nil || r.kind == nil || r.kind.Header == nil {
-		return
+// finish makes the reply while the transaction lasts, with the headers that only this
+// provider sends.
+func (r *request) finish(t *transaction, serve func(r *request) (reply, error)) (err error) {
+	if r.reply, err = serve(r); err != nil {
+		return err
 	}
-	for name, value := range r.kind.Header(r.call(t), r.reply.status) {
-		r.set(name, value)
+	if r.Kind.Header != nil {
+		for name, value := range r.Kind.Header(r.call(t, ""), r.reply.status) {
+			r.reply.set(name, value)
+		}
 	}
+	r.reply.freeze()
+	return nil
 }
 
-func readVerb(r *request) behaviour.Verb {
-	if r.list {
+func (r *request) readVerb() behaviour.Verb {
+	if r.List {
 		return behaviour.List
 	}
 	return behaviour.Get
 }
 
 // change carries out a request that may change something.
-func (t *transaction) change(r *request) error {
+func (t *transaction) change(r *request) (reply, error) {
 	if r.method == http.MethodPut || r.method == http.MethodPatch {
-		if err := shapely(r.body); err != nil {
-			return err
+		if err := document.CheckFrame(r.body); err != nil {
+			return reply{}, err
 		}
 	}
 	switch {
-	case r.list:
-		return methodNotAllowed(r)
-	case r.method == http.MethodPut && r.action == "":
-		return t.put(r)
-	case r.method == http.MethodPatch && r.action == "":
-		return t.patch(r)
-	case r.method == http.MethodDelete && r.action == "":
-		return t.delete(r)
-	case r.method == http.MethodPost && r.action != "":
-		return t.post(r)
+	case r.List:
+	case r.method == http.MethodPut && r.Action == "":
+		return t.writer().put(r)
+	case r.method == http.MethodPatch && r.Action == "":
+		return t.writer().patch(r)
+	case r.method == http.MethodDelete && r.Action == "":
+		return t.remover().remove(r)
+	case r.method == http.MethodPost && r.Action != "":
+		return t.actions().post(r)
 	}
-	return methodNotAllowed(r)
+	return reply{}, methodNotAllowed(r)
 }
 
-// freeze encodes the reply while the lock is held, since it may share documents
-// with the store.
-func (t *transaction) freeze(r *request) {
-	if r.reply.body == nil {
-		return
-	}
-	if _, done := r.reply.body.(json.RawMessage); done {
-		return
-	}
-	text, err := json.Marshal(r.reply.body)
-	if err != nil {
-		panic("a reply's body is not JSON: " + err.Error())
-	}
-	r.reply.body = json.RawMessage(text)
+func methodNotAllowed(r *request) error {
+	return behaviour.Gateway(http.StatusMethodNotAllowed, "MethodNotAllowed",
+		"The HTTP method '%s' is not supported for resource type '%s'.", r.method, r.Kind.Name)
 }

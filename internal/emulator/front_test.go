@@ -45,7 +45,8 @@ func TestErrorsOfTheGateway(t *testing.T) {
 		{"GET", table, "", 404, "ResourceNotFound"},
 		{"GET", sub + "/resourceGroups/none", "", 404, "ResourceGroupNotFound"},
 		{"GET", sub + "/resourceGroups/none/providers/Microsoft.Network/routeTables", "", 404, "ResourceGroupNotFound"},
-		{"PUT", sub + "/resourceGroups/none/providers/Microsoft.Network/routeTables/x", `{"location":"eastus"}`, 404, "ResourceGroupNotFound"},
+		{"PUT", sub + "/resourceGroups/none/providers/Microsoft.Network/routeTables/x", `{"location":"eastus"}`, 404,
+			"ResourceGroupNotFound"},
 		{"DELETE", sub + "/resourceGroups/none", "", 404, "ResourceGroupNotFound"},
 		{"GET", group + "/providers/Microsoft.Nothing/things/x", "", 404, "InvalidResourceNamespace"},
 		{"GET", group + "/providers/Microsoft.Network/things/x", "", 404, "InvalidResourceType"},
@@ -112,7 +113,8 @@ func TestLengthsOfTags(t *testing.T) {
 	a.must("PUT", table, body(512, 256))
 	for _, method := range []string{"PUT", "PATCH"} {
 		got := a.do(method, table, body(1, 257))
-		want := "Tag value too large.  Following tag value '" + strings.Repeat("ü", 257) + "' exceeded the maximum length. Maximum allowed length for tag value - '256' characters."
+		want := "Tag value too large.  Following tag value '" + strings.Repeat("ü", 257) +
+			"' exceeded the maximum length. Maximum allowed length for tag value - '256' characters."
 		if got.status != 400 || got.code() != "InvalidTagValueLength" || behaviour.Text(got.body, "error.message") != want {
 			t.Errorf("%s: %d %v", method, got.status, got.body)
 		}
@@ -155,7 +157,8 @@ func TestPreconditions(t *testing.T) {
 	created := a.must("PUT", table, `{"location":"eastus"}`)
 	got := a.do("PUT", table, `{"location":"eastus"}`, "If-Match", "invalid")
 	details := behaviour.Objects(got.body, "error.details")
-	if got.status != 412 || len(details) != 1 || details[0]["code"] != "PreconditionFailedEtagMismatch" || !strings.Contains(fmt.Sprint(details[0]["message"]), `W/"invalid"`) {
+	if got.status != 412 || len(details) != 1 || details[0]["code"] != "PreconditionFailedEtagMismatch" ||
+		!strings.Contains(fmt.Sprint(details[0]["message"]), `W/"invalid"`) {
 		t.Errorf("network, other etag: %d %v", got.status, got.body)
 	}
 	current := behaviour.Text(a.must("GET", table, "").body, "etag")
@@ -201,7 +204,8 @@ func TestPatch(t *testing.T) {
 	a.must("PUT", table, `{"location":"eastus","tags":{"a":"1"},"properties":{"x":1}}`)
 	a.must("PATCH", table, `{"tags":{"b":"2"},"properties":{"x":2}}`)
 	got := a.must("GET", table, "")
-	if x, _ := behaviour.Int(got.body, "properties.x"); x != 1 || behaviour.Text(got.body, "tags.b") != "2" || behaviour.At(got.body, "tags.a") != nil {
+	if x, _ := behaviour.Int(got.body, "properties.x"); x != 1 || behaviour.Text(got.body, "tags.b") != "2" ||
+		behaviour.At(got.body, "tags.a") != nil {
 		t.Errorf("network PATCH is of tags only: %v", got.body)
 	}
 	a.must("PUT", machine, `{"location":"eastus","properties":{"a":{"b":1,"c":2},"l":[1,2]}}`)
@@ -251,7 +255,8 @@ func TestLists(t *testing.T) {
 	if got := a.must("GET", group+"/providers/Microsoft.Network/publicIPAddresses", ""); fmt.Sprint(got.body) != "map[value:[]]" {
 		t.Errorf("empty list: %v", got.body)
 	}
-	if got := a.must("GET", "/subscriptions/"+emulator.DefaultSubscription+"/resourcegroups", ""); len(behaviour.Objects(got.body, "value")) != 1 {
+	if got := a.must("GET", "/subscriptions/"+emulator.DefaultSubscription+"/resourcegroups",
+		""); len(behaviour.Objects(got.body, "value")) != 1 {
 		t.Errorf("groups: %v", got.body)
 	}
 }
@@ -262,15 +267,18 @@ func TestBackReferencesAndInUse(t *testing.T) {
 	a.must("PUT", table, `{"location":"eastus"}`)
 	subnet := network + "/subnets/s"
 	// A whole resource nested in a request stands for a reference to it.
-	nested := a.must("PUT", network, `{"location":"eastus","properties":{"subnets":[{"name":"s","properties":{"routeTable":{"id":"`+table+`","properties":{"routes":[]}}}}]}}`)
-	if ref := behaviour.Objects(nested.body, "properties.subnets")[0]; fmt.Sprint(behaviour.At(ref, "properties.routeTable")) != "map[id:"+table+"]" {
+	nested := a.must("PUT", network, `{"location":"eastus","properties":{"subnets":[{"name":"s","properties":{"routeTable":{"id":"`+table+
+		`","properties":{"routes":[]}}}}]}}`)
+	if ref := behaviour.Objects(nested.body,
+		"properties.subnets")[0]; fmt.Sprint(behaviour.At(ref, "properties.routeTable")) != "map[id:"+table+"]" {
 		t.Errorf("nested resource: %v", ref)
 	}
 	got := a.must("GET", table, "")
 	if users := behaviour.Objects(got.body, "properties.subnets"); len(users) != 1 || users[0]["id"] != subnet {
 		t.Errorf("back-reference: %v", got.body)
 	}
-	if got := a.do("DELETE", table, ""); got.status != 400 || got.code() != "InUseRouteTableCannotBeDeleted" || !strings.Contains(behaviour.Text(got.body, "error.message"), subnet) {
+	if got := a.do("DELETE", table, ""); got.status != 400 || got.code() != "InUseRouteTableCannotBeDeleted" ||
+		!strings.Contains(behaviour.Text(got.body, "error.message"), subnet) {
 		t.Errorf("delete of a table in use: %d %v", got.status, got.body)
 	}
 	a.must("PUT", disk, `{"location":"eastus","properties":{"subnet":{"id":"`+subnet+`"}}}`)
@@ -298,7 +306,8 @@ func TestFieldsOfAzureAreKept(t *testing.T) {
 	if len(guid) != 36 {
 		t.Fatalf("resourceGuid %q", guid)
 	}
-	second := a.must("PUT", table, `{"location":"eastus","id":"x","name":"y","type":"z","etag":"e","properties":{"provisioningState":"Failed","resourceGuid":null}}`)
+	second := a.must("PUT", table,
+		`{"location":"eastus","id":"x","name":"y","type":"z","etag":"e","properties":{"provisioningState":"Failed","resourceGuid":null}}`)
 	if behaviour.Text(second.body, "properties.resourceGuid") != guid || second.body["id"] != table || second.body["name"] != "rt" {
 		t.Errorf("after a PUT with other values: %v", second.body)
 	}
@@ -312,7 +321,8 @@ func TestAPanicIsAnErrorAndChangesNothing(t *testing.T) {
 	a := start(t, emulator.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	a.group()
 	a.must("PUT", table, `{"location":"eastus","tags":{"a":"b"}}`)
-	if got := a.do("PUT", table, `{"location":"eastus","properties":{"panic":true}}`); got.status != 500 || got.code() != "InternalServerError" {
+	if got := a.do("PUT", table, `{"location":"eastus","properties":{"panic":true}}`); got.status != 500 ||
+		got.code() != "InternalServerError" {
 		t.Errorf("%d %v", got.status, got.body)
 	}
 	if got := a.must("GET", table, ""); behaviour.Text(got.body, "tags.a") != "b" {
@@ -336,7 +346,8 @@ func TestRequestLog(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[1]), &line); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]any{"method": "GET", "path": table, "apiVersion": "2025-05-01", "status": 404.0, "errorCode": "ResourceNotFound", "userAgent": "tester/1", "bytesIn": 0.0} {
+	for key, want := range map[string]any{"method": "GET", "path": table, "apiVersion": "2025-05-01", "status": 404.0,
+		"errorCode": "ResourceNotFound", "userAgent": "tester/1", "bytesIn": 0.0} {
 		if line[key] != want {
 			t.Errorf("%s: %v, want %v", key, line[key], want)
 		}
@@ -346,10 +357,13 @@ func TestRequestLog(t *testing.T) {
 // FuzzFront sends anything: the answer is always a reply of ARM and never a 500.
 func FuzzFront(f *testing.F) {
 	for _, seed := range []struct{ method, path, query, body, match string }{
-		{"PUT", table, "api-version=2025-05-01", `{"location":"eastus","properties":{"routes":[{"name":"a","properties":{"addressPrefix":"10.0.0.0/8"}}]}}`, ""},
+		{"PUT", table, "api-version=2025-05-01",
+			`{"location":"eastus","properties":{"routes":[{"name":"a","properties":{"addressPrefix":"10.0.0.0/8"}}]}}`, ""},
 		{"PATCH", table + "/routes/a", "api-version=2025-05-01", `{"properties":null}`, "*"},
 		{"GET", group + "/providers/Microsoft.Network/routeTables/", "api-version=2025-05-01&$top=-1&$skiptoken=x", "", `W/"`},
-		{"DELETE", "/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/rg/providers/Microsoft.Network/routeTables/rt/providers/Microsoft.Authorization/roleAssignments/x", "api-version=2022-04-01", "", ""},
+		{"DELETE", "/subscriptions/" + emulator.DefaultSubscription +
+			"/resourceGroups/rg/providers/Microsoft.Network/routeTables/rt/providers/Microsoft.Authorization/roleAssignments/x",
+			"api-version=2022-04-01", "", ""},
 		{"POST", machine + "/powerOff", "api-version=2025-05-01", `{"properties":[]}`, ""},
 		{"PUT", "/providers", "api-version=%zz", `{"properties":{"routes":{"a":1}}}`, ""},
 		{"PUT", network, "api-version=2025-05-01", `{"location":{"a":1},"properties":{"subnets":[1,null,{"name":7}]}}`, ""},

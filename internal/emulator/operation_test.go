@@ -92,7 +92,8 @@ func TestDeletionOfANetworkResource(t *testing.T) {
 		if got := a.poll(deleted, "Location"); got.status != 204 {
 			t.Errorf("last poll of Location: %d", got.status)
 		}
-		if got := a.do("GET", address, ""); got.status != 404 || got.code() != "ResourceNotFound" || got.header.Get("x-ms-failure-cause") != "gateway" {
+		if got := a.do("GET", address, ""); got.status != 404 || got.code() != "ResourceNotFound" ||
+			got.header.Get("x-ms-failure-cause") != "gateway" {
 			t.Errorf("after the deletion: %d %v", got.status, got.body)
 		}
 		if got := a.do("DELETE", address, ""); got.status != 204 {
@@ -137,7 +138,8 @@ func TestWritesToOtherChildrenGoOn(t *testing.T) {
 		}
 		// What is being deleted cannot be written.
 		a.must("DELETE", table+"/routes/a", "")
-		if got := a.do("PUT", table+"/routes/a", route); got.status != 429 || got.code() != "AnotherOperationInProgress" || got.header.Get("Retry-After") == "" {
+		if got := a.do("PUT", table+"/routes/a", route); got.status != 429 || got.code() != "AnotherOperationInProgress" ||
+			got.header.Get("Retry-After") == "" {
 			t.Errorf("write of a route that is being deleted: %d %v", got.status, got.body)
 		}
 		again := a.must("DELETE", table+"/routes/a", "")
@@ -161,14 +163,18 @@ func TestReferencesToWhatIsNotReadyAreRefused(t *testing.T) {
 		body := `{"location":"eastus","properties":{"subnets":[{"name":"s","properties":{"routeTable":{"id":"` + table + `"}}}]}}`
 		got := a.do("PUT", network, body)
 		details := behaviour.Objects(got.body, "error.details")
-		if got.status != 429 || got.code() != "RetryableError" || len(details) != 1 || details[0]["code"] != "ReferencedResourceNotProvisioned" {
+		if got.status != 429 || got.code() != "RetryableError" || len(details) != 1 ||
+			details[0]["code"] != "ReferencedResourceNotProvisioned" {
 			t.Fatalf("reference to a table that is being created: %d %v", got.status, got.body)
 		}
 		<-time.After(2 * time.Minute)
 		a.must("DELETE", table, "")
 		got = a.do("PUT", network, body)
 		details = behaviour.Objects(got.body, "error.details")
-		if got.status != 429 || len(details) != 1 || !strings.Contains(behaviour.Text(details[0], "message"), "Resource is in Deleting state and the last operation that updated/is updating the resource is DeleteRouteTableOperation.") {
+		if got.status != 429 || len(details) != 1 ||
+			!strings.Contains(behaviour.Text(details[0], "message"),
+				"Resource is in Deleting state and the last operation that updated/is updating the resource "+
+					"is DeleteRouteTableOperation.") {
 			t.Fatalf("reference to a table that is being deleted: %d %v", got.status, got.body)
 		}
 		<-time.After(2 * time.Minute)
@@ -184,7 +190,9 @@ func TestReferencesToWhatFailedAreRefused(t *testing.T) {
 	body := `{"location":"eastus","properties":{"subnets":[{"name":"s","properties":{"routeTable":{"id":"` + table + `"}}}]}}`
 	got := a.do("PUT", network, body)
 	details := behaviour.Objects(got.body, "error.details")
-	if got.status != 429 || len(details) != 1 || !strings.Contains(behaviour.Text(details[0], "message"), "Resource is in Failed state and the last operation that updated/is updating the resource is PutRouteTableOperation.") {
+	if got.status != 429 || len(details) != 1 ||
+		!strings.Contains(behaviour.Text(details[0], "message"),
+			"Resource is in Failed state and the last operation that updated/is updating the resource is PutRouteTableOperation.") {
 		t.Fatalf("reference to a table that failed: %d %v", got.status, got.body)
 	}
 	a.must("PUT", table, `{"location":"eastus"}`)
@@ -194,8 +202,10 @@ func TestReferencesToWhatFailedAreRefused(t *testing.T) {
 func TestReferencesToNothingAreRefused(t *testing.T) {
 	a := start(t, emulator.Options{})
 	a.group()
-	got := a.do("PUT", network, `{"location":"eastus","properties":{"subnets":[{"name":"s","properties":{"routeTable":{"id":"`+table+`"}}}]}}`)
-	if got.status != 400 || got.code() != "InvalidResourceReference" || !strings.Contains(behaviour.Text(got.body, "error.message"), table) {
+	got := a.do("PUT", network, `{"location":"eastus","properties":{"subnets":[{"name":"s","properties":{"routeTable":{"id":"`+
+		table+`"}}}]}}`)
+	if got.status != 400 || got.code() != "InvalidResourceReference" ||
+		!strings.Contains(behaviour.Text(got.body, "error.message"), table) {
 		t.Errorf("%d %v", got.status, got.body)
 	}
 }
@@ -209,7 +219,8 @@ func TestDiskOperationsCarryTheDisk(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		got := a.poll(created, "Azure-AsyncOperation")
-		if got.body["status"] != "Succeeded" || behaviour.Text(got.body, "properties.output.sku.name") != "Standard_LRS" || got.body["endTime"] == nil {
+		if got.body["status"] != "Succeeded" || behaviour.Text(got.body, "properties.output.sku.name") != "Standard_LRS" ||
+			got.body["endTime"] == nil {
 			t.Errorf("last poll: %v", got.body)
 		}
 		if got := a.poll(created, "Location"); got.status != 200 || got.body["id"] != disk {
@@ -360,12 +371,14 @@ func TestComputeOperationsQueue(t *testing.T) {
 func TestAClientThatLeavesDoesNotStopTheWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := slow(t)
-		r, err := http.NewRequestWithContext(t.Context(), "PUT", "http://azure"+table+"?api-version=2025-05-01", strings.NewReader(`{"location":"eastus"}`))
+		r, err := http.NewRequestWithContext(t.Context(), "PUT", "http://azure"+table+"?api-version=2025-05-01",
+			strings.NewReader(`{"location":"eastus"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
 		client := http.Client{Transport: a.Transport(), Timeout: 10 * time.Millisecond}
-		if _, err := client.Do(r); err == nil { //nolint:bodyclose // there is no reply
+		if answer, err := client.Do(r); err == nil {
+			answer.Body.Close()
 			t.Fatal("a reply before its time")
 		}
 		<-time.After(time.Minute)
@@ -375,7 +388,7 @@ func TestAClientThatLeavesDoesNotStopTheWrite(t *testing.T) {
 	})
 }
 
-func TestChangesAreToldInTime(t *testing.T) {
+func TestChangesAreReportedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := slow(t)
 		var states []string
@@ -390,7 +403,7 @@ func TestChangesAreToldInTime(t *testing.T) {
 		})
 		synctest.Wait()
 		a.must("PUT", address, `{"location":"eastus"}`)
-		<-time.After(time.Minute) // nobody asks, yet the operation ends
+		<-time.After(time.Minute) // no request comes, yet the operation ends
 		synctest.Wait()
 		if got := strings.Join(states, " "); got != "Updating Succeeded" {
 			t.Errorf("after a minute: %s", got)

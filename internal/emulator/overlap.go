@@ -2,93 +2,109 @@ package emulator
 
 import (
 	"net/http"
-	"slices"
 
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/operation"
 )
 
 // overlap decides what happens to operations that run on the document already.
-func (t *transaction) overlap(r *request, o *operation) error {
-	for _, other := range slices.Clone(t.operations.byKey[o.held().Key()]) {
-		if err := t.beside(r, o, other); err != nil {
+func (s starter) overlap(r *request, o *operation.Operation) error {
+	for _, other := range s.runner.Queue.On(o.Held()) {
+		if err := s.beside(r, o, other); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// notBeside refuses to write a document while an operation runs on a resource beside
-// which it cannot be written.
-func (t *transaction) notBeside(r *request, c *behaviour.Call) error {
-	if c.Type.Beside == nil {
+// checkBlockers refuses to write a document while an operation runs on a resource that its
+// type names in BlockedBy.
+func (s starter) checkBlockers(r *request, c *behaviour.Call) error {
+	if c.Type.BlockedBy == nil {
 		return nil
 	}
-	for _, id := range c.Type.Beside(c) {
-		if running := t.operations.byKey[id.Key()]; len(running) > 0 {
-			return t.operationInProgress(r, running[0], http.StatusConflict, 0)
+	for _, id := range c.Type.BlockedBy(c) {
+		if running := s.runner.Queue.On(id); len(running) > 0 {
+			return s.operationInProgress(r, running[0], http.StatusConflict, 0)
 		}
 	}
 	return nil
 }
 
-// beside decides about one operation that runs when another is to start.
-func (t *transaction) beside(r *request, o, other *operation) error {
+// notBeingDeleted refuses to write in a group that is being deleted.
+func (s starter) notBeingDeleted(r *request) error {
+	for id := r.ID; id != ""; id = id.Parent() {
+		for _, o := range s.runner.Queue.On(id) {
+			if o.Verb == behaviour.Delete && o.Resource.Equal(id) && o.Kind == s.groups {
+				return behaviour.Gateway(409, "ResourceGroupBeingDeleted",
+					"The resource group '%s' is in deprovisioning state and cannot perform this operation.", id.Group())
+			}
+		}
+	}
+	return nil
+}
+
+// beside decides about a running operation when another is to start.
+func (s starter) beside(r *request, o, other *operation.Operation) error {
 	same := other.Resource.Equal(o.Resource)
 	if other.Verb == behaviour.Delete {
-		return t.besideDelete(r, o, other)
+		return s.duringDelete(r, o, other)
 	}
-	switch r.kind.Style.Overlap {
+	switch r.Kind.Style.Overlap {
 	case behaviour.Supersede:
-		if !same && r.kind.Style.Alone {
-			return t.inProgress(r, other)
+		if !same && r.Kind.Style.Alone {
+			return s.inProgress(r, other)
 		}
 		if same {
-			t.supersede(other, o)
+			s.runner.Supersede(other, o)
 		}
 	case behaviour.Busy:
 		return conflict()
 	case behaviour.Queue:
-		if last := other.due.Add(o.due.Sub(o.Start)); other.due.After(o.Start) && last.After(o.due) {
-			o.due = last
+		if last := other.Due.Add(o.Due.Sub(o.Start)); other.Due.After(o.Start) && last.After(o.Due) {
+			o.Due = last
 		}
 	case behaviour.Parallel:
 	}
 	return nil
 }
 
-// besideDelete refuses a write to what is being deleted, but no second deletion.
-func (t *transaction) besideDelete(r *request, o, other *operation) error {
-	if o.Verb == behaviour.Delete && other.Resource.Equal(o.Resource) || other.kind == t.groups {
+// duringDelete refuses a write to what is being deleted, but no second deletion.
+func (s starter) duringDelete(r *request, o, other *operation.Operation) error {
+	if o.Verb == behaviour.Delete && other.Resource.Equal(o.Resource) || other.Kind == s.groups {
 		return nil
 	}
 	if o.Resource.Under(other.Resource) || other.Resource.Under(o.Resource) {
-		return t.inProgress(r, other)
+		return s.inProgress(r, other)
 	}
 	return nil
 }
 
 func conflict() error {
-	return behaviour.Conflict("Conflict", "The request failed due to conflict with a concurrent request. To resolve it, please refer to https://aka.ms/activitylog to get more details on the conflicting requests.")
+	return behaviour.Conflict("Conflict",
+		"The request failed due to conflict with a concurrent request. To resolve it, please refer to https://aka.ms/activitylog to "+
+			"get more details on the conflicting requests.")
 }
 
 // inProgress refuses a request because of a running operation, in the provider's way.
-func (t *transaction) inProgress(r *request, other *operation) error {
-	if r.kind.Style.Overlap != behaviour.Supersede {
+func (s starter) inProgress(r *request, other *operation.Operation) error {
+	if r.Kind.Style.Overlap != behaviour.Supersede {
 		return conflict()
 	}
 	const wait = 10
-	return t.operationInProgress(r, other, http.StatusTooManyRequests, wait)
+	return s.operationInProgress(r, other, http.StatusTooManyRequests, wait)
 }
 
-// operationInProgress names the operation that is in the way, where its provider has a URL
-// that tells of it.
-func (t *transaction) operationInProgress(r *request, other *operation, status, retryAfter int) error {
-	p := other.kind.Style.Protocol
+// operationInProgress names the running operation, where its provider has a URL for its
+// status.
+func (s starter) operationInProgress(r *request, other *operation.Operation, status, retryAfter int) error {
+	p := other.Kind.Style.Protocol
 	if p.Status == nil {
 		return conflict()
 	}
-	err := behaviour.Refusal(status, "AnotherOperationInProgress", "Another operation on this or dependent resource is in progress. To retrieve status of the operation use uri: %s.",
-		t.pollURL(r, p, p.Status(other.Operation)))
+	err := behaviour.Refusal(status, "AnotherOperationInProgress",
+		"Another operation on this or dependent resource is in progress. To retrieve status of the operation use uri: %s.",
+		s.pollURL(r, p, p.Status(other.Operation)))
 	err.RetryAfter = retryAfter
 	return err
 }

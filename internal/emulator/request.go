@@ -1,15 +1,20 @@
 package emulator
 
 import (
-	"fmt"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"kaz/internal/azure"
+	"kaz/internal/emulator/address"
 	"kaz/internal/emulator/behaviour"
 )
 
@@ -21,259 +26,143 @@ type request struct {
 	query     url.Values
 	host      string // scheme and host for absolute URLs
 	body      behaviour.Object
+	bytesIn   int
 	principal *behaviour.Principal
-	auxiliary []*behaviour.Principal // who the caller is in other tenants
+	auxiliary []*behaviour.Principal // the caller's principals in other tenants
 	challenge string                 // WWW-Authenticate of a refusal
 
-	kind   *kind
-	id     azure.ID // of the resource; for a list the scope that is listed
-	list   bool
-	action string // POST action, or GET view
+	// A request is to a route, or to the URL of an operation, or to a target.
+	route  *route
+	param  map[string]string // the names in the route's pattern
+	polled *behaviour.Operation
+	address.Target
 
-	polled         *behaviour.Operation // the request is to its URL
-	wait           time.Duration        // before the reply
-	operationFault *behaviour.Error     // the operation is to fail with it
-	stale          bool                 // the reply is to show the state before
-	cut            bool                 // there is to be no reply
+	wait           time.Duration    // before the reply
+	operationFault *behaviour.Error // the operation is to fail with it
+	stale          bool             // the reply is to show the state before
+	cut            bool             // there is to be no reply
 
 	always  http.Header // headers of any reply
 	reply   reply
 	refused string // error code of the reply
 	// byGateway says that ARM answered without asking a provider.
 	byGateway bool
-	bytesIn   int
 }
 
-// reply is what goes back.
-type reply struct {
-	status int
-	body   any // JSON value, or json.RawMessage; nil for none
-	header http.Header
-}
-
-func (r *request) set(name, value string) { r.headers().Set(name, value) }
-
-func (r *request) headers() http.Header {
-	if r.reply.header == nil {
-		r.reply.header = http.Header{}
+// newRequest wraps an HTTP request. Its scheme and host are those under which the client
+// knows this server.
+func newRequest(hr *http.Request) *request {
+	scheme := "http"
+	if hr.TLS != nil || hr.URL.Scheme == "https" {
+		scheme = "https"
 	}
-	return r.reply.header
+	return &request{http: hr, method: hr.Method, host: scheme + "://" + hr.Host, always: http.Header{}}
 }
 
-// keep sets a header that is sent whatever the reply becomes.
-func (r *request) keep(name, value string) {
-	if r.always == nil {
-		r.always = http.Header{}
+// open reports whether the request needs no token.
+func (r *request) open() bool { return r.route != nil && r.route.Open }
+
+// reads reports whether the request changes nothing.
+func (r *request) reads() bool { return r.method == http.MethodGet || r.method == http.MethodHead }
+
+// readQuery reads the query; names are the same in any case.
+func (r *request) readQuery() error {
+	values, err := url.ParseQuery(r.http.URL.RawQuery)
+	if err == nil && strings.ContainsAny(r.http.URL.RawQuery, " \"<>") { // a transport without sockets lets them pass
+		err = errors.New("it is not percent-encoded")
 	}
-	r.always.Set(name, value)
-}
-
-// call is the behaviour's view of the request.
-func (r *request) call(t *transaction) *behaviour.Call {
-	return &behaviour.Call{World: t, ID: r.id, Type: r.kind.Type, Body: r.body, Query: r.query, Principal: r.principal,
-		Host: r.host, Action: r.action, Notes: behaviour.Object{}}
+	if err != nil {
+		return behaviour.Gateway(400, "InvalidRequestUri", "The query of the request is invalid: %v.", err)
+	}
+	r.query = url.Values{}
+	for key, v := range values {
+		r.query[strings.ToLower(key)] = v
+	}
+	return nil
 }
 
 var versionForm = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}(-[A-Za-z0-9.]+)?$`)
 
-// segments cuts a path; a trailing slash is legal, an empty segment is not.
-func segments(path string) ([]string, bool) {
-	path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
-	if path == "" {
-		return nil, true
+// readVersion reads the api-version; any date is one.
+func (r *request) readVersion() error {
+	if r.version = r.query.Get("api-version"); r.version == "" {
+		return behaviour.Gateway(400, "MissingApiVersionParameter",
+			"The api-version query parameter (?api-version=) is required for all requests.")
 	}
-	parts := strings.Split(path, "/")
-	return parts, !slices.Contains(parts, "")
-}
-
-// address is what a path means by the ARM grammar.
-type address struct {
-	scope     azure.ID // before the last providers section
-	namespace string
-	types     []string
-	names     []string // one less than types for a list or an action
-}
-
-func parseAddress(parts []string) (address, bool) {
-	var a address
-	last := -1
-	for i, p := range parts {
-		if strings.EqualFold(p, "providers") && i%2 == 0 {
-			last = i
-		}
-	}
-	if last < 0 {
-		return a, false
-	}
-	if last > 0 {
-		a.scope = azure.ID("/" + strings.Join(parts[:last], "/"))
-	}
-	rest := parts[last+1:]
-	if len(rest) < 2 {
-		return a, false
-	}
-	a.namespace = rest[0]
-	for i, p := range rest[1:] {
-		if i%2 == 0 {
-			a.types = append(a.types, p)
-		} else {
-			a.names = append(a.names, p)
-		}
-	}
-	return a, true
-}
-
-// address finds the resource type and id that a path is about.
-func (t *transaction) address(r *request, path string) error {
-	parts, ok := segments(path)
-	if !ok {
-		return gateway(400, "InvalidRequestUri", "The request URI is invalid: %s has an empty segment.", path)
-	}
-	if err := t.checkSubscription(parts); err != nil {
-		return err
-	}
-	if len(parts) > 0 && len(parts) <= 4 && strings.EqualFold(parts[0], "subscriptions") {
-		if done := t.groupAddress(r, parts); done {
-			return nil
-		}
-	}
-	a, ok := parseAddress(parts)
-	if !ok {
-		return gateway(404, "NotFound", "The request path %q is not known to this server.", path)
-	}
-	return t.resourceAddress(r, a)
-}
-
-func (t *transaction) checkSubscription(parts []string) error {
-	if len(parts) > 1 && strings.EqualFold(parts[0], "subscriptions") && t.TenantOf(parts[1]) == "" {
-		return gateway(404, "SubscriptionNotFound", "The subscription '%s' could not be found.", parts[1])
+	if !versionForm.MatchString(r.version) {
+		return behaviour.Gateway(400, "InvalidApiVersionParameter",
+			"The api-version '%s' is invalid. The api-version must be a date in the form yyyy-MM-dd, with an optional suffix "+
+				"such as -preview.", r.version)
 	}
 	return nil
 }
 
-// groupAddress understands /subscriptions/s/resourceGroups[/g].
-func (t *transaction) groupAddress(r *request, parts []string) bool {
-	if len(parts) < 3 || !strings.EqualFold(parts[2], "resourceGroups") {
-		return false
-	}
-	r.kind = t.groups
-	if len(parts) == 3 {
-		r.id, r.list = azure.SubscriptionID(parts[1]), true
-		return true
-	}
-	r.id = t.canonical(azure.GroupID(parts[1], parts[3]))
-	return true
-}
+// maxBody is ARM's limit on requests.
+const maxBody = 4 << 20
 
-func (t *transaction) resourceAddress(r *request, a address) error {
-	full := a.namespace + "/" + strings.Join(a.types, "/")
-	scope := t.canonicalScope(a.scope)
-	if len(a.types) == len(a.names) {
-		k := t.kinds.of(full)
-		if k == nil {
-			return t.unknownType(a, r.version)
-		}
-		r.kind, r.id = k, t.build(scope, k.Name, a.names)
-		return checkName(r.id)
+// readBody reads a JSON object, where the method has a body.
+func (r *request) readBody() error {
+	text, err := io.ReadAll(io.LimitReader(r.http.Body, maxBody+1))
+	if err != nil {
+		return behaviour.Gateway(400, "InvalidRequestContent", "The request content could not be read: %v.", err)
 	}
-	last := len(a.types) - 1
-	if last > 0 {
-		holder := t.kinds.of(a.namespace + "/" + strings.Join(a.types[:last], "/"))
-		if holder != nil && t.isVerb(r.method, holder, a.types[last]) {
-			r.kind, r.id, r.action = holder, t.build(scope, holder.Name, a.names), a.types[last]
-			return checkName(r.id)
-		}
+	if len(text) > maxBody {
+		return behaviour.Gateway(413, "RequestContentTooLarge", "The request content size exceeds the maximum size of %d MB.", maxBody>>20)
 	}
-	k := t.kinds.of(full)
-	if k == nil {
-		return t.unknownType(a, r.version)
+	r.bytesIn = len(text)
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || r.method == http.MethodGet || r.method == http.MethodHead || r.method == http.MethodDelete {
+		return nil
 	}
-	r.kind, r.list = k, true
-	r.id = scope
-	if last > 0 {
-		r.id = t.build(scope, k.Name[:strings.LastIndexByte(k.Name, '/')], a.names)
-		return checkName(r.id)
+	if err := json.Unmarshal(text, &r.body); err != nil {
+		return behaviour.Gateway(400, "InvalidRequestContent", "The request content was invalid and could not be deserialized: '%v'.", err)
 	}
 	return nil
 }
 
-func checkName(id azure.ID) error {
-	if _, err := azure.ParseID(string(id)); err != nil {
-		return gateway(400, "InvalidResourceName", "The resource id is invalid: %v.", err)
-	}
-	return nil
+// resolve finds the target that a path means.
+func (r *request) resolve(by address.Resolver, path string) (err error) {
+	r.Target, err = by.Resolve(address.Request{Method: r.method, Path: path, Version: r.version})
+	return err
 }
 
-// isVerb reports whether the last segment is an action or a view and not a type.
-func (t *transaction) isVerb(method string, k *kind, name string) bool {
-	if method == http.MethodPost {
-		return true
-	}
-	return findView(k, name) != nil
+// call is the behaviour's view of the request.
+func (r *request) call(w behaviour.World, v behaviour.Verb) *behaviour.Call {
+	return &behaviour.Call{World: w, Verb: v, ID: r.ID, Type: r.Kind.Type, Body: r.body, Query: r.query, Principal: r.principal,
+		Host: r.host, Action: r.Action, Notes: behaviour.Object{}}
 }
 
-func findView(k *kind, name string) func(*behaviour.Call) (any, error) {
-	for n, v := range k.Views {
-		if strings.EqualFold(n, name) {
-			return v
-		}
+// next is the URL of the list's next page.
+func (r *request) next(from int) string {
+	query := maps.Clone(r.query)
+	query.Set("$skiptoken", strconv.Itoa(from))
+	if r.Kind.Style.RawNextLink {
+		return withPort(r.host) + r.http.URL.EscapedPath() + "?" + rawQuery(query)
 	}
-	return nil
+	return r.host + r.http.URL.EscapedPath() + "?" + query.Encode()
 }
 
-func (t *transaction) unknownType(a address, version string) error {
-	if !t.kinds.namespace(a.namespace) {
-		return gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", a.namespace)
-	}
-	return gateway(404, "InvalidResourceType", "The resource type '%s' could not be found in the namespace '%s' for api version '%s'.",
-		strings.Join(a.types, "/"), a.namespace, version)
-}
-
-// build makes an id in the spelling in which its parts were first seen.
-func (t *transaction) build(scope azure.ID, fullType string, names []string) azure.ID {
-	namespace, rest, _ := strings.Cut(fullType, "/")
-	id := scope
-	for i, segment := range strings.Split(rest, "/") {
-		if i == 0 {
-			id = id.Resource(namespace+"/"+segment, names[0])
-		} else {
-			id = id.Child(segment, names[i])
-		}
-		id = t.canonical(id)
-	}
-	return id
-}
-
-// canonical is the id in the spelling in which it is stored, if it is.
-func (t *transaction) canonical(id azure.ID) azure.ID {
-	if e := t.store.entries[id.Key()]; e != nil {
-		return e.id
-	}
-	return id
-}
-
-// canonicalScope does so for a scope, whose keywords may be spelled in any case.
-func (t *transaction) canonicalScope(scope azure.ID) azure.ID {
-	if e := t.store.entries[scope.Key()]; e != nil {
-		return e.id
-	}
-	subscription, group := scope.Subscription(), scope.Group()
+// withPort adds the default port of the scheme to a host that names no port.
+func withPort(host string) string {
+	u, err := url.Parse(host)
 	switch {
-	case scope == "":
-		return ""
-	case group != "" && scope.Is("Microsoft.Resources/resourceGroups"):
-		return azure.GroupID(subscription, group)
-	case subscription != "" && scope.Is("Microsoft.Resources/subscriptions"):
-		return azure.SubscriptionID(subscription)
+	case err != nil || u.Port() != "":
+		return host
+	case u.Scheme == "https":
+		return host + ":443"
 	}
-	return scope
+	return host + ":80"
 }
 
-// parseID makes the request that stands for a PUT of an id.
-func (t *transaction) parseID(id azure.ID) (*request, error) {
-	r := &request{method: http.MethodPut, query: url.Values{}, http: &http.Request{Header: http.Header{}}}
-	if err := t.address(r, string(id)); err != nil {
-		return nil, fmt.Errorf("apply %s: %w", id, err)
+// rawQuery writes a query without encoding it, but for the characters that have a meaning in a
+// query.
+func rawQuery(query url.Values) string {
+	meaning := strings.NewReplacer("%", "%25", "&", "%26", "#", "%23", "+", "%2B", ";", "%3B")
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(query)) {
+		for _, value := range query[key] {
+			pairs = append(pairs, key+"="+meaning.Replace(value))
+		}
 	}
-	return r, nil
+	return strings.Join(pairs, "&")
 }

@@ -1,9 +1,13 @@
 package emulator
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"net/http"
 	"strings"
 
+	"kaz/internal/azure"
+	"kaz/internal/emulator/address"
 	"kaz/internal/emulator/behaviour"
 )
 
@@ -14,7 +18,7 @@ type route struct {
 }
 
 func newRoute(r behaviour.Route) route {
-	parts, _ := segments(r.Pattern)
+	parts, _ := address.Segments(r.Pattern)
 	return route{Route: r, parts: parts}
 }
 
@@ -34,85 +38,63 @@ func (rt *route) match(method string, parts []string) (map[string]string, bool) 
 	return param, true
 }
 
-// subscription is the start of a path of the subscription that a route names.
-func (rt *route) subscription(param map[string]string) []string {
-	name := param["subscription"]
-	if name == "" {
-		return nil
-	}
-	return []string{"subscriptions", name}
-}
-
-func (e *Emulator) route(r *request) (*route, map[string]string) {
-	parts, ok := segments(r.http.URL.Path)
+// findRoute finds the route that a request is to, if any.
+func (f *front) findRoute(r *request) {
+	parts, ok := address.Segments(r.http.URL.Path)
 	if !ok {
-		return nil, nil
+		return
 	}
-	for i := range e.routes {
-		if param, ok := e.routes[i].match(r.method, parts); ok {
-			return &e.routes[i], param
+	for i := range f.routes {
+		if param, ok := f.routes[i].match(r.method, parts); ok {
+			r.route, r.param = &f.routes[i], param
+			return
 		}
 	}
-	return nil, nil
 }
 
-func (e *Emulator) serveRoute(r *request, rt *route, param map[string]string) (err error) {
-	if !rt.Open {
-		if err := e.admit(r); err != nil {
-			return err
-		}
-	}
-	r.wait = e.latency.plain(string(behaviour.Get))
+func (f *front) serveRoute(r *request) (err error) {
+	r.wait = f.latency.Plain(string(behaviour.Get))
 	do := func(t *transaction) error {
-		if err := t.checkSubscription(rt.subscription(param)); err != nil {
+		subscription := r.param["subscription"]
+		if err := t.resolver().CheckSubscription(subscription); err != nil {
 			return err
 		}
-		if err := t.authorizeRoute(r, rt, param["subscription"]); err != nil {
-			return err
+		if r.route.Permission != "" {
+			if err := t.access.Authorize(r.principal, r.route.Permission, azure.SubscriptionID(subscription)); err != nil {
+				return err
+			}
 		}
-		c := &behaviour.Call{World: t, Body: r.body, Query: r.query, Param: param, Principal: r.principal, Host: r.host}
-		answer, err := rt.Do(c)
+		c := &behaviour.Call{World: t, Body: r.body, Query: r.query, Param: r.param, Principal: r.principal, Host: r.host}
+		answer, err := r.route.Do(c)
 		if err != nil {
 			return err
 		}
 		r.reply = reply{status: answer.Status, body: answer.Body}
 		for name, value := range answer.Header {
-			r.set(name, value)
+			r.reply.set(name, value)
 		}
-		t.freeze(r)
+		r.reply.freeze()
 		return nil
 	}
-	if rt.Writes {
-		return e.write(do)
+	if r.route.Writes {
+		return f.write(do)
 	}
-	e.read(func(t *transaction) { err = do(t) })
+	f.read(func(t *transaction) { err = do(t) })
 	return err
 }
 
 // poll answers a request to the URL of an operation.
-func (e *Emulator) poll(r *request) error {
-	r.wait = e.latency.plain("poll")
-	e.read(func(t *transaction) {
-		path := pollKey(strings.TrimSuffix(r.http.URL.Path, "/"))
-		o := t.operations.byPath[path]
-		if o == nil {
-			return // forgotten since it was found
-		}
-		p := o.kind.Style.Protocol
-		result := t.operations.results[path] || r.query.Get("monitor") == "true"
-		answer := p.Poll(o.Operation, result)
-		r.reply = reply{status: answer.Status, body: answer.Body}
-		t.freeze(r)
-		if !o.End.IsZero() {
-			return
-		}
-		if answer.Status == http.StatusAccepted && p.Result != nil {
-			r.set("Location", t.pollURL(r, p, p.Result(o.Operation)))
-		}
-		t.latency.retryAfter(r.headers(), waitOf(o.kind, o.Verb).Later)
-	})
-	if r.reply.status == 0 {
-		return gateway(http.StatusNotFound, "NotFound", "The operation %q is not known any more.", r.http.URL.Path)
+func (f *front) poll(r *request) error {
+	r.wait = f.latency.Plain("poll")
+	f.read(func(t *transaction) { r.reply = t.starter().poll(r) })
+	if r.reply.status == 0 { // it was forgotten since it was found
+		return behaviour.Gateway(http.StatusNotFound, "NotFound", "The operation %q is not known any more.", r.http.URL.Path)
 	}
 	return nil
+}
+
+// signature fills the parameters of poll URLs that Azure signs with.
+func signature(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
 }

@@ -2,19 +2,20 @@ package emulator
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/kind"
+	"kaz/internal/emulator/operation"
+	"kaz/internal/emulator/store"
 )
 
 // stateFormat is what a state file says it is.
@@ -75,20 +76,19 @@ func (e *Emulator) Save(w io.Writer) error {
 }
 
 func (t *transaction) state() (stateFile, error) {
-	file := stateFile{Format: stateFormat, Subscription: t.options.Subscription, Tenant: t.options.Tenant, Resources: []savedResource{}, Operations: []savedOp{}}
+	file := stateFile{Format: stateFormat, Subscription: t.Subscription(), Tenant: t.Tenant(), Resources: []savedResource{},
+		Operations: []savedOp{}}
 	var err error
-	if file.Random, err = t.random.save(); err != nil {
+	if file.Random, err = t.parts.random.Save(); err != nil {
 		return file, err
 	}
-	for _, e := range t.store.entries {
-		file.Resources = append(file.Resources, savedResource{ID: e.id, Seq: e.seq, Changes: e.count, Etag: e.etag, Hidden: e.hidden, Document: e.text})
+	for _, e := range t.All() {
+		file.Resources = append(file.Resources,
+			savedResource{ID: e.ID, Seq: e.Seq, Changes: e.Count, Etag: e.Etag, Hidden: e.Hidden, Document: e.Text})
 	}
-	slices.SortFunc(file.Resources, func(a, b savedResource) int { return cmp.Compare(a.Seq, b.Seq) })
-	running := slices.Clone(t.operations.running)
-	slices.SortFunc(running, func(a, b *operation) int { return cmp.Compare(a.seq, b.seq) })
-	for _, o := range slices.Concat(t.operations.ended, running) {
-		saved := savedOp{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start, Due: o.due,
-			Error: o.Error, Fault: o.fault, Canceled: o.Canceled, Body: o.body, Notes: o.notes, Old: o.old}
+	for _, o := range t.parts.queue.All() {
+		saved := savedOp{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start, Due: o.Due,
+			Error: o.Error, Fault: o.Fault, Canceled: o.Canceled, Body: o.Body, Notes: o.Notes, Old: o.Old}
 		if !o.End.IsZero() {
 			saved.End = &o.End
 		}
@@ -98,8 +98,8 @@ func (t *transaction) state() (stateFile, error) {
 	return file, nil
 }
 
-// Load puts a saved state in place of an empty one. Nothing is loaded when there is
-// anything wrong with it.
+// Load reads a saved state into an empty Azure. A state with a fault in it changes
+// nothing.
 func (e *Emulator) Load(r io.Reader) error {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -113,11 +113,11 @@ func (e *Emulator) Load(r io.Reader) error {
 	if file.Format != stateFormat {
 		return fmt.Errorf("state of the local Azure: format %q: want %q", file.Format, stateFormat)
 	}
-	if !strings.EqualFold(file.Subscription, e.options.Subscription) {
-		return fmt.Errorf("state of the local Azure: it is of subscription %s, this one has %s", file.Subscription, e.options.Subscription)
+	if !strings.EqualFold(file.Subscription, e.tenancy.subscription) {
+		return fmt.Errorf("state of the local Azure: it is of subscription %s, this one has %s", file.Subscription, e.tenancy.subscription)
 	}
 	err = e.write(func(t *transaction) error {
-		if len(t.store.entries) > 0 {
+		if len(t.All()) > 0 {
 			return errors.New("there are resources already")
 		}
 		return t.load(file)
@@ -129,71 +129,70 @@ func (e *Emulator) Load(r io.Reader) error {
 }
 
 func (t *transaction) load(file stateFile) error {
-	entries := make([]*entry, len(file.Resources))
+	docs := make([]behaviour.Object, len(file.Resources))
+	entries := make([]*store.Entry, len(file.Resources))
 	seen := map[uint64]bool{}
 	for i, r := range file.Resources {
-		e, err := t.loadResource(r)
-		if err != nil {
+		var err error
+		if entries[i], docs[i], err = r.entry(t.parts.kinds); err != nil {
 			return err
 		}
 		if seen[r.Seq] || r.Seq == 0 {
 			return fmt.Errorf("resource %s: its place %d is taken", r.ID, r.Seq)
 		}
 		seen[r.Seq] = true
-		entries[i] = e
 	}
-	operations := make([]*operation, len(file.Operations))
+	operations := make([]*operation.Operation, len(file.Operations))
 	for i, o := range file.Operations {
-		k := t.kinds.of(o.Resource.Type())
+		k := t.parts.kinds.Of(o.Resource.Type())
 		if k == nil {
 			return fmt.Errorf("operation %s on %s: its type is not known", o.ID, o.Resource)
 		}
-		operations[i] = &operation{kind: k, due: o.Due, body: o.Body, notes: o.Notes, old: o.Old, fault: o.Fault, index: -1,
-			Operation: behaviour.Operation{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start, Error: o.Error, Canceled: o.Canceled}}
-		if o.Output != nil {
-			operations[i].Output = o.Output
-		}
-		if o.End != nil {
-			operations[i].End = *o.End
-		}
+		operations[i] = o.operation(k)
 	}
-	if err := t.random.load(file.Random); err != nil {
+	if err := t.parts.random.Load(file.Random); err != nil {
 		return fmt.Errorf("random: %w", err)
 	}
-	for _, e := range entries {
-		t.store.put(e)
-		t.store.lastSeq = max(t.store.lastSeq, e.seq)
-		t.changed(nil, e)
+	for i, e := range entries {
+		t.Restore(e, docs[i])
 	}
 	for _, o := range operations {
-		if !o.End.IsZero() {
-			t.register(o)
-			t.operations.ended = append(t.operations.ended, o)
-			continue
-		}
-		t.start(o)
+		t.parts.queue.Restore(o)
 	}
 	return nil
 }
 
-func (t *transaction) loadResource(r savedResource) (*entry, error) {
+func (o savedOp) operation(k *kind.Kind) *operation.Operation {
+	made := operation.New(behaviour.Operation{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start,
+		Error: o.Error, Canceled: o.Canceled}, k, o.Due)
+	made.Body, made.Notes, made.Old, made.Fault = o.Body, o.Notes, o.Old, o.Fault
+	if o.Output != nil {
+		made.Output = o.Output
+	}
+	if o.End != nil {
+		made.End = *o.End
+	}
+	return made
+}
+
+func (r savedResource) entry(kinds kind.Table) (*store.Entry, behaviour.Object, error) {
 	id, err := azure.ParseID(string(r.ID))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	k := t.kinds.of(id.Type())
+	k := kinds.Of(id.Type())
 	if k == nil || k.Inline != "" {
-		return nil, fmt.Errorf("resource %s: its type %s is not known", id, id.Type())
+		return nil, nil, fmt.Errorf("resource %s: its type %s is not known", id, id.Type())
 	}
 	var doc behaviour.Object
 	if err := json.Unmarshal(r.Document, &doc); err != nil {
-		return nil, fmt.Errorf("document of %s: %w", id, err)
+		return nil, nil, fmt.Errorf("document of %s: %w", id, err)
 	}
 	text, err := json.Marshal(doc)
 	if err != nil {
-		return nil, fmt.Errorf("document of %s: %w", id, err)
+		return nil, nil, fmt.Errorf("document of %s: %w", id, err)
 	}
-	return &entry{id: id, kind: k, seq: r.Seq, count: r.Changes, etag: r.Etag, hidden: r.Hidden, text: text, refs: references(id, doc)}, nil
+	return &store.Entry{ID: id, Kind: k, Seq: r.Seq, Count: r.Changes, Etag: r.Etag, Hidden: r.Hidden, Text: text}, doc, nil
 }
 
 // SaveFile saves to a file, which is replaced as a whole or not at all.
@@ -216,7 +215,7 @@ func (e *Emulator) SaveFile(path string) (err error) {
 	return nil
 }
 
-// LoadFile loads from a file; one that does not exist is an empty state. The file
+// LoadFile loads from a file; a file that does not exist is an empty state. The file
 // is only read.
 func (e *Emulator) LoadFile(path string) error {
 	f, err := os.Open(path)

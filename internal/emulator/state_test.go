@@ -52,7 +52,8 @@ func TestStateRoundTrip(t *testing.T) {
 				t.Errorf("%s: %v restored as %v", id, was.body, is.body)
 			}
 		}
-		if got := b.do("GET", address, ""); behaviour.Text(got.body, "properties.ipAddress") != behaviour.Text(a.do("GET", address, "").body, "properties.ipAddress") {
+		if got := b.do("GET", address, ""); behaviour.Text(got.body,
+			"properties.ipAddress") != behaviour.Text(a.do("GET", address, "").body, "properties.ipAddress") {
 			t.Error("the restored Azure draws other numbers")
 		}
 	})
@@ -67,10 +68,13 @@ func TestBadStatesAreRefusedAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"cut off":      {saved.String()[:saved.Len()/2], "not a state file: unexpected EOF"},
-		"other format": {strings.Replace(saved.String(), "state 1", "state 9", 1), `format "kaz local azure state 9": want "kaz local azure state 1"`},
-		"other type":   {strings.ReplaceAll(saved.String(), "routeTables", "rootTables"), "its type Microsoft.Network/rootTables is not known"},
-		"no id":        {strings.Replace(saved.String(), `"id": "/subscriptions`, `"id": "subscriptions`, 1), "is not an Azure resource id"},
+		"cut off": {saved.String()[:saved.Len()/2], "not a state file: unexpected EOF"},
+		"other format": {strings.Replace(saved.String(), "state 1", "state 9", 1),
+			`format "kaz local azure state 9": want "kaz local azure state 1"`},
+		"other type": {strings.ReplaceAll(saved.String(), "routeTables", "rootTables"),
+			"its type Microsoft.Network/rootTables is not known"},
+		"no id": {strings.Replace(saved.String(), `"id": "/subscriptions`, `"id": "subscriptions`, 1),
+			"is not an Azure resource id"},
 	} {
 		path := filepath.Join(t.TempDir(), "state.json")
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {

@@ -19,7 +19,8 @@ func TestARMThrottlesReads(t *testing.T) {
 		for i := range bucket {
 			got := a.do("GET", group, "")
 			if want := strconv.Itoa(bucket - 1 - i); got.header.Get("x-ms-ratelimit-remaining-subscription-reads") != want {
-				t.Fatalf("read %d: %d, %s left, want %s", i, got.status, got.header.Get("x-ms-ratelimit-remaining-subscription-reads"), want)
+				t.Fatalf("read %d: %d, %s left, want %s", i, got.status,
+					got.header.Get("x-ms-ratelimit-remaining-subscription-reads"), want)
 			}
 		}
 		got := a.do("GET", group, "")
@@ -50,7 +51,8 @@ func TestComputeThrottlesWritesOfOneResource(t *testing.T) {
 		}
 		got := a.do("PUT", machine, `{"location":"eastus"}`)
 		details := behaviour.Objects(got.body, "details")
-		if got.status != 429 || got.body["code"] != "OperationNotAllowed" || len(details) != 1 || details[0]["code"] != "TooManyRequests" || got.header.Get("Retry-After") != "15" {
+		if got.status != 429 || got.body["code"] != "OperationNotAllowed" || len(details) != 1 ||
+			details[0]["code"] != "TooManyRequests" || got.header.Get("Retry-After") != "15" {
 			t.Fatalf("one write too many: %d %v %v", got.status, got.body, got.header)
 		}
 		if got := a.do("PUT", machine+"2", `{"location":"eastus"}`); got.status != 201 {
@@ -67,7 +69,8 @@ func TestPollsAreCounted(t *testing.T) {
 	a.group()
 	created := a.must("PUT", machine, `{"location":"eastus"}`)
 	got := a.poll(created, "Azure-AsyncOperation")
-	if got.header.Get("x-ms-ratelimit-remaining-subscription-reads") != "249" || !strings.HasPrefix(got.header.Get("x-ms-ratelimit-remaining-resource"), "Microsoft.Compute/GetOperationResource;44,") {
+	if got.header.Get("x-ms-ratelimit-remaining-subscription-reads") != "249" ||
+		!strings.HasPrefix(got.header.Get("x-ms-ratelimit-remaining-resource"), "Microsoft.Compute/GetOperationResource;44,") {
 		t.Errorf("after a poll: %v", got.header)
 	}
 }

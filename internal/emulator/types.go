@@ -8,6 +8,8 @@ import (
 
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/catalog"
+	"kaz/internal/emulator/kind"
+	"kaz/internal/emulator/latency"
 )
 
 // TypeInfo is a resource type as the documentation lists it.
@@ -17,7 +19,7 @@ type TypeInfo struct {
 	Verbs   []string
 	Actions []string
 	Views   []string
-	// LatencyOf is the row whose latencies its writes have, when there is none of its own.
+	// LatencyOf names the row of the latency table for its writes, "" for its own row.
 	LatencyOf string
 }
 
@@ -25,17 +27,17 @@ type TypeInfo struct {
 func (e *Emulator) Types() []TypeInfo {
 	infos := make([]TypeInfo, 0, len(e.kinds))
 	for _, k := range e.kinds {
-		infos = append(infos, e.info(k))
+		infos = append(infos, info(k, e.latency))
 	}
 	slices.SortFunc(infos, func(a, b TypeInfo) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
 	return infos
 }
 
-func (e *Emulator) info(k *kind) TypeInfo {
+func info(k *kind.Kind, latency latency.Model) TypeInfo {
 	info := TypeInfo{Name: k.Name, Family: k.Style.Name, Verbs: []string{"GET", "LIST"}}
 	if !k.ReadOnly {
 		info.Verbs = []string{"PUT", "PATCH", "DELETE", "GET", "LIST"}
-		if row := e.latency.row(k, behaviour.Create); !strings.EqualFold(row.Type, k.Name) {
+		if row := latency.Row(k, behaviour.Create); !strings.EqualFold(row.Type, k.Name) {
 			info.LatencyOf = row.Type
 		}
 	}
@@ -63,8 +65,8 @@ func (e *Emulator) Coverage() string {
 
 // Routes are the requests that are to no resource of a type, as a list in Markdown.
 func (e *Emulator) Routes() string {
-	lines := make([]string, len(e.routes))
-	for i, r := range e.routes {
+	lines := make([]string, len(e.front.routes))
+	for i, r := range e.front.routes {
 		lines[i] = fmt.Sprintf("* `%s %s`\n", r.Method, r.Pattern)
 	}
 	slices.Sort(lines)

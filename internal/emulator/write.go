@@ -1,162 +1,130 @@
 package emulator
 
 import (
-	"strings"
+	"cmp"
+	"fmt"
+	"net/http"
 
-	"kaz/internal/azure"
+	"kaz/internal/emulator/access"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/document"
+	"kaz/internal/emulator/kind"
+	"kaz/internal/emulator/operation"
+	"kaz/internal/emulator/store"
 )
 
-// put serves PUT of a resource.
-func (t *transaction) put(r *request) error {
-	k, id := r.kind, r.id
-	if k.ReadOnly {
-		return methodNotAllowed(r)
-	}
-	if err := t.scopeExists(r); err != nil {
-		return err
-	}
-	c := r.call(t)
-	c.Old, _ = t.Get(id)
-	c.Verb = behaviour.Create
-	if c.Old != nil {
-		c.Verb = behaviour.Update
-	}
-	doc := admit(k, id, r.body, c.Old)
-	doc["name"] = id.Name()
-	c.Doc = doc
-	return t.writeDocument(r, c)
+// writer serves PUT and PATCH of a resource.
+type writer struct {
+	scopes
+	starter    starter
+	access     *access.Control
+	references references
+	remover    remover
 }
 
-// patch serves PATCH of a resource.
-func (t *transaction) patch(r *request) error {
-	k, id := r.kind, r.id
-	if k.ReadOnly {
-		return methodNotAllowed(r)
+func (t writer) put(r *request) (reply, error) {
+	if r.Kind.ReadOnly {
+		return reply{}, methodNotAllowed(r)
 	}
-	if err := t.scopeExists(r); err != nil {
-		return err
+	if err := t.check(r); err != nil {
+		return reply{}, err
 	}
-	c := r.call(t)
-	old, ok := t.Get(id)
+	c := r.call(t.world, behaviour.Create)
+	if c.Old, _ = t.docs.Get(r.ID); c.Old != nil {
+		c.Verb = behaviour.Update
+	}
+	c.Doc = document.FromBody(r.Kind, r.ID, r.body, c.Old)
+	c.Doc["name"] = r.ID.Name()
+	return t.write(r, c)
+}
+
+func (t writer) patch(r *request) (reply, error) {
+	if r.Kind.ReadOnly {
+		return reply{}, methodNotAllowed(r)
+	}
+	if err := t.check(r); err != nil {
+		return reply{}, err
+	}
+	old, ok := t.docs.Get(r.ID)
 	if !ok {
-		return notThere(t, r)
+		return reply{}, t.missing(r)
 	}
-	c.Old, c.Verb = old, behaviour.Patch
-	c.Doc = behaviour.Clone(old)
+	c := r.call(t.world, behaviour.Patch)
+	c.Old, c.Doc = old, behaviour.Clone(old)
 	switch {
-	case k.Merge != nil:
-		if err := k.Merge(c); err != nil {
-			return err
+	case r.Kind.Merge != nil:
+		if err := r.Kind.Merge(c); err != nil {
+			return reply{}, err
 		}
-	case k.Style.TagsOnly:
+	case r.Kind.Style.TagsOnly:
 		if tags, ok := r.body["tags"]; ok {
 			c.Doc["tags"] = behaviour.Clone(tags)
 		}
 	default:
-		merge(c.Doc, r.body)
+		document.Merge(c.Doc, r.body)
 	}
-	c.Doc = admit(k, id, c.Doc, old)
-	c.Doc["name"] = id.Name()
-	return t.writeDocument(r, c)
+	c.Doc = document.FromBody(r.Kind, r.ID, c.Doc, old)
+	c.Doc["name"] = r.ID.Name()
+	return t.write(r, c)
 }
 
-// writeDocument checks and stores c.Doc and makes the reply.
-func (t *transaction) writeDocument(r *request, c *behaviour.Call) error {
-	k := r.kind
+// write checks and stores c.Doc, and begins the operation that settles it.
+func (t writer) write(r *request, c *behaviour.Call) (reply, error) {
 	if fault := t.precondition(r); fault != nil {
-		if !k.Style.PreconditionInPoll {
-			return fault
+		if !r.Kind.Style.PreconditionInPoll {
+			return reply{}, fault
 		}
-		return t.acceptAndFail(r, c, fault)
+		return t.acceptAndFail(r, c, fault), nil
 	}
-	if err := t.notBeingDeleted(r); err != nil {
-		return err
+	if err := t.starter.notBeingDeleted(r); err != nil {
+		return reply{}, err
 	}
-	stored, id, doc, err := t.prepare(r, c)
+	whole, stored, err := t.prepare(r, c)
 	if err != nil {
-		return err
+		return reply{}, err
 	}
-	whole := *c
-	whole.ID, whole.Type, whole.Doc = id, stored.Type, doc
-	if err := t.checkAround(r, c, &whole); err != nil {
-		return err
+	if err := t.checkAround(r, c, whole); err != nil {
+		return reply{}, err
 	}
-	o := t.newOperation(r, c.Verb)
-	long := longHeaders(k, c)
-	if err := t.overlap(r, o); err != nil {
-		return err
+	o := t.starter.operation(r, c.Verb)
+	if err := t.starter.overlap(r, o); err != nil {
+		return reply{}, err
 	}
-	o.body, o.notes, o.old = r.body, c.Notes, c.Old
-	now := long == behaviour.None || k.Style.Prompt[c.Verb] && o.fault == nil
-	state := succeeded
+	o.Body, o.Notes, o.Old = r.body, c.Notes, c.Old
+	long := longHeaders(r.Kind, c)
+	now := long == behaviour.None || r.Kind.Style.Prompt[c.Verb] && o.Fault == nil
+	saving := store.Saving{State: store.Succeeded, Touch: r.Kind.Style.Etag != behaviour.Counter}
 	if !now {
-		state = running(k, c.Verb)
+		saving.State = r.Kind.Running(c.Verb)
 	}
-	hidden := k.Style.Hidden && c.Verb == behaviour.Create && long != behaviour.None
-	t.save(stored, id, doc, saving{state: state, hidden: hidden, touch: k.Style.Etag != behaviour.Counter})
+	saving.Hidden = r.Kind.Style.Hidden && c.Verb == behaviour.Create && long != behaviour.None
+	t.docs.Save(stored, whole.ID, whole.Doc, saving)
 	if !now {
-		t.start(o)
-	} else if err := t.finishNow(o); err != nil {
-		return err
+		t.starter.runner.Start(o)
+	} else if err := t.starter.runner.Finish(o); err != nil {
+		return reply{}, err
 	}
-	return t.writeReply(r, c, o, long)
-}
-
-// checkAround checks a document against what is around it. whole is the call of the document
-// that holds it.
-func (t *transaction) checkAround(r *request, c, whole *behaviour.Call) error {
-	if err := t.authorizeLinks(r, c.Doc); err != nil {
-		return err
-	}
-	if err := t.checkReferences(r.kind, r.id, c.Doc); err != nil {
-		return err
-	}
-	return t.notBeside(r, whole)
+	return t.answer(r, c, o, long)
 }
 
 // longHeaders are the polling headers of the reply to a write or delete, None when
 // it ends in its reply.
-func longHeaders(k *kind, c *behaviour.Call) behaviour.Headers {
+func longHeaders(k *kind.Kind, c *behaviour.Call) behaviour.Headers {
 	if k.AtOnce != nil && k.AtOnce(c) {
 		return behaviour.None
 	}
 	return k.Style.Long[c.Verb]
 }
 
-// finishNow ends an operation within its request; what fails is the request.
-func (t *transaction) finishNow(o *operation) error {
-	t.register(o)
-	o.index = -1
-	o.End = t.now
-	if o.fault != nil {
-		return o.fault
-	}
-	if err := t.settle(o); err != nil {
-		return err
-	}
-	t.retire(o)
-	return nil
-}
-
-func running(k *kind, v behaviour.Verb) string {
-	if v == behaviour.Create && k.Style.Creating != "" {
-		return k.Style.Creating
-	}
-	if k.Style.Updating != "" {
-		return k.Style.Updating
-	}
-	return "Updating"
-}
-
-// prepare completes the document and returns what is to be stored: c.Doc itself or,
-// for an inline child, its parent's document with the child in it.
-func (t *transaction) prepare(r *request, c *behaviour.Call) (*kind, azure.ID, behaviour.Object, error) {
-	k := r.kind
+// prepare completes the document and returns the call of what is to be stored: of c.Doc
+// itself or, for an inline child, of its parent's document with the child in it.
+func (t writer) prepare(r *request, c *behaviour.Call) (*behaviour.Call, *kind.Kind, error) {
+	k := r.Kind
+	whole := *c
 	if k.Inline == "" {
 		t.addParent(r, c)
-		if err := locate(k, r.id, c.Doc, c.Old); err != nil {
-			return nil, "", nil, err
+		if err := document.Locate(k, r.ID, c.Doc, c.Old); err != nil {
+			return nil, nil, err
 		}
 		if k.Style.EmptyTags {
 			behaviour.Default(c.Doc, "tags", behaviour.Object{})
@@ -165,109 +133,143 @@ func (t *transaction) prepare(r *request, c *behaviour.Call) (*kind, azure.ID, b
 			behaviour.Default(c.Doc, "properties", behaviour.Object{})
 		}
 		err := t.complete(c, k)
-		return k, r.id, c.Doc, err
+		whole = *c
+		return &whole, k, err
 	}
-	stored, id := k.holder(), holderOf(k, r.id)
-	e := t.store.entries[id.Key()]
-	doc := e.fresh()
-	holder := elementHolder(k, r.id, stored, doc)
-	if holder == nil {
-		return nil, "", nil, behaviour.ParentNotFound("write", r.id)
+	stored := k.Holder()
+	e := t.docs.Holder(k, r.ID)
+	whole.ID, whole.Type, whole.Doc = e.ID, stored.Type, e.Fresh()
+	parent := k.ParentIn(r.ID, whole.Doc)
+	if parent == nil {
+		return nil, nil, behaviour.ParentNotFound("write", r.ID)
 	}
-	element := c.Doc
-	replaceNamed(holder, k.Inline, r.id.Name(), element)
-	outer := *c
-	outer.ID, outer.Type, outer.Doc, outer.Old = id, stored.Type, doc, t.store.doc(e)
-	outer.Verb = behaviour.Update
+	document.Replace(parent, k.Inline, r.ID.Name(), c.Doc)
+	outer := whole
+	outer.Old, outer.Verb = t.docs.Doc(e), behaviour.Update
 	err := t.complete(&outer, stored)
-	return stored, id, doc, err
+	return &whole, stored, err
 }
 
-// locate checks and normalises a document's location.
-func locate(k *kind, id azure.ID, doc, old behaviour.Object) error {
-	location := NormalLocation(behaviour.Text(doc, "location"))
-	switch k.Where {
-	case behaviour.Nowhere:
-		delete(doc, "location")
-		return nil
-	case behaviour.Global:
-		if location != "" && location != "global" {
-			return gateway(400, "LocationNotAvailableForResourceType", "The provided location '%s' is not available for resource type '%s'. List of available regions for the resource type is 'global'.", location, k.Name)
-		}
-		doc["location"] = "global"
-		return nil
+// checkAround checks a document against what is around it. whole is the call of the document
+// that holds it.
+func (t writer) checkAround(r *request, c, whole *behaviour.Call) error {
+	w := access.Write{Kind: r.Kind, ID: r.ID, Body: r.body, Action: access.ActionOf(r.method, r.Kind, r.Action),
+		Principal: r.principal, Auxiliary: r.auxiliary}
+	if err := t.access.AuthorizeLinks(w, c.Doc); err != nil {
+		return err
 	}
-	if location == "" {
-		location = behaviour.Text(old, "location")
+	if err := t.references.check(r.Kind, r.ID, c.Doc); err != nil {
+		return err
 	}
-	if location == "" {
-		if k.Where == behaviour.Anywhere {
-			return nil
-		}
-		return gateway(400, "LocationRequired", "The location property is required for this definition.")
-	}
-	if had := behaviour.Text(old, "location"); had != "" && had != location {
-		if id.Is("Microsoft.Resources/resourceGroups") {
-			return gateway(409, "InvalidResourceGroupLocation", "Invalid resource group location '%s'. The Resource group already exists in location '%s'.", location, had)
-		}
-		return gateway(409, "InvalidResourceLocation", "The resource '%s' already exists in location '%s' in resource group '%s'. A resource with the same name cannot be created in location '%s'. Please select a new resource name.", id.Name(), had, id.Group(), location)
-	}
-	doc["location"] = location
-	return nil
+	return t.starter.checkBlockers(r, whole)
 }
 
-// NormalLocation is a region's name as Azure stores it: "East US" is "eastus".
-func NormalLocation(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "")) }
-
-// newOperation makes the record of an operation that starts now.
-func (t *transaction) newOperation(r *request, v behaviour.Verb) *operation {
-	r.wait = t.latency.reply(r.kind, v)
-	o := &operation{kind: r.kind, due: t.now.Add(r.wait + t.latency.operation(r.kind, v)), fault: r.operationFault, index: -1}
-	o.Operation = behaviour.Operation{ID: t.random.guid(), Verb: v, Resource: r.id, Start: t.now, Location: t.region(r)}
-	return o
+// acceptAndFail makes an operation that fails, for providers that check preconditions
+// after they have accepted the request.
+func (t writer) acceptAndFail(r *request, c *behaviour.Call, fault *behaviour.Error) reply {
+	o := t.starter.operation(r, c.Verb)
+	t.starter.runner.Reject(o, fault)
+	to := reply{status: successStatus(r.Kind, c.Verb), body: behaviour.Object{}}
+	t.starter.pollHeaders(r, &to, o, r.Kind.Style.Long[c.Verb])
+	return to
 }
 
-// region is the location of the resource that a request is about.
-func (t *transaction) region(r *request) string {
-	for id := r.id; id != ""; id = id.Parent() {
-		if doc, ok := t.Get(id); ok {
-			if l := behaviour.Text(doc, "location"); l != "" && l != "global" {
-				return l
-			}
-		}
+func successStatus(k *kind.Kind, v behaviour.Verb) int {
+	switch v {
+	case behaviour.Create:
+		return cmp.Or(k.Style.Created, http.StatusCreated)
+	case behaviour.Patch:
+		return cmp.Or(k.Style.Patched, http.StatusOK)
 	}
-	if l := NormalLocation(behaviour.Text(r.body, "location")); l != "" {
-		return l
-	}
-	return "eastus"
+	return cmp.Or(k.Style.Updated, http.StatusOK)
 }
 
-// unused refuses what others refer to, in the resource and in all its inline
-// children. That the children refer to each other is no reason when they all go.
-func (t *transaction) unused(c *behaviour.Call, k *kind) error {
-	if k.InUse != nil {
-		if by := t.usedBy(c.ID); len(by) > 0 {
-			if err := k.InUse(c, by); err != nil {
-				return err
-			}
+// answer is the reply to a PUT or PATCH.
+func (t writer) answer(r *request, c *behaviour.Call, o *operation.Operation, long behaviour.Headers) (reply, error) {
+	k := r.Kind
+	to := reply{status: successStatus(k, c.Verb)}
+	if k.AtOnce != nil && long == behaviour.None {
+		to.status = cmp.Or(k.Style.Updated, http.StatusOK)
+	}
+	switch {
+	case to.status == http.StatusAccepted && k.Style.Accepted == behaviour.EmptyObject:
+		to.body = behaviour.Object{}
+	case to.status == http.StatusAccepted && k.Style.Accepted == behaviour.Nothing:
+	default:
+		doc, ok := t.docs.Get(r.ID)
+		if !ok {
+			return reply{}, fmt.Errorf("%s is not there after it was written", r.ID)
+		}
+		to.body = document.View(*c, k, doc)
+	}
+	if k.Style.EtagHeader == behaviour.OnGetAndPut {
+		t.etagHeader(r, &to)
+	}
+	t.starter.pollHeaders(r, &to, o, long)
+	return to, nil
+}
+
+// complete turns what a client sent into the document that is stored: the type's
+// own Fill, then those of the children inside of it, then its Check.
+func (t writer) complete(c *behaviour.Call, k *kind.Kind) error {
+	if k.Fill != nil {
+		if err := k.Fill(c); err != nil {
+			return err
 		}
 	}
-	for _, child := range k.inline {
-		for _, element := range behaviour.Objects(c.Old, child.Inline) {
-			inside := *c
-			inside.ID, inside.Type = c.ID.Child(child.segment(), behaviour.Text(element, "name")), child.Type
-			inside.Old, inside.Parent = element, c.Old
-			if err := t.unused(&inside, child); err != nil {
-				return err
-			}
+	for _, child := range k.Children {
+		if err := t.completeChildren(c, child); err != nil {
+			return err
 		}
+	}
+	if k.Check != nil {
+		return k.Check(c)
 	}
 	return nil
 }
 
-func or(value, otherwise int) int {
-	if value == 0 {
-		return otherwise
+func (t writer) completeChildren(c *behaviour.Call, child *kind.Kind) error {
+	seen := map[string]bool{}
+	for _, x := range behaviour.Array(c.Doc, child.Inline) {
+		element, ok := x.(behaviour.Object)
+		name := behaviour.Text(element, "name")
+		if !ok || name == "" {
+			return behaviour.Invalid("InvalidRequestFormat", "Cannot parse the request: every element of %s of resource %s needs a name.",
+				child.Inline, c.ID)
+		}
+		inside := *c
+		inside.ID, inside.Type = child.Child(c.ID, element), child.Type
+		key := inside.ID.Key()
+		if seen[key] {
+			return behaviour.Invalid("InvalidRequestFormat", "Cannot parse the request.").
+				With("DuplicateResourceName", "Resource %s has two child resources with the same name (%s).", c.ID, name)
+		}
+		seen[key] = true
+		inside.Doc, inside.Old, inside.Parent = element, behaviour.Named(c.Old, child.Inline, name), c.Doc
+		inside.Verb = behaviour.Update
+		if inside.Old == nil {
+			inside.Verb = behaviour.Create
+		}
+		if err := t.complete(&inside, child); err != nil {
+			return err
+		}
 	}
-	return value
+	return t.completeRemovals(c, child, seen)
+}
+
+// completeRemovals asks of the children that a new document leaves out whether they
+// may go.
+func (t writer) completeRemovals(c *behaviour.Call, child *kind.Kind, kept map[string]bool) error {
+	for _, old := range behaviour.Objects(c.Old, child.Inline) {
+		gone := *c
+		gone.Verb, gone.ID, gone.Type = behaviour.Delete, child.Child(c.ID, old), child.Type
+		if kept[gone.ID.Key()] {
+			continue
+		}
+		gone.Old, gone.Doc, gone.Parent = old, nil, c.Doc
+		if err := t.remover.allowed(&gone, child); err != nil {
+			return err
+		}
+	}
+	return nil
 }

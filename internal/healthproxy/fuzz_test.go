@@ -13,7 +13,7 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// spoken is a connection whose other side has said everything and left.
+// spoken is a connection with a closed other side.
 type spoken struct{ io.Reader }
 
 func (spoken) Write(b []byte) (int, error)      { return len(b), nil }
@@ -24,7 +24,7 @@ func (spoken) SetDeadline(time.Time) error      { return nil }
 func (spoken) SetReadDeadline(time.Time) error  { return nil }
 func (spoken) SetWriteDeadline(time.Time) error { return nil }
 
-// opened is what is left of a connection when the PROXY header is off.
+// opened returns what remains of a connection after the PROXY header.
 func opened(t *testing.T, says []byte) ([]byte, *conn, error) {
 	t.Helper()
 	p := newProxy(Config{Target: &url.URL{Scheme: "http", Host: "localhost"}, Log: slog.New(slog.DiscardHandler)}, http.DefaultTransport)
@@ -38,12 +38,12 @@ func opened(t *testing.T, says []byte) ([]byte, *conn, error) {
 	if !ok {
 		t.Fatalf("a %T was accepted", c)
 	}
-	rest, err := io.ReadAll(struct{ io.Reader }{of}) // as net/http reads: by Read alone
+	rest, err := io.ReadAll(struct{ io.Reader }{of}) // net/http only uses Read
 	return rest, of, err
 }
 
-// FuzzHeader says anything at all. Nothing panics; what is left is the end of what was
-// said, all of it when there is no header, and nothing when there is a malformed one.
+// FuzzHeader sends any bytes. Nothing panics. What remains is a suffix of the bytes: all of them
+// without a header, and none after an invalid header.
 func FuzzHeader(f *testing.F) {
 	request := "GET /healthz HTTP/1.1\r\n\r\n"
 	f.Add([]byte(request))
@@ -51,12 +51,13 @@ func FuzzHeader(f *testing.F) {
 	f.Add([]byte("PROXY TCP4 1.2.3.4 5.6.7.8 9 99999\r\n" + request))
 	f.Add([]byte("P"))
 	f.Add([]byte("\r\n\r\n"))
-	f.Add(append(format(f, proxyproto.HeaderProxyFromAddrs(2, from, to), proxyproto.TLV{Type: 0xEE, Value: []byte{1, 2, 3, 4, 5}}), request...))
+	f.Add(append(format(f, proxyproto.HeaderProxyFromAddrs(2, from, to), proxyproto.TLV{Type: 0xEE, Value: []byte{1, 2, 3, 4, 5}}),
+		request...))
 	f.Add(append(append([]byte{}, proxyproto.SIGV2...), "\x20\x00\x00\x00GET"...))
 	f.Add(append(append([]byte{}, proxyproto.SIGV2...), "\x21\x00\x00\x00GET"...))
 	f.Fuzz(func(t *testing.T, says []byte) {
 		rest, c, err := opened(t, says)
-		// What net/http asks of a connection.
+		// The methods that net/http calls.
 		_, _ = c.RemoteAddr().String(), c.LocalAddr().String()
 		if !bytes.HasSuffix(says, rest) {
 			t.Fatalf("%q was left of %q", rest, says)
@@ -72,7 +73,7 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// FuzzRoundTrip says a good header and then anything: that arrives as it was said.
+// FuzzRoundTrip sends a valid header and then any bytes, which arrive unchanged.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add(true, []byte{1, 2, 3, 4}, []byte{5, 6, 7, 8}, uint16(1), uint16(2), []byte("link"), []byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Add(false, []byte("0123456789abcdef"), []byte("fedcba9876543210"), uint16(0), uint16(65535), []byte{}, []byte("PROXY UNKNOWN\r\n"))
@@ -84,7 +85,8 @@ func FuzzRoundTrip(f *testing.F) {
 		if len(source) != len(destination) || net.IP(source).To16() == nil || len(tlv) > 1000 {
 			return
 		}
-		h := proxyproto.HeaderProxyFromAddrs(version, &net.TCPAddr{IP: source, Port: int(sourcePort)}, &net.TCPAddr{IP: destination, Port: int(destinationPort)})
+		h := proxyproto.HeaderProxyFromAddrs(version, &net.TCPAddr{IP: source, Port: int(sourcePort)},
+			&net.TCPAddr{IP: destination, Port: int(destinationPort)})
 		if version == 2 {
 			if err := h.SetTLVs([]proxyproto.TLV{{Type: 0xEE, Value: tlv}}); err != nil {
 				t.Fatal(err)

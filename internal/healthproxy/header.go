@@ -12,12 +12,13 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// open takes the PROXY header off each connection of a listener, if there is one.
+// open removes the PROXY header of each connection, if there is one.
 func (p *Proxy) open(listener net.Listener) net.Listener {
 	return &headers{Listener: &proxyproto.Listener{
 		Listener:          listener,
 		ReadHeaderTimeout: p.patience,
-		// Anybody may say whence it comes: nothing here depends on it. And nobody must.
+		// The header may come from any address, because nothing depends on its content. It is
+		// optional.
 		ConnPolicy: func(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) { return proxyproto.USE, nil },
 	}, proxy: p}
 }
@@ -40,7 +41,7 @@ func (h *headers) Accept() (net.Conn, error) {
 	return &conn{Conn: opened, proxy: h.proxy}, nil
 }
 
-// conn tells of headers that make no sense, which net/http would keep to itself.
+// conn logs invalid headers, which net/http would not report.
 type conn struct {
 	*proxyproto.Conn
 	proxy *Proxy
@@ -55,15 +56,16 @@ func (c *conn) Read(b []byte) (int, error) {
 			c.proxy.metrics.malformedHeader()
 			level := slog.LevelDebug
 			if c.proxy.complained.CompareAndSwap(false, true) {
-				level = slog.LevelWarn // the first is news, and all are counted
+				level = slog.LevelWarn // the first is logged as a warning, all are counted
 			}
-			c.proxy.log.Log(context.Background(), level, "health probe's PROXY header cannot be read, connection closed", "from", c.Raw().RemoteAddr().String(), "error", err)
+			c.proxy.log.Log(context.Background(), level, "invalid PROXY header of a health probe, connection closed", "from",
+				c.Raw().RemoteAddr().String(), "error", err)
 		})
 	}
 	return n, err
 }
 
-// malformed says whether an error is about the header and not about the connection.
+// malformed reports whether the header caused an error, and not the connection.
 func malformed(err error) bool {
 	return slices.ContainsFunc([]error{
 		proxyproto.ErrCantReadVersion1Header, proxyproto.ErrVersion1HeaderTooLong, proxyproto.ErrLineMustEndWithCrlf,
@@ -71,14 +73,14 @@ func malformed(err error) bool {
 		proxyproto.ErrUnknownProxyProtocolVersion, proxyproto.ErrUnsupportedProtocolVersionAndCommand,
 		proxyproto.ErrUnsupportedAddressFamilyAndProtocol, proxyproto.ErrInvalidLength, proxyproto.ErrInvalidAddress,
 		proxyproto.ErrInvalidPortNumber,
-		io.ErrUnexpectedEOF, // it ends within the header
+		io.ErrUnexpectedEOF, // the connection ends within the header
 	}, func(kind error) bool { return errors.Is(err, kind) })
 }
 
-// probeConn is the key of the context's connection.
+// probeConn is the context key of the connection.
 type probeConn struct{}
 
-// headerOf says with which header a probe came.
+// headerOf returns the version of a probe's header.
 func headerOf(ctx context.Context) string {
 	c, ok := ctx.Value(probeConn{}).(*conn)
 	if !ok {

@@ -10,12 +10,12 @@ import (
 const (
 	healthy     = "healthy"
 	unhealthy   = "unhealthy"
-	unreachable = "unreachable" // the health server does not answer
-	abandoned   = "abandoned"   // the prober did not wait for the answer
-	refused     = "refused"     // a method that no probe has
+	unreachable = "unreachable" // the health server did not answer
+	abandoned   = "abandoned"   // the client did not wait for the response
+	refused     = "refused"     // a method that probes do not use
 )
 
-// Metrics count probes. A nil one counts nothing.
+// Metrics counts probes. A nil Metrics counts nothing.
 type Metrics struct {
 	probes    *prometheus.CounterVec
 	malformed prometheus.Counter
@@ -26,11 +26,11 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kaz_health_probe_proxy_probes_total",
-			Help: "Health probes, by the PROXY header they came with (none, v1, v2) and by what came of them.",
+			Help: "Health probes, by PROXY header (none, v1, v2) and result.",
 		}, []string{"header", "result"}),
 		malformed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "kaz_health_probe_proxy_malformed_headers_total",
-			Help: "Connections that were closed because their PROXY header cannot be read.",
+			Help: "Connections closed because of an invalid PROXY header.",
 		}),
 	}
 	for _, c := range []prometheus.Collector{m.probes, m.malformed} {
@@ -53,13 +53,13 @@ func (m *Metrics) malformedHeader() {
 	}
 }
 
-// verdict remembers what came of the last probe, so that only changes are told.
+// verdict keeps the last result, so that only changes are logged.
 type verdict struct {
 	mu   sync.Mutex
 	last string
 }
 
-// turns says whether a result is another one than before.
+// turns records a result and reports whether it differs from the last one.
 func (v *verdict) turns(result string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

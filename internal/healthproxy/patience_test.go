@@ -18,7 +18,7 @@ import (
 	"github.com/pires/go-proxyproto"
 )
 
-// pipes is a listener without sockets, so that time may pass.
+// pipes is a listener without sockets, for simulated time.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -38,7 +38,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 10356} }
 
-// dial gives a connection that is accepted at some time.
+// dial returns a connection that will be accepted.
 func (p *pipes) dial() net.Conn {
 	here, there := net.Pipe()
 	go func() {
@@ -60,13 +60,13 @@ func ok(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, Request: r}, nil
 }
 
-// inTime plays a scenario in a bubble.
+// inTime runs a scenario in a bubble.
 func inTime(t *testing.T, a answers, scenario func(*testing.T, *pipes)) {
 	t.Helper()
 	stoppedInTime(t, a, func(t *testing.T, listener *pipes, _ func()) { scenario(t, listener) })
 }
 
-// stoppedInTime plays one that may stop the proxy itself.
+// stoppedInTime runs a scenario that may stop the proxy.
 func stoppedInTime(t *testing.T, a answers, scenario func(t *testing.T, listener *pipes, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func stoppedInTime(t *testing.T, a answers, scenario func(t *testing.T, listener
 	})
 }
 
-// untilClosed says how long a connection stands open and what was read from it.
+// untilClosed returns how long a connection stays open and what was read.
 func untilClosed(t *testing.T, c net.Conn) (time.Duration, string) {
 	t.Helper()
 	begin := time.Now()
@@ -94,7 +94,7 @@ func untilClosed(t *testing.T, c net.Conn) (time.Duration, string) {
 	return time.Since(begin), string(text)
 }
 
-// Whoever says nothing, or not enough, is not waited for.
+// TestSilence checks that incomplete requests time out.
 func TestSilence(t *testing.T) {
 	for name, c := range map[string]struct {
 		says string
@@ -125,7 +125,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// A health server that takes longer than a prober waits is one that does not answer.
+// TestSlowHealthServer checks that a response slower than the timeout is a failure.
 func TestSlowHealthServer(t *testing.T) {
 	never := func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
@@ -149,7 +149,7 @@ func TestSlowHealthServer(t *testing.T) {
 	})
 }
 
-// Many connections that say nothing delay a probe; they do not keep it away.
+// TestManyConnections checks that many idle connections delay a probe but do not prevent it.
 func TestManyConnections(t *testing.T) {
 	inTime(t, ok, func(t *testing.T, listener *pipes) {
 		for range maxConnections {
@@ -174,7 +174,7 @@ func TestManyConnections(t *testing.T) {
 	})
 }
 
-// A prober that leaves ends what is asked for it.
+// TestProberLeaves checks that a canceled probe cancels the request to the health server.
 func TestProberLeaves(t *testing.T) {
 	left := make(chan error, 1)
 	wait := func(r *http.Request) (*http.Response, error) {
@@ -201,18 +201,19 @@ func TestProberLeaves(t *testing.T) {
 	})
 }
 
-// When a listener fails for good, that is the end.
+// TestListenerFails checks that a permanent failure of the listener ends the proxy.
 func TestListenerFails(t *testing.T) {
 	listener := newPipes()
 	listener.Close()
 	p := newProxy(Config{Target: &url.URL{Scheme: "http", Host: "localhost:10256"}, Log: slog.New(slog.DiscardHandler)}, answers(ok))
-	if err := p.Serve(t.Context(), listener); !errors.Is(err, net.ErrClosed) || !strings.Contains(err.Error(), "serve health probes on 127.0.0.1:10356") {
+	if err := p.Serve(t.Context(), listener); !errors.Is(err, net.ErrClosed) ||
+		!strings.Contains(err.Error(), "serve health probes on 127.0.0.1:10356") {
 		t.Error(err)
 	}
 }
 
-// A probe that is being answered when the program stops gets its answer; connections
-// that only stand open do not hold it up for longer than probes may take.
+// TestStop checks that a stopping proxy finishes probes in flight and does not wait longer for idle
+// connections.
 func TestStop(t *testing.T) {
 	slow := func(r *http.Request) (*http.Response, error) {
 		<-time.After(Patience - time.Second)
@@ -221,7 +222,7 @@ func TestStop(t *testing.T) {
 	stoppedInTime(t, slow, func(t *testing.T, listener *pipes, stop func()) {
 		silent := listener.dial()
 		defer silent.Close()
-		if _, err := io.WriteString(silent, "PRO"); err != nil { // a header that never ends
+		if _, err := io.WriteString(silent, "PRO"); err != nil { // an incomplete header
 			t.Fatal(err)
 		}
 		c := listener.dial()

@@ -17,32 +17,30 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// Patience is how long each part of a probe may take unless [Config] says otherwise.
-// Azure asks every five seconds or less often, and counts as failed what took longer.
+// Patience is the default timeout of each part of a probe. Azure probes at most every five seconds
+// and counts a slower response as a failure.
 const Patience = 5 * time.Second
 
 const (
 	idleTimeout    = time.Minute // between two probes of one connection
 	maxHeaderBytes = 8 << 10
-	maxConnections = 512 // more wait until one of these ends
+	maxConnections = 512 // further connections wait
 )
 
-// Config is what a [Proxy] needs.
+// Config is the configuration of a [Proxy].
 type Config struct {
-	// Target is the health server: its scheme (http) and host. The path is the
-	// prober's.
+	// Target is the scheme (http) and host of the health server. The path comes from the probe.
 	Target *url.URL
-	// Patience is how long a PROXY header may take, then the request, then the answer;
-	// and how long probes have that are being answered when the program stops. 0 is
-	// [Patience].
+	// Patience is the timeout of the PROXY header, of the request, of the response, and of probes in
+	// flight when the program stops. 0 is [Patience].
 	Patience time.Duration
 	// Metrics may be nil.
 	Metrics *Metrics
-	// Log is for what changes, not for each probe.
+	// Log gets changes of state, not each probe.
 	Log *slog.Logger
 }
 
-// Proxy answers probes with what the health server says.
+// Proxy answers probes with the responses of the health server.
 type Proxy struct {
 	target     *url.URL
 	patience   time.Duration
@@ -50,11 +48,11 @@ type Proxy struct {
 	to         http.RoundTripper
 	metrics    *Metrics
 	verdict    verdict
-	complained atomic.Bool // of a PROXY header
+	complained atomic.Bool // about a PROXY header
 	log        *slog.Logger
 }
 
-// New makes a proxy.
+// New returns a proxy.
 func New(c Config) (*Proxy, error) {
 	if c.Target == nil || c.Target.Scheme != "http" || c.Target.Host == "" {
 		return nil, fmt.Errorf("target %v: must be http://HOST:PORT", c.Target)
@@ -63,19 +61,19 @@ func New(c Config) (*Proxy, error) {
 		return nil, fmt.Errorf("patience %s: must be more than 0", c.Patience)
 	}
 	return newProxy(c, &http.Transport{
-		// The health server is on this machine: proxies of the environment are for others.
+		// The health server is on the same machine, so proxies of the environment do not apply.
 		Proxy:              nil,
-		DialContext:        (&net.Dialer{}).DialContext, // ServeHTTP bounds the whole
+		DialContext:        (&net.Dialer{}).DialContext, // ServeHTTP has a timeout for the whole request
 		IdleConnTimeout:    idleTimeout,
 		MaxConnsPerHost:    maxConnections,
-		DisableCompression: true, // what is answered is passed on as it is
+		DisableCompression: true, // responses are passed on unchanged
 	}), nil
 }
 
 func newProxy(c Config, to http.RoundTripper) *Proxy {
 	p := &Proxy{target: c.Target, patience: cmp.Or(c.Patience, Patience), to: to, metrics: c.Metrics, log: c.Log}
 	p.forward = &httputil.ReverseProxy{
-		// Without X-Forwarded-For: who asks is the load balancer's own matter.
+		// Adds no X-Forwarded-For: kube-proxy needs no address of the load balancer.
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(c.Target) },
 		Transport:      to,
 		ModifyResponse: p.answered,
@@ -85,8 +83,7 @@ func newProxy(c Config, to http.RoundTripper) *Proxy {
 	return p
 }
 
-// Serve answers probes until ctx ends; those that are being answered then may end. It
-// owns the listener.
+// Serve answers probes until ctx ends, and lets probes in flight finish. It closes the listener.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           p,
@@ -101,7 +98,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 		left, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
 		defer cancel()
 		if server.Shutdown(left) != nil {
-			// Whoever is still there has had its time.
+			// The timeout for probes in flight is over.
 			_ = server.Close()
 		}
 	})
@@ -132,7 +129,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// answered notes what the health server said.
+// answered records a response of the health server.
 func (p *Proxy) answered(r *http.Response) error {
 	result := healthy
 	if r.StatusCode >= http.StatusBadRequest {
@@ -145,12 +142,11 @@ func (p *Proxy) answered(r *http.Response) error {
 	return nil
 }
 
-// unanswered tells the prober, and whoever reads the log, that the health server does
-// not answer.
+// unanswered responds to the probe, and logs, that the health server does not answer.
 func (p *Proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(r.Context().Err(), context.Canceled) {
 		p.metrics.probe(headerOf(r.Context()), abandoned)
-		w.WriteHeader(http.StatusBadGateway) // nobody reads it
+		w.WriteHeader(http.StatusBadGateway) // the client may be gone
 		return
 	}
 	p.metrics.probe(headerOf(r.Context()), unreachable)
@@ -160,8 +156,8 @@ func (p *Proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	http.Error(w, "kube-proxy's health server does not answer", http.StatusServiceUnavailable)
 }
 
-// quiet takes what net/http complains of: clients that speak no HTTP, which are not
-// worth a line each.
+// quiet receives the error log of net/http. Clients that do not speak HTTP are only worth a debug
+// line.
 type quiet struct{ log *slog.Logger }
 
 func (q quiet) Write(b []byte) (int, error) {

@@ -24,10 +24,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an event.
 const patience = time.Minute
 
-// healthServer stands for kube-proxy's.
+// healthServer stands in for kube-proxy's health server.
 type healthServer struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -41,7 +41,7 @@ func newHealthServer(t *testing.T) *healthServer {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.asked = append(s.asked, r)
-		if s.status == 0 { // away
+		if s.status == 0 { // unavailable
 			panic(http.ErrAbortHandler)
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -64,12 +64,12 @@ func (s *healthServer) requests() []*http.Request {
 	return s.asked
 }
 
-// running is a proxy at a real socket.
+// running is a proxy with a real socket.
 type running struct {
 	address  string
 	registry *prometheus.Registry
 	lines    *lines
-	stop     func() error // ends it and says how it ended
+	stop     func() error // stops the proxy and returns its error
 }
 
 func serve(t *testing.T, target string) *running {
@@ -104,7 +104,7 @@ func serve(t *testing.T, target string) *running {
 	return r
 }
 
-// dial opens a connection and sends what begins it.
+// dial opens a connection and sends a header.
 func (r *running) dial(t *testing.T, header []byte) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", r.address)
@@ -121,10 +121,11 @@ func (r *running) dial(t *testing.T, header []byte) net.Conn {
 	return c
 }
 
-// ask sends a request on a connection and reads the answer.
+// ask sends a request and reads the response.
 func ask(t *testing.T, c net.Conn, method, path string) (status int, body string) {
 	t.Helper()
-	if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: 10.0.0.4:10356\r\nUser-Agent: Load Balancer Agent\r\n\r\n", method, path); err != nil {
+	if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: 10.0.0.4:10356\r\nUser-Agent: Load Balancer Agent\r\n\r\n", method,
+		path); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
@@ -139,7 +140,7 @@ func ask(t *testing.T, c net.Conn, method, path string) (status int, body string
 	return answer.StatusCode, string(text)
 }
 
-// counted are the metrics that are not 0.
+// counted returns the metrics that are not 0.
 func (r *running) counted(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := r.registry.Gather()
@@ -161,7 +162,7 @@ func (r *running) counted(t *testing.T) map[string]float64 {
 	return counted
 }
 
-// lines are what was logged.
+// lines collects log lines.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -196,11 +197,11 @@ func format(t testing.TB, h *proxyproto.Header, tlvs ...proxyproto.TLV) []byte {
 	return b
 }
 
-// Whatever stands before a probe, it gets kube-proxy's own answer, and kube-proxy sees
-// a plain request.
+// TestProbes checks that probes with any valid header get kube-proxy's response, and that kube-proxy
+// receives a plain request.
 func TestProbes(t *testing.T) {
 	six := &net.TCPAddr{IP: net.ParseIP("fd00::4"), Port: 1}
-	// Azure writes the id of the private endpoint's link into a TLV of type 0xEE.
+	// Azure sends the id of the private endpoint's link in a TLV of type 0xEE.
 	link := proxyproto.TLV{Type: 0xEE, Value: []byte{1, 0x67, 0x45, 0x23, 0x01}}
 	for name, c := range map[string]struct {
 		header  []byte
@@ -213,7 +214,8 @@ func TestProbes(t *testing.T) {
 		"version 2":               {format(t, proxyproto.HeaderProxyFromAddrs(2, from, to)), "v2"},
 		"version 2, IPv6":         {format(t, proxyproto.HeaderProxyFromAddrs(2, six, six)), "v2"},
 		"version 2, Azure's link": {format(t, proxyproto.HeaderProxyFromAddrs(2, from, to), link), "v2"},
-		"version 2, local":        {format(t, &proxyproto.Header{Version: 2, Command: proxyproto.LOCAL, TransportProtocol: proxyproto.UNSPEC}), "v2"},
+		"version 2, local": {format(t,
+			&proxyproto.Header{Version: 2, Command: proxyproto.LOCAL, TransportProtocol: proxyproto.UNSPEC}), "v2"},
 		"version 2, Unix addresses": {format(t, &proxyproto.Header{
 			Version: 2, Command: proxyproto.PROXY, TransportProtocol: proxyproto.UnixStream,
 			SourceAddr: &net.UnixAddr{Net: "unix", Name: "a"}, DestinationAddr: &net.UnixAddr{Net: "unix", Name: "b"},
@@ -226,7 +228,7 @@ func TestProbes(t *testing.T) {
 			if status, body := ask(t, conn, "GET", "/healthz?verbose=1"); status != 200 || body != `{"path":"/healthz?verbose=1"}` {
 				t.Error(status, body)
 			}
-			// The header is the connection's: a second probe has none.
+			// The header belongs to the connection: the second probe has none.
 			s.says(http.StatusServiceUnavailable)
 			if status, body := ask(t, conn, "GET", "/livez"); status != 503 || body != `{"path":"/livez"}` {
 				t.Error(status, body)
@@ -235,7 +237,8 @@ func TestProbes(t *testing.T) {
 				t.Error(status)
 			}
 			for _, asked := range s.requests() {
-				if asked.Host != strings.TrimPrefix(s.URL, "http://") || asked.Header.Get("X-Forwarded-For") != "" || asked.UserAgent() != "Load Balancer Agent" {
+				if asked.Host != strings.TrimPrefix(s.URL, "http://") || asked.Header.Get("X-Forwarded-For") != "" ||
+					asked.UserAgent() != "Load Balancer Agent" {
 					t.Errorf("the health server was asked %s %v", asked.Host, asked.Header)
 				}
 			}
@@ -250,7 +253,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A header that makes no sense ends its connection, without an answer, and no other.
+// TestMalformedHeaders checks that an invalid header closes its own connection only.
 func TestMalformedHeaders(t *testing.T) {
 	s := newHealthServer(t)
 	r := serve(t, s.URL)
@@ -269,7 +272,7 @@ func TestMalformedHeaders(t *testing.T) {
 	}
 	for name, header := range bad {
 		c := r.dial(t, []byte(header+"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"))
-		// It may be reset: not all that was sent is read.
+		// The connection may be reset because of unread data.
 		if answer, _ := io.ReadAll(c); len(answer) > 0 {
 			t.Errorf("%s: answered %q", name, answer)
 		}
@@ -288,7 +291,8 @@ func TestMalformedHeaders(t *testing.T) {
 	}
 }
 
-// Without kube-proxy a node is not healthy. That is told when it begins and when it ends.
+// TestHealthServerAway checks that probes fail without kube-proxy, and that each change of state is
+// logged.
 func TestHealthServerAway(t *testing.T) {
 	s := newHealthServer(t)
 	r := serve(t, s.URL)
@@ -302,13 +306,14 @@ func TestHealthServerAway(t *testing.T) {
 	if r.lines.count("health server does not answer, probes fail") != 2 || r.lines.count("health server answers") != 2 {
 		t.Error(r.lines.text.String())
 	}
-	if diff := cmp.Diff(map[string]float64{"probes_total none healthy": 1, "probes_total none unreachable": 3, "probes_total none unhealthy": 2}, r.counted(t)); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"probes_total none healthy": 1, "probes_total none unreachable": 3,
+		"probes_total none unhealthy": 2}, r.counted(t)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// At a port where nobody listens, too.
-func TestNobodyListens(t *testing.T) {
+// TestConnectionRefused checks a port without a listener.
+func TestConnectionRefused(t *testing.T) {
 	s := newHealthServer(t)
 	s.Close()
 	if status, _ := ask(t, serve(t, s.URL).dial(t, nil), "GET", "/healthz"); status != 503 {
@@ -316,7 +321,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// Only probes are passed on.
+// TestMethods checks that only methods of probes are forwarded.
 func TestMethods(t *testing.T) {
 	s := newHealthServer(t)
 	r := serve(t, s.URL)
@@ -339,11 +344,13 @@ func TestMethods(t *testing.T) {
 
 func TestBadTargets(t *testing.T) {
 	for _, target := range []*url.URL{nil, {Scheme: "https", Host: "localhost:1"}, {Scheme: "http"}} {
-		if _, err := New(Config{Target: target, Log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "must be http://HOST:PORT") {
+		if _, err := New(Config{Target: target, Log: slog.New(slog.DiscardHandler)}); err == nil ||
+			!strings.Contains(err.Error(), "must be http://HOST:PORT") {
 			t.Error(target, err)
 		}
 	}
-	if _, err := New(Config{Target: &url.URL{Scheme: "http", Host: "localhost:1"}, Patience: -1}); err == nil || !strings.Contains(err.Error(), "must be more than 0") {
+	if _, err := New(Config{Target: &url.URL{Scheme: "http", Host: "localhost:1"}, Patience: -1}); err == nil ||
+		!strings.Contains(err.Error(), "must be more than 0") {
 		t.Error(err)
 	}
 }

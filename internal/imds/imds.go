@@ -1,5 +1,5 @@
-// Package imds asks a machine's own metadata service (IMDS) about the machine.
-// Layer L2: it carries documents and knows nothing of Kubernetes.
+// Package imds reads the instance metadata service (IMDS) of a machine. Layer L2: it returns
+// documents and does not know Kubernetes.
 package imds
 
 import (
@@ -17,40 +17,39 @@ import (
 	"kaz/internal/azure/metadata"
 )
 
-// DefaultEndpoint is where every machine in Azure finds its own metadata service.
+// DefaultEndpoint is the address of the metadata service on every Azure machine.
 const DefaultEndpoint = "http://169.254.169.254"
 
-// Bounds of one question. Both documents are a few kilobytes; the service is on the
-// same host.
+// Limits of one request. Both documents have a few kilobytes, and the service is on the same host.
 const (
 	attemptTime = 10 * time.Second
 	mostBytes   = 1 << 20
 )
 
-// Config says where the service is and how patient to be with it. Its zero value is
-// the service of the machine that the program runs on.
+// Config has the address of the service and the retry settings. The zero value is the service of the
+// machine that runs the program.
 type Config struct {
-	// Endpoint is the URL that /metadata/instance follows; empty is [DefaultEndpoint].
+	// Endpoint is the URL without /metadata/instance; empty is [DefaultEndpoint].
 	Endpoint string
-	// Transport carries the requests; nil is a plain one that knows no proxy: the
-	// service must be asked directly, and refuses what was forwarded.
+	// Transport sends the requests. nil is a transport without proxies: the service rejects forwarded
+	// requests.
 	Transport http.RoundTripper
-	// UserAgent names the program to the service.
+	// UserAgent is the User-Agent header.
 	UserAgent string
-	// Attempts is how often in all one question is asked, 0 for 4.
+	// Attempts is the number of attempts of a request, 0 for 4.
 	Attempts int
-	// Delay is the wait before the second attempt, 0 for half a second. It doubles
-	// with each further one.
+	// Delay is the delay before the second attempt, 0 for half a second. It doubles with each further
+	// attempt.
 	Delay time.Duration
 }
 
-// Client asks a metadata service. Its zero value is not usable: [New].
+// Client reads a metadata service. Create it with [New].
 type Client struct {
 	config Config
 	http   *http.Client
 }
 
-// New checks the configuration.
+// New validates the configuration and returns a client.
 func New(c Config) (*Client, error) {
 	if c.Endpoint == "" {
 		c.Endpoint = DefaultEndpoint
@@ -60,7 +59,8 @@ func New(c Config) (*Client, error) {
 	case err != nil:
 		return nil, fmt.Errorf("metadata endpoint %q: must be http://HOST[:PORT][/PATH]: %w", c.Endpoint, err)
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return nil, fmt.Errorf("metadata endpoint %q: must be http://HOST[:PORT][/PATH] or https, without user, query and fragment", c.Endpoint)
+		return nil, fmt.Errorf("metadata endpoint %q: must be http://HOST[:PORT][/PATH] or https, without user, query and fragment",
+			c.Endpoint)
 	}
 	c.Endpoint = strings.TrimRight(c.Endpoint, "/")
 	if c.Transport == nil {
@@ -76,36 +76,36 @@ func New(c Config) (*Client, error) {
 	}
 	return &Client{config: c, http: &http.Client{
 		Transport: c.Transport,
-		// The service never redirects: what does is something else.
+		// The service never redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// Endpoint is where the client asks.
+// Endpoint returns the endpoint of the client.
 func (c *Client) Endpoint() string { return c.config.Endpoint }
 
-// Instance asks for the machine and its network. Errors are [*azure.Error]: NotFound
-// when the service knows no such machine, Invalid when what it says makes no sense,
-// Unavailable or Throttled when it could not answer after all attempts.
+// Instance reads the metadata of the machine and its network. Errors are [*azure.Error]: NotFound if
+// the service does not know the machine, Invalid for an invalid document, Unavailable or Throttled
+// after all attempts failed.
 func (c *Client) Instance(ctx context.Context) (metadata.Instance, error) {
 	return ask(ctx, c, "/metadata/instance", metadata.InstanceVersion, DecodeInstance)
 }
 
-// LoadBalancer asks for the public addresses that lead to the machine. NotFound says
-// that there are none.
+// LoadBalancer reads the public addresses of load balancers in front of the machine. The error is
+// NotFound if there are none.
 func (c *Client) LoadBalancer(ctx context.Context) (metadata.LoadBalancer, error) {
 	return ask(ctx, c, "/metadata/loadbalancer", metadata.LoadBalancerVersion, DecodeLoadBalancer)
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// DecodeInstance reads the instance document and checks that both its parts are
-// there; what they say is for the reader to judge.
+// DecodeInstance decodes the instance document and checks that both parts are present. It does not
+// validate their content.
 func DecodeInstance(body []byte) (metadata.Instance, error) {
 	var m metadata.Instance
 	if err := json.Unmarshal(body, &m); err != nil {
-		return metadata.Instance{}, fmt.Errorf("the instance metadata is no such document: %w", err)
+		return metadata.Instance{}, fmt.Errorf("invalid instance metadata: %w", err)
 	}
 	switch {
 	case m.Compute == nil:
@@ -116,16 +116,16 @@ func DecodeInstance(body []byte) (metadata.Instance, error) {
 	return m, nil
 }
 
-// DecodeLoadBalancer reads the load balancer document.
+// DecodeLoadBalancer decodes the load balancer document.
 func DecodeLoadBalancer(body []byte) (metadata.LoadBalancer, error) {
 	var m metadata.LoadBalancer
 	if err := json.Unmarshal(body, &m); err != nil {
-		return metadata.LoadBalancer{}, fmt.Errorf("the load balancer metadata is no such document: %w", err)
+		return metadata.LoadBalancer{}, fmt.Errorf("invalid load balancer metadata: %w", err)
 	}
 	return m, nil
 }
 
-// ask repeats a question while the next attempt may do better.
+// ask repeats a request while another attempt may succeed.
 func ask[T any](ctx context.Context, c *Client, path, version string, decode func([]byte) (T, error)) (T, error) {
 	delay := c.config.Delay
 	for attempt := 1; ; attempt++ {
@@ -147,15 +147,14 @@ func ask[T any](ctx context.Context, c *Client, path, version string, decode fun
 	}
 }
 
-// worthwhile reports whether asking again may help. A document that was cut or is
-// being written may be whole the next time.
+// worthwhile reports whether another attempt may succeed. An incomplete document may be complete the
+// next time.
 func worthwhile(err error) bool {
 	e, ok := errors.AsType[*azure.Error](err)
 	return ok && (e.Kind.Retryable() || e.Kind == azure.Invalid && e.Status == http.StatusOK)
 }
 
-// longestWait bounds what the service may make one question wait; whoever asked
-// tries again later anyway.
+// longestWait limits the Retry-After of the service. The caller tries again later anyway.
 const longestWait = 10 * time.Second
 
 func retryAfter(err error) time.Duration {
@@ -174,7 +173,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// get makes one request.
+// get sends one request.
 func (c *Client) get(ctx context.Context, path, version string) ([]byte, error) {
 	attempt, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -194,7 +193,7 @@ func (c *Client) get(ctx context.Context, path, version string) ([]byte, error) 
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		// Of a url.Error the URL is said already.
+		// A url.Error repeats the URL.
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
@@ -204,11 +203,11 @@ func (c *Client) get(ctx context.Context, path, version string) ([]byte, error) 
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostBytes+1))
 	switch {
 	case err != nil:
-		return nil, fail(azure.Unavailable, fmt.Errorf("read the answer: %w", err))
+		return nil, fail(azure.Unavailable, fmt.Errorf("read the response: %w", err))
 	case response.StatusCode != http.StatusOK:
 		return nil, refused(response, path, c.config.Endpoint, body)
 	case len(body) > mostBytes:
-		return nil, fail(azure.Invalid, fmt.Errorf("the answer is longer than %d bytes", mostBytes))
+		return nil, fail(azure.Invalid, fmt.Errorf("the response is longer than %d bytes", mostBytes))
 	}
 	return body, nil
 }

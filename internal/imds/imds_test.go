@@ -24,10 +24,10 @@ const (
 	bare  = "http://metadata"
 )
 
-// script answers each request with the next of its answers, the last one for ever.
+// script answers each request with its next answer, and repeats the last one.
 type script struct {
 	answers []answer
-	at      []time.Duration // when each request came
+	at      []time.Duration // time of each request
 	last    *http.Request
 	start   time.Time
 }
@@ -92,36 +92,47 @@ func TestTheQuestion(t *testing.T) {
 	}
 }
 
-// What may pass is asked again, a bounded number of times; what does not pass is
-// reported at once.
+// TestPatience checks that temporary failures are retried a bounded number of times, and others are
+// returned at once.
 func TestPatience(t *testing.T) {
 	good := answer{status: 200, body: whole}
 	for name, c := range map[string]struct {
 		answers  []answer
 		kind     azure.Kind
-		text     string // in the error; empty for none
+		text     string // in the error; empty for success
 		attempts int
 		took     time.Duration
 	}{
-		"at once":             {[]answer{good}, 0, "", 1, 0},
-		"500 and then well":   {[]answer{{status: 500}, {status: 503}, good}, 0, "", 3, 1500 * time.Millisecond},
-		"500 for ever":        {[]answer{{status: 500, body: "boom\n at line 1"}}, azure.Unavailable, "GET http://metadata/metadata/instance: unavailable (500): boom at line 1", 4, 3500 * time.Millisecond},
-		"being updated":       {[]answer{{status: 410}, good}, 0, "", 2, 500 * time.Millisecond},
-		"throttled":           {[]answer{{status: 429, header: map[string]string{"Retry-After": "3"}}, good}, 0, "", 2, 3 * time.Second},
-		"throttled for long":  {[]answer{{status: 429, header: map[string]string{"Retry-After": "3600"}}, good}, 0, "", 2, 10 * time.Second},
-		"nobody there":        {[]answer{{err: errors.New("connection refused")}}, azure.Unavailable, "connection refused", 4, 3500 * time.Millisecond},
-		"slow once":           {[]answer{{hang: true}, good}, 0, "", 2, 10500 * time.Millisecond},
-		"slow for ever":       {[]answer{{hang: true}}, azure.Unavailable, "deadline exceeded", 4, 43500 * time.Millisecond},
-		"no such machine":     {[]answer{{status: 404, body: `{"error":"not_found","error_description":"There is none."}`}}, azure.NotFound, "not found (404): not_found: There is none.", 1, 0},
-		"refused":             {[]answer{{status: 400, body: `{"error":"Bad request"}`}}, azure.Invalid, "invalid (400): Bad request", 1, 0},
-		"not allowed":         {[]answer{{status: 403}}, azure.Denied, "denied (403)", 1, 0},
-		"sent elsewhere":      {[]answer{{status: 302, header: map[string]string{"Location": "http://elsewhere/"}}}, azure.Invalid, "(302)", 1, 0},
+		"at once":           {[]answer{good}, 0, "", 1, 0},
+		"500 and then well": {[]answer{{status: 500}, {status: 503}, good}, 0, "", 3, 1500 * time.Millisecond},
+		"500 for ever": {[]answer{{status: 500, body: "boom\n at line 1"}}, azure.Unavailable,
+			"GET http://metadata/metadata/instance: unavailable (500): boom at line 1", 4, 3500 * time.Millisecond},
+		"being updated": {[]answer{{status: 410}, good}, 0, "", 2, 500 * time.Millisecond},
+		"throttled":     {[]answer{{status: 429, header: map[string]string{"Retry-After": "3"}}, good}, 0, "", 2, 3 * time.Second},
+		"throttled for long": {[]answer{{status: 429, header: map[string]string{"Retry-After": "3600"}}, good}, 0, "", 2,
+			10 * time.Second},
+		"no listener": {[]answer{{err: errors.New("connection refused")}}, azure.Unavailable, "connection refused", 4,
+			3500 * time.Millisecond},
+		"slow once":     {[]answer{{hang: true}, good}, 0, "", 2, 10500 * time.Millisecond},
+		"slow for ever": {[]answer{{hang: true}}, azure.Unavailable, "deadline exceeded", 4, 43500 * time.Millisecond},
+		"no such machine": {[]answer{{status: 404, body: `{"error":"not_found","error_description":"There is none."}`}},
+			azure.NotFound, "not found (404): not_found: There is none.", 1, 0},
+		"refused": {[]answer{{status: 400, body: `{"error":"Bad request"}`}}, azure.Invalid,
+			"invalid (400): Bad request", 1, 0},
+		"not allowed": {[]answer{{status: 403}}, azure.Denied, "denied (403)", 1, 0},
+		"sent elsewhere": {[]answer{{status: 302, header: map[string]string{"Location": "http://elsewhere/"}}}, azure.Invalid,
+			"(302)", 1, 0},
 		"a document cut once": {[]answer{{status: 200, body: whole[:20]}, good}, 0, "", 2, 500 * time.Millisecond},
-		"a page of a portal":  {[]answer{{status: 200, body: "<html>"}}, azure.Invalid, "the instance metadata is no such document", 4, 3500 * time.Millisecond},
-		"no network":          {[]answer{{status: 200, body: `{"compute":{}}`}}, azure.Invalid, `has no "network"`, 4, 3500 * time.Millisecond},
-		"no compute":          {[]answer{{status: 200, body: `{"network":{},"compute":null}`}}, azure.Invalid, `has no "compute"`, 4, 3500 * time.Millisecond},
-		"a number for a text": {[]answer{{status: 200, body: `{"compute":{"zone":1},"network":{}}`}}, azure.Invalid, "compute.zone", 4, 3500 * time.Millisecond},
-		"an endless answer":   {[]answer{{status: 200, body: strings.Repeat(" ", 2<<20)}}, azure.Invalid, "longer than 1048576 bytes", 1, 0},
+		"a page of a portal": {[]answer{{status: 200, body: "<html>"}}, azure.Invalid, "invalid instance metadata", 4,
+			3500 * time.Millisecond},
+		"no network": {[]answer{{status: 200, body: `{"compute":{}}`}}, azure.Invalid, `has no "network"`, 4,
+			3500 * time.Millisecond},
+		"no compute": {[]answer{{status: 200, body: `{"network":{},"compute":null}`}}, azure.Invalid, `has no "compute"`, 4,
+			3500 * time.Millisecond},
+		"a number for a text": {[]answer{{status: 200, body: `{"compute":{"zone":1},"network":{}}`}}, azure.Invalid, "compute.zone", 4,
+			3500 * time.Millisecond},
+		"an endless answer": {[]answer{{status: 200, body: strings.Repeat(" ", 2<<20)}}, azure.Invalid,
+			"longer than 1048576 bytes", 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -162,8 +173,10 @@ func TestStopping(t *testing.T) {
 }
 
 func TestEndpoints(t *testing.T) {
-	for _, bad := range []string{"169.254.169.254", "ftp://a", "http://", "http://u:p@a", "http://a?b=c", "http://a#b", "http://[::1", "::"} {
-		if _, err := imds.New(imds.Config{Endpoint: bad}); err == nil || !strings.Contains(err.Error(), "must be http://HOST[:PORT][/PATH]") {
+	for _, bad := range []string{"169.254.169.254", "ftp://a", "http://", "http://u:p@a", "http://a?b=c", "http://a#b",
+		"http://[::1", "::"} {
+		if _, err := imds.New(imds.Config{Endpoint: bad}); err == nil ||
+			!strings.Contains(err.Error(), "must be http://HOST[:PORT][/PATH]") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -173,7 +186,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// The default transport reaches a real server, whatever proxies the environment names.
+// TestOverASocket checks that the default transport ignores proxies of the environment.
 func TestOverASocket(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -198,7 +211,9 @@ func TestOverASocket(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range []string{whole, `{"compute":null}`, `[]`, `{"compute":{"tagsList":[{"name":"a"}]},"network":{"interface":[{"ipv4":{"ipAddress":[{}]}}]}}`, "\x00", `{"loadbalancer":{"publicIpAddresses":[{}]}}`} {
+	for _, s := range []string{whole, `{"compute":null}`, `[]`,
+		`{"compute":{"tagsList":[{"name":"a"}]},"network":{"interface":[{"ipv4":{"ipAddress":[{}]}}]}}`, "\x00",
+		`{"loadbalancer":{"publicIpAddresses":[{}]}}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

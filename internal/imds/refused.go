@@ -10,9 +10,10 @@ import (
 	"kaz/internal/azure"
 )
 
-// refused is the error of an answer that is no document.
+// refused returns the error of a response with another status than 200.
 func refused(r *http.Response, path, endpoint string, body []byte) error {
-	e := &azure.Error{Kind: kindOf(r.StatusCode), Op: "GET " + endpoint + path + ":", Status: r.StatusCode, Code: strconv.Itoa(r.StatusCode)}
+	e := &azure.Error{Kind: kindOf(r.StatusCode), Op: "GET " + endpoint + path + ":", Status: r.StatusCode,
+		Code: strconv.Itoa(r.StatusCode)}
 	if seconds, err := strconv.Atoi(r.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
@@ -31,8 +32,7 @@ func refused(r *http.Response, path, endpoint string, body []byte) error {
 	return e
 }
 
-// kindOf says what a status of the metadata service means. 410 is how it says that
-// it is being updated.
+// kindOf returns the error kind of a status. The service answers 410 while it is being updated.
 func kindOf(status int) azure.Kind {
 	switch {
 	case status == http.StatusNotFound:
@@ -47,7 +47,7 @@ func kindOf(status int) azure.Kind {
 	return azure.Invalid
 }
 
-// excerpt is the beginning of an answer that nobody expected, on one line.
+// excerpt returns the start of an unexpected response in one line.
 func excerpt(body []byte) string {
 	const most = 200
 	text := strings.Join(strings.Fields(string(body[:min(len(body), 2*most)])), " ")

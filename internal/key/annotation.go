@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// Annotation is one annotation key whose value is a T.
+// Annotation is an annotation key with values of type T.
 type Annotation[T any] struct {
 	Name    string
-	Doc     string // what it does, one sentence
-	Allowed string // what values it takes, to follow "allowed is"
+	Doc     string // what it does, in one sentence
+	Allowed string // the allowed values, to follow "allowed is"
 	Default T
 
 	parse func(string) (T, error)
-	// doubt says why a value is none of the allowed ones though it is taken as it is: that is
-	// how the key has always been read. nil is for keys whose parser knows.
-	doubt func(T) error
-	// doubtText is the same for keys whose values do not tell what was written.
-	doubtText func(string) error
+	// warn says why a value is accepted but not documented as allowed. Earlier implementations
+	// accepted it. nil means that parse rejects every such value.
+	warn func(T) error
+	// warnText is like warn, for keys whose parsed value hides the original text.
+	warnText func(string) error
 }
 
-// Read returns the annotation's value, or its default when it is absent. A value
-// that is not allowed is an [*Error].
+// Read returns the annotation's value, or its default if the annotation is absent. For a value that
+// is not allowed it returns an [*Error].
 func (a Annotation[T]) Read(annotations map[string]string) (T, error) {
 	v, _, err := a.Lookup(annotations)
 	return v, err
 }
 
-// Lookup is Read that also says whether the annotation is there.
+// Lookup is like Read and also reports whether the annotation is present.
 func (a Annotation[T]) Lookup(annotations map[string]string) (T, bool, error) {
 	text, ok := annotations[a.Name]
 	if !ok {
@@ -42,16 +42,17 @@ func (a Annotation[T]) Lookup(annotations map[string]string) (T, bool, error) {
 	return v, true, nil
 }
 
-// Doubt says why a value that Lookup takes is none of the allowed ones, nil where it is one.
-func (a Annotation[T]) Doubt(v T) error {
-	if a.doubt == nil {
+// Warning says why a value that Lookup accepts is not documented as allowed. It returns nil for an
+// allowed value.
+func (a Annotation[T]) Warning(v T) error {
+	if a.warn == nil {
 		return nil
 	}
-	return a.doubt(v)
+	return a.warn(v)
 }
 
-// doubts is what is wrong with a value that keeps nobody from being served.
-func (a Annotation[T]) doubts(annotations map[string]string, _ []int32) []*Error {
+// warnings returns what is wrong with a value that is used anyway.
+func (a Annotation[T]) warnings(annotations map[string]string, _ []int32) []*Error {
 	v, there, err := a.Lookup(annotations)
 	if wrong, ok := errors.AsType[*Error](err); ok {
 		return []*Error{wrong}
@@ -60,9 +61,9 @@ func (a Annotation[T]) doubts(annotations map[string]string, _ []int32) []*Error
 		return nil
 	}
 	text := annotations[a.Name]
-	err = a.Doubt(v)
-	if err == nil && a.doubtText != nil {
-		err = a.doubtText(text)
+	err = a.Warning(v)
+	if err == nil && a.warnText != nil {
+		err = a.warnText(text)
 	}
 	if err != nil {
 		return []*Error{{Key: a.Name, Value: text, Allowed: a.Allowed, Cause: err}}
@@ -74,37 +75,37 @@ func (a Annotation[T]) entry() Entry {
 	return Entry{Name: a.Name, Doc: a.Doc, Allowed: a.Allowed, Default: fmt.Sprint(a.Default)}
 }
 
-// PortAnnotation is an annotation key with a service port's number in its name.
+// PortAnnotation is an annotation key that contains a port number.
 type PortAnnotation[T any] struct {
-	Name    string // with PORT where the number stands
+	Name    string // contains PORT in place of the number
 	Doc     string
 	Allowed string
 
 	parse func(string) (T, error)
-	doubt func(T) error
+	warn  func(T) error
 
-	doubtText func(string) error
+	warnText func(string) error
 }
 
-// Lookup returns the annotation's value for a port, and whether there is one.
+// Lookup returns the annotation's value for a port and whether it is present.
 func (a PortAnnotation[T]) Lookup(annotations map[string]string, port int32) (T, bool, error) {
 	return a.of(port).Lookup(annotations)
 }
 
-// of is the annotation of a port.
+// of returns the annotation of one port.
 func (a PortAnnotation[T]) of(port int32) Annotation[T] {
-	return Annotation[T]{Name: a.For(port), Allowed: a.Allowed, parse: a.parse, doubt: a.doubt, doubtText: a.doubtText}
+	return Annotation[T]{Name: a.For(port), Allowed: a.Allowed, parse: a.parse, warn: a.warn, warnText: a.warnText}
 }
 
-// For is the annotation's key for a port.
+// For returns the key for one port.
 func (a PortAnnotation[T]) For(port int32) string {
 	return strings.Replace(a.Name, portInName, strconv.Itoa(int(port)), 1)
 }
 
-func (a PortAnnotation[T]) doubts(annotations map[string]string, ports []int32) []*Error {
+func (a PortAnnotation[T]) warnings(annotations map[string]string, ports []int32) []*Error {
 	var all []*Error
 	for _, port := range ports {
-		all = append(all, a.of(port).doubts(annotations, nil)...)
+		all = append(all, a.of(port).warnings(annotations, nil)...)
 	}
 	return all
 }
@@ -115,14 +116,14 @@ func (a PortAnnotation[T]) entry() Entry {
 
 const portInName = "PORT"
 
-// Entry is what the reference says of a key.
+// Entry is a key as the reference shows it.
 type Entry struct{ Name, Doc, Allowed, Default string }
 
 // Error is a key with a value that is not allowed.
 type Error struct {
 	Key, Value string
 	Allowed    string
-	Cause      error // why, where there is more to say; may be nil
+	Cause      error // more detail; may be nil
 }
 
 func (e *Error) Error() string {

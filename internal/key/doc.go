@@ -1,5 +1,4 @@
-// Package key is the keys that users write at Kubernetes objects, as tables:
-// each with its meaning, its default and what it allows, from which the reference
-// in docs/ is generated. Layer L1: decisions only, pure functions of their
-// arguments.
+// Package key has the annotations that users set on Kubernetes objects, as tables with meaning,
+// default and allowed values. The reference in docs/ is generated from them. Layer L1: pure functions
+// of their arguments.
 package key

@@ -62,7 +62,8 @@ func TestNumbers(t *testing.T) {
 			continue
 		}
 		wrong, ok := errors.AsType[*key.Error](err)
-		if !ok || wrong.Value != value || wrong.Cause.Error() != want.why || !strings.Contains(err.Error(), "from 4 to 100") || !strings.Contains(err.Error(), key.IdleTimeout.Name) {
+		if !ok || wrong.Value != value || wrong.Cause.Error() != want.why || !strings.Contains(err.Error(), "from 4 to 100") ||
+			!strings.Contains(err.Error(), key.IdleTimeout.Name) {
 			t.Errorf("%q: the error is %v", value, err)
 		}
 	}
@@ -71,7 +72,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Each key that takes a number takes the least and the most that it may be, and nothing beyond.
+// TestLimitsOfNumbers checks that each numeric key accepts its limits and nothing beyond.
 func TestLimitsOfNumbers(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -80,7 +81,8 @@ func TestLimitsOfNumbers(t *testing.T) {
 	}{
 		{key.ProbeInterval.Name, 5, 119, failing(key.ProbeInterval.Read)},
 		{key.ProbeCount.Name, 2, 119, failing(key.ProbeCount.Read)},
-		{key.PortProbeInterval.For(80), 5, 119, func(a map[string]string) error { _, _, err := key.PortProbeInterval.Lookup(a, 80); return err }},
+		{key.PortProbeInterval.For(80), 5, 119,
+			func(a map[string]string) error { _, _, err := key.PortProbeInterval.Lookup(a, 80); return err }},
 		{key.PortProbeCount.For(80), 2, 119, func(a map[string]string) error { _, _, err := key.PortProbeCount.Lookup(a, 80); return err }},
 		{key.LinkAddressCount.Name, 1, 8, failing(key.LinkAddressCount.Read)},
 	} {
@@ -96,7 +98,7 @@ func failing[T any](read func(map[string]string) (T, error)) func(map[string]str
 	return func(a map[string]string) error { _, err := read(a); return err }
 }
 
-// A prefix is named by its id, and by that of nothing else.
+// TestPrefixes checks that a prefix is named by its id only.
 func TestPrefixes(t *testing.T) {
 	const ofNetwork = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/"
 	for value, good := range map[string]bool{
@@ -111,29 +113,33 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// What Azure takes is not doubted, however it is written, and what it does not take is.
-func TestValuesAreDoubted(t *testing.T) {
+// TestWarningsOfValues checks that values which Azure accepts cause no warning, and other values do.
+func TestWarningsOfValues(t *testing.T) {
 	const subscription = "0aBcDeF0-1111-2222-3333-444455556666"
 	for name, values := range map[string]map[string]bool{
 		key.ProbePath.Name:        {"": false, "/": false, "/a?x=%20y": false, "nopath": true, "/a b": true, "/a#b": true, "/a\x01": true},
 		key.PortProbePath.For(80): {"/a": false, "a": true, "/a#b": true},
-		key.LinkFQDNs.Name:        {"a.example b.example.": false, "_x.example": false, "A.Example": false, "a..example": true, "a b_.example c": true, "-a.example": true},
+		key.LinkFQDNs.Name: {"a.example b.example.": false, "_x.example": false, "A.Example": false, "a..example": true,
+			"a b_.example c": true, "-a.example": true},
 		key.LinkVisibility.Name:   {"*": false, subscription: false, subscription + " *": false, "mine": true, subscription + "0": true},
 		key.LinkAutoApproval.Name: {subscription: false, "mine": true},
-		key.IPTags.Name:           {"RoutingPreference=Internet": false, "routingpreference=INTERNET": false, "RoutingPreference=internal": true, "FirstPartyUsages=/x": true, "Other=x": false},
+		key.IPTags.Name: {"RoutingPreference=Internet": false, "routingpreference=INTERNET": false,
+			"RoutingPreference=internal": true, "FirstPartyUsages=/x": true, "Other=x": false},
 	} {
 		for value, doubted := range values {
-			if got := key.Doubts(map[string]string{name: value}, []int32{80}); (len(got) > 0) != doubted {
-				t.Errorf("%s=%q: the doubts are %v", name, value, got)
+			if got := key.Warnings(map[string]string{name: value}, []int32{80}); (len(got) > 0) != doubted {
+				t.Errorf("%s=%q: the warnings are %v", name, value, got)
 			}
 		}
 	}
 }
 
-// Azure speaks of one of several names in a list: each is told alone.
-func TestNamesInListsAreToldAlone(t *testing.T) {
+// TestAzureNamesOfLists checks that each item of a list is returned alone, as Azure's errors mention
+// it.
+func TestAzureNamesOfLists(t *testing.T) {
 	for a, want := range map[string][]string{
-		key.LinkAddresses.Name: {"10.0.0.1", "10.0.0.2"}, key.LinkFQDNs.Name: {"a.example", "b.example"}, key.LinkVisibility.Name: {"one", "two"}, key.LinkAutoApproval.Name: {"one", "two"},
+		key.LinkAddresses.Name: {"10.0.0.1", "10.0.0.2"}, key.LinkFQDNs.Name: {"a.example", "b.example"},
+		key.LinkVisibility.Name: {"one", "two"}, key.LinkAutoApproval.Name: {"one", "two"},
 		key.AllowedServiceTags.Name: {"AzureCloud", "Storage"},
 	} {
 		between := "  "
@@ -141,7 +147,7 @@ func TestNamesInListsAreToldAlone(t *testing.T) {
 			between = ", "
 		}
 		var got []string
-		for _, said := range key.Naming(map[string]string{a: strings.Join(want, between)}) {
+		for _, said := range key.AzureNames(map[string]string{a: strings.Join(want, between)}) {
 			if said.Key != a || said.Allowed == "" {
 				t.Errorf("said is %+v", said)
 			}
@@ -153,13 +159,14 @@ func TestNamesInListsAreToldAlone(t *testing.T) {
 	}
 }
 
-// Every key that says what a private link service is like is one that only its owner may have.
+// TestOptionsOfAPrivateLink checks that all keys that configure a private link service are in
+// LinkOptions.
 func TestOptionsOfAPrivateLink(t *testing.T) {
 	for _, e := range key.ServiceEntries() {
 		if !strings.HasPrefix(e.Name, service+"azure-pls-") {
 			continue
 		}
-		want := e.Name != key.LinkCreate.Name && e.Name != key.LinkGroup.Name // where it stands already, that counts
+		want := e.Name != key.LinkCreate.Name && e.Name != key.LinkGroup.Name // the existing service keeps these
 		if _, value, is := key.FirstLinkOption(map[string]string{e.Name: "x"}); is != want || is && value != "x" {
 			t.Errorf("%s is an option %v, want %v", e.Name, is, want)
 		}
@@ -167,19 +174,20 @@ func TestOptionsOfAPrivateLink(t *testing.T) {
 }
 
 func TestSwitches(t *testing.T) {
-	for value, want := range map[string]bool{"true": true, "True": true, " TRUE ": true, "": false, "false": false, "yes": false, "1": false} {
+	for value, want := range map[string]bool{"true": true, "True": true, " TRUE ": true, "": false, "false": false, "yes": false,
+		"1": false} {
 		if got, err := key.DisableTCPReset.Read(map[string]string{key.DisableTCPReset.Name: value}); got != want || err != nil {
 			t.Errorf("%q: %v, %v", value, got, err)
 		}
 	}
 }
 
-// Another word than the allowed ones counts as the default, as it always has: it is doubted,
-// for each key that takes words.
-func TestWordsAreDoubted(t *testing.T) {
+// TestWarningsOfWords checks that an unknown word counts as the default and causes a warning.
+func TestWarningsOfWords(t *testing.T) {
 	seen := map[string]int{}
-	for allowed, values := range map[string]map[string]string{ // what the value counts as, "" for what is allowed
-		"true or false":      {"true": "", " TRUE ": "", "False": "", "false\t": "", "": "", " ": "", "yes": "false", "1": "false", "treu": "false", "true,": "false", "\"true\"": "false"},
+	for allowed, values := range map[string]map[string]string{ // by what the value counts as, "" for allowed values
+		"true or false": {"true": "", " TRUE ": "", "False": "", "false\t": "", "": "", " ": "", "yes": "false", "1": "false",
+			"treu": "false", "true,": "false", "\"true\"": "false"},
 		"tcp, http or https": {"tcp": "", " HTTPS ": "", "Http": "", "": "", "htpp": "tcp", "grpc": "tcp", "http2": "tcp", "http:": "tcp"},
 	} {
 		for _, e := range key.ServiceEntries() {
@@ -189,12 +197,15 @@ func TestWordsAreDoubted(t *testing.T) {
 			seen[allowed]++
 			name := strings.Replace(e.Name, "PORT", "80", 1)
 			for value, counts := range values {
-				got := key.Doubts(map[string]string{name: value}, []int32{80})
+				got := key.Warnings(map[string]string{name: value}, []int32{80})
 				if counts == "" && len(got) > 0 {
 					t.Errorf("%s=%q is doubted: %v", name, value, got)
 				}
-				if counts != "" && (len(got) != 1 || got[0].Error() != fmt.Sprintf("%s: %q is not allowed (it counts as %s), allowed is %s", name, value, counts, allowed)) {
-					t.Errorf("%s=%q: the doubts are %v", name, value, got)
+				if counts != "" &&
+					(len(got) != 1 ||
+						got[0].Error() != fmt.Sprintf("%s: %q is not allowed (it counts as %s), allowed is %s", name, value, counts,
+							allowed)) {
+					t.Errorf("%s=%q: the warnings are %v", name, value, got)
 				}
 			}
 		}
@@ -206,18 +217,20 @@ func TestWordsAreDoubted(t *testing.T) {
 
 func TestTexts(t *testing.T) {
 	got, err := key.IPTags.Read(map[string]string{key.IPTags.Name: "A= x ,B=y,A=z,bad,c=d=e"})
-	if d := cmp.Diff(key.Pairs{Values: map[string]string{"A": "z", "B": "y"}, Skipped: []string{"bad", "c=d=e"}}, got); d != "" || err != nil {
+	if d := cmp.Diff(key.Pairs{Values: map[string]string{"A": "z", "B": "y"}, Skipped: []string{"bad", "c=d=e"}}, got); d != "" ||
+		err != nil {
 		t.Errorf("IP tags: %v\n%s", err, d)
 	}
 	if got, _ := key.Balancers.Read(map[string]string{key.Balancers.Name: " LB1, lb2 ,"}); !slices.Equal(got, []string{"lb1", "lb2"}) {
 		t.Errorf("load balancers: %q", got)
 	}
-	if got, _ := key.LinkAddresses.Read(map[string]string{key.LinkAddresses.Name: " 10.0.0.1  10.0.0.2"}); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
+	if got, _ := key.LinkAddresses.Read(map[string]string{key.LinkAddresses.Name: " 10.0.0.1  10.0.0.2"}); !slices.Equal(got,
+		[]string{"10.0.0.1", "10.0.0.2"}) {
 		t.Errorf("addresses of a link: %q", got)
 	}
 }
 
-// Values that are names become parts of ids, so they are what Azure takes as such a name.
+// TestNames checks that names follow Azure's naming rules, because they become part of ids.
 func TestNames(t *testing.T) {
 	long := strings.Repeat("n", 100)
 	groups := []key.Annotation[string]{key.PublicIPGroup, key.LinkGroup}
@@ -226,19 +239,25 @@ func TestNames(t *testing.T) {
 		group, other bool
 		why          string
 	}{
-		"": {group: true, other: true}, " \t": {group: true, other: true}, "kaz": {group: true, other: true}, " kaz-1.a_b ": {group: true, other: true},
-		"k_": {group: true, other: true}, long[:80]: {group: true, other: true},
-		long[:81]: {group: true, why: "has up to 80 letters"}, long[:90]: {group: true, why: "has up to 80 letters"}, long[:91]: {why: "has up to "},
-		"(old)": {group: true, why: "has up to 80"}, "straße-ost": {group: true, why: "has up to 80"}, "-k": {group: true, why: "has up to 80"},
+		"": {group: true, other: true}, " \t": {group: true, other: true}, "kaz": {group: true, other: true},
+		" kaz-1.a_b ": {group: true, other: true},
+		"k_":          {group: true, other: true}, long[:80]: {group: true, other: true},
+		long[:81]: {group: true, why: "has up to 80 letters"}, long[:90]: {group: true, why: "has up to 80 letters"},
+		long[:91]: {why: "has up to "},
+		"(old)":   {group: true, why: "has up to 80"}, "straße-ost": {group: true, why: "has up to 80"},
+		"-k": {group: true, why: "has up to 80"},
 		"k-": {group: true, why: "has up to 80"}, "k.": {why: "has up to "}, ".": {why: "has up to "}, "..": {why: "has up to "},
-		"no/group": {why: "has up to "}, "a%2fb": {why: "has up to "}, "../kaz": {why: "has up to "}, "kaz?x=1": {why: "has up to "}, "kaz#": {why: "has up to "},
-		`a\b`: {why: "has up to "}, "a b": {why: "has up to "}, "a\nb": {why: "has up to "}, "a\x00": {why: "has up to "}, "\xff": {why: "has up to "}, "/kaz": {why: "has up to "},
-		"/subscriptions/s/resourceGroups/kaz": {why: "it is an id, and wanted is a name alone"},
-		"/SUBSCRIPTIONS/s/resourceGroups/kaz": {why: "it is an id, and wanted is a name alone"},
+		"no/group": {why: "has up to "}, "a%2fb": {why: "has up to "}, "../kaz": {why: "has up to "}, "kaz?x=1": {why: "has up to "},
+		"kaz#": {why: "has up to "},
+		`a\b`:  {why: "has up to "}, "a b": {why: "has up to "}, "a\nb": {why: "has up to "}, "a\x00": {why: "has up to "},
+		"\xff": {why: "has up to "}, "/kaz": {why: "has up to "},
+		"/subscriptions/s/resourceGroups/kaz": {why: "it is an id; want a name"},
+		"/SUBSCRIPTIONS/s/resourceGroups/kaz": {why: "it is an id; want a name"},
 	} {
 		check := func(a key.Annotation[string], good bool) {
 			got, err := a.Read(map[string]string{a.Name: value})
-			if good && (err != nil || got != strings.TrimSpace(value)) || !good && (err == nil || got != "" || !strings.Contains(err.Error(), want.why)) {
+			if good && (err != nil || got != strings.TrimSpace(value)) || !good &&
+				(err == nil || got != "" || !strings.Contains(err.Error(), want.why)) {
 				t.Errorf("%s=%q: %q, %v", a.Name, value, got, err)
 			}
 		}
@@ -255,7 +274,8 @@ func TestDNSLabels(t *testing.T) {
 	longest := strings.Repeat("a", 63)
 	for value, good := range map[string]bool{
 		"": true, " ": true, "web": true, " web-1\t": true, longest: true,
-		"we": false, longest + "a": false, "Web": false, "1web": false, "web-": false, "-web": false, "w.b": false, "w_b": false, "a web": false,
+		"we": false, longest + "a": false, "Web": false, "1web": false, "web-": false, "-web": false, "w.b": false, "w_b": false,
+		"a web": false,
 	} {
 		got, err := key.DNSLabel.Read(map[string]string{key.DNSLabel.Name: value})
 		if (err == nil) != good || good && got != strings.TrimSpace(value) {
@@ -290,14 +310,19 @@ func TestTags(t *testing.T) {
 		"a= null,b=null,c=NULL d": {Values: map[string]string{"a": " null", "b": "null", "c": "NULL d"}},
 		"k8s-azure-service=a/b, K8s-Azure-Cluster-Name = c,service=d": {
 			Values: map[string]string{"service": "d"}, Skipped: []string{"k8s-azure-service=a/b", "K8s-Azure-Cluster-Name = c"},
-		}, // what a public IP says of its Services
+		}, // reserved by kaz
 		"a<b=c,d=e": {Values: map[string]string{"d": "e"}, Skipped: []string{"a<b=c"}},
 		// Azure counts characters, without the blanks around.
-		"a=" + strings.Repeat("ü", 256):                                       {Values: map[string]string{"a": strings.Repeat("ü", 256)}},
-		"a=   " + strings.Repeat("v", 256) + "   ,b=c":                        {Values: map[string]string{"a": strings.Repeat("v", 256), "b": "c"}},
-		"a=" + strings.Repeat("v", 257) + ",b=c":                              {Values: map[string]string{"b": "c"}, Skipped: []string{"a=" + strings.Repeat("v", 257)}},
-		strings.Repeat("é", 512) + "=b," + strings.Repeat("n", 513) + "=c,d=": {Values: map[string]string{strings.Repeat("é", 512): "b", "d": ""}, Skipped: []string{strings.Repeat("n", 513) + "=c"}},
-		"Team=x,owner=y,team=z":                                               {Values: map[string]string{"team": "z", "owner": "y"}}, // one tag to Azure
+		"a=" + strings.Repeat("ü", 256): {Values: map[string]string{"a": strings.Repeat("ü", 256)}},
+		"a=   " + strings.Repeat("v", 256) +
+			"   ,b=c": {Values: map[string]string{"a": strings.Repeat("v", 256), "b": "c"}},
+		"a=" + strings.Repeat("v", 257) +
+			",b=c": {Values: map[string]string{"b": "c"}, Skipped: []string{"a=" + strings.Repeat("v", 257)}},
+		strings.Repeat("é", 512) + "=b," + strings.Repeat("n", 513) +
+			"=c,d=": {Values: map[string]string{strings.Repeat("é", 512): "b", "d": ""},
+			Skipped: []string{strings.Repeat("n", 513) + "=c"}},
+		// one tag to Azure
+		"Team=x,owner=y,team=z": {Values: map[string]string{"team": "z", "owner": "y"}},
 	} {
 		got, err := key.PublicIPTags.Read(map[string]string{key.PublicIPTags.Name: value})
 		if d := cmp.Diff(want, got); d != "" || err != nil {
@@ -306,16 +331,17 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// A key that nobody knows is told with the one that may be meant, whatever is wrong with it.
-func TestStrangers(t *testing.T) {
+// TestUnknowns checks that an unknown key is reported with the key that may be meant.
+func TestUnknowns(t *testing.T) {
 	for _, e := range key.ServiceEntries() {
 		known := strings.Replace(e.Name, "PORT", "80", 1)
-		if got := key.Strangers(map[string]string{known: "x"}, []int32{80}); len(got) > 0 {
+		if got := key.Unknowns(map[string]string{known: "x"}, []int32{80}); len(got) > 0 {
 			t.Errorf("%s is served, and is taken for %+v", known, got)
 		}
 		at := len(known) - 3
-		for _, wrong := range []string{known + "s", known[:at] + known[at+1:], known[:at] + "x" + known[at+1:], known[:at] + known[at+1:at+2] + known[at:at+1] + known[at+2:]} {
-			got := key.Strangers(map[string]string{wrong: "x"}, []int32{80})
+		for _, wrong := range []string{known + "s", known[:at] + known[at+1:], known[:at] + "x" + known[at+1:],
+			known[:at] + known[at+1:at+2] + known[at:at+1] + known[at+2:]} {
+			got := key.Unknowns(map[string]string{wrong: "x"}, []int32{80})
 			if wrong == known || !strings.HasPrefix(wrong, service+"azure-") && !strings.HasPrefix(wrong, service+"port_") {
 				continue
 			}
@@ -330,7 +356,7 @@ func TestStrangers(t *testing.T) {
 		"Service.beta.kubernetes.io/azure-load-balancer-internal": service + "azure-load-balancer-internal",
 		"service.kubernetes.io/azure-load-balancer-internal":      service + "azure-load-balancer-internal",
 		"azure-load-balancer-internal":                            service + "azure-load-balancer-internal",
-		service + "Azure-Load-Balancer-Configurations":            "", // it is read in any case
+		service + "Azure-Load-Balancer-Configurations":            "", // is read in any case
 		service + "aws-load-balancer-internal":                    "",
 		"service.kubernetes.io/topology-mode":                     "",
 		"networking.gke.io/load-balancer-type":                    "",
@@ -340,31 +366,35 @@ func TestStrangers(t *testing.T) {
 		service + "load-balancer-source-ranges":                   "",
 		"example.com/load-balancer-source-ranges":                 "",
 	} {
-		got := key.Strangers(map[string]string{name: "x"}, []int32{80})
+		got := key.Unknowns(map[string]string{name: "x"}, []int32{80})
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Nearest != want) {
 			t.Errorf("%s is taken for %+v, want %q", name, got, want)
 		}
 	}
-	for name, port := range map[string]string{"port_http_no_lb_rule": "http", "port_080_no_lb_rule": "080", "port_8080_no_lb_rule": "8080", "port_80_no_lb_rule": ""} {
-		got := key.Strangers(map[string]string{service + name: "x"}, []int32{80, 443})
+	for name, port := range map[string]string{"port_http_no_lb_rule": "http", "port_080_no_lb_rule": "080",
+		"port_8080_no_lb_rule": "8080", "port_80_no_lb_rule": ""} {
+		got := key.Unknowns(map[string]string{service + name: "x"}, []int32{80, 443})
 		if port == "" && len(got) > 0 || port != "" && (len(got) != 1 || got[0].Port != port) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	for _, name := range []string{service + "azure-", service + "port_", service + "port_80", service + "port_80_", service + "azure-make-it-fast"} {
-		if got := key.Strangers(map[string]string{name: "x"}, []int32{80}); len(got) != 1 || got[0].Nearest != "" || got[0].Port != "" {
+	for _, name := range []string{service + "azure-", service + "port_", service + "port_80", service + "port_80_", service +
+		"azure-make-it-fast"} {
+		if got := key.Unknowns(map[string]string{name: "x"}, []int32{80}); len(got) != 1 || got[0].Nearest != "" || got[0].Port != "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
 
-// What is taken as a name stays one segment of an id.
+// FuzzNames checks that an accepted name is a single segment of an id.
 func FuzzNames(f *testing.F) {
-	for _, seed := range []string{"", "kaz", " (old).1 ", "straße", "no/group", "a%2fb", "../kaz", "kaz?x=1", "kaz#", "k\n", "/subscriptions/s/resourceGroups/kaz", "\xff"} {
+	for _, seed := range []string{"", "kaz", " (old).1 ", "straße", "no/group", "a%2fb", "../kaz", "kaz?x=1", "kaz#", "k\n",
+		"/subscriptions/s/resourceGroups/kaz", "\xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		for _, a := range []key.Annotation[string]{key.PublicIPGroup, key.LinkGroup, key.InternalSubnet, key.LinkSubnet, key.LinkName, key.PublicIPName, key.PublicIPNameIPv6} {
+		for _, a := range []key.Annotation[string]{key.PublicIPGroup, key.LinkGroup, key.InternalSubnet, key.LinkSubnet, key.LinkName,
+			key.PublicIPName, key.PublicIPNameIPv6} {
 			name, err := a.Read(map[string]string{a.Name: value})
 			if err != nil || name == "" {
 				continue
@@ -377,13 +407,13 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// No key makes the search for a stranger fail, and what it finds as the nearest is served.
-func FuzzStrangers(f *testing.F) {
+// FuzzUnknowns checks that the search for the nearest key never fails and returns a supported key.
+func FuzzUnknowns(f *testing.F) {
 	for _, seed := range []string{"azure-load-balancer-internl", "port_80_no_lb_rule", "port__", "port_PORT_no_lb_rule", "azure-\xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		for _, s := range key.Strangers(map[string]string{service + name: ""}, []int32{80}) {
+		for _, s := range key.Unknowns(map[string]string{service + name: ""}, []int32{80}) {
 			if s.Nearest == "" {
 				continue
 			}
@@ -391,15 +421,16 @@ func FuzzStrangers(f *testing.F) {
 			if rest, ok := strings.CutPrefix(s.Nearest, service+"port_"); ok {
 				port, _, _ = strings.Cut(rest, "_")
 			}
-			if !slices.ContainsFunc(key.ServiceEntries(), func(e key.Entry) bool { return strings.Replace(e.Name, "PORT", port, 1) == s.Nearest }) {
+			if !slices.ContainsFunc(key.ServiceEntries(),
+				func(e key.Entry) bool { return strings.Replace(e.Name, "PORT", port, 1) == s.Nearest }) {
 				t.Errorf("%q: %+v", name, s)
 			}
 		}
 	})
 }
 
-// No value makes a parser fail in another way than by its error, and what is
-// accepted is within what the error would have named.
+// FuzzValues checks that parsers never panic and that accepted values are within the documented
+// limits.
 func FuzzValues(f *testing.F) {
 	for _, seed := range []string{"", "true", "4", "100", "-1", "a=b,c", "10.0.0.0/8, ::/0", "http", "\x00", "4\n"} {
 		f.Add(seed)
@@ -408,7 +439,8 @@ func FuzzValues(f *testing.F) {
 		if n, err := key.IdleTimeout.Read(map[string]string{key.IdleTimeout.Name: value}); err == nil && (n < 4 || n > 100) {
 			t.Errorf("%q is %d minutes", value, n)
 		}
-		if n, _, err := key.PortProbeCount.Lookup(map[string]string{service + "port_1_health-probe_num-of-probe": value}, 1); err == nil && n < 0 {
+		if n, _, err := key.PortProbeCount.Lookup(map[string]string{service + "port_1_health-probe_num-of-probe": value},
+			1); err == nil && n < 0 {
 			t.Errorf("%q is %d probes", value, n)
 		}
 		ranges, err := key.AllowedIPRanges.Read(map[string]string{key.AllowedIPRanges.Name: value})
@@ -427,9 +459,11 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// What a Service has is taken away on its owner's word alone.
+// TestAPrivateLinkStays checks that only an explicit "false" or a missing annotation deletes the
+// private link service.
 func TestAPrivateLinkStays(t *testing.T) {
-	for value, want := range map[string]bool{"true": true, " TRUE ": true, "ture": true, "yes": true, "0": true, "false": false, " False": false, "": false, "  ": false} {
+	for value, want := range map[string]bool{"true": true, " TRUE ": true, "ture": true, "yes": true, "0": true, "false": false,
+		" False": false, "": false, "  ": false} {
 		if got := key.LinkStays(map[string]string{key.LinkCreate.Name: value}); got != want {
 			t.Errorf("%q: it stays %v, want %v", value, got, want)
 		}

@@ -9,26 +9,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Note is what kaz writes into a Service for itself: that something of the Service's may be
-// in a resource group that nothing else will name some day. It is a condition in the status,
-// with the group as its message: who edits or replaces a Service can take off all annotations,
-// and cannot write the status with that.
+// Note records that a Service may own resources in a resource group. It is a condition in the
+// Service's status with the group as its message. Annotations can be lost when a Service is edited or
+// replaced; the status survives both.
 type Note struct {
 	Of    Kind
 	Group string
 }
 
-// Kind is what may be there.
+// Kind is the kind of the owned resources.
 type Kind int
 
 const (
-	// PublicIPs are noted from before one is made until a load balancer tells of it.
+	// PublicIPs are noted before the first one is created, until a load balancer refers to it.
 	PublicIPs Kind = iota
-	// PrivateLinks are noted as long as one is there: no load balancer tells of them.
+	// PrivateLinks are noted while one exists: no load balancer refers to them.
 	PrivateLinks
 )
 
-// kinds is how the notes of each kind begin, and which group a Service asks for.
+// kinds has the prefix of each kind's condition types and the annotation with the group.
 var kinds = [...]kindOfNote{
 	PublicIPs:    {"kaz/public-ips-in-", PublicIPGroup},
 	PrivateLinks: {"kaz/private-links-in-", LinkGroup},
@@ -39,25 +38,26 @@ type kindOfNote struct {
 	asked Annotation[string]
 }
 
-// Name is the type of the condition. Group names may have what types may not, and several
-// processes may note side by side; so each group has a condition of its own.
+// Name returns the type of the condition. It contains a hash, because group names allow characters
+// that condition types do not. Each group has its own condition, so several processes can note at the
+// same time.
 func (n Note) Name() string {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(strings.ToLower(n.Group))) // it knows no error
+	_, _ = h.Write([]byte(strings.ToLower(n.Group))) // never fails
 	return fmt.Sprintf("%s%08x", kinds[n.Of].notes, h.Sum32())
 }
 
-// Condition is the note as it stands in the status, without a time.
+// Condition returns the note as a condition, without a time.
 func (n Note) Condition() metav1.Condition {
 	return metav1.Condition{Type: n.Name(), Status: metav1.ConditionTrue, Reason: "RememberedForCleanup", Message: n.Group}
 }
 
-// Same reports whether two notes say the same.
+// Same reports whether two notes are equal, ignoring the case of the group.
 func (n Note) Same(other Note) bool {
 	return n.Of == other.Of && strings.EqualFold(n.Group, other.Group)
 }
 
-// Notes are the names of a Service's notes, sorted.
+// Notes returns the condition types of a Service's notes, sorted.
 func Notes(conditions []metav1.Condition) []string {
 	var names []string
 	for _, c := range conditions {
@@ -69,8 +69,8 @@ func Notes(conditions []metav1.Condition) []string {
 	return names
 }
 
-// Noted is what a Service's notes say. What is no name of a resource group is left out:
-// somebody else wrote it, and nothing can have been made there.
+// Noted returns a Service's notes. It skips invalid resource group names: kaz did not write them, and
+// no resource can be there.
 func Noted(conditions []metav1.Condition) []Note {
 	var noted []Note
 	for _, c := range conditions {
@@ -81,13 +81,13 @@ func Noted(conditions []metav1.Condition) []Note {
 	return noted
 }
 
-// kindOf is of what a condition tells, if it is a note.
+// kindOf returns the kind of a note, and false for other conditions.
 func kindOf(c metav1.Condition) (of Kind, is bool) {
 	i := slices.IndexFunc(kinds[:], func(k kindOfNote) bool { return strings.HasPrefix(c.Type, k.notes) })
 	return Kind(i), i >= 0
 }
 
-// AskedGroups are the resource groups that a Service asks for, those that can be ones.
+// AskedGroups returns the valid resource groups that a Service's annotations name.
 func AskedGroups(annotations map[string]string) []Note {
 	var asked []Note
 	for of, k := range kinds {
@@ -98,5 +98,5 @@ func AskedGroups(annotations map[string]string) []Note {
 	return asked
 }
 
-// IsGroup reports whether a text can be the name of a resource group.
+// IsGroup reports whether text is a valid name of a resource group.
 func IsGroup(text string) bool { return groupForm.is.MatchString(text) }

@@ -11,10 +11,10 @@ import (
 	"kaz/internal/key"
 )
 
-// Whatever a resource group is called, a Service can tell of it.
+// TestNotesOfGroups checks that every valid resource group name fits into a note.
 func TestNotesOfGroups(t *testing.T) {
 	groups := []string{"far", "rg_(old).1", "straße-ost"}
-	conditions := []metav1.Condition{{Type: "somebody.example/else", Status: metav1.ConditionTrue, Reason: "Other", Message: "far"}}
+	conditions := []metav1.Condition{{Type: "foreign.example/else", Status: metav1.ConditionTrue, Reason: "Other", Message: "far"}}
 	for _, g := range groups {
 		for _, of := range []key.Kind{key.PublicIPs, key.PrivateLinks} {
 			conditions = append(conditions, key.Note{Of: of, Group: g}.Condition())
@@ -39,9 +39,10 @@ func TestNotesOfGroups(t *testing.T) {
 	}
 }
 
-// What somebody else wrote in place of a note may be anything.
+// TestNotesThatNameNoGroup checks that conditions written by others in place of a note are ignored.
 func TestNotesThatNameNoGroup(t *testing.T) {
-	conditions := []metav1.Condition{key.Note{Group: "far"}.Condition(), key.Note{Group: "no/group"}.Condition(), {Type: "kaz/public-ips-in-"}, {Type: "kaz/other", Message: "rg"}}
+	conditions := []metav1.Condition{key.Note{Group: "far"}.Condition(), key.Note{Group: "no/group"}.Condition(),
+		{Type: "kaz/public-ips-in-"}, {Type: "kaz/other", Message: "rg"}}
 	if got := key.Noted(conditions); len(got) != 1 || got[0] != (key.Note{Group: "far"}) {
 		t.Errorf("noted %v", got)
 	}

@@ -14,13 +14,13 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// parseSwitch is true for "true" in any case and with blanks around it; every other
-// text is false, as users of these annotations know it, and doubted.
+// parseSwitch returns true for "true" in any case, with or without blanks around it. Every other text
+// is false, as in earlier implementations; warnSwitch then warns.
 func parseSwitch(text string) (bool, error) {
 	return strings.EqualFold(strings.TrimSpace(text), "true"), nil
 }
 
-// parseNumber takes whole numbers from least to most.
+// parseNumber parses whole numbers from least to most.
 func parseNumber(least, most int32) func(string) (int32, error) {
 	return func(text string) (int32, error) {
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
@@ -34,10 +34,10 @@ func parseNumber(least, most int32) func(string) (int32, error) {
 	}
 }
 
-// parseWord takes one word, without the blanks around it.
+// parseWord removes the blanks around a text.
 func parseWord(text string) (string, error) { return strings.TrimSpace(text), nil }
 
-// parsePrefix takes the id of a public IP prefix, or none.
+// parsePrefix parses the id of a public IP prefix, or an empty text.
 func parsePrefix(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if id, err := azure.ParseID(text); text != "" && (err != nil || !id.Is(network.PublicIPPrefixes)) {
@@ -46,10 +46,10 @@ func parsePrefix(text string) (string, error) {
 	return text, nil
 }
 
-// dnsLabel is what Azure takes as the label of a public IP.
+// dnsLabel matches what Azure accepts as the label of a public IP.
 var dnsLabel = regexp.MustCompile(`^[a-z][a-z0-9-]{1,61}[a-z0-9]$`)
 
-// parseLabel takes a DNS label, or none.
+// parseLabel parses a DNS label, or an empty text.
 func parseLabel(text string) (string, error) {
 	label := strings.TrimSpace(text)
 	if label != "" && !dnsLabel.MatchString(label) {
@@ -58,14 +58,14 @@ func parseLabel(text string) (string, error) {
 	return label, nil
 }
 
-// form is what Azure takes as the name of a kind of thing.
+// form describes the names that Azure accepts for a kind of resource.
 type form struct {
-	of   string // what the name is of
+	of   string // the kind of resource
 	is   *regexp.Regexp
-	rule string // the same to a person
+	rule string // the pattern in words
 }
 
-// Sources: Azure's "Naming rules and restrictions for Azure resources".
+// Sources: Azure's "AzureNames rules and restrictions for Azure resources".
 var (
 	groupForm = form{
 		of: "a resource group", is: regexp.MustCompile(`^[\p{L}\p{Nd}_.()-]{0,89}[\p{L}\p{Nd}_()-]$`),
@@ -77,26 +77,25 @@ var (
 	}
 )
 
-// parse takes a name, or none. A name becomes part of an id: one that is none could lead
-// elsewhere, or hide what is there from everybody.
+// parse parses a name, or an empty text. Names become part of resource ids, where an invalid name
+// could lead to another resource.
 func (f form) parse(text string) (string, error) {
 	switch name := strings.TrimSpace(text); {
 	case name == "" || f.is.MatchString(name):
 		return name, nil
 	case strings.HasPrefix(strings.ToLower(name), "/subscriptions/"):
-		return "", errors.New("it is an id, and wanted is a name alone")
+		return "", errors.New("it is an id; want a name")
 	}
 	return "", fmt.Errorf("the name of %s has %s", f.of, f.rule)
 }
 
-// parseWords takes words between blanks.
+// parseWords splits words at blanks.
 func parseWords(text string) ([]string, error) { return strings.Fields(text), nil }
 
-// parseNames is parseList for names whose case does not matter.
+// parseNames is like parseList for names whose case does not matter.
 func parseNames(text string) ([]string, error) { return parseList(strings.ToLower(text)) }
 
-// parseLastPairs is parsePairs with the blanks gone around every value; of a name that
-// is there twice the last one counts.
+// parseLastPairs is like parsePairs, and always removes the blanks around values.
 func parseLastPairs(text string) (Pairs, error) {
 	pairs, err := parsePairs()(text)
 	for name, value := range pairs.Values {
@@ -105,8 +104,8 @@ func parseLastPairs(text string) (Pairs, error) {
 	return pairs, err
 }
 
-// parseList takes items between commas, without the blanks around them. Empty items are
-// left out, so that an empty value is an empty list.
+// parseList splits items at commas and removes the blanks around them. Empty items are left out, so
+// that an empty text is an empty list.
 func parseList(text string) ([]string, error) {
 	var items []string
 	for item := range strings.SplitSeq(text, ",") {
@@ -117,9 +116,9 @@ func parseList(text string) ([]string, error) {
 	return items, nil
 }
 
-// parsePairs takes name=value items between commas. An item without exactly one "=", or
-// that Azure does not take, is left out and reported, not refused: that is how these keys have
-// always been read. So is one of a name that is not the user's to set.
+// parsePairs parses name=value items between commas. It skips items that are malformed, that Azure
+// does not accept, or whose names are reserved. The caller warns of them; earlier implementations
+// skipped them too.
 func parsePairs(taken ...string) func(string) (Pairs, error) {
 	return func(text string) (Pairs, error) {
 		pairs := Pairs{Values: map[string]string{}}
@@ -127,13 +126,14 @@ func parsePairs(taken ...string) func(string) (Pairs, error) {
 		for _, item := range items {
 			name, value, ok := strings.Cut(item, "=")
 			name = strings.TrimSpace(name)
-			// To Azure names are the same in any case; of several the last one counts.
+			// Azure ignores the case of names; the last of several equal names counts.
 			same := func(other string) bool { return strings.EqualFold(other, name) }
-			// Azure reserves the value "null"; with blanks around it, it is an ordinary one.
+			// Azure reserves the value "null", but accepts it with blanks around it.
 			if trimmed := strings.TrimSpace(value); !strings.EqualFold(trimmed, "null") {
 				value = trimmed
 			}
-			if !ok || name == "" || strings.Contains(value, "=") || strings.ContainsAny(name, azure.NotInTagNames) || slices.ContainsFunc(taken, same) ||
+			if !ok || name == "" || strings.Contains(value, "=") || strings.ContainsAny(name, azure.NotInTagNames) ||
+				slices.ContainsFunc(taken, same) ||
 				utf8.RuneCountInString(name) > azure.LongestTagName || utf8.RuneCountInString(value) > azure.LongestTagValue {
 				pairs.Skipped = append(pairs.Skipped, item)
 				continue
@@ -145,7 +145,7 @@ func parsePairs(taken ...string) func(string) (Pairs, error) {
 	}
 }
 
-// Pairs are names with values, and what could not be read as such.
+// Pairs are names with values, and the items that were skipped.
 type Pairs struct {
 	Values  map[string]string
 	Skipped []string

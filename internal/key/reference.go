@@ -5,37 +5,58 @@ import (
 	"strings"
 )
 
-// Reference is docs/resources/service/annotations.md.
-func Reference() string {
-	var b strings.Builder
-	b.WriteString(`<!-- Generated from internal/key by "go test ./internal/key -update". -->
+// introduction is the text before the tables. Its values are the naming rules of resource groups and
+// of other resources, the common prefix and the retired annotations.
+var introduction = strings.ReplaceAll(`<!-- Generated from internal/key by "go test ./internal/key -update". -->
 # Annotations of Services
 
-What the annotations of a Service of type LoadBalancer mean to the cloud-controller-manager. A value that is
-not allowed is an event on the Service, which is then left as it is but for what is said below; other Services are not affected.
-Blanks around a value do not matter, nor does the case of words like "true". Names are names alone, no ids.
-That of a resource group has ` + groupForm.rule + `.
-That of a subnet, a public IP or a private link service has ` + resourceForm.rule + `.
+This page lists the annotations of Services of type LoadBalancer that the cloud-controller-manager reads.
 
-Some values that are not allowed are a warning, an event on the Service beside which it is served, as it always has been:
+A value that is not allowed causes an event on the Service. The Service is then left unchanged, except
+for the warnings below. Other Services are not affected. Blanks around a value and the case of words like
+"true" do not matter. Where a name is wanted, an id is not allowed.
 
-* where true or false is allowed, another word counts as false, and where a probe's protocol is, as tcp
-* an address range that is none is left out, there or in spec.loadBalancerSourceRanges, and then nobody but the other ranges and
-  the service tags is let in, not even the virtual network
-* a pair in ` + "`azure-pip-tags` or `azure-pip-ip-tags`" + ` that is none, or whose name says whom a public IP serves, is left out; but where that would cost a public IP that is
-  there its address, the Service is refused
-* a path without its /, a subscription or a domain name that is none, and a routing preference that Azure does not know are taken as they are
-* so is a further address that is another Service's, unless a rule there for all ports or one of somebody's own brings the packets
+* The name of a resource group has %s.
+* The name of a subnet, a public IP or a private link service has %s.
 
-So is what nobody heeds: a name that begins with
-` + "`azure-`" + ` or ` + "`port_`" + ` and is not in these tables, one of theirs in another case, without its domain or in another one, a port that the Service does not have, a
-wrong address of a family that it does not have, what is about public IPs at an internal Service, high-availability ports at an external one,
-tags that a public IP of somebody else has not, IP tags that one has not and that it cannot get, a load balancer that is not configured
-beside one that is or where there is one alone, and a subnet or a private link's properties without the switch that they belong to. Not told is of what other versions knew: ` + strings.Join(retiredNames(), " and ") + `.
+Each name in the tables starts with '%s', which is left out. PORT in a name stands for a port of the
+Service in decimal. [examples.md](examples.md) shows most annotations in use.
 
-Every name begins with ` + "`" + service + "`" + `, which the tables leave out. PORT in a name is a port of the
-Service in decimal. [examples.md](examples.md) shows most of them at work.
-`)
+## Warnings
+
+Some values are not allowed, but earlier implementations accepted them. They cause an event on the Service,
+which is served nevertheless:
+
+* In place of true or false, another word counts as false. In place of a probe's protocol, it counts as tcp.
+* An invalid address range is left out, also in spec.loadBalancerSourceRanges. Only the other ranges and the
+  service tags may then connect, and not even the virtual network.
+* An invalid pair in 'azure-pip-tags' or 'azure-pip-ip-tags' is left out. So is a pair with the name of a
+  tag that records the Services of a public IP. If that would cost an existing public IP its address, the
+  Service is refused.
+* A path without a leading /, an invalid subscription id or domain name, and an unknown routing preference
+  are passed to Azure unchanged.
+* An additional IP that is the address of another Service is accepted. There is no warning if a rule for
+  all ports, or a rule that kaz does not manage, forwards its packets.
+
+Annotations without effect cause an event, too:
+
+* a name that begins with 'azure-' or 'port_' and is not in these tables
+* a name of these tables in another case, without its domain or with another domain
+* a port that the Service does not have
+* an invalid address of an IP family that the Service does not have
+* public IP annotations at an internal Service, and high-availability ports at an external one
+* tags that a public IP of another owner does not have
+* IP tags that a public IP does not have and cannot get
+* a load balancer that is not configured, next to a configured one or if there is only one
+* a subnet, or a property of a private link service, without the switch that it belongs to
+
+There is no event for annotations that only earlier versions knew: %s.
+`, "'", "`")
+
+// Reference returns the content of docs/resources/service/annotations.md.
+func Reference() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, introduction, groupForm.rule, resourceForm.rule, service, strings.Join(retiredNames(), " and "))
 	for _, g := range ServiceGroups() {
 		fmt.Fprintf(&b, "\n## %s\n\n| annotation | what it does | allowed | default |\n|---|---|---|---|\n", g.Title)
 		for _, e := range g.Entries {
@@ -45,7 +66,7 @@ Service in decimal. [examples.md](examples.md) shows most of them at work.
 	return b.String()
 }
 
-// retiredNames are the retired keys as the reference writes them.
+// retiredNames returns the retired annotations for the reference.
 func retiredNames() (names []string) {
 	for _, name := range retired {
 		names = append(names, "`"+strings.TrimPrefix(name, service)+"`")

@@ -2,119 +2,122 @@ package key
 
 const service = "service.beta.kubernetes.io/"
 
-// Of Services of type LoadBalancer: how packets are forwarded.
+// Annotations of Services of type LoadBalancer: forwarding.
 var (
 	IdleTimeout = Annotation[int32]{
 		Name: service + "azure-load-balancer-tcp-idle-timeout", Default: 4, parse: parseNumber(4, 100),
-		Doc:     "Minutes after which an idle connection is dropped, on all rules of the Service.",
+		Doc:     "Minutes after which an idle connection is dropped, for all rules of the Service.",
 		Allowed: "a whole number of minutes from 4 to 100",
 	}
 	DisableTCPReset = Annotation[bool]{
-		Name: service + "azure-load-balancer-disable-tcp-reset", parse: parseSwitch, doubtText: doubtSwitch,
-		Doc:     "Drops an idle TCP connection without telling its two ends.",
+		Name: service + "azure-load-balancer-disable-tcp-reset", parse: parseSwitch, warnText: warnSwitch,
+		Doc:     "Drops idle TCP connections without sending a reset.",
 		Allowed: allowedSwitch,
 	}
 	NoRule = PortAnnotation[bool]{
-		Name: service + "port_PORT_no_lb_rule", parse: parseSwitch, doubtText: doubtSwitch,
-		Doc:     "Leaves the port out of the load balancer. The security group still lets it in.",
+		Name: service + "port_PORT_no_lb_rule", parse: parseSwitch, warnText: warnSwitch,
+		Doc:     "Creates no load balancing rule for the port. The security group still allows it.",
 		Allowed: allowedSwitch,
 	}
 	NoProbe = PortAnnotation[bool]{
-		Name: service + "port_PORT_no_probe_rule", parse: parseSwitch, doubtText: doubtSwitch,
-		Doc:     "Forwards the port to all nodes without asking whether they are well.",
+		Name: service + "port_PORT_no_probe_rule", parse: parseSwitch, warnText: warnSwitch,
+		Doc:     "Creates no health probe for the port: all nodes get its packets.",
 		Allowed: allowedSwitch,
 	}
 )
 
-// Of Services: how the load balancer finds out which nodes are well.
+// Annotations of Services: health probes.
 var (
 	ProbeProtocol = Annotation[string]{
-		Name: service + "azure-load-balancer-health-probe-protocol", Default: "tcp", parse: parseWord, doubtText: doubtProtocol,
-		Doc:     "Protocol of the health probes. A port's own key and its appProtocol come first.",
+		Name: service + "azure-load-balancer-health-probe-protocol", Default: "tcp", parse: parseWord, warnText: warnProtocol,
+		Doc:     "Protocol of the health probes. The annotation of a port and its appProtocol take precedence.",
 		Allowed: allowedProtocol,
 	}
 	ProbePath = Annotation[string]{
-		Name: service + "azure-load-balancer-health-probe-request-path", Default: "/", parse: parseWord, doubt: doubtPath,
-		Doc:     "Path that HTTP and HTTPS probes ask for.",
+		Name: service + "azure-load-balancer-health-probe-request-path", Default: "/", parse: parseWord, warn: warnPath,
+		Doc:     "Path that HTTP and HTTPS probes request.",
 		Allowed: allowedPath,
 	}
 	ProbeInterval = Annotation[int32]{
 		Name: service + "azure-load-balancer-health-probe-interval", Default: 5, parse: parseNumber(5, 119),
-		Doc:     "Seconds from probe to probe. Interval times number must be less than 120.",
+		Doc:     "Seconds between probes. Interval times number of probes must be less than 120.",
 		Allowed: allowedInterval,
 	}
 	ProbeCount = Annotation[int32]{
 		Name: service + "azure-load-balancer-health-probe-num-of-probe", Default: 2, parse: parseNumber(2, 119),
-		Doc:     "How many probes in a row change a node's state.",
+		Doc:     "Number of consecutive probes that change a node's state.",
 		Allowed: allowedCount,
 	}
 	PortProbeProtocol = PortAnnotation[string]{
-		Name: service + "port_PORT_health-probe_protocol", parse: parseWord, doubtText: doubtProtocol,
+		Name: service + "port_PORT_health-probe_protocol", parse: parseWord, warnText: warnProtocol,
 		Doc:     "Protocol of the port's health probe.",
 		Allowed: allowedProtocol,
 	}
 	PortProbePort = PortAnnotation[string]{
 		Name: service + "port_PORT_health-probe_port", parse: parseWord,
-		Doc:     "Port that is probed instead of the port's own node port.",
+		Doc:     "Port that is probed instead of the port's node port.",
 		Allowed: "the name or number of a port of the Service, whose node port is then probed, or another port number",
 	}
 	PortProbePath = PortAnnotation[string]{
-		Name: service + "port_PORT_health-probe_request-path", parse: parseWord, doubt: doubtPath,
-		Doc:     "Path that the port's HTTP or HTTPS probe asks for.",
+		Name: service + "port_PORT_health-probe_request-path", parse: parseWord, warn: warnPath,
+		Doc:     "Path that the port's HTTP or HTTPS probe requests.",
 		Allowed: allowedPath,
 	}
 	PortProbeInterval = PortAnnotation[int32]{
 		Name: service + "port_PORT_health-probe_interval", parse: parseNumber(5, 119),
-		Doc:     "Seconds from probe to probe of the port.",
+		Doc:     "Seconds between probes of the port.",
 		Allowed: allowedInterval,
 	}
 	PortProbeCount = PortAnnotation[int32]{
 		Name: service + "port_PORT_health-probe_num-of-probe", parse: parseNumber(2, 119),
-		Doc:     "How many probes of the port in a row change a node's state.",
+		Doc:     "Number of consecutive probes of the port that change a node's state.",
 		Allowed: allowedCount,
 	}
 )
 
-// Of Services: who is let in.
+// Annotations of Services: access.
 var (
 	AllowedIPRanges = Annotation[[]string]{
 		Name: service + "azure-allowed-ip-ranges", parse: parseList,
-		Doc:     "Address ranges that may connect; nobody else from the Internet may. Not together with spec.loadBalancerSourceRanges.",
+		Doc: "Address ranges that may connect; other addresses of the Internet may not. " +
+			"Cannot be combined with spec.loadBalancerSourceRanges.",
 		Allowed: allowedRanges,
 	}
 	SourceRanges = Annotation[[]string]{
 		Name: service + "load-balancer-source-ranges", parse: parseList,
-		Doc:     "Like azure-allowed-ip-ranges; both are taken together.",
+		Doc:     "Like azure-allowed-ip-ranges; the ranges of both apply.",
 		Allowed: allowedRanges,
 	}
 	AllowedServiceTags = Annotation[[]string]{
 		Name: service + "azure-allowed-service-tags", parse: parseList,
-		Doc:     "Azure service tags that may connect, beside the ranges.",
-		Allowed: "service tags between commas",
+		Doc:     "Azure service tags that may connect, in addition to the ranges.",
+		Allowed: "service tags, separated by commas",
 	}
 	DenyAllElse = Annotation[bool]{
-		Name: service + "azure-deny-all-except-load-balancer-source-ranges", parse: parseSwitch, doubtText: doubtSwitch,
-		Doc:     "Where ranges are given, keeps everything else out, the virtual network too; but not at an internal IPv6 address, unless floating IP is off.",
+		Name: service + "azure-deny-all-except-load-balancer-source-ranges", parse: parseSwitch, warnText: warnSwitch,
+		Doc: "If ranges are set, denies all other sources, including the virtual network; but not at an internal IPv6 address " +
+			"unless floating IP is disabled.",
 		Allowed: allowedSwitch,
 	}
 	DisableSecurityRules = Annotation[bool]{
-		Name: service + "azure-disable-load-balancer-nsg-rule", parse: parseSwitch, doubtText: doubtSwitch,
-		Doc:     "Writes no security group rule for the Service and removes those that are there.",
+		Name: service + "azure-disable-load-balancer-nsg-rule", parse: parseSwitch, warnText: warnSwitch,
+		Doc:     "Creates no security group rule for the Service and deletes existing ones.",
 		Allowed: allowedSwitch,
 	}
 )
 
-// Tags by which a public IP says whom it serves. Nobody else sets them.
+// Tags of a public IP with the Services that use it and their cluster. Only controllers set them.
 const (
 	TagServices = "k8s-azure-service"
 	TagCluster  = "k8s-azure-cluster-name"
 )
 
-// PublicIPTags is of Services: tags of their public IP.
+// PublicIPTags is an annotation of Services.
 var PublicIPTags = Annotation[Pairs]{
 	Name: service + "azure-pip-tags", parse: parsePairs(TagServices, TagCluster),
-	Doc:     "Tags of the Service's public IP, over those of the cloud configuration.",
-	Allowed: `name=value pairs between commas, names of at most 512 characters without < > % & \ ? / other than ` + TagServices + " and " + TagCluster + ", values of at most 256",
+	Doc: "Tags of the Service's public IP. They override tags of the cloud configuration.",
+	Allowed: `name=value pairs, separated by commas; names of at most 512 characters without < > % & \ ? / other than ` + TagServices +
+		" and " + TagCluster + ", values of at most 256",
 }
 
 const (
@@ -123,19 +126,19 @@ const (
 	allowedInterval = "a whole number of seconds, at least 5"
 	allowedPath     = "a path that begins with / and has no blanks and no #"
 	allowedCount    = "a whole number, at least 2"
-	allowedRanges   = "address ranges like 10.0.0.0/8 between commas"
+	allowedRanges   = "address ranges like 10.0.0.0/8, separated by commas"
 )
 
-// Group is entries of the reference that belong together.
+// Group is a section of the reference.
 type Group struct {
 	Title   string
 	Entries []Entry
 }
 
-// annotation is a key, whatever its values are.
+// annotation is an annotation key with any type of value.
 type annotation interface {
 	entry() Entry
-	doubts(annotations map[string]string, ports []int32) []*Error
+	warnings(annotations map[string]string, ports []int32) []*Error
 }
 
 type group struct {
@@ -143,19 +146,20 @@ type group struct {
 	keys  []annotation
 }
 
-// serviceGroups are the keys of Services that kaz serves.
+// serviceGroups are all annotations of Services.
 var serviceGroups = []group{
-	{"Where the address is", []annotation{Internal, InternalSubnet, Balancers, PublicIPGroup}},
-	{"Which address", addressKeys()},
-	{"How packets are forwarded", []annotation{DisableFloatingIP, HAPorts, IdleTimeout, DisableTCPReset, NoRule, NoProbe}},
-	{"Which nodes are well", []annotation{
-		ProbeProtocol, ProbePath, ProbeInterval, ProbeCount, PortProbeProtocol, PortProbePort, PortProbePath, PortProbeInterval, PortProbeCount,
+	{"Load balancer and network", []annotation{Internal, InternalSubnet, Balancers, PublicIPGroup}},
+	{"Addresses", addressKeys()},
+	{"Forwarding", []annotation{DisableFloatingIP, HAPorts, IdleTimeout, DisableTCPReset, NoRule, NoProbe}},
+	{"Health probes", []annotation{
+		ProbeProtocol, ProbePath, ProbeInterval, ProbeCount, PortProbeProtocol, PortProbePort, PortProbePath, PortProbeInterval,
+		PortProbeCount,
 	}},
-	{"Who is let in", []annotation{AllowedIPRanges, SourceRanges, AllowedServiceTags, DenyAllElse, DisableSecurityRules}},
+	{"Access", []annotation{AllowedIPRanges, SourceRanges, AllowedServiceTags, DenyAllElse, DisableSecurityRules}},
 	{"Private link service", linkKeys()},
 }
 
-// ServiceGroups are the keys of Services that kaz serves, for the reference.
+// ServiceGroups returns all annotations of Services, for the reference.
 func ServiceGroups() []Group {
 	var all []Group
 	for _, g := range serviceGroups {
@@ -168,7 +172,7 @@ func ServiceGroups() []Group {
 	return all
 }
 
-// ServiceEntries are the keys of all groups.
+// ServiceEntries returns the annotations of all groups.
 func ServiceEntries() []Entry {
 	var all []Entry
 	for _, g := range ServiceGroups() {

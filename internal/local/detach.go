@@ -15,9 +15,8 @@ import (
 	"kaz/internal/local/process"
 )
 
-// Detach runs `kaz local up` with args as a process of its own, passes its
-// progress on, and returns when the cluster is up. When ctx ends before that, the
-// process is told to stop.
+// Detach starts `kaz local up` with args in a process of its own, copies its progress to Out, and returns when the cluster
+// is up. If ctx ends before that, Detach stops the process.
 func Detach(ctx context.Context, o UpOptions, args []string) error {
 	if err := o.check(); err != nil {
 		return err
@@ -27,7 +26,8 @@ func Detach(ctx context.Context, o UpOptions, args []string) error {
 		return err
 	}
 	if owner, running := process.Owner(dir); running {
-		return fmt.Errorf("directory %s is %w by process %d (%s); stop it with: kaz local down --dir %s", dir, process.ErrInUse, owner.PID, owner.Path, dir)
+		return fmt.Errorf("directory %s is %w by process %d (%s); stop it with: kaz local down --dir %s", dir, process.ErrInUse,
+			owner.PID, owner.Path, dir)
 	}
 	logPath := filepath.Join(dir, "logs", "up.log")
 	if err := os.MkdirAll(filepath.Dir(logPath), 0o700); err != nil {
@@ -40,7 +40,7 @@ func Detach(ctx context.Context, o UpOptions, args []string) error {
 	defer log.Close()
 	up := exec.Command(o.Program, args...)
 	up.Stdout, up.Stderr = log, log
-	up.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal that closes does not end it
+	up.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives the terminal
 	if err := up.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", o.Program, err)
 	}
@@ -49,7 +49,7 @@ func Detach(ctx context.Context, o UpOptions, args []string) error {
 	return followUp(ctx, dir, logPath, up.Process, ended, o.Out)
 }
 
-// followUp copies what the process writes until the cluster is up.
+// followUp copies the output of the process until the cluster is up.
 func followUp(ctx context.Context, dir, logPath string, up *os.Process, ended <-chan error, out io.Writer) error {
 	log, err := os.Open(logPath)
 	if err != nil {
@@ -57,7 +57,7 @@ func followUp(ctx context.Context, dir, logPath string, up *os.Process, ended <-
 	}
 	defer log.Close()
 	lines := bufio.NewReader(log)
-	copyLines := func() { _, _ = io.Copy(out, lines) } // the user's terminal may be gone
+	copyLines := func() { _, _ = io.Copy(out, lines) } // the terminal may be closed
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -69,7 +69,7 @@ func followUp(ctx context.Context, dir, logPath string, up *os.Process, ended <-
 		select {
 		case err := <-ended:
 			copyLines()
-			return errors.Join(fmt.Errorf("the cluster did not come up, all of it is in %s", logPath), err)
+			return errors.Join(fmt.Errorf("the cluster did not come up; the log is %s", logPath), err)
 		case <-ctx.Done():
 			err := up.Signal(syscall.SIGTERM)
 			return errors.Join(ctx.Err(), err, <-ended)

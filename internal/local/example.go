@@ -9,28 +9,26 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"kaz/internal/local/controlplane"
 )
 
 //go:embed example.yaml
-var example []byte
+var exampleManifests []byte
 
-// exampleWithin bounds the wait for the example's first answer.
-const exampleWithin = 2 * time.Minute
+// exampleTimeout bounds the wait for the first answer of the example.
+const exampleTimeout = 2 * time.Minute
 
-// startExample applies the example and waits until it answers from outside. Simulated
-// nodes have nothing that could answer.
-func (c *cluster) startExample(ctx context.Context, binaries controlplane.Binaries) error {
-	if !c.Example || !c.real() || len(c.Without) > 0 {
+// startExample applies the example and waits until it answers from outside the cluster.
+func (n *realNodes) startExample(ctx context.Context) error {
+	if !n.Example || len(n.Without) > 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, exampleWithin, fmt.Errorf("no answer within %s; kubectl describe service hello, and %s, may say why", exampleWithin, c.path("logs")))
+	ctx, cancel := context.WithTimeoutCause(ctx, exampleTimeout,
+		fmt.Errorf("no answer within %s; kubectl describe service hello, and %s, may say why", exampleTimeout, n.path("logs")))
 	defer cancel()
-	if err := c.apply(ctx, binaries, example); err != nil {
+	if err := n.apply(ctx, exampleManifests); err != nil {
 		return err
 	}
-	client, err := c.client()
+	client, err := newClient(n.controlPlane.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -40,8 +38,8 @@ func (c *cluster) startExample(ctx context.Context, binaries controlplane.Binari
 		s, err := client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "hello", metav1.GetOptions{})
 		if err == nil && len(s.Status.LoadBalancer.Ingress) > 0 {
 			url := "http://" + s.Status.LoadBalancer.Ingress[0].IP + "/"
-			if greets(ctx, url) {
-				c.greeting = url
+			if answers(ctx, url) {
+				n.example = url
 				return nil
 			}
 		}
@@ -53,15 +51,15 @@ func (c *cluster) startExample(ctx context.Context, binaries controlplane.Binari
 	}
 }
 
-// greets reports whether somebody answers well at a URL.
-func greets(ctx context.Context, url string) bool {
+// answers reports whether a URL answers with status 200.
+func answers(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy: it is on this machine
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // a server on this machine needs no proxy
 	answer, err := client.Do(r)
 	if err != nil {
 		return false

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// progress tells a person what is being done and how long it took.
+// progress prints the steps of a start and their durations.
 type progress struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -16,20 +16,21 @@ type progress struct {
 
 func newProgress(out io.Writer) *progress { return &progress{out: out, now: time.Now} }
 
-// begin names a step; the function it returns says that the step is done.
+// begin begins a step. The returned function prints the name and the duration of the step.
 func (p *progress) begin(what string) func() {
 	start := p.now()
 	return func() { p.say("%s: %s", what, short(p.now().Sub(start))) }
 }
 
+// say prints a line.
 func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// A terminal that has gone away is no reason to stop.
+	// A closed terminal does not stop the cluster.
 	_, _ = fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// short is a duration as a person wants to read it.
+// short returns a duration rounded for reading.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -19,22 +19,22 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// isNew reports whether the node has the taint that a kubelet with an external
-// cloud provider registers with, with any value and effect.
+// isNew reports whether the node has the taint of an uninitialized node, with any value and effect. A
+// kubelet with an external cloud provider sets it.
 func isNew(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, isUninitialized)
 }
 
 func isUninitialized(t corev1.Taint) bool { return t.Key == cloudapi.TaintExternalCloudProvider }
 
-// conflicts is how often a write is tried again that others came before.
+// conflicts is the backoff of retries after a write conflict.
 var conflicts = wait.Backoff{Steps: 20, Duration: 50 * time.Millisecond, Jitter: 1}
 
-// initialize makes a new node usable. Everything is known before anything is
-// written, the addresses are written first, and the taint goes in the last write
-// together with the rest: what fails leaves a node that nothing runs on.
+// initialize makes a new node usable. It reads everything before it writes anything. It writes the
+// addresses first and removes the taint in the last write, so that no pods run on a node after a
+// failure.
 func (m *member) initialize(ctx context.Context, due bool) (time.Duration, error) {
-	// What the informer knows may be from before our own last write.
+	// The informer may not have the node manager's own last write.
 	node, err := m.config.Client.CoreV1().Nodes().Get(ctx, m.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -58,7 +58,7 @@ func (m *member) initialize(ctx context.Context, due bool) (time.Duration, error
 func (m *member) prepare(ctx context.Context, node *corev1.Node) (Facts, error) {
 	if m.config.WaitRoutes {
 		if err := m.setNetworkUnavailable(ctx, node); err != nil {
-			return Facts{}, fmt.Errorf("say that the network is not there yet: %w", err)
+			return Facts{}, fmt.Errorf("set the condition NetworkUnavailable: %w", err)
 		}
 	}
 	facts, err := m.describe(ctx, node)
@@ -77,8 +77,7 @@ func (m *member) prepare(ctx context.Context, node *corev1.Node) (Facts, error) 
 	return facts, m.admit(ctx, node, facts)
 }
 
-// describe asks the source, and checks that it speaks of the machine that the node
-// is known to be.
+// describe reads the source and checks that it describes the machine of the node.
 func (m *member) describe(ctx context.Context, node *corev1.Node) (Facts, error) {
 	started := time.Now()
 	facts, err := m.source.Describe(ctx, node)
@@ -87,7 +86,8 @@ func (m *member) describe(ctx context.Context, node *corev1.Node) (Facts, error)
 		return facts, err
 	}
 	if nodes.Managed(node.Spec.ProviderID) && !strings.EqualFold(node.Spec.ProviderID, facts.ProviderID) {
-		return facts, contradiction(fmt.Sprintf("node %s is the machine %s, and is described as %s", m.name, node.Spec.ProviderID, facts.ProviderID))
+		return facts,
+			contradiction(fmt.Sprintf("node %s is the machine %s, and is described as %s", m.name, node.Spec.ProviderID, facts.ProviderID))
 	}
 	m.complain(facts)
 	if facts.OutsideUnknown != nil {
@@ -104,12 +104,12 @@ func (m *member) complain(f Facts) {
 	}
 	left := strings.Join(problems, "; ")
 	if left != m.left && left != "" {
-		m.log.Warn("part of what describes the machine cannot be used", "problems", left)
+		m.log.Warn("parts of the machine's metadata cannot be used", "problems", left)
 	}
 	m.left = left
 }
 
-// admit writes what is known into the node and takes off the taint.
+// admit writes the facts to the node and removes the taint.
 func (m *member) admit(ctx context.Context, described *corev1.Node, f Facts) error {
 	labels := f.Labels()
 	if m.config.BetaLabels {
@@ -121,7 +121,7 @@ func (m *member) admit(ctx context.Context, described *corev1.Node, f Facts) err
 			return err
 		}
 		if node.UID != described.UID {
-			return errors.New("another node has come in its place")
+			return errors.New("it was replaced by another node of the same name")
 		}
 		if node.Spec.ProviderID == "" {
 			node.Spec.ProviderID = f.ProviderID
@@ -135,7 +135,7 @@ func (m *member) admit(ctx context.Context, described *corev1.Node, f Facts) err
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("write provider id and labels and take off the taint: %w", err)
+		return fmt.Errorf("write the provider id and labels and remove the taint: %w", err)
 	}
 	return nil
 }

@@ -14,15 +14,14 @@ import (
 	"kaz/internal/azure"
 )
 
-// Waits after failures. A new node is worth a try every half minute at least: until
-// it succeeds nothing runs there.
+// Delays after failures. A new node is tried at least every half minute, because no pods run there
+// before.
 const (
 	firstWait   = time.Second
 	longestWait = 30 * time.Second
 )
 
-// member is one node that is looked after. Only its goroutine touches what is not
-// set at its making.
+// member manages one node. Only its goroutine accesses the fields that change.
 type member struct {
 	*Group
 	name   string
@@ -31,11 +30,11 @@ type member struct {
 	news   chan struct{}
 	stop   context.CancelFunc
 
-	seen     types.UID // of the Node that was last looked at
-	tainted  bool      // whether it was new then
-	failures int       // in a row
-	said     string    // the last Event
-	left     string    // what was last left out
+	seen     types.UID // UID of the Node in the last round
+	tainted  bool      // whether it was uninitialized then
+	failures int       // consecutive failures
+	said     string    // last Event
+	left     string    // what was left out last
 }
 
 func newMember(g *Group, name string, source Source) *member {
@@ -45,7 +44,7 @@ func newMember(g *Group, name string, source Source) *member {
 	}
 }
 
-// run looks at the node when there are news of it and once in each period.
+// run manages the node when it changes and once in each period.
 func (m *member) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -58,10 +57,10 @@ func (m *member) run(ctx context.Context) {
 			due = true
 		case <-m.news:
 			if m.failures > 0 && !m.another() {
-				continue // a kubelet's heartbeat does not shorten the wait after a failure
+				continue // a heartbeat of the kubelet does not shorten the delay after a failure
 			}
 		}
-		next, err := m.look(ctx, due)
+		next, err := m.reconcile(ctx, due)
 		if ctx.Err() != nil {
 			return
 		}
@@ -78,9 +77,9 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// look does for the node what is to be done now, and returns when it is to be done
-// again: 0 leaves that as it was. With an error it is the longest wait.
-func (m *member) look(ctx context.Context, due bool) (time.Duration, error) {
+// reconcile initializes or updates the node and returns the delay until the next round; 0 keeps the
+// current one. With an error it returns the longest delay.
+func (m *member) reconcile(ctx context.Context, due bool) (time.Duration, error) {
 	node, err := m.nodes.Get(m.name)
 	if apierrors.IsNotFound(err) {
 		m.seen = ""
@@ -100,8 +99,8 @@ func (m *member) look(ctx context.Context, due bool) (time.Duration, error) {
 	return m.update(ctx, node)
 }
 
-// another reports whether this is not what was looked at before: another node of the
-// name, or one that has become new again.
+// another reports whether the node is not the one of the last round: it was replaced, or is
+// uninitialized again.
 func (m *member) another() bool {
 	node, err := m.nodes.Get(m.name)
 	if err != nil {
@@ -117,8 +116,8 @@ func (m *member) again(due bool) time.Duration {
 	return 0
 }
 
-// next is when to look at an initialized node again: sooner when not all was
-// learnt.
+// next returns the delay until the next round of an initialized node. It is shorter if some facts are
+// unknown.
 func (m *member) next(f Facts) time.Duration {
 	if f.OutsideUnknown != nil {
 		return min(m.config.Period, longestWait)
@@ -126,8 +125,8 @@ func (m *member) next(f Facts) time.Duration {
 	return m.config.Period
 }
 
-// backoff doubles the wait with each failure, up to longest, and spreads it so that
-// many nodes do not come back at once.
+// backoff doubles the delay with each failure, up to longest. Jitter keeps many nodes from retrying
+// at the same time.
 func (m *member) backoff(err error, longest time.Duration) time.Duration {
 	wait := longest
 	if m.failures < 10 {
@@ -139,14 +138,14 @@ func (m *member) backoff(err error, longest time.Duration) time.Duration {
 	return wait - time.Duration(rand.Int64N(int64(wait)/5+1))
 }
 
-// Reasons of Events.
+// Event reasons.
 const (
 	reasonInitialize = "NodeInitializationFailed"
 	reasonUpdate     = "NodeAddressUpdateFailed"
 	reasonContradict = "MachineContradiction"
 )
 
-// failure is an error with the reason that an Event about it has.
+// failure is an error with an Event reason.
 type failure struct {
 	reason string
 	node   *corev1.Node
@@ -156,11 +155,11 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// patience is the failure in a row at which what may pass by itself becomes a reason
-// for an Event. A machine that was just made may not be in Azure's lists yet.
+// patience is the number of consecutive failures after which a temporary problem causes an Event. A
+// new machine may not be in Azure's lists yet.
 const patience = 3
 
-// report logs a failure and tells people about it, once.
+// report logs a failure and sends an Event, once.
 func (m *member) report(err error, next time.Duration) {
 	m.log.Warn("node is not up to date", "error", err, "failures", m.failures, "retry_in", next.Round(time.Millisecond))
 	f, ok := errors.AsType[*failure](err)
@@ -174,7 +173,7 @@ func (m *member) report(err error, next time.Duration) {
 	}
 	text := reason + err.Error()
 	if kind.Retryable() {
-		text = reason + kind.String() // the words of a broken connection are never the same
+		text = reason + kind.String() // the texts of network errors vary
 	}
 	if text != m.said && m.config.Events != nil {
 		m.said = text

@@ -15,24 +15,24 @@ const (
 	addressUpdate  = "update_addresses"
 )
 
-// Metrics count what is done for nodes. A nil one counts nothing.
+// Metrics counts the operations on nodes. A nil Metrics counts nothing.
 type Metrics struct {
 	operations *prometheus.CounterVec
 	asked      *prometheus.HistogramVec
 }
 
-// NewMetrics registers the metrics, or takes those that the registry has already.
+// NewMetrics registers the metrics, or returns the registered ones.
 func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	operations, err := register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kaz_node_manager_operations_total",
-		Help: "Attempts to initialize nodes and to look after their addresses.",
+		Help: "Attempts to initialize nodes and to update their addresses.",
 	}, []string{"operation", "result"}))
 	if err != nil {
 		return nil, err
 	}
 	asked, err := register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "kaz_node_manager_describe_duration_seconds",
-		Help:    "How long it took to learn of a machine, tries again included.",
+		Help:    "Time to read the metadata of a machine, including retries.",
 		Buckets: []float64{.005, .01, .05, .1, .5, 1, 5, 10, 30, 60},
 	}, []string{"result"}))
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package nodemanager tells Kubernetes of the machines under nodes: it gives a new
-// node its provider id, labels and addresses, takes off the taint that keeps work
-// away until then, and keeps the addresses right. It usually runs on each node and
-// asks that machine's own metadata service. Layer L3: decisions, Kubernetes
-// libraries and a [Source] that its program gives it.
+// Package nodemanager describes the machines of nodes to Kubernetes: it gives a new node its provider
+// id, labels and addresses, removes the taint that keeps pods away, and keeps the addresses up to
+// date. It usually runs on each node and reads the machine's metadata service. Layer L3: decisions,
+// Kubernetes libraries and a [Source] from its program.
 package nodemanager
 
 import (
@@ -23,30 +22,28 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// Config is what all nodes of a process have in common. Client and Period are
-// required.
+// Config is common to all nodes of a process. Client and Period are required.
 type Config struct {
 	Client kubernetes.Interface
-	// Only is the name of the one node that is watched, empty to watch all of the
-	// cluster, for a process that has several.
+	// Only is the name of the only watched node. If it is empty, the process watches all nodes of the
+	// cluster.
 	Only string
-	// Period is how often an initialized node's addresses are looked at.
+	// Period is the interval of address updates of an initialized node.
 	Period time.Duration
-	// Resync repeats what is known of nodes, 0 for never.
+	// Resync is the resync period of the informer, 0 for never.
 	Resync time.Duration
-	// WaitRoutes says that a new node has no network before the route controller says
-	// so.
+	// WaitRoutes marks the network of a new node as unavailable until the route controller changes
+	// that.
 	WaitRoutes bool
-	// BetaLabels keeps the deprecated topology labels too.
+	// BetaLabels also sets the deprecated topology labels.
 	BetaLabels bool
-	// Events tells people of what is wrong with a node; nil for nobody.
+	// Events receives Events about nodes; may be nil.
 	Events  record.EventRecorder
-	Metrics *Metrics // nil for none
+	Metrics *Metrics // may be nil
 	Log     *slog.Logger
 }
 
-// Group looks after nodes, each independently of the others: a slow or broken
-// machine keeps only its own node waiting.
+// Group manages nodes independently of each other: a slow or broken machine delays only its own node.
 type Group struct {
 	config   Config
 	nodes    listers.NodeLister
@@ -57,7 +54,7 @@ type Group struct {
 	members map[string]*member // by node name
 }
 
-// New is a group without members.
+// New returns a group without members.
 func New(c Config) (*Group, error) {
 	if c.Period <= 0 {
 		return nil, fmt.Errorf("node status update frequency %s: must be more than 0", c.Period)
@@ -82,7 +79,7 @@ func New(c Config) (*Group, error) {
 	return g, err
 }
 
-// slim keeps out of memory what nobody reads here.
+// slim removes fields that the group does not use, to save memory.
 func slim(object any) (any, error) {
 	if o, err := meta.Accessor(object); err == nil {
 		o.SetManagedFields(nil)
@@ -93,8 +90,7 @@ func slim(object any) (any, error) {
 	return object, nil
 }
 
-// wake tells a node's member of news. It must not block: it is called by the
-// informer.
+// wake notifies the member of a changed node. It must not block, because the informer calls it.
 func (g *Group) wake(object any) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -108,21 +104,21 @@ func (g *Group) wake(object any) {
 	}
 	select {
 	case m.news <- struct{}{}:
-	default: // told already
+	default: // a notification is pending
 	}
 }
 
-// Synced reports whether the cluster's nodes are known: the group's health.
+// Synced reports whether the informer has the cluster's nodes. It is the group's health check.
 func (g *Group) Synced() bool { return g.informer.HasSynced() }
 
-// Member is a node with where its machine is described.
+// Member is a node with the source of its machine's metadata.
 type Member struct {
 	Node   string
 	Source Source
 }
 
-// Run looks after the members, and after those that replace them whenever changes
-// says so, until ctx ends and all of them have stopped. A nil changes never does.
+// Run manages the members, and those that replace them when changes receives new ones. It returns
+// when ctx ends and all members have stopped. changes may be nil.
 func (g *Group) Run(ctx context.Context, members []Member, changes <-chan []Member) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -133,7 +129,7 @@ func (g *Group) Run(ctx context.Context, members []Member, changes <-chan []Memb
 	}()
 	g.factory.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), g.informer.HasSynced) {
-		return nil // told to stop
+		return nil // stopping
 	}
 	for {
 		g.replace(ctx, &running, members)
@@ -145,8 +141,7 @@ func (g *Group) Run(ctx context.Context, members []Member, changes <-chan []Memb
 	}
 }
 
-// replace starts new members, stops those that are gone, and leaves the others
-// alone.
+// replace starts new members, stops removed ones, and keeps the others running.
 func (g *Group) replace(ctx context.Context, running *sync.WaitGroup, members []Member) {
 	want := map[string]Source{}
 	for _, m := range members {

@@ -31,7 +31,7 @@ type runtimeObject = runtime.Object
 
 const period = 5 * time.Minute
 
-// in runs a test in a world of its own, with its own time.
+// in runs a test in its own world and bubble.
 func in(t *testing.T, machines int, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newWorld(t, machines)) })
@@ -61,7 +61,8 @@ func TestANewNodeIsInitialized(t *testing.T) {
 		if diff := cmp.Diff(labels, node.Labels); diff != "" {
 			t.Errorf("labels: %s", diff)
 		}
-		if got := texts(node.Status.Addresses); len(got) != 2 || got[0] != "Hostname "+name || !strings.HasPrefix(got[1], "InternalIP 10.240.") {
+		if got := texts(node.Status.Addresses); len(got) != 2 || got[0] != "Hostname "+name ||
+			!strings.HasPrefix(got[1], "InternalIP 10.240.") {
 			t.Errorf("addresses: %v", got)
 		}
 		if got := w.services.questions(); !slices.Equal(got, []string{"/metadata/instance", "/metadata/loadbalancer"}) {
@@ -70,13 +71,13 @@ func TestANewNodeIsInitialized(t *testing.T) {
 		if got := w.writes(); !slices.Equal(got, []string{"patch status", "update"}) {
 			t.Errorf("wrote %v: the taint must go last", got)
 		}
-		if told := w.told(); len(told) > 0 {
+		if told := w.eventTexts(); len(told) > 0 {
 			t.Error(told)
 		}
 	})
 }
 
-// Node, then process, or process, then node: it makes no difference.
+// TestANodeThatComesLater checks that the Node may be created after the start of the process.
 func TestANodeThatComesLater(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {
 		w.start(t, w.of(t, w.machines[0]))
@@ -86,7 +87,7 @@ func TestANodeThatComesLater(t *testing.T) {
 		if isNew(w.node(t, name)) {
 			t.Fatal("not initialized at once")
 		}
-		// Deleted and registered again by its kubelet.
+		// The node is deleted and registered again.
 		if err := w.client.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -99,8 +100,8 @@ func TestANodeThatComesLater(t *testing.T) {
 	})
 }
 
-// While what describes a machine is slow, partial, wrong or absent, its node keeps
-// the taint and gets nothing; when it is well again, so is the node.
+// TestNothingIsHalfDone checks that a node keeps its taint while its metadata is slow, incomplete,
+// wrong or missing, and is initialized afterwards.
 func TestNothingIsHalfDone(t *testing.T) {
 	instance := func(status int, body string) func(string) (int, string) {
 		return func(path string) (int, string) {
@@ -112,7 +113,8 @@ func TestNothingIsHalfDone(t *testing.T) {
 	}
 	document := func(change func(compute, network map[string]any)) string {
 		c := map[string]any{
-			"name": "nodes0_0", "osProfile": map[string]any{"computerName": "nodes0-000000"}, "location": "westeurope", "zone": "1", "vmSize": "Standard_D2s_v5",
+			"name": "nodes0_0", "osProfile": map[string]any{"computerName": "nodes0-000000"}, "location": "westeurope", "zone": "1",
+			"vmSize":     "Standard_D2s_v5",
 			"resourceId": string(testkit.Nodes) + "/virtualMachines/0",
 		}
 		n := map[string]any{"interface": []any{map[string]any{"ipv4": map[string]any{"ipAddress": []any{map[string]any{"privateIpAddress": "10.240.0.4"}}}}}}
@@ -127,23 +129,32 @@ func TestNothingIsHalfDone(t *testing.T) {
 		fault func(string) (int, string)
 		event string
 	}{
-		"absent":                     {instance(http.StatusInternalServerError, "starting"), "unavailable (500): starting"},
-		"slow":                       {instance(hang, ""), "deadline exceeded"},
-		"throttled":                  {instance(http.StatusTooManyRequests, ""), "throttled (429)"},
-		"no such machine":            {instance(http.StatusNotFound, ""), "not found (404)"},
-		"cut":                        {instance(http.StatusOK, `{"compute":{`), "is no such document"},
-		"a page of somebody else":    {instance(http.StatusOK, "<html>"), "is no such document"},
-		"no network":                 {instance(http.StatusOK, `{"compute":{}}`), `has no "network"`},
-		"no resource id":             {instance(http.StatusOK, document(func(c, _ map[string]any) { delete(c, "resourceId") })), "resourceId is empty"},
-		"no size":                    {instance(http.StatusOK, document(func(c, _ map[string]any) { c["vmSize"] = "" })), "vmSize is empty"},
-		"no location":                {instance(http.StatusOK, document(func(c, _ map[string]any) { c["location"] = "" })), "location is empty"},
-		"a zone that is none":        {instance(http.StatusOK, document(func(c, _ map[string]any) { c["zone"] = "x" })), `zone is "x"`},
-		"no interface":               {instance(http.StatusOK, document(func(_, n map[string]any) { n["interface"] = []any{} })), "no interface"},
-		"no addresses":               {instance(http.StatusOK, document(func(_, n map[string]any) { n["interface"] = []any{map[string]any{}} })), "has no address"},
-		"that of another machine":    {instance(http.StatusOK, document(func(c, _ map[string]any) { c["name"], c["osProfile"] = "o", map[string]any{} })), `is that of the machine "o"`},
-		"an address that is none":    {instance(http.StatusOK, strings.Replace(document(func(_, _ map[string]any) {}), "10.240.0.4", "10.240.0", 1)), "no IPv4 address"},
-		"an id of something else":    {instance(http.StatusOK, document(func(c, _ map[string]any) { c["resourceId"] = string(testkit.LoadBalancer) })), "of no virtual machine"},
-		"a size that is no label":    {instance(http.StatusOK, document(func(c, _ map[string]any) { c["vmSize"] = "a b" })), "cannot be a label"},
+		"absent":          {instance(http.StatusInternalServerError, "starting"), "unavailable (500): starting"},
+		"slow":            {instance(hang, ""), "deadline exceeded"},
+		"throttled":       {instance(http.StatusTooManyRequests, ""), "throttled (429)"},
+		"no such machine": {instance(http.StatusNotFound, ""), "not found (404)"},
+		"cut":             {instance(http.StatusOK, `{"compute":{`), "invalid instance metadata"},
+		"a foreign page":  {instance(http.StatusOK, "<html>"), "invalid instance metadata"},
+		"no network":      {instance(http.StatusOK, `{"compute":{}}`), `has no "network"`},
+		"no resource id": {instance(http.StatusOK, document(func(c, _ map[string]any) { delete(c, "resourceId") })),
+			"resourceId is empty"},
+		"no size": {instance(http.StatusOK, document(func(c, _ map[string]any) { c["vmSize"] = "" })),
+			"vmSize is empty"},
+		"no location": {instance(http.StatusOK, document(func(c, _ map[string]any) { c["location"] = "" })),
+			"location is empty"},
+		"a zone that is none": {instance(http.StatusOK, document(func(c, _ map[string]any) { c["zone"] = "x" })), `zone "x"`},
+		"no interface": {instance(http.StatusOK, document(func(_, n map[string]any) { n["interface"] = []any{} })),
+			"no interface"},
+		"no addresses": {instance(http.StatusOK,
+			document(func(_, n map[string]any) { n["interface"] = []any{map[string]any{}} })), "has no address"},
+		"that of another machine": {instance(http.StatusOK,
+			document(func(c, _ map[string]any) { c["name"], c["osProfile"] = "o", map[string]any{} })), `is that of the machine "o"`},
+		"an address that is none": {instance(http.StatusOK,
+			strings.Replace(document(func(_, _ map[string]any) {}), "10.240.0.4", "10.240.0", 1)), "no IPv4 address"},
+		"an id of something else": {instance(http.StatusOK,
+			document(func(c, _ map[string]any) { c["resourceId"] = string(testkit.LoadBalancer) })), "of no virtual machine"},
+		"a size that is no label": {instance(http.StatusOK, document(func(c, _ map[string]any) { c["vmSize"] = "a b" })),
+			"cannot be a label"},
 		"a number in place of texts": {instance(http.StatusOK, document(func(c, _ map[string]any) { c["zone"] = 1 })), "compute.zone"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,11 +171,11 @@ func TestNothingIsHalfDone(t *testing.T) {
 				if got := w.writes(); len(got) > 0 {
 					t.Errorf("wrote %v", got)
 				}
-				if told := w.told(); len(told) != 1 || !strings.Contains(told[0], c.event) {
+				if told := w.eventTexts(); len(told) != 1 || !strings.Contains(told[0], c.event) {
 					t.Errorf("events %q, want one with %q", told, c.event)
 				}
 				w.services.set(nil)
-				// The longest wait between tries, and the slowest last try.
+				// The longest delay between attempts, and the slowest last attempt.
 				pass(30*time.Second + 44*time.Second)
 				if isNew(w.node(t, node)) {
 					t.Error("does not recover")
@@ -174,16 +185,16 @@ func TestNothingIsHalfDone(t *testing.T) {
 	}
 }
 
-// A failure that passes by itself is nobody's business.
+// TestAHiccupIsNoEvent checks that a short failure causes no Event.
 func TestAHiccupIsNoEvent(t *testing.T) {
 	in(t, 1, func(t *testing.T, w *world) {
 		name := w.register(t, w.machines[0])
 		w.services.set(func(string) (int, string) { return http.StatusInternalServerError, "" })
 		w.start(t, w.of(t, w.machines[0]))
-		pass(4 * time.Second) // one look, all attempts of it
+		pass(4 * time.Second) // one round with all its attempts
 		w.services.set(nil)
 		pass(2 * time.Second)
-		if isNew(w.node(t, name)) || len(w.told()) > 0 {
+		if isNew(w.node(t, name)) || len(w.eventTexts()) > 0 {
 			t.Error("not initialized, or an event")
 		}
 	})
@@ -206,7 +217,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 			t.Errorf("asked %v", got)
 		}
 
-		t.Log("the order changes, by somebody's hand")
+		t.Log("the order changes, by hand")
 		w.change(t, name, func(n *corev1.Node) { slices.Reverse(n.Status.Addresses) })
 		w.writes()
 		pass(period + time.Second)
@@ -231,7 +242,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 		if got := w.writes(); len(got) > 0 {
 			t.Errorf("wrote %v", got)
 		}
-		if told := w.told(); len(told) != 1 || !strings.Contains(told[0], "NodeAddressUpdateFailed") {
+		if told := w.eventTexts(); len(told) != 1 || !strings.Contains(told[0], "NodeAddressUpdateFailed") {
 			t.Errorf("events %q", told)
 		}
 		w.services.set(nil)
@@ -252,7 +263,8 @@ func (w *world) change(t *testing.T, name string, f func(*corev1.Node)) {
 	synctest.Wait()
 }
 
-// Outside addresses are shown by a part of the metadata that may be missing.
+// TestOutsideAddresses checks that the load balancer metadata, which has the external addresses, is
+// optional.
 func TestOutsideAddresses(t *testing.T) {
 	balancer := func(status int, body string) func(string) (int, string) {
 		return func(path string) (int, string) {
@@ -283,7 +295,7 @@ func TestOutsideAddresses(t *testing.T) {
 		pass(2 * period)
 		want = want[:2]
 		expect("no balancer any more")
-		if told := w.told(); len(told) > 0 {
+		if told := w.eventTexts(); len(told) > 0 {
 			t.Error(told)
 		}
 	})
@@ -296,8 +308,9 @@ func TestOutsideAddresses(t *testing.T) {
 			t.Error("a node waits for addresses that it can do without")
 		}
 		inside := w.inside(t, 0)
-		w.services.set(balancer(http.StatusOK, fmt.Sprintf(`{"loadbalancer":{"publicIpAddresses":[{"frontendIpAddress":"20.1.2.3","privateIpAddress":%q}]}}`, inside)))
-		pass(time.Minute) // sooner than the period
+		w.services.set(balancer(http.StatusOK,
+			fmt.Sprintf(`{"loadbalancer":{"publicIpAddresses":[{"frontendIpAddress":"20.1.2.3","privateIpAddress":%q}]}}`, inside)))
+		pass(time.Minute) // earlier than the period
 		if got := texts(w.node(t, name).Status.Addresses); len(got) != 3 || got[2] != "ExternalIP 20.1.2.3" {
 			t.Error(got)
 		}
@@ -324,7 +337,9 @@ func TestProvidedNodeIPs(t *testing.T) {
 		if !isNew(w.node(t, name)) {
 			t.Error("initialized though the kubelet uses an address that is not there")
 		}
-		if told := w.told(); len(told) != 1 || !strings.Contains(told[0], `Warning MachineContradiction initialize node nodes0-000000: the kubelet of node nodes0-000000 uses the address "fd00::4"`) {
+		if told := w.eventTexts(); len(told) != 1 ||
+			!strings.Contains(told[0],
+				`Warning MachineContradiction initialize node nodes0-000000: the kubelet of node nodes0-000000 uses the address "fd00::4"`) {
 			t.Errorf("events %q", told)
 		}
 		w.change(t, name, func(n *corev1.Node) { n.Annotations[key] = inside })
@@ -335,7 +350,8 @@ func TestProvidedNodeIPs(t *testing.T) {
 	})
 }
 
-// A node that is known to be one machine is never told that it is another.
+// TestAContradictionIsSaidOnceAndNothingFlaps checks that a node is never updated from another
+// machine.
 func TestAContradictionIsSaidOnceAndNothingFlaps(t *testing.T) {
 	for name, isNewNode := range map[string]bool{"a new node": true, "an initialized node": false} {
 		t.Run(name, func(t *testing.T) {
@@ -356,7 +372,8 @@ func TestAContradictionIsSaidOnceAndNothingFlaps(t *testing.T) {
 				if got := w.writes(); len(got) > 0 || isNew(w.node(t, name)) != isNewNode {
 					t.Errorf("wrote %v", got)
 				}
-				if told := w.told(); len(told) != 1 || !strings.Contains(told[0], "MachineContradiction") || !strings.Contains(told[0], other) {
+				if told := w.eventTexts(); len(told) != 1 || !strings.Contains(told[0], "MachineContradiction") ||
+					!strings.Contains(told[0], other) {
 					t.Errorf("events %q", told)
 				}
 			})
@@ -381,7 +398,8 @@ func TestBetaLabels(t *testing.T) {
 		w.start(t, w.of(t, w.machines[0]))
 		const zone = "failure-domain.beta.kubernetes.io/zone"
 		right := w.node(t, name).Labels
-		if right["beta.kubernetes.io/instance-type"] != "Standard_D2s_v5" || right["failure-domain.beta.kubernetes.io/region"] != "westeurope" || right[zone] == "" {
+		if right["beta.kubernetes.io/instance-type"] != "Standard_D2s_v5" ||
+			right["failure-domain.beta.kubernetes.io/region"] != "westeurope" || right[zone] == "" {
 			t.Errorf("labels %v", right)
 		}
 		w.change(t, name, func(n *corev1.Node) { n.Labels[zone] = "elsewhere" })
@@ -410,13 +428,14 @@ func TestWaitRoutes(t *testing.T) {
 		if isNew(node) || len(node.Status.Conditions) != 2 || at < 0 {
 			t.Fatalf("conditions %v", node.Status.Conditions)
 		}
-		if c := node.Status.Conditions[at]; c.Status != corev1.ConditionTrue || c.Reason != "NodeInitialization" || c.Message != "Waiting for cloud routes" {
+		if c := node.Status.Conditions[at]; c.Status != corev1.ConditionTrue || c.Reason != "NodeInitialization" ||
+			c.Message != "Waiting for cloud routes" {
 			t.Errorf("condition %v", c)
 		}
 		if got := w.writes(); !slices.Equal(got, []string{"patch status", "patch status", "update"}) {
 			t.Errorf("wrote %v", got)
 		}
-		// The route controller's word stays.
+		// The route controller's status is kept.
 		w.change(t, name, func(n *corev1.Node) { n.Status.Conditions[at].Status = corev1.ConditionFalse })
 		pass(2 * period)
 		if got := w.node(t, name).Status.Conditions[at].Status; got != corev1.ConditionFalse {
@@ -453,8 +472,7 @@ func TestWritesThatFail(t *testing.T) {
 	}
 }
 
-// One process, many machines, each on its own: those that answer do not wait for
-// those that do not.
+// TestManyNodesOfOneProcess checks that slow machines do not delay others.
 func TestManyNodesOfOneProcess(t *testing.T) {
 	const count = 20
 	in(t, count, func(t *testing.T, w *world) {
@@ -508,16 +526,17 @@ func TestStopsInTheMiddle(t *testing.T) {
 		if took := time.Since(begin); took > 0 {
 			t.Errorf("took %s to stop", took)
 		}
-		if !isNew(w.node(t, name)) || len(w.told()) > 0 {
+		if !isNew(w.node(t, name)) || len(w.eventTexts()) > 0 {
 			t.Error("stopping is no failure and no success")
 		}
 	})
 }
 
-// The same from Azure's API, in the order of addresses that nodes described so have.
+// TestFromAzure reads Azure's API, with its order of addresses.
 func TestFromAzure(t *testing.T) {
 	in(t, 3, func(t *testing.T, w *world) {
-		cloud := cloudprovider.New(cloudprovider.Config{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location}, w.Door)
+		cloud := cloudprovider.New(cloudprovider.Config{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup,
+			Location: testkit.Location}, w.Client)
 		t.Cleanup(cloud.Close)
 		instances, _ := cloud.InstancesV2()
 		name := w.register(t, w.machines[2], func(n *corev1.Node) { n.Labels["kubernetes.azure.com/managed"] = "false" })
@@ -533,23 +552,24 @@ func TestFromAzure(t *testing.T) {
 		w.writes()
 
 		t.Log("the machine goes: the node is the cloud-controller-manager's to remove")
-		if err := w.Door.Delete(t.Context(), w.machines[2].ID); err != nil {
+		if err := w.Client.Delete(t.Context(), w.machines[2].ID); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Hour)
-		if got := w.writes(); len(got) > 0 || len(w.told()) > 0 {
+		if got := w.writes(); len(got) > 0 || len(w.eventTexts()) > 0 {
 			t.Errorf("wrote %v", got)
 		}
 	})
 	in(t, 1, func(t *testing.T, w *world) {
-		cloud := cloudprovider.New(cloudprovider.Config{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location}, w.Door)
+		cloud := cloudprovider.New(cloudprovider.Config{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup,
+			Location: testkit.Location}, w.Client)
 		t.Cleanup(cloud.Close)
 		instances, _ := cloud.InstancesV2()
 		ghost := azure.Resource[compute.Instance]{Properties: compute.Instance{OSProfile: &compute.OSProfile{ComputerName: "nodes0-00000z"}}}
 		name := w.register(t, ghost)
 		w.start(t, nodemanager.Member{Node: name, Source: nodemanager.FromAzure{Instances: instances}})
 		pass(time.Hour)
-		if told := w.told(); !isNew(w.node(t, name)) || len(told) != 1 || !strings.Contains(told[0], "instance not found") {
+		if told := w.eventTexts(); !isNew(w.node(t, name)) || len(told) != 1 || !strings.Contains(told[0], "instance not found") {
 			t.Errorf("events %q", told)
 		}
 	})

@@ -15,32 +15,31 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// Source tells of the machine of a node. An error of kind NotFound says that there
-// is none. Sources are compared by ==.
+// Source describes the machine of a node. The error kind is NotFound if the machine does not exist.
+// Sources are compared with ==.
 type Source interface {
 	Describe(ctx context.Context, node *corev1.Node) (Facts, error)
 }
 
-// Facts are what a source knows of a machine.
+// Facts are the properties of a machine.
 type Facts struct {
 	nodes.Metadata
-	// OutsideUnknown says why the outside addresses are not known; those that the
-	// node has stay.
+	// OutsideUnknown says why the external addresses are unknown. The node then keeps the ones it
+	// has.
 	OutsideUnknown error
 }
 
-// Service is a machine's own metadata service. Its errors are [*azure.Error].
+// Service is an instance metadata service. Its errors are [*azure.Error].
 type Service interface {
 	Instance(ctx context.Context) (metadata.Instance, error)
 	LoadBalancer(ctx context.Context) (metadata.LoadBalancer, error)
 }
 
-// FromMetadata asks the machine's own metadata service.
+// FromMetadata is a Source that reads the instance metadata service.
 type FromMetadata struct {
 	Service Service
-	// Named demands that the machine bears the node's name. Where the program runs on
-	// the machine it need not: the host name may be another. A list of nodes and
-	// services could be mixed up.
+	// Named requires that the machine has the node's name. On the node itself the host name may
+	// differ. In a list of nodes and services, the entries could be mixed up.
 	Named bool
 }
 
@@ -58,7 +57,7 @@ func (s FromMetadata) Describe(ctx context.Context, node *corev1.Node) (Facts, e
 	var unknown error
 	if !nodes.ShowsPublic(instance) {
 		if balancer, unknown = s.Service.LoadBalancer(ctx); azure.IsNotFound(unknown) {
-			unknown = nil // the machine is behind no load balancer
+			unknown = nil // the machine is not behind a load balancer
 		}
 		if err := ctx.Err(); err != nil {
 			return Facts{}, err
@@ -68,11 +67,11 @@ func (s FromMetadata) Describe(ctx context.Context, node *corev1.Node) (Facts, e
 	return Facts{Metadata: d, OutsideUnknown: unknown}, err
 }
 
-// FromAzure asks Azure's API, as the cloud provider does for all nodes.
+// FromAzure is a Source that reads the Azure API, like the cloud provider does for all nodes.
 type FromAzure struct{ Instances framework.InstancesV2 }
 
-// unmanaged is the label of nodes that the cloud provider leaves alone. Who runs a
-// node manager for a node wants it described nevertheless.
+// unmanaged is the label of nodes that the cloud provider ignores. A node manager still describes its
+// own node.
 const unmanaged = "kubernetes.azure.com/managed"
 
 // Describe implements [Source].
@@ -94,17 +93,16 @@ func (s FromAzure) Describe(ctx context.Context, node *corev1.Node) (Facts, erro
 	}
 	switch {
 	case d.ProviderID == "":
-		err = fmt.Errorf("azure tells no id of the machine of node %s", node.Name)
+		err = fmt.Errorf("azure returned no id for the machine of node %s", node.Name)
 	case d.InstanceType == "":
-		err = fmt.Errorf("azure tells no size of the machine of node %s", node.Name)
+		err = fmt.Errorf("azure returned no size for the machine of node %s", node.Name)
 	case len(d.Addresses) == 0:
-		err = fmt.Errorf("azure tells no addresses of the machine of node %s", node.Name)
+		err = fmt.Errorf("azure returned no addresses for the machine of node %s", node.Name)
 	}
 	return Facts{Metadata: nodes.Metadata{Description: d}}, err
 }
 
-// contradiction is an error that no retry mends: what a node is said to be, and
-// what its machine says.
+// contradiction is an error that retries do not solve: node and machine do not match.
 type contradiction string
 
 func (c contradiction) Error() string { return string(c) }

@@ -17,12 +17,12 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// update keeps an initialized node's addresses, and its deprecated labels where they
-// are wanted. Nothing is written that is there already.
+// update updates an initialized node's addresses and, if enabled, its deprecated labels. It writes
+// only changes.
 func (m *member) update(ctx context.Context, node *corev1.Node) (time.Duration, error) {
 	facts, err := m.refresh(ctx, node)
 	if azure.IsNotFound(err) {
-		// Whether the node goes is for the cloud-controller-manager to decide.
+		// The cloud-controller-manager decides whether the node is deleted.
 		m.log.Debug("no machine found for the node", "error", err)
 		return m.config.Period, nil
 	}
@@ -54,7 +54,7 @@ func (m *member) refresh(ctx context.Context, node *corev1.Node) (Facts, error) 
 	return facts, m.patchAddresses(ctx, addresses)
 }
 
-// repairBetaLabels gives the deprecated labels the values of the present ones.
+// repairBetaLabels sets the deprecated labels to the values of the current ones.
 func (m *member) repairBetaLabels(ctx context.Context, node *corev1.Node) error {
 	wrong := nodes.BetaLabels(node.Labels)
 	maps.DeleteFunc(wrong, func(key, value string) bool { return node.Labels[key] == value })
@@ -64,8 +64,7 @@ func (m *member) repairBetaLabels(ctx context.Context, node *corev1.Node) error 
 	return m.patch(ctx, "labels", map[string]any{"metadata": map[string]any{"labels": wrong}})
 }
 
-// patchAddresses replaces the list as a whole: merged by type, a node could not have
-// two addresses of one type.
+// patchAddresses replaces the whole list. A merge by type would not allow two addresses of one type.
 func (m *member) patchAddresses(ctx context.Context, addresses []corev1.NodeAddress) error {
 	list := []any{map[string]string{"$patch": "replace"}}
 	for _, a := range addresses {
@@ -74,8 +73,7 @@ func (m *member) patchAddresses(ctx context.Context, addresses []corev1.NodeAddr
 	return m.patch(ctx, "addresses", map[string]any{"status": map[string]any{"addresses": list}}, "status")
 }
 
-// setNetworkUnavailable keeps work away until the route controller says that the
-// node's network is there.
+// setNetworkUnavailable keeps pods away until the route controller reports the node's route.
 func (m *member) setNetworkUnavailable(ctx context.Context, node *corev1.Node) error {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionTrue {
@@ -96,7 +94,8 @@ func (m *member) patch(ctx context.Context, what string, body map[string]any, su
 		return fmt.Errorf("%s as JSON: %w", what, err)
 	}
 	err = retry.RetryOnConflict(conflicts, func() error {
-		_, err := m.config.Client.CoreV1().Nodes().Patch(ctx, m.name, types.StrategicMergePatchType, text, metav1.PatchOptions{}, subresources...)
+		_, err := m.config.Client.CoreV1().Nodes().Patch(ctx, m.name, types.StrategicMergePatchType, text, metav1.PatchOptions{},
+			subresources...)
 		return err
 	})
 	if err != nil {

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// world is a local Azure with machines, their metadata services, and a Kubernetes
-// with a new Node for each machine.
+// world is a local Azure with machines and their metadata services, and a Kubernetes with a new Node
+// for each machine.
 type world struct {
 	*testkit.Azure
 	client   *fake.Clientset
@@ -58,13 +58,13 @@ func newWorld(t *testing.T, count int) *world {
 	return w
 }
 
-// services answer for the machines' own metadata services, in process.
+// services are the metadata services of the machines, in process.
 type services struct {
 	plane *identity.Service
 
 	mu    sync.Mutex
 	asked []string
-	// faults answer in place of the service when they have an answer.
+	// fault may replace a response.
 	fault func(path string) (int, string)
 }
 
@@ -74,7 +74,7 @@ func (s *services) set(fault func(path string) (int, string)) {
 	s.fault = fault
 }
 
-// questions are the documents that were asked for since the last call.
+// questions returns the documents read since the last call.
 func (s *services) questions() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,13 +101,14 @@ func (s *services) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer := httptest.NewRecorder()
 	s.plane.Handler(r.URL.Path).ServeHTTP(answer, r)
-	return &http.Response{StatusCode: answer.Code, Header: answer.Header(), Body: io.NopCloser(bytes.NewReader(answer.Body.Bytes())), Request: r}, nil
+	return &http.Response{StatusCode: answer.Code, Header: answer.Header(), Body: io.NopCloser(bytes.NewReader(answer.Body.Bytes())),
+		Request: r}, nil
 }
 
-// hang is the status of a service that does not answer.
+// hang is the status of a service that does not respond.
 const hang = -1
 
-// client asks the metadata service of a machine.
+// metadata returns a client of a machine's metadata service.
 func (w *world) metadata(t *testing.T, machine azure.ID) *imds.Client {
 	t.Helper()
 	c, err := imds.New(imds.Config{Endpoint: "http://azure/vm" + string(machine), Transport: w.services})
@@ -117,7 +118,7 @@ func (w *world) metadata(t *testing.T, machine azure.ID) *imds.Client {
 	return c
 }
 
-// register makes the new Node of a machine, as its kubelet does.
+// register creates the new Node of a machine, like a kubelet.
 func (w *world) register(t *testing.T, machine azure.Resource[compute.Instance], change ...func(*corev1.Node)) string {
 	t.Helper()
 	name := nodes.NodeName(machine)
@@ -147,8 +148,7 @@ func (w *world) node(t *testing.T, name string) *corev1.Node {
 	return node
 }
 
-// start looks after the members until the test ends, and waits until there is
-// nothing to do but wait.
+// start manages the members until the test ends, and waits until nothing more happens.
 func (w *world) start(t *testing.T, members ...nodemanager.Member) (changes chan<- []nodemanager.Member, stop func()) {
 	t.Helper()
 	group, err := nodemanager.New(w.config)
@@ -169,23 +169,24 @@ func (w *world) start(t *testing.T, members ...nodemanager.Member) (changes chan
 	return list, stop
 }
 
-// pass lets time pass, and what happens then happen.
+// pass advances the time and waits for the effects.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// listed is how long the informer takes at most to notice that it knows all Nodes.
+// listed is how long the informer takes at most to sync.
 const listed = 200 * time.Millisecond
 
-// of is the member of a machine that asks its own metadata service.
+// of returns a member that reads its machine's metadata service.
 func (w *world) of(t *testing.T, machine azure.Resource[compute.Instance]) nodemanager.Member {
 	t.Helper()
-	return nodemanager.Member{Node: nodes.NodeName(machine), Source: nodemanager.FromMetadata{Service: w.metadata(t, machine.ID), Named: true}}
+	return nodemanager.Member{Node: nodes.NodeName(machine),
+		Source: nodemanager.FromMetadata{Service: w.metadata(t, machine.ID), Named: true}}
 }
 
-// told are the Events since the last call.
-func (w *world) told() []string {
+// eventTexts returns the Events since the last call.
+func (w *world) eventTexts() []string {
 	var all []string
 	for {
 		select {
@@ -197,7 +198,7 @@ func (w *world) told() []string {
 	}
 }
 
-// writes are what was written into Kubernetes since the last call, in order.
+// writes returns the writes to Kubernetes since the last call, in order.
 func (w *world) writes() []string {
 	var all []string
 	for _, a := range w.client.Actions() {
@@ -213,7 +214,7 @@ func (w *world) writes() []string {
 	return all
 }
 
-// refuse makes the first so many requests of a verb fail.
+// refuse fails the first requests of a verb.
 func (w *world) refuse(verb string, times int, err error) {
 	w.client.PrependReactor(verb, "nodes", func(clienttesting.Action) (bool, runtimeObject, error) {
 		if times--; times < 0 {

@@ -1,4 +1,3 @@
-// Package observe is how a program shows what it does: a logger, metrics and
-// health. Layer L2: any package may be handed what it builds, and the
-// decisions of L0 and L1, which show nothing, may not import it.
+// Package observe has the logger, metrics and health checks of a program. Layer L2: any package may
+// receive what it creates. Packages of L0 and L1 do not import it.
 package observe

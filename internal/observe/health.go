@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// Check says whether something works: nil, or what is wrong. It gives up when
-// its context ends.
+// Check returns nil if something works, or else what is wrong. It returns early if its context ends.
 type Check func(context.Context) error
 
 type namedCheck struct {
@@ -17,17 +16,17 @@ type namedCheck struct {
 	check Check
 }
 
-// Health answers /healthz and /readyz from named checks. Its zero value has
-// none and is healthy and ready. Checks may be added while it serves.
+// Health serves /healthz and /readyz from named checks. The zero value has no checks, and is healthy
+// and ready. Checks may be added while it serves.
 type Health struct {
 	mu          sync.Mutex
 	live, ready []namedCheck
 }
 
-// Live adds a check of /healthz: when it fails, only a restart helps.
+// Live adds a check of /healthz. A failure means that only a restart helps.
 func (h *Health) Live(name string, check Check) { h.add(&h.live, name, check) }
 
-// Ready adds a check of /readyz: while it fails, others should not send work.
+// Ready adds a check of /readyz. While it fails, clients should not send work.
 func (h *Health) Ready(name string, check Check) { h.add(&h.ready, name, check) }
 
 func (h *Health) add(list *[]namedCheck, name string, check Check) {
@@ -36,14 +35,14 @@ func (h *Health) add(list *[]namedCheck, name string, check Check) {
 	*list = append(*list, namedCheck{name, check})
 }
 
-// Register puts the two handlers on a mux.
+// Register adds the two handlers to a mux.
 func (h *Health) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, &h.live) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, &h.ready) })
 }
 
-// answer has the form that Kubernetes components use: ok, or a line for each
-// check when one fails or ?verbose asks for it.
+// answer writes a response in the form of Kubernetes components: ok, or one line for each check if
+// one fails or ?verbose is set.
 func (h *Health) answer(w http.ResponseWriter, r *http.Request, list *[]namedCheck) {
 	h.mu.Lock()
 	checks := append([]namedCheck(nil), *list...)

@@ -9,9 +9,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// NewLogger writes records at level and above to w, as text (key=value) or as
-// json (one object a line). A level that is a [slog.LevelVar] can be changed
-// while the program runs.
+// NewLogger returns a logger that writes records at level and above to w, as text (key=value) or json
+// (one object per line). With a [slog.LevelVar], the level can change while the program runs.
 func NewLogger(w io.Writer, level slog.Leveler, format string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level}
 	switch format {
@@ -23,8 +22,7 @@ func NewLogger(w io.Writer, level slog.Leveler, format string) (*slog.Logger, er
 	return nil, fmt.Errorf("log format %q: must be one of text, json", format)
 }
 
-// ParseLevel reads the name of a level: debug, info, warn or error, in any
-// case.
+// ParseLevel parses a level: debug, info, warn or error, in any case.
 func ParseLevel(name string) (slog.Level, error) {
 	switch strings.ToLower(name) {
 	case "debug":
@@ -39,8 +37,7 @@ func ParseLevel(name string) (slog.Level, error) {
 	return 0, fmt.Errorf("log level %q: must be one of debug, info, warn, error", name)
 }
 
-// UseForKubernetes sends what the Kubernetes libraries log to the same place.
-// Their verbosity n arrives as level -n, so 4 is debug; what is as verbose as
-// that has to be allowed in klog (-v) too. It sets a global of klog: a program
-// calls it once, after flags are parsed and before anything else runs.
+// UseForKubernetes sends the logs of the Kubernetes libraries to logger. Their verbosity n becomes
+// level -n, so 4 is debug; klog must also allow that verbosity (-v). It sets a global of klog: call
+// it once, after the flags are parsed and before anything else runs.
 func UseForKubernetes(logger *slog.Logger) { klog.SetSlogLogger(logger) }

@@ -8,8 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// NewRegistry is an empty registry with the metrics that every program has:
-// those of the Go runtime, of the process and of the build.
+// NewRegistry returns a registry with the metrics of the Go runtime, the process and the build.
 func NewRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
@@ -20,7 +19,7 @@ func NewRegistry() *prometheus.Registry {
 	return registry
 }
 
-// MetricsHandler answers a scrape.
+// MetricsHandler serves the metrics.
 func MetricsHandler(gatherer prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{})
 }

@@ -36,13 +36,15 @@ func TestLoggerWritesTextOrJSON(t *testing.T) {
 }
 
 func TestLoggerRefuses(t *testing.T) {
-	if _, err := NewLogger(io.Discard, slog.LevelInfo, "xml"); err == nil || !strings.Contains(err.Error(), `"xml": must be one of text, json`) {
+	if _, err := NewLogger(io.Discard, slog.LevelInfo, "xml"); err == nil ||
+		!strings.Contains(err.Error(), `"xml": must be one of text, json`) {
 		t.Error(err)
 	}
 	if _, err := ParseLevel("loud"); err == nil || !strings.Contains(err.Error(), `"loud": must be one of debug, info, warn, error`) {
 		t.Error(err)
 	}
-	for name, want := range map[string]slog.Level{"debug": slog.LevelDebug, "INFO": slog.LevelInfo, "warn": slog.LevelWarn, "Error": slog.LevelError} {
+	for name, want := range map[string]slog.Level{"debug": slog.LevelDebug, "INFO": slog.LevelInfo, "warn": slog.LevelWarn,
+		"Error": slog.LevelError} {
 		if got, err := ParseLevel(name); got != want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
@@ -151,7 +153,7 @@ func TestListenRefuses(t *testing.T) {
 	if _, err := Listen(t.Context(), taken.Addr().String()); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Error(err)
 	}
-	// A listener that is gone ends the server at once.
+	// A closed listener ends the server at once.
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}

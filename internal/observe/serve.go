@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Listen opens a TCP address. Without a host it is this machine only: whoever
-// wants others to see health and metrics names an address. Port 0 is any free
-// one.
+// Listen opens a TCP listener. Without a host it listens on localhost only, so that health and
+// metrics are private by default. Port 0 is any free port.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -27,8 +26,8 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Serve answers requests until ctx ends, then lets those that are being
-// answered finish for up to five seconds. It owns the listener.
+// Serve serves requests until ctx ends, then waits up to five seconds for those in flight. It closes
+// the listener.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	stopped := make(chan error, 1)

@@ -33,6 +33,7 @@ type Step struct {
 	For     []string
 	Changes []azure.Change // of an update
 	After   []int          // indices of earlier steps that must have succeeded
+	Late    []Late         // values of Body that are known only after earlier steps
 }
 
 // Plan is the steps that turn a snapshot into what a graph wants. Steps are in an
@@ -50,17 +51,11 @@ func (p Plan) Empty() bool { return len(p.Steps) == 0 }
 //
 // A resource is created or updated after all that it refers to, and deleted after
 // all that referred to it. References that cannot be put in such an order are an
-// error.
+// error, as is an [Output] that nothing makes.
 func Diff(have Snapshot, want Graph) (Plan, error) {
-	var drafts []draft
-	for _, n := range want.nodes {
-		d, changed, err := compare(have, n)
-		if err != nil {
-			return Plan{}, err
-		}
-		if changed {
-			drafts = append(drafts, d)
-		}
+	drafts, err := compareAll(have, want)
+	if err != nil {
+		return Plan{}, err
 	}
 	steps, err := order(drafts)
 	return Plan{Steps: steps, Pending: want.Pending}, err
@@ -71,44 +66,182 @@ type draft struct {
 	step   Step
 	refers []azure.ID // what it will refer to when done
 	drops  []azure.ID // what it referred to and will not any more
+	parts  []azure.ID // the sub-resources that it takes away
 	after  []azure.ID // what it waits for besides
+	late   []output   // what it takes from the answers to other steps
+	// first is the step before it at the same resource: its deletion if it is made anew,
+	// or an update that lets go of what is made anew.
+	first *draft
 }
 
-func compare(have Snapshot, n Node) (draft, bool, error) {
-	if n.action != "" {
-		return draft{step: Step{Op: Act, ID: n.ID, Action: n.action, Body: n.body, Why: n.Why, For: n.For}, after: n.After}, true, nil
+// comparison makes a draft of each node that needs a step. A node with outputs is
+// compared after the nodes that make them.
+type comparison struct {
+	have   Snapshot
+	want   Graph
+	anew   map[string]string // why a resource is made anew, by id, beyond what its node says
+	drafts []*draft          // nil for a node that needs no step
+	state  []progress
+}
+
+type progress int
+
+const (
+	unknown progress = iota
+	underway
+	known
+)
+
+// compareAll makes all drafts. It begins again whenever it turns out that one more
+// resource must be made anew, as others may depend on that.
+func compareAll(have Snapshot, want Graph) ([]draft, error) {
+	anew := map[string]string{}
+	for {
+		c := comparison{have: have, want: want, anew: anew, drafts: make([]*draft, len(want.nodes)),
+			state: make([]progress, len(want.nodes))}
+		for i := range want.nodes {
+			if _, err := c.draft(i); err != nil {
+				return nil, err
+			}
+		}
+		known := len(anew)
+		if err := c.releaseUsers(); err != nil {
+			return nil, err
+		}
+		if len(anew) == known {
+			return c.flat(), nil
+		}
 	}
-	doc, exists := have.Get(n.ID)
-	if n.want == nil && !exists {
-		return draft{}, false, nil
+}
+
+// flat lists the drafts in the order of their nodes.
+func (c *comparison) flat() []draft {
+	var all []draft
+	for _, d := range c.drafts {
+		if d != nil && d.first != nil {
+			all = append(all, *d.first)
+		}
+		if d != nil {
+			all = append(all, *d)
+		}
 	}
+	return all
+}
+
+// draft is the draft of node i, nil if there is nothing to do.
+func (c *comparison) draft(i int) (*draft, error) {
+	n := c.want.nodes[i]
+	switch c.state[i] {
+	case known:
+		return c.drafts[i], nil
+	case underway:
+		return nil, fmt.Errorf("%s needs an output that needs %s itself", n.ID, n.ID)
+	}
+	c.state[i] = underway
+	n, late, err := c.resolve(n)
+	if err != nil {
+		return nil, err
+	}
+	doc, exists, err := c.document(n.ID)
+	if err != nil {
+		return nil, err
+	}
+	if c.drafts[i], err = compare(n, doc, exists, c.anew[n.ID.Key()]); err != nil {
+		return nil, err
+	}
+	if c.drafts[i] != nil {
+		c.drafts[i].late = distinct(late)
+	}
+	c.state[i] = known
+	return c.drafts[i], nil
+}
+
+// document is what there is of a resource when its step comes: nothing of what goes
+// together with a parent that is made anew.
+func (c *comparison) document(id azure.ID) (azure.Document, bool, error) {
+	for parent := id.Parent(); parent != ""; parent = parent.Parent() {
+		i, ok := c.want.index[parent.Key()]
+		if !ok {
+			continue
+		}
+		d, err := c.draft(i)
+		if err != nil || d != nil && d.step.Op == Create {
+			return nil, false, err
+		}
+	}
+	doc, exists := c.have.Get(id)
+	return doc, exists, nil
+}
+
+// compare is the draft of a node whose document is given, nil if there is nothing to
+// do. Anew says why the resource must be made anew, "" if only a change may tell.
+func compare(n Node, doc azure.Document, exists bool, anew string) (*draft, error) {
 	d := draft{step: Step{ID: n.ID, Why: n.Why, For: n.For}, after: n.After}
-	if n.want == nil {
+	switch {
+	case n.action != "":
+		d.step.Op, d.step.Action, d.step.Body = Act, n.action, n.body
+		return &d, nil
+	case !exists && n.want == nil:
+		return nil, nil
+	case !exists:
+		return &d, d.create(n)
+	}
+	var body azure.Document
+	var changes []azure.Change
+	if n.want != nil {
 		var err error
-		d.step.Op = Delete
-		d.drops, err = n.refer(doc)
-		return d, true, err
+		if body, changes, err = n.overlay(doc); err != nil || len(changes) == 0 && anew == "" {
+			return nil, err
+		}
 	}
-	body, changes, err := azure.Overlay(doc, n.want)
+	have, err := n.view(doc)
 	if err != nil {
-		return d, false, err
+		return nil, err
 	}
-	if exists && len(changes) == 0 {
-		return d, false, nil
+	if path, ok := n.immutable(changes); ok {
+		anew = path + " cannot be changed"
 	}
-	d.refers = azure.References(n.want)
-	d.step.Op, d.step.Body = Create, body
-	if !exists {
-		return d, true, nil
+	switch {
+	case n.want == nil:
+		d.step.Op, d.drops = Delete, azure.References(have)
+		return &d, nil
+	case anew != "":
+		return n.again(d, have, anew)
 	}
-	referred, err := n.refer(doc)
+	return &d, d.update(n, doc, have, body, changes)
+}
+
+func (d *draft) create(n Node) error {
+	body, _, err := n.overlay(nil)
+	d.step.Op, d.step.Body, d.refers = Create, body, references(n.want)
+	return err
+}
+
+// update makes a draft the update from a document, of which have is the view, to body.
+func (d *draft) update(n Node, doc azure.Document, have any, body azure.Document, changes []azure.Change) error {
+	then, err := n.view(body)
 	if err != nil {
-		return d, false, err
+		return err
 	}
-	d.drops = without(referred, d.refers)
+	d.refers = references(n.want)
+	d.drops = without(azure.References(have), d.refers)
+	d.parts = without(azure.Parts(n.ID, have), azure.Parts(n.ID, then))
 	d.step.Op, d.step.Changes, d.step.IfMatch, d.step.Patch = Update, changes, doc.Etag(), n.Patch
 	d.step.Body, err = sections(body, n, changes)
-	return d, true, err
+	return err
+}
+
+// references are the resources that a view refers to, as far as they are known.
+func references(view any) []azure.ID {
+	return slices.DeleteFunc(azure.References(view), func(id azure.ID) bool { return strings.Contains(string(id), marker) })
+}
+
+// overlay writes what the node wants over a document.
+func (n Node) overlay(doc azure.Document) (azure.Document, []azure.Change, error) {
+	if n.shared {
+		return azure.Merge(doc, n.want, n.owners...)
+	}
+	return azure.Overlay(doc, n.want)
 }
 
 // without is the ids in a that are not in b.

@@ -21,6 +21,11 @@ func (p Plan) String() string {
 		for _, c := range s.Changes {
 			b.WriteString("     " + c.String() + "\n")
 		}
+		for _, l := range s.Late {
+			if s.Op != Update { // whose changes name it
+				fmt.Fprintf(&b, "     with %s of %s: known after %s\n", l.Path, l.ID.Name(), p.Steps[l.Step].name())
+			}
+		}
 	}
 	for _, what := range p.Pending {
 		b.WriteString("then: " + what + "\n")
@@ -41,6 +46,12 @@ func (s Step) String() string {
 		line += " [" + strings.Join(s.For, ", ") + "]"
 	}
 	return line
+}
+
+// name is the step in a few words.
+func (s Step) name() string {
+	typ := s.ID.Type()
+	return fmt.Sprintf("%s %s/%s", s.Op, typ[strings.LastIndexByte(typ, '/')+1:], s.ID.Name())
 }
 
 func numbers(indices []int) string {

@@ -2,102 +2,9 @@ package plan
 
 import (
 	"fmt"
-	"maps"
-	"strings"
 
 	"kaz/internal/azure"
 )
-
-// Snapshot is what Azure is known to hold, by id. A resource that is absent from
-// the snapshot is taken not to exist, so a snapshot must hold all that its graph
-// is about. Of what could not be read it tells that, and why: it may be there.
-type Snapshot struct {
-	docs   map[string]azure.Document
-	unread map[string]azure.Kind // by scope and type; never changed
-	absent map[string]string     // what Azure said of what is not there; never changed
-}
-
-// NewSnapshot holds the given documents under their own ids.
-func NewSnapshot(docs ...azure.Document) Snapshot {
-	return Snapshot{}.With(docs...)
-}
-
-// With is the snapshot with docs added or replaced.
-func (s Snapshot) With(docs ...azure.Document) Snapshot {
-	next := Snapshot{docs: maps.Clone(s.docs), unread: s.unread, absent: s.absent}
-	if next.docs == nil {
-		next.docs = make(map[string]azure.Document, len(docs))
-	}
-	for _, d := range docs {
-		next.docs[d.ID().Key()] = d
-	}
-	return next
-}
-
-// Merge is the snapshot with all of other's documents added or replaced.
-func (s Snapshot) Merge(other Snapshot) Snapshot {
-	return Snapshot{docs: united(s.docs, other.docs), unread: united(s.unread, other.unread), absent: united(s.absent, other.absent)}
-}
-
-// united is a with all of b added or replaced.
-func united[V any](a, b map[string]V) map[string]V {
-	if len(a) == 0 {
-		return b
-	}
-	both := maps.Clone(a)
-	maps.Copy(both, b)
-	return both
-}
-
-// Without is the snapshot without the resource id.
-func (s Snapshot) Without(id azure.ID) Snapshot {
-	next := Snapshot{docs: maps.Clone(s.docs), unread: s.unread, absent: s.absent}
-	delete(next.docs, id.Key())
-	return next
-}
-
-// WithUnread is the snapshot that tells why what is in scope of a full type could not be
-// read; of a resource, the scope is its id.
-func (s Snapshot) WithUnread(scope azure.ID, fullType string, why azure.Kind) Snapshot {
-	return Snapshot{docs: s.docs, unread: united(s.unread, map[string]azure.Kind{unreadKey(scope, fullType): why}), absent: s.absent}
-}
-
-// WithAbsent is the snapshot that tells what Azure said of a resource that was asked for and
-// is not there.
-func (s Snapshot) WithAbsent(id azure.ID, said string) Snapshot {
-	return Snapshot{docs: s.docs, unread: s.unread, absent: united(s.absent, map[string]string{id.Key(): said})}
-}
-
-// Absent tells what Azure said of a resource that is not there, and false for one that is, or
-// that nobody asked for. It may be the resource group that is missing, which only Azure's
-// words tell.
-func (s Snapshot) Absent(id azure.ID) (said string, absent bool) {
-	said, absent = s.absent[id.Key()]
-	if _, made := s.Get(id); made {
-		return "", false
-	}
-	return said, absent
-}
-
-// Unread tells why what is in scope of a full type could not be read, and false where
-// nothing stood in the way; of a resource, the scope is its id.
-func (s Snapshot) Unread(scope azure.ID, fullType string) (why azure.Kind, unread bool) {
-	why, unread = s.unread[unreadKey(scope, fullType)]
-	return why, unread
-}
-
-func unreadKey(scope azure.ID, fullType string) string {
-	return scope.Key() + " " + strings.ToLower(fullType)
-}
-
-// Get returns the document of id.
-func (s Snapshot) Get(id azure.ID) (azure.Document, bool) {
-	d, ok := s.docs[id.Key()]
-	return d, ok
-}
-
-// Len counts the documents.
-func (s Snapshot) Len() int { return len(s.docs) }
 
 // View decodes the document of id as a Resource[P]. It reports false for one that
 // does not exist and an error for one that has another shape.
@@ -123,42 +30,54 @@ type Node struct {
 	// documents back, or take rights for sections that do not change.
 	Patch bool
 	Only  []string
+	// Immutable are dotted paths that Azure does not let be changed. Where one differs,
+	// the resource is deleted and made anew from the wanted view. What refers to it lets
+	// it go before and takes it back after.
+	Immutable []string
 	// After names resources whose steps must succeed before this one's, beyond
 	// what references tell.
 	After []azure.ID
 
-	action string                                   // that is run of the resource, "" for none
-	body   azure.Document                           // of the action
-	want   any                                      // Resource[P], nil when gone
-	refer  func(azure.Document) ([]azure.ID, error) // what the document refers to, seen as Resource[P]
+	shared bool                              // the document has elements of others; see Owning
+	owners []azure.Owner                     // of the elements that are ours
+	action string                            // that is run of the resource, "" for none
+	body   azure.Document                    // of the action
+	want   any                               // Resource[P], nil when gone
+	view   func(azure.Document) (any, error) // the document as Resource[P]
 }
 
-// Wanted is a resource that shall be as r says. r.ID names it.
+// Wanted is a wanted resource, with the content r. r.ID names it.
 func Wanted[P any](r azure.Resource[P], why string, forObjects ...string) Node {
-	return Node{ID: r.ID, Why: why, For: forObjects, want: r, refer: referencesAs[P]}
+	return Node{ID: r.ID, Why: why, For: forObjects, want: r, view: viewAs[P]}
 }
 
-// Gone is a resource that shall not exist. P tells how its present document is
+// Gone is an unwanted resource. P says how its present document is
 // read for references, which decide the order of deletions.
 func Gone[P any](id azure.ID, why string, forObjects ...string) Node {
-	return Node{ID: id, Why: why, For: forObjects, refer: referencesAs[P]}
+	return Node{ID: id, Why: why, For: forObjects, view: viewAs[P]}
 }
 
-// Action is an action that is run of a resource. Nothing tells whether it was: who wants
-// it wants it as long as the snapshot shows that it was not.
+// Action is an action that is run of a resource. Nothing tells whether it was run: a
+// planner wants it for as long as the snapshot shows that it was not.
 func Action(id azure.ID, action string, body azure.Document, why string, forObjects ...string) Node {
 	return Node{ID: id, Why: why, For: forObjects, action: action, body: body}
+}
+
+// Owning is the node for a document that is shared with others: of each list, the view
+// states only the elements that are ours, as the owner of the list's element type
+// tells. All others stay as they are; see [azure.Merge]. A node without it states the
+// whole membership of each list that its view has.
+func (n Node) Owning(owners ...azure.Owner) Node {
+	n.shared, n.owners = true, owners
+	return n
 }
 
 // Want is the wanted view, a Resource[P], or nil.
 func (n Node) Want() any { return n.want }
 
-func referencesAs[P any](d azure.Document) ([]azure.ID, error) {
+func viewAs[P any](d azure.Document) (any, error) {
 	r, err := azure.Decode[P](d)
-	if err != nil {
-		return nil, err
-	}
-	return azure.References(r), nil
+	return r, err
 }
 
 // Graph is what a planner wants of Azure. Its zero value wants nothing.

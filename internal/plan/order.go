@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,19 +11,26 @@ import (
 // order sorts drafts so that each comes after what it depends on, keeping the
 // order in which they were given where nothing else decides.
 func order(drafts []draft) ([]Step, error) {
-	before := dependencies(drafts)
+	p := newPrecedence(drafts)
 	steps := make([]Step, 0, len(drafts))
 	place := make([]int, len(drafts)) // index in steps + 1
 	for len(steps) < len(drafts) {
 		progress := false
 		for i, d := range drafts {
-			if place[i] > 0 || slices.ContainsFunc(before[i], func(j int) bool { return place[j] == 0 }) {
+			if place[i] > 0 || slices.ContainsFunc(p.before[i], func(j int) bool { return place[j] == 0 }) {
 				continue
 			}
-			for _, j := range before[i] {
+			for _, j := range p.before[i] {
 				d.step.After = append(d.step.After, place[j]-1)
 			}
 			slices.Sort(d.step.After)
+			d.step.bindLate(d.late, func(id azure.ID) (Step, int) {
+				at := place[p.makes[id.Key()]] - 1
+				return steps[at], at
+			})
+			if d.first != nil && d.step.IfMatch != "" {
+				d.step.bindEtag(place[p.takes[d.step.ID.Key()]] - 1)
+			}
 			steps = append(steps, d.step)
 			place[i] = len(steps)
 			progress = true
@@ -46,28 +52,39 @@ func cycleError(drafts []draft, place []int) error {
 	return fmt.Errorf("no order for these steps, each waits for another: %s", strings.Join(stuck, "; "))
 }
 
-// dependencies gives, for each draft, the drafts that must precede it.
-func dependencies(drafts []draft) [][]int {
-	d := precedence{drafts: drafts, places: newPlaces(drafts), before: make([][]int, len(drafts)), bodies: map[int][]byte{}}
-	for i := range drafts {
-		d.afterItsReferences(i)
-		d.beforeWhatItLetsGo(i)
-		d.besideItsParent(i)
-		for _, id := range drafts[i].after {
-			if j, ok := d.places[id.Key()]; ok {
-				d.add(j, i)
-			}
-		}
-	}
-	return d.before
-}
-
 // precedence collects which draft comes before which.
 type precedence struct {
 	drafts []draft
-	places places
-	before [][]int
-	bodies map[int][]byte // of drafts in lower case, each made once
+	// Of the drafts of a resource, takes is the one that takes something away and makes
+	// the one that makes something. Most resources have one draft that is both.
+	takes, makes places
+	before       [][]int // for each draft, those that must precede it
+}
+
+func newPrecedence(drafts []draft) precedence {
+	p := precedence{drafts: drafts, takes: places{}, makes: places{}, before: make([][]int, len(drafts))}
+	for i, d := range drafts {
+		key := d.step.ID.Key()
+		if _, second := p.takes[key]; !second {
+			p.takes[key] = i
+		}
+		p.makes[key] = i
+	}
+	for i, d := range drafts {
+		p.afterItsReferences(i)
+		p.beforeWhatItLetsGo(i)
+		p.withParent(i)
+		p.add(p.takes[d.step.ID.Key()], p.makes[d.step.ID.Key()])
+		for _, o := range d.late {
+			p.add(p.makes[o.id.Key()], i)
+		}
+		for _, id := range d.after {
+			if j, ok := p.makes[id.Key()]; ok {
+				p.add(j, i)
+			}
+		}
+	}
+	return p
 }
 
 func (p precedence) add(first, then int) {
@@ -79,7 +96,7 @@ func (p precedence) add(first, then int) {
 // afterItsReferences: what a draft refers to must be there first.
 func (p precedence) afterItsReferences(i int) {
 	for _, id := range p.drafts[i].refers {
-		if j, ok := p.places.holder(id); ok && p.drafts[j].step.Op != Delete {
+		if j, ok := p.makes.holder(id); ok && p.drafts[j].step.Op != Delete {
 			p.add(j, i)
 		}
 	}
@@ -89,52 +106,30 @@ func (p precedence) afterItsReferences(i int) {
 // referrer let go.
 func (p precedence) beforeWhatItLetsGo(i int) {
 	for _, id := range p.drafts[i].drops {
-		if j, ok := p.places.holder(id); ok && i != j && p.drafts[j].step.Op != Create && !p.keeps(j, id) {
+		if j, ok := p.takes.holder(id); ok && i != j && p.drafts[j].takesAway(id) {
 			p.add(i, j)
 		}
 	}
 }
 
-// besideItsParent: a sub-resource is made after its parent and deleted before it.
-func (p precedence) besideItsParent(i int) {
-	j, ok := p.places.holder(p.drafts[i].step.ID.Parent())
-	switch {
-	case !ok:
-	case p.drafts[i].step.Op == Delete:
+// takesAway reports whether the resource id, or what holds it, is gone when the draft
+// is done.
+func (d draft) takesAway(id azure.ID) bool {
+	return d.step.Op == Delete || slices.ContainsFunc(d.parts, func(part azure.ID) bool { return id.Under(part) })
+}
+
+// withParent: a sub-resource is made after its parent and deleted before it.
+func (p precedence) withParent(i int) {
+	parent := p.drafts[i].step.ID.Parent()
+	if j, ok := p.takes.holder(parent); ok && p.drafts[i].step.Op == Delete {
 		p.add(i, j)
-	default:
+	} else if j, ok := p.makes.holder(parent); ok {
 		p.add(j, i)
 	}
 }
 
-// keeps reports whether the resource id is still there, itself or inside the
-// document of draft j, when that draft is done.
-func (p precedence) keeps(j int, id azure.ID) bool {
-	step := p.drafts[j].step
-	if step.Op != Update {
-		return false
-	}
-	if step.ID.Equal(id) {
-		return true
-	}
-	body, ok := p.bodies[j]
-	if !ok {
-		body = bytes.ToLower(step.Body)
-		p.bodies[j] = body
-	}
-	return bytes.Contains(body, []byte(`"`+id.Key()+`"`))
-}
-
 // places finds the draft that writes a resource or the document that holds it.
 type places map[string]int
-
-func newPlaces(drafts []draft) places {
-	p := make(places, len(drafts))
-	for i, d := range drafts {
-		p[d.step.ID.Key()] = i
-	}
-	return p
-}
 
 func (p places) holder(id azure.ID) (int, bool) {
 	for ; id != ""; id = id.Parent() {

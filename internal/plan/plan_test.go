@@ -52,7 +52,8 @@ func wantBalancer(name string, frontends []string, pools []string) plan.Node {
 	r.Properties.Frontends = []azure.Child[frontend]{}
 	r.Properties.Pools = []azure.Child[struct{}]{}
 	for _, f := range frontends {
-		r.Properties.Frontends = append(r.Properties.Frontends, azure.Child[frontend]{Name: f, Properties: frontend{Address: azure.Ref(addressID(f))}})
+		r.Properties.Frontends = append(r.Properties.Frontends,
+			azure.Child[frontend]{Name: f, Properties: frontend{Address: azure.Ref(addressID(f))}})
 	}
 	for _, p := range pools {
 		r.Properties.Pools = append(r.Properties.Pools, azure.Child[struct{}]{Name: p})
@@ -145,10 +146,11 @@ func TestPlans(t *testing.T) {
 		have plan.Snapshot
 		want plan.Graph
 	}{
-		"create-all":    {plan.Snapshot{}, graph(t, full...)},
-		"nothing":       {world(full...), graph(t, full...)},
-		"late-facts":    {plan.Snapshot{}, waiting},
-		"drop-frontend": {world(full...), graph(t, wantBalancer("lb", []string{"a"}, []string{"p"}), plan.Gone[address](addressID("b"), "nobody uses it"))},
+		"create-all": {plan.Snapshot{}, graph(t, full...)},
+		"nothing":    {world(full...), graph(t, full...)},
+		"late-facts": {plan.Snapshot{}, waiting},
+		"drop-frontend": {world(full...),
+			graph(t, wantBalancer("lb", []string{"a"}, []string{"p"}), plan.Gone[address](addressID("b"), "it is not used"))},
 		"delete-all": {world(full...), graph(t,
 			plan.Gone[address](addressID("a"), "unused"), plan.Gone[address](addressID("b"), "unused"),
 			plan.Gone[balancer](lbID("lb"), "empty"), wantMachine("vm", "lb"))},
@@ -168,7 +170,8 @@ func TestPlans(t *testing.T) {
 				}
 			}
 			golden(t, name, got)
-			if again := diff(t, applied(t, test.have, withoutPatches(p)), test.want); !again.Empty() && !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Patch }) {
+			if again := diff(t, applied(t, test.have, withoutPatches(p)), test.want); !again.Empty() &&
+				!slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Patch }) {
 				t.Errorf("applied, there is still to do:\n%s", again)
 			}
 		})

@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// Binding is an identity binding: the cluster's API server, under a name of its own,
-// exchanges tokens of service accounts for tokens of Entra ID.
+// Binding is an identity binding: the cluster's API server, under a special name, exchanges tokens of
+// service accounts for tokens of Entra ID.
 type Binding struct {
-	// ServerName is the name to ask for, Address the IP address that answers, with a
-	// port when that is not 443.
+	// ServerName is the TLS server name. Address is the IP address to dial, with a port unless it is
+	// 443.
 	ServerName, Address string
-	// ClientID and TenantID count where a service account has no annotation.
+	// ClientID and TenantID apply to service accounts without the annotations.
 	ClientID, TenantID string
-	// Roots are what its certificate is checked with.
+	// Roots verify the API server's certificate.
 	Roots *x509.CertPool
 }
 
-// Check says what is wrong with a binding.
+// Check returns what is wrong with a binding.
 func (b *Binding) Check() error {
 	var problems []error
 	if strings.Contains(b.ServerName, "://") || !isDomain(b.ServerName) {
@@ -42,7 +42,7 @@ func (b *Binding) Check() error {
 	return errors.Join(problems...)
 }
 
-// place is where to dial.
+// place returns the address to dial.
 func (b *Binding) place() (string, error) {
 	if ip, err := netip.ParseAddr(b.Address); err == nil {
 		return net.JoinHostPort(ip.String(), "443"), nil
@@ -53,7 +53,9 @@ func (b *Binding) place() (string, error) {
 
 func (b *Binding) identity(r Request) (Identity, error) {
 	if r.ServiceAccountToken == "" {
-		return Identity{}, errors.New("identity binding: the request has no service account token: tokenAttributes are missing in the kubelet's credential provider config")
+		return Identity{},
+			errors.New("identity binding: the request has no service account token: tokenAttributes are missing in the kubelet's " +
+				"credential provider config")
 	}
 	client, tenant := r.ServiceAccountAnnotations[ClientIDAnnotation], r.ServiceAccountAnnotations[TenantIDAnnotation]
 	if client == "" {
@@ -63,7 +65,9 @@ func (b *Binding) identity(r Request) (Identity, error) {
 		tenant = b.TenantID
 	}
 	if client == "" {
-		return Identity{}, fmt.Errorf("identity binding: client id annotation %s is not found or the value is empty, and there is no --ib-default-client-id", ClientIDAnnotation)
+		return Identity{},
+			fmt.Errorf("identity binding: client id annotation %s is not found or the value is empty, and there is no "+
+				"--ib-default-client-id", ClientIDAnnotation)
 	}
 	return Identity{
 		Name: "client " + shorten(client) + " by identity binding", Tenant: tenant,
@@ -73,7 +77,7 @@ func (b *Binding) identity(r Request) (Identity, error) {
 	}, nil
 }
 
-// token asks the API server for one.
+// token requests a token from the API server.
 func (b *Binding) token(ctx context.Context, assertion, client, scope string) (string, error) {
 	const longest = 15 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, longest)
@@ -100,7 +104,8 @@ func (b *Binding) token(ctx context.Context, assertion, client, scope string) (s
 		return "", fmt.Errorf("identity binding at %s: %w", b.ServerName, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("identity binding at %s responded with status code %d%s", b.ServerName, resp.StatusCode, said(body, assertion))
+		return "", fmt.Errorf("identity binding at %s responded with status code %d%s", b.ServerName, resp.StatusCode,
+			said(body, assertion))
 	}
 	var answer struct {
 		AccessToken string `json:"access_token"`
@@ -111,8 +116,7 @@ func (b *Binding) token(ctx context.Context, assertion, client, scope string) (s
 	return answer.AccessToken, nil
 }
 
-// transport leads to the API server whatever its name resolves to, and not through
-// a proxy.
+// transport connects to the API server's address, whatever its name resolves to, and without a proxy.
 func (b *Binding) transport() *http.Transport {
 	var dialer net.Dialer
 	return &http.Transport{

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// challenge is one way of authenticating that a server offers (RFC 9110, 11.6.1).
+// challenge is one authentication challenge of a server (RFC 9110, 11.6.1).
 type challenge struct {
 	scheme string
 	params map[string]string
 }
 
-// parseChallenges reads a Www-Authenticate header, which may offer several ways.
-// What it cannot read it skips.
+// parseChallenges parses a Www-Authenticate header, which may have several challenges. It skips
+// invalid parts.
 func parseChallenges(header string) []challenge {
 	var all []challenge
 	s := scanner{header}
@@ -28,7 +28,7 @@ func parseChallenges(header string) []challenge {
 			continue
 		}
 		s.skip(" \t")
-		if s.text == "" || s.text[0] != '=' { // a word alone is a scheme
+		if s.text == "" || s.text[0] != '=' { // a word without "=" is a scheme
 			all = append(all, challenge{strings.ToLower(word), map[string]string{}})
 			continue
 		}
@@ -41,7 +41,7 @@ func parseChallenges(header string) []challenge {
 	return all
 }
 
-// scanner takes a header apart from its front.
+// scanner reads a header from its start.
 type scanner struct{ text string }
 
 func (s *scanner) drop() {
@@ -52,7 +52,7 @@ func (s *scanner) drop() {
 
 func (s *scanner) skip(set string) { s.text = strings.TrimLeft(s.text, set) }
 
-// token is a word.
+// token reads a word.
 func (s *scanner) token() string { return s.until("\"=, \t") }
 
 func (s *scanner) until(end string) string {
@@ -65,7 +65,7 @@ func (s *scanner) until(end string) string {
 	return word
 }
 
-// value is a word, which may hold more here than elsewhere, or a text in quotes.
+// value reads a word with additional characters, or a quoted text.
 func (s *scanner) value() string {
 	if s.text == "" || s.text[0] != '"' {
 		return s.until("\", \t")
@@ -83,11 +83,11 @@ func (s *scanner) value() string {
 			value.WriteByte(c)
 		}
 	}
-	return value.String() // the end of the quotes is missing
+	return value.String() // the closing quote is missing
 }
 
-// service is what a registry calls itself in its challenge. The challenge must be
-// the registry's own: a token that was meant for one host is not sent to another.
+// service returns the registry's name in its challenge. The challenge must belong to the host, so
+// that a token is never sent to another host.
 func service(host string, header http.Header) (string, error) {
 	var bearers []challenge
 	for _, line := range header.Values("Www-Authenticate") {
@@ -114,7 +114,7 @@ func service(host string, header http.Header) (string, error) {
 	return name, nil
 }
 
-// sameHost refuses a realm that is not at the host itself.
+// sameHost returns an error if the realm is not at the host.
 func sameHost(host, realm string) error {
 	u, err := url.Parse(realm)
 	switch {

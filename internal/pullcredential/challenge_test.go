@@ -11,13 +11,17 @@ import (
 func TestChallenges(t *testing.T) {
 	bearer := func(params map[string]string) []challenge { return []challenge{{"bearer", params}} }
 	for header, want := range map[string][]challenge{
-		`Bearer realm="https://r/oauth2/token",service="r"`:        bearer(map[string]string{"realm": "https://r/oauth2/token", "service": "r"}),
-		`bearer  Realm = "https://r/t" , SERVICE= "r" ,`:           bearer(map[string]string{"realm": "https://r/t", "service": "r"}),
-		`Bearer realm=https://r/oauth2/token,service=r`:            bearer(map[string]string{"realm": "https://r/oauth2/token", "service": "r"}),
-		`Bearer realm=https://r/t?a=b,service=r`:                   bearer(map[string]string{"realm": "https://r/t?a=b", "service": "r"}),
-		`Bearer realm="a, b=\"c\"",scope="repository:x:pull,push"`: bearer(map[string]string{"realm": `a, b="c"`, "scope": "repository:x:pull,push"}),
-		`Bearer realm="not ended`:                                  bearer(map[string]string{"realm": "not ended"}),
-		`Basic realm="x", Bearer realm="y",service=z`:              {{"basic", map[string]string{"realm": "x"}}, {"bearer", map[string]string{"realm": "y", "service": "z"}}},
+		`Bearer realm="https://r/oauth2/token",service="r"`: bearer(map[string]string{"realm": "https://r/oauth2/token",
+			"service": "r"}),
+		`bearer  Realm = "https://r/t" , SERVICE= "r" ,`: bearer(map[string]string{"realm": "https://r/t", "service": "r"}),
+		`Bearer realm=https://r/oauth2/token,service=r`: bearer(map[string]string{"realm": "https://r/oauth2/token",
+			"service": "r"}),
+		`Bearer realm=https://r/t?a=b,service=r`: bearer(map[string]string{"realm": "https://r/t?a=b", "service": "r"}),
+		`Bearer realm="a, b=\"c\"",scope="repository:x:pull,push"`: bearer(map[string]string{"realm": `a, b="c"`,
+			"scope": "repository:x:pull,push"}),
+		`Bearer realm="not ended`: bearer(map[string]string{"realm": "not ended"}),
+		`Basic realm="x", Bearer realm="y",service=z`: {{"basic", map[string]string{"realm": "x"}},
+			{"bearer", map[string]string{"realm": "y", "service": "z"}}},
 		`Bearer`:                      bearer(map[string]string{}),
 		`Negotiate, Bearer service=z`: {{"negotiate", map[string]string{}}, {"bearer", map[string]string{"service": "z"}}},
 		`realm="x"`:                   nil,
@@ -31,7 +35,8 @@ func TestChallenges(t *testing.T) {
 	}
 }
 
-// Only the registry's own challenge is good, because the token goes where it leads.
+// TestService checks that only a challenge of the registry itself is accepted, because the token is
+// sent to its realm.
 func TestService(t *testing.T) {
 	for header, want := range map[string]string{
 		`Bearer realm="https://foo.azurecr.io/oauth2/token",service="foo.azurecr.io"`:                                          "",
@@ -61,16 +66,19 @@ func TestService(t *testing.T) {
 			t.Errorf("%s: %q %v, want %q", header, got, err, want)
 		}
 	}
-	if got, err := service("foo.local:5000", http.Header{"Www-Authenticate": {`Bearer realm="https://foo.local:5000/oauth2/token",service="foo.local"`}}); err != nil || got != "foo.local" {
+	if got, err := service("foo.local:5000",
+		http.Header{"Www-Authenticate": {`Bearer realm="https://foo.local:5000/oauth2/token",service="foo.local"`}}); err != nil ||
+		got != "foo.local" {
 		t.Errorf("with a port: %q %v", got, err)
 	}
-	two := http.Header{"Www-Authenticate": {`Bearer realm="https://foo.azurecr.io/",service="foo.azurecr.io"`, `Bearer realm="https://foo.azurecr.io/",service="foo.azurecr.io"`}}
+	two := http.Header{"Www-Authenticate": {`Bearer realm="https://foo.azurecr.io/",service="foo.azurecr.io"`,
+		`Bearer realm="https://foo.azurecr.io/",service="foo.azurecr.io"`}}
 	if _, err := service("foo.azurecr.io", two); err == nil {
 		t.Error("two headers were taken")
 	}
 }
 
-// FuzzChallenge reads whatever a server may send.
+// FuzzChallenge parses any header.
 func FuzzChallenge(f *testing.F) {
 	f.Add(`Bearer realm="https://foo.azurecr.io/oauth2/token",service="foo.azurecr.io"`)
 	f.Add(`Bearer realm=a"b\`)

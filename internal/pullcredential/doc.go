@@ -1,10 +1,9 @@
-// Package pullcredential decides with which credential a kubelet pulls an image
-// from Azure Container Registry, and gets it. Layer L3.
+// Package pullcredential gets the credential with which a kubelet pulls an image from Azure Container
+// Registry. Layer L3.
 //
-// It speaks version 1 of the kubelet's credential provider protocol: one request
-// comes in, one response goes out ([Read], [Response.Write]). [Provider.Respond]
-// recognises the registry by its whole host name, takes the identity that the
-// request or the configuration names, and exchanges its token with the registry,
-// after the registry has said, under its own name, where that is done. Passwords
-// and tokens never get into errors or logs.
+// It implements version 1 of the kubelet's credential provider protocol: one request and one response
+// ([Read], [Response.Write]). [Provider.Respond] recognizes the registry by its complete host name
+// and selects the identity of the request or of the configuration. It asks the registry where tokens
+// are exchanged, which must be at the registry itself, and exchanges the identity's token there.
+// Passwords and tokens never appear in errors or logs.
 package pullcredential

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// nobody is the user name that goes with a token in place of a password.
-const nobody = "00000000-0000-0000-0000-000000000000"
+// tokenUser is the user name of a login with a token as its password.
+const tokenUser = "00000000-0000-0000-0000-000000000000"
 
 const (
 	userAgent     = "kubernetes-credentialprovider-acr"
@@ -22,9 +22,8 @@ const (
 	tries         = 3
 )
 
-// exchange turns a token of Entra ID into a login of the registry at host. It asks
-// the registry for its challenge first, which says whether there is a registry of
-// Azure's at all.
+// exchange exchanges a token of Entra ID for a login of the registry at host. It first reads the
+// registry's challenge, which shows whether host is an Azure registry.
 func (p *Provider) exchange(ctx context.Context, host string, identity Identity) (Login, error) {
 	name, err := p.challenge(ctx, host)
 	if err != nil {
@@ -43,7 +42,9 @@ func (p *Provider) exchange(ctx context.Context, host string, identity Identity)
 		return Login{}, fmt.Errorf("exchange a token with registry %s: %w", host, err)
 	}
 	if status != http.StatusOK {
-		return Login{}, fmt.Errorf("registry %s responded with status code %d to the exchange of a token of %s%s", host, status, identity.Name, said(body, token))
+		return Login{},
+			fmt.Errorf("registry %s responded with status code %d to the exchange of a token of %s%s", host, status, identity.Name,
+				said(body, token))
 	}
 	var answer struct {
 		RefreshToken string `json:"refresh_token"`
@@ -51,10 +52,10 @@ func (p *Provider) exchange(ctx context.Context, host string, identity Identity)
 	if json.Unmarshal(body, &answer) != nil || answer.RefreshToken == "" {
 		return Login{}, fmt.Errorf("registry %s answered the exchange of a token without a refresh_token", host)
 	}
-	return NewLogin(nobody, answer.RefreshToken), nil
+	return NewLogin(tokenUser, answer.RefreshToken), nil
 }
 
-// challenge asks the registry how to authenticate.
+// challenge reads the registry's challenge.
 func (p *Provider) challenge(ctx context.Context, host string) (string, error) {
 	status, header, _, err := p.send(ctx, http.MethodGet, "https://"+host+"/v2/", nil)
 	if err != nil {
@@ -66,8 +67,7 @@ func (p *Provider) challenge(ctx context.Context, host string) (string, error) {
 	return service(host, header)
 }
 
-// send sends a request, and again a moment later when the registry was not to be
-// reached or is busy.
+// send sends a request and retries if the registry is unreachable or busy.
 func (p *Provider) send(ctx context.Context, method, address string, form url.Values) (int, http.Header, []byte, error) {
 	for try := 1; ; try++ {
 		status, header, body, err := p.once(ctx, method, address, form)
@@ -83,8 +83,8 @@ func (p *Provider) send(ctx context.Context, method, address string, form url.Va
 	}
 }
 
-// pause is how long to wait after a try: as long as the registry wants, but no
-// longer than a waiting kubelet can bear.
+// pause returns the delay before a retry: the registry's Retry-After, limited because a kubelet is
+// waiting.
 func pause(try int, header http.Header) time.Duration {
 	const first, longest = 500 * time.Millisecond, 5 * time.Second
 	if seconds, err := strconv.ParseUint(header.Get("Retry-After"), 10, 16); err == nil {
@@ -118,7 +118,7 @@ func (p *Provider) once(ctx context.Context, method, address string, form url.Va
 	return resp.StatusCode, resp.Header, body, nil
 }
 
-// client does not follow redirects: tokens go where they were meant to go.
+// client does not follow redirects, so that tokens are only sent to the intended host.
 func (p *Provider) client() *http.Client {
 	c := http.Client{}
 	if p.Client != nil {
@@ -130,8 +130,8 @@ func (p *Provider) client() *http.Client {
 
 var unprintable = regexp.MustCompile(`[^ -~]+`)
 
-// said is the error in an answer, in a form to be added to a message. The token is
-// taken out, should the server have repeated it.
+// said returns the error in a response, as a suffix of a message. It removes the token, which the
+// server may have repeated.
 func said(body []byte, token string) string {
 	var answer struct {
 		Errors []struct {

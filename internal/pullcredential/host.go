@@ -5,19 +5,18 @@ import (
 	"strings"
 )
 
-// suffixes are the domains below which registries are in Azure's clouds.
+// suffixes returns the domains of registries in Azure's clouds.
 func suffixes() []string { return []string{"azurecr.io", "azurecr.cn", "azurecr.de", "azurecr.us"} }
 
-// hostOf is the registry of an image as it is written: all before the first slash.
+// hostOf returns the registry of an image: everything before the first slash.
 func hostOf(image string) string {
 	host, _, _ := strings.Cut(image, "/")
 	return host
 }
 
-// isRegistry reports whether a host, with or without a port, is a registry of
-// Azure's: a name in one of the clouds' domains, or in the one that this cloud is
-// said to have. The whole name counts, as a domain that only begins like one, such as
-// foo.azurecr.io.example.com, is somebody else's.
+// isRegistry reports whether a host, with or without a port, is an Azure registry: a name in a domain
+// of Azure's clouds or in suffix. It compares the whole name, because foo.azurecr.io.example.com
+// belongs to another owner.
 func isRegistry(host, suffix string) bool {
 	name, port, hasPort := strings.Cut(host, ":")
 	if hasPort && !isPort(port) || !isDomain(name) {

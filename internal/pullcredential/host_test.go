@@ -72,19 +72,21 @@ func TestRegistryHosts(t *testing.T) {
 	}
 }
 
-// The domain of a cloud may be written with a dot before it, and may not be there.
+// TestSuffixes checks that a cloud's domain may start with a dot and may be empty.
 func TestSuffixes(t *testing.T) {
-	for suffix, want := range map[string]bool{"azurecr.example": true, ".azurecr.example": true, "AzureCR.example": true, "": false, ".": false, "example": true, "other.example": false} {
+	for suffix, want := range map[string]bool{"azurecr.example": true, ".azurecr.example": true, "AzureCR.example": true, "": false,
+		".": false, "example": true, "other.example": false} {
 		if got := isRegistry("reg.azurecr.example", suffix); got != want {
 			t.Errorf("%q: %v, want %v", suffix, got, want)
 		}
 	}
 }
 
-// FuzzImage looks for images that are taken for one of a registry of Azure's though
-// the host that a client would call is another.
+// FuzzImage searches for images that are taken for an Azure registry although a client would call
+// another host.
 func FuzzImage(f *testing.F) {
-	for _, image := range []string{"foo.azurecr.io/a:1", "foo.azurecr.io.evil.com/x", "a@foo.azurecr.io/x", "foo.azurecr.io:443/x", "foo.azurecr.io", "reg.azurecr.local.corp/a"} {
+	for _, image := range []string{"foo.azurecr.io/a:1", "foo.azurecr.io.evil.com/x", "a@foo.azurecr.io/x", "foo.azurecr.io:443/x",
+		"foo.azurecr.io", "reg.azurecr.local.corp/a"} {
 		f.Add(image)
 	}
 	mirrors, _ := ParseMirrors("mcr.microsoft.com:foo.azurecr.io,a:b.azurecr.io/c")
@@ -102,7 +104,7 @@ func FuzzImage(f *testing.F) {
 		if !ours || strings.ContainsAny(host, "/@?#%\\ \t\r\n[]*") {
 			t.Errorf("%q: host %q", image, host)
 		}
-		// What is asked is what was recognised.
+		// The recognized host is the requested one.
 		if err := sameHost(host, "https://"+host+"/oauth2/token"); err != nil {
 			t.Errorf("%q: %v", image, err)
 		}

@@ -10,9 +10,9 @@ import (
 // Mirror says that images of one registry are pulled from another.
 type Mirror struct{ Source, Destination string }
 
-// ParseMirrors reads "mcr.microsoft.com:xxx.azurecr.io,...", in which both names may
-// have a port, "from:5000:to:5000", and a path. Entries that say nothing are left
-// out and returned as problems: the others are still good for pulling.
+// ParseMirrors parses "mcr.microsoft.com:xxx.azurecr.io,...". Both names may have a port, as in
+// "from:5000:to:5000", and a path. Invalid entries are left out and returned as errors; the others
+// remain usable.
 func ParseMirrors(text string) ([]Mirror, []error) {
 	var mirrors []Mirror
 	var problems []error
@@ -22,12 +22,13 @@ func ParseMirrors(text string) ([]Mirror, []error) {
 		}
 		m, ok := parseMirror(entry)
 		if !ok {
-			problems = append(problems, fmt.Errorf("registry mirror %q: want SOURCE:DESTINATION such as mcr.microsoft.com:example.azurecr.io", shorten(entry)))
+			problems = append(problems,
+				fmt.Errorf("registry mirror %q: want SOURCE:DESTINATION such as mcr.microsoft.com:example.azurecr.io", shorten(entry)))
 			continue
 		}
 		mirrors = append(mirrors, m)
 	}
-	// The longest source is the most particular one.
+	// The longest source is the most specific.
 	slices.SortStableFunc(mirrors, func(a, b Mirror) int { return cmp.Compare(len(b.Source), len(a.Source)) })
 	return mirrors, problems
 }
@@ -54,7 +55,7 @@ func isPlace(text string) bool {
 	return isDomain(name)
 }
 
-// through is where an image comes from when its registry is mirrored.
+// through returns the image in the mirror if the image's registry is mirrored.
 func through(mirrors []Mirror, image string) (string, bool) {
 	for _, m := range mirrors {
 		if rest, ok := m.rest(image); ok {
@@ -64,13 +65,13 @@ func through(mirrors []Mirror, image string) (string, bool) {
 	return image, false
 }
 
-// rest is what follows the source in an image. The source ends where a name ends:
-// mcr.microsoft.com is not the source of mcr.microsoft.com.example.com/x.
+// rest returns the part of an image after the source. A source ends where a name ends:
+// mcr.microsoft.com does not match mcr.microsoft.com.example.com/x.
 func (m Mirror) rest(image string) (string, bool) {
 	rest, ok := strings.CutPrefix(image, m.Source)
 	if !ok || rest == "" || rest[0] == '/' {
 		return rest, ok
 	}
-	// After a path comes a tag or a digest, after a host it would be another port.
+	// A colon after a path starts a tag; after a host it would start another port.
 	return rest, strings.Contains(m.Source, "/") && (rest[0] == ':' || rest[0] == '@')
 }

@@ -16,22 +16,20 @@ const (
 	responseKind = "CredentialProviderResponse"
 )
 
-// Request is what the kubelet asks.
+// Request is the request of the kubelet.
 type Request struct {
 	Image string
-	// ServiceAccountToken is the token of the pod's service account, and
-	// ServiceAccountAnnotations are those of its annotations that the kubelet is
-	// configured to pass on.
+	// ServiceAccountToken is the token of the pod's service account. ServiceAccountAnnotations are
+	// the annotations that the kubelet is configured to pass on.
 	ServiceAccountToken       string
 	ServiceAccountAnnotations map[string]string
 }
 
-// largestRequest is more than an image, a token and the annotations of an object,
-// which are 256 KiB at most, can be.
+// largestRequest is the size limit of a request: more than an image, a token and 256 KiB of
+// annotations need.
 const largestRequest = 1 << 20
 
-// Read reads the kubelet's request. Its errors do not repeat what was read, because
-// a token may be in it.
+// Read reads the kubelet's request. Its errors do not quote the input, which may contain a token.
 func Read(r io.Reader) (Request, error) {
 	text, err := io.ReadAll(io.LimitReader(r, largestRequest+1))
 	if err != nil {
@@ -48,7 +46,7 @@ func Read(r io.Reader) (Request, error) {
 		Annotations map[string]string `json:"serviceAccountAnnotations"`
 	}
 	if err := json.Unmarshal(text, &request); err != nil {
-		return Request{}, fmt.Errorf("the request on standard input is no %s in JSON: %s", requestKind, place(err, len(text)))
+		return Request{}, fmt.Errorf("the request on standard input is not a %s in JSON: %s", requestKind, place(err, len(text)))
 	}
 	switch {
 	case request.APIVersion != APIVersion:
@@ -61,7 +59,7 @@ func Read(r io.Reader) (Request, error) {
 	return Request{Image: request.Image, ServiceAccountToken: request.Token, ServiceAccountAnnotations: request.Annotations}, nil
 }
 
-// place says where JSON is wrong, without any of its text.
+// place returns the position of a JSON error, without quoting the text.
 func place(err error, size int) string {
 	if size == 0 {
 		return "there is nothing"
@@ -75,7 +73,7 @@ func place(err error, size int) string {
 	return "it cannot be read"
 }
 
-// shorten keeps a text that somebody else wrote readable.
+// shorten cuts a text from another program, so that messages stay readable.
 func shorten(text string) string {
 	const most = 200
 	if len(text) <= most {
@@ -84,30 +82,29 @@ func shorten(text string) string {
 	return text[:most] + "..."
 }
 
-// Login is a user name and a password of a registry. The password is not printed.
+// Login is a user name and a password. The password is never printed.
 type Login struct{ username, password string }
 
-// NewLogin makes a login.
+// NewLogin returns a login.
 func NewLogin(username, password string) Login { return Login{username, password} }
 
 func (l Login) String() string { return l.username + ":(secret)" }
 
-// Format keeps the verbs that know no String away from the password.
+// Format keeps verbs that bypass String from printing the password.
 func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, l.String()) }
 
-// LogValue is String for slog.
+// LogValue returns String for slog.
 func (l Login) LogValue() slog.Value { return slog.StringValue(l.String()) }
 
-// Response is what the kubelet is told.
+// Response is the response to the kubelet.
 type Response struct {
-	// Cache is how long the kubelet may use the logins for the registry; 0 is not at
-	// all.
+	// Cache is how long the kubelet may cache the logins for the registry; 0 disables the cache.
 	Cache time.Duration
-	// Logins by registry, in which * stands for a part of the host name; nil for none.
+	// Logins by registry; * matches a part of the host name. nil means no login.
 	Logins map[string]Login
 }
 
-// Write sends the response, which is the only place where passwords are shown.
+// Write writes the response, the only output with passwords.
 func (r Response) Write(w io.Writer) error {
 	type auth struct {
 		Username string `json:"username"`

@@ -14,7 +14,8 @@ import (
 func TestRead(t *testing.T) {
 	const head = `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderRequest",`
 	want := Request{Image: "foo.azurecr.io/a:1", ServiceAccountToken: "s3cret", ServiceAccountAnnotations: map[string]string{"a": "b"}}
-	got, err := Read(strings.NewReader(head + `"image":"foo.azurecr.io/a:1","serviceAccountToken":"s3cret","serviceAccountAnnotations":{"a":"b"},"new":1}`))
+	got, err := Read(strings.NewReader(head +
+		`"image":"foo.azurecr.io/a:1","serviceAccountToken":"s3cret","serviceAccountAnnotations":{"a":"b"},"new":1}`))
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
@@ -79,7 +80,8 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, shown := range []string{log.String(), string(text), fmt.Sprintf("%v %+v %#v %s %q %d %x", l, l, l, l, l, l, l), fmt.Sprintf("%+v %#v", Response{Logins: map[string]Login{"a": l}}, Provider{Principal: &l})} {
+	for _, shown := range []string{log.String(), string(text), fmt.Sprintf("%v %+v %#v %s %q %d %x", l, l, l, l, l, l, l),
+		fmt.Sprintf("%+v %#v", Response{Logins: map[string]Login{"a": l}}, Provider{Principal: &l})} {
 		if strings.Contains(shown, "s3cret") || strings.Contains(shown, "733363726574") {
 			t.Errorf("printed: %s", shown)
 		}

@@ -10,57 +10,53 @@ import (
 	"time"
 )
 
-// Scope is what tokens for registries are asked for, in every cloud.
+// Scope is the scope of tokens for registries, in every cloud.
 const Scope = "https://containerregistry.azure.net/.default"
 
-// Annotations of a service account that name the identity with which its pods' images
-// are pulled.
+// Annotations of a service account with the identity that pulls its pods' images.
 const (
 	ClientIDAnnotation = "kubernetes.azure.com/acr-client-id"
 	TenantIDAnnotation = "kubernetes.azure.com/acr-tenant-id"
 )
 
-// anonymous is the entry for registries that let everybody pull.
+// anonymous is the entry for registries with anonymous pull.
 const anonymous = "*.azurecr.*"
 
-// cacheFor is how long a kubelet keeps a login; that of an exchange is good for
-// three hours.
+// cacheFor is how long a kubelet caches a login. A login of an exchange is valid for three hours.
 const cacheFor = time.Hour
 
-// Identity is somebody who has tokens of Entra ID. The zero value is nobody.
+// Identity gets tokens of Entra ID. The zero value is no identity.
 type Identity struct {
-	// Name is for messages, Tenant the tenant's id, which may be left out.
+	// Name is for messages. Tenant is the tenant's id and may be empty.
 	Name, Tenant string
-	// Token gets one for a scope.
+	// Token returns a token for a scope.
 	Token func(ctx context.Context, scope string) (string, error)
 }
 
-// Federation makes the identity for which the token of a service account stands.
+// Federation exchanges the token of a service account for an identity.
 type Federation func(serviceAccountToken, clientID, tenantID string) (Identity, error)
 
-// Provider answers a kubelet's requests. The zero value lets images be pulled
-// anonymously.
+// Provider answers requests of a kubelet. The zero value allows anonymous pulls only.
 type Provider struct {
-	// Suffix is the domain of this cloud's registries, besides those of Azure's clouds.
+	// Suffix is an additional domain of registries, for other clouds.
 	Suffix string
-	// Mirrors are as [ParseMirrors] returns them.
+	// Mirrors are from [ParseMirrors].
 	Mirrors []Mirror
-	// Identity is the node's own.
+	// Identity is the node's identity.
 	Identity Identity
-	// Principal is the login of a service principal, which registries take as it is.
+	// Principal is the login of a service principal, which registries accept without an exchange.
 	Principal *Login
-	// Federate makes identities of service accounts. Binding, if not nil, is asked in
-	// its place.
+	// Federate returns identities of service accounts. A Binding, if not nil, replaces it.
 	Federate Federation
 	Binding  *Binding
-	// Client sends requests to registries; nil is an ordinary one.
+	// Client sends requests to registries; nil is a default client.
 	Client *http.Client
-	// Log is where to say what was decided; nil is slog.Default.
+	// Log receives the decisions; nil is slog.Default.
 	Log *slog.Logger
 }
 
-// Respond decides how the image of the request is pulled. An error means that the
-// kubelet pulls it without a login from here.
+// Respond returns the logins for the image of the request. After an error the kubelet pulls without a
+// login of this program.
 func (p *Provider) Respond(ctx context.Context, r Request) (Response, error) {
 	from, mirrored := through(p.Mirrors, r.Image)
 	host := hostOf(from)
@@ -93,8 +89,8 @@ func (p *Provider) Respond(ctx context.Context, r Request) (Response, error) {
 	return Response{Cache: cacheFor, Logins: logins}, nil
 }
 
-// choose is whose token is exchanged, nobody when the principal's login or none is
-// to be used. What is mirrored belongs to the node and not to the pod.
+// choose returns the identity for the exchange, or the zero Identity for the principal's
+// login or none. Mirrored images use the node's identity, not the pod's.
 func (p *Provider) choose(r Request, mirrored bool) (Identity, error) {
 	switch {
 	case mirrored:
@@ -117,7 +113,7 @@ func (p *Provider) ofServiceAccount(r Request) (Identity, error) {
 		problems = append(problems, fmt.Errorf("tenant id annotation %s is not found or the value is empty", TenantIDAnnotation))
 	}
 	if len(problems) == 0 && p.Federate == nil {
-		problems = append(problems, errors.New("tokens of service accounts are not exchanged here"))
+		problems = append(problems, errors.New("federation of service accounts is not configured"))
 	}
 	if len(problems) > 0 {
 		return Identity{}, fmt.Errorf("service account of the pod: %w", errors.Join(problems...))
@@ -129,9 +125,8 @@ func (p *Provider) ofServiceAccount(r Request) (Identity, error) {
 	return identity, nil
 }
 
-// addPrincipal gives a service principal's login for all registries of Azure's clouds,
-// as it is good for each to which the principal has a right, and for hosts that are
-// none of these.
+// addPrincipal adds the service principal's login for all Azure registries and the given hosts. The
+// login works at each registry where the principal has a role.
 func (p *Provider) addPrincipal(logins map[string]Login, hosts []string) {
 	domains := suffixes()
 	if strings.Contains(p.Suffix, ".azurecr.") {

@@ -24,16 +24,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server is a registry that says what it was told to say.
+// server is a registry with configured responses.
 type server struct {
 	mu       sync.Mutex
 	seen     []string // METHOD URL
 	forms    []url.Values
-	base     func() *canned // nil is a proper challenge
+	base     func() *canned // nil is a valid challenge
 	exchange func(token string) *canned
 }
 
-// canned is an answer that is made before it is asked for.
+// canned is a configured response.
 type canned struct {
 	status       int
 	header, body string
@@ -112,7 +112,8 @@ func TestRespond(t *testing.T) {
 	const exchanged = " 00000000-0000-0000-0000-000000000000:refresh"
 	mirrors, _ := ParseMirrors("mcr.microsoft.com:foo.azurecr.io/mcr")
 	login := NewLogin("client", "password")
-	wildcards := []string{"*.azurecr.* :", "*.azurecr.cn client:password", "*.azurecr.de client:password", "*.azurecr.io client:password", "*.azurecr.us client:password"}
+	wildcards := []string{"*.azurecr.* :", "*.azurecr.cn client:password", "*.azurecr.de client:password", "*.azurecr.io client:password",
+		"*.azurecr.us client:password"}
 	federate := func(token, client, tenant string) (Identity, error) {
 		if token != "sa-token" {
 			return Identity{}, errors.New("another token")
@@ -140,36 +141,42 @@ func TestRespond(t *testing.T) {
 			[]string{"*.azurecr.* :", "foo.azurecr.io" + exchanged, "mcr.microsoft.com" + exchanged},
 			[]string{"GET https://foo.azurecr.io/v2/", "POST https://foo.azurecr.io/oauth2/exchange"}, "t1",
 		},
-		"mirror, to somewhere else": {func(p *Provider) { p.Mirrors = []Mirror{{"mcr.microsoft.com", "docker.io"}} }, Request{Image: "mcr.microsoft.com/app:1"}, nil, nil, ""},
+		"mirror, to somewhere else": {func(p *Provider) { p.Mirrors = []Mirror{{"mcr.microsoft.com", "docker.io"}} },
+			Request{Image: "mcr.microsoft.com/app:1"}, nil, nil, ""},
 		"domain of the cloud": {
 			func(p *Provider) { p.Suffix = "azurecr.local.corp" }, Request{Image: "reg.azurecr.local.corp:5000/a:1"},
 			[]string{"*.azurecr.* :", "reg.azurecr.local.corp:5000" + exchanged},
 			[]string{"GET https://reg.azurecr.local.corp:5000/v2/", "POST https://reg.azurecr.local.corp:5000/oauth2/exchange"}, "t1",
 		},
-		"service principal": {func(p *Provider) { p.Identity, p.Principal = Identity{}, &login }, Request{Image: "foo.azurecr.io/a"}, wildcards, nil, ""},
+		"service principal": {func(p *Provider) { p.Identity, p.Principal = Identity{}, &login }, Request{Image: "foo.azurecr.io/a"},
+			wildcards, nil, ""},
 		"service principal, mirror": {
 			func(p *Provider) { p.Identity, p.Principal, p.Mirrors = Identity{}, &login, mirrors }, Request{Image: "mcr.microsoft.com/a"},
 			append(slices.Clone(wildcards), "mcr.microsoft.com client:password"), nil, "",
 		},
 		"service principal, domain of the cloud": {
-			func(p *Provider) { p.Identity, p.Principal, p.Suffix = Identity{}, &login, "azurecr.local.corp" }, Request{Image: "reg.azurecr.local.corp/a"},
+			func(p *Provider) { p.Identity, p.Principal, p.Suffix = Identity{}, &login, "azurecr.local.corp" },
+			Request{Image: "reg.azurecr.local.corp/a"},
 			append(slices.Clone(wildcards), "reg.azurecr.local.corp client:password"), nil, "",
 		},
 		"service principal, domain of the cloud like Azure's": {
-			func(p *Provider) { p.Identity, p.Principal, p.Suffix = Identity{}, &login, ".azurecr.corp" }, Request{Image: "reg.azurecr.corp/a"},
+			func(p *Provider) { p.Identity, p.Principal, p.Suffix = Identity{}, &login, ".azurecr.corp" },
+			Request{Image: "reg.azurecr.corp/a"},
 			append(slices.Clone(wildcards[:2]), append([]string{"*.azurecr.corp client:password"}, wildcards[2:]...)...), nil, "",
 		},
-		"nobody": {func(p *Provider) { p.Identity = Identity{} }, Request{Image: "foo.azurecr.io/a"}, []string{"*.azurecr.* :"}, nil, ""},
+		"none": {func(p *Provider) { p.Identity = Identity{} }, Request{Image: "foo.azurecr.io/a"}, []string{"*.azurecr.* :"}, nil, ""},
 		"service account": {
-			func(p *Provider) { p.Federate = federate }, Request{"foo.azurecr.io/a", "sa-token", annotated}, []string{"*.azurecr.* :", "foo.azurecr.io" + exchanged},
-			[]string{"GET https://foo.azurecr.io/v2/", "POST https://foo.azurecr.io/oauth2/exchange"}, "t2",
-		},
-		"service account and a service principal": {
-			func(p *Provider) { p.Federate, p.Identity, p.Principal = federate, Identity{}, &login }, Request{"foo.azurecr.io/a", "sa-token", annotated},
+			func(p *Provider) { p.Federate = federate }, Request{"foo.azurecr.io/a", "sa-token", annotated},
 			[]string{"*.azurecr.* :", "foo.azurecr.io" + exchanged},
 			[]string{"GET https://foo.azurecr.io/v2/", "POST https://foo.azurecr.io/oauth2/exchange"}, "t2",
 		},
-		"service account, mirror": { // the mirror is the node's
+		"service account and a service principal": {
+			func(p *Provider) { p.Federate, p.Identity, p.Principal = federate, Identity{}, &login },
+			Request{"foo.azurecr.io/a", "sa-token", annotated},
+			[]string{"*.azurecr.* :", "foo.azurecr.io" + exchanged},
+			[]string{"GET https://foo.azurecr.io/v2/", "POST https://foo.azurecr.io/oauth2/exchange"}, "t2",
+		},
+		"service account, mirror": { // a mirror uses the node's identity
 			func(p *Provider) { p.Federate, p.Mirrors = federate, mirrors }, Request{"mcr.microsoft.com/a", "sa-token", nil},
 			[]string{"*.azurecr.* :", "foo.azurecr.io" + exchanged, "mcr.microsoft.com" + exchanged},
 			[]string{"GET https://foo.azurecr.io/v2/", "POST https://foo.azurecr.io/oauth2/exchange"}, "t1",
@@ -202,7 +209,7 @@ func TestRespond(t *testing.T) {
 	}
 }
 
-// A registry that answers oddly gets no token, or at least its answer gives none away.
+// TestOddRegistries checks that an invalid registry gets no token, or that its response reveals none.
 func TestOddRegistries(t *testing.T) {
 	answer := func(status int, header, body string) func() *canned {
 		return func() *canned { return reply(status, header, body) }
@@ -213,16 +220,19 @@ func TestOddRegistries(t *testing.T) {
 		says     string
 		sent     bool // the token
 	}{
-		"everybody may pull":        {answer(200, "", "{}"), nil, "registry foo.azurecr.io did not issue a valid AAD challenge, status: 200", false},
-		"redirect":                  {answer(307, "Location: https://evil.com/v2/", ""), nil, "status: 307", false},
-		"no challenge":              {answer(401, "", ""), nil, "offers 0 Bearer challenges", false},
-		"another's challenge":       {answer(401, challengeOf("evil.com"), ""), nil, `realm "https://evil.com/oauth2/token": not at foo.azurecr.io`, false},
+		"public registry": {answer(200, "", "{}"), nil,
+			"registry foo.azurecr.io did not issue a valid AAD challenge, status: 200", false},
+		"redirect":     {answer(307, "Location: https://evil.com/v2/", ""), nil, "status: 307", false},
+		"no challenge": {answer(401, "", ""), nil, "offers 0 Bearer challenges", false},
+		"another's challenge": {answer(401, challengeOf("evil.com"), ""), nil,
+			`realm "https://evil.com/oauth2/token": not at foo.azurecr.io`, false},
 		"challenge without a space": {answer(401, "Www-Authenticate: Bearer", ""), nil, "no realm or no service", false},
 		"refused": {
 			nil, func(string) *canned {
 				return reply(401, "", `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`)
 			},
-			"registry foo.azurecr.io responded with status code 401 to the exchange of a token of managed identity: UNAUTHORIZED: authentication required", true,
+			"registry foo.azurecr.io responded with status code 401 to the exchange of a token of managed identity: UNAUTHORIZED: " +
+				"authentication required", true,
 		},
 		"refused with the token": {
 			nil, func(token string) *canned {
@@ -234,9 +244,11 @@ func TestOddRegistries(t *testing.T) {
 			return reply(400, "", `{"error":"invalid_grant","error_description":"expired"}`)
 		}, "status code 400 to the exchange of a token of managed identity: invalid_grant expired", true},
 		"refused without words": {nil, func(string) *canned { return reply(404, "", "<html>"+secret) }, "status code 404", true},
-		"redirected exchange":   {nil, func(string) *canned { return reply(307, "Location: https://evil.com/", "") }, "status code 307", true},
-		"no token":              {nil, func(string) *canned { return reply(200, "", `{"refresh_token":""}`) }, "without a refresh_token", true},
-		"no JSON":               {nil, func(string) *canned { return reply(200, "", secret) }, "without a refresh_token", true},
+		"redirected exchange": {nil, func(string) *canned { return reply(307, "Location: https://evil.com/", "") },
+			"status code 307", true},
+		"no token": {nil, func(string) *canned { return reply(200, "", `{"refresh_token":""}`) },
+			"without a refresh_token", true},
+		"no JSON": {nil, func(string) *canned { return reply(200, "", secret) }, "without a refresh_token", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{base: c.base, exchange: c.exchange}
@@ -255,17 +267,19 @@ func TestOddRegistries(t *testing.T) {
 }
 
 func TestServiceAccountWithoutAnnotations(t *testing.T) {
-	for _, annotations := range []map[string]string{nil, {ClientIDAnnotation: "c"}, {TenantIDAnnotation: "t"}, {ClientIDAnnotation: "", TenantIDAnnotation: "t"}} {
+	for _, annotations := range []map[string]string{nil, {ClientIDAnnotation: "c"}, {TenantIDAnnotation: "t"},
+		{ClientIDAnnotation: "", TenantIDAnnotation: "t"}} {
 		s := &server{}
 		_, err := s.provider().Respond(t.Context(), Request{"foo.azurecr.io/a", "sa-token", annotations})
-		if err == nil || !strings.Contains(err.Error(), "is not found or the value is empty") || strings.Contains(err.Error(), "sa-token") || s.seen != nil {
+		if err == nil || !strings.Contains(err.Error(), "is not found or the value is empty") ||
+			strings.Contains(err.Error(), "sa-token") || s.seen != nil {
 			t.Errorf("%v: %v after %v", annotations, err, s.seen)
 		}
 	}
 }
 
-// A registry that is busy is asked again, after the time that it wants, but not for
-// longer than a kubelet waits.
+// TestBusyRegistries checks that a busy registry is retried after its Retry-After, but not longer
+// than a kubelet waits.
 func TestBusyRegistries(t *testing.T) {
 	for name, c := range map[string]struct {
 		refusals []*canned
@@ -308,14 +322,14 @@ func TestBusyRegistries(t *testing.T) {
 	})
 }
 
-// binding is an API server that exchanges tokens, and the flags that lead to it.
+// binding starts an API server that exchanges tokens and returns its binding.
 func binding(t *testing.T, answer http.HandlerFunc) *Binding {
 	t.Helper()
 	s := httptest.NewTLSServer(answer)
 	t.Cleanup(s.Close)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
-	// The name that is in the certificate of httptest.
+	// The name in the certificate of httptest.
 	return &Binding{ServerName: "example.com", Address: s.Listener.Addr().String(), Roots: roots, ClientID: "c1", TenantID: "t9"}
 }
 
@@ -332,10 +346,12 @@ func TestIdentityBinding(t *testing.T) {
 			p := s.provider()
 			p.Binding = binding(t, func(w http.ResponseWriter, r *http.Request) {
 				want := url.Values{
-					"grant_type": {"client_credentials"}, "client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
-					"scope": {Scope}, "client_assertion": {"sa-token"}, "client_id": {c.client},
+					"grant_type":            {"client_credentials"},
+					"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
+					"scope":                 {Scope}, "client_assertion": {"sa-token"}, "client_id": {c.client},
 				}
-				if err := r.ParseForm(); err != nil || r.PostForm.Encode() != want.Encode() || r.Host != "example.com" || r.URL.Path != "/" {
+				if err := r.ParseForm(); err != nil || r.PostForm.Encode() != want.Encode() || r.Host != "example.com" ||
+					r.URL.Path != "/" {
 					t.Errorf("%s %s asked with %v", r.Host, r.URL, r.PostForm)
 				}
 				_, _ = io.WriteString(w, `{"access_token":"bound","expires_in":3600}`)
@@ -377,7 +393,7 @@ func TestRefusedIdentityBinding(t *testing.T) {
 	request = Request{"foo.azurecr.io/a", "sa-token", nil}
 	p.Binding = binding(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
 	says("without an access_token")
-	// What is mirrored is the node's affair.
+	// Mirrored images use the node's identity.
 	p.Mirrors = []Mirror{{"mcr.microsoft.com", "foo.azurecr.io"}}
 	if _, err := p.Respond(t.Context(), Request{"mcr.microsoft.com/a", "sa-token", nil}); err != nil {
 		t.Error(err)

@@ -13,7 +13,11 @@ import (
 
 // Result is what became of one step.
 type Result struct {
+	// Step is the step as it was done, with the values of its outputs.
 	Step plan.Step
+	// Answer is the resource as Azure answered, or an action's answer. It may be empty
+	// where no other step needs it.
+	Answer azure.Document
 	// Err is Azure's answer, or [ErrNotAttempted] wrapped with what stood in the way.
 	Err error
 }
@@ -49,52 +53,66 @@ func (r Report) Kind() azure.Kind {
 
 // Apply does the plan's steps: independent ones side by side, dependent ones in
 // order. A step that fails keeps those that depend on it from being tried; the
-// others go on. Cancelling ctx starts no further step.
+// others go on. A step with outputs takes them from what Azure answered to the steps
+// that make them. Cancelling ctx starts no further step.
 func Apply(ctx context.Context, w azure.Writer, p plan.Plan) Report {
 	results := make([]Result, len(p.Steps))
 	done := make([]chan struct{}, len(p.Steps))
-	for i := range done {
+	used := make([]bool, len(p.Steps)) // whose answers are
+	for i, step := range p.Steps {
 		done[i] = make(chan struct{})
+		for _, late := range step.Late {
+			used[late.Step] = true
+		}
 	}
 	var running sync.WaitGroup
 	for i, step := range p.Steps {
 		running.Go(func() {
 			defer close(done[i])
-			results[i] = Result{Step: step}
 			for _, before := range step.After {
 				<-done[before]
-				if failed := results[before]; failed.Err != nil {
-					results[i].Err = fmt.Errorf("%w: %s %s failed", ErrNotAttempted, failed.Step.Op, failed.Step.ID)
-					return
-				}
 			}
-			if err := ctx.Err(); err != nil {
-				results[i].Err = fmt.Errorf("%w: %w", ErrNotAttempted, err)
-				return
-			}
-			results[i].Err = write(ctx, w, step)
-			if results[i].Err == nil {
-				slog.InfoContext(ctx, "azure changed", "step", step.String())
-			}
+			results[i] = attempt(ctx, w, step, results, used[i])
 		})
 	}
 	running.Wait()
 	return Report{Results: results}
 }
 
-// write does a step. Nobody looks at what Azure answers: what a decision needs of it
-// is read for the next one.
-func write(ctx context.Context, w azure.Writer, s plan.Step) error {
-	var err error
+// attempt does one step, if those before it, whose results are known, allow it.
+func attempt(ctx context.Context, w azure.Writer, step plan.Step, results []Result, used bool) Result {
+	for _, before := range step.After {
+		if failed := results[before]; failed.Err != nil {
+			return Result{Step: step, Err: fmt.Errorf("%w: %s %s failed", ErrNotAttempted, failed.Step.Op, failed.Step.ID)}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return Result{Step: step, Err: fmt.Errorf("%w: %w", ErrNotAttempted, err)}
+	}
+	step, err := step.Bind(func(i int) azure.Document { return results[i].Answer })
+	if err != nil {
+		return Result{Step: step, Err: err}
+	}
+	answer, err := azure.Do(ctx, w, request(step, !used))
+	if err == nil {
+		slog.InfoContext(ctx, "azure changed", "step", step.String())
+	}
+	return Result{Step: step, Answer: answer, Err: err}
+}
+
+// request is a step as Azure is asked for it. Unseen says that no other step needs
+// Azure's answer: what a decision needs of it is read for the next one.
+func request(s plan.Step, unseen bool) azure.Request {
+	r := azure.Request{Verb: azure.Put, ID: s.ID, Body: s.Body, IfMatch: s.IfMatch, Unseen: unseen}
 	switch {
 	case s.Op == plan.Delete:
-		err = w.Delete(ctx, s.ID)
+		return azure.Request{Verb: azure.Delete, ID: s.ID}
 	case s.Op == plan.Act:
-		_, err = w.Post(ctx, s.ID, s.Action, s.Body)
+		return azure.Request{Verb: azure.Post, ID: s.ID, Action: s.Action, Body: s.Body}
 	case s.Patch:
-		_, err = w.Patch(ctx, azure.Write{ID: s.ID, Body: s.Body, IfMatch: s.IfMatch, Unseen: true})
+		r.Verb = azure.Patch
 	default:
-		_, err = w.Put(ctx, azure.Write{ID: s.ID, Body: s.Body, IfMatch: s.IfMatch, Create: s.Op == plan.Create, Unseen: true})
+		r.Create = s.Op == plan.Create
 	}
-	return err
+	return r
 }

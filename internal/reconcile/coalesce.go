@@ -34,8 +34,8 @@ func (r *Refusal) Error() string {
 	return errors.Join(errs...).Error()
 }
 
-// Postponed is the error of a commit that has answers for all requests but those, which
-// are to be committed when the others are answered.
+// Postponed is the error of a commit that has answers for all requests but some. The
+// coalescer answers the others first and then commits these.
 type Postponed struct{ Requests map[int]bool } // by index in the batch
 
 func (p *Postponed) Error() string { return fmt.Sprintf("%d requests are postponed", len(p.Requests)) }
@@ -55,8 +55,8 @@ type Coalescer[Req, Res any] struct {
 	stop    context.CancelFunc
 	ended   <-chan struct{} // closed when it stops
 	work    sync.WaitGroup
-	// The first caller of a key waits until nobody else has come for so long, but for
-	// no longer than that.
+	// The first caller of a key waits until no other caller came for the time calm, but
+	// no longer than most.
 	calm, most time.Duration
 
 	mu     sync.Mutex // guards what follows; never held while waiting
@@ -67,7 +67,7 @@ type Coalescer[Req, Res any] struct {
 // queue is one key's waiting callers. It exists while a worker serves it.
 type queue[Req, Res any] struct {
 	waiting []*ticket[Req, Res]
-	last    time.Time // somebody came
+	last    time.Time // of the newest caller
 }
 
 type ticket[Req, Res any] struct {
@@ -94,9 +94,9 @@ func NewCoalescer[Req, Res any](commit Commit[Req, Res]) *Coalescer[Req, Res] {
 	}
 }
 
-// Gather has the first caller of a key wait until nobody else has come for a while, calm,
-// but for no longer than most: of those who come in one burst the first would be
-// committed alone, and all others wait for that. It is called before the first request.
+// Gather has the first caller of a key wait until no other caller came for the time calm,
+// but no longer than most. Without it the first caller of a burst is committed alone, and
+// all others wait for that. It is called before the first request.
 func (c *Coalescer[Req, Res]) Gather(calm, most time.Duration) { c.calm, c.most = calm, most }
 
 // Close refuses new requests, cancels the commits in flight and waits for them.
@@ -158,7 +158,7 @@ func (c *Coalescer[Req, Res]) withdraw(key string, t *ticket[Req, Res]) {
 	}
 }
 
-// gather waits until those have come who come together.
+// gather waits until a burst of callers ends: calm without a new one, at most most.
 func (c *Coalescer[Req, Res]) gather(q *queue[Req, Res]) {
 	for enough := time.Now().Add(c.most); ; {
 		c.mu.Lock()
@@ -199,8 +199,8 @@ type suspects[Req, Res any] struct {
 }
 
 // commitsAtMost bounds the search for culprits in a batch: two among any number are
-// found. Where there are more, or where nobody is at fault alone, the search ends
-// and those who are left are told what Azure told them together.
+// found. If there are more, or no request is at fault alone, the search ends and the
+// remaining callers get the error that Azure gave for all of them.
 func commitsAtMost(batch int) int {
 	const culprits, more = 2, 4
 	return 2*culprits*bits.Len(uint(batch)) + more
@@ -222,8 +222,8 @@ func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
 	}
 }
 
-// try commits a group, answers those of whom it is known what came of them, and
-// returns the others in smaller groups.
+// try commits a group, answers the requests whose outcome is known, and returns the
+// others in smaller groups.
 func (c *Coalescer[Req, Res]) try(key string, batch []*ticket[Req, Res]) []suspects[Req, Res] {
 	if c.stopped() {
 		answerAll(batch, ErrClosed)
@@ -258,7 +258,7 @@ func (c *Coalescer[Req, Res]) try(key string, batch []*ticket[Req, Res]) []suspe
 	return nil
 }
 
-// answerOthers answers those who are not postponed, and returns those who are.
+// answerOthers answers the requests that are not postponed, and returns the postponed ones.
 func answerOthers[Req, Res any](batch []*ticket[Req, Res], answers []Res, err error) []*ticket[Req, Res] {
 	later, ok := errors.AsType[*Postponed](err)
 	if !ok || len(later.Requests) >= len(batch) || len(answers) != len(batch) {
@@ -289,9 +289,9 @@ func split[Req, Res any](batch []*ticket[Req, Res], refusal *Refusal) []*ticket[
 	return innocent
 }
 
-// isEverybodys reports whether an error is of a code that is nobody's fault alone: of
-// the right to write the document at all, and of the subscription that it is in.
-func isEverybodys(err error) bool {
+// concernsAll reports whether an error's code cannot be the fault of one request: it is
+// about the right to write the document at all, or about its subscription.
+func concernsAll(err error) bool {
 	e, ok := errors.AsType[*azure.Error](err)
 	if !ok {
 		return false
@@ -307,7 +307,7 @@ func isEverybodys(err error) bool {
 // refused reports whether err can be the fault of one request among many, rather
 // than of the document, the way to Azure or the moment.
 func refused(err error) bool {
-	if isEverybodys(err) {
+	if concernsAll(err) {
 		return false
 	}
 	switch azure.KindOf(err) {

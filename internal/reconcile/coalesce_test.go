@@ -118,7 +118,7 @@ func TestFiveHundredCallersCostAHandfulOfWrites(t *testing.T) {
 	})
 }
 
-func TestLoneCallerWaitsForNobody(t *testing.T) {
+func TestLoneCallerDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d document
 		c := reconcile.NewCoalescer(d.commit)
@@ -133,8 +133,8 @@ func TestLoneCallerWaitsForNobody(t *testing.T) {
 	})
 }
 
-// Who gathers serves a burst with one write; who comes alone waits for a moment, and
-// those who never stop coming hold nobody up for long.
+// TestGatheringServesABurstTogether checks that gathering serves a burst with one write, a lone caller
+// waits for a moment, and a stream of callers that never stops delays no caller for long.
 func TestGatheringServesABurstTogether(t *testing.T) {
 	const calm, most, write = 5 * time.Millisecond, 100 * time.Millisecond, 4 * time.Second
 	for name, c := range map[string]struct {
@@ -178,7 +178,8 @@ func TestGatheringServesABurstTogether(t *testing.T) {
 	}
 }
 
-// Who is postponed is committed when the others are answered, and not for ever.
+// TestPostponedRequestsAreCommittedNext checks that a postponed request is committed when the others
+// are answered, and not postponed for ever.
 func TestPostponedRequestsAreCommittedNext(t *testing.T) {
 	for name, c := range map[string]struct {
 		times   int // that all but the first of a batch are postponed
@@ -202,7 +203,7 @@ func TestPostponedRequestsAreCommittedNext(t *testing.T) {
 					for i := 1; i < len(batch); i++ {
 						all[i] = true
 					}
-					if len(batch) == 1 { // nonsense: nobody is left to be served first
+					if len(batch) == 1 { // an error: no request is left to be served first
 						all[0] = true
 					}
 					return answers, &reconcile.Postponed{Requests: all}
@@ -242,7 +243,8 @@ func TestRefusedMembersAreIsolatedAndTheOthersCommit(t *testing.T) {
 	})
 }
 
-// However many are at fault, and when nobody is alone, the search ends.
+// TestTheSearchForCulpritsIsBounded checks that the search ends, however many requests are at fault,
+// and when no single request is.
 func TestTheSearchForCulpritsIsBounded(t *testing.T) {
 	for name, guilty := range map[string]func(batch []string) error{
 		"all": func([]string) error { return &azure.Error{Kind: azure.NotFound, Code: "NotFound"} },
@@ -261,8 +263,8 @@ func TestTheSearchForCulpritsIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				// The bound is one of a batch. So that all are in one, they come while
-				// somebody else's request is being written.
+				// The bound is that of one batch. So that all requests are in one, they come while
+				// another request is being written.
 				const callers, most = 500, 1 + 2*2*9 + 4
 				writes := 0
 				c := reconcile.NewCoalescer(func(ctx context.Context, _ string, batch []string) ([]string, error) {
@@ -271,7 +273,7 @@ func TestTheSearchForCulpritsIsBounded(t *testing.T) {
 					return batch, guilty(batch)
 				})
 				defer c.Close()
-				go c.Submit(t.Context(), "lb", "first-0") //nolint:errcheck // it only keeps the worker busy
+				go func() { _, _ = c.Submit(t.Context(), "lb", "first-0") }() // keeps the worker busy
 				synctest.Wait()
 				if answers := submitAll(t, c, names(callers)); len(answers) != callers {
 					t.Errorf("%d answers for %d callers", len(answers), callers)
@@ -284,7 +286,8 @@ func TestTheSearchForCulpritsIsBounded(t *testing.T) {
 	}
 }
 
-// Who may not write a document at all is told so at once.
+// TestARefusalOfEverybodyIsNotSearched checks that a caller that may not write a document at all gets
+// an error at once.
 func TestARefusalOfEverybodyIsNotSearched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writes := 0
@@ -322,7 +325,7 @@ func TestNamedCulpritsCostOneMoreWrite(t *testing.T) {
 			return batch, nil
 		})
 		defer c.Close()
-		go c.Submit(t.Context(), "lb", "first") //nolint:errcheck // it only keeps the worker busy
+		go func() { _, _ = c.Submit(t.Context(), "lb", "first") }() // keeps the worker busy
 		synctest.Wait()
 		time.AfterFunc(time.Second, func() { close(release) })
 		answers := submitAll(t, c, names(10))
@@ -402,7 +405,7 @@ func TestKeysDoNotWaitForEachOther(t *testing.T) {
 		defer c.Close()
 		var callers sync.WaitGroup
 		for _, key := range []string{"lb-a", "lb-b"} {
-			callers.Go(func() { c.Submit(t.Context(), key, "x") }) //nolint:errcheck // the deadlock detector of the bubble is the judge
+			callers.Go(func() { _, _ = c.Submit(t.Context(), key, "x") }) // the bubble reports a deadlock
 		}
 		callers.Wait()
 	})
@@ -427,9 +430,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// BenchmarkCoalescer reports how many writes of 4 s (simulated) 500 concurrent
-// callers at one document cost; the bound is 2: the first caller's and everybody
-// else's.
+// BenchmarkCoalescer reports how many writes of 4 s (simulated) 500 concurrent callers at one document
+// cost. The bound is 2: one for the first caller and one for all others.
 func BenchmarkCoalescer(b *testing.B) {
 	for b.Loop() {
 		var d document

@@ -11,16 +11,34 @@ import (
 	"kaz/internal/plan"
 )
 
-// Target is a decision that [Converge] brings about. Both methods are pure.
+// Decision is what a planner makes of a snapshot. It is data: what stands in its way
+// is said in it, and left to the caller to see to.
+type Decision struct {
+	// Graph is the wanted state of Azure.
+	Graph    plan.Graph
+	Problems []plan.Problem
+	// Ask is what has to be asked or recorded outside Azure before the graph may be applied,
+	// the most urgent first. Where there is any, [Converge] applies nothing.
+	Ask []Ask
+	// Deferred is wanted, too, but is left to the caller to apply when the rest is done.
+	Deferred plan.Graph
+}
+
+// Ask is one thing that has to be asked or recorded outside Azure. Its types are those of
+// the component that decides.
+type Ask interface{ String() string }
+
+// Target is a decision that [Converge] applies. Both methods are pure: the same arguments
+// give the same result, and neither changes the target.
 type Target interface {
 	// Needs names what a snapshot must hold, given what is known so far: asked
 	// again with each snapshot that it led to, until it names nothing new.
 	Needs(have plan.Snapshot) Needs
-	// Desired is what shall be.
-	Desired(have plan.Snapshot) (plan.Graph, error)
+	// Decide is called once for each snapshot.
+	Decide(have plan.Snapshot) (Decision, error)
 }
 
-// Azure is what a reconciler needs of the door.
+// Azure is what a reconciler needs of the ARM client.
 type Azure interface {
 	azure.Reader
 	azure.Writer
@@ -35,6 +53,8 @@ type Outcome struct {
 	// further frontend, is read by the next [Gather].
 	Have    plan.Snapshot
 	Reports []Report // one for each plan that was applied
+	// Decision is the last one. Where it asks for something, answer that and converge again.
+	Decision Decision
 }
 
 const (
@@ -48,48 +68,56 @@ const (
 // pauses are how long to wait before planning anew, where Azure says no time, after each
 // failure in a row of a kind that may be gone after a fresh look. A document that changed
 // is there at once. What Azure is busy with takes a moment or minutes: after the moment it
-// is for the caller to wait, who knows whom else he keeps waiting.
+// is for the caller to wait, which knows what else it keeps waiting.
 var pauses = map[azure.Kind][]time.Duration{
 	azure.Changed: {0, time.Second, 2 * time.Second},
 	azure.Exists:  {0, time.Second, 2 * time.Second},
 	azure.Busy:    {2 * time.Second},
+	// For an update only: the resource was read, and has disappeared since.
+	azure.NotFound: {0, time.Second, 2 * time.Second},
 }
 
 // Converge takes a snapshot, plans and applies, and does so again while the plan
 // waits for facts that applying brings (the address of a new public IP). When
 // Azure answers that a document changed underneath, it reads past the cache and plans
-// anew, at most three times, and once where Azure is busy with somebody else's operation.
-func Converge(ctx context.Context, door Azure, target Target) (Outcome, error) {
-	out, known, err := converge(ctx, door, target)
-	if err == nil && !known {
-		out.Have, err = Gather(ctx, door, target.Needs)
+// anew, at most three times, and once where Azure is busy with another operation.
+// A decision that asks for something ends it: see [Outcome].
+func Converge(ctx context.Context, client Azure, target Target) (Outcome, error) {
+	out, known, err := converge(ctx, client, target)
+	if err == nil && !known && len(out.Decision.Ask) == 0 {
+		out.Have, err = Gather(ctx, client, target.Needs)
 	}
 	return out, err
 }
 
-// Achieve is [Converge] for who does not ask how Azure is then, and saves the look at it.
-func Achieve(ctx context.Context, door Azure, target Target) error {
-	_, _, err := converge(ctx, door, target)
+// Achieve is [Converge] without the last read of Azure, for callers that do not need it and
+// whose target asks for nothing.
+func Achieve(ctx context.Context, client Azure, target Target) error {
+	out, _, err := converge(ctx, client, target)
+	if err == nil && len(out.Decision.Ask) > 0 {
+		return fmt.Errorf("nothing is written before an answer: %s", out.Decision.Ask[0])
+	}
 	return err
 }
 
-// converge also reports whether how Azure is now follows from what was written.
-func converge(ctx context.Context, door Azure, target Target) (out Outcome, known bool, err error) {
-	var reader azure.Reader = door
+// converge also reports whether the state of Azure now follows from what was written.
+func converge(ctx context.Context, client Azure, target Target) (out Outcome, known bool, err error) {
+	var reader azure.Reader = client
 	conflicts := 0
 	for range roundsAtMost + conflictsAtMost {
-		have, err := Gather(ctx, reader, target.Needs)
-		if err != nil {
+		if out.Have, err = Gather(ctx, reader, target.Needs); err != nil {
 			return out, false, err
 		}
-		out.Have = have
-		p, err := decide(target, have)
+		if out.Decision, err = target.Decide(out.Have); err != nil || len(out.Decision.Ask) > 0 {
+			return out, true, err
+		}
+		p, err := plan.Diff(out.Have, out.Decision.Graph)
 		if err != nil || p.Empty() {
 			return out, true, err
 		}
-		report := Apply(ctx, door, p)
+		report := Apply(ctx, client, p)
 		out.Reports = append(out.Reports, report)
-		reader = door
+		reader = client
 		if err := report.Err(); err != nil {
 			waits := pauses[report.Kind()]
 			if !outrun(report) || conflicts >= len(waits) {
@@ -99,21 +127,13 @@ func converge(ctx context.Context, door Azure, target Target) (out Outcome, know
 				return out, false, err
 			}
 			conflicts++
-			reader = door.Fresh()
+			reader = client.Fresh()
 		} else if len(p.Pending) == 0 {
-			out.Have, known = after(have, report)
+			out.Have, known = after(out.Have, report)
 			return out, known, nil
 		}
 	}
 	return out, false, errors.New("the plan does not come to rest: each round wants another one")
-}
-
-func decide(target Target, have plan.Snapshot) (plan.Plan, error) {
-	graph, err := target.Desired(have)
-	if err != nil {
-		return plan.Plan{}, err
-	}
-	return plan.Diff(have, graph)
 }
 
 // after is a snapshot after a report, if it follows from what was written: only Azure
@@ -138,7 +158,8 @@ func outrun(r Report) bool {
 		if res.Err == nil || errors.Is(res.Err, ErrNotAttempted) {
 			continue
 		}
-		if len(pauses[azure.KindOf(res.Err)]) == 0 {
+		kind := azure.KindOf(res.Err)
+		if len(pauses[kind]) == 0 || kind == azure.NotFound && res.Step.Op != plan.Update {
 			return false
 		}
 	}

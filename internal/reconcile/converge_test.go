@@ -103,7 +103,24 @@ func (l *ledger) write(ctx context.Context, op string, id azure.ID, change func(
 	return change()
 }
 
-func (l *ledger) Put(ctx context.Context, w azure.Write) (azure.Document, error) {
+func (l *ledger) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
+	return azure.Immediate(l.do).Begin(ctx, r)
+}
+
+func (l *ledger) do(ctx context.Context, r azure.Request) (azure.Document, error) {
+	switch r.Verb {
+	case azure.Delete:
+		return nil, l.write(ctx, "delete", r.ID, func() error {
+			delete(l.docs, r.ID.Key())
+			return nil
+		})
+	case azure.Post:
+		return nil, errors.ErrUnsupported
+	}
+	return l.put(ctx, r)
+}
+
+func (l *ledger) put(ctx context.Context, w azure.Request) (azure.Document, error) {
 	var text azure.Document
 	err := l.write(ctx, "put", w.ID, func() error {
 		have, exists := l.docs[w.ID.Key()]
@@ -130,23 +147,10 @@ func (l *ledger) store(id azure.ID, doc map[string]any) {
 	doc["id"], doc["etag"] = string(id), fmt.Sprint(l.version)
 	if properties, ok := doc["properties"].(map[string]any); ok && strings.Contains(string(id), "ips") {
 		properties["address"] = fmt.Sprintf("198.18.0.%d", l.version)
+	} else if ok && strings.Contains(string(id), "disks") {
+		properties["uniqueId"] = fmt.Sprintf("disk-%d", l.version)
 	}
 	l.docs[id.Key()] = doc
-}
-
-func (l *ledger) Patch(ctx context.Context, w azure.Write) (azure.Document, error) {
-	return l.Put(ctx, w)
-}
-
-func (l *ledger) Delete(ctx context.Context, id azure.ID) error {
-	return l.write(ctx, "delete", id, func() error {
-		delete(l.docs, id.Key())
-		return nil
-	})
-}
-
-func (l *ledger) Post(context.Context, azure.ID, string, azure.Document) (azure.Document, error) {
-	return nil, errors.ErrUnsupported
 }
 
 type ip struct {
@@ -178,7 +182,12 @@ func (s service) Needs(plan.Snapshot) reconcile.Needs {
 	return needs
 }
 
-func (s service) Desired(have plan.Snapshot) (plan.Graph, error) {
+func (s service) Decide(have plan.Snapshot) (reconcile.Decision, error) {
+	g, err := s.graph(have)
+	return reconcile.Decision{Graph: g}, err
+}
+
+func (s service) graph(have plan.Snapshot) (plan.Graph, error) {
 	var g plan.Graph
 	lb := azure.Resource[balancer]{ID: lbID, Properties: balancer{Addresses: []azure.Reference{}}}
 	nsg := azure.Resource[rules]{ID: rulesID, Properties: rules{Allow: []string{}}}
@@ -300,7 +309,31 @@ func TestConvergePlansAnewWhenADocumentChangedUnderneath(t *testing.T) {
 			t.Fatal(err)
 		}
 		if meddled != 2 || l.docs[lbID.Key()]["foreign"] != "by hand 2" {
-			t.Errorf("what somebody else wrote was lost: %v", l.docs[lbID.Key()])
+			t.Errorf("another client's write was lost: %v", l.docs[lbID.Key()])
+		}
+	})
+}
+
+// A document that disappeared after it was read is planned anew at once, as one that changed.
+func TestConvergePlansAnewWhenADocumentIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		if _, err := converge(t, l, "a"); err != nil {
+			t.Fatal(err)
+		}
+		gone := false
+		l.before = func(l *ledger, _ string, id azure.ID) error {
+			if !id.Equal(lbID) || gone {
+				return nil
+			}
+			gone = true
+			delete(l.docs, lbID.Key())
+			return &azure.Error{Kind: azure.NotFound, ID: id}
+		}
+		start := time.Now()
+		const writes = 3 * time.Second // the address, and the balancer twice
+		if _, err := converge(t, l, "a", "b"); err != nil || l.docs[lbID.Key()] == nil || time.Since(start) > writes {
+			t.Errorf("after %v: %v, %v", time.Since(start), l.docs[lbID.Key()], err)
 		}
 	})
 }
@@ -315,6 +348,7 @@ func TestConvergeGivesUpOnADocumentThatNeverRests(t *testing.T) {
 		{"changed", azure.Error{Kind: azure.Changed}, 4, 3 * time.Second},
 		{"changed, and Azure asks for time", azure.Error{Kind: azure.Changed, RetryAfter: 10 * time.Second}, 4, 30 * time.Second},
 		{"busy", azure.Error{Kind: azure.Busy}, 2, 2 * time.Second},
+		{"not found at a creation", azure.Error{Kind: azure.NotFound}, 1, 0},
 		{"busy, and Azure asks for time", azure.Error{Kind: azure.Busy, RetryAfter: 10 * time.Second}, 2, 10 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -380,4 +414,39 @@ func TestCancelledConvergeStartsNothingMore(t *testing.T) {
 			t.Errorf("written after the end: %v", l.log)
 		}
 	})
+}
+
+// A decision that asks for something is not applied before the caller has answered it.
+func TestConvergeReturnsWhatADecisionAsks(t *testing.T) {
+	l := newLedger()
+	target := &asking{service: service{[]string{"a"}}, asks: []reconcile.Ask{question("does a exist?")}}
+	out, err := reconcile.Converge(t.Context(), l, target)
+	if err != nil || len(out.Decision.Ask) != 1 || len(l.log) > 0 {
+		t.Fatalf("asked %v, error %v, and written %v", out.Decision.Ask, err, l.log)
+	}
+	if err := reconcile.Achieve(t.Context(), l, target); err == nil || !strings.Contains(err.Error(), "does a exist?") {
+		t.Errorf("without a caller: %v", err)
+	}
+	target.asks = nil
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := reconcile.Converge(t.Context(), l, target); err != nil || l.allowed() != 1 {
+			t.Errorf("after the answer: %v, %v", err, l.log)
+		}
+	})
+}
+
+type question string
+
+func (q question) String() string { return string(q) }
+
+// asking asks for something first.
+type asking struct {
+	service
+	asks []reconcile.Ask
+}
+
+func (a *asking) Decide(have plan.Snapshot) (reconcile.Decision, error) {
+	d, err := a.service.Decide(have)
+	d.Ask = a.asks
+	return d, err
 }

@@ -28,7 +28,7 @@ type Optional struct {
 }
 
 // readsAtOnce bounds the reads of one snapshot that are under way together; the
-// door's budget decides how fast they may go.
+// ARM client's budget decides how fast they may go.
 const readsAtOnce = 16
 
 // Take reads all that needs names. Of a resource that does not exist the snapshot has what
@@ -70,11 +70,8 @@ func Take(ctx context.Context, r azure.Reader, needs Needs) (plan.Snapshot, erro
 	if err := group.Wait(); err != nil {
 		return plan.Snapshot{}, err
 	}
-	have := plan.NewSnapshot(slices.Concat(docs...)...)
-	for _, one := range slices.Concat(resources, optional) {
-		have = have.Merge(one)
-	}
-	return have, nil
+	listed := plan.NewSnapshot(slices.Concat(docs...)...)
+	return plan.Joined(slices.Concat([]plan.Snapshot{listed}, resources, optional)...), nil
 }
 
 func list(ctx context.Context, r azure.Reader, q azure.Query) ([]azure.Document, error) {
@@ -105,8 +102,8 @@ func inSight(scope azure.ID, fullType string, found plan.Snapshot, err error) (p
 	return found, err
 }
 
-// isHidden reports whether Azure has answered, and to somebody it knows, that something
-// does not exist or may not be read.
+// isHidden reports whether Azure answered a caller that it knows that something does not
+// exist or may not be read.
 func isHidden(err error) bool {
 	const forbidden = 403
 	e, ok := errors.AsType[*azure.Error](err)

@@ -20,8 +20,8 @@ func (h hidden) Get(_ context.Context, id azure.ID) (azure.Document, error) {
 	return azure.Document(`{"id":"` + string(id) + `"}`), h.err
 }
 
-// What is optional and not shown by Azure is told of in the snapshot, but a resource that does
-// not exist is just absent. That it could not be read for another reason fails the whole.
+// TestOptionalNeeds checks that an optional resource that Azure does not show is marked in the
+// snapshot, but one that does not exist is just absent. Any other failure to read fails the whole.
 func TestOptionalNeeds(t *testing.T) {
 	const fullType = "N/ips"
 	for name, c := range map[string]struct {
@@ -32,7 +32,7 @@ func TestOptionalNeeds(t *testing.T) {
 		"read":                      {},
 		"may not be read":           {err: &azure.Error{Kind: azure.Denied, Status: 403, Code: "AuthorizationFailed"}, unread: true},
 		"is not there":              {err: &azure.Error{Kind: azure.NotFound, Status: 404, Code: "ResourceGroupNotFound"}, unread: true},
-		"nobody knows who asks":     {err: &azure.Error{Kind: azure.Denied, Status: 401, Code: "ExpiredAuthenticationToken"}, fails: true},
+		"not authenticated":         {err: &azure.Error{Kind: azure.Denied, Status: 401, Code: "ExpiredAuthenticationToken"}, fails: true},
 		"there is no credential":    {err: &azure.Error{Kind: azure.Denied}, fails: true},
 		"Azure cannot answer":       {err: &azure.Error{Kind: azure.Unavailable, Status: 503}, fails: true},
 		"too much was asked before": {err: &azure.Error{Kind: azure.Throttled, Status: 429}, fails: true},
@@ -57,7 +57,8 @@ func TestOptionalNeeds(t *testing.T) {
 				}
 			}
 			check("a list", reconcile.Optional{Lists: []azure.Query{q}}, reconcile.Needs{Lists: []azure.Query{q}}, group, c.unread)
-			check("a resource", reconcile.Optional{Resources: []azure.ID{id}}, reconcile.Needs{Resources: []azure.ID{id}}, id, c.unread && !absent)
+			check("a resource", reconcile.Optional{Resources: []azure.ID{id}}, reconcile.Needs{Resources: []azure.ID{id}}, id,
+				c.unread && !absent)
 		})
 	}
 }
@@ -84,6 +85,6 @@ func TestWhatIsAbsent(t *testing.T) {
 		t.Error("what was told is forgotten")
 	}
 	if _, absent := have.Absent(group); absent {
-		t.Error("nobody asked for it")
+		t.Error("it was not requested")
 	}
 }

@@ -1,6 +1,5 @@
-// Package testkit is what tests of several packages need: a local Azure in the
-// test's own process with a cluster's infrastructure in it, and the scenarios that
-// every way of running kaz must pass. For tests only. Layer L4: it composes.
+// Package testkit has what tests of several packages share: a local Azure in the test's process with
+// a cluster's infrastructure, and the scenarios for every way to run kaz. For tests only. Layer L4.
 package testkit
 
 import (
@@ -33,10 +32,10 @@ const (
 	ScaleSet      = "nodes0"
 )
 
-// Group is the cluster's resource group.
+// Group is the resource group of the cluster.
 const Group = azure.ID("/subscriptions/" + Subscription + "/resourceGroups/" + ResourceGroup)
 
-// Ids of the cluster's infrastructure and of what kaz makes in it.
+// Ids of the cluster's infrastructure and of resources that kaz creates.
 const (
 	SecurityGroup = Group + "/providers/" + network.SecurityGroups + "/nsg"
 	VNet          = Group + "/providers/Microsoft.Network/virtualNetworks/vnet"
@@ -44,16 +43,16 @@ const (
 	LoadBalancer  = Group + "/providers/" + network.LoadBalancers + "/" + ClusterName
 )
 
-// Azure is a local Azure in the process of a test, and a door to it.
+// Azure is a local Azure in the test's process with an ARM client.
 type Azure struct {
 	*emulator.Emulator
-	// Door is what a component would be given: with a cache and a budget.
-	Door *cache.Cache
-	log  *requests
-	t    testing.TB
+	// Client is the ARM client of a component, with a cache and a budget.
+	Client *cache.Cache
+	log    *requests
+	t      testing.TB
 }
 
-// NewAzure starts a local Azure with an empty cluster's infrastructure and so many
+// NewAzure starts a local Azure with the infrastructure of an empty cluster and the given number of
 // nodes.
 func NewAzure(t testing.TB, o emulator.Options, nodes int) *Azure {
 	t.Helper()
@@ -63,13 +62,13 @@ func NewAzure(t testing.TB, o emulator.Options, nodes int) *Azure {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &Azure{Emulator: e, Door: openDoor(t, transport{e.Transport()}), log: log, t: t}
+	a := &Azure{Emulator: e, Client: openClient(t, transport{e.Transport()}), log: log, t: t}
 	a.layCluster(nodes)
 	log.reset()
 	return a
 }
 
-// transport makes a RoundTripper what azcore wants.
+// transport adapts a RoundTripper to azcore.
 type transport struct{ http.RoundTripper }
 
 func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }
@@ -94,28 +93,28 @@ func (a *Azure) layNetwork(prefixes []string) {
 	}})
 }
 
-// DualStack gives the cluster's network IPv6 addresses beside the IPv4 ones.
+// DualStack adds IPv6 addresses to the cluster's network.
 func (a *Azure) DualStack() {
 	a.t.Helper()
 	a.layNetwork([]string{"10.240.0.0/16", "fd00:240::/64"})
 }
 
-// Put writes a document and waits for Azure.
+// Put writes a document and waits for the operation.
 func (a *Azure) Put(id azure.ID, body any) {
 	a.t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	if _, err := a.Door.Put(context.WithoutCancel(a.t.Context()), azure.Write{ID: id, Body: text}); err != nil {
+	if _, err := a.Client.Put(context.WithoutCancel(a.t.Context()), azure.Write{ID: id, Body: text}); err != nil {
 		a.t.Fatal(err)
 	}
 }
 
-// Read is the typed view of a resource as it is now, false when it is not there.
+// Read returns the typed view of a resource, and false if it does not exist.
 func Read[P any](a *Azure, id azure.ID) (azure.Resource[P], bool) {
 	a.t.Helper()
-	doc, err := a.Door.Fresh().Get(context.WithoutCancel(a.t.Context()), id)
+	doc, err := a.Client.Fresh().Get(context.WithoutCancel(a.t.Context()), id)
 	if azure.IsNotFound(err) {
 		return azure.Resource[P]{}, false
 	}
@@ -129,7 +128,7 @@ func Read[P any](a *Azure, id azure.ID) (azure.Resource[P], bool) {
 	return r, true
 }
 
-// Must is Read of what has to be there.
+// Must is like Read for a resource that must exist.
 func Must[P any](a *Azure, id azure.ID) azure.Resource[P] {
 	a.t.Helper()
 	r, ok := Read[P](a, id)
@@ -139,10 +138,10 @@ func Must[P any](a *Azure, id azure.ID) azure.Resource[P] {
 	return r
 }
 
-// List is the typed views of a list as it is now.
+// List returns the typed views of a list.
 func List[P any](a *Azure, scope azure.ID, fullType string) []azure.Resource[P] {
 	a.t.Helper()
-	docs, err := a.Door.Fresh().List(context.WithoutCancel(a.t.Context()), azure.Query{Scope: scope, Type: fullType})
+	docs, err := a.Client.Fresh().List(context.WithoutCancel(a.t.Context()), azure.Query{Scope: scope, Type: fullType})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -157,22 +156,22 @@ func List[P any](a *Azure, scope azure.ID, fullType string) []azure.Resource[P] 
 	return all
 }
 
-// Writes are the writes that were sent since the start or the last [Azure.Forget],
-// as "PUT .../kubernetes", polls and reads left out.
+// Writes returns the writes since the start or the last [Azure.Forget], as "PUT .../kubernetes",
+// without polls.
 func (a *Azure) Writes() []string { return a.log.writes() }
 
-// Forget forgets the requests so far.
+// Forget clears the request log.
 func (a *Azure) Forget() { a.log.reset() }
 
-// Snapshot is everything in the resource group but what changes with every write,
-// to be compared before and after.
+// Snapshot returns the whole resource group without the fields that change with every write, for
+// comparisons.
 func (a *Azure) Snapshot() map[string]string {
 	a.t.Helper()
-	return Snapshot(a.t, a.Door.Fresh(), Group, Nodes)
+	return Snapshot(a.t, a.Client.Fresh(), Group, Nodes)
 }
 
-// UnderWay reports whether an operation runs on something of the cluster. It is no request
-// to Azure.
+// UnderWay reports whether an operation on the cluster's resources is in progress. It sends no
+// request.
 func (a *Azure) UnderWay() (some bool) {
 	look := func(doc object) {
 		properties, _ := doc["properties"].(object)
@@ -189,8 +188,8 @@ func (a *Azure) UnderWay() (some bool) {
 	return some
 }
 
-// Snapshot is what a cluster on any local Azure has in its resource group, but for
-// what changes with every write.
+// Snapshot returns the resource group of a cluster on any local Azure, without the fields that change
+// with every write.
 func Snapshot(t testing.TB, from azure.Reader, group azure.ID, scaleSets ...azure.ID) map[string]string {
 	t.Helper()
 	var queries []azure.Query
@@ -226,12 +225,12 @@ func withoutEtags(t testing.TB, d azure.Document) string {
 		switch x := x.(type) {
 		case map[string]any:
 			delete(x, "etag")
-			delete(x, "latestModelApplied")     // a machine that did not take part in what its model went through
-			delete(x, "modelDefinitionApplied") // the machine's own once it was written, whatever with
+			delete(x, "latestModelApplied")     // of a machine that did not get its model's last change
+			delete(x, "modelDefinitionApplied") // set by any write of the machine
 			for k, v := range x {
 				strip(v)
 				if list, ok := v.([]any); ok && len(list) == 0 {
-					delete(x, k) // Azure shows some lists empty once they were written
+					delete(x, k) // Azure returns some lists as empty after a write
 				}
 				if tags, ok := v.(map[string]any); ok && len(tags) == 0 && k == "tags" {
 					delete(x, k)
@@ -251,7 +250,7 @@ func withoutEtags(t testing.TB, d azure.Document) string {
 	return string(text)
 }
 
-// requests is a request log that can be asked.
+// requests is a request log.
 type requests struct {
 	mu    sync.Mutex
 	lines []string

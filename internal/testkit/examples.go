@@ -17,18 +17,18 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// Example is a manifest of docs/example-manifests/service. The comment at its top has a
-// title, a text, and lines that tests read: "Given:" names what must be in Azure before,
-// "Then:" what must be there when the Services are served.
+// Example is a manifest of docs/example-manifests/service. The comment at its top has a title, a
+// text, and lines for tests: "Given:" names what must exist in Azure before, "Then:" what must exist
+// when the Services are served.
 type Example struct {
-	Name        string // of the file, without .yaml
+	Name        string // file name without .yaml
 	Title, Text string
 	Given, Then []string
 	Manifest    string // without the comment
 	Services    []*corev1.Service
 }
 
-// Examples are the manifests in a folder.
+// Examples reads the manifests of a folder.
 func Examples(t testing.TB, dir string) []Example {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
@@ -82,7 +82,7 @@ func readExample(name, text string) Example {
 	return e
 }
 
-// String is the example's file.
+// String returns the content of the example's file.
 func (e Example) String() string {
 	var b strings.Builder
 	b.WriteString("# " + e.Title + "\n#\n")
@@ -108,14 +108,14 @@ func (e Example) String() string {
 // DualStack reports whether an example needs a cluster with both IP families.
 func (e Example) DualStack() bool { return slices.Contains(e.Given, "dual stack") }
 
-// Door is what preparing Azure for examples takes.
-type Door interface {
+// Client has the methods that prepare Azure for examples.
+type Client interface {
 	azure.Reader
 	azure.Writer
 }
 
-// Prepare puts into Azure what examples need.
-func Prepare(ctx context.Context, d Door, group azure.ID, vnet azure.ID, given []string) error {
+// Prepare creates in Azure what examples need.
+func Prepare(ctx context.Context, d Client, group azure.ID, vnet azure.ID, given []string) error {
 	for _, g := range given {
 		if what, name, _ := parseGiven(g); what == "subnet" {
 			if err := addSubnet(ctx, d, vnet, name); err != nil {
@@ -136,7 +136,7 @@ func Prepare(ctx context.Context, d Door, group azure.ID, vnet azure.ID, given [
 	return nil
 }
 
-// Commands puts what an example needs into the Azure of kaz local up, as a shell reads it.
+// Commands returns the shell commands that create what an example needs in the Azure of kaz local up.
 func (e Example) Commands(t testing.TB, group, vnet azure.ID) string {
 	t.Helper()
 	var b strings.Builder
@@ -162,7 +162,7 @@ type need struct {
 	body object
 }
 
-// needsOf are the resources that a line of an example says must be there.
+// needsOf returns the resources that a "Given:" line requires.
 func needsOf(given string, group, vnet azure.ID) ([]need, error) {
 	what, name, elsewhere := parseGiven(given)
 	var all []need
@@ -192,10 +192,10 @@ func needsOf(given string, group, vnet azure.ID) ([]need, error) {
 	return nil, fmt.Errorf("%q: want public IP, public IP prefix, public IPv6 prefix or subnet with a name", given)
 }
 
-// freeInLocalNetwork is a range of the virtual network of kaz local up that no subnet has.
+// freeInLocalNetwork is a range without subnets in the virtual network of kaz local up.
 const freeInLocalNetwork = "10.241.0.0/24"
 
-// parseGiven takes "public IP web-ip in the resource group addresses" apart.
+// parseGiven parses "public IP web-ip in the resource group addresses".
 func parseGiven(text string) (what, name, group string) {
 	text, group, _ = strings.Cut(text, " in the resource group ")
 	if text == "dual stack" {
@@ -210,12 +210,12 @@ func put(ctx context.Context, d azure.Writer, id azure.ID, body any) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.Put(ctx, azure.Write{ID: id, Body: doc})
+	_, err = azure.Do(ctx, d, azure.Request{Verb: azure.Put, ID: id, Body: doc})
 	return err
 }
 
-// addSubnet gives a virtual network another subnet, in a range of its own.
-func addSubnet(ctx context.Context, d Door, vnet azure.ID, name string) error {
+// addSubnet adds a subnet to a virtual network.
+func addSubnet(ctx context.Context, d Client, vnet azure.ID, name string) error {
 	doc, err := d.Get(ctx, vnet)
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// Facts is what Azure has for a Service as it is served, in words that are the same
-// wherever it runs: addresses and node ports by what they are.
+// Facts describes what Azure has for a Service, in words that do not depend on the cluster: kinds of
+// addresses and node ports in place of numbers.
 func (e Env) Facts(t *testing.T, s *corev1.Service) []string {
 	t.Helper()
 	f := facts{service: s, base: baseOf(s), cluster: e.ClusterName, ownPools: e.OwnPools, addresses: map[string]bool{}}
@@ -31,7 +31,7 @@ func (e Env) Facts(t *testing.T, s *corev1.Service) []string {
 	for _, r := range view[network.SecurityGroup](t, e, e.SecurityGroup).Properties.SecurityRules {
 		f.securityRule(r)
 	}
-	slices.Sort(f.lines[rest:]) // their order says nothing
+	slices.Sort(f.lines[rest:]) // their order does not matter
 	for _, doc := range e.list(t, azure.Query{Scope: e.Group, Type: network.PrivateLinkServices}) {
 		link, err := azure.Decode[network.PrivateLinkService](doc)
 		if err != nil {
@@ -44,9 +44,8 @@ func (e Env) Facts(t *testing.T, s *corev1.Service) []string {
 	return f.lines
 }
 
-// Names are the names of what a Service has in the load balancers, and of its public IPs,
-// with their zones and for whom they are tagged. The name that all of them have in common is
-// BASE.
+// Names returns the names of a Service's parts of load balancers and of its public IPs, with zones
+// and tags. BASE stands for the common part of the names.
 func (e Env) Names(t *testing.T, s *corev1.Service) []string {
 	t.Helper()
 	f := facts{service: s, base: baseOf(s)}
@@ -79,8 +78,8 @@ func inZones(zones []string) string {
 	return " in zones " + strings.Join(slices.Sorted(slices.Values(zones)), " ")
 }
 
-// Guard is the security group, rule by rule in the order in which Azure reads them.
-// Destinations are the Services that have the address, and "nodes".
+// Guard returns the rules of the security group by priority. Destinations are Services by their
+// addresses, and "nodes".
 func (e Env) Guard(t *testing.T, services map[string]*corev1.Service) []string {
 	t.Helper()
 	owners := map[string]string{}
@@ -104,7 +103,7 @@ func (e Env) Guard(t *testing.T, services map[string]*corev1.Service) []string {
 	return lines
 }
 
-// probes are the names of all probes, with that of a Service for its base.
+// probes returns the names of all probes, with the Service's name in place of the common part.
 func (e Env) probes(t *testing.T, services map[string]*corev1.Service) []string {
 	t.Helper()
 	var names []string
@@ -120,7 +119,7 @@ func (e Env) probes(t *testing.T, services map[string]*corev1.Service) []string 
 	return names
 }
 
-// placed are the load balancers, each with the names of the Services that have rules there.
+// placed returns the load balancers, each with the names of the Services that have rules in it.
 func (e Env) placed(t *testing.T, services map[string]*corev1.Service) []string {
 	t.Helper()
 	var lines []string
@@ -201,7 +200,7 @@ func (f *facts) balancer(t *testing.T, e Env, lb azure.Resource[network.LoadBala
 	}
 }
 
-// frontend reports whether the address is an IPv6 one.
+// frontend describes a frontend and reports whether its address is an IPv6 address.
 func (f *facts) frontend(t *testing.T, e Env, fe network.FrontendIPConfiguration) bool {
 	t.Helper()
 	if fe.PublicIPAddress != nil {
@@ -257,8 +256,7 @@ func (f *facts) publicIP(e Env, ip azure.Resource[network.PublicIPAddress]) stri
 	return text
 }
 
-// link tells of a private link service, with the addresses that it was given and the first one
-// of them marked.
+// link describes a private link service, with its addresses and the primary one marked.
 func (f *facts) link(link azure.Resource[network.PrivateLinkService]) {
 	var given []string
 	for _, c := range link.Properties.IPConfigurations {
@@ -274,7 +272,7 @@ func (f *facts) link(link azure.Resource[network.PrivateLinkService]) {
 	f.add("%s", strings.Join(append([]string{about}, given...), ", "))
 }
 
-// anonymous is a name without what differs from Service to Service.
+// anonymous replaces the part of a name that differs between Services.
 func (f *facts) anonymous(name string) string { return strings.ReplaceAll(name, f.base, "BASE") }
 
 func (f *facts) rule(lb azure.Resource[network.LoadBalancer], r network.LoadBalancingRule, six bool) {
@@ -314,8 +312,8 @@ func (f *facts) rule(lb azure.Resource[network.LoadBalancer], r network.LoadBala
 	f.add("%s", text)
 }
 
-// pool is the one into which it goes without saying that a rule leads: the cluster's, or,
-// with several load balancers and policy Local, the Service's own.
+// pool returns the default pool of a rule, which the description omits: the cluster's pool, or the
+// Service's own pool with several load balancers and policy Local.
 func (f *facts) pool(six bool) string {
 	name, suffix := f.cluster, "-IPv6"
 	if f.ownPools && f.service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
@@ -327,7 +325,7 @@ func (f *facts) pool(six bool) string {
 	return name
 }
 
-// port is a port by what it is.
+// port describes a port by its kind.
 func (f *facts) port(n int32) string {
 	if n == f.service.Spec.HealthCheckNodePort && n > 0 {
 		return "health check node port"
@@ -353,7 +351,7 @@ func (f *facts) securityRule(r azure.Child[network.SecurityRule]) {
 	}
 }
 
-// rule is a security rule but for its priority and whom it protects.
+// rule describes a security rule, without priority and destination.
 func rule(r azure.Child[network.SecurityRule], ports []string) string {
 	over := ""
 	if strings.Contains(r.Name, "_IPv6") {
@@ -361,7 +359,8 @@ func rule(r azure.Child[network.SecurityRule], ports []string) string {
 	}
 	p := r.Properties
 	sources := slices.Sorted(slices.Values(bothOf(p.SourceAddressPrefixes, p.SourceAddressPrefix)))
-	return fmt.Sprintf("%s %s %s%s from %s", strings.ToLower(p.Access), p.Protocol, strings.Join(ports, " "), over, strings.Join(sources, " "))
+	return fmt.Sprintf("%s %s %s%s from %s", strings.ToLower(p.Access), p.Protocol, strings.Join(ports, " "), over,
+		strings.Join(sources, " "))
 }
 
 func portsOf(r network.SecurityRule) []string {
@@ -370,7 +369,7 @@ func portsOf(r network.SecurityRule) []string {
 	})
 }
 
-// bothOf are the values of a pair of plural and singular field.
+// bothOf returns the values of a plural field and its singular variant.
 func bothOf(many []string, one *string) []string {
 	if one == nil || *one == "" {
 		return many

@@ -12,10 +12,10 @@ const (
 	Flexible = "Flexible"
 )
 
-// nodesSubnet is where machines are.
+// nodesSubnet is the subnet of the machines.
 const nodesSubnet azure.ID = VNet + "/subnets/nodes"
 
-// AddScaleSet makes a scale set of so many machines, named after it.
+// AddScaleSet creates a scale set with count machines.
 func (a *Azure) AddScaleSet(name, mode string, count int, zones ...string) azure.ID {
 	a.t.Helper()
 	id := Group.Resource(compute.ScaleSets, name)
@@ -23,8 +23,7 @@ func (a *Azure) AddScaleSet(name, mode string, count int, zones ...string) azure
 	return id
 }
 
-// PutScaleSet makes a scale set in any resource group; its computers' names have a
-// prefix.
+// PutScaleSet creates a scale set in any resource group. prefix starts the computer names.
 func (a *Azure) PutScaleSet(id azure.ID, prefix, mode string, count int, zones ...string) {
 	a.t.Helper()
 	if !id.Parent().Equal(Group) {
@@ -67,7 +66,7 @@ func storage(disk string) object {
 	}
 }
 
-// AddAvailabilitySet makes an availability set.
+// AddAvailabilitySet creates an availability set.
 func (a *Azure) AddAvailabilitySet(name string) azure.ID {
 	a.t.Helper()
 	id := Group.Resource("Microsoft.Compute/availabilitySets", name)
@@ -75,19 +74,19 @@ func (a *Azure) AddAvailabilitySet(name string) azure.ID {
 	return id
 }
 
-// Alone is a virtual machine with a resource of its own.
-type Alone struct {
+// VirtualMachine describes a virtual machine outside uniform scale sets.
+type VirtualMachine struct {
 	Name            string
-	Group           azure.ID // the cluster's when empty
-	CardGroup       azure.ID // that of the network interface, the machine's when empty
+	Group           azure.ID // empty means the cluster's
+	InterfaceGroup  azure.ID // of the network interface; empty means the machine's
 	AvailabilitySet azure.ID
 	Zone            string
-	// Public gives it a public address, Dual an IPv6 address too.
+	// Public adds a public address, Dual an IPv6 address.
 	Public, Dual bool
 }
 
-// AddMachine makes a virtual machine with a network interface of its own.
-func (a *Azure) AddMachine(m Alone) azure.ID {
+// AddMachine creates a virtual machine with a network interface.
+func (a *Azure) AddMachine(m VirtualMachine) azure.ID {
 	a.t.Helper()
 	group := m.Group
 	if group == "" {
@@ -98,24 +97,27 @@ func (a *Azure) AddMachine(m Alone) azure.ID {
 	address := object{"subnet": object{"id": nodesSubnet}, "primary": true}
 	if m.Public {
 		public := group.Resource(network.PublicIPAddresses, m.Name+"-ip")
-		a.Put(public, object{"location": Location, "sku": object{"name": "Standard"}, "properties": object{"publicIPAllocationMethod": "Static"}})
+		a.Put(public,
+			object{"location": Location, "sku": object{"name": "Standard"}, "properties": object{"publicIPAllocationMethod": "Static"}})
 		address["publicIPAddress"] = object{"id": public}
 	}
 	addresses := []object{{"name": "ipv4", "properties": address}}
 	if m.Dual {
-		addresses = append(addresses, object{"name": "ipv6", "properties": object{"subnet": object{"id": nodesSubnet}, "privateIPAddressVersion": "IPv6"}})
+		addresses = append(addresses,
+			object{"name": "ipv6", "properties": object{"subnet": object{"id": nodesSubnet}, "privateIPAddressVersion": "IPv6"}})
 	}
 	nic := group.Resource(network.Interfaces, m.Name+"-nic")
-	if m.CardGroup != "" {
-		a.Put(m.CardGroup, object{"location": Location})
-		nic = m.CardGroup.Resource(network.Interfaces, m.Name+"-nic")
+	if m.InterfaceGroup != "" {
+		a.Put(m.InterfaceGroup, object{"location": Location})
+		nic = m.InterfaceGroup.Resource(network.Interfaces, m.Name+"-nic")
 	}
 	a.Put(nic, object{"location": Location, "properties": object{"ipConfigurations": addresses}})
 	properties := object{
 		"hardwareProfile": object{"vmSize": "Standard_D2s_v5"},
-		"osProfile":       object{"computerName": m.Name, "adminUsername": "kaz", "linuxConfiguration": object{"disablePasswordAuthentication": true}},
-		"storageProfile":  storage("Premium_LRS"),
-		"networkProfile":  object{"networkInterfaces": []object{{"id": nic, "properties": object{"primary": true}}}},
+		"osProfile": object{"computerName": m.Name, "adminUsername": "kaz",
+			"linuxConfiguration": object{"disablePasswordAuthentication": true}},
+		"storageProfile": storage("Premium_LRS"),
+		"networkProfile": object{"networkInterfaces": []object{{"id": nic, "properties": object{"primary": true}}}},
 	}
 	body := object{"location": Location, "properties": properties}
 	if m.AvailabilitySet != "" {

@@ -41,7 +41,7 @@ func (s Scenario) Play(t *testing.T, e Env, a *Azure) {
 	}
 }
 
-// prepare puts into Azure what is given.
+// prepare creates in Azure what the scenario requires.
 func (s Scenario) prepare(t *testing.T, e Env, a *Azure) {
 	t.Helper()
 	group := view[network.SecurityGroup](t, e, e.SecurityGroup)
@@ -49,7 +49,7 @@ func (s Scenario) prepare(t *testing.T, e Env, a *Azure) {
 		priority, isRule := strings.CutPrefix(g, "security rule ")
 		switch {
 		case isRule:
-			group.Properties.SecurityRules = append(group.Properties.SecurityRules, somebodysRule(t, priority))
+			group.Properties.SecurityRules = append(group.Properties.SecurityRules, foreignRule(t, priority))
 			a.Put(e.SecurityGroup, group)
 		case g == "dual stack":
 			a.DualStack()
@@ -58,15 +58,15 @@ func (s Scenario) prepare(t *testing.T, e Env, a *Azure) {
 			group.Tags = azure.Tags{name: value}
 			a.Put(e.SecurityGroup, group)
 		default:
-			if err := Prepare(t.Context(), a.Door, e.Group, VNet, []string{g}); err != nil {
+			if err := Prepare(t.Context(), a.Client, e.Group, VNet, []string{g}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
-// somebodysRule is a security rule of somebody else, in one direction: "500 Inbound".
-func somebodysRule(t *testing.T, text string) azure.Child[network.SecurityRule] {
+// foreignRule returns a security rule of another owner, from a text such as "500 Inbound".
+func foreignRule(t *testing.T, text string) azure.Child[network.SecurityRule] {
 	t.Helper()
 	rule := azure.Child[network.SecurityRule]{Properties: network.SecurityRule{
 		Access: "Allow", Protocol: "Tcp", SourceAddressPrefix: new("*"), SourcePortRange: new("*"),
@@ -79,7 +79,7 @@ func somebodysRule(t *testing.T, text string) azure.Child[network.SecurityRule] 
 	return rule
 }
 
-// played is a turn in its scenario.
+// played is a turn within its scenario.
 type played struct {
 	Turn
 	where   string
@@ -113,7 +113,7 @@ func (p played) play(t *testing.T) {
 	}
 }
 
-// serve is what Kubernetes has of the Service then, nil when it is refused.
+// serve applies the Service and returns it as served, nil if it is refused.
 func (p played) serve(t *testing.T) *corev1.Service {
 	t.Helper()
 	s := p.completed(t)
@@ -141,8 +141,8 @@ func (p played) serve(t *testing.T) *corev1.Service {
 	return served
 }
 
-// completed is the turn's Service with what it does not know itself: its status, the
-// addresses and the group that it names.
+// completed returns the turn's Service with its status and with placeholders for addresses and the
+// resource group replaced.
 func (p played) completed(t *testing.T) *corev1.Service {
 	t.Helper()
 	s := p.Service.DeepCopy()
@@ -165,7 +165,7 @@ func (p played) completed(t *testing.T) *corev1.Service {
 	return s
 }
 
-// retag is what somebody does to the tags of the Service's public IP.
+// retag replaces the tags of the Service's public IP.
 func (p played) retag(t *testing.T, s *corev1.Service) {
 	t.Helper()
 	if p.Tagged == nil {
@@ -216,8 +216,7 @@ func (p played) checkFacts(t *testing.T, served *corev1.Service) {
 	p.same(t, "names of "+served.Name, names, got)
 }
 
-// same compares lists whose order says nothing, but that of priorities, which lines begin
-// with.
+// same compares lists without regard to order, except for lines that begin with a priority.
 func (p played) same(t *testing.T, what string, want, got []string) {
 	t.Helper()
 	sorted := func(list []string) []string { return slices.Sorted(slices.Values(list)) }
@@ -226,8 +225,7 @@ func (p played) same(t *testing.T, what string, want, got []string) {
 	}
 }
 
-// unprobed are facts or names without what they say of probes, which are others where all
-// Services share one.
+// unprobed returns facts or names without probes, which differ if all Services share one probe.
 func unprobed(facts []string) []string {
 	var all []string
 	for _, f := range facts {
@@ -240,7 +238,7 @@ func unprobed(facts []string) []string {
 	return all
 }
 
-// without is a text without the lines that have a word in them.
+// without removes the lines that contain a word.
 func without(text, word string) string {
 	if word == "" {
 		return text
@@ -251,7 +249,7 @@ func without(text, word string) string {
 
 func sameAddress(a, b corev1.LoadBalancerIngress) bool { return a.IP == b.IP }
 
-// kindOf is what kind of address a text is.
+// kindOf returns the kind of an address.
 func kindOf(text string) string {
 	ip, err := netip.ParseAddr(text)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"kaz/internal/arm/cache"
 )
 
-// Reads are the reads that were sent since the start or the last [Azure.Forget], as
-// "GET .../kubernetes", polls of operations left out.
+// Reads returns the reads since the start or the last [Azure.Forget], as "GET .../kubernetes",
+// without polls of operations.
 func (a *Azure) Reads() []string { return a.log.reads() }
 
 func (r *requests) reads() []string {
@@ -38,31 +38,31 @@ func isPoll(path string) bool {
 	return strings.Contains(lower, "/locations/") && strings.Contains(lower, "/operation")
 }
 
-// Reopen makes a new Door that knows nothing yet, as a program has that starts.
+// Reopen replaces Client by one with an empty cache, as after a restart of the program.
 func (a *Azure) Reopen() {
 	a.t.Helper()
-	a.Door = a.OtherDoor()
+	a.Client = a.OtherClient()
 }
 
-// OtherDoor is a door of somebody else: what is done through it, Door does not notice.
-func (a *Azure) OtherDoor() *cache.Cache {
+// OtherClient returns an ARM client of another program: Client's cache does not notice its writes.
+func (a *Azure) OtherClient() *cache.Cache {
 	a.t.Helper()
-	return openDoor(a.t, transport{a.Transport()})
+	return openClient(a.t, transport{a.Transport()})
 }
 
-// DoorOver is a door whose way to Azure goes through something else.
-func (a *Azure) DoorOver(wrap func(http.RoundTripper) http.RoundTripper) *cache.Cache {
+// ClientOver returns an ARM client with a wrapped transport.
+func (a *Azure) ClientOver(wrap func(http.RoundTripper) http.RoundTripper) *cache.Cache {
 	a.t.Helper()
-	return openDoor(a.t, transport{wrap(a.Transport())})
+	return openClient(a.t, transport{wrap(a.Transport())})
 }
 
-func openDoor(t testing.TB, way transport) *cache.Cache {
+func openClient(t testing.TB, way transport) *cache.Cache {
 	t.Helper()
-	door, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: way})
+	client, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: way})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := cache.Over(door, cache.Options{TTL: map[string]time.Duration{"": time.Minute}})
+	kept, err := cache.Over(client, cache.Options{TTL: map[string]time.Duration{"": time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,23 +72,23 @@ func openDoor(t testing.TB, way transport) *cache.Cache {
 // Request is one request to Azure.
 type Request struct {
 	At     time.Time
-	Took   time.Duration // until its reply; an operation can go on
+	Took   time.Duration // until the response; an operation may continue
 	Method string
 	Path   string
 	Status int
 }
 
-// IsPoll reports whether the request asked how an operation is getting on.
+// IsPoll reports whether the request polled an operation.
 func (r Request) IsPoll() bool { return r.Method == http.MethodGet && isPoll(r.Path) }
 
-// IsRead reports whether the request read something else.
+// IsRead reports whether the request is a read other than a poll.
 func (r Request) IsRead() bool { return r.Method == http.MethodGet && !isPoll(r.Path) }
 
-// Name is the last part of the path.
+// Name returns the last segment of the path.
 func (r Request) Name() string { return r.Path[strings.LastIndexByte(r.Path, '/')+1:] }
 
-// Requests are those that were sent since the start or the last [Azure.Forget], in the
-// order of their replies.
+// Requests returns the requests since the start or the last [Azure.Forget], in the order of their
+// responses.
 func (a *Azure) Requests() []Request {
 	a.t.Helper()
 	a.log.mu.Lock()

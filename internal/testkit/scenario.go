@@ -15,29 +15,29 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// Env is a cluster on a local Azure, however it runs: only the cloud provider in
-// the test's process, or all programs of `kaz local up`.
+// Env is a cluster on a local Azure: either the cloud provider in the test's process, or all programs
+// of `kaz local up`.
 type Env struct {
-	// Azure reads what is there now.
+	// Azure reads the current state.
 	Azure azure.Reader
-	// Where the cluster's resources are.
+	// Ids of the cluster's resources.
 	Group         azure.ID
 	SecurityGroup azure.ID
 	ScaleSets     []azure.ID
 	ClusterName   string
-	// SharedProbe says that Services are probed together, not each at its node ports.
+	// SharedProbe says that all Services share one probe.
 	SharedProbe bool
-	// OwnPools says that there are several load balancers, where Services of policy Local have
-	// pools of their own.
+	// OwnPools says that there are several load balancers, in which Services with policy Local have
+	// their own pools.
 	OwnPools bool
-	// Serve applies a Service, waits until it is served as it is now, and returns
-	// it as Kubernetes has it, with its address in the status.
+	// Serve applies a Service, waits until it is served, and returns it as stored in Kubernetes, with
+	// its address in the status.
 	Serve func(ctx context.Context, service *corev1.Service) (*corev1.Service, error)
 	// Remove deletes a Service and waits until it is gone.
 	Remove func(ctx context.Context, service *corev1.Service) error
 }
 
-// Ports of the scenarios' Services.
+// tcp, and the functions below, return ports of the scenarios' Services.
 func tcp(port, nodePort int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: fmt.Sprintf("tcp-%d", port), Protocol: corev1.ProtocolTCP, Port: port, NodePort: nodePort}
 }
@@ -46,7 +46,7 @@ func dns() corev1.ServicePort {
 	return corev1.ServicePort{Name: "udp-53", Protocol: corev1.ProtocolUDP, Port: 53, NodePort: 30053}
 }
 
-// NewService is a Service of type LoadBalancer with the given ports.
+// NewService returns a Service of type LoadBalancer with the given ports.
 func NewService(name string, ports ...corev1.ServicePort) *corev1.Service {
 	s := &corev1.Service{}
 	s.Namespace, s.Name = corev1.NamespaceDefault, name
@@ -56,8 +56,8 @@ func NewService(name string, ports ...corev1.ServicePort) *corev1.Service {
 	return s
 }
 
-// ExternalService is the life of external Services: one is made, another beside
-// it, ports change, both go, and Azure is as it was before.
+// ExternalService plays the life of external Services: one is created, then another, ports change,
+// both are deleted, and Azure is as before.
 func ExternalService(t *testing.T, e Env) {
 	t.Helper()
 	ctx := t.Context()
@@ -111,7 +111,7 @@ func address(s *corev1.Service) string {
 	return s.Status.LoadBalancer.Ingress[0].IP
 }
 
-// resources are the ids of what is in the group, and the numbers of what they hold.
+// resources returns the ids of the group's resources, with the numbers of their elements.
 func (e Env) resources(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -123,7 +123,9 @@ func (e Env) resources(t *testing.T) []string {
 	rules := view[network.SecurityGroup](t, e, e.SecurityGroup).Properties.SecurityRules
 	all = append(all, fmt.Sprintf("%d security rules", len(rules)))
 	for _, set := range e.ScaleSets {
-		all = append(all, fmt.Sprintf("%s in %d pools", set.Name(), len(poolsOf(t, view[compute.ScaleSet](t, e, set).Properties.VirtualMachineProfile.NetworkProfile))))
+		all = append(all,
+			fmt.Sprintf("%s in %d pools", set.Name(),
+				len(poolsOf(t, view[compute.ScaleSet](t, e, set).Properties.VirtualMachineProfile.NetworkProfile))))
 		for _, vm := range e.instances(t, set) {
 			all = append(all, fmt.Sprintf("%s in %d pools", vm.Name, len(poolsOf(t, vm.Properties.NetworkProfileConfiguration))))
 		}
@@ -132,9 +134,8 @@ func (e Env) resources(t *testing.T) []string {
 	return all
 }
 
-// checkService compares all that belongs to a Service with what it asks for. rules
-// are its ports as rule names spell them, with the node port that is probed, 0 for
-// none.
+// checkService compares everything in Azure that belongs to a Service with its spec. rules has its
+// ports as spelled in rule names, with the probed node port, or 0 without a probe.
 func (e Env) checkService(t *testing.T, s *corev1.Service, rules map[string]int32) {
 	t.Helper()
 	base := "a" + strings.ReplaceAll(string(s.UID), "-", "")[:31]
@@ -148,7 +149,8 @@ func (e Env) checkService(t *testing.T, s *corev1.Service, rules map[string]int3
 		t.Errorf("%s: tags of the public IP:\n%s", s.Name, d)
 	}
 	if ip.Properties.IPAddress != address(s) || !strings.EqualFold(ip.SKU.Name, "Standard") || len(ip.Zones) != 3 {
-		t.Errorf("%s: public IP %s of SKU %+v in zones %v, the status has %s", s.Name, ip.Properties.IPAddress, ip.SKU, ip.Zones, address(s))
+		t.Errorf("%s: public IP %s of SKU %+v in zones %v, the status has %s", s.Name, ip.Properties.IPAddress, ip.SKU, ip.Zones,
+			address(s))
 	}
 	frontend, ok := named(lb.Properties.FrontendIPConfigurations, base)
 	if !ok || !frontend.Properties.PublicIPAddress.ID.Equal(ipID) {
@@ -197,8 +199,8 @@ func (e Env) checkRule(t *testing.T, lb azure.ID, base string, r azure.Child[net
 	}
 }
 
-// checkOpenPorts looks for a security rule from the Internet to the Service's
-// address for each of its ports.
+// checkOpenPorts checks that a security rule allows the Internet at the Service's address for each of
+// its ports.
 func (e Env) checkOpenPorts(t *testing.T, s *corev1.Service) {
 	t.Helper()
 	open := map[string]bool{}
@@ -227,15 +229,16 @@ func (e Env) checkOpenPorts(t *testing.T, s *corev1.Service) {
 	}
 }
 
-// checkMembers demands that every instance, and the model of every scale set, is
-// in the pool, and that Azure shows them there.
+// checkMembers checks that every instance, and the model of every scale set, is in the pool, and that
+// the pool lists them.
 func (e Env) checkMembers(t *testing.T) {
 	t.Helper()
 	lbID := e.Group.Resource(network.LoadBalancers, e.ClusterName)
 	pool := lbID.Child(network.BackendAddressPools, e.ClusterName)
 	members := 0
 	for _, set := range e.ScaleSets {
-		if got := poolsOf(t, view[compute.ScaleSet](t, e, set).Properties.VirtualMachineProfile.NetworkProfile); len(got) != 1 || !got[0].Equal(pool) {
+		if got := poolsOf(t, view[compute.ScaleSet](t, e, set).Properties.VirtualMachineProfile.NetworkProfile); len(got) != 1 ||
+			!got[0].Equal(pool) {
 			t.Errorf("the model of %s is in the pools %v", set.Name(), got)
 		}
 		for _, vm := range e.instances(t, set) {

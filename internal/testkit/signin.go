@@ -21,9 +21,8 @@ import (
 	"kaz/internal/emulator/providers"
 )
 
-// SignIn is a local Azure in the process of a test to which clients have to sign in: its
-// transport carries requests to the login, to instance metadata and to Azure Resource
-// Manager, by whatever host they are called.
+// SignIn is a local Azure with sign-in, in the test's process. Its transport sends requests to the
+// login, to instance metadata and to Azure Resource Manager, whatever the host in their URL.
 type SignIn struct {
 	*emulator.Emulator
 	Tokens *token.Service
@@ -37,14 +36,13 @@ type SignIn struct {
 	seen []*http.Request
 }
 
-// Port is that of the address at which clients reach Azure Resource Manager where they
-// are told one.
+// Port is the port in the address of Azure Resource Manager, for clients that need one.
 const Port = "8443"
 
 var signingKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// NewSignIn starts one with these applications; system is the client id of the managed
-// identity of who asks without a name. Role assignments count.
+// NewSignIn starts a SignIn with applications. system is the client id of the managed identity for
+// requests without a client id. Role assignments are enforced.
 func NewSignIn(t testing.TB, o emulator.Options, c token.Config, system string) *SignIn {
 	t.Helper()
 	key, err := signingKey()
@@ -71,7 +69,7 @@ func NewSignIn(t testing.TB, o emulator.Options, c token.Config, system string) 
 	return s
 }
 
-// Do carries a request; it is what the identity library and the door take.
+// Do sends a request. It implements the transport of azidentity and of the ARM client.
 func (s *SignIn) Do(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	s.seen = append(s.seen, r)
@@ -96,7 +94,7 @@ func (s *SignIn) Do(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(r)
 }
 
-// Seen are the requests so far whose path has this in it, in any case.
+// Seen returns the requests so far with part in their path, in any case.
 func (s *SignIn) Seen(part string) []*http.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +107,7 @@ func (s *SignIn) Seen(part string) []*http.Request {
 	return all
 }
 
-// Put writes a document as the owner of everything.
+// Put writes a document with all rights.
 func (s *SignIn) Put(t testing.TB, id azure.ID, body any) {
 	t.Helper()
 	text, err := json.Marshal(body)
@@ -125,7 +123,7 @@ func (s *SignIn) Put(t testing.TB, id azure.ID, body any) {
 	}
 }
 
-// Grant gives a principal a role of these actions at a scope.
+// Grant assigns a role with these actions to a principal at a scope.
 func (s *SignIn) Grant(t testing.TB, objectID string, scope azure.ID, actions ...string) {
 	t.Helper()
 	subscription := azure.SubscriptionID(scope.Subscription())
@@ -134,7 +132,8 @@ func (s *SignIn) Grant(t testing.TB, objectID string, scope azure.ID, actions ..
 		"roleName": "role of " + objectID + " at " + string(scope), "assignableScopes": []any{string(subscription)},
 		"permissions": []any{object{"actions": actions, "notActions": []any{}}},
 	}})
-	s.Put(t, scope.Resource("Microsoft.Authorization/roleAssignments", token.GUIDFor("assignment "+objectID+string(scope))), object{"properties": object{
-		"roleDefinitionId": string(role), "principalId": objectID, "principalType": "ServicePrincipal",
-	}})
+	s.Put(t, scope.Resource("Microsoft.Authorization/roleAssignments", token.GUIDFor("assignment "+objectID+string(scope))),
+		object{"properties": object{
+			"roleDefinitionId": string(role), "principalId": objectID, "principalType": "ServicePrincipal",
+		}})
 }

@@ -8,12 +8,12 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// Surroundings are all of the cluster's resource group: what [Azure.Snapshot] has, the
-// instances of every scale set, and the machines, interfaces and endpoints that are
-// somebody else's. The Door does not notice, which remembers what it reads.
+// Surroundings returns everything in the cluster's resource group: what [Azure.Snapshot] returns, the
+// instances of every scale set, and machines, interfaces and endpoints of others. It bypasses the
+// cache of Client.
 func (a *Azure) Surroundings() map[string]string {
 	a.t.Helper()
-	from := a.OtherDoor()
+	from := a.OtherClient()
 	var sets []azure.ID
 	for _, d := range a.documents(from, compute.ScaleSets) {
 		set, err := azure.Decode[compute.ScaleSet](d)
@@ -33,7 +33,7 @@ func (a *Azure) Surroundings() map[string]string {
 	return all
 }
 
-// documents are all of a type in the cluster's resource group.
+// documents returns all documents of a type in the cluster's resource group.
 func (a *Azure) documents(from azure.Reader, fullType string) []azure.Document {
 	a.t.Helper()
 	docs, err := from.List(context.WithoutCancel(a.t.Context()), azure.Query{Scope: Group, Type: fullType})

@@ -21,7 +21,7 @@ const (
 	dnsLabel = "azure-dns-label-name"
 )
 
-// at gives a Service the address that it asks for in its specification.
+// at sets spec.loadBalancerIP.
 func at(s *corev1.Service, address string) *corev1.Service {
 	s.Spec.LoadBalancerIP = address
 	return s
@@ -72,7 +72,8 @@ func subnetScenarios() []Scenario {
 		}},
 		{Name: "015 subnet with a long name", Given: []string{"subnet " + long}, Turns: []Turn{
 			{Service: in(long), Addresses: private, Has: has(long), Names: []string{
-				"frontend BASE-" + long[:41] + "_ in zones 1 2 3", "rule BASE-" + long[:35] + "-TCP-80", "probe BASE-" + long[:35] + "-TCP-80",
+				"frontend BASE-" + long[:41] + "_ in zones 1 2 3", "rule BASE-" + long[:35] + "-TCP-80", "probe BASE-" +
+					long[:35] + "-TCP-80",
 			}},
 		}},
 		{Name: "016 missing subnet", Turns: []Turn{
@@ -95,27 +96,31 @@ func publicScenarios() []Scenario {
 	return []Scenario{
 		{Name: "025 own address", Given: []string{"public IP mine"}, Turns: []Turn{
 			{Service: at(web(), "${mine}"), Addresses: public, Has: []string{mine, forwards(80), admits("Internet", 80)}},
-			{Service: with(api(), address4, "${mine}"), Addresses: public, Has: []string{mine, forwards(81), admits("Internet", 80), admits("Internet", 81)}},
-			{Service: web(), Refused: "cannot change while", Has: []string{mine, forwards(80), admits("Internet", 80), admits("Internet", 81)}},
+			{Service: with(api(), address4, "${mine}"), Addresses: public,
+				Has: []string{mine, forwards(81), admits("Internet", 80), admits("Internet", 81)}},
+			{Service: web(), Refused: "cannot change while",
+				Has: []string{mine, forwards(80), admits("Internet", 80), admits("Internet", 81)}},
 			{Service: api(), Addresses: public, Has: []string{own, forwards(81), admits("Internet", 81)}},
 			{Service: web(), Addresses: public, Has: []string{own, forwards(80), admits("Internet", 80)}},
 		}},
 		{Name: "026 own public IP", Given: []string{"public IP mine"}, Turns: []Turn{
 			{Service: with(web(), pipName, "mine"), Addresses: public, Has: []string{mine, forwards(80), admits("Internet", 80)}},
-			{Service: with(api(), pipName, "mine"), Addresses: public, Has: []string{mine, forwards(81), admits("Internet", 80), admits("Internet", 81)}},
+			{Service: with(api(), pipName, "mine"), Addresses: public,
+				Has: []string{mine, forwards(81), admits("Internet", 80), admits("Internet", 81)}},
 			{Service: with(NewService("third", tcp(80, 30082)), pipName, "mine"), Refused: "port 80"},
 			{Service: api(), Addresses: public, Has: []string{own, forwards(81), admits("Internet", 81)}},
 		}},
 		{Name: "027 missing public IP", Turns: []Turn{
 			{Service: with(web(), pipName, "nope"), Refused: `"nope" is not found`},
 			{Service: web(), Addresses: public, Has: []string{own, forwards(80), admits("Internet", 80)}},
-			{Service: with(web(), pipName, "nope"), Refused: `"nope" is not found`, Has: []string{own, forwards(80), admits("Internet", 80)}},
+			{Service: with(web(), pipName, "nope"), Refused: `"nope" is not found`,
+				Has: []string{own, forwards(80), admits("Internet", 80)}},
 		}},
 		{Name: "028 address that is not public", Turns: []Turn{
 			{Service: at(web(), "10.0.0.1"), Refused: "non-public"},
 			{Service: with(api(), address4, "100.64.0.1"), Refused: "non-public"},
 		}},
-		{Name: "029 address that is nobody's", Given: []string{"public IP mine"}, Turns: []Turn{
+		{Name: "029 address without a public IP", Given: []string{"public IP mine"}, Turns: []Turn{
 			{Service: at(web(), "8.8.8.8"), Refused: "8.8.8.8"},
 			{Service: at(web(), "${mine}"), Addresses: public, Has: []string{mine, forwards(80), admits("Internet", 80)}},
 			{Service: at(web(), "8.8.8.8"), Refused: "8.8.8.8", Has: []string{mine, forwards(80), admits("Internet", 80)}},
@@ -130,7 +135,7 @@ func publicScenarios() []Scenario {
 	}
 }
 
-// ownNames are those of a Service with the TCP port 80, and of its public IP.
+// ownNames returns the names of a Service with TCP port 80 and its public IP.
 func ownNames(publicIP string) []string {
 	names := []string{"frontend BASE", "rule BASE-TCP-80", "probe BASE-TCP-80"}
 	if publicIP != "" {
@@ -139,7 +144,7 @@ func ownNames(publicIP string) []string {
 	return names
 }
 
-// publicIPName is what [Env.Names] says of the public IP of the Service "web".
+// publicIPName is what [Env.Names] returns for the public IP of the Service "web".
 func publicIPName(name string) string {
 	return "public IP " + strings.Replace(name, "c-", ClusterName+"-", 1) + " in zones 1 2 3 for default/web"
 }
@@ -150,10 +155,13 @@ func prefixScenarios() []Scenario {
 	}
 	return []Scenario{
 		{Name: "033 prefix", Given: []string{"public IP prefix ours", "public IP prefix more"}, Turns: []Turn{
-			{Service: from(web(), "ours"), Addresses: public, Has: []string{own + " out of ours", forwards(80), admits("Internet", 80)}, Names: ownNames("c-BASE-ours")},
-			{Service: from(web(), "more"), Addresses: public, Has: []string{own + " out of more", forwards(80), admits("Internet", 80)}, Names: ownNames("c-BASE-more")},
+			{Service: from(web(), "ours"), Addresses: public, Has: []string{own + " out of ours", forwards(80), admits("Internet", 80)},
+				Names: ownNames("c-BASE-ours")},
+			{Service: from(web(), "more"), Addresses: public, Has: []string{own + " out of more", forwards(80), admits("Internet", 80)},
+				Names: ownNames("c-BASE-more")},
 			{Service: web(), Addresses: public, Has: []string{own, forwards(80), admits("Internet", 80)}, Names: ownNames("c-BASE")},
-			{Service: from(web(), "nope"), Refused: "nope", Has: []string{own, forwards(80), admits("Internet", 80)}, Names: ownNames("c-BASE")},
+			{Service: from(web(), "nope"), Refused: "nope", Has: []string{own, forwards(80), admits("Internet", 80)},
+				Names: ownNames("c-BASE")},
 		}},
 		{Name: "034 prefix with IPv6 alone", Given: []string{"public IPv6 prefix ours6"}, Turns: []Turn{
 			{Service: api(), Addresses: public, Has: []string{own, forwards(81), admits("Internet", 81)}},
@@ -172,14 +180,18 @@ func tagScenarios() []Scenario {
 	prod := func(c *loadbalancer.Config) { c.Tags = azure.Tags{"env": "prod"} }
 	return []Scenario{
 		{Name: "035 IP tags", Turns: []Turn{
-			{Service: with(web(), ipTags, "RoutingPreference=Internet"), Addresses: public, Has: rest(own + " with the IP tags RoutingPreference=Internet")},
+			{Service: with(web(), ipTags, "RoutingPreference=Internet"), Addresses: public,
+				Has: rest(own + " with the IP tags RoutingPreference=Internet")},
 			{Service: web(), Addresses: []string{"kept"}, Has: rest(own + " with the IP tags RoutingPreference=Internet")},
 			{Service: with(web(), ipTags, ""), Addresses: public, Has: rest(own)},
 		}},
 		{Name: "036 IP tags in place", Config: func(c *loadbalancer.Config) { c.IPTagsMayChange = true }, Turns: []Turn{
-			{Service: with(web(), ipTags, "FirstPartyUsage=/A"), Addresses: public, Has: rest(own + " with the IP tags FirstPartyUsage=/A")},
-			{Service: with(web(), ipTags, "FirstPartyUsage=/B"), Addresses: []string{"kept"}, Has: rest(own + " with the IP tags FirstPartyUsage=/B")},
-			{Service: with(web(), ipTags, "RoutingPreference=Internet"), Refused: "ipTags", Has: rest(own + " with the IP tags FirstPartyUsage=/B")},
+			{Service: with(web(), ipTags, "FirstPartyUsage=/A"), Addresses: public,
+				Has: rest(own + " with the IP tags FirstPartyUsage=/A")},
+			{Service: with(web(), ipTags, "FirstPartyUsage=/B"), Addresses: []string{"kept"},
+				Has: rest(own + " with the IP tags FirstPartyUsage=/B")},
+			{Service: with(web(), ipTags, "RoutingPreference=Internet"), Refused: "ipTags",
+				Has: rest(own + " with the IP tags FirstPartyUsage=/B")},
 		}},
 		{Name: "037 DNS label", Turns: []Turn{
 			{Service: with(web(), dnsLabel, "kaz-web"), Addresses: public, Has: rest(own + " with the DNS label kaz-web")},
@@ -191,7 +203,7 @@ func tagScenarios() []Scenario {
 			{Service: with(web(), pipTags, "a=b,bad,c=d=e"), Addresses: public, Has: rest(own + " with the tags a=b")},
 			{Service: with(web(), pipTags, "a=z"), Addresses: []string{"kept"}, Has: rest(own + " with the tags a=z")},
 		}},
-		{Name: "039 tags of somebody else", Given: []string{"tag env=prod"}, Config: prod, Turns: []Turn{
+		{Name: "039 foreign tags", Given: []string{"tag env=prod"}, Config: prod, Turns: []Turn{
 			{Service: with(web(), pipTags, "a=b"), Addresses: public, Has: rest(own + " with the tags a=b env=prod")},
 			{Service: web(), Tagged: byHand, Addresses: []string{"kept"}, Has: rest(own + " with the tags env=prod made=by-hand")},
 		}},
@@ -205,8 +217,9 @@ func tagScenarios() []Scenario {
 		{Name: "040 older tags", Turns: []Turn{
 			{Service: web(), Addresses: public, Has: rest(own)},
 			{
-				Service: web(), Tagged: azure.Tags{"service": "default/web", "kubernetes-cluster-name": ClusterName}, Addresses: []string{"kept"},
-				Has: rest(own + " with the tags kubernetes-cluster-name=kubernetes service=default/web"),
+				Service: web(), Tagged: azure.Tags{"service": "default/web", "kubernetes-cluster-name": ClusterName},
+				Addresses: []string{"kept"},
+				Has:       rest(own + " with the tags kubernetes-cluster-name=kubernetes service=default/web"),
 			},
 		}},
 	}
@@ -216,10 +229,12 @@ func sharingScenarios() []Scenario {
 	return []Scenario{
 		{Name: "031 shared public IP", Turns: []Turn{
 			{Service: api(), Addresses: public, Has: []string{own, forwards(81), admits("Internet", 81)}},
-			{Service: at(web(), "${api}"), Addresses: public, Has: []string{"public IP of default/api,default/web", forwards(80), admits("Internet", 80), admits("Internet", 81)}},
+			{Service: at(web(), "${api}"), Addresses: public,
+				Has: []string{"public IP of default/api,default/web", forwards(80), admits("Internet", 80), admits("Internet", 81)}},
 			{Service: at(NewService("third", tcp(80, 30082)), "${api}"), Refused: "port 80"},
 			{Service: api(), Gone: true, Guard: []string{"501 allow Tcp 80 from Internet to web"}},
-			{Service: at(web(), "${web}"), Addresses: []string{"kept"}, Has: []string{"public IP of default/web", forwards(80), admits("Internet", 80)}},
+			{Service: at(web(), "${web}"), Addresses: []string{"kept"},
+				Has: []string{"public IP of default/web", forwards(80), admits("Internet", 80)}},
 		}},
 	}
 }
@@ -266,19 +281,23 @@ func linkScenarios() []Scenario {
 		return with(web(), append([]string{internal, "true", "azure-pls-create", "true"}, pairs...)...)
 	}
 	return []Scenario{
-		{Name: "089 private link", Config: func(c *loadbalancer.Config) { c.PoolByIP = false }, Turns: []Turn{ // Azure has none before pools of addresses
+		// Azure supports no private link services with pools of addresses.
+		{Name: "089 private link", Config: func(c *loadbalancer.Config) { c.PoolByIP = false }, Turns: []Turn{
 			{Service: linked(), Addresses: private, Has: []string{inside, forwards(80), "private link service pls-BASE with 1 addresses"}},
 			{
-				Service:   linked("azure-pls-ip-configuration-ip-address-count", "3", "azure-pls-ip-configuration-ip-address", "10.240.7.7", "azure-pls-visibility", "*"),
+				Service: linked("azure-pls-ip-configuration-ip-address-count", "3", "azure-pls-ip-configuration-ip-address",
+					"10.240.7.7", "azure-pls-visibility", "*"),
 				Addresses: private, Has: []string{inside, forwards(80), "private link service pls-BASE with 3 addresses, 10.240.7.7 first"},
 			},
 			{Service: linked("azure-pls-name", "another"), Refused: "another"},
 			{Service: with(web(), internal, "true"), Addresses: private, Has: []string{inside, forwards(80)}},
-			{Service: with(api(), "azure-pls-create", "true"), Refused: "internal addresses or such without floating IP"},
-			{Service: with(api(), noFloat, "true", "azure-pls-create", "true", "azure-pls-proxy-protocol", "true"), Addresses: public, Has: []string{
-				own, "rule Tcp 81 to node port of 81, probe Tcp node port of 81 every 5 s", "security rule: allow Tcp node port of 81 from Internet",
-				"private link service pls-BASE with 1 addresses",
-			}},
+			{Service: with(api(), "azure-pls-create", "true"), Refused: "an internal address, or one without floating IP"},
+			{Service: with(api(), noFloat, "true", "azure-pls-create", "true", "azure-pls-proxy-protocol", "true"), Addresses: public,
+				Has: []string{
+					own, "rule Tcp 81 to node port of 81, probe Tcp node port of 81 every 5 s",
+					"security rule: allow Tcp node port of 81 from Internet",
+					"private link service pls-BASE with 1 addresses",
+				}},
 		}, Leaves: "privateLinkServiceNetworkPolicies"},
 	}
 }

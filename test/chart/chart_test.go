@@ -28,7 +28,7 @@ func load(t *testing.T) *chart.Chart {
 	return c
 }
 
-// TestLint: Helm has nothing to say, with the defaults and with everything.
+// TestLint checks that helm lint finds nothing, with default values and with all values.
 func TestLint(t *testing.T) {
 	for _, values := range []map[string]any{{}, everything()} {
 		for _, m := range lint.RunAll(folder, values, "kube-system").Messages {
@@ -39,7 +39,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestManifests: deploy/manifests is what the chart comes to.
+// TestManifests compares deploy/manifests with the rendered chart.
 func TestManifests(t *testing.T) {
 	want, err := plain(load(t))
 	if err != nil {
@@ -114,26 +114,30 @@ func objects(t *testing.T, values map[string]any) map[string]object {
 	return all
 }
 
-// TestObjects: what the chart has, by what values ask for.
+// TestObjects checks which objects the values create.
 func TestObjects(t *testing.T) {
 	ccm := []string{
-		"ClusterRole system:cloud-controller-manager", "ClusterRoleBinding system:cloud-controller-manager", "Deployment cloud-controller-manager",
+		"ClusterRole system:cloud-controller-manager", "ClusterRoleBinding system:cloud-controller-manager",
+		"Deployment cloud-controller-manager",
 		"PodDisruptionBudget cloud-controller-manager", "Role system:cloud-controller-manager:leader-election",
 		"RoleBinding system:cloud-controller-manager:extension-apiserver-authentication-reader",
 		"RoleBinding system:cloud-controller-manager:leader-election", "ServiceAccount cloud-controller-manager",
 	}
-	cnm := []string{"ClusterRole cloud-node-manager", "ClusterRoleBinding cloud-node-manager", "DaemonSet cloud-node-manager", "ServiceAccount cloud-node-manager"}
+	cnm := []string{"ClusterRole cloud-node-manager", "ClusterRoleBinding cloud-node-manager", "DaemonSet cloud-node-manager",
+		"ServiceAccount cloud-node-manager"}
 	for _, c := range []struct {
 		name   string
 		values map[string]any
 		want   []string
 	}{
 		{"defaults", nil, slices.Concat(ccm, cnm)},
-		{"everything", everything(), slices.Concat(ccm, cnm, []string{"DaemonSet cloud-node-manager-windows", "DaemonSet health-probe-proxy"})},
+		{"everything", everything(),
+			slices.Concat(ccm, cnm, []string{"DaemonSet cloud-node-manager-windows", "DaemonSet health-probe-proxy"})},
 		{"a Secret", set("cloudControllerManager.cloudConfigSecretName", "c"), slices.Concat(ccm, cnm, []string{
 			"Role system:cloud-controller-manager:cloud-config", "RoleBinding system:cloud-controller-manager:cloud-config",
 		})},
-		{"one replica", set("cloudControllerManager.replicas", 1), slices.DeleteFunc(slices.Concat(ccm, cnm), func(s string) bool { return strings.HasPrefix(s, "PodDisruptionBudget") })},
+		{"one replica", set("cloudControllerManager.replicas", 1),
+			slices.DeleteFunc(slices.Concat(ccm, cnm), func(s string) bool { return strings.HasPrefix(s, "PodDisruptionBudget") })},
 		{"only nodes", set("cloudControllerManager.enabled", false), cnm},
 		{"only controllers", set("cloudNodeManager.enabled", false), ccm},
 	} {
@@ -154,8 +158,8 @@ func set(path string, value any) map[string]any {
 	return map[string]any{first: set(rest, value)}
 }
 
-// TestConfined: no container runs as root, can become root or writes to its image, and
-// none has a secret in its arguments.
+// TestConfined checks that no container runs as root, can become root or write to its image, and that
+// no argument contains a secret.
 func TestConfined(t *testing.T) {
 	is := func(b *bool, want bool) bool { return b != nil && *b == want }
 	secret := regexp.MustCompile(`(?i)secret|password|token=|client-id`)
@@ -170,10 +174,12 @@ func TestConfined(t *testing.T) {
 			if p.SecurityContext.WindowsOptions.HostProcess {
 				continue // which Windows has instead
 			}
-			if !is(p.SecurityContext.RunAsNonRoot, true) || p.SecurityContext.RunAsUser == 0 || p.SecurityContext.SeccompProfile.Type != "RuntimeDefault" {
+			if !is(p.SecurityContext.RunAsNonRoot, true) || p.SecurityContext.RunAsUser == 0 ||
+				p.SecurityContext.SeccompProfile.Type != "RuntimeDefault" {
 				t.Errorf("%s: pod %+v", name, p.SecurityContext)
 			}
-			if s := c.SecurityContext; !is(s.ReadOnlyRootFilesystem, true) || !is(s.AllowPrivilegeEscalation, false) || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
+			if s := c.SecurityContext; !is(s.ReadOnlyRootFilesystem, true) || !is(s.AllowPrivilegeEscalation, false) ||
+				!slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
 				t.Errorf("%s: container %+v", name, s)
 			}
 		}
@@ -183,8 +189,8 @@ func TestConfined(t *testing.T) {
 	}
 }
 
-// TestArguments: flags are rendered once, only where a value is given, and further ones
-// win.
+// TestArguments checks that flags are rendered once, only for set values, and that additional
+// arguments override them.
 func TestArguments(t *testing.T) {
 	args := func(values map[string]any, name string) []string {
 		return objects(t, values)[name].Spec.Template.Spec.Containers[0].Args
@@ -196,17 +202,23 @@ func TestArguments(t *testing.T) {
 		want         []string
 	}{
 		{"defaults of the controllers", ccm, nil, []string{
-			"--allocate-node-cidrs=true", "--cloud-config=/etc/kubernetes/azure.json", "--cloud-provider=azure", "--cluster-cidr=10.244.0.0/16",
+			"--allocate-node-cidrs=true", "--cloud-config=/etc/kubernetes/azure.json", "--cloud-provider=azure",
+			"--cluster-cidr=10.244.0.0/16",
 			"--cluster-name=kubernetes", "--configure-cloud-routes=true", "--controllers=*,-cloud-node", "--leader-elect=true",
 			"--leader-elect-resource-namespace=kube-system", "--route-reconciliation-period=10s", "--secure-port=10268", "--v=2",
 		}},
 		{"defaults of the node manager", cnm, nil, []string{
-			"--authentication-skip-lookup=true", "--bind-address=127.0.0.1", "--node-name=$(NODE_NAME)", "--secure-port=10263", "--use-instance-metadata=true", "--v=2",
+			"--authentication-skip-lookup=true", "--bind-address=127.0.0.1", "--node-name=$(NODE_NAME)", "--secure-port=10263",
+			"--use-instance-metadata=true", "--v=2",
 		}},
-		{"no port", cnm, set("cloudNodeManager.securePort", 0), []string{"--node-name=$(NODE_NAME)", "--secure-port=0", "--use-instance-metadata=true", "--v=2"}},
-		{"from Azure's API", cnm, map[string]any{"cloudNodeManager": map[string]any{"useInstanceMetadata": false, "cloudConfig": "/etc/kubernetes/azure.json", "securePort": 0, "waitRoutes": true}}, []string{
-			"--cloud-config=/etc/kubernetes/azure.json", "--node-name=$(NODE_NAME)", "--secure-port=0", "--use-instance-metadata=false", "--v=2", "--wait-routes=true",
-		}},
+		{"no port", cnm, set("cloudNodeManager.securePort", 0),
+			[]string{"--node-name=$(NODE_NAME)", "--secure-port=0", "--use-instance-metadata=true", "--v=2"}},
+		{"from Azure's API", cnm,
+			map[string]any{"cloudNodeManager": map[string]any{"useInstanceMetadata": false, "cloudConfig": "/etc/kubernetes/azure.json",
+				"securePort": 0, "waitRoutes": true}}, []string{
+				"--cloud-config=/etc/kubernetes/azure.json", "--node-name=$(NODE_NAME)", "--secure-port=0", "--use-instance-metadata=false",
+				"--v=2", "--wait-routes=true",
+			}},
 	} {
 		if got := args(c.values, c.object); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\ngot  %q\nwant %q", c.name, got, c.want)
@@ -217,8 +229,10 @@ func TestArguments(t *testing.T) {
 		want, lack string
 	}{
 		{set("cloudNodeManager.enabled", false), "--controllers=*", "--controllers=*,-cloud-node"},
-		{set("cloudControllerManager.cloudConfigSecretName", "azure-cloud-config"), "--cloud-config-secret-name=azure-cloud-config", "--cloud-config-secret-namespace="},
-		{map[string]any{"cloudControllerManager": map[string]any{"cloudConfig": "", "cloudConfigSecretName": "c"}}, "--cloud-config-secret-namespace=kube-system", "--cloud-config="},
+		{set("cloudControllerManager.cloudConfigSecretName", "azure-cloud-config"), "--cloud-config-secret-name=azure-cloud-config",
+			"--cloud-config-secret-namespace="},
+		{map[string]any{"cloudControllerManager": map[string]any{"cloudConfig": "", "cloudConfigSecretName": "c"}},
+			"--cloud-config-secret-namespace=kube-system", "--cloud-config="},
 		{set("cloudControllerManager.extraArgs", map[string]any{"v": 4}), "--v=4", "--v=2"},
 		{set("cloudControllerManager.kubeAPIQPS", 50), "--kube-api-qps=50", "--kube-api-qps="},
 		{set("namespace", "azure"), "--leader-elect-resource-namespace=azure", "--leader-elect-resource-namespace=kube-system"},
@@ -246,8 +260,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be is refused before anything is installed, and the message
-// has the place and the value or what is allowed.
+// TestRefused checks that invalid values are rejected before the installation, with an error that
+// names the key, the value and what is allowed.
 func TestRefused(t *testing.T) {
 	const ccm, cnm = "cloudControllerManager.", "cloudNodeManager."
 	for _, c := range []struct {

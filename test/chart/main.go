@@ -1,6 +1,5 @@
-// Command chart renders deploy/chart as Helm does, with Helm's own code: all of it to
-// standard output, or the plain manifests of deploy/manifests. It is in a module of its
-// own because nothing else here needs Helm.
+// Command chart renders deploy/chart with Helm's library: to standard output, or as plain manifests
+// in deploy/manifests. It has its own module because only it needs Helm.
 package main
 
 import (
@@ -60,10 +59,10 @@ func run(dir, values, manifests string) error {
 	return nil
 }
 
-// render is what would be installed, by the name of the template, templates that come
-// to nothing left out.
+// render returns the rendered templates by name, without empty ones.
 func render(c *chart.Chart, values map[string]any) (map[string]string, error) {
-	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{Name: "kaz", Namespace: "kube-system", Revision: 1, IsInstall: true}, nil)
+	all, err := util.ToRenderValues(c, values,
+		common.ReleaseOptions{Name: "kaz", Namespace: "kube-system", Revision: 1, IsInstall: true}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -80,21 +79,21 @@ func render(c *chart.Chart, values map[string]any) (map[string]string, error) {
 	return rendered, nil
 }
 
-// everything are values with which the chart has all that it can have.
+// everything returns values that enable all features of the chart.
 func everything() map[string]any {
 	return map[string]any{"cloudNodeManager": map[string]any{
 		"enableHealthProbeProxy": true, "windows": map[string]any{"enabled": true},
 	}}
 }
 
-// notOfPlainManifests are labels that name Helm, where there is none.
+// notOfPlainManifests reports whether a line is a label that names Helm.
 func notOfPlainManifests(line string) bool {
 	line = strings.TrimSpace(line)
 	return strings.HasPrefix(line, "helm.sh/chart:") || strings.HasPrefix(line, "app.kubernetes.io/managed-by:")
 }
 
-// plain are the manifests for those who do not use Helm: a file for each program, with
-// its rights before it.
+// plain returns the manifests for users without Helm: one file for each program, starting with its
+// access rules.
 func plain(c *chart.Chart) (map[string]string, error) {
 	rendered, err := render(c, everything())
 	if err != nil {

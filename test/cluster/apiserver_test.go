@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// access is one right in Kubernetes that a request makes use of.
+// access is a Kubernetes right that a request uses.
 type access struct{ verb, group, resource string }
 
 func (a access) String() string {
@@ -31,8 +31,8 @@ func (a access) String() string {
 	return a.verb + " " + a.resource + "." + a.group
 }
 
-// observer stands between a program and the API server and notes which rights the
-// program makes use of, and what it is refused.
+// observer is a proxy between a program and the API server. It records the rights that the program
+// uses and the requests that are denied.
 type observer struct {
 	mu      sync.Mutex
 	used    map[access]bool
@@ -63,13 +63,13 @@ func (c *cluster) observe() *observer {
 	roots.AppendCertsFromPEM(config.Clusters[0].Cluster.CA)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	o := &observer{used: map[access]bool{}, refused: map[string]bool{}}
-	// Over TLS, as clients send their tokens to nobody else.
+	// TLS, because clients send tokens over TLS only.
 	front := httptest.NewUnstartedServer(&httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(server) },
 		Transport:      transport,
 		FlushInterval:  -1, // watches
 		ModifyResponse: o.note,
-		// A watch that its program ends is nothing to tell of.
+		// A program may end its watches.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	})
 	front.EnableHTTP2 = true
@@ -83,7 +83,7 @@ func (c *cluster) observe() *observer {
 	return o
 }
 
-// has reports whether a right was made use of.
+// has reports whether a right was used.
 func (o *observer) has(a access) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -103,8 +103,7 @@ func (o *observer) note(r *http.Response) error {
 	return nil
 }
 
-// accessOf is the right that a request needs; requests of discovery and health, which
-// everybody may make, need none.
+// accessOf returns the right that a request needs. Requests for discovery and health need none.
 func accessOf(r *http.Request) (access, bool) {
 	var a access
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -135,8 +134,7 @@ func accessOf(r *http.Request) (access, bool) {
 	return a, true
 }
 
-// rightsOf are the rights that the chart gives to a program: those of the roles that
-// name it.
+// rightsOf returns the rights that the chart grants to a program, from the roles that name it.
 func (c *cluster) rightsOf(program string) map[access]bool {
 	c.t.Helper()
 	var rules []rbacv1.PolicyRule
@@ -159,15 +157,15 @@ func (c *cluster) rightsOf(program string) map[access]bool {
 	return all
 }
 
-// fallback are rights that a program needs only at other times: lists, where the API
-// server does not stream them, and events that are told again.
+// fallback returns the rights that a program needs only sometimes: lists if the API server does not
+// stream them, and updates of repeated events.
 func (o *observer) fallback(a access) bool {
 	return a.verb == "list" && o.used[access{"watch", a.group, a.resource}] ||
 		a == access{"patch", "", "events"} && o.used[access{"create", "", "events"}]
 }
 
-// narrow demands that a program has made use of every right that the chart gives it, and
-// that it was refused nothing.
+// narrow checks that a program used every right that the chart grants, and that no request was
+// denied.
 func (c *cluster) narrow(program string, o *observer) {
 	c.t.Helper()
 	given := c.rightsOf(program)
@@ -191,8 +189,7 @@ func (c *cluster) narrow(program string, o *observer) {
 	}
 }
 
-// account writes a kubeconfig with a token of a service account, for the API server
-// behind an observer.
+// account writes a kubeconfig with a service account's token, for the API server behind an observer.
 func (c *cluster) account(name string, o *observer) string {
 	c.t.Helper()
 	token := strings.TrimSpace(c.must("", "create", "token", name, "-n", "kube-system", "--duration", "1h"))

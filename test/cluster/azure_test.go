@@ -16,12 +16,11 @@ import (
 	"kaz/internal/azure/compute"
 )
 
-// door is a way into the cluster's Azure, for what a person would do there.
-type door struct{ *arm.Door }
+// azureClient is an ARM client of the cluster's Azure, for a user's actions.
+type azureClient struct{ *arm.Client }
 
-// openDoor opens the local Azure that runs in dir, over TLS and with its owner's
-// token.
-func openDoor(t *testing.T, dir string) door {
+// openClient opens the local Azure in dir, over TLS and with the owner's token.
+func openClient(t *testing.T, dir string) azureClient {
 	t.Helper()
 	var info struct{ ARM, CAFile, Token string }
 	text := readFile(t, filepath.Join(dir, "azure-state-running.json"))
@@ -41,7 +40,7 @@ func openDoor(t *testing.T, dir string) door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return door{d}
+	return azureClient{d}
 }
 
 // owner sends requests with a token.
@@ -64,7 +63,7 @@ func readFile(t *testing.T, path string) []byte {
 	return text
 }
 
-// read is the typed view of a resource as it is now.
+// read returns the typed view of a resource.
 func read[P any](c *cluster, id azure.ID) azure.Resource[P] {
 	c.t.Helper()
 	doc, err := c.azure.Get(c.t.Context(), id)
@@ -101,7 +100,7 @@ type request struct {
 	Status                  int
 }
 
-// requestLog marks a place in a cluster's request log.
+// requestLog is a position in a cluster's request log.
 type requestLog struct {
 	file string
 	from int
@@ -119,15 +118,15 @@ func requestsFrom(t *testing.T, dir string) requestLog {
 	return l
 }
 
-// lines are the whole lines of the log: the last one may be in the middle of being written.
+// lines returns the complete lines of the log: the last line may be incomplete.
 func (l requestLog) lines(t *testing.T) []byte {
 	t.Helper()
 	text := readFile(t, l.file)
 	return text[:bytes.LastIndexByte(text, '\n')+1]
 }
 
-// since are the requests of the cloud-controller-manager since the mark, as
-// "PUT .../kaz"; reads and writes apart.
+// since returns the requests of the cloud-controller-manager since the position, as "PUT .../kaz",
+// reads and writes apart.
 func (l requestLog) since(t *testing.T) (reads, writes []string) {
 	t.Helper()
 	for line := range bytes.Lines(l.lines(t)[l.from:]) {

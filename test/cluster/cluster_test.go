@@ -20,7 +20,7 @@ type cluster struct {
 	// up is the program in the foreground, nil where it was detached.
 	up     *program
 	status status
-	azure  door
+	azure  azureClient
 }
 
 // status is what `kaz local status -o json` tells.
@@ -39,19 +39,16 @@ type component struct {
 	Log     string
 }
 
-// buildWithin is how long a start may take where the control plane's programs were
-// never built before.
+// buildWithin is the timeout of a start that first builds the control plane's programs.
 const buildWithin = 30 * time.Minute
 
-// newDir is an empty directory for a cluster. Its name is short for the sake of what
-// is printed.
+// newDir returns an empty directory for a cluster. Its name is short, because it is printed.
 func newDir(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "kaz")
 }
 
-// startUp runs `kaz local up` in the foreground and returns when it says that the
-// cluster is up.
+// startUp runs `kaz local up` in the foreground and returns when the cluster is up.
 func startUp(t *testing.T, dir string, args ...string) *cluster {
 	t.Helper()
 	up := start(t, exec.Command(kaz(), append([]string{"local", "up", "--nodes-kind=hollow", "--dir", dir}, args...)...))
@@ -63,7 +60,7 @@ func startUp(t *testing.T, dir string, args ...string) *cluster {
 	return c
 }
 
-// startDetached runs `kaz local up --detach`; the test's end is the cluster's.
+// startDetached runs `kaz local up --detach`. The cluster ends with the test.
 func startDetached(t *testing.T, dir string, args ...string) *cluster {
 	t.Helper()
 	t.Cleanup(func() {
@@ -77,7 +74,7 @@ func startDetached(t *testing.T, dir string, args ...string) *cluster {
 	return attach(t, dir)
 }
 
-// attach is the cluster that is up in dir.
+// attach returns the cluster that runs in dir.
 func attach(t *testing.T, dir string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: dir}
@@ -89,19 +86,18 @@ func attach(t *testing.T, dir string) *cluster {
 			t.Errorf("%s does not run: %s", p.Name, p.Log)
 		}
 	}
-	c.azure = openDoor(t, dir)
+	c.azure = openClient(t, dir)
 	return c
 }
 
-// in is the cluster for a subtest.
+// in returns the cluster for a subtest.
 func (c *cluster) in(t *testing.T) *cluster {
 	one := *c
 	one.t = t
 	return &one
 }
 
-// stop ends the foreground program, which must be a success and leave nothing
-// behind.
+// stop ends the foreground program, which must succeed and leave nothing behind.
 func (c *cluster) stop(how syscall.Signal) {
 	c.t.Helper()
 	began := time.Now()
@@ -115,7 +111,7 @@ func (c *cluster) stop(how syscall.Signal) {
 // group is where the cluster's resources are.
 func (c *cluster) group() azure.ID { return azure.GroupID(c.status.Subscription, "kaz") }
 
-// scaleSet is the first one.
+// scaleSet returns the first scale set.
 func (c *cluster) scaleSet() azure.ID { return c.scaleSets()[0] }
 
 func (c *cluster) scaleSets() []azure.ID {
@@ -126,7 +122,7 @@ func (c *cluster) scaleSets() []azure.ID {
 	return ids
 }
 
-// condition is a condition of a node, Unknown where it has none.
+// condition returns the status of a node's condition, Unknown if it is missing.
 func condition(n corev1.Node, kind corev1.NodeConditionType) corev1.ConditionStatus {
 	for _, c := range n.Status.Conditions {
 		if c.Type == kind {

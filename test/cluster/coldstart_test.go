@@ -23,16 +23,15 @@ import (
 	"kaz/internal/azure/compute"
 )
 
-var largeFleet = flag.Int("fleet", 500, "how many nodes the cluster has whose controller's cold start is measured")
+var largeFleet = flag.Int("fleet", 500, "number of nodes of the cluster for the measured cold start")
 
-// TestColdStart: what the cloud-controller-manager asks Azure for when it starts and
-// knows nothing. Of a cluster whose nodes are new, with routes; and of a large one, all
-// of whose nodes are at work but for one.
+// TestColdStart counts the Azure requests of a starting cloud-controller-manager: for a cluster with
+// new nodes and routes, and for a large cluster with one new node.
 func TestColdStart(t *testing.T) {
 	const nodes, sets = 30, 3
 	c := startUp(t, newDir(t), "--nodes", strconv.Itoa(nodes), "--scale-sets", strconv.Itoa(sets), "--throttle", "azure",
 		"--without", "cloud-controller-manager", "--without", "cloud-node-manager",
-		// This one would judge nodes that have no kubelet.
+		// kube-controller-manager would taint nodes without a kubelet.
 		"--without", "kube-controller-manager", "--without", "kube-scheduler")
 	f := &fleet{c: c, unjudged: true}
 	wait(t, fleetWithin, "a node for each machine", func() string {
@@ -42,15 +41,19 @@ func TestColdStart(t *testing.T) {
 		return ""
 	})
 	log := c.requestLog()
-	// Routes are looked at sooner than every 10 s; the table is read no more often for that.
-	manager := f.coldStart("--route-reconciliation-period=3s", "--allocate-node-cidrs=true", "--cluster-cidr=10.244.0.0/14", "--configure-cloud-routes=true")
+	// The routes are listed more often than every 10 s, which must not cause more reads of the table.
+	manager := f.coldStart("--route-reconciliation-period=3s", "--allocate-node-cidrs=true", "--cluster-cidr=10.244.0.0/14",
+		"--configure-cloud-routes=true")
 	f.inStep(nodes)
 	began := calls(t, log)
-	t.Logf("%d new nodes in %d scale sets, with routes: everything in step after %s; %v", nodes, sets, short(time.Since(manager.began)), began)
-	// Where ranges of addresses are given out slowly, routes come in more than two writes.
+	t.Logf("%d new nodes in %d scale sets, with routes: everything in step after %s; %v", nodes, sets,
+		short(time.Since(manager.began)), began)
+	// On a slow machine, the pod CIDRs and so the routes arrive in more than two writes.
 	const elsewhere, mostTables = 1 + 2*sets, 6
-	if began.others > elsewhere || began.tables > began.tableWrites+1 || began.tableWrites > mostTables || began.writes > began.tableWrites || began.discoveries != 1 {
-		t.Errorf("want one question about the cloud, %d reads of anything else, and one of the route table more than writes:\n%s", elsewhere, began.text())
+	if began.others > elsewhere || began.tables > began.tableWrites+1 || began.tableWrites > mostTables ||
+		began.writes > began.tableWrites || began.discoveries != 1 {
+		t.Errorf("want one question about the cloud, %d reads of anything else, and one of the route table more than writes:\n%s",
+			elsewhere, began.text())
 	}
 	stopped(t, manager, syscall.SIGTERM)
 
@@ -68,7 +71,8 @@ func TestColdStart(t *testing.T) {
 	manager = f.coldStart("--allocate-node-cidrs=false", "--configure-cloud-routes=false")
 	took := wait(t, fleetWithin, "the new node among them is looked after", func() string {
 		n, _ := c.node("nodes0-00000a")
-		return f.differs(n, map[string]host{n.Name: {c.scaleSets()[0].Child("virtualMachines", "10"), n.Labels["topology.kubernetes.io/zone"]}})
+		return f.differs(n,
+			map[string]host{n.Name: {c.scaleSets()[0].Child("virtualMachines", "10"), n.Labels["topology.kubernetes.io/zone"]}})
 	})
 	began = calls(t, log)
 	memory := peak(t, manager)
@@ -82,17 +86,18 @@ func TestColdStart(t *testing.T) {
 	c.stop(syscall.SIGTERM)
 }
 
-// asked is what the controller asked Azure for, besides tokens and polls.
+// asked counts Azure requests, without tokens and polls.
 type asked struct {
 	all []string
-	// others are reads of anything but route tables and the controller's own rights.
+	// others are reads other than of route tables and of the controller's own rights.
 	others, rights, tables, tableWrites, writes int
-	// discoveries are questions about the cloud, which nobody signs.
+	// discoveries are unauthenticated requests about the cloud.
 	discoveries int
 }
 
 func (a asked) String() string {
-	return fmt.Sprintf("%d question about the cloud, %d calls: %d reads and %d writes of route tables, %d about rights, %d other reads and %d other writes",
+	return fmt.Sprintf("%d question about the cloud, %d calls: %d reads and %d writes of route tables, %d about rights, %d other "+
+		"reads and %d other writes",
 		a.discoveries, len(a.all), a.tables, a.tableWrites, a.rights, a.others, a.writes-a.tableWrites)
 }
 
@@ -126,7 +131,7 @@ func calls(t *testing.T, log requestLog) asked {
 	return a
 }
 
-// coldStart runs a cloud-controller-manager alone, which looks after new nodes itself.
+// coldStart runs only a cloud-controller-manager, which also initializes new nodes.
 func (f *fleet) coldStart(arguments ...string) *program {
 	script := `. "$1" && shift && exec "$@" --kubeconfig="$KUBECONFIG"`
 	command := append([]string{
@@ -136,7 +141,7 @@ func (f *fleet) coldStart(arguments ...string) *program {
 	return start(f.c.t, exec.Command("/bin/bash", command...))
 }
 
-// peak is the most memory that a program had resident, in bytes.
+// peak returns a program's maximum resident memory in bytes.
 func peak(t *testing.T, p *program) int {
 	t.Helper()
 	for line := range strings.Lines(string(readFile(t, fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid)))) {
@@ -152,8 +157,7 @@ func peak(t *testing.T, p *program) int {
 	return 0
 }
 
-// addAtWork makes scale sets, and first the nodes of their machines, which have been at
-// work for long: they are ready, and know all about themselves.
+// addAtWork creates scale sets with nodes that are ready and initialized.
 func (f *fleet) addAtWork(sets, each int) {
 	c, began := f.c, time.Now()
 	c.t.Helper()
@@ -211,14 +215,14 @@ func nodeAtWork(set azure.ID, i int) map[string]any {
 		}},
 		"spec": map[string]any{"providerID": "azure://" + string(set.Child("virtualMachines", strconv.Itoa(i)))},
 		"status": map[string]any{
-			"addresses":  []any{map[string]any{"type": "InternalIP", "address": fmt.Sprintf("10.241.%d.%d", i/250, 1+i%250)}, map[string]any{"type": "Hostname", "address": name}},
+			"addresses": []any{map[string]any{"type": "InternalIP", "address": fmt.Sprintf("10.241.%d.%d", i/250, 1+i%250)},
+				map[string]any{"type": "Hostname", "address": name}},
 			"conditions": []any{condition("Ready", "True"), condition("NetworkUnavailable", "False")},
 		},
 	}
 }
 
-// poster sends objects to the API server as the kubeconfig's user: a thousand times
-// faster than a kubectl for each.
+// poster returns a function that sends objects to the API server, much faster than kubectl.
 func (c *cluster) poster() func(path string, object any) {
 	c.t.Helper()
 	var config struct {
@@ -245,7 +249,8 @@ func (c *cluster) poster() func(path string, object any) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(config.Clusters[0].Cluster.CA)
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2: true,
 	}
 	c.t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Transport: transport}

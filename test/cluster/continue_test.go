@@ -18,8 +18,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestContinue stops a cluster in the foreground and goes on with it in the
-// background: everything is as it was, and Azure is not written to.
+// TestContinue stops a cluster in the foreground and continues it in the background: nothing changes,
+// and Azure is not written.
 func TestContinue(t *testing.T) {
 	dir := newDir(t)
 	c := startUp(t, dir, "--nodes", "2", "--scale-sets", "2")
@@ -48,7 +48,8 @@ func TestContinue(t *testing.T) {
 	if d := cmp.Diff(before, testkit.Snapshot(t, c.azure, c.group(), c.scaleSets()...)); d != "" {
 		t.Errorf("Azure is not as it was before (-before +after):\n%s", d)
 	}
-	if text := runKaz(t, "local", "status", "--dir", dir); !strings.Contains(text, "kube-apiserver") || !strings.Contains(text, c.status.Server) {
+	if text := runKaz(t, "local", "status", "--dir", dir); !strings.Contains(text, "kube-apiserver") ||
+		!strings.Contains(text, c.status.Server) {
 		t.Errorf("status:\n%s", text)
 	}
 	began := time.Now()
@@ -63,7 +64,7 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// fill makes what a cluster has to keep.
+// fill creates what the cluster must keep.
 func (c *cluster) fill() *corev1.Service {
 	c.t.Helper()
 	c.must("", "create", "configmap", "kept", "--from-literal=word=kept")
@@ -74,7 +75,7 @@ func (c *cluster) fill() *corev1.Service {
 	return s
 }
 
-// holds compares what a cluster has with what [cluster.fill] made.
+// holds checks that the cluster has what [cluster.fill] created.
 func (c *cluster) holds(s *corev1.Service) {
 	c.t.Helper()
 	if got := get[corev1.ConfigMap](c, "configmap", "kept").Data["word"]; got != "kept" {
@@ -88,7 +89,7 @@ func (c *cluster) holds(s *corev1.Service) {
 	}
 }
 
-// isDown demands that nothing runs in dir and that kaz says so.
+// isDown checks that nothing runs in dir and that kaz says so.
 func isDown(t *testing.T, dir string) {
 	t.Helper()
 	if left := running(t, dir); len(left) > 0 {
@@ -106,14 +107,15 @@ func isDown(t *testing.T, dir string) {
 	}
 }
 
-// TestKilled: a killed `up`, also one that was starting, takes its processes with it, the next one goes on as if
-// nothing had been, and `down` clears up after a killed one.
+// TestKilled kills `up`, also during its start. Its processes end with it, the next `up` continues,
+// and `down` cleans up.
 func TestKilled(t *testing.T) {
 	dir := newDir(t)
 	for _, moment := range []struct {
 		says   string
 		signal syscall.Signal
-	}{{"local Azure", syscall.SIGKILL}, {"etcd ready", syscall.SIGKILL}, {"etcd ready", syscall.SIGTERM}, {"control plane:", syscall.SIGKILL}} {
+	}{{"local Azure", syscall.SIGKILL}, {"etcd ready", syscall.SIGKILL}, {"etcd ready", syscall.SIGTERM},
+		{"control plane:", syscall.SIGKILL}} {
 		up := start(t, exec.Command(kaz(), "local", "up", "--nodes-kind=hollow", "--dir", dir, "--nodes", "1"))
 		up.says(moment.says, buildWithin)
 		up.signal(moment.signal)
@@ -145,7 +147,8 @@ func TestKilled(t *testing.T) {
 	if got := len(c.nodes()); got != 2 {
 		t.Errorf("%d nodes, want 2 from now on", got)
 	}
-	if _, err := c.apply(testkit.NewService("api", corev1.ServicePort{Name: "https", Protocol: corev1.ProtocolTCP, Port: 443})); err != nil {
+	if _, err := c.apply(testkit.NewService("api",
+		corev1.ServicePort{Name: "https", Protocol: corev1.ProtocolTCP, Port: 443})); err != nil {
 		t.Error(err)
 	}
 
@@ -156,7 +159,7 @@ func TestKilled(t *testing.T) {
 	if err := up.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// At once, while some of its processes may still be there.
+	// Run at once, while some processes may still exist.
 	t.Logf("down says: %s", strings.ReplaceAll(runKaz(t, "local", "down", "--dir", dir), "\n", "; "))
 	nothingRuns(t, dir, 10*time.Second)
 	if _, err := os.Stat(filepath.Join(dir, "status.json")); err == nil {
@@ -164,8 +167,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestReaderGone: who pipes the progress into another program, and ends both with
-// Ctrl-C, gets an orderly end though nobody reads any more.
+// TestReaderGone pipes the progress into another program and ends both with Ctrl-C: `up` stops in
+// order although its output has no reader.
 func TestReaderGone(t *testing.T) {
 	dir := newDir(t)
 	up := exec.Command(kaz(), "local", "up", "--nodes-kind=hollow", "--dir", dir, "--nodes", "1")
@@ -184,14 +187,14 @@ func TestReaderGone(t *testing.T) {
 	if err := up.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	// It had not finished starting, so it may say that it failed; but say it.
+	// The start was incomplete, so it may fail, but must say so.
 	if err := up.Wait(); !up.ProcessState.Exited() {
 		t.Errorf("it ended with %v", err)
 	}
 	isDown(t, dir)
 }
 
-// TestComponentEnds: when a component ends, the cluster does, and says why.
+// TestComponentEnds checks that the cluster ends with a component and says why.
 func TestComponentEnds(t *testing.T) {
 	c := startUp(t, newDir(t), "--nodes", "1")
 	i := slices.IndexFunc(c.status.Components, func(p component) bool { return p.Name == "kube-scheduler" })
@@ -202,7 +205,8 @@ func TestComponentEnds(t *testing.T) {
 	if err := c.up.end(time.Minute); err == nil {
 		t.Error("ended well though its scheduler did not")
 	}
-	if said := c.up.out.String(); !strings.Contains(said, "kube-scheduler") || !strings.Contains(said, "killed") || !strings.Contains(said, scheduler.Log) {
+	if said := c.up.out.String(); !strings.Contains(said, "kube-scheduler") || !strings.Contains(said, "killed") ||
+		!strings.Contains(said, scheduler.Log) {
 		t.Errorf("it wrote:\n%s", said)
 	}
 	isDown(t, c.dir)

@@ -25,14 +25,14 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestDeploy installs the chart: the API server takes what it renders, and its
-// commands, run as processes with the chart's arguments, with the rights that the chart
-// gives their service accounts in Kubernetes and with those of deploy/roles in Azure,
-// bring a cluster to where `kaz local up` brings one.
+// TestDeploy installs the chart. The API server accepts its objects. Its commands run as processes
+// with the chart's arguments, with the rights of its service accounts and of deploy/roles. The
+// cluster must reach the same state as with `kaz local up`.
 func TestDeploy(t *testing.T) {
 	want := reference(t)
 	identities := filepath.Join(t.TempDir(), "identities.yaml")
-	write(t, identities, "managedIdentities:\n- {name: cluster, clientId: "+clusterIdentity+", objectId: "+clusterPrincipal+", system: true}\n")
+	write(t, identities, "managedIdentities:\n- {name: cluster, clientId: "+clusterIdentity+", objectId: "+clusterPrincipal+
+		", system: true}\n")
 	args := []string{"--access-control", "on", "--identities", identities, "--without", "cloud-controller-manager"}
 	if leavesOutNodeManager(t) {
 		args = append(args, "--without", "cloud-node-manager")
@@ -50,7 +50,7 @@ func TestDeploy(t *testing.T) {
 	t.Run("life of external Services", func(t *testing.T) { testkit.ExternalService(t, c.in(t).env()) })
 	t.Run("machines come and go", func(t *testing.T) { machines(c.in(t)) })
 	t.Run("a bad annotation hurts one Service only", func(t *testing.T) { badAnnotation(c.in(t)) })
-	t.Run("metrics for who may see them", func(t *testing.T) { d.metrics(t) })
+	t.Run("metrics with authorization", func(t *testing.T) { d.metrics(t) })
 	t.Run("a machine that is another", func(t *testing.T) { d.contradiction(t) })
 	t.Run("several load balancers, by a change of the Secret", func(t *testing.T) { d.severalBalancers(t) })
 	t.Run("rights in Kubernetes are used, all of them", func(t *testing.T) {
@@ -77,7 +77,7 @@ const (
 	clusterPrincipal = "cccccccc-0000-4000-8000-000000000002"
 )
 
-// reference is the state of a cluster that kaz local up runs.
+// reference returns the state of a cluster with `kaz local up`.
 func reference(t *testing.T) map[string]nodeState {
 	t.Helper()
 	dir := newDir(t)
@@ -88,13 +88,13 @@ func reference(t *testing.T) map[string]nodeState {
 	return state
 }
 
-// leavesOutNodeManager tells whether kaz local up runs a cloud-node-manager.
+// leavesOutNodeManager reports whether kaz local up runs no cloud-node-manager.
 func leavesOutNodeManager(t *testing.T) bool {
 	t.Helper()
 	return strings.Contains(runKaz(t, "local", "up", "--help"), "cloud-node-manager")
 }
 
-// nodeState is what came of a node, in an order that does not depend on who was first.
+// nodeState is the final state of a node, independent of the order of nodes.
 type nodeState struct {
 	ProviderID string
 	Labels     map[string]string
@@ -103,14 +103,14 @@ type nodeState struct {
 	Conditions map[string]string
 }
 
-// state are all nodes. In whose order they got their ranges of pod addresses is
-// chance; that the routes are in step with them is another test.
+// state returns the states of all nodes, without pod CIDRs: their order is random. Another test
+// compares the routes with them.
 func (c *cluster) state() map[string]nodeState {
 	c.t.Helper()
 	all := map[string]nodeState{}
 	for _, n := range c.nodes() {
 		s := nodeState{ProviderID: n.Spec.ProviderID, Labels: maps.Clone(n.Labels), Conditions: map[string]string{}}
-		// Only the machine itself knows these, and without a node manager nobody asks it.
+		// Only the machine's metadata has these labels, and without a node manager they are missing.
 		maps.DeleteFunc(s.Labels, func(key, _ string) bool { return strings.HasPrefix(key, "topology.kubernetes.azure.com/") })
 		for _, a := range n.Status.Addresses {
 			s.Addresses = append(s.Addresses, string(a.Type)+" "+a.Address)
@@ -133,8 +133,8 @@ type role struct {
 	Actions           []string
 }
 
-// grantRoles makes the roles of deploy/roles and gives them to an identity:
-// at the resource group of the cluster, and what there is in subscriptions only there.
+// grantRoles creates the roles of deploy/roles and assigns them to an identity: at the resource group
+// of the cluster, and at the subscription if they need it.
 func (c *cluster) grantRoles(principal string) {
 	c.t.Helper()
 	subscription := azure.SubscriptionID(c.status.Subscription)
@@ -171,7 +171,7 @@ func (c *cluster) put(id azure.ID, body any) {
 	}
 }
 
-// installation is a chart that was installed in a cluster.
+// installation is an installed chart.
 type installation struct {
 	c         *cluster
 	health    string // host:port of the cloud-controller-manager's health and metrics
@@ -250,8 +250,8 @@ cloudNodeManager: {useInstanceMetadata: false, cloudConfig: /a/b, waitRoutes: tr
 	}
 }
 
-// run starts what the Deployment and the DaemonSet ask for: one controller manager, and
-// a node manager for each node.
+// run starts the programs of the Deployment and the DaemonSet: one controller manager, and a node
+// manager for each node.
 func (d *installation) run() {
 	c := d.c
 	c.t.Helper()
@@ -263,18 +263,17 @@ func (d *installation) run() {
 	cnm := get[appsv1.DaemonSet](c, "daemonset", "cloud-node-manager", "-n", "kube-system").Spec.Template.Spec
 	nodes := d.account(cnm)
 	d.nodeManager = func(node string, vm azure.ID) *program {
-		// The machine's own service is at an address that only the machine reaches.
+		// The metadata service of a machine is only reachable from the machine.
 		return d.start(cnm, map[string]string{"spec.nodeName": node}, nil, "--kubeconfig="+nodes, "--metadata-endpoint="+c.metadata(vm))
 	}
 	for _, vm := range c.instances() {
 		d.nodeManager(nodeOf(vm), vm.ID)
 	}
-	// Of a machine that comes later: until then it waits.
+	// The program of a later machine waits for its node.
 	d.nodeManager("nodes0-000003", c.scaleSet().Child("virtualMachines", "3"))
 }
 
-// contradiction runs a node manager on a machine that is not the one of its node: it
-// says so, in an Event.
+// contradiction runs a node manager on the machine of another node. It must report that in an Event.
 func (d *installation) contradiction(t *testing.T) {
 	c := d.c.in(t)
 	vms := c.instances()
@@ -288,8 +287,8 @@ func (d *installation) contradiction(t *testing.T) {
 	stopped(t, odd, syscall.SIGTERM)
 }
 
-// severalBalancers changes the Secret: the program begins anew without an end, and looks
-// at namespaces and endpoints from then on.
+// severalBalancers changes the Secret: the program restarts its controllers in the same process, and
+// then also watches namespaces and endpoints.
 func (d *installation) severalBalancers(t *testing.T) {
 	c := d.c.in(t)
 	c.configure(map[string]any{
@@ -306,13 +305,14 @@ func (d *installation) severalBalancers(t *testing.T) {
 		}
 		return "there is none"
 	})
-	if _, err := c.apply(testkit.NewService("after", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})); err != nil {
+	if _, err := c.apply(testkit.NewService("after",
+		corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})); err != nil {
 		t.Error(err)
 	}
 	c.removeAll("after")
 }
 
-// configure writes the Secret that the cloud configuration is merged with.
+// configure writes the Secret with the cloud configuration.
 func (c *cluster) configure(keys map[string]any) {
 	c.t.Helper()
 	text, err := json.Marshal(keys)
@@ -329,7 +329,7 @@ func (c *cluster) configure(keys map[string]any) {
 	c.must(string(secret), "apply", "-f", "-")
 }
 
-// alive ends the test when a program has failed; those that were told to stop have not.
+// alive fails the test if a program failed without being stopped.
 func (d *installation) alive(t *testing.T) {
 	t.Helper()
 	for _, p := range d.programs {
@@ -343,7 +343,7 @@ func (d *installation) alive(t *testing.T) {
 	}
 }
 
-// metadata is where the local Azure has the metadata service of a machine.
+// metadata returns the URL of a machine's metadata service in the local Azure.
 func (c *cluster) metadata(vm azure.ID) string {
 	c.t.Helper()
 	var info struct{ ARMHTTP string }
@@ -366,9 +366,8 @@ func (d *installation) account(p corev1.PodSpec) string {
 // reference to an environment variable in arguments, as Kubernetes has it.
 var variable = regexp.MustCompile(`\$\(([A-Za-z0-9_]+)\)`)
 
-// start runs a pod's container as a process on this machine: fields are what the
-// kubelet would fill in, paths what it would mount, and further arguments stand for the
-// rest of a pod's surroundings.
+// start runs a pod's container as a process. fields replaces what the kubelet fills in, paths what it
+// mounts, and further arguments the rest of the pod's environment.
 func (d *installation) start(p corev1.PodSpec, fields, paths map[string]string, further ...string) *program {
 	c := d.c
 	c.t.Helper()
@@ -400,24 +399,23 @@ func (d *installation) start(p corev1.PodSpec, fields, paths map[string]string, 
 	return running
 }
 
-// metrics asks for metrics as a service account that may see them, one that may not, and
-// nobody.
+// metrics reads metrics with an authorized service account, with another one, and without a token.
 func (d *installation) metrics(t *testing.T) {
 	c := d.c.in(t)
 	c.must("", "create", "clusterrole", "scraper", "--verb=get", "--non-resource-url=/metrics")
-	for _, name := range []string{"scraper", "stranger"} {
+	for _, name := range []string{"scraper", "outsider"} {
 		c.must("", "create", "serviceaccount", name, "-n", "default")
 	}
 	c.must("", "create", "clusterrolebinding", "scraper", "--clusterrole=scraper", "--serviceaccount=default:scraper")
 	for _, one := range []struct {
 		account string
 		want    int
-	}{{"scraper", http.StatusOK}, {"stranger", http.StatusForbidden}, {"", http.StatusForbidden}} {
+	}{{"scraper", http.StatusOK}, {"outsider", http.StatusForbidden}, {"", http.StatusForbidden}} {
 		token := ""
 		if one.account != "" {
 			token = strings.TrimSpace(c.must("", "create", "token", one.account, "-n", "default"))
 		}
-		// What the API server knows of roles reaches its decisions a moment later.
+		// The API server applies new roles after a moment.
 		wait(t, time.Minute, "metrics for "+one.account, func() string {
 			if got := answerTo(t, "https://"+d.health+"/metrics", token); got != one.want {
 				return fmt.Sprintf("status %d, want %d", got, one.want)
@@ -427,7 +425,7 @@ func (d *installation) metrics(t *testing.T) {
 	}
 }
 
-// answerTo is the HTTP status of what a token gets, 0 without an answer.
+// answerTo returns the HTTP status of a request with a token, 0 without a response.
 func answerTo(t *testing.T, url, token string) int {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{

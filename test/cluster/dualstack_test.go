@@ -27,7 +27,7 @@ var (
 	public4, public6 = netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("2001:db8::/32")
 )
 
-// TestDualStack starts a cluster whose nodes, pods and Services have addresses of both
+// TestDualStack starts a cluster with nodes, pods and Services that have addresses of both
 // families, and continues it.
 func TestDualStack(t *testing.T) {
 	dir := newDir(t)
@@ -56,7 +56,8 @@ func TestDualStack(t *testing.T) {
 	c.poolsHave(3)
 	c.routed()
 	c.stop(interrupt)
-	refuses(t, exec.CommandContext(t.Context(), kaz(), "local", "up", "--dir", dir, "--ip-families", "IPv4"), "--ip-families IPv4", dir, "IPv4,IPv6")
+	refuses(t, exec.CommandContext(t.Context(), kaz(), "local", "up", "--dir", dir, "--ip-families", "IPv4"), "--ip-families IPv4", dir,
+		"IPv4,IPv6")
 	c = startDetached(t, dir)
 	c.routed()
 	if has := c.publicAddresses("kept", public4, public6); !slices.Equal(had, has) {
@@ -64,8 +65,8 @@ func TestDualStack(t *testing.T) {
 	}
 }
 
-// bothOnNodes: every node has an address and a range of pods of each family, and its
-// pods have an address out of each.
+// bothOnNodes checks that every node has an address and a pod CIDR of each family, and its pods an
+// address in each.
 func bothOnNodes(c *cluster) {
 	c.must(deployment, "apply", "-f", "-")
 	c.must("", "rollout", "status", "deployment/web", "--timeout=1m")
@@ -79,7 +80,8 @@ func bothOnNodes(c *cluster) {
 		for _, text := range n.Spec.PodCIDRs {
 			cidrs[n.Name] = append(cidrs[n.Name], netip.MustParsePrefix(text))
 		}
-		if got := cidrs[n.Name]; len(got) != 2 || got[0].Bits() != 24 || !pods4.Overlaps(got[0]) || got[1].Bits() != 64 || !pods6.Overlaps(got[1]) {
+		if got := cidrs[n.Name]; len(got) != 2 || got[0].Bits() != 24 || !pods4.Overlaps(got[0]) || got[1].Bits() != 64 ||
+			!pods6.Overlaps(got[1]) {
 			c.t.Errorf("node %s has the pod CIDRs %v, want a /24 of %s and a /64 of %s", n.Name, got, pods4, pods6)
 		}
 	}
@@ -105,8 +107,7 @@ func (c *cluster) exposeTo(name, policy string, families ...string) {
 		name, policy, strings.Join(families, ", ")), "apply", "-f", "-")
 }
 
-// publicAddresses waits until a Service has an address in each of the ranges and no
-// other, and returns them.
+// publicAddresses waits until a Service has exactly one address in each range, and returns them.
 func (c *cluster) publicAddresses(name string, within ...netip.Prefix) []netip.Addr {
 	c.t.Helper()
 	var all []netip.Addr
@@ -123,12 +124,12 @@ func (c *cluster) publicAddresses(name string, within ...netip.Prefix) []netip.A
 	return all
 }
 
-// bothOnServices: one address of each family that a Service has, and they come and go
-// one by one. What is left of the other is untouched.
+// bothOnServices adds and removes one family of a Service at a time. The address of the other family
+// does not change.
 func bothOnServices(c *cluster) {
 	c.exposeTo("both", "RequireDualStack", "IPv4", "IPv6")
 	both := c.publicAddresses("both", public4, public6)
-	// Azure wants IPv4 beside IPv6, which both has.
+	// Azure requires an IPv4 frontend next to IPv6 frontends, and the Service "both" has one.
 	c.exposeTo("six", "SingleStack", "IPv6")
 	six := c.publicAddresses("six", public6)
 	if six[0] == both[1] {
@@ -148,8 +149,8 @@ func bothOnServices(c *cluster) {
 	c.removeAll("six", "both")
 }
 
-// sixWaits: a Service with IPv6 alone is told what it waits for, and gets its address
-// with the first Service that has IPv4. That one goes when it is not needed any more.
+// sixWaits checks that an IPv6-only Service reports that it needs an IPv4 frontend, and gets its
+// address together with the first Service with IPv4.
 func sixWaits(c *cluster) {
 	c.exposeTo("six", "SingleStack", "IPv6")
 	c.needsFour("six")
@@ -162,7 +163,7 @@ func sixWaits(c *cluster) {
 	c.must("", "wait", "service/four", "--for=delete", "--timeout="+addressWithin.String())
 }
 
-// needsFour waits for an event that says that IPv6 cannot be alone.
+// needsFour waits for an event about the missing IPv4 frontend.
 func (c *cluster) needsFour(service string) {
 	c.t.Helper()
 	wait(c.t, time.Minute, "an event that says what is missing", func() string {
@@ -198,7 +199,8 @@ func (c *cluster) familiesOfRules(want map[string]int) {
 func (c *cluster) poolsHave(members int) {
 	c.t.Helper()
 	c.members(members)
-	if pools := read[network.LoadBalancer](c, c.group().Resource(network.LoadBalancers, "kaz")).Properties.BackendAddressPools; len(pools) != 2 {
+	if pools := read[network.LoadBalancer](c,
+		c.group().Resource(network.LoadBalancers, "kaz")).Properties.BackendAddressPools; len(pools) != 2 {
 		c.t.Errorf("%d pools, want one for each family", len(pools))
 	}
 }
@@ -217,7 +219,7 @@ func bothRanges(c *cluster) {
 		spec: {type: LoadBalancer, ipFamilyPolicy: RequireDualStack, loadBalancerSourceRanges: [203.0.113.0/24, "2001:db8:1::/64"], selector: {app: web}, ports: [{port: 80}]}}`, "apply", "-f", "-")
 	addresses := c.publicAddresses("office", public4, public6)
 	for i, want := range []string{"203.0.113.0/24", "2001:db8:1::/64"} {
-		wait(c.t, addressWithin, "who may reach "+addresses[i].String(), func() string {
+		wait(c.t, addressWithin, "sources allowed to reach "+addresses[i].String(), func() string {
 			return cmp.Diff([]string{want}, c.allowed(addresses[i].String()))
 		})
 	}

@@ -13,8 +13,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestExamples applies the manifests of the docs to a real API server, and has kaz
-// explain what comes of Services, in one cluster.
+// TestExamples applies the manifests of the docs to a real API server and compares the results, all
+// in one cluster.
 func TestExamples(t *testing.T) {
 	c := startUp(t, newDir(t))
 	t.Run("explain", func(t *testing.T) { explain(c.in(t)) })
@@ -22,8 +22,7 @@ func TestExamples(t *testing.T) {
 	c.stop(interrupt)
 }
 
-// examples applies all manifests at once, as they are, and looks what is in Azure for
-// each.
+// examples applies all manifests unchanged and compares Azure with each of them.
 func examples(c *cluster) {
 	vnet := c.group().Resource("Microsoft.Network/virtualNetworks", "kaz-vnet")
 	played := []testkit.Example{}

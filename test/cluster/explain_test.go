@@ -61,12 +61,11 @@ func (c *cluster) mustExplain(status int, args []string, words ...string) string
 	return out
 }
 
-// later is a class of Services that nobody serves yet: they are as before they were
-// applied to a cluster with a controller.
+// later is a load balancer class that no controller serves yet.
 const later = "example.com/later"
 
-// explain looks at a Service before it is served, when it is, when somebody changed
-// Azure by hand, and when it asks for what cannot be.
+// explain runs kaz explain before a Service is served, afterwards, after a manual change in Azure,
+// and for an invalid Service.
 func explain(c *cluster) {
 	log := c.requestLog()
 	unserved := testkit.NewService("unserved", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})
@@ -92,7 +91,8 @@ func explain(c *cluster) {
 		c.t.Fatal(err)
 	}
 	c.settled("--all") // nodes may join the pool a moment later
-	c.mustExplain(0, []string{"default/explained"}, "nothing to do", "= rule", served.Status.LoadBalancer.Ingress[0].IP, "Steps in Azure: none")
+	c.mustExplain(0, []string{"default/explained"}, "nothing to do", "= rule", served.Status.LoadBalancer.Ingress[0].IP,
+		"Steps in Azure: none")
 	c.mustExplain(0, []string{"--all"}, "Service default/explained: nothing to do")
 	drift(c)
 	web.Annotations = map[string]string{idleTimeout: "30"} // serving it again puts the rest back, too
@@ -106,7 +106,8 @@ func explain(c *cluster) {
 		c.t.Fatal(err)
 	}
 	c.must(text, "apply", "-f", "-")
-	c.mustExplain(1, []string{"default/explained"}, "cannot be as it asks", idleTimeout, `"soon"`, "idle 30 min", "not as asked for: default/explained")
+	c.mustExplain(1, []string{"default/explained"}, "refused; what it has in Azure stays as it is", idleTimeout, `"soon"`, "idle 30 min",
+		"not as asked for: default/explained")
 	cannotExplain(c)
 	c.removeAll("explained")
 	c.mustExplain(0, []string{"--all"}, "no Service of type LoadBalancer is served")
@@ -138,7 +139,8 @@ func explainedJSON(c *cluster, args ...string) {
 		if form == "yaml" {
 			unmarshal = func(text []byte, v any) error { return yaml.Unmarshal(text, v) }
 		}
-		if err := unmarshal([]byte(out), &e); err != nil || status != 2 || len(e.Services) != 1 || e.Services[0].State != "pending" || len(e.Steps) != 1 || e.Steps[0].Op != "create" {
+		if err := unmarshal([]byte(out), &e); err != nil || status != 2 || len(e.Services) != 1 || e.Services[0].State != "pending" ||
+			len(e.Steps) != 1 || e.Steps[0].Op != "create" {
 			c.t.Errorf("-o %s: status %d, %v, %+v:\n%s", form, status, err, e, out)
 		}
 	}
@@ -154,13 +156,13 @@ func dryRun(c *cluster) {
 	dry.says("1. create ", addressWithin)
 	dry.says("azure would be changed", addressWithin)
 	c.must("", "annotate", "service", "unserved", idleTimeout+"=soon")
-	dry.says("cannot be as it asks", addressWithin)
+	dry.says("refused; what it has in Azure stays as it is", addressWithin)
 	c.must("", "annotate", "service", "unserved", idleTimeout+"-")
 	stopped(c.t, dry, syscall.SIGTERM)
 }
 
-// drift: somebody changes a rule and takes the probe away. When the controller happens
-// to look just then, it puts them back, and so somebody does it again.
+// drift changes a rule and deletes the probe. If the controller repairs them at the same moment, it
+// does so again.
 func drift(c *cluster) {
 	c.t.Helper()
 	id := c.group().Resource(network.LoadBalancers, "kaz")
@@ -201,7 +203,8 @@ func cannotExplain(c *cluster) {
 	if err := json.Unmarshal(readFile(c.t, filepath.Join(c.dir, "azure-state-running.json")), &info); err != nil {
 		c.t.Fatal(err)
 	}
-	wrong := c.changed(map[string]any{"useManagedIdentityExtension": false, "aadClientId": info.ClientID, "aadClientSecret": "not-the-secret"})
+	wrong := c.changed(map[string]any{"useManagedIdentityExtension": false, "aadClientId": info.ClientID,
+		"aadClientSecret": "not-the-secret"})
 	began := time.Now()
 	for _, test := range []struct {
 		args, words []string
@@ -209,12 +212,14 @@ func cannotExplain(c *cluster) {
 		{[]string{"default/nowhere"}, []string{"there is no Service default/nowhere"}},
 		{[]string{"default/kubernetes"}, []string{"default/kubernetes is a Service of type ClusterIP"}},
 		{[]string{"web"}, []string{`"web": want NAMESPACE/NAME`}},
-		{[]string{}, []string{"no Service is named", "--all"}},
+		{[]string{}, []string{"no Service given", "--all"}},
 		{[]string{"default/explained", "--all"}, []string{"--all and default/explained"}},
 		{[]string{"default/explained", "-o", "xml"}, []string{"--output xml: want text, json or yaml"}},
-		{[]string{"--all", "--kubeconfig", dead, "--cloud-config", c.status.CloudConfig}, []string{"cannot reach Kubernetes at https://127.0.0.1:1"}},
+		{[]string{"--all", "--kubeconfig", dead, "--cloud-config", c.status.CloudConfig},
+			[]string{"cannot reach Kubernetes at https://127.0.0.1:1"}},
 		{[]string{"--all", "--kubeconfig", filepath.Join(dir, "none")}, []string{"kubeconfig", filepath.Join(dir, "none")}},
-		{[]string{"--all", "--cloud-config", filepath.Join(dir, "none.json")}, []string{"cloud configuration", filepath.Join(dir, "none.json")}},
+		{[]string{"--all", "--cloud-config", filepath.Join(dir, "none.json")},
+			[]string{"cloud configuration", filepath.Join(dir, "none.json")}},
 		{[]string{"--all", "--cloud-config", wrong}, []string{"AADSTS7000215", info.ClientID}},
 		{[]string{"--all", "--cluster-name", "another"}, []string{"is not the name of this cluster", "set --cluster-name=kaz"}},
 	} {
@@ -228,7 +233,7 @@ func cannotExplain(c *cluster) {
 	}
 	nobody := exec.CommandContext(c.t.Context(), kaz(), "explain", "service", "--all")
 	nobody.Env = []string{"HOME=" + dir}
-	refuses(c.t, nobody, "no cluster is named", dir)
+	refuses(c.t, nobody, "no cluster given", dir)
 	elsewhere := exec.CommandContext(c.t.Context(), kaz(), "explain", "service", "--all", "--dir", dir)
 	elsewhere.Env = []string{"HOME=" + dir, "KUBECONFIG=" + c.status.Kubeconfig}
 	refuses(c.t, elsewhere, "no cluster is up in "+dir)

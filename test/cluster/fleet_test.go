@@ -24,9 +24,9 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// TestFleet: thirty nodes in three scale sets, two machines alone and one in another
-// resource group join, grow, shrink, go and stop, on an Azure that counts requests, and
-// in the middle of each the controller and the node manager are killed.
+// TestFleet has thirty nodes in three scale sets, two standalone machines and one in another resource
+// group. They join, grow, shrink, are deleted and stopped. During each step the controller and the
+// node manager are killed.
 func TestFleet(t *testing.T) {
 	c := startUp(t, newDir(t), "--nodes", "30", "--scale-sets", "3", "--throttle", "azure",
 		"--without", "cloud-controller-manager", "--without", "cloud-node-manager")
@@ -58,14 +58,13 @@ func TestFleet(t *testing.T) {
 	c.stop(syscall.SIGTERM)
 }
 
-// fleet is a cluster and what looks after its nodes, which can be killed.
+// fleet is a cluster with programs for its nodes that can be killed.
 type fleet struct {
 	c        *cluster
 	log      requestLog
 	programs []*program
-	off      []string // nodes whose machines do not run
-	// unjudged is of a cluster in which nobody takes the taint off new nodes that says
-	// that they are not ready.
+	off      []string // nodes of stopped machines
+	// unjudged is set if no controller removes the not-ready taint of new nodes.
 	unjudged bool
 }
 
@@ -75,8 +74,8 @@ func (f *fleet) in(t *testing.T) *fleet {
 	return f
 }
 
-// fleetWithin is long enough for a busy machine. Nodes of machines that are off become
-// NotReady after the 20 s that their leases last.
+// fleetWithin is a timeout for a busy machine. Nodes of stopped machines become NotReady after their
+// lease of 20 s.
 const fleetWithin = 3 * time.Minute
 
 // start runs the controller and the node manager as kaz local up does.
@@ -96,7 +95,7 @@ func (f *fleet) start(t *testing.T) {
 	}
 }
 
-// restart kills the programs once something has begun, and starts them again.
+// restart kills the programs during a step and starts them again.
 func (f *fleet) restart(t *testing.T, what string, begun func() bool) {
 	t.Helper()
 	took := wait(t, fleetWithin, what, func() string {
@@ -151,10 +150,12 @@ func (f *fleet) addMachine(group azure.ID, name, zone string) {
 			"computerName": name, "adminUsername": "kaz", "linuxConfiguration": map[string]any{"disablePasswordAuthentication": true},
 		},
 		"storageProfile": map[string]any{
-			"osDisk":         map[string]any{"createOption": "FromImage", "managedDisk": map[string]any{"storageAccountType": "Premium_LRS"}},
+			"osDisk": map[string]any{"createOption": "FromImage",
+				"managedDisk": map[string]any{"storageAccountType": "Premium_LRS"}},
 			"imageReference": map[string]any{"publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "latest"},
 		},
-		"networkProfile": map[string]any{"networkInterfaces": []any{map[string]any{"id": nic, "properties": map[string]any{"primary": true}}}},
+		"networkProfile": map[string]any{"networkInterfaces": []any{map[string]any{"id": nic,
+			"properties": map[string]any{"primary": true}}}},
 	}}
 	if zone != "" {
 		vm["zones"] = []any{zone}
@@ -162,7 +163,7 @@ func (f *fleet) addMachine(group azure.ID, name, zone string) {
 	c.put(group.Resource(compute.VirtualMachines, name), vm)
 }
 
-// host is a machine as Azure has it: its node must say the same.
+// host is a machine in Azure, for comparison with its node.
 type host struct {
 	id   azure.ID
 	zone string // of the node's label: a fault domain where the machine is in no zone
@@ -197,8 +198,7 @@ func (f *fleet) hosts() map[string]host {
 	return all
 }
 
-// inStep waits until there is a node for each machine and no other, each with what its
-// machine is, and the routes lead to all of them.
+// inStep waits until nodes and machines match, and the routes lead to all of them.
 func (f *fleet) inStep(machines int) {
 	f.c.t.Helper()
 	hosts := f.hosts()
@@ -221,12 +221,13 @@ func (f *fleet) inStep(machines int) {
 	f.c.routed()
 }
 
-// differs says in what a node is not what its machine is.
+// differs returns a difference between a node and its machine.
 func (f *fleet) differs(n corev1.Node, hosts map[string]host) string {
 	const key = "node.cloudprovider.kubernetes.io/shutdown"
 	h, ok := hosts[n.Name]
 	off := slices.Contains(f.off, n.Name)
-	taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return f.unjudged && t.Key == corev1.TaintNodeNotReady })
+	taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints),
+		func(t corev1.Taint) bool { return f.unjudged && t.Key == corev1.TaintNodeNotReady })
 	switch {
 	case !ok:
 		return "it has no machine"
@@ -242,8 +243,7 @@ func (f *fleet) differs(n corev1.Node, hosts map[string]host) string {
 	return ""
 }
 
-// appear: all machines are new, and the programs are killed when the first nodes were
-// looked after.
+// appear creates all machines, and kills the programs after the first nodes were initialized.
 func (f *fleet) appear() {
 	f.start(f.c.up.t)
 	f.restart(f.c.t, "a node got its provider id", func() bool {
@@ -272,9 +272,8 @@ func (f *fleet) scale(set azure.ID, to int) {
 	}
 }
 
-// shrink: a scale set gets smaller, an instance of another and a machine alone are
-// deleted, two machines are stopped, and somebody else asks Azure so much about them that
-// it refuses to answer for a time.
+// shrink makes a scale set smaller, deletes an instance of another one and a standalone machine, and
+// stops two machines. Meanwhile another client causes throttling.
 func (f *fleet) shrink() {
 	c, sets := f.c, f.c.scaleSets()
 	gone := sets[2].Child("virtualMachines", "3")
@@ -323,8 +322,8 @@ func (c *cluster) post(id azure.ID, action string) {
 	}
 }
 
-// crowd asks Azure about machines and the lists that they are in, again and again,
-// until it is released: for all who ask together Azure has a limit.
+// crowd reads machines and their lists until release is called, because Azure throttles all clients
+// together.
 func (f *fleet) crowd(machines ...azure.ID) (release func()) {
 	c := f.c
 	c.t.Helper()

@@ -14,14 +14,14 @@ import (
 	"kaz/internal/testkit"
 )
 
-// reloading: the configuration is in a Secret, which changes while the program runs. What
-// is wrong is said in an event and changes nothing; what is right is in force for what
-// comes after, in the same process.
+// reloading changes the configuration in a Secret while the program runs. An error is reported as an
+// event and changes nothing; a valid configuration applies in the same process.
 func reloading(c *cluster) {
 	const secret, within = "azure-cloud-provider", 2 * time.Minute
 	store := func(file string) {
 		c.t.Helper()
-		object := c.must("", "-n", "kube-system", "create", "secret", "generic", secret, "--from-file=cloud-config="+file, "--dry-run=client", "-o", "yaml")
+		object := c.must("", "-n", "kube-system", "create", "secret", "generic", secret, "--from-file=cloud-config="+file,
+			"--dry-run=client", "-o", "yaml")
 		c.must(object, "apply", "-f", "-")
 	}
 	store(c.status.CloudConfig)
@@ -32,16 +32,18 @@ func reloading(c *cluster) {
 	manager.says("controller started", within)
 	serve := func(name string) {
 		c.t.Helper()
-		if _, err := c.apply(testkit.NewService(name, corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})); err != nil {
+		if _, err := c.apply(testkit.NewService(name,
+			corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})); err != nil {
 			c.t.Fatal(err)
 		}
 	}
 	serve("before")
 
 	store(c.changed(map[string]any{"vmType": "mainframe"}))
-	manager.says("the new cloud configuration is not used", within)
+	manager.says("cloud configuration rejected; keeping the previous one", within)
 	wait(c.t, within, "the event", func() string {
-		told := get[corev1.EventList](c, "-n", "kube-system", "events", "--field-selector", "involvedObject.name=cloud-controller-manager,reason=CloudConfigRejected").Items
+		told := get[corev1.EventList](c, "-n", "kube-system", "events", "--field-selector",
+			"involvedObject.name=cloud-controller-manager,reason=CloudConfigRejected").Items
 		if len(told) > 0 && strings.Contains(told[0].Message, "vmType") {
 			return ""
 		}
@@ -49,7 +51,7 @@ func reloading(c *cluster) {
 	})
 
 	store(c.changed(map[string]any{"tags": "team=blue"}))
-	manager.says("all controllers begin anew", within)
+	manager.says("all controllers restart with it", within)
 	serve("after")
 	lb := read[network.LoadBalancer](c, c.group().Resource(network.LoadBalancers, "kaz"))
 	if team, _ := lb.Tags.Get("team"); team != "blue" {

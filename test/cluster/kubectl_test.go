@@ -46,8 +46,7 @@ func (c *cluster) nodes() []corev1.Node { return get[corev1.NodeList](c, "nodes"
 
 func (c *cluster) service(name string) corev1.Service { return get[corev1.Service](c, "service", name) }
 
-// manifest is what a user would write to get the Service: nothing that Kubernetes or
-// Azure fill in.
+// manifest returns a Service as a user would write it, without defaults.
 func manifest(s *corev1.Service) (string, error) {
 	m := map[string]any{
 		"apiVersion": "v1", "kind": "Service",
@@ -89,8 +88,8 @@ func (c *cluster) events(kind, name, reason string) []corev1.Event {
 	return get[corev1.EventList](c, "events", "--field-selector", selector).Items
 }
 
-// addressWithin is how long a Service may wait for its address when Azure takes no
-// time: long enough for a busy machine, what is usual is logged.
+// addressWithin is the timeout of a Service's address without simulated latency; it allows for a busy
+// machine.
 const addressWithin = time.Minute
 
 // address waits for the Service's address, and returns it.

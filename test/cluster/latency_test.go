@@ -9,8 +9,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestLatency: a Service gets its address from an Azure that takes its time, here a
-// fiftieth of the real one's, and that counts requests.
+// TestLatency creates a Service in an Azure with latency, a fiftieth of the real one's, and with
+// throttling.
 func TestLatency(t *testing.T) {
 	c := startUp(t, newDir(t), "--nodes", "2", "--latency", "0.02", "--throttle", "azure")
 	if _, err := c.apply(testkit.NewService("web", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})); err != nil {

@@ -1,7 +1,6 @@
-// Package cluster_test runs kaz as its users do: the programs of cmd are built,
-// `kaz local up` starts a whole cluster on a local Azure, and kubectl and Azure's
-// own interface tell what came of it. Linux only, as processes are looked for in
-// /proc. Layer L4's judge.
+// Package cluster_test runs kaz like a user: it builds the programs of cmd, `kaz local up` starts a
+// whole cluster on a local Azure, and kubectl and Azure's API show the result. Linux only, because it
+// finds processes in /proc. Layer L4.
 package cluster_test
 
 import (

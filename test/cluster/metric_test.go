@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// metric is what the cloud-controller-manager's counter stands at, 0 when it does
-// not answer or has none of that name.
+// metric returns a counter of the cloud-controller-manager, 0 if it does not respond or lacks the
+// counter.
 func (c *cluster) metric(name string) float64 {
 	c.t.Helper()
 	client := http.Client{Transport: &http.Transport{

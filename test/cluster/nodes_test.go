@@ -14,13 +14,12 @@ import (
 	"kaz/internal/testkit"
 )
 
-// Nodes of machines that are off become NotReady after the 20 s that their leases
-// last, and then the cloud-controller-manager looks after them every 5 s.
+// machineGone covers the lease of 20 s after which a node is NotReady, and the
+// cloud-controller-manager's period of 5 s.
 const machineGone = 90 * time.Second
 
-// machines grows the scale set, takes one machine away, switches another off and on
-// again, all through Azure, and watches the nodes, their routes and their places in
-// the backend pool.
+// machines grows the scale set, deletes a machine, and stops and starts another one, all through
+// Azure. It checks nodes, routes and members of the backend pool.
 func machines(c *cluster) {
 	_, err := c.apply(testkit.NewService("web", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// program is a running program of ours.
+// program is a running program.
 type program struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -26,14 +26,12 @@ type program struct {
 	err   error // how it ended, once ended is closed
 }
 
-// start runs a program until it ends by itself or the test is over. What it wrote is
-// shown when the test fails.
+// start runs a program until it ends or the test ends. A failed test prints its output.
 func start(t *testing.T, cmd *exec.Cmd) *program {
 	t.Helper()
 	p := &program{t: t, cmd: cmd, out: newTranscript(), began: time.Now(), ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.out, p.out
-	// A process group of its own, as a terminal gives one to what is run in it. And a
-	// test that is killed, by its own time limit for one, leaves nothing running.
+	// A process group of its own, as in a terminal. If the test is killed, the program ends too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -64,8 +62,7 @@ func (p *program) signal(s syscall.Signal) {
 	}
 }
 
-// says waits until the program wrote the text and returns how long after its start
-// that was.
+// says waits until the program wrote a text and returns the time since its start.
 func (p *program) says(text string, within time.Duration) time.Duration {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), within)
@@ -166,7 +163,7 @@ func runKaz(t *testing.T, args ...string) string {
 	return out
 }
 
-// refuses runs a command that must fail and say all of the words.
+// refuses runs a command that must fail with an error that contains the words.
 func refuses(t *testing.T, cmd *exec.Cmd, words ...string) {
 	t.Helper()
 	text, err := cmd.CombinedOutput()
@@ -235,7 +232,7 @@ func nothingRuns(t *testing.T, dir string, within time.Duration) {
 	})
 }
 
-// interrupt is what Ctrl-C sends, and a terminal sends it to the whole group.
+// interrupt is the signal of Ctrl-C, which a terminal sends to the whole process group.
 const interrupt = syscall.SIGINT
 
 // stopped ends a program with a signal, which must be a success.

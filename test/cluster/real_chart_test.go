@@ -16,10 +16,9 @@ import (
 	"kaz/internal/azure"
 )
 
-// TestRealChart installs the chart in a cluster whose nodes are real: the images of
-// deploy/images run as pods, find Azure by its own names from inside the virtual network,
-// get their tokens from the machine's metadata service, with no more rights than
-// deploy/roles gives, and bring the cluster to where `kaz local up` brings one.
+// TestRealChart installs the chart in a cluster with real nodes. The images of deploy/images run as
+// pods with the rights of deploy/roles, find Azure by its own host names, and get tokens from the
+// metadata service. The cluster must reach the same state as with `kaz local up`.
 func TestRealChart(t *testing.T) {
 	needsReal(t)
 	images := chartImages(t)
@@ -64,7 +63,8 @@ func chartImages(t *testing.T) []string {
 	began := time.Now()
 	out := t.TempDir()
 	all := []string{"cloud-controller-manager", "cloud-node-manager"}
-	said, errs, err := output(t, "", "go", "-C", filepath.Join("..", "..", "deploy", "images"), "run", ".", "-source", filepath.Join("..", ".."), "-out", out,
+	said, errs, err := output(t, "", "go", "-C", filepath.Join("..", "..", "deploy", "images"), "run", ".", "-source",
+		filepath.Join("..", ".."), "-out", out,
 		"-version", chartVersion, "-platforms", "linux/"+runtime.GOARCH, "-programs", all[0]+","+all[1])
 	if err != nil {
 		t.Fatalf("images: %v\n%s%s", err, said, errs)
@@ -84,7 +84,8 @@ func chartImages(t *testing.T) []string {
 // identify gives the machines an identity of their own, and returns its object id.
 func (c *cluster) identify() string {
 	c.t.Helper()
-	if _, err := c.azure.Patch(c.t.Context(), azure.Write{ID: c.scaleSet(), Body: azure.Document(`{"identity":{"type":"SystemAssigned"}}`)}); err != nil {
+	if _, err := c.azure.Patch(c.t.Context(),
+		azure.Write{ID: c.scaleSet(), Body: azure.Document(`{"identity":{"type":"SystemAssigned"}}`)}); err != nil {
 		c.t.Fatal(err)
 	}
 	doc, err := c.azure.Get(c.t.Context(), c.scaleSet())
@@ -98,9 +99,8 @@ func (c *cluster) identify() string {
 	return set.Identity.PrincipalID
 }
 
-// installPods gives the chart to the cluster as a person would, and the cloud
-// configuration as a Secret: that of a machine in Azure, where nothing has to be said
-// about endpoints.
+// installPods installs the chart like a user, with the cloud configuration of a machine in Azure as a
+// Secret. It names no endpoints.
 func (c *cluster) installPods() {
 	c.t.Helper()
 	values := filepath.Join(c.t.TempDir(), "values.yaml")
@@ -132,12 +132,13 @@ cloudNodeManager: {imageTag: `+chartVersion+`, imagePullPolicy: Never, waitRoute
 	c.must(chart, "apply", "--server-side", "--validate=strict", "-f", "-")
 }
 
-// troubles tells of pods of the chart that are not ready, and what they said.
+// troubles returns the pods of the chart that are not ready, with their logs.
 func (c *cluster) troubles() string {
 	text := ""
 	for _, p := range get[corev1.PodList](c, "pods", "-n", "kube-system").Items {
 		logs, err := c.kubectl("", "-n", "kube-system", "logs", p.Name, "--tail=15")
-		text += fmt.Sprintf("\n%s on %s: %s %v\n%s%v", p.Name, p.Spec.NodeName, p.Status.Phase, p.Status.ContainerStatuses, logs, reason(err))
+		text += fmt.Sprintf("\n%s on %s: %s %v\n%s%v", p.Name, p.Spec.NodeName, p.Status.Phase, p.Status.ContainerStatuses, logs,
+			reason(err))
 	}
 	for _, d := range get[appsv1.DeploymentList](c, "deployments", "-n", "kube-system").Items {
 		text += fmt.Sprintf("\n%s: %v", d.Name, d.Status.Conditions)

@@ -78,8 +78,8 @@ func urlOf(a netip.Addr, port uint16) string {
 	return "http://" + netip.AddrPortFrom(a, port).String() + "/"
 }
 
-// podsAndIPv6Routes: without the route of its family a pod is reached by the other one
-// alone, until the controller brings the route back.
+// podsAndIPv6Routes deletes the route of one family: the pod is then reached by the other family
+// only, until the controller restores the route.
 func podsAndIPv6Routes(c *cluster) {
 	tools, web := c.pods("tools")[0], c.pods("web")[1]
 	from, to := c.ipv6Of(tools), c.ipv6Of(web)
@@ -121,7 +121,8 @@ func (c *cluster) removeRoute(to netip.Addr) {
 
 // bothByClusterIP: pods reach a Service at both addresses, and by its name.
 func bothByClusterIP(c *cluster) {
-	c.must(`{apiVersion: v1, kind: Service, metadata: {name: inner}, spec: {ipFamilyPolicy: RequireDualStack, selector: {app: web}, `+httpPort+`}}`, "apply", "-f", "-")
+	c.must(`{apiVersion: v1, kind: Service, metadata: {name: inner}, spec: {ipFamilyPolicy: RequireDualStack, selector: {app: web}, `+
+		httpPort+`}}`, "apply", "-f", "-")
 	targets := []string{"http://inner.default.svc.cluster.local/"}
 	for _, ip := range c.service("inner").Spec.ClusterIPs {
 		targets = append(targets, urlOf(netip.MustParseAddr(ip), 80))
@@ -161,7 +162,8 @@ func (c *cluster) exposeBoth(name, annotations, spec string, within ...netip.Pre
 // bothByPackets: this machine is answered over TCP and UDP at both addresses, by every
 // pod, and so is a pod.
 func bothByPackets(c *cluster) {
-	addresses := c.exposeBoth("both", "", `ports: [{name: tcp, port: 80, targetPort: 8080}, {name: udp, protocol: UDP, port: 80, targetPort: 8080}]`, public4, public6)
+	addresses := c.exposeBoth("both", "",
+		`ports: [{name: tcp, port: 80, targetPort: 8080}, {name: udp, protocol: UDP, port: 80, targetPort: 8080}]`, public4, public6)
 	for _, a := range addresses {
 		c.answers(urlOf(a, 80))
 		c.saysByUDP(netip.AddrPortFrom(a, 80))
@@ -207,8 +209,7 @@ func (c *cluster) saysByUDP(at netip.AddrPort) said {
 	return got
 }
 
-// sixByPackets: Azure has IPv6 frontends only beside one with IPv4; the Service itself
-// needs none.
+// sixByPackets checks an IPv6-only Service next to an IPv4 frontend of another Service.
 func sixByPackets(c *cluster) {
 	c.exposeBoth("beside", "", httpPort, public4, public6)
 	c.must(`{apiVersion: v1, kind: Service, metadata: {name: six}, spec: {type: LoadBalancer, ipFamilyPolicy: SingleStack, ipFamilies: [IPv6], selector: {app: web}, `+httpPort+`}}`, "apply", "-f", "-")
@@ -216,7 +217,7 @@ func sixByPackets(c *cluster) {
 	c.removeAll("six") // before the one that it stands beside
 }
 
-// bothRangesByPackets: a range lets in at the address of its family alone.
+// bothRangesByPackets checks that a source range applies to the address of its family only.
 func bothRangesByPackets(c *cluster) {
 	ranges := func(v4, v6 string) string {
 		return fmt.Sprintf(`loadBalancerSourceRanges: [%q, %q], `, v4, v6) + httpPort
@@ -225,19 +226,19 @@ func bothRangesByPackets(c *cluster) {
 	for _, a := range addresses {
 		c.allWell(a)
 		if got, err := askFromHere(c.t.Context(), urlOf(a, 80)); err == nil {
-			c.t.Errorf("a stranger was served: %+v", got)
+			c.t.Errorf("a foreign client was served: %+v", got)
 		}
 	}
 	own := c.ownAddress(addresses[1].String())
 	c.exposeBoth("office", "", ranges("203.0.113.0/24", netip.PrefixFrom(own, 128).String()), public4, public6)
 	c.answers(urlOf(addresses[1], 80))
 	if got, err := askFromHere(c.t.Context(), urlOf(addresses[0], 80)); err == nil {
-		c.t.Errorf("a stranger by IPv4 was served: %+v", got)
+		c.t.Errorf("a foreign client by IPv4 was served: %+v", got)
 	}
 }
 
-// bothInsideByPackets: an internal load balancer answers pods at both addresses, and
-// nobody outside.
+// bothInsideByPackets checks that an internal load balancer answers pods at both addresses, and no
+// client outside.
 func bothInsideByPackets(c *cluster) {
 	addresses := c.exposeBoth("internal", `service.beta.kubernetes.io/azure-load-balancer-internal: "true"`, httpPort, subnet4, subnet6)
 	for _, a := range addresses {
@@ -262,7 +263,7 @@ spec:
   containers: [{name: web, image: "kaz.local/web:1", imagePullPolicy: Never}]
 `
 
-// bothLocal: the only pod of a Service is found on its node, and sees who asks.
+// bothLocal checks that packets reach the only pod of a Service and that it sees the client.
 func bothLocal(c *cluster) {
 	c.must(fmt.Sprintf(alonePod, c.nodes()[1].Name), "apply", "-f", "-")
 	defer c.must("", "delete", "pod", "alone", "--timeout=1m")

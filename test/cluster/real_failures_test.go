@@ -28,8 +28,8 @@ const (
 	nodeNotices  = 20*time.Second + 5*time.Second
 )
 
-// TestRealFailures ends machines in every way that there is while somebody asks all the
-// time, and writes down what that somebody saw. Then kaz itself is killed.
+// TestRealFailures ends machines in every possible way under constant requests, and logs the failed
+// requests. Finally it kills kaz itself.
 func TestRealFailures(t *testing.T) {
 	needsReal(t)
 	before := hostState(t)
@@ -43,7 +43,8 @@ func TestRealFailures(t *testing.T) {
 	c.must(workloads, "apply", "-f", "-")
 	c.routed()
 	c.must("", "rollout", "status", "daemonset/web", "--timeout=2m")
-	f := &failures{cluster: c, local: c.expose("near", "LoadBalancer", nil, httpPort+`, externalTrafficPolicy: Local`), any: c.expose("far", "LoadBalancer", nil, httpPort)}
+	f := &failures{cluster: c, local: c.expose("near", "LoadBalancer", nil, httpPort+`, externalTrafficPolicy: Local`),
+		any: c.expose("far", "LoadBalancer", nil, httpPort)}
 	f.whole(3)
 	for _, one := range []struct {
 		name   string
@@ -67,7 +68,7 @@ func TestRealFailures(t *testing.T) {
 	}
 }
 
-// failures is a cluster whose two Services are asked without a pause.
+// failures is a cluster with two Services under constant requests.
 type failures struct {
 	*cluster
 	local, any string // addresses of Services with policy Local and Cluster
@@ -174,7 +175,7 @@ func (f *failures) ask(address string) *stream {
 	return s
 }
 
-// last is the last request that failed, in time after a moment, and how many did.
+// last returns the time of the last failed request after a moment, and the number of failures.
 func (s *stream) last(after time.Time) (time.Duration, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,20 +186,18 @@ func (s *stream) last(after time.Time) (time.Duration, int) {
 	return last, len(s.failed)
 }
 
-// bounds are how long after the end of a machine requests may fail.
+// bounds are how long requests may fail after the end of a machine.
 type bounds map[string]time.Duration
 
 func noticed() bounds { return bounds{"Local": probeNotices, "Cluster": nodeNotices} }
 
-// shared is how much later than allowed is still laid to a machine that does other things,
-// too: every step on the way, from a kubelet's lease to a kube-proxy's rules, is a program
-// that waits for its turn. What is later than allowed is logged in any case.
+// shared is a tolerance for machines with other load, because every step depends on scheduled
+// programs. Anything later than allowed is logged in any case.
 const shared = 20 * time.Second
 
-// under lets something happen while both Services are asked, waits until nothing fails
-// any more and done has nothing to say, and demands that no request failed that was
-// sent later after happen than is allowed. What this machine was late itself is nobody's
-// failure.
+// under calls happen while both Services are requested. It waits until no request fails and done
+// returns "", and checks that no request failed later than allowed. Delays of this machine are
+// subtracted.
 func (f *failures) under(what string, b bounds, happen func(), done func() string) {
 	f.t.Helper()
 	streams := map[string]*stream{"Local": f.ask(f.local), "Cluster": f.ask(f.any)}
@@ -217,13 +216,15 @@ func (f *failures) under(what string, b bounds, happen func(), done func() strin
 		close(s.stop)
 		s.tasks.Wait()
 		last, n := s.last(began)
-		f.t.Logf("%s, policy %s: %d of %d requests failed, the last one was sent after %s; this machine was late by %s", what, policy, n, s.asked, short(last), short(s.late))
+		f.t.Logf("%s, policy %s: %d of %d requests failed, the last one was sent after %s; this machine was late by %s", what, policy, n,
+			s.asked, short(last), short(s.late))
 		allowed, bounded := b[policy]
 		if bounded && last > allowed+s.late {
 			f.t.Logf("MISSED: %s, policy %s: %s is later than %s", what, policy, short(last), allowed)
 		}
 		if bounded && last > allowed+s.late+shared {
-			f.t.Errorf("%s, policy %s: a request that was sent after %s failed, later than %s: %v", what, policy, short(last), allowed, s.why)
+			f.t.Errorf("%s, policy %s: a request that was sent after %s failed, later than %s: %v", what, policy, short(last),
+				allowed, s.why)
 		}
 	}
 }
@@ -250,8 +251,7 @@ func (f *failures) ready(node string) string {
 	return fmt.Sprintf("taints %v, conditions %v", n.Spec.Taints, n.Status.Conditions)
 }
 
-// killed: the machine's process is gone at once. It boots again by itself, after the load
-// balancers have noticed.
+// killed kills the machine's process. The machine boots again, after the load balancers noticed.
 func killed(f *failures) {
 	node := nodeOf(f.instances()[1])
 	pid := f.machineProcess(node)
@@ -272,7 +272,7 @@ func (f *failures) again(node string, not int) string {
 	return f.ready(node)
 }
 
-// do does something to a machine by its own action, which the door of kaz has no options for.
+// do sends an action of a machine, for which the ARM client has no options.
 func (f *failures) do(action string, vm azure.Resource[compute.Instance]) {
 	f.t.Helper()
 	var info struct{ ARMHTTP, Token string }
@@ -283,7 +283,8 @@ func (f *failures) do(action string, vm azure.Resource[compute.Instance]) {
 	if strings.Contains(action, "?") {
 		separator = "&"
 	}
-	r, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, info.ARMHTTP+string(vm.ID)+"/"+action+separator+"api-version=2024-07-01", nil)
+	r, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, info.ARMHTTP+string(vm.ID)+"/"+action+separator+
+		"api-version=2024-07-01", nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -318,7 +319,8 @@ func (f *failures) start(vm azure.Resource[compute.Instance]) {
 // powerLost: Azure takes the power away, and gives it back.
 func powerLost(f *failures) {
 	vm := f.instances()[1]
-	f.under("the machine is powered off without a shutdown", noticed(), func() { f.do("powerOff?skipShutdown=true", vm) }, func() string { return f.off(nodeOf(vm)) })
+	f.under("the machine is powered off without a shutdown", noticed(), func() { f.do("powerOff?skipShutdown=true", vm) },
+		func() string { return f.off(nodeOf(vm)) })
 	f.start(vm)
 }
 
@@ -337,7 +339,7 @@ func (f *failures) isOff(node string) {
 	wait(f.t, time.Minute, "the end of "+node, func() string { return f.off(node) })
 }
 
-// restarted: the machine is back before anybody notices, and its pods some time later.
+// restarted restarts a machine before its node becomes NotReady; its pods are ready some time later.
 func restarted(f *failures) {
 	vm := f.instances()[0]
 	node := nodeOf(vm)
@@ -387,16 +389,16 @@ func grownAndShrunk(f *failures) {
 		return ""
 	})
 	f.whole(3)
-	for _, pattern := range []string{filepath.Join(f.dir, "machines", added), "/run/netns/*" + added, "/sys/fs/cgroup/kaz-*/" + added, "/sys/fs/cgroup/*/kaz-*/" + added} {
+	for _, pattern := range []string{filepath.Join(f.dir, "machines", added), "/run/netns/*" + added, "/sys/fs/cgroup/kaz-*/" + added,
+		"/sys/fs/cgroup/*/kaz-*/" + added} {
 		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
 			f.t.Errorf("left of a deleted machine: %v %v", left, err)
 		}
 	}
 }
 
-// killedItself: without kaz nothing goes on; the next one continues with the same nodes
-// and addresses. What is left is in nobody's way: a kaz in another directory clears it
-// up, and so does down.
+// killedItself kills kaz: nothing continues, and the next kaz continues with the same nodes and
+// addresses. Leftovers are removed by a kaz in another directory and by down.
 func killedItself(f *failures) {
 	identity := func() map[string]string {
 		all := map[string]string{}
@@ -428,7 +430,7 @@ func killedItself(f *failures) {
 		f.t.Error("killed, and ended well")
 	}
 	other := start(f.t, exec.Command(kaz(), "local", "up", "--nodes-kind", "real", "--nodes", "1", "--dir", newDir(f.t)))
-	other.says("removed what is left of kaz-", time.Minute)
+	other.says("removed leftovers of kaz-", time.Minute)
 	other.says("nodes are real", time.Minute)
 	other.signal(syscall.SIGTERM)
 	_ = other.end(time.Minute) // in the midst of starting, which it says

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestRealRefused: what keeps nodes from being real is said in one line each before
-// anything starts, with what to do, and simulated nodes are offered.
+// TestRealRefused checks that each missing requirement of real nodes is one line of error with what
+// to do, before anything starts, and that simulated nodes are offered.
 func TestRealRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("takes away what only root has")
@@ -55,7 +55,8 @@ func TestRealRefused(t *testing.T) {
 		"no cgroups": {nil, func(_ *testing.T, cmd *exec.Cmd) {
 			behind(cmd, "unshare", "--mount", "sh", "-c", `umount -l /sys/fs/cgroup && exec "$@"`, "sh")
 		}, []string{"no cgroup", "mount them at /sys/fs/cgroup"}},
-		"little memory": {[]string{"--nodes", "1000"}, func(*testing.T, *exec.Cmd) {}, []string{"MB of memory are free, 1000 machines need about", "start fewer"}},
+		"little memory": {[]string{"--nodes", "1000"}, func(*testing.T, *exec.Cmd) {},
+			[]string{"MB of memory are free, 1000 machines need about", "start fewer"}},
 		"addresses in use": {nil, func(t *testing.T, cmd *exec.Cmd) {
 			t.Helper()
 			name := fmt.Sprintf("kaz-refused-%d", os.Getpid())
@@ -70,7 +71,8 @@ func TestRealRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := openDir(t)
-			cmd := exec.CommandContext(t.Context(), kaz(), append([]string{"local", "up", "--nodes-kind", "real", "--dir", dir}, c.args...)...)
+			cmd := exec.CommandContext(t.Context(), kaz(),
+				append([]string{"local", "up", "--nodes-kind", "real", "--dir", dir}, c.args...)...)
 			c.less(t, cmd)
 			said, err := cmd.CombinedOutput()
 			if err == nil {
@@ -86,7 +88,7 @@ func TestRealRefused(t *testing.T) {
 			nothingRuns(t, dir, time.Minute)
 		})
 	}
-	t.Run("without a wish", func(t *testing.T) {
+	t.Run("without a request", func(t *testing.T) {
 		cmd := exec.Command(kaz(), "local", "up", "--dir", openDir(t))
 		cmd.Env = append(cmd.Environ(), "PATH="+pathWithout(t, "nft"))
 		up := start(t, cmd)
@@ -144,7 +146,7 @@ func pathWithout(t *testing.T, missing ...string) string {
 	return dir
 }
 
-// behind makes a command run by another one.
+// behind makes a command run by another program.
 func behind(cmd *exec.Cmd, program ...string) {
 	path, err := exec.LookPath(program[0])
 	if err != nil {

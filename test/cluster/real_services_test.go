@@ -21,11 +21,11 @@ import (
 	"kaz/internal/emulator/plane/fabric/netns"
 )
 
-// note is the beginning of the keys of a Service's annotations.
+// note is the prefix of Service annotations.
 const note = "service.beta.kubernetes.io/"
 
-// outside serves on this machine, which is outside of the virtual network, and tells
-// who asks as the web server does.
+// outside serves on this machine, which is outside the virtual network, and returns the client's
+// address like the web server.
 func (c *cluster) outside() string { return c.outsideIn(publicRange) }
 
 // outsideIn is outside at the address that this machine has for a range of public ones.
@@ -56,8 +56,8 @@ func (c *cluster) outsideIn(public netip.Prefix) string {
 // publicRange is that of public addresses.
 var publicRange = netip.MustParsePrefix("198.18.0.0/15")
 
-// leaving: what pods send out of the virtual network has the public address that Azure
-// gives their machine, and does not leave where it gives none.
+// leaving checks that pods send to the Internet from the public address of their machine, and not at
+// all without one.
 func leaving(c *cluster) {
 	url, tools := c.outside(), c.pods("tools")[0]
 	got, err := c.askFrom(tools, url)
@@ -114,9 +114,8 @@ func (c *cluster) update(id azure.ID, change func(properties map[string]any)) {
 	c.put(id, body)
 }
 
-// mover is a web server that can be moved from node to node. A pod that is to end
-// serves on for longer than the probes need to see it, as pods behind load balancers
-// have to.
+// mover is a web server that can be moved between nodes. A terminating pod keeps serving until the
+// probes noticed, as pods behind load balancers must.
 const mover = `
 apiVersion: apps/v1
 kind: Deployment
@@ -137,12 +136,11 @@ spec:
         lifecycle: {preStop: {sleep: {seconds: 15}}}
 `
 
-// probeTime is how long probes need to tell that a node is not well, unless their
-// interval and number are changed.
+// probeTime is how long the default probes need to detect an unhealthy node.
 const probeTime = 2 * 5 * time.Second
 
-// drained: with policy Local only nodes with pods get traffic, and a node whose pods
-// leave gets none any more, while requests go on.
+// drained checks that, with policy Local, only nodes with pods get traffic, and that a drain loses no
+// requests.
 func drained(c *cluster) {
 	nodes := c.nodes()
 	from, to := nodes[0].Name, nodes[1].Name
@@ -180,15 +178,14 @@ func drained(c *cluster) {
 	}
 }
 
-// requests is what became of requests one after the other.
+// requests are the results of consecutive requests.
 type requests struct {
 	requests, failed int
 	longest          time.Duration // in which none succeeded
 	last             error
 }
 
-// keepAsking asks a URL, with a connection for each request, until the function that it
-// returns is called.
+// keepAsking requests a URL, with a new connection for each request, until stop is called.
 func (c *cluster) keepAsking(url string) (stop func() requests) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	done := make(chan requests, 1)
@@ -305,7 +302,8 @@ func probes(c *cluster) {
 
 // withoutFloating: packets come to the node's own address and node port.
 func withoutFloating(c *cluster) {
-	ip := c.expose("fixed", "LoadBalancer", map[string]string{note + "azure-disable-load-balancer-floating-ip": "true"}, httpPort+`, externalTrafficPolicy: Local`)
+	ip := c.expose("fixed", "LoadBalancer", map[string]string{note + "azure-disable-load-balancer-floating-ip": "true"}, httpPort+
+		`, externalTrafficPolicy: Local`)
 	port, rules := c.service("fixed").Spec.Ports[0].NodePort, c.rulesOf("kaz", "fixed")
 	if len(rules) != 1 || rules[0].EnableFloatingIP != nil && *rules[0].EnableFloatingIP || rules[0].BackendPort != port {
 		c.t.Errorf("the rules are %+v, want one without floating IP, to node port %d", rules, port)
@@ -329,7 +327,7 @@ func (c *cluster) rulesOf(balancer, service string) []network.LoadBalancingRule 
 	return all
 }
 
-// serviceTags: who is in an allowed tag is let in, who is not is not.
+// serviceTags checks that only clients in an allowed service tag can connect.
 func serviceTags(c *cluster) {
 	tags := note + "azure-allowed-service-tags"
 	ip := c.expose("tagged", "LoadBalancer", map[string]string{tags: "Storage"}, httpPort)
@@ -341,16 +339,17 @@ func serviceTags(c *cluster) {
 	c.answers("http://" + ip + "/")
 }
 
-// sharedAddress: two Services have one public address, their user's own, which stays
-// when they go.
+// sharedAddress has two Services with one public IP of the user, which is kept when they are deleted.
 func sharedAddress(c *cluster) {
 	own := c.group().Resource(network.PublicIPAddresses, "mine")
 	c.put(own, map[string]any{
-		"location": "westeurope", "sku": map[string]any{"name": "Standard"}, "properties": map[string]any{"publicIPAllocationMethod": "Static"},
+		"location": "westeurope", "sku": map[string]any{"name": "Standard"},
+		"properties": map[string]any{"publicIPAllocationMethod": "Static"},
 	})
 	want := read[network.PublicIPAddress](c, own).Properties.IPAddress
 	one := c.expose("by-name", "LoadBalancer", map[string]string{note + "azure-pip-name": "mine"}, httpPort)
-	two := c.expose("by-address", "LoadBalancer", map[string]string{note + "azure-load-balancer-ipv4": one}, `ports: [{name: other, port: 81, targetPort: 8080}]`)
+	two := c.expose("by-address", "LoadBalancer", map[string]string{note + "azure-load-balancer-ipv4": one},
+		`ports: [{name: other, port: 81, targetPort: 8080}]`)
 	if one != want || two != one {
 		c.t.Fatalf("the addresses are %s and %s", one, two)
 	}
@@ -381,9 +380,8 @@ func (c *cluster) insideNode(node string) string {
 	return "kaz-" + memory.Instance + "-vm-" + node
 }
 
-// pastProxy lets what a node itself sends to an address go to the network: kube-proxy
-// would answer in the load balancer's place. Connections that the kernel does not track
-// meet no rule of kube-proxy's.
+// pastProxy makes a node's own packets to an address bypass kube-proxy, which would answer in place
+// of the load balancer. Untracked connections match no rule of kube-proxy.
 func (c *cluster) pastProxy(node, address string) {
 	c.t.Helper()
 	run := func(rules string) {
@@ -454,8 +452,8 @@ func (c *cluster) nodeIsAnswered(node, url string) said {
 	return got
 }
 
-// hairpin: what a machine sends to a public address of its own network goes out and
-// comes in again, with a public address of its own.
+// hairpin checks that packets of a machine to a public address of its own network leave and return
+// with a public source address.
 func hairpin(c *cluster) {
 	node := c.nodes()[0].Name
 	ip := c.expose("hairpin", "LoadBalancer", nil, httpPort+`, externalTrafficPolicy: Local`)
@@ -466,8 +464,8 @@ func hairpin(c *cluster) {
 	}
 }
 
-// everyPort: an internal load balancer with HA ports carries all ports by one rule, to
-// those inside, and to nobody outside.
+// everyPort checks that HA ports carry all ports with one rule, for clients inside the virtual
+// network only.
 func everyPort(c *cluster) {
 	node := c.nodes()[0].Name
 	ip := c.expose("every-port", "LoadBalancer", map[string]string{
@@ -532,7 +530,7 @@ func datagrams(c *cluster) {
 		ports: [{name: dns, protocol: UDP, port: 53, targetPort: 8080}]`)
 	c.receivers("udp", ip+":53", c.everyNode()...)
 	if got, err := askDatagram(ip + ":53"); err == nil {
-		c.t.Errorf("a stranger was served: %+v", got)
+		c.t.Errorf("a foreign client was served: %+v", got)
 	}
 	own := c.ownAddress(ip)
 	c.must("", "patch", "service", "datagrams", "-p", fmt.Sprintf(`{"spec":{"loadBalancerSourceRanges":["%s/32"]}}`, own))
@@ -543,13 +541,14 @@ func datagrams(c *cluster) {
 
 // mixedProtocols: one Service has a port for TCP and the same one for UDP.
 func mixedProtocols(c *cluster) {
-	ip := c.expose("mixed", "LoadBalancer", nil, `ports: [{name: tcp, port: 80, targetPort: 8080}, {name: udp, protocol: UDP, port: 80, targetPort: 8080}]`)
+	ip := c.expose("mixed", "LoadBalancer", nil,
+		`ports: [{name: tcp, port: 80, targetPort: 8080}, {name: udp, protocol: UDP, port: 80, targetPort: 8080}]`)
 	c.answers("http://" + ip + "/")
 	c.answersDatagrams(ip + ":80")
 }
 
-// managedIdentity: pods get the tokens of their machine's identity, and none where it
-// has no identity.
+// managedIdentity checks that pods get tokens of their machine's identity, and none without an
+// identity.
 func managedIdentity(c *cluster) {
 	tools := c.pods("tools")[0]
 	const url = "http://169.254.169.254/metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fmanagement.azure.com%2F"
@@ -592,8 +591,8 @@ func namesInside(c *cluster) {
 		_, err := c.box(tools, "get", "http://"+node.Name+".internal.cloudapp.net"+health)
 		return reason(err)
 	})
-	if text, err := c.box(tools, "get", "http://nobody.internal.cloudapp.net"+health); err == nil {
-		c.t.Errorf("nobody answers %q", text)
+	if text, err := c.box(tools, "get", "http://unknown.internal.cloudapp.net"+health); err == nil {
+		c.t.Errorf("a host without a listener answers %q", text)
 	}
 	label := map[string]string{note + "azure-dns-label-name": "shop"}
 	c.expose("shop", "LoadBalancer", label, httpPort)
@@ -619,15 +618,15 @@ func (c *cluster) assign(name string) (identity struct{ ClientID, PrincipalID st
 	return identity, func() { patch(`{"identity":{"type":"None"}}`) }
 }
 
-// pulledImage: what was pushed to a registry of the local Azure is pulled by a node
-// with the identity of its machine, and not without one.
+// pulledImage checks that a node with an identity pulls an image from a registry of the local Azure,
+// and a node without one does not.
 func pulledImage(c *cluster) {
 	nodes := c.nodes()
 	from, to := nodes[0].Name, nodes[1].Name
 	registry := c.group().Resource("Microsoft.ContainerRegistry/registries", "kaztest")
 	c.put(registry, map[string]any{"location": "westeurope", "sku": map[string]any{"name": "Basic"}})
-	// An image that no other pod has: a kubelet lets nobody have without a credential what
-	// it has pulled with one, by whatever name.
+	// An image that no other pod uses: a kubelet does not share an image that was pulled with a
+	// credential.
 	const source, image = "kaz.local/pause:1", "kaztest.azurecr.io/app:1"
 	var info struct{ ClientID, ClientSecret string }
 	if err := json.Unmarshal(readFile(c.t, filepath.Join(c.dir, "azure-state-running.json")), &info); err != nil {

@@ -55,7 +55,7 @@ func needsReal(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("real nodes are namespaces, and those need root")
 	}
-	for _, program := range []string{"containerd", "runc", "nft", "ip", "nsenter"} {
+	for _, program := range []string{"containerd", "runc", "nft", "iptables", "ip", "nsenter"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("real nodes need %s: %v", program, err)
 		}
@@ -63,8 +63,8 @@ func needsReal(t *testing.T) {
 	alone(t)
 }
 
-// alone waits until no other test on this machine has real nodes: public addresses
-// are there once.
+// alone waits until no other test on this machine has real nodes, because public addresses are
+// unique.
 func alone(t *testing.T) {
 	t.Helper()
 	lock, err := os.OpenFile("/tmp/kaz-real-nodes.lock", os.O_CREATE|os.O_RDWR, 0o600) // one for all tests
@@ -75,12 +75,12 @@ func alone(t *testing.T) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	// What a test left that was killed is not to be taken for how the machine was before.
+	// Leftovers of a killed test are not part of the machine's initial state.
 	t.Log(strings.TrimSpace(runKaz(t, "local", "down", "--dir", newDir(t))))
 }
 
-// TestReal starts a cluster whose nodes are real, and asks with packets whether Azure
-// does what its documents say.
+// TestReal starts a cluster with real nodes and checks with packets that Azure does what its
+// documents say.
 func TestReal(t *testing.T) {
 	needsReal(t)
 	before := hostState(t)
@@ -101,7 +101,7 @@ func TestReal(t *testing.T) {
 	for _, s := range alonePlayed() {
 		play(s)
 	}
-	// These wait for probes most of the time, and go together.
+	// These scenarios mostly wait for probes, so they run in parallel.
 	var together sync.WaitGroup
 	for _, s := range togetherPlayed() {
 		together.Go(func() { play(s) })
@@ -121,7 +121,7 @@ type scenario struct {
 	play func(*cluster)
 }
 
-// alonePlayed change what others need.
+// alonePlayed change what other scenarios need.
 func alonePlayed() []scenario {
 	return []scenario{
 		{"pods of different nodes, and the route between them", podsAndRoutes},
@@ -131,6 +131,8 @@ func alonePlayed() []scenario {
 		{"tokens", managedIdentity},
 		{"names", namesInside},
 		{"images of a registry", pulledImage},
+		{"host ports", hostPorts},
+		{"pods for the API server", podsForAPIServer},
 	}
 }
 
@@ -155,13 +157,14 @@ func togetherPlayed() []scenario {
 	}
 }
 
-// hostState is what of this machine a cluster must leave as it was.
+// hostState returns the state of this machine that a cluster must not change.
 func hostState(t *testing.T) map[string]string {
 	t.Helper()
 	state := map[string]string{}
 	for what, command := range map[string]string{
 		"namespaces": "ls /run/netns 2>/dev/null", "mounts": "grep -v ' /run/netns' /proc/self/mounts", "links": "ip -br link",
-		"routes": "ip route; ip -6 route", "rules": "nft list ruleset", "cgroups": "ls -d /sys/fs/cgroup/*kaz* /sys/fs/cgroup/*/*kaz* 2>/dev/null",
+		"routes": "ip route; ip -6 route", "rules": "nft list ruleset",
+		"cgroups":      "ls -d /sys/fs/cgroup/*kaz* /sys/fs/cgroup/*/*kaz* 2>/dev/null",
 		"loop devices": "losetup -a", "forwarding": "cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding",
 	} {
 		out, _ := exec.Command("/bin/sh", "-c", command).Output() // ls of nothing fails
@@ -305,8 +308,8 @@ func (c *cluster) expose(name, kind string, annotations map[string]string, spec 
 
 const httpPort = `ports: [{name: http, port: 80, targetPort: 8080}]`
 
-// podsAndRoutes: pods reach pods of other nodes, keeping their addresses, and only by
-// the routes that Azure has; the controller brings back one that was taken away.
+// podsAndRoutes checks that pods reach pods of other nodes with their own addresses, only by Azure's
+// routes, and that the controller restores a deleted route.
 func podsAndRoutes(c *cluster) {
 	tools, web := c.pods("tools")[0], c.pods("web")[1]
 	url := "http://" + web.ip + ":8080/"
@@ -319,7 +322,7 @@ func podsAndRoutes(c *cluster) {
 		_, err := c.askFrom(tools, "http://inside.default.svc.cluster.local/")
 		return reason(err)
 	})
-	// The controller may be faster than the pod, which is patient: then it is cut off again.
+	// The controller may restore the route before the pod notices: then delete it again.
 	wait(c.t, machineGone, "a pod that is cut off", func() string {
 		c.removeRoute(netip.MustParseAddr(web.ip))
 		if got, err := c.askFrom(tools, url); err == nil {
@@ -334,7 +337,80 @@ func podsAndRoutes(c *cluster) {
 	c.t.Logf("the route is back %s after the pod was cut off", short(took))
 }
 
-// external: what is outside reaches the Service, and so does a pod.
+// hostPort is a Pod with a port of its node.
+const hostPort = `
+apiVersion: v1
+kind: Pod
+metadata: {name: host-port}
+spec:
+  nodeName: %s
+  terminationGracePeriodSeconds: 0
+  containers:
+  - {name: web, image: "kaz.local/web:1", imagePullPolicy: Never, ports: [{containerPort: 8080, hostPort: 8099}]}
+`
+
+// hostPorts checks that a pod answers at the address of its node: pods of other nodes and of its own, and programs on the
+// node.
+func hostPorts(c *cluster) {
+	tools := c.pods("tools")
+	node, other := tools[0], tools[1]
+	c.must(fmt.Sprintf(hostPort, node.node), "apply", "-f", "-")
+	c.must("", "wait", "--for=condition=Ready", "pod/host-port", "--timeout=1m")
+	at := func(address string) string { return "http://" + net.JoinHostPort(address, "8099") + "/" }
+	address := c.nodeAddress(node.node)
+	got, err := c.askFrom(other, at(address))
+	if err != nil || got.pod != "host-port" || got.client.String() != other.ip {
+		c.t.Errorf("from another node: %+v, %v, want client %s", got, err, other.ip)
+	}
+	if got, err := c.askFrom(node, at(address)); err != nil || got.pod != "host-port" {
+		c.t.Errorf("from the same node: %+v, %v", got, err)
+	}
+	for _, own := range []string{address, "127.0.0.1"} {
+		if got, err := c.askFromNode(node.node, at(own)); err != nil || got.pod != "host-port" {
+			c.t.Errorf("from the node itself, at %s: %+v, %v", own, got, err)
+		}
+	}
+	c.must("", "delete", "pod", "host-port")
+	// Without a grace period the API server forgets the pod before the kubelet stops it.
+	wait(c.t, machineGone, "the end of a deleted pod's port", func() string {
+		if got, err := c.askFrom(other, at(address)); err == nil {
+			return fmt.Sprintf("the port of a deleted pod answers: %+v", got)
+		}
+		return ""
+	})
+}
+
+func (c *cluster) nodeAddress(name string) string {
+	c.t.Helper()
+	n, ok := c.node(name)
+	if !ok {
+		c.t.Fatalf("there is no node %s", name)
+	}
+	return internalIP(n, false)
+}
+
+// podsForAPIServer checks that the API server reaches a pod by its own address, as it calls webhooks and aggregated APIs,
+// and that both kinds of endpoints tell pods where the API server is.
+func podsForAPIServer(c *cluster) {
+	web := c.pods("web")[1]
+	got, err := parseSaid(c.must("", "get", "--raw", "/api/v1/namespaces/default/pods/"+web.name+":8080/proxy/"))
+	if err != nil || got.pod != web.name {
+		c.t.Errorf("%+v, %v, want pod %s", got, err, web.name)
+	}
+	for kind, path := range map[string]string{
+		"endpoints": "{.subsets[*].addresses[*].ip}", "endpointslices": "{.endpoints[*].addresses[*]}",
+	} {
+		if got := c.must("", "get", kind, "kubernetes", "-o", "jsonpath="+path); got != "168.63.129.16" {
+			c.t.Errorf("%s of the API server: %q", kind, got)
+		}
+	}
+	all := c.must("", "get", "endpointslices", "-l", "kubernetes.io/service-name=kubernetes", "-o", "jsonpath={.items[*].metadata.name}")
+	if all != "kubernetes" {
+		c.t.Errorf("endpoint slices of the API server: %s", all)
+	}
+}
+
+// external checks that clients outside and pods reach the Service.
 func external(c *cluster) {
 	ip := c.expose("external", "LoadBalancer", nil, httpPort)
 	c.answers("http://" + ip + "/")
@@ -356,20 +432,20 @@ func external(c *cluster) {
 	})
 }
 
-// sourceRangesByPackets: who is not in a range gets no answer; a change is in force
-// when Azure has it.
+// sourceRangesByPackets checks that clients outside the ranges get no answer, and that a change
+// applies once Azure has it.
 func sourceRangesByPackets(c *cluster) {
 	ip := c.expose("office", "LoadBalancer", nil, httpPort+`, loadBalancerSourceRanges: [203.0.113.0/24]`)
 	if got, err := askFromHere(c.t.Context(), "http://"+ip+"/"); err == nil {
-		c.t.Errorf("a stranger was served: %+v", got)
+		c.t.Errorf("a foreign client was served: %+v", got)
 	}
-	admit := func(who string) {
-		c.must("", "patch", "service", "office", "-p", fmt.Sprintf(`{"spec":{"loadBalancerSourceRanges":[%q]}}`, who))
+	admit := func(source string) {
+		c.must("", "patch", "service", "office", "-p", fmt.Sprintf(`{"spec":{"loadBalancerSourceRanges":[%q]}}`, source))
 	}
 	admit(c.ownAddress(ip).String() + "/32")
 	c.answers("http://" + ip + "/")
 	admit("203.0.113.0/24")
-	wait(c.t, time.Minute, "a stranger who is refused", func() string {
+	wait(c.t, time.Minute, "a client that is refused", func() string {
 		if got, err := askFromHere(c.t.Context(), "http://"+ip+"/"); err == nil {
 			return fmt.Sprintf("it was served: %+v", got)
 		}
@@ -388,9 +464,10 @@ func (c *cluster) ownAddress(to string) netip.Addr {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
 }
 
-// internalBalancer answers inside the virtual network, and nobody outside.
+// internalBalancer checks that an internal load balancer answers inside the virtual network only.
 func internalBalancer(c *cluster) {
-	ip := c.expose("internal", "LoadBalancer", map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}, httpPort)
+	ip := c.expose("internal", "LoadBalancer",
+		map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}, httpPort)
 	if !netip.MustParsePrefix("10.240.0.0/16").Contains(netip.MustParseAddr(ip)) {
 		c.t.Errorf("an internal address is %s", ip)
 	}
@@ -398,7 +475,7 @@ func internalBalancer(c *cluster) {
 		_, err := c.askFrom(c.pods("tools")[0], "http://"+ip+"/")
 		return reason(err)
 	})
-	// kube-proxy answered that by itself; this goes through the load balancer.
+	// kube-proxy answered the request above itself; this one passes the load balancer.
 	node := c.nodes()[2].Name
 	c.pastProxy(node, ip)
 	c.nodeIsAnswered(node, "http://"+ip+"/")
@@ -407,7 +484,7 @@ func internalBalancer(c *cluster) {
 	}
 }
 
-// local: the pod sees who asks, and only nodes with pods are asked.
+// local checks that pods see the client's address and only nodes with pods get requests.
 func local(c *cluster) {
 	ip := c.expose("local", "LoadBalancer", nil, httpPort+`, externalTrafficPolicy: Local`)
 	got := c.answers("http://" + ip + "/")
@@ -416,7 +493,7 @@ func local(c *cluster) {
 	}
 }
 
-// metadataInside: pods learn of their machine.
+// metadataInside checks that pods can read the metadata of their machine.
 func metadataInside(c *cluster) {
 	for _, p := range c.pods("tools") {
 		text, err := c.box(p, "get", "http://169.254.169.254/metadata/instance/compute?api-version=2021-10-01")
@@ -426,8 +503,7 @@ func metadataInside(c *cluster) {
 	}
 }
 
-// ruleBetweenMachines: a rule of the subnet's security group parts two machines of
-// one subnet.
+// ruleBetweenMachines separates two machines of a subnet by a rule of its security group.
 func ruleBetweenMachines(c *cluster) {
 	web, tools := c.pods("web")[0], c.pods("tools")[2]
 	url := "http://" + web.ip + ":8080/"
@@ -436,7 +512,8 @@ func ruleBetweenMachines(c *cluster) {
 	}
 	rule := c.group().Resource(network.SecurityGroups, "kaz-nsg").Child("securityRules", "apart")
 	body := azure.Document(fmt.Sprintf(`{"properties":{"priority":100,"direction":"Inbound","access":"Deny","protocol":"Tcp",
-		"sourceAddressPrefix":"%s","sourcePortRange":"*","destinationAddressPrefix":"%s","destinationPortRange":"8080"}}`, tools.ip, web.ip))
+		"sourceAddressPrefix":"%s","sourcePortRange":"*","destinationAddressPrefix":"%s","destinationPortRange":"8080"}}`,
+		tools.ip, web.ip))
 	if _, err := c.azure.Put(c.t.Context(), azure.Write{ID: rule, Body: body}); err != nil {
 		c.t.Fatal(err)
 	}
@@ -456,13 +533,14 @@ func ruleBetweenMachines(c *cluster) {
 	})
 }
 
-// inspect: what a person looks into.
+// inspect checks the commands for inspection.
 func inspect(c *cluster) {
 	node := c.nodes()[0].Name
 	if got := runKaz(c.t, "local", "ssh", "--dir", c.dir, node, "--", "hostname"); strings.TrimSpace(got) != node {
 		c.t.Errorf("the host name in the machine is %q", got)
 	}
-	if got := runKaz(c.t, "local", "logs", "--dir", c.dir, node, "--program", "kubelet", "--tail", "2000"); !strings.Contains(got, "Successfully registered node") {
+	if got := runKaz(c.t, "local", "logs", "--dir", c.dir, node, "--program", "kubelet", "--tail", "2000"); !strings.Contains(got,
+		"Successfully registered node") {
 		c.t.Errorf("the kubelet's log:\n%s", got)
 	}
 	ip := c.expose("status", "LoadBalancer", nil, httpPort)
@@ -475,8 +553,8 @@ func inspect(c *cluster) {
 		}
 		return ""
 	})
-	refuses(c.t, exec.Command(kaz(), "local", "ssh", "--dir", c.dir, "nobody"), "nobody", node)
-	refuses(c.t, exec.Command(kaz(), "local", "logs", "--dir", c.dir, "nobody"), "nobody", node, "cloud-controller-manager")
+	refuses(c.t, exec.Command(kaz(), "local", "ssh", "--dir", c.dir, "unknown"), "unknown", node)
+	refuses(c.t, exec.Command(kaz(), "local", "logs", "--dir", c.dir, "unknown"), "unknown", node, "cloud-controller-manager")
 	if files, err := filepath.Glob(filepath.Join(c.dir, "machines", node, "var/log/*.log")); err != nil || len(files) < 4 {
 		c.t.Errorf("logs of %s: %v, %v", node, files, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// routed waits until the route table leads to the pods of every node, by the node's
-// address of the same family, and nowhere else, and the nodes say so.
+// routed waits until the route table leads exactly to the pod CIDRs of every node, by the node's
+// address of the same family, and until the nodes report it.
 func (c *cluster) routed() {
 	c.t.Helper()
 	took := wait(c.t, machineGone, "routes to the pods of all nodes", func() string {

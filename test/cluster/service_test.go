@@ -19,8 +19,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestCluster is the first hour with a cluster. Its parts share one, and each leaves
-// it as it was.
+// TestCluster is the first hour with a cluster. Its parts share one cluster, and each leaves it as it
+// was.
 func TestCluster(t *testing.T) {
 	c := startUp(t, newDir(t))
 	before := testkit.Snapshot(t, c.azure, c.group(), c.scaleSets()...)
@@ -96,15 +96,15 @@ func checkNode(c *cluster, nodes []corev1.Node, vm azure.ID, name string, zones 
 	}
 }
 
-// printedCommands runs what `kaz local up` says can be tried, in a shell that knows
-// neither kubectl nor kaz.
+// printedCommands runs the commands that `kaz local up` suggests, in a shell without kubectl and kaz
+// in its PATH.
 func printedCommands(c *cluster) {
 	_, after, found := strings.Cut(c.up.out.String(), "The cluster is up.")
 	var script []string
 	for line := range strings.Lines(after) {
 		if command, indented := strings.CutPrefix(line, "  "); indented {
 			if strings.HasPrefix(command, "kaz explain") {
-				// Nodes may join the pool a moment later: then it says so, and ends with 2.
+				// Nodes may join the pool a moment later: then the command says so and exits with 2.
 				command = strings.TrimSpace(command) + " || test $? = 2\n"
 			}
 			script = append(script, command)
@@ -121,7 +121,8 @@ func printedCommands(c *cluster) {
 	if err != nil {
 		c.t.Errorf("%v:\n%s\nwrote:\n%s", err, strings.Join(script, ""), said)
 	}
-	for _, want := range []string{"nodes0-000002", "deployment.apps/web created", "service/web exposed", "EXTERNAL-IP", c.service("web").Status.LoadBalancer.Ingress[0].IP, "Service default/web: ", "loadBalancers", "cloud-controller-manager"} {
+	for _, want := range []string{"nodes0-000002", "deployment.apps/web created", "service/web exposed", "EXTERNAL-IP",
+		c.service("web").Status.LoadBalancer.Ingress[0].IP, "Service default/web: ", "loadBalancers", "cloud-controller-manager"} {
 		if !strings.Contains(string(said), want) {
 			c.t.Errorf("%q is missing in:\n%s", want, said)
 		}
@@ -160,7 +161,8 @@ func externalServices(c *cluster) {
 	c.must("", "delete", "deployment", "web", "--timeout=1m")
 }
 
-// badAnnotation: the one who wrote it is told what and why, and nobody else notices.
+// badAnnotation checks that an invalid annotation causes an event on its Service and does not affect
+// other Services.
 func badAnnotation(c *cluster) {
 	const key, value = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout", "soon"
 	bad := testkit.NewService("bad", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})
@@ -173,7 +175,8 @@ func badAnnotation(c *cluster) {
 	wait(c.t, time.Minute, "an event that names the annotation", func() string {
 		events := c.events("Service", "bad", "SyncLoadBalancerFailed")
 		for _, e := range events {
-			if e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, key) && strings.Contains(e.Message, value) && strings.Contains(e.Message, "allowed is") {
+			if e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, key) && strings.Contains(e.Message, value) &&
+				strings.Contains(e.Message, "allowed is") {
 				c.t.Logf("event: %s", e.Message)
 				return ""
 			}
@@ -213,7 +216,7 @@ func (c *cluster) removeAll(names ...string) {
 	}
 }
 
-// sourceRanges: only who is named may reach the Service, and then others.
+// sourceRanges checks that only the given ranges are allowed, also after a change.
 func sourceRanges(c *cluster) {
 	s := testkit.NewService("office", corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80})
 	for _, ranges := range [][]string{{"203.0.113.0/24", "198.51.100.7/32"}, {"192.0.2.0/24"}} {
@@ -223,7 +226,7 @@ func sourceRanges(c *cluster) {
 			c.t.Fatal(err)
 		}
 		if d := cmp.Diff(slices.Sorted(slices.Values(ranges)), c.allowed(served.Status.LoadBalancer.Ingress[0].IP)); d != "" {
-			c.t.Errorf("who may reach the Service:\n%s", d)
+			c.t.Errorf("sources allowed to reach the Service:\n%s", d)
 		}
 	}
 	c.removeAll("office")
@@ -251,8 +254,7 @@ func (c *cluster) allowed(address string) []string {
 	return sources
 }
 
-// manyServices: Services that are applied together share the writes of what they
-// share.
+// manyServices checks that Services that are applied together share the writes of shared resources.
 func manyServices(c *cluster) {
 	const count = 100
 	var all strings.Builder
@@ -294,7 +296,7 @@ func manyServices(c *cluster) {
 	c.t.Logf("%d Services: applied in %s, all served after %s, with %d writes of the load balancer and %d of the security group",
 		count, short(applied), short(took), balancer, group)
 	began = time.Now()
-	// kubectl waits for one after the other, slower than they go.
+	// kubectl would wait for one Service after the other.
 	c.must("", "delete", "service", "--field-selector=spec.type=LoadBalancer", "--wait=false")
 	wait(c.t, 2*time.Minute, "the end of the Services", func() string {
 		left := get[corev1.ServiceList](c, "services", "--field-selector=spec.type=LoadBalancer").Items
@@ -319,7 +321,7 @@ func (c *cluster) addresses() []string {
 	return all
 }
 
-// inUse: a second `up` does no harm to the first.
+// inUse checks that a second `up` does not affect the first.
 func inUse(c *cluster) {
 	pid := fmt.Sprintf("process %d", c.status.UpPID)
 	refuses(c.t, exec.Command(kaz(), "local", "up", "--dir", c.dir), c.dir, "in use", pid)

@@ -17,8 +17,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// TestWithout leaves kaz's own components out and runs another cloud-controller-manager
-// with the files that `kaz local up` printed, as one would run another project's.
+// TestWithout runs `kaz local up` without kaz's components, and another cloud-controller-manager with
+// the printed files.
 func TestWithout(t *testing.T) {
 	c := startUp(t, newDir(t), "--without", "cloud-controller-manager", "--without", "cloud-node-manager")
 	if got := len(c.nodes()); got != 3 {
@@ -31,7 +31,8 @@ func TestWithout(t *testing.T) {
 	}
 	for _, n := range c.nodes() {
 		if !taint(n, "node.cloudprovider.kubernetes.io/uninitialized") || n.Spec.ProviderID != "" {
-			t.Errorf("node %s: taints %v, provider id %q, though nobody is there to look after it", n.Name, n.Spec.Taints, n.Spec.ProviderID)
+			t.Errorf("node %s: taints %v, provider id %q, without a controller", n.Name, n.Spec.Taints,
+				n.Spec.ProviderID)
 		}
 	}
 	t.Run("a wrong secret", func(t *testing.T) { wrongSecret(c.in(t)) })
@@ -69,8 +70,8 @@ func (c *cluster) changed(values map[string]any) string {
 	return file
 }
 
-// wrongSecret: the program ends and says which credential Azure did not take and
-// why, but never the secret.
+// wrongSecret checks that the program ends with an error that names the rejected credential and the
+// reason, and not the secret.
 func wrongSecret(c *cluster) {
 	const secret = "not-the-secret-at-all"
 	var info struct{ ClientID string }
@@ -90,15 +91,17 @@ func wrongSecret(c *cluster) {
 		}
 	}
 	if strings.Contains(string(text), secret) {
-		c.t.Errorf("the secret is told to everybody:\n%s", text)
+		c.t.Errorf("the secret is public:\n%s", text)
 	}
 	c.t.Logf("after %s: %s", short(time.Since(began)), text)
 }
 
-// invalidConfig: all that is wrong is said at once.
+// invalidConfig checks that all problems are reported at once.
 func invalidConfig(c *cluster) {
-	file := c.changed(map[string]any{"vmType": "mainframe", "loadBalancerSku": "gold", "subscriptionId": "", "cloudProviderBackoffRetries": "many"})
-	refuses(c.t, c.manager(file), file, "vmType", "mainframe", "loadBalancerSku", "gold", "subscriptionId", "cloudProviderBackoffRetries", "many")
+	file := c.changed(map[string]any{"vmType": "mainframe", "loadBalancerSku": "gold", "subscriptionId": "",
+		"cloudProviderBackoffRetries": "many"})
+	refuses(c.t, c.manager(file), file, "vmType", "mainframe", "loadBalancerSku", "gold", "subscriptionId",
+		"cloudProviderBackoffRetries", "many")
 	missing := filepath.Join(c.t.TempDir(), "nowhere.json")
 	refuses(c.t, c.manager(missing), missing)
 }

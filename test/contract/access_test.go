@@ -24,7 +24,7 @@ func (i identities) Authenticate(token string) (*behaviour.Principal, error) {
 
 const reader = "22222222-2222-2222-2222-222222222222"
 
-// withAccess has clients of an owner and of somebody else.
+// withAccess runs a test with clients of an owner and of another principal.
 func withAccess(t *testing.T, f func(owner, other *local)) {
 	synctest.Test(t, func(t *testing.T) {
 		e := build(t, emulator.Options{Latency: asOnAzure, AccessControl: true, Authenticator: identities{
@@ -52,19 +52,21 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// grant gives the other one a role with these actions at a scope.
+// grant assigns the other principal a role with these actions at a scope.
 func grant(owner *local, name string, scope azure.ID, actions ...any) {
 	owner.Helper()
 	const version = "2022-04-01"
 	c := owner.resources.NewClient()
 	definition := azure.SubscriptionID(subscription) + azure.ID("/providers/Microsoft.Authorization/roleDefinitions/"+name)
-	_, err := ended(c.BeginCreateOrUpdateByID(owner.Context(), string(definition), version, armresources.GenericResource{Properties: map[string]any{
-		"roleName": name, "type": "CustomRole", "assignableScopes": []any{"/subscriptions/" + subscription},
-		"permissions": []any{map[string]any{"actions": actions, "notActions": []any{}}}}}, nil))
+	_, err := ended(c.BeginCreateOrUpdateByID(owner.Context(), string(definition), version,
+		armresources.GenericResource{Properties: map[string]any{
+			"roleName": name, "type": "CustomRole", "assignableScopes": []any{"/subscriptions/" + subscription},
+			"permissions": []any{map[string]any{"actions": actions, "notActions": []any{}}}}}, nil))
 	owner.must(err)
 	assignment := scope + azure.ID("/providers/Microsoft.Authorization/roleAssignments/"+name)
-	_, err = ended(c.BeginCreateOrUpdateByID(owner.Context(), string(assignment), version, armresources.GenericResource{Properties: map[string]any{
-		"roleDefinitionId": string(definition), "principalId": reader, "principalType": "ServicePrincipal"}}, nil))
+	_, err = ended(c.BeginCreateOrUpdateByID(owner.Context(), string(assignment), version,
+		armresources.GenericResource{Properties: map[string]any{
+			"roleDefinitionId": string(definition), "principalId": reader, "principalType": "ServicePrincipal"}}, nil))
 	owner.must(err)
 }
 
@@ -75,7 +77,8 @@ func TestAccessControl(t *testing.T) {
 		owner.must(err)
 		_, err = publicAddresses().get(other, "ip-one")
 		other.refused(err, http.StatusForbidden, "AuthorizationFailed")
-		_, err = other.resources.NewResourceGroupsClient().CreateOrUpdate(other.Context(), "mine", armresources.ResourceGroup{Location: new(region)}, nil)
+		_, err = other.resources.NewResourceGroupsClient().CreateOrUpdate(other.Context(), "mine",
+			armresources.ResourceGroup{Location: new(region)}, nil)
 		other.refused(err, http.StatusForbidden, "AuthorizationFailed")
 
 		scope := azure.GroupID(subscription, group)
@@ -85,7 +88,7 @@ func TestAccessControl(t *testing.T) {
 		other.must(err)
 		other.refused(publicAddresses().remove(other, "ip-one"), http.StatusForbidden, "AuthorizationFailed")
 
-		// Who writes a reference has to have the right to join what it refers to.
+		// A write with a reference needs the join right at the referenced resource.
 		_, err = loadBalancers().put(other, "one", loadBalancer("one"))
 		other.refused(err, http.StatusForbidden, "LinkedAuthorizationFailed")
 		grant(owner, "00000000-0000-0000-0000-0000000000a2", scope, "Microsoft.Network/publicIPAddresses/join/action")

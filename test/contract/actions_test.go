@@ -69,8 +69,9 @@ func TestActionsOnInstances(t *testing.T) {
 			return gone(a.compute.NewVirtualMachineScaleSetsClient().BeginRestart(a.Context(), group, "vmss", nil))
 		}},
 		{"reimage of some", func(a *local, _ *armcompute.VirtualMachineScaleSetVMsClient, id string) error {
-			return gone(a.compute.NewVirtualMachineScaleSetsClient().BeginReimage(a.Context(), group, "vmss", &armcompute.VirtualMachineScaleSetsClientBeginReimageOptions{
-				VMScaleSetReimageInput: &armcompute.VirtualMachineScaleSetReimageParameters{InstanceIDs: []*string{&id}}}))
+			return gone(a.compute.NewVirtualMachineScaleSetsClient().BeginReimage(a.Context(), group, "vmss",
+				&armcompute.VirtualMachineScaleSetsClientBeginReimageOptions{
+					VMScaleSetReimageInput: &armcompute.VirtualMachineScaleSetReimageParameters{InstanceIDs: []*string{&id}}}))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -104,10 +105,12 @@ func TestDisksAreAttachedByAction(t *testing.T) {
 
 		vms, members := a.compute.NewVirtualMachinesClient(), a.compute.NewVirtualMachineScaleSetVMsClient()
 		attach := func(name string) armcompute.AttachDetachDataDisksRequest {
-			return armcompute.AttachDetachDataDisksRequest{DataDisksToAttach: []*armcompute.DataDisksToAttach{{DiskID: new(string(computeID("disks", name))), Lun: new(int32(1))}}}
+			return armcompute.AttachDetachDataDisksRequest{DataDisksToAttach: []*armcompute.DataDisksToAttach{{DiskID: new(string(computeID(
+				"disks", name))), Lun: new(int32(1))}}}
 		}
 		detach := func(name string) armcompute.AttachDetachDataDisksRequest {
-			return armcompute.AttachDetachDataDisksRequest{DataDisksToDetach: []*armcompute.DataDisksToDetach{{DiskID: new(string(computeID("disks", name)))}}}
+			return armcompute.AttachDetachDataDisksRequest{DataDisksToDetach: []*armcompute.DataDisksToDetach{{DiskID: new(string(computeID(
+				"disks", name)))}}}
 		}
 		ofMachine, err := ended(vms.BeginAttachDetachDataDisks(a.Context(), group, "one", attach("data"), nil))
 		a.must(err)
@@ -115,7 +118,8 @@ func TestDisksAreAttachedByAction(t *testing.T) {
 		ofInstance, err := ended(members.BeginAttachDetachDataDisks(a.Context(), group, "vmss", *instance.InstanceID, attach("zonal"), nil))
 		a.must(err)
 		has(a, "unit of the instance's disk", ofInstance.DataDisks[0].Lun, 1)
-		for name, want := range map[string]armcompute.DiskState{"data": armcompute.DiskStateAttached, "zonal": armcompute.DiskStateAttached} {
+		for name, want := range map[string]armcompute.DiskState{"data": armcompute.DiskStateAttached,
+			"zonal": armcompute.DiskStateAttached} {
 			disk, err := disks().get(a, name)
 			a.must(err)
 			has(a, "state of "+name, disk.Properties.DiskState, want)
@@ -201,7 +205,8 @@ func TestServicesOfAStorageAccount(t *testing.T) {
 		a.must(err)
 		keys, err := f.NewAccountsClient().ListKeys(a.Context(), group, "account1", nil)
 		a.must(err)
-		renewed, err := f.NewAccountsClient().RegenerateKey(a.Context(), group, "account1", armstorage.AccountRegenerateKeyParameters{KeyName: new("key1")}, nil)
+		renewed, err := f.NewAccountsClient().RegenerateKey(a.Context(), group, "account1",
+			armstorage.AccountRegenerateKeyParameters{KeyName: new("key1")}, nil)
 		a.must(err)
 		if *renewed.Keys[0].Value == *keys.Keys[0].Value || *renewed.Keys[1].Value != *keys.Keys[1].Value {
 			a.Error("not the first key and only that was renewed")
@@ -220,14 +225,17 @@ func TestUseOfARegistry(t *testing.T) {
 		logins, err := c.ListCredentials(a.Context(), group, "registryone", nil)
 		a.must(err)
 		has(a, "user", logins.Username, "registryone")
-		renewed, err := c.RegenerateCredential(a.Context(), group, "registryone", armcontainerregistry.RegenerateCredentialParameters{Name: new(armcontainerregistry.PasswordNamePassword)}, nil)
+		renewed, err := c.RegenerateCredential(a.Context(), group, "registryone",
+			armcontainerregistry.RegenerateCredentialParameters{Name: new(armcontainerregistry.PasswordNamePassword)}, nil)
 		a.must(err)
 		if *renewed.Passwords[0].Value == *logins.Passwords[0].Value {
 			a.Error("the password is the same as before")
 		}
 		_, err = c.ListUsages(a.Context(), group, "registryone", nil)
 		a.must(err)
-		free, err := c.CheckNameAvailability(a.Context(), armcontainerregistry.RegistryNameCheckRequest{Name: new("registryone"), Type: new("Microsoft.ContainerRegistry/registries")}, nil)
+		free, err := c.CheckNameAvailability(a.Context(),
+			armcontainerregistry.RegistryNameCheckRequest{Name: new("registryone"), Type: new("Microsoft.ContainerRegistry/registries")},
+			nil)
 		a.must(err)
 		has(a, "name is free", free.NameAvailable, false)
 	})

@@ -64,7 +64,8 @@ func snapshots() life[armcompute.Snapshot] {
 		},
 		want: func(string) armcompute.Snapshot {
 			return armcompute.Snapshot{Location: new(region), Properties: &armcompute.SnapshotProperties{Incremental: new(true),
-				CreationData: &armcompute.CreationData{CreateOption: new(armcompute.DiskCreateOptionCopy), SourceResourceID: new(string(computeID("disks", "disk")))}}}
+				CreationData: &armcompute.CreationData{CreateOption: new(armcompute.DiskCreateOptionCopy),
+					SourceResourceID: new(string(computeID("disks", "disk")))}}}
 		},
 		put: func(a *local, name string, r armcompute.Snapshot) (armcompute.Snapshot, error) {
 			got, err := ended(a.compute.NewSnapshotsClient().BeginCreateOrUpdate(a.Context(), group, name, r, nil))
@@ -93,7 +94,8 @@ func availabilitySets() life[armcompute.AvailabilitySet] {
 	return life[armcompute.AvailabilitySet]{
 		want: func(string) armcompute.AvailabilitySet {
 			return armcompute.AvailabilitySet{Location: new(region), SKU: &armcompute.SKU{Name: new("Aligned")},
-				Properties: &armcompute.AvailabilitySetProperties{PlatformFaultDomainCount: new(int32(2)), PlatformUpdateDomainCount: new(int32(5))}}
+				Properties: &armcompute.AvailabilitySetProperties{PlatformFaultDomainCount: new(int32(2)),
+					PlatformUpdateDomainCount: new(int32(5))}}
 		},
 		put: func(a *local, name string, r armcompute.AvailabilitySet) (armcompute.AvailabilitySet, error) {
 			got, err := a.compute.NewAvailabilitySetsClient().CreateOrUpdate(a.Context(), group, name, r, nil)
@@ -118,7 +120,8 @@ func availabilitySets() life[armcompute.AvailabilitySet] {
 }
 
 func ubuntu() *armcompute.ImageReference {
-	return &armcompute.ImageReference{Publisher: new("Canonical"), Offer: new("0001-com-ubuntu-server-jammy"), SKU: new("22_04-lts-gen2"), Version: new("latest")}
+	return &armcompute.ImageReference{Publisher: new("Canonical"), Offer: new("0001-com-ubuntu-server-jammy"), SKU: new("22_04-lts-gen2"),
+		Version: new("latest")}
 }
 
 func machine(name string) armcompute.VirtualMachine {
@@ -128,7 +131,8 @@ func machine(name string) armcompute.VirtualMachine {
 			CreateOption: new(armcompute.DiskCreateOptionTypesFromImage), DeleteOption: new(armcompute.DiskDeleteOptionTypesDelete)}},
 		OSProfile: &armcompute.OSProfile{ComputerName: new(name), AdminUsername: new("kaz"), AdminPassword: new("not-a-real-password-1")},
 		NetworkProfile: &armcompute.NetworkProfile{NetworkInterfaces: []*armcompute.NetworkInterfaceReference{
-			{ID: new(string(networkID("networkInterfaces", "nic-"+name))), Properties: &armcompute.NetworkInterfaceReferenceProperties{Primary: new(true)}}}},
+			{ID: new(string(networkID("networkInterfaces", "nic-"+name))),
+				Properties: &armcompute.NetworkInterfaceReferenceProperties{Primary: new(true)}}}},
 	}}
 }
 
@@ -174,7 +178,8 @@ func givenMachine(a *local) {
 }
 
 func dataDisk(lun int32, name string) *armcompute.DataDisk {
-	return &armcompute.DataDisk{Lun: new(lun), Name: new(name), CreateOption: new(armcompute.DiskCreateOptionTypesAttach), Caching: new(armcompute.CachingTypesReadOnly),
+	return &armcompute.DataDisk{Lun: new(lun), Name: new(name), CreateOption: new(armcompute.DiskCreateOptionTypesAttach),
+		Caching:     new(armcompute.CachingTypesReadOnly),
 		ManagedDisk: &armcompute.ManagedDiskParameters{ID: new(string(computeID("disks", name)))}}
 }
 
@@ -237,7 +242,8 @@ func TestMachinesArePoweredOnAndOff(t *testing.T) {
 			if got := power(view.Statuses); got != want {
 				a.Errorf("the machine is %s, want %s", got, want)
 			}
-			whole, err := c.Get(a.Context(), group, "one", &armcompute.VirtualMachinesClientGetOptions{Expand: new(armcompute.InstanceViewTypesInstanceView)})
+			whole, err := c.Get(a.Context(), group, "one",
+				&armcompute.VirtualMachinesClientGetOptions{Expand: new(armcompute.InstanceViewTypesInstanceView)})
 			a.must(err)
 			if got := power(whole.Properties.InstanceView.Statuses); got != want {
 				a.Errorf("the machine with its instance view is %s, want %s", got, want)
@@ -287,7 +293,8 @@ func TestWhatGoesWithAMachine(t *testing.T) {
 func TestAMachineThatIsPatched(t *testing.T) {
 	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
 		givenMachine(a)
-		got, err := ended(a.compute.NewVirtualMachinesClient().BeginUpdate(a.Context(), group, "one", armcompute.VirtualMachineUpdate{Tags: tags("patch")}, nil))
+		got, err := ended(a.compute.NewVirtualMachinesClient().BeginUpdate(a.Context(), group, "one",
+			armcompute.VirtualMachineUpdate{Tags: tags("patch")}, nil))
 		a.must(err)
 		if !tagged(got.Tags, "patch") {
 			a.Errorf("tags after the patch: %v", got.Tags)
@@ -314,7 +321,8 @@ func TestAccessToADisk(t *testing.T) {
 // The catalogue names sizes with what a scheduler needs to know of them.
 func TestSKUsOfARegion(t *testing.T) {
 	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
-		all, err := every(a.compute.NewResourceSKUsClient().NewListPager(&armcompute.ResourceSKUsClientListOptions{Filter: new("location eq '" + region + "'")}),
+		all, err := every(a.compute.NewResourceSKUsClient().NewListPager(&armcompute.ResourceSKUsClientListOptions{Filter: new(
+			"location eq '" + region + "'")}),
 			func(p armcompute.ResourceSKUsClientListResponse) []*armcompute.ResourceSKU { return p.Value })
 		a.must(err)
 		for _, sku := range all {
@@ -394,7 +402,8 @@ func TestAddressOfAMachine(t *testing.T) {
 		a.must(err)
 		nic, err := networkInterfaces().get(a, "nic-one")
 		a.must(err)
-		nic.Properties.IPConfigurations[0].Properties.PublicIPAddress = &armnetwork.PublicIPAddress{ID: new(string(networkID("publicIPAddresses", "ip")))}
+		nic.Properties.IPConfigurations[0].Properties.PublicIPAddress = &armnetwork.PublicIPAddress{ID: new(string(networkID(
+			"publicIPAddresses", "ip")))}
 		nic, err = networkInterfaces().put(a, "nic-one", nic)
 		a.must(err)
 		has(a, "machine after the update of its interface", nic.Properties.VirtualMachine.ID, string(computeID("virtualMachines", "one")))

@@ -1,10 +1,9 @@
-// Package contract has the official clients of Azure judge the local one, and the
-// official models judge our documents. It is a module of its own, because those
-// modules take long to compile and must never become part of the product.
+// Package contract tests the local Azure with Azure's official clients, and kaz's documents with the
+// official models. It is a module of its own, because those modules take long to compile and must
+// never become part of the product.
 //
-// Most tests run in the process, in a testing/synctest bubble with the latencies
-// of Azure: every poller polls and waits as long as it is told, and it costs no
-// time. Nothing in kaz but the local Azure's own packages is used to judge it.
+// Most tests run in the process, in a testing/synctest bubble with Azure's latencies, so pollers wait
+// as long as Azure says without real time. Of kaz, only packages of the local Azure are used.
 package contract
 
 import (
@@ -122,7 +121,8 @@ func clients[F any](a *local, make func(string, azcore.TokenCredential, *arm.Cli
 // group makes the resource group that most tests need.
 func (a *local) group() {
 	a.Helper()
-	_, err := a.resources.NewResourceGroupsClient().CreateOrUpdate(a.Context(), group, armresources.ResourceGroup{Location: new(region)}, nil)
+	_, err := a.resources.NewResourceGroupsClient().CreateOrUpdate(a.Context(), group,
+		armresources.ResourceGroup{Location: new(region)}, nil)
 	a.must(err)
 }
 
@@ -203,8 +203,7 @@ func has[T comparable](t testing.TB, what string, got *T, want T) {
 	}
 }
 
-// life is what every resource type has to bear. Its functions get the name of the
-// resource they are about.
+// life checks what every resource type must support. Its functions get the name of the resource.
 type life[R any] struct {
 	given  func(a *local) // what must be there
 	names  [2]string      // of two of them, when they are not "one" and "Two"
@@ -244,7 +243,7 @@ func (l life[R]) run(a *local) {
 	}
 	one, two := l.names[0], l.names[1]
 	if l.given == nil {
-		// In a group that is not there nothing is to be found.
+		// A missing group contains nothing.
 		_, err := l.get(a, one)
 		a.refused(err, http.StatusNotFound, "ResourceGroupNotFound")
 		_, err = l.list(a)

@@ -18,7 +18,8 @@ func template() map[string]any {
 			"type": "Microsoft.Network/publicIPAddresses", "apiVersion": "2025-05-01", "name": "[parameters('name')]",
 			"location": "[resourceGroup().location]", "sku": map[string]any{"name": "Standard"},
 			"properties": map[string]any{"publicIPAllocationMethod": "Static"}}},
-		"outputs": map[string]any{"id": map[string]any{"type": "string", "value": "[resourceId('Microsoft.Network/publicIPAddresses', parameters('name'))]"}},
+		"outputs": map[string]any{"id": map[string]any{"type": "string",
+			"value": "[resourceId('Microsoft.Network/publicIPAddresses', parameters('name'))]"}},
 	}
 }
 

@@ -16,10 +16,9 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// Our views of documents have the names and the shapes of the official models: a
-// view in which every field is set goes through the model and nothing is lost. The
-// frame around the properties is the same for all types of ours, so each type says
-// which fields of the frame are not its own; those and no others get lost.
+// TestViewsFitTheModels checks that kaz's views have the names and shapes of the official models: a
+// view with all fields set passes the model without loss. All types share one frame around the
+// properties, so each type lists the frame's fields that it lacks.
 func TestViewsFitTheModels(t *testing.T) {
 	const (
 		ofInstances = "instanceId"
@@ -59,7 +58,8 @@ func TestViewsFitTheModels(t *testing.T) {
 			}
 			found := map[string]bool{}
 			compare("", said, kept, func(path, what string) {
-				if strings.Contains(path, ".loadBalancerBackendAddresses[].") && (strings.HasSuffix(path, ".id") || strings.HasSuffix(path, ".etag")) {
+				if strings.Contains(path, ".loadBalancerBackendAddresses[].") &&
+					(strings.HasSuffix(path, ".id") || strings.HasSuffix(path, ".etag")) {
 					return // has a name and no identity of its own; the view reads neither
 				}
 				if strings.HasSuffix(path, "[].zones") && !strings.HasPrefix(path, "properties.frontendIPConfigurations[]") {
@@ -79,16 +79,16 @@ func TestViewsFitTheModels(t *testing.T) {
 	}
 }
 
-// What kaz writes is what Azure would read: a document made by Overlay is the same
-// after a trip through the model.
+// TestDocumentsThatAreWritten checks that a document made by Overlay passes the model without loss.
 func TestDocumentsThatAreWritten(t *testing.T) {
 	self := balancerID("kubernetes")
 	frontend := self.Child("frontendIPConfigurations", "a")
 	want := azure.Resource[network.LoadBalancer]{
 		Location: region, SKU: &azure.SKU{Name: "Standard"}, Tags: azure.Tags{"k8s-azure-cluster-name": "kaz"},
 		Properties: network.LoadBalancer{
-			FrontendIPConfigurations: []azure.Child[network.FrontendIPConfiguration]{{Name: "a", Properties: network.FrontendIPConfiguration{
-				PublicIPAddress: azure.Ref(networkID("publicIPAddresses", "ip"))}}},
+			FrontendIPConfigurations: []azure.Child[network.FrontendIPConfiguration]{{Name: "a",
+				Properties: network.FrontendIPConfiguration{
+					PublicIPAddress: azure.Ref(networkID("publicIPAddresses", "ip"))}}},
 			BackendAddressPools: []azure.Child[network.BackendAddressPool]{{Name: "kubernetes"}},
 			Probes: []azure.Child[network.Probe]{{Name: "a-TCP-80", Properties: network.Probe{
 				Protocol: "Http", Port: 30080, RequestPath: "/healthz", IntervalInSeconds: 5, ProbeThreshold: 2}}},
@@ -123,7 +123,8 @@ func TestDocumentsThatAreWritten(t *testing.T) {
 	has(t, "floating IP", rule.EnableFloatingIP, true)
 	has(t, "probe", rule.Probe.ID, string(self.Child("probes", "a-TCP-80")))
 	has(t, "threshold", model.Properties.Probes[0].Properties.ProbeThreshold, 2)
-	has(t, "address", model.Properties.FrontendIPConfigurations[0].Properties.PublicIPAddress.ID, string(networkID("publicIPAddresses", "ip")))
+	has(t, "address", model.Properties.FrontendIPConfigurations[0].Properties.PublicIPAddress.ID,
+		string(networkID("publicIPAddresses", "ip")))
 }
 
 func document(t *testing.T, value any) any {

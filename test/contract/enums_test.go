@@ -23,9 +23,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
 )
 
-// enums are the values of the models' enumerations, by import path and type. The
-// models take any text, and reflection does not find constants, so they are read
-// from where the functions that list them are written.
+// enums are the values of the models' enumerations, by import path and type. The models accept any
+// text and reflection finds no constants, so the values are parsed from the source.
 var enums = sync.OnceValues(func() (map[string][]string, error) {
 	values := map[string][]string{}
 	for _, sample := range []any{
@@ -66,26 +65,26 @@ func readEnums(values map[string][]string, path, file string) error {
 	return nil
 }
 
-// strangers reports the values in a model that its enumerations do not have.
-func strangers(known map[string][]string, same func(a, b string) bool, path string, v reflect.Value, report func(path, what string)) {
+// unknownValues reports the values in a model that its enumerations do not have.
+func unknownValues(known map[string][]string, same func(a, b string) bool, path string, v reflect.Value, report func(path, what string)) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
-			strangers(known, same, path, v.Elem(), report)
+			unknownValues(known, same, path, v.Elem(), report)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				strangers(known, same, strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), v.Field(i), report)
+				unknownValues(known, same, strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), v.Field(i), report)
 			}
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			strangers(known, same, path+"[]", v.Index(i), report)
+			unknownValues(known, same, path+"[]", v.Index(i), report)
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
-			strangers(known, same, path, v.MapIndex(key), report)
+			unknownValues(known, same, path, v.MapIndex(key), report)
 		}
 	case reflect.String:
 		values := known[v.Type().PkgPath()+"."+v.Type().Name()]

@@ -68,7 +68,8 @@ func federatedCredentials() life[armmsi.FederatedIdentityCredential] {
 		names: [2]string{"first", "second"},
 		want: func(name string) armmsi.FederatedIdentityCredential {
 			return armmsi.FederatedIdentityCredential{Properties: &armmsi.FederatedIdentityCredentialProperties{
-				Issuer: new("https://issuer.example"), Subject: new("system:serviceaccount:default:" + name), Audiences: []*string{new("api://AzureADTokenExchange")}}}
+				Issuer: new("https://issuer.example"), Subject: new("system:serviceaccount:default:" + name),
+				Audiences: []*string{new("api://AzureADTokenExchange")}}}
 		},
 		put: func(a *local, name string, r armmsi.FederatedIdentityCredential) (armmsi.FederatedIdentityCredential, error) {
 			got, err := c(a).CreateOrUpdate(a.Context(), group, "app", name, r, nil)
@@ -100,7 +101,8 @@ func TestRoles(t *testing.T) {
 		a.group()
 		f := clients(a, armauthorization.NewClientFactory)
 		scope := string(azure.GroupID(subscription, group))
-		found, err := every(f.NewRoleDefinitionsClient().NewListPager(scope, &armauthorization.RoleDefinitionsClientListOptions{Filter: new("roleName eq 'Contributor'")}),
+		found, err := every(f.NewRoleDefinitionsClient().NewListPager(scope,
+			&armauthorization.RoleDefinitionsClientListOptions{Filter: new("roleName eq 'Contributor'")}),
 			func(p armauthorization.RoleDefinitionsClientListResponse) []*armauthorization.RoleDefinition {
 				return p.Value
 			})
@@ -112,7 +114,8 @@ func TestRoles(t *testing.T) {
 		a.must(err)
 		name := "00000000-0000-0000-0000-0000000000b1"
 		parameters := armauthorization.RoleAssignmentCreateParameters{Properties: &armauthorization.RoleAssignmentProperties{
-			PrincipalID: identity.Properties.PrincipalID, RoleDefinitionID: found[0].ID, PrincipalType: new(armauthorization.PrincipalTypeServicePrincipal)}}
+			PrincipalID: identity.Properties.PrincipalID, RoleDefinitionID: found[0].ID,
+			PrincipalType: new(armauthorization.PrincipalTypeServicePrincipal)}}
 		c := f.NewRoleAssignmentsClient()
 		made, err := c.Create(a.Context(), scope, name, parameters, nil)
 		a.must(err)
@@ -142,8 +145,7 @@ func TestRoles(t *testing.T) {
 	})
 }
 
-// TestRightsAreARight: who may do something at a scope may not ask what, unless that is
-// among it.
+// TestRightsAreARight checks that reading one's permissions is a right of its own.
 func TestRightsAreARight(t *testing.T) {
 	withAccess(t, func(owner, other *local) {
 		owner.group()
@@ -166,15 +168,15 @@ func TestRightsAreARight(t *testing.T) {
 	})
 }
 
-// byTenant gives tokens of an owner in the tenant that is asked for.
+// byTenant returns tokens of an owner in the requested tenant.
 type byTenant struct{}
 
 func (byTenant) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	return azcore.AccessToken{Token: "in " + cmp.Or(o.TenantID, emulator.DefaultTenant), ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// TestAuxiliaryTenants: an official client that is told of another tenant brings a token
-// of it, and may then refer to what is there.
+// TestAuxiliaryTenants checks that an official client with an auxiliary tenant sends its token and
+// may then refer to its resources.
 func TestAuxiliaryTenants(t *testing.T) {
 	const there, thereID = "00000000-0000-0000-0000-00000000000b", "bbbbbbbb-0000-0000-0000-000000000000"
 	synctest.Test(t, func(t *testing.T) {
@@ -188,11 +190,11 @@ func TestAuxiliaryTenants(t *testing.T) {
 		in := func(name string, tenant string, auxiliary ...string) *armnetwork.ClientFactory {
 			o := *a.options
 			o.AuxiliaryTenants = auxiliary
-			var who azcore.TokenCredential = byTenant{}
+			var credential azcore.TokenCredential = byTenant{}
 			if tenant != "" {
-				who = token("in " + tenant)
+				credential = token("in " + tenant)
 			}
-			f, err := armnetwork.NewClientFactory(name, who, &o)
+			f, err := armnetwork.NewClientFactory(name, credential, &o)
 			a.must(err)
 			return f
 		}
@@ -202,7 +204,8 @@ func TestAuxiliaryTenants(t *testing.T) {
 			_, err = f.NewResourceGroupsClient().CreateOrUpdate(a.Context(), group, armresources.ResourceGroup{Location: new(region)}, nil)
 			a.must(err)
 		}
-		table, err := ended(in(there, thereID).NewRouteTablesClient().BeginCreateOrUpdate(a.Context(), group, "t", armnetwork.RouteTable{Location: new(region)}, nil))
+		table, err := ended(in(there, thereID).NewRouteTablesClient().BeginCreateOrUpdate(a.Context(), group, "t",
+			armnetwork.RouteTable{Location: new(region)}, nil))
 		a.must(err)
 		link := armnetwork.VirtualNetwork{Location: new(region), Properties: &armnetwork.VirtualNetworkPropertiesFormat{
 			AddressSpace: &armnetwork.AddressSpace{AddressPrefixes: []*string{new("10.0.0.0/16")}},

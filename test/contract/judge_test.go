@@ -24,10 +24,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/storage/armstorage/v2"
 )
 
-// judge looks at every reply on its way to a client: nothing in it may be lost
-// when it goes through the SDK's model of what was asked for, and every word of an
-// enumeration must be one of its words. So a field that Azure does not have, or that
-// is not where Azure has it, fails the test that happens to see it first.
+// judge checks every reply to a client: it must pass the SDK's model of the resource without loss,
+// and enumerations must have known values. A field that Azure does not have, or has elsewhere, fails
+// the first test that reads it.
 type judge struct {
 	testing.TB
 	next http.RoundTripper
@@ -65,8 +64,8 @@ func isPoll(path string) bool {
 	return polls[kind[strings.LastIndexByte(kind, '/')+1:]]
 }
 
-// longPath is the path as ids write it: the one way in which ARM's own clients
-// leave the provider out is that to a deployment's steps.
+// longPath returns the path as in ids. ARM's own clients leave out the provider only for a
+// deployment's steps.
 func longPath(path string) string {
 	return strings.Replace(strings.TrimSuffix(path, "/"), "/rg/deployments/", "/rg/providers/Microsoft.Resources/deployments/", 1)
 }
@@ -169,7 +168,8 @@ func (j *judge) poll(r *http.Request, said map[string]any) {
 		}
 	}
 	for field := range said {
-		if !slices.Contains([]string{"status", "error", "startTime", "endTime", "name", "properties", "output", "createdDateTime", "lastActionDateTime"}, field) {
+		if !slices.Contains([]string{"status", "error", "startTime", "endTime", "name", "properties", "output", "createdDateTime",
+			"lastActionDateTime"}, field) {
 			j.complain(r, field, "not in the status of an operation")
 		}
 	}
@@ -203,7 +203,8 @@ func (j *judge) list(r *http.Request, model reflect.Type, said map[string]any) {
 		}
 	}
 	if link, ok := said["nextLink"]; ok {
-		if url, _ := link.(string); !strings.HasPrefix(url, "https://"+r.URL.Host+"/") {
+		text, _ := link.(string)
+		if !strings.HasPrefix(strings.Replace(text, ":443/", "/", 1), "https://"+r.URL.Host+"/") {
 			j.complain(r, "nextLink", "is not an absolute URL of this server: %v", link)
 		}
 	}
@@ -232,7 +233,7 @@ func (j *judge) through(r *http.Request, model reflect.Type, said any) {
 	if strings.HasPrefix(kind, "microsoft.storage/") {
 		same = strings.EqualFold // storage writes "FULL" and "unlocked"
 	}
-	strangers(known, same, "", value, func(path, what string) { j.complain(r, path, "%s (%s)", what, model) })
+	unknownValues(known, same, "", value, func(path, what string) { j.complain(r, path, "%s (%s)", what, model) })
 	compare("", said, kept, func(path, what string) {
 		if what == unknown && among(unpublished, kind, path) || what == null && among(nulls, kind, path) {
 			return
@@ -277,8 +278,9 @@ var unpublished = map[string][]string{
 	"microsoft.compute/virtualmachinescalesets": {"properties.allowPort25Out", "properties.isInUseWithService"},
 	"microsoft.network/privatelinkservices":     {"properties.resourceGuid"},
 	"microsoft.network/privateendpoints":        {"properties.resourceGuid", "isIPv6EnabledPrivateEndpoint"},
-	"microsoft.containerregistry/registries":    {"policies.azureADAuthenticationAsArmPolicy", "policies.softDeletePolicy", "properties.anonymousPullEnabled"},
-	"microsoft.authorization/roledefinitions":   {"createdOn", "createdBy", "updatedOn", "updatedBy"},
+	"microsoft.containerregistry/registries": {"policies.azureADAuthenticationAsArmPolicy", "policies.softDeletePolicy",
+		"properties.anonymousPullEnabled"},
+	"microsoft.authorization/roledefinitions": {"createdOn", "createdBy", "updatedOn", "updatedBy"},
 	"providers":                              {"authorizations"},
 	"microsoft.compute/register":             {"authorizations"},
 	"microsoft.network/register":             {"authorizations"},
@@ -290,13 +292,15 @@ var unpublished = map[string][]string{
 var nulls = map[string][]string{
 	"microsoft.network/dnszones":              {"maxNumberOfRecordsPerRecordSet"},
 	"microsoft.authorization/roledefinitions": {"createdBy", "updatedBy"},
-	"microsoft.authorization/roleassignments": {"createdBy", "updatedBy", "condition", "conditionVersion", "description", "delegatedManagedIdentityResourceId"},
+	"microsoft.authorization/roleassignments": {"createdBy", "updatedBy", "condition", "conditionVersion", "description",
+		"delegatedManagedIdentityResourceId"},
 }
 
 // among looks a path up in a table by type.
 func among(table map[string][]string, kind, path string) bool {
 	for over, fields := range table {
-		if strings.HasPrefix(kind, over) && slices.ContainsFunc(fields, func(f string) bool { return path == f || strings.HasSuffix(path, "."+f) }) {
+		if strings.HasPrefix(kind, over) &&
+			slices.ContainsFunc(fields, func(f string) bool { return path == f || strings.HasSuffix(path, "."+f) }) {
 			return true
 		}
 	}

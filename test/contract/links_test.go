@@ -18,28 +18,38 @@ func TestPrivateLinks(t *testing.T) {
 		_, err := virtualNetworks().put(a, "vnet", v)
 		a.must(err)
 		nodes := &armnetwork.Subnet{ID: new(string(networkID("virtualNetworks", "vnet").Child("subnets", "nodes")))}
-		_, err = loadBalancers().put(a, "internal", armnetwork.LoadBalancer{Location: new(region), SKU: &armnetwork.LoadBalancerSKU{Name: new(armnetwork.LoadBalancerSKUNameStandard)},
-			Properties: &armnetwork.LoadBalancerPropertiesFormat{FrontendIPConfigurations: []*armnetwork.FrontendIPConfiguration{{Name: new("private"),
-				Properties: &armnetwork.FrontendIPConfigurationPropertiesFormat{Subnet: nodes}}}}})
+		_, err = loadBalancers().put(a, "internal",
+			armnetwork.LoadBalancer{Location: new(region),
+				SKU: &armnetwork.LoadBalancerSKU{Name: new(armnetwork.LoadBalancerSKUNameStandard)},
+				Properties: &armnetwork.LoadBalancerPropertiesFormat{FrontendIPConfigurations: []*armnetwork.FrontendIPConfiguration{{Name: new(
+					"private"),
+					Properties: &armnetwork.FrontendIPConfigurationPropertiesFormat{Subnet: nodes}}}}})
 		a.must(err)
-		service, err := ended(a.network.NewPrivateLinkServicesClient().BeginCreateOrUpdate(a.Context(), group, "pls", armnetwork.PrivateLinkService{Location: new(region),
-			Properties: &armnetwork.PrivateLinkServiceProperties{
-				LoadBalancerFrontendIPConfigurations: []*armnetwork.FrontendIPConfiguration{{ID: new(string(balancerID("internal").Child("frontendIPConfigurations", "private")))}},
-				IPConfigurations: []*armnetwork.PrivateLinkServiceIPConfiguration{{Name: new("nat"), Properties: &armnetwork.PrivateLinkServiceIPConfigurationProperties{
-					Subnet: nodes, Primary: new(true), PrivateIPAllocationMethod: new(armnetwork.IPAllocationMethodDynamic)}}}}}, nil))
+		service, err := ended(a.network.NewPrivateLinkServicesClient().BeginCreateOrUpdate(a.Context(), group, "pls",
+			armnetwork.PrivateLinkService{Location: new(region),
+				Properties: &armnetwork.PrivateLinkServiceProperties{
+					LoadBalancerFrontendIPConfigurations: []*armnetwork.FrontendIPConfiguration{{ID: new(string(balancerID("internal").Child(
+						"frontendIPConfigurations", "private")))}},
+					IPConfigurations: []*armnetwork.PrivateLinkServiceIPConfiguration{{Name: new("nat"),
+						Properties: &armnetwork.PrivateLinkServiceIPConfigurationProperties{
+							Subnet: nodes, Primary: new(true), PrivateIPAllocationMethod: new(armnetwork.IPAllocationMethodDynamic)}}}}},
+			nil))
 		a.must(err)
 		if service.Properties.Alias == nil {
 			a.Error("the service has no alias")
 		}
-		_, err = ended(a.network.NewPrivateEndpointsClient().BeginCreateOrUpdate(a.Context(), group, "pe", armnetwork.PrivateEndpoint{Location: new(region),
-			Properties: &armnetwork.PrivateEndpointProperties{
-				Subnet: &armnetwork.Subnet{ID: new(string(networkID("virtualNetworks", "vnet").Child("subnets", "clients")))},
-				PrivateLinkServiceConnections: []*armnetwork.PrivateLinkServiceConnection{{Name: new("to"), Properties: &armnetwork.PrivateLinkServiceConnectionProperties{
-					PrivateLinkServiceID: service.ID}}}}}, nil))
+		_, err = ended(a.network.NewPrivateEndpointsClient().BeginCreateOrUpdate(a.Context(), group, "pe",
+			armnetwork.PrivateEndpoint{Location: new(region),
+				Properties: &armnetwork.PrivateEndpointProperties{
+					Subnet: &armnetwork.Subnet{ID: new(string(networkID("virtualNetworks", "vnet").Child("subnets", "clients")))},
+					PrivateLinkServiceConnections: []*armnetwork.PrivateLinkServiceConnection{{Name: new("to"),
+						Properties: &armnetwork.PrivateLinkServiceConnectionProperties{
+							PrivateLinkServiceID: service.ID}}}}}, nil))
 		a.must(err)
 		endpoint, err := a.network.NewPrivateEndpointsClient().Get(a.Context(), group, "pe", nil)
 		a.must(err)
-		has(a, "state of the connection", endpoint.Properties.PrivateLinkServiceConnections[0].Properties.PrivateLinkServiceConnectionState.Status, "Approved")
+		has(a, "state of the connection",
+			endpoint.Properties.PrivateLinkServiceConnections[0].Properties.PrivateLinkServiceConnectionState.Status, "Approved")
 		seen, err := a.network.NewPrivateLinkServicesClient().Get(a.Context(), group, "pls", nil)
 		a.must(err)
 		if len(seen.Properties.PrivateEndpointConnections) != 1 {
@@ -61,8 +71,9 @@ func TestPeerings(t *testing.T) {
 		a.must(err)
 		c := a.network.NewVirtualNetworkPeeringsClient()
 		peer := func(from, to string) armnetwork.VirtualNetworkPeering {
-			got, err := ended(c.BeginCreateOrUpdate(a.Context(), group, from, "to-"+to, armnetwork.VirtualNetworkPeering{Properties: &armnetwork.VirtualNetworkPeeringPropertiesFormat{
-				AllowVirtualNetworkAccess: new(true), RemoteVirtualNetwork: ref(networkID("virtualNetworks", to))}}, nil))
+			got, err := ended(c.BeginCreateOrUpdate(a.Context(), group, from, "to-"+to,
+				armnetwork.VirtualNetworkPeering{Properties: &armnetwork.VirtualNetworkPeeringPropertiesFormat{
+					AllowVirtualNetworkAccess: new(true), RemoteVirtualNetwork: ref(networkID("virtualNetworks", to))}}, nil))
 			a.must(err)
 			return got.VirtualNetworkPeering
 		}

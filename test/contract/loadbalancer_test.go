@@ -20,21 +20,25 @@ func loadBalancer(name string) armnetwork.LoadBalancer {
 	return armnetwork.LoadBalancer{
 		Location: new(region), SKU: &armnetwork.LoadBalancerSKU{Name: new(armnetwork.LoadBalancerSKUNameStandard)},
 		Properties: &armnetwork.LoadBalancerPropertiesFormat{
-			FrontendIPConfigurations: []*armnetwork.FrontendIPConfiguration{{Name: new("public"), Properties: &armnetwork.FrontendIPConfigurationPropertiesFormat{
-				PublicIPAddress: &armnetwork.PublicIPAddress{ID: new(string(networkID("publicIPAddresses", "ip-"+name)))}}}},
+			FrontendIPConfigurations: []*armnetwork.FrontendIPConfiguration{{Name: new("public"),
+				Properties: &armnetwork.FrontendIPConfigurationPropertiesFormat{
+					PublicIPAddress: &armnetwork.PublicIPAddress{ID: new(string(networkID("publicIPAddresses", "ip-"+name)))}}}},
 			BackendAddressPools: []*armnetwork.BackendAddressPool{{Name: new("nodes")}},
 			Probes: []*armnetwork.Probe{{Name: new("http"), Properties: &armnetwork.ProbePropertiesFormat{
 				Protocol: new(armnetwork.ProbeProtocolHTTP), Port: new(int32(30080)), RequestPath: new("/healthz"),
 				IntervalInSeconds: new(int32(5)), ProbeThreshold: new(int32(2))}}},
-			LoadBalancingRules: []*armnetwork.LoadBalancingRule{{Name: new("tcp-80"), Properties: &armnetwork.LoadBalancingRulePropertiesFormat{
-				Protocol: new(armnetwork.TransportProtocolTCP), FrontendPort: new(int32(80)), BackendPort: new(int32(80)),
-				EnableFloatingIP: new(true), EnableTCPReset: new(true), DisableOutboundSnat: new(true), IdleTimeoutInMinutes: new(int32(4)),
-				FrontendIPConfiguration: frontend, BackendAddressPool: pool, Probe: ref(self.Child("probes", "http"))}}},
+			LoadBalancingRules: []*armnetwork.LoadBalancingRule{{Name: new("tcp-80"),
+				Properties: &armnetwork.LoadBalancingRulePropertiesFormat{
+					Protocol: new(armnetwork.TransportProtocolTCP), FrontendPort: new(int32(80)), BackendPort: new(int32(80)),
+					EnableFloatingIP: new(true), EnableTCPReset: new(true), DisableOutboundSnat: new(true),
+					IdleTimeoutInMinutes:    new(int32(4)),
+					FrontendIPConfiguration: frontend, BackendAddressPool: pool, Probe: ref(self.Child("probes", "http"))}}},
 			OutboundRules: []*armnetwork.OutboundRule{{Name: new("out"), Properties: &armnetwork.OutboundRulePropertiesFormat{
 				Protocol: new(armnetwork.LoadBalancerOutboundRuleProtocolAll), AllocatedOutboundPorts: new(int32(1024)),
 				BackendAddressPool: pool, FrontendIPConfigurations: []*armnetwork.SubResource{frontend}}}},
 			InboundNatRules: []*armnetwork.InboundNatRule{{Name: new("ssh"), Properties: &armnetwork.InboundNatRulePropertiesFormat{
-				Protocol: new(armnetwork.TransportProtocolTCP), FrontendPort: new(int32(50022)), BackendPort: new(int32(22)), FrontendIPConfiguration: frontend}}},
+				Protocol: new(armnetwork.TransportProtocolTCP), FrontendPort: new(int32(50022)), BackendPort: new(int32(22)),
+				FrontendIPConfiguration: frontend}}},
 		},
 	}
 }
@@ -98,7 +102,8 @@ func pools() life[armnetwork.BackendAddressPool] {
 			return armnetwork.BackendAddressPool{Properties: &armnetwork.BackendAddressPoolPropertiesFormat{}}
 		},
 		put: func(a *local, name string, r armnetwork.BackendAddressPool) (armnetwork.BackendAddressPool, error) {
-			got, err := ended(a.network.NewLoadBalancerBackendAddressPoolsClient().BeginCreateOrUpdate(a.Context(), group, "lb", name, r, nil))
+			got, err := ended(a.network.NewLoadBalancerBackendAddressPoolsClient().BeginCreateOrUpdate(a.Context(), group, "lb",
+				name, r, nil))
 			return got.BackendAddressPool, err
 		},
 		get: func(a *local, name string) (armnetwork.BackendAddressPool, error) {

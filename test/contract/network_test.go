@@ -40,9 +40,10 @@ func virtualNetwork(subnets ...string) armnetwork.VirtualNetwork {
 		AddressSpace: &armnetwork.AddressSpace{AddressPrefixes: []*string{new("10.0.0.0/8")}},
 	}}
 	for i, name := range subnets {
-		v.Properties.Subnets = append(v.Properties.Subnets, &armnetwork.Subnet{Name: new(name), Properties: &armnetwork.SubnetPropertiesFormat{
-			AddressPrefix: new(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i + 1), 0, 0}), 16).String()),
-		}})
+		v.Properties.Subnets = append(v.Properties.Subnets,
+			&armnetwork.Subnet{Name: new(name), Properties: &armnetwork.SubnetPropertiesFormat{
+				AddressPrefix: new(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i + 1), 0, 0}), 16).String()),
+			}})
 	}
 	return v
 }
@@ -282,7 +283,8 @@ func publicAddresses() life[armnetwork.PublicIPAddress] {
 		change: func(r *armnetwork.PublicIPAddress) { r.Properties.IdleTimeoutInMinutes = new(int32(10)) },
 		changed: func(r *armnetwork.PublicIPAddress) bool {
 			_, err := netip.ParseAddr(*r.Properties.IPAddress)
-			return err == nil && *r.Properties.IdleTimeoutInMinutes == 10 && *r.Properties.DNSSettings.Fqdn == "label-o.eastus.cloudapp.azure.com"
+			return err == nil && *r.Properties.IdleTimeoutInMinutes == 10 &&
+				*r.Properties.DNSSettings.Fqdn == "label-o.eastus.cloudapp.azure.com"
 		},
 	}
 }
@@ -291,8 +293,9 @@ func publicPrefixes() life[armnetwork.PublicIPPrefix] {
 	return life[armnetwork.PublicIPPrefix]{
 		want: func(string) armnetwork.PublicIPPrefix {
 			return armnetwork.PublicIPPrefix{Location: new(region),
-				SKU:        &armnetwork.PublicIPPrefixSKU{Name: new(armnetwork.PublicIPPrefixSKUNameStandard)},
-				Properties: &armnetwork.PublicIPPrefixPropertiesFormat{PrefixLength: new(int32(30)), PublicIPAddressVersion: new(armnetwork.IPVersionIPv4)}}
+				SKU: &armnetwork.PublicIPPrefixSKU{Name: new(armnetwork.PublicIPPrefixSKUNameStandard)},
+				Properties: &armnetwork.PublicIPPrefixPropertiesFormat{PrefixLength: new(int32(30)),
+					PublicIPAddressVersion: new(armnetwork.IPVersionIPv4)}}
 		},
 		put: func(a *local, name string, r armnetwork.PublicIPPrefix) (armnetwork.PublicIPPrefix, error) {
 			got, err := ended(a.network.NewPublicIPPrefixesClient().BeginCreateOrUpdate(a.Context(), group, name, r, nil))
@@ -320,9 +323,10 @@ func publicPrefixes() life[armnetwork.PublicIPPrefix] {
 
 func networkInterface(subnet string) armnetwork.Interface {
 	return armnetwork.Interface{Location: new(region), Properties: &armnetwork.InterfacePropertiesFormat{
-		IPConfigurations: []*armnetwork.InterfaceIPConfiguration{{Name: new("ipconfig"), Properties: &armnetwork.InterfaceIPConfigurationPropertiesFormat{
-			Subnet: &armnetwork.Subnet{ID: new(string(networkID("virtualNetworks", "vnet").Child("subnets", subnet)))},
-		}}}}}
+		IPConfigurations: []*armnetwork.InterfaceIPConfiguration{{Name: new("ipconfig"),
+			Properties: &armnetwork.InterfaceIPConfigurationPropertiesFormat{
+				Subnet: &armnetwork.Subnet{ID: new(string(networkID("virtualNetworks", "vnet").Child("subnets", subnet)))},
+			}}}}}
 }
 
 func networkInterfaces() life[armnetwork.Interface] {
@@ -362,7 +366,8 @@ func natGateways() life[armnetwork.NatGateway] {
 			a.must(err)
 		},
 		want: func(string) armnetwork.NatGateway {
-			return armnetwork.NatGateway{Location: new(region), SKU: &armnetwork.NatGatewaySKU{Name: new(armnetwork.NatGatewaySKUNameStandard)},
+			return armnetwork.NatGateway{Location: new(region),
+				SKU:        &armnetwork.NatGatewaySKU{Name: new(armnetwork.NatGatewaySKUNameStandard)},
 				Properties: &armnetwork.NatGatewayPropertiesFormat{}}
 		},
 		put: func(a *local, name string, r armnetwork.NatGateway) (armnetwork.NatGateway, error) {
@@ -402,7 +407,8 @@ func TestWhatIsInUseCannotBeDeleted(t *testing.T) {
 
 		nic := networkInterface("nodes")
 		nic.Properties.NetworkSecurityGroup = &armnetwork.SecurityGroup{ID: new(string(networkID("networkSecurityGroups", "nsg")))}
-		nic.Properties.IPConfigurations[0].Properties.PublicIPAddress = &armnetwork.PublicIPAddress{ID: new(string(networkID("publicIPAddresses", "ip")))}
+		nic.Properties.IPConfigurations[0].Properties.PublicIPAddress = &armnetwork.PublicIPAddress{ID: new(string(networkID(
+			"publicIPAddresses", "ip")))}
 		_, err = networkInterfaces().put(a, "nic", nic)
 		a.must(err)
 		subnet, err := a.network.NewSubnetsClient().Get(a.Context(), group, "vnet", "nodes", nil)
@@ -423,7 +429,8 @@ func TestWhatIsInUseCannotBeDeleted(t *testing.T) {
 		has(a, "interface of the security group", rules.Properties.NetworkInterfaces[0].ID, string(networkID("networkInterfaces", "nic")))
 		table, err := routeTables().get(a, "rt")
 		a.must(err)
-		has(a, "subnet of the route table", table.Properties.Subnets[0].ID, string(networkID("virtualNetworks", "vnet").Child("subnets", "nodes")))
+		has(a, "subnet of the route table", table.Properties.Subnets[0].ID,
+			string(networkID("virtualNetworks", "vnet").Child("subnets", "nodes")))
 
 		a.refused(publicAddresses().remove(a, "ip"), http.StatusBadRequest, "PublicIPAddressCannotBeDeleted")
 		a.refused(virtualNetworks().remove(a, "vnet"), http.StatusBadRequest, "InUseSubnetCannotBeDeleted")
@@ -446,7 +453,8 @@ func TestNetworkUpdatesOfTags(t *testing.T) {
 		a.must(err)
 		before, err := publicAddresses().get(a, "ip")
 		a.must(err)
-		_, err = a.network.NewPublicIPAddressesClient().UpdateTags(a.Context(), group, "ip", armnetwork.TagsObject{Tags: tags("patch")}, nil)
+		_, err = a.network.NewPublicIPAddressesClient().UpdateTags(a.Context(), group, "ip",
+			armnetwork.TagsObject{Tags: tags("patch")}, nil)
 		a.must(err)
 		after, err := publicAddresses().get(a, "ip")
 		a.must(err)

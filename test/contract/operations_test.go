@@ -17,8 +17,7 @@ import (
 // noRetries shows what is refused at once.
 func noRetries(o *arm.ClientOptions) { o.Retry.MaxRetries = -1 }
 
-// An operation goes on without the one who began it: any client that has the
-// resume token can wait for its end.
+// TestOperationsAreResumed checks that any client with the resume token can wait for an operation.
 func TestOperationsAreResumed(t *testing.T) {
 	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
@@ -33,7 +32,8 @@ func TestOperationsAreResumed(t *testing.T) {
 		has(a, "state while it is created", vm.Properties.ProvisioningState, "Creating")
 
 		second := a.and().compute.NewVirtualMachinesClient()
-		got, err := ended(second.BeginCreateOrUpdate(a.Context(), group, "one", armcompute.VirtualMachine{}, &armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{ResumeToken: resume}))
+		got, err := ended(second.BeginCreateOrUpdate(a.Context(), group, "one", armcompute.VirtualMachine{},
+			&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{ResumeToken: resume}))
 		a.must(err)
 		has(a, "state when it is done", got.Properties.ProvisioningState, "Succeeded")
 		if took := time.Since(begin); took < 10*time.Second {
@@ -44,7 +44,8 @@ func TestOperationsAreResumed(t *testing.T) {
 		a.must(err)
 		resume, err = removal.ResumeToken()
 		a.must(err)
-		a.must(gone(second.BeginDelete(a.Context(), group, "one", &armcompute.VirtualMachinesClientBeginDeleteOptions{ResumeToken: resume})))
+		a.must(gone(second.BeginDelete(a.Context(), group, "one",
+			&armcompute.VirtualMachinesClientBeginDeleteOptions{ResumeToken: resume})))
 		_, err = machines().get(a, "one")
 		a.refused(err, http.StatusNotFound, "ResourceNotFound")
 	})
@@ -66,7 +67,8 @@ func TestOperationsThatFail(t *testing.T) {
 		}},
 	} {
 		t.Run(c.fullType, func(t *testing.T) {
-			fault := emulator.Fault{Method: http.MethodPut, Type: c.fullType, Fault: emulator.FaultOperation, Code: "AllocationFailed", Message: "no room", Times: 1}
+			fault := emulator.Fault{Method: http.MethodPut, Type: c.fullType, Fault: emulator.FaultOperation, Code: "AllocationFailed",
+				Message: "no room", Times: 1}
 			inBubble(t, emulator.Options{Latency: asOnAzure, Faults: []emulator.Fault{fault}}, func(a *local) {
 				a.group()
 				a.refused(c.try(a), http.StatusOK, "AllocationFailed")
@@ -120,7 +122,8 @@ func TestReferencesToWhatIsBeingMade(t *testing.T) {
 // the first one did.
 func TestRepliesThatGetLost(t *testing.T) {
 	lost := emulator.Fault{Method: http.MethodPut, Type: "Microsoft.Network/publicIPAddresses", Fault: emulator.FaultLost, Times: 1}
-	unavailable := emulator.Fault{Method: http.MethodGet, Type: "Microsoft.Network/publicIPAddresses", Fault: emulator.FaultError, Status: http.StatusServiceUnavailable, Times: 2}
+	unavailable := emulator.Fault{Method: http.MethodGet, Type: "Microsoft.Network/publicIPAddresses", Fault: emulator.FaultError,
+		Status: http.StatusServiceUnavailable, Times: 2}
 	inBubble(t, emulator.Options{Latency: asOnAzure, Faults: []emulator.Fault{lost, unavailable}}, func(a *local) {
 		a.group()
 		made, err := publicAddresses().put(a, "ip", publicAddress())
@@ -180,12 +183,14 @@ func count[R any](items []*R, err error) int {
 	return len(items)
 }
 
-// Whoever waits for longer than a poll's Retry-After is not asked to wait again.
+// TestPollsAreAsFastAsToldTo checks that a client that waited longer than Retry-After need not wait
+// again.
 func TestPollsAreAsFastAsToldTo(t *testing.T) {
 	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		begin := time.Now()
-		_, err := ended(a.network.NewPublicIPAddressesClient().BeginCreateOrUpdate(a.Context(), group, "ip", armnetwork.PublicIPAddress{Location: new(region)}, nil))
+		_, err := ended(a.network.NewPublicIPAddressesClient().BeginCreateOrUpdate(a.Context(), group, "ip",
+			armnetwork.PublicIPAddress{Location: new(region)}, nil))
 		a.must(err)
 		if took := time.Since(begin); took > 25*time.Second {
 			a.Errorf("a public address took %v: its replies must have come without Retry-After", took)

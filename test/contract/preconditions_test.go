@@ -53,7 +53,7 @@ func with(p policy.Policy) func(*arm.ClientOptions) {
 	return func(o *arm.ClientOptions) { o.PerCallPolicies = append(o.PerCallPolicies, p) }
 }
 
-// Of two who read the same document and write it, the second one is refused.
+// TestNetworkPreconditions checks that the second of two concurrent writers is rejected.
 func TestNetworkPreconditions(t *testing.T) {
 	inBubble(t, emulator.Options{Latency: asOnAzure}, func(plain *local) {
 		plain.group()
@@ -73,7 +73,7 @@ func TestNetworkPreconditions(t *testing.T) {
 		a.refused(err, http.StatusPreconditionFailed, "PreconditionFailed")
 		mine, err = loadBalancers().get(a, "one")
 		a.must(err)
-		has(a, "port of the one who came first", mine.Properties.LoadBalancingRules[0].Properties.FrontendPort, 81)
+		has(a, "port of the first one", mine.Properties.LoadBalancingRules[0].Properties.FrontendPort, 81)
 		mine.Properties.LoadBalancingRules[0].Properties.FrontendPort = new(int32(82))
 		_, err = loadBalancers().put(a, "one", mine)
 		a.must(err)
@@ -121,13 +121,15 @@ func TestComputePreconditions(t *testing.T) {
 		a.group()
 		givenScaleSet(a, 1)
 		c := a.compute.NewVirtualMachineScaleSetsClient()
-		_, err := ended(c.BeginCreateOrUpdate(a.Context(), group, "vmss", scaleSet(1), &armcompute.VirtualMachineScaleSetsClientBeginCreateOrUpdateOptions{IfNoneMatch: new("*")}))
+		_, err := ended(c.BeginCreateOrUpdate(a.Context(), group, "vmss", scaleSet(1),
+			&armcompute.VirtualMachineScaleSetsClientBeginCreateOrUpdateOptions{IfNoneMatch: new("*")}))
 		a.refused(err, http.StatusPreconditionFailed, "PreconditionFailed")
 		set, err := scaleSets().get(a, "vmss")
 		a.must(err)
 		conditional := func(etag *string, capacity int64) error {
 			set.SKU.Capacity = &capacity
-			_, err := ended(c.BeginCreateOrUpdate(a.Context(), group, "vmss", set, &armcompute.VirtualMachineScaleSetsClientBeginCreateOrUpdateOptions{IfMatch: etag}))
+			_, err := ended(c.BeginCreateOrUpdate(a.Context(), group, "vmss", set,
+				&armcompute.VirtualMachineScaleSetsClientBeginCreateOrUpdateOptions{IfMatch: etag}))
 			return err
 		}
 		etag := set.Etag
@@ -137,9 +139,11 @@ func TestComputePreconditions(t *testing.T) {
 		vms := a.compute.NewVirtualMachineScaleSetVMsClient()
 		one := *instances(a, "")[0]
 		one.Properties.ProtectionPolicy = &armcompute.VirtualMachineScaleSetVMProtectionPolicy{ProtectFromScaleIn: new(true)}
-		_, err = ended(vms.BeginUpdate(a.Context(), group, "vmss", *one.InstanceID, one, &armcompute.VirtualMachineScaleSetVMsClientBeginUpdateOptions{IfMatch: new(`"999"`)}))
+		_, err = ended(vms.BeginUpdate(a.Context(), group, "vmss", *one.InstanceID, one,
+			&armcompute.VirtualMachineScaleSetVMsClientBeginUpdateOptions{IfMatch: new(`"999"`)}))
 		a.refused(err, http.StatusPreconditionFailed, "PreconditionFailed")
-		_, err = ended(vms.BeginUpdate(a.Context(), group, "vmss", *one.InstanceID, one, &armcompute.VirtualMachineScaleSetVMsClientBeginUpdateOptions{IfMatch: one.Etag}))
+		_, err = ended(vms.BeginUpdate(a.Context(), group, "vmss", *one.InstanceID, one,
+			&armcompute.VirtualMachineScaleSetVMsClientBeginUpdateOptions{IfMatch: one.Etag}))
 		a.must(err)
 	})
 }

@@ -21,7 +21,8 @@ func registries() life[armcontainerregistry.Registry] {
 	return life[armcontainerregistry.Registry]{
 		names: [2]string{"registryone", "registrytwo"},
 		want: func(string) armcontainerregistry.Registry {
-			return armcontainerregistry.Registry{Location: new(region), SKU: &armcontainerregistry.SKU{Name: new(armcontainerregistry.SKUNamePremium)}}
+			return armcontainerregistry.Registry{Location: new(region),
+				SKU: &armcontainerregistry.SKU{Name: new(armcontainerregistry.SKUNamePremium)}}
 		},
 		put: func(a *local, name string, r armcontainerregistry.Registry) (armcontainerregistry.Registry, error) {
 			got, err := ended(c(a).BeginCreate(a.Context(), group, name, r, nil))
@@ -54,11 +55,13 @@ func vaults() life[armkeyvault.Vault] {
 		names: [2]string{"vault-one", "vault-two"},
 		want: func(string) armkeyvault.Vault {
 			return armkeyvault.Vault{Location: new(region), Properties: &armkeyvault.VaultProperties{
-				TenantID: new(emulator.DefaultTenant), SKU: &armkeyvault.SKU{Family: new(armkeyvault.SKUFamilyA), Name: new(armkeyvault.SKUNameStandard)},
+				TenantID:       new(emulator.DefaultTenant),
+				SKU:            &armkeyvault.SKU{Family: new(armkeyvault.SKUFamilyA), Name: new(armkeyvault.SKUNameStandard)},
 				AccessPolicies: []*armkeyvault.AccessPolicyEntry{}}}
 		},
 		put: func(a *local, name string, r armkeyvault.Vault) (armkeyvault.Vault, error) {
-			got, err := ended(c(a).BeginCreateOrUpdate(a.Context(), group, name, armkeyvault.VaultCreateOrUpdateParameters{Location: r.Location, Properties: r.Properties, Tags: r.Tags}, nil))
+			got, err := ended(c(a).BeginCreateOrUpdate(a.Context(), group, name,
+				armkeyvault.VaultCreateOrUpdateParameters{Location: r.Location, Properties: r.Properties, Tags: r.Tags}, nil))
 			return got.Vault, err
 		},
 		get: func(a *local, name string) (armkeyvault.Vault, error) {
@@ -89,7 +92,8 @@ func TestSecretsOfAVault(t *testing.T) {
 		a.must(err)
 		c := clients(a, armkeyvault.NewClientFactory).NewSecretsClient()
 		for _, name := range []string{"one", "two", "three"} {
-			made, err := c.CreateOrUpdate(a.Context(), group, "vault-one", name, armkeyvault.SecretCreateOrUpdateParameters{Properties: &armkeyvault.SecretProperties{Value: new("hidden")}}, nil)
+			made, err := c.CreateOrUpdate(a.Context(), group, "vault-one", name,
+				armkeyvault.SecretCreateOrUpdateParameters{Properties: &armkeyvault.SecretProperties{Value: new("hidden")}}, nil)
 			a.must(err)
 			if made.Properties.Value != nil {
 				a.Errorf("the value of the secret is shown: %s", *made.Properties.Value)

@@ -37,7 +37,8 @@ func TestResourceGroups(t *testing.T) {
 		if !tagged(updated.Tags, "patch") {
 			a.Errorf("tags after the patch: %v", updated.Tags)
 		}
-		all, err := every(c.NewListPager(nil), func(p armresources.ResourceGroupsClientListResponse) []*armresources.ResourceGroup { return p.Value })
+		all, err := every(c.NewListPager(nil),
+			func(p armresources.ResourceGroupsClientListResponse) []*armresources.ResourceGroup { return p.Value })
 		a.must(err)
 		if len(all) != 2 {
 			a.Errorf("%d groups, want 2", len(all))
@@ -58,7 +59,8 @@ func TestGenericResources(t *testing.T) {
 		c := a.resources.NewClient()
 		const version = "2025-05-01"
 		table := string(networkID("routeTables", "rt"))
-		made, err := ended(c.BeginCreateOrUpdateByID(a.Context(), table, version, armresources.GenericResource{Location: new(region), Properties: map[string]any{}}, nil))
+		made, err := ended(c.BeginCreateOrUpdateByID(a.Context(), table, version,
+			armresources.GenericResource{Location: new(region), Properties: map[string]any{}}, nil))
 		a.must(err)
 		has(a, "type", made.Type, "Microsoft.Network/routeTables")
 		got, err := c.GetByID(a.Context(), table, version, nil)
@@ -108,7 +110,8 @@ func TestPages(t *testing.T) {
 	inBubble(t, emulator.Options{}, func(a *local) {
 		a.group()
 		for i := range tables {
-			_, err := a.network.NewRouteTablesClient().BeginCreateOrUpdate(a.Context(), group, fmt.Sprintf("rt-%04d", i), armnetwork.RouteTable{Location: new(region)}, nil)
+			_, err := a.network.NewRouteTablesClient().BeginCreateOrUpdate(a.Context(), group, fmt.Sprintf("rt-%04d", i),
+				armnetwork.RouteTable{Location: new(region)}, nil)
 			a.must(err)
 		}
 		seen := map[string]bool{}

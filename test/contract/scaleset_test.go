@@ -15,27 +15,34 @@ import (
 // scaleSet is a Uniform one whose instances are in a pool and have public
 // addresses of their own.
 func scaleSet(capacity int64, pools ...string) armcompute.VirtualMachineScaleSet {
-	configuration := &armcompute.VirtualMachineScaleSetIPConfiguration{Name: new("ipconfig"), Properties: &armcompute.VirtualMachineScaleSetIPConfigurationProperties{
-		Primary: new(true),
-		Subnet:  &armcompute.APIEntityReference{ID: new(string(networkID("virtualNetworks", "vnet").Child("subnets", "nodes")))},
-		PublicIPAddressConfiguration: &armcompute.VirtualMachineScaleSetPublicIPAddressConfiguration{Name: new("public"),
-			SKU:        &armcompute.PublicIPAddressSKU{Name: new(armcompute.PublicIPAddressSKUNameStandard)},
-			Properties: &armcompute.VirtualMachineScaleSetPublicIPAddressConfigurationProperties{IdleTimeoutInMinutes: new(int32(10))}},
-	}}
+	configuration := &armcompute.VirtualMachineScaleSetIPConfiguration{Name: new("ipconfig"),
+		Properties: &armcompute.VirtualMachineScaleSetIPConfigurationProperties{
+			Primary: new(true),
+			Subnet:  &armcompute.APIEntityReference{ID: new(string(networkID("virtualNetworks", "vnet").Child("subnets", "nodes")))},
+			PublicIPAddressConfiguration: &armcompute.VirtualMachineScaleSetPublicIPAddressConfiguration{Name: new("public"),
+				SKU:        &armcompute.PublicIPAddressSKU{Name: new(armcompute.PublicIPAddressSKUNameStandard)},
+				Properties: &armcompute.VirtualMachineScaleSetPublicIPAddressConfigurationProperties{IdleTimeoutInMinutes: new(int32(10))}},
+		}}
 	for _, pool := range pools {
-		configuration.Properties.LoadBalancerBackendAddressPools = append(configuration.Properties.LoadBalancerBackendAddressPools, &armcompute.SubResource{ID: new(pool)})
+		configuration.Properties.LoadBalancerBackendAddressPools = append(configuration.Properties.LoadBalancerBackendAddressPools,
+			&armcompute.SubResource{ID: new(pool)})
 	}
 	return armcompute.VirtualMachineScaleSet{
-		Location: new(region), SKU: &armcompute.SKU{Name: new(size), Capacity: new(capacity)}, Zones: []*string{new("1"), new("2"), new("3")},
+		Location: new(region), SKU: &armcompute.SKU{Name: new(size), Capacity: new(capacity)},
+		Zones: []*string{new("1"), new("2"), new("3")},
 		Properties: &armcompute.VirtualMachineScaleSetProperties{
 			Overprovision: new(false), SinglePlacementGroup: new(false),
 			UpgradePolicy: &armcompute.UpgradePolicy{Mode: new(armcompute.UpgradeModeManual)},
 			VirtualMachineProfile: &armcompute.VirtualMachineScaleSetVMProfile{
-				OSProfile:      &armcompute.VirtualMachineScaleSetOSProfile{ComputerNamePrefix: new("node"), AdminUsername: new("kaz"), AdminPassword: new("not-a-real-password-1")},
-				StorageProfile: &armcompute.VirtualMachineScaleSetStorageProfile{ImageReference: ubuntu(), OSDisk: &armcompute.VirtualMachineScaleSetOSDisk{CreateOption: new(armcompute.DiskCreateOptionTypesFromImage)}},
+				OSProfile: &armcompute.VirtualMachineScaleSetOSProfile{ComputerNamePrefix: new("node"), AdminUsername: new("kaz"),
+					AdminPassword: new("not-a-real-password-1")},
+				StorageProfile: &armcompute.VirtualMachineScaleSetStorageProfile{ImageReference: ubuntu(),
+					OSDisk: &armcompute.VirtualMachineScaleSetOSDisk{CreateOption: new(armcompute.DiskCreateOptionTypesFromImage)}},
 				NetworkProfile: &armcompute.VirtualMachineScaleSetNetworkProfile{NetworkInterfaceConfigurations: []*armcompute.VirtualMachineScaleSetNetworkConfiguration{
-					{Name: new("nic"), Properties: &armcompute.VirtualMachineScaleSetNetworkConfigurationProperties{Primary: new(true), EnableIPForwarding: new(true),
-						IPConfigurations: []*armcompute.VirtualMachineScaleSetIPConfiguration{configuration}}}}},
+					{Name: new("nic"),
+						Properties: &armcompute.VirtualMachineScaleSetNetworkConfigurationProperties{Primary: new(true),
+							EnableIPForwarding: new(true),
+							IPConfigurations:   []*armcompute.VirtualMachineScaleSetIPConfiguration{configuration}}}}},
 			}},
 	}
 }
@@ -126,7 +133,8 @@ func TestInstancesOfAScaleSet(t *testing.T) {
 
 		id := *all[0].InstanceID
 		c := a.compute.NewVirtualMachineScaleSetVMsClient()
-		one, err := c.Get(a.Context(), group, "vmss", id, &armcompute.VirtualMachineScaleSetVMsClientGetOptions{Expand: new(armcompute.InstanceViewTypesInstanceView)})
+		one, err := c.Get(a.Context(), group, "vmss", id,
+			&armcompute.VirtualMachineScaleSetVMsClientGetOptions{Expand: new(armcompute.InstanceViewTypesInstanceView)})
 		a.must(err)
 		if got := power(one.Properties.InstanceView.Statuses); got != "running" {
 			a.Errorf("the instance is %s, want running", got)
@@ -197,7 +205,8 @@ func TestNetworkOfInstances(t *testing.T) {
 		if len(public) != 2 {
 			a.Errorf("%d public addresses of two instances", len(public))
 		}
-		address, err := a.network.NewPublicIPAddressesClient().GetVirtualMachineScaleSetPublicIPAddress(a.Context(), group, "vmss", id, "nic", "ipconfig", "public", nil)
+		address, err := a.network.NewPublicIPAddressesClient().GetVirtualMachineScaleSetPublicIPAddress(a.Context(), group, "vmss", id,
+			"nic", "ipconfig", "public", nil)
 		a.must(err)
 		if address.Properties.IPAddress == nil {
 			a.Error("the public address of the instance has no address")
@@ -217,13 +226,15 @@ func TestAScaleSetGrowsAndShrinks(t *testing.T) {
 		givenScaleSet(a, 2)
 		old := instanceIDs(a)
 		c := a.compute.NewVirtualMachineScaleSetsClient()
-		_, err := ended(c.BeginUpdate(a.Context(), group, "vmss", armcompute.VirtualMachineScaleSetUpdate{SKU: &armcompute.SKU{Capacity: new(int64(5))}}, nil))
+		_, err := ended(c.BeginUpdate(a.Context(), group, "vmss",
+			armcompute.VirtualMachineScaleSetUpdate{SKU: &armcompute.SKU{Capacity: new(int64(5))}}, nil))
 		a.must(err)
 		grown := instanceIDs(a)
 		if len(grown) != 5 {
 			a.Fatalf("instances after growing to five: %v", grown)
 		}
-		a.must(gone(c.BeginDeleteInstances(a.Context(), group, "vmss", armcompute.VirtualMachineScaleSetVMInstanceRequiredIDs{InstanceIDs: []*string{&old[0]}}, nil)))
+		a.must(gone(c.BeginDeleteInstances(a.Context(), group, "vmss",
+			armcompute.VirtualMachineScaleSetVMInstanceRequiredIDs{InstanceIDs: []*string{&old[0]}}, nil)))
 		left := instanceIDs(a)
 		if len(left) != 4 || slices.Contains(left, old[0]) {
 			a.Errorf("instances after the delete of %s: %v", old[0], left)
@@ -327,7 +338,8 @@ func TestAnInstanceIsUpdated(t *testing.T) {
 		own := one.Properties.NetworkProfileConfiguration.NetworkInterfaceConfigurations[0].Properties.IPConfigurations[0]
 		own.Properties.LoadBalancerBackendAddressPools = []*armcompute.SubResource{{ID: &pool}}
 		one.Properties.StorageProfile.DataDisks = []*armcompute.DataDisk{dataDisk(3, "data")}
-		got, err := ended(a.compute.NewVirtualMachineScaleSetVMsClient().BeginUpdate(a.Context(), group, "vmss", *one.InstanceID, *one, nil))
+		got, err := ended(a.compute.NewVirtualMachineScaleSetVMsClient().BeginUpdate(a.Context(), group, "vmss", *one.InstanceID,
+			*one, nil))
 		a.must(err)
 		has(a, "unit of the disk", got.Properties.StorageProfile.DataDisks[0].Lun, 3)
 		disk, err := disks().get(a, "data")

@@ -16,9 +16,11 @@ func TestStorageLives(t *testing.T) {
 // account makes a storage account with the name "account1".
 func account(a *local) {
 	a.Helper()
-	_, err := ended(clients(a, armstorage.NewClientFactory).NewAccountsClient().BeginCreate(a.Context(), group, "account1", armstorage.AccountCreateParameters{
-		Location: new(region), Kind: new(armstorage.KindStorageV2), SKU: &armstorage.SKU{Name: new(armstorage.SKUNameStandardLRS)},
-		Properties: &armstorage.AccountPropertiesCreateParameters{EnableHTTPSTrafficOnly: new(true), MinimumTLSVersion: new(armstorage.MinimumTLSVersionTLS12)}}, nil))
+	_, err := ended(clients(a, armstorage.NewClientFactory).NewAccountsClient().BeginCreate(a.Context(), group, "account1",
+		armstorage.AccountCreateParameters{
+			Location: new(region), Kind: new(armstorage.KindStorageV2), SKU: &armstorage.SKU{Name: new(armstorage.SKUNameStandardLRS)},
+			Properties: &armstorage.AccountPropertiesCreateParameters{EnableHTTPSTrafficOnly: new(true),
+				MinimumTLSVersion: new(armstorage.MinimumTLSVersionTLS12)}}, nil))
 	a.must(err)
 }
 
@@ -26,7 +28,8 @@ func TestStorageAccounts(t *testing.T) {
 	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
 		a.group()
 		c := clients(a, armstorage.NewClientFactory).NewAccountsClient()
-		free, err := c.CheckNameAvailability(a.Context(), armstorage.AccountCheckNameAvailabilityParameters{Name: new("account1"), Type: new("Microsoft.Storage/storageAccounts")}, nil)
+		free, err := c.CheckNameAvailability(a.Context(),
+			armstorage.AccountCheckNameAvailabilityParameters{Name: new("account1"), Type: new("Microsoft.Storage/storageAccounts")}, nil)
 		a.must(err)
 		has(a, "name is free", free.NameAvailable, true)
 		account(a)
@@ -68,7 +71,9 @@ func shares() life[armstorage.FileShare] {
 			return armstorage.FileShare{FileShareProperties: &armstorage.FileShareProperties{ShareQuota: new(int32(10))}}
 		},
 		put: func(a *local, name string, r armstorage.FileShare) (armstorage.FileShare, error) {
-			got, err := c(a).Create(a.Context(), group, "account1", name, armstorage.FileShare{FileShareProperties: &armstorage.FileShareProperties{ShareQuota: r.FileShareProperties.ShareQuota}}, nil)
+			got, err := c(a).Create(a.Context(), group, "account1", name,
+				armstorage.FileShare{FileShareProperties: &armstorage.FileShareProperties{ShareQuota: r.FileShareProperties.ShareQuota}},
+				nil)
 			return got.FileShare, err
 		},
 		get: func(a *local, name string) (armstorage.FileShare, error) {
@@ -106,7 +111,9 @@ func containers() life[armstorage.BlobContainer] {
 			return armstorage.BlobContainer{ContainerProperties: &armstorage.ContainerProperties{}}
 		},
 		put: func(a *local, name string, r armstorage.BlobContainer) (armstorage.BlobContainer, error) {
-			got, err := c(a).Create(a.Context(), group, "account1", name, armstorage.BlobContainer{ContainerProperties: &armstorage.ContainerProperties{Metadata: r.ContainerProperties.Metadata}}, nil)
+			got, err := c(a).Create(a.Context(), group, "account1", name,
+				armstorage.BlobContainer{ContainerProperties: &armstorage.ContainerProperties{Metadata: r.ContainerProperties.Metadata}},
+				nil)
 			return got.BlobContainer, err
 		},
 		get: func(a *local, name string) (armstorage.BlobContainer, error) {

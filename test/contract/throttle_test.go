@@ -64,7 +64,8 @@ func TestThrottledRequestsAreRetried(t *testing.T) {
 		a.group()
 		begin := time.Now()
 		for i := range 450 {
-			_, err := a.network.NewRouteTablesClient().BeginCreateOrUpdate(a.Context(), group, fmt.Sprint("rt-", i), armnetwork.RouteTable{Location: new(region)}, nil)
+			_, err := a.network.NewRouteTablesClient().BeginCreateOrUpdate(a.Context(), group, fmt.Sprint("rt-", i),
+				armnetwork.RouteTable{Location: new(region)}, nil)
 			a.must(err)
 		}
 		// 450 and the group are 251 more than the bucket holds, and 10 come back in a second.

@@ -69,7 +69,8 @@ func zoneLinks() life[armprivatedns.VirtualNetworkLink] {
 		names: [2]string{"one", "two"},
 		want: func(name string) armprivatedns.VirtualNetworkLink {
 			return armprivatedns.VirtualNetworkLink{Location: new("global"), Properties: &armprivatedns.VirtualNetworkLinkProperties{
-				RegistrationEnabled: new(false), VirtualNetwork: &armprivatedns.SubResource{ID: new(string(networkID("virtualNetworks", "vnet-"+name)))}}}
+				RegistrationEnabled: new(false),
+				VirtualNetwork:      &armprivatedns.SubResource{ID: new(string(networkID("virtualNetworks", "vnet-"+name)))}}}
 		},
 		put: func(a *local, name string, r armprivatedns.VirtualNetworkLink) (armprivatedns.VirtualNetworkLink, error) {
 			got, err := ended(c(a).BeginCreateOrUpdate(a.Context(), group, "one.example", name, r, nil))
@@ -104,7 +105,8 @@ func privateRecords() life[armprivatedns.RecordSet] {
 		given: givenZone,
 		names: [2]string{"one", "two"},
 		want: func(string) armprivatedns.RecordSet {
-			return armprivatedns.RecordSet{Properties: &armprivatedns.RecordSetProperties{TTL: new(int64(300)), ARecords: []*armprivatedns.ARecord{{IPv4Address: new("10.1.0.4")}}}}
+			return armprivatedns.RecordSet{Properties: &armprivatedns.RecordSetProperties{TTL: new(int64(300)),
+				ARecords: []*armprivatedns.ARecord{{IPv4Address: new("10.1.0.4")}}}}
 		},
 		put: func(a *local, name string, r armprivatedns.RecordSet) (armprivatedns.RecordSet, error) {
 			got, err := c(a).CreateOrUpdate(a.Context(), group, "one.example", armprivatedns.RecordTypeA, name, r, nil)
@@ -166,7 +168,8 @@ func publicRecords() life[armdns.RecordSet] {
 		},
 		names: [2]string{"one", "two"},
 		want: func(string) armdns.RecordSet {
-			return armdns.RecordSet{Properties: &armdns.RecordSetProperties{TTL: new(int64(300)), TxtRecords: []*armdns.TxtRecord{{Value: []*string{new("heritage=kaz")}}}}}
+			return armdns.RecordSet{Properties: &armdns.RecordSetProperties{TTL: new(int64(300)),
+				TxtRecords: []*armdns.TxtRecord{{Value: []*string{new("heritage=kaz")}}}}}
 		},
 		put: func(a *local, name string, r armdns.RecordSet) (armdns.RecordSet, error) {
 			got, err := c(a).CreateOrUpdate(a.Context(), group, "one.example", name, armdns.RecordTypeTXT, r, nil)
@@ -198,13 +201,17 @@ func TestRecordPreconditions(t *testing.T) {
 		publicRecords().given(a)
 		c := clients(a, armdns.NewClientFactory).NewRecordSetsClient()
 		record := publicRecords().want("")
-		made, err := c.CreateOrUpdate(a.Context(), group, "one.example", "www", armdns.RecordTypeTXT, record, &armdns.RecordSetsClientCreateOrUpdateOptions{IfNoneMatch: new("*")})
+		made, err := c.CreateOrUpdate(a.Context(), group, "one.example", "www", armdns.RecordTypeTXT, record,
+			&armdns.RecordSetsClientCreateOrUpdateOptions{IfNoneMatch: new("*")})
 		a.must(err)
-		_, err = c.CreateOrUpdate(a.Context(), group, "one.example", "www", armdns.RecordTypeTXT, record, &armdns.RecordSetsClientCreateOrUpdateOptions{IfNoneMatch: new("*")})
+		_, err = c.CreateOrUpdate(a.Context(), group, "one.example", "www", armdns.RecordTypeTXT, record,
+			&armdns.RecordSetsClientCreateOrUpdateOptions{IfNoneMatch: new("*")})
 		a.refused(err, http.StatusPreconditionFailed, "PreconditionFailed")
-		_, err = c.CreateOrUpdate(a.Context(), group, "one.example", "www", armdns.RecordTypeTXT, record, &armdns.RecordSetsClientCreateOrUpdateOptions{IfMatch: new("00000000-0000-0000-0000-000000000000")})
+		_, err = c.CreateOrUpdate(a.Context(), group, "one.example", "www", armdns.RecordTypeTXT, record,
+			&armdns.RecordSetsClientCreateOrUpdateOptions{IfMatch: new("00000000-0000-0000-0000-000000000000")})
 		a.refused(err, http.StatusPreconditionFailed, "PreconditionFailed")
-		_, err = c.CreateOrUpdate(a.Context(), group, "one.example", "www", armdns.RecordTypeTXT, record, &armdns.RecordSetsClientCreateOrUpdateOptions{IfMatch: made.Etag})
+		_, err = c.CreateOrUpdate(a.Context(), group, "one.example", "www", armdns.RecordTypeTXT, record,
+			&armdns.RecordSetsClientCreateOrUpdateOptions{IfMatch: made.Etag})
 		a.must(err)
 		all, err := every(c.NewListByDNSZonePager(group, "one.example", nil),
 			func(p armdns.RecordSetsClientListByDNSZoneResponse) []*armdns.RecordSet { return p.Value })

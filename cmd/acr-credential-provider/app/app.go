@@ -1,6 +1,6 @@
-// Package app composes the acr-credential-provider: flags and the cloud configuration
-// in, a kubelet's request answered. Layer L4; it is a package of its own so that it is
-// tested without a process.
+// Package app composes the acr-credential-provider: it reads flags and the cloud configuration, and
+// answers one request of a kubelet. Layer L4. It is a package of its own so that tests need no
+// process.
 package app
 
 import (
@@ -22,28 +22,27 @@ import (
 	"kaz/internal/pullcredential"
 )
 
-// Process is what the program has of its surroundings.
+// Process is the program's environment.
 type Process struct {
 	In          io.Reader
 	Out, Err    io.Writer
 	Environment func(string) (string, bool)
-	// Client sends all requests; nil is the usual one.
+	// Client sends all requests; nil is http.DefaultClient's behaviour.
 	Client *http.Client
 }
 
-// longest is how long an answer may take. A kubelet waits a minute, and should get
-// to know why it is not given one.
+// longest is the timeout of an answer. A kubelet waits a minute; a shorter timeout lets it log the
+// error.
 const longest = 50 * time.Second
 
-// Main runs the program and returns its exit code. Nothing but the response is
-// written to Out.
+// Main runs the program and returns its exit code. It writes only the response to Out.
 func Main(args []string, p Process) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	command := Command(p)
 	command.SetArgs(args)
 	if err := command.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintln(p.Err, "acr-credential-provider:", err) // nobody else is left to tell
+		_, _ = fmt.Fprintln(p.Err, "acr-credential-provider:", err)
 		return 1
 	}
 	return 0
@@ -58,7 +57,7 @@ type options struct {
 	verbosity  int
 }
 
-// Command is the program's command line.
+// Command returns the program's command.
 func Command(p Process) *cobra.Command {
 	var o options
 	command := &cobra.Command{
@@ -99,13 +98,18 @@ A kubelet starts it by the name of the file, in the directory
 
 func (o *options) flags(command *cobra.Command) {
 	f := command.Flags()
-	f.StringVarP(&o.mirrors, "registry-mirror", "r", "", "registries whose images come from another one: SOURCE:DESTINATION[,SOURCE:DESTINATION], such as mcr.microsoft.com:example.azurecr.io")
-	f.StringVar(&o.binding.ServerName, "ib-sni-name", "", "identity bindings: host name, without a scheme, under which the API server exchanges tokens of service accounts")
+	f.StringVarP(&o.mirrors, "registry-mirror", "r", "",
+		"registries that mirror others: SOURCE:DESTINATION[,SOURCE:DESTINATION], such as "+
+			"mcr.microsoft.com:example.azurecr.io")
+	f.StringVar(&o.binding.ServerName, "ib-sni-name", "",
+		"identity bindings: host name, without a scheme, under which the API server exchanges tokens of service accounts")
 	f.StringVar(&o.binding.Address, "ib-apiserver-ip", "", "identity bindings: IP address of the API server; required with --ib-sni-name")
-	f.StringVar(&o.binding.ClientID, "ib-default-client-id", "", "identity bindings: client id for service accounts without the annotation "+pullcredential.ClientIDAnnotation)
-	f.StringVar(&o.binding.TenantID, "ib-default-tenant-id", "", "identity bindings: tenant id for service accounts without the annotation "+pullcredential.TenantIDAnnotation)
+	f.StringVar(&o.binding.ClientID, "ib-default-client-id", "",
+		"identity bindings: client id for service accounts without the annotation "+pullcredential.ClientIDAnnotation)
+	f.StringVar(&o.binding.TenantID, "ib-default-tenant-id", "",
+		"identity bindings: tenant id for service accounts without the annotation "+pullcredential.TenantIDAnnotation)
 	f.StringVar(&o.bindingCA, "ib-ca-file", "/etc/kubernetes/certs/ca.crt", "identity bindings: certificate authority of the API server")
-	f.IntVarP(&o.verbosity, "v", "v", 0, "how much to log on standard error; from 4 on, what was decided")
+	f.IntVarP(&o.verbosity, "v", "v", 0, "log verbosity on standard error; 4 and higher also log decisions")
 }
 
 // run answers one request.
@@ -138,7 +142,7 @@ func (o *options) logger(to io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: level}))
 }
 
-// bound is the identity binding that the flags describe, nil for none.
+// bound returns the identity binding of the flags, or nil if they set none.
 func (o *options) bound(log *slog.Logger) (*pullcredential.Binding, error) {
 	b := o.binding
 	if b.ServerName == "" {
@@ -156,7 +160,7 @@ func (o *options) bound(log *slog.Logger) (*pullcredential.Binding, error) {
 	}
 	b.Roots = x509.NewCertPool()
 	if !b.Roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("identity bindings: there is no certificate of an authority in %s", o.bindingCA)
+		return nil, fmt.Errorf("identity bindings: no certificate found in %s", o.bindingCA)
 	}
 	return &b, nil
 }

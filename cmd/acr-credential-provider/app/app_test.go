@@ -35,11 +35,12 @@ import (
 	"go.uber.org/goleak"
 
 	"kaz/internal/azure"
-	"kaz/internal/local"
+	"kaz/internal/local/azureclient"
+	"kaz/internal/local/azureserver"
 )
 
-// beProgram makes a process of the test binary the program itself: certificates and
-// proxies are read from the environment only once.
+// beProgram makes a process of the test binary run the program: certificates and proxies are read
+// from the environment only once in a process.
 const beProgram = "KAZ_TEST_ACR_CREDENTIAL_PROVIDER"
 
 func TestMain(m *testing.M) {
@@ -49,21 +50,21 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// Identities of the tests.
+// Identities in the tests.
 const (
-	pusher    = "aaaaaaaa-0000-0000-0000-000000000001"
-	puller    = "aaaaaaaa-0000-0000-0000-000000000002"
-	stranger  = "aaaaaaaa-0000-0000-0000-000000000003"
-	nodes     = "aaaaaaaa-0000-0000-0000-000000000004"
-	workload  = "aaaaaaaa-0000-0000-0000-000000000005"
-	certified = "aaaaaaaa-0000-0000-0000-000000000006"
+	pusher     = "aaaaaaaa-0000-0000-0000-000000000001"
+	puller     = "aaaaaaaa-0000-0000-0000-000000000002"
+	unassigned = "aaaaaaaa-0000-0000-0000-000000000003"
+	nodes      = "aaaaaaaa-0000-0000-0000-000000000004"
+	workload   = "aaaaaaaa-0000-0000-0000-000000000005"
+	certified  = "aaaaaaaa-0000-0000-0000-000000000006"
 )
 
-// world is a local Azure that enforces roles, with a registry in it.
+// world is a local Azure with role enforcement and a registry.
 type world struct {
 	*testing.T
-	azure  *local.Azure
-	info   local.AzureInfo
+	azure  *azureserver.Server
+	info   azureclient.Info
 	key    *rsa.PrivateKey // signs tokens of service accounts
 	certPE string          // file with the certificate and key of certified
 	client *http.Transport
@@ -88,10 +89,11 @@ managedIdentities:
 issuers:
 - issuer: https://cluster
   keys: {"keys":[{"kty":"RSA","kid":"k1","n":%[8]q,"e":"AQAB"}]}
-`, pusher, puller, stranger, workload, certified, nodes, w.file("cert.pem", cert), base64.RawURLEncoding.EncodeToString(w.key.N.Bytes()))
+`, pusher, puller, unassigned, workload, certified, nodes, w.file("cert.pem", cert), base64.RawURLEncoding.EncodeToString(w.key.N.Bytes()))
 	var err error
-	w.azure, err = local.StartAzure(t.Context(), local.AzureOptions{
-		ProxyAddress: "127.0.0.1:0", AccessControl: "on", Identities: w.file("identities.yaml", identities), Log: slog.New(slog.DiscardHandler),
+	w.azure, err = azureserver.Start(t.Context(), azureserver.Options{
+		ProxyAddress: "127.0.0.1:0", AccessControl: "on", Identities: w.file("identities.yaml", identities),
+		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +109,7 @@ issuers:
 	return w
 }
 
-// transport leads to Azure's public hosts as they are in this world.
+// transport resolves Azure's public hosts to this world.
 func (w *world) transport() *http.Transport {
 	w.Helper()
 	text, err := os.ReadFile(w.info.CAFile)
@@ -127,7 +129,7 @@ func (w *world) transport() *http.Transport {
 
 func (w *world) addRegistries(region string, names ...string) {
 	w.Helper()
-	door, err := w.azure.Door()
+	client, err := w.azure.Client()
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -135,11 +137,12 @@ func (w *world) addRegistries(region string, names ...string) {
 	writes := []azure.Write{{ID: group, Body: azure.Document(`{"location":"westeurope"}`)}}
 	for _, n := range names {
 		writes = append(writes, azure.Write{
-			ID: group.Resource("Microsoft.ContainerRegistry/registries", n), Body: azure.Document(`{"location":"` + region + `","sku":{"name":"Standard"}}`),
+			ID:   group.Resource("Microsoft.ContainerRegistry/registries", n),
+			Body: azure.Document(`{"location":"` + region + `","sku":{"name":"Standard"}}`),
 		})
 	}
 	for _, write := range writes {
-		if _, err := door.Put(w.Context(), write); err != nil {
+		if _, err := client.Put(w.Context(), write); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -154,13 +157,14 @@ func (w *world) file(name, text string) string {
 	return file
 }
 
-// token is one of a service account.
+// token returns a token of a service account.
 func (w *world) token(subject string) string {
 	w.Helper()
 	var parts []string
 	for _, part := range []any{
 		map[string]any{"alg": "RS256", "kid": "k1"},
-		map[string]any{"iss": "https://cluster", "sub": subject, "aud": []string{"api://AzureADTokenExchange"}, "exp": time.Now().Add(time.Hour).Unix()},
+		map[string]any{"iss": "https://cluster", "sub": subject, "aud": []string{"api://AzureADTokenExchange"},
+			"exp": time.Now().Add(time.Hour).Unix()},
 	} {
 		text, err := json.Marshal(part)
 		if err != nil {
@@ -186,7 +190,7 @@ func newKey(t *testing.T) *rsa.PrivateKey {
 	return key
 }
 
-// newCertificate is a certificate, and the certificate with its key.
+// newCertificate returns the paths of a certificate and of the certificate with its key.
 func newCertificate(t *testing.T) (certificate, pair string) {
 	t.Helper()
 	key := newKey(t)
@@ -203,13 +207,13 @@ func newCertificate(t *testing.T) (certificate, pair string) {
 	return certificate, certificate + string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 }
 
-// ran is how a process of the program ended.
+// ran is the result of a process.
 type ran struct {
 	code           int
 	stdout, stderr string
 }
 
-// start runs the program as a kubelet does.
+// start runs the program like a kubelet.
 func (w *world) start(request map[string]any, config string, args ...string) ran {
 	w.Helper()
 	text, err := json.Marshal(request)
@@ -223,7 +227,8 @@ func (w *world) startWith(stdin, config string, args ...string) ran {
 	w.Helper()
 	command := exec.CommandContext(w.Context(), os.Args[0], append([]string{w.file("azure.json", config)}, args...)...)
 	command.Env = []string{
-		beProgram + "=1", "HOME=" + w.TempDir(), "HTTPS_PROXY=" + w.info.Proxy, "SSL_CERT_FILE=" + w.info.CAFile, "SSL_CERT_DIR=/nonexistent",
+		beProgram + "=1", "HOME=" + w.TempDir(), "HTTPS_PROXY=" + w.info.Proxy, "SSL_CERT_FILE=" + w.info.CAFile,
+		"SSL_CERT_DIR=/nonexistent",
 		"IDENTITY_ENDPOINT=" + w.info.IdentityEndpoint, "IDENTITY_HEADER=" + w.info.IdentityHeader,
 	}
 	var stdout, stderr bytes.Buffer
@@ -244,7 +249,7 @@ func withToken(image, token string, annotations map[string]string) map[string]an
 	return r
 }
 
-// response is what a kubelet makes of the program's output.
+// response is the program's output as a kubelet decodes it.
 type response struct {
 	Kind, APIVersion, CacheKeyType, CacheDuration string
 	Auth                                          map[string]authn.AuthConfig
@@ -259,14 +264,15 @@ func (r ran) response(t *testing.T) response {
 	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil {
 		t.Fatalf("%v: %s", err, r.stdout)
 	}
-	if got.Kind != "CredentialProviderResponse" || got.APIVersion != "credentialprovider.kubelet.k8s.io/v1" || got.CacheKeyType != "Registry" {
+	if got.Kind != "CredentialProviderResponse" || got.APIVersion != "credentialprovider.kubelet.k8s.io/v1" ||
+		got.CacheKeyType != "Registry" {
 		t.Fatalf("response %+v", got)
 	}
 	return got
 }
 
-// login is the one that a kubelet finds for a host: an entry for the host itself
-// before one with wildcards.
+// login returns the login that a kubelet finds for a host: an exact entry takes precedence over
+// wildcards.
 func (r response) login(host string) (authn.AuthConfig, bool) {
 	if l, ok := r.Auth[host]; ok {
 		return l, true
@@ -313,7 +319,7 @@ func (w *world) pull(image string, as authn.AuthConfig) (v1.Hash, error) {
 		if _, err := all.ReadFrom(content); err != nil {
 			return v1.Hash{}, err
 		}
-		_ = content.Close() // it was read
+		_ = content.Close() // the content was read
 	}
 	return found.Digest()
 }
@@ -331,7 +337,7 @@ func (w *world) options(as authn.AuthConfig) []remote.Option {
 	return []remote.Option{remote.WithTransport(w.client), remote.WithContext(w.Context()), remote.WithAuth(authn.FromConfig(as))}
 }
 
-// TestPull pulls an image with what the program returns, for every kind of identity.
+// TestPull pulls an image with the returned login, for every kind of identity.
 func TestPull(t *testing.T) {
 	w := newWorld(t)
 	const image = "images.azurecr.io/team/app:1"
@@ -358,17 +364,24 @@ func TestPull(t *testing.T) {
 		"managed identity, system-assigned": {config: managed},
 		"managed identity, user-assigned":   {config: `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"` + nodes + `"}`},
 		"service principal, secret":         {config: `{"aadClientId":"` + puller + `","aadClientSecret":"pull-secret"}`},
-		"service principal, certificate":    {config: `{"tenantId":"` + w.info.Tenant + `","aadClientId":"` + certified + `","aadClientCertPath":"` + w.certPE + `"}`},
-		"workload identity of the node": {config: `{"tenantId":"` + w.info.Tenant + `","aadClientId":"` + workload + `","useFederatedWorkloadIdentityExtension":true,"aadFederatedTokenFile":"` +
+		"service principal, certificate": {config: `{"tenantId":"` + w.info.Tenant + `","aadClientId":"` + certified +
+			`","aadClientCertPath":"` + w.certPE + `"}`},
+		"workload identity of the node": {config: `{"tenantId":"` + w.info.Tenant + `","aadClientId":"` + workload +
+			`","useFederatedWorkloadIdentityExtension":true,"aadFederatedTokenFile":"` +
 			w.file("token", federated) + `"}`},
-		"service account":                         {config: managed, request: withToken(image, federated, annotations)},
-		"service account, node has no identity":   {config: `{}`, request: withToken(image, federated, annotations)},
-		"mirror":                                  {config: managed, request: request("mcr.microsoft.com/app:1"), args: []string{"--registry-mirror=mcr.microsoft.com:images.azurecr.io/team"}},
-		"mirror, secret":                          {config: `{"aadClientId":"` + puller + `","aadClientSecret":"pull-secret"}`, request: request("mcr.microsoft.com/app:1"), args: []string{"-r", "mcr.microsoft.com:images.azurecr.io/team"}},
-		"domain of the cloud":                     {config: custom, image: "images.azurecr.localhost/team/app:1"},
-		"domain of the cloud, secret":             {config: `{"aadClientId":"` + puller + `","aadClientSecret":"pull-secret","resourceManagerEndpoint":"` + w.info.ARM + `"}`, image: "images.azurecr.localhost/team/app:1"},
-		"public domain though there is another":   {config: custom},
-		"another cloud":                           {config: `{"cloud":"AzureChinaCloud","tenantId":"` + w.info.Tenant + `","aadClientId":"` + certified + `","aadClientCertPath":"` + w.certPE + `"}`, image: chinese},
+		"service account":                       {config: managed, request: withToken(image, federated, annotations)},
+		"service account, node has no identity": {config: `{}`, request: withToken(image, federated, annotations)},
+		"mirror": {config: managed, request: request("mcr.microsoft.com/app:1"),
+			args: []string{"--registry-mirror=mcr.microsoft.com:images.azurecr.io/team"}},
+		"mirror, secret": {config: `{"aadClientId":"` + puller + `","aadClientSecret":"pull-secret"}`,
+			request: request("mcr.microsoft.com/app:1"), args: []string{"-r", "mcr.microsoft.com:images.azurecr.io/team"}},
+		"domain of the cloud": {config: custom, image: "images.azurecr.localhost/team/app:1"},
+		"domain of the cloud, secret": {config: `{"aadClientId":"` + puller +
+			`","aadClientSecret":"pull-secret","resourceManagerEndpoint":"` + w.info.ARM + `"}`,
+			image: "images.azurecr.localhost/team/app:1"},
+		"public domain though there is another": {config: custom},
+		"another cloud": {config: `{"cloud":"AzureChinaCloud","tenantId":"` + w.info.Tenant +
+			`","aadClientId":"` + certified + `","aadClientCertPath":"` + w.certPE + `"}`, image: chinese},
 		"YAML, as the file of a node may well be": {config: "useManagedIdentityExtension: true\nvmType: vmss\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -396,7 +409,7 @@ func TestPull(t *testing.T) {
 			if pulled, err := w.pull(c.image, login); err != nil || pulled != want {
 				t.Errorf("pulled %s, %v, want %s", pulled, err, want)
 			}
-			// The right is to pull only.
+			// The login may only pull.
 			if _, err := w.push(c.image, login.Username, login.Password); err == nil {
 				t.Error("pushed with a right to pull")
 			}
@@ -407,8 +420,8 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// What goes wrong is told on standard error, without secrets, and nothing is written to
-// standard output.
+// TestRefused checks that errors go to standard error, without secrets, and that standard output
+// stays empty.
 func TestRefused(t *testing.T) {
 	w := newWorld(t)
 	const image = "images.azurecr.io/app:1"
@@ -423,23 +436,38 @@ func TestRefused(t *testing.T) {
 		args    []string
 		says    []string
 	}{
-		"no such registry": {config: managed, request: request("nothere.azurecr.io/app:1"), says: []string{"nothere.azurecr.io", "did not issue a valid AAD challenge, status: 404"}},
+		"no such registry": {config: managed, request: request("nothere.azurecr.io/app:1"),
+			says: []string{"nothere.azurecr.io", "did not issue a valid AAD challenge, status: 404"}},
 		"no role": {
-			config: `{"tenantId":"` + w.info.Tenant + `","aadClientId":"` + stranger + `","aadClientCertPath":"` + w.certPE + `"}`, request: request(image), says: []string{stranger, "responded with status code 401", "UNAUTHORIZED: authentication required"},
+			config:  `{"tenantId":"` + w.info.Tenant + `","aadClientId":"` + unassigned + `","aadClientCertPath":"` + w.certPE + `"}`,
+			request: request(image), says: []string{unassigned, "responded with status code 401", "UNAUTHORIZED: authentication required"},
 		},
-		"service account of another subject": {config: managed, request: withToken(image, token, annotations(workload)), says: []string{"workload identity", "AADSTS700213"}},
-		"unknown client":                     {config: managed, request: withToken(image, token, annotations("bbbbbbbb-0000-0000-0000-000000000000")), says: []string{"AADSTS700016"}},
-		"annotations missing":                {config: managed, request: withToken(image, token, nil), says: []string{"client id annotation kubernetes.azure.com/acr-client-id is not found or the value is empty", "acr-tenant-id"}},
-		"unknown managed identity":           {config: `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"bbbbbbbb-0000-0000-0000-000000000000"}`, request: request(image), says: []string{"managed identity", "bbbbbbbb"}},
-		"tenant of somebody else":            {config: `{"useManagedIdentityExtension":true,"tenantId":"22222222-2222-2222-2222-222222222222"}`, request: request(image), says: []string{"responded with status code 401", "managed identity (system-assigned)", "authentication required"}},
-		"version":                            {config: managed, request: map[string]any{"apiVersion": "credentialprovider.kubelet.k8s.io/v1alpha1", "kind": "CredentialProviderRequest", "image": image}, says: []string{"v1alpha1", "is not supported"}},
-		"empty image":                        {config: managed, request: request(""), says: []string{"image in plugin request was empty"}},
-		"no address with a name":             {config: managed, request: request(image), args: []string{"--ib-sni-name", "a.b"}, says: []string{"--ib-apiserver-ip is required with --ib-sni-name"}},
-		"unknown flag":                       {config: managed, request: request(image), args: []string{"--registry-mirrors=x"}, says: []string{"--registry-mirrors"}},
-		"two files":                          {config: managed, request: request(image), args: []string{"other.json"}, says: []string{"expected exactly one argument (config file); Got arguments:"}},
-		"wrong type":                         {config: `{"useManagedIdentityExtension":"maybe"}`, request: request(image), says: []string{"useManagedIdentityExtension", "azure.json"}},
-		"unknown cloud":                      {config: `{"cloud":"Nowhere","useManagedIdentityExtension":true}`, request: request(image), says: []string{"cloud", "Nowhere", "AzurePublicCloud"}},
-		"secret without a client":            {config: `{"aadClientSecret":"pull-secret"}`, request: request(image), says: []string{"aadClientId"}},
+		"service account of another subject": {config: managed, request: withToken(image, token, annotations(workload)),
+			says: []string{"workload identity", "AADSTS700213"}},
+		"unknown client": {config: managed,
+			request: withToken(image, token, annotations("bbbbbbbb-0000-0000-0000-000000000000")), says: []string{"AADSTS700016"}},
+		"annotations missing": {config: managed, request: withToken(image, token, nil),
+			says: []string{"client id annotation kubernetes.azure.com/acr-client-id is not found or the value is empty", "acr-tenant-id"}},
+		"unknown managed identity": {config: `{"useManagedIdentityExtension":true,"userAssignedIdentityID":"bbbbbbbb-0000-0000-0000-000000000000"}`, request: request(image), says: []string{"managed identity", "bbbbbbbb"}},
+		"foreign tenant": {config: `{"useManagedIdentityExtension":true,"tenantId":"22222222-2222-2222-2222-222222222222"}`,
+			request: request(image),
+			says:    []string{"responded with status code 401", "managed identity (system-assigned)", "authentication required"}},
+		"version": {config: managed,
+			request: map[string]any{"apiVersion": "credentialprovider.kubelet.k8s.io/v1alpha1", "kind": "CredentialProviderRequest",
+				"image": image}, says: []string{"v1alpha1", "is not supported"}},
+		"empty image": {config: managed, request: request(""), says: []string{"image in plugin request was empty"}},
+		"no address with a name": {config: managed, request: request(image), args: []string{"--ib-sni-name", "a.b"},
+			says: []string{"--ib-apiserver-ip is required with --ib-sni-name"}},
+		"unknown flag": {config: managed, request: request(image), args: []string{"--registry-mirrors=x"},
+			says: []string{"--registry-mirrors"}},
+		"two files": {config: managed, request: request(image), args: []string{"other.json"},
+			says: []string{"expected exactly one argument (config file); Got arguments:"}},
+		"wrong type": {config: `{"useManagedIdentityExtension":"maybe"}`, request: request(image),
+			says: []string{"useManagedIdentityExtension", "azure.json"}},
+		"unknown cloud": {config: `{"cloud":"Nowhere","useManagedIdentityExtension":true}`, request: request(image),
+			says: []string{"cloud", "Nowhere", "AzurePublicCloud"}},
+		"secret without a client": {config: `{"aadClientSecret":"pull-secret"}`, request: request(image),
+			says: []string{"aadClientId"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ran := w.start(c.request, c.config, c.args...)
@@ -461,7 +489,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Other registries are none of the program's business, whatever they look like.
+// TestOtherRegistries checks that registries outside Azure get an empty response.
 func TestOtherRegistries(t *testing.T) {
 	w := newWorld(t)
 	for _, image := range []string{"docker.io/library/nginx", "images.azurecr.io.example.com/app", "example.com/images.azurecr.io/app"} {
@@ -472,7 +500,7 @@ func TestOtherRegistries(t *testing.T) {
 	}
 }
 
-// A service principal's login is for registries of all clouds.
+// TestPrincipal checks that the login of a service principal covers the registries of all clouds.
 func TestPrincipal(t *testing.T) {
 	w := newWorld(t)
 	ran := w.start(request("images.azurecr.io/app"), `{"aadClientId":"`+puller+`","aadClientSecret":"pull-secret"}`)
@@ -495,12 +523,14 @@ func TestVersionAndHelp(t *testing.T) {
 		}
 	}
 	var out, problems bytes.Buffer
-	if code := Main(nil, Process{In: strings.NewReader(""), Out: &out, Err: &problems, Environment: os.LookupEnv}); code != 1 || !strings.Contains(problems.String(), "config file is not specified") {
+	if code := Main(nil, Process{In: strings.NewReader(""), Out: &out, Err: &problems, Environment: os.LookupEnv}); code != 1 ||
+		!strings.Contains(problems.String(), "config file is not specified") {
 		t.Errorf("%d %s", code, &problems)
 	}
 }
 
-// An API server that exchanges tokens of service accounts for those of Entra ID.
+// TestIdentityBinding uses an API server that exchanges tokens of service accounts for tokens of
+// Entra ID.
 func TestIdentityBinding(t *testing.T) {
 	w := newWorld(t)
 	const image = "images.azurecr.io/app:1"
@@ -513,16 +543,18 @@ func TestIdentityBinding(t *testing.T) {
 			answer.WriteHeader(http.StatusForbidden)
 			return
 		}
-		// As the API server would, with an identity of its own.
-		resp, err := (&http.Client{Transport: w.client}).PostForm("https://login.microsoftonline.com/"+w.info.Tenant+"/oauth2/v2.0/token", url.Values{
-			"grant_type": {"client_credentials"}, "client_id": {puller}, "client_secret": {"pull-secret"}, "scope": {r.PostForm.Get("scope")},
-		})
+		// The exchange of the API server, with an identity of its own.
+		resp, err := (&http.Client{Transport: w.client}).PostForm("https://login.microsoftonline.com/"+w.info.Tenant+"/oauth2/v2.0/token",
+			url.Values{
+				"grant_type": {"client_credentials"}, "client_id": {puller}, "client_secret": {"pull-secret"},
+				"scope": {r.PostForm.Get("scope")},
+			})
 		if err != nil {
 			answer.WriteHeader(http.StatusBadGateway)
 			return
 		}
 		defer resp.Body.Close()
-		_, _ = io.Copy(answer, resp.Body) // the program is gone
+		_, _ = io.Copy(answer, resp.Body) // the program has ended
 	}))
 	defer server.Close()
 	authority := w.file("ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
@@ -539,15 +571,17 @@ func TestIdentityBinding(t *testing.T) {
 	if ran := w.start(asked, "{}", append(flags, "--ib-default-client-id="+puller)...); ran.code != 0 {
 		t.Errorf("with a default client id: %+v", ran)
 	}
-	if ran := w.start(asked, "{}", append(flags, "--ib-ca-file=/nonexistent")...); ran.code != 1 || !strings.Contains(ran.stderr, "/nonexistent") {
+	if ran := w.start(asked, "{}", append(flags, "--ib-ca-file=/nonexistent")...); ran.code != 1 ||
+		!strings.Contains(ran.stderr, "/nonexistent") {
 		t.Errorf("without an authority: %+v", ran)
 	}
-	if ran := w.start(request(image), "{}", "--ib-default-client-id="+puller); ran.code != 0 || !strings.Contains(ran.stderr, "no effect without --ib-sni-name") {
+	if ran := w.start(request(image), "{}", "--ib-default-client-id="+puller); ran.code != 0 ||
+		!strings.Contains(ran.stderr, "no effect without --ib-sni-name") {
 		t.Errorf("without a name: %+v", ran)
 	}
 }
 
-// The decisions that -v=4 shows are for standard error, and say no secret.
+// TestVerbose checks that -v=4 logs decisions to standard error, without secrets.
 func TestVerbose(t *testing.T) {
 	w := newWorld(t)
 	ran := w.start(request("images.azurecr.io/app"), `{"useManagedIdentityExtension":true}`, "-v=4", "--registry-mirror=nonsense")

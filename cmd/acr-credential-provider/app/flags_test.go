@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The flags that kubelets' configurations have, with their defaults.
+// TestFlagsOfToday checks the flags in existing kubelet configurations, with their defaults.
 func TestFlagsOfToday(t *testing.T) {
 	flags := Command(Process{}).Flags()
 	for name, initial := range map[string]string{
@@ -30,8 +30,8 @@ func TestFlagsOfToday(t *testing.T) {
 	}
 }
 
-// TestReference: docs/reference/acr-credential-provider.md has every flag with its
-// default, and none that is not there.
+// TestReference checks that docs/reference/acr-credential-provider.md lists exactly the program's
+// flags with their defaults.
 func TestReference(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/acr-credential-provider.md")
 	if err != nil {
@@ -60,7 +60,8 @@ func TestReference(t *testing.T) {
 
 func TestHelpHasAnExample(t *testing.T) {
 	var text bytes.Buffer
-	if code := Main([]string{"--help"}, Process{Out: &text, Err: &text}); code != 0 || !strings.Contains(text.String(), "Examples:\n  echo") {
+	if code := Main([]string{"--help"}, Process{Out: &text, Err: &text}); code != 0 ||
+		!strings.Contains(text.String(), "Examples:\n  echo") {
 		t.Errorf("code %d, help:\n%s", code, &text)
 	}
 }

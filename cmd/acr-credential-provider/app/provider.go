@@ -19,7 +19,7 @@ import (
 	"kaz/internal/pullcredential"
 )
 
-// provider is what answers requests, as flags and configuration describe it.
+// provider returns the provider that the flags and the configuration describe.
 func (o *options) provider(ctx context.Context, p Process, log *slog.Logger) (*pullcredential.Provider, error) {
 	binding, err := o.bound(log)
 	if err != nil {
@@ -46,7 +46,7 @@ func (o *options) provider(ctx context.Context, p Process, log *slog.Logger) (*p
 		Federate: federation(environment, client),
 	}
 	if c.Credential() == cloudconfig.ClientSecret {
-		// Registries take it themselves.
+		// Registries accept the client secret itself.
 		login := pullcredential.NewLogin(c.AADClientID, c.AADClientSecret.Reveal())
 		provider.Principal = &login
 		return provider, nil
@@ -58,20 +58,20 @@ func (o *options) provider(ctx context.Context, p Process, log *slog.Logger) (*p
 	return provider, err
 }
 
-// matters reports whether a problem of the configuration is one here: a node's file may
-// lack what only a cluster's controllers need.
+// matters reports whether a problem of the configuration affects this program. A node's file may lack
+// keys that only controllers need.
 func matters(c cloudconfig.Config, p cloudconfig.Problem) bool {
 	switch p.Key {
 	case "", "cloud", "resourceManagerEndpoint", "aadClientId", "aadFederatedTokenFile", "userAssignedIdentityID":
 		return true
 	case "tenantId":
-		return c.Credential() != cloudconfig.ClientSecret // which registries take without asking a tenant
+		return c.Credential() != cloudconfig.ClientSecret // registries accept a client secret without a tenant
 	}
 	return false
 }
 
 func readConfig(file string, environment func(string) (string, bool)) (cloudconfig.Config, error) {
-	c, _, err := cloudconfig.Load(file) // warnings are for programs that run longer
+	c, _, err := cloudconfig.Load(file) // warnings matter only to long-running programs
 	if err != nil {
 		return c, fmt.Errorf("cloud configuration %s: %w", file, err)
 	}
@@ -88,40 +88,40 @@ func readConfig(file string, environment func(string) (string, bool)) (cloudconf
 	return c, nil
 }
 
-// identity is the node's own, nobody when the configuration names none.
+// identity returns the node's own identity, or the zero Identity if the configuration names none.
 func identity(c cloudconfig.Config, e cloudconfig.Environment, client *http.Client) (pullcredential.Identity, error) {
-	who, err := access.Identity(c, e, client)
-	if err != nil || who.Kind == credential.None {
+	identity, err := access.Identity(c, e, client)
+	if err != nil || identity.Kind == credential.None {
 		return pullcredential.Identity{}, err
 	}
-	name := string(who.Kind)
+	name := string(identity.Kind)
 	switch {
-	case who.Kind == credential.ManagedIdentity && c.UserAssignedIdentityID == "":
+	case identity.Kind == credential.ManagedIdentity && c.UserAssignedIdentityID == "":
 		name += " (system-assigned)"
-	case who.Kind == credential.ManagedIdentity:
+	case identity.Kind == credential.ManagedIdentity:
 		name += " " + c.UserAssignedIdentityID
 	default:
 		name += " of client " + c.AADClientID
 	}
-	return tokens(name, c.TenantID, who.Compute), nil
+	return tokens(name, c.TenantID, identity.Compute), nil
 }
 
-// federation makes identities of the tokens of service accounts.
+// federation exchanges tokens of service accounts for identities.
 func federation(e cloudconfig.Environment, client *http.Client) pullcredential.Federation {
 	return func(token, clientID, tenantID string) (pullcredential.Identity, error) {
-		who, err := credential.New(credential.Config{
+		identity, err := credential.New(credential.Config{
 			TenantID: tenantID, ClientID: clientID, WorkloadIdentity: true, FederatedToken: credential.Secret(token),
 			Authority: e.Authority, Transport: client,
 		})
 		if err != nil {
 			return pullcredential.Identity{}, err
 		}
-		return tokens("workload identity of client "+clientID, tenantID, who.Compute), nil
+		return tokens("workload identity of client "+clientID, tenantID, identity.Compute), nil
 	}
 }
 
-// tokens are those of a credential. "adfs" is no tenant of Entra ID that a registry
-// knows.
+// tokens returns the identity of a credential. The tenant "adfs" is unknown to registries, so it is
+// left out.
 func tokens(name, tenant string, from azcore.TokenCredential) pullcredential.Identity {
 	if strings.EqualFold(tenant, "adfs") {
 		tenant = ""

@@ -1,6 +1,6 @@
-// Package app composes the cloud-controller-manager: the framework of
-// k8s.io/cloud-provider around kaz's cloud provider. Layer L4; it is a package of
-// its own so that kaz can run it too.
+// Package app composes the cloud-controller-manager: the framework of k8s.io/cloud-provider with
+// kaz's cloud provider in it. Layer L4. It is a package of its own so that the kaz command can run it
+// too.
 package app
 
 import (
@@ -29,22 +29,22 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// serviceSyncs is how many Services are written to in Kubernetes at once.
+// serviceSyncs is the number of Services whose Kubernetes objects are updated at the same time.
 const serviceSyncs = 64
 
-// Defaults that are higher than the framework's, which were chosen for clouds that
-// are asked about one thing at a time: here the controllers are what takes long.
+// Defaults above the framework's. The framework is tuned for clouds where each controller sends one
+// request at a time; here the controllers are the bottleneck.
 const (
 	nodeSyncs = 8
 	kubeQPS   = 200
 	kubeBurst = 400
 )
 
-// Command is the program's command line. lookup reads the environment.
+// Command returns the program's command. lookup reads the environment.
 func Command(lookup func(string) (string, bool)) *cobra.Command {
 	o, err := options.NewCloudControllerManagerOptions()
 	if err != nil {
-		// The framework cannot make its own defaults: a broken build.
+		// Only a broken build gets here: the framework fails to make its own defaults.
 		panic(fmt.Sprintf("cloud-controller-manager options: %v", err))
 	}
 	o.KubeCloudShared.CloudProvider.Name = cloudprovider.Name
@@ -60,7 +60,7 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	addServiceFlags(&flags, &services)
 	dry := &dryRun{out: os.Stdout}
 	dry.addFlag(&flags)
-	var running sync.WaitGroup // controllers that may have writes to Azure under way
+	var running sync.WaitGroup // controllers that may have Azure writes in flight
 	p := &program{
 		options: o, aliases: aliases(),
 		source: source{lookup: lookup}, running: &running,
@@ -78,9 +78,12 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 		return err
 	}
 	missing := registered(newMissingRights())
-	p.open = func(ctx context.Context, c *config.CompletedConfig, settings cloudconfig.Config, wrap func(reconcile.Azure) reconcile.Azure) (*cloudprovider.Cloud, error) {
+	p.open = func(ctx context.Context, c *config.CompletedConfig, settings cloudconfig.Config,
+		wrap func(reconcile.Azure) reconcile.Azure) (*cloudprovider.Cloud, error) {
 		saveMemory(c, lookup)
-		cloud, lacks, err := openCloud(ctx, settings, access.DoorOptions{Registerer: legacyregistry.Registerer()}, func(door reconcile.Azure) reconcile.Azure { return wrap(dry.door(door)) }, missing)
+		cloud, lacks,
+			err := openCloud(ctx, settings, access.ClientOptions{Registerer: legacyregistry.Registerer()},
+			func(client reconcile.Azure) reconcile.Azure { return wrap(dry.client(client)) }, missing)
 		if err != nil {
 			return nil, err
 		}
@@ -94,9 +97,9 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 	return p.command(flags)
 }
 
-// saveMemory keeps out of memory what no controller reads: who wrote which field of
-// an object is often more text than the object, and garbage that waits for its
-// collector is most of what remains.
+// saveMemory reduces the memory of the informers. It drops managedFields, which no controller reads
+// and which are often larger than the rest of the object. It also runs the garbage collector more
+// often, unless GOGC is set.
 func saveMemory(c *config.CompletedConfig, lookup func(string) (string, bool)) {
 	c.SharedInformers = informers.NewSharedInformerFactoryWithOptions(c.VersionedClient, c.ComponentConfig.Generic.MinResyncPeriod.Duration,
 		informers.WithTransform(withoutManagedFields))
@@ -107,7 +110,7 @@ func saveMemory(c *config.CompletedConfig, lookup func(string) (string, bool)) {
 }
 
 func withoutManagedFields(object any) (any, error) {
-	if o, err := meta.Accessor(object); err == nil { // what is no object has no such fields
+	if o, err := meta.Accessor(object); err == nil { // objects without metadata have no managedFields
 		o.SetManagedFields(nil)
 	}
 	return object, nil

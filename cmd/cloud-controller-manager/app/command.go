@@ -38,21 +38,22 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// program is what the command line runs.
+// program holds everything that the command needs to run.
 type program struct {
 	options     *options.CloudControllerManagerOptions
 	controllers map[string]frameworkapp.ControllerInitFuncConstructor
 	aliases     map[string]string
 	own         ownFlags
 	source      source
-	selector    labels.Selector // of nodes
-	// check refuses values of the service controller's flags.
+	selector    labels.Selector // selects nodes
+	// check validates the flags of the service controller.
 	check func() error
-	// prepare reads the flags that only controllers of ours have.
+	// prepare reads the flags of kaz's own controllers.
 	prepare func(*config.CompletedConfig) error
-	// open opens the cloud of a configuration; its door is made by wrapping the usual one.
-	open    func(ctx context.Context, c *config.CompletedConfig, settings cloudconfig.Config, wrap func(reconcile.Azure) reconcile.Azure) (*cloudprovider.Cloud, error)
-	running *sync.WaitGroup // controllers that may have writes to Azure under way
+	// open creates the cloud for a configuration. wrap decorates its ARM client.
+	open func(ctx context.Context, c *config.CompletedConfig, settings cloudconfig.Config,
+		wrap func(reconcile.Azure) reconcile.Azure) (*cloudprovider.Cloud, error)
+	running *sync.WaitGroup // controllers that may have Azure writes in flight
 	notices *notices
 }
 
@@ -68,14 +69,14 @@ const examples = `  # as a pod of the control plane, with the usual azure.json
   cloud-controller-manager --cloud-config=azure.json --kubeconfig=$HOME/.kube/config \
     --leader-elect=false --secure-port=0 -v=2`
 
-// command is the framework's, which has the same flags, except for how it ends.
+// command returns the program's command. It has the framework's flags, but stops gracefully.
 func (p *program) command(more cliflag.NamedFlagSets) *cobra.Command {
 	logging := logs.NewOptions()
 	command := &cobra.Command{
 		Use:   component,
 		Short: "Connect a Kubernetes cluster to Azure: nodes, routes and load balancers",
-		Long: `The cloud-controller-manager connects a Kubernetes cluster to Azure: it knows what became
-of the nodes' machines, gives Services their load balancers and pods their routes.`,
+		Long: `The cloud-controller-manager connects a Kubernetes cluster to Azure: it tracks
+the machines of the nodes, gives Services their load balancers and pods their routes.`,
 		Example:      examples,
 		SilenceUsage: true,
 		Args:         cobra.NoArgs,
@@ -108,7 +109,7 @@ of the nodes' machines, gives Services their load balancers and pods their route
 	return command
 }
 
-// showHelp shows the flags in their groups, and examples before them.
+// showHelp prints the examples first, then the flags in their groups.
 func showHelp(command *cobra.Command, sets cliflag.NamedFlagSets) {
 	columns, _, _ := term.TerminalSize(command.OutOrStdout())
 	usage := func(to io.Writer) {
@@ -135,7 +136,8 @@ func (p *program) run(ctx context.Context) error {
 	var ownErr error
 	p.selector, ownErr = p.own.read()
 	shared := p.options.KubeCloudShared
-	err = errors.Join(err, ownErr, checkProvider(shared.CloudProvider.Name, cloudprovider.Name), cloudconfig.CheckClusterName(shared.ClusterName), p.check())
+	err = errors.Join(err, ownErr, checkProvider(shared.CloudProvider.Name, cloudprovider.Name),
+		cloudconfig.CheckClusterName(shared.ClusterName), p.check())
 	if err != nil {
 		return err
 	}
@@ -158,11 +160,11 @@ func (p *program) run(ctx context.Context) error {
 	return m.run(ctx)
 }
 
-// checkKubeconfig finds what is wrong with the kubeconfig: the framework does not say whose it is.
+// checkKubeconfig validates the kubeconfig. The framework's error does not name the file.
 func (p *program) checkKubeconfig() error {
 	kubeconfig, master := p.options.Generic.ClientConnection.Kubeconfig, p.options.Master
 	if kubeconfig == "" && master == "" {
-		return nil // of a pod
+		return nil // a pod uses its service account
 	}
 	if _, err := clientcmd.BuildConfigFromFlags(master, kubeconfig); err != nil {
 		return fmt.Errorf("--kubeconfig %q, --master %q: %w", kubeconfig, master, err)
@@ -170,7 +172,7 @@ func (p *program) checkKubeconfig() error {
 	return nil
 }
 
-// checkCertificate finds what is wrong with the certificate that is served, for the same reason.
+// checkCertificate validates the serving certificate. The framework's error does not name the files.
 func (p *program) checkCertificate() error {
 	serving := p.options.SecureServing
 	files := serving.ServerCert.CertKey
@@ -183,23 +185,28 @@ func (p *program) checkCertificate() error {
 	return nil
 }
 
-// checkControllers finds names that no controller has: the framework does not say where they are.
+// checkControllers rejects unknown names in --controllers. The framework's error does not list the
+// known names.
 func (p *program) checkControllers() error {
 	known := frameworkapp.ControllerNames(p.controllers)
 	for _, given := range p.options.Generic.Controllers {
 		name := strings.TrimPrefix(given, "-")
 		if _, alias := p.aliases[name]; given != "*" && !alias && !slices.Contains(known, name) {
-			return fmt.Errorf("--controllers %q: want * for all that are on by default, NAME for one or -NAME for not that one, of %s", given, strings.Join(known, ", "))
+			return fmt.Errorf("--controllers %q: allowed: * for all that are on by default, NAME to enable one, "+
+				"-NAME to disable one, where NAME is one of %s",
+				given, strings.Join(known, ", "))
 		}
 	}
 	return nil
 }
 
-// manager is what runs the controllers, with the cloud configuration as it is now.
+// manager returns the runner of the controllers, with the current cloud configuration.
 func (p *program) manager(ctx context.Context, c *config.CompletedConfig) (*manager, error) {
 	generic := c.ComponentConfig.Generic
 	if p.source.reloading && leadermigration.Enabled(&generic) {
-		return nil, errors.New("--enable-dynamic-reloading and --enable-leader-migration do not go together: controllers under two locks cannot begin anew as one")
+		return nil, errors.New(
+			"--enable-dynamic-reloading and --enable-leader-migration cannot be combined: controllers under two locks cannot restart " +
+				"together")
 	}
 	if err := p.prepare(c); err != nil {
 		return nil, err
@@ -228,7 +235,8 @@ func (p *program) manager(ctx context.Context, c *config.CompletedConfig) (*mana
 	return m, nil
 }
 
-// registered is a metric that is shown: the given one, or the one that was first.
+// registered registers a metric and returns it. It returns the existing metric if it was registered
+// before.
 func registered[C prometheus.Collector](c C) C {
 	err := legacyregistry.Registerer().Register(c)
 	if again, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

@@ -11,20 +11,21 @@ import (
 	"k8s.io/component-base/configz"
 )
 
-// /configz shows what the program was told.
+// TestConfigIsShown checks that /configz shows the program's options.
 func TestConfigIsShown(t *testing.T) {
-	told := &config.Config{}
-	told.ComponentConfig.ServiceController.ConcurrentServiceSyncs = 7
-	told.ComponentConfig.KubeCloudShared.ClusterName = "harbour"
+	settings := &config.Config{}
+	settings.ComponentConfig.ServiceController.ConcurrentServiceSyncs = 7
+	settings.ComponentConfig.KubeCloudShared.ClusterName = "harbour"
 	t.Cleanup(func() { configz.Delete(frameworkapp.ConfigzName) })
-	if err := (&manager{config: told.Complete()}).showConfig(); err != nil {
+	if err := (&manager{config: settings.Complete()}).showConfig(); err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
 	configz.InstallHandler(mux)
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/configz", nil))
-	for _, want := range []string{`"` + frameworkapp.ConfigzName + `"`, `"kind":"CloudControllerManagerConfiguration"`, `"ConcurrentServiceSyncs":7`, `"ClusterName":"harbour"`} {
+	for _, want := range []string{`"` + frameworkapp.ConfigzName + `"`, `"kind":"CloudControllerManagerConfiguration"`,
+		`"ConcurrentServiceSyncs":7`, `"ClusterName":"harbour"`} {
 		if !strings.Contains(strings.ReplaceAll(w.Body.String(), " ", ""), want) {
 			t.Errorf("%s is missing in %s", want, w.Body)
 		}

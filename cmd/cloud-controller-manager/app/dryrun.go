@@ -13,22 +13,26 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/reconcile"
 )
 
-// dryRun has everything looked at and nothing written.
+// dryRun makes the program read everything and write nothing.
 type dryRun struct {
 	on  bool
-	out io.Writer // what would be done is printed here
+	out io.Writer // receives the explanations
 }
 
 func (d *dryRun) addFlag(sets *cliflag.NamedFlagSets) {
 	sets.FlagSet(names.ServiceLBController).BoolVar(&d.on, "dry-run", false,
-		"Write nothing, neither to Azure nor to Kubernetes: print and log what would be done for Services, as kaz explain service does, and again when it becomes something else. "+
-			"Only the service controller takes part: nodes and routes are left alone. There is no leader election, so another cloud-controller-manager may be at work; on its machine, give this one another --secure-port.")
+		"Write nothing, neither to Azure nor to Kubernetes: print and log what would be done for Services, as kaz explain service "+
+			"and again when the result changes. "+
+			"Only the service controller runs; nodes and routes are ignored. There is no leader election, so another "+
+			"cloud-controller-manager may run at the same time; on its machine, set another --secure-port here.")
 }
 
-// prepare leaves the service controller alone with clients that cannot write.
+// prepare disables every controller but the service controller, and replaces the Kubernetes clients
+// by clients that cannot write.
 func (d *dryRun) prepare(c *config.CompletedConfig) error {
 	if !d.on {
 		return nil
@@ -46,26 +50,26 @@ func (d *dryRun) prepare(c *config.CompletedConfig) error {
 	return nil
 }
 
-// door is what of a door may be used.
-func (d *dryRun) door(door reconcile.Azure) reconcile.Azure {
+// client returns the ARM client that the controllers may use: a read-only one in a dry run.
+func (d *dryRun) client(client reconcile.Azure) reconcile.Azure {
 	if !d.on {
-		return door
+		return client
 	}
-	return unwritten{reading{door}, reading{door.Fresh()}}
+	return unwritten{reading{client}, reading{client.Fresh()}}
 }
 
-// run serves Services, or says how.
+// run runs the service controller, or prints its explanations in a dry run.
 func (d *dryRun) run(ctx context.Context, services *service.Controller) {
 	if !d.on {
 		services.Run(ctx)
 		return
 	}
-	services.Rehearse(ctx, func(e service.Explanation) {
-		_, _ = fmt.Fprintln(d.out, e.String()) // who does not read it has the log
+	services.DryRun(ctx, func(e explain.Explanation) {
+		_, _ = fmt.Fprintln(d.out, e.String()) // the explanation is also logged
 	})
 }
 
-// unwritten is a door through which nothing is written.
+// unwritten is an ARM client that refuses every write.
 type unwritten struct {
 	reading
 	fresh reading
@@ -73,20 +77,7 @@ type unwritten struct {
 
 func (u unwritten) Fresh() azure.Reader { return u.fresh }
 
-func (u unwritten) Put(_ context.Context, w azure.Write) (azure.Document, error) {
-	return nil, notWritten("put", w.ID)
-}
-
-func (u unwritten) Patch(_ context.Context, w azure.Write) (azure.Document, error) {
-	return nil, notWritten("patch", w.ID)
-}
-
-func (u unwritten) Delete(_ context.Context, id azure.ID) error { return notWritten("delete", id) }
-
-func (u unwritten) Post(_ context.Context, id azure.ID, action string, _ azure.Document) (azure.Document, error) {
-	return nil, notWritten(action, id)
-}
-
-func notWritten(op string, id azure.ID) error {
-	return &azure.Error{Kind: azure.Denied, Op: op, ID: id, Message: "this is a dry run: nothing is written"}
+// Begin implements [azure.Writer].
+func (u unwritten) Begin(_ context.Context, r azure.Request) (*azure.Operation, error) {
+	return nil, &azure.Error{Kind: azure.Denied, Op: r.Op(), ID: r.ID, Message: "this is a dry run: nothing is written"}
 }

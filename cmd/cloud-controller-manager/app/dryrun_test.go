@@ -16,62 +16,53 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// azureThatTells is a door that notes what goes through it.
-type azureThatTells struct{ did []string }
+// recordingAzure is a client that records its requests.
+type recordingAzure struct{ did []string }
 
-func (a *azureThatTells) note(what string) (azure.Document, error) {
+func (a *recordingAzure) note(what string) (azure.Document, error) {
 	a.did = append(a.did, what)
 	return azure.Document(`{}`), nil
 }
-func (a *azureThatTells) Get(context.Context, azure.ID) (azure.Document, error) { return a.note("get") }
-func (a *azureThatTells) List(context.Context, azure.Query) ([]azure.Document, error) {
+func (a *recordingAzure) Get(context.Context, azure.ID) (azure.Document, error) { return a.note("get") }
+func (a *recordingAzure) List(context.Context, azure.Query) ([]azure.Document, error) {
 	_, err := a.note("list")
 	return nil, err
 }
-func (a *azureThatTells) Put(context.Context, azure.Write) (azure.Document, error) {
-	return a.note("put")
+func (a *recordingAzure) Begin(_ context.Context, r azure.Request) (*azure.Operation, error) {
+	doc, err := a.note(string(r.Verb))
+	return azure.Done(doc), err
 }
-func (a *azureThatTells) Patch(context.Context, azure.Write) (azure.Document, error) {
-	return a.note("patch")
-}
-func (a *azureThatTells) Delete(context.Context, azure.ID) error {
-	_, err := a.note("delete")
-	return err
-}
-func (a *azureThatTells) Post(context.Context, azure.ID, string, azure.Document) (azure.Document, error) {
-	return a.note("post")
-}
-func (a *azureThatTells) Fresh() azure.Reader { return a }
+func (a *recordingAzure) Fresh() azure.Reader { return a }
 
-// A dry run reads through the door, and nothing that it tries to write goes through.
+// TestDryRunWritesNothingToAzure checks that a dry run reads through the client and writes nothing.
 func TestDryRunWritesNothingToAzure(t *testing.T) {
-	all := &azureThatTells{}
-	if (&dryRun{}).door(all) != reconcile.Azure(all) {
-		t.Error("without --dry-run the door is another one")
+	all := &recordingAzure{}
+	if (&dryRun{}).client(all) != reconcile.Azure(all) {
+		t.Error("without --dry-run the client is another one")
 	}
-	door := (&dryRun{on: true}).door(all)
-	if _, err := door.Get(t.Context(), "/a"); err != nil {
+	client := (&dryRun{on: true}).client(all)
+	if _, err := client.Get(t.Context(), "/a"); err != nil {
 		t.Error(err)
 	}
-	if _, err := door.Fresh().List(t.Context(), azure.Query{}); err != nil {
+	if _, err := client.Fresh().List(t.Context(), azure.Query{}); err != nil {
 		t.Error(err)
 	}
-	_, put := door.Put(t.Context(), azure.Write{ID: "/a"})
-	_, patch := door.Patch(t.Context(), azure.Write{ID: "/a"})
-	_, post := door.Post(t.Context(), "/a", "start", nil)
-	for _, err := range []error{put, patch, post, door.Delete(t.Context(), "/a")} {
+	_, put := azure.ByVerb(client).Put(t.Context(), azure.Write{ID: "/a"})
+	_, patch := azure.ByVerb(client).Patch(t.Context(), azure.Write{ID: "/a"})
+	_, post := azure.ByVerb(client).Post(t.Context(), "/a", "start", nil)
+	for _, err := range []error{put, patch, post, azure.ByVerb(client).Delete(t.Context(), "/a")} {
 		if err == nil || !strings.Contains(err.Error(), "dry run") {
 			t.Errorf("%v", err)
 		}
 	}
 	if got := strings.Join(all.did, " "); got != "get list" {
-		t.Errorf("through the door went: %s", got)
+		t.Errorf("through the client went: %s", got)
 	}
 }
 
-// What kaz explain is given cannot write, whoever tries.
-func TestLookCannotWrite(t *testing.T) {
-	for _, r := range []any{reading{&azureThatTells{}}, (&dryRun{on: true}).door(&azureThatTells{}).Fresh()} {
+// TestInspectorCannotWrite checks that the clients of kaz explain have no way to write.
+func TestInspectorCannotWrite(t *testing.T) {
+	for _, r := range []any{reading{&recordingAzure{}}, (&dryRun{on: true}).client(&recordingAzure{}).Fresh()} {
 		if _, can := r.(azure.Writer); can {
 			t.Errorf("%T can write", r)
 		}

@@ -14,28 +14,28 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/cloudprovider"
-	"kaz/internal/cloudprovider/service"
+	"kaz/internal/cloudprovider/service/explain"
 )
 
-// Cluster says where a cluster is, for a look at it from outside.
+// Cluster says how to reach a cluster and its Azure resources from outside.
 type Cluster struct {
 	Kubernetes  *rest.Config
 	CloudConfig string // path of azure.json
 	Name        string
-	Classes     []string // of the Services that are served
-	Nodes       string   // label selector of the nodes that are looked after, "" for all
+	Classes     []string // load balancer classes of the Services that are served
+	Nodes       string   // label selector of the managed nodes, "" for all
 }
 
-// Validate refuses what the cloud-controller-manager would refuse of the same flags.
+// Validate checks the flags with the same rules as the cloud-controller-manager.
 func (c Cluster) Validate() error {
 	_, err := parseNodeFilter(c.Nodes)
 	return errors.Join(cloudconfig.CheckClusterName(c.Name), checkClasses(c.Classes), err)
 }
 
-// Look takes a look at a cluster's Services as the cloud-controller-manager of the
-// same configuration would. It cannot write: Kubernetes is asked through a client that
-// sends no request but GET, and of the door to Azure only the reading half is handed on.
-func Look(ctx context.Context, cluster Cluster, lookup func(string) (string, bool)) (*service.Look, error) {
+// NewInspector returns a read-only view of a cluster's Services, computed like the cloud-controller-manager
+// of the same configuration does. It cannot write: its Kubernetes client sends GET requests only, and
+// its ARM client has no writing methods.
+func NewInspector(ctx context.Context, cluster Cluster, lookup func(string) (string, bool)) (*explain.Inspector, error) {
 	if err := cluster.Validate(); err != nil {
 		return nil, err
 	}
@@ -47,43 +47,45 @@ func Look(ctx context.Context, cluster Cluster, lookup func(string) (string, boo
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	// Kubernetes is asked first: who may not look there need not wait for Azure.
+	// Check access to Kubernetes first, so that a missing right is reported without waiting for
+	// Azure.
 	if _, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return nil, fmt.Errorf("list Services: %w", err)
 	}
-	door, err := connect(ctx, c, access.DoorOptions{})
+	azureClient, err := connect(ctx, c, access.ClientOptions{})
 	if err != nil {
 		return nil, err
 	}
-	config := service.Config{
+	config := explain.Config{
 		Classes:      classes(cluster.Classes),
+		NodeSelector: cluster.Nodes,
 		LoadBalancer: cloudprovider.BalancerOf(providerConfig(c, nil).LoadBalancer, cluster.Name),
 	}
-	if config.LoadBalancer.Zones, err = zonesWhenAsked(door, c)(ctx); err != nil {
+	if config.LoadBalancer.Zones, err = zonesWhenAsked(azureClient, c)(ctx); err != nil {
 		return nil, err
 	}
-	return service.TakeLookAt(ctx, cluster.Nodes, config, reading{door}, client)
+	return explain.NewInspector(ctx, config, reading{azureClient}, client)
 }
 
-// reading is the reading half of a door.
-type reading struct{ door azure.Reader }
+// reading is the read-only part of an ARM client.
+type reading struct{ client azure.Reader }
 
 func (r reading) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
-	return r.door.Get(ctx, id)
+	return r.client.Get(ctx, id)
 }
 
 func (r reading) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
-	return r.door.List(ctx, q)
+	return r.client.List(ctx, q)
 }
 
-// readOnly is a configuration whose clients send nothing that could change anything.
+// readOnly returns a configuration whose Kubernetes clients send GET and HEAD requests only.
 func readOnly(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return onlyGet{next} })
 	return c
 }
 
-// onlyGet refuses requests that are not for reading.
+// onlyGet rejects requests other than GET and HEAD.
 type onlyGet struct{ next http.RoundTripper }
 
 func (o onlyGet) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -91,7 +93,7 @@ func (o onlyGet) RoundTrip(r *http.Request) (*http.Response, error) {
 		return o.next.RoundTrip(r)
 	}
 	if r.Body != nil {
-		_ = r.Body.Close() // a RoundTripper must
+		_ = r.Body.Close() // required of a RoundTripper
 	}
 	return nil, fmt.Errorf("%s %s is not sent: nothing is written", r.Method, r.URL.Path)
 }

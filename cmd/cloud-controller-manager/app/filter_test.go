@@ -11,8 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// Whoever looks after some nodes only sees no others, and all Services and all else,
-// whatever their labels.
+// TestTheFilterOfNodesIsForNodes checks that the node filter hides nodes, and no other objects.
 func TestTheFilterOfNodesIsForNodes(t *testing.T) {
 	named := func(name string, l map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: corev1.NamespaceDefault, Name: name, Labels: l}
@@ -26,7 +25,7 @@ func TestTheFilterOfNodesIsForNodes(t *testing.T) {
 	} {
 		selector, err := (&ownFlags{nodeFilter: filter}).read()
 		if want == nil {
-			if err == nil || !strings.Contains(err.Error(), `--node-filter-requirements "pool in" is no label selector`) {
+			if err == nil || !strings.Contains(err.Error(), `--node-filter-requirements "pool in": not a label selector`) {
 				t.Errorf("%q: %v", filter, err)
 			}
 			continue

@@ -18,7 +18,7 @@ import (
 	"kaz/internal/cloudprovider/lease"
 )
 
-// ownFlags are the flags that the framework does not have.
+// ownFlags are flags that the framework does not have.
 type ownFlags struct {
 	nodeFilter  string
 	tracingFile string
@@ -28,27 +28,30 @@ type ownFlags struct {
 func (o *ownFlags) add(sets *cliflag.NamedFlagSets) {
 	generic := sets.FlagSet("generic")
 	generic.StringVar(&o.nodeFilter, "node-filter-requirements", "",
-		"Label selector of the nodes that are looked after. Empty is all. Services and all else are seen whatever their labels.")
+		"Label selector of the managed nodes. Empty selects all. It does not filter Services and other objects.")
 	sets.FlagSet("cloud provider").BoolVar(&o.lock, "managed-resource-lock", false,
-		"Hold the lease "+lease.Namespace+"/"+lease.Name+" while load balancers and their members are written, as the controllers of the managed service do. "+
-			"Only of use where such a controller looks after the same resources. Needs the rights to get, create and update leases in that namespace.")
+		"Hold the lease "+lease.Namespace+"/"+lease.Name+
+			" while writing load balancers and their members, as the controllers of the managed service do. "+
+			"Only useful if such a controller manages the same resources. Needs the rights to get, create and update leases "+
+			"in that namespace.")
 	sets.FlagSet("tracing").StringVar(&o.tracingFile, "tracing-config-file", "",
-		"Path of a file of the kind TracingConfiguration (apiserver.config.k8s.io/v1) that says which OpenTelemetry collector gets spans, and how many. Empty is no tracing.")
+		"Path of a TracingConfiguration file (apiserver.config.k8s.io/v1) with the endpoint of the OpenTelemetry collector "+
+			"and the sampling rate. Empty disables tracing.")
 }
 
-// read makes sense of them.
+// read parses the flags.
 func (o *ownFlags) read() (labels.Selector, error) { return parseNodeFilter(o.nodeFilter) }
 
 func parseNodeFilter(flag string) (labels.Selector, error) {
 	selector, err := labels.Parse(flag)
 	if err != nil {
-		return nil, fmt.Errorf("--node-filter-requirements %q is no label selector: %w", flag, err)
+		return nil, fmt.Errorf("--node-filter-requirements %q: not a label selector: %w", flag, err)
 	}
 	return selector, nil
 }
 
-// filterNodes makes a factory know only the nodes that a selector fits. It has to come
-// before anybody asks the factory for nodes.
+// filterNodes restricts the node informer of a factory to the nodes that match selector. Call it
+// before anything else requests the node informer.
 func filterNodes(factory informers.SharedInformerFactory, selector labels.Selector) {
 	if selector.Empty() {
 		return
@@ -59,14 +62,14 @@ func filterNodes(factory informers.SharedInformerFactory, selector labels.Select
 	})
 }
 
-// inertFlag is a flag that users pass and that has no effect here.
+// inertFlag is a flag that the program accepts and ignores.
 type inertFlag struct{ name, why string }
 
-// inertFlags is the table of them.
+// inertFlags returns the ignored flags.
 func inertFlags() []inertFlag {
 	const noWebhooks = "this program has no webhooks"
 	return []inertFlag{
-		{"external-cloud-volume-plugin", "volumes are the business of CSI drivers"},
+		{"external-cloud-volume-plugin", "CSI drivers manage volumes"},
 		{"webhooks", noWebhooks},
 		{"webhook-bind-address", noWebhooks},
 		{"webhook-secure-port", noWebhooks},
@@ -76,7 +79,7 @@ func inertFlags() []inertFlag {
 	}
 }
 
-// warnOfFlags says once of each flag that was given in vain why it has no effect.
+// warnOfFlags logs a warning for each ignored flag that is set.
 func warnOfFlags(flags *pflag.FlagSet) {
 	for _, inert := range inertFlags() {
 		if f := flags.Lookup(inert.name); f != nil && f.Changed {
@@ -85,7 +88,7 @@ func warnOfFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// addLogFormat adds the name that --logging-format had before.
+// addLogFormat adds --log-format, the former name of --logging-format.
 func addLogFormat(global *pflag.FlagSet) {
 	if format := global.Lookup("logging-format"); format != nil {
 		global.Var(format.Value, "log-format", "The same as --logging-format.")
@@ -93,7 +96,7 @@ func addLogFormat(global *pflag.FlagSet) {
 	}
 }
 
-// checkProvider refuses the name of another cloud.
+// checkProvider rejects other cloud provider names than want.
 func checkProvider(name, want string) error {
 	if name != want {
 		return fmt.Errorf("--cloud-provider %q: must be %s", name, want)

@@ -13,8 +13,8 @@ import (
 
 func nothing(string) (string, bool) { return "", false }
 
-// The flags that users pass, with the defaults that they count on. Each has to be
-// there under its name.
+// TestFlagsThatUsersPass checks that the flags of existing manifests are present with the expected
+// defaults.
 func TestFlagsThatUsersPass(t *testing.T) {
 	flags := Command(nothing).Flags()
 	for _, want := range []struct{ name, initial, ours string }{
@@ -90,7 +90,7 @@ func TestFlagsThatUsersPass(t *testing.T) {
 		{"version", "false", ""},
 
 		{"concurrent-service-syncs", "1", "64"}, // Services share writes: docs/decisions/concurrent-service-syncs.md
-		{"kube-api-qps", "20", "200"},           // what many Services and nodes at once need
+		{"kube-api-qps", "20", "200"},           // enough for many Services and nodes
 		{"kube-api-burst", "30", "400"},
 	} {
 		t.Run(want.name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestFlagsThatUsersPass(t *testing.T) {
 	}
 }
 
-// Names that manifests have from before are taken, hidden from help.
+// TestOldLogFormat checks that old flag names still work and are hidden from help.
 func TestOldLogFormat(t *testing.T) {
 	command := Command(nothing)
 	if err := command.ParseFlags([]string{"--log-format=json"}); err != nil {
@@ -123,7 +123,7 @@ func TestOldLogFormat(t *testing.T) {
 	}
 }
 
-// A flag without effect says so once, with the reason, and only when it is given.
+// TestInertFlags checks that a flag without effect causes one warning, and only if it is set.
 func TestInertFlags(t *testing.T) {
 	for _, inert := range inertFlags() {
 		t.Run(inert.name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func example(f *pflag.Flag) string {
 	return "x"
 }
 
-// warnings are what the flags lead to.
+// warnings returns the logged warnings of the flags.
 func warnings(t *testing.T, flags *pflag.FlagSet) []string {
 	t.Helper()
 	var text bytes.Buffer
@@ -172,7 +172,7 @@ func warnings(t *testing.T, flags *pflag.FlagSet) []string {
 	return strings.Split(strings.TrimSpace(text.String()), "\n")[:strings.Count(text.String(), "\n")]
 }
 
-// Wrong flags are an error at once, that names the flag, the value and what is allowed.
+// TestWrongFlags checks that the error of a wrong flag names the flag, the value and what is allowed.
 func TestWrongFlags(t *testing.T) {
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged // many command lines in one process
 	defer func() { logsapi.ReapplyHandling = logsapi.ReapplyHandlingError }()
@@ -185,16 +185,20 @@ func TestWrongFlags(t *testing.T) {
 		{[]string{"--cluster-name=a/b"}, `--cluster-name "a/b": must be 1 to 71 letters`},
 		{[]string{"--cluster-name="}, `--cluster-name "": must be`},
 		{[]string{"--cluster-name=a/b", "--dry-run"}, `--cluster-name "a/b": must be`},
-		{[]string{"--load-balancer-class=kaz/azure,Foo_Bar!"}, `--load-balancer-class "Foo_Bar!": no Service can name it, want a name such as kaz/azure`},
+		{[]string{"--load-balancer-class=kaz/azure,Foo_Bar!"},
+			`--load-balancer-class "Foo_Bar!": not a valid class name; an example is kaz/azure`},
 		{[]string{"--load-balancer-class=a/b/c"}, `--load-balancer-class "a/b/c"`},
-		{[]string{"--drift-repair-period=-5s"}, "--drift-repair-period -5s: must not be negative; 0 is never"},
+		{[]string{"--drift-repair-period=-5s"}, "--drift-repair-period -5s: must not be negative; 0 disables drift repair"},
 		{[]string{"--concurrent-service-syncs=0"}, "--concurrent-service-syncs 0: must be at least 1"},
 		{[]string{"--concurrent-service-syncs=-1"}, "--concurrent-service-syncs -1: must be at least 1"},
 		{[]string{"--tracing-config-file=/does/not/exist"}, "--tracing-config-file"},
-		{[]string{"--controllers=nonsense"}, `--controllers "nonsense": want * for all that are on by default, NAME for one or -NAME for not that one, of cloud-node-controller, `},
-		{[]string{"--controllers=*,-cloud-node,-nonsense"}, `--controllers "-nonsense": want`},
-		{[]string{"--kubeconfig=/does/not/exist"}, `--kubeconfig "/does/not/exist", --master "http://127.0.0.1:1": stat /does/not/exist: no such file or directory`},
-		{[]string{"--secure-port=10258", "--tls-cert-file=/does/not/exist", "--tls-private-key-file=/nor/this"}, `--tls-cert-file "/does/not/exist", --tls-private-key-file "/nor/this": open /does/not/exist: no such file or directory`},
+		{[]string{"--controllers=nonsense"},
+			`--controllers "nonsense": allowed: * for all that are on by default, NAME to enable one, -NAME to disable one, where NAME is one of cloud-node-controller, `},
+		{[]string{"--controllers=*,-cloud-node,-nonsense"}, `--controllers "-nonsense": allowed`},
+		{[]string{"--kubeconfig=/does/not/exist"},
+			`--kubeconfig "/does/not/exist", --master "http://127.0.0.1:1": stat /does/not/exist: no such file or directory`},
+		{[]string{"--secure-port=10258", "--tls-cert-file=/does/not/exist", "--tls-private-key-file=/nor/this"},
+			`--tls-cert-file "/does/not/exist", --tls-private-key-file "/nor/this": open /does/not/exist: no such file or directory`},
 		{[]string{"--no-such-flag"}, "no-such-flag"},
 		{[]string{"argument"}, "argument"},
 		{nil, "--cloud-config"},
@@ -218,7 +222,8 @@ func TestHelpHasExamples(t *testing.T) {
 	if err := command.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Examples:", "--cloud-config=/etc/kubernetes/azure.json", "--node-filter-requirements string", "--tracing-config-file string"} {
+	for _, want := range []string{"Examples:", "--cloud-config=/etc/kubernetes/azure.json", "--node-filter-requirements string",
+		"--tracing-config-file string"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("help does not say %q", want)
 		}
@@ -230,8 +235,7 @@ func TestHelpHasExamples(t *testing.T) {
 
 const flagsPage = "../../../docs/reference/cloud-controller-manager.md"
 
-// TestReferenceOfFlags keeps docs/reference/cloud-controller-manager.md in step with
-// the flags.
+// TestReferenceOfFlags compares docs/reference/cloud-controller-manager.md with the flags.
 func TestReferenceOfFlags(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("\n| flag | default | meaning |\n|---|---|---|\n")

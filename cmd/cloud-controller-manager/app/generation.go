@@ -13,39 +13,38 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// generation is the cloud of one cloud configuration, and the controllers on it.
+// generation is the cloud of one version of the cloud configuration, with its controllers.
 type generation struct {
 	settings cloudconfig.Config
 	config   *config.CompletedConfig
-	// cloud is nil while disableCloudProvider keeps everything switched off.
+	// cloud is nil if disableCloudProvider is set: no controller runs.
 	cloud       *cloudprovider.Cloud
 	controllers map[string]frameworkapp.InitFunc
-	gate        *gate           // nil where no other generation follows
-	running     *sync.WaitGroup // controllers that have to be waited for
+	guard       *requestGuard   // nil if the configuration is never reloaded
+	running     *sync.WaitGroup // controllers to wait for
 }
 
-// generation makes the first generation of a configuration, or the next one. Nothing
-// works on it yet.
+// generation creates the cloud and the controllers for a configuration. It starts nothing.
 func (p *program) generation(ctx context.Context, c *config.CompletedConfig, settings cloudconfig.Config) (*generation, error) {
 	g := &generation{settings: settings, config: c, running: p.running}
-	door := func(d reconcile.Azure) reconcile.Azure { return d }
+	wrap := func(c reconcile.Azure) reconcile.Azure { return c }
 	if p.source.reloading {
 		if settings.DisableCloudProvider {
 			return g, nil
 		}
-		g.gate = &gate{}
-		door = g.gate.azure
+		g.guard = &requestGuard{}
+		wrap = g.guard.azure
 		var err error
-		if g.config, err = g.gate.kubernetes(c); err != nil {
+		if g.config, err = g.guard.kubernetes(c); err != nil {
 			return nil, err
 		}
 	}
 	if p.own.lock {
-		lock, inner := lease.New(g.config.VersionedClient.CoordinationV1()), door
-		door = func(d reconcile.Azure) reconcile.Azure { return lock.Door(inner(d)) }
+		lock, inner := lease.New(g.config.VersionedClient.CoordinationV1()), wrap
+		wrap = func(c reconcile.Azure) reconcile.Azure { return lock.Client(inner(c)) }
 	}
 	var err error
-	if g.cloud, err = p.open(ctx, g.config, settings, door); err != nil {
+	if g.cloud, err = p.open(ctx, g.config, settings, wrap); err != nil {
 		return nil, err
 	}
 	filterNodes(g.config.SharedInformers, p.selector)
@@ -53,23 +52,23 @@ func (p *program) generation(ctx context.Context, c *config.CompletedConfig, set
 	return g, nil
 }
 
-// finish waits until nothing of the generation is under way any more, its controllers'
-// context having ended.
+// finish waits until nothing of the generation is in flight. The context of its controllers must have
+// ended.
 func (g *generation) finish() {
 	if g.cloud == nil {
 		return
 	}
 	g.cloud.Close()
 	g.running.Wait()
-	if g.gate != nil {
-		g.gate.close()
+	if g.guard != nil {
+		g.guard.close()
 		g.config.SharedInformers.Shutdown()
 	}
 }
 
-// retire lets what has not finished in time do nothing more.
+// retire rejects the requests of work that has not finished in time.
 func (g *generation) retire() {
-	if g.gate != nil {
-		g.gate.refuse()
+	if g.guard != nil {
+		g.guard.refuse()
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// alive answers /livez as /healthz: whether only a restart helps.
+// alive answers /livez like /healthz: a failure means that only a restart helps.
 func alive(health http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.Clone(r.Context())
@@ -14,13 +14,13 @@ func alive(health http.Handler) http.Handler {
 	})
 }
 
-// ready answers /readyz: the same, and no more once the program was told to stop. A
-// standby is ready: it could lead.
+// ready answers /readyz like /healthz, and fails once the program is stopping. A standby is ready
+// because it may become the leader.
 func ready(stopping context.Context, health http.Handler) http.Handler {
 	healthy := alive(health)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if stopping.Err() != nil {
-			http.Error(w, "[-]stopping failed: what is under way is finished, no new work is begun", http.StatusInternalServerError)
+			http.Error(w, "[-]stopping failed: finishing the work in flight, starting no new work", http.StatusInternalServerError)
 			return
 		}
 		healthy.ServeHTTP(w, r)

@@ -11,7 +11,7 @@ import (
 	controllerhealthz "k8s.io/controller-manager/pkg/healthz"
 )
 
-// What /livez and /readyz say in each state of the program.
+// TestLivezAndReadyz checks /livez and /readyz in each state of the program.
 func TestLivezAndReadyz(t *testing.T) {
 	failing := errors.New("the lease is not renewed")
 	var broken error

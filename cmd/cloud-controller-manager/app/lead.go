@@ -9,20 +9,19 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// stopGrace is for how long writes that Azure was sent are waited for when the
-// program is told to stop, and stopAtMost when it ends whatever is under way. A pod is
-// killed after 30 seconds where nothing else is said.
+// stopGrace is how long a stopping program waits for writes that Azure has received. stopAtMost is
+// when the program ends regardless. Kubernetes kills a pod after 30 seconds by default.
 const (
 	stopGrace  = 20 * time.Second
 	stopAtMost = stopGrace + 5*time.Second
 )
 
-// errLeadershipLost ends the program: somebody else may be the leader by now.
+// errLeadershipLost ends the program, because another instance may be the leader.
 var errLeadershipLost = errors.New("leader election lost")
 
-// lead does work while the lock is held. When ctx ends the context of work ends, the
-// lock is renewed until work has returned, and then given up, so that who takes it
-// over meets nobody. A lock that is lost ends lead at once.
+// lead runs work while it holds the lock. When ctx ends, the context of work ends too. The lock is
+// renewed until work has returned and is then released, so the next leader never works at the same
+// time. If the lock is lost, lead returns at once.
 func lead(ctx context.Context, election leaderelection.LeaderElectionConfig, work func(context.Context)) error {
 	standing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -63,10 +62,9 @@ func lead(ctx context.Context, election leaderelection.LeaderElectionConfig, wor
 	return nil
 }
 
-// drain waits until what finish waits for is over, but no longer than the program may
-// take.
+// drain waits for finish, at most stopAtMost.
 func drain(finish func()) {
-	slog.Info("stopping: no new work is begun, writes to azure that are under way are waited for", "at_most", stopAtMost)
+	slog.Info("stopping: waiting for azure writes in flight, starting no new work", "at_most", stopAtMost)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -76,8 +74,8 @@ func drain(finish func()) {
 	defer timer.Stop()
 	select {
 	case <-done:
-		slog.Info("nothing is under way any more")
+		slog.Info("all work has finished")
 	case <-timer.C:
-		slog.Warn("stopping though work is under way: the next leader goes on from what azure has")
+		slog.Warn("stopping with work in flight: the next leader continues from the state of azure")
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"kaz/internal/testkit"
 )
 
-// candidate is how a replica stands for election, with the times that are usual.
+// candidate returns the leader election configuration of a replica, with the default times.
 func candidate(client *fake.Clientset, identity string) leaderelection.LeaderElectionConfig {
 	return leaderelection.LeaderElectionConfig{
 		Name: component, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
@@ -50,23 +50,25 @@ func holder(t *testing.T, client *fake.Clientset) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// Two replicas, and the first is told to stop in the middle of a write: the write ends,
-// then the lease is given up, then the second begins, long before the lease would have
-// run out. In Azure no two writes overlap.
-func TestNewLeaderMeetsNobody(t *testing.T) {
+// TestLeadersDoNotOverlap stops the leader of two replicas during a write. The write ends, the lease
+// is released, and the second replica starts long before the lease would expire. No two writes
+// overlap in Azure.
+func TestLeadersDoNotOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local := testkit.NewAzure(t, emulator.Options{Latency: 3}, 1)
 		client := fake.NewClientset()
 		wire := &wire{carry: local.Transport()}
 		replica := func(ctx context.Context, name string) error {
-			door, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: wire, UserAgent: name, Finish: stopGrace})
+			sender, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: wire, UserAgent: name, Finish: stopGrace})
 			if err != nil {
 				return err
 			}
 			return lead(ctx, candidate(client, name), func(ctx context.Context) {
 				commits := reconcile.NewCoalescer(func(ctx context.Context, _ string, batch []string) ([]string, error) {
 					body := fmt.Sprintf(`{"location":%q,"sku":{"name":"Standard"},"tags":{"by":%q},"properties":{"publicIPAllocationMethod":"Static"}}`, testkit.Location, name)
-					_, err := door.Put(ctx, azure.Write{ID: testkit.Group.Resource(network.PublicIPAddresses, "shared"), Body: azure.Document(body), Unseen: true})
+					_, err := sender.Put(ctx,
+						azure.Write{ID: testkit.Group.Resource(network.PublicIPAddresses, "shared"), Body: azure.Document(body),
+							Unseen: true})
 					wire.note(name + " wrote")
 					return batch, err
 				})
@@ -96,7 +98,7 @@ func TestNewLeaderMeetsNobody(t *testing.T) {
 		})
 		<-time.After(time.Minute)
 		if got := holder(t, client); got != "a" {
-			t.Errorf("the lease is held by %q before anybody stops", got)
+			t.Errorf("the lease is held by %q before a leader stops", got)
 		}
 		stopFirst()
 		wire.await(t, "b wrote")
@@ -110,7 +112,7 @@ func TestNewLeaderMeetsNobody(t *testing.T) {
 			t.Errorf("the second began at %v, before the first had ended at %v", began, ended)
 		}
 		if gap := began.Sub(ended); gap > 10*time.Second {
-			t.Errorf("nobody was leading for %v: the lease was not given up", gap)
+			t.Errorf("no leader for %v: the lease was not given up", gap)
 		}
 		if wire.most > 1 {
 			t.Errorf("%d writes overlapped", wire.most)
@@ -118,14 +120,14 @@ func TestNewLeaderMeetsNobody(t *testing.T) {
 	})
 }
 
-// wire carries requests and remembers what happened when.
+// wire sends requests and records the time of each event.
 type wire struct {
 	carry http.RoundTripper
 
 	mu      sync.Mutex
 	events  []event
 	flying  int
-	most    int // writes at once
+	most    int // concurrent writes
 	changed chan struct{}
 }
 
@@ -161,7 +163,7 @@ func (w *wire) note(what string) {
 	}
 }
 
-// await waits until something has happened.
+// await waits for an event.
 func (w *wire) await(t *testing.T, what string) {
 	t.Helper()
 	for {
@@ -183,7 +185,7 @@ func (w *wire) await(t *testing.T, what string) {
 	}
 }
 
-// when is the first time that something happened.
+// when returns the time of the first occurrence of an event.
 func (w *wire) when(what string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +197,7 @@ func (w *wire) when(what string) time.Time {
 	return time.Time{}
 }
 
-// A replica that never led leaves the lease alone when it is told to stop.
+// TestWaitingReplicaStopsAtOnce checks that a stopping standby does not touch the lease.
 func TestWaitingReplicaStopsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
@@ -219,8 +221,7 @@ func TestWaitingReplicaStopsAtOnce(t *testing.T) {
 	})
 }
 
-// leaving is an API server that goes away when it is told to: requests for leases fail
-// then, after a wait.
+// leaving returns a client whose API server can go away: requests for leases then fail after wait.
 func leaving(wait func()) (client *fake.Clientset, leave func()) {
 	var away atomic.Bool
 	client = fake.NewClientset()
@@ -234,7 +235,8 @@ func leaving(wait func()) (client *fake.Clientset, leave func()) {
 	return client, func() { away.Store(true) }
 }
 
-// Who cannot renew the lease any more ends at once: there may be another leader.
+// TestLostLease checks that a leader that cannot renew its lease ends at once, because there may be
+// another leader.
 func TestLostLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, leave := leaving(func() {})
@@ -252,7 +254,7 @@ func TestLostLease(t *testing.T) {
 	})
 }
 
-// A leader whose renewing hangs is seen by its health check.
+// TestStuckLeaderIsUnhealthy checks that the health check detects a leader whose renewal hangs.
 func TestStuckLeaderIsUnhealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
@@ -263,7 +265,7 @@ func TestStuckLeaderIsUnhealthy(t *testing.T) {
 		began := make(chan struct{})
 		var replica sync.WaitGroup
 		replica.Go(func() {
-			_ = lead(ctx, election, func(ctx context.Context) { // lost in the end
+			_ = lead(ctx, election, func(ctx context.Context) { // ends when the lease is lost
 				leave()
 				close(began)
 				<-ctx.Done()
@@ -283,7 +285,7 @@ func TestStuckLeaderIsUnhealthy(t *testing.T) {
 	})
 }
 
-// What never ends does not keep the program from ending.
+// TestDrainEnds checks that work that never ends does not keep the program from ending.
 func TestDrainEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, release := time.Now(), make(chan struct{})

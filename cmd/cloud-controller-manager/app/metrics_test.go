@@ -33,7 +33,7 @@ const (
 	updateHint  = "go test ./cmd/cloud-controller-manager/app -run TestReference -update"
 )
 
-// shown is a Registerer that notes what is shown.
+// shown is a Registerer that records the metrics.
 type shown struct{ metrics map[string]metric }
 
 type metric struct {
@@ -76,15 +76,15 @@ func kindOf(c prometheus.Collector) string {
 	return "gauge"
 }
 
-// all are the metrics of kaz's own parts, by program.
+// allMetrics returns the metrics of kaz's own components, by program.
 func allMetrics(t *testing.T) (controller, node map[string]metric) {
 	t.Helper()
 	s := &shown{metrics: map[string]metric{}}
-	door, err := arm.New(arm.Config{Endpoint: "https://management.test", Registerer: s})
+	sender, err := arm.New(arm.Config{Endpoint: "https://management.test", Registerer: s})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := cache.Over(door, cache.Options{Registerer: s})
+	kept, err := cache.Over(sender, cache.Options{Registerer: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,8 @@ func allMetrics(t *testing.T) (controller, node map[string]metric) {
 	defer cloud.Close()
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	if _, err := cloud.Services("kubernetes", service.Config{}, service.Deps{Client: client, Informers: factory, Events: &record.FakeRecorder{}, Registerer: s}); err != nil {
+	if _, err := cloud.Services("kubernetes", service.Config{},
+		service.Deps{Client: client, Informers: factory, Events: &record.FakeRecorder{}, Registerer: s}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ipam.New(ipam.Config{Ranges: ranges(), Bits: []int{24}}, client, factory.Core().V1().Nodes(), nil, s); err != nil {
@@ -111,8 +112,8 @@ func allMetrics(t *testing.T) (controller, node map[string]metric) {
 	return s.metrics, n.metrics
 }
 
-// The names and labels that dashboards, alerts and recording rules of users select by.
-// Whoever changes one breaks them.
+// TestMetricsThatUsersHave checks the names and labels that dashboards, alerts and recording rules
+// use.
 func TestMetricsThatUsersHave(t *testing.T) {
 	controller, _ := allMetrics(t)
 	operation := []string{"request", "resource_group", "subscription_id", "source"}
@@ -142,7 +143,7 @@ func TestMetricsThatUsersHave(t *testing.T) {
 	}
 }
 
-// TestReferenceOfMetrics keeps docs/reference/metrics.md in step with the metrics.
+// TestReferenceOfMetrics compares docs/reference/metrics.md with the metrics.
 func TestReferenceOfMetrics(t *testing.T) {
 	controller, node := allMetrics(t)
 	checkPage(t, metricsPage, "metrics of cloud-controller-manager", metricTable(controller))
@@ -167,7 +168,7 @@ func metricTable(all map[string]metric) string {
 	return b.String()
 }
 
-// checkPage compares a generated part of a page with what it should be, or writes it.
+// checkPage compares a generated part of a page with want, or updates it.
 func checkPage(t *testing.T, file, part, want string) {
 	t.Helper()
 	page.Part{File: file, Name: part, Hint: updateHint}.Check(t, want, *update)

@@ -17,24 +17,25 @@ import (
 	"kaz/internal/cloudprovider/ipam"
 )
 
-// nodeIPAM is the controller's name and, for those who have always called it so,
-// nodeIPAMAlias.
+// nodeIPAM is the controller's name; nodeIPAMAlias is the name that the framework also accepts.
 const (
 	nodeIPAM      = "node-ipam-controller"
 	nodeIPAMAlias = "node-ipam"
 )
 
-// addNodeIPAMFlags adds the flags that the framework does not have.
+// addNodeIPAMFlags adds the controller's flags. The framework does not have them.
 func addNodeIPAMFlags(sets *cliflag.NamedFlagSets, flags *ipam.Flags) {
 	fs := sets.FlagSet(nodeIPAM)
 	fs.StringVar(&flags.ServiceClusterIPRange, "service-cluster-ip-range", "",
-		"Ranges of the addresses of Services, one of each family at most. Nodes get no part of them. Only with --allocate-node-cidrs.")
-	fs.IntVar(&flags.MaskSize, "node-cidr-mask-size", 24, "Has no effect: see --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6.")
-	fs.IntVar(&flags.MaskSizeIPv4, "node-cidr-mask-size-ipv4", 0, "Size of a node's IPv4 range: 0 for 24, which is a /24. Only with --allocate-node-cidrs.")
-	fs.IntVar(&flags.MaskSizeIPv6, "node-cidr-mask-size-ipv6", 0, "Size of a node's IPv6 range: 0 for 64, which is a /64. Only with --allocate-node-cidrs.")
+		"CIDR ranges of Services, at most one for each IP family. Nodes get no addresses in them. Requires --allocate-node-cidrs.")
+	fs.IntVar(&flags.MaskSize, "node-cidr-mask-size", 24, "Has no effect: use --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6.")
+	fs.IntVar(&flags.MaskSizeIPv4, "node-cidr-mask-size-ipv4", 0,
+		"Prefix length of a node's IPv4 range; 0 is 24. Requires --allocate-node-cidrs.")
+	fs.IntVar(&flags.MaskSizeIPv6, "node-cidr-mask-size-ipv6", 0,
+		"Prefix length of a node's IPv6 range; 0 is 64. Requires --allocate-node-cidrs.")
 }
 
-// readNodeIPAM makes sense of the flags, where nodes are to get ranges at all.
+// readNodeIPAM parses the flags. Without --allocate-node-cidrs it returns the zero Config.
 func readNodeIPAM(c *config.CompletedConfig, flags ipam.Flags) (ipam.Config, error) {
 	shared := c.ComponentConfig.KubeCloudShared
 	if !shared.AllocateNodeCIDRs {
@@ -44,12 +45,14 @@ func readNodeIPAM(c *config.CompletedConfig, flags ipam.Flags) (ipam.Config, err
 	return flags.Read()
 }
 
-// withNodeIPAM adds the controller to the framework's.
-func withNodeIPAM(controllers map[string]frameworkapp.ControllerInitFuncConstructor, settings *ipam.Config) map[string]frameworkapp.ControllerInitFuncConstructor {
+// withNodeIPAM adds the node IPAM controller to the framework's controllers.
+func withNodeIPAM(controllers map[string]frameworkapp.ControllerInitFuncConstructor,
+	settings *ipam.Config) map[string]frameworkapp.ControllerInitFuncConstructor {
 	all := maps.Clone(controllers)
 	all[nodeIPAM] = frameworkapp.ControllerInitFuncConstructor{
 		InitContext: frameworkapp.ControllerInitContext{ClientName: "node-controller"},
-		Constructor: func(init frameworkapp.ControllerInitContext, c *config.CompletedConfig, cloud framework.Interface) frameworkapp.InitFunc {
+		Constructor: func(init frameworkapp.ControllerInitContext, c *config.CompletedConfig,
+			cloud framework.Interface) frameworkapp.InitFunc {
 			return func(ctx context.Context, _ genericmanager.ControllerContext) (controller.Interface, bool, error) {
 				if !c.ComponentConfig.KubeCloudShared.AllocateNodeCIDRs {
 					return nil, false, nil
@@ -61,7 +64,8 @@ func withNodeIPAM(controllers map[string]frameworkapp.ControllerInitFuncConstruc
 	return all
 }
 
-func startNodeIPAM(ctx context.Context, init frameworkapp.ControllerInitContext, c *config.CompletedConfig, cloud framework.Interface, settings ipam.Config) error {
+func startNodeIPAM(ctx context.Context, init frameworkapp.ControllerInitContext, c *config.CompletedConfig, cloud framework.Interface,
+	settings ipam.Config) error {
 	var tags ipam.Tags
 	if azure, ours := cloud.(*cloudprovider.Cloud); ours && settings.Tagged {
 		tags = azure.SetTags
@@ -75,7 +79,7 @@ func startNodeIPAM(ctx context.Context, init frameworkapp.ControllerInitContext,
 	return nil
 }
 
-// aliases are other names of controllers that --controllers takes.
+// aliases returns the alternative controller names that --controllers accepts.
 func aliases() map[string]string {
 	all := names.CCMControllerAliases()
 	all[nodeIPAMAlias] = nodeIPAM

@@ -14,15 +14,14 @@ import (
 	"kaz/cmd/internal/access"
 )
 
-// The reasons of events about the program as a whole.
+// The event reasons for the program as a whole.
 const (
 	reasonRights   = "MissingAzureRights"
 	reasonRejected = "CloudConfigRejected"
 	reasonApplied  = "CloudConfigApplied"
 )
 
-// notices tell in Kubernetes what is wrong with the program as a whole: as events of the
-// lease by which it is elected.
+// notices reports problems of the whole program as events on its leader election lease.
 type notices struct {
 	recorder record.EventRecorder
 	about    *corev1.ObjectReference
@@ -42,7 +41,8 @@ func newNotices(ctx context.Context, client kubernetes.Interface, election compo
 	}
 }
 
-// missing tells of rights without which something does not work.
+// missing reports missing Azure rights. Rights whose absence only degrades a feature are not
+// reported.
 func (n *notices) missing(lacks []access.Lack) {
 	for _, l := range lacks {
 		if !l.Degrades {
@@ -51,13 +51,13 @@ func (n *notices) missing(lacks []access.Lack) {
 	}
 }
 
-// rejected tells of a configuration that does not become the program's.
+// rejected reports a cloud configuration that is not used.
 func (n *notices) rejected(err error) {
-	slog.Error("the new cloud configuration is not used; the one before stays in force", "error", err)
-	n.recorder.Eventf(n.about, corev1.EventTypeWarning, reasonRejected, "the one before stays in force: %v", err)
+	slog.Error("cloud configuration rejected; keeping the previous one", "error", err)
+	n.recorder.Eventf(n.about, corev1.EventTypeWarning, reasonRejected, "keeping the previous configuration: %v", err)
 }
 
-// applied tells of a configuration that has become the program's.
+// applied reports a cloud configuration that is now in use.
 func (n *notices) applied(message string) {
 	slog.Info("cloud configuration", "message", message)
 	n.recorder.Event(n.about, corev1.EventTypeNormal, reasonApplied, message)

@@ -24,27 +24,27 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// atStart bounds what is asked of Azure before the controllers start.
+// atStart is the timeout of the Azure requests before the controllers start.
 const atStart = time.Minute
 
-// openCloud opens the cloud of a configuration. Beside it it says which rights are
-// missing.
-func openCloud(ctx context.Context, c cloudconfig.Config, options access.DoorOptions, wrap func(reconcile.Azure) reconcile.Azure, missing *prometheus.GaugeVec) (*cloudprovider.Cloud, []access.Lack, error) {
-	door, err := connect(ctx, c, options)
+// openCloud opens the cloud of a configuration. It also returns the missing rights.
+func openCloud(ctx context.Context, c cloudconfig.Config, options access.ClientOptions, wrap func(reconcile.Azure) reconcile.Azure,
+	missing *prometheus.GaugeVec) (*cloudprovider.Cloud, []access.Lack, error) {
+	client, err := connect(ctx, c, options)
 	if err != nil {
 		return nil, nil, err
 	}
-	lacks, err := checkRights(ctx, c, door, missing)
+	lacks, err := checkRights(ctx, c, client, missing)
 	if err != nil {
 		return nil, nil, err
 	}
 	config := providerConfig(c, options.Registerer)
-	config.Zones = zonesWhenAsked(door, c)
-	return cloudprovider.New(config, wrap(door)), lacks, nil
+	config.Zones = zonesWhenAsked(client, c)
+	return cloudprovider.New(config, wrap(client)), lacks, nil
 }
 
-// connect signs in and opens the door.
-func connect(ctx context.Context, c cloudconfig.Config, options access.DoorOptions) (*access.Doors, error) {
+// connect signs in and opens the ARM client.
+func connect(ctx context.Context, c cloudconfig.Config, options access.ClientOptions) (*access.Clients, error) {
 	ctx, cancel := context.WithTimeout(ctx, atStart)
 	defer cancel()
 	environment, err := access.DescribeCloud(ctx, options.Transport, c)
@@ -52,48 +52,51 @@ func connect(ctx context.Context, c cloudconfig.Config, options access.DoorOptio
 		return nil, err
 	}
 	options.TTL, options.Finish = lifetimes(c), stopGrace
-	door, err := access.OpenDoor(c, environment, options)
+	client, err := access.OpenClient(c, environment, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := door.SignIn(ctx); err != nil {
+	if err := client.SignIn(ctx); err != nil {
 		return nil, err
 	}
-	return door, nil
+	return client, nil
 }
 
-// readConfig reads the configuration in a file.
+// readConfig reads the configuration from a file.
 func readConfig(path, clusterName string, lookup func(string) (string, bool)) (cloudconfig.Config, error) {
 	return source{path: path, cluster: clusterName, lookup: lookup}.parse(nil)
 }
 
-// unserved names what a configuration asks for and this program does not do: it
-// must not look as if it did.
+// unserved returns an error for settings that kaz does not support. Ignoring them would look like
+// support.
 func unserved(c cloudconfig.Config) error {
-	const gateway = "%s: %v belongs to the service gateway, a mode of load balancing to pods that this program does not have; allowed is %s"
+	const gateway = "%s: %v needs the service gateway, which balances load to pods and is not supported here; allowed: %s"
 	var problems []error
 	if c.LoadBalancerSKU == cloudconfig.SKUService {
 		problems = append(problems, fmt.Errorf(gateway, "loadBalancerSku", c.LoadBalancerSKU, "standard"))
 	}
 	if c.LoadBalancerBackendPoolConfigurationType == cloudconfig.PoolPodIP {
-		problems = append(problems, fmt.Errorf(gateway, "loadBalancerBackendPoolConfigurationType", c.LoadBalancerBackendPoolConfigurationType, "nodeIPConfiguration or nodeIP"))
+		problems = append(problems,
+			fmt.Errorf(gateway, "loadBalancerBackendPoolConfigurationType", c.LoadBalancerBackendPoolConfigurationType,
+				"nodeIPConfiguration or nodeIP"))
 	}
 	return errors.Join(problems...)
 }
 
-// withoutBasic is a configuration in which the SKU that Azure has retired is the one that
-// took its place. What only counts with that one is checked now.
+// withoutBasic replaces the load balancer SKU Basic, which Azure has retired, by Standard. It then
+// validates the keys that only count with Standard.
 func withoutBasic(c cloudconfig.Config) (cloudconfig.Config, error) {
 	if c.LoadBalancerSKU != cloudconfig.SKUBasic {
 		return c, nil
 	}
 	c.LoadBalancerSKU = cloudconfig.SKUStandard
 	slog.Warn("cloud configuration", "key", "loadBalancerSku", "message",
-		"azure has retired the SKU Basic: basic is read as standard; load balancers of that SKU are replaced, and public IPs whose address can change get another one")
+		"azure has retired the SKU Basic: basic is read as standard; load balancers of SKU Basic are replaced, and dynamic public IPs "+
+			"get a new address")
 	return c, c.Validate()
 }
 
-// lifetimes is for how long what was read of a type is used again.
+// lifetimes returns how long cached reads stay valid, by resource type.
 func lifetimes(c cloudconfig.Config) map[string]time.Duration {
 	if c.DisableAPICallCache {
 		return nil
@@ -111,12 +114,12 @@ func lifetimes(c cloudconfig.Config) map[string]time.Duration {
 	}
 }
 
-// zonesWhenAsked are the zones of the region, read when they are asked for. Only new addresses
-// of Services need them, and never get them later: who may not ask makes them without, and
-// who is not answered has to ask again.
-func zonesWhenAsked(door azure.Reader, c cloudconfig.Config) func(context.Context) ([]string, error) {
+// zonesWhenAsked returns a function that reads the zones of the region once. Only new public IPs need
+// zones, and Azure cannot add zones later. Without the right to read them, public IPs get no zones.
+// Any other failure is returned, and the next call reads again.
+func zonesWhenAsked(client azure.Reader, c cloudconfig.Config) func(context.Context) ([]string, error) {
 	const forbidden = 403
-	var mu sync.Mutex // guards what follows; never held while waiting
+	var mu sync.Mutex // guards known and zones; never held while waiting
 	var known bool
 	var zones []string
 	return func(ctx context.Context) ([]string, error) {
@@ -128,11 +131,12 @@ func zonesWhenAsked(door azure.Reader, c cloudconfig.Config) func(context.Contex
 		}
 		ctx, cancel := context.WithTimeout(ctx, atStart)
 		defer cancel()
-		read, err := regionZones(ctx, door, c)
+		read, err := regionZones(ctx, client, c)
 		if e, ok := errors.AsType[*azure.Error](err); ok && e.Kind == azure.Denied && e.Status == forbidden {
-			// Public IPs that are there keep their zones. That new ones get none is no
-			// reason to leave a cluster without Services.
-			slog.WarnContext(ctx, "the zones of the region may not be read: new public IPs are made without", "region", c.Location, "error", err)
+			// Existing public IPs keep their zones. Public IPs without zones are better than no
+			// Services.
+			slog.WarnContext(ctx, "no right to read the zones of the region: new public IPs get no zones", "region", c.Location,
+				"error", err)
 		} else if err != nil {
 			return nil, fmt.Errorf("read the zones of region %s: %w", c.Location, err)
 		}
@@ -143,13 +147,13 @@ func zonesWhenAsked(door azure.Reader, c cloudconfig.Config) func(context.Contex
 	}
 }
 
-// regionZones are the zones that new public IPs span, as their subscription numbers them.
-// An Azure Stack has none.
-func regionZones(ctx context.Context, door azure.Reader, c cloudconfig.Config) ([]string, error) {
+// regionZones returns the zones for new public IPs, as numbered for the subscription. Azure Stack has
+// none.
+func regionZones(ctx context.Context, client azure.Reader, c cloudconfig.Config) ([]string, error) {
 	if c.Stack() {
 		return nil, nil
 	}
-	doc, err := door.Get(ctx, azure.SubscriptionID(or(c.NetworkResourceSubscriptionID, c.SubscriptionID))+"/providers/Microsoft.Compute")
+	doc, err := client.Get(ctx, azure.SubscriptionID(or(c.NetworkResourceSubscriptionID, c.SubscriptionID))+"/providers/Microsoft.Compute")
 	if err != nil {
 		return nil, err
 	}
@@ -181,24 +185,28 @@ func providerConfig(c cloudconfig.Config, registerer prometheus.Registerer) clou
 			DisableOutboundSNAT: c.DisableOutboundSNAT, ExcludeControlPlane: c.ExcludeMasterFromStandardLB,
 			IPTagsMayChange: c.EnableIPTagMutationForExistingPublicIP, SharedProbe: sharedProbe(c), EdgeZone: edgeZone(c),
 			Balancers: severalBalancers(c), MaximumRules: c.MaximumLoadBalancerRuleCount,
-			PoolByIP:       c.LoadBalancerBackendPoolConfigurationType == cloudconfig.PoolNodeIP,
-			MigrateByAPI:   c.EnableMigrateToIPBasedBackendPoolAPI,
-			PresetExternal: c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredExternal || c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredAll,
-			PresetInternal: c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredInternal || c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredAll,
+			PoolByIP:     c.LoadBalancerBackendPoolConfigurationType == cloudconfig.PoolNodeIP,
+			MigrateByAPI: c.EnableMigrateToIPBasedBackendPoolAPI,
+			PresetExternal: c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredExternal ||
+				c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredAll,
+			PresetInternal: c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredInternal ||
+				c.PreConfiguredBackendPoolLoadBalancerTypes == cloudconfig.PreConfiguredAll,
 		},
 	}
 }
 
-// sharedProbe is where all Services of traffic policy Cluster are probed, nil where
-// each is probed itself.
+// sharedProbe returns the probe that all Services with traffic policy Cluster share, or nil if each
+// Service has its own.
 func sharedProbe(c cloudconfig.Config) *loadbalancer.SharedProbe {
 	if c.ClusterServiceLoadBalancerHealthProbeMode != cloudconfig.ProbeShared {
 		return nil
 	}
-	return &loadbalancer.SharedProbe{Port: int32(c.ClusterServiceSharedLoadBalancerProbePort), Path: c.ClusterServiceSharedLoadBalancerProbePath}
+	return &loadbalancer.SharedProbe{Port: int32(c.ClusterServiceSharedLoadBalancerProbePort),
+		Path: c.ClusterServiceSharedLoadBalancerProbePath}
 }
 
-// severalBalancers are the load balancers over which Services are spread, none for one.
+// severalBalancers returns the load balancers over which Services are spread, or nil if there is only
+// one.
 func severalBalancers(c cloudconfig.Config) []loadbalancer.Balancer {
 	if !c.MultipleLoadBalancers() {
 		return nil
@@ -207,21 +215,22 @@ func severalBalancers(c cloudconfig.Config) []loadbalancer.Balancer {
 	for _, b := range c.MultipleStandardLoadBalancerConfigurations {
 		all = append(all, loadbalancer.Balancer{
 			Name: b.Name, AllowPlacement: b.AllowServicePlacement, PrimaryVMSet: b.PrimaryVMSet,
-			ServiceSelector: selector(b.ServiceLabelSelector), NamespaceSelector: selector(b.ServiceNamespaceSelector), NodeSelector: selector(b.NodeSelector),
+			ServiceSelector: selector(b.ServiceLabelSelector), NamespaceSelector: selector(b.ServiceNamespaceSelector),
+			NodeSelector: selector(b.NodeSelector),
 		})
 	}
 	return all
 }
 
-// checkSelectors refuses selectors with keys or values that no label can have: they would select
-// nothing.
+// checkSelectors rejects selectors with invalid label keys or values. They would select nothing.
 func checkSelectors(c cloudconfig.Config) error {
 	var problems []error
 	for i, b := range c.MultipleStandardLoadBalancerConfigurations {
 		for _, one := range []struct {
 			key string
 			of  *cloudconfig.LabelSelector
-		}{{"serviceLabelSelector", b.ServiceLabelSelector}, {"serviceNamespaceSelector", b.ServiceNamespaceSelector}, {"nodeSelector", b.NodeSelector}} {
+		}{{"serviceLabelSelector", b.ServiceLabelSelector}, {"serviceNamespaceSelector", b.ServiceNamespaceSelector},
+			{"nodeSelector", b.NodeSelector}} {
 			if _, err := metav1.LabelSelectorAsSelector(selector(one.of)); err != nil {
 				problems = append(problems, fmt.Errorf("multipleStandardLoadBalancerConfigurations[%d].%s: %w", i, one.key, err))
 			}
@@ -230,14 +239,15 @@ func checkSelectors(c cloudconfig.Config) error {
 	return errors.Join(problems...)
 }
 
-// selector is a label selector as Kubernetes has it.
+// selector converts a label selector of azure.json to Kubernetes' type.
 func selector(s *cloudconfig.LabelSelector) *metav1.LabelSelector {
 	if s == nil {
 		return nil
 	}
 	out := &metav1.LabelSelector{MatchLabels: s.MatchLabels}
 	for _, e := range s.MatchExpressions {
-		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values})
+		out.MatchExpressions = append(out.MatchExpressions,
+			metav1.LabelSelectorRequirement{Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values})
 	}
 	return out
 }

@@ -18,14 +18,14 @@ import (
 	"kaz/internal/cloudconfig"
 )
 
-// How often the file is looked at, and how soon what could not be opened, though it can
-// be read, is tried again.
+// fileInterval is how often the file is read. reloadRetry is the delay before a valid configuration whose
+// cloud failed to open is tried again.
 const (
-	fileLook    = time.Second
-	reloadAgain = time.Minute
+	fileInterval = time.Second
+	reloadRetry  = time.Minute
 )
 
-// reloader follows the cloud configuration.
+// reloader watches the cloud configuration for changes.
 type reloader struct {
 	source  source
 	client  kubernetes.Interface
@@ -36,12 +36,13 @@ type reloader struct {
 
 func newReloadResults() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "kaz_cloud_config_reloads_total", Help: "Changes of the cloud configuration: applied, or rejected, the one before staying in force.",
+		Name: "kaz_cloud_config_reloads_total",
+		Help: "Changes of the cloud configuration: applied, or rejected with the previous configuration kept.",
 	}, []string{"result"})
 }
 
-// next waits for a configuration other than the one in force and opens its cloud. It is
-// nil when ctx ends. What cannot be read or opened is told of, and nothing else happens.
+// next waits for a changed configuration and opens its cloud. It returns nil when ctx ends. A
+// configuration that cannot be read or opened is reported and skipped.
 func (r *reloader) next(ctx context.Context, current *generation) *generation {
 	watching, stop := context.WithCancel(ctx)
 	changes, watched := r.watch(watching)
@@ -49,10 +50,10 @@ func (r *reloader) next(ctx context.Context, current *generation) *generation {
 		stop()
 		watched()
 	}()
-	told := ""
+	reported := ""
 	reject := func(err error) {
-		if err.Error() != told && ctx.Err() == nil {
-			told = err.Error()
+		if err.Error() != reported && ctx.Err() == nil {
+			reported = err.Error()
 			r.results.WithLabelValues("rejected").Inc()
 			r.notices.rejected(err)
 		}
@@ -72,13 +73,13 @@ func (r *reloader) next(ctx context.Context, current *generation) *generation {
 			continue
 		}
 		if reflect.DeepEqual(settings, current.settings) {
-			told = ""
+			reported = ""
 			continue
 		}
 		g, err := r.open(ctx, settings)
 		if err != nil {
 			reject(err)
-			again = time.After(reloadAgain) // Azure may have been the reason
+			again = time.After(reloadRetry) // the failure may have been temporary
 			continue
 		}
 		r.results.WithLabelValues("applied").Inc()
@@ -89,26 +90,26 @@ func (r *reloader) next(ctx context.Context, current *generation) *generation {
 
 func (r *reloader) describe(g *generation) string {
 	if g.cloud == nil {
-		return fmt.Sprintf("%s: disableCloudProvider is true, so all controllers stop", r.source)
+		return fmt.Sprintf("%s: disableCloudProvider is true, all controllers stop", r.source)
 	}
-	return fmt.Sprintf("%s has changed: all controllers begin anew with it", r.source)
+	return fmt.Sprintf("%s has changed: all controllers restart with it", r.source)
 }
 
-// watch tells when the configuration may have changed, and at once: it may have done so
-// before anybody looked. What it started has ended when the function returns.
+// watch signals when the configuration may have changed. It also signals at once, because the
+// configuration may have changed before. wait returns when everything that watch started has ended.
 func (r *reloader) watch(ctx context.Context) (changes <-chan struct{}, wait func()) {
 	signal := make(chan struct{}, 1)
 	changed := func() {
 		select {
 		case signal <- struct{}{}:
-		default: // one who looks sees everything
+		default: // a pending signal covers this change too
 		}
 	}
 	done := make(chan struct{})
 	if r.source.path == "" {
 		close(done)
 	} else {
-		known := digest(r.source.path) // before anybody reads it: what changes from now on is seen
+		known := digest(r.source.path) // read before the first use, so that no later change is missed
 		go func() {
 			defer close(done)
 			watchFile(ctx, r.source.path, known, changed)
@@ -122,11 +123,11 @@ func (r *reloader) watch(ctx context.Context) (changes <-chan struct{}, wait fun
 	}
 }
 
-// watchFile calls changed when a file holds something else than is known, and has held it
-// for one look: who reads while somebody writes gets half of it. Looking at the contents
-// sees every way to change a file, such as mounts that swap a link.
+// watchFile calls changed when the content of a file differs from known and was the same in two
+// reads. A file that is being written may otherwise be read in part. Comparing contents detects every
+// kind of change, such as mounts that swap a symbolic link.
 func watchFile(ctx context.Context, path string, known [sha256.Size]byte, changed func()) {
-	ticker := time.NewTicker(fileLook)
+	ticker := time.NewTicker(fileInterval)
 	defer ticker.Stop()
 	seen := known
 	for {
@@ -144,7 +145,7 @@ func watchFile(ctx context.Context, path string, known [sha256.Size]byte, change
 	}
 }
 
-// digest is that of a file's contents. A file that cannot be read has one, too.
+// digest returns the hash of a file's content. A read error has a hash too.
 func digest(path string) [sha256.Size]byte {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -153,19 +154,19 @@ func digest(path string) [sha256.Size]byte {
 	return sha256.Sum256(data)
 }
 
-// watchSecret calls changed when the Secret is another one.
+// watchSecret calls changed when the Secret changes.
 func (r *reloader) watchSecret(ctx context.Context, changed func()) informers.SharedInformerFactory {
 	s := r.source
 	factory := informers.NewSharedInformerFactoryWithOptions(r.client, 0, informers.WithNamespace(s.secretNamespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.secret()).String()
 		}))
-	// The file may come to name the Secret, or not any more, at any time. But to watch
-	// one that nobody has named takes a right that nobody has given.
+	// The file may start or stop to name the Secret at any time. Watch it only while the file names
+	// it: watching needs a right that may not be granted.
 	if used, err := s.fromSecret(); err != nil || !used {
 		return factory
 	}
-	// It fails only when the informer has stopped, and it has not started.
+	// AddEventHandler fails only on a stopped informer.
 	_, _ = factory.Core().V1().Secrets().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { changed() },
 		UpdateFunc: func(any, any) { changed() },

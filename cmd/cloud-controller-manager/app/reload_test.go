@@ -20,7 +20,7 @@ import (
 	"kaz/internal/cloudprovider"
 )
 
-// following is a reloader whose clouds are made of nothing, or are refused.
+// following is a reloader whose clouds are empty or fail to open.
 type following struct {
 	*reloader
 	events *record.FakeRecorder
@@ -55,7 +55,7 @@ func follow(t *testing.T, s source, objects ...*corev1.Secret) *following {
 	return f
 }
 
-// current is the generation of the configuration as it is.
+// current returns the generation of the current configuration.
 func (f *following) current(t *testing.T) *generation {
 	t.Helper()
 	settings, err := f.source.read(t.Context(), f.client)
@@ -65,7 +65,7 @@ func (f *following) current(t *testing.T) *generation {
 	return &generation{settings: settings, cloud: &cloudprovider.Cloud{}}
 }
 
-// await waits for the next generation, and does something when it has begun to wait.
+// await waits for the next generation. It calls do once the reloader waits.
 func (f *following) await(t *testing.T, current *generation, do func()) *generation {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -80,7 +80,7 @@ func (f *following) await(t *testing.T, current *generation, do func()) *generat
 	return g
 }
 
-func (f *following) told(t *testing.T, words ...string) {
+func (f *following) reported(t *testing.T, words ...string) {
 	t.Helper()
 	select {
 	case event := <-f.events.Events:
@@ -94,8 +94,8 @@ func (f *following) told(t *testing.T, words ...string) {
 	}
 }
 
-// TestReloadOfFile: mounts swap a link. What is wrong is said and changes nothing; what
-// is right becomes the next generation.
+// TestReloadOfFile changes the file like a mounted volume does, by replacing a link. A wrong
+// configuration is reported and ignored; a valid one becomes the next generation.
 func TestReloadOfFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "azure.json")
@@ -119,33 +119,35 @@ func TestReloadOfFile(t *testing.T) {
 	f := follow(t, source{path: path})
 	next := f.await(t, f.current(t), func() {
 		swap([]byte(`{"resourceGroup": `))
-		f.told(t, reasonRejected, "the one before stays in force", path)
+		f.reported(t, reasonRejected, "keeping the previous configuration", path)
 		swap(azureJSON(t, object{"cloudConfigType": "foo", "vmType": "barn"}))
-		f.told(t, reasonRejected, "cloudConfigType", "vmType", "vmssflex")
+		f.reported(t, reasonRejected, "cloudConfigType", "vmType", "vmssflex")
 		swap(azureJSON(t, object{"resourceGroup": "other"}))
 	})
 	if next.settings.ResourceGroup != "other" {
 		t.Errorf("the next generation is of group %s", next.settings.ResourceGroup)
 	}
-	f.told(t, reasonApplied, path)
-	if rejected, applied := testutil.ToFloat64(f.results.WithLabelValues("rejected")), testutil.ToFloat64(f.results.WithLabelValues("applied")); rejected != 2 || applied != 1 {
+	f.reported(t, reasonApplied, path)
+	if rejected, applied := testutil.ToFloat64(f.results.WithLabelValues("rejected")),
+		testutil.ToFloat64(f.results.WithLabelValues("applied")); rejected != 2 || applied != 1 {
 		t.Errorf("%v rejected, %v applied", rejected, applied)
 	}
-	// It changed before anybody looked.
+	// The file changed before the reloader started.
 	swap(azureJSON(t, object{"disableCloudProvider": true}))
 	next = f.await(t, next, func() {})
 	if next.cloud != nil {
 		t.Error("disableCloudProvider has no effect")
 	}
-	f.told(t, reasonApplied, "disableCloudProvider")
+	f.reported(t, reasonApplied, "disableCloudProvider")
 }
 
-// TestReloadOfSecret: so it is with the Secret; and what is no change is none.
+// TestReloadOfSecret is the same for the Secret. An update without a change has no effect.
 func TestReloadOfSecret(t *testing.T) {
 	f := follow(t, source{}, secretOf(cloudconfig.SecretName, azureJSON(t, nil)))
 	store := func(data []byte) {
 		t.Helper()
-		if err := f.client.(*fake.Clientset).Tracker().Update(corev1.SchemeGroupVersion.WithResource("secrets"), secretOf(cloudconfig.SecretName, data), cloudconfig.SecretNamespace); err != nil {
+		if err := f.client.(*fake.Clientset).Tracker().Update(corev1.SchemeGroupVersion.WithResource("secrets"),
+			secretOf(cloudconfig.SecretName, data), cloudconfig.SecretNamespace); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -157,14 +159,14 @@ func TestReloadOfSecret(t *testing.T) {
 	}
 	next := f.await(t, f.current(t), func() {
 		store(azureJSON(t, object{"aadClientSecret": "wrong"}))
-		f.told(t, reasonRejected, "got no token")
-		store(azureJSON(t, nil)) // back to what is in force
+		f.reported(t, reasonRejected, "got no token")
+		store(azureJSON(t, nil)) // the current configuration
 		store(azureJSON(t, object{"aadClientSecret": "renewed"}))
 	})
 	if next.settings.AADClientSecret.Reveal() != "renewed" {
 		t.Error("the renewed secret is not the next generation's")
 	}
-	f.told(t, reasonApplied, "secret kube-system/azure-cloud-provider")
+	f.reported(t, reasonApplied, "secret kube-system/azure-cloud-provider")
 	select {
 	case event := <-f.events.Events:
 		t.Errorf("one event too many: %s", event)
@@ -172,7 +174,7 @@ func TestReloadOfSecret(t *testing.T) {
 	}
 }
 
-// TestReloadEnds: who is told to stop does not wait for a change.
+// TestReloadEnds checks that a stopping program does not wait for a change.
 func TestReloadEnds(t *testing.T) {
 	f := follow(t, source{path: writeFile(t, azureJSON(t, nil))})
 	current := f.current(t)
@@ -185,15 +187,15 @@ func TestReloadEnds(t *testing.T) {
 	}
 }
 
-// TestGate: who closes it waits for those inside, and nobody comes in any more, neither
-// to Azure nor to Kubernetes.
-func TestGate(t *testing.T) {
-	g := &gate{}
+// TestRequestGuard checks that close waits for requests in flight and rejects new ones, for Azure and
+// Kubernetes.
+func TestRequestGuard(t *testing.T) {
+	g := &requestGuard{}
 	inside, leave := make(chan struct{}), make(chan struct{})
-	door := g.azure(slowDoor{inside: inside, leave: leave})
+	client := g.azure(slowClient{inside: inside, leave: leave})
 	answered := make(chan error, 1)
 	go func() {
-		_, err := door.Put(t.Context(), azure.Write{})
+		_, err := azure.ByVerb(client).Put(t.Context(), azure.Write{})
 		answered <- err
 	}()
 	<-inside
@@ -203,10 +205,10 @@ func TestGate(t *testing.T) {
 		defer close(closed)
 		g.close()
 	}()
-	if _, err := door.Get(t.Context(), ""); azure.KindOf(err) != azure.Canceled {
-		t.Errorf("through a gate that closes: %v", err)
+	if _, err := client.Get(t.Context(), ""); azure.KindOf(err) != azure.Canceled {
+		t.Errorf("through a closed guard: %v", err)
 	}
-	if _, err := door.Fresh().List(t.Context(), azure.Query{}); azure.KindOf(err) != azure.Canceled {
+	if _, err := client.Fresh().List(t.Context(), azure.Query{}); azure.KindOf(err) != azure.Canceled {
 		t.Errorf("past the cache: %v", err)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, "http://kubernetes.test/", http.NoBody)
@@ -222,35 +224,27 @@ func TestGate(t *testing.T) {
 	}
 	select {
 	case <-closed:
-		t.Error("it closed with somebody inside")
+		t.Error("it closed during a request")
 	default:
 	}
 	close(leave)
 	<-closed
 	if err := <-answered; err != nil {
-		t.Errorf("who was inside got %v", err)
+		t.Errorf("the request under way got %v", err)
 	}
 }
 
-// slowDoor answers writes when it is told to.
-type slowDoor struct{ inside, leave chan struct{} }
+// slowClient answers writes when leave is closed.
+type slowClient struct{ inside, leave chan struct{} }
 
-func (d slowDoor) Get(context.Context, azure.ID) (azure.Document, error) { return nil, nil }
+func (d slowClient) Get(context.Context, azure.ID) (azure.Document, error) { return nil, nil }
 
-func (d slowDoor) List(context.Context, azure.Query) ([]azure.Document, error) { return nil, nil }
+func (d slowClient) List(context.Context, azure.Query) ([]azure.Document, error) { return nil, nil }
 
-func (d slowDoor) Put(context.Context, azure.Write) (azure.Document, error) {
+func (d slowClient) Begin(context.Context, azure.Request) (*azure.Operation, error) {
 	close(d.inside)
 	<-d.leave
-	return nil, nil
+	return azure.Done(nil), nil
 }
 
-func (d slowDoor) Patch(context.Context, azure.Write) (azure.Document, error) { return nil, nil }
-
-func (d slowDoor) Delete(context.Context, azure.ID) error { return nil }
-
-func (d slowDoor) Post(context.Context, azure.ID, string, azure.Document) (azure.Document, error) {
-	return nil, nil
-}
-
-func (d slowDoor) Fresh() azure.Reader { return d }
+func (d slowClient) Fresh() azure.Reader { return d }

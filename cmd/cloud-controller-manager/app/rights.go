@@ -14,18 +14,18 @@ import (
 	"kaz/internal/plan/rights"
 )
 
-// checkRights finds out which rights are missing before anything is attempted, says so,
-// and gives up where nothing can work. What one Service in a hundred may need by an
-// annotation is not asked for.
-func checkRights(ctx context.Context, c cloudconfig.Config, door *access.Doors, missing *prometheus.GaugeVec) ([]access.Lack, error) {
+// checkRights logs which Azure rights are missing before any write is attempted. It returns an error
+// if nothing can work. It does not check rights that only rare annotations need.
+func checkRights(ctx context.Context, c cloudconfig.Config, client *access.Clients, missing *prometheus.GaugeVec) ([]access.Lack, error) {
 	ctx, cancel := context.WithTimeout(ctx, atStart)
 	defer cancel()
-	found := door.Rights(ctx, rights.Needed(featuresOf(c)...), placesOf(c))
+	found := client.Rights(ctx, rights.Needed(featuresOf(c)...), placesOf(c))
 	if found.Hopeless != nil {
-		return nil, fmt.Errorf("azure does not let us work: %w", found.Hopeless)
+		return nil, fmt.Errorf("no azure access: %w", found.Hopeless)
 	}
 	for _, u := range found.Unknown {
-		slog.WarnContext(ctx, "azure does not say which rights we have here, so what is missing shows when it is refused", "scope", u.At, "error", u.Err)
+		slog.WarnContext(ctx, "cannot read the rights at this scope: a missing right shows only when a request is denied", "scope", u.At,
+			"error", u.Err)
 	}
 	missing.Reset()
 	for _, l := range found.Missing {
@@ -39,15 +39,15 @@ func checkRights(ctx context.Context, c cloudconfig.Config, door *access.Doors, 
 	return found.Missing, nil
 }
 
-// newMissingRights is the metric of missing rights. Actions and scopes are those of the
-// table and of azure.json.
+// newMissingRights returns the metric of missing rights. Its labels are bounded by the rights table
+// and the scopes of azure.json.
 func newMissingRights() *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "kaz_azure_rights_missing", Help: "1 for each right that was found missing when the cloud configuration was read.",
 	}, []string{"action", "scope"})
 }
 
-// featuresOf is what a configuration uses whatever Services say.
+// featuresOf returns the features that a configuration uses regardless of Services.
 func featuresOf(c cloudconfig.Config) []rights.Feature {
 	features := []rights.Feature{rights.Check, rights.Nodes, rights.Services}
 	add := func(f rights.Feature, used bool) {
@@ -66,7 +66,7 @@ func featuresOf(c cloudconfig.Config) []rights.Feature {
 	return features
 }
 
-// placesOf is where a configuration has the scopes of rights.
+// placesOf returns the resource group or resource of each scope of the rights table.
 func placesOf(c cloudconfig.Config) map[rights.Scope]access.Place {
 	subscription := or(c.NetworkResourceSubscriptionID, c.SubscriptionID)
 	group := func(name string) azure.ID { return azure.GroupID(subscription, or(name, c.ResourceGroup)) }
@@ -79,7 +79,7 @@ func placesOf(c cloudconfig.Config) map[rights.Scope]access.Place {
 	}
 	vnet := one(c.VnetResourceGroup, network.VirtualNetworks, c.VnetName)
 	if vnet.Resource != "" && c.SubnetName != "" {
-		vnet.Resource = vnet.Resource.Child("subnets", c.SubnetName) // which has the rights on the network, too
+		vnet.Resource = vnet.Resource.Child("subnets", c.SubnetName) // rights on the network apply to the subnet
 	}
 	places := map[rights.Scope]access.Place{
 		rights.Machines:      {Group: azure.GroupID(c.SubscriptionID, c.ResourceGroup)},

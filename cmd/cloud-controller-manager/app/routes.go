@@ -10,11 +10,12 @@ import (
 	"kaz/internal/cloudprovider/ipam"
 )
 
-// checkRoutes finds out before anything starts whether the route controller can.
+// checkRoutes returns an error if the route controller is enabled and cannot work.
 func checkRoutes(c *config.CompletedConfig, cloud *cloudprovider.Cloud) error {
 	shared := c.ComponentConfig.KubeCloudShared
 	if _, supported := cloud.Routes(); !supported || !shared.ConfigureCloudRoutes ||
-		!genericmanager.IsControllerEnabled(names.NodeRouteController, frameworkapp.ControllersDisabledByDefault, c.ComponentConfig.Generic.Controllers) {
+		!genericmanager.IsControllerEnabled(names.NodeRouteController, frameworkapp.ControllersDisabledByDefault,
+			c.ComponentConfig.Generic.Controllers) {
 		return nil
 	}
 	_, err := ipam.ClusterCIDR(shared.ClusterCIDR, "--configure-cloud-routes with a routeTableName in azure.json")

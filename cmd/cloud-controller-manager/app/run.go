@@ -26,22 +26,22 @@ import (
 	"k8s.io/controller-manager/pkg/leadermigration"
 )
 
-// component is the program's name for Kubernetes.
+// component is the program's name in logs, events and leases.
 const component = "cloud-controller-manager"
 
-// manager runs the controllers, as the framework would, but for the end: the framework
-// leaves when it is told to, whatever is under way, and its lease behind.
+// manager runs the controllers like the framework does, but stops gracefully. The framework exits at
+// once, with writes in flight and its lease still held.
 type manager struct {
 	config *config.CompletedConfig
 	first  *generation
-	// reload follows the cloud configuration, nil where it is read once.
+	// reload watches the cloud configuration; nil if it is read only once.
 	reload *reloader
 
 	health  *controllerhealthz.MutableHealthzHandler
-	checked map[string]bool // controllers whose health is told
+	checked map[string]bool // controllers that have a health check
 }
 
-// run runs until ctx ends, and then to the end of what is under way.
+// run runs the controllers until ctx ends, and then waits for the work in flight.
 func (m *manager) run(ctx context.Context) error {
 	m.config.EventBroadcaster.StartStructuredLogging(0)
 	m.config.EventBroadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: m.config.Client.CoreV1().Events("")})
@@ -56,7 +56,7 @@ func (m *manager) run(ctx context.Context) error {
 		checks = append(checks, watch)
 	}
 	m.health = controllerhealthz.NewMutableHealthzHandler(checks...)
-	// Health and metrics are told to the end.
+	// Serve health and metrics until the end.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	if err := m.serve(serving, ctx); err != nil {
@@ -71,7 +71,8 @@ func (m *manager) run(ctx context.Context) error {
 // showConfig registers /configz.
 func (m *manager) showConfig() error {
 	shown := &configv1alpha1.CloudControllerManagerConfiguration{}
-	if err := configv1alpha1.Convert_config_CloudControllerManagerConfiguration_To_v1alpha1_CloudControllerManagerConfiguration(&m.config.ComponentConfig, shown, nil); err != nil {
+	convert := configv1alpha1.Convert_config_CloudControllerManagerConfiguration_To_v1alpha1_CloudControllerManagerConfiguration
+	if err := convert(&m.config.ComponentConfig, shown, nil); err != nil {
 		return fmt.Errorf("configz: %w", err)
 	}
 	shown.SetGroupVersionKind(configv1alpha1.SchemeGroupVersion.WithKind("CloudControllerManagerConfiguration"))
@@ -85,8 +86,7 @@ func (m *manager) showConfig() error {
 	return nil
 }
 
-// serve answers questions about health and metrics until ctx ends. It is not ready any
-// more when working has ended.
+// serve serves health and metrics until ctx ends. /readyz fails once working has ended.
 func (m *manager) serve(ctx, working context.Context) error {
 	if m.config.SecureServing == nil {
 		return nil
@@ -102,8 +102,8 @@ func (m *manager) serve(ctx, working context.Context) error {
 	return nil
 }
 
-// elect works while this process is the leader. Clusters that move controllers from
-// one manager to another have a second lock for those.
+// elect runs the controllers while this process is the leader. With leader migration, the migrated
+// controllers have a second lock.
 func (m *manager) elect(ctx context.Context, watch *leaderelection.HealthzAdaptor) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -112,7 +112,8 @@ func (m *manager) elect(ctx context.Context, watch *leaderelection.HealthzAdapto
 	identity := host + "_" + string(uuid.NewUUID())
 	generic := m.config.ComponentConfig.Generic
 	if !leadermigration.Enabled(&generic) {
-		return m.leadAs(ctx, identity, generic.LeaderElection.ResourceLock, generic.LeaderElection.ResourceName, watch, func(string) bool { return true })
+		return m.leadAs(ctx, identity, generic.LeaderElection.ResourceLock, generic.LeaderElection.ResourceName, watch,
+			func(string) bool { return true })
 	}
 	migration := leadermigration.NewLeaderMigrator(&generic.LeaderMigration, component)
 	results := make(chan error, 2)
@@ -131,22 +132,25 @@ func (m *manager) elect(ctx context.Context, watch *leaderelection.HealthzAdapto
 	}()
 	for range cap(results) {
 		if err := <-results; err != nil {
-			return err // at once: who lost a lock must not go on with the other
+			return err // at once: after losing one lock, do not continue with the other
 		}
 	}
 	return nil
 }
 
-// only tells the controllers that a migration says this of.
+// only selects the controllers for which the migration gives this result.
 func only(migration *leadermigration.LeaderMigrator, of leadermigration.FilterResult) func(string) bool {
 	return func(name string) bool { return migration.FilterFunc(name) == of }
 }
 
-// leadAs works while the lock of this name is held, and calls first before.
-func (m *manager) leadAs(ctx context.Context, identity, kind, name string, watch *leaderelection.HealthzAdaptor, which func(string) bool, first ...func()) error {
+// leadAs runs the controllers that which selects while it holds the named lock. It calls first
+// before.
+func (m *manager) leadAs(ctx context.Context, identity, kind, name string, watch *leaderelection.HealthzAdaptor, which func(string) bool,
+	first ...func()) error {
 	timing := m.config.ComponentConfig.Generic.LeaderElection
 	lock, err := resourcelock.NewFromKubeconfig(kind, timing.ResourceNamespace, name,
-		resourcelock.ResourceLockConfig{Identity: identity, EventRecorder: m.config.EventRecorder}, m.config.Kubeconfig, timing.RenewDeadline.Duration)
+		resourcelock.ResourceLockConfig{Identity: identity, EventRecorder: m.config.EventRecorder}, m.config.Kubeconfig,
+		timing.RenewDeadline.Duration)
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
@@ -154,14 +158,15 @@ func (m *manager) leadAs(ctx context.Context, identity, kind, name string, watch
 	defer end(nil)
 	err = lead(ctx, leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: name, WatchDog: watch,
-		LeaseDuration: timing.LeaseDuration.Duration, RenewDeadline: timing.RenewDeadline.Duration, RetryPeriod: timing.RetryPeriod.Duration,
+		LeaseDuration: timing.LeaseDuration.Duration, RenewDeadline: timing.RenewDeadline.Duration,
+		RetryPeriod: timing.RetryPeriod.Duration,
 	}, func(leading context.Context) {
 		slog.Info("leading", "lock", name, "identity", identity)
 		for _, f := range first {
 			f()
 		}
 		if err := m.work(leading, which); err != nil {
-			end(err) // the lock is given up
+			end(err) // releases the lock
 			<-leading.Done()
 		}
 	})
@@ -171,8 +176,8 @@ func (m *manager) leadAs(ctx context.Context, identity, kind, name string, watch
 	return err
 }
 
-// work runs controllers until ctx ends and what they have under way is over, and begins
-// anew when the cloud configuration becomes another one.
+// work runs the controllers until ctx ends and their work in flight is done. It restarts them when
+// the cloud configuration changes.
 func (m *manager) work(ctx context.Context, which func(string) bool) error {
 	for g := m.first; g != nil; {
 		working, stop := context.WithCancel(ctx)
@@ -189,7 +194,7 @@ func (m *manager) work(ctx context.Context, which func(string) bool) error {
 	return nil
 }
 
-// next waits for the next generation, nil for none.
+// next waits for the next generation. It returns nil when ctx ends.
 func (m *manager) next(ctx context.Context, g *generation) *generation {
 	if m.reload != nil {
 		return m.reload.next(ctx, g)
@@ -198,13 +203,14 @@ func (m *manager) next(ctx context.Context, g *generation) *generation {
 	return nil
 }
 
-// start starts the controllers of a generation, which end with ctx.
+// start starts the controllers of a generation. They stop when ctx ends.
 func (m *manager) start(ctx context.Context, g *generation, which func(string) bool) error {
 	if g.cloud == nil {
 		return nil
 	}
 	c := g.config
-	shared, err := frameworkapp.CreateControllerContext(c, clientbuilder.SimpleControllerClientBuilder{ClientConfig: c.Kubeconfig}, ctx.Done())
+	shared, err := frameworkapp.CreateControllerContext(c, clientbuilder.SimpleControllerClientBuilder{ClientConfig: c.Kubeconfig},
+		ctx.Done())
 	if err != nil {
 		return fmt.Errorf("start controllers: %w", err)
 	}
@@ -228,13 +234,13 @@ func (m *manager) start(ctx context.Context, g *generation, which func(string) b
 			continue
 		}
 		slog.Info("controller started", "controller", name)
-		if !m.told(name) {
+		if !m.hasCheck(name) {
 			checks = append(checks, healthOf(name, started))
 		}
 		select {
 		case <-time.After(wait.Jitter(c.ComponentConfig.Generic.ControllerStartInterval.Duration, frameworkapp.ControllerStartJitter)):
 		case <-ctx.Done():
-			return nil // told to stop
+			return nil // stopping
 		}
 	}
 	m.health.AddHealthChecker(checks...)
@@ -244,9 +250,8 @@ func (m *manager) start(ctx context.Context, g *generation, which func(string) b
 	return nil
 }
 
-// told reports whether a controller's health is told already: a generation before has
-// seen to it.
-func (m *manager) told(name string) bool {
+// hasCheck reports whether a controller already has a health check from an earlier generation.
+func (m *manager) hasCheck(name string) bool {
 	if m.reload == nil {
 		return false
 	}
@@ -255,7 +260,7 @@ func (m *manager) told(name string) bool {
 	return already
 }
 
-// healthOf is a controller's own check, or that it was started.
+// healthOf returns the controller's own health check, or one that always succeeds.
 func healthOf(name string, c controller.Interface) healthz.HealthChecker {
 	if own, ok := c.(controller.HealthCheckable); ok {
 		if check := own.HealthChecker(); check != nil {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/cloud-provider/names"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/metrics/legacyregistry"
-	_ "k8s.io/component-base/metrics/prometheus/workqueue" // the metrics of its queue
+	_ "k8s.io/component-base/metrics/prometheus/workqueue" // the work queue metrics
 	genericmanager "k8s.io/controller-manager/app"
 	"k8s.io/controller-manager/controller"
 
@@ -28,32 +28,33 @@ import (
 	"kaz/internal/cloudprovider/service"
 )
 
-// serviceComponent is the source of the controller's events and its client's name,
-// those of the framework's controller.
+// serviceComponent is the source of the controller's events and the name of its client, as in the
+// framework.
 const serviceComponent = "service-controller"
 
-// repairPeriod is how often everything is compared with Azure as it is.
+// repairPeriod is the default interval of drift repair.
 const repairPeriod = 30 * time.Minute
 
-// addServiceFlags adds the flags that the framework does not have.
+// addServiceFlags adds the service controller's own flags.
 func addServiceFlags(sets *cliflag.NamedFlagSets, settings *service.Config) {
 	fs := sets.FlagSet(names.ServiceLBController)
 	AddClassFlag(fs, (*[]string)(&settings.Classes))
 	fs.DurationVar(&settings.RepairPeriod, "drift-repair-period", repairPeriod,
-		"How often load balancers, public IPs and security rules are compared with Azure as it is, and put back where somebody changed them; for the first time 90s after the start, unless this is less. 0 is never.")
+		"How often load balancers, public IPs and security rules are compared with Azure and drift is repaired; the first time "+
+			"90s after the start, or after this period if it is shorter. 0 disables the comparison.")
 }
 
-// AddClassFlag adds the flag that says which Services are served.
+// AddClassFlag adds the flag that selects Services by load balancer class.
 func AddClassFlag(fs *pflag.FlagSet, classes *[]string) {
 	fs.StringSliceVar(classes, "load-balancer-class", []string{"", service.Class},
-		"Load balancer classes of the Services that are served. The empty one stands for Services that name none.")
+		"Load balancer classes of the Services that are served. The empty class selects Services without a class.")
 }
 
-// checkServiceFlags refuses values with which Services would not be served, or not as it looks.
+// checkServiceFlags validates the flags of the service controller.
 func checkServiceFlags(settings service.Config, syncs int32) error {
 	errs := []error{checkClasses(settings.Classes)}
 	if settings.RepairPeriod < 0 {
-		errs = append(errs, fmt.Errorf("--drift-repair-period %v: must not be negative; 0 is never", settings.RepairPeriod))
+		errs = append(errs, fmt.Errorf("--drift-repair-period %v: must not be negative; 0 disables drift repair", settings.RepairPeriod))
 	}
 	if syncs < 1 {
 		errs = append(errs, fmt.Errorf("--concurrent-service-syncs %d: must be at least 1", syncs))
@@ -61,18 +62,19 @@ func checkServiceFlags(settings service.Config, syncs int32) error {
 	return errors.Join(errs...)
 }
 
-// checkClasses refuses classes that no Service can name.
+// checkClasses rejects classes that are not valid in a Service.
 func checkClasses(flag []string) error {
 	var errs []error
 	for _, class := range flag {
 		if class != "" && len(validation.IsQualifiedName(class)) > 0 {
-			errs = append(errs, fmt.Errorf("--load-balancer-class %q: no Service can name it, want a name such as %s", class, service.Class))
+			errs = append(errs,
+				fmt.Errorf("--load-balancer-class %q: not a valid class name; an example is %s", class, service.Class))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// classes are what the flag says: --load-balancer-class= is the empty class alone.
+// classes returns the classes of the flag. --load-balancer-class= is the empty class alone.
 func classes(flag []string) service.Classes {
 	if len(flag) == 0 {
 		return service.Classes{""}
@@ -80,17 +82,20 @@ func classes(flag []string) service.Classes {
 	return flag
 }
 
-// withServices puts kaz's service controller in the place of the framework's. It is
-// among running until it has nothing under way any more.
-func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstructor, settings *service.Config, dry *dryRun, running *sync.WaitGroup) map[string]frameworkapp.ControllerInitFuncConstructor {
+// withServices replaces the framework's service controller by kaz's. The controller is part of
+// running until it has no work in flight.
+func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstructor, settings *service.Config, dry *dryRun,
+	running *sync.WaitGroup) map[string]frameworkapp.ControllerInitFuncConstructor {
 	all := maps.Clone(controllers)
 	all[names.ServiceLBController] = frameworkapp.ControllerInitFuncConstructor{
 		InitContext: frameworkapp.ControllerInitContext{ClientName: serviceComponent},
-		Constructor: func(init frameworkapp.ControllerInitContext, c *config.CompletedConfig, cloud framework.Interface) frameworkapp.InitFunc {
+		Constructor: func(init frameworkapp.ControllerInitContext, c *config.CompletedConfig,
+			cloud framework.Interface) frameworkapp.InitFunc {
 			return func(ctx context.Context, manager genericmanager.ControllerContext) (controller.Interface, bool, error) {
 				azure, ours := cloud.(*cloudprovider.Cloud)
 				if !ours {
-					return nil, false, fmt.Errorf("%s serves %s only, not %s", names.ServiceLBController, cloudprovider.Name, cloud.ProviderName())
+					return nil, false,
+						fmt.Errorf("%s serves %s only, not %s", names.ServiceLBController, cloudprovider.Name, cloud.ProviderName())
 				}
 				return nil, true, startServices(ctx, init, c, manager, azure, *settings, dry, running)
 			}
@@ -99,9 +104,11 @@ func withServices(controllers map[string]frameworkapp.ControllerInitFuncConstruc
 	return all
 }
 
-// startServices starts the controller. Events have a client of their own: however
-// many there are, no Service waits for them.
-func startServices(ctx context.Context, init frameworkapp.ControllerInitContext, c *config.CompletedConfig, manager genericmanager.ControllerContext, cloud *cloudprovider.Cloud, settings service.Config, dry *dryRun, running *sync.WaitGroup) error {
+// startServices starts the service controller. Events use a client of their own, so that many events
+// do not delay Services.
+func startServices(ctx context.Context, init frameworkapp.ControllerInitContext, c *config.CompletedConfig,
+	manager genericmanager.ControllerContext, cloud *cloudprovider.Cloud, settings service.Config, dry *dryRun,
+	running *sync.WaitGroup) error {
 	settings.Classes = classes(settings.Classes)
 	settings.Syncs = int(c.ComponentConfig.ServiceController.ConcurrentServiceSyncs)
 	events := record.NewBroadcaster(record.WithContext(ctx))

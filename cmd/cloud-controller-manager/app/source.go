@@ -13,9 +13,9 @@ import (
 	"kaz/internal/cloudconfig"
 )
 
-// source is where the cloud configuration comes from: a file, a Secret, or both.
+// source is the origin of the cloud configuration: a file, a Secret, or both.
 type source struct {
-	path    string // of the file, "" for none
+	path    string // path of the file, "" for none
 	cluster string // the cluster's name
 	lookup  func(string) (string, bool)
 
@@ -23,22 +23,25 @@ type source struct {
 	reloading                              bool
 }
 
-// addFlags adds the flags that the framework does not have.
+// addFlags adds the flags of the source.
 func (s *source) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&s.reloading, "enable-dynamic-reloading", false,
-		"Begin anew with the cloud configuration when it changes in its file or Secret. One that cannot be used is told of in an event, and the one before stays in force.")
+		"Restart the controllers when the cloud configuration changes in its file or Secret. A configuration that cannot be used "+
+			"is reported as an event, and the previous one is kept.")
 	fs.StringVar(&s.secretName, "cloud-config-secret-name", "",
-		"Name of the Secret with the cloud configuration. With --cloud-config its keys win over those of the file, unless cloudConfigType says otherwise. Without --cloud-config it is "+cloudconfig.SecretName+" unless this says otherwise.")
-	fs.StringVar(&s.secretNamespace, "cloud-config-secret-namespace", cloudconfig.SecretNamespace, "Namespace of the Secret with the cloud configuration.")
-	fs.StringVar(&s.secretKey, "cloud-config-key", cloudconfig.SecretKey, "Key under which the Secret has the cloud configuration.")
+		"Name of the Secret with the cloud configuration. With --cloud-config, its keys override the file's unless "+
+			"cloudConfigType says otherwise. Without --cloud-config, the default is "+cloudconfig.SecretName+".")
+	fs.StringVar(&s.secretNamespace, "cloud-config-secret-namespace", cloudconfig.SecretNamespace,
+		"Namespace of the Secret with the cloud configuration.")
+	fs.StringVar(&s.secretKey, "cloud-config-key", cloudconfig.SecretKey, "Key of the cloud configuration in the Secret.")
 }
 
-// errNoSource says what is missing.
-var errNoSource = errors.New("--cloud-config is missing: the path of azure.json; for a configuration in a Secret, --cloud-config-secret-name, or --enable-dynamic-reloading for the one of the usual name")
+// errNoSource is the error if neither a file nor a Secret is named.
+var errNoSource = errors.New("--cloud-config is missing: set it to the path of azure.json; for a configuration in a Secret, set " +
+	"--cloud-config-secret-name, or --enable-dynamic-reloading to use the default Secret")
 
-// fromSecret reports whether the Secret counts, given what the file says. A file alone
-// has always been enough, whatever Secrets of other programs there are: a merge is
-// asked for by naming the Secret.
+// fromSecret reports whether the Secret is used, given the content of the file. A file alone is
+// enough by default, whatever Secrets exist: naming the Secret asks for a merge.
 func (s source) fromSecret() (bool, error) {
 	if s.path == "" {
 		if s.secretName == "" && !s.reloading {
@@ -48,7 +51,7 @@ func (s source) fromSecret() (bool, error) {
 	}
 	file, _, err := cloudconfig.Load(s.path)
 	if err != nil {
-		// Reading it for good says all that is wrong with it.
+		// parse reports everything that is wrong with the file.
 		return false, nil
 	}
 	switch file.CloudConfigType {
@@ -75,7 +78,7 @@ func (s source) String() string {
 	return s.path + " and " + secret
 }
 
-// read reads the configuration as it is now.
+// read reads the current configuration.
 func (s source) read(ctx context.Context, client kubernetes.Interface) (cloudconfig.Config, error) {
 	used, err := s.fromSecret()
 	if err != nil {
@@ -90,7 +93,7 @@ func (s source) read(ctx context.Context, client kubernetes.Interface) (cloudcon
 	return s.parse(secret)
 }
 
-// parse reads the file, and checks it with what is in the Secret.
+// parse reads the file, merges the Secret's data and validates the result.
 func (s source) parse(secret []byte) (cloudconfig.Config, error) {
 	c, warnings, err := cloudconfig.Read(cloudconfig.Sources{Path: s.path, Secret: secret, Environment: s.lookup})
 	for _, w := range warnings {
@@ -112,11 +115,13 @@ func (s source) parse(secret []byte) (cloudconfig.Config, error) {
 	return c, nil
 }
 
-// warnOfTenant says what becomes of a tenant that cannot be signed in to.
+// warnOfTenant logs a warning if networkResourceTenantID has no effect.
 func warnOfTenant(c cloudconfig.Config) {
-	if c.MultiTenant() && c.Credential() == cloudconfig.WorkloadIdentity {
+	way := c.Credential()
+	if c.MultiTenant() && (way == cloudconfig.WorkloadIdentity || way == cloudconfig.ManagedIdentityFile) {
 		slog.Warn("cloud configuration", "key", "networkResourceTenantID", "message",
-			"has no effect with workload identity, which signs in to one tenant: network resources are looked for with the identity of the cluster's tenant")
+			fmt.Sprintf("has no effect with %s, which signs in to one tenant: network resources are read with the identity "+
+				"of the cluster's tenant", way))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"kaz/internal/cloudconfig"
 )
 
-// azureJSON is a configuration that can be used, with these keys.
+// azureJSON returns a valid configuration with additional keys.
 func azureJSON(t *testing.T, own object) []byte {
 	t.Helper()
 	all := object{
@@ -47,7 +47,7 @@ func secretOf(name string, data []byte) *corev1.Secret {
 	}
 }
 
-// TestSource: which of file and Secret count.
+// TestSource checks whether the file, the Secret or both are used.
 func TestSource(t *testing.T) {
 	inSecret := func(own object) *corev1.Secret {
 		return secretOf(cloudconfig.SecretName, azureJSON(t, own))
@@ -65,14 +65,21 @@ func TestSource(t *testing.T) {
 		"neither, and a Secret that lies about": {secret: inSecret(nil), refused: "--cloud-config is missing"},
 		"a file":                                {file: object{}, want: [2]string{"from-the-file", "v"}},
 		"a file, and a Secret that lies about":  {file: object{}, secret: inSecret(fromSecret), want: [2]string{"from-the-file", "v"}},
-		"a Secret that is named":                {secret: secretOf("mine", azureJSON(t, fromSecret)), named: "mine", want: [2]string{"from-the-secret", ""}},
-		"a Secret of the usual name":            {secret: inSecret(fromSecret), reloading: true, want: [2]string{"from-the-secret", ""}},
-		"both":                                  {file: object{}, secret: inSecret(fromSecret), named: cloudconfig.SecretName, want: [2]string{"from-the-secret", "v"}},
-		"both, said in the file":                {file: object{"cloudConfigType": "merge"}, secret: inSecret(fromSecret), named: cloudconfig.SecretName, want: [2]string{"from-the-secret", "v"}},
-		"both, but the file wants itself":       {file: object{"cloudConfigType": "file"}, secret: inSecret(fromSecret), named: cloudconfig.SecretName, want: [2]string{"from-the-file", "v"}},
-		"the file wants the Secret":             {file: object{"cloudConfigType": "secret"}, secret: inSecret(fromSecret), want: [2]string{"from-the-secret", ""}},
-		"a Secret that is not there":            {file: object{}, named: "none", refused: `secret kube-system/none: secrets "none" not found`},
-		"a Secret without the key": {secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "mine"}, Data: map[string][]byte{"other": nil}},
+		"a Secret that is named": {secret: secretOf("mine", azureJSON(t, fromSecret)), named: "mine",
+			want: [2]string{"from-the-secret", ""}},
+		"a Secret of the usual name": {secret: inSecret(fromSecret), reloading: true, want: [2]string{"from-the-secret", ""}},
+		"both": {file: object{}, secret: inSecret(fromSecret), named: cloudconfig.SecretName,
+			want: [2]string{"from-the-secret", "v"}},
+		"both, said in the file": {file: object{"cloudConfigType": "merge"}, secret: inSecret(fromSecret),
+			named: cloudconfig.SecretName, want: [2]string{"from-the-secret", "v"}},
+		"both, but the file wants itself": {file: object{"cloudConfigType": "file"}, secret: inSecret(fromSecret),
+			named: cloudconfig.SecretName, want: [2]string{"from-the-file", "v"}},
+		"the file wants the Secret": {file: object{"cloudConfigType": "secret"}, secret: inSecret(fromSecret),
+			want: [2]string{"from-the-secret", ""}},
+		"a Secret that is not there": {file: object{}, named: "none",
+			refused: `secret kube-system/none: secrets "none" not found`},
+		"a Secret without the key": {secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "mine"},
+			Data: map[string][]byte{"other": nil}},
 			named: "mine", refused: "no data in secret"},
 		"no such type":      {file: object{"cloudConfigType": "foo"}, refused: "file, secret, merge"},
 		"a Secret of words": {secret: secretOf("mine", []byte("{words")), named: "mine", refused: "secret kube-system/mine"},
@@ -108,8 +115,8 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestServed: the retired SKU is read as the one in its place, with all that this one
-// demands; what there is not is refused by name.
+// TestServed checks that SKU Basic is read as Standard, with the checks of Standard, and that
+// unsupported settings are rejected.
 func TestServed(t *testing.T) {
 	read := func(own object) (cloudconfig.Config, error) {
 		return source{cluster: "kubernetes"}.parse(azureJSON(t, own))
@@ -124,11 +131,15 @@ func TestServed(t *testing.T) {
 		keys object
 		says []string
 	}{
-		"several load balancers with the retired SKU": {object{"loadBalancerSku": "basic", "multipleStandardLoadBalancerConfigurations": []object{{"name": "kubernetes", "primaryVMSet": "a"}}},
+		"several load balancers with the retired SKU": {object{"loadBalancerSku": "basic",
+			"multipleStandardLoadBalancerConfigurations": []object{{"name": "kubernetes", "primaryVMSet": "a"}}},
 			[]string{"loadBalancerBackendPoolConfigurationType", "must be nodeIP"}},
-		"outbound rules with the retired SKU": {object{"loadBalancerSku": "basic", "disableOutboundSNAT": true}, []string{"disableOutboundSNAT", "standard"}},
-		"pods in backend pools": {object{"loadBalancerSku": "service", "serviceGatewayEnabled": true, "loadBalancerBackendPoolConfigurationType": "podIP"},
-			[]string{"loadBalancerSku: service", "loadBalancerBackendPoolConfigurationType: podIP", "allowed is nodeIPConfiguration or nodeIP"}},
+		"outbound rules with the retired SKU": {object{"loadBalancerSku": "basic", "disableOutboundSNAT": true},
+			[]string{"disableOutboundSNAT", "standard"}},
+		"pods in backend pools": {object{"loadBalancerSku": "service", "serviceGatewayEnabled": true,
+			"loadBalancerBackendPoolConfigurationType": "podIP"},
+			[]string{"loadBalancerSku: service", "loadBalancerBackendPoolConfigurationType: podIP",
+				"allowed: nodeIPConfiguration or nodeIP"}},
 	} {
 		_, err := read(c.keys)
 		for _, words := range c.says {

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience is longer than anything takes that goes well.
+// patience is longer than any successful step.
 const patience = 2 * time.Minute
 
 const (
@@ -58,9 +58,8 @@ const (
 
 type object = map[string]any
 
-// layTenants makes a cluster whose machines are in one tenant and whose network is in
-// another, and a service principal that has exactly the rights of the table in each, but
-// for some.
+// layTenants creates a cluster with machines in one tenant and the network in another. Its service
+// principal has exactly the rights of the table in each tenant, except those in without.
 func layTenants(t *testing.T, c cloudconfig.Config, without ...string) *testkit.SignIn {
 	t.Helper()
 	w := testkit.NewSignIn(t, emulator.Options{
@@ -81,13 +80,16 @@ func layTenants(t *testing.T, c cloudconfig.Config, without ...string) *testkit.
 		"properties": object{
 			"orchestrationMode": "Uniform", "upgradePolicy": object{"mode": "Manual"},
 			"virtualMachineProfile": object{
-				"osProfile": object{"computerNamePrefix": "nodes0-", "adminUsername": "kaz", "linuxConfiguration": object{"disablePasswordAuthentication": true}},
+				"osProfile": object{"computerNamePrefix": "nodes0-", "adminUsername": "kaz",
+					"linuxConfiguration": object{"disablePasswordAuthentication": true}},
 				"storageProfile": object{
 					"osDisk":         object{"createOption": "FromImage", "managedDisk": object{"storageAccountType": "Premium_LRS"}},
 					"imageReference": object{"publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "latest"},
 				},
 				"networkProfile": object{"networkInterfaceConfigurations": []object{{"name": "nic", "properties": object{
-					"primary": true, "ipConfigurations": []object{{"name": "ipconfig", "properties": object{"subnet": object{"id": vnet.Child("subnets", "nodes")}, "primary": true}}},
+					"primary": true,
+					"ipConfigurations": []object{{"name": "ipconfig",
+						"properties": object{"subnet": object{"id": vnet.Child("subnets", "nodes")}, "primary": true}}},
 				}}}},
 			},
 		},
@@ -132,9 +134,9 @@ func tenantsConfig(t *testing.T, own ...object) cloudconfig.Config {
 	return c
 }
 
-// TestNetworkOfAnotherTenant: machines in one tenant; load balancer, public IP, security
-// group and routes in another. Each is written as who we are there, with exactly the
-// rights of the table.
+// TestNetworkOfAnotherTenant has machines in one tenant, and load balancer, public IP, security group
+// and routes in another. Each request uses the identity of its tenant, with exactly the rights of the
+// table.
 func TestNetworkOfAnotherTenant(t *testing.T) {
 	for _, pool := range []cloudconfig.BackendPoolType{cloudconfig.PoolNodeIPConfiguration, cloudconfig.PoolNodeIP} {
 		t.Run(string(pool), func(t *testing.T) { networkOfAnotherTenant(t, pool) })
@@ -144,7 +146,9 @@ func TestNetworkOfAnotherTenant(t *testing.T) {
 func networkOfAnotherTenant(t *testing.T, pool cloudconfig.BackendPoolType) {
 	c := tenantsConfig(t, object{"loadBalancerBackendPoolConfigurationType": pool})
 	w := layTenants(t, c)
-	cloud, lacks, err := openCloud(t.Context(), c, access.DoorOptions{Transport: w, Registerer: prometheus.NewRegistry()}, asItIs, newMissingRights())
+	cloud, lacks,
+		err := openCloud(t.Context(), c, access.ClientOptions{Transport: w, Registerer: prometheus.NewRegistry()}, asItIs,
+		newMissingRights())
 	if err != nil || lacks != nil {
 		t.Fatalf("missing rights: %v, %v", lacks, err)
 	}
@@ -160,11 +164,13 @@ func networkOfAnotherTenant(t *testing.T, pool cloudconfig.BackendPoolType) {
 		},
 	})
 	routes, _ := cloud.Routes()
-	if err := routes.CreateRoute(t.Context(), "kubernetes", "", &framework.Route{TargetNode: types.NodeName(names[0]), DestinationCIDR: "10.244.1.0/24"}); err != nil {
+	if err := routes.CreateRoute(t.Context(), "kubernetes", "",
+		&framework.Route{TargetNode: types.NodeName(names[0]), DestinationCIDR: "10.244.1.0/24"}); err != nil {
 		t.Error(err)
 	}
 	w.Look(func(world behaviour.World) {
-		for _, id := range []azure.ID{networkGroup.Resource(network.LoadBalancers, "kubernetes"), networkGroup.Resource(network.RouteTables, "rt")} {
+		for _, id := range []azure.ID{networkGroup.Resource(network.LoadBalancers, "kubernetes"),
+			networkGroup.Resource(network.RouteTables, "rt")} {
 			if _, ok := world.Get(id); !ok {
 				t.Errorf("there is no %s", id)
 			}
@@ -186,26 +192,28 @@ func networkOfAnotherTenant(t *testing.T, pool cloudconfig.BackendPoolType) {
 		}
 		nsg, _ := world.Get(networkGroup.Resource(network.SecurityGroups, "nsg"))
 		if rules := behaviour.Objects(nsg, "properties.securityRules"); len(rules) == 0 {
-			t.Error("the security group lets nobody in")
+			t.Error("the security group allows no source")
 		}
 		for id, vm := range world.List(scaleSet, "Microsoft.Compute/virtualMachineScaleSets/virtualMachines") {
 			text, _ := json.Marshal(vm)
-			if pool == cloudconfig.PoolNodeIPConfiguration && !strings.Contains(strings.ToLower(string(text)), strings.ToLower(string(networkGroup))+"/providers/microsoft.network/loadbalancers/kubernetes/backendaddresspools/") {
+			if pool == cloudconfig.PoolNodeIPConfiguration &&
+				!strings.Contains(strings.ToLower(string(text)), strings.ToLower(string(networkGroup))+
+					"/providers/microsoft.network/loadbalancers/kubernetes/backendaddresspools/") {
 				t.Errorf("%s is not in the pool", id)
 			}
 		}
 	})
 }
 
-func asItIs(door reconcile.Azure) reconcile.Azure { return door }
+func asItIs(client reconcile.Azure) reconcile.Azure { return client }
 
-// TestRightsAreTold: a right that is missing is in the metric and in an event; the program
-// goes on. Where all are missing, it does not.
-func TestRightsAreTold(t *testing.T) {
+// TestMissingRights checks that a missing right is in the metric and in an event and the program
+// continues. If all rights are missing, the program ends.
+func TestMissingRights(t *testing.T) {
 	c := tenantsConfig(t)
 	w := layTenants(t, c, "Microsoft.Network/routeTables/write", "Microsoft.Network/loadBalancers/delete")
 	missing := newMissingRights()
-	cloud, lacks, err := openCloud(t.Context(), c, access.DoorOptions{Transport: w}, asItIs, missing)
+	cloud, lacks, err := openCloud(t.Context(), c, access.ClientOptions{Transport: w}, asItIs, missing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +235,8 @@ func TestRightsAreTold(t *testing.T) {
 		}
 	}
 	all := actionsOf(rights.Needed())
-	_, _, err = openCloud(t.Context(), c, access.DoorOptions{Transport: layTenants(t, c, all...)}, asItIs, missing)
-	if err == nil || !strings.Contains(err.Error(), "azure does not let us work") {
+	_, _, err = openCloud(t.Context(), c, access.ClientOptions{Transport: layTenants(t, c, all...)}, asItIs, missing)
+	if err == nil || !strings.Contains(err.Error(), "no azure access") {
 		t.Errorf("without any rights: %v", err)
 	}
 }
@@ -241,7 +249,7 @@ func actionsOf(needs []rights.Need) []string {
 	return all
 }
 
-// addNodes makes nodes of the instances, and says their names.
+// addNodes creates Nodes for the instances and returns their names.
 func addNodes(t *testing.T, w *testkit.SignIn, client *fake.Clientset) []string {
 	t.Helper()
 	var names []string
@@ -292,7 +300,7 @@ func serve(t *testing.T, cloud *cloudprovider.Cloud, client *fake.Clientset) {
 	})
 }
 
-// addressOf makes a Service and waits for its address.
+// addressOf creates a Service and waits for its address.
 func addressOf(t *testing.T, client *fake.Clientset, s *corev1.Service) string {
 	t.Helper()
 	watched, err := client.CoreV1().Services(s.Namespace).Watch(t.Context(), metav1.ListOptions{})

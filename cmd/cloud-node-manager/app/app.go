@@ -1,6 +1,5 @@
-// Package app composes the cloud-node-manager: flags to options, and the node
-// manager around what they name. Layer L4; it is a package of its own so that kaz can
-// run it too.
+// Package app composes the cloud-node-manager from its flags. Layer L4. It is a package of its own so
+// that the kaz command can run it too.
 package app
 
 import (
@@ -13,27 +12,27 @@ import (
 	"kaz/cmd/internal/commandline"
 )
 
-// name is the program's.
+// name is the program's name.
 const name = "cloud-node-manager"
 
-// Command is the program's command line. lookup reads the environment.
+// Command returns the program's command. lookup reads the environment.
 func Command(lookup func(string) (string, bool)) *cobra.Command {
 	o := newOptions()
 	sets := o.flags()
-	// The name that it has in the cloud-controller-manager of before.
+	// An alias that users of the existing cloud-node-manager pass.
 	global := sets.FlagSet("global")
 	global.StringVar(&o.logging.Format, "log-format", o.logging.Format, "The same as --logging-format.")
 	global.Lookup("log-format").Hidden = true
 	return commandline.Program{
 		Name:  name,
-		Short: "Tell Kubernetes of the machine under a node",
+		Short: "Initialize and update Nodes from Azure's instance metadata",
 		Long: `The cloud-node-manager runs on each node. It gives a new node its provider id, labels
-and addresses from the machine's own metadata service, takes off the taint that keeps
-work away until then, and keeps the addresses right.`,
+and addresses from the machine's metadata service, then removes the taint that keeps
+pods away. Afterwards it keeps the addresses up to date.`,
 		Example: `  # as a pod on each node
   NODE_NAME=node-1 cloud-node-manager --node-name=node-1 --wait-routes=true
 
-  # with Azure's API in place of the machine's metadata
+  # with the Azure API instead of the metadata service
   cloud-node-manager --node-name=node-1 --use-instance-metadata=false --cloud-config=/etc/kubernetes/azure.json`,
 		Flags: sets, Logging: o.logging, Validate: o.validate,
 		Run: func(ctx context.Context) error {

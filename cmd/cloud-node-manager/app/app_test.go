@@ -19,11 +19,11 @@ import (
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	// klog's flusher, which its import starts.
+	// The import of klog starts its flusher.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
 
-// The flags that people pass today, with the defaults that they rely on.
+// TestFlagsOfToday checks the flags of existing manifests, with their defaults.
 func TestFlagsOfToday(t *testing.T) {
 	flags := Command(none).Flags()
 	for name, initial := range map[string]string{
@@ -48,20 +48,23 @@ func TestFlagsOfToday(t *testing.T) {
 
 func none(string) (string, bool) { return "", false }
 
-// What is wrong is said at once, all of it, before anything is done.
+// TestBadFlags checks that all wrong flags are reported at once, before anything is started.
 func TestBadFlags(t *testing.T) {
 	for args, want := range map[string][]string{
-		"--node-status-update-frequency=0s --min-resync-period=-1s": {"--node-status-update-frequency 0s: must be more than 0", "--min-resync-period -1s: must be 0 or more"},
-		"--kube-api-qps=0 --kube-api-burst=-1":                      {"--kube-api-qps 0: must be more than 0", "--kube-api-burst -1: must be more than 0"},
-		"--kube-api-content-type=xml":                               {`--kube-api-content-type "xml": must be one of application/json, application/vnd.kubernetes.protobuf`},
-		"--use-instance-metadata=false":                             {"--cloud-config is missing"},
-		"--metadata-endpoint=169.254.169.254":                       {`--metadata-endpoint: metadata endpoint "169.254.169.254": must be http://HOST[:PORT][/PATH]`},
-		"--node-name=a_b":                                           {`--node-name "a_b" is no name of a node`},
-		"--node-list=x --node-name=a --metadata-endpoint=http://b":  {"--node-name: not allowed with --node-list", "--metadata-endpoint: not allowed with --node-list"},
-		"--node-list=x --use-instance-metadata=false":               {"--use-instance-metadata=false: not allowed with --node-list"},
-		"--secure-port=70000":                                       {"--secure-port 70000 must be between"},
-		"--logging-format=xml":                                      {`Unsupported log format`},
-		"more":                                                      {`["more"]: no arguments are allowed`},
+		"--node-status-update-frequency=0s --min-resync-period=-1s": {"--node-status-update-frequency 0s: must be more than 0",
+			"--min-resync-period -1s: must be 0 or more"},
+		"--kube-api-qps=0 --kube-api-burst=-1": {"--kube-api-qps 0: must be more than 0",
+			"--kube-api-burst -1: must be more than 0"},
+		"--kube-api-content-type=xml":         {`--kube-api-content-type "xml": must be one of application/json, application/vnd.kubernetes.protobuf`},
+		"--use-instance-metadata=false":       {"--cloud-config is missing"},
+		"--metadata-endpoint=169.254.169.254": {`--metadata-endpoint: metadata endpoint "169.254.169.254": must be http://HOST[:PORT][/PATH]`},
+		"--node-name=a_b":                     {`--node-name "a_b" is no name of a node`},
+		"--node-list=x --node-name=a --metadata-endpoint=http://b": {"--node-name: not allowed with --node-list",
+			"--metadata-endpoint: not allowed with --node-list"},
+		"--node-list=x --use-instance-metadata=false": {"--use-instance-metadata=false: not allowed with --node-list"},
+		"--secure-port=70000":                         {"--secure-port 70000 must be between"},
+		"--logging-format=xml":                        {`Unsupported log format`},
+		"more":                                        {`["more"]: no arguments are allowed`},
 	} {
 		command := Command(none)
 		command.SetArgs(strings.Fields(args))
@@ -93,7 +96,8 @@ func TestNodeName(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	if _, err := newOptions().node(func(string) (string, bool) { return "a_b", true }); err == nil || !strings.Contains(err.Error(), `NODE_NAME: "a_b" is no name of a node`) {
+	if _, err := newOptions().node(func(string) (string, bool) { return "a_b", true }); err == nil ||
+		!strings.Contains(err.Error(), `NODE_NAME: "a_b" is no name of a node`) {
 		t.Error(err)
 	}
 }
@@ -128,7 +132,8 @@ func TestNodeList(t *testing.T) {
 	}
 }
 
-// The list may change at any time; one that cannot be read changes nothing.
+// TestNodeListIsReadAgain checks that changes of the list apply and that an unreadable list has no
+// effect.
 func TestNodeListIsReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nodes")
 	write := func(text string) {
@@ -167,7 +172,7 @@ func TestNodeListIsReadAgain(t *testing.T) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		}
-		<-time.After(reread / 2) // never at the moment of a look
+		<-time.After(reread / 2) // between two reads
 		expect()
 		write("")
 		<-time.After(reread)

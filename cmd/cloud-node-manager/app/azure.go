@@ -13,11 +13,11 @@ import (
 	"kaz/internal/cloudprovider"
 )
 
-// atStart bounds what is asked of Azure before the node is looked after.
+// atStart is the timeout of the Azure requests before the node manager starts.
 const atStart = time.Minute
 
-// openCloud opens the cloud that azure.json describes. Machines are looked for as
-// the cloud-controller-manager does.
+// openCloud opens the cloud that azure.json describes. Machines are found in the same way as in the
+// cloud-controller-manager.
 func openCloud(ctx context.Context, path string, lookup func(string) (string, bool)) (*cloudprovider.Cloud, error) {
 	c, warnings, err := cloudconfig.Read(cloudconfig.Sources{Path: path, Environment: lookup})
 	for _, w := range warnings {
@@ -35,13 +35,14 @@ func openCloud(ctx context.Context, path string, lookup func(string) (string, bo
 	if err != nil {
 		return nil, err
 	}
-	// One node asks rarely and about itself: nothing that it read is worth keeping
-	// beyond one look.
-	door, err := access.OpenDoor(c, environment, access.DoorOptions{
+	// The node manager reads rarely and only about its own node, so cached reads need not outlive one
+	// round.
+	client, err := access.OpenClient(c, environment, access.ClientOptions{
 		TTL: map[string]time.Duration{"": time.Minute}, Registerer: legacyregistry.Registerer(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return cloudprovider.New(cloudprovider.Config{Subscription: c.SubscriptionID, ResourceGroup: c.ResourceGroup, Location: c.Location}, door), nil
+	return cloudprovider.New(cloudprovider.Config{Subscription: c.SubscriptionID, ResourceGroup: c.ResourceGroup, Location: c.Location},
+		client), nil
 }

@@ -14,7 +14,7 @@ import (
 	"kaz/internal/nodemanager"
 )
 
-// nodeList is a file of nodes and their metadata services.
+// nodeList is a file of nodes with their metadata services.
 type nodeList struct {
 	path    string
 	text    []byte
@@ -36,8 +36,8 @@ func openList(path string) (*machines, error) {
 	return m, nil
 }
 
-// read makes members of a text. A service that was there before is the same again,
-// so that its node is left alone.
+// read parses the members of the list. It reuses the source of a known URL, so that its node is not
+// updated again.
 func (l *nodeList) read(text []byte) ([]nodemanager.Member, error) {
 	var members []nodemanager.Member
 	var problems []error
@@ -50,7 +50,8 @@ func (l *nodeList) read(text []byte) ([]nodemanager.Member, error) {
 			continue
 		}
 		if len(words) != 2 {
-			problems = append(problems, fmt.Errorf("line %d: %q: want a node's name and the URL of its metadata service", number, strings.TrimSpace(line)))
+			problems = append(problems,
+				fmt.Errorf("line %d: %q: want a node's name and the URL of its metadata service", number, strings.TrimSpace(line)))
 			continue
 		}
 		node, url := words[0], words[1]
@@ -89,12 +90,11 @@ func (l *nodeList) source(sources map[string]nodemanager.FromMetadata, url strin
 	return s, nil
 }
 
-// reread is how often the file is looked at.
+// reread is how often the file is read.
 const reread = time.Second
 
-// watch sends the members whenever the file has changed and was the same at two looks: one
-// that is being written is not read by half. A file that is gone or makes no sense changes
-// nothing.
+// watch sends the members when the file has changed and was the same in two reads, because a file
+// being written may be read in part. It ignores a missing or invalid file.
 func (l *nodeList) watch(ctx context.Context, log *slog.Logger, changes chan<- []nodemanager.Member) {
 	ticks := time.NewTicker(reread)
 	defer ticks.Stop()

@@ -16,7 +16,7 @@ import (
 	"kaz/internal/imds"
 )
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	nodeName         string
 	nodeList         string
@@ -49,35 +49,48 @@ func newOptions() *options {
 		authorization:  apiserver.NewDelegatingAuthorizationOptions(),
 		logging:        logsapi.NewLoggingConfiguration(),
 	}
-	// A node has many programs: without being asked to, this one opens no port.
+	// A node runs many programs, so this one opens a port only on request.
 	o.serving.BindPort = 0
-	// An empty directory makes a certificate in memory.
+	// With an empty directory the certificate is kept in memory.
 	o.serving.ServerCert.CertDirectory, o.serving.ServerCert.PairName = "", name
 	o.authentication.RemoteKubeConfigFileOptional = true
 	o.authorization.RemoteKubeConfigFileOptional = true
 	return o
 }
 
-// flags has the flags in the groups in which help shows them.
+// flags returns the flags in the groups that help shows.
 func (o *options) flags() cliflag.NamedFlagSets {
 	var sets cliflag.NamedFlagSets
 	node := sets.FlagSet("node")
-	node.StringVar(&o.nodeName, "node-name", o.nodeName, "Name of the node, in any case. Empty is $NODE_NAME, and without that the host's name.")
-	node.BoolVar(&o.useMetadata, "use-instance-metadata", o.useMetadata, "Ask the machine's own metadata service. With false, Azure's API is asked, with --cloud-config.")
-	node.StringVar(&o.metadataEndpoint, "metadata-endpoint", o.metadataEndpoint, "URL of the metadata service: /metadata/instance follows.")
-	node.StringVar(&o.nodeList, "node-list", o.nodeList, "File of nodes to look after from one process, a line NAME URL for each, where URL is that of its machine's metadata service; # begins a comment. It is read again when it changes.")
-	node.StringVar(&o.cloudConfig, "cloud-config", o.cloudConfig, "Path of the cloud configuration (azure.json). Only read with --use-instance-metadata=false.")
-	node.BoolVar(&o.waitRoutes, "wait-routes", o.waitRoutes, "Say of a new node that its network is unavailable, until the route controller says otherwise.")
-	node.DurationVar(&o.updateFrequency, "node-status-update-frequency", o.updateFrequency, "How often an initialized node's addresses are looked at.")
-	node.BoolVar(&o.betaLabels, "enable-deprecated-beta-topology-labels", o.betaLabels, "Keep the deprecated beta labels of instance type, zone and region too.")
-	node.StringVar(&o.tracingFile, "tracing-config-file", o.tracingFile, "Path of a file of the kind TracingConfiguration (apiserver.config.k8s.io/v1): which OpenTelemetry collector gets spans of the requests to Azure's API, and how many. Empty is no tracing.")
+	node.StringVar(&o.nodeName, "node-name", o.nodeName,
+		"Name of the node, in any case. Empty means $NODE_NAME or, if that is not set, the host name.")
+	node.BoolVar(&o.useMetadata, "use-instance-metadata", o.useMetadata,
+		"Read the instance metadata service of the machine. If false, read the Azure API, with --cloud-config.")
+	node.StringVar(&o.metadataEndpoint, "metadata-endpoint", o.metadataEndpoint, "URL of the metadata service, without /metadata/instance.")
+	node.StringVar(&o.nodeList, "node-list", o.nodeList,
+		"File of nodes to manage from one process, with a line NAME URL for each. URL is the metadata service of the "+
+			"machine; # starts a comment. Changes of the file apply at once.")
+	node.StringVar(&o.cloudConfig, "cloud-config", o.cloudConfig,
+		"Path of the cloud configuration (azure.json). Only used with --use-instance-metadata=false.")
+	node.BoolVar(&o.waitRoutes, "wait-routes", o.waitRoutes,
+		"Mark a new node's network as unavailable until the route controller has created its route.")
+	node.DurationVar(&o.updateFrequency, "node-status-update-frequency", o.updateFrequency,
+		"How often the addresses of an initialized node are updated.")
+	node.BoolVar(&o.betaLabels, "enable-deprecated-beta-topology-labels", o.betaLabels,
+		"Also set the deprecated beta labels of instance type, zone and region.")
+	node.StringVar(&o.tracingFile, "tracing-config-file", o.tracingFile,
+		"Path of a TracingConfiguration file (apiserver.config.k8s.io/v1) with the endpoint of the OpenTelemetry collector for "+
+			"Azure API requests and the sampling rate. Empty disables tracing.")
 	kube := sets.FlagSet("kubernetes")
-	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "Path of the kubeconfig. Empty, without --master, is the service account of the pod.")
-	kube.StringVar(&o.master, "master", o.master, "Address of the Kubernetes API server, in place of the kubeconfig's.")
+	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
+		"Path of the kubeconfig. Empty, without --master, means the service account of the pod.")
+	kube.StringVar(&o.master, "master", o.master, "Address of the Kubernetes API server. It overrides the kubeconfig's.")
 	kube.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second to the Kubernetes API server.")
-	kube.Int32Var(&o.burst, "kube-api-burst", o.burst, "Requests at once to the Kubernetes API server.")
-	kube.StringVar(&o.contentType, "kube-api-content-type", o.contentType, "Content type of requests to the Kubernetes API server: "+strings.Join(contentTypes(), " or ")+"; empty is the first.")
-	kube.DurationVar(&o.minResync, "min-resync-period", o.minResync, "How often what is known of the node is gone through again, 0 for never.")
+	kube.Int32Var(&o.burst, "kube-api-burst", o.burst, "Burst of requests to the Kubernetes API server.")
+	kube.StringVar(&o.contentType, "kube-api-content-type", o.contentType, "Content type of requests to the Kubernetes API server: "+
+		strings.Join(contentTypes(), " or ")+"; empty means the first.")
+	kube.DurationVar(&o.minResync, "min-resync-period", o.minResync,
+		"How often the informer resyncs; 0 disables it.")
 	o.serving.AddFlags(sets.FlagSet("secure serving"))
 	o.authentication.AddFlags(sets.FlagSet("authentication"))
 	o.authorization.AddFlags(sets.FlagSet("authorization"))
@@ -89,7 +102,7 @@ func contentTypes() []string {
 	return []string{"application/json", "application/vnd.kubernetes.protobuf"}
 }
 
-// validate reports all problems at once.
+// validate returns all problems at once.
 func (o *options) validate() error {
 	var problems []error
 	note := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -146,7 +159,7 @@ func checkNodeName(name string) error {
 	return nil
 }
 
-// node is the name of the one node, as Kubernetes writes it.
+// node returns the name of the node as in Kubernetes.
 func (o *options) node(lookup func(string) (string, bool)) (string, error) {
 	from, text := "--node-name", o.nodeName
 	if text == "" {

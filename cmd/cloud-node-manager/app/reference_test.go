@@ -9,11 +9,12 @@ import (
 
 var update = flag.Bool("update", false, "write the page anew")
 
-// TestReference keeps the flags of docs/reference/cloud-node-manager.md in step with those of the program; those of
-// Kubernetes' own libraries are for --help to show.
+// TestReference compares the flags in docs/reference/cloud-node-manager.md with the program's own
+// flags. --help also shows those of Kubernetes' libraries.
 func TestReference(t *testing.T) {
 	sets := newOptions().flags().FlagSets
 	page.Part{
-		File: "../../../docs/reference/cloud-node-manager.md", Name: "flags", Hint: "go test ./cmd/cloud-node-manager/app -run TestReference -update",
+		File: "../../../docs/reference/cloud-node-manager.md", Name: "flags",
+		Hint: "go test ./cmd/cloud-node-manager/app -run TestReference -update",
 	}.Check(t, page.Flags(sets["node"], sets["kubernetes"]), *update)
 }

@@ -24,7 +24,7 @@ import (
 	"kaz/internal/observe/tracing"
 )
 
-// run looks after the nodes until ctx ends.
+// run manages the nodes until ctx ends.
 func run(ctx context.Context, o *options, lookup func(string) (string, bool)) error {
 	log, err := observe.NewLogger(os.Stderr, slog.Level(-int(o.logging.Verbosity)), o.logging.Format)
 	if err != nil {
@@ -86,7 +86,7 @@ func (o *options) kubernetes() (*rest.Config, error) {
 	return rest.AddUserAgent(config, name), nil
 }
 
-// machines are the nodes to look after and where their machines are described.
+// machines are the managed nodes and the sources of their machines' properties.
 type machines struct {
 	members []nodemanager.Member
 	only    string // the only node, if there is only one
@@ -95,7 +95,7 @@ type machines struct {
 	close   func()
 }
 
-// open finds out which nodes are meant, and opens the ways to what describes them.
+// open determines the nodes and opens their sources.
 func open(ctx context.Context, o *options, lookup func(string) (string, bool)) (*machines, error) {
 	if o.nodeList != "" {
 		return openList(o.nodeList)

@@ -16,8 +16,7 @@ import (
 	"kaz/internal/observe"
 )
 
-// serve answers questions about health and metrics at the port that was asked for,
-// until ctx ends.
+// serve serves health and metrics at the configured port until ctx ends.
 func (o *options) serve(ctx context.Context, synced func() bool) error {
 	if o.serving.BindPort == 0 {
 		return nil

@@ -8,11 +8,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// platform has no options of its own here.
+// platform has no options outside Windows.
 type platform struct{}
 
-// addServiceFlag adds nothing: only Windows starts programs as services of its own
-// kind.
+// addServiceFlag adds nothing: only Windows has a service control manager.
 func (platform) addServiceFlag(*pflag.FlagSet) {}
 
 func asService(ctx context.Context, _ *options, run func(context.Context) error) error {

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/windows/svc"
 )
 
-// platform are the options that only Windows has.
+// platform holds the options that only Windows has.
 type platform struct{ asService bool }
 
-// addServiceFlag adds the flag with which the service control manager of Windows
-// starts the program.
+// addServiceFlag adds the flag with which the service control manager starts the program.
 func (p *platform) addServiceFlag(set *pflag.FlagSet) {
-	set.BoolVar(&p.asService, "windows-service", p.asService, "Run as a service of Windows, which the service control manager starts and stops.")
+	set.BoolVar(&p.asService, "windows-service", p.asService,
+		"Run as a service of Windows, which the service control manager starts and stops.")
 }
 
-// asService runs under the service control manager where that was asked for.
+// asService runs the program under the service control manager if the flag is set.
 func asService(ctx context.Context, o *options, run func(context.Context) error) error {
 	if !o.asService {
 		return run(ctx)
@@ -31,11 +31,11 @@ func asService(ctx context.Context, o *options, run func(context.Context) error)
 	return s.err
 }
 
-// service tells the service control manager how the program is.
+// service reports the program's state to the service control manager.
 type service struct {
 	run  func() error
 	stop context.CancelFunc
-	err  error // of run, once that has ended
+	err  error // result of run, valid once it has ended
 }
 
 // Execute implements [svc.Handler].

@@ -1,5 +1,4 @@
-// Package app composes the health-probe-proxy: flags to options, and the proxy around
-// what they name. Layer L4.
+// Package app composes the health-probe-proxy from its flags. Layer L4.
 package app
 
 import (
@@ -10,19 +9,19 @@ import (
 	"kaz/cmd/internal/commandline"
 )
 
-// name is the program's.
+// name is the program's name.
 const name = "health-probe-proxy"
 
-// Command is the program's command line.
+// Command returns the program's command.
 func Command() *cobra.Command {
 	o := newOptions()
 	return commandline.Program{
 		Name:  name,
 		Short: "Answer health probes that come with a PROXY header",
 		Long: `The health-probe-proxy runs on each node, in the host's network. A load balancer behind
-a private link service with the PROXY protocol puts a PROXY header before its health
-probes, too, and kube-proxy's health server does not understand it. This program takes
-the header off, if there is one, and asks kube-proxy.`,
+a private link service with the PROXY protocol also prepends a PROXY header to its health
+probes, which kube-proxy's health server does not understand. This program removes the
+header, if there is one, and forwards the probe to kube-proxy.`,
 		Flags: o.flags(), Logging: o.logging, Validate: o.validate,
 		Run: func(ctx context.Context) error { return run(ctx, o, nil) },
 	}.Command()

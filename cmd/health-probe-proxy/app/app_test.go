@@ -18,14 +18,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// klog's flusher, which its import starts.
+	// The import of klog starts its flusher.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
 
-// The flags that people pass today, with the defaults that they rely on.
+// TestFlagsOfToday checks the flags of existing manifests, with their defaults.
 func TestFlagsOfToday(t *testing.T) {
 	flags := Command().Flags()
-	for name, initial := range map[string]string{"health-check-port": "10356", "target-port": "10256", "v": "0", "vmodule": "", "version": "false"} {
+	for name, initial := range map[string]string{"health-check-port": "10356", "target-port": "10256", "v": "0", "vmodule": "",
+		"version": "false"} {
 		f := flags.Lookup(name)
 		switch {
 		case f == nil:
@@ -36,12 +37,14 @@ func TestFlagsOfToday(t *testing.T) {
 	}
 }
 
-// What is wrong is said at once, all of it, before anything is done.
+// TestBadFlags checks that all wrong flags are reported at once, before anything is started.
 func TestBadFlags(t *testing.T) {
 	for args, want := range map[string][]string{
-		"--health-check-port=0 --target-port=65536":             {"--health-check-port 0: must be between 1 and 65535", "--target-port 65536: must be between 1 and 65535"},
-		"--health-check-port=10256":                             {"--health-check-port 10256: must be another than --target-port"},
-		"--bind-address=localhost --metrics-bind-address=10357": {`--bind-address "localhost": must be an IP address`, `--metrics-bind-address "10357": must be HOST:PORT or :PORT`},
+		"--health-check-port=0 --target-port=65536": {"--health-check-port 0: must be between 1 and 65535",
+			"--target-port 65536: must be between 1 and 65535"},
+		"--health-check-port=10256": {"--health-check-port 10256: must be another than --target-port"},
+		"--bind-address=localhost --metrics-bind-address=10357": {`--bind-address "localhost": must be an IP address`,
+			`--metrics-bind-address "10357": must be HOST:PORT or :PORT`},
 		"--timeout=0s":                 {"--timeout 0s: must be more than 0"},
 		"--metrics-bind-address=:http": {`--metrics-bind-address ":http"`},
 		"--logging-format=xml":         {"Unsupported log format"},
@@ -60,7 +63,7 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-// The program whole, at sockets of its own.
+// TestRun runs the whole program with its own sockets.
 func TestRun(t *testing.T) {
 	kubeProxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) }))
 	defer kubeProxy.Close()
@@ -86,13 +89,14 @@ func TestRun(t *testing.T) {
 	if text := read(t, c); text != "/healthz" {
 		t.Errorf("%q", text)
 	}
-	if text := get(t, "http://"+at[1].String()+"/metrics"); !strings.Contains(text, `kaz_health_probe_proxy_probes_total{header="v1",result="healthy"} 1`) {
+	if text := get(t, "http://"+at[1].String()+"/metrics"); !strings.Contains(text,
+		`kaz_health_probe_proxy_probes_total{header="v1",result="healthy"} 1`) {
 		t.Error(text)
 	}
 	if text := get(t, "http://"+at[1].String()+"/healthz"); text != "ok" {
 		t.Error(text)
 	}
-	// Its port is its own.
+	// The port is in use.
 	taken := newOptions()
 	taken.port, taken.bindAddress = at[0].(*net.TCPAddr).Port, "127.0.0.1"
 	if err := run(ctx, taken, nil); err == nil || !strings.Contains(err.Error(), "--health-check-port: listen tcp 127.0.0.1:") {

@@ -13,7 +13,7 @@ import (
 	"kaz/internal/healthproxy"
 )
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	port           int
 	targetPort     int
@@ -27,19 +27,20 @@ func newOptions() *options {
 	return &options{port: 10356, targetPort: 10256, timeout: healthproxy.Patience, logging: logsapi.NewLoggingConfiguration()}
 }
 
-// flags has the flags in the groups in which help shows them.
+// flags returns the flags in the groups that help shows.
 func (o *options) flags() cliflag.NamedFlagSets {
 	var sets cliflag.NamedFlagSets
 	probes := sets.FlagSet("probes")
-	probes.IntVar(&o.port, "health-check-port", o.port, "Port at which load balancers ask.")
-	probes.IntVar(&o.targetPort, "target-port", o.targetPort, "Port of kube-proxy's health server on this machine.")
-	probes.StringVar(&o.bindAddress, "bind-address", o.bindAddress, "IP address to listen at. Empty is all addresses, IPv4 and IPv6.")
-	probes.DurationVar(&o.timeout, "timeout", o.timeout, "How long a PROXY header may take, then the request, then kube-proxy's answer.")
-	probes.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress, "HOST:PORT of /metrics and /healthz of this program; :PORT is this machine only. Empty opens no port.")
+	probes.IntVar(&o.port, "health-check-port", o.port, "Port of the health probes of load balancers.")
+	probes.IntVar(&o.targetPort, "target-port", o.targetPort, "Port of kube-proxy's health server on the same machine.")
+	probes.StringVar(&o.bindAddress, "bind-address", o.bindAddress, "IP address to listen at. Empty means all addresses, IPv4 and IPv6.")
+	probes.DurationVar(&o.timeout, "timeout", o.timeout, "Timeout of each step: the PROXY header, the request, and kube-proxy's response.")
+	probes.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
+		"HOST:PORT of /metrics and /healthz of this program. :PORT listens on localhost only. Empty opens no port.")
 	return sets
 }
 
-// validate reports all problems at once.
+// validate returns all problems at once.
 func (o *options) validate() error {
 	var problems []error
 	note := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }

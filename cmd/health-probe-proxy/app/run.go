@@ -17,7 +17,8 @@ import (
 	"kaz/internal/observe"
 )
 
-// run answers probes until ctx ends. started, if there is one, is told where.
+// run answers probes until ctx ends. started, if not nil, is called with the addresses once it
+// listens.
 func run(ctx context.Context, o *options, started func(probes, metrics net.Addr)) error {
 	log, err := observe.NewLogger(os.Stderr, slog.Level(-int(o.logging.Verbosity)), o.logging.Format)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package access leads from a cloud configuration to Azure: which cloud it is, who
-// we are there, and the door. The programs share it. Layer L4.
+// Package access opens Azure for a cloud configuration: it resolves the cloud and the identity and
+// makes the ARM clients. The programs share it. Layer L4.
 package access
 
 import (
@@ -15,12 +15,13 @@ import (
 	"kaz/cmd/internal/release"
 	"kaz/internal/arm"
 	"kaz/internal/arm/cache"
+	"kaz/internal/arm/types"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/credential"
 )
 
-// DescribeCloud asks the Resource Manager about its cloud where the configuration
-// names one of its own. A nil transport is the door's.
+// DescribeCloud returns the endpoints of the configured cloud. For a custom cloud it asks the
+// Resource Manager. A nil transport is the ARM client's.
 func DescribeCloud(ctx context.Context, transport policy.Transporter, c cloudconfig.Config) (cloudconfig.Environment, error) {
 	var metadata, file []byte
 	var err error
@@ -37,10 +38,10 @@ func DescribeCloud(ctx context.Context, transport policy.Transporter, c cloudcon
 	return c.Environment(metadata, file)
 }
 
-// Identity is what a configuration says of who we are. Its kind is None when it
-// names nobody. A nil transport is the identity library's.
+// Identity returns the credentials of a configuration. Their kind is None if it names no identity. A
+// nil transport is azidentity's.
 func Identity(c cloudconfig.Config, e cloudconfig.Environment, transport policy.Transporter) (credential.Credentials, error) {
-	who := credential.Config{
+	identity := credential.Config{
 		TenantID: c.TenantID, ClientID: c.AADClientID,
 		WorkloadIdentity: c.UseFederatedWorkloadIdentityExtension, FederatedTokenFile: c.AADFederatedTokenFile,
 		ManagedIdentity: c.UseManagedIdentityExtension, ManagedIdentityID: c.UserAssignedIdentityID,
@@ -52,58 +53,59 @@ func Identity(c cloudconfig.Config, e cloudconfig.Environment, transport policy.
 		Transport: transport,
 	}
 	if p := c.AuxiliaryTokenProvider; p != nil {
-		who.NetworkToken = &credential.VaultSecret{
+		identity.NetworkToken = &credential.VaultSecret{
 			SubscriptionID: p.SubscriptionID, ResourceGroup: p.ResourceGroup, VaultName: p.VaultName, SecretName: p.SecretName,
 		}
 	}
-	return credential.New(who)
+	return credential.New(identity)
 }
 
-// DoorOptions are what differs between programs.
-type DoorOptions struct {
-	TTL        map[string]time.Duration // of what was read, by type
+// ClientOptions are the options that differ between programs.
+type ClientOptions struct {
+	TTL        map[string]time.Duration // lifetime of cached reads, by resource type
 	Registerer prometheus.Registerer
-	// Transport carries the requests, those for tokens too; nil is the usual way.
+	// Transport sends all requests, including those for tokens; nil is the ARM client's default.
 	Transport policy.Transporter
-	// Finish is for how long writes that were sent go on when their callers give up.
+	// Finish is how long writes continue after their callers gave up.
 	Finish time.Duration
 }
 
-// OpenDoor opens the way to Azure as who the configuration names. Where the network is
-// in another tenant it is two doors, each with a cache over it.
-func OpenDoor(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) (*Doors, error) {
-	who, err := Identity(c, e, o.Transport)
+// OpenClient opens Azure with the identity of the configuration. If the network is in another tenant,
+// it opens two ARM clients, each with its own cache.
+func OpenClient(c cloudconfig.Config, e cloudconfig.Environment, o ClientOptions) (*Clients, error) {
+	identity, err := Identity(c, e, o.Transport)
 	if err != nil {
 		return nil, err
 	}
-	if who.Kind == credential.None {
-		return nil, errors.New("azure.json names no identity: want one of workload identity, useManagedIdentityExtension, aadClientSecret, aadClientCertPath")
+	if identity.Kind == credential.None {
+		return nil, errors.New(
+			"azure.json names no identity: want one of workload identity, useManagedIdentityExtension, aadClientSecret, aadClientCertPath")
 	}
 	options := armConfig(c, e, o)
-	options.Credential, options.Auxiliary = who.Compute, who.Auxiliary
-	d := &Doors{who: who, scope: e.Scope()}
+	options.Credential, options.Auxiliary = identity.Compute, identity.Auxiliary
+	d := &Clients{identity: identity, scope: e.Scope()}
 	if d.Azure, err = openOne(options, o); err != nil {
 		return nil, err
 	}
-	if who.Auxiliary == nil {
+	if identity.Auxiliary == nil {
 		return d, nil
 	}
-	options.Credential, options.Auxiliary = who.Network, nil
+	options.Credential, options.Auxiliary = identity.Network, nil
 	d.subscription = c.NetworkResourceSubscriptionID
 	d.network, err = openOne(options, o)
 	return d, err
 }
 
-func openOne(c arm.Config, o DoorOptions) (*cache.Cache, error) {
-	door, err := arm.New(c)
+func openOne(c arm.Config, o ClientOptions) (*cache.Cache, error) {
+	client, err := arm.New(c)
 	if err != nil {
 		return nil, err
 	}
-	return cache.Over(door, cache.Options{TTL: o.TTL, Registerer: o.Registerer})
+	return cache.Over(client, cache.Options{TTL: o.TTL, Registerer: o.Registerer})
 }
 
-// armConfig is all of a door but who goes through it. Its budget is that of all doors.
-func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) arm.Config {
+// armConfig returns an ARM client's configuration without credentials. All clients share its budget.
+func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o ClientOptions) arm.Config {
 	options := arm.Config{
 		Endpoint: e.ResourceManager, Scope: e.Scope(), UserAgent: c.UserAgent, Transport: o.Transport, Finish: o.Finish,
 		Budget:      arm.NewBudget(arm.BudgetConfig{LimitOf: limitOf(c)}),
@@ -113,7 +115,8 @@ func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) a
 		options.UserAgent = "kubernetes-cloudprovider/" + release.Version()
 	}
 	if c.CloudProviderBackoff {
-		// The key counts tries in all, the door further ones; for it 0 is no opinion.
+		// The key counts all attempts, the ARM client only retries. In the ARM client, 0 means the
+		// default.
 		options.Retries, options.RetryDelay = c.CloudProviderBackoffRetries-1, c.CloudProviderBackoffDuration
 		if options.Retries <= 0 {
 			options.Retries = -1
@@ -123,7 +126,7 @@ func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o DoorOptions) a
 	return options
 }
 
-// limitOf are the request limits that users set, by type.
+// limitOf returns the configured request limits, by resource type.
 func limitOf(c cloudconfig.Config) func(string) (arm.Limit, bool) {
 	limits := c.RateLimits()
 	return func(fullType string) (arm.Limit, bool) {
@@ -139,9 +142,9 @@ func limitOf(c cloudconfig.Config) func(string) (arm.Limit, bool) {
 func versions(c cloudconfig.Config) map[string]string {
 	switch {
 	case c.Stack():
-		return arm.StackVersions()
+		return types.StackVersions()
 	case c.Cloud == cloudconfig.ChinaCloud:
-		return arm.ChinaVersions()
+		return types.ChinaVersions()
 	}
 	return nil
 }

@@ -17,12 +17,11 @@ import (
 
 const keysGroup = azure.ID("/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/rg")
 
-// opened is the door that the keys of an azure.json lead to, before a local Azure that
-// takes no time.
+// opened is the client of an azure.json, with a local Azure that answers immediately.
 type opened struct {
-	*arm.Door
+	*arm.Client
 	azure *emulator.Emulator
-	at    []time.Time // of requests
+	at    []time.Time // times of the requests
 	carry http.RoundTripper
 }
 
@@ -43,15 +42,15 @@ func openWith(t *testing.T, keys string) *opened {
 		t.Fatal(err)
 	}
 	o := &opened{azure: e, carry: e.Transport()}
-	o.Door, err = arm.New(armConfig(c, cloudconfig.Environment{ResourceManager: "http://127.0.0.1"}, DoorOptions{Transport: o}))
+	o.Client, err = arm.New(armConfig(c, cloudconfig.Environment{ResourceManager: "http://127.0.0.1"}, ClientOptions{Transport: o}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
-// The rate limits of azure.json, general and of one client, hold requests back; with
-// none nothing is held back.
+// TestRateLimitKeys checks that rate limits, general and of one client, delay requests, and that
+// without limits nothing is delayed.
 func TestRateLimitKeys(t *testing.T) {
 	const (
 		lb     = keysGroup + "/providers/Microsoft.Network/loadBalancers/lb"
@@ -71,12 +70,14 @@ func TestRateLimitKeys(t *testing.T) {
 		"general, the second waits":        {general, many(lb, 2), nil, time.Second},
 		"general, reads and writes apart":  {general, many(lb, 2), many(lb, 2), 2 * time.Second},
 		"general, each client has its own": {general, []azure.ID{lb, table, set}, nil, 0},
-		"writes have their own":            {general + `,"cloudProviderRateLimitQPSWrite":0.5,"cloudProviderRateLimitBucketWrite":2`, nil, many(lb, 4), 4 * time.Second},
-		"the usual when only switched on":  {`"cloudProviderRatelimit":true`, many(lb, 7), nil, 2 * time.Second},
-		"of one client":                    {`"loadBalancerRateLimit":` + slow, many(lb, 3), nil, 2 * time.Second},
-		"of one client, others are free":   {`"loadBalancerRateLimit":` + slow, many(table, 30), many(table, 30), 0},
-		"one client without":               {general + `,"routeTableRateLimit":{"cloudProviderRateLimit":false}`, many(table, 30), nil, 0},
-		"a set and its instances share":    {`"virtualMachineScaleSetRateLimit":` + slow, []azure.ID{set, single, set}, nil, 2 * time.Second},
+		"writes have their own": {general + `,"cloudProviderRateLimitQPSWrite":0.5,"cloudProviderRateLimitBucketWrite":2`, nil,
+			many(lb, 4), 4 * time.Second},
+		"the usual when only switched on": {`"cloudProviderRatelimit":true`, many(lb, 7), nil, 2 * time.Second},
+		"of one client":                   {`"loadBalancerRateLimit":` + slow, many(lb, 3), nil, 2 * time.Second},
+		"of one client, others are free":  {`"loadBalancerRateLimit":` + slow, many(table, 30), many(table, 30), 0},
+		"one client without":              {general + `,"routeTableRateLimit":{"cloudProviderRateLimit":false}`, many(table, 30), nil, 0},
+		"a set and its instances share": {`"virtualMachineScaleSetRateLimit":` + slow, []azure.ID{set, single, set}, nil,
+			2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -87,7 +88,7 @@ func TestRateLimitKeys(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				for _, id := range c.writes { // what is refused has been sent, too
+				for _, id := range c.writes { // a rejected request has been sent too
 					if err := o.Delete(t.Context(), id); err != nil && !azure.IsNotFound(err) {
 						t.Fatal(err)
 					}
@@ -108,14 +109,14 @@ func many(id azure.ID, n int) []azure.ID {
 	return all
 }
 
-// The backoff of azure.json: how often, how long, how it grows, and how much chance adds.
+// TestBackoffKeys checks the number of attempts, the delays, their growth and their jitter.
 func TestBackoffKeys(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys   string
 		waits  []float64 // in seconds
-		jitter float64   // the part of them that may be added, and taken away where chance does so
+		jitter float64   // fraction of the delays that may be added, and subtracted if jitter allows it
 	}{
-		"off, as the door does":  {``, []float64{1, 2, 4}, .2},
+		"off, as in arm.Client":  {``, []float64{1, 2, 4}, .2},
 		"on, the usual":          {`"cloudProviderBackoff":true`, []float64{5, 7.5, 11.25, 16.875, 25.3125}, 1},
 		"all keys":               {`"cloudProviderBackoff":true,"cloudProviderBackoffRetries":4,"cloudProviderBackoffExponent":3,"cloudProviderBackoffDuration":2,"cloudProviderBackoffJitter":0.1`, []float64{2, 6, 18}, .1},
 		"one try":                {`"cloudProviderBackoff":true,"cloudProviderBackoffRetries":1`, nil, 1},
@@ -124,7 +125,8 @@ func TestBackoffKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := openWith(t, c.keys)
-				if err := o.azure.SetFaults([]emulator.Fault{{Fault: emulator.FaultError, Status: http.StatusServiceUnavailable}}); err != nil {
+				if err := o.azure.SetFaults([]emulator.Fault{{Fault: emulator.FaultError,
+					Status: http.StatusServiceUnavailable}}); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := o.Get(t.Context(), keysGroup); azure.KindOf(err) != azure.Unavailable {
@@ -147,8 +149,8 @@ func TestBackoffKeys(t *testing.T) {
 	}
 }
 
-// How often the state of an operation is asked for: as Azure says, or with the key no
-// sooner than after the first wait.
+// TestMinimumRetryAfterKey checks the polling interval of operations: Azure's, or with the key at
+// least the first delay.
 func TestMinimumRetryAfterKey(t *testing.T) {
 	for keys, want := range map[string]time.Duration{
 		``:                               time.Second,
@@ -173,13 +175,13 @@ func TestMinimumRetryAfterKey(t *testing.T) {
 	}
 }
 
-// polled is an Azure that wants to be asked again after a second.
+// polled is an Azure whose operations ask for a poll after one second.
 type polled struct{}
 
 func (polled) RoundTrip(req *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	if req.Method == http.MethodGet {
-		_, _ = w.WriteString(`{"status":"Succeeded"}`) // into memory
+		_, _ = w.WriteString(`{"status":"Succeeded"}`) // never fails
 		return w.Result(), nil
 	}
 	w.Header().Set("Azure-AsyncOperation", "http://127.0.0.1/operation")

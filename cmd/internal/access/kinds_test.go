@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"math/big"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 	"kaz/internal/emulator/plane/token"
 )
 
-// cluster is who makes the tokens of service accounts.
+// cluster issues the tokens of service accounts.
 type cluster struct{ key *rsa.PrivateKey }
 
 func newCluster(t *testing.T) cluster {
@@ -46,7 +47,7 @@ func (c cluster) issuer(t *testing.T) token.Issuer {
 	return token.Issuer{URL: issuer, Keys: keys}
 }
 
-// account is a file with the token of a service account.
+// account writes the token of a service account to a file.
 func (c cluster) account(t *testing.T, subject string) string {
 	t.Helper()
 	part := func(v any) string {
@@ -69,24 +70,47 @@ func (c cluster) account(t *testing.T, subject string) string {
 	return file(t, signed+"."+base64.RawURLEncoding.EncodeToString(signature))
 }
 
-// TestKinds: each way to say who we are leads through the local Azure's login to its
-// Resource Manager. Managed identities take turns, since the identity library remembers
-// their tokens for the whole process: each has a cloud of its own.
+// dataPlaneFile returns the path of a hosted control plane's credential file.
+func dataPlaneFile(t *testing.T) string {
+	t.Helper()
+	certificate, err := os.ReadFile("testdata/certificate.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string]string{
+		"client_id": clientID, "tenant_id": emulator.DefaultTenant, "client_secret": base64.StdEncoding.EncodeToString(certificate),
+		"authentication_endpoint": "https://login.microsoftonline.com/",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file(t, string(text))
+}
+
+// TestKinds signs in with each kind of credential at the local Azure and calls its Resource Manager.
+// Managed identities need a cloud of their own each, because azidentity caches their tokens for the
+// whole process.
 func TestKinds(t *testing.T) {
 	k8s := newCluster(t)
 	for name, c := range map[string]struct {
 		keys        keys
 		environment []string
-		object      string // who it turns out to be
+		object      string // the expected principal
 	}{
-		"secret":                  {keys{"aadClientId": clientID, "aadClientSecret": secret}, nil, objectID},
-		"secret in environment":   {keys{"aadClientId": clientID}, []string{"AZURE_CLIENT_SECRET", secret}, objectID},
-		"certificate, PEM":        {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/certificate.pem"}, nil, objectID},
-		"certificate, PKCS#12":    {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/certificate.pfx", "aadClientCertPassword": "word"}, nil, objectID},
-		"workload identity":       {keys{"aadClientId": clientID, "useFederatedWorkloadIdentityExtension": true, "aadFederatedTokenFile": k8s.account(t, subject)}, nil, objectID},
-		"the pod's environment":   {keys{"useManagedIdentityExtension": true}, []string{"AZURE_CLIENT_ID", clientID, "AZURE_TENANT_ID", emulator.DefaultTenant, "AZURE_FEDERATED_TOKEN_FILE", k8s.account(t, subject)}, objectID},
-		"system-assigned":         {keys{"useManagedIdentityExtension": true}, nil, systemOID},
-		"a custom cloud, ADFS":    {keys{"cloud": "AzurePublicCloud", "resourceManagerEndpoint": "https://stack.test:8443", "tenantId": "adfs", "aadClientId": clientID, "aadClientSecret": secret}, nil, objectID},
+		"secret":                {keys{"aadClientId": clientID, "aadClientSecret": secret}, nil, objectID},
+		"secret in environment": {keys{"aadClientId": clientID}, []string{"AZURE_CLIENT_SECRET", secret}, objectID},
+		"certificate, PEM":      {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/certificate.pem"}, nil, objectID},
+		"certificate, PKCS#12": {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/certificate.pfx",
+			"aadClientCertPassword": "word"}, nil, objectID},
+		"workload identity": {keys{"aadClientId": clientID, "useFederatedWorkloadIdentityExtension": true,
+			"aadFederatedTokenFile": k8s.account(t, subject)}, nil, objectID},
+		"the pod's environment": {keys{"useManagedIdentityExtension": true},
+			[]string{"AZURE_CLIENT_ID", clientID, "AZURE_TENANT_ID", emulator.DefaultTenant, "AZURE_FEDERATED_TOKEN_FILE",
+				k8s.account(t, subject)}, objectID},
+		"data plane file": {keys{"aadMSIDataPlaneIdentityPath": dataPlaneFile(t)}, nil, objectID},
+		"system-assigned": {keys{"useManagedIdentityExtension": true}, nil, systemOID},
+		"a custom cloud, ADFS": {keys{"cloud": "AzurePublicCloud", "resourceManagerEndpoint": "https://stack.test:8443",
+			"tenantId": "adfs", "aadClientId": clientID, "aadClientSecret": secret}, nil, objectID},
 		"the public cloud's name": {keys{"cloud": "azurecloud", "aadClientId": clientID, "aadClientSecret": secret}, nil, objectID},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +127,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestUserAssigned: an identity is named by its client id or by its resource.
+// TestUserAssigned names an identity by its client id or by its resource id.
 func TestUserAssigned(t *testing.T) {
 	w := newWorld(t)
 	client, object := identityOf(t, w)
@@ -119,27 +143,41 @@ func TestUserAssigned(t *testing.T) {
 	}
 }
 
-// TestWrongCredentials: each kind says in one sentence who got no token, and why, and
-// never what the secret was.
+// TestWrongCredentials checks that the error names the identity and the reason, and never the secret.
 func TestWrongCredentials(t *testing.T) {
-	k8s, stranger := newCluster(t), newCluster(t)
+	k8s, foreign := newCluster(t), newCluster(t)
 	for name, c := range map[string]struct {
 		keys keys
 		says []string
 	}{
-		"wrong secret":           {keys{"aadClientId": clientID, "aadClientSecret": "wrong-secret"}, []string{"service principal with a secret", clientID, "AADSTS7000215", "Invalid client secret"}},
-		"unknown client":         {keys{"aadClientId": "aaaaaaaa-0000-0000-0000-0000000000ff", "aadClientSecret": secret}, []string{"service principal", "AADSTS700016", "was not found in the directory"}},
-		"unknown tenant":         {keys{"tenantId": "cccccccc-0000-0000-0000-000000000000", "aadClientId": clientID, "aadClientSecret": secret}, []string{"cccccccc-0000-0000-0000-000000000000"}},
-		"no certificate file":    {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/none.pem"}, []string{"service principal with a certificate", "testdata/none.pem"}},
-		"wrong password":         {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/certificate.pfx", "aadClientCertPassword": "wrong"}, []string{"service principal with a certificate", "testdata/certificate.pfx", "password"}},
-		"newer encryption":       {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/newer.pfx", "aadClientCertPassword": "word"}, []string{"testdata/newer.pfx", "3DES", "-legacy"}},
-		"no certificate":         {keys{"aadClientId": clientID, "aadClientCertPath": file(t, "nonsense")}, []string{"service principal with a certificate", "PEM or PKCS#12"}},
-		"another account":        {keys{"aadClientId": clientID, "useFederatedWorkloadIdentityExtension": true, "aadFederatedTokenFile": k8s.account(t, "system:serviceaccount:default:x")}, []string{"workload identity", clientID, "AADSTS700213", "system:serviceaccount:default:x"}},
-		"another cluster":        {keys{"aadClientId": clientID, "useFederatedWorkloadIdentityExtension": true, "aadFederatedTokenFile": stranger.account(t, subject)}, []string{"workload identity", "AADSTS700027"}},
-		"no token file":          {keys{"aadClientId": clientID, "useFederatedWorkloadIdentityExtension": true, "aadFederatedTokenFile": "/nonexistent/token"}, []string{"workload identity", "/nonexistent/token"}},
-		"unknown identity":       {keys{"useManagedIdentityExtension": true, "userAssignedIdentityID": "aaaaaaaa-0000-0000-0000-0000000000fe"}, []string{"managed identity", "aaaaaaaa-0000-0000-0000-0000000000fe", "Identity not found"}},
-		"the hosted plane's":     {keys{"aadMSIDataPlaneIdentityPath": "/etc/identity.json"}, []string{"/etc/identity.json", "another kind"}},
-		"a cloud without itself": {keys{"cloud": "AzureChinaCloud", "resourceManagerEndpoint": "https://elsewhere.test:8443", "aadClientId": clientID, "aadClientSecret": "wrong-secret"}, []string{"service principal with a secret"}},
+		"wrong secret": {keys{"aadClientId": clientID, "aadClientSecret": "wrong-secret"},
+			[]string{"service principal with a secret", clientID, "AADSTS7000215", "Invalid client secret"}},
+		"unknown client": {keys{"aadClientId": "aaaaaaaa-0000-0000-0000-0000000000ff", "aadClientSecret": secret},
+			[]string{"service principal", "AADSTS700016", "was not found in the directory"}},
+		"unknown tenant": {keys{"tenantId": "cccccccc-0000-0000-0000-000000000000", "aadClientId": clientID,
+			"aadClientSecret": secret}, []string{"cccccccc-0000-0000-0000-000000000000"}},
+		"no certificate file": {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/none.pem"},
+			[]string{"service principal with a certificate", "testdata/none.pem"}},
+		"wrong password": {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/certificate.pfx",
+			"aadClientCertPassword": "wrong"}, []string{"service principal with a certificate", "testdata/certificate.pfx", "password"}},
+		"newer encryption": {keys{"aadClientId": clientID, "aadClientCertPath": "testdata/newer.pfx",
+			"aadClientCertPassword": "word"}, []string{"testdata/newer.pfx", "3DES", "-legacy"}},
+		"no certificate": {keys{"aadClientId": clientID, "aadClientCertPath": file(t, "nonsense")},
+			[]string{"service principal with a certificate", "PEM or PKCS#12"}},
+		"another account": {keys{"aadClientId": clientID, "useFederatedWorkloadIdentityExtension": true,
+			"aadFederatedTokenFile": k8s.account(t, "system:serviceaccount:default:x")},
+			[]string{"workload identity", clientID, "AADSTS700213", "system:serviceaccount:default:x"}},
+		"another cluster": {keys{"aadClientId": clientID, "useFederatedWorkloadIdentityExtension": true,
+			"aadFederatedTokenFile": foreign.account(t, subject)}, []string{"workload identity", "AADSTS700027"}},
+		"no token file": {keys{"aadClientId": clientID, "useFederatedWorkloadIdentityExtension": true,
+			"aadFederatedTokenFile": "/nonexistent/token"}, []string{"workload identity", "/nonexistent/token"}},
+		"unknown identity": {keys{"useManagedIdentityExtension": true,
+			"userAssignedIdentityID": "aaaaaaaa-0000-0000-0000-0000000000fe"},
+			[]string{"managed identity", "aaaaaaaa-0000-0000-0000-0000000000fe", "Identity not found"}},
+		"no file of the data plane": {keys{"aadMSIDataPlaneIdentityPath": "/etc/identity.json"},
+			[]string{"managed identity of the data plane", "/etc/identity.json"}},
+		"a cloud without itself": {keys{"cloud": "AzureChinaCloud", "resourceManagerEndpoint": "https://elsewhere.test:8443",
+			"aadClientId": clientID, "aadClientSecret": "wrong-secret"}, []string{"service principal with a secret"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, k8s.issuer(t))
@@ -152,7 +190,8 @@ func TestWrongCredentials(t *testing.T) {
 					t.Errorf("%q does not say %q", err, words)
 				}
 			}
-			if text := err.Error(); strings.Contains(text, "\n") || strings.Contains(text, "wrong-secret") || strings.Contains(text, secret) {
+			if text := err.Error(); strings.Contains(text, "\n") || strings.Contains(text, "wrong-secret") ||
+				strings.Contains(text, secret) {
 				t.Errorf("%q", text)
 			}
 			if asked := w.Seen("/subscriptions/"); len(asked) > 0 {
@@ -162,8 +201,8 @@ func TestWrongCredentials(t *testing.T) {
 	}
 }
 
-// TestStack: the file in the environment says where an Azure Stack is, and who signs
-// tokens there; it has no metadata to ask and no zones.
+// TestStack uses an environment file with the endpoints and token issuer of an Azure Stack, which has
+// no metadata and no zones.
 func TestStack(t *testing.T) {
 	described, err := json.Marshal(map[string]string{
 		"name": "AzureStackCloud", "resourceManagerEndpoint": "https://stack.test:8443/", "tokenAudience": "https://stack.test:8443",
@@ -180,7 +219,8 @@ func TestStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Get(t.Context(), group.Resource("Microsoft.Network/routeTables", "t")); err == nil || !strings.Contains(err.Error(), "not found") {
+	if _, err := d.Get(t.Context(), group.Resource("Microsoft.Network/routeTables", "t")); err == nil ||
+		!strings.Contains(err.Error(), "not found") {
 		t.Error(err)
 	}
 	asked := w.Seen("/routeTables/")
@@ -190,25 +230,30 @@ func TestStack(t *testing.T) {
 	if len(w.Seen("/adfs/oauth2/token")) == 0 || len(w.Seen("/metadata/endpoints")) != 0 || !c.Stack() {
 		t.Error("it was not signed in as the file says")
 	}
-	if _, err := open(t, w, settings(t, keys{"cloud": "AzureStackCloud", "tenantId": "adfs", "aadClientId": clientID, "aadClientSecret": secret},
-		"AZURE_ENVIRONMENT_FILEPATH", "/nonexistent")); err == nil || !strings.Contains(err.Error(), "AZURE_ENVIRONMENT_FILEPATH") {
+	if _, err := open(t, w,
+		settings(t, keys{"cloud": "AzureStackCloud", "tenantId": "adfs", "aadClientId": clientID, "aadClientSecret": secret},
+			"AZURE_ENVIRONMENT_FILEPATH", "/nonexistent")); err == nil || !strings.Contains(err.Error(), "AZURE_ENVIRONMENT_FILEPATH") {
 		t.Errorf("without the file: %v", err)
 	}
 }
 
-// TestDescribedCloud: a Resource Manager of its own is asked once, and must know the
-// cloud that is wanted.
+// TestDescribedCloud checks that a custom Resource Manager is asked once and must know the configured
+// cloud.
 func TestDescribedCloud(t *testing.T) {
 	w := newWorld(t)
 	w.Grant(t, objectID, group, "*/read")
-	c := settings(t, keys{"cloud": "azurePUBLICcloud", "resourceManagerEndpoint": "https://here.test:8443/", "tenantId": "adfs", "aadClientId": clientID, "aadClientSecret": secret})
+	c := settings(t,
+		keys{"cloud": "azurePUBLICcloud", "resourceManagerEndpoint": "https://here.test:8443/", "tenantId": "adfs",
+			"aadClientId": clientID, "aadClientSecret": secret})
 	if _, err := open(t, w, c); err != nil {
 		t.Fatal(err)
 	}
 	if asked := w.Seen("/metadata/endpoints"); len(asked) != 1 {
 		t.Errorf("asked %d times about the cloud", len(asked))
 	}
-	_, err := open(t, w, settings(t, keys{"cloud": "AzureMarsCloud", "resourceManagerEndpoint": "https://here.test:8443", "tenantId": "adfs", "aadClientId": clientID, "aadClientSecret": secret}))
+	_, err := open(t, w,
+		settings(t, keys{"cloud": "AzureMarsCloud", "resourceManagerEndpoint": "https://here.test:8443", "tenantId": "adfs",
+			"aadClientId": clientID, "aadClientSecret": secret}))
 	if err == nil || !strings.Contains(err.Error(), "AzureMarsCloud") || !strings.Contains(err.Error(), "AzurePublicCloud") {
 		t.Errorf("another cloud: %v", err)
 	}

@@ -17,13 +17,13 @@ import (
 
 const permissions = "Microsoft.Authorization/permissions"
 
-// Place is where a scope of the table of rights is: a resource group and, where all that
-// is needed of it is needed of one resource in it, that resource.
+// Place is the location of a scope of the rights table: a resource group, and the resource in it if
+// only that resource is used.
 type Place struct{ Group, Resource azure.ID }
 
 func (p Place) narrowest() azure.ID { return cmp.Or(p.Resource, p.Group) }
 
-// Lack is a right that is missing.
+// Lack is a missing right.
 type Lack struct {
 	rights.Need
 	At azure.ID
@@ -33,28 +33,28 @@ func (l Lack) String() string {
 	return fmt.Sprintf("no right to %s on %s, which is needed to %s", l.Action, l.At, l.Why)
 }
 
-// Unknown is a scope at which Azure does not say what rights there are.
+// Unknown is a scope whose rights cannot be read.
 type Unknown struct {
 	At  azure.ID
 	Err error
 }
 
-// Findings are what a look at the rights has brought.
+// Findings are the results of a check of rights.
 type Findings struct {
 	Missing []Lack
 	Unknown []Unknown
-	// Hopeless is why nothing at all can work, nil where something can.
+	// Hopeless says why nothing can work; nil if something can.
 	Hopeless error
 }
 
-// Rights compares what is needed with what Azure says that we may do, and asks it once
-// about each resource group. Scopes without a place are not asked about.
-func (d *Doors) Rights(ctx context.Context, needs []rights.Need, places map[rights.Scope]Place) Findings {
+// Rights compares the needed rights with the granted ones. It sends one request for each resource
+// group and skips scopes without a place.
+func (c *Clients) Rights(ctx context.Context, needs []rights.Need, places map[rights.Scope]Place) Findings {
 	groups := needsByGroup(needs, places)
 	answers := make([]Findings, len(groups))
 	var asking sync.WaitGroup
 	for i, g := range groups {
-		asking.Go(func() { answers[i] = d.rightsIn(ctx, g, places) })
+		asking.Go(func() { answers[i] = c.rightsIn(ctx, g, places) })
 	}
 	asking.Wait()
 	var all Findings
@@ -62,11 +62,11 @@ func (d *Doors) Rights(ctx context.Context, needs []rights.Need, places map[righ
 		all.Missing = append(all.Missing, a.Missing...)
 		all.Unknown = append(all.Unknown, a.Unknown...)
 	}
-	all.Hopeless = d.hopeless(ctx, groups, all, places)
+	all.Hopeless = c.hopeless(ctx, groups, all, places)
 	return all
 }
 
-// group is what is needed of a resource group.
+// group holds the needs in one resource group.
 type group struct {
 	id    azure.ID
 	needs []rights.Need
@@ -89,10 +89,10 @@ func needsByGroup(needs []rights.Need, places map[rights.Scope]Place) []group {
 	return groups
 }
 
-// rightsIn asks about a group and, since roles may have been given for single resources
-// only, about those in it at which something would be missing.
-func (d *Doors) rightsIn(ctx context.Context, g group, places map[rights.Scope]Place) Findings {
-	granted, err := d.granted(ctx, g.id)
+// rightsIn checks the rights at a resource group. For what is missing there, it checks the resource,
+// because a role may be assigned at a single resource.
+func (c *Clients) rightsIn(ctx context.Context, g group, places map[rights.Scope]Place) Findings {
+	granted, err := c.granted(ctx, g.id)
 	if err != nil {
 		return Findings{Unknown: []Unknown{{g.id, err}}}
 	}
@@ -102,7 +102,7 @@ func (d *Doors) rightsIn(ctx context.Context, g group, places map[rights.Scope]P
 	for _, n := range rights.Missing(g.needs, granted) {
 		at, there := places[n.Scope].narrowest(), granted
 		if !at.Equal(g.id) {
-			if there, err = d.grantedOnce(ctx, at, known); err != nil {
+			if there, err = c.grantedOnce(ctx, at, known); err != nil {
 				there = nil
 			}
 		}
@@ -114,19 +114,19 @@ func (d *Doors) rightsIn(ctx context.Context, g group, places map[rights.Scope]P
 	return found
 }
 
-func (d *Doors) grantedOnce(ctx context.Context, id azure.ID, known map[azure.ID][]rights.Permission) ([]rights.Permission, error) {
+func (c *Clients) grantedOnce(ctx context.Context, id azure.ID, known map[azure.ID][]rights.Permission) ([]rights.Permission, error) {
 	if granted, ok := known[id]; ok {
 		return granted, nil
 	}
-	granted, err := d.granted(ctx, id)
+	granted, err := c.granted(ctx, id)
 	if err == nil {
 		known[id] = granted
 	}
 	return granted, err
 }
 
-func (d *Doors) granted(ctx context.Context, scope azure.ID) ([]rights.Permission, error) {
-	docs, err := d.Fresh().List(ctx, azure.Query{Scope: scope, Type: permissions})
+func (c *Clients) granted(ctx context.Context, scope azure.ID) ([]rights.Permission, error) {
+	docs, err := c.Fresh().List(ctx, azure.Query{Scope: scope, Type: permissions})
 	if err != nil {
 		return nil, err
 	}
@@ -139,10 +139,9 @@ func (d *Doors) granted(ctx context.Context, scope azure.ID) ([]rights.Permissio
 	return granted, nil
 }
 
-// hopeless reports why nothing can work: Azure does not take us for somebody of the
-// subscription, or nothing that is needed is allowed. Where it does not say what is
-// allowed, a read that everything begins with tells.
-func (d *Doors) hopeless(ctx context.Context, groups []group, found Findings, places map[rights.Scope]Place) error {
+// hopeless returns why nothing can work: Azure rejects the identity, or grants none of the needed
+// rights. If the rights cannot be read, it tries to list scale sets, which every start needs.
+func (c *Clients) hopeless(ctx context.Context, groups []group, found Findings, places map[rights.Scope]Place) error {
 	for _, u := range found.Unknown {
 		if e, ok := errors.AsType[*azure.Error](u.Err); ok && (e.Status == http.StatusUnauthorized || e.Code == "SubscriptionNotFound") {
 			return u.Err
@@ -167,9 +166,10 @@ func (d *Doors) hopeless(ctx context.Context, groups []group, found Findings, pl
 	case len(needed) > 0 || machines == "":
 		return nil
 	case len(found.Unknown) == 0:
-		return errors.New("azure gives us none of the rights that are needed: is this the right identity, and has it a role on " + string(machines) + "?")
+		return errors.New("none of the needed rights is granted: check the identity and its role assignments at " +
+			string(machines))
 	}
-	_, err := d.List(ctx, azure.Query{Scope: machines, Type: compute.ScaleSets})
+	_, err := c.List(ctx, azure.Query{Scope: machines, Type: compute.ScaleSets})
 	if azure.KindOf(err) == azure.Denied {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"kaz/internal/testkit"
 )
 
-// places have the network security group and the route table in groups of their own.
+// places has the security group and the route table in groups of their own.
 func places() map[rights.Scope]access.Place {
 	table := group.Resource("Microsoft.Network/routeTables", "rt")
 	return map[rights.Scope]access.Place{
@@ -27,7 +27,7 @@ func wanted() []rights.Need {
 	return rights.Needed(rights.Check, rights.Nodes, rights.Services, rights.Routes)
 }
 
-// actionsOf are what role definitions of needs would name.
+// actionsOf returns the actions of needs, as in a role definition.
 func actionsOf(needs []rights.Need, without ...string) []string {
 	var all []string
 	for _, n := range needs {
@@ -38,7 +38,7 @@ func actionsOf(needs []rights.Need, without ...string) []string {
 	return all
 }
 
-func principal(t *testing.T, w *testkit.SignIn) *access.Doors {
+func principal(t *testing.T, w *testkit.SignIn) *access.Clients {
 	t.Helper()
 	d, err := open(t, w, settings(t, keys{"aadClientId": clientID, "aadClientSecret": secret}))
 	if err != nil {
@@ -56,8 +56,8 @@ func lacking(f access.Findings) []string {
 	return all
 }
 
-// TestRights: with exactly what the table says nothing is missing, and Azure is asked
-// once a group; each action that is taken away is missed by its name.
+// TestRights checks that nothing is missing with exactly the rights of the table, with one request
+// for each group. Each removed action is reported missing.
 func TestRights(t *testing.T) {
 	w := newWorld(t)
 	w.Grant(t, objectID, group, actionsOf(wanted())...)
@@ -68,13 +68,14 @@ func TestRights(t *testing.T) {
 	if asked := w.Seen("/permissions"); len(asked) != 1 {
 		t.Errorf("azure was asked %d times", len(asked))
 	}
-	for _, action := range actionsOf(wanted(), "Microsoft.Network/locations/usages/read") { // a subscription is not asked about
+	for _, action := range actionsOf(wanted(), "Microsoft.Network/locations/usages/read") { // subscriptions are not checked
 		t.Run(strings.ReplaceAll(action, "/", " "), func(t *testing.T) {
 			w := newWorld(t)
 			w.Grant(t, objectID, group, actionsOf(wanted(), action)...)
 			f := principal(t, w).Rights(t.Context(), wanted(), places())
 			if strings.HasSuffix(action, "permissions/read") {
-				if len(f.Unknown) != 1 || !f.Unknown[0].At.Equal(group) || azure.KindOf(f.Unknown[0].Err) != azure.Denied || f.Hopeless != nil {
+				if len(f.Unknown) != 1 || !f.Unknown[0].At.Equal(group) || azure.KindOf(f.Unknown[0].Err) != azure.Denied ||
+					f.Hopeless != nil {
 					t.Errorf("%+v", f)
 				}
 				return
@@ -82,14 +83,15 @@ func TestRights(t *testing.T) {
 			if got := lacking(f); !slices.Equal(got, []string{action}) || f.Hopeless != nil {
 				t.Fatalf("missing: %q, %v", got, f.Hopeless)
 			}
-			if text := f.Missing[0].String(); !strings.Contains(text, action) || !strings.Contains(text, string(group)) || !strings.Contains(text, f.Missing[0].Why) {
+			if text := f.Missing[0].String(); !strings.Contains(text, action) || !strings.Contains(text, string(group)) ||
+				!strings.Contains(text, f.Missing[0].Why) {
 				t.Errorf("%q", text)
 			}
 		})
 	}
 }
 
-// TestRightsOfOneResource: a role may have been given at the route table only.
+// TestRightsOfOneResource assigns a role at the route table only.
 func TestRightsOfOneResource(t *testing.T) {
 	w := newWorld(t)
 	routes := rights.Needed(rights.Routes)
@@ -107,7 +109,7 @@ func TestRightsOfOneResource(t *testing.T) {
 	}
 }
 
-// TestHopeless: where nothing can work it is said at once, and why.
+// TestHopeless checks that the reason is reported if nothing can work.
 func TestHopeless(t *testing.T) {
 	for name, c := range map[string]struct {
 		actions []string
@@ -117,9 +119,11 @@ func TestHopeless(t *testing.T) {
 	}{
 		"no role at all": {nil, nil, nil, []string{"AuthorizationFailed", "Microsoft.Compute/virtualMachineScaleSets/read"}},
 		"a role for something else": {[]string{"Microsoft.Authorization/permissions/read", "Microsoft.Storage/*"}, nil, nil,
-			[]string{"none of the rights", string(group)}},
-		"a subscription of another tenant": {[]string{"*"}, nil, keys{"subscriptionId": networkSub}, []string{"InvalidAuthenticationTokenTenant", otherID}},
-		"no such subscription":             {[]string{"*"}, nil, keys{"subscriptionId": "00000000-0000-0000-0000-0000000000ff"}, []string{"SubscriptionNotFound"}},
+			[]string{"none of the needed rights", string(group)}},
+		"a subscription of another tenant": {[]string{"*"}, nil, keys{"subscriptionId": networkSub},
+			[]string{"InvalidAuthenticationTokenTenant", otherID}},
+		"no such subscription": {[]string{"*"}, nil, keys{"subscriptionId": "00000000-0000-0000-0000-0000000000ff"},
+			[]string{"SubscriptionNotFound"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -149,11 +153,12 @@ func TestHopeless(t *testing.T) {
 	}
 }
 
-// TestRightsAreNotTold: where Azure does not answer the program goes on.
-func TestRightsAreNotTold(t *testing.T) {
+// TestUnknownRights checks that the program continues if Azure does not answer.
+func TestUnknownRights(t *testing.T) {
 	w := newWorld(t)
 	w.Grant(t, objectID, group, "*")
-	if err := w.SetFaults([]emulator.Fault{{Type: "Microsoft.Authorization/permissions", Fault: emulator.FaultError, Status: http.StatusForbidden, Code: "RequestDisallowedByPolicy"}}); err != nil {
+	if err := w.SetFaults([]emulator.Fault{{Type: "Microsoft.Authorization/permissions", Fault: emulator.FaultError,
+		Status: http.StatusForbidden, Code: "RequestDisallowedByPolicy"}}); err != nil {
 		t.Fatal(err)
 	}
 	f := principal(t, w).Rights(t.Context(), wanted(), places())
@@ -162,8 +167,8 @@ func TestRightsAreNotTold(t *testing.T) {
 	}
 }
 
-// TestTwoTenants: network resources of another tenant are reached as who we are there,
-// and what refers to them brings that token along.
+// TestTwoTenants checks that requests for the network use the identity in its tenant, and that
+// requests that refer to the network carry its token.
 func TestTwoTenants(t *testing.T) {
 	w := newWorld(t)
 	w.Grant(t, objectID, group, "*")
@@ -177,16 +182,17 @@ func TestTwoTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := networkGroup.Resource("Microsoft.Network/routeTables", "t")
-	if _, err := d.Put(t.Context(), azure.Write{ID: table, Body: azure.Document(`{"location":"eastus"}`)}); err != nil {
+	if _, err := azure.ByVerb(d).Put(t.Context(), azure.Write{ID: table, Body: azure.Document(`{"location":"eastus"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := d.Fresh().List(t.Context(), azure.Query{Scope: networkGroup, Type: "Microsoft.Network/routeTables"}); err != nil || len(list) != 1 {
+	if list, err := d.Fresh().List(t.Context(), azure.Query{Scope: networkGroup, Type: "Microsoft.Network/routeTables"}); err != nil ||
+		len(list) != 1 {
 		t.Errorf("%s, %v", list, err)
 	}
-	// In the cluster's own subscription: a network whose subnet refers to it.
+	// A network in the cluster's own subscription, whose subnet refers to the other one.
 	vnet := group.Resource("Microsoft.Network/virtualNetworks", "v")
 	body := azure.Document(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s","properties":{"addressPrefix":"10.0.0.0/24","routeTable":{"id":"` + string(table) + `"}}}]}}`)
-	if _, err := d.Put(t.Context(), azure.Write{ID: vnet, Body: body}); err != nil {
+	if _, err := azure.ByVerb(d).Put(t.Context(), azure.Write{ID: vnet, Body: body}); err != nil {
 		t.Error(err)
 	}
 	for _, r := range w.Seen("/subscriptions/" + networkSub) {
@@ -199,8 +205,9 @@ func TestTwoTenants(t *testing.T) {
 			t.Errorf("%s %s brings one token", r.Method, r.URL.Path)
 		}
 	}
-	// One door cannot do that.
-	one, err := open(t, w, settings(t, keys{"aadClientId": clientID, "aadClientSecret": secret, "networkResourceSubscriptionID": networkSub}))
+	// A single client cannot do that.
+	one, err := open(t, w,
+		settings(t, keys{"aadClientId": clientID, "aadClientSecret": secret, "networkResourceSubscriptionID": networkSub}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +215,7 @@ func TestTwoTenants(t *testing.T) {
 	if e, ok := errors.AsType[*azure.Error](err); !ok || e.Code != "InvalidAuthenticationTokenTenant" {
 		t.Errorf("with one tenant's token: %v", err)
 	}
-	if _, err := one.Put(t.Context(), azure.Write{ID: vnet, Body: body}); azure.KindOf(err) != azure.Denied {
+	if _, err := azure.ByVerb(one).Put(t.Context(), azure.Write{ID: vnet, Body: body}); azure.KindOf(err) != azure.Denied {
 		t.Errorf("a link with one tenant's token: %v", err)
 	}
 }

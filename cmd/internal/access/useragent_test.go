@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestUserAgent: requests say which program and version they are of, or what the
-// configuration has them say.
+// TestUserAgent checks that requests carry program and version, or the configured user agent.
 func TestUserAgent(t *testing.T) {
 	for said, want := range map[string]string{"": "kubernetes-cloudprovider/", "harbour/3": "harbour/3"} {
 		w := newWorld(t)

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Who can sign in.
+// Tenants and identities.
 const (
 	clientID   = "aaaaaaaa-0000-0000-0000-000000000001"
 	objectID   = "aaaaaaaa-0000-0000-0000-00000000000a"
@@ -36,15 +36,15 @@ const (
 	subject    = "system:serviceaccount:kube-system:cloud-controller-manager"
 )
 
-// Where things are.
+// Scopes.
 const (
 	group        = azure.ID("/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/rg")
 	networkGroup = azure.ID("/subscriptions/" + networkSub + "/resourceGroups/net")
 	identityID   = group + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"
 )
 
-// newWorld is a local Azure with a service principal that has all kinds of credentials,
-// and a managed identity, neither with any rights.
+// newWorld returns a local Azure with a service principal that has all kinds of credentials, and a
+// managed identity. Neither has any rights.
 func newWorld(t *testing.T, issuers ...token.Issuer) *testkit.SignIn {
 	t.Helper()
 	w := testkit.NewSignIn(t, emulator.Options{
@@ -65,7 +65,7 @@ func newWorld(t *testing.T, issuers ...token.Issuer) *testkit.SignIn {
 	return w
 }
 
-// certificate is that of the files in testdata.
+// certificate returns the certificate in testdata.
 func certificate(t *testing.T) *x509.Certificate {
 	t.Helper()
 	data, err := os.ReadFile("testdata/certificate.pem")
@@ -87,7 +87,7 @@ func certificate(t *testing.T) *x509.Certificate {
 
 type keys = map[string]any
 
-// settings are those of a cluster, and the given keys.
+// settings returns the configuration of a cluster with additional keys.
 func settings(t *testing.T, own keys, environment ...string) cloudconfig.Config {
 	t.Helper()
 	all := keys{
@@ -113,14 +113,14 @@ func settings(t *testing.T, own keys, environment ...string) cloudconfig.Config 
 	return c
 }
 
-// open leads to Azure as the configuration says, and signs in.
-func open(t *testing.T, w *testkit.SignIn, c cloudconfig.Config) (*access.Doors, error) {
+// open opens Azure for the configuration and signs in.
+func open(t *testing.T, w *testkit.SignIn, c cloudconfig.Config) (*access.Clients, error) {
 	t.Helper()
 	e, err := access.DescribeCloud(t.Context(), w, c)
 	if err != nil {
 		return nil, err
 	}
-	d, err := access.OpenDoor(c, e, access.DoorOptions{Transport: w})
+	d, err := access.OpenClient(c, e, access.ClientOptions{Transport: w})
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// identityOf is the client id and the object id of the user-assigned identity.
+// identityOf returns the client id and the object id of the user-assigned identity.
 func identityOf(t *testing.T, w *testkit.SignIn) (client, object string) {
 	t.Helper()
 	a, ok := w.Tokens.ByResourceID(identityID)

@@ -1,5 +1,5 @@
-// Package commandline is what the programs of nodes have in common: a command line with
-// flags and no arguments, which logs as Kubernetes' own do. Layer L4.
+// Package commandline builds the command lines of programs that run on nodes: flags without
+// arguments, and logs in the format of Kubernetes. Layer L4.
 package commandline
 
 import (
@@ -23,18 +23,18 @@ import (
 	"kaz/cmd/internal/release"
 )
 
-// Program is one program.
+// Program describes one program.
 type Program struct {
 	Name, Short, Long string
 	Example           string // "" for none
 	Flags             cliflag.NamedFlagSets
 	Logging           *logsapi.LoggingConfiguration
-	Validate          func() error // all that is wrong with the flags
-	// Run runs until ctx ends, which a signal does.
+	Validate          func() error // returns all problems of the flags
+	// Run runs until ctx ends. SIGINT and SIGTERM end ctx.
 	Run func(ctx context.Context) error
 }
 
-// Command is the program's command line.
+// Command returns the program's command.
 func (p Program) Command() *cobra.Command {
 	command := &cobra.Command{
 		Use: p.Name, Short: p.Short, Long: p.Long, Example: p.Example,
@@ -72,8 +72,8 @@ func (p Program) Command() *cobra.Command {
 	return command
 }
 
-// AddGlobalFlags adds the flags that all of Kubernetes' programs have: about the version,
-// which is the true one from then on, and about logging.
+// AddGlobalFlags adds the version and logging flags that all Kubernetes programs have. It also sets
+// the version that Kubernetes' libraries report.
 func AddGlobalFlags(global *pflag.FlagSet, name string, logging *logsapi.LoggingConfiguration) {
 	release.Version()
 	verflag.AddFlags(global)

@@ -18,8 +18,7 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// Version is that of this program. From the first call on, Kubernetes' libraries say the
-// same.
+// Version returns this program's version. The first call also sets it in Kubernetes' libraries.
 func Version() string {
 	tell()
 	return version.Get().GitVersion
@@ -31,12 +30,12 @@ var tell = sync.OnceFunc(func() {
 	}
 	info, _ := debug.ReadBuildInfo()
 	if err := version.SetDynamicVersion(unreleased(info)); err != nil {
-		// Nothing but a version of another form than unreleased has can be refused.
+		// Only a version of another format than unreleased returns is rejected.
 		panic(fmt.Sprintf("version: %v", err))
 	}
 })
 
-// unreleased is the version of a program that was built from no release.
+// unreleased returns the version of a program that is no release.
 func unreleased(info *debug.BuildInfo) string {
 	const unversioned, shortened = "v0.0.0-unversioned", 12
 	if info == nil {

@@ -35,15 +35,16 @@ func TestUnreleased(t *testing.T) {
 	}
 }
 
-// Kubernetes' libraries say what this package says, and no placeholder.
+// TestLibrariesSayTheVersion checks that Kubernetes' libraries report the same version as this
+// package.
 func TestLibrariesSayTheVersion(t *testing.T) {
 	if got := Version(); got == "" || strings.Contains(got, "$") || component.Get().GitVersion != got {
 		t.Errorf("version %q, the libraries say %q", got, component.Get().GitVersion)
 	}
 }
 
-// What make build has the linker write is a version: of the newest tag, of the commit
-// where there is none, and nothing outside of a checkout.
+// TestVersionOfACheckout checks the version that make build passes to the linker: the newest tag, the
+// commit without a tag, and nothing outside a checkout.
 func TestVersionOfACheckout(t *testing.T) {
 	script, err := filepath.Abs("../../../tools/version.sh")
 	if err != nil {
@@ -53,7 +54,8 @@ func TestVersionOfACheckout(t *testing.T) {
 	say := func() string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "bash", script, dir)
-		cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+		cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_CONFIG_GLOBAL=/dev/null",
+			"GIT_CONFIG_SYSTEM=/dev/null")
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +64,8 @@ func TestVersionOfACheckout(t *testing.T) {
 	}
 	git := func(args ...string) {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+		cmd := exec.CommandContext(t.Context(), "git",
+			append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
@@ -76,7 +79,7 @@ func TestVersionOfACheckout(t *testing.T) {
 	if got := say(); !strings.HasPrefix(got, "v0.0.0-g") || version.MustParseSemantic(got) == nil {
 		t.Errorf("without a tag: %q", got)
 	}
-	git("tag", "docs") // no version
+	git("tag", "docs") // not a version
 	git("tag", "v1.36.0")
 	if got := say(); got != "v1.36.0" {
 		t.Errorf("at a tag: %q", got)

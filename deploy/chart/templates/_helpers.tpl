@@ -1,4 +1,4 @@
-{{- /* The image of a component: what values say, and the chart's appVersion where they name no tag. */ -}}
+{{- /* The image of a component, with the chart's appVersion as default tag. */ -}}
 {{- define "kaz.image" -}}
 {{- $name := printf "%s/%s" .values.imageRepository .values.imageName -}}
 {{- if .values.imageDigest -}}
@@ -8,7 +8,7 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* Flags of which the value is given, in the order of their names. */ -}}
+{{- /* Flags with a value, sorted by name. */ -}}
 {{- define "kaz.flags" -}}
 {{- range $flag, $value := . }}
 {{- if ne (toString $value) "" }}
@@ -25,7 +25,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 
-{{- /* What a container may not do, whoever it is. */ -}}
+{{- /* Restrictions of every container. */ -}}
 {{- define "kaz.confined" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -33,7 +33,7 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{- define "kaz.nobody" -}}
+{{- define "kaz.nonroot" -}}
 runAsNonRoot: true
 runAsUser: {{ . }}
 runAsGroup: {{ . }}

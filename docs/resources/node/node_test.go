@@ -74,7 +74,8 @@ func texts(t *testing.T, folders ...string) map[string]bool {
 // uses is on the pages.
 func TestPagesTellOfAllKeys(t *testing.T) {
 	code := texts(t, "nodemanager", "cloudprovider", "plan")
-	whole := nodes.Metadata{Description: nodes.Description{InstanceType: "s", Zone: "z", Region: "r"}, SubFaultDomain: "d", InterconnectGroup: "g"}
+	whole := nodes.Metadata{Description: nodes.Description{InstanceType: "s", Zone: "z", Region: "r"}, SubFaultDomain: "d",
+		InterconnectGroup: "g"}
 	written := slices.Collect(maps.Keys(whole.Labels()))
 	written = append(written, slices.Collect(maps.Keys(nodes.BetaLabels(whole.Labels())))...)
 	for _, key := range append(written, v1.LabelNodeExcludeBalancers, v1.TaintNodeOutOfService, api.TaintExternalCloudProvider) {

@@ -1,8 +1,8 @@
 // Package cache keeps what was read from Azure, for as long as its type allows and
 // until a write makes it stale. Layer L2.
 //
-// A [Cache] stands in front of a door and is one itself. It knows by one table
-// (stale.go) what the write of each type makes stale, so no caller ever drops
+// A [Cache] stands in front of an ARM client and is one itself. It knows by the table of
+// package types what the write of each type makes stale, so no caller ever drops
 // anything by hand. What others change in Azure it sees when the time of an entry
 // is over, or through [Cache.Fresh]; writes are conditional, so that a decision
 // from an old document is refused and made again from a fresh one.
@@ -19,11 +19,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kaz/internal/arm/types"
 	"kaz/internal/azure"
 )
 
-// Door is what stands behind a cache.
-type Door interface {
+// Client is what stands behind a cache.
+type Client interface {
 	azure.Reader
 	azure.Writer
 }
@@ -41,13 +42,14 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Cache reads through to a door and remembers. It is safe for concurrent use.
+// Cache reads through to an ARM client and keeps what was read. It is safe for concurrent use.
 type Cache struct {
-	door  Door
-	ttl   map[string]time.Duration
-	rules rules
-	asks  map[string]bool
-	reads *prometheus.CounterVec
+	azure.Verbs // over Begin
+	client      Client
+	ttl         map[string]time.Duration
+	types       types.Index
+	asks        map[string]bool
+	reads       *prometheus.CounterVec
 
 	mu      sync.Mutex
 	kept    kept
@@ -57,14 +59,14 @@ type Cache struct {
 	clock   uint64 // orders reads and writes
 }
 
-var _ Door = (*Cache)(nil)
+var _ Client = (*Cache)(nil)
 
-// Over puts a cache in front of a door.
-func Over(door Door, o Options) (*Cache, error) {
+// Over puts a cache in front of an ARM client.
+func Over(client Client, o Options) (*Cache, error) {
 	c := &Cache{
-		door:    door,
+		client:  client,
 		ttl:     map[string]time.Duration{},
-		rules:   newRules(),
+		types:   types.NewIndex(),
 		asks:    asks(),
 		kept:    newKept(o.Bytes),
 		flights: map[*flight]struct{}{},
@@ -75,6 +77,7 @@ func Over(door Door, o Options) (*Cache, error) {
 			Help: "Reads by where the answer came from: kept, shared with a read under way, or azure.",
 		}, []string{"source"}),
 	}
+	c.Verbs = azure.Verbs{Writer: c}
 	for t, d := range o.TTL {
 		if d < 0 {
 			return nil, fmt.Errorf("cache of %s: a time to live of %v is less than none", t, d)
@@ -106,7 +109,7 @@ func (c *Cache) get(id azure.ID) read {
 	return read{
 		key: id.Key(), scope: id, typ: strings.ToLower(id.Type()),
 		fetch: func(ctx context.Context) ([]azure.Document, error) {
-			doc, err := c.door.Get(ctx, id)
+			doc, err := c.client.Get(ctx, id)
 			return []azure.Document{doc}, err
 		},
 	}
@@ -116,13 +119,13 @@ func (c *Cache) list(q azure.Query) read {
 	return read{
 		key:   strings.Join([]string{q.Scope.Key(), strings.ToLower(q.Type), q.Expand, q.Filter}, "\n"),
 		scope: q.Scope, typ: strings.ToLower(q.Type), list: true,
-		fetch: func(ctx context.Context) ([]azure.Document, error) { return c.door.List(ctx, q) },
+		fetch: func(ctx context.Context) ([]azure.Document, error) { return c.client.List(ctx, q) },
 	}
 }
 
 // lifetime is how long what is read of a type may be used.
 func (c *Cache) lifetime(typ string) time.Duration {
-	for t := typ; t != ""; t = parentType(t) {
+	for t := typ; t != ""; t = t[:max(strings.LastIndexByte(t, '/'), 0)] {
 		if d, ok := c.ttl[t]; ok {
 			return d
 		}
@@ -141,7 +144,7 @@ func (c *Cache) List(ctx context.Context, q azure.Query) ([]azure.Document, erro
 	return slices.Clone(docs), err
 }
 
-// Fresh reads past the cache. What it finds is kept for those who read through it.
+// Fresh reads past the cache. Its result is kept for callers that read through the cache.
 func (c *Cache) Fresh() azure.Reader { return fresh{c} }
 
 type fresh struct{ cache *Cache }
@@ -162,57 +165,42 @@ func only(docs []azure.Document, err error) (azure.Document, error) {
 	return docs[0], nil
 }
 
-// Put creates or replaces a resource.
-func (c *Cache) Put(ctx context.Context, w azure.Write) (azure.Document, error) {
-	return c.change(w.ID, func() (azure.Document, error) { return c.door.Put(ctx, w) }, true)
-}
-
-// Patch merges a body into a resource.
-func (c *Cache) Patch(ctx context.Context, w azure.Write) (azure.Document, error) {
-	return c.change(w.ID, func() (azure.Document, error) { return c.door.Patch(ctx, w) }, true)
-}
-
-// Delete removes a resource.
-func (c *Cache) Delete(ctx context.Context, id azure.ID) error {
-	_, err := c.change(id, func() (azure.Document, error) { return nil, c.door.Delete(ctx, id) }, false)
-	return err
-}
-
-// Post runs an action of a resource.
-func (c *Cache) Post(ctx context.Context, id azure.ID, action string, body azure.Document) (azure.Document, error) {
-	if c.asks[strings.ToLower(action)] {
-		return c.door.Post(ctx, id, action, body)
+// Begin begins a change. When it has ended, what it made stale is forgotten.
+func (c *Cache) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
+	if r.Verb == azure.Post && c.asks[strings.ToLower(r.Action)] {
+		return c.client.Begin(ctx, r)
 	}
-	return c.change(id, func() (azure.Document, error) { return c.door.Post(ctx, id, action, body) }, false)
+	return azure.Around(c.client, c.change).Begin(ctx, r)
 }
 
 // overlap counts the writes of one resource that are under way.
 type overlap struct {
 	running int
-	several bool // at once, so that nobody knows which came last
+	several bool // at once, so that their order is not known
 }
 
-// change does a write and forgets what it made stale, also when it failed: it may
-// have come through all the same, and a refused precondition tells that what is
-// kept is old. A resource that answers for itself is kept as it answered.
-func (c *Cache) change(id azure.ID, do func() (azure.Document, error), answers bool) (azure.Document, error) {
-	w := write{id: id, typ: strings.ToLower(id.Type())}
-	w.stale = c.rules.of(w.typ)
-	top := id.TopLevel().Key()
+// change notes that a write is under way, and when it has ended forgets what it made
+// stale, also when it failed: it may have come through all the same, and a refused
+// precondition tells that what is kept is old. A resource that answers for itself is
+// kept as it answered.
+func (c *Cache) change(_ context.Context, r azure.Request) (ended func(azure.Document, error), err error) {
+	row := c.types.Of(r.ID.Type())
+	w := write{id: r.ID, typ: strings.ToLower(r.ID.Type()), stale: row.Stale}
+	top := r.ID.TopLevel().Key()
 	o := c.begin(top)
-	doc, err := do()
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if o.running--; o.running == 0 {
-		delete(c.writing, top)
-	}
-	c.forget(w)
-	if err == nil && answers && !o.several && wholeAnswers(w.typ) && doc.ID().Equal(id) {
-		c.clock++
-		c.keep(c.get(id), []azure.Document{doc}, c.clock)
-	}
-	return doc, err
+	answers := (r.Verb == azure.Put || r.Verb == azure.Patch) && row.Answer == types.Whole
+	return func(doc azure.Document, err error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if o.running--; o.running == 0 {
+			delete(c.writing, top)
+		}
+		c.forget(w)
+		if err == nil && answers && !o.several && doc.ID().Equal(r.ID) {
+			c.clock++
+			c.keep(c.get(r.ID), []azure.Document{doc}, c.clock)
+		}
+	}, nil
 }
 
 func (c *Cache) begin(top string) *overlap {
@@ -226,16 +214,6 @@ func (c *Cache) begin(top string) *overlap {
 	o.running++
 	o.several = o.several || o.running > 1
 	return o
-}
-
-// wholeAnswers reports whether Azure answers a write of the type with what a read
-// would answer. Others leave fields out.
-func wholeAnswers(typ string) bool {
-	switch typ {
-	case "microsoft.compute/availabilitysets":
-		return false
-	}
-	return within(typ, "microsoft.network") || within(typ, "microsoft.compute")
 }
 
 // forget drops what a write made stale, and makes sure that reads under way, which

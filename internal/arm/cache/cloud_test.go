@@ -16,8 +16,8 @@ import (
 
 const group = azure.ID("/subscriptions/s1/resourceGroups/g")
 
-// cloud is an Azure in little: resources that refer to others, and whose documents
-// show who refers to them, as Azure's do.
+// cloud is a small Azure: resources refer to others, and documents show the resources that refer to
+// them, as Azure's do.
 type cloud struct {
 	mu       sync.Mutex
 	refs     map[azure.ID][]azure.ID
@@ -111,7 +111,19 @@ func (c *cloud) List(ctx context.Context, q azure.Query) (docs []azure.Document,
 	return docs, waited
 }
 
-func (c *cloud) Put(ctx context.Context, w azure.Write) (doc azure.Document, err error) {
+func (c *cloud) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
+	return azure.Immediate(func(ctx context.Context, r azure.Request) (azure.Document, error) {
+		switch r.Verb {
+		case azure.Delete:
+			return nil, c.remove(ctx, r.ID)
+		case azure.Post:
+			return nil, c.act(ctx, r.ID, r.Action)
+		}
+		return c.put(ctx, r)
+	}).Begin(ctx, r)
+}
+
+func (c *cloud) put(ctx context.Context, w azure.Write) (doc azure.Document, err error) {
 	waited := c.at(ctx, func() {
 		var body struct{ Refs []azure.ID }
 		if err = or(c.refuse, json.Unmarshal(w.Body, &body)); err != nil {
@@ -124,11 +136,7 @@ func (c *cloud) Put(ctx context.Context, w azure.Write) (doc azure.Document, err
 	return doc, or(err, waited)
 }
 
-func (c *cloud) Patch(ctx context.Context, w azure.Write) (azure.Document, error) {
-	return c.Put(ctx, w)
-}
-
-func (c *cloud) Delete(ctx context.Context, id azure.ID) (err error) {
+func (c *cloud) remove(ctx context.Context, id azure.ID) (err error) {
 	waited := c.at(ctx, func() {
 		if err = c.refuse; err != nil {
 			return
@@ -143,8 +151,8 @@ func (c *cloud) Delete(ctx context.Context, id azure.ID) (err error) {
 	return or(err, waited)
 }
 
-func (c *cloud) Post(ctx context.Context, id azure.ID, action string, _ azure.Document) (azure.Document, error) {
-	return nil, c.at(ctx, func() {
+func (c *cloud) act(ctx context.Context, id azure.ID, action string) error {
+	return c.at(ctx, func() {
 		if strings.HasPrefix(action, "list") {
 			return
 		}

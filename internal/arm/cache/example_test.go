@@ -22,7 +22,7 @@ func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 }
 
-// A program composes one budget, a door for each subscription or tenant that it
+// A program composes one budget, a client for each subscription or tenant that it
 // works in, and a cache in front of each.
 func Example() {
 	const endpoint = "https://management.azure.com"
@@ -32,12 +32,12 @@ func Example() {
 			return arm.Limit{Name: "balancers", Write: arm.Rate{PerSecond: 5, Burst: 10}}, fullType == "microsoft.network/loadbalancers"
 		},
 	})
-	door, err := arm.New(arm.Config{Endpoint: endpoint, Transport: wire, Budget: budget})
+	client, err := arm.New(arm.Config{Endpoint: endpoint, Transport: wire, Budget: budget})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	network, err := cache.Over(door, cache.Options{TTL: map[string]time.Duration{
+	network, err := cache.Over(client, cache.Options{TTL: map[string]time.Duration{
 		"Microsoft.Network/loadBalancers": 2 * time.Minute,
 		"Microsoft.Compute":               10 * time.Minute,
 	}})

@@ -45,7 +45,7 @@ func (c *Cache) through(ctx context.Context, r read) ([]azure.Document, error) {
 	return c.land(ctx, f)
 }
 
-// past answers from Azure, with a read that nobody began before.
+// past starts a new read, also while another read of the same resources goes on.
 func (c *Cache) past(ctx context.Context, r read) ([]azure.Document, error) {
 	c.reads.WithLabelValues("azure").Inc()
 	if c.lifetime(r.typ) == 0 {
@@ -58,8 +58,8 @@ func (c *Cache) past(ctx context.Context, r read) ([]azure.Document, error) {
 	return c.land(ctx, f)
 }
 
-// launch starts a read that goes on for as long as anybody waits for it, whoever
-// asked first. The caller holds the lock.
+// launch starts a read that goes on as long as any caller waits for it, also when the first one has
+// given up. The caller holds the lock.
 func (c *Cache) launch(ctx context.Context, r read) *flight {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.clock++

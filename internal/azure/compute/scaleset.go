@@ -47,7 +47,7 @@ type NetworkProfile struct {
 // Named is an element of a scale set's model: it has a name and no identity of
 // its own.
 type Named[P any] struct {
-	Name       string `json:"name"`
+	Name       string `json:"name" azure:"key,fold"`
 	Properties P      `json:"properties"`
 }
 

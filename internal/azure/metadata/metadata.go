@@ -1,4 +1,4 @@
-// Package metadata has the documents that a machine's own metadata service tells of
+// Package metadata has the documents that a machine's own metadata service has about
 // it: the members that kaz reads, spelled as Azure does. Layer L0: structs and
 // nothing else.
 package metadata
@@ -29,7 +29,7 @@ type Compute struct {
 	TagsList               []Tag     `json:"tagsList"`
 }
 
-// OSProfile is what the machine's system was told at its first start.
+// OSProfile is what the machine's system got at its first start.
 type OSProfile struct {
 	ComputerName string `json:"computerName"`
 }

@@ -18,8 +18,8 @@ type LoadBalancer struct {
 
 // FrontendIPConfiguration is one address of a load balancer.
 type FrontendIPConfiguration struct {
-	PublicIPAddress *azure.Reference `json:"publicIPAddress,omitempty"`
-	Subnet          *azure.Reference `json:"subnet,omitempty"`
+	PublicIPAddress *azure.Reference `json:"publicIPAddress,omitempty" azure:"required"`
+	Subnet          *azure.Reference `json:"subnet,omitempty" azure:"required"`
 	// PrivateIPAddress absent in a view asks for an address of Azure's choice: a view
 	// that has no opinion repeats what is there.
 	PrivateIPAddress          string `json:"privateIPAddress,omitempty" azure:"exact"`
@@ -27,8 +27,8 @@ type FrontendIPConfiguration struct {
 	PrivateIPAddressVersion   string `json:"privateIPAddressVersion,omitempty" azure:"fold"`
 }
 
-// BackendAddressPool is a set of receivers. Who is in it is written at the
-// receivers when membership is by NIC, and Azure shows it here.
+// BackendAddressPool is a set of receivers. With membership by NIC, the interfaces' documents say
+// which ones are members, and Azure shows them here.
 type BackendAddressPool struct {
 	BackendIPConfigurations []azure.Reference `json:"backendIPConfigurations,omitempty" azure:"read"`
 	// What follows is the members of a pool by address. Azure also shows those by NIC
@@ -56,7 +56,7 @@ type LoadBalancingRule struct {
 	LoadDistribution        string           `json:"loadDistribution,omitempty" azure:"fold"`
 	DisableOutboundSNAT     *bool            `json:"disableOutboundSnat,omitempty"`
 	IdleTimeoutInMinutes    *int32           `json:"idleTimeoutInMinutes,omitempty"`
-	FrontendIPConfiguration *azure.Reference `json:"frontendIPConfiguration,omitempty"`
+	FrontendIPConfiguration *azure.Reference `json:"frontendIPConfiguration,omitempty" azure:"required"`
 	BackendAddressPool      *azure.Reference `json:"backendAddressPool,omitempty"`
 	// BackendAddressPools repeats BackendAddressPool in what Azure returns; the
 	// two must agree in what is sent back.

@@ -31,7 +31,7 @@ type SubscriptionSet struct {
 	Subscriptions []string `json:"subscriptions" azure:"set"`
 }
 
-// PrivateEndpointConnection is somebody who is connected to a private link service.
+// PrivateEndpointConnection is a private endpoint's connection to a private link service.
 type PrivateEndpointConnection struct {
 	PrivateEndpoint *azure.Reference `json:"privateEndpoint,omitempty" azure:"read"`
 }

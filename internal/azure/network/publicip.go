@@ -7,7 +7,7 @@ type PublicIPAddress struct {
 	PublicIPAllocationMethod string           `json:"publicIPAllocationMethod,omitempty" azure:"fold"`
 	PublicIPAddressVersion   string           `json:"publicIPAddressVersion,omitempty" azure:"fold"`
 	PublicIPPrefix           *azure.Reference `json:"publicIPPrefix,omitempty"`
-	IPTags                   []IPTag          `json:"ipTags,omitempty"`
+	IPTags                   []IPTag          `json:"ipTags,omitempty" azure:"positional"`
 	// DNSSettings absent in a view takes the label away: a view that has no opinion
 	// repeats what is there.
 	DNSSettings *DNSSettings `json:"dnsSettings,omitempty" azure:"exact"`
@@ -20,7 +20,7 @@ type PublicIPAddress struct {
 	NATGateway      *azure.Reference `json:"natGateway,omitempty" azure:"read"`
 }
 
-// IPTag says what kind of address a public IP is: how it is routed, who may use it.
+// IPTag says what kind of address a public IP is: how it is routed, and what may use it.
 type IPTag struct {
 	IPTagType string `json:"ipTagType"`
 	Tag       string `json:"tag"`

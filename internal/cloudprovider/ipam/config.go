@@ -1,6 +1,5 @@
-// Package ipam gives each node a range of the cluster's pod addresses: the
-// node-ipam-controller of the cloud-controller-manager. Layer L3: plan and
-// Kubernetes libraries.
+// Package ipam assigns pod address ranges to nodes. It is the node-ipam-controller of the
+// cloud-controller-manager. Layer L3: plan and Kubernetes libraries.
 package ipam
 
 import (
@@ -11,19 +10,19 @@ import (
 	"strings"
 )
 
-// The types of allocator.
+// The allocator types.
 const (
-	RangeAllocator = "RangeAllocator" // blocks of one size
-	CloudAllocator = "CloudAllocator" // blocks of the size that tags in Azure say
+	RangeAllocator = "RangeAllocator" // all blocks have the same size
+	CloudAllocator = "CloudAllocator" // tags in Azure determine the block sizes
 )
 
-// Sizes of blocks where nobody says another one.
+// Default block sizes.
 const (
 	usualIPv4 = 24
 	usualIPv6 = 64
 )
 
-// Flags are the command line's words. [Flags.Read] makes sense of them.
+// Flags are the values of the command line flags. [Flags.Read] validates them.
 type Flags struct {
 	AllocatorType         string // --cidr-allocator-type
 	ClusterCIDR           string // --cluster-cidr
@@ -33,20 +32,20 @@ type Flags struct {
 	MaskSizeIPv6          int    // --node-cidr-mask-size-ipv6, 0 for 64
 }
 
-// Config is what the controller works by.
+// Config is the configuration of the controller.
 type Config struct {
-	// Ranges are the cluster's, one of each family at most; nodes get their blocks in
+	// Ranges are the cluster's ranges, at most one for each IP family. Nodes have their blocks in
 	// this order.
 	Ranges []netip.Prefix
-	// Reserved are ranges that no node gets, though they are the cluster's.
+	// Reserved are parts of the ranges that no node gets.
 	Reserved []netip.Prefix
-	// Bits of a node's block in each of the ranges, where no tag says otherwise.
+	// Bits are the prefix lengths of a node's blocks in each range, unless a tag overrides them.
 	Bits []int
-	// Tagged says that tags in Azure decide the sizes.
+	// Tagged enables tags that override the sizes.
 	Tagged bool
 }
 
-// Read makes a configuration of flags, or says all that is wrong with them.
+// Read returns the configuration of the flags, or all problems.
 func (f Flags) Read() (Config, error) {
 	var c Config
 	var problems []error
@@ -78,7 +77,7 @@ func (f Flags) Read() (Config, error) {
 	return c, errors.Join(problems...)
 }
 
-// ClusterCIDR reads the flag of that name, which another flag wants.
+// ClusterCIDR parses --cluster-cidr, which the flag wantedBy requires.
 func ClusterCIDR(text, wantedBy string) ([]netip.Prefix, error) {
 	all, err := ranges("--cluster-cidr", text)
 	if err == nil && len(all) == 0 {
@@ -87,7 +86,7 @@ func ClusterCIDR(text, wantedBy string) ([]netip.Prefix, error) {
 	return all, err
 }
 
-// ranges reads one range, or two of two families.
+// ranges parses one range, or two of different families.
 func ranges(flag, text string) ([]netip.Prefix, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -109,7 +108,7 @@ func ranges(flag, text string) ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// tooFine is how many bits longer than an IPv6 range its blocks may be at most.
+// tooFine is how much longer the prefix of a block may be than that of its IPv6 range.
 const tooFine = 16
 
 func (f Flags) bits(r netip.Prefix) (int, error) {

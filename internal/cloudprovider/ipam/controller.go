@@ -30,19 +30,19 @@ import (
 	"kaz/internal/plan/podcidr"
 )
 
-// Reasons of events.
+// Event reasons.
 const (
 	ReasonNotAvailable = "CIDRNotAvailable"
 	ReasonFailed       = "CIDRAssignmentFailed"
 )
 
-// Tags reads the tags of what a machine is part of, by its provider id.
+// Tags reads the tags of a machine's scale set or availability set, by provider id.
 type Tags func(ctx context.Context, providerID string) (azure.Tags, error)
 
-// Controller gives nodes their blocks and takes them back.
+// Controller assigns blocks to nodes and releases them.
 type Controller struct {
 	config  Config
-	tags    Tags // nil unless tags decide
+	tags    Tags // nil unless tags determine sizes
 	client  kubernetes.Interface
 	nodes   listers.NodeLister
 	synced  cache.InformerSynced
@@ -50,25 +50,26 @@ type Controller struct {
 	metrics *metrics
 	events  record.EventRecorder
 
-	mu      sync.Mutex // guards what follows; never held while waiting
+	mu      sync.Mutex // guards the fields below; never held while waiting
 	ledger  *podcidr.Ledger
-	told    map[string]map[string]bool // what was said of a node, by its name
+	sent    map[string]map[string]bool // Events already sent, by node
 	waiting map[string]bool            // nodes that found no free block
 }
 
-// workers is how many nodes are worked on at once.
+// workers is the number of nodes processed in parallel.
 const workers = 30
 
-// Failures of one node are tried again after these times at least and at most.
+// Minimum and maximum backoff after a failure of a node.
 const (
 	soonest = 100 * time.Millisecond
 	latest  = time.Minute
 )
 
-// New is a controller of the nodes that the informer tells of.
-func New(config Config, client kubernetes.Interface, nodes coreinformers.NodeInformer, tags Tags, registerer prometheus.Registerer) (*Controller, error) {
+// New returns a controller for the nodes of the informer.
+func New(config Config, client kubernetes.Interface, nodes coreinformers.NodeInformer, tags Tags,
+	registerer prometheus.Registerer) (*Controller, error) {
 	if config.Tagged == (tags == nil) {
-		return nil, errors.New("node ipam: tags are to be read, or nobody says from where")
+		return nil, errors.New("node ipam: Tags is required if tags determine block sizes")
 	}
 	m, err := newMetrics(registerer)
 	if err != nil {
@@ -82,7 +83,7 @@ func New(config Config, client kubernetes.Interface, nodes coreinformers.NodeInf
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "node_ipam"}),
 		events: &record.FakeRecorder{},
 		ledger: podcidr.NewLedger(config.Ranges, config.Reserved),
-		told:   map[string]map[string]bool{}, waiting: map[string]bool{},
+		sent:   map[string]map[string]bool{}, waiting: map[string]bool{},
 	}
 	for i, r := range config.Ranges {
 		m.size(r, config.Bits[i])
@@ -98,7 +99,7 @@ func New(config Config, client kubernetes.Interface, nodes coreinformers.NodeInf
 	return c, err
 }
 
-// Run works until ctx is done.
+// Run runs the controller until ctx ends.
 func (c *Controller) Run(ctx context.Context) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: c.client.CoreV1().Events("")})
@@ -112,7 +113,7 @@ func (c *Controller) Run(ctx context.Context) {
 		return
 	}
 	if err := c.recordAll(); err != nil {
-		slog.ErrorContext(ctx, "nodes cannot be listed", "error", err)
+		slog.ErrorContext(ctx, "cannot list nodes", "error", err)
 		return
 	}
 	for range workers {
@@ -124,7 +125,7 @@ func (c *Controller) Run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// recordAll notes what all nodes have before any node gets something new.
+// recordAll records the blocks of all nodes before the first assignment.
 func (c *Controller) recordAll() error {
 	list, err := c.nodes.List(labels.Everything())
 	if err != nil {
@@ -169,7 +170,7 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 	case node.DeletionTimestamp != nil:
 		return nil
 	case c.config.Tagged && node.Spec.ProviderID == "":
-		return nil // its machine, and so its tags, are not known yet
+		return nil // the machine and its tags are not known yet
 	}
 	bits := c.config.Bits
 	if c.config.Tagged {
@@ -179,21 +180,21 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 	}
 	blocks, err := c.assign(node, bits)
 	if err != nil {
-		c.tell(node, ReasonNotAvailable, err.Error())
+		c.report(node, ReasonNotAvailable, err.Error())
 		return err
 	}
 	return c.give(ctx, node, blocks)
 }
 
-// sizes are the bits of a node's blocks. Where Azure cannot answer now, the node
-// waits: a block of the wrong size would stay for its life.
+// sizes returns the prefix lengths of a node's blocks. If Azure is temporarily unavailable, the node
+// waits, because a block of the wrong size would be permanent.
 func (c *Controller) sizes(ctx context.Context, node *corev1.Node) ([]int, error) {
 	tags, err := c.tags(ctx, node.Spec.ProviderID)
 	if kind := azure.KindOf(err); err != nil && (kind.Retryable() || kind == azure.Canceled) {
 		return nil, fmt.Errorf("tags of the set of node %s: %w", node.Name, err)
 	}
 	if err != nil {
-		slog.WarnContext(ctx, "tags cannot be read, so the node gets a block of the usual size", "node", node.Name, "error", err)
+		slog.WarnContext(ctx, "cannot read tags: the node gets a block of the default size", "node", node.Name, "error", err)
 	}
 	sizes, problems := podcidr.Sizes(node.Name, tags, c.config.Ranges, c.config.Bits)
 	c.tellAll(node, problems)
@@ -222,11 +223,11 @@ func (c *Controller) record(node *corev1.Node) {
 	c.tellAll(node, problems)
 }
 
-// forget releases what a node that is gone had, for those that wait for it.
+// forget releases the blocks of a deleted node and wakes the nodes that wait for a block.
 func (c *Controller) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.told, name)
+	delete(c.sent, name)
 	delete(c.waiting, name)
 	if !c.ledger.Forget(name) {
 		return
@@ -247,14 +248,14 @@ func (c *Controller) measure() {
 	}
 }
 
-// tries is how often a node is told its blocks before others have their turn.
+// tries is the number of write attempts before other nodes get their turn.
 const tries = 3
 
-// give writes the blocks to the node. Until it is known that the node has them or
-// never will, they are held for it: the next attempt writes the same.
+// give writes the blocks to the node. The blocks stay reserved until the write has succeeded or the
+// node is gone, so that a retry writes the same blocks.
 func (c *Controller) give(ctx context.Context, node *corev1.Node, blocks []netip.Prefix) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": node.UID}, // another node of that name is not meant
+		"metadata": map[string]any{"uid": node.UID}, // the patch fails for another node of the same name
 		"spec":     map[string]any{"podCIDR": blocks[0], "podCIDRs": blocks},
 	})
 	if err != nil {
@@ -265,22 +266,21 @@ func (c *Controller) give(ctx context.Context, node *corev1.Node, blocks []netip
 			for _, r := range c.config.Ranges {
 				c.metrics.allocations.WithLabelValues(r.String()).Inc()
 			}
-			slog.InfoContext(ctx, "node got its pod addresses", "node", node.Name, "pod_cidrs", blocks)
+			slog.InfoContext(ctx, "pod CIDRs assigned", "node", node.Name, "pod_cidrs", blocks)
 			return nil
 		}
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil // the node is gone, and its deletion will be told
+			return nil // the node is gone, and its deletion follows
 		}
 		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 			break
 		}
 	}
-	c.tell(node, ReasonFailed, err.Error())
+	c.report(node, ReasonFailed, err.Error())
 	return c.has(ctx, node, fmt.Errorf("pod CIDRs of node %s: %w", node.Name, err))
 }
 
-// has notes what the node has got from somebody else meanwhile, if that is why it
-// could not be given anything.
+// has records the blocks that the node received from another writer, if that caused the failure.
 func (c *Controller) has(ctx context.Context, node *corev1.Node, failure error) error {
 	now, err := c.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil || now.UID != node.UID || len(now.Spec.PodCIDRs) == 0 {
@@ -292,18 +292,18 @@ func (c *Controller) has(ctx context.Context, node *corev1.Node, failure error) 
 
 func (c *Controller) tellAll(node *corev1.Node, problems []plan.Problem) {
 	for _, p := range problems {
-		c.tell(node, p.Reason, p.Message)
+		c.report(node, p.Reason, p.Message)
 	}
 }
 
-// tell makes an event, once for what is the same.
-func (c *Controller) tell(node *corev1.Node, reason, message string) {
+// report sends an Event, once for each message.
+func (c *Controller) report(node *corev1.Node, reason, message string) {
 	c.mu.Lock()
-	if c.told[node.Name] == nil {
-		c.told[node.Name] = map[string]bool{}
+	if c.sent[node.Name] == nil {
+		c.sent[node.Name] = map[string]bool{}
 	}
-	said := c.told[node.Name][message]
-	c.told[node.Name][message] = true
+	said := c.sent[node.Name][message]
+	c.sent[node.Name][message] = true
 	c.mu.Unlock()
 	if !said {
 		c.events.Event(node, corev1.EventTypeWarning, reason, message)

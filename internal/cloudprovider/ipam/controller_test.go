@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// cluster is Nodes and a controller that gives them their blocks.
+// cluster has Nodes and a controller that assigns their blocks.
 type cluster struct {
 	t      *testing.T
 	client *fake.Clientset
@@ -41,7 +41,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster { return &cluster{t: t, client: fake.NewClientset()} }
 
-// run starts a controller, once what is there has been seen, and returns its end.
+// run starts a controller, waits until it has read the Nodes, and returns a function that stops it.
 func (c *cluster) run(config ipam.Config, tags ipam.Tags) (stop func()) {
 	c.t.Helper()
 	factory := informers.NewSharedInformerFactory(c.client, 0)
@@ -53,7 +53,7 @@ func (c *cluster) run(config ipam.Config, tags ipam.Tags) (stop func()) {
 	factory.Start(ctx.Done())
 	var running sync.WaitGroup
 	running.Go(func() { controller.Run(ctx) })
-	<-time.After(time.Second) // it looks ten times a second whether the nodes are known
+	<-time.After(time.Second) // it checks ten times a second whether the informer has synced
 	synctest.Wait()
 	return func() { cancel(); running.Wait(); factory.Shutdown() }
 }
@@ -61,7 +61,8 @@ func (c *cluster) run(config ipam.Config, tags ipam.Tags) (stop func()) {
 func (c *cluster) node(name string, edit ...func(*corev1.Node)) {
 	c.t.Helper()
 	c.uids++
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(fmt.Sprint(c.uids))}, Spec: corev1.NodeSpec{ProviderID: "azure://" + name}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(fmt.Sprint(c.uids))},
+		Spec: corev1.NodeSpec{ProviderID: "azure://" + name}}
 	for _, e := range edit {
 		e(n)
 	}
@@ -95,7 +96,7 @@ func (c *cluster) cidrs(name string) string {
 	return strings.Join(n.Spec.PodCIDRs, " ")
 }
 
-// noOverlap checks all Nodes, and reports how many have blocks.
+// noOverlap checks the blocks of all Nodes and returns how many Nodes have one.
 func (c *cluster) noOverlap(reserved ...string) int {
 	c.t.Helper()
 	list, err := c.client.CoreV1().Nodes().List(c.t.Context(), metav1.ListOptions{})
@@ -223,7 +224,8 @@ func TestSizesThatTagsSay(t *testing.T) {
 			defer mu.Unlock()
 			tags[id], down = mask, broken
 		}
-		defer c.run(config(t, ipam.Flags{AllocatorType: ipam.CloudAllocator, ClusterCIDR: "10.0.0.0/16", ServiceClusterIPRange: "10.0.0.0/20"}), read)()
+		defer c.run(config(t,
+			ipam.Flags{AllocatorType: ipam.CloudAllocator, ClusterCIDR: "10.0.0.0/16", ServiceClusterIPRange: "10.0.0.0/20"}), read)()
 
 		set("azure://small", "26", false)
 		set("azure://huge", "8", false)
@@ -241,7 +243,7 @@ func TestSizesThatTagsSay(t *testing.T) {
 		c.wantEvent("huge CIDRNotAvailable: pod CIDR of node huge: a /8 is no part of 10.0.0.0/16")
 		c.wantEvent("usual InvalidNodeCIDRMask")
 
-		set("azure://huge", "20", true) // put right, while Azure does not answer
+		set("azure://huge", "20", true) // corrected, while Azure does not answer
 		<-time.After(2 * time.Minute)
 		if got := c.cidrs("huge"); got != "" {
 			t.Errorf("a size was made up: %s", got)
@@ -263,7 +265,7 @@ func TestSizesThatTagsSay(t *testing.T) {
 		if got := c.cidrs("unknown"); !strings.HasSuffix(got, "/26") {
 			t.Errorf("once its machine is known: %q", got)
 		}
-		for i := range 40 { // the smallest size changes while nodes come
+		for i := range 40 { // the default size changes while nodes arrive
 			set("azure://n", []string{"24", "26", "28", "22"}[i/10], false)
 			c.node(fmt.Sprintf("n%d", i), func(n *corev1.Node) { n.Spec.ProviderID = "azure://n" })
 		}
@@ -306,7 +308,7 @@ func TestNodesThatCannotBeWritten(t *testing.T) {
 			t.Errorf("one node was offered several blocks: %q", all)
 		}
 
-		// Somebody else was quicker, and the informer has not told yet.
+		// Another writer was faster, and the informer does not know yet.
 		set("taken", apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), "taken", nil))
 		c.client.PrependReactor("get", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			if name := a.(clienttesting.GetAction).GetName(); name != "taken" {
@@ -351,6 +353,6 @@ func TestWrongWays(t *testing.T) {
 	settings.Tagged = false
 	tags := func(context.Context, string) (azure.Tags, error) { return nil, errors.ErrUnsupported }
 	if _, err := ipam.New(settings, fake.NewClientset(), factory.Core().V1().Nodes(), tags, nil); err == nil {
-		t.Error("a way to read tags that nobody uses")
+		t.Error("a way to read tags that is not used")
 	}
 }

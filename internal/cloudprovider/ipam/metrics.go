@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics bear the names that clusters' dashboards know.
+// metrics have the names of existing dashboards.
 type metrics struct {
 	allocations, releases *prometheus.CounterVec
 	usage, most           *prometheus.GaugeVec
@@ -20,30 +20,31 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	label := []string{"clusterCIDR"}
 	m := &metrics{
 		allocations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: name + "cidrs_allocations_total", Help: "Blocks of pod addresses that nodes got.",
+			Name: name + "cidrs_allocations_total", Help: "Pod CIDR blocks assigned to nodes.",
 		}, label),
 		releases: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: name + "cidrs_releases_total", Help: "Blocks of pod addresses that became free.",
+			Name: name + "cidrs_releases_total", Help: "Pod CIDR blocks released.",
 		}, label),
 		usage: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: name + "usage_cidrs", Help: "Part of the range that is taken, 0 to 1.",
+			Name: name + "usage_cidrs", Help: "Used fraction of the range, 0 to 1.",
 		}, label),
-		// The name is misspelled in Kubernetes, too.
+		// Kubernetes has the same misspelling.
 		most: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "node_ipam_controller_cirdset_max_cidrs", Help: "Blocks of the usual size that the range has room for.",
+			Name: "node_ipam_controller_cirdset_max_cidrs", Help: "Number of blocks of the default size in the range.",
 		}, label),
 	}
 	if registerer == nil {
 		return m, nil
 	}
-	err := errors.Join(register(registerer, &m.allocations), register(registerer, &m.releases), register(registerer, &m.usage), register(registerer, &m.most))
+	err := errors.Join(register(registerer, &m.allocations), register(registerer, &m.releases), register(registerer, &m.usage),
+		register(registerer, &m.most))
 	if err != nil {
 		return nil, fmt.Errorf("metrics of node ipam: %w", err)
 	}
 	return m, nil
 }
 
-// register shows a metric. One that a controller before this one has shown goes on.
+// register registers a metric. If an earlier controller registered it, it continues to be used.
 func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
 	err := r.Register(*c)
 	if again, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

@@ -1,8 +1,8 @@
-// Package lease is the lock by which controllers of the managed service and the
-// cloud-controller-manager keep out of each other's way when they write to load
-// balancers and their members: a Lease that whoever writes holds meanwhile. Layer L3.
+// Package lease is the lock between the controllers of the managed service and the
+// cloud-controller-manager. Each holds a Lease while it writes to load balancers and their members.
+// Layer L3.
 //
-// Names, durations and the annotation are those that the others know.
+// The names, durations and the annotation are those of the managed service.
 package lease
 
 import (
@@ -20,32 +20,32 @@ import (
 )
 
 const (
-	// Name and Namespace are the Lease's.
+	// Name and Namespace are those of the Lease.
 	Name, Namespace = "aks-managed-resource-locker", metav1.NamespaceSystem
-	// Holder is who we are.
+	// Holder is this program's holder identity.
 	Holder = "cloud-controller-manager"
-	// PreviousHolder is the annotation with who has held it last.
+	// PreviousHolder is the annotation with the last holder.
 	PreviousHolder = "aks-managed-resource-locker-previous-holder"
 
 	duration = 15 * time.Minute
-	attempts = 5 // to write the Lease while others write it, too
+	attempts = 5 // of a write, because other controllers write the Lease too
 	atEnd    = 10 * time.Second
 )
 
-// Lock is held while something is under way that the others must not come across.
+// Lock is held during writes that must not overlap with those of other controllers.
 type Lock struct {
 	leases coordination.LeaseInterface
-	turn   chan int // how many are under way; whoever has it changes that
+	turn   chan int // number of writes in flight; received to change it
 }
 
-// New is the lock of a cluster.
+// New returns the lock of a cluster.
 func New(client coordination.LeasesGetter) *Lock {
 	l := &Lock{leases: client.Leases(Namespace), turn: make(chan int, 1)}
 	l.turn <- 0
 	return l
 }
 
-// enter takes the lock, or joins those who hold it in this process.
+// enter takes the lock, or joins the writes of this process that hold it.
 func (l *Lock) enter(ctx context.Context) error {
 	var under int
 	select {
@@ -64,32 +64,32 @@ func (l *Lock) enter(ctx context.Context) error {
 	return err
 }
 
-// leave gives the lock back when nobody else of this process needs it.
+// leave releases the lock after the last write of this process.
 func (l *Lock) leave(ctx context.Context) {
 	under := <-l.turn
 	if under == 1 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atEnd)
 		defer cancel()
 		if err := l.give(ctx); err != nil {
-			slog.WarnContext(ctx, "the lease is not given back, others wait until it ends", "lease", Name, "error", err)
+			slog.WarnContext(ctx, "cannot release the lease: other controllers wait until it expires", "lease", Name, "error", err)
 		}
 	}
 	l.turn <- under - 1
 }
 
-// take writes us into the Lease. When somebody else had it since, what is known of
-// Azure is of before that: the error is that of a document that changed underneath.
+// take makes this program the holder of the Lease. If another controller held it since, cached
+// documents may be stale, and take returns an error of kind Changed.
 func (l *Lock) take(ctx context.Context) error {
 	changed := false
 	err := l.write(ctx, true, func(lease *coordinationv1.Lease) (bool, error) {
-		if who := holderOf(lease); who != "" && who != Holder && !over(lease) {
+		if holder := holderOf(lease); holder != "" && holder != Holder && !over(lease) {
 			return false, &azure.Error{
 				Kind: azure.Busy, Op: "take the lease " + Name,
-				Message: fmt.Sprintf("lease has not expired yet: %s holds it until %s", who, end(lease).Format(time.RFC3339)),
+				Message: fmt.Sprintf("lease has not expired yet: %s holds it until %s", holder, end(lease).Format(time.RFC3339)),
 			}
 		}
-		last, told := lease.Annotations[PreviousHolder]
-		changed = told && last != Holder
+		last, noted := lease.Annotations[PreviousHolder]
+		changed = noted && last != Holder
 		now := metav1.NowMicro()
 		if holderOf(lease) != Holder {
 			lease.Spec.AcquireTime = &now
@@ -105,10 +105,11 @@ func (l *Lock) take(ctx context.Context) error {
 	if err := l.give(ctx); err != nil {
 		return err
 	}
-	return &azure.Error{Kind: azure.Changed, Op: "take the lease " + Name, Message: "another controller had it, and may have changed what is known of Azure"}
+	return &azure.Error{Kind: azure.Changed, Op: "take the lease " + Name,
+		Message: "another controller held it: cached documents may be stale"}
 }
 
-// give takes us out of the Lease, if we are in it.
+// give removes this program from the Lease if it is the holder.
 func (l *Lock) give(ctx context.Context) error {
 	return l.write(ctx, false, func(lease *coordinationv1.Lease) (bool, error) {
 		if holderOf(lease) != Holder || over(lease) {
@@ -123,7 +124,7 @@ func (l *Lock) give(ctx context.Context) error {
 	})
 }
 
-// write changes the Lease as it is now. One that is not there is made, or is no matter.
+// write updates the Lease. A missing Lease is created, or ignored if create is false.
 func (l *Lock) write(ctx context.Context, create bool, change func(*coordinationv1.Lease) (bool, error)) error {
 	var err error
 	for range attempts {
@@ -158,7 +159,8 @@ func failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &azure.Error{Kind: azure.Busy, Op: "write the lease " + Namespace + "/" + Name, Message: "the API server did not take it", Cause: err}
+	return &azure.Error{Kind: azure.Busy, Op: "write the lease " + Namespace + "/" + Name, Message: "the API server rejected it",
+		Cause: err}
 }
 
 func holderOf(l *coordinationv1.Lease) string {
@@ -175,7 +177,7 @@ func transitions(l *coordinationv1.Lease) int32 {
 	return *l.Spec.LeaseTransitions
 }
 
-// end is when a holder that does not come back loses the Lease.
+// end returns when the Lease of an absent holder expires.
 func end(l *coordinationv1.Lease) time.Time {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return time.Time{}

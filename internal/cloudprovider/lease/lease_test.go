@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const balancer = azure.ID("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/kubernetes")
 
-// azureOf counts what is written, and lets a test look while that is under way.
+// azureOf counts writes and calls a function during each one.
 type azureOf struct {
 	reconcile.Azure
 	mu     sync.Mutex
@@ -37,27 +37,23 @@ type azureOf struct {
 	during func()
 }
 
-func (a *azureOf) Put(context.Context, azure.Write) (azure.Document, error) {
+func (a *azureOf) Begin(context.Context, azure.Request) (*azure.Operation, error) {
 	a.mu.Lock()
 	a.writes++
 	a.mu.Unlock()
 	if a.during != nil {
 		a.during()
 	}
-	return nil, nil
+	return azure.Done(nil), nil
 }
 
-func (a *azureOf) Delete(ctx context.Context, id azure.ID) error {
-	_, err := a.Put(ctx, azure.Write{ID: id})
-	return err
-}
-
-// cluster has a Lease as somebody left it.
+// cluster has a Lease with a given state.
 func cluster(t *testing.T, holder string, age time.Duration, previous string) *fake.Clientset {
 	t.Helper()
 	l := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(900)), RenewTime: &metav1.MicroTime{Time: time.Now().Add(-age)}},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(900)),
+			RenewTime: &metav1.MicroTime{Time: time.Now().Add(-age)}},
 	}
 	if previous != "" {
 		l.Annotations = map[string]string{lease.PreviousHolder: previous}
@@ -74,7 +70,7 @@ func read(t *testing.T, c *fake.Clientset) (holder, previous string) {
 	return *l.Spec.HolderIdentity, l.Annotations[lease.PreviousHolder]
 }
 
-// written are the verbs of what was written to Kubernetes.
+// written returns the verbs of the writes to Kubernetes.
 func written(c *fake.Clientset) []string {
 	var verbs []string
 	for _, a := range c.Actions() {
@@ -86,20 +82,22 @@ func written(c *fake.Clientset) []string {
 	return verbs
 }
 
-// Who has held the lease, and since when, decides whether something is written to Azure.
-// D27: nothing is that was decided before another one held it.
+// TestLease checks that the holder and the age of the lease decide whether Azure is written. D27:
+// decisions from before another holder are not written.
 func TestLease(t *testing.T) {
 	for name, c := range map[string]struct {
 		client func(*testing.T) *fake.Clientset
-		kind   azure.Kind // 0 for a write that is made
+		kind   azure.Kind // 0 for a successful write
 		says   string
 	}{
-		"106: another's":            {func(t *testing.T) *fake.Clientset { return cluster(t, "aks-rp", time.Minute, "") }, azure.Busy, "lease has not expired yet: aks-rp holds it until"},
-		"107: ours":                 {func(t *testing.T) *fake.Clientset { return cluster(t, lease.Holder, time.Minute, "") }, 0, ""},
-		"108: over":                 {func(t *testing.T) *fake.Clientset { return cluster(t, "aks-rp", time.Hour, "") }, 0, ""},
-		"108: nobody's":             {func(t *testing.T) *fake.Clientset { return cluster(t, "", time.Minute, lease.Holder) }, 0, ""},
-		"108: another had it since": {func(t *testing.T) *fake.Clientset { return cluster(t, "", time.Minute, "aks-rp") }, azure.Changed, "another controller had it"},
-		"not there":                 {func(*testing.T) *fake.Clientset { return fake.NewClientset() }, 0, ""},
+		"106: another's": {func(t *testing.T) *fake.Clientset { return cluster(t, "aks-rp", time.Minute, "") }, azure.Busy,
+			"lease has not expired yet: aks-rp holds it until"},
+		"107: ours":      {func(t *testing.T) *fake.Clientset { return cluster(t, lease.Holder, time.Minute, "") }, 0, ""},
+		"108: over":      {func(t *testing.T) *fake.Clientset { return cluster(t, "aks-rp", time.Hour, "") }, 0, ""},
+		"108: no holder": {func(t *testing.T) *fake.Clientset { return cluster(t, "", time.Minute, lease.Holder) }, 0, ""},
+		"108: another had it since": {func(t *testing.T) *fake.Clientset { return cluster(t, "", time.Minute, "aks-rp") }, azure.Changed,
+			"another controller held it"},
+		"not there": {func(*testing.T) *fake.Clientset { return fake.NewClientset() }, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -109,9 +107,10 @@ func TestLease(t *testing.T) {
 						t.Errorf("%q holds it while we write", holder)
 					}
 				}}
-				door := lease.New(client.CoordinationV1()).Door(a)
-				_, err := door.Put(t.Context(), azure.Write{ID: balancer})
-				if c.kind == 0 && (err != nil || a.writes != 1) || c.kind != 0 && (azure.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.says) || a.writes != 0) {
+				locked := lease.New(client.CoordinationV1()).Client(a)
+				_, err := azure.ByVerb(locked).Put(t.Context(), azure.Write{ID: balancer})
+				if c.kind == 0 && (err != nil || a.writes != 1) || c.kind != 0 &&
+					(azure.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.says) || a.writes != 0) {
 					t.Errorf("%v after %d writes", err, a.writes)
 				}
 				if c.kind == azure.Busy {
@@ -124,7 +123,7 @@ func TestLease(t *testing.T) {
 					t.Errorf("left to %q after %q", holder, previous)
 				}
 				// What was looked at anew can be written.
-				if err := door.Delete(t.Context(), balancer); err != nil {
+				if err := azure.ByVerb(locked).Delete(t.Context(), balancer); err != nil {
 					t.Error(err)
 				}
 			})
@@ -132,7 +131,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// 109: who gives back what is not held writes nothing.
+// TestGivingBackWhatIsNotHeld (109) checks that releasing a lease of another holder writes nothing.
 func TestGivingBackWhatIsNotHeld(t *testing.T) {
 	leases := func(c *fake.Clientset) clienttesting.ObjectTracker { return c.Tracker() }
 	resource := coordinationv1.SchemeGroupVersion.WithResource("leases")
@@ -158,7 +157,8 @@ func TestGivingBackWhatIsNotHeld(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset()
 				a := &azureOf{during: func() { meanwhile(t, client); client.ClearActions() }}
-				if _, err := lease.New(client.CoordinationV1()).Door(a).Put(t.Context(), azure.Write{ID: balancer}); err != nil {
+				if _, err := azure.ByVerb(lease.New(client.CoordinationV1()).Client(a)).Put(t.Context(),
+					azure.Write{ID: balancer}); err != nil {
 					t.Error(err)
 				}
 				if w := written(client); len(w) > 0 {
@@ -169,16 +169,17 @@ func TestGivingBackWhatIsNotHeld(t *testing.T) {
 	}
 }
 
-// Writes side by side hold it together: it is taken once and given back once.
+// TestWritesSideBySide checks that concurrent writes share the lease: it is taken once and released
+// once.
 func TestWritesSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		a := &azureOf{during: func() { <-time.After(time.Minute) }}
-		door := lease.New(client.CoordinationV1()).Door(a)
+		locked := lease.New(client.CoordinationV1()).Client(a)
 		var writers sync.WaitGroup
 		for range 10 {
 			writers.Go(func() {
-				if _, err := door.Put(t.Context(), azure.Write{ID: balancer}); err != nil {
+				if _, err := azure.ByVerb(locked).Put(t.Context(), azure.Write{ID: balancer}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -187,16 +188,18 @@ func TestWritesSideBySide(t *testing.T) {
 		if w := written(client); a.writes != 10 || !slices.Equal(w, []string{"create", "update"}) {
 			t.Errorf("%d writes, the lease: %v", a.writes, w)
 		}
-		// Routes need no lock.
+		// Route tables need no lock.
 		a.during = nil
-		if _, err := door.Put(t.Context(), azure.Write{ID: balancer.Parent().Resource(network.RouteTables, "rt")}); err != nil || len(written(client)) > 0 {
+		if _, err := azure.ByVerb(locked).Put(t.Context(),
+			azure.Write{ID: balancer.Parent().Resource(network.RouteTables, "rt")}); err != nil ||
+			len(written(client)) > 0 {
 			t.Error("a lock for routes", err)
 		}
 	})
 }
 
-// Two who write the Lease at once both come through; an API server that does not let us
-// keeps Azure as it is.
+// TestWritesOfTheLeaseThatFail checks that conflicting writes of the Lease both succeed, and that
+// Azure stays unchanged if the API server rejects them.
 func TestWritesOfTheLeaseThatFail(t *testing.T) {
 	resource := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	for name, c := range map[string]struct {
@@ -217,7 +220,7 @@ func TestWritesOfTheLeaseThatFail(t *testing.T) {
 					return left >= 0, nil, c.err
 				})
 				a := &azureOf{}
-				_, err := lease.New(client.CoordinationV1()).Door(a).Put(t.Context(), azure.Write{ID: balancer})
+				_, err := azure.ByVerb(lease.New(client.CoordinationV1()).Client(a)).Put(t.Context(), azure.Write{ID: balancer})
 				if (err != nil) != c.fails || c.fails && (azure.KindOf(err) != azure.Busy || a.writes > 0) {
 					t.Errorf("%v after %d writes", err, a.writes)
 				}

@@ -18,7 +18,7 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// Azure refuses a shared document because of one part of it. Whose part that is, it says.
+// Azure refuses a shared document because of one part of it, and names the part.
 func TestBlame(t *testing.T) {
 	const (
 		group = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/"
@@ -26,7 +26,8 @@ func TestBlame(t *testing.T) {
 		body  = `{"id":"` + lb + `","properties":{"frontendIPConfigurations":[
 			{"name":"a0000000100000000000000000000000","properties":{"publicIPAddress":{"id":"` + group + `publicIPAddresses/mine"}}},
 			{"name":"a0000000200000000000000000000000","properties":{"publicIPAddress":{"id":"` + group + `publicIPAddresses/mine-too"}}},
-			{"name":"a0000000300000000000000000000000-apps","properties":{"subnet":{"id":"` + group + `virtualNetworks/v/subnets/apps"}}}]}}`
+			{"name":"a0000000300000000000000000000000-apps","properties":{"subnet":{"id":"` + group +
+			`virtualNetworks/v/subnets/apps"}}}]}}`
 	)
 	var batch []request
 	var all []string
@@ -43,25 +44,31 @@ func TestBlame(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		results []reconcile.Result
-		want    []int // nil where nobody is named
+		want    []int // nil where no request is named
 	}{
-		"a step for one alone":      {[]reconcile.Result{{Step: plan.Step{Op: plan.Create, ID: group + "publicIPAddresses/x", For: all[1:2]}, Err: refusal("no", "")}}, []int{1}},
-		"a frontend in the message": {[]reconcile.Result{{Step: shared, Err: refusal("Frontend "+lb+"/frontendIPConfigurations/A0000000200000000000000000000000 is wrong", "")}}, []int{1}},
-		"a rule in the target":      {[]reconcile.Result{{Step: shared, Err: refusal("", lb+"/loadBalancingRules/a0000000100000000000000000000000-TCP-80")}}, []int{0}},
-		"a public IP":               {[]reconcile.Result{{Step: shared, Err: refusal("Resource "+group+"publicIPAddresses/mine.", "")}}, []int{0}},
-		"one with a longer name":    {[]reconcile.Result{{Step: shared, Err: refusal("Resource '"+group+"publicIPAddresses/mine-too' is in use", "")}}, []int{1}},
-		"a subnet":                  {[]reconcile.Result{{Step: shared, Err: refusal("Subnet "+group+"virtualNetworks/v/subnets/apps is full", "")}}, []int{2}},
-		"nobody":                    {[]reconcile.Result{{Step: shared, Err: refusal("It is too large", "")}}, nil},
-		"everybody":                 {[]reconcile.Result{{Step: shared, Err: refusal(body, "")}}, nil},
-		"what was not tried":        {[]reconcile.Result{{Step: shared, Err: reconcile.ErrNotAttempted}}, nil},
-		"somebody, and somebody unknown": {[]reconcile.Result{
+		"a step for one alone": {[]reconcile.Result{{Step: plan.Step{Op: plan.Create, ID: group + "publicIPAddresses/x",
+			For: all[1:2]}, Err: refusal("no", "")}}, []int{1}},
+		"a frontend in the message": {[]reconcile.Result{{Step: shared,
+			Err: refusal("Frontend "+lb+"/frontendIPConfigurations/A0000000200000000000000000000000 is wrong", "")}}, []int{1}},
+		"a rule in the target": {[]reconcile.Result{{Step: shared,
+			Err: refusal("", lb+"/loadBalancingRules/a0000000100000000000000000000000-TCP-80")}}, []int{0}},
+		"a public IP": {[]reconcile.Result{{Step: shared, Err: refusal("Resource "+group+"publicIPAddresses/mine.", "")}},
+			[]int{0}},
+		"one with a longer name": {[]reconcile.Result{{Step: shared,
+			Err: refusal("Resource '"+group+"publicIPAddresses/mine-too' is in use", "")}}, []int{1}},
+		"a subnet": {[]reconcile.Result{{Step: shared,
+			Err: refusal("Subnet "+group+"virtualNetworks/v/subnets/apps is full", "")}}, []int{2}},
+		"no part":            {[]reconcile.Result{{Step: shared, Err: refusal("It is too large", "")}}, nil},
+		"all":                {[]reconcile.Result{{Step: shared, Err: refusal(body, "")}}, nil},
+		"what was not tried": {[]reconcile.Result{{Step: shared, Err: reconcile.ErrNotAttempted}}, nil},
+		"a request, and an unknown one": {[]reconcile.Result{
 			{Step: plan.Step{Op: plan.Create, ID: group + "publicIPAddresses/x", For: all[:1]}, Err: refusal("no", "")},
 			{Step: shared, Err: refusal("It is too large", "")},
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			failed := errors.New("failed")
-			err := blame(failed, reconcile.Outcome{Reports: []reconcile.Report{{Results: c.results}}}, batch)
+			err := blame(commit{batch: batch, failure: failed, out: reconcile.Outcome{Reports: []reconcile.Report{{Results: c.results}}}})
 			var got []int
 			if r, ok := errors.AsType[*reconcile.Refusal](err); ok {
 				got = slices.Sorted(maps.Keys(r.Culprits))

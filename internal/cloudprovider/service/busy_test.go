@@ -30,16 +30,16 @@ func (w *world) refusedWrites(fullType string) (all []testkit.Request) {
 	return all
 }
 
-// failuresTold are what a Service's owner was told of failures.
-func (w *world) failuresTold(name string) []string {
+// reportedFailures are the events of failures that a Service got.
+func (w *world) reportedFailures(name string) []string {
 	return slices.DeleteFunc(w.events.list(name), func(line string) bool {
 		reason, _, _ := strings.Cut(line, ":")
 		return !strings.HasSuffix(reason, "Failed")
 	})
 }
 
-// keepBusy has Azure refuse writes, as it does while it is busy with a scale set, until it
-// is told that it is done.
+// keepBusy makes Azure refuse writes, as it does while it is busy with a scale set, until the returned
+// function is called.
 func (w *world) keepBusy(fullType, name string) (done func()) {
 	w.t.Helper()
 	set := func(faults ...emulator.Fault) {
@@ -47,13 +47,14 @@ func (w *world) keepBusy(fullType, name string) (done func()) {
 			w.t.Fatal(err)
 		}
 	}
-	set(emulator.Fault{Method: "PUT", Type: fullType, Name: name, Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress"})
+	set(emulator.Fault{Method: "PUT", Type: fullType, Name: name, Fault: emulator.FaultError, Status: 409,
+		Code: "AnotherOperationInProgress"})
 	return func() { set() }
 }
 
-// Many Services come, and the machines come into the empty pool: kaz writes the load balancer
-// before and after it writes the scale set, not meanwhile, and nobody is told of that.
-// Who comes meanwhile is served with the others.
+// TestServicesStandBackWhileTheScaleSetIsWritten checks that many Services come while machines join an
+// empty pool: kaz writes the load balancer before and after it writes the scale set, not meanwhile,
+// and sends no event about it. A Service that comes meanwhile is served with the others.
 func TestServicesStandBackWhileTheScaleSetIsWritten(t *testing.T) {
 	refused := 0
 	// Several seeds' worth of chance, and an Azure that is so slow that the write takes minutes.
@@ -81,7 +82,7 @@ func TestServicesStandBackWhileTheScaleSetIsWritten(t *testing.T) {
 				refused += len(w.refusedWrites(network.LoadBalancers))
 				for _, name := range names {
 					if d := cmp.Diff([]string{"EnsuringLoadBalancer", "EnsuredLoadBalancer"}, w.events.reasons(name)); d != "" {
-						t.Errorf("%s was told (-want +got):\n%s", name, d)
+						t.Errorf("%s got (-want +got):\n%s", name, d)
 					}
 				}
 			})
@@ -92,9 +93,9 @@ func TestServicesStandBackWhileTheScaleSetIsWritten(t *testing.T) {
 	}
 }
 
-// Somebody upgrades the machines: who asks for something meanwhile waits, and is served soon
-// after. Nobody is told of what passes by itself in less than a minute.
-func TestSomebodyUpgradesTheScaleSet(t *testing.T) {
+// TestScaleSetUpgradedByHand checks a user's upgrade of the machines: a Service that comes meanwhile
+// waits, and is served soon after. A wait of less than a minute causes no event.
+func TestScaleSetUpgradedByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 0.4, Seed: 2}, 3)
 		w.start(config())
@@ -106,7 +107,7 @@ func TestSomebodyUpgradesTheScaleSet(t *testing.T) {
 		w.events.forget()
 		upgraded := make(chan time.Time)
 		go func() {
-			_, err := w.OtherDoor().Post(t.Context(), testkit.Nodes, "manualupgrade", azure.Document(`{"instanceIds":["*"]}`))
+			_, err := w.OtherClient().Post(t.Context(), testkit.Nodes, "manualupgrade", azure.Document(`{"instanceIds":["*"]}`))
 			if err != nil {
 				t.Error(err)
 			}
@@ -127,17 +128,19 @@ func TestSomebodyUpgradesTheScaleSet(t *testing.T) {
 			t.Errorf("Azure refused %d writes, want some, and few", refused)
 		}
 		for name, want := range map[string][]string{
-			"old": {"EnsuringLoadBalancer", "EnsuredLoadBalancer"}, "new": {"EnsuringLoadBalancer", "EnsuredLoadBalancer"}, "leaver": {"DeletingLoadBalancer", "DeletedLoadBalancer"},
+			"old": {"EnsuringLoadBalancer", "EnsuredLoadBalancer"}, "new": {"EnsuringLoadBalancer", "EnsuredLoadBalancer"},
+			"leaver": {"DeletingLoadBalancer", "DeletedLoadBalancer"},
 		} {
 			if d := cmp.Diff(want, w.events.reasons(name)); d != "" {
-				t.Errorf("%s was told (-want +got):\n%s", name, d)
+				t.Errorf("%s got (-want +got):\n%s", name, d)
 			}
 		}
 	})
 }
 
-// Where Azure is busy for long, each Service that waits is told once, others nothing. It is
-// tried less and less often, and all are served within a minute or so of its end.
+// TestAzureIsBusyForLong checks that each Service that waits for a busy Azure gets one event after a
+// while, and others none. It is tried less and less often, and all are served within about a minute of
+// its end.
 func TestAzureIsBusyForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const long, many = 20 * time.Minute, 10
@@ -152,14 +155,14 @@ func TestAzureIsBusyForLong(t *testing.T) {
 		names := w.createMany(many)
 		<-time.After(time.Minute)
 		for _, name := range names {
-			if told := w.failuresTold(name); len(told) > 0 {
-				t.Errorf("%s was told in the first minute: %v", name, told)
+			if reported := w.reportedFailures(name); len(reported) > 0 {
+				t.Errorf("%s got in the first minute: %v", name, reported)
 			}
 		}
 		<-time.After(90 * time.Second)
 		for _, name := range names {
-			if told := w.failuresTold(name); len(told) != 1 || !strings.Contains(told[0], "busy") {
-				t.Errorf("%s was told after two and a half minutes: %v", name, told)
+			if reported := w.reportedFailures(name); len(reported) != 1 || !strings.Contains(reported[0], "busy") {
+				t.Errorf("%s got after two and a half minutes: %v", name, reported)
 			}
 		}
 		<-time.After(long - 150*time.Second)
@@ -177,18 +180,18 @@ func TestAzureIsBusyForLong(t *testing.T) {
 			t.Errorf("all were served %v after Azure was busy", took)
 		}
 		for _, name := range names {
-			if told := w.failuresTold(name); len(told) != 1 {
-				t.Errorf("%s was told %v", name, told)
+			if reported := w.reportedFailures(name); len(reported) != 1 {
+				t.Errorf("%s got %v", name, reported)
 			}
 		}
-		if told := w.events.list("old"); len(told) > 0 {
-			t.Errorf("who waits for nothing was told %v", told)
+		if reported := w.events.list("old"); len(reported) > 0 {
+			t.Errorf("a Service that waits for nothing got %v", reported)
 		}
 	})
 }
 
 // Those of one load balancer do not wait for those of another, though they come together.
-func TestABusyLoadBalancerKeepsNobodyElseWaiting(t *testing.T) {
+func TestABusyLoadBalancerDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 2}, 3)
 		w.start(config())
@@ -209,25 +212,25 @@ func TestABusyLoadBalancerKeepsNobodyElseWaiting(t *testing.T) {
 		begun, served := []string{"EnsuringLoadBalancer"}, []string{"EnsuringLoadBalancer", "EnsuredLoadBalancer"}
 		for name, want := range map[string][]string{"outside": begun, "neighbour": begun, "inside": served} {
 			if d := cmp.Diff(want, w.events.reasons(name)); d != "" {
-				t.Errorf("%s was told (-want +got):\n%s", name, d)
+				t.Errorf("%s got (-want +got):\n%s", name, d)
 			}
 		}
 		done()
 		w.settle()
 		if d := cmp.Diff(served, w.events.reasons("outside")); d != "" {
-			t.Errorf("outside was told (-want +got):\n%s", d)
+			t.Errorf("outside got (-want +got):\n%s", d)
 		}
 	})
 }
 
-// Where Azure is busy with machines that shall come in, they come in when it is done, and
-// Services that are served are told once, if it is for long.
+// TestMachinesWaitToComeIn checks that machines that are to join while Azure is busy with them join
+// when it is done. Served Services get one event, if it takes long.
 func TestMachinesWaitToComeIn(t *testing.T) {
 	for name, c := range map[string]struct {
-		busy time.Duration
-		told int
+		busy     time.Duration
+		reported int
 	}{
-		"not for long": {busy: 30 * time.Second}, "for long": {busy: 10 * time.Minute, told: 1},
+		"not for long": {busy: 30 * time.Second}, "for long": {busy: 10 * time.Minute, reported: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -247,8 +250,8 @@ func TestMachinesWaitToComeIn(t *testing.T) {
 				w.until("it is in again", func() bool { return w.members() == 3 })
 				w.settle()
 				for _, name := range names {
-					if told := w.failuresTold(name); len(told) != c.told {
-						t.Errorf("%s was told %v", name, told)
+					if reported := w.reportedFailures(name); len(reported) != c.reported {
+						t.Errorf("%s got %v", name, reported)
 					}
 				}
 			})
@@ -256,8 +259,8 @@ func TestMachinesWaitToComeIn(t *testing.T) {
 	}
 }
 
-// What somebody changed by hand is put back though Azure was busy at first, and that is all
-// that is told.
+// TestARepairWaitsForAzure checks that a user's change by hand is undone though Azure was busy at
+// first, and that this is the only event.
 func TestARepairWaitsForAzure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 2}, 3)
@@ -275,10 +278,10 @@ func TestARepairWaitsForAzure(t *testing.T) {
 		w.until("it is tried", func() bool { return len(w.refusedWrites(network.LoadBalancers)) > 0 })
 		<-time.After(20 * time.Second)
 		done()
-		w.until("something is told", func() bool { return len(w.events.list("web")) > 0 })
+		w.until("something is reported", func() bool { return len(w.events.list("web")) > 0 })
 		w.settle()
 		if d := cmp.Diff([]string{"RepairedLoadBalancer"}, w.events.reasons("web")); d != "" {
-			t.Errorf("it was told (-want +got):\n%s", d)
+			t.Errorf("it got (-want +got):\n%s", d)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // cluster is a fake API server that keeps what it is given as it is. The one of
-// fake.NewClientset keeps the owners of fields too, which nobody here asks for and which
+// fake.NewClientset keeps the owners of fields too, which no test needs and which
 // takes a third of the time of these tests.
 type cluster struct {
 	*fake.Clientset
@@ -38,7 +38,7 @@ func newCluster() *cluster {
 // beginWatch begins the watch that follows the list of an informer.
 func (c *cluster) beginWatch(a kubetesting.Action) (handled bool, _ runtime.Object, err error) {
 	if list, ok := a.(kubetesting.ListActionImpl); !ok || list.ListOptions.ResourceVersion != "0" {
-		return false, nil, nil // somebody lists once
+		return false, nil, nil // lists once
 	}
 	w, err := c.tracker.Watch(a.GetResource(), a.GetNamespace())
 	if err != nil {
@@ -61,5 +61,5 @@ func (c *cluster) watch(a kubetesting.Action) (bool, watch.Interface, error) {
 	return true, w, err
 }
 
-// Tracker is what the cluster holds, for those who change it past the API.
+// Tracker is what the cluster holds, for tests that change it past the API.
 func (c *cluster) Tracker() kubetesting.ObjectTracker { return c.tracker }

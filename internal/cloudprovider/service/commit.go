@@ -1,9 +1,11 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -11,42 +13,48 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	framework "k8s.io/cloud-provider"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/cloudprovider/service/decision"
+	"kaz/internal/cloudprovider/service/kube"
+	"kaz/internal/controller"
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/reconcile"
 )
 
-// request is one Service that shall be served, or served no more.
+// request is one Service that is to be served, or to be removed.
 type request struct {
 	service loadbalancer.Service
-	why     why
-	sweeps  bool // it is for no Service, but for what is left of those that are gone
-	// vanished says that the Service was to be served and turned out to be gone.
+	reasons reasons
+	orphans bool // it is for no Service, but for what deleted Services have left in Azure
+	// vanished says that the Service was to be served and turned out to be deleted.
 	vanished bool
 }
 
-// answer is what came of it.
+// answer is what came of a request.
 type answer struct {
 	ingress  []corev1.LoadBalancerIngress
 	problems []plan.Problem
-	backends bool        // they were brought up to date with the nodes
-	fills    bool        // machines are about to come or leave
-	moved    bool        // the commit changed something, and it served others too
-	gone     bool        // the Service is not there any more, and was not served
-	repairs  []string    // what was not as kaz had left it
-	released []plan.Step // what is left to delete for it
-	filling  *fill       // what has to begin before it is served, nil for nothing
-	noted    []key.Note  // of which the Service tells since
-	still    []key.Note  // of which it goes on telling
-	// leftovers says that it is refused, maybe for what is left of Services that are gone.
-	leftovers bool
-	err       error // nobody else's
+	changed  changes
+	vanished bool        // the Service does not exist any more, and was not served
+	released []plan.Step // deletions that are left to do for it
+	members  *poolWrite  // has to begin before the Service is served, nil for nothing
+	recorded []key.Note  // the resource groups that the Service records since
+	still    []key.Note  // and the ones that it still records
+	// orphaned says that the Service is refused, maybe for what deleted Services have left.
+	orphaned bool
+	err      error // this request's alone
+}
+
+// changes are what a commit did, as far as events of a Service report it.
+type changes struct {
+	backends bool     // the Service has the nodes that there are now
+	members  bool     // members are about to join or leave its pools
+	shared   bool     // something changed, for other Services too
+	repairs  []string // what was not as kaz had left it
 }
 
 // refused reports whether something in the Service keeps it from being served.
@@ -54,289 +62,311 @@ func (a answer) refused() bool {
 	return slices.ContainsFunc(a.problems, func(p plan.Problem) bool { return !p.Warning })
 }
 
-// balancers are the cluster's load balancers with the security group that they
-// share. What belongs to a group like that is planned in one piece, and what it
-// consists of is written side by side: so a cluster has one group, and there is one
-// commit of it at a time.
-type balancers struct {
-	cluster
+// commit is a batch of requests on its way into Azure. Each phase takes one and returns what it
+// has become.
+type commit struct {
+	batch     []request
+	reasons   reasons // of all requests
+	began     time.Time
+	postponed map[int]bool // requests that are left for the next commit
+	target    decision.Commit
+	out       reconcile.Outcome
+	failure   error // why Azure is not as it was decided
+	released  []plan.Step
+	members   bool // members of pools are to be written
+	answers   []answer
+}
+
+// committer writes the cluster's load balancers with the security group that they share. What
+// belongs to such a group is planned in one piece, and written side by side: so a cluster has
+// one group, and one commit of it at a time.
+type committer struct {
+	decision.Cluster
 	azure   reconcile.Azure
-	kube    kube
-	classes Classes
+	kube    kube.Client
+	classes decision.Classes
 	metrics *metrics
-	fills   *fills
-	events  record.EventRecorder
-	changed func() // is called when a commit changed something in Azure
-	// rearranged is called with the Services that are not of a commit that changed which nodes
-	// are at which of several load balancers.
-	rearranged func(others []*corev1.Service)
+	pools   *poolWriter
+	notify  notifications
 
-	// Of the commits so far: the beginning of the last one that looked past the
-	// cache and of the last one that changed something, and what was told of machines.
-	looked, wrote time.Time
-	machines      map[plan.Problem]bool
-	// departed are Services that have nothing in Azure any more and that Kubernetes
-	// may still have, as their finalizer goes last.
-	departed map[types.UID]bool
-	// spoilt are shared documents of which a write of this process has failed.
-	spoilt map[azure.ID]bool
-	// loose are the resource groups in which public IPs of a Service are to be deleted, until a
-	// commit finds none there: that the security group tells of them is what Azure says.
-	loose map[types.UID][]key.Note
-	// unfit are the addresses of nodes that Azure has not taken into a pool, with its words.
-	unfit map[string]string
-	// present are the Services of which there was something in Azure when their last
-	// commit ended.
-	present map[types.UID]bool
+	// What a commit leaves to the ones after it.
+	freshness freshness
+	presence  presence
+	failed    controller.FailedWrites
+	groups    deletionGroups
+	rejected  rejectedAddresses
 }
 
-// leaveOut takes Services that have departed out of those that are not of the commit:
-// what they shared with others goes with the last of those.
-func (b *balancers) leaveOut(t *target) {
-	still := map[types.UID]bool{}
-	t.Others = slices.DeleteFunc(t.Others, func(s *corev1.Service) bool {
-		if b.departed[s.UID] {
-			still[s.UID] = true
-		}
-		return b.departed[s.UID]
-	})
-	b.departed = still
+// notifications are what a committer tells the controller.
+type notifications struct {
+	*reporter
+	changed    func()                         // a commit changed something in Azure
+	rearranged func(others []*corev1.Service) // a commit moved nodes between load balancers
 }
 
-func (b *balancers) noteDeparted(services []loadbalancer.Service) {
-	for _, s := range services {
-		if s.Gone {
-			b.departed[s.UID] = true
+// commit carries out the requests of one batch.
+func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
+	c := newCommit(batch)
+	for _, phase := range []func(context.Context, commit) (commit, error){
+		b.gather,          // Services, nodes, and what former commits remember
+		b.refresh,         // reads past the cache what something has happened to
+		b.addOrphans,      // what deleted Services have left in Azure
+		b.confirmServices, // that Azure has nothing of exist in the API server
+		b.apply,           // decides, answers what the decision asks, and writes
+		b.applyWithoutRejected,
+		b.applyAfterRewrite,
+		b.reportWrites,
+		b.blame, // ends a commit that failed
+		b.remember,
+		b.answerRequests,
+		b.startPoolWrites,
+	} {
+		var err error
+		if c, err = phase(ctx, c); err != nil {
+			return nil, err
 		}
 	}
+	if len(c.postponed) > 0 {
+		return c.answers, &reconcile.Postponed{Requests: c.postponed}
+	}
+	return c.answers, nil
 }
 
-// asked are the Services of a batch, and why all of it is asked for.
-func asked(batch []request) (services []loadbalancer.Service, w why) {
+func newCommit(batch []request) commit {
+	c := commit{batch: slices.Clone(batch), began: time.Now()}
 	for _, r := range batch {
-		if !r.sweeps {
+		c.reasons = c.reasons.And(r.reasons)
+	}
+	return c
+}
+
+// serves reports whether the commit carries out the i-th request for a Service.
+func (c commit) serves(i int) bool { return !c.batch[i].orphans && !c.postponed[i] }
+
+// gather makes the input of the decision.
+func (b *committer) gather(ctx context.Context, c commit) (commit, error) {
+	var services []loadbalancer.Service
+	for _, r := range c.batch {
+		if !r.orphans {
 			services = append(services, r.service)
 		}
-		w = w.and(r.why)
 	}
-	return services, w
+	in, err := b.Target(ctx, services)
+	if err != nil {
+		return c, err
+	}
+	known, err := b.Services()
+	in.Services = b.groups.recall(services, known)
+	in.Others = b.presence.withoutDeleted(in.Others)
+	in.RejectedAddresses = b.rejected.stillOf(in.Nodes, c.reasons.drift)
+	// A pool write that is under way goes by the nodes that there were when it began: what it
+	// writes last is compared by the pool write after it.
+	c.target = decision.Commit{Target: in, WithMembers: c.reasons.drift && b.pools.running() == nil}
+	return c, err
 }
 
-// commitAll brings about requests with one plan.
-func (b *balancers) commitAll(ctx context.Context, batch []request) ([]answer, error) {
+// refresh reads Azure past the cache where the cache is older than what the commit is for. The
+// decision then finds it in the cache.
+func (b *committer) refresh(ctx context.Context, c commit) (commit, error) {
+	if !c.reasons.since.After(b.freshness.read) {
+		return c, nil
+	}
 	began := time.Now()
-	services, w := asked(batch)
-	planned, err := b.target(ctx, services)
-	if err != nil {
-		return nil, err
-	}
-	b.leaveOut(planned)
-	planned.Unfit = b.stillUnfit(planned.Nodes, w.drift)
-	// Whoever fills the pools goes by the nodes that there were when he began: what he writes last
-	// is looked at by the fill after him.
-	t := &shared{target: planned, whole: w.drift && b.fills.running() == nil, confirmed: map[types.UID]bool{}, noted: map[types.UID][]key.Note{}, loose: b.loose}
-	if err := b.recallLoose(t); err != nil {
-		return nil, err
-	}
-	if err := b.look(ctx, t, w); err != nil {
-		return nil, err
-	}
-	if err := b.addLeftovers(ctx, t, batch); err != nil {
-		return nil, err
-	}
-	if err := b.confirmNew(ctx, t); err != nil {
-		return nil, err
-	}
-	if err := b.beAlone(ctx, t); err != nil {
-		return nil, err
-	}
-	out, err := b.converge(ctx, t)
-	b.tellRearranged(t.target, out)
-	b.metrics.committed(len(t.Services), w, began, err)
-	b.tellUpgrades(batch, out.Reports)
-	if err != nil {
-		return nil, t.beside(blame(err, out, batch))
-	}
-	b.unfit = t.Unfit
-	if len(out.Reports) > 0 || t.fills {
-		b.wrote = began
-		b.changed()
-	}
-	for _, s := range t.Services {
-		if len(t.releasedFor(s.Key())) == 0 {
-			delete(b.loose, s.UID)
-		}
-	}
-	b.noteDeparted(t.Services)
-	noteGone(batch, t.Services)
-	if err := b.notePresent(t, out.Have); err != nil {
-		return nil, err
-	}
-	b.tellMachines(ctx, t.target)
-	t.Have = out.Have
-	if err := b.nodeless.forgetGone(t.Input); err != nil {
-		return nil, err
-	}
-	return b.conclude(ctx, t, batch, out)
-}
-
-// tellRearranged tells the Services that are not of a commit that it moved nodes between load
-// balancers, or tried to.
-func (b *balancers) tellRearranged(t *target, out reconcile.Outcome) {
-	moves := func(one reconcile.Result) bool {
-		inPools := func(c azure.Change) bool { return strings.HasPrefix(c.Path, "properties.backendAddressPools") }
-		return sameType(one.Step.ID, network.LoadBalancers) && !errors.Is(one.Err, reconcile.ErrNotAttempted) && slices.ContainsFunc(one.Step.Changes, inPools)
-	}
-	if len(t.Config.Balancers) > 0 && slices.ContainsFunc(out.Reports, func(r reconcile.Report) bool { return slices.ContainsFunc(r.Results, moves) }) {
-		b.rearranged(t.Others)
-	}
-}
-
-// recallLoose tells the Services of a commit where public IPs of theirs are to be deleted, and
-// forgets it of Services that are gone.
-func (b *balancers) recallLoose(t *shared) error {
-	all, err := b.services()
-	there := make(map[types.UID]bool, len(all))
-	for _, s := range all {
-		there[s.UID] = true
-	}
-	for i, s := range t.Services {
-		there[s.UID] = true
-		t.Services[i].Groups = slices.Concat(s.Groups, b.loose[s.UID])
-	}
-	maps.DeleteFunc(b.loose, func(uid types.UID, _ []key.Note) bool { return !there[uid] })
-	return err
-}
-
-// conclude finds the answers to what was brought about.
-func (b *balancers) conclude(ctx context.Context, t *shared, batch []request, out reconcile.Outcome) ([]answer, error) {
-	answers, err := b.answers(t, batch, out)
-	if err == nil && slices.ContainsFunc(answers, func(a answer) bool { return a.err != nil }) {
-		// Azure has chosen addresses.
-		if t.Have, err = reconcile.Gather(ctx, b.azure, t.Needs); err == nil {
-			answers, err = b.answers(t, batch, out)
-		}
-	}
-	if err == nil && t.fills {
-		err = b.fill(ctx, t, batch, answers)
-	}
+	_, err := reconcile.Gather(ctx, b.azure.Fresh(), c.target.Needs)
 	if err == nil {
-		err = t.noteLeftovers(answers)
+		b.freshness.read = began
 	}
-	return answers, err
+	return c, err
 }
 
-// noteGone notes in the requests which Services were found to be gone.
-func noteGone(batch []request, services []loadbalancer.Service) {
+// apply converges. What the decision asks for is answered, and it is decided again.
+func (b *committer) apply(ctx context.Context, c commit) (commit, error) {
+	reports := c.out.Reports
+	for {
+		c.out, c.failure = reconcile.Converge(ctx, b.azure, c.target)
+		reports = append(reports, c.out.Reports...)
+		c.out.Reports = reports
+		if c.failure != nil || len(c.out.Decision.Ask) == 0 {
+			return c, nil
+		}
+		if c, c.failure = b.answer(ctx, c, c.out.Decision.Ask[0]); c.failure != nil {
+			return c, nil
+		}
+	}
+}
+
+// rejectedAtMost is how many addresses of nodes a commit learns not to be taken. Where there are
+// more, something is wrong with more than a node.
+const rejectedAtMost = 10
+
+// applyWithoutRejected applies again without the addresses of nodes that Azure names in its
+// refusal: a load balancer is written as a whole, and no Service could be served any more.
+func (b *committer) applyWithoutRejected(ctx context.Context, c commit) (commit, error) {
+	for range rejectedAtMost {
+		named := rejectedBy(c.out)
+		if c.failure == nil || len(named) == 0 {
+			break
+		}
+		maps.Copy(named, c.target.RejectedAddresses)
+		c.target.RejectedAddresses = named
+		c, _ = b.apply(ctx, c) // its failure is the commit's
+	}
+	return c, nil
+}
+
+// applyAfterRewrite applies again where Azure refused because of something that it had left
+// unfinished, after that was written again.
+func (b *committer) applyAfterRewrite(ctx context.Context, c commit) (commit, error) {
+	b.failed.Note(c.out, isShared)
+	if c.failure == nil {
+		if err := b.failed.Retry(ctx, b.azure); err != nil { // no Service waits for that
+			slog.WarnContext(ctx, "failed writes are not repeated", "error", err)
+		}
+		return c, nil
+	}
+	unblocked, err := b.failed.Unblock(ctx, b.azure, c.out)
+	if !unblocked || err != nil {
+		c.failure = errors.Join(c.failure, err)
+		return c, nil
+	}
+	c, _ = b.apply(ctx, c) // its failure is the commit's
+	b.failed.Note(c.out, isShared)
+	return c, nil
+}
+
+// reportWrites counts the commit, and tells what it wrote, or tried to.
+func (b *committer) reportWrites(_ context.Context, c commit) (commit, error) {
+	if len(c.target.Config.Balancers) > 0 && c.movesNodes() {
+		b.notify.rearranged(c.target.Others)
+	}
+	b.metrics.committed(len(c.target.Services), c.reasons, c.began, c.failure)
+	b.notify.upgrades(c)
+	return c, nil
+}
+
+// movesNodes reports whether a commit moved nodes between load balancers, or tried to.
+func (c commit) movesNodes() bool {
+	return slices.ContainsFunc(c.out.Reports, func(r reconcile.Report) bool {
+		return slices.ContainsFunc(r.Results, func(one reconcile.Result) bool {
+			return one.Step.ID.Is(network.LoadBalancers) && !errors.Is(one.Err, reconcile.ErrNotAttempted) &&
+				slices.ContainsFunc(one.Step.Changes, func(c azure.Change) bool {
+					return strings.HasPrefix(c.Path, "properties.backendAddressPools")
+				})
+		})
+	})
+}
+
+// blame ends a commit that failed. Its error names the requests at fault, if Azure tells.
+func (b *committer) blame(_ context.Context, c commit) (commit, error) {
+	if c.failure == nil {
+		b.ConfirmName()
+		return c, nil
+	}
+	found := c.out.Decision.Problems
+	refusal, ok := errors.AsType[*reconcile.Refusal](blame(c))
+	if !ok {
+		return c, &failedCommit{c.failure, found}
+	}
+	for i, cause := range refusal.Culprits {
+		refusal.Culprits[i] = &failedCommit{cause, found}
+	}
+	return c, refusal
+}
+
+// failedCommit is the error of a decision that Azure did not take.
+type failedCommit struct {
+	error
+	problems []plan.Problem // that were found besides
+}
+
+func (f *failedCommit) Unwrap() error { return f.error }
+
+// remember notes what the next commits have to know.
+func (b *committer) remember(ctx context.Context, c commit) (commit, error) {
+	var err error
+	if c.released, c.members, err = c.deferred(); err != nil {
+		return c, err
+	}
+	b.rejected = rejectedAddresses(c.target.RejectedAddresses)
+	if len(c.out.Reports) > 0 || c.members {
+		b.freshness.wrote = c.began
+		b.notify.changed()
+	}
 	gone := map[types.UID]bool{}
-	for _, s := range services {
-		gone[s.UID] = s.Gone
-	}
-	for i, r := range batch {
-		if !r.sweeps && gone[r.service.UID] && !r.service.Gone {
-			batch[i].service.Gone, batch[i].vanished = true, true
+	for _, s := range c.target.Services {
+		if gone[s.UID] = s.Gone; len(releasedFor(c.released, s.Key())) == 0 {
+			delete(b.groups, s.UID)
 		}
 	}
-}
-
-// beAlone waits for the machines that are on their way into a pool where the commit
-// takes the whole load balancer away: they could not be asked to leave it.
-func (b *balancers) beAlone(ctx context.Context, t *shared) error {
-	leaves := slices.ContainsFunc(t.Services, func(s loadbalancer.Service) bool { return s.Gone })
-	running := b.fills.running()
-	if !leaves || running == nil {
-		return nil
-	}
-	have, err := reconcile.Gather(ctx, b.azure, t.Needs)
-	if err != nil {
-		return err
-	}
-	graph, err := t.target.Desired(have)
-	if err != nil || !losesBalancer(graph) {
-		return err
-	}
-	select {
-	case <-running:
-	case <-ctx.Done():
-	}
-	return ctx.Err()
-}
-
-// fill has the machines come and leave, and those Services wait for the first one that
-// nobody serves yet.
-func (b *balancers) fill(ctx context.Context, t *shared, batch []request, answers []answer) error {
-	empty, err := deserted(t.Have, t.Config)
-	if err != nil {
-		return err
-	}
-	into := make(map[string]bool, len(empty))
-	for lb := range empty {
-		into[lb] = true
-	}
-	filling := b.fills.want(ctx, t.Services, into)
-	for i, r := range batch {
-		base := framework.DefaultLoadBalancerName(r.service.Service)
-		for lb, rules := range empty {
-			if !r.service.Gone && slices.ContainsFunc(rules, func(name string) bool { return strings.HasPrefix(name, base) }) {
-				answers[i].filling = filling(lb)
-			}
+	for i, r := range c.batch {
+		if c.serves(i) && gone[r.service.UID] && !r.service.Gone {
+			c.batch[i].service.Gone, c.batch[i].vanished = true, true
 		}
 	}
-	return nil
+	c.target.Have = c.out.Have
+	b.notify.nodeProblems(ctx, c)
+	return c, cmp.Or(b.presence.note(c.target.Input), b.Deleted.ForgetGone(c.target.Input))
 }
 
-// converge brings the target about. What Azure left half done in its way is done
-// again first.
-func (b *balancers) converge(ctx context.Context, t *shared) (reconcile.Outcome, error) {
-	out, err := b.bringAbout(ctx, t)
-	out, err = b.withoutUnfit(ctx, t, out, err)
-	b.noteSpoilt(out)
-	if err == nil {
-		b.mend(ctx)
-		return out, nil
+// deferred is what the decision has left to do: deletions of public IPs, and whether members of
+// pools are to be written.
+func (c commit) deferred() (released []plan.Step, members bool, err error) {
+	p, err := plan.Diff(c.out.Have, c.out.Decision.Deferred)
+	for _, s := range p.Steps {
+		if s.ID.Is(network.PublicIPAddresses) {
+			released = append(released, plan.Step{Op: s.Op, ID: s.ID, Why: s.Why, For: s.For})
+		} else {
+			members = true
+		}
 	}
-	revived, failed := revive(ctx, b.azure, out)
-	if !revived || failed != nil {
-		return out, errors.Join(err, failed)
-	}
-	again, err := b.bringAbout(ctx, t)
-	b.noteSpoilt(again)
-	again.Reports = append(out.Reports, again.Reports...)
-	return again, err
+	return released, members, err
 }
 
-// look reads Azure past the cache where what is kept is older than what happened.
-// The commit then finds it kept.
-func (b *balancers) look(ctx context.Context, t *shared, w why) error {
-	if !w.since.After(b.looked) {
-		return nil
-	}
-	began := time.Now()
-	if _, err := reconcile.Gather(ctx, b.azure.Fresh(), t.Needs); err != nil {
-		return err
-	}
-	b.looked = began
-	return nil
+// releasedFor are the deletions that a Service waits for. A public IP that several Services left
+// is deleted for each: none of them is gone before it is.
+func releasedFor(released []plan.Step, service string) []plan.Step {
+	return slices.DeleteFunc(slices.Clone(released), func(s plan.Step) bool { return !slices.Contains(s.For, service) })
 }
 
-// answers tells each request what came of it.
-func (b *balancers) answers(t *shared, batch []request, out reconcile.Outcome) ([]answer, error) {
-	status, err := loadbalancer.Status(t.Input)
+// answerRequests finds what came of each request.
+func (b *committer) answerRequests(ctx context.Context, c commit) (commit, error) {
+	var err error
+	c.answers, err = b.answers(c)
+	if err == nil && slices.ContainsFunc(c.answers, func(a answer) bool { return a.err != nil }) {
+		// Azure has chosen addresses.
+		if c.target.Have, err = reconcile.Gather(ctx, b.azure, c.target.Needs); err == nil {
+			c.answers, err = b.answers(c)
+		}
+	}
+	return c, err
+}
+
+func (b *committer) answers(c commit) ([]answer, error) {
+	status, err := loadbalancer.Status(c.target.Input)
 	if err != nil {
 		return nil, err
 	}
-	still := loadbalancer.StillNoted(t.Input)
-	answers := make([]answer, len(batch))
-	repaired := repairs(batch, out.Reports)
-	for i, r := range batch {
+	orphaned, err := c.mayBeOrphaned()
+	if err != nil {
+		return nil, err
+	}
+	still := loadbalancer.StillNoted(c.target.Input)
+	repairs := repairsIn(c)
+	answers := make([]answer, len(c.batch))
+	for i, r := range c.batch {
 		key := r.service.Key()
-		if r.sweeps {
-			answers[i] = answer{released: t.releasedForNobody(batch)}
+		if !c.serves(i) {
+			if r.orphans {
+				answers[i].released = c.releasedForNone()
+			}
 			continue
 		}
-		a := answer{ingress: status[key], problems: t.problemsOf(key, r.service.Gone), repairs: repaired[i], released: t.releasedFor(key), gone: r.vanished, fills: t.fills, noted: t.noted[r.service.UID], still: still[r.service.UID]}
-		a.backends = r.why.nodes && !b.wrote.Before(r.why.since)
-		a.moved = len(out.Reports) > 0 && len(batch) > 1
+		a := answer{ingress: status[key], vanished: r.vanished, released: releasedFor(c.released, key),
+			problems: c.target.ProblemsOf(key, r.service.Gone, c.out.Decision.Problems),
+			recorded: c.target.Recorded[r.service.UID], still: still[r.service.UID]}
+		a.changed = changes{backends: r.reasons.nodes && !b.freshness.wrote.Before(r.reasons.since),
+			members: c.members, shared: len(c.out.Reports) > 0 && len(c.batch)-len(c.postponed) > 1, repairs: repairs[i]}
+		a.orphaned = orphaned && slices.ContainsFunc(a.problems, isOfAzure)
 		if !r.service.Gone && !a.refused() && len(a.ingress) == 0 {
 			a.err = fmt.Errorf("%s has no address yet", key)
 		}
@@ -345,22 +375,33 @@ func (b *balancers) answers(t *shared, batch []request, out reconcile.Outcome) (
 	return answers, nil
 }
 
-// tellMachines says what is wrong with machines when it is new: they have no Service
-// that could be told.
-func (b *balancers) tellMachines(ctx context.Context, t *target) {
-	standing := map[plan.Problem]bool{}
-	for _, p := range t.problems {
-		if p.Reason != loadbalancer.ReasonNotJoined && p.Reason != loadbalancer.ReasonNodeNowhere {
-			continue
+// releasedForNone are the deletions that no Service of the commit waits for.
+func (c commit) releasedForNone() []plan.Step {
+	return slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool {
+		for i, r := range c.batch {
+			if c.serves(i) && slices.Contains(s.For, r.service.Key()) {
+				return true
+			}
 		}
-		standing[p] = true
-		if b.machines[p] {
-			continue
-		}
-		logProblem(ctx, p)
-		if i := slices.IndexFunc(t.Nodes, func(n *corev1.Node) bool { return n.Name == p.Object }); i >= 0 {
-			b.events.Event(t.Nodes[i], corev1.EventTypeWarning, p.Reason, p.Message)
+		return false
+	})
+}
+
+// startPoolWrites has the members of the pools written. Services at a load balancer without any wait
+// for the first.
+func (b *committer) startPoolWrites(ctx context.Context, c commit) (commit, error) {
+	if !c.members {
+		return c, nil
+	}
+	empty, err := emptyBalancers(c.target.Input)
+	if err != nil {
+		return c, err
+	}
+	write := b.pools.start(ctx, c.target.Services, empty)
+	for i, r := range c.batch {
+		if lb := empty.of(r.service); c.serves(i) && !r.service.Gone && lb != "" {
+			c.answers[i].members = write(lb)
 		}
 	}
-	b.machines = standing
+	return c, nil
 }

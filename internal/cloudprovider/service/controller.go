@@ -3,13 +3,14 @@ package service
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,16 +19,22 @@ import (
 	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 
-	"kaz/internal/azure"
-	"kaz/internal/key"
+	"kaz/internal/cloudprovider/service/decision"
+	"kaz/internal/cloudprovider/service/kube"
+	"kaz/internal/controller"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/reconcile"
 )
 
-// Config is what the controller is told.
+// Classes are the load balancer classes that are served; "" stands for Services that name none.
+type Classes = decision.Classes
+
+// Class is the load balancer class that names this provider.
+const Class = decision.Class
+
+// Config is the configuration of the controller.
 type Config struct {
 	LoadBalancer loadbalancer.Config // complete
 	Classes      Classes
@@ -47,14 +54,14 @@ type Deps struct {
 	Events     record.EventRecorder
 	Registerer prometheus.Registerer // nil for no metrics
 	// Zones are those of the region, which the first Service that is served asks for; nil is
-	// that the configuration has them. While there is an error, who needs them waits.
+	// that the configuration has them. While there is an error, Services that need them wait.
 	Zones func(context.Context) ([]string, error)
 	// Measure begins to measure what a Service asks for, and what it returns ends that;
 	// nil is not to measure.
 	Measure func(operation string) (done func(error))
 }
 
-// News of what came at once, such as the end of a namespace, is heard within moments.
+// Services of one burst, such as the end of a namespace, become known within moments.
 // burstCalm is how long the first Service of a commit waits for a next one, and
 // burstAtMost for how long it does so where they keep coming.
 const (
@@ -64,36 +71,24 @@ const (
 
 // Controller keeps Azure as the cluster's Services say.
 type Controller struct {
-	config   Config
-	azure    reconcile.Azure
-	kube     kube
-	events   record.EventRecorder
-	measure  func(string) func(error)
-	services listers.ServiceLister
-	synced   []cache.InformerSynced
+	config  Config
+	azure   reconcile.Azure
+	kube    kube.Client
+	measure func(string) func(error)
+	synced  []cache.InformerSynced
 
-	cluster   cluster
-	queue     workqueue.TypedDelayingInterface[item]
-	dirt      dirt
+	objects   objects
+	cluster   decision.Cluster
+	queue     *queue
+	report    *reporter
+	histories *histories
 	addresses *reconcile.Coalescer[loadbalancer.Service, []plan.Step]
 	commits   *reconcile.Coalescer[request, answer]
-	releases  *reconcile.Coalescer[plan.Step, struct{}]
-	fills     *fills
+	releases  singleflight.Group // of public IPs that are deleted
+	pools     *poolWriter
 	began     time.Time
-	// leftFailed are the Services of which an earlier process has said last that they failed.
-	leftFailed map[types.UID]bool
-	// sweepFailures are those in a row; they belong to the pass that sweeps.
-	sweepFailures int
-
-	mu        sync.Mutex // guards what follows; never held while waiting
-	histories map[types.UID]*history
-	blocked   map[item]bool // Services that wait for something to change
-}
-
-// watched is what the controller hears of.
-type watched struct {
-	informer cache.SharedIndexInformer
-	handler  cache.ResourceEventHandler
+	// orphanFailures are those in a row; they belong to the pass for orphans.
+	orphanFailures int
 }
 
 // New is a controller. Run it, then start the informers.
@@ -104,30 +99,36 @@ func New(config Config, d Deps) (*Controller, error) {
 	}
 	services, nodes := d.Informers.Core().V1().Services(), d.Informers.Core().V1().Nodes()
 	c := &Controller{
-		config: config, azure: d.Azure, events: d.Events, measure: d.Measure,
-		kube:      kube{client: d.Client, turns: semaphore.NewWeighted(int64(max(config.Syncs, 1)))},
-		services:  services.Lister(),
-		queue:     workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{Name: "service"}),
-		histories: map[types.UID]*history{}, blocked: map[item]bool{},
+		config: config, azure: d.Azure, measure: d.Measure,
+		kube:      kube.New(d.Client, config.Syncs),
+		queue:     controller.NewQueue[item, reasons]("service"),
+		histories: &histories{},
+		report:    &reporter{events: d.Events},
 	}
 	if c.measure == nil {
 		c.measure = func(string) func(error) { return func(error) {} }
 	}
-	deleted := &nodeless{}
-	around, more := c.watchSurroundings(d.Informers)
-	for _, watch := range append(more, watched{services.Informer(), c.watchServices()}, watched{nodes.Informer(), c.watchNodes(deleted)}) {
-		registration, err := watch.informer.AddEventHandler(watch.handler)
+	c.objects = objects{services: services.Lister(), classes: config.Classes, served: c.histories.has}
+	c.cluster = decision.Cluster{Config: config.LoadBalancer, Zones: d.Zones, Nodes: nodes.Lister(), Services: c.objects.ours,
+		Foreign: c.objects.foreign, Deleted: &decision.DeletedNodes{}, NameConfirmed: &atomic.Bool{}}
+	watch := triggers{config: config, queue: c.queue, objects: c.objects}
+	var more []watched
+	c.cluster.Surroundings, more = watch.surroundings(d.Informers)
+	for _, one := range append(more, watched{services.Informer(), watch.ofServices()},
+		watched{nodes.Informer(), watch.ofNodes(c.cluster.Deleted)}) {
+		registration, err := one.informer.AddEventHandler(one.handler)
 		if err != nil {
 			return nil, err
 		}
 		c.synced = append(c.synced, registration.HasSynced)
 	}
-	cluster := cluster{config: config.LoadBalancer, zones: d.Zones, nodes: nodes.Lister(), services: c.ours, strangers: c.strangers, around: around, nodeless: deleted, rightName: &atomic.Bool{}}
-	c.cluster = cluster
-	c.addresses = reconcile.NewCoalescer((&allocation{cluster: cluster, azure: d.Azure}).commit)
-	c.fills = &fills{cluster: cluster, azure: d.Azure, failed: c.fillFailed, recovered: c.fillRecovered, ran: c.fillRan}
-	c.commits = reconcile.NewCoalescer((&balancers{cluster: cluster, azure: besideDoor{d.Azure, &c.fills.shut}, kube: c.kube, classes: config.Classes, present: map[types.UID]bool{}, spoilt: map[azure.ID]bool{}, loose: map[types.UID][]key.Note{}, metrics: m, fills: c.fills, events: c.events, changed: c.lookAgain, rearranged: c.nodesRearranged}).commit)
-	c.releases = reconcile.NewCoalescer(releasing{d.Azure}.commit)
+	listener := &listener{queue: c.queue, report: c.report, objects: c.objects}
+	c.pools = &poolWriter{Cluster: c.cluster, azure: d.Azure, listener: listener}
+	c.addresses = reconcile.NewCoalescer((&allocation{Cluster: c.cluster, azure: d.Azure}).commit)
+	c.commits = reconcile.NewCoalescer((&committer{Cluster: c.cluster, azure: busyGuard{d.Azure, &c.pools.lock}, kube: c.kube,
+		classes: config.Classes, metrics: m, pools: c.pools, groups: deletionGroups{},
+		failed: controller.FailedWrites{Rewritable: rewritable()},
+		notify: notifications{c.report, c.requeueWaiting, listener.rearranged}}).commit)
 	c.commits.Gather(burstCalm, burstAtMost)
 	return c, nil
 }
@@ -141,15 +142,14 @@ func (c *Controller) Run(ctx context.Context) {
 		c.queue.ShutDown()
 		c.addresses.Close()
 		c.commits.Close()
-		c.releases.Close()
-		c.fills.work.Wait()
+		c.pools.work.Wait()
 		passes.Wait()
 	}()
-	// The first look is at the whole cluster, so that one snapshot serves it.
+	// The first pass needs the whole cluster, so that one snapshot serves it.
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return
 	}
-	c.leftFailed = c.kube.leftFailed(ctx)
+	c.histories.failed = c.kube.LeftFailed(ctx, outcomes)
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
 	if c.config.RepairPeriod > 0 {
@@ -168,40 +168,126 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 }
 
-// mark has a Service looked at.
-func (c *Controller) mark(it item, w why) {
-	c.dirt.add(it, w)
-	c.queue.Add(it)
+// firstRepair is when a new leader compares for the first time. The one before may have
+// written until its lease ran out, of Services and nodes as it knew them.
+const firstRepair = 90 * time.Second
+
+// repairPeriodically has everything compared with Azure as it is.
+func (c *Controller) repairPeriodically(ctx context.Context) {
+	timer := time.NewTimer(min(firstRepair, c.config.RepairPeriod))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-timer.C:
+			timer.Reset(c.config.RepairPeriod)
+			c.queue.Mark(everything, reasons{drift: true, since: now})
+			c.queue.Mark(orphansItem, reasons{drift: true, since: now})
+		}
+	}
+}
+
+// requeueWaiting queues the Services that wait for something to change.
+func (c *Controller) requeueWaiting() {
+	for _, it := range c.histories.waiting() {
+		c.queue.Add(it)
+	}
 }
 
 // markAll marks each Service that is ours.
-func (c *Controller) markAll(w why) error {
-	all, err := c.ours()
-	for _, s := range all {
-		c.mark(itemOf(s), w)
+func (c *Controller) markAll(ctx context.Context, why reasons) {
+	all, err := c.objects.ours()
+	if err != nil {
+		slog.ErrorContext(ctx, "list services", "error", err)
 	}
-	return err
+	for _, s := range all {
+		c.queue.Mark(itemOf(s), why)
+	}
+}
+
+// objects are the Services as informers know them.
+type objects struct {
+	services listers.ServiceLister
+	classes  decision.Classes
+	served   func(types.UID) bool // this process has worked on the Service
 }
 
 // ours are the Services for which something is to be done, or is done already.
-func (c *Controller) ours() ([]*corev1.Service, error) {
-	all, err := c.services.List(labels.Everything())
-	return slices.DeleteFunc(all, func(s *corev1.Service) bool {
-		return c.config.Classes.next(s, c.served(s.UID)) == ignore
-	}), err
+func (o objects) ours() ([]*corev1.Service, error) {
+	all, err := o.services.List(labels.Everything())
+	return slices.DeleteFunc(all, func(s *corev1.Service) bool { return o.classes.Next(s, o.served(s.UID)) == decision.Ignore }), err
 }
 
-// strangers reports whether there are Services that others serve.
-func (c *Controller) strangers() (bool, error) {
-	all, err := c.services.List(labels.Everything())
-	return slices.ContainsFunc(all, c.config.Classes.serveNot), err
+// foreign reports whether other controllers serve Services.
+func (o objects) foreign() (bool, error) {
+	all, err := o.services.List(labels.Everything())
+	return slices.ContainsFunc(all, o.classes.Foreign), err
 }
 
 // current is a Service as Kubernetes has it, nil when it is gone.
-func (c *Controller) current(it item) *corev1.Service {
-	s, err := c.services.Services(it.Namespace).Get(it.Name)
+func (o objects) current(it item) *corev1.Service {
+	s, err := o.services.Services(it.Namespace).Get(it.Name)
 	if err != nil || s.UID != it.UID {
 		return nil // a lister knows no other error
 	}
 	return s
+}
+
+// listener hears how pool writes end, and how commits move nodes.
+type listener struct {
+	queue   *queue
+	report  *reporter
+	objects objects
+}
+
+// poolsFailed has Services tried again when members of their pools could not all join. Where these
+// Services are gone by now, the others have the pools.
+func (l *listener) poolsFailed(services []loadbalancer.Service, err error, failures int, tell bool) {
+	wait := controller.Delay(err, failures)
+	slog.Warn("members of backend pools not written", "error", err, "again_in", wait)
+	var concerned []*corev1.Service
+	for _, s := range services {
+		if !s.Gone {
+			concerned = append(concerned, s.Service)
+		}
+	}
+	if len(concerned) == 0 {
+		concerned, _ = l.objects.ours() // a lister knows no error
+	}
+	for _, s := range concerned {
+		if tell {
+			l.report.events.Eventf(s, corev1.EventTypeWarning, reasonUpdateFailed, "Error updating load balancer with new hosts: %v", err)
+		}
+		l.queue.MarkAfter(itemOf(s), reasons{poolsFailed: tell, since: time.Now()}, wait)
+	}
+}
+
+// poolsRecovered reports to Services that members can join and leave again.
+func (l *listener) poolsRecovered(services []loadbalancer.Service) {
+	for _, s := range services {
+		if !s.Gone {
+			l.report.updated(s.Service)
+		}
+	}
+}
+
+// poolsWritten queues Services that receive packets at the nodes' own addresses: the
+// security group lets nodes that leave have them until they have left.
+func (l *listener) poolsWritten(services []loadbalancer.Service) {
+	for _, s := range services {
+		if !s.Gone && loadbalancer.AtNodes(s.Service) {
+			l.queue.Mark(itemOf(s.Service), reasons{since: time.Now()})
+		}
+	}
+}
+
+// rearranged queues the Services that receive packets at the nodes' own
+// addresses: their node ports are to be open where their load balancer has nodes by now.
+func (l *listener) rearranged(others []*corev1.Service) {
+	for _, s := range others {
+		if loadbalancer.AtNodes(s) {
+			l.queue.Mark(itemOf(s), reasons{})
+		}
+	}
 }

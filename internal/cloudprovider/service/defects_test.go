@@ -16,8 +16,9 @@ import (
 	"kaz/internal/testkit"
 )
 
-// D3. What is odd in who is let in is told when a Service is made, and when it is changed.
-func TestWhoIsLetInIsToldOf(t *testing.T) {
+// TestAllowedSourcesAreReported checks D3: unusual allowed sources of a Service are reported when it
+// is created, and when it changes.
+func TestAllowedSourcesAreReported(t *testing.T) {
 	odd := map[string]func(*corev1.Service){
 		"InvalidSourceRanges": func(s *corev1.Service) {
 			s.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8", "10.0.0.1/8"}
@@ -41,9 +42,10 @@ func TestWhoIsLetInIsToldOf(t *testing.T) {
 				w.change("changed", make)
 				w.settle()
 				for _, name := range []string{"fresh", "changed"} {
-					told := w.events.reasons(name)
-					if n := len(told) - len(slices.DeleteFunc(slices.Clone(told), func(r string) bool { return r == reason })); n != 1 {
-						t.Errorf("%s was told %q, want %s once", name, told, reason)
+					reported := w.events.reasons(name)
+					if n := len(reported) - len(slices.DeleteFunc(slices.Clone(reported),
+						func(r string) bool { return r == reason })); n != 1 {
+						t.Errorf("%s got %q, want %s once", name, reported, reason)
 					}
 				}
 			})
@@ -144,7 +146,7 @@ func TestADeletionAfterARestartLeavesTheNodes(t *testing.T) {
 }
 
 // D14. All slices of a Service count, also those that come later: a node that one slice gives
-// up and another has stays, an endpoint without a node is nobody, and a write that fails
+// up and another has stays, an endpoint without a node counts for nothing, and a write that fails
 // is made again.
 func TestEndpointsInSeveralSlices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +194,8 @@ func TestEndpointsInSeveralSlices(t *testing.T) {
 		check("one slice", first, second)
 		must(w.client.Tracker().Create(resource, slice("web-2", second, third), corev1.NamespaceDefault))
 		check("another comes", first, second, third)
-		must(w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: "error", Status: 500, Code: "InternalServerError"}}))
+		must(w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: "error", Status: 500,
+			Code: "InternalServerError"}}))
 		must(w.client.Tracker().Update(resource, slice("web-1", first), corev1.NamespaceDefault))
 		check("one gives up what the other has", first, second, third)
 		must(w.client.Tracker().Delete(resource, corev1.NamespaceDefault, "web-2"))

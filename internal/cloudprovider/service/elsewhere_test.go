@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,19 +35,20 @@ var asked = map[string]struct {
 		"stripped and deleted":        both(stripped, deleted),
 		"no load balancer any more":   both(without("load-balancer-resource-group"), noBalancer),
 	}},
-	"private link": {first: annotated("load-balancer-internal", "true"), ask: annotated("pls-create", "true", "pls-resource-group", "far"), turns: map[string]func(s *corev1.Service){
-		"back to the cluster's group": without("pls-resource-group"),
-		"asked for no more":           without("pls-resource-group", "pls-create"),
-		"external":                    without("pls-resource-group", "pls-create", "load-balancer-internal"),
-		"changed and deleted":         both(without("pls-resource-group", "pls-create"), deleted),
-		"stripped and deleted":        both(stripped, deleted),
-		"no load balancer any more":   both(without("pls-resource-group"), noBalancer),
-	}},
+	"private link": {first: annotated("load-balancer-internal", "true"),
+		ask: annotated("pls-create", "true", "pls-resource-group", "far"), turns: map[string]func(s *corev1.Service){
+			"back to the cluster's group": without("pls-resource-group"),
+			"asked for no more":           without("pls-resource-group", "pls-create"),
+			"external":                    without("pls-resource-group", "pls-create", "load-balancer-internal"),
+			"changed and deleted":         both(without("pls-resource-group", "pls-create"), deleted),
+			"stripped and deleted":        both(stripped, deleted),
+			"no load balancer any more":   both(without("pls-resource-group"), noBalancer),
+		}},
 }
 
 func deleted(s *corev1.Service) { s.DeletionTimestamp = new(metav1.Now()) }
 
-// stripped is without any annotation, whoever wrote it.
+// stripped is without any annotation.
 func stripped(s *corev1.Service) { s.Annotations = nil }
 
 func noBalancer(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP }
@@ -67,15 +69,22 @@ func both(one, other func(*corev1.Service)) func(*corev1.Service) {
 	}
 }
 
-// What was made in another resource group is found after a restart, though its Service asks
-// for nothing there any more and no load balancer tells of it.
+// TestWhatIsElsewhereOutlivesAController checks that resources in another resource group are found
+// after a restart, though their Service asks for nothing there any more and no load balancer shows
+// them.
 func TestWhatIsElsewhereOutlivesAController(t *testing.T) {
-	for what, its := range asked {
+	first, stride := 1, 1
+	for _, what := range slices.Sorted(maps.Keys(asked)) {
+		its := asked[what]
 		for _, before := range []string{"new", "held", "served"} {
-			for name, turn := range its.turns {
+			for _, name := range slices.Sorted(maps.Keys(its.turns)) {
+				if testing.Short() { // each case has other writes; the long run has them all
+					first, stride = first%3+1, 3
+				}
+				nth := first
 				t.Run(what+"/"+before+"/"+name, func(t *testing.T) {
 					t.Parallel()
-					for nth := 1; turnedElsewhere(t, before, its.first, its.ask, turn, nth); nth++ {
+					for ; turnedElsewhere(t, before, its.first, its.ask, its.turns[name], nth); nth += stride {
 					}
 				})
 			}
@@ -150,19 +159,20 @@ func TestNothingIsRememberedOfAServedService(t *testing.T) {
 		w.settle()
 		for _, a := range w.client.Actions() {
 			if a.GetVerb() == "patch" {
-				t.Errorf("a Service that is as it shall be is written: %+v", a)
+				t.Errorf("a Service that is up to date is written: %+v", a)
 			}
 		}
 	})
 }
 
-// Who takes all annotations off does not take the notes with that, and where somebody does take
-// them off, they are put back when the Service is looked at, as long as they are needed.
+// TestWhatIsRememberedIsPutBack checks that a user that removes all annotations does not remove the
+// notes with them. Removed notes are put back in the next pass, as long as they are needed.
 func TestWhatIsRememberedIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{Latency: 1})
 		before := w.everything()
-		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 503}}); err != nil {
+		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Fault: emulator.FaultError,
+			Status: 503}}); err != nil {
 			t.Fatal(err)
 		}
 		stop := w.start(config())
@@ -205,7 +215,8 @@ func TestWhatIsLeftElsewhereIsNotForgotten(t *testing.T) {
 		t.Run(fmt.Sprint(busy), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, emulator.Options{Latency: 1}, 2)
-				err := testkit.Prepare(t.Context(), w.Door, testkit.Group, testkit.VNet, []string{"public IP far in the resource group far"})
+				err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet,
+					[]string{"public IP far in the resource group far"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -218,20 +229,22 @@ func TestWhatIsLeftElsewhereIsNotForgotten(t *testing.T) {
 				w.served("web")
 				w.settle()
 				ours := func() bool {
-					return strings.Contains(fmt.Sprint(w.everything()), "/resourceGroups/far/providers/Microsoft.Network/publicIPAddresses/kubernetes-")
+					return strings.Contains(fmt.Sprint(w.everything()),
+						"/resourceGroups/far/providers/Microsoft.Network/publicIPAddresses/kubernetes-")
 				}
 				if !ours() {
 					t.Fatal("the public IP is not in the other group")
 				}
-				err = w.SetFaults([]emulator.Fault{{Method: "DELETE", Type: network.PublicIPAddresses, Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress", Times: busy}})
+				err = w.SetFaults([]emulator.Fault{{Method: "DELETE", Type: network.PublicIPAddresses, Fault: emulator.FaultError,
+					Status: 409, Code: "AnotherOperationInProgress", Times: busy}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				stop() // who comes next has never heard of the other group
+				stop() // the next controller does not know the other group
 				address, lies := w.address("web"), &liar{}
 				w.change("web", without("load-balancer-resource-group"))
 				lies.tellOne()
-				defer w.startWith(c, w.DoorOver(lies.over))()
+				defer w.startWith(c, w.ClientOver(lies.over))()
 				w.until("it has its new address", func() bool { return w.address("web") != address })
 				w.until("the old one is gone", func() bool { return !ours() })
 			})
@@ -240,8 +253,8 @@ func TestWhatIsLeftElsewhereIsNotForgotten(t *testing.T) {
 }
 
 // A leader that ends can have asked for a public IP in another resource group just then, for a
-// Service that the next leader takes away. Nobody looks there when the Service is gone: so it
-// stays until nothing is under way any more, and then it is looked for, also where somebody
+// Service that the next leader takes away. No controller looks there when the Service is gone: so it
+// stays until nothing is under way any more, and then it is looked for, also where a user
 // has looked there for another Service meanwhile.
 func TestAnAddressThatAnotherLeaderStillMakes(t *testing.T) {
 	for _, neighbours := range []bool{false, true} {
@@ -253,7 +266,7 @@ func TestAnAddressThatAnotherLeaderStillMakes(t *testing.T) {
 
 func anotherLeaderMakesOne(t *testing.T, neighbours bool) {
 	w := newWorld(t, emulator.Options{Latency: 1}, 2)
-	err := testkit.Prepare(t.Context(), w.Door, testkit.Group, testkit.VNet, []string{"public IP far in the resource group far"})
+	err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, []string{"public IP far in the resource group far"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,10 +284,12 @@ func anotherLeaderMakesOne(t *testing.T, neighbours bool) {
 	w.Forget()
 	answered := func(status int) func() bool {
 		return func() bool {
-			return slices.ContainsFunc(w.Requests(), func(r testkit.Request) bool { return r.Method == http.MethodPut && r.Status == status })
+			return slices.ContainsFunc(w.Requests(),
+				func(r testkit.Request) bool { return r.Method == http.MethodPut && r.Status == status })
 		}
 	}
-	err = w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Fault: emulator.FaultError, Status: 429, RetryAfter: 12, Times: 1}})
+	err = w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Fault: emulator.FaultError, Status: 429,
+		RetryAfter: 12, Times: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +299,7 @@ func anotherLeaderMakesOne(t *testing.T, neighbours bool) {
 	w.create(web)
 	w.until("Azure has too much to do", answered(http.StatusTooManyRequests))
 	w.remove("web")
-	w.startWith(config(), w.OtherDoor())
+	w.startWith(config(), w.OtherClient())
 	w.until("the public IP is made", answered(http.StatusCreated))
 	stop()
 	w.until("the Service is gone", func() bool { return w.gone("web") })

@@ -61,7 +61,7 @@ func TestExamples(t *testing.T) {
 
 func playExample(t *testing.T, example testkit.Example) (then []string) {
 	w := newWorld(t, emulator.Options{Seed: 1}, 2)
-	if err := testkit.Prepare(t.Context(), w.Door, testkit.Group, testkit.VNet, example.Given); err != nil {
+	if err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, example.Given); err != nil {
 		t.Fatal(err)
 	}
 	w.start(config())
@@ -132,11 +132,12 @@ func renderExamples(t *testing.T, all []testkit.Example) string {
 	b.WriteString(`<!-- Generated from docs/example-manifests/service by "go test ./internal/cloudprovider/service -run TestExamples -update". -->
 # Services of type LoadBalancer by example
 
-Each of these manifests is applied by a test, which compares what is in Azure then with the list under it. They are in
-[docs/example-manifests/service](../../example-manifests/service); what each annotation means is in
-[annotations.md](annotations.md). Where nothing else is said, a rule has an idle timeout of 4 minutes and tells both ends
-when it cuts a TCP connection. What an example needs in Azure beforehand is said above its manifest, with the commands that
-make it in the local Azure of a cluster on this machine, where a test runs them.
+A test applies each of these manifests and compares the result in Azure with the list below it. The files are in
+[docs/example-manifests/service](../../example-manifests/service). [annotations.md](annotations.md) explains each annotation.
+
+Unless the list says otherwise, a rule has an idle timeout of 4 minutes and sends a TCP reset to both ends when it closes an idle
+connection. If an example needs resources in Azure, they are listed above its manifest, with the commands that create them in the
+local Azure of a local cluster. A test runs these commands.
 
 `)
 	for _, e := range all {
@@ -145,12 +146,13 @@ make it in the local Azure of a cluster on this machine, where a test runs them.
 	for _, e := range all {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", e.Title, e.Text)
 		if given := slices.DeleteFunc(slices.Clone(e.Given), func(g string) bool { return g == "dual stack" }); len(given) > 0 {
-			fmt.Fprintf(&b, "Must be there before: %s. On `kaz local up`:\n\n```sh\n%s```\n\n", strings.Join(given, ", "), e.Commands(t, group, vnet))
+			fmt.Fprintf(&b, "Create before: %s. With `kaz local up`:\n\n```sh\n%s```\n\n", strings.Join(given, ", "),
+				e.Commands(t, group, vnet))
 		}
 		if e.DualStack() {
-			b.WriteString("On this machine: `kaz local up --ip-families IPv4,IPv6`, of a new directory.\n\n")
+			b.WriteString("Locally: `kaz local up --ip-families IPv4,IPv6`, with a new directory.\n\n")
 		}
-		fmt.Fprintf(&b, "```yaml\n# %s.yaml\n%s```\n\nIn Azure then:\n\n", e.Name, e.Manifest)
+		fmt.Fprintf(&b, "```yaml\n# %s.yaml\n%s```\n\nIn Azure:\n\n", e.Name, e.Manifest)
 		for _, line := range e.Then {
 			fmt.Fprintf(&b, "* %s\n", line)
 		}

@@ -23,34 +23,35 @@ import (
 
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/emulator"
 	"kaz/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// repairPeriod of rehearsals.
+// repairPeriod of dry runs.
 const repairPeriod = 30 * time.Minute
 
 const idle = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
 
-func (w *world) look() *service.Look { return w.lookWith(config()) }
+func (w *world) look() *explain.Inspector { return w.lookWith(config()) }
 
-func (w *world) lookWith(c service.Config) *service.Look {
+func (w *world) lookWith(c service.Config) *explain.Inspector {
 	w.t.Helper()
-	look, err := service.TakeLook(w.t.Context(), c, w.Door.Fresh(), w.client)
+	look, err := explain.NewInspector(w.t.Context(), inspectorOf(c), w.Client.Fresh(), w.client)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return look
 }
 
-func (w *world) explain(name string) service.Explanation {
+func (w *world) explain(name string) explain.Explanation {
 	w.t.Helper()
 	return w.explainWith(config(), name)
 }
 
-func (w *world) explainWith(c service.Config, name string) service.Explanation {
+func (w *world) explainWith(c service.Config, name string) explain.Explanation {
 	w.t.Helper()
 	e, err := w.lookWith(c).Explain(w.t.Context(), corev1.NamespaceDefault, name)
 	if err != nil {
@@ -66,7 +67,7 @@ func TestExplanations(t *testing.T) {
 	var got txtar.Archive
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Seed: 1}, 2)
-		tell := func(name string, e service.Explanation) {
+		tell := func(name string, e explain.Explanation) {
 			got.Files = append(got.Files, txtar.File{Name: name, Data: []byte(printed(t, name, e))})
 		}
 		w.create(w.newService("web", 80))
@@ -118,7 +119,7 @@ func golden(t *testing.T, file string, got *txtar.Archive) {
 
 // printed is an explanation as it is printed into a file of the name. What a document
 // that goes is like differs from run to run.
-func printed(t *testing.T, name string, e service.Explanation) string {
+func printed(t *testing.T, name string, e explain.Explanation) string {
 	t.Helper()
 	text, err := []byte(e.String()), error(nil)
 	switch {
@@ -159,7 +160,7 @@ func TestExplanationsAgreeWithTheController(t *testing.T) {
 					w.settle()
 					writes := len(w.Writes())
 					e := w.explainWith(c, s.Name)
-					if e.Pending() || e.Services[0].State != service.Settled {
+					if e.Pending() || e.Services[0].State != explain.Settled {
 						t.Errorf("after it was served:\n%s", e)
 					}
 					if got := w.Writes(); len(got) > writes {
@@ -173,7 +174,7 @@ func TestExplanationsAgreeWithTheController(t *testing.T) {
 	}
 }
 
-// What somebody changed by hand is found, in Azure and in Kubernetes.
+// What a user changed by hand is found, in Azure and in Kubernetes.
 func TestExplanationOfDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
@@ -189,14 +190,14 @@ func TestExplanationOfDrift(t *testing.T) {
 		w.Put(testkit.LoadBalancer, lb)
 		ip := w.address("web")
 		w.change("web", func(s *corev1.Service) { s.Status.LoadBalancer.Ingress[0].IP = "192.0.2.1" })
-		states := map[string]service.PartState{}
+		states := map[string]explain.PartState{}
 		e := w.explain("web")
 		for _, p := range e.Services[0].Parts {
 			states[p.Kind] = p.State
 		}
-		want := map[string]service.PartState{
-			"public IP": service.AsWanted, "frontend": service.AsWanted, "rule": service.Different, "probe": service.Missing,
-			"pool": service.AsWanted, "security rule": service.AsWanted,
+		want := map[string]explain.PartState{
+			"public IP": explain.UpToDate, "frontend": explain.UpToDate, "rule": explain.ToChange, "probe": explain.ToCreate,
+			"pool": explain.UpToDate, "security rule": explain.UpToDate,
 		}
 		if d := cmp.Diff(want, states); d != "" {
 			t.Errorf("parts (-want +got):\n%s\n%s", d, e)
@@ -223,7 +224,8 @@ func TestExplanationsThatCannotBe(t *testing.T) {
 				t.Errorf("%s: %v, want %s", name, err, want)
 			}
 		}
-		if e, err := w.look().ExplainAll(t.Context()); err != nil || e.Pending() || !strings.Contains(e.String(), "no Service of type LoadBalancer is served") {
+		if e, err := w.look().ExplainAll(t.Context()); err != nil || e.Pending() ||
+			!strings.Contains(e.String(), "no Service of type LoadBalancer is served") {
 			t.Errorf("all: %v\n%s", err, e)
 		}
 	})
@@ -283,28 +285,28 @@ func TestTheControllerLogsWhatIsExplained(t *testing.T) {
 	})
 }
 
-// A rehearsal tells what would be done, again when that changes, and writes nothing.
-func TestRehearsal(t *testing.T) {
+// A dry run tells what would be done, again when that changes, and writes nothing.
+func TestDryRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
 		w.create(w.newService("web", 80))
 		w.create(w.newService("api", 443))
 		w.client.ClearActions()
-		told := w.rehearse(config())
-		if got := told(); len(got) != 1 || len(got[0].Services) != 2 || len(got[0].Steps) != 2 {
+		reported := w.dryRun(config())
+		if got := reported(); len(got) != 1 || len(got[0].Services) != 2 || len(got[0].Steps) != 2 {
 			t.Fatalf("at the start: %v", got)
 		}
 		w.change("web", func(s *corev1.Service) { s.Labels = map[string]string{"for": "nothing"} })
-		if got := told(); len(got) != 1 {
-			t.Errorf("told again what did not change: %v", got[1:])
+		if got := reported(); len(got) != 1 {
+			t.Errorf("reported again what did not change: %v", got[1:])
 		}
 		w.change("web", func(s *corev1.Service) { s.Annotations = map[string]string{idle: "soon"} })
-		if got := told(); len(got) != 2 || got[1].Services[0].State != service.Refused {
+		if got := reported(); len(got) != 2 || got[1].Services[0].State != explain.Refused {
 			t.Errorf("after a mistake: %v", got)
 		}
 		<-time.After(repairPeriod) // the periodic comparison finds nothing new, either
-		if got := told(); len(got) != 2 {
-			t.Errorf("told again what did not change: %v", got[2:])
+		if got := reported(); len(got) != 2 {
+			t.Errorf("reported again what did not change: %v", got[2:])
 		}
 		if got := w.Writes(); len(got) > 0 {
 			t.Errorf("written to Azure: %v", got)
@@ -320,30 +322,30 @@ func TestRehearsal(t *testing.T) {
 	})
 }
 
-// rehearse runs a rehearsal until the test ends. What it returns waits until the
-// rehearsal has nothing more to tell, and is what it told.
-func (w *world) rehearse(c service.Config) func() []service.Explanation {
+// dryRun runs a dry run until the test ends. The returned function waits until the dry run has nothing
+// more to report, and returns its report.
+func (w *world) dryRun(c service.Config) func() []explain.Explanation {
 	w.t.Helper()
 	c.RepairPeriod = repairPeriod
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	factory := informers.NewSharedInformerFactory(w.client, 0)
-	controller, err := service.New(c, service.Deps{Azure: w.Door, Client: w.client, Informers: factory, Events: w.events})
+	controller, err := service.New(c, service.Deps{Azure: w.Client, Client: w.client, Informers: factory, Events: w.events})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var told []service.Explanation
+	var reported []explain.Explanation
 	var running sync.WaitGroup
-	running.Go(func() { controller.Rehearse(ctx, func(e service.Explanation) { told = append(told, e) }) })
+	running.Go(func() { controller.DryRun(ctx, func(e explain.Explanation) { reported = append(reported, e) }) })
 	factory.Start(ctx.Done())
 	w.t.Cleanup(func() {
 		cancel()
 		running.Wait()
 		factory.Shutdown()
 	})
-	return func() []service.Explanation {
+	return func() []explain.Explanation {
 		w.settle()
 		synctest.Wait()
-		return told
+		return reported
 	}
 }
 
@@ -367,7 +369,7 @@ func (r *records) Handle(_ context.Context, line slog.Record) error {
 
 // What a dry run logs has what is done for each Service, be it done as soon as the public
 // IPs of others have their addresses.
-func TestRehearsalLogsWhatComesLater(t *testing.T) {
+func TestDryRunLogsWhatComesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Seed: 1}, 2)
 		stop := w.start(config())
@@ -381,38 +383,45 @@ func TestRehearsalLogsWhatComesLater(t *testing.T) {
 		before := slog.Default()
 		slog.SetDefault(slog.New(&log))
 		defer slog.SetDefault(before)
-		told := w.rehearse(config())()
-		if len(told) == 0 {
-			t.Fatal("nothing is told")
+		reported := w.dryRun(config())()
+		if len(reported) == 0 {
+			t.Fatal("nothing is reported")
 		}
-		for _, want := range []string{"address of default/api", "frontends, rules and probes of default/api, default/web", "who may reach default/api"} {
+		for _, want := range []string{"address of default/api", "frontends, rules and probes of default/api, default/web",
+			"access to default/api"} {
 			if !slices.ContainsFunc(log.steps, func(s string) bool { return strings.Contains(s, want) }) {
-				t.Errorf("%q is not in the log:\n%s\n%s", want, strings.Join(log.steps, "\n"), told[0])
+				t.Errorf("%q is not in the log:\n%s\n%s", want, strings.Join(log.steps, "\n"), reported[0])
 			}
 		}
 	})
 }
 
-// A rehearsal that could not be made is made again when Azure answers, without waiting until all is
+// A dry run that could not be made is made again when Azure answers, without waiting until all is
 // compared the next time.
-func TestARehearsalThatFailsIsMadeAgain(t *testing.T) {
+func TestADryRunThatFailsIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
 		w.create(w.newService("web", 80))
-		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 403, Code: "AuthorizationFailed"}}); err != nil {
+		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 403,
+			Code: "AuthorizationFailed"}}); err != nil {
 			t.Fatal(err)
 		}
-		told := w.rehearse(config())
-		if got := told(); len(got) > 0 {
-			t.Errorf("told %v, and Azure may not be read", got)
+		reported := w.dryRun(config())
+		if got := reported(); len(got) > 0 {
+			t.Errorf("reported %v, and Azure may not be read", got)
 		}
 		<-time.After(2 * time.Minute) // the comparison that follows a start is over
 		if err := w.SetFaults(nil); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(10 * time.Minute)
-		if got := told(); len(got) != 1 || len(got[0].Services) != 1 {
-			t.Errorf("told %v, want what becomes of the Service", got)
+		if got := reported(); len(got) != 1 || len(got[0].Services) != 1 {
+			t.Errorf("reported %v, want what becomes of the Service", got)
 		}
 	})
+}
+
+// inspectorOf is the configuration of an inspector that explains what a controller would do.
+func inspectorOf(c service.Config) explain.Config {
+	return explain.Config{LoadBalancer: c.LoadBalancer, Classes: c.Classes}
 }

@@ -176,7 +176,8 @@ func sent(writes []string, method string) (total int) {
 func TestASubnetThatAzureLeftHalfDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{Latency: 1})
-		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.Subnets, Times: 1, Fault: emulator.FaultOperation, Code: "InternalServerError"}}); err != nil {
+		if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.Subnets, Times: 1, Fault: emulator.FaultOperation,
+			Code: "InternalServerError"}}); err != nil {
 			t.Fatal(err)
 		}
 		w.start(config())

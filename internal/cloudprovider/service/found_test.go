@@ -25,8 +25,9 @@ func rewrite[P any](w *world, id azure.ID, edit func(*azure.Resource[P])) {
 	w.Put(id, doc)
 }
 
-// What was changed in Azure, or asked for, while no controller was there is told when the next
-// one puts it right, at those Services that it is about; and then that they are served.
+// TestAStartTellsWhatItFinds checks that changes in Azure, or requests, from before the start of a
+// controller are reported when it corrects them, at the Services that they concern; then these
+// Services are reported as served.
 func TestAStartTellsWhatItFinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(w *world)
@@ -38,19 +39,22 @@ func TestAStartTellsWhatItFinds(t *testing.T) {
 		"a security rule": {
 			meanwhile: func(w *world) {
 				rewrite(w, testkit.SecurityGroup, func(g *azure.Resource[network.SecurityGroup]) {
-					g.Properties.SecurityRules = slices.DeleteFunc(g.Properties.SecurityRules, func(r azure.Child[network.SecurityRule]) bool {
-						return slices.Contains(r.Properties.DestinationPortRanges, "80")
-					})
+					g.Properties.SecurityRules = slices.DeleteFunc(g.Properties.SecurityRules,
+						func(r azure.Child[network.SecurityRule]) bool {
+							return slices.Contains(r.Properties.DestinationPortRanges, "80")
+						})
 				})
 			},
-			web: []string{"RepairedLoadBalancer", "EnsuredLoadBalancer"}, says: []string{"Found at the start, and put right in Azure: ", "securityRules"},
+			web:  []string{"RepairedLoadBalancer", "EnsuredLoadBalancer"},
+			says: []string{"Found at the start, and put right in Azure: ", "securityRules"},
 		},
 		"a rule of the load balancer": {
 			meanwhile: func(w *world) {
 				rewrite(w, testkit.LoadBalancer, func(lb *azure.Resource[network.LoadBalancer]) {
-					lb.Properties.LoadBalancingRules = slices.DeleteFunc(lb.Properties.LoadBalancingRules, func(r azure.Child[network.LoadBalancingRule]) bool {
-						return r.Properties.FrontendPort == 80
-					})
+					lb.Properties.LoadBalancingRules = slices.DeleteFunc(lb.Properties.LoadBalancingRules,
+						func(r azure.Child[network.LoadBalancingRule]) bool {
+							return r.Properties.FrontendPort == 80
+						})
 				})
 			},
 			web: []string{"RepairedLoadBalancer", "EnsuredLoadBalancer"}, says: []string{"loadBalancingRules"},
@@ -76,12 +80,12 @@ func TestAStartTellsWhatItFinds(t *testing.T) {
 				w.settle()
 				for service, want := range map[string][]string{"web": c.web, "api": c.api} {
 					if got := w.events.reasons(service); !slices.Equal(got, want) {
-						t.Errorf("%s is told %q, want %q", service, w.events.list(service), want)
+						t.Errorf("%s got %q, want %q", service, w.events.list(service), want)
 					}
 				}
 				for _, words := range c.says {
 					if got := w.events.list("web"); len(got) == 0 || !strings.Contains(got[0], words) {
-						t.Errorf("web is told %q, want %q", got, words)
+						t.Errorf("web got %q, want %q", got, words)
 					}
 				}
 			})
@@ -89,8 +93,9 @@ func TestAStartTellsWhatItFinds(t *testing.T) {
 	}
 }
 
-// That a Service gets another address is told, whatever the cause.
-func TestAnotherAddressIsTold(t *testing.T) {
+// TestAnotherAddressIsReported checks that another address of a Service is reported, whatever the
+// cause.
+func TestAnotherAddressIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
 		stop := w.start(config())
@@ -98,34 +103,35 @@ func TestAnotherAddressIsTold(t *testing.T) {
 		w.served("web")
 		w.settle()
 		before := w.address("web")
-		told := func() int {
+		reported := func() int {
 			want := "UpdatedLoadBalancer: The address has changed: " + before + " -> " + w.address("web")
 			return len(slices.DeleteFunc(w.events.list("web"), func(line string) bool { return line != want }))
 		}
 		w.change("web", func(s *corev1.Service) { inside(s) })
 		w.settle()
-		if n := told(); n != 1 {
-			t.Errorf("told %d times: %q", n, w.events.list("web"))
+		if n := reported(); n != 1 {
+			t.Errorf("reported %d times: %q", n, w.events.list("web"))
 		}
 		before = w.address("web")
 		stop()
 		w.change("web", func(s *corev1.Service) { s.Annotations = nil })
 		w.start(config())
 		w.settle()
-		if n := told(); n != 1 {
-			t.Errorf("told %d times: %q", n, w.events.list("web"))
+		if n := reported(); n != 1 {
+			t.Errorf("reported %d times: %q", n, w.events.list("web"))
 		}
 	})
 }
 
-// Somebody's own public IP of the SKU that Azure has retired cannot stand at a load balancer:
+// A user's own public IP of the SKU that Azure has retired cannot stand at a load balancer:
 // it becomes another one, once, and its Service says so.
-func TestAPublicIPThatBecomesStandardIsTold(t *testing.T) {
+func TestAPublicIPThatBecomesStandardIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
 		for name, sku := range map[string]string{"old": "Basic", "new": "Standard"} {
 			w.Put(testkit.Group.Resource(network.PublicIPAddresses, name), map[string]any{
-				"location": testkit.Location, "sku": map[string]any{"name": sku}, "properties": map[string]any{"publicIPAllocationMethod": "Static"},
+				"location": testkit.Location, "sku": map[string]any{"name": sku},
+				"properties": map[string]any{"publicIPAllocationMethod": "Static"},
 			})
 		}
 		at := func(s *corev1.Service, ip string) *corev1.Service {
@@ -146,22 +152,24 @@ func TestAPublicIPThatBecomesStandardIsTold(t *testing.T) {
 			"api": {"EnsuringLoadBalancer", "EnsuredLoadBalancer"},
 		} {
 			if got := w.events.reasons(name); !slices.Equal(got, want) {
-				t.Errorf("%s is told %q", name, w.events.list(name))
+				t.Errorf("%s got %q", name, w.events.list(name))
 			}
 		}
 		ip := testkit.Must[network.PublicIPAddress](w.Azure, testkit.Group.Resource(network.PublicIPAddresses, "old"))
 		if got := w.address("web"); got == "" || got != ip.Properties.IPAddress {
 			t.Errorf("web has the address %q, its public IP %q", got, ip.Properties.IPAddress)
 		}
-		want := "UpgradedPublicIP: Public IP old had the SKU Basic, which Azure has retired: its SKU is Standard now, as that of the load balancer"
+		want := "UpgradedPublicIP: Public IP old had the SKU Basic, which Azure has retired: its SKU is Standard now, as that of " +
+			"the load balancer"
 		if got := w.events.list("web"); !slices.Contains(got, want) {
-			t.Errorf("web is told %q, want %q", got, want)
+			t.Errorf("web got %q, want %q", got, want)
 		}
 	})
 }
 
-// Azure takes 256 characters in the tag that lists who is at a public IP. Who comes then is told
-// so and delays nobody, and comes when another has gone.
+// TestTheListOfServicesAtAnAddressIsFull checks Azure's limit of 256 characters in the tag that lists
+// the Services of a public IP. One more Service gets a problem and delays no other, and is served when
+// another has gone.
 func TestTheListOfServicesAtAnAddressIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 2)
@@ -184,15 +192,16 @@ func TestTheListOfServicesAtAnAddressIsFull(t *testing.T) {
 		if len(out) != 1 {
 			t.Fatalf("not served: %v", out)
 		}
-		told := w.events.list(out[0])
-		if !slices.ContainsFunc(told, func(line string) bool {
-			return strings.HasPrefix(line, "SyncLoadBalancerFailed: Error syncing load balancer: LimitExceeded: ") && strings.Contains(line, "allowed by Azure are 256")
+		reported := w.events.list(out[0])
+		if !slices.ContainsFunc(reported, func(line string) bool {
+			return strings.HasPrefix(line, "SyncLoadBalancerFailed: Error syncing load balancer: LimitExceeded: ") &&
+				strings.Contains(line, "allowed by Azure are 256")
 		}) {
-			t.Errorf("%s is told %q", out[0], told)
+			t.Errorf("%s got %q", out[0], reported)
 		}
 		for i := range 13 {
-			if told := w.events.reasons(guest(i)); guest(i) != out[0] && slices.Contains(told, "SyncLoadBalancerFailed") {
-				t.Errorf("%s is told %q", guest(i), told)
+			if reported := w.events.reasons(guest(i)); guest(i) != out[0] && slices.Contains(reported, "SyncLoadBalancerFailed") {
+				t.Errorf("%s got %q", guest(i), reported)
 			}
 		}
 		leaver := guest(0)

@@ -28,7 +28,8 @@ func (w *world) addMachineNode(vm azure.Resource[compute.Instance]) string {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodes.NodeName(vm)}, Spec: corev1.NodeSpec{ProviderID: id}}
 	for _, ref := range vm.Properties.NetworkProfile.NetworkInterfaces {
 		for _, c := range testkit.Must[network.Interface](w.Azure, ref.ID).Properties.IPConfigurations {
-			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: c.Properties.PrivateIPAddress})
+			n.Status.Addresses = append(n.Status.Addresses,
+				corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: c.Properties.PrivateIPAddress})
 		}
 	}
 	if err := w.client.Tracker().Add(n); err != nil {
@@ -44,10 +45,10 @@ func kindsWorld(t *testing.T, count int) (w *world, names []string) {
 	w = newWorld(t, emulator.Options{}, count)
 	w.AddScaleSet("flex", testkit.Flexible, 2, "1", "2")
 	set := w.AddAvailabilitySet("as")
-	w.AddMachine(testkit.Alone{Name: "member0", AvailabilitySet: set})
-	w.AddMachine(testkit.Alone{Name: "member1", AvailabilitySet: set})
-	w.AddMachine(testkit.Alone{Name: "alone0", Zone: "1"})
-	w.AddMachine(testkit.Alone{Name: "alone1", Zone: "2"})
+	w.AddMachine(testkit.VirtualMachine{Name: "member0", AvailabilitySet: set})
+	w.AddMachine(testkit.VirtualMachine{Name: "member1", AvailabilitySet: set})
+	w.AddMachine(testkit.VirtualMachine{Name: "alone0", Zone: "1"})
+	w.AddMachine(testkit.VirtualMachine{Name: "alone1", Zone: "2"})
 	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Group, compute.VirtualMachines) {
 		names = append(names, w.addMachineNode(vm))
 	}
@@ -55,7 +56,7 @@ func kindsWorld(t *testing.T, count int) (w *world, names []string) {
 	return w, names
 }
 
-// inPool lists who is in the cluster's pool, by the interface's or instance's name.
+// inPool lists the members of the cluster's pool, by the interface's or instance's name.
 func (w *world) inPool() []string {
 	w.t.Helper()
 	var all []string
@@ -106,13 +107,13 @@ func TestBackendsOfEveryKind(t *testing.T) {
 			t.Errorf("%d models are in the pool", got)
 		}
 		writes := count(w.Writes())
-		cards := 0
+		interfaces := 0
 		for name, n := range writes {
 			if strings.Contains(name, "nic") {
-				cards += n
+				interfaces += n
 			}
 		}
-		if cards != len(names) {
+		if interfaces != len(names) {
 			t.Errorf("writes: %v", writes)
 		}
 
@@ -121,7 +122,8 @@ func TestBackendsOfEveryKind(t *testing.T) {
 		w.exclude("alone0", "true")
 		w.exclude("member1", "true")
 		w.settle()
-		if got := w.inPool(); len(got) != uniform+len(names)-2 || slices.ContainsFunc(got, func(n string) bool { return strings.HasPrefix(n, "alone0") || strings.HasPrefix(n, "member1") }) {
+		if got := w.inPool(); len(got) != uniform+len(names)-2 ||
+			slices.ContainsFunc(got, func(n string) bool { return strings.HasPrefix(n, "alone0") || strings.HasPrefix(n, "member1") }) {
 			t.Errorf("in the pool: %v", got)
 		}
 		if writes := count(w.Writes()); len(writes) != 2 {
@@ -135,7 +137,7 @@ func TestBackendsOfEveryKind(t *testing.T) {
 
 		// 74: a new machine costs its interface's write, and no write of the load balancer.
 		w.Forget()
-		id := w.AddMachine(testkit.Alone{Name: "alone2", Zone: "3"})
+		id := w.AddMachine(testkit.VirtualMachine{Name: "alone2", Zone: "3"})
 		w.Forget()
 		w.addMachineNode(testkit.Must[compute.Instance](w.Azure, id))
 		w.settle()
@@ -144,7 +146,7 @@ func TestBackendsOfEveryKind(t *testing.T) {
 		}
 
 		// 75: a machine that is deleted behind our back can leave its interface in the pool.
-		other := w.OtherDoor()
+		other := w.OtherClient()
 		if err := other.Delete(t.Context(), testkit.Group.Resource(compute.VirtualMachines, "alone2")); err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +209,8 @@ func TestBackendsOfOneKind(t *testing.T) {
 					w.settle()
 					members := len(w.inPool())
 					if byAddress {
-						for _, pool := range testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer).Properties.BackendAddressPools {
+						for _, pool := range testkit.Must[network.LoadBalancer](w.Azure,
+							testkit.LoadBalancer).Properties.BackendAddressPools {
 							members = max(members, len(pool.Properties.LoadBalancerBackendAddresses))
 						}
 					}
@@ -235,7 +238,7 @@ func TestDualStackBackends(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 0)
 		w.DualStack()
 		for _, name := range []string{"dual0", "dual1"} {
-			id := w.AddMachine(testkit.Alone{Name: name, Zone: "1", Dual: true})
+			id := w.AddMachine(testkit.VirtualMachine{Name: name, Zone: "1", Dual: true})
 			w.addMachineNode(testkit.Must[compute.Instance](w.Azure, id))
 		}
 		w.start(config())
@@ -291,7 +294,7 @@ func TestBackendsThatStayOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, names := kindsWorld(t, 1)
 		const other = azure.ID("/subscriptions/" + testkit.Subscription + "/resourceGroups/other")
-		id := w.AddMachine(testkit.Alone{Name: "far", Group: other, Zone: "1"})
+		id := w.AddMachine(testkit.VirtualMachine{Name: "far", Group: other, Zone: "1"})
 		far := w.addMachineNode(testkit.Must[compute.Instance](w.Azure, id))
 		w.editNode(far, func(n *corev1.Node) { n.Labels = map[string]string{"kubernetes.azure.com/resource-group": "other"} })
 		w.editNode("alone0", func(n *corev1.Node) { n.Labels = map[string]string{"kubernetes.azure.com/managed": "false"} })

@@ -26,11 +26,12 @@ func TestADNSLabelComesAlong(t *testing.T) {
 		first, then func(*corev1.Service)
 		named       []string // parts of the names of public IPs that have the label then
 	}{
-		"into a prefix":         {plain, annotated("pip-prefix-id", string(prefixID)), []string{"-prefix"}},
-		"out of a prefix":       {annotated("pip-prefix-id", string(prefixID)), without("pip-prefix-id"), []string{""}},
-		"to somebody's own":     {plain, annotated("pip-name", "own"), []string{"own"}},
-		"to two families":       {families(single), families(dual), []string{"", "-IPv6"}},
-		"to one in two":         {families(dual), both(families(single), annotated("pip-prefix-id", string(prefixID))), []string{"-prefix"}},
+		"into a prefix":   {plain, annotated("pip-prefix-id", string(prefixID)), []string{"-prefix"}},
+		"out of a prefix": {annotated("pip-prefix-id", string(prefixID)), without("pip-prefix-id"), []string{""}},
+		"to a user's own": {plain, annotated("pip-name", "own"), []string{"own"}},
+		"to two families": {families(single), families(dual), []string{"", "-IPv6"}},
+		"to one in two": {families(dual), both(families(single), annotated("pip-prefix-id", string(prefixID))),
+			[]string{"-prefix"}},
 		"to a group":            {plain, annotated("load-balancer-resource-group", "far"), []string{""}},
 		"from a group":          {annotated("load-balancer-resource-group", "far"), without("load-balancer-resource-group"), []string{""}},
 		"inside, and out again": {annotated("load-balancer-internal", "true"), without("load-balancer-internal"), []string{""}},
@@ -41,7 +42,8 @@ func TestADNSLabelComesAlong(t *testing.T) {
 				w := newWorld(t, emulator.Options{Latency: 1}, 1)
 				w.put(azure.GroupID(testkit.Subscription, "far"), `{"location":"`+testkit.Location+`"}`)
 				w.put(prefixID, `{"location":"`+testkit.Location+`","sku":{"name":"Standard"},"properties":{"prefixLength":28}}`)
-				w.put(testkit.Group.Resource(network.PublicIPAddresses, "own"), `{"location":"`+testkit.Location+`","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)
+				w.put(testkit.Group.Resource(network.PublicIPAddresses, "own"), `{"location":"`+testkit.Location+
+					`","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)
 				w.start(config())
 				web := w.newService("web", 80)
 				annotated("dns-label-name", "kaz-web")(web)
@@ -71,8 +73,9 @@ func TestADNSLabelComesAlong(t *testing.T) {
 				if slices.Sort(named); !slices.Equal(named, c.named) {
 					t.Errorf("%v have the label, want %v", named, c.named)
 				}
-				if told := w.events.list("web"); slices.ContainsFunc(told, func(e string) bool { return strings.HasPrefix(e, "SyncLoadBalancerFailed") }) {
-					t.Errorf("told %q", told)
+				if reported := w.events.list("web"); slices.ContainsFunc(reported,
+					func(e string) bool { return strings.HasPrefix(e, "SyncLoadBalancerFailed") }) {
+					t.Errorf("got %q", reported)
 				}
 			})
 		})

@@ -16,14 +16,14 @@ import (
 )
 
 // A Service that is served and then asks for what Azure refuses keeps what it has: its
-// address is at a load balancer and let in, whoever else comes and goes.
+// address is at a load balancer and let in, whatever other Services come and go.
 func TestTheLastGoodStateStays(t *testing.T) {
 	for name, ask := range map[string]func(*corev1.Service){
 		"a public IP of another region":   annotated("pip-name", "elsewhere"),
 		"a public IP that has no address": annotated("pip-name", "dynamic"),
 		"a prefix that is not there":      annotated("pip-prefix-id", string(testkit.Group.Resource(network.PublicIPPrefixes, "none"))),
 		"a prefix that is used up":        annotated("pip-prefix-id", string(testkit.Group.Resource(network.PublicIPPrefixes, "full"))),
-		"an address that is somebody's":   annotated("load-balancer-internal", "true", "load-balancer-ipv4", "10.240.99.9"),
+		"an address that is taken":        annotated("load-balancer-internal", "true", "load-balancer-ipv4", "10.240.99.9"),
 	} {
 		for _, first := range []string{"plain", "ranges", "internal"} {
 			t.Run(name+" instead of "+first, func(t *testing.T) {
@@ -71,29 +71,33 @@ func TestTheLastGoodStateStays(t *testing.T) {
 func (w *world) refusing() {
 	w.t.Helper()
 	for id, body := range map[azure.ID]string{
-		testkit.Group.Resource(network.PublicIPAddresses, "elsewhere"): `{"location":"westus2","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`,
-		testkit.Group.Resource(network.PublicIPAddresses, "dynamic"):   `{"location":"` + testkit.Location + `","sku":{"name":"Basic"},"properties":{"publicIPAllocationMethod":"Dynamic"}}`,
+		testkit.Group.Resource(network.PublicIPAddresses,
+			"elsewhere"): `{"location":"westus2","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`,
+		testkit.Group.Resource(network.PublicIPAddresses, "dynamic"): `{"location":"` + testkit.Location +
+			`","sku":{"name":"Basic"},"properties":{"publicIPAllocationMethod":"Dynamic"}}`,
 	} {
 		w.put(id, body)
 	}
 	prefix := testkit.Group.Resource(network.PublicIPPrefixes, "full")
 	w.put(prefix, `{"location":"`+testkit.Location+`","sku":{"name":"Standard"},"properties":{"prefixLength":31}}`)
 	for _, name := range []string{"one", "two"} {
-		w.put(testkit.Group.Resource(network.PublicIPAddresses, name), `{"location":"`+testkit.Location+`","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPPrefix":{"id":"`+string(prefix)+`"}}}`)
+		w.put(testkit.Group.Resource(network.PublicIPAddresses, name), `{"location":"`+testkit.Location+
+			`","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPPrefix":{"id":"`+string(prefix)+`"}}}`)
 	}
-	w.put(testkit.Group.Resource(network.LoadBalancers, "theirs"), `{"location":"`+testkit.Location+`","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":{"id":"`+
+	w.put(testkit.Group.Resource(network.LoadBalancers, "theirs"), `{"location":"`+testkit.Location+
+		`","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":{"id":"`+
 		string(testkit.VNet.Child("subnets", "nodes"))+`"},"privateIPAllocationMethod":"Static","privateIPAddress":"10.240.99.9"}}]}}`)
 }
 
 func (w *world) put(id azure.ID, body string) {
 	w.t.Helper()
-	if _, err := w.OtherDoor().Put(w.t.Context(), azure.Write{ID: id, Body: azure.Document(body)}); err != nil {
+	if _, err := w.OtherClient().Put(w.t.Context(), azure.Write{ID: id, Body: azure.Document(body)}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 // answers checks that a load balancer has a rule at an address, and that the security group
-// lets in who asks there.
+// lets clients in there.
 func (w *world) answers(when, address string, asked bool) {
 	w.t.Helper()
 	ip := ""
@@ -112,7 +116,8 @@ func (w *world) answers(when, address string, asked bool) {
 			p := fe.Properties
 			if p.PrivateIPAddress == address || p.PublicIPAddress != nil && ip != "" && p.PublicIPAddress.ID.Key() == ip {
 				ruled = ruled || slices.ContainsFunc(lb.Properties.LoadBalancingRules, func(r azure.Child[network.LoadBalancingRule]) bool {
-					return r.Properties.FrontendIPConfiguration.ID.Name() == fe.Name && hasMembers(lb.Properties, r.Properties.BackendAddressPool.ID.Name())
+					return r.Properties.FrontendIPConfiguration.ID.Name() == fe.Name &&
+						hasMembers(lb.Properties, r.Properties.BackendAddressPool.ID.Name())
 				})
 			}
 		}
@@ -123,9 +128,11 @@ func (w *world) answers(when, address string, asked bool) {
 	group := testkit.Must[network.SecurityGroup](w.Azure, testkit.SecurityGroup)
 	if asked && !slices.ContainsFunc(group.Properties.SecurityRules, func(r azure.Child[network.SecurityRule]) bool {
 		p := r.Properties
-		return p.Access == "Allow" && (p.DestinationAddressPrefix != nil && *p.DestinationAddressPrefix == address || slices.Contains(p.DestinationAddressPrefixes, address))
+		return p.Access == "Allow" &&
+			(p.DestinationAddressPrefix != nil && *p.DestinationAddressPrefix == address ||
+				slices.Contains(p.DestinationAddressPrefixes, address))
 	}) {
-		w.t.Errorf("%s: nobody is let in at %s\n%s", when, address, strings.Join(w.Writes(), "\n"))
+		w.t.Errorf("%s: no client is let in at %s\n%s", when, address, strings.Join(w.Writes(), "\n"))
 	}
 }
 
@@ -137,7 +144,7 @@ func hasMembers(lb network.LoadBalancer, pool string) bool {
 
 func (w *world) list(fullType string) []azure.Document {
 	w.t.Helper()
-	docs, err := w.OtherDoor().Fresh().List(w.t.Context(), azure.Query{Scope: testkit.Group, Type: fullType})
+	docs, err := w.OtherClient().Fresh().List(w.t.Context(), azure.Query{Scope: testkit.Group, Type: fullType})
 	if err != nil {
 		w.t.Fatal(err)
 	}

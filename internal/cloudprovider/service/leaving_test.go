@@ -32,9 +32,10 @@ func TestNodesAreOpenUntilTheyHaveLeft(t *testing.T) {
 		id := w.nodesByName()[name].Spec.ProviderID
 		isIn := func() bool {
 			lb := testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer)
-			return slices.ContainsFunc(lb.Properties.BackendAddressPools[0].Properties.BackendIPConfigurations, func(r azure.Reference) bool {
-				return strings.Contains("azure://"+string(r.ID), id+"/")
-			})
+			return slices.ContainsFunc(lb.Properties.BackendAddressPools[0].Properties.BackendIPConfigurations,
+				func(r azure.Reference) bool {
+					return strings.Contains("azure://"+string(r.ID), id+"/")
+				})
 		}
 		isOpen := func() bool {
 			return strings.Contains(fmt.Sprint(w.Surroundings()[string(testkit.SecurityGroup)]), `"`+address+`"`)
@@ -42,7 +43,8 @@ func TestNodesAreOpenUntilTheyHaveLeft(t *testing.T) {
 		if !isIn() || !isOpen() {
 			t.Fatalf("%s is in the pool: %v, and open: %v", address, isIn(), isOpen())
 		}
-		busy := emulator.Fault{Method: "PUT", Type: "Microsoft.Compute/virtualMachineScaleSets/virtualMachines", Times: 3, Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress"}
+		busy := emulator.Fault{Method: "PUT", Type: "Microsoft.Compute/virtualMachineScaleSets/virtualMachines", Times: 3,
+			Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress"}
 		if err := w.SetFaults([]emulator.Fault{busy}); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +53,7 @@ func TestNodesAreOpenUntilTheyHaveLeft(t *testing.T) {
 		for range 120 {
 			<-time.After(5 * time.Second)
 			if in, open := isIn(), isOpen(); in && !open {
-				t.Fatal("it is in the pool and gets packets that nobody lets through")
+				t.Fatal("it is in the pool and gets packets that no rule lets through")
 			} else if !in {
 				left++
 			}

@@ -18,7 +18,7 @@ import (
 	"kaz/internal/testkit"
 )
 
-func TestWhatUsersAreTold(t *testing.T) {
+func TestProblemsReportedToUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
 		w.start(config())
@@ -89,8 +89,8 @@ func TestAServiceThatIsNoLoadBalancerAnyMoreLosesAll(t *testing.T) {
 	}
 }
 
-// Somebody took the finalizer off, so the Service was gone before its load balancer. Who was
-// not watching just then sees a successor in its place.
+// TestAServiceThatVanishedLosesAll checks a Service whose finalizer a user removed, so that it went
+// before its load balancer. A controller that was not watching then sees a successor in its place.
 func TestAServiceThatVanishedLosesAll(t *testing.T) {
 	for name, follow := range map[string]func(w *world, successor *corev1.Service) error{
 		"it is seen to go": func(w *world, successor *corev1.Service) error {
@@ -98,7 +98,7 @@ func TestAServiceThatVanishedLosesAll(t *testing.T) {
 			w.create(successor)
 			return err
 		},
-		"nobody sees it go": func(w *world, successor *corev1.Service) error {
+		"its deletion is missed": func(w *world, successor *corev1.Service) error {
 			return w.client.Tracker().Update(servicesResource, successor, successor.Namespace)
 		},
 	} {
@@ -135,7 +135,7 @@ func TestAFinalizerThatWasTakenOffIsPutBack(t *testing.T) {
 	})
 }
 
-func TestAChangedLabelIsLookedAt(t *testing.T) {
+func TestAChangedLabelIsReconciled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
 		w.start(config())
@@ -163,7 +163,7 @@ func TestARestartFindsItsServicesInPlace(t *testing.T) {
 		}
 		w.settle()
 		stop()
-		w.remove("d") // while nobody looks
+		w.remove("d") // while no controller runs
 		w.Forget()
 		w.events.forget()
 		w.client.ClearActions()
@@ -174,8 +174,8 @@ func TestARestartFindsItsServicesInPlace(t *testing.T) {
 			t.Errorf("writes for the deletion of one Service:\n%s", d)
 		}
 		for _, name := range []string{"a", "b", "c"} {
-			if told := w.events.list(name); len(told) > 0 {
-				t.Errorf("%s was told %v", name, told)
+			if reported := w.events.list(name); len(reported) > 0 {
+				t.Errorf("%s got %v", name, reported)
 			}
 		}
 	})
@@ -200,8 +200,8 @@ func TestARestartOfAnUnchangedClusterWritesNothing(t *testing.T) {
 		if writes := w.Writes(); len(writes) > 0 {
 			t.Errorf("writes %v", writes)
 		}
-		if told := w.events.list(""); len(told) > 0 {
-			t.Errorf("events %v", told)
+		if reported := w.events.list(""); len(reported) > 0 {
+			t.Errorf("events %v", reported)
 		}
 		for _, a := range w.client.Actions() {
 			if a.GetVerb() == "patch" {
@@ -238,7 +238,8 @@ func TestWhatServicesAskForIsMeasured(t *testing.T) {
 		w.settle()
 		w.exclude(w.firstNode(), "true")
 		w.settle()
-		refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"}
+		refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Times: 1, Fault: emulator.FaultError, Status: 400,
+			Code: "InvalidRequestFormat"}
 		if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +256,7 @@ func TestWhatServicesAskForIsMeasured(t *testing.T) {
 	})
 }
 
-// A controller that is stopped while it works tells nobody of a failure.
+// A controller that is stopped while it works reports no failure.
 func TestTheEndOfTheProgramIsNoFailure(t *testing.T) {
 	for name, until := range map[string]func(*world) bool{
 		"public IPs are made": func(w *world) bool { return w.UnderWay() },
@@ -271,8 +272,8 @@ func TestTheEndOfTheProgramIsNoFailure(t *testing.T) {
 				w.until(name, func() bool { return until(w) })
 				stop()
 				for _, name := range names {
-					if told := w.failuresTold(name); len(told) > 0 {
-						t.Errorf("%s was told %q", name, told)
+					if reported := w.reportedFailures(name); len(reported) > 0 {
+						t.Errorf("%s got %q", name, reported)
 					}
 				}
 			})

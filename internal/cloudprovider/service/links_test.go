@@ -90,7 +90,7 @@ func TestASharedPrivateLink(t *testing.T) {
 		for option, value := range options {
 			w.events.forget()
 			w.change("api", annotated(option, value))
-			w.told("api", "SyncLoadBalancerFailed", "PrivateLinkConflict: annotation "+prefix+option)
+			w.reported("api", "SyncLoadBalancerFailed", "PrivateLinkConflict: annotation "+prefix+option)
 			w.change("api", func(s *corev1.Service) { delete(s.Annotations, prefix+option) })
 			w.settle()
 		}
@@ -110,23 +110,26 @@ func TestASharedPrivateLink(t *testing.T) {
 	})
 }
 
-// Row 94. Where somebody else's private link service stands there is no place for one of
-// ours: the Service is told so, and theirs is left alone. Azure takes no frontend away that
-// it stands at, so the Service goes after it; nobody else waits.
-func TestSomebodysPrivateLink(t *testing.T) {
+// TestForeignPrivateLink checks row 94: behind a foreign private link service there is no place for a
+// managed one. The Service gets a problem, and the foreign one stays. Azure deletes no frontend that
+// it uses, so the Service goes after it; no other Service waits.
+func TestForeignPrivateLink(t *testing.T) {
 	linkedWorld(t, func(t *testing.T, w *world) {
 		w.inside("web", 80)
 		w.served("web")
 		w.byHand(testkit.VNet.Child("subnets", "nodes"), func(p object) { p["privateLinkServiceNetworkPolicies"] = "Disabled" })
 		theirs := testkit.Group.Resource(network.PrivateLinkServices, their)
 		w.Put(theirs, object{"location": testkit.Location, "tags": object{"owner": "them"}, "properties": object{
-			"loadBalancerFrontendIpConfigurations": []object{ref(azure.ID(testkit.LoadBalancer+"-internal").Child(network.FrontendIPConfigurations, w.base("web")))},
-			"ipConfigurations":                     []object{{"name": "one", "properties": object{"primary": true, "subnet": ref(testkit.VNet.Child("subnets", "nodes"))}}},
+			"loadBalancerFrontendIpConfigurations": []object{ref(azure.ID(testkit.LoadBalancer+
+				"-internal").Child(network.FrontendIPConfigurations, w.base("web")))},
+			"ipConfigurations": []object{{"name": "one",
+				"properties": object{"primary": true, "subnet": ref(testkit.VNet.Child("subnets", "nodes"))}}},
 		}})
 		w.settle()
 		with := w.Surroundings()
 		w.change("web", annotated("pls-create", "true"))
-		w.told("web", "SyncLoadBalancerFailed", "private link service theirs at frontend "+w.base("web")+" is not managed by this cluster")
+		w.reported("web", "SyncLoadBalancerFailed", "private link service theirs at frontend "+w.base("web")+
+			" is not managed by this cluster")
 		w.settle()
 		w.change("web", annotated("pls-create", "false"))
 		w.touched("web")
@@ -134,14 +137,14 @@ func TestSomebodysPrivateLink(t *testing.T) {
 			t.Errorf("Azure changed (-before +after):\n%s", d)
 		}
 		w.remove("web")
-		w.told("web", "SyncLoadBalancerFailed", "CannotDeleteLoadBalancerWithPrivateLinkService")
+		w.reported("web", "SyncLoadBalancerFailed", "CannotDeleteLoadBalancerWithPrivateLinkService")
 		w.inside("api", 81)
 		w.served("api")
 		w.removed("api")
 		if got := w.Surroundings()[string(theirs)]; got != with[string(theirs)] {
 			t.Errorf("theirs changed:\n%s", cmp.Diff(with[string(theirs)], got))
 		}
-		if err := w.OtherDoor().Delete(t.Context(), theirs); err != nil {
+		if err := w.OtherClient().Delete(t.Context(), theirs); err != nil {
 			t.Fatal(err)
 		}
 		w.allGone([]string{"web"})
@@ -149,7 +152,7 @@ func TestSomebodysPrivateLink(t *testing.T) {
 }
 
 // Row 95. With a private link service its connections go first, approved or not; then it,
-// and then what it stood at. The endpoints are somebody else's and stay, disconnected.
+// and then what it stood at. The endpoints are other owners' and stay, disconnected.
 func TestAPrivateLinkGoesWithItsConnections(t *testing.T) {
 	linkedWorld(t, func(t *testing.T, w *world) {
 		w.inside("web", 80, "pls-create", "true")
@@ -172,14 +175,15 @@ func TestAPrivateLinkGoesWithItsConnections(t *testing.T) {
 				order = append(order, kind[strings.LastIndexByte(kind, '/')+1:])
 			}
 		}
-		if d := cmp.Diff([]string{"privateEndpointConnections", "privateEndpointConnections", "privateLinkServices", "loadBalancers"}, order); d != "" {
+		if d := cmp.Diff([]string{"privateEndpointConnections", "privateEndpointConnections", "privateLinkServices", "loadBalancers"},
+			order); d != "" {
 			t.Errorf("deleted was (-want +got):\n%s", d)
 		}
 		for _, id := range endpoints {
 			if text := w.Surroundings()[string(id)]; !strings.Contains(text, `"status": "Disconnected"`) {
 				t.Errorf("%s: %s", id, text)
 			}
-			if err := w.OtherDoor().Delete(t.Context(), id); err != nil {
+			if err := w.OtherClient().Delete(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -231,7 +235,9 @@ func (w *world) probesOf(name string) []string {
 		if !named[p.Name] {
 			w.t.Errorf("no rule has the probe %s", p.Name)
 		}
-		all = append(all, fmt.Sprintf("%s %s %d %s", strings.TrimPrefix(p.Name, w.base(name)+"-"), p.Properties.Protocol, p.Properties.Port, p.Properties.RequestPath))
+		all = append(all,
+			fmt.Sprintf("%s %s %d %s", strings.TrimPrefix(p.Name, w.base(name)+"-"), p.Properties.Protocol, p.Properties.Port,
+				p.Properties.RequestPath))
 	}
 	slices.Sort(all)
 	return all
@@ -256,10 +262,10 @@ func linkedElsewhere(t *testing.T, story func(t *testing.T, w *world)) {
 	})
 }
 
-// D28. A private link service that stands in a resource group which its Service does not name
-// any more keeps its place, as its name does: to move it would end its users' connections. Its
-// owner is told where it is. It goes when it is asked for no more, and then nothing is
-// remembered.
+// TestAPrivateLinkElsewhereKeepsItsPlace checks D28: a private link service in a resource group that
+// its Service does not name any more keeps its place, as its name does, because a move would end its
+// users' connections. An event says where it is. It is deleted when the Service asks for none, and
+// then no note is left.
 func TestAPrivateLinkElsewhereKeepsItsPlace(t *testing.T) {
 	for name, turn := range map[string]func(*corev1.Service){
 		"no group": without("pls-resource-group"), "another group": annotated("pls-resource-group", testkit.ResourceGroup),
@@ -276,7 +282,7 @@ func TestAPrivateLinkElsewhereKeepsItsPlace(t *testing.T) {
 				w.remembers("web", 1)
 				with := w.everything()
 				w.change("web", turn)
-				w.told("web", "PrivateLinkConflict", `stays in the resource group "far"`)
+				w.reported("web", "PrivateLinkConflict", `stays in the resource group "far"`)
 				w.touched("web")
 				w.remembers("web", 1)
 				if d := cmp.Diff(with, w.everything()); d != "" {
@@ -294,7 +300,7 @@ func TestAPrivateLinkElsewhereKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// What is elsewhere goes with its Service, and when its Service asks for it no more.
+// What is elsewhere goes with its Service, and when its Service no longer asks for it.
 func TestAPrivateLinkElsewhereGoes(t *testing.T) {
 	for name, turn := range map[string]func(*corev1.Service){
 		"asked for no more": without("pls-resource-group", "pls-create"),
@@ -315,12 +321,12 @@ func TestAPrivateLinkElsewhereGoes(t *testing.T) {
 	}
 }
 
-// Who shares an address shares what stands before it, wherever that is, and has it when its
+// A Service that shares an address shares what stands before it, wherever that is, and has it when its
 // owner goes.
 func TestAPrivateLinkElsewhereIsHandedOver(t *testing.T) {
 	for name, leave := range map[string]func(*world){
-		"its owner is deleted":          func(w *world) { w.removed("web") },
-		"its owner asks for it no more": func(w *world) { w.change("web", without("pls-create", "pls-resource-group")) },
+		"its owner is deleted":            func(w *world) { w.removed("web") },
+		"its owner no longer asks for it": func(w *world) { w.change("web", without("pls-create", "pls-resource-group")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			linkedElsewhere(t, func(t *testing.T, w *world) {
@@ -350,8 +356,9 @@ func TestAPrivateLinkElsewhereIsHandedOver(t *testing.T) {
 	}
 }
 
-// Whether a Service asks for a private link service cannot be told where the value is none of
-// a switch's: what it has stays, with those who are connected.
+// TestAPrivateLinkThatMayBeAskedForStays checks a value that is neither true nor false, with which it
+// is not known whether a Service asks for a private link service: the existing one stays, with its
+// connections.
 func TestAPrivateLinkThatMayBeAskedForStays(t *testing.T) {
 	linkedWorld(t, func(t *testing.T, w *world) {
 		w.inside("web", 80, "pls-create", "true", "pls-proxy-protocol", "true")
@@ -402,7 +409,8 @@ func TestAPrivateLinkChanges(t *testing.T) {
 		w.inside("web", 80, "pls-create", "true")
 		w.served("web")
 		first := shape(w)
-		const count, static, subnet = "pls-ip-configuration-ip-address-count", "pls-ip-configuration-ip-address", "pls-ip-configuration-subnet"
+		const count, static, subnet = "pls-ip-configuration-ip-address-count", "pls-ip-configuration-ip-address",
+			"pls-ip-configuration-subnet"
 		for _, turn := range []struct{ option, value, want string }{
 			{count, "3", "[any in nodes any in nodes any in nodes first] [] [] [] false"},
 			{static, "10.240.8.8", "[10.240.8.8 in nodes first any in nodes any in nodes] [] [] [] false"},
@@ -444,12 +452,12 @@ func TestAPrivateLinkChanges(t *testing.T) {
 func TestPoolsBehindAPrivateLink(t *testing.T) {
 	linkedWorldOf(t, func(t *testing.T, w *world, stop func()) {
 		inner := azure.ID(testkit.LoadBalancer + "-internal")
-		members := func() (cards, addresses int) {
+		members := func() (interfaces, addresses int) {
 			for _, p := range testkit.Must[network.LoadBalancer](w.Azure, inner).Properties.BackendAddressPools {
-				cards += len(p.Properties.BackendIPConfigurations)
+				interfaces += len(p.Properties.BackendIPConfigurations)
 				addresses += len(p.Properties.LoadBalancerBackendAddresses)
 			}
-			return cards, addresses
+			return interfaces, addresses
 		}
 		w.inside("web", 80, "pls-create", "true")
 		w.served("web")
@@ -459,20 +467,20 @@ func TestPoolsBehindAPrivateLink(t *testing.T) {
 		c := config()
 		c.LoadBalancer.PoolByIP = true
 		w.start(c)
-		w.told("web", "PrivateLinkConflict", "network interfaces")
+		w.reported("web", "PrivateLinkConflict", "network interfaces")
 		w.inside("api", 81)
 		w.served("api")
 		w.touched("api")
-		if cards, addresses := members(); cards != 1 || addresses > 0 {
-			t.Errorf("%d interfaces and %d addresses are in the pool, want the node's", cards, addresses)
+		if interfaces, addresses := members(); interfaces != 1 || addresses > 0 {
+			t.Errorf("%d interfaces and %d addresses are in the pool, want the node's", interfaces, addresses)
 		}
 		w.change("web", without("pls-create"))
 		w.until("the node is in the pool by its address", func() bool {
-			cards, addresses := members()
-			return cards == 0 && addresses == 1
+			interfaces, addresses := members()
+			return interfaces == 0 && addresses == 1
 		})
 		w.change("web", annotated("pls-create", "true"))
-		w.told("web", "SyncLoadBalancerFailed", "loadBalancerBackendPoolConfigurationType")
+		w.reported("web", "SyncLoadBalancerFailed", "loadBalancerBackendPoolConfigurationType")
 		w.removed("web", "api")
 	})
 }

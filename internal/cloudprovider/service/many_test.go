@@ -161,8 +161,8 @@ func TestNodesComeAndGo(t *testing.T) {
 		if writes := w.Writes(); len(writes) > 0 || w.members() != 5 {
 			t.Errorf("%d members of the pool and writes %v, want 5 and none", w.members(), writes)
 		}
-		if told := w.events.list("web-7"); len(told) > 0 {
-			t.Errorf("nothing was written, and a Service was told %v", told)
+		if reported := w.events.list("web-7"); len(reported) > 0 {
+			t.Errorf("nothing was written, and a Service got %v", reported)
 		}
 
 		label := func(value string) map[string]int {
@@ -175,8 +175,9 @@ func TestNodesComeAndGo(t *testing.T) {
 			if first := w.firstWrite().Sub(began); first > 3*time.Second {
 				t.Errorf("packets go on to the nodes for %v", first)
 			}
-			if told := w.events.reasons("web-7"); !slices.Contains(told, "UpdatedLoadBalancer") || slices.Contains(told, "EnsuredLoadBalancer") {
-				t.Errorf("a Service was told %v", told)
+			if reported := w.events.reasons("web-7"); !slices.Contains(reported, "UpdatedLoadBalancer") ||
+				slices.Contains(reported, "EnsuredLoadBalancer") {
+				t.Errorf("a Service got %v", reported)
 			}
 			w.events.forget()
 			return count(w.Writes())

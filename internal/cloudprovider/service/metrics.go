@@ -65,10 +65,10 @@ func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
 }
 
 // committed counts a commit of so many Services.
-func (m *metrics) committed(services int, w why, began time.Time, err error) {
+func (m *metrics) committed(services int, why reasons, began time.Time, err error) {
 	m.syncs.Inc()
 	m.batches.Observe(float64(services))
-	if !w.nodes {
+	if !why.nodes {
 		return
 	}
 	if err != nil {
@@ -76,5 +76,5 @@ func (m *metrics) committed(services int, w why, began time.Time, err error) {
 		return
 	}
 	m.hostLatency.Observe(time.Since(began).Seconds())
-	m.nodeLatency.Observe(time.Since(w.since).Seconds())
+	m.nodeLatency.Observe(time.Since(why.since).Seconds())
 }

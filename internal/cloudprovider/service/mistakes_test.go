@@ -15,6 +15,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/emulator"
 	"kaz/internal/testkit"
 )
@@ -39,13 +40,13 @@ type mistake struct {
 	good, bad notes
 	spec      func(*corev1.ServiceSpec) // or in these fields
 	config    func(*service.Config)     // of a cluster where it is one
-	// tells are what the owner must be told: what is wrong, its value, what is allowed or to do.
+	// tells are the required parts of the message: what is wrong, its value, what is allowed or to do.
 	tells []string
 	// refusal is Azure's answer to the public IP of such a Service, "" for what it answers.
 	refusal string
 	// asked says that only Azure can tell: it is asked again, and seldom.
 	asked bool
-	// looked says that it is looked at again, seldom, without a write.
+	// looked says that it is read again, seldom, without a write.
 	looked bool
 	// fresh says that it is no mistake of a Service that is served, and late that it is none
 	// of others.
@@ -61,51 +62,115 @@ func mistakes() []mistake {
 	routed := notes{"azure-pip-ip-tags": "RoutingPreference=Internet"}
 	ranges := func(spec *corev1.ServiceSpec) { spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} }
 	return []mistake{
-		{name: "no number", bad: notes{"azure-load-balancer-tcp-idle-timeout": "soon"}, tells: []string{"azure-load-balancer-tcp-idle-timeout", `"soon"`, "from 4 to 100"}},
-		{name: "probes too long", bad: notes{"azure-load-balancer-health-probe-interval": "60"}, tells: []string{"azure-load-balancer-health-probe-interval", `"60"`, "allowed is less than 120 s"}},
-		{name: "too many tags", bad: notes{"azure-pip-tags": manyTags()}, tells: []string{"azure-pip-tags", "with its 61 tags", "would have 63, allowed by Azure are 50"}},
-		{name: "probe port", bad: notes{"port_80_health-probe_port": "nope"}, tells: []string{"health-probe_port", `"nope"`, "name or number of a port"}},
-		{name: "public IP missing", bad: notes{"azure-pip-name": "nope"}, tells: []string{"azure-pip-name", `"nope"`, "allowed is the name of a public IP that is there"}},
-		{name: "public IP in use", bad: notes{"azure-pip-name": "used"}, tells: []string{"azure-pip-name", `"used"`, "natGateways/nat", "allowed is one that nothing else uses"}},
-		{name: "prefix missing", bad: notes{"azure-pip-prefix-id": noPrefix}, asked: true, tells: []string{"azure-pip-prefix-id", `"` + noPrefix + `"`, "allowed is the id of a public IP prefix"}},
-		{name: "prefix without a form", bad: notes{"azure-pip-prefix-id": "prefix"}, tells: []string{"azure-pip-prefix-id", `"prefix"`, "allowed is the id of a public IP prefix"}},
-		{name: "prefix that is full", asked: true, bad: notes{"azure-pip-prefix-id": fullPrefix}, tells: []string{"azure-pip-prefix-id", `"` + fullPrefix + `"`, "has no free address left", "to do: delete what nobody needs"}},
-		{name: "group missing", bad: notes{"azure-load-balancer-resource-group": "nope"}, looked: true, tells: []string{"azure-load-balancer-resource-group", `"nope"`, "allowed is the name of a resource group"}},
-		{name: "group without a form", bad: notes{"azure-load-balancer-resource-group": "no/group"}, tells: []string{"azure-load-balancer-resource-group", `"no/group"`, "has up to 90 letters", "allowed is the name of a resource group"}},
-		{name: "id of a group", bad: notes{"azure-load-balancer-resource-group": string(testkit.Group)}, tells: []string{"azure-load-balancer-resource-group", `"` + string(testkit.Group) + `"`, "it is an id, and wanted is a name alone"}},
-		{name: "id of a public IP", bad: notes{"azure-pip-name": string(testkit.Group.Resource(network.PublicIPAddresses, "used"))}, tells: []string{"azure-pip-name", "it is an id, and wanted is a name alone", "allowed is the name of a public IP"}},
-		{name: "address not public", bad: notes{"azure-load-balancer-ipv4": "10.9.9.9"}, tells: []string{"azure-load-balancer-ipv4", `"10.9.9.9"`, "allowed for an external Service is the address of a public IP"}},
-		{name: "address of nobody", bad: notes{"azure-load-balancer-ipv4": "20.9.9.9"}, tells: []string{"azure-load-balancer-ipv4", `"20.9.9.9"`, "allowed is the address of a public IP that is there"}},
-		{name: "no address", spec: func(spec *corev1.ServiceSpec) { spec.LoadBalancerIP = "nope" }, tells: []string{"spec.loadBalancerIP", `"nope"`, "allowed is one of the family IPv4"}},
-		{name: "label without a form", bad: notes{"azure-dns-label-name": "Not_a_label"}, tells: []string{"azure-dns-label-name", `"Not_a_label"`, "allowed is 3 to 63 lower-case letters"}},
-		{name: "label of others", bad: notes{"azure-dns-label-name": "taken"}, asked: true, tells: []string{"azure-dns-label-name", `"taken"`, "that nobody else has in the region"}},
-		{name: "routing that Azure does not know", late: true, good: routed, bad: notes{"azure-pip-ip-tags": "RoutingPreference=Internett"}, tells: []string{"azure-pip-ip-tags", `"RoutingPreference=Internett"`, "it knows Internet", "allowed is Type=Value pairs", "take the annotation away"}},
-		{name: "no pair of IP tags", late: true, good: routed, bad: notes{"azure-pip-ip-tags": "RoutingPreference:Internet"}, tells: []string{"azure-pip-ip-tags", `"RoutingPreference:Internet"`, "is no Type=Value pair", "allowed is Type=Value pairs", "take the annotation away"}},
-		{name: "subnet missing", good: internal, bad: notes{"azure-load-balancer-internal-subnet": "nope"}, tells: []string{"azure-load-balancer-internal-subnet", `"nope"`, "allowed is the name of one of its subnets"}},
-		{name: "id of a subnet", good: internal, bad: notes{"azure-load-balancer-internal-subnet": string(testkit.VNet.Child("subnets", "nodes"))}, tells: []string{"azure-load-balancer-internal-subnet", "it is an id, and wanted is a name alone", "allowed is the name of a subnet"}},
-		{name: "subnet without IPv6", good: internal, spec: dual, tells: []string{"subnetName of the cloud configuration", `"nodes"`, "no range of the family IPv6", "it has 10.240.0.0/16", "allowed is a subnet that has one"}},
-		{name: "other subnet without IPv6", good: internal, spec: dual, bad: notes{"azure-load-balancer-internal-subnet": "nodes"}, tells: []string{"azure-load-balancer-internal-subnet", `"nodes"`, "no range of the family IPv6"}},
-		{name: "address not in the subnet", good: internal, bad: notes{"azure-load-balancer-ipv4": "192.168.7.7"}, tells: []string{"azure-load-balancer-ipv4", `"192.168.7.7"`, "allowed is another address of 10.240.0.0/16"}},
-		{name: "address of a node", good: internal, bad: notes{"azure-load-balancer-ipv4": "10.240.0.4"}, tells: []string{"azure-load-balancer-ipv4", `"10.240.0.4"`, "allowed is an address of the subnet"}},
-		{name: "address of others", good: internal, bad: notes{"azure-load-balancer-ipv4": "10.240.9.9"}, asked: true, tells: []string{"azure-load-balancer-ipv4", `"10.240.9.9"`, "allowed is an IPv4 address"}},
-		{name: "ranges in two places", spec: ranges, bad: notes{"azure-allowed-ip-ranges": "192.168.0.0/16"}, tells: []string{"azure-allowed-ip-ranges", "spec.loadBalancerSourceRanges", "192.168.0.0/16", "allowed is one of them"}},
-		{name: "service tag without a form", bad: notes{"azure-allowed-service-tags": "AzureCloud, not a tag"}, asked: true, tells: []string{"azure-allowed-service-tags", `"not a tag"`, "allowed is service tags between commas"}},
-		{name: "load balancer unknown", config: func(c *service.Config) { *c = several() }, bad: notes{"azure-load-balancer-configurations": "nope"}, tells: []string{"azure-load-balancer-configurations", `"nope"`, "kubernetes", "lb2", "allowed is"}},
-		{name: "security group missing", fresh: true, config: func(c *service.Config) { c.LoadBalancer.SecurityGroupName = "nope" }, tells: []string{"SecurityGroupNotFound", "networkSecurityGroups/nope", "allowed is"}},
-		{name: "security group's resource group missing", fresh: true, config: func(c *service.Config) { c.LoadBalancer.SecurityGroupResourceGroup = "nope" }, tells: []string{"SecurityGroupNotFound", "networkSecurityGroups/", "allowed is", "Azure says: Resource group 'nope' could not be found"}},
-		{name: "virtual network missing", fresh: true, good: internal, config: func(c *service.Config) { c.LoadBalancer.VirtualNetwork = "nope" }, tells: []string{"SubnetNotFound", "subnetName", "Azure says: ", "Microsoft.Network/virtualNetworks/nope"}},
-		{name: "virtual network's resource group missing", fresh: true, good: internal, config: func(c *service.Config) { c.LoadBalancer.VirtualNetworkResourceGroup = "nope" }, tells: []string{"SubnetNotFound", "subnetName", "Azure says: Resource group 'nope' could not be found"}},
-		{name: "link at an address not in the subnet", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-ip-configuration-ip-address": "192.168.7.7"}, tells: []string{"azure-pls-ip-configuration-ip-address", `"192.168.7.7"`, "allowed is another address of 10.240.0.0/16"}},
-		{name: "link at an address of a node", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-ip-configuration-ip-address": "10.240.0.4"}, tells: []string{"azure-pls-ip-configuration-ip-address", `"10.240.0.4"`, "allowed is an address of the subnet"}},
-		{name: "link at an address of others", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-ip-configuration-ip-address": "10.240.9.9"}, asked: true, tells: []string{"azure-pls-ip-configuration-ip-address", `"10.240.9.9"`, "allowed is IPv4 addresses"}},
-		{name: "too many rules", fresh: true, spec: manyPorts, tells: []string{"LimitExceeded", "with 302 more rules", "allowed by Azure are 300: take ports or Services away"}},
-		{name: "too many ranges", fresh: true, spec: manyRanges, tells: []string{"LimitExceeded", "too many source prefixes, allowed by Azure are 4000: take ranges or ports away"}},
-		{name: "link without a name", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-name": "a name!"}, tells: []string{"azure-pls-name", `"a name!"`, "has up to 80", "allowed is"}},
-		{name: "link in a group without a form", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-resource-group": "no/group"}, tells: []string{"azure-pls-resource-group", `"no/group"`, "allowed is the name of a resource group"}},
-		{name: "link in a subnet without a form", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-ip-configuration-subnet": "a%b"}, tells: []string{"azure-pls-ip-configuration-subnet", `"a%b"`, "has up to 80 letters", "allowed is the name of a subnet"}},
-		{name: "link's name changed", late: true, good: linked, bad: notes{"azure-pls-name": "other"}, tells: []string{"azure-pls-name", `"other"`, "allowed is its name"}},
-		{name: "limit of the subscription", fresh: true, refusal: "PublicIPCountLimitReached", asked: true, tells: []string{"PublicIPCountLimitReached", "to do: delete what nobody needs, or have Azure raise the limit"}},
-		{name: "forbidden by a policy", fresh: true, refusal: "RequestDisallowedByPolicy", asked: true, tells: []string{"RequestDisallowedByPolicy", "to do: give the cluster's identity the right, or take the policy or lock away"}},
+		{name: "no number", bad: notes{"azure-load-balancer-tcp-idle-timeout": "soon"},
+			tells: []string{"azure-load-balancer-tcp-idle-timeout", `"soon"`, "from 4 to 100"}},
+		{name: "probes too long", bad: notes{"azure-load-balancer-health-probe-interval": "60"},
+			tells: []string{"azure-load-balancer-health-probe-interval", `"60"`, "allowed is less than 120 s"}},
+		{name: "too many tags", bad: notes{"azure-pip-tags": manyTags()},
+			tells: []string{"azure-pip-tags", "with its 61 tags", "would have 63, allowed by Azure are 50"}},
+		{name: "probe port", bad: notes{"port_80_health-probe_port": "nope"},
+			tells: []string{"health-probe_port", `"nope"`, "name or number of a port"}},
+		{name: "public IP missing", bad: notes{"azure-pip-name": "nope"},
+			tells: []string{"azure-pip-name", `"nope"`, "allowed is the name of a public IP that is there"}},
+		{name: "public IP in use", bad: notes{"azure-pip-name": "used"},
+			tells: []string{"azure-pip-name", `"used"`, "natGateways/nat", "allowed is one that nothing else uses"}},
+		{name: "prefix missing", bad: notes{"azure-pip-prefix-id": noPrefix}, asked: true,
+			tells: []string{"azure-pip-prefix-id", `"` + noPrefix + `"`, "allowed is the id of a public IP prefix"}},
+		{name: "prefix without a form", bad: notes{"azure-pip-prefix-id": "prefix"},
+			tells: []string{"azure-pip-prefix-id", `"prefix"`, "allowed is the id of a public IP prefix"}},
+		{name: "prefix that is full", asked: true, bad: notes{"azure-pip-prefix-id": fullPrefix},
+			tells: []string{"azure-pip-prefix-id", `"` + fullPrefix + `"`, "has no free address left",
+				"to do: delete what you do not need"}},
+		{name: "group missing", bad: notes{"azure-load-balancer-resource-group": "nope"}, looked: true,
+			tells: []string{"azure-load-balancer-resource-group", `"nope"`, "allowed is the name of a resource group"}},
+		{name: "group without a form", bad: notes{"azure-load-balancer-resource-group": "no/group"},
+			tells: []string{"azure-load-balancer-resource-group", `"no/group"`, "has up to 90 letters",
+				"allowed is the name of a resource group"}},
+		{name: "id of a group", bad: notes{"azure-load-balancer-resource-group": string(testkit.Group)},
+			tells: []string{"azure-load-balancer-resource-group", `"` + string(testkit.Group) + `"`,
+				"it is an id; want a name"}},
+		{name: "id of a public IP", bad: notes{"azure-pip-name": string(testkit.Group.Resource(network.PublicIPAddresses, "used"))},
+			tells: []string{"azure-pip-name", "it is an id; want a name", "allowed is the name of a public IP"}},
+		{name: "address not public", bad: notes{"azure-load-balancer-ipv4": "10.9.9.9"},
+			tells: []string{"azure-load-balancer-ipv4", `"10.9.9.9"`, "allowed for an external Service is the address of a public IP"}},
+		{name: "address that does not exist", bad: notes{"azure-load-balancer-ipv4": "20.9.9.9"},
+			tells: []string{"azure-load-balancer-ipv4", `"20.9.9.9"`, "allowed is the address of a public IP that is there"}},
+		{name: "no address", spec: func(spec *corev1.ServiceSpec) { spec.LoadBalancerIP = "nope" },
+			tells: []string{"spec.loadBalancerIP", `"nope"`, "allowed is one of the family IPv4"}},
+		{name: "label without a form", bad: notes{"azure-dns-label-name": "Not_a_label"},
+			tells: []string{"azure-dns-label-name", `"Not_a_label"`, "allowed is 3 to 63 lower-case letters"}},
+		{name: "label of others", bad: notes{"azure-dns-label-name": "taken"}, asked: true,
+			tells: []string{"azure-dns-label-name", `"taken"`, "that no other public IP in the region has"}},
+		{name: "routing that Azure does not know", late: true, good: routed,
+			bad: notes{"azure-pip-ip-tags": "RoutingPreference=Internett"},
+			tells: []string{"azure-pip-ip-tags", `"RoutingPreference=Internett"`, "known is Internet", "allowed is Type=Value pairs",
+				"take the annotation away"}},
+		{name: "no pair of IP tags", late: true, good: routed, bad: notes{"azure-pip-ip-tags": "RoutingPreference:Internet"},
+			tells: []string{"azure-pip-ip-tags", `"RoutingPreference:Internet"`, "is no Type=Value pair", "allowed is Type=Value pairs",
+				"take the annotation away"}},
+		{name: "subnet missing", good: internal, bad: notes{"azure-load-balancer-internal-subnet": "nope"},
+			tells: []string{"azure-load-balancer-internal-subnet", `"nope"`, "allowed is the name of one of its subnets"}},
+		{name: "id of a subnet", good: internal,
+			bad: notes{"azure-load-balancer-internal-subnet": string(testkit.VNet.Child("subnets", "nodes"))},
+			tells: []string{"azure-load-balancer-internal-subnet", "it is an id; want a name",
+				"allowed is the name of a subnet"}},
+		{name: "subnet without IPv6", good: internal, spec: dual,
+			tells: []string{"subnetName of the cloud configuration", `"nodes"`, "no range of the family IPv6", "it has 10.240.0.0/16",
+				"allowed is a subnet that has one"}},
+		{name: "other subnet without IPv6", good: internal, spec: dual, bad: notes{"azure-load-balancer-internal-subnet": "nodes"},
+			tells: []string{"azure-load-balancer-internal-subnet", `"nodes"`, "no range of the family IPv6"}},
+		{name: "address not in the subnet", good: internal, bad: notes{"azure-load-balancer-ipv4": "192.168.7.7"},
+			tells: []string{"azure-load-balancer-ipv4", `"192.168.7.7"`, "allowed is another address of 10.240.0.0/16"}},
+		{name: "address of a node", good: internal, bad: notes{"azure-load-balancer-ipv4": "10.240.0.4"},
+			tells: []string{"azure-load-balancer-ipv4", `"10.240.0.4"`, "allowed is an address of the subnet"}},
+		{name: "address of others", good: internal, bad: notes{"azure-load-balancer-ipv4": "10.240.9.9"}, asked: true,
+			tells: []string{"azure-load-balancer-ipv4", `"10.240.9.9"`, "allowed is an IPv4 address"}},
+		{name: "ranges in two places", spec: ranges, bad: notes{"azure-allowed-ip-ranges": "192.168.0.0/16"},
+			tells: []string{"azure-allowed-ip-ranges", "spec.loadBalancerSourceRanges", "192.168.0.0/16", "allowed is one of them"}},
+		{name: "service tag without a form", bad: notes{"azure-allowed-service-tags": "AzureCloud, not a tag"}, asked: true,
+			tells: []string{"azure-allowed-service-tags", `"not a tag"`, "allowed is service tags, separated by commas"}},
+		{name: "load balancer unknown", config: func(c *service.Config) { *c = several() },
+			bad:   notes{"azure-load-balancer-configurations": "nope"},
+			tells: []string{"azure-load-balancer-configurations", `"nope"`, "kubernetes", "lb2", "allowed is"}},
+		{name: "security group missing", fresh: true, config: func(c *service.Config) { c.LoadBalancer.SecurityGroupName = "nope" },
+			tells: []string{"SecurityGroupNotFound", "networkSecurityGroups/nope", "allowed is"}},
+		{name: "security group's resource group missing", fresh: true,
+			config: func(c *service.Config) { c.LoadBalancer.SecurityGroupResourceGroup = "nope" },
+			tells: []string{"SecurityGroupNotFound", "networkSecurityGroups/", "allowed is",
+				"Azure says: Resource group 'nope' could not be found"}},
+		{name: "virtual network missing", fresh: true, good: internal,
+			config: func(c *service.Config) { c.LoadBalancer.VirtualNetwork = "nope" },
+			tells:  []string{"SubnetNotFound", "subnetName", "Azure says: ", "Microsoft.Network/virtualNetworks/nope"}},
+		{name: "virtual network's resource group missing", fresh: true, good: internal,
+			config: func(c *service.Config) { c.LoadBalancer.VirtualNetworkResourceGroup = "nope" },
+			tells:  []string{"SubnetNotFound", "subnetName", "Azure says: Resource group 'nope' could not be found"}},
+		{name: "link at an address not in the subnet", good: internal,
+			bad:   notes{"azure-pls-create": "true", "azure-pls-ip-configuration-ip-address": "192.168.7.7"},
+			tells: []string{"azure-pls-ip-configuration-ip-address", `"192.168.7.7"`, "allowed is another address of 10.240.0.0/16"}},
+		{name: "link at an address of a node", good: internal,
+			bad:   notes{"azure-pls-create": "true", "azure-pls-ip-configuration-ip-address": "10.240.0.4"},
+			tells: []string{"azure-pls-ip-configuration-ip-address", `"10.240.0.4"`, "allowed is an address of the subnet"}},
+		{name: "link at an address of others", good: internal,
+			bad: notes{"azure-pls-create": "true", "azure-pls-ip-configuration-ip-address": "10.240.9.9"}, asked: true,
+			tells: []string{"azure-pls-ip-configuration-ip-address", `"10.240.9.9"`, "allowed is IPv4 addresses"}},
+		{name: "too many rules", fresh: true, spec: manyPorts,
+			tells: []string{"LimitExceeded", "with 302 more rules", "allowed by Azure are 300: take ports or Services away"}},
+		{name: "too many ranges", fresh: true, spec: manyRanges,
+			tells: []string{"LimitExceeded", "too many source prefixes, allowed by Azure are 4000: take ranges or ports away"}},
+		{name: "link without a name", good: internal, bad: notes{"azure-pls-create": "true", "azure-pls-name": "a name!"},
+			tells: []string{"azure-pls-name", `"a name!"`, "has up to 80", "allowed is"}},
+		{name: "link in a group without a form", good: internal,
+			bad:   notes{"azure-pls-create": "true", "azure-pls-resource-group": "no/group"},
+			tells: []string{"azure-pls-resource-group", `"no/group"`, "allowed is the name of a resource group"}},
+		{name: "link in a subnet without a form", good: internal,
+			bad:   notes{"azure-pls-create": "true", "azure-pls-ip-configuration-subnet": "a%b"},
+			tells: []string{"azure-pls-ip-configuration-subnet", `"a%b"`, "has up to 80 letters", "allowed is the name of a subnet"}},
+		{name: "link's name changed", late: true, good: linked, bad: notes{"azure-pls-name": "other"},
+			tells: []string{"azure-pls-name", `"other"`, "allowed is its name"}},
+		{name: "limit of the subscription", fresh: true, refusal: "PublicIPCountLimitReached", asked: true,
+			tells: []string{"PublicIPCountLimitReached", "to do: delete what you do not need, or have Azure raise the limit"}},
+		{name: "forbidden by a policy", fresh: true, refusal: "RequestDisallowedByPolicy", asked: true,
+			tells: []string{"RequestDisallowedByPolicy", "to do: give the cluster's identity the right, or take the policy or lock away"}},
 	}
 }
 
@@ -123,7 +188,8 @@ func manyTags() string {
 
 func manyPorts(spec *corev1.ServiceSpec) {
 	for i := range int32(301) {
-		spec.Ports = append(spec.Ports, corev1.ServicePort{Name: fmt.Sprint("more-", i), Protocol: corev1.ProtocolTCP, Port: 1000 + i, NodePort: 20000 + i})
+		spec.Ports = append(spec.Ports,
+			corev1.ServicePort{Name: fmt.Sprint("more-", i), Protocol: corev1.ProtocolTCP, Port: 1000 + i, NodePort: 20000 + i})
 	}
 }
 
@@ -138,13 +204,15 @@ func (m mistake) world(t *testing.T) *world {
 	t.Helper()
 	o := emulator.Options{Latency: 1}
 	if m.refusal != "" {
-		o.Faults = []emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Name: "kubernetes-a*2", Times: 1000, Fault: "error", Status: 400, Code: m.refusal}}
+		o.Faults = []emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Name: "kubernetes-a*2", Times: 1000, Fault: "error",
+			Status: 400, Code: m.refusal}}
 	}
 	w := newWorld(t, o, 1)
 	standard := map[string]any{"name": "Standard"}
 	address := func(name string, properties map[string]any) {
 		properties["publicIPAllocationMethod"] = "Static"
-		w.Put(testkit.Group.Resource(network.PublicIPAddresses, name), map[string]any{"location": testkit.Location, "sku": standard, "properties": properties})
+		w.Put(testkit.Group.Resource(network.PublicIPAddresses, name),
+			map[string]any{"location": testkit.Location, "sku": standard, "properties": properties})
 	}
 	full := testkit.Group.Resource(network.PublicIPPrefixes, "full")
 	w.Put(full, map[string]any{"location": testkit.Location, "sku": standard, "properties": map[string]any{"prefixLength": 31}})
@@ -153,13 +221,17 @@ func (m mistake) world(t *testing.T) *world {
 	}
 	address("used", map[string]any{})
 	address("named", map[string]any{"dnsSettings": map[string]any{"domainNameLabel": "taken"}})
-	w.Put(testkit.Group.Resource("Microsoft.Network/natGateways", "nat"), map[string]any{"location": testkit.Location, "sku": standard, "properties": map[string]any{
-		"publicIpAddresses": []any{map[string]any{"id": testkit.Group.Resource(network.PublicIPAddresses, "used")}},
-	}})
-	w.Put(testkit.Group.Resource(network.Interfaces, "somebodys"), map[string]any{"location": testkit.Location, "properties": map[string]any{"ipConfigurations": []any{
-		map[string]any{"name": "c", "properties": map[string]any{"privateIPAllocationMethod": "Static", "privateIPAddress": "10.240.9.9", "subnet": map[string]any{"id": testkit.VNet.Child("subnets", "nodes")}}},
-	}}})
-	// One change of a subnet in ten takes half a minute and more, whoever is wrong.
+	w.Put(testkit.Group.Resource("Microsoft.Network/natGateways", "nat"),
+		map[string]any{"location": testkit.Location, "sku": standard, "properties": map[string]any{
+			"publicIpAddresses": []any{map[string]any{"id": testkit.Group.Resource(network.PublicIPAddresses, "used")}},
+		}})
+	w.Put(testkit.Group.Resource(network.Interfaces, "somebodys"),
+		map[string]any{"location": testkit.Location, "properties": map[string]any{"ipConfigurations": []any{
+			map[string]any{"name": "c",
+				"properties": map[string]any{"privateIPAllocationMethod": "Static", "privateIPAddress": "10.240.9.9",
+					"subnet": map[string]any{"id": testkit.VNet.Child("subnets", "nodes")}}},
+		}}})
+	// One change of a subnet in ten takes half a minute and more, whatever is wrong.
 	w.byHand(testkit.VNet.Child("subnets", "nodes"), func(p object) { p["privateLinkServiceNetworkPolicies"] = "Disabled" })
 	c := config()
 	if m.config != nil {
@@ -184,25 +256,24 @@ func (m mistake) make(s *corev1.Service) {
 	}
 }
 
-// checkTold checks that the owner was told of the mistake, once, and Azure was left
-// alone afterwards.
-func (m mistake) checkTold(t *testing.T, w *world, name string) {
+// checkReported checks that the mistake was reported once, and Azure was not written afterwards.
+func (m mistake) checkReported(t *testing.T, w *world, name string) {
 	t.Helper()
 	w.Forget()
 	const hours = 4
 	<-time.After(hours * time.Hour)
-	var told []string
+	var reported []string
 	for _, e := range w.events.list(name) {
 		if strings.HasPrefix(e, "SyncLoadBalancerFailed") {
-			told = append(told, e)
+			reported = append(reported, e)
 		}
 	}
-	if len(told) != 1 {
-		t.Fatalf("told %d times: %q", len(told), w.events.list(name))
+	if len(reported) != 1 {
+		t.Fatalf("reported %d times: %q", len(reported), w.events.list(name))
 	}
 	for _, want := range m.tells {
-		if !strings.Contains(told[0], want) {
-			t.Errorf("told %q, and not %q", told[0], want)
+		if !strings.Contains(reported[0], want) {
+			t.Errorf("got %q, and not %q", reported[0], want)
 		}
 	}
 	const perHour, sooner = 4, 4 // the first times come sooner
@@ -212,14 +283,15 @@ func (m mistake) checkTold(t *testing.T, w *world, name string) {
 	case m.asked && (writes == 0 || writes > hours*perHour+sooner):
 		t.Errorf("Azure was asked with %d writes in %d hours, want some and at most %d an hour", writes, hours, perHour)
 	case m.looked && (reads == 0 || writes > 0 || reads > hours*perHour*perLook+sooner*perLook):
-		t.Errorf("Azure was asked with %d reads and %d writes in %d hours, want some reads and at most %d an hour", reads, writes, hours, perHour*perLook)
+		t.Errorf("Azure was asked with %d reads and %d writes in %d hours, want some reads and at most %d an hour", reads, writes, hours,
+			perHour*perLook)
 	case !m.asked && !m.looked && reads+writes > 0:
 		t.Errorf("Azure was asked with %d reads and %d writes", reads, writes)
 	}
 }
 
-// A Service that asks for what cannot be from the start is told so at once and holds up
-// nobody, and when it goes, all is as before.
+// TestMistakes checks that a Service with settings that cannot work from the start gets a problem at
+// once and delays no other Service. When it goes, the state is as before.
 func TestMistakes(t *testing.T) {
 	for _, m := range mistakes() {
 		if m.late {
@@ -231,13 +303,13 @@ func TestMistakes(t *testing.T) {
 				w := m.world(t)
 				before := w.Snapshot()
 				names := []string{"first"}
-				w.create(w.newService("first", 80)) // fills the pool; nobody refuses it
+				w.create(w.newService("first", 80)) // fills the pool; it is not refused
 				alone := m.fresh && m.config != nil
 				if !alone {
 					w.served("first")
 					w.settle()
 				}
-				if m.good != nil && !m.fresh { // whose pool is filled, too: a scale set's write can take minutes
+				if m.good != nil && !m.fresh { // its pool is filled, too: a scale set's write can take minutes
 					names = append(names, "sound")
 					w.create(m.service(w, "sound", 82))
 					w.served("sound")
@@ -257,12 +329,12 @@ func TestMistakes(t *testing.T) {
 						w.served(fmt.Sprint("good", i))
 					}
 				}
-				w.until("it is told", func() bool { return slices.Contains(w.events.reasons("bad"), "SyncLoadBalancerFailed") })
+				w.until("it got", func() bool { return slices.Contains(w.events.reasons("bad"), "SyncLoadBalancerFailed") })
 				if took := time.Since(began); took > 90*time.Second {
-					t.Errorf("its neighbours waited, or it was not told, for %v", took)
+					t.Errorf("its neighbours waited, or it was not reported, for %v", took)
 				}
 				w.settle()
-				m.checkTold(t, w, "bad")
+				m.checkReported(t, w, "bad")
 				if w.address("bad") != "" {
 					t.Error("it has an address")
 				}
@@ -299,7 +371,7 @@ func TestMistakesLeaveTheLastGoodState(t *testing.T) {
 				before, address := w.Snapshot(), w.address("web")
 				w.change("web", m.make)
 				w.settle()
-				m.checkTold(t, w, "web")
+				m.checkReported(t, w, "web")
 				after := w.Snapshot()
 				for id, was := range before {
 					if after[id] != was {
@@ -347,22 +419,25 @@ func TestWhatWasMissingIsFound(t *testing.T) {
 				inTurn(w, func() {
 					w.create(notes{"azure-pip-name": "late"}.at(w.newService("web", 80)))
 				}, func() {
-					if _, err := w.OtherDoor().Put(t.Context(), azure.Write{ID: testkit.Group.Resource(network.PublicIPAddresses, "late"), Body: azure.Document(`{
-						"location":"` + testkit.Location + `","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)}); err != nil {
+					if _, err := w.OtherClient().Put(t.Context(),
+						azure.Write{ID: testkit.Group.Resource(network.PublicIPAddresses, "late"), Body: azure.Document(`{
+						"location":"` + testkit.Location +
+							`","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)}); err != nil {
 						t.Fatal(err)
 					}
 				})
 				w.settle()
 				if w.address("web") == "" {
-					t.Errorf("it has no address; told %q", w.events.list("web"))
+					t.Errorf("it has no address; reported %q", w.events.list("web"))
 				}
 			})
 		})
 	}
 }
 
-// Where there are several load balancers, a node that none of them is for is told of, once.
-func TestANodeWithoutALoadBalancerIsTold(t *testing.T) {
+// TestANodeWithoutALoadBalancerIsReported checks that a node that no load balancer selects is reported
+// once, where there are several.
+func TestANodeWithoutALoadBalancerIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
 		c := several()
@@ -376,16 +451,17 @@ func TestANodeWithoutALoadBalancerIsTold(t *testing.T) {
 			w.served(name)
 			w.settle()
 		}
-		told := slices.DeleteFunc(w.events.list(""), func(e string) bool { return !strings.HasPrefix(e, "FailedToFindLoadBalancerForNode") })
-		if len(told) != 1 || !strings.Contains(told[0], "allowed are nodes of a primaryVMSet") {
-			t.Errorf("told %q", told)
+		reported := slices.DeleteFunc(w.events.list(""),
+			func(e string) bool { return !strings.HasPrefix(e, "FailedToFindLoadBalancerForNode") })
+		if len(reported) != 1 || !strings.Contains(reported[0], "allowed are nodes of a primaryVMSet") {
+			t.Errorf("got %q", reported)
 		}
 	})
 }
 
-// Of two Services at a public IP of the user's own that ask for different DNS labels, the
-// one that was served first keeps its label, also after a restart; the other is told so,
-// and is served when that one goes.
+// TestTwoLabelsAtOnePublicIP checks two Services at a foreign public IP that ask for different DNS
+// labels: the one that was served first keeps its label, also after a restart. The other gets a
+// problem, and is served when the first one goes.
 func TestTwoLabelsAtOnePublicIP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{Latency: 1})
@@ -407,14 +483,15 @@ func TestTwoLabelsAtOnePublicIP(t *testing.T) {
 		w.served("first")
 		add("another", 81)
 		w.settle()
-		w.told("another", "SyncLoadBalancerFailed", `DNSLabelInUse: annotation service.beta.kubernetes.io/azure-dns-label-name: "kaz-another" cannot be set, Service default/first asks for "kaz-first"`)
+		w.reported("another", "SyncLoadBalancerFailed",
+			`DNSLabelInUse: annotation service.beta.kubernetes.io/azure-dns-label-name: "kaz-another" cannot be set, Service default/first asks for "kaz-first"`)
 		stop()
 		w.start(repairing())
 		<-time.After(31 * time.Minute)
 		if got := label(); got != "kaz-first" || w.address("another") != "" {
 			t.Errorf("the label is %q, and the other has the address %q", got, w.address("another"))
 		}
-		if e := w.explain("another"); e.Services[0].State != service.Refused || len(e.Steps) > 0 {
+		if e := w.explain("another"); e.Services[0].State != explain.Refused || len(e.Steps) > 0 {
 			t.Errorf("explained:\n%s", e)
 		}
 		w.removed("first")
@@ -425,9 +502,9 @@ func TestTwoLabelsAtOnePublicIP(t *testing.T) {
 	})
 }
 
-// What Azure refuses does not keep the owner from being told what else is wrong: of all once,
-// however often it is tried, and whoever else is of the commit.
-func TestWhatIsWrongBesideARefusalOfAzureIsTold(t *testing.T) {
+// TestProblemsBesideARefusalOfAzureAreReported checks that other problems are reported although Azure
+// refuses a write: each once, however often it is tried, and whatever else is in the commit.
+func TestProblemsBesideARefusalOfAzureAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 1)
 		w.start(repairing())
@@ -440,16 +517,16 @@ func TestWhatIsWrongBesideARefusalOfAzureIsTold(t *testing.T) {
 		}
 		w.served("first")
 		w.served("api")
-		told := func() {
+		reported := func() {
 			t.Helper()
 			<-time.After(4 * time.Hour)
-			w.toldOnce("web", prefix+"allowed-service-tags", `"not a tag"`)
+			w.reportedOnce("web", prefix+"allowed-service-tags", `"not a tag"`)
 			w.warnedOnce("web", "InvalidAllowedIPRanges", prefix+"allowed-ip-ranges", `"10.0.0.1/8" left out`)
 		}
-		told()
+		reported()
 		w.events.forget()
 		w.change("web", annotated("load-balancer-tcp-idle-timeout", "5"))
-		told()
+		reported()
 		w.events.forget()
 		w.change("web", annotated("allowed-service-tags", "AzureCloud"))
 		w.served("web")

@@ -14,6 +14,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/emulator"
 	"kaz/internal/testkit"
 )
@@ -21,7 +22,8 @@ import (
 const prefix = "service.beta.kubernetes.io/azure-"
 
 // given is what the mixed Services find in Azure.
-var given = []string{"public IP mine", "public IP shared", "public IP far in the resource group far", "public IP prefix block", "subnet apps"}
+var given = []string{"public IP mine", "public IP shared", "public IP far in the resource group far", "public IP prefix block",
+	"subnet apps"}
 
 // kinds are Services of all kinds. Each can be alone.
 var kinds = map[string]func(s *corev1.Service){
@@ -70,7 +72,8 @@ func local(s *corev1.Service) {
 }
 
 func addPort(s *corev1.Service, port int32, protocol corev1.Protocol) {
-	s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: fmt.Sprint(protocol, port), Protocol: protocol, Port: port, NodePort: 31000 + port})
+	s.Spec.Ports = append(s.Spec.Ports,
+		corev1.ServicePort{Name: fmt.Sprint(protocol, port), Protocol: protocol, Port: port, NodePort: 31000 + port})
 }
 
 // changes are what becomes of some of them.
@@ -88,7 +91,7 @@ var changes = map[string]func(s *corev1.Service){
 // mixed is a world for all kinds of Services.
 func mixed(t *testing.T, o emulator.Options) *world {
 	w := newWorld(t, o, 2)
-	if err := testkit.Prepare(t.Context(), w.Door, testkit.Group, testkit.VNet, given); err != nil {
+	if err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, given); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -99,9 +102,10 @@ func mixed(t *testing.T, o emulator.Options) *world {
 func (w *world) everything() map[string]string {
 	w.t.Helper()
 	all := w.Snapshot()
-	maps.Copy(all, testkit.Snapshot(w.t, w.Door.Fresh(), far))
+	maps.Copy(all, testkit.Snapshot(w.t, w.Client.Fresh(), far))
 	for id, text := range all {
-		all[id] = strings.ReplaceAll(text, `"privateLinkServiceNetworkPolicies": "Enabled"`, `"privateLinkServiceNetworkPolicies": "Disabled"`)
+		all[id] = strings.ReplaceAll(text, `"privateLinkServiceNetworkPolicies": "Enabled"`,
+			`"privateLinkServiceNetworkPolicies": "Disabled"`)
 	}
 	return all
 }
@@ -144,7 +148,7 @@ func (w *world) rest(c service.Config, names []string) map[string][]string {
 	pending := ""
 	for range patience {
 		w.settle()
-		look, err := service.TakeLook(w.t.Context(), c, w.Door.Fresh(), w.client)
+		look, err := explain.NewInspector(w.t.Context(), inspectorOf(c), w.Client.Fresh(), w.client)
 		if err != nil {
 			w.t.Fatal(err)
 		}

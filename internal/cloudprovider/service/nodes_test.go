@@ -89,7 +89,7 @@ func (n *neighbourhood) calm() {
 	n.events.forget()
 }
 
-// wrote checks who was written to since the last time: each of the machines once where
+// wrote checks which machines were written since the last time: each of the machines once where
 // they are in the pool themselves, the load balancer once where their addresses are.
 func (n *neighbourhood) wrote(machines ...string) {
 	n.t.Helper()
@@ -115,12 +115,12 @@ func (n *neighbourhood) written(node string) string {
 	return testkit.Must[compute.Instance](n.Azure, id).Properties.NetworkProfile.NetworkInterfaces[0].ID.Name()
 }
 
-// toldNoFailure checks that nobody was told of a failure.
+// toldNoFailure checks that no failure was reported.
 func (n *neighbourhood) toldNoFailure() {
 	n.t.Helper()
 	for _, line := range n.events.list("") {
 		if reason, _, _ := strings.Cut(line, ":"); strings.HasSuffix(reason, "Failed") {
-			n.t.Errorf("told was %q", line)
+			n.t.Errorf("got %q", line)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (w *world) label(node, name, value string) {
 	w.editNode(node, func(n *corev1.Node) { n.Labels = map[string]string{name: value} })
 }
 
-// backendsAre checks whose nodes are in the cluster's pool, as Azure shows it.
+// backendsAre checks which nodes are in the cluster's pool, as Azure shows it.
 func (w *world) backendsAre(want []string) {
 	w.t.Helper()
 	if d := cmp.Diff(want, w.backends()); d != "" {
@@ -239,8 +239,9 @@ func TestExcludedNodes(t *testing.T) {
 		}
 		n.settle()
 		n.backendsAre(but(n.nodes, n.picked))
-		if told := n.events.reasons("web"); !slices.Contains(told, "UpdatedLoadBalancer") || slices.Contains(told, "EnsuredLoadBalancer") {
-			t.Errorf("told was %v", told)
+		if reported := n.events.reasons("web"); !slices.Contains(reported, "UpdatedLoadBalancer") ||
+			slices.Contains(reported, "EnsuredLoadBalancer") {
+			t.Errorf("got %v", reported)
 		}
 		n.calm()
 
@@ -252,8 +253,8 @@ func TestExcludedNodes(t *testing.T) {
 		n.settle()
 		n.backendsAre(but(n.nodes, n.picked))
 		n.wrote()
-		if told := n.events.reasons("web"); !slices.Contains(told, "UnAvailableLoadBalancer") {
-			t.Errorf("told was %v", told)
+		if reported := n.events.reasons("web"); !slices.Contains(reported, "UnAvailableLoadBalancer") {
+			t.Errorf("got %v", reported)
 		}
 		n.calm()
 
@@ -294,7 +295,7 @@ func TestTheLastMemberWaitsForTheNext(t *testing.T) {
 		vm, _ := nodes.MachineID(w.nodesByName()[all[2]].Spec.ProviderID)
 		done := w.keepBusy(compute.ScaleSetInstances, vm.Name())
 		w.start(config())
-		w.until("the machine is refused", func() bool { return len(w.failuresTold("web")) > 0 })
+		w.until("the machine is refused", func() bool { return len(w.reportedFailures("web")) > 0 })
 		w.backendsAre(all[:2])
 		done()
 		w.until("they have changed places", func() bool { return slices.Equal(w.backends(), all[2:]) })
@@ -346,7 +347,7 @@ func TestMachinesThatAreDeleted(t *testing.T) {
 	inBothPools(t, func(t *testing.T, n *neighbourhood) {
 		n.serve()
 		n.before = nil
-		other := n.OtherDoor()
+		other := n.OtherClient()
 		for _, name := range n.picked {
 			id, _ := nodes.MachineID(n.nodesByName()[name].Spec.ProviderID)
 			if err := other.Delete(t.Context(), id); err != nil {
@@ -388,7 +389,7 @@ func TestMachinesThatAreDeallocated(t *testing.T) {
 			n.wrote(off...)
 		}
 		n.calm()
-		n.power("deallocate", n.picked) // who is in stays
+		n.power("deallocate", n.picked) // a member stays
 		n.calm()
 		n.backendsAre(n.nodes)
 		n.power("start", n.picked)
@@ -396,10 +397,10 @@ func TestMachinesThatAreDeallocated(t *testing.T) {
 	})
 }
 
-// power has somebody switch machines on or off.
+// power switches machines on or off, as a user does.
 func (n *neighbourhood) power(action string, machines []string) {
 	n.t.Helper()
-	other := n.OtherDoor()
+	other := n.OtherClient()
 	for _, name := range machines {
 		id, _ := nodes.MachineID(n.nodesByName()[name].Spec.ProviderID)
 		if _, err := other.Post(n.t.Context(), id, action, nil); err != nil {
@@ -414,7 +415,8 @@ func (n *neighbourhood) power(action string, machines []string) {
 // unless the configuration says so.
 func TestControlPlaneStaysOut(t *testing.T) {
 	inBothPools(t, func(t *testing.T, n *neighbourhood) {
-		known := map[string]string{"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/master": "", "kubernetes.io/role": "master"}
+		known := map[string]string{"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/master": "",
+			"kubernetes.io/role": "master"}
 		labels := slices.Sorted(maps.Keys(known))
 		masters := n.picked[:len(labels)]
 		for i, name := range masters {
@@ -439,7 +441,7 @@ func TestControlPlaneStaysOut(t *testing.T) {
 func TestNodesOfAnotherGroup(t *testing.T) {
 	inBothPools(t, func(t *testing.T, n *neighbourhood) {
 		const label = "kubernetes.azure.com/resource-group"
-		id := n.AddMachine(testkit.Alone{Name: "far", Group: far, Zone: "1"})
+		id := n.AddMachine(testkit.VirtualMachine{Name: "far", Group: far, Zone: "1"})
 		n.label(n.addMachineNode(testkit.Must[compute.Instance](n.Azure, id)), label, far.Name())
 		n.before = n.Surroundings()
 		for _, name := range n.picked {

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kaz/internal/cloudprovider/service"
+	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/emulator"
 	"kaz/internal/key"
 )
@@ -16,8 +16,8 @@ import (
 // noGroup asks for a public IP in a group that is none.
 var noGroup = annotated("load-balancer-resource-group", "no/group")
 
-// A Service that names what is no group is told so, and put right by its owner: nothing of it
-// is kept, neither in the Service nor in the controller.
+// TestANameThatIsNoneCanBePutRight checks that a Service with an invalid name of a resource group gets
+// a problem. After the correction nothing of it is left, neither in the Service nor in the controller.
 func TestANameThatIsNoneCanBePutRight(t *testing.T) {
 	for name, was := range map[string]bool{"new": false, "served": true} {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestANameThatIsNoneCanBePutRight(t *testing.T) {
 					w.create(s)
 				}
 				w.settle()
-				w.toldOnce("web", prefix+"load-balancer-resource-group", `"no/group"`, "allowed is the name of a resource group")
+				w.reportedOnce("web", prefix+"load-balancer-resource-group", `"no/group"`, "allowed is the name of a resource group")
 				w.remembers("web", 0)
 				address := w.address("web")
 				if was == (address == "") {
@@ -56,7 +56,7 @@ func TestANameThatIsNoneCanBePutRight(t *testing.T) {
 	}
 }
 
-// What somebody wrote in place of a note holds up nobody, and goes when the Service is served.
+// What a user wrote in place of a note delays no Service, and goes when the Service is served.
 func TestANoteThatIsNoNameIsTakenOff(t *testing.T) {
 	note := key.Note{Group: "no/group"}.Condition()
 	another := note
@@ -71,8 +71,8 @@ func TestANoteThatIsNoNameIsTakenOff(t *testing.T) {
 				w.create(bad)
 				w.create(w.newService("good", 81))
 				for _, s := range w.explainAll().Services {
-					told := strings.Contains(strings.Join(s.Kubernetes, "\n"), "status.conditions: - "+by.Type+": no/group")
-					if s.State != service.Pending || told != (s.Service == "default/bad") || len(s.Problems) > 0 {
+					reported := strings.Contains(strings.Join(s.Kubernetes, "\n"), "status.conditions: - "+by.Type+": no/group")
+					if s.State != explain.Pending || reported != (s.Service == "default/bad") || len(s.Problems) > 0 {
 						t.Errorf("explained: %+v", s)
 					}
 				}
@@ -93,19 +93,19 @@ func TestANoteThatIsNoNameIsTakenOff(t *testing.T) {
 // warnedOnce checks that a Service was warned once of something, in these words.
 func (w *world) warnedOnce(name, reason string, words ...string) {
 	w.t.Helper()
-	var told []string
+	var reported []string
 	for _, e := range w.events.list(name) {
 		if strings.HasPrefix(e, reason+": ") {
-			told = append(told, e)
+			reported = append(reported, e)
 		}
 	}
-	if len(told) != 1 {
-		w.t.Errorf("%s was warned %d times: %q", name, len(told), told)
+	if len(reported) != 1 {
+		w.t.Errorf("%s was warned %d times: %q", name, len(reported), reported)
 		return
 	}
 	for _, want := range words {
-		if !strings.Contains(told[0], want) {
-			w.t.Errorf("%s was warned %q, and not of %q", name, told[0], want)
+		if !strings.Contains(reported[0], want) {
+			w.t.Errorf("%s was warned %q, and not of %q", name, reported[0], want)
 		}
 	}
 }
@@ -126,29 +126,30 @@ func TestANameThatIsNoneIsExplained(t *testing.T) {
 			w.create(s)
 		}
 		w.create(w.newService("good", 81))
-		check := func(e service.Explanation) {
+		check := func(e explain.Explanation) {
 			t.Helper()
 			if len(e.Services) != 5 {
 				t.Fatalf("explained: %+v", e.Services)
 			}
 			for _, s := range e.Services {
-				want := service.Refused
+				want := explain.Refused
 				if s.Service == "default/good" {
-					want = service.Pending
+					want = explain.Pending
 				}
-				if s.State != want || (want == service.Refused) != (len(s.Problems) == 1) {
+				if s.State != want || (want == explain.Refused) != (len(s.Problems) == 1) {
 					t.Errorf("explained: %+v", s)
 				}
 			}
 		}
 		check(w.explainAll())
-		told := w.rehearse(config())()
-		if len(told) != 1 {
-			t.Fatalf("rehearsed: %+v", told)
+		reported := w.dryRun(config())()
+		if len(reported) != 1 {
+			t.Fatalf("dry run: %+v", reported)
 		}
-		check(told[0])
-		if e, err := w.look().Explain(t.Context(), "default", "id"); err != nil || len(e.Services) != 1 || e.Services[0].State != service.Refused ||
-			!strings.Contains(e.Services[0].Problems[0].Message, "it is an id, and wanted is a name alone") {
+		check(reported[0])
+		if e, err := w.look().Explain(t.Context(), "default", "id"); err != nil || len(e.Services) != 1 ||
+			e.Services[0].State != explain.Refused ||
+			!strings.Contains(e.Services[0].Problems[0].Message, "it is an id; want a name") {
 			t.Errorf("explained: %+v, %v", e, err)
 		}
 	})

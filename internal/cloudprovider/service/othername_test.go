@@ -13,12 +13,13 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/emulator"
 	"kaz/internal/key"
 	"kaz/internal/testkit"
 )
 
-// named is a controller that is told this name of its cluster.
+// named is a controller with this name of its cluster.
 func named(name string) service.Config {
 	c := config()
 	c.LoadBalancer.ClusterName, c.LoadBalancer.LoadBalancerName = name, name
@@ -76,7 +77,7 @@ func TestAForgottenClusterNameChangesNothing(t *testing.T) {
 		if got := w.Writes(); len(got) > 0 {
 			t.Errorf("written was %q", got)
 		}
-		look, err := service.TakeLook(t.Context(), named("kubernetes"), w.Door, w.client)
+		look, err := explain.NewInspector(t.Context(), inspectorOf(named("kubernetes")), w.Client, w.client)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,8 +96,8 @@ func TestAForgottenClusterNameChangesNothing(t *testing.T) {
 	})
 }
 
-// Who wants another name says so in the tags of the public IPs, or by naming the addresses,
-// which stay then.
+// TestAnotherClusterNameThatIsMeant checks that another name comes from the tags of the public IPs, or
+// from naming the addresses, which stay then.
 func TestAnotherClusterNameThatIsMeant(t *testing.T) {
 	for name, c := range map[string]struct {
 		meant func(*world)
@@ -105,7 +106,7 @@ func TestAnotherClusterNameThatIsMeant(t *testing.T) {
 		"with a tag": {func(w *world) {
 			for _, ip := range testkit.List[network.PublicIPAddress](w.Azure, testkit.Group, network.PublicIPAddresses) {
 				body := azure.Document(`{"tags":{"k8s-azure-cluster-name":"kubernetes","k8s-azure-service":"default/web"}}`)
-				if _, err := w.Door.Patch(w.t.Context(), azure.Write{ID: ip.ID, Body: body}); err != nil {
+				if _, err := w.Client.Patch(w.t.Context(), azure.Write{ID: ip.ID, Body: body}); err != nil {
 					w.t.Fatal(err)
 				}
 			}
@@ -136,7 +137,7 @@ func TestAnotherClusterNameThatIsMeant(t *testing.T) {
 	}
 }
 
-// Names differ without regard to case, as in Azure, and what was brought about under the right
+// Names differ without regard to case, as in Azure, and what was made under the right
 // name stays right.
 func TestTheRightClusterName(t *testing.T) {
 	for _, name := range []string{"prod", "PROD"} {

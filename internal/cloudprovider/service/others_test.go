@@ -27,11 +27,11 @@ type object = map[string]any
 
 func ref(id azure.ID) object { return object{"id": string(id)} }
 
-// byHand has somebody else change a document. Their door knows nothing of ours.
+// byHand changes a document as another owner would, through a client of its own.
 func (w *world) byHand(id azure.ID, edit func(properties object)) {
 	w.t.Helper()
-	door := w.OtherDoor()
-	doc, err := door.Get(w.t.Context(), id)
+	client := w.OtherClient()
+	doc, err := client.Get(w.t.Context(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func (w *world) byHand(id azure.ID, edit func(properties object)) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := door.Put(w.t.Context(), azure.Write{ID: id, Body: body, IfMatch: doc.Etag()}); err != nil {
+	if _, err := client.Put(w.t.Context(), azure.Write{ID: id, Body: body, IfMatch: doc.Etag()}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.Forget()
@@ -67,7 +67,7 @@ func withoutPart(list, name string) func(object) {
 
 func part(segment, name string) azure.ID { return testkit.LoadBalancer.Child(segment, name) }
 
-// The parts of the load balancer that somebody else has.
+// The parts of the load balancer that another owner has.
 const (
 	theirIP   = testkit.Group + "/providers/" + network.PublicIPAddresses + "/theirs"
 	theirPool = "theirPool"
@@ -75,17 +75,19 @@ const (
 )
 
 // layTheirs makes the cluster's load balancer before kaz is there, with everything that
-// somebody can put into one: here it is how the machines reach the Internet.
+// a user can put into one: here it is how the machines reach the Internet.
 func (w *world) layTheirs() {
 	w.t.Helper()
-	w.Put(theirIP, object{"location": testkit.Location, "sku": object{"name": "Standard"}, "properties": object{"publicIPAllocationMethod": "Static"}})
+	w.Put(theirIP,
+		object{"location": testkit.Location, "sku": object{"name": "Standard"}, "properties": object{"publicIPAllocationMethod": "Static"}})
 	frontend, pool := ref(part("frontendIPConfigurations", their)), ref(part("backendAddressPools", theirPool))
 	w.Put(testkit.LoadBalancer, object{
 		"location": testkit.Location, "sku": object{"name": "Standard"}, "tags": object{"owner": "them"},
 		"properties": object{
 			"frontendIPConfigurations": []object{{"name": their, "properties": object{"publicIPAddress": ref(theirIP)}}},
 			"backendAddressPools":      []object{{"name": theirPool}, {"name": testkit.ClusterName}},
-			"probes":                   []object{{"name": their, "properties": object{"protocol": "Tcp", "port": 8443, "intervalInSeconds": 15, "probeThreshold": 3}}},
+			"probes": []object{{"name": their,
+				"properties": object{"protocol": "Tcp", "port": 8443, "intervalInSeconds": 15, "probeThreshold": 3}}},
 			"loadBalancingRules": []object{{"name": their, "properties": object{
 				"protocol": "Tcp", "frontendPort": 8443, "backendPort": 8443, "disableOutboundSnat": true,
 				"frontendIPConfiguration": frontend, "backendAddressPool": pool, "probe": ref(part("probes", their)),
@@ -94,7 +96,8 @@ func (w *world) layTheirs() {
 				"protocol": "Tcp", "frontendPort": 2222, "backendPort": 22, "frontendIPConfiguration": frontend,
 			}}},
 			"outboundRules": []object{{"name": their, "properties": object{
-				"protocol": "All", "allocatedOutboundPorts": 1024, "backendAddressPool": pool, "frontendIPConfigurations": []object{frontend},
+				"protocol": "All", "allocatedOutboundPorts": 1024, "backendAddressPool": pool,
+				"frontendIPConfigurations": []object{frontend},
 			}}},
 		},
 	})
@@ -108,15 +111,16 @@ func (w *world) balancer() network.LoadBalancer {
 
 func (w *world) base(name string) string { return framework.DefaultLoadBalancerName(w.get(name)) }
 
-// told waits until the owner of a Service is told of something.
-func (w *world) told(name, reason, of string) {
+// reported waits until a Service gets an event.
+func (w *world) reported(name, reason, of string) {
 	w.t.Helper()
-	w.until(fmt.Sprintf("%s is told of %s %q", name, reason, of), func() bool {
-		return slices.ContainsFunc(w.events.list(name), func(e string) bool { return strings.HasPrefix(e, reason+": ") && strings.Contains(e, of) })
+	w.until(fmt.Sprintf("%s gets %s %q", name, reason, of), func() bool {
+		return slices.ContainsFunc(w.events.list(name),
+			func(e string) bool { return strings.HasPrefix(e, reason+": ") && strings.Contains(e, of) })
 	})
 }
 
-// touched has a Service looked at again, which must write nothing.
+// touched queues a Service again, which must write nothing.
 func (w *world) touched(name string) {
 	w.t.Helper()
 	w.settle()
@@ -137,7 +141,7 @@ func (w *world) removed(names ...string) {
 	w.allGone(names)
 }
 
-// Row 79. Pools that somebody else fills are theirs: nobody joins and nobody leaves. Only
+// Row 79. Pools that another owner fills are left alone: no member joins or leaves. Only
 // the load balancer for which it is configured is theirs to fill.
 func TestPreconfiguredPools(t *testing.T) {
 	for _, members := range []string{"interfaces", "addresses"} {
@@ -159,11 +163,13 @@ func TestPreconfiguredPools(t *testing.T) {
 				w.allServed([]string{"web", "inside"})
 				w.settle()
 				w.backendsAre(theirs)
-				if got, all := w.backendsOf(testkit.LoadBalancer+"-internal"), slices.Sorted(maps.Keys(w.nodesByName())); !slices.Equal(got, all) {
+				if got, all := w.backendsOf(testkit.LoadBalancer+"-internal"),
+					slices.Sorted(maps.Keys(w.nodesByName())); !slices.Equal(got, all) {
 					t.Errorf("the internal load balancer has %v, want %v", got, all)
 				}
 				for _, r := range w.balancer().LoadBalancingRules {
-					if strings.HasPrefix(r.Name, w.base("web")) && !r.Properties.BackendAddressPool.ID.Equal(part("backendAddressPools", testkit.ClusterName)) {
+					if strings.HasPrefix(r.Name, w.base("web")) &&
+						!r.Properties.BackendAddressPool.ID.Equal(part("backendAddressPools", testkit.ClusterName)) {
 						t.Errorf("the rule leads to %v", r.Properties.BackendAddressPool)
 					}
 				}
@@ -178,14 +184,15 @@ func TestPreconfiguredPools(t *testing.T) {
 	}
 }
 
-// fillByHand puts nodes into the cluster's pool as somebody else would.
+// fillByHand puts nodes into the cluster's pool as another owner would.
 func (w *world) fillByHand(addresses bool, nodes []string) {
 	w.t.Helper()
 	for _, name := range nodes {
 		address := w.nodesByName()[name].Status.Addresses[0].Address
 		if !addresses {
 			w.byHand(testkit.Group.Resource(network.Interfaces, name+"-nic"), func(p object) {
-				p["ipConfigurations"].([]any)[0].(object)["properties"].(object)["loadBalancerBackendAddressPools"] = []object{ref(part("backendAddressPools", testkit.ClusterName))}
+				p["ipConfigurations"].([]any)[0].(object)["properties"].(object)["loadBalancerBackendAddressPools"] = []object{ref(part(
+					"backendAddressPools", testkit.ClusterName))}
 			})
 			continue
 		}
@@ -201,9 +208,9 @@ func (w *world) fillByHand(addresses bool, nodes []string) {
 	}
 }
 
-// Row 79 again: a load balancer with pre-configured pools that kaz made is not deleted with
-// its last Service. Azure has none without a frontend, so the last one stays, and who had
-// it is told.
+// TestPreconfiguredPoolsKeepTheirLoadBalancer checks row 79 again: a load balancer with pre-configured
+// pools that kaz created is not deleted with its last Service. Azure has none without a frontend, so
+// the last one stays, and an event says so.
 func TestPreconfiguredPoolsKeepTheirLoadBalancer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -217,11 +224,12 @@ func TestPreconfiguredPoolsKeepTheirLoadBalancer(t *testing.T) {
 		frontend := w.base("web")
 		w.touched("web")
 		w.remove("web")
-		w.told("web", "DeletingFrontendIPConfiguration", frontend)
+		w.reported("web", "DeletingFrontendIPConfiguration", frontend)
 		w.allGone([]string{"web"})
 		w.settle()
 		lb := w.balancer()
-		if len(lb.FrontendIPConfigurations) != 1 || lb.FrontendIPConfigurations[0].Name != frontend || len(lb.LoadBalancingRules)+len(lb.Probes) > 0 {
+		if len(lb.FrontendIPConfigurations) != 1 || lb.FrontendIPConfigurations[0].Name != frontend ||
+			len(lb.LoadBalancingRules)+len(lb.Probes) > 0 {
 			t.Errorf("what is left of it: %+v", lb)
 		}
 		after := w.Surroundings()
@@ -237,8 +245,9 @@ func TestPreconfiguredPoolsKeepTheirLoadBalancer(t *testing.T) {
 	})
 }
 
-// Row 80. A frontend that somebody's outbound rule stands at stays when its Service goes,
-// with its address, and its owner is told. When nobody stands there any more it goes, too.
+// TestAFrontendThatIsInUseStays checks row 80: a frontend that a user's outbound rule uses stays when
+// its Service goes, with its address, and an event says so. When no rule uses it any more it goes,
+// too.
 func TestAFrontendThatIsInUseStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -250,7 +259,9 @@ func TestAFrontendThatIsInUseStays(t *testing.T) {
 		w.create(w.newService("web", 80))
 		w.served("web")
 		w.settle()
-		base, ip := w.base("web"), testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer).Properties.FrontendIPConfigurations[0].Properties.PublicIPAddress.ID
+		base, ip := w.base("web"),
+			testkit.Must[network.LoadBalancer](w.Azure,
+				testkit.LoadBalancer).Properties.FrontendIPConfigurations[0].Properties.PublicIPAddress.ID
 		w.byHand(testkit.LoadBalancer, withPart("backendAddressPools", theirPool, object{}))
 		w.byHand(testkit.LoadBalancer, withPart("outboundRules", their, object{
 			"protocol": "All", "backendAddressPool": ref(part("backendAddressPools", theirPool)),
@@ -258,7 +269,7 @@ func TestAFrontendThatIsInUseStays(t *testing.T) {
 		}))
 		w.touched("web")
 		w.remove("web")
-		w.told("web", "DeletingFrontendIPConfiguration", their)
+		w.reported("web", "DeletingFrontendIPConfiguration", their)
 		w.allGone([]string{"web"})
 		w.settle()
 		lb := w.balancer()
@@ -281,16 +292,17 @@ func TestAFrontendThatIsInUseStays(t *testing.T) {
 	})
 }
 
-// Row 81. Where somebody else stands at a frontend's port, the Service that wants it is told
-// who it is and stays as it was; when the port is free it has it.
-func TestAPortThatSomebodyHas(t *testing.T) {
+// TestAPortInUse checks row 81: if a foreign rule has a frontend's port, the Service that wants it
+// gets a problem that names the rule, and stays as it was. When the port is free the Service has it.
+func TestAPortInUse(t *testing.T) {
 	frontend := func(base string) object { return ref(part("frontendIPConfigurations", base)) }
 	for list, properties := range map[string]func(base string) object{
 		"inboundNatRules": func(base string) object {
 			return object{"protocol": "Tcp", "frontendPort": 80, "backendPort": 22, "frontendIPConfiguration": frontend(base)}
 		},
 		"inboundNatPools": func(base string) object {
-			return object{"protocol": "Tcp", "frontendPortRangeStart": 70, "frontendPortRangeEnd": 90, "backendPort": 22, "frontendIPConfiguration": frontend(base)}
+			return object{"protocol": "Tcp", "frontendPortRangeStart": 70, "frontendPortRangeEnd": 90, "backendPort": 22,
+				"frontendIPConfiguration": frontend(base)}
 		},
 		"loadBalancingRules": func(base string) object {
 			return object{"protocol": "Tcp", "frontendPort": 80, "backendPort": 8080, "frontendIPConfiguration": frontend(base),
@@ -311,8 +323,8 @@ func TestAPortThatSomebodyHas(t *testing.T) {
 				w.touched("web")
 				with := w.Surroundings()
 				w.change("web", func(s *corev1.Service) { addPort(s, 80, corev1.ProtocolTCP) })
-				w.told("web", "SyncLoadBalancerFailed", "FrontendConflict")
-				w.told("web", "SyncLoadBalancerFailed", `"`+their+`"`)
+				w.reported("web", "SyncLoadBalancerFailed", "FrontendConflict")
+				w.reported("web", "SyncLoadBalancerFailed", `"`+their+`"`)
 				w.settle()
 				if d := cmp.Diff(with, w.Surroundings()); d != "" {
 					t.Errorf("what was refused changed (-before +after):\n%s", d)
@@ -329,9 +341,9 @@ func TestAPortThatSomebodyHas(t *testing.T) {
 	}
 }
 
-// Row 82. What somebody else has in the load balancer and the security group is the same
+// Row 82. What another owner has in the load balancer and the security group is the same
 // however often Services come, change and go, and nodes with them.
-func TestWhatIsOthersStays(t *testing.T) {
+func TestForeignResourcesStay(t *testing.T) {
 	for _, members := range []string{"interfaces", "addresses"} {
 		t.Run(members, func(t *testing.T) {
 			t.Parallel()
@@ -339,7 +351,8 @@ func TestWhatIsOthersStays(t *testing.T) {
 				w := newWorld(t, emulator.Options{}, 3)
 				w.layTheirs()
 				w.byHand(testkit.SecurityGroup, withPart("securityRules", their, object{
-					"priority": 500, "direction": "Inbound", "access": "Allow", "protocol": "Tcp", "sourceAddressPrefix": "10.0.0.0/8", "sourcePortRange": "*",
+					"priority": 500, "direction": "Inbound", "access": "Allow", "protocol": "Tcp", "sourceAddressPrefix": "10.0.0.0/8",
+					"sourcePortRange":          "*",
 					"destinationAddressPrefix": "*", "destinationPortRange": "22", "description": "how we get in",
 				}))
 				theirs := w.othersParts()
@@ -356,7 +369,7 @@ func TestWhatIsOthersStays(t *testing.T) {
 					t.Helper()
 					w.settle()
 					if d := cmp.Diff(theirs, w.othersParts()); d != "" {
-						t.Errorf("what is others' after %s (-before +after):\n%s", after, d)
+						t.Errorf("foreign parts after %s (-before +after):\n%s", after, d)
 					}
 				}
 				unchanged("two Services came")
@@ -399,8 +412,8 @@ func (w *world) othersParts() map[string]string {
 	return all
 }
 
-// Row 84. What changes between our look and our write is read again and stays: the change is
-// made on top of it at once, and nobody is told of anything.
+// TestWhatChangesUnderneathStays checks row 84: a change between kaz's read and write is read again
+// and stays. The write is repeated on top of it at once, without an event.
 func TestWhatChangesUnderneathStays(t *testing.T) {
 	type theirs struct {
 		list       string
@@ -409,7 +422,8 @@ func TestWhatChangesUnderneathStays(t *testing.T) {
 	for id, c := range map[azure.ID]theirs{
 		testkit.LoadBalancer: {"probes", object{"protocol": "Tcp", "port": 8443, "intervalInSeconds": 15, "probeThreshold": 3}},
 		testkit.SecurityGroup: {"securityRules", object{
-			"priority": 500, "direction": "Outbound", "access": "Allow", "protocol": "Tcp", "sourceAddressPrefix": "*", "sourcePortRange": "*",
+			"priority": 500, "direction": "Outbound", "access": "Allow", "protocol": "Tcp", "sourceAddressPrefix": "*",
+			"sourcePortRange":          "*",
 			"destinationAddressPrefix": "*", "destinationPortRange": "443",
 		}},
 	} {
@@ -438,10 +452,10 @@ func TestWhatChangesUnderneathStays(t *testing.T) {
 					t.Error("no write was refused because of a change underneath")
 				}
 				if d := cmp.Diff(parts, w.othersParts()); d != "" {
-					t.Errorf("what is others' (-before +after):\n%s", d)
+					t.Errorf("foreign parts (-before +after):\n%s", d)
 				}
-				if told := w.events.reasons("web"); slices.Contains(told, "SyncLoadBalancerFailed") {
-					t.Errorf("told was %v", told)
+				if reported := w.events.reasons("web"); slices.Contains(reported, "SyncLoadBalancerFailed") {
+					t.Errorf("got %v", reported)
 				}
 				w.touched("web")
 				w.byHand(id, withoutPart(c.list, their))
@@ -452,8 +466,8 @@ func TestWhatChangesUnderneathStays(t *testing.T) {
 	}
 }
 
-// Row 85. A load balancer of the retired SKU Basic is taken away when everybody has left its
-// pool, and made anew; the address stays.
+// TestABasicLoadBalancerIsReplaced checks row 85: a load balancer of the retired SKU Basic is deleted
+// when all members have left its pool, and created again; the address stays.
 func TestABasicLoadBalancerIsReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -497,10 +511,12 @@ func (w *world) layBasic(s *corev1.Service) string {
 	w.Put(testkit.LoadBalancer, object{"location": testkit.Location, "sku": object{"name": "Basic"}, "properties": object{
 		"frontendIPConfigurations": []object{{"name": base, "properties": object{"publicIPAddress": ref(id)}}},
 		"backendAddressPools":      []object{{"name": testkit.ClusterName}},
-		"probes":                   []object{{"name": rule, "properties": object{"protocol": "Tcp", "port": 30080, "intervalInSeconds": 5, "numberOfProbes": 2}}},
+		"probes": []object{{"name": rule,
+			"properties": object{"protocol": "Tcp", "port": 30080, "intervalInSeconds": 5, "numberOfProbes": 2}}},
 		"loadBalancingRules": []object{{"name": rule, "properties": object{
-			"protocol": "Tcp", "frontendPort": 80, "backendPort": 80, "enableFloatingIP": true, "frontendIPConfiguration": ref(part("frontendIPConfigurations", base)),
-			"backendAddressPool": ref(pool), "probe": ref(part("probes", rule)),
+			"protocol": "Tcp", "frontendPort": 80, "backendPort": 80, "enableFloatingIP": true,
+			"frontendIPConfiguration": ref(part("frontendIPConfigurations", base)),
+			"backendAddressPool":      ref(pool), "probe": ref(part("probes", rule)),
 		}}},
 	}})
 	w.byHand(testkit.Nodes, func(p object) { joins(p["virtualMachineProfile"].(object)["networkProfile"], pool) })
@@ -574,12 +590,13 @@ func TestEdgeZone(t *testing.T) {
 	})
 }
 
-// opened has subnets as they are when a private link service has been there: nobody can
-// tell who else needs them so.
+// opened has subnets as they are when a private link service has been there: nothing tells
+// what else needs them so.
 func opened(all map[string]string) map[string]string {
 	all = maps.Clone(all)
 	for id, text := range all {
-		all[id] = strings.ReplaceAll(text, `"privateLinkServiceNetworkPolicies": "Enabled"`, `"privateLinkServiceNetworkPolicies": "Disabled"`)
+		all[id] = strings.ReplaceAll(text, `"privateLinkServiceNetworkPolicies": "Enabled"`,
+			`"privateLinkServiceNetworkPolicies": "Disabled"`)
 	}
 	return all
 }
@@ -594,7 +611,7 @@ func TestOnlyThePublicIPIsThere(t *testing.T) {
 				w := newWorld(t, emulator.Options{}, 1)
 				before := w.Surroundings()
 				c := config()
-				c.LoadBalancer.PoolByIP = true // nobody else holds the load balancer
+				c.LoadBalancer.PoolByIP = true // nothing else holds the load balancer
 				stop := w.start(c)
 				w.create(w.newService("web", 80))
 				w.served("web")
@@ -603,7 +620,7 @@ func TestOnlyThePublicIPIsThere(t *testing.T) {
 					stop()
 					w.Reopen()
 				}
-				other := w.OtherDoor()
+				other := w.OtherClient()
 				if err := other.Delete(t.Context(), testkit.LoadBalancer); err != nil {
 					t.Fatal(err)
 				}
@@ -631,7 +648,8 @@ func TestOnlyThePublicIPIsThere(t *testing.T) {
 func TestAPublicIPThatFailed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fails := []emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Times: 1, Fault: emulator.FaultOperation, Code: "InternalServerError"}}
+		fails := []emulator.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Times: 1, Fault: emulator.FaultOperation,
+			Code: "InternalServerError"}}
 		w := newWorld(t, emulator.Options{Latency: 1, Faults: fails}, 1)
 		before := w.Surroundings()
 		w.start(config())
@@ -651,12 +669,12 @@ func TestAPublicIPThatFailed(t *testing.T) {
 		if err := w.SetFaults(fails); err != nil {
 			t.Fatal(err)
 		}
-		door := w.OtherDoor()
-		doc, err := door.Get(t.Context(), ips[0].ID)
+		client := w.OtherClient()
+		doc, err := client.Get(t.Context(), ips[0].ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := door.Put(t.Context(), azure.Write{ID: ips[0].ID, Body: doc}); err == nil {
+		if _, err := client.Put(t.Context(), azure.Write{ID: ips[0].ID, Body: doc}); err == nil {
 			t.Fatal("the write did not fail")
 		}
 		w.change("web", func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 })

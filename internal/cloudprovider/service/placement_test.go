@@ -99,7 +99,8 @@ func (w *spread) are(want map[string]place) {
 		var p place
 		for _, s := range list.Items {
 			base := w.base(s.Name)
-			if slices.ContainsFunc(lb.Properties.LoadBalancingRules, func(r azure.Child[network.LoadBalancingRule]) bool { return strings.HasPrefix(r.Name, base) }) {
+			if slices.ContainsFunc(lb.Properties.LoadBalancingRules,
+				func(r azure.Child[network.LoadBalancingRule]) bool { return strings.HasPrefix(r.Name, base) }) {
 				p.services = append(p.services, s.Name)
 			}
 		}
@@ -112,7 +113,7 @@ func (w *spread) are(want map[string]place) {
 	}
 }
 
-// place is who is at a load balancer.
+// place is the Services and nodes of a load balancer.
 type place struct{ services, nodes []string }
 
 var (
@@ -143,7 +144,7 @@ func TestALoadBalancerThatTakesNoMore(t *testing.T) {
 
 		w.again(func(c *loadbalancer.Config) { c.Balancers[0].AllowPlacement, c.MaximumRules = true, 1 })
 		w.create(w.newService("late", 82))
-		w.told("late", "SyncLoadBalancerFailed", "LimitExceeded: load balancers kubernetes, lb2")
+		w.reported("late", "SyncLoadBalancerFailed", "LimitExceeded: load balancers kubernetes, lb2")
 		w.touched("web")
 		w.removed("api", "late")
 		w.add("new", 83, plain)
@@ -189,9 +190,9 @@ func TestSelectorsOfLoadBalancers(t *testing.T) {
 	})
 }
 
-// Row 100. A Service that names an address goes to the load balancer where it is, by its
-// address or by its public IP's name; one that is sent elsewhere at the same time, or that
-// may not be there, is told so.
+// TestAnAddressLeadsToItsLoadBalancer checks row 100: a Service that names an address goes to the load
+// balancer of the address, by its address or by its public IP's name. One that is sent elsewhere at
+// the same time, or that may not be there, gets a problem.
 func TestAnAddressLeadsToItsLoadBalancer(t *testing.T) {
 	spreadWorld(t, func(t *testing.T, w *spread) {
 		w.again(asItIs)
@@ -200,9 +201,11 @@ func TestAnAddressLeadsToItsLoadBalancer(t *testing.T) {
 		address := w.address("web")
 		w.add("by-address", 81, func(s *corev1.Service) { s.Spec.LoadBalancerIP = address })
 		w.add("by-name", 82, annotated("pip-name", testkit.ClusterName+"-"+w.base("web")))
-		both := map[string]place{"kubernetes": {[]string{"other"}, firstNodes}, "lb2": {[]string{"by-address", "by-name", "web"}, secondNodes}}
+		both := map[string]place{"kubernetes": {[]string{"other"}, firstNodes},
+			"lb2": {[]string{"by-address", "by-name", "web"}, secondNodes}}
 		w.are(both)
-		ip := testkit.Must[network.PublicIPAddress](w.Azure, testkit.Group.Resource(network.PublicIPAddresses, testkit.ClusterName+"-"+w.base("web")))
+		ip := testkit.Must[network.PublicIPAddress](w.Azure,
+			testkit.Group.Resource(network.PublicIPAddresses, testkit.ClusterName+"-"+w.base("web")))
 		if got := ip.Tags["k8s-azure-service"]; got != "default/web,default/by-address,default/by-name" {
 			t.Errorf("the public IP is of %q", got)
 		}
@@ -213,19 +216,19 @@ func TestAnAddressLeadsToItsLoadBalancer(t *testing.T) {
 		annotated("load-balancer-configurations", "kubernetes")(torn)
 		torn.Spec.LoadBalancerIP = address
 		w.create(torn)
-		w.told("torn", "SyncLoadBalancerFailed", "LoadBalancerNotEligible: annotation "+prefix+"load-balancer-configurations")
+		w.reported("torn", "SyncLoadBalancerFailed", "LoadBalancerNotEligible: annotation "+prefix+"load-balancer-configurations")
 		w.again(func(c *loadbalancer.Config) {
 			c.Balancers[1].ServiceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"lb": "two"}}
 		})
 		lost := w.newService("lost", 84)
 		lost.Spec.LoadBalancerIP = address
 		w.create(lost)
-		w.told("lost", "SyncLoadBalancerFailed", "LoadBalancerNotEligible: its address stands at load balancer lb2, which may not serve it")
+		w.reported("lost", "SyncLoadBalancerFailed", "LoadBalancerNotEligible: its address is at load balancer lb2, which may not serve it")
 		w.removed("lost", "torn")
 		w.again(func(c *loadbalancer.Config) { c.Balancers[1].ServiceSelector = nil })
 		w.are(both)
 
-		w.removed("web") // the address is still there for those who came after
+		w.removed("web") // the address is still there for the Services that came after
 		w.are(map[string]place{"kubernetes": {[]string{"other"}, firstNodes}, "lb2": {[]string{"by-address", "by-name"}, secondNodes}})
 		for _, name := range []string{"by-address", "by-name"} {
 			if got := w.address(name); got != address {
@@ -236,10 +239,11 @@ func TestAnAddressLeadsToItsLoadBalancer(t *testing.T) {
 	})
 }
 
-// A Service at whose frontend others stay cannot go to another load balancer: Azure lets
-// no frontend go that a rule refers to, and the address is at one load balancer only. It is
-// told so and keeps what it has; once nobody keeps it there it moves, with its address.
-func TestAFrontendThatOthersNeedStays(t *testing.T) {
+// TestASharedFrontendStays checks that a Service at a shared frontend cannot go to another load
+// balancer: Azure deletes no frontend that a rule refers to, and the address is at one load balancer
+// only. The Service gets a problem and keeps what it has; once nothing keeps it there it moves, with
+// its address.
+func TestASharedFrontendStays(t *testing.T) {
 	outbound := func(w *spread) object {
 		return object{"protocol": "All", "backendAddressPool": ref(part("backendAddressPools", testkit.ClusterName)),
 			"frontendIPConfigurations": []object{ref(part("frontendIPConfigurations", w.base("web")))}}
@@ -257,9 +261,10 @@ func TestAFrontendThatOthersNeedStays(t *testing.T) {
 		by, guests string
 	}{
 		"public IP": {nil, pinned(), leaves, "of Service default/guest", "guest"},
-		"address":   {[]string{"load-balancer-internal", "true"}, pinned("load-balancer-internal", "true"), leaves, "of Service default/guest", "guest"},
+		"address": {[]string{"load-balancer-internal", "true"}, pinned("load-balancer-internal", "true"), leaves,
+			"of Service default/guest", "guest"},
 		"outbound rule": {nil, func(w *spread) { w.byHand(testkit.LoadBalancer, withPart("outboundRules", their, outbound(w))) },
-			func(w *spread) { w.byHand(testkit.LoadBalancer, withoutPart("outboundRules", their)) }, "of somebody else", ""},
+			func(w *spread) { w.byHand(testkit.LoadBalancer, withoutPart("outboundRules", their)) }, "of an unknown owner", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spreadWorld(t, func(t *testing.T, w *spread) {
@@ -273,8 +278,8 @@ func TestAFrontendThatOthersNeedStays(t *testing.T) {
 				c.come(w)
 				address, before := w.address("web"), w.Snapshot()
 				w.change("web", annotated("load-balancer-configurations", "lb2"))
-				w.told("web", "SyncLoadBalancerFailed", `FrontendConflict: annotation `+prefix+`load-balancer-configurations: "lb2"`)
-				w.told("web", "SyncLoadBalancerFailed", c.by)
+				w.reported("web", "SyncLoadBalancerFailed", `FrontendConflict: annotation `+prefix+`load-balancer-configurations: "lb2"`)
+				w.reported("web", "SyncLoadBalancerFailed", c.by)
 				<-time.After(2 * time.Hour)
 				if d := cmp.Diff(before, w.Snapshot()); d != "" {
 					t.Errorf("web is refused, and Azure is not as it was (-before +after):\n%s", d)
@@ -298,9 +303,9 @@ func TestAFrontendThatOthersNeedStays(t *testing.T) {
 	}
 }
 
-// Nodes change places because the last Service of a load balancer goes, or the first one comes.
-// Who has packets arrive at the nodes' own addresses is let in where they come to, and nowhere
-// that they have left, though nothing has happened to him.
+// TestNodesThatChangePlacesAreLetIn checks nodes that move because the last Service of a load balancer
+// goes, or the first one comes. A Service whose packets arrive at the nodes' own addresses is allowed
+// where they arrive, and not where they have left, also without a change of its own.
 func TestNodesThatChangePlacesAreLetIn(t *testing.T) {
 	spreadWorld(t, func(t *testing.T, w *spread) {
 		w.again(asItIs)
@@ -334,7 +339,7 @@ func TestNodesThatChangePlacesAreLetIn(t *testing.T) {
 	})
 }
 
-// Row 103. Azure deletes no load balancer that a scale set is in. One that nobody has nodes
+// Row 103. Azure deletes no load balancer that a scale set is in. One without nodes
 // of is taken out first, whether kaz knew of it or not; one in another resource group is not
 // ours to write, and until it has left, the Service says so.
 func TestALoadBalancerThatAScaleSetNeeds(t *testing.T) {
@@ -366,7 +371,7 @@ func TestALoadBalancerThatAScaleSetNeeds(t *testing.T) {
 					}
 					w.remove("web")
 					if group != testkit.Group {
-						w.told("web", "SyncLoadBalancerFailed", "LoadBalancerInUseByVirtualMachineScaleSet")
+						w.reported("web", "SyncLoadBalancerFailed", "LoadBalancerInUseByVirtualMachineScaleSet")
 						join()
 					}
 					w.allGone([]string{"web"})

@@ -25,7 +25,7 @@ import (
 // env lets the scenarios drive the controller through the API server.
 func (w *world) env() testkit.Env {
 	return testkit.Env{
-		Azure: w.Door.Fresh(), Group: testkit.Group, SecurityGroup: testkit.SecurityGroup,
+		Azure: w.Client.Fresh(), Group: testkit.Group, SecurityGroup: testkit.SecurityGroup,
 		ScaleSets: []azure.ID{testkit.Nodes}, ClusterName: testkit.ClusterName,
 		Serve: func(_ context.Context, s *corev1.Service) (*corev1.Service, error) {
 			if w.gone(s.Name) {
@@ -54,8 +54,8 @@ func (w *world) env() testkit.Env {
 	}
 }
 
-// apply writes a Service and returns when its owner was told what came of it. A
-// label that tells the turns apart makes even an unchanged one be looked at.
+// apply writes a Service and returns after the event of the outcome. A label that differs between
+// turns causes a pass even for an unchanged one.
 func (w *world) apply(s *corev1.Service) (refused error) {
 	w.t.Helper()
 	w.turns++
@@ -64,7 +64,7 @@ func (w *world) apply(s *corev1.Service) (refused error) {
 		now.Spec, now.Annotations = s.Spec, s.Annotations
 		now.Labels = map[string]string{"turn": fmt.Sprint(w.turns)}
 	})
-	told := func() bool {
+	reported := func() bool {
 		for _, e := range w.events.list(s.Name)[seen:] {
 			reason, message, _ := strings.Cut(e, ": ")
 			switch reason {
@@ -77,7 +77,7 @@ func (w *world) apply(s *corev1.Service) (refused error) {
 		}
 		return false
 	}
-	w.until(s.Name+" is served or refused", told)
+	w.until(s.Name+" is served or refused", reported)
 	return refused
 }
 
@@ -216,7 +216,7 @@ func TestTheBackendsOfAServiceThatIsRefused(t *testing.T) {
 					t.Fatalf("%d nodes serve it", got)
 				}
 				w.change("web", annotated("load-balancer-tcp-idle-timeout", "soon"))
-				w.told("web", "SyncLoadBalancerFailed", "idle-timeout")
+				w.reported("web", "SyncLoadBalancerFailed", "idle-timeout")
 				if pool == testkit.ClusterName {
 					w.removeNode("nodes0-000002")
 				} else {
@@ -290,7 +290,8 @@ func TestNamespacesThatAreRelabelled(t *testing.T) {
 		for _, n := range names {
 			addresses[n] = w.address(n)
 		}
-		for _, turn := range []struct{ team, at string }{{"a", testkit.ClusterName}, {"b", "lb2"}, {"c", testkit.ClusterName}, {"b", "lb2"}} {
+		for _, turn := range []struct{ team, at string }{{"a", testkit.ClusterName}, {"b", "lb2"}, {"c", testkit.ClusterName},
+			{"b", "lb2"}} {
 			namespace = namespace.DeepCopy()
 			namespace.Labels["team"] = turn.team
 			if err := w.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("namespaces"), namespace, ""); err != nil {
@@ -317,7 +318,7 @@ func TestNamespacesThatAreRelabelled(t *testing.T) {
 
 // A namespace comes with its Services, and may be heard of after them: they go to the load
 // balancer that is for it all the same.
-func TestANamespaceThatIsHeardOfLate(t *testing.T) {
+func TestANamespaceThatIsKnownLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 2)
 		c := several()
@@ -341,7 +342,7 @@ func TestANamespaceThatIsHeardOfLate(t *testing.T) {
 }
 
 // Azure turns pools of interfaces into pools of addresses when it is asked to: no machine
-// is written, and nobody leaves.
+// is written, and no member leaves.
 func TestPoolsAreMigratedByAzure(t *testing.T) {
 	for _, byAPI := range []bool{true, false} {
 		t.Run(fmt.Sprintf("by Azure: %v", byAPI), func(t *testing.T) {
@@ -373,7 +374,7 @@ func TestPoolsAreMigratedByAzure(t *testing.T) {
 					t.Errorf("written was %v, want Azure to be asked for both load balancers", writes)
 				}
 				if !byAPI && writes["migrateToIpBased"] > 0 {
-					t.Errorf("written was %v, which nobody asked for", writes)
+					t.Errorf("written was %v, which no Service asked for", writes)
 				}
 				for _, n := range names {
 					w.remove(n)

@@ -26,21 +26,23 @@ import (
 	"kaz/internal/arm/cache"
 	"kaz/internal/azure"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/emulator"
 	"kaz/internal/testkit"
 )
 
 var (
-	schedules = flag.Uint64("schedules", 0, "how many random schedules TestSchedules plays; 0 for as many as the run is long, or for the one of -seed")
-	seed      = flag.Uint64("seed", 0, "the first schedule that TestSchedules plays")
+	schedules = flag.Uint64("schedules", 0,
+		"how many random schedules TestSchedules plays; 0 for as many as the run is long, or for the one of -seed")
+	seed = flag.Uint64("seed", 0, "the first schedule that TestSchedules plays")
 )
 
 // TestSchedules plays random lives of a few Services among random disturbances: requests
 // that fail in all ways, controllers that are stopped and started or overlap for a lease,
-// news from Kubernetes that come late, nodes that go and come, somebody else who writes to
+// news from Kubernetes that come late, nodes that go and come, another owner that writes to
 // the same documents, and, in half of them, writes that Azure says it did and did not. In
 // the end every Service is as it asks to be, by a comparison with Azure where Azure was
-// untrue and else without one, what is somebody else's is there, and when all are gone
+// untrue and else without one, what another owner has is there, and when all are gone
 // nothing is left.
 func TestSchedules(t *testing.T) {
 	const short, long = 12, 400
@@ -69,7 +71,8 @@ func playSchedule(t *testing.T, seed uint64) {
 			s := newSchedule(t, seed)
 			defer func() {
 				if t.Failed() {
-					t.Logf("reproduce: go test ./internal/cloudprovider/service -run TestSchedules -seed %d -v\n%s", seed, strings.Join(s.story, "\n"))
+					t.Logf("reproduce: go test ./internal/cloudprovider/service -run TestSchedules -seed %d -v\n%s", seed,
+						strings.Join(s.story, "\n"))
 				}
 			}()
 			s.play()
@@ -97,7 +100,8 @@ type schedule struct {
 }
 
 func newSchedule(t *testing.T, seed uint64) *schedule {
-	s := &schedule{random: rand.New(rand.NewPCG(seed, 7)), config: config(), alive: map[string]bool{}, deletes: seed%2 == 1, crash: make(chan struct{}, 64), began: time.Now()}
+	s := &schedule{random: rand.New(rand.NewPCG(seed, 7)), config: config(), alive: map[string]bool{}, deletes: seed%2 == 1,
+		crash: make(chan struct{}, 64), began: time.Now()}
 	o := emulator.Options{Latency: float64(s.random.IntN(2)), Seed: seed, Crash: func(emulator.Fault) {
 		select {
 		case s.crash <- struct{}{}:
@@ -105,7 +109,7 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 		}
 	}}
 	s.world = newWorld(t, o, 2)
-	if err := testkit.Prepare(t.Context(), s.Door, testkit.Group, testkit.VNet, given); err != nil {
+	if err := testkit.Prepare(t.Context(), s.Client, testkit.Group, testkit.VNet, given); err != nil {
 		t.Fatal(err)
 	}
 	s.config.LoadBalancer.PoolByIP = s.random.IntN(2) == 0
@@ -114,7 +118,7 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 		s.lies, s.config.RepairPeriod = &liar{}, 30*time.Minute
 	}
 	s.before = s.everything()
-	s.foes = &foreigner{door: s.OtherDoor(), probes: map[string]time.Time{}}
+	s.foes = &foreigner{client: s.OtherClient(), probes: map[string]time.Time{}}
 	if s.random.IntN(2) == 0 {
 		s.delayNews(time.Duration(s.random.IntN(20)) * time.Second)
 	}
@@ -163,13 +167,13 @@ func late(w watch.Interface, by time.Duration) watch.Interface {
 	return proxy
 }
 
-// lead starts a controller with a door of its own.
+// lead starts a controller with a client of its own.
 func (s *schedule) lead() {
-	door := s.OtherDoor()
+	client := s.OtherClient()
 	if s.lies != nil {
-		door = s.DoorOver(func(way http.RoundTripper) http.RoundTripper { return s.lies.over(way) })
+		client = s.ClientOver(func(way http.RoundTripper) http.RoundTripper { return s.lies.over(way) })
 	}
-	s.stops = append(s.stops, s.startWith(s.config, door))
+	s.stops = append(s.stops, s.startWith(s.config, client))
 }
 
 func (s *schedule) stopAll() {
@@ -205,13 +209,13 @@ func (s *schedule) play() {
 	s.allGone(names)
 	<-time.After(s.config.RepairPeriod + 10*time.Minute)
 	s.foes.leave(s.t)
-	// Who stops or crashes forgets which of its writes failed.
+	// A controller that stops or crashes forgets which of its writes failed.
 	s.restoredBut(s.before, s.everything, "/providers/")
 }
 
 // settled checks that each Service has what it asks for.
 func (s *schedule) settled() {
-	look, err := service.TakeLook(s.t.Context(), s.config, s.Door.Fresh(), s.client)
+	look, err := explain.NewInspector(s.t.Context(), inspectorOf(s.config), s.Client.Fresh(), s.client)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -220,7 +224,7 @@ func (s *schedule) settled() {
 		s.t.Fatal(err)
 	}
 	for _, one := range e.Services {
-		if one.State != service.Settled {
+		if one.State != explain.Settled {
 			s.t.Errorf("%s is %s: %+v", one.Service, one.State, one)
 		}
 	}
@@ -281,7 +285,7 @@ func (s *schedule) turn() {
 	case 6:
 		s.handOver()
 	case 7:
-		s.tell("somebody else writes")
+		s.tell("another owner writes")
 		s.foes.write(s.t)
 	case 8:
 		s.turnNode()
@@ -414,7 +418,8 @@ func (l *liar) lying(r *http.Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	path := strings.ToLower(r.URL.Path)
-	if l.lies == 0 || r.Method != http.MethodPut || !strings.Contains(path, "/loadbalancers/") && !strings.Contains(path, "/networksecuritygroups/") {
+	if l.lies == 0 || r.Method != http.MethodPut || !strings.Contains(path, "/loadbalancers/") &&
+		!strings.Contains(path, "/networksecuritygroups/") {
 		return false
 	}
 	l.lies--
@@ -449,13 +454,14 @@ func (w lyingWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{
 		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(body))), ContentLength: int64(len(body)),
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(body))),
+		ContentLength: int64(len(body)),
 	}, nil
 }
 
 // foreigner writes to the documents that kaz writes to.
 type foreigner struct {
-	door   *cache.Cache
+	client *cache.Cache
 	rules  []string             // in the security group
 	probes map[string]time.Time // in the load balancer, and since when
 }
@@ -486,11 +492,11 @@ func (f *foreigner) write(t testing.TB) {
 	}
 }
 
-// edit changes a list of a document unless somebody else was faster.
+// edit changes a list of a document unless another writer was faster.
 func (f *foreigner) edit(t testing.TB, id azure.ID, list string, change func(parts []any) []any) bool {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	doc, err := f.door.Fresh().Get(ctx, id)
+	doc, err := f.client.Fresh().Get(ctx, id)
 	if err != nil {
 		return false // a disturbance, or it is not there
 	}
@@ -505,14 +511,14 @@ func (f *foreigner) edit(t testing.TB, id azure.ID, list string, change func(par
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.door.Put(ctx, azure.Write{ID: id, Body: body, IfMatch: doc.Etag()})
+	_, err = f.client.Put(ctx, azure.Write{ID: id, Body: body, IfMatch: doc.Etag()})
 	return err == nil
 }
 
 // has are those of some names that a document has.
 func (f *foreigner) has(t testing.TB, id azure.ID, all []string) (names []string) {
 	t.Helper()
-	doc, err := f.door.Fresh().Get(context.WithoutCancel(t.Context()), id)
+	doc, err := f.client.Fresh().Get(context.WithoutCancel(t.Context()), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -529,7 +535,7 @@ func (f *foreigner) has(t testing.TB, id azure.ID, all []string) (names []string
 func (f *foreigner) stillThere(t testing.TB, deleted time.Time) {
 	t.Helper()
 	if d := cmp.Diff(f.rules, f.has(t, testkit.SecurityGroup, f.rules)); d != "" {
-		t.Errorf("rules of somebody else in the security group (-written +there):\n%s", d)
+		t.Errorf("rules of another owner in the security group (-written +there):\n%s", d)
 	}
 	var probes []string
 	for _, name := range slices.Sorted(maps.Keys(f.probes)) {
@@ -541,7 +547,7 @@ func (f *foreigner) stillThere(t testing.TB, deleted time.Time) {
 		return
 	}
 	if d := cmp.Diff(probes, f.has(t, testkit.LoadBalancer, probes)); d != "" {
-		t.Errorf("probes of somebody else in the load balancer (-written +there):\n%s", d)
+		t.Errorf("probes of another owner in the load balancer (-written +there):\n%s", d)
 	}
 }
 
@@ -559,5 +565,5 @@ func (f *foreigner) leave(t testing.TB) {
 		}
 		<-time.After(time.Minute)
 	}
-	t.Error("the rules of somebody else could not be taken away")
+	t.Error("the rules of another owner could not be taken away")
 }

@@ -44,14 +44,15 @@ type cost struct {
 }
 
 func (c cost) String() string {
-	return fmt.Sprintf("%.1f s, %d reads, %d polls, %d writes (%d of load balancers, %d of security groups, %d of public IPs), %d deletes, %d refused as too many",
+	return fmt.Sprintf("%.1f s, %d reads, %d polls, %d writes (%d of load balancers, %d of security groups, %d of public IPs), %d "+
+		"deletes, %d refused as too many",
 		c.took.Seconds(), c.reads, c.polls, c.writes, c.balancers, c.groups, c.publicIPs, c.deletes, c.throttled)
 }
 
-// What is promised of time where Azure's limits count: parts of the time that they leave
-// nobody below, max((writes-200)/10, (deletes-200)/10) s, and one public IP, load balancer
-// and security group one after the other, by Azure's recorded latencies: 17.5 s to be made
-// (5.2+1, 3.5 and 4.8+3 s), 22 s to go.
+// The promised time where Azure's limits count has two parts: the minimum time that the limits leave,
+// max((writes-200)/10, (deletes-200)/10) s, and one public IP, load balancer and security group one
+// after the other, by Azure's recorded latencies: 17.5 s to create (5.2+1, 3.5 and 4.8+3 s), 22 s to
+// delete.
 const (
 	aimOf250        = 29 * time.Second // 5/4 of 5.5 + 17.5 s
 	aimOf500        = 72 * time.Second // 3/2 of 30.5 + 17.5 s
@@ -114,7 +115,7 @@ func (w *world) quiet() time.Duration {
 }
 
 // byAddress is a cluster with pools of addresses and so many nodes of scale sets that
-// nobody needs to ask for.
+// no request is needed for.
 func byAddress(t *testing.T, azure emulator.Options, count int, sets ...string) (*world, service.Config) {
 	w := newWorld(t, azure, 1)
 	for i := range count - 1 {
@@ -140,7 +141,8 @@ func (w *world) addAddress(i int, set string) string {
 	}
 	const perByte = 250
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%06d", set, i+1)}, Spec: corev1.NodeSpec{ProviderID: id}}
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.240.%d.%d", 1+i/perByte, 1+i%perByte)}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP,
+		Address: fmt.Sprintf("10.240.%d.%d", 1+i/perByte, 1+i%perByte)}}
 	if err := w.client.Tracker().Add(node); err != nil {
 		w.t.Fatal(err)
 	}
@@ -329,11 +331,11 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// The slowest of 250 public IPs can come just too late for the write that is under way
-// then, and no Service waits for another's. So what one run takes is left to chance, and
-// what all take together is held to the aim, in so many runs that their mean, which is
-// less by 1.7 s, does not pass it by chance more than once in ten thousand tests. It is
-// also told beside what the slowest public IP of each run leaves nobody below.
+// The slowest of 250 public IPs can come just too late for the current write, and no Service waits for
+// another's. So the time of one run depends on chance, and the mean of all runs is compared with the
+// aim. The number of runs is such that the mean, which is less by 1.7 s, passes the aim by chance at
+// most once in ten thousand tests. The log also shows the minimum time that the slowest public IP of
+// each run allows.
 func TestMeanSpeed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute and more")
@@ -360,7 +362,7 @@ func TestMeanSpeed(t *testing.T) {
 		})
 	}
 	mean := took / time.Duration(runs)
-	t.Logf("%.1f s on average; at most %.0f s; the slowest public IPs left nobody below %.1f s on average",
+	t.Logf("%.1f s on average; at most %.0f s; the slowest public IPs took at least %.1f s on average",
 		mean.Seconds(), aimOf250.Seconds(), (least / time.Duration(runs)).Seconds())
 	if mean > aimOf250 {
 		t.Errorf("250 Services took %v on average of %d runs, want at most %v", mean, runs, aimOf250)
@@ -368,7 +370,7 @@ func TestMeanSpeed(t *testing.T) {
 }
 
 // lastAddress watches Azure, and returns what tells how long from now on the last public IP
-// took to be made there, whoever noticed. That ends the watch.
+// took to be made there, whether noticed or not. That ends the watch.
 func (w *world) lastAddress() func() time.Duration {
 	began := time.Now()
 	var last time.Duration
@@ -414,7 +416,8 @@ func (c cost) holds(t *testing.T, most limits) {
 		what      string
 		got, most int
 	}{
-		{"reads", c.reads, most.reads}, {"writes", c.writes + c.deletes, most.writes}, {"writes of load balancers", c.balancers, most.balancers},
+		{"reads", c.reads, most.reads}, {"writes", c.writes + c.deletes, most.writes},
+		{"writes of load balancers", c.balancers, most.balancers},
 		{"writes of security groups", c.groups, most.groups}, {"writes of public IPs", c.publicIPs, most.publicIPs},
 		{"reads and polls", c.reads + c.polls, most.asked},
 	} {

@@ -10,33 +10,39 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/cloud-provider/service/helpers"
 
+	"kaz/internal/cloudprovider/service/decision"
+	"kaz/internal/controller"
 	"kaz/internal/plan/loadbalancer"
 )
 
-// watchServices marks a Service when what it asks for changes.
-func (c *Controller) watchServices() cache.ResourceEventHandler {
-	mark := func(object any) {
-		if s, ok := subject[*corev1.Service](object); ok {
-			c.mark(itemOf(s), why{})
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: mark,
-		UpdateFunc: func(was, is any) {
-			old, ok1 := was.(*corev1.Service)
-			s, ok2 := is.(*corev1.Service)
-			if !ok1 || !ok2 {
-				return
-			}
+// triggers mark Services when something has happened that they depend on.
+type triggers struct {
+	config  Config
+	queue   *queue
+	objects objects
+}
+
+// watched is an informer that triggers listen to.
+type watched struct {
+	informer cache.SharedIndexInformer
+	handler  cache.ResourceEventHandler
+}
+
+// ofServices marks a Service when what it asks for changes.
+func (t triggers) ofServices() cache.ResourceEventHandler {
+	mark := func(s *corev1.Service) { t.queue.Mark(itemOf(s), reasons{}) }
+	return controller.Watch[*corev1.Service]{
+		Added: func(s *corev1.Service, _ bool) { mark(s) },
+		Changed: func(old, s *corev1.Service) {
 			if old.UID != s.UID {
-				c.mark(itemOf(old), why{})
+				mark(old)
 			}
-			if !sameWish(old, s) || helpers.HasLBFinalizer(old) && !helpers.HasLBFinalizer(s) {
-				c.mark(itemOf(s), why{})
+			if !sameSpec(old, s) || helpers.HasLBFinalizer(old) && !helpers.HasLBFinalizer(s) {
+				mark(s)
 			}
 		},
-		DeleteFunc: mark,
-	}
+		Deleted: mark,
+	}.Handler()
 }
 
 // nodesTogether is how long the first change of nodes waits for others: a scale set's new
@@ -44,36 +50,31 @@ func (c *Controller) watchServices() cache.ResourceEventHandler {
 // change. Probes take longer to find out whether a node serves.
 const nodesTogether = time.Second
 
-// watchNodes marks all Services when the nodes change in what load balancers see
-// of them, and notes whose are deleted. Nodes that were there from the start are no change.
-func (c *Controller) watchNodes(deleted *nodeless) cache.ResourceEventHandler {
-	changed := func() {
-		c.dirt.add(everything, why{nodes: true, since: time.Now()})
-		c.queue.AddAfter(everything, nodesTogether)
-	}
-	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(_ any, atStart bool) {
+// ofNodes marks all Services when the nodes change in what load balancers see
+// of them, and notes which are deleted. Nodes that existed from the start are no change.
+func (t triggers) ofNodes(deleted *decision.DeletedNodes) cache.ResourceEventHandler {
+	changed := func() { t.queue.MarkAfter(everything, reasons{nodes: true, since: time.Now()}, nodesTogether) }
+	return controller.Watch[*corev1.Node]{
+		Added: func(_ *corev1.Node, atStart bool) {
 			if !atStart {
 				changed()
 			}
 		},
-		UpdateFunc: func(was, is any) {
-			old, ok1 := was.(*corev1.Node)
-			n, ok2 := is.(*corev1.Node)
-			if ok1 && ok2 && !sameNode(c.config.LoadBalancer, old, n) {
+		Changed: func(old, n *corev1.Node) {
+			if !sameNode(t.config.LoadBalancer, old, n) {
 				changed()
 			}
 		},
-		DeleteFunc: func(object any) {
-			deleted.lost(object)
+		Deleted: func(n *corev1.Node) {
+			deleted.Add(n)
 			changed()
 		},
-	}
+	}.Handler()
 }
 
-// sameWish reports whether two states of a Service ask for the same. Labels count:
+// sameSpec reports whether two states of a Service ask for the same. Labels count:
 // they can decide which load balancer it is served by. The status does not.
-func sameWish(a, b *corev1.Service) bool {
+func sameSpec(a, b *corev1.Service) bool {
 	return a.UID == b.UID && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec)
@@ -88,14 +89,3 @@ func sameNode(c loadbalancer.Config, a, b *corev1.Node) bool {
 		slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
 		maps.Equal(a.Labels, b.Labels)
 }
-
-// subject is the object of an event, also when nobody saw it go.
-func subject[T any](object any) (T, bool) {
-	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = gone.Obj
-	}
-	o, ok := object.(T)
-	return o, ok
-}
-
-func itemOf(s *corev1.Service) item { return item{s.Namespace, s.Name, s.UID} }

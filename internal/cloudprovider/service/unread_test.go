@@ -18,7 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kaz/internal/azure"
-	"kaz/internal/cloudprovider/service"
+	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/providers"
@@ -55,7 +55,8 @@ func (w secretWay) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{
 		StatusCode: int(status), Status: fmt.Sprint(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(secrets[status])), ContentLength: int64(len(secrets[status])),
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(secrets[status])),
+		ContentLength: int64(len(secrets[status])),
 	}, nil
 }
 
@@ -67,32 +68,32 @@ func forEachSecrecy(t *testing.T, play func(t *testing.T, w *world, x *secrecy, 
 			synctest.Test(t, func(t *testing.T) {
 				x := &secrecy{}
 				w := mixed(t, emulator.Options{Latency: 1})
-				w.Door = w.DoorOver(x.over)
+				w.Client = w.ClientOver(x.over)
 				play(t, w, x, status)
 			})
 		})
 	}
 }
 
-// toldOnce checks that a Service was told once what is wrong, in these words.
-func (w *world) toldOnce(name string, words ...string) {
+// reportedOnce checks that a Service got one event about a problem, in these words.
+func (w *world) reportedOnce(name string, words ...string) {
 	w.t.Helper()
-	told := slices.DeleteFunc(w.events.list(name), func(e string) bool { return !strings.HasPrefix(e, "SyncLoadBalancerFailed") })
-	if len(told) != 1 {
-		w.t.Errorf("%s was told %d times: %q", name, len(told), told)
+	reported := slices.DeleteFunc(w.events.list(name), func(e string) bool { return !strings.HasPrefix(e, "SyncLoadBalancerFailed") })
+	if len(reported) != 1 {
+		w.t.Errorf("%s got %d times: %q", name, len(reported), reported)
 		return
 	}
 	for _, want := range words {
-		if !strings.Contains(told[0], want) {
-			w.t.Errorf("%s was told %q, and not %q", name, told[0], want)
+		if !strings.Contains(reported[0], want) {
+			w.t.Errorf("%s got %q, and not %q", name, reported[0], want)
 		}
 	}
 }
 
-// toldOfFar checks that a Service was told once of the group that it names.
-func (w *world) toldOfFar(name string) {
+// reportedFar checks that a Service got one event about the group that it names.
+func (w *world) reportedFar(name string) {
 	w.t.Helper()
-	w.toldOnce(name, prefix+"load-balancer-resource-group", `"far"`, "allowed is")
+	w.reportedOnce(name, prefix+"load-balancer-resource-group", `"far"`, "allowed is")
 }
 
 // askedSeldom checks in hours to come that Azure is asked for what it hides, and not often.
@@ -108,11 +109,11 @@ func askedSeldom(t *testing.T, asked *atomic.Int32) {
 	}
 }
 
-// truth is what is in Azure, whoever may read it.
+// truth is what is in Azure, whatever may be read.
 func (w *world) truth() map[string]string {
 	w.t.Helper()
 	all := w.Snapshot()
-	maps.Copy(all, testkit.Snapshot(w.t, w.OtherDoor(), far))
+	maps.Copy(all, testkit.Snapshot(w.t, w.OtherClient(), far))
 	return all
 }
 
@@ -124,10 +125,10 @@ func (w *world) same(when string, before map[string]string) {
 	}
 }
 
-// editRule has somebody change the idle timeout of a rule whose name ends so.
+// editRule changes the idle timeout of a rule whose name ends so.
 func (w *world) editRule(suffix string) {
 	w.t.Helper()
-	other := w.OtherDoor()
+	other := w.OtherClient()
 	doc, err := other.Get(w.t.Context(), testkit.LoadBalancer)
 	if err != nil {
 		w.t.Fatal(err)
@@ -152,14 +153,15 @@ func (w *world) editRule(suffix string) {
 	}
 }
 
-// A Service that asks for an address in a group that cannot be read is told so; its
-// neighbours are served with it, before and after a restart. It goes without a trace.
+// TestAGroupThatCannotBeReadIsItsServicesAlone checks that a Service that asks for an address in a
+// group that cannot be read gets a problem; other Services of the commit are served, before and after
+// a restart. It is deleted without a trace.
 func TestAGroupThatCannotBeReadIsItsServicesAlone(t *testing.T) {
 	forEachSecrecy(t, func(t *testing.T, w *world, x *secrecy, status int32) {
 		x.status.Store(status)
 		before := w.Snapshot()
 		c := config()
-		c.LoadBalancer.PoolByIP = true // one write of a scale set in ten takes a minute, whoever is wrong
+		c.LoadBalancer.PoolByIP = true // one write of a scale set in ten takes a minute, whatever is wrong
 		c.RepairPeriod = 30 * time.Minute
 		stop := w.start(c)
 		bad := w.newService("bad", 80)
@@ -172,18 +174,18 @@ func TestAGroupThatCannotBeReadIsItsServicesAlone(t *testing.T) {
 			t.Errorf("its neighbours waited for %v", took)
 		}
 		w.settle()
-		w.toldOfFar("bad")
+		w.reportedFar("bad")
 		askedSeldom(t, &x.asked)
-		w.toldOfFar("bad")
+		w.reportedFar("bad")
 
 		stop()
 		w.events.forget()
-		w.Door = w.DoorOver(x.over)
+		w.Client = w.ClientOver(x.over)
 		w.start(c)
 		w.create(w.newService("late", 80))
 		w.served("late")
 		w.settle()
-		w.toldOfFar("bad")
+		w.reportedFar("bad")
 		names = append(names, "late", "bad")
 		for _, name := range names {
 			w.remove(name)
@@ -206,9 +208,9 @@ func TestAGroupThatCannotBeReadLeavesTheLastGoodState(t *testing.T) {
 		x.status.Store(status)
 		w.change("web", elsewhere)
 		w.settle()
-		w.toldOfFar("web")
+		w.reportedFar("web")
 		stop()
-		w.Door = w.DoorOver(x.over)
+		w.Client = w.ClientOver(x.over)
 		w.start(config())
 		w.settle()
 		if after := w.Snapshot(); !maps.Equal(before, after) || w.address("web") != address {
@@ -219,7 +221,7 @@ func TestAGroupThatCannotBeReadLeavesTheLastGoodState(t *testing.T) {
 	})
 }
 
-// What is in a group that cannot be read any more stays as it is, whoever comes and goes
+// What is in a group that cannot be read any more stays as it is, whatever comes and goes
 // beside it, whatever is compared, and though its Service is deleted meanwhile.
 func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
 	forEachSecrecy(t, func(t *testing.T, w *world, x *secrecy, status int32) {
@@ -236,7 +238,7 @@ func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
 		good, address := w.truth(), w.address("web")
 		stop()
 		x.status.Store(status)
-		w.Door = w.DoorOver(x.over)
+		w.Client = w.ClientOver(x.over)
 		w.start(c)
 		w.create(w.newService("more", 82))
 		w.served("more")
@@ -245,7 +247,7 @@ func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
 		w.editRule("-TCP-81")
 		<-time.After(c.RepairPeriod + time.Minute)
 		w.same("after repair", good)
-		w.toldOfFar("web")
+		w.reportedFar("web")
 		w.change("web", func(s *corev1.Service) { delete(s.Annotations, prefix+"load-balancer-resource-group") })
 		w.settle()
 		w.same("when it asks for another group", good)
@@ -272,14 +274,14 @@ func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
 func guarded(t *testing.T) (*world, *identity) {
 	t.Helper()
 	w := newWorld(t, emulator.Options{}, 2)
-	err := testkit.Prepare(t.Context(), w.Door, testkit.Group, testkit.VNet, []string{"subnet apps"})
+	err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, []string{"subnet apps"})
 	var state bytes.Buffer
 	if err == nil {
 		err = w.Save(&state)
 	}
-	who := &identity{t: t}
+	principal := &identity{t: t}
 	if err == nil {
-		w.Emulator, err = emulator.New(emulator.Options{Latency: 1, Providers: providers.All(), Authenticator: who, AccessControl: true})
+		w.Emulator, err = emulator.New(emulator.Options{Latency: 1, Providers: providers.All(), Authenticator: principal, AccessControl: true})
 	}
 	if err == nil {
 		err = w.Load(&state)
@@ -287,11 +289,11 @@ func guarded(t *testing.T) (*world, *identity) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who.azure = &testkit.SignIn{Emulator: w.Emulator}
-	who.mayInGroup("Microsoft.Network/privateLinkServices/*")
-	who.may(testkit.VNet.Child("subnets", "nodes"), readSubnet)
-	w.Door = w.DoorOver(who.over)
-	return w, who
+	principal.azure = &testkit.SignIn{Emulator: w.Emulator}
+	principal.mayInGroup("Microsoft.Network/privateLinkServices/*")
+	principal.may(testkit.VNet.Child("subnets", "nodes"), readSubnet)
+	w.Client = w.ClientOver(principal.over)
+	return w, principal
 }
 
 const (
@@ -307,7 +309,7 @@ type identity struct {
 	denied atomic.Int32
 }
 
-// Authenticate implements [emulator.Authenticator]: whoever asks is the controller.
+// Authenticate implements [emulator.Authenticator]: each caller is the controller.
 func (i *identity) Authenticate(string) (*behaviour.Principal, error) {
 	const id = "aaaaaaaa-0000-4000-8000-000000000001"
 	return &behaviour.Principal{ObjectID: id, ApplicationID: id}, nil
@@ -316,20 +318,23 @@ func (i *identity) Authenticate(string) (*behaviour.Principal, error) {
 // may gives it a role at a scope, in place of the one that it had there.
 func (i *identity) may(scope azure.ID, actions ...string) {
 	i.t.Helper()
-	who, err := i.Authenticate("")
+	principal, err := i.Authenticate("")
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	i.azure.Grant(i.t, who.ObjectID, scope, actions...)
+	i.azure.Grant(i.t, principal.ObjectID, scope, actions...)
 }
 
 // mayInGroup gives it what it needs in the cluster's group, but for private link services,
 // and these actions.
 func (i *identity) mayInGroup(actions ...string) {
 	i.t.Helper()
-	i.may(testkit.Group, append(actions, "Microsoft.Compute/*", "Microsoft.Network/loadBalancers/*", "Microsoft.Network/networkInterfaces/*", "Microsoft.Network/networkSecurityGroups/*",
-		"Microsoft.Network/publicIPAddresses/*", "Microsoft.Network/virtualNetworks/read", "Microsoft.Network/virtualNetworks/joinLoadBalancer/action",
-		joinSubnet, "Microsoft.Network/virtualNetworks/subnets/write")...)
+	i.may(testkit.Group,
+		append(actions, "Microsoft.Compute/*", "Microsoft.Network/loadBalancers/*", "Microsoft.Network/networkInterfaces/*",
+			"Microsoft.Network/networkSecurityGroups/*",
+			"Microsoft.Network/publicIPAddresses/*", "Microsoft.Network/virtualNetworks/read",
+			"Microsoft.Network/virtualNetworks/joinLoadBalancer/action",
+			joinSubnet, "Microsoft.Network/virtualNetworks/subnets/write")...)
 }
 
 // mayRead says whether it may read the subnet "apps".
@@ -360,31 +365,34 @@ func (i *identity) RoundTrip(r *http.Request) (*http.Response, error) {
 // namesApps are the annotations by which Services name the subnet "apps".
 var namesApps = map[string]func(*corev1.Service){
 	"load-balancer-internal-subnet": annotated("load-balancer-internal", "true", "load-balancer-internal-subnet", "apps"),
-	"pls-ip-configuration-subnet":   annotated("load-balancer-internal", "true", "pls-create", "true", "pls-ip-configuration-subnet", "apps"),
+	"pls-ip-configuration-subnet": annotated("load-balancer-internal", "true", "pls-create", "true",
+		"pls-ip-configuration-subnet", "apps"),
 }
 
 // forEachName plays with a Service that names the subnet, "web", by each annotation.
-func forEachName(t *testing.T, play func(t *testing.T, w *world, who *identity, web *corev1.Service, told func())) {
+func forEachName(t *testing.T, play func(t *testing.T, w *world, principal *identity, web *corev1.Service, reported func())) {
 	for annotation, names := range namesApps {
 		t.Run(annotation, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w, who := guarded(t)
+				w, principal := guarded(t)
 				web := w.newService("web", 80)
 				names(web)
-				play(t, w, who, web, func() {
+				play(t, w, principal, web, func() {
 					t.Helper()
-					w.toldOnce("web", prefix+annotation, `"apps"`, "may not be read", "allowed is the name of a subnet", "to do: ", readSubnet)
+					w.reportedOnce("web", prefix+annotation, `"apps"`, "may not be read", "allowed is the name of a subnet", "to do: ",
+						readSubnet)
 				})
 			})
 		})
 	}
 }
 
-// A Service that names a subnet that may not be read is told so, by kaz explain, too; its
-// neighbours are served with it. It is served when the subnet may be read.
+// TestASubnetThatMayNotBeReadIsItsServicesAlone checks that a Service that names a subnet that may not
+// be read gets a problem, in kaz explain, too; other Services of the commit are served. It is served
+// when the subnet may be read.
 func TestASubnetThatMayNotBeReadIsItsServicesAlone(t *testing.T) {
-	forEachName(t, func(t *testing.T, w *world, who *identity, web *corev1.Service, told func()) {
+	forEachName(t, func(t *testing.T, w *world, principal *identity, web *corev1.Service, reported func()) {
 		before := w.Snapshot()
 		c := config()
 		c.RepairPeriod = 30 * time.Minute
@@ -398,14 +406,14 @@ func TestASubnetThatMayNotBeReadIsItsServicesAlone(t *testing.T) {
 		w.inside("inner", 81)
 		names := append(w.createMany(3), "inner")
 		for _, s := range w.explainAll().Services {
-			want := service.Pending
+			want := explain.Pending
 			switch s.Service {
 			case "default/web":
-				want = service.Refused
+				want = explain.Refused
 			case "default/sound", "default/inmost":
-				want = service.Settled
+				want = explain.Settled
 			}
-			if s.State != want || (want == service.Refused) != (len(s.Problems) == 1) {
+			if s.State != want || (want == explain.Refused) != (len(s.Problems) == 1) {
 				t.Errorf("explained: %s is %v, %v", s.Service, s.State, s.Problems)
 			}
 		}
@@ -416,10 +424,10 @@ func TestASubnetThatMayNotBeReadIsItsServicesAlone(t *testing.T) {
 			t.Errorf("its neighbours waited for %v", took)
 		}
 		w.settle()
-		told()
-		askedSeldom(t, &who.denied)
-		told()
-		who.mayRead(true)
+		reported()
+		askedSeldom(t, &principal.denied)
+		reported()
+		principal.mayRead(true)
 		w.served("web")
 		names = append(names, "web", "sound", "inmost")
 		for _, name := range names {
@@ -430,23 +438,25 @@ func TestASubnetThatMayNotBeReadIsItsServicesAlone(t *testing.T) {
 	})
 }
 
-// A private link service goes when those who are connected to it have left. Where the
-// controller may not see who they are it stays with its Service, who is told; the others come
-// and go. Both go when it may.
+// TestConnectionsThatMayNotBeRead checks that a private link service goes when its connections have
+// ended. Where the controller may not read them it stays with its Service, which gets a problem; other
+// Services come and go. Both go when it may.
 func TestConnectionsThatMayNotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const links, connections = "Microsoft.Network/privateLinkServices", "Microsoft.Network/privateLinkServices/privateEndpointConnections"
-		w, who := guarded(t)
+		const links, connections = "Microsoft.Network/privateLinkServices",
+			"Microsoft.Network/privateLinkServices/privateEndpointConnections"
+		w, principal := guarded(t)
 		before := w.Snapshot()
 		w.start(config())
-		who.mayInGroup(links+"/read", links+"/write", links+"/delete")
+		principal.mayInGroup(links+"/read", links+"/write", links+"/delete")
 		w.inside("web", 80, "pls-create", "true")
 		w.served("web")
 		link, endpoint := w.linkOf("web"), testkit.Group.Resource(privateEndpoints, "theirs")
 		err := w.Do(func(azure behaviour.World) error {
 			return azure.Apply(endpoint, object{"location": testkit.Location, "properties": object{
-				"subnet":                        ref(testkit.VNet.Child("subnets", "nodes")),
-				"privateLinkServiceConnections": []any{object{"name": "link", "properties": object{"privateLinkServiceId": string(link.ID)}}},
+				"subnet": ref(testkit.VNet.Child("subnets", "nodes")),
+				"privateLinkServiceConnections": []any{object{"name": "link",
+					"properties": object{"privateLinkServiceId": string(link.ID)}}},
 			}})
 		})
 		if err != nil {
@@ -455,17 +465,17 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 		w.touched("web") // and read again
 		w.remove("web")
 		w.settle()
-		w.toldOnce("web", link.ID.Name(), "may not be read", "to do: ", connections+"/read")
+		w.reportedOnce("web", link.ID.Name(), "may not be read", "to do: ", connections+"/read")
 		w.create(w.newService("api", 81))
 		w.served("api")
 		w.remove("api")
 		w.allGone([]string{"api"})
-		askedSeldom(t, &who.denied)
-		w.toldOnce("web", connections+"/read")
+		askedSeldom(t, &principal.denied)
+		w.reportedOnce("web", connections+"/read")
 		if w.gone("web") || len(w.links()) != 1 {
 			t.Error("the Service is gone, or its private link service is")
 		}
-		who.mayInGroup(links + "/*")
+		principal.mayInGroup(links + "/*")
 		w.allGone([]string{"web"})
 		if err := w.Do(func(azure behaviour.World) error { azure.Delete(endpoint); return nil }); err != nil {
 			t.Fatal(err)
@@ -474,14 +484,14 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 	})
 }
 
-// What a Service has in a subnet that may not be read any more stays, whoever comes and
+// What a Service has in a subnet that may not be read any more stays, whatever comes and
 // goes beside it and whatever is compared, and goes with the Service.
 func TestASubnetThatMayNotBeReadAnyMore(t *testing.T) {
-	forEachName(t, func(t *testing.T, w *world, who *identity, web *corev1.Service, told func()) {
+	forEachName(t, func(t *testing.T, w *world, principal *identity, web *corev1.Service, reported func()) {
 		before := w.Snapshot()
 		c := config()
 		c.RepairPeriod = 30 * time.Minute
-		who.mayRead(true)
+		principal.mayRead(true)
 		stop := w.start(c)
 		w.create(web)
 		w.create(w.newService("api", 81))
@@ -489,15 +499,15 @@ func TestASubnetThatMayNotBeReadAnyMore(t *testing.T) {
 		w.settle()
 		good, address := w.Snapshot(), w.address("web")
 		stop()
-		who.mayRead(false)
-		w.Door = w.DoorOver(who.over)
+		principal.mayRead(false)
+		w.Client = w.ClientOver(principal.over)
 		w.start(c)
 		w.create(w.newService("more", 82))
 		w.served("more")
 		w.remove("more")
 		w.allGone([]string{"more"})
 		<-time.After(c.RepairPeriod + time.Minute)
-		told()
+		reported()
 		w.restored(good, w.Snapshot)
 		if w.address("web") != address {
 			t.Errorf("the address is %q and was %q", w.address("web"), address)

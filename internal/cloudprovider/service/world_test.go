@@ -120,7 +120,8 @@ func (w *world) addNode(vm azure.Resource[compute.Instance]) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodes.NodeName(vm)}, Spec: corev1.NodeSpec{ProviderID: id}}
 	for _, card := range testkit.List[network.Interface](w.Azure, vm.ID, compute.ScaleSetInstances+"/networkInterfaces") {
 		for _, c := range card.Properties.IPConfigurations {
-			node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: c.Properties.PrivateIPAddress})
+			node.Status.Addresses = append(node.Status.Addresses,
+				corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: c.Properties.PrivateIPAddress})
 		}
 	}
 	if err := w.client.Tracker().Add(node); err != nil {
@@ -136,7 +137,8 @@ func config() service.Config {
 			Location: testkit.Location, Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup,
 			NetworkSubscription: testkit.Subscription, LoadBalancerResourceGroup: testkit.ResourceGroup,
 			SecurityGroupName: testkit.SecurityGroup.Name(), SecurityGroupResourceGroup: testkit.ResourceGroup,
-			Zones: []string{"1", "2", "3"}, VirtualNetwork: testkit.VNet.Name(), VirtualNetworkResourceGroup: testkit.ResourceGroup, Subnet: "nodes",
+			Zones: []string{"1", "2", "3"}, VirtualNetwork: testkit.VNet.Name(), VirtualNetworkResourceGroup: testkit.ResourceGroup,
+			Subnet:                   "nodes",
 			PrivateLinkResourceGroup: testkit.ResourceGroup,
 		},
 	}
@@ -145,13 +147,13 @@ func config() service.Config {
 // start runs a controller until the test ends or stop is called.
 func (w *world) start(c service.Config) (stop func()) {
 	w.t.Helper()
-	return w.startWith(c, w.Door)
+	return w.startWith(c, w.Client)
 }
 
-// startWith runs a controller with a door of its own.
-func (w *world) startWith(c service.Config, door reconcile.Azure) (stop func()) {
+// startWith runs a controller with a client of its own.
+func (w *world) startWith(c service.Config, client reconcile.Azure) (stop func()) {
 	w.t.Helper()
-	return w.startAs(c, func(d *service.Deps) { d.Azure = door })
+	return w.startAs(c, func(d *service.Deps) { d.Azure = client })
 }
 
 // startAs runs a controller with other things to work with than usual.
@@ -159,7 +161,7 @@ func (w *world) startAs(c service.Config, edit func(*service.Deps)) (stop func()
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	factory := informers.NewSharedInformerFactory(w.client, 0)
-	deps := service.Deps{Azure: w.Door, Client: w.client, Informers: factory, Events: w.events}
+	deps := service.Deps{Azure: w.Client, Client: w.client, Informers: factory, Events: w.events}
 	edit(&deps)
 	controller, err := service.New(c, deps)
 	if err != nil {
@@ -168,7 +170,7 @@ func (w *world) startAs(c service.Config, edit func(*service.Deps)) (stop func()
 	var running sync.WaitGroup
 	running.Go(func() { controller.Run(ctx) })
 	factory.Start(ctx.Done())
-	// The simulated API server does not tell of what comes between a list and the watch after it.
+	// The simulated API server does not send what changes between a list and the watch after it.
 	synctest.Wait()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -272,16 +274,21 @@ func (w *world) settle() {
 	w.t.Helper()
 	<-time.After(time.Minute)
 	if w.isBusy() { // a scale set's slow write
-		w.until("nothing is under way in Azure", func() bool { return !w.isBusy() })
+		w.until("nothing is under way in Azure", func() bool { return !w.UnderWay() })
+		for w.isBusy() { // it copies all requests
+			<-time.After(betweenPolls / 3)
+		}
 		<-time.After(time.Minute)
 	}
 }
 
-// isBusy reports whether an operation is under way, or one was a moment ago, so that who waits
+const betweenPolls = 15 * time.Second
+
+// isBusy reports whether an operation is under way, or one was a moment ago, so that a caller that waits
 // for it may not know yet that it is over.
 func (w *world) isBusy() bool {
-	const betweenPolls = 15 * time.Second
-	return w.UnderWay() || slices.ContainsFunc(w.Requests(), func(r testkit.Request) bool { return r.IsPoll() && time.Since(r.At) < betweenPolls })
+	return w.UnderWay() ||
+		slices.ContainsFunc(w.Requests(), func(r testkit.Request) bool { return r.IsPoll() && time.Since(r.At) < betweenPolls })
 }
 
 func (w *world) served(name string) {
@@ -302,7 +309,7 @@ func count(lines []string) map[string]int {
 	return all
 }
 
-// events records what the users are told.
+// events records the events of all objects.
 type events struct {
 	mu  sync.Mutex
 	all []event
@@ -364,7 +371,8 @@ func (w *world) scale(capacity int) {
 		known[vm.Name] = true
 	}
 	body := fmt.Sprintf(`{"sku":{"name":"Standard_D2s_v5","tier":"Standard","capacity":%d}}`, capacity)
-	if _, err := w.Door.Patch(context.WithoutCancel(w.t.Context()), azure.Write{ID: testkit.Nodes, Body: azure.Document(body)}); err != nil {
+	if _, err := w.Client.Patch(context.WithoutCancel(w.t.Context()),
+		azure.Write{ID: testkit.Nodes, Body: azure.Document(body)}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.Forget()

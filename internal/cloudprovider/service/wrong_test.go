@@ -20,7 +20,7 @@ import (
 
 const idleTimeout = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
 
-func TestAMistakeIsToldOnceAndNotTriedAgain(t *testing.T) {
+func TestAMistakeIsReportedOnceAndNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
 		w.start(config())
@@ -33,24 +33,26 @@ func TestAMistakeIsToldOnceAndNotTriedAgain(t *testing.T) {
 		if reads := w.Reads(); len(reads) > 0 {
 			t.Errorf("it was looked at again: %v", reads)
 		}
-		told := w.events.list("bad")
-		if len(told) != 2 || !strings.HasPrefix(told[1], "SyncLoadBalancerFailed: ") || !strings.Contains(told[1], idleTimeout) || !strings.Contains(told[1], "1000") {
-			t.Errorf("told %q, want once what is wrong with %s=1000", told, idleTimeout)
+		reported := w.events.list("bad")
+		if len(reported) != 2 || !strings.HasPrefix(reported[1], "SyncLoadBalancerFailed: ") ||
+			!strings.Contains(reported[1], idleTimeout) ||
+			!strings.Contains(reported[1], "1000") {
+			t.Errorf("got %q, want once what is wrong with %s=1000", reported, idleTimeout)
 		}
 
 		w.create(w.newService("good", 80))
 		w.served("good")
 		w.settle()
 		if n := len(w.events.list("bad")); n != 2 {
-			t.Errorf("told again because of a neighbour: %q", w.events.list("bad"))
+			t.Errorf("reported again because of a neighbour: %q", w.events.list("bad"))
 		}
 
 		w.events.forget()
 		w.change("bad", func(s *corev1.Service) { s.Annotations[idleTimeout] = "10" })
 		w.served("bad")
 		w.settle()
-		if told := w.events.reasons("bad"); !slices.Contains(told, "EnsuredLoadBalancer") {
-			t.Errorf("after it was put right: %v", told)
+		if reported := w.events.reasons("bad"); !slices.Contains(reported, "EnsuredLoadBalancer") {
+			t.Errorf("after it was put right: %v", reported)
 		}
 	})
 }
@@ -102,13 +104,14 @@ func TestAServiceWithoutAnAddressLeavesItsNeighboursAlone(t *testing.T) {
 			t.Error("the unlucky one has an address, the fault did not happen")
 		}
 		w.served(unlucky)
-		if told := w.events.list(unlucky); !slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, "PublicIPCountLimitReached") }) {
-			t.Errorf("it was told %v", told)
+		if reported := w.events.list(unlucky); !slices.ContainsFunc(reported,
+			func(e string) bool { return strings.Contains(e, "PublicIPCountLimitReached") }) {
+			t.Errorf("it got %v", reported)
 		}
 	})
 }
 
-// What somebody else did to a public IP just when it was made is looked at, and nobody is told.
+// What another owner did to a public IP just when it was made is found, and not reported.
 func TestAPublicIPThatChangesMeanwhile(t *testing.T) {
 	for _, code := range []string{"", "AnotherOperationInProgress"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -116,7 +119,8 @@ func TestAPublicIPThatChangesMeanwhile(t *testing.T) {
 			w.start(config())
 			w.create(w.newService("first", 80)) // fills the pool
 			w.served("first")
-			fault := emulator.Fault{Method: "PUT", Type: network.PublicIPAddresses, Times: 1, Fault: emulator.FaultError, Status: 412, Code: code}
+			fault := emulator.Fault{Method: "PUT", Type: network.PublicIPAddresses, Times: 1, Fault: emulator.FaultError, Status: 412,
+				Code: code}
 			if code != "" {
 				fault.Status = 409
 			}
@@ -126,8 +130,8 @@ func TestAPublicIPThatChangesMeanwhile(t *testing.T) {
 			began := time.Now()
 			w.create(w.newService("web", 81))
 			w.served("web")
-			if took, told := time.Since(began), w.failuresTold("web"); took > 3*time.Second || len(told) > 0 {
-				t.Errorf("%q: served after %v and told %q", code, took, told)
+			if took, reported := time.Since(began), w.reportedFailures("web"); took > 3*time.Second || len(reported) > 0 {
+				t.Errorf("%q: served after %v and reported %q", code, took, reported)
 			}
 		})
 	}
@@ -153,11 +157,11 @@ func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
 		if reads, writes := w.Reads(), w.Writes(); len(writes) > 0 || len(reads) == 0 || len(reads) > most {
 			t.Errorf("comparing took %d reads %v and %d writes, want at most %d and none", len(reads), reads, len(writes), most)
 		}
-		if told := w.events.list(""); len(told) > 0 {
-			t.Errorf("nothing was wrong, and told was %v", told)
+		if reported := w.events.list(""); len(reported) > 0 {
+			t.Errorf("nothing was wrong, and got %v", reported)
 		}
 
-		doc, err := w.Door.Fresh().Get(t.Context(), testkit.LoadBalancer)
+		doc, err := w.Client.Fresh().Get(t.Context(), testkit.LoadBalancer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +169,7 @@ func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
 		if edited == string(doc) {
 			t.Fatal("nothing to edit")
 		}
-		other := w.OtherDoor()
+		other := w.OtherClient()
 		if _, err := other.Put(t.Context(), azure.Write{ID: testkit.LoadBalancer, Body: azure.Document(edited)}); err != nil {
 			t.Fatal(err)
 		}
@@ -176,14 +180,15 @@ func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
 				t.Errorf("%s is not as it was", id)
 			}
 		}
-		told := w.events.list("")
-		if len(told) != 1 || !strings.Contains(told[0], "RepairedLoadBalancer") || !strings.Contains(told[0], "idleTimeoutInMinutes: 30 -> 4") {
-			t.Errorf("told %q, want one Service to be told of its idle timeout", told)
+		reported := w.events.list("")
+		if len(reported) != 1 || !strings.Contains(reported[0], "RepairedLoadBalancer") ||
+			!strings.Contains(reported[0], "idleTimeoutInMinutes: 30 -> 4") {
+			t.Errorf("got %q, want one report of the idle timeout", reported)
 		}
 	})
 }
 
-// Whatever kaz has made, what somebody changes of it by hand is put back, and said.
+// Whatever kaz has made, what a user changes of it by hand is put back, and reported.
 func TestWhateverWasChangedByHandIsPutBack(t *testing.T) {
 	machine := testkit.Nodes.Child("virtualMachines", "0")
 	publicIP := func(w *world) azure.ID {
@@ -208,7 +213,7 @@ func TestWhateverWasChangedByHandIsPutBack(t *testing.T) {
 			})
 		}, "publicIPAddress"},
 		"the load balancer is deleted": {[]bool{true}, func(w *world) {
-			if err := w.OtherDoor().Delete(w.t.Context(), testkit.LoadBalancer); err != nil {
+			if err := w.OtherClient().Delete(w.t.Context(), testkit.LoadBalancer); err != nil {
 				w.t.Fatal(err)
 			}
 		}, "create " + testkit.ClusterName},
@@ -249,7 +254,7 @@ func TestWhateverWasChangedByHandIsPutBack(t *testing.T) {
 					w.served("web")
 					<-time.After(2 * time.Minute) // the look that follows a start is over
 					guid := regexp.MustCompile(`"resourceGuid": "[^"]*"`)
-					all := func() map[string]string { // but for who is who, of what is made anew
+					all := func() map[string]string { // but for identities of what is made anew
 						now := w.Surroundings()
 						for id, text := range now {
 							now[id] = guid.ReplaceAllString(text, "")
@@ -263,8 +268,10 @@ func TestWhateverWasChangedByHandIsPutBack(t *testing.T) {
 					if d := cmp.Diff(good, all()); d != "" {
 						t.Errorf("it is not as it was (-before +after):\n%s", d)
 					}
-					if told := w.events.list("web"); len(told) != 1 || !strings.HasPrefix(told[0], "RepairedLoadBalancer: Put back") || !strings.Contains(told[0], test.says) {
-						t.Errorf("told %q, want what was put back: %q", told, test.says)
+					if reported := w.events.list("web"); len(reported) != 1 ||
+						!strings.HasPrefix(reported[0], "RepairedLoadBalancer: Put back") ||
+						!strings.Contains(reported[0], test.says) {
+						t.Errorf("got %q, want what was put back: %q", reported, test.says)
 					}
 				})
 			})
@@ -272,7 +279,7 @@ func TestWhateverWasChangedByHandIsPutBack(t *testing.T) {
 	}
 }
 
-// Row 104 and D2. Who may not list load balancers cannot delete: the Service says so, keeps its
+// Row 104 and D2. A controller that may not list load balancers cannot delete: the Service says so, keeps its
 // finalizer, and goes when the right is there.
 func TestListingDeniedOnDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -283,14 +290,15 @@ func TestListingDeniedOnDelete(t *testing.T) {
 		w.served("web")
 		w.settle()
 		stop()
-		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: "error", Status: 403, Code: "AuthorizationFailed"}}); err != nil {
+		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: "error", Status: 403,
+			Code: "AuthorizationFailed"}}); err != nil {
 			t.Fatal(err)
 		}
 		w.Reopen()
 		w.remove("web")
 		w.events.forget()
 		w.start(config())
-		w.until("the owner is told", func() bool {
+		w.until("the problem is reported", func() bool {
 			return slices.ContainsFunc(w.events.list("web"), func(e string) bool {
 				return strings.HasPrefix(e, "SyncLoadBalancerFailed") && strings.Contains(e, "AuthorizationFailed")
 			})
@@ -306,8 +314,8 @@ func TestListingDeniedOnDelete(t *testing.T) {
 	})
 }
 
-// A Service that is served after failures is like any other: the next failure is tried again as
-// soon as a first one, and nobody is told of more than there is.
+// TestFailuresThatAreOverAreForgotten checks that a Service that is served after failures is like any
+// other: the next failure is tried again as soon as a first one, and no event reports more.
 func TestFailuresThatAreOverAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
@@ -320,15 +328,17 @@ func TestFailuresThatAreOverAreForgotten(t *testing.T) {
 		toPort := func(port int32, failures int) time.Duration {
 			t.Helper()
 			w.events.forget()
-			refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Times: failures, Fault: emulator.FaultError, Status: 400, Code: "InvalidRequestFormat"}
+			refusal := emulator.Fault{Method: "PUT", Type: network.LoadBalancers, Times: failures, Fault: emulator.FaultError,
+				Status: 400, Code: "InvalidRequestFormat"}
 			if err := w.SetFaults([]emulator.Fault{refusal}); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
 			w.change("web", func(s *corev1.Service) { s.Spec.Ports[0].Port = port })
 			w.until("it is served", func() bool { return slices.Contains(w.events.reasons("web"), "EnsuredLoadBalancer") })
-			if d := cmp.Diff([]string{"EnsuringLoadBalancer", "SyncLoadBalancerFailed", "EnsuredLoadBalancer"}, w.events.reasons("web")); d != "" {
-				t.Errorf("told of %d failures (-want +got):\n%s", failures, d)
+			if d := cmp.Diff([]string{"EnsuringLoadBalancer", "SyncLoadBalancerFailed", "EnsuredLoadBalancer"},
+				w.events.reasons("web")); d != "" {
+				t.Errorf("events of %d failures (-want +got):\n%s", failures, d)
 			}
 			return time.Since(began)
 		}
@@ -344,14 +354,14 @@ func TestFailuresThatAreOverAreForgotten(t *testing.T) {
 		w.removed("web")
 		want := []string{"UpdatedLoadBalancer", "DeletingLoadBalancer", "DeletedLoadBalancer"}
 		if d := cmp.Diff(want, w.events.reasons("web")); d != "" {
-			t.Errorf("told then (-want +got):\n%s", d)
+			t.Errorf("reported then (-want +got):\n%s", d)
 		}
 	})
 }
 
-// A comparison that could not be made is told of, and so is that it could, though all was as it
-// should be.
-func TestAComparisonThatFailsIsNotTheLastWord(t *testing.T) {
+// TestAFailedComparisonIsFollowedByAnEvent checks that a comparison that failed is reported, and so is
+// its success later, though all was up to date.
+func TestAFailedComparisonIsFollowedByAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
 		w.start(repairing())
@@ -359,19 +369,20 @@ func TestAComparisonThatFailsIsNotTheLastWord(t *testing.T) {
 		w.served("web")
 		<-time.After(2 * time.Minute) // the look that follows a start is over
 		w.events.forget()
-		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 403, Code: "AuthorizationFailed"}}); err != nil {
+		if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: emulator.FaultError, Status: 403,
+			Code: "AuthorizationFailed"}}); err != nil {
 			t.Fatal(err)
 		}
-		w.told("web", "SyncLoadBalancerFailed", "AuthorizationFailed")
+		w.reported("web", "SyncLoadBalancerFailed", "AuthorizationFailed")
 		if err := w.SetFaults(nil); err != nil {
 			t.Fatal(err)
 		}
-		w.told("web", "EnsuredLoadBalancer", "")
+		w.reported("web", "EnsuredLoadBalancer", "")
 	})
 }
 
-// A comparison looks at what is there by then, however lately somebody has looked.
-func TestAComparisonLooksAtAzure(t *testing.T) {
+// TestAComparisonReadsAzure checks that a comparison reads Azure, however recent the last read was.
+func TestAComparisonReadsAzure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)
 		before := w.Snapshot()

@@ -47,8 +47,8 @@ func (w *world) startWithZones(c service.Config, zones func(context.Context) ([]
 	w.startAs(c, func(d *service.Deps) { d.Zones = zones })
 }
 
-// While the zones are not known no new address is made, as it would never get any; who needs
-// none is served, and who does when they are known.
+// While the zones are not known no new address is made, as it would never get any; Services that
+// need none are served, and the others when they are known.
 func TestNewAddressesWaitForZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := mixed(t, emulator.Options{})
@@ -78,17 +78,19 @@ func TestNewAddressesWaitForZones(t *testing.T) {
 		w.served("given")
 		w.settle()
 		lb := testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer)
-		if !slices.ContainsFunc(lb.Properties.LoadBalancingRules, func(r azure.Child[network.LoadBalancingRule]) bool { return r.Properties.FrontendPort == 8080 }) {
+		if !slices.ContainsFunc(lb.Properties.LoadBalancingRules,
+			func(r azure.Child[network.LoadBalancingRule]) bool { return r.Properties.FrontendPort == 8080 }) {
 			t.Error("a Service that needs no zones waits for them")
 		}
 		for _, name := range []string{"new", "inner"} {
 			if w.address(name) != "" {
 				t.Errorf("%s has an address without zones", name)
 			}
-			if told := w.events.list(name); !slices.ContainsFunc(told, func(e string) bool {
-				return strings.HasPrefix(e, "SyncLoadBalancerFailed") && strings.Contains(e, "zones") && strings.Contains(e, "ServerTimeout")
+			if reported := w.events.list(name); !slices.ContainsFunc(reported, func(e string) bool {
+				return strings.HasPrefix(e, "SyncLoadBalancerFailed") && strings.Contains(e, "zones") &&
+					strings.Contains(e, "ServerTimeout")
 			}) {
-				t.Errorf("%s was told %q", name, told)
+				t.Errorf("%s got %q", name, reported)
 			}
 		}
 		known.Store(true)

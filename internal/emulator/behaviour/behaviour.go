@@ -80,15 +80,16 @@ type Type struct {
 	Fill func(c *Call) error
 	// Check runs on the parent after all its inline children are filled.
 	Check func(c *Call) error
-	// Beside are other resources beside whose own writes and actions this one cannot be
-	// written: while an operation runs on one, a write of this one, or of an inline child,
-	// is refused with 409 AnotherOperationInProgress. Operations below them do not count.
-	Beside func(c *Call) []azure.ID
+	// BlockedBy names other resources that forbid a write while operations run on them: while a write
+	// or an action runs on such a resource, a write of this resource, or of an inline
+	// child, is refused with 409 AnotherOperationInProgress. Operations on the children of
+	// such a resource do not count.
+	BlockedBy func(c *Call) []azure.ID
 	// Settle runs when a create, update or patch ends well, and may change c.Doc.
 	// Its error makes the operation fail. For an inline child, c.Parent is its parent.
 	Settle func(c *Call) error
 	// Failed is called when an operation on the resource ended badly, an action too:
-	// c.Doc is the stored document, whose state is Failed already, and may be changed.
+	// c.Doc is the stored document with the state Failed, and may be changed.
 	Failed func(c *Call)
 	// Merge applies a PATCH: c.Doc is a copy of the stored document, c.Body what was
 	// sent. Without it the core merges as the Style says. Fill runs afterwards.
@@ -103,7 +104,7 @@ type Type struct {
 	// group everything in it, are removed by the core, each with its own Removed.
 	Removed func(c *Call) error
 	// Show completes what a client sees: back-references, computed fields. The view
-	// is a copy. c.Verb tells replies to writes from reads and lists.
+	// is a copy. c.Verb distinguishes replies to writes from reads and lists.
 	Show func(c *Call, view Object)
 	// Filter gives the test of a list's $filter; without it $filter is ignored.
 	Filter func(c *Call, filter string) (func(Object) bool, error)
@@ -124,9 +125,9 @@ type Type struct {
 	Farewell func(c *Call) any
 	// Missing replaces the error for a resource that is not there.
 	Missing func(c *Call) error
-	// Page is the most resources on one page of a list, 0 for the core's own.
+	// Page is the most resources on a page of a list, 0 for the default.
 	Page int
-	// EmptyLast ends a list that has pages with an empty one.
+	// EmptyLast ends a list that has pages with an empty page.
 	EmptyLast bool
 
 	// Actions are POST requests to a resource by name, in any case.
@@ -143,14 +144,14 @@ type Action struct {
 	// Do checks and does it, and returns the reply's body. It may change c.Doc, a
 	// copy of the resource's document.
 	Do func(c *Call) (any, error)
-	// Status of a good reply: 200 when 0; 202 for a long one.
+	// Status of a good reply: when 0 it is 200, or 202 for a long action.
 	Status int
 	// Anew actions work on resources that are not there, too; they are never Long.
 	Anew bool
 	// Long actions are operations; Settle runs when they end and returns the output.
 	Long   bool
 	Settle func(c *Call) (any, error)
-	// Headers of the reply to a long action, when they are not those of the Style's
+	// Headers of the reply to a long action, when they differ from the Style's
 	// Long[Delete].
 	Headers Headers
 	// Busy is the provisioningState while it runs, "Updating" when empty; "-" leaves
@@ -190,7 +191,7 @@ type Provider struct {
 	Routes []Route
 }
 
-// Call is one request, or the end of one operation, as a behaviour sees it.
+// Call is a request, or the end of an operation, as a behaviour sees it.
 type Call struct {
 	World
 	Verb Verb
@@ -213,7 +214,7 @@ type Call struct {
 	Param map[string]string
 	// Notes is kept with an operation from its start to its end; JSON values only.
 	Notes Object
-	// Principal is who asks, nil inside the core.
+	// Principal makes the request; it is nil inside the core.
 	Principal *Principal
 	// Host is scheme and host under which the client knows this server.
 	Host string

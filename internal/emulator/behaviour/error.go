@@ -39,7 +39,7 @@ func Refusal(status int, code, format string, args ...any) *Error {
 	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid is the commonest one, 400 with a code.
+// Invalid is 400 with a code, the most common refusal.
 func Invalid(code, format string, args ...any) *Error { return Refusal(400, code, format, args...) }
 
 // Conflict is 409 with a code.
@@ -51,7 +51,8 @@ func NotFound(id azure.ID) *Error {
 		return GroupNotFound(id.Group())
 	}
 	top := id.TopLevel()
-	e := Refusal(404, "ResourceNotFound", "The Resource '%s/%s' under resource group '%s' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix",
+	e := Refusal(404, "ResourceNotFound",
+		"The Resource '%s/%s' under resource group '%s' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix",
 		top.Type(), top.Name(), top.Group())
 	e.Gateway = true
 	return e
@@ -66,7 +67,8 @@ func GroupNotFound(group string) *Error {
 
 // ParentNotFound is ARM's answer for a child of what is not there.
 func ParentNotFound(verb string, id azure.ID) *Error {
-	e := Refusal(404, "ParentResourceNotFound", "Failed to perform '%s' on resource(s) of type '%s', because the parent resource '%s' could not be found.",
+	e := Refusal(404, "ParentResourceNotFound",
+		"Failed to perform '%s' on resource(s) of type '%s', because the parent resource '%s' could not be found.",
 		verb, id.Type()[len(id.Namespace())+1:], id.Parent())
 	e.Gateway = true
 	return e
@@ -74,5 +76,14 @@ func ParentNotFound(verb string, id azure.ID) *Error {
 
 // InvalidReference is the network provider's answer to a reference to nothing.
 func InvalidReference(from, to azure.ID) *Error {
-	return Invalid("InvalidResourceReference", "Resource %s referenced by resource %s was not found. Please make sure that the referenced resource exists, and that both resources are in the same region.", to, from)
+	return Invalid("InvalidResourceReference",
+		"Resource %s referenced by resource %s was not found. Please make sure that the referenced resource exists, and that both "+
+			"resources are in the same region.", to, from)
+}
+
+// Gateway is a refusal by the resource manager itself, which asks no provider.
+func Gateway(status int, code, format string, args ...any) *Error {
+	e := Refusal(status, code, format, args...)
+	e.Gateway = true
+	return e
 }

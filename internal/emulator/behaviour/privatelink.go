@@ -12,7 +12,8 @@ func PrivateEndpointConnections(c *Call, id azure.ID) []any {
 	connections, seen := []any{}, map[string]bool{}
 	for _, by := range c.Referrers(id) {
 		endpoint := by.Resource
-		if !endpoint.Is("Microsoft.Network/privateEndpoints") || !strings.HasSuffix(by.Path, "privateLinkServiceId") || seen[endpoint.Key()] {
+		if !endpoint.Is("Microsoft.Network/privateEndpoints") || !strings.HasSuffix(by.Path, "privateLinkServiceId") ||
+			seen[endpoint.Key()] {
 			continue
 		}
 		seen[endpoint.Key()] = true
@@ -21,9 +22,10 @@ func PrivateEndpointConnections(c *Call, id azure.ID) []any {
 		connections = append(connections, Object{
 			"id": string(id.Child("privateEndpointConnections", name)), "name": name, "type": id.Type() + "/privateEndpointConnections",
 			"properties": Object{
-				"provisioningState":                 "Succeeded",
-				"privateEndpoint":                   Ref(endpoint),
-				"privateLinkServiceConnectionState": Object{"status": "Approved", "description": "Auto-Approved", "actionsRequired": "None"},
+				"provisioningState": "Succeeded",
+				"privateEndpoint":   Ref(endpoint),
+				"privateLinkServiceConnectionState": Object{"status": "Approved", "description": "Auto-Approved",
+					"actionsRequired": "None"},
 			},
 		})
 	}

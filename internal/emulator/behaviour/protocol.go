@@ -10,7 +10,7 @@ import (
 	"kaz/internal/azure"
 )
 
-// Operation is what a [Protocol] tells clients about.
+// Operation is a long-running operation as a [Protocol] shows it.
 type Operation struct {
 	ID       string // a GUID
 	Verb     Verb   // or the name of an action
@@ -53,7 +53,8 @@ type Protocol struct {
 }
 
 func (o Operation) provider(path string) string {
-	return fmt.Sprintf("/subscriptions/%s/providers/%s/locations/%s/%s/%s", o.Resource.Subscription(), o.Resource.Namespace(), o.Location, path, o.ID)
+	return fmt.Sprintf("/subscriptions/%s/providers/%s/locations/%s/%s/%s", o.Resource.Subscription(), o.Resource.Namespace(), o.Location,
+		path, o.ID)
 }
 
 // failure adds the error of an operation that did not succeed to a poll's body.
@@ -80,10 +81,10 @@ func (e *Error) Body() Object {
 	return body
 }
 
-// NetworkOperations are those of Microsoft.Network.
+// NetworkOperations are the operations of Microsoft.Network.
 func NetworkOperations() Protocol { return networkOperations("operations") }
 
-// FirewallOperations are those of IP groups and firewalls.
+// FirewallOperations are the operations of IP groups and firewalls.
 func FirewallOperations() Protocol { return networkOperations("nfvOperations") }
 
 func networkOperations(path string) Protocol {
@@ -113,7 +114,7 @@ func statusOf(e *Error) int {
 	return 400
 }
 
-// ComputeOperations are those of Microsoft.Compute; output says that the status
+// ComputeOperations are the operations of Microsoft.Compute; output says that the status
 // carries the resource.
 func ComputeOperations(path string, output bool) Protocol {
 	status := func(o Operation) string { return o.provider(path) + "?p=" + partition(o) }
@@ -164,7 +165,7 @@ func isWrite(v Verb) bool { return v == Create || v == Update || v == Patch || v
 // Stamp is a time as providers write it.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.0000000Z07:00") }
 
-// StorageOperations are those of Microsoft.Storage.
+// StorageOperations are the operations of Microsoft.Storage.
 func StorageOperations() Protocol {
 	return Protocol{
 		Name:   "Microsoft.Storage asyncoperations",
@@ -187,7 +188,7 @@ func outputWhenDone(empty int) func(o Operation, result bool) Reply {
 	}
 }
 
-// PrivateDNSOperations are those of private zones and links. Their ids name what
+// PrivateDNSOperations are the operations of private zones and links. Their ids name what
 // they do: "FrontEndAsyncOperation;UpsertPrivateDnsZone;{guid}_{subscription}".
 func PrivateDNSOperations() Protocol {
 	path := func(o Operation, what string) string {
@@ -241,7 +242,7 @@ func jobID(job string, o Operation) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// DeploymentOperations are those of template deployments.
+// DeploymentOperations are the operations of template deployments.
 func DeploymentOperations() Protocol {
 	deletion := Job("DeploymentDeletionJob", 204)
 	return Protocol{

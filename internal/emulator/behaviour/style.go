@@ -43,8 +43,8 @@ const (
 // Overlap says what a write does while an operation of the same resource runs.
 type Overlap int
 
-// Queue waits for the running one; Supersede cancels one on the same resource, and
-// leaves those on other children of the same document alone; Busy is refused with
+// Queue waits for the running operation; Supersede cancels an operation on the same
+// resource, and lets operations on other children of the document run; Busy is refused with
 // 409; Parallel takes no notice. A write to what is being deleted is always refused.
 const (
 	Queue Overlap = iota
@@ -130,6 +130,9 @@ type Style struct {
 	// CheckReferences refuses references to resources that do not exist, of types
 	// this local Azure knows.
 	CheckReferences bool
+	// RawNextLink writes the nextLink of a list with its port, also the default one, and leaves
+	// its query unencoded.
+	RawNextLink bool
 	// LowerGroup shows the group's name in lower case in ids, UpperGroup in upper.
 	LowerGroup, UpperGroup bool
 }
@@ -168,9 +171,11 @@ func Network() Style {
 func networkMismatch(id azure.ID, sent, have string) *Error {
 	e := Refusal(412, "PreconditionFailed", "Precondition failed.")
 	if have == "" {
-		return e.With("PreconditionFailedEtagMismatch", "Etag provided in if-match header %s does not match: resource %s does not exist in NRP data store.", weak(sent), id)
+		return e.With("PreconditionFailedEtagMismatch",
+			"Etag provided in if-match header %s does not match: resource %s does not exist in NRP data store.", weak(sent), id)
 	}
-	return e.With("PreconditionFailedEtagMismatch", "Etag provided in if-match header %s does not match etag %s of resource %s in NRP data store.", weak(sent), have, id)
+	return e.With("PreconditionFailedEtagMismatch",
+		"Etag provided in if-match header %s does not match etag %s of resource %s in NRP data store.", weak(sent), have, id)
 }
 
 func weak(sent string) string {
@@ -200,13 +205,14 @@ func Compute() Style {
 		Protocol: ComputeOperations("operations", false),
 		Wait:     map[Verb]Wait{Delete: {10, 30}, "start": {10, 30}, "deallocate": {10, 30}},
 		Creating: "Creating", Updating: "Updating", Deleting: "Deleting",
-		Overlap: Queue, Mismatch: computeMismatch,
+		Overlap: Queue, Mismatch: computeMismatch, RawNextLink: true,
 	}
 }
 
 func computeMismatch(_ azure.ID, sent, have string) *Error {
 	if have == "" {
-		return Refusal(412, "PreconditionFailed", "Etag provided in if-match header %s does not match: the resource does not exist.", quoted(sent))
+		return Refusal(412, "PreconditionFailed", "Etag provided in if-match header %s does not match: the resource does not exist.",
+			quoted(sent))
 	}
 	return Refusal(412, "PreconditionFailed", "Etag provided in if-match header %s does not match etag %s of resource.", quoted(sent), have)
 }
@@ -256,7 +262,7 @@ func PrivateDNS() Style {
 	}
 }
 
-// Plain is the style of types whose writes end in their replies: 201 for a new
+// Plain is the style of types without long-running operations: 201 for a new
 // resource, 200 for another, 200 for a delete and 204 when there was nothing.
 func Plain(name string) Style {
 	return Style{Name: name, Overlap: Parallel}

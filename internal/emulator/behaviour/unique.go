@@ -6,8 +6,8 @@ import (
 	"kaz/internal/azure"
 )
 
-// Holder is the resource that has a name which may exist only once in all of Azure,
-// and whether there is one besides the call's own.
+// Holder finds the resource with a name that may exist only once in all of Azure. It
+// ignores the resource of the call.
 func (c *Call) Holder(fullType, name string) (azure.ID, bool) {
 	for id := range Everywhere(c, fullType) {
 		if strings.EqualFold(id.Name(), name) && !id.Equal(c.ID) {

@@ -21,7 +21,7 @@ type World interface {
 	// In yields the resources of all types directly in a group, or below a resource,
 	// in the order in which they were created. Inline children are not among them.
 	In(scope azure.ID) iter.Seq2[azure.ID, Object]
-	// Referrers are those that refer to the id, in the order of their ids.
+	// Referrers are the places that refer to the id, in the order of their ids.
 	Referrers(id azure.ID) []Referrer
 
 	// Put creates or replaces a document: a resource that the call makes besides its
@@ -29,7 +29,10 @@ type World interface {
 	Put(id azure.ID, doc Object)
 	// Apply does what a client's PUT of the body does, and its operation ends at once.
 	Apply(id azure.ID, body Object) error
-	// Edit changes a stored document. It reports whether there is one.
+	// Act does what a client's POST of an action does, and returns the body of its reply.
+	// Actions that are operations are refused.
+	Act(id azure.ID, action string, body Object) (any, error)
+	// Edit changes a stored document. It reports whether it is stored.
 	Edit(id azure.ID, change func(doc Object)) bool
 	// Delete removes a document with all that lies below it, each with its Removed.
 	Delete(id azure.ID)
@@ -48,8 +51,9 @@ type World interface {
 	// GUID and Intn draw from the seeded source.
 	GUID() string
 	Intn(n int) int
-	// Tenant and Subscription are those that this local Azure is for. Subscriptions are
-	// all of them, that one first, and TenantOf is the tenant of one, "" of none there is.
+	// Tenant and Subscription are the main ones of this local Azure. Subscriptions are all
+	// subscriptions, the main one first. TenantOf is the tenant of a subscription, "" when
+	// that does not exist.
 	Tenant() string
 	Subscription() string
 	Subscriptions() []string

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// Image is what the local Azure knows of a platform image.
+// Image is a platform image as the local Azure knows it.
 type Image struct {
-	Publisher, Offer, SKU string // an empty one stands for all
+	Publisher, Offer, SKU string // empty for all SKUs
 	OS                    string // "Windows" or "Linux"
-	Version               string // the latest
+	Version               string // the latest version
 	OSName, OSVersion     string // as the guest agent reports them
 	DiskGiB               int
 }
@@ -26,9 +26,8 @@ var images = sync.OnceValue(func() []Image {
 	}).all
 })
 
-// FindImage finds the image that is nearest to what is asked for: of this SKU, else
-// of the offer, else of the publisher, else any of the operating system os. An
-// unknown image with no known system is taken for Linux.
+// FindImage returns the image of the SKU, or one of the offer, of the publisher, or of the operating system os, in this
+// order. An unknown image without a system counts as Linux.
 func FindImage(publisher, offer, sku, os string) Image {
 	for _, i := range images() {
 		if strings.EqualFold(i.Publisher, publisher) &&
@@ -41,7 +40,8 @@ func FindImage(publisher, offer, sku, os string) Image {
 		os = "Windows"
 	}
 	if os == "Windows" {
-		return Image{OS: os, Version: "20348.4648.260108", OSName: "Windows Server 2022 Datacenter", OSVersion: "10.0.20348.4648", DiskGiB: 127}
+		return Image{OS: os, Version: "20348.4648.260108", OSName: "Windows Server 2022 Datacenter", OSVersion: "10.0.20348.4648",
+			DiskGiB: 127}
 	}
 	return Image{OS: "Linux", Version: "1.0.0", OSName: "linux", OSVersion: "1", DiskGiB: 30}
 }

@@ -12,13 +12,12 @@ import (
 //go:embed latency.txt
 var latencyText string
 
-// Span is a distribution of durations: lognormal, with the spread that its 90th
-// percentile asks for. The zero value is no time at all.
+// Span is a lognormal distribution of durations with a median and a spread. The zero value is no time.
 type Span struct {
 	Median, P90 time.Duration
 }
 
-// Draw makes a duration out of a number drawn from the standard normal distribution.
+// Draw returns a duration for a number from the standard normal distribution.
 func (s Span) Draw(normal float64) time.Duration {
 	if s.Median <= 0 {
 		return 0
@@ -36,7 +35,7 @@ func (s Span) sigma() float64 {
 	return math.Log(float64(s.P90)/float64(s.Median)) / z90
 }
 
-// fromMean is the lognormal distribution with a mean and a 90th percentile.
+// fromMean returns the lognormal distribution with a mean and a 90th percentile.
 func fromMean(mean, p90 float64) Span {
 	if p90 < mean {
 		p90 = mean
@@ -52,11 +51,11 @@ func fromMean(mean, p90 float64) Span {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Latency is how long a verb takes for a type.
+// Latency is the duration of a verb for a type.
 type Latency struct {
 	Type, Verb       string
 	Reply, Operation Span
-	// Nearest says that a figure was taken from a similar row.
+	// Nearest is true if the duration is that of a similar row.
 	Nearest bool
 }
 
@@ -81,7 +80,7 @@ func ReadLatencies() (*Latencies, error) {
 		}
 		key := rowKey(row.Type, row.Verb)
 		if _, twice := t.rows[key]; twice {
-			return nil, fmt.Errorf("latency table, line %d: %s %s is there twice", number+1, row.Type, row.Verb)
+			return nil, fmt.Errorf("latency table, line %d: %s %s has two rows", number+1, row.Type, row.Verb)
 		}
 		t.rows[key] = row
 		t.list = append(t.list, row)
@@ -120,8 +119,8 @@ func readRow(fields []string) (Latency, error) {
 	return row, nil
 }
 
-// Of is the row for a type and verb, or the nearest one: that of the parent types,
-// of the provider, of anything. An action without a row is like other actions.
+// Of returns the row for a type and verb, or the nearest row: of the parent types, of the provider, of all types. An
+// action without a row has the row of other actions.
 func (t *Latencies) Of(fullType, verb string) Latency {
 	namespace, _, _ := strings.Cut(fullType, "/")
 	isAction := !isVerb(verb)
@@ -153,5 +152,5 @@ func isVerb(verb string) bool {
 	return false
 }
 
-// All are the rows of the table in its order.
+// All returns the rows of the table in its order.
 func (t *Latencies) All() []Latency { return t.list }

@@ -32,7 +32,7 @@ func TestLatencyTable(t *testing.T) {
 	}
 }
 
-// Draws have the median and the 90th percentile of their table row.
+// The drawn durations have the median and the 90th percentile of their table row.
 func TestDrawsFollowTheTable(t *testing.T) {
 	span := Span{Median: 46 * time.Second, P90: 88 * time.Second}
 	source := rand.New(rand.NewPCG(1, 1))

@@ -1,6 +1,5 @@
-// Package catalog is what the local Azure knows about Azure as a whole: its
-// regions and their zones, the sizes of its virtual machines. It is data, embedded
-// as text, and the lookups for it. Layer L2: the standard library only.
+// Package catalog has data about Azure as a whole: regions and zones, sizes of virtual machines, images and latencies.
+// The data are embedded as text. Layer L2: the standard library only.
 package catalog
 
 import (
@@ -12,7 +11,7 @@ import (
 	"sync"
 )
 
-// Region is a place where Azure has data centers.
+// Region is a region of Azure.
 type Region struct {
 	Name     string // "eastus2"
 	Display  string // "East US 2"
@@ -22,7 +21,7 @@ type Region struct {
 	Category string // "Recommended" or "Other"
 	// Latitude and Longitude are in degrees, as text.
 	Latitude, Longitude string
-	// Zones are its availability zones, "1" and so on; empty for a region without.
+	// Zones are its availability zones, "1" and so on; empty for a region without zones.
 	Zones []string
 }
 
@@ -42,16 +41,15 @@ var regions = sync.OnceValue(func() table[Region] {
 	})
 })
 
-// Regions are all regions, the recommended ones of the public cloud first. The
-// slice is shared: it is not to be changed.
+// Regions returns all regions, the recommended ones of the public cloud first. Callers must not change the slice.
 func Regions() []Region { return regions().all }
 
-// FindRegion finds a region by its name or display name, in any case: "East US".
+// FindRegion returns a region by its name or display name, in any case: "East US".
 func FindRegion(name string) (Region, bool) {
 	return regions().find(strings.ReplaceAll(name, " ", ""))
 }
 
-// table is a parsed list with an index by lower-cased name.
+// table is a parsed list with an index by lower-case name.
 type table[T any] struct {
 	all   []T
 	index map[string]int
@@ -66,7 +64,7 @@ func (t table[T]) find(name string) (T, bool) {
 	return t.all[i], true
 }
 
-// fields is one line of an embedded file.
+// fields are the values of one line of an embedded file.
 type fields struct {
 	file    string
 	columns map[string]int
@@ -89,8 +87,8 @@ func (f fields) whole(column string) int {
 	return n
 }
 
-// load parses an embedded file with a header line. What is wrong in it is wrong in
-// the program, so it panics; the tests load every file.
+// load parses an embedded file with a header line. It panics on a mistake in the file, because the tests load every
+// file.
 func load[T any](file, text string, parse func(fields) (string, T)) table[T] {
 	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {

@@ -15,10 +15,10 @@ type Size struct {
 	Family            string // quota family, "standardDSv3Family"
 	VCPUs             int
 	MemoryGiB         float64
-	DataDisks         int // most data disks attached at once
+	DataDisks         int // limit of attached data disks
 	NetworkInterfaces int
 	TempGiB           int // size of the local disk, 0 for none
-	IOPS, MBps        int // most of all uncached disks together
+	IOPS, MBps        int // limit of all uncached disks together
 	NetworkMbps       int
 	Premium           bool // premium disks can be attached
 	Accelerated       bool // accelerated networking
@@ -50,13 +50,13 @@ var sizes = sync.OnceValue(func() table[Size] {
 	})
 })
 
-// Sizes are all sizes, by series. The slice is shared: it is not to be changed.
+// Sizes returns all sizes by series. Callers must not change the slice.
 func Sizes() []Size { return sizes().all }
 
-// FindSize finds a size by its name, in any case.
+// FindSize returns a size by its name, in any case.
 func FindSize(name string) (Size, bool) { return sizes().find(name) }
 
-// Tier is the first part of the size's name, "Standard".
+// Tier returns the first part of the size's name, "Standard".
 func (s Size) Tier() string {
 	tier, _, _ := strings.Cut(s.Name, "_")
 	return tier

@@ -36,7 +36,9 @@ func newSite(b testing.TB) site {
 	}
 	s := site{e, b}
 	s.must("PUT", group, `{"location":"eastus"}`)
-	s.must("PUT", network, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]},"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/10"}}]}}`)
+	s.must("PUT", network,
+		`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/8"]},"subnets":[{"name":"nodes",
+			"properties":{"addressPrefix":"10.0.0.0/10"}}]}}`)
 	return s
 }
 
@@ -53,13 +55,20 @@ func (s site) must(method, path, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// scaleSet makes a scale set; each instance comes with its NIC.
+// scaleSet creates a scale set. Each instance has a NIC.
 func (s site) scaleSet(name string, instances int) {
 	s.Helper()
-	s.must("PUT", sets+name, fmt.Sprintf(`{"location":"eastus","sku":{"name":"Standard_D4s_v5","capacity":%d},"tags":{"aks-managed-poolName":"pool"},"properties":{"upgradePolicy":{"mode":"Manual"},"singlePlacementGroup":false,
-"virtualMachineProfile":{"osProfile":{"computerNamePrefix":"node%s","adminUsername":"azureuser","linuxConfiguration":{"disablePasswordAuthentication":true,"ssh":{"publicKeys":[{"path":"/home/azureuser/.ssh/authorized_keys","keyData":"ssh-rsa AAAA"}]}}},
-"storageProfile":{"imageReference":{"publisher":"Canonical","offer":"ubuntu-24_04-lts","sku":"server","version":"latest"},"osDisk":{"createOption":"FromImage","managedDisk":{"storageAccountType":"Premium_LRS"}}},
-"networkProfile":{"networkInterfaceConfigurations":[{"name":"nic","properties":{"primary":true,"enableIPForwarding":true,"ipConfigurations":[{"name":"ipconfig","properties":{"primary":true,"subnet":{"id":"%s/subnets/nodes"}}}]}}]}}}}`, instances, name, network))
+	s.must("PUT", sets+name,
+		fmt.Sprintf(`{"location":"eastus","sku":{"name":"Standard_D4s_v5","capacity":%d},"tags":{"aks-managed-poolName":"pool"},
+			"properties":{"upgradePolicy":{"mode":"Manual"},"singlePlacementGroup":false,
+"virtualMachineProfile":{"osProfile":{"computerNamePrefix":"node%s","adminUsername":"azureuser",
+"linuxConfiguration":{"disablePasswordAuthentication":true,"ssh":{"publicKeys":[{"path":"/home/azureuser/.ssh/authorized_keys",
+"keyData":"ssh-rsa AAAA"}]}}},
+"storageProfile":{"imageReference":{"publisher":"Canonical","offer":"ubuntu-24_04-lts","sku":"server","version":"latest"},
+"osDisk":{"createOption":"FromImage","managedDisk":{"storageAccountType":"Premium_LRS"}}},
+"networkProfile":{"networkInterfaceConfigurations":[{"name":"nic","properties":{"primary":true,"enableIPForwarding":true,
+"ipConfigurations":[{"name":"ipconfig","properties":{"primary":true,
+"subnet":{"id":"%s/subnets/nodes"}}}]}}]}}}}`, instances, name, network))
 	s.must("GET", sets+name, "")
 }
 
@@ -113,8 +122,7 @@ func readPage(b *testing.B, client *http.Client, url string, n *int) string {
 	return page.NextLink
 }
 
-// BenchmarkMemory says what ten scale sets of 1,000 instances with their NICs take:
-// more than 20,000 resources.
+// BenchmarkMemory measures the memory of ten scale sets of 1,000 instances with their NICs: more than 20,000 resources.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		s := newSite(b)
@@ -134,7 +142,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkScale adds an instance to a scale set of 999 and takes one away again.
+// BenchmarkScale adds an instance to a scale set of 999 and removes one.
 func BenchmarkScale(b *testing.B) {
 	s := newSite(b)
 	s.scaleSet("a", 999)

@@ -1,4 +1,4 @@
-// Package providers is the table of everything the local Azure knows. Layer L2.
+// Package providers has the table of all resource providers of the local Azure. Layer L2.
 package providers
 
 import (
@@ -13,7 +13,7 @@ import (
 	"kaz/internal/emulator/behaviour/vault"
 )
 
-// All are the providers: one line each.
+// All returns the providers.
 func All() []behaviour.Provider {
 	return []behaviour.Provider{
 		resources.Provider(),

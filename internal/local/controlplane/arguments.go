@@ -4,23 +4,25 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
+
+	"kaz/internal/local/cidr"
 )
 
 const (
-	// SimulatedLabel is the label, with the value "true", of the nodes that KWOK keeps alive. A node that loses it is
-	// given up: its lease runs out and kube-controller-manager marks it NotReady.
+	// SimulatedLabel is the label, with the value "true", of nodes that KWOK simulates. Without it the lease of the node
+	// expires and kube-controller-manager marks the node NotReady.
 	SimulatedLabel = "kaz.dev/simulated"
-	// leaseSeconds is the life of a simulated node's lease. KWOK renews a lease after a quarter of its life.
+	// leaseSeconds is the duration of a simulated node's lease. KWOK renews a lease after a quarter of it.
 	leaseSeconds = 20
-	// monitorGrace is how long kube-controller-manager lets a node be silent before it is NotReady.
+	// monitorGrace is the time without a lease renewal after which kube-controller-manager marks a node NotReady.
 	monitorGrace = "20s"
-	// monitorPeriod is how often it looks.
+	// monitorPeriod is the interval at which kube-controller-manager checks leases.
 	monitorPeriod = "1s"
 )
 
-// etcdArguments leave fsync out: what etcd has written survives the end of any process, and only a crash of the whole
-// machine can lose the last moments of a local cluster. In exchange a busy disk does not hold it up. The election of
-// the only member is made as short as etcd allows.
+// etcdArguments returns the arguments of etcd. They disable fsync, so that a busy disk does not delay the cluster: only a
+// crash of the whole machine loses the last writes. The election of the single member is as short as etcd allows.
 func (r *run) etcdArguments() []string {
 	client, peer := secureURL(r.ports.Etcd), secureURL(r.ports.EtcdPeer)
 	return []string{
@@ -45,8 +47,9 @@ func (r *run) etcdArguments() []string {
 	}
 }
 
-// apiServerArguments publish no endpoint for the kubernetes Service: the server listens on loopback, which a Service
-// cannot point to.
+// apiServerArguments returns the arguments of the API server. It publishes no endpoint of the kubernetes Service: it
+// listens on loopback, which a Service cannot have as an endpoint. It calls webhooks and aggregated API servers by the
+// addresses of their pods, because ClusterIPs exist only on nodes.
 func (r *run) apiServerArguments() []string {
 	args := []string{
 		"--bind-address=127.0.0.1",
@@ -67,10 +70,13 @@ func (r *run) apiServerArguments() []string {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + r.pki.proxy,
 		"--proxy-client-key-file=" + r.pki.proxyKey,
+		"--enable-aggregator-routing=true",
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
-		"--service-cluster-ip-range=" + joined(r.config.ServiceCIDRs),
+		"--service-cluster-ip-range=" + cidr.Join(r.config.ServiceCIDRs),
 		"--service-account-issuer=" + r.config.ServiceAccountIssuer,
+		// The default is the address on loopback. The name in the issuer reaches the API server in pods.
+		"--service-account-jwks-uri=" + strings.TrimSuffix(r.config.ServiceAccountIssuer, "/") + "/openid/v1/jwks",
 		"--service-account-key-file=" + r.pki.accountPublic,
 		"--service-account-signing-key-file=" + r.pki.accountKey,
 		"--kubelet-client-certificate=" + r.pki.kubeletClient,
@@ -99,15 +105,15 @@ func (r *run) controllerManagerArguments() []string {
 	)
 	if r.config.AllocateNodeCIDRs {
 		args = append(args,
-			"--cluster-cidr="+joined(r.config.PodCIDRs),
-			"--service-cluster-ip-range="+joined(r.config.ServiceCIDRs))
+			"--cluster-cidr="+cidr.Join(r.config.PodCIDRs),
+			"--service-cluster-ip-range="+cidr.Join(r.config.ServiceCIDRs))
 	}
 	return args
 }
 
 func (r *run) schedulerArguments() []string { return r.loopbackServer(Scheduler, r.ports.Scheduler) }
 
-// loopbackServer is what the controller manager and the scheduler have in common.
+// loopbackServer returns the arguments that the controller manager and the scheduler share.
 func (r *run) loopbackServer(name string, port int) []string {
 	own := r.kubeconfigFile(name)
 	return []string{
@@ -125,7 +131,7 @@ func (r *run) loopbackServer(name string, port int) []string {
 	}
 }
 
-// kwokArguments give pods addresses from the cluster's IPv4 range, unless their node has ranges of its own.
+// kwokArguments returns the arguments of KWOK. Pods on nodes without a pod range get addresses of the cluster's IPv4 range.
 func (r *run) kwokArguments() []string {
 	return []string{
 		"--kubeconfig=" + r.kubeconfigFile(KWOK),

@@ -17,16 +17,18 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"kaz/internal/local/atomicfile"
 )
 
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
-	// renewBefore is what a kept certificate must still be good for.
+	// renewBefore is the remaining lifetime below which a certificate is renewed.
 	renewBefore = 30 * 24 * time.Hour
 )
 
-// authority signs certificates. Its own is kept in files.
+// authority is a certificate authority, stored in files.
 type authority struct {
 	dir  string
 	file string // the certificate, PEM
@@ -34,7 +36,7 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// request says what a certificate is for. Hosts make it a server's, a user makes it a client's.
+// request describes a certificate. A user makes it a client certificate, names or addresses make it a server certificate.
 type request struct {
 	user   string
 	groups []string
@@ -42,12 +44,12 @@ type request struct {
 	ips    []net.IP
 }
 
-// openAuthority reads the authority of that name, or makes it when there is none.
+// openAuthority reads the authority with a name, or creates it.
 func openAuthority(dir, name string) (*authority, error) {
 	certFile, keyFile := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 	cert, key, err := readPair(certFile, keyFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		cert, key, err = makeAuthority(certFile, keyFile, name)
+		cert, key, err = createAuthority(certFile, keyFile, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("certificate authority %s: %w", name, err)
@@ -55,7 +57,8 @@ func openAuthority(dir, name string) (*authority, error) {
 	return &authority{dir: dir, file: certFile, cert: cert, key: key}, nil
 }
 
-func makeAuthority(certFile, keyFile, name string) (*x509.Certificate, crypto.Signer, error) {
+// createAuthority creates a self-signed certificate authority in two files.
+func createAuthority(certFile, keyFile, name string) (*x509.Certificate, crypto.Signer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -69,14 +72,18 @@ func makeAuthority(certFile, keyFile, name string) (*x509.Certificate, crypto.Si
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 	}
-	return sign(template, template, key, key, certFile, keyFile)
+	cert, err := sign(template, template, key, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return cert, key, writePair(cert, key, certFile, keyFile)
 }
 
-// issue returns the files of a certificate for the request. A kept one is used as long as it answers the request and is
-// not about to expire.
+// issue returns the files of a certificate for a request. It reuses the stored certificate if that fits the request and
+// does not expire soon.
 func (a *authority) issue(name string, r request) (certFile, keyFile string, err error) {
 	certFile, keyFile = filepath.Join(a.dir, name+".crt"), filepath.Join(a.dir, name+".key")
-	if kept, _, err := readPair(certFile, keyFile); err == nil && a.answers(kept, r) {
+	if stored, _, err := readPair(certFile, keyFile); err == nil && a.fits(stored, r) {
 		return certFile, keyFile, nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -93,13 +100,18 @@ func (a *authority) issue(name string, r request) (certFile, keyFile string, err
 		DNSNames:    r.names,
 		IPAddresses: r.ips,
 	}
-	if _, _, err := sign(template, a.cert, key, a.key, certFile, keyFile); err != nil {
+	cert, err := sign(template, a.cert, key, a.key)
+	if err == nil {
+		err = writePair(cert, key, certFile, keyFile)
+	}
+	if err != nil {
 		return "", "", fmt.Errorf("certificate %s: %w", name, err)
 	}
 	return certFile, keyFile, nil
 }
 
-// usages makes every certificate a client's: a server that is also a client (etcd's peers) then needs only one.
+// usages returns the key usages. Every certificate is a client certificate, so that a server that is also a client, such
+// as a peer of etcd, needs only one.
 func (r request) usages() []x509.ExtKeyUsage {
 	usages := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	if len(r.names)+len(r.ips) > 0 {
@@ -108,34 +120,37 @@ func (r request) usages() []x509.ExtKeyUsage {
 	return usages
 }
 
-func (a *authority) answers(kept *x509.Certificate, r request) bool {
-	if kept.CheckSignatureFrom(a.cert) != nil || time.Now().Add(renewBefore).After(kept.NotAfter) {
+// fits reports whether a certificate fits the request and does not expire soon.
+func (a *authority) fits(cert *x509.Certificate, r request) bool {
+	if cert.CheckSignatureFrom(a.cert) != nil || time.Now().Add(renewBefore).After(cert.NotAfter) {
 		return false
 	}
-	return kept.Subject.CommonName == r.user &&
-		slices.Equal(kept.Subject.Organization, r.groups) &&
-		slices.Equal(kept.DNSNames, r.names) &&
-		slices.EqualFunc(kept.IPAddresses, r.ips, net.IP.Equal)
+	return cert.Subject.CommonName == r.user &&
+		slices.Equal(cert.Subject.Organization, r.groups) &&
+		slices.Equal(cert.DNSNames, r.names) &&
+		slices.EqualFunc(cert.IPAddresses, r.ips, net.IP.Equal)
 }
 
-func sign(template, parent *x509.Certificate, key, parentKey crypto.Signer, certFile, keyFile string) (*x509.Certificate, crypto.Signer, error) {
+// sign returns a certificate for a key, signed by the key of its parent.
+func sign(template, parent *x509.Certificate, key, parentKey crypto.Signer) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	template.SerialNumber = serial
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	return x509.ParseCertificate(der)
+}
+
+// writePair writes a certificate and its key, the key first.
+func writePair(cert *x509.Certificate, key crypto.Signer, certFile, keyFile string) error {
 	if err := writeKey(keyFile, key); err != nil {
-		return nil, nil, err
+		return err
 	}
-	if err := replaceFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644); err != nil {
-		return nil, nil, err
-	}
-	cert, err := x509.ParseCertificate(der)
-	return cert, key, err
+	return atomicfile.Write(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), 0o644)
 }
 
 func writeKey(file string, key crypto.Signer) error {
@@ -143,7 +158,7 @@ func writeKey(file string, key crypto.Signer) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+	return atomicfile.Write(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
 }
 
 func readKey(file string) (crypto.Signer, error) {
@@ -162,7 +177,7 @@ func readKey(file string) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// readPair reads a certificate and its key, and checks that they belong together.
+// readPair reads a certificate and its key. It fails if they do not match.
 func readPair(certFile, keyFile string) (*x509.Certificate, crypto.Signer, error) {
 	block, err := readPEM(certFile)
 	if err != nil {
@@ -193,15 +208,4 @@ func readPEM(file string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: no PEM data", file)
 	}
 	return block.Bytes, nil
-}
-
-// replaceFile writes a file in one step, so that a program killed midway leaves the old one or the new one.
-func replaceFile(file string, data []byte, mode os.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(file+".new", data, mode); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
 }

@@ -15,35 +15,35 @@ import (
 	"kaz/internal/local/process"
 )
 
-// State is what a build has to say about a program.
+// State is the state of a program in a build.
 type State int
 
-// The states of a program, in the order they can come.
+// The states of a program, in their order.
 const (
-	Waiting  State = iota // another process is building: waiting for it
-	Building              // compiling and linking has begun
-	Built                 // it was built just now
-	Cached                // it was there already
+	Waiting  State = iota // another process is building
+	Building              // the go command has started
+	Built                 // the go command has ended
+	Cached                // an earlier build is in the cache
 )
 
-// String is the state in a word.
+// String returns the state in one word.
 func (s State) String() string {
 	return [...]string{"waiting", "building", "built", "cached"}[s]
 }
 
-// Step is one piece of news from a build.
+// Step reports the state of a program.
 type Step struct {
 	Program string
 	Version string
 	State   State
-	Took    time.Duration // how long it took, for Built
+	Took    time.Duration // duration of the build, for Built
 }
 
-// BuildOptions say where and with what to build. The zero value builds everything into the user's cache directory with
-// the go command in PATH.
+// BuildOptions are the options of [Build]. The zero value builds everything into the user's cache directory with the go
+// command in PATH.
 type BuildOptions struct {
-	CacheDir string // kaz/controlplane in the user's cache directory when empty
-	Go       string // path of the go command; looked up in PATH when empty
+	CacheDir string // kaz/controlplane in the user's cache directory if empty
+	Go       string // path of the go command; looked up in PATH if empty
 	Without  []string
 	Progress func(Step)
 }
@@ -51,9 +51,9 @@ type BuildOptions struct {
 // Binaries holds the path of each program by its name ([Etcd], [APIServer], ...).
 type Binaries map[string]string
 
-// Build makes the programs, one after the other, and returns where they are. What was built before by the same
-// toolchain from the same modules is kept. Two processes that build at once wait for each other. A build that fails or is
-// cancelled leaves nothing but finished programs behind.
+// Build builds the programs one after the other and returns their paths. It reuses programs that the same toolchain built
+// from the same modules. Concurrent builds wait for each other. A failed or cancelled build leaves only finished programs
+// in the cache.
 func Build(ctx context.Context, o BuildOptions) (Binaries, error) {
 	if err := checkNames(o.Without); err != nil {
 		return nil, fmt.Errorf("build the control plane: %w", err)
@@ -85,7 +85,7 @@ func Build(ctx context.Context, o BuildOptions) (Binaries, error) {
 	return made, nil
 }
 
-// build is the work on one module.
+// build builds the programs of one module.
 type build struct {
 	module
 	version  string
@@ -133,7 +133,7 @@ func (b *build) all(ctx context.Context, made Binaries) error {
 	return b.locked(ctx, missing)
 }
 
-// locked builds what is missing while no other process builds this module.
+// locked builds the missing programs. The caller holds the lock of the module.
 func (b *build) locked(ctx context.Context, missing []string) error {
 	work, err := b.workspace()
 	if err != nil {
@@ -141,7 +141,7 @@ func (b *build) locked(ctx context.Context, missing []string) error {
 	}
 	defer os.RemoveAll(work)
 	for _, name := range missing {
-		if b.exists(name) { // the process we waited for has built it
+		if b.exists(name) { // the process that held the lock has built it
 			b.progress(Step{Program: name, Version: b.version, State: Cached})
 			continue
 		}
@@ -160,7 +160,7 @@ func (b *build) exists(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// workspace makes a directory with the module's files, after clearing away those of builds that were killed.
+// workspace creates a directory with the files of the module, and removes those of killed builds.
 func (b *build) workspace() (string, error) {
 	old, err := filepath.Glob(filepath.Join(b.dir, ".build-*"))
 	if err != nil {
@@ -187,22 +187,22 @@ func (b *build) workspace() (string, error) {
 	return work, nil
 }
 
-// one builds a program in the workspace and moves it to its place in one step.
+// one builds a program in the workspace and moves it into the cache in one step.
 func (b *build) one(ctx context.Context, work, name string) error {
 	cmd := exec.CommandContext(ctx, b.tc.path, "build", "-buildvcs=false", "-ldflags", b.linkerFlags(b.version),
 		"-o", filepath.Join(work, name), b.programs[name])
 	cmd.Dir = work
-	// The user's flags could ask for another module mode, a race detector or a workspace; the cache, the module proxy
-	// and their credentials stay the user's. No -trimpath: packages that kaz is made of too are then compiled once.
+	// The user's flags could change the module mode or enable the race detector or a workspace. The user's build cache,
+	// module proxy and credentials stay in effect. Without -trimpath the build shares compiled packages with kaz.
 	cmd.Env = append(cmd.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GO111MODULE=on", "GOTOOLCHAIN=local",
 		"CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH, "GOTMPDIR="+work)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := process.Run(cmd); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("build %s %s: %w", name, b.version, context.Cause(ctx))
 		}
-		return fmt.Errorf("build %s %s: %w; %s said:\n%s", name, b.version, err, b.tc.path, lastLines(said.String(), 30))
+		return fmt.Errorf("build %s %s: %w; output of %s:\n%s", name, b.version, err, b.tc.path, lastLines(output.String(), 30))
 	}
 	if err := os.Rename(filepath.Join(work, name), filepath.Join(b.dir, name)); err != nil {
 		return fmt.Errorf("build %s %s: %w", name, b.version, err)
@@ -210,16 +210,17 @@ func (b *build) one(ctx context.Context, work, name string) error {
 	return nil
 }
 
+// lastLines returns the last n lines of a text.
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// checkNames refuses names that are no program of the control plane.
+// checkNames returns an error for a name that is not a program of the control plane.
 func checkNames(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(programs(), name) {
-			return fmt.Errorf("no component %q: there are %s", name, strings.Join(programs(), ", "))
+			return fmt.Errorf("no component %q: want one of %s", name, strings.Join(programs(), ", "))
 		}
 	}
 	return nil

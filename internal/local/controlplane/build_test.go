@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeGo writes a go command that calls itself version and, asked to build, does what script says. In the script, $out
-// is the file to write and $pkg the package.
+// fakeGo writes a go command of a version whose build runs a script. In the script, $out is the file to write and $pkg is
+// the package.
 func fakeGo(t *testing.T, version, script string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "go")
@@ -31,7 +31,7 @@ pkg="$1"
 	return file
 }
 
-// news writes down what a build says.
+// news records the steps of a build.
 type news struct {
 	mu    sync.Mutex
 	lines []string
@@ -114,7 +114,7 @@ func TestAFailedBuildShowsWhatTheCompilerSaid(t *testing.T) {
 	cache := t.TempDir()
 	goCommand := fakeGo(t, "go1.26.8", `case "$pkg" in */kubectl) : > "$out.half"; echo "kubectl.go:1: no" >&2; exit 2;; esac; : > "$out"`)
 	_, err := Build(t.Context(), BuildOptions{CacheDir: cache, Go: goCommand})
-	want := "build kubectl v1.36.3: exit status 2; " + goCommand + " said:\nkubectl.go:1: no"
+	want := "build kubectl v1.36.3: exit status 2; output of " + goCommand + ":\nkubectl.go:1: no"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -125,7 +125,7 @@ func TestAFailedBuildShowsWhatTheCompilerSaid(t *testing.T) {
 
 func TestACancelledBuildLeavesNothing(t *testing.T) {
 	cache, dir := t.TempDir(), t.TempDir()
-	// The script's own child would keep its output open for ten minutes.
+	// The child of the script would keep the output open for ten minutes.
 	goCommand := fakeGo(t, "go1.26.8", `: > "$out"; : > "`+dir+`/running"; sleep 600; true`)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -207,7 +207,7 @@ func TestNoGoToBuildWith(t *testing.T) {
 
 func TestAnUnknownProgramIsNamed(t *testing.T) {
 	_, err := Build(t.Context(), BuildOptions{Without: []string{"calico"}})
-	want := `build the control plane: no component "calico": there are etcd, kube-apiserver, kubectl, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kwok, coredns`
+	want := `build the control plane: no component "calico": want one of ` + strings.Join(programs(), ", ")
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -233,7 +233,7 @@ func TestTheCacheKeepsBuildsOfDifferentToolchainsApart(t *testing.T) {
 	}
 }
 
-// TestVersions keeps the parts of one Kubernetes release together: k8s.io/kubernetes v1.X.Y is made of libraries v0.X.Y.
+// TestVersions checks that the modules are of one Kubernetes release: k8s.io/kubernetes v1.X.Y needs libraries v0.X.Y.
 func TestVersions(t *testing.T) {
 	for _, m := range modules() {
 		v, err := m.version()

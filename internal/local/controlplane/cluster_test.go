@@ -13,7 +13,7 @@ import (
 	"kaz/internal/local/process"
 )
 
-// node is what a kubelet with an external cloud provider registers, and a Deployment that needs it.
+// node has a Node as a kubelet with an external cloud provider registers it, and a Deployment that needs the node.
 const node = `
 apiVersion: v1
 kind: Node
@@ -40,7 +40,7 @@ spec:
     spec: {containers: [{name: web, image: registry.example/web}]}
 `
 
-// cluster is a control plane and the kubectl that talks to it.
+// cluster is a control plane with its kubectl.
 type cluster struct {
 	*ControlPlane
 	t       *testing.T
@@ -48,7 +48,7 @@ type cluster struct {
 }
 
 // started runs a control plane in dir until the returned function stops it.
-func started(t *testing.T, dir string, binaries Binaries) (*cluster, func()) {
+func started(t *testing.T, dir, egress string, binaries Binaries) (*cluster, func()) {
 	t.Helper()
 	g, err := process.Open(t.Context(), dir)
 	if err != nil {
@@ -59,7 +59,7 @@ func started(t *testing.T, dir string, binaries Binaries) (*cluster, func()) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	began := time.Now()
-	cp, err := Start(ctx, Config{Processes: g, Binaries: binaries, Started: func(name string, took time.Duration) {
+	cp, err := Start(ctx, Config{Processes: g, Binaries: binaries, Egress: egress, Started: func(name string, took time.Duration) {
 		t.Logf("%s is ready after %s", name, took.Round(time.Millisecond))
 	}})
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *cluster) run(input string, args ...string) string {
 	return string(out)
 }
 
-// await waits with kubectl wait, which watches.
+// await waits for a condition with kubectl wait.
 func (c *cluster) await(condition string, what ...string) {
 	c.t.Helper()
 	c.run("", slices.Concat([]string{"wait", "--timeout=60s", "--for=" + condition}, what)...)
@@ -93,7 +93,7 @@ func (c *cluster) field(path string, what ...string) string {
 	return c.run("", slices.Concat([]string{"get", "-o", "jsonpath=" + path}, what)...)
 }
 
-// becomes waits until a field is what it shall be, and says what it was instead.
+// becomes waits until a field has a value. A failure reports the last value.
 func (c *cluster) becomes(want, path string, what ...string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
@@ -122,7 +122,7 @@ func (c *cluster) becomes(want, path string, what ...string) {
 	c.t.Fatalf("%s of %s is not %q but was in turn %q", path, what, want, got)
 }
 
-// TestCluster builds and runs the real control plane with a simulated node. It takes minutes when nothing is built yet.
+// TestCluster builds and runs the real control plane with a simulated node. The first build takes minutes.
 func TestCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a real control plane: not in short mode")
@@ -134,13 +134,19 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	c, stop := started(t, dir, binaries)
+	way, authority := startEgress(t)
+	c, stop := started(t, dir, way.socket, binaries)
 	versions := c.run("", "version")
 	for _, want := range []string{"Client Version: v1.36.3", "Server Version: v1.36.3"} {
 		if !strings.Contains(versions, want) {
 			t.Errorf("kubectl version lacks %q:\n%s", want, versions)
 		}
 	}
+	if got := c.run("", "get", "--raw", "/.well-known/openid-configuration"); !strings.Contains(got,
+		`"jwks_uri":"https://kubernetes.default.svc.cluster.local/openid/v1/jwks"`) {
+		t.Errorf("the issuer's configuration is %s", got)
+	}
+	c.reachesServices(way, authority)
 	c.registersAndRuns()
 	c.givesUpAndComesBack()
 	admin, err := os.ReadFile(c.Kubeconfig)
@@ -149,7 +155,7 @@ func TestCluster(t *testing.T) {
 	}
 	stop()
 
-	again, _ := started(t, dir, binaries)
+	again, _ := started(t, dir, way.socket, binaries)
 	kept, err := os.ReadFile(again.Kubeconfig)
 	if err != nil || string(kept) != string(admin) {
 		t.Errorf("the second start wrote another kubeconfig (%v)", err)
@@ -157,13 +163,14 @@ func TestCluster(t *testing.T) {
 	again.continues()
 }
 
-// registersAndRuns checks what becomes of a new node: KWOK says it is Ready and leaves to the cloud what is the cloud's.
+// registersAndRuns checks that KWOK makes a new node Ready, and leaves the taint and the addresses to the cloud provider.
 func (c *cluster) registersAndRuns() {
 	c.t.Helper()
 	c.run(node, "apply", "-f", "-")
 	c.await("condition=Ready", "node/simulated-0")
-	// Kubernetes takes its own taint away some time after the node is Ready.
-	c.becomes("node.cloudprovider.kubernetes.io/uninitialized  ", "{.spec.taints[*].key} {.spec.providerID} {.status.addresses}", "node/simulated-0")
+	// Kubernetes removes its own taint some time after the node is Ready.
+	c.becomes("node.cloudprovider.kubernetes.io/uninitialized  ", "{.spec.taints[*].key} {.spec.providerID} {.status.addresses}",
+		"node/simulated-0")
 	c.run("", "patch", "node", "simulated-0", "--subresource=status", "-p",
 		`{"status":{"addresses":[{"type":"InternalIP","address":"10.240.0.4"}]}}`)
 	c.run("", "taint", "node", "simulated-0", "node.cloudprovider.kubernetes.io/uninitialized-")
@@ -174,7 +181,7 @@ func (c *cluster) registersAndRuns() {
 	}
 }
 
-// givesUpAndComesBack takes the label from a node, as its power-off does, and gives it back.
+// givesUpAndComesBack removes the label of a node, as a power-off does, and restores it.
 func (c *cluster) givesUpAndComesBack() {
 	c.t.Helper()
 	began := time.Now()
@@ -192,7 +199,7 @@ func (c *cluster) givesUpAndComesBack() {
 	}
 }
 
-// continues checks a cluster that was stopped and started: what was there is there, and new pods start at once.
+// continues checks a restarted cluster: it has its objects, and new pods start at once.
 func (c *cluster) continues() {
 	c.t.Helper()
 	if got := c.field("{.status.addresses[*].address}", "node/simulated-0"); got != "10.240.0.4" {
@@ -206,7 +213,8 @@ func (c *cluster) continues() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if got := c.run("", "--kubeconfig", file, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username} {.status.userInfo.groups}"); got != `alice ["viewers","system:authenticated"]` {
+	if got := c.run("", "--kubeconfig", file, "auth", "whoami", "-o",
+		"jsonpath={.status.userInfo.username} {.status.userInfo.groups}"); got != `alice ["viewers","system:authenticated"]` {
 		c.t.Errorf("the issued kubeconfig is for %s", got)
 	}
 }

@@ -13,15 +13,15 @@ type ControlPlane struct {
 	Kubeconfig string
 	// CAFile is the certificate of the cluster's authority.
 	CAFile string
-	// ServiceAccountKeyFile is the public key that service account tokens are signed with.
+	// ServiceAccountKeyFile is the public key that verifies service account tokens.
 	ServiceAccountKeyFile string
 
 	run *run
 }
 
-// Start runs the control plane in the group's directory and returns when all of it is ready. A directory that was used
-// before continues with its state, keys and, if its ports are still free, addresses. What was started before a failure
-// runs until the group is closed.
+// Start runs the control plane in the directory of the group and returns when it is ready. A used directory keeps its
+// state, its keys, and those addresses whose ports are free. After a failure the started programs run until the group
+// closes.
 func Start(ctx context.Context, c Config) (*ControlPlane, error) {
 	if err := c.complete(); err != nil {
 		return nil, fmt.Errorf("start the control plane: %w", err)
@@ -42,15 +42,15 @@ func Start(ctx context.Context, c Config) (*ControlPlane, error) {
 	}, nil
 }
 
-// IssueInsideKubeconfig is [ControlPlane.IssueKubeconfig] for a user inside nodes, who reaches the API server at
+// IssueInsideKubeconfig is [ControlPlane.IssueKubeconfig] for a client inside a node, which reaches the API server at
 // [Config.Inside].
 func (c *ControlPlane) IssueInsideKubeconfig(name, user string, groups ...string) (string, error) {
 	file := c.run.kubeconfigFile(name)
 	return file, c.run.pki.writeKubeconfig(file, name, "https://"+c.run.config.Inside.String(), user, groups)
 }
 
-// IssueKubeconfig returns the file of a kubeconfig for a user that is a member of groups, as a client certificate says
-// it. The file is kept, so that a later start of the same cluster hands out the same identity.
+// IssueKubeconfig returns the file of a kubeconfig whose client certificate names a user and groups. A later start of the
+// cluster returns the same identity.
 func (c *ControlPlane) IssueKubeconfig(name, user string, groups ...string) (string, error) {
 	file := c.run.kubeconfigFile(name)
 	if err := c.run.pki.writeKubeconfig(file, name, c.Server, user, groups); err != nil {

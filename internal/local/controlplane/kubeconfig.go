@@ -7,14 +7,16 @@ import (
 	"regexp"
 
 	"sigs.k8s.io/yaml"
+
+	"kaz/internal/local/atomicfile"
 )
 
-// clusterName is what kubeconfigs call the cluster.
+// clusterName is the name of the cluster in kubeconfigs.
 const clusterName = "kaz"
 
 var fileName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
 
-// kubeconfig is the part of a client-go kubeconfig that is needed here.
+// kubeconfig is a kubeconfig with the fields that a client certificate needs.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
@@ -48,7 +50,7 @@ type namedContext struct {
 	} `json:"context"`
 }
 
-// writeKubeconfig issues a client certificate and writes a kubeconfig that holds it to file.
+// writeKubeconfig issues a client certificate and writes a kubeconfig with it.
 func (p *pki) writeKubeconfig(file, name, server, user string, groups []string) error {
 	if !fileName.MatchString(name) {
 		return fmt.Errorf("kubeconfig name %q: want lower-case letters, digits, dots and dashes", name)
@@ -80,7 +82,7 @@ func (p *pki) writeKubeconfig(file, name, server, user string, groups []string) 
 	if err != nil {
 		return fmt.Errorf("kubeconfig %s: %w", name, err)
 	}
-	if err := replaceFile(file, data, 0o600); err != nil {
+	if err := atomicfile.Write(file, data, 0o600); err != nil {
 		return fmt.Errorf("kubeconfig %s: %w", name, err)
 	}
 	return nil

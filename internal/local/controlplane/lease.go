@@ -7,10 +7,10 @@ import (
 	"net/http"
 )
 
-// leasesPath is where node leases are.
+// leasesPath is the API path of node leases.
 const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
-// leaseList is what is needed of a list of leases.
+// leaseList is a list of leases with the fields that releaseLeases reads.
 type leaseList struct {
 	Items []struct {
 		Metadata struct {
@@ -22,10 +22,10 @@ type leaseList struct {
 	} `json:"items"`
 }
 
-// releaseLeases removes the leases that an earlier KWOK of this cluster held. KWOK names itself anew at each start and
-// would wait for them to run out; a kubelet, which holds its lease under the name of its node, would not.
+// releaseLeases deletes the leases of an earlier KWOK process. KWOK has a new name at each start and would wait until they
+// expire. A kubelet holds the lease under the name of its node, so its lease stays.
 func (r *run) releaseLeases(ctx context.Context) error {
-	data, err := r.cluster.do(ctx, http.MethodGet, r.server+leasesPath)
+	data, err := r.serverClient.do(ctx, http.MethodGet, r.server+leasesPath)
 	if err != nil {
 		return fmt.Errorf("list node leases: %w", err)
 	}
@@ -37,7 +37,7 @@ func (r *run) releaseLeases(ctx context.Context) error {
 		if l.Spec.Holder == l.Metadata.Name {
 			continue
 		}
-		if _, err := r.cluster.do(ctx, http.MethodDelete, r.server+leasesPath+"/"+l.Metadata.Name); err != nil {
+		if _, err := r.serverClient.do(ctx, http.MethodDelete, r.server+leasesPath+"/"+l.Metadata.Name); err != nil {
 			return fmt.Errorf("release the lease of node %s: %w", l.Metadata.Name, err)
 		}
 	}

@@ -28,15 +28,15 @@ const (
 	CoreDNS           = "coredns"
 )
 
-// module is one of the embedded modules and the programs that are built from it.
+// module is an embedded module and the programs that are built from it.
 type module struct {
 	name     string
-	requires string            // the module path whose version names the build
-	programs map[string]string // program: its package
-	stamps   []string          // packages that the linker tells the version
+	requires string            // module path whose version is the version of the build
+	programs map[string]string // package by program
+	stamps   []string          // packages into which the linker writes the version
 }
 
-// modules lists what is built. Etcd and kwok carry their versions in their source.
+// modules returns the modules. The sources of etcd and kwok contain their versions.
 func modules() []module {
 	return []module{
 		{
@@ -63,7 +63,7 @@ func modules() []module {
 			programs: map[string]string{KWOK: "sigs.k8s.io/kwok/cmd/kwok"},
 		},
 		{
-			// What a name server has is chosen when it is compiled, by a program of a few lines.
+			// A small main program selects the plugins of the name server at compile time.
 			name:     "coredns",
 			requires: "github.com/coredns/coredns",
 			programs: map[string]string{CoreDNS: "."},
@@ -71,13 +71,13 @@ func modules() []module {
 	}
 }
 
-// files returns the module's files by the names that the go command wants.
+// files returns the files of the module by the names that the go command expects.
 func (m module) files() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for name, kept := range map[string]string{"go.mod": "module.mod", "go.sum": "module.sum", "main.go": "module.main"} {
 		text, err := moduleFiles.ReadFile("modules/" + m.name + "/" + kept)
 		if name == "main.go" && errors.Is(err, fs.ErrNotExist) {
-			continue // only programs of others are built from it
+			continue // the module has no main program of its own
 		}
 		if err != nil {
 			return nil, fmt.Errorf("module %s: %w", m.name, err)
@@ -87,7 +87,7 @@ func (m module) files() (map[string][]byte, error) {
 	return files, nil
 }
 
-// version is the pinned version of what the module is for, such as v1.36.3.
+// version returns the pinned version of the required module, such as v1.36.3.
 func (m module) version() (string, error) {
 	files, err := m.files()
 	if err != nil {
@@ -101,7 +101,8 @@ func (m module) version() (string, error) {
 	return "", fmt.Errorf("module %s: its go.mod does not require %s", m.name, m.requires)
 }
 
-// linkerFlags strips debug tables, which halves the files, and stamps the version where the source has none.
+// linkerFlags returns flags that strip debug tables, which halves the files, and write the version into packages without
+// one.
 func (m module) linkerFlags(version string) string {
 	flags := []string{"-s", "-w"}
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
@@ -116,7 +117,7 @@ func (m module) linkerFlags(version string) string {
 	return strings.Join(flags, " ")
 }
 
-// folder names the place of a build in the cache: by version to be read, and by everything that went into it.
+// folder returns the cache directory of a build. Its name has the version and a hash of all inputs.
 func (m module) folder(tc toolchain) (string, error) {
 	version, err := m.version()
 	if err != nil {
@@ -127,7 +128,8 @@ func (m module) folder(tc toolchain) (string, error) {
 		return "", err
 	}
 	h := sha256.New()
-	parts := []string{string(files["go.mod"]), string(files["go.sum"]), string(files["main.go"]), m.linkerFlags(version), tc.version, tc.platform()}
+	parts := []string{string(files["go.mod"]), string(files["go.sum"]), string(files["main.go"]), m.linkerFlags(version), tc.version,
+		tc.platform()}
 	for _, name := range m.names() {
 		parts = append(parts, name, m.programs[name])
 	}
@@ -137,12 +139,12 @@ func (m module) folder(tc toolchain) (string, error) {
 	return fmt.Sprintf("%s-%s-%s", m.name, version, hex.EncodeToString(h.Sum(nil))[:12]), nil
 }
 
-// names lists the module's programs in the order they are built: what a start waits for first comes first.
+// names returns the programs of the module in the order of the build, which is the order of the start.
 func (m module) names() []string {
 	return slices.DeleteFunc(programs(), func(name string) bool { return m.programs[name] == "" })
 }
 
-// programs lists every program in the order it is built.
+// programs returns all programs in the order of the build.
 func programs() []string {
 	return []string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, KWOK, CoreDNS}
 }

@@ -11,28 +11,30 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+
+	"kaz/internal/local/atomicfile"
 )
 
-// pki is every key and certificate of a cluster. All of it is kept in one folder and made only once.
+// pki is the keys and certificates of a cluster, stored in one directory.
 type pki struct {
 	dir     string
-	cluster *authority // who a client of the API server is
-	etcd    *authority // of its own, so that no cluster certificate opens the store
-	front   *authority // of its own, because who it signs may speak for any user
+	cluster *authority // of the API server and its clients
+	etcd    *authority // separate, so that no client of the API server can read etcd
+	front   *authority // separate, because its certificates can act for any user
 
-	serving, servingKey             string // what every server of the cluster shows: they are all on this machine
+	serving, servingKey             string // of every server of the cluster: all are on this machine
 	etcdServing, etcdKey            string
 	etcdClient, etcdClientKey       string
-	proxy, proxyKey                 string // what the API server shows to the servers of aggregated APIs
-	kubeletClient, kubeletClientKey string // what the API server shows to kubelets
+	proxy, proxyKey                 string // of the API server as a client of aggregated API servers
+	kubeletClient, kubeletClientKey string // of the API server as a client of kubelets
 
-	accountKey, accountPublic string // signs and checks service account tokens
+	accountKey, accountPublic string // sign and verify service account tokens
 }
 
-// frontProxy is the name under which the API server speaks for its users to the servers of aggregated APIs.
+// frontProxy is the user as which the API server calls aggregated API servers for its own users.
 const frontProxy = "front-proxy-client"
 
-// clusterNames are the DNS names by which pods reach the API server.
+// clusterNames returns the DNS names by which pods reach the API server.
 func clusterNames() []string {
 	return []string{
 		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
@@ -41,8 +43,8 @@ func clusterNames() []string {
 
 func loopback() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback} }
 
-// openPKI reads the folder and makes what is missing or about to expire. inside is the address at which nodes reach the
-// API server, if they do.
+// openPKI reads the directory and creates the files that are missing or expire soon. inside is the address by which nodes
+// reach the API server, or invalid.
 func openPKI(dir string, services netip.Prefix, inside netip.Addr) (*pki, error) {
 	p := &pki{dir: dir}
 	var err error
@@ -70,8 +72,9 @@ func (p *pki) issueServers(services netip.Prefix, inside netip.Addr) (err error)
 	if err != nil {
 		return err
 	}
-	// The group is what kubelets ask about, and what the API server itself says yes to.
-	p.kubeletClient, p.kubeletClientKey, err = p.cluster.issue("kubelet-client", request{user: "kube-apiserver-kubelet-client", groups: []string{masters}})
+	// Kubelets ask the API server about the groups of a client; it permits this group everything.
+	p.kubeletClient, p.kubeletClientKey,
+		err = p.cluster.issue("kubelet-client", request{user: "kube-apiserver-kubelet-client", groups: []string{masters}})
 	if err != nil {
 		return err
 	}
@@ -86,7 +89,8 @@ func (p *pki) issueServers(services netip.Prefix, inside netip.Addr) (err error)
 	return err
 }
 
-// openAccountKey keeps an RSA key: federated credentials accept RS256 tokens only.
+// openAccountKey reads the key of service account tokens, or creates it. It is an RSA key, because federated credentials
+// accept only RS256 tokens.
 // Source: https://learn.microsoft.com/entra/workload-id/workload-identity-federation-considerations
 func (p *pki) openAccountKey() error {
 	p.accountKey, p.accountPublic = filepath.Join(p.dir, "service-account.key"), filepath.Join(p.dir, "service-account.pub")
@@ -104,5 +108,5 @@ func (p *pki) openAccountKey() error {
 	if err != nil {
 		return fmt.Errorf("service account key: %w", err)
 	}
-	return replaceFile(p.accountPublic, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644)
+	return atomicfile.Write(p.accountPublic, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644)
 }

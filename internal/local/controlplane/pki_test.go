@@ -95,7 +95,7 @@ func TestTheServingCertificateHoldsForEveryNameOfTheServer(t *testing.T) {
 	}
 }
 
-// TestAuthoritiesAreApart makes sure that a certificate of one purpose is worth nothing for another.
+// TestAuthoritiesAreApart checks that no authority accepts the certificates of another one.
 func TestAuthoritiesAreApart(t *testing.T) {
 	p := opened(t, t.TempDir())
 	certs := map[string]string{p.cluster.file: p.serving, p.etcd.file: p.etcdClient, p.front.file: p.proxy}
@@ -125,7 +125,7 @@ func TestACertificateIsIssuedAnewWhenItNoLongerServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := certificate(t, certFile)
-	for what, spoil := range map[string]func(){
+	for what, corrupt := range map[string]func(){
 		"another user": func() {
 			reissue(t, a, "x", request{user: "you", groups: want.groups, names: want.names, ips: want.ips})
 		},
@@ -136,10 +136,10 @@ func TestACertificateIsIssuedAnewWhenItNoLongerServes(t *testing.T) {
 		"without its key":      func() { _ = os.Remove(keyFile) },
 		"of another authority": func() { foreign(t, certFile, keyFile, want) },
 	} {
-		spoil()
+		corrupt()
 		reissue(t, a, "x", want)
 		got := certificate(t, certFile)
-		if got.Equal(kept) || !a.answers(got, want) {
+		if got.Equal(kept) || !a.fits(got, want) {
 			t.Errorf("%s: it was not replaced by one that serves", what)
 		}
 		if _, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil {
@@ -177,7 +177,11 @@ func expiring(t *testing.T, a *authority, certFile, keyFile string, r request) {
 		Subject: pkix.Name{CommonName: r.user, Organization: r.groups}, DNSNames: r.names, IPAddresses: r.ips,
 		NotAfter: time.Now().Add(renewBefore - time.Hour),
 	}
-	if _, _, err := sign(template, a.cert, key, a.key, certFile, keyFile); err != nil {
+	cert, err := sign(template, a.cert, key, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writePair(cert, key, certFile, keyFile); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -201,7 +205,7 @@ func foreign(t *testing.T, certFile, keyFile string, r request) {
 	}
 }
 
-// TestADamagedAuthorityIsNotReplaced: a new one would lock every holder of a kubeconfig out without a word.
+// TestADamagedAuthorityIsNotReplaced: with a new authority every issued kubeconfig would stop working.
 func TestADamagedAuthorityIsNotReplaced(t *testing.T) {
 	dir := t.TempDir()
 	opened(t, dir)

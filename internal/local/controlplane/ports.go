@@ -8,10 +8,11 @@ import (
 	"net"
 	"os"
 	"strconv"
+
+	"kaz/internal/local/atomicfile"
 )
 
-// ports are the loopback ports of a cluster's servers. They are kept, so that a cluster has the same address when it is
-// started again.
+// ports are the loopback ports of a cluster's servers. They are stored, so that a restarted cluster has the same address.
 type ports struct {
 	APIServer         int `json:"kube-apiserver"`
 	Etcd              int `json:"etcd"`
@@ -25,7 +26,7 @@ func (p *ports) each() []*int {
 	return []*int{&p.APIServer, &p.Etcd, &p.EtcdPeer, &p.ControllerManager, &p.Scheduler, &p.KWOK}
 }
 
-// openPorts reads the kept ports, and replaces each that is missing or taken by a free one.
+// openPorts reads the stored ports and replaces each one that is missing or taken by a free port.
 func openPorts(file string) (ports, error) {
 	var p ports
 	data, err := os.ReadFile(file)
@@ -43,13 +44,13 @@ func openPorts(file string) (ports, error) {
 	if data, err = json.Marshal(p); err != nil {
 		return p, fmt.Errorf("choose ports: %w", err)
 	}
-	if err := replaceFile(file, append(data, '\n'), 0o600); err != nil {
+	if err := atomicfile.Write(file, append(data, '\n'), 0o600); err != nil {
 		return p, fmt.Errorf("choose ports: %w", err)
 	}
 	return p, nil
 }
 
-// choose holds every port open until all are chosen, so that no port is chosen twice.
+// choose opens a port for each server. All stay open until the last one is chosen, so that no port is chosen twice.
 func (p *ports) choose() error {
 	for _, port := range p.each() {
 		l, err := listen(*port)
@@ -62,7 +63,7 @@ func (p *ports) choose() error {
 	return nil
 }
 
-// listen takes the wanted port if it is free, else any free one.
+// listen opens the wanted port if it is free, else any free port.
 func listen(wanted int) (net.Listener, error) {
 	if wanted > 0 && wanted < 1<<16 {
 		if l, err := net.Listen("tcp", loopbackAddress(wanted)); err == nil {

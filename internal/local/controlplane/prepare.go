@@ -7,24 +7,26 @@ import (
 	"sync"
 
 	"sigs.k8s.io/yaml"
+
+	"kaz/internal/local/atomicfile"
 )
 
 //go:embed kwok.yaml
 var stages []byte
 
-// run is a control plane being started.
+// run is a control plane that starts.
 type run struct {
 	config Config
 	dir    string
 	pki    *pki
 	ports  ports
 	server string
-	// store and cluster ask etcd and the servers of the cluster how they are.
-	store, cluster *asker
-	telling        sync.Mutex // held while Config.Started is called
+	// etcdClient and serverClient read the health of etcd and of the servers of the cluster.
+	etcdClient, serverClient *healthClient
+	reporting                sync.Mutex // held during a call of Config.Started
 }
 
-// prepare writes everything that the programs read.
+// prepare writes the files that the programs read.
 func prepare(c Config) (*run, error) {
 	r := &run{config: c, dir: c.Processes.Dir()}
 	var err error
@@ -38,24 +40,24 @@ func prepare(c Config) (*run, error) {
 	if err := r.writeKubeconfigs(); err != nil {
 		return nil, err
 	}
-	if err := replaceFile(r.stagesFile(), stages, 0o600); err != nil {
+	if err := atomicfile.Write(r.stagesFile(), stages, 0o600); err != nil {
 		return nil, fmt.Errorf("write the stages of simulated nodes: %w", err)
 	}
 	if err := r.writeEgress(); err != nil {
-		return nil, fmt.Errorf("write the API server's way to nodes: %w", err)
+		return nil, fmt.Errorf("write the API server's egress configuration: %w", err)
 	}
-	if r.store, err = newAsker(r.pki.etcd.file, r.pki.etcdClient, r.pki.etcdClientKey); err != nil {
+	if r.etcdClient, err = newHealthClient(r.pki.etcd.file, r.pki.etcdClient, r.pki.etcdClientKey); err != nil {
 		return nil, err
 	}
 	admin := filepath.Join(r.pki.dir, "clients", adminName)
-	r.cluster, err = newAsker(r.pki.cluster.file, admin+".crt", admin+".key")
+	r.serverClient, err = newHealthClient(r.pki.cluster.file, admin+".crt", admin+".key")
 	return r, err
 }
 
 // adminName names the administrator's certificate and kubeconfig user.
 const adminName = "admin"
 
-// masters is the group that may do everything.
+// masters is the group with all permissions.
 const masters = "system:masters"
 
 func (r *run) writeKubeconfigs() error {
@@ -85,7 +87,7 @@ func (r *run) stagesFile() string { return filepath.Join(r.dir, "kwok", "stages.
 
 func (r *run) egressFile() string { return filepath.Join(r.dir, "egress.yaml") }
 
-// writeEgress leads what the API server says to the cluster's inside through the proxy.
+// writeEgress writes the egress configuration, by which the API server reaches nodes, pods and Services through a proxy.
 func (r *run) writeEgress() error {
 	if r.config.Egress == "" {
 		return nil
@@ -100,5 +102,5 @@ func (r *run) writeEgress() error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(r.egressFile(), text, 0o600)
+	return atomicfile.Write(r.egressFile(), text, 0o600)
 }

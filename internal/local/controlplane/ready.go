@@ -13,13 +13,13 @@ import (
 	"kaz/internal/local/process"
 )
 
-// readyPoll is how often a starting server is asked whether it is ready.
+// readyPoll is the interval of health requests to a starting server.
 const readyPoll = 50 * time.Millisecond
 
-// asker asks servers whether they are ready, with a client certificate that they accept.
-type asker struct{ client *http.Client }
+// healthClient sends health requests with a client certificate.
+type healthClient struct{ client *http.Client }
 
-func newAsker(trust, certFile, keyFile string) (*asker, error) {
+func newHealthClient(trust, certFile, keyFile string) (*healthClient, error) {
 	roots := x509.NewCertPool()
 	data, err := os.ReadFile(trust)
 	if err != nil {
@@ -30,7 +30,7 @@ func newAsker(trust, certFile, keyFile string) (*asker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the administrator's certificate: %w", err)
 	}
-	return &asker{client: &http.Client{
+	return &healthClient{client: &http.Client{
 		Timeout: 2 * time.Second,
 		Transport: &http.Transport{
 			TLSClientConfig:   &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12},
@@ -39,33 +39,33 @@ func newAsker(trust, certFile, keyFile string) (*asker, error) {
 	}}, nil
 }
 
-// do sends a request without a body and returns the body of the answer, which must be 200.
-func (a *asker) do(ctx context.Context, method, url string) ([]byte, error) {
+// do sends a request without a body and returns the body of the response. A status other than 200 is an error.
+func (c *healthClient) do(ctx context.Context, method, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := a.client.Do(req)
+	resp, err := c.client.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	said, err := io.ReadAll(resp.Body)
+	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", resp.Status, lastLines(string(said), 12))
+		return nil, fmt.Errorf("%s: %s", resp.Status, lastLines(string(body), 12))
 	}
-	return said, nil
+	return body, nil
 }
 
-// await returns when the server is ready. It fails when its process ends or ctx is done.
-func (a *asker) await(ctx context.Context, p *process.Process, url string) error {
+// wait returns when the server is ready, and fails when its process ends or ctx is done.
+func (c *healthClient) wait(ctx context.Context, p *process.Process, url string) error {
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {
-		_, err := a.do(ctx, http.MethodGet, url)
+		_, err := c.do(ctx, http.MethodGet, url)
 		if err == nil {
 			return nil
 		}
@@ -73,7 +73,7 @@ func (a *asker) await(ctx context.Context, p *process.Process, url string) error
 		case <-p.Done():
 			return earlyEnd(p)
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w; last answer: %w; its log is %s and ends with:\n%s",
+			return fmt.Errorf("%s is not ready: %w; last response: %w; its log is %s and ends with:\n%s",
 				p.Name(), context.Cause(ctx), err, p.LogFile(), p.Tail(12))
 		case <-tick.C:
 		}

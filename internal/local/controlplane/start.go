@@ -15,15 +15,15 @@ import (
 type program struct {
 	name   string
 	args   []string
-	asker  *asker
-	health string // the URL that answers 200 when the program is ready
+	client *healthClient
+	health string // URL that returns status 200 when the program is ready
 }
 
-// start runs the store, then the API server, then everything that needs the API server, side by side.
+// start runs etcd, then the API server, then the clients of the API server in parallel.
 func (r *run) start(ctx context.Context) error {
 	first := []program{
-		{Etcd, r.etcdArguments(), r.store, secureURL(r.ports.Etcd) + "/health"},
-		{APIServer, r.apiServerArguments(), r.cluster, r.server + "/readyz"},
+		{Etcd, r.etcdArguments(), r.etcdClient, secureURL(r.ports.Etcd) + "/health"},
+		{APIServer, r.apiServerArguments(), r.serverClient, r.server + "/readyz"},
 	}
 	for _, p := range first {
 		if err := r.launch(ctx, p); err != nil {
@@ -31,9 +31,9 @@ func (r *run) start(ctx context.Context) error {
 		}
 	}
 	clients := []program{
-		{ControllerManager, r.controllerManagerArguments(), r.cluster, secureURL(r.ports.ControllerManager) + "/healthz"},
-		{Scheduler, r.schedulerArguments(), r.cluster, secureURL(r.ports.Scheduler) + "/readyz"},
-		{KWOK, r.kwokArguments(), r.cluster, "http://" + loopbackAddress(r.ports.KWOK) + "/healthz"},
+		{ControllerManager, r.controllerManagerArguments(), r.serverClient, secureURL(r.ports.ControllerManager) + "/healthz"},
+		{Scheduler, r.schedulerArguments(), r.serverClient, secureURL(r.ports.Scheduler) + "/readyz"},
+		{KWOK, r.kwokArguments(), r.serverClient, "http://" + loopbackAddress(r.ports.KWOK) + "/healthz"},
 	}
 	if !slices.Contains(r.config.Without, KWOK) {
 		if err := r.releaseLeases(ctx); err != nil {
@@ -61,17 +61,17 @@ func (r *run) launch(ctx context.Context, p program) error {
 	if err != nil {
 		return err
 	}
-	if err := p.asker.await(ctx, running, p.health); err != nil {
+	if err := p.client.wait(ctx, running, p.health); err != nil {
 		return err
 	}
-	r.telling.Lock()
-	defer r.telling.Unlock()
+	r.reporting.Lock()
+	defer r.reporting.Unlock()
 	r.config.Started(p.name, time.Since(began))
 	return nil
 }
 
-// environment keeps the user's own settings (a proxy, a KUBECONFIG, kwok's defaults in the home directory) away from
-// the programs.
+// environment returns the environment of the programs. It has none of the user's settings, such as a proxy, KUBECONFIG, or
+// kwok's defaults in the home directory.
 func (r *run) environment() []string {
 	return []string{"HOME=" + r.dir, "PATH=/usr/local/bin:/usr/bin:/bin", "KWOK_WORKDIR=" + filepath.Join(r.dir, "kwok")}
 }

@@ -107,14 +107,21 @@ func TestBadConfigurations(t *testing.T) {
 	}{
 		{Config{}, "no process group given"},
 		{Config{Processes: g}, "no binary of etcd given"},
-		{Config{Processes: g, Without: []string{"calico"}}, `no component "calico": there are etcd, kube-apiserver, kubectl, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kwok, coredns`},
+		{Config{Processes: g, Without: []string{"calico"}},
+			`no component "calico": want one of ` + strings.Join(programs(), ", ")},
 		{Config{Processes: g, Without: []string{Etcd}}, "cannot leave out etcd: everything else needs it"},
-		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.0.0.0/28")}, "pod range 10.0.0.0/28: want an IPv4 network of /24 or larger, such as 10.244.0.0/16"},
-		{Config{Processes: g, Binaries: everyBinary("x"), ServiceCIDRs: prefixes("10.1.2.3/16")}, "service range 10.1.2.3/16: want an IPv4 network of /24 or larger, such as 10.96.0.0/16"},
-		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("fd00:10:244::/48")}, "pod range fd00:10:244::/48: want an IPv4 network of /24 or larger, such as 10.244.0.0/16"},
-		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.244.0.0/16", "10.245.0.0/16")}, "pod range 10.245.0.0/16: want an IPv6 network of /64 or larger, such as fd00:10:244::/48"},
-		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/48", "fd01::/48")}, "pod ranges 10.244.0.0/16,fd00:10:244::/48,fd01::/48: want one, or one of each family"},
-		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/48")}, "pod ranges 10.244.0.0/16,fd00:10:244::/48, service ranges 10.96.0.0/16: want the same families"},
+		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.0.0.0/28")},
+			"pod range 10.0.0.0/28: want an IPv4 network of /24 or larger, such as 10.244.0.0/16"},
+		{Config{Processes: g, Binaries: everyBinary("x"), ServiceCIDRs: prefixes("10.1.2.3/16")},
+			"service range 10.1.2.3/16: want an IPv4 network of /24 or larger, such as 10.96.0.0/16"},
+		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("fd00:10:244::/48")},
+			"pod range fd00:10:244::/48: want an IPv4 network of /24 or larger, such as 10.244.0.0/16"},
+		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.244.0.0/16", "10.245.0.0/16")},
+			"pod range 10.245.0.0/16: want an IPv6 network of /64 or larger, such as fd00:10:244::/48"},
+		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/48", "fd01::/48")},
+			"pod ranges 10.244.0.0/16,fd00:10:244::/48,fd01::/48: want one, or one of each family"},
+		{Config{Processes: g, Binaries: everyBinary("x"), PodCIDRs: prefixes("10.244.0.0/16", "fd00:10:244::/48")},
+			"pod ranges 10.244.0.0/16,fd00:10:244::/48, service ranges 10.96.0.0/16: want the same families"},
 	} {
 		_, err := Start(t.Context(), c.config)
 		if want := "start the control plane: " + c.want; err == nil || err.Error() != want {
@@ -235,7 +242,7 @@ func TestOnlyTheLeasesOfAnEarlierKWOKAreReleased(t *testing.T) {
 			{"metadata":{"name":"unheld"},"spec":{}}]}`)
 	}))
 	defer server.Close()
-	r := &run{server: server.URL, cluster: &asker{client: server.Client()}}
+	r := &run{server: server.URL, serverClient: &healthClient{client: server.Client()}}
 	if err := r.releaseLeases(t.Context()); err != nil {
 		t.Fatal(err)
 	}

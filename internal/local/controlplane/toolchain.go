@@ -13,7 +13,7 @@ import (
 // oldestGo is the first release of Go that the pinned modules build with.
 const oldestGo = "go1.26"
 
-// ErrNoGo is returned by [Build] when there is no go command to build with, or one that is too old.
+// ErrNoGo is returned by [Build] if the go command is missing or too old.
 var ErrNoGo = errors.New("the control plane is built from source with the go command, " + oldestGo + " or newer (https://go.dev/dl)")
 
 // toolchain is the go command that builds the programs.
@@ -24,7 +24,7 @@ type toolchain struct {
 
 func (t toolchain) platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// findToolchain asks the go command for its version; path is looked up in PATH when empty.
+// findToolchain returns the go command at path, or the one in PATH if path is empty.
 func findToolchain(ctx context.Context, path string) (toolchain, error) {
 	if path == "" {
 		found, err := exec.LookPath("go")
@@ -39,7 +39,7 @@ func findToolchain(ctx context.Context, path string) (toolchain, error) {
 	if err != nil {
 		return toolchain{}, fmt.Errorf("%w: %s env GOVERSION: %w", ErrNoGo, path, err)
 	}
-	// A toolchain with experiments calls itself "go1.26.8 X:name": the release is the first word.
+	// The version of a toolchain with experiments is "go1.26.8 X:name": the release is the first word.
 	v := strings.TrimSpace(string(out))
 	release, _, _ := strings.Cut(v, " ")
 	if version.IsValid(release) && version.Compare(release, oldestGo) < 0 {

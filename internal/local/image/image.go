@@ -1,5 +1,5 @@
-// Package image makes the few container images that a local cluster has from the start, without any registry: what
-// pods' sandboxes need, a web server to try Services with, and tools to ask it. Layer L4.
+// Package image makes the container images that a local cluster has without a registry: one for the sandboxes of pods, a web
+// server to try Services with, and client tools. Layer L4.
 package image
 
 import (
@@ -7,7 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	_ "embed" // the source of what is in the images
+	_ "embed" // the source of the program in the images
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -30,11 +30,11 @@ var source []byte
 // Names of the images.
 const (
 	Pause = "kaz.local/pause:1"
-	Web   = "kaz.local/web:1"   // serves at :8080 unless told otherwise
-	Tools = "kaz.local/tools:1" // waits, to run box in
+	Web   = "kaz.local/web:1"   // serves at :8080 by default
+	Tools = "kaz.local/tools:1" // waits for commands in the container
 )
 
-// entrypoints are the images and what runs in them.
+// entrypoints returns the command of each image.
 func entrypoints() map[string][]string {
 	return map[string][]string{Pause: {"/box", "pause"}, Web: {"/box", "web"}, Tools: {"/box", "sleep"}}
 }
@@ -42,11 +42,11 @@ func entrypoints() map[string][]string {
 // CoreDNS is the name of the image of the cluster's name server.
 const CoreDNS = "kaz.local/coredns:1"
 
-// nobody is the user that images run as.
-const nobody = "65534:65534"
+// imageUser is the unprivileged user of the images.
+const imageUser = "65534:65534"
 
-// Make writes one archive with all images into dir, unless what is there was made from the same source, and returns
-// its name. goCommand is the go command that compiles what is in them; its cache is the user's.
+// Make writes an archive with all images into dir and returns its name. It reuses an archive from the same source.
+// goCommand is the go command that compiles the program in the images, with the user's build cache.
 func Make(ctx context.Context, dir, goCommand string) (string, error) {
 	sum := sha256.Sum256(append([]byte(runtime.Version()+runtime.GOARCH), source...))
 	file := filepath.Join(dir, "images-"+hex.EncodeToString(sum[:6])+".tar")
@@ -76,7 +76,7 @@ func makeIn(ctx context.Context, work, goCommand string) error {
 			return err
 		}
 	}
-	// Without -trimpath the standard library is the one that is compiled already.
+	// Without -trimpath the build reuses the compiled standard library.
 	cmd := exec.CommandContext(ctx, goCommand, "build", "-buildvcs=false", "-ldflags=-s -w", "-o", "box", ".")
 	cmd.Dir, cmd.Env = work, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTOOLCHAIN=local")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -93,7 +93,7 @@ func makeIn(ctx context.Context, work, goCommand string) error {
 	return tarball.MultiRefWriteToFile(filepath.Join(work, "images.tar"), images)
 }
 
-// all are the images around a program: one layer, which they share.
+// all returns the images of a program. They share one layer.
 func all(program []byte) (map[name.Reference]v1.Image, error) {
 	layer, err := layerOf("box", program)
 	if err != nil {
@@ -112,8 +112,8 @@ func all(program []byte) (map[name.Reference]v1.Image, error) {
 	return images, nil
 }
 
-// Wrap writes an archive with an image of one program, which must stand by itself, into dir, unless it is there, and
-// returns its name. The program's path tells one version from another.
+// Wrap writes an archive with an image of one statically linked program into dir and returns its name. It reuses an archive
+// of the same program path, which contains the version.
 func Wrap(dir, reference, program string) (string, error) {
 	sum := sha256.Sum256([]byte(reference + "\x00" + program))
 	file := filepath.Join(dir, filepath.Base(program)+"-"+hex.EncodeToString(sum[:6])+".tar")
@@ -160,7 +160,7 @@ func wrap(file, reference, program string) error {
 	return nil
 }
 
-// layerOf is a layer with one program in it.
+// layerOf returns a layer with one program.
 func layerOf(file string, program []byte) (v1.Layer, error) {
 	var text bytes.Buffer
 	w := tar.NewWriter(&text)
@@ -174,6 +174,7 @@ func layerOf(file string, program []byte) (v1.Layer, error) {
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text.Bytes())), nil })
 }
 
+// withCommand returns an image with a layer and a command.
 func withCommand(layer v1.Layer, command []string) (v1.Image, error) {
 	image, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
@@ -185,6 +186,6 @@ func withCommand(layer v1.Layer, command []string) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.Architecture, config.OS = runtime.GOARCH, "linux"
-	config.Config = v1.Config{Entrypoint: command, User: nobody}
+	config.Config = v1.Config{Entrypoint: command, User: imageUser}
 	return mutate.ConfigFile(image, config)
 }

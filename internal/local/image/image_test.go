@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Every image is in the archive, runs its part of box as nobody, and has one layer that all share.
+// Every image is in the archive, runs a command of box as an unprivileged user, and has the shared layer.
 func TestMake(t *testing.T) {
 	dir := t.TempDir()
 	file, err := Make(t.Context(), dir, "go")
@@ -35,7 +35,7 @@ func TestMake(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, config.Config.Entrypoint); diff != "" || config.Config.User != nobody || config.OS != "linux" {
+		if diff := cmp.Diff(want, config.Config.Entrypoint); diff != "" || config.Config.User != imageUser || config.OS != "linux" {
 			t.Errorf("%s: %s, user %s, %s", reference, diff, config.Config.User, config.OS)
 		}
 		content, err := image.Layers()
@@ -55,7 +55,7 @@ func TestMake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is there is kept, whatever the go command.
+	// An existing archive is reused without the go command.
 	again, err := Make(t.Context(), dir, "/nonexistent/go")
 	if err != nil || again != file {
 		t.Fatal(again, err)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Boot is the first process of a machine: it lays out its file system and runs its software until ctx is done.
+// Boot is the first process of a machine: it mounts the file systems and runs the programs until ctx is done.
 func Boot(ctx context.Context, s Spec, log *slog.Logger) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of a machine can boot it")
@@ -27,7 +27,10 @@ func Boot(ctx context.Context, s Spec, log *slog.Logger) error {
 	if err := mountAll(s.Dir); err != nil {
 		return err
 	}
-	if err := feed("", "ip", "link", "set", "lo", "up"); err != nil {
+	if err := runWithInput("", "ip", "link", "set", "lo", "up"); err != nil {
+		return err
+	}
+	if err := forward(); err != nil {
 		return err
 	}
 	if err := configure(s); err != nil {
@@ -36,8 +39,20 @@ func Boot(ctx context.Context, s Spec, log *slog.Logger) error {
 	return newSupervisor(s, log).run(ctx)
 }
 
-// mountAll gives the machine mounts of its own: nothing of them is seen outside, and of what is writable outside it
-// writes nothing but its disk.
+// forward makes the kernel forward packets. The CNI plugin does so for the first pod, but a node must forward earlier: it
+// is healthy for load balancers once kube-proxy runs, and then forwards connections to pods of other nodes.
+func forward() error {
+	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
+		err := os.WriteFile("/proc/sys/net/"+name, []byte("1"), 0o644)
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // a kernel without IPv6
+			return err
+		}
+	}
+	return nil
+}
+
+// mountAll mounts the file systems of the machine in its own mount namespace. Of the host's file systems the machine
+// writes only its disk.
 func mountAll(disk string) error {
 	for _, dir := range []string{"var/lib", "var/log", "var/tmp", "etc/upper", "etc/work"} {
 		if err := os.MkdirAll(filepath.Join(disk, dir), 0o755); err != nil {
@@ -73,7 +88,7 @@ func mountAll(disk string) error {
 	return nil
 }
 
-// socket is where containerd serves.
+// socket is the socket of containerd.
 const socket = "/run/containerd/containerd.sock"
 
 // supervisor runs a machine's programs.
@@ -87,7 +102,7 @@ func newSupervisor(s Spec, log *slog.Logger) *supervisor {
 	return &supervisor{spec: s, log: log, child: newChildren()}
 }
 
-// run starts containerd, gives it the images, starts everything else, and keeps all of it running.
+// run starts containerd, imports the images, starts the other programs, and restarts programs that end.
 func (v *supervisor) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -97,11 +112,14 @@ func (v *supervisor) run(ctx context.Context) error {
 		return err
 	}
 	if err := awaitSocket(ctx, socket); err != nil {
-		return ctxOr(ctx, err)
+		return unlessDone(ctx, err)
 	}
 	for _, image := range v.spec.Images {
-		if err := v.once(ctx, program{name: ctr, args: []string{"--address", socket, "--namespace", "k8s.io", "images", "import", "--all-platforms=false", image}}); err != nil {
-			return ctxOr(ctx, fmt.Errorf("image %s: %w", image, err))
+		if err := v.once(ctx,
+			program{name: ctr,
+				args: []string{"--address", socket, "--namespace", "k8s.io", "images", "import", "--all-platforms=false",
+					image}}); err != nil {
+			return unlessDone(ctx, fmt.Errorf("image %s: %w", image, err))
 		}
 	}
 	for _, p := range v.programs() {
@@ -113,15 +131,15 @@ func (v *supervisor) run(ctx context.Context) error {
 	return nil
 }
 
-// ctxOr is nil when ctx is done, which is no mistake, else err.
-func ctxOr(ctx context.Context, err error) error {
+// unlessDone returns err, nil if ctx is done.
+func unlessDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-// programs are what runs beside containerd.
+// programs returns the programs beside containerd.
 func (v *supervisor) programs() []program {
 	s := v.spec
 	var addresses []string
@@ -135,8 +153,10 @@ func (v *supervisor) programs() []program {
 	all := []program{
 		{name: Kubelet, args: []string{
 			"--config=" + kubeletFile, "--kubeconfig=" + s.Kubelet, "--hostname-override=" + s.Name,
-			"--cloud-provider=external", "--node-ip=" + strings.Join(addresses, ","), "--cert-dir=/var/lib/kubelet/pki", "--node-labels=" + strings.Join(labels, ","),
-			"--image-credential-provider-config=" + credentialFile, "--image-credential-provider-bin-dir=" + filepath.Dir(s.Programs[NodeManager]),
+			"--cloud-provider=external", "--node-ip=" + strings.Join(addresses, ","), "--cert-dir=/var/lib/kubelet/pki",
+			"--node-labels=" + strings.Join(labels, ","),
+			"--image-credential-provider-config=" + credentialFile, "--image-credential-provider-bin-dir=" +
+				filepath.Dir(s.Programs[NodeManager]),
 		}},
 		{name: KubeProxy, args: []string{"--config=" + proxyFile}},
 	}
@@ -148,8 +168,7 @@ func (v *supervisor) programs() []program {
 	return all
 }
 
-// awaitSocket waits until somebody accepts at a Unix socket. The socket appears with its server, and inotify would not
-// tell when it is served.
+// awaitSocket waits until a server accepts connections at a Unix socket. inotify would report the socket before that.
 func awaitSocket(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -163,7 +182,7 @@ func awaitSocket(ctx context.Context, path string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("nobody serves %s: %w", path, err)
+			return fmt.Errorf("no server at %s: %w", path, err)
 		case <-tick.C:
 		}
 	}

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroupRoot is where the kernel's cgroup hierarchies are mounted.
+// cgroupRoot is the directory of the mounted cgroup hierarchies.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// hierarchies are the mounted cgroup hierarchies: one of version 2, or one for each controller of version 1.
+// hierarchies returns the mounted cgroup hierarchies: one of version 2, or one for each controller of version 1.
 func hierarchies() (version int, roots []string, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(cgroupRoot, &s); err != nil {
@@ -43,17 +43,16 @@ func hierarchies() (version int, roots []string, err error) {
 	return 1, roots, nil
 }
 
-// cgroup is a machine's place in the hierarchies.
+// cgroup is the cgroup of a machine in each hierarchy.
 type cgroup struct {
 	roots []string
 	path  string
 }
 
-// system is the cgroup of what runs in a machine beside the pods; in version 2 a cgroup that has children cannot have
-// processes.
+// system is the child cgroup of the processes outside pods. In version 2 a cgroup with children cannot have processes.
 const system = "system"
 
-// enterCgroup makes a machine's cgroups and puts this process, and so all that it starts, into them.
+// enterCgroup creates a machine's cgroups and moves this process, and with it all that it starts, into them.
 func enterCgroup(path string) (*cgroup, error) {
 	version, roots, err := hierarchies()
 	if err != nil {
@@ -80,7 +79,7 @@ func enterCgroup(path string) (*cgroup, error) {
 	return g, nil
 }
 
-// delegate gives the cgroups on the way to path the controllers that their parents have.
+// delegate enables the controllers of the root in each cgroup on the way to path.
 func delegate(root, path string) error {
 	at := root
 	for _, name := range append(strings.Split(path, "/"), "") {
@@ -98,7 +97,7 @@ func delegate(root, path string) error {
 	return nil
 }
 
-// inherit fills in what version 1 wants to have said before a process can enter: the processors and memory nodes.
+// inherit copies processors and memory nodes from the parents: version 1 requires both before a process can enter.
 func inherit(root, path string) error {
 	at := root
 	for name := range strings.SplitSeq(path, "/") {
@@ -121,9 +120,9 @@ func inherit(root, path string) error {
 	return nil
 }
 
-// everywhere adds to hierarchies of version 1 the one of version 2 that may be beside them: software in a machine makes
-// cgroups there too.
-func everywhere(roots []string) []string {
+// withUnified adds the hierarchy of version 2 that can exist beside those of version 1: programs in a machine create
+// cgroups in it too.
+func withUnified(roots []string) []string {
 	var s unix.Statfs_t
 	beside := filepath.Join(cgroupRoot, "unified")
 	if unix.Statfs(beside, &s) == nil && s.Type == unix.CGROUP2_SUPER_MAGIC {
@@ -132,10 +131,10 @@ func everywhere(roots []string) []string {
 	return roots
 }
 
-// leave takes this process out of the machine's cgroups and removes them.
+// leave moves this process out of the machine's cgroups and removes them.
 func (g *cgroup) leave() error {
 	var problems []error
-	for _, root := range everywhere(g.roots) {
+	for _, root := range withUnified(g.roots) {
 		if _, err := os.Stat(filepath.Join(root, g.path)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -145,7 +144,7 @@ func (g *cgroup) leave() error {
 	return errors.Join(problems...)
 }
 
-// removeCgroup ends what is left in a cgroup and its children and removes them.
+// removeCgroup kills the processes of a cgroup and its children, and removes all of them.
 func removeCgroup(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +160,7 @@ func removeCgroup(dir string) error {
 			}
 		}
 	}
-	// A process that was just killed leaves its cgroup a moment later, and there is nothing to wait on.
+	// A killed process leaves its cgroup a moment later. The kernel has no event for that.
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for began := time.Now(); ; <-tick.C {
@@ -181,14 +180,14 @@ func removeCgroup(dir string) error {
 	}
 }
 
-// RemoveCgroups ends and removes all cgroups below a top one, which a crash may have left.
+// RemoveCgroups kills the processes of a cgroup and its children, and removes all of them, in every hierarchy.
 func RemoveCgroups(top string) error {
 	_, roots, err := hierarchies()
 	if err != nil {
-		return nil // then there is none
+		return nil // without hierarchies no cgroup exists
 	}
 	var problems []error
-	for _, root := range everywhere(roots) {
+	for _, root := range withUnified(roots) {
 		problems = append(problems, removeCgroup(filepath.Join(root, top)))
 	}
 	return errors.Join(problems...)

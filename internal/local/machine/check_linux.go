@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostPrograms are the programs of the distribution that machines need, with the package of Debian and Ubuntu that has
-// each.
+// hostPrograms returns the programs of the distribution that machines need, each with its Debian and Ubuntu package.
 func hostPrograms() map[string]string {
 	return map[string]string{
 		Containerd: "containerd", ctr: "containerd", "runc": "runc", "nft": "nftables", "ip": "iproute2", "nsenter": "util-linux",
+		"iptables": "iptables", "ip6tables": "iptables", // of the CNI plugin portmap
 	}
 }
 
-// HostPrograms are the paths of the distribution's programs that run inside machines, by name.
+// HostPrograms returns the paths of the distribution's programs that run inside machines, by name.
 func HostPrograms() (map[string]string, error) {
 	paths := map[string]string{}
 	for _, name := range []string{Containerd, ctr} {
@@ -34,14 +34,14 @@ func HostPrograms() (map[string]string, error) {
 	return paths, nil
 }
 
-// networkPlugins are where the plugins for the pods' network are looked for, and which ones are needed.
+// networkPlugins is the directory of the CNI plugins.
 const networkPlugins = "/usr/lib/cni"
 
-// memoryOfOne is about what a machine's own programs take.
-const memoryOfOne = 320 << 20
+// machineMemory is about the memory that the programs of a machine use.
+const machineMemory = 320 << 20
 
-// Check says what keeps this machine from running so many virtual machines with their disks in dir: one error for each
-// reason, with what to do.
+// Check returns the reasons why this machine cannot run a number of virtual machines with their disks in dir, each with
+// what to do.
 func Check(dir string, machines int) []error {
 	var problems []error
 	note := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -54,7 +54,7 @@ func Check(dir string, machines int) []error {
 			packages = append(packages, pack)
 		}
 	}
-	for _, plugin := range []string{"ptp", "host-local", "loopback"} {
+	for _, plugin := range []string{"ptp", "host-local", "loopback", "portmap"} {
 		if _, err := os.Stat(filepath.Join(networkPlugins, plugin)); err != nil {
 			packages = append(packages, "containernetworking-plugins")
 			break
@@ -66,8 +66,8 @@ func Check(dir string, machines int) []error {
 	if _, _, err := hierarchies(); err != nil {
 		note("no cgroups: %w; mount them at %s", err, cgroupRoot)
 	}
-	if free, err := availableMemory(); err == nil && free < int64(machines)*memoryOfOne {
-		note("%d MB of memory are free, %d machines need about %d MB: start fewer", free>>20, machines, int64(machines)*memoryOfOne>>20)
+	if free, err := availableMemory(); err == nil && free < int64(machines)*machineMemory {
+		note("%d MB of memory are free, %d machines need about %d MB: start fewer", free>>20, machines, int64(machines)*machineMemory>>20)
 	}
 	if os.Geteuid() == 0 {
 		problems = append(problems, checkKernel(dir)...)
@@ -75,7 +75,7 @@ func Check(dir string, machines int) []error {
 	return problems
 }
 
-// checkKernel tries what cannot be asked for.
+// checkKernel tries features of the kernel that it cannot query.
 func checkKernel(dir string) []error {
 	var problems []error
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -86,10 +86,10 @@ func checkKernel(dir string) []error {
 		try  func() error
 	}{
 		{"namespaces", func() error {
-			return feed("", "unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "true")
+			return runWithInput("", "unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "true")
 		}},
 		{"an overlay of " + dir, func() error { return tryOverlay(dir) }},
-		{"nftables", func() error { return feed("add table ip kaz { }\n", "unshare", "--net", "nft", "-f", "-") }},
+		{"nftables", func() error { return runWithInput("add table ip kaz { }\n", "unshare", "--net", "nft", "-f", "-") }},
 	} {
 		if err := c.try(); err != nil {
 			problems = append(problems, fmt.Errorf("the kernel refuses %s: %w", c.what, err))
@@ -98,7 +98,7 @@ func checkKernel(dir string) []error {
 	return problems
 }
 
-// tryOverlay mounts an overlay on a directory as machines do on theirs.
+// tryOverlay mounts an overlay in a directory, as machines do.
 func tryOverlay(dir string) error {
 	work, err := os.MkdirTemp(dir, ".try-*")
 	if err != nil {
@@ -117,7 +117,7 @@ func tryOverlay(dir string) error {
 	return errors.Join(err, os.RemoveAll(work))
 }
 
-// availableMemory is how many bytes the kernel thinks can be used without pushing others out.
+// availableMemory returns the bytes that programs can use without swapping, as estimated by the kernel.
 func availableMemory() (int64, error) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -129,5 +129,5 @@ func availableMemory() (int64, error) {
 			return kilobytes << 10, err
 		}
 	}
-	return 0, errors.New("/proc/meminfo does not say what is available")
+	return 0, errors.New("/proc/meminfo has no MemAvailable")
 }

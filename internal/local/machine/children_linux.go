@@ -14,27 +14,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is one of a machine's.
+// program is a program of a machine.
 type program struct {
 	name string
 	args []string
-	log  string // name of the log, that of the program when empty
+	log  string // name of the log, the name of the program if empty
 }
 
-// children are the processes that a machine's first process has started, and those that fell to it when their own
-// parents ended, as it is every first process's duty to take.
+// children are the child processes of a machine's first process: those that it started, and orphans, which the kernel
+// assigns to it.
 type children struct {
-	mu     sync.Mutex
-	mine   map[int]chan unix.WaitStatus
-	orphan map[int]unix.WaitStatus // ended before anybody asked: perhaps just started
-	last   map[int]bool            // to be ended after all others
+	mu      sync.Mutex
+	started map[int]chan unix.WaitStatus // by process id
+	last    map[int]bool                 // to be stopped after all others
 }
 
 func newChildren() *children {
-	return &children{mine: map[int]chan unix.WaitStatus{}, orphan: map[int]unix.WaitStatus{}, last: map[int]bool{}}
+	return &children{started: map[int]chan unix.WaitStatus{}, last: map[int]bool{}}
 }
 
-// reap takes ended children until ctx is done.
+// reap collects ended children until ctx is done.
 func (c *children) reap(ctx context.Context) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -61,14 +60,14 @@ func (c *children) collect() {
 		if err != nil || pid <= 0 {
 			return
 		}
-		if done, ok := c.mine[pid]; ok {
-			delete(c.mine, pid)
+		if done, ok := c.started[pid]; ok {
+			delete(c.started, pid)
 			done <- status
 		}
 	}
 }
 
-// start starts a program with its output in a file.
+// start starts a program that writes its output to a file.
 func (c *children) start(path string, args, env []string, logFile string) (pid int, done <-chan unix.WaitStatus, err error) {
 	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -80,7 +79,7 @@ func (c *children) start(path string, args, env []string, logFile string) (pid i
 		return 0, nil, err
 	}
 	defer null.Close()
-	c.mu.Lock() // collect must not see the end of a child that is not in the list yet
+	c.mu.Lock() // collect must not run before the child is in the map
 	defer c.mu.Unlock()
 	p, err := os.StartProcess(path, append([]string{path}, args...), &os.ProcAttr{
 		Env: env, Files: []*os.File{null, out, out}, Sys: &syscall.SysProcAttr{Setpgid: true},
@@ -91,22 +90,21 @@ func (c *children) start(path string, args, env []string, logFile string) (pid i
 	pid = p.Pid
 	_ = p.Release()
 	ended := make(chan unix.WaitStatus, 1)
-	c.mine[pid], c.last[pid] = ended, filepath.Base(path) == Containerd
+	c.started[pid], c.last[pid] = ended, filepath.Base(path) == Containerd
 	return pid, ended, nil
 }
 
-// endAll asks all children to end and waits for them, but no longer than grace: containerd
-// last, as an init system does it. A kubelet without it would still report that its node is
-// not ready, and who hears of that may be quicker than those who look after its pods.
+// endAll stops all children within grace, containerd last, as an init system does. Otherwise the kubelet would report a
+// node that is not ready, and cluster components would react to that during a shutdown.
 func (c *children) endAll(grace time.Duration) {
 	c.end(grace*3/4, func(pid int) bool { return !c.last[pid] })
 	c.end(grace/4, func(int) bool { return true })
 }
 
-// end asks some of the children to end and waits for them, but no longer than grace.
+// end sends SIGTERM to the selected children and waits for them, at most grace.
 func (c *children) end(grace time.Duration, which func(pid int) bool) {
 	c.mu.Lock()
-	for pid := range c.mine {
+	for pid := range c.started {
 		if which(pid) {
 			_ = syscall.Kill(pid, syscall.SIGTERM)
 		}
@@ -120,7 +118,7 @@ func (c *children) end(grace time.Duration, which func(pid int) bool) {
 		c.collect()
 		c.mu.Lock()
 		left := 0
-		for pid := range c.mine {
+		for pid := range c.started {
 			if which(pid) {
 				left++
 			}
@@ -137,15 +135,15 @@ func (c *children) end(grace time.Duration, which func(pid int) bool) {
 	}
 }
 
-// environment is what a machine's programs have.
+// environment returns the environment of a machine's programs.
 func environment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 }
 
-// restartAfter is how long a program that has ended stays so.
-const restartAfter = time.Second
+// restartDelay is the time until an ended program starts again.
+const restartDelay = time.Second
 
-// keep starts a program, and again whenever it ends, until ctx is done.
+// keep starts a program and restarts it when it ends, until ctx is done.
 func (v *supervisor) keep(ctx context.Context, p program) error {
 	done, err := v.launch(p)
 	if err != nil {
@@ -157,12 +155,12 @@ func (v *supervisor) keep(ctx context.Context, p program) error {
 			case <-ctx.Done():
 				return
 			case status := <-done:
-				v.log.Warn("program ended, it is started again", "program", p.name, "exit", status.ExitStatus(), "signal", status.Signal())
+				v.log.Warn("program ended and is restarted", "program", p.name, "exit", status.ExitStatus(), "signal", status.Signal())
 			}
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(restartAfter):
+			case <-time.After(restartDelay):
 			}
 			if done, err = v.launch(p); err != nil {
 				v.log.Error("program cannot be started", "program", p.name, "error", err)
@@ -173,7 +171,7 @@ func (v *supervisor) keep(ctx context.Context, p program) error {
 	return nil
 }
 
-// once runs a program to its end.
+// once runs a program and waits for its end.
 func (v *supervisor) once(ctx context.Context, p program) error {
 	done, err := v.launch(p)
 	if err != nil {
@@ -193,7 +191,7 @@ func (v *supervisor) once(ctx context.Context, p program) error {
 func (v *supervisor) launch(p program) (<-chan unix.WaitStatus, error) {
 	path := v.spec.Programs[p.name]
 	if path == "" {
-		return nil, fmt.Errorf("no path of %s is given", p.name)
+		return nil, fmt.Errorf("no path for program %s", p.name)
 	}
 	_, done, err := v.child.start(path, p.args, environment(), v.logFile(p))
 	return done, err

@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"kaz/internal/local/cidr"
 )
 
-// Files that a machine's programs are configured with. They are made at each boot.
+// Configuration files of a machine's programs. Each boot writes them.
 const (
 	containerdFile = "/run/kaz/containerd.toml"
 	networkFile    = "/run/kaz/network.template"
@@ -20,16 +22,20 @@ const (
 	proxyFile      = "/run/kaz/kube-proxy.yaml"
 	credentialFile = "/run/kaz/credential-provider.yaml"
 	azureFile      = "/run/kaz/azure.json"
-	// authorityFile is where programs written in Go look for authorities besides those that the system comes with.
+	// authorityFile is in the directory in which Go programs look for additional certificate authorities.
 	authorityFile = "/etc/ssl/certs/kaz-local-azure.pem"
 )
 
-// containerdConfig keeps to what every version from 1.6 on understands. The score by which the kernel chooses whom to
-// end when memory is short is left alone: raising a process's priority is refused in many places.
+// containerdConfig is valid for containerd 1.6 and later. It leaves the OOM score unchanged, because many systems forbid to
+// lower it.
 var containerdConfig = template.Must(template.New("containerd").Parse(`version = 2
 root = "/var/lib/containerd"
 state = "/run/containerd"
-disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp"]
+disabled_plugins = [
+  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs",
+  "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp",
+]
 [grpc]
   address = "` + socket + `"
 [plugins."io.containerd.grpc.v1.cri"]
@@ -46,18 +52,19 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
       runtime_type = "io.containerd.runc.v2"
 `))
 
-// networkConfig is a template of containerd's: it becomes the pods' network when the Node has its range. Each pod is
-// on a link of its own, so that all that it sends is routed and passes the rules of kube-proxy.
+// networkConfig is a template from which containerd writes the CNI configuration when the Node has its pod range. Each pod
+// has its own link, so that its packets are routed and pass the rules of kube-proxy. The second plugin publishes hostPorts.
 const networkConfig = `{"cniVersion": "0.3.1", "name": "kaz", "plugins": [
   {"type": "ptp", "mtu": 1500, "ipam": {"type": "host-local",
     "ranges": [{{range $i, $r := .PodCIDRRanges}}{{if $i}}, {{end}}[{"subnet": "{{$r}}"}]{{end}}],
-    "routes": [{{range $i, $r := .Routes}}{{if $i}}, {{end}}{"dst": "{{$r}}"}{{end}}]}}
+    "routes": [{{range $i, $r := .Routes}}{{if $i}}, {{end}}{"dst": "{{$r}}"}{{end}}]}},
+  {"type": "portmap", "snat": true, "capabilities": {"portMappings": true}}
 ]}
 `
 
 type object = map[string]any
 
-// configure writes the configuration of a machine's programs.
+// configure writes the configuration files and loads the packet filter rules.
 func configure(s Spec) error {
 	var containerd bytes.Buffer
 	if err := containerdConfig.Execute(&containerd, s); err != nil {
@@ -91,15 +98,16 @@ func configure(s Spec) error {
 				return err
 			}
 		}
-		// What is there may be a link to a place that does not exist inside.
+		// The existing file may be a link to a file that does not exist in the machine.
 		_ = os.Remove(file)
 		if err := os.WriteFile(file, text, 0o644); err != nil {
 			return err
 		}
 	}
-	return feed(rules(s), "nft", "-f", "-")
+	return runWithInput(rules(s), "nft", "-f", "-")
 }
 
+// kubeletConfig returns the configuration of the kubelet.
 func kubeletConfig(s Spec) object {
 	return object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
@@ -112,14 +120,15 @@ func kubeletConfig(s Spec) object {
 		"failSwapOn": false, "oomScoreAdj": 0,
 		"clusterDNS": []string{s.DNS.String()}, "clusterDomain": "cluster.local",
 		"resolvConf": "/etc/resolv.conf",
-		// The disk is that of the machine on which all of this runs: it is not for a node to tidy up for it.
-		"evictionHard":                object{"nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%", "memory.available": "0%"},
+		// The disk belongs to the host. A full disk of the host must not evict pods or delete images.
+		"evictionHard": object{"nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%",
+			"memory.available": "0%"},
 		"imageGCHighThresholdPercent": 100,
 		"maxPods":                     110,
 	}
 }
 
-// credentialConfig lets the kubelet pull from registries with the identity of the machine.
+// credentialConfig returns the configuration by which the kubelet pulls from registries with the machine's identity.
 func credentialConfig(s Spec) object {
 	return object{
 		"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig",
@@ -131,30 +140,31 @@ func credentialConfig(s Spec) object {
 	}
 }
 
-// azureConfig is the machine's azure.json: from inside, all of Azure is found by its own names.
+// azureConfig returns the machine's azure.json. In the virtual network all hosts of Azure have their public names.
 func azureConfig(s Spec) object {
 	return object{"cloud": "AzurePublicCloud", "tenantId": s.Tenant, "useManagedIdentityExtension": true}
 }
 
+// proxyConfig returns the configuration of kube-proxy.
 func proxyConfig(s Spec) object {
-	// Probes of load balancers may ask for it by every address of the machine.
+	// Probes of load balancers use any address of the machine.
 	healthz := "0.0.0.0:10256"
 	if slices.ContainsFunc(s.Addresses, netip.Addr.Is6) {
 		healthz = "[::]:10256"
 	}
 	return object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-		// A cluster this small need not save up changes.
+		// In a small cluster kube-proxy can apply changes at once.
 		"nftables": object{"minSyncPeriod": "200ms"},
-		"mode":     "nftables", "clusterCIDR": commas(s.PodRanges), "hostnameOverride": s.Name,
+		"mode":     "nftables", "clusterCIDR": cidr.Join(s.PodRanges), "hostnameOverride": s.Name,
 		"clientConnection": object{"kubeconfig": s.Proxy},
-		// The limits of connection tracking are the whole machine's.
+		// The limits of connection tracking belong to the host.
 		"conntrack":          object{"maxPerCore": 0, "min": 0},
 		"healthzBindAddress": healthz, "metricsBindAddress": "127.0.0.1:10249",
 	}
 }
 
-// hosts lets the machine find itself by its name.
+// hosts returns /etc/hosts with the name of the machine.
 func hosts(s Spec) string {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n::1 localhost\n")
@@ -162,13 +172,4 @@ func hosts(s Spec) string {
 		fmt.Fprintf(&b, "%s %s\n", a, s.Name)
 	}
 	return b.String()
-}
-
-// commas puts ranges into one text.
-func commas(ranges []netip.Prefix) string {
-	var all []string
-	for _, r := range ranges {
-		all = append(all, r.String())
-	}
-	return strings.Join(all, ",")
 }

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// Egress is the HTTP CONNECT proxy through which the API server, which is outside, reaches the inside of machines.
+// Egress is an HTTP CONNECT proxy by which the API server, which is outside, reaches addresses inside machines.
 type Egress struct {
-	// Dial connects from the inside to an address.
+	// Dial connects to an address inside.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	Log  *slog.Logger
 }
 
-// Serve answers at a listener until ctx is done.
+// Serve serves a listener until ctx is done.
 func (e Egress) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: e, ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // it says nothing new
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // Serve returns the error
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// ServeHTTP joins the client's connection with one to the address that it names.
+// ServeHTTP connects the client with the address that it names.
 func (e Egress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
-		http.Error(w, "only CONNECT is answered", http.StatusMethodNotAllowed)
+		http.Error(w, "want method CONNECT", http.StatusMethodNotAllowed)
 		return
 	}
 	inside, err := e.Dial(r.Context(), r.Host)
@@ -43,7 +43,7 @@ func (e Egress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	outside, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		inside.Close()
-		e.Log.Warn("way to the inside of machines", "address", r.Host, "error", err)
+		e.Log.Warn("connection to the inside of machines", "address", r.Host, "error", err)
 		return
 	}
 	if _, err := outside.Write([]byte("HTTP/1.1 200 Connection Established\r\n\r\n")); err != nil {
@@ -51,7 +51,7 @@ func (e Egress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		outside.Close()
 		return
 	}
-	if n := buffered.Reader.Buffered(); n > 0 { // what the client could not wait to say
+	if n := buffered.Reader.Buffered(); n > 0 { // data that the client sent before the response
 		early, err := buffered.Peek(n)
 		if err == nil {
 			_, err = inside.Write(early)
@@ -63,6 +63,6 @@ func (e Egress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err := join(r.Context(), inside, outside); err != nil {
-		e.Log.Debug("way to the inside of machines", "address", r.Host, "error", err)
+		e.Log.Debug("connection to the inside of machines", "address", r.Host, "error", err)
 	}
 }

@@ -39,11 +39,15 @@ func TestEgress(t *testing.T) {
 	if status, _ := connect(t, l, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); status != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %d", status)
 	}
-	if status, text := connect(t, l, "CONNECT 10.9.9.9:10250 HTTP/1.1\r\nHost: 10.9.9.9:10250\r\nConnection: close\r\n\r\n"); status != http.StatusBadGateway || !strings.Contains(text, "no machine") {
+	if status, text := connect(t, l,
+		"CONNECT 10.9.9.9:10250 HTTP/1.1\r\nHost: 10.9.9.9:10250\r\nConnection: close\r\n\r\n"); status != http.StatusBadGateway ||
+		!strings.Contains(text, "no machine") {
 		t.Errorf("an unknown address: %d %s", status, text)
 	}
 	// What is said right after the request arrives too.
-	if status, text := connect(t, l, "CONNECT 10.240.0.4:10250 HTTP/1.1\r\nHost: 10.240.0.4:10250\r\n\r\nhello\n"); status != http.StatusOK || text != "you said hello\n" {
+	if status, text := connect(t, l,
+		"CONNECT 10.240.0.4:10250 HTTP/1.1\r\nHost: 10.240.0.4:10250\r\n\r\nhello\n"); status != http.StatusOK ||
+		text != "you said hello\n" {
 		t.Errorf("%d %q", status, text)
 	}
 	cancel()

@@ -75,6 +75,7 @@ func serveSocket(ctx context.Context, _ []string) error {
 type seen struct {
 	Host, Hostname, Resolver string
 	Authority, Azure         string
+	Forwarding               string // of IPv4 and IPv6, before the first pod
 	Processes                []string
 	Written                  string
 }
@@ -97,6 +98,10 @@ func report(ctx context.Context, _ []string) error {
 	r.Authority = string(authority)
 	azure, _ := os.ReadFile(azureFile)
 	r.Azure = strings.Join(strings.Fields(string(azure)), "")
+	for _, setting := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
+		value, _ := os.ReadFile("/proc/sys/net/" + setting)
+		r.Forwarding += strings.TrimSpace(string(value))
+	}
 	kept, _ := os.ReadFile("/var/lib/kept")
 	r.Written = string(kept)
 	if err := os.WriteFile("/var/lib/kept", []byte("written"), 0o600); err != nil {
@@ -106,7 +111,7 @@ func report(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
-	// At once, for the one who waits for it outside.
+	// The rename makes the complete file visible at once.
 	if err := os.WriteFile(reportFile+".part", text, 0o600); err != nil {
 		return err
 	}
@@ -136,14 +141,19 @@ func needsRoot(t *testing.T) {
 func newSpec(t *testing.T) Spec {
 	t.Helper()
 	namespace := fmt.Sprintf("kaz-test-%d", os.Getpid())
-	if err := feed("", "ip", "netns", "add", namespace); err != nil {
+	if err := runWithInput("", "ip", "netns", "add", namespace); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := feed("", "ip", "netns", "delete", namespace); err != nil {
+		if err := runWithInput("", "ip", "netns", "delete", namespace); err != nil {
 			t.Error(err)
 		}
 	})
+	// A new namespace can inherit the settings of this machine.
+	if err := runWithInput("", "ip", "netns", "exec", namespace, "sh", "-c",
+		"echo 0 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv6/conf/all/forwarding"); err != nil {
+		t.Fatal(err)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -156,9 +166,11 @@ func newSpec(t *testing.T) Spec {
 		Search: "internal.example", AzureCA: authority, Tenant: "tenant",
 		Name: "node-1", Dir: t.TempDir(), Namespace: "/run/netns/" + namespace, Cgroup: namespace + "/node-1",
 		Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.4")}, Resolver: netip.MustParseAddr("168.63.129.16"),
-		PodRanges: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
-		Network: []netip.Prefix{netip.MustParsePrefix("10.240.0.0/16")}, DNS: netip.MustParseAddr("10.96.0.10"),
-		Programs: map[string]string{Containerd: self, ctr: self, Kubelet: self, KubeProxy: self}, Images: []string{"image"}, PauseImage: "pause",
+		PodRanges:     []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
+		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
+		Network:       []netip.Prefix{netip.MustParsePrefix("10.240.0.0/16")}, DNS: netip.MustParseAddr("10.96.0.10"),
+		Programs: map[string]string{Containerd: self, ctr: self, Kubelet: self, KubeProxy: self}, Images: []string{"image"},
+		PauseImage: "pause",
 	}
 	return s
 }
@@ -181,7 +193,7 @@ func on(t *testing.T, s Spec) (off func()) {
 	}
 }
 
-// awaitReport waits until the machine's kubelet has told what it sees.
+// awaitReport waits for the report of the machine's kubelet.
 func awaitReport(t *testing.T, s Spec) seen {
 	t.Helper()
 	file := filepath.Join(s.Dir, reportFile)
@@ -218,6 +230,7 @@ func TestMachine(t *testing.T) {
 		"/etc/resolv.conf":  {r.Resolver, "nameserver 168.63.129.16\nsearch internal.example"},
 		"authority":         {r.Authority, "authority"},
 		"azure.json":        {r.Azure, `{"cloud":"AzurePublicCloud","tenantId":"tenant","useManagedIdentityExtension":true}`},
+		"forwarding":        {r.Forwarding, "11"},
 		"the disk is empty": {r.Written, ""},
 	} {
 		if c.got != c.want {
@@ -286,7 +299,7 @@ func TestReadRefuses(t *testing.T) {
 		"{":                        "unexpected end",
 		"{}":                       "name is missing",
 		`{"addresses":["10.0.0"]}`: "ParseAddr",
-		`{"cgroup":"../x"}`:        "cgroup is missing or not whole",
+		`{"cgroup":"../x"}`:        "cgroup is missing or invalid",
 	} {
 		file := filepath.Join(t.TempDir(), "machine.json")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

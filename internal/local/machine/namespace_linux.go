@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter puts the current thread, which the caller has locked, into a network namespace. The returned function leaves
-// it again.
+// enter moves the current thread, which the caller has locked, into a network namespace. The returned function moves it
+// back.
 func enter(path string) (leave func(), err error) {
 	own, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -25,7 +25,7 @@ func enter(path string) (leave func(), err error) {
 		return nil, fmt.Errorf("enter network namespace %s: %w", path, err)
 	}
 	return func() {
-		_ = unix.Setns(int(own.Fd()), unix.CLONE_NEWNET) // where it came from it can go
+		_ = unix.Setns(int(own.Fd()), unix.CLONE_NEWNET) // the thread was in it before
 		own.Close()
 	}, nil
 }

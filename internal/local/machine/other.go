@@ -17,7 +17,7 @@ func Run(context.Context, Spec, ...string) error { return errSystem }
 // Boot needs Linux.
 func Boot(context.Context, Spec, *slog.Logger) error { return errSystem }
 
-// Check says that it needs Linux.
+// Check needs Linux.
 func Check(string, int) []error { return []error{errSystem} }
 
 // Enter needs Linux.
@@ -26,5 +26,5 @@ func Enter(context.Context, string, ...string) (*exec.Cmd, error) { return nil, 
 // HostPrograms needs Linux.
 func HostPrograms() (map[string]string, error) { return nil, errSystem }
 
-// RemoveCgroups has nothing to do elsewhere.
+// RemoveCgroups does nothing without cgroups.
 func RemoveCgroups(string) error { return nil }

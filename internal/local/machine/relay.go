@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Relay passes connections that come to a listener on to an address, until ctx is done.
+// Relay forwards the connections of a listener to an address, until ctx is done.
 func Relay(ctx context.Context, l net.Listener, address string, log *slog.Logger) error {
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	var connections errgroup.Group
 	for {
 		c, err := l.Accept()
 		if err != nil {
-			_ = connections.Wait() // each has logged what became of it
+			_ = connections.Wait() // each connection has logged its error
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -32,7 +32,7 @@ func Relay(ctx context.Context, l net.Listener, address string, log *slog.Logger
 	}
 }
 
-// pass joins a connection with a new one to address until either ends.
+// pass forwards a connection to an address until either side closes.
 func pass(ctx context.Context, c net.Conn, address string) error {
 	var d net.Dialer
 	other, err := d.DialContext(ctx, "tcp", address)
@@ -45,9 +45,9 @@ func pass(ctx context.Context, c net.Conn, address string) error {
 
 // join copies between two connections until either end closes or ctx is done, and closes both.
 func join(ctx context.Context, a, b net.Conn) error {
-	shut := func() { a.Close(); b.Close() }
-	defer shut()
-	defer context.AfterFunc(ctx, shut)()
+	closeBoth := func() { a.Close(); b.Close() }
+	defer closeBoth()
+	defer context.AfterFunc(ctx, closeBoth)()
 	var both errgroup.Group
 	for _, p := range [][2]net.Conn{{a, b}, {b, a}} {
 		both.Go(func() error {
@@ -55,7 +55,7 @@ func join(ctx context.Context, a, b net.Conn) error {
 			if half, ok := p[0].(interface{ CloseWrite() error }); ok && err == nil {
 				return half.CloseWrite()
 			}
-			shut()
+			closeBoth()
 			return err
 		})
 	}

@@ -5,10 +5,12 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"kaz/internal/local/cidr"
 )
 
-// rules are a table for each family that pods have. What they send out of the virtual network, and to the platform,
-// leaves with the machine's address: there nobody knows a way to pods.
+// rules returns an nftables table for each family of the pods. Packets of pods to addresses outside the virtual network,
+// and to the platform, leave with the address of the machine: no route leads back to pods from there.
 func rules(s Spec) string {
 	var b strings.Builder
 	for _, pods := range s.PodRanges {
@@ -28,13 +30,13 @@ func rules(s Spec) string {
     %[1]s saddr %[2]s %[1]s daddr != { %[3]s } oifname "eth*" masquerade
   }
 %[4]s}
-`, family, pods, commas(inner), more)
+`, family, pods, cidr.Join(inner), more)
 	}
 	return b.String()
 }
 
-// probeRules give the probes of load balancers another address for as long as they are in the machine. They come from
-// a link-local one, and the kernel forwards nothing that does, also not to pods on the machine.
+// probeRules translate the source address of IPv6 probes of load balancers inside the machine. The source is a link-local
+// address, and the kernel forwards no packet from such an address, not even to pods on the machine.
 // Source: https://learn.microsoft.com/azure/aks/configure-dual-stack
 const probeRules = `  chain arrive {
     type filter hook prerouting priority raw;

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shutdownGrace is how long the software in a machine gets to end.
+// shutdownGrace is the time that the programs in a machine get for their shutdown.
 const shutdownGrace = 5 * time.Second
 
-// Run runs the machine of a spec until it ends or ctx is done, which shuts it down. guest is the command line that
-// runs [Boot] with the same spec.
+// Run runs a machine until it ends or ctx is done, which shuts it down. guest is the command line that runs [Boot] with
+// the same spec.
 func Run(ctx context.Context, s Spec, guest ...string) error {
 	g, err := enterCgroup(s.Cgroup)
 	if err != nil {
@@ -30,8 +30,8 @@ func Run(ctx context.Context, s Spec, guest ...string) error {
 
 // runGuest starts the machine's first process in namespaces of its own and waits for its end.
 func runGuest(ctx context.Context, s Spec, command []string) error {
-	// The network namespace and the parent-death signal are those of the thread.
-	runtime.LockOSThread() // and never unlocked: the thread is of no use to others
+	// The network namespace and the parent-death signal belong to the thread.
+	runtime.LockOSThread() // never unlocked: no other goroutine can use the thread
 	leave, err := enter(s.Namespace)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func runGuest(ctx context.Context, s Spec, command []string) error {
 	defer os.Remove(pid)
 	err = cmd.Wait()
 	if ctx.Err() != nil {
-		return nil // as it was asked to
+		return nil // an orderly shutdown
 	}
 	if err != nil {
 		return fmt.Errorf("%s ended: %w", s.Name, err)
@@ -63,10 +63,10 @@ func runGuest(ctx context.Context, s Spec, command []string) error {
 	return nil
 }
 
-// pidFile is where a machine's disk has the process id of its first process while it runs.
+// pidFile is the file on the disk of a running machine with the process id of its first process.
 const pidFile = "first.pid"
 
-// Enter is the command that runs another command in the machine with a disk.
+// Enter returns a process that runs a command in the machine with a disk.
 func Enter(ctx context.Context, disk string, command ...string) (*exec.Cmd, error) {
 	pid, err := os.ReadFile(filepath.Join(disk, pidFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -77,7 +77,7 @@ func Enter(ctx context.Context, disk string, command ...string) (*exec.Cmd, erro
 	}
 	args := append([]string{"--target", string(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--wd=/"}, command...)
 	cmd := exec.CommandContext(ctx, "nsenter", args...)
-	// A proxy or a home of this machine's user is nothing inside.
+	// The user's proxy and home directory do not exist inside.
 	cmd.Env = append(environment(), "TERM="+os.Getenv("TERM"))
 	return cmd, nil
 }

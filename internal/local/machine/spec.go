@@ -9,46 +9,46 @@ import (
 	"path/filepath"
 )
 
-// Spec is a machine as it boots.
+// Spec describes a machine.
 type Spec struct {
 	// Name is the computer name and the name of the Node.
 	Name string `json:"name"`
-	// Dir is the machine's disk: it keeps what it writes while it is off.
+	// Dir is the disk of the machine. Its files survive a power-off.
 	Dir string `json:"dir"`
-	// Namespace is the path of the network namespace that the machine's network interfaces are in.
+	// Namespace is the path of the network namespace with the machine's network interfaces.
 	Namespace string `json:"namespace"`
-	// Cgroup is the machine's place in every cgroup hierarchy, such as kaz-1f2e/nodes0-000000.
+	// Cgroup is the path of the machine's cgroup in each hierarchy, such as kaz-1f2e/nodes0-000000.
 	Cgroup string `json:"cgroup"`
-	// Addresses of the primary network interface: IPv4, IPv6 or both.
+	// Addresses are those of the primary network interface: IPv4, IPv6 or both.
 	Addresses []netip.Addr `json:"addresses"`
-	// PodRanges and ServiceRanges are the cluster's, one of each family that it has; what goes elsewhere leaves with the
-	// machine's own address.
+	// PodRanges and ServiceRanges are the cluster's ranges, one per family. Packets of pods to other addresses leave with
+	// the address of the machine.
 	PodRanges     []netip.Prefix `json:"podRanges"`
 	ServiceRanges []netip.Prefix `json:"serviceRanges"`
 	// Network is the address space of the virtual network.
 	Network []netip.Prefix `json:"network"`
 	// DNS is the address of the cluster's name server.
 	DNS netip.Addr `json:"dns"`
-	// ClientCA is the file of the authority of those who may talk to the kubelet.
+	// ClientCA is the file of the certificate authority for clients of the kubelet.
 	ClientCA string `json:"clientCA"`
-	// Resolver is the address of Azure's name server, Search the domain of the machines that it knows.
+	// Resolver is the address of Azure's name server, Search the domain of the virtual network's machines.
 	Resolver netip.Addr `json:"resolver"`
 	Search   string     `json:"search"`
-	// AzureCA is the file of the authority by which Azure's own hosts prove who they are, Tenant the one whose
-	// identities machines have.
+	// AzureCA is the file of the certificate authority of Azure's hosts. Tenant is the tenant of the machine's
+	// identities.
 	AzureCA string `json:"azureCA"`
 	Tenant  string `json:"tenant"`
 	// Kubelet, Proxy and NodeManager are the kubeconfigs of these programs.
 	Kubelet     string `json:"kubelet"`
 	Proxy       string `json:"proxy"`
-	NodeManager string `json:"nodeManager"` // "" to leave the cloud-node-manager out
-	// WaitRoutes keeps pods away until Azure has a route to them.
+	NodeManager string `json:"nodeManager"` // "" without a cloud-node-manager
+	// WaitRoutes keeps pods off the node until Azure has a route to them.
 	WaitRoutes bool `json:"waitRoutes"`
-	// Labels are those that the kubelet gives the Node.
+	// Labels are the labels that the kubelet gives the Node.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Programs are the paths of what runs inside, by name.
+	// Programs are the paths of the programs inside, by name.
 	Programs map[string]string `json:"programs"`
-	// Images are files with images that the machine has from the start, PauseImage the name of one of them.
+	// Images are archives that the machine imports at boot. PauseImage is the name of an image in them.
 	Images     []string `json:"images"`
 	PauseImage string   `json:"pauseImage"`
 }
@@ -62,7 +62,7 @@ const (
 	NodeManager = "kaz" // as kaz cloud-node-manager, and kaz acr-credential-provider
 )
 
-// Write writes the spec for [Run] to read, and returns the name of the file.
+// Write writes the spec for [Run] and returns the name of the file.
 func (s Spec) Write() (string, error) {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -75,7 +75,7 @@ func (s Spec) Write() (string, error) {
 	return file, os.WriteFile(file, append(text, '\n'), 0o600)
 }
 
-// Read reads what [Spec.Write] wrote.
+// Read reads a file of [Spec.Write].
 func Read(file string) (Spec, error) {
 	var s Spec
 	text, err := os.ReadFile(file)
@@ -94,11 +94,13 @@ func Read(file string) (Spec, error) {
 func (s Spec) check() error {
 	var problems []error
 	for what, missing := range map[string]bool{
-		"name": s.Name == "", "dir": !filepath.IsAbs(s.Dir), "namespace": !filepath.IsAbs(s.Namespace), "cgroup": s.Cgroup == "" || !filepath.IsLocal(s.Cgroup),
-		"resolver": !s.Resolver.IsValid(), "addresses": len(s.Addresses) == 0, "search": s.Search == "", "azureCA": !filepath.IsAbs(s.AzureCA),
+		"name": s.Name == "", "dir": !filepath.IsAbs(s.Dir), "namespace": !filepath.IsAbs(s.Namespace), "cgroup": s.Cgroup == "" ||
+			!filepath.IsLocal(s.Cgroup),
+		"resolver": !s.Resolver.IsValid(), "addresses": len(s.Addresses) == 0, "search": s.Search == "",
+		"azureCA": !filepath.IsAbs(s.AzureCA),
 	} {
 		if missing {
-			problems = append(problems, fmt.Errorf("%s is missing or not whole", what))
+			problems = append(problems, fmt.Errorf("%s is missing or invalid", what))
 		}
 	}
 	return errors.Join(problems...)

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// ErrInUse is returned by [Open] for a directory that another running program holds.
+// ErrInUse is returned by [Open] for a directory that another program holds.
 var ErrInUse = errors.New("in use")
 
-// Group is the set of processes that run for one directory. One program at a time can hold a directory.
+// Group is the processes of one directory. One program at a time can hold a directory.
 type Group struct {
 	dir    string
 	lock   *Lock
@@ -28,7 +28,7 @@ type Group struct {
 	closing bool
 }
 
-// Open takes hold of dir, which is created if need be, and stops whatever an earlier, killed holder left running there.
+// Open locks dir, which it creates if necessary, and stops the processes that a killed program left running there.
 func Open(ctx context.Context, dir string) (*Group, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -68,10 +68,10 @@ func (g *Group) take(ctx context.Context) error {
 	return writeRecord(g.dir, g.owner)
 }
 
-// Dir is the directory the group holds, as an absolute path.
+// Dir returns the directory of the group as an absolute path.
 func (g *Group) Dir() string { return g.dir }
 
-// Start runs a process. It fails when a process of that name already runs.
+// Start runs a process. It fails if a process with the same name runs.
 func (g *Group) Start(spec Spec) (*Process, error) {
 	spec, err := spec.complete(g.dir)
 	if err != nil {
@@ -95,7 +95,7 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// find returns the running process of a name. The caller holds the mutex.
+// find returns the running process with a name. The caller holds the mutex.
 func (g *Group) find(name string) *Process {
 	for _, p := range g.started {
 		select {
@@ -120,18 +120,18 @@ func (g *Group) watch(p *Process) {
 	}
 }
 
-// Failed delivers each process that ended without having been asked to.
+// Failed returns a channel with each process that ended without a Stop.
 func (g *Group) Failed() <-chan *Process { return g.failed }
 
-// Processes lists what was started, in that order.
+// Processes returns the started processes in the order of their start.
 func (g *Group) Processes() []*Process {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.started)
 }
 
-// Close stops every process, the last started first, and gives the directory back. Each one gets grace to end by
-// itself; when ctx is done the rest are killed.
+// Close stops every process, the last started first, and unlocks the directory. Each process gets grace for its shutdown;
+// when ctx is done Close kills the rest.
 func (g *Group) Close(ctx context.Context, grace time.Duration) {
 	g.mu.Lock()
 	if g.closing {

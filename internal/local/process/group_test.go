@@ -147,7 +147,7 @@ func TestBadSpecs(t *testing.T) {
 		{process.Spec{Name: "../up", Path: "/bin/true"}, `process name "../up": want lower-case letters, digits and dashes`},
 		{process.Spec{Name: "", Path: "/bin/true"}, `process name "": want lower-case letters, digits and dashes`},
 		{process.Spec{Name: "owner", Path: "/bin/true"}, `process name "owner" is reserved for the program that owns the directory`},
-		{process.Spec{Name: "none"}, `process none: no program given`},
+		{process.Spec{Name: "none"}, `process none: Path is missing`},
 		{process.Spec{Name: "gone", Path: "/no/such/program"}, `start gone: fork/exec /no/such/program: no such file or directory`},
 	} {
 		if _, err := g.Start(c.spec); err == nil || err.Error() != c.want {

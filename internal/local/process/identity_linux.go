@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// errGone is returned for a pid that has no process, or only a zombie waiting for its parent.
+// errGone is returned for a pid without a process, or with a zombie.
 var errGone = errors.New("no such process")
 
-// identify returns what sets a process apart from every other one that had or will have its pid.
+// identify returns what distinguishes a process from every earlier and later process with the same pid.
 // Source: proc_pid_stat(5), fields 3 (state) and 22 (starttime).
 func identify(pid int) (boot string, started uint64, err error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return "", 0, errGone
 	}
-	// The program's name is in parentheses and may itself hold spaces and parentheses: count fields after the last one.
+	// The program's name is in parentheses and can contain spaces and parentheses: count fields after the last one.
 	end := bytes.LastIndexByte(stat, ')')
 	fields := strings.Fields(string(stat[end+1:]))
 	if end < 0 || len(fields) < 20 {

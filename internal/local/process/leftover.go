@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// leftoverGrace is how long a process that a killed program left behind may take to end by itself.
+	// leftoverGrace is the time that a leftover process of a killed program gets for its shutdown.
 	leftoverGrace = 5 * time.Second
-	// leftoverPoll is how often it is looked at: the kernel tells only a parent when a process ends.
+	// leftoverPoll is the interval at which it is checked: the kernel reports the end of a process only to its parent.
 	leftoverPoll = 20 * time.Millisecond
 )
 
-// StopRecorded ends everything that runs for dir: first the program that owns the directory, which stops its children
-// in order, then whatever is still there. It returns the names of what it found running, and is content when nothing is.
+// StopRecorded stops everything that runs for dir: first the program that owns the directory, which stops its children in
+// order, then the processes that still run. It returns the names of the running processes that it found.
 func StopRecorded(ctx context.Context, dir string, grace time.Duration) ([]string, error) {
 	records, err := Recorded(dir)
 	if err != nil {
@@ -39,7 +39,7 @@ func StopRecorded(ctx context.Context, dir string, grace time.Duration) ([]strin
 	return running, stopLeftovers(ctx, dir, leftoverGrace)
 }
 
-// stopLeftovers ends the recorded processes, the last started first, and forgets them.
+// stopLeftovers stops the recorded processes, the last started first, and removes their records.
 func stopLeftovers(ctx context.Context, dir string, grace time.Duration) error {
 	records, err := Recorded(dir)
 	if err != nil {
@@ -54,8 +54,8 @@ func stopLeftovers(ctx context.Context, dir string, grace time.Duration) error {
 	return nil
 }
 
-// end stops one process that is not a child of ours. The handle that FindProcess returns stays with the process it was
-// made for, so checking the identity after taking it leaves no gap in which the pid could become another's.
+// end stops a process that is no child of this program. The handle of FindProcess stays with its process. The identity is
+// checked after taking the handle, so that a signal cannot reach another process with the same pid.
 func end(ctx context.Context, r Record, grace time.Duration) error {
 	handle, err := os.FindProcess(r.PID)
 	if err != nil || !r.Alive() {

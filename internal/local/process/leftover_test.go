@@ -79,17 +79,17 @@ func TestStopRecordedStopsWhatItsOwnerCannot(t *testing.T) {
 
 func TestAPIDThatNowBelongsToAnotherIsNotTouched(t *testing.T) {
 	dir := t.TempDir()
-	stranger := exec.CommandContext(t.Context(), "/bin/sleep", "600")
-	if err := stranger.Start(); err != nil {
+	other := exec.CommandContext(t.Context(), "/bin/sleep", "600")
+	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = stranger.Process.Kill(); _ = stranger.Wait() }()
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 
 	g := open(t, dir)
 	defer g.Close(t.Context(), patience)
 	start(t, g, sleeper("mine"))
 	old := onRecord(t, dir, "mine")
-	old.Name, old.PID = "old", stranger.Process.Pid
+	old.Name, old.PID = "old", other.Process.Pid
 	old.Started = 1 // the process of the record was started right after the machine
 	data, err := json.Marshal(old)
 	if err != nil {
@@ -102,8 +102,8 @@ func TestAPIDThatNowBelongsToAnotherIsNotTouched(t *testing.T) {
 	if err != nil || !slices.Equal(stopped, []string{"mine"}) {
 		t.Errorf("stopped %v, %v", stopped, err)
 	}
-	if !runs(stranger.Process.Pid) {
-		t.Error("the stranger was stopped")
+	if !runs(other.Process.Pid) {
+		t.Error("the foreign process was stopped")
 	}
 	if left, err := process.Recorded(dir); len(left) != 0 || err != nil {
 		t.Errorf("still on record: %v, %v", left, err)

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// lockPoll is how often a held lock is tried again.
+// lockPoll is the interval at which WaitLock tries a held lock.
 const lockPoll = 100 * time.Millisecond
 
-// Lock is a file that one program at a time holds. The kernel releases it when that program ends, however it ends.
+// Lock is a locked file. The kernel unlocks it when the program that holds it ends.
 type Lock struct{ file *os.File }
 
-// TryLock takes the lock, or returns nil when another program has it.
+// TryLock locks a file. It returns nil if another program holds the lock.
 func TryLock(path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -26,7 +26,7 @@ func TryLock(path string) (*Lock, error) {
 	held, err := lockFile(f.Fd())
 	if held && !isAt(f, path) {
 		_ = f.Close()
-		return TryLock(path) // whoever had it removed the file meanwhile
+		return TryLock(path) // the earlier holder has removed the file
 	}
 	if held {
 		return &Lock{file: f}, nil
@@ -38,7 +38,7 @@ func TryLock(path string) (*Lock, error) {
 	return nil, nil
 }
 
-// WaitLock takes the lock as soon as it is free. It calls busy once if it has to wait.
+// WaitLock locks a file as soon as it is free. It calls busy once if it has to wait.
 func WaitLock(ctx context.Context, path string, busy func()) (*Lock, error) {
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
@@ -59,7 +59,7 @@ func WaitLock(ctx context.Context, path string, busy func()) (*Lock, error) {
 	}
 }
 
-// isAt reports whether the file is the one that has the path now.
+// isAt reports whether path is the path of the open file.
 func isAt(f *os.File, path string) bool {
 	own, err := f.Stat()
 	if err != nil {
@@ -69,10 +69,10 @@ func isAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(own, there)
 }
 
-// Release gives the lock up. The file stays, for the next who takes the lock.
+// Release unlocks the file, which stays for the next holder.
 func (l *Lock) Release() { _ = l.file.Close() }
 
-// Remove removes the file and gives the lock up. Who has opened the file before does not get a lock by it.
+// Remove removes the file and unlocks it. TryLock does not succeed with a file that was opened before.
 func (l *Lock) Remove() error {
 	err := os.Remove(l.file.Name())
 	l.Release()

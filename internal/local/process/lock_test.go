@@ -34,7 +34,7 @@ func TestALockIsHeldByOneAtATime(t *testing.T) {
 	got.Release()
 }
 
-// Nobody is left behind with the lock of a file that is gone, beside who holds the new one.
+// A waiter does not get the lock of a removed file while another program holds the lock of the new file.
 func TestALockThatIsRemoved(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
 	held, err := process.TryLock(file)

@@ -13,36 +13,37 @@ import (
 	"time"
 )
 
-// logKeep is the size above which a log is put aside (as <file>.1) before the next run writes to it.
-const logKeep = 64 << 20
+// maxLogSize is the size above which the next run renames the log to <file>.1 and begins a new one.
+const maxLogSize = 64 << 20
 
-// Process is a running child, or one that has ended.
+// Process is a child that runs or has ended.
 type Process struct {
 	spec   Spec
 	record Record
-	logAt  int64 // where this run begins in the log
+	logAt  int64 // offset in the log at which this run begins
 
 	done chan struct{}
 	err  error // set before done is closed
 
 	mu      sync.Mutex
-	reaped  bool // the pid is free for others: never signal it again
-	stopped bool // the end was asked for
+	reaped  bool // the pid can belong to another process: never signal it again
+	stopped bool // Stop was called
 }
 
-// Name is the name from the spec.
+// Name returns the name in the spec.
 func (p *Process) Name() string { return p.spec.Name }
 
-// PID is the process id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.record.PID }
 
-// LogFile is where the output goes.
+// LogFile returns the file with the output.
 func (p *Process) LogFile() string { return p.spec.LogFile }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err tells how the process ended, with the end of its log: nil while it runs, after a clean exit, and after a Stop.
+// Err returns how the process ended, with the end of its log. It is nil while the process runs, after exit status 0, and
+// after Stop.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -52,11 +53,11 @@ func (p *Process) Err() error {
 	}
 }
 
-// Tail returns the last lines that this run has written to its log.
+// Tail returns the last lines of this run's log.
 func (p *Process) Tail(lines int) string { return tail(p.spec.LogFile, p.logAt, lines) }
 
-// start runs the child. The goroutine that starts it keeps its thread until the child has ended, because the kernel
-// ties a child's parent-death signal to the thread that created it, not to the program.
+// start runs the child. Its goroutine keeps the thread until the child has ended: the kernel sends the parent-death signal
+// at the end of the thread that created the child.
 func start(dir string, spec Spec, order int) (*Process, error) {
 	p := &Process{spec: spec, done: make(chan struct{})}
 	started := make(chan error)
@@ -86,7 +87,7 @@ func (p *Process) launch(dir string, order int) (*exec.Cmd, error) {
 	}
 	p.record = Record{Name: p.spec.Name, PID: cmd.Process.Pid, Order: order, Path: p.spec.Path, LogFile: p.spec.LogFile}
 	boot, began, err := identify(cmd.Process.Pid)
-	if err != nil && !errors.Is(err, errGone) { // gone at once is for reap to tell
+	if err != nil && !errors.Is(err, errGone) { // reap reports a child that has ended already
 		return nil, p.abandon(cmd, err)
 	}
 	p.record.Boot, p.record.Started = boot, began
@@ -96,14 +97,14 @@ func (p *Process) launch(dir string, order int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// abandon ends a child that cannot be kept.
+// abandon kills a child whose start failed.
 func (p *Process) abandon(cmd *exec.Cmd, reason error) error {
 	_ = signalGroup(cmd.Process.Pid, syscall.SIGKILL)
 	_ = cmd.Wait()
 	return fmt.Errorf("start %s: %w", p.spec.Name, reason)
 }
 
-// reap waits for the child, ends what it left in its process group, and tells whoever waits.
+// reap waits for the child, kills the rest of its process group, and closes done.
 func (p *Process) reap(dir string, cmd *exec.Cmd) {
 	awaitExit(cmd.Process.Pid)
 	p.mu.Lock()
@@ -122,13 +123,12 @@ func (p *Process) reap(dir string, cmd *exec.Cmd) {
 func (p *Process) ended(err error) error {
 	last := p.Tail(12)
 	if last == "" {
-		return fmt.Errorf("%s ended (%w) without a word; its log is %s", p.spec.Name, err, p.spec.LogFile)
+		return fmt.Errorf("%s ended (%w) without output; its log is %s", p.spec.Name, err, p.spec.LogFile)
 	}
 	return fmt.Errorf("%s ended (%w); its log is %s and ends with:\n%s", p.spec.Name, err, p.spec.LogFile, last)
 }
 
-// Stop asks the process to end with SIGTERM and kills it when it has not ended after grace or when ctx is done. It
-// returns when the process is gone.
+// Stop sends SIGTERM to the process, and kills it after grace or when ctx is done. It returns when the process has ended.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) {
 	p.signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
@@ -152,18 +152,19 @@ func (p *Process) signal(s syscall.Signal) {
 	}
 }
 
-// wasStopped reports whether the end was asked for.
+// wasStopped reports whether Stop was called.
 func (p *Process) wasStopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stopped
 }
 
+// openLog opens a log for appending, and returns its size.
 func openLog(file string) (*os.File, int64, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, 0, err
 	}
-	if info, err := os.Stat(file); err == nil && info.Size() > logKeep {
+	if info, err := os.Stat(file); err == nil && info.Size() > maxLogSize {
 		if err := os.Rename(file, file+".1"); err != nil {
 			return nil, 0, err
 		}

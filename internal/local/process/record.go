@@ -10,26 +10,28 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"kaz/internal/local/atomicfile"
 )
 
 // OwnerName is the record of the program that holds a directory.
 const OwnerName = "owner"
 
-// Record says which process runs under a name. It is kept as a file so that another program can find the process.
+// Record identifies the process with a name. It is stored in a file, by which other programs find the process.
 type Record struct {
 	Name string `json:"name"`
 	PID  int    `json:"pid"`
-	// Boot and Started tell this process from a later one with the same pid: the kernel's boot id and the clock ticks
-	// from that boot to the start of the process.
+	// Boot and Started distinguish this process from a later one with the same pid: the kernel's boot id, and the clock
+	// ticks from that boot to the start of the process.
 	Boot    string `json:"boot"`
 	Started uint64 `json:"started"`
-	// Order is the place in the order of starting, from 1. The owner has 0.
+	// Order is the position in the order of starts, from 1. The owner has 0.
 	Order   int    `json:"order"`
 	Path    string `json:"path,omitempty"`
 	LogFile string `json:"logFile,omitempty"`
 }
 
-// Alive reports whether exactly this process still runs.
+// Alive reports whether this process still runs.
 func (r Record) Alive() bool {
 	boot, started, err := identify(r.PID)
 	return err == nil && boot == r.Boot && started == r.Started
@@ -39,26 +41,15 @@ func runDir(dir string) string { return filepath.Join(dir, "run") }
 
 func recordFile(dir, name string) string { return filepath.Join(runDir(dir), name+".json") }
 
-// writeRecord replaces the record of r.Name in one step, so that a reader never sees half of it.
+// writeRecord replaces the record of r.Name.
 func writeRecord(dir string, r Record) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("record process %s: %w", r.Name, err)
-	}
-	if err := os.MkdirAll(runDir(dir), 0o700); err != nil {
-		return fmt.Errorf("record process %s: %w", r.Name, err)
-	}
-	file := recordFile(dir, r.Name)
-	if err := os.WriteFile(file+".new", append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("record process %s: %w", r.Name, err)
-	}
-	if err := os.Rename(file+".new", file); err != nil {
+	if err := atomicfile.WriteJSON(recordFile(dir, r.Name), r); err != nil {
 		return fmt.Errorf("record process %s: %w", r.Name, err)
 	}
 	return nil
 }
 
-// removeRecord forgets a process, but only if the record is still the one of that process.
+// removeRecord removes the record of a process, unless another process has that record now.
 func removeRecord(dir string, r Record) {
 	if kept, err := readRecord(recordFile(dir, r.Name)); err == nil && kept.PID == r.PID && kept.Started == r.Started {
 		_ = os.Remove(recordFile(dir, r.Name))
@@ -80,8 +71,8 @@ func readRecord(file string) (Record, error) {
 	return r, nil
 }
 
-// Recorded lists the processes on record in dir, running or not, in the order they were started. The program that owns
-// the directory is not among them: see [Owner].
+// Recorded returns the records in dir, of running and ended processes, in the order of their start. It omits the program
+// that owns the directory: see [Owner].
 func Recorded(dir string) ([]Record, error) {
 	entries, err := os.ReadDir(runDir(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +101,7 @@ func Recorded(dir string) ([]Record, error) {
 	return records, errors.Join(problems...)
 }
 
-// Owner returns the running program that holds dir open, if there is one.
+// Owner returns the running program that holds dir, false for none.
 func Owner(dir string) (Record, bool) {
 	r, err := readRecord(recordFile(dir, OwnerName))
 	return r, err == nil && r.Alive()

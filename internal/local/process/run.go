@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Run runs a command to its end. When the context of the command is done, or when this program dies, the command and
-// (in the first case) everything it has started are killed.
+// Run runs a command and waits for its end. The end of the command's context kills the command and its children. The end of
+// this program kills the command.
 func Run(cmd *exec.Cmd) error {
-	// The parent-death signal belongs to the thread: it must not end while the command runs.
+	// The parent-death signal belongs to the thread, which must not end before the command.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = attributes()

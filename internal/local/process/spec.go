@@ -1,7 +1,6 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -11,21 +10,21 @@ import (
 type Spec struct {
 	// Name identifies the process within its directory: lower-case letters, digits and dashes.
 	Name string
-	// Path is the program. It is not looked up in PATH.
+	// Path is the file of the program. PATH is not searched.
 	Path string
 	Args []string
-	// Env is the whole environment of the process. Nothing is inherited.
+	// Env is the whole environment of the process. It inherits no variables.
 	Env []string
-	// Dir is the working directory; the group's directory when empty.
+	// Dir is the working directory, the group's directory if empty.
 	Dir string
-	// LogFile receives standard output and standard error, appended; logs/<Name>.log when empty.
+	// LogFile is the file to which standard output and standard error are appended, logs/<Name>.log if empty.
 	LogFile string
 }
 
 // namePattern keeps names safe as file names.
 var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
-// complete checks a spec and fills what may be left empty.
+// complete validates a spec and sets the defaults.
 func (s Spec) complete(dir string) (Spec, error) {
 	if !namePattern.MatchString(s.Name) {
 		return s, fmt.Errorf("process name %q: want lower-case letters, digits and dashes", s.Name)
@@ -34,7 +33,7 @@ func (s Spec) complete(dir string) (Spec, error) {
 		return s, fmt.Errorf("process name %q is reserved for the program that owns the directory", s.Name)
 	}
 	if s.Path == "" {
-		return s, errors.New("process " + s.Name + ": no program given")
+		return s, fmt.Errorf("process %s: Path is missing", s.Name)
 	}
 	if s.Dir == "" {
 		s.Dir = dir

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// tailBytes bounds what is read from the end of a log.
+// tailBytes bounds the bytes that tail reads from the end of a log.
 const tailBytes = 16 << 10
 
-// tail returns the last lines of a file, looking no further back than from.
+// tail returns the last lines of a file behind an offset.
 func tail(file string, from int64, lines int) string {
 	f, err := os.Open(file)
 	if err != nil {

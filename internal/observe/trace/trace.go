@@ -1,7 +1,5 @@
-// Package trace says what a program is doing at the moment, as spans that belong
-// together: a commit and the requests to Azure that it costs. It costs next to nothing
-// while nobody collects them. Layer L2; who collects is the business of
-// [kaz/internal/observe/tracing].
+// Package trace records spans of a program's work, such as a commit with its Azure requests. It costs
+// almost nothing unless spans are collected. Layer L2; [kaz/internal/observe/tracing] collects them.
 package trace
 
 import (
@@ -15,14 +13,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// scope is who makes these spans.
+// scope is the instrumentation scope of the spans.
 const scope = "kaz"
 
-// Span is something that takes a while.
+// Span is a traced operation.
 type Span struct{ span trace.Span }
 
-// Start begins a span, within the one in ctx if there is one. The caller ends it.
-// Attributes are for people who look for one thing among many; secrets are none.
+// Start starts a span, as a child of the span in ctx if there is one. The caller must end it.
+// Attributes must not contain secrets.
 func Start(ctx context.Context, name string, attributes ...slog.Attr) (context.Context, Span) {
 	ctx, span := otel.Tracer(scope).Start(ctx, name)
 	s := Span{span}
@@ -42,7 +40,7 @@ func (s Span) Set(attributes ...slog.Attr) {
 	s.span.SetAttributes(all...)
 }
 
-// End ends a span that went well or, with an error, did not.
+// End ends a span, with an error if the operation failed.
 func (s Span) End(err error) {
 	if err != nil && s.span.IsRecording() {
 		s.span.SetStatus(codes.Error, err.Error())

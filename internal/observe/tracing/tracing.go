@@ -1,5 +1,5 @@
-// Package tracing sends what the spans of [kaz/internal/observe/trace] tell to a
-// collector of OpenTelemetry. Layer L2, for programs: they switch it on.
+// Package tracing exports the spans of [kaz/internal/observe/trace] to an OpenTelemetry collector.
+// Layer L2: programs enable it.
 package tracing
 
 import (
@@ -17,12 +17,12 @@ import (
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 )
 
-// Tracing is what a program has switched on.
+// Tracing is an enabled export of spans.
 type Tracing struct{ provider tracing.TracerProvider }
 
-// Open reads a file of the kind TracingConfiguration (apiserver.config.k8s.io/v1), as
-// Kubernetes' own programs do, and begins to send spans to the collector that it
-// names. An empty path is no tracing. There is one for a process; the caller closes it.
+// Open reads a TracingConfiguration file (apiserver.config.k8s.io/v1) and starts to export spans to
+// its collector. An empty path disables tracing. A process has at most one Tracing; the caller closes
+// it.
 func Open(ctx context.Context, path, program, version string) (*Tracing, error) {
 	if path == "" {
 		return &Tracing{tracing.NewNoopTracerProvider()}, nil
@@ -44,7 +44,7 @@ func Open(ctx context.Context, path, program, version string) (*Tracing, error) 
 	return &Tracing{provider}, nil
 }
 
-// Close sends what has not been sent yet, for a few seconds, and ends tracing.
+// Close exports the remaining spans, for at most a few seconds, and ends tracing.
 func (t *Tracing) Close(ctx context.Context) error {
 	const longest = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)

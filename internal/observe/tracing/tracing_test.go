@@ -25,13 +25,13 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// receiver is a collector of OpenTelemetry at a port of this machine.
+// receiver is an OpenTelemetry collector on localhost.
 type receiver struct {
 	collector.UnimplementedTraceServiceServer
 
 	mu    sync.Mutex
 	spans []*otlp.Span
-	names map[string]bool // of services
+	names map[string]bool // of the services
 }
 
 func (r *receiver) Export(_ context.Context, request *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
@@ -58,7 +58,7 @@ func listen(t *testing.T) (*receiver, string) {
 	server := grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, r)
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(l) }) // it ends when it is stopped
+	serving.Go(func() { _ = server.Serve(l) }) // Serve returns when the server is stopped
 	t.Cleanup(func() { server.Stop(); serving.Wait() })
 	return r, l.Addr().String()
 }
@@ -74,36 +74,37 @@ func configuration(t *testing.T, text string) string {
 
 const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n"
 
-// A commit and the request that it costs arrive at the collector as one trace, with
-// the ids by which Azure finds the request in its own logs.
+// TestSpansArrive checks that a commit and its request arrive as one trace, with the ids that Azure
+// logs.
 func TestSpansArrive(t *testing.T) {
 	r, address := listen(t)
 	local := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Ms-Request-Id", "azure-says-so")
-		_ = json.NewEncoder(w).Encode(map[string]string{"id": "x"}) // the client sees it
+		_ = json.NewEncoder(w).Encode(map[string]string{"id": "x"}) // the client reports the error
 	}))
 	defer local.Close()
-	traces, err := tracing.Open(t.Context(), configuration(t, head+"endpoint: "+address+"\nsamplingRatePerMillion: 1000000\n"), "the-program", "v1")
+	traces, err := tracing.Open(t.Context(), configuration(t, head+"endpoint: "+address+"\nsamplingRatePerMillion: 1000000\n"),
+		"the-program", "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := arm.New(arm.Config{Endpoint: local.URL, Logger: slog.New(slog.DiscardHandler)})
+	client, err := arm.New(arm.Config{Endpoint: local.URL, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := azure.GroupID("s", "g").Resource("Microsoft.Network/loadBalancers", "lb")
 	commits := reconcile.NewCoalescer(func(ctx context.Context, _ string, batch []int) ([]int, error) {
-		_, err := door.Get(ctx, id)
+		_, err := client.Get(ctx, id)
 		return batch, err
 	})
 	if _, err := commits.Submit(t.Context(), "the-key", 1); err != nil {
 		t.Fatal(err)
 	}
 	commits.Close()
-	if err := traces.Close(t.Context()); err != nil { // everything has been sent then
+	if err := traces.Close(t.Context()); err != nil { // then all spans have been sent
 		t.Fatal(err)
 	}
-	// Nobody collects any more, and that is no harm.
+	// Spans after Close are harmless.
 	_, span := trace.Start(t.Context(), "late")
 	span.End(nil)
 
@@ -137,8 +138,8 @@ func TestSpansArrive(t *testing.T) {
 	}
 }
 
-// A file without a rate is the usual one of Kubernetes: only what somebody else's trace
-// led to is sampled.
+// TestNothingIsSentUnasked checks Kubernetes' default sampling rate: only spans of a sampled remote
+// trace are sent.
 func TestNothingIsSentUnasked(t *testing.T) {
 	r, address := listen(t)
 	traces, err := tracing.Open(t.Context(), configuration(t, head+"endpoint: "+address+"\n"), "p", "v")
@@ -155,7 +156,7 @@ func TestNothingIsSentUnasked(t *testing.T) {
 	}
 }
 
-// A collector that is away does not keep the program from ending.
+// TestCollectorIsAway checks that an unreachable collector does not delay the end of the program.
 func TestCollectorIsAway(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -173,7 +174,7 @@ func TestCollectorIsAway(t *testing.T) {
 	span.End(nil)
 	start := time.Now()
 	if err := traces.Close(t.Context()); err == nil {
-		t.Error("nobody took the spans, and closing says that all is well")
+		t.Error("no server took the spans, and closing says that all is well")
 	}
 	if took := time.Since(start); took > time.Minute {
 		t.Errorf("closing took %v", took)

@@ -24,7 +24,7 @@ type scene struct {
 	none string // why the scenario can leave no state of its own
 
 	config     func(*loadbalancer.Config)
-	given      []string // documents that are nobody's of the cluster
+	given      []string // documents that do not belong to the cluster
 	machines   []machine
 	at         map[string]string // load balancers of Services, where there is a choice
 	endpoints  map[string][]string
@@ -43,7 +43,7 @@ type scene struct {
 	left   func(*world) // what the predecessor leaves besides
 	undone []string     // Services that it failed to delete
 	repair []string     // what kaz does about it: parts of the plan's text
-	blind  []string     // spoils that are right there
+	blind  []string     // damages that are right there
 }
 
 // edit changes a Service.
@@ -216,7 +216,8 @@ func resolved(s *v1.Service, w *world) (*v1.Service, bool) {
 	}
 	if name := noted(s, "azure-pip-name"); name != "" {
 		group := firstText(noted(s, "azure-load-balancer-resource-group"), "rg")
-		known = known && w.docs[azure.ID("/subscriptions/s/resourceGroups/"+group+"/providers/Microsoft.Network/publicIPAddresses/"+name).Key()] != nil
+		known = known &&
+			w.docs[azure.ID("/subscriptions/s/resourceGroups/"+group+"/providers/Microsoft.Network/publicIPAddresses/"+name).Key()] != nil
 	}
 	return s, known
 }
@@ -283,9 +284,10 @@ func (p *predecessor) served(s *v1.Service) *v1.Service {
 	return s
 }
 
-// input is what kaz is told at the end, and which of the Services it refuses.
+// input is the input of kaz at the end, and which of the Services it refuses.
 func (sc scene) input(p *predecessor) (in loadbalancer.Input, refused map[string]bool) {
-	in = loadbalancer.Input{Config: sc.atEnd(sc.configuration()), Complete: true, Endpoints: sc.endpoints, Namespaces: sc.namespaces, Nodes: nodesOf(sc.atLast())}
+	in = loadbalancer.Input{Config: sc.atEnd(sc.configuration()), Complete: true, Endpoints: sc.endpoints, Namespaces: sc.namespaces,
+		Nodes: nodesOf(sc.atLast())}
 	refused = map[string]bool{}
 	for _, s := range sc.have {
 		s, _ = resolved(s, p.azure)
@@ -445,13 +447,13 @@ func (sc scene) repaired(t *testing.T, w *world, in loadbalancer.Input) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told strings.Builder
+	var reported strings.Builder
 	for _, r := range rounds {
-		told.WriteString(r.plan.String())
+		reported.WriteString(r.plan.String())
 	}
 	for _, part := range sc.repair {
-		if !strings.Contains(strings.ToLower(told.String()), strings.ToLower(part)) {
-			t.Errorf("not repaired: %s\n%s", part, told.String())
+		if !strings.Contains(strings.ToLower(reported.String()), strings.ToLower(part)) {
+			t.Errorf("not repaired: %s\n%s", part, reported.String())
 		}
 	}
 	if again, err := w.commit(in); err != nil || writes(again) > 0 {
@@ -492,7 +494,8 @@ func (p *predecessor) backAgain(t *testing.T, sc scene) {
 // builtByKaz is the same scene without a predecessor.
 func (sc scene) builtByKaz(t *testing.T) *predecessor {
 	w := sc.ground()
-	in := loadbalancer.Input{Config: sc.configuration(), Complete: true, Endpoints: sc.endpoints, Namespaces: sc.namespaces, Nodes: nodesOf(sc.atFirst())}
+	in := loadbalancer.Input{Config: sc.configuration(), Complete: true, Endpoints: sc.endpoints, Namespaces: sc.namespaces,
+		Nodes: nodesOf(sc.atFirst())}
 	play := func() {
 		t.Helper()
 		if rounds, err := w.commit(in); err != nil {
@@ -545,12 +548,12 @@ func TestTakeOverAndDelete(t *testing.T) {
 	stays := map[string]string{ // by the scene's name
 		"079-preset-pools":                            "the last frontend stays where pools are preset",
 		"079-preset-pools-and-no-floating-IP":         "the last frontend stays where pools are preset",
-		"080-outbound-rule-at-a-frontend":             "the frontend is others'",
-		"081-NAT-rule-at-a-port":                      "the frontend is others'",
-		"081-NAT-rule-for-several-machines":           "the frontend is others'",
-		"081-NAT-rule-for-several-machines-at-a-port": "the frontend is others'",
+		"080-outbound-rule-at-a-frontend":             "the frontend is foreign",
+		"081-NAT-rule-at-a-port":                      "the frontend is foreign",
+		"081-NAT-rule-for-several-machines":           "the frontend is foreign",
+		"081-NAT-rule-for-several-machines-at-a-port": "the frontend is foreign",
 		"085-Basic-left":                              "a load balancer of a SKU that is no more goes as a whole",
-		"094-private-link-of-others":                  "the frontend is others'",
+		"094-private-link-of-others":                  "the frontend is foreign",
 	}
 	for _, sc := range scenes {
 		if sc.none != "" || stays[sc.name()] != "" {
@@ -563,7 +566,7 @@ func TestTakeOverAndDelete(t *testing.T) {
 				sc.left(p.azure)
 			}
 			if lb := p.azure.docs[azure.ID(lbID).Key()]; lb != nil && named(children(sub(lb, "properties"), "probes"), "theirs") == nil {
-				strangers(p.azure)
+				addForeignParts(p.azure)
 			}
 			answer(p, free)
 			before := pieces(p.azure)
@@ -606,13 +609,15 @@ func pieces(w *world) map[string]piece {
 		delete(o, "etag")
 		switch {
 		case id.Is("Microsoft.Network/loadBalancers"):
-			for _, kind := range []string{"frontendIPConfigurations", "backendAddressPools", "loadBalancingRules", "probes", "outboundRules", "inboundNatRules", "inboundNatPools"} {
+			for _, kind := range []string{"frontendIPConfigurations", "backendAddressPools", "loadBalancingRules", "probes",
+				"outboundRules", "inboundNatRules", "inboundNatPools"} {
 				for _, c := range children(props, kind) {
 					delete(c, "id") // Azure's to spell
 					if kind == "loadBalancingRules" {
 						fill(sub(c, "properties"), object{"enableTcpReset": false})
 					}
-					if name := strings.ToLower(nameOf(c)); kind != "backendAddressPools" || !strings.HasPrefix(name, "kubernetes") && !strings.HasPrefix(name, "default-") {
+					if name := strings.ToLower(nameOf(c)); kind != "backendAddressPools" || !strings.HasPrefix(name, "kubernetes") &&
+						!strings.HasPrefix(name, "default-") {
 						all[key+"/"+kind+"/"+name] = piece{ownName(nameOf(c)), string(text(c))}
 					}
 				}
@@ -679,7 +684,8 @@ func (sc *scene) workOn(t *testing.T, p *predecessor) {
 
 // mixture is a cluster of the Services of some scenes that do not need anything else.
 func mixture(free *rand.Rand) scene {
-	configs := []func(*loadbalancer.Config){nil, byIP, sharedProbes, tagged, func(c *loadbalancer.Config) { c.DisableOutboundSNAT, c.Zones = true, nil }}
+	configs := []func(*loadbalancer.Config){nil, byIP, sharedProbes, tagged,
+		func(c *loadbalancer.Config) { c.DisableOutboundSNAT, c.Zones = true, nil }}
 	mix := scene{config: configs[free.IntN(len(configs))]}
 	var c loadbalancer.Config
 	if mix.config != nil {
@@ -726,15 +732,15 @@ func (sc scene) simple() bool {
 func TestTakeOverHasEveryRow(t *testing.T) {
 	const rows = 104
 	found := map[int]bool{}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, sc := range scenes {
 		if sc.row > 0 {
 			found[sc.row] = true
 		}
-		if sc.row < 0 || sc.row > rows || told[sc.name()] {
-			t.Error("no such row, or told twice:", sc.name())
+		if sc.row < 0 || sc.row > rows || reported[sc.name()] {
+			t.Error("no such row, or reported twice:", sc.name())
 		}
-		told[sc.name()] = true
+		reported[sc.name()] = true
 		if (sc.none != "") != (len(sc.have)+len(sc.before) == 0) {
 			t.Error("a scene has Services, or a reason for having none:", sc.name())
 		}
@@ -748,8 +754,7 @@ func TestTakeOverHasEveryRow(t *testing.T) {
 
 // --- what is free
 
-// answer dresses a state as Azure answers and as histories differ: nothing of it
-// is for anybody to change.
+// answer changes a state as Azure answers and as histories differ: nothing of it requires a write.
 func answer(p *predecessor, free *rand.Rand) {
 	w := p.azure
 	coin := func() bool { return free.IntN(2) == 0 }
@@ -800,7 +805,7 @@ func answer(p *predecessor, free *rand.Rand) {
 			shuffle(props, "securityRules")
 			for _, r := range children(props, "securityRules") {
 				if coin() {
-					sub(r, "properties")["description"] = "somebody's"
+					sub(r, "properties")["description"] = "foreign"
 				}
 			}
 			tagged = true
@@ -810,7 +815,8 @@ func answer(p *predecessor, free *rand.Rand) {
 			shuffle(sub(props, "visibility"), "subscriptions")
 			shuffle(sub(props, "autoApproval"), "subscriptions")
 			if coin() {
-				fill(props, object{"fqdns": []any{}, "visibility": object{"subscriptions": []any{}}, "autoApproval": object{"subscriptions": []any{}}})
+				fill(props, object{"fqdns": []any{}, "visibility": object{"subscriptions": []any{}},
+					"autoApproval": object{"subscriptions": []any{}}})
 			}
 			props["alias"] = "pls.1234.westeurope.azure.privatelinkservice"
 			tagged = true
@@ -874,11 +880,12 @@ func answerChild(c object, kind string, free *rand.Rand) {
 		for i := range l {
 			fill(sub(l[i].(object), "properties"), object{"adminState": "None", "provisioningState": "Succeeded"})
 			if coin() {
-				l[i].(object)["name"] = fmt.Sprintf("%08d-1111-2222-3333-444455556666", i) // Azure names who has no name
+				l[i].(object)["name"] = fmt.Sprintf("%08d-1111-2222-3333-444455556666", i) // Azure generates a missing name
 			}
 		}
 		if members := children(props, "backendIPConfigurations"); len(l) == 0 && len(members) > 0 {
-			props["loadBalancerBackendAddresses"] = []any{object{"name": "rg_nic_ipconfig", "properties": object{"networkInterfaceIPConfiguration": members[0]}}}
+			props["loadBalancerBackendAddresses"] = []any{object{"name": "rg_nic_ipconfig",
+				"properties": object{"networkInterfaceIPConfiguration": members[0]}}}
 		}
 	}
 }
@@ -904,25 +911,28 @@ func spelled(v any, how func(string) string) any {
 
 // --- that the tests can fail
 
-// spoils are what can be wrong with a state. Each reports whether there was anything
+// damages are what can be wrong with a state. Each reports whether there was anything
 // of the kind.
-var spoils = map[string]func(*world) bool{
-	"rule: backend port":  spoilOwn("loadBalancingRules", func(p object) { p["backendPort"] = p["backendPort"].(float64) + 1 }),
-	"rule: floating IP":   spoilOwn("loadBalancingRules", func(p object) { p["enableFloatingIP"] = p["enableFloatingIP"] != true }),
-	"rule: distribution":  spoilOwn("loadBalancingRules", func(p object) { p["loadDistribution"] = "SourceIPProtocol" }),
-	"rule: idle timeout":  spoilOwn("loadBalancingRules", func(p object) { p["idleTimeoutInMinutes"] = 29.0 }),
-	"rule: outbound":      spoilOwn("loadBalancingRules", func(p object) { p["disableOutboundSnat"] = p["disableOutboundSnat"] != true }),
-	"rule: probe":         spoilOwn("loadBalancingRules", func(p object) { p["probe"] = ref(lbID + "/probes/none") }),
-	"rule: gone":          spoilList("loadBalancingRules", 0),
-	"rule: one more":      spoilList("loadBalancingRules", 2),
-	"probe: port":         spoilOwn("probes", func(p object) { p["port"] = 1.0 }),
-	"probe: interval":     spoilOwn("probes", func(p object) { p["intervalInSeconds"] = 77.0 }),
-	"probe: threshold":    spoilOwn("probes", func(p object) { p["probeThreshold"] = 9.0 }),
-	"probe: path":         spoilOwn("probes", func(p object) { p["requestPath"] = "/other" }),
-	"probe: gone":         spoilList("probes", 0),
-	"frontend: gone":      spoilList("frontendIPConfigurations", 0),
-	"security: elsewhere": spoilSecurity(func(p object) { p["destinationAddressPrefix"], p["destinationAddressPrefixes"] = "9.9.9.9", []any{} }),
-	"security: who": spoilSecurity(func(p object) {
+var damages = map[string]func(*world) bool{
+	"rule: backend port": damageOwn("loadBalancingRules", func(p object) { p["backendPort"] = p["backendPort"].(float64) + 1 }),
+	"rule: floating IP":  damageOwn("loadBalancingRules", func(p object) { p["enableFloatingIP"] = p["enableFloatingIP"] != true }),
+	"rule: distribution": damageOwn("loadBalancingRules", func(p object) { p["loadDistribution"] = "SourceIPProtocol" }),
+	"rule: idle timeout": damageOwn("loadBalancingRules", func(p object) { p["idleTimeoutInMinutes"] = 29.0 }),
+	"rule: outbound":     damageOwn("loadBalancingRules", func(p object) { p["disableOutboundSnat"] = p["disableOutboundSnat"] != true }),
+	"rule: probe":        damageOwn("loadBalancingRules", func(p object) { p["probe"] = ref(lbID + "/probes/none") }),
+	"rule: gone":         damageList("loadBalancingRules", 0),
+	"rule: one more":     damageList("loadBalancingRules", 2),
+	"probe: port":        damageOwn("probes", func(p object) { p["port"] = 1.0 }),
+	"probe: interval":    damageOwn("probes", func(p object) { p["intervalInSeconds"] = 77.0 }),
+	"probe: threshold":   damageOwn("probes", func(p object) { p["probeThreshold"] = 9.0 }),
+	"probe: path":        damageOwn("probes", func(p object) { p["requestPath"] = "/other" }),
+	"probe: gone":        damageList("probes", 0),
+	"frontend: gone":     damageList("frontendIPConfigurations", 0),
+	"security: elsewhere": damageSecurity(func(p object) {
+		p["destinationAddressPrefix"], p["destinationAddressPrefixes"] = "9.9.9.9",
+			[]any{}
+	}),
+	"security: sources": damageSecurity(func(p object) {
 		p["destinationAddressPrefix"] = nil
 		p["destinationAddressPrefixes"] = []any{"9.9.9.9", "9.9.9.8"}
 	}),
@@ -932,27 +942,29 @@ var spoils = map[string]func(*world) bool{
 		setList(nsg, "securityRules", slices.DeleteFunc(slices.Clone(rules), managedRule))
 		return slices.ContainsFunc(rules, managedRule)
 	},
-	"public IP: whose":     spoilDoc("publicIPAddresses", func(o object) { sub(o, "tags")[serviceTag] = "other/x" }),
-	"public IP: SKU":       spoilDoc("publicIPAddresses", func(o object) { sub(o, "sku")["name"] = "Basic" }),
-	"private link: proxy":  spoilDoc("privateLinkServices", func(o object) { p := sub(o, "properties"); p["enableProxyProtocol"] = p["enableProxyProtocol"] != true }),
-	"private link: names":  spoilDoc("privateLinkServices", func(o object) { sub(o, "properties")["fqdns"] = []any{"not.asked.for"} }),
-	"private link: who":    spoilDoc("privateLinkServices", func(o object) { sub(o, "properties")["visibility"] = object{"subscriptions": []any{"x"}} }),
-	"private link: subnet": spoilDoc("privateLinkServices", func(o object) { sub(o, "properties")["ipConfigurations"] = []any{} }),
-	"member: gone":         spoilMember,
+	"public IP: owner": damageDoc("publicIPAddresses", func(o object) { sub(o, "tags")[serviceTag] = "other/x" }),
+	"public IP: SKU":   damageDoc("publicIPAddresses", func(o object) { sub(o, "sku")["name"] = "Basic" }),
+	"private link: proxy": damageDoc("privateLinkServices",
+		func(o object) { p := sub(o, "properties"); p["enableProxyProtocol"] = p["enableProxyProtocol"] != true }),
+	"private link: names": damageDoc("privateLinkServices", func(o object) { sub(o, "properties")["fqdns"] = []any{"not.asked.for"} }),
+	"private link: subscriptions": damageDoc("privateLinkServices",
+		func(o object) { sub(o, "properties")["visibility"] = object{"subscriptions": []any{"x"}} }),
+	"private link: subnet": damageDoc("privateLinkServices", func(o object) { sub(o, "properties")["ipConfigurations"] = []any{} }),
+	"member: gone":         damageMember,
 }
 
 func ownName(name string) bool {
 	return len(name) >= 32 && strings.HasSuffix(name[:32], "11112222333344445555666") || name == sharedProbe
 }
 
-func spoilOwn(kind string, how func(props object)) func(*world) bool {
+func damageOwn(kind string, how func(props object)) func(*world) bool {
 	return func(w *world) bool {
 		return eachBalancer(w, kind, func(props object, i int) { how(sub(children(props, kind)[i], "properties")) })
 	}
 }
 
-// spoilList has the first of a kind 0 or 2 times.
-func spoilList(kind string, times int) func(*world) bool {
+// damageList has the first of a kind 0 or 2 times.
+func damageList(kind string, times int) func(*world) bool {
 	return func(w *world) bool {
 		return eachBalancer(w, kind, func(props object, i int) {
 			l := props[kind].([]any)
@@ -976,7 +988,7 @@ func eachBalancer(w *world, kind string, how func(props object, i int)) bool {
 		props := sub(w.docs[key], "properties")
 		if i := slices.IndexFunc(children(props, kind), func(o object) bool { return ownName(nameOf(o)) }); i >= 0 {
 			how(props, i)
-			w.docs[key]["etag"] = "spoilt"
+			w.docs[key]["etag"] = "stale"
 			w.stale = true
 			return true
 		}
@@ -984,7 +996,7 @@ func eachBalancer(w *world, kind string, how func(props object, i int)) bool {
 	return false
 }
 
-func spoilSecurity(how func(props object)) func(*world) bool {
+func damageSecurity(how func(props object)) func(*world) bool {
 	return func(w *world) bool {
 		for _, r := range children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules") {
 			if managedRule(r) {
@@ -996,7 +1008,7 @@ func spoilSecurity(how func(props object)) func(*world) bool {
 	}
 }
 
-func spoilDoc(kind string, how func(object)) func(*world) bool {
+func damageDoc(kind string, how func(object)) func(*world) bool {
 	return func(w *world) bool {
 		for _, key := range slices.Sorted(maps.Keys(w.docs)) {
 			o := w.docs[key]
@@ -1009,13 +1021,14 @@ func spoilDoc(kind string, how func(object)) func(*world) bool {
 	}
 }
 
-// spoilMember takes somebody out of a pool.
-func spoilMember(w *world) bool {
+// damageMember removes a member from a pool.
+func damageMember(w *world) bool {
 	for _, key := range slices.Sorted(maps.Keys(w.docs)) {
 		for _, v6 := range []bool{false, true} {
-			if c := ipConfiguration(w.docs[key], v6); len(children(c, "loadBalancerBackendAddressPools")) > 0 && !strings.HasSuffix(key, "/np") {
+			if c := ipConfiguration(w.docs[key], v6); len(children(c, "loadBalancerBackendAddressPools")) > 0 &&
+				!strings.HasSuffix(key, "/np") {
 				c["loadBalancerBackendAddressPools"] = []any{}
-				w.docs[key]["etag"] = "spoilt"
+				w.docs[key]["etag"] = "stale"
 				w.stale = true
 				return true
 			}
@@ -1047,12 +1060,12 @@ func TestTakeOverCanFail(t *testing.T) {
 			right, _ := decide(t, in)
 			nothing(t, "as it is", right)
 			applied := 0
-			for i, what := range slices.Sorted(maps.Keys(spoils)) {
+			for i, what := range slices.Sorted(maps.Keys(damages)) {
 				if testing.Short() && (nth+i)%4 != 0 {
 					continue // each with a quarter of the scenes
 				}
 				w := p.azure.clone()
-				if !spoils[what](w) {
+				if !damages[what](w) {
 					continue
 				}
 				if slices.Contains(sc.blind, what) {

@@ -61,7 +61,8 @@ func BenchmarkPlan(b *testing.B) {
 		name  string
 		in    loadbalancer.Input
 		steps int
-	}{{"unchanged", settled, 0}, {"one changed", one, 2}, {"all new", all, nodes + 3}, {"half gone", half, many/2 + 2}, {"all gone", gone, many + nodes + 3}} {
+	}{{"unchanged", settled, 0}, {"one changed", one, 2}, {"all new", all, nodes + 3}, {"half gone", half, many/2 + 2},
+		{"all gone", gone, many + nodes + 3}} {
 		b.Run(bench.name, func(b *testing.B) {
 			for b.Loop() {
 				g, problems, err := loadbalancer.Desired(bench.in)
@@ -103,7 +104,8 @@ func overFour(tb testing.TB, change func(in *loadbalancer.Input, s *v1.Service, 
 	in, w := crowd(tb, services, 0)
 	in.Config.PoolByIP = true
 	for i := range 4 {
-		in.Config.Balancers = append(in.Config.Balancers, loadbalancer.Balancer{Name: fmt.Sprintf("lb%d", i), AllowPlacement: true, PrimaryVMSet: fmt.Sprintf("np%d", i)})
+		in.Config.Balancers = append(in.Config.Balancers,
+			loadbalancer.Balancer{Name: fmt.Sprintf("lb%d", i), AllowPlacement: true, PrimaryVMSet: fmt.Sprintf("np%d", i)})
 	}
 	for i, n := range machines(nodes) {
 		n.Spec.ProviderID = fmt.Sprintf("azure://%snp%d/virtualMachines/%d", compute+"virtualMachineScaleSets/", i%4, i)

@@ -12,8 +12,8 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// becomes brings Services about beside others and returns what was told of them. What is done
-// is done at once: nothing is written when they are looked at again.
+// becomes commits Services beside others and returns their problems. A second commit of them writes
+// nothing.
 func (w *world) becomes(t *testing.T, others []*v1.Service, services ...*v1.Service) []string {
 	t.Helper()
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Others: others, Complete: true}
@@ -28,11 +28,11 @@ func (w *world) becomes(t *testing.T, others []*v1.Service, services ...*v1.Serv
 	if err != nil || writes(again) > 0 {
 		t.Errorf("looked at again: %v, %v", again, err)
 	}
-	var told []string
+	var reported []string
 	for _, p := range rounds[len(rounds)-1].problems {
-		told = append(told, p.Object+" "+p.Reason+": "+p.Message)
+		reported = append(reported, p.Object+" "+p.Reason+": "+p.Message)
 	}
-	return told
+	return reported
 }
 
 // asking is a Service with annotations instead of those that it has.
@@ -56,8 +56,9 @@ func TestAllPortsBecomeOnesOfUDP(t *testing.T) {
 	}
 }
 
-// Whom a public IP serves may be said in older words, which are names that people have for
-// tags of their own. It is still known when such a one is asked for: it goes with its Service.
+// TestTagsThatTakeThePlaceOfOlderWords checks that older tag names, which users may also use for tags
+// of their own, still name the Services of a public IP. A Service that asks for such a tag keeps it,
+// and the tag goes with the Service.
 func TestTagsThatTakeThePlaceOfOlderWords(t *testing.T) {
 	for name, had := range map[string]object{
 		"older words":             {"service": "default/web", "kubernetes-cluster-name": "kubernetes"},
@@ -74,7 +75,8 @@ func TestTagsThatTakeThePlaceOfOlderWords(t *testing.T) {
 			if got := at(w.docs[id.Key()], "tags", "service"); got != "shop" {
 				t.Errorf("tag service is %q", got)
 			}
-			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: s, Gone: true}}}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
+				Services: []loadbalancer.Service{{Service: s, Gone: true}}}
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
 			}
@@ -100,28 +102,30 @@ func TestALabelGoesToAnotherService(t *testing.T) {
 	w.becomes(t, nil, asks(host, label, "web"))
 	w.becomes(t, []*v1.Service{asks(host, label, "web")}, asks(guest))
 
-	// While it is there it stays the first one's, who is named with what he has to do.
-	told := strings.Join(w.becomes(t, []*v1.Service{asks(host)}, asks(guest, label, "web")), "\n")
+	// While the first Service exists it keeps the address, and the message names the Service and what
+	// its user has to do.
+	reported := strings.Join(w.becomes(t, []*v1.Service{asks(host)}, asks(guest, label, "web")), "\n")
 	for _, words := range []string{"default/guest DNSLabelInUse", label, `"web"`, "Service default/host", `until its annotation is ""`} {
-		if !strings.Contains(told, words) {
-			t.Errorf("told %q, without %q", told, words)
+		if !strings.Contains(reported, words) {
+			t.Errorf("got %q, without %q", reported, words)
 		}
 	}
 	w.becomes(t, []*v1.Service{asks(guest)}, asks(host, label, ""))
 	for _, step := range []string{"it comes", "it stays"} {
-		if told := w.becomes(t, []*v1.Service{asks(host)}, asks(guest, label, "web")); len(told) > 0 {
-			t.Errorf("%s: told %q", step, told)
+		if reported := w.becomes(t, []*v1.Service{asks(host)}, asks(guest, label, "web")); len(reported) > 0 {
+			t.Errorf("%s: reported %q", step, reported)
 		}
 		ip := w.docs[id.Key()]
-		if name, owner := at(ip, "properties", "dnsSettings", "domainNameLabel"), at(ip, "tags", "k8s-azure-dns-label-service"); name != "web" || owner != "default/guest" {
+		if name, owner := at(ip, "properties", "dnsSettings", "domainNameLabel"),
+			at(ip, "tags", "k8s-azure-dns-label-service"); name != "web" || owner != "default/guest" {
 			t.Errorf("%s: it is named %q by %q", step, name, owner)
 		}
 		w.becomes(t, []*v1.Service{asks(guest, label, "web")}, asks(host))
 	}
 }
 
-// An address of another Service is no further one any more: what was let in there because of
-// that is let in no more, and what its owner needs stays.
+// TestAFurtherAddressOfAnotherServiceIsLeft checks an address of another Service that is no further
+// address any more: sources that were allowed there because of that are removed, and the owner's stay.
 func TestAFurtherAddressOfAnotherServiceIsLeft(t *testing.T) {
 	host, guest := service("host", tcp(80, 30080), tcp(82, 30082)), service("guest", tcp(81, 30081))
 	shown := func(s *v1.Service, addresses ...string) *v1.Service {
@@ -145,14 +149,16 @@ func TestAFurtherAddressOfAnotherServiceIsLeft(t *testing.T) {
 				t.Fatal("the further address was not opened")
 			}
 			w.becomes(t, []*v1.Service{owner}, shown(guest, guests, hosts))
-			if got := slices.DeleteFunc(ruledTo(w, "Allow"), func(to string) bool { return strings.HasPrefix(to, guests) }); !slices.Equal(got, want) {
+			if got := slices.DeleteFunc(ruledTo(w, "Allow"),
+				func(to string) bool { return strings.HasPrefix(to, guests) }); !slices.Equal(got, want) {
 				t.Errorf("let in is %v, want %v", got, want)
 			}
 		})
 	}
 }
 
-// A Service that moves inside asks for no address there that somebody else has brought so far.
+// TestAFurtherAddressIsNotAskedFor checks that a Service that becomes internal does not request an
+// address that another Service holds so far.
 func TestAFurtherAddressIsNotAskedFor(t *testing.T) {
 	s := service("web", tcp(80, 30080))
 	for name, c := range map[string]struct {
@@ -161,9 +167,11 @@ func TestAFurtherAddressIsNotAskedFor(t *testing.T) {
 		then   []string
 		want   string // that is asked for, "" for any
 	}{
-		"external before":    {[]string{key.AdditionalIPs.Name, "10.0.0.50"}, []string{"20.1.0.2", "10.0.0.50"}, nil, ""},
-		"in another subnet":  {[]string{key.Internal.Name, "true", key.InternalSubnet.Name, "apps", key.AdditionalIPs.Name, "10.0.0.50"}, []string{"10.1.9.1", "10.0.0.50"}, nil, ""},
-		"the address it had": {[]string{key.Internal.Name, "true"}, []string{"10.0.9.1", "10.0.0.50"}, []string{key.InternalSubnet.Name, "n"}, "10.0.9.1"},
+		"external before": {[]string{key.AdditionalIPs.Name, "10.0.0.50"}, []string{"20.1.0.2", "10.0.0.50"}, nil, ""},
+		"in another subnet": {[]string{key.Internal.Name, "true", key.InternalSubnet.Name, "apps", key.AdditionalIPs.Name, "10.0.0.50"},
+			[]string{"10.1.9.1", "10.0.0.50"}, nil, ""},
+		"the address it had": {[]string{key.Internal.Name, "true"}, []string{"10.0.9.1", "10.0.0.50"},
+			[]string{key.InternalSubnet.Name, "n"}, "10.0.9.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := newWorld(2), s.DeepCopy()
@@ -177,28 +185,30 @@ func TestAFurtherAddressIsNotAskedFor(t *testing.T) {
 				t.Fatalf("%d frontends", len(frontends))
 			}
 			got := sub(frontends[0], "properties")
-			if ip, method := got["privateIPAddress"], got["privateIPAllocationMethod"]; c.want == "" && method != "Dynamic" || c.want != "" && (method != "Static" || ip != c.want) {
+			if ip, method := got["privateIPAddress"], got["privateIPAllocationMethod"]; c.want == "" && method != "Dynamic" ||
+				c.want != "" && (method != "Static" || ip != c.want) {
 				t.Errorf("it has %v, %v", ip, method)
 			}
 		})
 	}
 }
 
-// A public IP is named after its prefix's name, which a prefix elsewhere may have, too. Azure
-// takes no public IP from one prefix into another one: who asks for that is told so.
+// TestAnotherPrefixOfTheSameName checks prefixes of one name in two resource groups: public IPs are
+// named after the name of the prefix. Azure moves no public IP between prefixes, so the Service that
+// asks for that gets a problem.
 func TestAnotherPrefixOfTheSameName(t *testing.T) {
 	w, s := newWorld(2), service("web", tcp(80, 30080))
 	here, there := prefix("p"), strings.Replace(prefix("p"), "/rg/", "/far/", 1)
-	if told := w.becomes(t, nil, asking(s, key.PublicIPPrefix.Name, here)); len(told) > 0 {
-		t.Errorf("told %q", told)
+	if reported := w.becomes(t, nil, asking(s, key.PublicIPPrefix.Name, here)); len(reported) > 0 {
+		t.Errorf("got %q", reported)
 	}
-	told := strings.Join(w.becomes(t, nil, asking(s, key.PublicIPPrefix.Name, there)), "\n")
+	reported := strings.Join(w.becomes(t, nil, asking(s, key.PublicIPPrefix.Name, there)), "\n")
 	for _, words := range []string{"UnheededAnnotation", key.PublicIPPrefix.Name, there, here, "allowed is"} {
-		if !strings.Contains(told, words) {
-			t.Errorf("told %q, without %q", told, words)
+		if !strings.Contains(reported, words) {
+			t.Errorf("got %q, without %q", reported, words)
 		}
 	}
-	if told := w.becomes(t, nil, asking(s)); len(told) > 0 {
-		t.Errorf("told %q", told)
+	if reported := w.becomes(t, nil, asking(s)); len(reported) > 0 {
+		t.Errorf("got %q", reported)
 	}
 }

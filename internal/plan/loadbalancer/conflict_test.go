@@ -10,8 +10,8 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// Who cannot have a port is told where he asked for it, and whose it is as far as that is
-// known.
+// TestAConflictNamesBothSides checks that a Service without its port gets a problem at the port, which
+// names the owner of the port as far as that is known.
 func TestAConflictNamesBothSides(t *testing.T) {
 	const internal = "service.beta.kubernetes.io/azure-load-balancer-internal"
 	for name, c := range map[string]struct {
@@ -22,23 +22,27 @@ func TestAConflictNamesBothSides(t *testing.T) {
 	}{
 		"public IP by name": {
 			second: map[string]string{key.PublicIPName.Name: "kubernetes-a3d2c1b0a111122223333444455aa5"}, as: others,
-			wants: []string{"public IP kubernetes-a3d2c1b0a111122223333444455aa5 (20.1.0.2)", key.PublicIPName.Name + `: "kubernetes-a3d2c1b0a111122223333444455aa5"`, "Service default/first "},
+			wants: []string{"public IP kubernetes-a3d2c1b0a111122223333444455aa5 (20.1.0.2)", key.PublicIPName.Name +
+				`: "kubernetes-a3d2c1b0a111122223333444455aa5"`, "Service default/first "},
 		},
 		"public IP by address": {
 			ip: "20.1.0.2", as: together, wants: []string{"(20.1.0.2)", `spec.loadBalancerIP: "20.1.0.2"`, "Service default/first "},
 		},
 		"private address": {
-			first: map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"}, second: map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"}, as: others,
+			first:  map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"},
+			second: map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"}, as: others,
 			wants: []string{"address 10.0.0.9", key.IPv4.Name + `: "10.0.0.9"`, "Service default/first "},
 		},
 		"both are new": {
-			first: map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"}, second: map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"},
-			wants: []string{"address 10.0.0.9", key.IPv4.Name + `: "10.0.0.9"`, "Service default/first "},
+			first:  map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"},
+			second: map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"},
+			wants:  []string{"address 10.0.0.9", key.IPv4.Name + `: "10.0.0.9"`, "Service default/first "},
 		},
 		"known by a tag alone": {ip: "20.1.0.2", as: alone, wants: []string{"Service default/first "}},
-		"known to nobody": {
-			first: map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"}, second: map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"}, as: alone,
-			wants: []string{" of somebody else "},
+		"unknown owner": {
+			first:  map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"},
+			second: map[string]string{internal: "true", key.IPv4.Name: "10.0.0.9"}, as: alone,
+			wants: []string{" of an unknown owner "},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +50,8 @@ func TestAConflictNamesBothSides(t *testing.T) {
 			first, second := service("first", tcp(80, 30080)), service("second", tcp(80, 30081))
 			first.UID, second.UID = "3d2c1b0a-1111-2222-3333-444455aa5", "3d2c1b0a-1111-2222-3333-444455aa6"
 			first.Annotations, second.Annotations, second.Spec.LoadBalancerIP = c.first, c.second, c.ip
-			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: first}, {Service: second}}}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2),
+				Services: []loadbalancer.Service{{Service: first}, {Service: second}}}
 			if c.as != nil {
 				in.Services = in.Services[:1]
 				if _, err := w.commit(in); err != nil {
@@ -64,7 +69,7 @@ func TestAConflictNamesBothSides(t *testing.T) {
 			}
 			for _, want := range append(c.wants, "port 80/Tcp", `rule "a3d2c1b0a111122223333444455aa5-TCP-80"`, "allowed is") {
 				if !strings.Contains(found.Message, want) {
-					t.Errorf("told %q, and not %q", found.Message, want)
+					t.Errorf("got %q, and not %q", found.Message, want)
 				}
 			}
 		})
@@ -83,10 +88,12 @@ func alone(in *loadbalancer.Input, _, second *v1.Service) {
 	in.Services = []loadbalancer.Service{{Service: second}}
 }
 
-// Who would take the address away from those at his frontend is told who they are.
-func TestAnAddressThatOthersShareIsToldWithThem(t *testing.T) {
+// TestASharedAddressIsReportedWithItsServices checks that a Service that would take the address away
+// from the other Services of its frontend gets a problem that names them.
+func TestASharedAddressIsReportedWithItsServices(t *testing.T) {
 	w := newWorld(2)
-	w.put(network+"publicIPAddresses/mine", parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
+	w.put(network+"publicIPAddresses/mine",
+		parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
 	first, second := service("first", tcp(80, 30080)), service("second", tcp(81, 30081))
 	first.UID, second.UID = "3d2c1b0a-1111-2222-3333-444455aa5", "3d2c1b0a-1111-2222-3333-444455aa6"
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: first}}}
@@ -103,9 +110,10 @@ func TestAnAddressThatOthersShareIsToldWithThem(t *testing.T) {
 	if err != nil || len(rounds[0].problems) != 1 || rounds[0].problems[0].Object != "default/first" {
 		t.Fatalf("%v, %v", err, rounds[0].problems)
 	}
-	for _, want := range []string{`"a3d2c1b0a111122223333444455aa6-TCP-81" of Service default/second`, `asked for is public IP mine (20.9.9.9), named by annotation ` + key.PublicIPName.Name + `: "mine"`} {
-		if told := rounds[0].problems[0].Message; !strings.Contains(told, want) {
-			t.Errorf("told %q, and not %q", told, want)
+	for _, want := range []string{`"a3d2c1b0a111122223333444455aa6-TCP-81" of Service default/second`,
+		`asked for is public IP mine (20.9.9.9), named by annotation ` + key.PublicIPName.Name + `: "mine"`} {
+		if reported := rounds[0].problems[0].Message; !strings.Contains(reported, want) {
+			t.Errorf("got %q, and not %q", reported, want)
 		}
 	}
 }

@@ -43,8 +43,8 @@ func with(all map[string]string, more ...string) map[string]string {
 	return out
 }
 
-// D4. Where everything else is denied, it is as long as a Service there wants that: not because
-// somebody else is there, too.
+// TestADenialGoesWithItsCause checks D4: all other traffic is denied as long as a Service at the
+// address asks for that, and not because another Service is there, too.
 func TestADenialGoesWithItsCause(t *testing.T) {
 	where := map[string]map[string]string{
 		"nodes":   {key.DisableFloatingIP.Name: "true"},
@@ -58,16 +58,17 @@ func TestADenialGoesWithItsCause(t *testing.T) {
 		unknown     bool
 		stays       bool
 	}{
-		"content":             {},
-		"denying, too":        {annotations: []string{key.AllowedIPRanges.Name, denying}, stays: true},
-		"refused":             {annotations: []string{key.IdleTimeout.Name, "soon"}, refused: true},
-		"refused and denying": {annotations: []string{key.IdleTimeout.Name, "soon", key.AllowedIPRanges.Name, denying}, refused: true, stays: true},
-		"not known":           {unknown: true, stays: true},
+		"content":      {},
+		"denying, too": {annotations: []string{key.AllowedIPRanges.Name, denying}, stays: true},
+		"refused":      {annotations: []string{key.IdleTimeout.Name, "soon"}, refused: true},
+		"refused and denying": {annotations: []string{key.IdleTimeout.Name, "soon", key.AllowedIPRanges.Name, denying}, refused: true,
+			stays: true},
+		"not known": {unknown: true, stays: true},
 	}
 	for at, annotations := range where {
 		for who, c := range beside {
 			for _, gone := range []bool{false, true} {
-				if c.unknown && at == "further" { // nothing in Azure tells of him
+				if c.unknown && at == "further" { // nothing in Azure shows this Service
 					continue
 				}
 				t.Run(fmt.Sprint(at, "/", who, "/gone ", gone), func(t *testing.T) {
@@ -117,9 +118,9 @@ func TestADenialGoesWithItsCause(t *testing.T) {
 	}
 }
 
-// D36. Where Azure has packets for a Service arrive at the nodes' own addresses, nothing is denied
-// there: the nodes could not reach each other any more. Where its owner has asked for that, it is as
-// ever. He is told of either.
+// TestWhatIsDeniedAtNodes checks D36: where packets for a Service arrive at the nodes' own addresses,
+// nothing is denied there, because the nodes could not reach each other any more. If the user asked
+// for that, it stays. Both are reported.
 func TestWhatIsDeniedAtNodes(t *testing.T) {
 	const inside, fixed = "azure-load-balancer-internal", "azure-disable-load-balancer-floating-ip"
 	both, six, four := []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}, []v1.IPFamily{v1.IPv6Protocol}, []v1.IPFamily{v1.IPv4Protocol}
@@ -134,21 +135,25 @@ func TestWhatIsDeniedAtNodes(t *testing.T) {
 		allowed     []string
 		wants       []string // in the warning; none for no warning
 	}{
-		"dual":      {both, []string{inside}, asked, "", []string{own}, []string{own + ":80", "fd00::4:30080", "fd00::5:30080"}, []string{"NotDenied", "IPv6", "Denied is everything else at its IPv4 address", key.DenyAllElse.Name}},
-		"slip":      {both, []string{inside}, slip, "", []string{own}, []string{own + ":80", "fd00::4:30080", "fd00::5:30080"}, []string{"NotDenied", "IPv6"}},
-		"IPv6 only": {six, []string{inside}, asked, "", nil, []string{"fd00::4:30080", "fd00::5:30080"}, []string{"NotDenied", "nothing is denied at all"}},
+		"dual": {both, []string{inside}, asked, "", []string{own}, []string{own + ":80", "fd00::4:30080", "fd00::5:30080"},
+			[]string{"NotDenied", "IPv6", "Everything else is denied at its IPv4 address", key.DenyAllElse.Name}},
+		"slip": {both, []string{inside}, slip, "", []string{own}, []string{own + ":80", "fd00::4:30080", "fd00::5:30080"},
+			[]string{"NotDenied", "IPv6"}},
+		"IPv6 only": {six, []string{inside}, asked, "", nil, []string{"fd00::4:30080", "fd00::5:30080"},
+			[]string{"NotDenied", "nothing is denied at all"}},
 		"further": {
 			six, []string{inside}, asked, "fd77::1", []string{"fd77::1"}, []string{"fd00::4:30080", "fd00::5:30080", "fd77::1:80"},
-			[]string{"NotDenied", "Denied is everything else at the addresses of annotation " + key.AdditionalIPs.Name},
+			[]string{"NotDenied", "Everything else is denied at the addresses of annotation " + key.AdditionalIPs.Name},
 		},
 		"chosen": {
 			both, []string{inside, fixed}, asked, "", []string{"10.0.0.4", "10.0.0.5", "fd00::4", "fd00::5"},
 			[]string{"10.0.0.4:30080", "10.0.0.5:30080", "fd00::4:30080", "fd00::5:30080"},
 			[]string{"NodesDenied", key.DisableFloatingIP.Name, "everything else to the nodes' own addresses is denied", "on all ports"},
 		},
-		"chosen, external": {four, []string{fixed}, slip, "", []string{"10.0.0.4", "10.0.0.5"}, []string{"10.0.0.4:30080", "10.0.0.5:30080"}, []string{"NodesDenied"}},
-		"IPv4":             {four, []string{inside}, asked, "", []string{own}, []string{own + ":80"}, nil},
-		"no deny":          {four, []string{fixed}, "", "", nil, []string{"10.0.0.4:30080", "10.0.0.5:30080"}, nil},
+		"chosen, external": {four, []string{fixed}, slip, "", []string{"10.0.0.4", "10.0.0.5"},
+			[]string{"10.0.0.4:30080", "10.0.0.5:30080"}, []string{"NodesDenied"}},
+		"IPv4":    {four, []string{inside}, asked, "", []string{own}, []string{own + ":80"}, nil},
+		"no deny": {four, []string{fixed}, "", "", nil, []string{"10.0.0.4:30080", "10.0.0.5:30080"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(2)
@@ -164,7 +169,8 @@ func TestWhatIsDeniedAtNodes(t *testing.T) {
 			if c.further != "" {
 				s.Annotations[key.AdditionalIPs.Name] = c.further
 			}
-			in := loadbalancer.Input{Config: config(), Complete: true, Nodes: addressed(machines(2)), Services: []loadbalancer.Service{{Service: s}}}
+			in := loadbalancer.Input{Config: config(), Complete: true, Nodes: addressed(machines(2)),
+				Services: []loadbalancer.Service{{Service: s}}}
 			in.Config.PoolByIP = true
 			if slices.Equal(c.families, six) { // Azure wants IPv4 beside it
 				beside := service("zz", tcp(81, 30081))
@@ -181,8 +187,10 @@ func TestWhatIsDeniedAtNodes(t *testing.T) {
 			if got := ruledTo(w, "Allow"); !slices.Equal(got, c.allowed) {
 				t.Errorf("allowed is %v, want %v", got, c.allowed)
 			}
-			found := slices.DeleteFunc(slices.Clone(rounds[0].problems), func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonAllowedIPRanges })
-			if len(c.wants) == 0 && len(found) > 0 || len(c.wants) > 0 && (len(found) != 1 || !found[0].Warning || found[0].Object != "default/web") {
+			found := slices.DeleteFunc(slices.Clone(rounds[0].problems),
+				func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonAllowedIPRanges })
+			if len(c.wants) == 0 && len(found) > 0 || len(c.wants) > 0 &&
+				(len(found) != 1 || !found[0].Warning || found[0].Object != "default/web") {
 				t.Fatalf("warned of %v", found)
 			}
 			for _, want := range c.wants {
@@ -194,8 +202,9 @@ func TestWhatIsDeniedAtNodes(t *testing.T) {
 	}
 }
 
-// Row 79 and D24. Who is in pools that somebody else fills is let in as everywhere, where packets arrive at
-// the nodes' own addresses; and nobody is shut out when the pools become such.
+// TestPresetPoolsAreOpen checks row 79 and D24: a Service with pools that kaz does not fill is allowed
+// as everywhere, where packets arrive at the nodes' own addresses. No Service loses its rules when the
+// pools become such.
 func TestPresetPoolsAreOpen(t *testing.T) {
 	for name, addresses := range map[string]bool{"interfaces": false, "addresses": true} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +225,7 @@ func TestPresetPoolsAreOpen(t *testing.T) {
 			whole := w.snapshot()
 			in.Have = gather(in, whole)
 			if p, _ := decide(t, in); !p.Empty() {
-				t.Errorf("pools that somebody else fills from now on are written for:\n%s", p)
+				t.Errorf("pools that kaz does not fill from now on are written for:\n%s", p)
 			}
 			in.Services = append(in.Services, loadbalancer.Service{Service: b})
 			if _, err := w.commit(in); err != nil {
@@ -237,13 +246,15 @@ func TestAllPortsAtNodes(t *testing.T) {
 			w := newWorld(2)
 			s := service("a", tcp(80, 30080), udp(53, 30053))
 			s.Spec.IPFamilies = families
-			s.Annotations = map[string]string{key.Internal.Name: "true", key.HAPorts.Name: "true", key.AllowedIPRanges.Name: "10.9.0.0/16,fd09::/64"}
+			s.Annotations = map[string]string{key.Internal.Name: "true", key.HAPorts.Name: "true",
+				key.AllowedIPRanges.Name: "10.9.0.0/16,fd09::/64"}
 			want := []string{"10.0.9.1:53", "10.0.9.1:80", "fd00::4:53", "fd00::4:80", "fd00::5:53", "fd00::5:80"}
 			if len(families) == 1 {
 				s.Annotations[key.DisableFloatingIP.Name] = "true"
 				want = []string{"10.0.0.4:53", "10.0.0.4:80", "10.0.0.5:53", "10.0.0.5:80"}
 			}
-			in := loadbalancer.Input{Config: config(), Complete: true, Nodes: addressed(machines(2)), Services: []loadbalancer.Service{{Service: s}}}
+			in := loadbalancer.Input{Config: config(), Complete: true, Nodes: addressed(machines(2)),
+				Services: []loadbalancer.Service{{Service: s}}}
 			in.Config.PoolByIP = true
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
@@ -255,9 +266,10 @@ func TestAllPortsAtNodes(t *testing.T) {
 	}
 }
 
-// An address of a node is a node's, whoever names it: who comes or goes with it takes nothing
-// from those who are reached there.
-func TestANodesAddressIsNobodysOwn(t *testing.T) {
+// TestANodesAddressBelongsToNoService checks that an address of a node belongs to the node, also if a
+// Service names it: a Service that comes or goes with it takes nothing from the Services that are
+// reached there.
+func TestANodesAddressBelongsToNoService(t *testing.T) {
 	const node = "10.0.0.4"
 	for name, of := range map[string]map[string]string{
 		"further": {key.AdditionalIPs.Name: node},
@@ -267,7 +279,8 @@ func TestANodesAddressIsNobodysOwn(t *testing.T) {
 			w := newWorld(2)
 			near := service("near", tcp(80, 30361))
 			near.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
-			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: near}}}
+			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+				Services: []loadbalancer.Service{{Service: near}}}
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
 			}
@@ -294,11 +307,12 @@ func TestANodesAddressIsNobodysOwn(t *testing.T) {
 	}
 }
 
-// Who has left the nodes' own addresses leaves nothing open there, also where a security group
-// that could not be written is tried again when the load balancer tells no more where he was,
-// and where there are Services that others serve.
+// TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore checks that a Service that has left the nodes'
+// own addresses leaves no rule there. This also holds where a security group could not be written and
+// the load balancer does not show the old place any more, and with Services that kaz does not serve.
 func TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore(t *testing.T) {
-	gone, floats := func(s *loadbalancer.Service) { s.Gone = true }, func(s *loadbalancer.Service) { delete(s.Annotations, key.DisableFloatingIP.Name) }
+	gone, floats := func(s *loadbalancer.Service) { s.Gone = true },
+		func(s *loadbalancer.Service) { delete(s.Annotations, key.DisableFloatingIP.Name) }
 	all := []string{key.Internal.Name, "true", key.HAPorts.Name, "true", key.AllowedIPRanges.Name, "10.9.0.0/16"}
 	for name, c := range map[string]struct {
 		more   []string // annotations
@@ -308,12 +322,12 @@ func TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(2)
-			web, strangers := service("web", tcp(80, 30080), udp(53, 30053)), service("strangers", tcp(81, 30081))
+			web, foreign := service("web", tcp(80, 30080), udp(53, 30053)), service("foreign", tcp(81, 30081))
 			web.Annotations = with(nil, key.DisableFloatingIP.Name, "true")
-			strangers.Annotations = with(web.Annotations)
+			foreign.Annotations = with(web.Annotations)
 			web.Annotations = with(web.Annotations, c.more...)
 			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2))}
-			in.Services = []loadbalancer.Service{{Service: strangers}, {Service: web}}
+			in.Services = []loadbalancer.Service{{Service: foreign}, {Service: web}}
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
 			}
@@ -335,22 +349,22 @@ func TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore(t *testing.T) {
 	}
 }
 
-// What a Service had, as its status says, is open no more when it has left it: also where that
-// is somebody's public IP that is used by no Service, and where the load balancer has forgotten
-// it before the security group could.
+// TestAddressesThatAreNoServicesAreClosedWhenLeft checks that the addresses in a Service's status are
+// closed when the Service has left them. This also holds for a foreign public IP without a Service,
+// and where the load balancer was written and the security group was not.
 func TestAddressesThatAreNoServicesAreClosedWhenLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		asks  map[string]string
 		fails bool // to write the security group at first
 	}{
-		"further addresses":            {with(nil, key.AdditionalIPs.Name, "20.9.9.8,20.9.9.9"), false},
-		"an address of somebody's own": {with(nil, key.PublicIPName.Name, "outbound"), true},
+		"further addresses": {with(nil, key.AdditionalIPs.Name, "20.9.9.8,20.9.9.9"), false},
+		"a foreign address": {with(nil, key.PublicIPName.Name, "outbound"), true},
 	} {
 		for _, complete := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, "/complete ", complete), func(t *testing.T) {
 				w := newWorld(2)
 				for name, more := range map[string]string{
-					"outbound": `"ipAddress":"20.9.9.7"`, "loose": `"ipAddress":"20.9.9.8"`,
+					"outbound": `"ipAddress":"20.9.9.7"`, "orphan": `"ipAddress":"20.9.9.8"`,
 					"firewall": `"ipAddress":"20.9.9.9","natGateway":{"id":"` + network + `natGateways/n"}`,
 				} {
 					w.put(network+"publicIPAddresses/"+azure.ID(name), parse(`{"location":"westeurope","sku":{"name":"Standard"},
@@ -360,7 +374,8 @@ func TestAddressesThatAreNoServicesAreClosedWhenLeft(t *testing.T) {
 					{"name":"outbound","properties":{"publicIPAddress":{"id":"`+network+`publicIPAddresses/outbound"}}}]}}`))
 				s := service("web", tcp(80, 30080))
 				s.Annotations = c.asks
-				in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: complete, Services: []loadbalancer.Service{{Service: s}}}
+				in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: complete,
+					Services: []loadbalancer.Service{{Service: s}}}
 				commit := func() []round {
 					t.Helper()
 					rounds, err := w.commit(in)

@@ -3,156 +3,191 @@ package loadbalancer
 import (
 	"maps"
 	"slices"
+	"strings"
 
-	"kaz/internal/azure/network"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/backend"
+	"kaz/internal/plan/loadbalancer/balancer"
+	"kaz/internal/plan/loadbalancer/batch"
+	"kaz/internal/plan/loadbalancer/frontend"
+	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/note"
+	"kaz/internal/plan/loadbalancer/placement"
+	"kaz/internal/plan/loadbalancer/privatelink"
+	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/publicip"
+	"kaz/internal/plan/loadbalancer/rule"
+	"kaz/internal/plan/loadbalancer/security"
+	"kaz/internal/plan/loadbalancer/tag"
 )
 
 // Desired decides what Azure must hold for the Services of one commit, and names
 // what is wrong with them. An error says that the snapshot cannot be read.
 //
-// New public IPs come first and alone, because the other documents tell of their
+// New public IPs come first and alone, because the other documents need their
 // addresses: the graph is then Pending, and the next one on a new snapshot writes
 // load balancers and security group side by side.
 func Desired(in Input) (plan.Graph, []plan.Problem, error) {
-	f, err := readFacts(in)
+	x, err := index.Read(in)
 	if err != nil {
 		return plan.Graph{}, nil, err
 	}
-	refused := map[string]bool{} // by UID; true for those that other Services may help
-	var before problems
+	refused := map[string]bool{}     // by UID; true for those that other Services may help
+	unclaimed := map[string]string{} // what no Service uses any more, with the object of the warning
+	var found problem.List
 	for {
-		g, found, more, err := f.decide(refused)
-		if err != nil || len(more) == 0 {
-			for _, what := range slices.Sorted(maps.Keys(f.unclaimed)) {
-				found.warn(f.unclaimed[what], ReasonUnclaimed, "%s is nobody's any more", what)
+		d := &decision{index: x, refused: refused, unclaimed: unclaimed}
+		err := d.decide()
+		if err != nil {
+			return plan.Graph{}, nil, err
+		}
+		found = append(found, d.found...)
+		if len(d.more) == 0 {
+			for _, what := range slices.Sorted(maps.Keys(unclaimed)) {
+				found.Warn(unclaimed[what], problem.Unclaimed, "no Service uses %s", what)
 			}
-			return g, once(append(before, found...)), err
+			return d.graph, found.Distinct(), nil
 		}
-		// What is too much is left as it is, and the others are decided again.
-		for _, uid := range more {
-			refused[uid] = slices.ContainsFunc(found, func(p plan.Problem) bool { return p.Reason == ReasonFamily })
+		// What these Services have stays, and the others are decided again.
+		for _, uid := range d.more {
+			refused[uid] = slices.ContainsFunc(d.found, func(p plan.Problem) bool { return p.Reason == problem.Family })
 		}
-		before = append(before, found...)
 	}
 }
 
-// decide is Desired without the Services in refused; it returns those that must be
-// refused besides, by UID.
-func (f *facts) decide(refused map[string]bool) (g plan.Graph, found problems, more []string, err error) {
-	b, found := readBatch(f, refused)
-	f.warnUnfit(&found)
-	if len(f.Services) == 0 { // where all are refused, the nodes come and go all the same
-		return g, found, nil, nil
-	}
-	add := func(nodes ...plan.Node) {
-		for _, n := range nodes {
-			if err == nil {
-				err = g.Add(n)
-			}
-		}
-	}
-	if basic := f.basicBalancers(); len(basic) > 0 {
-		if len(b.base) == 0 { // it would be made anew without anybody
-			return g, found, nil, nil
-		}
-		return f.retire(b, basic, found)
-	}
-	linked, unlinked := f.links(b)
-	all := f.balancers(&b, &found)
-	if more := f.refuseFamilies(b, all, &found); len(more) > 0 {
-		return g, found, more, nil
-	}
-	if migrations, waits := f.migrations(all, b); len(migrations) > 0 {
-		add(migrations...)
-		g.Pending = waits
-		return g, found, nil, err
-	}
-	removals, held := f.removals(b, all, unlinked)
-	add(removals...)
-	users, order := f.usersOf(b)
-	g.Pending = append(f.newPublicIPs(b), held...)
-	// Where another round is needed anyway, nobody waits for addresses in this one.
-	if len(held) > 0 || len(g.Pending) > 0 && len(b.waits) == 0 {
-		f.nameLater(users, order, nil)
-		wanted, _ := f.publicIPs(users, order, nil)
-		add(wanted...)
-		return g, found, nil, err
-	}
-	g.Pending = append(g.Pending, b.waits...)
-	if what := b.firstIPv4(); what != "" && slices.Contains(slices.Collect(maps.Values(refused)), true) {
-		g.Pending = append(g.Pending, "Services that were refused may come beside "+what)
-	}
-	kept := keptIPs(all)
-	g.Pending = append(g.Pending, f.nameLater(users, order, kept)...)
-	wanted, released := f.publicIPs(users, order, kept)
-	add(wanted...)
-	stray := f.strayGroups(b, released)
-	lbs := f.nodesOf(all, b)
-	g.Pending = append(g.Pending, f.afterNotes(lbs, stray)...)
-	add(lbs...)
-	m, members, err2 := f.decideMembership(all, b, &found)
-	if err2 != nil {
-		return plan.Graph{}, nil, nil, err2
-	}
-	add(members...)
-	add(linked...)
-	n, more, ok := f.security(b, m, stray, &g.Pending, &found)
-	if ok {
-		add(n)
-	}
-	add(released...)
-	return g, found, more, err
+// decision is one attempt to decide, without the Services that earlier attempts refused.
+type decision struct {
+	index     *index.Index
+	refused   map[string]bool
+	unclaimed map[string]string
+	graph     plan.Graph
+	found     problem.List
+	more      []string // Services that must be refused besides, by UID
 }
 
-// nodesOf are the load balancers that shall be there.
-func (f *facts) nodesOf(all []*balancer, b batch) []plan.Node {
-	var nodes []plan.Node
-	for _, lb := range all {
-		if n, ok := lb.node(f, b); ok {
-			nodes = append(nodes, n)
+// decide makes the decision: placement, then each kind of resource. Its steps return early where
+// Azure must change first; the graph says then why it is pending.
+func (d *decision) decide() error {
+	x := d.index
+	b, found := placement.Find(x, d.refused)
+	d.found = found
+	members := backend.New(x, b, &d.found)
+	members.WarnRejected()
+	if len(x.Services) == 0 { // where all are refused, machines join and leave all the same
+		return nil
+	}
+	if basic := basicBalancers(x); len(basic) > 0 {
+		return d.retire(b, members, basic)
+	}
+	links := privatelink.New(x, b)
+	for _, name := range links.Orphans {
+		d.unclaimed["private link service "+name+"; another Service takes it over"] = name
+	}
+	all := d.balancers(b, members)
+	if d.more = balancer.RefuseFamilies(x, b, all, &d.found); len(d.more) > 0 {
+		return nil
+	}
+	if migrations, waits := members.Migrations(all); len(migrations) > 0 {
+		d.graph.Pending = waits
+		return d.add(migrations)
+	}
+	removals, held := links.Removals(func(lb *index.LoadBalancer) bool { return balancer.IsWritten(x, b, all, lb) })
+	ips := publicip.New(x, b)
+	d.graph.Pending = append(publicip.Pending(b), held...)
+	// Where another round is needed anyway, nothing waits for addresses in this one.
+	if len(held) > 0 || len(d.graph.Pending) > 0 && len(b.Waits) == 0 {
+		ips.DeferLabels(nil)
+		wanted, _ := ips.Nodes(nil)
+		return d.add(removals, wanted)
+	}
+	return d.write(b, all, members, ips, links, removals)
+}
+
+// write adds the documents of a round in which all addresses are known.
+func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, ips *publicip.Plan, links *privatelink.Plan,
+	removals []plan.Node) error {
+	x := d.index
+	d.wait(b.Waits...)
+	if what := b.FirstIPv4(); what != "" && slices.Contains(slices.Collect(maps.Values(d.refused)), true) {
+		d.wait("refused Services may be placed together with " + what)
+	}
+	kept := balancer.KeptIPs(all)
+	d.wait(ips.DeferLabels(kept)...)
+	wanted, released := ips.Nodes(kept)
+	unnamed := ips.UnnamedGroups(released)
+	balancers := balancer.Nodes(x, b, all)
+	d.wait(note.First(x, balancers, unnamed)...)
+	pools, machines, err := members.Membership(all)
+	if err != nil {
+		return err
+	}
+	var group []plan.Node
+	if x.HasSecurityGroup {
+		r := security.Plan(security.Input{Index: x, Batch: b, AddressesIn: pools.AddressesIn, NotesFirst: len(unnamed) > 0,
+			Tags: tag.WantedOfShared(x.Config, note.Tags(x, unnamed), x.SecurityGroup.Tags)}, &d.found)
+		d.wait(r.Pending...)
+		d.more = r.Refused
+		for _, address := range r.Unclaimed {
+			d.unclaimed[address+"; it is removed"] = x.Config.SecurityGroupName
+		}
+		group = append(group, r.Node)
+	}
+	return d.add(removals, wanted, balancers, machines, links.Wanted, group, released)
+}
+
+func (d *decision) wait(why ...string) { d.graph.Pending = append(d.graph.Pending, why...) }
+
+func (d *decision) add(lists ...[]plan.Node) error {
+	for _, n := range slices.Concat(lists...) {
+		if err := d.graph.Add(n); err != nil {
+			return err
 		}
 	}
-	return nodes
+	return nil
+}
+
+// balancers decides the contents of the cluster's load balancers, external and internal.
+func (d *decision) balancers(b *batch.Batch, members *backend.Planner) []*balancer.Wanted {
+	all := make([]*balancer.Wanted, len(d.index.LoadBalancers))
+	for i, lb := range d.index.LoadBalancers {
+		w := balancer.New(lb)
+		w.FrontendIPConfigurations, w.Shrank = frontend.Plan(d.index, b, lb, &d.found)
+		w.LoadBalancingRules, w.Probes = rule.Plan(d.index.Config, b, lb)
+		w.BackendAddressPools = members.Pools(lb)
+		all[i] = w
+	}
+	balancer.Order(d.index, b, all)
+	members.Spread(all)
+	for _, w := range all {
+		members.OwnPools(w)
+	}
+	return all
 }
 
 // basicBalancers are the load balancers of the SKU that Azure has retired. They cannot
-// become others, so they go first.
-func (f *facts) basicBalancers() []*balancer {
-	var all []*balancer
-	for _, s := range f.sides {
-		if s.exists && s.lb.SKU != nil && sameText(s.lb.SKU.Name, "Basic") {
-			all = append(all, &balancer{side: s, shrank: true})
+// change to another SKU, so they go first.
+func basicBalancers(x *index.Index) []*balancer.Wanted {
+	var all []*balancer.Wanted
+	for _, lb := range x.LoadBalancers {
+		if lb.Exists && lb.SKU != nil && strings.EqualFold(lb.SKU.Name, "Basic") {
+			w := balancer.New(lb)
+			w.Shrank = true
+			all = append(all, w)
 		}
 	}
 	return all
 }
 
-// retire takes load balancers away that are made anew in the next round.
-func (f *facts) retire(b batch, basic []*balancer, found problems) (g plan.Graph, _ problems, more []string, err error) {
-	_, members, err := f.decideMembership(basic, b, &found)
-	nodes := members
-	for _, lb := range basic {
-		nodes = append(nodes, plan.Gone[network.LoadBalancer](lb.side.id, "its SKU is Basic, which Azure has retired", b.names()...))
-		g.Pending = append(g.Pending, "load balancer "+lb.side.id.Name()+" is made anew with the SKU Standard")
+// retire deletes load balancers that are recreated in the next round.
+func (d *decision) retire(b *batch.Batch, members *backend.Planner, basic []*balancer.Wanted) error {
+	if b.IsEmpty() { // no Service would use the new one
+		return nil
 	}
-	for _, n := range nodes {
-		if err == nil {
-			err = g.Add(n)
-		}
+	_, machines, err := members.Membership(basic)
+	if err != nil {
+		return err
 	}
-	return g, found, nil, err
-}
-
-// once drops what was found a second time.
-func once(found problems) []plan.Problem {
-	var out []plan.Problem
-	seen := make(map[plan.Problem]bool, len(found))
-	for _, p := range found {
-		if !seen[p] {
-			seen[p] = true
-			out = append(out, p)
-		}
-	}
-	return out
+	gone, pending := balancer.Retire(b, basic)
+	d.wait(pending...)
+	return d.add(machines, gone)
 }

@@ -14,8 +14,9 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// A public IP of another cluster is used as it is, though that one has a Service of the same
-// name: it gets no tags and is not made anew for IP tags, and who asks for any is told.
+// TestAnotherClustersPublicIPStaysAsItIs checks that a public IP of another cluster is used as it is,
+// though that cluster has a Service of the same name. It gets no tags and is not recreated for IP
+// tags; a Service that asks for tags gets a problem.
 func TestAnotherClustersPublicIPStaysAsItIs(t *testing.T) {
 	const id = azure.ID(network + "publicIPAddresses/theirs")
 	for name, mayChange := range map[string]bool{"IP tags for good": false, "IP tags that may change": true} {
@@ -24,7 +25,8 @@ func TestAnotherClustersPublicIPStaysAsItIs(t *testing.T) {
 			w.put(id, parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"k8s-azure-service":"default/web","k8s-azure-cluster-name":"another"},
 				"properties":{"publicIPAddressVersion":"IPv4","publicIPAllocationMethod":"Static","ipAddress":"20.9.0.1"}}`))
 			s := service("web", tcp(80, 30080))
-			s.Annotations = map[string]string{key.PublicIPName.Name: "theirs", key.IPTags.Name: "RoutingPreference=Internet", key.PublicIPTags.Name: "team=x"}
+			s.Annotations = map[string]string{key.PublicIPName.Name: "theirs", key.IPTags.Name: "RoutingPreference=Internet",
+				key.PublicIPTags.Name: "team=x"}
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: s}}}
 			in.Config.IPTagsMayChange = mayChange
 			rounds, err := w.commit(in)
@@ -35,11 +37,12 @@ func TestAnotherClustersPublicIPStaysAsItIs(t *testing.T) {
 				if !slices.ContainsFunc(rounds[0].problems, func(p plan.Problem) bool {
 					return p.Warning && p.Reason == loadbalancer.ReasonUnheeded && strings.Contains(p.Message, asked)
 				}) {
-					t.Errorf("%s is not told of: %v", asked, rounds[0].problems)
+					t.Errorf("%s is not reported: %v", asked, rounds[0].problems)
 				}
 			}
 			in.Have = w.snapshot()
-			if status, err := loadbalancer.Status(in); err != nil || len(status["default/web"]) != 1 || status["default/web"][0].IP != "20.9.0.1" {
+			if status, err := loadbalancer.Status(in); err != nil || len(status["default/web"]) != 1 ||
+				status["default/web"][0].IP != "20.9.0.1" {
 				t.Errorf("status %v, %v", status, err)
 			}
 			in.Services[0].Gone = true
@@ -58,9 +61,10 @@ func TestAnotherClustersPublicIPStaysAsItIs(t *testing.T) {
 	}
 }
 
-// Where no load balancer has IPv4 yet, a Service with IPv6 alone is told just that, not that
-// there is no room for it, and comes with the first Service that has IPv4.
-func TestIPv6AloneAmongSeveralIsToldSo(t *testing.T) {
+// TestIPv6OnlyAmongSeveralIsReported checks that an IPv6-only Service gets exactly that problem where
+// no load balancer has IPv4 yet, not that there is no room for it, and comes with the first Service
+// that has IPv4.
+func TestIPv6OnlyAmongSeveralIsReported(t *testing.T) {
 	w := newWorld(2)
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
 	two(&in.Config)
@@ -76,7 +80,7 @@ func TestIPv6AloneAmongSeveralIsToldSo(t *testing.T) {
 	}
 }
 
-// What stands between a Service and a probe that nobody answers.
+// TestProbesOfOddServices checks what blocks a probe that gets no answer.
 func TestProbesOfOddServices(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit    func(*v1.Service)
@@ -138,17 +142,20 @@ func TestProbesOfOddServices(t *testing.T) {
 			w := newWorld(2)
 			s := service("web", tcp(80, 30080))
 			c.edit(s)
-			rounds, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: s}}})
+			rounds, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2),
+				Services: []loadbalancer.Service{{Service: s}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			refusals := slices.DeleteFunc(slices.Clone(rounds[0].problems), func(p plan.Problem) bool { return p.Warning })
-			if told := fmt.Sprint(refusals); c.refused == "" && len(refusals) > 0 || !strings.Contains(told, c.refused) {
-				t.Errorf("found %v", told)
+			if reported := fmt.Sprint(refusals); c.refused == "" && len(refusals) > 0 || !strings.Contains(reported, c.refused) {
+				t.Errorf("found %v", reported)
 			}
 			var probes []string
 			for _, p := range children(sub(w.docs[azure.ID(lbID).Key()], "properties"), "probes") {
-				probes = append(probes, fmt.Sprintf("%s:%v/%v", strings.TrimPrefix(nameOf(p), base(s)+"-"), at(p, "properties", "protocol"), sub(p, "properties")["port"]))
+				probes = append(probes,
+					fmt.Sprintf("%s:%v/%v", strings.TrimPrefix(nameOf(p), base(s)+"-"), at(p, "properties", "protocol"),
+						sub(p, "properties")["port"]))
 			}
 			if got := strings.Join(probes, " "); got != c.probes {
 				t.Errorf("probes are %q, want %q", got, c.probes)
@@ -157,8 +164,8 @@ func TestProbesOfOddServices(t *testing.T) {
 	}
 }
 
-// Azure takes 1,000 security rules: with the last one there is room still, and for the one
-// after it there is none until somebody goes, be it in the same commit.
+// TestTheLastSecurityRuleFits checks Azure's limit of 1,000 security rules: the last rule fits, and
+// one more is refused until another Service goes, which may be in the same commit.
 func TestTheLastSecurityRuleFits(t *testing.T) {
 	w := newWorld(2) // with one rule
 	w.trusting = true
@@ -198,12 +205,14 @@ func TestTheLastSecurityRuleFits(t *testing.T) {
 	}
 }
 
-// What another Service needs at the nodes' addresses is not told to be nobody's.
-func TestWhatOthersNeedAtNodesIsTheirs(t *testing.T) {
+// TestNeedsOfOtherServicesAtNodesAreNotReported checks that what another Service needs at the nodes'
+// addresses is not reported as unused.
+func TestNeedsOfOtherServicesAtNodesAreNotReported(t *testing.T) {
 	w := newWorld(2)
 	near, web := service("near", tcp(80, 30080)), service("web", tcp(81, 30081))
 	near.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
-	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: near}}}
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+		Services: []loadbalancer.Service{{Service: near}}}
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}
@@ -219,8 +228,8 @@ func TestWhatOthersNeedAtNodesIsTheirs(t *testing.T) {
 	}
 }
 
-// A frontend that somebody has called like no Service is nobody's leftover, though its name is
-// as long and begins alike.
+// TestANameThatIsNoServicesIsNotLeft checks that a foreign frontend without a Service in its name is
+// no leftover, though its name has the same length and beginning.
 func TestANameThatIsNoServicesIsNotLeft(t *testing.T) {
 	w := newWorld(2)
 	web := service("web", tcp(80, 30080))
@@ -248,10 +257,12 @@ func TestADenialAtNodesIsNotKeptForADenialElsewhere(t *testing.T) {
 	goes, stays := service("goes", tcp(80, 30080)), service("stays", tcp(81, 30081))
 	for _, s := range []*v1.Service{goes, stays} {
 		s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
-		s.Annotations = map[string]string{key.Internal.Name: "true", key.DenyAllElse.Name: "true", key.AllowedIPRanges.Name: "10.9.0.0/16,fd09::/64"}
+		s.Annotations = map[string]string{key.Internal.Name: "true", key.DenyAllElse.Name: "true",
+			key.AllowedIPRanges.Name: "10.9.0.0/16,fd09::/64"}
 	}
 	goes.Annotations[key.DisableFloatingIP.Name] = "true"
-	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: goes}, {Service: stays}}}
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+		Services: []loadbalancer.Service{{Service: goes}, {Service: stays}}}
 	in.Config.PoolByIP = true
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
@@ -271,8 +282,8 @@ func TestADenialAtNodesIsNotKeptForADenialElsewhere(t *testing.T) {
 	}
 }
 
-// The tag that says who has named a public IP goes with that Service, also where tags that
-// nobody wants are dropped: the one that stays may name it.
+// TestALabelsOwnerLeavesItsTag checks that the tag that says which Service named a public IP goes with
+// that Service, also where unwanted tags are removed: the remaining Service may name it.
 func TestALabelsOwnerLeavesItsTag(t *testing.T) {
 	for name, system := range map[string][]string{"no system tags": nil, "system tags": {"cost"}, "system tags like kaz's": {"k8s-azure"}} {
 		t.Run(name, func(t *testing.T) {
@@ -280,7 +291,8 @@ func TestALabelsOwnerLeavesItsTag(t *testing.T) {
 			goes, stays := service("goes", tcp(80, 30080)), service("stays", tcp(81, 30081))
 			stays.Annotations = map[string]string{key.PublicIPName.Name: "kubernetes-" + base(goes)}
 			goes.Annotations = map[string]string{key.DNSLabel.Name: "first"}
-			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: goes}}}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
+				Services: []loadbalancer.Service{{Service: goes}}}
 			in.Config.SystemTags = system
 			commit := func(services ...loadbalancer.Service) {
 				t.Helper()
@@ -301,7 +313,8 @@ func TestALabelsOwnerLeavesItsTag(t *testing.T) {
 			stays.Annotations = with(stays.Annotations, key.DNSLabel.Name, "second")
 			commit(loadbalancer.Service{Service: stays})
 			ip := w.docs[azure.ID(network+"publicIPAddresses/kubernetes-"+base(goes)).Key()]
-			if label, owner := at(ip, "properties", "dnsSettings", "domainNameLabel"), at(ip, "tags", "k8s-azure-dns-label-service"); label != "second" || owner != "default/stays" {
+			if label, owner := at(ip, "properties", "dnsSettings", "domainNameLabel"),
+				at(ip, "tags", "k8s-azure-dns-label-service"); label != "second" || owner != "default/stays" {
 				t.Errorf("it is named %q by %q", label, owner)
 			}
 		})
@@ -319,7 +332,8 @@ func TestASharedPublicIPKeepsItsFamily(t *testing.T) {
 			w := newWorld(2)
 			own, guest, near := service("own", tcp(80, 30080)), service("guest", tcp(81, 30081)), service("near", tcp(82, 30082))
 			guest.Annotations = with(map[string]string{key.PublicIPName.Name: "kubernetes-" + base(own)}, annotations...)
-			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: own}, {Service: near}}}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
+				Services: []loadbalancer.Service{{Service: own}, {Service: near}}}
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
 			}
@@ -333,7 +347,8 @@ func TestASharedPublicIPKeepsItsFamily(t *testing.T) {
 			if err != nil || writes(rounds) > 0 {
 				t.Errorf("%v, %v", err, rounds[0].plan)
 			}
-			if found := rounds[0].problems; len(found) != 1 || found[0].Warning || found[0].Reason != loadbalancer.ReasonAddress || !strings.Contains(found[0].Message, "has IPv4") {
+			if found := rounds[0].problems; len(found) != 1 || found[0].Warning || found[0].Reason != loadbalancer.ReasonAddress ||
+				!strings.Contains(found[0].Message, "has IPv4") {
 				t.Errorf("found %v", found)
 			}
 		})
@@ -346,13 +361,15 @@ func TestTheLongestNameOfAnOwnPool(t *testing.T) {
 		w := newWorld(2)
 		s := service(strings.Repeat("n", length-len("default-")), tcp(80, 30080))
 		s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, 32000
-		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Services: []loadbalancer.Service{{Service: s}}, Endpoints: map[string][]string{}}
+		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Services: []loadbalancer.Service{{Service: s}},
+			Endpoints: map[string][]string{}}
 		two(&in.Config)
 		rounds, err := w.commit(in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := rounds[0].problems; refused != (len(found) == 1 && !found[0].Warning && strings.Contains(found[0].Message, "81 characters")) || !refused && len(found) > 0 {
+		if found := rounds[0].problems; refused != (len(found) == 1 && !found[0].Warning &&
+			strings.Contains(found[0].Message, "81 characters")) || !refused && len(found) > 0 {
 			t.Errorf("%d characters: found %v", length, found)
 		}
 	}
@@ -362,7 +379,8 @@ func TestTheLongestNameOfAnOwnPool(t *testing.T) {
 // is not emptied.
 func TestAPoolOfInterfacesWithAddressesStays(t *testing.T) {
 	w := newWorld(2)
-	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+		Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +388,8 @@ func TestAPoolOfInterfacesWithAddressesStays(t *testing.T) {
 	pool := children(sub(lb, "properties"), "backendAddressPools")[0]
 	sub(pool, "properties")["loadBalancerBackendAddresses"] = parse(`{"all":[
 		{"name":"one","properties":{"ipAddress":"10.0.0.4","networkInterfaceIPConfiguration":{"id":"` + vmss + `/virtualMachines/0/networkInterfaces/nic/ipConfigurations/ipconfig"}}},
-		{"name":"two","properties":{"ipAddress":"10.0.0.5","networkInterfaceIPConfiguration":{"id":"` + vmss + `/virtualMachines/1/networkInterfaces/nic/ipConfigurations/ipconfig"}}}]}`)["all"]
+		{"name":"two","properties":{"ipAddress":"10.0.0.5","networkInterfaceIPConfiguration":{"id":"` + vmss +
+		`/virtualMachines/1/networkInterfaces/nic/ipConfigurations/ipconfig"}}}]}`)["all"]
 	w.put(lbID, lb)
 	if rounds, err := w.commit(in); err != nil || writes(rounds) > 0 {
 		t.Errorf("%v, %v", err, rounds[0].plan)
@@ -406,9 +425,9 @@ func TestTheLastPrivateLinkMayBeShared(t *testing.T) {
 	}
 }
 
-// A public IP at whose frontend somebody has put an outbound rule is not made anew: Azure would
-// not let it go. Nor is one that another Service comes to. For other IP tags the Service is served as ever, and its owner is told; an
-// address of another family it cannot have.
+// TestAPublicIPThatIsHeldIsNotMadeAnew checks that a public IP is not recreated if a foreign outbound
+// rule uses its frontend, because Azure would refuse, or if another Service comes to it. With other IP
+// tags the Service is served and gets a warning; it cannot have an address of another family.
 func TestAPublicIPThatIsHeldIsNotMadeAnew(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit    func(*v1.Service)
@@ -420,14 +439,18 @@ func TestAPublicIPThatIsHeldIsNotMadeAnew(t *testing.T) {
 			edit:  func(s *v1.Service) { s.Annotations = map[string]string{key.IPTags.Name: "RoutingPreference=Internet"} },
 			comes: true, wants: key.IPTags.Name,
 		},
-		"another family where another comes": {edit: func(s *v1.Service) { s.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol} }, comes: true, refused: true, wants: "has IPv4"},
-		"IP tags":                            {edit: func(s *v1.Service) { s.Annotations = map[string]string{key.IPTags.Name: "RoutingPreference=Internet"} }, wants: key.IPTags.Name},
-		"another family":                     {edit: func(s *v1.Service) { s.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol} }, refused: true, wants: "has IPv4"},
+		"another family where another comes": {edit: func(s *v1.Service) { s.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol} },
+			comes: true, refused: true, wants: "has IPv4"},
+		"IP tags": {edit: func(s *v1.Service) { s.Annotations = map[string]string{key.IPTags.Name: "RoutingPreference=Internet"} },
+			wants: key.IPTags.Name},
+		"another family": {edit: func(s *v1.Service) { s.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol} },
+			refused: true, wants: "has IPv4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(2)
 			web, near := service("web", tcp(80, 30080)), service("near", tcp(81, 30081))
-			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}, {Service: near}}}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
+				Services: []loadbalancer.Service{{Service: web}, {Service: near}}}
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
 			}
@@ -449,7 +472,8 @@ func TestAPublicIPThatIsHeldIsNotMadeAnew(t *testing.T) {
 			if err != nil || !c.comes && writes(rounds) > 0 {
 				t.Errorf("%v, %v", err, rounds[0].plan)
 			}
-			if after := at(w.docs[azure.ID(network+"publicIPAddresses/kubernetes-"+base(web)).Key()], "properties", "ipAddress"); after != before {
+			if after := at(w.docs[azure.ID(network+"publicIPAddresses/kubernetes-"+base(web)).Key()], "properties",
+				"ipAddress"); after != before {
 				t.Errorf("the address was %v and is %v", before, after)
 			}
 			found := rounds[0].problems
@@ -458,25 +482,29 @@ func TestAPublicIPThatIsHeldIsNotMadeAnew(t *testing.T) {
 			}
 			for _, want := range []string{c.wants, holder, "allowed "} {
 				if !strings.Contains(found[0].Message, want) {
-					t.Errorf("told %q, and not %q", found[0].Message, want)
+					t.Errorf("got %q, and not %q", found[0].Message, want)
 				}
 			}
 		})
 	}
 }
 
-// Somebody's own private link service before a load balancer keeps its pools of interfaces
-// as one of kaz's does.
-func TestSomebodysPrivateLinkKeepsPoolsOfInterfaces(t *testing.T) {
+// TestForeignPrivateLinkKeepsPoolsOfInterfaces checks that a foreign private link service in front of
+// a load balancer keeps its pools of interfaces as a managed one does.
+func TestForeignPrivateLinkKeepsPoolsOfInterfaces(t *testing.T) {
 	w := newWorld(2)
 	web := service("web", tcp(80, 30080))
 	web.Annotations = map[string]string{key.Internal.Name: "true"}
-	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+		Services: []loadbalancer.Service{{Service: web}}}
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}
-	w.put(azure.ID(network+"privateLinkServices/theirs"), parse(`{"location":"westeurope","properties":{"loadBalancerFrontendIpConfigurations":[{"id":"`+innerID+`/frontendIPConfigurations/`+base(web)+`"}],
-		"ipConfigurations":[{"name":"one","properties":{"primary":true,"privateIPAllocationMethod":"Dynamic","subnet":{"id":"`+vnetID+`/subnets/n"}}}]}}`))
+	w.put(azure.ID(network+"privateLinkServices/theirs"),
+		parse(`{"location":"westeurope","properties":{"loadBalancerFrontendIpConfigurations":[{"id":"`+innerID+
+			`/frontendIPConfigurations/`+base(web)+`"}],
+		"ipConfigurations":[{"name":"one","properties":{"primary":true,"privateIPAllocationMethod":"Dynamic","subnet":{"id":"`+vnetID+
+			`/subnets/n"}}}]}}`))
 	in.Config.PoolByIP = true
 	if rounds, err := w.commit(in); err != nil || writes(rounds) > 0 {
 		t.Errorf("%v, %v", err, rounds[0].plan)
@@ -489,13 +517,15 @@ func TestAPrivateLinkHasNoNodesAddress(t *testing.T) {
 		w := newWorld(2)
 		web := service("web", tcp(80, 30080))
 		web.Annotations = map[string]string{key.Internal.Name: "true", key.LinkCreate.Name: "true", key.LinkAddresses.Name: address}
-		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+			Services: []loadbalancer.Service{{Service: web}}}
 		rounds, err := w.commit(in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		found := rounds[0].problems
-		if refused != (len(found) == 1 && !found[0].Warning && strings.Contains(found[0].Message, "in use by a node")) || !refused && len(found) > 0 {
+		if refused != (len(found) == 1 && !found[0].Warning && strings.Contains(found[0].Message, "in use by a node")) || !refused &&
+			len(found) > 0 {
 			t.Errorf("%s: found %v", address, found)
 		}
 	}
@@ -527,7 +557,8 @@ func TestAnInternalFrontendKeepsItsZones(t *testing.T) {
 func TestSharersOfAPrivateAddressChangeItTogether(t *testing.T) {
 	w := newWorld(2)
 	own, guest := service("own", tcp(80, 30080)), service("guest", tcp(81, 30081))
-	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: own}, {Service: guest}}}
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
+		Services: []loadbalancer.Service{{Service: own}, {Service: guest}}}
 	for _, address := range []string{"10.0.77.1", "10.0.77.2"} {
 		for _, s := range []*v1.Service{own, guest} {
 			s.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: address}
@@ -575,7 +606,8 @@ func TestAFrontendWithoutRulesOutlivesItsGuest(t *testing.T) {
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(children(sub(w.docs[azure.ID(at).Key()], "properties"), "frontendIPConfigurations"), func(fe object) bool { return nameOf(fe) == base(own) }) {
+			if !slices.ContainsFunc(children(sub(w.docs[azure.ID(at).Key()], "properties"), "frontendIPConfigurations"),
+				func(fe object) bool { return nameOf(fe) == base(own) }) {
 				t.Error("its frontend is gone")
 			}
 		})
@@ -588,7 +620,8 @@ func TestServicesExchangeTheirKinds(t *testing.T) {
 	a, b := service("a", tcp(80, 30080)), service("b", tcp(81, 30081))
 	inner := map[string]string{key.Internal.Name: "true"}
 	b.Annotations = inner
-	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: a}, {Service: b}}}
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
+		Services: []loadbalancer.Service{{Service: a}, {Service: b}}}
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}
@@ -599,17 +632,18 @@ func TestServicesExchangeTheirKinds(t *testing.T) {
 	}
 	in.Have = w.snapshot()
 	status, err := loadbalancer.Status(in)
-	if err != nil || len(status["default/a"]) != 1 || len(status["default/b"]) != 1 || !strings.HasPrefix(status["default/a"][0].IP, "10.") || strings.HasPrefix(status["default/b"][0].IP, "10.") {
+	if err != nil || len(status["default/a"]) != 1 || len(status["default/b"]) != 1 ||
+		!strings.HasPrefix(status["default/a"][0].IP, "10.") || strings.HasPrefix(status["default/b"][0].IP, "10.") {
 		t.Errorf("%v, status %v", err, status)
 	}
 }
 
-// A private link service that no tag says to be this cluster's stays, though it tells of a
-// Service of that name.
+// TestAnotherClustersPrivateLinkStays checks that a private link service without a tag of this cluster
+// stays, though it names a Service of that name.
 func TestAnotherClustersPrivateLinkStays(t *testing.T) {
 	for name, tags := range map[string]string{
 		"another cluster's": `"k8s-azure-cluster-name":"another","k8s-azure-owner-service":"default/web"`,
-		"nobody's":          `"k8s-azure-owner-service":"default/web"`,
+		"no cluster's":      `"k8s-azure-owner-service":"default/web"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(2)
@@ -644,10 +678,12 @@ func TestADenialAtAFurtherAddressIsBoths(t *testing.T) {
 	goes, stays := service("goes", tcp(80, 30080)), service("stays", tcp(81, 30081))
 	for _, s := range []*v1.Service{goes, stays} {
 		s.Annotations = map[string]string{
-			key.DisableFloatingIP.Name: "true", key.AdditionalIPs.Name: "8.1.1.1", key.DenyAllElse.Name: "true", key.AllowedIPRanges.Name: "10.9.0.0/16",
+			key.DisableFloatingIP.Name: "true", key.AdditionalIPs.Name: "8.1.1.1", key.DenyAllElse.Name: "true",
+			key.AllowedIPRanges.Name: "10.9.0.0/16",
 		}
 	}
-	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: goes}, {Service: stays}}}
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+		Services: []loadbalancer.Service{{Service: goes}, {Service: stays}}}
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}
@@ -664,10 +700,11 @@ func TestADenialAtAFurtherAddressIsBoths(t *testing.T) {
 	}
 }
 
-// A load balancer that is not to be deleted and is not there, or has no frontend, is nobody's
-// concern.
+// TestAPresetLoadBalancerWithoutFrontends checks that a load balancer without frontends, or one that
+// does not exist, needs no deletion.
 func TestAPresetLoadBalancerWithoutFrontends(t *testing.T) {
-	for name, body := range map[string]string{"it is not there": "", "it is empty": `{"location":"westeurope","sku":{"name":"Standard"},"properties":{"backendAddressPools":[{"name":"kubernetes"}]}}`} {
+	for name, body := range map[string]string{"it is not there": "",
+		"it is empty": `{"location":"westeurope","sku":{"name":"Standard"},"properties":{"backendAddressPools":[{"name":"kubernetes"}]}}`} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(2)
 			if body != "" {
@@ -695,7 +732,8 @@ func TestANodeHasTakenAnAddress(t *testing.T) {
 		web := service("web", tcp(80, 30080))
 		web.Annotations = map[string]string{key.Internal.Name: "true"}
 		web.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: taken}}
-		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+			Services: []loadbalancer.Service{{Service: web}}}
 		if _, err := w.commit(in); err != nil {
 			t.Fatal(err)
 		}
@@ -706,9 +744,10 @@ func TestANodeHasTakenAnAddress(t *testing.T) {
 	}
 }
 
-// One rule for all ports whose packets arrive at the nodes' own addresses says nothing of the
-// node ports of others: who lets in others than so far, or nobody any more, does.
-func TestAllPortsAtTheNodesKeepNoOpeningOfOthers(t *testing.T) {
+// TestAllPortsAtTheNodesKeepNoOpeningOfOtherServices checks that a rule for all ports whose packets
+// arrive at the nodes' own addresses says nothing of the node ports of other Services. Only a Service
+// with other allowed sources, or without any, does.
+func TestAllPortsAtTheNodesKeepNoOpeningOfOtherServices(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotations []string
 		families    []v1.IPFamily
@@ -727,9 +766,12 @@ func TestAllPortsAtTheNodesKeepNoOpeningOfOthers(t *testing.T) {
 			w := newWorld(2)
 			all, one := service("all", tcp(443, 30443)), service("one", tcp(80, 30080))
 			all.Spec.IPFamilies = c.families
-			all.Annotations = with(nil, append(c.annotations, key.Internal.Name, "true", key.HAPorts.Name, "true", key.IPv4.Name, "10.0.0.9", key.AllowedIPRanges.Name, "11.0.0.0/8,fc00:1::/32")...)
+			all.Annotations = with(nil,
+				append(c.annotations, key.Internal.Name, "true", key.HAPorts.Name, "true", key.IPv4.Name, "10.0.0.9",
+					key.AllowedIPRanges.Name, "11.0.0.0/8,fc00:1::/32")...)
 			one.Annotations = with(nil, key.DisableFloatingIP.Name, "true")
-			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: all}, {Service: one}}}
+			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+				Services: []loadbalancer.Service{{Service: all}, {Service: one}}}
 			in.Config.PoolByIP = true
 			brought := func(gone bool, rules int, ours ...string) {
 				t.Helper()
@@ -757,19 +799,21 @@ func TestAllPortsAtTheNodesKeepNoOpeningOfOthers(t *testing.T) {
 // rulesOfOthers is the user's rule, and one for each family.
 func rulesOfOthers(families []v1.IPFamily) int { return 1 + max(1, len(families)) }
 
-// Two Services serve all ports at the same nodes, with a port in common. Who was let in there
-// because of one of them is not when that one lets in others, or is gone, though the other has
-// the port: unless that one has not got what it asks for, so that it may be the other's.
-func TestWhoWasLetInToAPortThatTwoHaveAtTheNodes(t *testing.T) {
+// TestAllowedSourcesOfAPortThatTwoServicesHaveAtTheNodes checks two Services that serve all ports at
+// the same nodes, with a port in common. Sources that one of them allowed are removed when it changes
+// them or is deleted, though the other Service has the port. They stay if the other Service has not
+// got what it asks for, because they may be its own.
+func TestAllowedSourcesOfAPortThatTwoServicesHaveAtTheNodes(t *testing.T) {
 	const old, theirs, next = "9.0.0.0/8", "11.0.0.0/8", "10.9.0.0/16"
 	for name, c := range map[string]struct {
 		gone  bool
-		other func(s *v1.Service) // what becomes of it before, which nobody brings about
+		other func(s *v1.Service) // a change before the commit that no write follows
 		want  []string
 	}{
-		"lets in others":                       {want: []string{next, theirs}},
-		"is gone":                              {gone: true, want: []string{theirs}},
-		"lets in others, the other is to come": {other: func(s *v1.Service) { s.Annotations[key.AllowedIPRanges.Name] = "12.0.0.0/8" }, want: []string{next, theirs, old}},
+		"lets in others": {want: []string{next, theirs}},
+		"is gone":        {gone: true, want: []string{theirs}},
+		"lets in others, the other is to come": {other: func(s *v1.Service) { s.Annotations[key.AllowedIPRanges.Name] = "12.0.0.0/8" },
+			want: []string{next, theirs, old}},
 		"is gone, the other's ports are refused": {
 			gone: true, want: []string{theirs, old},
 			other: func(s *v1.Service) {
@@ -782,9 +826,11 @@ func TestWhoWasLetInToAPortThatTwoHaveAtTheNodes(t *testing.T) {
 			w := newWorld(2)
 			one, other := service("one", tcp(443, 30443)), service("other", tcp(443, 31443))
 			for s, from := range map[*v1.Service]string{one: old, other: theirs} {
-				s.Annotations = with(nil, key.DisableFloatingIP.Name, "true", key.Internal.Name, "true", key.HAPorts.Name, "true", key.AllowedIPRanges.Name, from)
+				s.Annotations = with(nil, key.DisableFloatingIP.Name, "true", key.Internal.Name, "true", key.HAPorts.Name, "true",
+					key.AllowedIPRanges.Name, from)
 			}
-			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: one}, {Service: other}}}
+			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+				Services: []loadbalancer.Service{{Service: one}, {Service: other}}}
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
 			}
@@ -812,13 +858,13 @@ func TestWhoWasLetInToAPortThatTwoHaveAtTheNodes(t *testing.T) {
 
 // Nodes come while a Service is refused, or others are served: it is let in there as it is at the
 // nodes that it has, where its packets arrive by now.
-func TestWhoIsLetInAtNodesIsWhereNodesCome(t *testing.T) {
+func TestAllowedSourcesAtNodesIncludeNewNodes(t *testing.T) {
 	for name, addresses := range map[string]bool{"pools of interfaces": false, "pools of addresses": true} {
 		for who, c := range map[string]struct{ refused, alone, closed bool }{
-			"refused":                 {refused: true},
-			"refused, and alone":      {refused: true, alone: true},
-			"not of the commit":       {},
-			"lets in nobody to nodes": {closed: true},
+			"refused":                   {refused: true},
+			"refused, and alone":        {refused: true, alone: true},
+			"not of the commit":         {},
+			"allows no source to nodes": {closed: true},
 		} {
 			t.Run(name+"/"+who, func(t *testing.T) {
 				w := newWorld(3)
@@ -827,7 +873,8 @@ func TestWhoIsLetInAtNodesIsWhereNodesCome(t *testing.T) {
 				if c.closed {
 					near.Annotations[key.DisableSecurityRules.Name] = "true"
 				}
-				in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: near}, {Service: web}}}
+				in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+					Services: []loadbalancer.Service{{Service: near}, {Service: web}}}
 				in.Config.PoolByIP = addresses
 				if _, err := w.commit(in); err != nil {
 					t.Fatal(err)

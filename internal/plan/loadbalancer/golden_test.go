@@ -185,10 +185,11 @@ func indented(t *testing.T, d azure.Document) string {
 	return b.String()
 }
 
-// The snapshot that Needs asks for is all that Desired looks at.
+// The snapshot that Needs asks for is all that Desired reads.
 func TestNeedsNamesAllThatDesiredReads(t *testing.T) {
 	w := newWorld(2)
-	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2),
+		Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}

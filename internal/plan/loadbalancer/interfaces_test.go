@@ -18,25 +18,26 @@ import (
 
 // addAlone makes a machine alone with these network interfaces, the first of which is the primary
 // one, each "group/name", and returns its Node.
-func (w *world) addAlone(name, address string, cards ...string) *v1.Node {
+func (w *world) addAlone(name, address string, interfaces ...string) *v1.Node {
 	vm := compute + "virtualMachines/" + name
 	var refs []string
-	for i, card := range cards {
-		group, nic, _ := strings.Cut(card, "/")
+	for i, nic := range interfaces {
+		group, nic, _ := strings.Cut(nic, "/")
 		id := azure.ID(strings.Replace(network, "/rg/", "/"+group+"/", 1) + "networkInterfaces/" + nic)
 		refs = append(refs, fmt.Sprintf(`{"id":%q,"properties":{"primary":%v}}`, id, i == 0))
 		w.put(id, parse(fmt.Sprintf(`{"location":"westeurope","properties":{"primary":%v,"virtualMachine":{"id":%q},
 			"ipConfigurations":[{"name":"ipconfig","properties":{"primary":true,"privateIPAddressVersion":"IPv4","privateIPAddress":%q}}]}}`, i == 0, vm, fmt.Sprint(address, i))))
 	}
-	w.put(azure.ID(vm), parse(`{"location":"westeurope","properties":{"networkProfile":{"networkInterfaces":[`+strings.Join(refs, ",")+`]}}}`))
+	w.put(azure.ID(vm),
+		parse(`{"location":"westeurope","properties":{"networkProfile":{"networkInterfaces":[`+strings.Join(refs, ",")+`]}}}`))
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.NodeSpec{ProviderID: "azure://" + vm},
 		Status: v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: address + "0"}}},
 	}
 }
 
-// cardsInPools are the network interfaces that are in a pool, as "group/name".
-func (w *world) cardsInPools() map[string]bool {
+// interfacesInPools are the network interfaces that are in a pool, as "group/name".
+func (w *world) interfacesInPools() map[string]bool {
 	in := map[string]bool{}
 	for k := range w.docs {
 		if id := azure.ID(k); id.Is("Microsoft.Network/networkInterfaces") && strings.Contains(w.lower(k), "/backendaddresspools/") {
@@ -54,7 +55,7 @@ func TestThePrimaryInterfaceIsInAnotherGroup(t *testing.T) {
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.cardsInPools(), map[string]bool{"far/first": true, "rg/first": true}; !maps.Equal(got, want) {
+	if got, want := w.interfacesInPools(), map[string]bool{"far/first": true, "rg/first": true}; !maps.Equal(got, want) {
 		t.Errorf("in the pool are %v, want %v", got, want)
 	}
 }
@@ -65,9 +66,10 @@ func TestThePrimaryInterfaceMayNotBeRead(t *testing.T) {
 	w := newWorld(0)
 	in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 	in.Nodes = []*v1.Node{w.addAlone("m0", "10.0.7.1", "far/first", "rg/second"), w.addAlone("m1", "10.0.7.2", "rg/first", "far/second")}
-	var told []plan.Problem
+	var reported []plan.Problem
 	for range 3 {
-		in.Have = gather(in, w.snapshot().Without(farCard("first")).Without(farCard("second"))).WithUnread(azure.ID(farGroup), "Microsoft.Network/networkInterfaces", azure.Denied)
+		in.Have = gather(in, w.snapshot().Without(farCard("first")).Without(farCard("second"))).WithUnread(azure.ID(farGroup),
+			"Microsoft.Network/networkInterfaces", azure.Denied)
 		r, err := decided(in)
 		if err != nil {
 			t.Fatal(err)
@@ -75,13 +77,13 @@ func TestThePrimaryInterfaceMayNotBeRead(t *testing.T) {
 		if err := w.apply(r.plan); err != nil {
 			t.Fatal(err)
 		}
-		told = r.problems
+		reported = r.problems
 	}
-	if got, want := w.cardsInPools(), map[string]bool{"rg/first": true}; !maps.Equal(got, want) {
+	if got, want := w.interfacesInPools(), map[string]bool{"rg/first": true}; !maps.Equal(got, want) {
 		t.Errorf("in the pool are %v, want %v", got, want)
 	}
-	if len(told) != 1 || told[0].Object != "m0" || !strings.Contains(told[0].Message, "may not be read") {
-		t.Errorf("told was %v", told)
+	if len(reported) != 1 || reported[0].Object != "m0" || !strings.Contains(reported[0].Message, "may not be read") {
+		t.Errorf("got %v", reported)
 	}
 }
 
@@ -89,8 +91,8 @@ func farCard(name string) azure.ID {
 	return azure.ID(farGroup).Resource("Microsoft.Network/networkInterfaces", name)
 }
 
-// Who is in the pool stays there as far as is known, when his network interface may not be read any
-// more: packets come to him as before, and others may leave.
+// TestAnInterfaceThatMayNotBeReadAnyMore checks that a member stays in the pool when its network
+// interface may not be read any more: it gets packets as before, and other members may leave.
 func TestAnInterfaceThatMayNotBeReadAnyMore(t *testing.T) {
 	w := newWorld(0)
 	web := service("web", tcp(80, 30080))
@@ -106,7 +108,8 @@ func TestAnInterfaceThatMayNotBeReadAnyMore(t *testing.T) {
 	}
 	unread := func() plan.Plan {
 		t.Helper()
-		in.Have = gather(in, w.snapshot().Without(farCard("first"))).WithUnread(farGroup, "Microsoft.Network/networkInterfaces", azure.Denied)
+		in.Have = gather(in, w.snapshot().Without(farCard("first"))).WithUnread(farGroup, "Microsoft.Network/networkInterfaces",
+			azure.Denied)
 		r, err := decided(in)
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +126,7 @@ func TestAnInterfaceThatMayNotBeReadAnyMore(t *testing.T) {
 	if err := w.apply(unread()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := w.cardsInPools(), map[string]bool{"far/first": true}; !maps.Equal(got, want) {
+	if got, want := w.interfacesInPools(), map[string]bool{"far/first": true}; !maps.Equal(got, want) {
 		t.Errorf("excluded is m1: in the pool are %v, want %v", got, want)
 	}
 	if got := ruledTo(w, "Allow"); !slices.Equal(got, []string{"10.0.7.10:30080"}) {

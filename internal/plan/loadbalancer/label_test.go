@@ -14,7 +14,7 @@ import (
 
 const mineID = network + "publicIPAddresses/mine"
 
-// labels is a Service at somebody's own public IP that asks for a DNS label, "-" for none.
+// labels is a Service at a foreign public IP that asks for a DNS label, "-" for none.
 func labels(name, label string, port int32) *v1.Service {
 	s := service(name, tcp(port, 30000+port))
 	s.Annotations = map[string]string{"service.beta.kubernetes.io/azure-pip-name": "mine"}
@@ -24,11 +24,12 @@ func labels(name, label string, port int32) *v1.Service {
 	return s
 }
 
-// namedWorld has somebody's own public IP, where Services were served one after another.
+// namedWorld has a foreign public IP, where Services were served one after another.
 func namedWorld(t *testing.T, label string, served ...*v1.Service) *world {
 	t.Helper()
 	w := newWorld(2)
-	w.put(mineID, parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.7.7.7"}}`))
+	w.put(mineID,
+		parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.7.7.7"}}`))
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 	for i, s := range served {
 		in.Services, in.Others = []loadbalancer.Service{{Service: s}}, served[:i]
@@ -40,7 +41,7 @@ func namedWorld(t *testing.T, label string, served ...*v1.Service) *world {
 	return w
 }
 
-// label names the public IP as somebody would, "-" for what it is called already.
+// label sets the DNS label of the public IP by hand, "-" for the label that it has already.
 func (w *world) label(label string) {
 	if label != "-" {
 		sub(sub(w.docs[azure.ID(mineID).Key()], "properties"), "dnsSettings")["domainNameLabel"] = label
@@ -52,9 +53,10 @@ func (w *world) labelNow() string {
 	return label
 }
 
-// At a public IP of somebody's own no tag says whose the DNS label is. Who was served
-// there first keeps it, whatever is looked at together.
-func TestOneLabelAtSomebodysOwnPublicIP(t *testing.T) {
+// TestOneLabelAtAForeignPublicIP checks a foreign public IP, which has no tag that names the owner of
+// its DNS label. The Service that was served there first keeps it, whatever Services are in the
+// commit.
+func TestOneLabelAtAForeignPublicIP(t *testing.T) {
 	older := func(s *v1.Service) *v1.Service {
 		s.CreationTimestamp.Time = time.Unix(1, 0)
 		return s
@@ -67,33 +69,47 @@ func TestOneLabelAtSomebodysOwnPublicIP(t *testing.T) {
 	elsewhere.Annotations["service.beta.kubernetes.io/azure-pip-name"] = "another"
 	for name, c := range map[string]struct {
 		served  []*v1.Service // before, as they were then
-		label   string        // that somebody sets by hand then, "-" for none
+		label   string        // set by hand then, "-" for none
 		now     []*v1.Service // of a commit
 		others  []*v1.Service
 		gone    []*v1.Service
-		refused string // "Service: message" in short, "" for nobody
+		refused string // "Service: message" in short, "" for none
 		want    string // the label that is there then
 	}{
-		"one alone":              {now: []*v1.Service{labels("a", "web", 80)}, label: "-", want: "web"},
-		"a newcomer":             {served: []*v1.Service{labels("b", "web", 80)}, label: "-", now: []*v1.Service{labels("a", "www", 81)}, others: []*v1.Service{labels("b", "web", 80)}, refused: "a www b web", want: "web"},
-		"together":               {served: []*v1.Service{labels("b", "web", 80)}, label: "-", now: []*v1.Service{labels("a", "www", 81), labels("b", "web", 80)}, refused: "a www b web", want: "web"},
-		"two newcomers":          {label: "-", now: []*v1.Service{labels("a", "www", 81), labels("b", "web", 80)}, refused: "b web a www", want: "www"},
-		"guests of one":          {label: "-", now: []*v1.Service{labels("a", "-", 80), labels("b", "web", 81), labels("c", "www", 82)}, refused: "c www b web", want: "web"},
-		"the same":               {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("b", "web", 81)}, others: []*v1.Service{labels("a", "web", 80)}, want: "web"},
-		"none asked for":         {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("b", "-", 81)}, others: []*v1.Service{labels("a", "web", 80)}, want: "web"},
-		"to be taken away":       {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("b", "", 81)}, others: []*v1.Service{labels("a", "web", 80)}, refused: "b  a web", want: "web"},
-		"the owner changes":      {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("a", "www", 80)}, others: []*v1.Service{labels("b", "kaz", 81)}, want: "www"},
-		"the owner will change":  {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("b", "kaz", 81)}, others: []*v1.Service{labels("a", "www", 80)}, refused: "b kaz a www", want: "web"},
-		"the owner goes":         {served: []*v1.Service{labels("a", "web", 80)}, label: "-", gone: []*v1.Service{labels("a", "web", 80)}, now: []*v1.Service{labels("b", "www", 81)}, want: "www"},
-		"the owner moves":        {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("b", "www", 81)}, others: []*v1.Service{elsewhere}, want: "www"},
-		"somebody's by hand":     {served: []*v1.Service{labels("a", "-", 80)}, label: "kaz", now: []*v1.Service{labels("b", "www", 81)}, others: []*v1.Service{labels("a", "-", 80)}, want: "www"},
-		"the second one's stays": {served: []*v1.Service{labels("a", "-", 80), labels("b", "www", 81)}, label: "-", now: []*v1.Service{labels("a", "web", 80), labels("b", "www", 81)}, refused: "a web b www", want: "www"},
-		"and alone":              {served: []*v1.Service{labels("a", "-", 80), labels("b", "www", 81)}, label: "-", now: []*v1.Service{labels("a", "web", 80)}, others: []*v1.Service{labels("b", "www", 81)}, refused: "a web b www", want: "www"},
-		"nobody's stands": {
+		"one alone": {now: []*v1.Service{labels("a", "web", 80)}, label: "-", want: "web"},
+		"a newcomer": {served: []*v1.Service{labels("b", "web", 80)}, label: "-", now: []*v1.Service{labels("a", "www", 81)},
+			others: []*v1.Service{labels("b", "web", 80)}, refused: "a www b web", want: "web"},
+		"together": {served: []*v1.Service{labels("b", "web", 80)}, label: "-",
+			now: []*v1.Service{labels("a", "www", 81), labels("b", "web", 80)}, refused: "a www b web", want: "web"},
+		"two newcomers": {label: "-", now: []*v1.Service{labels("a", "www", 81), labels("b", "web", 80)}, refused: "b web a www",
+			want: "www"},
+		"guests of one": {label: "-", now: []*v1.Service{labels("a", "-", 80), labels("b", "web", 81), labels("c", "www", 82)},
+			refused: "c www b web", want: "web"},
+		"the same": {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("b", "web", 81)},
+			others: []*v1.Service{labels("a", "web", 80)}, want: "web"},
+		"none asked for": {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("b", "-", 81)},
+			others: []*v1.Service{labels("a", "web", 80)}, want: "web"},
+		"to be taken away": {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("b", "", 81)},
+			others: []*v1.Service{labels("a", "web", 80)}, refused: "b  a web", want: "web"},
+		"the owner changes": {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("a", "www", 80)},
+			others: []*v1.Service{labels("b", "kaz", 81)}, want: "www"},
+		"the owner will change": {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("b", "kaz", 81)},
+			others: []*v1.Service{labels("a", "www", 80)}, refused: "b kaz a www", want: "web"},
+		"the owner goes": {served: []*v1.Service{labels("a", "web", 80)}, label: "-", gone: []*v1.Service{labels("a", "web", 80)},
+			now: []*v1.Service{labels("b", "www", 81)}, want: "www"},
+		"the owner moves": {served: []*v1.Service{labels("a", "web", 80)}, label: "-", now: []*v1.Service{labels("b", "www", 81)},
+			others: []*v1.Service{elsewhere}, want: "www"},
+		"set by hand": {served: []*v1.Service{labels("a", "-", 80)}, label: "kaz", now: []*v1.Service{labels("b", "www", 81)},
+			others: []*v1.Service{labels("a", "-", 80)}, want: "www"},
+		"the second one's stays": {served: []*v1.Service{labels("a", "-", 80), labels("b", "www", 81)}, label: "-",
+			now: []*v1.Service{labels("a", "web", 80), labels("b", "www", 81)}, refused: "a web b www", want: "www"},
+		"and alone": {served: []*v1.Service{labels("a", "-", 80), labels("b", "www", 81)}, label: "-",
+			now: []*v1.Service{labels("a", "web", 80)}, others: []*v1.Service{labels("b", "www", 81)}, refused: "a web b www", want: "www"},
+		"without an owner": {
 			served: []*v1.Service{labels("a", "-", 80), labels("b", "-", 81)}, label: "kaz",
 			now: []*v1.Service{younger(labels("a", "web", 80)), older(labels("b", "www", 81))}, refused: "a web b www", want: "www",
 		},
-		"nobody's stands, by name": {
+		"without an owner, by name": {
 			served: []*v1.Service{labels("a", "-", 80), labels("b", "-", 81)}, label: "kaz",
 			now: []*v1.Service{labels("b", "www", 81)}, others: []*v1.Service{labels("a", "web", 80)}, refused: "b www a web", want: "kaz",
 		},
@@ -121,8 +137,10 @@ func TestOneLabelAtSomebodysOwnPublicIP(t *testing.T) {
 				}
 				var want []string
 				if f := strings.Split(c.refused, " "); len(f) == 4 {
-					want = []string{"default/" + f[0] + ` DNSLabelInUse annotation service.beta.kubernetes.io/azure-dns-label-name: "` + f[1] +
-						`" cannot be set, Service default/` + f[2] + ` asks for "` + f[3] + `" at public IP mine, allowed is one label for all of them`}
+					want = []string{"default/" + f[0] +
+						` DNSLabelInUse annotation service.beta.kubernetes.io/azure-dns-label-name: "` + f[1] +
+						`" cannot be set, Service default/` + f[2] + ` asks for "` + f[3] +
+						`" at public IP mine, allowed is one label for all of them`}
 				}
 				if d := cmp.Diff(want, refused); d != "" {
 					t.Errorf("%s refused (-want +got):\n%s", when, d)
@@ -137,11 +155,13 @@ func TestOneLabelAtSomebodysOwnPublicIP(t *testing.T) {
 	}
 }
 
-// The step at somebody's own public IP names the Service that asks for the label.
-func TestWhoseLabelItIs(t *testing.T) {
+// TestOwnerOfALabel checks that the step at a foreign public IP names the Service that asks for the
+// label.
+func TestOwnerOfALabel(t *testing.T) {
 	a, b := labels("a", "-", 80), labels("b", "web", 81)
 	w := namedWorld(t, "-", a)
-	rounds, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: a}, {Service: b}}})
+	rounds, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2),
+		Services: []loadbalancer.Service{{Service: a}, {Service: b}}})
 	if err != nil {
 		t.Fatal(err)
 	}

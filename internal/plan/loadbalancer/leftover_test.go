@@ -50,9 +50,12 @@ func TestLeftovers(t *testing.T) {
 		change     func(*world)
 		want       []string
 	}{
-		"all are there":             {has: []*v1.Service{web, inner}, there: []*v1.Service{web, inner}, want: []string{"(deleted)/security-rules "}},
-		"one is not":                {has: []*v1.Service{web, inner}, there: []*v1.Service{inner}, want: []string{"default/web " + uid(web)}},
-		"one without a public IP":   {has: []*v1.Service{web, inner}, there: []*v1.Service{web}, want: []string{"(deleted)/" + base(inner) + " " + uid(inner)}},
+		"all are there": {has: []*v1.Service{web, inner}, there: []*v1.Service{web, inner},
+			want: []string{"(deleted)/security-rules "}},
+		"one is not": {has: []*v1.Service{web, inner}, there: []*v1.Service{inner},
+			want: []string{"default/web " + uid(web)}},
+		"one without a public IP": {has: []*v1.Service{web, inner}, there: []*v1.Service{web},
+			want: []string{"(deleted)/" + base(inner) + " " + uid(inner)}},
 		"another has its name":      {has: []*v1.Service{web}, there: []*v1.Service{successor}, want: []string{"default/web " + uid(web)}},
 		"it is another cluster's":   {has: []*v1.Service{web}, change: other, want: []string{"(deleted)/security-rules "}},
 		"no cluster is named":       {has: []*v1.Service{web}, change: nobodys, want: []string{"(deleted)/security-rules "}},
@@ -118,8 +121,9 @@ func TestLeftoversAreTakenAway(t *testing.T) {
 
 // A frontend that is named after a Service which is gone is not left as long as it serves
 // others: theirs are its public IP and the private link service at it.
-func TestWhatServesOthersIsNotLeft(t *testing.T) {
-	linked := map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true", "service.beta.kubernetes.io/azure-pls-create": "true"}
+func TestWhatServesOtherServicesIsNoLeftover(t *testing.T) {
+	linked := map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true",
+		"service.beta.kubernetes.io/azure-pls-create": "true"}
 	for name, c := range map[string]struct {
 		first  map[string]string          // annotations of the Service that goes
 		second func(s, first *v1.Service) // how the one that stays comes to its frontend
@@ -145,7 +149,8 @@ func TestWhatServesOthersIsNotLeft(t *testing.T) {
 			c.second(second, first)
 			w := newWorld(2)
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
-			for _, services := range [][]loadbalancer.Service{{{Service: first}}, {{Service: first}, {Service: second}}, {{Service: first, Gone: true}, {Service: second}}} {
+			for _, services := range [][]loadbalancer.Service{{{Service: first}}, {{Service: first}, {Service: second}},
+				{{Service: first, Gone: true}, {Service: second}}} {
 				in.Services = services
 				if _, err := w.commit(in); err != nil {
 					t.Fatal(err)
@@ -179,9 +184,9 @@ func TestWhatServesOthersIsNotLeft(t *testing.T) {
 	}
 }
 
-// Who comes to the public IP of a guest while leftovers are looked for does not take its
-// place in the tag.
-func TestWhoComesWithLeftoversLeavesAGuestInTheTag(t *testing.T) {
+// TestANewServiceWithLeftoversLeavesAGuestInTheTag checks that a Service that comes to the public IP
+// of a guest during the search for leftovers does not replace the guest in the tag.
+func TestANewServiceWithLeftoversLeavesAGuestInTheTag(t *testing.T) {
 	a, b, c := service("a", tcp(80, 30080)), service("b", tcp(81, 30081)), service("c", tcp(80, 30082))
 	ip := "kubernetes-" + base(a)
 	for _, guest := range []*v1.Service{b, c} {
@@ -210,7 +215,8 @@ func TestWhoComesWithLeftoversLeavesAGuestInTheTag(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: append(step.services, found...), Others: step.others}
+		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: append(step.services, found...),
+			Others: step.others}
 		if _, err := w.commit(in); err != nil {
 			t.Fatal(err)
 		}
@@ -218,15 +224,16 @@ func TestWhoComesWithLeftoversLeavesAGuestInTheTag(t *testing.T) {
 			t.Errorf("the tag is %v, want %s", got, step.want)
 		}
 	}
-	rounds, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: b}}})
+	rounds, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
+		Services: []loadbalancer.Service{{Service: b}}})
 	if err != nil || writes(rounds) > 0 {
 		t.Errorf("the guest that stays was touched %d times: %v", writes(rounds), err)
 	}
 }
 
-// A leftover of which only a tag tells has no names in Azure: what somebody has made at a load
-// balancer stays, whatever it is called.
-func TestALeftoverWithoutUIDTakesNothingOfOthers(t *testing.T) {
+// TestALeftoverWithoutUIDTakesNothingOfOtherServices checks that a leftover that only a tag shows has
+// no names in Azure: foreign parts of a load balancer stay, whatever their names are.
+func TestALeftoverWithoutUIDTakesNothingOfOtherServices(t *testing.T) {
 	for _, name := range []string{"a", "a-mine"} {
 		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 		web := service("web", tcp(80, 30080))
@@ -236,11 +243,13 @@ func TestALeftoverWithoutUIDTakesNothingOfOthers(t *testing.T) {
 		lb := w.docs[azure.ID(lbID).Key()]
 		properties := sub(lb, "properties")
 		properties["frontendIPConfigurations"] = append(properties["frontendIPConfigurations"].([]any), object{
-			"name": name, "id": string(azure.ID(lbID).Child("frontendIPConfigurations", name)), "properties": object{"publicIPAddress": ref(ip)},
+			"name": name, "id": string(azure.ID(lbID).Child("frontendIPConfigurations", name)),
+			"properties": object{"publicIPAddress": ref(ip)},
 		})
 		w.put(lbID, lb)
 		in.Others = []*v1.Service{web}
-		in.Services = []loadbalancer.Service{{Gone: true, Service: &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old"}}}}
+		in.Services = []loadbalancer.Service{{Gone: true,
+			Service: &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old"}}}}
 		rounds, err := w.commit(in)
 		if n := writes(rounds); err != nil || n > 0 {
 			t.Errorf("%s: %v, and %v", name, err, rounds[0].plan)
@@ -250,10 +259,11 @@ func TestALeftoverWithoutUIDTakesNothingOfOthers(t *testing.T) {
 
 // What was asked for by a Service that has got no rule yet is its, whatever is at the
 // frontend; where it does not ask for it, it was of one of its name.
-func TestLeftoversAndWhoAsksForThem(t *testing.T) {
+func TestLeftoversThatServicesAskFor(t *testing.T) {
 	first, second := service("first", tcp(80, 30080)), service("second", tcp(81, 30081))
 	w := newWorld(2)
-	if _, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: first}}}); err != nil {
+	if _, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
+		Services: []loadbalancer.Service{{Service: first}}}); err != nil {
 		t.Fatal(err)
 	}
 	w.docs[strings.ToLower(network+"publicIPAddresses/kubernetes-"+base(first))]["tags"].(object)["k8s-azure-service"] = "default/second"
@@ -281,25 +291,28 @@ func ids(w *world) []string {
 	return all
 }
 
-// Whoever goes elsewhere leaves his frontend to those who share its address with him, and it
-// goes with the last of them, be it in a commit that he has no part in.
+// TestAFrontendThatItsOwnerHasLeftGoesWithItsLastGuest checks that a Service that goes elsewhere
+// leaves its frontend to the Services that share its address. The frontend goes with the last of them,
+// also in a commit without the first Service.
 func TestAFrontendThatItsOwnerHasLeftGoesWithItsLastGuest(t *testing.T) {
 	inner := with(nil, key.Internal.Name, "true")
 	for name, c := range map[string]struct {
 		before, after map[string]string
-		now           map[string]string // of the guest who goes elsewhere, too
+		now           map[string]string // also of the guest that goes elsewhere
 		there         string            // load balancer that has the frontend
 	}{
 		"the owner is internal by now":            {after: inner, there: lbID},
 		"the owner is external by now":            {before: inner, there: innerID},
 		"the owner is in another subnet by now":   {before: inner, after: with(inner, key.InternalSubnet.Name, "apps"), there: innerID},
-		"the owner has somebody's address":        {after: with(nil, key.PublicIPName.Name, "mine"), there: lbID},
-		"the guest goes to an address of his own": {after: inner, now: with(nil, key.PublicIPName.Name, "mine"), there: lbID},
+		"the owner has a foreign address":         {after: with(nil, key.PublicIPName.Name, "mine"), there: lbID},
+		"the guest goes to an address of its own": {after: inner, now: with(nil, key.PublicIPName.Name, "mine"), there: lbID},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(2)
-			w.put(network+"publicIPAddresses/mine", parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
-			owner, guest, neighbour := service("owner", tcp(80, 30080)), service("guest", tcp(81, 30081)), service("neighbour", tcp(82, 30082))
+			w.put(network+"publicIPAddresses/mine",
+				parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
+			owner, guest, neighbour := service("owner", tcp(80, 30080)), service("guest", tcp(81, 30081)),
+				service("neighbour", tcp(82, 30082))
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 			commit := func(gone bool, s *v1.Service, others ...*v1.Service) []round {
 				t.Helper()
@@ -316,7 +329,7 @@ func TestAFrontendThatItsOwnerHasLeftGoesWithItsLastGuest(t *testing.T) {
 				s.Status.LoadBalancer.Ingress = status[in.Services[0].Key()]
 				return rounds
 			}
-			if name == "the owner has somebody's address" { // who stands there first has the frontend
+			if name == "the owner has a foreign address" { // the first Service at the address has the frontend
 				neighbour.Annotations = c.after
 			}
 			commit(false, neighbour)
@@ -327,7 +340,8 @@ func TestAFrontendThatItsOwnerHasLeftGoesWithItsLastGuest(t *testing.T) {
 			owner.Annotations = c.after
 			commit(false, owner, guest, neighbour)
 			has := func() bool {
-				return slices.ContainsFunc(children(sub(w.docs[azure.ID(c.there).Key()], "properties"), "frontendIPConfigurations"), func(fe object) bool { return nameOf(fe) == base(owner) })
+				return slices.ContainsFunc(children(sub(w.docs[azure.ID(c.there).Key()], "properties"), "frontendIPConfigurations"),
+					func(fe object) bool { return nameOf(fe) == base(owner) })
 			}
 			if !has() {
 				t.Fatal("the guest has no frontend any more")
@@ -341,7 +355,8 @@ func TestAFrontendThatItsOwnerHasLeftGoesWithItsLastGuest(t *testing.T) {
 				t.Error("the frontend is still there")
 			}
 			for _, ip := range w.docs {
-				if tags, _ := ip["tags"].(object); c.now == nil && strings.Contains(fmt.Sprint(tags["k8s-azure-service"]), "default/guest") {
+				if tags, _ := ip["tags"].(object); c.now == nil &&
+					strings.Contains(fmt.Sprint(tags["k8s-azure-service"]), "default/guest") {
 					t.Errorf("public IP %v is still there", ip["name"])
 				}
 			}

@@ -14,8 +14,8 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// Azure lets 300 rules lead to a node. Who comes when there is no room is told so, and
-// those who are there stay and may change.
+// TestRulesPerNode checks Azure's limit of 300 rules for a node. A Service beyond it gets a problem;
+// the Services that have their rules stay and may change.
 func TestRulesPerNode(t *testing.T) {
 	const most = 300
 	for _, byIP := range []bool{false, true} {
@@ -34,10 +34,11 @@ func TestRulesPerNode(t *testing.T) {
 				}
 				got := map[string]bool{}
 				for _, p := range rounds[len(rounds)-1].problems {
-					if p.Warning { // those of the steps before are nobody's by now
+					if p.Warning { // warnings of the steps before do not count
 						continue
 					}
-					if p.Reason != loadbalancer.ReasonLimit || !strings.Contains(p.Message, "300") || !strings.Contains(p.Message, "multipleStandardLoadBalancerConfigurations") {
+					if p.Reason != loadbalancer.ReasonLimit || !strings.Contains(p.Message, "300") ||
+						!strings.Contains(p.Message, "multipleStandardLoadBalancerConfigurations") {
 						t.Errorf("%s: %v", what, p)
 					}
 					got[p.Object] = true
@@ -91,7 +92,7 @@ func TestRulesPerNodeOfAnAdoptedCluster(t *testing.T) {
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}
-	// Rules of others that lead to the nodes, which nobody would have let kaz make.
+	// Foreign rules that lead to the nodes beyond the limit that kaz keeps.
 	lb := w.docs[azure.ID(lbID).Key()]
 	rules := sub(lb, "properties")["loadBalancingRules"].([]any)
 	for i := range 60 {
@@ -113,7 +114,8 @@ func TestRulesPerNodeAmongSeveral(t *testing.T) {
 	in, w := crowd(t, 601, 0)
 	in.Config.PoolByIP = true
 	for i := range 2 {
-		in.Config.Balancers = append(in.Config.Balancers, loadbalancer.Balancer{Name: fmt.Sprintf("lb%d", i), AllowPlacement: true, PrimaryVMSet: fmt.Sprintf("np%d", i)})
+		in.Config.Balancers = append(in.Config.Balancers,
+			loadbalancer.Balancer{Name: fmt.Sprintf("lb%d", i), AllowPlacement: true, PrimaryVMSet: fmt.Sprintf("np%d", i)})
 	}
 	in.Nodes = addressed(machines(2))
 	for i, n := range in.Nodes {
@@ -218,9 +220,9 @@ func TestRulesPerNodeWhileTheyMove(t *testing.T) {
 	}
 }
 
-// Who stands at a full load balancer already stays there, with his address and private link
-// service, whatever he changes when others come.
-func TestWhoIsThereStaysWhileOthersMove(t *testing.T) {
+// TestPlacedServicesStayWhileOthersMove checks that a Service at a full load balancer stays there,
+// with its address and private link service, whatever it changes while other Services come.
+func TestPlacedServicesStayWhileOthersMove(t *testing.T) {
 	in, w := crowd(t, 0, 2)
 	in.Complete = true
 	w.trusting = true // it is about more rules than are decided quickly twice
@@ -279,8 +281,9 @@ func TestWhoIsThereStaysWhileOthersMove(t *testing.T) {
 	}
 }
 
-// Who joins a Service that comes later comes later, too: until then there is no frontend.
-func TestWhoJoinsAServiceThatComesLater(t *testing.T) {
+// TestJoiningAServiceThatComesLater checks that a Service that joins one that is placed later is
+// placed later, too: until then there is no frontend.
+func TestJoiningAServiceThatComesLater(t *testing.T) {
 	in, w := crowd(t, 0, 2)
 	in.Complete = true
 	w.trusting = true // it is about more rules than are decided quickly twice
@@ -306,7 +309,8 @@ func TestWhoJoinsAServiceThatComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := "kubernetes-" + baseOf(b)
-	w.put(azure.ID(network+"publicIPAddresses/"+name), parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"k8s-azure-service":"default/b","k8s-azure-cluster-name":"kubernetes"},
+	w.put(azure.ID(network+"publicIPAddresses/"+name),
+		parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"k8s-azure-service":"default/b","k8s-azure-cluster-name":"kubernetes"},
 		"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4"}}`))
 	b.Annotations = nil
 	guest.Annotations = map[string]string{key.PublicIPName.Name: name}
@@ -324,7 +328,8 @@ func TestWhoJoinsAServiceThatComesLater(t *testing.T) {
 		lb := sub(w.docs[azure.ID(lbID).Key()], "properties")
 		for _, rule := range children(lb, "loadBalancingRules") {
 			at := at(rule, "properties", "frontendIPConfiguration", "id")
-			if !slices.ContainsFunc(children(lb, "frontendIPConfigurations"), func(fe object) bool { return strings.EqualFold(fe["id"].(string), at) }) {
+			if !slices.ContainsFunc(children(lb, "frontendIPConfigurations"),
+				func(fe object) bool { return strings.EqualFold(fe["id"].(string), at) }) {
 				t.Errorf("rule %s refers to %s, which is not there", nameOf(rule), at)
 			}
 		}

@@ -35,12 +35,13 @@ func (w *world) links() map[string]string {
 	return owners
 }
 
-// Whether a Service asks for a private link service cannot be told where the value is none of
-// a switch's: what it has stays with it, what another one leaves to it comes to it, and none is
-// made.
+// TestAPrivateLinkThatMayBeAskedFor checks a value that is neither true nor false, with which it is
+// not known whether a Service asks for a private link service: an existing one stays, one that another
+// Service leaves comes to it, and none is made.
 func TestAPrivateLinkThatMayBeAskedFor(t *testing.T) {
 	w := newWorld(2)
-	web, api := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9"), asksForLink("api", 81, key.IPv4.Name, "10.0.9.9", key.LinkCreate.Name, "ture")
+	web, api := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9"),
+		asksForLink("api", 81, key.IPv4.Name, "10.0.9.9", key.LinkCreate.Name, "ture")
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 	commit := func(what string, want map[string]string, services ...loadbalancer.Service) {
 		t.Helper()
@@ -66,17 +67,18 @@ func TestAPrivateLinkThatMayBeAskedFor(t *testing.T) {
 	commit("not asked for", map[string]string{}, loadbalancer.Service{Service: api})
 }
 
-// D28. Where a private link service stands nobody but its Service tells: it tells before one is
-// made, of one that another implementation made, and of one that it is given, as long as it is
-// there. By that it is found, whatever the Service asks for.
+// TestServicesTellWhereTheirPrivateLinksAre checks D28: only its Service says where a private link
+// service is. The Service records it before one is made, for one of another implementation, and for
+// one that it is given, as long as it exists. So it is found, whatever the Service asks for.
 func TestServicesTellWhereTheirPrivateLinksAre(t *testing.T) {
 	w := newWorld(2)
 	far := key.Note{Of: key.PrivateLinks, Group: "far"}
-	web, api := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9", key.LinkGroup.Name, "far"), asksForLink("api", 81, key.IPv4.Name, "10.0.9.9")
+	web, api := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9", key.LinkGroup.Name, "far"),
+		asksForLink("api", 81, key.IPv4.Name, "10.0.9.9")
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 	name := "far/pls-" + baseOf(web)
-	// commit does what a commit does: Services that have to tell something are told to before.
-	commit := func(what string, links map[string]string, told map[*v1.Service][]key.Note, services ...loadbalancer.Service) {
+	// commit does what a commit does: Services record their notes first.
+	commit := func(what string, links map[string]string, reported map[*v1.Service][]key.Note, services ...loadbalancer.Service) {
 		t.Helper()
 		in.Services, in.Have = services, w.snapshot()
 		graph, _, err := loadbalancer.Desired(in)
@@ -85,15 +87,15 @@ func TestServicesTellWhereTheirPrivateLinksAre(t *testing.T) {
 		}
 		unnoted := loadbalancer.Unnoted(in, graph)
 		for _, s := range []*v1.Service{web, api} {
-			if got := unnoted[s.UID]; !slices.Equal(got, told[s]) {
-				t.Errorf("%s: %s is to tell of %v, want %v", what, s.Name, got, told[s])
+			if got := unnoted[s.UID]; !slices.Equal(got, reported[s]) {
+				t.Errorf("%s: %s is to tell of %v, want %v", what, s.Name, got, reported[s])
 			}
 			for _, n := range unnoted[s.UID] {
 				s.Status.Conditions = append(s.Status.Conditions, n.Condition())
 			}
 		}
 		if again := loadbalancer.Unnoted(in, graph); len(again) > 0 {
-			t.Errorf("%s: to be told is still %v", what, again)
+			t.Errorf("%s: still to be recorded is %v", what, again)
 		}
 		if _, err := w.commit(in); err != nil {
 			t.Fatal(what, err)

@@ -42,7 +42,8 @@ func newMoving(t *testing.T, internal, shared bool) *moving {
 		{Name: "lb2", AllowPlacement: true, PrimaryVMSet: "np2"},
 	}
 	m.web, m.guest, m.near = service("web", tcp(80, 30080)), service("guest", tcp(81, 30081)), service("near", tcp(82, 30082))
-	m.web.UID, m.guest.UID, m.near.UID = "3d2c1b0a-1111-2222-3333-4444555566aa5", "3d2c1b0a-1111-2222-3333-4444555566ba5", "3d2c1b0a-1111-2222-3333-4444555566ca5"
+	m.web.UID, m.guest.UID, m.near.UID = "3d2c1b0a-1111-2222-3333-4444555566aa5", "3d2c1b0a-1111-2222-3333-4444555566ba5",
+		"3d2c1b0a-1111-2222-3333-4444555566ca5"
 	for _, s := range []*v1.Service{m.web, m.near} {
 		s.Annotations = map[string]string{key.Balancers.Name: "kubernetes"}
 	}
@@ -118,17 +119,20 @@ func (m *moving) others(kind, more string) {
 	p := sub(lb, "properties")
 	fe := `{"id":"` + string(id.Child("frontendIPConfigurations", base(m.web))) + `"}`
 	pool := `{"id":"` + string(id.Child("backendAddressPools", "kubernetes")) + `"}`
-	p[kind] = append(p[kind].([]any), parse(`{"name":"theirs","properties":{`+strings.NewReplacer("FRONTEND", fe, "POOL", pool).Replace(more)+`}}`))
+	p[kind] = append(p[kind].([]any),
+		parse(`{"name":"theirs","properties":{`+strings.NewReplacer("FRONTEND", fe, "POOL", pool).Replace(more)+`}}`))
 	m.put(id, lb)
 }
 
 var theirs = map[string]struct{ what, kind, more string }{
 	"outbound rule": {"outbound rule", "outboundRules", `"protocol":"All","frontendIPConfigurations":[FRONTEND],"backendAddressPool":POOL`},
-	"NAT rule":      {"inbound NAT rule", "inboundNatRules", `"protocol":"Tcp","frontendPort":2222,"backendPort":22,"frontendIPConfiguration":FRONTEND`},
-	"rule":          {"rule", "loadBalancingRules", `"protocol":"Tcp","frontendPort":99,"backendPort":99,"frontendIPConfiguration":FRONTEND,"backendAddressPool":POOL`},
+	"NAT rule": {"inbound NAT rule", "inboundNatRules",
+		`"protocol":"Tcp","frontendPort":2222,"backendPort":22,"frontendIPConfiguration":FRONTEND`},
+	"rule": {"rule", "loadBalancingRules",
+		`"protocol":"Tcp","frontendPort":99,"backendPort":99,"frontendIPConfiguration":FRONTEND,"backendAddressPool":POOL`},
 }
 
-func told(t *testing.T, found []plan.Problem, object string, warning bool, words ...string) {
+func reported(t *testing.T, found []plan.Problem, object string, warning bool, words ...string) {
 	t.Helper()
 	found = slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonNotJoined })
 	if len(found) != 1 || found[0].Object != object || found[0].Warning != warning || found[0].Reason != loadbalancer.ReasonConflict {
@@ -136,15 +140,16 @@ func told(t *testing.T, found []plan.Problem, object string, warning bool, words
 	}
 	for _, want := range words {
 		if !strings.Contains(found[0].Message, want) {
-			t.Errorf("told %q, and not %q", found[0].Message, want)
+			t.Errorf("got %q, and not %q", found[0].Message, want)
 		}
 	}
 }
 
-// An address leaves a load balancer with its frontend, and that cannot go while somebody
-// who stays stands at it: who asks for another load balancer is refused and keeps what he
-// has, and his neighbours are served. Once nobody stands there he moves.
-func TestAFrontendAtWhichOthersStayDoesNotMove(t *testing.T) {
+// TestASharedFrontendDoesNotMove checks that an address leaves a load balancer with its frontend only,
+// which cannot go while another Service uses it. A Service that asks for another load balancer is
+// refused and keeps what it has, and other Services are served. It moves when the frontend has no
+// other Service.
+func TestASharedFrontendDoesNotMove(t *testing.T) {
 	for _, internal := range []bool{false, true} {
 		for _, alone := range []bool{true, false} {
 			t.Run("", func(t *testing.T) {
@@ -153,9 +158,10 @@ func TestAFrontendAtWhichOthersStayDoesNotMove(t *testing.T) {
 				m.web.Annotations[key.Balancers.Name], m.near.Annotations[key.Balancers.Name] = "lb2", "lb2"
 				commit := []*v1.Service{m.web, m.near}
 				if !alone {
-					commit = append(commit, m.guest) // he is content where he is
+					commit = append(commit, m.guest) // the guest asks for no move
 				}
-				told(t, m.commits(commit...), "default/web", false, "annotation "+key.Balancers.Name+`: "lb2"`, `the rule "a3d2c1b0a1111222233334444555566b-TCP-81" of Service default/guest`, `allowed is "kubernetes"`)
+				reported(t, m.commits(commit...), "default/web", false, "annotation "+key.Balancers.Name+`: "lb2"`,
+					`the rule "a3d2c1b0a1111222233334444555566b-TCP-81" of Service default/guest`, `allowed is "kubernetes"`)
 				m.are(map[string]string{"web": "kubernetes", "guest": "kubernetes", "near": "lb2"})
 
 				m.guest.DeletionTimestamp = &metav1.Time{}
@@ -179,7 +185,8 @@ func TestAFrontendOfWhichAUsersRulesTellDoesNotMove(t *testing.T) {
 			m := newMoving(t, false, false)
 			m.others(c.kind, c.more)
 			m.web.Annotations[key.Balancers.Name] = "lb2"
-			told(t, m.commits(m.web), "default/web", false, "annotation "+key.Balancers.Name+`: "lb2"`, `the `+c.what+` "theirs" of somebody else`)
+			reported(t, m.commits(m.web), "default/web", false, "annotation "+key.Balancers.Name+`: "lb2"`, `the `+c.what+
+				` "theirs" of an unknown owner`)
 			m.are(map[string]string{"web": "kubernetes", "near": "kubernetes"})
 
 			p := sub(m.docs[azure.ID(lbID).Key()], "properties")
@@ -190,8 +197,9 @@ func TestAFrontendOfWhichAUsersRulesTellDoesNotMove(t *testing.T) {
 	}
 }
 
-// Whom the configuration or a label leads elsewhere is served where he is, and warned, as
-// long as others keep him there. When all of them are led there, they move together.
+// TestSharersMoveTogether checks that a Service that the configuration or a label leads elsewhere is
+// served at its old place, with a warning, as long as other Services keep its frontend there. When all
+// of them are led there, they move together.
 func TestSharersMoveTogether(t *testing.T) {
 	two := &metav1.LabelSelector{MatchLabels: map[string]string{"lb": "two"}}
 	one := &metav1.LabelSelector{MatchLabels: map[string]string{"lb": "one"}}
@@ -203,7 +211,7 @@ func TestSharersMoveTogether(t *testing.T) {
 			delete(m.web.Annotations, key.Balancers.Name)
 			m.web.Labels, m.guest.Labels, m.near.Labels = two.MatchLabels, one.MatchLabels, one.MatchLabels
 			m.web.Spec.Ports = append(m.web.Spec.Ports, tcp(443, 30443))
-			told(t, m.commits(m.web, m.guest, m.near), "default/web", true, "lb2", "kubernetes", "Service default/guest")
+			reported(t, m.commits(m.web, m.guest, m.near), "default/web", true, "lb2", "kubernetes", "Service default/guest")
 			m.are(map[string]string{"web": "kuberneteskubernetes", "guest": "kubernetes", "near": "kubernetes"})
 
 			m.guest.Labels = two.MatchLabels
@@ -220,8 +228,9 @@ func TestSharersMoveTogether(t *testing.T) {
 	}
 }
 
-// Sharers come back together, too, when several load balancers are given up, and who is
-// not of the commit keeps the others where they are until then.
+// TestSharersComeBackTogether checks that Services that share an address also come back together when
+// several load balancers are given up. A Service that is not of the commit keeps the others at their
+// places until then.
 func TestSharersComeBackTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		left int // of two load balancers, 0 for one that is none of several
@@ -240,7 +249,7 @@ func TestSharersComeBackTogether(t *testing.T) {
 
 			delete(m.web.Annotations, key.Balancers.Name)
 			m.in.Config.Balancers, m.in.Config.PoolByIP = m.in.Config.Balancers[:c.left], c.byIP
-			told(t, m.commits(m.web), "default/web", true, "lb2", "Service default/guest")
+			reported(t, m.commits(m.web), "default/web", true, "lb2", "Service default/guest")
 			m.are(map[string]string{"web": "lb2", "guest": "lb2", "near": "kubernetes"})
 			m.commits(m.web, m.guest, m.near)
 			m.are(map[string]string{"web": "kubernetes", "guest": "kubernetes", "near": "kubernetes"})
@@ -269,7 +278,8 @@ func TestSharersStayTogetherBetweenRounds(t *testing.T) {
 			}
 			delete(m.web.Annotations, key.Balancers.Name)
 			delete(m.near.Annotations, key.Balancers.Name)
-			m.near.Labels, m.web.Labels, m.guest.Labels = map[string]string{"lb": "one"}, map[string]string{"lb": "two"}, map[string]string{"lb": "two"}
+			m.near.Labels, m.web.Labels, m.guest.Labels = map[string]string{"lb": "one"}, map[string]string{"lb": "two"},
+				map[string]string{"lb": "two"}
 			if found := m.commits(m.web, m.guest, m.near); len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
@@ -283,8 +293,9 @@ func TestSharersStayTogetherBetweenRounds(t *testing.T) {
 	}
 }
 
-// Who takes an address over from a Service at another load balancer gets it when that one has
-// let it go, and two that change places get theirs in the round after.
+// TestAnAddressGoesFromOneLoadBalancerToAnother checks that a Service that takes an address over from
+// a Service at another load balancer gets it when the other one has released it. Two that swap their
+// addresses get them in the round after.
 func TestAnAddressGoesFromOneLoadBalancerToAnother(t *testing.T) {
 	const mine, yours = "mine", "yours"
 	for _, internal := range []bool{false, true} {
@@ -302,7 +313,7 @@ func TestAnAddressGoesFromOneLoadBalancerToAnother(t *testing.T) {
 			}
 		}
 		for name, change := range map[string]func(m *moving){
-			"its owner goes to his own": func(m *moving) { asks(m.web, yours); asks(m.near, "") },
+			"its owner goes to its own": func(m *moving) { asks(m.web, yours); asks(m.near, "") },
 			"its owner is gone":         func(m *moving) { asks(m.web, yours); m.near.DeletionTimestamp = &metav1.Time{} },
 			"its owner is of the other kind": func(m *moving) {
 				asks(m.web, yours)
@@ -316,7 +327,8 @@ func TestAnAddressGoesFromOneLoadBalancerToAnother(t *testing.T) {
 			t.Run(fmt.Sprint(name, "/internal ", internal), func(t *testing.T) {
 				m := newMoving(t, internal, false)
 				for i, name := range []string{mine, yours} {
-					m.put(azure.ID(network+"publicIPAddresses/"+name), parse(fmt.Sprintf(`{"location":"westeurope","sku":{"name":"Standard"},
+					m.put(azure.ID(network+"publicIPAddresses/"+name),
+						parse(fmt.Sprintf(`{"location":"westeurope","sku":{"name":"Standard"},
 						"properties":{"publicIPAddressVersion":"IPv4","publicIPAllocationMethod":"Static","ipAddress":"20.9.0.%d"}}`, i+1)))
 				}
 				m.near.Annotations[key.Balancers.Name] = "lb2"

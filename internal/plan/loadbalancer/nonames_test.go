@@ -16,7 +16,8 @@ import (
 // noNames are values that users write where a name is wanted.
 var noNames = []string{"no/group", "a%2fb", "../kaz", "kaz?x=1", "kaz#", "a b/c", "x/nodes", "/subscriptions/s/resourceGroups/kaz"}
 
-// A value that is no name is asked of nobody, and its Service's alone to put right.
+// TestWhatIsNoNameIsItsServicesAlone checks that a value that is not a valid name leads to no request,
+// and to a problem of its own Service only.
 func TestWhatIsNoNameIsItsServicesAlone(t *testing.T) {
 	const internal, link = "service.beta.kubernetes.io/azure-load-balancer-internal", "service.beta.kubernetes.io/azure-pls-create"
 	for name, besides := range map[string]map[string]string{
@@ -39,8 +40,10 @@ func TestWhatIsNoNameIsItsServicesAlone(t *testing.T) {
 				t.Fatalf("%s=%q: %v", name, value, err)
 			}
 			found := rounds[0].problems
-			if len(found) != 1 || found[0].Object != "default/web" || found[0].Warning || found[0].Reason != loadbalancer.ReasonAnnotation ||
-				!strings.Contains(found[0].Message, name+`: "`+value+`" is not allowed`) || !strings.Contains(found[0].Message, "allowed is") {
+			if len(found) != 1 || found[0].Object != "default/web" || found[0].Warning ||
+				found[0].Reason != loadbalancer.ReasonAnnotation ||
+				!strings.Contains(found[0].Message, name+`: "`+value+`" is not allowed`) ||
+				!strings.Contains(found[0].Message, "allowed is") {
 				t.Errorf("%s=%q: found %v", name, value, found)
 			}
 			in.Have = w.snapshot()
@@ -57,8 +60,8 @@ func TestWhatIsNoNameIsItsServicesAlone(t *testing.T) {
 	}
 }
 
-// What was noted somewhere is read by nobody who could be asked to put it right: what is no
-// name holds up neither the Service nor others.
+// TestNotesThatAreNoNamesAreLeftOut checks that an invalid name in a note, which no user can correct,
+// delays neither the Service nor others.
 func TestNotesThatAreNoNamesAreLeftOut(t *testing.T) {
 	for _, value := range append(noNames, "") {
 		noteThatIsNoName(t, key.Note{Of: key.PublicIPs, Group: value})
@@ -71,8 +74,10 @@ func noteThatIsNoName(t *testing.T, note key.Note) {
 	value, w := note.Group, newWorld(2)
 	web := service("web", tcp(80, 30080))
 	web.Status.Conditions = []metav1.Condition{note.Condition()}
-	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: web, Groups: []key.Note{note}}}}
-	group := w.docs[in.Config.LoadBalancer().Parent().Resource("Microsoft.Network/networkSecurityGroups", in.Config.SecurityGroupName).Key()]
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2),
+		Services: []loadbalancer.Service{{Service: web, Groups: []key.Note{note}}}}
+	group := w.docs[in.Config.LoadBalancer().Parent().Resource("Microsoft.Network/networkSecurityGroups",
+		in.Config.SecurityGroupName).Key()]
 	fill(group, object{"tags": object{}})
 	group["tags"].(object)["kaz-"+in.Config.ClusterName+"-public-ips-in-"+value] = "true"
 	for _, gone := range []bool{false, true} {

@@ -13,10 +13,10 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// Whatever the order in which Services come, and how many at a time, Azure is the same in the
-// end but for the priorities of security rules, the order of lists, the addresses that Azure
-// chooses and, of several load balancers, the one that is chosen. Who is the first at an
-// address that is shared gives its frontend the name, and has the private link service there.
+// TestOrderOfArrival checks that Azure has the same state in the end, whatever the order in which
+// Services come and the size of the batches. Exceptions are the priorities of security rules, the
+// order of lists, the addresses that Azure chooses and the choice of a load balancer. The first
+// Service at a shared address gives the frontend its name and has the private link service there.
 func TestOrderOfArrival(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		conf := genConfig(t)
@@ -55,14 +55,15 @@ func genFriends(t *rapid.T, conf loadbalancer.Config) loadbalancer.Input {
 		}
 	}
 	in.Services = slices.DeleteFunc(in.Services, func(s loadbalancer.Service) bool {
-		// Where there are several load balancers, the choice decides who has IPv4 beside him.
+		// Where there are several load balancers, the choice decides which Services have an IPv4
+		// frontend beside them.
 		return refused[s.Key()] || len(conf.Balancers) > 0 && slices.Equal(s.Spec.IPFamilies, []v1.IPFamily{v1.IPv6Protocol})
 	})
 	return in
 }
 
-// arrive serves Services in their order, some at a time, and then all, as the controller
-// does with those who had to wait for others. It returns what Azure is like.
+// arrive serves Services in their order, in batches, and then all, as the controller does with
+// deferred Services. It returns the state of Azure.
 func arrive(t *rapid.T, in loadbalancer.Input, some int) map[string]any {
 	w := newWorld(3)
 	w.trusting = true // TestNeedsAreEnough
@@ -138,8 +139,8 @@ func forgetPriorities(group object, several bool) {
 	p["securityRules"] = rules
 }
 
-// forgetChoice takes away which of several load balancers it is, and who is in its pools.
-// It returns the id key of all of them.
+// forgetChoice removes the choice of a load balancer, and the members of its pools. It returns the id
+// key of all of them.
 func forgetChoice(id azure.ID, balancer object) string {
 	name, internal := "any", strings.HasSuffix(string(id), "-internal")
 	if internal {
@@ -210,7 +211,7 @@ func (n arrivalNames) link(key string, doc object) (string, object) {
 	return strings.ReplaceAll(key, at, called), parse(strings.ReplaceAll(string(text(doc)), at, called))
 }
 
-// plain is a value with the names that do not tell of an order, and its lists sorted.
+// plain is a value with names that do not depend on an order, and its lists sorted.
 func (n arrivalNames) plain(x any) any {
 	switch x := x.(type) {
 	case string:

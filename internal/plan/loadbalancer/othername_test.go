@@ -31,18 +31,23 @@ func TestFindOtherName(t *testing.T) {
 		have             []azure.Document
 		want             string
 	}{
-		"nothing":                           {services: []*v1.Service{web}},
-		"under the right name":              {services: []*v1.Service{web}, have: []azure.Document{made(web, "kubernetes", "kubernetes")}},
-		"in other case":                     {services: []*v1.Service{web}, have: []azure.Document{made(web, "Kubernetes", "KUBERNETES")}},
-		"under another name":                {services: []*v1.Service{web}, have: []azure.Document{made(web, "prod", "prod")}, want: "prod 1"},
-		"Services that are not asked about": {services: []*v1.Service{web}, others: []*v1.Service{api}, have: []azure.Document{made(api, "prod", "prod")}, want: "prod 1"},
-		"several":                           {services: []*v1.Service{web, api}, have: []azure.Document{made(web, "prod", "prod"), made(api, "prod", "prod")}, want: "prod 2"},
-		"one under the right name":          {services: []*v1.Service{web}, others: []*v1.Service{api}, have: []azure.Document{made(web, "prod", "prod"), made(api, "kubernetes", "kubernetes")}},
-		"unused under the right name":       {services: []*v1.Service{web}, have: []azure.Document{made(web, "prod", "prod"), unused}, want: "prod 1"},
-		"tagged with the right name":        {services: []*v1.Service{web}, have: []azure.Document{made(web, "prod", "kubernetes")}},
-		"of another Service of the name":    {services: []*v1.Service{successor}, have: []azure.Document{made(web, "prod", "prod")}},
-		"of another cluster":                {services: []*v1.Service{web}, have: []azure.Document{made(api, "prod", "prod")}},
-		"named by its Service":              {services: []*v1.Service{pinned}, have: []azure.Document{made(web, "prod", "prod")}},
+		"nothing":              {services: []*v1.Service{web}},
+		"under the right name": {services: []*v1.Service{web}, have: []azure.Document{made(web, "kubernetes", "kubernetes")}},
+		"in other case":        {services: []*v1.Service{web}, have: []azure.Document{made(web, "Kubernetes", "KUBERNETES")}},
+		"under another name": {services: []*v1.Service{web}, have: []azure.Document{made(web, "prod", "prod")},
+			want: "prod 1"},
+		"Services that are not asked about": {services: []*v1.Service{web}, others: []*v1.Service{api},
+			have: []azure.Document{made(api, "prod", "prod")}, want: "prod 1"},
+		"several": {services: []*v1.Service{web, api},
+			have: []azure.Document{made(web, "prod", "prod"), made(api, "prod", "prod")}, want: "prod 2"},
+		"one under the right name": {services: []*v1.Service{web}, others: []*v1.Service{api},
+			have: []azure.Document{made(web, "prod", "prod"), made(api, "kubernetes", "kubernetes")}},
+		"unused under the right name": {services: []*v1.Service{web}, have: []azure.Document{made(web, "prod", "prod"), unused},
+			want: "prod 1"},
+		"tagged with the right name":     {services: []*v1.Service{web}, have: []azure.Document{made(web, "prod", "kubernetes")}},
+		"of another Service of the name": {services: []*v1.Service{successor}, have: []azure.Document{made(web, "prod", "prod")}},
+		"of another cluster":             {services: []*v1.Service{web}, have: []azure.Document{made(api, "prod", "prod")}},
+		"named by its Service":           {services: []*v1.Service{pinned}, have: []azure.Document{made(web, "prod", "prod")}},
 	} {
 		in := loadbalancer.Input{Config: config(), Others: c.others, Have: plan.NewSnapshot(c.have...)}
 		for _, s := range c.services {

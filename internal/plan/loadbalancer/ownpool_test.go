@@ -24,7 +24,7 @@ func placedLocally(t *testing.T) *moving {
 	return m
 }
 
-// pools checks who is in which pool, by the ends of the addresses.
+// pools checks the members of each pool, by the ends of the addresses.
 func (m *moving) pools(want map[string]string) {
 	m.t.Helper()
 	got := map[string]string{}
@@ -44,8 +44,8 @@ func (m *moving) pools(want map[string]string) {
 	}
 }
 
-// A pool that a Service has had to itself goes when it needs it no more, whatever that is
-// for.
+// TestAnOwnPoolGoes checks that a Service's own pool goes when the Service does not need it any more,
+// whatever the reason.
 func TestAnOwnPoolGoes(t *testing.T) {
 	for name, change := range map[string]func(m *moving){
 		"several load balancers are given up": func(m *moving) {
@@ -111,7 +111,7 @@ func TestAnOwnPoolFollowsTheEndpoints(t *testing.T) {
 }
 
 // The retired load balancer of those that are refused is all that they have.
-func TestABasicBalancerStaysForThoseThatAreRefused(t *testing.T) {
+func TestABasicBalancerStaysForRefusedServices(t *testing.T) {
 	m := newMoving(t, false, false)
 	m.docs[azure.ID(lbID).Key()]["sku"] = object{"name": "Basic"}
 	m.web.Annotations[key.Balancers.Name], m.near.Annotations[key.Balancers.Name] = "nope", "nope"

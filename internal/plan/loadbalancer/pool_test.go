@@ -11,10 +11,10 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// Members of pools of addresses go by name, and Azure gives the address of a machine that went to
-// the next one. So the name under which an address is there may be another node's by now: each is
-// let in all the same. What nobody's name stands in the way of stays as it is.
-func TestAddressesOfNodesAreGivenToOthers(t *testing.T) {
+// TestAddressesOfNodesAreReassigned checks pools of addresses, whose members go by name, where Azure
+// gives the address of a removed machine to the next one. The name of an address may then be another
+// node's: each address is added all the same. An address stays as it is if no other node has its name.
+func TestAddressesOfNodesAreReassigned(t *testing.T) {
 	at := func(address string, nodes ...*v1.Node) (all []*v1.Node) {
 		for _, n := range nodes {
 			n = n.DeepCopy()
@@ -35,7 +35,8 @@ func TestAddressesOfNodesAreGivenToOthers(t *testing.T) {
 			[][]*v1.Node{at("10.0.0.5", m[2])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5"},
 		},
 		"and it comes back": {
-			[][]*v1.Node{at("10.0.0.6", m[1]), at("10.0.0.5", m[2])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.6", "np000002": "10.0.0.5"},
+			[][]*v1.Node{at("10.0.0.6", m[1]), at("10.0.0.5", m[2])},
+			pool{"np000000": "10.0.0.4", "np000001": "10.0.0.6", "np000002": "10.0.0.5"},
 		},
 		"two change places": {
 			[][]*v1.Node{at("10.0.0.4", m[1]), at("10.0.0.5", m[0])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5"},
@@ -44,7 +45,8 @@ func TestAddressesOfNodesAreGivenToOthers(t *testing.T) {
 			[][]*v1.Node{at("10.0.0.5", m[1], m[2])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5"},
 		},
 		"two Nodes have one that is new": {
-			[][]*v1.Node{at("10.0.0.5", m[1]), at("10.0.0.9", m[2], machines(4)[3])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5", "np000002": "10.0.0.9"},
+			[][]*v1.Node{at("10.0.0.5", m[1]), at("10.0.0.9", m[2], machines(4)[3])},
+			pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5", "np000002": "10.0.0.9"},
 		},
 		"the Node that had it is excluded": {
 			[][]*v1.Node{at("10.0.0.5", excluded, m[2])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5"},
@@ -52,7 +54,8 @@ func TestAddressesOfNodesAreGivenToOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(2)
-			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)),
+				Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 			in.Config.PoolByIP = true
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
@@ -82,14 +85,15 @@ func TestAddressesOfNodesAreGivenToOthers(t *testing.T) {
 	}
 }
 
-// Pools of interfaces become pools of addresses, and those again pools of interfaces, while
-// packets arrive at the nodes' own addresses: who is still in the pool, or comes into it, is let
-// through, and the rule that says so stays where it is.
+// TestNodePortsStayOpenWhileMembersChangeTheirKind checks pools of interfaces that become pools of
+// addresses and again pools of interfaces, while packets arrive at the nodes' own addresses. Members
+// that stay or join keep their allow rule, which stays where it is.
 func TestNodePortsStayOpenWhileMembersChangeTheirKind(t *testing.T) {
 	w := newWorld(2)
 	web := service("web", tcp(80, 30080))
 	web.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
-	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
+	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
+		Services: []loadbalancer.Service{{Service: web}}}
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}

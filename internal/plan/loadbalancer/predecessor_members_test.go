@@ -46,11 +46,13 @@ func (m machine) id() azure.ID {
 }
 
 func (m machine) nic() azure.ID {
-	return azure.ID(strings.Replace(string(computeID(m.group, "networkInterfaces", m.name()+"-nic")), "Microsoft.Compute", "Microsoft.Network", 1))
+	return azure.ID(strings.Replace(string(computeID(m.group, "networkInterfaces", m.name()+"-nic")), "Microsoft.Compute",
+		"Microsoft.Network", 1))
 }
 
 func (m machine) node() *v1.Node {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name(), Labels: m.labels}, Spec: v1.NodeSpec{ProviderID: "azure://" + string(m.id())}}
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name(), Labels: m.labels},
+		Spec: v1.NodeSpec{ProviderID: "azure://" + string(m.id())}}
 	for _, six := range []bool{false, true} {
 		n.Status.Addresses = append(n.Status.Addresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: m.address(six)})
 	}
@@ -69,14 +71,17 @@ func (m machine) furnish(w *world) {
 	view := `"instanceView":{"statuses":[{"code":"ProvisioningState/succeeded"},{"code":"PowerState/` + power + `"}]}`
 	set := computeID(m.group, "virtualMachineScaleSets", m.set)
 	if m.set != "" {
-		w.put(set, parse(`{"location":"westeurope","properties":{"orchestrationMode":"`+map[bool]string{false: "Uniform", true: "Flexible"}[m.flex]+
+		w.put(set, parse(`{"location":"westeurope","properties":{"orchestrationMode":"`+
+			map[bool]string{false: "Uniform", true: "Flexible"}[m.flex]+
 			`","virtualMachineProfile":{"networkProfile":`+configured+`}}}`))
 	}
 	if m.uniform() {
-		w.put(m.id(), parse(`{"location":"westeurope","properties":{"hardwareProfile":{},"networkProfileConfiguration":`+configured+`,`+view+`}}`))
+		w.put(m.id(),
+			parse(`{"location":"westeurope","properties":{"hardwareProfile":{},"networkProfileConfiguration":`+configured+`,`+view+`}}`))
 		return
 	}
-	vm := parse(`{"location":"westeurope","properties":{"hardwareProfile":{},"networkProfile":{"networkInterfaces":[{"id":"` + string(m.nic()) + `"}]},` + view + `}}`)
+	vm := parse(`{"location":"westeurope","properties":{"hardwareProfile":{},"networkProfile":{"networkInterfaces":[{"id":"` +
+		string(m.nic()) + `"}]},` + view + `}}`)
 	if m.flex {
 		sub(vm, "properties")["virtualMachineScaleSet"] = ref(set)
 	}
@@ -89,7 +94,7 @@ func (m machine) furnish(w *world) {
 	w.put(m.nic(), nic)
 }
 
-// --- who is in the pools
+// --- members of the pools
 
 // candidate reports whether a node may be in a pool at all.
 func (p *predecessor) candidate(m machine) bool {
@@ -187,7 +192,8 @@ func (p *predecessor) listMembers(id azure.ID, name string, six bool, owner *v1.
 	}
 	lb := p.doc(id)
 	props := sub(named(children(sub(lb, "properties"), "backendAddressPools"), name), "properties")
-	props["virtualNetwork"] = object{"id": strings.Replace(string(p.network(p.VirtualNetworkResourceGroup, "virtualNetworks", p.VirtualNetwork)),
+	props["virtualNetwork"] = object{"id": strings.Replace(string(p.network(p.VirtualNetworkResourceGroup, "virtualNetworks",
+		p.VirtualNetwork)),
 		"/"+p.NetworkSubscription+"/", "/"+p.Subscription+"/", 1)}
 	props["loadBalancerBackendAddresses"] = list
 	p.write(id, lb, "members of %s: %v", name, slices.Sorted(maps.Keys(want)))
@@ -214,7 +220,8 @@ func ipConfiguration(o object, six bool) object {
 }
 
 func inPool(o object, pool azure.ID, six bool) bool {
-	return slices.ContainsFunc(children(ipConfiguration(o, six), "loadBalancerBackendAddressPools"), func(r object) bool { return pool.Equal(azure.ID(at(r, "id"))) })
+	return slices.ContainsFunc(children(ipConfiguration(o, six), "loadBalancerBackendAddressPools"),
+		func(r object) bool { return pool.Equal(azure.ID(at(r, "id"))) })
 }
 
 // attached is where the membership of a machine is written.
@@ -261,7 +268,7 @@ func (p *predecessor) attach(pool azure.ID, six bool) {
 	}
 }
 
-// leave takes everybody out of the pools of a load balancer that is to be deleted.
+// leave removes all members from the pools of a load balancer that is to be deleted.
 func (p *predecessor) leave(lb azure.ID) {
 	for _, key := range slices.Sorted(maps.Keys(p.azure.docs)) {
 		o := p.doc(azure.ID(key))
@@ -347,7 +354,8 @@ func (p *predecessor) ensureLink(f part) {
 			dirty = append(dirty, what)
 		}
 	}
-	if proxy := strconv.FormatBool(switched(f.s, "azure-pls-proxy-protocol")); firstText(at(have, "properties", "enableProxyProtocol"), "false") != proxy {
+	if proxy := strconv.FormatBool(switched(f.s, "azure-pls-proxy-protocol")); firstText(at(have, "properties", "enableProxyProtocol"),
+		"false") != proxy {
 		props["enableProxyProtocol"] = proxy == "true"
 		dirty = append(dirty, "proxy protocol")
 	}

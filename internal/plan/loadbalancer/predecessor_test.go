@@ -84,7 +84,8 @@ func number(text string, otherwise float64) float64 {
 // --- names and ids
 
 func (p *predecessor) network(group, kind, name string) azure.ID {
-	return azure.ID("/subscriptions/" + p.NetworkSubscription + "/resourceGroups/" + group + "/providers/Microsoft.Network/" + kind + "/" + name)
+	return azure.ID("/subscriptions/" + p.NetworkSubscription + "/resourceGroups/" + group + "/providers/Microsoft.Network/" + kind +
+		"/" + name)
 }
 
 func (p *predecessor) balancerID(name string, inside bool) azure.ID {
@@ -94,7 +95,7 @@ func (p *predecessor) balancerID(name string, inside bool) azure.ID {
 	return p.network(p.LoadBalancerResourceGroup, "loadBalancers", name)
 }
 
-// balancerNames are the load balancers that it looks at.
+// balancerNames are the load balancers that it reads.
 func (p *predecessor) balancerNames() []string {
 	if len(p.Balancers) == 0 {
 		return []string{p.LoadBalancerName}
@@ -270,7 +271,8 @@ func (p *predecessor) publicIPOf(f part) azure.ID {
 func (p *predecessor) publicIPs(groups ...string) (ids []azure.ID) {
 	for _, key := range slices.Sorted(maps.Keys(p.azure.docs)) {
 		id := azure.ID(key)
-		if id.Is("Microsoft.Network/publicIPAddresses") && slices.ContainsFunc(groups, func(g string) bool { return strings.EqualFold(g, id.Group()) }) {
+		if id.Is("Microsoft.Network/publicIPAddresses") &&
+			slices.ContainsFunc(groups, func(g string) bool { return strings.EqualFold(g, id.Group()) }) {
 			ids = append(ids, azure.ID(p.azure.docs[key]["id"].(string)))
 		}
 	}
@@ -588,7 +590,7 @@ func (p *predecessor) ensureBalancer(s *v1.Service, id azure.ID) {
 	}
 }
 
-// dropSharedProbe takes the shared probe away when nobody refers to it.
+// dropSharedProbe removes the shared probe when no rule refers to it.
 func dropSharedProbe(lb object, dirty *[]string) {
 	props := sub(lb, "properties")
 	used := slices.ContainsFunc(children(props, "loadBalancingRules"), func(r object) bool {
@@ -656,7 +658,8 @@ func sameRule(have, want object) bool {
 }
 
 func sameProbe(have, want object) bool {
-	return sameFields(have, want, []compared{{"protocol", ""}, {"port", ""}, {"requestPath", ""}, {"intervalInSeconds", ""}, {"probeThreshold", ""}})
+	return sameFields(have, want,
+		[]compared{{"protocol", ""}, {"port", ""}, {"requestPath", ""}, {"intervalInSeconds", ""}, {"probeThreshold", ""}})
 }
 
 // frontends drops and makes the frontends of a Service.
@@ -701,7 +704,7 @@ func (p *predecessor) stale(fe object, f part) bool {
 	return f.pinned() != "" && f.pinned() != at(fe, "properties", "privateIPAddress")
 }
 
-// referred reports whether somebody else's rules stand at a frontend.
+// referred reports whether foreign rules use a frontend.
 func referred(lb, fe object, base string) bool {
 	tail := strings.ToLower("/frontendIPConfigurations/" + nameOf(fe) + `"`)
 	for _, kind := range []string{"loadBalancingRules", "outboundRules", "inboundNatRules", "inboundNatPools"} {
@@ -754,7 +757,8 @@ func (p *predecessor) cleanElsewhere(s *v1.Service, wanted []part) {
 			}
 		}
 		p.dropLocalPools(s, lb)
-		preset := p.PresetExternal && !strings.HasSuffix(string(id), "-internal") || p.PresetInternal && strings.HasSuffix(string(id), "-internal")
+		preset := p.PresetExternal && !strings.HasSuffix(string(id), "-internal") || p.PresetInternal &&
+			strings.HasSuffix(string(id), "-internal")
 		switch {
 		case dirty == nil:
 		case len(left) > 0:
@@ -770,7 +774,8 @@ func (p *predecessor) dropLocalPools(s *v1.Service, lb object) {
 	if len(p.Balancers) > 0 && local(s) {
 		pools := children(sub(lb, "properties"), "backendAddressPools")
 		own := strings.ToLower(s.Namespace + "-" + s.Name)
-		setList(lb, "backendAddressPools", slices.DeleteFunc(pools, func(o object) bool { return nameOf(o) == own || nameOf(o) == own+"-ipv6" }))
+		setList(lb, "backendAddressPools",
+			slices.DeleteFunc(pools, func(o object) bool { return nameOf(o) == own || nameOf(o) == own+"-ipv6" }))
 	}
 }
 
@@ -830,7 +835,7 @@ func (p *predecessor) tagFrame(o object, dirty *[]string) {
 	}
 }
 
-// tag adds and changes tags, and removes unknown ones where it is told which survive.
+// tag adds and changes tags, and removes unknown ones where a list of the ones to keep is given.
 func (p *predecessor) tag(o object, want azure.Tags, keep []string, dirty *[]string) {
 	have, _ := o["tags"].(object)
 	for k, v := range want {
@@ -1173,7 +1178,8 @@ func aggregated(in []netip.Prefix) []netip.Prefix {
 	for {
 		var out []netip.Prefix
 		for i, a := range in {
-			inside := slices.ContainsFunc(slices.Concat(out, in[i+1:]), func(b netip.Prefix) bool { return b.Bits() <= a.Bits() && b.Contains(a.Addr()) })
+			inside := slices.ContainsFunc(slices.Concat(out, in[i+1:]),
+				func(b netip.Prefix) bool { return b.Bits() <= a.Bits() && b.Contains(a.Addr()) })
 			if !inside {
 				out = append(out, a)
 			}
@@ -1181,7 +1187,8 @@ func aggregated(in []netip.Prefix) []netip.Prefix {
 		joined := false
 		for i, a := range out {
 			for j, b := range out[:i] {
-				if wide := netip.PrefixFrom(a.Addr(), a.Bits()-1).Masked(); a.Bits() > 0 && a.Bits() == b.Bits() && wide.Contains(b.Addr()) {
+				if wide := netip.PrefixFrom(a.Addr(), a.Bits()-1).Masked(); a.Bits() > 0 && a.Bits() == b.Bits() &&
+					wide.Contains(b.Addr()) {
 					out[j], joined = wide, true
 				}
 			}
@@ -1193,8 +1200,8 @@ func aggregated(in []netip.Prefix) []netip.Prefix {
 	}
 }
 
-// securityRules is the security group's pass for one Service: its destinations are
-// taken out of all managed rules, put where they belong, and what nobody has goes.
+// securityRules is the security group's pass for one Service: its destinations are removed from all
+// managed rules and put where they belong. Destinations without a Service go.
 func (p *predecessor) securityRules(s *v1.Service, wanted bool, were []string) {
 	id := p.network(p.SecurityGroupResourceGroup, "networkSecurityGroups", p.SecurityGroupName)
 	nsg := p.doc(id)
@@ -1305,7 +1312,7 @@ func admit(rs *ruleSet, s *v1.Service, to map[bool][]string) {
 	}
 }
 
-// collect takes out the destinations that nobody has, and the rules without any.
+// collect removes the destinations that no Service has, and the rules without any.
 func (p *predecessor) collect(rs *ruleSet) {
 	known := map[string]bool{}
 	for _, s := range p.services {

@@ -33,7 +33,8 @@ func genService(t *rapid.T, name string) *v1.Service {
 		s.Spec.ExternalTrafficPolicy = v1.ServiceExternalTrafficPolicyLocal
 		s.Spec.HealthCheckNodePort = rapid.Int32Range(32000, 32002).Draw(t, "health check port")
 	}
-	s.Spec.LoadBalancerSourceRanges = rapid.SampledFrom([][]string{nil, {"10.0.0.0/8"}, {"0.0.0.0/0"}, {"10.0.0.1/8"}, {"10.0.0.0/9", "10.128.0.0/9"}}).Draw(t, "ranges")
+	s.Spec.LoadBalancerSourceRanges = rapid.SampledFrom([][]string{nil, {"10.0.0.0/8"}, {"0.0.0.0/0"}, {"10.0.0.1/8"},
+		{"10.0.0.0/9", "10.128.0.0/9"}}).Draw(t, "ranges")
 	s.Annotations = rapid.SampledFrom([]map[string]string{
 		nil,
 		{"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "10"},
@@ -54,13 +55,17 @@ func genService(t *rapid.T, name string) *v1.Service {
 	if rapid.IntRange(0, 2).Draw(t, "no floating IP") == 0 { // several of them meet at the nodes
 		s.Annotations["service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip"] = "true"
 	}
-	s.Spec.IPFamilies = rapid.SampledFrom([][]v1.IPFamily{nil, nil, {v1.IPv4Protocol}, {v1.IPv4Protocol, v1.IPv6Protocol}, {v1.IPv6Protocol, v1.IPv4Protocol}, {v1.IPv6Protocol}}).Draw(t, "families")
+	s.Spec.IPFamilies = rapid.SampledFrom([][]v1.IPFamily{nil, nil, {v1.IPv4Protocol}, {v1.IPv4Protocol, v1.IPv6Protocol},
+		{v1.IPv6Protocol, v1.IPv4Protocol}, {v1.IPv6Protocol}}).Draw(t, "families")
 	if rapid.IntRange(0, 2).Draw(t, "internal") == 0 {
 		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "true"
-		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal-subnet"] = rapid.SampledFrom([]string{"", "", "apps"}).Draw(t, "subnet")
-		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-ipv4"] = rapid.SampledFrom([]string{"", "", "10.0.0.200"}).Draw(t, "private address")
+		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal-subnet"] = rapid.SampledFrom([]string{"", "",
+			"apps"}).Draw(t, "subnet")
+		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-ipv4"] = rapid.SampledFrom([]string{"", "", "10.0.0.200"}).Draw(t,
+			"private address")
 		s.Annotations["service.beta.kubernetes.io/azure-pls-create"] = rapid.SampledFrom([]string{"", "", "true"}).Draw(t, "private link")
-		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-enable-high-availability-ports"] = rapid.SampledFrom([]string{"", "", "true"}).Draw(t, "all ports")
+		s.Annotations["service.beta.kubernetes.io/azure-load-balancer-enable-high-availability-ports"] = rapid.SampledFrom([]string{"",
+			"", "true"}).Draw(t, "all ports")
 	}
 	return s
 }
@@ -101,7 +106,8 @@ func genCommit(t *rapid.T, c loadbalancer.Config) loadbalancer.Input {
 		in.Services = append(in.Services, loadbalancer.Service{Service: genService(t, name), Gone: rapid.Bool().Draw(t, "gone")})
 		if len(c.Balancers) > 0 && rapid.Bool().Draw(t, "chooses") {
 			s := in.Services[len(in.Services)-1]
-			s.Annotations["service.beta.kubernetes.io/azure-load-balancer-configurations"] = rapid.SampledFrom([]string{"kubernetes", "lb2"}).Draw(t, "load balancer")
+			s.Annotations["service.beta.kubernetes.io/azure-load-balancer-configurations"] = rapid.SampledFrom([]string{"kubernetes",
+				"lb2"}).Draw(t, "load balancer")
 			in.Endpoints = map[string][]string{s.Key(): {"np000000"}}
 		}
 	}
@@ -133,14 +139,17 @@ func addOwn(w *world) {
 		sub(w.docs[id.Key()], "properties")["privateLinkServiceNetworkPolicies"] = "Disabled"
 		w.put(id, w.docs[id.Key()])
 	}
-	w.put(network+"publicIPAddresses/pool", parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.100.0.1"}}`))
-	w.put(network+"publicIPAddresses/other", parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.200.0.1"}}`))
+	w.put(network+"publicIPAddresses/pool",
+		parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.100.0.1"}}`))
+	w.put(network+"publicIPAddresses/other",
+		parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.200.0.1"}}`))
 }
 
 // addForeign puts into the world what others may have in the shared documents.
 func addForeign(t *rapid.T, w *world) {
 	const theirs = network + "publicIPAddresses/theirs"
-	w.put(theirs, parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"9.9.9.9"}}`))
+	w.put(theirs,
+		parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"9.9.9.9"}}`))
 	fe := `{"id":"` + lbID + `/frontendIPConfigurations/theirs"}`
 	lb := parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"x":"y"},"kind":"odd","properties":{
 		"frontendIPConfigurations":[{"name":"theirs","zones":["1"],"properties":{"publicIPAddress":{"id":"` + theirs + `"},"gatewayLoadBalancer":{"id":"/subscriptions/s/g"}}}],
@@ -157,16 +166,18 @@ func addForeign(t *rapid.T, w *world) {
 	w.put(lbID, lb)
 	nsg := w.docs[azure.ID(nsgID).Key()]
 	rules := sub(nsg, "properties")["securityRules"].([]any)
-	for i, dst := range rapid.SliceOfN(rapid.SampledFrom([]string{`"destinationAddressPrefix":"20.1.0.2"`, `"destinationAddressPrefixes":["20.1.0.3","8.8.8.8"]`, `"destinationAddressPrefix":"*","odd":1`}), 0, 4).Draw(t, "rules") {
+	for i, dst := range rapid.SliceOfN(rapid.SampledFrom([]string{`"destinationAddressPrefix":"20.1.0.2"`,
+		`"destinationAddressPrefixes":["20.1.0.3","8.8.8.8"]`, `"destinationAddressPrefix":"*","odd":1`}), 0, 4).Draw(t, "rules") {
 		prefix := rapid.SampledFrom([]string{"theirs", "k8s-azure-lb-like"}).Draw(t, "rule name")
 		priority := rapid.SampledFrom([]int{100, 300}).Draw(t, "priority") + i
-		rules = append(rules, parse(fmt.Sprintf(`{"name":"%s-%d","properties":{"priority":%d,"direction":"Inbound","access":"Deny","protocol":"*","sourceAddressPrefix":"*","sourcePortRange":"*","destinationPortRange":"1-9",%s}}`, prefix, i, priority, dst)))
+		rules = append(rules,
+			parse(fmt.Sprintf(`{"name":"%s-%d","properties":{"priority":%d,"direction":"Inbound","access":"Deny","protocol":"*","sourceAddressPrefix":"*","sourcePortRange":"*","destinationPortRange":"1-9",%s}}`, prefix, i, priority, dst)))
 	}
 	sub(nsg, "properties")["securityRules"] = rules
 	w.put(nsgID, nsg)
 }
 
-// foreign is what nobody but its owner may change, as text.
+// foreign is what only its owner may change, as text.
 func foreign(w *world) map[string]string {
 	w.settle()
 	out := map[string]string{}
@@ -194,7 +205,8 @@ func foreign(w *world) map[string]string {
 // ours reports whether a sub-resource belongs to one of the Services, to the cluster
 // or to the managed rules.
 func ours(name string) bool {
-	if strings.HasPrefix(name, "default-") || name == "kubernetes" || name == "kubernetes-IPv6" || name == "cluster-service-shared-health-probe" || strings.HasPrefix(name, "k8s-azure-lb_") {
+	if strings.HasPrefix(name, "default-") || name == "kubernetes" || name == "kubernetes-IPv6" ||
+		name == "cluster-service-shared-health-probe" || strings.HasPrefix(name, "k8s-azure-lb_") {
 		return true
 	}
 	return slices.ContainsFunc(names, func(n string) bool {
@@ -234,7 +246,7 @@ func withoutEmpty(x any) any {
 }
 
 // Whatever Services come, change and go: each commit is at rest when it is done,
-// what is others' is byte for byte as it was, and when the last Service is gone Azure
+// what is foreign is byte for byte as it was, and when the last Service is gone Azure
 // is as it was before the first; also when steps fail on the way.
 func TestCommits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -259,7 +271,7 @@ func TestCommits(t *testing.T) {
 			settle(t, w, in)
 			if shared {
 				if d := cmp.Diff(theirs, foreign(w)); d != "" {
-					t.Fatal("what is others' changed:\n" + d)
+					t.Fatal("foreign parts changed:\n" + d)
 				}
 			}
 			checkServed(t, w, in)
@@ -319,7 +331,7 @@ func (c cluster) tell(t *rapid.T, w *world, in loadbalancer.Input) {
 	}
 }
 
-// dropPool takes the cluster's pool and who is in it out of a state.
+// dropPool removes the cluster's pool and its members from a state.
 func dropPool(state map[string]any) {
 	for key, o := range state {
 		if strings.Contains(key, "/virtualmachinescalesets/") {
@@ -327,7 +339,8 @@ func dropPool(state map[string]any) {
 		}
 		if key == azure.ID(lbID).Key() {
 			p := sub(o.(object), "properties")
-			p["backendAddressPools"] = slices.DeleteFunc(p["backendAddressPools"].([]any), func(x any) bool { return strings.HasPrefix(x.(object)["name"].(string), "kubernetes") })
+			p["backendAddressPools"] = slices.DeleteFunc(p["backendAddressPools"].([]any),
+				func(x any) bool { return strings.HasPrefix(x.(object)["name"].(string), "kubernetes") })
 		}
 	}
 }
@@ -378,7 +391,7 @@ func settle(t *rapid.T, w *world, in loadbalancer.Input) {
 
 // mostRounds is how many rounds a commit may take from a state of Azure: one, or three where
 // Azure has addresses to choose: public IPs first, then the load balancers, which bring
-// private addresses, then what is told of those. What Azure wants in an order of its own
+// private addresses, then what gets those. What Azure wants in an order of its own
 // takes more, and docs/decisions/rounds.md says why.
 func mostRounds(before map[string]any, rounds []round) int {
 	most, held, swapped := 1, isHeldByLink(before, rounds), isSwapped(before, rounds)
@@ -427,7 +440,8 @@ func isHeldByLink(before map[string]any, rounds []round) bool {
 			return false
 		}
 		refs := children(sub(before[s.ID.Key()].(object), "properties"), "loadBalancerFrontendIpConfigurations")
-		return written[s.ID.Key()] || slices.ContainsFunc(refs, func(ref object) bool { return written[azure.ID(ref["id"].(string)).Parent().Key()] })
+		return written[s.ID.Key()] ||
+			slices.ContainsFunc(refs, func(ref object) bool { return written[azure.ID(ref["id"].(string)).Parent().Key()] })
 	})
 }
 
@@ -482,9 +496,9 @@ func isSwapped(before map[string]any, rounds []round) bool {
 	return false
 }
 
-// checkServed sees that each live Service without a problem has an address in each of
-// its families, and a security rule for each port that lets in whom it wants to let
-// in, and that gone ones have nothing.
+// checkServed checks that each live Service without a problem has an address in each of its families,
+// and a security rule for each port that allows the sources that it wants. Deleted Services have
+// nothing.
 func checkServed(t *rapid.T, w *world, in loadbalancer.Input) {
 	in.Have = w.snapshot()
 	status, err := loadbalancer.Status(in)
@@ -499,7 +513,7 @@ func checkServed(t *rapid.T, w *world, in loadbalancer.Input) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	excused := map[string]bool{} // who has a problem, or whose frontend others need
+	excused := map[string]bool{} // Services with a problem, or whose frontend others need
 	for _, p := range found {
 		excused[p.Object] = excused[p.Object] || !p.Warning || p.Reason == loadbalancer.ReasonFrontendKept
 	}
@@ -531,8 +545,10 @@ func checkAddresses(t *rapid.T, w *world, in loadbalancer.Input, s loadbalancer.
 		six := strings.Contains(at.IP, ":")
 		open := tagged || len(ranges) == 0 && !isInternal(s.Service) || len(ranges) > 0 && !broken && !six
 		fixed := isFixed(s.Service) || six && isInternal(s.Service)
-		allPorts := isInternal(s.Service) && s.Annotations["service.beta.kubernetes.io/azure-load-balancer-enable-high-availability-ports"] == "true"
-		if !open || fixed && (six && !in.Config.PoolByIP || len(in.Config.Balancers) > 0) { // no interface has IPv6, and not all are everywhere
+		allPorts := isInternal(s.Service) &&
+			s.Annotations["service.beta.kubernetes.io/azure-load-balancer-enable-high-availability-ports"] == "true"
+		// no interface has IPv6, and not all are everywhere
+		if !open || fixed && (six && !in.Config.PoolByIP || len(in.Config.Balancers) > 0) {
 			continue
 		}
 		for _, p := range s.Spec.Ports {
@@ -553,8 +569,8 @@ func checkAddresses(t *rapid.T, w *world, in loadbalancer.Input, s loadbalancer.
 	}
 }
 
-// arrivesAt is where packets for an address of a Service without floating IP arrive: at all
-// nodes, but for an address to which somebody else brings them.
+// arrivesAt is where packets for an address of a Service without floating IP arrive: at all nodes,
+// except for an address to which foreign rules bring them.
 func arrivesAt(in loadbalancer.Input, s *v1.Service, address string) (all []string) {
 	if address == s.Annotations["service.beta.kubernetes.io/azure-additional-public-ips"] {
 		return []string{address}
@@ -587,7 +603,8 @@ func (c cluster) checkDenied(t *rapid.T, w *world, in loadbalancer.Input, unsure
 	want := map[string]bool{}
 	for _, s := range c {
 		ranges := s.Spec.LoadBalancerSourceRanges
-		denies := slices.Equal(ranges, []string{"10.0.0.1/8"}) || len(ranges) > 0 && s.Annotations["service.beta.kubernetes.io/azure-deny-all-except-load-balancer-source-ranges"] == "true"
+		denies := slices.Equal(ranges, []string{"10.0.0.1/8"}) || len(ranges) > 0 &&
+			s.Annotations["service.beta.kubernetes.io/azure-deny-all-except-load-balancer-source-ranges"] == "true"
 		for _, at := range s.Status.LoadBalancer.Ingress {
 			six := strings.Contains(at.IP, ":")
 			switch {
@@ -653,8 +670,8 @@ func TestDesiredIsAFunctionOfItsInput(t *testing.T) {
 	})
 }
 
-// What Needs names is all that is looked at, whatever the Services: the plan made of
-// that is the plan made of all of Azure.
+// TestNeedsAreEnough checks that what Needs names is all that is read, whatever the Services: the plan
+// of that is the plan of all of Azure.
 func TestNeedsAreEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(3)

@@ -25,27 +25,35 @@ func TestASlipInIPTagsLosesNoAddress(t *testing.T) {
 		had, asks string
 		edit      func(*v1.Service)
 		config    func(*loadbalancer.Config)
-		refused   []string // what the owner is told, none where the Service is served
+		refused   []string // the message of the problem, none where the Service is served
 		renewed   bool     // the address is another one
 	}{
-		"value that Azure does not know": {had: internet, asks: "RoutingPreference=Internett", refused: []string{`"RoutingPreference=Internett"`, `"Internett" is no routing preference`, "it knows Internet"}},
-		"no pair":                        {had: internet, asks: twoWords, refused: []string{`"RoutingPreference:Internet" is no Type=Value pair`}},
-		"type that is mistyped":          {had: internet, asks: "RoutingPreferense=Internet", refused: []string{`"RoutingPreferense" is no type of IP tags`, "but RoutingPreference"}},
-		"type that Azure alone knows":    {had: internet, asks: "NetworkDomain=x", renewed: true},
-		"no pair beside a good one":      {had: internet, asks: "FirstPartyUsage=/A,RoutingPreference:Internet", refused: []string{`"RoutingPreference:Internet" is no Type=Value pair`}},
-		"no pair that changes anything":  {had: internet, asks: internet + ",FirstPartyUsage:/A"},
-		"no pair, and none before":       {asks: twoWords},
-		"no pair, in place":              {had: "FirstPartyUsage=/A", asks: "FirstPartyUsage:/B", config: mayChange, refused: []string{`"FirstPartyUsage:/B" is no Type=Value pair`}},
-		"value, in place":                {had: "FirstPartyUsage=/A", asks: "RoutingPreference=Internett", config: mayChange, refused: []string{"it knows Internet"}},
-		"good ones, in place":            {had: "FirstPartyUsage=/A", asks: "FirstPartyUsage=/B", edit: pinByName, config: mayChange},
-		"type in another case":           {had: internet, asks: "routingpreference=Internet"},
-		"value in another case":          {had: internet, asks: "RoutingPreference=internet"},
-		"case, in place":                 {had: internet, asks: "routingpreference=internet", config: mayChange},
-		"good ones":                      {asks: internet, renewed: true},
-		"no more":                        {had: internet, asks: "", renewed: true},
-		"good ones, pinned by name":      {asks: internet, edit: pinByName, refused: []string{`"RoutingPreference=Internet"`, key.PublicIPName.Name + `: "kubernetes-`}},
-		"good ones, pinned by address":   {had: internet, asks: "FirstPartyUsage=/A", edit: pinByAddress, refused: []string{`spec.loadBalancerIP: "20.1.0.2"`, "RoutingPreference=Internet"}},
-		"the same ones, pinned":          {had: internet, asks: internet, edit: pinByName},
+		"value that Azure does not know": {had: internet, asks: "RoutingPreference=Internett",
+			refused: []string{`"RoutingPreference=Internett"`, `"Internett" is an unknown routing preference`, "known is Internet"}},
+		"no pair": {had: internet, asks: twoWords,
+			refused: []string{`"RoutingPreference:Internet" is no Type=Value pair`}},
+		"type that is mistyped": {had: internet, asks: "RoutingPreferense=Internet",
+			refused: []string{`"RoutingPreferense" is an unknown type of IP tags`, "known is RoutingPreference"}},
+		"type that Azure alone knows": {had: internet, asks: "NetworkDomain=x", renewed: true},
+		"no pair beside a good one": {had: internet, asks: "FirstPartyUsage=/A,RoutingPreference:Internet",
+			refused: []string{`"RoutingPreference:Internet" is no Type=Value pair`}},
+		"no pair that changes anything": {had: internet, asks: internet + ",FirstPartyUsage:/A"},
+		"no pair, and none before":      {asks: twoWords},
+		"no pair, in place": {had: "FirstPartyUsage=/A", asks: "FirstPartyUsage:/B", config: mayChange,
+			refused: []string{`"FirstPartyUsage:/B" is no Type=Value pair`}},
+		"value, in place": {had: "FirstPartyUsage=/A", asks: "RoutingPreference=Internett", config: mayChange,
+			refused: []string{"known is Internet"}},
+		"good ones, in place":   {had: "FirstPartyUsage=/A", asks: "FirstPartyUsage=/B", edit: pinByName, config: mayChange},
+		"type in another case":  {had: internet, asks: "routingpreference=Internet"},
+		"value in another case": {had: internet, asks: "RoutingPreference=internet"},
+		"case, in place":        {had: internet, asks: "routingpreference=internet", config: mayChange},
+		"good ones":             {asks: internet, renewed: true},
+		"no more":               {had: internet, asks: "", renewed: true},
+		"good ones, pinned by name": {asks: internet, edit: pinByName,
+			refused: []string{`"RoutingPreference=Internet"`, key.PublicIPName.Name + `: "kubernetes-`}},
+		"good ones, pinned by address": {had: internet, asks: "FirstPartyUsage=/A", edit: pinByAddress,
+			refused: []string{`spec.loadBalancerIP: "20.1.0.2"`, "RoutingPreference=Internet"}},
+		"the same ones, pinned": {had: internet, asks: internet, edit: pinByName},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(2)
@@ -83,21 +91,21 @@ func TestASlipInIPTagsLosesNoAddress(t *testing.T) {
 			}
 			for _, p := range rounds[0].problems {
 				if strings.Contains(p.Message, "not refused") {
-					t.Errorf("told %q", p.Message)
+					t.Errorf("got %q", p.Message)
 				}
 			}
 			for _, want := range append(c.refused, "annotation "+key.IPTags.Name, "public IP "+id.Name(), "allowed ", "take ") {
-				if told := refusals[0].Message; refusals[0].Object != "default/web" || !strings.Contains(told, want) {
-					t.Errorf("told %q, and not %q", told, want)
+				if reported := refusals[0].Message; refusals[0].Object != "default/web" || !strings.Contains(reported, want) {
+					t.Errorf("got %q, and not %q", reported, want)
 				}
 			}
 		})
 	}
 }
 
-// A public IP is managed when its tag names a Service, NAMESPACE/NAME. What else somebody
-// has written there, under either name of the tag, leaves it somebody's own: it gets no
-// tags and outlives the Service.
+// TestAPublicIPIsManagedWhenItsTagNamesAService checks that a public IP is managed when its tag names
+// a Service, NAMESPACE/NAME. With any other value, under either name of the tag, it is foreign: it
+// gets no tags and outlives the Service.
 func TestAPublicIPIsManagedWhenItsTagNamesAService(t *testing.T) {
 	const id = azure.ID(network + "publicIPAddresses/mine")
 	for text, managed := range map[string]bool{
@@ -120,7 +128,8 @@ func TestAPublicIPIsManagedWhenItsTagNamesAService(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			w := newWorld(2)
-			w.put(id, parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{`+text+`},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
+			w.put(id, parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{`+text+
+				`},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
 			s := service("web", tcp(80, 30080))
 			s.Annotations = map[string]string{key.PublicIPName.Name: "mine", key.PublicIPTags.Name: "a=b"}
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: s}}}
@@ -141,8 +150,8 @@ func TestAPublicIPIsManagedWhenItsTagNamesAService(t *testing.T) {
 	}
 }
 
-// One IPv6 address is written in many ways: somebody else's may stay, and is the address
-// that others ask for.
+// TestAddressesAreComparedAsAddresses checks that a foreign spelling of an IPv6 address stays, and is
+// the address that other Services ask for.
 func TestAddressesAreComparedAsAddresses(t *testing.T) {
 	w := newWorld(2)
 	dual := func(name string, port int32) loadbalancer.Service {

@@ -17,12 +17,13 @@ import (
 )
 
 // dualProfile is an interface with an address of each family.
-var dualProfile = strings.Replace(profile, `"ipConfigurations":[`, `"ipConfigurations":[{"name":"ipconfig6","properties":{"privateIPAddressVersion":"IPv6"}},`, 1)
+var dualProfile = strings.Replace(profile, `"ipConfigurations":[`,
+	`"ipConfigurations":[{"name":"ipconfig6","properties":{"privateIPAddressVersion":"IPv6"}},`, 1)
 
-// Whoever is in the pools, and whoever is not: from the load balancers' documents it is decided
-// as if all instances were known, and none needs to be read once everybody is where he belongs.
-// That both are the same, world.commit checks.
-func TestWhoIsInThePoolsIsReadFromLoadBalancers(t *testing.T) {
+// TestMembersOfPoolsAreReadFromLoadBalancers checks a decision from the load balancers' documents,
+// with any members in the pools: it is the same as if all instances were known, and none needs to be
+// read once all members are in their places. world.commit checks that both are the same.
+func TestMembersOfPoolsAreReadFromLoadBalancers(t *testing.T) {
 	const sets, each = 2, 2
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(0)
@@ -32,8 +33,10 @@ func TestWhoIsInThePoolsIsReadFromLoadBalancers(t *testing.T) {
 			w.put(set, parse(string(text(w.docs[azure.ID(vmss).Key()]))))
 			sub(sub(w.docs[set.Key()], "properties"), "virtualMachineProfile")["networkProfile"] = parse(dualProfile)
 			if rapid.IntRange(0, 5).Draw(t, "windows") == 0 {
-				sub(sub(sub(w.docs[set.Key()], "properties"), "virtualMachineProfile"), "storageProfile")["osDisk"] = object{"osType": "Windows"}
-				sub(sub(sub(w.docs[set.Key()], "properties"), "virtualMachineProfile"), "storageProfile")["imageReference"] = object{"id": "/x/images/windows-2019-containerd/versions/17763.1.2"}
+				sub(sub(sub(w.docs[set.Key()], "properties"), "virtualMachineProfile"),
+					"storageProfile")["osDisk"] = object{"osType": "Windows"}
+				sub(sub(sub(w.docs[set.Key()], "properties"), "virtualMachineProfile"),
+					"storageProfile")["imageReference"] = object{"id": "/x/images/windows-2019-containerd/versions/17763.1.2"}
 			}
 			for k := range each {
 				vm := set.Child("virtualMachines", fmt.Sprint(k))
@@ -53,7 +56,7 @@ func TestWhoIsInThePoolsIsReadFromLoadBalancers(t *testing.T) {
 		settle(t, w, in)
 
 		for range rapid.IntRange(1, 3).Draw(t, "changes") {
-			in.Nodeless = nil
+			in.DeletedNodes = nil
 			var nodes []*v1.Node
 			for _, n := range in.Nodes {
 				n.Labels = nil
@@ -63,20 +66,21 @@ func TestWhoIsInThePoolsIsReadFromLoadBalancers(t *testing.T) {
 				case 1:
 					n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""}
 				case 2:
-					in.Nodeless = append(in.Nodeless, azure.ID(strings.TrimPrefix(n.Spec.ProviderID, "azure://")))
+					in.DeletedNodes = append(in.DeletedNodes, azure.ID(strings.TrimPrefix(n.Spec.ProviderID, "azure://")))
 					continue
 				}
 				nodes = append(nodes, n)
 			}
 			in.Nodes = nodes
-			for _, key := range slices.Sorted(maps.Keys(w.docs)) { // somebody has his own idea of who belongs where
+			for _, key := range slices.Sorted(maps.Keys(w.docs)) { // members are put into other pools by hand
 				id := azure.ID(key)
 				if !strings.Contains(key, "/virtualmachinescalesets/") || rapid.IntRange(0, 3).Draw(t, "by hand "+id.Name()) > 0 {
 					continue
 				}
 				var in []any
 				for _, lb := range []string{lbID, innerID} {
-					if pool := lb + "/backendAddressPools/kubernetes"; w.dangling(id, object{"pool": pool}) == "" && rapid.Bool().Draw(t, "in") {
+					if pool := lb + "/backendAddressPools/kubernetes"; w.dangling(id, object{"pool": pool}) == "" &&
+						rapid.Bool().Draw(t, "in") {
 						in = append(in, ref(azure.ID(pool)))
 					}
 				}
@@ -91,17 +95,20 @@ func TestWhoIsInThePoolsIsReadFromLoadBalancers(t *testing.T) {
 	})
 }
 
-// Nodes that cannot be in a pool keep nobody company there: the last who can be in it stay, though
-// they are excluded.
+// TestAPoolIsNotEmptiedForTheSakeOfWindows checks that nodes that cannot be in a pool do not count
+// there: the last members that can be in it stay, though they are excluded.
 func TestAPoolIsNotEmptiedForTheSakeOfWindows(t *testing.T) {
 	w := newWorld(0)
 	in := loadbalancer.Input{Config: config(), Complete: true}
-	for i, storage := range []string{`{"osDisk":{"osType":"Linux"}}`, `{"osDisk":{"osType":"Windows"},"imageReference":{"id":"/x/images/windows-2019-containerd/versions/17763.1.2"}}`} {
+	for i, storage := range []string{`{"osDisk":{"osType":"Linux"}}`,
+		`{"osDisk":{"osType":"Windows"},"imageReference":{"id":"/x/images/windows-2019-containerd/versions/17763.1.2"}}`} {
 		set := azure.ID(fmt.Sprintf("%s%d", vmss, i))
-		w.put(set, parse(`{"location":"westeurope","properties":{"virtualMachineProfile":{"storageProfile":`+storage+`,"networkProfile":`+dualProfile+`}}}`))
+		w.put(set, parse(`{"location":"westeurope","properties":{"virtualMachineProfile":{"storageProfile":`+storage+`,"networkProfile":`+
+			dualProfile+`}}}`))
 		vm := set.Child("virtualMachines", "0")
 		w.put(vm, parse(`{"location":"westeurope","properties":{"hardwareProfile":{},"networkProfileConfiguration":`+dualProfile+`}}`))
-		in.Nodes = append(in.Nodes, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: set.Name()}, Spec: v1.NodeSpec{ProviderID: "azure://" + string(vm)}})
+		in.Nodes = append(in.Nodes,
+			&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: set.Name()}, Spec: v1.NodeSpec{ProviderID: "azure://" + string(vm)}})
 	}
 	s := service("a", tcp(80, 30080))
 	s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
@@ -126,8 +133,8 @@ func TestAPoolIsNotEmptiedForTheSakeOfWindows(t *testing.T) {
 	}
 }
 
-// The last Service of a load balancer that is not configured any more may stand at a frontend
-// of one that was there before it: whoever is behind that load balancer leaves it first.
+// TestALoadBalancerOfTheLastGuestGoes checks the last Service of a load balancer that is not
+// configured any more, at a foreign frontend: the members of that load balancer leave it first.
 func TestALoadBalancerOfTheLastGuestGoes(t *testing.T) {
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 	in.Config.LoadBalancerName = "old"

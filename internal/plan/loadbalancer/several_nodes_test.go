@@ -23,9 +23,10 @@ func apart(t *testing.T) *moving {
 	return m
 }
 
-// The last node of a load balancer goes, or goes elsewhere: it leaves the pool, for its
-// address is another one's by then, and Services there are told that nobody serves them. Where
-// there is one load balancer its pool is never emptied.
+// TestTheLastNodeOfALoadBalancerLeaves checks the last node of a load balancer, which is deleted or
+// goes elsewhere. It leaves the pool, because its address belongs to another node by then, and the
+// Services there get the problem that no node serves them. With one load balancer its pool is never
+// emptied.
 func TestTheLastNodeOfALoadBalancerLeaves(t *testing.T) {
 	for name, leave := range map[string]func(m *moving){
 		"gone": func(m *moving) { m.in.Nodes = m.in.Nodes[:2] },
@@ -42,9 +43,10 @@ func TestTheLastNodeOfALoadBalancerLeaves(t *testing.T) {
 				first = "4 5 6"
 			}
 			m.pools(map[string]string{"kubernetes/kubernetes": first, "lb2/kubernetes": ""})
-			told := slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason != loadbalancer.ReasonNoNodes })
-			if len(told) != 1 || !told[0].Warning || told[0].Object != "default/web" || !strings.Contains(told[0].Message, "load balancer lb2") || !strings.Contains(told[0].Message, "np2") {
-				t.Errorf("told is %v", found)
+			reported := slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason != loadbalancer.ReasonNoNodes })
+			if len(reported) != 1 || !reported[0].Warning || reported[0].Object != "default/web" ||
+				!strings.Contains(reported[0].Message, "load balancer lb2") || !strings.Contains(reported[0].Message, "np2") {
+				t.Errorf("got %v", found)
 			}
 		})
 	}
@@ -65,9 +67,10 @@ func TestNodesThatServeAreSpread(t *testing.T) {
 	m.pools(map[string]string{"kubernetes/kubernetes": "7", "lb2/kubernetes": "8"})
 }
 
-// Who shares the frontend of a Service that is gone stands at a load balancer that is not
-// configured any more. His rules tell of it: he is served on there, and takes it with him.
-func TestWhoIsLeftAtALoadBalancerThatIsNotConfigured(t *testing.T) {
+// TestServicesLeftAtALoadBalancerThatIsNotConfigured checks a Service that shares the frontend of a
+// deleted Service at a load balancer that is not configured any more. Its rules show that: it is
+// served on there, and takes the frontend with it.
+func TestServicesLeftAtALoadBalancerThatIsNotConfigured(t *testing.T) {
 	m := apart(t)
 	m.guest.Spec.LoadBalancerIP = m.web.Status.LoadBalancer.Ingress[0].IP
 	m.commits(m.guest)
@@ -94,18 +97,18 @@ func TestWhoIsLeftAtALoadBalancerThatIsNotConfigured(t *testing.T) {
 	}
 }
 
-// A Service with IPv6 alone goes where somebody with IPv4 is, however little room is there:
-// elsewhere Azure would not have it.
-func TestIPv6AloneGoesBesideIPv4(t *testing.T) {
+// TestIPv6OnlyGoesBesideIPv4 checks that an IPv6-only Service goes to a load balancer with an IPv4
+// frontend, however little room is there: Azure refuses it elsewhere.
+func TestIPv6OnlyGoesBesideIPv4(t *testing.T) {
 	for name, c := range map[string]struct {
 		commit []string
 		asks   string
 		want   string // "" for nowhere
 	}{
-		"one is there":             {[]string{"guest"}, "", "kubernetes"},
-		"one comes with it":        {[]string{"near", "guest"}, "", "kubernetes"},
-		"it names an empty one":    {[]string{"guest"}, "lb2", ""},
-		"nobody with IPv4 is left": {[]string{"web", "near", "guest"}, "", ""},
+		"one is there":                 {[]string{"guest"}, "", "kubernetes"},
+		"one comes with it":            {[]string{"near", "guest"}, "", "kubernetes"},
+		"it names an empty one":        {[]string{"guest"}, "lb2", ""},
+		"no Service with IPv4 is left": {[]string{"web", "near", "guest"}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMoving(t, false, false)

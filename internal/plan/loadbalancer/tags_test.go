@@ -35,7 +35,7 @@ func guest(i int) loadbalancer.Service {
 	return loadbalancer.Service{Service: s}
 }
 
-// refusals are those of a commit, by whom.
+// refusals are the problems of a commit, by Service.
 func refusals(t *testing.T, w *world, in loadbalancer.Input) map[string]string {
 	t.Helper()
 	rounds, err := w.commit(in)
@@ -55,14 +55,16 @@ func (w *world) tagsOfWeb() object {
 	return w.docs[azure.ID(network+"publicIPAddresses/kubernetes-"+baseOf(service("web"))).Key()]["tags"].(object)
 }
 
-// Azure takes 256 characters in a tag's value. Who would have the tag that lists the
-// Services of a public IP pass that is told so; those who are listed stay.
+// TestServicesAtOneAddressAreListedInATag checks Azure's limit of 256 characters for a tag's value. A
+// Service that does not fit into the tag that lists the Services of a public IP gets a problem; listed
+// Services stay.
 func TestServicesAtOneAddressAreListedInATag(t *testing.T) {
 	w, in := sharing(t, 13)
 	list := func() []string { return strings.Split(w.tagsOfWeb()[servedBy].(string), ",") }
 	refused := refusals(t, w, in)
 	why := refused["default/guest-00012"]
-	if len(refused) != 1 || !strings.HasPrefix(why, loadbalancer.ReasonLimit) || !strings.Contains(why, "256") || !strings.Contains(why, servedBy) {
+	if len(refused) != 1 || !strings.HasPrefix(why, loadbalancer.ReasonLimit) || !strings.Contains(why, "256") ||
+		!strings.Contains(why, servedBy) {
 		t.Fatalf("refused are %v", refused)
 	}
 	if n := len(list()); n != 13 || list()[0] != "default/web" {
@@ -80,7 +82,7 @@ func TestServicesAtOneAddressAreListedInATag(t *testing.T) {
 	}
 
 	in.Others = nil
-	in.Services = slices.Clone(all) // who is there may change
+	in.Services = slices.Clone(all) // listed Services may change
 	changed := guest(3)
 	changed.Spec.Ports[0].Port = 8080
 	in.Services[4] = changed
@@ -99,11 +101,12 @@ func TestServicesAtOneAddressAreListedInATag(t *testing.T) {
 	moves.Spec.LoadBalancerIP = ""
 	in.Services = slices.DeleteFunc(in.Services, func(s loadbalancer.Service) bool { return s.Gone || s.Name == moves.Name })
 	in.Services = append(in.Services, moves, guest(5))
-	if refused := refusals(t, w, in); len(refused) > 0 || !slices.Contains(list(), "default/guest-00005") || slices.Contains(list(), moves.Key()) {
+	if refused := refusals(t, w, in); len(refused) > 0 || !slices.Contains(list(), "default/guest-00005") ||
+		slices.Contains(list(), moves.Key()) {
 		t.Errorf("one goes elsewhere, one comes: refused are %v, listed %v", refused, list())
 	}
 
-	// Who does not leave after all, because of a mistake, keeps the place in the list.
+	// A Service that does not leave after all, because of a mistake, keeps its place in the list.
 	mistaken := guest(8)
 	mistaken.Spec.LoadBalancerIP = "20.99.99.99"
 	in.Services = slices.DeleteFunc(in.Services, func(s loadbalancer.Service) bool { return s.Name == mistaken.Name })
@@ -113,7 +116,7 @@ func TestServicesAtOneAddressAreListedInATag(t *testing.T) {
 	}
 }
 
-// Somebody's own public IP has no such tag, and so any number of Services.
+// A foreign public IP has no such tag, and so any number of Services.
 func TestServicesAtAnAddressOfOnesOwn(t *testing.T) {
 	w := newWorld(2)
 	w.put(network+"publicIPAddresses/mine", parse(ownIP(network+"publicIPAddresses/mine", "20.1.0.2")))
@@ -126,8 +129,8 @@ func TestServicesAtAnAddressOfOnesOwn(t *testing.T) {
 	}
 }
 
-// What Services ask for at one public IP is there whichever of them is looked at, and the
-// first by name has the say.
+// TestTagsOfServicesAtOneAddress checks that all that Services ask for at one public IP is there,
+// whichever of them is in the commit, and that the first by name decides.
 func TestTagsOfServicesAtOneAddress(t *testing.T) {
 	for _, system := range [][]string{nil, {"sys"}} {
 		w, in := sharing(t, 1)
@@ -185,8 +188,9 @@ func manyTags(from, n int) map[string]string {
 	return map[string]string{key.PublicIPTags.Name: strings.Join(pairs, ",")}
 }
 
-// What Services of one commit ask for at one public IP counts together. Who has his tags there
-// keeps them, whichever of them is looked at first, and whatever else keeps him from being served.
+// TestTagsOfOneCommitCount checks that the tags that Services of one commit ask for at one public IP
+// count together. A Service with its tags there keeps them, whichever Service comes first, and also if
+// it is refused for another reason.
 func TestTagsOfOneCommitCount(t *testing.T) {
 	for _, system := range [][]string{nil, {"sys"}} {
 		t.Run(fmt.Sprint(system), func(t *testing.T) {
@@ -217,12 +221,12 @@ func TestTagsOfOneCommitCount(t *testing.T) {
 			is("one more", refusals(t, w, in), 50, *second)
 			second.Annotations = nil
 			first.Annotations = manyTags(30, 19) // by name it is before web
-			is("who is first asks for more", refusals(t, w, in), 50, *first)
+			is("the first one asks for more", refusals(t, w, in), 50, *first)
 
 			web.Spec.Ports = nil
 			rounds, err := w.commit(in)
 			if err != nil || len(w.tagsOfWeb()) != 50 {
-				t.Errorf("who is refused for something else keeps his tags: %d, %v, %v", len(w.tagsOfWeb()), rounds[0].problems, err)
+				t.Errorf("a Service refused for another reason keeps its tags: %d, %v, %v", len(w.tagsOfWeb()), rounds[0].problems, err)
 			}
 			web.Gone = true
 			if system != nil {
@@ -233,7 +237,7 @@ func TestTagsOfOneCommitCount(t *testing.T) {
 }
 
 // With system tags, what another Service at the address asks for stays, and counts.
-func TestTagsOfOthersCount(t *testing.T) {
+func TestTagsOfOtherServicesCount(t *testing.T) {
 	w, in := sharing(t, 1)
 	in.Config.SystemTags = []string{"sys"}
 	web, guest := in.Services[0], in.Services[1]

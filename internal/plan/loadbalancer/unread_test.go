@@ -25,14 +25,15 @@ func hide(w *world, why azure.Kind) plan.Snapshot {
 	return have.WithUnread(farGroup, fullType, why)
 }
 
-// A list that could not be read is not an empty one: who needs it is refused, and what is
-// there stays, though its address is told by nothing else.
+// TestWhatCannotBeReadStays checks that a list that could not be read is not an empty one: a Service
+// that needs it is refused, and existing parts stay, though nothing else shows their address.
 func TestWhatCannotBeReadStays(t *testing.T) {
 	for _, why := range []azure.Kind{azure.Denied, azure.NotFound} {
 		w := newWorld(2)
 		web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
 		web.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-resource-group": "far"}
-		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}, {Service: api}}}
+		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
+			Services: []loadbalancer.Service{{Service: web}, {Service: api}}}
 		if _, err := w.commit(in); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +56,8 @@ func TestWhatCannotBeReadStays(t *testing.T) {
 				if err != nil || !p.Empty() {
 					t.Errorf("%v, %s", err, p)
 				}
-				if len(found) != 1 || found[0].Object != "default/web" || found[0].Warning || found[0].Reason != loadbalancer.ReasonUnread || !strings.Contains(found[0].Message, `"far"`) {
+				if len(found) != 1 || found[0].Object != "default/web" || found[0].Warning ||
+					found[0].Reason != loadbalancer.ReasonUnread || !strings.Contains(found[0].Message, `"far"`) {
 					t.Errorf("found %v", found)
 				}
 			})
@@ -63,7 +65,8 @@ func TestWhatCannotBeReadStays(t *testing.T) {
 	}
 }
 
-// A note of a group where addresses may be left stays until somebody has looked there.
+// TestANoteOfAGroupThatMayNotBeReadStays checks that a note of a resource group that may have
+// addresses stays until the group has been read.
 func TestANoteOfAGroupThatMayNotBeReadStays(t *testing.T) {
 	for what, tags := range map[string]loadbalancer.Config{
 		"no tags": {}, "tags": {Tags: azure.Tags{"team": "a"}}, "system tags": {SystemTags: []string{"sys"}},
@@ -71,7 +74,8 @@ func TestANoteOfAGroupThatMayNotBeReadStays(t *testing.T) {
 	} {
 		for why, want := range map[azure.Kind]bool{azure.Denied: true, azure.NotFound: false} {
 			w := newWorld(2)
-			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
+			in := loadbalancer.Input{Config: config(), Nodes: machines(2),
+				Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 			in.Config.Tags, in.Config.SystemTags = tags.Tags, tags.SystemTags
 			if _, err := w.commit(in); err != nil {
 				t.Fatal(err)
@@ -93,8 +97,8 @@ func TestANoteOfAGroupThatMayNotBeReadStays(t *testing.T) {
 	}
 }
 
-// A private link service where nobody may look is its Service's alone, and keeps the Service
-// as long as there can be one.
+// TestALinkInAGroupThatMayNotBeRead checks that a private link service in a resource group that may
+// not be read concerns its own Service only. It keeps the Service as long as there can be one.
 func TestALinkInAGroupThatMayNotBeRead(t *testing.T) {
 	for why, stays := range map[azure.Kind]bool{azure.Denied: true, azure.NotFound: false} {
 		w := newWorld(2)
@@ -122,8 +126,9 @@ func TestALinkInAGroupThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// A private link service goes when those who are connected to it have left. Where nobody may
-// see who they are, it stays with its Service, who is told; his neighbour is served.
+// TestConnectionsThatMayNotBeRead checks that a private link service goes when its connections have
+// ended. Where the connections may not be read, it stays with its Service, which gets a problem; the
+// other Service is served.
 func TestConnectionsThatMayNotBeRead(t *testing.T) {
 	const create = "service.beta.kubernetes.io/azure-pls-create"
 	w := newWorld(2)
@@ -139,7 +144,8 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 		t.Fatalf("there are %d private link services, want 1", len(links))
 	}
 	link := links[0].ID()
-	sub(w.docs[link.Key()], "properties")["privateEndpointConnections"] = []any{object{"id": string(link.Child("privateEndpointConnections", "theirs"))}}
+	sub(w.docs[link.Key()],
+		"properties")["privateEndpointConnections"] = []any{object{"id": string(link.Child("privateEndpointConnections", "theirs"))}}
 	stays := web.DeepCopy()
 	unlinked := web.DeepCopy()
 	delete(unlinked.Annotations, create)
@@ -147,9 +153,9 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 		web     loadbalancer.Service
 		refused bool
 	}{
-		"he stays":            {loadbalancer.Service{Service: stays}, false},
-		"he is deleted":       {loadbalancer.Service{Service: web, Gone: true}, true},
-		"he asks for no more": {loadbalancer.Service{Service: unlinked}, true},
+		"it stays":            {loadbalancer.Service{Service: stays}, false},
+		"it is deleted":       {loadbalancer.Service{Service: web, Gone: true}, true},
+		"it asks for no more": {loadbalancer.Service{Service: unlinked}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := in
@@ -178,8 +184,8 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// A subnet that may not be read holds up who asks for an address there. What he has there
-// stays as long as he does.
+// TestASubnetThatMayNotBeRead checks that a subnet that may not be read delays the Services that ask
+// for an address there. What such a Service has there stays as long as the Service does.
 func TestASubnetThatMayNotBeRead(t *testing.T) {
 	w := newWorld(2)
 	web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
@@ -187,7 +193,8 @@ func TestASubnetThatMayNotBeRead(t *testing.T) {
 		"service.beta.kubernetes.io/azure-load-balancer-internal":        "true",
 		"service.beta.kubernetes.io/azure-load-balancer-internal-subnet": "apps",
 	}
-	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}, {Service: api}}}
+	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
+		Services: []loadbalancer.Service{{Service: web}, {Service: api}}}
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +202,7 @@ func TestASubnetThatMayNotBeRead(t *testing.T) {
 	delete(elsewhere.Annotations, "service.beta.kubernetes.io/azure-load-balancer-internal-subnet")
 	linked := web.DeepCopy() // asks for two things there
 	linked.Annotations["service.beta.kubernetes.io/azure-pls-create"] = "true"
-	external := web.DeepCopy() // and his annotation says nothing
+	external := web.DeepCopy() // and its annotation says nothing
 	external.Annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = "false"
 	in.Have = w.snapshot()
 	for _, id := range subnetsOf(in) {
@@ -205,12 +212,12 @@ func TestASubnetThatMayNotBeRead(t *testing.T) {
 		web     loadbalancer.Service
 		refused bool
 	}{
-		"he asks for it":                   {loadbalancer.Service{Service: web}, true},
-		"he asks for a link there, too":    {loadbalancer.Service{Service: linked}, true},
-		"he asks for another one":          {loadbalancer.Service{Service: elsewhere}, false},
-		"he asks for a public IP":          {loadbalancer.Service{Service: external}, false},
-		"he is deleted":                    {loadbalancer.Service{Service: web, Gone: true}, false},
-		"he was told to leave and deleted": {loadbalancer.Service{Service: elsewhere, Gone: true}, false},
+		"it asks for it":                {loadbalancer.Service{Service: web}, true},
+		"it asks for a link there, too": {loadbalancer.Service{Service: linked}, true},
+		"it asks for another one":       {loadbalancer.Service{Service: elsewhere}, false},
+		"it asks for a public IP":       {loadbalancer.Service{Service: external}, false},
+		"it is deleted":                 {loadbalancer.Service{Service: web, Gone: true}, false},
+		"it is changed and deleted":     {loadbalancer.Service{Service: elsewhere, Gone: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := in
@@ -224,7 +231,8 @@ func TestASubnetThatMayNotBeRead(t *testing.T) {
 			if err != nil || p.Empty() != c.refused {
 				t.Errorf("%v, %s", err, p)
 			}
-			refused := len(found) == 1 && found[0].Object == "default/web" && !found[0].Warning && found[0].Reason == loadbalancer.ReasonUnread &&
+			refused := len(found) == 1 && found[0].Object == "default/web" && !found[0].Warning &&
+				found[0].Reason == loadbalancer.ReasonUnread &&
 				strings.Contains(found[0].Message, `azure-load-balancer-internal-subnet: "apps" may not be read`)
 			if refused != c.refused || !refused && len(found) > 0 {
 				t.Errorf("found %v", found)
@@ -244,7 +252,8 @@ func subnetsOf(in loadbalancer.Input) (ids []azure.ID) {
 	return ids
 }
 
-// Without what is the cluster's own nothing is decided, whoever names it.
+// TestWhatMayBeUnread checks that nothing is decided without the cluster's own resources, whichever
+// Service names them.
 func TestWhatMayBeUnread(t *testing.T) {
 	web := service("web", tcp(80, 30080))
 	for name, want := range map[string]int{"": 0, strings.ToUpper(config().Subnet): 0, "apps": 1} {
@@ -259,12 +268,13 @@ func TestWhatMayBeUnread(t *testing.T) {
 	}
 }
 
-// A virtual network that is missing is told as that, and not as a subnet; where the network
-// may not be read, that it may be missing.
+// TestAVirtualNetworkIsMissing checks that a missing virtual network is reported as missing, and not
+// as a subnet; where the network may not be read, that it may be missing.
 func TestAVirtualNetworkIsMissing(t *testing.T) {
 	const kind = "Microsoft.Network/virtualNetworks"
 	web := service("web", tcp(80, 30080))
-	web.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true", "service.beta.kubernetes.io/azure-load-balancer-internal-subnet": "nope"}
+	web.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true",
+		"service.beta.kubernetes.io/azure-load-balancer-internal-subnet": "nope"}
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: web}}}
 	vnet := azure.GroupID("s", in.Config.VirtualNetworkResourceGroup).Resource(kind, in.Config.VirtualNetwork)
 	subnet := vnet.Child("subnets", "nope")
@@ -280,9 +290,12 @@ func TestAVirtualNetworkIsMissing(t *testing.T) {
 		t.Error("the network is to be looked at where its subnet is not there, and nowhere else, if that is allowed")
 	}
 	for want, have := range map[string]plan.Snapshot{
-		`"nope" is not found in virtual network ` + string(vnet) + ", allowed":                                                                                                                              missing.With(azure.Document(`{"id":"` + vnet + `"}`)),
-		`"nope" is not found in virtual network ` + string(vnet) + ", or the network is not there, allowed":                                                                                                 missing.WithUnread(vnet, kind, azure.Denied),
-		"the virtual network " + string(vnet) + ` of the subnet "nope" is not found, allowed is one that is there: make it, or configure another vnetName or vnetResourceGroup; Azure says: No such group.`: missing.WithAbsent(vnet, "No such group."),
+		`"nope" is not found in virtual network ` + string(vnet) +
+			", allowed": missing.With(azure.Document(`{"id":"` + vnet + `"}`)),
+		`"nope" is not found in virtual network ` + string(vnet) +
+			", or the network is not there, allowed": missing.WithUnread(vnet, kind, azure.Denied),
+		"the virtual network " + string(vnet) +
+			` of the subnet "nope" is not found, allowed is one that is there: make it, or configure another vnetName or vnetResourceGroup; Azure says: No such group.`: missing.WithAbsent(vnet, "No such group."),
 	} {
 		in.Have = have
 		_, found, err := loadbalancer.Desired(in)

@@ -47,7 +47,8 @@ func config() loadbalancer.Config {
 		ClusterName: "kubernetes", Location: "westeurope", Subscription: "s", ResourceGroup: "rg",
 		NetworkSubscription: "s", LoadBalancerName: "kubernetes", LoadBalancerResourceGroup: "rg",
 		SecurityGroupName: "nsg", SecurityGroupResourceGroup: "rg",
-		VirtualNetwork: "v", VirtualNetworkResourceGroup: "rg", Subnet: "n", PrivateLinkResourceGroup: "rg", Zones: []string{"1", "2", "3"}, ExcludeControlPlane: true,
+		VirtualNetwork: "v", VirtualNetworkResourceGroup: "rg", Subnet: "n", PrivateLinkResourceGroup: "rg",
+		Zones: []string{"1", "2", "3"}, ExcludeControlPlane: true,
 	}
 }
 
@@ -57,13 +58,16 @@ func newWorld(instances int) *world {
 	w.put(nsgID, parse(`{"location":"westeurope","properties":{"securityRules":[
 		{"name":"ssh","properties":{"priority":501,"direction":"Inbound","access":"Allow","protocol":"Tcp","sourceAddressPrefix":"10.0.0.0/8","sourcePortRange":"*","destinationAddressPrefix":"*","destinationPortRange":"22"}}]}}`))
 	for name, ranges := range map[string]string{"n": `"10.0.0.0/16","fd00::/64"`, "apps": `"10.1.0.0/16","fd01::/64"`} {
-		w.put(azure.ID(vnetID).Child("subnets", name), parse(`{"properties":{"addressPrefixes":[`+ranges+`],"privateLinkServiceNetworkPolicies":"Enabled"}}`))
+		w.put(azure.ID(vnetID).Child("subnets", name),
+			parse(`{"properties":{"addressPrefixes":[`+ranges+`],"privateLinkServiceNetworkPolicies":"Enabled"}}`))
 	}
 	w.put(vmss, parse(`{"location":"westeurope","sku":{"name":"Standard_D2s_v3","tier":"Standard","capacity":2},"properties":{"provisioningState":"Succeeded","orchestrationMode":"Uniform",
 		"virtualMachineProfile":{"osProfile":{"computerNamePrefix":"np"},"storageProfile":{"osDisk":{"osType":"Linux"}},"networkProfile":`+profile+`}}}`))
 	for i := range instances {
-		w.put(azure.ID(fmt.Sprintf("%s/virtualMachines/%d", vmss, i)), parse(`{"location":"westeurope","sku":{"name":"Standard_D2s_v3"},"properties":{"provisioningState":"Succeeded","latestModelApplied":true,
-			"hardwareProfile":{},"networkProfileConfiguration":`+profile+`,"instanceView":{"statuses":[{"code":"ProvisioningState/succeeded"},{"code":"PowerState/running"}]}}}`))
+		w.put(azure.ID(fmt.Sprintf("%s/virtualMachines/%d", vmss, i)),
+			parse(`{"location":"westeurope","sku":{"name":"Standard_D2s_v3"},"properties":{"provisioningState":"Succeeded","latestModelApplied":true,
+			"hardwareProfile":{},"networkProfileConfiguration":`+profile+
+				`,"instanceView":{"statuses":[{"code":"ProvisioningState/succeeded"},{"code":"PowerState/running"}]}}}`))
 	}
 	return w
 }
@@ -247,12 +251,14 @@ func (w *world) linkAtLost(id azure.ID, body object) string {
 		return ""
 	}
 	for _, fe := range children(sub(w.docs[id.Key()], "properties"), "frontendIPConfigurations") {
-		stays := slices.ContainsFunc(children(sub(body, "properties"), "frontendIPConfigurations"), func(c object) bool { return c["name"] == fe["name"] })
+		stays := slices.ContainsFunc(children(sub(body, "properties"), "frontendIPConfigurations"),
+			func(c object) bool { return c["name"] == fe["name"] })
 		if stays {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(w.docs)) {
-			if azure.ID(key).Is("Microsoft.Network/privateLinkServices") && strings.Contains(w.lower(key), `"`+strings.ToLower(fe["id"].(string))+`"`) {
+			if azure.ID(key).Is("Microsoft.Network/privateLinkServices") &&
+				strings.Contains(w.lower(key), `"`+strings.ToLower(fe["id"].(string))+`"`) {
 				return key
 			}
 		}
@@ -325,7 +331,9 @@ func (w *world) put(id azure.ID, body object) {
 		for _, r := range children(p, "securityRules") {
 			w.child(id, "securityRules", r)
 			rp := sub(r, "properties")
-			for _, pair := range [][2]string{{"sourceAddressPrefix", "sourceAddressPrefixes"}, {"destinationAddressPrefix", "destinationAddressPrefixes"}, {"sourcePortRange", "sourcePortRanges"}, {"destinationPortRange", "destinationPortRanges"}} {
+			for _, pair := range [][2]string{{"sourceAddressPrefix", "sourceAddressPrefixes"},
+				{"destinationAddressPrefix", "destinationAddressPrefixes"}, {"sourcePortRange", "sourcePortRanges"},
+				{"destinationPortRange", "destinationPortRanges"}} {
 				fill(rp, object{pair[1]: []any{}})
 			}
 		}
@@ -338,7 +346,8 @@ func (w *world) put(id azure.ID, body object) {
 
 func (w *world) putBalancer(id azure.ID, body, p object) {
 	fill(sub(body, "sku"), object{"tier": "Regional"})
-	for _, kind := range []string{"frontendIPConfigurations", "backendAddressPools", "loadBalancingRules", "probes", "inboundNatRules", "outboundRules", "inboundNatPools"} {
+	for _, kind := range []string{"frontendIPConfigurations", "backendAddressPools", "loadBalancingRules", "probes", "inboundNatRules",
+		"outboundRules", "inboundNatPools"} {
 		fill(p, object{kind: []any{}})
 		for _, c := range children(p, kind) {
 			w.child(id, kind, c)
@@ -353,7 +362,8 @@ func (w *world) putBalancer(id azure.ID, body, p object) {
 	}
 	for _, c := range children(p, "loadBalancingRules") {
 		r := sub(c, "properties")
-		fill(r, object{"enableTcpReset": false, "enableDestinationServiceEndpoint": false, "allowBackendPortConflict": false, "backendAddressPools": []any{r["backendAddressPool"]}})
+		fill(r, object{"enableTcpReset": false, "enableDestinationServiceEndpoint": false, "allowBackendPortConflict": false,
+			"backendAddressPools": []any{r["backendAddressPool"]}})
 	}
 	for _, c := range children(p, "probes") {
 		fill(sub(c, "properties"), object{"numberOfProbes": 1.0})
@@ -416,7 +426,7 @@ func (w *world) settle() {
 	}
 }
 
-// showMembers writes into a pool who is in it.
+// showMembers writes the members into a pool.
 func (w *world) showMembers(pool object) {
 	var members []any
 	for _, key := range slices.Sorted(maps.Keys(w.docs)) {

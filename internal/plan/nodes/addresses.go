@@ -9,14 +9,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// providedIPs is the annotation in which a kubelet with --node-ip says which
-// addresses it uses.
+// providedIPs is the annotation in which a kubelet with --node-ip records its addresses.
 const providedIPs = "alpha.kubernetes.io/provided-node-ip"
 
-// NewAddresses are the addresses that a node is to have: those of its machine, with
-// the kubelet's host name where the machine tells none. False says that the node has
-// them already; their order is no difference. An error says that the kubelet uses an
-// address which the machine does not have.
+// NewAddresses returns the addresses of a node: those of its machine, and the kubelet's host name if
+// the machine has none. It returns false if the node already has them; order does not matter. It
+// returns an error if the kubelet uses an address that the machine does not have.
 func NewAddresses(node *v1.Node, machine []v1.NodeAddress) ([]v1.NodeAddress, bool, error) {
 	if len(machine) == 0 {
 		return nil, false, nil
@@ -87,8 +85,8 @@ func sameAddresses(a, b []v1.NodeAddress) bool {
 	return true
 }
 
-// KeepOutside adds the outside addresses that a node has to those of its machine,
-// for when it could not be learnt which ones the machine has.
+// KeepOutside adds a node's external addresses to those of its machine. Use it when the machine's
+// external addresses could not be read.
 func KeepOutside(node *v1.Node, machine []v1.NodeAddress) []v1.NodeAddress {
 	all := slices.Clone(machine)
 	for _, a := range node.Status.Addresses {

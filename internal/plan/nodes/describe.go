@@ -8,19 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Description is what Kubernetes is told of a machine.
+// Description has the properties of a machine that Kubernetes needs.
 type Description struct {
 	ProviderID   string
 	InstanceType string
 	Addresses    []v1.NodeAddress
-	Zone         string // "westeurope-1", or a fault domain "0" where there are no zones
+	Zone         string // "westeurope-1", or a fault domain such as "0" in a region without zones
 	Region       string
 }
 
-// Describe tells of a machine under its node's name. The addresses are those of
-// the primary interface: inside addresses, host name, outside addresses. Their
-// order is that which clusters have, because another one would rewrite the status
-// of every node. region is the cluster's, for a machine that does not say its own.
+// Describe describes a machine under the name of its node. The addresses are those of the primary
+// interface: internal addresses, host name, external addresses. Existing clusters have this order;
+// another one would rewrite the status of every node. region applies to a machine without a location.
 func Describe(m Machine, name, region string) (Description, error) {
 	id, err := ProviderID(m.Instance.ID)
 	if err != nil {
@@ -31,7 +30,7 @@ func Describe(m Machine, name, region string) (Description, error) {
 		d.Region = normal(m.Instance.Location)
 	}
 	if d.InstanceType = m.size(); d.InstanceType == "" {
-		return d, fmt.Errorf("machine %s says no size", m.Instance.ID)
+		return d, fmt.Errorf("machine %s has no size", m.Instance.ID)
 	}
 	if d.Zone, err = m.zone(d.Region); err != nil {
 		return d, err
@@ -52,11 +51,11 @@ func (m Machine) size() string {
 	return ""
 }
 
-// zone is the availability zone, else the fault domain.
+// zone returns the availability zone, or else the fault domain.
 func (m Machine) zone(region string) (string, error) {
 	if len(m.Instance.Zones) > 0 {
 		if _, err := strconv.Atoi(m.Instance.Zones[0]); err != nil {
-			return "", fmt.Errorf("machine %s is in zone %q, which is no number", m.Instance.ID, m.Instance.Zones[0])
+			return "", fmt.Errorf("machine %s: zone %q is not a number", m.Instance.ID, m.Instance.Zones[0])
 		}
 		return region + "-" + m.Instance.Zones[0], nil
 	}
@@ -64,7 +63,7 @@ func (m Machine) zone(region string) (string, error) {
 		return strconv.Itoa(int(*view.PlatformFaultDomain)), nil
 	}
 	if !isInstance(m.Instance.ID) && m.Instance.Properties.VirtualMachineScaleSet == nil {
-		return "0", nil // it is alone, or in an availability set that does not tell
+		return "0", nil // not in an availability set, or in one without fault domains
 	}
 	return "", fmt.Errorf("machine %s says neither a zone nor a fault domain", m.Instance.ID)
 }
@@ -83,7 +82,7 @@ func (m Machine) addresses(name string) []v1.NodeAddress {
 	return append(all, outside...)
 }
 
-// Labels are those of a machine that only Azure's nodes have.
+// Labels returns the Azure-specific labels of a machine's node.
 func (m Machine) Labels() map[string]string {
 	group := m.Instance.Tags[interconnectTag]
 	if group == "" || len(validation.IsValidLabelValue(group)) > 0 {

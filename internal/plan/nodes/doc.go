@@ -1,4 +1,3 @@
-// Package nodes decides what Kubernetes is told of a node from the Azure documents
-// of its machine: provider id, addresses, size, zone, and whether the machine is
-// there and on. Layer L1: pure functions of their arguments.
+// Package nodes describes nodes by the Azure documents of their machines: provider id, addresses,
+// size, zone, and whether the machine exists and runs. Layer L1: pure functions of their arguments.
 package nodes

@@ -11,10 +11,10 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// Known is what was read so far: the answer to a query, nil for what was not asked.
+// Known returns the answer to a query, or nil if the query was not read yet.
 type Known func(azure.Query) *Listing
 
-// SeveralError says that more than one machine can be a node's.
+// SeveralError says that several machines match a node.
 type SeveralError struct {
 	Name     string
 	Machines []azure.ID
@@ -24,12 +24,11 @@ func (e *SeveralError) Error() string {
 	return fmt.Sprintf("%d machines have the computer name %s, allowed is one: %v", len(e.Machines), e.Name, e.Machines)
 }
 
-// Locate finds a node's machine, nil when Azure has none. The provider id decides
-// where there is one; else the machine is looked for in group, among the Uniform
-// scale sets whose computers can have the name and then among all other machines,
-// whose nodes bear their name or their computer name.
+// Locate returns a node's machine, or nil if Azure has none. With a provider id, that decides.
+// Otherwise Locate searches group: first the Uniform scale sets with a matching computer name prefix,
+// then all other machines by name and computer name.
 //
-// Queries say what has to be read before it can be told: locate again with that.
+// The returned queries must be read first: call Locate again with their answers.
 func Locate(known Known, group azure.ID, ref Ref) (*azure.Resource[compute.Instance], []azure.Query, error) {
 	if ref.ProviderID == "" {
 		return locateByName(known, group, strings.ToLower(ref.Name))
@@ -37,7 +36,7 @@ func Locate(known Known, group azure.ID, ref Ref) (*azure.Resource[compute.Insta
 	id, ok := MachineID(ref.ProviderID)
 	list, isMachine := ListWith(id)
 	if !ok || !isMachine {
-		return nil, nil, fmt.Errorf("error splitting providerID %q: it names no virtual machine", ref.ProviderID)
+		return nil, nil, fmt.Errorf("error splitting providerID %q: it does not name a virtual machine", ref.ProviderID)
 	}
 	l := known(list)
 	if l == nil {
@@ -106,11 +105,10 @@ func isFlexible(set azure.Resource[compute.ScaleSet]) bool {
 	return strings.EqualFold(set.Properties.OrchestrationMode, "Flexible")
 }
 
-// instanceDigits is how many base-36 digits of the instance's number end the
-// computer name of a scale set's instance.
+// instanceDigits is the number of base-36 digits at the end of a scale set instance's computer name.
 const instanceDigits = 6
 
-// bears reports whether a computer of the scale set can have the name.
+// bears reports whether a computer name can belong to the scale set.
 func bears(set azure.Resource[compute.ScaleSet], name string) bool {
 	if len(name) < instanceDigits {
 		return false
@@ -126,9 +124,8 @@ func bears(set azure.Resource[compute.ScaleSet], name string) bool {
 	return strings.EqualFold(prefix, want)
 }
 
-// Complete adds what a machine has to what it is: its network interfaces, their
-// public addresses, and its fault domain where there are no zones. Queries are as
-// those of [Locate].
+// Complete adds the network interfaces, their public addresses and, in a region without zones, the
+// fault domain. Handle the returned queries as with [Locate].
 func Complete(known Known, vm azure.Resource[compute.Instance]) (Machine, []azure.Query) {
 	m := Machine{Instance: vm, PublicIPs: map[string]string{}}
 	unread := completeInterfaces(known, &m)
@@ -139,8 +136,8 @@ func Complete(known Known, vm azure.Resource[compute.Instance]) (Machine, []azur
 	return m, unread
 }
 
-// WithInterfaces adds to lists of instances those of their interfaces: who describes
-// a machine needs both, and can read them at once.
+// WithInterfaces adds the interface lists to instance lists. A description needs both, and they can
+// be read in parallel.
 func WithInterfaces(lists []azure.Query) []azure.Query {
 	all := slices.Clone(lists)
 	for _, q := range lists {
@@ -151,7 +148,7 @@ func WithInterfaces(lists []azure.Query) []azure.Query {
 	return all
 }
 
-// once is the answer to a query, or the query itself, once.
+// once returns the answer to a query, or adds the query to unread if it is not in it.
 func once(known Known, q azure.Query, unread *[]azure.Query) *Listing {
 	l := known(q)
 	if l == nil && !slices.Contains(*unread, q) {
@@ -202,8 +199,8 @@ func completeAddresses(known Known, m *Machine) (unread []azure.Query) {
 	return unread
 }
 
-// completeView asks how a machine runs that is in no zone: only that tells its fault
-// domain. Those of a scale set are asked about together.
+// completeView requests the instance view of a machine without a zone, which has its fault domain.
+// Machines of one scale set share a query.
 func completeView(known Known, m *Machine) (unread []azure.Query) {
 	if len(m.Instance.Zones) > 0 || isInstance(m.Instance.ID) || m.Instance.Properties.InstanceView != nil {
 		return nil

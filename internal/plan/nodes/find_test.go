@@ -17,10 +17,10 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// cloud answers queries from documents, and notes what was asked.
+// cloud answers queries from documents and records the queries.
 type cloud struct {
 	docs  []azure.Document
-	views map[azure.ID]string // of machines as they run
+	views map[azure.ID]string // instance views
 	asked []string
 	read  map[azure.Query]*nodes.Listing
 }
@@ -37,7 +37,7 @@ func (c *cloud) answer(q azure.Query) []azure.Document {
 		switch {
 		case !id.Under(q.Scope):
 			return true
-		case strings.Contains(q.Type, "ScaleSets/"): // what all instances have
+		case strings.Contains(q.Type, "ScaleSets/"): // lists for all instances
 			return !strings.HasSuffix(strings.ToLower(id.Type()), strings.ToLower(q.Type[strings.LastIndexByte(q.Type, '/'):]))
 		case q.Filter != "" && !strings.Contains(strings.ToLower(string(d)), strings.ToLower(strings.Split(q.Filter, "'")[3])):
 			return true
@@ -46,7 +46,7 @@ func (c *cloud) answer(q azure.Query) []azure.Document {
 	})
 }
 
-// find locates and completes, reading what that needs.
+// find calls Locate and Complete, and reads what they need.
 func (c *cloud) find(t testing.TB, ref nodes.Ref) (m nodes.Machine, found bool, err error) {
 	t.Helper()
 	known := func(q azure.Query) *nodes.Listing { return c.read[q] }
@@ -77,7 +77,7 @@ func (c *cloud) find(t testing.TB, ref nodes.Ref) (m nodes.Machine, found bool, 
 	return m, found, err
 }
 
-// instance is a machine of the Uniform scale set with one interface.
+// instance returns an instance of the Uniform scale set with one interface.
 func instance(n int, edit string, configurations string) []azure.Document {
 	id := fmt.Sprintf("%s/virtualMachines/%d", set, n)
 	computer := fmt.Sprintf("np%s", pad(strconv.FormatInt(int64(n), 36)))
@@ -92,7 +92,7 @@ func instance(n int, edit string, configurations string) []azure.Document {
 
 func pad(s string) string { return strings.Repeat("0", 6-len(s)) + s }
 
-// machine is a virtual machine with a resource of its own and with one interface.
+// machine returns a virtual machine with one interface.
 func machine(name, computer, edit, configurations string) []azure.Document {
 	id, nic := vmID(name), group.Resource(network.Interfaces, name+"-nic")
 	return []azure.Document{
@@ -113,8 +113,10 @@ const (
 )
 
 var (
-	model = azure.Document(`{"id":"` + string(set) + `","name":"NP","properties":{"virtualMachineProfile":{"osProfile":{"computerNamePrefix":"np"}}}}`)
-	flex  = azure.Document(`{"id":"` + string(flexSet) + `","name":"flex","properties":{"orchestrationMode":"Flexible","virtualMachineProfile":{"osProfile":{"computerNamePrefix":"flex"}}}}`)
+	model = azure.Document(`{"id":"` + string(set) +
+		`","name":"NP","properties":{"virtualMachineProfile":{"osProfile":{"computerNamePrefix":"np"}}}}`)
+	flex = azure.Document(`{"id":"` + string(flexSet) +
+		`","name":"flex","properties":{"orchestrationMode":"Flexible","virtualMachineProfile":{"osProfile":{"computerNamePrefix":"flex"}}}}`)
 )
 
 func address(kind v1.NodeAddressType, a string) v1.NodeAddress {
@@ -122,7 +124,8 @@ func address(kind v1.NodeAddressType, a string) v1.NodeAddress {
 }
 
 func TestDescribe(t *testing.T) {
-	const publicID = string(group) + `/providers/Microsoft.Compute/virtualMachineScaleSets/NP/virtualMachines/10/networkInterfaces/nic/ipConfigurations/a/publicIPAddresses/p`
+	const publicID = string(group) +
+		`/providers/Microsoft.Compute/virtualMachineScaleSets/NP/virtualMachines/10/networkInterfaces/nic/ipConfigurations/a/publicIPAddresses/p`
 	public := azure.Document(`{"id":"` + publicID + `","properties":{"ipAddress":"20.0.0.1"}}`)
 	young := azure.Document(`{"id":"` + publicID + `","properties":{}}`)
 	withPublic := strings.Replace(v4, `"primary"`, `"publicIPAddress":{"id":"`+publicID+`"},"primary"`, 1)
@@ -130,7 +133,8 @@ func TestDescribe(t *testing.T) {
 	second := azure.Document(strings.Replace(string(instance(10, "", v6)[1]), "/nic", "/other", 1))
 	twoCards := func(primary string) []azure.Document {
 		docs := instance(10, "", v4)
-		docs[0] = azure.Document(strings.Replace(string(docs[0]), `"networkInterfaces":[`, `"networkInterfaces":[{"id":"`+string(second.ID())+`"},`, 1))
+		docs[0] = azure.Document(strings.Replace(string(docs[0]), `"networkInterfaces":[`, `"networkInterfaces":[{"id":"`+
+			string(second.ID())+`"},`, 1))
 		docs[1] = azure.Document(strings.Replace(string(docs[1]), `"primary":true,"ipConf`, primary+`"ipConf`, 1))
 		return append(docs, azure.Document(strings.Replace(string(second), `"primary":true,"ipConf`, `"ipConf`, 1)))
 	}
@@ -141,18 +145,28 @@ func TestDescribe(t *testing.T) {
 		addresses []v1.NodeAddress
 		wrong     string
 	}{
-		{what: "34: a zone beats the fault domain", docs: instance(10, `"zones":["2"],`, v4), zone: "westeurope-2", addresses: []v1.NodeAddress{inside, name}},
+		{what: "34: a zone beats the fault domain", docs: instance(10, `"zones":["2"],`, v4), zone: "westeurope-2",
+			addresses: []v1.NodeAddress{inside, name}},
 		{what: "34: fault domain without zones", docs: instance(10, ``, v4), zone: "3", addresses: []v1.NodeAddress{inside, name}},
-		{what: "38: both families, the primary first", docs: instance(10, ``, v6+","+v4), zone: "3", addresses: []v1.NodeAddress{inside, address(v1.NodeInternalIP, "fd00::4"), name}},
-		{what: "36: a public address last", docs: append(instance(10, ``, withPublic), public), zone: "3", addresses: []v1.NodeAddress{inside, name, address(v1.NodeExternalIP, "20.0.0.1")}},
-		{what: "36: a public address that is not there", docs: instance(10, ``, withPublic), zone: "3", addresses: []v1.NodeAddress{inside, name}},
-		{what: "D13: a public address without one yet", docs: append(instance(10, ``, withPublic), young), zone: "3", addresses: []v1.NodeAddress{inside, name}},
-		{what: "D13: one configuration, primary or not said", docs: instance(10, ``, strings.Replace(v4, `"primary":true,`, "", 1)), zone: "3", addresses: []v1.NodeAddress{inside, name}},
-		{what: "37: two interfaces, one is primary", docs: twoCards(`"primary":true,`), zone: "3", addresses: []v1.NodeAddress{inside, name}},
+		{what: "38: both families, the primary first", docs: instance(10, ``, v6+","+v4), zone: "3",
+			addresses: []v1.NodeAddress{inside, address(v1.NodeInternalIP, "fd00::4"), name}},
+		{what: "36: a public address last", docs: append(instance(10, ``, withPublic), public), zone: "3",
+			addresses: []v1.NodeAddress{inside, name, address(v1.NodeExternalIP, "20.0.0.1")}},
+		{what: "36: a public address that is not there", docs: instance(10, ``, withPublic), zone: "3",
+			addresses: []v1.NodeAddress{inside, name}},
+		{what: "D13: a public address without one yet", docs: append(instance(10, ``, withPublic), young), zone: "3",
+			addresses: []v1.NodeAddress{inside, name}},
+		{what: "D13: one configuration, primary or not said", docs: instance(10, ``, strings.Replace(v4, `"primary":true,`, "", 1)),
+			zone: "3", addresses: []v1.NodeAddress{inside, name}},
+		{what: "37: two interfaces, one is primary", docs: twoCards(`"primary":true,`), zone: "3",
+			addresses: []v1.NodeAddress{inside, name}},
 		{what: "37: two interfaces, none is primary", docs: twoCards(``), wrong: "no primary interface with an address"},
 		{what: "34: a zone that is no number", docs: instance(10, `"zones":["b"],`, v4), wrong: `zone "b"`},
-		{what: "116: neither zone nor view", docs: []azure.Document{azure.Document(strings.Replace(string(instance(10, ``, v4)[0]), `"instanceView"`, `"x"`, 1)), instance(10, ``, v4)[1]}, wrong: "neither a zone nor a fault domain"},
-		{what: "no address", docs: instance(10, ``, `{"name":"a","properties":{"primary":true}}`), wrong: "no primary interface with an address"},
+		{what: "116: neither zone nor view",
+			docs: []azure.Document{azure.Document(strings.Replace(string(instance(10, ``, v4)[0]), `"instanceView"`, `"x"`, 1)),
+				instance(10, ``, v4)[1]}, wrong: "neither a zone nor a fault domain"},
+		{what: "no address", docs: instance(10, ``, `{"name":"a","properties":{"primary":true}}`),
+			wrong: "no primary interface with an address"},
 		{what: "115: no interface", docs: instance(10, ``, v4)[:1], wrong: "no primary interface with an address"},
 	} {
 		t.Run(test.what, func(t *testing.T) {
@@ -178,10 +192,10 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Machines with a resource of their own: alone, in an availability set, and in a
-// Flexible scale set.
+// TestDescribeVirtualMachines describes virtual machines: standalone, in an availability set, and in
+// a Flexible scale set.
 func TestDescribeVirtualMachines(t *testing.T) {
-	// D11: the address is in a resource group of its own.
+	// D11: the public IP is in another resource group.
 	public := azure.Document(`{"id":"/subscriptions/rg-of-s/resourceGroups/elsewhere/providers/Microsoft.Network/publicIPAddresses/p","properties":{"ipAddress":"20.0.0.1"}}`)
 	withPublic := strings.Replace(v4, `"primary"`, `"publicIPAddress":{"id":"`+string(public.ID())+`"},"primary"`, 1)
 	inSet := `"availabilitySet":{"id":"` + string(group) + `/providers/Microsoft.Compute/availabilitySets/as"},`
@@ -199,14 +213,22 @@ func TestDescribeVirtualMachines(t *testing.T) {
 		zone      string
 		addresses []v1.NodeAddress
 	}{
-		{what: "alone", docs: machine("node-a", "node-a", "", v4), view: `{"statuses":[]}`, zone: "0", addresses: []v1.NodeAddress{inside, name}},
-		{what: "alone in a zone", docs: zoned(machine("node-a", "node-a", "", v4)), zone: "westeurope-2", addresses: []v1.NodeAddress{inside, name}},
-		{what: "D3: fault domain of an availability set", docs: machine("node-a", "node-a", inSet, v4), view: `{"platformFaultDomain":1}`, zone: "1", addresses: []v1.NodeAddress{inside, name}},
+		{what: "alone", docs: machine("node-a", "node-a", "", v4), view: `{"statuses":[]}`, zone: "0",
+			addresses: []v1.NodeAddress{inside, name}},
+		{what: "alone in a zone", docs: zoned(machine("node-a", "node-a", "", v4)), zone: "westeurope-2",
+			addresses: []v1.NodeAddress{inside, name}},
+		{what: "D3: fault domain of an availability set", docs: machine("node-a", "node-a", inSet, v4), view: `{"platformFaultDomain":1}`,
+			zone: "1", addresses: []v1.NodeAddress{inside, name}},
 		{what: "116: no view", docs: machine("node-a", "node-a", inSet, v4), zone: "0", addresses: []v1.NodeAddress{inside, name}},
-		{what: "27: flexible, by computer name", docs: append(zoned(machine("flexprofile-x", "NODE-A", inFlex, v6+","+v4)), flex), zone: "westeurope-2", addresses: []v1.NodeAddress{inside, address(v1.NodeInternalIP, "fd00::4"), name}},
-		{what: "flexible without zones", docs: append(machine("flexprofile-x", "node-a", inFlex+viewed, v4), flex), zone: "2", addresses: []v1.NodeAddress{inside, name}},
-		{what: "D11: a public address of another group", docs: append(zoned(machine("node-a", "node-a", "", withPublic)), public), zone: "westeurope-2", addresses: []v1.NodeAddress{inside, name, address(v1.NodeExternalIP, "20.0.0.1")}},
-		{what: "extra labels", docs: zoned(machine("node-a", "node-a", `"x":0},"tags":{"Platform_Interconnect_Group":"g1"},"properties":{`, v4)), zone: "", labels: map[string]string{nodes.LabelInterconnectGroup: "g1"}},
+		{what: "27: flexible, by computer name", docs: append(zoned(machine("flexprofile-x", "NODE-A", inFlex, v6+","+v4)), flex),
+			zone: "westeurope-2", addresses: []v1.NodeAddress{inside, address(v1.NodeInternalIP, "fd00::4"), name}},
+		{what: "flexible without zones", docs: append(machine("flexprofile-x", "node-a", inFlex+viewed, v4), flex), zone: "2",
+			addresses: []v1.NodeAddress{inside, name}},
+		{what: "D11: a public address of another group", docs: append(zoned(machine("node-a", "node-a", "", withPublic)), public),
+			zone: "westeurope-2", addresses: []v1.NodeAddress{inside, name, address(v1.NodeExternalIP, "20.0.0.1")}},
+		{what: "extra labels",
+			docs: zoned(machine("node-a", "node-a", `"x":0},"tags":{"Platform_Interconnect_Group":"g1"},"properties":{`, v4)), zone: "",
+			labels: map[string]string{nodes.LabelInterconnectGroup: "g1"}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			c := &cloud{docs: append(test.docs, model), views: map[azure.ID]string{}}
@@ -225,12 +247,14 @@ func TestDescribeVirtualMachines(t *testing.T) {
 			}
 			d, err := nodes.Describe(m, "node-a", "elsewhere")
 			id, _ := nodes.ProviderID(test.docs[0].ID())
-			want := nodes.Description{ProviderID: id, InstanceType: "Standard_D4s_v5", Region: "westeurope", Zone: test.zone, Addresses: test.addresses}
+			want := nodes.Description{ProviderID: id, InstanceType: "Standard_D4s_v5", Region: "westeurope", Zone: test.zone,
+				Addresses: test.addresses}
 			if diff := cmp.Diff(want, d); diff != "" || err != nil {
 				t.Error(err, "(-want +got):\n"+diff)
 			}
 			// The provider id leads back to the same machine.
-			if back, ok, err := c.find(t, nodes.Ref{Name: "other", ProviderID: d.ProviderID}); !ok || err != nil || !back.Instance.ID.Equal(m.Instance.ID) {
+			if back, ok, err := c.find(t, nodes.Ref{Name: "other", ProviderID: d.ProviderID}); !ok || err != nil ||
+				!back.Instance.ID.Equal(m.Instance.ID) {
 				t.Errorf("back by %s: %v %v %v", d.ProviderID, back.Instance.ID, ok, err)
 			}
 		})
@@ -240,7 +264,7 @@ func TestDescribeVirtualMachines(t *testing.T) {
 func TestLocate(t *testing.T) {
 	docs := append(instance(10, "", v4), model, flex)
 	docs = append(docs, instance(11, "", v4)...)
-	odd := strings.Replace(string(instance(12, "", v4)[0]), `"np00000c"`, `"NP00000D"`, 1) // a number that is not the instance's
+	odd := strings.Replace(string(instance(12, "", v4)[0]), `"np00000c"`, `"NP00000D"`, 1) // another number than the instance's
 	nameless := strings.Replace(string(instance(13, "", v4)[0]), `"osProfile"`, `"x"`, 1)
 	leaving := strings.Replace(string(instance(14, "", v4)[0]), "Succeeded", "Deleting", 1)
 	docs = append(docs, azure.Document(odd), azure.Document(nameless), azure.Document(leaving))
@@ -266,7 +290,8 @@ func TestLocate(t *testing.T) {
 		{"25: the computer name is upper case", nodes.Ref{Name: "np00000d"}, "12"},
 		{"no such number", nodes.Ref{Name: "np00000e"}, ""},
 		{"no such prefix", nodes.Ref{Name: "other00000a"}, ""},
-		{"26: too short", nodes.Ref{Name: "a"}, ""}, {"26: no number", nodes.Ref{Name: "node!"}, ""}, {"26: no digits", nodes.Ref{Name: "np-----a"}, ""},
+		{"26: too short", nodes.Ref{Name: "a"}, ""}, {"26: no number", nodes.Ref{Name: "node!"}, ""},
+		{"26: no digits", nodes.Ref{Name: "np-----a"}, ""},
 		{"115: no computer name", nodes.Ref{Name: "np00000d", ProviderID: provider(instanceID(13))}, "13"},
 		{"49: being deleted, by name", nodes.Ref{Name: "np00000e"}, ""},
 		{"49: being deleted, by id", nodes.Ref{Name: "np00000e", ProviderID: provider(instanceID(14))}, ""},
@@ -290,16 +315,19 @@ func TestLocate(t *testing.T) {
 	if _, _, err := (&cloud{docs: docs}).find(t, nodes.Ref{Name: "twice"}); !errors.As(err, &several) || len(several.Machines) != 2 {
 		t.Errorf("two machines for one node: %v", err)
 	}
-	for _, id := range []string{"azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/d", "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/x"} {
-		if _, _, err := (&cloud{docs: docs}).find(t, nodes.Ref{Name: "a", ProviderID: id}); err == nil || !strings.Contains(err.Error(), "error splitting providerID") {
+	for _, id := range []string{"azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/d",
+		"azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/x"} {
+		if _, _, err := (&cloud{docs: docs}).find(t, nodes.Ref{Name: "a", ProviderID: id}); err == nil ||
+			!strings.Contains(err.Error(), "error splitting providerID") {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
 }
 
-// What has to be read: lists, and no more of them than the node's kind asks for.
+// TestWhatIsRead checks that only the lists that the node's kind needs are read.
 func TestWhatIsRead(t *testing.T) {
-	docs := slices.Concat(instance(10, `"zones":["1"],`, v4), machine("flex_1", "flex00000a", inFlex, v4), machine("alone", "alone", "", v4), []azure.Document{model, flex})
+	docs := slices.Concat(instance(10, `"zones":["1"],`, v4), machine("flex_1", "flex00000a", inFlex, v4),
+		machine("alone", "alone", "", v4), []azure.Document{model, flex})
 	const np, flexMachines = "/providers/Microsoft.Compute/virtualMachineScaleSets/NP ", " virtualMachines"
 	inSet := []string{np + "virtualMachineScaleSets/virtualMachines", np + "virtualMachineScaleSets/networkInterfaces"}
 	for _, test := range []struct {
@@ -309,8 +337,10 @@ func TestWhatIsRead(t *testing.T) {
 		{nodes.Ref{Name: "np00000a"}, append([]string{" virtualMachineScaleSets"}, inSet...)},
 		{nodes.Ref{Name: "x", ProviderID: "azure://" + string(set) + "/virtualMachines/10"}, inSet},
 		{nodes.Ref{Name: "flex00000a"}, []string{" virtualMachineScaleSets", flexMachines, " networkInterfaces", flexMachines}},
-		{nodes.Ref{Name: "alone"}, []string{" virtualMachineScaleSets", flexMachines, " networkInterfaces", "/providers/Microsoft.Compute/virtualMachines/alone virtualMachines/instanceView"}},
-		{nodes.Ref{Name: "nobody"}, []string{" virtualMachineScaleSets", flexMachines}},
+		{nodes.Ref{Name: "alone"},
+			[]string{" virtualMachineScaleSets", flexMachines, " networkInterfaces",
+				"/providers/Microsoft.Compute/virtualMachines/alone virtualMachines/instanceView"}},
+		{nodes.Ref{Name: "unknown"}, []string{" virtualMachineScaleSets", flexMachines}},
 	} {
 		c := &cloud{docs: docs}
 		if _, _, err := c.find(t, test.ref); err != nil {
@@ -322,7 +352,7 @@ func TestWhatIsRead(t *testing.T) {
 	}
 }
 
-// How one machine runs, from its own answer.
+// TestRuns checks the state in an instance view.
 func TestRuns(t *testing.T) {
 	view := func(codes ...string) []azure.Document {
 		var list []string
@@ -354,7 +384,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// What Azure would not answer is an error and no panic.
+// FuzzRead checks that invalid documents cause errors, not panics.
 func FuzzRead(f *testing.F) {
 	f.Add(string(instance(10, "", v4)[0]))
 	f.Add(string(machine("a", "a", inFlex, v6)[1]))
@@ -362,7 +392,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"id":"","properties":null,"statuses":[{}]}`)
 	f.Fuzz(func(_ *testing.T, text string) {
 		for _, q := range []azure.Query{
-			{Scope: group, Type: compute.ScaleSets}, {Scope: group, Type: compute.VirtualMachines}, {Scope: group, Type: network.Interfaces},
+			{Scope: group, Type: compute.ScaleSets}, {Scope: group, Type: compute.VirtualMachines},
+			{Scope: group, Type: network.Interfaces},
 			{Scope: group, Type: network.PublicIPAddresses}, nodes.ViewOf(vmID("a")),
 		} {
 			l, err := nodes.Read(q, []azure.Document{azure.Document(text)})
@@ -376,19 +407,20 @@ func FuzzRead(f *testing.F) {
 				continue
 			}
 			if m, unread := nodes.Complete(func(azure.Query) *nodes.Listing { return l }, vm); len(unread) == 0 {
-				_, _ = nodes.Describe(m, "a", "r") // its errors are of documents that make no sense
+				_, _ = nodes.Describe(m, "a", "r") // errors about invalid documents are expected
 			}
 		}
 	})
 }
 
-// One node's description out of the lists of 1,000 machines.
+// BenchmarkFind describes one node from the lists of 1,000 machines.
 func BenchmarkFind(b *testing.B) {
 	docs := []azure.Document{model}
 	for n := range 1000 {
 		docs = append(docs, instance(n, "", v4)...)
 	}
-	for name, ref := range map[string]nodes.Ref{"by name": {Name: "np00000a"}, "by id": {ProviderID: "azure://" + string(set) + "/virtualMachines/10"}} {
+	for name, ref := range map[string]nodes.Ref{"by name": {Name: "np00000a"},
+		"by id": {ProviderID: "azure://" + string(set) + "/virtualMachines/10"}} {
 		b.Run(name, func(b *testing.B) {
 			c := &cloud{docs: docs}
 			for b.Loop() {

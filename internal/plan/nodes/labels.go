@@ -2,13 +2,13 @@ package nodes
 
 import v1 "k8s.io/api/core/v1"
 
-// Labels that only Azure's nodes have.
+// Azure-specific labels of nodes.
 const (
 	LabelSubFaultDomain    = "topology.kubernetes.azure.com/sub-fault-domain"
 	LabelInterconnectGroup = "topology.kubernetes.azure.com/interconnect-group"
 )
 
-// Labels are what a node is labelled with; what is not known is no label.
+// Labels returns the labels of a node, without unknown values.
 func (d Metadata) Labels() map[string]string {
 	labels := map[string]string{}
 	for _, l := range []struct{ key, value string }{
@@ -25,8 +25,7 @@ func (d Metadata) Labels() map[string]string {
 	return labels
 }
 
-// BetaLabels are the deprecated names of a node's labels, with the values that the
-// present names have.
+// BetaLabels returns the deprecated labels of a node with the values of the current ones.
 func BetaLabels(labels map[string]string) map[string]string {
 	beta := map[string]string{}
 	for _, l := range []struct{ present, deprecated string }{

@@ -10,15 +10,14 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// The query types of what all instances of a scale set have, and of what one
-// machine says of itself while it runs.
+// The query types of lists for all instances of a scale set, and of a machine's instance view.
 const (
 	scaleSetInterfaces = compute.ScaleSets + "/networkInterfaces"
 	scaleSetAddresses  = compute.ScaleSets + "/publicIPAddresses"
 	instanceView       = "/instanceView"
 )
 
-// The lists that tell of machines. One list serves all machines of its scope.
+// setsIn, and the functions below, are lists of machines. One list serves all machines of its scope.
 func setsIn(group azure.ID) azure.Query { return azure.Query{Scope: group, Type: compute.ScaleSets} }
 
 func instancesOf(set azure.ID) azure.Query {
@@ -29,8 +28,8 @@ func machinesIn(group azure.ID) azure.Query {
 	return azure.Query{Scope: group, Type: compute.VirtualMachines}
 }
 
-// membersOf lists the machines of a Flexible scale set as they run, which the list
-// of a group does not tell.
+// membersOf lists the machines of a Flexible scale set with their instance view, which the list of a
+// resource group lacks.
 func membersOf(set azure.ID) azure.Query {
 	return azure.Query{
 		Scope: set.Parent(), Type: compute.VirtualMachines, Expand: "instanceView",
@@ -38,17 +37,15 @@ func membersOf(set azure.ID) azure.Query {
 	}
 }
 
-// ViewOf is the question how one machine runs. It is a read of what has no name:
-// see [IsView].
+// ViewOf is the query for the instance view of a machine. It reads a single document: see [IsView].
 func ViewOf(machine azure.ID) azure.Query {
 	return azure.Query{Scope: machine, Type: machine.Type() + instanceView}
 }
 
-// IsView reports whether a query is answered by one document, that of
-// q.Scope/instanceView, and not by a list.
+// IsView reports whether the answer to a query is the single document q.Scope/instanceView.
 func IsView(q azure.Query) bool { return strings.HasSuffix(q.Type, instanceView) }
 
-// ListWith is the list that holds a machine, false for an id that is no machine's.
+// ListWith returns the list that contains a machine, and false if the id is not a machine's.
 func ListWith(machine azure.ID) (azure.Query, bool) {
 	switch {
 	case isInstance(machine):
@@ -59,19 +56,18 @@ func ListWith(machine azure.ID) (azure.Query, bool) {
 	return azure.Query{}, false
 }
 
-// Listing is what one query was answered, ready to be looked up. It is never
-// changed.
+// Listing is the indexed answer to a query. It is immutable.
 type Listing struct {
 	sets       []azure.Resource[compute.ScaleSet]
 	machines   map[string]azure.Resource[compute.Instance]  // by id key
-	named      map[string][]azure.ID                        // machines by computer name, in lower case
+	named      map[string][]azure.ID                        // ids by computer name in lower case
 	interfaces map[string]azure.Resource[network.Interface] // by id key
 	addresses  map[string]string                            // of public IPs, by id key
 	view       *compute.InstanceView
 }
 
-// Read reads the answer to a query; what does not exist has no documents. Machines
-// that are being deleted are left out: nobody can have a node there any more.
+// Read indexes the answer to a query. A resource that does not exist has no documents. Machines that
+// are being deleted are left out.
 func Read(q azure.Query, docs []azure.Document) (*Listing, error) {
 	l := &Listing{}
 	var err error
@@ -128,9 +124,9 @@ func (l *Listing) addMachine(vm azure.Resource[compute.Instance]) {
 	}
 }
 
-// Has reports whether the listing holds a machine, and whether that is off for
-// good as far as the listing tells; told is false where it tells nothing of that.
-func (l *Listing) Has(machine azure.ID) (there, off, told bool) {
+// Has reports whether the listing contains a machine and whether the machine is off permanently. known
+// is false if the listing does not have that information.
+func (l *Listing) Has(machine azure.ID) (there, off, known bool) {
 	vm, ok := l.machines[machine.Key()]
 	if !ok {
 		return false, false, true
@@ -139,7 +135,7 @@ func (l *Listing) Has(machine azure.ID) (there, off, told bool) {
 	return true, Shutdown(p.ProvisioningState, PowerState(p.InstanceView)), p.InstanceView != nil
 }
 
-// Runs is what [Listing.Has] says of the answer to [ViewOf].
+// Runs is like [Listing.Has] for the answer to [ViewOf].
 func (l *Listing) Runs() (there, off bool) {
 	if l.view == nil {
 		return false, false

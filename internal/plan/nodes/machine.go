@@ -9,21 +9,20 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// Ref is how Kubernetes names a machine: by its node's name and, once it is
-// known, its provider id.
+// Ref identifies a machine by its node's name and, if known, its provider id.
 type Ref struct {
 	Name       string
 	ProviderID string
 }
 
-// Machine is a machine as Azure tells of it.
+// Machine is a machine with its related documents.
 type Machine struct {
 	Instance   azure.Resource[compute.Instance]
 	Interfaces []azure.Resource[network.Interface]
-	PublicIPs  map[string]string // address by the public IP's id key
+	PublicIPs  map[string]string // addresses by the id key of the public IP
 }
 
-// NodeName is the name of an instance's node: its computer name in lower case.
+// NodeName returns the name of an instance's node: its computer name in lower case.
 func NodeName(vm azure.Resource[compute.Instance]) string {
 	if vm.Properties.OSProfile == nil {
 		return ""
@@ -31,12 +30,11 @@ func NodeName(vm azure.Resource[compute.Instance]) string {
 	return strings.ToLower(vm.Properties.OSProfile.ComputerName)
 }
 
-// isInstance reports whether a machine is one of a Uniform scale set, which has no
-// resource of its own.
+// isInstance reports whether a machine is an instance of a Uniform scale set. Such a machine is not a
+// virtualMachines resource.
 func isInstance(id azure.ID) bool { return id.Is(compute.ScaleSetInstances) }
 
-// configurations are the IP configurations of the primary interface, the primary
-// one first.
+// configurations returns the IP configurations of the primary interface, the primary one first.
 func (m Machine) configurations() []azure.Child[network.IPConfiguration] {
 	nic, ok := primary(m.Interfaces, func(n azure.Resource[network.Interface]) *bool { return n.Properties.Primary })
 	if !ok {
@@ -53,7 +51,7 @@ func (m Machine) configurations() []azure.Child[network.IPConfiguration] {
 	return sorted
 }
 
-// primary is the only element, or the one that says so.
+// primary returns the only element, or the element for which says returns true.
 func primary[T any](all []T, says func(T) *bool) (T, bool) {
 	if len(all) == 1 {
 		return all[0], true

@@ -15,27 +15,25 @@ import (
 	"kaz/internal/azure/metadata"
 )
 
-// Metadata is a machine as its own metadata service tells of it: what [Describe]
-// says, and what Azure's API does not.
+// Metadata is the description of a machine by its metadata service. It has properties that Azure's
+// API lacks.
 type Metadata struct {
 	Description
 	// SubFaultDomain and InterconnectGroup are empty for most machines.
 	SubFaultDomain    string
 	InterconnectGroup string
-	// Problems are what could not be used and was left out.
+	// Problems are invalid values that were left out.
 	Problems []string
 }
 
-// interconnectTag is the tag in which Azure tells the interconnect group.
+// interconnectTag is the tag with the interconnect group.
 const interconnectTag = "Platform_Interconnect_Group"
 
-// FromMetadata reads a machine's own metadata under its node's name. public are the
-// addresses that only the load balancer's part of it shows. The addresses are those
-// of the primary interface: host name, then for each IP version inside and outside,
-// which is the order that nodes described this way have.
+// FromMetadata describes a machine by its metadata, under the name of its node. public are the
+// addresses in the load balancer metadata. The addresses are those of the primary interface: host
+// name, then the internal and external address for each IP version. Existing nodes have this order.
 //
-// An error says what is missing or makes no sense. A machine that is in no zone and
-// in no fault domain is none.
+// The error says what is missing or invalid. A machine without zone and fault domain is valid.
 func FromMetadata(m metadata.Instance, public []metadata.PublicIPAddress, name string) (Metadata, error) {
 	var d Metadata
 	if m.Compute == nil || m.Network == nil {
@@ -61,8 +59,8 @@ func FromMetadata(m metadata.Instance, public []metadata.PublicIPAddress, name s
 	return d, nil
 }
 
-// metadataProviderID is the provider id of a resource id as the metadata service
-// spells it; nodes described this way have the subscription in lower case too.
+// metadataProviderID returns the provider id of a resource id in metadata. Existing nodes described
+// by metadata have the subscription in lower case too.
 func metadataProviderID(resource string) (string, error) {
 	if resource == "" {
 		return "", fmt.Errorf("resourceId is empty")
@@ -85,7 +83,7 @@ func metadataProviderID(resource string) (string, error) {
 	return text, nil
 }
 
-// label checks what must be there and becomes a label's value.
+// label checks a required value that becomes a label.
 func label(field, value string) (string, error) {
 	if value == "" {
 		return "", fmt.Errorf("%s is empty", field)
@@ -96,24 +94,24 @@ func label(field, value string) (string, error) {
 	return value, nil
 }
 
-// metadataZone is the availability zone, else the fault domain, else nothing.
+// metadataZone returns the availability zone, or else the fault domain, or else "".
 func metadataZone(c *metadata.Compute, region string) (string, error) {
 	if c.Zone != "" {
 		if _, err := strconv.ParseUint(c.Zone, 10, 16); err != nil {
-			return "", fmt.Errorf("zone is %q, which is no number", c.Zone)
+			return "", fmt.Errorf("zone %q is not a number", c.Zone)
 		}
 		return label("zone", region+"-"+c.Zone)
 	}
 	if c.PlatformFaultDomain != "" {
 		if _, err := strconv.ParseUint(c.PlatformFaultDomain, 10, 16); err != nil {
-			return "", fmt.Errorf("platformFaultDomain is %q, which is no number", c.PlatformFaultDomain)
+			return "", fmt.Errorf("platformFaultDomain %q is not a number", c.PlatformFaultDomain)
 		}
 	}
 	return c.PlatformFaultDomain, nil
 }
 
-// ShowsPublic reports whether the instance document itself shows a public address,
-// so that the load balancer's part need not be asked.
+// ShowsPublic reports whether the instance metadata has a public address. The load balancer metadata
+// is then not needed.
 func ShowsPublic(m metadata.Instance) bool {
 	if m.Network == nil || len(m.Network.Interfaces) == 0 {
 		return false
@@ -174,7 +172,7 @@ func address(field, text string, six bool) (netip.Addr, error) {
 	return a, nil
 }
 
-// frontend is the public address that leads to a private one.
+// frontend returns the public address of a load balancer for a private address.
 func frontend(public []metadata.PublicIPAddress, inside netip.Addr) string {
 	for _, p := range public {
 		if a, err := netip.ParseAddr(unbracketed(p.Private)); err == nil && a == inside {
@@ -188,8 +186,8 @@ func unbracketed(address string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
 }
 
-// placement reads what only some machines have. What cannot be a label is left out
-// and said: it must not keep the node from work.
+// placement reads optional properties. An invalid one is left out and reported, because it must not
+// prevent the node from becoming ready.
 func (d *Metadata) placement(c *metadata.Compute) {
 	optional := func(field, value string) string {
 		if value == "" {
@@ -211,8 +209,7 @@ func (d *Metadata) placement(c *metadata.Compute) {
 	}
 }
 
-// Bears reports whether the metadata is that of a machine of the name: its computer
-// name or its own.
+// Bears reports whether a machine has the given name, as computer name or resource name.
 func Bears(m metadata.Instance, name string) bool {
 	return m.Compute != nil && (strings.EqualFold(m.Compute.OSProfile.ComputerName, name) || strings.EqualFold(m.Compute.Name, name))
 }

@@ -24,8 +24,8 @@ import (
 
 var updateMetadata = flag.Bool("update-metadata", false, "write what is wanted of testdata/metadata anew")
 
-// Each file of testdata/metadata has the documents of a machine and what a node is
-// told of it. Write it anew with -update-metadata.
+// TestFromMetadata compares the description of each machine in testdata/metadata. Update the files
+// with -update-metadata.
 func TestFromMetadata(t *testing.T) {
 	files, err := filepath.Glob("testdata/metadata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -68,7 +68,7 @@ func TestFromMetadata(t *testing.T) {
 	}
 }
 
-// told is a description as people read it.
+// told formats a description.
 func told(d nodes.Metadata, err error) string {
 	if err != nil {
 		return fmt.Sprintf("error: %v\n", err)
@@ -88,7 +88,7 @@ func told(d nodes.Metadata, err error) string {
 	return b.String()
 }
 
-// Whatever a metadata service says, a node is told sense or nothing.
+// FuzzFromMetadata checks that the description is valid for all metadata, or an error.
 func FuzzFromMetadata(f *testing.F) {
 	files, err := filepath.Glob("testdata/metadata/*.txtar")
 	if err != nil {
@@ -116,7 +116,7 @@ func FuzzFromMetadata(f *testing.F) {
 		if json.Unmarshal(instance, &m) != nil {
 			return
 		}
-		_ = json.Unmarshal(balancer, &public) // what was read of it counts
+		_ = json.Unmarshal(balancer, &public) // the decoded part is used
 		d, err := nodes.FromMetadata(m, public.LoadBalancer.PublicIPAddresses, "n")
 		if err != nil {
 			return
@@ -179,27 +179,35 @@ func TestNewAddresses(t *testing.T) {
 	address := func(kind v1.NodeAddressType, text string) v1.NodeAddress {
 		return v1.NodeAddress{Type: kind, Address: text}
 	}
-	host, four, six, out := address(v1.NodeHostName, "n"), address(v1.NodeInternalIP, "10.0.0.4"), address(v1.NodeInternalIP, "fd00::6"), address(v1.NodeExternalIP, "20.0.0.1")
+	host, four, six, out := address(v1.NodeHostName, "n"), address(v1.NodeInternalIP, "10.0.0.4"), address(v1.NodeInternalIP, "fd00::6"),
+		address(v1.NodeExternalIP, "20.0.0.1")
 	for name, c := range map[string]struct {
 		has, machine []v1.NodeAddress
 		provided     string
-		want         []v1.NodeAddress // nil: nothing to write
+		want         []v1.NodeAddress // nil if nothing changes
 		err          string
 	}{
-		"a new node":                        {nil, []v1.NodeAddress{host, four}, "", []v1.NodeAddress{host, four}, ""},
-		"another order":                     {[]v1.NodeAddress{four, host}, []v1.NodeAddress{host, four}, "", nil, ""},
-		"another address":                   {[]v1.NodeAddress{host, six}, []v1.NodeAddress{host, four}, "", []v1.NodeAddress{host, four}, ""},
-		"one more":                          {[]v1.NodeAddress{host, four}, []v1.NodeAddress{host, four, out}, "", []v1.NodeAddress{host, four, out}, ""},
-		"one less":                          {[]v1.NodeAddress{host, four, out}, []v1.NodeAddress{host, four}, "", []v1.NodeAddress{host, four}, ""},
-		"the same address as another type":  {[]v1.NodeAddress{host, address(v1.NodeExternalIP, "10.0.0.4")}, []v1.NodeAddress{host, four}, "", []v1.NodeAddress{host, four}, ""},
+		"a new node":    {nil, []v1.NodeAddress{host, four}, "", []v1.NodeAddress{host, four}, ""},
+		"another order": {[]v1.NodeAddress{four, host}, []v1.NodeAddress{host, four}, "", nil, ""},
+		"another address": {[]v1.NodeAddress{host, six}, []v1.NodeAddress{host, four}, "",
+			[]v1.NodeAddress{host, four}, ""},
+		"one more": {[]v1.NodeAddress{host, four}, []v1.NodeAddress{host, four, out}, "",
+			[]v1.NodeAddress{host, four, out}, ""},
+		"one less": {[]v1.NodeAddress{host, four, out}, []v1.NodeAddress{host, four}, "",
+			[]v1.NodeAddress{host, four}, ""},
+		"the same address as another type": {[]v1.NodeAddress{host, address(v1.NodeExternalIP, "10.0.0.4")},
+			[]v1.NodeAddress{host, four}, "", []v1.NodeAddress{host, four}, ""},
 		"no host name: the kubelet's stays": {[]v1.NodeAddress{host}, []v1.NodeAddress{four}, "", []v1.NodeAddress{four, host}, ""},
 		"nothing known":                     {[]v1.NodeAddress{host, four}, nil, "", nil, ""},
-		"both provided":                     {nil, []v1.NodeAddress{host, four, six}, "10.0.0.4, fd00::6", []v1.NodeAddress{host, four, six}, ""},
-		"provided in another spelling":      {nil, []v1.NodeAddress{host, six}, "fd00:0::6", []v1.NodeAddress{host, six}, ""},
-		"one provided that is not there":    {nil, []v1.NodeAddress{host, four}, "10.0.0.4,fd00::6", nil, `uses the address "fd00::6" (annotation alpha.kubernetes.io/provided-node-ip), which its machine does not have: it has 10.0.0.4`},
-		"provided is empty":                 {nil, []v1.NodeAddress{host, four}, "", []v1.NodeAddress{host, four}, ""},
+		"both provided": {nil, []v1.NodeAddress{host, four, six}, "10.0.0.4, fd00::6",
+			[]v1.NodeAddress{host, four, six}, ""},
+		"provided in another spelling": {nil, []v1.NodeAddress{host, six}, "fd00:0::6", []v1.NodeAddress{host, six}, ""},
+		"one provided that is not there": {nil, []v1.NodeAddress{host, four}, "10.0.0.4,fd00::6", nil,
+			`uses the address "fd00::6" (annotation alpha.kubernetes.io/provided-node-ip), which its machine does not have: it has 10.0.0.4`},
+		"provided is empty": {nil, []v1.NodeAddress{host, four}, "", []v1.NodeAddress{host, four}, ""},
 	} {
-		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{"alpha.kubernetes.io/provided-node-ip": c.provided}}, Status: v1.NodeStatus{Addresses: c.has}}
+		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n",
+			Annotations: map[string]string{"alpha.kubernetes.io/provided-node-ip": c.provided}}, Status: v1.NodeStatus{Addresses: c.has}}
 		got, changed, err := nodes.NewAddresses(node, c.machine)
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %v", name, err)
@@ -211,7 +219,8 @@ func TestNewAddresses(t *testing.T) {
 }
 
 func TestKeepOutside(t *testing.T) {
-	inside, out := v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.4"}, v1.NodeAddress{Type: v1.NodeExternalIP, Address: "20.0.0.1"}
+	inside, out := v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.4"},
+		v1.NodeAddress{Type: v1.NodeExternalIP, Address: "20.0.0.1"}
 	node := &v1.Node{Status: v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.3"}, out}}}
 	if got := nodes.KeepOutside(node, []v1.NodeAddress{inside}); !cmp.Equal(got, []v1.NodeAddress{inside, out}) {
 		t.Error(got)
@@ -226,7 +235,8 @@ func TestBetaLabels(t *testing.T) {
 		"node.kubernetes.io/instance-type": "s", "topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r", "a": "b",
 	})
 	want := map[string]string{
-		"beta.kubernetes.io/instance-type": "s", "failure-domain.beta.kubernetes.io/zone": "z", "failure-domain.beta.kubernetes.io/region": "r",
+		"beta.kubernetes.io/instance-type": "s", "failure-domain.beta.kubernetes.io/zone": "z",
+		"failure-domain.beta.kubernetes.io/region": "r",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -21,7 +21,7 @@ func TestProviderID(t *testing.T) {
 	for id, want := range map[azure.ID]string{
 		set + "/virtualMachines/7": "azure:///subscriptions/rg-of-s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/NP/virtualMachines/7",
 		"/subscriptions/S/resourceGroups/My-RG/providers/Microsoft.Compute/virtualMachines/My-RG": "azure:///subscriptions/S/resourceGroups/my-rg/providers/Microsoft.Compute/virtualMachines/My-RG",
-		// The group's name inside the subscription's must not be taken for the group.
+		// The subscription has the same name as the resource group.
 		"/subscriptions/RG/resourceGroups/RG/providers/Microsoft.Compute/virtualMachines/a": "azure:///subscriptions/RG/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines/a",
 		"/subscriptions/S/resourcegroups/RG/providers/Microsoft.Compute/virtualMachines/a":  "",
 		"/subscriptions/S/resourceGroups/RG":                                                "",
@@ -52,12 +52,14 @@ func TestMachineID(t *testing.T) {
 	}
 }
 
-// A provider id leads back to the machine, and is its own spelling.
+// TestProviderIDsGoBothWays checks that a provider id leads back to the machine and that it is
+// canonical.
 func TestProviderIDsGoBothWays(t *testing.T) {
 	segment := rapid.StringMatching(`[A-Za-z0-9._-]{1,12}`)
 	rapid.Check(t, func(t *rapid.T) {
 		id := azure.GroupID(segment.Draw(t, "subscription"), segment.Draw(t, "group")).
-			Resource(compute.ScaleSets, segment.Draw(t, "set")).Child("virtualMachines", strconv.Itoa(rapid.IntRange(0, 99999).Draw(t, "number")))
+			Resource(compute.ScaleSets, segment.Draw(t, "set")).Child("virtualMachines",
+			strconv.Itoa(rapid.IntRange(0, 99999).Draw(t, "number")))
 		text, err := nodes.ProviderID(id)
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +74,7 @@ func TestProviderIDsGoBothWays(t *testing.T) {
 	})
 }
 
-// Disks name an instance by its scale set's name and its number.
+// TestTheLongFormOfAnInstancesID: disks refer to an instance by its scale set's name and its number.
 func TestTheLongFormOfAnInstancesID(t *testing.T) {
 	const prefix = "azure:///subscriptions/S/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/v/virtualMachines/"
 	for text, want := range map[string]string{"v_7": "7", "V_7": "7", "7": "7", "v_": "v_", "w_7": "w_7"} {
@@ -92,14 +94,14 @@ func FuzzMachineID(f *testing.F) {
 			return
 		}
 		if !nodes.Managed(text) {
-			t.Fatalf("%q is nobody's, but is %s", text, id)
+			t.Fatalf("%q belongs to no machine, but is %s", text, id)
 		}
 		if _, err := azure.ParseID(string(id)); err != nil {
 			t.Fatal(err)
 		}
 		again, err := nodes.ProviderID(id)
 		if err != nil {
-			return // an id may have the words in another case inside
+			return // ids may have these words in another case
 		}
 		if back, ok := nodes.MachineID(again); !ok || !back.Equal(id) {
 			t.Fatalf("%q became %s", text, back)
@@ -109,7 +111,8 @@ func FuzzMachineID(f *testing.F) {
 
 func TestPowerAndShutdown(t *testing.T) {
 	gone := map[nodes.Power]bool{nodes.Stopped: true, nodes.Deallocated: true, nodes.Deallocating: true}
-	for _, power := range []nodes.Power{nodes.Running, nodes.Starting, nodes.Stopping, nodes.Stopped, nodes.Deallocating, nodes.Deallocated, nodes.Unknown} {
+	for _, power := range []nodes.Power{nodes.Running, nodes.Starting, nodes.Stopping, nodes.Stopped, nodes.Deallocating,
+		nodes.Deallocated, nodes.Unknown} {
 		for _, state := range []string{"Succeeded", "succeeded", "Creating", "Updating", "Failed", "Deleting", ""} {
 			want := gone[power] && strings.EqualFold(state, "Succeeded")
 			if got := nodes.Shutdown(state, power); got != want {
@@ -128,7 +131,8 @@ func TestPowerAndShutdown(t *testing.T) {
 		view *compute.InstanceView
 		want nodes.Power
 	}{
-		{nil, nodes.Unknown}, {view(), nodes.Unknown}, {view("ProvisioningState/succeeded"), nodes.Unknown}, {view("PowerState/"), nodes.Unknown},
+		{nil, nodes.Unknown}, {view(), nodes.Unknown}, {view("ProvisioningState/succeeded"), nodes.Unknown},
+		{view("PowerState/"), nodes.Unknown},
 		{view("ProvisioningState/succeeded", "PowerState/running"), nodes.Running}, {view("powerstate/Deallocated"), nodes.Deallocated},
 	} {
 		if got := nodes.PowerState(test.view); got != test.want {
@@ -137,12 +141,13 @@ func TestPowerAndShutdown(t *testing.T) {
 	}
 }
 
-// D33. Regions are the same in any spelling.
+// TestZones (D33) checks that regions match in any spelling.
 func TestZones(t *testing.T) {
 	provider := azure.Document(`{"resourceTypes":[
 		{"resourceType":"disks","zoneMappings":[{"location":"West Europe","zones":["9"]}]},
 		{"resourceType":"virtualMachines","zoneMappings":[{"location":"West Europe","zones":["3","1","2"]},{"location":"North Europe","zones":[]}]}]}`)
-	for region, want := range map[string][]string{"westeurope": {"1", "2", "3"}, "WestEurope": {"1", "2", "3"}, "West Europe": {"1", "2", "3"}, "northeurope": nil, "nowhere": nil} {
+	for region, want := range map[string][]string{"westeurope": {"1", "2", "3"}, "WestEurope": {"1", "2", "3"},
+		"West Europe": {"1", "2", "3"}, "northeurope": nil, "nowhere": nil} {
 		got, err := nodes.Zones(provider, region)
 		if err != nil || len(got) != len(want) || strings.Join(got, ",") != strings.Join(want, ",") {
 			t.Errorf("%s: %v %v", region, got, err)

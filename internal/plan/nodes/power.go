@@ -6,10 +6,10 @@ import (
 	"kaz/internal/azure/compute"
 )
 
-// Power is whether a machine is on.
+// Power is the power state of a machine.
 type Power string
 
-// The powers that Azure tells of, and Unknown for what it does not.
+// The power states of Azure, and Unknown for others.
 const (
 	Running      Power = "running"
 	Starting     Power = "starting"
@@ -20,10 +20,10 @@ const (
 	Unknown      Power = "unknown"
 )
 
-// deleting is the provisioning state of what is as good as gone.
+// deleting is the provisioning state of a resource that is being deleted.
 const deleting = "Deleting"
 
-// PowerState reads the power from an instance view, which may be nil.
+// PowerState returns the power state of an instance view, which may be nil.
 func PowerState(view *compute.InstanceView) Power {
 	if code := status(view, "PowerState/"); code != "" {
 		return Power(strings.ToLower(code))
@@ -31,8 +31,7 @@ func PowerState(view *compute.InstanceView) Power {
 	return Unknown
 }
 
-// provisioning is the provisioning state that an instance view tells; of a failure
-// it names the cause, too.
+// provisioning returns the provisioning state of an instance view, with the cause of a failure.
 func provisioning(view *compute.InstanceView) string {
 	state, _, _ := strings.Cut(status(view, "ProvisioningState/"), "/")
 	return state
@@ -50,8 +49,8 @@ func status(view *compute.InstanceView, prefix string) string {
 	return ""
 }
 
-// Shutdown reports whether a machine is off for good: its power is gone and Azure is
-// done with it. A machine that is being changed may come back any moment.
+// Shutdown reports whether a machine is off permanently: it is stopped or deallocated, and no
+// operation is in progress that could start it.
 func Shutdown(provisioningState string, power Power) bool {
 	if !strings.EqualFold(provisioningState, "Succeeded") {
 		return false

@@ -10,9 +10,8 @@ import (
 
 const scheme = "azure://"
 
-// ProviderID is the provider id of the machine id: the id as Azure spells it, with
-// the name of its resource group in lower case. Other users of provider ids
-// compare them as text, so this is the one spelling.
+// ProviderID returns the provider id of a machine: its id as Azure spells it, with the resource group
+// in lower case. Other programs compare provider ids as text, so there is only this spelling.
 func ProviderID(id azure.ID) (string, error) {
 	text := string(id)
 	const word = "/resourceGroups/"
@@ -29,17 +28,15 @@ func ProviderID(id azure.ID) (string, error) {
 	return scheme + text[:start] + strings.ToLower(text[start:end]) + text[end:], nil
 }
 
-// Managed reports whether a provider id names a machine in Azure. Nodes with
-// another one ("aws://...", or of a machine in somebody's cellar) are not ours to
-// judge, and neither is one in another case.
+// Managed reports whether a provider id names a machine in Azure. Nodes with other provider ids, such
+// as "aws://...", do not belong to this provider. The comparison is case-sensitive.
 func Managed(providerID string) bool {
 	rest, ours := strings.CutPrefix(providerID, scheme+"/subscriptions/")
 	_, rest, grouped := strings.Cut(rest, "/resourceGroups/")
 	return ours && grouped && strings.Contains(rest, "/providers/Microsoft.Compute/")
 }
 
-// MachineID is the id of the machine that a provider id names, false when it is
-// none of Azure's.
+// MachineID returns the id of the machine that a provider id names, and false for others.
 func MachineID(providerID string) (azure.ID, bool) {
 	if !Managed(providerID) {
 		return "", false
@@ -48,7 +45,7 @@ func MachineID(providerID string) (azure.ID, bool) {
 	if err != nil {
 		return "", false
 	}
-	// Disks name the instance 7 of the set v as v_7.
+	// Disks refer to instance 7 of the set v as v_7.
 	if set := id.Parent(); set.Is(compute.ScaleSets) {
 		if number, long := cutPrefixFold(id.Name(), set.Name()+"_"); long {
 			id = id[:len(id)-len(id.Name())] + azure.ID(number)

@@ -8,7 +8,8 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// 41: a node whose machine is off for good is out of service until it is ready again.
+// TestServes (41) checks that a node with a stopped machine is out of service until it is ready
+// again.
 func TestServes(t *testing.T) {
 	const shutdown = "node.cloudprovider.kubernetes.io/shutdown"
 	for _, test := range []struct {

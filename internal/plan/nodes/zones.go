@@ -9,9 +9,9 @@ import (
 	"kaz/internal/azure"
 )
 
-// Zones are the availability zones of a region, from the document of the provider
-// Microsoft.Compute: the zones that virtual machines can be in. A region without
-// zones has none. Azure writes regions as people do in it ("West Europe").
+// Zones returns the availability zones of a region for virtual machines, from the document of the
+// provider Microsoft.Compute. A region without zones has none. The document uses display names of
+// regions ("West Europe").
 func Zones(provider azure.Document, region string) ([]string, error) {
 	var p struct {
 		ResourceTypes []struct {
@@ -42,7 +42,7 @@ func Zones(provider azure.Document, region string) ([]string, error) {
 
 func sameRegion(a, b string) bool { return strings.EqualFold(normal(a), normal(b)) }
 
-// normal is a region as ids and labels write it.
+// normal returns the name of a region as in ids and labels.
 func normal(region string) string {
 	return strings.ToLower(strings.ReplaceAll(region, " ", ""))
 }

@@ -14,20 +14,19 @@ const (
 	ReasonOutside = "PodCIDROutsideClusterCIDR"
 )
 
-// Ledger knows which node holds which blocks of the cluster's ranges. It is not safe
-// for concurrent use.
+// Ledger records which node holds which blocks of the cluster's ranges. It is not safe for concurrent
+// use.
 type Ledger struct {
 	pools []*Pool
 	held  map[string]holding // by node
 }
 
 type holding struct {
-	uid    string // of the Node object: another one of the same name is another node
+	uid    string // of the Node, to detect a new node of the same name
 	blocks []netip.Prefix
 }
 
-// NewLedger is a ledger of ranges, one of each family, without what is reserved:
-// the ranges of Services.
+// NewLedger returns a ledger for ranges, one for each IP family. reserved are the parts for Services.
 func NewLedger(ranges, reserved []netip.Prefix) *Ledger {
 	l := &Ledger{held: map[string]holding{}}
 	for _, r := range ranges {
@@ -40,7 +39,7 @@ func NewLedger(ranges, reserved []netip.Prefix) *Ledger {
 	return l
 }
 
-// Ranges are the cluster's, in the order in which nodes have their blocks.
+// Ranges returns the cluster's ranges, in the order of a node's blocks.
 func (l *Ledger) Ranges() []netip.Prefix {
 	ranges := make([]netip.Prefix, len(l.pools))
 	for i, p := range l.pools {
@@ -49,11 +48,11 @@ func (l *Ledger) Ranges() []netip.Prefix {
 	return ranges
 }
 
-// Used is the part of the i-th range that is held, 0 to 1.
+// Used returns the used fraction of the i-th range, 0 to 1.
 func (l *Ledger) Used(i int) float64 { return l.pools[i].Used() }
 
-// Record notes what blocks a node has, whoever gave it them. Those that are not of
-// the cluster's ranges are problems, and nothing is held for them.
+// Record records the blocks of a node, whoever assigned them. Blocks outside the cluster's ranges are
+// problems and are not recorded.
 func (l *Ledger) Record(node, uid string, cidrs []string) []plan.Problem {
 	var problems []plan.Problem
 	var blocks []netip.Prefix
@@ -70,7 +69,7 @@ func (l *Ledger) Record(node, uid string, cidrs []string) []plan.Problem {
 		if !slices.ContainsFunc(l.pools, func(p *Pool) bool { return p.within.Overlaps(block) }) {
 			problems = append(problems, plan.Problem{
 				Object: node, Reason: ReasonOutside, Warning: true,
-				Message: fmt.Sprintf("pod CIDR %s is not in the cluster's %v", block, l.Ranges()),
+				Message: fmt.Sprintf("pod CIDR %s is not in the cluster CIDRs %v", block, l.Ranges()),
 			})
 			continue
 		}
@@ -84,8 +83,8 @@ func (l *Ledger) Record(node, uid string, cidrs []string) []plan.Problem {
 	return problems
 }
 
-// Assign is the blocks that a node without any gets, of bits[i] in the i-th range.
-// Asked again before the node has them, it gives the same.
+// Assign assigns blocks to a node, with bits[i] in the i-th range. Until the node has them, further
+// calls return the same blocks.
 func (l *Ledger) Assign(node, uid string, bits []int) ([]netip.Prefix, error) {
 	if have, ok := l.held[node]; ok && have.uid == uid && len(have.blocks) == len(l.pools) {
 		return have.blocks, nil
@@ -104,7 +103,7 @@ func (l *Ledger) Assign(node, uid string, bits []int) ([]netip.Prefix, error) {
 	return blocks, nil
 }
 
-// Forget releases all that a node holds and reports whether that was anything.
+// Forget releases all blocks of a node and reports whether there were any.
 func (l *Ledger) Forget(node string) bool {
 	have, ok := l.held[node]
 	delete(l.held, node)

@@ -27,7 +27,7 @@ func TestANodeGetsABlockOfEachFamily(t *testing.T) {
 	if err != nil || !slices.Equal(got, again) {
 		t.Errorf("asked again: %v %v", again, err)
 	}
-	other, err := l.Assign("a", "2", []int{24, 64}) // another node of that name
+	other, err := l.Assign("a", "2", []int{24, 64}) // another node of the same name
 	if err != nil || slices.Equal(got, other) {
 		t.Errorf("another node of that name: %v %v", other, err)
 	}
@@ -72,7 +72,7 @@ func TestNodesThatHaveBlocksAlready(t *testing.T) {
 			t.Errorf("%s: %v", name, reasons)
 		}
 	}
-	l.Forget("fits") // "shared" has it still
+	l.Forget("fits") // "shared" still holds it
 	for i := range 4 {
 		got, err := l.Assign(fmt.Sprint(i), "", []int{24, 64})
 		if err != nil || got[0] == pfx("10.244.0.0/24") || got[0] == pfx("10.244.2.0/24") {
@@ -81,8 +81,8 @@ func TestNodesThatHaveBlocksAlready(t *testing.T) {
 	}
 }
 
-// Sizes may change at run time: nothing that is reserved or held is ever given out
-// again (nor is it forgotten when a controller starts anew).
+// TestNothingIsGivenOutTwice checks that reserved and held blocks are never assigned, also if sizes
+// change or the controller restarts.
 func TestNothingIsGivenOutTwice(t *testing.T) {
 	ranges, services := []netip.Prefix{pfx("10.0.0.0/16")}, pfx("10.0.0.0/20")
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +94,7 @@ func TestNothingIsGivenOutTwice(t *testing.T) {
 			case 0:
 				l.Forget(name)
 				delete(has, name)
-			case 1: // the controller starts anew
+			case 1: // the controller restarts
 				l = podcidr.NewLedger(ranges, []netip.Prefix{services})
 				for n, block := range has {
 					l.Record(n, n, []string{block.String()})
@@ -143,8 +143,10 @@ func TestTagsOfAMachinesSet(t *testing.T) {
 		azure.Document(`{"id":"` + group + `virtualMachineScaleSets/uniform","tags":{"of":"uniform"}}`),
 		azure.Document(`{"id":"` + group + `virtualMachineScaleSets/flex","tags":{"of":"flex"}}`),
 		azure.Document(`{"id":"` + group + `availabilitySets/set","tags":{"of":"set"}}`),
-		azure.Document(`{"id":"` + group + `virtualMachines/inflex","properties":{"virtualMachineScaleSet":{"id":"` + group + `virtualMachineScaleSets/FLEX"}}}`),
-		azure.Document(`{"id":"` + group + `virtualMachines/inset","properties":{"availabilitySet":{"id":"` + group + `availabilitySets/set"}}}`),
+		azure.Document(`{"id":"` + group + `virtualMachines/inflex","properties":{"virtualMachineScaleSet":{"id":"` + group +
+			`virtualMachineScaleSets/FLEX"}}}`),
+		azure.Document(`{"id":"` + group + `virtualMachines/inset","properties":{"availabilitySet":{"id":"` + group +
+			`availabilitySets/set"}}}`),
 		azure.Document(`{"id":"` + group + `virtualMachines/alone","properties":{}}`),
 	}
 	all := plan.NewSnapshot(docs...)
@@ -155,7 +157,7 @@ func TestTagsOfAMachinesSet(t *testing.T) {
 	} {
 		providerID := "azure://" + group + machine
 		have := plan.NewSnapshot()
-		for range 3 { // as it is gathered
+		for range 3 { // as the reads arrive
 			for _, q := range podcidr.Needs(have, providerID) {
 				have = have.With(all.List(q.Scope, q.Type)...)
 			}

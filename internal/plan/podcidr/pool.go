@@ -6,31 +6,29 @@ import (
 	"net/netip"
 )
 
-// ErrExhausted is in the error of a pool that has no free block of the size.
+// ErrExhausted is the error of a pool without a free block of the size.
 var ErrExhausted = errors.New("no free block")
 
-// Pool gives blocks out of a range. Blocks of several sizes never overlap, and what
-// is held stays held whatever sizes are asked for later. It is not safe for
-// concurrent use.
+// Pool allocates blocks in a range. Blocks of different sizes never overlap, and a held block stays
+// held whatever sizes are allocated later. It is not safe for concurrent use.
 //
-// A released block is given out again as late as possible: somebody may still send
-// to the pods that were there.
+// A released block is reused as late as possible, because clients may still send to the former pods.
 type Pool struct {
 	within netip.Prefix
 	root   *block
-	next   netip.Addr // where the search goes on
+	next   netip.Addr // start of the next search
 }
 
-// NewPool is a pool of the addresses in within.
+// NewPool returns a pool for a range.
 func NewPool(within netip.Prefix) *Pool {
 	within = within.Masked()
 	return &Pool{within: within, next: within.Addr()}
 }
 
-// Within is the pool's range.
+// Within returns the pool's range.
 func (p *Pool) Within() netip.Prefix { return p.within }
 
-// Allocate holds a free block of the size, 24 for a /24.
+// Allocate holds a free block of the prefix length bits, 24 for a /24.
 func (p *Pool) Allocate(bits int) (netip.Prefix, error) {
 	if bits < p.within.Bits() || bits > p.within.Addr().BitLen() {
 		return netip.Prefix{}, fmt.Errorf("a /%d is no part of %s", bits, p.within)
@@ -49,11 +47,11 @@ func (p *Pool) Allocate(bits int) (netip.Prefix, error) {
 	return found, nil
 }
 
-// Hold holds a block, or as much of it as is in the pool's range, once more, whoever
-// else holds it or parts of it. It reports whether any of it is in the range.
+// Hold adds a holder to the part of a block that is in the range, even if others hold it. It reports
+// whether any part is in the range.
 func (p *Pool) Hold(r netip.Prefix) bool { return p.change(r, 1) }
 
-// Release undoes one Hold, or the Allocate, of exactly this block.
+// Release undoes one Hold or Allocate of exactly this block.
 func (p *Pool) Release(r netip.Prefix) bool { return p.change(r, -1) }
 
 func (p *Pool) change(r netip.Prefix, by int) bool {
@@ -68,18 +66,18 @@ func (p *Pool) change(r netip.Prefix, by int) bool {
 	return true
 }
 
-// Used is the part of the range that is held, 0 to 1.
+// Used returns the held fraction of the range, 0 to 1.
 func (p *Pool) Used() float64 { return p.root.part() }
 
-// block is a node of the tree of halves; nil is a block of which nothing is held.
+// block is a node of the binary tree of blocks; nil is a block without holders.
 type block struct {
-	holders int     // of exactly this block
-	free    int     // bits of the largest free block in it, none when there is none
-	used    float64 // part of it that is held
+	holders int     // holders of exactly this block
+	free    int     // prefix length of the largest free block in it, or none
+	used    float64 // held fraction
 	half    [2]*block
 }
 
-const none = 129 // no block is that small
+const none = 129 // longer than any prefix
 
 func (b *block) part() float64 {
 	if b == nil {
@@ -95,7 +93,7 @@ func (b *block) largest(bits int) int {
 	return b.free
 }
 
-// hold adds to the holders of r, which is in base, the block's own range.
+// hold adds by holders to r, in the block with the range base.
 func (b *block) hold(base, r netip.Prefix, by int) *block {
 	if b == nil {
 		if by < 0 {
@@ -124,7 +122,7 @@ func (b *block) hold(base, r netip.Prefix, by int) *block {
 	return b
 }
 
-// first is the first free block of the size in base that does not begin before from.
+// first returns the first free block of the size in base that starts at from or later.
 func (b *block) first(base netip.Prefix, bits int, from netip.Addr) (netip.Prefix, bool) {
 	if last(base).Less(from) || b.largest(base.Bits()) > bits {
 		return netip.Prefix{}, false
@@ -142,7 +140,7 @@ func (b *block) first(base netip.Prefix, bits int, from netip.Addr) (netip.Prefi
 	return netip.Prefix{}, false
 }
 
-// align is the first block of the size in base that does not begin before from.
+// align returns the first block of the size in base that starts at from or later.
 func align(base netip.Prefix, bits int, from netip.Addr) (netip.Prefix, bool) {
 	if from.Less(base.Addr()) {
 		from = base.Addr()
@@ -159,11 +157,11 @@ func halfOf(base netip.Prefix, i int) netip.Prefix {
 	if i == 1 {
 		address[base.Bits()/8] |= 0x80 >> (base.Bits() % 8)
 	}
-	half, _ := netip.AddrFromSlice(address) // as long as it was
+	half, _ := netip.AddrFromSlice(address) // has the same length
 	return netip.PrefixFrom(half, base.Bits()+1)
 }
 
-// last is the last address of a block.
+// last returns the last address of a block.
 func last(p netip.Prefix) netip.Addr {
 	address := p.Addr().AsSlice()
 	for bit := p.Bits(); bit < len(address)*8; bit++ {

@@ -14,9 +14,9 @@ import (
 
 func pfx(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
-// Against a model that knows of each address how often it is held: blocks never
-// overlap what is held, there is a block whenever the model has room for one, what
-// is released is free again, and nothing depends on the sizes asked for before.
+// TestPoolAgainstAModel compares the pool with a model that counts the holders of each address.
+// Blocks never overlap held ones, an allocation succeeds if the model has room, and released blocks
+// are free again.
 func TestPoolAgainstAModel(t *testing.T) {
 	for _, within := range []netip.Prefix{pfx("10.244.7.0/24"), pfx("fd00:1:2:3:4:5:6:700/120")} {
 		rapid.Check(t, func(t *rapid.T) {
@@ -132,7 +132,7 @@ func TestPoolBounds(t *testing.T) {
 	}
 }
 
-// The whole of the largest ranges that clusters have.
+// TestLargePools allocates all of the largest usual ranges.
 func TestLargePools(t *testing.T) {
 	for within, bits := range map[string]int{"10.0.0.0/10": 24, "fd00::/48": 64} {
 		pool := podcidr.NewPool(pfx(within))

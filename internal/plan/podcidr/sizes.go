@@ -12,20 +12,20 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// The tags of a scale set or availability set that say how large its nodes' blocks
-// are, such as "26".
+// The tags of a scale set or availability set with the prefix lengths of its nodes' blocks, such as
+// "26".
 const (
 	TagIPv4 = "kubernetesNodeCIDRMaskIPV4"
 	TagIPv6 = "kubernetesNodeCIDRMaskIPV6"
 )
 
-// ReasonTag is the reason of the problem of a tag that says no size.
+// ReasonTag is the reason of a problem with an invalid tag.
 const ReasonTag = "InvalidNodeCIDRMask"
 
 const availabilitySets = "Microsoft.Compute/availabilitySets"
 
-// Needs names what a snapshot must hold for [TagsOf]: ask again with what was read,
-// until it names nothing new. All machines of a resource group need the same.
+// Needs returns the queries that a snapshot for [TagsOf] needs. Call it again with their answers
+// until it returns nothing new. All machines of a resource group have the same needs.
 func Needs(have plan.Snapshot, providerID string) []azure.Query {
 	id, ok := nodes.MachineID(providerID)
 	if !ok {
@@ -42,8 +42,8 @@ func Needs(have plan.Snapshot, providerID string) []azure.Query {
 	return queries
 }
 
-// TagsOf are the tags of the set that a machine is in, none of a machine that is in
-// no set, or that is not there.
+// TagsOf returns the tags of a machine's set, or none if the machine is not in a set or does not
+// exist.
 func TagsOf(have plan.Snapshot, providerID string) (azure.Tags, error) {
 	id, ok := nodes.MachineID(providerID)
 	if !ok {
@@ -57,7 +57,7 @@ func TagsOf(have plan.Snapshot, providerID string) (azure.Tags, error) {
 	return view.Tags, err
 }
 
-// setOf is the scale set or availability set that a machine is in.
+// setOf returns the scale set or availability set of a machine.
 func setOf(have plan.Snapshot, machine azure.ID) (azure.ID, bool) {
 	if machine.Is(compute.ScaleSetInstances) {
 		return machine.Parent(), true
@@ -83,8 +83,8 @@ func setOf(have plan.Snapshot, machine azure.ID) (azure.ID, bool) {
 
 func groupOf(id azure.ID) azure.ID { return azure.GroupID(id.Subscription(), id.Group()) }
 
-// Sizes are the bits of a node's blocks in each of the ranges: as the tags say, or as
-// usual where they say nothing that can be used.
+// Sizes returns the prefix lengths of a node's blocks in each range, from the tags or else from
+// usual. Invalid tags are problems.
 func Sizes(node string, tags azure.Tags, ranges []netip.Prefix, usual []int) ([]int, []plan.Problem) {
 	sizes := make([]int, len(ranges))
 	var problems []plan.Problem
@@ -102,7 +102,8 @@ func Sizes(node string, tags azure.Tags, ranges []netip.Prefix, usual []int) ([]
 		if err != nil || bits < 1 || bits > r.Addr().BitLen() {
 			problems = append(problems, plan.Problem{
 				Object: node, Reason: ReasonTag, Warning: true,
-				Message: fmt.Sprintf("tag %s: %q is not a number from 1 to %d, so the node gets a /%d", name, text, r.Addr().BitLen(), usual[i]),
+				Message: fmt.Sprintf("tag %s: %q is not a number from 1 to %d, so the node gets a /%d", name, text,
+					r.Addr().BitLen(), usual[i]),
 			})
 			continue
 		}

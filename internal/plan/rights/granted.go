@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// Permission is one entry of what Azure says that somebody may do at a scope: the
-// actions, and not those of them that NotActions names. In both, * stands for anything.
+// Permission is one entry of the permissions at a scope: Actions without NotActions. In both, *
+// stands for any text.
 type Permission struct {
 	Actions    []string `json:"actions"`
 	NotActions []string `json:"notActions"`
 }
 
-// Allows reports whether the permission gives the right to an action.
+// Allows reports whether the permission allows an action.
 func (p Permission) Allows(action string) bool {
 	matches := func(pattern string) bool { return match(strings.ToLower(pattern), strings.ToLower(action)) }
 	return slices.ContainsFunc(p.Actions, matches) && !slices.ContainsFunc(p.NotActions, matches)
 }
 
-// Allowed reports whether any of the permissions gives the right to an action. What one
-// leaves out another may give.
+// Allowed reports whether any permission allows an action. NotActions of one permission do not limit
+// another.
 func Allowed(granted []Permission, action string) bool {
 	return slices.ContainsFunc(granted, func(p Permission) bool { return p.Allows(action) })
 }
 
-// Missing are those needs that the permissions do not cover. They are of one scope, as
-// the permissions are.
+// Missing returns the needs that the permissions do not cover. Needs and permissions have the same
+// scope.
 func Missing(needs []Need, granted []Permission) []Need {
 	var missing []Need
 	for _, n := range needs {
@@ -36,7 +36,7 @@ func Missing(needs []Need, granted []Permission) []Need {
 	return missing
 }
 
-// match compares with a pattern in which * stands for any text, none included.
+// match reports whether a text matches a pattern in which * stands for any text, including none.
 func match(pattern, text string) bool {
 	first, rest, starred := strings.Cut(pattern, "*")
 	if !starred {

@@ -18,7 +18,7 @@ func TestAllows(t *testing.T) {
 		action  string
 		want    bool
 	}{
-		{"nobody has given anything", nil, read, false},
+		{"no grants", nil, read, false},
 		{"an owner", []rights.Permission{{Actions: []string{"*"}}}, read, true},
 		{"a reader reads", []rights.Permission{{Actions: []string{"*/read"}}}, read, true},
 		{"a reader does not write", []rights.Permission{{Actions: []string{"*/read"}}}, "Microsoft.Network/loadBalancers/write", false},
@@ -31,7 +31,9 @@ func TestAllows(t *testing.T) {
 		{"what one leaves out another gives", []rights.Permission{
 			{Actions: []string{"*"}, NotActions: []string{"Microsoft.Network/*"}}, {Actions: []string{read}},
 		}, read, true},
-		{"contributors give no roles", []rights.Permission{{Actions: []string{"*"}, NotActions: []string{"Microsoft.Authorization/*/Write"}}}, "Microsoft.Authorization/roleAssignments/write", false},
+		{"contributors give no roles",
+			[]rights.Permission{{Actions: []string{"*"}, NotActions: []string{"Microsoft.Authorization/*/Write"}}},
+			"Microsoft.Authorization/roleAssignments/write", false},
 	} {
 		if got := rights.Allowed(c.granted, c.action); got != c.want {
 			t.Errorf("%s: %v for %s", c.name, got, c.action)
@@ -51,8 +53,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestNeeded: whatever features there are, an action is named once a scope, and what
-// one of them cannot do without is not called dispensable.
+// TestNeeded checks for all sets of features that an action occurs once for each scope, and is
+// required if any feature requires it.
 func TestNeeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		features := rapid.SliceOfDistinct(rapid.SampledFrom(rights.Features()), rapid.ID[rights.Feature]).Draw(t, "features")
@@ -78,12 +80,13 @@ func TestNeeded(t *testing.T) {
 	})
 }
 
-// TestTable: every row is complete and written as Azure writes it.
+// TestTable checks that every row is complete and spelled like in Azure.
 func TestTable(t *testing.T) {
 	for _, n := range rights.Needed() {
 		parts := strings.Split(n.Action, "/")
 		last := parts[len(parts)-1]
-		if !strings.HasPrefix(n.Action, "Microsoft.") || !slices.Contains([]string{"read", "write", "delete", "action"}, last) || strings.Contains(n.Action, "*") {
+		if !strings.HasPrefix(n.Action, "Microsoft.") || !slices.Contains([]string{"read", "write", "delete", "action"}, last) ||
+			strings.Contains(n.Action, "*") {
 			t.Errorf("%s is no single action", n.Action)
 		}
 		if n.Why == "" || !slices.Contains(rights.Features(), n.Feature) || !slices.Contains(rights.Scopes(), n.Scope) {

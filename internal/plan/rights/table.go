@@ -5,43 +5,42 @@ import (
 	"slices"
 )
 
-// Feature is something that a cluster can be configured to use, and that needs rights
-// of its own.
+// Feature is an optional part of a cluster with its own rights.
 type Feature string
 
-// The features. What a Service asks for by an annotation is one, too: nobody can tell
-// at start whether one ever will.
+// The features. Annotations of Services have features too, because a Service may use them at any
+// time.
 const (
-	// Check asks Azure for one's own rights.
+	// Check reads the rights of the identity itself.
 	Check Feature = "check"
-	// Nodes are the machines that nodes run on: scale sets of both kinds, availability
-	// sets and standalone machines, with their addresses.
+	// Nodes reads the machines of nodes with their addresses: scale sets of both kinds, availability
+	// sets and standalone machines.
 	Nodes Feature = "nodes"
-	// Zones are the availability zones of the region.
+	// Zones reads the availability zones of the region.
 	Zones Feature = "zones"
-	// Services are load balancers with their public IPs.
+	// Services manages load balancers with their public IPs.
 	Services Feature = "services"
-	// InternalServices take an address out of a subnet.
+	// InternalServices uses addresses of a subnet.
 	InternalServices Feature = "internal-services"
-	// SecurityGroup is the network security group that lets clients in.
+	// SecurityGroup manages rules of the network security group.
 	SecurityGroup Feature = "security-group"
-	// PoolsOfInterfaces are backend pools that machines join by their interfaces.
+	// PoolsOfInterfaces manages backend pools with network interfaces of machines.
 	PoolsOfInterfaces Feature = "pools-of-interfaces"
-	// PoolsOfAddresses are backend pools that list the addresses of nodes.
+	// PoolsOfAddresses manages backend pools with addresses of nodes.
 	PoolsOfAddresses Feature = "pools-of-addresses"
-	// PoolMigration has Azure itself turn pools of interfaces into pools of addresses.
+	// PoolMigration lets Azure convert pools of interfaces to pools of addresses.
 	PoolMigration Feature = "pool-migration"
-	// Prefixes are public IP prefixes that Services take their addresses from.
+	// Prefixes allocates public IPs in public IP prefixes.
 	Prefixes Feature = "prefixes"
-	// PrivateLinks are private link services.
+	// PrivateLinks manages private link services.
 	PrivateLinks Feature = "private-links"
-	// Routes are the routes to the nodes' pods.
+	// Routes manages routes to the pods of nodes.
 	Routes Feature = "routes"
-	// TaggedRanges are ranges of pods whose size a scale set's tag says.
+	// TaggedRanges reads block sizes from tags of scale sets.
 	TaggedRanges Feature = "tagged-ranges"
 )
 
-// Features are all of them, in the order of the reference.
+// Features returns all features, in the order of the reference.
 func Features() []Feature {
 	return []Feature{
 		Check, Nodes, Zones, Services, InternalServices, SecurityGroup, PoolsOfInterfaces, PoolsOfAddresses,
@@ -49,8 +48,8 @@ func Features() []Feature {
 	}
 }
 
-// Scope is what of a cluster an action is done to. Which resource group or
-// subscription that is, the cloud configuration says.
+// Scope is the kind of scope of an action. The cloud configuration determines the resource group or
+// subscription.
 type Scope string
 
 // The scopes. All but the first two are resource groups.
@@ -66,7 +65,7 @@ const (
 	RouteTable          Scope = "the resource group of the route table"
 )
 
-// Scopes are all of them, in the order of the reference.
+// Scopes returns all scopes, in the order of the reference.
 func Scopes() []Scope {
 	return []Scope{
 		Subscription, NetworkSubscription, Machines, LoadBalancers, PublicIPs, SecurityGroups, VirtualNetwork,
@@ -76,17 +75,17 @@ func Scopes() []Scope {
 
 // Need is one action that a feature needs at a scope.
 type Need struct {
-	Action  string // as a role definition names it
+	Action  string // as in a role definition
 	Scope   Scope
 	Feature Feature
 	// Why completes the sentence "it is needed to ...".
 	Why string
-	// Degrades says that a program goes on without it: it does less, or asks less.
+	// Degrades means that the program works without the right, with fewer features or checks.
 	Degrades bool
 }
 
-// Needed lists what the features need, sorted by scope and action, each action once a
-// scope. Without features it is what all of them need.
+// Needed returns the needs of the features, sorted by scope and action, without duplicates. Without
+// arguments it returns the needs of all features.
 func Needed(features ...Feature) []Need {
 	if len(features) == 0 {
 		features = Features()
@@ -108,7 +107,7 @@ func Needed(features ...Feature) []Need {
 	return slices.CompactFunc(all, func(a, b Need) bool { return a.Scope == b.Scope && a.Action == b.Action })
 }
 
-// order puts what cannot be done without first.
+// order sorts required rights before optional ones.
 func order(degrades bool) int {
 	if degrades {
 		return 1
@@ -126,89 +125,102 @@ func table() []Need {
 	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork())
 }
 
-// check is one right, at every scope that is asked about: the resource groups. What is
-// needed of a subscription is asked for at once, and can be done without.
+// check is the right to read permissions at each resource group. Rights at subscriptions are not
+// checked: they are optional and used at once.
 func check() []Need {
 	var all []Need
 	for _, s := range Scopes() {
 		if s == Subscription || s == NetworkSubscription {
 			continue
 		}
-		all = append(all, Need{"Microsoft.Authorization/permissions/read", s, Check, "know at start which rights are missing", true})
+		all = append(all, Need{"Microsoft.Authorization/permissions/read", s, Check, "check at start which rights are missing", true})
 	}
 	return all
 }
 
 func machines() []Need {
 	return []Need{
-		{"Microsoft.Resources/subscriptions/providers/read", NetworkSubscription, Zones, "know the region's zones, which new public IPs span", true},
+		{"Microsoft.Resources/subscriptions/providers/read", NetworkSubscription, Zones,
+			"read the region's zones for new public IPs", true},
 		{compute + "virtualMachineScaleSets/read", Machines, Nodes, "find the machines of nodes", false},
 		{instance + "read", Machines, Nodes, "find the machines of nodes", false},
-		{instance + "instanceView/read", Machines, Nodes, "see whether the machine of a node that is not ready runs", false},
-		{compute + "virtualMachineScaleSets/networkInterfaces/read", Machines, Nodes, "know the addresses of nodes", false},
-		{compute + "virtualMachineScaleSets/publicIPAddresses/read", Machines, Nodes, "know the public addresses of nodes", false},
+		{instance + "instanceView/read", Machines, Nodes, "check whether the machine of a node that is not ready runs", false},
+		{compute + "virtualMachineScaleSets/networkInterfaces/read", Machines, Nodes, "read the addresses of nodes", false},
+		{compute + "virtualMachineScaleSets/publicIPAddresses/read", Machines, Nodes, "read the public addresses of nodes", false},
 		{compute + "virtualMachines/read", Machines, Nodes, "find the machines of nodes", false},
-		{compute + "virtualMachines/instanceView/read", Machines, Nodes, "see whether the machine of a node that is not ready runs", false},
-		{compute + "availabilitySets/read", Machines, Nodes, "know the sets that machines are in", false},
-		{network + "networkInterfaces/read", Machines, Nodes, "know the addresses of nodes", false},
-		{network + "publicIPAddresses/read", Machines, Nodes, "know the public addresses of nodes", false},
+		{compute + "virtualMachines/instanceView/read", Machines, Nodes,
+			"check whether the machine of a node that is not ready runs", false},
+		{compute + "availabilitySets/read", Machines, Nodes, "read the availability sets of machines", false},
+		{network + "networkInterfaces/read", Machines, Nodes, "read the addresses of nodes", false},
+		{network + "publicIPAddresses/read", Machines, Nodes, "read the public addresses of nodes", false},
 	}
 }
 
 func services() []Need {
 	return []Need{
-		{network + "loadBalancers/read", LoadBalancers, Services, "see the load balancers of Services", false},
-		{network + "loadBalancers/write", LoadBalancers, Services, "make load balancers for Services", false},
-		{network + "loadBalancers/delete", LoadBalancers, Services, "remove a load balancer with its last Service", false},
-		{network + "publicIPAddresses/read", PublicIPs, Services, "see the addresses of Services", false},
-		{network + "publicIPAddresses/write", PublicIPs, Services, "make addresses for Services", false},
-		{network + "publicIPAddresses/delete", PublicIPs, Services, "remove the address of a Service that is gone", false},
-		{network + "publicIPAddresses/join/action", PublicIPs, Services, "give an address to a load balancer", false},
-		{network + "networkSecurityGroups/read", SecurityGroups, SecurityGroup, "see who may reach Services", false},
-		{network + "networkSecurityGroups/write", SecurityGroups, SecurityGroup, "let the clients of Services in", false},
-		{network + "virtualNetworks/subnets/read", VirtualNetwork, InternalServices, "know the addresses of a subnet", false},
-		{network + "virtualNetworks/subnets/join/action", VirtualNetwork, InternalServices, "give a load balancer an address in a subnet", false},
+		{network + "loadBalancers/read", LoadBalancers, Services, "read the load balancers of Services", false},
+		{network + "loadBalancers/write", LoadBalancers, Services, "create and update load balancers for Services", false},
+		{network + "loadBalancers/delete", LoadBalancers, Services, "delete a load balancer with its last Service", false},
+		{network + "publicIPAddresses/read", PublicIPs, Services, "read the public IPs of Services", false},
+		{network + "publicIPAddresses/write", PublicIPs, Services, "create and update public IPs for Services", false},
+		{network + "publicIPAddresses/delete", PublicIPs, Services, "delete the public IP of a deleted Service", false},
+		{network + "publicIPAddresses/join/action", PublicIPs, Services, "use a public IP at a load balancer", false},
+		{network + "networkSecurityGroups/read", SecurityGroups, SecurityGroup, "read the security rules of Services", false},
+		{network + "networkSecurityGroups/write", SecurityGroups, SecurityGroup, "allow the clients of Services", false},
+		{network + "virtualNetworks/subnets/read", VirtualNetwork, InternalServices, "read the address ranges of a subnet", false},
+		{network + "virtualNetworks/subnets/join/action", VirtualNetwork, InternalServices,
+			"use an address of a subnet at a load balancer", false},
 	}
 }
 
-// backends are the two ways in which nodes get into the backend pools. A write of a
-// machine names all that its interfaces are connected with, and Azure wants the right
-// to connect it again.
+// backends are the two ways to add nodes to backend pools. A write of a machine repeats everything
+// that its interfaces are connected with, and Azure requires the join rights for it.
 func backends() []Need {
 	return []Need{
-		{compute + "virtualMachineScaleSets/write", Machines, PoolsOfInterfaces, "let new instances into the backend pools", false},
-		{instance + "write", Machines, PoolsOfInterfaces, "let instances into the backend pools", false},
-		{network + "networkInterfaces/write", Machines, PoolsOfInterfaces, "let machines into the backend pools", false},
+		{compute + "virtualMachineScaleSets/write", Machines, PoolsOfInterfaces, "add new instances to the backend pools", false},
+		{instance + "write", Machines, PoolsOfInterfaces, "add instances to the backend pools", false},
+		{network + "networkInterfaces/write", Machines, PoolsOfInterfaces, "add machines to the backend pools", false},
 		{network + "publicIPAddresses/join/action", Machines, PoolsOfInterfaces, "write an interface that has a public address", true},
-		{network + "loadBalancers/backendAddressPools/join/action", LoadBalancers, PoolsOfInterfaces, "let machines into the backend pools", false},
-		{network + "virtualNetworks/subnets/join/action", VirtualNetwork, PoolsOfInterfaces, "write the interfaces of machines, which are in a subnet", false},
-		{network + "networkSecurityGroups/join/action", SecurityGroups, PoolsOfInterfaces, "write the interfaces of machines, which may have a security group", true},
-		{network + "virtualNetworks/joinLoadBalancer/action", VirtualNetwork, PoolsOfAddresses, "list addresses of the network in a backend pool", false},
-		{network + "loadBalancers/migrateToIpBased/action", LoadBalancers, PoolMigration, "have Azure turn pools of interfaces into pools of addresses", true},
+		{network + "loadBalancers/backendAddressPools/join/action", LoadBalancers, PoolsOfInterfaces,
+			"add machines to the backend pools", false},
+		{network + "virtualNetworks/subnets/join/action", VirtualNetwork, PoolsOfInterfaces,
+			"write the interfaces of machines, which are in a subnet", false},
+		{network + "networkSecurityGroups/join/action", SecurityGroups, PoolsOfInterfaces,
+			"write the interfaces of machines, which may have a security group", true},
+		{network + "virtualNetworks/joinLoadBalancer/action", VirtualNetwork, PoolsOfAddresses,
+			"list addresses of the network in a backend pool", false},
+		{network + "loadBalancers/migrateToIpBased/action", LoadBalancers, PoolMigration,
+			"let Azure convert pools of interfaces to pools of addresses", true},
 	}
 }
 
-// extras are what single Services ask for by annotations.
+// extras are the rights for annotations of Services.
 func extras() []Need {
 	return []Need{
-		{network + "publicIPPrefixes/join/action", PublicIPs, Prefixes, "take an address out of a public IP prefix", true},
-		{network + "privateLinkServices/read", PrivateLinkServices, PrivateLinks, "see the private link services of Services", false},
-		{network + "privateLinkServices/write", PrivateLinkServices, PrivateLinks, "make a private link service for a Service", true},
-		{network + "privateLinkServices/delete", PrivateLinkServices, PrivateLinks, "remove the private link service of a Service that is gone", true},
-		{network + "privateLinkServices/privateEndpointConnections/read", PrivateLinkServices, PrivateLinks, "see who is connected to a private link service", true},
-		{network + "privateLinkServices/privateEndpointConnections/delete", PrivateLinkServices, PrivateLinks, "end the connections of a private link service that goes", true},
-		{network + "loadBalancers/frontendIPConfigurations/join/action", LoadBalancers, PrivateLinks, "connect a private link service with a load balancer", true},
-		{network + "virtualNetworks/subnets/read", VirtualNetwork, PrivateLinks, "know the subnet of a private link service", true},
-		{network + "virtualNetworks/subnets/write", VirtualNetwork, PrivateLinks, "let a subnet have private link services", true},
-		{network + "virtualNetworks/subnets/join/action", VirtualNetwork, PrivateLinks, "give a private link service an address in a subnet", true},
+		{network + "publicIPPrefixes/join/action", PublicIPs, Prefixes, "allocate a public IP in a public IP prefix", true},
+		{network + "privateLinkServices/read", PrivateLinkServices, PrivateLinks, "read the private link services of Services", false},
+		{network + "privateLinkServices/write", PrivateLinkServices, PrivateLinks, "create and update private link services", true},
+		{network + "privateLinkServices/delete", PrivateLinkServices, PrivateLinks,
+			"delete the private link service of a deleted Service", true},
+		{network + "privateLinkServices/privateEndpointConnections/read", PrivateLinkServices, PrivateLinks,
+			"read the connections of a private link service", true},
+		{network + "privateLinkServices/privateEndpointConnections/delete", PrivateLinkServices, PrivateLinks,
+			"delete the connections of a private link service before its deletion", true},
+		{network + "loadBalancers/frontendIPConfigurations/join/action", LoadBalancers, PrivateLinks,
+			"connect a private link service to a load balancer", true},
+		{network + "virtualNetworks/subnets/read", VirtualNetwork, PrivateLinks, "read the subnet of a private link service", true},
+		{network + "virtualNetworks/subnets/write", VirtualNetwork, PrivateLinks, "allow private link services in a subnet", true},
+		{network + "virtualNetworks/subnets/join/action", VirtualNetwork, PrivateLinks,
+			"use addresses of a subnet for a private link service", true},
 	}
 }
 
 func podNetwork() []Need {
 	return []Need{
-		{network + "routeTables/read", RouteTable, Routes, "see the routes to pods", false},
-		{network + "routeTables/write", RouteTable, Routes, "make routes to pods", false},
-		{network + "locations/usages/read", NetworkSubscription, Routes, "know how many routes Azure allows in a table that is nearly full", true},
+		{network + "routeTables/read", RouteTable, Routes, "read the routes to pods", false},
+		{network + "routeTables/write", RouteTable, Routes, "create, update and delete routes to pods", false},
+		{network + "locations/usages/read", NetworkSubscription, Routes,
+			"read how many routes Azure allows in a nearly full table", true},
 		{compute + "virtualMachineScaleSets/read", Machines, TaggedRanges, "read the size of a node's range from a tag", false},
 		{compute + "virtualMachines/read", Machines, TaggedRanges, "read the size of a node's range from a tag", false},
 		{compute + "availabilitySets/read", Machines, TaggedRanges, "read the size of a node's range from a tag", false},

@@ -16,16 +16,15 @@ import (
 const (
 	ReasonRange    = "InvalidPodCIDR"
 	ReasonHop      = "NoNodeAddress"
-	ReasonConflict = "RouteConflict" // somebody else's route leads there
+	ReasonConflict = "RouteConflict" // another route has the same address range
 	ReasonFull     = "RouteTableFull"
 
 	// ReasonNearlyFull is a warning about the table.
 	ReasonNearlyFull = "RouteTableNearlyFull"
 )
 
-// Desired is the route table after the changes. A problem names the key of the
-// change that it keeps from being done, or the table. A table that does not exist
-// is made with its first route.
+// Desired returns the route table after the changes. A problem names the key of the change that was
+// refused, or the table. A missing table is created with its first route.
 func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 	var graph plan.Graph
 	table, exists, err := plan.View[network.RouteTable](in.Have, in.ID())
@@ -57,10 +56,11 @@ func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 	if !exists {
 		want.Location = in.Location
 	}
-	return graph, d.problems, graph.Add(plan.Wanted(want, "routes to the pods of the cluster's nodes", d.changed...))
+	node := plan.Wanted(want, "routes to the pods of the cluster's nodes", d.changed...)
+	return graph, d.problems, graph.Add(node.Owning(azure.Ours(d.decides)))
 }
 
-// latest are the changes, of each key the last one.
+// latest returns the last change of each key.
 func latest(changes []Change) []Change {
 	last := map[string]int{}
 	for i, c := range changes {
@@ -75,26 +75,28 @@ func latest(changes []Change) []Change {
 	return kept
 }
 
-// decision is a route table that is being decided on.
+// decision is a route table during a decision.
 type decision struct {
 	nodes    map[string]Node
 	most     int
-	routes   []*azure.Child[network.Route] // nil for one that goes
+	routes   []*azure.Child[network.Route] // nil for a route to delete
 	count    int
 	byName   map[string]int
 	byPrefix map[string]int
-	asked    map[int]bool // those that a change put there
-	changed  []string     // the nodes on whose behalf
+	asked    map[int]bool    // routes of changes
+	decided  map[string]bool // names of the routes that are written or removed
+	changed  []string        // nodes of changes
 	problems []plan.Problem
 }
 
-// read takes over what is there, but for routes of former times that lead nowhere.
+// read copies the existing routes, without obsolete ones that lead nowhere.
 func (d *decision) read(routes []azure.Child[network.Route]) {
-	d.byName, d.byPrefix, d.asked = map[string]int{}, map[string]int{}, map[int]bool{}
+	d.byName, d.byPrefix = map[string]int{}, map[string]int{}
+	d.asked, d.decided = map[int]bool{}, map[string]bool{}
 	for _, r := range routes {
-		r.Keep = true
 		if n, outdated := d.formerly(r); outdated {
 			if _, has := n.spelled(r.Properties.AddressPrefix); !has {
+				d.decide(r.Name)
 				continue
 			}
 		}
@@ -102,9 +104,8 @@ func (d *decision) read(routes []azure.Child[network.Route]) {
 	}
 }
 
-// formerly reports whether a route has the name that routes had when a node had
-// only one: the node's. Routes of such a name to nodes that are not ours are their
-// owner's.
+// formerly reports whether a route has the name that routes had when nodes had only one range: the
+// node's name. Such routes to unmanaged nodes belong to others.
 func (d *decision) formerly(r azure.Child[network.Route]) (Node, bool) {
 	n, ok := d.nodes[strings.ToLower(r.Name)]
 	return n, ok && !n.Unmanaged && strings.EqualFold(r.Properties.NextHopType, network.VirtualAppliance)
@@ -119,8 +120,17 @@ func (d *decision) add(r azure.Child[network.Route]) {
 	d.count++
 }
 
+// decide has the route table's write touch a route. All others are left alone.
+func (d *decision) decide(name string) { d.decided[strings.ToLower(name)] = true }
+
+// decides reports whether the route is one that goes or is written.
+func (d *decision) decides(r azure.Child[network.Route]) bool {
+	return d.decided[strings.ToLower(r.Name)]
+}
+
 func (d *decision) drop(i int) {
 	r := d.routes[i]
+	d.decide(r.Name)
 	delete(d.byName, strings.ToLower(r.Name))
 	if p := prefix(r.Properties.AddressPrefix); r.Properties.AddressPrefix != "" && d.byPrefix[p] == i {
 		delete(d.byPrefix, p)
@@ -133,7 +143,7 @@ func (d *decision) refuse(c Change, reason, format string, args ...any) {
 	d.problems = append(d.problems, plan.Problem{Object: c.Key(), Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// remove takes a route away, in either form of its name.
+// remove deletes a route, under its current or former name.
 func (d *decision) remove(c Change) {
 	if i, ok := d.byName[c.Key()]; ok {
 		d.changed = append(d.changed, c.Node)
@@ -146,7 +156,7 @@ func (d *decision) remove(c Change) {
 	}
 }
 
-// place makes a route lead to its node.
+// place creates or updates the route to a node.
 func (d *decision) place(c Change) {
 	p, err := netip.ParsePrefix(c.CIDR)
 	if err != nil {
@@ -164,28 +174,32 @@ func (d *decision) place(c Change) {
 	i, there := d.byName[c.Key()]
 	if !there {
 		if d.count >= d.most {
-			d.refuse(c, ReasonFull, "no route to pod CIDR %s of node %s: its route table holds %d routes, and Azure allows %d", c.CIDR, c.Node, d.count, d.most)
+			d.refuse(c, ReasonFull, "no route to pod CIDR %s of node %s: its route table holds %d routes, and Azure allows %d", c.CIDR,
+				c.Node, d.count, d.most)
 			return
 		}
 		d.changed = append(d.changed, c.Node)
 		d.asked[len(d.routes)] = true
-		d.add(azure.Child[network.Route]{Name: Name(c.Node, c.CIDR), Properties: want})
+		name := Name(c.Node, c.CIDR)
+		d.decide(name)
+		d.add(azure.Child[network.Route]{Name: name, Properties: want})
 		return
 	}
 	have := d.routes[i].Properties
 	if prefix(have.AddressPrefix) == prefix(want.AddressPrefix) {
-		want.AddressPrefix = have.AddressPrefix // as Azure spells it
+		want.AddressPrefix = have.AddressPrefix // keep Azure's spelling
 	}
 	if have != want {
 		d.changed = append(d.changed, c.Node)
 	}
 	delete(d.byPrefix, prefix(have.AddressPrefix))
 	d.byPrefix[prefix(c.CIDR)], d.asked[i] = i, true
+	d.decide(d.routes[i].Name)
 	d.routes[i] = &azure.Child[network.Route]{Name: d.routes[i].Name, Properties: want}
 }
 
-// clear takes away what leads to a change's range already, false where that must
-// stay: Azure allows one route for each range.
+// clear deletes other routes with the same range, because Azure allows one route for each range. It
+// returns false if such a route must stay.
 func (d *decision) clear(c Change, p netip.Prefix) bool {
 	i, taken := d.byPrefix[p.Masked().String()]
 	if !taken || strings.EqualFold(d.routes[i].Name, c.Key()) {
@@ -197,7 +211,8 @@ func (d *decision) clear(c Change, p netip.Prefix) bool {
 		owner, ours = r.Name, true
 	}
 	if !ours {
-		d.refuse(c, ReasonConflict, "no route to pod CIDR %s of node %s: route %s, which kaz did not make, leads to %s already", c.CIDR, c.Node, r.Name, r.Properties.AddressPrefix)
+		d.refuse(c, ReasonConflict, "no route to pod CIDR %s of node %s: route %s, which kaz did not make, leads to %s already", c.CIDR,
+			c.Node, r.Name, r.Properties.AddressPrefix)
 		return false
 	}
 	if d.asked[i] {
@@ -214,17 +229,18 @@ func (d *decision) clear(c Change, p netip.Prefix) bool {
 	return true
 }
 
+// list is the routes to write.
 func (d *decision) list() []azure.Child[network.Route] {
-	list := make([]azure.Child[network.Route], 0, d.count)
+	list := []azure.Child[network.Route]{}
 	for _, r := range d.routes {
-		if r != nil {
+		if r != nil && d.decides(*r) {
 			list = append(list, *r)
 		}
 	}
 	return list
 }
 
-// wantedTags are the tags to write; see [Config].
+// wantedTags returns the tags to write; see [Config].
 func wantedTags(c Config, have azure.Tags) azure.Tags {
 	if len(c.Tags) == 0 || !strings.EqualFold(c.ResourceGroup, c.ClusterGroup) {
 		return nil

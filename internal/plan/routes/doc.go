@@ -1,6 +1,6 @@
-// Package routes decides what a cluster's route table holds, so that packets to a
-// node's pods find their node without an overlay. Layer L1: decisions only.
+// Package routes decides the content of a cluster's route table, which routes packets to the nodes'
+// pods without an overlay. Layer L1: decisions only.
 //
-// A route table is one document that many nodes share, and often other people too:
-// a decision states the whole of it, with the routes of others kept as they are.
+// Many nodes, and sometimes other teams, share one route table. A decision states only the routes that it
+// writes or removes.
 package routes

@@ -21,9 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Each testdata/*.txtar is one decision: table.yaml (none for a table that is not
-// there), nodes.yaml, config.yaml and changes.yaml go in; plan is what is done, and
-// known what Kubernetes is told before it. Afterwards there must be nothing to do.
+// TestGolden runs the decision of each testdata/*.txtar. table.yaml (absent for a missing table),
+// nodes.yaml, config.yaml and changes.yaml are its input; plan and known are its output. A second
+// decision must change nothing.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -92,7 +92,7 @@ func lines(known []routes.Route) string {
 
 const tableID = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/routeTables/rt"
 
-// table reads a table as people write it: "name: prefix hop".
+// table parses a table in the form "name: prefix hop".
 func table(t *testing.T, data []byte) azure.Document {
 	var given struct {
 		Tags   map[string]string
@@ -121,7 +121,7 @@ func table(t *testing.T, data []byte) azure.Document {
 	return text
 }
 
-// route is one as Azure returns it: with fields that kaz knows nothing of.
+// route returns a route like Azure, with fields that kaz does not know.
 func route(name string, to ...string) map[string]any {
 	properties := map[string]any{"addressPrefix": to[0], "hasBgpOverride": false, "nextHopType": "Internet"}
 	if len(to) > 1 {
@@ -130,7 +130,7 @@ func route(name string, to ...string) map[string]any {
 	return map[string]any{"name": name, "id": tableID + "/routes/" + name, "etag": "1", "properties": properties}
 }
 
-// decide says what is done and what is there afterwards.
+// decide returns the plan and the state after it.
 func decide(t *testing.T, in routes.Input) (string, plan.Snapshot) {
 	t.Helper()
 	graph, problems, err := routes.Desired(in)

@@ -12,41 +12,40 @@ import (
 	"kaz/internal/plan"
 )
 
-// Config says which route table is the cluster's.
+// Config describes the cluster's route table.
 type Config struct {
 	Subscription, ResourceGroup, Table string
-	// Location is where a table that does not exist yet is made.
+	// Location is the region of a new table.
 	Location string
-	// Tags that the table shall carry, if it is in ClusterGroup, the cluster's own
-	// resource group. Those of a table elsewhere are its owner's.
+	// Tags of the table if it is in ClusterGroup, the resource group of the cluster. The tags of
+	// other tables belong to their owners.
 	Tags         azure.Tags
 	ClusterGroup string
-	// SystemTags are the starts of names of tags that stay though they are not wanted.
-	// Without any, all stay.
+	// SystemTags are prefixes of tags to keep. If there are none, all tags are kept.
 	SystemTags []string
 }
 
-// ID is the route table.
+// ID returns the id of the route table.
 func (c Config) ID() azure.ID {
 	return azure.GroupID(c.Subscription, c.ResourceGroup).Resource(network.RouteTables, c.Table)
 }
 
-// Node is what routes depend on of a node.
+// Node has the properties of a node that its routes depend on.
 type Node struct {
 	Name  string
-	CIDRs []string // the ranges of its pods
-	// Hops are its inside addresses, the first of a family being where its routes lead.
+	CIDRs []string // ranges of the node's pods
+	// Hops are the internal addresses. The first one of each family is the next hop.
 	Hops []netip.Addr
-	// Unmanaged nodes are reached by routes of somebody else's.
+	// Unmanaged nodes have routes that others manage.
 	Unmanaged bool
 }
 
-// NodeOf reads the facts from a node.
+// NodeOf returns the properties of a node.
 func NodeOf(n *corev1.Node, unmanaged bool) Node {
 	return Node{Name: n.Name, CIDRs: n.Spec.PodCIDRs, Hops: Hops(n.Status.Addresses), Unmanaged: unmanaged}
 }
 
-// Hops are the inside addresses among a node's addresses, in their order.
+// Hops returns the internal addresses of a node, in their order.
 func Hops(addresses []corev1.NodeAddress) []netip.Addr {
 	var hops []netip.Addr
 	for _, a := range addresses {
@@ -57,8 +56,7 @@ func Hops(addresses []corev1.NodeAddress) []netip.Addr {
 	return hops
 }
 
-// HopFor is the first of the addresses in the family of a range, false when there
-// is none.
+// HopFor returns the first address of the same family as a range, and false if there is none.
 func HopFor(cidr string, addresses []netip.Addr) (netip.Addr, bool) {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil {
@@ -71,7 +69,7 @@ func HopFor(cidr string, addresses []netip.Addr) (netip.Addr, bool) {
 	return addresses[i], true
 }
 
-// spelled is a range as the node writes it, false where it has no such range.
+// spelled returns a range as the node spells it, and false if the node does not have the range.
 func (n Node) spelled(cidr string) (string, bool) {
 	i := slices.IndexFunc(n.CIDRs, func(own string) bool { return prefix(own) == prefix(cidr) })
 	if i < 0 {
@@ -80,18 +78,18 @@ func (n Node) spelled(cidr string) (string, bool) {
 	return n.CIDRs[i], true
 }
 
-// Change is one route that shall lead to a node, or shall be there no more.
+// Change is a route to create, update or delete.
 type Change struct {
 	Node string
 	CIDR string
-	// Name of the route that shall go, where it is known.
+	// Name is the name of the route to delete, if known.
 	Name string
-	// Hop is the node's address. Only for what shall be.
+	// Hop is the node's address, unless the route is deleted.
 	Hop  netip.Addr
 	Gone bool
 }
 
-// Key names the change's route: changes of the same key are about the same thing.
+// Key identifies the route: changes with the same key are about the same route.
 func (c Change) Key() string {
 	if c.Name != "" {
 		return strings.ToLower(c.Name)
@@ -99,20 +97,20 @@ func (c Change) Key() string {
 	return strings.ToLower(Name(c.Node, c.CIDR))
 }
 
-// Input is all facts of a decision. Of several changes of one key the last counts.
+// Input has all facts of a decision. The last change of each key counts.
 type Input struct {
 	Config
 	Changes []Change
-	Nodes   []Node // all of the cluster
-	// Most is how many routes Azure allows in the table, 0 where it was not asked.
+	Nodes   []Node // all nodes of the cluster
+	// Most is the number of routes that Azure allows in the table, 0 if unknown.
 	Most int
 	Have plan.Snapshot
 }
 
-// Needs names what the snapshot must hold.
+// Needs returns the ids that the snapshot must contain.
 func Needs(in Input) []azure.ID { return []azure.ID{in.ID()} }
 
-// nodesByName finds nodes as Azure would: in any case.
+// nodesByName returns the nodes by name in lower case, because Azure ignores case.
 func (in Input) nodesByName() map[string]Node {
 	nodes := make(map[string]Node, len(in.Nodes))
 	for _, n := range in.Nodes {

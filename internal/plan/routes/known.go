@@ -13,10 +13,9 @@ import (
 // Route is a route as Kubernetes knows it.
 type Route struct{ Name, Node, CIDR string }
 
-// Known are the routes that Kubernetes is to take as there. Those are left out that
-// must be made anew, because they lead to an address that their node no longer has
-// or carry a name of former times: Kubernetes asks for them then, and they are put
-// right in one write. Routes that are not to a node are nobody's business here.
+// Known returns the routes that Kubernetes should consider present. It leaves out routes with an old
+// address of their node or a former name: Kubernetes then requests them, and one write repairs them.
+// Routes without a node are ignored.
 func Known(in Input) ([]Route, error) {
 	table, _, err := plan.View[network.RouteTable](in.Have, in.ID())
 	if err != nil {
@@ -54,8 +53,7 @@ func Known(in Input) ([]Route, error) {
 	return known, nil
 }
 
-// leadsTo reports whether a route leads to the node, as far as the node's addresses
-// of the family are known.
+// leadsTo reports whether a route leads to the node, or whether the node's address is unknown.
 func leadsTo(r azure.Child[network.Route], n Node) bool {
 	if _, known := HopFor(r.Properties.AddressPrefix, n.Hops); !known {
 		return true

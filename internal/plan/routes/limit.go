@@ -10,15 +10,15 @@ import (
 	"kaz/internal/plan"
 )
 
-// How many routes a table can hold: usually, and where Azure has granted more,
-// which shows in a table that holds more than the usual.
+// The number of routes in a table: the default, and the raised limit that a table above the default
+// shows.
 const (
 	mostRoutes    = 400
 	grantedRoutes = 1000
 	nearlyPercent = 90
 )
 
-// limit is how many routes the table can hold.
+// limit returns how many routes the table can hold.
 func limit(in Input, have int) int {
 	switch {
 	case in.Most > 0:
@@ -29,8 +29,7 @@ func limit(in Input, have int) int {
 	return mostRoutes
 }
 
-// Limits lists what Azure allows of everything in the table's region, among it how
-// many routes: see [LimitIn].
+// Limits is the query for Azure's limits in the table's region: see [LimitIn].
 func Limits(c Config) azure.Query {
 	region := strings.ToLower(strings.ReplaceAll(c.Location, " ", ""))
 	return azure.Query{
@@ -39,7 +38,7 @@ func Limits(c Config) azure.Query {
 	}
 }
 
-// LimitIn finds how many routes a table can hold, 0 where that is not said.
+// LimitIn returns how many routes a table can hold, 0 if the limits do not have it.
 func LimitIn(limits []azure.Document) int {
 	for _, doc := range limits {
 		var one struct {
@@ -53,13 +52,12 @@ func LimitIn(limits []azure.Document) int {
 	return 0
 }
 
-// Crowded reports whether what was decided depends on how many routes the table can
-// hold.
+// Crowded reports whether a decision depends on the number of routes that the table can hold.
 func Crowded(problems []plan.Problem) bool {
 	return slices.ContainsFunc(problems, func(p plan.Problem) bool { return p.Reason == ReasonFull || p.Reason == ReasonNearlyFull })
 }
 
-// warn tells of a table that will be full soon, while there is still time.
+// warn adds a warning about a nearly full table.
 func (d *decision) warn(in Input) {
 	if d.count*100 < d.most*nearlyPercent {
 		return

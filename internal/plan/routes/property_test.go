@@ -15,14 +15,15 @@ import (
 	"kaz/internal/plan/routes"
 )
 
-// Whatever is asked of whatever table: what is not refused is there afterwards, no
-// two routes lead to the same range, routes of others stay to the byte, Azure's
-// limit holds, and asking again changes nothing.
+// TestAnyChangesOfAnyTable checks all changes of all tables: accepted changes are present afterwards,
+// ranges are unique, foreign routes are unchanged, Azure's limit holds, and a second decision changes
+// nothing.
 func TestAnyChangesOfAnyTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := routes.Input{Config: routes.Config{Subscription: "s", ResourceGroup: "rg", Table: "rt", Location: "l"}}
 		in.Nodes = rapid.SliceOfNDistinct(node(), 0, 6, func(n routes.Node) string { return n.Name }).Draw(t, "nodes")
-		before := rapid.SliceOfNDistinct(someRoute(), 0, 12, func(r map[string]any) string { return strings.ToLower(r["name"].(string)) }).Draw(t, "table")
+		before := rapid.SliceOfNDistinct(someRoute(), 0, 12,
+			func(r map[string]any) string { return strings.ToLower(r["name"].(string)) }).Draw(t, "table")
 		in.Have = plan.NewSnapshot(document(t, distinctRanges(before)))
 		in.Changes = rapid.SliceOfN(change(), 0, 8).Draw(t, "changes")
 
@@ -78,7 +79,7 @@ func judge(t *rapid.T, before, after routes.Input, problems []plan.Problem) {
 	}
 	for name, r := range byName(t, before.Have) {
 		if strings.HasPrefix(name, "foreign") && now[name].text != r.text {
-			t.Fatalf("somebody else's route changed: %s -> %s", r.text, now[name].text)
+			t.Fatalf("a foreign route changed: %s -> %s", r.text, now[name].text)
 		}
 	}
 }
@@ -171,7 +172,7 @@ func change() *rapid.Generator[routes.Change] {
 	})
 }
 
-// A node's name and its ranges come back out of what Azure holds, whatever they are.
+// FuzzKnown checks that a node's name and ranges are recovered from the documents.
 func FuzzKnown(f *testing.F) {
 	f.Add("node1____102441024", "10.244.1.0/24", "10.240.0.4")
 	f.Add("____", "", "")
@@ -193,8 +194,8 @@ func FuzzKnown(f *testing.F) {
 	})
 }
 
-// The decision over a table that is full but for one route, with one node that comes
-// and one that goes, among 5,000 nodes.
+// BenchmarkDesired adds one node and deletes another in a table with room for one more route, among
+// 5,000 nodes.
 func BenchmarkDesired(b *testing.B) {
 	in := routes.Input{Config: routes.Config{Subscription: "s", ResourceGroup: "rg", Table: "rt"}}
 	var list []any

@@ -1,4 +1,4 @@
-// Package page keeps generated parts of the pages of docs/reference in step with the programs. Layer L4.
+// Package page compares and updates generated parts of the pages in docs/reference. Layer L4.
 package page
 
 import (
@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Part is a place in a page, between <!-- NAME: written by HINT --> and <!-- end of NAME -->.
+// Part is a part of a page, between <!-- NAME: written by HINT --> and <!-- end of NAME -->.
 type Part struct {
 	File string
 	Name string
-	Hint string // the command that writes it
+	Hint string // the command that updates it
 }
 
-// Check compares the part with what it should be, or writes it.
+// Check compares the part with want, or updates it.
 func (p Part) Check(t *testing.T, want string, write bool) {
 	t.Helper()
 	text, err := os.ReadFile(p.File)
@@ -43,7 +43,7 @@ func (p Part) Check(t *testing.T, want string, write bool) {
 	}
 }
 
-// Flags are tables of flags, one for each set.
+// Flags returns tables of flags, one for each set.
 func Flags(sets ...*pflag.FlagSet) string {
 	var b strings.Builder
 	for _, set := range sets {

@@ -27,7 +27,7 @@ func roleAssignments() behaviour.Type {
 	}
 }
 
-// showAssignment adds the fields that are there though nothing is in them.
+// showAssignment adds the fields that Azure shows without a value.
 func showAssignment(view behaviour.Object) {
 	properties := behaviour.Sub(view, "properties")
 	for _, field := range []string{"condition", "conditionVersion", "delegatedManagedIdentityResourceId", "description"} {
@@ -37,7 +37,7 @@ func showAssignment(view behaviour.Object) {
 	}
 }
 
-// listAssignments are those at the scope, above it and below it.
+// listAssignments lists the assignments at the scope, above it and below it.
 func listAssignments(c *behaviour.Call) ([]behaviour.Object, error) {
 	items := []behaviour.Object{}
 	for _, a := range all(c, assignmentType) {
@@ -53,7 +53,8 @@ func listAssignments(c *behaviour.Call) ([]behaviour.Object, error) {
 
 func fillAssignment(c *behaviour.Call) error {
 	if !guidForm.MatchString(c.ID.Name()) {
-		return behaviour.Invalid("InvalidRoleAssignmentId", "The role assignment ID '%s' is not valid. The role assignment ID must be a GUID.", c.ID.Name())
+		return behaviour.Invalid("InvalidRoleAssignmentId",
+			"The role assignment ID '%s' is not valid. The role assignment ID must be a GUID.", c.ID.Name())
 	}
 	scope := c.ID.Parent()
 	if err := scopeThere(c, scope); err != nil {
@@ -68,7 +69,8 @@ func fillAssignment(c *behaviour.Call) error {
 	}
 	for _, path := range []string{"properties.principalId", "properties.roleDefinitionId"} {
 		if c.Old != nil && !strings.EqualFold(behaviour.Text(c.Old, path), behaviour.Text(c.Doc, path)) {
-			return behaviour.Invalid("RoleAssignmentUpdateNotPermitted", "Tenant ID, application ID, principal ID, and scope are not allowed to be updated.")
+			return behaviour.Invalid("RoleAssignmentUpdateNotPermitted",
+				"Tenant ID, application ID, principal ID, and scope are not allowed to be updated.")
 		}
 	}
 	for _, a := range all(c, assignmentType) {
@@ -86,8 +88,7 @@ func fillAssignment(c *behaviour.Call) error {
 	return nil
 }
 
-// scopeThere refuses an assignment at a resource that does not exist. Groups are
-// looked up by the core.
+// scopeThere refuses an assignment at a resource that does not exist. The core checks resource groups.
 func scopeThere(c *behaviour.Call, scope azure.ID) error {
 	if scope == "" || scope.Is("Microsoft.Resources/subscriptions") || scope.Is("Microsoft.Resources/resourceGroups") {
 		return nil
@@ -102,14 +103,16 @@ func fillRole(c *behaviour.Call, scope azure.ID) error {
 	sent := azure.ID(behaviour.Text(c.Doc, "properties.roleDefinitionId"))
 	doc, ok := Definition(c, sent)
 	if !ok || !sent.Is(definitionType) {
-		return behaviour.Refusal(404, "RoleDefinitionDoesNotExist", "The specified role definition with ID '%s' does not exist.", sent.Name())
+		return behaviour.Refusal(404, "RoleDefinitionDoesNotExist", "The specified role definition with ID '%s' does not exist.",
+			sent.Name())
 	}
 	assignable := false
 	for _, s := range behaviour.Texts(doc, "properties.assignableScopes") {
 		assignable = assignable || at(scope, azure.ID(s))
 	}
 	if !assignable {
-		return behaviour.Invalid("ScopeNotAssignable", "The scope '%s' is not one of the assignable scopes of the role definition '%s'.", scope, sent.Name())
+		return behaviour.Invalid("ScopeNotAssignable", "The scope '%s' is not one of the assignable scopes of the role definition '%s'.",
+			scope, sent.Name())
 	}
 	behaviour.Set(c.Doc, "properties.roleDefinitionId", shownID(scope, behaviour.Text(doc, "name")))
 	return nil

@@ -1,6 +1,5 @@
-// Package authorization has the behaviour of Microsoft.Authorization: the roles that
-// Azure comes with, roles of one's own, and who has which role where. What a caller
-// may do by them is decided by the core. Layer L2.
+// Package authorization has the behaviour of Microsoft.Authorization: built-in roles, custom roles and role
+// assignments. The core decides what a caller may do by them. Layer L2.
 package authorization
 
 import (
@@ -21,7 +20,7 @@ const (
 	assignmentType = "Microsoft.Authorization/roleAssignments"
 )
 
-// style is that of extensions whose every PUT is answered with 201.
+// style returns the style of extensions that answer every PUT with 201.
 func style() behaviour.Style {
 	s := behaviour.Plain("Microsoft.Authorization")
 	s.Updated = 201
@@ -30,17 +29,16 @@ func style() behaviour.Style {
 
 var guidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// related reports whether one scope is the other, above it or below it.
+// related reports whether one scope is equal to, above or below the other.
 func related(a, b azure.ID) bool { return at(a, b) || at(b, a) }
 
-// at reports whether scope is above or at id. The tenant, "" or "/", is above all.
+// at reports whether scope is equal to or above id. The tenant, "" or "/", is above all.
 func at(id, scope azure.ID) bool {
 	scope = azure.ID(strings.TrimSuffix(string(scope), "/"))
 	return scope == "" || id.Under(scope)
 }
 
-// all yields the stored resources of a type, wherever in the subscriptions or above
-// it they are.
+// all yields the stored resources of a type in and above all subscriptions.
 func all(w behaviour.World, fullType string) []stored {
 	var found []stored
 	for id, doc := range w.List("", fullType) {
@@ -57,7 +55,7 @@ type stored struct {
 	doc behaviour.Object
 }
 
-// authorID is the object id of who asks, nil for the owner of this local Azure.
+// authorID returns the object id of the caller, nil for the owner of this local Azure.
 func authorID(c *behaviour.Call) any {
 	if c.Principal == nil || c.Principal.ObjectID == "" {
 		return nil
@@ -65,7 +63,7 @@ func authorID(c *behaviour.Call) any {
 	return c.Principal.ObjectID
 }
 
-// stampAuthor writes who made the resource and who changed it last, and when.
+// stampAuthor writes the authors and the times of the creation and of the last change.
 func stampAuthor(c *behaviour.Call) {
 	now := behaviour.Timestamp(c.Now())
 	for name, value := range map[string]any{"createdOn": now, "createdBy": authorID(c)} {

@@ -36,12 +36,14 @@ func grant(role, principal string) string {
 	return `{"properties":{"roleDefinitionId":"` + behaviourtest.Subscription + roles + "/" + role + `","principalId":"` + principal + `"}}`
 }
 
-func TestAzuresRolesAreEverywhere(t *testing.T) {
+func TestBuiltinRolesAtEveryScope(t *testing.T) {
 	a := start(t)
 	shown := behaviourtest.Subscription + roles + "/" + contributor
 	for _, scope := range []string{"~~", "~", "~none", node} {
 		a.Run(
-			exchange{Do: "GET " + scope + roles + "?$filter=roleName eq 'Contributor'", Has: has{"value.#": 1, "value.0.id": shown, "value.0.properties.assignableScopes.0": "/", "value.0.properties.type": "BuiltInRole"}},
+			exchange{Do: "GET " + scope + roles + "?$filter=roleName eq 'Contributor'",
+				Has: has{"value.#": 1, "value.0.id": shown, "value.0.properties.assignableScopes.0": "/",
+					"value.0.properties.type": "BuiltInRole"}},
 			exchange{Do: "GET " + scope + roles + "/" + contributor, Has: has{"id": shown, "properties.permissions.0.actions.0": "*"}},
 		)
 	}
@@ -50,7 +52,8 @@ func TestAzuresRolesAreEverywhere(t *testing.T) {
 		exchange{Do: "GET ~" + roles + "?$filter=atScopeAndBelow() and type eq 'CustomRole'", Has: has{"value.#": 0}},
 		exchange{Do: "GET ~" + roles + "?$filter=size gt 3", Status: 400, Code: "UnsupportedQuery"},
 		exchange{Do: "GET ~" + roles + custom, Status: 404, Code: "RoleDefinitionDoesNotExist"},
-		exchange{Do: "PUT ~~" + roles + "/" + reader, Body: `{"properties":{"roleName":"x","assignableScopes":["/"]}}`, Status: 403, Code: "RoleDefinitionIsBuiltIn"},
+		exchange{Do: "PUT ~~" + roles + "/" + reader, Body: `{"properties":{"roleName":"x","assignableScopes":["/"]}}`, Status: 403,
+			Code: "RoleDefinitionIsBuiltIn"},
 	)
 	seen := map[string]bool{}
 	for _, r := range behaviour.Objects(a.Run(exchange{Do: "GET ~~" + roles}), "value") {
@@ -62,18 +65,23 @@ func TestAzuresRolesAreEverywhere(t *testing.T) {
 	}
 }
 
-func TestRolesOfOnesOwn(t *testing.T) {
+func TestCustomRoles(t *testing.T) {
 	a := start(t)
 	role := func(name, scope string) string {
-		return `{"properties":{"roleName":"` + name + `","assignableScopes":["` + scope + `"],"permissions":[{"actions":["Microsoft.Network/*/read"]}]}}`
+		return `{"properties":{"roleName":"` + name + `","assignableScopes":["` + scope +
+			`"],"permissions":[{"actions":["Microsoft.Network/*/read"]}]}}`
 	}
 	a.Run(
-		exchange{Do: "PUT ~~" + roles + custom, Body: role("net reader", behaviourtest.Group), Status: 201, Has: has{"properties.type": "CustomRole", "properties.permissions.0.dataActions.#": 0}},
+		exchange{Do: "PUT ~~" + roles + custom, Body: role("net reader", behaviourtest.Group), Status: 201,
+			Has: has{"properties.type": "CustomRole", "properties.permissions.0.dataActions.#": 0}},
 		exchange{Do: "PUT ~~" + roles + custom, Body: role("net reader", behaviourtest.Group), Status: 201},
-		exchange{Do: "PUT ~~" + roles + "/22222222-2222-3333-4444-555555555555", Body: role("Net Reader", behaviourtest.Group), Status: 409, Code: "RoleDefinitionWithSameNameExists"},
-		exchange{Do: "PUT ~~" + roles + "/22222222-2222-3333-4444-555555555555", Body: role("Owner", behaviourtest.Group), Status: 409, Code: "RoleDefinitionWithSameNameExists"},
+		exchange{Do: "PUT ~~" + roles + "/22222222-2222-3333-4444-555555555555", Body: role("Net Reader", behaviourtest.Group),
+			Status: 409, Code: "RoleDefinitionWithSameNameExists"},
+		exchange{Do: "PUT ~~" + roles + "/22222222-2222-3333-4444-555555555555", Body: role("Owner", behaviourtest.Group), Status: 409,
+			Code: "RoleDefinitionWithSameNameExists"},
 		exchange{Do: "PUT ~~" + roles + "/x", Body: role("x", "/"), Status: 400, Code: "InvalidRoleDefinitionId"},
-		exchange{Do: "GET ~" + roles + "?$filter=type eq 'CustomRole'", Has: has{"value.#": 1, "value.0.properties.roleName": "net reader"}},
+		exchange{Do: "GET ~" + roles + "?$filter=type eq 'CustomRole'",
+			Has: has{"value.#": 1, "value.0.properties.roleName": "net reader"}},
 		exchange{Do: "GET ~~/resourceGroups/other" + roles + "?$filter=type eq 'CustomRole'", Has: has{"value.#": 0}},
 		exchange{Do: "PUT ~~" + assignments + one, Body: grant(custom[1:], alice), Status: 400, Code: "ScopeNotAssignable"},
 		exchange{Do: "PUT ~" + assignments + one, Body: grant(custom[1:], alice), Status: 201},
@@ -92,7 +100,8 @@ func TestRefusedAssignments(t *testing.T) {
 		exchange{Do: "PUT ~" + assignments + one, Body: grant(alice, alice), Status: 404, Code: "RoleDefinitionDoesNotExist"},
 		exchange{Do: "PUT ~none" + assignments + one, Body: grant(reader, alice), Status: 404, Code: "ResourceGroupNotFound"},
 		exchange{Do: "PUT " + node + assignments + one, Body: grant(reader, alice), Status: 404, Code: "ResourceNotFound"},
-		exchange{Do: "PUT ~" + assignments + one, Body: grant(reader, alice), Status: 201, Has: has{"properties.scope": behaviourtest.Group, "properties.principalType": "ServicePrincipal"}},
+		exchange{Do: "PUT ~" + assignments + one, Body: grant(reader, alice), Status: 201,
+			Has: has{"properties.scope": behaviourtest.Group, "properties.principalType": "ServicePrincipal"}},
 		exchange{Do: "PUT ~" + assignments + one, Body: grant(reader, alice), Status: 201},
 		exchange{Do: "PUT ~" + assignments + one, Body: grant(reader, bob), Status: 400, Code: "RoleAssignmentUpdateNotPermitted"},
 		exchange{Do: "PUT ~" + assignments + two, Body: grant(reader, alice), Status: 409, Code: "RoleAssignmentExists"},

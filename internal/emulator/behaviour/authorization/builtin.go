@@ -10,9 +10,9 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// role is a role that Azure comes with.
+// role is a built-in role of Azure.
 type role struct {
-	Name           string   `json:"name"` // a GUID, the same one in every tenant
+	Name           string   `json:"name"` // a GUID, the same in every tenant
 	RoleName       string   `json:"roleName"`
 	Description    string   `json:"description"`
 	Actions        []string `json:"actions"`
@@ -24,8 +24,8 @@ type role struct {
 //go:embed roles.json
 var rolesJSON []byte
 
-// builtin are the roles of Azure that this one knows. What is wrong in the embedded
-// file is wrong in the program, so it panics; the tests read it.
+// builtin returns the built-in roles of the embedded file. It panics on a mistake in the file, because the tests read
+// it.
 var builtin = sync.OnceValue(func() []role {
 	var roles []role
 	if err := json.Unmarshal(rolesJSON, &roles); err != nil {
@@ -34,10 +34,10 @@ var builtin = sync.OnceValue(func() []role {
 	return roles
 })
 
-// since is when Azure's roles came to be, as they say themselves.
+// since is the creation time of Azure's roles, as Azure shows it.
 const since = "2015-02-02T21:55:09.8800000Z"
 
-// document is the role as a client at a scope sees it.
+// document returns the role as a client at a scope sees it.
 func (r role) document(scope azure.ID) behaviour.Object {
 	list := func(texts []string) []any {
 		values := make([]any, len(texts))

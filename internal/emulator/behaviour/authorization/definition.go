@@ -24,7 +24,8 @@ func roleDefinitions() behaviour.Type {
 		Refuse: func(c *behaviour.Call) error {
 			for _, a := range all(c, assignmentType) {
 				if strings.EqualFold(azure.ID(behaviour.Text(a.doc, "properties.roleDefinitionId")).Name(), c.ID.Name()) {
-					return behaviour.Invalid("RoleDefinitionHasAssignments", "There are existing role assignments referencing role (code: RoleDefinitionHasAssignments).")
+					return behaviour.Invalid("RoleDefinitionHasAssignments",
+						"There are existing role assignments referencing role (code: RoleDefinitionHasAssignments).")
 				}
 			}
 			return nil
@@ -35,13 +36,14 @@ func roleDefinitions() behaviour.Type {
 			return view
 		},
 		Missing: func(c *behaviour.Call) error {
-			return behaviour.Refusal(404, "RoleDefinitionDoesNotExist", "The specified role definition with ID '%s' does not exist.", c.ID.Name())
+			return behaviour.Refusal(404, "RoleDefinitionDoesNotExist", "The specified role definition with ID '%s' does not exist.",
+				c.ID.Name())
 		},
 	}
 }
 
-// Definition finds a role by the name in its id, at whatever scope the id is: Azure
-// has it once, and shows it everywhere.
+// Definition returns the role with the name of an id. The scope of the id does not matter: Azure stores a role once and
+// shows it at every scope.
 func Definition(w behaviour.World, id azure.ID) (behaviour.Object, bool) {
 	if r, ok := findBuiltin(id.Name()); ok {
 		return r.document(id.Parent()), true
@@ -61,7 +63,7 @@ func showDefinition(view behaviour.Object) {
 	view["id"] = shownID(id, id.Name())
 }
 
-// shownID is a role's id, which has the subscription of the scope but nothing more.
+// shownID returns a role's id, which contains the subscription of the scope and nothing else.
 func shownID(scope azure.ID, name string) string {
 	if s := scope.Subscription(); s != "" {
 		return string(azure.SubscriptionID(s).Resource(definitionType, name))
@@ -91,10 +93,12 @@ func listDefinitions(c *behaviour.Call) ([]behaviour.Object, error) {
 func fillDefinition(c *behaviour.Call) error {
 	name := c.ID.Name()
 	if !guidForm.MatchString(name) {
-		return behaviour.Invalid("InvalidRoleDefinitionId", "The role definition ID '%s' is not valid. The role definition ID must be a GUID.", name)
+		return behaviour.Invalid("InvalidRoleDefinitionId",
+			"The role definition ID '%s' is not valid. The role definition ID must be a GUID.", name)
 	}
 	if r, ok := findBuiltin(name); ok {
-		return behaviour.Refusal(403, "RoleDefinitionIsBuiltIn", "The role definition '%s' (%s) is built in and cannot be changed.", name, r.RoleName)
+		return behaviour.Refusal(403, "RoleDefinitionIsBuiltIn", "The role definition '%s' (%s) is built in and cannot be changed.", name,
+			r.RoleName)
 	}
 	roleName := behaviour.Text(c.Doc, "properties.roleName")
 	if roleName == "" {
@@ -121,13 +125,15 @@ func fillDefinition(c *behaviour.Call) error {
 func uniqueRole(c *behaviour.Call, roleName string) error {
 	taken := false
 	for _, d := range all(c, definitionType) {
-		taken = taken || !strings.EqualFold(d.id.Name(), c.ID.Name()) && strings.EqualFold(behaviour.Text(d.doc, "properties.roleName"), roleName)
+		taken = taken || !strings.EqualFold(d.id.Name(), c.ID.Name()) &&
+			strings.EqualFold(behaviour.Text(d.doc, "properties.roleName"), roleName)
 	}
 	for _, r := range builtin() {
 		taken = taken || strings.EqualFold(r.RoleName, roleName)
 	}
 	if taken {
-		return behaviour.Conflict("RoleDefinitionWithSameNameExists", "A custom role with the same name already exists in this directory. Use a different name")
+		return behaviour.Conflict("RoleDefinitionWithSameNameExists",
+			"A custom role with the same name already exists in this directory. Use a different name")
 	}
 	return nil
 }

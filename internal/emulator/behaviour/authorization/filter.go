@@ -14,8 +14,8 @@ var (
 	and    = regexp.MustCompile(`(?i)\s+and\s+`)
 )
 
-// filter understands a $filter: fields that equal a text, and functions of a scope.
-// The fields are properties; functions maps a function to its test.
+// filter parses a $filter: comparisons of properties with a text, and functions of a scope. functions maps a function
+// to its test.
 func filter(text string, functions map[string]func(argument string, o behaviour.Object) bool) (func(behaviour.Object) bool, error) {
 	var tests []func(behaviour.Object) bool
 	inner := strings.TrimSpace(text)
@@ -32,7 +32,9 @@ func filter(text string, functions map[string]func(argument string, o behaviour.
 		}
 		m := calls.FindStringSubmatch(term)
 		if m == nil || functions[strings.ToLower(m[1])] == nil {
-			return nil, behaviour.Invalid("UnsupportedQuery", "The filter '%s' is not supported. Supported filters are either 'atScope()' or 'principalId eq '{value}' or 'assignedTo('{value}')'.", text)
+			return nil, behaviour.Invalid("UnsupportedQuery",
+				"The filter '%s' is not supported. Supported filters are either 'atScope()' or 'principalId eq '{value}' or "+
+					"'assignedTo('{value}')'.", text)
 		}
 		test := functions[strings.ToLower(m[1])]
 		tests = append(tests, func(o behaviour.Object) bool { return test(m[2], o) })
@@ -47,7 +49,7 @@ func filter(text string, functions map[string]func(argument string, o behaviour.
 	}, nil
 }
 
-// property is a field of the properties by its name in any case.
+// property returns the property with a name in any case.
 func property(o behaviour.Object, name string) string {
 	for key, value := range behaviour.Sub(o, "properties") {
 		if s, ok := value.(string); ok && strings.EqualFold(key, name) {

@@ -20,7 +20,7 @@ const (
 	Group        = Subscription + "/resourceGroups/rg"
 )
 
-// Exchange is a request and what the client must see in the reply.
+// Exchange is a request and the expected reply.
 type Exchange struct {
 	// Do is method and path, "PUT ~/providers/Microsoft.Storage/storageAccounts/a".
 	Do   string
@@ -29,14 +29,14 @@ type Exchange struct {
 	Status int
 	// Code of the error.
 	Code string
-	// Has are values in the reply by their paths, "value.0.name"; "value.#" is the
-	// length of an array, and nil says that there is nothing.
+	// Has are expected values in the reply by their paths, "value.0.name". "value.#" is the length of an array; nil
+	// means that there is no value.
 	Has map[string]any
-	// Header are headers of the reply; "*" is any value.
+	// Header are expected headers of the reply; "*" is any value.
 	Header map[string]string
 }
 
-// T is the part of testing.TB that tables need.
+// T is the part of testing.TB that this package needs.
 type T interface {
 	Context() context.Context
 	Errorf(format string, args ...any)
@@ -53,13 +53,13 @@ type Azure struct {
 	client http.Client
 }
 
-// Start makes an Azure with some providers and the group in eastus.
+// Start returns an Azure with some providers and the group in eastus.
 func Start(t T, providers ...behaviour.Provider) *Azure {
 	t.Helper()
 	return StartWith(t, emulator.Options{Providers: providers})
 }
 
-// StartWith does so with options. An authenticator has to know the token "owner".
+// StartWith is Start with options. An authenticator must accept the token "owner".
 func StartWith(t T, o emulator.Options) *Azure {
 	t.Helper()
 	e, err := emulator.New(o)
@@ -71,7 +71,7 @@ func StartWith(t T, o emulator.Options) *Azure {
 	return a
 }
 
-// Run carries out the exchanges one after the other. The last reply's body is returned.
+// Run sends the requests in turn and checks the replies. It returns the body of the last reply.
 func (a *Azure) Run(exchanges ...Exchange) behaviour.Object {
 	a.Helper()
 	var last behaviour.Object
@@ -107,8 +107,42 @@ func (a *Azure) one(x Exchange) behaviour.Object {
 	return body
 }
 
+// Answer is a reply to a request.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   behaviour.Object
+}
+
+// Code returns the error code of a refusal, and after a slash the code of its only detail.
+func (a Answer) Code() string {
+	for _, path := range []string{"error.", ""} {
+		if code := behaviour.Text(a.Body, path+"code"); code != "" {
+			if details := behaviour.Objects(a.Body, path+"details"); len(details) == 1 {
+				code += "/" + behaviour.Text(details[0], "code")
+			}
+			return code
+		}
+	}
+	return ""
+}
+
+// With returns the same Azure for a subtest.
+func (a *Azure) With(t T) *Azure {
+	same := *a
+	same.T = t
+	return &same
+}
+
 // Send sends one request, to a path or an absolute URL.
 func (a *Azure) Send(method, path, body string) (int, http.Header, behaviour.Object) {
+	a.Helper()
+	got := a.Request(method, path, body)
+	return got.Status, got.Header, got.Body
+}
+
+// Request sends one request, to a path or an absolute URL; header are names and values in turn.
+func (a *Azure) Request(method, path, body string, header ...string) Answer {
 	a.Helper()
 	path = strings.Replace(strings.Replace(path, "~~", Subscription, 1), "~", Group, 1)
 	if !strings.HasPrefix(path, "http") {
@@ -126,6 +160,9 @@ func (a *Azure) Send(method, path, body string) (int, http.Header, behaviour.Obj
 		a.Fatalf("%s %s: %v", method, path, err)
 	}
 	request.Header.Set("Authorization", "Bearer "+a.Token)
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
 	reply, err := a.client.Do(request)
 	if err != nil {
 		a.Fatalf("%s %s: %v", method, path, err)
@@ -135,17 +172,16 @@ func (a *Azure) Send(method, path, body string) (int, http.Header, behaviour.Obj
 	if err != nil {
 		a.Fatalf("%s %s: %v", method, path, err)
 	}
-	var object behaviour.Object
+	got := Answer{Status: reply.StatusCode, Header: reply.Header}
 	if len(text) > 0 {
-		if err := json.Unmarshal(text, &object); err != nil {
+		if err := json.Unmarshal(text, &got.Body); err != nil {
 			a.Fatalf("%s %s: %d is not a JSON object: %v\n%s", method, path, reply.StatusCode, err, text)
 		}
 	}
-	return reply.StatusCode, reply.Header, object
+	return got
 }
 
-// At is the value at a path, in which numbers select elements and # the length of
-// an array.
+// At returns the value at a path. A number in the path selects an element of an array, # its length.
 func At(value any, path string) any {
 	for key := range strings.SplitSeq(path, ".") {
 		switch v := value.(type) {

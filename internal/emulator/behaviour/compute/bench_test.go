@@ -45,7 +45,7 @@ func BenchmarkListThousandInstances(b *testing.B) {
 	b.ReportMetric(float64(bytes)/thousand, "B/instance")
 }
 
-// BenchmarkCreateThousandInstances makes and deletes a scale set of 1,000.
+// BenchmarkCreateThousandInstances creates and deletes a scale set of 1,000.
 func BenchmarkCreateThousandInstances(b *testing.B) {
 	w := newWorld(b, emulator.Options{})
 	body := model{capacity: thousand, zones: []string{"1", "2", "3"}}.json()
@@ -79,8 +79,8 @@ func nextLink(b *testing.B, text []byte) string {
 	return behaviour.Text(page, "nextLink")
 }
 
-// BenchmarkUpdateOneOfThousandInstances is what a cloud provider does to every node
-// of a scale set: its own PUT that joins the pool or leaves it.
+// BenchmarkUpdateOneOfThousandInstances writes one instance, as a cloud provider does for every node that joins or
+// leaves a pool.
 func BenchmarkUpdateOneOfThousandInstances(b *testing.B) {
 	w := newWorld(b, emulator.Options{})
 	w.balancer()

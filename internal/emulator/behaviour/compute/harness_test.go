@@ -2,7 +2,6 @@ package compute_test
 
 import (
 	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -11,13 +10,14 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/behaviourtest"
 	"kaz/internal/emulator/behaviour/compute"
 	"kaz/internal/emulator/behaviour/network"
 	"kaz/internal/emulator/behaviour/resources"
 )
 
 const (
-	group   = "/subscriptions/" + emulator.DefaultSubscription + "/resourceGroups/rg"
+	group   = behaviourtest.Group
 	vnet    = group + "/providers/Microsoft.Network/virtualNetworks/vnet"
 	subnet  = vnet + "/subnets/nodes"
 	balance = group + "/providers/Microsoft.Network/loadBalancers/lb"
@@ -32,27 +32,13 @@ const (
 // world is a local Azure with a group and a network in it.
 type world struct {
 	testing.TB
-	*emulator.Emulator
-	client http.Client
+	*behaviourtest.Azure
 }
-
-type answer struct {
-	status int
-	header http.Header
-	body   behaviour.Object
-}
-
-func (a answer) code() string { return behaviour.Text(a.body, "error.code") }
 
 func newWorld(t testing.TB, o emulator.Options) world {
 	t.Helper()
 	o.Providers = []behaviour.Provider{resources.Provider(), network.Provider(), compute.Provider()}
-	e, err := emulator.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := world{TB: t, Emulator: e, client: http.Client{Transport: e.Transport()}}
-	w.must("PUT", group, `{"location":"eastus"}`)
+	w := world{TB: t, Azure: behaviourtest.StartWith(t, o)}
 	w.must("PUT", vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16","fd00::/48"]},"subnets":[
 		{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/20"}},
 		{"name":"tiny","properties":{"addressPrefix":"10.0.240.0/29"}},
@@ -60,48 +46,22 @@ func newWorld(t testing.TB, o emulator.Options) world {
 	return w
 }
 
-func (w world) do(method, path, body string, header ...string) answer {
+func (w world) do(method, path, body string, header ...string) behaviourtest.Answer {
 	w.Helper()
-	mark := "?"
-	if strings.Contains(path, "?") {
-		mark = "&"
-	}
-	r, err := http.NewRequest(method, "http://azure.test"+strings.ReplaceAll(path, " ", "%20")+mark+"api-version=2025-04-01", strings.NewReader(body))
-	if err != nil {
-		w.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	reply, err := w.client.Do(r)
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer reply.Body.Close()
-	text, err := io.ReadAll(reply.Body)
-	if err != nil {
-		w.Fatal(err)
-	}
-	got := answer{status: reply.StatusCode, header: reply.Header}
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, &got.body); err != nil {
-			w.Fatalf("%s %s: reply %d is not a JSON object: %v\n%s", method, path, reply.StatusCode, err, text)
-		}
-	}
-	return got
+	return w.Request(method, path, body, header...)
 }
 
-// must sends a request that has to succeed, and so has its operation.
-func (w world) must(method, path, body string, header ...string) answer {
+// must sends a request that must succeed, with its operation.
+func (w world) must(method, path, body string, header ...string) behaviourtest.Answer {
 	w.Helper()
 	got := w.do(method, path, body, header...)
-	if got.status >= http.StatusMultipleChoices {
-		w.Fatalf("%s %s: %d %v", method, path, got.status, got.body)
+	if got.Status >= http.StatusMultipleChoices {
+		w.Fatalf("%s %s: %d %v", method, path, got.Status, got.Body)
 	}
-	if poll := got.header.Get("Azure-AsyncOperation"); poll != "" {
-		status := w.do("GET", strings.TrimPrefix(poll, "http://azure.test"), "")
-		if s := behaviour.Text(status.body, "status"); s == "Failed" || s == "Canceled" {
-			w.Fatalf("%s %s: operation ended %v", method, path, status.body)
+	if poll := got.Header.Get("Azure-AsyncOperation"); poll != "" {
+		status := w.do("GET", poll, "")
+		if s := behaviour.Text(status.Body, "status"); s == "Failed" || s == "Canceled" {
+			w.Fatalf("%s %s: operation ended %v", method, path, status.Body)
 		}
 	}
 	return got
@@ -109,7 +69,7 @@ func (w world) must(method, path, body string, header ...string) answer {
 
 func (w world) get(path string) behaviour.Object {
 	w.Helper()
-	return w.must("GET", path, "").body
+	return w.must("GET", path, "").Body
 }
 
 func (w world) list(path string) []behaviour.Object {
@@ -117,12 +77,12 @@ func (w world) list(path string) []behaviour.Object {
 	return behaviour.Objects(w.get(path), "value")
 }
 
-// refused sends a request that has to fail.
+// refused sends a request that must fail.
 func (w world) refused(method, path, body string, status int, code string) {
 	w.Helper()
 	got := w.do(method, path, body)
-	if got.status != status || got.code() != code {
-		w.Errorf("%s %s %s\n got %d %v\nwant %d %s", method, path, body, got.status, got.body, status, code)
+	if got.Status != status || got.Code() != code {
+		w.Errorf("%s %s %s\n got %d %v\nwant %d %s", method, path, body, got.Status, got.Body, status, code)
 	}
 }
 
@@ -134,7 +94,7 @@ func (w world) want(doc behaviour.Object, path string, value any) {
 	}
 }
 
-// model is the body of a scale set.
+// model has the parts of a scale set's body that tests vary.
 type model struct {
 	capacity int
 	zones    []string
@@ -178,8 +138,10 @@ func (m model) object() behaviour.Object {
 			"singlePlacementGroup": false,
 			"upgradePolicy":        behaviour.Object{"mode": policy},
 			"virtualMachineProfile": behaviour.Object{
-				"osProfile":      behaviour.Object{"computerNamePrefix": "aks-np-vmss", "adminUsername": "azureuser", "adminPassword": "not to be seen", "customData": "bm90IHRvIGJlIHNlZW4="},
-				"storageProfile": behaviour.Object{"imageReference": behaviour.Object{"publisher": "Canonical", "offer": "0001-com-ubuntu-server-jammy", "sku": image, "version": "latest"}},
+				"osProfile": behaviour.Object{"computerNamePrefix": "aks-np-vmss", "adminUsername": "azureuser",
+					"adminPassword": "not to be seen", "customData": "bm90IHRvIGJlIHNlZW4="},
+				"storageProfile": behaviour.Object{"imageReference": behaviour.Object{"publisher": "Canonical",
+					"offer": "0001-com-ubuntu-server-jammy", "sku": image, "version": "latest"}},
 				"networkProfile": behaviour.Object{"networkInterfaceConfigurations": []any{behaviour.Object{
 					"name": "nic", "properties": behaviour.Object{"primary": true, "enableIPForwarding": true,
 						"ipConfigurations": []any{behaviour.Object{"name": "ip", "properties": props}}},
@@ -221,7 +183,7 @@ func (w world) balancer() {
 		"frontendIPConfigurations":[{"name":"f","properties":{"subnet":{"id":"`+subnet+`"}}}]}}`)
 }
 
-// instanceIDs are the names of the instances, in the order of the list.
+// instanceIDs returns the ids of the instances in the order of the list.
 func (w world) instanceIDs() []string {
 	w.Helper()
 	var ids []string
@@ -231,7 +193,7 @@ func (w world) instanceIDs() []string {
 	return ids
 }
 
-// members are the addresses that are in the load balancer's pool.
+// members returns the IP configurations in the load balancer's pool.
 func (w world) members() []string {
 	w.Helper()
 	var ids []string

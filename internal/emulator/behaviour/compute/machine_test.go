@@ -16,20 +16,21 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-func (w world) card(name string) string {
+func (w world) newInterface(name string) string {
 	w.Helper()
 	id := group + "/providers/Microsoft.Network/networkInterfaces/" + name
 	w.must("PUT", id, `{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{"subnet":{"id":"`+subnet+`"}}}]}}`)
 	return id
 }
 
-// vm is the body of a virtual machine; change may say more.
-func vm(card string, change func(doc behaviour.Object)) string {
+// machineBody returns the body of a virtual machine after change.
+func machineBody(nic string, change func(doc behaviour.Object)) string {
 	doc := behaviour.Object{"location": "eastus", "properties": behaviour.Object{
 		"hardwareProfile": behaviour.Object{"vmSize": "Standard_D2s_v3"},
 		"osProfile":       behaviour.Object{"adminUsername": "azureuser", "adminPassword": "not to be seen"},
-		"storageProfile":  behaviour.Object{"imageReference": behaviour.Object{"publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "latest"}},
-		"networkProfile":  behaviour.Object{"networkInterfaces": []any{behaviour.Object{"id": card}}},
+		"storageProfile": behaviour.Object{"imageReference": behaviour.Object{"publisher": "Canonical", "offer": "ubuntu-24_04-lts",
+			"sku": "server", "version": "latest"}},
+		"networkProfile": behaviour.Object{"networkInterfaces": []any{behaviour.Object{"id": nic}}},
 	}}
 	if change != nil {
 		change(doc)
@@ -44,60 +45,67 @@ func (w world) disk(name string, gib int, zone string) string {
 	if zone != "" {
 		zones = `"zones":["` + zone + `"],`
 	}
-	w.must("PUT", id, fmt.Sprintf(`{"location":"eastus",%s"sku":{"name":"Premium_LRS"},"properties":{"creationData":{"createOption":"Empty"},"diskSizeGB":%d}}`, zones, gib))
+	w.must("PUT", id,
+		fmt.Sprintf(`{"location":"eastus",%s"sku":{"name":"Premium_LRS"},"properties":{"creationData":{"createOption":"Empty"},
+			"diskSizeGB":%d}}`, zones, gib))
 	return id
 }
 
 func TestAVirtualMachineOwnsItsInterfaceAndItsDisk(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
-	card := w.card("nic")
-	w.must("PUT", machine, vm(card, nil))
+	nic := w.newInterface("nic")
+	w.must("PUT", machine, machineBody(nic, nil))
 	doc := w.get(machine)
 	w.want(doc, "etag", `"2"`)
 	w.want(doc, "properties.osProfile.adminPassword", nil)
 	w.want(doc, "properties.osProfile.computerName", "vm")
 	w.want(doc, "properties.storageProfile.imageReference.exactVersion", "24.04.202601090")
 	w.want(doc, "properties.storageProfile.osDisk.deleteOption", "Detach")
-	w.want(w.get(card), "properties.virtualMachine.id", machine)
+	w.want(w.get(nic), "properties.virtualMachine.id", machine)
 	osDisk := behaviour.Text(doc, "properties.storageProfile.osDisk.managedDisk.id")
 	w.want(w.get(osDisk), "managedBy", machine)
-	w.refused("DELETE", card, "", 400, "NicInUse")
+	w.refused("DELETE", nic, "", 400, "NicInUse")
 	w.refused("DELETE", osDisk, "", 409, "OperationNotAllowed")
-	w.refused("PUT", group+"/providers/Microsoft.Compute/virtualMachines/other", vm(card, nil), 400, "NicInUse")
+	w.refused("PUT", group+"/providers/Microsoft.Compute/virtualMachines/other", machineBody(nic, nil), 400, "NicInUse")
 
 	w.must("DELETE", machine, "")
 	w.want(w.get(osDisk), "managedBy", nil)
 	w.want(w.get(osDisk), "properties.diskState", "Unattached")
-	w.want(w.get(card), "properties.virtualMachine", nil)
-	w.must("DELETE", card, "")
+	w.want(w.get(nic), "properties.virtualMachine", nil)
+	w.must("DELETE", nic, "")
 	w.must("DELETE", osDisk, "")
 }
 
 func TestDeleteOptions(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
-	card := w.card("nic")
+	nic := w.newInterface("nic")
 	data := w.disk("data", 8, "")
-	w.must("PUT", machine, vm(card, func(doc behaviour.Object) {
-		behaviour.Set(doc, "properties.storageProfile.osDisk", behaviour.Object{"name": "os", "createOption": "FromImage", "deleteOption": "Delete"})
-		behaviour.Set(doc, "properties.storageProfile.dataDisks", []any{behaviour.Object{"lun": 0, "createOption": "Attach", "deleteOption": "Delete", "managedDisk": behaviour.Object{"id": data}}})
-		behaviour.Set(doc, "properties.networkProfile.networkInterfaces", []any{behaviour.Object{"id": card, "properties": behaviour.Object{"deleteOption": "Delete"}}})
+	w.must("PUT", machine, machineBody(nic, func(doc behaviour.Object) {
+		behaviour.Set(doc, "properties.storageProfile.osDisk",
+			behaviour.Object{"name": "os", "createOption": "FromImage", "deleteOption": "Delete"})
+		behaviour.Set(doc, "properties.storageProfile.dataDisks",
+			[]any{behaviour.Object{"lun": 0, "createOption": "Attach", "deleteOption": "Delete",
+				"managedDisk": behaviour.Object{"id": data}}})
+		behaviour.Set(doc, "properties.networkProfile.networkInterfaces",
+			[]any{behaviour.Object{"id": nic, "properties": behaviour.Object{"deleteOption": "Delete"}}})
 	}))
 	w.must("DELETE", machine, "")
-	for _, id := range []string{card, data, group + "/providers/Microsoft.Compute/disks/os"} {
+	for _, id := range []string{nic, data, group + "/providers/Microsoft.Compute/disks/os"} {
 		w.refused("GET", id, "", 404, "ResourceNotFound")
 	}
 }
 
 func TestMachinesRefuse(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
-	card := w.card("nic")
+	nic := w.newInterface("nic")
 	for _, tt := range []struct {
 		name   string
 		change func(doc behaviour.Object)
 		status int
 		code   string
 	}{
-		{"unknown size", func(d behaviour.Object) { behaviour.Set(d, "properties.hardwareProfile.vmSize", "Standard_X1") }, 400, "InvalidParameter"},
+		{"unknown size", func(d behaviour.Object) { behaviour.Set(d, "properties.hardwareProfile.vmSize", "Standard_X1") }, 400,
+			"InvalidParameter"},
 		{"no size", func(d behaviour.Object) { behaviour.Remove(d, "properties.hardwareProfile") }, 400, "InvalidParameter"},
 		{"no interface", func(d behaviour.Object) { behaviour.Remove(d, "properties.networkProfile") }, 400, "InvalidParameter"},
 		{"no such interface", func(d behaviour.Object) {
@@ -106,16 +114,18 @@ func TestMachinesRefuse(t *testing.T) {
 		{"no such availability set", func(d behaviour.Object) {
 			behaviour.Set(d, "properties.availabilitySet", behaviour.Ref(group+"/providers/Microsoft.Compute/availabilitySets/none"))
 		}, 400, "InvalidResourceReference"},
-		{"no such scale set", func(d behaviour.Object) { behaviour.Set(d, "properties.virtualMachineScaleSet", behaviour.Ref(set)) }, 400, "InvalidResourceReference"},
+		{"no such scale set", func(d behaviour.Object) { behaviour.Set(d, "properties.virtualMachineScaleSet", behaviour.Ref(set)) }, 400,
+			"InvalidResourceReference"},
 		{"no such region", func(d behaviour.Object) { d["location"] = "atlantis" }, 400, "LocationNotAvailableForResourceType"},
 		{"no such zone", func(d behaviour.Object) { d["zones"] = []any{"9"} }, 400, "AvailabilityZoneNotSupported"},
 		{"no such disk", func(d behaviour.Object) {
-			behaviour.Set(d, "properties.storageProfile.dataDisks", []any{behaviour.Object{"lun": 0, "createOption": "Attach", "managedDisk": behaviour.Object{"id": disk}}})
+			behaviour.Set(d, "properties.storageProfile.dataDisks",
+				[]any{behaviour.Object{"lun": 0, "createOption": "Attach", "managedDisk": behaviour.Object{"id": disk}}})
 		}, 404, "NotFound"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := world{TB: t, Emulator: w.Emulator, client: w.client}
-			w.refused("PUT", machine, vm(card, tt.change), tt.status, tt.code)
+			w := world{TB: t, Azure: w.With(t)}
+			w.refused("PUT", machine, machineBody(nic, tt.change), tt.status, tt.code)
 		})
 	}
 }
@@ -130,11 +140,11 @@ func list(entries ...behaviour.Object) string {
 	for i, e := range entries {
 		all[i] = e
 	}
-	return text(behaviour.Object{"location": "eastus", "properties": behaviour.Object{"storageProfile": behaviour.Object{"dataDisks": all}}})
+	return text(behaviour.Object{"location": "eastus",
+		"properties": behaviour.Object{"storageProfile": behaviour.Object{"dataDisks": all}}})
 }
 
-// owner is a machine that disks can be attached to: one of its own and one of a
-// scale set behave alike.
+// owner is a machine with data disks: a virtual machine or an instance. Both behave the same.
 type owner struct{ name, path, managedBy, method string }
 
 func owners() []owner {
@@ -148,7 +158,7 @@ func TestDataDisks(t *testing.T) {
 	for _, o := range owners() {
 		t.Run(o.name, func(t *testing.T) {
 			w := newWorld(t, emulator.Options{})
-			w.must("PUT", machine, vm(w.card("nic"), nil))
+			w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 			w.scaleSet(model{capacity: 1})
 			a, b := w.disk("a", 8, ""), w.disk("b", 200, "")
 			w.must(o.method, o.path, list(entry(3, a)))
@@ -192,7 +202,7 @@ func TestAttachAndDetachByAction(t *testing.T) {
 	for _, o := range owners() {
 		t.Run(o.name, func(t *testing.T) {
 			w := newWorld(t, emulator.Options{})
-			w.must("PUT", machine, vm(w.card("nic"), nil))
+			w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 			w.scaleSet(model{capacity: 1})
 			a, b := w.disk("a", 8, ""), w.disk("b", 8, "")
 			w.must("POST", o.path+"/attachDetachDataDisks", `{"dataDisksToAttach":[{"diskId":"`+a+`"},{"diskId":"`+b+`","lun":5}]}`)
@@ -200,7 +210,7 @@ func TestAttachAndDetachByAction(t *testing.T) {
 			w.want(attached[0], "lun", 0)
 			w.want(attached[1], "lun", 5)
 			got := w.must("POST", o.path+"/attachDetachDataDisks", `{"dataDisksToDetach":[{"diskId":"`+a+`"}]}`)
-			output := w.get(strings.TrimPrefix(got.header.Get("Location"), "http://azure.test"))
+			output := w.get(strings.TrimPrefix(got.Header.Get("Location"), "http://azure.test"))
 			if left := behaviour.Objects(output, "dataDisks"); len(left) != 1 || behaviour.Text(left[0], "name") != "b" {
 				t.Errorf("the action returns %v", output)
 			}
@@ -212,7 +222,7 @@ func TestAttachAndDetachByAction(t *testing.T) {
 
 func TestADiskBelongsToOneMachine(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
-	w.must("PUT", machine, vm(w.card("nic"), nil))
+	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 	w.scaleSet(model{capacity: 2})
 	a := w.disk("a", 8, "")
 	w.must("PATCH", machine, list(entry(0, a)))
@@ -223,7 +233,9 @@ func TestADiskBelongsToOneMachine(t *testing.T) {
 	w.want(w.get(a), "properties.diskState", "Unattached")
 
 	shared := group + "/providers/Microsoft.Compute/disks/shared"
-	w.must("PUT", shared, `{"location":"eastus","sku":{"name":"Premium_LRS"},"properties":{"creationData":{"createOption":"Empty"},"diskSizeGB":256,"maxShares":2}}`)
+	w.must("PUT", shared,
+		`{"location":"eastus","sku":{"name":"Premium_LRS"},"properties":{"creationData":{"createOption":"Empty"},"diskSizeGB":256,
+			"maxShares":2}}`)
 	w.must("PATCH", set, `{"sku":{"capacity":3}}`)
 	for n := 1; n <= 3; n++ {
 		path := fmt.Sprintf("%s/virtualMachines/%d", set, n)
@@ -238,13 +250,13 @@ func TestADiskBelongsToOneMachine(t *testing.T) {
 	w.want(w.get(shared), "managedBy", set+"/virtualMachines/np_2")
 }
 
-func TestADiskThatLeavesCannotComeBackAtOnce(t *testing.T) {
+func TestAttachDuringDetach(t *testing.T) {
 	for _, o := range owners() {
 		t.Run(o.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, emulator.Options{Latency: 1})
 				<-time.After(time.Hour)
-				w.must("PUT", machine, vm(w.card("nic"), nil))
+				w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 				w.scaleSet(model{capacity: 1})
 				a := w.disk("a", 8, "")
 				<-time.After(time.Hour)
@@ -264,12 +276,12 @@ func TestADiskThatLeavesCannotComeBackAtOnce(t *testing.T) {
 func TestAvailabilitySet(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	as := group + "/providers/Microsoft.Compute/availabilitySets/as"
-	if got := w.must("PUT", as, `{"location":"eastus","sku":{"name":"Aligned"}}`); got.status != 200 {
-		t.Errorf("create: %d", got.status)
+	if got := w.must("PUT", as, `{"location":"eastus","sku":{"name":"Aligned"}}`); got.Status != 200 {
+		t.Errorf("create: %d", got.Status)
 	}
 	for n := range 4 {
 		path := fmt.Sprintf("%s/providers/Microsoft.Compute/virtualMachines/vm%d", group, n)
-		w.must("PUT", path, vm(w.card(fmt.Sprint("nic", n)), func(d behaviour.Object) {
+		w.must("PUT", path, machineBody(w.newInterface(fmt.Sprint("nic", n)), func(d behaviour.Object) {
 			behaviour.Set(d, "properties.availabilitySet", behaviour.Ref(azure.ID(as)))
 		}))
 		w.want(w.get(path+"/instanceView"), "platformFaultDomain", n%3)
@@ -302,9 +314,12 @@ func TestDisks(t *testing.T) {
 		{"PUT", a, `{"location":"eastus","properties":{"creationData":{"createOption":"Copy"}}}`, 409, "PropertyChangeNotAllowed"},
 		{"PUT", disk, `{"location":"eastus","properties":{"creationData":{"createOption":"Empty"}}}`, 400, "InvalidParameter"},
 		{"PUT", disk, `{"location":"eastus","properties":{"diskSizeGB":8}}`, 400, "InvalidParameter"},
-		{"PUT", disk, `{"location":"eastus","sku":{"name":"Fast"},"properties":{"creationData":{"createOption":"Empty"},"diskSizeGB":8}}`, 400, "InvalidParameter"},
-		{"PUT", disk, `{"location":"eastus","properties":{"creationData":{"createOption":"Empty"},"diskSizeGB":70000}}`, 400, "InvalidParameter"},
-		{"PUT", disk, `{"location":"eastus","properties":{"creationData":{"createOption":"Copy","sourceResourceId":"` + disk + `x"}}}`, 404, "ResourceNotFound"},
+		{"PUT", disk, `{"location":"eastus","sku":{"name":"Fast"},"properties":{"creationData":{"createOption":"Empty"},"diskSizeGB":8}}`,
+			400, "InvalidParameter"},
+		{"PUT", disk, `{"location":"eastus","properties":{"creationData":{"createOption":"Empty"},"diskSizeGB":70000}}`, 400,
+			"InvalidParameter"},
+		{"PUT", disk, `{"location":"eastus","properties":{"creationData":{"createOption":"Copy","sourceResourceId":"` + disk + `x"}}}`,
+			404, "ResourceNotFound"},
 		{"PATCH", disk, `{}`, 404, "ResourceNotFound"},
 		{"POST", a + "/beginGetAccess", `{}`, 400, "InvalidParameter"},
 	} {
@@ -316,18 +331,22 @@ func TestSnapshotsAndCopies(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	a := w.disk("a", 64, "")
 	snapshot := group + "/providers/Microsoft.Compute/snapshots/s"
-	w.must("PUT", snapshot, `{"location":"eastus","properties":{"incremental":true,"creationData":{"createOption":"Copy","sourceResourceId":"`+a+`"}}}`)
+	w.must("PUT", snapshot,
+		`{"location":"eastus","properties":{"incremental":true,"creationData":{"createOption":"Copy","sourceResourceId":"`+a+`"}}}`)
 	doc := w.get(snapshot)
 	w.want(doc, "properties.diskSizeGB", 64)
 	w.want(doc, "properties.creationData.sourceUniqueId", behaviour.At(w.get(a), "properties.uniqueId"))
 	other := w.disk("other", 64, "")
-	w.refused("PUT", snapshot, `{"location":"eastus","properties":{"incremental":true,"creationData":{"createOption":"Copy","sourceResourceId":"`+other+`"}}}`, 409, "PropertyChangeNotAllowed")
+	w.refused("PUT", snapshot,
+		`{"location":"eastus","properties":{"incremental":true,"creationData":{"createOption":"Copy","sourceResourceId":"`+other+`"}}}`,
+		409, "PropertyChangeNotAllowed")
 	w.must("PUT", disk, `{"location":"eastus","properties":{"creationData":{"createOption":"Copy","sourceResourceId":"`+snapshot+`"}}}`)
 	w.want(w.get(disk), "properties.diskSizeGB", 64)
-	w.refused("PUT", disk+"2", `{"location":"westus","properties":{"creationData":{"createOption":"Copy","sourceResourceId":"`+snapshot+`"}}}`, 400, "InvalidParameter")
+	w.refused("PUT", disk+"2", `{"location":"westus","properties":{"creationData":{"createOption":"Copy","sourceResourceId":"`+snapshot+
+		`"}}}`, 400, "InvalidParameter")
 
 	got := w.must("POST", snapshot+"/beginGetAccess", `{"access":"Read","durationInSeconds":3600}`)
-	status := w.get(strings.TrimPrefix(got.header.Get("Azure-AsyncOperation"), "http://azure.test"))
+	status := w.get(strings.TrimPrefix(got.Header.Get("Azure-AsyncOperation"), "http://azure.test"))
 	if url := behaviour.Text(status, "properties.output.accessSAS"); !strings.HasPrefix(url, "https://md-") {
 		t.Errorf("access to a snapshot: %v", status)
 	}
@@ -340,7 +359,7 @@ func TestGeneratedKeysAreAPair(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	key := group + "/providers/Microsoft.Compute/sshPublicKeys/k"
 	w.must("PUT", key, `{"location":"eastus"}`)
-	pair := w.must("POST", key+"/generateKeyPair", "").body
+	pair := w.must("POST", key+"/generateKeyPair", "").Body
 	block, _ := pem.Decode([]byte(strings.ReplaceAll(behaviour.Text(pair, "privateKey"), "\r\n", "\n")))
 	if block == nil {
 		t.Fatalf("no private key in %v", pair)
@@ -351,7 +370,8 @@ func TestGeneratedKeysAreAPair(t *testing.T) {
 	}
 	fields := strings.Fields(behaviour.Text(pair, "publicKey"))
 	blob, err := base64.StdEncoding.DecodeString(fields[1])
-	if err != nil || !strings.HasSuffix(string(blob), string(private.N.Bytes())) || !strings.Contains(string(blob), "\x00\x00\x00\x07ssh-rsa\x00\x00\x00\x03\x01\x00\x01") {
+	if err != nil || !strings.HasSuffix(string(blob), string(private.N.Bytes())) ||
+		!strings.Contains(string(blob), "\x00\x00\x00\x07ssh-rsa\x00\x00\x00\x03\x01\x00\x01") {
 		t.Errorf("public key %q does not belong to the private one: %v", fields, err)
 	}
 	w.want(w.get(key), "properties.publicKey", pair["publicKey"])
@@ -372,7 +392,8 @@ func TestCatalogueOfSizes(t *testing.T) {
 	for _, c := range behaviour.Objects(skus[at], "capabilities") {
 		values[behaviour.Text(c, "name")] = c["value"]
 	}
-	for name, want := range map[string]string{"vCPUs": "2", "MemoryGB": "8", "MaxDataDiskCount": "4", "PremiumIO": "True", "CpuArchitectureType": "x64"} {
+	for name, want := range map[string]string{"vCPUs": "2", "MemoryGB": "8", "MaxDataDiskCount": "4", "PremiumIO": "True",
+		"CpuArchitectureType": "x64"} {
 		if values[name] != want {
 			t.Errorf("%s is %v, want %s", name, values[name], want)
 		}
@@ -394,10 +415,11 @@ func TestCatalogueOfSizes(t *testing.T) {
 
 func TestExtensions(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
-	w.must("PUT", machine, vm(w.card("nic"), nil))
-	const script = `{"location":"eastus","properties":{"publisher":"Microsoft.Azure.Extensions","type":"CustomScript","typeHandlerVersion":"2.1","protectedSettings":{"commandToExecute":"true"}}}`
-	if got := w.must("PUT", machine+"/extensions/script", script); got.status != 201 {
-		t.Errorf("create: %d", got.status)
+	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
+	const script = `{"location":"eastus","properties":{"publisher":"Microsoft.Azure.Extensions","type":"CustomScript",
+		"typeHandlerVersion":"2.1","protectedSettings":{"commandToExecute":"true"}}}`
+	if got := w.must("PUT", machine+"/extensions/script", script); got.Status != 201 {
+		t.Errorf("create: %d", got.Status)
 	}
 	w.want(w.get(machine+"/extensions/script"), "properties.protectedSettings", nil)
 	w.want(behaviour.Objects(w.get(machine), "resources")[0], "properties.provisioningState", "Succeeded")
@@ -417,10 +439,10 @@ func TestExtensions(t *testing.T) {
 
 func TestSpotMachinesAreEvicted(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
-	w.must("PUT", machine, vm(w.card("nic"), nil))
+	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 	w.refused("POST", machine+"/simulateEviction", "", 409, "OperationNotAllowed")
 	spot := machine + "2"
-	w.must("PUT", spot, vm(w.card("nic2"), func(d behaviour.Object) { behaviour.Set(d, "properties.priority", "Spot") }))
+	w.must("PUT", spot, machineBody(w.newInterface("nic2"), func(d behaviour.Object) { behaviour.Set(d, "properties.priority", "Spot") }))
 	w.must("POST", spot+"/simulateEviction", "")
 	if got := states(w.get(spot + "/instanceView")); !slices.Contains(got, "PowerState/deallocated") {
 		t.Errorf("statuses after the eviction: %v", got)
@@ -435,7 +457,7 @@ func TestSpotMachinesAreEvicted(t *testing.T) {
 
 func TestGeneralizedMachines(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
-	w.must("PUT", machine, vm(w.card("nic"), nil))
+	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 	w.refused("POST", machine+"/generalize", "", 409, "OperationNotAllowed")
 	w.must("POST", machine+"/deallocate", "")
 	w.must("POST", machine+"/generalize", "")

@@ -2,6 +2,7 @@ package compute_test
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/behaviour/compute"
+	"kaz/internal/emulator/behaviour/compute/vm"
 )
 
 func TestAScaleSetMakesInstancesWithDisksAndInterfaces(t *testing.T) {
@@ -23,7 +24,8 @@ func TestAScaleSetMakesInstancesWithDisksAndInterfaces(t *testing.T) {
 	w.want(doc, "sku.tier", "Standard")
 	w.want(doc, "etag", `"1"`)
 	w.want(doc, "properties.orchestrationMode", "Uniform")
-	for _, secret := range []string{"properties.virtualMachineProfile.osProfile.adminPassword", "properties.virtualMachineProfile.osProfile.customData", "runtime"} {
+	for _, secret := range []string{"properties.virtualMachineProfile.osProfile.adminPassword",
+		"properties.virtualMachineProfile.osProfile.customData", "runtime"} {
 		w.want(doc, secret, nil)
 	}
 	instances := w.list(set + "/virtualMachines?$expand=instanceView")
@@ -38,16 +40,17 @@ func TestAScaleSetMakesInstancesWithDisksAndInterfaces(t *testing.T) {
 		w.want(i, "etag", `"1"`)
 		w.want(i, "properties.osProfile.computerName", fmt.Sprintf("aks-np-vmss%06d", n))
 		w.want(i, "properties.latestModelApplied", true)
-		if got, want := states(behaviour.Sub(i, "properties.instanceView")), []string{"ProvisioningState/succeeded", "PowerState/running"}; !slices.Equal(got, want) {
+		if got, want := states(behaviour.Sub(i, "properties.instanceView")),
+			[]string{"ProvisioningState/succeeded", "PowerState/running"}; !slices.Equal(got, want) {
 			t.Errorf("statuses of instance %d: %v, want %v", n, got, want)
 		}
 		w.want(i, "runtime", nil)
 		interfaceID := fmt.Sprintf("%s/virtualMachines/%d/networkInterfaces/nic", set, n)
 		w.want(i, "properties.networkProfile.networkInterfaces", []any{behaviour.Object{"id": interfaceID}})
-		card := w.get(strings.Replace(interfaceID, "Microsoft.Compute", "microsoft.Compute", 1))
-		w.want(card, "properties.virtualMachine.id", fmt.Sprintf("%s/virtualMachines/%d", set, n))
-		w.want(card, "properties.primary", true)
-		w.want(behaviour.Objects(card, "properties.ipConfigurations")[0], "properties.privateIPAddress", fmt.Sprintf("10.0.0.%d", n+4))
+		iface := w.get(strings.Replace(interfaceID, "Microsoft.Compute", "microsoft.Compute", 1))
+		w.want(iface, "properties.virtualMachine.id", fmt.Sprintf("%s/virtualMachines/%d", set, n))
+		w.want(iface, "properties.primary", true)
+		w.want(behaviour.Objects(iface, "properties.ipConfigurations")[0], "properties.privateIPAddress", fmt.Sprintf("10.0.0.%d", n+4))
 		osDisk := w.get(behaviour.Text(i, "properties.storageProfile.osDisk.managedDisk.id"))
 		w.want(osDisk, "managedBy", fmt.Sprintf("%s/virtualMachines/np_%d", set, n))
 		w.want(osDisk, "properties.diskState", "Attached")
@@ -69,7 +72,7 @@ func TestComputerNamesCountInBase36(t *testing.T) {
 	}
 }
 
-// states are the codes of the statuses in an instance view.
+// states returns the status codes of an instance view.
 func states(view behaviour.Object) []string {
 	var codes []string
 	for _, s := range behaviour.Objects(view, "statuses") {
@@ -78,7 +81,7 @@ func states(view behaviour.Object) []string {
 	return codes
 }
 
-func TestWhichInstancesLeave(t *testing.T) {
+func TestScaleInOrder(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		zones []string
@@ -125,6 +128,13 @@ func TestInstanceIDsAreNeverReused(t *testing.T) {
 		t.Errorf("instances %v, want 2 and 3", got)
 	}
 	w.refused("POST", set+"/delete", `{"instanceIds":["1"]}`, 400, "InvalidParameter")
+	for _, etag := range []string{"*", `"1"`} { // the answer does not depend on the condition
+		got := w.do("PUT", set+"/virtualMachines/1", `{"location":"eastus"}`, "If-Match", etag)
+		w.want(got.Body, "error.message", "The provided instanceId 1 is not an active Virtual Machine Scale Set VM instanceId.")
+		if got.Status != 400 || got.Code() != "InvalidParameter" {
+			t.Errorf("If-Match %s: %d %s", etag, got.Status, got.Code())
+		}
+	}
 	w.refused("POST", set+"/delete", `{}`, 400, "InvalidParameter")
 	w.refused("POST", set+"/delete", `{"instanceIds":[]}`, 400, "InvalidParameter")
 	w.refused("POST", set+"/delete", `{"instanceIds":[2]}`, 400, "InvalidRequestContent")
@@ -151,7 +161,7 @@ func TestModelReachesInstancesByUpgrade(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.balancer()
 	w.scaleSet(model{capacity: 2})
-	// What the cloud provider sends: a part of the document.
+	// The cloud provider sends a part of the document.
 	full := model{pools: []string{pool}}.object()
 	part := behaviour.Object{"location": "eastus", "properties": behaviour.Object{"virtualMachineProfile": behaviour.Object{
 		"networkProfile": behaviour.At(full, "properties.virtualMachineProfile.networkProfile")}}}
@@ -167,8 +177,8 @@ func TestModelReachesInstancesByUpgrade(t *testing.T) {
 		t.Errorf("pool has %v before the upgrade", got)
 	}
 	address := func() any {
-		card := w.get(set + "/virtualMachines/1/networkInterfaces/nic")
-		return behaviour.At(behaviour.Objects(card, "properties.ipConfigurations")[0], "properties.privateIPAddress")
+		iface := w.get(set + "/virtualMachines/1/networkInterfaces/nic")
+		return behaviour.At(behaviour.Objects(iface, "properties.ipConfigurations")[0], "properties.privateIPAddress")
 	}
 	before := address()
 	w.must("POST", set+"/manualupgrade", `{"instanceIds":["1"]}`)
@@ -194,11 +204,11 @@ func TestAnInstanceCanHaveItsOwnNetwork(t *testing.T) {
 	configs := behaviour.At(model{pools: []string{pool}}.object(), "properties.virtualMachineProfile.networkProfile")
 	body := text(behaviour.Object{"location": "eastus", "properties": behaviour.Object{
 		"hardwareProfile": behaviour.Object{}, "networkProfileConfiguration": configs}})
-	if got := w.do("PUT", first, body, "If-Match", `"7"`); got.status != 412 {
-		t.Errorf("an old etag is answered with %d %v", got.status, got.body)
+	if got := w.do("PUT", first, body, "If-Match", `"7"`); got.Status != 412 {
+		t.Errorf("an old etag is answered with %d %v", got.Status, got.Body)
 	}
-	if got := w.must("PUT", first, body, "If-Match", `"1"`); got.status != 200 {
-		t.Errorf("update of an instance: %d", got.status)
+	if got := w.must("PUT", first, body, "If-Match", `"1"`); got.Status != 200 {
+		t.Errorf("update of an instance: %d", got.Status)
 	}
 	if got, want := w.members(), []string{"0/networkInterfaces/nic/ipConfigurations/ip"}; !slices.Equal(got, want) {
 		t.Errorf("pool has %v, want %v", got, want)
@@ -216,7 +226,7 @@ func TestAnInstanceCanHaveItsOwnNetwork(t *testing.T) {
 	}
 }
 
-func TestAutomaticPolicyUpgradesByItself(t *testing.T) {
+func TestAutomaticPolicyUpgradesInstances(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.balancer()
 	w.scaleSet(model{capacity: 2, policy: "Automatic"})
@@ -239,8 +249,8 @@ func TestPower(t *testing.T) {
 			t.Run(tt.action, func(t *testing.T) {
 				w := newWorld(t, emulator.Options{})
 				w.scaleSet(model{capacity: 1})
-				if got := w.must("POST", path, ""); got.status != 202 {
-					t.Errorf("POST %s: %d", path, got.status)
+				if got := w.must("POST", path, ""); got.Status != 202 {
+					t.Errorf("POST %s: %d", path, got.Status)
 				}
 				view := w.get(first + "/instanceView")
 				if got, want := states(view), []string{"ProvisioningState/succeeded", "PowerState/" + tt.power}; !slices.Equal(got, want) {
@@ -249,7 +259,7 @@ func TestPower(t *testing.T) {
 				w.want(w.list(group + "/providers/Microsoft.Compute/disks")[0], "properties.diskState", tt.diskState)
 				w.Look(func(world behaviour.World) {
 					doc, _ := world.Get(azure.ID(first))
-					if got := compute.PowerOf(doc); got != tt.power {
+					if got := vm.PowerOf(doc); got != tt.power {
 						t.Errorf("PowerOf the stored instance is %q, want %q", got, tt.power)
 					}
 				})
@@ -261,7 +271,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// Who skips the shutdown takes the power away; any other change of power is an orderly one.
+// A power-off with skipShutdown is abrupt, any other change of the power state is not.
 func TestAbruptPowerOff(t *testing.T) {
 	for _, path := range []string{first, set} {
 		w := newWorld(t, emulator.Options{})
@@ -269,11 +279,12 @@ func TestAbruptPowerOff(t *testing.T) {
 		for _, step := range []struct {
 			action string
 			abrupt bool
-		}{{"powerOff?skipShutdown=true", true}, {"start", false}, {"powerOff?skipShutdown=false", false}, {"poweroff?skipshutdown=True", true}, {"deallocate", false}} {
+		}{{"powerOff?skipShutdown=true", true}, {"start", false}, {"powerOff?skipShutdown=false", false},
+			{"poweroff?skipshutdown=True", true}, {"deallocate", false}} {
 			w.must("POST", path+"/"+step.action, "")
 			w.Look(func(world behaviour.World) {
 				doc, _ := world.Get(azure.ID(first))
-				if got := compute.Abrupt(doc); got != step.abrupt {
+				if got := vm.Abrupt(doc); got != step.abrupt {
 					t.Errorf("%s of %s: abrupt %t, want %t", step.action, azure.ID(path).Name(), got, step.abrupt)
 				}
 			})
@@ -297,7 +308,8 @@ func TestStatesWhileOperationsRun(t *testing.T) {
 		w.want(i, "properties.provisioningState", "Succeeded")
 		w.want(i, "etag", `"1"`)
 		w.must("POST", first+"/deallocate", "")
-		if got := states(w.get(first + "/instanceView")); !slices.Equal(got, []string{"ProvisioningState/updating", "PowerState/deallocating"}) {
+		if got := states(w.get(first + "/instanceView")); !slices.Equal(got,
+			[]string{"ProvisioningState/updating", "PowerState/deallocating"}) {
 			t.Errorf("statuses while it is deallocated: %v", got)
 		}
 		<-time.After(time.Hour)
@@ -333,8 +345,9 @@ func TestOperationsThatFail(t *testing.T) {
 		{"deallocate", "POST", set + "/deallocate", `{"instanceIds":["1"]}`, "deallocate", 2, "Succeeded/running Failed/running"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, emulator.Options{Faults: []emulator.Fault{{Method: tt.method, Type: "Microsoft.Compute/virtualMachineScaleSets",
-				Action: tt.action, Fault: "operation", Code: "OverconstrainedAllocationRequest", Message: "No room."}}})
+			w := newWorld(t,
+				emulator.Options{Faults: []emulator.Fault{{Method: tt.method, Type: "Microsoft.Compute/virtualMachineScaleSets",
+					Action: tt.action, Fault: "operation", Code: "OverconstrainedAllocationRequest", Message: "No room."}}})
 			w.scaleSet(model{capacity: 2})
 			w.do(tt.method, tt.path, tt.body)
 			doc := w.get(set)
@@ -343,7 +356,7 @@ func TestOperationsThatFail(t *testing.T) {
 			var got []string
 			w.Look(func(world behaviour.World) {
 				for _, i := range world.List(azure.ID(set), "Microsoft.Compute/virtualMachineScaleSets/virtualMachines") {
-					got = append(got, behaviour.Text(i, "properties.provisioningState")+"/"+compute.PowerOf(i))
+					got = append(got, behaviour.Text(i, "properties.provisioningState")+"/"+vm.PowerOf(i))
 				}
 			})
 			if s := strings.Join(got, " "); s != tt.states {
@@ -353,7 +366,7 @@ func TestOperationsThatFail(t *testing.T) {
 	}
 }
 
-func TestDeletingInstancesTakesItsOwnTime(t *testing.T) {
+func TestDeletingInstancesHasItsOwnLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1})
 		<-time.After(time.Hour)
@@ -361,7 +374,7 @@ func TestDeletingInstancesTakesItsOwnTime(t *testing.T) {
 		<-time.After(time.Hour)
 		w.must("POST", set+"/delete", `{"instanceIds":["1"]}`)
 		w.want(w.get(set), "sku.capacity", 1)
-		<-time.After(6 * time.Second) // a scale set itself would be gone
+		<-time.After(6 * time.Second) // this would delete the scale set itself
 		w.want(w.get(set+"/virtualMachines/1"), "properties.provisioningState", "Deleting")
 		<-time.After(time.Hour)
 		w.refused("GET", set+"/virtualMachines/1", "", 404, "NotFound")
@@ -369,7 +382,7 @@ func TestDeletingInstancesTakesItsOwnTime(t *testing.T) {
 	})
 }
 
-func TestNothingCanBeDoneToWhatIsBeingDeleted(t *testing.T) {
+func TestInstanceDuringDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1})
 		<-time.After(time.Hour)
@@ -385,7 +398,7 @@ func TestNothingCanBeDoneToWhatIsBeingDeleted(t *testing.T) {
 	})
 }
 
-func TestCapacityWhileAnInstanceLeaves(t *testing.T) {
+func TestCapacityDuringDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1})
 		<-time.After(time.Hour)
@@ -401,7 +414,7 @@ func TestCapacityWhileAnInstanceLeaves(t *testing.T) {
 	})
 }
 
-func TestTheSameAgainChangesNothing(t *testing.T) {
+func TestRepeatedPutChangesNothing(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.scaleSet(model{capacity: 2})
 	before := w.get(set)
@@ -430,7 +443,8 @@ func TestScaleSetsRefuse(t *testing.T) {
 	}{
 		{"unknown size", other, model{size: "Standard_D3s_v9"}.json(), 400, "InvalidParameter"},
 		{"more than 1000", other, model{capacity: 1001}.json(), 400, "InvalidParameter"},
-		{"more than 100 in one placement group", other, model{capacity: 101, extra: behaviour.Object{"singlePlacementGroup": true}}.json(), 400, "InvalidParameter"},
+		{"more than 100 in one placement group", other,
+			model{capacity: 101, extra: behaviour.Object{"singlePlacementGroup": true}}.json(), 400, "InvalidParameter"},
 		{"negative", set, `{"location":"eastus","sku":{"name":"Standard_D2s_v3","capacity":-1}}`, 400, "InvalidParameter"},
 		{"no room in the subnet", other, model{capacity: 4, subnet: vnet + "/subnets/tiny"}.json(), 400, "SubnetIsFull"},
 		{"no such subnet", other, model{capacity: 1, subnet: vnet + "/subnets/none"}.json(), 400, "InvalidResourceReference"},
@@ -439,14 +453,16 @@ func TestScaleSetsRefuse(t *testing.T) {
 		{"no model", other, `{"location":"eastus","sku":{"name":"Standard_D2s_v3","capacity":1},"properties":{}}`, 400, "InvalidParameter"},
 		{"no interface", other, with(func(d behaviour.Object) { behaviour.Remove(d, profile+".networkProfile") }), 400, "InvalidParameter"},
 		{"long Windows names", other, with(func(d behaviour.Object) {
-			behaviour.Set(d, profile+".storageProfile.imageReference", behaviour.Object{"publisher": "MicrosoftWindowsServer", "offer": "WindowsServer", "sku": "2022-datacenter"})
+			behaviour.Set(d, profile+".storageProfile.imageReference",
+				behaviour.Object{"publisher": "MicrosoftWindowsServer", "offer": "WindowsServer", "sku": "2022-datacenter"})
 		}), 400, "InvalidParameter"},
-		{"another orchestration", set, `{"location":"eastus","properties":{"orchestrationMode":"Flexible"}}`, 409, "PropertyChangeNotAllowed"},
+		{"another orchestration", set, `{"location":"eastus","properties":{"orchestrationMode":"Flexible"}}`, 409,
+			"PropertyChangeNotAllowed"},
 		{"an instance that is not there", set + "/virtualMachines/9", `{"tags":{}}`, 400, "InvalidParameter"},
 		{"an instance that cannot be", set + "/virtualMachines/x", `{"tags":{}}`, 400, "InvalidParameter"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := world{TB: t, Emulator: w.Emulator, client: w.client}
+			w := world{TB: t, Azure: w.With(t)}
 			w.refused("PUT", tt.path, tt.body, tt.status, tt.code)
 		})
 	}
@@ -482,8 +498,8 @@ func TestADeletedScaleSetLeavesNothing(t *testing.T) {
 func TestInstancePublicAddresses(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.scaleSet(model{capacity: 2, address: behaviour.Object{"publicIPAddressConfiguration": behaviour.Object{"name": "pub"}}})
-	card := w.get(first + "/networkInterfaces/nic")
-	id := behaviour.Text(behaviour.Objects(card, "properties.ipConfigurations")[0], "properties.publicIPAddress.id")
+	iface := w.get(first + "/networkInterfaces/nic")
+	id := behaviour.Text(behaviour.Objects(iface, "properties.ipConfigurations")[0], "properties.publicIPAddress.id")
 	if want := first + "/networkInterfaces/nic/ipConfigurations/ip/publicIPAddresses/pub"; id != want {
 		t.Fatalf("public address %q, want %q", id, want)
 	}
@@ -502,7 +518,8 @@ func TestDualStackInstances(t *testing.T) {
 	config := behaviour.Objects(m, "properties.virtualMachineProfile.networkProfile.networkInterfaceConfigurations")[0]
 	behaviour.Set(config, "properties.ipConfigurations", []any{
 		behaviour.Object{"name": "v4", "properties": behaviour.Object{"primary": true, "subnet": behaviour.Ref(vnet + "/subnets/dual")}},
-		behaviour.Object{"name": "v6", "properties": behaviour.Object{"privateIPAddressVersion": "IPv6", "subnet": behaviour.Ref(vnet + "/subnets/dual")}},
+		behaviour.Object{"name": "v6",
+			"properties": behaviour.Object{"privateIPAddressVersion": "IPv6", "subnet": behaviour.Ref(vnet + "/subnets/dual")}},
 	})
 	w.must("PUT", set, text(m))
 	addresses := behaviour.Objects(w.get(first+"/networkInterfaces/nic"), "properties.ipConfigurations")
@@ -511,21 +528,23 @@ func TestDualStackInstances(t *testing.T) {
 	w.want(addresses[1], "properties.primary", false)
 }
 
-func TestAPoolHasOneFamilyOfAScaleSet(t *testing.T) {
+func TestPoolHasOneFamilyOfAScaleSet(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.must("PUT", balance, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[
 		{"name":"f","properties":{"subnet":{"id":"`+subnet+`"}}}],"backendAddressPools":[{"name":"nodes"},{"name":"nodes-IPv6"}]}}`)
 	configs := func(v4, v6 string) behaviour.Object {
 		m := model{subnet: vnet + "/subnets/dual"}.object()
 		address := func(name, version, pool string) behaviour.Object {
-			p := behaviour.Object{"privateIPAddressVersion": version, "primary": version == "IPv4", "subnet": behaviour.Ref(vnet + "/subnets/dual")}
+			p := behaviour.Object{"privateIPAddressVersion": version, "primary": version == "IPv4",
+				"subnet": behaviour.Ref(vnet + "/subnets/dual")}
 			if pool != "" {
 				p["loadBalancerBackendAddressPools"] = []any{behaviour.Ref(azure.ID(pool))}
 			}
 			return behaviour.Object{"name": name, "properties": p}
 		}
 		profile := behaviour.Sub(m, "properties.virtualMachineProfile.networkProfile")
-		behaviour.Set(behaviour.Objects(profile, "networkInterfaceConfigurations")[0], "properties.ipConfigurations", []any{address("v4", "IPv4", v4), address("v6", "IPv6", v6)})
+		behaviour.Set(behaviour.Objects(profile, "networkInterfaceConfigurations")[0], "properties.ipConfigurations",
+			[]any{address("v4", "IPv4", v4), address("v6", "IPv6", v6)})
 		return profile
 	}
 	modelOf := func(v4, v6 string) string {
@@ -539,19 +558,21 @@ func TestAPoolHasOneFamilyOfAScaleSet(t *testing.T) {
 	const mixed = "AllNicIpConfigurationsOfLbBackendPoolOnVMScaleSetMustHaveSamePrivateIpAddressVersion"
 	w.refused("PUT", set, modelOf(pool, pool), 400, mixed)
 	w.must("PUT", set, modelOf(pool, pool+"-IPv6"))
-	w.refused("PUT", first, instanceOf("", pool), 400, mixed) // the model has IPv4 in it
+	w.refused("PUT", first, instanceOf("", pool), 400, mixed) // the model has IPv4 in the pool
 	w.must("PUT", set, modelOf("", ""))
 	w.must("PUT", first, instanceOf("", pool))
-	w.refused("PUT", set, modelOf(pool, ""), 400, mixed) // the instance has IPv6 in it
+	w.refused("PUT", set, modelOf(pool, ""), 400, mixed) // the instance has IPv6 in the pool
 	w.must("PUT", set, modelOf("", pool))
 }
 
 func TestFlexibleScaleSet(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.balancer()
-	w.scaleSet(model{capacity: 3, pools: []string{pool}, zones: []string{"1", "2"}, extra: behaviour.Object{"orchestrationMode": "Flexible"}})
+	w.scaleSet(model{capacity: 3, pools: []string{pool}, zones: []string{"1", "2"},
+		extra: behaviour.Object{"orchestrationMode": "Flexible"}})
 	machines := func() []behaviour.Object {
-		return w.list(group + "/providers/Microsoft.Compute/virtualMachines?$filter='virtualMachineScaleSet/id' eq '" + set + "'&$expand=instanceView")
+		return w.list(group + "/providers/Microsoft.Compute/virtualMachines?$filter='virtualMachineScaleSet/id' eq '" + set +
+			"'&$expand=instanceView")
 	}
 	all := machines()
 	if len(all) != 3 {
@@ -562,8 +583,8 @@ func TestFlexibleScaleSet(t *testing.T) {
 		if !strings.HasPrefix(name, "np_") || len(name) != len("np_")+8 {
 			t.Errorf("a machine is called %q", name)
 		}
-		card := w.get(behaviour.Text(behaviour.Objects(m, "properties.networkProfile.networkInterfaces")[0], "id"))
-		w.want(card, "properties.virtualMachine.id", m["id"])
+		iface := w.get(behaviour.Text(behaviour.Objects(m, "properties.networkProfile.networkInterfaces")[0], "id"))
+		w.want(iface, "properties.virtualMachine.id", m["id"])
 		if got := states(behaviour.Sub(m, "properties.instanceView")); !slices.Contains(got, "PowerState/running") {
 			t.Errorf("statuses of %s: %v", name, got)
 		}
@@ -585,4 +606,19 @@ func TestFlexibleScaleSet(t *testing.T) {
 			t.Errorf("%s are left: %v", kind, left)
 		}
 	}
+}
+
+// The link to the next page of a list has the default port and an unencoded query. A client has to
+// encode it.
+func TestNextLinkOfCompute(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.scaleSet(model{capacity: 3})
+	const filter = "properties/latestModelApplied eq true"
+	page := w.get(set + "/virtualMachines?$top=2&api-version=2025-04-01&$filter=" + url.QueryEscape(filter))
+	w.want(page, "nextLink", "http://azure:80"+set+"/virtualMachines?$filter="+filter+"&$skiptoken=2&$top=2&api-version=2025-04-01")
+	if last := w.list(behaviour.Text(page, "nextLink")); len(last) != 1 {
+		t.Errorf("the last page has %v", last)
+	}
+	w.want(w.get(vnet+"/subnets?$top=1&api-version=2025-05-01"), "nextLink",
+		"http://azure"+vnet+"/subnets?%24skiptoken=1&%24top=1&api-version=2025-05-01")
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/compute/manageddisk"
+	"kaz/internal/emulator/behaviour/compute/schema"
+	"kaz/internal/emulator/behaviour/compute/vm"
 	"kaz/internal/emulator/catalog"
 )
 
@@ -13,20 +16,24 @@ func skuRoutes() []behaviour.Route {
 	const base = "/subscriptions/{subscription}/providers/Microsoft.Compute"
 	return []behaviour.Route{
 		{Method: "GET", Pattern: base + "/skus", Do: listSKUs, Permission: "Microsoft.Compute/skus/read"},
-		{Method: "GET", Pattern: base + "/locations/{location}/vmSizes", Do: listSizes, Permission: "Microsoft.Compute/locations/vmSizes/read"},
-		{Method: "GET", Pattern: base + "/locations/{location}/usages", Do: listUsages, Permission: "Microsoft.Compute/locations/usages/read"},
+		{Method: "GET", Pattern: base + "/locations/{location}/vmSizes", Do: listSizes,
+			Permission: "Microsoft.Compute/locations/vmSizes/read"},
+		{Method: "GET", Pattern: base + "/locations/{location}/usages", Do: listUsages,
+			Permission: "Microsoft.Compute/locations/usages/read"},
 	}
 }
 
 var locationFilter = regexp.MustCompile(`(?i)^\s*location\s+eq\s+'([^']*)'\s*$`)
 
-// listSKUs is the catalogue of what can be had where: sizes of machines and disks.
+// listSKUs lists the sizes of machines and the kinds of disks by region.
 func listSKUs(c *behaviour.Call) (behaviour.Reply, error) {
 	regions := catalog.Regions()
 	if filter := c.Query.Get("$filter"); filter != "" {
 		m := locationFilter.FindStringSubmatch(filter)
 		if m == nil {
-			return behaviour.Reply{}, behaviour.Invalid("InvalidParameter", "The filter expression '%s' is not supported: use location eq 'REGION'.", filter).At("$filter")
+			return behaviour.Reply{},
+				behaviour.Invalid("InvalidParameter", "The filter expression '%s' is not supported: use location eq 'REGION'.",
+					filter).At("$filter")
 		}
 		region, ok := catalog.FindRegion(m[1])
 		if !ok {
@@ -43,19 +50,22 @@ func listSKUs(c *behaviour.Call) (behaviour.Reply, error) {
 			value = append(value, sku.in(region))
 		}
 		for _, name := range []string{"Classic", "Aligned"} {
-			value = append(value, resourceSKU("availabilitySets", name, region, nil, behaviour.Object{"MaximumPlatformFaultDomainCount": 3}))
+			value = append(value,
+				resourceSKU("availabilitySets", name, region, nil, behaviour.Object{"MaximumPlatformFaultDomainCount": 3}))
 		}
 	}
 	return behaviour.Reply{Status: 200, Body: behaviour.Object{"value": value}}, nil
 }
 
 func noLocation(name string) error {
-	e := behaviour.Invalid("NoRegisteredProviderFound", "No registered resource provider found for location '%s'. The supported locations are '%s'.", name, strings.Join(regionNames(), ", "))
+	e := behaviour.Invalid("NoRegisteredProviderFound",
+		"No registered resource provider found for location '%s'. The supported locations are '%s'.", name,
+		strings.Join(schema.RegionNames(), ", "))
 	e.Gateway = true
 	return e
 }
 
-// resourceSKU is one line of the catalogue.
+// resourceSKU returns one entry of the catalogue.
 func resourceSKU(resource, name string, region catalog.Region, zones []string, capabilities behaviour.Object) behaviour.Object {
 	info := behaviour.Object{"location": region.Name, "zones": texts(zones)}
 	if len(zones) > 0 {
@@ -66,7 +76,7 @@ func resourceSKU(resource, name string, region catalog.Region, zones []string, c
 		"locationInfo": []any{info}, "restrictions": []any{}, "capabilities": []any{},
 	}
 	list := []any{}
-	for _, key := range sortedKeys(capabilities) {
+	for _, key := range schema.SortedKeys(capabilities) {
 		list = append(list, behaviour.Object{"name": key, "value": text(capabilities[key])})
 	}
 	sku["capabilities"] = list
@@ -101,7 +111,7 @@ func sizeSKU(s catalog.Size, region catalog.Region) behaviour.Object {
 	return sku
 }
 
-// diskSKU is what can be said of a kind of disk as a whole.
+// diskSKU has the limits of a kind of disks.
 type diskSKU struct {
 	name               string
 	maxGiB, iops, mbps int
@@ -126,9 +136,10 @@ func (d diskSKU) in(region catalog.Region) behaviour.Object {
 		zones = nil
 	}
 	sku := resourceSKU("disks", d.name, region, zones, behaviour.Object{
-		"MinSizeGiB": minDiskGB, "MaxSizeGiB": d.maxGiB, "MaxIOps": d.iops, "MaxBandwidthMBps": d.mbps, "MaxValueOfMaxShares": d.shares,
+		"MinSizeGiB": manageddisk.MinDiskGB, "MaxSizeGiB": d.maxGiB, "MaxIOps": d.iops, "MaxBandwidthMBps": d.mbps,
+		"MaxValueOfMaxShares": d.shares,
 	})
-	sku["tier"] = skuTier(d.name)
+	sku["tier"] = manageddisk.SKUTier(d.name)
 	return sku
 }
 
@@ -140,7 +151,7 @@ func texts(list []string) []any {
 	return all
 }
 
-// text is a capability's value as the catalogue writes it.
+// text returns a capability's value as the catalogue spells it.
 func text(v any) string {
 	switch x := v.(type) {
 	case string:
@@ -161,5 +172,5 @@ func listSizes(c *behaviour.Call) (behaviour.Reply, error) {
 	if _, ok := catalog.FindRegion(c.Param["location"]); !ok {
 		return behaviour.Reply{}, noLocation(c.Param["location"])
 	}
-	return behaviour.Reply{Status: 200, Body: behaviour.Object{"value": sizeList()}}, nil
+	return behaviour.Reply{Status: 200, Body: behaviour.Object{"value": vm.SizeList()}}, nil
 }

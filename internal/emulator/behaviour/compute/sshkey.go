@@ -11,28 +11,31 @@ import (
 	"strings"
 
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/compute/schema"
 )
 
 func sshPublicKeys() behaviour.Type {
 	style := behaviour.Plain("Microsoft.Compute SSH public keys")
-	style.UpperGroup = true
+	style.UpperGroup, style.RawNextLink = true, true
 	return behaviour.Type{
-		Name:    provider + "sshPublicKeys",
+		Name:    schema.Namespace + "sshPublicKeys",
 		Style:   style,
 		Where:   behaviour.Located,
 		NoState: true,
 		NoType:  true,
 		Fill: func(c *behaviour.Call) error {
-			if err := wellFormed(c); err != nil {
+			if err := schema.CheckShape(c); err != nil {
 				return err
 			}
-			if err := checkPlace(c); err != nil {
+			if err := schema.CheckLocation(c); err != nil {
 				return err
 			}
 			behaviour.Default(c.Doc, "properties", behaviour.Object{})
 			key := behaviour.Text(c.Doc, "properties.publicKey")
 			if key != "" && !strings.HasPrefix(key, "ssh-rsa ") && !strings.HasPrefix(key, "ssh-ed25519 ") {
-				return behaviour.Invalid("InvalidParameter", "The value of parameter 'publicKey' of SSH public key '%s' is invalid: it must be an RSA key ('ssh-rsa AAAA...') or an Ed25519 key ('ssh-ed25519 AAAA...').", c.ID.Name()).At("publicKey")
+				return behaviour.Invalid("InvalidParameter",
+					"The value of parameter 'publicKey' of SSH public key '%s' is invalid: it must be an RSA key ('ssh-rsa "+
+						"AAAA...') or an Ed25519 key ('ssh-ed25519 AAAA...').", c.ID.Name()).At("publicKey")
 			}
 			return nil
 		},
@@ -40,7 +43,7 @@ func sshPublicKeys() behaviour.Type {
 	}
 }
 
-// generateKeyPair makes a real key: clients log in with it.
+// generateKeyPair generates a real key, because clients log in with it.
 func generateKeyPair(c *behaviour.Call) (any, error) {
 	const bits = 3072
 	key, err := rsa.GenerateKey(rand.Reader, bits)
@@ -57,7 +60,7 @@ func generateKeyPair(c *behaviour.Call) (any, error) {
 	}, nil
 }
 
-// authorizedKey is the form of a public key in authorized_keys files (RFC 4253 §6.6).
+// authorizedKey returns a public key in the format of authorized_keys files (RFC 4253 §6.6).
 func authorizedKey(key *rsa.PublicKey) string {
 	var blob []byte
 	add := func(b []byte) {

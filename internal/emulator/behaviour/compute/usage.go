@@ -1,21 +1,18 @@
 package compute
 
 import (
-	"maps"
-	"slices"
-
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/compute/schema"
+	"kaz/internal/emulator/behaviour/compute/vm"
 	"kaz/internal/emulator/catalog"
 )
 
-func sortedKeys(o behaviour.Object) []string { return slices.Sorted(maps.Keys(o)) }
-
-// coreLimit is the quota of cores in a region, of each family and of all. It is
-// shown and not enforced.
+// coreLimit is the quota of cores in a region, of each family and in total. The emulator shows it and does not enforce
+// it.
 const coreLimit = 100000
 
-// listUsages counts what a region holds against the quota.
+// listUsages lists the usage and the quotas of a region.
 func listUsages(c *behaviour.Call) (behaviour.Reply, error) {
 	region, ok := catalog.FindRegion(c.Param["location"])
 	if !ok {
@@ -38,18 +35,18 @@ func listUsages(c *behaviour.Call) (behaviour.Reply, error) {
 	add := func(sizePath string) func(behaviour.Object) {
 		return func(doc behaviour.Object) {
 			size, _ := catalog.FindSize(behaviour.Text(doc, sizePath))
-			if PowerOf(doc) != Deallocated {
+			if vm.PowerOf(doc) != vm.Deallocated {
 				cores += size.VCPUs
 				families[size.Family] += size.VCPUs
 			}
 		}
 	}
-	machines := count(machineType, add("properties.hardwareProfile.vmSize")) + count(instanceType, add("sku.name"))
+	machines := count(schema.MachineType, add("properties.hardwareProfile.vmSize")) + count(schema.InstanceType, add("sku.name"))
 	value := []any{
-		usage("availabilitySets", "Availability Sets", count(provider+"availabilitySets", nil), 2500),
+		usage("availabilitySets", "Availability Sets", count(schema.Namespace+"availabilitySets", nil), 2500),
 		usage("cores", "Total Regional vCPUs", cores, coreLimit),
 		usage("virtualMachines", "Virtual Machines", machines, 25000),
-		usage("virtualMachineScaleSets", "Virtual Machine Scale Sets", count(scaleSetType, nil), 2500),
+		usage("virtualMachineScaleSets", "Virtual Machine Scale Sets", count(schema.ScaleSetType, nil), 2500),
 	}
 	listed := map[string]bool{}
 	for _, size := range catalog.Sizes() {
@@ -59,8 +56,8 @@ func listUsages(c *behaviour.Call) (behaviour.Reply, error) {
 		}
 	}
 	value = append(value,
-		usage("StandardDiskCount", "Standard Managed Disks", count(diskType, nil), 50000),
-		usage("StandardSnapshotCount", "Standard Snapshots", count(provider+"snapshots", nil), 75000))
+		usage("StandardDiskCount", "Standard Managed Disks", count(schema.DiskType, nil), 50000),
+		usage("StandardSnapshotCount", "Standard Snapshots", count(schema.Namespace+"snapshots", nil), 75000))
 	return behaviour.Reply{Status: 200, Body: behaviour.Object{"value": value}}, nil
 }
 

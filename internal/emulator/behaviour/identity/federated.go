@@ -10,7 +10,7 @@ import (
 
 const credentialType = typeName + "/federatedIdentityCredentials"
 
-// maxCredentials is how many federated credentials an identity may have.
+// maxCredentials is the limit of federated credentials of an identity.
 const maxCredentials = 20
 
 func federatedCredentials() behaviour.Type {
@@ -35,7 +35,9 @@ var credentialName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{2,119}$`)
 
 func fillCredential(c *behaviour.Call) error {
 	if !credentialName.MatchString(c.ID.Name()) {
-		return behaviour.Invalid("BadRequest", "The Federated Identity Credential name '%s' is invalid: 3 to 120 letters, digits, '-' and '_' are allowed, the first a letter or digit.", c.ID.Name())
+		return behaviour.Invalid("BadRequest",
+			"The Federated Identity Credential name '%s' is invalid: 3 to 120 letters, digits, '-' and '_' are allowed, the first a "+
+				"letter or digit.", c.ID.Name())
 	}
 	for _, field := range []string{"issuer", "subject"} {
 		if behaviour.Text(c.Doc, "properties."+field) == "" {
@@ -66,12 +68,13 @@ func sameSource(a, b behaviour.Object) bool {
 		behaviour.Text(a, "properties.subject") == behaviour.Text(b, "properties.subject")
 }
 
-// Trusts reports whether an identity accepts tokens of an issuer for a subject and
-// one of the audiences. All are compared exactly, as Azure does.
+// Trusts reports whether an identity accepts tokens of an issuer for a subject and one of the audiences. The
+// comparisons are exact, as in Azure.
 func Trusts(w behaviour.World, of azure.ID, issuer, subject string, audiences []string) bool {
 	for _, doc := range w.List(of, credentialType) {
 		if behaviour.Text(doc, "properties.issuer") == issuer && behaviour.Text(doc, "properties.subject") == subject &&
-			slices.ContainsFunc(behaviour.Texts(doc, "properties.audiences"), func(a string) bool { return slices.Contains(audiences, a) }) {
+			slices.ContainsFunc(behaviour.Texts(doc, "properties.audiences"),
+				func(a string) bool { return slices.Contains(audiences, a) }) {
 			return true
 		}
 	}

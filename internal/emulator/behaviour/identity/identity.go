@@ -1,5 +1,5 @@
-// Package identity has the behaviour of Microsoft.ManagedIdentity: user-assigned
-// identities and the federated credentials that let others act as them. Layer L2.
+// Package identity has the behaviour of Microsoft.ManagedIdentity: user-assigned identities and their federated
+// credentials. Layer L2.
 package identity
 
 import (
@@ -43,22 +43,23 @@ func userAssigned() behaviour.Type {
 	}
 }
 
-// shown is an id as this provider writes it: it lowers the keyword of groups.
+// shown returns an id in this provider's spelling, with "resourcegroups" in lower case.
 func shown(id azure.ID) string {
 	return strings.Replace(string(id), "/resourceGroups/", "/resourcegroups/", 1)
 }
 
-// Identity is a user-assigned identity as the token plane needs it.
+// Identity is a user-assigned identity with the fields that the token service needs.
 type Identity struct {
 	ID          azure.ID
 	PrincipalID string
 	ClientID    string
 }
 
-// Find is the identity with the client id, the object id, or the resource id.
+// Find returns the identity with a client id, an object id or a resource id.
 func Find(w behaviour.World, key string) (Identity, bool) {
 	for id, doc := range behaviour.Everywhere(w, typeName) {
-		found := Identity{ID: id, PrincipalID: behaviour.Text(doc, "properties.principalId"), ClientID: behaviour.Text(doc, "properties.clientId")}
+		found := Identity{ID: id, PrincipalID: behaviour.Text(doc, "properties.principalId"),
+			ClientID: behaviour.Text(doc, "properties.clientId")}
 		if strings.EqualFold(found.ClientID, key) || strings.EqualFold(found.PrincipalID, key) || id.Equal(azure.ID(key)) {
 			return found, true
 		}

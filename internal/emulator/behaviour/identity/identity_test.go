@@ -31,10 +31,12 @@ func TestAnIdentityKeepsItsIds(t *testing.T) {
 	a := start(t)
 	shown := strings.Replace(strings.Replace(node, "~", behaviourtest.Group, 1), "resourceGroups", "resourcegroups", 1)
 	made := a.Run(exchange{Do: "PUT " + node, Body: `{"location":"eastus"}`, Status: 201,
-		Header: map[string]string{"Location": shown}, Has: has{"id": shown, "properties.tenantId": emulator.DefaultTenant, "tags": map[string]any{}}})
+		Header: map[string]string{"Location": shown},
+		Has:    has{"id": shown, "properties.tenantId": emulator.DefaultTenant, "tags": map[string]any{}}})
 	client := behaviour.Text(made, "properties.clientId")
 	a.Run(
-		exchange{Do: "PUT " + node, Body: `{"location":"eastus","tags":{"a":"b"},"properties":{"clientId":"mine"}}`, Has: has{"properties.clientId": client, "tags.a": "b"}},
+		exchange{Do: "PUT " + node, Body: `{"location":"eastus","tags":{"a":"b"},"properties":{"clientId":"mine"}}`,
+			Has: has{"properties.clientId": client, "tags.a": "b"}},
 		exchange{Do: "GET " + node + "none", Status: 404, Code: "ResourceNotFound"},
 	)
 	a.Look(func(w behaviour.World) {
@@ -58,7 +60,8 @@ func TestFederatedCredentials(t *testing.T) {
 	a.Run(
 		exchange{Do: "PUT " + credentials + "/one", Body: body("s1"), Status: 404, Code: "ParentResourceNotFound"},
 		exchange{Do: "PUT " + node, Body: `{"location":"eastus"}`, Status: 201},
-		exchange{Do: "PUT " + credentials + "/one", Body: body("s1"), Status: 201, Has: has{"properties.subject": "s1", "properties.provisioningState": nil}},
+		exchange{Do: "PUT " + credentials + "/one", Body: body("s1"), Status: 201,
+			Has: has{"properties.subject": "s1", "properties.provisioningState": nil}},
 		exchange{Do: "PUT " + credentials + "/one", Body: body("s1")},
 		exchange{Do: "PUT " + credentials + "/two", Body: body("s1"), Status: 409, Code: "Conflict"},
 		exchange{Do: "PUT " + credentials + "/two", Body: `{"properties":{"issuer":"i","subject":"s"}}`, Status: 400, Code: "BadRequest"},

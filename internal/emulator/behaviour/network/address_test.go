@@ -10,14 +10,15 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
-	"kaz/internal/emulator/behaviour/network"
+	"kaz/internal/emulator/behaviour/behaviourtest"
+	"kaz/internal/emulator/behaviour/network/ipam"
 )
 
 func TestPublicAddress(t *testing.T) {
 	c := start(t)
 	first := c.do("PUT", publicIP, staticIP)
-	if first.status != 201 || behaviour.At(first.body, "properties.ipAddress") != nil {
-		t.Errorf("a static address appears when its operation ends, not in the first reply: %d %v", first.status, first.body)
+	if first.Status != 201 || behaviour.At(first.Body, "properties.ipAddress") != nil {
+		t.Errorf("a static address appears when its operation ends, not in the first reply: %d %v", first.Status, first.Body)
 	}
 	got := c.get(publicIP)
 	c.has(got, `{"type":"Microsoft.Network/publicIPAddresses","location":"eastus","sku":{"name":"Standard","tier":"Regional"},"properties":{
@@ -41,14 +42,15 @@ func TestPublicAddress(t *testing.T) {
 	c.absent(basic, "properties.ipAddress")
 }
 
-func TestDynamicPublicAddressComesAndGoesWithItsUser(t *testing.T) {
+func TestDynamicPublicAddressFollowsItsConfiguration(t *testing.T) {
 	c := start(t)
 	c.network()
 	basic := net + "/publicIPAddresses/basic"
 	c.put(basic, `{"location":"eastus"}`)
 	c.put(nic, nicBody(`,"publicIPAddress":`+ref(basic)))
 	got := c.get(basic)
-	if behaviour.Text(got, "properties.ipAddress") == "" || behaviour.RefID(got, "properties.ipConfiguration") != azure.ID(nic+"/ipConfigurations/c") {
+	if behaviour.Text(got, "properties.ipAddress") == "" ||
+		behaviour.RefID(got, "properties.ipConfiguration") != azure.ID(nic+"/ipConfigurations/c") {
 		t.Errorf("attached: %v", got)
 	}
 	c.put(nic, nicBody(""))
@@ -56,10 +58,11 @@ func TestDynamicPublicAddressComesAndGoesWithItsUser(t *testing.T) {
 }
 
 func withIPTags(kind, value string) string {
-	return `{` + standard + `,"properties":{"publicIPAllocationMethod":"Static","ipTags":[{"ipTagType":"` + kind + `","tag":"` + value + `"}]}}`
+	return `{` + standard + `,"properties":{"publicIPAllocationMethod":"Static","ipTags":[{"ipTagType":"` + kind + `","tag":"` +
+		value + `"}]}}`
 }
 
-// Of the tags of an address, only who uses it may change.
+// Only the FirstPartyUsage tags of an address can change.
 func TestIPTags(t *testing.T) {
 	c := start(t)
 	c.put(publicIP, withIPTags("FirstPartyUsage", "/A"))
@@ -75,14 +78,16 @@ func TestIPTags(t *testing.T) {
 func TestDomainNames(t *testing.T) {
 	c := start(t)
 	labelled := func(family, name string) string {
-		return `{` + standard + `,"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"` + family + `","dnsSettings":{"domainNameLabel":"` + name + `"}}}`
+		return `{` + standard + `,"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"` + family +
+			`","dnsSettings":{"domainNameLabel":"` + name + `"}}}`
 	}
 	label := func(name string) string { return labelled("IPv4", name) }
 	available := func(name string) bool {
-		return c.get(subscription + "/providers/Microsoft.Network/locations/eastus/CheckDnsNameAvailability?domainNameLabel=" + name)["available"] == true
+		return c.get(subscription + "/providers/Microsoft.Network/locations/eastus/CheckDnsNameAvailability?domainNameLabel=" +
+			name)["available"] == true
 	}
 	if !available("web") {
-		t.Error("a label nobody has is not available")
+		t.Error("an unused label is not available")
 	}
 	c.has(c.put(publicIP, label("web")), `{"properties":{"dnsSettings":{"domainNameLabel":"web","fqdn":"web.eastus.cloudapp.azure.com"}}}`)
 	if available("web") {
@@ -94,9 +99,10 @@ func TestDomainNames(t *testing.T) {
 	c.put(publicIP, label("shop"))
 	c.put(net+"/publicIPAddresses/other", label("web"))
 
-	// A name has an address of each family.
+	// Each family can have one address with the name.
 	six := net + "/publicIPAddresses/six"
-	c.has(c.put(six, labelled("IPv6", "shop")), `{"properties":{"dnsSettings":{"domainNameLabel":"shop","fqdn":"shop.eastus.cloudapp.azure.com"}}}`)
+	c.has(c.put(six, labelled("IPv6", "shop")),
+		`{"properties":{"dnsSettings":{"domainNameLabel":"shop","fqdn":"shop.eastus.cloudapp.azure.com"}}}`)
 	c.refused("PUT", net+"/publicIPAddresses/more", labelled("IPv6", "shop"), 400, "DnsRecordInUse")
 	c.put(publicIP, label("store"))
 	if available("shop") {
@@ -122,10 +128,11 @@ func TestPrefixGivesItsAddresses(t *testing.T) {
 	if got := refs(c.get(prefix), "properties.publicIPAddresses"); got != "p0 p1" {
 		t.Errorf("addresses of the prefix: %q", got)
 	}
-	// The third has nowhere to come from: its operation fails.
+	// The prefix has no third address, so the operation fails.
 	third := c.do("PUT", net+"/publicIPAddresses/p2", body)
-	poll := third.header.Get("Azure-AsyncOperation")
-	c.has(c.get(strings.TrimPrefix(poll, "http://azure")), `{"status":"Failed","error":{"code":"PublicIpPrefixOutOfIpAddressesForTheGivenZones"}}`)
+	poll := third.Header.Get("Azure-AsyncOperation")
+	c.has(c.get(strings.TrimPrefix(poll, "http://azure")),
+		`{"status":"Failed","error":{"code":"PublicIpPrefixOutOfIpAddressesForTheGivenZones"}}`)
 	c.delete(net + "/publicIPAddresses/p2")
 	c.refused("DELETE", prefix, "", 400, "InUsePublicIpPrefixCannotBeDeleted")
 	for i := range 2 {
@@ -140,32 +147,38 @@ func TestPublicAddressRefusals(t *testing.T) {
 	other := net + "/publicIPAddresses/other"
 	for body, code := range map[string]string{
 		`{` + standard + `}`: "StandardSkuPublicIPAddressesMustBeStatic",
-		`{"location":"eastus","properties":{"idleTimeoutInMinutes":31}}`:                                                                   "InvalidRequestFormat/InvalidPropertyValue",
-		`{"location":"eastus","properties":{"publicIPAllocationMethod":"Sometimes"}}`:                                                      "InvalidRequestFormat/InvalidJson",
-		`{` + standard + `,"zones":["4"],"properties":{"publicIPAllocationMethod":"Static"}}`:                                              "InvalidAvailabilityZone",
-		`{"location":"westus","sku":{"name":"Standard"},"zones":["1"],"properties":{"publicIPAllocationMethod":"Static"}}`:                 "LocationNotSupportAvailabilityZones",
-		`{` + standard + `,"properties":{"publicIPAllocationMethod":"Static","publicIPPrefix":` + ref(net+"/publicIPPrefixes/none") + `}}`: "InvalidResourceReference",
-		`{"location":"eastus","sku":{"tier":"Global"}}`:                                                                                    "GlobalPublicIPAddressNotSupportedForBasicPublicIpAddress",
+		`{"location":"eastus","properties":{"idleTimeoutInMinutes":31}}`:              "InvalidRequestFormat/InvalidPropertyValue",
+		`{"location":"eastus","properties":{"publicIPAllocationMethod":"Sometimes"}}`: "InvalidRequestFormat/InvalidJson",
+		`{` + standard +
+			`,"zones":["4"],"properties":{"publicIPAllocationMethod":"Static"}}`: "InvalidAvailabilityZone",
+		`{"location":"westus","sku":{"name":"Standard"},"zones":["1"],
+			"properties":{"publicIPAllocationMethod":"Static"}}`: "LocationNotSupportAvailabilityZones",
+		`{` + standard + `,"properties":{"publicIPAllocationMethod":"Static","publicIPPrefix":` + ref(net+"/publicIPPrefixes/none") +
+			`}}`: "InvalidResourceReference",
+		`{"location":"eastus","sku":{"tier":"Global"}}`: "GlobalPublicIPAddressNotSupportedForBasicPublicIpAddress",
 	} {
 		c.refused("PUT", other, body, 400, code)
 	}
 	prefix := net + "/publicIPPrefixes/prefix"
 	c.put(prefix, `{`+standard+`,"properties":{"prefixLength":31}}`)
 	from := `"publicIPPrefix":` + ref(prefix)
-	c.refused("PUT", other, `{"location":"eastus","properties":{"publicIPAllocationMethod":"Static",`+from+`}}`, 400, "PublicIPAddressSkuMustMatchPublicIPPrefixSku")
-	c.refused("PUT", other, strings.Replace(staticIP6, `"properties":{`, `"properties":{`+from+`,`, 1), 400, "PublicIPAddressVersionMustMatchPublicIPPrefixVersion")
+	c.refused("PUT", other, `{"location":"eastus","properties":{"publicIPAllocationMethod":"Static",`+from+`}}`, 400,
+		"PublicIPAddressSkuMustMatchPublicIPPrefixSku")
+	c.refused("PUT", other, strings.Replace(staticIP6, `"properties":{`, `"properties":{`+from+`,`, 1), 400,
+		"PublicIPAddressVersionMustMatchPublicIPPrefixVersion")
 	c.refused("PUT", other, `{"location":"eastus","zones":["1","2"]}`, 400, "BasicSkuPublicIPAddressCannotHaveMultipleZones")
 	c.refused("PUT", net+"/publicIPAddresses/-x", staticIP, 400, "InvalidResourceName")
 	c.refused("PUT", net+"/publicIPAddresses/"+strings.Repeat("x", 81), staticIP, 400, "InvalidResourceName")
-	c.refused("PUT", publicIP, `{`+standard+`,"zones":["1"],"properties":{"publicIPAllocationMethod":"Static"}}`, 400, "ResourceAvailabilityZonesCannotBeModified")
+	c.refused("PUT", publicIP, `{`+standard+`,"zones":["1"],"properties":{"publicIPAllocationMethod":"Static"}}`, 400,
+		"ResourceAvailabilityZonesCannotBeModified")
 	c.refused("PUT", publicIP, staticIP6, 400, "PropertyChangeNotAllowed")
 	c.refused("PUT", publicIP, withIPTags("RoutingPreference", "Internet"), 400, "PropertyChangeNotAllowed")
-	if got := c.do("GET", other, ""); got.status != 404 {
-		t.Errorf("a refused address exists: %v", got.body)
+	if got := c.do("GET", other, ""); got.Status != 404 {
+		t.Errorf("a refused address exists: %v", got.Body)
 	}
 }
 
-// What uses an address holds it to its SKU, and to having one all the time.
+// An address in use keeps its SKU, and a static address stays static.
 func TestPublicAddressInUse(t *testing.T) {
 	c := start(t)
 	c.network()
@@ -179,8 +192,7 @@ func TestPublicAddressInUse(t *testing.T) {
 	c.has(c.put(basic, staticIP), `{"sku":{"name":"Standard"}}`)
 }
 
-// TestPrivateAddressesAreNeverGivenTwice takes and returns addresses of a small
-// subnet in any order.
+// TestPrivateAddressesAreNeverGivenTwice allocates and frees addresses of a small subnet in any order.
 func TestPrivateAddressesAreNeverGivenTwice(t *testing.T) {
 	c := start(t)
 	c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/24"]},
@@ -207,11 +219,11 @@ func TestPrivateAddressesAreNeverGivenTwice(t *testing.T) {
 				properties = `,"privateIPAllocationMethod":"Static","privateIPAddress":"` + static + `"`
 			}
 			got := c.do("PUT", path, nicBody(properties))
-			if got.status != 201 {
+			if got.Status != 201 {
 				mustRefuse(t, got, taken, static, properties != "", usable)
 				continue
 			}
-			address := behaviour.Text(behaviour.Objects(got.body, "properties.ipConfigurations")[0], "properties.privateIPAddress")
+			address := behaviour.Text(behaviour.Objects(got.Body, "properties.ipConfigurations")[0], "properties.privateIPAddress")
 			for other, has := range taken {
 				if has == address {
 					t.Fatalf("%s and %s both have %s", name, other, address)
@@ -225,8 +237,8 @@ func TestPrivateAddressesAreNeverGivenTwice(t *testing.T) {
 	})
 }
 
-// mustRefuse checks that there was a reason to give no address.
-func mustRefuse(t *rapid.T, got answer, taken map[string]string, wanted string, static bool, usable int) {
+// mustRefuse checks the error of a refused allocation.
+func mustRefuse(t *rapid.T, got behaviourtest.Answer, taken map[string]string, wanted string, static bool, usable int) {
 	t.Helper()
 	has := false
 	for _, address := range taken {
@@ -243,8 +255,8 @@ func mustRefuse(t *rapid.T, got answer, taken map[string]string, wanted string, 
 	case len(taken) < usable:
 		want = "an address"
 	}
-	if got.code() != want {
-		t.Fatalf("want %s for %s (static %v) with %v taken, got %v", want, wanted, static, taken, got.body)
+	if got.Code() != want {
+		t.Fatalf("want %s for %s (static %v) with %v taken, got %v", want, wanted, static, taken, got.Body)
 	}
 }
 
@@ -254,30 +266,34 @@ func TestAllocatePrivate(t *testing.T) {
 	c.put(nic, nicBody(""))
 	err := c.azure.Do(func(w behaviour.World) error {
 		for _, step := range []struct{ family, wanted, want, fails string }{
-			{network.IPv4, "", "10.0.0.5", ""},
-			{network.IPv6, "", "fd00:1::4", ""},
-			{network.IPv4, "10.0.0.200", "10.0.0.200", ""},
-			{network.IPv4, "10.0.0.4", "", "PrivateIPAddressIsAllocated"},
-			{network.IPv4, "10.0.0.255", "", "PrivateIPAddressInReservedRange"},
-			{network.IPv6, "fd00:1:0:1::9", "", "PrivateIPAddressNotInSubnet"},
-			{network.IPv4, "ten", "", "InvalidIPAddressFormat"},
+			{ipam.IPv4, "", "10.0.0.5", ""},
+			{ipam.IPv6, "", "fd00:1::4", ""},
+			{ipam.IPv4, "10.0.0.200", "10.0.0.200", ""},
+			{ipam.IPv4, "10.0.0.4", "", "PrivateIPAddressIsAllocated"},
+			{ipam.IPv4, "10.0.0.255", "", "PrivateIPAddressInReservedRange"},
+			{ipam.IPv6, "fd00:1:0:1::9", "", "PrivateIPAddressNotInSubnet"},
+			{ipam.IPv4, "ten", "", "InvalidIPAddressFormat"},
 		} {
-			got, err := network.AllocatePrivate(w, subnet, net+"/networkInterfaces/new/ipConfigurations/c", step.family, step.wanted)
+			addresses, err := ipam.NewAllocator(w, subnet, "")
+			if err != nil {
+				return err
+			}
+			got, err := addresses.Take(net+"/networkInterfaces/new/ipConfigurations/c", step.family, step.wanted)
 			if got != step.want || (err != nil) != (step.fails != "") || err != nil && !strings.Contains(err.Error(), step.fails) {
 				t.Errorf("%s %q: %q, %v", step.family, step.wanted, got, err)
 			}
 		}
-		many, err := network.NewPrivateAddresses(w, subnet, "")
+		many, err := ipam.NewAllocator(w, subnet, "")
 		if err != nil {
 			return err
 		}
 		for i := range 3 {
-			got, err := many.Take(azure.ID(fmt.Sprint("/u/", i)), network.IPv4, "")
+			got, err := many.Take(azure.ID(fmt.Sprint("/u/", i)), ipam.IPv4, "")
 			if want := fmt.Sprint("10.0.0.", 5+i); got != want || err != nil {
 				t.Errorf("address %d of many: %s, %v", i, got, err)
 			}
 		}
-		_, err = network.AllocatePrivate(w, vnet+"/subnets/none", nic, network.IPv4, "")
+		_, err = ipam.NewAllocator(w, vnet+"/subnets/none", "")
 		if err == nil {
 			t.Error("an address of a subnet that does not exist")
 		}

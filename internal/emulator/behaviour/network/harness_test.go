@@ -2,7 +2,6 @@ package network_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,22 +9,21 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/behaviourtest"
 	"kaz/internal/emulator/behaviour/network"
 	"kaz/internal/emulator/behaviour/resources"
 )
 
 const (
-	subscription = "/subscriptions/" + emulator.DefaultSubscription
-	group        = subscription + "/resourceGroups/rg"
+	subscription = behaviourtest.Subscription
+	group        = behaviourtest.Group
 	net          = group + "/providers/Microsoft.Network"
 )
 
-// cloud is a local Azure with the network types, and just enough of compute to
-// have machines and scale sets that use them.
+// cloud is a local Azure with the network types and simple types of machines and scale sets.
 type cloud struct {
 	testing.TB
-	azure  *emulator.Emulator
-	client *http.Client
+	azure *behaviourtest.Azure
 }
 
 func start(t testing.TB) cloud {
@@ -36,17 +34,11 @@ func start(t testing.TB) cloud {
 func startWith(t testing.TB, o emulator.Options) cloud {
 	t.Helper()
 	o.Providers = []behaviour.Provider{resources.Provider(), network.Provider(), machines()}
-	e, err := emulator.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := cloud{t, e, &http.Client{Transport: e.Transport()}}
-	c.put(group, `{"location":"eastus"}`)
-	return c
+	return cloud{t, behaviourtest.StartWith(t, o)}
 }
 
-// machines are types that only store what they are given; scale sets and their instances
-// take their time, as Azure's do.
+// machines returns types that store their request unchanged. Scale sets and their instances have operations, as Azure's
+// do.
 func machines() behaviour.Provider {
 	plain, slow := behaviour.Plain("test"), behaviour.Compute()
 	const scaleSets = "Microsoft.Compute/virtualMachineScaleSets"
@@ -60,118 +52,67 @@ func machines() behaviour.Provider {
 	}}
 }
 
-// answer is a reply as the tests look at it.
-type answer struct {
-	status int
-	header http.Header
-	body   behaviour.Object
-}
-
-// code is the error code of a refusal, and its only detail's.
-func (a answer) code() string {
-	for _, path := range []string{"error.", ""} {
-		if code := behaviour.Text(a.body, path+"code"); code != "" {
-			if details := behaviour.Objects(a.body, path+"details"); len(details) == 1 {
-				code += "/" + behaviour.Text(details[0], "code")
-			}
-			return code
-		}
-	}
-	return ""
-}
-
-func (c cloud) do(method, path, body string, header ...string) answer {
+func (c cloud) do(method, path, body string, header ...string) behaviourtest.Answer {
 	c.Helper()
-	if !strings.Contains(path, "api-version=") {
-		separator := "?"
-		if strings.Contains(path, "?") {
-			separator = "&"
-		}
-		path += separator + "api-version=2025-05-01"
-	}
-	request, err := http.NewRequestWithContext(c.Context(), method, "http://azure"+path, strings.NewReader(body))
-	if err != nil {
-		c.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
-	}
-	reply, err := c.client.Do(request)
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer reply.Body.Close()
-	text, err := io.ReadAll(reply.Body)
-	if err != nil {
-		c.Fatal(err)
-	}
-	got := answer{status: reply.StatusCode, header: reply.Header}
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, &got.body); err != nil {
-			c.Fatalf("%s %s: %d is not JSON: %v\n%s", method, path, reply.StatusCode, err, text)
-		}
-	}
-	return got
+	return c.azure.Request(method, path, body, header...)
 }
 
-// put writes a resource and sees its operation end well.
+// put writes a resource, waits for its operation and returns the resource.
 func (c cloud) put(path, body string) behaviour.Object {
 	c.Helper()
 	got := c.do("PUT", path, body)
-	if got.status >= http.StatusMultipleChoices {
-		c.Fatalf("PUT %s: %d %v", path, got.status, got.body)
+	if got.Status >= http.StatusMultipleChoices {
+		c.Fatalf("PUT %s: %d %v", path, got.Status, got.Body)
 	}
 	c.ended(path, got)
 	return c.get(path)
 }
 
-// ended sees that the operation a reply started has ended well.
-func (c cloud) ended(path string, started answer) {
+// ended checks that the operation of a reply has succeeded.
+func (c cloud) ended(path string, started behaviourtest.Answer) {
 	c.Helper()
-	poll := started.header.Get("Azure-AsyncOperation")
+	poll := started.Header.Get("Azure-AsyncOperation")
 	if poll == "" {
 		return
 	}
-	_, at, _ := strings.Cut(poll, "//")
-	if got := c.do("GET", at[strings.IndexByte(at, '/'):], ""); behaviour.Text(got.body, "status") != "Succeeded" {
-		c.Fatalf("operation on %s: %d %v", path, got.status, got.body)
+	if got := c.do("GET", poll, ""); behaviour.Text(got.Body, "status") != "Succeeded" {
+		c.Fatalf("operation on %s: %d %v", path, got.Status, got.Body)
 	}
 }
 
 func (c cloud) get(path string) behaviour.Object {
 	c.Helper()
 	got := c.do("GET", path, "")
-	if got.status != http.StatusOK {
-		c.Fatalf("GET %s: %d %v", path, got.status, got.body)
+	if got.Status != http.StatusOK {
+		c.Fatalf("GET %s: %d %v", path, got.Status, got.Body)
 	}
-	return got.body
+	return got.Body
 }
 
-// delete deletes a resource and sees that it is gone.
+// delete deletes a resource and checks that it is gone.
 func (c cloud) delete(path string) {
 	c.Helper()
 	got := c.do("DELETE", path, "")
-	if got.status >= http.StatusMultipleChoices {
-		c.Fatalf("DELETE %s: %d %v", path, got.status, got.body)
+	if got.Status >= http.StatusMultipleChoices {
+		c.Fatalf("DELETE %s: %d %v", path, got.Status, got.Body)
 	}
 	c.ended(path, got)
-	if left := c.do("GET", path, ""); left.status != http.StatusNotFound {
-		c.Fatalf("GET %s after its delete: %d %v", path, left.status, left.body)
+	if left := c.do("GET", path, ""); left.Status != http.StatusNotFound {
+		c.Fatalf("GET %s after its delete: %d %v", path, left.Status, left.Body)
 	}
 }
 
-// refused sends a request that has to be refused.
-func (c cloud) refused(method, path, body string, status int, code string) answer {
+// refused sends a request that must fail.
+func (c cloud) refused(method, path, body string, status int, code string) behaviourtest.Answer {
 	c.Helper()
 	got := c.do(method, path, body)
-	if got.status != status || got.code() != code {
-		c.Errorf("%s %s %s\n got %d %s\nwant %d %s\n%v", method, path, body, got.status, got.code(), status, code, got.body)
+	if got.Status != status || got.Code() != code {
+		c.Errorf("%s %s %s\n got %d %s\nwant %d %s\n%v", method, path, body, got.Status, got.Code(), status, code, got.Body)
 	}
 	return got
 }
 
-// has checks that a document has what want has, and only the elements of its
-// arrays.
+// has checks that a document has all values of want, and no other elements in its arrays.
 func (c cloud) has(got any, want string) {
 	c.Helper()
 	var wanted any
@@ -215,7 +156,7 @@ func differs(at string, got, want any) string {
 	return ""
 }
 
-// absent checks that a document has nothing at the paths.
+// absent checks that a document has no values at the paths.
 func (c cloud) absent(doc behaviour.Object, paths ...string) {
 	c.Helper()
 	for _, path := range paths {
@@ -225,7 +166,7 @@ func (c cloud) absent(doc behaviour.Object, paths ...string) {
 	}
 }
 
-// refs are the last names in a list of references.
+// refs returns the last names in a list of references.
 func refs(doc behaviour.Object, path string) string {
 	var names []string
 	for _, o := range behaviour.Objects(doc, path) {
@@ -252,30 +193,32 @@ const (
 	staticIP6 = `{` + standard + `,"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv6"}}`
 )
 
-// network makes a virtual network with one subnet of both families.
+// network creates a virtual network with one subnet of both families.
 func (c cloud) network() {
 	c.Helper()
 	c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16","fd00:1::/48"]},
 		"subnets":[{"name":"nodes","properties":{"addressPrefixes":["10.0.0.0/24","fd00:1::/64"]}}]}}`)
 }
 
-// nicBody is a network interface with one IP configuration in the subnet.
+// nicBody returns a network interface with one IP configuration in the subnet.
 func nicBody(properties string) string {
 	return `{"location":"eastus","properties":{"ipConfigurations":[{"name":"c","properties":{"subnet":` + ref(subnet) + properties + `}}]}}`
 }
 
-// balancerBody is a public load balancer with a frontend, a pool and the parts.
+// balancerBody returns a public load balancer with a frontend, a pool and the parts.
 func balancerBody(parts string) string {
-	return `{` + standard + `,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"publicIPAddress":` + ref(publicIP) + `}}],
+	return `{` + standard + `,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"publicIPAddress":` +
+		ref(publicIP) + `}}],
 		"backendAddressPools":[{"name":"pool"}]` + parts + `}}`
 }
 
-// rule is a load balancing rule of balancerBody.
+// rule returns a load balancing rule of balancerBody.
 func rule(name, more string) string {
-	return `{"name":"` + name + `","properties":{"frontendIPConfiguration":` + ref(frontend) + `,"backendAddressPool":` + ref(pool) + `,` + more + `}}`
+	return `{"name":"` + name + `","properties":{"frontendIPConfiguration":` + ref(frontend) + `,"backendAddressPool":` + ref(pool) +
+		`,` + more + `}}`
 }
 
-// marshal is a value as JSON.
+// marshal returns a value as JSON.
 func marshal(t testing.TB, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
@@ -285,7 +228,7 @@ func marshal(t testing.TB, value any) string {
 	return string(text)
 }
 
-// withoutEtags is a value with the etags taken out.
+// withoutEtags returns a value without etags.
 func withoutEtags(value any) any {
 	value = behaviour.Clone(value)
 	var walk func(any)

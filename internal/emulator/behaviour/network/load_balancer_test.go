@@ -10,37 +10,43 @@ import (
 )
 
 const (
-	scaleSet         = group + "/providers/Microsoft.Compute/virtualMachineScaleSets/set"
-	instanceNIC      = scaleSet + "/virtualMachines/0/networkInterfaces/n"
-	instanceNICInner = `"properties":{"ipConfigurations":[{"name":"c","properties":{"privateIPAddress":"10.0.0.50","subnet":` // and the rest
+	scaleSet    = group + "/providers/Microsoft.Compute/virtualMachineScaleSets/set"
+	instanceNIC = scaleSet + "/virtualMachines/0/networkInterfaces/n"
+	// and the rest
+	instanceNICInner = `"properties":{"ipConfigurations":[{"name":"c","properties":{"privateIPAddress":"10.0.0.50","subnet":`
 )
 
 func TestLoadBalancer(t *testing.T) {
 	c := start(t)
 	c.put(publicIP, staticIP)
-	first := c.do("PUT", balancer, balancerBody(`,"probes":[{"name":"p","properties":{"protocol":"http","port":10256,"requestPath":"/healthz"}}],
-		"loadBalancingRules":[`+rule("r", `"protocol":"tcp","frontendPort":80,"backendPort":80,"enableFloatingIP":true,"probe":`+ref(balancer+"/probes/p"))+`]`))
-	if first.status != 201 || behaviour.Text(first.body, "properties.provisioningState") != "Succeeded" {
-		t.Errorf("a load balancer is ready in the reply: %d %v", first.status, first.body)
+	first := c.do("PUT", balancer,
+		balancerBody(`,"probes":[{"name":"p","properties":{"protocol":"http","port":10256,"requestPath":"/healthz"}}],
+		"loadBalancingRules":[`+rule("r", `"protocol":"tcp","frontendPort":80,"backendPort":80,"enableFloatingIP":true,"probe":`+
+			ref(balancer+"/probes/p"))+`]`))
+	if first.Status != 201 || behaviour.Text(first.Body, "properties.provisioningState") != "Succeeded" {
+		t.Errorf("a load balancer is ready in the reply: %d %v", first.Status, first.Body)
 	}
 	got := c.get(balancer)
 	c.has(got, `{"sku":{"name":"Standard","tier":"Regional"},"properties":{
 		"frontendIPConfigurations":[{"name":"f","id":"`+frontend+`","type":"Microsoft.Network/loadBalancers/frontendIPConfigurations",
 			"properties":{"provisioningState":"Succeeded","privateIPAllocationMethod":"Dynamic","publicIPAddress":`+ref(publicIP)+`,
 			"loadBalancingRules":[`+ref(balancer+"/loadBalancingRules/r")+`]}}],
-		"backendAddressPools":[{"name":"pool","properties":{"loadBalancerBackendAddresses":[],"loadBalancingRules":[`+ref(balancer+"/loadBalancingRules/r")+`]}}],
+		"backendAddressPools":[{"name":"pool","properties":{"loadBalancerBackendAddresses":[],"loadBalancingRules":[`+ref(balancer+
+		"/loadBalancingRules/r")+`]}}],
 		"loadBalancingRules":[{"name":"r","properties":{"frontendIPConfiguration":`+ref(frontend)+`,"frontendPort":80,"backendPort":80,
-			"enableFloatingIP":true,"idleTimeoutInMinutes":4,"protocol":"Tcp","enableDestinationServiceEndpoint":false,"enableTcpReset":false,
+			"enableFloatingIP":true,"idleTimeoutInMinutes":4,"protocol":"Tcp","enableDestinationServiceEndpoint":false,
+			"enableTcpReset":false,
 			"allowBackendPortConflict":false,"loadDistribution":"Default","disableOutboundSnat":false,
 			"backendAddressPool":`+ref(pool)+`,"backendAddressPools":[`+ref(pool)+`]}}],
-		"probes":[{"name":"p","properties":{"protocol":"Http","port":10256,"requestPath":"/healthz","intervalInSeconds":15,"numberOfProbes":2,
+		"probes":[{"name":"p","properties":{"protocol":"Http","port":10256,"requestPath":"/healthz","intervalInSeconds":15,
+		"numberOfProbes":2,
 			"probeThreshold":1,"loadBalancingRules":[`+ref(balancer+"/loadBalancingRules/r")+`]}}],
 		"inboundNatRules":[],"outboundRules":[],"inboundNatPools":[]}}`)
 	c.has(c.get(publicIP), `{"properties":{"ipConfiguration":`+ref(frontend)+`}}`)
-	// What a client reads it can write back, references in both directions and all.
+	// A client can write back what it reads, also the back-references.
 	again := c.do("PUT", balancer, marshal(t, got))
-	if again.status != 200 {
-		t.Fatalf("writing back what was read: %d %v", again.status, again.body)
+	if again.Status != 200 {
+		t.Fatalf("writing back what was read: %d %v", again.Status, again.Body)
 	}
 	was, is := got["properties"], c.get(balancer)["properties"]
 	if !behaviour.Equal(withoutEtags(was), withoutEtags(is)) {
@@ -80,35 +86,61 @@ func TestLoadBalancerRefusals(t *testing.T) {
 		{"one address twice", frontends(address, address), "PublicIPReferencedByMultipleIPConfigs"},
 		{"no such address", frontends(`"publicIPAddress":` + ref(net+"/publicIPAddresses/none")), "InvalidResourceReference"},
 		{"no such subnet", frontends(`"subnet":` + ref(vnet+"/subnets/none")), "InvalidResourceReference"},
-		{"IPv6 alone", frontends(`"publicIPAddress":` + ref(net+"/publicIPAddresses/six")), "AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration"},
+		{"IPv6 alone", frontends(`"publicIPAddress":` + ref(net+"/publicIPAddresses/six")),
+			"AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration"},
 		{"static without address", frontends(`"privateIPAllocationMethod":"Static","subnet":` + ref(subnet)), "PrivateIPAddressMissing"},
-		{"address outside", frontends(`"privateIPAllocationMethod":"Static","privateIPAddress":"10.9.0.4","subnet":` + ref(subnet)), "PrivateIPAddressNotInSubnet"},
-		{"parts without frontend", `{` + standard + `,"properties":{"backendAddressPools":[{"name":"p"}]}}`, "LoadBalancerWithoutFrontendIPCantHaveChildResources"},
+		{"address outside", frontends(`"privateIPAllocationMethod":"Static","privateIPAddress":"10.9.0.4","subnet":` + ref(subnet)),
+			"PrivateIPAddressNotInSubnet"},
+		{"parts without frontend", `{` + standard + `,"properties":{"backendAddressPools":[{"name":"p"}]}}`,
+			"LoadBalancerWithoutFrontendIPCantHaveChildResources"},
 		{"no such frontend", rules(strings.ReplaceAll(rule("r", tcp80), frontend, frontend+"x")), "InvalidResourceReference"},
 		{"no such pool", rules(strings.ReplaceAll(rule("r", tcp80), pool, pool+"x")), "InvalidResourceReference"},
 		{"no such probe", rules(rule("r", tcp80+`,"probe":`+ref(balancer+"/probes/p"))), "InvalidResourceReference"},
-		{"a frontend of another", rules(strings.ReplaceAll(rule("r", tcp80), frontend, strings.Replace(frontend, "/lb/", "/other/", 1))), "InvalidResourceReference"},
-		{"same frontend and port", rules(rule("a", tcp80), rule("b", strings.Replace(tcp80, `"backendPort":80`, `"backendPort":81`, 1))), "RulesUseSameFrontendPortProtocolAndIPConfig"},
-		{"same backend port", rules(rule("a", tcp80), rule("b", strings.Replace(tcp80, `"frontendPort":80`, `"frontendPort":81`, 1))), "RulesUseSameBackendPortProtocolAndPool"},
-		{"same backend port, floating", rules(rule("a", tcp80+`,"enableFloatingIP":true`), rule("b", strings.Replace(tcp80, `"frontendPort":80`, `"frontendPort":81`, 1)+`,"enableFloatingIP":true`)), "RulesUseSameBackendPortProtocolAndPoolAndFrontendIPWithFloatingIPEnabled"},
-		{"all ports in public", rules(rule("a", `"protocol":"All","frontendPort":0,"backendPort":0`)), "InvalidRequestFormat/LoadBalancingRuleHAPortsNotSupported"},
-		{"all protocols, one port", rules(rule("a", `"protocol":"All","frontendPort":80,"backendPort":80`)), "InvalidRequestFormat/LoadBalancingRuleInvalidPort"},
+		{"a frontend of another", rules(strings.ReplaceAll(rule("r", tcp80), frontend, strings.Replace(frontend, "/lb/", "/other/", 1))),
+			"InvalidResourceReference"},
+		{"same frontend and port", rules(rule("a", tcp80), rule("b", strings.Replace(tcp80, `"backendPort":80`, `"backendPort":81`, 1))),
+			"RulesUseSameFrontendPortProtocolAndIPConfig"},
+		{"same backend port", rules(rule("a", tcp80), rule("b", strings.Replace(tcp80, `"frontendPort":80`, `"frontendPort":81`, 1))),
+			"RulesUseSameBackendPortProtocolAndPool"},
+		{"same backend port, floating",
+			rules(rule("a", tcp80+`,"enableFloatingIP":true`),
+				rule("b", strings.Replace(tcp80, `"frontendPort":80`, `"frontendPort":81`, 1)+`,"enableFloatingIP":true`)),
+			"RulesUseSameBackendPortProtocolAndPoolAndFrontendIPWithFloatingIPEnabled"},
+		{"all ports in public", rules(rule("a", `"protocol":"All","frontendPort":0,"backendPort":0`)),
+			"InvalidRequestFormat/LoadBalancingRuleHAPortsNotSupported"},
+		{"all protocols, one port", rules(rule("a", `"protocol":"All","frontendPort":80,"backendPort":80`)),
+			"InvalidRequestFormat/LoadBalancingRuleInvalidPort"},
 		{"no port", rules(rule("a", `"protocol":"Tcp"`)), "InvalidRequestFormat/MissingRequiredProperty"},
 		{"idle too long", rules(rule("a", tcp80+`,"idleTimeoutInMinutes":101`)), "InvalidRequestFormat/InvalidPropertyValue"},
 		{"idle too short", rules(rule("a", tcp80+`,"idleTimeoutInMinutes":3`)), "InvalidRequestFormat/InvalidPropertyValue"},
 		{"probe too often", probe(`"protocol":"Tcp","port":80,"intervalInSeconds":4`), "InvalidRequestFormat/InvalidPropertyValue"},
-		{"probe too slow", probe(`"protocol":"Tcp","port":80,"intervalInSeconds":60,"probeThreshold":2`), "LoadBalancerProbeInvalidInterval"},
+		{"probe too slow", probe(`"protocol":"Tcp","port":80,"intervalInSeconds":60,"probeThreshold":2`),
+			"LoadBalancerProbeInvalidInterval"},
 		{"probe too far apart", probe(`"protocol":"Tcp","port":80,"intervalInSeconds":120`), "InvalidRequestFormat/InvalidPropertyValue"},
 		{"probe without path", probe(`"protocol":"Http","port":80`), "LoadBalancerProbeMissingRequestPath"},
 		{"probe with path", probe(`"protocol":"Tcp","port":80,"requestPath":"/"`), "LoadBalancerProbeRequestPathNotAllowed"},
-		{"no frontend", rules(`{"name":"r","properties":{"backendAddressPool":` + ref(pool) + `,` + tcp80 + `}}`), "InvalidRequestFormat/MissingJsonReferenceId"},
-		{"pool and other pools", rules(rule("r", tcp80+`,"backendAddressPools":[`+ref(pool)+`,`+ref(pool+"2")+`]`)), "InvalidRequestFormat/BothBackendAddressPoolAndBackendAddressPools"},
-		{"one member twice", strings.Replace(balancerBody(""), `"name":"pool"`, `"name":"pool","properties":{"virtualNetwork":`+ref(vnet)+`,"loadBalancerBackendAddresses":[`+member("10.0.0.4")+`,`+member("10.0.0.5")+`]}`, 1), "InvalidRequestFormat/DuplicateResourceName"},
-		{"outbound rule without frontend", balancerBody(`,"outboundRules":[` + strings.Replace(outbound("a"), ref(frontend), "", 1) + `]`), "InvalidRequestFormat/OutboundRuleMissingFrontend"},
-		{"two outbound rules", balancerBody(`,"outboundRules":[` + outbound("a") + `,` + outbound("b") + `]`), "MoreThanOneOutboundRuleUsingSameFrontendIPConfigurationAndProtocolIsNotSupported"},
-		{"a rule and an outbound rule", balancerBody(`,"loadBalancingRules":[` + rule("r", tcp80) + `],"outboundRules":[` + outbound("o") + `]`), "LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule"},
-		{"NAT on a rule's port", balancerBody(`,"loadBalancingRules":[` + rule("r", tcp80) + `],"inboundNatRules":[{"name":"n","properties":{"frontendIPConfiguration":` + ref(frontend) + `,"protocol":"Tcp","frontendPort":80,"backendPort":22}}]`), "RulesUseSameFrontendPortProtocolAndIPConfig"},
-		{"name too long", strings.Replace(balancerBody(""), `"name":"pool"`, `"name":"`+strings.Repeat("p", 81)+`"`, 1), "InvalidResourceName"},
+		{"no frontend", rules(`{"name":"r","properties":{"backendAddressPool":` + ref(pool) + `,` + tcp80 + `}}`),
+			"InvalidRequestFormat/MissingJsonReferenceId"},
+		{"pool and other pools", rules(rule("r", tcp80+`,"backendAddressPools":[`+ref(pool)+`,`+ref(pool+"2")+`]`)),
+			"InvalidRequestFormat/BothBackendAddressPoolAndBackendAddressPools"},
+		{"one member twice",
+			strings.Replace(balancerBody(""), `"name":"pool"`, `"name":"pool","properties":{"virtualNetwork":`+ref(vnet)+
+				`,"loadBalancerBackendAddresses":[`+member("10.0.0.4")+`,`+member("10.0.0.5")+`]}`, 1),
+			"InvalidRequestFormat/DuplicateResourceName"},
+		{"outbound rule without frontend",
+			balancerBody(`,"outboundRules":[` + strings.Replace(outbound("a"), ref(frontend), "", 1) + `]`),
+			"InvalidRequestFormat/OutboundRuleMissingFrontend"},
+		{"two outbound rules", balancerBody(`,"outboundRules":[` + outbound("a") + `,` + outbound("b") + `]`),
+			"MoreThanOneOutboundRuleUsingSameFrontendIPConfigurationAndProtocolIsNotSupported"},
+		{"a rule and an outbound rule",
+			balancerBody(`,"loadBalancingRules":[` + rule("r", tcp80) + `],"outboundRules":[` + outbound("o") + `]`),
+			"LoadBalancingRuleMustDisableSNATSinceSameFrontendIPConfigurationIsReferencedByOutboundRule"},
+		{"NAT on a rule's port",
+			balancerBody(`,"loadBalancingRules":[` + rule("r", tcp80) +
+				`],"inboundNatRules":[{"name":"n","properties":{"frontendIPConfiguration":` + ref(frontend) +
+				`,"protocol":"Tcp","frontendPort":80,"backendPort":22}}]`), "RulesUseSameFrontendPortProtocolAndIPConfig"},
+		{"name too long", strings.Replace(balancerBody(""), `"name":"pool"`, `"name":"`+strings.Repeat("p", 81)+`"`, 1),
+			"InvalidResourceName"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			inner := c
@@ -116,20 +148,22 @@ func TestLoadBalancerRefusals(t *testing.T) {
 			inner.refused("PUT", balancer, test.body, 400, test.code)
 		})
 	}
-	if got := c.do("GET", balancer, ""); got.status != 404 {
-		t.Errorf("a refused load balancer exists: %v", got.body)
+	if got := c.do("GET", balancer, ""); got.Status != 404 {
+		t.Errorf("a refused load balancer exists: %v", got.Body)
 	}
 	c.put(balancer, probe(`"protocol":"Tcp","port":80,"intervalInSeconds":7,"probeThreshold":17`)) // 119 s
-	c.put(balancer, balancerBody(`,"loadBalancingRules":[`+rule("r", tcp80+`,"disableOutboundSnat":true`)+`],"outboundRules":[`+outbound("o")+`]`))
+	c.put(balancer,
+		balancerBody(`,"loadBalancingRules":[`+rule("r", tcp80+`,"disableOutboundSnat":true`)+`],"outboundRules":[`+outbound("o")+`]`))
 }
 
-// member is the same member of a pool at one address or another.
+// member adds the same member to a pool by one address or another.
 func member(address string) string {
 	return `{"name":"node1","properties":{"ipAddress":"` + address + `"}}`
 }
 
 func outbound(name string) string {
-	return `{"name":"` + name + `","properties":{"protocol":"All","frontendIPConfigurations":[` + ref(frontend) + `],"backendAddressPool":` + ref(pool) + `}}`
+	return `{"name":"` + name + `","properties":{"protocol":"All","frontendIPConfigurations":[` + ref(frontend) +
+		`],"backendAddressPool":` + ref(pool) + `}}`
 }
 
 func TestLoadBalancerLimits(t *testing.T) {
@@ -160,9 +194,10 @@ func TestLoadBalancerLimits(t *testing.T) {
 	c.put(balancer, rules(300))
 	c.put(nic, nicBody(`,"loadBalancerBackendAddressPools":[`+ref(pool)+`]`))
 	c.refused("PUT", balancer, rules(301), 400, "LoadBalancerRuleCountLimitReachedForNic")
-	// What leads there from the internal load balancer counts, too, whichever is written last.
+	// Rules of the internal load balancer count too, whichever write is last.
 	inner := func(n int) string {
-		return strings.Replace(strings.ReplaceAll(rules(n), balancer, balancer+"-internal"), `"publicIPAddress":`+ref(publicIP), `"subnet":`+ref(subnet), 1)
+		return strings.Replace(strings.ReplaceAll(rules(n), balancer, balancer+"-internal"), `"publicIPAddress":`+ref(publicIP),
+			`"subnet":`+ref(subnet), 1)
 	}
 	c.put(balancer+"-internal", inner(100))
 	c.put(balancer, rules(200))
@@ -178,23 +213,26 @@ func TestInternalLoadBalancer(t *testing.T) {
 	c := start(t)
 	c.network()
 	body := func(more string) string {
-		return `{` + standard + `,"properties":{"frontendIPConfigurations":[{"name":"f","zones":["1","2","3"],"properties":{"subnet":` + ref(subnet) + more + `}}],
-			"backendAddressPools":[{"name":"pool"}],"loadBalancingRules":[` + rule("ha", `"protocol":"All","frontendPort":0,"backendPort":0,"enableFloatingIP":true`) + `]}}`
+		return `{` + standard + `,"properties":{"frontendIPConfigurations":[{"name":"f","zones":["1","2","3"],"properties":{"subnet":` +
+			ref(subnet) + more + `}}],
+			"backendAddressPools":[{"name":"pool"}],"loadBalancingRules":[` + rule("ha",
+			`"protocol":"All","frontendPort":0,"backendPort":0,"enableFloatingIP":true`) + `]}}`
 	}
-	c.has(c.put(balancer, body("")), `{"properties":{"frontendIPConfigurations":[{"zones":["1","2","3"],"properties":{"privateIPAddress":"10.0.0.4",
+	c.has(c.put(balancer,
+		body("")), `{"properties":{"frontendIPConfigurations":[{"zones":["1","2","3"],"properties":{"privateIPAddress":"10.0.0.4",
 		"privateIPAllocationMethod":"Dynamic","privateIPAddressVersion":"IPv4"}}]}}`)
 	c.put(nic, nicBody(""))
 	c.has(c.get(nic), `{"properties":{"ipConfigurations":[{"properties":{"privateIPAddress":"10.0.0.5"}}]}}`)
 	c.has(c.put(balancer, body("")), `{"properties":{"frontendIPConfigurations":[{"properties":{"privateIPAddress":"10.0.0.4"}}]}}`)
-	c.has(c.put(balancer, body(`,"privateIPAllocationMethod":"Static","privateIPAddress":"10.0.0.77"`)), `{"properties":{"frontendIPConfigurations":[{"properties":{"privateIPAddress":"10.0.0.77"}}]}}`)
+	c.has(c.put(balancer, body(`,"privateIPAllocationMethod":"Static","privateIPAddress":"10.0.0.77"`)),
+		`{"properties":{"frontendIPConfigurations":[{"properties":{"privateIPAddress":"10.0.0.77"}}]}}`)
 	if got := refs(c.get(subnet), "properties.ipConfigurations"); got != "f c" {
 		t.Errorf("IP configurations of the subnet: %q", got)
 	}
 	c.refused("PUT", balancer, strings.Replace(body(""), `"3"]`, `"9"]`, 1), 400, "InvalidAvailabilityZone")
 }
 
-// Zones are said where an address comes from: of internal frontends there, of others at the
-// public IP. An edge zone has none.
+// Internal frontends have zones themselves, others have those of the public IP. An edge zone has none.
 func TestZonesOfFrontends(t *testing.T) {
 	c := start(t)
 	c.network()
@@ -204,11 +242,13 @@ func TestZonesOfFrontends(t *testing.T) {
 	}
 	c.refused("PUT", balancer, zonal(balancerBody("")), 400, "LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress")
 	const edge = `"extendedLocation":{"name":"edge1","type":"EdgeZone"}`
-	inside := `{` + standard + `,` + edge + `,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":` + ref(subnet) + `}}]}}`
+	inside := `{` + standard + `,` + edge + `,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":` +
+		ref(subnet) + `}}]}}`
 	c.refused("PUT", balancer, zonal(inside), 400, "InvalidRequestFormat/AvailabilityZonesNotSupportedInExtendedLocation")
 	c.has(c.put(balancer, inside), `{`+edge+`,"properties":{"frontendIPConfigurations":[{"name":"f"}]}}`)
 	address := `{` + standard + `,` + edge + `,"properties":{"publicIPAllocationMethod":"Static"}`
-	c.refused("PUT", publicIP+"-2", address+`,"zones":["1","2"]}`, 400, "InvalidRequestFormat/AvailabilityZonesNotSupportedInExtendedLocation")
+	c.refused("PUT", publicIP+"-2", address+`,"zones":["1","2"]}`, 400,
+		"InvalidRequestFormat/AvailabilityZonesNotSupportedInExtendedLocation")
 	c.has(c.put(publicIP+"-2", address+`}`), `{`+edge+`}`)
 }
 
@@ -219,32 +259,36 @@ func TestPoolMembers(t *testing.T) {
 	c.put(balancer, balancerBody(""))
 	join := `"loadBalancerBackendAddressPools":[` + ref(pool) + `]`
 	c.put(nic, nicBody(","+join))
-	c.put(scaleSet, `{"location":"eastus","properties":{"virtualMachineProfile":{"networkProfile":{"networkInterfaceConfigurations":[{"name":"n","properties":{"ipConfigurations":[{"name":"c","properties":{`+join+`}}]}}]}}}}`)
+	c.put(scaleSet,
+		`{"location":"eastus","properties":{"virtualMachineProfile":{"networkProfile":{"networkInterfaceConfigurations":[{"name":"n",
+			"properties":{"ipConfigurations":[{"name":"c","properties":{`+join+`}}]}}]}}}}`)
 	c.put(scaleSet+"/virtualMachines/0", `{"location":"eastus"}`)
 	c.put(instanceNIC, `{`+instanceNICInner+ref(subnet)+`,`+join+`}}]}}`)
 	got := c.get(pool)
 	c.has(got, `{"properties":{"backendIPConfigurations":[`+ref(instanceNIC+"/ipConfigurations/c")+`,`+ref(nic+"/ipConfigurations/c")+`]}}`)
 	c.has(c.get(balancer), `{"properties":{"backendAddressPools":[`+marshal(t, got)+`]}}`)
-	// Membership is the interface's: a PUT of the pool does not change it.
+	// The interface has the membership: a PUT of the pool does not change it.
 	c.put(pool, `{"properties":{"backendIPConfigurations":[]}}`)
 	if n := len(behaviour.Objects(c.get(pool), "properties.backendIPConfigurations")); n != 2 {
 		t.Errorf("%d members after a PUT of the pool", n)
 	}
 	c.refused("DELETE", pool, "", 400, "LoadBalancerInUseByVirtualMachineScaleSet")
 	refusal := c.refused("DELETE", balancer, "", 400, "LoadBalancerInUseByVirtualMachineScaleSet")
-	// Controllers find the scale set in the message.
-	found := regexp.MustCompile(`.*/subscriptions/(?:.*)/resourceGroups/(.*)/providers/Microsoft.Compute/virtualMachineScaleSets/(.+)\.`).FindStringSubmatch(behaviour.Text(refusal.body, "error.message"))
+	// Controllers parse the scale set out of the message.
+	named := regexp.MustCompile(`.*/subscriptions/(?:.*)/resourceGroups/(.*)/providers/Microsoft.Compute/virtualMachineScaleSets/(.+)\.`)
+	found := named.FindStringSubmatch(behaviour.Text(refusal.Body, "error.message"))
 	if len(found) != 3 || found[1] != "rg" || found[2] != "set" {
-		t.Errorf("scale set in %v: %q", refusal.body, found)
+		t.Errorf("scale set in %v: %q", refusal.Body, found)
 	}
 	c.delete(scaleSet)
 	c.delete(balancer)
-	if pools := behaviour.At(behaviour.Objects(c.get(nic), "properties.ipConfigurations")[0], "properties.loadBalancerBackendAddressPools"); len(pools.([]any)) != 0 {
+	if pools := behaviour.At(behaviour.Objects(c.get(nic), "properties.ipConfigurations")[0],
+		"properties.loadBalancerBackendAddressPools"); len(pools.([]any)) != 0 {
 		t.Errorf("pools of an interface after their load balancer is gone: %v", pools)
 	}
 }
 
-func TestOneLoadBalancerOfAKind(t *testing.T) {
+func TestOnePublicAndOneInternalLoadBalancer(t *testing.T) {
 	c := start(t)
 	c.network()
 	c.put(publicIP, staticIP)
@@ -252,7 +296,8 @@ func TestOneLoadBalancerOfAKind(t *testing.T) {
 	other, inside := net+"/loadBalancers/other", net+"/loadBalancers/inside"
 	c.put(net+"/publicIPAddresses/two", staticIP)
 	c.put(other, strings.ReplaceAll(balancerBody(""), publicIP, net+"/publicIPAddresses/two"))
-	c.put(inside, `{`+standard+`,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":`+ref(subnet)+`}}],"backendAddressPools":[{"name":"pool"}]}}`)
+	c.put(inside, `{`+standard+`,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":`+ref(subnet)+
+		`}}],"backendAddressPools":[{"name":"pool"}]}}`)
 	in := func(balancers ...string) string {
 		var pools []string
 		for _, b := range balancers {
@@ -265,13 +310,15 @@ func TestOneLoadBalancerOfAKind(t *testing.T) {
 	c.refused("PUT", nic, in(net+"/loadBalancers/none"), 400, "InvalidResourceReference")
 }
 
-func TestABackendPortIsOfOneRule(t *testing.T) {
+func TestOneRuleForABackendPort(t *testing.T) {
 	c := start(t)
 	c.network()
 	c.put(publicIP, staticIP)
 	body := func(backend int, more string) string {
-		second := strings.ReplaceAll(rule("b", fmt.Sprintf(`"protocol":"Tcp","frontendPort":81,"backendPort":%d%s`, backend, more)), pool, pool+"2")
-		return strings.Replace(balancerBody(`,"loadBalancingRules":[`+rule("a", `"protocol":"Tcp","frontendPort":80,"backendPort":80`)+`,`+second+`]`),
+		second := strings.ReplaceAll(rule("b", fmt.Sprintf(`"protocol":"Tcp","frontendPort":81,"backendPort":%d%s`, backend, more)),
+			pool, pool+"2")
+		return strings.Replace(balancerBody(`,"loadBalancingRules":[`+rule("a", `"protocol":"Tcp","frontendPort":80,"backendPort":80`)+
+			`,`+second+`]`),
 			`{"name":"pool"}`, `{"name":"pool"},{"name":"pool2"}`, 1)
 	}
 	both := `"loadBalancerBackendAddressPools":[` + ref(pool) + `,` + ref(pool+"2") + `]`
@@ -291,10 +338,12 @@ func TestPoolOfAddresses(t *testing.T) {
 	c.put(publicIP, staticIP)
 	c.put(balancer, balancerBody(""))
 	body := func(network, address string) string {
-		return `{"properties":{` + network + `"loadBalancerBackendAddresses":[{"name":"node1","properties":{"ipAddress":"` + address + `"}}]}}`
+		return `{"properties":{` + network + `"loadBalancerBackendAddresses":[{"name":"node1","properties":{"ipAddress":"` +
+			address + `"}}]}}`
 	}
 	in := `"virtualNetwork":` + ref(vnet) + `,`
-	c.has(c.put(pool, body(in, "10.0.0.4")), `{"properties":{"virtualNetwork":`+ref(vnet)+`,"loadBalancerBackendAddresses":[{"name":"node1","properties":{"ipAddress":"10.0.0.4"}}]}}`)
+	c.has(c.put(pool, body(in, "10.0.0.4")), `{"properties":{"virtualNetwork":`+ref(vnet)+
+		`,"loadBalancerBackendAddresses":[{"name":"node1","properties":{"ipAddress":"10.0.0.4"}}]}}`)
 	c.refused("PUT", pool, body("", "10.0.0.4"), 400, "LoadBalancerBackendAddressMissingVirtualNetwork")
 	c.refused("PUT", pool, body(in, "192.168.0.4"), 400, "LoadBalancerBackendAddressNotInVirtualNetwork")
 	c.refused("PUT", pool, body(in, "node"), 400, "InvalidIPAddressFormat")
@@ -316,17 +365,18 @@ func TestMigrateToIPBased(t *testing.T) {
 	c.put(balancer, balancerBody(""))
 	c.put(nic, nicBody(`,"loadBalancerBackendAddressPools":[`+ref(pool)+`]`))
 	got := c.do("POST", balancer+"/migrateToIpBased", `{"pools":["pool"]}`)
-	if got.status != 200 {
-		t.Fatalf("migrateToIpBased: %d %v", got.status, got.body)
+	if got.Status != 200 {
+		t.Fatalf("migrateToIpBased: %d %v", got.Status, got.Body)
 	}
-	c.has(got.body, `{"migratedPools":{"migratedPools":["pool"]}}`)
+	c.has(got.Body, `{"migratedPools":{"migratedPools":["pool"]}}`)
 	migrated := c.get(pool)
-	c.has(migrated, `{"properties":{"virtualNetwork":`+ref(vnet)+`,"loadBalancerBackendAddresses":[{"properties":{"ipAddress":"10.0.0.4"}}]}}`)
+	c.has(migrated, `{"properties":{"virtualNetwork":`+ref(vnet)+
+		`,"loadBalancerBackendAddresses":[{"properties":{"ipAddress":"10.0.0.4"}}]}}`)
 	c.absent(migrated, "properties.backendIPConfigurations")
 	c.has(c.get(nic), `{"properties":{"ipConfigurations":[{"properties":{"loadBalancerBackendAddressPools":[]}}]}}`)
 }
 
-func TestPartsOneByOne(t *testing.T) {
+func TestInlineChildren(t *testing.T) {
 	c := start(t)
 	c.network()
 	c.put(publicIP, staticIP)
@@ -337,7 +387,8 @@ func TestPartsOneByOne(t *testing.T) {
 	c.delete(second)
 	nat := balancer + "/inboundNatRules/ssh"
 	c.has(c.put(nat, `{"properties":{"frontendIPConfiguration":`+ref(frontend)+`,"frontendPort":2222,"backendPort":22,"protocol":"Tcp"}}`),
-		`{"properties":{"frontendPort":2222,"backendPort":22,"protocol":"Tcp","idleTimeoutInMinutes":4,"enableFloatingIP":false,"enableTcpReset":false}}`)
+		`{"properties":{"frontendPort":2222,"backendPort":22,"protocol":"Tcp","idleTimeoutInMinutes":4,"enableFloatingIP":false,
+			"enableTcpReset":false}}`)
 	c.has(c.get(frontend), `{"properties":{"inboundNatRules":[`+ref(nat)+`]}}`)
 	c.put(nic, nicBody(`,"loadBalancerInboundNatRules":[`+ref(nat)+`]`))
 	c.has(c.get(nat), `{"properties":{"backendIPConfiguration":`+ref(nic+"/ipConfigurations/c")+`}}`)
@@ -369,15 +420,23 @@ func TestDroppingAPoolWithMembers(t *testing.T) {
 func TestInboundPools(t *testing.T) {
 	c := start(t)
 	c.put(publicIP, staticIP)
-	c.has(c.put(balancer, balancerBody(`,"inboundNatPools":[{"name":"ssh","properties":{"frontendIPConfiguration":`+ref(frontend)+`,"protocol":"tcp",
+	c.has(c.put(balancer,
+		balancerBody(`,"inboundNatPools":[{"name":"ssh","properties":{"frontendIPConfiguration":`+ref(frontend)+`,"protocol":"tcp",
 		"frontendPortRangeStart":50000,"frontendPortRangeEnd":50119,"backendPort":22}}]`)), `{"properties":{
 		"frontendIPConfigurations":[{"properties":{"inboundNatPools":[`+ref(balancer+"/inboundNatPools/ssh")+`]}}],
 		"inboundNatPools":[{"properties":{"protocol":"Tcp","backendPort":22,"idleTimeoutInMinutes":4,"enableFloatingIP":false}}]}}`)
-	// Clients of older kinds write numbers and booleans as text.
-	c.has(c.put(balancer, balancerBody(`,"loadBalancingRules":[`+rule("r", `"protocol":"TCP","frontendPort":"80","backendPort":"8080","enableFloatingIP":"False"`)+`]`)),
-		`{"properties":{"loadBalancingRules":[{"properties":{"frontendPort":80,"backendPort":8080,"enableFloatingIP":false,"protocol":"Tcp"}}]}}`)
-	c.refused("PUT", balancer, balancerBody(`,"loadBalancingRules":[`+rule("r", `"protocol":"Tcp","frontendPort":80,"backendPort":80,"enableFloatingIP":"maybe"`)+`]`), 400, "InvalidRequestFormat/InvalidJson")
-	c.refused("PUT", balancer, strings.Replace(balancerBody(""), `"sku":{"name":"Standard"}`, `"sku":{"name":"Gateway"}`, 1), 400, "LoadBalancerSkuCannotBeChanged")
+	// Older clients write numbers and booleans as strings.
+	c.has(c.put(balancer,
+		balancerBody(`,"loadBalancingRules":[`+
+			rule("r", `"protocol":"TCP","frontendPort":"80","backendPort":"8080","enableFloatingIP":"False"`)+`]`)),
+		`{"properties":{"loadBalancingRules":[{"properties":{"frontendPort":80,"backendPort":8080,"enableFloatingIP":false,
+			"protocol":"Tcp"}}]}}`)
+	c.refused("PUT", balancer,
+		balancerBody(`,"loadBalancingRules":[`+
+			rule("r", `"protocol":"Tcp","frontendPort":80,"backendPort":80,"enableFloatingIP":"maybe"`)+`]`), 400,
+		"InvalidRequestFormat/InvalidJson")
+	c.refused("PUT", balancer, strings.Replace(balancerBody(""), `"sku":{"name":"Standard"}`, `"sku":{"name":"Gateway"}`, 1), 400,
+		"LoadBalancerSkuCannotBeChanged")
 }
 
 func TestBasicLoadBalancer(t *testing.T) {
@@ -387,10 +446,14 @@ func TestBasicLoadBalancer(t *testing.T) {
 		return strings.Replace(balancerBody(more), `,"sku":{"name":"Standard"}`, "", 1)
 	}
 	c.has(c.put(balancer, basic("")), `{"sku":{"name":"Basic","tier":"Regional"}}`)
-	c.refused("PUT", balancer, strings.Replace(basic(""), `{"name":"f",`, `{"name":"f","zones":["1"],`, 1), 400, "ZonesNotSupportedForBasicSkuLoadBalancer")
+	c.refused("PUT", balancer, strings.Replace(basic(""), `{"name":"f",`, `{"name":"f","zones":["1"],`, 1), 400,
+		"ZonesNotSupportedForBasicSkuLoadBalancer")
 	c.refused("PUT", balancer, basic(`,"outboundRules":[`+outbound("o")+`]`), 400, "InvalidRequestFormat/OutboundRulesNotSupported")
-	c.refused("PUT", balancer, basic(`,"loadBalancingRules":[`+rule("r", `"protocol":"Tcp","frontendPort":80,"backendPort":80,"idleTimeoutInMinutes":31`)+`]`), 400, "InvalidRequestFormat/InvalidPropertyValue")
-	c.refused("PUT", balancer, basic(`,"probes":[{"name":"p","properties":{"protocol":"Https","port":443,"requestPath":"/"}}]`), 400, "LoadBalancerProbeHttpsNotSupported")
+	c.refused("PUT", balancer,
+		basic(`,"loadBalancingRules":[`+rule("r", `"protocol":"Tcp","frontendPort":80,"backendPort":80,"idleTimeoutInMinutes":31`)+`]`),
+		400, "InvalidRequestFormat/InvalidPropertyValue")
+	c.refused("PUT", balancer, basic(`,"probes":[{"name":"p","properties":{"protocol":"Https","port":443,"requestPath":"/"}}]`), 400,
+		"LoadBalancerProbeHttpsNotSupported")
 	c.delete(balancer)
 	c.delete(publicIP)
 }

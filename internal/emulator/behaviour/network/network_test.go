@@ -11,12 +11,18 @@ import (
 func TestVirtualNetwork(t *testing.T) {
 	c := start(t)
 	c.has(c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]}}}`),
-		`{"type":"Microsoft.Network/virtualNetworks","properties":{"provisioningState":"Succeeded","addressSpace":{"addressPrefixes":["10.0.0.0/16"]},
+		`{"type":"Microsoft.Network/virtualNetworks","properties":{"provisioningState":"Succeeded",
+			"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},
 		"privateEndpointVNetPolicies":"Disabled","subnets":[],"virtualNetworkPeerings":[],"enableDdosProtection":false}}`)
-	got := c.put(subnet, `{"properties":{"addressPrefix":"10.0.1.0/24","delegations":[{"name":"d","properties":{"serviceName":"Microsoft.Web/serverFarms"}}]}}`)
-	c.has(got, `{"type":"Microsoft.Network/virtualNetworks/subnets","properties":{"addressPrefix":"10.0.1.0/24","privateEndpointNetworkPolicies":"Disabled",
-		"privateLinkServiceNetworkPolicies":"Enabled","delegations":[{"name":"d","type":"Microsoft.Network/virtualNetworks/subnets/delegations",
-		"id":"`+subnet+`/delegations/d","properties":{"provisioningState":"Succeeded","serviceName":"Microsoft.Web/serverFarms","actions":[]}}]}}`)
+	got := c.put(subnet,
+		`{"properties":{"addressPrefix":"10.0.1.0/24","delegations":[{"name":"d",
+			"properties":{"serviceName":"Microsoft.Web/serverFarms"}}]}}`)
+	c.has(got, `{"type":"Microsoft.Network/virtualNetworks/subnets","properties":{"addressPrefix":"10.0.1.0/24",
+		"privateEndpointNetworkPolicies":"Disabled",
+		"privateLinkServiceNetworkPolicies":"Enabled","delegations":[{"name":"d",
+		"type":"Microsoft.Network/virtualNetworks/subnets/delegations",
+		"id":"`+subnet+
+		`/delegations/d","properties":{"provisioningState":"Succeeded","serviceName":"Microsoft.Web/serverFarms","actions":[]}}]}}`)
 	c.has(c.get(vnet), `{"properties":{"subnets":[{"name":"nodes","id":"`+subnet+`"}]}}`)
 	c.delete(subnet)
 	c.delete(vnet)
@@ -34,20 +40,23 @@ func TestSubnetRefusals(t *testing.T) {
 		`{"properties":{"addressPrefix":"10.0.1.5/24"}}`:                                         "InvalidCIDRNotation",
 		`{"properties":{"addressPrefix":"ten"}}`:                                                 "InvalidAddressPrefixFormat",
 		`{"properties":{"addressPrefix":"10.0.1.0/24","networkSecurityGroup":` + ref(nsg) + `}}`: "InvalidResourceReference",
-		`{"properties":{"addressPrefix":"10.0.1.0/24","routeTable":` + ref(vnet) + `}}`:          "InvalidRequestFormat/InvalidJsonReferenceId",
+		`{"properties":{"addressPrefix":"10.0.1.0/24","routeTable":` + ref(vnet) +
+			`}}`: "InvalidRequestFormat/InvalidJsonReferenceId",
 	} {
 		c.refused("PUT", vnet+"/subnets/other", body, 400, code)
 	}
 	c.put(nic, nicBody(""))
 	c.refused("DELETE", subnet, "", 400, "InUseSubnetCannotBeDeleted")
 	c.refused("DELETE", vnet, "", 400, "InUseSubnetCannotBeDeleted")
-	c.refused("PUT", vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]}}}`, 400, "InUseSubnetCannotBeDeleted")
+	c.refused("PUT", vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]}}}`, 400,
+		"InUseSubnetCannotBeDeleted")
 	c.refused("PUT", subnet, `{"properties":{"addressPrefix":"10.0.8.0/24"}}`, 400, "InUsePrefixCannotBeDeleted")
 	c.put(subnet, `{"properties":{"addressPrefix":"10.0.0.0/25"}}`)
 	c.delete(nic)
 	c.delete(subnet)
 	c.refused("PUT", vnet, `{"location":"eastus"}`, 400, "InvalidRequestFormat/MissingRequiredProperty")
-	c.refused("PUT", vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16","10.0.8.0/24"]}}}`, 400, "InvalidRequestFormat/AddressSpacesOverlap")
+	c.refused("PUT", vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16","10.0.8.0/24"]}}}`, 400,
+		"InvalidRequestFormat/AddressSpacesOverlap")
 }
 
 func TestAddressAvailability(t *testing.T) {
@@ -55,7 +64,8 @@ func TestAddressAvailability(t *testing.T) {
 	c.network()
 	c.put(nic, nicBody(""))
 	c.has(c.get(vnet+"/CheckIPAddressAvailability?ipAddress=10.0.0.9"), `{"available":true}`)
-	c.has(c.get(vnet+"/CheckIPAddressAvailability?ipAddress=10.0.0.4"), `{"available":false,"availableIPAddresses":["10.0.0.5","10.0.0.6","10.0.0.7","10.0.0.8","10.0.0.9"]}`)
+	c.has(c.get(vnet+"/CheckIPAddressAvailability?ipAddress=10.0.0.4"),
+		`{"available":false,"availableIPAddresses":["10.0.0.5","10.0.0.6","10.0.0.7","10.0.0.8","10.0.0.9"]}`)
 	c.refused("GET", vnet+"/CheckIPAddressAvailability?ipAddress=10.9.0.4", "", 400, "PrivateIPAddressNotInAnySubnet")
 }
 
@@ -66,7 +76,8 @@ func TestPeering(t *testing.T) {
 	peering := func(to string) string { return `{"properties":{"remoteVirtualNetwork":` + ref(to) + `}}` }
 	c.put(other, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.1.0.0/16"]}}}`)
 	there, back := vnet+"/virtualNetworkPeerings/there", other+"/virtualNetworkPeerings/back"
-	c.has(c.put(there, peering(other)), `{"properties":{"peeringState":"Initiated","peeringSyncLevel":"RemoteNotInSync","allowVirtualNetworkAccess":true,
+	c.has(c.put(there,
+		peering(other)), `{"properties":{"peeringState":"Initiated","peeringSyncLevel":"RemoteNotInSync","allowVirtualNetworkAccess":true,
 		"allowForwardedTraffic":false,"remoteAddressSpace":{"addressPrefixes":["10.1.0.0/16"]}}}`)
 	c.has(c.put(back, peering(vnet)), `{"properties":{"peeringState":"Connected"}}`)
 	c.has(c.get(there), `{"properties":{"peeringState":"Connected","peeringSyncLevel":"FullyInSync"}}`)
@@ -82,16 +93,21 @@ func TestNetworkInterface(t *testing.T) {
 	c := start(t)
 	c.network()
 	first := c.do("PUT", nic, nicBody(""))
-	if first.status != 201 || first.header.Get("Azure-AsyncOperation") != "" {
-		t.Errorf("a network interface is made in the reply: %d %v", first.status, first.header)
+	if first.Status != 201 || first.Header.Get("Azure-AsyncOperation") != "" {
+		t.Errorf("a network interface is made in the reply: %d %v", first.Status, first.Header)
 	}
 	got := c.get(nic)
-	c.has(got, `{"kind":"Regular","type":"Microsoft.Network/networkInterfaces","properties":{"provisioningState":"Succeeded","ipConfigurations":[{"name":"c",
-		"id":"`+nic+`/ipConfigurations/c","type":"Microsoft.Network/networkInterfaces/ipConfigurations","properties":{"provisioningState":"Succeeded",
-		"privateIPAddress":"10.0.0.4","privateIPAllocationMethod":"Dynamic","primary":true,"privateIPAddressVersion":"IPv4","subnet":`+ref(subnet)+`}}],
-		"dnsSettings":{"dnsServers":[],"appliedDnsServers":[]},"enableAcceleratedNetworking":false,"enableIPForwarding":false,"hostedWorkloads":[],
+	c.has(got, `{"kind":"Regular","type":"Microsoft.Network/networkInterfaces","properties":{"provisioningState":"Succeeded",
+		"ipConfigurations":[{"name":"c",
+		"id":"`+nic+`/ipConfigurations/c","type":"Microsoft.Network/networkInterfaces/ipConfigurations",
+		"properties":{"provisioningState":"Succeeded",
+		"privateIPAddress":"10.0.0.4","privateIPAllocationMethod":"Dynamic","primary":true,"privateIPAddressVersion":"IPv4",
+		"subnet":`+ref(subnet)+`}}],
+		"dnsSettings":{"dnsServers":[],"appliedDnsServers":[]},"enableAcceleratedNetworking":false,"enableIPForwarding":false,
+		"hostedWorkloads":[],
 		"tapConfigurations":[],"nicType":"Standard","allowPort25Out":true,"auxiliaryMode":"None","auxiliarySku":"None"}}`)
-	if suffix := behaviour.Text(got, "properties.dnsSettings.internalDomainNameSuffix"); !strings.HasSuffix(suffix, ".bx.internal.cloudapp.net") {
+	if suffix := behaviour.Text(got, "properties.dnsSettings.internalDomainNameSuffix"); !strings.HasSuffix(suffix,
+		".bx.internal.cloudapp.net") {
 		t.Errorf("internal domain name suffix %q", suffix)
 	}
 	c.absent(got, "properties.macAddress", "properties.virtualMachine", "properties.primary")
@@ -136,10 +152,11 @@ func TestPublicAddressHasOneHolder(t *testing.T) {
 	c.has(c.get(publicIP), `{"properties":{"ipConfiguration":`+ref(nic+"/ipConfigurations/c")+`}}`)
 	c.refused("PUT", net+"/networkInterfaces/other", with, 400, "PublicIPAddressInUse")
 	c.refused("PUT", balancer, balancerBody(""), 400, "PublicIPAddressInUse")
-	c.refused("PUT", net+"/natGateways/gateway", `{`+standard+`,"properties":{"publicIpAddresses":[`+ref(publicIP)+`]}}`, 400, "PublicIPAddressInUse")
+	c.refused("PUT", net+"/natGateways/gateway", `{`+standard+`,"properties":{"publicIpAddresses":[`+ref(publicIP)+`]}}`, 400,
+		"PublicIPAddressInUse")
 	got := c.refused("DELETE", publicIP, "", 400, "PublicIPAddressCannotBeDeleted")
-	if message := behaviour.Text(got.body, "error.message"); !strings.Contains(message, nic+"/ipConfigurations/c") {
-		t.Errorf("the refusal does not say who has the address: %s", message)
+	if message := behaviour.Text(got.Body, "error.message"); !strings.Contains(message, nic+"/ipConfigurations/c") {
+		t.Errorf("the error does not name the holder of the address: %s", message)
 	}
 	c.put(nic, nicBody(""))
 	c.delete(publicIP)
@@ -148,19 +165,22 @@ func TestPublicAddressHasOneHolder(t *testing.T) {
 func TestRouteTable(t *testing.T) {
 	c := start(t)
 	c.has(c.put(table, `{"location":"eastus"}`), `{"properties":{"disableBgpRoutePropagation":false,"routes":[]}}`)
-	c.has(c.put(table+"/routes/r", `{"properties":{"addressPrefix":"10.244.0.0/24","nextHopType":"virtualAppliance","nextHopIpAddress":"10.0.0.4"}}`),
+	c.has(c.put(table+"/routes/r",
+		`{"properties":{"addressPrefix":"10.244.0.0/24","nextHopType":"virtualAppliance","nextHopIpAddress":"10.0.0.4"}}`),
 		`{"type":"Microsoft.Network/routeTables/routes","properties":{"provisioningState":"Succeeded","addressPrefix":"10.244.0.0/24",
 		"nextHopType":"VirtualAppliance","nextHopIpAddress":"10.0.0.4","hasBgpOverride":false}}`)
 	for body, code := range map[string]string{
-		`{"properties":{"nextHopType":"None"}}`:                                                                   "InvalidRequestFormat/MissingRequiredProperty",
-		`{"properties":{"addressPrefix":"10.1.0.0/16"}}`:                                                          "InvalidRequestFormat/MissingRequiredProperty",
-		`{"properties":{"addressPrefix":"10.1.0.0/16","nextHopType":"Teleport"}}`:                                 "InvalidRequestFormat/InvalidJson",
-		`{"properties":{"addressPrefix":"10.1.0.0/16","nextHopType":"VirtualAppliance"}}`:                         "MissingNextHopIpAddress",
-		`{"properties":{"addressPrefix":"10.1.0.0/16","nextHopType":"VirtualAppliance","nextHopIpAddress":"me"}}`: "InvalidNextHopIpAddress",
-		`{"properties":{"addressPrefix":"10.1.0.0/16","nextHopType":"None","nextHopIpAddress":"10.0.0.4"}}`:       "NextHopIpAddressNotAllowed",
-		`{"properties":{"addressPrefix":"10.1.0.1/16","nextHopType":"None"}}`:                                     "InvalidCIDRNotation",
-		`{"properties":{"addressPrefix":"everywhere","nextHopType":"None"}}`:                                      "InvalidAddressPrefixFormat",
-		`{"properties":{"addressPrefix":"10.244.0.0/24","nextHopType":"None"}}`:                                   "RouteConflict",
+		`{"properties":{"nextHopType":"None"}}`:                                           "InvalidRequestFormat/MissingRequiredProperty",
+		`{"properties":{"addressPrefix":"10.1.0.0/16"}}`:                                  "InvalidRequestFormat/MissingRequiredProperty",
+		`{"properties":{"addressPrefix":"10.1.0.0/16","nextHopType":"Teleport"}}`:         "InvalidRequestFormat/InvalidJson",
+		`{"properties":{"addressPrefix":"10.1.0.0/16","nextHopType":"VirtualAppliance"}}`: "MissingNextHopIpAddress",
+		`{"properties":{"addressPrefix":"10.1.0.0/16","nextHopType":"VirtualAppliance",
+			"nextHopIpAddress":"me"}}`: "InvalidNextHopIpAddress",
+		`{"properties":{"addressPrefix":"10.1.0.0/16","nextHopType":"None",
+			"nextHopIpAddress":"10.0.0.4"}}`: "NextHopIpAddressNotAllowed",
+		`{"properties":{"addressPrefix":"10.1.0.1/16","nextHopType":"None"}}`:   "InvalidCIDRNotation",
+		`{"properties":{"addressPrefix":"everywhere","nextHopType":"None"}}`:    "InvalidAddressPrefixFormat",
+		`{"properties":{"addressPrefix":"10.244.0.0/24","nextHopType":"None"}}`: "RouteConflict",
 	} {
 		c.refused("PUT", table+"/routes/bad", body, 400, code)
 	}
@@ -180,7 +200,8 @@ func TestRouteTableLimit(t *testing.T) {
 	routes := func(n int) string {
 		var parts []string
 		for i := range n {
-			parts = append(parts, fmt.Sprintf(`{"name":"r%d","properties":{"addressPrefix":"10.%d.%d.0/24","nextHopType":"None"}}`, i, i/256, i%256))
+			parts = append(parts,
+				fmt.Sprintf(`{"name":"r%d","properties":{"addressPrefix":"10.%d.%d.0/24","nextHopType":"None"}}`, i, i/256, i%256))
 		}
 		return `{"location":"eastus","properties":{"routes":[` + strings.Join(parts, ",") + `]}}`
 	}
@@ -194,7 +215,8 @@ func TestNATGateway(t *testing.T) {
 	c.put(publicIP, staticIP)
 	gateway := net + "/natGateways/gateway"
 	c.has(c.put(gateway, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIpAddresses":[`+ref(publicIP)+`]}}`),
-		`{"sku":{"name":"Standard","tier":"Regional"},"properties":{"idleTimeoutInMinutes":4,"type":"Public","publicIpAddresses":[`+ref(publicIP)+`]}}`)
+		`{"sku":{"name":"Standard","tier":"Regional"},"properties":{"idleTimeoutInMinutes":4,"type":"Public","publicIpAddresses":[`+
+			ref(publicIP)+`]}}`)
 	c.has(c.get(publicIP), `{"properties":{"natGateway":`+ref(gateway)+`}}`)
 	c.put(subnet, `{"properties":{"addressPrefix":"10.0.0.0/24","natGateway":`+ref(gateway)+`}}`)
 	if got := refs(c.get(gateway), "properties.subnets"); got != "nodes" {
@@ -203,7 +225,8 @@ func TestNATGateway(t *testing.T) {
 	c.refused("DELETE", gateway, "", 400, "InUseNatGatewayCannotBeDeleted")
 	c.refused("DELETE", publicIP, "", 400, "PublicIPAddressCannotBeDeleted")
 	c.put(net+"/publicIPAddresses/basic", `{"location":"eastus"}`)
-	c.refused("PUT", net+"/natGateways/other", `{`+standard+`,"properties":{"publicIpAddresses":[`+ref(net+"/publicIPAddresses/basic")+`]}}`, 400, "NatGatewayPublicIpAddressSkuNotSupported")
+	c.refused("PUT", net+"/natGateways/other", `{`+standard+`,"properties":{"publicIpAddresses":[`+ref(net+"/publicIPAddresses/basic")+
+		`]}}`, 400, "NatGatewayPublicIpAddressSkuNotSupported")
 	c.put(subnet, `{"properties":{"addressPrefix":"10.0.0.0/24"}}`)
 	c.delete(gateway)
 	c.delete(publicIP)
@@ -216,8 +239,8 @@ func TestGroupsOfAddresses(t *testing.T) {
 	c.has(c.put(addresses, `{"location":"eastus","properties":{"ipAddresses":["10.0.0.0/24","10.1.0.1-10.1.0.9","10.2.0.1"]}}`),
 		`{"properties":{"provisioningState":"Succeeded","firewalls":[],"firewallPolicies":[]}}`)
 	c.refused("PUT", addresses, `{"location":"eastus","properties":{"ipAddresses":["10.1.0.9-10.1.0.1"]}}`, 400, "InvalidIpGroupAddress")
-	if got := c.do("DELETE", addresses, ""); got.status != 200 {
-		t.Errorf("delete of an IP group: %d", got.status)
+	if got := c.do("DELETE", addresses, ""); got.Status != 200 {
+		t.Errorf("delete of an IP group: %d", got.Status)
 	}
 }
 
@@ -240,11 +263,11 @@ func TestDeletingTheGroupTakesEverything(t *testing.T) {
 	c.put(publicIP, staticIP)
 	c.put(balancer, balancerBody(""))
 	c.put(nic, nicBody(`,"loadBalancerBackendAddressPools":[`+ref(pool)+`]`))
-	if got := c.do("DELETE", group, ""); got.status != 202 {
-		t.Fatalf("delete of the group: %d %v", got.status, got.body)
+	if got := c.do("DELETE", group, ""); got.Status != 202 {
+		t.Fatalf("delete of the group: %d %v", got.Status, got.Body)
 	}
-	if got := c.do("GET", nic, ""); got.code() != "ResourceGroupNotFound" {
-		t.Errorf("a network interface after its group: %d %v", got.status, got.body)
+	if got := c.do("GET", nic, ""); got.Code() != "ResourceGroupNotFound" {
+		t.Errorf("a network interface after its group: %d %v", got.Status, got.Body)
 	}
 	c.put(group, `{"location":"eastus"}`)
 	for _, list := range []string{"loadBalancers", "networkInterfaces", "publicIPAddresses", "virtualNetworks"} {

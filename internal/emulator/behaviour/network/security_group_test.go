@@ -8,9 +8,10 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// securityRule is the body of a rule: what is given, over a rule that is right.
+// securityRule returns the body of a valid rule with the given changes.
 func securityRule(name, properties string) string {
-	return `{"name":"` + name + `","properties":{"direction":"Inbound","access":"Allow","protocol":"Tcp","sourcePortRange":"*",` + properties + `}}`
+	return `{"name":"` + name + `","properties":{"direction":"Inbound","access":"Allow","protocol":"Tcp","sourcePortRange":"*",` +
+		properties + `}}`
 }
 
 func TestSecurityGroup(t *testing.T) {
@@ -23,11 +24,12 @@ func TestSecurityGroup(t *testing.T) {
 			t.Errorf("default rule %v", rule)
 		}
 	}
-	if want := "AllowVnetInBound 65000,AllowAzureLoadBalancerInBound 65001,DenyAllInBound 65500,AllowVnetOutBound 65000,AllowInternetOutBound 65001,DenyAllOutBound 65500"; strings.Join(names, ",") != want {
+	if want := "AllowVnetInBound 65000,AllowAzureLoadBalancerInBound 65001,DenyAllInBound 65500,AllowVnetOutBound " +
+		"65000,AllowInternetOutBound 65001,DenyAllOutBound 65500"; strings.Join(names, ",") != want {
 		t.Errorf("default rules: %v", names)
 	}
 	c.has(got, `{"properties":{"securityRules":[]}}`)
-	// What a client reads it can write back.
+	// A client can write back what it reads.
 	c.put(nsg, `{"location":"eastus","properties":{"securityRules":[`+securityRule("a", `"priority":500,"sourceAddressPrefix":"internet",
 		"destinationAddressPrefixes":["20.0.0.1","20.0.0.2"],"destinationPortRanges":["80","443"]`)+`],"defaultSecurityRules":[]}}`)
 	a := c.get(nsg + "/securityRules/a")
@@ -51,30 +53,48 @@ func TestSecurityRuleRefusals(t *testing.T) {
 		securityRule("taken", `"priority":500,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"80"`)+`]}}`)
 	const to = `"destinationAddressPrefix":"*","destinationPortRange":"80"`
 	for properties, code := range map[string]string{
-		`"priority":500,"sourceAddressPrefix":"*",` + to:                                                          "SecurityRuleConflict",
-		`"priority":99,"sourceAddressPrefix":"*",` + to:                                                           "SecurityRuleInvalidPriority",
-		`"priority":4097,"sourceAddressPrefix":"*",` + to:                                                         "SecurityRuleInvalidPriority",
-		`"sourceAddressPrefix":"*",` + to:                                                                         "SecurityRuleInvalidPriority",
-		`"priority":600,` + to:                                                                                    "SecurityRuleParametersMissing",
-		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*"`:                                 "SecurityRuleParametersMissing",
-		`"priority":600,"sourceAddressPrefix":"10.0.0.1/8",` + to:                                                 "SecurityRuleInvalidAddressPrefix",
-		`"priority":600,"sourceAddressPrefix":"VIRTUAL_NETWORK",` + to:                                            "SecurityRuleInvalidAddressPrefix",
-		`"priority":600,"sourceAddressPrefixes":["10.0.0.0/8","Internet"],` + to:                                  "SecurityRuleParameterContainsUnsupportedValue",
-		`"priority":600,"sourceAddressPrefix":"*","sourceAddressPrefixes":["10.0.0.0/8"],` + to:                   "SecurityRuleParameterContainsUnsupportedValue",
-		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"80,443"`: "SecurityRuleInvalidPortRange",
-		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"90-80"`:  "SecurityRuleInvalidPortRange",
-		`"priority":600,"protocol":"Quic","sourceAddressPrefix":"*",` + to:                                        "InvalidRequestFormat/InvalidJson",
-		// Nothing in a rule is of both families, on either side.
-		`"priority":600,"sourceAddressPrefixes":["10.0.0.0/8","fd00::/8"],` + to:                                                    "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies",
-		`"priority":600,"sourceAddressPrefix":"10.0.0.0/8","destinationAddressPrefix":"fd00::4","destinationPortRange":"80"`:        "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies",
-		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefixes":["10.0.0.4","fd00::4"],"destinationPortRange":"80"`:  "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies",
-		`"priority":600,"sourceAddressPrefixes":["10.0.0.0/8","10.1.0.0/16"],` + to:                                                 "OverlappingSubnetsNotPermittedInSecurityRule",
-		`"priority":600,"sourceAddressPrefixes":["10.0.0.4","10.0.0.4/32"],` + to:                                                   "OverlappingSubnetsNotPermittedInSecurityRule",
-		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefixes":["fd00::4","fd00:0::4"],"destinationPortRange":"80"`: "OverlappingSubnetsNotPermittedInSecurityRule",
+		`"priority":500,"sourceAddressPrefix":"*",` + to: "SecurityRuleConflict",
+		`"priority":99,"sourceAddressPrefix":"*",` +
+			to: "SecurityRuleInvalidPriority",
+		`"priority":4097,"sourceAddressPrefix":"*",` +
+			to: "SecurityRuleInvalidPriority",
+		`"sourceAddressPrefix":"*",` +
+			to: "SecurityRuleInvalidPriority",
+		`"priority":600,` +
+			to: "SecurityRuleParametersMissing",
+		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*"`: "SecurityRuleParametersMissing",
+		`"priority":600,"sourceAddressPrefix":"10.0.0.1/8",` +
+			to: "SecurityRuleInvalidAddressPrefix",
+		`"priority":600,"sourceAddressPrefix":"VIRTUAL_NETWORK",` +
+			to: "SecurityRuleInvalidAddressPrefix",
+		`"priority":600,"sourceAddressPrefixes":["10.0.0.0/8","Internet"],` +
+			to: "SecurityRuleParameterContainsUnsupportedValue",
+		`"priority":600,"sourceAddressPrefix":"*","sourceAddressPrefixes":["10.0.0.0/8"],` +
+			to: "SecurityRuleParameterContainsUnsupportedValue",
+		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*",
+			"destinationPortRange":"80,443"`: "SecurityRuleInvalidPortRange",
+		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*",
+			"destinationPortRange":"90-80"`: "SecurityRuleInvalidPortRange",
+		`"priority":600,"protocol":"Quic","sourceAddressPrefix":"*",` +
+			to: "InvalidRequestFormat/InvalidJson",
+		// Neither side of a rule can have both families.
+		`"priority":600,"sourceAddressPrefixes":["10.0.0.0/8","fd00::/8"],` +
+			to: "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies",
+		`"priority":600,"sourceAddressPrefix":"10.0.0.0/8","destinationAddressPrefix":"fd00::4",
+			"destinationPortRange":"80"`: "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies",
+		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefixes":["10.0.0.4","fd00::4"],
+			"destinationPortRange":"80"`: "ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies",
+		`"priority":600,"sourceAddressPrefixes":["10.0.0.0/8","10.1.0.0/16"],` +
+			to: "OverlappingSubnetsNotPermittedInSecurityRule",
+		`"priority":600,"sourceAddressPrefixes":["10.0.0.4","10.0.0.4/32"],` +
+			to: "OverlappingSubnetsNotPermittedInSecurityRule",
+		`"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefixes":["fd00::4","fd00:0::4"],
+			"destinationPortRange":"80"`: "OverlappingSubnetsNotPermittedInSecurityRule",
 	} {
 		c.refused("PUT", nsg+"/securityRules/bad", securityRule("bad", properties), 400, code)
 	}
-	c.put(nsg+"/securityRules/out", strings.Replace(securityRule("out", `"priority":500,"sourceAddressPrefix":"*",`+to), "Inbound", "Outbound", 1))
+	c.put(nsg+"/securityRules/out",
+		strings.Replace(securityRule("out", `"priority":500,"sourceAddressPrefix":"*",`+to), "Inbound", "Outbound", 1))
 }
 
 func TestSecurityGroupLimit(t *testing.T) {
@@ -82,7 +102,10 @@ func TestSecurityGroupLimit(t *testing.T) {
 	rules := func(n int) string {
 		var parts []string
 		for i := range n {
-			parts = append(parts, securityRule(fmt.Sprint("r", i), fmt.Sprintf(`"priority":%d,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"80"`, 100+i)))
+			parts = append(parts,
+				securityRule(fmt.Sprint("r", i),
+					fmt.Sprintf(`"priority":%d,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"80"`,
+						100+i)))
 		}
 		return `{"location":"eastus","properties":{"securityRules":[` + strings.Join(parts, ",") + `]}}`
 	}
@@ -90,7 +113,7 @@ func TestSecurityGroupLimit(t *testing.T) {
 	c.refused("PUT", nsg, rules(1001), 400, "SecurityRuleCountLimitReached")
 }
 
-// The limit is that of all rules of the group together, of sources and of destinations each.
+// The limit is for all rules of the group together, for sources and for destinations.
 func TestSecurityGroupPrefixLimit(t *testing.T) {
 	c := start(t)
 	const most, each = 4000, 1000
@@ -102,8 +125,9 @@ func TestSecurityGroupPrefixLimit(t *testing.T) {
 			for i := range n {
 				prefixes = append(prefixes, fmt.Sprintf(`"10.1.%d.%d"`, i/250, i%250))
 				if len(prefixes) == each || i == n-1 {
-					parts = append(parts, securityRule(fmt.Sprint("r", i), fmt.Sprintf(`"priority":%d,%q:[%s],%q:"*","destinationPortRange":"80"`,
-						100+len(parts), side.many, strings.Join(prefixes, ","), side.other)))
+					parts = append(parts,
+						securityRule(fmt.Sprint("r", i), fmt.Sprintf(`"priority":%d,%q:[%s],%q:"*","destinationPortRange":"80"`,
+							100+len(parts), side.many, strings.Join(prefixes, ","), side.other)))
 					prefixes = nil
 				}
 			}
@@ -112,7 +136,9 @@ func TestSecurityGroupPrefixLimit(t *testing.T) {
 		const code = "SecurityRuleAddressesOrPortsPerSecurityGroupLimitReached"
 		c.put(nsg, rules(most))
 		c.refused("PUT", nsg, rules(most+1), 400, code)
-		c.refused("PUT", nsg+"/securityRules/one", securityRule("one", `"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"80"`), 400, code)
+		c.refused("PUT", nsg+"/securityRules/one",
+			securityRule("one", `"priority":600,"sourceAddressPrefix":"*","destinationAddressPrefix":"*","destinationPortRange":"80"`),
+			400, code)
 	}
 }
 
@@ -130,7 +156,8 @@ func TestSecurityGroupInUse(t *testing.T) {
 	c.put(nic, nicBody(""))
 	c.put(subnet, `{"properties":{"addressPrefix":"10.0.0.0/24"}}`)
 	set := group + "/providers/Microsoft.Compute/virtualMachineScaleSets/set"
-	c.put(set, `{"location":"eastus","properties":{"virtualMachineProfile":{"networkProfile":{"networkInterfaceConfigurations":[{"name":"n","properties":{"networkSecurityGroup":`+ref(nsg)+`}}]}}}}`)
+	c.put(set, `{"location":"eastus","properties":{"virtualMachineProfile":{"networkProfile":{"networkInterfaceConfigurations":[{
+		"name":"n","properties":{"networkSecurityGroup":`+ref(nsg)+`}}]}}}}`)
 	c.refused("DELETE", nsg, "", 400, "NetworkSecurityGroupInUseByVirtualMachineScaleSet")
 	c.delete(set)
 	c.delete(nsg)

@@ -9,19 +9,22 @@ import (
 
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/behaviourtest"
 )
 
-// TestWhatIsNotReadyCannotBeUsed: while an address is being made, a load balancer
-// that names it is told to come back, in words in which controllers look for it.
-func TestWhatIsNotReadyCannotBeUsed(t *testing.T) {
+// TestReferenceToUnfinishedAddress writes a load balancer during the creation of its address. The error has the text in
+// which controllers look for the address.
+func TestReferenceToUnfinishedAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := startWith(t, emulator.Options{Latency: 1})
-		if got := c.do("PUT", publicIP, staticIP); behaviour.Text(got.body, "properties.provisioningState") != "Updating" {
-			t.Fatalf("new address: %v", got.body)
+		if got := c.do("PUT", publicIP, staticIP); behaviour.Text(got.Body, "properties.provisioningState") != "Updating" {
+			t.Fatalf("new address: %v", got.Body)
 		}
 		got := c.refused("PUT", balancer, balancerBody(""), 429, "RetryableError/ReferencedResourceNotProvisioned")
-		message := behaviour.Text(behaviour.Objects(got.body, "error.details")[0], "message")
-		found := regexp.MustCompile(`/subscriptions/(?:.*)/resourceGroups/(.*)/providers/Microsoft.Network/publicIPAddresses/([^\s]+)(?:.*)`).FindStringSubmatch(message)
+		message := behaviour.Text(behaviour.Objects(got.Body, "error.details")[0], "message")
+		address := regexp.MustCompile(
+			`/subscriptions/(?:.*)/resourceGroups/(.*)/providers/Microsoft.Network/publicIPAddresses/([^\s]+)(?:.*)`)
+		found := address.FindStringSubmatch(message)
 		if len(found) != 3 || found[2] != "ip" {
 			t.Errorf("the address in %q: %q", message, found)
 		}
@@ -29,36 +32,40 @@ func TestWhatIsNotReadyCannotBeUsed(t *testing.T) {
 		if behaviour.Text(c.get(publicIP), "properties.ipAddress") == "" {
 			t.Errorf("an address that is ready: %v", c.get(publicIP))
 		}
-		if got := c.do("PUT", balancer, balancerBody("")); got.status != 201 {
-			t.Errorf("load balancer with a ready address: %d %v", got.status, got.body)
+		if got := c.do("PUT", balancer, balancerBody("")); got.Status != 201 {
+			t.Errorf("load balancer with a ready address: %d %v", got.Status, got.Body)
 		}
 	})
 }
 
-// TestANewerWriteSupersedes: a table that is written again while it is being written
-// cancels the first operation.
-func TestANewerWriteSupersedes(t *testing.T) {
+// TestNewerWriteSupersedes writes a table during its write, which cancels the first operation.
+func TestNewerWriteSupersedes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := startWith(t, emulator.Options{Latency: 1})
 		first := c.do("PUT", table, `{"location":"eastus"}`)
-		c.do("PUT", table, `{"location":"eastus","properties":{"routes":[{"name":"r","properties":{"addressPrefix":"10.0.0.0/24","nextHopType":"None"}}]}}`)
-		c.has(c.get(first.header.Get("Azure-AsyncOperation")[len("http://azure"):]), `{"status":"Canceled","error":{"details":[{"code":"CanceledAndSupersededDueToAnotherOperation"}]}}`)
+		c.do("PUT", table,
+			`{"location":"eastus","properties":{"routes":[{"name":"r","properties":{"addressPrefix":"10.0.0.0/24",
+				"nextHopType":"None"}}]}}`)
+		c.has(c.get(first.Header.Get("Azure-AsyncOperation")[len("http://azure"):]),
+			`{"status":"Canceled","error":{"details":[{"code":"CanceledAndSupersededDueToAnotherOperation"}]}}`)
 		<-time.After(time.Minute)
-		c.has(c.get(table), `{"properties":{"provisioningState":"Succeeded","routes":[{"name":"r","properties":{"provisioningState":"Succeeded"}}]}}`)
+		c.has(c.get(table),
+			`{"properties":{"provisioningState":"Succeeded","routes":[{"name":"r","properties":{"provisioningState":"Succeeded"}}]}}`)
 	})
 }
 
-// TestALoadBalancerThatGoesGetsNoPrivateLinkService: who deletes a load balancer while
-// somebody else gives it a private link service does not leave one without a frontend.
-func TestALoadBalancerThatGoesGetsNoPrivateLinkService(t *testing.T) {
+// TestDeletedLoadBalancerGetsNoPrivateLinkService deletes a load balancer during the creation of its private link
+// service. No service without a frontend is left.
+func TestDeletedLoadBalancerGetsNoPrivateLinkService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := startWith(t, emulator.Options{Latency: 1})
 		c.do("PUT", vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},
 			"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/24","privateLinkServiceNetworkPolicies":"Disabled"}}]}}`)
 		<-time.After(time.Minute)
-		c.do("PUT", balancer, `{`+standard+`,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":`+ref(subnet)+`}}]}}`)
-		if got := c.do("DELETE", balancer, ""); got.status != 202 {
-			t.Fatalf("deletion: %d %v", got.status, got.body)
+		c.do("PUT", balancer, `{`+standard+`,"properties":{"frontendIPConfigurations":[{"name":"f","properties":{"subnet":`+
+			ref(subnet)+`}}]}}`)
+		if got := c.do("DELETE", balancer, ""); got.Status != 202 {
+			t.Fatalf("deletion: %d %v", got.Status, got.Body)
 		}
 		c.refused("PUT", service, serviceBody(subnet), 429, "RetryableError/ReferencedResourceNotProvisioned")
 		<-time.After(time.Minute)
@@ -66,24 +73,24 @@ func TestALoadBalancerThatGoesGetsNoPrivateLinkService(t *testing.T) {
 	})
 }
 
-// TestNoWriteBesideThatOfAScaleSet: while a scale set is written that has, or will have,
-// machines in a load balancer's pools, neither the load balancer nor a part of it can be
-// written. One that has nothing to do with the scale set can, and so can all while a single
-// instance is written.
-func TestNoWriteBesideThatOfAScaleSet(t *testing.T) {
+// TestWriteDuringScaleSetWrite writes load balancers during the write of a scale set. It is refused for those with
+// machines of the scale set, now or later, in their pools. It is allowed for other load balancers, and during the write
+// of a single instance.
+func TestWriteDuringScaleSetWrite(t *testing.T) {
 	const other, busy = net + "/loadBalancers/other", "AnotherOperationInProgress"
 	model := func(pools string) string {
-		return `{"location":"eastus","properties":{"virtualMachineProfile":{"networkProfile":{"networkInterfaceConfigurations":[{"name":"n","properties":{"ipConfigurations":[
+		return `{"location":"eastus","properties":{"virtualMachineProfile":{"networkProfile":{"networkInterfaceConfigurations":[{
+			"name":"n","properties":{"ipConfigurations":[
 			{"name":"c","properties":{"loadBalancerBackendAddressPools":[` + pools + `]}}]}}]}}}}`
 	}
 	synctest.Test(t, func(t *testing.T) {
 		c := startWith(t, emulator.Options{Latency: 1})
 		rest := func() { <-time.After(10 * time.Minute) }
-		write := func(path, body string, status int) answer {
+		write := func(path, body string, status int) behaviourtest.Answer {
 			t.Helper()
 			got := c.do("PUT", path, body)
-			if got.status != status {
-				t.Errorf("PUT %s: %d %v, want %d", path, got.status, got.body, status)
+			if got.Status != status {
+				t.Errorf("PUT %s: %d %v, want %d", path, got.Status, got.Body, status)
 			}
 			return got
 		}
@@ -93,10 +100,10 @@ func TestNoWriteBesideThatOfAScaleSet(t *testing.T) {
 		write(other, `{`+standard+`}`, 201)
 		write(scaleSet, model(ref(pool)), 201)
 		got := c.refused("PUT", balancer, balancerBody(""), 409, busy)
-		if _, told := got.header["Retry-After"]; told {
-			t.Error("it tells when to come back")
+		if _, present := got.Header["Retry-After"]; present {
+			t.Error("the error has a Retry-After")
 		}
-		_, poll, _ := strings.Cut(behaviour.Text(got.body, "error.message"), "use uri: http://azure")
+		_, poll, _ := strings.Cut(behaviour.Text(got.Body, "error.message"), "use uri: http://azure")
 		c.has(c.get(strings.TrimSuffix(poll, ".")), `{"status":"InProgress"}`)
 		c.refused("PUT", pool, `{"properties":{}}`, 409, busy)
 		write(other, `{`+standard+`}`, 200)
@@ -106,7 +113,8 @@ func TestNoWriteBesideThatOfAScaleSet(t *testing.T) {
 		write(instance, `{"location":"eastus"}`, 201)
 		write(balancer, balancerBody(""), 200)
 		rest()
-		write(instanceNIC, `{"properties":{"ipConfigurations":[{"name":"c","properties":{"loadBalancerBackendAddressPools":[`+ref(pool)+`]}}]}}`, 201)
+		write(instanceNIC, `{"properties":{"ipConfigurations":[{"name":"c","properties":{"loadBalancerBackendAddressPools":[`+ref(pool)+
+			`]}}]}}`, 201)
 		write(scaleSet, model(""), 200)
 		c.refused("PUT", balancer, balancerBody(""), 409, busy)
 	})

@@ -5,9 +5,10 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/network/schema"
 )
 
-// quotas are the limits of a subscription in a region, as Azure names them.
+// quotas are the limits of a subscription in a region, with Azure's names.
 var quotas = []struct {
 	name, text, of string
 	limit          int
@@ -26,12 +27,12 @@ var quotas = []struct {
 	{"RouteTables", "Route Tables", "routeTables", 200},
 }
 
-// usages lists what a subscription has in a region beside what it may have.
+// usages is the request for the usage and the limits of a subscription in a region.
 func usages() behaviour.Route {
 	return behaviour.Route{
 		Method:     "GET",
 		Pattern:    "/subscriptions/{subscription}/providers/Microsoft.Network/locations/{location}/usages",
-		Permission: namespace + "locations/usages/read",
+		Permission: schema.Namespace + "locations/usages/read",
 		Do: func(c *behaviour.Call) (behaviour.Reply, error) {
 			values := make([]any, len(quotas))
 			scope := azure.SubscriptionID(c.Param["subscription"])
@@ -49,7 +50,7 @@ func usages() behaviour.Route {
 
 func used(c *behaviour.Call, scope azure.ID, of string, static bool) int {
 	n := 0
-	for _, doc := range c.List(scope, namespace+of) {
+	for _, doc := range c.List(scope, schema.Namespace+of) {
 		if !strings.EqualFold(behaviour.Text(doc, "location"), c.Param["location"]) {
 			continue
 		}

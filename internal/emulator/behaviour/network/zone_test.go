@@ -19,15 +19,17 @@ func TestPrivateZone(t *testing.T) {
 	c := start(t)
 	c.network()
 	first := c.do("PUT", inside, `{"location":"global"}`)
-	if first.status != 202 || len(first.body) != 0 || first.header.Get("Location") == "" {
-		t.Errorf("a private zone is made later: %d %v %v", first.status, first.body, first.header)
+	if first.Status != 202 || len(first.Body) != 0 || first.Header.Get("Location") == "" {
+		t.Errorf("a private zone is made later: %d %v %v", first.Status, first.Body, first.Header)
 	}
 	got := c.get(inside)
-	c.has(got, `{"id":"`+strings.Replace(inside, "Corp.Example", "corp.example", 1)+`","name":"corp.example","location":"global","properties":{
+	c.has(got, `{"id":"`+
+		strings.Replace(inside, "Corp.Example", "corp.example", 1)+`","name":"corp.example","location":"global","properties":{
 		"provisioningState":"Succeeded","maxNumberOfRecordSets":25000,"maxNumberOfVirtualNetworkLinks":1000,"numberOfRecordSets":1,
 		"numberOfVirtualNetworkLinks":0,"numberOfVirtualNetworkLinksWithRegistration":0}}`)
 	body := `{"location":"global","properties":{"registrationEnabled":true,"virtualNetwork":` + ref(vnet) + `}}`
-	c.has(c.put(link, body), `{"name":"link","properties":{"registrationEnabled":true,"virtualNetworkLinkState":"Completed","provisioningState":"Succeeded"}}`)
+	c.has(c.put(link, body),
+		`{"name":"link","properties":{"registrationEnabled":true,"virtualNetworkLinkState":"Completed","provisioningState":"Succeeded"}}`)
 	c.has(c.get(inside), `{"properties":{"numberOfVirtualNetworkLinks":1,"numberOfVirtualNetworkLinksWithRegistration":1}}`)
 	c.refused("DELETE", inside, "", 409, "CannotDeleteResource")
 	other := net + "/privateDnsZones/other.example"
@@ -56,14 +58,16 @@ func TestRecordSets(t *testing.T) {
 	for kind, test := range map[string]struct{ sent, want string }{
 		"A":    {`"ttl":3600,"aRecords":[{"ipv4Address":"10.0.0.4"}]`, `"fqdn":"www.Corp.Example.","ttl":3600,"isAutoRegistered":false`},
 		"AAAA": {`"ttl":1,"aaaaRecords":[{"ipv6Address":"fd00::4"}]`, `"aaaaRecords":[{"ipv6Address":"fd00::4"}]`},
-		"TXT":  {`"ttl":1,"txtRecords":[{"value":["a","b"]}],"metadata":{"owner":"me"}`, `"txtRecords":[{"value":["a","b"]}],"metadata":{"owner":"me"}`},
-		"MX":   {`"ttl":1,"mxRecords":[{"preference":1,"exchange":"mail"}]`, `"mxRecords":[{"preference":1,"exchange":"mail"}]`},
-		"PTR":  {`"ttl":1,"ptrRecords":[{"ptrdname":"host"}]`, `"ptrRecords":[{"ptrdname":"host"}]`},
-		"SRV":  {`"TTL":1,"SRVRecords":[{"priority":1,"weight":2,"port":3,"target":"host"}]`, `"ttl":1,"srvRecords":[{"priority":1,"weight":2,"port":3,"target":"host"}]`},
+		"TXT": {`"ttl":1,"txtRecords":[{"value":["a","b"]}],"metadata":{"owner":"me"}`,
+			`"txtRecords":[{"value":["a","b"]}],"metadata":{"owner":"me"}`},
+		"MX":  {`"ttl":1,"mxRecords":[{"preference":1,"exchange":"mail"}]`, `"mxRecords":[{"preference":1,"exchange":"mail"}]`},
+		"PTR": {`"ttl":1,"ptrRecords":[{"ptrdname":"host"}]`, `"ptrRecords":[{"ptrdname":"host"}]`},
+		"SRV": {`"TTL":1,"SRVRecords":[{"priority":1,"weight":2,"port":3,"target":"host"}]`,
+			`"ttl":1,"srvRecords":[{"priority":1,"weight":2,"port":3,"target":"host"}]`},
 	} {
 		created := c.do("PUT", inside+"/"+kind+"/www", `{"properties":{`+test.sent+`}}`)
-		if created.status != 201 {
-			t.Errorf("new %s record set: %d %v", kind, created.status, created.body)
+		if created.Status != 201 {
+			t.Errorf("new %s record set: %d %v", kind, created.Status, created.Body)
 		}
 		got := c.get(inside + "/" + kind + "/www")
 		c.has(got, `{"name":"www","type":"Microsoft.Network/privateDnsZones/`+kind+`","properties":{`+test.want+`}}`)
@@ -76,11 +80,11 @@ func TestRecordSets(t *testing.T) {
 	if n := len(behaviour.Objects(c.get(inside+"/A?$recordsetnamesuffix=x"), "value")); n != 0 {
 		t.Errorf("%d record sets whose name ends in x", n)
 	}
-	if got := c.do("DELETE", inside+"/A/www", ""); got.status != 200 {
-		t.Errorf("delete of a record set: %d", got.status)
+	if got := c.do("DELETE", inside+"/A/www", ""); got.Status != 200 {
+		t.Errorf("delete of a record set: %d", got.Status)
 	}
-	if got := c.do("DELETE", inside+"/A/www", ""); got.status != 204 {
-		t.Errorf("delete of a record set that is gone: %d", got.status)
+	if got := c.do("DELETE", inside+"/A/www", ""); got.Status != 204 {
+		t.Errorf("delete of a record set that is gone: %d", got.Status)
 	}
 }
 
@@ -124,28 +128,32 @@ func TestRecordSetPreconditions(t *testing.T) {
 		{"If-Match", etag, 200, ""},
 	} {
 		got := c.do("PUT", record, body, test.header, test.value)
-		if got.status != test.status || test.message != "" && (got.body["message"] != test.message || got.body["code"] != "PreconditionFailed") {
-			t.Errorf("%s: %s: %d %v", test.header, test.value, got.status, got.body)
+		if got.Status != test.status || test.message != "" &&
+			(got.Body["message"] != test.message || got.Body["code"] != "PreconditionFailed") {
+			t.Errorf("%s: %s: %d %v", test.header, test.value, got.Status, got.Body)
 		}
 	}
-	if got := c.do("PUT", inside+"/A/new", body, "If-None-Match", "*"); got.status != http.StatusCreated {
-		t.Errorf("If-None-Match: * on a new record set: %d %v", got.status, got.body)
+	if got := c.do("PUT", inside+"/A/new", body, "If-None-Match", "*"); got.Status != http.StatusCreated {
+		t.Errorf("If-None-Match: * on a new record set: %d %v", got.Status, got.Body)
 	}
 }
 
 func TestPublicZone(t *testing.T) {
 	c := start(t)
 	first := c.do("PUT", public, `{"location":"global"}`)
-	if first.status != 201 || first.header.Get("Azure-AsyncOperation") != "" {
-		t.Errorf("a public zone is made at once: %d %v", first.status, first.header)
+	if first.Status != 201 || first.Header.Get("Azure-AsyncOperation") != "" {
+		t.Errorf("a public zone is made at once: %d %v", first.Status, first.Header)
 	}
 	got := c.get(public)
-	c.has(got, `{"name":"example.com","type":"Microsoft.Network/dnszones","properties":{"maxNumberOfRecordSets":10000,"numberOfRecordSets":2,"zoneType":"Public"}}`)
-	if servers := behaviour.Texts(got, "properties.nameServers"); len(servers) != 4 || !strings.HasPrefix(servers[0], "ns1-") || !strings.HasSuffix(servers[3], ".info.") {
+	c.has(got, `{"name":"example.com","type":"Microsoft.Network/dnszones","properties":{"maxNumberOfRecordSets":10000,
+		"numberOfRecordSets":2,"zoneType":"Public"}}`)
+	if servers := behaviour.Texts(got, "properties.nameServers"); len(servers) != 4 || !strings.HasPrefix(servers[0], "ns1-") ||
+		!strings.HasSuffix(servers[3], ".info.") {
 		t.Errorf("name servers %v", servers)
 	}
 	c.has(c.put(public+"/A/www", `{"properties":{"ttl":300,"aRecords":[{"ipv4Address":"20.0.0.4"}]}}`),
-		`{"type":"Microsoft.Network/dnszones/A","properties":{"fqdn":"www.example.com.","TTL":300,"ARecords":[{"ipv4Address":"20.0.0.4"}],"targetResource":{},"provisioningState":"Succeeded"}}`)
+		`{"type":"Microsoft.Network/dnszones/A","properties":{"fqdn":"www.example.com.","TTL":300,"ARecords":[{"ipv4Address":"20.0.0.4"}],
+			"targetResource":{},"provisioningState":"Succeeded"}}`)
 	for _, list := range []string{"recordsets", "all"} {
 		if n := len(behaviour.Objects(c.get(public+"/"+list), "value")); n != 3 {
 			t.Errorf("%d record sets in %s, want A, NS and SOA", n, list)
@@ -153,8 +161,8 @@ func TestPublicZone(t *testing.T) {
 	}
 	c.refused("DELETE", public+"/NS/@", "", 400, "BadRequest")
 	gone := c.do("DELETE", public, "")
-	if gone.status != 202 || !strings.Contains(gone.header.Get("Azure-AsyncOperation"), "dnsOperationStatuses") {
-		t.Errorf("delete of a public zone: %d %v", gone.status, gone.header)
+	if gone.Status != 202 || !strings.Contains(gone.Header.Get("Azure-AsyncOperation"), "dnsOperationStatuses") {
+		t.Errorf("delete of a public zone: %d %v", gone.Status, gone.Header)
 	}
 	c.refused("GET", public+"/A/www", "", 404, "ParentResourceNotFound")
 }

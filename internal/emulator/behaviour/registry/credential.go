@@ -4,10 +4,10 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// passwordsField is where a registry's document has the admin user's passwords.
+// passwordsField is the field of a registry's document with the admin user's passwords.
 const passwordsField = behaviour.Private + "passwords"
 
-// Admin is a registry's admin user with both passwords, when it is enabled.
+// Admin returns a registry's admin user with both passwords, if the admin user is enabled.
 func Admin(registry behaviour.Object) (user string, passwords [2]string, enabled bool) {
 	return behaviour.Text(registry, "name"),
 		[2]string{behaviour.Text(registry, passwordsField+".password"), behaviour.Text(registry, passwordsField+".password2")},
@@ -27,7 +27,9 @@ func newPassword(c *behaviour.Call) string {
 func listCredentials(c *behaviour.Call) (any, error) {
 	user, passwords, enabled := Admin(c.Doc)
 	if !enabled {
-		return nil, behaviour.Invalid("UnAuthorizedForCredentialOperations", "Cannot perform credential operations for %s as admin user is disabled. Kindly enable admin user as per docs: https://docs.microsoft.com/en-us/azure/container-registry/container-registry-authentication#admin-account", c.ID)
+		return nil, behaviour.Invalid("UnAuthorizedForCredentialOperations",
+			"Cannot perform credential operations for %s as admin user is disabled. Kindly enable admin user as per docs: "+
+				"https://docs.microsoft.com/en-us/azure/container-registry/container-registry-authentication#admin-account", c.ID)
 	}
 	return behaviour.Object{"username": user, "passwords": []any{
 		behaviour.Object{"name": "password", "value": passwords[0]},

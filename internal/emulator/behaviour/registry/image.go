@@ -6,10 +6,10 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// importsField is where a registry's document has what was imported into it.
+// importsField is the field of a registry's document with its imported images.
 const importsField = behaviour.Private + "imports"
 
-// Import is an image that was copied from another registry.
+// Import is an image imported from another registry.
 type Import struct {
 	Registry string   // where from: "docker.io", or the id of a registry
 	Image    string   // "library/nginx:1.27"
@@ -22,7 +22,8 @@ func checkImport(c *behaviour.Call) (any, error) {
 		return nil, behaviour.Invalid("InvalidParameter", "The import needs source.sourceImage, such as library/nginx:1.27.")
 	}
 	if behaviour.Text(source, "registryUri") == "" && behaviour.Text(source, "resourceId") == "" {
-		return nil, behaviour.Invalid("InvalidParameter", "The import needs source.registryUri or source.resourceId: where the image %s is.", behaviour.Text(source, "sourceImage"))
+		return nil, behaviour.Invalid("InvalidParameter",
+			"The import needs source.registryUri or source.resourceId: where the image %s is.", behaviour.Text(source, "sourceImage"))
 	}
 	taken := map[string]bool{}
 	for _, i := range Imports(c.Old) {
@@ -39,7 +40,7 @@ func checkImport(c *behaviour.Call) (any, error) {
 	return nil, nil
 }
 
-// recordImport notes what was imported, and from where.
+// recordImport adds an import to the registry's document.
 func recordImport(c *behaviour.Call) (any, error) {
 	tags := behaviour.Array(c.Body, "targetTags")
 	if len(tags) == 0 {
@@ -50,15 +51,17 @@ func recordImport(c *behaviour.Call) (any, error) {
 		from = behaviour.Text(c.Body, "source.resourceId")
 	}
 	imports := slices.Clone(behaviour.Array(c.Doc, importsField))
-	c.Doc[importsField] = append(imports, behaviour.Object{"registry": from, "image": behaviour.Text(c.Body, "source.sourceImage"), "tags": tags})
+	c.Doc[importsField] = append(imports,
+		behaviour.Object{"registry": from, "image": behaviour.Text(c.Body, "source.sourceImage"), "tags": tags})
 	return behaviour.Object{"status": "Succeeded"}, nil
 }
 
-// Imports are what was imported into a registry, the oldest first.
+// Imports returns the images imported into a registry, oldest first.
 func Imports(registry behaviour.Object) []Import {
 	var all []Import
 	for _, o := range behaviour.Objects(registry, importsField) {
-		all = append(all, Import{Registry: behaviour.Text(o, "registry"), Image: behaviour.Text(o, "image"), Tags: behaviour.Texts(o, "tags")})
+		all = append(all,
+			Import{Registry: behaviour.Text(o, "registry"), Image: behaviour.Text(o, "image"), Tags: behaviour.Texts(o, "tags")})
 	}
 	return all
 }

@@ -6,8 +6,8 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// operations are polled below the registry, and their results at its region, whose
-// name is in capitals.
+// operations returns the protocol of registries. Clients poll below the registry, and find results at its region with
+// the name in capitals.
 func operations() behaviour.Protocol {
 	return behaviour.Protocol{
 		Name: "Microsoft.ContainerRegistry operationStatuses",
@@ -15,7 +15,8 @@ func operations() behaviour.Protocol {
 			return string(o.Resource) + "/operationStatuses/registries-" + o.ID
 		},
 		Result: func(o behaviour.Operation) string {
-			return "/subscriptions/" + o.Resource.Subscription() + "/providers/Microsoft.ContainerRegistry/locations/" + strings.ToUpper(o.Location) + "/operationResults/registries-" + o.ID
+			return "/subscriptions/" + o.Resource.Subscription() + "/providers/Microsoft.ContainerRegistry/locations/" +
+				strings.ToUpper(o.Location) + "/operationResults/registries-" + o.ID
 		},
 		Poll: func(o behaviour.Operation, result bool) behaviour.Reply {
 			body := behaviour.Object{"status": o.State()}

@@ -39,11 +39,11 @@ func registries() behaviour.Type {
 		Style: style,
 		Where: behaviour.Located,
 		Own: []string{
-			passwordsField, importsField, "sku.tier", "properties.loginServer", "properties.creationDate", "properties.dataEndpointHostNames",
+			passwordsField, importsField, "sku.tier", "properties.loginServer", "properties.creationDate",
+			"properties.dataEndpointHostNames",
 			"properties.privateEndpointConnections",
 		},
-		// Once they are there, only Premium registries, which are in several places, take
-		// their time.
+		// Updates of Premium registries, which may be in several regions, are operations.
 		AtOnce: func(c *behaviour.Call) bool {
 			return c.Old != nil && behaviour.Text(c.Old, "sku.tier") != "Premium"
 		},
@@ -73,7 +73,9 @@ func fillRegistry(c *behaviour.Call) error {
 	}
 	server := strings.ToLower(name) + "." + behaviour.CloudOf(c.Location()).Registry
 	if _, taken := c.Holder(registryType, name); taken && c.Old == nil {
-		return behaviour.Conflict("AlreadyInUse", "The registry DNS name %s is already in use. You can check if the name is already claimed using following API: https://docs.microsoft.com/en-us/rest/api/containerregistry/registries/checknameavailability", server)
+		return behaviour.Conflict("AlreadyInUse",
+			"The registry DNS name %s is already in use. You can check if the name is already claimed using following API: "+
+				"https://docs.microsoft.com/en-us/rest/api/containerregistry/registries/checknameavailability", server)
 	}
 	if err := fillSKU(c); err != nil {
 		return err
@@ -87,7 +89,8 @@ func fillRegistry(c *behaviour.Call) error {
 	behaviour.Set(c.Doc, "properties.dataEndpointHostNames", []any{})
 	if behaviour.Bool(c.Doc, "properties.dataEndpointEnabled") {
 		host, _, _ := strings.Cut(server, ".")
-		behaviour.Set(c.Doc, "properties.dataEndpointHostNames", []any{host + "." + c.Location() + ".data." + behaviour.CloudOf(c.Location()).Registry})
+		behaviour.Set(c.Doc, "properties.dataEndpointHostNames",
+			[]any{host + "." + c.Location() + ".data." + behaviour.CloudOf(c.Location()).Registry})
 	}
 	if c.Doc[passwordsField] == nil {
 		c.Doc[passwordsField] = behaviour.Object{"password": newPassword(c), "password2": newPassword(c)}
@@ -96,7 +99,7 @@ func fillRegistry(c *behaviour.Call) error {
 	return nil
 }
 
-// defaults are what a registry has when its request does not say.
+// defaults are the settings that a registry's request can leave out.
 func defaults(now string) behaviour.Object {
 	return behaviour.Object{
 		"adminUserEnabled":                                 false,
@@ -137,7 +140,8 @@ func fillSKU(c *behaviour.Call) error {
 		return nil
 	}
 	if behaviour.Bool(c.Doc, "properties.dataEndpointEnabled") {
-		return behaviour.Invalid("FeatureNotSupported", "The property 'dataEndpointEnabled' needs a registry with the sku Premium, this one has %s.", tier)
+		return behaviour.Invalid("FeatureNotSupported",
+			"The property 'dataEndpointEnabled' needs a registry with the sku Premium, this one has %s.", tier)
 	}
 	behaviour.Remove(c.Doc, "properties.networkRuleSet")
 	return nil
@@ -149,9 +153,11 @@ func checkName(c *behaviour.Call) (behaviour.Reply, error) {
 	_, taken := c.Holder(registryType, name)
 	switch {
 	case !registryName.MatchString(name):
-		body = behaviour.Object{"nameAvailable": false, "reason": "Invalid", "message": "The registry name '" + name + "' is invalid: 5 to 50 letters and digits are allowed."}
+		body = behaviour.Object{"nameAvailable": false, "reason": "Invalid", "message": "The registry name '" + name +
+			"' is invalid: 5 to 50 letters and digits are allowed."}
 	case taken:
-		body = behaviour.Object{"nameAvailable": false, "reason": "AlreadyExists", "message": "The registry " + name + " is already in use."}
+		body = behaviour.Object{"nameAvailable": false, "reason": "AlreadyExists", "message": "The registry " + name +
+			" is already in use."}
 	}
 	return behaviour.Reply{Status: 200, Body: body}, nil
 }
@@ -171,8 +177,7 @@ func listUsages(c *behaviour.Call) (any, error) {
 	return behaviour.Object{"value": []any{usage("Size", size, "Bytes"), usage("Webhooks", hooks, "Count")}}, nil
 }
 
-// Registries are the login servers of all registries with their documents, for the
-// data plane.
+// Registries yields the login servers of all registries with their documents, for the data plane.
 func Registries(w behaviour.World) map[string]behaviour.Object {
 	all := map[string]behaviour.Object{}
 	for _, doc := range behaviour.Everywhere(w, registryType) {

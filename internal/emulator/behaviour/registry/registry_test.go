@@ -33,23 +33,26 @@ func document(a *behaviourtest.Azure) (doc behaviour.Object) {
 	return doc
 }
 
-func TestCheapRegistriesAreChangedAtOnce(t *testing.T) {
+func TestUpdatesOfBasicRegistriesEndInTheirReply(t *testing.T) {
 	for _, sku := range []string{"basic", "Standard"} {
 		a := start(t)
 		a.Run(
-			exchange{Do: "PUT " + images, Body: `{"location":"eastus","sku":{"name":"` + sku + `"}}`, Status: 201, Header: map[string]string{"Azure-AsyncOperation": "*", "api-supported-versions": "*"}, Has: has{
-				"properties.provisioningState": "Creating", "properties.loginServer": "images.azurecr.io", "sku.tier": strings.ToUpper(sku[:1]) + sku[1:],
-				"properties.policies.trustPolicy.type": "Notary", "properties.adminUserEnabled": false, "$passwords": nil,
-			}},
-			exchange{Do: "PATCH " + images, Body: `{"properties":{"adminUserEnabled":true}}`, Header: map[string]string{"Azure-AsyncOperation": ""},
-				Has: has{"properties.adminUserEnabled": true, "properties.provisioningState": "Succeeded"}},
+			exchange{Do: "PUT " + images, Body: `{"location":"eastus","sku":{"name":"` + sku + `"}}`, Status: 201,
+				Header: map[string]string{"Azure-AsyncOperation": "*", "api-supported-versions": "*"}, Has: has{
+					"properties.provisioningState": "Creating", "properties.loginServer": "images.azurecr.io",
+					"sku.tier":                             strings.ToUpper(sku[:1]) + sku[1:],
+					"properties.policies.trustPolicy.type": "Notary", "properties.adminUserEnabled": false, "$passwords": nil,
+				}},
+			exchange{Do: "PATCH " + images, Body: `{"properties":{"adminUserEnabled":true}}`,
+				Header: map[string]string{"Azure-AsyncOperation": ""},
+				Has:    has{"properties.adminUserEnabled": true, "properties.provisioningState": "Succeeded"}},
 			exchange{Do: "PATCH " + images, Body: `{"properties":{"dataEndpointEnabled":true}}`, Status: 400, Code: "FeatureNotSupported"},
 			exchange{Do: "DELETE " + images},
 		)
 	}
 }
 
-func TestPremiumRegistriesTakeTheirTime(t *testing.T) {
+func TestUpdatesOfPremiumRegistriesAreOperations(t *testing.T) {
 	a := start(t)
 	const body = `{"location":"eastus","sku":{"name":"Premium"},"properties":{"dataEndpointEnabled":true}}`
 	ended := func(method, body string, status int, header, word string) {
@@ -62,7 +65,9 @@ func TestPremiumRegistriesTakeTheirTime(t *testing.T) {
 	}
 	ended("PUT", body, 201, "Azure-AsyncOperation", "Succeeded")
 	ended("PATCH", `{"tags":{"a":"b"}}`, 201, "Azure-AsyncOperation", "Succeeded")
-	a.Run(exchange{Do: "GET " + images, Has: has{"tags.a": "b", "properties.dataEndpointHostNames.0": "images.eastus.data.azurecr.io", "properties.networkRuleSet.defaultAction": "Allow"}})
+	a.Run(exchange{Do: "GET " + images,
+		Has: has{"tags.a": "b", "properties.dataEndpointHostNames.0": "images.eastus.data.azurecr.io",
+			"properties.networkRuleSet.defaultAction": "Allow"}})
 	ended("DELETE", "", 202, "Location", "Succeeded")
 	a.Run(exchange{Do: "GET " + images, Status: 404, Code: "ResourceNotFound"})
 }
@@ -74,9 +79,11 @@ func TestNamesOfRegistries(t *testing.T) {
 	a.Run(
 		exchange{Do: "PUT " + images, Body: body, Status: 201},
 		exchange{Do: "PUT ~~/resourceGroups/other", Body: `{"location":"eastus"}`, Status: 201},
-		exchange{Do: "PUT ~~/resourceGroups/other/providers/Microsoft.ContainerRegistry/registries/images", Body: body, Status: 409, Code: "AlreadyInUse"},
+		exchange{Do: "PUT ~~/resourceGroups/other/providers/Microsoft.ContainerRegistry/registries/images", Body: body, Status: 409,
+			Code: "AlreadyInUse"},
 		exchange{Do: "PUT " + registries + "/no-good", Body: body, Status: 400, Code: "InvalidResourceName"},
-		exchange{Do: "PUT " + registries + "/Images2", Body: `{"location":"eastus","sku":{"name":"Free"}}`, Status: 400, Code: "SkuNotSupported"},
+		exchange{Do: "PUT " + registries + "/Images2", Body: `{"location":"eastus","sku":{"name":"Free"}}`, Status: 400,
+			Code: "SkuNotSupported"},
 		exchange{Do: check, Body: `{"name":"images"}`, Has: has{"nameAvailable": false, "reason": "AlreadyExists"}},
 		exchange{Do: check, Body: `{"name":"x"}`, Has: has{"nameAvailable": false, "reason": "Invalid"}},
 		exchange{Do: check, Body: `{"name":"images2"}`, Has: has{"nameAvailable": true}},
@@ -107,7 +114,8 @@ func TestImagesAreImported(t *testing.T) {
 	const nginx = `{"source":{"registryUri":"docker.io","sourceImage":"library/nginx"},"targetTags":["nginx:1"]}`
 	a.Run(
 		exchange{Do: "PUT " + images, Body: `{"location":"eastus","sku":{"name":"Basic"}}`, Status: 201},
-		exchange{Do: "POST " + images + "/importImage", Body: `{"source":{"registryUri":"docker.io"}}`, Status: 400, Code: "InvalidParameter"},
+		exchange{Do: "POST " + images + "/importImage", Body: `{"source":{"registryUri":"docker.io"}}`, Status: 400,
+			Code: "InvalidParameter"},
 		exchange{Do: "POST " + images + "/importImage", Body: `{"source":{"sourceImage":"nginx"}}`, Status: 400, Code: "InvalidParameter"},
 	)
 	status, header, _ := a.Send("POST", images+"/importImage", nginx)
@@ -121,7 +129,8 @@ func TestImagesAreImported(t *testing.T) {
 		exchange{Do: "GET " + images + "/listUsages", Has: has{"value.0.name": "Size"}},
 	)
 	got := registry.Imports(document(a))
-	if len(got) != 1 || got[0].Registry != "docker.io" || got[0].Image != "library/nginx" || !slices.Equal(got[0].Tags, []string{"nginx:1"}) {
+	if len(got) != 1 || got[0].Registry != "docker.io" || got[0].Image != "library/nginx" ||
+		!slices.Equal(got[0].Tags, []string{"nginx:1"}) {
 		t.Errorf("imports for the data plane: %v", got)
 	}
 	a.Look(func(w behaviour.World) {

@@ -13,6 +13,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/template"
 )
 
 const deploymentType = "Microsoft.Resources/deployments"
@@ -34,13 +35,15 @@ func deployments() behaviour.Type {
 		Settle: deploy,
 		Show:   func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) },
 		Missing: func(c *behaviour.Call) error {
-			return gateway(404, "DeploymentNotFound", "Deployment '%s' could not be found.", c.ID.Name())
+			return behaviour.Gateway(404, "DeploymentNotFound", "Deployment '%s' could not be found.", c.ID.Name())
 		},
 		Actions: map[string]behaviour.Action{
 			"validate": {Do: validate, Anew: true},
 			"cancel": {Status: 204, Do: func(c *behaviour.Call) (any, error) {
 				if !c.Cancel(c.ID) {
-					return nil, gateway(409, "DeploymentCannotBeCancelled", "The deployment '%s' cannot be cancelled: its provisioning state is '%s'.", c.ID.Name(), behaviour.Text(c.Old, "properties.provisioningState"))
+					return nil, behaviour.Gateway(409, "DeploymentCannotBeCancelled",
+						"The deployment '%s' cannot be cancelled: its provisioning state is '%s'.", c.ID.Name(),
+						behaviour.Text(c.Old, "properties.provisioningState"))
 				}
 				return nil, nil
 			}},
@@ -54,51 +57,60 @@ var deploymentName = regexp.MustCompile(`^[-\w._()]{1,64}$`)
 // fillDeployment checks what is to be deployed and makes the deployment's document.
 func fillDeployment(c *behaviour.Call) error {
 	if !deploymentName.MatchString(c.ID.Name()) {
-		return gateway(400, "InvalidDeploymentName", "The deployment name '%s' is not valid: 1 to 64 letters, digits, '-', '_', '.', '(' and ')' are allowed.", c.ID.Name())
+		return behaviour.Gateway(400, "InvalidDeploymentName",
+			"The deployment name '%s' is not valid: 1 to 64 letters, digits, '-', '_', '.', '(' and ')' are allowed.", c.ID.Name())
 	}
 	if behaviour.Text(c.Old, "properties.provisioningState") == "Accepted" {
-		return gateway(409, "DeploymentActive", "Unable to edit or replace deployment '%s': previous deployment from '%s' is still active. Please see https://aka.ms/arm-deploy for usage details.", c.ID.Name(), behaviour.Text(c.Old, "properties.timestamp"))
+		return behaviour.Gateway(409, "DeploymentActive",
+			"Unable to edit or replace deployment '%s': previous deployment from '%s' is still active. Please see "+
+				"https://aka.ms/arm-deploy for usage details.", c.ID.Name(), behaviour.Text(c.Old, "properties.timestamp"))
 	}
 	if c.ID.Group() == "" && behaviour.Text(c.Doc, "location") == "" {
-		return gateway(400, "LocationRequired", "The 'location' property must be specified for '%s'. Please see https://aka.ms/deploy-to-subscription for usage details.", c.ID.Name())
+		return behaviour.Gateway(400, "LocationRequired",
+			"The 'location' property must be specified for '%s'. Please see https://aka.ms/deploy-to-subscription for usage details.",
+			c.ID.Name())
 	}
 	mode := behaviour.Text(c.Body, "properties.mode")
 	if !strings.EqualFold(mode, "Incremental") {
 		if strings.EqualFold(mode, "Complete") {
 			return behaviour.Refusal(501, "NotImplemented", "The local Azure deploys in the mode Incremental only.")
 		}
-		return gateway(400, "InvalidRequestContent", "The request content was invalid: the deployment mode '%s' is not one of Incremental, Complete.", mode)
+		return behaviour.Gateway(400, "InvalidRequestContent",
+			"The request content was invalid: the deployment mode '%s' is not one of Incremental, Complete.", mode)
 	}
 	document := behaviour.Sub(c.Body, "properties.template")
 	if document == nil {
-		return gateway(400, "InvalidTemplate", "Deployment template validation failed: 'the deployment has no template. The local Azure does not follow links to templates.'.")
+		return behaviour.Gateway(400, "InvalidTemplate",
+			"Deployment template validation failed: 'the deployment has no template. The local Azure does not follow links to templates.'.")
 	}
 	given := behaviour.Sub(c.Body, "properties.parameters")
 	t, err := bind(c, document, given)
 	if err != nil {
 		return err
 	}
-	if err := t.authorize(c); err != nil {
+	if err := authorize(c, t); err != nil {
 		return err
 	}
 	c.Doc[templateField], c.Doc[parametersField] = behaviour.Clone(document), behaviour.Clone(given)
 	c.Doc["properties"] = behaviour.Object{
-		"templateHash": hash(document), "parameters": t.shownParameters(document), "mode": "Incremental",
+		"templateHash": hash(document), "parameters": shownParameters(document, t.Parameters), "mode": "Incremental",
 		"timestamp": behaviour.Timestamp(c.Now()), "duration": "PT0S", "correlationId": c.GUID(),
-		"providers": t.providers(), "dependencies": t.shownDependencies(),
+		"providers": deployedProviders(t), "dependencies": shownDependencies(t),
 	}
 	return nil
 }
 
 // authorize refuses a deployment of resources that the caller may not write itself.
-func (t *template) authorize(c *behaviour.Call) error {
-	for _, r := range t.resources {
-		action := r.id.Type() + "/write"
-		if c.Allowed(c.Principal, action, r.id) {
+func authorize(c *behaviour.Call, t *template.Template) error {
+	for _, r := range t.Resources {
+		action := r.ID.Type() + "/write"
+		if c.Allowed(c.Principal, action, r.ID) {
 			continue
 		}
-		return gateway(403, "InvalidTemplateDeployment", "Deployment failed with multiple errors: 'Authorization failed for template resource '%s' of type '%s'. The client '%s' with object id '%s' does not have permission to perform action '%s' at scope '%s'.'",
-			r.id.Name(), r.id.Type(), c.Principal.ApplicationID, c.Principal.ObjectID, action, r.id)
+		return behaviour.Gateway(403, "InvalidTemplateDeployment",
+			"Deployment failed with multiple errors: 'Authorization failed for template resource '%s' of type '%s'. The client '%s' "+
+				"with object id '%s' does not have permission to perform action '%s' at scope '%s'.'",
+			r.ID.Name(), r.ID.Type(), c.Principal.ApplicationID, c.Principal.ObjectID, action, r.ID)
 	}
 	return nil
 }
@@ -116,27 +128,27 @@ func hash(document behaviour.Object) string {
 
 // shownParameters are all parameters with their types, but not the values of secret
 // ones.
-func (t *template) shownParameters(document behaviour.Object) behaviour.Object {
+func shownParameters(document, values behaviour.Object) behaviour.Object {
 	shown := behaviour.Object{}
 	for name, declaration := range behaviour.Sub(document, "parameters") {
 		d, _ := declaration.(behaviour.Object)
-		kind := strings.ToLower(behaviour.Text(d, "type"))
-		entry := behaviour.Object{"type": parameterTypes[kind]}
-		if !strings.HasPrefix(kind, "secure") {
-			entry["value"] = t.scope.parameters[name]
+		kind := behaviour.Text(d, "type")
+		entry := behaviour.Object{"type": template.TypeName(kind)}
+		if !template.Secure(kind) {
+			entry["value"] = values[name]
 		}
 		shown[name] = entry
 	}
 	return shown
 }
 
-// providers are the namespaces and types that a template deploys, and where.
-func (t *template) providers() []any {
+// deployedProviders are the namespaces and types that a template deploys, and where.
+func deployedProviders(t *template.Template) []any {
 	order, types := []string{}, map[string][]string{}
 	places := map[string][]any{}
-	for _, r := range t.resources {
-		full := r.id.Type()
-		namespace := r.id.Namespace()
+	for _, r := range t.Resources {
+		full := r.ID.Type()
+		namespace := r.ID.Namespace()
 		name := full[len(namespace)+1:]
 		if !slices.Contains(order, namespace) {
 			order = append(order, namespace)
@@ -145,8 +157,8 @@ func (t *template) providers() []any {
 			types[namespace] = append(types[namespace], name)
 		}
 		var place any
-		if r.location != "" {
-			place = strings.ToLower(strings.ReplaceAll(r.location, " ", ""))
+		if r.Location != "" {
+			place = strings.ToLower(strings.ReplaceAll(r.Location, " ", ""))
 		}
 		if !slices.Contains(places[full], place) {
 			places[full] = append(places[full], place)
@@ -163,21 +175,21 @@ func (t *template) providers() []any {
 	return shown
 }
 
-func (t *template) shownDependencies() []any {
+func shownDependencies(t *template.Template) []any {
 	own := map[string]bool{}
-	for _, r := range t.resources {
-		own[r.id.Key()] = true
+	for _, r := range t.Resources {
+		own[r.ID.Key()] = true
 	}
 	shown := []any{}
-	for _, r := range t.resources {
+	for _, r := range t.Resources {
 		on := []any{}
-		for _, id := range r.dependsOn {
+		for _, id := range r.DependsOn {
 			if own[id.Key()] {
 				on = append(on, target(id))
 			}
 		}
 		if len(on) > 0 {
-			entry := target(r.id)
+			entry := target(r.ID)
 			entry["dependsOn"] = on
 			shown = append(shown, entry)
 		}
@@ -211,44 +223,44 @@ func validate(c *behaviour.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	resources := make([]any, len(t.resources))
-	for i, r := range t.resources {
-		resources[i] = behaviour.Ref(r.id)
+	resources := make([]any, len(t.Resources))
+	for i, r := range t.Resources {
+		resources[i] = behaviour.Ref(r.ID)
 	}
 	properties := behaviour.Sub(call.Doc, "properties")
 	properties["provisioningState"], properties["validatedResources"] = "Succeeded", resources
 	return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": deploymentType, "properties": properties}, nil
 }
 
-// deploy makes the resources of a deployment, one after the other. What is refused
-// makes it fail, and what depends on that is not begun; everything else is made.
+// deploy makes the resources of a deployment, one after the other. A refused resource
+// makes the deployment fail: resources that depend on it are not begun, all others are
+// made.
 func deploy(c *behaviour.Call) error {
 	t, err := bind(c, behaviour.Sub(c.Doc, templateField), behaviour.Sub(c.Doc, parametersField))
 	if err != nil {
 		return err
 	}
-	t.scope.reference = t.referenceIn(c)
 	var made []azure.ID
 	var faults []error
 	without, steps := map[string]bool{}, []any{}
-	for _, r := range t.resources {
-		if slices.ContainsFunc(append(r.dependsOn, r.id.Parent()), func(id azure.ID) bool { return without[id.Key()] }) {
-			without[r.id.Key()] = true
+	for _, r := range t.Resources {
+		if slices.ContainsFunc(append(r.DependsOn, r.ID.Parent()), func(id azure.ID) bool { return without[id.Key()] }) {
+			without[r.ID.Key()] = true
 			continue
 		}
-		fault := t.make(c, r)
-		steps = append(steps, step(c, r.id, fault))
+		fault := makeResource(c, t, r)
+		steps = append(steps, step(c, r.ID, fault))
 		if fault != nil {
-			without[r.id.Key()] = true
+			without[r.ID.Key()] = true
 			faults = append(faults, fault)
 			continue
 		}
-		made = append(made, r.id)
+		made = append(made, r.ID)
 	}
 	if len(faults) > 0 {
 		return failDeployment(c, faults, steps)
 	}
-	outputs, err := t.evaluateOutputs()
+	outputs, err := shownOutputs(t)
 	if err != nil {
 		return failDeployment(c, []error{err}, steps)
 	}
@@ -270,13 +282,12 @@ func finish(c *behaviour.Call, doc behaviour.Object) {
 	behaviour.Set(doc, "properties.timestamp", behaviour.Timestamp(c.Now()))
 }
 
-func (t *template) make(c *behaviour.Call, r *templateResource) error {
-	value, err := t.scope.evaluate(r.body)
+func makeResource(c *behaviour.Call, t *template.Template, r *template.Resource) error {
+	body, err := t.Body(r)
 	if err != nil {
-		return invalid("%v", err)
+		return invalidTemplate(err)
 	}
-	body, _ := value.(behaviour.Object)
-	return c.Apply(r.id, body)
+	return c.Apply(r.ID, body)
 }
 
 // failDeployment is the error of a deployment that failed on the way. It is in the
@@ -284,7 +295,8 @@ func (t *template) make(c *behaviour.Call, r *templateResource) error {
 func failDeployment(c *behaviour.Call, faults []error, steps []any) error {
 	failure := &behaviour.Error{
 		Status: 200, Code: "DeploymentFailed", Keep: true,
-		Message: "At least one resource deployment operation failed. Please list deployment operations for details. Please see https://aka.ms/arm-deployment-operations for usage details.",
+		Message: "At least one resource deployment operation failed. Please list deployment operations for details. Please see " +
+			"https://aka.ms/arm-deployment-operations for usage details.",
 	}
 	for _, fault := range faults {
 		inner, ok := errors.AsType[*behaviour.Error](fault)
@@ -301,53 +313,18 @@ func failDeployment(c *behaviour.Call, faults []error, steps []any) error {
 	return failure
 }
 
-func (t *template) evaluateOutputs() (behaviour.Object, error) {
-	outputs := behaviour.Object{}
-	for name, declaration := range t.outputs {
-		d, _ := declaration.(behaviour.Object)
-		value, err := t.scope.evaluate(d["value"])
-		if err != nil {
-			return nil, invalid("The template output '%s' is not valid: %v", name, err)
-		}
-		kind := strings.ToLower(behaviour.Text(d, "type"))
-		output := behaviour.Object{"type": parameterTypes[kind]}
-		if !strings.HasPrefix(kind, "secure") {
-			output["value"] = value
-		}
-		outputs[name] = output
+func shownOutputs(t *template.Template) (behaviour.Object, error) {
+	outputs, err := t.Outputs()
+	if err != nil {
+		return nil, invalidTemplate(err)
 	}
-	return outputs, nil
-}
-
-// bygone are properties that a type showed before an api-version and does not show
-// any more. internalData is there in 2019-07-01; which version left it out first is
-// not recorded.
-var bygone = []struct{ fullType, until, property string }{
-	{"Microsoft.Compute/availabilitySets", "2020-06-01", "internalData"},
-}
-
-// referenceIn looks up resources, in the api-versions of those in the template.
-func (t *template) referenceIn(c *behaviour.Call) func(azure.ID, bool) (any, error) {
-	return func(id azure.ID, full bool) (any, error) {
-		doc, ok := c.View(id)
-		if !ok {
-			return nil, behaviour.NotFound(id)
+	shown := behaviour.Object{}
+	for name, o := range outputs {
+		output := behaviour.Object{"type": o.Type}
+		if !o.Secure {
+			output["value"] = o.Value
 		}
-		view := behaviour.Clone(doc)
-		for _, r := range t.resources {
-			for _, b := range bygone {
-				if r.id.Equal(id) && id.Is(b.fullType) && r.version < b.until {
-					behaviour.Default(view, "properties."+b.property, behaviour.Object{})
-				}
-			}
-		}
-		if full {
-			return view, nil
-		}
-		properties := behaviour.Sub(view, "properties")
-		if properties == nil {
-			properties = behaviour.Object{}
-		}
-		return properties, nil
+		shown[name] = output
 	}
+	return shown, nil
 }

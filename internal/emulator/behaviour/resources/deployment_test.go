@@ -28,7 +28,8 @@ const (
 )
 
 func start(t *testing.T) *behaviourtest.Azure {
-	return behaviourtest.Start(t, resources.Provider(), identity.Provider(), storage.Provider(), registry.Provider(), authorization.Provider())
+	return behaviourtest.Start(t, resources.Provider(), identity.Provider(), storage.Provider(), registry.Provider(),
+		authorization.Provider())
 }
 
 // of is the body of a deployment.
@@ -61,20 +62,27 @@ const twoIdentities = `{
 		"secret": {"type": "securestring", "defaultValue": "x"},
 		"tags": {"type": "object", "defaultValue": {"made": "by template"}}
 	},
-	"variables": {"name": "[concat(parameters('prefix'), '-', toLower('NODE'))]", "names": ["[variables('name')]"]},
+	"variables": {"name": "[concat(parameters('prefix'), '-', toLower('NODE'))]", "names": ["[variables('name')]"],
+		"type": "Microsoft.ManagedIdentity/userAssignedIdentities"},
 	"resources": [
 		{
-			"type": "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials", "apiVersion": "2024-11-30", "name": "[concat(variables('names')[0], '/cred')]",
+			"type": "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials", "apiVersion": "2024-11-30",
+				"name": "[concat(variables('names')[0], '/cred')]",
 			"dependsOn": ["[resourceId('Microsoft.ManagedIdentity/userAssignedIdentities', variables('name'))]", "never"],
-			"properties": {"issuer": "https://oidc", "subject": "[reference(resourceId('Microsoft.ManagedIdentity/userAssignedIdentities', variables('name'))).clientId]", "audiences": ["it''s"]}
+			"properties": {"issuer": "https://oidc",
+				"subject": "[reference(resourceId('Microsoft.ManagedIdentity/userAssignedIdentities', variables('name'))).clientId]",
+				"audiences": ["it''s"]}
 		},
-		{"type": "Microsoft.ManagedIdentity/userAssignedIdentities", "apiVersion": "2024-11-30", "name": "[variables('name')]", "location": "[parameters('place')]", "tags": "[parameters('tags')]"},
-		{"type": "Microsoft.ManagedIdentity/userAssignedIdentities", "apiVersion": "2024-11-30", "name": "never", "location": "eastus", "condition": false}
+		{"type": "Microsoft.ManagedIdentity/userAssignedIdentities", "apiVersion": "2024-11-30", "name": "[variables('name')]",
+			"location": "[parameters('place')]", "tags": "[parameters('tags')]"},
+		{"type": "Microsoft.ManagedIdentity/userAssignedIdentities", "apiVersion": "2024-11-30", "name": "never", "location": "eastus",
+			"condition": false}
 	],
 	"outputs": {
 		"client": {"type": "string", "value": "[reference(variables('name')).clientId]"},
 		"newest": {"type": "string", "value": "[providers('Microsoft.Compute', 'disks').apiVersions[0]]"},
-		"name": {"type": "string", "value": "[reference(resourceId('Microsoft.ManagedIdentity/userAssignedIdentities', variables('name')), '2024-11-30', 'Full').id]"},
+		"name": {"type": "string",
+			"value": "[reference(resourceId(variables('type'), variables('name')), '2024-11-30', 'Full').id]"},
 		"literal": {"type": "string", "value": "[[not an expression]"}
 	}
 }`
@@ -86,10 +94,12 @@ func TestADeploymentMakesItsResourcesInOrder(t *testing.T) {
 	client := behaviour.Text(made, "properties.clientId")
 	for path, want := range (has{
 		"properties.provisioningState": "Succeeded", "properties.outputs.client.value": client, "properties.outputs.client.type": "String",
-		"properties.outputs.newest.value":  "2025-01-02",
-		"properties.outputs.name.value":    strings.Replace(behaviourtest.Group, "resourceGroups", "resourcegroups", 1) + strings.TrimPrefix(identities, "~") + "/a-node",
-		"properties.outputs.literal.value": "[not an expression]", "properties.parameters.secret.type": "SecureString", "properties.parameters.secret.value": nil,
-		"properties.parameters.place.value": "eastus", "properties.outputResources.#": 2, "properties.dependencies.#": 1,
+		"properties.outputs.newest.value": "2025-01-02",
+		"properties.outputs.name.value": strings.Replace(behaviourtest.Group, "resourceGroups", "resourcegroups",
+			1) + strings.TrimPrefix(identities, "~") + "/a-node",
+		"properties.outputs.literal.value": "[not an expression]", "properties.parameters.secret.type": "SecureString",
+		"properties.parameters.secret.value": nil,
+		"properties.parameters.place.value":  "eastus", "properties.outputResources.#": 2, "properties.dependencies.#": 1,
 		"properties.providers.0.resourceTypes.#": 2, "$template": nil,
 	}) {
 		if got := behaviourtest.At(done, path); !behaviour.Equal(got, want) {
@@ -99,7 +109,9 @@ func TestADeploymentMakesItsResourcesInOrder(t *testing.T) {
 	a.Run(
 		exchange{Do: "GET " + identities, Has: has{"value.#": 1}},
 		exchange{Do: "GET " + identities + "/a-node/federatedIdentityCredentials/cred", Has: has{"properties.subject": client}},
-		exchange{Do: "GET " + deployment + "/operations", Has: has{"value.#": 2, "value.0.properties.provisioningState": "Succeeded", "value.1.properties.targetResource.resourceName": "a-node/cred"}},
+		exchange{Do: "GET " + deployment + "/operations",
+			Has: has{"value.#": 2, "value.0.properties.provisioningState": "Succeeded",
+				"value.1.properties.targetResource.resourceName": "a-node/cred"}},
 		exchange{Do: "POST " + deployment + "/exportTemplate", Has: has{"template.variables.names.#": 1}},
 		exchange{Do: "DELETE " + deployment, Status: 202, Header: map[string]string{"Location": "*"}},
 		exchange{Do: "GET " + deployment, Status: 404, Code: "DeploymentNotFound"},
@@ -108,34 +120,71 @@ func TestADeploymentMakesItsResourcesInOrder(t *testing.T) {
 	)
 }
 
+func TestATemplateAsksForKeys(t *testing.T) {
+	a := start(t)
+	done := ended(a, of(`{"resources":[
+		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"n","location":"eastus",
+			"tags":{"key":"[listKeys('account', '2024-01-01').keys[0].keyName]"}},
+		{"type":"Microsoft.Storage/storageAccounts","apiVersion":"1","name":"account","location":"eastus","sku":{"name":"Standard_LRS"}}],
+		"outputs":{"name":{"type":"string","value":"[uniqueString('hello', 'world')]"}}}`, ""), "Succeeded")
+	if got := behaviourtest.At(done, "properties.outputs.name.value"); got != "a7wkljktk6wne" {
+		t.Errorf("the output is %v", got)
+	}
+	a.Run(exchange{Do: "GET " + identities + "/n", Has: has{"tags.key": "key1"}})
+	failed := ended(a, of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"n",
+		"location":"eastus","tags":{"key":"[listKeys(resourceId('Microsoft.Storage/storageAccounts', 'nothing'), '1').x]"}}]}`, ""),
+		"Failed")
+	if message := behaviourtest.At(failed, "properties.error.details.0.message"); !strings.Contains(fmt.Sprint(message),
+		"ResourceNotFound") {
+		t.Errorf("the error is %v", message)
+	}
+}
+
+// doubling is a template with variables of ever longer strings.
+func doubling() string {
+	var b strings.Builder
+	b.WriteString(`{"variables":{"v0":"xxxxxxxxxxxxxxxx"`)
+	for i := range 30 {
+		fmt.Fprintf(&b, `,"v%d":"[concat(variables('v%d'),variables('v%d'))]"`, i+1, i, i)
+	}
+	b.WriteString(`},"resources":[{"type":"A.B/c","name":"[variables('v30')]","apiVersion":"1"}]}`)
+	return b.String()
+}
+
 func TestRefusedTemplates(t *testing.T) {
 	resource := func(fields string) string {
-		return `{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"2024-11-30","name":"n","location":"eastus"` + fields + `}]}`
+		return `{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"2024-11-30","name":"n",
+			"location":"eastus"` + fields + `}]}`
 	}
 	cases := map[string]struct{ template, parameters, says string }{
-		"a function that is not supported": {resource(`,"tags":{"a":"[uniqueString('x')]"}`), "", "'uniqueString' is not supported"},
-		"one that is not, deep inside":     {resource(`,"tags":{"a":"[concat('x', guid('y'))]"}`), "", "'guid' is not supported"},
-		"a copy loop":                      {resource(`,"copy":{"count":2}`), "", "'copy'"},
+		"a function that is not supported": {resource(`,"tags":{"a":"[utcNow('x')]"}`), "", "'utcNow' is not supported"},
+		"one that is not, deep inside":     {resource(`,"tags":{"a":"[concat('x', newGuid())]"}`), "", "'newGuid' is not supported"},
+		"a copy loop without a name":       {resource(`,"copy":{"count":2}`), "", "'copy'"},
 		"a broken expression":              {resource(`,"tags":{"a":"[concat('x']"}`), "", ""},
 		"a string that is not closed":      {resource(`,"tags":{"a":"[concat('x)]"}`), "", "not closed"},
 		"no api-version":                   {`{"resources":[{"type":"A.B/c","name":"n"}]}`, "", "api-version is missing"},
-		"names that do not fit the type":   {`{"resources":[{"type":"A.B/c/d","name":"n","apiVersion":"1"}]}`, "", "needs 2 names, 1 are given"},
-		"a nested deployment":              {`{"resources":[{"type":"Microsoft.Resources/deployments","name":"n","apiVersion":"1"}]}`, "", "nested deployment"},
-		"a circle": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1","dependsOn":["A.B/c/y"]},{"type":"A.B/c","name":"y","apiVersion":"1","dependsOn":["A.B/c/x"]}]}`, "",
+		"names that do not fit the type": {`{"resources":[{"type":"A.B/c/d","name":"n","apiVersion":"1"}]}`, "",
+			"needs 2 names, 1 are given"},
+		"a nested deployment": {`{"resources":[{"type":"Microsoft.Resources/deployments","name":"n","apiVersion":"1"}]}`, "",
+			"nested deployment"},
+		"a circle": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1","dependsOn":["A.B/c/y"]},{"type":"A.B/c","name":"y",
+			"apiVersion":"1","dependsOn":["A.B/c/x"]}]}`, "",
 			"Circular dependency"},
-		"a dependency on nothing":       {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1","dependsOn":["A.B/c/y"]}]}`, "", "'A.B/c/y' is not defined in the template"},
-		"a resource twice":              {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1"},{"type":"A.B/c","name":"X","apiVersion":"1"}]}`, "", "multiple times"},
-		"a missing parameter":           {`{"parameters":{"p":{"type":"string"}},"resources":[]}`, "", "'p'"},
-		"a parameter nobody declared":   {`{"parameters":{},"resources":[]}`, `{"q":{"value":1}}`, "'q'"},
-		"a parameter of another type":   {`{"parameters":{"p":{"type":"int"}},"resources":[]}`, `{"p":{"value":"1"}}`, "Expected 'Int'"},
-		"a value that is not allowed":   {`{"parameters":{"p":{"type":"int","allowedValues":[1,2]}},"resources":[]}`, `{"p":{"value":3}}`, "'1,2'"},
+		"a dependency on nothing": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1","dependsOn":["A.B/c/y"]}]}`, "",
+			"'A.B/c/y' is not defined in the template"},
+		"a resource twice": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1"},{"type":"A.B/c","name":"X",
+			"apiVersion":"1"}]}`, "", "multiple times"},
+		"a missing parameter":         {`{"parameters":{"p":{"type":"string"}},"resources":[]}`, "", "'p'"},
+		"an undeclared parameter":     {`{"parameters":{},"resources":[]}`, `{"q":{"value":1}}`, "'q'"},
+		"a parameter of another type": {`{"parameters":{"p":{"type":"int"}},"resources":[]}`, `{"p":{"value":"1"}}`, "Expected 'Int'"},
+		"a value that is not allowed": {`{"parameters":{"p":{"type":"int","allowedValues":[1,2]}},"resources":[]}`,
+			`{"p":{"value":3}}`, "'1,2'"},
 		"an unknown type of parameters": {`{"parameters":{"p":{"type":"float"}},"resources":[]}`, `{"p":{"value":3}}`, "float"},
-		"a variable of itself":          {`{"variables":{"v":"[variables('v')]"},"resources":[{"type":"A.B/c","name":"[variables('v')]","apiVersion":"1"}]}`, "", "refers to itself"},
-		"variables that double": {`{"variables":{"v0":"xxxxxxxxxxxxxxxx","v1":"[concat(variables('v0'),variables('v0'))]","v2":"[concat(variables('v1'),variables('v1'))]","v3":"[concat(variables('v2'),variables('v2'))]",
-			"v4":"[concat(variables('v3'),variables('v3'),variables('v3'),variables('v3'),variables('v3'),variables('v3'),variables('v3'),variables('v3'))]","v5":"[concat(variables('v4'),variables('v4'),variables('v4'),variables('v4'),variables('v4'),variables('v4'),variables('v4'),variables('v4'))]",
-			"v6":"[concat(variables('v5'),variables('v5'),variables('v5'),variables('v5'),variables('v5'),variables('v5'),variables('v5'),variables('v5'))]","v7":"[concat(variables('v6'),variables('v6'),variables('v6'),variables('v6'),variables('v6'),variables('v6'),variables('v6'),variables('v6'))]","v8":"[concat(variables('v7'),variables('v7'),variables('v7'),variables('v7'),variables('v7'),variables('v7'),variables('v7'),variables('v7'))]"},
-			"resources":[{"type":"A.B/c","name":"[variables('v8')]","apiVersion":"1"}]}`, "", "computes too much"},
-		"a reference as a name":       {`{"resources":[{"type":"A.B/c","name":"[reference('A.B/c/x').name]","apiVersion":"1"}]}`, "", "not expected at this location"},
+		"a variable of itself": {`{"variables":{"v":"[variables('v')]"},"resources":[{"type":"A.B/c","name":"[variables('v')]",
+			"apiVersion":"1"}]}`, "", "refers to itself"},
+		"variables that double": {doubling(), "", "computes too much"},
+		"a reference as a name": {`{"resources":[{"type":"A.B/c","name":"[reference('A.B/c/x').name]","apiVersion":"1"}]}`, "",
+			"not expected at this location"},
 		"a resource by symbolic name": {`{"resources":{"r":{"type":"A.B/c","name":"x","apiVersion":"1"}}}`, "", "symbolic name"},
 	}
 	for name, c := range cases {
@@ -157,11 +206,13 @@ func TestAFailedDeploymentKeepsWhatItMade(t *testing.T) {
 	failed := ended(a, of(`{"resources":[
 		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"first","location":"eastus"},
 		{"type":"Microsoft.Storage/storageAccounts","apiVersion":"1","name":"NOT-GOOD","location":"eastus","sku":{"name":"Standard_LRS"}},
-		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"dependent","location":"eastus","dependsOn":["NOT-GOOD"]},
+		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"dependent","location":"eastus",
+			"dependsOn":["NOT-GOOD"]},
 		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"other","location":"eastus"}
 	]}`, ""), "Failed")
 	for path, want := range (has{
-		"properties.provisioningState": "Failed", "properties.error.code": "DeploymentFailed", "properties.error.details.0.code": "AccountNameInvalid",
+		"properties.provisioningState": "Failed", "properties.error.code": "DeploymentFailed",
+		"properties.error.details.0.code": "AccountNameInvalid",
 	}) {
 		if got := behaviourtest.At(failed, path); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)
@@ -183,12 +234,17 @@ func TestDeploymentsOfAnotherKind(t *testing.T) {
 	a := start(t)
 	a.Run(
 		exchange{Do: "PUT " + deployment, Body: `{"properties":{"mode":"Complete","template":{}}}`, Status: 501, Code: "NotImplemented"},
-		exchange{Do: "PUT " + deployment, Body: `{"properties":{"mode":"Sometimes","template":{}}}`, Status: 400, Code: "InvalidRequestContent"},
-		exchange{Do: "PUT " + deployment, Body: `{"properties":{"mode":"Incremental","templateLink":{"uri":"https://x"}}}`, Status: 400, Code: "InvalidTemplate"},
-		exchange{Do: "POST " + deployment + "/validate", Body: of(`{"resources":[]}`, ""), Has: has{"properties.provisioningState": "Succeeded", "properties.validatedResources.#": 0}},
-		exchange{Do: "PUT ~~/providers/Microsoft.Resources/deployments/sub", Body: of(`{"resources":[]}`, ""), Status: 400, Code: "LocationRequired"},
+		exchange{Do: "PUT " + deployment, Body: `{"properties":{"mode":"Sometimes","template":{}}}`, Status: 400,
+			Code: "InvalidRequestContent"},
+		exchange{Do: "PUT " + deployment, Body: `{"properties":{"mode":"Incremental","templateLink":{"uri":"https://x"}}}`, Status: 400,
+			Code: "InvalidTemplate"},
+		exchange{Do: "POST " + deployment + "/validate", Body: of(`{"resources":[]}`, ""),
+			Has: has{"properties.provisioningState": "Succeeded", "properties.validatedResources.#": 0}},
+		exchange{Do: "PUT ~~/providers/Microsoft.Resources/deployments/sub", Body: of(`{"resources":[]}`, ""), Status: 400,
+			Code: "LocationRequired"},
 	)
-	body := strings.Replace(of(`{"resources":[{"type":"Microsoft.Resources/resourceGroups","apiVersion":"1","name":"[concat('g', subscription().subscriptionId)]","location":"westus"}]}`, ""), "{", `{"location":"eastus",`, 1)
+	body := strings.Replace(of(`{"resources":[{"type":"Microsoft.Resources/resourceGroups","apiVersion":"1",
+			"name":"[concat('g', subscription().subscriptionId)]","location":"westus"}]}`, ""), "{", `{"location":"eastus",`, 1)
 	a.Run(
 		exchange{Do: "PUT ~~/providers/Microsoft.Resources/deployments/sub", Body: body, Status: 201, Has: has{"location": "eastus"}},
 		exchange{Do: "GET ~~/providers/Microsoft.Resources/deployments/sub", Has: has{"properties.provisioningState": "Succeeded"}},
@@ -198,8 +254,10 @@ func TestDeploymentsOfAnotherKind(t *testing.T) {
 
 func TestADeploymentThatRunsIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := behaviourtest.StartWith(t, emulator.Options{Providers: []behaviour.Provider{resources.Provider(), identity.Provider()}, Latency: 1})
-		body := of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"n","location":"eastus"}]}`, "")
+		a := behaviourtest.StartWith(t,
+			emulator.Options{Providers: []behaviour.Provider{resources.Provider(), identity.Provider()}, Latency: 1})
+		body := of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"n",
+			"location":"eastus"}]}`, "")
 		a.Run(
 			exchange{Do: "PUT " + deployment, Body: body, Status: 201},
 			exchange{Do: "PUT " + deployment, Body: body, Status: 409, Code: "DeploymentActive"},
@@ -217,7 +275,7 @@ func TestADeploymentThatRunsIsCanceled(t *testing.T) {
 	})
 }
 
-// people are who the tokens of a test belong to.
+// people are the principals of a test by their tokens.
 type people map[string]*behaviour.Principal
 
 func (p people) Authenticate(token string) (*behaviour.Principal, error) { return p[token], nil }
@@ -235,10 +293,12 @@ func TestADeploymentNeedsTheRightsToWhatItDeploys(t *testing.T) {
 	}
 	const deploys = "11111111-2222-3333-4444-555555555555"
 	a.Run(exchange{Do: "PUT " + roles + deploys, Status: 201,
-		Body: `{"properties":{"roleName":"deploys","assignableScopes":["/"],"permissions":[{"actions":["Microsoft.Resources/deployments/*"]}]}}`})
+		Body: `{"properties":{"roleName":"deploys","assignableScopes":["/"],
+			"permissions":[{"actions":["Microsoft.Resources/deployments/*"]}]}}`})
 	grant("aaaaaaaa-0000-0000-0000-000000000001", deploys, deployer)
 	grant("aaaaaaaa-0000-0000-0000-000000000002", "b24988ac-6180-42a0-ab88-20f7382dd24c", contributor)
-	body := of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"n","location":"eastus"}]}`, "")
+	body := of(`{"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"1","name":"n",
+			"location":"eastus"}]}`, "")
 	a.Token = "deployer"
 	a.Run(
 		exchange{Do: "PUT " + deployment, Body: body, Status: 403, Code: "InvalidTemplateDeployment"},
@@ -255,7 +315,8 @@ func TestADeploymentNeedsTheRightsToWhatItDeploys(t *testing.T) {
 func FuzzTemplate(f *testing.F) {
 	for _, seed := range []string{
 		twoIdentities, `{"resources":[{"name":"[concat('a''b', 1, -2)]","type":"A.B/c","apiVersion":"1"}]}`,
-		`{"resources":[{"name":"[a(b(c(','].x[1]","type":"A.B/c"}]}`, `{"resources":[1,{"name":{}}],"outputs":{"o":1},"parameters":{"p":3}}`,
+		`{"resources":[{"name":"[a(b(c(','].x[1]","type":"A.B/c"}]}`,
+		`{"resources":[1,{"name":{}}],"outputs":{"o":1},"parameters":{"p":3}}`,
 	} {
 		f.Add(seed)
 	}

@@ -119,7 +119,7 @@ var (
 	comparison = regexp.MustCompile(`(?i)^([\w/]+)\s+(eq|ne)\s+'((?:[^']|'')*)'$`)
 )
 
-// resourceFilter understands comparisons joined by and, and those joined by or.
+// resourceFilter understands comparisons, joined by and and by or.
 func resourceFilter(filter string) (func(behaviour.Object) bool, error) {
 	var alternatives [][]func(behaviour.Object) bool
 	for _, alternative := range orWord.Split(strings.TrimSpace(filter), -1) {
@@ -131,7 +131,9 @@ func resourceFilter(filter string) (func(behaviour.Object) bool, error) {
 			}
 			m := comparison.FindStringSubmatch(term)
 			if m == nil {
-				return nil, gateway(400, "InvalidFilterInQueryString", "Invalid $filter '%s' specified in the query string: comparisons of resourceType, name, location, resourceGroup, tagName and tagValue by eq and ne are supported.", filter)
+				return nil, behaviour.Gateway(400, "InvalidFilterInQueryString",
+					"Invalid $filter '%s' specified in the query string: comparisons of resourceType, name, location, "+
+						"resourceGroup, tagName and tagValue by eq and ne are supported.", filter)
 			}
 			value := strings.ReplaceAll(m[3], "''", "'")
 			switch strings.ToLower(m[1]) {

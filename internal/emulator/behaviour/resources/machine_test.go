@@ -16,20 +16,33 @@ const machineTemplate = `{
 	"parameters": {"adminPassword": {"type": "securestring", "metadata": {"description": "Secure adminPassword"}}},
 	"variables": {},
 	"resources": [
-		{"name": "vm1", "type": "Microsoft.Compute/virtualMachines", "apiVersion": "2022-11-01", "location": "westus", "tags": {}, "dependsOn": ["Microsoft.Network/networkInterfaces/nic1"],
+		{"name": "vm1", "type": "Microsoft.Compute/virtualMachines", "apiVersion": "2022-11-01", "location": "westus", "tags": {},
+			"dependsOn": ["Microsoft.Network/networkInterfaces/nic1"],
 			"properties": {
-				"hardwareProfile": {"vmSize": "Standard_D2s_v3"}, "networkProfile": {"networkInterfaces": [{"id": "~/providers/Microsoft.Network/networkInterfaces/nic1"}]},
-				"storageProfile": {"osDisk": {"createOption": "FromImage", "caching": "ReadWrite", "managedDisk": {}}, "imageReference": {"publisher": "Canonical", "offer": "0001-com-ubuntu-server-jammy", "sku": "22_04-lts-gen2", "version": "latest"}},
+				"hardwareProfile": {"vmSize": "Standard_D2s_v3"},
+					"networkProfile": {"networkInterfaces": [{"id": "~/providers/Microsoft.Network/networkInterfaces/nic1"}]},
+				"storageProfile": {"osDisk": {"createOption": "FromImage", "caching": "ReadWrite", "managedDisk": {}},
+					"imageReference": {"publisher": "Canonical", "offer": "0001-com-ubuntu-server-jammy", "sku": "22_04-lts-gen2",
+					"version": "latest"}},
 				"osProfile": {"computerName": "vm1", "adminUsername": "u", "adminPassword": "[parameters('adminPassword')]"}
 			}},
-		{"type": "Microsoft.Network/networkInterfaces", "name": "nic1", "apiVersion": "2022-01-01", "location": "westus", "dependsOn": ["Microsoft.Network/virtualNetworks/net", "Microsoft.Network/networkSecurityGroups/nsg", "Microsoft.Network/publicIpAddresses/ip"],
+		{"type": "Microsoft.Network/networkInterfaces", "name": "nic1", "apiVersion": "2022-01-01", "location": "westus",
+			"dependsOn": ["Microsoft.Network/virtualNetworks/net", "Microsoft.Network/networkSecurityGroups/nsg",
+			"Microsoft.Network/publicIpAddresses/ip"],
 			"properties": {"networkSecurityGroup": {"id": "~/providers/Microsoft.Network/networkSecurityGroups/nsg"},
-				"ipConfigurations": [{"name": "c", "properties": {"privateIPAllocationMethod": "Dynamic", "subnet": {"id": "[resourceId('Microsoft.Network/virtualNetworks/subnets', 'net', 's')]"}, "publicIPAddress": {"id": "~/providers/Microsoft.Network/publicIPAddresses/ip"}}}]}},
-		{"type": "Microsoft.Network/networkSecurityGroups", "name": "nsg", "apiVersion": "2022-01-01", "location": "westus", "properties": {}},
-		{"type": "Microsoft.Network/publicIPAddresses", "name": "ip", "apiVersion": "2022-05-01", "location": "westus", "sku": {"name": "Standard"}, "properties": {"publicIPAllocationMethod": "Static"}},
-		{"type": "Microsoft.Network/virtualNetworks", "name": "net", "apiVersion": "2022-01-01", "location": "westus", "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}, "subnets": [{"name": "s", "properties": {"addressPrefix": "10.0.0.0/24"}}]}}
+				"ipConfigurations": [{"name": "c", "properties": {"privateIPAllocationMethod": "Dynamic",
+					"subnet": {"id": "[resourceId('Microsoft.Network/virtualNetworks/subnets', 'net', 's')]"},
+					"publicIPAddress": {"id": "~/providers/Microsoft.Network/publicIPAddresses/ip"}}}]}},
+		{"type": "Microsoft.Network/networkSecurityGroups", "name": "nsg", "apiVersion": "2022-01-01", "location": "westus",
+			"properties": {}},
+		{"type": "Microsoft.Network/publicIPAddresses", "name": "ip", "apiVersion": "2022-05-01", "location": "westus",
+			"sku": {"name": "Standard"}, "properties": {"publicIPAllocationMethod": "Static"}},
+		{"type": "Microsoft.Network/virtualNetworks", "name": "net", "apiVersion": "2022-01-01", "location": "westus",
+			"properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}, "subnets": [{"name": "s",
+			"properties": {"addressPrefix": "10.0.0.0/24"}}]}}
 	],
-	"outputs": {"network": {"type": "object", "value": "[reference('net')]"}, "address": {"type": "string", "value": "[reference('ip').ipAddress]"}}
+	"outputs": {"network": {"type": "object", "value": "[reference('net')]"}, "address": {"type": "string",
+			"value": "[reference('ip').ipAddress]"}}
 }`
 
 func TestPrivateEndpointsAreShownByWhatTheyLeadTo(t *testing.T) {
@@ -39,13 +52,18 @@ func TestPrivateEndpointsAreShownByWhatTheyLeadTo(t *testing.T) {
 	a.Run(
 		exchange{Do: "PUT " + account, Body: `{"location":"eastus","kind":"StorageV2","sku":{"name":"Standard_LRS"}}`, Status: 202},
 		exchange{Do: "PUT ~/providers/Microsoft.Network/virtualNetworks/net", Status: 201,
-			Body: `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`},
+			Body: `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s",
+				"properties":{"addressPrefix":"10.0.0.0/24"}}]}}`},
 		exchange{Do: "GET " + account, Has: has{"properties.privateEndpointConnections.#": 0}},
 		exchange{Do: "PUT ~/providers/Microsoft.Network/privateEndpoints/pe", Status: 201,
-			Body: `{"location":"eastus","properties":{"subnet":{"id":"` + full("~/providers/Microsoft.Network/virtualNetworks/net/subnets/s") + `"},"privateLinkServiceConnections":[{"name":"c","properties":{"privateLinkServiceId":"` + full(account) + `","groupIds":["file"]}}]}}`},
+			Body: `{"location":"eastus","properties":{"subnet":{"id":"` +
+				full("~/providers/Microsoft.Network/virtualNetworks/net/subnets/s") +
+				`"},"privateLinkServiceConnections":[{"name":"c","properties":{"privateLinkServiceId":"` + full(account) +
+				`","groupIds":["file"]}}]}}`},
 		exchange{Do: "GET " + account, Has: has{
-			"properties.privateEndpointConnections.#":                                                     1,
-			"properties.privateEndpointConnections.0.properties.privateEndpoint.id":                       full("~/providers/Microsoft.Network/privateEndpoints/pe"),
+			"properties.privateEndpointConnections.#": 1,
+			"properties.privateEndpointConnections.0.properties.privateEndpoint.id": full(
+				"~/providers/Microsoft.Network/privateEndpoints/pe"),
 			"properties.privateEndpointConnections.0.properties.privateLinkServiceConnectionState.status": "Approved",
 		}},
 	)
@@ -53,17 +71,21 @@ func TestPrivateEndpointsAreShownByWhatTheyLeadTo(t *testing.T) {
 
 func TestAMachineIsDeployedWithItsNetwork(t *testing.T) {
 	a := behaviourtest.Start(t, providers.All()...)
-	done := ended(a, of(strings.ReplaceAll(machineTemplate, "~", behaviourtest.Group), `{"adminPassword":{"value":"hidden-1!"}}`), "Succeeded")
+	done := ended(a, of(strings.ReplaceAll(machineTemplate, "~", behaviourtest.Group), `{"adminPassword":{"value":"hidden-1!"}}`),
+		"Succeeded")
 	a.Run(
-		exchange{Do: "GET ~/providers/Microsoft.Compute/virtualMachines/vm1/instanceView", Has: has{"statuses.1.code": "PowerState/running"}},
-		exchange{Do: "GET ~/providers/Microsoft.Network/networkInterfaces/nic1", Has: has{"properties.ipConfigurations.0.properties.privateIPAddress": "10.0.0.4"}},
+		exchange{Do: "GET ~/providers/Microsoft.Compute/virtualMachines/vm1/instanceView",
+			Has: has{"statuses.1.code": "PowerState/running"}},
+		exchange{Do: "GET ~/providers/Microsoft.Network/networkInterfaces/nic1",
+			Has: has{"properties.ipConfigurations.0.properties.privateIPAddress": "10.0.0.4"}},
 		exchange{Do: "GET ~/resources?$filter=resourceType eq 'Microsoft.Network/publicIPAddresses'", Has: has{"value.#": 1}},
 		exchange{Do: "HEAD " + deployment, Status: 204},
 	)
 	if text := behaviour.Text(done, "properties.outputs.address.value"); !strings.Contains(text, ".") {
 		t.Errorf("address in the outputs: %q", text)
 	}
-	if used := behaviourtest.At(done, "properties.outputs.network.value.subnets.0.properties.ipConfigurations.#"); !behaviour.Equal(used, 1) {
+	if used := behaviourtest.At(done,
+		"properties.outputs.network.value.subnets.0.properties.ipConfigurations.#"); !behaviour.Equal(used, 1) {
 		t.Errorf("the subnet in the outputs has %v configurations, want the machine's", used)
 	}
 	if behaviourtest.At(done, "properties.parameters.adminPassword.value") != nil {

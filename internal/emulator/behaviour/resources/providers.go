@@ -44,7 +44,8 @@ func parseListed(line string) listed {
 	if len(f) != columns {
 		panic("types.tsv: want 8 columns in " + line)
 	}
-	t := listed{where: f[1], zones: f[2] == "zones", edge: f[3] == "edge", capabilities: capabilities(f[4]), versions: strings.Split(f[7], ",")}
+	t := listed{where: f[1], zones: f[2] == "zones", edge: f[3] == "edge", capabilities: capabilities(f[4]),
+		versions: strings.Split(f[7], ",")}
 	t.namespace, t.name, _ = strings.Cut(f[0], "/")
 	if f[5] != "-" {
 		t.preferred = f[5]
@@ -72,7 +73,8 @@ func capabilities(letters string) string {
 
 // document is the type in a provider's list.
 func (t listed) document() behaviour.Object {
-	doc := behaviour.Object{"resourceType": t.name, "locations": t.locations(), "apiVersions": texts(t.versions), "capabilities": t.capabilities}
+	doc := behaviour.Object{"resourceType": t.name, "locations": t.locations(), "apiVersions": texts(t.versions),
+		"capabilities": t.capabilities}
 	if t.preferred != "" {
 		doc["defaultApiVersion"] = t.preferred
 	}
@@ -87,7 +89,8 @@ func (t listed) document() behaviour.Object {
 		doc["zoneMappings"] = zoneMappings()
 	}
 	if t.edge {
-		doc["locationMappings"] = []any{behaviour.Object{"location": "West US", "type": "EdgeZone", "extendedLocations": []any{"losangeles"}}}
+		doc["locationMappings"] = []any{behaviour.Object{"location": "West US", "type": "EdgeZone",
+			"extendedLocations": []any{"losangeles"}}}
 	}
 	return doc
 }
@@ -139,7 +142,7 @@ var applications = map[string]string{
 // free are the providers that need no registration.
 var free = []string{"Microsoft.Authorization", "Microsoft.Resources"}
 
-// provider is the document of a provider, nil when nobody knows it. Scope is "" or
+// provider is the document of a provider, nil for an unknown namespace. Scope is "" or
 // a subscription.
 func provider(scope azure.ID, namespace string) behaviour.Object {
 	types := []any{}
@@ -177,7 +180,7 @@ func namespaces() []string {
 	return all
 }
 
-// scopeOf is the subscription of a route, "" for a route without one.
+// scopeOf is the subscription of a route, "" for a route that names none.
 func scopeOf(c *behaviour.Call) (azure.ID, error) {
 	s, ok := c.Param["subscription"]
 	if !ok {
@@ -210,7 +213,8 @@ func getProvider(c *behaviour.Call) (behaviour.Reply, error) {
 	}
 	doc := provider(scope, c.Param["namespace"])
 	if doc == nil {
-		return behaviour.Reply{}, gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", c.Param["namespace"])
+		return behaviour.Reply{},
+			behaviour.Gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", c.Param["namespace"])
 	}
 	return ok(doc)
 }

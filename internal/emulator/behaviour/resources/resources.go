@@ -31,7 +31,8 @@ func Provider() behaviour.Provider {
 			read("/providers/{namespace}", "", getProvider),
 			read(here+"/providers", "Microsoft.Resources/subscriptions/providers/read", listProviders),
 			read(here+"/providers/{namespace}", "Microsoft.Resources/subscriptions/providers/read", getProvider),
-			{Method: "POST", Pattern: here + "/providers/{namespace}/register", Do: getProvider, Permission: "Microsoft.Resources/subscriptions/providers/register/action"},
+			{Method: "POST", Pattern: here + "/providers/{namespace}/register", Do: getProvider,
+				Permission: "Microsoft.Resources/subscriptions/providers/register/action"},
 			read(here+"/resources", "Microsoft.Resources/subscriptions/resources/read", listInSubscription),
 			read(here+"/resourceGroups/{group}/resources", "Microsoft.Resources/subscriptions/resourceGroups/resources/read", listInGroup),
 			read(here+shortDeployment+"/operations", "Microsoft.Resources/deployments/operations/read", shortOperations),
@@ -50,7 +51,9 @@ func resourceGroups() behaviour.Type {
 		Own:   []string{"properties"},
 		Fill: func(c *behaviour.Call) error {
 			if !groupName.MatchString(c.ID.Name()) {
-				e := behaviour.Invalid("InvalidResourceGroup", "The provided resource group name '%s' has these invalid characters or is too long. The name can only be a letter, digit, '-', '.', '(', ')' or '_', is at most 90 long and does not end with a period.", c.ID.Name())
+				e := behaviour.Invalid("InvalidResourceGroup",
+					"The provided resource group name '%s' has these invalid characters or is too long. The name can only be a "+
+						"letter, digit, '-', '.', '(', ')' or '_', is at most 90 long and does not end with a period.", c.ID.Name())
 				e.Gateway = true
 				return e
 			}

@@ -13,7 +13,8 @@ import (
 func TestGroups(t *testing.T) {
 	a := start(t)
 	a.Run(
-		exchange{Do: "PUT ~~/resourcegroups/two", Body: `{"location":"West US","tags":{"team":"a"}}`, Status: 201, Has: has{"location": "westus", "id": behaviourtest.Subscription + "/resourceGroups/two"}},
+		exchange{Do: "PUT ~~/resourcegroups/two", Body: `{"location":"West US","tags":{"team":"a"}}`, Status: 201,
+			Has: has{"location": "westus", "id": behaviourtest.Subscription + "/resourceGroups/two"}},
 		exchange{Do: "PUT ~~/resourceGroups/two", Body: `{"location":"eastus"}`, Status: 409, Code: "InvalidResourceGroupLocation"},
 		exchange{Do: "PUT ~~/resourceGroups/dot.", Body: `{"location":"eastus"}`, Status: 400, Code: "InvalidResourceGroup"},
 		exchange{Do: "PUT ~~/resourceGroups/three", Body: `{}`, Status: 400, Code: "LocationRequired"},
@@ -28,7 +29,8 @@ func TestGroups(t *testing.T) {
 func TestSubscriptionTenantAndLocations(t *testing.T) {
 	a := start(t)
 	a.Run(
-		exchange{Do: "GET /subscriptions", Has: has{"value.#": 1, "value.0.subscriptionId": emulator.DefaultSubscription, "value.0.state": "Enabled"}},
+		exchange{Do: "GET /subscriptions",
+			Has: has{"value.#": 1, "value.0.subscriptionId": emulator.DefaultSubscription, "value.0.state": "Enabled"}},
 		exchange{Do: "GET ~~", Has: has{"tenantId": emulator.DefaultTenant}},
 		exchange{Do: "GET /subscriptions/other", Status: 404, Code: "SubscriptionNotFound"},
 		exchange{Do: "GET /subscriptions/other/providers", Status: 404, Code: "SubscriptionNotFound"},
@@ -36,7 +38,9 @@ func TestSubscriptionTenantAndLocations(t *testing.T) {
 	)
 	got := a.Run(exchange{Do: "GET ~~/locations", Has: has{"value.#": len(catalog.Regions())}})
 	for _, l := range behaviour.Objects(got, "value") {
-		if l["name"] == "eastus" && (l["displayName"] != "East US" || len(behaviour.Array(l, "availabilityZoneMappings")) != 3 || behaviourtest.At(l, "metadata.pairedRegion.0.name") != "westus") {
+		if l["name"] == "eastus" &&
+			(l["displayName"] != "East US" || len(behaviour.Array(l, "availabilityZoneMappings")) != 3 ||
+				behaviourtest.At(l, "metadata.pairedRegion.0.name") != "westus") {
 			t.Errorf("location: %v", l)
 		}
 	}
@@ -44,7 +48,8 @@ func TestSubscriptionTenantAndLocations(t *testing.T) {
 
 func TestTheCatalogueOfProviders(t *testing.T) {
 	a := start(t)
-	got := a.Run(exchange{Do: "GET ~~/providers/microsoft.compute", Has: has{"namespace": "Microsoft.Compute", "registrationState": "Registered", "registrationPolicy": "RegistrationRequired"}})
+	got := a.Run(exchange{Do: "GET ~~/providers/microsoft.compute",
+		Has: has{"namespace": "Microsoft.Compute", "registrationState": "Registered", "registrationPolicy": "RegistrationRequired"}})
 	types := map[string]behaviour.Object{}
 	for _, r := range behaviour.Objects(got, "resourceTypes") {
 		types[behaviour.Text(r, "resourceType")] = r
@@ -62,14 +67,16 @@ func TestTheCatalogueOfProviders(t *testing.T) {
 	if n := len(behaviour.Array(machines, "locations")); n != len(catalog.Regions()) {
 		t.Errorf("machines in %d locations, want %d", n, len(catalog.Regions()))
 	}
-	if !strings.Contains(behaviour.Text(machines, "capabilities"), "SupportsTags, SupportsLocation") || behaviourtest.At(machines, "apiVersions.0") == nil {
+	if !strings.Contains(behaviour.Text(machines, "capabilities"), "SupportsTags, SupportsLocation") ||
+		behaviourtest.At(machines, "apiVersions.0") == nil {
 		t.Errorf("machines: %v", machines)
 	}
 	a.Run(
 		exchange{Do: "GET ~~/providers/Microsoft.Nothing", Status: 404, Code: "InvalidResourceNamespace"},
 		exchange{Do: "POST ~~/providers/Microsoft.Network/register", Has: has{"registrationState": "Registered"}},
 		exchange{Do: "GET /providers/Microsoft.Network", Has: has{"registrationState": nil, "namespace": "Microsoft.Network"}},
-		exchange{Do: "GET ~~/providers", Has: has{"value.0.namespace": "Microsoft.Authorization", "value.0.registrationPolicy": "RegistrationFree"}},
+		exchange{Do: "GET ~~/providers",
+			Has: has{"value.0.namespace": "Microsoft.Authorization", "value.0.registrationPolicy": "RegistrationFree"}},
 	)
 }
 
@@ -79,7 +86,8 @@ func TestAllResources(t *testing.T) {
 		exchange{Do: "PUT ~~/resourceGroups/two", Body: `{"location":"eastus"}`, Status: 201},
 		exchange{Do: "PUT " + identities + "/a", Body: `{"location":"eastus","tags":{"x":"1"}}`, Status: 201},
 		exchange{Do: "PUT " + identities + "/b", Body: `{"location":"westus"}`, Status: 201},
-		exchange{Do: "PUT ~~/resourceGroups/two/providers/Microsoft.ContainerRegistry/registries/images", Body: `{"location":"eastus","sku":{"name":"Basic"}}`, Status: 201},
+		exchange{Do: "PUT ~~/resourceGroups/two/providers/Microsoft.ContainerRegistry/registries/images",
+			Body: `{"location":"eastus","sku":{"name":"Basic"}}`, Status: 201},
 		exchange{Do: "PUT " + deployment, Body: of(`{"resources":[]}`, ""), Status: 201},
 	)
 	cases := map[string]int{
@@ -97,7 +105,8 @@ func TestAllResources(t *testing.T) {
 	for path, want := range cases {
 		a.Run(exchange{Do: "GET " + path, Has: has{"value.#": want}})
 	}
-	page := a.Run(exchange{Do: "GET ~~/resources?$top=2", Has: has{"value.#": 2, "value.0.properties": nil, "value.0.type": "Microsoft.ManagedIdentity/userAssignedIdentities"}})
+	page := a.Run(exchange{Do: "GET ~~/resources?$top=2",
+		Has: has{"value.#": 2, "value.0.properties": nil, "value.0.type": "Microsoft.ManagedIdentity/userAssignedIdentities"}})
 	a.Run(
 		exchange{Do: "GET " + behaviour.Text(page, "nextLink"), Has: has{"value.#": 1, "nextLink": nil}},
 		exchange{Do: "GET ~~/resources?$filter=substringof('a', name)", Status: 400, Code: "InvalidFilterInQueryString"},

@@ -26,9 +26,9 @@ func deploymentOperations() behaviour.Type {
 		All: func(c *behaviour.Call) ([]behaviour.Object, error) { return find(c), nil },
 		Missing: func(c *behaviour.Call) error {
 			if c.Parent == nil {
-				return gateway(404, "DeploymentNotFound", "Deployment '%s' could not be found.", c.ID.Parent().Name())
+				return behaviour.Gateway(404, "DeploymentNotFound", "Deployment '%s' could not be found.", c.ID.Parent().Name())
 			}
-			return gateway(404, "DeploymentOperationNotFound", "The deployment operation '%s' could not be found.", c.ID.Name())
+			return behaviour.Gateway(404, "DeploymentOperationNotFound", "The deployment operation '%s' could not be found.", c.ID.Name())
 		},
 	}
 }
@@ -61,7 +61,7 @@ func shortOperations(c *behaviour.Call) (behaviour.Reply, error) {
 	id := azure.GroupID(scope.Subscription(), c.Param["group"]).Resource(deploymentType, c.Param["deployment"])
 	doc, there := c.Get(id)
 	if !there {
-		return behaviour.Reply{}, gateway(404, "DeploymentNotFound", "Deployment '%s' could not be found.", id.Name())
+		return behaviour.Reply{}, behaviour.Gateway(404, "DeploymentNotFound", "Deployment '%s' could not be found.", id.Name())
 	}
 	steps := behaviour.Objects(doc, operationsField)
 	name, one := c.Param["operation"]
@@ -73,5 +73,6 @@ func shortOperations(c *behaviour.Call) (behaviour.Reply, error) {
 			return behaviour.Reply{Status: 200, Body: o}, nil
 		}
 	}
-	return behaviour.Reply{}, gateway(404, "DeploymentOperationNotFound", "The deployment operation '%s' could not be found.", name)
+	return behaviour.Reply{},
+		behaviour.Gateway(404, "DeploymentOperationNotFound", "The deployment operation '%s' could not be found.", name)
 }

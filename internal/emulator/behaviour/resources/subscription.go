@@ -8,15 +8,8 @@ import (
 	"kaz/internal/emulator/catalog"
 )
 
-// gateway is a refusal by the resource manager itself.
-func gateway(status int, code, format string, args ...any) *behaviour.Error {
-	e := behaviour.Refusal(status, code, format, args...)
-	e.Gateway = true
-	return e
-}
-
 func subscriptionNotFound(name string) error {
-	return gateway(404, "SubscriptionNotFound", "The subscription '%s' could not be found.", name)
+	return behaviour.Gateway(404, "SubscriptionNotFound", "The subscription '%s' could not be found.", name)
 }
 
 func ok(body any) (behaviour.Reply, error) { return behaviour.Reply{Status: 200, Body: body}, nil }
@@ -25,7 +18,8 @@ func subscription(c *behaviour.Call, id string) behaviour.Object {
 	return behaviour.Object{
 		"id": string(azure.SubscriptionID(id)), "subscriptionId": id, "tenantId": c.TenantOf(id),
 		"displayName": "kaz", "state": "Enabled", "authorizationSource": "RoleBased", "managedByTenants": []any{},
-		"subscriptionPolicies": behaviour.Object{"locationPlacementId": "Public_2014-09-01", "quotaId": "PayAsYouGo_2014-09-01", "spendingLimit": "Off"},
+		"subscriptionPolicies": behaviour.Object{"locationPlacementId": "Public_2014-09-01", "quotaId": "PayAsYouGo_2014-09-01",
+			"spendingLimit": "Off"},
 	}
 }
 
@@ -82,7 +76,8 @@ func location(scope azure.ID, r catalog.Region) behaviour.Object {
 		pair = append(pair, behaviour.Object{"name": r.Pair, "id": id(r.Pair)})
 	}
 	doc := behaviour.Object{
-		"id": id(r.Name), "name": r.Name, "type": "Region", "displayName": r.Display, "regionalDisplayName": "(" + r.Group + ") " + r.Display,
+		"id": id(r.Name), "name": r.Name, "type": "Region", "displayName": r.Display, "regionalDisplayName": "(" + r.Group +
+			") " + r.Display,
 		"metadata": behaviour.Object{
 			"regionType": "Physical", "regionCategory": r.Category, "geographyGroup": r.Group, "physicalLocation": r.Place,
 			"longitude": r.Longitude, "latitude": r.Latitude, "pairedRegion": pair,

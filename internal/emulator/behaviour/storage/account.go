@@ -21,7 +21,7 @@ func accounts() behaviour.Type {
 			"properties.privateEndpointConnections", "sku.tier",
 		},
 		Fill:   fillAccount,
-		Settle: makeServices,
+		Settle: createServices,
 		Show: func(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Hide(view)
 			behaviour.Set(view, "properties.privateEndpointConnections", behaviour.PrivateEndpointConnections(c, c.ID))
@@ -36,8 +36,9 @@ func accounts() behaviour.Type {
 var accountName = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
 
 const (
-	invalidName = " is not a valid storage account name. Storage account name must be between 3 and 24 characters in length and use numbers and lower-case letters only."
-	nameTaken   = "The storage account named %s is already taken."
+	invalidName = " is not a valid storage account name. Storage account name must be between 3 and 24 characters in length and use " +
+		"numbers and lower-case letters only."
+	nameTaken = "The storage account named %s is already taken."
 )
 
 func fillAccount(c *behaviour.Call) error {
@@ -49,7 +50,7 @@ func fillAccount(c *behaviour.Call) error {
 	if err := checkSKU(c); err != nil {
 		return err
 	}
-	if err := keepKind(c); err != nil {
+	if err := checkKind(c); err != nil {
 		return err
 	}
 	now := behaviour.Timestamp(c.Now())
@@ -60,7 +61,7 @@ func fillAccount(c *behaviour.Call) error {
 	}
 	fillSettings(c)
 	fillEncryption(c.Doc, now)
-	fillPlaces(c)
+	fillLocations(c)
 	return nil
 }
 
@@ -72,21 +73,23 @@ func checkNewAccount(c *behaviour.Call) error {
 	other, taken := c.Holder(accountType, name)
 	switch {
 	case taken && other.Subscription() == c.ID.Subscription():
-		return behaviour.Conflict("StorageAccountInAnotherResourceGroup", "The account %s is already in another resource group in this subscription.", name)
+		return behaviour.Conflict("StorageAccountInAnotherResourceGroup",
+			"The account %s is already in another resource group in this subscription.", name)
 	case taken:
 		return behaviour.Conflict("StorageAccountAlreadyTaken", nameTaken, name)
 	}
 	return nil
 }
 
-// replications says which SKUs there are and which kinds may have them.
+// replications has the SKUs and the kinds of accounts that may have them.
 var replications = map[string][]string{
 	"Standard_LRS": {"Storage", "StorageV2", "BlobStorage"}, "Standard_GRS": {"Storage", "StorageV2", "BlobStorage"},
 	"Standard_RAGRS": {"Storage", "StorageV2", "BlobStorage"}, "Standard_ZRS": {"Storage", "StorageV2"},
 	"Standard_GZRS": {"StorageV2"}, "Standard_RAGZRS": {"StorageV2"},
 	"Premium_LRS": {"Storage", "StorageV2", "FileStorage", "BlockBlobStorage"}, "Premium_ZRS": {"FileStorage", "BlockBlobStorage"},
 	"PremiumV2_LRS": {"FileStorage"}, "PremiumV2_ZRS": {"FileStorage"},
-	"StandardV2_LRS": {"FileStorage"}, "StandardV2_ZRS": {"FileStorage"}, "StandardV2_GRS": {"FileStorage"}, "StandardV2_GZRS": {"FileStorage"},
+	"StandardV2_LRS": {"FileStorage"}, "StandardV2_ZRS": {"FileStorage"}, "StandardV2_GRS": {"FileStorage"},
+	"StandardV2_GZRS": {"FileStorage"},
 }
 
 func checkSKU(c *behaviour.Call) error {
@@ -102,11 +105,12 @@ func checkSKU(c *behaviour.Call) error {
 			return nil
 		}
 	}
-	return behaviour.Invalid("InvalidRequestPropertyValue", "The value '%s' is not allowed for property sku.name. For more information, see - https://aka.ms/storageaccountskus", name)
+	return behaviour.Invalid("InvalidRequestPropertyValue",
+		"The value '%s' is not allowed for property sku.name. For more information, see - https://aka.ms/storageaccountskus", name)
 }
 
-// keepKind refuses a kind that does not fit, or that another kind cannot become.
-func keepKind(c *behaviour.Call) error {
+// checkKind refuses a kind that does not fit the SKU, or to which Azure does not upgrade the present one.
+func checkKind(c *behaviour.Call) error {
 	kind, had, sku := behaviour.Text(c.Doc, "kind"), behaviour.Text(c.Old, "kind"), behaviour.Text(c.Doc, "sku.name")
 	if kind == "" {
 		kind = had
@@ -115,10 +119,12 @@ func keepKind(c *behaviour.Call) error {
 		kind = "Storage"
 	}
 	if !slices.Contains(replications[sku], kind) {
-		return behaviour.Invalid("AccountPropertyIsInvalid", "Account property kind is invalid for the request: '%s' cannot have the sku '%s'.", kind, sku)
+		return behaviour.Invalid("AccountPropertyIsInvalid",
+			"Account property kind is invalid for the request: '%s' cannot have the sku '%s'.", kind, sku)
 	}
 	if had != "" && had != kind && kind != "StorageV2" {
-		return behaviour.Invalid("AccountPropertyCannotBeUpdated", "Property 'kind' was specified in the input, but it cannot be updated from '%s' to '%s'.", had, kind)
+		return behaviour.Invalid("AccountPropertyCannotBeUpdated",
+			"Property 'kind' was specified in the input, but it cannot be updated from '%s' to '%s'.", had, kind)
 	}
 	c.Doc["kind"] = kind
 	for _, fixed := range []string{"isHnsEnabled", "isNfsV3Enabled", "dnsEndpointType"} {
@@ -129,13 +135,14 @@ func keepKind(c *behaviour.Call) error {
 		}
 		behaviour.Default(c.Doc, path, was)
 		if c.Changed(path) {
-			return behaviour.Invalid("AccountPropertyCannotBeUpdated", "The property '%s' was specified in the input, but it cannot be updated.", fixed)
+			return behaviour.Invalid("AccountPropertyCannotBeUpdated",
+				"The property '%s' was specified in the input, but it cannot be updated.", fixed)
 		}
 	}
 	return nil
 }
 
-// settings are what an account has when its request does not say.
+// settings are the settings that an account's request can leave out.
 var settings = map[string]any{
 	"allowCrossTenantReplication": false,
 	"minimumTlsVersion":           "TLS1_0",
@@ -151,14 +158,16 @@ func fillSettings(c *behaviour.Call) {
 		}
 		behaviour.Default(c.Doc, path, behaviour.Clone(value))
 	}
-	acls := behaviour.Object{"ipv6Rules": []any{}, "bypass": "AzureServices", "virtualNetworkRules": []any{}, "ipRules": []any{}, "defaultAction": "Allow"}
+	acls := behaviour.Object{"ipv6Rules": []any{}, "bypass": "AzureServices", "virtualNetworkRules": []any{}, "ipRules": []any{},
+		"defaultAction": "Allow"}
 	if was := behaviour.Sub(c.Old, "properties.networkAcls"); was != nil && behaviour.Sub(c.Doc, "properties.networkAcls") == nil {
 		acls = behaviour.Clone(was)
 	}
 	for name, value := range acls {
 		behaviour.Default(c.Doc, "properties.networkAcls."+name, value)
 	}
-	for _, rule := range slices.Concat(behaviour.Objects(c.Doc, "properties.networkAcls.virtualNetworkRules"), behaviour.Objects(c.Doc, "properties.networkAcls.ipRules")) {
+	for _, rule := range slices.Concat(behaviour.Objects(c.Doc, "properties.networkAcls.virtualNetworkRules"),
+		behaviour.Objects(c.Doc, "properties.networkAcls.ipRules")) {
 		behaviour.Default(rule, "action", "Allow")
 		if rule["id"] != nil {
 			behaviour.Default(rule, "state", "Succeeded")
@@ -190,7 +199,7 @@ func fillEncryption(doc behaviour.Object, now string) {
 	behaviour.Default(doc, "properties.encryption.keySource", "Microsoft.Storage")
 }
 
-// endpoints are the services of an account by its kind.
+// endpoints returns the services of an account by its kind.
 var endpoints = map[string][]string{
 	"Storage":          {"blob", "queue", "table", "file"},
 	"StorageV2":        {"dfs", "web", "blob", "queue", "table", "file"},
@@ -199,8 +208,8 @@ var endpoints = map[string][]string{
 	"FileStorage":      {"file"},
 }
 
-// fillPlaces says where the account's data is, and under which URLs.
-func fillPlaces(c *behaviour.Call) {
+// fillLocations writes the locations and the URLs of an account.
+func fillLocations(c *behaviour.Call) {
 	location, sku := c.Location(), behaviour.Text(c.Doc, "sku.name")
 	behaviour.Set(c.Doc, "properties.primaryLocation", location)
 	behaviour.Set(c.Doc, "properties.statusOfPrimary", "available")
@@ -247,9 +256,8 @@ func webZone(location string) string {
 	return "z1"
 }
 
-// makeServices gives a new account its services, which clients configure but
-// neither make nor delete.
-func makeServices(c *behaviour.Call) error {
+// createServices stores the services of a new account. Clients can change them, but not create or delete them.
+func createServices(c *behaviour.Call) error {
 	for _, service := range []string{"blobServices", "fileServices"} {
 		id := c.ID.Child(service, "default")
 		if _, there := c.Get(id); !there {
@@ -273,7 +281,7 @@ func checkName(c *behaviour.Call) (behaviour.Reply, error) {
 	return behaviour.Reply{Status: 200, Body: behaviour.Object{"nameAvailable": true}}, nil
 }
 
-// maxAccounts is how many accounts a subscription may have in a region.
+// maxAccounts is the limit of accounts of a subscription in a region.
 const maxAccounts = 250
 
 func usages(c *behaviour.Call) (behaviour.Reply, error) {

@@ -17,28 +17,27 @@ func containers() behaviour.Type {
 			"properties.lastModifiedTime", "properties.leaseStatus", "properties.leaseState", "properties.hasLegalHold",
 			"properties.hasImmutabilityPolicy", "properties.deleted", "properties.remainingRetentionDays", "properties.legalHold",
 		},
-		Fill:   fillContainer,
-		Show:   showContainer,
-		Filter: startsWith,
-		Missing: func(c *behaviour.Call) error {
-			if _, there := c.Get(c.ID.Parent()); !there {
-				return behaviour.ParentNotFound("read", c.ID)
-			}
-			return notFound(c, "ContainerNotFound", "container")
-		},
+		Fill:    fillContainer,
+		Show:    showContainer,
+		Filter:  startsWith,
+		Missing: missing("ContainerNotFound", "container"),
 	}
 }
 
 var containerName = regexp.MustCompile(`^(\$root|\$web|\$logs|[a-z0-9]([a-z0-9]|-[a-z0-9])*)$`)
 
-// checkStorageName refuses names that the data plane cannot have.
+// checkStorageName refuses names that the data plane does not allow.
 func checkStorageName(name string, form *regexp.Regexp) error {
 	const shortest, longest = 3, 63
 	if len(name) < shortest || len(name) > longest {
-		return behaviour.Invalid("OutOfRangeInput", "One of the request inputs is out of range: the name %q has %d characters, %d to %d are allowed.", name, len(name), shortest, longest)
+		return behaviour.Invalid("OutOfRangeInput",
+			"One of the request inputs is out of range: the name %q has %d characters, %d to %d are allowed.", name, len(name),
+			shortest, longest)
 	}
 	if !form.MatchString(name) {
-		return behaviour.Invalid("InvalidResourceName", "The resource name %q contains invalid characters: lower-case letters, digits and single hyphens between them are allowed.", name)
+		return behaviour.Invalid("InvalidResourceName",
+			"The resource name %q contains invalid characters: lower-case letters, digits and single hyphens between them are allowed.",
+			name)
 	}
 	return nil
 }
@@ -60,7 +59,8 @@ func fillContainer(c *behaviour.Call) error {
 func accountOf(id azure.ID) azure.ID { return id.TopLevel() }
 
 func showContainer(c *behaviour.Call, view behaviour.Object) {
-	for name, value := range map[string]any{"deleted": false, "remainingRetentionDays": 0, "hasImmutabilityPolicy": false, "hasLegalHold": false} {
+	for name, value := range map[string]any{"deleted": false, "remainingRetentionDays": 0, "hasImmutabilityPolicy": false,
+		"hasLegalHold": false} {
 		behaviour.Default(view, "properties."+name, value)
 	}
 	switch c.Verb {
@@ -81,7 +81,7 @@ func showContainer(c *behaviour.Call, view behaviour.Object) {
 
 var startsWithForm = regexp.MustCompile(`(?i)^\s*startswith\(\s*name\s*,\s*'?([^')]*)'?\s*\)\s*$`)
 
-// startsWith is the only filter of the lists of containers and shares.
+// startsWith parses the only filter of the lists of containers and shares.
 func startsWith(_ *behaviour.Call, filter string) (func(behaviour.Object) bool, error) {
 	m := startsWithForm.FindStringSubmatch(filter)
 	if m == nil {

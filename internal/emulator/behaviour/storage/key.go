@@ -6,15 +6,15 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// keysField is where an account's document has the values of its keys.
+// keysField is the field of an account's document with the values of its keys.
 const keysField = behaviour.Private + "keys"
 
-// Keys are the values of an account's two access keys, base64 as clients use them.
+// Keys returns the values of an account's two access keys in base64, as clients use them.
 func Keys(account behaviour.Object) [2]string {
 	return [2]string{behaviour.Text(account, keysField+".key1"), behaviour.Text(account, keysField+".key2")}
 }
 
-// newKey draws the 64 bytes of an access key.
+// newKey returns 64 random bytes as an access key.
 func newKey(c *behaviour.Call) string {
 	const size, values = 64, 256
 	key := make([]byte, size)

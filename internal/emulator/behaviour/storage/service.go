@@ -5,8 +5,8 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// service is what the types of an account's services have in common: they are
-// there as long as the account is, under the name "default".
+// service returns what the types of an account's services share. A service has the name "default" and exists as long as
+// its account.
 func service(name string, defaults behaviour.Object) behaviour.Type {
 	return behaviour.Type{
 		Name:    accountType + "/" + name,
@@ -15,7 +15,8 @@ func service(name string, defaults behaviour.Object) behaviour.Type {
 		Own:     []string{deletedField, "sku"},
 		Fill: func(c *behaviour.Call) error {
 			if c.ID.Name() != "default" {
-				return behaviour.Invalid("InvalidResourceName", "The name '%s' of a %s resource is not valid. The only allowed name is default.", c.ID.Name(), name)
+				return behaviour.Invalid("InvalidResourceName",
+					"The name '%s' of a %s resource is not valid. The only allowed name is default.", c.ID.Name(), name)
 			}
 			if behaviour.Sub(c.Doc, "properties.deleteRetentionPolicy") != nil {
 				behaviour.Default(c.Doc, "properties.deleteRetentionPolicy.allowPermanentDelete", false)

@@ -9,16 +9,16 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// Quotas of shares in GiB.
+// Limits of share quotas in GiB.
 const (
 	smallShare = 5120
 	largeShare = 102400
 )
 
-// defaultRetention is how many days an account keeps deleted shares.
+// defaultRetention is the number of days for which an account keeps deleted shares.
 const defaultRetention = 7
 
-// deletedField is where a file service's document has its deleted shares.
+// deletedField is the field of a file service's document with its deleted shares.
 const deletedField = behaviour.Private + "deletedShares"
 
 func shares() behaviour.Type {
@@ -35,12 +35,7 @@ func shares() behaviour.Type {
 		All:     listShares,
 		Filter:  startsWith,
 		Removed: keepDeleted,
-		Missing: func(c *behaviour.Call) error {
-			if _, there := c.Get(c.ID.Parent()); !there {
-				return behaviour.ParentNotFound("read", c.ID)
-			}
-			return notFound(c, "ShareNotFound", "share")
-		},
+		Missing: missing("ShareNotFound", "share"),
 		Actions: map[string]behaviour.Action{"restore": {Do: restore, Anew: true}},
 	}
 }
@@ -60,7 +55,9 @@ func fillShare(c *behaviour.Call) error {
 		return behaviour.Conflict("FeatureNotSupportedForAccount", "File is not supported for the account.")
 	}
 	if protocol := behaviour.Text(c.Doc, "properties.enabledProtocols"); protocol == "NFS" && !premium {
-		return behaviour.Invalid("ProtocolNotSupported", "The protocol 'NFS' is not supported for shares of an account with sku '%s'. It needs a FileStorage account with a Premium sku.", behaviour.Text(account, "sku.name"))
+		return behaviour.Invalid("ProtocolNotSupported",
+			"The protocol 'NFS' is not supported for shares of an account with sku '%s'. It needs a FileStorage account with a "+
+				"Premium sku.", behaviour.Text(account, "sku.name"))
 	}
 	if was := behaviour.Text(c.Old, "properties.enabledProtocols"); was != "" {
 		behaviour.Default(c.Doc, "properties.enabledProtocols", was)
@@ -76,7 +73,8 @@ func fillShare(c *behaviour.Call) error {
 func fillQuota(c *behaviour.Call, account behaviour.Object, premium bool) error {
 	const path = "properties.shareQuota"
 	most := smallShare
-	if premium || behaviour.Text(account, "kind") == "FileStorage" || behaviour.Text(account, "properties.largeFileSharesState") == "Enabled" {
+	if premium || behaviour.Text(account, "kind") == "FileStorage" ||
+		behaviour.Text(account, "properties.largeFileSharesState") == "Enabled" {
 		most = largeShare
 	}
 	if was := behaviour.At(c.Old, path); was != nil {
@@ -85,7 +83,9 @@ func fillQuota(c *behaviour.Call, account behaviour.Object, premium bool) error 
 	behaviour.Default(c.Doc, path, most)
 	quota, whole := behaviour.Int(c.Doc, path)
 	if !whole || quota < 1 || quota > most {
-		return behaviour.Invalid("InvalidHeaderValue", "The value for one of the HTTP headers is not in the correct format: shareQuota is %v GiB, 1 to %d are allowed.", behaviour.At(c.Doc, path), most)
+		return behaviour.Invalid("InvalidHeaderValue",
+			"The value for one of the HTTP headers is not in the correct format: shareQuota is %v GiB, 1 to %d are allowed.",
+			behaviour.At(c.Doc, path), most)
 	}
 	behaviour.Set(c.Doc, path, quota)
 	return nil
@@ -127,8 +127,7 @@ func showShare(c *behaviour.Call, view behaviour.Object) {
 	behaviour.Default(view, "properties.leaseState", "available")
 }
 
-// listShares are the shares of a file service, and when $expand asks for them those
-// that were deleted but can be restored.
+// listShares lists the shares of a file service, with the deleted ones if $expand asks for them.
 func listShares(c *behaviour.Call) ([]behaviour.Object, error) {
 	items := []behaviour.Object{}
 	for _, doc := range c.List(c.ID, c.Type.Name) {
@@ -153,7 +152,7 @@ func listShares(c *behaviour.Call) ([]behaviour.Object, error) {
 	return items, nil
 }
 
-// retention is how many days a file service keeps deleted shares, 0 for not at all.
+// retention returns the number of days for which a file service keeps deleted shares, 0 for none.
 func retention(files behaviour.Object) int {
 	const policy = "properties.shareDeleteRetentionPolicy"
 	if behaviour.Sub(files, policy) == nil {
@@ -169,8 +168,7 @@ func retention(files behaviour.Object) int {
 	return days
 }
 
-// remaining is how many days a deleted share can still be restored, below 0 when
-// it cannot.
+// remaining returns the number of days for which a deleted share can be restored, below 0 if it cannot.
 func remaining(files, deleted behaviour.Object, now time.Time) int {
 	at, err := time.Parse(time.RFC3339Nano, behaviour.Text(deleted, "properties.deletedTime"))
 	if err != nil {
@@ -184,7 +182,7 @@ func remaining(files, deleted behaviour.Object, now time.Time) int {
 	return int((left + day - 1) / day)
 }
 
-// keepDeleted moves a share that is gone to those that can be restored.
+// keepDeleted adds a deleted share to the shares that can be restored.
 func keepDeleted(c *behaviour.Call) error {
 	files := c.ID.Parent()
 	service, _ := c.Get(files)
@@ -201,14 +199,15 @@ func keepDeleted(c *behaviour.Call) error {
 	return nil
 }
 
-// restore brings a deleted share back under its name.
+// restore restores a deleted share under its name.
 func restore(c *behaviour.Call) (any, error) {
 	name, version := behaviour.Text(c.Body, "deletedShareName"), behaviour.Text(c.Body, "deletedShareVersion")
 	files := c.ID.Parent()
 	service, _ := c.Get(files)
 	kept, found := []any{}, behaviour.Object(nil)
 	for _, doc := range behaviour.Objects(service, deletedField) {
-		if strings.EqualFold(behaviour.Text(doc, "name"), name) && strings.EqualFold(behaviour.Text(doc, "properties.version"), version) && remaining(service, doc, c.Now()) >= 0 {
+		if strings.EqualFold(behaviour.Text(doc, "name"), name) &&
+			strings.EqualFold(behaviour.Text(doc, "properties.version"), version) && remaining(service, doc, c.Now()) >= 0 {
 			found = behaviour.Clone(doc)
 			continue
 		}
@@ -228,7 +227,7 @@ func restore(c *behaviour.Call) (any, error) {
 	return nil, nil
 }
 
-// Share is the document of a share, for the data plane.
+// Share returns the document of a share, for the data plane.
 func Share(w behaviour.World, account azure.ID, name string) (behaviour.Object, bool) {
 	return w.Get(account.Child("fileServices", "default").Child("shares", name))
 }

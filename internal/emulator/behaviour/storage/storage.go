@@ -23,7 +23,7 @@ func Provider() behaviour.Provider {
 
 const accountType = "Microsoft.Storage/storageAccounts"
 
-// child is the style of what lies in an account: no operations, no states.
+// child returns the style of an account's children, which have no operations and no states.
 func child(etag behaviour.Etag) behaviour.Style {
 	s := behaviour.Plain("Microsoft.Storage children")
 	s.Etag = etag
@@ -33,7 +33,18 @@ func child(etag behaviour.Etag) behaviour.Style {
 	return s
 }
 
-// notFound is the answer of the data plane behind the provider for what is not there.
+// notFound returns the error of the data plane for a missing resource.
 func notFound(c *behaviour.Call, code, what string) error {
-	return behaviour.Refusal(404, code, "The specified %s does not exist.\nRequestId:%s\nTime:%s", what, c.GUID(), behaviour.Timestamp(c.Now()))
+	return behaviour.Refusal(404, code, "The specified %s does not exist.\nRequestId:%s\nTime:%s", what, c.GUID(),
+		behaviour.Timestamp(c.Now()))
+}
+
+// missing returns the error of a type for a missing resource, also of a missing account.
+func missing(code, what string) func(c *behaviour.Call) error {
+	return func(c *behaviour.Call) error {
+		if _, there := c.Get(c.ID.Parent()); !there {
+			return behaviour.ParentNotFound("read", c.ID)
+		}
+		return notFound(c, code, what)
+	}
 }

@@ -46,8 +46,9 @@ func TestAnAccountIsCompletedAsAzureDoes(t *testing.T) {
 		"general purpose": {standard, has{
 			"location": "eastus", "sku.tier": "Standard", "properties.accessTier": "Hot", "properties.provisioningState": "Succeeded",
 			"properties.supportsHttpsTrafficOnly": true, "properties.networkAcls.defaultAction": "Allow",
-			"properties.primaryEndpoints.file": "https://data1.file.core.windows.net/", "properties.primaryEndpoints.dfs": "https://data1.dfs.core.windows.net/",
-			"properties.secondaryLocation": nil, "tags": map[string]any{}, "$keys": nil,
+			"properties.primaryEndpoints.file": "https://data1.file.core.windows.net/",
+			"properties.primaryEndpoints.dfs":  "https://data1.dfs.core.windows.net/",
+			"properties.secondaryLocation":     nil, "tags": map[string]any{}, "$keys": nil,
 			"properties.encryption.services.blob.keyType": "Account",
 		}},
 		"premium files": {`{"location":"eastus","kind":"FileStorage","sku":{"name":"Premium_LRS"}}`, has{
@@ -56,7 +57,8 @@ func TestAnAccountIsCompletedAsAzureDoes(t *testing.T) {
 		}},
 		"replicated to the paired region": {`{"location":"eastus","kind":"StorageV2","sku":{"name":"Standard_RAGRS"}}`, has{
 			"properties.secondaryLocation": "westus", "properties.statusOfSecondary": "available",
-			"properties.secondaryEndpoints.blob": "https://data1-secondary.blob.core.windows.net/", "properties.secondaryEndpoints.file": nil,
+			"properties.secondaryEndpoints.blob": "https://data1-secondary.blob.core.windows.net/",
+			"properties.secondaryEndpoints.file": nil,
 		}},
 		"China": {`{"location":"chinaeast2","kind":"StorageV2","sku":{"name":"Standard_LRS"}}`, has{
 			"properties.primaryEndpoints.blob": "https://data1.blob.core.chinacloudapi.cn/",
@@ -74,11 +76,15 @@ func TestRefusedAccounts(t *testing.T) {
 	a.Run(
 		exchange{Do: "PUT ~~/resourceGroups/other", Body: `{"location":"eastus"}`, Status: 201},
 		exchange{Do: "PUT " + accounts + "/Not-Good", Body: standard, Status: 400, Code: "AccountNameInvalid"},
-		exchange{Do: "PUT ~~/resourceGroups/other/providers/Microsoft.Storage/storageAccounts/data1", Body: standard, Status: 409, Code: "StorageAccountInAnotherResourceGroup"},
-		exchange{Do: "PUT " + accounts + "/data2", Body: `{"location":"eastus","kind":"StorageV2","sku":{"name":"Best"}}`, Status: 400, Code: "InvalidRequestPropertyValue"},
-		exchange{Do: "PUT " + accounts + "/data2", Body: `{"location":"eastus","kind":"FileStorage","sku":{"name":"Standard_LRS"}}`, Status: 400, Code: "AccountPropertyIsInvalid"},
+		exchange{Do: "PUT ~~/resourceGroups/other/providers/Microsoft.Storage/storageAccounts/data1", Body: standard, Status: 409,
+			Code: "StorageAccountInAnotherResourceGroup"},
+		exchange{Do: "PUT " + accounts + "/data2", Body: `{"location":"eastus","kind":"StorageV2","sku":{"name":"Best"}}`, Status: 400,
+			Code: "InvalidRequestPropertyValue"},
+		exchange{Do: "PUT " + accounts + "/data2", Body: `{"location":"eastus","kind":"FileStorage","sku":{"name":"Standard_LRS"}}`,
+			Status: 400, Code: "AccountPropertyIsInvalid"},
 		exchange{Do: "PATCH " + account, Body: `{"properties":{"isHnsEnabled":true}}`},
-		exchange{Do: "PATCH " + account, Body: `{"properties":{"isHnsEnabled":false}}`, Status: 400, Code: "AccountPropertyCannotBeUpdated"},
+		exchange{Do: "PATCH " + account, Body: `{"properties":{"isHnsEnabled":false}}`, Status: 400,
+			Code: "AccountPropertyCannotBeUpdated"},
 		exchange{Do: "DELETE " + account},
 		exchange{Do: "DELETE " + account, Status: 204},
 	)
@@ -98,7 +104,8 @@ func TestNamesOfAccountsAreChecked(t *testing.T) {
 func TestKeysAreKeptUntilTheyAreRegenerated(t *testing.T) {
 	a := withAccount(t, standard)
 	keys := func(do, body string) [2]string {
-		got := a.Run(exchange{Do: "POST " + account + do, Body: body, Has: has{"keys.#": 2, "keys.0.keyName": "key1", "keys.1.permissions": "FULL"}})
+		got := a.Run(exchange{Do: "POST " + account + do, Body: body,
+			Has: has{"keys.#": 2, "keys.0.keyName": "key1", "keys.1.permissions": "FULL"}})
 		return [2]string{behaviourtest.At(got, "keys.0.value").(string), behaviourtest.At(got, "keys.1.value").(string)}
 	}
 	first := keys("/listKeys", "")
@@ -122,27 +129,32 @@ func TestKeysAreKeptUntilTheyAreRegenerated(t *testing.T) {
 	a.Run(exchange{Do: "POST " + account + "/regenerateKey", Body: `{"keyName":"key3"}`, Status: 400, Code: "InvalidKeyName"})
 }
 
-func TestServicesAreAlwaysThere(t *testing.T) {
+func TestServicesExistWithTheirAccount(t *testing.T) {
 	a := withAccount(t, standard)
 	files := account + "/fileServices/default"
 	a.Run(
 		exchange{Do: "GET " + files, Has: has{"properties.shareDeleteRetentionPolicy.days": 7, "sku.name": "Standard_LRS"}},
-		exchange{Do: "PUT " + files, Body: `{"properties":{"shareDeleteRetentionPolicy":{"enabled":false}}}`, Has: has{"properties.cors": nil, "properties.shareDeleteRetentionPolicy.enabled": false}},
+		exchange{Do: "PUT " + files, Body: `{"properties":{"shareDeleteRetentionPolicy":{"enabled":false}}}`,
+			Has: has{"properties.cors": nil, "properties.shareDeleteRetentionPolicy.enabled": false}},
 		exchange{Do: "GET " + files, Has: has{"properties.shareDeleteRetentionPolicy.enabled": false, "properties.cors.corsRules.#": 0}},
 		exchange{Do: "DELETE " + files, Status: 405, Code: "MethodNotAllowed"},
 		exchange{Do: "GET " + account + "/blobServices", Has: has{"value.#": 1, "value.0.properties.deleteRetentionPolicy.enabled": false}},
-		exchange{Do: "PUT " + account + "/blobServices/default", Body: `{"properties":{"deleteRetentionPolicy":{"enabled":true,"days":3}}}`, Has: has{"properties.deleteRetentionPolicy.allowPermanentDelete": false, "properties.cors": nil}},
-		exchange{Do: "GET " + account + "/blobServices/default", Has: has{"properties.deleteRetentionPolicy.days": 3, "properties.cors.corsRules.#": 0}},
+		exchange{Do: "PUT " + account + "/blobServices/default",
+			Body: `{"properties":{"deleteRetentionPolicy":{"enabled":true,"days":3}}}`,
+			Has:  has{"properties.deleteRetentionPolicy.allowPermanentDelete": false, "properties.cors": nil}},
+		exchange{Do: "GET " + account + "/blobServices/default",
+			Has: has{"properties.deleteRetentionPolicy.days": 3, "properties.cors.corsRules.#": 0}},
 		exchange{Do: "PUT " + account + "/blobServices/other", Body: `{}`, Status: 400, Code: "InvalidResourceName"},
 		exchange{Do: "GET " + accounts + "/none/fileServices/default", Status: 404, Code: "ParentResourceNotFound"},
 	)
 }
 
-func TestSharesEchoWhatWasSentAndShowTheRestOnRead(t *testing.T) {
+func TestSharesEchoTheRequest(t *testing.T) {
 	a := withAccount(t, standard)
 	a.Run(
-		exchange{Do: "PUT " + shares + "/share1", Body: `{"properties":{"shareQuota":10}}`, Status: 201, Header: map[string]string{"ETag": "*"},
-			Has: has{"properties": map[string]any{"shareQuota": 10.0}, "etag": nil}},
+		exchange{Do: "PUT " + shares + "/share1", Body: `{"properties":{"shareQuota":10}}`, Status: 201,
+			Header: map[string]string{"ETag": "*"},
+			Has:    has{"properties": map[string]any{"shareQuota": 10.0}, "etag": nil}},
 		exchange{Do: "GET " + shares + "/share1", Header: map[string]string{"ETag": "*"}, Has: has{
 			"properties.accessTier": "TransactionOptimized", "properties.leaseState": "available", "properties.shareQuota": 10,
 			"properties.signedIdentifiers.#": 0, "properties.enabledProtocols": nil,
@@ -157,14 +169,16 @@ func TestSharesEchoWhatWasSentAndShowTheRestOnRead(t *testing.T) {
 		exchange{Do: "PUT " + shares + "/share2", Body: `{"properties":{"shareQuota":5121}}`, Status: 400, Code: "InvalidHeaderValue"},
 		exchange{Do: "PUT " + shares + "/share--2", Body: `{}`, Status: 400, Code: "InvalidResourceName"},
 		exchange{Do: "PUT " + shares + "/s", Body: `{}`, Status: 400, Code: "OutOfRangeInput"},
-		exchange{Do: "PUT " + shares + "/nfs", Body: `{"properties":{"enabledProtocols":"NFS"}}`, Status: 400, Code: "ProtocolNotSupported"},
+		exchange{Do: "PUT " + shares + "/nfs", Body: `{"properties":{"enabledProtocols":"NFS"}}`, Status: 400,
+			Code: "ProtocolNotSupported"},
 		exchange{Do: "GET " + shares + "/none", Status: 404, Code: "ShareNotFound"},
 		exchange{Do: "PUT " + shares + "/share1?$expand=snapshots", Body: `{}`, Status: 501, Code: "NotImplemented"},
 	)
 }
 
 func TestLargeAndPremiumShares(t *testing.T) {
-	large := withAccount(t, `{"location":"eastus","kind":"StorageV2","sku":{"name":"Standard_LRS"},"properties":{"largeFileSharesState":"Enabled"}}`)
+	large := withAccount(t,
+		`{"location":"eastus","kind":"StorageV2","sku":{"name":"Standard_LRS"},"properties":{"largeFileSharesState":"Enabled"}}`)
 	large.Run(
 		exchange{Do: "PUT " + shares + "/big", Body: `{}`, Status: 201},
 		exchange{Do: "GET " + shares + "/big", Has: has{"properties.shareQuota": 102400}},
@@ -187,10 +201,12 @@ func TestADeletedShareCanBeRestoredForAWhile(t *testing.T) {
 			exchange{Do: "DELETE " + shares + "/share1"},
 			exchange{Do: "GET " + shares, Has: has{"value.#": 0}},
 		)
-		got := a.Run(exchange{Do: deleted, Has: has{"value.#": 1, "value.0.properties.deleted": true, "value.0.properties.remainingRetentionDays": 7}})
+		got := a.Run(exchange{Do: deleted,
+			Has: has{"value.#": 1, "value.0.properties.deleted": true, "value.0.properties.remainingRetentionDays": 7}})
 		restore := func(status int, code string) {
 			a.Run(exchange{Do: "POST " + shares + "/share1/restore", Status: status, Code: code,
-				Body: `{"deletedShareName":"share1","deletedShareVersion":"` + behaviourtest.At(got, "value.0.properties.version").(string) + `"}`})
+				Body: `{"deletedShareName":"share1","deletedShareVersion":"` +
+					behaviourtest.At(got, "value.0.properties.version").(string) + `"}`})
 		}
 		restore(200, "")
 		a.Run(
@@ -208,11 +224,15 @@ func TestADeletedShareCanBeRestoredForAWhile(t *testing.T) {
 func TestContainers(t *testing.T) {
 	a := withAccount(t, standard)
 	a.Run(
-		exchange{Do: "PUT " + blobs + "/con1", Body: `{"properties":{"metadata":{"a":"b"}}}`, Status: 201, Header: map[string]string{"ETag": "*"},
-			Has: has{"properties.publicAccess": "None", "properties.deleted": false, "properties.leaseState": nil, "etag": nil}},
-		exchange{Do: "GET " + blobs + "/con1", Has: has{"properties.metadata.a": "b", "properties.legalHold.hasLegalHold": false, "properties.leaseState": "Available"}},
-		exchange{Do: "GET " + blobs, Has: has{"value.0.properties.immutableStorageWithVersioning.enabled": false, "value.0.properties.legalHold": nil}},
-		exchange{Do: "PUT " + blobs + "/con2", Body: `{"properties":{"publicAccess":"Blob"}}`, Status: 409, Code: "PublicAccessNotPermitted"},
+		exchange{Do: "PUT " + blobs + "/con1", Body: `{"properties":{"metadata":{"a":"b"}}}`, Status: 201,
+			Header: map[string]string{"ETag": "*"},
+			Has:    has{"properties.publicAccess": "None", "properties.deleted": false, "properties.leaseState": nil, "etag": nil}},
+		exchange{Do: "GET " + blobs + "/con1",
+			Has: has{"properties.metadata.a": "b", "properties.legalHold.hasLegalHold": false, "properties.leaseState": "Available"}},
+		exchange{Do: "GET " + blobs,
+			Has: has{"value.0.properties.immutableStorageWithVersioning.enabled": false, "value.0.properties.legalHold": nil}},
+		exchange{Do: "PUT " + blobs + "/con2", Body: `{"properties":{"publicAccess":"Blob"}}`, Status: 409,
+			Code: "PublicAccessNotPermitted"},
 		exchange{Do: "PUT " + blobs + "/C", Body: `{}`, Status: 400, Code: "OutOfRangeInput"},
 		exchange{Do: "PUT " + blobs + "/Big", Body: `{}`, Status: 400, Code: "InvalidResourceName"},
 		exchange{Do: "GET " + blobs + "/none", Status: 404, Code: "ContainerNotFound"},

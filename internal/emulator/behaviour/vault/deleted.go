@@ -10,13 +10,13 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// defaultRetention is how many days a deleted vault can be recovered.
+// defaultRetention is the number of days for which a deleted vault can be recovered.
 const defaultRetention = 90
 
 const deletedType = "Microsoft.KeyVault/locations/deletedVaults"
 
-// vaultField is where a deleted vault's document has what the vault was, and
-// secretsField where a vault has secrets that went with it.
+// vaultField is the field of a deleted vault's document with the vault's document. secretsField is the field of a
+// vault's document with its deleted secrets.
 const (
 	vaultField   = behaviour.Private + "vault"
 	secretsField = behaviour.Private + "secrets"
@@ -40,7 +40,8 @@ func deletedVaults() behaviour.Type {
 			Long: true, Headers: behaviour.Location, Busy: "-",
 			Do: func(c *behaviour.Call) (any, error) {
 				if behaviour.Bool(c.Old, "properties.purgeProtectionEnabled") {
-					return nil, behaviour.Invalid("MethodNotAllowed", "Operation 'DeletedVaultPurge' is not allowed: purge protection is enabled for the vault '%s'.", c.ID.Name())
+					return nil, behaviour.Invalid("MethodNotAllowed",
+						"Operation 'DeletedVaultPurge' is not allowed: purge protection is enabled for the vault '%s'.", c.ID.Name())
 				}
 				return nil, nil
 			},
@@ -57,13 +58,15 @@ func showDeleted(view behaviour.Object) {
 	view["type"] = "Microsoft.KeyVault/deletedVaults"
 }
 
-// purgeOperations are polled at a URL that says when they end.
+// purgeOperations returns the protocol of purges. Their URL contains the time at which they end.
 func purgeOperations() behaviour.Protocol {
 	return behaviour.Protocol{
 		Name: "Microsoft.KeyVault operationResults",
 		Result: func(o behaviour.Operation) string {
-			id := base64.RawStdEncoding.EncodeToString([]byte(fmt.Sprintf("UT|%d|%s", o.Start.UnixNano(), strings.ReplaceAll(o.ID, "-", ""))))
-			return "/subscriptions/" + o.Resource.Subscription() + "/providers/Microsoft.KeyVault/locations/" + o.Resource.NameOf("locations") + "/operationResults/" + strings.NewReplacer("+", "-", "/", "_").Replace(id)
+			id := base64.RawStdEncoding.EncodeToString([]byte(fmt.Sprintf("UT|%d|%s", o.Start.UnixNano(),
+				strings.ReplaceAll(o.ID, "-", ""))))
+			return "/subscriptions/" + o.Resource.Subscription() + "/providers/Microsoft.KeyVault/locations/" +
+				o.Resource.NameOf("locations") + "/operationResults/" + strings.NewReplacer("+", "-", "/", "_").Replace(id)
 		},
 		Poll: func(o behaviour.Operation, _ bool) behaviour.Reply {
 			body := behaviour.Object{"createdDateTime": seconds(o.Start), "lastActionDateTime": seconds(o.Start), "status": "NotStarted"}
@@ -81,7 +84,7 @@ func purgeOperations() behaviour.Protocol {
 
 func seconds(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// keepDeleted moves a vault that is gone to those that can be recovered.
+// keepDeleted stores a deleted vault, so that it can be recovered.
 func keepDeleted(c *behaviour.Call) error {
 	days, ok := behaviour.Int(c.Old, "properties.softDeleteRetentionInDays")
 	if !ok {
@@ -98,7 +101,8 @@ func keepDeleted(c *behaviour.Call) error {
 	if behaviour.Bool(c.Old, "properties.enablePurgeProtection") {
 		properties["purgeProtectionEnabled"] = true
 	}
-	c.Put(deletedID(c.ID.Subscription(), c.Location(), c.ID.Name()), behaviour.Object{"properties": properties, vaultField: behaviour.Clone(c.Old)})
+	c.Put(deletedID(c.ID.Subscription(), c.Location(), c.ID.Name()),
+		behaviour.Object{"properties": properties, vaultField: behaviour.Clone(c.Old)})
 	return nil
 }
 
@@ -106,7 +110,7 @@ func deletedID(subscription, location, name string) azure.ID {
 	return azure.SubscriptionID(subscription).Resource("Microsoft.KeyVault/locations", location).Child("deletedVaults", name)
 }
 
-// findDeleted is the deleted vault with the name that is still kept.
+// findDeleted returns the deleted vault with a name.
 func findDeleted(c *behaviour.Call, name string) (azure.ID, behaviour.Object, bool) {
 	for id, doc := range behaviour.Everywhere(c, deletedType) {
 		if strings.EqualFold(id.Name(), name) && kept(doc, c.Now()) {

@@ -8,7 +8,7 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// valueField is where a secret's document has its value, which ARM never shows.
+// valueField is the field of a secret's document with its value, which ARM never shows.
 const valueField = behaviour.Private + "value"
 
 func secrets() behaviour.Type {
@@ -23,9 +23,10 @@ func secrets() behaviour.Type {
 		Header:  serviceHeader,
 		Show:    func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) },
 		Refuse: func(c *behaviour.Call) error {
-			return behaviour.Refusal(405, "MethodNotAllowed", "Secrets cannot be deleted through the resource manager: delete them through the vault.")
+			return behaviour.Refusal(405, "MethodNotAllowed",
+				"Secrets cannot be deleted through the resource manager: delete them through the vault.")
 		},
-		// Secrets go with their vault, and come back with it.
+		// Secrets are deleted and recovered with their vault.
 		Removed: func(c *behaviour.Call) error {
 			c.Edit(c.ID.Parent(), func(vault behaviour.Object) {
 				vault[secretsField] = append(behaviour.Array(vault, secretsField), behaviour.Clone(c.Old))
@@ -36,7 +37,9 @@ func secrets() behaviour.Type {
 			if _, there := c.Get(c.ID.Parent()); !there {
 				return behaviour.ParentNotFound("read", c.ID)
 			}
-			return behaviour.Refusal(404, "ResourceNotFound", "The specified resource does not exist. Follow this link for more information: https://go.microsoft.com/fwlink/?linkid=2147446")
+			return behaviour.Refusal(404, "ResourceNotFound",
+				"The specified resource does not exist. Follow this link for more information: "+
+					"https://go.microsoft.com/fwlink/?linkid=2147446")
 		},
 	}
 }
@@ -45,7 +48,8 @@ var secretName = regexp.MustCompile(`^[A-Za-z0-9-]{1,127}$`)
 
 func fillSecret(c *behaviour.Call) error {
 	if !secretName.MatchString(c.ID.Name()) {
-		return behaviour.Invalid("InvalidSecretName", "The secret name '%s' is invalid: 1 to 127 letters, digits and hyphens are allowed.", c.ID.Name())
+		return behaviour.Invalid("InvalidSecretName",
+			"The secret name '%s' is invalid: 1 to 127 letters, digits and hyphens are allowed.", c.ID.Name())
 	}
 	value, hasValue := behaviour.At(c.Doc, "properties.value").(string)
 	if !hasValue && c.Verb != behaviour.Patch {
@@ -71,7 +75,7 @@ func fillSecret(c *behaviour.Call) error {
 	return nil
 }
 
-// recoverSecrets puts back the secrets of a vault that was recovered.
+// recoverSecrets stores the secrets of a recovered vault.
 func recoverSecrets(c *behaviour.Call) error {
 	for _, secret := range behaviour.Objects(c.Doc, secretsField) {
 		c.Put(c.ID.Child("secrets", behaviour.Text(secret, "name")), behaviour.Clone(secret))
@@ -80,7 +84,7 @@ func recoverSecrets(c *behaviour.Call) error {
 	return nil
 }
 
-// Secret is the value of a vault's secret, for the data plane.
+// Secret returns the value of a vault's secret, for the data plane.
 func Secret(w behaviour.World, vault azure.ID, name string) (string, bool) {
 	doc, ok := w.Get(vault.Child("secrets", name))
 	return behaviour.Text(doc, valueField), ok

@@ -1,5 +1,5 @@
-// Package vault has the behaviour of Microsoft.KeyVault: vaults, their secrets as
-// ARM shows them, and vaults that were deleted and can be recovered. Layer L2.
+// Package vault has the behaviour of Microsoft.KeyVault: vaults, their secrets as ARM shows them, and deleted vaults.
+// Layer L2.
 package vault
 
 import (
@@ -31,15 +31,15 @@ const (
 	secretType = vaultType + "/secrets"
 )
 
-// serviceVersion is the version that replies of the provider carry.
+// serviceVersion is the version in the provider's replies.
 const serviceVersion = "1.5.1491.0"
 
 func serviceHeader(*behaviour.Call, int) map[string]string {
 	return map[string]string{"x-ms-keyvault-service-version": serviceVersion}
 }
 
-// vaultStyle has a creation that ends some time after its reply, with nothing to
-// poll but the vault: its DNS name has to be registered.
+// vaultStyle returns the style of vaults. A creation ends some time after its reply, when the DNS name is registered;
+// clients poll the vault itself.
 func vaultStyle() behaviour.Style {
 	s := behaviour.Plain("Microsoft.KeyVault")
 	s.Created = 200
@@ -55,7 +55,7 @@ func vaults() behaviour.Type {
 		Style: vaultStyle(),
 		Where: behaviour.Located,
 		Own:   []string{secretsField, "properties.vaultUri", "properties.privateEndpointConnections"},
-		// The list has one vault on a page, and an empty page after the last one.
+		// A page of the list has one vault, and the page after the last vault is empty.
 		Page: 1, EmptyLast: true,
 		Fill:    fillVault,
 		Settle:  recoverSecrets,
@@ -75,14 +75,16 @@ func vaults() behaviour.Type {
 
 var vaultName = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9]|-[A-Za-z0-9])*$`)
 
-// goodName reports whether a vault may have the name.
-func goodName(name string) bool {
+// isValidName reports whether a name is allowed for a vault.
+func isValidName(name string) bool {
 	const shortest, longest = 3, 24
 	return len(name) >= shortest && len(name) <= longest && vaultName.MatchString(name)
 }
 
 const (
-	badName   = "The vault name '%s' is invalid. A vault's name must be between 3-24 alphanumeric characters. The name must begin with a letter, end with a letter or digit, and not contain consecutive hyphens. Follow this link for more information: https://go.microsoft.com/fwlink/?linkid=2147742"
+	badName = "The vault name '%s' is invalid. A vault's name must be between 3-24 alphanumeric characters. The name must begin " +
+		"with a letter, end with a letter or digit, and not contain consecutive hyphens. Follow this link for more information: " +
+		"https://go.microsoft.com/fwlink/?linkid=2147742"
 	takenName = "The vault name '%s' is already in use. Vault names are globally unique so it is possible that the name is already taken."
 )
 
@@ -106,11 +108,10 @@ func fillVault(c *behaviour.Call) error {
 	return nil
 }
 
-// beginVault checks that a vault may come to be, and for a recovery brings back the
-// deleted one's document.
+// beginVault checks that a vault can be created. For a recovery it restores the document of the deleted vault.
 func beginVault(c *behaviour.Call) error {
 	name := c.ID.Name()
-	if !goodName(name) {
+	if !isValidName(name) {
 		return behaviour.Invalid("VaultNameNotValid", badName, name)
 	}
 	if _, taken := c.Holder(vaultType, name); taken {
@@ -120,7 +121,8 @@ func beginVault(c *behaviour.Call) error {
 	recovers := strings.EqualFold(behaviour.Text(c.Doc, "properties.createMode"), "recover")
 	switch {
 	case recovers && !there:
-		return behaviour.Refusal(404, "VaultNotFound", "The vault '%s' cannot be recovered: there is no deleted vault with this name in location '%s'.", name, c.Location())
+		return behaviour.Refusal(404, "VaultNotFound",
+			"The vault '%s' cannot be recovered: there is no deleted vault with this name in location '%s'.", name, c.Location())
 	case recovers:
 		recovered := behaviour.Clone(behaviour.Sub(deleted, vaultField))
 		for key, value := range recovered {
@@ -130,7 +132,9 @@ func beginVault(c *behaviour.Call) error {
 		}
 		c.Delete(id)
 	case there:
-		return behaviour.Conflict("ConflictError", "A vault with the same name already exists in deleted state. You need to either recover or purge existing key vault. Follow this link https://go.microsoft.com/fwlink/?linkid=2149745 for more information on soft delete.")
+		return behaviour.Conflict("ConflictError",
+			"A vault with the same name already exists in deleted state. You need to either recover or purge existing key vault. "+
+				"Follow this link https://go.microsoft.com/fwlink/?linkid=2149745 for more information on soft delete.")
 	}
 	return nil
 }
@@ -138,7 +142,8 @@ func beginVault(c *behaviour.Call) error {
 func checkVault(c *behaviour.Call) error {
 	sku := behaviour.Text(c.Doc, "properties.sku.name")
 	if behaviour.Sub(c.Doc, "properties.sku") == nil || !strings.EqualFold(sku, "standard") && !strings.EqualFold(sku, "premium") {
-		return behaviour.Invalid("InvalidVaultSku", "The vault sku '%s' is not valid: standard and premium of the family A are allowed.", sku)
+		return behaviour.Invalid("InvalidVaultSku",
+			"The vault sku '%s' is not valid: standard and premium of the family A are allowed.", sku)
 	}
 	if behaviour.Text(c.Doc, "properties.tenantId") == "" {
 		return behaviour.Invalid("BadRequest", "The property 'tenantId' of the vault is missing.")
@@ -147,13 +152,17 @@ func checkVault(c *behaviour.Call) error {
 		return behaviour.Invalid("BadRequest", "The parameter accessPolicies is not specified, and enableRbacAuthorization is not true.")
 	}
 	if behaviour.At(c.Doc, "properties.enableSoftDelete") == false {
-		return behaviour.Invalid("BadRequest", "The property \"enableSoftDelete\" can be set to false only for creating new vault. Enabling the 'soft delete' functionality is an irreversible action.")
+		return behaviour.Invalid("BadRequest",
+			"The property \"enableSoftDelete\" can be set to false only for creating new vault. Enabling the 'soft delete' "+
+				"functionality is an irreversible action.")
 	}
 	if days, ok := behaviour.Int(c.Doc, "properties.softDeleteRetentionInDays"); ok && (days < 7 || days > defaultRetention) {
 		return behaviour.Invalid("BadRequest", "The property softDeleteRetentionInDays is %d, 7 to %d are allowed.", days, defaultRetention)
 	}
 	if behaviour.Bool(c.Old, "properties.enablePurgeProtection") && behaviour.At(c.Doc, "properties.enablePurgeProtection") == false {
-		return behaviour.Invalid("BadRequest", "The property \"enablePurgeProtection\" cannot be set to false. Enabling the purge protection for a vault is an irreversible action.")
+		return behaviour.Invalid("BadRequest",
+			"The property \"enablePurgeProtection\" cannot be set to false. Enabling the purge protection for a vault is an "+
+				"irreversible action.")
 	}
 	return nil
 }
@@ -168,7 +177,7 @@ func checkName(c *behaviour.Call) (behaviour.Reply, error) {
 	_, taken := c.Holder(vaultType, name)
 	_, _, deleted := findDeleted(c, name)
 	switch {
-	case !goodName(name):
+	case !isValidName(name):
 		body = behaviour.Object{"nameAvailable": false, "reason": "AccountNameInvalid", "message": strings.ReplaceAll(badName, "%s", name)}
 	case taken || deleted:
 		body = behaviour.Object{"nameAvailable": false, "reason": "AlreadyExists", "message": strings.ReplaceAll(takenName, "%s", name)}

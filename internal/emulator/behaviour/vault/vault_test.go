@@ -30,15 +30,19 @@ func start(t *testing.T) *behaviourtest.Azure {
 	return behaviourtest.Start(t, resources.Provider(), vault.Provider())
 }
 
-func TestAVaultIsReadyWhenItsNameIs(t *testing.T) {
+func TestVaultIsReadyWithItsName(t *testing.T) {
 	a := start(t)
 	a.Run(
-		exchange{Do: "PUT " + keys, Body: body, Header: map[string]string{"Azure-AsyncOperation": "", "x-ms-keyvault-service-version": "*"}, Has: has{
-			"properties.provisioningState": "RegisteringDns", "properties.vaultUri": "https://keys-1.vault.azure.net",
-			"properties.softDeleteRetentionInDays": 90, "properties.enableSoftDelete": true, "systemData.createdByType": "User", "tags": map[string]any{},
-		}},
-		exchange{Do: "GET " + keys, Has: has{"properties.provisioningState": "Succeeded", "properties.vaultUri": "https://keys-1.vault.azure.net/"}},
-		exchange{Do: "PATCH " + keys, Body: `{"properties":{"enablePurgeProtection":true}}`, Has: has{"properties.provisioningState": "Succeeded"}},
+		exchange{Do: "PUT " + keys, Body: body,
+			Header: map[string]string{"Azure-AsyncOperation": "", "x-ms-keyvault-service-version": "*"}, Has: has{
+				"properties.provisioningState": "RegisteringDns", "properties.vaultUri": "https://keys-1.vault.azure.net",
+				"properties.softDeleteRetentionInDays": 90, "properties.enableSoftDelete": true, "systemData.createdByType": "User",
+				"tags": map[string]any{},
+			}},
+		exchange{Do: "GET " + keys,
+			Has: has{"properties.provisioningState": "Succeeded", "properties.vaultUri": "https://keys-1.vault.azure.net/"}},
+		exchange{Do: "PATCH " + keys, Body: `{"properties":{"enablePurgeProtection":true}}`,
+			Has: has{"properties.provisioningState": "Succeeded"}},
 		exchange{Do: "PATCH " + keys, Body: `{"properties":{"enablePurgeProtection":false}}`, Status: 400, Code: "BadRequest"},
 	)
 }
@@ -57,7 +61,8 @@ func TestRefusedVaults(t *testing.T) {
 	put(keys, `{"location":"eastus","properties":{"tenantId":"t","accessPolicies":[]}}`, "InvalidVaultSku")
 	put(keys, `{"location":"eastus","properties":{"sku":{"name":"premium"},"accessPolicies":[]}}`, "BadRequest")
 	put(keys, `{"location":"eastus","properties":{"tenantId":"t","sku":{"name":"premium"}}}`, "BadRequest")
-	put(keys, `{"location":"eastus","properties":{"tenantId":"t","sku":{"name":"premium"},"accessPolicies":[],"softDeleteRetentionInDays":3}}`, "BadRequest")
+	put(keys, `{"location":"eastus","properties":{"tenantId":"t","sku":{"name":"premium"},"accessPolicies":[],
+		"softDeleteRetentionInDays":3}}`, "BadRequest")
 	a.Run(
 		exchange{Do: "PUT " + keys, Body: body},
 		exchange{Do: "PUT ~~/resourceGroups/other", Body: `{"location":"eastus"}`, Status: 201},
@@ -97,10 +102,12 @@ func TestSecretsAreNeverShown(t *testing.T) {
 		exchange{Do: "PUT " + secret, Body: `{"properties":{}}`, Status: 400, Code: "BadRequest"},
 	)
 	first := a.Run(exchange{Do: "PUT " + secret, Body: `{"properties":{"value":"1"}}`, Has: has{
-		"location": "eastus", "properties.value": nil, "$value": nil, "properties.attributes.enabled": true, "properties.secretUri": "https://keys-1.vault.azure.net/secrets/s",
+		"location": "eastus", "properties.value": nil, "$value": nil, "properties.attributes.enabled": true,
+		"properties.secretUri": "https://keys-1.vault.azure.net/secrets/s",
 	}})
 	version := func(o behaviour.Object) string { return behaviour.Text(o, "properties.secretUriWithVersion") }
-	patched := a.Run(exchange{Do: "PATCH " + secret, Body: `{"properties":{"attributes":{"enabled":false}}}`, Has: has{"properties.attributes.enabled": false}})
+	patched := a.Run(exchange{Do: "PATCH " + secret, Body: `{"properties":{"attributes":{"enabled":false}}}`,
+		Has: has{"properties.attributes.enabled": false}})
 	if version(first) != version(patched) {
 		t.Error("a change of attributes made a new version")
 	}
@@ -126,7 +133,8 @@ func TestADeletedVaultIsRecoveredOrPurged(t *testing.T) {
 		exchange{Do: "PUT " + keys + "/secrets/s", Body: `{"properties":{"value":"1"}}`},
 		exchange{Do: "DELETE " + keys},
 		exchange{Do: "GET " + keys, Status: 404, Code: "ResourceNotFound"},
-		exchange{Do: "GET " + deleted, Has: has{"type": "Microsoft.KeyVault/deletedVaults", "properties.location": "eastus", "$vault": nil}},
+		exchange{Do: "GET " + deleted,
+			Has: has{"type": "Microsoft.KeyVault/deletedVaults", "properties.location": "eastus", "$vault": nil}},
 		exchange{Do: "GET ~~/providers/Microsoft.KeyVault/deletedVaults", Has: has{"value.#": 1, "value.0.name": "keys-1"}},
 		exchange{Do: "PUT " + keys, Body: body, Status: 409, Code: "ConflictError"},
 		exchange{Do: "PUT " + keys, Body: recover},
@@ -156,10 +164,11 @@ func TestPurgeProtection(t *testing.T) {
 	)
 }
 
-func TestADeletedVaultGoesAwayByItself(t *testing.T) {
+func TestDeletedVaultExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t)
-		a.Run(exchange{Do: "PUT " + keys, Body: strings.Replace(body, `"tenantId"`, `"softDeleteRetentionInDays":7,"tenantId"`, 1)}, exchange{Do: "DELETE " + keys})
+		a.Run(exchange{Do: "PUT " + keys, Body: strings.Replace(body, `"tenantId"`, `"softDeleteRetentionInDays":7,"tenantId"`, 1)},
+			exchange{Do: "DELETE " + keys})
 		<-time.After(8 * 24 * time.Hour)
 		a.Run(
 			exchange{Do: "GET ~~/providers/Microsoft.KeyVault/deletedVaults", Has: has{"value.#": 0}},

@@ -1,14 +1,14 @@
-// Package cloud knows the hosts under which Azure's public clouds are reached, so
-// that the planes of the local Azure can answer in their place. Layer L2.
+// Package cloud has the hosts of Azure's public clouds. The data planes of the local Azure (the packages below plane)
+// answer in their place. Layer L2.
 package cloud
 
 import "strings"
 
 // Cloud is one of Azure's clouds.
 type Cloud struct {
-	// Name is how configuration files call it, Alias how newer tools do.
+	// Name is the cloud's name in configuration files, Alias the name in newer tools.
 	Name, Alias string
-	// ARM is the host of Azure Resource Manager, Classic that of its audience.
+	// ARM is the host of Azure Resource Manager, Classic the host of its audience.
 	ARM, Classic string
 	// Logins are the hosts of Entra ID, the preferred one first.
 	Logins []string
@@ -16,7 +16,7 @@ type Cloud struct {
 	Registry, Storage, Vault string
 }
 
-// Clouds are all clouds, the public one first.
+// Clouds returns all clouds, the public one first.
 func Clouds() []Cloud {
 	return []Cloud{
 		{
@@ -40,7 +40,7 @@ func Clouds() []Cloud {
 	}
 }
 
-// OfHost is the cloud that a login, ARM or registry host belongs to.
+// OfHost returns the cloud of a login, ARM or registry host.
 func OfHost(host string) (Cloud, bool) {
 	for _, c := range Clouds() {
 		if c.isLogin(host) || c.isARM(host) || isBelow(host, c.Registry) {
@@ -50,7 +50,7 @@ func OfHost(host string) (Cloud, bool) {
 	return Cloud{}, false
 }
 
-// IsLogin reports whether a host is one of Entra ID's, a region's included.
+// IsLogin reports whether a host is a login host of Entra ID, also that of a region.
 func IsLogin(host string) bool {
 	for _, c := range Clouds() {
 		if c.isLogin(host) {
@@ -73,15 +73,15 @@ func (c Cloud) isARM(host string) bool {
 	return strings.EqualFold(host, c.ARM) || strings.EqualFold(host, c.Classic) || isBelow(host, c.ARM)
 }
 
-// isBelow reports whether a host is a name under the domain.
+// isBelow reports whether a host is below the domain.
 func isBelow(host, domain string) bool {
 	host = strings.ToLower(host)
 	name, ok := strings.CutSuffix(host, "."+domain)
 	return ok && name != ""
 }
 
-// Audiences are the resources that tokens for Azure Resource Manager are for, of
-// the cloud's own and then of older clients, with and without a slash at the end.
+// Audiences returns the audiences of tokens for Azure Resource Manager: the cloud's own and those of older clients,
+// with and without a final slash.
 func (c Cloud) Audiences() []string {
 	return []string{
 		"https://" + c.Classic + "/", "https://" + c.Classic,

@@ -78,7 +78,7 @@ var (
 	probed = object{"probe": ref(balancer + "/probes/probe")}
 )
 
-// open lets everybody into the subnet.
+// open allows all traffic into the subnet.
 func (w *world) open() {
 	w.subnet(object{"networkSecurityGroup": ref(w.group("open", allow("all", 100, "Inbound", object{})))})
 }
@@ -97,13 +97,13 @@ func dialPlatform(w *world, address string, patient bool) error {
 	return err
 }
 
-// members boots machines behind the load balancer that serve at a port and, as nodes
-// do, at the frontends' addresses.
+// members starts machines behind the load balancer. They serve at a port and, as nodes do, at the frontends' addresses.
 func (w *world) members(n int, frontends ...netip.Addr) []*machine {
 	w.Helper()
 	var all []*machine
 	for i := range n {
-		m := w.machine(fmt.Sprintf("m%d", i), nodes, nil, object{"loadBalancerBackendAddressPools": pool, "loadBalancerBackendAddressPools6": pool})
+		m := w.machine(fmt.Sprintf("m%d", i), nodes, nil,
+			object{"loadBalancerBackendAddressPools": pool, "loadBalancerBackendAddressPools6": pool})
 		for _, a := range frontends {
 			m.ip("addr add " + netip.PrefixFrom(a, a.BitLen()).String() + " dev lo")
 		}
@@ -112,7 +112,7 @@ func (w *world) members(n int, frontends ...netip.Addr) []*machine {
 	return all
 }
 
-// meets collects who answers until so many different ones did.
+// meets connects until a number of different machines have answered, and returns their greetings.
 func (m *machine) meets(address string, n int) map[string]greeting {
 	m.w.Helper()
 	met := map[string]greeting{}
@@ -175,15 +175,15 @@ func TestLoadBalancersForward(t *testing.T) {
 		}
 	}
 	w.outside.misses(at(front, 82))
-	// A machine that is in no pool reaches it too, with the address that it leaves with.
+	// A machine outside of the pool reaches the frontend too, with its public source address.
 	other := w.machine("other", nodes, nil, nil)
-	if g := other.meets(at(front, 80), 3)["m0"]; !wiring.PublicRanges()[0].Contains(netip.MustParseAddr(g.client)) || g.client == host.String() {
+	if g := other.meets(at(front, 80), 3)["m0"]; !wiring.PublicRanges()[0].Contains(netip.MustParseAddr(g.client)) ||
+		g.client == host.String() {
 		t.Errorf("from inside: %+v, want a public client", g)
 	}
 }
 
-// A member reaches its own load balancer from inside as from outside: it leaves with
-// the frontend's address.
+// A member reaches its own load balancer, with the frontend's address as its source.
 func TestHairpin(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -231,8 +231,7 @@ func TestSessionAffinity(t *testing.T) {
 	}
 }
 
-// An internal load balancer with a rule for all ports is reached in the network and
-// not from outside.
+// An internal load balancer with a rule for all ports is reachable in the network, and not from outside.
 func TestInternalLoadBalancer(t *testing.T) {
 	t.Parallel()
 	for _, float := range []bool{true, false} {
@@ -289,8 +288,7 @@ func TestMembersByAddress(t *testing.T) {
 	}
 }
 
-// A member that does not answer its probe gets no new connection and keeps those
-// that it has.
+// A member that does not answer its probe gets no new connection and keeps its present ones.
 func TestProbesDrain(t *testing.T) {
 	t.Parallel()
 	for protocol, float := range map[string]bool{"Tcp": true, "Http": false} {
@@ -312,13 +310,13 @@ func drain(t *testing.T, protocol string, float bool) {
 	id6, frontSix := w.publicIP("front6", "IPv6")
 	w.balancer(balancing{public: id, public6: id6})
 	members := w.members(2, front, frontSix)
-	doors := map[string]*health{}
+	healths := map[string]*health{}
 	for _, m := range members {
 		m.serve(":80")
 		m.servePackets(at(front, 53))
-		doors[m.name] = m.health(protocol)
+		healths[m.name] = m.health(protocol)
 	}
-	// Only now, so that the first question has its answer.
+	// This is after the first answer to the probe.
 	w.balancer(balancing{public: id, public6: id6, probes: list{probe("probe", protocol, 8000, path)}, rules: list{
 		rule("web", "Tcp", 80, 80, with(probed, object{"enableFloatingIP": float})),
 		rule("web6", "Tcp", 80, 80, with(probed, front6, floats)),
@@ -343,7 +341,7 @@ func drain(t *testing.T, protocol string, float bool) {
 	}
 	w.waitHealthy("names", members...)
 	names := w.namesFrom("m0", at(front, 53))
-	doors["m0"].set(false)
+	healths["m0"].set(false)
 	w.waitHealthy("web", members[1])
 	w.waitHealthy("names", members[1])
 	if g, err := sayTo(names, generous); err != nil || g.server != "m1" {
@@ -362,20 +360,20 @@ func drain(t *testing.T, protocol string, float bool) {
 			t.Errorf("%s says %q", name, got)
 		}
 	}
-	doors["m1"].set(false)
+	healths["m1"].set(false)
 	w.waitHealthy("web")
 	w.outside.misses(at(front, 80))
 	if protocol != "Tcp" {
 		return // the way back is the same
 	}
-	doors["m0"].set(true)
+	healths["m0"].set(true)
 	w.waitHealthy("web", members[0])
 	if g := w.outside.reaches(at(front, 80)); g.server != "m0" {
 		t.Errorf("%+v", g)
 	}
 }
 
-// namesFrom is a socket whose datagrams go to a member.
+// namesFrom returns a socket that sends its datagrams to a member.
 func (w *world) namesFrom(member, address string) net.Conn {
 	w.Helper()
 	for {
@@ -404,7 +402,7 @@ func read(t *testing.T, c net.Conn) string {
 	return line
 }
 
-// health is a machine's answer to probes.
+// health is a machine's reply to probes.
 type health struct {
 	m        *machine
 	protocol string
@@ -422,7 +420,7 @@ func (m *machine) health(protocol string) *health {
 	return h
 }
 
-// set makes the machine well or not: over TCP by listening, else by what it says.
+// set changes the health of the machine: over TCP by listening, else by the reply.
 func (h *health) set(well bool) {
 	h.m.w.Helper()
 	h.mu.Lock()
@@ -480,9 +478,8 @@ func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A load balancer does not know that a machine is off: what it chooses that machine for is
-// lost, until its probe has noticed.
-func TestMachineThatIsOff(t *testing.T) {
+// A load balancer does not know that a machine is off. It loses the machine's connections until the probe fails.
+func TestStoppedMachine(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	w.open()
@@ -518,7 +515,7 @@ func TestMachineThatIsOff(t *testing.T) {
 			lost = err != nil
 		}
 		if !lost {
-			t.Errorf("port %d: nothing is lost though one of two machines is off and nobody asks", port)
+			t.Errorf("port %d: no connection is lost though one of two machines is off and there is no probe", port)
 		}
 	}
 	members[1].attach()

@@ -9,9 +9,8 @@ import (
 	"kaz/internal/emulator/plane/fabric/netns"
 )
 
-// BenchmarkConnections opens connections, 16 at a time, each until the receiver ended
-// it: through a public frontend with floating IP and two receivers, and to compare,
-// within one machine.
+// BenchmarkConnections opens connections, 16 at a time, and waits for their end: through a public frontend with
+// floating IP and two backends and, for comparison, within one machine.
 func BenchmarkConnections(b *testing.B) {
 	w, members, front := benchmarkWorld(b, func(net.Conn) {})
 	b.Run("loopback", func(b *testing.B) { connections(b, members[0], "127.0.0.1:80") })
@@ -49,8 +48,7 @@ func connections(b *testing.B, from *machine, to string) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "connections/s")
 }
 
-// BenchmarkThroughput sends a megabyte after the other over one connection through a
-// public frontend with floating IP.
+// BenchmarkThroughput sends megabytes over one connection through a public frontend with floating IP.
 func BenchmarkThroughput(b *testing.B) {
 	w, _, front := benchmarkWorld(b, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	c, err := w.outside.open("tcp", front, generous)
@@ -69,8 +67,7 @@ func BenchmarkThroughput(b *testing.B) {
 	b.ReportMetric(float64(b.N)*size*8/1e9/b.Elapsed().Seconds(), "Gbit/s")
 }
 
-// benchmarkWorld has two receivers behind a frontend, which treat connections so and
-// then end them.
+// benchmarkWorld returns two backends behind a frontend, which call the function for each connection.
 func benchmarkWorld(b *testing.B, treat func(net.Conn)) (*world, []*machine, string) {
 	w := start(b)
 	w.open()

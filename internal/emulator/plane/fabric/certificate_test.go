@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// certificate is one that nobody has reason to trust.
+// certificate returns a self-signed certificate.
 func certificate(w *world) *tls.Config {
 	w.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Changes of everything around them cut no connection and refuse none.
+// Changes of other resources neither cut nor refuse a connection.
 func TestTrafficDuringChanges(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -60,9 +60,11 @@ func TestTrafficDuringChanges(t *testing.T) {
 	for i := range 8 {
 		w.group("open", allow("all", 100, "Inbound", object{}), deny("other", 200+i, "Inbound", object{"destinationPortRange": "99"}))
 		w.balancer(balancing{public: id, rules: append(list{rule(fmt.Sprint("more", i), "Udp", 1000+i, 1000+i, floats)}, rules...)})
-		w.put(provider+"/routeTables/routes", object{"location": "eastus", "properties": object{"routes": list{object{"name": "r", "properties": object{
-			"addressPrefix": fmt.Sprintf("10.244.%d.0/24", i), "nextHopType": "None"}}}}})
-		w.subnet(object{"networkSecurityGroup": ref(provider + "/networkSecurityGroups/open"), "routeTable": ref(provider + "/routeTables/routes")})
+		w.put(provider+"/routeTables/routes",
+			object{"location": "eastus", "properties": object{"routes": list{object{"name": "r", "properties": object{
+				"addressPrefix": fmt.Sprintf("10.244.%d.0/24", i), "nextHopType": "None"}}}}})
+		w.subnet(object{"networkSecurityGroup": ref(provider + "/networkSecurityGroups/open"),
+			"routeTable": ref(provider + "/routeTables/routes")})
 		if last != nil {
 			if err := w.fabric.Detach(t.Context(), last.nic); err != nil {
 				t.Error(err)

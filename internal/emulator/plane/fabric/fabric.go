@@ -1,11 +1,13 @@
-// Package fabric is the network data plane of the local Azure: it makes packets meet
-// what the documents of virtual networks, network interfaces, route tables, security
-// groups, load balancers and public addresses say. Layer L2.
+// Package fabric is the network data plane of the local Azure. The word is Azure's own: its fabric is the layer below
+// the resources. Package fabric forwards packets as the documents of virtual networks, network interfaces, route
+// tables,
+// security groups, load balancers and public addresses say. Layer L2.
 //
-// Package wiring says what the kernel must be told, package netns tells it, package
-// health asks the receivers of load balancers. This package watches the local Azure
-// and brings them together: every change goes the same way, whole documents in, what
-// is different into the kernel.
+// Package wiring compiles the documents into the state of the kernel, package netns applies the state, and package
+// health
+// probes the backends of load balancers. Package fabric watches the local Azure and calls them. Every change takes the
+// same
+// path: wiring compiles all documents, and netns applies the difference.
 package fabric
 
 import (
@@ -14,14 +16,12 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"kaz/internal/azure"
@@ -32,33 +32,34 @@ import (
 	"kaz/internal/emulator/plane/fabric/wiring"
 )
 
-// Azure is the local Azure whose packets these are.
+// Azure is the local Azure with the documents.
 type Azure interface {
 	Look(f func(w behaviour.World))
 	Subscribe() func(ctx context.Context, f func([]emulator.Change))
 }
 
-// Options say which fabric this is.
+// Options are the options of a Fabric.
 type Options struct {
-	// Instance tells apart fabrics on one machine: up to eight small letters and digits.
+	// Instance distinguishes fabrics on one machine: up to eight lower-case letters and digits.
 	Instance string
 	Azure    Azure
-	// Outside is the path of the network namespace from which public addresses are
-	// reached, "" for that of this process.
+	// Outside is the path of the network namespace from which public addresses are reached, "" for the namespace of
+	// this process.
 	Outside string
-	// Metadata answers HTTP requests to 169.254.169.254 that come by an interface, from
-	// its machine or from pods on it; nobody can ask for another's. Nil for nobody.
+	// Metadata answers HTTP requests to 169.254.169.254 from an interface's machine and its pods. nil answers none.
 	Metadata func(from azure.ID) http.Handler
-	// Log gets what changed and what went wrong; nil is slog.Default.
+	// ProbeInterval replaces the intervals of all probes, so that tests wait less; 0 keeps them.
+	ProbeInterval time.Duration
+	// Log gets changes and errors; nil is slog.Default.
 	Log *slog.Logger
 }
 
-// Fabric carries packets until it is closed.
+// Fabric forwards packets until it is closed.
 type Fabric struct {
 	options Options
 	wake    chan struct{}
 	stop    context.CancelFunc
-	done    <-chan struct{} // closed when nothing is carried any more
+	done    <-chan struct{} // closed when the fabric has stopped
 	tasks   sync.WaitGroup
 	prober  *health.Prober
 
@@ -67,18 +68,16 @@ type Fabric struct {
 	made     uint64
 	waiting  []chan error
 	net      wiring.Net
-	broken   map[string]bool // guests that could not be told everything
-	rounded  chan struct{}   // closed, and made anew, after every round
+	broken   map[string]bool // machines to which not everything could be applied
+	rounded  chan struct{}   // closed and replaced after every round
 
-	// What follows is the loop's own.
+	// The following fields belong to the goroutine of run.
 	docs     *wiring.Documents
 	kernel   netns.Kernel
-	services map[string]*http.Server
-	serving  sync.WaitGroup
+	metadata metadataServers
 }
 
-// Start checks that the machine can do it, removes what an earlier instance of the
-// name left, and carries packets from then on.
+// Start checks the requirements of the machine, removes what an earlier instance left, and starts to forward packets.
 func Start(ctx context.Context, o Options) (*Fabric, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -93,10 +92,12 @@ func Start(ctx context.Context, o Options) (*Fabric, error) {
 		return nil, err
 	}
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
-	f := &Fabric{options: o, stop: stop, done: inner.Done(), rounded: make(chan struct{}), wake: make(chan struct{}, 1), docs: wiring.NewDocuments(),
-		attached: map[string]wiring.Attachment{}, broken: map[string]bool{}, services: map[string]*http.Server{}}
-	f.prober = health.New(f.poke)
-	changes := o.Azure.Subscribe() // before the first look
+	f := &Fabric{options: o, stop: stop, done: inner.Done(), rounded: make(chan struct{}), wake: make(chan struct{}, 1),
+		docs:     wiring.NewDocuments(),
+		attached: map[string]wiring.Attachment{}, broken: map[string]bool{}}
+	f.metadata = metadataServers{handler: o.Metadata, caller: f.Caller, log: o.Log, servers: map[string]*http.Server{}}
+	f.prober = health.New(f.requestRound)
+	changes := o.Azure.Subscribe() // before the first round
 	f.tasks.Go(func() { f.run(inner) })
 	f.tasks.Go(func() { f.watch(inner, changes) })
 	if err := f.Settle(ctx); err != nil {
@@ -112,12 +113,12 @@ func checkInstance(name string) error {
 		ok = ok && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9')
 	}
 	if !ok {
-		return fmt.Errorf("instance %q of the network: want 1 to %d small letters and digits", name, longest)
+		return fmt.Errorf("instance %q of the network: want 1 to %d lower-case letters and digits", name, longest)
 	}
 	return nil
 }
 
-// watch wakes the loop when documents of networks change.
+// watch starts a round of run after every change of a network document.
 func (f *Fabric) watch(ctx context.Context, changes func(context.Context, func([]emulator.Change))) {
 	matters := map[string]bool{}
 	for _, t := range wiring.Types() {
@@ -126,21 +127,21 @@ func (f *Fabric) watch(ctx context.Context, changes func(context.Context, func([
 	changes(ctx, func(batch []emulator.Change) {
 		for _, c := range batch {
 			if matters[strings.ToLower(c.ID.Type())] {
-				f.poke()
+				f.requestRound()
 				return
 			}
 		}
 	})
 }
 
-func (f *Fabric) poke() {
+func (f *Fabric) requestRound() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run carries out rounds, one after the other, until the context ends.
+// run executes rounds, one after the other, until the context ends.
 func (f *Fabric) run(ctx context.Context) {
 	const again = time.Second
 	var retry <-chan time.Time
@@ -158,7 +159,7 @@ func (f *Fabric) run(ctx context.Context) {
 		f.mu.Unlock()
 		err := f.round(ctx)
 		if err != nil && ctx.Err() == nil {
-			f.options.Log.Warn("network of the local azure is not what it should be", "error", err)
+			f.options.Log.Warn("cannot apply the network of the local azure; trying again", "error", err)
 			retry = time.After(again)
 		}
 		for _, w := range waiting {
@@ -167,7 +168,7 @@ func (f *Fabric) run(ctx context.Context) {
 	}
 }
 
-// round brings everything that is known now into force.
+// round applies the present documents and state to the kernel.
 func (f *Fabric) round(ctx context.Context) error {
 	var problems []error
 	f.options.Azure.Look(func(w behaviour.World) {
@@ -189,11 +190,18 @@ func (f *Fabric) round(ctx context.Context) error {
 	state.Attached = maps.Clone(f.attached)
 	f.mu.Unlock()
 	want := wiring.Compile(f.docs, state)
+	if f.options.ProbeInterval > 0 {
+		for i := range want.Probes {
+			want.Probes[i].Interval = f.options.ProbeInterval
+		}
+	}
 	start := time.Now()
 	err := f.kernel.Apply(ctx, want)
 	f.options.Log.Debug("network brought up to date", "duration", time.Since(start))
 	f.prober.Set(ctx, want.Probes)
-	f.serve(want)
+	if !f.metadata.update(want.Routers) {
+		f.requestRound()
+	}
 	f.mu.Lock()
 	f.net = want
 	f.broken = map[string]bool{}
@@ -208,13 +216,13 @@ func (f *Fabric) round(ctx context.Context) error {
 	return err
 }
 
-// Settle returns when everything that happened before is in force.
+// Settle waits until all earlier changes are in force.
 func (f *Fabric) Settle(ctx context.Context) error {
 	done := make(chan error, 1)
 	f.mu.Lock()
 	f.waiting = append(f.waiting, done)
 	f.mu.Unlock()
-	f.poke()
+	f.requestRound()
 	select {
 	case err := <-done:
 		return err
@@ -227,28 +235,27 @@ func (f *Fabric) Settle(ctx context.Context) error {
 
 var errClosed = errors.New("the network of the local Azure is closed")
 
-// Machine is where an interface is attached.
+// Machine is the place to which an interface is attached.
 type Machine struct {
-	// Namespace is the path of the machine's network namespace, which must stay until the
-	// interface is detached.
+	// Namespace is the path of the machine's network namespace, which must exist until the interface is detached.
 	Namespace string
-	// Device is the name that the interface gets in it, such as eth0.
+	// Device is the name of the interface in the namespace, such as eth0.
 	Device string
-	// Index is 0 for the machine's primary interface, by which it reaches the world.
+	// Index is 0 for the machine's primary interface, which has the default route.
 	Index int
 }
 
-// Port is what a machine has of an interface that is attached. All of it is set up.
+// Port describes an attached interface in its machine.
 type Port struct {
 	MAC       string
-	Addresses []netip.Prefix // the primary one first of its family
+	Addresses []netip.Prefix // in each family the primary address first
 	Gateways  []netip.Addr
-	// Resolver is the address at which Azure resolves names.
+	// Resolver is the address of Azure's name server.
 	Resolver netip.Addr
 }
 
-// Attach gives a machine an interface, with its addresses and routes. When it
-// returns, packets flow. An interface that is attached elsewhere is detached there.
+// Attach connects an interface to a machine, with its addresses and routes. When it returns, packets flow. It first
+// detaches the interface from another machine.
 func (f *Fabric) Attach(ctx context.Context, nic azure.ID, m Machine) (Port, error) {
 	if _, err := os.Stat(m.Namespace); err != nil {
 		return Port{}, fmt.Errorf("attach network interface %s: network namespace of the machine: %w", nic, err)
@@ -268,7 +275,8 @@ func (f *Fabric) Attach(ctx context.Context, nic azure.ID, m Machine) (Port, err
 	case !broken:
 		return port, nil
 	}
-	return Port{}, errors.Join(fmt.Errorf("attach network interface %s to %s: %w", nic, m.Namespace, err), f.Detach(context.WithoutCancel(ctx), nic))
+	return Port{},
+		errors.Join(fmt.Errorf("attach network interface %s to %s: %w", nic, m.Namespace, err), f.Detach(context.WithoutCancel(ctx), nic))
 }
 
 func (f *Fabric) port(nic azure.ID, m Machine) (Port, bool) {
@@ -298,12 +306,12 @@ func (f *Fabric) port(nic azure.ID, m Machine) (Port, bool) {
 	return p, len(p.Addresses) > 0
 }
 
-// Detach takes an interface from its machine. One that is not attached stays so.
+// Detach disconnects an interface from its machine. It does nothing for an interface that is not attached.
 func (f *Fabric) Detach(ctx context.Context, nic azure.ID) error {
 	f.mu.Lock()
 	delete(f.attached, nic.Key())
 	f.mu.Unlock()
-	// What goes wrong elsewhere is tried again; here nothing can: what is gone is gone.
+	// An error is left to the next round; the interface itself is gone with its link.
 	err := f.Settle(ctx)
 	if ctx.Err() != nil || errors.Is(err, errClosed) {
 		return fmt.Errorf("detach network interface %s: %w", nic, err)
@@ -311,16 +319,14 @@ func (f *Fabric) Detach(ctx context.Context, nic azure.ID) error {
 	return nil
 }
 
-// Balancers are the rules of load balancers with their healthy receivers, as they
-// are in force.
+// Balancers returns the load balancing rules in force, with their healthy backends.
 func (f *Fabric) Balancers() []wiring.Balancer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.net.Balancers)
 }
 
-// Wait returns when the rules of load balancers, as they are in force, are as until
-// says.
+// Wait returns when until accepts the load balancing rules in force.
 func (f *Fabric) Wait(ctx context.Context, until func([]wiring.Balancer) bool) error {
 	for {
 		f.mu.Lock()
@@ -339,105 +345,11 @@ func (f *Fabric) Wait(ctx context.Context, until func([]wiring.Balancer) bool) e
 	}
 }
 
-// router is that of a virtual network.
-func (f *Fabric) router(network azure.ID) (wiring.Router, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, r := range f.net.Routers {
-		if r.Network.Equal(network) {
-			return r, nil
-		}
-	}
-	return wiring.Router{}, fmt.Errorf("virtual network %s is not there", network)
-}
-
-// Dial connects to a machine, or to what the routes of a network lead to, from the
-// platform's place in the network: 168.63.129.16. Security groups see it as the load
-// balancer's probe.
-func (f *Fabric) Dial(ctx context.Context, network azure.ID, protocol, address string) (c net.Conn, err error) {
-	r, err := f.router(network)
-	if err != nil {
-		return nil, err
-	}
-	dialer := net.Dialer{}
-	if to, err := netip.ParseAddrPort(address); err == nil && to.Addr().Is4() {
-		dialer.LocalAddr = from(protocol)
-	}
-	if r.Mark != 0 {
-		dialer.Control = netns.WithMark(r.Mark)
-	}
-	err = netns.Do(r.Namespace, func() error {
-		c, err = dialer.DialContext(ctx, protocol, address)
-		return err
-	})
-	return c, err
-}
-
-func from(protocol string) net.Addr {
-	if strings.HasPrefix(protocol, "udp") {
-		return &net.UDPAddr{IP: wiring.Platform.AsSlice()}
-	}
-	return &net.TCPAddr{IP: wiring.Platform.AsSlice()}
-}
-
-// Listen listens in a virtual network, at an address of the platform such as
-// 168.63.129.16:53: machines reach it whatever their security groups say.
-func (f *Fabric) Listen(ctx context.Context, network azure.ID, protocol, address string) (l net.Listener, err error) {
-	r, err := f.router(network)
-	if err != nil {
-		return nil, err
-	}
-	err = netns.Do(r.Namespace, func() error {
-		l, err = (&net.ListenConfig{}).Listen(ctx, protocol, address)
-		return err
-	})
-	return l, err
-}
-
-// ListenPacket is Listen for datagrams.
-func (f *Fabric) ListenPacket(ctx context.Context, network azure.ID, protocol, address string) (c net.PacketConn, err error) {
-	r, err := f.router(network)
-	if err != nil {
-		return nil, err
-	}
-	err = netns.Do(r.Namespace, func() error {
-		c, err = (&net.ListenConfig{}).ListenPacket(ctx, protocol, address)
-		return err
-	})
-	return c, err
-}
-
-// Sender is the interface that has an address in a virtual network. Interfaces that
-// may not forward cannot send with other addresses than theirs; for those that may,
-// ask [Fabric.Caller].
-func (f *Fabric) Sender(network azure.ID, address netip.Addr) (azure.ID, bool) {
-	r, err := f.router(network)
-	if err != nil {
-		return "", false
-	}
-	id, ok := r.Interfaces[address.Unmap()]
-	return id, ok
-}
-
-// Caller is the interface by which a connection came to a listener of the network,
-// whatever its source address: also that of a node whose pod connected.
-func (f *Fabric) Caller(network azure.ID, c net.Conn) (azure.ID, bool) {
-	if s, ok := c.(syscall.Conn); ok {
-		if mark := netns.Mark(s); mark != 0 {
-			return f.Sender(network, wiring.AddressOf(mark))
-		}
-	}
-	return "", false
-}
-
-// Close stops everything and removes all that was made.
+// Close stops the fabric and removes its namespaces and links.
 func (f *Fabric) Close() error {
 	f.stop()
 	f.tasks.Wait()
 	f.prober.Close()
-	for _, s := range f.services {
-		_ = s.Close() // the machines are gone
-	}
-	f.serving.Wait()
+	f.metadata.close()
 	return netns.Sweep(context.Background(), f.options.Instance, f.options.Outside)
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
 	"kaz/internal/azure"
@@ -14,32 +15,42 @@ import (
 	"kaz/internal/emulator/plane/fabric/wiring"
 )
 
-// serve answers at the address of instance metadata in every network, and nowhere
-// else.
-func (f *Fabric) serve(want wiring.Net) {
-	if f.options.Metadata == nil {
-		return
-	}
-	wanted := map[string]bool{}
-	for _, r := range want.Routers {
-		wanted[r.Namespace] = true
-		if f.services[r.Namespace] != nil {
-			continue
-		}
-		if err := f.serveIn(r); err != nil {
-			f.options.Log.Error("instance metadata is not served", "network", string(r.Network), "error", err)
-			f.poke()
-		}
-	}
-	for name, s := range f.services {
-		if !wanted[name] {
-			delete(f.services, name)
-			_ = s.Close() // nobody is there any more
-		}
-	}
+// metadataServers serve instance metadata in the router of each network.
+type metadataServers struct {
+	handler func(from azure.ID) http.Handler
+	// caller returns the interface from which a connection came.
+	caller  func(network azure.ID, c net.Conn) (azure.ID, bool)
+	log     *slog.Logger
+	servers map[string]*http.Server // by namespace
+	serving sync.WaitGroup
 }
 
-func (f *Fabric) serveIn(r wiring.Router) error {
+// update starts servers in new routers and stops those in other namespaces. It reports whether all have started.
+func (m *metadataServers) update(routers []wiring.Router) bool {
+	if m.handler == nil {
+		return true
+	}
+	wanted, all := map[string]bool{}, true
+	for _, r := range routers {
+		wanted[r.Namespace] = true
+		if m.servers[r.Namespace] != nil {
+			continue
+		}
+		if err := m.start(r); err != nil {
+			m.log.Error("instance metadata is not served", "network", string(r.Network), "error", err)
+			all = false
+		}
+	}
+	for name, s := range m.servers {
+		if !wanted[name] {
+			delete(m.servers, name)
+			_ = s.Close() // the client is gone
+		}
+	}
+	return all
+}
+
+func (m *metadataServers) start(r wiring.Router) error {
 	var l net.Listener
 	err := netns.Do(r.Namespace, func() (err error) {
 		l, err = net.Listen("tcp", netip.AddrPortFrom(wiring.Metadata, 80).String())
@@ -49,31 +60,39 @@ func (f *Fabric) serveIn(r wiring.Router) error {
 		return err
 	}
 	s := &http.Server{
-		Handler:           http.HandlerFunc(f.answer),
+		Handler:           http.HandlerFunc(m.answer),
 		ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog:          slog.NewLogLogger(f.options.Log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(m.log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			nic, _ := f.Caller(r.Network, c)
+			nic, _ := m.caller(r.Network, c)
 			return context.WithValue(ctx, caller{}, nic)
 		},
 	}
-	f.services[r.Namespace] = s
-	f.serving.Go(func() {
+	m.servers[r.Namespace] = s
+	m.serving.Go(func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			f.options.Log.Error("instance metadata ended", "network", string(r.Network), "error", err)
+			m.log.Error("instance metadata ended", "network", string(r.Network), "error", err)
 		}
 	})
 	return nil
 }
 
-// caller is the key under which requests know the interface that they came by.
+// caller is the context key of the interface from which a request came.
 type caller struct{}
 
-func (f *Fabric) answer(w http.ResponseWriter, r *http.Request) {
+func (m *metadataServers) answer(w http.ResponseWriter, r *http.Request) {
 	nic, _ := r.Context().Value(caller{}).(azure.ID)
 	if nic == "" {
 		http.Error(w, "the request came by no network interface", http.StatusNotFound)
 		return
 	}
-	f.options.Metadata(nic).ServeHTTP(w, r)
+	m.handler(nic).ServeHTTP(w, r)
+}
+
+// close stops all servers and waits for their goroutines.
+func (m *metadataServers) close() {
+	for _, s := range m.servers {
+		_ = s.Close() // the machines are stopped
+	}
+	m.serving.Wait()
 }

@@ -38,8 +38,7 @@ func TestMachinesReachEachOther(t *testing.T) {
 	}
 }
 
-// An address that is not the interface's own gets nowhere, unless the interface may
-// forward.
+// A packet with a foreign source address is dropped, unless the interface has IP forwarding.
 func TestSpoofedSourcesAreDropped(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -63,7 +62,7 @@ func TestSpoofedSourcesAreDropped(t *testing.T) {
 	if err := from(honest, "168.63.129.16"); err == nil {
 		t.Error("the platform's address got an answer")
 	}
-	// What the forwarder sends arrives; its answer needs a route.
+	// The forwarder's packet arrives; its reply needs a route.
 	w.put(provider+"/routeTables/routes", object{"location": "eastus", "properties": object{"routes": list{
 		route("pods", "10.244.0.0/24", forwarder.v4)}}})
 	w.subnet(object{"routeTable": ref(provider + "/routeTables/routes")})
@@ -81,12 +80,12 @@ func TestSpoofedSourcesAreDropped(t *testing.T) {
 }
 
 func route(name, prefix string, hop netip.Addr) object {
-	return object{"name": name, "properties": object{"addressPrefix": prefix, "nextHopType": "VirtualAppliance", "nextHopIpAddress": hop.String()}}
+	return object{"name": name,
+		"properties": object{"addressPrefix": prefix, "nextHopType": "VirtualAppliance", "nextHopIpAddress": hop.String()}}
 }
 
-// A range of pods is behind its node only as long as a route says so, and only when
-// the node's interface may forward.
-func TestRouteTablesLeadToPods(t *testing.T) {
+// A range of pods is reachable through its node while there is a route and the node's interface has IP forwarding.
+func TestRoutesToPods(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const table = provider + "/routeTables/routes"
@@ -119,8 +118,8 @@ func TestRouteTablesLeadToPods(t *testing.T) {
 	}
 }
 
-// An appliance between two subnets sees what goes from one to the other.
-func TestRouteTablesLeadThroughAppliances(t *testing.T) {
+// An appliance between two subnets sees the packets between them.
+func TestRoutesThroughAppliances(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const table = provider + "/routeTables/through"
@@ -132,7 +131,7 @@ func TestRouteTablesLeadThroughAppliances(t *testing.T) {
 	a.reaches(at(b.v4, 80))
 	w.put(table, object{"location": "eastus", "properties": object{"routes": list{route("other", "10.1.1.0/24", appliance.v4)}}})
 	w.subnet(object{"routeTable": ref(table)})
-	a.misses(at(b.v4, 80)) // the appliance does not forward yet
+	a.misses(at(b.v4, 80)) // the appliance has no IP forwarding yet
 	forward(t, appliance)
 	if g := a.reaches(at(b.v4, 80)); g.client != a.v4.String() {
 		t.Errorf("%+v, want client %s", g, a.v4)
@@ -144,26 +143,26 @@ func forward(t *testing.T, m *machine) {
 	m.do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) })
 }
 
-func TestNetworksAreApart(t *testing.T) {
+func TestNetworksAreSeparate(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const other = provider + "/virtualNetworks/other"
-	w.network("other", "10.1.0.0/16", "fd01::/48", object{"name": "nodes", "properties": object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}})
+	w.network("other", "10.1.0.0/16", "fd01::/48",
+		object{"name": "nodes", "properties": object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}})
 	a, b := w.machine("a", nodes, nil, nil), w.machine("b", nodes, nil, nil)
-	stranger := w.machine("stranger", other+"/subnets/nodes", nil, nil)
+	foreign := w.machine("foreign", other+"/subnets/nodes", nil, nil)
 	b.serve(":80")
-	stranger.misses(at(b.v4, 80))
+	foreign.misses(at(b.v4, 80))
 	w.outside.misses(at(b.v4, 80))
-	// The same address in two networks is two machines'.
-	if stranger.v4 != a.v4 {
-		t.Fatalf("addresses %s and %s: want the same", stranger.v4, a.v4)
+	// Two machines in two networks can have the same address.
+	if foreign.v4 != a.v4 {
+		t.Fatalf("addresses %s and %s: want the same", foreign.v4, a.v4)
 	}
 	a.reaches(at(b.v4, 80))
 }
 
-// Machines leave with a public address: their own, that of their load balancer, or
-// one that Azure lends them; those whose load balancer refuses and those in an
-// internal one do not.
+// Machines leave with a public address: their own, their load balancer's, or that of default outbound access. Machines
+// of a load balancer without outbound SNAT and in an internal one do not.
 func TestOutboundConnections(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -175,9 +174,9 @@ func TestOutboundConnections(t *testing.T) {
 	if g := public.reaches(at(host, 80)); g.client != own.String() {
 		t.Errorf("with a public address: %+v, want client %s", g, own)
 	}
-	lent := plain.reaches(at(host, 80)).client
-	if a := netip.MustParseAddr(lent); !netip.MustParsePrefix("198.18.0.0/15").Contains(a) || a == own {
-		t.Errorf("without a public address: client %s, want one that is lent", lent)
+	fallback := plain.reaches(at(host, 80)).client
+	if a := netip.MustParseAddr(fallback); !netip.MustParsePrefix("198.18.0.0/15").Contains(a) || a == own {
+		t.Errorf("without a public address: client %s, want the address of default outbound access", fallback)
 	}
 	address, front := w.publicIP("front", "IPv4")
 	w.balancer(balancing{public: address, rules: list{rule("web", "Tcp", 80, 80, object{"disableOutboundSnat": true})}})
@@ -189,9 +188,10 @@ func TestOutboundConnections(t *testing.T) {
 	}
 	w.subnet(object{"defaultOutboundAccess": false})
 	plain.misses(at(host, 80))
-	// A NAT gateway comes before everything else.
+	// A NAT gateway has precedence over everything else.
 	address, nat := w.publicIP("nat", "IPv4")
-	w.put(provider+"/natGateways/nat", object{"location": "eastus", "sku": object{"name": "Standard"}, "properties": object{"publicIpAddresses": list{ref(address)}}})
+	w.put(provider+"/natGateways/nat",
+		object{"location": "eastus", "sku": object{"name": "Standard"}, "properties": object{"publicIpAddresses": list{ref(address)}}})
 	w.subnet(object{"natGateway": ref(provider + "/natGateways/nat")})
 	for _, m := range []*machine{plain, public, member} {
 		if g := m.reaches(at(host, 80)); g.client != nat.String() {
@@ -199,7 +199,7 @@ func TestOutboundConnections(t *testing.T) {
 		}
 	}
 	w.subnet(nil)
-	// Outside reaches the interface with an address of its own, once a group opens it.
+	// A machine with a public address is reachable from outside once a group allows it.
 	public.serve(":80")
 	w.outside.misses(at(own, 80))
 	w.group("open", allow("all", 100, "Inbound", object{}))
@@ -207,25 +207,26 @@ func TestOutboundConnections(t *testing.T) {
 	if g := w.outside.reaches(at(own, 80)); g.server != "public" || g.client != host.String() || g.at != public.v4.String() {
 		t.Errorf("inbound: %+v", g)
 	}
-	// From inside it looks like from outside.
+	// Machines see the outside address as the source.
 	if g := member.reaches(at(own, 80)); g.client != front.String() {
 		t.Errorf("hairpin: %+v, want client %s", g, front)
 	}
 }
 
-func TestInstanceMetadataKnowsWhoAsks(t *testing.T) {
+func TestInstanceMetadataOfTheCaller(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	ask := func(m *machine, source string) string {
 		t.Helper()
-		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
-			err = netns.Do(m.path, func() error {
-				d := net.Dialer{Timeout: generous, LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
-				c, err = d.DialContext(ctx, network, address)
-				return err
-			})
-			return c, err
-		}}}
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
+				err = netns.Do(m.path, func() error {
+					d := net.Dialer{Timeout: generous, LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
+					c, err = d.DialContext(ctx, network, address)
+					return err
+				})
+				return c, err
+			}}}
 		r, err := client.Get("http://169.254.169.254/metadata")
 		if err != nil {
 			t.Fatal(err)
@@ -247,7 +248,7 @@ func TestInstanceMetadataKnowsWhoAsks(t *testing.T) {
 		{a, a.v4.String(), "a"},
 		{node, node.v4.String(), "node"},
 		{node, "10.244.0.9", "node"},  // a pod
-		{node, a.v4.String(), "node"}, // somebody who pretends
+		{node, a.v4.String(), "node"}, // a spoofed header
 	} {
 		if got := ask(c.m, c.source); got != c.want {
 			t.Errorf("%s with address %s is taken for %s, want %s", c.m.name, c.source, got, c.want)
@@ -256,8 +257,8 @@ func TestInstanceMetadataKnowsWhoAsks(t *testing.T) {
 	w.outside.misses("169.254.169.254:80")
 }
 
-// Programs of the platform listen in a network, and dial into it.
-func TestPlatformIsInTheNetwork(t *testing.T) {
+// Programs of the platform listen in a network, and connect into it.
+func TestPlatformAddress(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	m := w.machine("m", nodes, nil, nil)
@@ -285,7 +286,8 @@ func TestPlatformIsInTheNetwork(t *testing.T) {
 	<-answered
 	m.serve(":10250")
 	m.write(nodes, object{"enableIPForwarding": true}, nil)
-	w.put(provider+"/routeTables/routes", object{"location": "eastus", "properties": object{"routes": list{route("pods", "10.244.0.0/24", m.v4)}}})
+	w.put(provider+"/routeTables/routes",
+		object{"location": "eastus", "properties": object{"routes": list{route("pods", "10.244.0.0/24", m.v4)}}})
 	w.subnet(object{"routeTable": ref(provider + "/routeTables/routes")})
 	m.ip("addr add 10.244.0.9/32 dev lo")
 	for _, to := range []netip.Addr{m.v4, m.v6, netip.MustParseAddr("10.244.0.9")} {
@@ -297,8 +299,8 @@ func TestPlatformIsInTheNetwork(t *testing.T) {
 	}
 }
 
-// A machine that dies takes its namespace with it; another gets the interface.
-func TestInterfacesAreAttachedAnew(t *testing.T) {
+// A deleted namespace takes the interface along; another machine can get it.
+func TestReattachedInterface(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	a := w.machine("a", nodes, nil, nil)
@@ -316,7 +318,8 @@ func TestInterfacesAreAttachedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.misses(at(b.v4, 80))
-	if _, err := w.fabric.Attach(t.Context(), provider+"/networkInterfaces/none", fabric.Machine{Namespace: a.path, Device: "eth1"}); err == nil || !strings.Contains(err.Error(), "networkInterfaces/none") {
+	if _, err := w.fabric.Attach(t.Context(), provider+"/networkInterfaces/none",
+		fabric.Machine{Namespace: a.path, Device: "eth1"}); err == nil || !strings.Contains(err.Error(), "networkInterfaces/none") {
 		t.Errorf("an interface that is not there: %v", err)
 	}
 	if _, err := w.fabric.Attach(t.Context(), b.nic, fabric.Machine{Namespace: "/run/netns/none", Device: "eth0"}); err == nil {
@@ -326,8 +329,8 @@ func TestInterfacesAreAttachedAnew(t *testing.T) {
 	a.reaches(at(b.v4, 80))
 }
 
-// Instances of scale sets have interfaces, public addresses and places in pools like
-// machines that stand alone, and take them along when they go.
+// Instances of scale sets have interfaces, public addresses and pool memberships like virtual machines, and lose them
+// when they are deleted.
 func TestScaleSetInstances(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -336,16 +339,21 @@ func TestScaleSetInstances(t *testing.T) {
 	w.balancer(balancing{public: address, rules: list{rule("web", "Tcp", 80, 80, floats)}})
 	const set = group + "/providers/Microsoft.Compute/virtualMachineScaleSets/set"
 	model := func(capacity int) object {
-		return object{"location": "eastus", "sku": object{"name": "Standard_D2s_v5", "tier": "Standard", "capacity": capacity}, "properties": object{
-			"orchestrationMode": "Uniform", "upgradePolicy": object{"mode": "Manual"},
-			"virtualMachineProfile": object{
-				"osProfile": object{"computerNamePrefix": "set-", "adminUsername": "kaz", "linuxConfiguration": object{"disablePasswordAuthentication": true}},
-				"storageProfile": object{"osDisk": object{"createOption": "FromImage"},
-					"imageReference": object{"publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server", "version": "latest"}},
-				"networkProfile": object{"networkInterfaceConfigurations": list{object{"name": "nic", "properties": object{"primary": true,
-					"ipConfigurations": list{object{"name": "ip", "properties": object{"primary": true, "subnet": ref(nodes), "loadBalancerBackendAddressPools": pool,
-						"publicIPAddressConfiguration": object{"name": "pub", "sku": object{"name": "Standard"}}}}}}}}},
-			}}}
+		return object{"location": "eastus", "sku": object{"name": "Standard_D2s_v5", "tier": "Standard", "capacity": capacity},
+			"properties": object{
+				"orchestrationMode": "Uniform", "upgradePolicy": object{"mode": "Manual"},
+				"virtualMachineProfile": object{
+					"osProfile": object{"computerNamePrefix": "set-", "adminUsername": "kaz",
+						"linuxConfiguration": object{"disablePasswordAuthentication": true}},
+					"storageProfile": object{"osDisk": object{"createOption": "FromImage"},
+						"imageReference": object{"publisher": "Canonical", "offer": "ubuntu-24_04-lts", "sku": "server",
+							"version": "latest"}},
+					"networkProfile": object{"networkInterfaceConfigurations": list{object{"name": "nic",
+						"properties": object{"primary": true,
+							"ipConfigurations": list{object{"name": "ip",
+								"properties": object{"primary": true, "subnet": ref(nodes), "loadBalancerBackendAddressPools": pool,
+									"publicIPAddressConfiguration": object{"name": "pub", "sku": object{"name": "Standard"}}}}}}}}},
+				}}}
 	}
 	w.put(set, model(2))
 	instances := w.list("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces")
@@ -377,7 +385,7 @@ func TestScaleSetInstances(t *testing.T) {
 	}
 }
 
-// list is the ids of all resources of a type.
+// list returns the ids of all resources of a type.
 func (w *world) list(fullType string) (ids []azure.ID) {
 	w.azure.Look(func(x behaviour.World) {
 		for id := range x.List(azure.SubscriptionID(x.Subscription()), fullType) {
@@ -387,12 +395,13 @@ func (w *world) list(fullType string) (ids []azure.ID) {
 	return ids
 }
 
-// A virtual network that is deleted leaves nothing; others stay.
-func TestNetworksComeAndGo(t *testing.T) {
+// A deleted virtual network leaves nothing behind, and other networks stay.
+func TestDeletedNetwork(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	before := w.everything()
-	w.network("other", "10.1.0.0/16", "fd01::/48", object{"name": "nodes", "properties": object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}})
+	w.network("other", "10.1.0.0/16", "fd01::/48",
+		object{"name": "nodes", "properties": object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}})
 	if during := w.everything(); during == before {
 		t.Errorf("a new network changed nothing:\n%s", during)
 	}
@@ -402,8 +411,8 @@ func TestNetworksComeAndGo(t *testing.T) {
 	}
 }
 
-// What was there before is there after, also when nobody closed anything.
-func TestNothingIsLeft(t *testing.T) {
+// The state before and after is the same, also after a crash.
+func TestCloseAndCrashLeaveNothing(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	before := w.everything()
@@ -417,7 +426,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if left := w.everything(); strings.Contains(left, "kaz-"+w.instance) || !strings.Contains(before, "kaz-"+w.instance) {
 		t.Errorf("before:\n%s\nleft:\n%s", before, left)
 	}
-	// A crash: the next fabric of the name finds what is left and starts from nothing.
+	// After a crash, the next fabric of the same name removes what is left.
 	w.start()
 	full := w.everything()
 	w.start()
@@ -432,7 +441,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// everything is what a fabric may leave: namespaces, and what is outside.
+// everything returns what a fabric could leave behind: namespaces, and changes outside.
 func (w *world) everything() string {
 	w.Helper()
 	var b strings.Builder
@@ -445,13 +454,14 @@ func (w *world) everything() string {
 			b.WriteString(e.Name() + "\n")
 		}
 	}
-	for _, args := range [][]string{{"ip", "-o", "-4", "address"}, {"ip", "-o", "-6", "address", "show", "scope", "global"}, {"ip", "route"}, {"ip", "-6", "route", "show", "root", "2000::/3"}, {"nft", "list", "ruleset"}} {
+	for _, args := range [][]string{{"ip", "-o", "-4", "address"}, {"ip", "-o", "-6", "address", "show", "scope", "global"},
+		{"ip", "route"}, {"ip", "-6", "route", "show", "root", "2000::/3"}, {"nft", "list", "ruleset"}} {
 		text, err := netns.Run(w.Context(), w.outside.path, "", args[0], args[1:]...)
 		if err != nil {
 			w.Fatal(err)
 		}
 		for line := range strings.Lines(text) {
-			// Numbers of interfaces grow.
+			// Indexes of interfaces grow.
 			_, line, _ = strings.Cut(line, ": ")
 			b.WriteString(line)
 		}

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	asking "kaz/internal/emulator/plane/fabric/health"
+	prober "kaz/internal/emulator/plane/fabric/health"
 	"kaz/internal/emulator/plane/fabric/netns"
 	"kaz/internal/emulator/plane/fabric/wiring"
 )
 
-// router is the name of the namespace of the only network's router.
+// router returns the name of the router's namespace of the only network.
 func (w *world) router() string {
 	w.Helper()
 	entries, err := os.ReadDir(netns.Dir)
@@ -21,7 +21,8 @@ func (w *world) router() string {
 		w.Fatal(err)
 	}
 	for _, e := range entries {
-		if name := e.Name(); strings.HasPrefix(name, "kaz-"+w.instance+"-") && !strings.HasSuffix(name, "-gw") && !strings.HasSuffix(name, "-internet") {
+		if name := e.Name(); strings.HasPrefix(name, "kaz-"+w.instance+"-") && !strings.HasSuffix(name, "-gw") &&
+			!strings.HasSuffix(name, "-internet") {
 			return name
 		}
 	}
@@ -29,8 +30,8 @@ func (w *world) router() string {
 	return ""
 }
 
-// Well is who answers 200, over HTTP and HTTPS, or accepts a connection.
-func TestProbesAsk(t *testing.T) {
+// A backend is healthy if it answers 200 over HTTP and HTTPS, or accepts a connection.
+func TestProbes(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	m := w.machine("m", nodes, nil, nil)
@@ -65,11 +66,14 @@ func TestProbesAsk(t *testing.T) {
 		well           bool
 	}{
 		{"Tcp", "", 80, true}, {"Tcp", "", 81, false},
-		{"Http", "/well?yes", 80, true}, {"Http", "well?yes", 80, true}, {"Http", "/ill", 80, false}, {"Http", "/moved", 80, false}, {"Http", "/well?yes", 81, false},
+		{"Http", "/well?yes", 80, true}, {"Http", "well?yes", 80, true}, {"Http", "/ill", 80, false}, {"Http", "/moved", 80, false},
+		{"Http", "/well?yes", 81, false},
 		{"Https", "/well?yes", 443, true}, {"Https", "/ill", 443, false}, {"Https", "/well?yes", 80, false},
 	} {
 		for _, a := range []netip.Addr{m.v4, m.v6} {
-			err := asking.Ask(t.Context(), wiring.Probe{Namespace: w.router(), Device: device, Address: a, Protocol: c.protocol, Port: c.port, Path: c.path, Interval: time.Minute})
+			err := prober.Probe(t.Context(),
+				wiring.Probe{Namespace: w.router(), Device: device, Address: a, Protocol: c.protocol, Port: c.port, Path: c.path,
+					Interval: time.Minute})
 			if (err == nil) != c.well {
 				t.Errorf("%+v at %s: %v", c, a, err)
 			}

@@ -8,7 +8,7 @@ import (
 	"kaz/internal/emulator/plane/fabric/netns"
 )
 
-// What cannot be is said before anything is made.
+// Start returns an error before it creates anything.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -19,7 +19,7 @@ func TestRefusals(t *testing.T) {
 		instance, outside string
 		want              []string
 	}{
-		{"", other.path, []string{`instance ""`, "1 to 8 small letters and digits"}},
+		{"", other.path, []string{`instance ""`, "1 to 8 lower-case letters and digits"}},
 		{"much-too-long", other.path, []string{`instance "much-too-long"`}},
 		{"up-er", other.path, []string{`instance "up-er"`}},
 		{w.instance + "x", other.path, []string{"198.18.0.0/15", "in use", "198.18.4.0/24", "taken", "remove it"}},
@@ -31,7 +31,7 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	}
-	// Another kaz on the machine.
+	// This is the state of another kaz on the machine.
 	_, err := fabric.Start(t.Context(), fabric.Options{Instance: w.instance + "x", Azure: w.azure, Outside: w.outside.path})
 	if err == nil || !strings.Contains(err.Error(), "kaz-"+w.instance) {
 		t.Errorf("a second one: %v", err)
@@ -39,7 +39,7 @@ func TestRefusals(t *testing.T) {
 	w.outside.reachesRoute()
 }
 
-// reachesRoute checks that the route outside is still there.
+// reachesRoute checks that the route outside still exists.
 func (m *machine) reachesRoute() {
 	m.w.Helper()
 	text, err := netns.Run(m.w.Context(), m.path, "", "ip", "route", "show", "198.18.0.0/15")

@@ -62,7 +62,7 @@ func TestSecurityGroupsWithinASubnet(t *testing.T) {
 			t.Errorf("udp is not denied: %v", err)
 		}
 	}
-	// Rules of lower numbers come first; answers need no rule; who began may go on.
+	// Rules with lower priority numbers come first. Replies need no rule, and established connections stay.
 	w.group("nsg", allow("first", 100, "Inbound", object{"protocol": "Tcp", "sourceAddressPrefix": a.v4.String()}),
 		deny("a-to-b", 101, "Inbound", object{"protocol": "Tcp"}))
 	a.reaches(at(b.v4, 80))
@@ -72,8 +72,8 @@ func TestSecurityGroupsWithinASubnet(t *testing.T) {
 	a.misses(at(b.v6, 80))
 }
 
-// Inbound the subnet's group comes first and then the interface's, and both must let
-// a packet pass; outbound too.
+// Inbound packets pass the subnet's group and then the interface's; outbound packets pass the interface's first. Both
+// must allow a packet.
 func TestSecurityGroupsOfSubnetAndInterface(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -126,7 +126,7 @@ func TestServiceTags(t *testing.T) {
 	} {
 		group := w.group("nsg", step.rules...)
 		w.subnet(object{"networkSecurityGroup": ref(group)})
-		check := func(who string, reach bool, from *machine, to netip.Addr) {
+		check := func(reach bool, from *machine, to netip.Addr) {
 			t.Helper()
 			if reach {
 				from.reaches(at(to, 80))
@@ -134,8 +134,8 @@ func TestServiceTags(t *testing.T) {
 				from.misses(at(to, 80))
 			}
 		}
-		check("outside", step.outside, w.outside, public)
-		check("inside", step.inside, a, m.v4)
+		check(step.outside, w.outside, public)
+		check(step.inside, a, m.v4)
 		if step.name == "internet" {
 			if g := w.outside.reaches(at(six, 80)); g.client != host6.String() {
 				t.Errorf("IPv6: %+v", g)
@@ -146,7 +146,7 @@ func TestServiceTags(t *testing.T) {
 			t.Errorf("%s: probe: %v, want it %v", step.name, err, step.probe)
 		}
 	}
-	// Outbound: the internet may be denied, the platform's metadata never is.
+	// Outbound rules can deny the internet, but not the platform's metadata.
 	w.group("nsg", deny("out", 100, "Outbound", object{"destinationAddressPrefix": "Internet"}))
 	m.misses(at(host, 80))
 	if c, err := m.open("tcp", "169.254.169.254:80", generous); err != nil {
@@ -176,7 +176,7 @@ func TestICMP(t *testing.T) {
 	a.misses(at(b.v4, 80))
 }
 
-// ping sends echo requests until one is answered.
+// ping sends echo requests until a reply comes.
 func (m *machine) ping(to netip.Addr, patience time.Duration) error {
 	m.w.Helper()
 	var c net.PacketConn

@@ -42,14 +42,13 @@ const (
 	nodes    = vnet + "/subnets/nodes"
 	balancer = provider + "/loadBalancers/lb"
 
-	// generous is for what happens soon unless something is wrong.
+	// generous is the timeout for what happens soon in a passing test.
 	generous = 2 * time.Minute
-	// refused is how long nothing comes where nothing may come.
+	// refused is the time for which a test waits for packets that must not come.
 	refused = 200 * time.Millisecond
 )
 
-// The tests mostly wait for packets that do not come and for probes, so more of them
-// than there are processors run side by side.
+// The tests mostly wait, so more of them run in parallel than there are processors.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
@@ -62,8 +61,8 @@ type list = []any
 
 func ref(id azure.ID) object { return object{"id": string(id)} }
 
-// world is a local Azure whose packets flow in namespaces of its own. Its outside is
-// one of them: nothing of this machine is touched.
+// world is a local Azure with a fabric. Its outside is a namespace of its own, so the tests do not touch this machine's
+// network.
 type world struct {
 	testing.TB
 	azure    *emulator.Emulator
@@ -75,12 +74,12 @@ type world struct {
 
 var instances atomic.Int64
 
-// instanceName is one that no other test has, on this machine at this time.
+// instanceName returns a name that no other test on this machine has now.
 func instanceName() string {
 	return "t" + strconv.FormatInt(int64(os.Getpid())%46656, 36) + strconv.FormatInt(instances.Add(1), 36)
 }
 
-// start makes a world with a virtual network of two families.
+// start returns a world with a virtual network of two families.
 func start(t testing.TB) *world {
 	t.Helper()
 	instance := instanceName()
@@ -93,7 +92,8 @@ func start(t testing.TB) *world {
 	}
 	w := &world{TB: t, azure: e, client: &http.Client{Transport: e.Transport()}, instance: instance}
 	w.put(group, object{"location": "eastus"})
-	w.network("vnet", "10.1.0.0/16", "fd01::/48", object{"name": "nodes", "properties": object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}})
+	w.network("vnet", "10.1.0.0/16", "fd01::/48",
+		object{"name": "nodes", "properties": object{"addressPrefixes": list{"10.1.0.0/24", "fd01::/64"}}})
 	w.outside = w.namespace("outside")
 	w.start()
 	return w
@@ -102,11 +102,12 @@ func start(t testing.TB) *world {
 func (w *world) start() {
 	w.Helper()
 	level := slog.LevelWarn
-	f, err := fabric.Start(w.Context(), fabric.Options{Instance: w.instance, Azure: w.azure, Outside: w.outside.path,
-		Log: slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: level})),
-		Metadata: func(nic azure.ID) http.Handler {
-			return http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, nic.Name()) })
-		}})
+	f, err := fabric.Start(w.Context(),
+		fabric.Options{Instance: w.instance, Azure: w.azure, Outside: w.outside.path, ProbeInterval: time.Second,
+			Log: slog.New(slog.NewTextHandler(w.Output(), &slog.HandlerOptions{Level: level})),
+			Metadata: func(nic azure.ID) http.Handler {
+				return http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, nic.Name()) })
+			}})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -130,7 +131,8 @@ func (w *world) send(method string, id azure.ID, doc object) object {
 	if err != nil {
 		w.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(w.Context(), method, "http://azure"+string(id)+"?api-version=2024-05-01", strings.NewReader(string(text)))
+	r, err := http.NewRequestWithContext(w.Context(), method, "http://azure"+string(id)+"?api-version=2024-05-01",
+		strings.NewReader(string(text)))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -178,13 +180,13 @@ func (w *world) subnet(more object) {
 	w.put(nodes, object{"properties": properties})
 }
 
-// document is what is stored.
+// document returns a stored document.
 func (w *world) document(id azure.ID) (doc behaviour.Object) {
 	w.azure.Look(func(x behaviour.World) { doc, _ = x.Get(id) })
 	return doc
 }
 
-// publicIP makes a public address.
+// publicIP creates a public address.
 func (w *world) publicIP(name, version string) (azure.ID, netip.Addr) {
 	w.Helper()
 	id := provider + azure.ID("/publicIPAddresses/"+name)
@@ -194,7 +196,7 @@ func (w *world) publicIP(name, version string) (azure.ID, netip.Addr) {
 	return id, netip.MustParseAddr(behaviour.Text(w.document(id), "properties.ipAddress"))
 }
 
-// machine is a network namespace with somebody in it.
+// machine is a network namespace of a virtual machine.
 type machine struct {
 	w          *world
 	name, path string
@@ -216,8 +218,8 @@ func (w *world) namespace(name string) *machine {
 	return &machine{w: w, name: name, path: netns.Path(full)}
 }
 
-// machine boots a machine with an interface in the subnet; more goes into the
-// interface's properties, and address into those of its IP configurations.
+// machine starts a machine with an interface in the subnet. more are properties of the interface, address those of its
+// IP configurations.
 func (w *world) machine(name string, subnet azure.ID, more, address object) *machine {
 	w.Helper()
 	m := w.namespace(name)
@@ -275,8 +277,7 @@ func (m *machine) ip(lines ...string) {
 	}
 }
 
-// greeting is what a server tells its clients: who it is, whom it sees, at which of its
-// addresses.
+// greeting is a server's message to its clients: its name, and the addresses of both ends.
 type greeting struct{ server, client, at string }
 
 func parseGreeting(line string) greeting {
@@ -300,7 +301,7 @@ func (m *machine) listen(address string) (l net.Listener) {
 	return l
 }
 
-// serve greets whoever connects and repeats what is said.
+// serve greets every client and echoes its lines.
 func (m *machine) serve(address string) {
 	m.w.Helper()
 	l := m.listen(address)
@@ -337,7 +338,7 @@ func (m *machine) serve(address string) {
 	})
 }
 
-// servePackets greets the sender of every datagram.
+// servePackets replies to every datagram with the greeting.
 func (m *machine) servePackets(address string) {
 	m.w.Helper()
 	var c net.PacketConn
@@ -371,7 +372,7 @@ type packetWriter struct {
 
 func (p packetWriter) Write(b []byte) (int, error) { return p.WriteTo(b, p.to) }
 
-// open connects.
+// open connects to an address.
 func (m *machine) open(protocol, address string, patience time.Duration) (c net.Conn, err error) {
 	err = netns.Do(m.path, func() error {
 		c, err = (&net.Dialer{Timeout: patience}).DialContext(m.w.Context(), protocol, address)
@@ -380,7 +381,7 @@ func (m *machine) open(protocol, address string, patience time.Duration) (c net.
 	return c, err
 }
 
-// try is who answers at an address.
+// try returns the name of the machine that answers at an address, or the error.
 func (m *machine) try(address string, patience time.Duration) (greeting, error) {
 	c, err := m.open("tcp", address, patience)
 	if err != nil {
@@ -392,7 +393,7 @@ func (m *machine) try(address string, patience time.Duration) (greeting, error) 
 	return parseGreeting(line), err
 }
 
-// reaches is try where somebody must answer.
+// reaches is try for an address that must answer.
 func (m *machine) reaches(address string) greeting {
 	m.w.Helper()
 	g, err := m.try(address, generous)
@@ -402,7 +403,7 @@ func (m *machine) reaches(address string) greeting {
 	return g
 }
 
-// misses fails when somebody answers.
+// misses fails if a machine answers at an address.
 func (m *machine) misses(address string) {
 	m.w.Helper()
 	if g, err := m.try(address, refused); err == nil {
@@ -410,7 +411,7 @@ func (m *machine) misses(address string) {
 	}
 }
 
-// send sends datagrams from one port until one is answered.
+// send sends datagrams from one port until a reply comes.
 func (m *machine) send(address string, patience time.Duration) (greeting, error) {
 	c, err := m.open("udp", address, patience)
 	if err != nil {
@@ -420,7 +421,7 @@ func (m *machine) send(address string, patience time.Duration) (greeting, error)
 	return sayTo(c, patience)
 }
 
-// sayTo sends on a socket, again when nothing comes: datagrams may be lost.
+// sayTo sends on a socket and repeats without a reply, because datagrams can be lost.
 func sayTo(c net.Conn, patience time.Duration) (greeting, error) {
 	end := time.Now().Add(patience)
 	buffer := make([]byte, 1500)
@@ -441,7 +442,7 @@ func sayTo(c net.Conn, patience time.Duration) (greeting, error) {
 
 func at(a netip.Addr, port int) string { return netip.AddrPortFrom(a, uint16(port)).String() }
 
-// waitHealthy waits until those and no others get a rule's connections.
+// waitHealthy waits until exactly these members get a rule's connections.
 func (w *world) waitHealthy(rule string, members ...*machine) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), generous)

@@ -1,5 +1,5 @@
-// Package identity is what software on a machine or in an app service asks of the
-// platform: tokens of its managed identity, and metadata of its instance. Layer L2.
+// Package identity has the platform services for software on a machine or in an app service: tokens of managed
+// identities, and instance metadata. Layer L2.
 package identity
 
 import (
@@ -19,24 +19,23 @@ import (
 // AppServicePath is the path of IDENTITY_ENDPOINT.
 const AppServicePath = "/msi/token"
 
-// machinePrefix begins the path of a machine's own metadata service: the machine's
-// resource id follows, and then what would follow http://169.254.169.254.
+// machinePrefix is the prefix of a machine's metadata service. The resource id of the machine follows, then the path as
+// at http://169.254.169.254.
 const machinePrefix = "/vm"
 
-// Service gives managed identities their tokens and machines their metadata.
+// Service returns tokens of managed identities and metadata of machines.
 type Service struct {
-	// Tokens makes the tokens.
+	// Tokens issues the tokens.
 	Tokens *token.Service
-	// Header is the secret that goes with IDENTITY_ENDPOINT.
+	// Header is the secret of IDENTITY_ENDPOINT.
 	Header string
-	// System is the client id of the identity that is meant when a request names none
-	// and does not come from a machine.
+	// System is the client id of the identity for requests that name none and do not come from a machine.
 	System string
-	// World lets look at the machines.
+	// World gives access to the machines.
 	World func(func(w behaviour.World))
 }
 
-// Handler answers requests to a path of this service; nil for other paths.
+// Handler returns the handler of requests to a path of this service, nil for other paths.
 func (s *Service) Handler(path string) http.Handler {
 	lower := strings.ToLower(strings.TrimSuffix(path, "/"))
 	switch {
@@ -45,7 +44,8 @@ func (s *Service) Handler(path string) http.Handler {
 	case strings.HasPrefix(lower, machinePrefix+"/"):
 		at := strings.LastIndex(lower, "/metadata/")
 		if at < 0 {
-			return failed(http.StatusNotFound, "not_found", "The path is "+machinePrefix+"/subscriptions/SUBSCRIPTION/.../NAME/metadata/instance or a sibling of that.")
+			return failed(http.StatusNotFound, "not_found", "The path is "+machinePrefix+
+				"/subscriptions/SUBSCRIPTION/.../NAME/metadata/instance or a sibling of that.")
 		}
 		return s.metadata(lower[at:], azure.ID(path[len(machinePrefix):at]))
 	case strings.HasPrefix(lower, "/metadata/"):
@@ -54,14 +54,15 @@ func (s *Service) Handler(path string) http.Handler {
 	return nil
 }
 
-// metadata answers as 169.254.169.254 does on a machine, or on none.
+// metadata answers requests to 169.254.169.254 from a machine, or from no machine.
 func (s *Service) metadata(path string, machine azure.ID) http.Handler {
 	switch path {
 	case "/metadata/identity/oauth2/token":
 		return needsMetadata(func(w http.ResponseWriter, r *http.Request) { s.instanceToken(w, r, machine) })
 	case "/metadata/instance", "/metadata/loadbalancer", "/metadata/instance/compute", "/metadata/instance/network":
 		if machine == "" {
-			return failed(http.StatusNotFound, "not_found", "This is nobody's machine: ask at "+machinePrefix+" followed by the resource id of a virtual machine and "+path+".")
+			return failed(http.StatusNotFound, "not_found", "The request comes from no virtual machine: use "+machinePrefix+
+				" followed by the resource id of a virtual machine and "+path+".")
 		}
 		return needsMetadata(func(w http.ResponseWriter, r *http.Request) { s.instance(w, r, machine, path) })
 	}
@@ -71,8 +72,7 @@ func (s *Service) metadata(path string, machine azure.ID) http.Handler {
 	return nil
 }
 
-// needsMetadata refuses what a browser or a forwarder could have been tricked into
-// sending.
+// needsMetadata refuses requests that a browser or a forwarder could have been tricked into sending.
 func needsMetadata(f http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -102,14 +102,14 @@ func send(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body) // the client is gone
 }
 
-// appService is the managed identity endpoint of an app service.
+// appService handles the managed identity endpoint of an app service.
 func (s *Service) appService(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, message string) {
 		send(w, status, map[string]any{"statusCode": status, "message": message})
 	}
 	header := r.Header.Get("X-IDENTITY-HEADER")
 	if header == "" {
-		header = r.Header.Get("Secret") // the name in the protocol's first version
+		header = r.Header.Get("Secret") // name in the protocol's first version
 	}
 	query := lowerKeys(r.URL.Query())
 	switch {
@@ -131,10 +131,10 @@ func (s *Service) appService(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusBadRequest, "No User Assigned or Delegated Managed Identity found for specified ClientId/ResourceId/PrincipalId.")
 		return
 	}
-	s.give(w, app, query.Get("resource"))
+	s.respond(w, app, query.Get("resource"))
 }
 
-// instanceToken is the managed identity endpoint of a machine.
+// instanceToken handles the managed identity endpoint of a machine.
 func (s *Service) instanceToken(w http.ResponseWriter, r *http.Request, machine azure.ID) {
 	query := lowerKeys(r.URL.Query())
 	if query.Get("api-version") == "" {
@@ -152,12 +152,12 @@ func (s *Service) instanceToken(w http.ResponseWriter, r *http.Request, machine 
 	case err != nil:
 		fail(w, http.StatusBadRequest, "invalid_request", "Identity not found")
 	default:
-		s.give(w, app, query.Get("resource"))
+		s.respond(w, app, query.Get("resource"))
 	}
 }
 
-// give answers with a token. Numbers are texts in both protocols.
-func (s *Service) give(w http.ResponseWriter, app token.Application, resource string) {
+// respond answers with a token. Numbers are strings in both protocols.
+func (s *Service) respond(w http.ResponseWriter, app token.Application, resource string) {
 	t, err := s.Tokens.Issue(app, "", resource, token.ManagedLifetime)
 	if err != nil {
 		fail(w, http.StatusInternalServerError, "server_error", "The token could not be made.")
@@ -176,9 +176,8 @@ var (
 	errNoMachine  = errors.New("machine not found")
 )
 
-// wanted finds the identity that a request names: by its client id, its object id
-// or its resource, or the only one there is. On a machine it has to be one of the
-// machine's own.
+// wanted returns the identity that a request names by its client id, its object id or its resource, or the only
+// identity. On a machine it must be one of the machine's own.
 func (s *Service) wanted(query url.Values, machine azure.ID) (token.Application, error) {
 	var app token.Application
 	ok := false
@@ -215,7 +214,7 @@ func (s *Service) wanted(query url.Values, machine azure.ID) (token.Application,
 	return app, nil
 }
 
-// onMachine checks that the machine has the identity, or picks its own.
+// onMachine checks that the machine has the identity, or returns its only one.
 func (s *Service) onMachine(app token.Application, named bool, machine azure.ID) (token.Application, error) {
 	has, err := s.identityOf(machine)
 	if err != nil {
@@ -234,7 +233,8 @@ func (s *Service) onMachine(app token.Application, named bool, machine azure.ID)
 		return app, errNoIdentity
 	}
 	if principal := behaviour.Text(has, "principalId"); principal != "" {
-		return token.Application{Name: machine.Name(), ObjectID: principal, ClientID: token.GUIDFor(principal), Managed: true, ResourceID: machine}, nil
+		return token.Application{Name: machine.Name(), ObjectID: principal, ClientID: token.GUIDFor(principal), Managed: true,
+			ResourceID: machine}, nil
 	}
 	if len(assigned) != 1 {
 		return app, errNoIdentity
@@ -246,7 +246,7 @@ func (s *Service) onMachine(app token.Application, named bool, machine azure.ID)
 	return app, nil
 }
 
-// identityOf is the "identity" of a machine, or of the scale set that it is in.
+// identityOf returns the "identity" of a machine, or of its scale set.
 func (s *Service) identityOf(machine azure.ID) (has behaviour.Object, err error) {
 	s.World(func(w behaviour.World) {
 		doc, ok := findMachine(w, machine)

@@ -31,7 +31,8 @@ func findMachine(w behaviour.World, id azure.ID) (behaviour.Object, bool) {
 func (s *Service) instance(w http.ResponseWriter, r *http.Request, machine azure.ID, path string) {
 	query := lowerKeys(r.URL.Query())
 	if query.Get("api-version") == "" {
-		fail(w, http.StatusBadRequest, "Bad request", "api-version was not specified in the request. For more information refer to aka.ms/azureimds")
+		fail(w, http.StatusBadRequest, "Bad request",
+			"api-version was not specified in the request. For more information refer to aka.ms/azureimds")
 		return
 	}
 	if f := query.Get("format"); f != "" && !strings.EqualFold(f, "json") {
@@ -65,7 +66,7 @@ func (s *Service) instance(w http.ResponseWriter, r *http.Request, machine azure
 
 type object = behaviour.Object
 
-// view makes a machine's metadata from the resources.
+// view returns a machine's metadata from the resources.
 type view struct {
 	world behaviour.World
 	id    azure.ID
@@ -81,7 +82,7 @@ func (v view) text(paths ...string) string {
 	return ""
 }
 
-// number is a count as metadata writes it: a text, empty when there is none.
+// number returns a count as metadata spells it: a string, empty for none.
 func number(doc object, path string) string {
 	if n, ok := behaviour.Int(doc, path); ok {
 		return fmt.Sprint(n)
@@ -149,8 +150,8 @@ func orEmpty(o object) object {
 	return o
 }
 
-// faultDomain is where the machine is placed; the compute provider notes it in a
-// member of the document that clients do not see.
+// faultDomain returns the fault domain of the machine. The compute provider writes it into a member of the document
+// that clients do not see.
 func (v view) faultDomain() string {
 	return cmp.Or(number(v.doc, "runtime.faultDomain"), number(v.doc, "properties.platformFaultDomain"), "0")
 }
@@ -176,14 +177,14 @@ func (v view) disks() []object {
 	return disks
 }
 
-// address is one of a machine's addresses with what it takes to show it.
+// address is one of a machine's addresses with the fields to show it.
 type address struct {
 	private, public string
-	subnet          string // a prefix
+	subnet          string // prefix of the subnet
 	six             bool
 }
 
-// interfaces are the ids of the machine's interfaces, the primary one first.
+// interfaces returns the ids of the machine's interfaces, the primary one first.
 func (v view) interfaces() []azure.ID {
 	refs := behaviour.Objects(v.doc, "properties.networkProfile.networkInterfaces")
 	slices.SortStableFunc(refs, func(a, b object) int {
@@ -226,7 +227,7 @@ func (v view) network() object {
 	return object{"interface": list}
 }
 
-// family are the addresses of one IP version.
+// family returns the addresses of one IP version.
 type family struct{ addresses, subnets []object }
 
 func (f *family) add(a address) {
@@ -260,8 +261,7 @@ func (v view) addresses(nic object) []address {
 			a.six = behaviour.Text(c, "properties.privateIPAddressVersion") == "IPv6"
 		}
 		if public, ok := v.world.Get(behaviour.RefID(c, "properties.publicIPAddress")); ok {
-			// A standard address is not shown to the machine itself but by the load
-			// balancer's part of the metadata.
+			// The load balancer's part of the metadata shows standard addresses; this part does not.
 			if !strings.EqualFold(behaviour.Text(public, "sku.name"), "Standard") {
 				a.public = behaviour.Text(public, "properties.ipAddress")
 			}
@@ -283,7 +283,7 @@ func prefixOf(subnet object, six bool) string {
 	return ""
 }
 
-// loadBalancer tells the public addresses that lead to the machine.
+// loadBalancer returns the public addresses that lead to the machine.
 func (v view) loadBalancer() object {
 	public, inbound, outbound := []object{}, []object{}, []object{}
 	for _, id := range v.interfaces() {
@@ -293,8 +293,10 @@ func (v view) loadBalancer() object {
 		}
 		for _, c := range behaviour.Objects(nic, "properties.ipConfigurations") {
 			private := behaviour.Text(c, "properties.privateIPAddress")
-			if ip, ok := v.world.Get(behaviour.RefID(c, "properties.publicIPAddress")); ok && strings.EqualFold(behaviour.Text(ip, "sku.name"), "Standard") {
-				public = append(public, object{"frontendIpAddress": behaviour.Text(ip, "properties.ipAddress"), "privateIpAddress": private})
+			if ip, ok := v.world.Get(behaviour.RefID(c, "properties.publicIPAddress")); ok &&
+				strings.EqualFold(behaviour.Text(ip, "sku.name"), "Standard") {
+				public = append(public,
+					object{"frontendIpAddress": behaviour.Text(ip, "properties.ipAddress"), "privateIpAddress": private})
 			}
 			for _, pool := range behaviour.Objects(c, "properties.loadBalancerBackendAddressPools") {
 				inbound = append(inbound, v.rules(azure.ID(behaviour.Text(pool, "id")), private)...)
@@ -304,7 +306,7 @@ func (v view) loadBalancer() object {
 	return object{"loadbalancer": object{"publicIpAddresses": public, "inboundRules": inbound, "outboundRules": outbound}}
 }
 
-// rules are what the load balancer of a pool sends to an address.
+// rules returns what the load balancer of a pool sends to an address.
 func (v view) rules(pool azure.ID, private string) []object {
 	balancer, ok := v.world.Get(pool.Parent())
 	if !ok {
@@ -320,7 +322,8 @@ func (v view) rules(pool azure.ID, private string) []object {
 		front := cmp.Or(behaviour.Text(ip, "properties.ipAddress"), behaviour.Text(frontend, "properties.privateIPAddress"))
 		at := cmp.Or(front, "")
 		rules = append(rules, object{
-			"protocol": behaviour.Text(r, "properties.protocol"), "frontendIpAddress": at, "frontendPort": behaviour.At(r, "properties.frontendPort"),
+			"protocol": behaviour.Text(r, "properties.protocol"), "frontendIpAddress": at,
+			"frontendPort":     behaviour.At(r, "properties.frontendPort"),
 			"privateIpAddress": private, "backendPort": behaviour.At(r, "properties.backendPort"),
 		})
 	}

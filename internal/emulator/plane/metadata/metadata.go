@@ -1,5 +1,5 @@
-// Package metadata tells clients where the services of the local Azure are: the
-// endpoint discovery of Azure Resource Manager. Layer L2.
+// Package metadata has the endpoint discovery of Azure Resource Manager: the addresses of the services of the local
+// Azure. Layer L2.
 package metadata
 
 import (
@@ -10,23 +10,22 @@ import (
 	"kaz/internal/emulator/plane/cloud"
 )
 
-// Path is where clients ask, below the base URL of Azure Resource Manager.
+// Path is the path of the endpoint discovery below the base URL of Azure Resource Manager.
 const Path = "/metadata/endpoints"
 
-// Service answers with the host under which it was asked, so that a client stays
-// on the way by which it came: plain, over TLS, or through a proxy.
+// Service answers with the host of the request, so that a client stays on its path: plain, over TLS, or through a
+// proxy.
 type Service struct {
-	// Authority is the base URL for logging in when the request came without TLS,
-	// which clients insist on for that.
+	// Authority is the base URL of the login for requests without TLS, because clients log in over TLS only.
 	Authority string
-	// Registry is the domain of registries for clients that were given an address which
-	// is none of Azure's; "" is the cloud's own.
+	// Registry is the domain of registries for clients with an address outside of Azure's clouds; "" is the cloud's
+	// own.
 	Registry string
-	// Audiences of tokens besides the clouds' own, which come first.
+	// Audiences of tokens after those of the clouds.
 	Audiences []string
 }
 
-// Handler answers requests to Path; nil for other paths.
+// Handler returns the handler of requests to Path, nil for other paths.
 func (s *Service) Handler(path string) http.Handler {
 	if !strings.EqualFold(strings.TrimSuffix(path, "/"), Path) {
 		return nil
@@ -63,7 +62,7 @@ func send(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body) // the client is gone
 }
 
-// cloudOf is the cloud whose host was asked, the public one for any other.
+// cloudOf returns the cloud of the requested host, the public one for any other host.
 func (s *Service) cloudOf(r *http.Request) cloud.Cloud {
 	host, _, _ := strings.Cut(r.Host, ":")
 	if c, ok := cloud.OfHost(host); ok {
@@ -72,7 +71,7 @@ func (s *Service) cloudOf(r *http.Request) cloud.Cloud {
 	return cloud.Clouds()[0]
 }
 
-// endpoints are the base URLs of Azure Resource Manager and of the login.
+// endpoints returns the base URLs of Azure Resource Manager and of the login.
 func (s *Service) endpoints(r *http.Request) (arm, login string) {
 	host, _, _ := strings.Cut(r.Host, ":")
 	if c, ok := cloud.OfHost(host); ok {
@@ -84,8 +83,8 @@ func (s *Service) endpoints(r *http.Request) (arm, login string) {
 	return "https://" + r.Host, "https://" + r.Host + "/"
 }
 
-// all is the form of 2019: the clouds that lead here, under all their names, since
-// a client picks the one that its configuration names.
+// all returns the form of 2019: the clouds that lead here under all their names, because a client chooses the one that
+// its configuration names.
 func (s *Service) all(r *http.Request) []object {
 	var list []object
 	for _, c := range cloud.Clouds() {
@@ -97,7 +96,7 @@ func (s *Service) all(r *http.Request) []object {
 	return append(list, s.describe(s.cloudOf(r), "AzureStackCloud", r))
 }
 
-// oldest is the form of 2015, before a cloud said what else it has.
+// oldest returns the form of 2015, in which a cloud has few fields.
 func (s *Service) oldest(r *http.Request) object {
 	arm, login := s.endpoints(r)
 	return object{
@@ -110,7 +109,7 @@ func (s *Service) audiences(c cloud.Cloud) []string {
 	return append([]string{"https://" + c.Classic + "/", "https://" + c.ARM}, s.Audiences...)
 }
 
-// registry is the domain of registries on the way by which a client came.
+// registry returns the domain of registries on the client's path.
 func (s *Service) registry(c cloud.Cloud, r *http.Request) string {
 	host, _, _ := strings.Cut(r.Host, ":")
 	if _, public := cloud.OfHost(host); public || s.Registry == "" {

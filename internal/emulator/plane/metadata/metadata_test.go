@@ -22,7 +22,7 @@ func ask(t *testing.T, method, url string) (int, any) {
 	return w.Code, body
 }
 
-// The endpoints lie on the way by which the client came.
+// The endpoints have the host and the scheme of the client's request.
 func TestEndpoints(t *testing.T) {
 	for url, want := range map[string][2]string{
 		"http://127.0.0.1:8080" + Path:                {"http://127.0.0.1:8080", "https://127.0.0.1:8443/"},
@@ -45,16 +45,19 @@ func TestEndpoints(t *testing.T) {
 }
 
 func TestForms(t *testing.T) {
-	if status, body := ask(t, http.MethodGet, "https://a"+Path+"?api-version=2019-05-01"); status != 200 || len(body.([]any)) != 6 || body.([]any)[0].(map[string]any)["name"] != "AzurePublicCloud" {
+	if status, body := ask(t, http.MethodGet, "https://a"+Path+"?api-version=2019-05-01"); status != 200 || len(body.([]any)) != 6 ||
+		body.([]any)[0].(map[string]any)["name"] != "AzurePublicCloud" {
 		t.Errorf("2019: %d %v", status, body)
 	}
 	if status, body := ask(t, http.MethodGet, "https://a"+Path); status != 200 || len(body.([]any)) != 6 {
 		t.Errorf("no version: %d %v", status, body)
 	}
-	if status, body := ask(t, http.MethodGet, "https://a"+Path+"?api-version=2015-01-01"); status != 200 || body.(map[string]any)["graphEndpoint"] != "https://a" {
+	if status, body := ask(t, http.MethodGet, "https://a"+Path+"?api-version=2015-01-01"); status != 200 ||
+		body.(map[string]any)["graphEndpoint"] != "https://a" {
 		t.Errorf("2015: %d %v", status, body)
 	}
-	if status, body := ask(t, http.MethodGet, "https://management.azure.com"+Path+"?api-version=2022-09-01"); status != 200 || body.(map[string]any)["name"] != "AzureCloud" {
+	if status, body := ask(t, http.MethodGet, "https://management.azure.com"+Path+"?api-version=2022-09-01"); status != 200 ||
+		body.(map[string]any)["name"] != "AzureCloud" {
 		t.Errorf("2022: %d %v", status, body)
 	}
 	if status, body := ask(t, http.MethodPost, "https://a"+Path); status != 405 {

@@ -1,8 +1,8 @@
-// Package names is the name server that machines in Azure have at 168.63.129.16: it
-// knows the machines of a virtual network, the names of public addresses, and the hosts
-// of the local Azure itself. Layer L2.
+// Package names is Azure's name server for machines, at 168.63.129.16. It resolves the machines of a virtual network,
+// the
+// names of public addresses, and the hosts of the local Azure itself. Layer L2.
 //
-// No other names exist: the local Azure leads nowhere else.
+// No other names exist: the local Azure asks no other name server.
 package names
 
 import (
@@ -15,18 +15,18 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// Domain is that of the names of machines.
+// Domain is the domain of machines.
 const Domain = "internal.cloudapp.net"
 
-// Server answers questions from one virtual network. All but Log is required.
+// Server answers queries from one virtual network. All fields but Log are required.
 type Server struct {
 	Network azure.ID
-	// World lets look at the resources.
+	// World gives access to the resources.
 	World func(func(w behaviour.World))
-	// Own reports whether a host is one of the local Azure's, which is reached at At.
+	// Own reports whether a host is one of the local Azure's, which has the address At.
 	Own func(host string) bool
 	At  netip.Addr
-	// Log gets what could not be answered; nil is slog.Default.
+	// Log gets queries that failed; nil is slog.Default.
 	Log *slog.Logger
 }
 
@@ -37,7 +37,7 @@ func (s *Server) log() *slog.Logger {
 	return s.Log
 }
 
-// Lookup is the addresses of a name, and whether there is such a name.
+// Lookup returns the addresses of a name, and whether the name exists.
 func (s *Server) Lookup(name string) (addresses []netip.Addr, found bool) {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if machine, ok := strings.CutSuffix(name, "."+Domain); ok {
@@ -65,8 +65,7 @@ func (s *Server) Lookup(name string) (addresses []netip.Addr, found bool) {
 	return addresses, found
 }
 
-// Reverse is the name of the machine that has a private address in the network, "" for
-// none.
+// Reverse returns the name of the machine with a private address in the network, "" for none.
 func (s *Server) Reverse(address netip.Addr) string {
 	name := ""
 	s.machines(func(host string, of []netip.Addr) {

@@ -30,8 +30,8 @@ var (
 	platform = netip.MustParseAddr("168.63.129.16")
 )
 
-// start is the name server of a network with the machines web (10.0.0.4) and, in
-// another network, far; the public address 198.18.x.y has the name shop.
+// start returns the name server of a network with the machine web (10.0.0.4). A machine far is in another network, and
+// shop is the name of the public address 198.18.x.y.
 func start(t *testing.T) (*names.Server, *net.Resolver, string) {
 	t.Helper()
 	e, err := emulator.New(emulator.Options{Providers: providers.All(), Log: slog.New(slog.DiscardHandler)})
@@ -40,7 +40,8 @@ func start(t *testing.T) (*names.Server, *net.Resolver, string) {
 	}
 	put := func(id azure.ID, body string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://management.azure.com"+string(id)+"?api-version=2024-05-01", bytes.NewBufferString(body))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://management.azure.com"+string(id)+
+			"?api-version=2024-05-01", bytes.NewBufferString(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,17 +60,25 @@ func start(t *testing.T) (*names.Server, *net.Resolver, string) {
 	put(group, `{"location":"westeurope"}`)
 	other := group.Resource("Microsoft.Network/virtualNetworks", "other")
 	for name, network := range map[string]azure.ID{"web": vnet, "far": other} {
-		put(network, `{"location":"westeurope","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"default","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`)
+		put(network,
+			`{"location":"westeurope","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"default",
+				"properties":{"addressPrefix":"10.0.0.0/24"}}]}}`)
 		nic := group.Resource("Microsoft.Network/networkInterfaces", name)
-		put(nic, `{"location":"westeurope","properties":{"ipConfigurations":[{"name":"ip","properties":{"subnet":{"id":"`+string(network.Child("subnets", "default"))+`"}}}]}}`)
-		put(group.Resource("Microsoft.Compute/virtualMachines", name), `{"location":"westeurope","properties":{"hardwareProfile":{"vmSize":"Standard_D2s_v5"},
+		put(nic, `{"location":"westeurope","properties":{"ipConfigurations":[{"name":"ip","properties":{"subnet":{"id":"`+
+			string(network.Child("subnets", "default"))+`"}}}]}}`)
+		put(group.Resource("Microsoft.Compute/virtualMachines",
+			name), `{"location":"westeurope","properties":{"hardwareProfile":{"vmSize":"Standard_D2s_v5"},
 			"osProfile":{"computerName":"`+strings.ToUpper(name)+`","adminUsername":"me","adminPassword":"P4ssword-only-here"},
-			"storageProfile":{"imageReference":{"publisher":"Canonical","offer":"ubuntu-24_04-lts","sku":"server","version":"latest"},"osDisk":{"createOption":"FromImage"}},
+			"storageProfile":{"imageReference":{"publisher":"Canonical","offer":"ubuntu-24_04-lts","sku":"server","version":"latest"},
+			"osDisk":{"createOption":"FromImage"}},
 			"networkProfile":{"networkInterfaces":[{"id":"`+string(nic)+`"}]}}}`)
 	}
-	put(group.Resource("Microsoft.Network/publicIPAddresses", "shop"), `{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","dnsSettings":{"domainNameLabel":"shop"}}}`)
+	put(group.Resource("Microsoft.Network/publicIPAddresses", "shop"),
+		`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static",
+			"dnsSettings":{"domainNameLabel":"shop"}}}`)
 
-	s := &names.Server{Network: vnet, World: e.Look, At: platform, Own: func(host string) bool { return strings.HasSuffix(host, ".azurecr.io") }}
+	s := &names.Server{Network: vnet, World: e.Look, At: platform,
+		Own: func(host string) bool { return strings.HasSuffix(host, ".azurecr.io") }}
 	address := serve(t, s)
 	return s, &net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, protocol, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -128,11 +137,11 @@ func TestNames(t *testing.T) {
 		t.Errorf("the name of 10.0.0.4: %v, %v", got, err)
 	}
 	if got, err := resolver.LookupAddr(t.Context(), "fd00::4"); err == nil {
-		t.Errorf("the name of nobody: %v", got)
+		t.Errorf("the name of an unused address: %v", got)
 	}
 }
 
-// Over TCP the same is answered, and more than one question in a connection.
+// TCP gives the same replies, and more than one in a connection.
 func TestConnection(t *testing.T) {
 	_, resolver, address := start(t)
 	c, err := net.Dial("tcp", address)
@@ -149,12 +158,12 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// kept is a connection that its user does not close.
+// kept returns a connection that its user does not close.
 type kept struct{ net.Conn }
 
 func (kept) Close() error { return nil }
 
-// What is no question, or none that can be answered, is told apart.
+// Messages that are no query, and queries without an answer, get different replies.
 func TestOdd(t *testing.T) {
 	s, _, _ := start(t)
 	question := func(change func(*dnsmessage.Message)) []byte {
@@ -173,12 +182,13 @@ func TestOdd(t *testing.T) {
 		code    dnsmessage.RCode
 		answers int
 	}{
-		"address":       {func(*dnsmessage.Message) {}, dnsmessage.RCodeSuccess, 1},
-		"all":           {func(m *dnsmessage.Message) { m.Questions[0].Type = dnsmessage.TypeALL }, dnsmessage.RCodeSuccess, 1},
-		"no such kind":  {func(m *dnsmessage.Message) { m.Questions[0].Type = dnsmessage.TypeMX }, dnsmessage.RCodeSuccess, 0},
-		"other class":   {func(m *dnsmessage.Message) { m.Questions[0].Class = dnsmessage.ClassCHAOS }, dnsmessage.RCodeRefused, 0},
-		"two questions": {func(m *dnsmessage.Message) { m.Questions = append(m.Questions, m.Questions[0]) }, dnsmessage.RCodeFormatError, 0},
-		"an update":     {func(m *dnsmessage.Message) { m.OpCode = 5 }, dnsmessage.RCodeNotImplemented, 0},
+		"address":      {func(*dnsmessage.Message) {}, dnsmessage.RCodeSuccess, 1},
+		"all":          {func(m *dnsmessage.Message) { m.Questions[0].Type = dnsmessage.TypeALL }, dnsmessage.RCodeSuccess, 1},
+		"no such kind": {func(m *dnsmessage.Message) { m.Questions[0].Type = dnsmessage.TypeMX }, dnsmessage.RCodeSuccess, 0},
+		"other class":  {func(m *dnsmessage.Message) { m.Questions[0].Class = dnsmessage.ClassCHAOS }, dnsmessage.RCodeRefused, 0},
+		"two questions": {func(m *dnsmessage.Message) { m.Questions = append(m.Questions, m.Questions[0]) },
+			dnsmessage.RCodeFormatError, 0},
+		"an update": {func(m *dnsmessage.Message) { m.OpCode = 5 }, dnsmessage.RCodeNotImplemented, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got dnsmessage.Message
@@ -190,7 +200,8 @@ func TestOdd(t *testing.T) {
 			}
 		})
 	}
-	for name, message := range map[string][]byte{"nothing": nil, "noise": []byte("noise"), "an answer": question(func(m *dnsmessage.Message) { m.Response = true })} {
+	for name, message := range map[string][]byte{"nothing": nil, "noise": []byte("noise"),
+		"an answer": question(func(m *dnsmessage.Message) { m.Response = true })} {
 		if got := s.Answer(message); got != nil {
 			t.Errorf("%s is answered with %q", name, got)
 		}
@@ -199,7 +210,8 @@ func TestOdd(t *testing.T) {
 
 func FuzzAnswer(f *testing.F) {
 	s := &names.Server{Network: vnet, At: platform, Own: func(string) bool { return true }, World: func(func(behaviour.World)) {}}
-	m := dnsmessage.Message{Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName("a.azurecr.io."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}}}
+	m := dnsmessage.Message{Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName("a.azurecr.io."), Type: dnsmessage.TypeA,
+		Class: dnsmessage.ClassINET}}}
 	text, err := m.Pack()
 	if err != nil {
 		f.Fatal(err)

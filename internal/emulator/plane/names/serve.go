@@ -30,7 +30,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, p net.PacketConn) er
 	return nil
 }
 
-// largestDatagram is what everybody takes. Answers are shorter.
+// largestDatagram is the size that every client accepts. Replies are shorter.
 const largestDatagram = 512
 
 func (s *Server) datagrams(p net.PacketConn) error {
@@ -56,7 +56,7 @@ func (s *Server) datagrams(p net.PacketConn) error {
 	}
 }
 
-// truncated tells to ask again over TCP.
+// truncated returns the reply that makes the client ask again over TCP.
 func truncated(answer []byte) []byte {
 	var m dnsmessage.Message
 	if err := m.Unpack(answer); err != nil {
@@ -70,12 +70,12 @@ func truncated(answer []byte) []byte {
 	return short
 }
 
-// patience is how long a connection may be silent.
-const patience = 10 * time.Second
+// idleTimeout closes a silent connection.
+const idleTimeout = 10 * time.Second
 
 func (s *Server) connections(ctx context.Context, l net.Listener) error {
 	var open errgroup.Group
-	defer func() { _ = open.Wait() }() // each has said what was wrong
+	defer func() { _ = open.Wait() }() // each has logged its error
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -84,7 +84,7 @@ func (s *Server) connections(ctx context.Context, l net.Listener) error {
 		open.Go(func() error {
 			defer c.Close()
 			defer context.AfterFunc(ctx, func() { c.Close() })()
-			if err := s.converse(c); !errors.Is(err, io.EOF) {
+			if err := s.serveConnection(c); !errors.Is(err, io.EOF) {
 				s.log().Debug("connection to the name server", "client", c.RemoteAddr().String(), "error", err)
 			}
 			return nil
@@ -92,10 +92,10 @@ func (s *Server) connections(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// converse answers the questions of a connection, each after its length.
-func (s *Server) converse(c net.Conn) error {
+// serveConnection answers the queries of a connection, each with its length before it.
+func (s *Server) serveConnection(c net.Conn) error {
 	for {
-		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(idleTimeout)); err != nil {
 			return err
 		}
 		var length [2]byte
@@ -108,7 +108,7 @@ func (s *Server) converse(c net.Conn) error {
 		}
 		answer := s.Answer(question)
 		if answer == nil {
-			return errors.New("what came is no question")
+			return errors.New("not a DNS query")
 		}
 		if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil {
 			return err
@@ -116,10 +116,10 @@ func (s *Server) converse(c net.Conn) error {
 	}
 }
 
-// lifetime is how many seconds an answer may be kept: addresses change.
+// lifetime is the TTL of records in seconds. It is short because addresses change.
 const lifetime = 5
 
-// Answer is the answer to a message, nil when it is none that can be answered.
+// Answer returns the reply to a message, nil for a message without a reply.
 func (s *Server) Answer(message []byte) []byte {
 	var m dnsmessage.Message
 	if err := m.Unpack(message); err != nil || m.Response {
@@ -177,7 +177,7 @@ func (s *Server) resolve(q dnsmessage.Question) ([]dnsmessage.Resource, dnsmessa
 	return all, dnsmessage.RCodeSuccess
 }
 
-// reversed is the address that a name such as 4.0.240.10.in-addr.arpa stands for.
+// reversed returns the address of a name such as 4.0.240.10.in-addr.arpa.
 func reversed(name string) (netip.Addr, bool) {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if text, ok := strings.CutSuffix(name, ".in-addr.arpa"); ok {

@@ -1,5 +1,5 @@
-// Package proxy is the local Azure's HTTP proxy: it leads clients that insist on
-// Azure's public hosts to the local one, and goes nowhere else. Layer L2.
+// Package proxy is the local Azure's HTTP proxy. It connects clients of Azure's public hosts to the local Azure, and
+// connects to no other host. Layer L2.
 package proxy
 
 import (
@@ -19,15 +19,14 @@ import (
 // Proxy is an http.Handler for CONNECT requests, and for plain requests to the
 // address of instance metadata.
 type Proxy struct {
-	// Target is the address of the local Azure over TLS. A client may also name it
-	// itself, or Plain, in case it sends loopback addresses to its proxy.
+	// Target is the address of the local Azure over TLS. Clients that send loopback addresses to their proxy may ask
+	// for Target or Plain themselves.
 	Target, Plain string
-	// Registry reports whether a host is that of a registry, besides those in Azure's
-	// clouds; nil for none.
+	// Registry reports whether a host outside of Azure's clouds is that of a registry; nil for none.
 	Registry func(host string) bool
 	// Metadata answers requests to 169.254.169.254, nil for none.
 	Metadata http.Handler
-	// Log gets what was refused; nil is slog.Default.
+	// Log gets refused requests; nil is slog.Default.
 	Log *slog.Logger
 
 	tunnels sync.WaitGroup
@@ -36,7 +35,7 @@ type Proxy struct {
 	closed  bool
 }
 
-// metadataHost is where machines in Azure find their own metadata.
+// metadataHost is the address of the instance metadata service.
 const metadataHost = "169.254.169.254"
 
 // ServeHTTP implements http.Handler.
@@ -71,7 +70,7 @@ func (p *Proxy) log() *slog.Logger {
 	return p.Log
 }
 
-// target is where a connection to host:port goes.
+// target returns the address to which a connection to host:port goes.
 func (p *Proxy) target(address string) (string, bool) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -96,7 +95,7 @@ func (p *Proxy) target(address string) (string, bool) {
 	return "", false
 }
 
-// tunnel joins the client's connection with one to the target.
+// tunnel connects the client's connection with one to the target.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, target string) {
 	dialer := net.Dialer{Timeout: 10 * time.Second}
 	server, err := dialer.DialContext(r.Context(), "tcp", target)
@@ -114,7 +113,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, target string) {
 		return
 	}
 	defer p.drop(client, server)
-	// Deadlines of the HTTP server do not bind the tunnel.
+	// The deadlines of the HTTP server must not end the tunnel.
 	if err := client.SetDeadline(time.Time{}); err != nil {
 		return
 	}
@@ -127,7 +126,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, target string) {
 	both.Wait()
 }
 
-// pipe copies until the source ends, and says so to the sink.
+// pipe copies until the source ends, then closes the sink for writing.
 func pipe(to net.Conn, from io.Reader) {
 	_, _ = io.Copy(to, from) // either end may be cut at any time
 	if half, ok := to.(interface{ CloseWrite() error }); ok {
@@ -164,12 +163,12 @@ func (p *Proxy) drop(connections ...net.Conn) {
 	p.tunnels.Done()
 }
 
-// Close cuts all tunnels and waits until they have ended.
+// Close closes all tunnels and waits for their goroutines.
 func (p *Proxy) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	for c := range p.open {
-		_ = c.Close() // that is the aim
+		_ = c.Close() // the connections are closing
 	}
 	p.mu.Unlock()
 	done := make(chan struct{})

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// echo answers every line with itself and ends when its client does.
+// echo echoes every line and ends when its client does.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,7 +29,7 @@ func echo(t *testing.T) string {
 				return
 			}
 			go func() {
-				_, _ = io.Copy(c, c) // until the client has said all
+				_, _ = io.Copy(c, c) // until the client has sent all
 				_ = c.Close()
 			}()
 		}
@@ -37,7 +37,7 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// connect asks the proxy for a tunnel.
+// connect requests a tunnel from the proxy.
 func connect(t *testing.T, proxy, host string) (net.Conn, *bufio.Reader, int) {
 	t.Helper()
 	c, err := net.Dial("tcp", proxy)
@@ -52,10 +52,11 @@ func connect(t *testing.T, proxy, host string) (net.Conn, *bufio.Reader, int) {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(c)
-	resp, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // its body is the tunnel
+	resp, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
 	return c, r, resp.StatusCode
 }
 
@@ -74,9 +75,11 @@ func TestProxy(t *testing.T) {
 
 	for host, want := range map[string]int{
 		"management.azure.com:443": 200, "westeurope.management.azure.com:443": 200, "LOGIN.microsoftonline.com:443": 200,
-		"login.chinacloudapi.cn:443": 200, "management.usgovcloudapi.net:443": 200, "registry.azurecr.io:443": 200, "registry.azurecr.cn:443": 200,
-		"sts.windows.net:443": 200, "westus2.login.microsoft.com:443": 200, "127.0.0.1:" + port: 200, "localhost:" + port: 200, "[::1]:" + port: 200,
-		"127.0.0.1:1": 403, "example.org:443": 403, "management.azure.com:80": 403, "xmanagement.azure.com:443": 403,
+		"login.chinacloudapi.cn:443": 200, "management.usgovcloudapi.net:443": 200, "registry.azurecr.io:443": 200,
+		"registry.azurecr.cn:443": 200,
+		"sts.windows.net:443":     200, "westus2.login.microsoft.com:443": 200, "127.0.0.1:" + port: 200, "localhost:" + port: 200,
+		"[::1]:" + port: 200,
+		"127.0.0.1:1":   403, "example.org:443": 403, "management.azure.com:80": 403, "xmanagement.azure.com:443": 403,
 		"azurecr.io:443": 403, "management.azure.com.example.org:443": 403, "10.0.0.1:" + port: 403, "169.254.169.254:80": 403,
 	} {
 		c, r, status := connect(t, address, host)
@@ -92,7 +95,7 @@ func TestProxy(t *testing.T) {
 		if line, err := r.ReadString('\n'); err != nil || line != "hello\n" {
 			t.Errorf("%s: %q, %v", host, line, err)
 		}
-		// The end of one direction is told to the other side, whose end comes back.
+		// The end of one direction reaches the other side, and its end comes back.
 		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +103,7 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%s: %q, %v after the end", host, rest, err)
 		}
 	}
-	// Close cuts what is open and lets nothing begin.
+	// Close closes all tunnels and refuses new ones.
 	_, r, status := connect(t, address, "management.azure.com:443")
 	if status != http.StatusOK {
 		t.Fatal(status)
@@ -113,7 +116,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-func TestTargetThatDoesNotAnswer(t *testing.T) {
+func TestUnreachableTarget(t *testing.T) {
 	server := httptest.NewServer(&Proxy{Target: "127.0.0.1:1", Log: slog.New(slog.DiscardHandler)})
 	defer server.Close()
 	if _, _, status := connect(t, server.Listener.Addr().String(), "management.azure.com:443"); status != http.StatusBadGateway {

@@ -8,29 +8,29 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// access is what may be done with a repository, or with the registry's catalogue.
+// access is the allowed actions with a repository, or with the registry's catalogue.
 type access struct {
 	Type    string   `json:"type"`
 	Name    string   `json:"name"`
 	Actions []string `json:"actions"`
 }
 
-// Actions with repositories.
+// The actions with repositories.
 const (
 	pull   = "pull"
 	push   = "push"
 	remove = "delete"
 )
 
-// holder is somebody who has proved who they are, or nobody.
-type holder struct {
+// caller is the authenticated client of a request. Its zero value is an anonymous client.
+type caller struct {
 	name      string
 	admin     bool
 	principal *behaviour.Principal
 }
 
-// may are the actions that a holder has a right to.
-func (s *Service) may(h holder, a account) []string {
+// allowedActions returns the actions that the caller is allowed to do.
+func (s *Service) allowedActions(h caller, a account) []string {
 	if h.admin {
 		return []string{pull, push, remove}
 	}
@@ -53,7 +53,7 @@ func (s *Service) may(h holder, a account) []string {
 	return all
 }
 
-// grant is the part of what was asked for that somebody may do.
+// grant returns the part of the requested access that the caller is allowed.
 func grant(asked []access, may []string) []access {
 	var granted []access
 	for _, a := range asked {
@@ -77,8 +77,7 @@ func grant(asked []access, may []string) []access {
 	return granted
 }
 
-// parseScopes reads scopes such as "repository:a/b:pull,push", several to a value.
-// What is none it leaves out.
+// parseScopes parses scopes such as "repository:a/b:pull,push", several to a value. It ignores others.
 func parseScopes(form url.Values) []access {
 	var all []access
 	for _, value := range form["scope"] {
@@ -94,14 +93,14 @@ func parseScopes(form url.Values) []access {
 	return all
 }
 
-// needs is what a request to a registry asks for.
+// needs is the access that a request to a registry needs.
 type needs struct {
 	access
 	repository, reference string
 	part                  string // "manifests", "blobs", "uploads", "tags", "referrers", "_catalog", "" for the base
 }
 
-// permits reports whether what was granted is enough.
+// permits reports whether the granted access is enough.
 func (n needs) permits(granted []access) bool {
 	for _, action := range n.Actions {
 		if !slices.ContainsFunc(granted, func(a access) bool {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// content serves images to whoever may have them.
-func (v visit) content() error {
+// content serves images to authorized clients.
+func (v call) content() error {
 	n, err := parsePath(v.r.Method, v.r.URL.Path)
 	if err != nil {
 		return err
@@ -21,11 +21,11 @@ func (v visit) content() error {
 		writeJSON(v.w, http.StatusOK, map[string]any{})
 		return nil
 	}
-	shelf, err := v.service.shelf(v.registry)
+	store, err := v.service.store(v.registry)
 	if err != nil {
 		return err
 	}
-	return shelf.serve(v.w, v.r, n)
+	return store.serve(v.w, v.r, n)
 }
 
 var (
@@ -33,7 +33,7 @@ var (
 	referenceName  = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9._-]{0,127}|sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$`)
 )
 
-// parsePath says what a request needs: "/v2/a/b/manifests/latest".
+// parsePath returns the access that a request such as "/v2/a/b/manifests/latest" needs.
 func parsePath(method, path string) (needs, error) {
 	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(path, "/v2"), "/"), "/")
 	if len(parts) == 1 && parts[0] == "" {
@@ -48,7 +48,8 @@ func parsePath(method, path string) (needs, error) {
 	}
 	const longest = 255
 	if len(n.repository) > longest || !repositoryName.MatchString(n.repository) {
-		return n, refuse(http.StatusBadRequest, "NAME_INVALID", "The repository name %q is invalid: lower-case letters and digits, with . _ - and / between them, are allowed.", n.repository)
+		return n, refuse(http.StatusBadRequest, "NAME_INVALID",
+			"The repository name %q is invalid: lower-case letters and digits, with . _ - and / between them, are allowed.", n.repository)
 	}
 	if n.part == "manifests" && !referenceName.MatchString(n.reference) {
 		return n, refuse(http.StatusBadRequest, "TAG_INVALID", "The reference %q is neither a tag nor a digest.", n.reference)
@@ -67,8 +68,7 @@ func parsePath(method, path string) (needs, error) {
 	return n, nil
 }
 
-// locate finds the repository in a path, which is before the last of the words that
-// are parts of one.
+// locate returns the repository of a path. It is before the last reserved word of the path.
 func locate(parts []string) (needs, bool) {
 	last := len(parts) - 1
 	switch {
@@ -84,14 +84,14 @@ func locate(parts []string) (needs, bool) {
 	return needs{}, false
 }
 
-// authorize checks that the request may do what it needs.
-func (v visit) authorize(n needs) error {
+// authorize checks that the request has the access that it needs.
+func (v call) authorize(n needs) error {
 	if user, password, ok := v.r.BasicAuth(); ok {
 		h, err := v.login(user, password)
 		if err != nil {
 			return v.challenge(n, "")
 		}
-		may := v.service.may(h, v.registry)
+		may := v.service.allowedActions(h, v.registry)
 		if len(may) == 0 || !n.permits(grant([]access{n.access}, may)) {
 			e := refuse(http.StatusForbidden, "DENIED", "requested access to the resource is denied")
 			e.detail = n.details()
@@ -113,8 +113,8 @@ func (v visit) authorize(n needs) error {
 	return nil
 }
 
-// challenge tells a client where to get a token for what it needs.
-func (v visit) challenge(n needs, problem string) error {
+// challenge answers with the address at which the client gets a token.
+func (v call) challenge(n needs, problem string) error {
 	e := unauthorized()
 	e.challenge = fmt.Sprintf(`Bearer realm="https://%s/oauth2/token",service="%s"`, strings.ToLower(v.r.Host), v.registry.server)
 	if scope := n.scope(); scope != "" {

@@ -21,9 +21,10 @@ func refuse(status int, code, format string, args ...any) *refusal {
 	return &refusal{status: status, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// unauthorized is what ACR says to everybody who may not.
+// unauthorized is ACR's error for a client without access.
 func unauthorized() *refusal {
-	return refuse(http.StatusUnauthorized, "UNAUTHORIZED", "authentication required, visit https://aka.ms/acr/authorization for more information.")
+	return refuse(http.StatusUnauthorized, "UNAUTHORIZED",
+		"authentication required, visit https://aka.ms/acr/authorization for more information.")
 }
 
 func (r *refusal) write(w http.ResponseWriter) {
@@ -37,7 +38,7 @@ func (r *refusal) write(w http.ResponseWriter) {
 	writeJSON(w, r.status, map[string]any{"errors": []any{entry}})
 }
 
-func (v visit) fail(err error) {
+func (v call) fail(err error) {
 	refused, ok := errors.AsType[*refusal](err)
 	if !ok {
 		v.service.Log.Error("registry request failed", "registry", v.registry.server, "path", v.r.URL.Path, "error", err)

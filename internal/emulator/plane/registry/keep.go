@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// manifest is one as it is kept in a file: what a client has sent.
+// manifest is a manifest as the client sent it, in the form of its file.
 type manifest struct {
 	Repository string `json:"repository"`
 	Reference  string `json:"reference"` // tag or digest
@@ -22,18 +22,17 @@ func (m manifest) request() *http.Request {
 	return request(http.MethodPut, "/v2/"+m.Repository+"/manifests/"+m.Reference, m.MediaType, m.Body)
 }
 
-// isIndex reports whether it names other manifests, which have to be there first.
+// isIndex reports whether the manifest refers to other manifests, which must exist first.
 func (m manifest) isIndex() bool {
 	return strings.Contains(m.MediaType, "index") || strings.Contains(m.MediaType, "manifest.list")
 }
 
-func (s *shelf) file(repository, reference string) string {
+func (s *store) file(repository, reference string) string {
 	return filepath.Join(s.dir, sum(repository, reference)+".json")
 }
 
-// keep writes a manifest to its files: that of its tag, and that of its digest, which
-// outlives the tag.
-func (s *shelf) keep(m manifest) error {
+// save writes a manifest to the files of its tag and of its digest. The digest outlives the tag.
+func (s *store) save(m manifest) error {
 	if s.dir == "" {
 		return nil
 	}
@@ -44,8 +43,8 @@ func (s *shelf) keep(m manifest) error {
 	return s.write(m)
 }
 
-// write writes a file, all of it or nothing.
-func (s *shelf) write(m manifest) error {
+// write writes a file completely or not at all.
+func (s *store) write(m manifest) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -57,7 +56,7 @@ func (s *shelf) write(m manifest) error {
 	return os.Rename(file+".new", file)
 }
 
-func (s *shelf) forget(repository, reference string) error {
+func (s *store) remove(repository, reference string) error {
 	if s.dir == "" {
 		return nil
 	}
@@ -67,8 +66,8 @@ func (s *shelf) forget(repository, reference string) error {
 	return nil
 }
 
-// load reads the manifests that were kept.
-func (s *shelf) load() error {
+// load reads the stored manifests.
+func (s *store) load() error {
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.json"))
 	if err != nil {
 		return err
@@ -89,7 +88,7 @@ func (s *shelf) load() error {
 		}
 		s.ask(m.request())
 	}
-	// Each round loads at least those that name only what is there.
+	// Each round loads the manifests with references to loaded manifests only.
 	for before := len(waiting) + 1; len(waiting) > 0 && len(waiting) < before; {
 		before = len(waiting)
 		waiting = slices.DeleteFunc(waiting, func(m manifest) bool { return s.ask(m.request()).status == http.StatusCreated })

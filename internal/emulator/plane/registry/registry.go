@@ -1,10 +1,10 @@
-// Package registry is the data plane of container registries in the local Azure:
-// each registry that exists as a resource is one that images are pushed to and
-// pulled from, after a login with a token of Entra ID, the admin user or a service
-// principal. Layer L2.
+// Package registry is the data plane of container registries in the local Azure. Clients push images to a registry
+// resource
+// and pull them, after a login with a token of Entra ID, as the admin user or as a service principal. Layer L2.
 //
-// The login was modelled on ACR's documentation of its token exchange, as there are no
-// recordings of it. How images are stored and served is go-containerregistry's.
+// The login follows ACR's documentation of its token exchange, because there are no recordings of it.
+// go-containerregistry
+// stores and serves the images.
 package registry
 
 import (
@@ -25,32 +25,30 @@ import (
 	"kaz/internal/emulator/plane/token"
 )
 
-// Config is what a [Service] needs to know. Tokens and World are required.
+// Config is the configuration of a [Service]. Tokens and World are required.
 type Config struct {
-	// Tokens checks who logs in.
+	// Tokens checks tokens and passwords of Entra ID.
 	Tokens *token.Service
-	// World lets look at the registries and at who has which role.
+	// World gives access to the registries and the role assignments.
 	World func(func(w behaviour.World))
-	// Suffix is a domain under which registries are reached besides those of Azure's
-	// clouds, "" for none.
+	// Suffix is a domain of registries in addition to those of Azure's clouds, "" for none.
 	Suffix string
-	// Dir keeps what is pushed; "" keeps it in memory.
+	// Dir is the directory of the images; "" keeps them in memory.
 	Dir string
 	// Log gets logins; nil is slog.Default.
 	Log *slog.Logger
 }
 
-// Service is all registries. It is safe for concurrent use.
+// Service serves all registries. It is safe for concurrent use.
 type Service struct {
 	Config
-	key []byte // signs the registries' own tokens
+	key []byte // key of the registries' own tokens
 
-	mu      sync.Mutex
-	shelves map[azure.ID]*shelf
+	mu     sync.Mutex
+	stores map[azure.ID]*store
 }
 
-// New makes a service. Its tokens are good as long as those of Entra ID are, a new
-// start included.
+// New returns a service. Its tokens stay valid after a restart as long as those of Entra ID do.
 func New(c Config) (*Service, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -59,7 +57,7 @@ func New(c Config) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key of the registries' tokens: %w", err)
 	}
-	return &Service{Config: c, key: key, shelves: map[azure.ID]*shelf{}}, nil
+	return &Service{Config: c, key: key, stores: map[azure.ID]*store{}}, nil
 }
 
 // Answers reports whether a host, with or without a port, is that of a registry.
@@ -68,7 +66,7 @@ func (s *Service) Answers(host string) bool {
 	return name != ""
 }
 
-// split takes a host apart into a registry's name and the domain.
+// split splits a host into a registry's name and the domain.
 func (s *Service) split(host string) (name, domain string) {
 	host = bare(host)
 	for _, domain := range s.domains() {
@@ -90,7 +88,7 @@ func (s *Service) domains() []string {
 	return all
 }
 
-// bare is a host in lower case and without its port.
+// bare returns a host in lower case and without its port.
 func bare(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -98,18 +96,18 @@ func bare(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// account is what a registry's document says that counts here.
+// account is the part of a registry's document that this package needs.
 type account struct {
 	id        azure.ID
-	server    string // the host that was asked
+	server    string // host of the request
 	created   string
 	user      string // the admin's name
 	passwords []string
-	anonymous bool // everybody may pull
-	armTokens bool // tokens for Azure Resource Manager are good too
+	anonymous bool // anonymous pull is enabled
+	armTokens bool // tokens for Azure Resource Manager are accepted too
 }
 
-// find is the registry at a host.
+// find returns the registry of a host.
 func (s *Service) find(host string) (account, bool) {
 	name, domain := s.split(host)
 	var found account
@@ -133,8 +131,7 @@ func (s *Service) find(host string) (account, bool) {
 	return found, found.id != ""
 }
 
-// isServing reports whether a registry is there for its users: neither being made nor
-// being taken away.
+// isServing reports whether a registry is usable: neither under creation nor under deletion.
 func isServing(registry behaviour.Object) bool {
 	state := behaviour.Text(registry, "properties.provisioningState")
 	return state != "Creating" && state != "Deleting"
@@ -145,11 +142,11 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Docker-Distribution-Api-Version", "registry/2.0")
 	a, ok := s.find(r.Host)
 	if !ok {
-		// The name of a registry that does not exist is not resolved in Azure.
+		// Azure does not resolve the name of a registry that does not exist.
 		refuse(http.StatusNotFound, "NAME_UNKNOWN", "There is no registry %s.", bare(r.Host)).write(w)
 		return
 	}
-	v := visit{service: s, registry: a, w: w, r: r}
+	v := call{service: s, registry: a, w: w, r: r}
 	var err error
 	switch path := r.URL.Path; {
 	case path == "/oauth2/exchange":
@@ -166,8 +163,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// visit is one request to a registry.
-type visit struct {
+// call is one request to a registry.
+type call struct {
 	service  *Service
 	registry account
 	w        http.ResponseWriter

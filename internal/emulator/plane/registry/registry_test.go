@@ -46,15 +46,15 @@ const (
 	pushRole = "8311e382-0749-4cb8-b61a-304f252e45ec"
 )
 
-// Applications: what they may do is in their names.
+// The names of the applications say their rights.
 const (
-	owner    = "aaaaaaaa-0000-0000-0000-000000000001"
-	pusher   = "aaaaaaaa-0000-0000-0000-000000000002"
-	puller   = "aaaaaaaa-0000-0000-0000-000000000003"
-	stranger = "aaaaaaaa-0000-0000-0000-000000000004"
+	owner      = "aaaaaaaa-0000-0000-0000-000000000001"
+	pusher     = "aaaaaaaa-0000-0000-0000-000000000002"
+	puller     = "aaaaaaaa-0000-0000-0000-000000000003"
+	unassigned = "aaaaaaaa-0000-0000-0000-000000000004"
 )
 
-// object is the id that roles of an application are assigned to.
+// object is the object id of an application, for role assignments.
 func object(client string) string { return strings.Replace(client, "-0000-", "-1111-", 1) }
 
 var testKey = sync.OnceValue(func() *rsa.PrivateKey {
@@ -80,10 +80,12 @@ func start(t testing.TB, dir string) *world {
 		t.Fatal(err)
 	}
 	var applications []token.Application
-	for _, client := range []string{owner, pusher, puller, stranger} {
-		applications = append(applications, token.Application{ClientID: client, ObjectID: object(client), Secrets: []string{secret}, Owner: client == owner})
+	for _, client := range []string{owner, pusher, puller, unassigned} {
+		applications = append(applications,
+			token.Application{ClientID: client, ObjectID: object(client), Secrets: []string{secret}, Owner: client == owner})
 	}
-	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Guests: []string{guest}, Key: testKey(), Applications: applications, Log: quiet, World: e.Look})
+	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Guests: []string{guest}, Key: testKey(),
+		Applications: applications, Log: quiet, World: e.Look})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +136,7 @@ func (c *world) set(path string, value any) {
 	}
 }
 
-// entra is a token of Entra ID.
+// entra returns a token of Entra ID.
 func (c *world) entra(client, tenant, audience string, life time.Duration) string {
 	c.Helper()
 	app, ok := c.Tokens.ByClientID(client)
@@ -148,7 +150,7 @@ func (c *world) entra(client, tenant, audience string, life time.Duration) strin
 	return t.Text
 }
 
-// got is what a registry answered.
+// got is a registry's reply.
 type got struct {
 	status int
 	header http.Header
@@ -198,7 +200,7 @@ func basic(user, password string) string {
 	return r.Header.Get("Authorization")
 }
 
-// refreshToken is what an application's token is exchanged for.
+// refreshToken returns the refresh token of an application.
 func (c *world) refreshToken(client string) string {
 	c.Helper()
 	g := c.ask("POST", server+"/oauth2/exchange", exchangeForm(c.entra(client, "", audience, time.Hour)), "")
@@ -216,10 +218,11 @@ func exchangeForm(text string, change ...string) url.Values {
 	return f
 }
 
-// accessToken is one for scopes.
+// accessToken returns an access token for scopes.
 func (c *world) accessToken(client string, scopes ...string) string {
 	c.Helper()
-	g := c.ask("POST", server+"/oauth2/token", url.Values{"grant_type": {"refresh_token"}, "service": {server}, "refresh_token": {c.refreshToken(client)}, "scope": scopes}, "")
+	g := c.ask("POST", server+"/oauth2/token",
+		url.Values{"grant_type": {"refresh_token"}, "service": {server}, "refresh_token": {c.refreshToken(client)}, "scope": scopes}, "")
 	if g.status != 200 {
 		c.Fatalf("token: %+v", g)
 	}
@@ -229,14 +232,17 @@ func (c *world) accessToken(client string, scopes ...string) string {
 func TestHosts(t *testing.T) {
 	c := start(t, "")
 	for host, want := range map[string]bool{
-		server: true, "images.azurecr.io:443": true, "IMAGES.AzureCR.io": true, "images.azurecr.cn": true, "images.azurecr.corp": true, "images.azurecr.corp:8443": true,
-		"azurecr.io": false, "images.azurecr.io.example.com": false, "management.azure.com": false, "127.0.0.1:8443": false, "": false, "images.azurecr.example": false,
+		server: true, "images.azurecr.io:443": true, "IMAGES.AzureCR.io": true, "images.azurecr.cn": true, "images.azurecr.corp": true,
+		"images.azurecr.corp:8443": true,
+		"azurecr.io":               false, "images.azurecr.io.example.com": false, "management.azure.com": false,
+		"127.0.0.1:8443": false, "": false,
+		"images.azurecr.example": false,
 	} {
 		if got := c.Answers(host); got != want {
 			t.Errorf("%s: %v, want %v", host, got, want)
 		}
 	}
-	// The domain of this local Azure has the registries of all clouds.
+	// Registries of all clouds are reachable below the domain of this local Azure.
 	china := group + "/providers/Microsoft.ContainerRegistry/registries/zhongguo"
 	c.apply(china, registryDocument("chinaeast2"))
 	for host, status := range map[string]int{
@@ -268,13 +274,13 @@ func TestExchange(t *testing.T) {
 		"good, for the manager":        {exchangeForm(manager), 200, ""},
 		"good, of the owner":           {exchangeForm(c.entra(owner, "", audience+"/", time.Hour)), 200, ""},
 		"good, of another tenant":      {exchangeForm(c.entra(puller, guest, audience, time.Hour), "tenant", guest), 200, ""},
-		"no role":                      {exchangeForm(c.entra(stranger, "", audience, time.Hour)), 401, "UNAUTHORIZED"},
+		"no role":                      {exchangeForm(c.entra(unassigned, "", audience, time.Hour)), 401, "UNAUTHORIZED"},
 		"another audience":             {exchangeForm(c.entra(puller, "", "https://vault.azure.net", time.Hour)), 401, "UNAUTHORIZED"},
 		"has ended":                    {exchangeForm(c.entra(puller, "", audience, -time.Hour)), 401, "UNAUTHORIZED"},
 		"no token":                     {exchangeForm(""), 401, "UNAUTHORIZED"},
 		"nonsense":                     {exchangeForm("nonsense"), 401, "UNAUTHORIZED"},
 		"changed":                      {exchangeForm(good[:len(good)-4] + "AAAA"), 401, "UNAUTHORIZED"},
-		"tenant of somebody else":      {exchangeForm(good, "tenant", guest), 401, "UNAUTHORIZED"},
+		"another tenant":               {exchangeForm(good, "tenant", guest), 401, "UNAUTHORIZED"},
 		"another registry":             {exchangeForm(good, "service", "other.azurecr.io"), 400, "INVALID_REQUEST"},
 		"grant of a password":          {exchangeForm(good, "grant_type", "password"), 400, "INVALID_REQUEST"},
 		"larger than any token":        {exchangeForm(strings.Repeat("x", largestForm)), 400, "INVALID_REQUEST"},
@@ -316,27 +322,33 @@ func TestAccessTokens(t *testing.T) {
 		status        int
 		actions       string // granted
 	}{
-		"refresh token":                 {post("grant_type", "refresh_token", "refresh_token", c.refreshToken(puller)), "", 200, "pull"},
-		"refresh token, pusher":         {post("grant_type", "refresh_token", "refresh_token", c.refreshToken(pusher)), "", 200, "pull,push"},
-		"refresh token, owner":          {post("grant_type", "refresh_token", "refresh_token", c.refreshToken(owner)), "", 200, "pull,push,delete"},
-		"refresh token as a password":   {post("grant_type", "password", "username", nobody, "password", c.refreshToken(puller)), "", 200, "pull"},
-		"service principal":             {post("grant_type", "password", "username", pusher, "password", secret), "", 200, "pull,push"},
-		"service principal, header":     {nil, basic(puller, secret), 200, "pull"},
-		"refresh token, header":         {nil, basic(nobody, c.refreshToken(puller)), 200, "pull"},
-		"admin":                         {nil, basic("images", password), 200, "pull,push,delete"},
-		"all actions":                   {post("grant_type", "password", "username", pusher, "password", secret, "scope", "repository:a/b:*"), "", 200, "pull,push"},
-		"nothing asked":                 {post("grant_type", "password", "username", pusher, "password", secret, "scope", ""), "", 200, ""},
-		"no scope":                      {post("grant_type", "password", "username", pusher, "password", secret, "scope", "repository registry: repository:x plugin:x:pull"), "", 200, ""},
+		"refresh token": {post("grant_type", "refresh_token", "refresh_token", c.refreshToken(puller)), "", 200, "pull"},
+		"refresh token, pusher": {post("grant_type", "refresh_token", "refresh_token", c.refreshToken(pusher)), "", 200,
+			"pull,push"},
+		"refresh token, owner": {post("grant_type", "refresh_token", "refresh_token", c.refreshToken(owner)), "", 200,
+			"pull,push,delete"},
+		"refresh token as a password": {post("grant_type", "password", "username", tokenUser, "password", c.refreshToken(puller)), "",
+			200, "pull"},
+		"service principal":         {post("grant_type", "password", "username", pusher, "password", secret), "", 200, "pull,push"},
+		"service principal, header": {nil, basic(puller, secret), 200, "pull"},
+		"refresh token, header":     {nil, basic(tokenUser, c.refreshToken(puller)), 200, "pull"},
+		"admin":                     {nil, basic("images", password), 200, "pull,push,delete"},
+		"all actions": {post("grant_type", "password", "username", pusher, "password", secret, "scope",
+			"repository:a/b:*"), "", 200, "pull,push"},
+		"nothing asked": {post("grant_type", "password", "username", pusher, "password", secret, "scope", ""), "", 200, ""},
+		"no scope": {post("grant_type", "password", "username", pusher, "password", secret, "scope",
+			"repository registry: repository:x plugin:x:pull"), "", 200, ""},
 		"admin, wrong password":         {nil, basic("Images", "guess"), 401, ""},
 		"admin, no password":            {nil, basic("Images", ""), 401, ""},
 		"principal, wrong secret":       {nil, basic(puller, "guess"), 401, ""},
-		"principal without a role":      {nil, basic(stranger, secret), 401, ""},
-		"unknown user":                  {nil, basic("somebody", secret), 401, ""},
+		"principal without a role":      {nil, basic(unassigned, secret), 401, ""},
+		"unknown user":                  {nil, basic("unknown", secret), 401, ""},
 		"access token as a refresh one": {post("grant_type", "refresh_token", "refresh_token", c.accessToken(puller)), "", 401, ""},
-		"token of Entra ID":             {post("grant_type", "refresh_token", "refresh_token", c.entra(puller, "", audience, time.Hour)), "", 401, ""},
-		"nobody":                        {nil, "", 401, ""},
-		"unknown grant":                 {post("grant_type", "client_credentials"), "", 400, ""},
-		"another registry":              {post("grant_type", "refresh_token", "service", "other.azurecr.io"), "", 400, ""},
+		"token of Entra ID": {post("grant_type", "refresh_token", "refresh_token", c.entra(puller, "", audience, time.Hour)),
+			"", 401, ""},
+		"no credential":    {nil, "", 401, ""},
+		"unknown grant":    {post("grant_type", "client_credentials"), "", 400, ""},
+		"another registry": {post("grant_type", "refresh_token", "service", "other.azurecr.io"), "", 400, ""},
 	} {
 		method, at := "POST", server+"/oauth2/token"
 		if x.form == nil {
@@ -364,7 +376,8 @@ func TestAccessTokens(t *testing.T) {
 	}
 	c.set("properties.anonymousPullEnabled", true)
 	g := c.ask("GET", server+"/oauth2/token?"+post().Encode(), nil, "")
-	if opened, err := c.open(g.text("access_token"), accessKind, server, time.Now()); err != nil || len(opened.Access) != 1 || !slices.Equal(opened.Access[0].Actions, []string{pull}) {
+	if opened, err := c.open(g.text("access_token"), accessKind, server, time.Now()); err != nil || len(opened.Access) != 1 ||
+		!slices.Equal(opened.Access[0].Actions, []string{pull}) {
 		t.Errorf("anonymous: %+v %v", opened, err)
 	}
 	if g := c.ask("PUT", server+"/oauth2/token", nil, ""); g.status != 405 {
@@ -372,10 +385,11 @@ func TestAccessTokens(t *testing.T) {
 	}
 }
 
-// Who loses a role loses what it gave at the next access token.
+// An application that loses a role loses its rights with the next access token.
 func TestLostRole(t *testing.T) {
 	c := start(t, "")
-	form := url.Values{"grant_type": {"refresh_token"}, "service": {server}, "refresh_token": {c.refreshToken(puller)}, "scope": {"repository:a:pull"}}
+	form := url.Values{"grant_type": {"refresh_token"}, "service": {server}, "refresh_token": {c.refreshToken(puller)},
+		"scope": {"repository:a:pull"}}
 	if g := c.ask("POST", server+"/oauth2/token", form, ""); g.status != 200 {
 		t.Fatalf("%+v", g)
 	}
@@ -393,7 +407,7 @@ func TestLostRole(t *testing.T) {
 
 func TestTokensEnd(t *testing.T) {
 	for after, want := range map[time.Duration][2]int{
-		accessLife - time.Second:  {200, 404}, // there is no image
+		accessLife - time.Second:  {200, 404}, // the image does not exist
 		accessLife + time.Second:  {200, 401},
 		refreshLife - time.Second: {200, 401},
 		refreshLife + time.Second: {401, 401},
@@ -404,14 +418,15 @@ func TestTokensEnd(t *testing.T) {
 			access := c.accessToken(puller, "repository:a:pull")
 			<-time.After(after)
 			refreshed := c.ask("POST", server+"/oauth2/token", form, "")
-			if pulled := c.ask("GET", server+"/v2/a/manifests/1", nil, "Bearer "+access); refreshed.status != want[0] || pulled.status != want[1] {
+			if pulled := c.ask("GET", server+"/v2/a/manifests/1", nil, "Bearer "+access); refreshed.status != want[0] ||
+				pulled.status != want[1] {
 				t.Errorf("after %s: %d and %d, want %v", after, refreshed.status, pulled.status, want)
 			}
 		})
 	}
 }
 
-// The challenge says where a token is had, and for what.
+// The challenge names the address and the scope of the token.
 func TestChallenge(t *testing.T) {
 	c := start(t, "")
 	const bare = `Bearer realm="https://images.azurecr.io/oauth2/token",service="images.azurecr.io"`
@@ -421,25 +436,35 @@ func TestChallenge(t *testing.T) {
 		status                    int
 		code, challenge           string
 	}{
-		"base":                       {"GET", server + "/v2/", "", 401, "UNAUTHORIZED", bare},
-		"base without a slash":       {"GET", server + "/v2", "", 401, "UNAUTHORIZED", bare},
-		"other domain":               {"GET", "images.azurecr.corp:8443/v2/", "", 401, "UNAUTHORIZED", `Bearer realm="https://images.azurecr.corp:8443/oauth2/token",service="images.azurecr.corp"`},
-		"pull":                       {"GET", server + "/v2/a/b/manifests/1", "", 401, "UNAUTHORIZED", bare + `,scope="repository:a/b:pull"`},
-		"blob":                       {"HEAD", server + "/v2/a/b/blobs/sha256:0", "", 401, "UNAUTHORIZED", bare + `,scope="repository:a/b:pull"`},
-		"push":                       {"POST", server + "/v2/a/b/blobs/uploads/", "", 401, "UNAUTHORIZED", bare + `,scope="repository:a/b:pull,push"`},
-		"delete":                     {"DELETE", server + "/v2/a/b/manifests/1", "", 401, "UNAUTHORIZED", bare + `,scope="repository:a/b:delete"`},
-		"catalogue":                  {"GET", server + "/v2/_catalog", "", 401, "UNAUTHORIZED", bare + `,scope="registry:catalog:*"`},
-		"wrong token":                {"GET", server + "/v2/", "Bearer nonsense", 401, "UNAUTHORIZED", bare + `,error="invalid_token"`},
-		"token of Entra ID":          {"GET", server + "/v2/", "Bearer " + c.entra(owner, "", audience, time.Hour), 401, "UNAUTHORIZED", bare + `,error="invalid_token"`},
-		"refresh token":              {"GET", server + "/v2/", "Bearer " + c.refreshToken(owner), 401, "UNAUTHORIZED", bare + `,error="invalid_token"`},
-		"token of another host":      {"GET", "images.azurecr.corp/v2/", pulls, 401, "UNAUTHORIZED", `Bearer realm="https://images.azurecr.corp/oauth2/token",service="images.azurecr.corp",error="invalid_token"`},
-		"token for another image":    {"GET", server + "/v2/a/manifests/1", pulls, 401, "UNAUTHORIZED", bare + `,scope="repository:a:pull",error="insufficient_scope"`},
-		"token for another action":   {"PUT", server + "/v2/a/b/manifests/1", pulls, 401, "UNAUTHORIZED", bare + `,scope="repository:a/b:pull,push",error="insufficient_scope"`},
+		"base":                 {"GET", server + "/v2/", "", 401, "UNAUTHORIZED", bare},
+		"base without a slash": {"GET", server + "/v2", "", 401, "UNAUTHORIZED", bare},
+		"other domain": {"GET", "images.azurecr.corp:8443/v2/", "", 401, "UNAUTHORIZED",
+			`Bearer realm="https://images.azurecr.corp:8443/oauth2/token",service="images.azurecr.corp"`},
+		"pull": {"GET", server + "/v2/a/b/manifests/1", "", 401, "UNAUTHORIZED", bare +
+			`,scope="repository:a/b:pull"`},
+		"blob": {"HEAD", server + "/v2/a/b/blobs/sha256:0", "", 401, "UNAUTHORIZED", bare +
+			`,scope="repository:a/b:pull"`},
+		"push": {"POST", server + "/v2/a/b/blobs/uploads/", "", 401, "UNAUTHORIZED", bare +
+			`,scope="repository:a/b:pull,push"`},
+		"delete": {"DELETE", server + "/v2/a/b/manifests/1", "", 401, "UNAUTHORIZED", bare +
+			`,scope="repository:a/b:delete"`},
+		"catalogue":   {"GET", server + "/v2/_catalog", "", 401, "UNAUTHORIZED", bare + `,scope="registry:catalog:*"`},
+		"wrong token": {"GET", server + "/v2/", "Bearer nonsense", 401, "UNAUTHORIZED", bare + `,error="invalid_token"`},
+		"token of Entra ID": {"GET", server + "/v2/", "Bearer " + c.entra(owner, "", audience, time.Hour), 401, "UNAUTHORIZED",
+			bare + `,error="invalid_token"`},
+		"refresh token": {"GET", server + "/v2/", "Bearer " + c.refreshToken(owner), 401, "UNAUTHORIZED", bare +
+			`,error="invalid_token"`},
+		"token of another host": {"GET", "images.azurecr.corp/v2/", pulls, 401, "UNAUTHORIZED",
+			`Bearer realm="https://images.azurecr.corp/oauth2/token",service="images.azurecr.corp",error="invalid_token"`},
+		"token for another image": {"GET", server + "/v2/a/manifests/1", pulls, 401, "UNAUTHORIZED", bare +
+			`,scope="repository:a:pull",error="insufficient_scope"`},
+		"token for another action": {"PUT", server + "/v2/a/b/manifests/1", pulls, 401, "UNAUTHORIZED", bare +
+			`,scope="repository:a/b:pull,push",error="insufficient_scope"`},
 		"right token":                {"GET", server + "/v2/a/b/manifests/1", pulls, 404, "NAME_UNKNOWN", ""},
 		"right token, base":          {"GET", server + "/v2/", pulls, 200, "", ""},
 		"principal":                  {"GET", server + "/v2/a/b/manifests/1", basic(puller, secret), 404, "NAME_UNKNOWN", ""},
 		"principal, no right":        {"PUT", server + "/v2/a/b/manifests/1", basic(puller, secret), 403, "DENIED", ""},
-		"principal, no right at all": {"GET", server + "/v2/", basic(stranger, secret), 403, "DENIED", ""},
+		"principal, no right at all": {"GET", server + "/v2/", basic(unassigned, secret), 403, "DENIED", ""},
 		"principal, wrong secret":    {"GET", server + "/v2/", basic(puller, "guess"), 401, "UNAUTHORIZED", bare},
 		"elsewhere":                  {"GET", server + "/", "", 404, "NOT_FOUND", ""},
 		"unknown method":             {"LINK", server + "/v2/a/b/manifests/1", basic(owner, secret), 405, "UNSUPPORTED", ""},
@@ -449,12 +474,13 @@ func TestChallenge(t *testing.T) {
 	} {
 		g := c.ask(x.method, x.at, nil, x.authorization)
 		if g.status != x.status || x.method != "HEAD" && g.code() != x.code || g.header.Get("Www-Authenticate") != x.challenge {
-			t.Errorf("%s: %d %s %s,\nwant %d %s %s", name, g.status, g.code(), g.header.Get("Www-Authenticate"), x.status, x.code, x.challenge)
+			t.Errorf("%s: %d %s %s,\nwant %d %s %s", name, g.status, g.code(), g.header.Get("Www-Authenticate"), x.status, x.code,
+				x.challenge)
 		}
 	}
 }
 
-// RoundTrip lets clients ask in process.
+// RoundTrip connects clients in process.
 func (c *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	if r.Host == "" {
@@ -471,7 +497,8 @@ func (c *world) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (c *world) options(user, password string) []remote.Option {
-	return []remote.Option{remote.WithTransport(c), remote.WithContext(c.Context()), remote.WithAuth(&authn.Basic{Username: user, Password: password})}
+	return []remote.Option{remote.WithTransport(c), remote.WithContext(c.Context()),
+		remote.WithAuth(&authn.Basic{Username: user, Password: password})}
 }
 
 func reference(t testing.TB, text string) name.Reference {
@@ -502,7 +529,7 @@ func (c *world) push(at string) v1.Hash {
 
 // pull reads all of an image.
 func (c *world) pull(at string) (v1.Hash, error) {
-	found, err := remote.Image(reference(c, at), c.options(nobody, c.refreshToken(puller))...)
+	found, err := remote.Image(reference(c, at), c.options(tokenUser, c.refreshToken(puller))...)
 	if err != nil {
 		return v1.Hash{}, err
 	}
@@ -523,8 +550,8 @@ func (c *world) pull(at string) (v1.Hash, error) {
 	return found.Digest()
 }
 
-// A client pushes and pulls, in memory and in files, and finds all again after a new
-// start. A registry that is made again is empty.
+// A client pushes and pulls, in memory and in files, and finds everything after a restart. A recreated registry is
+// empty.
 func TestImages(t *testing.T) {
 	for name, dir := range map[string]string{"memory": "", "files": filepath.Join(t.TempDir(), "registries")} {
 		t.Run(name, func(t *testing.T) {
@@ -546,7 +573,8 @@ func TestImages(t *testing.T) {
 			}
 			check := func(c *world) {
 				t.Helper()
-				for at, want := range map[string]v1.Hash{app + ":1": second, app + "@" + first.String(): first, "images.azurecr.io/team/app@" + second.String(): second} {
+				for at, want := range map[string]v1.Hash{app + ":1": second, app + "@" + first.String(): first,
+					"images.azurecr.io/team/app@" + second.String(): second} {
 					if got, err := c.pull(at); err != nil || got != want {
 						t.Errorf("%s: %s %v, want %s", at, got, err, want)
 					}
@@ -563,20 +591,21 @@ func TestImages(t *testing.T) {
 					t.Errorf("tags %v %v", tags, err)
 				}
 				registry := reference(t, app).Context().Registry
-				if repositories, err := remote.Catalog(t.Context(), registry, c.options(puller, secret)...); err != nil || !slices.Equal(repositories, []string{"team/app"}) {
+				if repositories, err := remote.Catalog(t.Context(), registry, c.options(puller, secret)...); err != nil ||
+					!slices.Equal(repositories, []string{"team/app"}) {
 					t.Errorf("repositories %v %v", repositories, err)
 				}
 			}
 			check(c)
-			again := &world{c.TB, &Service{Config: c.Config, key: c.key, shelves: map[azure.ID]*shelf{}}, c.azure}
+			again := &world{c.TB, &Service{Config: c.Config, key: c.key, stores: map[azure.ID]*store{}}, c.azure}
 			if dir != "" {
 				check(again)
 			}
-			// A manifest goes with its tags, and stays away.
+			// A deleted manifest takes its tags along and stays deleted.
 			if err := remote.Delete(reference(t, app+"@"+second.String()), c.options(owner, secret)...); err != nil {
 				t.Fatal(err)
 			}
-			again.shelves = map[azure.ID]*shelf{}
+			again.stores = map[azure.ID]*store{}
 			for _, c := range []*world{c, again} {
 				for _, at := range []string{app + ":1", app + "@" + second.String()} {
 					if got, err := c.pull(at); err == nil {
@@ -595,7 +624,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// An interrupted client goes on where it was.
+// A client resumes an interrupted download.
 func TestRanges(t *testing.T) {
 	for name, dir := range map[string]string{"memory": "", "files": t.TempDir()} {
 		t.Run(name, func(t *testing.T) {
@@ -633,10 +662,11 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// A registry takes no manifest that is incomplete or not what it is called.
+// A registry accepts only complete manifests with the right digest.
 func TestBadManifests(t *testing.T) {
 	c := start(t, "")
-	const missing = `{"schemaVersion":2,"config":{"digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","size":1},"layers":[]}`
+	const missing = `{"schemaVersion":2,"config":{"digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+		"size":1},"layers":[]}`
 	for name, x := range map[string]struct {
 		reference, body string
 		status          int
@@ -659,10 +689,10 @@ func TestBadManifests(t *testing.T) {
 	}
 }
 
-// FuzzPath looks for a path that makes the registry fail, or that is in a repository
-// other than the one that the right was for.
+// FuzzPath looks for a path that makes the registry fail, or that is in another repository than the checked one.
 func FuzzPath(f *testing.F) {
-	for _, path := range []string{"/v2/", "/v2/a/b/manifests/1", "/v2/a/blobs/uploads/1", "/v2/a/tags/list", "/v2/_catalog", "/v2/a/blobs/sha256:0", "/v2/a/referrers/sha256:0", "/v2//", "/v2/a/../b/manifests/1"} {
+	for _, path := range []string{"/v2/", "/v2/a/b/manifests/1", "/v2/a/blobs/uploads/1", "/v2/a/tags/list", "/v2/_catalog",
+		"/v2/a/blobs/sha256:0", "/v2/a/referrers/sha256:0", "/v2//", "/v2/a/../b/manifests/1"} {
 		f.Add("GET", path)
 		f.Add("DELETE", path)
 	}

@@ -14,18 +14,18 @@ const (
 	federationType = identityType + "/federatedIdentityCredentials"
 )
 
-// ByClientID finds an application: one of the service's own, or a user-assigned
-// identity among the resources.
+// ByClientID returns the application with a client id: one of the service's own, or a user-assigned identity among the
+// resources.
 func (s *Service) ByClientID(id string) (Application, bool) {
 	return s.find(func(a Application) bool { return strings.EqualFold(a.ClientID, id) })
 }
 
-// ByObjectID finds an application by the id that roles are assigned to.
+// ByObjectID returns the application with an object id, to which roles are assigned.
 func (s *Service) ByObjectID(id string) (Application, bool) {
 	return s.find(func(a Application) bool { return strings.EqualFold(a.ObjectID, id) })
 }
 
-// ByResourceID finds a managed identity by its resource.
+// ByResourceID returns the managed identity with a resource id.
 func (s *Service) ByResourceID(id azure.ID) (Application, bool) {
 	return s.find(func(a Application) bool { return a.ResourceID != "" && a.ResourceID.Equal(id) })
 }
@@ -68,8 +68,7 @@ func userAssigned(id azure.ID, doc behaviour.Object) Application {
 	}
 }
 
-// GUIDFor is the client id that goes with an object id whose application nobody
-// gave one: the same at every start.
+// GUIDFor derives the client id of an object id without an application. It is the same after a restart.
 func GUIDFor(objectID string) string {
 	b := sha256.Sum256([]byte("client id of " + strings.ToLower(objectID)))
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80

@@ -10,28 +10,32 @@ import (
 	"kaz/internal/emulator/plane/cloud"
 )
 
-// base is the URL under which the client reached this service. Clients want their
-// login over TLS, so a request without it is told where that is.
-func (s *Service) base(r *http.Request) string {
-	if r.TLS == nil && s.Authority != "" {
-		return strings.TrimSuffix(s.Authority, "/")
+// discovery answers the requests by which clients find the endpoints and the keys.
+type discovery struct{ *Service }
+
+// base returns the URL under which the client reached this service. A request without TLS gets Authority, because
+// clients log in over TLS only.
+func (d discovery) base(r *http.Request) string {
+	if r.TLS == nil && d.Authority != "" {
+		return strings.TrimSuffix(d.Authority, "/")
 	}
 	return "https://" + r.Host
 }
 
-// configuration is the OpenID configuration of a tenant.
-func (s *Service) configuration(tenant string, form version) http.Handler {
+// configuration returns the OpenID configuration of a tenant.
+func (d discovery) configuration(tenant string, form version) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		alias := slices.Contains([]string{"adfs", "common", "organizations"}, strings.ToLower(tenant))
-		if !alias && !s.knows(tenant) {
+		if !alias && !d.knows(tenant) {
 			unknownTenant(tenant).write(w, r)
 			return
 		}
-		writeJSON(w, http.StatusOK, s.describe(s.base(r)+"/"+tenant, tenant, form))
+		writeJSON(w, http.StatusOK, openIDConfiguration(d.base(r)+"/"+tenant, tenant, form))
 	})
 }
 
-func (s *Service) describe(base, tenant string, form version) map[string]any {
+// openIDConfiguration returns the document for a version of the endpoints.
+func openIDConfiguration(base, tenant string, form version) map[string]any {
 	middle := "/oauth2/v2.0"
 	keys := base + "/discovery/v2.0/keys"
 	issuer := base + "/v2.0"
@@ -64,21 +68,20 @@ func (s *Service) describe(base, tenant string, form version) map[string]any {
 	}
 }
 
-// keys are what tokens of this service can be checked with.
-func (s *Service) keys(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"keys": []jwk{published(&s.Key.PublicKey)}})
+// keys returns the public keys of this service's tokens.
+func (d discovery) keys(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"keys": []jwk{published(&d.Key.PublicKey)}})
 }
 
-// instance says whether a host is one that may be trusted with credentials, and
-// under which other names it is known. Without its names a client cannot find its
-// token again and asks for a new one each time.
-func (s *Service) instance(w http.ResponseWriter, r *http.Request) {
+// instance answers whether a host is a trusted login host, and under which names it is known. Without the names a
+// client does not find its cached token and asks for a new one each time.
+func (d discovery) instance(w http.ResponseWriter, r *http.Request) {
 	endpoint, err := url.Parse(r.URL.Query().Get("authorization_endpoint"))
 	if err != nil || endpoint.Host == "" {
 		refuse(400, invalidRequest, 90023, "The request must contain the parameter 'authorization_endpoint', a URL.").write(w, r)
 		return
 	}
-	if !s.isInstance(endpoint, r) {
+	if !d.isInstance(endpoint, r) {
 		refuse(400, invalidInstance, 50049, "Unknown or invalid instance.").write(w, r)
 		return
 	}
@@ -103,13 +106,13 @@ func (s *Service) instance(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// isInstance reports whether a login URL leads here.
-func (s *Service) isInstance(endpoint *url.URL, r *http.Request) bool {
+// isInstance reports whether a login URL leads to this service.
+func (d discovery) isInstance(endpoint *url.URL, r *http.Request) bool {
 	host := endpoint.Hostname()
 	if cloud.IsLogin(host) || strings.EqualFold(endpoint.Host, r.Host) {
 		return true
 	}
-	own, err := url.Parse(s.Authority)
+	own, err := url.Parse(d.Authority)
 	ip := net.ParseIP(host)
 	onLoopback := host == "localhost" || ip != nil && ip.IsLoopback()
 	return err == nil && onLoopback && endpoint.Port() == own.Port()

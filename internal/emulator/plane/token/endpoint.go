@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// version is the form of a token endpoint.
+// version is the version of a token endpoint.
 type version int
 
 const (
@@ -19,7 +19,7 @@ const (
 	adfs
 )
 
-// Handler answers requests to a path of this service; nil for other paths.
+// Handler returns the handler of requests to a path of this service, nil for other paths.
 func (s *Service) Handler(path string) http.Handler {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	if len(parts) < 3 || strings.EqualFold(parts[0], "subscriptions") || strings.EqualFold(parts[0], "providers") {
@@ -39,24 +39,24 @@ func (s *Service) Handler(path string) http.Handler {
 	case "oauth2/v2.0/token":
 		return s.tokens(tenant, form)
 	case "v2.0/.well-known/openid-configuration":
-		return s.configuration(tenant, form)
+		return discovery{s}.configuration(tenant, form)
 	case ".well-known/openid-configuration":
 		if form != adfs {
 			form = v1
 		}
-		return s.configuration(tenant, form)
+		return discovery{s}.configuration(tenant, form)
 	case "discovery/keys", "discovery/v2.0/keys":
-		return http.HandlerFunc(s.keys)
+		return http.HandlerFunc(discovery{s}.keys)
 	case "discovery/instance":
-		return http.HandlerFunc(s.instance)
+		return http.HandlerFunc(discovery{s}.instance)
 	}
 	return nil
 }
 
-// largestForm is more than any assertion needs.
+// largestForm is more than the size of any assertion.
 const largestForm = 1 << 20
 
-// tokens is the token endpoint of a tenant.
+// tokens handles the token endpoint of a tenant.
 func (s *Service) tokens(tenant string, form version) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g := grant{service: s, request: r, tenant: tenant, version: form}
@@ -109,7 +109,10 @@ func (g *grant) answer(w http.ResponseWriter) (any, error) {
 	}
 	app, ok := g.service.ByClientID(client)
 	if !ok {
-		return nil, refuse(400, unauthorizedApp, 700016, "Application with identifier '%s' was not found in the directory '%s'. This can happen if the application has not been installed by the administrator of the tenant or consented to by any user in the tenant. You may have sent your authentication request to the wrong tenant.", client, g.tenant)
+		return nil, refuse(400, unauthorizedApp, 700016,
+			"Application with identifier '%s' was not found in the directory '%s'. This can happen if the application has not been "+
+				"installed by the administrator of the tenant or consented to by any user in the tenant. You may have sent your "+
+				"authentication request to the wrong tenant.", client, g.tenant)
 	}
 	audience, err := g.audience()
 	if err != nil {
@@ -121,13 +124,14 @@ func (g *grant) answer(w http.ResponseWriter) (any, error) {
 	return g.issue(app, audience)
 }
 
-// checkTenant makes g.tenant the tenant's id.
+// checkTenant replaces g.tenant by the tenant's id.
 func (g *grant) checkTenant() error {
 	switch strings.ToLower(g.tenant) {
 	case "adfs":
 		g.tenant = g.service.Tenant
 	case "common", "organizations", "consumers":
-		return refuse(400, invalidRequest, 50059, "No tenant-identifying information found in either the request or implied by any provided credentials.")
+		return refuse(400, invalidRequest, 50059,
+			"No tenant-identifying information found in either the request or implied by any provided credentials.")
 	}
 	if !g.service.knows(g.tenant) {
 		return unknownTenant(g.tenant)
@@ -135,7 +139,7 @@ func (g *grant) checkTenant() error {
 	return nil
 }
 
-// client is the client's id and secret, from the form or the header.
+// client returns the client's id and secret from the form or the header.
 func (g *grant) client() (id, secret string) {
 	if user, password, ok := g.request.BasicAuth(); ok && g.form.Get("client_id") == "" {
 		id, _ = url.QueryUnescape(user)
@@ -145,8 +149,7 @@ func (g *grant) client() (id, secret string) {
 	return g.form.Get("client_id"), g.form.Get("client_secret")
 }
 
-// audience is what the token is wanted for: a resource, or a scope of its default
-// permissions.
+// audience returns the audience of the token: a resource, or a scope of its default permissions.
 func (g *grant) audience() (string, error) {
 	const suffix = "/.default"
 	if resource := g.form.Get("resource"); resource != "" && g.version != v2 {
@@ -163,10 +166,12 @@ func (g *grant) audience() (string, error) {
 	case g.form.Get("scope") == "":
 		return "", missing("scope")
 	}
-	return "", refuse(400, invalidScope, 1002012, "The provided value for scope %s is not valid. Client credential flows must have a scope value with /.default suffixed to the resource identifier (application ID URI).", g.form.Get("scope"))
+	return "", refuse(400, invalidScope, 1002012,
+		"The provided value for scope %s is not valid. Client credential flows must have a scope value with /.default suffixed to "+
+			"the resource identifier (application ID URI).", g.form.Get("scope"))
 }
 
-// assertionType is what a signed assertion in place of a secret is called.
+// assertionType is the type of a signed assertion in place of a secret.
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 // prove checks that the client is the application.
@@ -184,12 +189,15 @@ func (g *grant) prove(app Application, secret string) error {
 				return nil
 			}
 		}
-		return refuse(401, invalidClient, 7000215, "Invalid client secret provided. Ensure the secret being sent in the request is the client secret value, not the client secret ID, for a secret added to app '%s'.", app.ClientID)
+		return refuse(401, invalidClient, 7000215,
+			"Invalid client secret provided. Ensure the secret being sent in the request is the client secret value, not the client "+
+				"secret ID, for a secret added to app '%s'.", app.ClientID)
 	}
-	return refuse(401, invalidClient, 7000218, "The request body must contain the following parameter: 'client_assertion' or 'client_secret'.")
+	return refuse(401, invalidClient, 7000218,
+		"The request body must contain the following parameter: 'client_assertion' or 'client_secret'.")
 }
 
-// issue is the answer with the token.
+// issue answers with the token.
 func (g *grant) issue(app Application, audience string) (any, error) {
 	t, err := g.service.Issue(app, g.tenant, audience, g.service.Lifetime)
 	if err != nil {
@@ -197,7 +205,7 @@ func (g *grant) issue(app Application, audience string) (any, error) {
 	}
 	seconds := int(t.Expires.Sub(t.Issued) / time.Second)
 	if g.version == v1 {
-		// Numbers are texts in this form.
+		// Numbers are strings in this version.
 		return map[string]string{
 			"token_type": "Bearer", "resource": audience, "access_token": t.Text,
 			"expires_in": strconv.Itoa(seconds), "ext_expires_in": strconv.Itoa(seconds),

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// refusal is an answer of Entra ID that is not a token.
+// refusal is an error response of Entra ID.
 type refusal struct {
 	status  int
-	kind    string // as OAuth names it
-	code    int    // as Entra ID numbers it
+	kind    string // OAuth's name
+	code    int    // Entra ID's number
 	message string
 }
 
@@ -22,7 +22,7 @@ func refuse(status int, kind string, code int, format string, args ...any) *refu
 	return &refusal{status: status, kind: kind, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// kinds of refusal.
+// The kinds of refusals.
 const (
 	invalidRequest   = "invalid_request"
 	invalidClient    = "invalid_client"
@@ -34,7 +34,9 @@ const (
 )
 
 func unknownTenant(tenant string) *refusal {
-	return refuse(400, invalidRequest, 90002, "Tenant '%s' not found. Check to make sure you have the correct tenant ID and are signing into the correct cloud. Check with your subscription administrator, this may happen if there are no active subscriptions for the tenant.", tenant)
+	return refuse(400, invalidRequest, 90002,
+		"Tenant '%s' not found. Check to make sure you have the correct tenant ID and are signing into the correct cloud. Check "+
+			"with your subscription administrator, this may happen if there are no active subscriptions for the tenant.", tenant)
 }
 
 func missing(parameter string) *refusal {
@@ -49,13 +51,14 @@ func (r *refusal) write(w http.ResponseWriter, req *http.Request) {
 		correlation = guid()
 	}
 	writeJSON(w, r.status, map[string]any{
-		"error":             r.kind,
-		"error_description": fmt.Sprintf("AADSTS%d: %s Trace ID: %s Correlation ID: %s Timestamp: %s", r.code, r.message, trace, correlation, now),
-		"error_codes":       []int{r.code},
-		"timestamp":         now,
-		"trace_id":          trace,
-		"correlation_id":    correlation,
-		"error_uri":         fmt.Sprintf("https://login.microsoftonline.com/error?code=%d", r.code),
+		"error": r.kind,
+		"error_description": fmt.Sprintf("AADSTS%d: %s Trace ID: %s Correlation ID: %s Timestamp: %s", r.code, r.message, trace,
+			correlation, now),
+		"error_codes":    []int{r.code},
+		"timestamp":      now,
+		"trace_id":       trace,
+		"correlation_id": correlation,
+		"error_uri":      fmt.Sprintf("https://login.microsoftonline.com/error?code=%d", r.code),
 	})
 }
 

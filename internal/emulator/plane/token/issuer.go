@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// Issuer is who makes federated tokens, such as a Kubernetes API server. Issuers
-// that are not listed are asked for their keys if they are on this machine.
+// Issuer issues federated tokens, such as a Kubernetes API server. An issuer on this machine need not be listed: its
+// keys are fetched.
 type Issuer struct {
-	// URL is the issuer as its tokens name it.
+	// URL is the issuer in its tokens.
 	URL string
-	// Keys check its tokens; with none they are fetched.
+	// Keys verify its tokens; without keys they are fetched.
 	Keys Keys
-	// Discovery is the base URL of its OpenID configuration, when it is not URL, and
-	// Roots are what its certificate is checked with, nil for the system's.
+	// Discovery is the base URL of its OpenID configuration if it is not URL. Roots verify its certificate, nil for the
+	// system's roots.
 	Discovery string
 	Roots     *x509.CertPool
 }
 
-// issuers has the keys of issuers, and fetches them where it has to.
+// issuers has the keys of issuers and fetches missing ones.
 type issuers struct {
 	mu    sync.Mutex
 	known map[string]Issuer
@@ -41,7 +41,7 @@ type keptKeys struct {
 	fetched time.Time
 }
 
-// unreachable is an issuer whose keys could not be had.
+// unreachable is the error for an issuer without reachable keys.
 type unreachable struct{ error }
 
 func newIssuers(list []Issuer) (*issuers, error) {
@@ -55,8 +55,7 @@ func newIssuers(list []Issuer) (*issuers, error) {
 	return i, nil
 }
 
-// keysLast is how long fetched keys are good for; a token with a key that is not
-// among them has them fetched earlier, though not for each such token.
+// keysLast is the lifetime of fetched keys. A token with an unknown key fetches them earlier, though not every time.
 const (
 	keysLast  = 10 * time.Minute
 	fetchRest = 5 * time.Second
@@ -90,8 +89,8 @@ func (i *issuers) verify(ctx context.Context, url string, j *jwt) error {
 	return keys.verify(j)
 }
 
-// fetch reads the issuer's OpenID configuration and the keys that it names. Only
-// issuers on this machine are asked, or those that were listed with a place to ask.
+// fetch reads the issuer's OpenID configuration and its keys. It contacts only issuers on this machine and listed
+// issuers with a Discovery.
 func (issuer Issuer) fetch(ctx context.Context) (Keys, error) {
 	base := issuer.Discovery
 	if base == "" {
@@ -104,7 +103,8 @@ func (issuer Issuer) fetch(ctx context.Context) (Keys, error) {
 	defer cancel()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: issuer.Roots}}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 	var configuration struct {
 		Issuer string `json:"issuer"`
@@ -134,8 +134,8 @@ func (issuer Issuer) fetch(ctx context.Context) (Keys, error) {
 	return keys, nil
 }
 
-// keysPlace is where keys are: an API server names the address under which it is
-// known to others, which need not be reachable from here, so the path counts.
+// keysPlace returns the URL of the keys. An API server names its external address, which may be unreachable from here,
+// so only the path counts.
 func keysPlace(named, base string) (string, error) {
 	u, err := url.Parse(named)
 	if err != nil || u.Path == "" {

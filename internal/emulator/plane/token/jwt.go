@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// jwt is a JSON web token whose signature is not checked yet.
+// jwt is a JSON web token before the check of its signature.
 type jwt struct {
 	header    header
 	claims    claims
@@ -40,7 +40,7 @@ func (c claims) text(name string) string {
 	return s
 }
 
-// time is a moment in seconds since 1970, zero when there is none.
+// time returns a moment in seconds since 1970, zero for none.
 func (c claims) time(name string) time.Time {
 	seconds, ok := c[name].(float64)
 	if !ok {
@@ -49,7 +49,7 @@ func (c claims) time(name string) time.Time {
 	return time.Unix(int64(seconds), 0)
 }
 
-// audiences is "aud", which is one text or several.
+// audiences is "aud", which is a string or a list.
 func (c claims) audiences() []string {
 	switch v := c["aud"].(type) {
 	case string:
@@ -90,8 +90,8 @@ func parseJWT(text string) (*jwt, error) {
 	return j, nil
 }
 
-// verify checks the signature with a public key. What the token says its algorithm
-// is must fit the key: "none" and keyed hashes never do.
+// verify checks the signature with a public key. The token's algorithm must fit the key: "none" and keyed hashes never
+// do.
 func (j *jwt) verify(key crypto.PublicKey) error {
 	sum := sha256.Sum256([]byte(j.signed))
 	switch k := key.(type) {
@@ -115,7 +115,7 @@ func (j *jwt) verify(key crypto.PublicKey) error {
 	return fmt.Errorf("algorithm %q does not fit the key", j.header.Algorithm)
 }
 
-// sign makes a token, RS256.
+// sign returns a token signed with RS256.
 func sign(key *rsa.PrivateKey, h header, c claims) (string, error) {
 	h.Algorithm, h.Type = "RS256", "JWT"
 	var parts []string

@@ -15,10 +15,10 @@ import (
 	"math/big"
 )
 
-// Keys are public keys that check tokens, by key id.
+// Keys are public keys that verify tokens, by key id.
 type Keys []Key
 
-// Key is one public key. Without an ID it fits every token.
+// Key is one public key. A key without an ID fits every token.
 type Key struct {
 	ID     string
 	Public crypto.PublicKey
@@ -37,8 +37,7 @@ type jwk struct {
 	Y         string `json:"y,omitempty"`
 }
 
-// ParseKeys reads a JSON web key set, or public keys in PEM such as the file that
-// kube-apiserver checks service account tokens with.
+// ParseKeys parses a JSON web key set, or public keys in PEM such as kube-apiserver's file of service account keys.
 func ParseKeys(data []byte) (Keys, error) {
 	if block, _ := pem.Decode(data); block != nil {
 		return parsePEM(data)
@@ -129,7 +128,7 @@ func (k jwk) public() (crypto.PublicKey, error) {
 	return nil, fmt.Errorf("key type %q, want RSA or EC", k.Type)
 }
 
-// verify checks a token with the key that it names, or those without a name.
+// verify checks a token with the key that it names, or with the keys without an ID.
 func (ks Keys) verify(j *jwt) error {
 	err := errors.New("no key has the id " + j.header.KeyID)
 	for _, k := range ks {
@@ -143,13 +142,13 @@ func (ks Keys) verify(j *jwt) error {
 	return err
 }
 
-// keyID names a key after itself.
+// keyID derives the id of a key from the key.
 func keyID(key *rsa.PublicKey) string {
 	sum := sha256.Sum256(x509.MarshalPKCS1PublicKey(key))
 	return base64.RawURLEncoding.EncodeToString(sum[:20])
 }
 
-// published is the signing key as clients read it.
+// published returns the signing key as clients read it.
 func published(key *rsa.PublicKey) jwk {
 	const bits = 8
 	e := big.NewInt(int64(key.E))

@@ -1,6 +1,5 @@
-// Package token is the Entra ID of the local Azure: it gives tokens to applications
-// and managed identities that prove who they are, and checks the tokens that come
-// back. Layer L2.
+// Package token is the Entra ID of the local Azure. It issues tokens to applications and managed identities, and checks
+// the tokens of requests. Layer L2.
 package token
 
 import (
@@ -21,61 +20,55 @@ import (
 	"kaz/internal/emulator/plane/cloud"
 )
 
-// Application is who can get tokens: a service principal, or a managed identity,
-// which has no secrets of its own.
+// Application is a service principal, or a managed identity, which has no secret.
 type Application struct {
 	Name string
-	// ClientID and ObjectID are GUIDs; ObjectID is what roles are assigned to.
+	// ClientID and ObjectID are GUIDs. Roles are assigned to ObjectID.
 	ClientID, ObjectID string
-	// Owner applications may do everything, whatever roles they have.
+	// Owner applications are allowed everything, whatever their roles.
 	Owner bool
 
 	Secrets      []string
 	Certificates []*x509.Certificate
 	Federated    []Federated
 
-	// Managed identities get tokens from the machine they run on. ResourceID is that
-	// of a user-assigned identity, or of the resource whose own identity it is.
+	// Managed identities get tokens from their machine. ResourceID is the id of a user-assigned identity, or of the
+	// resource with a system-assigned one.
 	Managed    bool
 	ResourceID azure.ID
 }
 
-// Federated says whose tokens stand for an application: those of an issuer for a
-// subject.
+// Federated has the issuers and subjects of tokens that the application accepts as its credential.
 type Federated struct {
 	Issuer    string
 	Subject   string
 	Audiences []string
 }
 
-// Config is what a [Service] needs to know. Tenant and Key are required.
+// Config is the configuration of a [Service]. Tenant and Key are required.
 type Config struct {
-	// Tenant is the tenant's id. Guests are other tenants in which the applications
-	// are known too.
+	// Tenant is the tenant's id. Guests are other tenants that have the applications too.
 	Tenant string
 	Guests []string
 	// Key signs tokens.
 	Key *rsa.PrivateKey
-	// Lifetime of a service principal's token, 0 for an hour; those of managed
-	// identities live a day, as in Azure.
+	// Lifetime of a service principal's token, 0 for an hour. Tokens of managed identities live a day, as in Azure.
 	Lifetime time.Duration
-	// Applications that exist besides the user-assigned identities in World.
+	// Applications in addition to the user-assigned identities in World.
 	Applications []Application
 	// Issuers of federated tokens.
 	Issuers []Issuer
-	// Ports at which this Azure Resource Manager is served: its URL, by whatever host
-	// a client calls it, is an audience besides the public ones.
+	// Ports of this Azure Resource Manager. Its URL, with any host, is an audience in addition to the public ones.
 	Ports []string
-	// Authority is the base URL of this service over TLS, which clients insist on
-	// when they log in.
+	// Authority is the base URL of this service over TLS, because clients log in over TLS only.
 	Authority string
-	// World lets look at the resources; nil for none.
+	// World gives access to the resources; nil for none.
 	World func(func(w behaviour.World))
-	// Log gets who was given a token and who was not; nil is slog.Default.
+	// Log gets issued and refused tokens; nil is slog.Default.
 	Log *slog.Logger
 }
 
-// Service gives and checks tokens. It is safe for concurrent use.
+// Service issues and checks tokens. It is safe for concurrent use.
 type Service struct {
 	Config
 	keyID   string
@@ -83,7 +76,7 @@ type Service struct {
 	checked checked
 }
 
-// New makes a service.
+// New returns a service.
 func New(c Config) (*Service, error) {
 	if c.Tenant == "" || c.Key == nil {
 		return nil, fmt.Errorf("token service: tenant and key are required")
@@ -101,7 +94,7 @@ func New(c Config) (*Service, error) {
 	return &Service{Config: c, keyID: keyID(&c.Key.PublicKey), issuers: issuers}, nil
 }
 
-// Token is an access token with what is said of it.
+// Token is an access token with its metadata.
 type Token struct {
 	Text     string
 	Audience string
@@ -109,11 +102,10 @@ type Token struct {
 	Expires  time.Time
 }
 
-// ManagedLifetime is how long a managed identity's token lives.
+// ManagedLifetime is the lifetime of a managed identity's token.
 const ManagedLifetime = 24 * time.Hour
 
-// Issue gives an application a token for an audience. A tenant of "" is the
-// service's own.
+// Issue returns a token of an application for an audience. A tenant of "" is the service's own.
 func (s *Service) Issue(a Application, tenant, audience string, lifetime time.Duration) (Token, error) {
 	if tenant == "" {
 		tenant = s.Tenant
@@ -143,12 +135,10 @@ func (s *Service) Issue(a Application, tenant, audience string, lifetime time.Du
 	return t, nil
 }
 
-// issuerOf is how tokens for Azure Resource Manager name a tenant as their issuer,
-// whichever endpoint they come from.
+// issuerOf returns the issuer of tokens for Azure Resource Manager, which is the same for all endpoints of a tenant.
 func issuerOf(tenant string) string { return "https://sts.windows.net/" + tenant + "/" }
 
-// Authenticate checks a token for Azure Resource Manager and says whose it is. An
-// error is a [*behaviour.Error].
+// Authenticate checks a token for Azure Resource Manager and returns its principal. An error is a [*behaviour.Error].
 func (s *Service) Authenticate(text string) (*behaviour.Principal, error) {
 	if p, ok := s.checked.get(text, time.Now()); ok {
 		return p, nil
@@ -161,15 +151,14 @@ func (s *Service) Authenticate(text string) (*behaviour.Principal, error) {
 	return p, nil
 }
 
-// AuthenticateFor is Authenticate of a token for one of other audiences, such as
-// that of a data plane.
+// AuthenticateFor is Authenticate for tokens with other audiences, such as those of a data plane.
 func (s *Service) AuthenticateFor(text string, audiences ...string) (*behaviour.Principal, error) {
 	p, _, err := s.check(text, audiences, func(string) bool { return false })
 	return p, err
 }
 
-// check says whose a token is and until when. It must be for one of the allowed
-// audiences, or for what counts as one.
+// check returns the principal and the expiry of a token. Its audience must be one of the allowed ones, or equivalent to
+// one.
 func (s *Service) check(text string, allowed []string, counts func(audience string) bool) (*behaviour.Principal, time.Time, error) {
 	now := time.Now()
 	j, err := parseJWT(text)
@@ -177,17 +166,23 @@ func (s *Service) check(text string, allowed []string, counts func(audience stri
 		return nil, time.Time{}, unauthorized("InvalidAuthenticationToken", "The access token is invalid.")
 	}
 	if expires := j.claims.time("exp"); !now.Before(expires) {
-		return nil, time.Time{}, unauthorized("ExpiredAuthenticationToken", "The access token expiry UTC time '%s' is earlier than current UTC time '%s'.",
-			expires.UTC().Format(clockForm), now.UTC().Format(clockForm))
+		return nil, time.Time{},
+			unauthorized("ExpiredAuthenticationToken", "The access token expiry UTC time '%s' is earlier than current UTC time '%s'.",
+				expires.UTC().Format(clockForm), now.UTC().Format(clockForm))
 	}
 	tenant := j.claims.text("tid")
 	if j.claims.text("iss") != issuerOf(tenant) || !s.knows(tenant) {
-		return nil, time.Time{}, unauthorized("InvalidAuthenticationTokenTenant", "The access token is from the wrong issuer '%s'. It must match the tenant '%s' associated with this subscription.",
-			j.claims.text("iss"), issuerOf(s.Tenant))
+		return nil, time.Time{},
+			unauthorized("InvalidAuthenticationTokenTenant",
+				"The access token is from the wrong issuer '%s'. It must match the tenant '%s' associated with this subscription.",
+				j.claims.text("iss"), issuerOf(s.Tenant))
 	}
 	if !overlap(j.claims.audiences(), allowed) && !slices.ContainsFunc(j.claims.audiences(), counts) {
-		return nil, time.Time{}, unauthorized("InvalidAuthenticationTokenAudience", "The access token has been obtained for wrong audience or resource '%s'. It should exactly match with one of the allowed audiences '%s'.",
-			strings.Join(j.claims.audiences(), ","), strings.Join(allowed, "','"))
+		return nil, time.Time{},
+			unauthorized("InvalidAuthenticationTokenAudience",
+				"The access token has been obtained for wrong audience or resource '%s'. It should exactly match with one of the "+
+					"allowed audiences '%s'.",
+				strings.Join(j.claims.audiences(), ","), strings.Join(allowed, "','"))
 	}
 	p := &behaviour.Principal{ObjectID: j.claims.text("oid"), ApplicationID: j.claims.text("appid"), Tenant: tenant}
 	p.Owner = s.owns(p.ObjectID)
@@ -205,7 +200,8 @@ func unauthorized(code, format string, args ...any) error {
 // isOwn reports whether an audience is a URL of this server.
 func (s *Service) isOwn(audience string) bool {
 	u, err := url.Parse(audience)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && strings.Trim(u.Path, "/") == "" && slices.Contains(s.Ports, u.Port()) && u.Port() != ""
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && strings.Trim(u.Path, "/") == "" &&
+		slices.Contains(s.Ports, u.Port()) && u.Port() != ""
 }
 
 func publicAudiences() []string {
@@ -237,8 +233,7 @@ func (s *Service) owns(objectID string) bool {
 	return false
 }
 
-// checked remembers tokens that were found good, because checking a signature
-// costs more than a whole GET.
+// checked caches valid tokens, because the check of a signature costs more than a whole GET.
 type checked struct {
 	mu    sync.RWMutex
 	known map[string]known
@@ -249,7 +244,7 @@ type known struct {
 	expires   time.Time
 }
 
-// mostChecked bounds the memory.
+// mostChecked is the limit of the cache.
 const mostChecked = 4096
 
 func (c *checked) get(text string, now time.Time) (*behaviour.Principal, bool) {

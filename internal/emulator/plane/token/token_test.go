@@ -40,8 +40,9 @@ func start(t testing.TB, change func(*Config)) *Service {
 	t.Helper()
 	c := Config{
 		Tenant: tenant, Guests: []string{guest}, Key: testKey(), Authority: "https://127.0.0.1:8443",
-		Applications: []Application{{ClientID: client, ObjectID: "aaaaaaaa-0000-0000-0000-00000000000a", Secrets: []string{"old", "p&ss=word"}, Owner: true}},
-		Log:          slog.New(slog.DiscardHandler),
+		Applications: []Application{{ClientID: client, ObjectID: "aaaaaaaa-0000-0000-0000-00000000000a",
+			Secrets: []string{"old", "p&ss=word"}, Owner: true}},
+		Log: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&c)
@@ -63,7 +64,7 @@ func ask(t testing.TB, s *Service, path string, form url.Values) (int, map[strin
 	}
 	h := s.Handler(r.URL.Path)
 	if h == nil {
-		t.Fatalf("nobody answers %s", path)
+		t.Fatalf("no handler for %s", path)
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -75,7 +76,8 @@ func ask(t testing.TB, s *Service, path string, form url.Values) (int, map[strin
 }
 
 func form(change ...string) url.Values {
-	f := url.Values{"grant_type": {"client_credentials"}, "client_id": {client}, "client_secret": {"p&ss=word"}, "scope": {arm + "/.default openid offline_access profile"}}
+	f := url.Values{"grant_type": {"client_credentials"}, "client_id": {client}, "client_secret": {"p&ss=word"},
+		"scope": {arm + "/.default openid offline_access profile"}}
 	for i := 0; i < len(change); i += 2 {
 		f.Set(change[i], change[i+1])
 		if change[i+1] == "" {
@@ -213,14 +215,17 @@ func TestAuthenticate(t *testing.T) {
 		"no signature":        {unsigned, "InvalidAuthenticationToken"},
 		"signature cut":       {good.Text[:len(good.Text)-4], "InvalidAuthenticationToken"},
 		"no end":              {change(t, s.Key, good.Text, claims{"exp": nil}), "ExpiredAuthenticationToken"},
-		"ended":               {change(t, s.Key, good.Text, claims{"exp": time.Now().Add(-time.Second).Unix()}), "ExpiredAuthenticationToken"},
-		"another tenant":      {change(t, s.Key, good.Text, claims{"tid": client, "iss": issuerOf(client)}), "InvalidAuthenticationTokenTenant"},
-		"another issuer":      {change(t, s.Key, good.Text, claims{"iss": "https://issuer/"}), "InvalidAuthenticationTokenTenant"},
-		"for a vault":         {change(t, s.Key, good.Text, claims{"aud": "https://vault.azure.net"}), "InvalidAuthenticationTokenAudience"},
-		"for nobody":          {change(t, s.Key, good.Text, claims{"aud": nil}), "InvalidAuthenticationTokenAudience"},
+		"ended": {change(t, s.Key, good.Text, claims{"exp": time.Now().Add(-time.Second).Unix()}),
+			"ExpiredAuthenticationToken"},
+		"another tenant": {change(t, s.Key, good.Text, claims{"tid": client, "iss": issuerOf(client)}),
+			"InvalidAuthenticationTokenTenant"},
+		"another issuer": {change(t, s.Key, good.Text, claims{"iss": "https://issuer/"}), "InvalidAuthenticationTokenTenant"},
+		"for a vault": {change(t, s.Key, good.Text, claims{"aud": "https://vault.azure.net"}),
+			"InvalidAuthenticationTokenAudience"},
+		"without audience": {change(t, s.Key, good.Text, claims{"aud": nil}), "InvalidAuthenticationTokenAudience"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range 2 { // what was found once is remembered
+			for range 2 { // found tokens are cached
 				_, err := s.Authenticate(c.token)
 				refused, _ := errors.AsType[*behaviour.Error](err)
 				switch {
@@ -254,7 +259,7 @@ func TestTokensEnd(t *testing.T) {
 	})
 }
 
-// Anybody can check a token with the keys that are published.
+// Clients can verify a token with the published keys.
 func TestPublishedKeys(t *testing.T) {
 	s := start(t, nil)
 	_, set := ask(t, s, "/"+tenant+"/discovery/v2.0/keys", nil)
@@ -297,7 +302,8 @@ func TestDiscovery(t *testing.T) {
 		},
 		"/common/v2.0/.well-known/openid-configuration":  {"issuer": "https://login.example/{tenantid}/v2.0"},
 		"/unknown/v2.0/.well-known/openid-configuration": {"error": "invalid_request"},
-		"/common/discovery/instance?api-version=1.1&authorization_endpoint=https://login.microsoftonline.com/" + tenant + "/oauth2/v2.0/authorize": {
+		"/common/discovery/instance?api-version=1.1&authorization_endpoint=https://login.microsoftonline.com/" + tenant +
+			"/oauth2/v2.0/authorize": {
 			"tenant_discovery_endpoint": "https://login.microsoftonline.com/" + tenant + "/v2.0/.well-known/openid-configuration",
 		},
 		"/common/discovery/instance?api-version=1.1&authorization_endpoint=https://127.0.0.1:8443/" + tenant + "/oauth2/v2.0/authorize": {
@@ -313,7 +319,7 @@ func TestDiscovery(t *testing.T) {
 			}
 		}
 	}
-	// Over plain HTTP, clients are led to where they can log in.
+	// Plain HTTP requests get the login address with TLS.
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080/adfs/.well-known/openid-configuration", nil)
 	w := httptest.NewRecorder()
 	s.Handler(r.URL.Path).ServeHTTP(w, r)
@@ -322,22 +328,25 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-func TestPathsOfOthers(t *testing.T) {
+func TestOtherPaths(t *testing.T) {
 	s := start(t, nil)
-	for _, path := range []string{"", "/", "/subscriptions/s/oauth2/token", "/subscriptions/oauth2/token", "/providers/x/oauth2/token", "/a/b/c", "/oauth2/token"} {
+	for _, path := range []string{"", "/", "/subscriptions/s/oauth2/token", "/subscriptions/oauth2/token", "/providers/x/oauth2/token",
+		"/a/b/c", "/oauth2/token"} {
 		if s.Handler(path) != nil {
 			t.Errorf("%s is answered", path)
 		}
 	}
 }
 
-// Whatever is sent, the answer is a token for the right secret or a refusal in
-// Entra ID's form.
+// Every request gets a token for the right secret or an error in Entra ID's form.
 func FuzzTokens(f *testing.F) {
 	f.Add("/"+tenant+"/oauth2/v2.0/token", form().Encode())
 	f.Add("/"+tenant+"/oauth2/token", form("scope", "", "resource", arm).Encode())
-	f.Add("/adfs/oauth2/token", form("client_secret", "", "client_assertion", "e30.e30.e30", "client_assertion_type", assertionType).Encode())
-	f.Add("/"+tenant+"/oauth2/v2.0/token", form("client_secret", "", "client_assertion", "eyJhbGciOiJub25lIn0.eyJpc3MiOiJodHRwOi8vMTI3LjAuMC4xIiwiYXVkIjoxfQ.", "client_assertion_type", assertionType).Encode())
+	f.Add("/adfs/oauth2/token",
+		form("client_secret", "", "client_assertion", "e30.e30.e30", "client_assertion_type", assertionType).Encode())
+	f.Add("/"+tenant+"/oauth2/v2.0/token",
+		form("client_secret", "", "client_assertion", "eyJhbGciOiJub25lIn0.eyJpc3MiOiJodHRwOi8vMTI3LjAuMC4xIiwiYXVkIjoxfQ.",
+			"client_assertion_type", assertionType).Encode())
 	f.Add("/x/oauth2/token", "grant_type=%zz&;")
 	s := start(f, func(c *Config) {
 		c.Applications[0].Federated = []Federated{{Issuer: "i", Subject: "s", Audiences: []string{"a"}}}
@@ -363,7 +372,8 @@ func FuzzTokens(f *testing.F) {
 				t.Fatalf("%d %s: %v", w.Code, text, err)
 			}
 			proven := strings.Contains(body, "client_secret")
-			if (w.Code == http.StatusOK) != (answer.Token != "") || answer.Token != "" && !proven || answer.Token == "" && (answer.Kind == "" || len(answer.Codes) != 1) {
+			if (w.Code == http.StatusOK) != (answer.Token != "") || answer.Token != "" && !proven || answer.Token == "" &&
+				(answer.Kind == "" || len(answer.Codes) != 1) {
 				t.Errorf("%d %s", w.Code, text)
 			}
 		}

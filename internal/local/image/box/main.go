@@ -1,5 +1,5 @@
-// Command box is all that the images of a local cluster hold: it waits (pause), serves (web) or asks (tools). Layer L4;
-// standard library only, so that it builds by itself and stays small.
+// Command box is the only program in the images of a local cluster: it waits (pause), serves (web) or sends requests
+// (tools). Layer L4; standard library only, so that it builds without modules and stays small.
 package main
 
 import (
@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-const usage = `box pause                      wait until told to end
-box web [ADDRESS...]           say over HTTP and UDP who asks and who answers; ADDRESS is [HOST]:PORT, :8080 without one
-box get URL                    ask over HTTP
-box udp HOST:PORT [TEXT]       ask over UDP
-box sleep                      wait, to run commands in
+const usage = `box pause                      wait for SIGTERM
+box web [ADDRESS...]           answer HTTP and UDP with the names of client and server; ADDRESS is [HOST]:PORT, default :8080
+box get URL                    send an HTTP request
+box udp HOST:PORT [TEXT]       send a UDP packet
+box sleep                      wait, so that commands can run in the container
 `
 
 func main() {
@@ -34,7 +34,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("say what to do:\n%s", usage)
+		return fmt.Errorf("no command given:\n%s", usage)
 	}
 	switch command, args := args[0], args[1:]; command {
 	case "pause", "sleep":
@@ -46,11 +46,11 @@ func run(ctx context.Context, args []string) error {
 	case "udp":
 		return udp(ctx, args)
 	default:
-		return fmt.Errorf("%q is not known:\n%s", command, usage)
+		return fmt.Errorf("unknown command %q:\n%s", command, usage)
 	}
 }
 
-// pause waits, and as a first process takes the children that nobody else waits for.
+// pause waits, and as the first process of a sandbox reaps orphans.
 func pause(ctx context.Context) error {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -68,7 +68,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// answer is what web says: who it is, who asked, and at which address.
+// answer returns the response of web: its host name, the client, the local address and the request.
 func answer(client, at, asked string) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -104,7 +104,7 @@ func web(ctx context.Context, addresses []string) error {
 	}
 }
 
-// serve answers at once; /slow?for=DURATION in that time, and /stream line by line until the client has enough.
+// serve answers at once, /slow?for=DURATION after that time, and /stream line by line until the client closes.
 func serve(w http.ResponseWriter, r *http.Request) {
 	at := r.Context().Value(http.LocalAddrContextKey).(net.Addr).String()
 	text := answer(r.RemoteAddr, at, r.Host+r.URL.Path)
@@ -150,19 +150,21 @@ func echo(p net.PacketConn) error {
 		if err != nil {
 			return err
 		}
-		if _, err := p.WriteTo([]byte(answer(client.String(), p.LocalAddr().String(), strings.TrimSpace(string(buffer[:n])))), client); err != nil {
+		if _, err := p.WriteTo([]byte(answer(client.String(), p.LocalAddr().String(), strings.TrimSpace(string(buffer[:n])))),
+			client); err != nil {
 			return err
 		}
 	}
 }
 
-const patience = 5 * time.Second
+// requestTimeout bounds a request of get and udp.
+const requestTimeout = 5 * time.Second
 
 func get(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return errors.New("get takes one URL")
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, args[0], nil)
 	if err != nil {
@@ -195,7 +197,7 @@ func udp(ctx context.Context, args []string) error {
 		return err
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(c, strings.Join(args[1:], " ")+"\n"); err != nil {

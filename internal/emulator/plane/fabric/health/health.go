@@ -1,6 +1,5 @@
-// Package health asks the receivers of load balancers whether they are well, as
-// Azure's probes do: over TCP, HTTP or HTTPS, from 168.63.129.16 inside the virtual
-// network, again and again at an interval. Layer L2.
+// Package health probes the backends of load balancers as Azure does: over TCP, HTTP or HTTPS, from 168.63.129.16
+// inside the virtual network, at an interval. Layer L2.
 package health
 
 import (
@@ -20,28 +19,27 @@ import (
 	"kaz/internal/emulator/plane/fabric/wiring"
 )
 
-// Prober asks all questions that it was given, side by side.
+// Prober runs probes, each on its own goroutine.
 type Prober struct {
 	changed func()
 	mu      sync.Mutex
-	running map[string]*question
+	running map[string]*task
 	healthy map[string]bool
 	tasks   sync.WaitGroup
 }
 
-type question struct {
+type task struct {
 	wiring.Probe
 	stop context.CancelFunc
 }
 
-// New is a prober that calls changed whenever a receiver's health did. A receiver
-// is not well before it said so.
+// New returns a prober that calls changed after each change of a backend's health. A backend is unhealthy until its
+// first good answer.
 func New(changed func()) *Prober {
-	return &Prober{changed: changed, running: map[string]*question{}, healthy: map[string]bool{}}
+	return &Prober{changed: changed, running: map[string]*task{}, healthy: map[string]bool{}}
 }
 
-// Set makes the questions those. The health of a receiver whose question changed
-// stays what it was until it is asked again.
+// Set replaces the probes. After a change of its probe, a backend keeps its health until the next answer.
 func (p *Prober) Set(ctx context.Context, all []wiring.Probe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,9 +53,9 @@ func (p *Prober) Set(ctx context.Context, all []wiring.Probe) {
 			have.stop()
 		}
 		inner, stop := context.WithCancel(ctx)
-		q := &question{Probe: probe, stop: stop}
+		q := &task{Probe: probe, stop: stop}
 		p.running[probe.Key] = q
-		p.tasks.Go(func() { p.ask(inner, q) })
+		p.tasks.Go(func() { p.repeat(inner, q) })
 	}
 	for key, have := range p.running {
 		if !wanted[key] {
@@ -68,14 +66,14 @@ func (p *Prober) Set(ctx context.Context, all []wiring.Probe) {
 	}
 }
 
-// Healthy are the keys of questions whose receivers are well.
+// Healthy returns the keys of the probes with healthy backends.
 func (p *Prober) Healthy() map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.healthy)
 }
 
-// Close stops all questions and waits until nobody asks any more.
+// Close stops all probes and waits for their goroutines.
 func (p *Prober) Close() {
 	p.mu.Lock()
 	for key, q := range p.running {
@@ -86,14 +84,13 @@ func (p *Prober) Close() {
 	p.tasks.Wait()
 }
 
-// ask asks until the context ends. As many answers in a row as the threshold says
-// change the health.
-func (p *Prober) ask(ctx context.Context, q *question) {
+// repeat probes until the context ends. The health changes after as many equal answers in a row as the threshold.
+func (p *Prober) repeat(ctx context.Context, q *task) {
 	ticker := time.NewTicker(q.Interval)
 	defer ticker.Stop()
 	same, last := 0, false
 	for first := true; ; first = false {
-		well := Ask(ctx, q.Probe) == nil
+		well := Probe(ctx, q.Probe) == nil
 		if ctx.Err() != nil {
 			return
 		}
@@ -102,7 +99,7 @@ func (p *Prober) ask(ctx context.Context, q *question) {
 		}
 		last = well
 		if same++; same >= q.Threshold {
-			p.note(q, well)
+			p.record(q, well)
 		}
 		select {
 		case <-ctx.Done():
@@ -112,7 +109,7 @@ func (p *Prober) ask(ctx context.Context, q *question) {
 	}
 }
 
-func (p *Prober) note(q *question, well bool) {
+func (p *Prober) record(q *task, well bool) {
 	p.mu.Lock()
 	changed := p.running[q.Key] == q && p.healthy[q.Key] != well
 	if changed {
@@ -124,9 +121,8 @@ func (p *Prober) note(q *question, well bool) {
 	}
 }
 
-// Ask asks once. The receiver has as long for its answer as there is between two
-// questions.
-func Ask(ctx context.Context, probe wiring.Probe) error {
+// Probe probes once. The timeout is the interval between two probes.
+func Probe(ctx context.Context, probe wiring.Probe) error {
 	ctx, cancel := context.WithTimeout(ctx, probe.Interval)
 	defer cancel()
 	if strings.EqualFold(probe.Protocol, "Tcp") {
@@ -139,29 +135,31 @@ func Ask(ctx context.Context, probe wiring.Probe) error {
 	transport := &http.Transport{
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, probe) },
 		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // Azure's probes accept any certificate
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // as the probes of Azure do
 	}
 	defer transport.CloseIdleConnections()
 	host := net.JoinHostPort(probe.Address.String(), strconv.Itoa(probe.Port))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.ToLower(probe.Protocol)+"://"+host+"/"+strings.TrimPrefix(probe.Path, "/"), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.ToLower(probe.Protocol)+"://"+host+"/"+
+		strings.TrimPrefix(probe.Path, "/"), nil)
 	if err != nil {
 		return err
 	}
 	request.Header.Set("User-Agent", "Load Balancer Agent")
-	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
-	_, _ = io.CopyN(io.Discard, response.Body, 1<<16) // what it says does not matter
+	_, _ = io.CopyN(io.Discard, response.Body, 1<<16) // the body does not matter
 	if response.StatusCode != http.StatusOK {
 		return errors.New(response.Status)
 	}
 	return nil
 }
 
-// dial connects from the platform's address in the router of the receiver.
+// dial connects from the platform's address in the backend's router.
 func dial(ctx context.Context, probe wiring.Probe) (c net.Conn, err error) {
 	err = netns.Do(probe.Namespace, func() error {
 		from := &net.TCPAddr{IP: wiring.Platform.AsSlice()}
@@ -170,7 +168,7 @@ func dial(ctx context.Context, probe wiring.Probe) (c net.Conn, err error) {
 			if err != nil {
 				return err
 			}
-			// By number: names of interfaces are remembered across namespaces.
+			// The zone is a number, because Go caches the names of interfaces for all namespaces together.
 			from = &net.TCPAddr{IP: wiring.Gateway6.AsSlice(), Zone: strconv.Itoa(device.Index)}
 		}
 		dialer := net.Dialer{LocalAddr: from, KeepAlive: -1}

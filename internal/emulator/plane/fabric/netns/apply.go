@@ -11,17 +11,17 @@ import (
 	"kaz/internal/emulator/plane/fabric/wiring"
 )
 
-// Kernel holds a [wiring.Net] in the kernel. It is not for several goroutines.
+// Kernel applies a [wiring.Net] to the kernel. It must not be used by several goroutines at once.
 type Kernel struct {
 	have  wiring.Net
-	rules map[string]wiring.Ruleset // what is in force, by namespace
-	// unsure are the namespaces in which something failed. In have they hold what may be
-	// there, and everything that is wanted is brought into them once more.
+	rules map[string]wiring.Ruleset // the rulesets in force, by namespace
+	// unsure are the namespaces with an error in the last Apply. For these, have contains everything that may exist,
+	// and the next Apply writes everything again.
 	unsure map[string]bool
 }
 
-// Apply makes the kernel hold the net. Only what differs from before is touched. After
-// an error as much as possible is in force, and the next Apply tries the rest again.
+// Apply changes the kernel to the net and touches only the differences. After an error the rest is in force, and the
+// next Apply tries again.
 func (k *Kernel) Apply(ctx context.Context, want wiring.Net) error {
 	have, was := k.have, byName(k.have)
 	next := wiring.Net{}
@@ -69,7 +69,7 @@ func (k *Kernel) remove(was, is map[string]wiring.Namespace) []error {
 	return problems
 }
 
-// union is everything that may be in a namespace.
+// union returns everything that may exist in a namespace.
 func union(a, b wiring.Namespace) wiring.Namespace {
 	b.Addresses = slices.Concat(a.Addresses, b.Addresses)
 	b.Neighbours = slices.Concat(a.Neighbours, b.Neighbours)
@@ -86,7 +86,7 @@ func byName(n wiring.Net) map[string]wiring.Namespace {
 	return all
 }
 
-// create makes a namespace that forwards packets.
+// create creates a namespace that forwards packets.
 func create(name string) error {
 	if err := Create(name); err != nil {
 		return err
@@ -101,14 +101,14 @@ func create(name string) error {
 		{"ipv4/conf/default/rp_filter", "0"},
 		{"ipv4/conf/all/send_redirects", "0"},
 		{"ipv4/conf/default/send_redirects", "0"},
-		// Connections that ended are forgotten soon, so that there is room for new ones.
+		// Ended connections expire soon, so that there is room for new ones.
 		{"netfilter/nf_conntrack_tcp_timeout_time_wait", "5"},
 		{"netfilter/nf_conntrack_tcp_timeout_close", "5"},
-		// Both directions of a connection are seen, but not always every packet.
+		// Packets of a connection can be missing in one direction.
 		{"netfilter/nf_conntrack_tcp_be_liberal", "1"},
-		// A connection that was accepted tells which interface it came from.
+		// An accepted connection has the mark of the interface from which it came.
 		{"ipv4/tcp_fwmark_accept", "1"},
-		// Azure forgets what is idle for four minutes.
+		// Azure's idle timeout is four minutes.
 		{"netfilter/nf_conntrack_udp_timeout", "240"},
 		{"netfilter/nf_conntrack_udp_timeout_stream", "240"},
 	} {
@@ -122,8 +122,8 @@ func create(name string) error {
 // end names an interface.
 type end struct{ namespace, device string }
 
-// unlink removes links that are not wanted, and is which interfaces are gone. A link
-// that cannot be removed is gone already, with the namespace at one of its ends.
+// unlink removes links that are not wanted, and returns the interfaces that no longer exist. A link that cannot be
+// removed is gone already with one of its namespaces.
 func unlink(ctx context.Context, have, want wiring.Net) map[end]bool {
 	lost := map[end]bool{}
 	lines := map[string][]string{}
@@ -141,7 +141,7 @@ func unlink(ctx context.Context, have, want wiring.Net) map[end]bool {
 	return lost
 }
 
-// link makes links that are new, and is which of those that are wanted are there.
+// link creates new links, and returns the wanted links that exist.
 func link(ctx context.Context, have, want wiring.Net) (made []wiring.Link, problems []error) {
 	lines := map[string][]string{}
 	home, release := here()
@@ -157,7 +157,8 @@ func link(ctx context.Context, have, want wiring.Net) (made []wiring.Link, probl
 		if there == "" {
 			there = home
 		}
-		line := fmt.Sprintf("link add name %s address %s type veth peer name %s address %s netns %s", l.A.Name, l.A.MAC, l.B.Name, l.B.MAC, there)
+		line := fmt.Sprintf("link add name %s address %s type veth peer name %s address %s netns %s", l.A.Name, l.A.MAC, l.B.Name,
+			l.B.MAC, there)
 		lines[l.A.Namespace] = append(lines[l.A.Namespace], line)
 		wanted[l.A.Namespace+" "+line] = l
 	}
@@ -188,7 +189,7 @@ func linksOf(n wiring.Net) map[wiring.Link]bool {
 	return all
 }
 
-// fresh are the devices that are new, by namespace.
+// fresh returns the new devices by namespace.
 func fresh(have, want wiring.Net) map[string][]string {
 	devices := map[string][]string{}
 	was := linksOf(have)
@@ -201,12 +202,12 @@ func fresh(have, want wiring.Net) map[string][]string {
 	return devices
 }
 
-// change is what is to be done in one namespace, besides rules.
+// change is the work in one namespace, except rules.
 type change struct {
 	have, want wiring.Namespace
-	devices    []string // those that are new
+	devices    []string // the new devices
 	lost       map[end]bool
-	all        bool // nothing is sure to be there
+	all        bool // the contents of the namespace are unknown
 }
 
 func (c change) isNew(device string) bool { return c.all || slices.Contains(c.devices, device) }
@@ -224,8 +225,10 @@ func (c change) apply(ctx context.Context) error {
 		}
 		lines = append(lines, "link set dev "+device+" up")
 	}
-	lines = append(lines, difference(c, c.have.Addresses, c.want.Addresses, addressLine, func(a wiring.Address) string { return a.Device })...)
-	lines = append(lines, difference(c, c.have.Neighbours, c.want.Neighbours, neighbourLine, func(n wiring.Neighbour) string { return n.Device })...)
+	lines = append(lines,
+		difference(c, c.have.Addresses, c.want.Addresses, addressLine, func(a wiring.Address) string { return a.Device })...)
+	lines = append(lines,
+		difference(c, c.have.Neighbours, c.want.Neighbours, neighbourLine, func(n wiring.Neighbour) string { return n.Device })...)
 	lines = append(lines, c.routes()...)
 	failures, err := batch(ctx, c.want.Name, lines)
 	problems := []error{err}
@@ -236,7 +239,7 @@ func (c change) apply(ctx context.Context) error {
 		failures = append(failures, more...)
 	}
 	for _, f := range failures {
-		// A route went with its device; a mark is there already.
+		// A route is deleted with its device; a mark exists already.
 		if !strings.Contains(f.line, " del ") && !strings.HasPrefix(f.line, "rule add") {
 			problems = append(problems, f)
 		}
@@ -247,15 +250,14 @@ func (c change) apply(ctx context.Context) error {
 	return nil
 }
 
-// quiet keeps an interface from giving itself addresses where it is a router's or
-// the machine's.
+// quiet stops the kernel from assigning addresses to the interfaces of routers and of this machine.
 func (c change) quiet(device string) error {
 	if c.want.Guest {
 		return nil
 	}
 	err := setting(c.want.Name, "ipv6/conf/"+device+"/addr_gen_mode", "1")
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // there is no IPv6
+		return nil // the kernel has no IPv6
 	}
 	return err
 }
@@ -281,7 +283,7 @@ func neighbourLine(verb string, n wiring.Neighbour) string {
 	return fmt.Sprintf("neigh replace %s lladdr %s dev %s nud permanent", n.Address, n.MAC, n.Device)
 }
 
-// difference adds what is new, or on a device that is, and deletes what is gone.
+// difference adds entries that are new or on a new device, and deletes others.
 func difference[T comparable](c change, have, want []T, line func(verb string, t T) string, device func(T) string) []string {
 	was, is := map[T]bool{}, map[T]bool{}
 	for _, t := range have {
@@ -304,7 +306,7 @@ func difference[T comparable](c change, have, want []T, line func(verb string, t
 	return lines
 }
 
-// routes replaces what leads elsewhere now, so that there is no moment without.
+// routes replaces changed routes, so that there is always a route.
 func (c change) routes() []string {
 	type place struct {
 		table  uint32
@@ -341,7 +343,7 @@ func marksOf(s wiring.Namespace) map[wiring.Mark]bool {
 	return all
 }
 
-// marks lead packets to the table with the mark's number.
+// marks adds and deletes the rules that lead packets with a mark to their routing table.
 func (c change) marks() []string {
 	var lines []string
 	is, was := marksOf(c.want), marksOf(c.have)
@@ -358,7 +360,7 @@ func (c change) marks() []string {
 	return lines
 }
 
-// filter brings the rules into a namespace, all at once.
+// filter applies the ruleset of a namespace in one transaction.
 func (k *Kernel) filter(ctx context.Context, s wiring.Namespace) error {
 	have := k.rules[s.Name]
 	changes := wiring.Changes(have, s.Rules)
@@ -375,7 +377,7 @@ func (k *Kernel) filter(ctx context.Context, s wiring.Namespace) error {
 	return nil
 }
 
-// Holds reports whether a namespace has all that it should, its links included.
+// Holds reports whether everything in a namespace is applied, with its links.
 func (k *Kernel) Holds(namespace string) bool {
 	for _, s := range k.have.Namespaces {
 		if s.Name != namespace || k.unsure[namespace] {

@@ -12,11 +12,11 @@ import (
 	"kaz/internal/emulator/plane/fabric/wiring"
 )
 
-// Check reports everything that keeps this machine from carrying packets, with what
-// to do about it. It leaves nothing behind.
+// Check returns an error for everything that this machine needs and does not have, and says what to do. It leaves
+// nothing behind.
 func Check(ctx context.Context, instance, outside string) error {
 	if os.Geteuid() != 0 {
-		return errors.New("real networks need root: network namespaces cannot be made as another user")
+		return errors.New("real networks need root: no other user can create network namespaces")
 	}
 	var problems []error
 	for program, pkg := range map[string]string{"ip": "iproute2", "nft": "nftables"} {
@@ -30,20 +30,22 @@ func Check(ctx context.Context, instance, outside string) error {
 	return errors.Join(checkKernel(ctx, instance), checkRanges(ctx, outside))
 }
 
-// features is a ruleset with everything that is used.
+// features is a ruleset with every feature that rulesets of package wiring use.
 const features = `table inet kaz {
-  map who { type ipv4_addr : ipv4_addr ; }
-  map where { typeof ip6 daddr . meta l4proto . th dport : verdict ; }
-  chain a { type nat hook prerouting priority dstnat ; dnat ip to ip daddr map @who ; }
-  chain b { type nat hook postrouting priority srcnat ; snat ip to ip saddr map @who ; }
-  chain c { type filter hook prerouting priority mangle ; ct state new ct mark set jhash ip saddr . ip daddr . th sport . th dport . meta l4proto mod 2 map { 0 : 1, 1 : 2 } ; ip6 daddr . meta l4proto . th dport vmap @where ; meta mark set ct mark ; }
+  map addresses { type ipv4_addr : ipv4_addr ; }
+  map frontends { typeof ip6 daddr . meta l4proto . th dport : verdict ; }
+  chain a { type nat hook prerouting priority dstnat ; dnat ip to ip daddr map @addresses ; }
+  chain b { type nat hook postrouting priority srcnat ; snat ip to ip saddr map @addresses ; }
+  chain c { type filter hook prerouting priority mangle ;
+    ct state new ct mark set jhash ip saddr . ip daddr . th sport . th dport . meta l4proto mod 2 map { 0 : 1, 1 : 2 } ;
+    ip6 daddr . meta l4proto . th dport vmap @frontends ; meta mark set ct mark ; }
 }
 `
 
 func checkKernel(ctx context.Context, instance string) (err error) {
 	name := wiring.Prefix(instance) + "-check"
 	if err := Create(name); err != nil {
-		return fmt.Errorf("this kernel or container cannot make network namespaces: %w", err)
+		return fmt.Errorf("this kernel or container cannot create network namespaces: %w", err)
 	}
 	defer func() { err = errors.Join(err, Remove(name)) }()
 	if _, err := Run(ctx, name, features, "nft", "-f", "-"); err != nil {
@@ -59,7 +61,7 @@ func checkKernel(ctx context.Context, instance string) (err error) {
 	return nil
 }
 
-// checkRanges finds routes of others to public addresses of the local Azure.
+// checkRanges returns an error for each foreign route to public addresses of the local Azure.
 func checkRanges(ctx context.Context, outside string) error {
 	var problems []error
 	for _, options := range []string{"-4", "-6"} {
@@ -77,11 +79,13 @@ func checkRanges(ctx context.Context, outside string) error {
 				p, err = netip.PrefixFrom(a, a.BitLen()), nil
 			}
 			if err != nil {
-				continue // "default" is nobody's
+				continue // "default" is no prefix
 			}
 			for _, ours := range wiring.PublicRanges() {
 				if ours.Overlaps(p) && p.Bits() > 0 {
-					problems = append(problems, fmt.Errorf("the addresses %s of the local Azure are in use on this machine: it has a route to %s by %s; remove it, or end the kaz that made it", ours, p, r.Dev))
+					problems = append(problems,
+						fmt.Errorf("the addresses %s of the local Azure are in use on this machine: it has a route to %s by %s; "+
+							"remove it, or end the kaz that made it", ours, p, r.Dev))
 				}
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Run runs a program of the machine in a namespace.
+// Run runs a program in a namespace.
 func Run(ctx context.Context, namespace, input, program string, args ...string) (string, error) {
 	var out, problems bytes.Buffer
 	err := Do(namespace, func() error {
@@ -33,13 +33,12 @@ func (e *commandError) Error() string { return fmt.Sprintf("%s: %s (%v)", e.prog
 
 func (e *commandError) Unwrap() error { return e.err }
 
-// failure is a line of ip that could not be carried out.
+// failure is a line of ip that failed.
 type failure struct{ line, reason string }
 
 func (f failure) Error() string { return fmt.Sprintf("ip %s: %s", f.line, f.reason) }
 
-// batch carries out lines of ip in a namespace. A line that fails does not keep the
-// others from being carried out; an error is that ip itself could not do its work.
+// batch executes lines of ip in a namespace. It goes on after a line that fails; its error means that ip itself failed.
 func batch(ctx context.Context, namespace string, lines []string, options ...string) ([]failure, error) {
 	if len(lines) == 0 {
 		return nil, nil
@@ -74,8 +73,7 @@ func setting(namespace, name, value string) error {
 	})
 }
 
-// Batch carries out lines of ip in a namespace, all of them, and reports those that
-// could not be.
+// Batch executes lines of ip in a namespace, and returns an error with those that failed.
 func Batch(ctx context.Context, namespace string, lines ...string) error {
 	failures, err := batch(ctx, namespace, lines)
 	problems := []error{err}

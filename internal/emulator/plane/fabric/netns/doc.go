@@ -1,5 +1,4 @@
-// Package netns brings what package wiring says into the kernel: network namespaces,
-// links, addresses, routes and nftables rules, by ip and nft in one transaction for
-// each namespace. Everything that it makes bears the prefix of its instance, by which
-// [Sweep] finds what a crash left behind. Layer L2.
+// Package netns applies the state that package wiring compiles: network namespaces, links, addresses, routes and
+// nftables rules. It uses ip and nft, in one transaction for each namespace. All names begin with the prefix of the
+// instance, so [Sweep] can remove what is left after a crash. Layer L2.
 package netns

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dir is where namespaces with a name are, for ip as for everybody.
+// Dir is the directory of named namespaces, as ip uses it.
 const Dir = "/run/netns"
 
-// Path is the path of a namespace: a name is one in [Dir], "" that of this process.
+// Path returns the path of a namespace: a name is in [Dir], and "" is the namespace of this process.
 func Path(name string) string {
 	if name == "" || filepath.IsAbs(name) {
 		return name
@@ -22,9 +22,9 @@ func Path(name string) string {
 	return filepath.Join(Dir, name)
 }
 
-// Create makes an empty network namespace with a name.
+// Create creates an empty network namespace with a name.
 func Create(name string) error {
-	if err := os.MkdirAll(Dir, 0o755); err != nil {
+	if err := shareDir(); err != nil {
 		return fmt.Errorf("create network namespace %s: %w", name, err)
 	}
 	path := Path(name)
@@ -35,8 +35,7 @@ func Create(name string) error {
 	_ = f.Close() // nothing was written
 	done := make(chan error)
 	go func() {
-		// The thread is never unlocked, so it ends with the goroutine and nobody else
-		// gets into the namespace.
+		// The thread stays locked, so it ends with the goroutine and no other goroutine runs in the namespace.
 		runtime.LockOSThread()
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		if err == nil {
@@ -50,7 +49,34 @@ func Create(name string) error {
 	return nil
 }
 
-// Remove takes the name from a namespace, which ends when nobody is in it any more.
+// shareDir makes [Dir] a shared mount, as `ip netns add` does. If ip did so later, its new mount would hide those of the
+// namespaces that exist: their files could never be deleted.
+func shareDir() error {
+	if err := os.MkdirAll(Dir, 0o755); err != nil {
+		return err
+	}
+	dir, err := os.Open(Dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	// ip has the same lock.
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", Dir, err)
+	}
+	err = unix.Mount("", Dir, "", unix.MS_SHARED|unix.MS_REC, "")
+	if errors.Is(err, unix.EINVAL) { // it is no mount point yet
+		if err = unix.Mount(Dir, Dir, "", unix.MS_BIND|unix.MS_REC, ""); err == nil {
+			err = unix.Mount("", Dir, "", unix.MS_SHARED|unix.MS_REC, "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("share the mount %s: %w", Dir, err)
+	}
+	return nil
+}
+
+// Remove removes the name of a namespace. The kernel deletes the namespace when no process and no socket uses it.
 func Remove(name string) error {
 	path := Path(name)
 	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
@@ -62,8 +88,8 @@ func Remove(name string) error {
 	return nil
 }
 
-// Do calls f in a network namespace. Sockets that f makes, and programs that it
-// starts, are in the namespace for good; goroutines that it starts are not.
+// Do calls f in a network namespace. Sockets and programs that f creates stay in the namespace; goroutines that f
+// starts are not in it.
 func Do(name string, f func() error) error {
 	if name == "" {
 		return f()
@@ -73,8 +99,7 @@ func Do(name string, f func() error) error {
 	return <-result
 }
 
-// inside runs on a goroutine of its own, whose thread is given up when it cannot be
-// brought back.
+// inside runs on its own goroutine. The thread ends with it if it cannot return to its namespace.
 func inside(path string, f func() error) error {
 	runtime.LockOSThread()
 	home, err := os.Open("/proc/thread-self/ns/net")
@@ -100,15 +125,14 @@ func inside(path string, f func() error) error {
 	return err
 }
 
-// here is a path of the namespace that the caller is in, until release. That of the
-// process is no such path: it is that of its first thread, which may be elsewhere for
-// a while.
+// here returns a path of the caller's namespace, valid until release. The path of the process is not enough: it leads
+// to the namespace of the first thread, which may be another one for a while.
 func here() (path string, release func()) {
 	runtime.LockOSThread()
 	return fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid()), runtime.UnlockOSThread
 }
 
-// Mark is the packet mark with which a connection was accepted, 0 for none.
+// Mark returns the packet mark with which a connection was accepted, 0 for none.
 func Mark(c syscall.Conn) uint32 {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -122,7 +146,7 @@ func Mark(c syscall.Conn) uint32 {
 	return uint32(mark)
 }
 
-// WithMark makes a dialer's packets carry a mark.
+// WithMark sets the mark of a dialer's packets.
 func WithMark(mark uint32) func(network, address string, c syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) error {
 		var failed error

@@ -19,15 +19,15 @@ func TestPathOfNames(t *testing.T) {
 	}
 }
 
-// A namespace that is not there is an error that says so.
-func TestNoSuchNamespace(t *testing.T) {
-	err := netns.Do("kaz-nobody", func() error { return nil })
-	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "kaz-nobody") {
+// The error for a missing namespace names it.
+func TestMissingNamespace(t *testing.T) {
+	err := netns.Do("kaz-missing", func() error { return nil })
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "kaz-missing") {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestWhoIsNotRootIsTold(t *testing.T) {
+func TestCheckWithoutRoot(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("this is about other users than root")
 	}
@@ -36,8 +36,8 @@ func TestWhoIsNotRootIsTold(t *testing.T) {
 	}
 }
 
-// A line that fails does not keep the others from being carried out, and is named.
-func TestBatchGoesOn(t *testing.T) {
+// Lines after a failed line are executed, and the error names the failed one.
+func TestBatchAfterFailedLine(t *testing.T) {
 	name := made(t)
 	err := netns.Batch(t.Context(), name, "link set lo up", "addr add 10.0.0.1/32 dev nothing", "addr add 10.0.0.2/32 dev lo")
 	if err == nil || !strings.Contains(err.Error(), "10.0.0.1/32 dev nothing") || strings.Contains(err.Error(), "10.0.0.2") {
@@ -49,8 +49,8 @@ func TestBatchGoesOn(t *testing.T) {
 	}
 }
 
-// What could not be done is done when it can be, and what is not wanted any more goes.
-func TestApplyTriesAgain(t *testing.T) {
+// Apply repeats what failed, and removes what is no longer wanted.
+func TestApplyAfterFailure(t *testing.T) {
 	name := made(t)
 	var k netns.Kernel
 	prefix := wiring.Prefix("again")
@@ -64,7 +64,8 @@ func TestApplyTriesAgain(t *testing.T) {
 		n := wiring.Compile(docs, wiring.State{Instance: "again", Outside: netns.Path(name)})
 		for i := range n.Namespaces {
 			if !n.Namespaces[i].Own {
-				n.Namespaces[i].Addresses = append(n.Namespaces[i].Addresses, wiring.Address{Device: device, Prefix: n.Namespaces[i].Addresses[0].Prefix})
+				n.Namespaces[i].Addresses = append(n.Namespaces[i].Addresses,
+					wiring.Address{Device: device, Prefix: n.Namespaces[i].Addresses[0].Prefix})
 			}
 		}
 		return n
@@ -96,7 +97,7 @@ func TestApplyTriesAgain(t *testing.T) {
 	}
 }
 
-// made is an empty namespace.
+// made returns an empty namespace.
 func made(t *testing.T) string {
 	t.Helper()
 	if err := netns.Check(t.Context(), "nstest", ""); err != nil && !strings.Contains(err.Error(), "are in use on this machine") {

@@ -11,9 +11,8 @@ import (
 	"kaz/internal/emulator/plane/fabric/wiring"
 )
 
-// Sweep removes everything that an instance left behind, wherever it is: its
-// namespaces and, in the namespace from which its public addresses are reached, its
-// link, with which its route goes.
+// Sweep removes what an instance left behind: its namespaces, and the link with its routes in the namespace from which
+// its public addresses are reached.
 func Sweep(ctx context.Context, instance, outside string) error {
 	var problems []error
 	prefix := wiring.Prefix(instance)
@@ -28,8 +27,8 @@ func Sweep(ctx context.Context, instance, outside string) error {
 		if !strings.HasPrefix(e.Name(), prefix+"-") {
 			continue
 		}
-		// Links go at once when they are deleted, and some time later when their
-		// namespace is. A file that is no namespace is left of one.
+		// A deleted link is gone at once, a link of a deleted namespace some time later. A file in the directory may be
+		// no namespace any more.
 		_ = deleteLinks(ctx, e.Name(), func(name string) bool { return name != "lo" })
 		if err := Remove(e.Name()); err != nil {
 			problems = append(problems, err)

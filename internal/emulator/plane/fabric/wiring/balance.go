@@ -13,7 +13,7 @@ import (
 	"kaz/internal/azure"
 )
 
-// rule is a load balancing rule with its references followed.
+// rule is a load balancing rule with its references resolved.
 type rule struct {
 	id       azure.ID
 	balancer *resource[loadBalancer]
@@ -24,8 +24,8 @@ type rule struct {
 	receivers
 }
 
-// receivers are those of a rule. Rules with the same pools and the same probe share
-// them: clusters have hundreds of rules and a thousand machines behind each.
+// receivers are the backends of a rule. Rules with the same pools and the same probe share them, because clusters have
+// hundreds of rules with a thousand machines each.
 type receivers struct {
 	key              string
 	backends         []backend
@@ -33,92 +33,107 @@ type receivers struct {
 	healthyReceivers []backend
 }
 
-// backend is a receiver.
+// backend is a member of a rule's pools.
 type backend struct {
 	*address
-	probe Probe // the zero one when nobody asks
+	probe Probe // zero for a rule without a probe
 	admin string
 }
 
-// addRules follows the references of all rules, those first whose ids are first.
-func (f *facts) addRules() {
-	for _, key := range slices.Sorted(maps.Keys(f.docs.balancers)) {
-		b := f.docs.balancers[key]
-		for _, c := range b.Properties.Rules {
-			r := &rule{id: b.ID.Child("loadBalancingRules", c.Name), balancer: b, doc: c.Properties}
-			if f.follow(r) {
-				f.rules = append(f.rules, r)
-			}
-		}
-	}
+// balancing is the load balancing rules of all load balancers with their references resolved.
+type balancing struct {
+	*index
+	rules []*rule
+	// membership and shared cache what rules with the same pools and probes have in common.
+	membership map[string][]backend
+	shared     map[string]receivers
 }
 
-// follow finds the frontend and the receivers of a rule. It reports whether packets
-// can be for it.
-func (f *facts) follow(r *rule) bool {
-	for _, c := range r.balancer.Properties.Frontends {
-		if r.doc.Frontend != nil && r.balancer.ID.Child("frontendIPConfigurations", c.Name).Equal(r.doc.Frontend.ID) {
-			r.frontend, r.internal = f.frontendAddress(c.Properties)
-			if s := c.Properties.Subnet; r.internal && s != nil {
-				r.network = f.byID[s.ID.Parent().Key()]
+// resolveBalancing follows the references of all rules, in the order of their ids.
+func resolveBalancing(x *index) *balancing {
+	l := &balancing{index: x, membership: map[string][]backend{}, shared: map[string]receivers{}}
+	for _, key := range slices.Sorted(maps.Keys(x.docs.balancers)) {
+		b := x.docs.balancers[key]
+		for _, c := range b.Properties.Rules {
+			r := &rule{id: b.ID.Child("loadBalancingRules", c.Name), balancer: b, doc: c.Properties}
+			if l.resolve(r) {
+				l.rules = append(l.rules, r)
 			}
 		}
 	}
+	return l
+}
+
+// resolve finds the frontend and the receivers of a rule. It reports whether a packet can match the rule.
+func (l *balancing) resolve(r *rule) bool {
+	l.resolveFrontend(r)
 	if !r.frontend.IsValid() {
 		return false
 	}
-	members := f.members(r)
+	members := l.members(r)
 	if r.network == nil && len(members) > 0 {
-		// A frontend leads into one network: where a balancer spans several, the first.
-		r.network = members[0].card.subnet.network
+		// A frontend leads into one network. If the members are in several, it is the network of the first member.
+		r.network = members[0].nic.subnet.network
 	}
 	if r.network == nil {
 		return false
 	}
-	r.receivers = f.receiversOf(r, members)
+	r.receivers = l.receiversOf(r, members)
 	if r.doc.EnableFloatingIP {
 		for _, m := range r.backends {
-			if !m.card.doc.EnableIPForwarding {
-				m.card.own = append(m.card.own, r.frontend)
+			if !m.nic.doc.EnableIPForwarding {
+				m.nic.accepted = append(m.nic.accepted, r.frontend)
 			}
 		}
 	}
 	return true
 }
 
-// receiversOf are those of the members that are in the rule's network. A load balancer
-// does not know which of their machines run: it asks.
-func (f *facts) receiversOf(r *rule, members []backend) receivers {
+func (l *balancing) resolveFrontend(r *rule) {
+	for _, c := range r.balancer.Properties.Frontends {
+		if r.doc.Frontend == nil || !r.balancer.ID.Child("frontendIPConfigurations", c.Name).Equal(r.doc.Frontend.ID) {
+			continue
+		}
+		r.frontend, r.internal = l.frontendAddress(c.Properties)
+		if s := c.Properties.Subnet; r.internal && s != nil {
+			r.network = l.byID[s.ID.Parent().Key()]
+		}
+	}
+}
+
+// receiversOf returns the members in the rule's network with their health. The health comes from probes only, not from
+// the power state of machines.
+func (l *balancing) receiversOf(r *rule, members []backend) receivers {
 	key := fmt.Sprint(r.membersKey(), " ", r.doc.Probe.key(), " ", r.network.router)
-	if have, ok := f.receivers[key]; ok {
+	if have, ok := l.shared[key]; ok {
 		return have
 	}
 	out := receivers{key: key}
-	probe := f.probeOf(r)
+	probe := r.probe()
 	for _, m := range members {
-		if m.card.subnet.network != r.network {
+		if m.nic.subnet.network != r.network {
 			continue
 		}
 		if probe.Key != "" {
 			m.probe = probe
 			m.probe.Key += " " + m.address.address.String()
-			m.probe.Address, m.probe.Device = m.address.address, m.card.link()
+			m.probe.Address, m.probe.Device = m.address.address, m.nic.link()
 		}
 		out.backends = append(out.backends, m)
 		out.all = append(out.all, m.address.address)
-		up := strings.EqualFold(m.admin, "Up") || m.probe.Key == "" || f.state.Healthy[m.probe.Key]
+		up := strings.EqualFold(m.admin, "Up") || m.probe.Key == "" || l.state.Healthy[m.probe.Key]
 		if up && !strings.EqualFold(m.admin, "Down") {
 			out.healthy = append(out.healthy, m.address.address)
 			out.healthyReceivers = append(out.healthyReceivers, m)
 		}
 	}
-	f.receivers[key] = out
+	l.shared[key] = out
 	return out
 }
 
-func (f *facts) frontendAddress(doc frontend) (a netip.Addr, internal bool) {
+func (x *index) frontendAddress(doc frontend) (a netip.Addr, internal bool) {
 	if doc.PublicIPAddress != nil {
-		return f.public(doc.PublicIPAddress), false
+		return x.public(doc.PublicIPAddress), false
 	}
 	a, _ = parseAddress(doc.PrivateIPAddress)
 	return a, true
@@ -131,7 +146,7 @@ func (r *rule) pools() []reference {
 	return r.doc.Pools
 }
 
-// membersKey is the same for rules with the same members.
+// membersKey returns a key that rules with the same members share.
 func (r *rule) membersKey() string {
 	keys := []string{r.balancer.ID.Key(), family(r.frontend)}
 	for _, pool := range r.pools() {
@@ -140,50 +155,50 @@ func (r *rule) membersKey() string {
 	return strings.Join(keys, " ")
 }
 
-// members are the receivers in the rule's pools, of the frontend's family, by their
-// addresses.
-func (f *facts) members(r *rule) []backend {
+// members returns the members of the rule's pools with the frontend's family, in the order of their addresses.
+func (l *balancing) members(r *rule) []backend {
 	key := r.membersKey()
-	have, ok := f.membership[key]
+	have, ok := l.membership[key]
 	if !ok {
-		have = f.findMembers(r)
-		f.membership[key] = have
+		have = l.findMembers(r)
+		l.membership[key] = have
 	}
 	return have
 }
 
-func (f *facts) findMembers(r *rule) []backend {
+func (l *balancing) findMembers(r *rule) []backend {
 	var all []backend
 	for _, pool := range r.pools() {
-		for _, a := range f.pools[pool.key()] {
+		for _, a := range l.pools[pool.key()] {
 			all = append(all, backend{address: a})
 		}
 		for _, c := range r.balancer.Properties.Pools {
 			if r.balancer.ID.Child("backendAddressPools", c.Name).Equal(pool.ID) {
-				all = append(all, f.membersByAddress(c.Properties)...)
+				all = append(all, l.membersByAddress(c.Properties)...)
 			}
 		}
 	}
 	all = slices.DeleteFunc(all, func(b backend) bool { return b.address.address.Is4() != r.frontend.Is4() })
 	slices.SortStableFunc(all, func(a, b backend) int {
-		return cmp.Or(strings.Compare(a.card.subnet.network.id.Key(), b.card.subnet.network.id.Key()), a.address.address.Compare(b.address.address))
+		return cmp.Or(strings.Compare(a.nic.subnet.network.id.Key(), b.nic.subnet.network.id.Key()),
+			a.address.address.Compare(b.address.address))
 	})
 	return slices.CompactFunc(all, func(a, b backend) bool { return a.address == b.address })
 }
 
-// membersByAddress are members of a pool that were named by their address.
-func (f *facts) membersByAddress(pool backendPool) []backend {
+// membersByAddress returns the members of a pool that lists IP addresses.
+func (x *index) membersByAddress(pool backendPool) []backend {
 	var all []backend
 	for _, c := range pool.Addresses {
 		p := c.Properties
 		var n *network
 		switch {
 		case p.VirtualNetwork != nil:
-			n = f.byID[p.VirtualNetwork.key()]
+			n = x.byID[p.VirtualNetwork.key()]
 		case p.Subnet != nil:
-			n = f.byID[p.Subnet.ID.Parent().Key()]
+			n = x.byID[p.Subnet.ID.Parent().Key()]
 		default:
-			n = f.byID[pool.VirtualNetwork.key()]
+			n = x.byID[pool.VirtualNetwork.key()]
 		}
 		ip, ok := parseAddress(p.IPAddress)
 		if !ok || n == nil || n.byAddress[ip] == nil {
@@ -194,9 +209,8 @@ func (f *facts) membersByAddress(pool backendPool) []backend {
 	return all
 }
 
-// probeOf is the question whose answer decides whether receivers get connections,
-// but for the receiver. Its key is "" when nobody asks.
-func (f *facts) probeOf(r *rule) Probe {
+// probe returns the rule's probe without the fields of a member. Its key is "" if the rule has no probe.
+func (r *rule) probe() Probe {
 	for _, c := range r.balancer.Properties.Probes {
 		id := r.balancer.ID.Child("probes", c.Name)
 		if r.doc.Probe == nil || !id.Equal(r.doc.Probe.ID) {
@@ -211,7 +225,7 @@ func (f *facts) probeOf(r *rule) Probe {
 	return Probe{}
 }
 
-// protocols are the transport protocols of a rule, in nft's spelling.
+// protocols returns the transport protocols of a rule in nft's spelling.
 func (r *rule) protocols() []string {
 	switch strings.ToLower(r.doc.Protocol) {
 	case "tcp":
@@ -222,16 +236,15 @@ func (r *rule) protocols() []string {
 	return []string{"tcp", "udp"}
 }
 
-// allPorts reports whether the rule is for every port.
+// allPorts reports whether the rule is for all ports.
 func (r *rule) allPorts() bool { return r.doc.FrontendPort == 0 }
 
 func (r *rule) affine() bool {
 	return !strings.EqualFold(r.doc.LoadDistribution, "Default") && r.doc.LoadDistribution != ""
 }
 
-// choice is the expression that picks one of n places by what the rule says that
-// belongs together. Rules of one balancer pick alike, so that a client with affinity
-// meets the same receiver at all ports.
+// choice returns the expression that chooses one of n places by a hash. The rule says which fields the hash has. Rules
+// of one load balancer have the same seed, so a client with affinity gets the same member at all ports.
 func (r *rule) choice(n int) string {
 	ip := family(r.frontend)
 	fields := []string{ip + " saddr", ip + " daddr"}
@@ -246,8 +259,8 @@ func (r *rule) choice(n int) string {
 	return fmt.Sprintf("jhash %s mod %d seed 0x%x", strings.Join(fields, " . "), n, sum.Sum32())
 }
 
-// places are the receivers that a hash chooses from. With affinity they have many
-// places each, and keep most of them when another comes or goes.
+// places returns the members by the value of the hash. With affinity a member has many values, and keeps most of them
+// when another member is added or removed.
 func (r *rule) places(healthy []backend) []backend {
 	if !r.affine() || len(healthy) < 2 {
 		return healthy
@@ -263,7 +276,7 @@ func (r *rule) places(healthy []backend) []backend {
 		for _, b := range healthy {
 			sum := fnv.New64a()
 			fmt.Fprintf(sum, "%s/%d", b.address.address, i)
-			// FNV alone barely mixes its last bytes into the high bits.
+			// FNV alone does not mix its last bytes into the high bits enough.
 			weight := sum.Sum64() * 0x9e3779b97f4a7c15
 			weight ^= weight >> 29
 			if weight >= best {
@@ -274,8 +287,8 @@ func (r *rule) places(healthy []backend) []backend {
 	return places
 }
 
-// forward adds the rules of the network's load balancers to its router.
-func (f *facts) forward(n *network, b *builder) {
+// addBalancing adds the rules of the network's load balancers to its router.
+func addBalancing(b *builder, l *balancing, n *network) {
 	for _, where := range []string{"public", "internal"} {
 		for _, v := range []string{"4", "6"} {
 			typ := "typeof ip daddr . meta l4proto . th dport : verdict"
@@ -290,7 +303,7 @@ func (f *facts) forward(n *network, b *builder) {
 		}
 	}
 	made := map[string]string{}
-	for _, r := range f.rules {
+	for _, r := range l.rules {
 		if r.network != n {
 			continue
 		}
@@ -315,8 +328,8 @@ func (f *facts) forward(n *network, b *builder) {
 	}
 }
 
-// chain makes the chain that chooses a receiver, and is its name. Rules that choose
-// alike share one; it is named after what is in it.
+// chain adds the chain that chooses a member, and returns its name. Rules with the same choice share a chain. The name
+// is a hash of its content.
 func (r *rule) chain(b *builder, made map[string]string) string {
 	key := fmt.Sprint(r.key, " ", r.doc.EnableFloatingIP, " ", r.doc.LoadDistribution)
 	if !r.doc.EnableFloatingIP {
@@ -334,9 +347,9 @@ func (r *rule) chain(b *builder, made map[string]string) string {
 	return made[key]
 }
 
-// floating sends packets as they are: the first one of a connection chooses the
-// receiver, whose mark the connection keeps. A receiver that does not answer keeps
-// its TCP connections; datagrams go to another.
+// floating returns the chain of a rule with floating IP, which does not change packets. The first packet of a
+// connection chooses the member, and the connection keeps its mark. A member that becomes unhealthy keeps its TCP
+// connections; datagrams go to another member.
 func (r *rule) floating(healthy []backend) []string {
 	rules := []string{"meta l4proto tcp ct state != new return"}
 	if len(healthy) == 0 {
@@ -344,11 +357,11 @@ func (r *rule) floating(healthy []backend) []string {
 	}
 	var well, places []string
 	for _, b := range healthy {
-		well = append(well, mark(b.card.mark()))
+		well = append(well, mark(b.nic.mark()))
 	}
 	all := r.places(healthy)
 	for i, b := range all {
-		places = append(places, fmt.Sprintf("%d : %s", i, mark(b.card.mark())))
+		places = append(places, fmt.Sprintf("%d : %s", i, mark(b.nic.mark())))
 	}
 	slices.Sort(well)
 	return append(rules,
@@ -356,8 +369,8 @@ func (r *rule) floating(healthy []backend) []string {
 		fmt.Sprintf("ct mark set %s map { %s }", r.choice(len(all)), strings.Join(places, ", ")))
 }
 
-// translated sends packets to the address and port of the receiver. Only the first
-// one of a connection comes by.
+// translated returns the chain of a rule that changes the destination to the address and port of a member. Only the
+// first packet of a connection passes it.
 func (r *rule) translated(healthy []backend) []string {
 	if len(healthy) == 0 {
 		return []string{"drop"}

@@ -10,11 +10,11 @@ import (
 	"kaz/internal/azure"
 )
 
-// Hardware addresses and next hops of the links between namespaces. Nobody ever
-// asks for them, so each link can have the same.
+// Hardware addresses and next hops of the links between namespaces. All links have the same, because each namespace has
+// them as permanent neighbours.
 const (
-	gatewayMAC = "12:34:56:78:9a:bc" // of the router's end of every machine's link
-	nearMAC    = "02:6b:61:7a:00:01" // of the end that is nearer to the machines
+	gatewayMAC = "12:34:56:78:9a:bc" // the router's end of a machine's link
+	nearMAC    = "02:6b:61:7a:00:01" // the end nearer to the machines
 	farMAC     = "02:6b:61:7a:00:02"
 )
 
@@ -25,18 +25,17 @@ var (
 	far6  = netip.MustParseAddr("fe80::2")
 )
 
-// Compile is what the kernel must be told so that packets meet what the documents
-// say.
+// Compile returns the state of the kernel in which packets are treated as the documents say.
 func Compile(docs *Documents, state State) Net {
-	f := gather(docs, state)
+	x := resolve(docs, state)
+	l := resolveBalancing(x)
 	var net Net
 	internet := Namespace{Name: Prefix(state.Instance) + "-internet", Own: true}
 	guests := map[string]*Namespace{}
-	taken := f.takenAddresses()
-	for _, n := range f.networks {
-		router := f.router(n)
-		gateway, public := f.gatewayOf(n, taken)
-		net.Namespaces = append(net.Namespaces, router, gateway)
+	taken := takenAddresses(docs)
+	for _, n := range x.networks {
+		gateway, public := compileGateway(l, n, taken)
+		net.Namespaces = append(net.Namespaces, compileRouter(l, n), gateway)
 		net.Links = append(net.Links,
 			Link{A: End{n.router, "up", nearMAC}, B: End{n.gateway, "in", farMAC}},
 			Link{A: End{n.gateway, "out", nearMAC}, B: End{internet.Name, n.link, farMAC}})
@@ -44,7 +43,7 @@ func Compile(docs *Documents, state State) Net {
 		for _, a := range public {
 			internet.Routes = append(internet.Routes, towards(a, n.link, near4, near6))
 		}
-		for _, c := range n.cards {
+		for _, c := range n.interfaces {
 			if c.attachment != nil {
 				net.Links = append(net.Links, Link{A: End{n.router, c.link(), gatewayMAC},
 					B: End{c.attachment.Namespace, c.attachment.Device, c.mac()}, Made: c.attachment.Made})
@@ -58,7 +57,7 @@ func Compile(docs *Documents, state State) Net {
 	for _, path := range slices.Sorted(maps.Keys(guests)) {
 		net.Namespaces = append(net.Namespaces, *guests[path])
 	}
-	f.questions(&net)
+	addProbes(&net, l.rules)
 	for i := range net.Namespaces {
 		tidy(&net.Namespaces[i])
 	}
@@ -68,8 +67,7 @@ func Compile(docs *Documents, state State) Net {
 	return net
 }
 
-// outsideWorld joins the internet with the machine by one link and one route for
-// each family.
+// outsideWorld adds the link between the internet namespace and this machine, with a route for each family.
 func outsideWorld(net *Net, state State) {
 	internet := &net.Namespaces[len(net.Namespaces)-1]
 	device := Prefix(state.Instance)
@@ -88,7 +86,7 @@ func outsideWorld(net *Net, state State) {
 	net.Namespaces = append(net.Namespaces, outside)
 }
 
-// towards is a route to one address.
+// towards returns a route to one address.
 func towards(to netip.Addr, device string, via4, via6 netip.Addr) Route {
 	return rangeTowards(single(to), device, via4, via6)
 }
@@ -101,7 +99,7 @@ func rangeTowards(to netip.Prefix, device string, via4, via6 netip.Addr) Route {
 	return r
 }
 
-// tidy puts everything into a fixed order, once.
+// tidy sorts everything in a namespace and removes duplicates.
 func tidy(s *Namespace) {
 	slices.SortFunc(s.Addresses, func(a, b Address) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Prefix.String(), b.Prefix.String()))
@@ -112,15 +110,16 @@ func tidy(s *Namespace) {
 	})
 	s.Neighbours = slices.Compact(s.Neighbours)
 	slices.SortFunc(s.Routes, func(a, b Route) int {
-		return cmp.Or(cmp.Compare(a.Table, b.Table), a.To.Addr().Compare(b.To.Addr()), cmp.Compare(a.To.Bits(), b.To.Bits()), cmp.Compare(a.Metric, b.Metric))
+		return cmp.Or(cmp.Compare(a.Table, b.Table), a.To.Addr().Compare(b.To.Addr()), cmp.Compare(a.To.Bits(), b.To.Bits()),
+			cmp.Compare(a.Metric, b.Metric))
 	})
 	s.Routes = slices.CompactFunc(s.Routes, func(a, b Route) bool { return a.place() == b.place() })
 	slices.SortFunc(s.Marks, func(a, b Mark) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Value, b.Value)) })
 	s.Marks = slices.Compact(s.Marks)
 }
 
-// addGuest adds what a machine is told about one of its interfaces.
-func addGuest(guests map[string]*Namespace, c *card) {
+// addGuest adds an interface to the namespace of its machine.
+func addGuest(guests map[string]*Namespace, c *nic) {
 	g := guests[c.attachment.Namespace]
 	if g == nil {
 		g = &Namespace{Name: c.attachment.Namespace, Guest: true}
@@ -128,15 +127,15 @@ func addGuest(guests map[string]*Namespace, c *card) {
 	}
 	device, metric := c.attachment.Device, 100*(c.attachment.Index+1)
 	hop4 := c.subnet.first.Next()
-	told := map[bool]bool{}
+	done := map[bool]bool{}
 	for _, a := range c.addresses {
 		bits := a.address.BitLen()
 		if s := c.subnet.network.rangeOf(a.address); s.IsValid() {
 			bits = s.Bits()
 		}
 		g.Addresses = append(g.Addresses, Address{device, netip.PrefixFrom(a.address, bits)})
-		if is4 := a.address.Is4(); !told[is4] {
-			told[is4] = true
+		if is4 := a.address.Is4(); !done[is4] {
+			done[is4] = true
 			hop := Gateway6
 			if is4 {
 				hop = hop4
@@ -152,7 +151,7 @@ func addGuest(guests map[string]*Namespace, c *card) {
 	}
 }
 
-// rangeOf is the range of the subnet that an address is in.
+// rangeOf returns the range of the subnet that contains an address.
 func (n *network) rangeOf(a netip.Addr) netip.Prefix {
 	for _, s := range n.subnets {
 		for _, r := range s.ranges {
@@ -167,7 +166,7 @@ func (n *network) rangeOf(a netip.Addr) netip.Prefix {
 func routerOf(n *network) Router {
 	r := Router{Network: n.id, Namespace: n.router, Interfaces: map[netip.Addr]azure.ID{}}
 	for a, of := range n.byAddress {
-		r.Interfaces[a] = of.card.id
+		r.Interfaces[a] = of.nic.id
 	}
 	for _, sub := range n.subnets {
 		if len(sub.routes) > 0 && r.Mark == 0 {
@@ -177,10 +176,10 @@ func routerOf(n *network) Router {
 	return r
 }
 
-// questions lists the probes, each once, and what the rules lead to.
-func (f *facts) questions(net *Net) {
+// addProbes adds the probes, each once, and the state of each rule.
+func addProbes(net *Net, rules []*rule) {
 	asked := map[string]bool{}
-	for _, r := range f.rules {
+	for _, r := range rules {
 		net.Balancers = append(net.Balancers, Balancer{Rule: r.id, Frontend: r.frontend, Protocol: r.doc.Protocol, Port: r.doc.FrontendPort,
 			Backends: r.all, Healthy: r.healthy})
 		if asked[r.key] {
@@ -197,7 +196,7 @@ func (f *facts) questions(net *Net) {
 	net.Probes = slices.Compact(net.Probes)
 }
 
-// String is for logs and status.
+// String returns a line for logs and status.
 func (b Balancer) String() string {
 	return fmt.Sprintf("%s %s %s:%d, %d of %d receivers", b.Rule.Name(), b.Protocol, b.Frontend, b.Port, len(b.Healthy), len(b.Backends))
 }

@@ -1,26 +1,26 @@
-// Package wiring turns the documents of networks into what a Linux kernel must be
-// told so that packets meet what the documents say: namespaces, links, addresses,
-// routes and nftables rules. It is a function of values and has no effects. Layer
-// L2: the vocabulary and the standard library only.
+// Package wiring is the compiler of the data plane. It compiles the documents of networks into the state of a Linux
+// kernel in which packets are treated as the documents say: namespaces, links, addresses, routes and nftables rules. It
+// is
+// a function of values without effects. Layer L2: the vocabulary and the standard library only.
 //
 // A virtual network is three namespaces in a row:
 //
-//	machines - router - gateway - internet - the machine that kaz runs on
+// \tmachines - router - gateway - internet - the machine that kaz runs on
 //
-// The router knows private addresses: it has one link for each network interface,
-// applies security groups and route tables, and chooses the receivers of load
-// balancers. The gateway knows both sides: it gives connections that leave their
-// public source address and public addresses of single interfaces their private
-// one. The internet, one for all networks, knows public addresses only.
+// The router has private addresses only. It has one link for each network interface, applies security groups and route
+// tables, and chooses the backends of load balancers. The gateway has private and public addresses. It translates the
+// source of connections that leave the network, and the destination of connections to public addresses of interfaces.
+// The
+// internet, one for all networks, has public addresses only.
 //
-// Because public addresses are translated in a namespace of its own, a machine that
-// connects to a public frontend of its own network leaves and comes in again, and
-// the security groups see it with the public address that it left with.
+// The gateway translates public addresses in its own namespace. A connection from a machine to a public frontend of its
+// own
+// network therefore leaves the network and comes back, and security groups apply to its public source address.
 //
-// Packets that need another route than their destination's carry a mark, which is
-// an IPv4 address read as a number: that of the network interface for packets that a
-// load balancer sends somewhere with the frontend's address in them and for answers of
-// the platform, and that of the
-// sender's subnet for all others, whose route table applies. Addresses are unique in
-// a network and stay, so no number has to be remembered.
+// A packet that needs another route than that of its destination has a mark, which is an IPv4 address as a number.
+// Packets
+// that a load balancer forwards with the frontend's address, and replies of the platform, have the mark of the network
+// interface. All others have the mark of the sender's subnet, so that its route table applies. The addresses are unique
+// in
+// a network and do not change, so the marks need no memory.
 package wiring

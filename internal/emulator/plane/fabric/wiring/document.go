@@ -9,7 +9,7 @@ import (
 	"kaz/internal/azure"
 )
 
-// child is an element of a list of named things.
+// child is a named element of a list.
 type child[P any] struct {
 	Name       string `json:"name"`
 	Properties P      `json:"properties"`
@@ -19,7 +19,7 @@ type reference struct {
 	ID azure.ID `json:"id"`
 }
 
-// key is the form of the id in which ids compare; "" for no reference.
+// key returns the id in the form in which ids compare, "" for no reference.
 func (r *reference) key() string {
 	if r == nil {
 		return ""
@@ -159,7 +159,7 @@ type publicIPAddress struct {
 	IPAddress string `json:"ipAddress"`
 }
 
-// Types are the full types of the documents that matter to packets.
+// Types returns the full types of the documents that Compile uses.
 func Types() []string {
 	return []string{
 		"Microsoft.Network/virtualNetworks",
@@ -174,14 +174,13 @@ func Types() []string {
 	}
 }
 
-// The interfaces of scale sets' instances and their public addresses are documents
-// of other types than those of machines that stand alone.
+// Instances of scale sets have other types of interfaces and public addresses than machines.
 const (
 	instanceInterfaces = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces"
 	instanceAddresses  = instanceInterfaces + "/ipConfigurations/publicIPAddresses"
 )
 
-// Documents are those that matter to packets, by the keys of their ids.
+// Documents are the documents that Compile uses, by the keys of their ids.
 type Documents struct {
 	networks   map[string]*resource[virtualNetwork]
 	interfaces map[string]*resource[networkInterface]
@@ -190,10 +189,10 @@ type Documents struct {
 	balancers  map[string]*resource[loadBalancer]
 	addresses  map[string]*resource[publicIPAddress]
 	gateways   map[string]*resource[natGateway]
-	read       map[string]map[string]any // what has been read, to see what is new
+	read       map[string]map[string]any // the maps of the last Read, to find changes
 }
 
-// NewDocuments are none.
+// NewDocuments returns no documents.
 func NewDocuments() *Documents {
 	return &Documents{
 		networks:   map[string]*resource[virtualNetwork]{},
@@ -207,9 +206,8 @@ func NewDocuments() *Documents {
 	}
 }
 
-// Read makes the documents those that all yields, in any order. A document that is
-// the same map as before is taken to be unchanged. One that cannot be read counts
-// as absent and is named by the error.
+// Read replaces the documents by those that all yields, in any order. The same map as before counts as unchanged. A
+// document that cannot be decoded counts as absent, and an error names it.
 func (d *Documents) Read(all func(yield func(azure.ID, map[string]any) bool)) []error {
 	var problems []error
 	seen := map[string]bool{}
@@ -265,7 +263,7 @@ func (d *Documents) put(id azure.ID, doc map[string]any) error {
 	case "microsoft.network/publicipaddresses", strings.ToLower(instanceAddresses):
 		return decode(d.addresses, id, text)
 	default:
-		return fmt.Errorf("its type is none of %s", strings.Join(Types(), ", "))
+		return fmt.Errorf("unknown type, want one of %s", strings.Join(Types(), ", "))
 	}
 }
 

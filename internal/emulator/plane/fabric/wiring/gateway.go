@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// takenAddresses are the public addresses that documents give away.
-func (f *facts) takenAddresses() map[netip.Addr]bool {
+// takenAddresses returns the public addresses in documents and of the data plane itself.
+func takenAddresses(docs *Documents) map[netip.Addr]bool {
 	taken := map[netip.Addr]bool{outside4: true, internet4: true, netip.MustParseAddr("198.18.0.0"): true}
-	for _, doc := range f.docs.addresses {
+	for _, doc := range docs.addresses {
 		if a, ok := parseAddress(doc.Properties.IPAddress); ok {
 			taken[a] = true
 		}
@@ -18,9 +18,18 @@ func (f *facts) takenAddresses() map[netip.Addr]bool {
 	return taken
 }
 
-// gatewayOf is the namespace between private and public addresses, and the public
-// addresses that lead to it.
-func (f *facts) gatewayOf(n *network, taken map[netip.Addr]bool) (Namespace, []netip.Addr) {
+// gateway compiles the namespace between the private and the public addresses of a network.
+type gateway struct {
+	*balancing
+	network   *network
+	ruleset   *builder
+	reachable map[netip.Addr]bool // public addresses that lead to the network
+}
+
+// compileGateway returns the gateway of a network and the public addresses that lead to it. It adds the
+// address of default outbound access to taken.
+func compileGateway(l *balancing, n *network, taken map[netip.Addr]bool) (Namespace, []netip.Addr) {
+	g := gateway{balancing: l, network: n, ruleset: newBuilder(), reachable: map[netip.Addr]bool{}}
 	s := Namespace{Name: n.gateway, Own: true}
 	s.Neighbours = append(s.Neighbours, Neighbour{"in", near4, nearMAC}, Neighbour{"in", near6, nearMAC},
 		Neighbour{"out", far4, farMAC}, Neighbour{"out", far6, farMAC})
@@ -30,38 +39,49 @@ func (f *facts) gatewayOf(n *network, taken map[netip.Addr]bool) (Namespace, []n
 	for _, p := range []netip.Prefix{everywhere(near4), everywhere(near6)} {
 		s.Routes = append(s.Routes, rangeTowards(p, "out", far4, far6))
 	}
-	public := map[netip.Addr]bool{}
-	b := newBuilder()
-	frontends := map[bool]map[string]string{true: b.set("frontends4", "set", "type ipv4_addr"), false: b.set("frontends6", "set", "type ipv6_addr")}
-	for _, r := range f.rules {
-		if r.network == n && !r.internal {
-			public[r.frontend] = true
-			frontends[r.frontend.Is4()][r.frontend.String()] = ""
-			s.Routes = append(s.Routes, towards(r.frontend, "in", near4, near6))
-		}
-	}
-	f.translations(n, b, taken, public)
-	gatewayRules(n, b)
-	s.Rules = b.Ruleset
-	return s, slices.SortedFunc(maps.Keys(public), netip.Addr.Compare)
+	s.Routes = append(s.Routes, g.frontends()...)
+	g.translations(unusedAddress(n, taken))
+	gatewayRules(n, g.ruleset)
+	s.Rules = g.ruleset.Ruleset
+	return s, slices.SortedFunc(maps.Keys(g.reachable), netip.Addr.Compare)
 }
 
-// translations adds which private address has which public one, and notes those.
-func (f *facts) translations(n *network, b *builder, taken, public map[netip.Addr]bool) {
-	private := map[bool]map[string]string{true: b.set("private4", "map", "type ipv4_addr : ipv4_addr"), false: b.set("private6", "map", "type ipv6_addr : ipv6_addr")}
-	source := map[bool]map[string]string{true: b.set("source4", "map", "type ipv4_addr : ipv4_addr"), false: b.set("source6", "map", "type ipv6_addr : ipv6_addr")}
-	leaving := map[bool]map[string]string{true: b.set("leaving4", "set", "type ipv4_addr"), false: b.set("leaving6", "set", "type ipv6_addr")}
-	o := outbound{balanced: f.balancedSources(n), members: f.memberCards(), lent: unusedAddress(n, taken)}
-	for _, c := range n.cards {
-		o.nat = f.natAddress(c.subnet)
+// frontends adds the public frontends of load balancers and returns the routes to them.
+func (g *gateway) frontends() []Route {
+	var routes []Route
+	frontends := map[bool]map[string]string{true: g.ruleset.set("frontends4", "set", "type ipv4_addr"),
+		false: g.ruleset.set("frontends6", "set", "type ipv6_addr")}
+	for _, r := range g.rules {
+		if r.network == g.network && !r.internal {
+			g.reachable[r.frontend] = true
+			frontends[r.frontend.Is4()][r.frontend.String()] = ""
+			routes = append(routes, towards(r.frontend, "in", near4, near6))
+		}
+	}
+	return routes
+}
+
+// translations adds the translations between private and public addresses. Machines without a public address leave
+// with the fallback address.
+func (g *gateway) translations(fallback netip.Addr) {
+	b := g.ruleset
+	private := map[bool]map[string]string{true: b.set("private4", "map", "type ipv4_addr : ipv4_addr"),
+		false: b.set("private6", "map", "type ipv6_addr : ipv6_addr")}
+	source := map[bool]map[string]string{true: b.set("source4", "map", "type ipv4_addr : ipv4_addr"),
+		false: b.set("source6", "map", "type ipv6_addr : ipv6_addr")}
+	leaving := map[bool]map[string]string{true: b.set("leaving4", "set", "type ipv4_addr"),
+		false: b.set("leaving6", "set", "type ipv6_addr")}
+	o := outbound{balanced: g.balancedSources(), members: g.memberInterfaces(), fallback: fallback}
+	for _, c := range g.network.interfaces {
+		o.nat = g.natAddress(c.subnet)
 		for _, a := range c.addresses {
 			is4 := a.address.Is4()
 			if a.hasOwn() {
-				public[a.public] = true
+				g.reachable[a.public] = true
 				private[is4][a.public.String()] = a.address.String()
 			}
 			if from := o.source(a); from.IsValid() {
-				public[from] = true
+				g.reachable[from] = true
 				source[is4][a.address.String()] = from.String()
 				leaving[is4][a.address.String()] = ""
 			}
@@ -69,17 +89,17 @@ func (f *facts) translations(n *network, b *builder, taken, public map[netip.Add
 	}
 }
 
-// outbound is what addresses of a network leave with.
+// outbound has the public source addresses of a network's connections.
 type outbound struct {
-	nat, lent netip.Addr
-	balanced  map[*address]netip.Addr
-	members   map[*card]bool
+	nat, fallback netip.Addr
+	balanced      map[*address]netip.Addr
+	members       map[*nic]bool
 }
 
-// source is the public address with which a private one leaves, the invalid one when it
-// does not.
+// source returns the public address with which connections from a private address leave. It is invalid for an address
+// without outbound connectivity.
 func (o outbound) source(a *address) netip.Addr {
-	is4, allowed := a.address.Is4(), a.card.subnet.doc.DefaultOutboundAccess
+	is4, allowed := a.address.Is4(), a.nic.subnet.doc.DefaultOutboundAccess
 	switch {
 	case is4 && o.nat.IsValid():
 		return o.nat
@@ -87,91 +107,90 @@ func (o outbound) source(a *address) netip.Addr {
 		return a.public
 	case o.balanced[a].IsValid():
 		return o.balanced[a]
-	case is4 && !o.members[a.card] && !a.card.hasPublic() && (allowed == nil || *allowed):
-		return o.lent
+	case is4 && !o.members[a.nic] && !a.nic.hasPublic() && (allowed == nil || *allowed):
+		return o.fallback
 	}
 	return netip.Addr{}
 }
 
-// hasOwn reports whether the address has a public one, of its family.
+// hasOwn reports whether the address has a public address of its family.
 func (a *address) hasOwn() bool { return a.public.IsValid() && a.public.Is4() == a.address.Is4() }
 
-// natAddress is the address of the subnet's NAT gateway, which comes before all others.
-func (f *facts) natAddress(s *subnetFacts) netip.Addr {
-	gateway := f.docs.gateways[s.doc.NATGateway.key()]
-	if gateway == nil {
+// natAddress returns the address of the subnet's NAT gateway, which has precedence over all others.
+func (g *gateway) natAddress(s *resolvedSubnet) netip.Addr {
+	nat := g.docs.gateways[s.doc.NATGateway.key()]
+	if nat == nil {
 		return netip.Addr{}
 	}
-	for i := range gateway.Properties.PublicIPAddresses {
-		if a := f.public(&gateway.Properties.PublicIPAddresses[i]); a.IsValid() && a.Is4() {
+	for i := range nat.Properties.PublicIPAddresses {
+		if a := g.public(&nat.Properties.PublicIPAddresses[i]); a.IsValid() && a.Is4() {
 			return a
 		}
 	}
 	return netip.Addr{}
 }
 
-func (c *card) hasPublic() bool {
+func (c *nic) hasPublic() bool {
 	return slices.ContainsFunc(c.addresses, func(a *address) bool { return a.public.IsValid() })
 }
 
-// memberCards are the interfaces that are in a pool of any load balancer: they have
-// no public address by default.
-func (f *facts) memberCards() map[*card]bool {
-	members := map[*card]bool{}
-	for _, pool := range f.pools {
+// memberInterfaces returns the interfaces in a pool of any load balancer. They have no default outbound access.
+func (g *gateway) memberInterfaces() map[*nic]bool {
+	members := map[*nic]bool{}
+	for _, pool := range g.pools {
 		for _, a := range pool {
-			members[a.card] = true
+			members[a.nic] = true
 		}
 	}
-	for _, b := range f.docs.balancers {
+	for _, b := range g.docs.balancers {
 		for _, c := range b.Properties.Pools {
-			for _, m := range f.membersByAddress(c.Properties) {
-				members[m.card] = true
+			for _, m := range g.membersByAddress(c.Properties) {
+				members[m.nic] = true
 			}
 		}
 	}
 	return members
 }
 
-// balancedSources are the public addresses that load balancers lend to members of
-// their pools: by outbound rules, else by load balancing rules that do not refuse.
-func (f *facts) balancedSources(n *network) map[*address]netip.Addr {
+// balancedSources returns the frontend addresses with which members of pools leave: by outbound rules first, then by
+// load balancing rules without disableOutboundSnat.
+func (g *gateway) balancedSources() map[*address]netip.Addr {
 	sources := map[*address]netip.Addr{}
 	done := map[string]bool{}
-	lend := func(r *rule) {
+	assign := func(r *rule) {
 		if done[r.membersKey()] {
-			return // they have an address already
+			return // these members have an address already
 		}
 		done[r.membersKey()] = true
-		for _, m := range f.members(r) {
-			if m.card.subnet.network == n && !sources[m.address].IsValid() {
+		for _, m := range g.members(r) {
+			if m.nic.subnet.network == g.network && !sources[m.address].IsValid() {
 				sources[m.address] = r.frontend
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(f.docs.balancers)) {
-		b := f.docs.balancers[key]
+	for _, key := range slices.Sorted(maps.Keys(g.docs.balancers)) {
+		b := g.docs.balancers[key]
 		for _, o := range b.Properties.OutboundRules {
 			for _, front := range b.Properties.Frontends {
 				id := b.ID.Child("frontendIPConfigurations", front.Name)
-				a, internal := f.frontendAddress(front.Properties)
+				a, internal := g.frontendAddress(front.Properties)
 				wanted := slices.ContainsFunc(o.Properties.Frontends, func(r reference) bool { return id.Equal(r.ID) })
 				if wanted && !internal && a.IsValid() {
-					lend(&rule{balancer: b, frontend: a, doc: balancingRule{Pool: o.Properties.Pool}})
+					assign(&rule{balancer: b, frontend: a, doc: balancingRule{Pool: o.Properties.Pool}})
 				}
 			}
 		}
 	}
-	for _, r := range f.rules {
-		if r.network == n && !r.internal && !r.doc.DisableOutboundSNAT {
-			lend(r)
+	for _, r := range g.rules {
+		if r.network == g.network && !r.internal && !r.doc.DisableOutboundSNAT {
+			assign(r)
 		}
 	}
 	return sources
 }
 
-// unusedAddress is a public address that no document gives away: that of machines
-// that have none. It is the same as long as nobody else gets it.
+// unusedAddress returns a public address that no document has, for default outbound access. It does not change while it
+// stays unused.
 func unusedAddress(n *network, taken map[netip.Addr]bool) netip.Addr {
 	sum := fnv.New32a()
 	sum.Write([]byte(n.id.Key()))
@@ -188,15 +207,14 @@ func unusedAddress(n *network, taken map[netip.Addr]bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// gatewayRules: connections may leave with an address of their own, and come in to
-// frontends and to public addresses of interfaces. Nobody outside has an address of
-// the network.
+// gatewayRules adds the chains of a gateway. Connections may leave with an own public address, and come in to frontends
+// and public addresses of interfaces. Packets from outside with a source in the network are dropped.
 func gatewayRules(n *network, b *builder) {
-	var foreign []string
+	var drops []string
 	for _, p := range n.space {
-		foreign = append(foreign, joined(`iifname "out"`, family(p.Addr()), "saddr", p.String(), "drop"))
+		drops = append(drops, joined(`iifname "out"`, family(p.Addr()), "saddr", p.String(), "drop"))
 	}
-	b.base("source", "type filter hook prerouting priority raw", foreign...)
+	b.base("source", "type filter hook prerouting priority raw", drops...)
 	b.base("arrive", "type nat hook prerouting priority dstnat",
 		"dnat ip to ip daddr map @private4",
 		"dnat ip6 to ip6 daddr map @private6",

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is into the golden files")
 
-// story is what a test reads: documents, and what is not in documents.
+// story is the input of a test: documents and state.
 type story struct {
 	documents []map[string]any
 	state     wiring.State
@@ -45,7 +45,8 @@ func parseStory(t testing.TB, archive *txtar.Archive) story {
 	}
 	s.state = wiring.State{Instance: "gold", Attached: map[string]wiring.Attachment{}, Healthy: map[string]bool{}}
 	for i, id := range state.Attached {
-		s.state.Attached[azure.ID(id).Key()] = wiring.Attachment{Namespace: "/run/machine/" + azure.ID(id).Name(), Device: "eth0", Made: uint64(i + 1)}
+		s.state.Attached[azure.ID(id).Key()] = wiring.Attachment{Namespace: "/run/machine/" + azure.ID(id).Name(), Device: "eth0",
+			Made: uint64(i + 1)}
 	}
 	for _, key := range state.Healthy {
 		s.state.Healthy[key] = true
@@ -88,7 +89,7 @@ func stories(t testing.TB) map[string]*txtar.Archive {
 	return all
 }
 
-// Each testdata/*.txtar tells what the kernel is told about documents.
+// Each testdata/*.txtar has documents and the compiled state of the kernel.
 func TestStories(t *testing.T) {
 	all := stories(t)
 	for _, file := range slices.Sorted(maps.Keys(all)) {
@@ -114,8 +115,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// What is in a document's way is named, and everything else works.
-func TestDocumentsThatCannotBeRead(t *testing.T) {
+// An undecodable document is named, and the others are compiled.
+func TestUndecodableDocuments(t *testing.T) {
 	s := parseStory(t, stories(t)["testdata/routes.txtar"])
 	id := "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/odd"
 	s.documents = append(s.documents, map[string]any{"id": id, "properties": map[string]any{"loadBalancingRules": "many"}})
@@ -129,7 +130,7 @@ func TestDocumentsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Whatever is in documents, there is an answer.
+// Compile does not fail on any documents.
 func FuzzCompile(f *testing.F) {
 	for _, archive := range stories(f) {
 		text, err := json.Marshal(parseStory(f, archive).documents)

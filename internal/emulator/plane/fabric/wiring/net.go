@@ -9,8 +9,7 @@ import (
 	"kaz/internal/azure"
 )
 
-// Net is what a kernel must be told. Two that are equal mean the same, and
-// everything in it is in a fixed order.
+// Net is the state of the kernel. Everything in it is in a fixed order, so equal values mean the same state.
 type Net struct {
 	Namespaces []Namespace
 	Links      []Link
@@ -19,14 +18,13 @@ type Net struct {
 	Balancers  []Balancer
 }
 
-// Namespace is a network namespace with what is in it besides links.
+// Namespace is a network namespace with everything in it except links.
 type Namespace struct {
-	// Name is that of one that is made and removed with the Net, or the path of one
-	// that belongs to somebody else, "" for that in which kaz runs.
+	// Name is the name of an own namespace, the path of a foreign one, or "" for the namespace in which kaz runs.
 	Name string
-	// Own is true for one that is made and removed with the Net.
+	// Own is true for a namespace that is created and removed with the Net.
 	Own bool
-	// Guest is true for that of a machine, which gives itself more addresses.
+	// Guest is true for the namespace of a machine, which can have other addresses too.
 	Guest      bool
 	Addresses  []Address
 	Neighbours []Neighbour
@@ -35,14 +33,14 @@ type Namespace struct {
 	Rules      Ruleset
 }
 
-// Link is a pair of interfaces that are joined.
+// Link is a pair of connected interfaces.
 type Link struct {
 	A, B End
-	// Made tells apart a link from one that was in its place before.
+	// Made distinguishes a link from an earlier one with the same ends.
 	Made uint64
 }
 
-// End is one of the two.
+// End is one interface of a link.
 type End struct {
 	Namespace, Name, MAC string
 }
@@ -53,27 +51,27 @@ type Address struct {
 	Prefix netip.Prefix
 }
 
-// Neighbour is a hardware address that need not be asked for.
+// Neighbour is a permanent neighbour entry.
 type Neighbour struct {
 	Device  string
 	Address netip.Addr
 	MAC     string
 }
 
-// Mark leads packets that carry it to the table with its number.
+// Mark is the rule that leads packets with a mark to the routing table of the same number.
 type Mark struct {
 	Value uint32
-	// Order is the place among marks: those that most packets carry come first.
+	// Order is the priority of the rule. Marks that most packets have come first.
 	Order int
 }
 
-// The order of marks: of subnets, which are few, and of interfaces.
+// The orders of subnets, which are few, and of interfaces.
 const (
-	subnetOrder = 1000
-	cardOrder   = 2000
+	subnetOrder    = 1000
+	interfaceOrder = 2000
 )
 
-// RouteKind is what becomes of packets that a route matches.
+// RouteKind is the treatment of packets that match a route.
 type RouteKind string
 
 // Kinds of routes: a packet is sent, goes on to the next table, or is dropped.
@@ -83,25 +81,25 @@ const (
 	Blackhole RouteKind = "blackhole"
 )
 
-// Route leads packets to a device.
+// Route is a route.
 type Route struct {
-	Table  uint32 // 0 for the main one
+	Table  uint32 // 0 for the main table
 	To     netip.Prefix
 	Kind   RouteKind
 	Via    netip.Addr
 	Device string
-	Source netip.Addr // of packets that start here
+	Source netip.Addr // of packets from this namespace
 	Metric int
 }
 
-// place is what no two routes have in common.
+// place returns a key that no two routes of a namespace share.
 func (r Route) place() string { return fmt.Sprint(r.Table, r.To, r.Metric) }
 
-// Probe is one question that a load balancer asks one receiver again and again.
+// Probe is a load balancer's probe of one backend.
 type Probe struct {
-	Key       string // the same as long as the question is
-	Namespace string // from which it is asked
-	Device    string // leads to the receiver
+	Key       string // does not change while the probe stays the same
+	Namespace string // from which the probe is sent
+	Device    string // leads to the backend
 	Address   netip.Addr
 	Protocol  string // Tcp, Http or Https
 	Port      int
@@ -114,26 +112,24 @@ type Probe struct {
 type Router struct {
 	Network   azure.ID
 	Namespace string
-	// Interfaces have the private addresses.
+	// Interfaces are the network interfaces by private address.
 	Interfaces map[netip.Addr]azure.ID
-	// Mark leads packets that start in the router by the route table of the first subnet
-	// that has one, 0 for none.
+	// Mark is the mark with which packets from the router use the route table of the first subnet with one, 0 for none.
 	Mark uint32
 }
 
-// AddressOf is the primary address of the interface that packets with the mark came
-// from.
+// AddressOf returns the primary address of the interface from which packets with the mark came.
 func AddressOf(mark uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(mark >> 24), byte(mark >> 16), byte(mark >> 8), byte(mark)})
 }
 
-// Balancer is one rule of a load balancer and what it leads to now.
+// Balancer is the state of one load balancing rule.
 type Balancer struct {
 	Rule     azure.ID
 	Frontend netip.Addr
 	Protocol string
 	Port     int
-	// Backends are all receivers, Healthy those of them that get new connections.
+	// Backends are all members, Healthy are the members that get new connections.
 	Backends, Healthy []netip.Addr
 }
 
@@ -145,40 +141,38 @@ type Attachment struct {
 	Made      uint64 // grows with every attachment
 }
 
-// State is what is not in documents.
+// State is the input of Compile that is not in documents.
 type State struct {
-	// Instance tells apart local Azures on one machine.
+	// Instance distinguishes local Azures on one machine.
 	Instance string
-	// Outside is the path of the namespace from which public addresses are reached, ""
-	// for that in which kaz runs.
+	// Outside is the path of the namespace from which public addresses are reached, "" for the namespace in which kaz
+	// runs.
 	Outside string
 	// Attached are the interfaces of running machines, by the keys of their ids.
 	Attached map[string]Attachment
-	// Healthy are the keys of probes that were answered.
+	// Healthy are the keys of probes with healthy backends.
 	Healthy map[string]bool
 }
 
-// Prefix is what the names of all namespaces and of the interface outside begin
-// with.
+// Prefix returns the prefix of the names of all namespaces and of the interface outside.
 func Prefix(instance string) string { return "kaz-" + instance }
 
-// Addresses of the platform.
+// The addresses of the platform.
 var (
-	// Platform is where probes come from and names are resolved.
+	// Platform is the source of probes and the address of the name server.
 	Platform = netip.MustParseAddr("168.63.129.16")
-	// Metadata is where machines find their own metadata.
+	// Metadata is the address of the instance metadata service.
 	Metadata = netip.MustParseAddr("169.254.169.254")
-	// Gateway6 is every machine's gateway for IPv6, and where probes come from.
+	// Gateway6 is the IPv6 gateway of every machine, and the source of probes over IPv6.
 	Gateway6 = netip.MustParseAddr("fe80::1234:5678:9abc")
 )
 
-// PublicRanges are where public addresses come from.
+// PublicRanges returns the ranges of public addresses.
 func PublicRanges() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("2001:db8::/32")}
 }
 
-// The addresses outside: of the machine that kaz runs on, and of the internet's end
-// of the link to it. No public address is ever one of these.
+// The addresses of this machine, and of the internet's end of the link to it. No public address is one of these.
 var (
 	outside4  = netip.MustParseAddr("198.18.0.2")
 	outside6  = netip.MustParseAddr("2001:db8::2")
@@ -186,10 +180,10 @@ var (
 	internet6 = netip.MustParseAddr("2001:db8::1")
 )
 
-// Outside are the addresses that the machine has in the eyes of virtual networks.
+// Outside returns the source addresses of this machine as virtual networks see them.
 func Outside() (v4, v6 netip.Addr) { return outside4, outside6 }
 
-// number reads an IPv4 address as one.
+// number returns an IPv4 address as a number.
 func number(a netip.Addr) uint32 {
 	b := a.As4()
 	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
@@ -197,10 +191,10 @@ func number(a netip.Addr) uint32 {
 
 func mark(n uint32) string { return fmt.Sprintf("0x%08x", n) }
 
-// single is the range of one address.
+// single returns the range of one address.
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// everywhere is the range of all addresses of the family of a.
+// everywhere returns the range of all addresses of the family of a.
 func everywhere(a netip.Addr) netip.Prefix {
 	if a.Is4() {
 		return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
@@ -208,7 +202,7 @@ func everywhere(a netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 }
 
-// family is how nft calls the family of an address.
+// family returns the family of an address in nft's spelling.
 func family(a netip.Addr) string {
 	if a.Is4() {
 		return "ip"
@@ -221,7 +215,7 @@ func parseAddress(text string) (netip.Addr, bool) {
 	return a, err == nil && a.Zone() == "" && !a.Is4In6()
 }
 
-// parsePrefix reads a range or a single address.
+// parsePrefix parses a range or a single address.
 func parsePrefix(text string) (netip.Prefix, bool) {
 	if a, ok := parseAddress(text); ok {
 		return single(a), true
@@ -240,7 +234,7 @@ func parsePrefixes(texts []string) []netip.Prefix {
 	return all
 }
 
-// String is the Net as text, for people and tests.
+// String returns the Net as text, for people and tests.
 func (n Net) String() string {
 	var b strings.Builder
 	for _, l := range n.Links {
@@ -250,7 +244,8 @@ func (n Net) String() string {
 		s.text(&b)
 	}
 	for _, p := range n.Probes {
-		fmt.Fprintf(&b, "probe %s from %s: %s %s port %d %s every %s, %d in a row\n", p.Key, p.Namespace, p.Protocol, p.Address, p.Port, p.Path, p.Interval, p.Threshold)
+		fmt.Fprintf(&b, "probe %s from %s: %s %s port %d %s every %s, %d in a row\n", p.Key, p.Namespace, p.Protocol, p.Address, p.Port,
+			p.Path, p.Interval, p.Threshold)
 	}
 	return b.String()
 }
@@ -276,7 +271,7 @@ func (s Namespace) text(b *strings.Builder) {
 	}
 }
 
-// String is the route as ip takes it.
+// String returns the route in the syntax of ip.
 func (r Route) String() string {
 	text := r.To.String()
 	if r.Kind != Unicast {

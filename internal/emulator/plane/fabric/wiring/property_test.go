@@ -23,7 +23,7 @@ const provider = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network
 
 func ref(path string) object { return object{"id": provider + path} }
 
-// drawStory draws documents that could be a cluster's, whole or in pieces.
+// drawStory draws documents of a cluster, complete or in parts.
 func drawStory(t *rapid.T) story {
 	s := story{state: wiring.State{Instance: "rapid", Attached: map[string]wiring.Attachment{}, Healthy: map[string]bool{}}}
 	add := func(id string, doc object) {
@@ -43,8 +43,12 @@ func drawStory(t *rapid.T) story {
 		id := fmt.Sprintf("/networkInterfaces/m%d", i)
 		pool := list{ref("/loadBalancers/b/backendAddressPools/p")}
 		add(id, object{"properties": object{"enableIPForwarding": maybe("forwarding"), "ipConfigurations": list{
-			object{"name": "4", "properties": object{"primary": true, "privateIPAddress": fmt.Sprintf("10.1.0.%d", 4+i), "subnet": ref("/virtualNetworks/v/subnets/n"), "loadBalancerBackendAddressPools": pool}},
-			object{"name": "6", "properties": object{"privateIPAddress": fmt.Sprintf("fd01::%d", 4+i), "subnet": ref("/virtualNetworks/v/subnets/n"), "loadBalancerBackendAddressPools": pool}},
+			object{"name": "4",
+				"properties": object{"primary": true, "privateIPAddress": fmt.Sprintf("10.1.0.%d", 4+i),
+					"subnet": ref("/virtualNetworks/v/subnets/n"), "loadBalancerBackendAddressPools": pool}},
+			object{"name": "6",
+				"properties": object{"privateIPAddress": fmt.Sprintf("fd01::%d", 4+i), "subnet": ref("/virtualNetworks/v/subnets/n"),
+					"loadBalancerBackendAddressPools": pool}},
 		}}})
 		if maybe("attached") {
 			s.state.Attached[azure.ID(provider+id).Key()] = wiring.Attachment{Namespace: fmt.Sprint("/m", i), Device: "eth0"}
@@ -59,20 +63,26 @@ func drawStory(t *rapid.T) story {
 			"nextHopType":      rapid.SampledFrom([]string{"VirtualAppliance", "None", "Internet", "VnetLocal"}).Draw(t, "hop"),
 			"nextHopIpAddress": fmt.Sprintf("10.1.0.%d", 4+i)}})
 	}
-	ends := rapid.SampledFrom([]string{"*", "Internet", "VirtualNetwork", "AzureLoadBalancer", "10.1.0.4", "2001:db8::/48", "0.0.0.0/0", "Storage"})
+	ends := rapid.SampledFrom([]string{"*", "Internet", "VirtualNetwork", "AzureLoadBalancer", "10.1.0.4", "2001:db8::/48", "0.0.0.0/0",
+		"Storage"})
 	ports := rapid.SampledFrom([]string{"*", "80", "79-90", "0-65535"})
 	for i := range rapid.IntRange(0, 5).Draw(t, "rules") {
 		rules = append(rules, object{"name": fmt.Sprint(i), "properties": object{"priority": 100 + i,
-			"direction": rapid.SampledFrom([]string{"Inbound", "Outbound"}).Draw(t, "direction"), "access": rapid.SampledFrom([]string{"Allow", "Deny"}).Draw(t, "access"),
-			"protocol": rapid.SampledFrom([]string{"*", "Tcp", "Udp", "Icmp", "Esp", "Ah"}).Draw(t, "protocol"), "sourceAddressPrefix": ends.Draw(t, "source"),
-			"destinationAddressPrefix": ends.Draw(t, "destination"), "sourcePortRange": ports.Draw(t, "from"), "destinationPortRanges": list{ports.Draw(t, "to"), "443"}}})
+			"direction":                rapid.SampledFrom([]string{"Inbound", "Outbound"}).Draw(t, "direction"),
+			"access":                   rapid.SampledFrom([]string{"Allow", "Deny"}).Draw(t, "access"),
+			"protocol":                 rapid.SampledFrom([]string{"*", "Tcp", "Udp", "Icmp", "Esp", "Ah"}).Draw(t, "protocol"),
+			"sourceAddressPrefix":      ends.Draw(t, "source"),
+			"destinationAddressPrefix": ends.Draw(t, "destination"), "sourcePortRange": ports.Draw(t, "from"),
+			"destinationPortRanges": list{ports.Draw(t, "to"), "443"}}})
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "balancing rules") {
 		p := object{"protocol": rapid.SampledFrom([]string{"Tcp", "Udp"}).Draw(t, "protocol"), "frontendPort": 80 + i, "backendPort": 8080,
-			"enableFloatingIP": maybe("floating"), "loadDistribution": rapid.SampledFrom([]string{"Default", "SourceIP", "SourceIPProtocol"}).Draw(t, "distribution"),
-			"disableOutboundSnat":     maybe("no outbound"),
-			"frontendIPConfiguration": ref("/loadBalancers/b/frontendIPConfigurations/" + rapid.SampledFrom([]string{"f", "f6", "i", "none"}).Draw(t, "frontend")),
-			"backendAddressPool":      ref("/loadBalancers/b/backendAddressPools/p")}
+			"enableFloatingIP":    maybe("floating"),
+			"loadDistribution":    rapid.SampledFrom([]string{"Default", "SourceIP", "SourceIPProtocol"}).Draw(t, "distribution"),
+			"disableOutboundSnat": maybe("no outbound"),
+			"frontendIPConfiguration": ref("/loadBalancers/b/frontendIPConfigurations/" +
+				rapid.SampledFrom([]string{"f", "f6", "i", "none"}).Draw(t, "frontend")),
+			"backendAddressPool": ref("/loadBalancers/b/backendAddressPools/p")}
 		if maybe("probed") {
 			p["probe"] = ref("/loadBalancers/b/probes/p")
 		}
@@ -98,8 +108,8 @@ func compile(t *rapid.T, s story) wiring.Net {
 	return wiring.Compile(docs, s.state)
 }
 
-// The order in which documents are read means nothing.
-func TestOrderMeansNothing(t *testing.T) {
+// The order of the documents does not matter.
+func TestOrderDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStory(t)
 		want := compile(t, s)
@@ -110,9 +120,8 @@ func TestOrderMeansNothing(t *testing.T) {
 	})
 }
 
-// What is not touched by a change stays as it is: a machine that goes takes its own
-// links, addresses, marks and tables, and nobody else's.
-func TestOthersStay(t *testing.T) {
+// A deleted machine takes its own links, addresses, marks and tables along, and nothing else changes.
+func TestOtherMachinesStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawStory(t)
 		if len(s.state.Attached) == 0 {
@@ -150,9 +159,8 @@ func TestOthersStay(t *testing.T) {
 	})
 }
 
-// Commands lead from any ruleset to any other, in an order that nft accepts: nothing
-// is used before it is there, or removed while it is used.
-func TestChangesLeadFromOneRulesetToAnother(t *testing.T) {
+// Changes leads from any ruleset to any other in an order that nft accepts: chains and sets exist while rules use them.
+func TestChangesBetweenRulesets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := compile(t, drawStory(t)), compile(t, drawStory(t))
 		pairs := [][2]wiring.Ruleset{}
@@ -182,7 +190,7 @@ func TestChangesLeadFromOneRulesetToAnother(t *testing.T) {
 	})
 }
 
-// table is what nft knows of a table, as far as commands need it.
+// table is nft's state of a table, as far as the commands need it.
 type table struct {
 	Chains map[string][]string
 	Sets   map[string]map[string]string
@@ -257,7 +265,7 @@ func (t *table) elements(verb, name, text string) error {
 	return nil
 }
 
-// refers checks that what a text names is there.
+// refers checks that everything named in a text exists.
 func (t *table) refers(text string) error {
 	words := strings.Fields(text)
 	for i, w := range words {
@@ -271,7 +279,7 @@ func (t *table) refers(text string) error {
 	return nil
 }
 
-// unused checks that nobody names what is removed.
+// unused checks that no rule names what is removed.
 func (t *table) unused(what string) error {
 	for name, rules := range t.Chains {
 		for _, r := range rules {
@@ -310,12 +318,15 @@ func large(machines, rules int) story {
 		s.documents = append(s.documents, doc)
 	}
 	add("/virtualNetworks/v", object{"properties": object{"addressSpace": object{"addressPrefixes": list{"10.0.0.0/8"}},
-		"subnets": list{object{"name": "n", "properties": object{"addressPrefix": "10.0.0.0/8", "networkSecurityGroup": ref("/networkSecurityGroups/g")}}}}})
+		"subnets": list{object{"name": "n",
+			"properties": object{"addressPrefix": "10.0.0.0/8", "networkSecurityGroup": ref("/networkSecurityGroups/g")}}}}})
 	add("/networkSecurityGroups/g", object{"properties": object{}})
 	for i := range machines {
 		id := fmt.Sprintf("/networkInterfaces/m%d", i)
-		add(id, object{"properties": object{"enableIPForwarding": true, "ipConfigurations": list{object{"name": "4", "properties": object{"primary": true,
-			"privateIPAddress": fmt.Sprintf("10.1.%d.%d", i/250, 4+i%250), "subnet": ref("/virtualNetworks/v/subnets/n"), "loadBalancerBackendAddressPools": list{ref("/loadBalancers/b/backendAddressPools/p")}}}}}})
+		add(id, object{"properties": object{"enableIPForwarding": true,
+			"ipConfigurations": list{object{"name": "4", "properties": object{"primary": true,
+				"privateIPAddress": fmt.Sprintf("10.1.%d.%d", i/250, 4+i%250), "subnet": ref("/virtualNetworks/v/subnets/n"),
+				"loadBalancerBackendAddressPools": list{ref("/loadBalancers/b/backendAddressPools/p")}}}}}})
 		s.state.Attached[azure.ID(provider+id).Key()] = wiring.Attachment{Namespace: fmt.Sprint("/m", i), Device: "eth0"}
 	}
 	var balancing, frontends list
@@ -323,9 +334,14 @@ func large(machines, rules int) story {
 		f := fmt.Sprint("f", i)
 		add("/publicIPAddresses/"+f, object{"properties": object{"ipAddress": fmt.Sprintf("198.18.%d.%d", 1+i/250, i%250)}})
 		frontends = append(frontends, object{"name": f, "properties": object{"publicIPAddress": ref("/publicIPAddresses/" + f)}})
-		balancing = append(balancing, object{"name": fmt.Sprint(i), "properties": object{"protocol": "Tcp", "frontendPort": 80, "backendPort": 80, "enableFloatingIP": true,
-			"frontendIPConfiguration": ref("/loadBalancers/b/frontendIPConfigurations/" + f), "backendAddressPool": ref("/loadBalancers/b/backendAddressPools/p")}})
+		balancing = append(balancing,
+			object{"name": fmt.Sprint(i),
+				"properties": object{"protocol": "Tcp", "frontendPort": 80, "backendPort": 80, "enableFloatingIP": true,
+					"frontendIPConfiguration": ref("/loadBalancers/b/frontendIPConfigurations/" + f),
+					"backendAddressPool":      ref("/loadBalancers/b/backendAddressPools/p")}})
 	}
-	add("/loadBalancers/b", object{"properties": object{"loadBalancingRules": balancing, "backendAddressPools": list{object{"name": "p"}}, "frontendIPConfigurations": frontends}})
+	add("/loadBalancers/b",
+		object{"properties": object{"loadBalancingRules": balancing, "backendAddressPools": list{object{"name": "p"}},
+			"frontendIPConfigurations": frontends}})
 	return s
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// router is the namespace that machines are linked to.
-func (f *facts) router(n *network) Namespace {
+// compileRouter returns the namespace to which the machines of a network are linked.
+func compileRouter(l *balancing, n *network) Namespace {
 	s := Namespace{Name: n.router, Own: true}
 	s.Addresses = append(s.Addresses, Address{"lo", single(Platform)}, Address{"lo", single(Metadata)})
 	s.Neighbours = append(s.Neighbours, Neighbour{"up", far4, farMAC}, Neighbour{"up", far6, farMAC})
@@ -20,23 +20,30 @@ func (f *facts) router(n *network) Namespace {
 		s.Marks = append(s.Marks, Mark{number(sub.first), subnetOrder})
 		s.Routes = append(s.Routes, sub.table()...)
 	}
-	for _, c := range n.cards {
+	for _, c := range n.interfaces {
 		if c.attachment != nil {
 			c.connect(&s)
 		} else {
-			c.swallow(&s)
+			c.blackhole(&s)
 		}
 	}
-	s.Rules = f.routerRules(n)
+	b := newBuilder()
+	addInterfaceSets(b, n)
+	security{index: l.index, rules: b}.addInterfaces(n)
+	addBalancing(b, l, n)
+	preroutingChains(b)
+	forwardChains(b)
+	platformChains(b)
+	s.Rules = b.Ruleset
 	return s
 }
 
-// connect adds what the router knows about an interface.
-func (c *card) connect(s *Namespace) {
+// connect adds an interface with a machine to the router.
+func (c *nic) connect(s *Namespace) {
 	link := c.link()
 	s.Addresses = append(s.Addresses, Address{link, netip.PrefixFrom(Gateway6, 64)})
-	s.Marks = append(s.Marks, Mark{c.mark(), cardOrder})
-	led := map[bool]bool{}
+	s.Marks = append(s.Marks, Mark{c.mark(), interfaceOrder})
+	done := map[bool]bool{}
 	for _, a := range c.addresses {
 		s.Neighbours = append(s.Neighbours, Neighbour{link, a.address, c.mac()})
 		from := Gateway6
@@ -44,32 +51,30 @@ func (c *card) connect(s *Namespace) {
 			from = Platform
 		}
 		s.Routes = append(s.Routes, Route{To: single(a.address), Kind: Unicast, Device: link, Source: from})
-		if is4 := a.address.Is4(); !led[is4] {
-			led[is4] = true
+		if is4 := a.address.Is4(); !done[is4] {
+			done[is4] = true
 			s.Routes = append(s.Routes, Route{Table: c.mark(), To: everywhere(a.address), Kind: Unicast, Via: a.address, Device: link})
 		}
 	}
 }
 
-// swallow lets what a load balancer chooses an interface for that no machine has end
-// there.
-func (c *card) swallow(s *Namespace) {
-	s.Marks = append(s.Marks, Mark{c.mark(), cardOrder})
-	led := map[bool]bool{}
+// blackhole drops packets that a load balancer sends to an interface that no machine has.
+func (c *nic) blackhole(s *Namespace) {
+	s.Marks = append(s.Marks, Mark{c.mark(), interfaceOrder})
+	done := map[bool]bool{}
 	for _, a := range c.addresses {
-		if is4 := a.address.Is4(); !led[is4] {
-			led[is4] = true
+		if is4 := a.address.Is4(); !done[is4] {
+			done[is4] = true
 			s.Routes = append(s.Routes, Route{Table: c.mark(), To: everywhere(a.address), Kind: Blackhole})
 		}
 	}
 }
 
-// table is the routes that packets from a subnet meet: those of its route table, and
-// Azure's own where the table says nothing else about the same range.
-func (s *subnetFacts) table() []Route {
+// table returns the routes for packets from a subnet: those of its route table, and Azure's own for other ranges.
+func (s *resolvedSubnet) table() []Route {
 	number := number(s.first)
 	routes := map[netip.Prefix]Route{}
-	// Private addresses of others lead nowhere, all else to the internet.
+	// Private addresses of other networks lead nowhere, all other addresses to the internet.
 	for _, text := range []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"} {
 		p := netip.MustParsePrefix(text)
 		routes[p] = Route{To: p, Kind: Blackhole}
@@ -93,9 +98,8 @@ func (s *subnetFacts) table() []Route {
 	return all
 }
 
-// userRoute is one route of a route table. A next hop that is not there gets
-// nothing.
-func (s *subnetFacts) userRoute(to netip.Prefix, r userRoute) Route {
+// userRoute returns one route of a route table. Packets to an absent next hop are dropped.
+func (s *resolvedSubnet) userRoute(to netip.Prefix, r userRoute) Route {
 	switch strings.ToLower(r.NextHopType) {
 	case "vnetlocal":
 		return Route{To: to, Kind: Throw}
@@ -103,19 +107,15 @@ func (s *subnetFacts) userRoute(to netip.Prefix, r userRoute) Route {
 		return rangeTowards(to, "up", far4, far6)
 	case "virtualappliance":
 		hop, ok := parseAddress(r.NextHopIPAddress)
-		if a := s.network.byAddress[hop]; ok && a != nil && a.card.attachment != nil && hop.Is4() == to.Addr().Is4() {
-			return Route{To: to, Kind: Unicast, Via: hop, Device: a.card.link()}
+		if a := s.network.byAddress[hop]; ok && a != nil && a.nic.attachment != nil && hop.Is4() == to.Addr().Is4() {
+			return Route{To: to, Kind: Unicast, Via: hop, Device: a.nic.link()}
 		}
 	}
 	return Route{To: to, Kind: Blackhole}
 }
 
-// routerRules are the rules that every packet in a network meets.
-func (f *facts) routerRules(n *network) Ruleset {
-	b := newBuilder()
-	f.ends(n, b)
-	f.guard(n, b)
-	f.forward(n, b)
+// preroutingChains adds the chains that check the source of a packet, and choose its route and its receiver.
+func preroutingChains(b *builder) {
 	b.base("source", "type filter hook prerouting priority raw",
 		fmt.Sprintf(`iifname "n*" ip saddr { %s, 127.0.0.0/8, 169.254.0.0/16 } drop`, Platform),
 		"iifname @strict meta nfproto ipv4 iifname . ip saddr != @own4 drop",
@@ -124,7 +124,7 @@ func (f *facts) routerRules(n *network) Ruleset {
 	b.base("choose", "type filter hook prerouting priority mangle",
 		`iifname "n*" ct state new jump leave`,
 		"meta mark set iifname map @subnets",
-		fmt.Sprintf("ip daddr { %s, %s } meta mark set iifname map @cards ct mark set meta mark", Platform, Metadata),
+		fmt.Sprintf("ip daddr { %s, %s } meta mark set iifname map @interfaces ct mark set meta mark", Platform, Metadata),
 		`iifname "up" ip daddr . meta l4proto . th dport vmap @public_floating4`,
 		`iifname "up" ip6 daddr . meta l4proto . th dport vmap @public_floating6`,
 		`iifname "n*" ip daddr . meta l4proto . th dport vmap @internal_floating4`,
@@ -146,6 +146,10 @@ func (f *facts) routerRules(n *network) Ruleset {
 		`iifname "n*" meta l4proto { tcp, udp } ip daddr vmap @internal_translated_all4`,
 		`iifname "n*" meta l4proto { tcp, udp } ip6 daddr vmap @internal_translated_all6`,
 	)
+}
+
+// forwardChains adds the chains that apply the security groups.
+func forwardChains(b *builder) {
 	b.base("pass", "type filter hook forward priority filter ; policy drop",
 		"ct state invalid drop",
 		"oifname @strict meta nfproto ipv4 oifname . ip daddr != @own4 drop",
@@ -159,7 +163,11 @@ func (f *facts) routerRules(n *network) Ruleset {
 		"meta l4proto ipv6-icmp return",
 		"ct state new oifname vmap @inbound",
 	)
-	// Answers of the platform go where the question came from, whatever its source.
+}
+
+// platformChains adds the chains for the addresses of the platform.
+func platformChains(b *builder) {
+	// Replies of the platform go to the interface from which the request came, whatever its source address.
 	b.base("answer", "type route hook output priority mangle",
 		"ct direction reply ct mark != 0 meta mark set ct mark",
 	)
@@ -169,28 +177,27 @@ func (f *facts) routerRules(n *network) Ruleset {
 		"icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept",
 		fmt.Sprintf(`iifname "n*" ip daddr { %s, %s } meta l4proto { tcp, udp } accept`, Platform, Metadata),
 	)
-	return b.Ruleset
 }
 
-// ends adds what may come from an interface and go to it.
-func (f *facts) ends(n *network, b *builder) {
+// addInterfaceSets adds the marks of the interfaces, and the addresses that packets from and to them may have.
+func addInterfaceSets(b *builder, n *network) {
 	subnets := b.set("subnets", "map", "type ifname : mark")
-	cards := b.set("cards", "map", "type ifname : mark")
+	interfaces := b.set("interfaces", "map", "type ifname : mark")
 	strict := b.set("strict", "set", "type ifname")
 	own4 := b.set("own4", "set", "type ifname . ipv4_addr")
 	own6 := b.set("own6", "set", "type ifname . ipv6_addr")
-	for _, c := range n.cards {
+	for _, c := range n.interfaces {
 		if c.attachment == nil {
 			continue
 		}
 		link := quoted(c.link())
 		subnets[link] = mark(number(c.subnet.first))
-		cards[link] = mark(c.mark())
+		interfaces[link] = mark(c.mark())
 		if c.doc.EnableIPForwarding {
 			continue
 		}
 		strict[link] = ""
-		for _, a := range slices.Compact(slices.SortedFunc(slices.Values(c.own), netip.Addr.Compare)) {
+		for _, a := range slices.Compact(slices.SortedFunc(slices.Values(c.accepted), netip.Addr.Compare)) {
 			if a.Is4() {
 				own4[link+" . "+a.String()] = ""
 			} else {

@@ -10,7 +10,7 @@ import (
 // Table is the name of the nftables table in each namespace.
 const Table = "kaz"
 
-// Ruleset is an nftables table of the family inet: the empty one is none.
+// Ruleset is an nftables table of the family inet. The empty one is no table.
 type Ruleset struct {
 	Chains map[string]Chain
 	Sets   map[string]Set
@@ -26,7 +26,7 @@ type Chain struct {
 type Set struct {
 	Kind string // "set" or "map"
 	Type string // its type or typeof statement
-	// Elements are what the keys stand for, "" in a set.
+	// Elements are the values by their keys, "" in a set.
 	Elements map[string]string
 }
 
@@ -37,7 +37,7 @@ func (s Set) element(key string) string {
 	return key
 }
 
-// keys are the elements' keys in order.
+// keys returns the elements' keys in order.
 func (s Set) keys() []string { return slices.Sorted(maps.Keys(s.Elements)) }
 
 // builder collects a ruleset.
@@ -47,7 +47,7 @@ func newBuilder() *builder {
 	return &builder{Ruleset{Chains: map[string]Chain{}, Sets: map[string]Set{}}}
 }
 
-// base is a base chain; hook is all that makes it one.
+// base adds a base chain. hook is its hook statement.
 func (b *builder) base(name, hook string, rules ...string) {
 	b.Chains[name] = Chain{Hook: hook, Rules: rules}
 }
@@ -60,7 +60,7 @@ func (b *builder) set(name, kind, typ string) map[string]string {
 	return elements
 }
 
-// String is the table as nft reads it.
+// String returns the table in the syntax of nft.
 func (r Ruleset) String() string {
 	if len(r.Chains) == 0 && len(r.Sets) == 0 {
 		return ""
@@ -90,15 +90,14 @@ func (r Ruleset) String() string {
 	return b.String()
 }
 
-// Changes are the commands, for one transaction, that make of one ruleset another.
-// Only chains and elements that differ are touched. There is nothing to do when it
-// is "".
+// Changes returns the commands, for one transaction, that turn one ruleset into another, and "" for equal rulesets.
+// They touch only chains and elements that differ.
 func Changes(have, want Ruleset) string {
 	t := transaction{have: have, want: want}
 	if len(have.Chains) == 0 && len(have.Sets) == 0 && (len(want.Chains) > 0 || len(want.Sets) > 0) {
 		t.line("add table inet %s", Table)
 	}
-	// What is used must be there before, and gone after, those who use it.
+	// Chains and sets must exist before, and be deleted after, the rules that use them.
 	t.make()
 	for _, name := range slices.Sorted(maps.Keys(have.Chains)) {
 		if fresh, stays := want.Chains[name]; !stays || !slices.Equal(fresh.Rules, have.Chains[name].Rules) {
@@ -130,7 +129,7 @@ type transaction struct {
 
 func (t *transaction) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
 
-// make adds chains and sets that are new, with nothing in them.
+// make adds new chains and sets, without content.
 func (t *transaction) make() {
 	for _, name := range slices.Sorted(maps.Keys(t.want.Chains)) {
 		_, was := t.have.Chains[name]
@@ -163,8 +162,7 @@ func (t *transaction) remove() {
 	}
 }
 
-// elements adds or deletes those that one set has and the other has not, or has
-// with another meaning.
+// elements adds or deletes the elements of one set that the other set does not have, or has with another value.
 func (t *transaction) elements(verb, name string, of, other Set) {
 	var all []string
 	for _, key := range of.keys() {
@@ -177,7 +175,7 @@ func (t *transaction) elements(verb, name string, of, other Set) {
 			all = append(all, of.element(key))
 		}
 	}
-	// Long lines are slow to parse, and one line for each element slower.
+	// Long lines are slow to parse, and a line for each element is slower.
 	const many = 500
 	for chunk := range slices.Chunk(all, many) {
 		t.line("%s element inet %s %s { %s }", verb, Table, name, strings.Join(chunk, ", "))

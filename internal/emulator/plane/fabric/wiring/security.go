@@ -8,20 +8,25 @@ import (
 	"strings"
 )
 
-// guard adds the security groups of the network's interfaces to its router: a chain
-// for each interface and direction, and one for each group in the eyes of a subnet,
-// in which a packet that may pass returns.
-func (f *facts) guard(n *network, b *builder) {
-	outbound := b.set("outbound", "map", "type ifname : verdict")
-	inbound := b.set("inbound", "map", "type ifname : verdict")
-	for _, c := range n.cards {
+// security compiles the security groups of a network into its router's ruleset.
+type security struct {
+	*index
+	rules *builder
+}
+
+// addInterfaces adds a chain for each interface and direction, and for each group one for each subnet in which the group
+// is used. A packet that may pass returns from the chain.
+func (g security) addInterfaces(n *network) {
+	outbound := g.rules.set("outbound", "map", "type ifname : verdict")
+	inbound := g.rules.set("inbound", "map", "type ifname : verdict")
+	for _, c := range n.interfaces {
 		if c.attachment == nil {
 			continue
 		}
-		mine := f.groupOf(b, c.subnet, c.doc.NetworkSecurityGroup)
-		subnets := f.groupOf(b, c.subnet, c.subnet.doc.NetworkSecurityGroup)
+		own := g.group(c.subnet, c.doc.NetworkSecurityGroup)
+		subnets := g.group(c.subnet, c.subnet.doc.NetworkSecurityGroup)
 		var out, in []string
-		for _, group := range []string{mine, subnets} {
+		for _, group := range []string{own, subnets} {
 			if group != "" {
 				out = append(out, "jump "+group+"_out")
 				in = append([]string{"jump " + group + "_in"}, in...)
@@ -31,25 +36,24 @@ func (f *facts) guard(n *network, b *builder) {
 			// Public addresses of the Standard SKU are closed until a group opens them.
 			in = []string{`iifname "up" drop`}
 		} else {
-			b.chain("out_"+c.link(), out...)
+			g.rules.chain("out_"+c.link(), out...)
 			outbound[quoted(c.link())] = "jump out_" + c.link()
 		}
-		b.chain("in_"+c.link(), in...)
+		g.rules.chain("in_"+c.link(), in...)
 		inbound[quoted(c.link())] = "jump in_" + c.link()
 	}
 }
 
 func quoted(name string) string { return `"` + name + `"` }
 
-// groupOf makes the chains of a security group in the eyes of a subnet and is the
-// beginning of their names, "" for no group.
-func (f *facts) groupOf(b *builder, s *subnetFacts, ref *reference) string {
-	doc := f.docs.groups[ref.key()]
+// group adds the chains of a security group for a subnet and returns the prefix of their names, "" for no group.
+func (g security) group(s *resolvedSubnet, ref *reference) string {
+	doc := g.docs.groups[ref.key()]
 	if doc == nil {
 		return ""
 	}
 	name := "sg_" + hash(doc.ID.Key()+" "+s.id.Key(), 10)
-	if _, made := b.Chains[name+"_in"]; made {
+	if _, made := g.rules.Chains[name+"_in"]; made {
 		return name
 	}
 	rules := slices.Concat(doc.Properties.SecurityRules, doc.Properties.DefaultSecurityRules)
@@ -58,33 +62,33 @@ func (f *facts) groupOf(b *builder, s *subnetFacts, ref *reference) string {
 	})
 	var in, out []string
 	for _, rule := range rules {
-		lines := f.securityRule(s, rule.Properties)
+		lines := g.lines(s, rule.Properties)
 		if strings.EqualFold(rule.Properties.Direction, "Inbound") {
 			in = append(in, lines...)
 		} else {
 			out = append(out, lines...)
 		}
 	}
-	b.chain(name+"_in", append(in, "drop")...)
-	b.chain(name+"_out", append(out, "drop")...)
+	g.rules.chain(name+"_in", append(in, "drop")...)
+	g.rules.chain(name+"_out", append(out, "drop")...)
 	return name
 }
 
-// who is one end of a rule's traffic.
-type who struct {
+// peers are the addresses at one end of a rule's traffic.
+type peers struct {
 	all      bool
-	not      bool // everybody but those in the ranges
+	not      bool // all addresses outside of the ranges
 	prefixes []netip.Prefix
 }
 
-// securityRule is a rule as nft has it: one line, or one for each family.
-func (f *facts) securityRule(s *subnetFacts, r securityRule) []string {
+// lines returns a rule in the syntax of nft: one line, or one for each family.
+func (g security) lines(s *resolvedSubnet, r securityRule) []string {
 	verdict := "return"
 	if strings.EqualFold(r.Access, "Deny") {
 		verdict = "drop"
 	}
-	source := f.who(s, append([]string{r.Source}, r.Sources...), r.SourceGroups)
-	dest := f.who(s, append([]string{r.Dest}, r.Dests...), r.DestGroups)
+	source := g.peers(s, append([]string{r.Source}, r.Sources...), r.SourceGroups)
+	dest := g.peers(s, append([]string{r.Dest}, r.Dests...), r.DestGroups)
 	what := traffic(r)
 	if source.all && dest.all {
 		return []string{joined(what, verdict)}
@@ -108,8 +112,8 @@ func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
 }
 
-// match is the expression for the family, and whether anybody of it is meant.
-func (w who) match(ip, field string) (string, bool) {
+// match returns the expression for the family, and whether any address of the family matches.
+func (w peers) match(ip, field string) (string, bool) {
 	if w.all {
 		return "", true
 	}
@@ -132,22 +136,21 @@ func (w who) match(ip, field string) (string, bool) {
 	return fmt.Sprintf("%s %s { %s }", ip, field, strings.Join(texts, ", ")), true
 }
 
-// who reads one end of a rule. Tags of services that are not part of the local Azure
-// stand for nobody.
-func (f *facts) who(s *subnetFacts, texts []string, groups []reference) who {
-	var w who
+// peers reads one end of a rule. Tags of services that are not part of the local Azure match no address.
+func (g security) peers(s *resolvedSubnet, texts []string, groups []reference) peers {
+	var w peers
 	for _, text := range texts {
 		if p, ok := parsePrefix(text); ok {
 			w.prefixes = append(w.prefixes, p)
 			continue
 		}
-		// A tag stands alone.
+		// A tag has no other address beside it.
 		tag, _, _ := strings.Cut(strings.ToLower(text), ".")
 		switch tag {
 		case "*":
-			return who{all: true}
+			return peers{all: true}
 		case "internet":
-			return who{not: true, prefixes: s.prefixes}
+			return peers{not: true, prefixes: s.prefixes}
 		case "virtualnetwork":
 			w.prefixes = append(w.prefixes, s.prefixes...)
 		case "azureloadbalancer":
@@ -161,13 +164,13 @@ func (f *facts) who(s *subnetFacts, texts []string, groups []reference) who {
 		}
 	}
 	for _, group := range groups {
-		w.prefixes = append(w.prefixes, f.groups[group.key()]...)
+		w.prefixes = append(w.prefixes, g.groups[group.key()]...)
 	}
 	w.prefixes = merged(w.prefixes)
 	return w
 }
 
-// traffic is the expression for a rule's protocol and ports.
+// traffic returns the expression for a rule's protocol and ports.
 func traffic(r securityRule) string {
 	source := ports("sport", append([]string{r.SourcePort}, r.SourcePorts...))
 	dest := ports("dport", append([]string{r.DestPort}, r.DestPorts...))
@@ -188,7 +191,7 @@ func traffic(r securityRule) string {
 	return joined("meta l4proto { tcp, udp, sctp }", source, dest)
 }
 
-// ports is the expression for ports, "" for all of them.
+// ports returns the expression for ports, "" for all of them.
 func ports(field string, texts []string) string {
 	type span struct{ from, to int }
 	var spans []span

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/clientcmd"
+
+	ccm "kaz/cmd/cloud-controller-manager/app"
+	"kaz/internal/cloudconfig"
+	"kaz/internal/local"
+	"kaz/internal/local/azureclient"
+)
+
+// clusterFlags select a cluster and its azure.json.
+type clusterFlags struct {
+	dir, kubeconfig, cloudConfig, clusterName string
+
+	dirGiven, nameGiven bool
+}
+
+func (c *clusterFlags) define(command *cobra.Command) {
+	f := command.Flags()
+	f.StringVar(&c.kubeconfig, "kubeconfig", "",
+		"kubeconfig file of the cluster (default that of the cluster in --dir if given, or $KUBECONFIG)")
+	f.StringVar(&c.cloudConfig, "cloud-config", "", "path of azure.json (default that of the cluster in --dir)")
+	f.StringVar(&c.clusterName, "cluster-name", "",
+		`name of the cluster, as of the cloud-controller-manager (default "kubernetes", or that of the cluster in --dir)`)
+	dirFlag(command, &c.dir)
+}
+
+// check records which flags are given, and refuses two clusters.
+func (c *clusterFlags) check(f *pflag.FlagSet) error {
+	c.dirGiven, c.nameGiven = f.Changed("dir"), f.Changed("cluster-name")
+	if c.dirGiven && f.Changed("kubeconfig") {
+		return errors.New("--dir and --kubeconfig: want one of them")
+	}
+	return nil
+}
+
+// defaultClusterName is the default of the cloud-controller-manager.
+const defaultClusterName = "kubernetes"
+
+// find returns the selected cluster. environment is the kubeconfig of $KUBECONFIG.
+func (c clusterFlags) find(ctx context.Context, environment string) (ccm.Cluster, error) {
+	if c.dirGiven {
+		environment = "" // a flag wins over the environment
+	}
+	up, err := c.localCluster(environment)
+	if c.dirGiven && err != nil {
+		return ccm.Cluster{}, fmt.Errorf("--dir: %w", err)
+	}
+	if err != nil {
+		up = local.Status{} // the directory may have another cluster
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	if c.kubeconfig == "" && environment == "" {
+		rules.ExplicitPath = up.Kubeconfig
+	}
+	if err := c.setClientEnvironment(ctx, up); err != nil {
+		return ccm.Cluster{}, err
+	}
+	kubernetes, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return ccm.Cluster{}, fmt.Errorf("no cluster given: want --kubeconfig, $KUBECONFIG, or a cluster of kaz local up in %s", c.dir)
+	}
+	if err != nil {
+		return ccm.Cluster{}, fmt.Errorf("kubeconfig: %w", err)
+	}
+	cluster := ccm.Cluster{
+		CloudConfig: cmp.Or(c.cloudConfig, up.CloudConfig), Name: cmp.Or(c.clusterName, up.ClusterName, defaultClusterName),
+		Kubernetes: kubernetes,
+	}
+	if cluster.CloudConfig == "" {
+		return cluster, errors.New("--cloud-config is missing: want the path of the cloud-controller-manager's azure.json")
+	}
+	return cluster, nil
+}
+
+// localCluster returns the selected cluster of kaz local up: the one with the kubeconfig, or without a kubeconfig the one
+// in --dir.
+func (c clusterFlags) localCluster(environment string) (local.Status, error) {
+	kubeconfig := cmp.Or(c.kubeconfig, environment)
+	dir := c.dir
+	if kubeconfig != "" {
+		dir = filepath.Dir(kubeconfig)
+	}
+	status, err := local.ReadStatus(dir)
+	if err == nil && kubeconfig != "" && !sameFile(kubeconfig, status.Kubeconfig) {
+		err = fmt.Errorf("%s is not the kubeconfig of the cluster in %s", kubeconfig, dir)
+	}
+	return status, err
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// setClientEnvironment sets the environment variables of a client of a local Azure in this process. The libraries for
+// identities and TLS read them.
+func (c clusterFlags) setClientEnvironment(ctx context.Context, up local.Status) error {
+	azure, found, err := c.localAzure(ctx, up)
+	if err != nil || !found {
+		return err
+	}
+	return errors.Join(
+		os.Setenv("IDENTITY_ENDPOINT", azure.IdentityEndpoint),
+		os.Setenv("IDENTITY_HEADER", azure.IdentityHeader),
+		os.Setenv("SSL_CERT_FILE", azure.CAFile),
+	)
+}
+
+// localAzure returns the local Azure of --cloud-config, or without that flag the one of a cluster. It finds none for an
+// azure.json that is invalid or refers to another Azure.
+func (c clusterFlags) localAzure(ctx context.Context, up local.Status) (info azureclient.Info, found bool, err error) {
+	if c.cloudConfig == "" {
+		if up.Dir == "" {
+			return info, false, nil
+		}
+		if info, err = azureclient.Find(ctx, "", up.Dir); err != nil {
+			err = fmt.Errorf("the local Azure of %s: %w", up.Dir, err)
+		}
+		return info, err == nil, err
+	}
+	config, _, err := cloudconfig.Load(c.cloudConfig)
+	if err != nil || config.ResourceManagerEndpoint == "" {
+		return info, false, nil
+	}
+	dirs := []string{filepath.Dir(c.cloudConfig), c.dir}
+	if up.Dir != "" {
+		dirs = append(dirs, up.Dir)
+	}
+	if announced, err := azureclient.AnnounceDir(); err == nil {
+		dirs = append(dirs, announced)
+	}
+	info, err = azureclient.Find(ctx, config.ResourceManagerEndpoint, dirs...)
+	return info, err == nil, nil
+}
+
+// explainError adds the cause to an error of the Kubernetes API.
+func explainError(err error, host string) error {
+	if urlError, ok := errors.AsType[*url.Error](err); ok && strings.HasPrefix(urlError.URL, host) {
+		return fmt.Errorf("cannot reach Kubernetes at %s: %w", host, urlError.Err)
+	}
+	if apierrors.IsUnauthorized(err) {
+		return fmt.Errorf("the credentials of the kubeconfig are invalid for Kubernetes at %s: %w", host, err)
+	}
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("the user of the kubeconfig lacks permissions: %w", err)
+	}
+	return err
+}

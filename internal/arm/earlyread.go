@@ -1,0 +1,67 @@
+package arm
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+)
+
+// Of some types Azure wants the first poll soon, when most operations are over, and the
+// next one much later: of security groups after 3 and then 10 seconds. One in ten would
+// be seen to have ended ten seconds late, and all that wait for it. The resource tells
+// too how it is doing, and reading it is a read like any other: so it is read meanwhile,
+// at the pace at which Azure wanted to be asked first.
+
+const (
+	// lateWait is how much longer than the first a wait has to be.
+	lateWait = 5 * time.Second
+	// firstRead is how long after the poll the first look is, and readsAtMost bounds those in
+	// one wait.
+	firstRead   = time.Second
+	readsAtMost = 4
+)
+
+// isLate reports whether the resource is to be read before the next poll. It is, where
+// what is read can be told from what was there before, and not of compute, which counts
+// the reads of each resource.
+func (op *operation) isLate(wait time.Duration) bool {
+	return op.form == inStatus && op.call.method == http.MethodPut && !op.call.subject.countsEach &&
+		wait >= op.first+lateWait && (op.call.header.Get("If-Match") != "" || op.call.header.Get("If-None-Match") != "")
+}
+
+// watch waits for the next poll, and reads the resource meanwhile.
+func (d *Client) watch(ctx context.Context, op *operation, wait time.Duration) (ended bool, err error) {
+	poll := time.Now().Add(wait)
+	for look := range readsAtMost {
+		step := firstRead << look
+		if time.Until(poll) <= step {
+			break
+		}
+		if err := pause(ctx, step); err != nil {
+			return false, err
+		}
+		if d.shows(ctx, op) {
+			return true, nil
+		}
+	}
+	return false, pause(ctx, time.Until(poll))
+}
+
+// shows reads the resource and reports whether what was written is in force. What it
+// does not tell, the next poll does.
+func (d *Client) shows(ctx context.Context, op *operation) bool {
+	c := d.follow(op.call, op.call.url, "get")
+	c.document = true
+	r, failure := d.send(ctx, c)
+	if failure != nil || !strings.EqualFold(provisioningState(r.body), "Succeeded") {
+		return false
+	}
+	if before := op.call.header.Get("If-Match"); before != "" && azure.Document(r.body).Etag() == before {
+		return false // an old answer
+	}
+	op.form, op.last = inResource, r
+	return true
+}

@@ -1,0 +1,240 @@
+package arm
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"kaz/internal/azure"
+)
+
+// Operations are polled as often as Azure asks: most deletions every ten seconds, the
+// making of public IPs every two. Where many resources of one collection are made, or go,
+// at the same time, one list of the collection tells of all of them how they are doing.
+// So the list is read between two polls:
+//
+// A deletion whose poll is due waits until the list shows it no more, and is polled then:
+// once, and soon after it is gone. The poll, not the list, says how it ended.
+//
+// What is made is polled when that is due, but has ended before if the list shows so.
+
+const (
+	// enough is how many writes of a collection make a list worth its cost.
+	enough = 8
+	// waitsAtMost is for how many waits between polls a deletion is found in the list before
+	// it is polled all the same.
+	waitsAtMost = 3
+	// listsInWait is how many lists are read in the time between two polls of deletions.
+	listsInWait = 4
+	// listWait is the shortest wait between polls that lists are called in, and between
+	// lists of what is made.
+	listWait = time.Second
+)
+
+// listPolls are the collections of which something is being made, or deleted, by key.
+type listPolls struct {
+	mu sync.Mutex // guards what follows and each listPoll; never held while waiting
+	of map[string]*listPoll
+}
+
+// listPoll is the creations, or the deletions, of one collection that are under way.
+type listPoll struct {
+	query    azure.Query
+	caller   chan struct{} // has one token, held by the caller that reads the list
+	underway int
+	waiting  map[*entry]bool // for what the list says
+	unlisted bool            // the list cannot be read
+	last     time.Time       // its last reading began, or the first write was accepted
+	listed   map[string]azure.Document
+}
+
+// entry is one creation or deletion.
+type entry struct {
+	listPoll *listPoll
+	key      string
+	leaves   bool
+	joined   time.Time
+	over     chan struct{}  // closed when the list shows that it has ended
+	shown    azure.Document // as the list shows it then
+}
+
+// isOver reports whether a list that has the document, or none, shows that it has ended.
+func (e *entry) isOver(doc azure.Document) bool {
+	state := provisioningState(doc)
+	if e.leaves {
+		return !strings.EqualFold(state, "Deleting")
+	}
+	return isFinal(state)
+}
+
+func isFinal(state string) bool {
+	switch strings.ToLower(state) {
+	case "succeeded", "failed", "canceled":
+		return true
+	}
+	return false
+}
+
+// listPollOf is the key of the listPoll for a write, "" for none: compute counts
+// lists dearly, and of what was there before the list does not tell what it shows.
+func listPollOf(c call) string {
+	creates := c.method == http.MethodPut && c.header.Get("If-None-Match") != ""
+	if c.method != http.MethodDelete && !creates || c.subject.countsEach {
+		return ""
+	}
+	return c.method + " " + c.id.Parent().Key() + " " + strings.ToLower(c.id.Type())
+}
+
+// join notes a write as under way.
+func (r *listPolls) join(c call) (*entry, func()) {
+	key := listPollOf(c)
+	if key == "" {
+		return nil, func() {}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil {
+		r.of = map[string]*listPoll{}
+	}
+	one := r.of[key]
+	if one == nil {
+		one = &listPoll{query: azure.Query{Scope: c.id.Parent(), Type: c.id.Type()}, caller: make(chan struct{}, 1),
+			waiting: map[*entry]bool{}, last: time.Now()}
+		one.caller <- struct{}{}
+		r.of[key] = one
+	}
+	one.underway++
+	return &entry{listPoll: one, key: c.id.Key(), leaves: c.method == http.MethodDelete, joined: time.Now()}, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if one.underway--; one.underway == 0 {
+			delete(r.of, key)
+		}
+	}
+}
+
+// waits notes a write as one that waits for what the list says, and reports whether it
+// is to: not where too few others wait.
+func (r *listPolls) waits(e *entry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	alone := e.listPoll.underway < enough && len(e.listPoll.waiting) == 0
+	if alone || e.listPoll.unlisted {
+		return false
+	}
+	e.over = make(chan struct{})
+	e.listPoll.waiting[e] = true
+	if e.joined.Before(e.listPoll.last) {
+		e.listPoll.tell(e)
+	}
+	return true
+}
+
+// tell ends the wait of a write that the last list shows to have ended, or of any, if
+// there is no list.
+func (r *listPoll) tell(e *entry) {
+	if doc := r.listed[e.key]; r.unlisted || e.isOver(doc) {
+		e.shown = doc
+		delete(r.waiting, e)
+		close(e.over)
+	}
+}
+
+func (r *listPolls) leave(e *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(e.listPoll.waiting, e)
+}
+
+// awaitDeletion waits until a deletion is worth a poll, which Azure wants no sooner than after
+// a time.
+func (d *Client) awaitDeletion(ctx context.Context, e *entry, wait time.Duration) error {
+	if err := pause(ctx, wait); err != nil || wait < listWait || !d.listPolls.waits(e) {
+		return err
+	}
+	defer d.listPolls.leave(e)
+	return d.awaitList(ctx, e, wait/listsInWait, time.Now().Add(waitsAtMost*wait))
+}
+
+// awaitCreation waits until the next poll of what is made, and reports whether a list has shown
+// by then that it is there.
+func (d *Client) awaitCreation(ctx context.Context, op *operation, wait time.Duration) (ended bool, err error) {
+	due := time.Now().Add(wait)
+	err = d.awaitList(ctx, op.entry, max(op.first, listWait), due)
+	d.listPolls.leave(op.entry)
+	if err != nil || op.entry.isThere() {
+		return err == nil, err
+	}
+	return false, pause(ctx, time.Until(due))
+}
+
+// awaitList waits until a list shows that a write has ended, but no longer than until the
+// latest. One of the waiting callers reads the list for all.
+func (d *Client) awaitList(ctx context.Context, e *entry, every time.Duration, latest time.Time) error {
+	late := time.NewTimer(time.Until(latest))
+	defer late.Stop()
+	for time.Now().Before(latest) {
+		select {
+		case <-e.over:
+			return nil
+		case <-late.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-e.listPoll.caller:
+		}
+		err := d.readList(ctx, e, every, latest)
+		e.listPoll.caller <- struct{}{}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isThere reports whether a list has shown that a creation went well. How one failed, the
+// poll says.
+func (e *entry) isThere() bool { return strings.EqualFold(provisioningState(e.shown), "Succeeded") }
+
+// readList reads the list, no sooner than so long after the last time and only if that is
+// before the latest, and ends the wait of those that it shows to have ended.
+func (d *Client) readList(ctx context.Context, by *entry, every time.Duration, latest time.Time) error {
+	r := by.listPoll
+	begin, needed := d.listPolls.next(by, every)
+	if !needed {
+		return nil
+	}
+	if !begin.Before(latest) {
+		return pause(ctx, time.Until(latest))
+	}
+	if err := pause(ctx, time.Until(begin)); err != nil {
+		return err
+	}
+	began := time.Now()
+	docs, err := d.List(ctx, r.query)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	listed := make(map[string]azure.Document, len(docs))
+	for _, doc := range docs {
+		listed[doc.ID().Key()] = doc
+	}
+	d.listPolls.mu.Lock()
+	defer d.listPolls.mu.Unlock()
+	r.last, r.listed, r.unlisted = began, listed, err != nil
+	for e := range r.waiting {
+		if r.unlisted || e.joined.Before(began) {
+			r.tell(e)
+		}
+	}
+	return nil
+}
+
+// next is when the list may be read again, and whether a write still waits for that.
+func (r *listPolls) next(e *entry, every time.Duration) (time.Time, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return e.listPoll.last.Add(every), e.listPoll.waiting[e]
+}

@@ -1,0 +1,198 @@
+// Package types is the table of what Azure's resource types differ in: the api-version,
+// how requests are counted, how operations may be watched, what a write answers, and
+// what it makes stale. Layer L2: data, and nothing that reads or sends.
+//
+// Which fields tell the elements of a type's lists apart is part of its view: the
+// `azure` tags in internal/azure/....
+package types
+
+import "strings"
+
+// Type is one row of the table: a full type, or the start of one, which holds for all
+// types below it. What a row leaves out, the row of the longest shorter start says.
+type Type struct {
+	Name string
+	// Version is the api-version that requests speak. Azure's public SDKs speak these, so
+	// every cloud that users have knows them.
+	Version string
+	// Shared says of a document that many wait for when it is written. Its requests go
+	// before the requests for single resources. It holds for the very type.
+	Shared bool
+	// CountsEach says that Azure counts requests at each resource too. A refusal stops
+	// only the same request at the same resource, and nothing is read to see early how
+	// an operation is doing.
+	CountsEach bool
+	// Answer says whether a write answers with what a read would answer.
+	Answer Answer
+	// Stale are the types, or starts of types, of which a write makes what was read
+	// stale: Azure keeps references both ways, and cascades. Always stale, and not in the
+	// table, are the resource, what it is part of, its parts, and the lists that they are
+	// in.
+	Stale []string
+}
+
+// Answer is what a write answers with.
+type Answer string
+
+// The answers. A type of which no row says it answers in part.
+const (
+	Whole Answer = "whole"
+	Part  Answer = "part"
+)
+
+// all makes everything stale, and none nothing but what is always stale.
+var all, none = []string{""}, []string{}
+
+const (
+	compute    = "2025-04-01"
+	diskAPI    = "2025-01-02"
+	network    = "2025-05-01"
+	scaleSetIP = "2018-10-01" // the only version in which scale sets' NICs and public IPs exist
+	resources  = "2021-04-01"
+
+	vnet     = "Microsoft.Network/virtualNetworks"
+	lb       = "Microsoft.Network/loadBalancers"
+	pip      = "Microsoft.Network/publicIPAddresses"
+	prefix   = "Microsoft.Network/publicIPPrefixes"
+	nic      = "Microsoft.Network/networkInterfaces"
+	nsg      = "Microsoft.Network/networkSecurityGroups"
+	asg      = "Microsoft.Network/applicationSecurityGroups"
+	routes   = "Microsoft.Network/routeTables"
+	nat      = "Microsoft.Network/natGateways"
+	pls      = "Microsoft.Network/privateLinkServices"
+	endpoint = "Microsoft.Network/privateEndpoints"
+	gateway  = "Microsoft.Network/applicationGateways"
+	dns      = "Microsoft.Network/dnsZones"
+	zone     = "Microsoft.Network/privateDnsZones"
+	vm       = "Microsoft.Compute/virtualMachines"
+	vmss     = "Microsoft.Compute/virtualMachineScaleSets"
+	set      = "Microsoft.Compute/availabilitySets"
+	disk     = "Microsoft.Compute/disks"
+	snapshot = "Microsoft.Compute/snapshots"
+)
+
+// machine is what a machine's write makes stale: it attaches, makes and deletes what
+// machines have, and is seen wherever their addresses are.
+var machine = []string{vm, vmss, set, disk, nic, pip, prefix, lb, gateway, nsg, asg, vnet}
+
+// Table lists the types. It is the one place where they are told apart.
+func Table() []Type {
+	return []Type{
+		{Name: "Microsoft.Compute", Version: compute, CountsEach: true, Answer: Whole},
+		{Name: vm, Stale: machine},
+		{Name: vmss, Stale: machine},
+		{Name: vmss + "/networkInterfaces", Version: scaleSetIP},
+		{Name: vmss + "/publicIPAddresses", Version: scaleSetIP},
+		{Name: vmss + "/virtualMachines/networkInterfaces", Version: scaleSetIP},
+		{Name: set, Answer: Part, Stale: []string{vm, vmss}},
+		{Name: disk, Version: diskAPI, Stale: []string{vm, vmss, snapshot}},
+		{Name: snapshot, Version: diskAPI, Stale: []string{disk}},
+		{Name: "Microsoft.Compute/diskAccesses", Version: diskAPI},
+		{Name: "Microsoft.Compute/diskEncryptionSets", Version: diskAPI},
+		{Name: "Microsoft.Compute/galleries", Version: "2025-03-03"},
+		{Name: "Microsoft.Compute/cloudServices", Version: "2024-11-04"},
+		{Name: "Microsoft.Compute/skus", Version: "2021-07-01"},
+
+		{Name: "Microsoft.Network", Version: network, Answer: Whole},
+		// Frontends show in addresses and subnets, NAT rules in interfaces, links at the
+		// link. The documents of scale sets and machines say nothing of the frontend side.
+		{Name: lb, Shared: true, Stale: []string{pip, prefix, vnet, nic, pls}},
+		{Name: gateway, Stale: []string{pip, vnet, nic, vmss, endpoint}},
+		{Name: nat, Stale: []string{pip, prefix, vnet}},
+		// An address shows in its prefix; all others name it by its id.
+		{Name: pip, Stale: []string{prefix}},
+		{Name: prefix, Stale: []string{pip, lb, nat}},
+		// An interface's write decides membership in pools.
+		{Name: nic, Stale: []string{vnet, pip, lb, gateway, nsg, asg, vm}},
+		// A network's write carries its subnets, whose associations show at the other end.
+		{Name: vnet, Stale: []string{nsg, routes, nat, nic, endpoint}},
+		{Name: nsg, Shared: true, Stale: []string{vnet, nic}},
+		{Name: asg, Stale: []string{nsg, nic}},
+		{Name: routes, Shared: true, Stale: []string{vnet}},
+		{Name: pls, Stale: []string{lb, vnet, nic, endpoint}},
+		{Name: endpoint, Stale: []string{pls, vnet, nic, asg, zone, "Microsoft.Storage/storageAccounts"}},
+		{Name: dns, Version: "2018-05-01", Stale: none},
+		{Name: zone, Version: "2024-06-01", Stale: []string{vnet}},
+
+		// A deployment writes anything, and a group's delete takes all with it.
+		{Name: "Microsoft.Resources", Version: resources, Stale: all},
+		{Name: "Microsoft.Resources/subscriptions", Version: "2022-12-01"},
+		// Of any provider: what it offers, and its registration.
+		{Name: "Microsoft.Resources/subscriptions/providers", Version: resources},
+		{Name: "Microsoft.Resources/subscriptions/resourceGroups", Version: resources},
+
+		{Name: "Microsoft.Authorization", Version: "2022-04-01", Stale: none},
+		{Name: "Microsoft.Authorization/locks", Version: "2020-05-01"},
+		{Name: "Microsoft.ContainerRegistry", Version: "2023-07-01", Stale: []string{endpoint}},
+		{Name: "Microsoft.ContainerRegistry/registries/tasks", Version: "2019-06-01-preview"},
+		// A managed cluster has a group of its own.
+		{Name: "Microsoft.ContainerService", Version: "2025-02-01", Stale: all},
+		{Name: "Microsoft.KeyVault", Version: "2024-11-01", Stale: []string{endpoint}},
+		{Name: "Microsoft.ManagedIdentity", Version: "2024-11-30", Stale: none},
+		{Name: "Microsoft.Storage", Version: "2025-01-01", Stale: []string{endpoint}},
+	}
+}
+
+// StackVersions are the api-versions of an Azure Stack Hub, by type.
+func StackVersions() map[string]string {
+	return map[string]string{
+		"Microsoft.Authorization": "2015-07-01",
+		vm:                        "2017-12-01",
+		vmss:                      "2019-07-01",
+		set:                       "2019-07-01",
+		disk:                      "2019-03-01",
+		snapshot:                  "2019-03-01",
+		"Microsoft.Network":       "2018-11-01",
+		pls:                       "2019-03-01",
+		"Microsoft.Storage":       "2018-02-01",
+	}
+}
+
+// ChinaVersions are the api-versions in which the cloud in China differs, by type.
+func ChinaVersions() map[string]string {
+	return map[string]string{"Microsoft.Storage": "2023-05-01"}
+}
+
+// Index finds rows by type.
+type Index map[string]Type
+
+// NewIndex is the table by lower-case name.
+func NewIndex() Index {
+	x := Index{}
+	for _, t := range Table() {
+		x[strings.ToLower(t.Name)] = t
+	}
+	return x
+}
+
+// Of is what the table says of a full type in any case. An unknown type makes
+// everything stale.
+func (x Index) Of(fullType string) Type {
+	found := Type{Name: fullType}
+	for at := strings.ToLower(fullType); at != ""; at = parent(at) {
+		row, ok := x[at]
+		if !ok {
+			continue
+		}
+		if strings.EqualFold(row.Name, fullType) {
+			found.Shared = row.Shared
+		}
+		if found.Version == "" {
+			found.Version = row.Version
+		}
+		if found.Answer == "" {
+			found.Answer = row.Answer
+		}
+		if found.Stale == nil {
+			found.Stale = row.Stale
+		}
+		found.CountsEach = found.CountsEach || row.CountsEach
+	}
+	if found.Stale == nil {
+		found.Stale = all
+	}
+	return found
+}
+
+// parent cuts the last segment of a type.
+func parent(t string) string { return t[:max(strings.LastIndexByte(t, '/'), 0)] }

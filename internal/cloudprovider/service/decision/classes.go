@@ -1,0 +1,95 @@
+package decision
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cloud-provider/service/helpers"
+
+	"kaz/internal/plan/loadbalancer"
+)
+
+// Class is the load balancer class that names this provider, where several live
+// side by side in one cluster.
+const Class = "kaz/azure"
+
+// Classes are the load balancer classes that are served; "" stands for Services
+// that name none.
+type Classes []string
+
+// Step is what has to be done for a Service now.
+type Step int
+
+const (
+	Ignore Step = iota // it is not ours, or nothing is left of it
+	Ensure             // it is to be as it says
+	Remove             // nothing of it stays in Azure
+)
+
+// Next decides what has to be done for a Service. served says that this process
+// has worked on it: then something of it can be in Azure whatever it says now.
+func (c Classes) Next(s *corev1.Service, served bool) Step {
+	switch {
+	case c.Wants(s):
+		return Ensure
+	case served, helpers.HasLBFinalizer(s) && c.mine(s):
+		return Remove
+	}
+	return Ignore
+}
+
+// Wants reports whether a Service asks for a load balancer, and asks us.
+func (c Classes) Wants(s *corev1.Service) bool {
+	return s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && c.mine(s)
+}
+
+// Todo decides what has to be done for a Service, nil for one that is gone.
+func (c Classes) Todo(s *corev1.Service, served bool) Step {
+	switch {
+	case s != nil:
+		return c.Next(s, served)
+	case served:
+		return Remove
+	}
+	return Ignore
+}
+
+// Foreign reports whether another controller serves a Service.
+func (c Classes) Foreign(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && !c.mine(s)
+}
+
+// mine reports whether a Service is of a class that is served. One that is no load
+// balancer any more names none: only the finalizer tells that it was one, and the controller that
+// serves Services without a class takes that as addressed to it.
+func (c Classes) mine(s *corev1.Service) bool {
+	class := ""
+	if s.Spec.LoadBalancerClass != nil {
+		class = *s.Spec.LoadBalancerClass
+	}
+	return slices.Contains(c, class)
+}
+
+// Asked is a Service with what has to be done for it.
+func (c Classes) Asked(s *corev1.Service) loadbalancer.Service {
+	return loadbalancer.Service{Service: s, Gone: c.Next(s, false) == Remove}
+}
+
+// Unserved says why nothing is done for a Service, nil for one that is ours.
+func (c Classes) Unserved(s *corev1.Service) error {
+	key := s.Namespace + "/" + s.Name
+	switch {
+	case c.Next(s, false) != Ignore:
+		return nil
+	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
+		return fmt.Errorf("%s is a Service of type %s: only those of type %s are served", key, s.Spec.Type, corev1.ServiceTypeLoadBalancer)
+	case !c.mine(s):
+		class := ""
+		if s.Spec.LoadBalancerClass != nil {
+			class = *s.Spec.LoadBalancerClass
+		}
+		return fmt.Errorf("%s is a Service of the load balancer class %q: served are %q (--load-balancer-class)", key, class, []string(c))
+	}
+	return fmt.Errorf("%s is a Service that is being deleted, and nothing of it is left", key)
+}

@@ -1,0 +1,211 @@
+package decision
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/azure/network"
+	"kaz/internal/key"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/reconcile"
+)
+
+// Commit is the input of a commit. Its Services write together what they share; what no
+// Service needs to wait for in company is deferred:
+//
+//   - Public IPs that no Service uses any more: deleting one takes long. Each Service deletes its
+//     own after the commit, beside all others. A controller that is stopped in between finds
+//     them again by their resource group and their tags. Where that is not so, they are deleted
+//     in the commit, in a round that is not the last.
+//   - The members of the backend pools, which are written beside the commits. Where a load balancer goes, they
+//     have to leave first, and so with the commit.
+type Commit struct {
+	Target
+	WithMembers bool // the commit writes the members of the pools, too
+	// The results of the decision's asks so far.
+	Confirmed map[types.UID]bool       // Services of which the API server was asked
+	Recorded  map[types.UID][]key.Note // resource groups that Services record since
+	Listed    string                   // the state of Azure for which all Services were listed
+	Lists     int                      // how often they were
+	Removing  map[string]bool          // load balancers that may go, by id key
+}
+
+// What a commit has to ask or record before its decision is applied. A caller of [reconcile.Converge] does.
+type (
+	// ConfirmServices asks whether Services exist of which Azure has nothing: by now they can be
+	// gone, and what they had deleted by another leader.
+	ConfirmServices struct{ Services map[types.UID]bool }
+	// RecordGroups has Services record the resource groups of what is made for them.
+	RecordGroups struct{ Groups map[types.UID][]key.Note }
+	// RememberGroups has the controller remember where public IPs of Services are deleted.
+	RememberGroups struct{ Groups map[types.UID][]key.Note }
+	// ListServices asks for all Services before anything is removed that no known Service uses:
+	// another leader may know more. The list is as good as long as Azure is in this state.
+	ListServices struct{ State string }
+	// RemoveBalancers asks whether load balancers may go now.
+	RemoveBalancers struct{ Balancers []azure.Document }
+)
+
+func (a ConfirmServices) String() string {
+	return fmt.Sprintf("do %d Services exist?", len(a.Services))
+}
+func (a RecordGroups) String() string {
+	return fmt.Sprintf("record the resource groups of %d Services", len(a.Groups))
+}
+func (a RememberGroups) String() string {
+	return fmt.Sprintf("remember the resource groups of %d Services", len(a.Groups))
+}
+func (a ListServices) String() string { return "which Services exist?" }
+func (a RemoveBalancers) String() string {
+	return fmt.Sprintf("may %d load balancers be removed?", len(a.Balancers))
+}
+
+// Decide implements [reconcile.Target]. Of what it has to ask it names one thing at a time.
+func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
+	in.Have = have
+	ask, err := in.askConfirm()
+	if err != nil || ask != nil {
+		return asking(reconcile.Decision{}, ask), err
+	}
+	withMembers := in.WithMembers || slices.ContainsFunc(in.balancers(), func(d azure.Document) bool { return in.Removing[d.ID().Key()] })
+	in.ConcurrentMembers = !withMembers
+	d, err := in.Target.Decide(have)
+	if err != nil {
+		return d, err
+	}
+	for _, next := range []func(reconcile.Decision) reconcile.Ask{in.askRemove, in.askRemember, in.askList, in.askRecord} {
+		if len(d.Ask) == 0 {
+			d = asking(d, next(d))
+		}
+	}
+	if len(d.Ask) == 0 && len(d.Graph.Pending) == 0 {
+		d.Graph, d.Deferred, err = split(d.Graph, withMembers)
+	}
+	return d, err
+}
+
+func asking(d reconcile.Decision, ask reconcile.Ask) reconcile.Decision {
+	if ask != nil {
+		d.Ask = []reconcile.Ask{ask}
+	}
+	return d
+}
+
+// split is a graph in two: what a commit writes, and what is written after it.
+func split(graph plan.Graph, withMembers bool) (now, deferred plan.Graph, err error) {
+	for _, n := range graph.Nodes() {
+		to := &now
+		switch {
+		case n.Want() == nil && n.ID.Is(network.PublicIPAddresses):
+			n.After = nil
+			to = &deferred
+		case !withMembers && IsMember(n):
+			to = &deferred
+		}
+		if err := to.Add(n); err != nil {
+			return graph, deferred, err
+		}
+	}
+	return now, deferred, nil
+}
+
+// balancers are the load balancers that Azure has.
+func (in Commit) balancers() []azure.Document {
+	return in.Have.List(in.Config.LoadBalancer().Parent(), network.LoadBalancers)
+}
+
+// askConfirm asks for Services of which Azure has nothing and the API server was not asked yet.
+func (in Commit) askConfirm() (reconcile.Ask, error) {
+	if !slices.ContainsFunc(in.Services, func(s loadbalancer.Service) bool { return !s.Gone && !in.Confirmed[s.UID] }) {
+		return nil, nil
+	}
+	absent, err := loadbalancer.Absent(in.Input)
+	maps.DeleteFunc(absent, func(uid types.UID, _ bool) bool { return in.Confirmed[uid] })
+	if err != nil || len(absent) == 0 {
+		return nil, err
+	}
+	return ConfirmServices{absent}, nil
+}
+
+func (in Commit) askRemove(d reconcile.Decision) reconcile.Ask {
+	var going []azure.Document
+	if !in.WithMembers {
+		for _, n := range d.Graph.Nodes() {
+			doc, exists := in.Have.Get(n.ID)
+			if exists && n.Want() == nil && n.ID.Is(network.LoadBalancers) && !in.Removing[n.ID.Key()] {
+				going = append(going, doc)
+			}
+		}
+	}
+	if len(going) == 0 {
+		return nil
+	}
+	return RemoveBalancers{going}
+}
+
+// askRemember asks to remember where public IPs are deleted, for the Services that had them. The
+// cluster's own resource group is always read.
+func (in Commit) askRemember(d reconcile.Decision) reconcile.Ask {
+	groups := map[types.UID][]key.Note{}
+	for _, n := range d.Graph.Nodes() {
+		if n.Want() != nil || !n.ID.Is(network.PublicIPAddresses) || strings.EqualFold(n.ID.Group(), in.Config.ResourceGroup) {
+			continue
+		}
+		where := key.Note{Of: key.PublicIPs, Group: n.ID.Group()}
+		for _, s := range in.Services {
+			if slices.Contains(n.For, s.Key()) && !slices.ContainsFunc(slices.Concat(s.Groups, groups[s.UID]), where.Same) {
+				groups[s.UID] = append(groups[s.UID], where)
+			}
+		}
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	return RememberGroups{groups}
+}
+
+func (in Commit) askList(d reconcile.Decision) reconcile.Ask {
+	if state := stateOf(in.Have); slices.ContainsFunc(d.Problems, IsUnclaimed) && state != in.Listed {
+		return ListServices{state}
+	}
+	return nil
+}
+
+// IsUnclaimed reports whether a problem says that no Service uses something.
+func IsUnclaimed(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonUnclaimed }
+
+// stateOf tells states of what Services share from each other.
+func stateOf(have plan.Snapshot) string {
+	const everywhere = azure.ID("")
+	var tags []string
+	for _, fullType := range []string{network.LoadBalancers, network.SecurityGroups, network.PrivateLinkServices} {
+		for _, d := range have.List(everywhere, fullType) {
+			tags = append(tags, d.ID().Key(), d.Etag())
+		}
+	}
+	return strings.Join(tags, " ")
+}
+
+// IsMember reports whether a node of a graph is about members of a pool of network interfaces.
+func IsMember(n plan.Node) bool {
+	return slices.ContainsFunc([]string{compute.ScaleSets, compute.ScaleSetInstances, network.Interfaces}, n.ID.Is)
+}
+
+// askRecord asks to record the resource groups that Services do not record yet.
+func (in Commit) askRecord(d reconcile.Decision) reconcile.Ask {
+	groups := loadbalancer.Unnoted(in.Input, d.Graph)
+	maps.DeleteFunc(groups, func(uid types.UID, notes []key.Note) bool {
+		return !slices.ContainsFunc(notes, func(n key.Note) bool { return !slices.ContainsFunc(in.Recorded[uid], n.Same) })
+	})
+	if len(groups) == 0 {
+		return nil
+	}
+	return RecordGroups{groups}
+}

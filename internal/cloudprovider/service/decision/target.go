@@ -1,0 +1,247 @@
+package decision
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	listers "k8s.io/client-go/listers/core/v1"
+
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/reconcile"
+)
+
+// Cluster is where the input of a decision comes from, besides the Services that it is about.
+type Cluster struct {
+	Config   loadbalancer.Config
+	Zones    func(context.Context) ([]string, error) // nil where Config has them
+	Nodes    listers.NodeLister
+	Services func() ([]*corev1.Service, error) // all that this controller serves
+	// Foreign tells whether other controllers serve Services: what those have in Azure is not
+	// known.
+	Foreign      func() (bool, error)
+	Surroundings Surroundings
+	Deleted      *DeletedNodes // nil where none are remembered
+	// NameConfirmed remembers that --cluster-name is not the name of another cluster; nil where
+	// that is not remembered. Azure tells it only until something is made under the name.
+	NameConfirmed *atomic.Bool
+}
+
+// Target gathers what a decision about these Services is made of, but for Azure.
+func (c Cluster) Target(ctx context.Context, services []loadbalancer.Service) (Target, error) {
+	in := Target{nameConfirmed: c.NameConfirmed != nil && c.NameConfirmed.Load()}
+	if c.Zones != nil && slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return !s.Gone }) {
+		c.Config.Zones, in.noZones = c.Zones(ctx)
+	}
+	nodes, err := c.Nodes.List(labels.Everything())
+	if err != nil {
+		return in, err
+	}
+	others, err := c.Services()
+	if err != nil {
+		return in, err
+	}
+	among := UIDs(services)
+	// A Service that leaves has no say in what stays: else a frontend that the last two Services
+	// shared would stay for the one that left first.
+	others = slices.DeleteFunc(others, func(s *corev1.Service) bool { return among[s.UID] || !StaysAround(s) })
+	foreign, err := c.Foreign()
+	if err != nil {
+		return in, err
+	}
+	namespaces, err := c.Surroundings.labelsOf()
+	if err != nil {
+		return in, err
+	}
+	endpoints, err := c.Surroundings.nodesWith()
+	in.Input = loadbalancer.Input{
+		Config: c.Config, Services: services, Others: others, Complete: !foreign, Nodes: nodes, DeletedNodes: c.Deleted.among(nodes),
+		Namespaces: namespaces, Endpoints: endpoints,
+	}
+	return in, err
+}
+
+// ConfirmName notes that a decision has found no other name of the cluster.
+func (c Cluster) ConfirmName() {
+	if c.NameConfirmed != nil {
+		c.NameConfirmed.Store(true)
+	}
+}
+
+// UIDs are those of Services.
+func UIDs(services []loadbalancer.Service) map[types.UID]bool {
+	uids := make(map[types.UID]bool, len(services))
+	for _, s := range services {
+		uids[s.UID] = true
+	}
+	return uids
+}
+
+// StaysAround reports whether a Service has a say in what stays.
+func StaysAround(s *corev1.Service) bool {
+	return s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer
+}
+
+// Target is what a decision is made of, but for Azure. It is a value: deciding does not change
+// it.
+type Target struct {
+	loadbalancer.Input
+	noZones       error // why the zones of the region are not known
+	nameConfirmed bool
+}
+
+// Needs implements [reconcile.Target].
+func (in Target) Needs(have plan.Snapshot) reconcile.Needs {
+	in.Have = have
+	ids, lists := loadbalancer.Needs(in.Input)
+	var needs reconcile.Needs
+	for _, id := range ids {
+		if loadbalancer.MayBeUnread(in.Config, id, id.Type()) {
+			needs.Optional.Resources = append(needs.Optional.Resources, id)
+		} else {
+			needs.Resources = append(needs.Resources, id)
+		}
+	}
+	for _, q := range lists {
+		if loadbalancer.MayBeUnread(in.Config, q.Scope, q.Type) {
+			needs.Optional.Lists = append(needs.Optional.Lists, q)
+		} else {
+			needs.Lists = append(needs.Lists, q)
+		}
+	}
+	return needs
+}
+
+// Decide implements [reconcile.Target].
+func (in Target) Decide(have plan.Snapshot) (reconcile.Decision, error) {
+	in.Have = have
+	if err := in.checkName(); err != nil {
+		return reconcile.Decision{}, err
+	}
+	if in.noZones != nil {
+		in.Config.Zones = []string{unknownZones}
+	}
+	graph, problems, err := loadbalancer.Desired(in.Input)
+	d := reconcile.Decision{Graph: graph, Problems: problems}
+	if err == nil && in.noZones != nil {
+		d.Ask, err = in.askZones(graph)
+	}
+	return d, err
+}
+
+// ProblemsOf are the problems of a Service: those that a decision found, and that no node can
+// serve it.
+func (in Target) ProblemsOf(key string, gone bool, found []plan.Problem) []plan.Problem {
+	own := slices.DeleteFunc(slices.Clone(found), func(p plan.Problem) bool { return p.Object != key })
+	receives := func(n *corev1.Node) bool { return loadbalancer.RoleOf(in.Config, n) == loadbalancer.Receiver }
+	if !gone && !slices.ContainsFunc(in.Nodes, receives) {
+		own = append(own, plan.Problem{
+			Object: key, Reason: loadbalancer.ReasonNoNodes, Warning: true,
+			Message: "There are no available nodes for LoadBalancer",
+		})
+	}
+	return own
+}
+
+// WrongName is the error of a decision for a cluster that is given the name of another one:
+// docs/decisions/cluster-name.md.
+type WrongName struct {
+	given string
+	loadbalancer.OtherName
+}
+
+// checkName refuses a cluster name where Services have addresses that were made under another
+// one.
+func (in Target) checkName() error {
+	if in.nameConfirmed {
+		return nil
+	}
+	other, found, err := loadbalancer.FindOtherName(in.Input)
+	if err == nil && found {
+		err = &WrongName{in.Config.ClusterName, other}
+	}
+	return err
+}
+
+func (w *WrongName) Error() string {
+	more := " was"
+	switch {
+	case w.Addresses == 2:
+		more = " and 1 other were"
+	case w.Addresses > 2:
+		more = fmt.Sprintf(" and %d others were", w.Addresses-1)
+	}
+	return fmt.Sprintf("--cluster-name %[1]q is not the name of this cluster: public IP %[2]s (%[3]s) of %[4]s%[5]s made under the "+
+		"name %[6]q, and under another one each would get a new address; "+
+		"nothing is changed in Azure. To do: set --cluster-name=%[6]s; or, if the name and the addresses shall change, set the tag "+
+		"k8s-azure-cluster-name of public IPs that have %[6]q there to %[1]q first",
+		w.given, w.PublicIP.Name(), w.Address, w.Service, more, w.Name)
+}
+
+// unknownZones stands in a decision for the zones of the region while they are not known. A step
+// that would write it waits.
+const unknownZones = "zones of the region"
+
+// ZonesNeeded says that a decision makes public IPs or internal frontends while the zones of the
+// region are not known: they never get them later.
+type ZonesNeeded struct {
+	services map[string]bool // by key; empty where all have to wait
+	cause    error
+}
+
+func (z *ZonesNeeded) String() string { return z.Error() }
+
+func (z *ZonesNeeded) Error() string {
+	return fmt.Sprintf("a new address spans the zones of the region, which are not known yet: %v", z.cause)
+}
+
+func (z *ZonesNeeded) Unwrap() error { return z.cause }
+
+// askZones asks for zones where a graph has a step that would write them, or where another
+// decision follows, which may have one.
+func (in Target) askZones(graph plan.Graph) ([]reconcile.Ask, error) {
+	p, err := plan.Diff(in.Have, graph)
+	if err != nil {
+		return nil, err
+	}
+	z := &ZonesNeeded{services: map[string]bool{}, cause: in.noZones}
+	needed := len(p.Pending) > 0
+	for _, s := range p.Steps {
+		if !strings.Contains(string(s.Body), unknownZones) {
+			continue
+		}
+		if needed = true; len(s.For) != 1 {
+			z.services = nil // a Service alone is not at fault
+			break
+		}
+		z.services[s.For[0]] = true
+	}
+	if !needed {
+		return nil, nil
+	}
+	return []reconcile.Ask{z}, nil
+}
+
+// Refuse is the error for a batch of n requests: those that need zones wait, and the others are
+// served without them.
+func (z *ZonesNeeded) Refuse(n int, key func(i int) string) error {
+	culprits := map[int]error{}
+	for i := range n {
+		if z.services[key(i)] {
+			culprits[i] = z
+		}
+	}
+	if len(culprits) == 0 {
+		return z
+	}
+	return &reconcile.Refusal{Culprits: culprits}
+}
+
+// Lasting implements [controller.Lasting]: a user has to give the cluster its name.
+func (w *WrongName) Lasting() bool { return true }

@@ -1,0 +1,125 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	listers "k8s.io/client-go/listers/core/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"kaz/internal/azure"
+	"kaz/internal/cloudprovider/service/decision"
+	"kaz/internal/cloudprovider/service/kube"
+	"kaz/internal/plan/loadbalancer"
+)
+
+// Config is the configuration of an inspector.
+type Config struct {
+	LoadBalancer loadbalancer.Config // complete
+	Classes      decision.Classes
+	// NodeSelector is a label selector of the nodes that are managed, "" for all.
+	NodeSelector string
+}
+
+// Inspector explains Services without a controller: what exists now, and what a controller of the
+// same configuration would do. It reads, and cannot do more.
+type Inspector struct {
+	classes decision.Classes
+	azure   azure.Reader
+	kube    kube.Client
+	cluster decision.Cluster
+	all     []*corev1.Service
+}
+
+// NewInspector reads what a decision needs of Kubernetes. Of Azure, each explanation reads
+// what it needs.
+func NewInspector(ctx context.Context, config Config, r azure.Reader, client kubernetes.Interface) (*Inspector, error) {
+	in := &Inspector{classes: config.Classes, azure: r, kube: kube.New(client, 1), cluster: decision.Cluster{Config: config.LoadBalancer}}
+	var err error
+	if in.all, err = in.kube.All(ctx); err != nil {
+		return nil, err
+	}
+	in.cluster.Services = func() ([]*corev1.Service, error) {
+		return slices.DeleteFunc(slices.Clone(in.all),
+			func(s *corev1.Service) bool { return config.Classes.Next(s, false) == decision.Ignore }), nil
+	}
+	in.cluster.Foreign = func() (bool, error) { return slices.ContainsFunc(in.all, config.Classes.Foreign), nil }
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: config.NodeSelector})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	indexer, err := indexed(nodes.Items)
+	if err != nil {
+		return nil, err
+	}
+	in.cluster.Nodes = listers.NewNodeLister(indexer)
+	if len(config.LoadBalancer.Balancers) > 0 {
+		in.cluster.Surroundings, err = readSurroundings(ctx, client)
+	}
+	return in, err
+}
+
+func readSurroundings(ctx context.Context, client kubernetes.Interface) (decision.Surroundings, error) {
+	namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return decision.Surroundings{}, fmt.Errorf("list namespaces: %w", err)
+	}
+	endpoints, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return decision.Surroundings{}, fmt.Errorf("list endpoint slices: %w", err)
+	}
+	names, err := indexed[corev1.Namespace](namespaces.Items)
+	if err != nil {
+		return decision.Surroundings{}, err
+	}
+	slicesOf, err := indexed[discovery.EndpointSlice](endpoints.Items)
+	return decision.Surroundings{Namespaces: listers.NewNamespaceLister(names),
+		Endpoints: discoverylisters.NewEndpointSliceLister(slicesOf)}, err
+}
+
+// indexed is objects as listers read them.
+func indexed[T any](items []T) (cache.Indexer, error) {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for i := range items {
+		if err := indexer.Add(&items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return indexer, nil
+}
+
+// Explain explains one Service, as it would be served alone.
+func (in *Inspector) Explain(ctx context.Context, namespace, name string) (Explanation, error) {
+	i := slices.IndexFunc(in.all, func(s *corev1.Service) bool { return s.Namespace == namespace && s.Name == name })
+	if i < 0 {
+		return Explanation{}, fmt.Errorf("there is no Service %s/%s", namespace, name)
+	}
+	if err := in.classes.Unserved(in.all[i]); err != nil {
+		return Explanation{}, err
+	}
+	return Services(ctx, in.cluster, in.azure, []loadbalancer.Service{in.classes.Asked(in.all[i])}, nil)
+}
+
+// ExplainAll explains all Services, served together, and what deleted Services
+// have left.
+func (in *Inspector) ExplainAll(ctx context.Context) (Explanation, error) {
+	ours, err := in.cluster.Services()
+	if err != nil {
+		return Explanation{}, err
+	}
+	slices.SortFunc(ours, func(a, b *corev1.Service) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	services := make([]loadbalancer.Service, len(ours))
+	for i, s := range ours {
+		services[i] = in.classes.Asked(s)
+	}
+	return Services(ctx, in.cluster, in.azure, services, in.kube.All)
+}

@@ -1,0 +1,230 @@
+// Package kube reads and writes Services in the API server. Layer L3.
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
+	"k8s.io/cloud-provider/service/helpers"
+
+	"kaz/internal/key"
+)
+
+// Client reads and writes Services, so many at once. All that it writes goes to the
+// subresource status, the one that the roles of running clusters allow, and bears
+// the UID, so that a successor of the same name is never taken for the Service.
+type Client struct {
+	client kubernetes.Interface
+	turns  *semaphore.Weighted
+}
+
+// New is a client that sends so many requests at once, at least one.
+func New(client kubernetes.Interface, atOnce int) Client {
+	return Client{client: client, turns: semaphore.NewWeighted(int64(max(atOnce, 1)))}
+}
+
+type object = map[string]any
+
+// Hold puts the finalizer in place: from then on the Service does not go without our knowing. The
+// Service records resource groups in which something may be made for it, until [Client.Show] removes
+// the notes.
+func (k Client) Hold(ctx context.Context, s *corev1.Service, groups []key.Note) (*corev1.Service, error) {
+	notes := make([]metav1.Condition, len(groups))
+	for i, n := range groups {
+		notes[i] = n.Condition()
+		notes[i].LastTransitionTime = metav1.Now()
+	}
+	held, err := k.patch(ctx, s, object{
+		"metadata": object{"uid": s.UID, "finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
+		"status":   object{"conditions": notes},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("add load balancer cleanup finalizer: %w", err)
+	}
+	return held, nil
+}
+
+// Show writes the addresses into the status, and takes the notes of groups off. What the
+// Service says of its status may be older than what it was given last.
+func (k Client) Show(ctx context.Context, s *corev1.Service, ingress, last []corev1.LoadBalancerIngress, noted []string) error {
+	if SameIngress(s.Status.LoadBalancer.Ingress, ingress) && (last == nil || SameIngress(last, ingress)) && len(noted) == 0 {
+		return nil
+	}
+	_, err := k.patch(ctx, s, object{
+		"metadata": object{"uid": s.UID}, "status": object{"loadBalancer": object{"ingress": ingress}, "conditions": without(noted)},
+	})
+	if err != nil {
+		return fmt.Errorf("update load balancer status: %w", err)
+	}
+	return nil
+}
+
+// without takes notes of groups off.
+func without(noted []string) []object {
+	notes := make([]object, len(noted))
+	for i, name := range noted {
+		notes[i] = object{"type": name, "$patch": "delete"}
+	}
+	return notes
+}
+
+// Release takes addresses, notes and finalizer away. A Service that is gone has none.
+func (k Client) Release(ctx context.Context, s *corev1.Service, noted []string) error {
+	if !helpers.HasLBFinalizer(s) && len(s.Status.LoadBalancer.Ingress) == 0 {
+		return nil
+	}
+	_, err := k.patch(ctx, s, object{
+		"metadata": object{"uid": s.UID, "$deleteFromPrimitiveList/finalizers": []string{helpers.LoadBalancerCleanupFinalizer}},
+		"status":   object{"loadBalancer": object{"ingress": nil}, "conditions": without(noted)},
+	})
+	if err != nil && !errors.Is(err, ErrGone) {
+		return fmt.Errorf("remove load balancer cleanup finalizer: %w", err)
+	}
+	return nil
+}
+
+func (k Client) patch(ctx context.Context, s *corev1.Service, body object) (*corev1.Service, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.turns.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer k.turns.Release(1)
+	out, err := k.client.CoreV1().Services(s.Namespace).Patch(ctx, s.Name, types.StrategicMergePatchType, text,
+		metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || isSuccessors(err) {
+		return nil, fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return out, err
+}
+
+// ErrGone is the error of a write to a Service that is not there any more.
+var ErrGone = errors.New("the Service is gone")
+
+// isSuccessors reports whether the API server refuses a write because the object that it
+// has by that name bears another UID.
+func isSuccessors(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsInvalid(err) || status.ErrStatus.Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}
+
+// SameIngress compares statuses. The API server fills in how an address is
+// reached where nothing is said.
+func SameIngress(a, b []corev1.LoadBalancerIngress) bool {
+	return slices.EqualFunc(a, b, func(a, b corev1.LoadBalancerIngress) bool {
+		return equality.Semantic.DeepEqual(spelledOut(a), spelledOut(b))
+	})
+}
+
+func spelledOut(in corev1.LoadBalancerIngress) corev1.LoadBalancerIngress {
+	if in.IP != "" && in.IPMode == nil {
+		in.IPMode = new(corev1.LoadBalancerIPModeVIP)
+	}
+	return in
+}
+
+// Live are those of some Services that the API server has, by UID. One is asked for by
+// name; for several all are listed, as one request costs less than many.
+func (k Client) Live(ctx context.Context, asked []*corev1.Service) (map[types.UID]*corev1.Service, error) {
+	var all []*corev1.Service
+	var err error
+	if len(asked) == 1 {
+		all, err = k.list(ctx, asked[0].Namespace,
+			metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, asked[0].Name).String()})
+	} else {
+		all, err = k.All(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	live := make(map[types.UID]*corev1.Service, len(all))
+	for _, s := range all {
+		live[s.UID] = s
+	}
+	return live, nil
+}
+
+// All are the Services that the API server has.
+func (k Client) All(ctx context.Context) ([]*corev1.Service, error) {
+	return k.list(ctx, metav1.NamespaceAll, metav1.ListOptions{})
+}
+
+// list lists Services: the roles of running clusters allow that, and not to get one.
+func (k Client) list(ctx context.Context, namespace string, o metav1.ListOptions) ([]*corev1.Service, error) {
+	if err := k.turns.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer k.turns.Release(1)
+	list, err := k.client.CoreV1().Services(namespace).List(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server which Services there are: %w", err)
+	}
+	all := make([]*corev1.Service, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	return all, nil
+}
+
+// eventsWithin is how long a start waits for the events that exist. A cluster can have very many.
+const eventsWithin = 5 * time.Second
+
+// LeftFailed are the Services whose last event of an earlier process was a failure. They get an event
+// when they are served, though a start sends no events for Services in place. Without a list of
+// events, because the roles of running clusters may not allow it or it takes too long, they get none.
+// outcomes are the reasons of events that report an outcome, and whether that was a success.
+func (k Client) LeftFailed(ctx context.Context, outcomes map[string]bool) map[types.UID]bool {
+	ctx, cancel := context.WithTimeout(ctx, eventsWithin)
+	defer cancel()
+	last, failed := map[types.UID]time.Time{}, map[types.UID]bool{}
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return k.client.CoreV1().Events(metav1.NamespaceAll).List(ctx, o)
+	}
+	services := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.kind", "Service").String()}
+	err := pager.New(list).EachListItem(ctx, services, func(o runtime.Object) error {
+		e, ok := o.(*corev1.Event)
+		if !ok {
+			return nil
+		}
+		uid, at := e.InvolvedObject.UID, e.LastTimestamp.Time
+		if well, is := outcomes[e.Reason]; is && (at.After(last[uid]) || well && at.Equal(last[uid])) {
+			last[uid], failed[uid] = at, !well
+		}
+		return nil
+	})
+	if err != nil {
+		slog.DebugContext(ctx, "last events of services are not known", "error", err)
+	}
+	return failed
+}
+
+// Addresses are the addresses in statuses, each once.
+func Addresses(statuses ...[]corev1.LoadBalancerIngress) []string {
+	var all []string
+	for _, in := range slices.Concat(statuses...) {
+		if in.IP != "" && !slices.Contains(all, in.IP) {
+			all = append(all, in.IP)
+		}
+	}
+	return all
+}

@@ -1,0 +1,285 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+	framework "k8s.io/cloud-provider"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/azure/network"
+	"kaz/internal/cloudprovider/service/decision"
+	"kaz/internal/controller"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/reconcile"
+)
+
+// poolWriter writes the members of the pools of network interfaces beside the commits: it takes
+// minutes where there are many machines, and no Service needs to wait for all of them. A Service
+// at a load balancer without a member waits for the first. Only where a load balancer goes, or
+// everything is compared, a commit writes members itself.
+//
+// It runs one write after the other. What is asked for during one is done by the next, though a
+// Service that waits for the first member of a pool that is being filled waits for the write
+// under way.
+type poolWriter struct {
+	decision.Cluster
+	azure    reconcile.Azure
+	listener poolListener
+	lock     writeLock
+
+	work     sync.WaitGroup
+	failures int                   // in a row; the running write's
+	busy     controller.BusyFilter // its, too
+	reported bool                  // one of them was
+
+	mu       sync.Mutex    // guards what follows; never held while waiting
+	ended    chan struct{} // nil when no write is under way
+	current  *poolWrite    // that is under way
+	next     *poolWrite    // nil when none is asked for
+	services map[types.UID]loadbalancer.Service
+}
+
+// poolListener hears how pool writes end.
+type poolListener interface {
+	poolsFailed(services []loadbalancer.Service, err error, failures int, tell bool)
+	poolsRecovered(services []loadbalancer.Service)
+	poolsWritten(services []loadbalancer.Service)
+}
+
+// poolWrite is one write of the members of all pools.
+type poolWrite struct {
+	begun chan struct{} // closed when a member has joined, or none will
+	// empty are the load balancers that had no member when the write was asked for, by id
+	// key.
+	empty map[string]bool
+	err   error       // why no member has joined; to be read when begun is closed
+	wrote atomic.Bool // a member has joined or left
+	gone  sync.Map    // instances that Azure did not find, by id key
+
+	once sync.Once
+}
+
+func (w *poolWrite) begin(err error) {
+	w.once.Do(func() {
+		w.err = err
+		close(w.begun)
+	})
+}
+
+// wait waits for the first member. Where there is no write there is nothing to wait for.
+func (w *poolWrite) wait(ctx context.Context) error {
+	if w == nil {
+		return nil
+	}
+	select {
+	case <-w.begun:
+		return w.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// start has the pools written as a decision about these Services says. It returns the write that
+// brings the first member to a load balancer.
+func (p *poolWriter) start(ctx context.Context, services []loadbalancer.Service, empty emptyPools) func(lb string) *poolWrite {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == nil {
+		p.next = &poolWrite{begun: make(chan struct{}), empty: map[string]bool{}}
+		p.services = make(map[types.UID]loadbalancer.Service, len(services))
+	}
+	for lb := range empty {
+		p.next.empty[lb] = true
+	}
+	for _, s := range services { // deleted ones, too: a decision about no Service decides nothing
+		p.services[s.UID] = s
+	}
+	current, next := p.current, p.next
+	if p.ended == nil {
+		p.ended = make(chan struct{})
+		p.work.Go(func() { p.run(ctx) })
+	}
+	return func(lb string) *poolWrite {
+		if current != nil && current.empty[lb] {
+			return current
+		}
+		return next
+	}
+}
+
+// running is closed when no write is under way, nil when none is.
+func (p *poolWriter) running() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
+// wait waits until no write is under way.
+func (p *poolWriter) wait(ctx context.Context) error {
+	if running := p.running(); running != nil {
+		select {
+		case <-running:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+func (p *poolWriter) run(ctx context.Context) {
+	for {
+		write, services := p.take()
+		if write == nil {
+			return
+		}
+		err := p.converge(ctx, write, services)
+		write.begin(err)
+		switch {
+		case err == nil:
+			if p.reported {
+				p.listener.poolsRecovered(services)
+			}
+			if write.wrote.Load() {
+				p.listener.poolsWritten(services)
+			}
+			p.failures, p.busy, p.reported = 0, controller.BusyFilter{}, false
+		case ctx.Err() == nil:
+			tell := p.busy.Passes(err)
+			p.failures, p.reported = p.failures+1, p.reported || tell
+			p.listener.poolsFailed(services, err, p.failures, tell)
+		}
+	}
+}
+
+// take is the write to do and the Services that it is for, nil when there is none.
+func (p *poolWriter) take() (*poolWrite, []loadbalancer.Service) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current, p.next = p.next, nil
+	if p.current == nil {
+		close(p.ended)
+		p.ended = nil
+		return nil, nil
+	}
+	return p.current, slices.Collect(maps.Values(p.services))
+}
+
+func (p *poolWriter) converge(ctx context.Context, write *poolWrite, services []loadbalancer.Service) error {
+	in, err := p.Target(ctx, services)
+	if err != nil {
+		return err
+	}
+	return reconcile.Achieve(ctx, memberClient{p.azure, write, &p.lock}, membersAlone{in})
+}
+
+// membersAlone is a decision about the members of the pools, and nothing else.
+type membersAlone struct{ decision.Target }
+
+// Decide implements [reconcile.Target].
+func (m membersAlone) Decide(have plan.Snapshot) (reconcile.Decision, error) {
+	d, err := m.Target.Decide(have)
+	if err != nil || len(d.Ask) > 0 {
+		return d, err
+	}
+	var members plan.Graph
+	for _, n := range d.Graph.Nodes() {
+		if _, exists := have.Get(n.ID); n.ID.Is(network.LoadBalancers) && (n.Want() == nil || !exists) {
+			return reconcile.Decision{}, nil // the commit that makes or removes it sees to the members
+		}
+		if decision.IsMember(n) {
+			if err := members.Add(n); err != nil {
+				return d, err
+			}
+		}
+	}
+	return reconcile.Decision{Graph: members}, nil
+}
+
+// memberClient tells a pool write of the first member that is written, and commits which load
+// balancers are locked meanwhile.
+type memberClient struct {
+	reconcile.Azure
+	write *poolWrite
+	lock  *writeLock
+}
+
+// Begin implements [azure.Writer].
+func (m memberClient) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
+	if r.Verb != azure.Put && r.Verb != azure.Patch {
+		return m.Azure.Begin(ctx, r)
+	}
+	op, err := azure.Around(m.Azure, m.enter).Begin(ctx, r)
+	if m.skips(r, err) {
+		slog.InfoContext(ctx, "instance is gone, its membership is left out", "instance", r.ID)
+		return azure.Done(nil), nil
+	}
+	return op, err
+}
+
+// skips reports whether a failed write is left out: its instance is gone. The first failure is
+// none of these, because a fresh read tells whether the instance exists. A list may show the
+// instance for a while after it was deleted.
+func (m memberClient) skips(r azure.Request, err error) bool {
+	if !azure.IsNotFound(err) || !r.ID.Is(compute.ScaleSetInstances) {
+		return false
+	}
+	_, again := m.write.gone.LoadOrStore(r.ID.Key(), true)
+	return again
+}
+
+func (m memberClient) enter(_ context.Context, r azure.Request) (leave func(azure.Document, error), err error) {
+	if r.ID.Is(compute.ScaleSets) {
+		unlock := m.lock.lock(r.Body)
+		return func(azure.Document, error) { unlock() }, nil
+	}
+	return func(_ azure.Document, err error) {
+		if err == nil {
+			m.write.wrote.Store(true)
+			m.write.begin(nil)
+		}
+	}, nil
+}
+
+// emptyPools are load balancers without a member in their pools, by id key, each with the names of its
+// rules in lower case.
+type emptyPools map[string][]string
+
+// of is the load balancer without a member that has rules of a Service, "" for none.
+func (e emptyPools) of(s loadbalancer.Service) (found string) {
+	base := framework.DefaultLoadBalancerName(s.Service)
+	for lb, rules := range e {
+		if slices.ContainsFunc(rules, func(name string) bool { return strings.HasPrefix(name, base) }) {
+			found = max(found, lb)
+		}
+	}
+	return found
+}
+
+func emptyBalancers(in loadbalancer.Input) (emptyPools, error) {
+	empty := emptyPools{}
+	for _, d := range in.Have.List(in.Config.LoadBalancer().Parent(), network.LoadBalancers) {
+		lb, err := azure.Decode[network.LoadBalancer](d)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(lb.Properties.BackendAddressPools, func(p azure.Child[network.BackendAddressPool]) bool {
+			return len(p.Properties.BackendIPConfigurations)+len(p.Properties.LoadBalancerBackendAddresses) > 0
+		}) {
+			continue
+		}
+		var rules []string
+		for _, r := range lb.Properties.LoadBalancingRules {
+			rules = append(rules, strings.ToLower(r.Name))
+		}
+		empty[lb.ID.Key()] = rules
+	}
+	return empty, nil
+}

@@ -1,0 +1,70 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"kaz/internal/reconcile"
+)
+
+// Suspicion reports whether a step that failed is about a request, by its place in the batch.
+type Suspicion func(failed reconcile.Result, request int) bool
+
+// Blame names the requests of a batch at fault for the failed steps of the last report, as a
+// [reconcile.Refusal]. The suspicions about a step are asked in order, the narrowest first, until
+// one is about any request. It returns the error itself where no request is known to be at
+// fault for a step, or all are.
+func Blame(err error, reports []reconcile.Report, requests int, suspicions func(failed reconcile.Result) []Suspicion) error {
+	if len(reports) == 0 {
+		return err
+	}
+	culprits := map[int]error{}
+	for _, failed := range reports[len(reports)-1].Results {
+		if failed.Err == nil || errors.Is(failed.Err, reconcile.ErrNotAttempted) {
+			continue
+		}
+		if !accuse(culprits, failed, requests, suspicions(failed)) {
+			return err
+		}
+	}
+	if len(culprits) == 0 || len(culprits) == requests {
+		return err
+	}
+	return &reconcile.Refusal{Culprits: culprits}
+}
+
+// accuse adds those suspected of a failure to the culprits, and reports whether there is one.
+func accuse(culprits map[int]error, failed reconcile.Result, requests int, suspicions []Suspicion) bool {
+	for _, suspects := range suspicions {
+		found := false
+		for i := range requests {
+			if suspects(failed, i) {
+				culprits[i], found = fmt.Errorf("%s: %w", failed.Step.Why, failed.Err), true
+			}
+		}
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// Mentions reports whether a text of Azure's, in lower case, has an id, a name or an address, and
+// not only as part of a longer one.
+func Mentions(text, word string) bool {
+	const inNames = "abcdefghijklmnopqrstuvwxyz0123456789-_/"
+	part := func(b byte) bool { return strings.IndexByte(inNames, b) >= 0 }
+	for at := 0; word != ""; {
+		i := strings.Index(text[at:], word)
+		if i < 0 {
+			return false
+		}
+		from, to := at+i, at+i+len(word)
+		if (from == 0 || word[0] == '/' || !part(text[from-1])) && (to == len(text) || !part(text[to])) {
+			return true
+		}
+		at = to
+	}
+	return false
+}

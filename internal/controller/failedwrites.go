@@ -1,0 +1,159 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan"
+	"kaz/internal/reconcile"
+)
+
+// Rewritable are the types of which a document can be written again as it is.
+type Rewritable struct {
+	// Types are those whose documents are written again. A document of another type counts as a
+	// part of the one that it is in.
+	Types []string
+	// Refers finds, by type, what a document refers to that Azure wants well before it takes the
+	// document.
+	Refers map[string]func(azure.Document) []azure.ID
+	// Hidden reads documents that a refusal is about and does not name; nil for none.
+	Hidden func(ctx context.Context, client reconcile.Azure, refusal *azure.Error) ([]azure.Document, error)
+}
+
+// FailedWrites are the shared documents of which a write of this process has failed: they stay
+// marked as failed in Azure, and their other users are refused, until they are written again.
+type FailedWrites struct {
+	Rewritable
+
+	failed map[azure.ID]bool
+}
+
+// Note notes which documents a commit could not write, and which it could, as far as a filter
+// says that they are shared: other documents are for their only user to try again.
+func (f *FailedWrites) Note(out reconcile.Outcome, shared func(azure.ID) bool) {
+	if f.failed == nil {
+		f.failed = map[azure.ID]bool{}
+	}
+	for _, report := range out.Reports {
+		for _, res := range report.Results {
+			switch {
+			case errors.Is(res.Err, reconcile.ErrNotAttempted), !shared(res.Step.ID):
+			case res.Err != nil:
+				f.failed[res.Step.ID] = true
+			default:
+				delete(f.failed, res.Step.ID)
+			}
+		}
+	}
+}
+
+// Retry writes those again that Azure still marks as failed. Where that fails, the next Retry
+// tries it again.
+func (f *FailedWrites) Retry(ctx context.Context, client reconcile.Azure) error {
+	if len(f.failed) == 0 {
+		return nil
+	}
+	ids := slices.Sorted(maps.Keys(f.failed))
+	have, err := reconcile.Take(ctx, client.Fresh(), reconcile.Needs{Resources: ids})
+	if err == nil {
+		err = writeAgain(ctx, client, have, f.unfinished(have, ids, nil))
+	}
+	if err == nil {
+		clear(f.failed)
+	}
+	return err
+}
+
+// Unblock writes again what Azure began and did not finish and what a document that could not be
+// written refers to: Azure refuses the document until that is done. It reports whether there was
+// anything.
+func (f *FailedWrites) Unblock(ctx context.Context, client reconcile.Azure, out reconcile.Outcome) (bool, error) {
+	if len(out.Reports) == 0 {
+		return false, nil
+	}
+	have, refs := out.Have, []azure.ID(nil)
+	for _, res := range out.Reports[len(out.Reports)-1].Results {
+		if res.Err == nil || errors.Is(res.Err, reconcile.ErrNotAttempted) {
+			continue
+		}
+		refs = append(refs, f.references(res.Step.ID, res.Step.Body)...)
+		refusal, ok := errors.AsType[*azure.Error](res.Err)
+		if !ok || f.Hidden == nil {
+			continue
+		}
+		hidden, err := f.Hidden(ctx, client, refusal)
+		if err != nil {
+			return false, err
+		}
+		have = have.With(hidden...)
+		for _, d := range hidden {
+			refs = append(refs, d.ID())
+		}
+	}
+	ids := f.unfinished(have, refs, nil)
+	return len(ids) > 0, writeAgain(ctx, client, have, ids)
+}
+
+// writeAgain writes documents as they are.
+func writeAgain(ctx context.Context, client reconcile.Azure, have plan.Snapshot, ids []azure.ID) error {
+	var errs []error
+	for _, id := range ids {
+		doc, _ := have.Get(id)
+		_, err := azure.Do(ctx, client, azure.Request{Verb: azure.Put, ID: id, Body: doc, IfMatch: doc.Etag()})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// references are those to other documents.
+func (r Rewritable) references(id azure.ID, d azure.Document) []azure.ID {
+	for fullType, of := range r.Refers {
+		if id.Is(fullType) {
+			return slices.DeleteFunc(of(d), func(to azure.ID) bool { return to.Under(id) })
+		}
+	}
+	return nil
+}
+
+// ReferencesOf finds the references in a document whose properties are seen as P.
+func ReferencesOf[P any](d azure.Document) []azure.ID {
+	r, err := azure.Decode[P](d)
+	if err != nil {
+		return nil // the plan that made it would have failed
+	}
+	return azure.References(r.Properties)
+}
+
+// whole is the document, or the one of which it is a part, that can be written again, "" for
+// none.
+func (r Rewritable) whole(id azure.ID) azure.ID {
+	for id != "" && !slices.ContainsFunc(r.Types, id.Is) {
+		id = id.Parent()
+	}
+	return id
+}
+
+// unfinished adds to found those of the documents, and of what they refer to, that Azure marks as
+// failed. What a document refers to comes before it.
+func (r Rewritable) unfinished(have plan.Snapshot, ids, found []azure.ID) []azure.ID {
+	type state struct {
+		ProvisioningState string `json:"provisioningState,omitempty"`
+	}
+	for _, id := range ids {
+		id = r.whole(id)
+		view, ok, err := plan.View[state](have, id)
+		if err != nil || !ok {
+			continue
+		}
+		doc, _ := have.Get(id)
+		found = r.unfinished(have, r.references(id, doc), found)
+		if strings.EqualFold(view.Properties.ProvisioningState, "Failed") && !slices.ContainsFunc(found, id.Equal) {
+			found = append(found, id)
+		}
+	}
+	return found
+}

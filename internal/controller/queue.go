@@ -1,0 +1,57 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Reasons say why a key is queued. Those of several additions are combined.
+type Reasons[R any] interface{ And(other R) R }
+
+// Queue is a work queue that keeps the reasons for which a key was added until they are taken.
+// A key is handed out to one worker at a time, and its reasons say why, never what: a worker looks
+// at the object as it is by then.
+type Queue[K comparable, R Reasons[R]] struct {
+	workqueue.TypedDelayingInterface[K]
+
+	mu      sync.Mutex // guards what follows
+	reasons map[K]R
+}
+
+// NewQueue is an empty queue; the name is that of its metrics.
+func NewQueue[K comparable, R Reasons[R]](name string) *Queue[K, R] {
+	return &Queue[K, R]{
+		TypedDelayingInterface: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Name: name}),
+		reasons:                map[K]R{},
+	}
+}
+
+// Mark adds a key for reasons.
+func (q *Queue[K, R]) Mark(k K, r R) {
+	q.Note(k, r)
+	q.Add(k)
+}
+
+// MarkAfter adds a key for reasons when it is time.
+func (q *Queue[K, R]) MarkAfter(k K, r R, wait time.Duration) {
+	q.Note(k, r)
+	q.AddAfter(k, wait)
+}
+
+// Note adds reasons to those of a key, whenever that is handed out.
+func (q *Queue[K, R]) Note(k K, r R) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.reasons[k] = q.reasons[k].And(r)
+}
+
+// Take takes the reasons of a key.
+func (q *Queue[K, R]) Take(k K) R {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r := q.reasons[k]
+	delete(q.reasons, k)
+	return r
+}

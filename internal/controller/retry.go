@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"errors"
+	"time"
+
+	"kaz/internal/azure"
+)
+
+// backoff is how long to wait after the first failure, doubled with each further one, and at
+// most.
+type backoff struct{ least, most time.Duration }
+
+var (
+	// busy is for what another operation, maybe of kaz itself, does to Azure and will have done.
+	busy = backoff{5 * time.Second, time.Minute}
+	// passing is for what passes by itself.
+	passing = backoff{5 * time.Second, 5 * time.Minute}
+	// lasting is for what a user has to change first.
+	lasting = backoff{30 * time.Second, 15 * time.Minute}
+)
+
+// Lasting is implemented by errors of Kubernetes objects that a user has to change.
+type Lasting interface {
+	error
+	Lasting() bool
+}
+
+// IsLasting reports whether a user has to change something before an error goes away.
+func IsLasting(err error) bool {
+	if l, ok := errors.AsType[Lasting](err); ok && l.Lasting() {
+		return true
+	}
+	switch azure.KindOf(err) {
+	case azure.Invalid, azure.Denied, azure.Quota, azure.InUse, azure.NotFound, azure.Exists:
+		return true
+	}
+	return false
+}
+
+// Delay is how long to wait after so many failures in a row. Nothing is tried before the time
+// that Azure asked for.
+func Delay(err error, failures int) time.Duration {
+	b := passing
+	switch {
+	case IsLasting(err):
+		b = lasting
+	case azure.KindOf(err) == azure.Busy:
+		b = busy
+	}
+	wait := b.least
+	for range failures - 1 {
+		if wait = min(2*wait, b.most); wait == b.most {
+			break
+		}
+	}
+	return max(wait, retryAfter(err))
+}
+
+// Beat is how long it is, so long after a beginning that many keys share, until a multiple of a
+// wait, and not before the time that Azure asked for: keys that wait for the same thing are tried
+// together, and one write serves them all.
+func Beat(since, wait time.Duration, err error) time.Duration {
+	asked := retryAfter(err)
+	return asked + wait - (since+asked)%wait
+}
+
+func retryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*azure.Error](err); ok {
+		return e.RetryAfter
+	}
+	return 0
+}

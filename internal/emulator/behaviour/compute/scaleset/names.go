@@ -1,0 +1,13 @@
+package scaleset
+
+// base36 returns the six digits by which computer names contain the number of an instance.
+func base36(n int) string {
+	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+	const width = 6
+	var text [width]byte
+	for i := width - 1; i >= 0; i-- {
+		text[i] = digits[n%len(digits)]
+		n /= len(digits)
+	}
+	return string(text[:])
+}

@@ -1,0 +1,143 @@
+package vm
+
+import (
+	"cmp"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/compute/manageddisk"
+	"kaz/internal/emulator/catalog"
+)
+
+// SizeOf returns a size of virtual machines, or an error for an unknown name.
+func SizeOf(name, target string) (catalog.Size, error) {
+	if name == "" {
+		return catalog.Size{}, behaviour.Invalid("InvalidParameter", "Required parameter '%s' is missing (null).", target).At(target)
+	}
+	size, ok := catalog.FindSize(name)
+	if !ok {
+		return size,
+			behaviour.Invalid("InvalidParameter",
+				"The value %s provided for the VM size is not valid. The valid sizes in the current region are: %s. Find out more "+
+					"on the valid VM sizes in each region at https://aka.ms/azure-regions.",
+				name, strings.Join(sizeNames(), ",")).At(target)
+	}
+	return size, nil
+}
+
+// sizeNames returns the names of all sizes. Every region has all of them.
+func sizeNames() []string {
+	var names []string
+	for _, s := range catalog.Sizes() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// FillOSProfile completes the OS profile of a machine or of a scale set's model, and removes its secrets.
+func FillOSProfile(model behaviour.Object, windows, patches bool) {
+	profile := behaviour.Sub(model, "osProfile")
+	if profile == nil {
+		return
+	}
+	for _, secret := range []string{"adminPassword", "customData"} {
+		delete(profile, secret)
+	}
+	behaviour.Default(profile, "secrets", []any{})
+	behaviour.Default(profile, "allowExtensionOperations", true)
+	behaviour.Default(profile, "requireGuestProvisionSignal", true)
+	if windows {
+		behaviour.Default(profile, "windowsConfiguration.provisionVMAgent", true)
+		behaviour.Default(profile, "windowsConfiguration.enableAutomaticUpdates", true)
+		if patches {
+			behaviour.Default(profile, "windowsConfiguration.patchSettings.patchMode", "AutomaticByOS")
+			behaviour.Default(profile, "windowsConfiguration.patchSettings.assessmentMode", "ImageDefault")
+			behaviour.Default(profile, "windowsConfiguration.enableVMAgentPlatformUpdates", true)
+		}
+		return
+	}
+	behaviour.Default(profile, "linuxConfiguration.disablePasswordAuthentication",
+		behaviour.Array(profile, "linuxConfiguration.ssh.publicKeys") != nil)
+	behaviour.Default(profile, "linuxConfiguration.provisionVMAgent", true)
+	if patches {
+		behaviour.Default(profile, "linuxConfiguration.patchSettings.patchMode", "ImageDefault")
+		behaviour.Default(profile, "linuxConfiguration.patchSettings.assessmentMode", "ImageDefault")
+	}
+}
+
+// FillOSDisk completes the storage profile of a machine or a model from the image and the size.
+func FillOSDisk(w behaviour.World, model behaviour.Object, size catalog.Size) catalog.Image {
+	storage := behaviour.Sub(model, "storageProfile")
+	if storage == nil {
+		storage = behaviour.Object{}
+		model["storageProfile"] = storage
+	}
+	image := modelImage(w, model)
+	behaviour.Default(storage, "osDisk.osType", image.OS)
+	behaviour.Default(storage, "osDisk.createOption", "FromImage")
+	behaviour.Default(storage, "osDisk.caching", "None")
+	if behaviour.At(storage, "osDisk.vhd") == nil && behaviour.Text(storage, "osDisk.createOption") != "Attach" {
+		behaviour.Default(storage, "osDisk.managedDisk.storageAccountType", manageddisk.DefaultDiskSKU(size))
+		behaviour.Default(storage, "osDisk.diskSizeGB", image.DiskGiB)
+	}
+	return image
+}
+
+// modelImage returns the image of a model.
+func modelImage(w behaviour.World, model behaviour.Object) catalog.Image {
+	os := behaviour.Text(model, "storageProfile.osDisk.osType")
+	if behaviour.Sub(model, "osProfile.windowsConfiguration") != nil {
+		os = "Windows"
+	}
+	ref := "storageProfile.imageReference."
+	if id := azure.ID(behaviour.Text(model, ref+"id")); id != "" {
+		if doc, ok := w.Get(id); ok {
+			os = cmp.Or(behaviour.Text(doc, "properties.storageProfile.osDisk.osType"),
+				behaviour.Text(doc, "properties.osType"), os)
+		}
+	}
+	return catalog.FindImage(behaviour.Text(model, ref+"publisher"), behaviour.Text(model, ref+"offer"),
+		behaviour.Text(model, ref+"sku"), os)
+}
+
+// ExactVersion writes the version of the image into a storage profile.
+func ExactVersion(storage behaviour.Object, image catalog.Image) {
+	ref := behaviour.Sub(storage, "imageReference")
+	if ref == nil || ref["publisher"] == nil {
+		return
+	}
+	version := behaviour.Text(ref, "version")
+	if version == "" || strings.EqualFold(version, "latest") {
+		version = image.Version
+	}
+	behaviour.Default(ref, "exactVersion", version)
+}
+
+// FillIdentity completes the identity of a machine or a scale set, and removes an identity of type None.
+func FillIdentity(c *behaviour.Call) {
+	kind := strings.ToLower(behaviour.Text(c.Doc, "identity.type"))
+	if kind == "none" || kind == "" {
+		delete(c.Doc, "identity")
+		return
+	}
+	if strings.Contains(kind, "systemassigned") {
+		if behaviour.Text(c.Doc, "identity.principalId") == "" {
+			behaviour.Set(c.Doc, "identity.principalId", cmp.Or(behaviour.Text(c.Old, "identity.principalId"), c.GUID()))
+			behaviour.Set(c.Doc, "identity.tenantId", c.TenantOf(c.ID.Subscription()))
+		}
+	}
+	for id, x := range behaviour.Sub(c.Doc, "identity.userAssignedIdentities") {
+		user, _ := x.(behaviour.Object)
+		if user == nil {
+			user = behaviour.Object{}
+			behaviour.Sub(c.Doc, "identity.userAssignedIdentities")[id] = user
+		}
+		if doc, ok := c.Get(azure.ID(id)); ok {
+			user["principalId"], user["clientId"] = behaviour.Text(doc, "properties.principalId"),
+				behaviour.Text(doc, "properties.clientId")
+		}
+		behaviour.Default(user, "principalId", c.GUID())
+		behaviour.Default(user, "clientId", c.GUID())
+	}
+}

@@ -1,0 +1,10 @@
+// Package vm has the behaviour of virtual machines, their extensions and availability sets, and what instances of
+// scale sets share with them: power states, instance views, image and operating system. Layer L2.
+package vm
+
+import "kaz/internal/emulator/behaviour"
+
+// Types returns the resource types of this package.
+func Types() []behaviour.Type {
+	return []behaviour.Type{virtualMachines(), machineExtensions(), availabilitySets()}
+}

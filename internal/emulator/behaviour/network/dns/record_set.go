@@ -1,0 +1,380 @@
+package dns
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/network/ipam"
+	"kaz/internal/emulator/behaviour/network/schema"
+)
+
+// recordType is a type of DNS records with the names of its property in private and in public zones.
+type recordType struct {
+	name            string
+	private, public string
+	// fields are the required fields of a record.
+	fields []string
+	// one is true for sets of exactly one record, which is an object instead of an array.
+	one bool
+}
+
+var recordTypes = []recordType{
+	{name: "A", private: "aRecords", public: "ARecords", fields: []string{"ipv4Address"}},
+	{name: "AAAA", private: "aaaaRecords", public: "AAAARecords", fields: []string{"ipv6Address"}},
+	{name: "CNAME", private: "cnameRecord", public: "CNAMERecord", fields: []string{"cname"}, one: true},
+	{name: "MX", private: "mxRecords", public: "MXRecords", fields: []string{"preference", "exchange"}},
+	{name: "PTR", private: "ptrRecords", public: "PTRRecords", fields: []string{"ptrdname"}},
+	{name: "SOA", private: "soaRecord", public: "SOARecord", fields: []string{"email"}, one: true},
+	{name: "SRV", private: "srvRecords", public: "SRVRecords", fields: []string{"priority", "weight", "port", "target"}},
+	{name: "TXT", private: "txtRecords", public: "TXTRecords", fields: []string{"value"}},
+	{name: "NS", public: "NSRecords", fields: []string{"nsdname"}},
+	{name: "CAA", public: "caaRecords", fields: []string{"flags", "tag", "value"}},
+}
+
+// zoneKind has the differences between private and public zones.
+type zoneKind struct {
+	fullType string // resource type of the zones
+	ttl      string // name of the property
+	public   bool
+}
+
+var (
+	privateZone = zoneKind{fullType: schema.Namespace + "privateDnsZones", ttl: "ttl"}
+	publicZone  = zoneKind{fullType: schema.Namespace + "dnszones", ttl: "TTL", public: true}
+)
+
+// types returns the record types of a kind of zones.
+func (z zoneKind) types() []recordType {
+	return slices.DeleteFunc(slices.Clone(recordTypes), func(r recordType) bool { return z.property(r) == "" })
+}
+
+func (z zoneKind) property(r recordType) string {
+	if z.public {
+		return r.public
+	}
+	return r.private
+}
+
+// recordSets returns the resource types of a zone's records.
+func (z zoneKind) recordSets() []behaviour.Type {
+	style := behaviour.Plain("DNS record sets")
+	style.Etag, style.EtagHeader = behaviour.BareGUID, behaviour.OnGet
+	style.Bare = true
+	style.Mismatch = func(id azure.ID, _, have string) *behaviour.Error {
+		e := behaviour.Refusal(412, "PreconditionFailed", "The Record set %s has been modified (etag mismatch).", id.Name())
+		if have == "" {
+			e = behaviour.Refusal(412, "PreconditionFailed", "The Record set %s does not exist.", id.Name())
+		}
+		e.Bare = true
+		return e
+	}
+	style.Exists = func(id azure.ID) *behaviour.Error {
+		e := behaviour.Refusal(412, "PreconditionFailed", "The Record set %s exists already and hence cannot be created again.", id.Name())
+		e.Bare = true
+		return e
+	}
+	var types []behaviour.Type
+	for _, r := range z.types() {
+		types = append(types, behaviour.Type{
+			Name: z.fullType + "/" + r.name, Style: style, NoState: !z.public, Page: 100, Latency: z.fullType + "/A",
+			Own:     []string{"properties.fqdn", "properties.isAutoRegistered"},
+			Fill:    func(c *behaviour.Call) error { return z.fillRecordSet(c, r) },
+			Refuse:  func(c *behaviour.Call) error { return z.refuseApex(c, r) },
+			Missing: missingRecord,
+			All:     func(c *behaviour.Call) ([]behaviour.Object, error) { return z.list(c, r), nil },
+		})
+	}
+	return types
+}
+
+func missingRecord(c *behaviour.Call) error {
+	if _, ok := c.Get(c.ID.Parent()); !ok {
+		return behaviour.ParentNotFound("read", c.ID)
+	}
+	return behaviour.Refusal(404, "NotFound", "The resource record '%s' does not exist in resource group '%s' of subscription '%s'.",
+		c.ID.Name(), c.ID.Group(), c.ID.Subscription())
+}
+
+// badRecord returns the error for an invalid record set.
+func badRecord(format string, args ...any) error {
+	e := behaviour.Invalid("BadRequest", format, args...)
+	e.Bare = true
+	return e
+}
+
+// refuseApex refuses to delete the SOA and NS records that a zone needs.
+func (z zoneKind) refuseApex(c *behaviour.Call, r recordType) error {
+	if r.name == "SOA" || r.name == "NS" && c.ID.Name() == "@" {
+		return badRecord("Recordsets of type '%s' with name '@' cannot be deleted.", r.name)
+	}
+	return nil
+}
+
+func (z zoneKind) fillRecordSet(c *behaviour.Call, r recordType) error {
+	if err := checkRecordName(c.ID); err != nil {
+		return err
+	}
+	properties := behaviour.Sub(c.Doc, "properties")
+	z.spell(properties)
+	ttl, ok := behaviour.Int(properties, z.ttl)
+	const longest = 2147483647
+	if !ok || ttl < 0 || ttl > longest {
+		return badRecord("The TTL of record set '%s' must be a whole number of seconds from 0 to %d.", c.ID.Name(), longest)
+	}
+	properties[z.ttl] = ttl
+	if err := z.checkRecords(c, r, properties); err != nil {
+		return err
+	}
+	if err := z.checkAlias(c, r); err != nil {
+		return err
+	}
+	properties["fqdn"] = recordName(c.ID)
+	if z.public {
+		behaviour.Default(c.Doc, "properties.targetResource", behaviour.Object{})
+	} else {
+		properties["isAutoRegistered"] = false
+	}
+	return nil
+}
+
+// recordName returns the full name of a record set, with a final dot.
+func recordName(id azure.ID) string {
+	zone := id.Parent().Name() + "."
+	if id.Name() == "@" {
+		return zone
+	}
+	return id.Name() + "." + zone
+}
+
+// spell renames properties to the spelling of this kind of zones.
+func (z zoneKind) spell(properties behaviour.Object) {
+	spelled := []string{z.ttl, "metadata", "targetResource"}
+	for _, r := range z.types() {
+		spelled = append(spelled, z.property(r))
+	}
+	for key, value := range properties {
+		i := slices.IndexFunc(spelled, func(s string) bool { return strings.EqualFold(s, key) })
+		if i >= 0 && spelled[i] != key {
+			delete(properties, key)
+			properties[spelled[i]] = value
+		}
+	}
+}
+
+// checkRecordName checks a name relative to its zone. It is "@" or has labels of letters, digits, underscores and
+// hyphens; the first label may be a wildcard.
+func checkRecordName(id azure.ID) error {
+	name := id.Name()
+	if name == "@" {
+		return nil
+	}
+	const longestLabel, longestName = 63, 253
+	for i, label := range strings.Split(name, ".") {
+		wildcard := i == 0 && label == "*"
+		if !wildcard && !isLabel(label) || len(label) > longestLabel || len(recordName(id)) > longestName+1 {
+			return badRecord("The relative record set name '%s' is invalid.", name)
+		}
+	}
+	return nil
+}
+
+func isLabel(label string) bool {
+	for _, r := range label {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (r < '0' || r > '9') && r != '-' && r != '_' {
+			return false
+		}
+	}
+	return label != "" && label[0] != '-' && label[len(label)-1] != '-'
+}
+
+func (z zoneKind) checkRecords(c *behaviour.Call, r recordType, properties behaviour.Object) error {
+	for _, other := range z.types() {
+		if property := z.property(other); other.name != r.name && !empty(properties[property]) {
+			return badRecord("The record set '%s' of type '%s' must not have the property '%s'.", c.ID.Name(), r.name, property)
+		}
+	}
+	property := z.property(r)
+	records, isArray := properties[property].([]any)
+	if r.one {
+		record, ok := properties[property].(behaviour.Object)
+		if !ok {
+			if z.aliased(properties) {
+				return nil
+			}
+			return badRecord("The record set '%s' of type '%s' must have the property '%s'.", c.ID.Name(), r.name, property)
+		}
+		records, isArray = []any{record}, true
+	}
+	if !isArray {
+		if properties[property] != nil {
+			return badRecord("The property '%s' of record set '%s' must be an array.", property, c.ID.Name())
+		}
+		properties[property] = []any{}
+		return nil
+	}
+	for _, x := range records {
+		record, ok := x.(behaviour.Object)
+		if !ok {
+			return badRecord("The property '%s' of record set '%s' must have objects.", property, c.ID.Name())
+		}
+		if err := checkRecord(c, r, record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aliased reports whether a public record set is an alias of an Azure resource.
+func (z zoneKind) aliased(properties behaviour.Object) bool {
+	return behaviour.Text(properties, "targetResource.id") != ""
+}
+
+func empty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(v) == 0
+	case behaviour.Object:
+		return len(v) == 0
+	}
+	return false
+}
+
+func checkRecord(c *behaviour.Call, r recordType, record behaviour.Object) error {
+	for _, name := range r.fields {
+		if record[name] == nil {
+			return badRecord("A record of record set '%s' of type '%s' has no '%s'.", c.ID.Name(), r.name, name)
+		}
+	}
+	var want func(netip.Addr) bool
+	var property string
+	switch r.name {
+	case "A":
+		want, property = netip.Addr.Is4, "ipv4Address"
+	case "AAAA":
+		want, property = netip.Addr.Is6, "ipv6Address"
+	default:
+		return nil
+	}
+	if a, ok := ipam.Parse(behaviour.Text(record, property)); !ok || !want(a) {
+		return badRecord("The value '%v' of '%s' in record set '%s' is not a valid IP address.", record[property], property, c.ID.Name())
+	}
+	return nil
+}
+
+// checkAlias refuses a CNAME beside other records of the same name.
+func (z zoneKind) checkAlias(c *behaviour.Call, r recordType) error {
+	zone := c.ID.Parent()
+	if r.name != "CNAME" {
+		if _, taken := c.Get(zone.Child("CNAME", c.ID.Name())); taken {
+			return badRecord("The record set '%s' cannot be created because a CNAME record with the same name already exists "+
+				"in this zone.", c.ID.Name())
+		}
+		return nil
+	}
+	if c.ID.Name() == "@" {
+		return badRecord("A CNAME record set cannot have the name '@'.")
+	}
+	for _, other := range z.types() {
+		if other.name == "CNAME" {
+			continue
+		}
+		if _, taken := c.Get(zone.Child(other.name, c.ID.Name())); taken {
+			return badRecord("The CNAME record set '%s' cannot be created because a record set of type '%s' with the same name "+
+				"already exists in this zone.", c.ID.Name(), other.name)
+		}
+	}
+	return nil
+}
+
+// allRecordSets returns the type that lists the records of all types of a zone.
+func (z zoneKind) allRecordSets(segment string) behaviour.Type {
+	return behaviour.Type{
+		Name: z.fullType + "/" + segment, Style: behaviour.Plain("DNS record sets"), ReadOnly: true, Page: 100,
+		Find: func(*behaviour.Call) (behaviour.Object, error) { return nil, nil },
+		All:  func(c *behaviour.Call) ([]behaviour.Object, error) { return z.list(c, z.types()...), nil },
+	}
+}
+
+// list returns the record sets of some types with the requested name suffix.
+func (z zoneKind) list(c *behaviour.Call, types ...recordType) []behaviour.Object {
+	suffix := strings.ToLower(c.Query.Get("$recordsetnamesuffix"))
+	all := []behaviour.Object{}
+	for _, r := range types {
+		for id, doc := range c.List(c.ID, z.fullType+"/"+r.name) {
+			if strings.HasSuffix(strings.ToLower(id.Name()), suffix) {
+				all = append(all, doc)
+			}
+		}
+	}
+	return all
+}
+
+// count returns the number of record sets of a zone.
+func (z zoneKind) count(c *behaviour.Call) int {
+	n := 0
+	for _, r := range z.types() {
+		for range c.List(c.ID, z.fullType+"/"+r.name) {
+			n++
+		}
+	}
+	return n
+}
+
+// putApex stores a record set at the apex of the zone.
+func (z zoneKind) putApex(c *behaviour.Call, name string, ttl int, records any) {
+	id := c.ID.Child(name, "@")
+	r := recordTypes[slices.IndexFunc(recordTypes, func(r recordType) bool { return r.name == name })]
+	properties := behaviour.Object{z.ttl: ttl, z.property(r): records, "fqdn": recordName(id)}
+	if z.public {
+		properties["targetResource"] = behaviour.Object{}
+	} else {
+		properties["isAutoRegistered"] = false
+	}
+	c.Put(id, behaviour.Object{"properties": properties})
+}
+
+// soa returns the start of authority record of a zone.
+func soa(host, email string) behaviour.Object {
+	return behaviour.Object{
+		"host": host, "email": email, "serialNumber": 1, "refreshTime": 3600, "retryTime": 300,
+		"expireTime": 2419200, "minimumTTL": 300,
+	}
+}
+
+// checkZoneName checks that a zone's name has at least two labels.
+func checkZoneName(c *behaviour.Call) error {
+	labels := strings.Split(c.ID.Name(), ".")
+	ok := len(labels) > 1
+	for _, label := range labels {
+		ok = ok && isLabel(label)
+	}
+	if !ok {
+		return behaviour.Invalid("BadRequest",
+			"The domain name '%s' is invalid. The provided domain name should have at least two labels of letters, digits, "+
+				"underscores and hyphens.", c.ID.Name())
+	}
+	return nil
+}
+
+// countOf returns the number of children of a type that pass the test.
+func countOf(c *behaviour.Call, fullType string, test func(behaviour.Object) bool) int {
+	n := 0
+	for _, doc := range c.List(c.ID, fullType) {
+		if test(doc) {
+			n++
+		}
+	}
+	return n
+}
+
+// nameServer returns the name of the nth name server of a zone.
+func nameServer(n int, shard int) string {
+	return fmt.Sprintf("ns%d-%02d.azure-dns.%s.", n, shard, [...]string{"com", "net", "org", "info"}[n-1])
+}

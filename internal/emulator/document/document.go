@@ -1,0 +1,4 @@
+// Package document has what the local Azure does with every document, whatever its
+// type: functions of values, which change at most the document that they are given.
+// Layer L2: azure, behaviour, kind.
+package document

@@ -1,0 +1,87 @@
+package document
+
+import (
+	"strings"
+	"unique"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+)
+
+// Reference is a place in a document that names another resource.
+type Reference struct {
+	Target string // key of the id
+	Place  behaviour.Referrer
+}
+
+// References finds every place in a document that names another resource.
+func References(id azure.ID, doc behaviour.Object) []Reference {
+	w := refWalk{id: id}
+	w.object(id, "", doc)
+	return w.found
+}
+
+type refWalk struct {
+	id    azure.ID
+	found []Reference
+}
+
+func (w *refWalk) object(around azure.ID, path string, o behaviour.Object) {
+	if own := azure.ID(behaviour.Text(o, "id")); own.Under(w.id) {
+		around = own
+	}
+	for key, value := range o {
+		at := path
+		if key != "id" {
+			at = strings.TrimPrefix(path+"."+key, ".")
+		}
+		w.value(around, at, value)
+	}
+}
+
+func (w *refWalk) value(around azure.ID, path string, value any) {
+	switch v := value.(type) {
+	case behaviour.Object:
+		w.object(around, path, v)
+	case []any:
+		for _, element := range v {
+			w.value(around, path, element)
+		}
+	case string:
+		if !strings.HasPrefix(v, "/subscriptions/") || len(v) > maxID {
+			return
+		}
+		to, err := azure.ParseID(v)
+		if err != nil || to.Under(w.id) {
+			return
+		}
+		w.found = append(w.found,
+			Reference{Target: to.Key(), Place: behaviour.Referrer{Resource: w.id, Object: around, Path: unique.Make(path).Value()}})
+	}
+}
+
+// maxID is more than any id that Azure accepts.
+const maxID = 4096
+
+// Spelling returns the id as the document spells it.
+func Spelling(id azure.ID, value any) azure.ID {
+	switch v := value.(type) {
+	case behaviour.Object:
+		for _, x := range v {
+			if found := Spelling(id, x); found != id {
+				return found
+			}
+		}
+	case []any:
+		for _, x := range v {
+			if found := Spelling(id, x); found != id {
+				return found
+			}
+		}
+	case string:
+		if id.Equal(azure.ID(v)) {
+			return azure.ID(v)
+		}
+	}
+	return id
+}

@@ -1,0 +1,199 @@
+// Package fault has the rules that make requests to the local Azure go wrong. Layer
+// L2: behaviour.
+package fault
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/random"
+)
+
+// Kinds of [Rule].
+const (
+	Error     = "error"     // the request is refused with Status, Code and Message
+	Operation = "operation" // the request is accepted and its operation fails
+	Lost      = "lost"      // the request is done and the connection cut instead of a reply
+	Stale     = "stale"     // a read returns the document before its last change
+	Crash     = "crash"     // the request is done and the process is to crash, then as lost
+)
+
+// Rule lets requests go wrong. Empty conditions match everything;
+// of several rules the first that applies to a request decides.
+type Rule struct {
+	Method string `json:"method,omitempty"`
+	Type   string `json:"type,omitempty"` // full type
+	Name   string `json:"name,omitempty"` // of the resource; * and ? as in file names
+	Action string `json:"action,omitempty"`
+
+	// Nth is which of the matching requests it applies to, 1 the first; 0 is every one.
+	Nth int `json:"nth,omitempty"`
+	// Probability that it applies to a matching request; 0 is always.
+	Probability float64 `json:"probability,omitempty"`
+	// Times is how often it applies at most; 0 is without limit.
+	Times int `json:"times,omitempty"`
+
+	Fault      string `json:"fault"`
+	Status     int    `json:"status,omitempty"`
+	Code       string `json:"code,omitempty"`
+	Message    string `json:"message,omitempty"`
+	RetryAfter int    `json:"retryAfter,omitempty"`
+}
+
+// Parse reads a JSON document {"faults": [...]}.
+func Parse(text []byte) ([]Rule, error) {
+	var file struct {
+		Faults []Rule `json:"faults"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&file); err != nil {
+		return nil, fmt.Errorf("fault rules: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("fault rules: there is more after the end of the document")
+	}
+	for i := range file.Faults {
+		if err := file.Faults[i].check(); err != nil {
+			return nil, fmt.Errorf("fault rules: rule %d: %w", i+1, err)
+		}
+	}
+	return file.Faults, nil
+}
+
+func (f *Rule) check() error {
+	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash}, f.Fault) {
+		return fmt.Errorf("fault %q: want error, operation, lost, stale or crash", f.Fault)
+	}
+	if !slices.Contains([]string{"", "GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"}, strings.ToUpper(f.Method)) {
+		return fmt.Errorf("method %q: want GET, HEAD, PUT, PATCH, POST or DELETE", f.Method)
+	}
+	if f.Probability < 0 || f.Probability > 1 {
+		return fmt.Errorf("probability %v: want 0 to 1", f.Probability)
+	}
+	if f.Nth < 0 || f.Times < 0 || f.RetryAfter < 0 {
+		return errors.New("nth, times and retryAfter cannot be negative")
+	}
+	if _, err := path.Match(f.Name, ""); err != nil {
+		return fmt.Errorf("name %q: %w", f.Name, err)
+	}
+	const least, most = 400, 599
+	if f.Status != 0 && (f.Status < least || f.Status > most) {
+		return fmt.Errorf("status %d: want %d to %d", f.Status, least, most)
+	}
+	return nil
+}
+
+// Refusal is the error that the client of a faulty request gets.
+func (f *Rule) Refusal() *behaviour.Error {
+	status := cmp.Or(f.Status, http.StatusInternalServerError)
+	code, message := f.Code, f.Message
+	if code == "" {
+		code = map[int]string{409: "Conflict", 412: "PreconditionFailed", 429: "TooManyRequests", 503: "ServiceUnavailable",
+			504: "GatewayTimeout"}[status]
+	}
+	if code == "" {
+		code = strings.ReplaceAll(http.StatusText(status), " ", "")
+	}
+	if message == "" {
+		message = "A fault rule of the local Azure made this request fail."
+	}
+	e := behaviour.Refusal(status, code, "%s", message)
+	e.RetryAfter = f.RetryAfter
+	if status == http.StatusTooManyRequests && e.RetryAfter == 0 {
+		e.RetryAfter = 1
+	}
+	return e
+}
+
+// Request is what rules match of a request.
+type Request struct {
+	Method, Type, Action string
+	// Name of the resource, "" for a list and for a request that is to no resource.
+	Name string
+}
+
+// Rules are rules with how often each has matched and applied. They are safe for use by
+// several goroutines.
+type Rules struct {
+	mu      sync.Mutex
+	rules   []Rule
+	matched []int
+	applied []int
+	random  *random.Source
+}
+
+// NewRules returns an empty set; probabilities draw from the source.
+func NewRules(from *random.Source) *Rules { return &Rules{random: from} }
+
+// Set replaces the rules.
+func (f *Rules) Set(rules []Rule) error {
+	for i := range rules {
+		if err := rules[i].check(); err != nil {
+			return fmt.Errorf("fault rules: rule %d: %w", i+1, err)
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules, f.matched, f.applied = slices.Clone(rules), make([]int, len(rules)), make([]int, len(rules))
+	return nil
+}
+
+// Stale reports whether a rule needs documents as they were before their last change.
+func (f *Rules) Stale() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.rules, func(r Rule) bool { return r.Fault == Stale })
+}
+
+// Pick returns the rule that applies to the request, nil for none.
+func (f *Rules) Pick(r Request) *Rule {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.rules {
+		rule := &f.rules[i]
+		if !rule.matches(r) {
+			continue
+		}
+		f.matched[i]++
+		switch {
+		case rule.Nth > 0 && f.matched[i] != rule.Nth,
+			rule.Times > 0 && f.applied[i] >= rule.Times,
+			rule.Probability > 0 && f.random.Float() >= rule.Probability:
+			continue
+		}
+		f.applied[i]++
+		return rule
+	}
+	return nil
+}
+
+func (f *Rule) matches(r Request) bool {
+	if f.Method != "" && !strings.EqualFold(f.Method, r.Method) {
+		return false
+	}
+	if f.Action != "" && !strings.EqualFold(f.Action, r.Action) {
+		return false
+	}
+	if f.Type != "" && !strings.EqualFold(f.Type, r.Type) {
+		return false
+	}
+	if f.Name == "" {
+		return true
+	}
+	if r.Name == "" {
+		return false
+	}
+	ok, err := path.Match(strings.ToLower(f.Name), strings.ToLower(r.Name))
+	return ok && err == nil
+}

@@ -1,0 +1,209 @@
+package operation
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/document"
+	"kaz/internal/emulator/kind"
+	"kaz/internal/emulator/store"
+)
+
+// provisioningState values of operations that did not end well.
+const (
+	failed   = "Failed"
+	canceled = "Canceled"
+)
+
+// Runner starts and ends operations in a transaction.
+type Runner struct {
+	Queue *Queue
+	Docs  *store.Transaction
+	World behaviour.World
+	// Guard runs a behaviour when there is no request to answer, and returns an error or
+	// a panic as a refusal.
+	Guard func(f func() error) *behaviour.Error
+}
+
+// Start lets an operation run until it is due.
+func (r *Runner) Start(o *Operation) { r.Docs.OnUndo(r.Queue.start(o)) }
+
+// Finish ends an operation within its request; what fails is the request.
+func (r *Runner) Finish(o *Operation) error {
+	r.Queue.register(o)
+	o.End = r.Docs.At
+	if o.Fault != nil {
+		return o.Fault
+	}
+	if err := r.settle(o); err != nil {
+		return err
+	}
+	r.Queue.retire(o)
+	return nil
+}
+
+// FinishRunning ends the operations that run on a resource; what fails is the request.
+func (r *Runner) FinishRunning(k *kind.Kind, id azure.ID) error {
+	for _, o := range r.Queue.On(k.HolderOf(id)) {
+		if !o.Resource.Equal(id) {
+			continue
+		}
+		r.Queue.unqueue(o)
+		o.End = r.Docs.At
+		if err := r.settle(o); err != nil {
+			return err
+		}
+		r.Queue.retire(o)
+	}
+	return nil
+}
+
+// Reject makes an operation that has failed already, for providers that check
+// preconditions after they have accepted the request.
+func (r *Runner) Reject(o *Operation, fault *behaviour.Error) {
+	r.Queue.register(o)
+	o.End, o.Error = r.Docs.At, fault
+	r.Queue.retire(o)
+}
+
+// End ends a running operation, well or not.
+func (r *Runner) End(o *Operation) {
+	r.Queue.unqueue(o)
+	o.End = r.Docs.At
+	mark := r.Docs.Mark()
+	err := o.Fault
+	if err == nil {
+		err = r.Guard(func() error { return r.settle(o) })
+	}
+	if err != nil {
+		if !err.Keep {
+			r.Docs.UndoTo(mark)
+		}
+		o.Error = err
+		r.fail(o)
+	}
+	r.Queue.retire(o)
+}
+
+// fail leaves the resource as a failed operation leaves it: what was asked for is
+// stored, what was hidden never came to be. The type may clean up behind it.
+func (r *Runner) fail(o *Operation) {
+	e := r.Docs.Entry(o.Held())
+	switch {
+	case e == nil:
+		return
+	case e.Hidden:
+		r.Docs.Delete(e.ID)
+		return
+	}
+	r.Docs.SetState(e.ID, failed)
+	if o.Kind.Failed == nil || o.Verb == behaviour.Delete {
+		return
+	}
+	e = r.Docs.Entry(o.Held())
+	mark := r.Docs.Mark()
+	c := &behaviour.Call{World: r.World, Verb: o.Verb, ID: e.ID, Type: o.Kind.Type, Old: r.Docs.Doc(e), Doc: e.Fresh(), Body: o.Body,
+		Notes: o.Notes}
+	if err := r.Guard(func() error { o.Kind.Failed(c); return nil }); err != nil {
+		r.Docs.UndoTo(mark)
+		return
+	}
+	r.Docs.Save(e.Kind, e.ID, c.Doc, store.Saving{State: failed, Hidden: e.Hidden})
+}
+
+// Cancel implements [behaviour.World]: the running operations end as canceled.
+func (r *Runner) Cancel(id azure.ID) bool {
+	r.Docs.MustWrite()
+	found := false
+	for _, o := range r.Queue.On(id) {
+		if o.Verb == behaviour.Delete {
+			continue
+		}
+		found = true
+		r.Queue.unqueue(o)
+		o.End, o.Canceled = r.Docs.At, true
+		o.Error = behaviour.Refusal(200, "Canceled", "Operation was canceled.")
+		r.Queue.retire(o)
+	}
+	if found {
+		r.Docs.SetState(id, canceled)
+	}
+	return found
+}
+
+// Drop cancels what runs on a resource that is gone; deletions have reached their end.
+func (r *Runner) Drop(id azure.ID) {
+	for _, o := range r.Queue.On(id) {
+		if o.Verb != behaviour.Delete {
+			r.cancel(o, behaviour.Refusal(200, "OperationPreempted", "The operation was preempted: resource %s was deleted.", o.Resource))
+			continue
+		}
+		due := o.Due
+		r.Queue.move(o, r.Docs.At)
+		r.Docs.OnUndo(func() { r.Queue.move(o, due) })
+	}
+}
+
+// Supersede cancels a running operation because of a newer one.
+func (r *Runner) Supersede(o, by *Operation) {
+	r.cancel(o, behaviour.Refusal(200, "Canceled", "Operation was canceled.").
+		With("CanceledAndSupersededDueToAnotherOperation", "Operation %s was canceled and superseded by operation %s.", o.ID, by.ID))
+}
+
+func (r *Runner) cancel(o *Operation, why *behaviour.Error) {
+	before, q := *o, r.Queue
+	q.unqueue(o)
+	o.End, o.Canceled, o.Error = r.Docs.At, true, why
+	q.retire(o)
+	r.Docs.OnUndo(func() {
+		q.ended = slices.DeleteFunc(q.ended, func(x *Operation) bool { return x == o })
+		*o = before
+		q.queue(o)
+	})
+}
+
+// EndDue ends the operation that was due first, in a transaction at that time. It
+// reports whether there was such an operation.
+func (r *Runner) EndDue() bool {
+	o := r.Queue.First()
+	if o == nil || o.Due.After(r.Docs.At) {
+		return false
+	}
+	r.Docs.At = o.Due
+	r.End(o)
+	return true
+}
+
+// Due reports whether an operation is to be ended now. It needs no transaction.
+func (q *Queue) Due(now time.Time) bool {
+	at := q.due.Load()
+	return at != 0 && at <= now.UnixNano()
+}
+
+// plain returns a value as JSON text, which takes less room than its tree.
+func plain(value any) any {
+	if value == nil {
+		return nil
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic("a behaviour's output is not JSON: " + err.Error())
+	}
+	return json.RawMessage(text)
+}
+
+// output is the resource as the last poll of its operation shows it.
+func (r *Runner) output(o *Operation, saved *store.Entry) any {
+	p := o.Kind.Style.Protocol
+	if p.Poll == nil || p.NoOutput || o.Kind.Inline != "" {
+		return nil
+	}
+	if !o.Kind.Shows() {
+		return json.RawMessage(saved.Text)
+	}
+	c := behaviour.Call{World: r.World, Verb: behaviour.Get, ID: saved.ID, Type: o.Kind.Type}
+	return plain(document.View(c, o.Kind, r.Docs.Doc(saved)))
+}

@@ -1,0 +1,136 @@
+package azureclient
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+)
+
+// Client reads and writes the resources of a running local Azure.
+type Client struct {
+	info Info
+	http *http.Client
+}
+
+// New returns a client of a local Azure. The caller closes it.
+func New(info Info) (*Client, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if info.CAFile != "" {
+		text, err := os.ReadFile(info.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("certificate authority of the local Azure: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("certificate authority of the local Azure: no certificate in %s", info.CAFile)
+		}
+	}
+	return &Client{info: info, http: &http.Client{
+		Timeout:   time.Minute,
+		Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}, // a server on this machine needs no proxy
+	}}, nil
+}
+
+// Close closes the idle connections of the client.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// apiVersion is sent with every request; the local Azure accepts any.
+const apiVersion = "2025-05-01"
+
+// responseError is an error response of the local Azure.
+type responseError struct {
+	status        int
+	code, message string
+}
+
+func (e *responseError) Error() string {
+	return fmt.Sprintf("%s: %s (%d)", e.code, e.message, e.status)
+}
+
+// get reads a path, or the link to the next page of a list, into a value.
+func (c *Client) get(ctx context.Context, link string, into any) error {
+	return c.do(ctx, http.MethodGet, link, nil, into)
+}
+
+func (c *Client) do(ctx context.Context, method, link string, document []byte, into any) error {
+	if strings.HasPrefix(link, "/") {
+		link = c.info.ARM + (&url.URL{Path: link, RawQuery: "api-version=" + apiVersion}).String()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, link, bytes.NewReader(document))
+	if err != nil {
+		return err
+	}
+	if method != http.MethodGet {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Authorization", "Bearer "+c.info.Token)
+	r.Header.Set("User-Agent", "kaz-local-azure")
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return fmt.Errorf("ask the local Azure: %w", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("ask the local Azure: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
+		return readError(resp, text)
+	}
+	return json.Unmarshal(text, into)
+}
+
+func readError(resp *http.Response, text []byte) error {
+	var body struct {
+		Error struct{ Code, Message string } `json:"error"`
+	}
+	if json.Unmarshal(text, &body) != nil || body.Error.Code == "" {
+		body.Error.Code, body.Error.Message = "HTTP", resp.Status
+	}
+	return &responseError{resp.StatusCode, body.Error.Code, body.Error.Message}
+}
+
+// Put creates or replaces a resource and returns it when its provisioning has ended.
+func (c *Client) Put(ctx context.Context, id string, document []byte) (map[string]any, error) {
+	if _, err := azure.ParseID(id); err != nil {
+		return nil, err
+	}
+	if err := c.do(ctx, http.MethodPut, id, document, &map[string]any{}); err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(provisioningPoll)
+	defer tick.Stop()
+	for {
+		doc := map[string]any{}
+		if err := c.get(ctx, id, &doc); err != nil {
+			return nil, err
+		}
+		properties, _ := doc["properties"].(map[string]any)
+		switch state, _ := properties["provisioningState"].(string); state {
+		case "Creating", "Updating":
+		case "Failed", "Canceled":
+			return nil, fmt.Errorf("%s: the provisioning state in the local Azure is %s", id, state)
+		default:
+			return doc, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// provisioningPoll is the interval at which Put reads the provisioning state.
+const provisioningPoll = 200 * time.Millisecond

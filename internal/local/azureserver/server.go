@@ -1,0 +1,317 @@
+package azureserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"kaz/internal/arm"
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/plane/cloud"
+	"kaz/internal/emulator/plane/identity"
+	"kaz/internal/emulator/plane/metadata"
+	"kaz/internal/emulator/plane/proxy"
+	"kaz/internal/emulator/plane/registry"
+	"kaz/internal/emulator/plane/token"
+	"kaz/internal/emulator/providers"
+	"kaz/internal/local/azureclient"
+	"kaz/internal/local/inventory"
+)
+
+// Server is a local Azure that serves.
+type Server struct {
+	info       azureclient.Info
+	emulator   *emulator.Emulator
+	tokens     *token.Service
+	owner      token.Application // has all rights
+	system     token.Application // the managed identity of programs on this machine
+	metadata   planes            // the instance metadata service
+	registries *registry.Service
+	requestLog io.Writer // receives a line for each request, nil for no log
+	log        *slog.Logger
+
+	http    httpServers
+	saver   *saver // nil without a state file
+	closers closers
+}
+
+// Start starts a local Azure, which serves when Start returns, until [Server.Close]. The end of ctx interrupts only the
+// start.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	s, err := o.read()
+	if err != nil {
+		return nil, err
+	}
+	log := cmp.Or(o.Log, slog.Default())
+	a := &Server{log: log, http: httpServers{log: log}}
+	if err := a.start(ctx, o, s); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+func (a *Server) start(ctx context.Context, o Options, s settings) error {
+	if err := makeStateDir(o.State); err != nil {
+		return err
+	}
+	listeners, err := a.listen(ctx, o)
+	if err != nil {
+		return err
+	}
+	authority, caFile, err := a.openAuthority(o.CAFile)
+	if err != nil {
+		return err
+	}
+	keys, unlock, err := lockKeys(keysFileOf(o.State))
+	if err != nil {
+		return fmt.Errorf("--state: %w", err)
+	}
+	a.closers.add(unlock)
+	a.describe(listeners, caFile, o, s, keys)
+	if err := a.startEmulator(o, s, keys); err != nil {
+		return err
+	}
+	if err := a.openRegistries(o); err != nil {
+		return err
+	}
+	t, err := a.tokens.Issue(a.owner, "", cloud.Clouds()[0].Audiences()[0], ownerTokenLifetime)
+	if err != nil {
+		return err
+	}
+	a.info.Token = t.Text
+	a.serve(listeners, authority, keys)
+	if o.State != "" {
+		a.saver = startSaver(a.emulator, o.State, a.log)
+	}
+	return a.announce(o)
+}
+
+// ownerTokenLifetime is long because clients cannot renew a printed token.
+const ownerTokenLifetime = 30 * 24 * time.Hour
+
+// listen opens the ports, and warns about ports that other machines can reach.
+func (a *Server) listen(ctx context.Context, o Options) (*listeners, error) {
+	listeners, err := listen(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range listeners.all() {
+		a.closers.add(ignoreClosed(l.Close))
+		if ip, ok := l.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() {
+			a.log.Warn("every client that reaches this address has full access to the local azure", "address", l.Addr().String())
+		}
+	}
+	return listeners, nil
+}
+
+// describe fills in what clients need to know, except the token.
+func (a *Server) describe(l *listeners, caFile string, o Options, s settings, keys *keys) {
+	base, plain := "https://"+reachable(l.tls), "http://"+reachable(l.plain)
+	tenant := s.identities.TenantID()
+	a.info = azureclient.Info{
+		ARM: base, ARMHTTP: plain, CAFile: caFile,
+		Tenant: tenant, Subscription: o.subscription(),
+		TokenEndpoint:    base + "/" + tenant + "/oauth2/v2.0/token",
+		MetadataEndpoint: base + metadata.Path,
+		IdentityEndpoint: plain + identity.AppServicePath,
+		IdentityHeader:   keys.IdentityHeader,
+		ClientID:         keys.ClientID, ClientSecret: keys.ClientSecret,
+	}
+	if l.proxy != nil {
+		a.info.Proxy = "http://" + reachable(l.proxy)
+	}
+}
+
+func (a *Server) startEmulator(o Options, s settings, keys *keys) error {
+	if err := a.startTokens(o, s, keys); err != nil {
+		return err
+	}
+	var err error
+	if a.requestLog, err = a.openRequestLog(o.RequestLog); err != nil {
+		return fmt.Errorf("--request-log: %w", err)
+	}
+	a.emulator, err = emulator.New(emulator.Options{
+		Subscription: a.info.Subscription, Tenant: a.info.Tenant, Subscriptions: s.others, Providers: providers.All(),
+		Authenticator: a.tokens, Latency: s.latency, Throttle: s.throttle, AccessControl: s.accessControl,
+		Seed: o.Seed, Log: a.log, RequestLog: a.requestLog,
+	})
+	if err != nil {
+		return err
+	}
+	if o.State != "" {
+		if err := a.emulator.LoadFile(o.State); err != nil {
+			return fmt.Errorf("--state: %w; the file is unchanged", err)
+		}
+	}
+	if err := a.assignRoles(s.identities); err != nil {
+		return err
+	}
+	return a.emulator.SetFaults(s.faults)
+}
+
+// startTokens starts the token service with the applications of the keys and of the identities file.
+func (a *Server) startTokens(o Options, s settings, keys *keys) error {
+	a.owner = keys.owner()
+	applications := append([]token.Application{a.owner}, s.identities.All()...)
+	var inFile bool
+	if a.system, inFile = s.identities.System(); !inFile {
+		a.system = keys.system()
+		applications = append(applications, a.system)
+	}
+	var err error
+	a.tokens, err = token.New(token.Config{
+		Tenant: a.info.Tenant, Guests: s.tenants(), Key: keys.signing, Lifetime: o.TokenLifetime,
+		Applications: applications, Issuers: s.issuers, Authority: a.info.ARM, Log: a.log,
+		Ports: []string{portOf(a.info.ARM), portOf(a.info.ARMHTTP)},
+		World: a.Look,
+	})
+	return err
+}
+
+// openRequestLog opens the request log, nil for an empty name.
+func (a *Server) openRequestLog(file string) (io.Writer, error) {
+	if file == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	a.closers.add(f.Close)
+	return f, nil
+}
+
+// serve begins to answer requests.
+func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
+	managed := &identity.Service{Tokens: a.tokens, Header: keys.IdentityHeader, System: a.system.ClientID, World: a.Look}
+	a.metadata = planes{handlers: []plane{managed}, otherwise: http.NotFoundHandler(), log: a.requestLog}
+	handler := planes{
+		handlers: []plane{
+			a.tokens,
+			&metadata.Service{Authority: a.info.ARM, Registry: a.registries.Suffix},
+			managed,
+		},
+		otherwise: a.emulator,
+		log:       a.requestLog,
+	}
+	a.http.serve(l.tls, a.withRegistries(handler), authority.tlsConfig())
+	a.http.serve(envelopes{l.plain}, handler, nil)
+	if l.proxy != nil {
+		a.http.proxy = &proxy.Proxy{
+			Target: reachable(l.tls), Plain: reachable(l.plain), Registry: a.registries.Answers, Log: a.log,
+			Metadata: a.metadata,
+		}
+		a.http.serve(l.proxy, a.http.proxy, nil)
+	}
+}
+
+// announce writes the announcement files. Close removes them.
+func (a *Server) announce(o Options) error {
+	var files []string
+	if o.State != "" {
+		files = append(files, azureclient.FileBeside(o.State))
+	}
+	if o.AnnounceDir != "" {
+		files = append(files, azureclient.FileInDir(o.AnnounceDir))
+	}
+	for _, file := range files {
+		if err := azureclient.Announce(file, a.info); err != nil {
+			return err
+		}
+		a.closers.add(func() error { return os.Remove(file) })
+	}
+	return nil
+}
+
+// Info returns what clients need to know.
+func (a *Server) Info() azureclient.Info { return a.info }
+
+// Client returns an in-process ARM client with all rights.
+func (a *Server) Client() (*arm.Client, error) {
+	return arm.New(arm.Config{
+		Endpoint:   a.info.ARM,
+		Credential: ownerCredential{a},
+		Transport:  &http.Client{Transport: a.emulator.Transport()},
+		UserAgent:  "kaz-local",
+		RetryDelay: 100 * time.Millisecond,
+		Logger:     a.log,
+	})
+}
+
+// Emulator returns the emulator that holds the resources.
+func (a *Server) Emulator() *emulator.Emulator { return a.emulator }
+
+// Look calls f with the resources, and does nothing before the emulator has started.
+func (a *Server) Look(f func(w behaviour.World)) {
+	if a.emulator != nil {
+		a.emulator.Look(f)
+	}
+}
+
+// OwnsHost reports whether a host name belongs to Azure and is served here.
+func (a *Server) OwnsHost(host string) bool {
+	_, known := cloud.OfHost(host)
+	return known || a.registries.Answers(host)
+}
+
+// Metadata returns the instance metadata service, as 169.254.169.254 answers it to the machine with a network interface.
+func (a *Server) Metadata(nic azure.ID) http.Handler {
+	owner := nic.Parent()
+	if !inventory.IsMachine(owner) {
+		a.Look(func(w behaviour.World) {
+			doc, _ := w.Get(nic)
+			owner = behaviour.RefID(doc, "properties.virtualMachine")
+		})
+	}
+	if owner == "" {
+		return http.NotFoundHandler()
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path, r.URL.RawPath = "/vm"+string(owner)+r.URL.Path, ""
+		a.metadata.ServeHTTP(w, r)
+	})
+}
+
+// Close stops serving after the requests in flight, and saves the state.
+func (a *Server) Close() error {
+	err := a.http.shutdown()
+	if a.saver != nil {
+		err = errors.Join(err, a.saver.close())
+	}
+	return errors.Join(err, a.closers.close())
+}
+
+// openAuthority opens the certificate authority in a file, or creates one. An empty name is a temporary file that Close
+// removes.
+func (a *Server) openAuthority(file string) (*authority, string, error) {
+	if file == "" {
+		dir, err := os.MkdirTemp("", "kaz-azure-")
+		if err != nil {
+			return nil, "", err
+		}
+		a.closers.add(func() error { return os.RemoveAll(dir) })
+		file = filepath.Join(dir, "ca.pem")
+	}
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return nil, "", err
+	}
+	authority, err := openAuthority(file)
+	if err != nil {
+		return nil, "", fmt.Errorf("--ca-file: %w", err)
+	}
+	return authority, file, nil
+}

@@ -1,0 +1,108 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kaz/internal/local/realnodes"
+	"kaz/internal/local/site"
+)
+
+// choose sets the address families and the kind of nodes. An existing cluster keeps both.
+func (c *cluster) choose(ctx context.Context) error {
+	var err error
+	if c.IPFamilies, err = chooseFamilies(c.IPFamilies, c.record, c.group.Dir()); err != nil {
+		return err
+	}
+	if c.record.Instance == "" {
+		c.record.Instance = newInstance()
+	}
+	if c.NodesKind, err = c.chooseNodes(ctx); err != nil {
+		return err
+	}
+	c.record.NodesKind = c.NodesKind
+	if c.NodesKind == NodesReal {
+		c.nodes = &realNodes{cluster: c}
+	} else {
+		c.nodes = hollowNodes{c}
+	}
+	return nil
+}
+
+// chooseFamilies returns the families of an existing cluster, else the given ones.
+func chooseFamilies(given []string, r record, dir string) ([]string, error) {
+	wanted, err := site.ReadFamilies(given)
+	if err != nil || r.isNew() {
+		return wanted, err
+	}
+	have := []string{site.IPv4}
+	if r.Site.DualStack() {
+		have = append(have, site.IPv6)
+	}
+	if len(wanted) > 0 && !slices.Equal(wanted, have) {
+		return nil, fmt.Errorf("--ip-families %s: the cluster in %s has %s, and that cannot be changed", strings.Join(wanted, ","), dir,
+			strings.Join(have, ","))
+	}
+	return have, nil
+}
+
+// chooseNodes returns the kind of nodes, and reports the reason if this machine cannot run real ones.
+func (c *cluster) chooseNodes(ctx context.Context) (string, error) {
+	wanted, err := wantedNodes(c.UpOptions, c.record.nodesKind(), c.group.Dir())
+	if err != nil || wanted == NodesHollow {
+		return wanted, err
+	}
+	problems, err := c.checkRealNodes(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case len(problems) == 0:
+		c.progress.say("nodes are real: namespaces of this machine, each with a kubelet and a containerd")
+		return NodesReal, nil
+	case len(c.Images) > 0:
+		return "", fmt.Errorf("--image: only real nodes run images, and this machine cannot run real nodes: %w", errors.Join(problems...))
+	case wanted == NodesReal:
+		return "", fmt.Errorf("real nodes: %w\n--nodes-kind hollow simulates nodes, in another --dir", errors.Join(problems...))
+	}
+	c.progress.say("nodes are hollow (simulated); this machine cannot run real nodes:")
+	for _, p := range problems {
+		c.progress.say("  %v", p)
+	}
+	return NodesHollow, nil
+}
+
+// checkRealNodes removes leftovers of killed kaz processes, and returns the reasons why this machine cannot run real
+// nodes.
+func (c *cluster) checkRealNodes(ctx context.Context) (problems []error, err error) {
+	if err := c.record.sweep(ctx); err != nil {
+		return nil, err
+	}
+	swept, err := realnodes.SweepAbandoned(ctx)
+	for _, name := range swept {
+		c.progress.say("removed leftovers of %s, a killed kaz process", name)
+	}
+	if err != nil {
+		problems = append(problems, err)
+	}
+	return append(problems, realnodes.CheckMachine(ctx, c.record.Instance, c.group.Dir(), cmp.Or(c.Nodes, defaultNodes))...), nil
+}
+
+// wantedNodes returns the required kind of nodes, "" for no requirement. have is the kind of an existing cluster.
+func wantedNodes(o UpOptions, have, dir string) (string, error) {
+	if have != "" && o.NodesKind != "" && o.NodesKind != have {
+		return "", fmt.Errorf("--nodes-kind %s: the cluster in %s has %s nodes, and that cannot be changed", o.NodesKind, dir, have)
+	}
+	wanted := cmp.Or(o.NodesKind, have)
+	if len(o.Images) == 0 {
+		return wanted, nil
+	}
+	if wanted == NodesHollow {
+		return "", fmt.Errorf("--image: the cluster in %s has %s nodes, which are simulated and run no images; --image is allowed with "+
+			"real nodes, in another --dir", dir, have)
+	}
+	return NodesReal, nil
+}

@@ -1,0 +1,152 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // manifests
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"kaz/internal/emulator/plane/names"
+	"kaz/internal/local/azureclient"
+	"kaz/internal/local/controlplane"
+	"kaz/internal/local/image"
+	"kaz/internal/local/inventory"
+	vm "kaz/internal/local/machine"
+	"kaz/internal/local/realnodes"
+)
+
+// nameServer is the address of the cluster's name server. coredns.yaml has the same address.
+func nameServer() netip.Addr { return netip.MustParseAddr("10.96.0.10") }
+
+//go:embed apiserver.yaml
+var apiServer []byte // with the address of realnodes.APIServer
+
+//go:embed coredns.yaml
+var coredns []byte
+
+// realNodes starts nodes that are namespaces of this machine.
+type realNodes struct {
+	*cluster
+	images  []string
+	network *realnodes.Nodes
+}
+
+func (n *realNodes) unused() []string { return []string{controlplane.KWOK} }
+
+func (n *realNodes) beforeControlPlane() []step { return []step{{"network", n.startNetwork}} }
+
+func (n *realNodes) afterControlPlane(manager step) []step {
+	return []step{
+		{"machines", n.startMachines}, manager, {"name server", n.startNameServer}, {"nodes ready", n.waitNodes},
+		{"example", n.startExample},
+	}
+}
+
+// startNetwork prepares the images of the machines and starts their network.
+func (n *realNodes) startNetwork(ctx context.Context) error {
+	own, err := makeImages(ctx, n.binaries[controlplane.CoreDNS])
+	if err != nil {
+		return err
+	}
+	n.images = append(own, n.Images...)
+	site := n.record.Site
+	n.network, err = realnodes.Start(ctx, realnodes.Config{
+		Instance: n.record.Instance, Azure: n.azure, VNet: site.Network("virtualNetworks", site.VNet), Dir: n.group.Dir(),
+		Program: n.Program, Processes: n.group, Log: slog.Default(),
+	})
+	return err
+}
+
+// makeImages makes the images that each machine imports at boot, once for each user.
+func makeImages(ctx context.Context, nameServer string) ([]string, error) {
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	goCommand, err := exec.LookPath("go")
+	if err != nil {
+		return nil, fmt.Errorf("images: %w", err)
+	}
+	dir := filepath.Join(user, "kaz", "images")
+	own, err := image.Make(ctx, dir, goCommand)
+	if err != nil {
+		return nil, err
+	}
+	dns, err := image.Wrap(dir, image.CoreDNS, nameServer)
+	return []string{own, dns}, err
+}
+
+// startMachines connects the virtual network with the API server, and begins to boot the machines of Azure.
+func (n *realNodes) startMachines(ctx context.Context) error {
+	ctx, n.stopTasks = context.WithCancel(ctx)
+	if err := n.network.Connect(ctx, n.tasks, azureclient.HostOf(n.controlPlane.Server)); err != nil {
+		return err
+	}
+	if err := n.apply(ctx, apiServer); err != nil {
+		return fmt.Errorf("publish the API server as the endpoint of the kubernetes Service: %w", err)
+	}
+	describe, err := n.describer()
+	if err != nil {
+		return err
+	}
+	n.tasks.Go(func() error { return n.writeNetworkStatus(ctx) })
+	n.network.Boot(ctx, n.tasks, describe)
+	return nil
+}
+
+// describer returns a function that returns what all machines share, and issues the identity of a machine's kubelet.
+func (n *realNodes) describer() (func(inventory.Machine) (vm.Spec, error), error) {
+	proxy, err := n.controlPlane.IssueInsideKubeconfig(controlplane.KubeProxy, "system:kube-proxy")
+	if err != nil {
+		return nil, err
+	}
+	programs, err := vm.HostPrograms()
+	if err != nil {
+		return nil, err
+	}
+	programs[vm.Kubelet], programs[vm.KubeProxy] = n.binaries[controlplane.Kubelet], n.binaries[controlplane.KubeProxy]
+	programs[vm.NodeManager] = n.Program
+	manager := ""
+	if !n.without(CloudNodeManager) {
+		if manager, err = n.controlPlane.IssueInsideKubeconfig(CloudNodeManager, "system:cloud-node-manager",
+			"system:masters"); err != nil {
+			return nil, err
+		}
+	}
+	site := n.record.Site
+	return func(m inventory.Machine) (vm.Spec, error) {
+		kubelet, err := n.controlPlane.IssueInsideKubeconfig("kubelet-"+m.Name, "system:node:"+m.Name, "system:nodes")
+		return vm.Spec{
+			PodRanges: site.PodRanges(), ServiceRanges: site.ServiceRanges(), Network: site.NetworkRanges(), DNS: nameServer(),
+			Search: names.Domain, AzureCA: n.azure.Info().CAFile, Tenant: site.Tenant,
+			ClientCA: n.controlPlane.CAFile, Kubelet: kubelet, Proxy: proxy, NodeManager: manager,
+			WaitRoutes: !n.without(CloudControllerManager), Labels: m.NodeLabels(site.Group()),
+			Programs: programs, Images: n.images, PauseImage: image.Pause,
+		}, err
+	}, nil
+}
+
+func (n *realNodes) startNameServer(ctx context.Context) error { return n.apply(ctx, coredns) }
+
+// apply applies manifests with kubectl.
+func (n *realNodes) apply(ctx context.Context, manifests []byte) error {
+	apply := exec.CommandContext(ctx, n.binaries[controlplane.Kubectl], "--kubeconfig", n.controlPlane.Kubeconfig, "apply", "--server-side",
+		"--field-manager=kaz", "--force-conflicts", "-f", "-")
+	apply.Stdin, apply.Env = bytes.NewReader(manifests), []string{"HOME=" + n.group.Dir()}
+	if out, err := apply.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl apply: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+func (n *realNodes) stop(ctx context.Context) error {
+	if n.network == nil {
+		return nil
+	}
+	return n.network.Stop(ctx)
+}

@@ -1,0 +1,189 @@
+package realnodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/plane/fabric"
+	"kaz/internal/emulator/plane/fabric/wiring"
+	"kaz/internal/emulator/plane/names"
+	"kaz/internal/local/azureclient"
+	"kaz/internal/local/azureserver"
+	"kaz/internal/local/inventory"
+	vm "kaz/internal/local/machine"
+	"kaz/internal/local/process"
+)
+
+// APIServer returns the address at which nodes and pods reach the API server: the platform's address, which no security
+// group can block.
+func APIServer() netip.AddrPort { return netip.AddrPortFrom(wiring.Platform, 6443) }
+
+// Config describes the real nodes of a cluster.
+type Config struct {
+	// Instance is part of the names of the namespaces and cgroups.
+	Instance string
+	Azure    *azureserver.Server
+	// VNet is the virtual network of the cluster.
+	VNet azure.ID
+	// Dir is the directory of the cluster. The disks of the machines are in it.
+	Dir string
+	// Program is the kaz executable, which runs machines.
+	Program   string
+	Processes *process.Group
+	Log       *slog.Logger
+}
+
+// EgressSocket returns the Unix socket through which the API server of a cluster reaches its nodes.
+func EgressSocket(dir string) string { return filepath.Join(dir, "egress.sock") }
+
+// Nodes are the real nodes of a running cluster.
+type Nodes struct {
+	config  Config
+	lock    *process.Lock // of the instance
+	network *fabric.Fabric
+	egress  net.Listener
+}
+
+// Start starts the network of the machines. The caller stops it.
+func Start(ctx context.Context, c Config) (*Nodes, error) {
+	n := &Nodes{config: c}
+	if err := n.start(ctx); err != nil {
+		return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
+	}
+	return n, nil
+}
+
+func (n *Nodes) start(ctx context.Context) error {
+	var err error
+	if n.lock, err = waitInstance(ctx, n.config.Instance); err != nil {
+		return err
+	}
+	n.network, err = fabric.Start(ctx, fabric.Options{
+		Instance: n.config.Instance, Azure: n.config.Azure.Emulator(), Metadata: n.config.Azure.Metadata, Log: n.config.Log,
+	})
+	if err != nil {
+		return err
+	}
+	socket := EgressSocket(n.config.Dir)
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
+		return err
+	}
+	n.egress, err = net.Listen("unix", socket)
+	return err
+}
+
+// Stop stops the network and removes everything of the instance from this machine.
+func (n *Nodes) Stop(ctx context.Context) error {
+	var problems []error
+	if n.egress != nil {
+		if err := n.egress.Close(); !errors.Is(err, net.ErrClosed) {
+			problems = append(problems, err)
+		}
+	}
+	if n.network != nil {
+		problems = append(problems, n.network.Close())
+	}
+	if n.lock != nil {
+		problems = append(problems, sweepInstance(ctx, n.config.Instance, n.lock))
+	}
+	return errors.Join(problems...)
+}
+
+// Connect connects the virtual network with the API server at a host:port in both directions, until ctx is done. It also
+// connects the network with Azure's hosts and name server.
+func (n *Nodes) Connect(ctx context.Context, tasks *errgroup.Group, server string) error {
+	api, err := n.network.Listen(ctx, n.config.VNet, "tcp", APIServer().String())
+	if err != nil {
+		return fmt.Errorf("the API server inside the virtual network: %w", err)
+	}
+	tasks.Go(func() error { return vm.Relay(ctx, api, server, n.config.Log) })
+	tasks.Go(func() error {
+		return vm.Egress{Log: n.config.Log, Dial: func(ctx context.Context, address string) (net.Conn, error) {
+			return n.network.Dial(ctx, n.config.VNet, "tcp", address)
+		}}.Serve(ctx, n.egress)
+	})
+	return n.serveNames(ctx, tasks)
+}
+
+// serveNames serves Azure's name server and the hosts of Azure itself at the platform's address.
+func (n *Nodes) serveNames(ctx context.Context, tasks *errgroup.Group) error {
+	platform := func(port uint16) string { return netip.AddrPortFrom(wiring.Platform, port).String() }
+	const dns, https = 53, 443
+	arm, err := n.network.Listen(ctx, n.config.VNet, "tcp", platform(https))
+	if err != nil {
+		return fmt.Errorf("azure inside the virtual network: %w", err)
+	}
+	tasks.Go(func() error { return vm.Relay(ctx, arm, azureclient.HostOf(n.config.Azure.Info().ARM), n.config.Log) })
+	connections, err := n.network.Listen(ctx, n.config.VNet, "tcp", platform(dns))
+	if err != nil {
+		return fmt.Errorf("name server of the virtual network: %w", err)
+	}
+	datagrams, err := n.network.ListenPacket(ctx, n.config.VNet, "udp", platform(dns))
+	if err != nil {
+		connections.Close()
+		return fmt.Errorf("name server of the virtual network: %w", err)
+	}
+	server := &names.Server{
+		Network: n.config.VNet, World: n.config.Azure.Look, Own: n.config.Azure.OwnsHost, At: wiring.Platform, Log: n.config.Log,
+	}
+	tasks.Go(func() error { return server.Serve(ctx, connections, datagrams) })
+	return nil
+}
+
+// Boot keeps the machines as Azure describes them, until ctx is done. describe returns the part of a spec that all
+// machines of the cluster share.
+func (n *Nodes) Boot(ctx context.Context, tasks *errgroup.Group, describe func(inventory.Machine) (vm.Spec, error)) {
+	f := &fleet{config: n.config, network: n.network, describe: describe, runners: map[string]*runner{}}
+	changed := inventory.Changes(ctx, n.config.Azure.Emulator())
+	tasks.Go(func() error {
+		defer f.wait()
+		for {
+			machines, err := inventory.List(ctx, n.config.Azure.Emulator())
+			if err == nil {
+				f.update(ctx, machines)
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-changed:
+			}
+		}
+	})
+}
+
+// WaitBalancers calls f with the load balancer rules after each change, until f returns true.
+func (n *Nodes) WaitBalancers(ctx context.Context, f func([]wiring.Balancer) bool) error {
+	return n.network.Wait(ctx, f)
+}
+
+// DisksDir returns the directory with the disks of a cluster's machines.
+func DisksDir(dir string) string { return filepath.Join(dir, "machines") }
+
+// Disks returns the names of the machines that have a disk in the directory of a cluster.
+func Disks(dir string) ([]string, error) {
+	entries, err := os.ReadDir(DisksDir(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var all []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			all = append(all, e.Name())
+		}
+	}
+	return all, nil
+}

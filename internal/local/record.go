@@ -1,0 +1,109 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"kaz/internal/local/azureclient"
+	"kaz/internal/local/realnodes"
+	"kaz/internal/local/site"
+)
+
+// recordFile is the file of a [record].
+const recordFile = "cluster.json"
+
+// record is what the next start of a cluster needs to know.
+type record struct {
+	Site site.Site `json:"site"`
+	// ARM, HTTP and Proxy are the addresses (host:port) of the local Azure.
+	ARM   string `json:"arm"`
+	HTTP  string `json:"http"`
+	Proxy string `json:"proxy"`
+	// NodesKind is the kind of the cluster's nodes.
+	NodesKind string `json:"nodesKind"`
+	// Instance is part of the names of the namespaces and cgroups of real nodes.
+	Instance string `json:"instance"`
+	// Health is the address of the cloud-controller-manager's health and metrics.
+	Health string `json:"health"`
+}
+
+// newInstance returns a random name that tells this cluster from the others on this machine.
+func newInstance() string {
+	var b [3]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// readRecord reads the record in a directory, a zero record for a new cluster.
+func readRecord(dir string) (record, error) {
+	var r record
+	path := filepath.Join(dir, recordFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("%s cannot be read (%w); remove the directory to start a new cluster", path, err)
+	}
+	return r, nil
+}
+
+// isNew reports whether the cluster has no resources yet.
+func (r record) isNew() bool { return len(r.Site.ScaleSets) == 0 }
+
+// nodesKind returns the kind of the existing nodes, "" for a new cluster. Clusters from before the choice are hollow.
+func (r record) nodesKind() string {
+	if r.NodesKind == "" && !r.isNew() {
+		return NodesHollow
+	}
+	return r.NodesKind
+}
+
+func (r record) healthPort() string {
+	_, port, _ := net.SplitHostPort(r.Health)
+	return port
+}
+
+func (r *record) setAddresses(info azureclient.Info) {
+	r.ARM, r.HTTP, r.Proxy = azureclient.HostOf(info.ARM), azureclient.HostOf(info.ARMHTTP), azureclient.HostOf(info.Proxy)
+}
+
+// freeAddresses returns the recorded addresses, each one replaced by a free one if it is taken.
+func (r record) freeAddresses() (arm, http, proxy string, err error) {
+	var errs [3]error
+	arm, errs[0] = freeAddress(r.ARM)
+	http, errs[1] = freeAddress(r.HTTP)
+	proxy, errs[2] = freeAddress(r.Proxy)
+	return arm, http, proxy, errors.Join(errs[:]...)
+}
+
+// freeAddress returns the recorded address if it is free, else a free one on loopback. The caller opens it at once.
+func freeAddress(recorded string) (string, error) {
+	for _, address := range []string{recorded, "127.0.0.1:0"} {
+		if address == "" {
+			continue
+		}
+		if l, err := net.Listen("tcp", address); err == nil {
+			return l.Addr().String(), l.Close()
+		}
+	}
+	return "", errors.New("no free port on 127.0.0.1")
+}
+
+// sweep removes what a killed Up left of real nodes. The processes have ended with it.
+func (r record) sweep(ctx context.Context) error {
+	if r.NodesKind != NodesReal || r.Instance == "" {
+		return nil
+	}
+	return realnodes.Sweep(ctx, r.Instance)
+}

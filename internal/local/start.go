@@ -1,0 +1,104 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/local/atomicfile"
+	"kaz/internal/local/azureserver"
+	"kaz/internal/local/controlplane"
+	"kaz/internal/local/realnodes"
+	"kaz/internal/local/site"
+)
+
+// build builds the programs that are missing in the user's cache, except those in without.
+func build(ctx context.Context, without []string, progress *progress) (controlplane.Binaries, error) {
+	defer progress.begin("control plane programs")()
+	return controlplane.Build(ctx, controlplane.BuildOptions{
+		Without: without,
+		Progress: func(s controlplane.Step) {
+			switch s.State {
+			case controlplane.Waiting:
+				progress.say("waiting for another kaz process, which is building")
+			case controlplane.Building:
+				progress.say("building %s %s (only once)", s.Program, s.Version)
+			case controlplane.Built:
+				progress.say("built %s in %s", s.Program, short(s.Took))
+			case controlplane.Cached:
+			}
+		},
+	})
+}
+
+// startAzure starts the local Azure with the state in the directory. It uses the recorded addresses, which azure.json
+// names, if they are free.
+func (c *cluster) startAzure(ctx context.Context) error {
+	var err error
+	o := c.Azure
+	o.CAFile, o.State, o.RequestLog = c.path("azure-ca.pem"), c.path("azure-state.json"), c.path("logs/azure-requests.jsonl")
+	if o.Address, o.HTTPAddress, o.ProxyAddress, err = c.record.freeAddresses(); err != nil {
+		return err
+	}
+	if c.azure, err = azureserver.Start(ctx, o); err != nil {
+		return err
+	}
+	info := c.azure.Info()
+	c.record.setAddresses(info)
+	if c.record.Health, err = freeAddress(c.record.Health); err != nil {
+		return err
+	}
+	if c.record.isNew() {
+		c.record.Site = site.New(info.Tenant, info.Subscription, max(c.ScaleSets, 1))
+		c.record.Site.IPFamilies = c.IPFamilies
+	}
+	return atomicfile.WriteJSON(c.path(recordFile), c.record)
+}
+
+// defaultNodes is the number of nodes of a new cluster.
+const defaultNodes = 3
+
+// createResources creates the resources of the cluster in the local Azure, and the files for its clients.
+func (c *cluster) createResources(ctx context.Context) error {
+	s, count := c.record.Site, c.Nodes
+	if c.ScaleSets > 0 && c.ScaleSets != len(s.ScaleSets) {
+		return fmt.Errorf("--scale-sets %d: the cluster in %s has %d, and that cannot be changed", c.ScaleSets, c.group.Dir(),
+			len(s.ScaleSets))
+	}
+	if count == 0 {
+		count = defaultNodes
+	}
+	client, err := c.azure.Client()
+	if err != nil {
+		return err
+	}
+	err = s.Create(ctx, client, count, c.Nodes > 0, func(id azure.ID, took time.Duration) {
+		if took >= time.Second {
+			c.progress.say("%s created in %s", id.Name(), short(took))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return c.writeClientFiles()
+}
+
+func (c *cluster) startControlPlane(ctx context.Context) error {
+	config := controlplane.Config{
+		Processes: c.group, Binaries: c.binaries,
+		PodCIDRs: c.record.Site.PodRanges(), ServiceCIDRs: c.record.Site.ServiceRanges(),
+		Without: slices.DeleteFunc(slices.Concat(c.Without, c.nodes.unused()), func(name string) bool {
+			return name == CloudControllerManager || name == CloudNodeManager
+		}),
+		Inside:  realnodes.APIServer(),
+		Started: func(program string, took time.Duration) { c.progress.say("%s ready in %s", program, short(took)) },
+	}
+	if c.NodesKind == NodesReal {
+		config.Egress = realnodes.EgressSocket(c.group.Dir())
+	}
+	var err error
+	c.controlPlane, err = controlplane.Start(ctx, config)
+	return err
+}

@@ -1,0 +1,269 @@
+// Package backend decides the members of the backend address pools: addresses, or machines with
+// their network interfaces. Layer L1.
+package backend
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/balancer"
+	"kaz/internal/plan/loadbalancer/batch"
+	"kaz/internal/plan/loadbalancer/cluster"
+	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/machine"
+	"kaz/internal/plan/loadbalancer/privatelink"
+	"kaz/internal/plan/loadbalancer/problem"
+)
+
+type poolMember = azure.Child[network.BackendAddress]
+
+// Planner decides the members of the backend pools for one batch.
+type Planner struct {
+	index *index.Index
+	batch *batch.Batch
+	found *problem.List
+	// groups are the machines, once they are read.
+	groups []*machine.Group
+	read   bool
+}
+
+// New is a planner for a batch.
+func New(x *index.Index, b *batch.Batch, found *problem.List) *Planner {
+	return &Planner{index: x, batch: b, found: found}
+}
+
+// Pools are the pools of a load balancer: all that exist, and the pools that the batch's Services need. Pools
+// of addresses get their members here, pools of network interfaces at the machines.
+func (p *Planner) Pools(lb *index.LoadBalancer) []index.Pool {
+	var pools []index.Pool
+	for _, had := range lb.Properties.BackendAddressPools {
+		pools = append(pools, p.pool(lb, had))
+	}
+	for _, s := range p.batch.Live {
+		for _, at := range s.Placements {
+			name := at.PoolName(p.index.Config)
+			if at.At.LB != lb || slices.ContainsFunc(pools, func(c index.Pool) bool { return strings.EqualFold(c.Name, name) }) {
+				continue
+			}
+			fresh := index.Pool{Name: name}
+			if p.fills(lb) && p.byIP(lb) && at.OwnPool == "" {
+				fresh = p.withNodes(lb, fresh, at.Family)
+			}
+			pools = append(pools, fresh)
+		}
+	}
+	return pools
+}
+
+func (p *Planner) fills(lb *index.LoadBalancer) bool {
+	return !p.index.Config.IsPreset(lb.Internal) && len(p.index.Nodes) > 0
+}
+
+func (p *Planner) byIP(lb *index.LoadBalancer) bool { return privatelink.ByIP(p.index, lb) }
+
+// pool is a pool that exists: with the wanted members if it is the
+// cluster's own, else as it is.
+func (p *Planner) pool(lb *index.LoadBalancer, had index.Pool) index.Pool {
+	kept := had
+	kept.Keep = true
+	family, ours := p.index.Config.PoolFamily(had.Name)
+	if !ours || !p.fills(lb) {
+		return kept
+	}
+	switch byIP := p.byIP(lb); {
+	case byIP && !index.IsByAddress(had) && p.isUsed(lb.ID.Child(network.BackendAddressPools, had.Name)):
+		// The network interfaces leave first, in a round of their own.
+		p.batch.Waits = append(p.batch.Waits,
+			"pool "+had.Name+" of "+lb.ID.Name()+" gets addresses when its network interfaces have left")
+		return kept
+	case byIP:
+		return p.withNodes(lb, had, family)
+	case index.HasAddresses(had):
+		return index.Pool{Name: had.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}}
+	}
+	return kept
+}
+
+// withNodes is one of the cluster's pools with the addresses of all nodes. Spread fills the pools of several
+// load balancers.
+func (p *Planner) withNodes(lb *index.LoadBalancer, had index.Pool, family v1.IPFamily) index.Pool {
+	if len(p.index.Config.Balancers) > 0 && lb.Entry >= 0 {
+		return index.Pool{Name: had.Name}
+	}
+	return p.byAddress(had, family, p.index.SortedNodes)
+}
+
+// machines are all machines that may be in pools.
+func (p *Planner) machines() ([]*machine.Group, error) {
+	if p.read {
+		return p.groups, nil
+	}
+	groups, err := machine.Read(p.index.Input, p.index.Balancers)
+	p.groups, p.read = groups, err == nil
+	return groups, err
+}
+
+// isUsed reports whether machines, or the model of some, name a pool.
+func (p *Planner) isUsed(id azure.ID) bool {
+	groups, err := p.machines() // Membership reports a document that cannot be read
+	return err == nil && slices.ContainsFunc(groups, func(g *machine.Group) bool {
+		return slices.ContainsFunc(g.All(), func(m *machine.Machine) bool { return m.In(id) })
+	})
+}
+
+// byAddress is a pool with the addresses of nodes, sorted by name. Excluded nodes do not leave the pool
+// empty; a node that is neither receiver nor excluded stays as it is.
+func (p *Planner) byAddress(pool index.Pool, family v1.IPFamily, belong []*index.Node) index.Pool {
+	had := make(map[netip.Addr]string, len(pool.Properties.LoadBalancerBackendAddresses)) // names by address
+	for _, m := range pool.Properties.LoadBalancerBackendAddresses {
+		if ip, err := netip.ParseAddr(m.Properties.IPAddress); err == nil {
+			had[ip.Unmap()] = m.Name
+		}
+	}
+	members, excluded := newBindings(len(belong)), newBindings(0)
+	for _, n := range belong {
+		ip, ok := n.Address(family)
+		if !ok || p.rejection(ip) != "" {
+			continue
+		}
+		_, there := had[ip]
+		switch {
+		case n.Role == cluster.Receiver, n.Role == cluster.Bystander && there:
+			members.add(n.Name, ip)
+		case n.Role == cluster.Excluded && there:
+			excluded.add(n.Name, ip)
+		}
+	}
+	if len(members.all) == 0 {
+		members = excluded
+	}
+	next := index.Pool{Name: pool.Name}
+	next.Properties.LoadBalancerBackendAddresses = members.named(had) // nil for none: a pool of nodes is not emptied
+	if id := p.index.Config.NetworkID(); id != "" {
+		next.Properties.VirtualNetwork = azure.Ref(id)
+	}
+	return next
+}
+
+// orEmpty is byAddress where an empty pool is a valid result: a nil list would keep the members.
+func (p *Planner) orEmpty(pool index.Pool, family v1.IPFamily, belong []*index.Node) index.Pool {
+	next := p.byAddress(pool, family, belong)
+	if next.Properties.LoadBalancerBackendAddresses == nil {
+		next.Properties.LoadBalancerBackendAddresses = []poolMember{}
+	}
+	return next
+}
+
+// rejection says why Azure does not take an address into a pool, "" when it does.
+func (p *Planner) rejection(ip netip.Addr) string {
+	if len(p.index.RejectedAddresses) == 0 {
+		return ""
+	}
+	why, rejected := p.index.RejectedAddresses[ip.String()]
+	if rejected && why == "" {
+		return "no reason is known"
+	}
+	return why
+}
+
+// WarnRejected warns of nodes that stay out of the pools because Azure does not take their addresses.
+func (p *Planner) WarnRejected() {
+	for _, n := range p.index.SortedNodes {
+		for _, ip := range n.IPs {
+			if why := p.rejection(ip); why != "" && n.Role == cluster.Receiver {
+				p.found.Warn(n.Name, problem.NotJoined,
+					"its address %s stays out of the backend pools, as Azure does not take it: %s", ip, why)
+			}
+		}
+	}
+}
+
+// bindings are the nodes in a pool of addresses.
+type bindings struct {
+	all []binding
+	at  map[netip.Addr]bool
+}
+
+type binding struct {
+	node string // its name
+	ip   netip.Addr
+}
+
+func newBindings(size int) *bindings {
+	return &bindings{make([]binding, 0, size), make(map[netip.Addr]bool, size)}
+}
+
+// add adds a node, unless another one has its address: that of a machine that is gone is given
+// to the next one, and the Node of the first may still be there.
+func (b *bindings) add(node string, ip netip.Addr) {
+	if !b.at[ip] {
+		b.at[ip] = true
+		b.all = append(b.all, binding{node, ip})
+	}
+}
+
+// named are the members with the names that their addresses have, unless another node needs the name for
+// itself. Azure takes a name once.
+func (b *bindings) named(had map[netip.Addr]string) (members []poolMember) {
+	own := map[string]bool{} // names of nodes that are named after themselves
+	for more := true; more; {
+		more = false
+		for _, m := range b.all {
+			if name, there := had[m.ip]; !own[m.node] && (!there || own[name]) {
+				delete(had, m.ip)
+				own[m.node], more = true, true
+			}
+		}
+	}
+	members = slices.Grow(members, len(b.all))
+	for _, m := range b.all {
+		members = append(members,
+			poolMember{Name: cmp.Or(had[m.ip], m.node), Properties: network.BackendAddress{IPAddress: m.ip.String()}})
+	}
+	return members
+}
+
+// interfacePools are the pools that network interfaces have to leave because
+// members are addresses from now on.
+func (p *Planner) interfacePools(w *balancer.Wanted) []azure.ID {
+	var ids []azure.ID
+	for _, pool := range w.BackendAddressPools {
+		if p.index.Config.IsOwnPool(pool.Name) && pool.Keep && !index.IsByAddress(pool) {
+			ids = append(ids, w.State.ID.Child(network.BackendAddressPools, pool.Name))
+		}
+	}
+	return ids
+}
+
+// Migrations have Azure turn pools of network interfaces into pools of addresses, where
+// that is asked for. Otherwise the interfaces leave, and the pool is empty for a while.
+func (p *Planner) Migrations(all []*balancer.Wanted) (nodes []plan.Node, waits []string) {
+	if !p.index.Config.PoolByIP || !p.index.Config.MigrateByAPI {
+		return nil, nil
+	}
+	for _, w := range all {
+		if !w.Stays() || !p.fills(w.State) || !p.byIP(w.State) {
+			continue
+		}
+		var names []string
+		for _, id := range p.interfacePools(w) {
+			names = append(names, id.Name())
+			waits = append(waits, "pool "+id.Name()+" of "+w.State.ID.Name()+" is brought up to date when it has addresses")
+		}
+		body, err := json.Marshal(map[string][]string{"pools": names})
+		if err != nil || len(names) == 0 {
+			continue
+		}
+		nodes = append(nodes,
+			plan.Action(w.State.ID, "migrateToIpBased", body, "its pools list addresses from now on", p.batch.Names()...))
+	}
+	return nodes, waits
+}

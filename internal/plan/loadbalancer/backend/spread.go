@@ -1,0 +1,279 @@
+package backend
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure/compute"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/address"
+	"kaz/internal/plan/loadbalancer/balancer"
+	"kaz/internal/plan/loadbalancer/batch"
+	"kaz/internal/plan/loadbalancer/cluster"
+	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/spec"
+)
+
+// nowhere is the entry of a node that is at no load balancer.
+const nowhere = -1
+
+// Spread fills the cluster's pools where there are several load balancers: each with the
+// nodes that are there. A pool without any node left is emptied: its nodes are gone, or
+// serve another load balancer, and the others have nodes.
+func (p *Planner) Spread(all []*balancer.Wanted) {
+	c := p.index.Config
+	if len(c.Balancers) == 0 || len(p.index.Nodes) == 0 {
+		return
+	}
+	up := make([]bool, len(c.Balancers))
+	for _, w := range all {
+		if w.State.Entry >= 0 && w.Stays() {
+			up[w.State.Entry] = true
+		}
+	}
+	at := p.assign(up)
+	for _, w := range all {
+		if w.State.Entry < 0 || !w.Stays() || !p.fills(w.State) || !p.byIP(w.State) {
+			continue
+		}
+		for i, pool := range w.BackendAddressPools {
+			family, ours := c.PoolFamily(pool.Name)
+			if !ours || pool.Keep {
+				continue
+			}
+			pool = p.orEmpty(w.State.Pool(pool.Name), family, at[w.State.Entry])
+			w.BackendAddressPools[i] = pool
+			p.warnEmpty(w, pool, family)
+		}
+	}
+}
+
+// warnEmpty warns Services of a load balancer without nodes.
+func (p *Planner) warnEmpty(w *balancer.Wanted, pool index.Pool, family v1.IPFamily) {
+	if len(pool.Properties.LoadBalancerBackendAddresses) > 0 || !p.index.HasReceivers() {
+		return // the controller tells Services of a cluster without nodes
+	}
+	for _, s := range p.batch.Live {
+		if slices.ContainsFunc(s.Placements, func(at batch.Placement) bool {
+			return at.At.LB == w.State && at.OwnPool == "" && at.Family == family
+		}) {
+			p.found.Warn(s.Service.Key(), problem.NoNodes,
+				"There are no available nodes with %s at load balancer %s, allowed is a load balancer whose primaryVMSet (here "+
+					"%q), or nodeSelector, has nodes",
+				family, w.State.ID.Name(), p.index.Config.Balancers[w.State.Entry].PrimaryVMSet)
+		}
+	}
+}
+
+// assign spreads the nodes over the entries of the configuration that are up: first the nodes of a primary
+// set, then the nodes that have an entry, which they keep, then new ones.
+func (p *Planner) assign(up []bool) map[int][]*index.Node {
+	entries := p.index.Config.Entries()
+	of := make(map[*index.Node]int, len(p.index.SortedNodes))
+	counts := make([]int, len(entries))
+	assign := func(n *index.Node, e int) {
+		of[n] = e
+		if n.Role == cluster.Receiver {
+			counts[e]++
+		}
+	}
+	current := p.currentEntries()
+	var staying, fresh []*index.Node
+	for _, n := range p.index.SortedNodes {
+		set := p.setOf(n)
+		e := slices.IndexFunc(entries, func(b cluster.Balancer) bool { return set != "" && strings.EqualFold(b.PrimaryVMSet, set) })
+		if e >= 0 && up[e] {
+			assign(n, e)
+		} else if _, there := current[n.Name]; there {
+			staying = append(staying, n)
+		} else {
+			fresh = append(fresh, n)
+		}
+	}
+	for _, n := range slices.Concat(staying, fresh) {
+		some := p.candidates(n, up)
+		if len(some) == 0 {
+			of[n] = nowhere
+			if slices.Contains(up, true) && n.Role == cluster.Receiver {
+				p.found.Warn(n.Name, problem.NodeNowhere,
+					"no load balancer accepts the node, allowed are nodes of a primaryVMSet, or nodes that a nodeSelector selects")
+			}
+			continue
+		}
+		best := slices.MinFunc(some, func(a, b int) int { return counts[a] - counts[b] })
+		if was, there := current[n.Name]; there && slices.Contains(some, was) {
+			best = was
+		}
+		assign(n, best)
+	}
+	at := make(map[int][]*index.Node, len(entries))
+	for _, n := range p.index.SortedNodes {
+		at[of[n]] = append(at[of[n]], n)
+	}
+	return at
+}
+
+// candidates are the load balancers whose selector selects a node, else those
+// without one.
+func (p *Planner) candidates(n *index.Node, up []bool) []int {
+	var selected, rest []int
+	for i, e := range p.index.Config.Entries() {
+		if !up[i] {
+			continue
+		}
+		switch cluster.Selects(e.NodeSelector, n.Labels) {
+		case cluster.Any:
+			rest = append(rest, i)
+		case cluster.Yes:
+			selected = append(selected, i)
+		}
+	}
+	if len(selected) > 0 {
+		return selected
+	}
+	return rest
+}
+
+// currentEntries says at which load balancer nodes are so far, by name.
+func (p *Planner) currentEntries() map[string]int {
+	at := map[netip.Addr]int{}
+	for _, lb := range p.index.LoadBalancers {
+		for _, pool := range lb.Properties.BackendAddressPools {
+			if !p.index.Config.IsOwnPool(pool.Name) || lb.Entry < 0 {
+				continue
+			}
+			for _, m := range pool.Properties.LoadBalancerBackendAddresses {
+				if ip, err := netip.ParseAddr(m.Properties.IPAddress); err == nil {
+					at[ip.Unmap()] = lb.Entry
+				}
+			}
+		}
+	}
+	current := make(map[string]int, len(p.index.SortedNodes))
+	for _, n := range p.index.SortedNodes {
+		for _, ip := range n.IPs {
+			if e, there := at[ip]; there {
+				current[n.Name] = e
+			}
+		}
+	}
+	return current
+}
+
+// setOf names the set that a node's machine is in, "" for none. Machines of their own say
+// it in their documents.
+func (p *Planner) setOf(n *index.Node) string {
+	switch {
+	case n.Machine == "":
+		return ""
+	case n.Machine.Is(compute.ScaleSetInstances):
+		return n.Machine.Parent().Name()
+	}
+	// Membership reports a document that cannot be read.
+	vm, exists, err := plan.View[compute.VirtualMachine](p.index.Have, n.Machine)
+	switch {
+	case err != nil || !exists:
+		return ""
+	case vm.Properties.VirtualMachineScaleSet != nil:
+		return vm.Properties.VirtualMachineScaleSet.ID.Name()
+	case vm.Properties.AvailabilitySet != nil:
+		return vm.Properties.AvailabilitySet.ID.Name()
+	}
+	return ""
+}
+
+// OwnPools removes the pools that Services of the batch no longer have to themselves, and fills the others
+// with the nodes that have endpoints. This includes the pools of refused Services and of Services outside the
+// batch: their endpoints move all the same.
+func (p *Planner) OwnPools(w *balancer.Wanted) {
+	used := map[string]bool{}
+	for _, r := range w.LoadBalancingRules {
+		if ref := r.Properties.BackendAddressPool; ref != nil {
+			used[strings.ToLower(ref.ID.Name())] = true
+		}
+	}
+	had := p.poolsHad(w.State)
+	w.BackendAddressPools = slices.DeleteFunc(w.BackendAddressPools, func(pool index.Pool) bool {
+		name := strings.ToLower(pool.Name)
+		return !used[name] && had[name]
+	})
+	if !p.fills(w.State) {
+		return
+	}
+	owners := p.poolOwners(w.State)
+	for i, pool := range w.BackendAddressPools {
+		owner, owned := owners[strings.ToLower(pool.Name)]
+		if ends, known := p.index.Endpoints[owner.service]; owned && known {
+			w.BackendAddressPools[i] = p.orEmpty(pool, owner.family, p.nodesNamed(ends))
+		}
+	}
+}
+
+// poolOwner is the Service that has a pool to itself.
+type poolOwner struct {
+	service string // its key
+	family  v1.IPFamily
+}
+
+// poolOwners are the Services that have a pool to themselves, by the pool's name in lower case: its rules
+// lead there, or it is of the batch.
+func (p *Planner) poolOwners(lb *index.LoadBalancer) map[string]poolOwner {
+	owners := map[string]poolOwner{}
+	for name, users := range lb.PoolUsers() {
+		if p.index.Config.IsOwnPool(name) {
+			continue
+		}
+		for owner := range users {
+			s := p.index.Service(owner)
+			for _, family := range address.Families() {
+				if s != nil && naming.OwnPool(s, family) == name {
+					owners[name] = poolOwner{spec.KeyOf(s), family}
+				}
+			}
+		}
+	}
+	for _, s := range p.batch.Live {
+		for _, at := range s.Placements {
+			if at.At.LB == lb && at.OwnPool != "" {
+				owners[at.OwnPool] = poolOwner{s.Service.Key(), at.Family}
+			}
+		}
+	}
+	return owners
+}
+
+// poolsHad are the pools that Services of the batch have had to themselves, by name in lower case.
+func (p *Planner) poolsHad(lb *index.LoadBalancer) map[string]bool {
+	had := map[string]bool{}
+	for _, s := range p.batch.All() {
+		for _, r := range lb.RulesOf(s.Owner) {
+			if r.BackendAddressPool == nil {
+				continue
+			}
+			pool := strings.ToLower(r.BackendAddressPool.ID.Name())
+			for _, family := range address.Families() {
+				if !had[pool] && naming.OwnPool(s.Service.Service, family) == pool && !p.index.Config.IsOwnPool(pool) {
+					had[pool] = true
+				}
+			}
+		}
+	}
+	return had
+}
+
+func (p *Planner) nodesNamed(names []string) []*index.Node {
+	var found []*index.Node
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		i, is := slices.BinarySearchFunc(p.index.SortedNodes, name,
+			func(n *index.Node, name string) int { return strings.Compare(n.Name, name) })
+		if is {
+			found = append(found, p.index.SortedNodes[i])
+		}
+	}
+	return found
+}

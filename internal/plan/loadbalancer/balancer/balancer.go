@@ -1,0 +1,178 @@
+// Package balancer decides which load balancers exist, and in which order they are written.
+// Layer L1.
+package balancer
+
+import (
+	"slices"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/batch"
+	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/tag"
+)
+
+// Wanted is a load balancer in its wanted state.
+type Wanted struct {
+	network.LoadBalancer
+	State  *index.LoadBalancer
+	Shrank bool // it loses a frontend
+
+	after map[*index.LoadBalancer]bool // load balancers that are written first
+}
+
+// New is a load balancer without contents.
+func New(state *index.LoadBalancer) *Wanted {
+	return &Wanted{State: state, after: map[*index.LoadBalancer]bool{}}
+}
+
+// Stays reports whether the load balancer has frontends. Azure has no load balancer without.
+func (w *Wanted) Stays() bool { return len(w.FrontendIPConfigurations) > 0 }
+
+// Goes reports whether the load balancer is deleted.
+func (w *Wanted) Goes() bool { return w.State.Exists && w.Shrank && !w.Stays() }
+
+// Node is the load balancer in the graph: with the last frontend it goes as a whole.
+func (w *Wanted) Node(x *index.Index, b *batch.Batch) (plan.Node, bool) {
+	names := b.NamesAt(w.State)
+	var n plan.Node
+	switch {
+	case w.Stays():
+		r := azure.Resource[network.LoadBalancer]{ID: w.State.ID, Properties: w.LoadBalancer,
+			Tags: tag.WantedOfShared(x.Config, nil, w.State.Tags)}
+		if !w.State.Exists {
+			r.Location, r.SKU, r.ExtendedLocation = x.Config.Location, &azure.SKU{Name: "Standard"}, x.Config.EdgeZone
+		}
+		why := "frontends, rules and probes of " + batch.Summary(names)
+		if len(names) == 0 {
+			why = "nodes in its backend pools"
+		}
+		n = plan.Wanted(r, why, names...)
+	case w.Goes():
+		n = plan.Gone[network.LoadBalancer](w.State.ID, "its last frontend goes with "+batch.Summary(names), names...)
+	default:
+		return plan.Node{}, false
+	}
+	for _, other := range x.LoadBalancers {
+		if w.after[other] {
+			n.After = append(n.After, other.ID)
+		}
+	}
+	return n, true
+}
+
+// Nodes are the load balancers in the graph.
+func Nodes(x *index.Index, b *batch.Batch, all []*Wanted) []plan.Node {
+	var nodes []plan.Node
+	for _, w := range all {
+		if n, ok := w.Node(x, b); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// IsWritten reports whether a load balancer stays and differs from its wanted state.
+func IsWritten(x *index.Index, b *batch.Batch, all []*Wanted, lb *index.LoadBalancer) bool {
+	i := slices.IndexFunc(all, func(w *Wanted) bool { return w.State == lb })
+	if i < 0 || !all[i].Stays() {
+		return false
+	}
+	var g plan.Graph
+	n, _ := all[i].Node(x, b)
+	err := g.Add(n)
+	p, differs := plan.Diff(x.Have, g)
+	return err != nil || differs != nil || !p.Empty() // an error is reported when all is compared
+}
+
+// KeptIPs are the public IPs that remain at a frontend, by key.
+func KeptIPs(all []*Wanted) map[string]bool {
+	kept := map[string]bool{}
+	for _, w := range all {
+		for _, fe := range w.FrontendIPConfigurations {
+			if ip := fe.Properties.PublicIPAddress; ip != nil {
+				kept[ip.ID.Key()] = true
+			}
+		}
+	}
+	return kept
+}
+
+// Order decides which load balancers wait for others: for a load balancer of their kind from which an address
+// moves, and for a load balancer of the other kind to which a Service moves. Of two that would wait for each
+// other because of the latter, neither does.
+func Order(x *index.Index, b *batch.Batch, all []*Wanted) {
+	by := make(map[*index.LoadBalancer]*Wanted, len(all))
+	for _, w := range all {
+		by[w.State] = w
+	}
+	for _, s := range b.Live {
+		for _, p := range s.Placements {
+			for _, from := range batch.Sources(x, s, p) {
+				by[p.At.LB].after[from] = true
+			}
+		}
+	}
+	for _, h := range b.Handovers(x) {
+		if h.From.Internal != h.To.Internal && !by[h.To].waitsFor(h.From, by) {
+			by[h.From].after[h.To] = true
+		}
+	}
+}
+
+// waitsFor reports whether a load balancer is written after another, whatever is between.
+func (w *Wanted) waitsFor(other *index.LoadBalancer, by map[*index.LoadBalancer]*Wanted) bool {
+	if w.State == other {
+		return true
+	}
+	for first := range w.after {
+		if by[first].waitsFor(other, by) {
+			return true
+		}
+	}
+	return false
+}
+
+// RefuseFamilies finds Services that would leave a load balancer with IPv6 alone,
+// which Azure does not have. It returns their UIDs.
+func RefuseFamilies(x *index.Index, b *batch.Batch, all []*Wanted, found *problem.List) (refused []string) {
+	claims := b.Claims()
+	for _, w := range all {
+		isIPv6 := func(fe index.FrontendConfig) bool {
+			if c, claimed := claims[(index.Frontend{LB: w.State, Name: fe.Name}).Key()]; claimed {
+				return c.Placement.IsIPv6()
+			}
+			return x.IsIPv6(fe.Properties)
+		}
+		if !w.Stays() || slices.ContainsFunc(w.FrontendIPConfigurations, func(fe index.FrontendConfig) bool { return !isIPv6(fe) }) {
+			continue
+		}
+		refuse := func(which []batch.Served, is func(batch.Served) bool) {
+			for _, s := range which {
+				if is(s) {
+					found.Refuse(s.Service.Key(), problem.Family,
+						"load balancer %s would have IPv6 frontends alone, allowed is IPv6 together with a Service with IPv4 at the same "+
+							"load balancer",
+						w.State.ID.Name())
+					refused = append(refused, string(s.Service.UID))
+				}
+			}
+		}
+		refuse(b.Live, func(s batch.Served) bool { return s.IsAt(w.State) })
+		if len(refused) == 0 { // a Service takes the last IPv4 frontend away
+			refuse(b.All(), func(s batch.Served) bool { return len(w.State.Owned(s.Owner)) > 0 })
+		}
+	}
+	return refused
+}
+
+// Retire deletes the load balancers of the SKU Basic, which Azure has retired. The next round recreates them.
+func Retire(b *batch.Batch, basic []*Wanted) (nodes []plan.Node, pending []string) {
+	for _, w := range basic {
+		nodes = append(nodes, plan.Gone[network.LoadBalancer](w.State.ID, "its SKU is Basic, which Azure has retired", b.Names()...))
+		pending = append(pending, "load balancer "+w.State.ID.Name()+" is recreated with the SKU Standard")
+	}
+	return nodes, pending
+}

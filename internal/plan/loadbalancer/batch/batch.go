@@ -1,0 +1,228 @@
+// Package batch holds the Services that one decision brings about, each with the places where its
+// addresses are served. Layer L1.
+package batch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan/loadbalancer/address"
+	"kaz/internal/plan/loadbalancer/cluster"
+	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/spec"
+)
+
+// Placement is where an address of a Service is served: at a frontend of its own, or
+// together with another Service at that one's.
+type Placement struct {
+	spec.Address
+	At       index.Frontend
+	Own      bool            // the frontend is the Service's own
+	IP       azure.ID        // the public IP, "" where the address is private
+	Public   *index.PublicIP // the public IP as it is, without an id where it does not exist
+	SubnetID azure.ID        // of a private address
+	Wanted   index.Target    // what the Service itself asks for; Pinned may be an earlier address instead
+	OwnPool  string          // to which its packets go instead of the cluster's pool, "" for that one
+	Link     azure.ID        // private link service that it asks for there, "" for none
+	Leads    bool            // its Service decides how the private link service is configured
+}
+
+// Target is the address of the placement.
+func (p Placement) Target() index.Target { return index.Target{PublicIP: p.IP, Private: p.Pinned} }
+
+// PoolName names the backend pool to which the placement's packets go.
+func (p Placement) PoolName(c cluster.Config) string { return cmp.Or(p.OwnPool, c.PoolName(p.Family)) }
+
+// Pool is the id of the backend pool to which the placement's packets go.
+func (p Placement) Pool(c cluster.Config) azure.ID {
+	return p.At.LB.ID.Child(network.BackendAddressPools, p.PoolName(c))
+}
+
+// NewRules is how many of the placement's rules are not at its load balancer yet.
+func (p Placement) NewRules() int { return NewRules(p.Address, p.At.LB) }
+
+// NewRules is how many of an address's rules a load balancer does not have yet.
+func NewRules(a spec.Address, lb *index.LoadBalancer) int {
+	n := 0
+	for _, r := range a.Rules {
+		if !lb.HasRule(r.Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// Keeps reports whether a frontend has the address that is asked for.
+func (p Placement) Keeps(have network.FrontendIPConfiguration) bool {
+	if ref := have.PublicIPAddress; p.IP != "" {
+		return ref != nil && ref.ID.Equal(p.IP)
+	}
+	return p.KeepsPrivate(have)
+}
+
+// KeepsPrivate reports whether an internal frontend is as asked for: in the subnet,
+// and with the address if there is one that it must be.
+func (p Placement) KeepsPrivate(have network.FrontendIPConfiguration) bool {
+	return have.Subnet != nil && have.Subnet.ID.Equal(p.SubnetID) &&
+		address.FamilyNamed(have.PrivateIPAddressVersion) == p.Family &&
+		(p.Pinned == "" || p.Pinned == address.Plain(have.PrivateIPAddress))
+}
+
+// KnownAddress is the address of the placement as far as is known.
+func (p Placement) KnownAddress() string {
+	if p.IP != "" {
+		return p.Public.Properties.IPAddress
+	}
+	if p.Pinned != "" {
+		return p.Pinned
+	}
+	fe, exists := p.At.Config()
+	if !exists || !p.KeepsPrivate(fe.Properties) {
+		return ""
+	}
+	return address.Plain(fe.Properties.PrivateIPAddress)
+}
+
+// Served is a Service with the places where its addresses are served.
+type Served struct {
+	*spec.Spec
+	Placements []Placement
+}
+
+// IsAt reports whether the Service has a placement at a load balancer.
+func (s Served) IsAt(lb *index.LoadBalancer) bool {
+	return slices.ContainsFunc(s.Placements, func(p Placement) bool { return p.At.LB == lb })
+}
+
+// Batch is the Services that one decision brings about.
+type Batch struct {
+	Live  []Served
+	Gone  []*spec.Spec    // outlines
+	Holds map[string]bool // public IPs, by id key, that are kept for placements that come later
+	Waits []string        // why placements come in a later round
+
+	owners map[string]bool
+}
+
+// New is a batch of Services.
+func New(live []Served, gone []*spec.Spec) *Batch {
+	b := &Batch{Live: live, Gone: gone, Holds: map[string]bool{}, owners: make(map[string]bool, len(live)+len(gone))}
+	for _, s := range b.All() {
+		b.owners[s.Owner] = true
+	}
+	return b
+}
+
+// All are the live and the deleted Services. Deleted ones have no placements.
+func (b *Batch) All() []Served {
+	all := slices.Clone(b.Live)
+	for _, s := range b.Gone {
+		all = append(all, Served{Spec: s})
+	}
+	return all
+}
+
+// IsEmpty reports whether the batch has no Service.
+func (b *Batch) IsEmpty() bool { return len(b.owners) == 0 }
+
+// Has reports whether an owner is of the batch.
+func (b *Batch) Has(owner string) bool { return b.owners[owner] }
+
+// HasService reports whether a Service of this key is of the batch.
+func (b *Batch) HasService(key string) bool {
+	return slices.ContainsFunc(b.All(), func(s Served) bool { return s.Service.Key() == key })
+}
+
+// Names is the keys of the batch's Services.
+func (b *Batch) Names() []string { return names(b.All(), func(Served) bool { return true }) }
+
+// NamesAt is the keys of the batch's Services that have anything at a load balancer,
+// now or after the decision.
+func (b *Batch) NamesAt(lb *index.LoadBalancer) []string {
+	return names(b.All(), func(s Served) bool {
+		return len(lb.Owned(s.Owner))+len(lb.RulesOf(s.Owner)) > 0 || s.IsAt(lb)
+	})
+}
+
+func names(all []Served, which func(Served) bool) []string {
+	var names []string
+	for _, s := range all {
+		if which(s) {
+			names = append(names, s.Service.Key())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Remaining is what uses a frontend once the batch's Services took theirs away.
+func (b *Batch) Remaining(f index.Frontend) []index.Use {
+	var rest []index.Use
+	for _, u := range f.Uses() {
+		if u.Owner == "" || !b.owners[u.Owner] {
+			rest = append(rest, u)
+		}
+	}
+	return rest
+}
+
+// Claim is a placement with its Service.
+type Claim struct {
+	*spec.Spec
+	Placement Placement
+}
+
+// Claims are the placements of the live Services by their frontends' keys: of each the one
+// of the frontend's owner, if there is one.
+func (b *Batch) Claims() map[index.Frontend]Claim {
+	all := map[index.Frontend]Claim{}
+	for _, s := range b.Live {
+		for _, p := range s.Placements {
+			if _, there := all[p.At.Key()]; !there || p.Own {
+				all[p.At.Key()] = Claim{s.Spec, p}
+			}
+		}
+	}
+	return all
+}
+
+// Defer takes placements out of this round that come in a later one, and says why.
+func (b *Batch) Defer(which func(s Served, p Placement) bool, why func(s Served, p Placement) string) {
+	for i, s := range b.Live {
+		b.Live[i].Placements = slices.DeleteFunc(slices.Clone(s.Placements), func(p Placement) bool {
+			if !which(s, p) {
+				return false
+			}
+			b.Waits = append(b.Waits, why(s, p))
+			return true
+		})
+	}
+}
+
+// FirstIPv4 names a frontend with IPv4 that comes with the batch, "" for none.
+func (b *Batch) FirstIPv4() string {
+	for _, s := range b.Live {
+		for _, p := range s.Placements {
+			if _, exists := p.At.Config(); !exists && !p.IsIPv6() {
+				return "frontend " + p.At.Name
+			}
+		}
+	}
+	return ""
+}
+
+// Summary says for which Services something is done: by name as long as they are few.
+func Summary(names []string) string {
+	const few = 3
+	switch n := len(names); {
+	case n == 0:
+		return "no Service"
+	case n > few:
+		return fmt.Sprintf("%d Services", n)
+	}
+	return strings.Join(names, ", ")
+}

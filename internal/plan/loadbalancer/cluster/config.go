@@ -1,0 +1,207 @@
+// Package cluster describes the cluster to the planner of its load balancers: the
+// configuration with the ids that follow from it, and the role of a node. Layer L1.
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan/loadbalancer/address"
+)
+
+// Config is what the cloud configuration says of load balancers, with all defaults
+// filled in.
+type Config struct {
+	ClusterName string // names pools and public IPs
+	Location    string
+	// EdgeZone is where load balancers and public IPs are, nil for the region itself.
+	EdgeZone *azure.ExtendedLocation
+
+	Subscription  string // of the machines
+	ResourceGroup string // of the machines and public IPs
+
+	NetworkSubscription       string // of load balancers, public IPs, subnets and security group
+	LoadBalancerName          string
+	LoadBalancerResourceGroup string
+
+	SecurityGroupName          string // "" when none is configured
+	SecurityGroupResourceGroup string
+
+	VirtualNetwork              string
+	VirtualNetworkResourceGroup string
+	Subnet                      string // of internal addresses, unless a Service names its own
+
+	PrivateLinkResourceGroup string // of private link services, unless a Service names one
+
+	Tags       azure.Tags // of everything that kaz makes
+	SystemTags []string   // prefixes of tags that survive; where there are any, other unknown tags go
+
+	Zones               []string // of the region, for new public IPs and internal frontends
+	DisableOutboundSNAT bool     // of rules
+	ExcludeControlPlane bool     // from the backend pools
+	IPTagsMayChange     bool     // at a public IP that is there; else another one is made
+
+	// Balancers are the several load balancers over which Services are spread, in pools
+	// by IP; none for the one called LoadBalancerName.
+	Balancers []Balancer
+	// MaximumRules is how many rules one of several load balancers may have for a
+	// Service to come; 0 for any number.
+	MaximumRules int
+
+	// PoolByIP has the backend pools list the nodes' addresses, instead of the nodes'
+	// network interfaces name their pools.
+	PoolByIP bool
+	// MigrateByAPI has Azure turn pools of interfaces into pools of addresses in one step,
+	// in which no node leaves.
+	MigrateByAPI bool
+	// PresetExternal and PresetInternal say that other software fills the pools of
+	// these load balancers, and that they are not to be deleted.
+	PresetExternal, PresetInternal bool
+
+	// SharedProbe answers for all Services of traffic policy Cluster; where it is nil
+	// each port is probed at its node port.
+	SharedProbe *SharedProbe
+}
+
+// SharedProbe is where a node says whether it is well, whatever the Service.
+type SharedProbe struct {
+	Port int32
+	Path string
+}
+
+// Balancer is one of several load balancers over which a cluster's Services and nodes
+// are spread: an external and an internal one, as they are needed.
+type Balancer struct {
+	Name           string
+	AllowPlacement bool   // of new Services
+	PrimaryVMSet   string // the scale set or availability set whose nodes belong to it
+	// Selectors say which Services, Services of which namespaces, and which nodes
+	// belong to it; nil and empty ones say nothing.
+	ServiceSelector, NamespaceSelector, NodeSelector *metav1.LabelSelector
+}
+
+// Entries are the configured load balancers: one where no several are configured.
+func (c Config) Entries() []Balancer {
+	if len(c.Balancers) == 0 {
+		return []Balancer{{Name: c.LoadBalancerName, AllowPlacement: true}}
+	}
+	return c.Balancers
+}
+
+// LoadBalancer is the id of the cluster's external load balancer. All load
+// balancers of a cluster, and their security group, are planned together, so it is
+// the key of their group commit.
+func (c Config) LoadBalancer() azure.ID { return c.BalancerID(c.LoadBalancerName, false) }
+
+// InternalSuffix ends the name of a load balancer in the virtual network.
+const InternalSuffix = "-internal"
+
+// BalancerID is the id of the external or the internal load balancer of a configured name.
+func (c Config) BalancerID(name string, internal bool) azure.ID {
+	if internal {
+		name += InternalSuffix
+	}
+	return c.NetworkGroup().Resource(network.LoadBalancers, name)
+}
+
+// IsInternal reports whether a load balancer is one in the virtual network.
+func IsInternal(id azure.ID) bool { return HasSuffix(string(id), InternalSuffix) }
+
+// HasSuffix is strings.HasSuffix without regard to case, as Azure compares names.
+func HasSuffix(s, suffix string) bool {
+	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
+}
+
+// NetworkGroup is the resource group of the load balancers.
+func (c Config) NetworkGroup() azure.ID {
+	return azure.GroupID(c.NetworkSubscription, c.LoadBalancerResourceGroup)
+}
+
+// MachineGroup is the resource group of the machines.
+func (c Config) MachineGroup() azure.ID { return azure.GroupID(c.Subscription, c.ResourceGroup) }
+
+// SecurityGroupID is the id of the nodes' network security group.
+func (c Config) SecurityGroupID() azure.ID {
+	return azure.GroupID(c.NetworkSubscription, c.SecurityGroupResourceGroup).Resource(network.SecurityGroups, c.SecurityGroupName)
+}
+
+// PublicIPGroup is a resource group of public IPs, "" for the cluster's.
+func (c Config) PublicIPGroup(group string) azure.ID {
+	if group == "" {
+		group = c.ResourceGroup
+	}
+	return azure.GroupID(c.NetworkSubscription, group)
+}
+
+// LinkGroup is a resource group of private link services, "" for the configured one.
+func (c Config) LinkGroup(group string) azure.ID {
+	if group == "" {
+		group = c.PrivateLinkResourceGroup
+	}
+	return azure.GroupID(c.NetworkSubscription, group)
+}
+
+// NetworkID is the id of the virtual network, "" when none is configured.
+func (c Config) NetworkID() azure.ID {
+	if c.VirtualNetwork == "" {
+		return ""
+	}
+	return azure.GroupID(c.NetworkSubscription, c.VirtualNetworkResourceGroup).Resource(network.VirtualNetworks, c.VirtualNetwork)
+}
+
+// SubnetID is the id of a subnet of the cluster's network, "" for the configured one;
+// it is "" when nothing is configured.
+func (c Config) SubnetID(name string) azure.ID {
+	if name == "" {
+		name = c.Subnet
+	}
+	if name == "" || c.NetworkID() == "" {
+		return ""
+	}
+	return c.NetworkID().Child("subnets", name)
+}
+
+// SuffixIPv6 ends the names of what has IPv6 where something else has IPv4.
+const SuffixIPv6 = "-IPv6"
+
+// PoolName names the cluster's backend pool of an IP family.
+func (c Config) PoolName(family v1.IPFamily) string {
+	if family == v1.IPv6Protocol {
+		return c.ClusterName + SuffixIPv6
+	}
+	return c.ClusterName
+}
+
+// PoolFamily is the family of one of the cluster's own pools.
+func (c Config) PoolFamily(name string) (v1.IPFamily, bool) {
+	families := address.Families()
+	i := slices.IndexFunc(families, func(family v1.IPFamily) bool { return strings.EqualFold(name, c.PoolName(family)) })
+	if i < 0 {
+		return "", false
+	}
+	return families[i], true
+}
+
+// IsOwnPool reports whether a pool is one of the cluster's own.
+func (c Config) IsOwnPool(name string) bool {
+	_, ours := c.PoolFamily(name)
+	return ours
+}
+
+// LeadsToNodes reports whether nodes are members of a pool of this name: the cluster's own pools, and with
+// several load balancers the pools of Services of policy Local.
+func (c Config) LeadsToNodes(pool string) bool { return len(c.Balancers) > 0 || c.IsOwnPool(pool) }
+
+// IsPreset reports whether other software fills the pools of the internal, or of the external, load
+// balancers.
+func (c Config) IsPreset(internal bool) bool {
+	if internal {
+		return c.PresetInternal
+	}
+	return c.PresetExternal
+}

@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// Role is what a node is to load balancers.
+type Role string
+
+// The roles.
+const (
+	Receiver  Role = "receiver"  // belongs into the backend pool
+	Excluded  Role = "excluded"  // a label keeps it out of the pool
+	Bystander Role = "bystander" // does not join, and stays if it is a member
+)
+
+const (
+	labelExclude       = v1.LabelNodeExcludeBalancers
+	labelManaged       = "kubernetes.azure.com/managed"
+	labelResourceGroup = "kubernetes.azure.com/resource-group"
+	taintToBeDeleted   = "ToBeDeletedByClusterAutoscaler"
+)
+
+// RoleOf is what a node is to load balancers, by its labels and taints. Readiness
+// does not count: the probes see to that.
+func RoleOf(c Config, n *v1.Node) Role {
+	_, controlPlane := n.Labels["node-role.kubernetes.io/control-plane"]
+	_, master := n.Labels["node-role.kubernetes.io/master"]
+	group, foreign := n.Labels[labelResourceGroup]
+	switch {
+	case excludedByLabel(n) || strings.EqualFold(n.Labels[labelManaged], "false"):
+		return Excluded
+	case n.DeletionTimestamp != nil,
+		foreign && !strings.EqualFold(group, c.ResourceGroup),
+		c.ExcludeControlPlane && (controlPlane || master || n.Labels["kubernetes.io/role"] == "master"),
+		slices.ContainsFunc(n.Spec.Taints, func(t v1.Taint) bool { return t.Key == taintToBeDeleted }):
+		return Bystander
+	}
+	return Receiver
+}
+
+// excludedByLabel reads the label's value, as the rest of Kubernetes does: one that
+// is no truth value excludes.
+func excludedByLabel(n *v1.Node) bool {
+	text, ok := n.Labels[labelExclude]
+	if !ok {
+		return false
+	}
+	excluded, err := strconv.ParseBool(text)
+	return err != nil || excluded
+}
+
+// InternalIPs are the addresses of a node in the virtual network.
+func InternalIPs(n *v1.Node) []netip.Addr {
+	var ips []netip.Addr
+	for _, a := range n.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == v1.NodeInternalIP {
+			ips = append(ips, ip.Unmap())
+		}
+	}
+	return ips
+}

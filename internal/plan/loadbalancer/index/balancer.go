@@ -1,0 +1,215 @@
+package index
+
+import (
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan/loadbalancer/address"
+	"kaz/internal/plan/loadbalancer/naming"
+)
+
+type (
+	// Pool is a backend address pool.
+	Pool = azure.Child[network.BackendAddressPool]
+	// FrontendConfig is a frontend IP configuration as Azure has it.
+	FrontendConfig = azure.Child[network.FrontendIPConfiguration]
+)
+
+// IsByAddress reports whether a pool is one of addresses: it has its virtual network.
+func IsByAddress(p Pool) bool { return p.Properties.VirtualNetwork != nil || HasAddresses(p) }
+
+// HasAddresses reports whether members of a pool are addresses. Azure shows
+// interfaces in the same place.
+func HasAddresses(p Pool) bool {
+	return slices.ContainsFunc(p.Properties.LoadBalancerBackendAddresses, func(m azure.Child[network.BackendAddress]) bool {
+		return m.Properties.NetworkInterfaceIPConfiguration == nil && m.Properties.IPAddress != ""
+	})
+}
+
+// LoadBalancer is the state of one load balancer: the external or the internal one of a pair.
+type LoadBalancer struct {
+	Balancer
+	uses      map[string][]Use                       // of frontends, by name in lower case
+	rulesOf   map[string][]network.LoadBalancingRule // by owner
+	rules     map[string]bool                        // names, in lower case
+	poolUsers map[string]map[string]bool             // owners of rules that lead to a pool, by its name in lower case
+	order     map[string]int                         // of the frontends, by name in lower case
+	owned     map[string][]FrontendConfig            // by owner
+}
+
+func newLoadBalancer(b Balancer) *LoadBalancer {
+	p := b.Properties
+	lb := &LoadBalancer{
+		Balancer: b, uses: usesOf(p), poolUsers: map[string]map[string]bool{},
+		rulesOf: make(map[string][]network.LoadBalancingRule, len(p.LoadBalancingRules)),
+		rules:   make(map[string]bool, len(p.LoadBalancingRules)),
+		order:   make(map[string]int, len(p.FrontendIPConfigurations)),
+		owned:   make(map[string][]FrontendConfig, len(p.FrontendIPConfigurations)),
+	}
+	for _, r := range p.LoadBalancingRules {
+		owner := naming.Owner(r.Name)
+		lb.rules[strings.ToLower(r.Name)] = true
+		lb.rulesOf[owner] = append(lb.rulesOf[owner], r.Properties)
+		if ref := r.Properties.BackendAddressPool; ref != nil {
+			pool := strings.ToLower(ref.ID.Name())
+			if lb.poolUsers[pool] == nil {
+				lb.poolUsers[pool] = map[string]bool{}
+			}
+			lb.poolUsers[pool][owner] = true
+		}
+	}
+	for i, fe := range p.FrontendIPConfigurations {
+		owner := naming.Owner(fe.Name)
+		lb.order[strings.ToLower(fe.Name)] = i
+		lb.owned[owner] = append(lb.owned[owner], fe)
+	}
+	return lb
+}
+
+// Uses are what uses a frontend.
+func (lb *LoadBalancer) Uses(frontend string) []Use { return lb.uses[strings.ToLower(frontend)] }
+
+// RulesOf are the rules of an owner.
+func (lb *LoadBalancer) RulesOf(owner string) []network.LoadBalancingRule { return lb.rulesOf[owner] }
+
+// HasRule reports whether there is a rule of a name.
+func (lb *LoadBalancer) HasRule(name string) bool { return lb.rules[strings.ToLower(name)] }
+
+// PoolUsers are the owners of the rules that lead to each pool, by the pool's name in lower case.
+func (lb *LoadBalancer) PoolUsers() map[string]map[string]bool { return lb.poolUsers }
+
+// Order is the place of a frontend among the others.
+func (lb *LoadBalancer) Order(frontend string) int { return lb.order[strings.ToLower(frontend)] }
+
+// Owned are the frontends that are named after an owner.
+func (lb *LoadBalancer) Owned(owner string) []FrontendConfig { return lb.owned[owner] }
+
+// OwnedByAll are the frontends by their owners.
+func (lb *LoadBalancer) OwnedByAll() map[string][]FrontendConfig { return lb.owned }
+
+// RulesByOwner are the rules by their owners.
+func (lb *LoadBalancer) RulesByOwner() map[string][]network.LoadBalancingRule { return lb.rulesOf }
+
+// Frontend is the frontend of a name.
+func (lb *LoadBalancer) Frontend(name string) (FrontendConfig, bool) {
+	i, ok := lb.order[strings.ToLower(name)]
+	if !ok {
+		return FrontendConfig{}, false
+	}
+	return lb.Properties.FrontendIPConfigurations[i], true
+}
+
+// Pool is a pool as it is, or an empty one.
+func (lb *LoadBalancer) Pool(name string) Pool {
+	for _, p := range lb.Properties.BackendAddressPools {
+		if strings.EqualFold(p.Name, name) {
+			return p
+		}
+	}
+	return Pool{Name: name}
+}
+
+// Frontend names a frontend of a load balancer, whether it exists or not.
+type Frontend struct {
+	LB   *LoadBalancer
+	Name string
+}
+
+// Key is the frontend for comparison: Azure compares names without regard to case.
+func (f Frontend) Key() Frontend { return Frontend{f.LB, strings.ToLower(f.Name)} }
+
+// ID is the frontend's id.
+func (f Frontend) ID() azure.ID { return f.LB.ID.Child(network.FrontendIPConfigurations, f.Name) }
+
+// Config is the frontend as Azure has it.
+func (f Frontend) Config() (FrontendConfig, bool) { return f.LB.Frontend(f.Name) }
+
+// Uses are what uses the frontend.
+func (f Frontend) Uses() []Use { return f.LB.Uses(f.Name) }
+
+// Owner is the owner in the frontend's name.
+func (f Frontend) Owner() string { return naming.Owner(f.Name) }
+
+// UsedBy reports whether a rule of an owner uses the frontend.
+func (f Frontend) UsedBy(owner string) bool {
+	return slices.ContainsFunc(f.Uses(), func(u Use) bool { return u.Owner == owner })
+}
+
+// Target identifies an address before it has a frontend: the id of its public
+// IP, or the private address, "" for one of Azure's choice.
+type Target struct {
+	PublicIP azure.ID
+	Private  string
+}
+
+// Key is the target for comparison, "" for an address of Azure's choice.
+func (t Target) Key() string {
+	if t.PublicIP != "" {
+		return t.PublicIP.Key()
+	}
+	return t.Private
+}
+
+// TargetOf identifies the address of a frontend.
+func TargetOf(fe network.FrontendIPConfiguration) Target {
+	if ref := fe.PublicIPAddress; ref != nil {
+		return Target{PublicIP: ref.ID}
+	}
+	return Target{Private: address.Plain(fe.PrivateIPAddress)}
+}
+
+// Use is something in a load balancer that uses a frontend.
+type Use struct {
+	What        string // in a person's words
+	Name        string
+	Protocol    string
+	First, Last int32  // its ports, 0 for all
+	Owner       string // base name in lower case, "" for what is no rule of a Service
+}
+
+// noPorts is the protocol of a use that takes no ports.
+const noPorts = "none"
+
+// usesOf lists what uses each frontend.
+func usesOf(lb network.LoadBalancer) map[string][]Use {
+	uses := make(map[string][]Use, len(lb.FrontendIPConfigurations))
+	add := func(frontend *azure.Reference, u Use) {
+		if frontend != nil {
+			name := strings.ToLower(frontend.ID.Name())
+			uses[name] = append(uses[name], u)
+		}
+	}
+	for _, r := range lb.LoadBalancingRules {
+		p := r.Properties
+		add(p.FrontendIPConfiguration, Use{"rule", r.Name, p.Protocol, p.FrontendPort, p.FrontendPort, naming.Owner(r.Name)})
+	}
+	for _, r := range lb.InboundNATRules {
+		p := r.Properties
+		first, last := p.FrontendPort, p.FrontendPort
+		if p.FrontendPortRangeStart > 0 {
+			first, last = p.FrontendPortRangeStart, p.FrontendPortRangeEnd
+		}
+		add(p.FrontendIPConfiguration, Use{"inbound NAT rule", r.Name, p.Protocol, first, last, ""})
+	}
+	for _, r := range lb.InboundNATPools {
+		p := r.Properties
+		add(p.FrontendIPConfiguration, Use{"inbound NAT pool", r.Name, p.Protocol, p.FrontendPortRangeStart, p.FrontendPortRangeEnd, ""})
+	}
+	for _, r := range lb.OutboundRules {
+		for i := range r.Properties.FrontendIPConfigurations {
+			add(&r.Properties.FrontendIPConfigurations[i], Use{What: "outbound rule", Name: r.Name, Protocol: noPorts})
+		}
+	}
+	return uses
+}
+
+// Takes reports whether the use leaves no room for a rule at a port; 0 is all ports.
+func (u Use) Takes(protocol string, port int32) bool {
+	if u.Protocol == noPorts ||
+		!strings.EqualFold(u.Protocol, protocol) && !strings.EqualFold(u.Protocol, "All") && !strings.EqualFold(protocol, "All") {
+		return false
+	}
+	return u.First == 0 || port == 0 || u.First <= port && port <= u.Last
+}

@@ -1,0 +1,364 @@
+package index
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/address"
+	"kaz/internal/plan/loadbalancer/cluster"
+	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/loadbalancer/tag"
+	"kaz/internal/plan/nodes"
+)
+
+// Index is an input whose documents have been read.
+type Index struct {
+	Input
+	LoadBalancers    []*LoadBalancer // the configured ones first
+	SecurityGroup    azure.Resource[network.SecurityGroup]
+	HasSecurityGroup bool
+	SortedNodes      []*Node // all, by name
+	Links            []Link
+	Balancers        []Balancer // all that were read, those of others too
+
+	services  map[string]*v1.Service // all known Services, by owner
+	ips       map[string]*PublicIP   // by id key
+	ipsFor    map[string][]*PublicIP // by the key of a Service that a tag names
+	ipsAt     map[string][]azure.ID  // by address
+	holders   map[string][]Frontend  // by the key of their target
+	nodeIPs   map[netip.Addr]bool
+	linkAt    map[string]*Link // by id key of the frontend
+	linksByID map[string]*Link // by id key
+	subnets   map[string]Subnet
+}
+
+// PublicIP is a public IP address, with what its tags say.
+type PublicIP struct {
+	azure.Resource[network.PublicIPAddress]
+	Services []string // that a tag names, in its order
+	Tagged   bool     // the tag names Services: the public IP is managed, maybe by another cluster
+	Managed  bool     // it is this cluster's to change
+}
+
+// HasFamily reports whether a public IP is of a family.
+func (ip *PublicIP) HasFamily(family v1.IPFamily) bool {
+	version := ip.Properties.PublicIPAddressVersion
+	return strings.EqualFold(version, string(family)) || version == "" && family == v1.IPv4Protocol
+}
+
+// IsOnlyFor reports whether a public IP is managed and serves one Service alone, by its key.
+func (ip *PublicIP) IsOnlyFor(service string) bool {
+	return ip.Managed && len(ip.Services) == 1 && ip.Services[0] == service
+}
+
+// Label is the DNS label that a public IP has, "" for none.
+func (ip *PublicIP) Label() string {
+	if set := ip.Properties.DNSSettings; set != nil {
+		return set.DomainNameLabel
+	}
+	return ""
+}
+
+// Link is a private link service.
+type Link = azure.Resource[network.PrivateLinkService]
+
+// IsManagedLink reports whether a tag says that a private link service is of this cluster.
+func IsManagedLink(c cluster.Config, l *Link) bool {
+	_, tagged := l.Tags.Get(tag.Cluster)
+	return tagged && !tag.IsOfOther(l.Tags, c.ClusterName)
+}
+
+// LinkOwner is the Service that the tag of a private link service names, "" for none.
+func LinkOwner(l *Link) string {
+	owner, _ := l.Tags.Get(tag.LinkOwner)
+	return owner
+}
+
+// Read reads an input. An error says which document cannot be read.
+func Read(in Input) (*Index, error) {
+	x := &Index{
+		Input: in, services: make(map[string]*v1.Service, len(in.Services)+len(in.Others)),
+		ips: map[string]*PublicIP{}, ipsFor: map[string][]*PublicIP{}, ipsAt: map[string][]azure.ID{}, holders: map[string][]Frontend{},
+		nodeIPs: make(map[netip.Addr]bool, len(in.Nodes)),
+		linkAt:  map[string]*Link{}, linksByID: map[string]*Link{}, subnets: map[string]Subnet{},
+	}
+	for _, s := range in.Services {
+		x.services[naming.OwnerOf(s.Service)] = s.Service
+	}
+	for _, s := range in.Others {
+		x.services[naming.OwnerOf(s)] = s
+	}
+	x.Balancers = Balancers(in)
+	for _, read := range []func() error{x.readLoadBalancers, x.readPublicIPs, x.readLinks} {
+		if err := read(); err != nil {
+			return nil, err
+		}
+	}
+	x.readNodes()
+	var err error
+	if in.Config.SecurityGroupName != "" {
+		if x.SecurityGroup, x.HasSecurityGroup, err = plan.View[network.SecurityGroup](in.Have, in.Config.SecurityGroupID()); err != nil {
+			return nil, err
+		}
+	}
+	return x, x.readSubnets()
+}
+
+// readLoadBalancers indexes the configured load balancers, and others that have a frontend or a
+// rule of a known Service: the configuration may have been another one.
+func (x *Index) readLoadBalancers() error {
+	for _, b := range x.Balancers {
+		if b.Err != nil {
+			return b.Err
+		}
+		if b.Entry < 0 && !x.serves(b) {
+			continue
+		}
+		lb := newLoadBalancer(b)
+		x.LoadBalancers = append(x.LoadBalancers, lb)
+		for _, fe := range lb.Properties.FrontendIPConfigurations {
+			if at := TargetOf(fe.Properties).Key(); at != "" {
+				x.holders[at] = append(x.holders[at], Frontend{lb, fe.Name})
+			}
+		}
+	}
+	return nil
+}
+
+// serves reports whether something in a load balancer belongs to a known Service.
+func (x *Index) serves(b Balancer) bool {
+	return slices.ContainsFunc(b.Properties.FrontendIPConfigurations,
+		func(fe FrontendConfig) bool { return x.services[naming.Owner(fe.Name)] != nil }) ||
+		slices.ContainsFunc(b.Properties.LoadBalancingRules,
+			func(r azure.Child[network.LoadBalancingRule]) bool { return x.services[naming.Owner(r.Name)] != nil })
+}
+
+func (x *Index) readPublicIPs() error {
+	for _, group := range AddressGroups(x.Input, x.Balancers) {
+		for _, d := range x.Have.List(group, network.PublicIPAddresses) {
+			view, err := azure.Decode[network.PublicIPAddress](d)
+			if err != nil {
+				return err
+			}
+			view.Properties.IPAddress = address.Plain(view.Properties.IPAddress)
+			ip := &PublicIP{Resource: view}
+			ip.Services, ip.Tagged = tag.ServicesIn(ip.Tags)
+			ip.Managed = ip.Tagged && !tag.IsOfOther(ip.Tags, x.Config.ClusterName)
+			x.ips[ip.ID.Key()] = ip
+			x.ipsAt[ip.Properties.IPAddress] = append(x.ipsAt[ip.Properties.IPAddress], ip.ID)
+			for _, service := range ip.Services {
+				x.ipsFor[service] = append(x.ipsFor[service], ip)
+			}
+		}
+	}
+	return nil
+}
+
+func (x *Index) readLinks() error {
+	for _, group := range LinkGroups(x.Input, x.Balancers) {
+		for _, d := range x.Have.List(group, network.PrivateLinkServices) {
+			l, err := azure.Decode[network.PrivateLinkService](d)
+			if err != nil {
+				return err
+			}
+			x.Links = append(x.Links, l)
+			x.linksByID[l.ID.Key()] = &l
+			for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
+				x.linkAt[ref.ID.Key()] = &l
+			}
+		}
+	}
+	return nil
+}
+
+// Node is a node of the cluster.
+type Node struct {
+	*v1.Node
+	Role    cluster.Role
+	Machine azure.ID // "" for none that is known
+	IPs     []netip.Addr
+}
+
+// Address is the node's address in a family: the first one.
+func (n *Node) Address(family v1.IPFamily) (netip.Addr, bool) {
+	for _, ip := range n.IPs {
+		if address.Family(ip) == family {
+			return ip, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+func (x *Index) readNodes() {
+	x.SortedNodes = make([]*Node, len(x.Nodes))
+	for i, n := range x.Nodes {
+		machine, _ := nodes.MachineID(n.Spec.ProviderID)
+		x.SortedNodes[i] = &Node{n, cluster.RoleOf(x.Config, n), machine, cluster.InternalIPs(n)}
+		for _, ip := range x.SortedNodes[i].IPs {
+			x.nodeIPs[ip] = true
+		}
+	}
+	slices.SortStableFunc(x.SortedNodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// HasReceivers reports whether any node belongs into the backend pools.
+func (x *Index) HasReceivers() bool {
+	return slices.ContainsFunc(x.SortedNodes, func(n *Node) bool { return n.Role == cluster.Receiver })
+}
+
+// Configured is the external or the internal load balancer of an entry of the configuration.
+func (x *Index) Configured(entry int, internal bool) *LoadBalancer {
+	return x.LoadBalancers[slices.IndexFunc(x.LoadBalancers, func(lb *LoadBalancer) bool {
+		return lb.Entry == entry && lb.Internal == internal
+	})]
+}
+
+// LoadBalancer is the load balancer of an id, nil for one that is none of the cluster's.
+func (x *Index) LoadBalancer(id azure.ID) *LoadBalancer {
+	if i := slices.IndexFunc(x.LoadBalancers, func(lb *LoadBalancer) bool { return lb.ID.Equal(id) }); i >= 0 {
+		return x.LoadBalancers[i]
+	}
+	return nil
+}
+
+// FrontendsOf are the frontends that are named after an owner, at all load balancers.
+func (x *Index) FrontendsOf(owner string) []Frontend {
+	var all []Frontend
+	for _, lb := range x.LoadBalancers {
+		for _, fe := range lb.Owned(owner) {
+			all = append(all, Frontend{lb, fe.Name})
+		}
+	}
+	return all
+}
+
+// FrontendsServing are the frontends of an owner, and those of others that its rules use.
+func (x *Index) FrontendsServing(owner string) []Frontend {
+	all := x.FrontendsOf(owner)
+	for _, lb := range x.LoadBalancers {
+		for _, r := range lb.RulesOf(owner) {
+			if ref := r.FrontendIPConfiguration; ref != nil && naming.Owner(ref.ID.Name()) != owner {
+				all = append(all, Frontend{lb, ref.ID.Name()})
+			}
+		}
+	}
+	return all
+}
+
+// HasRules reports whether an owner has rules at any load balancer.
+func (x *Index) HasRules(owner string) bool {
+	return slices.ContainsFunc(x.LoadBalancers, func(lb *LoadBalancer) bool { return len(lb.RulesOf(owner)) > 0 })
+}
+
+// Holders are the frontends that have an address.
+func (x *Index) Holders(t Target) []Frontend { return x.holders[t.Key()] }
+
+// Address is the address of a frontend as far as is known.
+func (x *Index) Address(f Frontend) string {
+	fe, _ := f.Config()
+	if ref := fe.Properties.PublicIPAddress; ref != nil {
+		ip, _ := x.PublicIP(ref.ID)
+		return ip.Properties.IPAddress
+	}
+	return address.Plain(fe.Properties.PrivateIPAddress)
+}
+
+// IsIPv6 reports whether a frontend has IPv6.
+func (x *Index) IsIPv6(fe network.FrontendIPConfiguration) bool {
+	version := fe.PrivateIPAddressVersion
+	if ref := fe.PublicIPAddress; ref != nil {
+		ip, _ := x.PublicIP(ref.ID)
+		version = ip.Properties.PublicIPAddressVersion
+	}
+	return address.FamilyNamed(version) == v1.IPv6Protocol
+}
+
+// PublicIP is the public IP of an id, an empty one where there is none.
+func (x *Index) PublicIP(id azure.ID) (*PublicIP, bool) {
+	if id != "" {
+		if ip, ok := x.ips[id.Key()]; ok {
+			return ip, true
+		}
+	}
+	return &PublicIP{}, false
+}
+
+// PublicIPs are all public IPs by their ids in lower case.
+func (x *Index) PublicIPs() map[string]*PublicIP { return x.ips }
+
+// PublicIPsAt are the ids of the public IPs that have an address.
+func (x *Index) PublicIPsAt(address string) []azure.ID { return x.ipsAt[address] }
+
+// PublicIPsFor are the public IPs whose tag names a Service, by the Service's key.
+func (x *Index) PublicIPsFor(service string) []*PublicIP { return x.ipsFor[service] }
+
+// Service is the known Service of an owner, nil for none.
+func (x *Index) Service(owner string) *v1.Service { return x.services[owner] }
+
+// Staying are the Services that are not gone, of the commit or not.
+func (x *Index) Staying() []*v1.Service {
+	all := slices.Clone(x.Others)
+	for _, s := range x.Services {
+		if !s.Gone {
+			all = append(all, s.Service)
+		}
+	}
+	return all
+}
+
+// NameOf names the Service to which a use belongs: as the cluster knows it, or as the tag of the
+// public IP does where it names one other Service.
+func (x *Index) NameOf(u Use, publicIP azure.ID) string {
+	const unknown = "an unknown owner"
+	if u.Owner == "" {
+		return unknown
+	}
+	if s := x.services[u.Owner]; s != nil {
+		return "Service " + spec.KeyOf(s)
+	}
+	ip, _ := x.PublicIP(publicIP)
+	tagged := slices.Clone(ip.Services)
+	for _, s := range x.services {
+		tagged = slices.DeleteFunc(tagged, func(name string) bool { return name == spec.KeyOf(s) })
+	}
+	if len(tagged) == 1 {
+		return "Service " + tagged[0]
+	}
+	return unknown
+}
+
+// IsNode reports whether a node has an address.
+func (x *Index) IsNode(ip netip.Addr) bool { return x.nodeIPs[ip] }
+
+// NodeIPs are the addresses of all nodes.
+func (x *Index) NodeIPs() map[netip.Addr]bool { return x.nodeIPs }
+
+// Link is the private link service of an id, nil for none.
+func (x *Index) Link(id azure.ID) *Link { return x.linksByID[id.Key()] }
+
+// LinkAt is the private link service at a frontend, nil for none.
+func (x *Index) LinkAt(f Frontend) *Link {
+	if len(x.linkAt) == 0 {
+		return nil
+	}
+	return x.linkAt[f.ID().Key()]
+}
+
+// Subnet is a subnet in which Services ask for an address.
+func (x *Index) Subnet(id azure.ID) Subnet { return x.subnets[id.Key()] }
+
+// AzureSays repeats what Azure said of a resource that is not there: another thing may be
+// missing, such as its resource group.
+func (x *Index) AzureSays(id azure.ID) string {
+	if said, absent := x.Have.Absent(id); absent {
+		return "; Azure says: " + said
+	}
+	return ""
+}

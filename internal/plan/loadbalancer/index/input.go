@@ -1,0 +1,205 @@
+// Package index reads what a decision is made of: the Services, the nodes and a snapshot of Azure.
+// It reads each document once and answers questions about what is there. It decides nothing, and
+// nothing changes it once it is read. Layer L1.
+package index
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/key"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/cluster"
+	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/loadbalancer/tag"
+)
+
+// Input is all that a decision is made of.
+type Input struct {
+	Config   cluster.Config
+	Services []spec.Service
+	// Others are Services of type LoadBalancer that are not of this commit. What
+	// they have stays; it is best known from their objects.
+	Others []*v1.Service
+	// Complete says that Services and Others are all that the cluster has. Then
+	// destinations of managed security rules that no Service has are removed.
+	Complete bool
+	// Nodes are all nodes of the cluster. Without any, the members of the backend pools stay.
+	Nodes []*v1.Node
+	// DeletedNodes are machines whose Node was deleted from Kubernetes, as far as is known:
+	// they are excluded until there is a Node again. An instance that was just made from a
+	// scale set's model has no Node either, and is none of them.
+	DeletedNodes []azure.ID
+	// ConcurrentMembers says that machines join and leave while other changes are applied. A machine that
+	// leaves still gets packets, then, until a decision finds that it has left.
+	ConcurrentMembers bool
+	// RejectedAddresses are addresses of nodes that Azure takes into no pool, with the reason, by address.
+	RejectedAddresses map[string]string
+	// Namespaces are the labels of namespaces, by name, and Endpoints the nodes that have
+	// endpoints of a Service of policy Local, by the Service's key; a Service that is
+	// not there keeps the nodes that it has. Both are for several load balancers.
+	Namespaces map[string]map[string]string
+	Endpoints  map[string][]string
+	Have       plan.Snapshot
+}
+
+// Balancer is a load balancer of the snapshot, or a configured one that does not exist yet.
+type Balancer struct {
+	azure.Resource[network.LoadBalancer]
+	Internal bool
+	Entry    int // of the configuration, -1 for a load balancer that is configured no more
+	Exists   bool
+	Err      error // why the document cannot be read
+}
+
+// Balancers are the load balancers that a decision reads: the configured ones, and all others
+// that are known.
+func Balancers(in Input) []Balancer {
+	var all []Balancer
+	read := func(id azure.ID, internal bool, entry int) {
+		b := Balancer{Internal: internal, Entry: entry}
+		if b.Resource, b.Exists, b.Err = plan.View[network.LoadBalancer](in.Have, id); b.Err != nil {
+			b.Resource = azure.Resource[network.LoadBalancer]{}
+		}
+		b.ID = id
+		all = append(all, b)
+	}
+	for i, e := range in.Config.Entries() {
+		read(in.Config.BalancerID(e.Name, false), false, i)
+		read(in.Config.BalancerID(e.Name, true), true, i)
+	}
+	configured := all
+	for _, d := range in.Have.List(in.Config.NetworkGroup(), network.LoadBalancers) {
+		if id := d.ID(); !slices.ContainsFunc(configured, func(b Balancer) bool { return b.ID.Equal(id) }) {
+			read(id, cluster.IsInternal(id), -1)
+		}
+	}
+	return all
+}
+
+// HasInterfacePools reports whether a pool of the load balancers is not one of addresses yet;
+// which reports whether a pool counts, by its name.
+func HasInterfacePools(all []Balancer, which func(name string) bool) bool {
+	return slices.ContainsFunc(all, func(b Balancer) bool {
+		return slices.ContainsFunc(b.Properties.BackendAddressPools, func(p Pool) bool { return which(p.Name) && !IsByAddress(p) })
+	})
+}
+
+// idSet is ids without repetition, in the order in which they are added.
+type idSet []azure.ID
+
+func (s *idSet) add(id azure.ID) {
+	if id != "" && !slices.ContainsFunc(*s, id.Equal) {
+		*s = append(*s, id)
+	}
+}
+
+// AddressGroups are the resource groups of public IPs that Services have or ask for.
+func AddressGroups(in Input, all []Balancer) []azure.ID {
+	var groups idSet
+	groups.add(in.Config.PublicIPGroup(""))
+	for _, s := range in.Services {
+		name, _ := key.PublicIPGroup.Read(s.Annotations)
+		groups.add(in.Config.PublicIPGroup(name))
+		for _, former := range s.FormerGroups(key.PublicIPs) {
+			groups.add(in.Config.PublicIPGroup(former))
+		}
+	}
+	if in.Config.SecurityGroupName != "" {
+		// A document that cannot be read is reported by Read.
+		group, _, _ := plan.View[struct{}](in.Have, in.Config.SecurityGroupID())
+		for _, noted := range NotedGroups(in.Config, group.Tags) {
+			groups.add(noted)
+		}
+	}
+	for _, b := range all {
+		for _, fe := range b.Properties.FrontendIPConfigurations {
+			if ref := fe.Properties.PublicIPAddress; ref != nil && naming.IsOwned(fe.Name) {
+				groups.add(ref.ID.Parent())
+			}
+		}
+	}
+	return groups
+}
+
+// notesOf starts the names of the tags of the security group that name resource groups of a
+// cluster's public IPs.
+func notesOf(clusterName string) string { return tag.Notes + clusterName + "-public-ips-in-" }
+
+// NoteOfGroup is the name of the security group's tag that names a resource group.
+//
+// A public IP that goes may be in a resource group that nothing names any more once
+// its load balancer has let it go: its Service asks for another group by now. If kaz
+// is stopped then, the next decision would not look there. So the security group names it in a
+// tag before, until the address is gone.
+func NoteOfGroup(c cluster.Config, group azure.ID) string {
+	return notesOf(c.ClusterName) + strings.ToLower(group.Name())
+}
+
+// NotedGroups are the resource groups that the security group's tags name. A tag that names
+// no valid resource group is not one of kaz.
+func NotedGroups(c cluster.Config, tags azure.Tags) []azure.ID {
+	prefix := notesOf(c.ClusterName)
+	var groups []azure.ID
+	for name := range tags {
+		if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) && key.IsGroup(name[len(prefix):]) {
+			groups = append(groups, c.PublicIPGroup(name[len(prefix):]))
+		}
+	}
+	slices.Sort(groups)
+	return groups
+}
+
+// LinkGroups are the resource groups of private link services that Services ask for, or have asked for. The
+// groups of other Services count if a Service may share their private link service, or if pools change to
+// addresses: no private link service may be in front of those.
+func LinkGroups(in Input, all []Balancer) []azure.ID {
+	var groups idSet
+	groups.add(in.Config.LinkGroup(""))
+	add := func(names []string) {
+		for _, name := range names {
+			groups.add(in.Config.LinkGroup(name))
+		}
+	}
+	links := false
+	for _, s := range in.Services {
+		add(spec.GroupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations)))
+		add(s.FormerGroups(key.PrivateLinks))
+		links = links || !s.Gone && key.LinkStays(s.Annotations)
+	}
+	if !links && (!in.Config.PoolByIP || !HasInterfacePools(all, in.Config.IsOwnPool)) {
+		return groups
+	}
+	for _, s := range in.Others {
+		if key.LinkStays(s.Annotations) {
+			add(spec.GroupsOf(key.PrivateLinks, key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions)))
+		}
+	}
+	return groups
+}
+
+// Subnets are the subnets in which Services ask for an address.
+func Subnets(in Input) []azure.ID {
+	var ids idSet
+	for _, s := range in.Services {
+		if s.Gone {
+			continue
+		}
+		own := ""
+		if internal, _ := key.Internal.Read(s.Annotations); internal {
+			own, _ = key.InternalSubnet.Read(s.Annotations)
+			ids.add(in.Config.SubnetID(own))
+		}
+		if linked, _ := key.LinkCreate.Read(s.Annotations); linked {
+			name, _ := key.LinkSubnet.Read(s.Annotations)
+			ids.add(in.Config.SubnetID(cmp.Or(strings.TrimSpace(name), strings.TrimSpace(own))))
+		}
+	}
+	return ids
+}

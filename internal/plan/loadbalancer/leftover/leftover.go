@@ -1,0 +1,206 @@
+// Package leftover finds what Azure has for Services that the cluster does not have. Layer L1.
+package leftover
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/cluster"
+	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/publicip"
+	"kaz/internal/plan/loadbalancer/security"
+	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/loadbalancer/tag"
+)
+
+// Find finds Services that the cluster does not have and of which Azure has something. They are to be
+// decided as others that are gone. Names and tags show which Services they were: the UID is as
+// long as a base name has it.
+//
+// all are all Services of the cluster that may have something in Azure, whatever serves
+// them; they have to be read after the snapshot, or a new Service is taken for one that is gone.
+func Find(c cluster.Config, have plan.Snapshot, all []*v1.Service) ([]spec.Service, error) {
+	x, err := index.Read(index.Input{Config: c, Have: have})
+	if err != nil {
+		return nil, err
+	}
+	f := finder{Index: x, owners: map[string]bool{}, keys: map[string][]*v1.Service{}, named: map[string]bool{},
+		found: map[string]spec.Service{}}
+	for _, s := range all {
+		f.owners[naming.OwnerOf(s)] = true
+		f.keys[spec.KeyOf(s)] = append(f.keys[spec.KeyOf(s)], s)
+	}
+	for _, ip := range x.PublicIPs() {
+		f.publicIP(ip)
+	}
+	for i := range x.Links {
+		f.link(&x.Links[i])
+	}
+	for _, lb := range x.LoadBalancers {
+		f.loadBalancer(lb)
+	}
+	managed := false
+	for _, r := range x.SecurityGroup.Properties.SecurityRules {
+		managed = managed || security.IsManagedRule(r)
+		if security.IsLegacyRule(r) {
+			f.owner(naming.Owner(r.Name))
+		}
+	}
+	if managed && len(f.found) == 0 {
+		// The destinations of these rules are compared with what exists whichever Service is decided.
+		f.add(naming.UnknownNamespace, "security-rules", "")
+	}
+	return slices.SortedFunc(maps.Values(f.found),
+		func(a, b spec.Service) int { return strings.Compare(a.Key()+string(a.UID), b.Key()+string(b.UID)) }), nil
+}
+
+type finder struct {
+	*index.Index
+	owners map[string]bool          // of the Services that exist
+	keys   map[string][]*v1.Service // those by their keys
+	named  map[string]bool          // owners that are gone and of which a name is known
+	found  map[string]spec.Service
+}
+
+func (f *finder) add(namespace, name, owner string) {
+	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(strings.TrimPrefix(owner, "a"))}}
+	f.found[namespace+"/"+name+"/"+owner] = spec.Service{Service: s, Gone: true}
+}
+
+// isGone reports whether an owner is a Service that does not exist.
+func (f *finder) isGone(owner string) bool { return naming.IsOwned(owner) && !f.owners[owner] }
+
+// owner notes an owner that is gone. Its Service has no name but this.
+func (f *finder) owner(owner string) {
+	if f.isGone(owner) && !f.named[owner] {
+		f.add(naming.UnknownNamespace, owner, owner)
+	}
+}
+
+// serves reports whether a Service that exists has a rule at a frontend, which is in use then,
+// whatever its name.
+func (f *finder) serves(at index.Frontend) bool {
+	return slices.ContainsFunc(at.Uses(), func(u index.Use) bool { return f.owners[u.Owner] })
+}
+
+func (f *finder) loadBalancer(lb *index.LoadBalancer) {
+	for owner, frontends := range lb.OwnedByAll() {
+		idle := slices.DeleteFunc(slices.Clone(frontends),
+			func(fe index.FrontendConfig) bool { return f.serves(index.Frontend{LB: lb, Name: fe.Name}) })
+		if len(idle) > 0 && !slices.ContainsFunc(idle, func(fe index.FrontendConfig) bool {
+			return f.isOfOtherCluster(fe.Properties.PublicIPAddress)
+		}) {
+			f.owner(owner)
+		}
+	}
+	for owner, rules := range lb.RulesByOwner() {
+		others := false
+		for _, r := range rules {
+			if r.FrontendIPConfiguration != nil {
+				fe, _ := lb.Frontend(r.FrontendIPConfiguration.ID.Name())
+				others = others || f.isOfOtherCluster(fe.Properties.PublicIPAddress)
+			}
+		}
+		if !others {
+			f.owner(owner)
+		}
+	}
+}
+
+// isOfOtherCluster reports whether the public IP of a frontend, and thereby the frontend, is
+// another cluster's.
+func (f *finder) isOfOtherCluster(ref *azure.Reference) bool {
+	if ref == nil {
+		return false
+	}
+	ip, _ := f.PublicIP(ref.ID)
+	return tag.IsOfOther(ip.Tags, f.Config.ClusterName)
+}
+
+// publicIP notes which Services of a public IP do not exist. A shared public IP stays for the others.
+func (f *finder) publicIP(ip *index.PublicIP) {
+	owner := naming.PublicIPOwner(f.Config.ClusterName, ip.ID.Name())
+	if !ip.Tagged || owner == "" || !tag.IsOf(ip.Tags, f.Config.ClusterName) {
+		return
+	}
+	for _, key := range ip.Services {
+		namespace, name, ok := strings.Cut(key, "/")
+		switch {
+		case !ok:
+		case f.isGone(owner) && (f.keys[key] == nil || len(ip.Services) == 1 && !f.isOf(ip, key)):
+			f.named[owner] = true
+			f.add(namespace, name, owner)
+		case f.keys[key] == nil: // it shared the address
+			f.add(namespace, name, "")
+		}
+	}
+}
+
+// isOf reports whether a public IP that was made for a deleted Service serves an existing Service of the same
+// name, or that asks for it.
+func (f *finder) isOf(ip *index.PublicIP, key string) bool {
+	if at := ip.Properties.IPConfiguration; at != nil {
+		if lb := f.LoadBalancer(at.ID.Parent()); lb != nil && f.serves(index.Frontend{LB: lb, Name: at.ID.Name()}) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(f.keys[key], func(service *v1.Service) bool {
+		s, _ := spec.Read(spec.Service{Service: service}, f.Config)
+		return publicip.AsksFor(f.Index, s, ip.ID)
+	})
+}
+
+// link notes the Service of a private link service if that Service, or the owner of the frontend, does not
+// exist.
+func (f *finder) link(l *index.Link) {
+	key := index.LinkOwner(l)
+	namespace, name, ok := strings.Cut(key, "/")
+	if !ok || !index.IsManagedLink(f.Config, l) {
+		return
+	}
+	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
+		lb, owner := f.LoadBalancer(ref.ID.Parent()), naming.Owner(ref.ID.Name())
+		handedOver := lb != nil && f.keys[key] != nil && f.serves(index.Frontend{LB: lb, Name: ref.ID.Name()})
+		switch {
+		case lb == nil || handedOver:
+		case f.isGone(owner):
+			f.named[owner] = true
+			f.add(namespace, name, owner)
+		case f.keys[key] == nil: // it shared the frontend
+			f.add(namespace, name, "")
+		}
+	}
+}
+
+// Absent are the UIDs of live Services of which no load balancer has anything: they are new, or something
+// removed what they had.
+func Absent(in index.Input) (map[types.UID]bool, error) {
+	absent := map[types.UID]bool{}
+	byOwner := map[string]types.UID{}
+	for _, s := range in.Services {
+		if !s.Gone {
+			absent[s.UID] = true
+			byOwner[naming.OwnerOf(s.Service)] = s.UID
+		}
+	}
+	for _, b := range index.Balancers(in) {
+		if b.Err != nil {
+			return nil, b.Err
+		}
+		for _, fe := range b.Properties.FrontendIPConfigurations {
+			delete(absent, byOwner[naming.Owner(fe.Name)])
+		}
+		for _, r := range b.Properties.LoadBalancingRules {
+			delete(absent, byOwner[naming.Owner(r.Name)])
+		}
+	}
+	return absent, nil
+}

@@ -1,0 +1,238 @@
+package privatelink
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/key"
+	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/batch"
+	"kaz/internal/plan/loadbalancer/index"
+	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/publicip"
+	"kaz/internal/plan/loadbalancer/spec"
+	"kaz/internal/plan/loadbalancer/tag"
+)
+
+// Plan is the private link services of a batch.
+type Plan struct {
+	Wanted  []plan.Node
+	Gone    []index.Link
+	Orphans []string // names of those that were of a Service which does not exist, and change hands
+	index   *index.Index
+	batch   *batch.Batch
+}
+
+// New decides the private link services that the batch's Services want, and those that go.
+func New(x *index.Index, b *batch.Batch) *Plan {
+	p := &Plan{index: x, batch: b}
+	claimed, order := p.claims()
+	subnets := map[azure.ID][]string{} // keys of Services
+	var subnetOrder []azure.ID
+	for _, id := range order {
+		c := claimed[id]
+		have := x.Link(c.Placement.Link)
+		of, orphan := owner(x, have)
+		if of != "" && of != c.Service.Key() {
+			continue // it is shared, and its owner says what it is like
+		}
+		if orphan { // it is given to the Service that asks for it now
+			p.Orphans = append(p.Orphans, have.ID.Name())
+		}
+		subnet := x.Config.SubnetID(c.Link.Subnet)
+		i := slices.IndexFunc(subnetOrder, subnet.Equal)
+		if i < 0 {
+			i = len(subnetOrder)
+			subnetOrder = append(subnetOrder, subnet)
+		}
+		subnets[subnetOrder[i]] = append(subnets[subnetOrder[i]], c.Service.Key())
+		p.Wanted = append(p.Wanted, plan.Wanted(p.view(c, subnet), "private link service of "+c.Service.Key(), c.Service.Key()))
+	}
+	for _, id := range subnetOrder {
+		view := azure.Resource[network.Subnet]{ID: id, Properties: network.Subnet{PrivateLinkServiceNetworkPolicies: "Disabled"}}
+		p.Wanted = append(p.Wanted, plan.Wanted(view, "private link services take addresses there", subnets[id]...))
+	}
+	p.release(claimed)
+	return p
+}
+
+// claims are the private link services that the batch's Services want, by id key,
+// and the keys in their order. Of several at one frontend the one that leads counts.
+func (p *Plan) claims() (claimed map[string]batch.Claim, order []string) {
+	claimed = map[string]batch.Claim{}
+	for _, s := range p.batch.Live {
+		for _, at := range s.Placements {
+			if at.Link == "" || p.index.Link(at.Link) != nil && p.index.LinkAt(at.At) == nil {
+				continue // it goes from another frontend first
+			}
+			id := at.Link.Key()
+			_, there := claimed[id]
+			if !there {
+				order = append(order, id)
+			}
+			if !there || at.Leads {
+				claimed[id] = batch.Claim{Spec: s.Spec, Placement: at}
+			}
+		}
+	}
+	return claimed, order
+}
+
+// release finds the managed private link services that their Service no longer wants, or whose frontend goes.
+// If another Service asks for one at the frontend, it becomes the owner, and the next decision about it
+// configures the private link service.
+func (p *Plan) release(claimed map[string]batch.Claim) {
+	for i := range p.index.Links {
+		l := &p.index.Links[i]
+		of := index.LinkOwner(l)
+		_, wanted := claimed[l.ID.Key()]
+		if wanted || !p.batch.HasService(of) || !index.IsManagedLink(p.index.Config, l) || p.isUndecided(l, of) {
+			continue
+		}
+		if heir := p.heir(l); heir != "" {
+			view := index.Link{ID: l.ID, Tags: tag.Wanted(p.index.Config, p.tags(l, heir), l.Tags)}
+			p.Wanted = append(p.Wanted, plan.Wanted(view, "private link service of "+heir+", as "+of+" no longer asks for it", of))
+			continue
+		}
+		p.Gone = append(p.Gone, *l)
+	}
+}
+
+// isUndecided reports whether a private link service is at its Service's frontend, and its annotations cannot
+// be read.
+func (p *Plan) isUndecided(l *index.Link, of string) bool {
+	return slices.ContainsFunc(p.batch.Live, func(s batch.Served) bool {
+		return s.Service.Key() == of && s.Link == nil && key.LinkStays(s.Service.Annotations) &&
+			slices.ContainsFunc(s.Placements, func(at batch.Placement) bool {
+				return slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations,
+					func(ref azure.Reference) bool { return ref.ID.Equal(at.At.ID()) })
+			})
+	})
+}
+
+// heir is the Service that is not of the batch, uses a private link's frontend and
+// asks for it, too; "" for none.
+func (p *Plan) heir(l *index.Link) string {
+	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
+		lb := p.index.LoadBalancer(ref.ID.Parent())
+		if lb == nil {
+			continue
+		}
+		for _, u := range p.batch.Remaining(index.Frontend{LB: lb, Name: ref.ID.Name()}) {
+			for _, o := range p.index.Staying() {
+				if key.LinkStays(o.Annotations) && naming.OwnerOf(o) == u.Owner {
+					return spec.KeyOf(o)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// Removals delete connections first, then private link services. That changes the load balancer's etag, so if
+// it is to be written, as writes reports, all is held until the next round; likewise if the private link
+// service returns at another frontend.
+func (p *Plan) Removals(writes func(*index.LoadBalancer) bool) (nodes []plan.Node, held []string) {
+	for i := range p.Gone {
+		l := &p.Gone[i]
+		of := index.LinkOwner(l)
+		for _, d := range p.index.Have.List(l.ID, network.PrivateEndpointConnections) {
+			nodes = append(nodes,
+				plan.Gone[network.PrivateEndpointConnection](d.ID(), "connected to private link service "+l.ID.Name()+", which goes", of))
+		}
+		nodes = append(nodes, plan.Gone[network.PrivateLinkService](l.ID, of+" no longer asks for it", of))
+		if p.isAtAny(l, writes) || p.returns(l) ||
+			p.index.Config.PoolByIP && p.isAtAny(l, func(lb *index.LoadBalancer) bool { return !ByIP(p.index, lb) }) {
+			held = append(held, "the load balancer is written when private link service "+l.ID.Name()+" is gone ["+of+"]")
+		}
+	}
+	return nodes, held
+}
+
+func (p *Plan) isAtAny(l *index.Link, which func(*index.LoadBalancer) bool) bool {
+	return slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations, func(ref azure.Reference) bool {
+		lb := p.index.LoadBalancer(ref.ID.Parent())
+		return lb != nil && which(lb)
+	})
+}
+
+// returns reports whether a Service asks for a deleted private link service at another frontend.
+func (p *Plan) returns(l *index.Link) bool {
+	return slices.ContainsFunc(p.batch.Live, func(s batch.Served) bool {
+		return slices.ContainsFunc(s.Placements, func(at batch.Placement) bool { return at.Link != "" && at.Link.Equal(l.ID) })
+	})
+}
+
+func (p *Plan) view(c batch.Claim, subnet azure.ID) index.Link {
+	config := p.index.Config
+	have := p.index.LinkAt(c.Placement.At)
+	exists := have != nil
+	if !exists {
+		have = &index.Link{}
+	}
+	id := c.Placement.Link
+	view := index.Link{ID: id, Tags: tag.Wanted(config, p.tags(have, c.Service.Key()), have.Tags)}
+	if !exists {
+		view.Location, view.ExtendedLocation = config.Location, config.EdgeZone
+	}
+	view.Properties = network.PrivateLinkService{
+		LoadBalancerFrontendIPConfigurations: []azure.Reference{{ID: c.Placement.At.ID()}},
+		IPConfigurations:                     addresses(c.Link, id.Name(), subnet),
+		EnableProxyProtocol:                  new(c.Link.Proxy),
+		FQDNs:                                append([]string{}, c.Link.FQDNs...),
+		Visibility:                           &network.SubscriptionSet{Subscriptions: append([]string{}, c.Link.Visibility...)},
+		AutoApproval:                         &network.SubscriptionSet{Subscriptions: append([]string{}, c.Link.Approval...)},
+		ProvisioningState:                    publicip.Retried(have.Properties.ProvisioningState),
+	}
+	if sameAddresses(have.Properties.IPConfigurations, view.Properties.IPConfigurations) {
+		view.Properties.IPConfigurations = have.Properties.IPConfigurations
+	}
+	return view
+}
+
+func (p *Plan) tags(have *index.Link, of string) azure.Tags {
+	return azure.Tags{tag.Cluster: tag.ClusterAs(have.Tags, p.index.Config.ClusterName), tag.LinkOwner: of}
+}
+
+// addresses are the addresses of a private link service: static ones first.
+func addresses(l *spec.Link, name string, subnet azure.ID) []azure.Child[network.PrivateLinkAddress] {
+	const longest = 80
+	var all []azure.Child[network.PrivateLinkAddress]
+	for i := range l.Count {
+		a := network.PrivateLinkAddress{
+			Primary: new(i == 0), PrivateIPAllocationMethod: "Dynamic", PrivateIPAddressVersion: "IPv4", Subnet: azure.Ref(subnet),
+		}
+		end := fmt.Sprintf("-dynamic-%d", i-len(l.Static))
+		if i < len(l.Static) {
+			a.PrivateIPAllocationMethod, a.PrivateIPAddress = "Static", l.Static[i]
+			end = "-static-" + l.Static[i]
+		}
+		all = append(all,
+			azure.Child[network.PrivateLinkAddress]{Name: naming.Shorten(subnet.Name()+"-"+name, longest-len(end)) + end, Properties: a})
+	}
+	return all
+}
+
+// sameAddresses reports whether two lists of addresses mean the same, whatever
+// the names.
+func sameAddresses(a, b []azure.Child[network.PrivateLinkAddress]) bool {
+	shape := func(list []azure.Child[network.PrivateLinkAddress]) []string {
+		var texts []string
+		for _, c := range list {
+			p, address, subnet := c.Properties, "", ""
+			if strings.EqualFold(p.PrivateIPAllocationMethod, "Static") {
+				address = p.PrivateIPAddress
+			}
+			if p.Subnet != nil {
+				subnet = p.Subnet.ID.Key()
+			}
+			texts = append(texts, fmt.Sprint(address, subnet, p.Primary != nil && *p.Primary))
+		}
+		slices.Sort(texts)
+		return texts
+	}
+	return slices.Equal(shape(a), shape(b))
+}

@@ -1,0 +1,265 @@
+package spec
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/key"
+	"kaz/internal/plan/loadbalancer/address"
+	"kaz/internal/plan/loadbalancer/naming"
+	"kaz/internal/plan/loadbalancer/problem"
+)
+
+// Access is which sources may reach a Service.
+type Access struct {
+	Open bool                       // there are rules for the Service at all
+	From map[v1.IPFamily][][]string // each list is the sources of one rule
+	Deny bool                       // everything else, the virtual network too
+}
+
+// Opening lets sources in at ports. Its slices are sorted.
+type Opening struct {
+	Family   v1.IPFamily
+	Protocol string
+	Sources  []string
+	Ports    []string
+}
+
+// Name is the name of the opening's security rule.
+func (o Opening) Name() string { return naming.AllowRule(o.Family, o.Protocol, o.Sources, o.Ports) }
+
+// internet is Azure's name for the sources outside of the virtual network.
+const internet = "Internet"
+
+// access reads which sources may reach a Service.
+func (r *reader) access(w *Spec) Access {
+	if read(r, key.DisableSecurityRules.Read) {
+		return Access{}
+	}
+	asked, broken := r.sourceRanges()
+	tags := read(r, key.AllowedServiceTags.Read)
+	slices.Sort(tags)
+	tags = slices.Compact(tags)
+	if len(asked.ranges) == 0 && len(tags) == 0 && !broken && !w.Internal {
+		tags = []string{internet}
+	}
+	deny := broken || len(asked.ranges) > 0 && read(r, key.DenyAllElse.Read)
+	a := Access{Open: true, From: map[v1.IPFamily][][]string{}, Deny: deny}
+	for _, family := range address.Families() {
+		if some := address.Aggregate(asked.ranges, family); len(some) > 0 {
+			a.From[family] = append(a.From[family], some)
+		}
+		for _, tag := range tags {
+			if isOfFamily(tag, family) {
+				a.From[family] = append(a.From[family], []string{tag})
+			}
+		}
+	}
+	if !r.found.Blocking() { // else the last good state stays
+		r.warnEffects(w, a, asked, tags)
+		if a.Deny {
+			r.warnDenied(w, broken)
+		}
+	}
+	return a
+}
+
+// isOfFamily reports whether a service tag is valid in a rule of a family. Azure also takes addresses and
+// ranges for one, and has no rule with both families.
+func isOfFamily(tag string, family v1.IPFamily) bool {
+	text, _, _ := strings.Cut(tag, "/")
+	ip, err := netip.ParseAddr(text)
+	return err != nil || address.Family(ip) == family
+}
+
+// DeniesAt reports whether everything else is denied at a Service's address of a family. Where
+// packets arrive at the nodes' own addresses because Azure has IPv6 so, nothing is denied: the
+// nodes could not reach each other.
+func (s *Spec) DeniesAt(family v1.IPFamily) bool {
+	return s.Access.Deny && (s.Fixed || s.Floats(family))
+}
+
+// Openings are the allowed sources and ports of a family: the Service's own ports, or its node ports.
+func (s *Spec) Openings(family v1.IPFamily, nodePort bool) []Opening {
+	var all []Opening
+	for _, o := range s.PortsByProtocol(nodePort) {
+		for _, from := range s.Access.From[family] {
+			o.Family, o.Sources = family, from
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// Implied are openings to the Internet where the ranges allow all sources of a family. Other controllers
+// wrote these, too; they do no harm.
+func (s *Spec) Implied(family v1.IPFamily, nodePort bool) []Opening {
+	all := map[v1.IPFamily]string{v1.IPv4Protocol: "0.0.0.0/0", v1.IPv6Protocol: "::/0"}[family]
+	if !slices.ContainsFunc(s.Access.From[family], func(from []string) bool { return slices.Contains(from, all) }) {
+		return nil
+	}
+	implied := s.PortsByProtocol(nodePort)
+	for i := range implied {
+		implied[i].Family, implied[i].Sources = family, []string{internet}
+	}
+	return implied
+}
+
+// PortsByProtocol is the Service's ports, as the packets carry them: its own, or its node
+// ports.
+func (s *Spec) PortsByProtocol(nodePort bool) []Opening {
+	var out []Opening
+	for _, protocol := range []string{"Tcp", "Udp", "*"} {
+		var ports []string
+		for _, p := range s.Service.Spec.Ports {
+			port := p.Port
+			if nodePort {
+				port = p.NodePort
+			}
+			if Protocol(p) == protocol && port > 0 {
+				ports = append(ports, strconv.Itoa(int(port)))
+			}
+		}
+		if slices.Sort(ports); len(ports) > 0 {
+			out = append(out, Opening{Protocol: protocol, Ports: slices.Compact(ports)})
+		}
+	}
+	return out
+}
+
+// sourceRanges are the address ranges that a Service names.
+type sourceRanges struct {
+	ranges []netip.Prefix
+	where  string // they are named
+	reason string // of a warning about them
+}
+
+// sourceRanges reads the address ranges that may connect. Those that are no ranges are left out
+// with a warning and reported as broken, so that a typing error never opens a Service to the
+// Internet.
+func (r *reader) sourceRanges() (asked sourceRanges, broken bool) {
+	const inSpec = "spec.loadBalancerSourceRanges"
+	said := "" // what the spec lets in
+	for _, from := range []struct {
+		where, reason string
+		texts         []string
+	}{
+		{inSpec, problem.SourceRanges, r.Spec.LoadBalancerSourceRanges},
+		{"annotation " + key.AllowedIPRanges.Name, problem.AllowedIPRanges, read(r, key.AllowedIPRanges.Read)},
+		{"annotation " + key.SourceRanges.Name, problem.AllowedIPRanges, read(r, key.SourceRanges.Read)},
+	} {
+		some, wrong := address.ParseRanges(from.texts)
+		if len(wrong) > 0 {
+			broken = true
+			r.warn(from.reason, "%s: %s left out, allowed are ranges without host bits like 10.0.0.0/8; no other source is allowed",
+				from.where, quoted(wrong))
+		}
+		switch {
+		case len(some) == 0:
+			continue
+		case from.where == inSpec:
+			said = quoted(from.texts)
+		case said != "":
+			r.refuse(problem.Spec, "%s: %s and %s: %s are both set, allowed is one of them", inSpec, said, from.where, quoted(from.texts))
+		}
+		asked.ranges = append(asked.ranges, some...)
+		asked.where, asked.reason = joined(asked.where, from.where+": "+fewOf(from.texts)), from.reason
+	}
+	return asked, broken
+}
+
+// warnEffects warns of sources that are allowed unexpectedly, and of families without any source: no rule
+// shows that.
+func (r *reader) warnEffects(w *Spec, a Access, asked sourceRanges, tags []string) {
+	if len(tags) > 0 && len(r.Spec.LoadBalancerSourceRanges) > 0 {
+		r.warn(problem.TwoSources, "spec.loadBalancerSourceRanges and annotation %s are both set: the sources of both are allowed",
+			key.AllowedServiceTags.Name)
+	}
+	if len(tags) > 0 {
+		asked.where = joined(asked.where, "annotation "+key.AllowedServiceTags.Name+": "+fewOf(tags))
+		asked.reason = cmp.Or(asked.reason, problem.AllowedIPRanges)
+	}
+	if asked.where == "" {
+		return
+	}
+	outside := "nothing from the Internet"
+	if w.Internal {
+		outside = "nothing from outside of the virtual network"
+	}
+	denies := Spec{Access: a, Fixed: w.Fixed, Internal: w.Internal}
+	for _, family := range r.Families() {
+		reach := outside
+		if denies.DeniesAt(family) {
+			reach = "nothing"
+		}
+		if len(a.From[family]) == 0 {
+			r.warn(asked.reason,
+				"%s: none is of the family %s: %s can reach the Service's %s address, allowed are ranges of each of its families",
+				asked.where, family, reach, family)
+		}
+	}
+}
+
+// warnDenied warns of denials that are more, or less, than a Service's own address, because
+// packets arrive at the nodes' own addresses.
+func (r *reader) warnDenied(w *Spec, broken bool) {
+	cause := "annotation " + key.DenyAllElse.Name
+	if broken {
+		cause = "a range that is left out"
+	}
+	if w.Fixed {
+		r.warn(problem.NodesDenied,
+			"annotation %s: packets arrive at the nodes' own addresses, and because of %s everything else to the nodes' own "+
+				"addresses is denied as well, on all ports: also from other nodes, and Azure's health probes; "+
+				"allowed is floating IP, which denies at the Service's address alone", key.DisableFloatingIP.Name, cause)
+		return
+	}
+	denied := []string{}
+	for _, family := range r.Families() {
+		if w.Floats(family) {
+			denied = append(denied, "its "+string(family)+" address")
+		}
+	}
+	if len(denied) == len(r.Families()) {
+		return
+	}
+	if further, _ := key.AdditionalIPs.Read(r.Annotations); len(further) > 0 {
+		denied = append(denied, "the addresses of annotation "+key.AdditionalIPs.Name)
+	}
+	what := "So nothing is denied at all"
+	if len(denied) > 0 {
+		what = "Everything else is denied at " + strings.Join(denied, " and ")
+	}
+	r.warn(problem.NotDenied,
+		"%s: nothing from the virtual network is denied at the IPv6 address: Azure delivers its packets to the nodes' own "+
+			"addresses, and the nodes could not reach each other there. %s", cause, what)
+}
+
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + " and " + b
+}
+
+// fewOf is the first ones of many texts.
+func fewOf(texts []string) string {
+	const few = 5
+	if len(texts) > few {
+		return quoted(texts[:few]) + ", ..."
+	}
+	return quoted(texts)
+}
+
+func quoted(texts []string) string {
+	words := make([]string, len(texts))
+	for i, t := range texts {
+		words[i] = strconv.Quote(t)
+	}
+	return strings.Join(words, ", ")
+}

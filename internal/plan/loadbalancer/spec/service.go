@@ -1,0 +1,148 @@
+// Package spec reads what a Service asks for from its object and validates it. It
+// knows nothing of Azure's documents or of other Services. Layer L1.
+package spec
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"kaz/internal/key"
+	"kaz/internal/plan/loadbalancer/address"
+	"kaz/internal/plan/loadbalancer/naming"
+)
+
+// Service is one Service of a commit.
+type Service struct {
+	*v1.Service
+	// Gone says that the Service is being deleted, or is no load balancer any more.
+	Gone bool
+	// Groups are the resource groups that the Service is known to have asked for before. Nothing
+	// else shows an address that was made there and is not used yet, or of a private link
+	// service. What is no name of a group is left out.
+	Groups []key.Note
+}
+
+// Key is the Service's "namespace/name".
+func (s Service) Key() string { return s.Namespace + "/" + s.Name }
+
+// KeyOf is the "namespace/name" of a Service.
+func KeyOf(s *v1.Service) string { return s.Namespace + "/" + s.Name }
+
+// FormerGroups are the resource groups in which something of a kind may be for the Service,
+// whatever it asks for now.
+func (s Service) FormerGroups(of key.Kind) []string {
+	return GroupsOf(of, s.Groups, key.Noted(s.Status.Conditions))
+}
+
+// GroupsOf are the resource groups of a kind in notes.
+func GroupsOf(of key.Kind, lists ...[]key.Note) []string {
+	var groups []string
+	for _, n := range slices.Concat(lists...) {
+		if n.Of == of && key.IsGroup(n.Group) {
+			groups = append(groups, n.Group)
+		}
+	}
+	return groups
+}
+
+// Families are the Service's IP families. An object that did not come through an API server may omit them.
+func (s Service) Families() []v1.IPFamily {
+	if len(s.Spec.IPFamilies) == 0 {
+		return []v1.IPFamily{v1.IPv4Protocol}
+	}
+	return s.Spec.IPFamilies
+}
+
+// IsLocal reports whether nodes without an endpoint must not get packets.
+func (s Service) IsLocal() bool {
+	return s.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal
+}
+
+// KnownAddresses are the addresses in the Service's status, and its additional ones.
+func (s Service) KnownAddresses() []string {
+	var all []string
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		all = append(all, in.IP)
+	}
+	further, _ := key.AdditionalIPs.Read(s.Annotations)
+	return append(all, further...)
+}
+
+// LoadBalancersAsked are the load balancers that the Service names. The key is known in any
+// case.
+func (s Service) LoadBalancersAsked() []string {
+	for _, name := range slices.Sorted(maps.Keys(s.Annotations)) {
+		if strings.EqualFold(name, key.Balancers.Name) {
+			asked, _ := key.Balancers.Read(map[string]string{key.Balancers.Name: s.Annotations[name]})
+			return asked
+		}
+	}
+	return nil
+}
+
+// asksNodes reports whether the nodes say if they have endpoints of the Service.
+// They do not understand PROXY protocol, which a private link's probes speak.
+func (s Service) asksNodes() bool {
+	proxied, _ := key.LinkProxyProtocol.Read(s.Annotations)
+	return s.IsLocal() && s.Spec.HealthCheckNodePort > 0 && (!key.LinkStays(s.Annotations) || !proxied)
+}
+
+var protocols = map[v1.Protocol]string{v1.ProtocolTCP: "Tcp", v1.ProtocolUDP: "Udp", v1.ProtocolSCTP: "*"}
+
+// Protocol is a port's protocol as Azure writes it in rules.
+func Protocol(p v1.ServicePort) string { return protocols[ProtocolOf(p)] }
+
+// ProtocolOf is the port's protocol. An object that did not come through an API server may omit it.
+func ProtocolOf(p v1.ServicePort) v1.Protocol {
+	if p.Protocol == "" {
+		return v1.ProtocolTCP
+	}
+	return p.Protocol
+}
+
+// AtNodes reports whether packets for a Service arrive at the nodes' own addresses, not at the Service's.
+func AtNodes(s *v1.Service) bool {
+	w := Outline(Service{Service: s})
+	return slices.ContainsFunc(w.Service.Families(), func(family v1.IPFamily) bool { return !w.Floats(family) })
+}
+
+// Outline is a Service's spec with its names and kind alone, without validation. It is enough for
+// a Service that is gone.
+func Outline(s Service) *Spec {
+	internal, _ := key.Internal.Read(s.Annotations)
+	fixed, _ := key.DisableFloatingIP.Read(s.Annotations)
+	base := naming.Base(s.Service)
+	return &Spec{Service: s, Base: base, Owner: strings.ToLower(base), Internal: internal, Fixed: fixed}
+}
+
+// WithAccess is the outline of a Service with its access, without validation.
+func WithAccess(s Service) *Spec {
+	w := Outline(s)
+	w.Access = newReader(s).access(w)
+	return w
+}
+
+// IsIPv6Only reports whether the Service has no IPv4 address.
+func (s *Spec) IsIPv6Only() bool {
+	return !slices.ContainsFunc(s.Addresses, func(a Address) bool { return !a.IsIPv6() })
+}
+
+// AllPorts reports whether one rule serves all ports and protocols.
+func (s *Spec) AllPorts() bool {
+	all, _ := key.HAPorts.Read(s.Service.Annotations)
+	return all && s.Internal
+}
+
+// Floats reports whether packets arrive at the Service's address of a family. An internal IPv6 address does
+// not float: it is a second address of the nodes' interfaces.
+func (s *Spec) Floats(family v1.IPFamily) bool {
+	return !s.Fixed && (!s.Internal || family != v1.IPv6Protocol)
+}
+
+// absentFamilies are the families that the Service does not have.
+func (s Service) absentFamilies() []v1.IPFamily {
+	return slices.DeleteFunc(address.Families(), func(family v1.IPFamily) bool { return slices.Contains(s.Families(), family) })
+}

@@ -1,0 +1,164 @@
+// Package tag reads and makes the tags of what the planner writes: the configured ones, and those
+// that say which Services and which cluster a public IP serves. Layer L1.
+package tag
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kaz/internal/azure"
+	"kaz/internal/key"
+	"kaz/internal/plan/loadbalancer/cluster"
+)
+
+// The tags by which a public IP, or a private link service, names what it serves; and their
+// older names, which are read only.
+const (
+	Services    = key.TagServices
+	Cluster     = key.TagCluster
+	Label       = "k8s-azure-dns-label-service"
+	LinkOwner   = "k8s-azure-owner-service"
+	OldServices = "service"
+	OldCluster  = "kubernetes-cluster-name"
+	oldLabel    = "kubernetes-dns-label-service"
+	Notes       = "kaz-" // starts the names of tags in which kaz notes something, of any cluster
+)
+
+// Wanted is the configured tags with own ones over them. Where system tags are
+// configured, tags that are neither wanted nor system tags are dropped.
+func Wanted(c cluster.Config, own, have azure.Tags) azure.Tags {
+	if len(c.Tags)+len(own) == 0 && len(c.SystemTags) == 0 {
+		return nil
+	}
+	tags := azure.Tags{}
+	for _, from := range []azure.Tags{c.Tags, own} {
+		for name, value := range from {
+			for known := range tags {
+				if strings.EqualFold(known, name) {
+					delete(tags, known)
+				}
+			}
+			tags[name] = value
+		}
+	}
+	if len(c.SystemTags) > 0 {
+		for name := range have {
+			if _, wanted := tags.Get(name); !wanted && !isSystem(c, name) {
+				tags[name] = azure.DropTag
+			}
+		}
+	}
+	return tags
+}
+
+// WantedOfShared is Wanted for a load balancer or the security group. Without configured tags, all their tags
+// stay; so do notes, which may belong to another cluster that shares the security group.
+func WantedOfShared(c cluster.Config, notes, have azure.Tags) azure.Tags {
+	switch {
+	case len(c.Tags) == 0:
+		c.SystemTags = nil
+	case len(c.SystemTags) > 0:
+		c.SystemTags = slices.Concat(c.SystemTags, []string{Notes})
+	}
+	return Wanted(c, notes, have)
+}
+
+func isSystem(c cluster.Config, name string) bool {
+	return slices.ContainsFunc(c.SystemTags, func(prefix string) bool {
+		return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
+	})
+}
+
+// Add adds tags of names that are not there yet.
+func Add(to, tags azure.Tags) {
+	for name, value := range tags {
+		if _, there := to.Get(name); !there {
+			to[name] = value
+		}
+	}
+}
+
+// ServicesIn is what a public IP's tag names, in its order, and whether that makes the public IP managed.
+// Other software uses tags of these names too, so a tag that names no Service does not count.
+func ServicesIn(tags azure.Tags) ([]string, bool) {
+	text, ok := tags.Get(Services)
+	if !ok {
+		text, _ = tags.Get(OldServices)
+	}
+	var names []string
+	for name := range strings.SplitSeq(text, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	if !slices.ContainsFunc(names, isServiceKey) {
+		return nil, false
+	}
+	return names, true
+}
+
+// isServiceKey reports whether a text has the form of a Service's key, NAMESPACE/NAME.
+func isServiceKey(text string) bool {
+	namespace, name, _ := strings.Cut(text, "/")
+	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Label(name)) == 0
+}
+
+// ClusterIn is the name of the cluster to which a tag assigns a resource.
+func ClusterIn(tags azure.Tags) (string, bool) {
+	if name, ok := tags.Get(Cluster); ok {
+		return name, ok
+	}
+	return tags.Get(OldCluster)
+}
+
+// IsOfOther reports whether a tag assigns a resource to another cluster.
+func IsOfOther(tags azure.Tags, clusterName string) bool {
+	name, ok := ClusterIn(tags)
+	return ok && !strings.EqualFold(name, clusterName)
+}
+
+// IsOf reports whether a tag assigns a resource to a cluster.
+func IsOf(tags azure.Tags, clusterName string) bool {
+	name, ok := ClusterIn(tags)
+	return ok && strings.EqualFold(name, clusterName)
+}
+
+// ClusterAs is the cluster's name in the spelling that a resource's tag has already.
+func ClusterAs(have azure.Tags, clusterName string) string {
+	if text, ok := have.Get(Cluster); ok && strings.EqualFold(text, clusterName) {
+		return text
+	}
+	return clusterName
+}
+
+// LabelOwner is the Service that has named a public IP in DNS, "" for none.
+func LabelOwner(tags azure.Tags) string {
+	name, ok := tags.Get(Label)
+	if !ok {
+		name, _ = tags.Get(oldLabel)
+	}
+	return strings.TrimSpace(name)
+}
+
+// LabelAs is the label tag's value for a Service, in the spelling that the tag has already.
+func LabelAs(have azure.Tags, service string) string {
+	if text, ok := have.Get(Label); ok && strings.TrimSpace(text) == service {
+		return text
+	}
+	return service
+}
+
+// DropLabel is the wanted tags without one that names the owner of a DNS label.
+func DropLabel(tags, have azure.Tags) azure.Tags {
+	if tags == nil {
+		tags = azure.Tags{}
+	}
+	for _, name := range []string{Label, oldLabel} {
+		if _, there := have.Get(name); there {
+			tags[name] = azure.DropTag
+		}
+	}
+	return tags
+}

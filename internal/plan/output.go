@@ -1,0 +1,411 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kaz/internal/azure"
+)
+
+// Output is a text that stands for a value which Azure chooses, such as the address of
+// a public IP or the principal id of an identity. It is written where the value is
+// needed: in a text or id field of a wanted view, or as a string or a part of one in a
+// document.
+//
+// [Diff] replaces it by the value if the snapshot has it. Else a step of the plan must
+// write the resource: the step that uses the value comes after it, and takes the value
+// from Azure's answer to the write.
+//
+// The path is one of the resource's document: "properties.ipAddress". An element of
+// a list is named by its name, "properties.frontends[web].id", by another field,
+// "properties.dataDisks[lun=3].name", or by its index.
+func Output(id azure.ID, path string) string {
+	return marker + string(id) + mark + path + mark
+}
+
+const (
+	mark   = "\x00" // in no text of Azure
+	marker = mark + "output" + mark
+	// The same as JSON has them.
+	markJSON   = `\u0000`
+	markerJSON = markJSON + "output" + markJSON
+)
+
+// output is an [Output] that was taken apart.
+type output struct {
+	id   azure.ID
+	path string
+}
+
+// Late is a value of a step's body that is known only when an earlier step is done.
+type Late struct {
+	ID   azure.ID // the resource that has the value
+	Path string   // in the resource's document
+	Step int      // the index of the step that writes the resource
+}
+
+// outputsIn lists the outputs that a text of a view or, with escaped marks, of a
+// document has.
+func outputsIn(s, marker, mark string) []output {
+	var found []output
+	for {
+		_, rest, ok := strings.Cut(s, marker)
+		if !ok {
+			return found
+		}
+		id, rest, _ := strings.Cut(rest, mark)
+		path, rest, _ := strings.Cut(rest, mark)
+		found = append(found, output{azure.ID(id), path})
+		s = rest
+	}
+}
+
+// hasOutput reports whether any text in a view is an output.
+func hasOutput(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.String:
+		return strings.Contains(v.String(), marker)
+	case reflect.Pointer, reflect.Interface:
+		return !v.IsNil() && hasOutput(v.Elem())
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			if hasOutput(field) {
+				return true
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if hasOutput(v.Index(i)) {
+				return true
+			}
+		}
+	case reflect.Map:
+		for _, value := range v.Seq2() {
+			if hasOutput(value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// replaced is a copy of a view with each text replaced by what text returns for it.
+func replaced(v reflect.Value, text func(string) string) reflect.Value {
+	next := reflect.New(v.Type()).Elem()
+	next.Set(v)
+	switch v.Kind() {
+	case reflect.String:
+		next.SetString(text(v.String()))
+	case reflect.Pointer:
+		if !v.IsNil() {
+			next.Set(reflect.New(v.Type().Elem()))
+			next.Elem().Set(replaced(v.Elem(), text))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if next.Field(i).CanSet() {
+				next.Field(i).Set(replaced(v.Field(i), text))
+			}
+		}
+	case reflect.Slice:
+		if !v.IsNil() {
+			next.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+			for i := range v.Len() {
+				next.Index(i).Set(replaced(v.Index(i), text))
+			}
+		}
+	case reflect.Map:
+		if !v.IsNil() {
+			next.Set(reflect.MakeMap(v.Type()))
+			for key, value := range v.Seq2() {
+				next.SetMapIndex(key, replaced(value, text))
+			}
+		}
+	}
+	return next
+}
+
+// substitute replaces the outputs in a document by JSON values. Everything else keeps
+// its bytes.
+func substitute(doc azure.Document, value func(output) (json.RawMessage, error)) (azure.Document, error) {
+	var done []byte
+	rest := []byte(doc)
+	for {
+		at := bytes.Index(rest, []byte(markerJSON))
+		if at < 0 {
+			return append(done, rest...), nil
+		}
+		parts := bytes.SplitN(rest[at+len(markerJSON):], []byte(markJSON), 3)
+		if len(parts) < 3 {
+			return nil, fmt.Errorf("document of %s has half of an output", doc.ID())
+		}
+		v, err := value(output{azure.ID(unescaped(parts[0])), unescaped(parts[1])})
+		if err != nil {
+			return nil, err
+		}
+		before := rest[:at]
+		rest = parts[2]
+		switch {
+		case bytes.HasSuffix(before, []byte(`"`)) && bytes.HasPrefix(rest, []byte(`"`)):
+			before, rest = before[:len(before)-1], rest[1:]
+		case v[0] == '"':
+			v = v[1 : len(v)-1]
+		case v[0] == '{' || v[0] == '[':
+			return nil, fmt.Errorf("%s of %s is an object or a list and cannot be part of a text", parts[1], parts[0])
+		}
+		done = append(append(done, before...), v...)
+	}
+}
+
+func unescaped(text []byte) string {
+	var s string
+	if json.Unmarshal([]byte(`"`+string(text)+`"`), &s) != nil {
+		return string(text)
+	}
+	return s
+}
+
+// valueAt is the value at a path of a document; see [Output].
+func valueAt(doc azure.Document, path string) (json.RawMessage, bool) {
+	value := json.RawMessage(doc)
+	for _, step := range pathSteps(path) {
+		var ok bool
+		if name, isElement := strings.CutPrefix(step, "["); isElement {
+			value, ok = elementOf(value, name)
+		} else {
+			value, ok = memberOf(value, step)
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	if text := string(value); text == "null" || text == `""` {
+		return nil, false
+	}
+	return value, true
+}
+
+// pathSteps splits "a.b[c.d].e" into "a", "b", "[c.d", "e".
+func pathSteps(path string) []string {
+	var steps []string
+	for path != "" {
+		if rest, ok := strings.CutPrefix(path, "["); ok {
+			name, after, _ := strings.Cut(rest, "]")
+			steps, path = append(steps, "["+name), strings.TrimPrefix(after, ".")
+			continue
+		}
+		end := strings.IndexAny(path, ".[")
+		if end < 0 {
+			return append(steps, path)
+		}
+		steps = append(steps, path[:end])
+		path = strings.TrimPrefix(path[end:], ".")
+	}
+	return steps
+}
+
+func memberOf(object json.RawMessage, name string) (json.RawMessage, bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return nil, false
+	}
+	value, ok := members[name]
+	return value, ok
+}
+
+func elementOf(list json.RawMessage, which string) (json.RawMessage, bool) {
+	var elements []json.RawMessage
+	if json.Unmarshal(list, &elements) != nil {
+		return nil, false
+	}
+	field, want, named := strings.Cut(which, "=")
+	if !named {
+		field, want = "name", which
+	}
+	for _, e := range elements {
+		value, _ := memberOf(e, field)
+		if strings.EqualFold(strings.Trim(string(value), `"`), want) {
+			return e, true
+		}
+	}
+	if i, err := strconv.Atoi(which); err == nil && i >= 0 && i < len(elements) {
+		return elements[i], true
+	}
+	return nil, false
+}
+
+// bindEtag has an update match the document as the earlier step at the same resource
+// left it.
+func (s *Step) bindEtag(earlier int) {
+	s.IfMatch = Output(s.ID, "etag")
+	s.Late = append(s.Late, Late{ID: s.ID, Path: "etag", Step: earlier})
+}
+
+// Bind returns the step with the values of its outputs. answer is what Azure
+// answered to an earlier step; an answer without the value is an error.
+func (s Step) Bind(answer func(step int) azure.Document) (Step, error) {
+	if len(s.Late) == 0 {
+		return s, nil
+	}
+	value := func(o output) (json.RawMessage, error) {
+		for _, late := range s.Late {
+			if late.ID.Equal(o.id) && late.Path == o.path {
+				if v, ok := valueAt(answer(late.Step), o.path); ok {
+					return s.shaped(v, o)
+				}
+				return nil, fmt.Errorf("azure's answer to the write of %s has no %s, which %s %s needs", o.id, o.path, s.Op, s.ID)
+			}
+		}
+		return nil, fmt.Errorf("nothing makes %s of %s, which %s %s needs", o.path, o.id, s.Op, s.ID)
+	}
+	for _, o := range outputsIn(s.IfMatch, marker, mark) {
+		etag, err := value(o)
+		if err != nil {
+			return s, err
+		}
+		s.IfMatch = plainText(etag)
+	}
+	var err error
+	s.Body, err = substitute(s.Body, value)
+	return s, err
+}
+
+// shaped is an output's value as it is written into the step's body. The body of an
+// action takes any value. Other bodies come from views, whose outputs are texts.
+func (s Step) shaped(v json.RawMessage, o output) (json.RawMessage, error) {
+	if s.Op == Act {
+		return v, nil
+	}
+	if v[0] == '{' || v[0] == '[' {
+		return nil, errNoText(o, s.ID)
+	}
+	return json.Marshal(plainText(v))
+}
+
+func errNoText(o output, user azure.ID) error {
+	return fmt.Errorf("%s of %s, which %s needs, is an object or a list and not a plain value", o.path, o.id, user)
+}
+
+// resolve is a node with each output replaced by its value, as far as the snapshot has
+// it. The others are late.
+func (c *comparison) resolve(n Node) (Node, []output, error) {
+	var late []output
+	value := func(o output) (json.RawMessage, error) {
+		v, err := c.value(n, o)
+		if err == nil && v == nil {
+			late = append(late, o)
+			v, err = json.Marshal(Output(o.id, o.path))
+		}
+		return v, err
+	}
+	if n.action != "" {
+		var err error
+		n.body, err = substitute(n.body, value)
+		return n, late, err
+	}
+	view := reflect.ValueOf(n.want)
+	if n.want == nil || !hasOutput(view) {
+		return n, nil, nil
+	}
+	var failed error
+	n.want = replaced(view, func(s string) string {
+		for _, o := range outputsIn(s, marker, mark) {
+			v, err := value(o)
+			if err == nil && (v[0] == '{' || v[0] == '[') {
+				err = errNoText(o, n.ID)
+			}
+			if err != nil {
+				failed = err
+				continue
+			}
+			s = strings.ReplaceAll(s, Output(o.id, o.path), plainText(v))
+		}
+		return s
+	}).Interface()
+	return n, late, failed
+}
+
+func distinct(all []output) []output {
+	var some []output
+	for _, o := range all {
+		if !slices.ContainsFunc(some, func(have output) bool { return have.path == o.path && have.id.Equal(o.id) }) {
+			some = append(some, o)
+		}
+	}
+	return some
+}
+
+func plainText(v json.RawMessage) string {
+	var s string
+	if json.Unmarshal(v, &s) == nil {
+		return s
+	}
+	return string(v)
+}
+
+// value is the value of an output that node n needs, nil if a step makes it.
+func (c *comparison) value(n Node, o output) (json.RawMessage, error) {
+	doc, _ := c.have.Get(o.id)
+	v, there := valueAt(doc, o.path)
+	if i, ok := c.want.index[o.id.Key()]; ok {
+		d, err := c.draft(i)
+		switch {
+		case err != nil:
+			return nil, err
+		case d == nil:
+		case d.step.Op == Delete:
+			return nil, fmt.Errorf("%s needs %s of %s, which is deleted", n.ID, o.path, o.id)
+		case d.step.Op != Update || !there || d.touches(o.path):
+			return nil, nil
+		}
+	}
+	if !there {
+		return nil, fmt.Errorf("%s needs %s of %s, which has none, and nothing writes it", n.ID, o.path, o.id)
+	}
+	return v, nil
+}
+
+// touches reports whether an update changes what is at a path, or around it.
+func (d draft) touches(path string) bool {
+	return slices.ContainsFunc(d.step.Changes, func(c azure.Change) bool {
+		return strings.HasPrefix(c.Path, path) || strings.HasPrefix(path, c.Path)
+	})
+}
+
+// shown replaces the outputs in the text of a change by what people read.
+func shown(text string, name func(azure.ID) string) string {
+	for _, o := range outputsIn(text, markerJSON, markJSON) {
+		quoted, err := json.Marshal(Output(o.id, o.path))
+		if err != nil { // no text is refused
+			continue
+		}
+		token := strings.Trim(string(quoted), `"`)
+		known := "(known after " + name(o.id) + ")"
+		text = strings.ReplaceAll(strings.ReplaceAll(text, string(quoted), known), token, known)
+	}
+	return text
+}
+
+// bindLate notes which steps make the outputs of a step, and names them in its
+// changes. made finds the step that writes a resource.
+func (s *Step) bindLate(late []output, made func(azure.ID) (Step, int)) {
+	for _, o := range late {
+		_, i := made(o.id)
+		s.Late = append(s.Late, Late{ID: o.id, Path: o.path, Step: i})
+	}
+	if len(late) == 0 {
+		return
+	}
+	s.Changes = slices.Clone(s.Changes)
+	for i := range s.Changes {
+		s.Changes[i].To = shown(s.Changes[i].To, func(id azure.ID) string {
+			step, _ := made(id)
+			return step.name()
+		})
+	}
+}

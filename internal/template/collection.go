@@ -1,0 +1,348 @@
+package template
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// collections has the functions of arrays and objects, and those of strings that arrays
+// have too.
+var collections = map[string]function{
+	"concat":       {least: 1, most: -1, pure: concat},
+	"array":        {least: 1, most: 1, pure: toArray},
+	"createarray":  {most: -1, pure: func(args []any) (any, error) { return append([]any{}, args...), nil }},
+	"createobject": {most: -1, pure: createObject},
+	"length":       {least: 1, most: 1, pure: length},
+	"empty":        {least: 1, most: 1, pure: empty},
+	"contains":     {least: 2, most: 2, pure: contains},
+	"first":        {least: 1, most: 1, pure: func(args []any) (any, error) { return end(args, 0) }},
+	"last":         {least: 1, most: 1, pure: func(args []any) (any, error) { return end(args, -1) }},
+	"take":         {least: 2, most: 2, pure: func(args []any) (any, error) { return part(args, true) }},
+	"skip":         {least: 2, most: 2, pure: func(args []any) (any, error) { return part(args, false) }},
+	"indexof":      {least: 2, most: 2, pure: func(args []any) (any, error) { return position(args, false) }},
+	"lastindexof":  {least: 2, most: 2, pure: func(args []any) (any, error) { return position(args, true) }},
+	"range":        {least: 2, most: 2, pure: rangeFunction},
+	"union":        {least: 1, most: -1, pure: union},
+	"intersection": {least: 1, most: -1, pure: intersection},
+	"flatten":      {least: 1, most: 1, pure: flatten},
+	"items":        {least: 1, most: 1, pure: items},
+	"objectkeys":   {least: 1, most: 1, pure: objectKeys},
+	"shallowmerge": {least: 1, most: 1, pure: shallowMerge},
+}
+
+// concat joins arrays, or strings, numbers and booleans.
+func concat(args []any) (any, error) {
+	if _, isArray := args[0].([]any); isArray {
+		joined := []any{}
+		for _, a := range args {
+			array, ok := a.([]any)
+			if !ok {
+				return nil, expects("arrays only, or no array")
+			}
+			joined = append(joined, array...)
+		}
+		return joined, nil
+	}
+	var b strings.Builder
+	for _, a := range args {
+		s, ok := plain(a)
+		if !ok {
+			return nil, expects("strings, numbers and booleans")
+		}
+		if b.Len()+len(s) > mostSize {
+			return nil, errTooMuch
+		}
+		b.WriteString(s)
+	}
+	return b.String(), nil
+}
+
+func toArray(args []any) (any, error) {
+	if array, ok := args[0].([]any); ok {
+		return array, nil
+	}
+	return []any{args[0]}, nil
+}
+
+// createObject is createObject(key, value, key, value, ...).
+func createObject(args []any) (any, error) {
+	object := Object{}
+	for i := 0; i < len(args); i += 2 {
+		key, ok := args[i].(string)
+		if !ok || i+1 == len(args) {
+			return nil, expects("pairs of a key and a value")
+		}
+		object[key] = args[i+1]
+	}
+	return object, nil
+}
+
+func length(args []any) (any, error) {
+	switch v := args[0].(type) {
+	case string:
+		return number(utf8.RuneCountInString(v)), nil
+	case []any:
+		return number(len(v)), nil
+	case Object:
+		return number(len(v)), nil
+	}
+	return nil, expects("a string, an array or an object")
+}
+
+func empty(args []any) (any, error) {
+	if args[0] == nil {
+		return true, nil
+	}
+	n, err := length(args)
+	return n == any(0.0), err
+}
+
+// contains looks for an element of an array, a key of an object in any case, or a part
+// of a string.
+func contains(args []any) (any, error) {
+	switch v := args[0].(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(x any) bool { return equal(x, args[1]) }), nil
+	case Object:
+		if key, ok := plain(args[1]); ok {
+			for k := range v {
+				if strings.EqualFold(k, key) {
+					return true, nil
+				}
+			}
+			return false, nil
+		}
+	case string:
+		if s, ok := plain(args[1]); ok {
+			return strings.Contains(v, s), nil
+		}
+	}
+	return nil, expects("an array and a value, an object and a key, or two strings")
+}
+
+// end is the first element, or the last: null of an empty array, "" of an empty string.
+func end(args []any, at int) (any, error) {
+	switch v := args[0].(type) {
+	case []any:
+		if len(v) == 0 {
+			return nil, nil
+		}
+		return v[(len(v)+at)%len(v)], nil
+	case string:
+		runes := []rune(v)
+		if len(runes) == 0 {
+			return "", nil
+		}
+		return string(runes[(len(runes)+at)%len(runes)]), nil
+	}
+	return nil, expects("an array or a string")
+}
+
+// part is the first n elements or characters, or the rest of them.
+func part(args []any, first bool) (any, error) {
+	n, ok := whole(args[1])
+	if !ok {
+		return nil, expects("an array or a string, and a whole number")
+	}
+	cut := func(length int) (from, to int) {
+		at := int(min(max(n, 0), int64(length)))
+		if first {
+			return 0, at
+		}
+		return at, length
+	}
+	switch v := args[0].(type) {
+	case []any:
+		from, to := cut(len(v))
+		return v[from:to:to], nil
+	case string:
+		runes := []rune(v)
+		from, to := cut(len(runes))
+		return string(runes[from:to]), nil
+	}
+	return nil, expects("an array or a string, and a whole number")
+}
+
+// position is where an element is, or a part of a string without regard to case; -1 for
+// nowhere.
+func position(args []any, last bool) (any, error) {
+	switch v := args[0].(type) {
+	case []any:
+		found := -1
+		for i, x := range v {
+			if equal(x, args[1]) && (last || found < 0) {
+				found = i
+			}
+		}
+		return number(found), nil
+	case string:
+		s, ok := args[1].(string)
+		if !ok {
+			break
+		}
+		text, s := strings.ToLower(v), strings.ToLower(s)
+		at := strings.Index(text, s)
+		if last {
+			at = strings.LastIndex(text, s)
+		}
+		if at > 0 {
+			at = utf8.RuneCountInString(text[:at])
+		}
+		return number(at), nil
+	}
+	return nil, expects("an array and a value, or two strings")
+}
+
+// rangeFunction is range(first, count).
+func rangeFunction(args []any) (any, error) {
+	const most = 10_000
+	from, ok := whole(args[0])
+	count, also := whole(args[1])
+	if !ok || !also || count < 0 || count > most {
+		return nil, expects("a whole number and a count of at most 10000")
+	}
+	all := make([]any, count)
+	for i := range all {
+		all[i] = number(from + int64(i))
+	}
+	return all, nil
+}
+
+// union is of arrays, without what is there twice, or of objects, in which the last
+// value of a property counts and objects are joined in their turn.
+func union(args []any) (any, error) {
+	if arrays, ok := allOf[[]any](args); ok {
+		all, seen := []any{}, map[string]bool{}
+		for _, x := range slices.Concat(arrays...) {
+			if key := keyOfValue(x); !seen[key] {
+				seen[key] = true
+				all = append(all, x)
+			}
+		}
+		return all, nil
+	}
+	if objects, ok := allOf[Object](args); ok {
+		all := Object{}
+		for _, o := range objects {
+			all = merged(all, o)
+		}
+		return all, nil
+	}
+	return nil, expects("arrays only, or objects only")
+}
+
+// keyOfValue is the same for equal values, and for them only.
+func keyOfValue(value any) string {
+	text, err := compact(value)
+	if err != nil {
+		panic("a value of a template is not JSON: " + err.Error())
+	}
+	return text
+}
+
+func merged(a, b Object) Object {
+	all := maps.Clone(a)
+	for key, value := range b {
+		before, isObject := all[key].(Object)
+		after, also := value.(Object)
+		if isObject && also {
+			all[key] = merged(before, after)
+		} else {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// intersection is of arrays, or of objects: the properties that all have with the same
+// value.
+func intersection(args []any) (any, error) {
+	if arrays, ok := allOf[[]any](args); ok {
+		common := arrays[0]
+		for _, array := range arrays {
+			in := map[string]bool{}
+			for _, x := range array {
+				in[keyOfValue(x)] = true
+			}
+			common = slices.DeleteFunc(slices.Clone(common), func(x any) bool { return !in[keyOfValue(x)] })
+		}
+		return union([]any{common})
+	}
+	if objects, ok := allOf[Object](args); ok {
+		common := Object{}
+		for key, value := range objects[0] {
+			differs := func(o Object) bool {
+				other, there := o[key]
+				return !there || !equal(value, other)
+			}
+			if !slices.ContainsFunc(objects, differs) {
+				common[key] = value
+			}
+		}
+		return common, nil
+	}
+	return nil, expects("arrays only, or objects only")
+}
+
+// allOf are arguments that are all of one type, and whether they are.
+func allOf[T any](args []any) ([]T, bool) {
+	all := make([]T, len(args))
+	for i, a := range args {
+		v, ok := a.(T)
+		if !ok {
+			return nil, false
+		}
+		all[i] = v
+	}
+	return all, true
+}
+
+func flatten(args []any) (any, error) {
+	array, ok := args[0].([]any)
+	arrays, also := allOf[[]any](array)
+	if !ok || !also {
+		return nil, expects("an array of arrays")
+	}
+	return append([]any{}, slices.Concat(arrays...)...), nil
+}
+
+// items are the properties of an object as {key, value}, in the order of their keys.
+func items(args []any) (any, error) {
+	object, ok := args[0].(Object)
+	if !ok {
+		return nil, expects("an object")
+	}
+	all := []any{}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		all = append(all, Object{"key": key, "value": object[key]})
+	}
+	return all, nil
+}
+
+func objectKeys(args []any) (any, error) {
+	object, ok := args[0].(Object)
+	if !ok {
+		return nil, expects("an object")
+	}
+	all := []any{}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		all = append(all, key)
+	}
+	return all, nil
+}
+
+// shallowMerge joins an array of objects: the last value of a property counts.
+func shallowMerge(args []any) (any, error) {
+	array, ok := args[0].([]any)
+	objects, also := allOf[Object](array)
+	if !ok || !also {
+		return nil, expects("an array of objects")
+	}
+	all := Object{}
+	for _, o := range objects {
+		maps.Copy(all, o)
+	}
+	return all, nil
+}

@@ -1,0 +1,330 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kaz/internal/azure"
+)
+
+// Object is a JSON object as encoding/json decodes it.
+type Object = map[string]any
+
+// Azure answers what only Azure knows. Errors are shown as they are, and can be found
+// behind the [Error] of the template.
+type Azure interface {
+	// Provider returns providers(namespace): the namespace and its resource types, nil for
+	// a namespace that does not exist.
+	Provider(namespace string) Object
+	// Reference returns a resource that exists, as a client sees it.
+	Reference(r Reference) (Object, error)
+	// List returns what a list function, such as listKeys, answers for a resource.
+	List(function string, r Reference, body any) (any, error)
+}
+
+// Reference is a resource that a template asks for.
+type Reference struct {
+	ID azure.ID
+	// Version is the api-version: the given one, or that of the resource in the template.
+	Version string
+}
+
+// evaluator computes the expressions of a template.
+type evaluator struct {
+	deployment Deployment
+	document   Object
+	parameters Object // values
+	defaults   Object // of parameters without a value yet, with expressions
+	variables  Object // with expressions
+	// names are the template's resources by their names, in lower case. A name that two
+	// resources have is not among them.
+	names map[string]*Resource
+	byID  map[string]*Resource
+	// azure answers runtime functions; nil while resources do not exist yet.
+	azure     Azure
+	loops     []loop // of what is evaluated, the outermost first
+	functions map[string]function
+	depth     int // of variables within variables
+	steps     int // computed so far
+	size      int // of the values made so far
+}
+
+// Limits of what a template may compute. Azure has limits of its own; these keep a
+// template from using up the memory and the time of the process.
+const (
+	mostSteps = 100_000
+	mostSize  = 16 << 20
+)
+
+var errTooMuch = fmt.Errorf("the template computes too much: more than %d calls, or %d characters", mostSteps, mostSize)
+
+// grow counts what was computed.
+func (s *evaluator) grow(size int) error {
+	if s.size += size; s.size > mostSize {
+		return errTooMuch
+	}
+	return nil
+}
+
+// sizeOf is about how much text a value is.
+func sizeOf(value any) int {
+	switch v := value.(type) {
+	case string:
+		return len(v)
+	case Object:
+		size := 2
+		for key, x := range v {
+			size += len(key) + 1 + sizeOf(x)
+		}
+		return size
+	case []any:
+		size := 2
+		for _, x := range v {
+			size += 1 + sizeOf(x)
+		}
+		return size
+	}
+	return 1
+}
+
+// shallow is the size of a value without what is inside of it.
+func shallow(value any) int {
+	switch v := value.(type) {
+	case string:
+		return len(v)
+	case []any:
+		return len(v)
+	}
+	return 1
+}
+
+// evaluate computes a value of a template: strings in brackets are expressions.
+func (s *evaluator) evaluate(value any) (any, error) {
+	switch v := value.(type) {
+	case string:
+		text, ok := Text(v)
+		if !ok {
+			return strings.Replace(v, "[[", "[", 1), nil
+		}
+		result, err := s.text(text)
+		if err != nil {
+			return nil, in(text, err)
+		}
+		return result, nil
+	case Object:
+		return s.object(v)
+	case []any:
+		array := make([]any, len(v))
+		for i, x := range v {
+			y, err := s.evaluate(x)
+			if err != nil {
+				return nil, under("["+strconv.Itoa(i)+"]", err)
+			}
+			array[i] = y
+		}
+		return array, nil
+	}
+	return value, nil
+}
+
+func (s *evaluator) object(o Object) (Object, error) {
+	object := make(Object, len(o))
+	loops, repeats := propertyLoops(o)
+	for _, key := range slices.Sorted(maps.Keys(o)) {
+		if repeats && key == "copy" {
+			continue
+		}
+		x, err := s.evaluate(o[key])
+		if err != nil {
+			return nil, under("."+key, err)
+		}
+		object[key] = x
+	}
+	if !repeats {
+		return object, nil
+	}
+	return object, s.repeatInto(object, loops)
+}
+
+func (s *evaluator) text(text string) (any, error) {
+	e, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	value, err := s.compute(e)
+	if err != nil {
+		return nil, err
+	}
+	return value, s.grow(sizeOf(value))
+}
+
+func (s *evaluator) compute(e Expression) (any, error) {
+	if e.call == "" {
+		return e.literal, nil
+	}
+	if s.steps++; s.steps > mostSteps {
+		return nil, errTooMuch
+	}
+	f, err := s.check(e)
+	if err != nil {
+		return nil, err
+	}
+	value, err := s.apply(f, e)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.grow(shallow(value)); err != nil {
+		return nil, err
+	}
+	for _, step := range e.path {
+		if value, err = s.step(value, step); err != nil {
+			return nil, fmt.Errorf("the language expression with '%s' can not be evaluated: %w", e.call, err)
+		}
+	}
+	return value, nil
+}
+
+// check finds the function that is called, and refuses a call of another one.
+func (s *evaluator) check(e Expression) (function, error) {
+	name := strings.ToLower(e.call)
+	f, ok := s.functions[name]
+	if !ok && strings.HasPrefix(name, "list") {
+		f, ok = function{least: 1, most: 3, here: func(s *evaluator, args []any) (any, error) { return s.list(e.call, args) }}, true
+	}
+	if !ok {
+		return f, fmt.Errorf("the template function '%s' is not supported", e.call)
+	}
+	if n := len(e.args); n < f.least || f.most >= 0 && n > f.most {
+		return f, fmt.Errorf("the template function '%s' has %d arguments: it takes %s", e.call, n, f.counts())
+	}
+	return f, nil
+}
+
+func (s *evaluator) apply(f function, e Expression) (any, error) {
+	if f.lazy != nil {
+		return f.lazy(s, e.args)
+	}
+	args := make([]any, len(e.args))
+	for i, a := range e.args {
+		v, err := s.compute(a)
+		if err != nil {
+			return nil, err
+		}
+		args[i] = v
+	}
+	var value any
+	var err error
+	if f.here != nil {
+		value, err = f.here(s, args)
+	} else {
+		value, err = f.pure(args)
+	}
+	if want, ok := errors.AsType[expects](err); ok {
+		return nil, fmt.Errorf("the function '%s' expects %s", e.call, string(want))
+	}
+	return value, err
+}
+
+// step selects a property or an element.
+func (s *evaluator) step(value any, step Expression) (any, error) {
+	key, err := s.compute(step)
+	if err != nil {
+		return nil, err
+	}
+	switch v := value.(type) {
+	case Object:
+		name, _ := key.(string)
+		if k := keyOf(v, name); k != "" {
+			return v[k], nil
+		}
+		return nil, fmt.Errorf("the property '%v' doesn't exist, available properties are '%s'", key,
+			strings.Join(slices.Sorted(maps.Keys(v)), ", "))
+	case []any:
+		if i, ok := key.(float64); ok && i >= 0 && int(i) < len(v) {
+			return v[int(i)], nil
+		}
+		return nil, fmt.Errorf("the array index '%v' is out of bounds: there are %d elements", key, len(v))
+	}
+	return nil, fmt.Errorf("property '%v' can't be evaluated, the value is neither an object nor an array", key)
+}
+
+// keyOf is the object's own spelling of a key, "" when it has none.
+func keyOf(o Object, name string) string {
+	if _, ok := o[name]; ok {
+		return name
+	}
+	for key := range o {
+		if strings.EqualFold(key, name) {
+			return key
+		}
+	}
+	return ""
+}
+
+// parameter is parameters(name).
+func (s *evaluator) parameter(args []any) (any, error) {
+	name, ok := args[0].(string)
+	if !ok {
+		return nil, expects("one name")
+	}
+	if key := keyOf(s.parameters, name); key != "" {
+		value := s.parameters[key]
+		return value, s.grow(sizeOf(value))
+	}
+	return s.later(s.defaults, "parameter", name)
+}
+
+// variable is variables(name).
+func (s *evaluator) variable(args []any) (any, error) {
+	name, ok := args[0].(string)
+	if !ok {
+		return nil, expects("one name")
+	}
+	return s.later(s.variables, "variable", name)
+}
+
+// later evaluates a value of the template when it is asked for. Copy loops around the
+// expression that asks do not reach into the value.
+func (s *evaluator) later(values Object, what, name string) (any, error) {
+	key := keyOf(values, name)
+	path := what + "s." + key
+	compute := func() (any, error) { return s.evaluate(values[key]) }
+	if what == "parameter" {
+		path += ".defaultValue"
+	}
+	if key == "" {
+		l, ok := loopOf(values, name)
+		if !ok {
+			return nil, fmt.Errorf("the template %s '%s' is not found. Please see https://aka.ms/arm-syntax-%ss for usage details", what,
+				name, what)
+		}
+		path = what + "s.copy"
+		compute = func() (any, error) { return s.repeat(name, l["count"], l["input"]) }
+	}
+	if s.depth++; s.depth > deepest {
+		return nil, fmt.Errorf("the template %s '%s' refers to itself", what, name)
+	}
+	around := s.loops
+	s.loops = nil
+	defer func() { s.depth--; s.loops = around }()
+	value, err := compute()
+	if err != nil {
+		return nil, at(path, err)
+	}
+	return value, s.grow(sizeOf(value))
+}
+
+// loopOf is the loop of an object that makes an array of this name.
+func loopOf(o Object, name string) (Object, bool) {
+	loops, _ := propertyLoops(o)
+	for _, l := range loops {
+		if text, _ := l["name"].(string); strings.EqualFold(text, name) {
+			return l, true
+		}
+	}
+	return nil, false
+}

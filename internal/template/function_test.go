@@ -1,0 +1,247 @@
+package template_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kaz/internal/azure"
+	"kaz/internal/template"
+)
+
+const group = azure.ID("/subscriptions/s/resourceGroups/g")
+
+// evaluate computes an expression as the output of a template.
+func evaluate(t testing.TB, expression string) (any, error) {
+	t.Helper()
+	document := template.Object{"outputs": template.Object{"o": template.Object{"type": "object", "value": "[" + expression + "]"}}}
+	bound, err := template.Bind(document, template.Deployment{
+		ID:           group.Resource("Microsoft.Resources/deployments", "d"),
+		Group:        template.Object{"id": string(group), "location": "eastus"},
+		Subscription: template.Object{"subscriptionId": "s"}, Tenant: template.Object{"tenantId": "t"},
+		Azure: cloud{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outputs, err := bound.Outputs()
+	return outputs["o"].Value, err
+}
+
+// cloud is an Azure in which every resource exists and shows what was asked.
+type cloud struct{}
+
+func (cloud) Provider(namespace string) template.Object {
+	if namespace != "A.B" {
+		return nil
+	}
+	return template.Object{"namespace": namespace, "resourceTypes": []any{template.Object{"resourceType": "c", "apiVersions": []any{"2"}}}}
+}
+
+var errMissing = errors.New("the resource is not there")
+
+func (cloud) Reference(r template.Reference) (template.Object, error) {
+	if strings.HasSuffix(string(r.ID), "/missing") {
+		return nil, errMissing
+	}
+	return template.Object{"id": string(r.ID), "properties": template.Object{"version": r.Version}}, nil
+}
+
+func (cloud) List(function string, r template.Reference, body any) (any, error) {
+	return template.Object{"function": function, "id": string(r.ID), "version": r.Version, "body": body}, nil
+}
+
+func TestFunctions(t *testing.T) {
+	const table = `
+and(true(), true(), false()) = false
+or(false(), true()) = true
+not(false()) = true
+bool('TRUE') = true
+bool(0) = false
+if(true(), 'a', reference('missing').x) = "a"
+if(equals(1, 2), 'a', 'b') = "b"
+equals(createArray(1, 'a'), json('[1, "a"]')) = true
+equals('a', 'A') = false
+less(1, 2) = true
+lessOrEquals('b', 'a') = false
+greater('b', 'a') = true
+greaterOrEquals(2, 2) = true
+coalesce(null(), json('null'), 'x') = "x"
+add(2, 3) = 5
+sub(2, 3) = -1
+mul(2, -3) = -6
+div(7, 2) = 3
+mod(7, 3) = 1
+min(3, 1, 2) = 1
+max(createArray(3, 1)) = 3
+int('42') = 42
+float('1.5') = 1.5
+range(5, 3) = [5,6,7]
+toLower('ABC') = "abc"
+ToUpper('abc') = "ABC"
+trim('  a b ') = "a b"
+concat('a', 1, true()) = "a1True"
+concat(createArray('a'), createArray(1, 2)) = ["a",1,2]
+length('äöü') = 3
+length(createObject('a', 1)) = 1
+empty('') = true
+empty(null()) = true
+empty(createArray(0)) = false
+contains('OneTwo', 'eT') = true
+contains('OneTwo', 'et') = false
+contains(createObject('Key', 1), 'kEY') = true
+contains(createArray('a', 'b'), 'B') = false
+startsWith('abcdef', 'AB') = true
+endsWith('abcdef', 'EF') = true
+indexOf('abcdef', 'CD') = 2
+indexOf('abcdef', 'x') = -1
+lastIndexOf('äbäb', 'B') = 3
+indexOf(createArray('a', 'b', 'a'), 'a') = 0
+lastIndexOf(createArray('a', 'b', 'a'), 'a') = 2
+first('abc') = "a"
+last('abc') = "c"
+first(createArray()) = null
+last(createArray(1, 2)) = 2
+take('abcdef', 2) = "ab"
+take(createArray(1, 2), 5) = [1,2]
+skip('abcdef', 2) = "cdef"
+skip(createArray(1, 2), 5) = []
+skip(createArray(1, 2), -1) = [1,2]
+replace('123-123', '-', '') = "123123"
+split('one,two;three', createArray(',', ';')) = ["one","two","three"]
+split('one', ',') = ["one"]
+join(createArray('a', 1, true()), '-') = "a-1-True"
+substring('one two three', 4, 3) = "two"
+substring('abc', 3) = ""
+padLeft('123', 6, '0') = "000123"
+padLeft(5, 3) = "  5"
+format('{0}, {1}. {{{2:N0}}}', 'Hello', 'User', 8175133) = "Hello, User. {8,175,133}"
+format('{0:D3}|{0,5}|{0,-5}|{1:X4}|{2:N1}', 7, 255, -1234) = "007|    7|7    |00FF|-1,234.0"
+format('{0}', createArray(1)) = "[1]"
+string(createObject('b', '<', 'a', null())) = "{\"a\":null,\"b\":\"<\"}"
+string(false()) = "False"
+json('{"a": [1]}').a[0] = 1
+json('{''a'': 1}') = {"a":1}
+base64('one, two, three') = "b25lLCB0d28sIHRocmVl"
+base64ToString('b25lLCB0d28sIHRocmVl') = "one, two, three"
+base64ToJson('eydvbmUnOiAnYScsICd0d28nOiAnYid9') = {"one":"a","two":"b"}
+dataUri('Hello') = "data:text/plain;charset=utf8;base64,SGVsbG8="
+dataUriToString('data:;base64,SGVsbG8sIFdvcmxkIQ==') = "Hello, World!"
+dataUriToString('data:,a%20b') = "a b"
+uri('http://contoso.org/firstpath/azuredeploy.json', 'nested/azuredeploy.json') = "http://contoso.org/firstpath/nested/azuredeploy.json"
+uri('http://contoso.org/firstpath/', 'x') = "http://contoso.org/firstpath/x"
+uri('http://contoso.org', 'x') = "http://contoso.org/x"
+uriComponent('http://contoso.com/a b') = "http%3A%2F%2Fcontoso.com%2Fa%20b"
+uriComponentToString('http%3A%2F%2Fcontoso.com%2Fä') = "http://contoso.com/ä"
+array(1) = [1]
+array(createArray(1)) = [1]
+union(createArray(1, 2), createArray(2, 3)) = [1,2,3]
+union(createObject('a', createObject('x', 1), 'b', 1), createObject('a', createObject('y', 2), 'b', 2)) = {"a":{"x":1,"y":2},"b":2}
+intersection(createArray(3, 2, 2), createArray(2, 3, 4)) = [3,2]
+intersection(createObject('a', 1, 'b', 2), createObject('a', 1, 'b', 3)) = {"a":1}
+flatten(createArray(createArray(1), createArray(2, 3))) = [1,2,3]
+items(createObject('b', 2, 'a', 1)) = [{"key":"a","value":1},{"key":"b","value":2}]
+objectKeys(createObject('b', 2, 'a', 1)) = ["a","b"]
+shallowMerge(createArray(createObject('a', 1), createObject('a', 2))) = {"a":2}
+guid('a') = "3703365d-5a9f-59b4-bca7-b9681389e4c1"
+uniqueString('test') = "rbgf3xv4ufgzg"
+uniqueString('hello', 'world') = "a7wkljktk6wne"
+uniqueString('abc') = "cgtzqvhu4i23s"
+uniqueString('tyeth') = "zcztcwvu6iyg6"
+uniqueString('foo', 'bar', 'baz') = "xzi4ioaxtmth4"
+uniqueString('/subscriptions/00000000-0000-0000-0000-000000000000', 'resource-id') = "cwvxuqg24sifi"
+uniqueString('/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/my-rg') = "bmg7c6xu4tw46"
+resourceId('A.B/c', 'x') = "/subscriptions/s/resourceGroups/g/providers/A.B/c/x"
+resourceId('h', 'A.B/c/d', 'x', 'y') = "/subscriptions/s/resourceGroups/h/providers/A.B/c/x/d/y"
+resourceId('r', 'h', 'A.B/c', 'x') = "/subscriptions/r/resourceGroups/h/providers/A.B/c/x"
+subscriptionResourceId('A.B/c', 'x') = "/subscriptions/s/providers/A.B/c/x"
+subscriptionResourceId('r', 'A.B/c', 'x') = "/subscriptions/r/providers/A.B/c/x"
+tenantResourceId('A.B/c', 'x') = "/providers/A.B/c/x"
+managementGroupResourceId('m', 'A.B/c', 'x') = "/providers/Microsoft.Management/managementGroups/m/providers/A.B/c/x"
+extensionResourceId(resourceId('A.B/c', 'x'), 'D.E/f', 'y') = "/subscriptions/s/resourceGroups/g/providers/A.B/c/x/providers/D.E/f/y"
+resourceGroup().Location = "eastus"
+subscription()['subscriptionId'] = "s"
+tenant().tenantId = "t"
+deployment().name = "d"
+providers('A.B', 'C').apiVersions[0] = "2"
+reference('A.B/c/x', '1').version = "1"
+reference(resourceId('A.B/c', 'x'), '1', 'Full').id = "/subscriptions/s/resourceGroups/g/providers/A.B/c/x"
+listKeys('/x', '1', createObject('a', 1)) = {"function":"listKeys","id":"/x","version":"1","body":{"a":1}}
+'it''s' = "it's"
+`
+	for line := range strings.Lines(strings.TrimSpace(table)) {
+		expression, text, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		var want any
+		if err := json.Unmarshal([]byte(text), &want); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		got, err := evaluate(t, expression)
+		if err != nil {
+			t.Errorf("%s: %v", expression, err)
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", expression, diff)
+		}
+	}
+}
+
+func TestRefusedCalls(t *testing.T) {
+	const table = `
+newGuid() = not supported
+add(1) = takes 2
+copyIndex() = not expected at this location
+environment() = environment is not known
+concat(createArray(1), 'a') = arrays only, or no array
+concat(createObject()) = strings, numbers and booleans
+not('a') = a boolean
+and(true(), 1) = booleans
+if('x', 1, 2) = a boolean as its first argument
+less(1, 'a') = two numbers or two strings
+div(1, 0) = divide by zero
+mod(1, 0) = divide by zero
+int('x') = whole number
+float('Inf') = is one
+range(0, 10001) = 10000
+toLower(1) = one string
+replace('a', '', 'b') = not empty
+substring('abc', 2, 2) = within the string
+padLeft('a', 2, 'xx') = one character
+padLeft('a', 99999999999) = computes too much
+format('{1}', 'a') = no argument
+format('{', 'a') = not valid
+format('{0:Q}', 1) = not supported
+json('{') = is JSON
+base64ToString('*') = base64
+dataUriToString('x') = a data URI
+createObject('a') = pairs
+length(1) = a string, an array or an object
+union(createArray(), createObject()) = arrays only, or objects only
+guid(1) = strings
+bool('yes') = 'true' or 'false'
+resourceId('A.B/c') = takes 2 or more
+resourceId('x', 'y') = a resource type
+resourceId('A.B/c/d', 'x') = needs 2 names, 1 are given
+subscriptionResourceId('r', 'g', 'A.B/c', 'x') = a resource type
+managementGroupResourceId('A.B/c/d', 'x', 'y') = a management group
+providers('X') = does not know the namespace
+providers('A.B', 'x') = does not know the type
+reference('/missing') = the resource is not there
+parameters('p') = is not found
+variables(1) = one name
+createObject('a', 1).b = available properties are 'a'
+createArray(1)[1] = out of bounds
+toLower('a').b = neither an object nor an array
+`
+	for line := range strings.Lines(strings.TrimSpace(table)) {
+		expression, says, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		_, err := evaluate(t, expression)
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "outputs.o.value: ["+expression+"]: ") {
+			t.Errorf("%s: %v\nwant it to say %q", expression, err, says)
+		}
+	}
+	if _, err := evaluate(t, "reference('/missing')"); !errors.Is(err, errMissing) {
+		t.Errorf("the error of Azure is not behind %v", err)
+	}
+}

@@ -1,0 +1,253 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+)
+
+// identifiers has the functions of ids, of the deployment, and of what only Azure knows.
+var identifiers = map[string]function{
+	"resourceid":                {least: 2, most: -1, here: resourceID},
+	"subscriptionresourceid":    {least: 2, most: -1, here: subscriptionResourceID},
+	"tenantresourceid":          {least: 2, most: -1, here: tenantResourceID},
+	"managementgroupresourceid": {least: 3, most: -1, here: managementGroupResourceID},
+	"extensionresourceid":       {least: 3, most: -1, here: extensionResourceID},
+
+	"resourcegroup": {here: func(s *evaluator, _ []any) (any, error) {
+		return s.scope("resourceGroup", s.deployment.Group, "outside of resource groups")
+	}},
+	"subscription": {here: func(s *evaluator, _ []any) (any, error) {
+		return s.scope("subscription", s.deployment.Subscription, "outside of subscriptions")
+	}},
+	"tenant": {here: func(s *evaluator, _ []any) (any, error) {
+		return s.scope("tenant", s.deployment.Tenant, "outside of tenants")
+	}},
+	"environment": {here: func(s *evaluator, _ []any) (any, error) {
+		return s.scope("environment", s.deployment.Environment, "whose environment is not known")
+	}},
+	"deployment": {here: deployment},
+	"copyindex":  {most: 2, here: copyIndex},
+
+	"providers": {least: 1, most: 2, here: providers},
+	"reference": {least: 1, most: 3, here: reference},
+}
+
+// scope is the value of a function that shows where the deployment is.
+func (s *evaluator) scope(name string, value Object, without string) (any, error) {
+	if value == nil {
+		return nil, fmt.Errorf("the template function '%s' is not expected at a deployment %s", name, without)
+	}
+	return value, nil
+}
+
+func deployment(s *evaluator, _ []any) (any, error) {
+	shown := Object{"name": s.deployment.ID.Name(), "properties": Object{
+		"template": s.document, "parameters": s.deployment.Parameters, "mode": "Incremental", "provisioningState": "Accepted",
+	}}
+	if s.deployment.Location != "" {
+		shown["location"] = s.deployment.Location
+	}
+	return shown, nil
+}
+
+// resourceID is resourceId([subscription], [group], type, name, ...).
+func resourceID(s *evaluator, args []any) (any, error) {
+	id := s.deployment.ID
+	subscription, group := id.Subscription(), id.Group()
+	before, rest, err := aroundType(args, 2)
+	if err != nil {
+		return nil, err
+	}
+	switch len(before) {
+	case 1:
+		group = before[0]
+	case 2:
+		subscription, group = before[0], before[1]
+	}
+	base := azure.SubscriptionID(subscription)
+	if group != "" {
+		base = azure.GroupID(subscription, group)
+	}
+	return joined(base, rest)
+}
+
+// subscriptionResourceID is subscriptionResourceId([subscription], type, name, ...).
+func subscriptionResourceID(s *evaluator, args []any) (any, error) {
+	before, rest, err := aroundType(args, 1)
+	if err != nil {
+		return nil, err
+	}
+	subscription := s.deployment.ID.Subscription()
+	if len(before) > 0 {
+		subscription = before[0]
+	}
+	return joined(azure.SubscriptionID(subscription), rest)
+}
+
+// tenantResourceID is tenantResourceId(type, name, ...).
+func tenantResourceID(_ *evaluator, args []any) (any, error) {
+	_, rest, err := aroundType(args, 0)
+	if err != nil {
+		return nil, err
+	}
+	return joined("", rest)
+}
+
+// managementGroupResourceID is managementGroupResourceId(group, type, name, ...). The
+// language lets a deployment to a management group leave the group out.
+func managementGroupResourceID(_ *evaluator, args []any) (any, error) {
+	before, rest, err := aroundType(args, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(before) == 0 {
+		return nil, expects("a management group, a resource type and its names")
+	}
+	return joined(azure.ID("").Resource("Microsoft.Management/managementGroups", before[0]), rest)
+}
+
+// extensionResourceID is extensionResourceId(id, type, name, ...).
+func extensionResourceID(_ *evaluator, args []any) (any, error) {
+	id, ok := args[0].(string)
+	if !ok {
+		return nil, expects("strings")
+	}
+	_, rest, err := aroundType(args[1:], 0)
+	if err != nil {
+		return nil, err
+	}
+	return joined(azure.ID(id), rest)
+}
+
+// aroundType cuts arguments at the resource type, of which at most some are before it.
+func aroundType(args []any, most int) (before, rest []string, err error) {
+	all, ok := allText(args)
+	if !ok {
+		return nil, nil, expects("strings")
+	}
+	at := slices.IndexFunc(all, func(t string) bool { return strings.Contains(t, "/") })
+	if at < 0 || at > most {
+		return nil, nil, expects("a resource type such as Microsoft.Network/virtualNetworks")
+	}
+	return all[:at], all[at:], nil
+}
+
+// joined is the id of a type and its names.
+func joined(base azure.ID, typeAndNames []string) (any, error) {
+	id, err := joinID(base, typeAndNames[0], typeAndNames[1:])
+	return string(id), err
+}
+
+// joinID makes an id of a type with the names of its segments.
+func joinID(base azure.ID, fullType string, names []string) (azure.ID, error) {
+	parts := strings.Split(fullType, "/")
+	if len(parts)-1 != len(names) {
+		return "", fmt.Errorf("the type '%s' needs %d names, %d are given", fullType, len(parts)-1, len(names))
+	}
+	id := base.Resource(parts[0]+"/"+parts[1], names[0])
+	for i, segment := range parts[2:] {
+		id = id.Child(segment, names[i+1])
+	}
+	if _, err := azure.ParseID(string(id)); err != nil {
+		return "", err
+	}
+	return id, nil
+}
+
+// providers is providers(namespace, [type]).
+func providers(s *evaluator, args []any) (any, error) {
+	texts, ok := allText(args)
+	if !ok {
+		return nil, expects("a namespace and a resource type")
+	}
+	if s.deployment.Azure == nil {
+		return nil, errors.New("the template function 'providers' needs Azure")
+	}
+	found := s.deployment.Azure.Provider(texts[0])
+	if found == nil {
+		return nil, fmt.Errorf("the function 'providers' does not know the namespace '%s'", texts[0])
+	}
+	if len(texts) == 1 {
+		return found, nil
+	}
+	types, _ := found["resourceTypes"].([]any)
+	for _, x := range types {
+		t, _ := x.(Object)
+		if name, _ := t["resourceType"].(string); strings.EqualFold(name, texts[1]) {
+			return Object{"resourceType": t["resourceType"], "locations": t["locations"], "apiVersions": t["apiVersions"]}, nil
+		}
+	}
+	return nil, fmt.Errorf("the function 'providers' does not know the type '%s' of '%s'", texts[1], texts[0])
+}
+
+// reference is reference(resource, [api-version], ['Full']).
+func reference(s *evaluator, args []any) (any, error) {
+	r, err := s.asked("reference", args)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := s.azure.Reference(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 3 {
+		if how, ok := args[2].(string); ok && strings.EqualFold(how, "Full") {
+			return whole, nil
+		}
+	}
+	properties, ok := whole["properties"].(Object)
+	if !ok {
+		properties = Object{}
+	}
+	return properties, nil
+}
+
+// list is a function such as listKeys(resource, [api-version], [body]).
+func (s *evaluator) list(name string, args []any) (any, error) {
+	r, err := s.asked(name, args)
+	if err != nil {
+		return nil, err
+	}
+	var body any
+	if len(args) == 3 {
+		body = args[2]
+	}
+	return s.azure.List(name, r, body)
+}
+
+// asked is the resource that a runtime function names, when there are resources.
+func (s *evaluator) asked(function string, args []any) (Reference, error) {
+	name, ok := args[0].(string)
+	if !ok {
+		return Reference{}, expects("the name or id of a resource")
+	}
+	if s.azure == nil {
+		return Reference{}, fmt.Errorf("the template function '%s' is not expected at this location", function)
+	}
+	r := Reference{ID: s.target(name)}
+	if own := s.byID[r.ID.Key()]; own != nil {
+		r.Version = own.Version
+	}
+	if len(args) > 1 {
+		if version, ok := args[1].(string); ok && version != "" {
+			r.Version = version
+		}
+	}
+	return r, nil
+}
+
+// target is the id of a resource that a template names by id, by its name in the
+// template, or by type and name in its own group.
+func (s *evaluator) target(name string) azure.ID {
+	if strings.HasPrefix(name, "/") {
+		return azure.ID(name)
+	}
+	if r, ok := s.names[strings.ToLower(name)]; ok && r != nil {
+		return r.ID
+	}
+	return s.deployment.ID.Parent() + "/providers/" + azure.ID(name)
+}

@@ -1,0 +1,103 @@
+package template
+
+import (
+	"reflect"
+	"strings"
+)
+
+// logic has the functions of truth and comparison.
+var logic = map[string]function{
+	"true":  {pure: func([]any) (any, error) { return true, nil }},
+	"false": {pure: func([]any) (any, error) { return false, nil }},
+	"null":  {pure: func([]any) (any, error) { return nil, nil }},
+	"not":   {least: 1, most: 1, pure: not},
+	"and":   {least: 2, most: -1, pure: func(args []any) (any, error) { return all(args, true) }},
+	"or":    {least: 2, most: -1, pure: func(args []any) (any, error) { return all(args, false) }},
+	"bool":  {least: 1, most: 1, pure: toBool},
+	"equals": {least: 2, most: 2, pure: func(args []any) (any, error) {
+		return equal(args[0], args[1]), nil
+	}},
+	"less":            compared(func(order int) bool { return order < 0 }),
+	"lessorequals":    compared(func(order int) bool { return order <= 0 }),
+	"greater":         compared(func(order int) bool { return order > 0 }),
+	"greaterorequals": compared(func(order int) bool { return order >= 0 }),
+	"coalesce":        {least: 1, most: -1, pure: coalesce},
+}
+
+// equal compares values as JSON; strings are compared with regard to case.
+func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
+
+func not(args []any) (any, error) {
+	b, ok := args[0].(bool)
+	if !ok {
+		return nil, expects("a boolean")
+	}
+	return !b, nil
+}
+
+// all reports whether all arguments are true; with want false, whether any is.
+func all(args []any, want bool) (any, error) {
+	result := want
+	for _, a := range args {
+		b, ok := a.(bool)
+		if !ok {
+			return nil, expects("booleans")
+		}
+		if b != want {
+			result = !want
+		}
+	}
+	return result, nil
+}
+
+func toBool(args []any) (any, error) {
+	switch v := args[0].(type) {
+	case bool:
+		return v, nil
+	case float64:
+		return v != 0, nil
+	case string:
+		switch strings.ToLower(v) {
+		case "true":
+			return true, nil
+		case "false":
+			return false, nil
+		}
+	}
+	return nil, expects("a boolean, a number, 'true' or 'false'")
+}
+
+func compared(test func(order int) bool) function {
+	return function{least: 2, most: 2, pure: func(args []any) (any, error) {
+		switch a := args[0].(type) {
+		case string:
+			if b, ok := args[1].(string); ok {
+				return test(strings.Compare(a, b)), nil
+			}
+		case float64:
+			if b, ok := args[1].(float64); ok {
+				return test(sign(a - b)), nil
+			}
+		}
+		return nil, expects("two numbers or two strings")
+	}}
+}
+
+func sign(f float64) int {
+	switch {
+	case f < 0:
+		return -1
+	case f > 0:
+		return 1
+	}
+	return 0
+}
+
+func coalesce(args []any) (any, error) {
+	for _, a := range args {
+		if a != nil {
+			return a, nil
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,101 @@
+package template
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// dependencies notes what has to be there before a resource: what it says, and what
+// its expressions refer to.
+func (t *Template) dependencies(r *Resource) error {
+	t.scope.loops = r.loops
+	defer func() { t.scope.loops = nil }()
+	for i, x := range r.after {
+		path := r.path + ".dependsOn[" + strconv.Itoa(i) + "]"
+		value, err := t.scope.evaluate(x)
+		if err != nil {
+			return at(path, err)
+		}
+		s, _ := value.(string)
+		id := t.scope.target(s)
+		copies, isLoop := t.loops[strings.ToLower(s)]
+		switch {
+		case isLoop:
+			r.DependsOn = append(r.DependsOn, copies...)
+		case t.has(id):
+			r.DependsOn = append(r.DependsOn, id)
+		case !t.dropped[id.Key()]:
+			return invalid(path, "The resource '%s' is not defined in the template. Please see https://aka.ms/arm-syntax-resources for "+
+				"usage details", s)
+		}
+	}
+	var failure error
+	Expressions(r.body, func(path string, e Expression, err error) {
+		if failure == nil && err == nil {
+			err = t.references(r, e)
+		}
+		if failure == nil && err != nil {
+			failure = at(r.path+path, in(e.String(), err))
+		}
+	})
+	return failure
+}
+
+// references notes the resources of the template that an expression asks for by name. A
+// resource given by its id is not waited for.
+func (t *Template) references(r *Resource, e Expression) (failure error) {
+	e.Calls(func(call Expression) {
+		name := strings.ToLower(call.call)
+		if _, err := t.scope.check(call); err != nil && failure == nil {
+			failure = err
+		}
+		if name != "reference" && !strings.HasPrefix(name, "list") || len(call.args) == 0 {
+			return
+		}
+		if of, err := t.scope.compute(call.args[0]); err == nil && !strings.HasPrefix(fmt.Sprint(of), "/") {
+			r.DependsOn = append(r.DependsOn, t.scope.target(fmt.Sprint(of)))
+		}
+	})
+	return failure
+}
+
+// order sorts the resources so that each comes after what it depends on.
+func (t *Template) order() error {
+	o := sorting{of: t, done: map[*Resource]bool{}, begun: map[*Resource]bool{}}
+	for _, r := range t.Resources {
+		if err := o.visit(r); err != nil {
+			return err
+		}
+	}
+	t.Resources = o.sorted
+	return nil
+}
+
+// sorting is a sort by dependencies under way.
+type sorting struct {
+	of          *Template
+	sorted      []*Resource
+	begun, done map[*Resource]bool
+}
+
+func (o *sorting) visit(r *Resource) error {
+	if o.done[r] {
+		return nil
+	}
+	if o.begun[r] {
+		return invalid(r.path, "Circular dependency detected on resource: '%s'. Please see https://aka.ms/arm-syntax-resources for "+
+			"usage details", r.ID)
+	}
+	o.begun[r] = true
+	for _, id := range append(r.DependsOn, r.ID.Parent()) {
+		if before := o.of.scope.byID[id.Key()]; before != nil {
+			if err := o.visit(before); err != nil {
+				return err
+			}
+		}
+	}
+	o.done[r] = true
+	o.sorted = append(o.sorted, r)
+	return nil
+}

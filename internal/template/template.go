@@ -1,0 +1,321 @@
+// Package template evaluates templates of Azure Resource Manager: [Bind] checks a
+// template and its parameters and puts its resources in order, and the [Template] that
+// it returns computes their bodies and the outputs. Layer L1: azure and the standard
+// library; what only Azure knows is asked of [Azure].
+//
+// The texts of errors are the texts of Azure where these are known, because users search
+// for them. An [Error] says
+// where in the template it is.
+package template
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kaz/internal/azure"
+)
+
+// Deployment is where and how a template is deployed.
+type Deployment struct {
+	// ID of the deployment. Its parent is the scope of the resources: a resource group or
+	// a subscription.
+	ID azure.ID
+	// Location of a deployment outside of resource groups.
+	Location string
+	// Parameters are the given ones: {"name": {"value": ...}}.
+	Parameters Object
+	// Group, Subscription, Tenant and Environment are the results of resourceGroup() and
+	// so on; nil where the function is refused.
+	Group, Subscription, Tenant, Environment Object
+	// Azure answers what only Azure knows, nil while Azure cannot be asked: then a
+	// template that asks is refused.
+	Azure Azure
+}
+
+// Template is a template with its expressions, checked and bound to a deployment. It is
+// not safe for use by several goroutines.
+type Template struct {
+	// Resources in an order in which they can be made.
+	Resources []*Resource
+	// Parameters are the values of all parameters.
+	Parameters Object
+
+	scope   *evaluator
+	dropped map[string]bool       // keys of the resources with a false condition
+	loops   map[string][]azure.ID // the resources of copy loops by the lower-cased name of the loop
+}
+
+// Resource is one resource of a template.
+type Resource struct {
+	ID       azure.ID
+	Version  string // api-version
+	Location string
+	// DependsOn are the resources that have to be there before: those it says, and those
+	// of the template that its expressions ask for by name.
+	DependsOn []azure.ID
+
+	path  string // in the template
+	loops []loop // that made it
+	body  Object // with its expressions
+	after []any  // dependsOn with its expressions
+}
+
+// Types that are treated in a way of their own.
+const (
+	groupType      = "Microsoft.Resources/resourceGroups"
+	deploymentType = "Microsoft.Resources/deployments"
+)
+
+// Bind checks a template and the parameters given to it. Errors are an [*Error].
+func Bind(document Object, d Deployment) (*Template, error) {
+	t := &Template{
+		Parameters: Object{},
+		dropped:    map[string]bool{},
+		loops:      map[string][]azure.ID{},
+		scope: &evaluator{
+			deployment: d, document: document, defaults: Object{}, variables: object(document, "variables"),
+			names: map[string]*Resource{}, byID: map[string]*Resource{}, functions: allFunctions(),
+		},
+	}
+	t.scope.parameters = t.Parameters
+	if err := t.scope.bindParameters(object(document, "parameters")); err != nil {
+		return nil, err
+	}
+	if _, isObject := document["resources"].(Object); isObject {
+		return nil, invalid("resources", "resources by symbolic name are not supported")
+	}
+	if err := t.add(nil, "resources", document); err != nil {
+		return nil, err
+	}
+	for _, r := range t.Resources {
+		if err := t.dependencies(r); err != nil {
+			return nil, err
+		}
+	}
+	return t, t.order()
+}
+
+// Body computes what is to be sent to make a resource.
+func (t *Template) Body(r *Resource) (Object, error) {
+	t.scope.azure, t.scope.loops = t.scope.deployment.Azure, r.loops
+	value, err := t.scope.evaluate(r.body)
+	if err != nil {
+		return nil, at(r.path, err)
+	}
+	body, _ := value.(Object)
+	return body, nil
+}
+
+// Output is one output of a template: its type as deployments show it, and its value,
+// which is not to be shown of a secure type.
+type Output struct {
+	Type   string
+	Value  any
+	Secure bool
+}
+
+// Outputs computes the outputs, when the resources are there.
+func (t *Template) Outputs() (map[string]Output, error) {
+	t.scope.azure, t.scope.loops = t.scope.deployment.Azure, nil
+	declared := object(t.scope.document, "outputs")
+	outputs := make(map[string]Output, len(declared))
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		declaration, _ := declared[name].(Object)
+		value, err := t.output(declaration)
+		if err != nil {
+			err = at("outputs."+name, err)
+			e, _ := errors.AsType[*Error](err)
+			e.Message = fmt.Sprintf("The template output '%s' is not valid: %s", name, e.Message)
+			return nil, err
+		}
+		kind, _ := declaration["type"].(string)
+		outputs[name] = Output{Type: TypeName(kind), Value: value, Secure: Secure(kind)}
+	}
+	return outputs, nil
+}
+
+func (t *Template) output(declaration Object) (any, error) {
+	if copies, ok := declaration["copy"].(Object); ok {
+		array, err := t.scope.repeat("", copies["count"], copies["input"])
+		if err != nil {
+			return nil, under(".copy", err)
+		}
+		return array, nil
+	}
+	value, err := t.scope.evaluate(declaration["value"])
+	if err != nil {
+		return nil, under(".value", err)
+	}
+	return value, nil
+}
+
+// has reports whether the template makes a resource.
+func (t *Template) has(id azure.ID) bool { return t.scope.byID[id.Key()] != nil }
+
+// outer is a resource in which others are nested.
+type outer struct{ fullType, name string }
+
+// add takes the resources of a template, or those nested in a resource, into it.
+func (t *Template) add(in *outer, path string, document Object) error {
+	resources, _ := document["resources"].([]any)
+	for i, x := range resources {
+		resource, ok := x.(Object)
+		if !ok {
+			continue
+		}
+		if err := t.addResource(in, path+"["+strconv.Itoa(i)+"]", resource); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Template) addResource(in *outer, path string, document Object) error {
+	switch {
+	case document["copy"] == nil:
+		return t.addOne(in, path, document)
+	case in == nil:
+		return t.addCopies(path, document)
+	}
+	return invalid(path+".copy", "A resource inside of another resource cannot have the section 'copy'")
+}
+
+func (t *Template) addOne(in *outer, path string, document Object) error {
+	name, err := t.text(path, document, "name")
+	if err != nil {
+		return err
+	}
+	fullType, _ := document["type"].(string)
+	if in != nil && !strings.HasPrefix(strings.ToLower(fullType), strings.ToLower(in.fullType)+"/") {
+		fullType, name = in.fullType+"/"+fullType, in.name+"/"+name
+	}
+	if err := t.supported(path, document, fullType, name); err != nil {
+		return err
+	}
+	r := &Resource{path: path, body: Object{}, loops: slices.Clone(t.scope.loops)}
+	if r.Version, _ = document["apiVersion"].(string); r.Version == "" {
+		return invalid(path, "The template resource '%s' at line '1' and column '1' is not valid. The api-version is missing", name)
+	}
+	if r.ID, err = t.id(path, document, fullType, name); err != nil {
+		return invalid(path, "The template resource '%s' of type '%s' is not valid: %v", name, fullType, message(err))
+	}
+	t.named(name, r)
+	if wanted, err := t.wanted(path, document); err != nil || !wanted {
+		t.dropped[r.ID.Key()] = true
+		return err
+	}
+	if r.Location, err = t.text(path, document, "location"); err != nil {
+		return err
+	}
+	for key, value := range document {
+		if !slices.Contains([]string{"type", "apiVersion", "name", "dependsOn", "condition", "copy", "comments", "scope", "resources"},
+			key) {
+			r.body[key] = value
+		}
+	}
+	if t.has(r.ID) {
+		return invalid(path, "The resource '%s' is defined multiple times in a template. Please see "+
+			"https://aka.ms/arm-syntax-resources for usage details", r.ID)
+	}
+	t.scope.byID[r.ID.Key()] = r
+	r.after, _ = document["dependsOn"].([]any)
+	t.Resources = append(t.Resources, r)
+	return t.add(&outer{fullType, name}, path+".resources", document)
+}
+
+// message is what the resource manager says of an error.
+func message(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// supported refuses what this package does not understand.
+func (t *Template) supported(path string, document Object, fullType, name string) error {
+	for _, section := range []string{"resourceGroup", "subscriptionId"} {
+		if document[section] != nil {
+			return invalid(path+"."+section, "The resource '%s' has the section '%s', which is not supported", name, section)
+		}
+	}
+	if strings.EqualFold(fullType, deploymentType) {
+		return invalid(path, "The resource '%s' is a nested deployment, which is not supported", name)
+	}
+	return nil
+}
+
+// named notes the name of a resource. A name that two resources have means none.
+func (t *Template) named(name string, r *Resource) {
+	key := strings.ToLower(name)
+	if _, twice := t.scope.names[key]; twice {
+		r = nil
+	}
+	t.scope.names[key] = r
+}
+
+// wanted evaluates a resource's condition.
+func (t *Template) wanted(path string, document Object) (bool, error) {
+	condition, there := document["condition"]
+	if !there {
+		return true, nil
+	}
+	path += ".condition"
+	value, err := t.scope.evaluate(condition)
+	if err != nil {
+		return false, at(path, err)
+	}
+	wanted, ok := value.(bool)
+	if !ok {
+		return false, invalid(path, "The condition '%v' is not a boolean", condition)
+	}
+	return wanted, nil
+}
+
+// text is a field that has to be a string after evaluation; "" when it is absent.
+func (t *Template) text(path string, document Object, field string) (string, error) {
+	value, there := document[field]
+	if !there && field != "name" {
+		return "", nil
+	}
+	path += "." + field
+	value, err := t.scope.evaluate(value)
+	if err != nil {
+		return "", at(path, err)
+	}
+	s, ok := value.(string)
+	if !ok {
+		return "", invalid(path, "The %s of a template resource is '%v', which is not a string", field, value)
+	}
+	return s, nil
+}
+
+func (t *Template) id(path string, document Object, fullType, name string) (azure.ID, error) {
+	if !strings.Contains(fullType, "/") {
+		return "", fmt.Errorf("the type has no namespace")
+	}
+	base := t.scope.deployment.ID.Parent()
+	if strings.EqualFold(fullType, groupType) {
+		if base.Group() != "" {
+			return "", fmt.Errorf("resource groups are deployed at a subscription")
+		}
+		return azure.GroupID(base.Subscription(), name), nil
+	}
+	scope, err := t.text(path, document, "scope")
+	if err != nil {
+		return "", err
+	}
+	if scope != "" {
+		base = t.scope.target(scope)
+	}
+	return joinID(base, fullType, strings.Split(name, "/"))
+}
+
+// object is the object at a key, nil for none.
+func object(o Object, key string) Object {
+	inner, _ := o[key].(Object)
+	return inner
+}

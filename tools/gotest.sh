@@ -1,0 +1,64 @@
+# Sourced by the scripts beside it: runs Go tests, keeps what each test took, and names the slowest.
+
+# Results of test parts, a file of go's JSON events each.
+results=$PWD/bin/tests
+mkdir -p "$results"
+touch "$results/begin"
+
+# The tests of test/cluster that make test runs; tools/test-long.sh runs the others.
+quick_clusters='^(TestCluster|TestContinue|TestDeploy|TestRefused|TestStateRefused|TestReal)$'
+
+# compiles_c reports whether there is a C compiler that can link: the race detector needs cgo, and cgo needs that.
+compiles_c() {
+  local dir works=1
+  dir=$(mktemp -d)
+  printf '#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n' >"$dir/probe.c"
+  $(go env CC) -o "$dir/probe" "$dir/probe.c" 2>/dev/null || works=0
+  rm -r "$dir"
+  ((works))
+}
+
+race=()
+if compiles_c; then
+  export CGO_ENABLED=1
+  race=(-race)
+else
+  export CGO_ENABLED=0
+fi
+
+# Pure packages start no goroutines, so the race detector has nothing to find there and their tests run without it.
+pure='^kaz/internal/(azure|plan|key|template|cloudconfig)(/|$)'
+
+pure_packages() { go list ./... | grep -E "$pure"; }
+
+# The Service controller has the longest tests, so it comes first.
+component_packages() {
+  echo ./internal/cloudprovider/service
+  go list ./... | grep -vE "$pure" | grep -v '^kaz/internal/cloudprovider/service$'
+}
+
+build_gotestsum() { CGO_ENABLED=0 go -C tools build -o ../bin/ gotest.tools/gotestsum; }
+
+# tests NAME ARGUMENT... runs go test with the arguments and keeps the results under the name.
+tests() { tests_in . "$@"; }
+
+# tests_in MODULE NAME ARGUMENT... does so in another module of the repository.
+tests_in() (
+  local module=$1 name=$2 gotestsum=$PWD/bin/gotestsum
+  shift 2
+  cd "$module"
+  "$gotestsum" --format pkgname-and-test-fails --format-hide-empty-pkg --jsonfile "$results/$name.json" -- -timeout 30m "$@"
+)
+
+# slowest prints the ten slowest tests of this run, in seconds.
+slowest() {
+  local file
+  echo
+  echo "The ten slowest tests:"
+  for file in "$results"/*.json; do
+    if [[ $file -nt $results/begin ]]; then
+      bin/gotestsum tool slowest --threshold 1s --jsonfile "$file"
+    fi
+  done | awk '{t = $NF; s = 0; if (split(t, m, "m") > 1 && t !~ /ms$/) {s = 60 * m[1]; t = m[2]} sub("s$", "", t); printf "%8.1f  %s %s\n", s + t, $1, $2}' |
+    sort -rn | head -n 10
+}
