@@ -49,20 +49,20 @@ func (r rights) owner(elem reflect.Type) *Owner {
 }
 
 // list merges a list; see [Overlay] and [Merge] for how elements are paired.
-func (o *overlay) list(path string, v reflect.Value, opts fieldOptions, have raw) raw {
+func (o *overlay) list(v reflect.Value, opts fieldOptions, have raw) raw {
 	elem := pointed(v.Type().Elem())
 	if err := checkList(elem, opts); err != nil {
-		o.fail(path, err)
+		o.fail(err)
 		return have
 	}
 	owner := o.rights.owner(elem)
 	switch {
 	case elem.Kind() == reflect.Struct && !opts.positional:
-		return o.keyed(path, v, opts, have, pairing{fields: keyFields(elem, opts), owner: owner, whole: o.rights.whole})
+		return o.keyed(v, opts, have, pairing{fields: keyFields(elem, opts), owner: owner, whole: o.rights.whole})
 	case elem.Kind() == reflect.String && opts.set:
-		return o.keyed(path, v, opts, have, pairing{owner: owner, whole: owner == nil})
+		return o.keyed(v, opts, have, pairing{owner: owner, whole: owner == nil})
 	}
-	return o.sequence(path, v, opts, have)
+	return o.sequence(v, opts, have)
 }
 
 // pairing is how the elements of one list are told apart, and which of them the view
@@ -75,8 +75,8 @@ type pairing struct {
 
 func (p pairing) ours(x raw) bool { return p.whole || p.owner != nil && p.owner.ours(x) }
 
-func (o *overlay) keyed(path string, v reflect.Value, opts fieldOptions, have raw, p pairing) raw {
-	m := merging{pairing: p, path: path, opts: opts, view: v, wanted: make(map[string]int, v.Len()), done: make(map[string]bool, v.Len())}
+func (o *overlay) keyed(v reflect.Value, opts fieldOptions, have raw, p pairing) raw {
+	m := merging{pairing: p, opts: opts, view: v, wanted: make(map[string]int, v.Len()), done: make(map[string]bool, v.Len())}
 	for i := range v.Len() {
 		m.wanted[p.keyOf(v.Index(i))] = i
 	}
@@ -95,7 +95,6 @@ func (o *overlay) keyed(path string, v reflect.Value, opts fieldOptions, have ra
 // merging is one list that is being merged.
 type merging struct {
 	pairing
-	path   string
 	opts   fieldOptions
 	view   reflect.Value
 	wanted map[string]int // index in the view by key
@@ -114,7 +113,9 @@ func (o *overlay) mergeOld(m *merging, old []raw) {
 			m.done[k] = true
 			m.result = append(m.result, o.element(m, m.view.Index(i), x))
 		case m.ours(x):
-			o.changed(m.label(m.path, x), x, nil)
+			o.enter(m.step(x))
+			o.changed(x, nil)
+			o.leave()
 		default:
 			m.result = append(m.result, x)
 		}
@@ -129,15 +130,16 @@ func (o *overlay) addNew(m *merging) {
 			continue
 		}
 		fresh := overlay{rights: rights{whole: true}, silent: true}
-		made := fresh.value("", m.view.Index(i), m.opts.ofElements(), nil)
-		at := m.label(m.path, made)
+		made := fresh.value(m.view.Index(i), m.opts.ofElements(), nil)
+		o.enter(m.step(made))
 		if fresh.err != nil {
-			o.fail(at, fresh.err)
+			o.fail(fresh.err)
 		}
 		if m.owner != nil && !m.owner.ours(made) {
-			o.fail(at, errNotOurs("once it is added"))
+			o.fail(errNotOurs("once it is added"))
 		}
-		o.changed(at, nil, made)
+		o.changed(nil, made)
+		o.leave()
 		m.result = append(m.result, made)
 	}
 }
@@ -147,19 +149,20 @@ func (o *overlay) element(m *merging, v reflect.Value, x raw) raw {
 	if isKept(v) {
 		return x
 	}
-	at := m.label(m.path, x)
+	o.enter(m.step(x))
+	defer o.leave()
 	outer, before := o.rights, len(o.changes)
 	if m.owner != nil {
 		o.rights = rights{whole: true} // what is ours is ours to its last list
 	}
-	merged := o.value(at, v, m.opts.ofElements(), x)
+	merged := o.value(v, m.opts.ofElements(), x)
 	o.rights = outer
 	switch {
 	case m.owner == nil || len(o.changes) == before:
 	case !m.owner.ours(x):
-		o.fail(at, errNotOurs("before the change"))
+		o.fail(errNotOurs("before the change"))
 	case !m.owner.ours(merged):
-		o.fail(at, errNotOurs("after the change"))
+		o.fail(errNotOurs("after the change"))
 	}
 	return merged
 }
@@ -172,7 +175,7 @@ func errNotOurs(when string) error {
 func (opts fieldOptions) ofElements() fieldOptions { return fieldOptions{fold: opts.fold || opts.set} }
 
 // sequence merges a list without keys by position: it is one value.
-func (o *overlay) sequence(path string, v reflect.Value, opts fieldOptions, have raw) raw {
+func (o *overlay) sequence(v reflect.Value, opts fieldOptions, have raw) raw {
 	old := have.elements()
 	merged := make([]raw, v.Len())
 	inner := overlay{rights: rights{whole: true}, silent: true}
@@ -181,17 +184,17 @@ func (o *overlay) sequence(path string, v reflect.Value, opts fieldOptions, have
 		if i < len(old) && !old[i].none() {
 			was = old[i]
 		}
-		merged[i] = inner.value("", v.Index(i), fieldOptions{fold: opts.fold}, was)
+		merged[i] = inner.value(v.Index(i), fieldOptions{fold: opts.fold}, was)
 	}
 	if inner.err != nil {
-		o.fail(path, inner.err)
+		o.fail(inner.err)
 	}
 	if len(inner.changes) == 0 && len(old) == len(merged) && !have.none() {
 		return have
 	}
 	now := joinElements(merged)
 	if len(inner.changes) > 0 || len(old) != len(merged) {
-		o.changed(path, have, now)
+		o.changed(have, now)
 	}
 	return now
 }
@@ -233,11 +236,12 @@ func (p pairing) keyIn(x raw) string {
 	if len(p.fields) == 0 {
 		return strings.ToLower(x.text())
 	}
-	all := x.members()
+	if len(p.fields) == 1 {
+		return p.fields[0].keyPart(x.member(p.fields[0].name))
+	}
 	parts := make([]string, len(p.fields))
 	for i, f := range p.fields {
-		_, value := memberOf(all, f.name)
-		parts[i] = f.keyPart(value)
+		parts[i] = f.keyPart(x.member(f.name))
 	}
 	return strings.Join(parts, separator)
 }
@@ -271,15 +275,17 @@ func (f field) keyText(s string) string {
 	return s
 }
 
+// step leads to an element of the list.
+func (p *pairing) step(x raw) step { return step{list: p, elem: x} }
+
 // label is the path of an element: the list's with the element's key.
 func (p pairing) label(path string, x raw) string {
 	if len(p.fields) == 0 {
 		return path + "[" + x.text() + "]"
 	}
-	all := x.members()
 	parts := make([]string, len(p.fields))
 	for i, f := range p.fields {
-		_, value := memberOf(all, f.name)
+		value := x.member(f.name)
 		switch parts[i] = value.text(); {
 		case f.typ == reflect.TypeFor[ID]():
 			parts[i] = ID(parts[i]).Name()

@@ -61,7 +61,7 @@ func lay(have Document, want any, r rights) (Document, []Change, error) {
 		return nil, nil, err
 	}
 	o := overlay{rights: r}
-	merged := o.value("", reflect.ValueOf(want), fieldOptions{}, tree)
+	merged := o.value(reflect.ValueOf(want), fieldOptions{}, tree)
 	if o.err != nil {
 		return nil, nil, fmt.Errorf("document of %s: %w", nameless(have.ID()), o.err)
 	}
@@ -89,50 +89,78 @@ func parsed(doc Document) (raw, error) {
 
 type overlay struct {
 	rights  rights
-	silent  bool // what is made from nothing is one change, said elsewhere
+	silent  bool   // what is made from nothing is one change, said elsewhere
+	at      []step // to the value that is being merged
 	changes []Change
 	err     error // the first one
 }
 
-func (o *overlay) changed(path string, from, to raw) {
+// step leads from a value to one inside it: the member of a name, or an element of a list.
+type step struct {
+	name string
+	list *pairing // nil for a member
+	elem raw
+}
+
+// path is the way to the value that is being merged. It is made for what is said about the value only, as
+// most values need not be spoken of.
+func (o *overlay) path() string {
+	path := ""
+	for _, s := range o.at {
+		switch {
+		case s.list != nil:
+			path = s.list.label(path, s.elem)
+		case path == "" || s.name[0] == '[':
+			path += s.name
+		default:
+			path += "." + s.name
+		}
+	}
+	return path
+}
+
+func (o *overlay) enter(s step) { o.at = append(o.at, s) }
+func (o *overlay) leave()       { o.at = o.at[:len(o.at)-1] }
+
+func (o *overlay) changed(from, to raw) {
 	if o.silent {
 		o.changes = append(o.changes, Change{})
 		return
 	}
-	o.changes = append(o.changes, Change{Path: path, From: from.sorted(), To: to.sorted()})
+	o.changes = append(o.changes, Change{Path: o.path(), From: from.sorted(), To: to.sorted()})
 }
 
-func (o *overlay) fail(path string, err error) {
+func (o *overlay) fail(err error) {
 	if o.err == nil {
-		o.err = fmt.Errorf("%s: %w", path, err)
+		o.err = fmt.Errorf("%s: %w", o.path(), err)
 	}
 }
 
 // value merges v over have and returns the result; neither is changed. What stays as
 // it is is returned with its very bytes.
-func (o *overlay) value(path string, v reflect.Value, opts fieldOptions, have raw) raw {
+func (o *overlay) value(v reflect.Value, opts fieldOptions, have raw) raw {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		return o.object(path, v, have)
+		return o.object(v, have)
 	case reflect.Slice:
-		return o.list(path, v, opts, have)
+		return o.list(v, opts, have)
 	case reflect.Map:
-		return o.tags(path, v, have)
+		return o.tags(v, have)
 	default:
-		return o.scalar(path, v, opts, have)
+		return o.scalar(v, opts, have)
 	}
 }
 
-func (o *overlay) object(path string, v reflect.Value, have raw) raw {
+func (o *overlay) object(v reflect.Value, have raw) raw {
 	if !have.none() && !have.isObject() {
-		o.changed(path, have, raw("{}"))
+		o.changed(have, raw("{}"))
 	}
 	merged := object{members: have.members()}
 	for _, f := range fieldsOf(v.Type()) {
-		o.field(path, v.FieldByIndex(f.index), f, &merged)
+		o.field(v.FieldByIndex(f.index), f, &merged)
 	}
 	return merged.text(have)
 }
@@ -169,35 +197,33 @@ func (m *object) text(have raw) raw {
 	return joinMembers(m.members)
 }
 
-func (o *overlay) field(path string, v reflect.Value, f field, merged *object) {
+func (o *overlay) field(v reflect.Value, f field, merged *object) {
 	if f.opts.read {
 		return
 	}
-	at := f.name
-	if path != "" {
-		at = path + "." + f.name
-	}
 	i, was := memberOf(merged.members, f.name)
+	o.enter(step{name: f.name})
+	defer o.leave()
 	if f.absent(v) {
 		if f.opts.exact && was != nil {
-			o.changed(at, was, nil)
+			o.changed(was, nil)
 			merged.remove(f.name)
 		}
 		return
 	}
 	before := len(o.changes)
-	now := o.value(at, v, f.opts, was)
+	now := o.value(v, f.opts, was)
 	if len(o.changes) > before || i < 0 && string(now) != "{}" {
 		merged.set(f.name, now)
 	}
 }
 
-func (o *overlay) scalar(path string, v reflect.Value, opts fieldOptions, have raw) raw {
+func (o *overlay) scalar(v reflect.Value, opts fieldOptions, have raw) raw {
 	if !have.none() && sameScalar(v, opts, have) {
 		return have
 	}
 	want := plain(v)
-	o.changed(path, have, want)
+	o.changed(have, want)
 	return want
 }
 
@@ -209,7 +235,11 @@ func sameScalar(v reflect.Value, opts fieldOptions, have raw) bool {
 	if !have.isText() {
 		return false
 	}
-	a, b := have.text(), v.String()
+	b := v.String()
+	if string(have[1:len(have)-1]) == b && !strings.Contains(b, `\`) {
+		return true
+	}
+	a := have.text()
 	switch {
 	case v.Type() == reflect.TypeFor[ID]():
 		return strings.EqualFold(a, b)
@@ -228,7 +258,7 @@ func sameNumber(a, b raw) bool {
 func withoutBlanks(s string) string { return strings.ReplaceAll(s, " ", "") }
 
 // tags merges a map of text by name in any case.
-func (o *overlay) tags(path string, v reflect.Value, have raw) raw {
+func (o *overlay) tags(v reflect.Value, have raw) raw {
 	merged := object{members: have.members()}
 	spelling := make(map[string]string, len(merged.members))
 	for _, m := range merged.members {
@@ -245,17 +275,18 @@ func (o *overlay) tags(path string, v reflect.Value, have raw) raw {
 		if !ok {
 			known = name
 		}
-		at := fmt.Sprintf("%s[%s]", path, known)
+		o.enter(step{name: "[" + known + "]"})
 		_, was := memberOf(merged.members, known)
 		switch {
 		case want == DropTag && ok:
-			o.changed(at, was, nil)
+			o.changed(was, nil)
 			merged.remove(known)
 		case want == DropTag:
 		case !ok || !was.isText() || was.text() != want:
-			o.changed(at, was, encoded(want))
+			o.changed(was, encoded(want))
 			merged.set(known, encoded(want))
 		}
+		o.leave()
 	}
 	return merged.text(have)
 }

@@ -57,22 +57,44 @@ func (r raw) sorted() string {
 	return string(b)
 }
 
+// eachMember yields the quoted names and the values of an object. Any other value has none.
+func (r raw) eachMember(yield func(member) bool) {
+	if !r.isObject() {
+		return
+	}
+	for at := blanks(r, 1); r[at] != '}'; {
+		keyEnd := end(r, at)
+		value := blanks(r, blanks(r, keyEnd)+1) // behind the colon
+		valueEnd := end(r, value)
+		if !yield(member{r[at:keyEnd], r[value:valueEnd]}) {
+			return
+		}
+		if at = blanks(r, valueEnd); r[at] == ',' {
+			at = blanks(r, at+1)
+		}
+	}
+}
+
 // members splits an object. Any other value has none.
 func (r raw) members() []member {
 	if !r.isObject() {
 		return nil
 	}
-	all := make([]member, 0, 12)
-	for at := blanks(r, 1); r[at] != '}'; {
-		keyEnd := end(r, at)
-		value := blanks(r, blanks(r, keyEnd)+1) // behind the colon
-		valueEnd := end(r, value)
-		all = append(all, member{r[at:keyEnd], r[value:valueEnd]})
-		if at = blanks(r, valueEnd); r[at] == ',' {
-			at = blanks(r, at+1)
+	return slices.AppendSeq(make([]member, 0, 12), r.eachMember)
+}
+
+// member is the value of a member of an object, nil for none or null. Of several with the same
+// name the last counts, as in encoding/json.
+func (r raw) member(name string) (value raw) {
+	for m := range r.eachMember {
+		if m.named(name) {
+			value = m.value
 		}
 	}
-	return all
+	if value.none() {
+		return nil
+	}
+	return value
 }
 
 // elements splits a list. Any other value has none.
@@ -91,8 +113,7 @@ func (r raw) elements() []raw {
 	return all
 }
 
-// member is the value of an object's member, nil for none or null. Of several with
-// the same name the last counts, as in encoding/json.
+// memberOf is the index and the value of a member among all of an object, as [raw.member] has it.
 func memberOf(all []member, name string) (index int, value raw) {
 	for i, m := range slices.Backward(all) {
 		if m.named(name) {
@@ -144,12 +165,16 @@ func end(b []byte, i int) int {
 }
 
 func endOfText(b []byte, i int) int {
-	for i++; b[i] != '"'; i++ {
-		if b[i] == '\\' {
-			i++
+	for i++; ; i++ {
+		i += bytes.IndexByte(b[i:], '"')
+		escapes := 0
+		for b[i-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i + 1
 		}
 	}
-	return i + 1
 }
 
 // joinMembers writes an object.

@@ -138,15 +138,15 @@ func (c *comparison) draft(i int) (*draft, error) {
 		return nil, fmt.Errorf("%s needs an output that needs %s itself", n.ID, n.ID)
 	}
 	c.state[i] = underway
-	n, late, err := c.resolve(n)
-	if err != nil {
-		return nil, err
-	}
 	doc, exists, err := c.document(n.ID)
 	if err != nil {
 		return nil, err
 	}
-	if c.drafts[i], err = compare(n, doc, exists, c.anew[n.ID.Key()]); err != nil {
+	n, next, late, err := c.next(n, doc)
+	if err != nil {
+		return nil, err
+	}
+	if c.drafts[i], err = compare(n, doc, exists, next, c.anew[n.ID.Key()]); err != nil {
 		return nil, err
 	}
 	if c.drafts[i] != nil {
@@ -173,9 +173,31 @@ func (c *comparison) document(id azure.ID) (azure.Document, bool, error) {
 	return doc, exists, nil
 }
 
-// compare is the draft of a node whose document is given, nil if there is nothing to
-// do. Anew says why the resource must be made anew, "" if only a change may tell.
-func compare(n Node, doc azure.Document, exists bool, anew string) (*draft, error) {
+// overlaid is what a node makes of a document.
+type overlaid struct {
+	body    azure.Document
+	changes []azure.Change
+}
+
+// next is what a node makes of a document once its outputs are resolved. No document
+// has an output, so a node has none that matters if its changes show none.
+func (c *comparison) next(n Node, doc azure.Document) (Node, overlaid, []output, error) {
+	next, err := n.overlay(doc)
+	if n.action == "" && err == nil && !slices.ContainsFunc(next.changes, hasOutput) {
+		return n, next, nil, nil
+	}
+	n, late, err := c.resolve(n)
+	if err == nil {
+		next, err = n.overlay(doc)
+	}
+	return n, next, late, err
+}
+
+func hasOutput(c azure.Change) bool { return strings.Contains(c.To, markerJSON) }
+
+// compare is the draft of a node whose document is given, with what the node makes of it; nil if
+// there is nothing to do. Anew says why the resource must be made anew, "" if only a change may tell.
+func compare(n Node, doc azure.Document, exists bool, next overlaid, anew string) (*draft, error) {
 	d := draft{step: Step{ID: n.ID, Why: n.Why, For: n.For}, after: n.After}
 	switch {
 	case n.action != "":
@@ -184,21 +206,16 @@ func compare(n Node, doc azure.Document, exists bool, anew string) (*draft, erro
 	case !exists && n.want == nil:
 		return nil, nil
 	case !exists:
-		return &d, d.create(n)
-	}
-	var body azure.Document
-	var changes []azure.Change
-	if n.want != nil {
-		var err error
-		if body, changes, err = n.overlay(doc); err != nil || len(changes) == 0 && anew == "" {
-			return nil, err
-		}
+		d.create(n, next)
+		return &d, nil
+	case n.want != nil && len(next.changes) == 0 && anew == "":
+		return nil, nil
 	}
 	have, err := n.view(doc)
 	if err != nil {
 		return nil, err
 	}
-	if path, ok := n.immutable(changes); ok {
+	if path, ok := n.immutable(next.changes); ok {
 		anew = path + " cannot be changed"
 	}
 	switch {
@@ -208,26 +225,24 @@ func compare(n Node, doc azure.Document, exists bool, anew string) (*draft, erro
 	case anew != "":
 		return n.again(d, have, anew)
 	}
-	return &d, d.update(n, doc, have, body, changes)
+	return &d, d.update(n, doc, have, next)
 }
 
-func (d *draft) create(n Node) error {
-	body, _, err := n.overlay(nil)
-	d.step.Op, d.step.Body, d.refers = Create, body, references(n.want)
-	return err
+func (d *draft) create(n Node, next overlaid) {
+	d.step.Op, d.step.Body, d.refers = Create, next.body, references(n.want)
 }
 
-// update makes a draft the update from a document, of which have is the view, to body.
-func (d *draft) update(n Node, doc azure.Document, have any, body azure.Document, changes []azure.Change) error {
-	then, err := n.view(body)
+// update makes a draft the update of a document, of which have is the view, to the next one.
+func (d *draft) update(n Node, doc azure.Document, have any, next overlaid) error {
+	then, err := n.view(next.body)
 	if err != nil {
 		return err
 	}
 	d.refers = references(n.want)
 	d.drops = without(azure.References(have), d.refers)
 	d.parts = without(azure.Parts(n.ID, have), azure.Parts(n.ID, then))
-	d.step.Op, d.step.Changes, d.step.IfMatch, d.step.Patch = Update, changes, doc.Etag(), n.Patch
-	d.step.Body, err = sections(body, n, changes)
+	d.step.Op, d.step.Changes, d.step.IfMatch, d.step.Patch = Update, next.changes, doc.Etag(), n.Patch
+	d.step.Body, err = sections(next.body, n, next.changes)
 	return err
 }
 
@@ -236,12 +251,16 @@ func references(view any) []azure.ID {
 	return slices.DeleteFunc(azure.References(view), func(id azure.ID) bool { return strings.Contains(string(id), marker) })
 }
 
-// overlay writes what the node wants over a document.
-func (n Node) overlay(doc azure.Document) (azure.Document, []azure.Change, error) {
-	if n.shared {
-		return azure.Merge(doc, n.want, n.owners...)
+// overlay writes what the node wants, if anything, over a document.
+func (n Node) overlay(doc azure.Document) (next overlaid, err error) {
+	switch {
+	case n.want == nil:
+	case n.shared:
+		next.body, next.changes, err = azure.Merge(doc, n.want, n.owners...)
+	default:
+		next.body, next.changes, err = azure.Overlay(doc, n.want)
 	}
-	return azure.Overlay(doc, n.want)
+	return next, err
 }
 
 // without is the ids in a that are not in b.

@@ -29,7 +29,9 @@ func (n Node) again(d draft, have any, because string) (*draft, error) {
 	first.step.Op, first.step.Why = Delete, n.Why+", made anew as "+because
 	first.drops = azure.References(have)
 	d.first = &first
-	return &d, d.create(n)
+	fresh, err := n.overlay(nil)
+	d.create(n, fresh)
+	return &d, err
 }
 
 // releaseUsers has each resource that refers to one which is made anew let it go
@@ -67,15 +69,15 @@ func (c *comparison) releaseIn(i int, anew []azure.ID) error {
 	if err != nil {
 		return err
 	}
-	body, _, err := n.overlay(doc)
+	next, err := n.overlay(doc)
 	if err != nil {
 		return err
 	}
-	then, err := n.view(body)
+	then, err := n.view(next.body)
 	if err != nil || !refersTo(then, anew) {
 		return err // what the node does anyway comes before
 	}
-	u := user{node: n, late: distinct(late), doc: doc, body: body, have: have}
+	u := user{node: n, late: distinct(late), doc: doc, body: next.body, have: have}
 	because, err := u.release(anew)
 	if because != "" {
 		c.anew[n.ID.Key()] = because
@@ -115,14 +117,15 @@ func (u *user) release(anew []azure.ID) (because string, err error) {
 	}
 	u.first = draft{step: Step{ID: n.ID, Why: n.Why + ", without what is made anew", For: n.For}, after: n.After}
 	u.last = draft{step: Step{ID: n.ID, Why: n.Why, For: n.For}, after: n.After, late: u.late, first: &u.first}
-	if err := u.first.update(n, u.doc, u.have, released, changes); err != nil {
+	if err := u.first.update(n, u.doc, u.have, overlaid{released, changes}); err != nil {
 		return "", err
 	}
 	u.first.refers, u.first.drops = nil, anew
-	if _, changes, err = n.overlay(released); err != nil {
+	after, err := n.overlay(released)
+	if err != nil {
 		return "", err
 	}
-	return "", u.last.update(n, u.doc, u.have, u.body, changes)
+	return "", u.last.update(n, u.doc, u.have, overlaid{u.body, after.changes})
 }
 
 func refersTo(view any, ids []azure.ID) bool {
