@@ -89,8 +89,9 @@ func parsed(doc Document) (raw, error) {
 
 type overlay struct {
 	rights  rights
-	silent  bool   // what is made from nothing is one change, said elsewhere
-	at      []step // to the value that is being merged
+	silent  bool     // what is made from nothing is one change, said elsewhere
+	at      []step   // to the value that is being merged
+	members []member // of the objects around it, so that each need not have room of its own
 	changes []Change
 	err     error // the first one
 }
@@ -158,7 +159,10 @@ func (o *overlay) object(v reflect.Value, have raw) raw {
 	if !have.none() && !have.isObject() {
 		o.changed(have, raw("{}"))
 	}
-	merged := object{members: have.members()}
+	outer := len(o.members)
+	o.members = slices.AppendSeq(o.members, have.eachMember)
+	merged := object{members: slices.Clip(o.members[outer:])}
+	defer func() { o.members = o.members[:outer] }()
 	for _, f := range fieldsOf(v.Type()) {
 		o.field(v.FieldByIndex(f.index), f, &merged)
 	}
