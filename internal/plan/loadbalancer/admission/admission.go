@@ -4,9 +4,8 @@
 package admission
 
 import (
-	"maps"
+	"fmt"
 	"net/netip"
-	"slices"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
@@ -27,10 +26,7 @@ func Check(x *index.Index, s *spec.Spec, wrong *problem.List) {
 // checkReadable refuses a Service that needs what cannot be read.
 func checkReadable(x *index.Index, s *spec.Spec, wrong *problem.List) {
 	require := func(asked key.Annotation[string], name string, scope azure.ID, fullType string) {
-		if why, unread := x.Have.Unread(scope, fullType); unread {
-			wrong.Refuse(s.Service.Key(), problem.Unread, "annotation %s: %q %s, allowed is %s; to do: %s",
-				asked.Name, name, WhyUnread(why), asked.Allowed, ToDo(why, fullType))
-		}
+		refuseUnread(x, s, scope, fullType, fmt.Sprintf("annotation %s: %q", asked.Name, name), asked.Allowed, wrong)
 	}
 	require(key.PublicIPGroup, s.Group, x.Config.PublicIPGroup(s.Group), network.PublicIPAddresses)
 	require(key.InternalSubnet, s.Subnet, x.Config.SubnetID(s.Subnet), network.Subnets)
@@ -43,6 +39,16 @@ func checkReadable(x *index.Index, s *spec.Spec, wrong *problem.List) {
 	if !wrong.Blocking() {
 		CanRead(x, s, wrong)
 	}
+}
+
+// refuseUnread refuses a Service if something that it has or names cannot be read, and reports whether it
+// does.
+func refuseUnread(x *index.Index, s *spec.Spec, scope azure.ID, fullType, what, allowed string, wrong *problem.List) bool {
+	why, unread := x.Have.Unread(scope, fullType)
+	if unread {
+		wrong.Refuse(s.Service.Key(), problem.Unread, "%s %s, allowed is %s; to do: %s", what, WhyUnread(why), allowed, ToDo(why, fullType))
+	}
+	return unread
 }
 
 // WhyUnread says why something could not be read.
@@ -65,15 +71,12 @@ func ToDo(why azure.Kind, fullType string) string {
 func CanRead(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 	for _, at := range x.FrontendsServing(s.Owner) {
 		fe, _ := at.Config()
-		if fe.Properties.PublicIPAddress == nil {
-			continue
-		}
-		ip := fe.Properties.PublicIPAddress.ID
-		if why, unread := x.Have.Unread(ip.Parent(), network.PublicIPAddresses); unread {
-			wrong.Refuse(s.Service.Key(), problem.Unread,
-				"the resource group %q of its public IP %s %s, allowed is one that can be read; to do: %s",
-				ip.Parent().Name(), ip.Name(), WhyUnread(why), ToDo(why, network.PublicIPAddresses))
-			return false
+		if ref := fe.Properties.PublicIPAddress; ref != nil {
+			group := ref.ID.Parent()
+			what := fmt.Sprintf("the resource group %q of its public IP %s", group.Name(), ref.ID.Name())
+			if refuseUnread(x, s, group, network.PublicIPAddresses, what, "one that can be read", wrong) {
+				return false
+			}
 		}
 	}
 	stays := key.LinkStays(s.Service.Annotations)
@@ -84,11 +87,11 @@ func CanRead(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 	}
 	for _, name := range groups {
 		group := x.Config.LinkGroup(name)
-		why, unread := x.Have.Unread(group, network.PrivateLinkServices)
-		if unread && why != azure.NotFound && len(x.FrontendsOf(s.Owner)) > 0 {
-			wrong.Refuse(s.Service.Key(), problem.Unread,
-				"the resource group %q of its private link service %s, allowed is one that can be read; to do: %s",
-				group.Name(), WhyUnread(why), ToDo(why, network.PrivateLinkServices))
+		if why, _ := x.Have.Unread(group, network.PrivateLinkServices); why == azure.NotFound || len(x.FrontendsOf(s.Owner)) == 0 {
+			continue
+		}
+		what := fmt.Sprintf("the resource group %q of its private link service", group.Name())
+		if refuseUnread(x, s, group, network.PrivateLinkServices, what, "one that can be read", wrong) {
 			return false
 		}
 	}
@@ -98,20 +101,14 @@ func CanRead(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
 // canReadConnections reports whether the connections can be read of the private link services of a
 // Service that asks for none any more. The connections have to go first.
 func canReadConnections(x *index.Index, s *spec.Spec, wrong *problem.List) bool {
-	links := map[string]index.Link{}
 	for _, l := range x.Links {
-		links[l.ID.Key()] = l
-	}
-	for _, id := range slices.Sorted(maps.Keys(links)) {
-		l := links[id]
 		if index.LinkOwner(&l) != s.Service.Key() || !index.IsManagedLink(x.Config, &l) {
 			continue
 		}
 		if why, unread := x.Have.Unread(l.ID, network.PrivateEndpointConnections); unread && why != azure.NotFound {
 			wrong.Refuse(s.Service.Key(), problem.Unread,
-				"the list of connections to its private link service %s, which is deleted, %s; to do: give the cluster's "+
-					"identity the right "+
-					"%s/read there",
+				"the list of connections to its private link service %s, which is deleted, %s; to do: give the cluster's identity "+
+					"the right %s/read there",
 				l.ID.Name(), WhyUnread(why), network.PrivateEndpointConnections)
 			return false
 		}

@@ -5,6 +5,7 @@ package batch
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -126,6 +127,19 @@ func (b *Batch) All() []Served {
 	return all
 }
 
+// Placed yields the live Services with each of their placements.
+func (b *Batch) Placed() iter.Seq2[Served, Placement] {
+	return func(yield func(Served, Placement) bool) {
+		for _, s := range b.Live {
+			for _, p := range s.Placements {
+				if !yield(s, p) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // IsEmpty reports whether the batch has no Service.
 func (b *Batch) IsEmpty() bool { return len(b.owners) == 0 }
 
@@ -180,11 +194,9 @@ type Claim struct {
 // of the frontend's owner, if there is one.
 func (b *Batch) Claims() map[index.Frontend]Claim {
 	all := map[index.Frontend]Claim{}
-	for _, s := range b.Live {
-		for _, p := range s.Placements {
-			if _, there := all[p.At.Key()]; !there || p.Own {
-				all[p.At.Key()] = Claim{s.Spec, p}
-			}
+	for s, p := range b.Placed() {
+		if _, there := all[p.At.Key()]; !there || p.Own {
+			all[p.At.Key()] = Claim{s.Spec, p}
 		}
 	}
 	return all
@@ -205,11 +217,9 @@ func (b *Batch) Defer(which func(s Served, p Placement) bool, why func(s Served,
 
 // FirstIPv4 names a frontend with IPv4 that comes with the batch, "" for none.
 func (b *Batch) FirstIPv4() string {
-	for _, s := range b.Live {
-		for _, p := range s.Placements {
-			if _, exists := p.At.Config(); !exists && !p.IsIPv6() {
-				return "frontend " + p.At.Name
-			}
+	for _, p := range b.Placed() {
+		if _, exists := p.At.Config(); !exists && !p.IsIPv6() {
+			return "frontend " + p.At.Name
 		}
 	}
 	return ""

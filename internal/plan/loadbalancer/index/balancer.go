@@ -15,6 +15,8 @@ type (
 	Pool = azure.Child[network.BackendAddressPool]
 	// FrontendConfig is a frontend IP configuration as Azure has it.
 	FrontendConfig = azure.Child[network.FrontendIPConfiguration]
+	// Rule is a load balancing rule.
+	Rule = azure.Child[network.LoadBalancingRule]
 )
 
 // IsByAddress reports whether a pool is one of addresses: it has its virtual network.

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -118,26 +119,17 @@ func (x *Index) readLoadBalancers() error {
 		if b.Err != nil {
 			return b.Err
 		}
-		if b.Entry < 0 && !x.serves(b) {
+		if b.Entry < 0 && !b.HasAnyOf(func(owner string) bool { return x.services[owner] != nil }) {
 			continue
 		}
-		lb := newLoadBalancer(b)
-		x.LoadBalancers = append(x.LoadBalancers, lb)
-		for _, fe := range lb.Properties.FrontendIPConfigurations {
-			if at := TargetOf(fe.Properties).Key(); at != "" {
-				x.holders[at] = append(x.holders[at], Frontend{lb, fe.Name})
-			}
+		x.LoadBalancers = append(x.LoadBalancers, newLoadBalancer(b))
+	}
+	for at, fe := range x.Frontends() {
+		if t := TargetOf(fe.Properties).Key(); t != "" {
+			x.holders[t] = append(x.holders[t], at)
 		}
 	}
 	return nil
-}
-
-// serves reports whether something in a load balancer belongs to a known Service.
-func (x *Index) serves(b Balancer) bool {
-	return slices.ContainsFunc(b.Properties.FrontendIPConfigurations,
-		func(fe FrontendConfig) bool { return x.services[naming.Owner(fe.Name)] != nil }) ||
-		slices.ContainsFunc(b.Properties.LoadBalancingRules,
-			func(r azure.Child[network.LoadBalancingRule]) bool { return x.services[naming.Owner(r.Name)] != nil })
 }
 
 func (x *Index) readPublicIPs() error {
@@ -211,6 +203,32 @@ func (x *Index) readNodes() {
 // HasReceivers reports whether any node belongs into the backend pools.
 func (x *Index) HasReceivers() bool {
 	return slices.ContainsFunc(x.SortedNodes, func(n *Node) bool { return n.Role == cluster.Receiver })
+}
+
+// Rules yields the load balancing rules of all load balancers.
+func (x *Index) Rules() iter.Seq2[*LoadBalancer, Rule] {
+	return func(yield func(*LoadBalancer, Rule) bool) {
+		for _, lb := range x.LoadBalancers {
+			for _, r := range lb.Properties.LoadBalancingRules {
+				if !yield(lb, r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Frontends yields the frontends of all load balancers, as Azure has them.
+func (x *Index) Frontends() iter.Seq2[Frontend, FrontendConfig] {
+	return func(yield func(Frontend, FrontendConfig) bool) {
+		for _, lb := range x.LoadBalancers {
+			for _, fe := range lb.Properties.FrontendIPConfigurations {
+				if !yield(Frontend{lb, fe.Name}, fe) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Configured is the external or the internal load balancer of an entry of the configuration.

@@ -58,6 +58,12 @@ type Balancer struct {
 	Err      error // why the document cannot be read
 }
 
+// HasAnyOf reports whether a load balancer has a frontend or a rule of some owners.
+func (b Balancer) HasAnyOf(owners func(string) bool) bool {
+	return slices.ContainsFunc(b.Properties.FrontendIPConfigurations, func(fe FrontendConfig) bool { return owners(naming.Owner(fe.Name)) }) ||
+		slices.ContainsFunc(b.Properties.LoadBalancingRules, func(r Rule) bool { return owners(naming.Owner(r.Name)) })
+}
+
 // Balancers are the load balancers that a decision reads: the configured ones, and all others
 // that are known.
 func Balancers(in Input) []Balancer {

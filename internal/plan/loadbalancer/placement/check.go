@@ -74,46 +74,47 @@ func checkOccupied(s *search, w *spec.Spec, p batch.Placement, wrong *problem.Li
 	if !p.Own || !exists || p.Wanted.Key() == "" {
 		return
 	}
-	was := index.TargetOf(fe.Properties)
-	if was.Key() == p.Wanted.Key() {
+	if index.TargetOf(fe.Properties).Key() == p.Wanted.Key() {
 		return
 	}
-	for _, u := range p.At.Uses() {
-		if u.Owner != w.Owner && !s.gone[u.Owner] && s.wants(u.Owner, was) {
-			wrong.Refuse(w.Service.Key(), problem.Conflict,
-				"the address of frontend %s cannot change while the %s %q of %s uses it, allowed is the address that it has; "+
-					"asked for is %s",
-				p.At.Name, u.What, u.Name, s.NameOf(u, p.IP), describe(s.Index, p))
-			return
-		}
+	for _, u := range s.sharers(p.At) {
+		wrong.Refuse(w.Service.Key(), problem.Conflict,
+			"the address of frontend %s cannot change while the %s %q of %s uses it, allowed is the address that it has; "+
+				"asked for is %s",
+			p.At.Name, u.What, u.Name, s.NameOf(u, p.IP), describe(s.Index, p))
+		return
 	}
 }
 
 // checkPorts refuses ports that others use.
 func checkPorts(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
-	uses := p.At.Uses()
+	uses := s.usesAfter(p.At)
 	for _, r := range p.Rules {
-		refuse := func(u index.Use, of string) {
-			port := "all ports"
-			if r.Port > 0 {
-				port = fmt.Sprintf("port %d/%s", r.Port, r.Protocol)
-			}
-			wrong.Refuse(w.Service.Key(), problem.Conflict,
-				"%s of %s: the %s %q of %s uses it at frontend %s, allowed is a port that is free",
-				port, describe(s.Index, p), u.What, u.Name, of, p.At.Name)
+		port := "all ports"
+		if r.Port > 0 {
+			port = fmt.Sprintf("port %d/%s", r.Port, r.Protocol)
 		}
 		for _, u := range uses {
-			if u.Owner != w.Owner && u.Takes(r.Protocol, r.Port) && s.stays(u) {
-				refuse(u, s.NameOf(u, p.IP))
-			}
-		}
-		for _, u := range s.taken[p.At.Key()] {
-			isThere := func(other index.Use) bool { return strings.EqualFold(other.Name, u.Name) }
-			if u.Owner != w.Owner && u.Takes(r.Protocol, r.Port) && !slices.ContainsFunc(uses, isThere) {
-				refuse(u.Use, "Service "+u.service)
+			if u.Owner != w.Owner && u.Takes(r.Protocol, r.Port) {
+				wrong.Refuse(w.Service.Key(), problem.Conflict,
+					"%s of %s: the %s %q of %s uses it at frontend %s, allowed is a port that is free",
+					port, describe(s.Index, p), u.What, u.Name, s.NameOf(u, p.IP), p.At.Name)
 			}
 		}
 	}
+}
+
+// usesAfter are the uses of a frontend after the commit, as far as they are known: those that stay, and the
+// rules that come with the Services placed so far.
+func (s *search) usesAfter(at index.Frontend) []index.Use {
+	now := at.Uses()
+	after := slices.DeleteFunc(slices.Clone(now), func(u index.Use) bool { return !s.stays(u) })
+	for _, u := range s.taken[at.Key()] {
+		if !slices.ContainsFunc(now, func(other index.Use) bool { return strings.EqualFold(other.Name, u.Name) }) {
+			after = append(after, u)
+		}
+	}
+	return after
 }
 
 // stays reports whether a use is there after the commit, as far as its owner's spec tells.
@@ -216,6 +217,5 @@ func (s *search) isForwarded(p v1.ServicePort, at index.Frontend) bool {
 	forwards := func(u index.Use) bool {
 		return (u.Owner == "" || u.First == 0) && u.Takes(spec.Protocol(p), p.Port)
 	}
-	return slices.ContainsFunc(at.Uses(), forwards) ||
-		slices.ContainsFunc(s.taken[at.Key()], func(t taking) bool { return forwards(t.Use) })
+	return slices.ContainsFunc(slices.Concat(at.Uses(), s.taken[at.Key()]), forwards)
 }

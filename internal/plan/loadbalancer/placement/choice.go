@@ -40,12 +40,12 @@ func (s *search) best(w *spec.Spec, wrong *problem.List) *index.LoadBalancer {
 	if len(s.Config.Balancers) == 0 {
 		return first
 	}
-	current := currentEntry(s.Index, w)
+	current := s.current(w)
 	eligible := s.eligible(w, current, wrong)
 	if at := s.pinnedTo(w); at != nil {
-		if len(eligible) > 0 && !slices.Contains(eligible, at.Entry) {
+		if len(eligible) > 0 && !slices.Contains(eligible, at) {
 			wrong.Refuse(w.Service.Key(), problem.Choice,
-				"its address is at load balancer %s, which may not serve it, allowed are %s", at.ID.Name(), entryNames(s.Config, eligible))
+				"its address is at load balancer %s, which may not serve it, allowed are %s", at.ID.Name(), s.names(eligible))
 		}
 		return at
 	}
@@ -53,7 +53,7 @@ func (s *search) best(w *spec.Spec, wrong *problem.List) *index.LoadBalancer {
 		return first
 	}
 	if slices.Contains(eligible, current) {
-		return s.Configured(current, w.Internal)
+		return current
 	}
 	if best := s.roomiest(w, eligible); best != nil {
 		return best
@@ -64,71 +64,61 @@ func (s *search) best(w *spec.Spec, wrong *problem.List) *index.LoadBalancer {
 	}
 	wrong.Refuse(w.Service.Key(), problem.Limit,
 		"load balancers %s have as many rules as are allowed (%d each): take Services away, or configure another load balancer",
-		entryNames(s.Config, eligible), most)
+		s.names(eligible), most)
 	return first
 }
 
 // roomiest is, in this order: a load balancer that exists without rules, the first
 // that does not exist yet, the one with the fewest rules; nil when all are full. Rules that
 // go with the commit do not count: the next plan would choose otherwise.
-func (s *search) roomiest(w *spec.Spec, eligible []int) *index.LoadBalancer {
-	var best *index.LoadBalancer
-	rank := func(lb *index.LoadBalancer) (class, rules int) {
-		rules = s.rules.at(lb)
-		switch {
-		case lb.Exists && rules == 0:
-			return 0, 0
-		case !lb.Exists && rules == 0:
-			return 1, 0
-		}
-		return 2, rules
+func (s *search) roomiest(w *spec.Spec, eligible []*index.LoadBalancer) *index.LoadBalancer {
+	limit := s.Config.MaximumRules
+	fit := slices.DeleteFunc(s.withIPv4(w, eligible), func(lb *index.LoadBalancer) bool {
+		return limit > 0 && s.rules.at(lb) >= limit ||
+			slices.ContainsFunc(w.Addresses, func(a spec.Address) bool { return !s.hasRoom(w, lb, a.IsIPv6()) })
+	})
+	if len(fit) == 0 {
+		return nil
 	}
-	for _, e := range s.withIPv4(w, eligible) {
-		lb := s.Configured(e, w.Internal)
-		class, rules := rank(lb)
-		if s.Config.MaximumRules > 0 && rules >= s.Config.MaximumRules ||
-			slices.ContainsFunc(w.Addresses, func(a spec.Address) bool { return !s.rules.hasRoom(w, lb, a.IsIPv6()) }) {
-			continue
+	rank := func(lb *index.LoadBalancer) int {
+		if rules := s.rules.at(lb); rules > 0 || !lb.Exists {
+			return rules
 		}
-		if best == nil {
-			best = lb
-			continue
-		}
-		if bestClass, bestRules := rank(best); class < bestClass || class == bestClass && rules < bestRules {
-			best = lb
-		}
+		return -1
 	}
-	return best
+	return slices.MinFunc(fit, func(a, b *index.LoadBalancer) int { return rank(a) - rank(b) })
 }
 
 // withIPv4 are, for an IPv6-only Service, the load balancers that have IPv4 after the commit: Azure would
 // refuse it elsewhere. Without any, all remain.
-func (s *search) withIPv4(w *spec.Spec, eligible []int) []int {
-	with := slices.DeleteFunc(slices.Clone(eligible), func(e int) bool { return !s.ipv4[s.Configured(e, w.Internal)] })
+func (s *search) withIPv4(w *spec.Spec, eligible []*index.LoadBalancer) []*index.LoadBalancer {
+	all := slices.Clone(eligible)
+	with := slices.DeleteFunc(slices.Clone(eligible), func(lb *index.LoadBalancer) bool { return !s.ipv4[lb] })
 	if !w.IsIPv6Only() || len(with) == 0 {
-		return eligible
+		return all
 	}
 	return with
 }
 
-// currentEntry is where a Service is, -1 for nowhere. The kind that it wants counts
-// first.
-func currentEntry(x *index.Index, w *spec.Spec) int {
+// current is the load balancer of the kind that a Service wants, in the entry of the configuration where it
+// is: with a frontend of that kind, with another frontend, or with rules at one that it shares. It is nil for
+// a Service that is nowhere.
+func (s *search) current(w *spec.Spec) *index.LoadBalancer {
 	found := -1
-	for _, at := range x.FrontendsOf(w.Owner) {
+	for _, at := range s.FrontendsOf(w.Owner) {
 		if at.LB.Entry >= 0 && (found < 0 || at.LB.Internal == w.Internal) {
 			found = at.LB.Entry
 		}
 	}
-	if found >= 0 {
-		return found
-	}
-	for _, lb := range x.LoadBalancers { // it may share a frontend
-		if len(lb.RulesOf(w.Owner)) > 0 && lb.Entry >= 0 {
-			return lb.Entry
+	for _, lb := range s.LoadBalancers {
+		if found < 0 && len(lb.RulesOf(w.Owner)) > 0 {
+			found = lb.Entry
 		}
 	}
-	return -1
+	if found < 0 {
+		return nil
+	}
+	return s.Configured(found, w.Internal)
 }
 
 // pinnedTo is the load balancer that has the address that a Service names, nil for none.
@@ -145,34 +135,35 @@ func (s *search) pinnedTo(w *spec.Spec) *index.LoadBalancer {
 	return nil
 }
 
-func entryNames(c cluster.Config, of []int) string {
+// names are the names of load balancers in the configuration.
+func (s *search) names(of []*index.LoadBalancer) string {
 	var names []string
-	for _, e := range of {
-		names = append(names, c.Entries()[e].Name)
+	for _, lb := range of {
+		names = append(names, s.Config.Entries()[lb.Entry].Name)
 	}
 	return strings.Join(names, ", ")
 }
 
-// eligible are the load balancers that may serve a Service.
-func (s *search) eligible(w *spec.Spec, current int, wrong *problem.List) []int {
+// eligible are the load balancers that may serve a Service: of those, if any, for which a selector asks.
+func (s *search) eligible(w *spec.Spec, current *index.LoadBalancer, wrong *problem.List) []*index.LoadBalancer {
 	asked := w.Service.LoadBalancersAsked()
 	if len(asked) > 0 && slices.ContainsFunc(w.Addresses, spec.Address.Given) {
 		wrong.Refuse(w.Service.Key(), problem.Choice,
 			"annotation %s and an address or public IP of its own are both set, allowed is one of them", key.Balancers.Name)
 		return nil
 	}
-	var some, chosen []int
+	var some, chosen []*index.LoadBalancer
 	var why []string
 	for i, e := range s.Config.Entries() {
-		reason, selected := rejects(s.Index, e, w, asked, i == current)
-		switch {
-		case reason != "":
+		lb := s.Configured(i, w.Internal)
+		reason, selected := rejects(s.Index, e, w, asked, lb == current)
+		if reason != "" {
 			why = append(why, e.Name+" "+reason)
-		case selected:
-			chosen = append(chosen, i)
-			fallthrough
-		default:
-			some = append(some, i)
+			continue
+		}
+		some = append(some, lb)
+		if selected {
+			chosen = append(chosen, lb)
 		}
 	}
 	if len(chosen) > 0 {
@@ -236,12 +227,11 @@ func (s *search) movesFrom(w *spec.Spec, a spec.Address, to *index.LoadBalancer)
 func (s *search) holder(w *spec.Spec, at index.Frontend, to *index.LoadBalancer) (index.Use, bool) {
 	for _, u := range s.taken[at.Key()] {
 		if u.Owner != w.Owner {
-			return u.Use, true
+			return u, true
 		}
 	}
-	fe, _ := at.Config()
-	for _, u := range at.Uses() {
-		if u.Owner != w.Owner && !s.gone[u.Owner] && s.wants(u.Owner, index.TargetOf(fe.Properties)) && !s.follows(u.Owner, at.LB, to) {
+	for _, u := range s.sharers(at) {
+		if !s.follows(u.Owner, at.LB, to) {
 			return u, true
 		}
 	}
@@ -255,8 +245,11 @@ func (s *search) follows(owner string, from, to *index.LoadBalancer) bool {
 	if !live || len(s.Config.Balancers) == 0 {
 		return live
 	}
-	may := s.eligible(w, currentEntry(s.Index, w), &problem.List{})
-	return slices.Contains(may, to.Entry) && !slices.Contains(may, from.Entry)
+	may := s.eligible(w, s.current(w), &problem.List{})
+	isIn := func(lb *index.LoadBalancer) bool {
+		return slices.ContainsFunc(may, func(other *index.LoadBalancer) bool { return other.Entry == lb.Entry })
+	}
+	return isIn(to) && !isIn(from)
 }
 
 // refuseMove refuses a Service that has asked for a move which is not possible. Other Services are served
@@ -266,7 +259,7 @@ func (s *search) refuseMove(w *spec.Spec, at index.Frontend, to *index.LoadBalan
 	whose := s.NameOf(by, index.TargetOf(fe.Properties).PublicIP)
 	asked := w.Service.LoadBalancersAsked()
 	if at.LB.Entry >= 0 && len(asked) > 0 {
-		if has := entryNames(s.Config, []int{at.LB.Entry}); !slices.Contains(asked, strings.ToLower(has)) {
+		if has := s.names([]*index.LoadBalancer{at.LB}); !slices.Contains(asked, strings.ToLower(has)) {
 			wrong.Refuse(w.Service.Key(), problem.Conflict,
 				"annotation %s: %q: frontend %s cannot leave load balancer %s while the %s %q of %s uses it, allowed is %q: "+
 					"name that, remove the annotation, or first remove what uses the frontend",

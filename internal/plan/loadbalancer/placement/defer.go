@@ -26,15 +26,13 @@ func deferRenewals(x *index.Index, b *batch.Batch) {
 func deferMoves(x *index.Index, b *batch.Batch) {
 	waits := map[*index.LoadBalancer]map[*index.LoadBalancer]bool{}
 	later := map[index.Frontend]bool{} // at which a frontend comes: Services that share it wait, too
-	for _, s := range b.Live {
-		for _, p := range s.Placements {
-			for _, from := range batch.Sources(x, s, p) {
-				later[p.At.Key()] = true
-				if waits[p.At.LB] == nil {
-					waits[p.At.LB] = map[*index.LoadBalancer]bool{}
-				}
-				waits[p.At.LB][from] = true
+	for s, p := range b.Placed() {
+		for _, from := range batch.Sources(x, s, p) {
+			later[p.At.Key()] = true
+			if waits[p.At.LB] == nil {
+				waits[p.At.LB] = map[*index.LoadBalancer]bool{}
 			}
+			waits[p.At.LB][from] = true
 		}
 	}
 	if len(waits) == 0 || x.Config.PoolByIP && !hasCircle(x.LoadBalancers, waits) {
@@ -69,16 +67,14 @@ func hasCircle(left []*index.LoadBalancer, waits map[*index.LoadBalancer]map[*in
 // deferForRoom defers placements for which Azure has room only after the other load balancer of the same
 // nodes is written.
 func deferForRoom(x *index.Index, b *batch.Batch) {
-	full := crowded(ruleChanges(x, b))
+	full := crowded(x, ruleChanges(x, b))
 	if len(full) == 0 {
 		return
 	}
 	later := map[index.Frontend]bool{} // at which a frontend comes: Services that share it wait, too
-	for _, s := range b.Live {
-		for _, p := range s.Placements {
-			if _, exists := p.At.Config(); !exists && p.Own && full[p.At.LB] && arrives(x, s, p) {
-				later[p.At.Key()] = true
-			}
+	for s, p := range b.Placed() {
+		if _, exists := p.At.Config(); !exists && p.Own && full[p.At.LB] && arrives(x, s, p) {
+			later[p.At.Key()] = true
 		}
 	}
 	hold(b, func(s batch.Served, p batch.Placement) bool {

@@ -15,43 +15,50 @@ import (
 // over all load balancers in whose pools it is.
 const mostRulesPerNode = 300
 
-// nodeAddresses is what several load balancers lead to: an external load balancer and its
-// internal sibling lead to the same IP configurations, in one family.
-type nodeAddresses struct {
-	entry  int                 // of the configuration
-	single *index.LoadBalancer // a load balancer that is configured no more
-	ipv6   bool
+// lbFamily is the rules of one family at a load balancer.
+type lbFamily struct {
+	lb   *index.LoadBalancer
+	ipv6 bool
 }
 
-func addressesBehind(lb *index.LoadBalancer, ipv6 bool) nodeAddresses {
-	if lb.Entry < 0 {
-		return nodeAddresses{lb.Entry, lb, ipv6}
+// nodesBehind tells to which IP configurations of nodes rules lead: an external load balancer and its internal
+// sibling lead to the same ones, in one family.
+func nodesBehind(x *index.Index, at lbFamily) lbFamily {
+	if at.lb.Entry < 0 { // it is configured no more
+		return at
 	}
-	return nodeAddresses{entry: lb.Entry, ipv6: ipv6}
+	return lbFamily{x.Configured(at.lb.Entry, false), at.ipv6}
 }
 
 // ruleCounts counts the rules at load balancers, and those that lead to nodes.
 type ruleCounts struct {
 	staying map[*index.LoadBalancer]int // rules that exist and stay
 	planned map[*index.LoadBalancer]int // rules that come with the commit
-	leading map[nodeAddresses]int       // rules that lead to the nodes after the commit
+	leading map[lbFamily]int            // rules that lead to the nodes after the commit
 }
 
 // countRules counts the rules that stay after the commit, and how many of them lead to the nodes.
 func (s *search) countRules() ruleCounts {
-	c := ruleCounts{map[*index.LoadBalancer]int{}, map[*index.LoadBalancer]int{}, map[nodeAddresses]int{}}
-	for _, lb := range s.LoadBalancers {
-		for _, r := range lb.Properties.LoadBalancingRules {
-			if !s.keepsRule(lb, r.Name) {
-				continue
-			}
-			c.staying[lb]++
-			if ref := r.Properties.BackendAddressPool; ref != nil && s.Config.LeadsToNodes(ref.ID.Name()) {
-				c.leading[addressesBehind(lb, cluster.HasSuffix(ref.ID.Name(), cluster.SuffixIPv6))]++
-			}
+	c := ruleCounts{map[*index.LoadBalancer]int{}, map[*index.LoadBalancer]int{}, map[lbFamily]int{}}
+	for lb, r := range s.Rules() {
+		if !s.keepsRule(lb, r.Name) {
+			continue
+		}
+		c.staying[lb]++
+		if at, leads := leadsToNodes(s.Index, lb, r); leads {
+			c.leading[nodesBehind(s.Index, at)]++
 		}
 	}
 	return c
+}
+
+// leadsToNodes reports whether a rule leads to nodes, and in which family.
+func leadsToNodes(x *index.Index, lb *index.LoadBalancer, r index.Rule) (lbFamily, bool) {
+	ref := r.Properties.BackendAddressPool
+	if ref == nil || !x.Config.LeadsToNodes(ref.ID.Name()) {
+		return lbFamily{}, false
+	}
+	return lbFamily{lb, cluster.HasSuffix(ref.ID.Name(), cluster.SuffixIPv6)}, true
 }
 
 func (s *search) keepsRule(lb *index.LoadBalancer, name string) bool {
@@ -63,17 +70,12 @@ func (s *search) keepsRule(lb *index.LoadBalancer, name string) bool {
 	return s.stays(index.Use{Name: name, Owner: owner})
 }
 
-func (c ruleCounts) add(p batch.Placement) {
-	c.planned[p.At.LB] += p.NewRules()
-	c.leading[addressesBehind(p.At.LB, p.IsIPv6())] += p.NewRules()
-}
-
 func (c ruleCounts) at(lb *index.LoadBalancer) int { return c.staying[lb] + c.planned[lb] }
 
 // hasRoom reports whether Azure takes all new rules of a Service at a load balancer.
-func (c ruleCounts) hasRoom(w *spec.Spec, lb *index.LoadBalancer, ipv6 bool) bool {
+func (s *search) hasRoom(w *spec.Spec, lb *index.LoadBalancer, ipv6 bool) bool {
 	n := newRules(w, lb, ipv6)
-	return n == 0 || c.leading[addressesBehind(lb, ipv6)]+n <= mostRulesPerNode
+	return n == 0 || s.rules.leading[nodesBehind(s.Index, lbFamily{lb, ipv6})]+n <= mostRulesPerNode
 }
 
 // newRules is how many rules of a family a Service would have at a load balancer that do not exist.
@@ -89,7 +91,7 @@ func newRules(w *spec.Spec, lb *index.LoadBalancer, ipv6 bool) int {
 
 // checkRoom refuses a Service with more rules than a node may have.
 func checkRoom(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
-	if wrong.Blocking() || s.rules.hasRoom(w, p.At.LB, p.IsIPv6()) {
+	if wrong.Blocking() || s.hasRoom(w, p.At.LB, p.IsIPv6()) {
 		return
 	}
 	with := "a node"
@@ -106,50 +108,41 @@ func checkRoom(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 // ones.
 type ruleChange struct{ here, leave, come int }
 
-type lbFamily struct {
-	lb   *index.LoadBalancer
-	ipv6 bool
-}
-
 // ruleChanges counts what leads to the nodes now, and after the batch.
 func ruleChanges(x *index.Index, b *batch.Batch) map[lbFamily]ruleChange {
 	wanted := map[index.Frontend]bool{} // rules, as names at their load balancers
 	all := map[lbFamily]ruleChange{}
-	for _, s := range b.Live {
-		for _, p := range s.Placements {
-			n := all[lbFamily{p.At.LB, p.IsIPv6()}]
-			n.come += p.NewRules()
-			all[lbFamily{p.At.LB, p.IsIPv6()}] = n
-			for _, r := range p.Rules {
-				wanted[index.Frontend{LB: p.At.LB, Name: strings.ToLower(r.Name)}] = true
-			}
+	for _, p := range b.Placed() {
+		at := lbFamily{p.At.LB, p.IsIPv6()}
+		n := all[at]
+		n.come += p.NewRules()
+		all[at] = n
+		for _, r := range p.Rules {
+			wanted[index.Frontend{LB: p.At.LB, Name: strings.ToLower(r.Name)}] = true
 		}
 	}
-	for _, lb := range x.LoadBalancers {
-		for _, r := range lb.Properties.LoadBalancingRules {
-			ref := r.Properties.BackendAddressPool
-			if ref == nil || !x.Config.LeadsToNodes(ref.ID.Name()) {
-				continue
-			}
-			at := lbFamily{lb, cluster.HasSuffix(ref.ID.Name(), cluster.SuffixIPv6)}
-			n := all[at]
-			n.here++
-			if b.Has(naming.Owner(r.Name)) && !wanted[index.Frontend{LB: lb, Name: strings.ToLower(r.Name)}] {
-				n.leave++
-			}
-			all[at] = n
+	for lb, r := range x.Rules() {
+		at, leads := leadsToNodes(x, lb, r)
+		if !leads {
+			continue
 		}
+		n := all[at]
+		n.here++
+		if b.Has(naming.Owner(r.Name)) && !wanted[index.Frontend{LB: lb, Name: strings.ToLower(r.Name)}] {
+			n.leave++
+		}
+		all[at] = n
 	}
 	return all
 }
 
 // crowded are the load balancers that must not be written before another one that leads to
 // the same nodes.
-func crowded(changes map[lbFamily]ruleChange) map[*index.LoadBalancer]bool {
+func crowded(x *index.Index, changes map[lbFamily]ruleChange) map[*index.LoadBalancer]bool {
 	full := map[*index.LoadBalancer]bool{}
 	for at, n := range changes {
 		for sibling, other := range changes {
-			same := sibling.lb != at.lb && addressesBehind(sibling.lb, sibling.ipv6) == addressesBehind(at.lb, at.ipv6)
+			same := sibling.lb != at.lb && nodesBehind(x, sibling) == nodesBehind(x, at)
 			if same && n.come > 0 && other.leave > 0 && other.here+n.here-n.leave+n.come > mostRulesPerNode {
 				full[at.lb] = true
 			}

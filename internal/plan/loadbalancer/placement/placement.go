@@ -81,19 +81,13 @@ type search struct {
 	live    []*spec.Spec
 	commit  []*spec.Spec // live and gone
 	targets targets
-	at      map[string]index.Frontend    // where an address is, by the key of its target
-	taken   map[index.Frontend][]taking  // rules that are placed at a frontend, by its key
-	ipv4    map[*index.LoadBalancer]bool // load balancers that have IPv4 after the commit
-	pools   map[ownPool]string           // keys of the Services that have a pool to themselves
-	rules   ruleCounts                   // at load balancers and nodes
-	links   *privatelink.Requests        // placed so far
-	coming  map[string]publicIPArrivals  // by id key of the public IP
-}
-
-// taking is a rule of a placed Service at a frontend.
-type taking struct {
-	index.Use
-	service string
+	at      map[string]index.Frontend      // where an address is, by the key of its target
+	taken   map[index.Frontend][]index.Use // rules that are placed at a frontend, by its key
+	ipv4    map[*index.LoadBalancer]bool   // load balancers that have IPv4 after the commit
+	pools   map[ownPool]string             // keys of the Services that have a pool to themselves
+	rules   ruleCounts                     // at load balancers and nodes
+	links   *privatelink.Requests          // placed so far
+	coming  map[string]publicIPArrivals    // by id key of the public IP
 }
 
 // ownPool is a pool that a Service has to itself at a load balancer.
@@ -132,7 +126,7 @@ func newSearch(x *index.Index, specs, gone []*spec.Spec, targets targets) *searc
 	s := &search{
 		Index: x, live: specs, commit: slices.Concat(specs, gone), targets: targets,
 		specs: make(map[string]*spec.Spec, len(specs)), gone: make(map[string]bool, len(gone)),
-		at: map[string]index.Frontend{}, taken: map[index.Frontend][]taking{}, ipv4: map[*index.LoadBalancer]bool{},
+		at: map[string]index.Frontend{}, taken: map[index.Frontend][]index.Use{}, ipv4: map[*index.LoadBalancer]bool{},
 		pools: map[ownPool]string{}, links: privatelink.NewRequests(x), coming: map[string]publicIPArrivals{},
 	}
 	for _, w := range gone {
@@ -216,16 +210,13 @@ func (s *search) waitsForOwner(w *spec.Spec, a spec.Address, owners map[string]s
 // seed notes the frontends that keep their addresses, and the load balancers where Services outside the
 // commit have IPv4.
 func (s *search) seed() {
-	for _, lb := range s.LoadBalancers {
-		for _, fe := range lb.Properties.FrontendIPConfigurations {
-			at := index.Frontend{LB: lb, Name: fe.Name}
-			t := index.TargetOf(fe.Properties)
-			if _, live := s.specs[at.Owner()]; !live && !s.gone[at.Owner()] && !s.IsIPv6(fe.Properties) {
-				s.ipv4[lb] = true
-			}
-			if t.Key() != "" && !s.isGivenUp(at, t) {
-				s.at[t.Key()] = at
-			}
+	for at, fe := range s.Frontends() {
+		t := index.TargetOf(fe.Properties)
+		if _, live := s.specs[at.Owner()]; !live && !s.gone[at.Owner()] && !s.IsIPv6(fe.Properties) {
+			s.ipv4[at.LB] = true
+		}
+		if t.Key() != "" && !s.isGivenUp(at, t) {
+			s.at[t.Key()] = at
 		}
 	}
 }
@@ -238,19 +229,19 @@ func (s *search) isGivenUp(at index.Frontend, t index.Target) bool {
 	if !live && !s.gone[owner] {
 		return false
 	}
-	for _, u := range at.Uses() {
-		if u.Owner != owner && !s.gone[u.Owner] && s.wants(u.Owner, t) {
-			return false
-		}
+	want := func(a spec.Address) index.Target {
+		next, _ := s.target(w, a)
+		return next.Target
 	}
-	return !live || s.givesUp(w, at, t)
+	return len(s.sharers(at)) == 0 && (!live || publicip.GivesUp(w, at, t, want))
 }
 
-// givesUp reports whether the owner of a frontend asks for another one, or for another address.
-func (s *search) givesUp(w *spec.Spec, at index.Frontend, t index.Target) bool {
-	return publicip.GivesUp(w, at, t, func(a spec.Address) index.Target {
-		want, _ := s.target(w, a)
-		return want.Target
+// sharers are the uses by others than a frontend's owner that want its address after the commit.
+func (s *search) sharers(at index.Frontend) []index.Use {
+	fe, _ := at.Config()
+	has := index.TargetOf(fe.Properties)
+	return slices.DeleteFunc(slices.Clone(at.Uses()), func(u index.Use) bool {
+		return u.Owner == at.Owner() || s.gone[u.Owner] || !s.wants(u.Owner, has)
 	})
 }
 
@@ -306,10 +297,11 @@ func (s *search) note(w *spec.Spec, p batch.Placement) {
 	}
 	s.pools[ownPool{p.At.LB, p.OwnPool}] = w.Service.Key()
 	s.ipv4[p.At.LB] = s.ipv4[p.At.LB] || !p.IsIPv6()
-	s.rules.add(p)
+	s.rules.planned[p.At.LB] += p.NewRules()
+	s.rules.leading[nodesBehind(s.Index, lbFamily{p.At.LB, p.IsIPv6()})] += p.NewRules()
 	for _, r := range p.Rules {
 		use := index.Use{What: "rule", Name: r.Name, Protocol: r.Protocol, First: r.Port, Last: r.Port, Owner: w.Owner}
-		s.taken[p.At.Key()] = append(s.taken[p.At.Key()], taking{use, w.Service.Key()})
+		s.taken[p.At.Key()] = append(s.taken[p.At.Key()], use)
 	}
 	s.links.Add(w, p)
 	s.noteArrival(w, p)

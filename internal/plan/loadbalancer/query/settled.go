@@ -113,7 +113,7 @@ func (n needs) steadyPools() (all []ownPool, steady bool) {
 		switch {
 		case b.Err != nil, !b.Exists && len(asked) > 0:
 			return nil, false
-		case !b.Exists, b.Entry < 0 && !owners.haveAnyAt(b):
+		case !b.Exists, b.Entry < 0 && !b.HasAnyOf(owners.areKnown):
 			continue
 		case !owners.keep(b) && goes(b.ID, decide), b.SKU != nil && strings.EqualFold(b.SKU.Name, "Basic"):
 			return nil, false
@@ -152,13 +152,7 @@ func (n needs) askers() (askers, map[string][]v1.IPFamily) {
 	return owners, families
 }
 
-// haveAnyAt reports whether a load balancer has a frontend or a rule of the cluster's.
-func (a askers) haveAnyAt(b index.Balancer) bool {
-	is := func(name string) bool { _, known := a[naming.Owner(name)]; return known }
-	return slices.ContainsFunc(b.Properties.FrontendIPConfigurations, func(fe index.FrontendConfig) bool { return is(fe.Name) }) ||
-		slices.ContainsFunc(b.Properties.LoadBalancingRules,
-			func(r azure.Child[network.LoadBalancingRule]) bool { return is(r.Name) })
-}
+func (a askers) areKnown(owner string) bool { _, known := a[owner]; return known }
 
 // keep reports whether something that is not decided keeps a load balancer: a frontend that is no
 // Service's, or a rule of another Service. A frontend of another Service without rules may be one

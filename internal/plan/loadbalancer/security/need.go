@@ -86,11 +86,9 @@ func needsOfOthers(x *index.Index, b *batch.Batch, rules *ruleSet) needs {
 		known[s.Owner] = s
 		n.addService(s, rules)
 	}
-	for _, lb := range x.LoadBalancers {
-		for _, r := range lb.Properties.LoadBalancingRules {
-			if owner := naming.Owner(r.Name); r.Properties.FrontendIPConfiguration != nil && naming.IsOwned(r.Name) && !b.Has(owner) {
-				n.addRule(lb, r.Properties, known[owner])
-			}
+	for lb, r := range x.Rules() {
+		if owner := naming.Owner(r.Name); r.Properties.FrontendIPConfiguration != nil && naming.IsOwned(r.Name) && !b.Has(owner) {
+			n.addRule(lb, r.Properties, known[owner])
 		}
 	}
 	return n

@@ -185,22 +185,20 @@ func (p *planner) follow() {
 	if len(open) == 0 {
 		return
 	}
-	for _, lb := range p.Index.LoadBalancers {
-		for _, c := range lb.Properties.LoadBalancingRules {
-			r, owner := c.Properties, naming.Owner(c.Name)
-			some := open[portOf(r.Protocol, strconv.Itoa(int(r.BackendPort)))]
-			if len(some) == 0 || p.Index.Service(owner) == nil || p.Batch.Has(owner) || r.BackendAddressPool == nil || floats(r) {
-				continue
-			}
-			pool := r.BackendAddressPool.ID
-			in, known := members[pool.Key()]
-			if !known {
-				in = slices.Concat(p.AddressesIn(pool, v1.IPv4Protocol), p.AddressesIn(pool, v1.IPv6Protocol))
-				members[pool.Key()] = in
-			}
-			for _, rule := range some {
-				p.rules.extend(rule, in)
-			}
+	for _, c := range p.Index.Rules() {
+		r, owner := c.Properties, naming.Owner(c.Name)
+		some := open[portOf(r.Protocol, strconv.Itoa(int(r.BackendPort)))]
+		if len(some) == 0 || p.Index.Service(owner) == nil || p.Batch.Has(owner) || r.BackendAddressPool == nil || floats(r) {
+			continue
+		}
+		pool := r.BackendAddressPool.ID
+		in, known := members[pool.Key()]
+		if !known {
+			in = slices.Concat(p.AddressesIn(pool, v1.IPv4Protocol), p.AddressesIn(pool, v1.IPv6Protocol))
+			members[pool.Key()] = in
+		}
+		for _, rule := range some {
+			p.rules.extend(rule, in)
 		}
 	}
 }
@@ -232,11 +230,9 @@ func knownDestinations(x *index.Index, b *batch.Batch) []string {
 	for ip := range x.NodeIPs() {
 		known = append(known, ip.String())
 	}
-	for _, lb := range x.LoadBalancers {
-		for _, fe := range lb.Properties.FrontendIPConfigurations {
-			if f := (index.Frontend{LB: lb, Name: fe.Name}); x.Service(f.Owner()) != nil || !naming.IsOwned(fe.Name) {
-				known = append(known, x.Address(f))
-			}
+	for at := range x.Frontends() {
+		if x.Service(at.Owner()) != nil || !naming.IsOwned(at.Name) {
+			known = append(known, x.Address(at))
 		}
 	}
 	for _, o := range others(x, b) {
@@ -325,11 +321,9 @@ func addressOwners(x *index.Index) map[netip.Addr]string {
 			note(ip.Properties.IPAddress, "")
 		}
 	}
-	for _, lb := range x.LoadBalancers {
-		for _, fe := range lb.Properties.FrontendIPConfigurations {
-			if naming.IsOwned(fe.Name) {
-				note(fe.Properties.PrivateIPAddress, naming.Owner(fe.Name))
-			}
+	for at, fe := range x.Frontends() {
+		if naming.IsOwned(at.Name) {
+			note(fe.Properties.PrivateIPAddress, at.Owner())
 		}
 	}
 	for a := range x.NodeIPs() {
@@ -341,14 +335,12 @@ func addressOwners(x *index.Index) map[netip.Addr]string {
 // hasUnreadAddress reports whether a frontend has a public IP that could not be read: then
 // the owner of a security rule's destination is not known.
 func hasUnreadAddress(x *index.Index) bool {
-	return slices.ContainsFunc(x.LoadBalancers, func(lb *index.LoadBalancer) bool {
-		return slices.ContainsFunc(lb.Properties.FrontendIPConfigurations, func(fe index.FrontendConfig) bool {
-			ip := fe.Properties.PublicIPAddress
-			if ip == nil {
-				return false
+	for _, fe := range x.Frontends() {
+		if ip := fe.Properties.PublicIPAddress; ip != nil {
+			if _, unread := x.Have.Unread(ip.ID.Parent(), network.PublicIPAddresses); unread {
+				return true
 			}
-			_, unread := x.Have.Unread(ip.ID.Parent(), network.PublicIPAddresses)
-			return unread
-		})
-	})
+		}
+	}
+	return false
 }
