@@ -135,13 +135,7 @@ type Child[P any] struct {
 	Etag       string   `json:"etag,omitempty" azure:"read"`
 	Zones      []string `json:"zones,omitempty" azure:"set"`
 	Properties P        `json:"properties"`
-
-	// Keep says that the view holds this one only to have it stay: [Overlay] leaves
-	// the element of this name as it is, whatever else the view says of it.
-	Keep bool `json:"-"`
 }
-
-func (c Child[P]) keep() bool { return c.Keep }
 
 func (c Child[P]) partID() (ID, string) { return c.ID, c.Name }
 

@@ -27,6 +27,14 @@ func Ours[E any](ours func(E) bool) Owner {
 	}}
 }
 
+// Named is the owner of those elements of type E whose name the predicate reports.
+func Named[E any](ours func(name string) bool) Owner {
+	return Owner{elem: reflect.TypeFor[E](), ours: func(x raw) bool {
+		_, name := memberOf(x.members(), "name")
+		return ours(name.text())
+	}}
+}
+
 // rights is what an overlay may do to the elements of lists that its view does not
 // name.
 type rights struct {
@@ -146,9 +154,6 @@ func (o *overlay) addNew(m *merging) {
 
 // element merges one element that is there and that the view names.
 func (o *overlay) element(m *merging, v reflect.Value, x raw) raw {
-	if isKept(v) {
-		return x
-	}
 	o.enter(m.step(x))
 	defer o.leave()
 	outer, before := o.rights, len(o.changes)
@@ -197,15 +202,6 @@ func (o *overlay) sequence(v reflect.Value, opts fieldOptions, have raw) raw {
 		o.changed(have, now)
 	}
 	return now
-}
-
-// isKept reports whether an element of a wanted list is there only to stay.
-func isKept(v reflect.Value) bool {
-	if v.Kind() != reflect.Struct {
-		return false
-	}
-	k, ok := reflect.TypeAssert[interface{ keep() bool }](v)
-	return ok && k.keep()
 }
 
 // separator stands between the parts of a key; no part has it.

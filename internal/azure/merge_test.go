@@ -214,9 +214,7 @@ func generate(t *rapid.T, typ reflect.Type, name string) reflect.Value {
 		}
 	case reflect.Struct:
 		for f := range typ.Fields() {
-			if f.Name != "Keep" {
-				v.FieldByIndex(f.Index).Set(generate(t, f.Type, name+"."+f.Name))
-			}
+			v.FieldByIndex(f.Index).Set(generate(t, f.Type, name+"."+f.Name))
 		}
 	case reflect.Slice:
 		if n := rapid.IntRange(-1, 3).Draw(t, name+" length"); n >= 0 {

@@ -239,6 +239,9 @@ func (d *draft) update(n Node, doc azure.Document, have any, next overlaid) erro
 		return err
 	}
 	d.refers = references(n.want)
+	if n.shared {
+		d.refers = references(then) // also of the elements that the view does not state
+	}
 	d.drops = without(azure.References(have), d.refers)
 	d.parts = without(azure.Parts(n.ID, have), azure.Parts(n.ID, then))
 	d.step.Op, d.step.Changes, d.step.IfMatch, d.step.Patch = Update, next.changes, doc.Etag(), n.Patch

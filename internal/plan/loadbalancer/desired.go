@@ -151,9 +151,9 @@ func (d *decision) balancers(b *batch.Batch, members *backend.Planner) []*balanc
 	all := make([]*balancer.Wanted, len(d.index.LoadBalancers))
 	for i, lb := range d.index.LoadBalancers {
 		w := balancer.New(lb)
-		w.FrontendIPConfigurations, w.Shrank = frontend.Plan(d.index, b, lb, &d.found)
-		w.LoadBalancingRules, w.Probes = rule.Plan(d.index.Config, b, lb)
-		w.BackendAddressPools = members.Pools(lb)
+		frontend.Plan(d.index, b, w, &d.found)
+		rule.Plan(d.index.Config, b, w)
+		members.Pools(w)
 		all[i] = w
 	}
 	balancer.Order(d.index, b, all)
@@ -170,9 +170,7 @@ func basicBalancers(x *index.Index) []*balancer.Wanted {
 	var all []*balancer.Wanted
 	for _, lb := range x.LoadBalancers {
 		if lb.Exists && lb.SKU != nil && strings.EqualFold(lb.SKU.Name, "Basic") {
-			w := balancer.New(lb)
-			w.Shrank = true
-			all = append(all, w)
+			all = append(all, balancer.Empty(lb))
 		}
 	}
 	return all

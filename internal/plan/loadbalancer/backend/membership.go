@@ -58,7 +58,7 @@ func (m *Members) note(one *machine.Machine, pool azure.ID) {
 // noteAddresses notes the members of pools of addresses.
 func (m *Members) noteAddresses(all []*balancer.Wanted) {
 	for _, w := range all {
-		for _, p := range w.BackendAddressPools {
+		for p := range w.Pools.All() {
 			if !index.HasAddresses(p) {
 				continue
 			}
@@ -135,7 +135,7 @@ func (p *Planner) ownPools(w *balancer.Wanted) []pool {
 	var pools []pool
 	for _, family := range address.Families() {
 		name := p.index.Config.PoolName(family)
-		if slices.ContainsFunc(w.BackendAddressPools, func(c index.Pool) bool { return strings.EqualFold(c.Name, name) }) {
+		if w.Pools.Has(named(name)) {
 			pools = append(pools, pool{w.State.ID.Child(network.BackendAddressPools, name), family})
 		}
 	}
@@ -314,7 +314,7 @@ func (m *membership) join(one *machine.Machine, pool pool) bool {
 			p.TopLevel().Name(), pool.id.TopLevel().Name())
 		return false
 	}
-	c.Join(pool.id)
+	one.Join(c, pool.id)
 	return true
 }
 
@@ -329,7 +329,7 @@ func (m *membership) canJoin(one *machine.Machine, pool pool) bool {
 // another load balancer.
 func elsewhere(c *machine.Configuration, pool pool, going []azure.ID) azure.ID {
 	to := pool.id.TopLevel()
-	for _, p := range c.Pools() {
+	for _, p := range c.Pools {
 		stays := !slices.ContainsFunc(going, p.ID.Under)
 		if lb := p.ID.TopLevel(); stays && !lb.Equal(to) && !areSiblings(lb.Name(), to.Name()) {
 			return p.ID

@@ -40,27 +40,34 @@ func New(x *index.Index, b *batch.Batch, found *problem.List) *Planner {
 	return &Planner{index: x, batch: b, found: found}
 }
 
-// Pools are the pools of a load balancer: all that exist, and the pools that the batch's Services need. Pools
-// of addresses get their members here, pools of network interfaces at the machines.
-func (p *Planner) Pools(lb *index.LoadBalancer) []index.Pool {
-	var pools []index.Pool
-	for _, had := range lb.Properties.BackendAddressPools {
-		pools = append(pools, p.pool(lb, had))
+// Pools adds the pools that the batch's Services need to a load balancer. Pools of addresses get their members
+// here, pools of network interfaces at the machines.
+func (p *Planner) Pools(w *balancer.Wanted) {
+	lb := w.State
+	if p.fills(lb) {
+		for _, had := range lb.Properties.BackendAddressPools {
+			if family, ours := p.index.Config.PoolFamily(had.Name); ours {
+				p.refill(w, had, family)
+			}
+		}
 	}
 	for _, s := range p.batch.Live {
 		for _, at := range s.Placements {
 			name := at.PoolName(p.index.Config)
-			if at.At.LB != lb || slices.ContainsFunc(pools, func(c index.Pool) bool { return strings.EqualFold(c.Name, name) }) {
+			if at.At.LB != lb || w.Pools.Has(named(name)) {
 				continue
 			}
 			fresh := index.Pool{Name: name}
 			if p.fills(lb) && p.byIP(lb) && at.OwnPool == "" {
 				fresh = p.withNodes(lb, fresh, at.Family)
 			}
-			pools = append(pools, fresh)
+			w.Pools.Write(fresh)
 		}
 	}
-	return pools
+}
+
+func named(name string) func(index.Pool) bool {
+	return func(p index.Pool) bool { return strings.EqualFold(p.Name, name) }
 }
 
 func (p *Planner) fills(lb *index.LoadBalancer) bool {
@@ -69,27 +76,19 @@ func (p *Planner) fills(lb *index.LoadBalancer) bool {
 
 func (p *Planner) byIP(lb *index.LoadBalancer) bool { return privatelink.ByIP(p.index, lb) }
 
-// pool is a pool that exists: with the wanted members if it is the
-// cluster's own, else as it is.
-func (p *Planner) pool(lb *index.LoadBalancer, had index.Pool) index.Pool {
-	kept := had
-	kept.Keep = true
-	family, ours := p.index.Config.PoolFamily(had.Name)
-	if !ours || !p.fills(lb) {
-		return kept
-	}
+// refill decides the addresses of one of the cluster's pools.
+func (p *Planner) refill(w *balancer.Wanted, had index.Pool, family v1.IPFamily) {
+	lb := w.State
 	switch byIP := p.byIP(lb); {
 	case byIP && !index.IsByAddress(had) && p.isUsed(lb.ID.Child(network.BackendAddressPools, had.Name)):
 		// The network interfaces leave first, in a round of their own.
 		p.batch.Waits = append(p.batch.Waits,
 			"pool "+had.Name+" of "+lb.ID.Name()+" gets addresses when its network interfaces have left")
-		return kept
 	case byIP:
-		return p.withNodes(lb, had, family)
+		w.Pools.Write(p.withNodes(lb, had, family))
 	case index.HasAddresses(had):
-		return index.Pool{Name: had.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}}
+		w.Pools.Write(index.Pool{Name: had.Name, Properties: network.BackendAddressPool{LoadBalancerBackendAddresses: []poolMember{}}})
 	}
-	return kept
 }
 
 // withNodes is one of the cluster's pools with the addresses of all nodes. Spread fills the pools of several
@@ -235,8 +234,8 @@ func (b *bindings) named(had map[netip.Addr]string) (members []poolMember) {
 // members are addresses from now on.
 func (p *Planner) interfacePools(w *balancer.Wanted) []azure.ID {
 	var ids []azure.ID
-	for _, pool := range w.BackendAddressPools {
-		if p.index.Config.IsOwnPool(pool.Name) && pool.Keep && !index.IsByAddress(pool) {
+	for pool := range w.Pools.All() {
+		if p.index.Config.IsOwnPool(pool.Name) && !w.Pools.Decides(pool.Name) && !index.IsByAddress(pool) {
 			ids = append(ids, w.State.ID.Child(network.BackendAddressPools, pool.Name))
 		}
 	}

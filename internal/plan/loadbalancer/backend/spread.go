@@ -41,14 +41,12 @@ func (p *Planner) Spread(all []*balancer.Wanted) {
 		if w.State.Entry < 0 || !w.Stays() || !p.fills(w.State) || !p.byIP(w.State) {
 			continue
 		}
-		for i, pool := range w.BackendAddressPools {
-			family, ours := c.PoolFamily(pool.Name)
-			if !ours || pool.Keep {
-				continue
+		for _, pool := range w.Pools.Written() {
+			if family, ours := c.PoolFamily(pool.Name); ours {
+				pool = p.orEmpty(w.State.Pool(pool.Name), family, at[w.State.Entry])
+				w.Pools.Write(pool)
+				p.warnEmpty(w, pool, family)
 			}
-			pool = p.orEmpty(w.State.Pool(pool.Name), family, at[w.State.Entry])
-			w.BackendAddressPools[i] = pool
-			p.warnEmpty(w, pool, family)
 		}
 	}
 }
@@ -192,24 +190,24 @@ func (p *Planner) setOf(n *index.Node) string {
 // batch: their endpoints move all the same.
 func (p *Planner) OwnPools(w *balancer.Wanted) {
 	used := map[string]bool{}
-	for _, r := range w.LoadBalancingRules {
+	for r := range w.Rules.All() {
 		if ref := r.Properties.BackendAddressPool; ref != nil {
 			used[strings.ToLower(ref.ID.Name())] = true
 		}
 	}
-	had := p.poolsHad(w.State)
-	w.BackendAddressPools = slices.DeleteFunc(w.BackendAddressPools, func(pool index.Pool) bool {
-		name := strings.ToLower(pool.Name)
-		return !used[name] && had[name]
-	})
+	for name := range p.poolsHad(w.State) {
+		if !used[name] {
+			w.Pools.Remove(name)
+		}
+	}
 	if !p.fills(w.State) {
 		return
 	}
 	owners := p.poolOwners(w.State)
-	for i, pool := range w.BackendAddressPools {
+	for _, pool := range slices.Collect(w.Pools.All()) {
 		owner, owned := owners[strings.ToLower(pool.Name)]
 		if ends, known := p.index.Endpoints[owner.service]; owned && known {
-			w.BackendAddressPools[i] = p.orEmpty(pool, owner.family, p.nodesNamed(ends))
+			w.Pools.Write(p.orEmpty(pool, owner.family, p.nodesNamed(ends)))
 		}
 	}
 }

@@ -16,20 +16,34 @@ import (
 
 // Wanted is a load balancer in its wanted state.
 type Wanted struct {
-	network.LoadBalancer
-	State  *index.LoadBalancer
-	Shrank bool // it loses a frontend
+	State     *index.LoadBalancer
+	Frontends plan.Shared[network.FrontendIPConfiguration]
+	Pools     plan.Shared[network.BackendAddressPool]
+	Rules     plan.Shared[network.LoadBalancingRule]
+	Probes    plan.Shared[network.Probe]
+	Shrank    bool // it loses a frontend
 
 	after map[*index.LoadBalancer]bool // load balancers that are written first
 }
 
-// New is a load balancer without contents.
+// New is a load balancer as it is.
 func New(state *index.LoadBalancer) *Wanted {
-	return &Wanted{State: state, after: map[*index.LoadBalancer]bool{}}
+	had := state.Properties
+	return &Wanted{
+		State: state, Frontends: plan.SharedList(had.FrontendIPConfigurations), Pools: plan.SharedList(had.BackendAddressPools),
+		Rules: plan.SharedList(had.LoadBalancingRules), Probes: plan.SharedList(had.Probes), after: map[*index.LoadBalancer]bool{},
+	}
+}
+
+// Empty is a load balancer without its frontends, which goes.
+func Empty(state *index.LoadBalancer) *Wanted {
+	return &Wanted{State: state, Shrank: true}
 }
 
 // Stays reports whether the load balancer has frontends. Azure has no load balancer without.
-func (w *Wanted) Stays() bool { return len(w.FrontendIPConfigurations) > 0 }
+func (w *Wanted) Stays() bool {
+	return w.Frontends.Has(func(index.FrontendConfig) bool { return true })
+}
 
 // Goes reports whether the load balancer is deleted.
 func (w *Wanted) Goes() bool { return w.State.Exists && w.Shrank && !w.Stays() }
@@ -40,8 +54,9 @@ func (w *Wanted) Node(x *index.Index, b *batch.Batch) (plan.Node, bool) {
 	var n plan.Node
 	switch {
 	case w.Stays():
-		r := azure.Resource[network.LoadBalancer]{ID: w.State.ID, Properties: w.LoadBalancer,
-			Tags: tag.WantedOfShared(x.Config, nil, w.State.Tags)}
+		r := azure.Resource[network.LoadBalancer]{ID: w.State.ID, Tags: tag.WantedOfShared(x.Config, nil, w.State.Tags),
+			Properties: network.LoadBalancer{FrontendIPConfigurations: w.Frontends.Written(), BackendAddressPools: w.Pools.Written(),
+				LoadBalancingRules: w.Rules.Written(), Probes: w.Probes.Written()}}
 		if !w.State.Exists {
 			r.Location, r.SKU, r.ExtendedLocation = x.Config.Location, &azure.SKU{Name: "Standard"}, x.Config.EdgeZone
 		}
@@ -49,7 +64,7 @@ func (w *Wanted) Node(x *index.Index, b *batch.Batch) (plan.Node, bool) {
 		if len(names) == 0 {
 			why = "nodes in its backend pools"
 		}
-		n = plan.Wanted(r, why, names...)
+		n = plan.Wanted(r, why, names...).Owning(w.Frontends.Owner(), w.Pools.Owner(), w.Rules.Owner(), w.Probes.Owner())
 	case w.Goes():
 		n = plan.Gone[network.LoadBalancer](w.State.ID, "its last frontend goes with "+batch.Summary(names), names...)
 	default:
@@ -91,7 +106,7 @@ func IsWritten(x *index.Index, b *batch.Batch, all []*Wanted, lb *index.LoadBala
 func KeptIPs(all []*Wanted) map[string]bool {
 	kept := map[string]bool{}
 	for _, w := range all {
-		for _, fe := range w.FrontendIPConfigurations {
+		for fe := range w.Frontends.All() {
 			if ip := fe.Properties.PublicIPAddress; ip != nil {
 				kept[ip.ID.Key()] = true
 			}
@@ -140,13 +155,13 @@ func (w *Wanted) waitsFor(other *index.LoadBalancer, by map[*index.LoadBalancer]
 func RefuseFamilies(x *index.Index, b *batch.Batch, all []*Wanted, found *problem.List) (refused []string) {
 	claims := b.Claims()
 	for _, w := range all {
-		isIPv6 := func(fe index.FrontendConfig) bool {
+		isIPv4 := func(fe index.FrontendConfig) bool {
 			if c, claimed := claims[(index.Frontend{LB: w.State, Name: fe.Name}).Key()]; claimed {
-				return c.Placement.IsIPv6()
+				return !c.Placement.IsIPv6()
 			}
-			return x.IsIPv6(fe.Properties)
+			return !x.IsIPv6(fe.Properties)
 		}
-		if !w.Stays() || slices.ContainsFunc(w.FrontendIPConfigurations, func(fe index.FrontendConfig) bool { return !isIPv6(fe) }) {
+		if !w.Stays() || w.Frontends.Has(isIPv4) {
 			continue
 		}
 		refuse := func(which []batch.Served, is func(batch.Served) bool) {

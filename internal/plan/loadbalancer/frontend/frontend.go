@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/plan/loadbalancer/balancer"
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
@@ -17,34 +18,35 @@ import (
 )
 
 // Plan gives each live Service its frontends in a load balancer and removes the frontends that nothing uses
-// any longer. shrank reports whether it removes any.
-func Plan(x *index.Index, b *batch.Batch, lb *index.LoadBalancer, found *problem.List) (all []index.FrontendConfig, shrank bool) {
+// any longer.
+func Plan(x *index.Index, b *batch.Batch, w *balancer.Wanted, found *problem.List) {
 	p := planner{x, b, found}
 	claims := b.Claims()
-	have := lb.Properties.FrontendIPConfigurations
-	all = make([]index.FrontendConfig, 0, len(have)+len(b.Live))
-	for _, fe := range have {
+	lb := w.State
+	var unused []string
+	for _, fe := range lb.Properties.FrontendIPConfigurations {
 		at := index.Frontend{LB: lb, Name: fe.Name}
-		c, claimed := claims[at.Key()]
-		switch {
+		switch c, claimed := claims[at.Key()]; {
 		case claimed && c.Placement.Own:
-			fe = p.view(c, &fe)
-		case !claimed && p.leaves(at):
-			shrank = true
-			continue
-		default:
-			if claimed {
-				p.warnKept(at, "Service "+c.Service.Key())
-			}
-			fe.Keep = true
+			w.Frontends.Write(p.view(c, &fe))
+		case claimed:
+			p.warnKept(at, "Service "+c.Service.Key())
+		case p.leaves(at):
+			unused = append(unused, fe.Name)
 		}
-		all = append(all, fe)
 	}
-	all = append(all, p.fresh(lb)...)
-	if shrank && len(all) == 0 && x.Config.IsPreset(lb.Internal) {
-		all = append(all, p.keepLast(lb))
+	for _, fe := range p.fresh(lb) {
+		w.Frontends.Write(fe)
 	}
-	return all, shrank
+	w.Shrank = len(unused) > 0
+	stays := w.Frontends.Has(func(fe index.FrontendConfig) bool { return !slices.Contains(unused, fe.Name) })
+	if w.Shrank && !stays && x.Config.IsPreset(lb.Internal) {
+		p.warnLast(lb, unused[0])
+		unused = unused[1:]
+	}
+	for _, name := range unused {
+		w.Frontends.Remove(name)
+	}
 }
 
 type planner struct {
@@ -65,19 +67,16 @@ func (p planner) fresh(lb *index.LoadBalancer) (all []index.FrontendConfig) {
 	return all
 }
 
-// keepLast leaves the last frontend to a load balancer that must not be deleted:
-// Azure has none without.
-func (p planner) keepLast(lb *index.LoadBalancer) index.FrontendConfig {
-	last := lb.Properties.FrontendIPConfigurations[0]
-	last.Keep = true
+// warnLast warns that the last frontend stays at a load balancer that must not be deleted: Azure
+// has none without.
+func (p planner) warnLast(lb *index.LoadBalancer, name string) {
 	for _, s := range p.batch.All() {
-		if s.Owner == naming.Owner(last.Name) {
+		if s.Owner == naming.Owner(name) {
 			p.found.Warn(s.Service.Key(), problem.FrontendKept,
 				"frontend %s and its address stay: it is the last one of load balancer %s, whose pools are pre-configured and which "+
-					"is not deleted", last.Name, lb.ID.Name())
+					"is not deleted", name, lb.ID.Name())
 		}
 	}
-	return last
 }
 
 // leaves reports whether a frontend goes that no live Service claims: its owner is of

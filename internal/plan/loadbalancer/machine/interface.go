@@ -119,7 +119,7 @@ func primary(in index.Input, machine azure.ID) (azure.ID, bool) {
 		return "", false
 	}
 	all := view.Properties.NetworkProfile.NetworkInterfaces
-	i := onlyOr(all, func(c compute.InterfaceReference) bool { return c.Properties.Primary != nil && *c.Properties.Primary })
+	i := onlyOr(all, func(c compute.InterfaceReference) bool { return isTrue(c.Properties.Primary) })
 	if i < 0 {
 		return "", false
 	}
@@ -160,7 +160,7 @@ func (f Interfaces) shown() []*Group {
 
 // shown is a machine of which only its pools are known.
 func shown(id azure.ID, pools ...azure.ID) *Machine {
-	m := &Machine{ID: id, Fixed: true, configurations: []Configuration{{pools: new([]azure.Reference)}}}
+	m := &Machine{ID: id, Fixed: true, configurations: make([]Configuration, 1)}
 	for _, pool := range pools {
 		m.show(pool)
 	}
@@ -168,6 +168,6 @@ func shown(id azure.ID, pools ...azure.ID) *Machine {
 }
 
 func (m *Machine) show(pool azure.ID) {
-	pools := m.configurations[0].pools
-	*pools = append(*pools, azure.Reference{ID: pool})
+	c := &m.configurations[0]
+	c.Pools = append(c.Pools, azure.Reference{ID: pool})
 }

@@ -32,22 +32,16 @@ var (
 
 // Configuration is one IP configuration that can be in backend pools.
 type Configuration struct {
+	Pools   []azure.Reference
+	holder  string // in a profile, the name of the interface's configuration
+	name    string
 	primary bool // of the machine, and of its interface
 	family  v1.IPFamily
 	usable  bool // has an address, or will have one
-	pools   *[]azure.Reference
+	changed bool
 }
 
-// Pools are the pools that the configuration is in.
-func (c *Configuration) Pools() []azure.Reference { return *c.pools }
-
-// Join puts the configuration into a pool.
-func (c *Configuration) Join(pool azure.ID) {
-	*c.pools = append(slices.Clip(*c.pools), azure.Reference{ID: pool})
-}
-
-// Machine is a machine that exists, or the model of new ones. Its configurations point into a copy
-// of its document, of which Node makes a graph's node.
+// Machine is a machine that exists, or the model of new ones.
 type Machine struct {
 	ID       azure.ID
 	Model    bool
@@ -57,7 +51,8 @@ type Machine struct {
 	Orphan   bool                 // only a network interface is left of it
 
 	configurations []Configuration
-	node           func(why string) plan.Node
+	decided        []azure.ID // pools that it joins or leaves
+	node           func(m *Machine, why string) plan.Node
 }
 
 // Group is a scale set's model with its instances, or a machine alone.
@@ -173,7 +168,7 @@ func (f Interfaces) machines(sets map[string]*Group) ([]*Group, error) {
 
 // machineWith is a machine by the primary one of its network interfaces, nil where none is.
 func (f Interfaces) machineWith(all []networkInterface) *Machine {
-	i := onlyOr(all, func(n networkInterface) bool { return n.Properties.Primary != nil && *n.Properties.Primary })
+	i := onlyOr(all, func(n networkInterface) bool { return isTrue(n.Properties.Primary) })
 	if i < 0 {
 		return nil
 	}
@@ -222,93 +217,97 @@ func (f Interfaces) read() ([]networkInterface, error) {
 
 // OfModel is the model of a scale set.
 func OfModel(view scaleSet) *Machine {
-	var profile *compute.NetworkProfile
-	if p := view.Properties.VirtualMachineProfile; p != nil {
-		profile = clone(p.NetworkProfile)
-	}
-	return &Machine{
-		ID: view.ID, Model: true, Ready: true, configurations: configurationsOf(profile), Excluded: excludedFamilies(view),
-		Fixed: isDeleting(view.Properties.ProvisioningState),
-		node: func(why string) plan.Node {
+	m := &Machine{
+		ID: view.ID, Model: true, Ready: true, Excluded: excludedFamilies(view), Fixed: isDeleting(view.Properties.ProvisioningState),
+		node: func(m *Machine, why string) plan.Node {
 			n := plan.Wanted(scaleSet{ID: view.ID,
-				Properties: compute.ScaleSet{VirtualMachineProfile: &compute.Profile{NetworkProfile: profile}}}, why)
+				Properties: compute.ScaleSet{VirtualMachineProfile: &compute.Profile{NetworkProfile: m.profile()}}}, why)
 			n.Only = modelSections
 			return n
 		},
 	}
+	if p := view.Properties.VirtualMachineProfile; p != nil {
+		m.configurations = configurationsOf(p.NetworkProfile)
+	}
+	return m
 }
 
 func ofInstance(view instance, excluded map[v1.IPFamily]bool) *Machine {
-	profile := clone(view.Properties.NetworkProfileConfiguration)
 	return &Machine{
-		ID: view.ID, Ready: isRunning(view), configurations: configurationsOf(profile), Excluded: excluded,
-		Fixed: isDeleting(view.Properties.ProvisioningState),
-		node: func(why string) plan.Node {
-			n := plan.Wanted(instance{ID: view.ID, Properties: compute.Instance{NetworkProfileConfiguration: profile}}, why)
+		ID: view.ID, Ready: isRunning(view), configurations: configurationsOf(view.Properties.NetworkProfileConfiguration),
+		Excluded: excluded, Fixed: isDeleting(view.Properties.ProvisioningState),
+		node: func(m *Machine, why string) plan.Node {
+			n := plan.Wanted(instance{ID: view.ID, Properties: compute.Instance{NetworkProfileConfiguration: m.profile()}}, why)
 			n.Only = instanceSections
 			return n
 		},
 	}
 }
 
+// profile is the view of the changed configurations in a profile.
+func (m *Machine) profile() *compute.NetworkProfile {
+	var holders []compute.Named[compute.InterfaceConfiguration]
+	for _, c := range m.changes() {
+		if n := len(holders); n == 0 || holders[n-1].Name != c.holder {
+			holders = append(holders, compute.Named[compute.InterfaceConfiguration]{Name: c.holder})
+		}
+		of := &holders[len(holders)-1].Properties
+		of.IPConfigurations = append(of.IPConfigurations, compute.Named[compute.IPConfiguration]{Name: c.name,
+			Properties: compute.IPConfiguration{LoadBalancerBackendAddressPools: c.Pools}})
+	}
+	return &compute.NetworkProfile{NetworkInterfaceConfigurations: holders}
+}
+
 // ofInterface is a machine by its primary network interface.
 func ofInterface(view networkInterface) *Machine {
-	list := slices.Clone(view.Properties.IPConfigurations)
 	m := &Machine{
 		ID: view.ID, Ready: !strings.EqualFold(view.Properties.ProvisioningState, "Failed"),
 		Fixed: isDeleting(view.Properties.ProvisioningState),
-		node: func(why string) plan.Node {
+		node: func(m *Machine, why string) plan.Node {
+			var list []azure.Child[network.IPConfiguration]
+			for _, c := range m.changes() {
+				list = append(list, azure.Child[network.IPConfiguration]{Name: c.name,
+					Properties: network.IPConfiguration{LoadBalancerBackendAddressPools: c.Pools}})
+			}
 			return plan.Wanted(networkInterface{ID: view.ID, Properties: network.Interface{IPConfigurations: list}}, why)
 		},
 	}
 	if vm := view.Properties.VirtualMachine; vm != nil {
 		m.ID = vm.ID
 	}
-	for i := range list {
-		p := &list[i].Properties
+	list := view.Properties.IPConfigurations
+	for _, c := range list {
+		p := c.Properties
 		m.configurations = append(m.configurations, Configuration{
-			primary: len(list) == 1 || p.Primary != nil && *p.Primary, family: address.FamilyNamed(p.PrivateIPAddressVersion),
-			usable: p.PrivateIPAddress != "", pools: &p.LoadBalancerBackendAddressPools,
+			name: c.Name, primary: len(list) == 1 || isTrue(p.Primary), family: address.FamilyNamed(p.PrivateIPAddressVersion),
+			usable: p.PrivateIPAddress != "", Pools: p.LoadBalancerBackendAddressPools,
 		})
 	}
 	return m
 }
 
+func isTrue(b *bool) bool { return b != nil && *b }
+
 func isDeleting(state string) bool { return strings.EqualFold(state, "Deleting") }
 
 // configurationsOf lists the IP configurations of a profile.
-func configurationsOf(p *compute.NetworkProfile) []Configuration {
+func configurationsOf(p *compute.NetworkProfile) (all []Configuration) {
 	if p == nil {
 		return nil
 	}
-	first := onlyOr(p.NetworkInterfaceConfigurations, func(c compute.Named[compute.InterfaceConfiguration]) bool {
-		return c.Properties.Primary != nil && *c.Properties.Primary
-	})
-	var all []Configuration
-	for i := range p.NetworkInterfaceConfigurations {
-		list := p.NetworkInterfaceConfigurations[i].Properties.IPConfigurations
-		for k := range list {
-			c := &list[k].Properties
+	first := onlyOr(p.NetworkInterfaceConfigurations,
+		func(c compute.Named[compute.InterfaceConfiguration]) bool { return isTrue(c.Properties.Primary) })
+	for i, holder := range p.NetworkInterfaceConfigurations {
+		list := holder.Properties.IPConfigurations
+		for _, c := range list {
 			all = append(all, Configuration{
-				primary: i == first && (len(list) == 1 || c.Primary != nil && *c.Primary), usable: i == first,
-				family: address.FamilyNamed(c.PrivateIPAddressVersion), pools: &c.LoadBalancerBackendAddressPools,
+				holder: holder.Name, name: c.Name, primary: i == first && (len(list) == 1 || isTrue(c.Properties.Primary)),
+				usable: i == first, family: address.FamilyNamed(c.Properties.PrivateIPAddressVersion),
+				Pools: c.Properties.LoadBalancerBackendAddressPools,
 			})
 		}
 	}
 	return all
-}
-
-// clone copies a profile down to the lists of pools.
-func clone(p *compute.NetworkProfile) *compute.NetworkProfile {
-	if p == nil {
-		return nil
-	}
-	next := &compute.NetworkProfile{NetworkInterfaceConfigurations: slices.Clone(p.NetworkInterfaceConfigurations)}
-	for i := range next.NetworkInterfaceConfigurations {
-		c := &next.NetworkInterfaceConfigurations[i].Properties
-		c.IPConfigurations = slices.Clone(c.IPConfigurations)
-	}
-	return next
 }
 
 func onlyOr[T any](list []T, marked func(T) bool) int {
@@ -337,8 +336,29 @@ func excludedFamilies(set scaleSet) map[v1.IPFamily]bool {
 
 func (m *Machine) CanBeMember() bool { return len(m.configurations) > 0 }
 
-// Node is the machine in a graph, with the pools that it is in by now.
-func (m *Machine) Node(why string) plan.Node { return m.node(why) }
+// Node is the machine in a graph, with the pools that it joins and leaves. Other pools stay.
+func (m *Machine) Node(why string) plan.Node {
+	return m.node(m, why).Owning(azure.Ours(func(pool azure.Reference) bool { return m.decides(pool.ID) }))
+}
+
+func (m *Machine) decides(pool azure.ID) bool { return slices.ContainsFunc(m.decided, pool.Under) }
+
+// changes are the changed configurations, with those of their pools that are decided.
+func (m *Machine) changes() (all []Configuration) {
+	for _, c := range m.configurations {
+		if c.changed {
+			pools := []azure.Reference{}
+			for _, pool := range c.Pools {
+				if m.decides(pool.ID) {
+					pools = append(pools, pool)
+				}
+			}
+			c.Pools = pools
+			all = append(all, c)
+		}
+	}
+	return all
+}
 
 // ConfigurationFor finds the IP configuration for a family's pools, nil for none. IPv4 is the primary one;
 // IPv6 is a second one.
@@ -354,23 +374,33 @@ func (m *Machine) ConfigurationFor(family v1.IPFamily) *Configuration {
 
 // In reports whether the machine is in a pool, or in any of a load balancer.
 func (m *Machine) In(id azure.ID) bool {
-	return slices.ContainsFunc(m.configurations, func(c Configuration) bool {
-		return slices.ContainsFunc(*c.pools, func(r azure.Reference) bool { return r.ID.Under(id) })
-	})
+	return slices.ContainsFunc(m.configurations, func(c Configuration) bool { return c.in(id) })
+}
+
+func (c *Configuration) in(id azure.ID) bool {
+	return slices.ContainsFunc(c.Pools, func(r azure.Reference) bool { return r.ID.Under(id) })
+}
+
+// Join puts a configuration of the machine into a pool.
+func (m *Machine) Join(c *Configuration, pool azure.ID) {
+	c.Pools = append(slices.Clip(c.Pools), azure.Reference{ID: pool})
+	c.changed = true
+	m.decided = append(m.decided, pool)
 }
 
 // Leave takes the machine out of a pool, or all of a load balancer, and reports
 // whether it was in any.
-func (m *Machine) Leave(id azure.ID) bool {
-	if !m.In(id) {
-		return false
-	}
-	for _, c := range m.configurations {
-		if *c.pools != nil {
-			*c.pools = slices.DeleteFunc(slices.Clone(*c.pools), func(r azure.Reference) bool { return r.ID.Under(id) })
+func (m *Machine) Leave(id azure.ID) (was bool) {
+	for i := range m.configurations {
+		if c := &m.configurations[i]; c.in(id) {
+			c.Pools = slices.DeleteFunc(slices.Clone(c.Pools), func(r azure.Reference) bool { return r.ID.Under(id) })
+			c.changed, was = true, true
 		}
 	}
-	return true
+	if was {
+		m.decided = append(m.decided, id)
+	}
+	return was
 }
 
 // isRunning reports whether an instance is on, or on its way, as far as is known.

@@ -2,57 +2,55 @@
 package rule
 
 import (
-	"slices"
 	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/key"
+	"kaz/internal/plan/loadbalancer/balancer"
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/cluster"
-	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-type (
-	// Child is a load balancing rule of a load balancer.
-	Child = azure.Child[network.LoadBalancingRule]
-	// Probe is a health probe of a load balancer.
-	Probe = azure.Child[network.Probe]
-)
-
-// Plan replaces the batch's rules and probes at a load balancer and keeps all others.
-func Plan(c cluster.Config, b *batch.Batch, lb *index.LoadBalancer) (rules []Child, probes []Probe) {
-	had := lb.Properties.LoadBalancingRules
-	rules = make([]Child, 0, len(had)+len(b.Live))
+// Plan replaces the batch's rules and probes at a load balancer. The shared probe goes with the last rule that
+// uses it.
+func Plan(c cluster.Config, b *batch.Batch, w *balancer.Wanted) {
 	before := map[string]network.LoadBalancingRule{}
-	for _, r := range had {
-		if !b.Has(naming.Owner(r.Name)) {
-			r.Keep = true
-			rules = append(rules, r)
-			continue
+	for _, r := range w.State.Properties.LoadBalancingRules {
+		if b.Has(naming.Owner(r.Name)) {
+			before[strings.ToLower(r.Name)] = r.Properties
+			w.Rules.Remove(r.Name)
 		}
-		before[strings.ToLower(r.Name)] = r.Properties
 	}
-	var wanted []Probe
+	for _, p := range w.State.Properties.Probes {
+		if b.Has(naming.Owner(p.Name)) {
+			w.Probes.Remove(p.Name)
+		}
+	}
 	for _, s := range b.Live {
 		for _, p := range s.Placements {
-			if p.At.LB != lb {
+			if p.At.LB != w.State {
 				continue
 			}
 			for _, r := range p.Rules {
 				view := view(c, r, p)
 				asBefore(&view, before[strings.ToLower(r.Name)])
-				rules = append(rules, Child{Name: r.Name, Properties: view})
+				w.Rules.Write(azure.Child[network.LoadBalancingRule]{Name: r.Name, Properties: view})
 			}
-			wanted = append(wanted, p.Probes...)
+			for _, probe := range p.Probes {
+				w.Probes.Write(probe)
+			}
 		}
 	}
-	isShared := func(r Child) bool {
-		return r.Properties.Probe != nil && strings.EqualFold(r.Properties.Probe.ID.Name(), spec.SharedProbe)
+	if !w.Rules.Has(asksShared) {
+		w.Probes.Remove(spec.SharedProbe)
 	}
-	return rules, planProbes(b, lb.Properties.Probes, wanted, slices.ContainsFunc(rules, isShared))
+}
+
+func asksShared(r azure.Child[network.LoadBalancingRule]) bool {
+	return r.Properties.Probe != nil && strings.EqualFold(r.Properties.Probe.ID.Name(), spec.SharedProbe)
 }
 
 // view is a rule as the load balancer has it.
@@ -95,31 +93,4 @@ func asUnset(now **bool, was *bool) {
 	if was == nil && *now != nil && !**now {
 		*now = nil
 	}
-}
-
-// planProbes are the other Services' probes unchanged, and the batch's. The shared probe goes with the last
-// rule that uses it.
-func planProbes(b *batch.Batch, had, wanted []Probe, asksShared bool) []Probe {
-	var shared *Probe
-	probes := make([]Probe, 0, len(had)+len(wanted))
-	for _, p := range had {
-		p.Keep = true
-		switch {
-		case strings.EqualFold(p.Name, spec.SharedProbe):
-			shared = &p
-		case !b.Has(naming.Owner(p.Name)):
-			probes = append(probes, p)
-		}
-	}
-	for _, p := range wanted {
-		if p.Name == spec.SharedProbe {
-			shared = &p
-			continue
-		}
-		probes = append(probes, p)
-	}
-	if shared != nil && asksShared {
-		probes = append(probes, *shared)
-	}
-	return probes
 }

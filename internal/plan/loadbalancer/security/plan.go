@@ -74,8 +74,9 @@ func Plan(in Input, found *problem.List) Result {
 			p.result.Refused = append(p.result.Refused, string(s.Service.UID))
 		}
 	}
-	view.Properties.SecurityRules = p.rules.children()
-	p.result.Node = plan.Wanted(view, "access to "+batch.Summary(names), names...)
+	rules := p.rules.decided(x.SecurityGroup.Properties.SecurityRules)
+	view.Properties.SecurityRules = rules.Written()
+	p.result.Node = plan.Wanted(view, "access to "+batch.Summary(names), names...).Owning(rules.Owner())
 	p.result.Node.After = batch.Involved(handovers)
 	return p.result
 }

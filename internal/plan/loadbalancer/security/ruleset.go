@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
@@ -305,20 +306,28 @@ func (s *ruleSet) freePriority(from, step int32) int32 {
 	return from
 }
 
-// children is the rules in their wanted state. Managed rules that lost their last
-// destination are not among them.
-func (s *ruleSet) children() []azure.Child[network.SecurityRule] {
-	out := make([]azure.Child[network.SecurityRule], 0, len(s.all))
+// decided writes the rules that changed over those that were there, and removes managed rules that lost their
+// last destination.
+func (s *ruleSet) decided(had []azure.Child[network.SecurityRule]) plan.Shared[network.SecurityRule] {
+	all := plan.SharedList(had)
+	for _, c := range had {
+		if s.byName[strings.ToLower(c.Name)] == nil {
+			all.Remove(c.Name)
+		}
+	}
 	for _, r := range s.all {
-		r.Keep = !r.changed
-		if r.changed && !r.hasWrittenDestinations() {
+		if !r.changed {
+			continue
+		}
+		if !r.hasWrittenDestinations() {
 			if len(r.to) == 0 && len(r.Properties.DestinationApplicationSecurityGroups) == 0 {
+				all.Remove(r.Name)
 				continue
 			}
 			p := &r.Properties
 			p.DestinationAddressPrefix, p.DestinationAddressPrefixes = oneOrMany(sorted(r.to), p.DestinationAddressPrefixes != nil)
 		}
-		out = append(out, r.Child)
+		all.Write(r.Child)
 	}
-	return out
+	return all
 }
