@@ -357,7 +357,7 @@ func (b *committer) answers(c commit) ([]answer, error) {
 		key := r.service.Key()
 		if !c.serves(i) {
 			if r.orphans {
-				answers[i].released = c.releasedForNone()
+				answers[i].released, answers[i].problems = c.releasedForNone(), c.out.Decision.Problems
 			}
 			continue
 		}

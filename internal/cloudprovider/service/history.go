@@ -43,8 +43,11 @@ func (h *history) unreported(s *corev1.Service, problems []plan.Problem) []plan.
 }
 
 // try notes that a Service is worked on, and the resource groups that it asks for, those that can
-// be ones, and its notes.
+// be ones, and its notes. Failures of a Service that a user has changed since do not count.
 func (h *history) try(s *corev1.Service) {
+	if h.tried != nil && !sameSpec(h.tried, s) {
+		h.failures, h.busy = 0, controller.BusyFilter{}
+	}
 	h.tried = s
 	for _, n := range slices.Concat(key.AskedGroups(s.Annotations), key.Noted(s.Status.Conditions)) {
 		if !slices.ContainsFunc(h.groups, n.Same) {

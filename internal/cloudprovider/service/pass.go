@@ -205,6 +205,7 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 	}
 	c.report.normal(s, reasonDeleted, "Deleted load balancer")
 	c.histories.forget(itemOf(s))
+	c.waitForOrphans(got)
 	return nil
 }
 
@@ -260,9 +261,19 @@ func (c *Controller) passOrphans(ctx context.Context, why reasons) {
 }
 
 func (c *Controller) removeOrphans(ctx context.Context, why reasons) error {
+	c.histories.block(orphansItem, false)
 	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), orphanRequest(why))
 	if err != nil {
 		return err
 	}
+	c.waitForOrphans(got)
 	return c.release(ctx, got.released)
+}
+
+// waitForOrphans has orphans looked for when a commit changes something in Azure, if a deleted Service
+// has left a frontend there that something else needs. A new Service may bring another frontend.
+func (c *Controller) waitForOrphans(got answer) {
+	if slices.ContainsFunc(got.problems, func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonFrontendKept }) {
+		c.histories.block(orphansItem, true)
+	}
 }

@@ -359,6 +359,32 @@ func TestFailuresThatAreOverAreForgotten(t *testing.T) {
 	})
 }
 
+// TestAChangeByTheUserResetsTheBackoff checks that failures of a Service as it was before a change do not
+// count: it is tried at once, and again as soon as after a first failure.
+func TestAChangeByTheUserResetsTheBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{}, 2)
+		w.start(config())
+		refuse := func(times int) {
+			t.Helper()
+			if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: times, Fault: emulator.FaultError,
+				Status: 400, Code: "InvalidRequestFormat"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refuse(0)
+		w.create(w.newService("web", 80))
+		<-time.After(time.Hour)
+		refuse(1)
+		began := time.Now()
+		w.change("web", func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 })
+		w.served("web")
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("the changed Service is served after %v", took)
+		}
+	})
+}
+
 // TestAFailedComparisonIsFollowedByAnEvent checks that a comparison that failed is reported, and so is
 // its success later, though all was up to date.
 func TestAFailedComparisonIsFollowedByAnEvent(t *testing.T) {

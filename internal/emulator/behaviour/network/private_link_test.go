@@ -34,6 +34,16 @@ func endpointBody(to, more string) string {
 		`,"privateLinkServiceConnections":[{"name":"link","properties":{"privateLinkServiceId":"` + to + `"` + more + `}}]}}`
 }
 
+// TestLongNameOfAPrivateLinkService checks that only the name itself counts, not that of the interface
+// that Azure creates for it.
+func TestLongNameOfAPrivateLinkService(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	const longest = 80
+	c.put(net+"/privateLinkServices/"+strings.Repeat("p", longest), serviceBody(subnet))
+	c.refused("PUT", net+"/privateLinkServices/"+strings.Repeat("p", longest+1), serviceBody(subnet), 400, "InvalidResourceName")
+}
+
 func TestPrivateLink(t *testing.T) {
 	c := start(t)
 	c.linkable()

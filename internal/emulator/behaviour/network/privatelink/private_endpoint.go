@@ -90,7 +90,7 @@ func checkEndpoint(c *behaviour.Call) error {
 func endpointInterface(c *behaviour.Call) error {
 	name := behaviour.Text(c.Doc, "properties.customNetworkInterfaceName")
 	if name == "" {
-		name = c.ID.Name() + ".nic." + c.GUID()
+		name = interfaceName(c)
 	}
 	id := ownInterface(c, name)
 	subnet := behaviour.Ref(behaviour.RefID(c.Doc, "properties.subnet"))

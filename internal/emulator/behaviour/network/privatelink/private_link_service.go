@@ -144,7 +144,7 @@ func checkLinkFrontends(c *behaviour.Call) error {
 
 // linkInterface writes the network interface with the private addresses of a private link service.
 func linkInterface(c *behaviour.Call) error {
-	id := ownInterface(c, c.ID.Name()+".nic."+c.GUID())
+	id := ownInterface(c, interfaceName(c))
 	var configurations []any
 	for _, configuration := range behaviour.Objects(c.Doc, "properties.ipConfigurations") {
 		configurations = append(configurations, interfaceConfiguration(configuration))
@@ -160,6 +160,17 @@ func interfaceConfiguration(configuration behaviour.Object) behaviour.Object {
 		}
 	}
 	return behaviour.Object{"name": behaviour.Text(configuration, "name"), "properties": properties}
+}
+
+// longestInterfaceName is the longest name of a network interface.
+const longestInterfaceName = 80
+
+// interfaceName returns a new name for the interface that belongs to the call's resource. A name of up to 80
+// characters is allowed for the resource, so the interface has the first ones of a long name.
+func interfaceName(c *behaviour.Call) string {
+	suffix := ".nic." + c.GUID()
+	name := c.ID.Name()
+	return name[:min(len(name), longestInterfaceName-len(suffix))] + suffix
 }
 
 // ownInterface returns the id of the network interface that Azure creates for a resource, and notes it in the document.
