@@ -24,6 +24,7 @@ import (
 // resource; when a second resource is refused meanwhile, all wait.
 type Budget struct {
 	limitOf func(fullType string) (Limit, bool)
+	turns   turns
 
 	mu       sync.Mutex
 	gates    map[gateKey]*gate
@@ -36,6 +37,9 @@ type BudgetConfig struct {
 	// LimitOf gives the limit for requests about a resource type, which is in lower
 	// case, if there is one; nil is for none. The same type always has the same.
 	LimitOf func(fullType string) (Limit, bool)
+	// AtOnce is how many requests are sent at once where the table of types says that
+	// requests are sent in turn; 0 and less mean 1.
+	AtOnce int
 }
 
 // Limit is how often requests may be sent. Requests wait for their turn.
@@ -54,7 +58,7 @@ type Rate struct {
 
 // NewBudget makes a budget.
 func NewBudget(c BudgetConfig) *Budget {
-	return &Budget{limitOf: c.LimitOf, gates: map[gateKey]*gate{}, limiters: map[string]*limiter{}}
+	return &Budget{limitOf: c.LimitOf, turns: turns{atOnce: max(c.AtOnce, 1)}, gates: map[gateKey]*gate{}, limiters: map[string]*limiter{}}
 }
 
 type limiter struct{ read, write *rate.Limiter }

@@ -43,6 +43,8 @@ type subject struct {
 	// What the table of types says: many wait for one write of it, and Azure counts
 	// requests at each resource too.
 	shared, countsEach bool
+	// turns is the key of the parent whose resources are written in turn, "" for none.
+	turns string
 }
 
 // reply is an answer of Azure, read whole.
@@ -159,6 +161,10 @@ func (d *Client) call(method, op, path, fullType string, id azure.ID) (call, err
 	u.RawQuery = url.Values{"api-version": {version}}.Encode()
 	namespace, _, _ := strings.Cut(strings.ToLower(fullType), "/")
 	row := d.types.Of(fullType)
+	turns := ""
+	if row.InTurn && method != http.MethodGet {
+		turns = id.Parent().Key()
+	}
 	return call{
 		method:      method,
 		url:         &u,
@@ -175,6 +181,7 @@ func (d *Client) call(method, op, path, fullType string, id azure.ID) (call, err
 			resource:     id.Key(),
 			shared:       row.Shared,
 			countsEach:   row.CountsEach,
+			turns:        turns,
 		},
 	}, nil
 }

@@ -54,6 +54,11 @@ func (d *Client) perform(ctx context.Context, c call) (*azure.Operation, error) 
 
 // begin sends a write and finds out how Azure tells what becomes of it.
 func (d *Client) begin(ctx, lasting context.Context, c call) (*operation, error) {
+	end, err := d.budget.turns.await(ctx, c.subject.turns)
+	if err != nil {
+		return nil, interrupted(ctx, c)
+	}
+	defer end()
 	first, failure := d.sendLasting(ctx, lasting, c)
 	if failure != nil && failure.Code == unregistered && d.register(ctx, c) == nil {
 		first, failure = d.sendLasting(ctx, lasting, c)

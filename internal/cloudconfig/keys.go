@@ -115,7 +115,8 @@ func machineKeys() []key {
 			"Allows a file without credentials, as on a node. Otherwise it has no effect: controllers use the Azure API, and node "+
 				"managers have a flag."),
 		integer("putVMSSVMBatchSize", func(c *Config) *int { return &c.PutVMSSVMBatchSize },
-			"Has no effect: instances are written in parallel, as many as Azure's limits allow.").or("1"),
+			"How many requests are sent at once to write instances of one uniform scale set; 0 and less mean 1. The operations "+
+				"run side by side in any case. Azure has refused requests at the same time.").or("1"),
 		seconds("routeUpdateIntervalInSeconds", func(c *Config) *time.Duration { return &c.RouteUpdateInterval },
 			"Has no effect: the first change is written at once, and changes during that write share the next one.").or("30"),
 		seconds("routeUpdateWaitingInSeconds", func(c *Config) *time.Duration { return &c.RouteUpdateWaiting },

@@ -78,6 +78,7 @@ const (
 	FaultLost      = fault.Lost
 	FaultStale     = fault.Stale
 	FaultCrash     = fault.Crash
+	FaultOverlap   = fault.Overlap
 )
 
 // ParseFaults reads a JSON document {"faults": [...]}.

@@ -114,7 +114,7 @@ func TestCrashHook(t *testing.T) {
 func TestBadFaultRules(t *testing.T) {
 	for rules, want := range map[string]string{
 		`{"faults":[{"fault":"explode"}]}`: `rule 1: fault "explode": want error, operation, lost, ` +
-			`stale or crash`,
+			`stale, crash or overlap`,
 		`{"faults":[{"fault":"lost"},{"fault":"error","methd":""}]}`: `unknown field "methd"`,
 		`{"faults":[{"fault":"error","method":"FETCH"}]}`:            `method "FETCH": want GET`,
 		`{"faults":[{"fault":"error","probability":2}]}`:             `probability 2: want 0 to 1`,

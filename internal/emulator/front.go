@@ -32,6 +32,7 @@ func (f *front) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	r := newRequest(hr)
 	f.answer(r)
 	sleep(hr.Context(), r.wait)
+	r.answered() // before the client can know
 	out := 0
 	if !r.cut {
 		out = f.send(w, r)
@@ -147,15 +148,16 @@ func (f *front) admit(r *request) error {
 func (f *front) serveTarget(r *request) error {
 	q := fault.Request{Method: r.method, Type: r.Kind.Name, Action: r.Action}
 	if !r.List {
-		q.Name = r.ID.Name()
+		q.Name, q.Parent = r.ID.Name(), r.ID.Parent().Key()
 	}
-	rule := f.faults.Pick(q)
+	var rule *fault.Rule
+	rule, r.answered = f.faults.Pick(q)
 	if rule == nil {
 		return f.carryOut(r)
 	}
 	f.log.Debug("fault rule applies", "fault", rule.Fault, "method", r.method, "path", r.http.URL.Path)
 	switch rule.Fault {
-	case fault.Error:
+	case fault.Error, fault.Overlap:
 		return rule.Refusal()
 	case fault.Operation:
 		r.operationFault = rule.Refusal()

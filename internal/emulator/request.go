@@ -41,6 +41,7 @@ type request struct {
 	operationFault *behaviour.Error // the operation is to fail with it
 	stale          bool             // the reply is to show the state before
 	cut            bool             // there is to be no reply
+	answered       func()           // called before the reply is sent
 
 	always  http.Header // headers of any reply
 	reply   reply
@@ -56,7 +57,7 @@ func newRequest(hr *http.Request) *request {
 	if hr.TLS != nil || hr.URL.Scheme == "https" {
 		scheme = "https"
 	}
-	return &request{http: hr, method: hr.Method, host: scheme + "://" + hr.Host, always: http.Header{}}
+	return &request{http: hr, method: hr.Method, host: scheme + "://" + hr.Host, always: http.Header{}, answered: func() {}}
 }
 
 // open reports whether the request needs no token.

@@ -108,7 +108,7 @@ func openOne(c arm.Config, o ClientOptions) (*cache.Cache, error) {
 func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o ClientOptions) arm.Config {
 	options := arm.Config{
 		Endpoint: e.ResourceManager, Scope: e.Scope(), UserAgent: c.UserAgent, Transport: o.Transport, Finish: o.Finish,
-		Budget:      arm.NewBudget(arm.BudgetConfig{LimitOf: limitOf(c)}),
+		Budget:      arm.NewBudget(arm.BudgetConfig{LimitOf: limitOf(c), AtOnce: c.PutVMSSVMBatchSize}),
 		APIVersions: versions(c), Registerer: o.Registerer, MinimumRetryAfter: c.EnableMinimumRetryAfter,
 	}
 	if options.UserAgent == "" {

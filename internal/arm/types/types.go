@@ -22,6 +22,10 @@ type Type struct {
 	// only the same request at the same resource, and nothing is read to see early how
 	// an operation is doing.
 	CountsEach bool
+	// InTurn says that Azure has refused writes of several resources of one parent that it
+	// got at the same time. Requests are sent in turn: the next after the answer to the one
+	// before, while the operations run side by side. It holds for the very type.
+	InTurn bool
 	// Answer says whether a write answers with what a read would answer.
 	Answer Answer
 	// Stale are the types, or starts of types, of which a write makes what was read
@@ -81,6 +85,7 @@ func Table() []Type {
 		{Name: "Microsoft.Compute", Version: compute, CountsEach: true, Answer: Whole},
 		{Name: vm, Stale: machine},
 		{Name: vmss, Stale: machine},
+		{Name: vmss + "/virtualMachines", InTurn: true},
 		{Name: vmss + "/networkInterfaces", Version: scaleSetIP},
 		{Name: vmss + "/publicIPAddresses", Version: scaleSetIP},
 		{Name: vmss + "/virtualMachines/networkInterfaces", Version: scaleSetIP},
@@ -175,7 +180,7 @@ func (x Index) Of(fullType string) Type {
 			continue
 		}
 		if strings.EqualFold(row.Name, fullType) {
-			found.Shared = row.Shared
+			found.Shared, found.InTurn = row.Shared, row.InTurn
 		}
 		if found.Version == "" {
 			found.Version = row.Version

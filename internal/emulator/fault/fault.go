@@ -26,6 +26,7 @@ const (
 	Lost      = "lost"      // the request is done and the connection cut instead of a reply
 	Stale     = "stale"     // a read returns the document before its last change
 	Crash     = "crash"     // the request is done and the process is to crash, then as lost
+	Overlap   = "overlap"   // as error, while another such request below the same parent has no answer
 )
 
 // Rule lets requests go wrong. Empty conditions match everything;
@@ -72,8 +73,8 @@ func Parse(text []byte) ([]Rule, error) {
 }
 
 func (f *Rule) check() error {
-	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash}, f.Fault) {
-		return fmt.Errorf("fault %q: want error, operation, lost, stale or crash", f.Fault)
+	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash, Overlap}, f.Fault) {
+		return fmt.Errorf("fault %q: want error, operation, lost, stale, crash or overlap", f.Fault)
 	}
 	if !slices.Contains([]string{"", "GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"}, strings.ToUpper(f.Method)) {
 		return fmt.Errorf("method %q: want GET, HEAD, PUT, PATCH, POST or DELETE", f.Method)
@@ -96,7 +97,7 @@ func (f *Rule) check() error {
 
 // Refusal is the error that the client of a faulty request gets.
 func (f *Rule) Refusal() *behaviour.Error {
-	status := cmp.Or(f.Status, http.StatusInternalServerError)
+	status := cmp.Or(f.Status, map[string]int{Overlap: http.StatusConflict}[f.Fault], http.StatusInternalServerError)
 	code, message := f.Code, f.Message
 	if code == "" {
 		code = map[int]string{409: "Conflict", 412: "PreconditionFailed", 429: "TooManyRequests", 503: "ServiceUnavailable",
@@ -121,6 +122,8 @@ type Request struct {
 	Method, Type, Action string
 	// Name of the resource, "" for a list and for a request that is to no resource.
 	Name string
+	// Parent is the key of what the resource is part of.
+	Parent string
 }
 
 // Rules are rules with how often each has matched and applied. They are safe for use by
@@ -130,11 +133,12 @@ type Rules struct {
 	rules   []Rule
 	matched []int
 	applied []int
+	flying  map[string]bool // parents with a request without an answer that an overlap rule matched
 	random  *random.Source
 }
 
 // NewRules returns an empty set; probabilities draw from the source.
-func NewRules(from *random.Source) *Rules { return &Rules{random: from} }
+func NewRules(from *random.Source) *Rules { return &Rules{random: from, flying: map[string]bool{}} }
 
 // Set replaces the rules.
 func (f *Rules) Set(rules []Rule) error {
@@ -156,13 +160,20 @@ func (f *Rules) Stale() bool {
 	return slices.ContainsFunc(f.rules, func(r Rule) bool { return r.Fault == Stale })
 }
 
-// Pick returns the rule that applies to the request, nil for none.
-func (f *Rules) Pick(r Request) *Rule {
+// Pick returns the rule that applies to the request, nil for none. The caller calls answered
+// when the request has its answer.
+func (f *Rules) Pick(r Request) (rule *Rule, answered func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	answered = func() {}
 	for i := range f.rules {
 		rule := &f.rules[i]
 		if !rule.matches(r) {
+			continue
+		}
+		if rule.Fault == Overlap && !f.flying[r.Parent] {
+			f.flying[r.Parent] = true
+			answered = func() { f.land(r.Parent) }
 			continue
 		}
 		f.matched[i]++
@@ -173,9 +184,15 @@ func (f *Rules) Pick(r Request) *Rule {
 			continue
 		}
 		f.applied[i]++
-		return rule
+		return rule, answered
 	}
-	return nil
+	return nil, answered
+}
+
+func (f *Rules) land(parent string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.flying, parent)
 }
 
 func (f *Rule) matches(r Request) bool {

@@ -1,0 +1,65 @@
+package arm
+
+import (
+	"context"
+	"sync"
+)
+
+// turns let so many requests for the resources of one parent be sent at once, each until
+// its first answer, in the order in which they came.
+type turns struct {
+	atOnce int
+
+	mu sync.Mutex // never held while waiting
+	of map[string]*turnsOf
+}
+
+// turnsOf are the turns at one parent.
+type turnsOf struct {
+	free  chan struct{} // has a token for each request that may be sent
+	users int
+}
+
+// await waits for a turn, until end.
+func (t *turns) await(ctx context.Context, parent string) (end func(), err error) {
+	if parent == "" {
+		return func() {}, nil
+	}
+	one := t.join(parent)
+	select {
+	case <-one.free:
+		return func() {
+			one.free <- struct{}{}
+			t.leave(parent, one)
+		}, nil
+	case <-ctx.Done():
+		t.leave(parent, one)
+		return nil, ctx.Err()
+	}
+}
+
+func (t *turns) join(parent string) *turnsOf {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.of[parent]
+	if one == nil {
+		one = &turnsOf{free: make(chan struct{}, t.atOnce)}
+		for range t.atOnce {
+			one.free <- struct{}{}
+		}
+		if t.of == nil {
+			t.of = map[string]*turnsOf{}
+		}
+		t.of[parent] = one
+	}
+	one.users++
+	return one
+}
+
+func (t *turns) leave(parent string, one *turnsOf) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if one.users--; one.users == 0 {
+		delete(t.of, parent)
+	}
+}
