@@ -28,7 +28,8 @@ type Rule struct {
 }
 
 const (
-	healthPath = "/healthz" // what kube-proxy answers at the health check node port
+	healthPath    = "/healthz" // what kube-proxy answers at the health check node port, and at its own port
+	kubeProxyPort = 10256
 	// longestDetection is what Azure allows for interval times number, in seconds.
 	longestDetection = 120
 )
@@ -164,8 +165,14 @@ func (r *reader) healthProbe(n naming.Names) azure.Child[network.Probe] {
 	}}
 }
 
+// portProbe is the probe of a port: of its node port, or of kube-proxy if Kubernetes allocates no node port.
 func (r *reader) portProbe(n naming.Names, p v1.ServicePort) azure.Child[network.Probe] {
 	interval, count := r.probeTiming(p.Port)
+	if _, named, _ := key.PortProbePort.Lookup(r.Annotations, p.Port); !named && p.NodePort == 0 {
+		return azure.Child[network.Probe]{Name: n.Rule(ProtocolOf(p), p.Port), Properties: network.Probe{
+			Protocol: "Http", Port: kubeProxyPort, RequestPath: healthPath, IntervalInSeconds: interval, ProbeThreshold: count,
+		}}
+	}
 	probe := network.Probe{Protocol: r.probeProtocol(p), Port: r.probePort(p), IntervalInSeconds: interval, ProbeThreshold: count}
 	if probe.Protocol != "Tcp" {
 		probe.RequestPath = firstOf(readPort(r, key.PortProbePath, p.Port, ""), read(r, key.ProbePath.Read), key.ProbePath.Default)
@@ -250,8 +257,7 @@ func (r *reader) probePort(p v1.ServicePort) int32 {
 func (r *reader) nodePort(p v1.ServicePort) int32 {
 	if p.NodePort == 0 {
 		r.refuse(problem.Spec,
-			"port %d has no node port to probe; allow allocateLoadBalancerNodePorts, set externalTrafficPolicy to Local, or name a "+
-				"port with the annotation %s",
+			"port %d has no node port to probe; allow allocateLoadBalancerNodePorts, or name another port with the annotation %s",
 			p.Port, key.PortProbePort.For(p.Port))
 	}
 	return p.NodePort
