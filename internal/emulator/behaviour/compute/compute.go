@@ -15,6 +15,6 @@ import (
 func Provider() behaviour.Provider {
 	return behaviour.Provider{
 		Types:  slices.Concat(scaleset.Types(), vm.Types(), manageddisk.Types(), []behaviour.Type{sshPublicKeys()}),
-		Routes: skuRoutes(),
+		Routes: slices.Concat(skuRoutes(), catalogueRoutes()),
 	}
 }

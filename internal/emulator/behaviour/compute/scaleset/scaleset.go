@@ -156,7 +156,7 @@ func fillInterfaceModels(c *behaviour.Call, path string) error {
 			"Required parameter 'networkInterfaceConfigurations' is missing (null).").At("networkInterfaceConfigurations")
 	}
 	for _, config := range configs {
-		if err := schema.Required(config, "name", "networkInterfaceConfiguration.name"); err != nil {
+		if err := schema.CheckName(config, "networkInterfaceConfiguration.name"); err != nil {
 			return err
 		}
 		behaviour.Default(config, "properties.primary", len(configs) == 1)
@@ -188,8 +188,13 @@ func fillAddressModels(c *behaviour.Call, config behaviour.Object) error {
 		return behaviour.Invalid("InvalidParameter", "Required parameter 'ipConfigurations' is missing (null).").At("ipConfigurations")
 	}
 	for _, address := range addresses {
-		if err := schema.Required(address, "name", "ipConfiguration.name"); err != nil {
+		if err := schema.CheckName(address, "ipConfiguration.name"); err != nil {
 			return err
+		}
+		if public := behaviour.Sub(address, "properties.publicIPAddressConfiguration"); public != nil {
+			if err := schema.CheckName(public, "publicIPAddressConfiguration.name"); err != nil {
+				return err
+			}
 		}
 		behaviour.Default(address, "properties.privateIPAddressVersion", "IPv4")
 		subnet := behaviour.RefID(address, "properties.subnet")
