@@ -212,11 +212,15 @@ func (t writer) answer(r *request, c *behaviour.Call, o *operation.Operation, lo
 // complete turns what a client sent into the document that is stored: the type's
 // own Fill, then those of the children inside of it, then its Check.
 func (t writer) complete(c *behaviour.Call, k *kind.Kind) error {
+	if err := k.Fields.Normalize(c); err != nil {
+		return err
+	}
 	if k.Fill != nil {
 		if err := k.Fill(c); err != nil {
 			return err
 		}
 	}
+	k.Fields.Complete(c)
 	for _, child := range k.Children {
 		if err := t.completeChildren(c, child); err != nil {
 			return err
