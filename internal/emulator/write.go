@@ -20,6 +20,7 @@ type writer struct {
 	access     *access.Control
 	references references
 	remover    remover
+	identities identities
 }
 
 func (t writer) put(r *request) (reply, error) {
@@ -214,6 +215,12 @@ func (t writer) answer(r *request, c *behaviour.Call, o *operation.Operation, lo
 func (t writer) complete(c *behaviour.Call, k *kind.Kind) error {
 	if err := k.Fields.Normalize(c); err != nil {
 		return err
+	}
+	if k.Inline == "" {
+		if err := t.identities.complete(c); err != nil {
+			return err
+		}
+		defer dropNone(c.Doc)
 	}
 	if k.Fill != nil {
 		if err := k.Fill(c); err != nil {

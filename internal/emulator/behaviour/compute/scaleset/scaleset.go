@@ -64,7 +64,6 @@ func fillScaleSetModel(c *behaviour.Call) error {
 	behaviour.Default(c.Doc, "properties.orchestrationMode", "Uniform")
 	behaviour.Default(c.Doc, "properties.uniqueId", c.GUID())
 	behaviour.Default(c.Doc, "properties.timeCreated", behaviour.Stamp(c.Now()))
-	vm.FillIdentity(c)
 	fillPlacement(c)
 	model := behaviour.Sub(c.Doc, schema.ProfilePath)
 	if model == nil {
@@ -80,6 +79,7 @@ func fillScaleSetModel(c *behaviour.Call) error {
 	behaviour.Default(c.Doc, "sku.tier", size.Tier())
 	behaviour.Default(c.Doc, schema.CapacityPath, 0)
 	behaviour.Default(model, "timeCreated", behaviour.Stamp(c.Now()))
+	behaviour.Default(model, "storageProfile.osDisk.caching", "None") // a machine of its own has ReadWrite
 	image := vm.FillOSDisk(c, model, size)
 	behaviour.Default(model, "osProfile.computerNamePrefix", c.ID.Name())
 	vm.FillOSProfile(model, image.OS == "Windows", false)
