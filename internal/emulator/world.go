@@ -119,6 +119,7 @@ func (t *transaction) writer() writer {
 	return writer{
 		scopes: t.scopes(), starter: t.starter(), access: &t.access, remover: t.remover(),
 		references: references{docs: t.Transaction, kinds: t.parts.kinds, queue: t.parts.queue},
+		identities: identities{known: t.parts.kinds.Of(userAssigned) != nil},
 	}
 }
 

@@ -20,6 +20,7 @@ type writer struct {
 	access     *access.Control
 	references references
 	remover    remover
+	identities identities
 }
 
 func (t writer) put(r *request) (reply, error) {
@@ -212,11 +213,21 @@ func (t writer) answer(r *request, c *behaviour.Call, o *operation.Operation, lo
 // complete turns what a client sent into the document that is stored: the type's
 // own Fill, then those of the children inside of it, then its Check.
 func (t writer) complete(c *behaviour.Call, k *kind.Kind) error {
+	if err := k.Fields.Normalize(c); err != nil {
+		return err
+	}
+	if k.Inline == "" {
+		if err := t.identities.complete(c); err != nil {
+			return err
+		}
+		defer dropNone(c.Doc)
+	}
 	if k.Fill != nil {
 		if err := k.Fill(c); err != nil {
 			return err
 		}
 	}
+	k.Fields.Complete(c)
 	for _, child := range k.Children {
 		if err := t.completeChildren(c, child); err != nil {
 			return err

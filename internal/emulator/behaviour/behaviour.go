@@ -72,6 +72,8 @@ type Type struct {
 	// that goes through an array of named objects applies to every element.
 	Own []string
 
+	// Fields describe the documents: before Fill the core converts the values that were sent, and after it fills in what is left out.
+	Fields Fields
 	// Fill completes c.Doc, the document that a create or update makes: defaults,
 	// fields that Azure adds, checks. c.Old is the document before, nil on create.
 	// For an inline child, Doc and Old are the element and c.Parent is the parent's

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -10,7 +11,8 @@ import (
 type Image struct {
 	Publisher, Offer, SKU string // empty for all SKUs
 	OS                    string // "Windows" or "Linux"
-	Version               string // the latest version
+	Version               string // the latest of Versions
+	Versions              []string
 	OSName, OSVersion     string // as the guest agent reports them
 	DiskGiB               int
 }
@@ -21,10 +23,36 @@ var imagesCSV string
 var images = sync.OnceValue(func() []Image {
 	return load("images.csv", imagesCSV, func(f fields) (string, Image) {
 		i := Image{Publisher: f.text("publisher"), Offer: f.text("offer"), SKU: f.text("sku"), OS: f.text("os"),
-			Version: f.text("version"), OSName: f.text("os_name"), OSVersion: f.text("os_version"), DiskGiB: f.whole("disk_gib")}
+			Versions: strings.Fields(f.text("versions")), OSName: f.text("os_name"), OSVersion: f.text("os_version"),
+			DiskGiB: f.whole("disk_gib")}
+		i.Version = i.Versions[len(i.Versions)-1]
 		return i.Publisher + "/" + i.Offer + "/" + i.SKU, i
 	}).all
 })
+
+// Images returns the images of the catalogue that clients can list. Each has an offer and a SKU.
+func Images() []Image {
+	return slices.DeleteFunc(slices.Clone(images()), func(i Image) bool { return i.SKU == "" })
+}
+
+// Extension is an extension of virtual machines that a publisher offers.
+type Extension struct {
+	Publisher, Type, OS string
+	Versions            []string
+}
+
+//go:embed extensions.csv
+var extensionsCSV string
+
+var extensions = sync.OnceValue(func() []Extension {
+	return load("extensions.csv", extensionsCSV, func(f fields) (string, Extension) {
+		e := Extension{Publisher: f.text("publisher"), Type: f.text("type"), OS: f.text("os"), Versions: strings.Fields(f.text("versions"))}
+		return e.Publisher + "/" + e.Type, e
+	}).all
+})
+
+// Extensions returns the extensions of the catalogue. Callers must not change the slice.
+func Extensions() []Extension { return extensions() }
 
 // FindImage returns the image of the SKU, or one of the offer, of the publisher, or of the operating system os, in this
 // order. An unknown image without a system counts as Linux.

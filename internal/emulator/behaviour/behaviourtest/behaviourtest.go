@@ -141,8 +141,30 @@ func (a *Azure) Send(method, path, body string) (int, http.Header, behaviour.Obj
 	return got.Status, got.Header, got.Body
 }
 
+// List reads a catalogue that is an array without an object around it.
+func (a *Azure) List(path string) []any {
+	a.Helper()
+	got, text := a.send("GET", path, "")
+	var list []any
+	if err := json.Unmarshal(text, &list); err != nil {
+		a.Fatalf("GET %s: %d is not a JSON array: %v\n%s", path, got.Status, err, text)
+	}
+	return list
+}
+
 // Request sends one request, to a path or an absolute URL; header are names and values in turn.
 func (a *Azure) Request(method, path, body string, header ...string) Answer {
+	a.Helper()
+	got, text := a.send(method, path, body, header...)
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &got.Body); err != nil {
+			a.Fatalf("%s %s: %d is not a JSON object: %v\n%s", method, path, got.Status, err, text)
+		}
+	}
+	return got
+}
+
+func (a *Azure) send(method, path, body string, header ...string) (Answer, []byte) {
 	a.Helper()
 	path = strings.Replace(strings.Replace(path, "~~", Subscription, 1), "~", Group, 1)
 	if !strings.HasPrefix(path, "http") {
@@ -172,13 +194,7 @@ func (a *Azure) Request(method, path, body string, header ...string) Answer {
 	if err != nil {
 		a.Fatalf("%s %s: %v", method, path, err)
 	}
-	got := Answer{Status: reply.StatusCode, Header: reply.Header}
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, &got.Body); err != nil {
-			a.Fatalf("%s %s: %d is not a JSON object: %v\n%s", method, path, reply.StatusCode, err, text)
-		}
-	}
-	return got
+	return Answer{Status: reply.StatusCode, Header: reply.Header}, text
 }
 
 // At returns the value at a path. A number in the path selects an element of an array, # its length.

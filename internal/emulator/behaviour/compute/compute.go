@@ -3,7 +3,9 @@
 package compute
 
 import (
+	_ "embed"
 	"slices"
+	"strings"
 
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/compute/manageddisk"
@@ -11,10 +13,31 @@ import (
 	"kaz/internal/emulator/behaviour/compute/vm"
 )
 
+//go:embed types.txt
+var table string
+
+// styles are the styles of the types that only the table has.
+func styles() map[string]behaviour.Style {
+	plain := behaviour.Plain("Microsoft.Compute")
+	plain.RawNextLink = true
+	compute := behaviour.Compute()
+	compute.Etag, compute.EtagHeader = behaviour.NoEtag, behaviour.Never
+	gallery := compute
+	gallery.Name, gallery.Protocol = "Microsoft.Compute galleries", behaviour.ComputeOperations("capsOperations", false)
+	return map[string]behaviour.Style{"plain": plain, "compute": compute, "gallery": gallery, "disk": behaviour.Disk()}
+}
+
 // Provider is Microsoft.Compute.
 func Provider() behaviour.Provider {
+	types := behaviour.Describe(table, styles(),
+		slices.Concat(scaleset.Types(), vm.Types(), manageddisk.Types(), []behaviour.Type{sshPublicKeys(), images()}))
+	for i := range types {
+		if strings.HasSuffix(types[i].Name, "/proximityPlacementGroups") {
+			types[i].Show = placementGroups
+		}
+	}
 	return behaviour.Provider{
-		Types:  slices.Concat(scaleset.Types(), vm.Types(), manageddisk.Types(), []behaviour.Type{sshPublicKeys()}),
-		Routes: skuRoutes(),
+		Types:  types,
+		Routes: slices.Concat(skuRoutes(), catalogueRoutes(), scaleset.Routes()),
 	}
 }

@@ -6,6 +6,7 @@
 package network
 
 import (
+	_ "embed"
 	"slices"
 
 	"kaz/internal/emulator/behaviour"
@@ -17,10 +18,16 @@ import (
 	"kaz/internal/emulator/behaviour/network/vnet"
 )
 
+//go:embed types.txt
+var table string
+
 // Provider is Microsoft.Network.
 func Provider() behaviour.Provider {
+	types := slices.Concat(publicip.Types(), vnet.Types(), security.Types(), loadbalancer.Types(), privatelink.Types(), dns.Types())
+	firewall := behaviour.Network()
+	firewall.Protocol = behaviour.FirewallOperations()
 	return behaviour.Provider{
-		Types:  slices.Concat(publicip.Types(), vnet.Types(), security.Types(), loadbalancer.Types(), privatelink.Types(), dns.Types()),
+		Types:  behaviour.Describe(table, map[string]behaviour.Style{"network": behaviour.Network(), "firewall": firewall}, types),
 		Routes: append(publicip.Routes(), usages()),
 	}
 }

@@ -105,7 +105,6 @@ func TestRecordSetRefusals(t *testing.T) {
 		"AAAA/h":    `"ttl":60,"aaaaRecords":[{"ipv6Address":"10.0.0.4"}]`,
 		"CNAME/www": `"ttl":60,"cnameRecord":{"cname":"x"}`,
 		"CNAME/@":   `"ttl":60,"cnameRecord":{"cname":"x"}`,
-		"CNAME/i":   `"ttl":60`,
 	} {
 		c.refused("PUT", inside+"/"+path, `{"properties":{`+properties+`}}`, 400, "BadRequest")
 	}

@@ -23,7 +23,8 @@ func disks() behaviour.Type {
 
 // ownDiskFields returns the fields that Azure sets on disks and snapshots.
 func ownDiskFields() []string {
-	return []string{schema.Runtime, "sku.tier", "properties.timeCreated", "properties.uniqueId", "properties.diskState",
+	return []string{schema.Runtime, "sku.tier", "properties.timeCreated", "properties.burstingEnabledTime",
+		"properties.uniqueId", "properties.diskState",
 		"properties.diskSizeBytes", "properties.creationData.sourceUniqueId"}
 }
 
@@ -145,7 +146,25 @@ func settleDisk(c *behaviour.Call) error {
 		behaviour.Remove(c.Doc, "properties.tier")
 	}
 	diskFacts(c.World, c.Doc)
+	fillPerformance(c)
 	return nil
+}
+
+// fillPerformance completes the settings of disks that are shared, burst or have a performance of their own.
+func fillPerformance(c *behaviour.Call) {
+	if behaviour.Bool(c.Doc, "properties.burstingEnabled") {
+		behaviour.Default(c.Doc, "properties.burstingEnabledTime", behaviour.Stamp(c.Now()))
+	}
+	if !provisionable(behaviour.Text(c.Doc, "sku.name")) {
+		return
+	}
+	const sector = 4096
+	behaviour.Default(c.Doc, "properties.creationData.logicalSectorSize", sector)
+	if schema.Number(c.Doc, "properties.maxShares") > 1 {
+		for _, limit := range []string{"diskIOPSRead", "diskMBpsRead"} {
+			behaviour.Default(c.Doc, "properties."+limit+"Only", behaviour.At(c.Doc, "properties."+limit+"Write"))
+		}
+	}
 }
 
 // copySourceFields copies the fields that a copy has from its source.

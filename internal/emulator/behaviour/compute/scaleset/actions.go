@@ -17,9 +17,12 @@ func scaleSetActions() map[string]behaviour.Action {
 		// This is not "delete", the verb that deletes the scale set itself.
 		"Delete": {Long: true, Latency: "deleteInstances", Do: deleteChosen,
 			Settle: func(c *behaviour.Call) (any, error) { return nil, settleMembers(c, c.Doc) }},
-		"manualupgrade": {Long: true, Do: chooseInto, Settle: upgradeChosen},
-		"reimage":       {Long: true, Do: chooseInto, Settle: reimageChosen},
-		"reimageall":    {Long: true, Do: chooseInto, Settle: reimageChosen},
+		"manualupgrade":           {Long: true, Do: chooseInto, Settle: upgradeChosen},
+		"osRollingUpgrade":        rollingUpgrade(),
+		"extensionRollingUpgrade": rollingUpgrade(),
+		"performMaintenance":      {Long: true, Do: chooseInto, Settle: upgradeChosen},
+		"reimage":                 {Long: true, Do: chooseInto, Settle: reimageChosen},
+		"reimageall":              {Long: true, Do: chooseInto, Settle: reimageChosen},
 	}
 	for name, t := range vm.Transitions() {
 		actions[name] = groupPowerAction(t)

@@ -173,6 +173,7 @@ func instanceActions() map[string]behaviour.Action {
 		}},
 		"retrieveBootDiagnosticsData": {Do: vm.BootDiagnostics},
 		"performMaintenance":          {Long: true, Do: vm.RefuseLeaving},
+		"runCommand":                  vm.RunCommand(),
 		"attachDetachDataDisks":       manageddisk.AttachDetach(instanceDisks, "sku.name", vm.CheckStays),
 	}
 	for name, t := range vm.Transitions() {

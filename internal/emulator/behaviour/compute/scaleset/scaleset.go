@@ -64,7 +64,6 @@ func fillScaleSetModel(c *behaviour.Call) error {
 	behaviour.Default(c.Doc, "properties.orchestrationMode", "Uniform")
 	behaviour.Default(c.Doc, "properties.uniqueId", c.GUID())
 	behaviour.Default(c.Doc, "properties.timeCreated", behaviour.Stamp(c.Now()))
-	vm.FillIdentity(c)
 	fillPlacement(c)
 	model := behaviour.Sub(c.Doc, schema.ProfilePath)
 	if model == nil {
@@ -80,6 +79,7 @@ func fillScaleSetModel(c *behaviour.Call) error {
 	behaviour.Default(c.Doc, "sku.tier", size.Tier())
 	behaviour.Default(c.Doc, schema.CapacityPath, 0)
 	behaviour.Default(model, "timeCreated", behaviour.Stamp(c.Now()))
+	behaviour.Default(model, "storageProfile.osDisk.caching", "None") // a machine of its own has ReadWrite
 	image := vm.FillOSDisk(c, model, size)
 	behaviour.Default(model, "osProfile.computerNamePrefix", c.ID.Name())
 	vm.FillOSProfile(model, image.OS == "Windows", false)
@@ -156,7 +156,7 @@ func fillInterfaceModels(c *behaviour.Call, path string) error {
 			"Required parameter 'networkInterfaceConfigurations' is missing (null).").At("networkInterfaceConfigurations")
 	}
 	for _, config := range configs {
-		if err := schema.Required(config, "name", "networkInterfaceConfiguration.name"); err != nil {
+		if err := schema.CheckName(config, "networkInterfaceConfiguration.name"); err != nil {
 			return err
 		}
 		behaviour.Default(config, "properties.primary", len(configs) == 1)
@@ -188,8 +188,13 @@ func fillAddressModels(c *behaviour.Call, config behaviour.Object) error {
 		return behaviour.Invalid("InvalidParameter", "Required parameter 'ipConfigurations' is missing (null).").At("ipConfigurations")
 	}
 	for _, address := range addresses {
-		if err := schema.Required(address, "name", "ipConfiguration.name"); err != nil {
+		if err := schema.CheckName(address, "ipConfiguration.name"); err != nil {
 			return err
+		}
+		if public := behaviour.Sub(address, "properties.publicIPAddressConfiguration"); public != nil {
+			if err := schema.CheckName(public, "publicIPAddressConfiguration.name"); err != nil {
+				return err
+			}
 		}
 		behaviour.Default(address, "properties.privateIPAddressVersion", "IPv4")
 		subnet := behaviour.RefID(address, "properties.subnet")

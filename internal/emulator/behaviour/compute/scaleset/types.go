@@ -8,6 +8,6 @@ import "kaz/internal/emulator/behaviour"
 func Types() []behaviour.Type {
 	return []behaviour.Type{
 		scaleSets(), scaleSetExtensions(), scaleSetInterfaces(), scaleSetPublicIPs(),
-		instances(), instanceInterfaces(), instanceAddresses(), instancePublicIPs(),
+		rollingUpgrades(), instances(), instanceInterfaces(), instanceAddresses(), instancePublicIPs(),
 	}
 }

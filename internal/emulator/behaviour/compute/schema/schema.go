@@ -4,6 +4,7 @@ package schema
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -73,6 +74,21 @@ func Keep(doc, old behaviour.Object) {
 func Required(doc behaviour.Object, path, name string) error {
 	if v := behaviour.At(doc, path); v == nil || v == "" {
 		return behaviour.Invalid("InvalidParameter", "Required parameter '%s' is missing (null).", name).At(name)
+	}
+	return nil
+}
+
+// nameForm matches the names that Azure allows for the network resources of a machine.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?$`)
+
+// CheckName refuses a model without a name, or with a name that its resource cannot have. what is the provider's name for it.
+func CheckName(model behaviour.Object, what string) error {
+	if err := Required(model, "name", what); err != nil {
+		return err
+	}
+	if name := behaviour.Text(model, "name"); !nameForm.MatchString(name) {
+		return behaviour.Invalid("InvalidParameter", "The value '%s' of parameter '%s' is invalid. The name must have 1 to 80 letters, "+
+			"digits, '.', '-' and '_', begin with a letter, a digit or '_', and end with one of these.", name, what).At(what)
 	}
 	return nil
 }

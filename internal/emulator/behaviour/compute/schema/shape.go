@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"strings"
+
 	"kaz/internal/emulator/behaviour"
 )
 
@@ -116,7 +118,7 @@ func fits(value any, want kind) bool {
 	case bool:
 		return true
 	case string:
-		return v == "true" || v == "false"
+		return strings.EqualFold(v, "true") || strings.EqualFold(v, "false")
 	}
 	return false
 }

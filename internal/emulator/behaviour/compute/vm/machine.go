@@ -76,7 +76,7 @@ func FillOSDisk(w behaviour.World, model behaviour.Object, size catalog.Size) ca
 	image := modelImage(w, model)
 	behaviour.Default(storage, "osDisk.osType", image.OS)
 	behaviour.Default(storage, "osDisk.createOption", "FromImage")
-	behaviour.Default(storage, "osDisk.caching", "None")
+	behaviour.Default(storage, "osDisk.caching", "ReadWrite")
 	if behaviour.At(storage, "osDisk.vhd") == nil && behaviour.Text(storage, "osDisk.createOption") != "Attach" {
 		behaviour.Default(storage, "osDisk.managedDisk.storageAccountType", manageddisk.DefaultDiskSKU(size))
 		behaviour.Default(storage, "osDisk.diskSizeGB", image.DiskGiB)
@@ -112,32 +112,4 @@ func ExactVersion(storage behaviour.Object, image catalog.Image) {
 		version = image.Version
 	}
 	behaviour.Default(ref, "exactVersion", version)
-}
-
-// FillIdentity completes the identity of a machine or a scale set, and removes an identity of type None.
-func FillIdentity(c *behaviour.Call) {
-	kind := strings.ToLower(behaviour.Text(c.Doc, "identity.type"))
-	if kind == "none" || kind == "" {
-		delete(c.Doc, "identity")
-		return
-	}
-	if strings.Contains(kind, "systemassigned") {
-		if behaviour.Text(c.Doc, "identity.principalId") == "" {
-			behaviour.Set(c.Doc, "identity.principalId", cmp.Or(behaviour.Text(c.Old, "identity.principalId"), c.GUID()))
-			behaviour.Set(c.Doc, "identity.tenantId", c.TenantOf(c.ID.Subscription()))
-		}
-	}
-	for id, x := range behaviour.Sub(c.Doc, "identity.userAssignedIdentities") {
-		user, _ := x.(behaviour.Object)
-		if user == nil {
-			user = behaviour.Object{}
-			behaviour.Sub(c.Doc, "identity.userAssignedIdentities")[id] = user
-		}
-		if doc, ok := c.Get(azure.ID(id)); ok {
-			user["principalId"], user["clientId"] = behaviour.Text(doc, "properties.principalId"),
-				behaviour.Text(doc, "properties.clientId")
-		}
-		behaviour.Default(user, "principalId", c.GUID())
-		behaviour.Default(user, "clientId", c.GUID())
-	}
 }

@@ -83,7 +83,6 @@ func fillMachine(c *behaviour.Call) error {
 	if err != nil {
 		return err
 	}
-	FillIdentity(c)
 	behaviour.Default(c.Doc, "properties.vmId", c.GUID())
 	behaviour.Default(c.Doc, "properties.timeCreated", behaviour.Stamp(c.Now()))
 	behaviour.Default(c.Doc, schema.Runtime+".power", Running)
@@ -292,6 +291,10 @@ func machineActions() map[string]behaviour.Action {
 		"performMaintenance":          {Long: true, Do: RefuseLeaving},
 		"reimage":                     {Long: true, Do: RefuseLeaving},
 		"generalize":                  {Do: generalize},
+		"capture":                     capture(),
+		"runCommand":                  RunCommand(),
+		"assessPatches":               assessPatches(),
+		"convertToManagedDisks":       {Long: true, Do: RefuseLeaving},
 		"attachDetachDataDisks":       manageddisk.AttachDetach(machineDisks, "properties.hardwareProfile.vmSize", CheckStays),
 	}
 	for name, t := range Transitions() {

@@ -37,7 +37,7 @@ func privateZones() behaviour.Type {
 		},
 		Settle: func(c *behaviour.Call) error {
 			if _, ok := c.Get(c.ID.Child("SOA", "@")); !ok {
-				privateZone.putApex(c, "SOA", 3600, soa("azureprivatedns.net", "azureprivatedns-host.microsoft.com"))
+				privateZone.putApex(c, "SOA", 3600, privateZone.soa("azureprivatedns.net", "azureprivatedns-host.microsoft.com"))
 			}
 			return nil
 		},

@@ -62,7 +62,7 @@ func (z zoneKind) property(r recordType) string {
 // recordSets returns the resource types of a zone's records.
 func (z zoneKind) recordSets() []behaviour.Type {
 	style := behaviour.Plain("DNS record sets")
-	style.Etag, style.EtagHeader = behaviour.BareGUID, behaviour.OnGet
+	style.Etag, style.EtagHeader = behaviour.BareGUID, behaviour.OnGetAndPut
 	style.Bare = true
 	style.Mismatch = func(id azure.ID, _, have string) *behaviour.Error {
 		e := behaviour.Refusal(412, "PreconditionFailed", "The Record set %s has been modified (etag mismatch).", id.Name())
@@ -135,6 +135,7 @@ func (z zoneKind) fillRecordSet(c *behaviour.Call, r recordType) error {
 	properties["fqdn"] = recordName(c.ID)
 	if z.public {
 		behaviour.Default(c.Doc, "properties.targetResource", behaviour.Object{})
+		behaviour.Default(c.Doc, "properties.trafficManagementProfile", behaviour.Object{})
 	} else {
 		properties["isAutoRegistered"] = false
 	}
@@ -202,10 +203,11 @@ func (z zoneKind) checkRecords(c *behaviour.Call, r recordType, properties behav
 	records, isArray := properties[property].([]any)
 	if r.one {
 		record, ok := properties[property].(behaviour.Object)
-		if !ok {
-			if z.aliased(properties) {
-				return nil
-			}
+		switch {
+		case ok:
+		case properties[property] == nil && (r.name != "SOA" || z.aliased(properties)):
+			return nil // a set may be created before its record
+		default:
 			return badRecord("The record set '%s' of type '%s' must have the property '%s'.", c.ID.Name(), r.name, property)
 		}
 		records, isArray = []any{record}, true
@@ -341,11 +343,15 @@ func (z zoneKind) putApex(c *behaviour.Call, name string, ttl int, records any) 
 }
 
 // soa returns the start of authority record of a zone.
-func soa(host, email string) behaviour.Object {
-	return behaviour.Object{
-		"host": host, "email": email, "serialNumber": 1, "refreshTime": 3600, "retryTime": 300,
-		"expireTime": 2419200, "minimumTTL": 300,
+func (z zoneKind) soa(host, email string) behaviour.Object {
+	record := behaviour.Object{"host": host, "email": email, "serialNumber": 1, "refreshTime": 3600, "retryTime": 300,
+		"expireTime": 2419200}
+	if z.public {
+		record["minimumTTL"] = 300
+	} else {
+		record["minimumTtl"] = 10
 	}
+	return record
 }
 
 // checkZoneName checks that a zone's name has at least two labels.

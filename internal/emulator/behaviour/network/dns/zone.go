@@ -54,7 +54,7 @@ func writeApex(c *behaviour.Call) error {
 	}
 	const ttl = 172800
 	publicZone.putApex(c, "NS", ttl, records)
-	publicZone.putApex(c, "SOA", 3600, soa(servers[0], "azuredns-hostmaster.microsoft.com"))
+	publicZone.putApex(c, "SOA", 3600, publicZone.soa(servers[0], "azuredns-hostmaster.microsoft.com"))
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package loadbalancer
 
 import (
+	"cmp"
+
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/network/ipam"
@@ -49,8 +51,9 @@ func fillFrontend(c *behaviour.Call) error {
 	}
 	if !internal {
 		behaviour.Remove(c.Doc, "properties.privateIPAddress")
-		behaviour.Remove(c.Doc, "properties.privateIPAddressVersion")
-		return nil
+		if behaviour.At(c.Doc, "properties.privateIPAddressVersion") == nil {
+			return nil
+		}
 	}
 	return schema.Choose(c, "properties.privateIPAddressVersion", ipam.IPv4, ipam.IPv4, ipam.IPv6)
 }
@@ -159,16 +162,13 @@ func checkFamilies(b *balancer) error {
 
 // familyOf returns the address family of a frontend.
 func familyOf(b *balancer, part behaviour.Object) string {
-	if v := behaviour.Text(part, "properties.privateIPAddressVersion"); v != "" {
-		return v
-	}
 	for _, path := range []string{"properties.publicIPAddress", "properties.publicIPPrefix"} {
 		if id := behaviour.RefID(part, path); id != "" {
 			doc, _ := b.Get(id)
 			return behaviour.Text(doc, "properties.publicIPAddressVersion")
 		}
 	}
-	return ipam.IPv4
+	return cmp.Or(behaviour.Text(part, "properties.privateIPAddressVersion"), ipam.IPv4)
 }
 
 // internal reports whether a frontend of a load balancer is in a subnet.

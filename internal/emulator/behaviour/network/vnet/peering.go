@@ -16,8 +16,10 @@ const (
 	disconnected = "Disconnected"
 )
 
+const peeringsPath = "properties.virtualNetworkPeerings"
+
 func peerings() behaviour.Type {
-	return schema.Inside("virtualNetworks/virtualNetworkPeerings", "properties.virtualNetworkPeerings", behaviour.Type{
+	return schema.Inside("virtualNetworks/virtualNetworkPeerings", peeringsPath, behaviour.Type{
 		Style: schema.RetryAfter(10, 10),
 		Own: []string{"properties.resourceGuid", "properties.peeringState", "properties.peeringSyncLevel",
 			"properties.remoteAddressSpace", "properties.remoteVirtualNetworkAddressSpace"},
@@ -48,7 +50,7 @@ func peerings() behaviour.Type {
 // spaces.
 func checkPeerings(c *behaviour.Call, space []netip.Prefix) error {
 	seen := map[string]string{}
-	for _, peering := range behaviour.Objects(c.Doc, "properties.virtualNetworkPeerings") {
+	for _, peering := range behaviour.Objects(c.Doc, peeringsPath) {
 		name := behaviour.Text(peering, "name")
 		id, remote := c.ID.Child("virtualNetworkPeerings", name), behaviour.RefID(peering, "properties.remoteVirtualNetwork")
 		if remote.Equal(c.ID) {
@@ -80,7 +82,7 @@ func checkPeerings(c *behaviour.Call, space []netip.Prefix) error {
 // counterpart returns the peering in the opposite direction, and whether there is one.
 func counterpart(w behaviour.World, local, remote azure.ID) (azure.ID, bool) {
 	doc, _ := w.Get(remote)
-	for _, peering := range behaviour.Objects(doc, "properties.virtualNetworkPeerings") {
+	for _, peering := range behaviour.Objects(doc, peeringsPath) {
 		if behaviour.RefID(peering, "properties.remoteVirtualNetwork").Equal(local) {
 			return remote.Child("virtualNetworkPeerings", behaviour.Text(peering, "name")), true
 		}

@@ -14,11 +14,15 @@ func virtualNetworks() behaviour.Type {
 	return schema.Tracked("virtualNetworks", behaviour.Type{
 		Style: schema.RetryAfter(3, 10),
 		Fill: func(c *behaviour.Call) error {
+			// A PUT without peerings keeps them; only an empty list removes them.
+			if was := behaviour.At(c.Old, peeringsPath); was != nil {
+				behaviour.Default(c.Doc, peeringsPath, behaviour.Clone(was))
+			}
 			return schema.FirstError(
 				func() error {
 					return schema.Choose(c, "properties.privateEndpointVNetPolicies", "Disabled", "Disabled", "Basic")
 				},
-				func() error { return schema.List(c, "properties.subnets", "properties.virtualNetworkPeerings") },
+				func() error { return schema.List(c, "properties.subnets", peeringsPath) },
 				func() error { return schema.Flag(c, "properties.enableDdosProtection", false) },
 				func() error { return checkAddressSpace(c) },
 			)

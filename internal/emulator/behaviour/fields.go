@@ -1,0 +1,230 @@
+package behaviour
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Field describes a member of the documents of a type: what clients may send there, and what Azure fills in.
+type Field struct {
+	// path has the keys that lead to the field. The key "[]" goes to each element of an array, "{}" to each value of an object.
+	path  []string
+	kind  fieldKind
+	words []string // of an enumeration, in Azure's spelling
+	// otherwise is the value that Azure writes where there is none, nil for none. It is written only into objects that exist.
+	otherwise any
+	secret    bool // clients never see it
+}
+
+// fieldKind is the JSON type of a field.
+type fieldKind string
+
+const (
+	flagField   fieldKind = "bool"
+	numberField fieldKind = "int"
+	textField   fieldKind = "text"
+	objectField fieldKind = "object"
+	listField   fieldKind = "list"
+	anyField    fieldKind = "any"
+	// guidField is a GUID that Azure makes once, timeField the time of the creation.
+	guidField fieldKind = "guid"
+	timeField fieldKind = "time"
+)
+
+// Fields describe the documents of a type.
+type Fields []Field
+
+// Normalize converts values as Azure's deserialisers do: numbers and booleans that are sent as texts, numbers that are sent for
+// texts, and words of enumerations in another case. It returns an error for a value that does not fit.
+func (fs Fields) Normalize(c *Call) error {
+	for _, f := range fs {
+		if err := f.normalize(c, c.Doc, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Complete writes what the document leaves out.
+func (fs Fields) Complete(c *Call) {
+	for _, f := range fs {
+		f.complete(c, c.Doc, 0)
+	}
+}
+
+// each calls f with the values at the next key of the path.
+func each(value any, key string, f func(any) error) error {
+	switch key {
+	case "[]":
+		list, _ := value.([]any)
+		for _, element := range list {
+			if err := f(element); err != nil {
+				return err
+			}
+		}
+	case "{}":
+		object, _ := value.(Object)
+		for _, element := range object {
+			if err := f(element); err != nil {
+				return err
+			}
+		}
+	default:
+		if object, ok := value.(Object); ok && object[key] != nil {
+			return f(object[key])
+		}
+	}
+	return nil
+}
+
+func (f Field) normalize(c *Call, value any, depth int) error {
+	key, last := f.path[depth], depth == len(f.path)-1
+	if !last {
+		return each(value, key, func(next any) error { return f.normalize(c, next, depth+1) })
+	}
+	switch holder := value.(type) {
+	case Object:
+		if holder[key] == nil {
+			return nil
+		}
+		converted, ok := f.convert(holder[key])
+		if !ok {
+			return f.refuse(c, holder[key])
+		}
+		holder[key] = converted
+		if f.secret {
+			delete(holder, key)
+		}
+	case []any:
+		for i, element := range holder {
+			converted, ok := f.convert(element)
+			if !ok {
+				return f.refuse(c, element)
+			}
+			holder[i] = converted
+		}
+	}
+	return nil
+}
+
+// convert returns a value as the field has it, and whether it fits.
+func (f Field) convert(value any) (any, bool) {
+	switch f.kind {
+	case flagField:
+		return flag(value)
+	case numberField:
+		return wholeNumber(value)
+	case textField, guidField, timeField:
+		return f.word(value)
+	case objectField:
+		o, ok := value.(Object)
+		return o, ok
+	case listField:
+		l, ok := value.([]any)
+		return l, ok
+	case anyField:
+	}
+	return value, true
+}
+
+func flag(value any) (any, bool) {
+	switch v := value.(type) {
+	case bool:
+		return v, true
+	case string:
+		b, err := strconv.ParseBool(strings.ToLower(v))
+		return b, err == nil && len(v) > 1
+	}
+	return nil, false
+}
+
+func wholeNumber(value any) (any, bool) {
+	switch v := value.(type) {
+	case float64, int, int64:
+		return v, true
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		return float64(n), err == nil
+	}
+	return nil, false
+}
+
+// word returns a text, in Azure's spelling if it is of the enumeration. A word that the enumeration lacks stays: a newer version
+// of the API may have it.
+func (f Field) word(value any) (any, bool) {
+	switch v := value.(type) {
+	case string:
+		if i := slices.IndexFunc(f.words, func(w string) bool { return strings.EqualFold(w, v) }); i >= 0 {
+			return f.words[i], true
+		}
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), f.words == nil
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), f.words == nil
+	}
+	return nil, false
+}
+
+// refuse is the provider's error for a value that does not fit.
+func (f Field) refuse(c *Call, value any) error {
+	path := strings.ReplaceAll(strings.Join(f.path, "."), ".[]", "[]")
+	text, _ := json.Marshal(value)
+	message := fmt.Sprintf("Could not convert the value %s to %s. Path '%s' of resource %s.", text, f.name(), path, c.ID)
+	if c.Type.Style.Details {
+		return Invalid("InvalidRequestFormat", "Cannot parse the request.").With("InvalidJson", "%s", message)
+	}
+	return Gateway(400, "InvalidRequestContent", "The request content was invalid and could not be deserialized: '%s'", message)
+}
+
+func (f Field) name() string {
+	switch {
+	case len(f.words) > 0:
+		return "one of " + strings.Join(f.words, ", ")
+	case f.kind == flagField:
+		return "a boolean"
+	case f.kind == numberField:
+		return "a whole number"
+	case f.kind == objectField:
+		return "an object"
+	case f.kind == listField:
+		return "an array"
+	}
+	return "a string"
+}
+
+func (f Field) complete(c *Call, value any, depth int) {
+	key, last := f.path[depth], depth == len(f.path)-1
+	if !last {
+		_ = each(value, key, func(next any) error { f.complete(c, next, depth+1); return nil }) // the function returns no error
+		return
+	}
+	holder, ok := value.(Object)
+	if !ok || holder[key] != nil {
+		return
+	}
+	switch {
+	case f.kind == guidField:
+		holder[key] = c.GUID()
+	case f.kind == timeField:
+		holder[key] = Stamp(c.Now())
+	case f.otherwise != nil:
+		holder[key] = f.fresh(c)
+	}
+}
+
+// fresh returns the value that Azure writes. A text can contain {guid}, {name}, {NAME}, {subscription} and {location}.
+func (f Field) fresh(c *Call) any {
+	text, ok := f.otherwise.(string)
+	if !ok || !strings.Contains(text, "{") {
+		return clone(f.otherwise)
+	}
+	if strings.Contains(text, "{guid}") {
+		text = strings.ReplaceAll(text, "{guid}", c.GUID())
+	}
+	return strings.NewReplacer("{name}", strings.ToLower(c.ID.Name()), "{NAME}", strings.ToUpper(c.ID.Name()),
+		"{subscription}", c.ID.Subscription(), "{location}", c.Location()).Replace(text)
+}

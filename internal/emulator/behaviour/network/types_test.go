@@ -1,0 +1,124 @@
+package network_test
+
+import (
+	"strings"
+	"testing"
+
+	"kaz/internal/emulator/behaviour"
+)
+
+// Azure converts values that clients spell in another way, and fills in what they leave out.
+func TestValuesAreConvertedAndCompleted(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(publicIP, staticIP)
+	for name, test := range map[string]struct{ path, body, want string }{
+		"texts for booleans and numbers": {net + "/publicIPAddresses/a",
+			`{"location":"eastus","sku":{"name":"standard","tier":"regional"},"properties":{"publicIPAllocationMethod":"static",
+			"publicIPAddressVersion":"ipv4","idleTimeoutInMinutes":"7"}}`,
+			`{"sku":{"name":"Standard","tier":"Regional"},"properties":{"publicIPAllocationMethod":"Static",
+			"publicIPAddressVersion":"IPv4","idleTimeoutInMinutes":7}}`},
+		"numbers for texts": {nsg, `{"location":"eastus","properties":{"securityRules":[{"name":"r","properties":{"priority":"100",
+			"direction":"inbound","access":"ALLOW","protocol":"tcp","sourcePortRange":"*","destinationPortRange":80,
+			"sourceAddressPrefix":"*","destinationAddressPrefix":"*"}}]}}`,
+			`{"properties":{"securityRules":[{"properties":{"priority":100,"direction":"Inbound","access":"Allow","protocol":"Tcp",
+			"destinationPortRange":"80"}}]}}`},
+		"empty objects": {net + "/virtualNetworks/b", `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.9.0.0/16"]},
+			"dhcpOptions":{},"enableDdosProtection":"False"}}`,
+			`{"properties":{"dhcpOptions":{"dnsServers":[]},"enableDdosProtection":false,"subnets":[]}}`},
+		"parts of a load balancer": {balancer, balancerBody(`,
+			"inboundNatRules":[{"name":"n","properties":{"frontendIPConfiguration":` + ref(frontend) + `,"backendAddressPool":` + ref(pool) + `,
+				"frontendPortRangeStart":"1000","frontendPortRangeEnd":1010,"backendPort":22,"protocol":"tcp"}}],
+			"inboundNatPools":[{"name":"p","properties":{"frontendIPConfiguration":` + ref(frontend) + `,"protocol":"tcp",
+				"frontendPortRangeStart":50000,"frontendPortRangeEnd":"50119","backendPort":22}}]`),
+			`{"properties":{"inboundNatRules":[{"properties":{"frontendPort":0,"frontendPortRangeStart":1000,"protocol":"Tcp"}}],
+			"inboundNatPools":[{"properties":{"protocol":"Tcp","frontendPortRangeEnd":50119,"enableFloatingIP":false,"enableTcpReset":false,
+				"enableDestinationServiceEndpoint":false,"allowBackendPortConflict":false,"idleTimeoutInMinutes":4}}]}}`},
+		"network watcher": {net + "/networkWatchers/w", `{"location":"eastus","properties":{"runningOperationIds":["x"]}}`,
+			`{"type":"Microsoft.Network/networkWatchers","properties":{"runningOperationIds":[],"provisioningState":"Succeeded"}}`},
+		"local network gateway": {net + "/localNetworkGateways/l", `{"location":"eastus","properties":{"gatewayIpAddress":"1.2.3.4",
+			"localNetworkAddressSpace":{},"bgpSettings":{"asn":"65010","bgpPeeringAddress":"10.1.0.4"}}}`,
+			`{"properties":{"localNetworkAddressSpace":{"addressPrefixes":[]},"bgpSettings":{"asn":65010,"peerWeight":0}}}`},
+		"DNS set without its record": {c.zone() + "/CNAME/x", `{"properties":{"TTL":3600}}`,
+			`{"name":"x","properties":{"TTL":3600,"provisioningState":"Succeeded"}}`},
+	} {
+		got := c.put(test.path, test.body)
+		if c.has(got, test.want); t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	c.refused("PUT", net+"/networkWatchers/w", `{"location":"eastus","properties":{"runningOperationIds":7}}`, 200, "")
+	c.refused("PUT", net+"/connections/x", `{"location":"eastus","properties":{"routingWeight":"many"}}`, 400, "InvalidRequestFormat/InvalidJson")
+	c.refused("PUT", net+"/connections/x", `{"location":"eastus","properties":{"enableBgp":{}}}`, 400, "InvalidRequestFormat/InvalidJson")
+}
+
+func (c cloud) zone() string {
+	c.Helper()
+	c.put(public, `{"location":"global"}`)
+	return public
+}
+
+// The parts of a document have ids, types, etags and states, and refer back.
+func TestPartsOfATableType(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(publicIP, staticIP)
+	const gateway = net + "/virtualNetworkGateways/g"
+	got := c.put(gateway, `{"location":"eastus","properties":{"gatewayType":"vpn","vpnType":"routebased","sku":{"name":"VpnGw1","tier":"VpnGw1"},
+		"ipConfigurations":[{"name":"c","properties":{"publicIPAddress":`+ref(publicIP)+`,"subnet":`+ref(subnet)+`}}]}}`)
+	c.has(got, `{"properties":{"gatewayType":"Vpn","vpnType":"RouteBased","activeActive":false,"bgpSettings":{"asn":65515},
+		"ipConfigurations":[{"id":"`+gateway+`/ipConfigurations/c","type":"Microsoft.Network/virtualNetworkGateways/ipConfigurations",
+		"properties":{"privateIPAllocationMethod":"Dynamic","provisioningState":"Succeeded"}}]}}`)
+	if etag := behaviour.Text(got, "etag"); etag == "" || etag != behaviour.Text(behaviour.Objects(got, "properties.ipConfigurations")[0], "etag") {
+		t.Errorf("etag %q", etag)
+	}
+	again := c.put(gateway, strings.Replace(marshal(t, got), `"VpnGw1"`, `"vpngw2"`, 1))
+	if behaviour.Text(again, "properties.resourceGuid") != behaviour.Text(got, "properties.resourceGuid") {
+		t.Errorf("resourceGuid changed: %v", again)
+	}
+}
+
+// Addresses of a pool are resources of their own.
+func TestAddressesOfAPoolHaveIDs(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(publicIP, staticIP)
+	c.put(balancer, balancerBody(""))
+	got := c.put(pool, `{"properties":{"loadBalancerBackendAddresses":[{"name":"a","properties":{"ipAddress":"10.0.0.9","virtualNetwork":`+
+		ref(vnet)+`}}]}}`)
+	c.has(got, `{"properties":{"loadBalancerBackendAddresses":[{"name":"a","id":"`+pool+`/loadBalancerBackendAddresses/a",
+		"type":"Microsoft.Network/loadBalancers/backendAddressPools/loadBalancerBackendAddresses","etag":"`+
+		strings.ReplaceAll(behaviour.Text(got, "etag"), `"`, `\"`)+`","properties":{"ipAddress":"10.0.0.9","provisioningState":"Succeeded"}}]}}`)
+}
+
+// A PUT of a virtual network without peerings keeps them.
+func TestPeeringsSurviveAPutWithoutThem(t *testing.T) {
+	c := start(t)
+	c.network()
+	const other = net + "/virtualNetworks/other"
+	c.put(other, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.200.0.0/16"]}}}`)
+	c.put(vnet+"/virtualNetworkPeerings/p", `{"properties":{"remoteVirtualNetwork":`+ref(other)+`}}`)
+	const bare = `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]}%s}}`
+	if got := c.put(vnet, strings.Replace(bare, "%s", "", 1)); len(behaviour.Array(got, "properties.virtualNetworkPeerings")) != 1 {
+		t.Errorf("a PUT without peerings removed them: %v", got)
+	}
+	if got := c.put(vnet, strings.Replace(bare, "%s", `,"virtualNetworkPeerings":[]`, 1)); len(behaviour.Array(got, "properties.virtualNetworkPeerings")) != 0 {
+		t.Errorf("a PUT with an empty list keeps peerings: %v", got)
+	}
+}
+
+// Writes of record sets have the etag in a header; the SOA of a private zone has a minimum of ten seconds.
+func TestEtagsOfRecordSetWrites(t *testing.T) {
+	c := start(t)
+	c.put(inside, `{"location":"global"}`)
+	for _, test := range []struct{ path, body string }{
+		{inside + "/A/a", `{"properties":{"ttl":60,"aRecords":[]}}`}, {c.zone() + "/A/a", `{"properties":{"TTL":60,"ARecords":[]}}`},
+	} {
+		got := c.do("PUT", test.path, test.body)
+		if etag := got.Header.Get("ETag"); etag == "" || etag != behaviour.Text(got.Body, "etag") {
+			t.Errorf("PUT %s: ETag %q, body %v", test.path, etag, got.Body)
+		}
+	}
+	c.has(c.get(inside+"/SOA/@"), `{"properties":{"soaRecord":{"minimumTtl":10}}}`)
+	c.has(c.get(public+"/SOA/@"), `{"properties":{"SOARecord":{"minimumTTL":300}}}`)
+}
