@@ -54,6 +54,8 @@ type Options struct {
 	Faults []Fault
 	// Crash is called by faults of that kind, in tests that run in the process.
 	Crash func(Fault)
+	// Download gets what requests link to, such as templates; nil uses HTTP.
+	Download Downloader
 	// RequestLog gets a JSON line for every request.
 	RequestLog io.Writer
 	// Seed of everything random; 0 is a seed like any other.
@@ -137,6 +139,10 @@ func New(o Options) (*Emulator, error) {
 	e.front = front{
 		transactions: &e.transactions, identity: authentication{o.Authenticator, &e.tenancy}, throttle: throttle.New(o.Throttle),
 		faults: fault.NewRules(draws), crash: o.Crash, draws: draws,
+		download: o.Download,
+	}
+	if o.Download == nil {
+		e.front.download = download
 	}
 	if o.RequestLog != nil {
 		e.front.requests = &requestLog{to: o.RequestLog}

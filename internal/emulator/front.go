@@ -24,6 +24,7 @@ type front struct {
 	crash    func(Fault)    // nil for none
 	requests *requestLog    // nil for none
 	draws    *random.Source // for request ids
+	download Downloader
 }
 
 // serveHTTP answers one request.
@@ -189,11 +190,13 @@ func (f *front) carryOut(r *request) (err error) {
 		})
 		return err
 	}
-	return f.write(func(t *transaction) error {
-		if err := r.resolve(t.resolver(), r.http.URL.Path); err != nil {
-			return err
-		}
-		return r.finish(t, t.change)
+	return f.withDownloads(r, func() error {
+		return f.write(func(t *transaction) error {
+			if err := r.resolve(t.resolver(), r.http.URL.Path); err != nil {
+				return err
+			}
+			return r.finish(t, t.change)
+		})
 	})
 }
 

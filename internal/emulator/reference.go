@@ -25,7 +25,7 @@ func (t references) check(k *kind.Kind, id azure.ID, doc behaviour.Object) error
 		return nil
 	}
 	held := k.HolderOf(id)
-	for _, ref := range document.References(id, doc) {
+	for _, ref := range document.References(k, id, doc) {
 		to, other := t.referred(azure.ID(ref.Target))
 		if other == nil || other.Find != nil || other.ReadOnly || to.Under(held) {
 			continue

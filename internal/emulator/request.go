@@ -16,6 +16,7 @@ import (
 
 	"kaz/internal/emulator/address"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/template"
 )
 
 // request is an HTTP request on its way through.
@@ -42,6 +43,8 @@ type request struct {
 	stale          bool             // the reply is to show the state before
 	cut            bool             // there is to be no reply
 	answered       func()           // called before the reply is sent
+
+	downloads map[string]downloaded // by their URIs
 
 	always  http.Header // headers of any reply
 	reply   reply
@@ -115,7 +118,11 @@ func (r *request) readBody() error {
 	if len(text) == 0 || r.method == http.MethodGet || r.method == http.MethodHead || r.method == http.MethodDelete {
 		return nil
 	}
-	if err := json.Unmarshal(text, &r.body); err != nil {
+	err = json.Unmarshal(text, &r.body)
+	if err != nil && strings.Contains(strings.ToLower(r.http.URL.Path), "/microsoft.resources/deployments/") {
+		r.body, err = template.Decode(text) // ARM itself reads deployments, and is lenient
+	}
+	if err != nil {
 		return behaviour.Gateway(400, "InvalidRequestContent", "The request content was invalid and could not be deserialized: '%v'.", err)
 	}
 	return nil
@@ -130,7 +137,7 @@ func (r *request) resolve(by address.Resolver, path string) (err error) {
 // call is the behaviour's view of the request.
 func (r *request) call(w behaviour.World, v behaviour.Verb) *behaviour.Call {
 	return &behaviour.Call{World: w, Verb: v, ID: r.ID, Type: r.Kind.Type, Body: r.body, Query: r.query, Principal: r.principal,
-		Host: r.host, Action: r.Action, Notes: behaviour.Object{}}
+		Host: r.host, Action: r.Action, Notes: behaviour.Object{}, Download: r.download}
 }
 
 // next is the URL of the list's next page.

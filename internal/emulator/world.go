@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -48,11 +49,11 @@ func (t *transaction) View(id azure.ID) (behaviour.Object, bool) {
 	return document.View(c, k, doc), true
 }
 
-// Apply implements [behaviour.World]. An error takes back what it did.
+// Apply implements [behaviour.World]. An error takes back what it did, unless the error says to keep it.
 func (t *transaction) Apply(id azure.ID, body behaviour.Object) error {
 	mark := t.Mark()
 	err := t.apply(id, body)
-	if err != nil {
+	if kept, ok := errors.AsType[*behaviour.Error](err); err != nil && (!ok || !kept.Keep) {
 		t.UndoTo(mark)
 	}
 	return err
@@ -67,6 +68,29 @@ func (t *transaction) apply(id azure.ID, body behaviour.Object) error {
 		return err
 	}
 	return t.runner.FinishRunning(r.Kind, r.ID)
+}
+
+// Remove implements [behaviour.World]. An error takes back what it did.
+func (t *transaction) Remove(id azure.ID) error {
+	mark := t.Mark()
+	r, err := t.inner(http.MethodDelete, string(id), nil)
+	if err == nil {
+		_, err = t.remover().remove(r)
+	}
+	if err == nil {
+		err = t.runner.FinishRunning(r.Kind, r.ID)
+	}
+	if err != nil {
+		t.UndoTo(mark)
+	}
+	return err
+}
+
+// Try implements [behaviour.World].
+func (t *transaction) Try(f func()) {
+	mark := t.Mark()
+	defer func() { t.UndoTo(mark) }()
+	f()
 }
 
 // Act implements [behaviour.World].

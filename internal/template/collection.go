@@ -1,6 +1,7 @@
 package template
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -28,6 +29,15 @@ var collections = map[string]function{
 	"intersection": {least: 1, most: -1, pure: intersection},
 	"flatten":      {least: 1, most: 1, pure: flatten},
 	"items":        {least: 1, most: 1, pure: items},
+	"tryget":       {least: 2, most: -1, pure: tryGet},
+	"indexfromend": {least: 2, most: 2, pure: func(args []any) (any, error) { return fromEnd(args, false) }},
+	"tryindexfromend": {least: 2, most: -1, pure: func(args []any) (any, error) {
+		found, err := fromEnd(args[:2], true)
+		if err != nil || len(args) == 2 {
+			return found, err
+		}
+		return tryGet(append([]any{found}, args[2:]...))
+	}},
 	"objectkeys":   {least: 1, most: 1, pure: objectKeys},
 	"shallowmerge": {least: 1, most: 1, pure: shallowMerge},
 }
@@ -345,4 +355,48 @@ func shallowMerge(args []any) (any, error) {
 		maps.Copy(all, o)
 	}
 	return all, nil
+}
+
+// tryGet is tryGet(object or array, key or index, ...): null where there is no such element.
+func tryGet(args []any) (any, error) {
+	value := args[0]
+	for _, key := range args[1:] {
+		switch v := value.(type) {
+		case Object:
+			name, ok := key.(string)
+			if !ok {
+				return nil, expects("an object and a key, or an array and an index")
+			}
+			value = v[keyOf(v, name)]
+		case []any:
+			i, ok := whole(key)
+			if !ok {
+				return nil, expects("an object and a key, or an array and an index")
+			}
+			value = nil
+			if i >= 0 && i < int64(len(v)) {
+				value = v[i]
+			}
+		default:
+			return nil, nil
+		}
+	}
+	return value, nil
+}
+
+// fromEnd is the element of an array that is the nth from its end, 1 the last.
+func fromEnd(args []any, try bool) (any, error) {
+	array, ok := args[0].([]any)
+	n, also := whole(args[1])
+	switch {
+	case !ok && args[0] == nil && try:
+		return nil, nil
+	case !ok || !also:
+		return nil, expects("an array and an index")
+	case n >= 1 && n <= int64(len(array)):
+		return array[int64(len(array))-n], nil
+	case try:
+		return nil, nil
+	}
+	return nil, fmt.Errorf("the array index '%d' is out of bounds: there are %d elements", n, len(array))
 }

@@ -118,7 +118,7 @@ func copyIndex(s *evaluator, args []any) (any, error) {
 }
 
 // addCopies takes the resources that a loop makes into the template.
-func (t *Template) addCopies(path string, document Object) error {
+func (t *Template) addCopies(symbol, path string, document Object) error {
 	spec := path + ".copy"
 	copies, _ := document["copy"].(Object)
 	name, ok := copies["name"].(string)
@@ -143,7 +143,7 @@ func (t *Template) addCopies(path string, document Object) error {
 		first := len(t.Resources)
 		err := t.scope.grow(sizeOf(document))
 		if err == nil {
-			err = t.scope.round(loop{name, i, true}, func() error { return t.addOne(nil, path, document) })
+			err = t.scope.round(loop{name, i, true}, func() error { return t.addOne(nil, symbol, path, document) })
 		}
 		if err != nil {
 			return at(path, err)

@@ -68,3 +68,16 @@ func at(base string, err error) error {
 	e.root = true
 	return e
 }
+
+// tooEarly is a function that asks for a resource where none is there yet.
+type tooEarly string
+
+func (e tooEarly) Error() string {
+	return fmt.Sprintf("the template function '%s' is not expected at this location", string(e))
+}
+
+// NeedsResources reports whether an expression could not be computed because it asks for a resource.
+func NeedsResources(err error) bool {
+	_, ok := errors.AsType[tooEarly](err)
+	return ok
+}

@@ -17,6 +17,9 @@ type Object = map[string]any
 // Azure answers what only Azure knows. Errors are shown as they are, and can be found
 // behind the [Error] of the template.
 type Azure interface {
+	// Zones returns the availability zones of a location, by their logical names: {"1": "eastus-az1"}. It is empty for
+	// a location without zones.
+	Zones(location string) map[string]string
 	// Provider returns providers(namespace): the namespace and its resource types, nil for
 	// a namespace that does not exist.
 	Provider(namespace string) Object
@@ -44,13 +47,18 @@ type evaluator struct {
 	// resources have is not among them.
 	names map[string]*Resource
 	byID  map[string]*Resource
+	// symbols are the resources by their symbolic names; a copy loop makes several.
+	symbols map[string][]*Resource
 	// azure answers runtime functions; nil while resources do not exist yet.
 	azure     Azure
 	loops     []loop // of what is evaluated, the outermost first
 	functions map[string]function
-	depth     int // of variables within variables
-	steps     int // computed so far
-	size      int // of the values made so far
+	users     map[string]userFunction // by their names in lower case
+	lambdas   []Object                // the arguments of the lambda expressions around, the outermost first
+	inDefault bool                    // the default value of a parameter is computed
+	depth     int                     // of variables within variables
+	steps     int                     // computed so far
+	size      int                     // of the values made so far
 }
 
 // Limits of what a template may compute. Azure has limits of its own; these keep a
@@ -108,7 +116,10 @@ func (s *evaluator) evaluate(value any) (any, error) {
 	case string:
 		text, ok := Text(v)
 		if !ok {
-			return strings.Replace(v, "[[", "[", 1), nil
+			if strings.HasPrefix(v, "[[") {
+				return v[1:], nil
+			}
+			return v, nil
 		}
 		result, err := s.text(text)
 		if err != nil {
@@ -192,11 +203,18 @@ func (s *evaluator) compute(e Expression) (any, error) {
 func (s *evaluator) check(e Expression) (function, error) {
 	name := strings.ToLower(e.call)
 	f, ok := s.functions[name]
-	if !ok && strings.HasPrefix(name, "list") {
+	if u, declared := s.users[name]; declared {
+		f, ok = u.builtIn(), true
+	}
+	if !ok && strings.HasPrefix(name, "list") && !strings.Contains(name, ".") {
 		f, ok = function{least: 1, most: 3, here: func(s *evaluator, args []any) (any, error) { return s.list(e.call, args) }}, true
 	}
 	if !ok {
 		return f, fmt.Errorf("the template function '%s' is not supported", e.call)
+	}
+	if f.onlyDefault && !s.inDefault {
+		return f, fmt.Errorf("the template function '%s' is not expected at this location. It can only be used in the default value of "+
+			"a parameter. Please see https://aka.ms/arm-functions for usage details", e.call)
 	}
 	if n := len(e.args); n < f.least || f.most >= 0 && n > f.most {
 		return f, fmt.Errorf("the template function '%s' has %d arguments: it takes %s", e.call, n, f.counts())
@@ -275,7 +293,11 @@ func (s *evaluator) parameter(args []any) (any, error) {
 		value := s.parameters[key]
 		return value, s.grow(sizeOf(value))
 	}
-	return s.later(s.defaults, "parameter", name)
+	value, err := s.later(s.defaults, "parameter", name)
+	if err == nil {
+		s.parameters[keyOf(s.defaults, name)] = value
+	}
+	return value, err
 }
 
 // variable is variables(name).
@@ -308,9 +330,9 @@ func (s *evaluator) later(values Object, what, name string) (any, error) {
 	if s.depth++; s.depth > deepest {
 		return nil, fmt.Errorf("the template %s '%s' refers to itself", what, name)
 	}
-	around := s.loops
-	s.loops = nil
-	defer func() { s.depth--; s.loops = around }()
+	around, lambdas := s.loops, s.lambdas
+	s.loops, s.lambdas = nil, nil
+	defer func() { s.depth--; s.loops, s.lambdas = around, lambdas }()
 	value, err := compute()
 	if err != nil {
 		return nil, at(path, err)

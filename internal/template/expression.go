@@ -143,6 +143,13 @@ func (p *parser) expression() (e Expression, err error) {
 	if e.call == "" {
 		return e, fmt.Errorf("unexpected %q", p.rest)
 	}
+	if strings.HasPrefix(p.rest, ".") && p.eat('.') { // a function of the template, by its namespace
+		name := p.word()
+		if name == "" {
+			return e, fmt.Errorf("expected the name of a function after %s", e.call)
+		}
+		e.call += "." + name
+	}
 	if !p.eat('(') {
 		return e, fmt.Errorf("expected ( after %s", e.call)
 	}

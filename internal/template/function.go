@@ -15,6 +15,8 @@ type function struct {
 	here func(s *evaluator, args []any) (any, error)
 	// lazy computes it from arguments that are not computed yet.
 	lazy func(s *evaluator, args []Expression) (any, error)
+	// onlyDefault functions give another value each time, and are for default values of parameters.
+	onlyDefault bool
 }
 
 func (f function) counts() string {
@@ -40,7 +42,7 @@ func allFunctions() map[string]function {
 		"parameters": {least: 1, most: 1, here: (*evaluator).parameter},
 		"variables":  {least: 1, most: 1, here: (*evaluator).variable},
 	}
-	for _, group := range []map[string]function{logic, numbers, texts, collections, identifiers} {
+	for _, group := range []map[string]function{logic, numbers, texts, collections, identifiers, lambdas, networks, dates} {
 		maps.Copy(all, group)
 	}
 	return all

@@ -41,6 +41,13 @@ func (cloud) Provider(namespace string) template.Object {
 	return template.Object{"namespace": namespace, "resourceTypes": []any{template.Object{"resourceType": "c", "apiVersions": []any{"2"}}}}
 }
 
+func (cloud) Zones(location string) map[string]string {
+	if location != "eastus" {
+		return nil
+	}
+	return map[string]string{"1": "eastus-az1", "2": "eastus-az2", "3": "eastus-az3"}
+}
+
 var errMissing = errors.New("the resource is not there")
 
 func (cloud) Reference(r template.Reference) (template.Object, error) {
@@ -56,6 +63,38 @@ func (cloud) List(function string, r template.Reference, body any) (any, error) 
 
 func TestFunctions(t *testing.T) {
 	const table = `
+filter(createArray(1, 2, 3), lambda('n', greater(lambdaVariables('n'), 1))) = [2, 3]
+filter(createArray('a', 'b'), lambda('x', 'i', equals(lambdaVariables('i'), 1))) = ["b"]
+map(range(0, 2), lambda('i', createObject('n', lambdaVariables('i')))) = [{"n": 0}, {"n": 1}]
+map(createArray(1), lambda('x', map(createArray(2), lambda('y', add(lambdaVariables('x'), lambdaVariables('y')))))) = [[3]]
+mapValues(createObject('a', 'x', 'b', 'y'), lambda('v', toUpper(lambdaVariables('v')))) = {"a": "X", "b": "Y"}
+reduce(createArray(1, 2, 3), 10, lambda('sum', 'n', add(lambdaVariables('sum'), lambdaVariables('n')))) = 16
+sort(createArray(3, 1, 2), lambda('a', 'b', less(lambdaVariables('a'), lambdaVariables('b')))) = [1, 2, 3]
+groupBy(createArray('a1', 'b1', 'a2'), lambda('x', first(lambdaVariables('x')))) = {"a": ["a1", "a2"], "b": ["b1"]}
+toObject(createArray('a', 'b'), lambda('x', lambdaVariables('x')), lambda('x', length(lambdaVariables('x')))) = {"a": 1, "b": 1}
+toObject(createArray('a'), lambda('x', lambdaVariables('x'))) = {"a": "a"}
+parseCidr('10.144.0.0/20') = {"network": "10.144.0.0", "netmask": "255.255.240.0", "broadcast": "10.144.15.255", "firstUsable": "10.144.0.1", "lastUsable": "10.144.15.254", "cidr": 20}
+parseCidr('fdad:3236:5555::/48') = {"network": "fdad:3236:5555::", "netmask": "ffff:ffff:ffff::", "firstUsable": "fdad:3236:5555::", "lastUsable": "fdad:3236:5555:ffff:ffff:ffff:ffff:ffff", "cidr": 48}
+parseCidr('10.1.1.1/32') = {"network": "10.1.1.1", "netmask": "255.255.255.255", "broadcast": "10.1.1.1", "firstUsable": "10.1.1.1", "lastUsable": "10.1.1.1", "cidr": 32}
+cidrSubnet('10.144.0.0/20', 24, 1) = "10.144.1.0/24"
+cidrSubnet('fdad:3236:5555::/48', 52, 3) = "fdad:3236:5555:3000::/52"
+cidrHost('10.144.3.0/24', 0) = "10.144.3.1"
+cidrHost('fdad:3236:5555:3000::/52', 4) = "fdad:3236:5555:3000::5"
+dateTimeAdd('2023-01-01 00:00:00Z', 'P1Y') = "2024-01-01T00:00:00Z"
+dateTimeAdd('2024-01-01 00:00:00Z', 'P1Y') = "2024-12-31T00:00:00Z"
+dateTimeAdd('2023-02-01 00:00:00Z', 'P1M') = "2023-03-03T00:00:00Z"
+dateTimeAdd('2020-04-07T14:53:14Z', '-P9DT1H', 'yyyy/M/d H:mm tt') = "2020/3/29 13:53 PM"
+dateTimeAdd('2020-04-07T14:53:14Z', 'PT0S', 'u') = "2020-04-07 14:53:14Z"
+dateTimeToEpoch('2023-05-02T15:16:13Z') = 1683040573
+dateTimeFromEpoch(1683040573) = "2023-05-02T15:16:13Z"
+tryGet(createObject('a', createArray(1, 2)), 'A', 1) = 2
+tryGet(createObject('a', 1), 'b', 'c') = null
+indexFromEnd(createArray(1, 2, 3), 1) = 3
+tryIndexFromEnd(createArray(1, 2, 3), 9) = null
+pickZones('Microsoft.Compute', 'virtualMachines', 'East US', 2, 1) = ["2", "3"]
+pickZones('Microsoft.Compute', 'virtualMachines', 'westus') = []
+toLogicalZone('s', 'eastus', 'eastus-az2') = "2"
+toPhysicalZones('s', 'eastus', createArray('1', '3')) = ["eastus-az1", "eastus-az3"]
 and(true(), true(), false()) = false
 or(false(), true()) = true
 not(false()) = true
@@ -189,7 +228,7 @@ listKeys('/x', '1', createObject('a', 1)) = {"function":"listKeys","id":"/x","ve
 
 func TestRefusedCalls(t *testing.T) {
 	const table = `
-newGuid() = not supported
+newGuid() = default value of a parameter
 add(1) = takes 2
 copyIndex() = not expected at this location
 environment() = environment is not known

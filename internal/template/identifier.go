@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
@@ -29,11 +30,24 @@ var identifiers = map[string]function{
 	"environment": {here: func(s *evaluator, _ []any) (any, error) {
 		return s.scope("environment", s.deployment.Environment, "whose environment is not known")
 	}},
+	"deployer": {here: func(s *evaluator, _ []any) (any, error) {
+		return s.scope("deployer", s.deployment.Deployer, "whose deployer is not known")
+	}},
+	"managementgroup": {here: func(s *evaluator, _ []any) (any, error) {
+		return s.scope("managementGroup", nil, "outside of management groups")
+	}},
 	"deployment": {here: deployment},
 	"copyindex":  {most: 2, here: copyIndex},
 
-	"providers": {least: 1, most: 2, here: providers},
-	"reference": {least: 1, most: 3, here: reference},
+	"providers":  {least: 1, most: 2, here: providers},
+	"reference":  {least: 1, most: 3, here: reference},
+	"references": {least: 1, most: 2, here: references},
+
+	"pickzones":       {least: 3, most: 5, here: pickZones},
+	"tologicalzone":   {least: 3, most: 3, here: func(s *evaluator, args []any) (any, error) { return zone(s, args, logicalZone) }},
+	"tologicalzones":  {least: 3, most: 3, here: func(s *evaluator, args []any) (any, error) { return zones(s, args, logicalZone) }},
+	"tophysicalzone":  {least: 3, most: 3, here: func(s *evaluator, args []any) (any, error) { return zone(s, args, physicalZone) }},
+	"tophysicalzones": {least: 3, most: 3, here: func(s *evaluator, args []any) (any, error) { return zones(s, args, physicalZone) }},
 }
 
 // scope is the value of a function that shows where the deployment is.
@@ -48,6 +62,9 @@ func deployment(s *evaluator, _ []any) (any, error) {
 	shown := Object{"name": s.deployment.ID.Name(), "properties": Object{
 		"template": s.document, "parameters": s.deployment.Parameters, "mode": "Incremental", "provisioningState": "Accepted",
 	}}
+	if s.deployment.TemplateLink != nil {
+		object(shown, "properties")["templateLink"] = s.deployment.TemplateLink
+	}
 	if s.deployment.Location != "" {
 		shown["location"] = s.deployment.Location
 	}
@@ -190,14 +207,46 @@ func reference(s *evaluator, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var how any
+	if len(args) == 3 {
+		how = args[2]
+	}
+	return s.shown(r, how)
+}
+
+// references is references(symbolic name of a copy loop, ['Full' or 'Properties']).
+func references(s *evaluator, args []any) (any, error) {
+	name, _ := args[0].(string)
+	made, ok := s.symbols[name]
+	if !ok {
+		return nil, expects("the symbolic name of a resource with a copy loop")
+	}
+	if s.azure == nil {
+		return nil, tooEarly("references")
+	}
+	var how any
+	if len(args) == 2 {
+		how = args[1]
+	}
+	all := []any{}
+	for _, r := range made {
+		value, err := s.shown(Reference{ID: r.ID, Version: r.Version}, how)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, value)
+	}
+	return all, nil
+}
+
+// shown is a resource that exists: its properties, or all of it.
+func (s *evaluator) shown(r Reference, how any) (any, error) {
 	whole, err := s.azure.Reference(r)
 	if err != nil {
 		return nil, err
 	}
-	if len(args) == 3 {
-		if how, ok := args[2].(string); ok && strings.EqualFold(how, "Full") {
-			return whole, nil
-		}
+	if text, ok := how.(string); ok && strings.EqualFold(text, "Full") {
+		return whole, nil
 	}
 	properties, ok := whole["properties"].(Object)
 	if !ok {
@@ -226,10 +275,12 @@ func (s *evaluator) asked(function string, args []any) (Reference, error) {
 		return Reference{}, expects("the name or id of a resource")
 	}
 	if s.azure == nil {
-		return Reference{}, fmt.Errorf("the template function '%s' is not expected at this location", function)
+		return Reference{}, tooEarly(function)
 	}
 	r := Reference{ID: s.target(name)}
 	if own := s.byID[r.ID.Key()]; own != nil {
+		r.Version = own.Version
+	} else if own := s.symbol(name); own != nil {
 		r.Version = own.Version
 	}
 	if len(args) > 1 {
@@ -240,11 +291,36 @@ func (s *evaluator) asked(function string, args []any) (Reference, error) {
 	return r, nil
 }
 
+// symbol is the resource with a symbolic name, or one of a copy loop: name[index]. It is nil for none.
+func (s *evaluator) symbol(name string) *Resource {
+	name, index, copied := strings.Cut(strings.TrimSuffix(name, "]"), "[")
+	i, err := strconv.Atoi(index)
+	made := s.symbols[name]
+	switch {
+	case !copied && len(made) == 1:
+		return made[0]
+	case copied && err == nil && i >= 0 && i < len(made):
+		return made[i]
+	}
+	return nil
+}
+
+// canonical is the id of a resource group in its own form; functions write it as that of a resource of a provider.
+func canonical(id azure.ID) azure.ID {
+	if id.Group() == "" && id.Subscription() != "" && id.Is(groupType) {
+		return azure.GroupID(id.Subscription(), id.Name())
+	}
+	return id
+}
+
 // target is the id of a resource that a template names by id, by its name in the
 // template, or by type and name in its own group.
 func (s *evaluator) target(name string) azure.ID {
 	if strings.HasPrefix(name, "/") {
-		return azure.ID(name)
+		return canonical(azure.ID(name))
+	}
+	if r := s.symbol(name); r != nil {
+		return r.ID
 	}
 	if r, ok := s.names[strings.ToLower(name)]; ok && r != nil {
 		return r.ID

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 )
@@ -21,7 +22,14 @@ var logic = map[string]function{
 	"lessorequals":    compared(func(order int) bool { return order <= 0 }),
 	"greater":         compared(func(order int) bool { return order > 0 }),
 	"greaterorequals": compared(func(order int) bool { return order >= 0 }),
-	"coalesce":        {least: 1, most: -1, pure: coalesce},
+	"fail": {least: 1, most: 1, pure: func(args []any) (any, error) {
+		s, ok := args[0].(string)
+		if !ok {
+			return nil, expects("one string")
+		}
+		return nil, errors.New(s)
+	}},
+	"coalesce": {least: 1, most: -1, pure: coalesce},
 }
 
 // equal compares values as JSON; strings are compared with regard to case.

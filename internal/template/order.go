@@ -20,11 +20,14 @@ func (t *Template) dependencies(r *Resource) error {
 		s, _ := value.(string)
 		id := t.scope.target(s)
 		copies, isLoop := t.loops[strings.ToLower(s)]
+		made, isSymbol := t.scope.symbols[s]
 		switch {
 		case isLoop:
 			r.DependsOn = append(r.DependsOn, copies...)
+		case isSymbol:
+			t.after(r, made)
 		case t.has(id):
-			r.DependsOn = append(r.DependsOn, id)
+			r.DependsOn = append(r.DependsOn, t.scope.byID[id.Key()].ID)
 		case !t.dropped[id.Key()]:
 			return invalid(path, "The resource '%s' is not defined in the template. Please see https://aka.ms/arm-syntax-resources for "+
 				"usage details", s)
@@ -39,6 +42,12 @@ func (t *Template) dependencies(r *Resource) error {
 			failure = at(r.path+path, in(e.String(), err))
 		}
 	})
+	// What is wrong in the template of a nested deployment is found when that is deployed.
+	Expressions(r.outer, func(_ string, e Expression, err error) {
+		if err == nil {
+			_ = t.references(r, e)
+		}
+	})
 	return failure
 }
 
@@ -50,6 +59,10 @@ func (t *Template) references(r *Resource, e Expression) (failure error) {
 		if _, err := t.scope.check(call); err != nil && failure == nil {
 			failure = err
 		}
+		if name == "references" && len(call.args) > 0 {
+			symbol, _ := call.args[0].literal.(string)
+			t.after(r, t.scope.symbols[symbol])
+		}
 		if name != "reference" && !strings.HasPrefix(name, "list") || len(call.args) == 0 {
 			return
 		}
@@ -58,6 +71,15 @@ func (t *Template) references(r *Resource, e Expression) (failure error) {
 		}
 	})
 	return failure
+}
+
+// after makes a resource wait for others of the template, but for those that the template does not make.
+func (t *Template) after(r *Resource, others []*Resource) {
+	for _, other := range others {
+		if t.has(other.ID) {
+			r.DependsOn = append(r.DependsOn, other.ID)
+		}
+	}
 }
 
 // order sorts the resources so that each comes after what it depends on.

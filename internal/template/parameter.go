@@ -40,6 +40,9 @@ func (s *evaluator) bindParameters(declared Object) error {
 			continue
 		}
 		value, ok := object(declared, name)["defaultValue"]
+		if declaration, err := s.resolved(object(declared, name)); err == nil && declaration["nullable"] == true {
+			ok = true
+		}
 		if !ok {
 			return invalid("parameters."+name,
 				"The value for the template parameter '%s' at line '1' and column '1' is not provided. Please "+
@@ -49,13 +52,22 @@ func (s *evaluator) bindParameters(declared Object) error {
 	}
 	for _, name := range names {
 		if _, isGiven := s.parameters[name]; !isGiven {
+			s.inDefault = true
 			value, err := s.evaluate(s.defaults[name])
+			s.inDefault = false
 			if err != nil {
 				return at("parameters."+name+".defaultValue", err)
 			}
 			s.parameters[name] = value
 		}
-		if err := checkParameter(name, object(declared, name), s.parameters[name]); err != nil {
+		declaration, err := s.resolved(object(declared, name))
+		if err != nil {
+			return at("parameters."+name, err)
+		}
+		if s.parameters[name] == nil && declaration["nullable"] == true {
+			continue
+		}
+		if err := checkParameter(name, declaration, s.parameters[name]); err != nil {
 			return err
 		}
 	}
@@ -75,11 +87,87 @@ func checkParameter(name string, declaration Object, value any) error {
 			"Please see https://aka.ms/resource-manager-parameter-files for usage details", typeNames[kind], name, value)
 	}
 	allowed, _ := declaration["allowedValues"].([]any)
-	if len(allowed) > 0 && !slices.ContainsFunc(allowed, func(a any) bool { return equal(a, value) }) {
+	if len(allowed) > 0 && !isAllowed(allowed, value) {
 		return invalid(path, "The provided value for the template parameter '%s' is not valid. The value '%v' is not part of the allowed "+
 			"value(s): '%s'", name, value, listed(allowed))
 	}
+	return checkBounds(name, declaration, value)
+}
+
+// isAllowed reports whether a value is one of the allowed ones, or an array of some of them.
+func isAllowed(allowed []any, value any) bool {
+	isOne := func(x any) bool { return slices.ContainsFunc(allowed, func(a any) bool { return equal(a, x) }) }
+	array, ok := value.([]any)
+	return isOne(value) || ok && !slices.ContainsFunc(array, func(x any) bool { return !isOne(x) })
+}
+
+// bounds are the limits that a declaration may set: of a number, or of the length of a string or an array.
+var bounds = []struct {
+	field, kind string
+	holds       func(value, bound int64) bool
+	says        string
+}{
+	{"minValue", "int", func(v, b int64) bool { return v >= b }, "The value '%d' must be greater than or equal to '%d'"},
+	{"maxValue", "int", func(v, b int64) bool { return v <= b }, "The value '%d' must be less than or equal to '%d'"},
+	{"minLength", "", func(v, b int64) bool { return v >= b }, "The length '%d' of the value must be greater than or equal to '%d'"},
+	{"maxLength", "", func(v, b int64) bool { return v <= b }, "The length '%d' of the value must be less than or equal to '%d'"},
+}
+
+func checkBounds(name string, declaration Object, value any) error {
+	for _, b := range bounds {
+		limit, ok := whole(declaration[b.field])
+		if !ok {
+			continue
+		}
+		measured, isNumber := whole(value)
+		if b.kind == "" {
+			n, err := length([]any{value})
+			if err != nil {
+				continue
+			}
+			measured, isNumber = whole(n)
+		}
+		if isNumber && !b.holds(measured, limit) {
+			return invalid("parameters."+name, "The provided value for the template parameter '%s' is not valid. "+b.says+
+				". Please see https://aka.ms/arm-create-parameter-file for usage details", name, measured, limit)
+		}
+	}
 	return nil
+}
+
+// resolved is a declaration of a parameter or an output, completed by the type definition that it refers to.
+func (s *evaluator) resolved(declaration Object) (Object, error) {
+	const path, most = "#/definitions/", 32
+	for range most {
+		ref, ok := declaration["$ref"].(string)
+		if !ok {
+			return declaration, nil
+		}
+		name, here := strings.CutPrefix(ref, path)
+		definition := object(object(s.document, "definitions"), name)
+		if !here || definition == nil {
+			return nil, fmt.Errorf("the type definition '%s' is not found in the template", ref)
+		}
+		all := maps.Clone(definition)
+		maps.Copy(all, declaration)
+		if delete(all, "$ref"); definition["$ref"] != nil {
+			all["$ref"] = definition["$ref"]
+		}
+		declaration = all
+	}
+	return nil, fmt.Errorf("the type definitions of the template refer to themselves")
+}
+
+// Declared are the declarations of the parameters of a template, with the type definitions that they refer to.
+func (t *Template) Declared() Object {
+	all := Object{}
+	for name, d := range object(t.scope.document, "parameters") {
+		declaration, _ := d.(Object)
+		if resolved, err := t.scope.resolved(declaration); err == nil {
+			all[name] = resolved
+		}
+	}
+	return all
 }
 
 func fits(kind string, value any) bool {

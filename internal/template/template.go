@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"kaz/internal/azure"
 )
@@ -28,9 +29,14 @@ type Deployment struct {
 	Location string
 	// Parameters are the given ones: {"name": {"value": ...}}.
 	Parameters Object
-	// Group, Subscription, Tenant and Environment are the results of resourceGroup() and
-	// so on; nil where the function is refused.
-	Group, Subscription, Tenant, Environment Object
+	// Group, Subscription, Tenant, Environment and Deployer are the results of
+	// resourceGroup() and so on; nil where the function is refused.
+	Group, Subscription, Tenant, Environment, Deployer Object
+	// TemplateLink is where the template is from; nil when the deployment has the template.
+	TemplateLink Object
+	// Now is the time of utcNow(), and GUID makes the results of newGuid().
+	Now  time.Time
+	GUID func() string
 	// Azure answers what only Azure knows, nil while Azure cannot be asked: then a
 	// template that asks is refused.
 	Azure Azure
@@ -45,7 +51,7 @@ type Template struct {
 	Parameters Object
 
 	scope   *evaluator
-	dropped map[string]bool       // keys of the resources with a false condition
+	dropped map[string]bool       // keys of the resources with a false condition, and of existing resources
 	loops   map[string][]azure.ID // the resources of copy loops by the lower-cased name of the loop
 }
 
@@ -60,8 +66,11 @@ type Resource struct {
 
 	path  string // in the template
 	loops []loop // that made it
-	body  Object // with its expressions
-	after []any  // dependsOn with its expressions
+	// inner is the template of a nested deployment that computes its own expressions, and outer the template of one whose
+	// expressions are computed here. Both are nil for other resources.
+	inner, outer Object
+	body         Object // with its expressions
+	after        []any  // dependsOn with its expressions
 }
 
 // Types that are treated in a way of their own.
@@ -78,15 +87,16 @@ func Bind(document Object, d Deployment) (*Template, error) {
 		loops:      map[string][]azure.ID{},
 		scope: &evaluator{
 			deployment: d, document: document, defaults: Object{}, variables: object(document, "variables"),
-			names: map[string]*Resource{}, byID: map[string]*Resource{}, functions: allFunctions(),
+			names: map[string]*Resource{}, byID: map[string]*Resource{}, functions: allFunctions(), users: map[string]userFunction{},
+			symbols: map[string][]*Resource{},
 		},
 	}
 	t.scope.parameters = t.Parameters
-	if err := t.scope.bindParameters(object(document, "parameters")); err != nil {
+	if err := t.scope.declareFunctions(); err != nil {
 		return nil, err
 	}
-	if _, isObject := document["resources"].(Object); isObject {
-		return nil, invalid("resources", "resources by symbolic name are not supported")
+	if err := t.scope.bindParameters(object(document, "parameters")); err != nil {
+		return nil, err
 	}
 	if err := t.add(nil, "resources", document); err != nil {
 		return nil, err
@@ -100,13 +110,21 @@ func Bind(document Object, d Deployment) (*Template, error) {
 }
 
 // Body computes what is to be sent to make a resource.
-func (t *Template) Body(r *Resource) (Object, error) {
-	t.scope.azure, t.scope.loops = t.scope.deployment.Azure, r.loops
+func (t *Template) Body(r *Resource) (Object, error) { return t.body(r, t.scope.deployment.Azure) }
+
+// Preview is Body before any resource is there. Its error [NeedsResources] when an expression asks for one.
+func (t *Template) Preview(r *Resource) (Object, error) { return t.body(r, nil) }
+
+func (t *Template) body(r *Resource, of Azure) (Object, error) {
+	t.scope.azure, t.scope.loops = of, r.loops
 	value, err := t.scope.evaluate(r.body)
 	if err != nil {
 		return nil, at(r.path, err)
 	}
 	body, _ := value.(Object)
+	if err := t.nest(r, body); err != nil {
+		return nil, at(r.path+".properties.template", err)
+	}
 	return body, nil
 }
 
@@ -124,7 +142,17 @@ func (t *Template) Outputs() (map[string]Output, error) {
 	declared := object(t.scope.document, "outputs")
 	outputs := make(map[string]Output, len(declared))
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
-		declaration, _ := declared[name].(Object)
+		declaration, err := t.scope.resolved(object(declared, name))
+		if err != nil {
+			return nil, at("outputs."+name, err)
+		}
+		wanted, err := t.wanted("outputs."+name, declaration)
+		if err != nil {
+			return nil, err
+		}
+		if !wanted {
+			continue
+		}
 		value, err := t.output(declaration)
 		if err != nil {
 			err = at("outputs."+name, err)
@@ -161,30 +189,34 @@ type outer struct{ fullType, name string }
 
 // add takes the resources of a template, or those nested in a resource, into it.
 func (t *Template) add(in *outer, path string, document Object) error {
+	if symbolic, ok := document["resources"].(Object); ok {
+		return t.addSymbolic(in, path, symbolic)
+	}
 	resources, _ := document["resources"].([]any)
 	for i, x := range resources {
 		resource, ok := x.(Object)
 		if !ok {
 			continue
 		}
-		if err := t.addResource(in, path+"["+strconv.Itoa(i)+"]", resource); err != nil {
+		if err := t.addResource(in, "", path+"["+strconv.Itoa(i)+"]", resource); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Template) addResource(in *outer, path string, document Object) error {
+// addResource adds a resource, or the resources that its copy loop makes. The symbol is its symbolic name, "" for none.
+func (t *Template) addResource(in *outer, symbol, path string, document Object) error {
 	switch {
 	case document["copy"] == nil:
-		return t.addOne(in, path, document)
+		return t.addOne(in, symbol, path, document)
 	case in == nil:
-		return t.addCopies(path, document)
+		return t.addCopies(symbol, path, document)
 	}
 	return invalid(path+".copy", "A resource inside of another resource cannot have the section 'copy'")
 }
 
-func (t *Template) addOne(in *outer, path string, document Object) error {
+func (t *Template) addOne(in *outer, symbol, path string, document Object) error {
 	name, err := t.text(path, document, "name")
 	if err != nil {
 		return err
@@ -193,9 +225,6 @@ func (t *Template) addOne(in *outer, path string, document Object) error {
 	if in != nil && !strings.HasPrefix(strings.ToLower(fullType), strings.ToLower(in.fullType)+"/") {
 		fullType, name = in.fullType+"/"+fullType, in.name+"/"+name
 	}
-	if err := t.supported(path, document, fullType, name); err != nil {
-		return err
-	}
 	r := &Resource{path: path, body: Object{}, loops: slices.Clone(t.scope.loops)}
 	if r.Version, _ = document["apiVersion"].(string); r.Version == "" {
 		return invalid(path, "The template resource '%s' at line '1' and column '1' is not valid. The api-version is missing", name)
@@ -203,8 +232,9 @@ func (t *Template) addOne(in *outer, path string, document Object) error {
 	if r.ID, err = t.id(path, document, fullType, name); err != nil {
 		return invalid(path, "The template resource '%s' of type '%s' is not valid: %v", name, fullType, message(err))
 	}
-	t.named(name, r)
-	if wanted, err := t.wanted(path, document); err != nil || !wanted {
+	t.named(name, symbol, r)
+	existing, _ := document["existing"].(bool)
+	if wanted, err := t.wanted(path, document); err != nil || !wanted || existing {
 		t.dropped[r.ID.Key()] = true
 		return err
 	}
@@ -212,8 +242,7 @@ func (t *Template) addOne(in *outer, path string, document Object) error {
 		return err
 	}
 	for key, value := range document {
-		if !slices.Contains([]string{"type", "apiVersion", "name", "dependsOn", "condition", "copy", "comments", "scope", "resources"},
-			key) {
+		if !slices.Contains(notSent, key) {
 			r.body[key] = value
 		}
 	}
@@ -221,11 +250,20 @@ func (t *Template) addOne(in *outer, path string, document Object) error {
 		return invalid(path, "The resource '%s' is defined multiple times in a template. Please see "+
 			"https://aka.ms/arm-syntax-resources for usage details", r.ID)
 	}
+	if r.Nested() {
+		if err := t.separate(r); err != nil {
+			return err
+		}
+	}
 	t.scope.byID[r.ID.Key()] = r
 	r.after, _ = document["dependsOn"].([]any)
 	t.Resources = append(t.Resources, r)
 	return t.add(&outer{fullType, name}, path+".resources", document)
 }
+
+// notSent are the sections of a resource that are not in the request for it.
+var notSent = []string{"type", "apiVersion", "name", "dependsOn", "condition", "copy", "comments", "scope", "resources", "existing",
+	"resourceGroup", "subscriptionId", "metadata"}
 
 // message is what the resource manager says of an error.
 func message(err error) string {
@@ -235,21 +273,11 @@ func message(err error) string {
 	return err.Error()
 }
 
-// supported refuses what this package does not understand.
-func (t *Template) supported(path string, document Object, fullType, name string) error {
-	for _, section := range []string{"resourceGroup", "subscriptionId"} {
-		if document[section] != nil {
-			return invalid(path+"."+section, "The resource '%s' has the section '%s', which is not supported", name, section)
-		}
+// named notes the names of a resource. A name that two resources have means none.
+func (t *Template) named(name, symbol string, r *Resource) {
+	if symbol != "" {
+		t.scope.symbols[symbol] = append(t.scope.symbols[symbol], r)
 	}
-	if strings.EqualFold(fullType, deploymentType) {
-		return invalid(path, "The resource '%s' is a nested deployment, which is not supported", name)
-	}
-	return nil
-}
-
-// named notes the name of a resource. A name that two resources have means none.
-func (t *Template) named(name string, r *Resource) {
 	key := strings.ToLower(name)
 	if _, twice := t.scope.names[key]; twice {
 		r = nil
@@ -297,7 +325,10 @@ func (t *Template) id(path string, document Object, fullType, name string) (azur
 	if !strings.Contains(fullType, "/") {
 		return "", fmt.Errorf("the type has no namespace")
 	}
-	base := t.scope.deployment.ID.Parent()
+	base, err := t.base(path, document, fullType)
+	if err != nil {
+		return "", err
+	}
 	if strings.EqualFold(fullType, groupType) {
 		if base.Group() != "" {
 			return "", fmt.Errorf("resource groups are deployed at a subscription")

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -60,7 +61,10 @@ func story(t *testing.T, section map[string][]byte) string {
 		ID:    group.Resource("Microsoft.Resources/deployments", "d"),
 		Group: template.Object{"id": string(group), "name": "g", "location": "eastus"}, Azure: cloud{},
 		Subscription: template.Object{"id": "/subscriptions/s", "subscriptionId": "s"},
+		Now:          time.Date(2025, 3, 4, 5, 6, 7, 0, time.UTC),
 	}
+	drawn := 0
+	d.GUID = func() string { drawn++; return fmt.Sprintf("guid-%d", drawn) }
 	if section["subscription"] != nil {
 		d.ID, d.Group, d.Location = azure.SubscriptionID("s").Resource("Microsoft.Resources/deployments", "d"), nil, "westus"
 	}

@@ -41,10 +41,10 @@ func (a *Control) AuthorizeLinks(w Write, doc behaviour.Object) error {
 		return nil
 	}
 	sent := map[string]bool{}
-	for _, ref := range document.References(w.ID, w.Body) {
+	for _, ref := range document.References(w.Kind, w.ID, w.Body) {
 		sent[ref.Target] = true
 	}
-	for _, ref := range document.References(w.ID, doc) {
+	for _, ref := range document.References(w.Kind, w.ID, doc) {
 		if !sent[ref.Target] {
 			continue
 		}

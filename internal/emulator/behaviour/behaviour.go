@@ -218,6 +218,9 @@ type Call struct {
 	Notes Object
 	// Principal makes the request; it is nil inside the core.
 	Principal *Principal
+	// Download returns the content at a URI that the request names, nil when there is no request. It may return a
+	// [NotDownloaded], which the behaviour returns: then the core gets the content, and calls the behaviour again.
+	Download func(uri string) ([]byte, error)
 	// Host is scheme and host under which the client knows this server.
 	Host string
 }

@@ -105,6 +105,9 @@ type Style struct {
 	// document, with 429 AnotherOperationInProgress, as subnets do.
 	Alone bool
 
+	// Records says that the ids in a document are records: they refer to nothing.
+	Records bool
+
 	// Details makes every error carry details, if only [].
 	Details bool
 	// Bare sends errors without the "error" around them.
@@ -271,7 +274,7 @@ func Plain(name string) Style {
 // Deployment is the style of template deployments.
 func Deployment() Style {
 	return Style{
-		Name: "Azure Resource Manager deployments", Deleted: 202,
+		Name: "Azure Resource Manager deployments", Deleted: 202, Records: true,
 		Long:     map[Verb]Headers{Create: AsyncOperation, Update: AsyncOperation, Delete: Location},
 		Protocol: DeploymentOperations(),
 		Creating: "Accepted", Updating: "Accepted", Deleting: "Deleting",

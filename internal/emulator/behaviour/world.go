@@ -29,6 +29,10 @@ type World interface {
 	Put(id azure.ID, doc Object)
 	// Apply does what a client's PUT of the body does, and its operation ends at once.
 	Apply(id azure.ID, body Object) error
+	// Remove does what a client's DELETE does, and its operation ends at once.
+	Remove(id azure.ID) error
+	// Try calls f, and takes back all that it did.
+	Try(f func())
 	// Act does what a client's POST of an action does, and returns the body of its reply.
 	// Actions that are operations are refused.
 	Act(id azure.ID, action string, body Object) (any, error)

@@ -6,6 +6,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/kind"
 )
 
 // Reference is a place in a document that names another resource.
@@ -14,8 +15,12 @@ type Reference struct {
 	Place  behaviour.Referrer
 }
 
-// References finds every place in a document that names another resource.
-func References(id azure.ID, doc behaviour.Object) []Reference {
+// References finds every place in a document that names another resource. A document that only
+// records names, such as a deployment with the outputs of its template, has none.
+func References(k *kind.Kind, id azure.ID, doc behaviour.Object) []Reference {
+	if k.Style.Records {
+		return nil
+	}
 	w := refWalk{id: id}
 	w.object(id, "", doc)
 	return w.found

@@ -81,6 +81,10 @@ func Locate(k *kind.Kind, id azure.ID, doc, old behaviour.Object) error {
 			return behaviour.Gateway(409, "InvalidResourceGroupLocation",
 				"Invalid resource group location '%s'. The Resource group already exists in location '%s'.", location, had)
 		}
+		if id.Is("Microsoft.Resources/deployments") {
+			return behaviour.Gateway(409, "InvalidDeploymentLocation",
+				"Invalid deployment location '%s'. The deployment '%s' already exists in location '%s'.", location, id.Name(), had)
+		}
 		return behaviour.Gateway(409, "InvalidResourceLocation",
 			"The resource '%s' already exists in location '%s' in resource group '%s'. A resource with the same name cannot be "+
 				"created in location '%s'. Please select a new resource name.", id.Name(), had, id.Group(), location)

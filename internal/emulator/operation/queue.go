@@ -126,12 +126,7 @@ func (q *Queue) start(o *Operation) (undo func()) {
 	o.seq = q.lastSeq
 	q.queue(o)
 	q.register(o)
-	return func() {
-		if o.index >= 0 {
-			q.unqueue(o)
-		}
-		q.forget(o)
-	}
+	return func() { q.drop(o) }
 }
 
 // queue adds an operation to the running ones.
@@ -202,6 +197,15 @@ func (q *Queue) forget(o *Operation) {
 			delete(q.results, path)
 		}
 	}
+}
+
+// drop takes an operation out, whether it has ended or runs.
+func (q *Queue) drop(o *Operation) {
+	if o.index >= 0 {
+		q.unqueue(o)
+	}
+	q.ended = slices.DeleteFunc(q.ended, func(x *Operation) bool { return x == o })
+	q.forget(o)
 }
 
 // retire keeps an operation that has ended as long as it can be polled.

@@ -2,7 +2,7 @@ package operation
 
 import (
 	"encoding/json"
-	"slices"
+	"errors"
 	"time"
 
 	"kaz/internal/azure"
@@ -34,6 +34,7 @@ func (r *Runner) Start(o *Operation) { r.Docs.OnUndo(r.Queue.start(o)) }
 // Finish ends an operation within its request; what fails is the request.
 func (r *Runner) Finish(o *Operation) error {
 	r.Queue.register(o)
+	r.Docs.OnUndo(func() { r.Queue.drop(o) })
 	o.End = r.Docs.At
 	if o.Fault != nil {
 		return o.Fault
@@ -51,12 +52,20 @@ func (r *Runner) FinishRunning(k *kind.Kind, id azure.ID) error {
 		if !o.Resource.Equal(id) {
 			continue
 		}
+		r.undoEnd(o)
 		r.Queue.unqueue(o)
 		o.End = r.Docs.At
-		if err := r.settle(o); err != nil {
+		err := r.settle(o)
+		if kept, ok := errors.AsType[*behaviour.Error](err); ok && kept.Keep {
+			o.Error = kept
+			r.fail(o)
+		} else if err != nil {
 			return err
 		}
 		r.Queue.retire(o)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -154,14 +163,21 @@ func (r *Runner) Supersede(o, by *Operation) {
 }
 
 func (r *Runner) cancel(o *Operation, why *behaviour.Error) {
-	before, q := *o, r.Queue
-	q.unqueue(o)
+	r.undoEnd(o)
+	r.Queue.unqueue(o)
 	o.End, o.Canceled, o.Error = r.Docs.At, true, why
-	q.retire(o)
+	r.Queue.retire(o)
+}
+
+// undoEnd lets the running operation run again if the transaction takes its end back.
+func (r *Runner) undoEnd(o *Operation) {
+	before := *o
 	r.Docs.OnUndo(func() {
-		q.ended = slices.DeleteFunc(q.ended, func(x *Operation) bool { return x == o })
+		r.Queue.drop(o)
 		*o = before
-		q.queue(o)
+		o.paths = nil
+		r.Queue.queue(o)
+		r.Queue.register(o)
 	})
 }
 

@@ -80,7 +80,7 @@ func dump(s *Store) string {
 func consistent(t *rapid.T, s *Store) {
 	fresh, stored := newIndex(), s.index
 	for _, e := range stored.entries {
-		fresh.put(&Entry{ID: e.ID, Kind: e.Kind, Seq: e.Seq, refs: document.References(e.ID, e.Fresh())})
+		fresh.put(&Entry{ID: e.ID, Kind: e.Kind, Seq: e.Seq, refs: document.References(e.Kind, e.ID, e.Fresh())})
 	}
 	for scope, byType := range fresh.lists {
 		for typ, entries := range byType {

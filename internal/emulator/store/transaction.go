@@ -229,7 +229,7 @@ func (t *Transaction) Save(k *kind.Kind, id azure.ID, doc behaviour.Object, s Sa
 		panic(fmt.Sprintf("document of %s: %v", id, err))
 	}
 	fresh.Text = text
-	fresh.refs = document.References(fresh.ID, doc)
+	fresh.refs = document.References(k, fresh.ID, doc)
 	if old != nil && t.options.KeepBefore() {
 		fresh.Before = &Entry{ID: old.ID, Kind: old.Kind, Text: old.Text, Etag: old.Etag}
 	}
@@ -277,7 +277,7 @@ func Ticks(at time.Time) int64 {
 
 // Restore puts an entry of a saved state into the store, with its document.
 func (t *Transaction) Restore(e *Entry, doc behaviour.Object) {
-	e.refs = document.References(e.ID, doc)
+	e.refs = document.References(e.Kind, e.ID, doc)
 	t.lastSeq = max(t.lastSeq, e.Seq)
 	t.replace(nil, e)
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
@@ -39,6 +41,7 @@ func deployments() behaviour.Type {
 		},
 		Actions: map[string]behaviour.Action{
 			"validate": {Do: validate, Anew: true},
+			"whatIf":   {Do: whatIf, Anew: true},
 			"cancel": {Status: 204, Do: func(c *behaviour.Call) (any, error) {
 				if !c.Cancel(c.ID) {
 					return nil, behaviour.Gateway(409, "DeploymentCannotBeCancelled",
@@ -56,6 +59,50 @@ var deploymentName = regexp.MustCompile(`^[-\w._()]{1,64}$`)
 
 // fillDeployment checks what is to be deployed and makes the deployment's document.
 func fillDeployment(c *behaviour.Call) error {
+	if err := checkDeployment(c); err != nil {
+		return err
+	}
+	s, err := sourceOf(c)
+	if err != nil {
+		return err
+	}
+	t, err := bind(c, s)
+	if err != nil {
+		return err
+	}
+	if err := authorize(c, t); err != nil {
+		return err
+	}
+	if err := checkNested(c, s, t, 0); err != nil {
+		return err
+	}
+	given := behaviour.Object{}
+	for name, value := range t.Parameters {
+		given[name] = behaviour.Object{"value": value}
+	}
+	mode := "Incremental"
+	if completes(c.Body) {
+		mode = "Complete"
+	}
+	c.Doc[templateField], c.Doc[parametersField] = behaviour.Clone(s.document), behaviour.Clone(given)
+	c.Doc[linkedField] = s.linked
+	c.Doc["properties"] = behaviour.Object{
+		"templateHash": hash(s.document), "parameters": shownParameters(t), "mode": mode,
+		"timestamp": behaviour.Timestamp(c.Now()), "duration": "PT0S", "correlationId": c.GUID(),
+		"providers": deployedProviders(t), "dependencies": shownDependencies(t),
+	}
+	if s.link != nil {
+		behaviour.Set(c.Doc, "properties.templateLink", s.link)
+	}
+	return nil
+}
+
+func completes(body behaviour.Object) bool {
+	return strings.EqualFold(behaviour.Text(body, "properties.mode"), "Complete")
+}
+
+// checkDeployment checks the frame of a deployment: its name, its location and its mode.
+func checkDeployment(c *behaviour.Call) error {
 	if !deploymentName.MatchString(c.ID.Name()) {
 		return behaviour.Gateway(400, "InvalidDeploymentName",
 			"The deployment name '%s' is not valid: 1 to 64 letters, digits, '-', '_', '.', '(' and ')' are allowed.", c.ID.Name())
@@ -71,31 +118,62 @@ func fillDeployment(c *behaviour.Call) error {
 			c.ID.Name())
 	}
 	mode := behaviour.Text(c.Body, "properties.mode")
-	if !strings.EqualFold(mode, "Incremental") {
-		if strings.EqualFold(mode, "Complete") {
-			return behaviour.Refusal(501, "NotImplemented", "The local Azure deploys in the mode Incremental only.")
-		}
+	switch {
+	case strings.EqualFold(mode, "Incremental"):
+		return nil
+	case !completes(c.Body):
 		return behaviour.Gateway(400, "InvalidRequestContent",
 			"The request content was invalid: the deployment mode '%s' is not one of Incremental, Complete.", mode)
+	case c.ID.Group() == "":
+		return behaviour.Gateway(400, "InvalidDeploymentMode",
+			"The deployment mode 'Complete' is not supported for deployments at a subscription. Please use the mode 'Incremental'.")
 	}
-	document := behaviour.Sub(c.Body, "properties.template")
-	if document == nil {
-		return behaviour.Gateway(400, "InvalidTemplate",
-			"Deployment template validation failed: 'the deployment has no template. The local Azure does not follow links to templates.'.")
-	}
-	given := behaviour.Sub(c.Body, "properties.parameters")
-	t, err := bind(c, document, given)
-	if err != nil {
-		return err
-	}
-	if err := authorize(c, t); err != nil {
-		return err
-	}
-	c.Doc[templateField], c.Doc[parametersField] = behaviour.Clone(document), behaviour.Clone(given)
-	c.Doc["properties"] = behaviour.Object{
-		"templateHash": hash(document), "parameters": shownParameters(document, t.Parameters), "mode": "Incremental",
-		"timestamp": behaviour.Timestamp(c.Now()), "duration": "PT0S", "correlationId": c.GUID(),
-		"providers": deployedProviders(t), "dependencies": shownDependencies(t),
+	return nil
+}
+
+// mostNested is how deep deployments may be nested.
+const mostNested = 5
+
+// checkNested checks the nested deployments, as far as they are known before the outer one runs, and gets what they
+// link to.
+func checkNested(c *behaviour.Call, s *source, t *template.Template, depth int) error {
+	for _, r := range t.Resources {
+		if !r.Nested() {
+			continue
+		}
+		if depth == mostNested {
+			return behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: 'the deployments are nested more "+
+				"than %d deep'.", mostNested)
+		}
+		body, err := t.Preview(r)
+		if template.NeedsResources(err) {
+			continue
+		}
+		if err != nil {
+			return invalidTemplate(err)
+		}
+		inner := *c
+		inner.ID, inner.Old, inner.Body = r.ID, nil, s.nestedBody(body)
+		inner.Doc = behaviour.Object{"location": body["location"]}
+		if completes(inner.Body) {
+			return behaviour.Gateway(400, "InvalidNestedDeploymentMode", "The nested deployment '%s' has the mode 'Complete'. Only "+
+				"'Incremental' is supported for nested deployments.", r.ID.Name())
+		}
+		of, err := sourceOf(&inner)
+		if err != nil {
+			return err
+		}
+		nested, err := bind(&inner, of)
+		if err != nil {
+			return err
+		}
+		if err := authorize(&inner, nested); err != nil {
+			return err
+		}
+		if err := checkNested(&inner, of, nested, depth+1); err != nil {
+			return err
+		}
+		maps.Copy(s.linked, of.linked)
 	}
 	return nil
 }
@@ -128,14 +206,14 @@ func hash(document behaviour.Object) string {
 
 // shownParameters are all parameters with their types, but not the values of secret
 // ones.
-func shownParameters(document, values behaviour.Object) behaviour.Object {
+func shownParameters(t *template.Template) behaviour.Object {
 	shown := behaviour.Object{}
-	for name, declaration := range behaviour.Sub(document, "parameters") {
+	for name, declaration := range t.Declared() {
 		d, _ := declaration.(behaviour.Object)
 		kind := behaviour.Text(d, "type")
 		entry := behaviour.Object{"type": template.TypeName(kind)}
 		if !template.Secure(kind) {
-			entry["value"] = values[name]
+			entry["value"] = t.Parameters[name]
 		}
 		shown[name] = entry
 	}
@@ -211,32 +289,49 @@ func target(id azure.ID) behaviour.Object {
 
 // validate checks a deployment without making it.
 func validate(c *behaviour.Call) (any, error) {
-	call := *c
-	call.Doc = behaviour.Clone(c.Body)
-	if call.Doc == nil {
-		call.Doc = behaviour.Object{}
-	}
-	if err := fillDeployment(&call); err != nil {
-		return nil, err
-	}
-	t, err := bind(&call, behaviour.Sub(c.Body, "properties.template"), behaviour.Sub(c.Body, "properties.parameters"))
+	call, t, err := checked(c)
 	if err != nil {
 		return nil, err
 	}
+	properties := behaviour.Sub(call.Doc, "properties")
 	resources := make([]any, len(t.Resources))
 	for i, r := range t.Resources {
 		resources[i] = behaviour.Ref(r.ID)
 	}
-	properties := behaviour.Sub(call.Doc, "properties")
 	properties["provisioningState"], properties["validatedResources"] = "Succeeded", resources
-	return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": deploymentType, "properties": properties}, nil
+	valid := behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": deploymentType, "properties": properties}
+	if location := call.Doc["location"]; location != nil {
+		valid["location"] = location
+	}
+	return valid, nil
+}
+
+// checked does what a PUT of a deployment checks, and binds its template.
+func checked(c *behaviour.Call) (*behaviour.Call, *template.Template, error) {
+	call := *c
+	call.Doc, call.Old = behaviour.Clone(c.Body), nil
+	if call.Doc == nil {
+		call.Doc = behaviour.Object{}
+	}
+	if err := fillDeployment(&call); err != nil {
+		return nil, nil, err
+	}
+	t, err := bind(&call, stored(call.Doc))
+	return &call, t, err
+}
+
+// stored is what a deployment deploys, as its document has it.
+func stored(doc behaviour.Object) *source {
+	return &source{document: behaviour.Sub(doc, templateField), given: behaviour.Sub(doc, parametersField),
+		link: behaviour.Sub(doc, "properties.templateLink"), linked: behaviour.Sub(doc, linkedField)}
 }
 
 // deploy makes the resources of a deployment, one after the other. A refused resource
 // makes the deployment fail: resources that depend on it are not begun, all others are
 // made.
 func deploy(c *behaviour.Call) error {
-	t, err := bind(c, behaviour.Sub(c.Doc, templateField), behaviour.Sub(c.Doc, parametersField))
+	s := stored(c.Doc)
+	t, err := bind(c, s)
 	if err != nil {
 		return err
 	}
@@ -248,14 +343,21 @@ func deploy(c *behaviour.Call) error {
 			without[r.ID.Key()] = true
 			continue
 		}
-		fault := makeResource(c, t, r)
-		steps = append(steps, step(c, r.ID, fault))
+		_, there := c.Get(r.ID)
+		fault := makeResource(c, s, t, r)
+		steps = append(steps, step(c, "Create", r.ID, there, fault))
 		if fault != nil {
 			without[r.ID.Key()] = true
 			faults = append(faults, fault)
 			continue
 		}
-		made = append(made, r.ID)
+		if made = append(made, r.ID); r.Nested() {
+			made = append(made[:len(made)-1], outputResources(c, r.ID)...)
+		}
+	}
+	if len(faults) == 0 && completes(c.Doc) {
+		removed, refused := removeOthers(c, t, made)
+		steps, faults = append(steps, removed...), refused
 	}
 	if len(faults) > 0 {
 		return failDeployment(c, faults, steps)
@@ -268,9 +370,60 @@ func deploy(c *behaviour.Call) error {
 		behaviour.Set(c.Doc, "properties.outputs", outputs)
 	}
 	behaviour.Set(c.Doc, "properties.outputResources", behaviour.Refs(made))
-	c.Doc[operationsField] = steps
+	c.Doc[operationsField] = append(steps, step(c, "EvaluateDeploymentOutput", "", true, nil))
 	finish(c, c.Doc)
 	return nil
+}
+
+// outputResources are the resources that a deployment made.
+func outputResources(c *behaviour.Call, id azure.ID) []azure.ID {
+	doc, _ := c.Get(id)
+	var made []azure.ID
+	for _, r := range behaviour.Objects(doc, "properties.outputResources") {
+		made = append(made, azure.ID(behaviour.Text(r, "id")))
+	}
+	return made
+}
+
+// removeOthers removes what is in the group and not in the template. What others still use is tried again after these
+// are gone.
+func removeOthers(c *behaviour.Call, t *template.Template, made []azure.ID) (steps []any, faults []error) {
+	left := others(c, t, made)
+	for progress := true; progress && len(left) > 0; {
+		progress = false
+		var refused []azure.ID
+		faults = nil
+		for _, id := range left {
+			if fault := c.Remove(id); fault != nil {
+				refused, faults = append(refused, id), append(faults, fault)
+				continue
+			}
+			steps, progress = append(steps, step(c, "Delete", id, true, nil)), true
+		}
+		left = refused
+	}
+	for i, id := range left {
+		steps = append(steps, step(c, "Delete", id, true, faults[i]))
+	}
+	return steps, faults
+}
+
+// others are the resources directly in the group of a deployment that its template does not make.
+func others(c *behaviour.Call, t *template.Template, made []azure.ID) []azure.ID {
+	keep := map[string]bool{}
+	for _, r := range t.Resources {
+		keep[r.ID.Key()] = true
+	}
+	for _, id := range made {
+		keep[id.TopLevel().Key()] = true
+	}
+	var all []azure.ID
+	for id := range c.In(c.ID.Parent()) {
+		if !keep[id.Key()] && id.Namespace() != "Microsoft.Resources" && id.Namespace() != "Microsoft.Authorization" {
+			all = append(all, id)
+		}
+	}
+	return all
 }
 
 // finish writes how long a deployment took.
@@ -282,19 +435,27 @@ func finish(c *behaviour.Call, doc behaviour.Object) {
 	behaviour.Set(doc, "properties.timestamp", behaviour.Timestamp(c.Now()))
 }
 
-func makeResource(c *behaviour.Call, t *template.Template, r *template.Resource) error {
+func makeResource(c *behaviour.Call, s *source, t *template.Template, r *template.Resource) error {
 	body, err := t.Body(r)
 	if err != nil {
 		return invalidTemplate(err)
 	}
-	return c.Apply(r.ID, body)
+	if !r.Nested() {
+		return c.Apply(r.ID, body)
+	}
+	err = c.Apply(r.ID, s.nestedBody(body))
+	if failed, ok := errors.AsType[*behaviour.Error](err); ok && failed.Keep {
+		return &behaviour.Error{Status: 409, Code: "ResourceDeploymentFailure", Target: string(r.ID), Details: []*behaviour.Error{failed},
+			Message: "The resource write operation failed to complete successfully, because it reached terminal provisioning state 'Failed'."}
+	}
+	return err
 }
 
 // failDeployment is the error of a deployment that failed on the way. It is in the
 // deployment's document, too.
 func failDeployment(c *behaviour.Call, faults []error, steps []any) error {
 	failure := &behaviour.Error{
-		Status: 200, Code: "DeploymentFailed", Keep: true,
+		Status: 200, Code: "DeploymentFailed", Keep: true, Target: string(c.ID),
 		Message: "At least one resource deployment operation failed. Please list deployment operations for details. Please see " +
 			"https://aka.ms/arm-deployment-operations for usage details.",
 	}
@@ -324,7 +485,20 @@ func shownOutputs(t *template.Template) (behaviour.Object, error) {
 		if !o.Secure {
 			output["value"] = o.Value
 		}
-		shown[name] = output
+		shown[camelCase(name)] = output
 	}
 	return shown, nil
+}
+
+// camelCase is a name as the resource manager shows those of outputs: capitals at its beginning are small, but for the
+// last one before a small letter.
+func camelCase(name string) string {
+	letters := []rune(name)
+	for i, r := range letters {
+		if !unicode.IsUpper(r) || i > 0 && i+1 < len(letters) && !unicode.IsUpper(letters[i+1]) {
+			break
+		}
+		letters[i] = unicode.ToLower(r)
+	}
+	return string(letters)
 }

@@ -110,7 +110,8 @@ func TestADeploymentMakesItsResourcesInOrder(t *testing.T) {
 		exchange{Do: "GET " + identities, Has: has{"value.#": 1}},
 		exchange{Do: "GET " + identities + "/a-node/federatedIdentityCredentials/cred", Has: has{"properties.subject": client}},
 		exchange{Do: "GET " + deployment + "/operations",
-			Has: has{"value.#": 2, "value.0.properties.provisioningState": "Succeeded",
+			Has: has{"value.#": 3, "value.0.properties.provisioningState": "Succeeded",
+				"value.2.properties.provisioningOperation": "EvaluateDeploymentOutput", "value.2.properties.targetResource": nil,
 				"value.1.properties.targetResource.resourceName": "a-node/cred"}},
 		exchange{Do: "POST " + deployment + "/exportTemplate", Has: has{"template.variables.names.#": 1}},
 		exchange{Do: "DELETE " + deployment, Status: 202, Header: map[string]string{"Location": "*"}},
@@ -157,16 +158,17 @@ func TestRefusedTemplates(t *testing.T) {
 			"location":"eastus"` + fields + `}]}`
 	}
 	cases := map[string]struct{ template, parameters, says string }{
-		"a function that is not supported": {resource(`,"tags":{"a":"[utcNow('x')]"}`), "", "'utcNow' is not supported"},
-		"one that is not, deep inside":     {resource(`,"tags":{"a":"[concat('x', newGuid())]"}`), "", "'newGuid' is not supported"},
+		"a function that is not supported": {resource(`,"tags":{"a":"[soon('x')]"}`), "", "'soon' is not supported"},
+		"one that is not, deep inside":     {resource(`,"tags":{"a":"[concat('x', newGuid())]"}`), "", "default value of a parameter"},
 		"a copy loop without a name":       {resource(`,"copy":{"count":2}`), "", "'copy'"},
 		"a broken expression":              {resource(`,"tags":{"a":"[concat('x']"}`), "", ""},
 		"a string that is not closed":      {resource(`,"tags":{"a":"[concat('x)]"}`), "", "not closed"},
 		"no api-version":                   {`{"resources":[{"type":"A.B/c","name":"n"}]}`, "", "api-version is missing"},
 		"names that do not fit the type": {`{"resources":[{"type":"A.B/c/d","name":"n","apiVersion":"1"}]}`, "",
 			"needs 2 names, 1 are given"},
-		"a nested deployment": {`{"resources":[{"type":"Microsoft.Resources/deployments","name":"n","apiVersion":"1"}]}`, "",
-			"nested deployment"},
+		"a nested deployment that calls a function of none": {`{"resources":[{"type":"Microsoft.Resources/deployments","name":"n",
+			"apiVersion":"1","properties":{"mode":"Incremental","template":{"resources":[{"type":"A.B/c","apiVersion":"1",
+			"name":"[soon()]"}]}}}]}`, "", "'soon' is not supported"},
 		"a circle": {`{"resources":[{"type":"A.B/c","name":"x","apiVersion":"1","dependsOn":["A.B/c/y"]},{"type":"A.B/c","name":"y",
 			"apiVersion":"1","dependsOn":["A.B/c/x"]}]}`, "",
 			"Circular dependency"},
@@ -185,7 +187,6 @@ func TestRefusedTemplates(t *testing.T) {
 		"variables that double": {doubling(), "", "computes too much"},
 		"a reference as a name": {`{"resources":[{"type":"A.B/c","name":"[reference('A.B/c/x').name]","apiVersion":"1"}]}`, "",
 			"not expected at this location"},
-		"a resource by symbolic name": {`{"resources":{"r":{"type":"A.B/c","name":"x","apiVersion":"1"}}}`, "", "symbolic name"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -233,11 +234,13 @@ func TestAFailedDeploymentKeepsWhatItMade(t *testing.T) {
 func TestDeploymentsOfAnotherKind(t *testing.T) {
 	a := start(t)
 	a.Run(
-		exchange{Do: "PUT " + deployment, Body: `{"properties":{"mode":"Complete","template":{}}}`, Status: 501, Code: "NotImplemented"},
 		exchange{Do: "PUT " + deployment, Body: `{"properties":{"mode":"Sometimes","template":{}}}`, Status: 400,
 			Code: "InvalidRequestContent"},
-		exchange{Do: "PUT " + deployment, Body: `{"properties":{"mode":"Incremental","templateLink":{"uri":"https://x"}}}`, Status: 400,
-			Code: "InvalidTemplate"},
+		exchange{Do: "PUT " + deployment, Body: `{"properties":{"mode":"Incremental","templateLink":{"uri":"file:///x"}}}`, Status: 400,
+			Code: "InvalidContentLink"},
+		exchange{Do: "PUT " + deployment, Body: `{"properties":{"mode":"Incremental"}}`, Status: 400, Code: "InvalidRequestContent"},
+		exchange{Do: "PUT ~~/providers/Microsoft.Resources/deployments/sub", Status: 400, Code: "InvalidDeploymentMode",
+			Body: `{"location":"eastus","properties":{"mode":"Complete","template":{"resources":[]}}}`},
 		exchange{Do: "POST " + deployment + "/validate", Body: of(`{"resources":[]}`, ""),
 			Has: has{"properties.provisioningState": "Succeeded", "properties.validatedResources.#": 0}},
 		exchange{Do: "PUT ~~/providers/Microsoft.Resources/deployments/sub", Body: of(`{"resources":[]}`, ""), Status: 400,

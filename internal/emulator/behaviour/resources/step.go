@@ -2,6 +2,8 @@ package resources
 
 import (
 	"errors"
+	"net/http"
+	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
@@ -33,19 +35,25 @@ func deploymentOperations() behaviour.Type {
 	}
 }
 
-// step records that a resource was made, or why not.
-func step(c *behaviour.Call, id azure.ID, fault error) behaviour.Object {
+// step records what a deployment did with a resource, or why it did not; no id is of a step without a resource.
+func step(c *behaviour.Call, what string, id azure.ID, there bool, fault error) behaviour.Object {
 	properties := behaviour.Object{
-		"provisioningOperation": "Create", "provisioningState": "Succeeded", "timestamp": behaviour.Timestamp(c.Now()), "duration": "PT0S",
-		"serviceRequestId": c.GUID(), "statusCode": "OK", "targetResource": target(id),
+		"provisioningOperation": what, "provisioningState": "Succeeded", "timestamp": behaviour.Timestamp(c.Now()), "duration": "PT0S",
+		"serviceRequestId": c.GUID(), "statusCode": "Created",
+	}
+	if there {
+		properties["statusCode"] = "OK"
+	}
+	if id != "" {
+		properties["targetResource"] = target(id)
 	}
 	if fault != nil {
 		body := behaviour.Object{"code": "InternalServerError", "message": fault.Error()}
+		properties["statusCode"] = "InternalServerError"
 		if refusal, ok := errors.AsType[*behaviour.Error](fault); ok {
-			body = refusal.Body()
+			body, properties["statusCode"] = refusal.Body(), strings.ReplaceAll(http.StatusText(refusal.Status), " ", "")
 		}
-		properties["provisioningState"], properties["statusCode"] = "Failed", "BadRequest"
-		properties["statusMessage"] = behaviour.Object{"error": body}
+		properties["provisioningState"], properties["statusMessage"] = "Failed", behaviour.Object{"status": "Failed", "error": body}
 	}
 	name := c.GUID()
 	return behaviour.Object{"id": string(c.ID.Child("operations", name)), "operationId": name, "properties": properties}

@@ -86,9 +86,12 @@ func location(scope azure.ID, r catalog.Region) behaviour.Object {
 	if len(r.Zones) > 0 {
 		zones := make([]any, len(r.Zones))
 		for i, z := range r.Zones {
-			zones[i] = behaviour.Object{"logicalZone": z, "physicalZone": r.Name + "-az" + z}
+			zones[i] = behaviour.Object{"logicalZone": z, "physicalZone": physicalZone(r, z)}
 		}
 		doc["availabilityZoneMappings"] = zones
 	}
 	return doc
 }
+
+// physicalZone is the physical name of an availability zone of a region.
+func physicalZone(r catalog.Region, zone string) string { return r.Name + "-az" + zone }

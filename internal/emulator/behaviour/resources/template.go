@@ -7,18 +7,23 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/catalog"
 	"kaz/internal/template"
 )
 
 // bind checks the template of a deployment and the parameters given to it.
-func bind(c *behaviour.Call, document, given behaviour.Object) (*template.Template, error) {
+func bind(c *behaviour.Call, s *source) (*template.Template, error) {
 	id := c.ID.Subscription()
 	tenant := c.TenantOf(id)
 	d := template.Deployment{
-		ID: c.ID, Location: behaviour.Text(c.Doc, "location"), Parameters: given, Azure: existing{c},
+		ID: c.ID, Location: behaviour.Text(c.Doc, "location"), Parameters: s.given, Azure: existing{c},
+		TemplateLink: s.link, Environment: environment(c.Host), Now: c.Now(), GUID: c.GUID,
 		Subscription: behaviour.Object{"id": string(azure.SubscriptionID(id)), "subscriptionId": id, "tenantId": tenant,
 			"displayName": "kaz"},
 		Tenant: behaviour.Object{"id": "/tenants/" + tenant, "tenantId": tenant, "countryCode": "US", "displayName": "kaz"},
+	}
+	if c.Principal != nil {
+		d.Deployer = behaviour.Object{"objectId": c.Principal.ObjectID, "tenantId": tenant, "userPrincipalName": ""}
 	}
 	if name := c.ID.Group(); name != "" {
 		d.Group = behaviour.Object{
@@ -32,7 +37,7 @@ func bind(c *behaviour.Call, document, given behaviour.Object) (*template.Templa
 			}
 		}
 	}
-	t, err := template.Bind(document, d)
+	t, err := template.Bind(s.document, d)
 	if err != nil {
 		return nil, invalidTemplate(err)
 	}
@@ -50,6 +55,17 @@ func invalidTemplate(err error) error {
 
 // existing answers a template from the resources that exist.
 type existing struct{ c *behaviour.Call }
+
+// Zones implements [template.Azure].
+func (e existing) Zones(location string) map[string]string {
+	zones := map[string]string{}
+	if r, ok := catalog.FindRegion(location); ok {
+		for _, z := range r.Zones {
+			zones[z] = physicalZone(r, z)
+		}
+	}
+	return zones
+}
 
 // Provider implements [template.Azure].
 func (e existing) Provider(namespace string) template.Object { return provider("", namespace) }

@@ -1,0 +1,98 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// zonesOf are the availability zones of a location, by their logical names.
+func (s *evaluator) zonesOf(location any) (map[string]string, error) {
+	name, ok := location.(string)
+	if !ok {
+		return nil, expects("a location")
+	}
+	if s.deployment.Azure == nil {
+		return nil, errors.New("the template functions of zones need Azure")
+	}
+	return s.deployment.Azure.Zones(strings.ToLower(strings.ReplaceAll(name, " ", ""))), nil
+}
+
+// pickZones is pickZones(namespace, type, location, [count], [offset]).
+func pickZones(s *evaluator, args []any) (any, error) {
+	if _, ok := allText(args[:3]); !ok {
+		return nil, expects("a namespace, a type, a location, a count and an offset")
+	}
+	known, err := s.zonesOf(args[2])
+	if err != nil {
+		return nil, err
+	}
+	from := []int64{1, 0} // count, offset
+	for i, a := range args[3:] {
+		n, ok := whole(a)
+		if !ok || n < 0 {
+			return nil, expects("a namespace, a type, a location, a count and an offset")
+		}
+		from[i] = n
+	}
+	picked := []any{}
+	if len(known) == 0 {
+		return picked, nil
+	}
+	names := slices.Sorted(maps.Keys(known))
+	if from[0]+from[1] > int64(len(names)) {
+		return nil, fmt.Errorf("the location '%v' has %d zones, %d from zone %d on are wanted", args[2], len(names), from[0], from[1]+1)
+	}
+	for _, name := range names[from[1] : from[0]+from[1]] {
+		picked = append(picked, name)
+	}
+	return picked, nil
+}
+
+// logicalZone is the logical name of a zone by its physical name, and physicalZone the other way; "" for none.
+func logicalZone(known map[string]string, name string) string {
+	for logical, physical := range known {
+		if strings.EqualFold(physical, name) {
+			return logical
+		}
+	}
+	return ""
+}
+
+func physicalZone(known map[string]string, name string) string { return known[name] }
+
+// zone is toLogicalZone or toPhysicalZone(subscription, location, zone).
+func zone(s *evaluator, args []any, find func(map[string]string, string) string) (any, error) {
+	name, ok := args[2].(string)
+	if !ok {
+		return nil, expects("a subscription, a location and a zone")
+	}
+	known, err := s.zonesOf(args[1])
+	if err != nil {
+		return nil, err
+	}
+	found := find(known, name)
+	if found == "" {
+		return nil, fmt.Errorf("the location '%v' has no zone '%s'", args[1], name)
+	}
+	return found, nil
+}
+
+// zones is zone for an array of zones.
+func zones(s *evaluator, args []any, find func(map[string]string, string) string) (any, error) {
+	names, ok := args[2].([]any)
+	if !ok {
+		return nil, expects("a subscription, a location and an array of zones")
+	}
+	all := []any{}
+	for _, name := range names {
+		found, err := zone(s, []any{args[0], args[1], name}, find)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found)
+	}
+	return all, nil
+}
