@@ -4,6 +4,7 @@ package csi
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,8 +14,6 @@ import (
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
 	mount "k8s.io/mount-utils"
 	utilexec "k8s.io/utils/exec"
-
-	"log/slog"
 
 	"kaz/internal/azure"
 	"kaz/internal/csi"

@@ -81,7 +81,8 @@ func (c *Controller) waitUntilFree(ctx context.Context, have azure.Resource[comp
 		select {
 		case <-time.After(look):
 		case <-ctx.Done():
-			return csi.Status(ctx.Err(), "attach %s to %s: waiting for %s to release it", have.ID.Name(), machine.Name(), have.ManagedBy.Name())
+			return csi.Status(ctx.Err(), "attach %s to %s: waiting for %s to release it", have.ID.Name(), machine.Name(),
+				have.ManagedBy.Name())
 		}
 		var err error
 		if have, err = c.volume(ctx, string(have.ID)); err != nil {

@@ -87,11 +87,10 @@ type batch struct {
 }
 
 func (b *batch) detach(c Change) Outcome {
-	is := func(d compute.DetachedDisk) bool { return d.DiskID.Equal(c.Disk) }
 	if d, ok := Find(b.have.Properties.StorageProfile, c.Disk); !ok || d.ToBeDetached {
 		return Outcome{Done: !ok}
 	}
-	if slices.ContainsFunc(b.request.Detach, is) {
+	if b.leaves(c.Disk) {
 		return Outcome{}
 	}
 	d := compute.DetachedDisk{DiskID: c.Disk}
@@ -105,7 +104,7 @@ func (b *batch) detach(c Change) Outcome {
 
 func (b *batch) attach(c Change) Outcome {
 	switch d, ok := Find(b.have.Properties.StorageProfile, c.Disk); {
-	case ok && (d.ToBeDetached || slices.ContainsFunc(b.request.Detach, func(d compute.DetachedDisk) bool { return d.DiskID.Equal(c.Disk) })):
+	case ok && (d.ToBeDetached || b.leaves(c.Disk)):
 		return Outcome{Err: &LeavingError{b.have.ID, c.Disk}}
 	case ok:
 		return Outcome{LUN: d.LUN, Done: true}
@@ -130,6 +129,11 @@ func (b *batch) attach(c Change) Outcome {
 	}
 	b.request.Attach = append(b.request.Attach, a)
 	return Outcome{LUN: lun}
+}
+
+// leaves reports whether the request detaches a disk.
+func (b *batch) leaves(disk azure.ID) bool {
+	return slices.ContainsFunc(b.request.Detach, func(d compute.DetachedDisk) bool { return d.DiskID.Equal(disk) })
 }
 
 func (b *batch) freeLUN() (int, bool) {

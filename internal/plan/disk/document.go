@@ -105,7 +105,9 @@ func (c Cluster) Disk(v Volume) azure.Resource[compute.Disk] {
 		d.Properties.MaxShares = &p.MaxShares
 	}
 	if p.EncryptionSet != "" {
-		d.Properties.Encryption = &compute.Encryption{Type: cmp.Or(p.EncryptionType, encryptionDefault), DiskEncryptionSetID: p.EncryptionSet}
+		d.Properties.Encryption = &compute.Encryption{
+			Type: cmp.Or(p.EncryptionType, encryptionDefault), DiskEncryptionSetID: p.EncryptionSet,
+		}
 	}
 	if p.SKU == ultra {
 		d.Properties.DiskIOPSReadWrite, d.Properties.DiskMBpsReadWrite = p.ultraPerformance(v.SizeGB)

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -79,18 +80,17 @@ func (c Cluster) Snapshot(name string, source azure.ID, p SnapshotParameters) az
 		subscription = p.Subscription
 	}
 	tags := map[string]string{tagCreatedBy: createdBy, tagSource: string(source)}
-	for key, value := range p.Tags {
-		tags[key] = value
-	}
+	maps.Copy(tags, p.Tags)
 	addTag(tags, tagSnapshot, p.name)
 	addTag(tags, tagSnapshotSpace, p.namespace)
 	return azure.Resource[compute.Snapshot]{
 		ID:       azure.GroupID(subscription, group).Resource(compute.Snapshots, ResourceName(name)),
 		Location: c.Location, ExtendedLocation: c.ExtendedLocation, Tags: tags,
 		Properties: compute.Snapshot{
-			Incremental:        new(!p.Full),
-			CreationData:       compute.CreationData{CreateOption: "Copy", SourceResourceID: source},
-			DataAccessAuthMode: p.DataAccessAuthMode, NetworkAccessPolicy: p.NetworkAccessPolicy, PublicNetworkAccess: p.PublicNetworkAccess,
+			Incremental:         new(!p.Full),
+			CreationData:        compute.CreationData{CreateOption: "Copy", SourceResourceID: source},
+			DataAccessAuthMode:  p.DataAccessAuthMode,
+			NetworkAccessPolicy: p.NetworkAccessPolicy, PublicNetworkAccess: p.PublicNetworkAccess,
 		},
 	}
 }

@@ -102,7 +102,7 @@ func (b *Block) createAll() {
 
 func (b *Block) try(what string, err error) {
 	if err != nil {
-		b.options.Log.Error("disks of the local Azure: "+what, "error", err)
+		b.options.Log.Error("disk of the local azure", "action", what, "error", err)
 	}
 }
 
@@ -268,4 +268,3 @@ func copySparse(to, from string) (err error) {
 	}
 	return copyData(target, source)
 }
-
