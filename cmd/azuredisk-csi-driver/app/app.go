@@ -1,0 +1,30 @@
+// Package app composes the azuredisk-csi-driver from its flags. Layer L4.
+package app
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"kaz/cmd/internal/commandline"
+)
+
+const name = "azuredisk-csi-driver"
+
+// Command returns the command of the program. lookup looks up environment variables.
+func Command(lookup func(string) (string, bool)) *cobra.Command {
+	o := newOptions()
+	return commandline.Program{
+		Name:  name,
+		Short: "Create Azure disks, attach them to machines and mount them",
+		Long: `The azuredisk-csi-driver is the CSI driver disk.csi.azure.com. Its controller creates managed disks and
+snapshots and attaches disks to machines. Its node service, on each node, formats and mounts them.`,
+		Example: `  # the controller, beside external-provisioner, external-attacher, external-resizer and external-snapshotter
+  azuredisk-csi-driver --mode=controller --endpoint=unix:///csi/csi.sock
+
+  # the node service, beside node-driver-registrar
+  azuredisk-csi-driver --mode=node --endpoint=unix:///csi/csi.sock --nodeid=$(KUBE_NODE_NAME)`,
+		Flags: o.flags(), Logging: o.logging, Validate: o.validate,
+		Run: func(ctx context.Context) error { return run(ctx, o, lookup) },
+	}.Command()
+}

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"kaz/internal/cloudconfig"
+	"kaz/internal/csi/disk"
+)
+
+// options are the values of the flags.
+type options struct {
+	mode, endpoint, driver, node string
+	cloudConfig                  string
+	secretName, secretNamespace  string
+	kubeconfig                   string
+	qps                          float32
+	burst                        int
+
+	attachLimit, reserved int64
+	supportZone           bool
+	onlineResize          bool
+	listVolumes           bool
+	maxFormat             int
+
+	userAgent, userAgentSuffix string
+
+	logging *logsapi.LoggingConfiguration
+}
+
+// defaultConfig is the cloud configuration of Azure's nodes.
+const defaultConfig = "/etc/kubernetes/azure.json"
+
+// The modes.
+const (
+	modeAll        = "all"
+	modeController = "controller"
+	modeNode       = "node"
+)
+
+func newOptions() *options {
+	return &options{
+		mode: modeAll, endpoint: "unix://tmp/csi.sock", driver: disk.DefaultName,
+		secretName: cloudconfig.SecretName, secretNamespace: cloudconfig.SecretNamespace,
+		attachLimit: -1, supportZone: true, onlineResize: true, maxFormat: 2,
+		logging: logsapi.NewLoggingConfiguration(),
+	}
+}
+
+// flags returns the flags in the groups that help shows.
+func (o *options) flags() cliflag.NamedFlagSets {
+	var sets cliflag.NamedFlagSets
+	driver := sets.FlagSet("driver")
+	driver.StringVar(&o.mode, "mode", o.mode,
+		"Services to serve: controller, node, or all. all serves the node service only with --nodeid.")
+	driver.StringVar(&o.endpoint, "endpoint", o.endpoint, "Socket to serve at: unix://PATH or tcp://HOST:PORT.")
+	driver.StringVar(&o.driver, "drivername", o.driver, "Name of the driver.")
+	driver.StringVar(&o.node, "nodeid", o.node, "Name of the node. The node service needs it.")
+	driver.StringVar(&o.cloudConfig, "cloud-config", o.cloudConfig,
+		"Path of the cloud configuration (azure.json). Empty means $AZURE_CREDENTIAL_FILE or, if that is not set, "+defaultConfig+".")
+	driver.StringVar(&o.secretName, "cloud-config-secret-name", o.secretName,
+		"Name of the Secret with the cloud configuration. If it exists, it is used instead of the file.")
+	driver.StringVar(&o.secretNamespace, "cloud-config-secret-namespace", o.secretNamespace,
+		"Namespace of the Secret with the cloud configuration.")
+	driver.BoolVar(&o.onlineResize, "enable-disk-online-resize", o.onlineResize, "Resize disks that are attached.")
+	driver.BoolVar(&o.listVolumes, "enable-list-volumes", o.listVolumes,
+		"Offer lists of volumes and snapshots. Each list is a request to Azure.")
+	driver.StringVar(&o.userAgent, "custom-user-agent", o.userAgent, "User agent of requests to Azure, instead of the name and version.")
+	driver.StringVar(&o.userAgentSuffix, "user-agent-suffix", o.userAgentSuffix, "Text after the user agent.")
+	node := sets.FlagSet("node")
+	node.Int64Var(&o.attachLimit, "volume-attach-limit", o.attachLimit,
+		"Number of disks that can be attached to the machine. -1 means the limit of the machine's size, as Azure says.")
+	node.Int64Var(&o.reserved, "reserved-data-disk-slot-num", o.reserved, "Number of disks that are left for other programs.")
+	node.BoolVar(&o.supportZone, "support-zone", o.supportZone, "Report the zone of the node.")
+	node.IntVar(&o.maxFormat, "max-concurrent-format", o.maxFormat, "Number of disks that are formatted at a time.")
+	kube := sets.FlagSet("kubernetes")
+	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
+		"Path of the kubeconfig. Empty means the service account of the pod, if it runs in one.")
+	kube.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second to the Kubernetes API server; 0 means client-go's default.")
+	kube.IntVar(&o.burst, "kube-api-burst", o.burst, "Burst of requests to the Kubernetes API server; 0 means client-go's default.")
+	addInert(sets.FlagSet("compatibility"))
+	return sets
+}
+
+// addInert adds the flags of the driver that this one replaces which have no effect here, so that its manifests work.
+func addInert(flags *pflag.FlagSet) {
+	const why = "it has no effect: "
+	for _, f := range []struct{ name, initial, reason string }{
+		{"allow-empty-cloud-config", "true", "the controller needs a cloud configuration, the node service does not"},
+		{"attach-detach-initial-delay-ms", "1000", "requests are combined without a delay"},
+		{"check-disk-count-for-batching", "true", "it is always checked"},
+		{"check-disk-lun-collision", "true", "LUNs are chosen from what the machine has now"},
+		{"concurrent-format-timeout", "300", "a format in progress keeps its slot"},
+		{"convert-rw-caching-mode-for-intree-pv", "false", "the caching mode stays as the volume says"},
+		{"detach-operation-min-timeout-seconds", "240", "a detachment ends when Azure says so or the caller gives up"},
+		{"disable-avset-nodes", "false", "all kinds of machines are found by provider id"},
+		{"enable-disk-capacity-check", "false", "it is always checked"},
+		{"enable-list-snapshots", "false", "--enable-list-volumes decides"},
+		{"enable-migration-monitor", "true", "Azure shows the progress at the disk"},
+		{"enable-minimum-retry-after", "true", "azure.json decides"},
+		{"enable-otel-tracing", "false", "not supported yet"},
+		{"enable-perf-optimization", "false", "not supported yet"},
+		{"enable-traffic-manager", "false", "not supported"},
+		{"enable-windows-host-process", "false", "Windows is not supported yet"},
+		{"force-detach-backoff", "true", "disks are not detached by force"},
+		{"get-disk-timeout-seconds", "15", "the caller's deadline decides"},
+		{"get-node-info-from-labels", "false", "the metadata service has them"},
+		{"get-nodeid-from-imds", "false", "--nodeid decides"},
+		{"list-vmss-with-instance-view", "false", "machines are read one by one"},
+		{"metrics-address", "", "not supported yet"},
+		{"never-stop-taint-removal", "true", "not supported yet"},
+		{"remove-not-ready-taint", "true", "not supported yet"},
+		{"taint-removal-initial-delay-seconds", "30", "not supported yet"},
+		{"traffic-manager-port", "7788", "not supported"},
+		{"use-csiproxy-ga-interface", "true", "Windows is not supported yet"},
+		{"use-win-cim-api", "true", "Windows is not supported yet"},
+		{"vm-type", "", "all kinds of machines are found by provider id"},
+		{"vmss-cache-ttl-seconds", "-1", "machines are read when they are changed"},
+		{"vmss-detach-timeout-seconds", "200", "a detachment ends when Azure says so or the caller gives up"},
+		{"vol-stats-cache-expire-in-minutes", "10", "statistics are read from the kernel"},
+		{"wait-for-detach", "true", "a detachment and an attachment share a request"},
+		{"wait-for-detach-disk-complete", "true", "it is always waited for"},
+		{"wait-for-snapshot-ready", "false", "the snapshotter asks until a snapshot is ready"},
+	} {
+		flags.String(f.name, f.initial, "")
+		flags.Lookup(f.name).Deprecated = why + f.reason
+		flags.Lookup(f.name).NoOptDefVal = "true"
+	}
+}
+
+// validate returns all problems at once.
+func (o *options) validate() error {
+	var problems []error
+	note := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	modes := []string{modeController, modeNode, modeAll}
+	if !slices.Contains(modes, o.mode) {
+		note("--mode %q: must be one of %s", o.mode, strings.Join(modes, ", "))
+	}
+	if o.driver == "" {
+		note("--drivername is missing")
+	}
+	if o.mode == modeNode && o.node == "" {
+		note("--nodeid is missing: --mode=node needs the name of the node")
+	}
+	if o.attachLimit < -1 {
+		note("--volume-attach-limit %d: must be -1 or more", o.attachLimit)
+	}
+	if o.reserved < 0 {
+		note("--reserved-data-disk-slot-num %d: must be 0 or more", o.reserved)
+	}
+	if o.maxFormat < 1 {
+		note("--max-concurrent-format %d: must be 1 or more", o.maxFormat)
+	}
+	return errors.Join(problems...)
+}

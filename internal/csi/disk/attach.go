@@ -1,0 +1,110 @@
+package disk
+
+import (
+	"context"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/plan/disk"
+	"kaz/internal/reconcile"
+)
+
+// attacher attaches and detaches disks. Changes of one machine that arrive while a request is under way share the next
+// request. Different machines do not wait for each other.
+type attacher struct {
+	azure   Azure
+	limit   func(ctx context.Context, size string) int
+	batches *reconcile.Coalescer[disk.Change, int]
+}
+
+func newAttacher(a Azure, limit func(context.Context, string) int) *attacher {
+	t := &attacher{azure: a, limit: limit}
+	t.batches = reconcile.NewCoalescer(t.commit)
+	return t
+}
+
+func (t *attacher) close() { t.batches.Close() }
+
+// change makes one change of a machine and returns the LUN of an attached disk.
+func (t *attacher) change(ctx context.Context, machine azure.ID, c disk.Change) (int, error) {
+	return t.batches.Submit(ctx, string(machine), c)
+}
+
+// commit makes all changes of a batch at a machine with one request.
+func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change) ([]int, error) {
+	machine := azure.ID(key)
+	have, err := read[compute.MachineDisks](ctx, t.azure, machine)
+	if err != nil {
+		return nil, refuseAll(len(changes), err) // no change alone is the culprit
+	}
+	request, outcomes := disk.Batch(have, changes, t.limit(ctx, sizeOf(have)))
+	if refused := refusals(outcomes); len(refused.Culprits) > 0 {
+		return nil, refused
+	}
+	now := have.Properties.StorageProfile
+	if len(request.Attach)+len(request.Detach) > 0 {
+		if now, err = t.send(ctx, machine, request); err != nil {
+			return nil, err
+		}
+	}
+	return t.check(machine, now, changes)
+}
+
+// send sends a request and returns the machine's disks after it.
+func (t *attacher) send(ctx context.Context, machine azure.ID, request compute.AttachDetach) (compute.DataDisks, error) {
+	body, _, err := azure.Overlay(nil, request)
+	if err != nil {
+		return compute.DataDisks{}, err
+	}
+	answer, err := azure.Do(ctx, t.azure, azure.Request{Verb: azure.Post, ID: machine, Action: "attachDetachDataDisks", Body: body})
+	if err != nil {
+		return compute.DataDisks{}, err
+	}
+	return disk.ReadAnswer(answer)
+}
+
+// check returns the LUNs of attached disks. The changes that Azure did not apply are refused.
+func (t *attacher) check(machine azure.ID, now compute.DataDisks, changes []disk.Change) ([]int, error) {
+	luns := make([]int, len(changes))
+	outcomes := make([]disk.Outcome, len(changes))
+	for i, c := range changes {
+		if err := c.Check(machine, now); err != nil {
+			outcomes[i].Err = &azure.Error{Kind: azure.Changed, Op: "attachDetachDataDisks", ID: machine, Message: err.Error()}
+		} else if d, ok := disk.Find(now, c.Disk); ok {
+			luns[i] = d.LUN
+		}
+	}
+	if refused := refusals(outcomes); len(refused.Culprits) > 0 {
+		return nil, refused
+	}
+	return luns, nil
+}
+
+func refusals(outcomes []disk.Outcome) *reconcile.Refusal {
+	refused := &reconcile.Refusal{Culprits: map[int]error{}}
+	for i, o := range outcomes {
+		if o.Err != nil {
+			refused.Culprits[i] = o.Err
+		}
+	}
+	return refused
+}
+
+func refuseAll(n int, err error) *reconcile.Refusal {
+	refused := &reconcile.Refusal{Culprits: map[int]error{}}
+	for i := range n {
+		refused.Culprits[i] = err
+	}
+	return refused
+}
+
+// sizeOf returns the size of a machine. An instance of a Uniform scale set has it as its SKU.
+func sizeOf(machine azure.Resource[compute.MachineDisks]) string {
+	if h := machine.Properties.HardwareProfile; h != nil && h.VMSize != "" {
+		return h.VMSize
+	}
+	if machine.SKU != nil {
+		return machine.SKU.Name
+	}
+	return ""
+}

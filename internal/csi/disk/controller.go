@@ -1,0 +1,231 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/csi"
+	"kaz/internal/plan/disk"
+)
+
+// Controller is the controller service. Close it when done.
+type Controller struct {
+	csispec.UnimplementedControllerServer
+	config   Config
+	locks    locks
+	attacher *attacher
+}
+
+var _ csispec.ControllerServer = (*Controller)(nil)
+
+// NewController returns the controller service of a driver.
+func NewController(c Config) *Controller {
+	if c.Limit == nil {
+		c.Limit = func(context.Context, string) int { return 0 }
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return &Controller{config: c, attacher: newAttacher(c.Azure, c.Limit)}
+}
+
+// Close ends the requests that wait to attach or detach.
+func (c *Controller) Close() { c.attacher.close() }
+
+// ControllerGetCapabilities returns what the controller can do.
+func (c *Controller) ControllerGetCapabilities(context.Context, *csispec.ControllerGetCapabilitiesRequest) (
+	*csispec.ControllerGetCapabilitiesResponse, error,
+) {
+	kinds := []csispec.ControllerServiceCapability_RPC_Type{
+		csispec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csispec.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
+		csispec.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT, csispec.ControllerServiceCapability_RPC_CLONE_VOLUME,
+		csispec.ControllerServiceCapability_RPC_EXPAND_VOLUME, csispec.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+		csispec.ControllerServiceCapability_RPC_MODIFY_VOLUME, csispec.ControllerServiceCapability_RPC_GET_SNAPSHOT,
+	}
+	if c.config.ListVolumes {
+		kinds = append(kinds, csispec.ControllerServiceCapability_RPC_LIST_VOLUMES,
+			csispec.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES, csispec.ControllerServiceCapability_RPC_LIST_SNAPSHOTS)
+	}
+	var all []*csispec.ControllerServiceCapability
+	for _, kind := range kinds {
+		all = append(all, &csispec.ControllerServiceCapability{Type: &csispec.ControllerServiceCapability_Rpc{
+			Rpc: &csispec.ControllerServiceCapability_RPC{Type: kind},
+		}})
+	}
+	return &csispec.ControllerGetCapabilitiesResponse{Capabilities: all}, nil
+}
+
+// read reads a resource.
+func read[P any](ctx context.Context, from azure.Reader, id azure.ID) (azure.Resource[P], error) {
+	doc, err := from.Get(ctx, id)
+	if err != nil {
+		return azure.Resource[P]{}, err
+	}
+	r, err := azure.Decode[P](doc)
+	if err != nil {
+		return r, fmt.Errorf("read %s: %w", id, err)
+	}
+	r.ID = id
+	return r, nil
+}
+
+// checkCapabilities returns an error with the code InvalidArgument if a disk cannot have one of the capabilities.
+func checkCapabilities(request string, maxShares int64, capabilities ...*csispec.VolumeCapability) error {
+	for _, capability := range capabilities {
+		if capability == nil {
+			return csi.Invalid("%s: the volume capability is missing", request)
+		}
+		if err := csi.DiskModes().CheckDisk(capability, maxShares); err != nil {
+			return csi.Invalid("%s: %v", request, err)
+		}
+	}
+	return nil
+}
+
+// sharesOf returns the number of machines that can have a volume at a time, from its volume context.
+func sharesOf(volumeContext map[string]string) (int64, error) {
+	value := lookup(volumeContext, "maxShares")
+	if value == "" {
+		return 1, nil
+	}
+	n, err := strconv.ParseInt(value, 10, 32)
+	if err != nil || n < 1 {
+		return 0, csi.Invalid("volume context: maxShares %q: want a whole number from 1 on", value)
+	}
+	return n, nil
+}
+
+// lookup returns a value by a key in any letter case.
+func lookup(values map[string]string, key string) string {
+	for k, v := range values {
+		if strings.EqualFold(k, key) {
+			return v
+		}
+	}
+	return ""
+}
+
+// ValidateVolumeCapabilities reports whether a volume has all the capabilities.
+func (c *Controller) ValidateVolumeCapabilities(ctx context.Context, r *csispec.ValidateVolumeCapabilitiesRequest) (
+	*csispec.ValidateVolumeCapabilitiesResponse, error,
+) {
+	if err := csi.Missing("ValidateVolumeCapabilities", "volume_id", r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	if len(r.GetVolumeCapabilities()) == 0 {
+		return nil, csi.Invalid("ValidateVolumeCapabilities: volume_capabilities is missing")
+	}
+	shares, err := sharesOf(r.GetVolumeContext())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.volume(ctx, r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	if err := checkCapabilities("ValidateVolumeCapabilities", shares, r.GetVolumeCapabilities()...); err != nil {
+		return &csispec.ValidateVolumeCapabilitiesResponse{Message: status.Convert(err).Message()}, nil
+	}
+	return &csispec.ValidateVolumeCapabilitiesResponse{
+		Confirmed: &csispec.ValidateVolumeCapabilitiesResponse_Confirmed{VolumeCapabilities: r.GetVolumeCapabilities()},
+	}, nil
+}
+
+// volume reads the disk of a volume. An id that names no disk is of no volume.
+func (c *Controller) volume(ctx context.Context, volume string) (azure.Resource[compute.Disk], error) {
+	id, ok := diskID(volume, compute.Disks)
+	if !ok {
+		return azure.Resource[compute.Disk]{}, status.Errorf(codes.NotFound, "volume %q: there is no such disk; a volume id is "+
+			"/subscriptions/NAME/resourceGroups/NAME/providers/Microsoft.Compute/disks/NAME", volume)
+	}
+	d, err := read[compute.Disk](ctx, c.config.Azure, id)
+	return d, csi.Status(err, "volume %s", volume)
+}
+
+// ControllerExpandVolume makes a disk larger. The node grows the file system.
+func (c *Controller) ControllerExpandVolume(ctx context.Context, r *csispec.ControllerExpandVolumeRequest) (
+	*csispec.ControllerExpandVolumeResponse, error,
+) {
+	if err := csi.Missing("ControllerExpandVolume", "volume_id", r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	if r.GetCapacityRange().GetRequiredBytes() <= 0 {
+		return nil, csi.Invalid("ControllerExpandVolume: capacity_range.required_bytes is missing")
+	}
+	size, err := disk.Parameters{}.SizeGB(r.GetCapacityRange().GetRequiredBytes(), r.GetCapacityRange().GetLimitBytes())
+	if err != nil {
+		return nil, status.Errorf(codes.OutOfRange, "volume %s: %v", r.GetVolumeId(), err)
+	}
+	release, err := c.locks.Take(r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	have, err := c.volume(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	if have.Properties.DiskSizeGB >= size {
+		size = have.Properties.DiskSizeGB
+	} else if err := c.grow(ctx, have, size); err != nil {
+		return nil, err
+	}
+	return &csispec.ControllerExpandVolumeResponse{CapacityBytes: disk.Bytes(size), NodeExpansionRequired: true}, nil
+}
+
+func (c *Controller) grow(ctx context.Context, have azure.Resource[compute.Disk], size int64) error {
+	if !c.config.OnlineResize && have.ManagedBy != "" {
+		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to %s, and --enable-disk-online-resize is false: "+
+			"delete its pods first", have.ID, have.ManagedBy.Name())
+	}
+	return c.patch(ctx, have.ID, azure.Resource[compute.Disk]{Properties: compute.Disk{DiskSizeGB: size}})
+}
+
+func (c *Controller) patch(ctx context.Context, id azure.ID, change azure.Resource[compute.Disk]) error {
+	body, _, err := azure.Overlay(nil, change)
+	if err != nil {
+		return csi.Status(err, "change disk %s", id.Name())
+	}
+	_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Patch, ID: id, Body: body, Unseen: true})
+	return csi.Status(err, "change disk %s", id.Name())
+}
+
+// ControllerModifyVolume changes the SKU and the performance of a disk.
+func (c *Controller) ControllerModifyVolume(ctx context.Context, r *csispec.ControllerModifyVolumeRequest) (
+	*csispec.ControllerModifyVolumeResponse, error,
+) {
+	if err := csi.Missing("ControllerModifyVolume", "volume_id", r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	want, err := disk.ReadMutable(r.GetMutableParameters())
+	if err != nil {
+		return nil, csi.Invalid("ControllerModifyVolume: %v", err)
+	}
+	release, err := c.locks.Take(r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	have, err := c.volume(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	change, needed, err := disk.Modify(have, want)
+	if err != nil {
+		return nil, csi.Invalid("ControllerModifyVolume: %v", err)
+	}
+	if needed {
+		if err := c.patch(ctx, have.ID, change); err != nil {
+			return nil, err
+		}
+	}
+	return &csispec.ControllerModifyVolumeResponse{}, nil
+}

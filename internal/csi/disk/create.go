@@ -1,0 +1,201 @@
+package disk
+
+import (
+	"context"
+	"strings"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/csi"
+	"kaz/internal/plan/disk"
+)
+
+// CreateVolume creates a disk: empty, from a snapshot, or as a copy of a disk. A request that is repeated finds the disk
+// by its name.
+func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRequest) (*csispec.CreateVolumeResponse, error) {
+	volume, err := c.requested(r)
+	if err != nil {
+		return nil, err
+	}
+	id := c.config.Cluster.ID(volume)
+	release, err := c.locks.Take(string(id))
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := c.useSource(ctx, &volume, r.GetVolumeContentSource()); err != nil {
+		return nil, err
+	}
+	made, err := c.create(ctx, c.config.Cluster.Disk(volume))
+	if err != nil {
+		return nil, err
+	}
+	return &csispec.CreateVolumeResponse{Volume: &csispec.Volume{
+		VolumeId: string(made.ID), CapacityBytes: disk.Bytes(made.Properties.DiskSizeGB),
+		VolumeContext: volume.Context(r.GetParameters(), r.GetMutableParameters()), ContentSource: r.GetVolumeContentSource(),
+		AccessibleTopology: c.topology(volume),
+	}}, nil
+}
+
+// requested returns the volume that a request asks for.
+func (c *Controller) requested(r *csispec.CreateVolumeRequest) (disk.Volume, error) {
+	var none disk.Volume
+	p, err := disk.ReadParameters(r.GetParameters(), r.GetMutableParameters())
+	if err != nil {
+		return none, csi.Invalid("CreateVolume: %v", err)
+	}
+	if err := csi.Missing("CreateVolume", "name", r.GetName()); err != nil {
+		return none, err
+	}
+	if len(r.GetVolumeCapabilities()) == 0 {
+		return none, csi.Invalid("CreateVolume: volume_capabilities is missing")
+	}
+	if err := checkCapabilities("CreateVolume", max(p.MaxShares, 1), r.GetVolumeCapabilities()...); err != nil {
+		return none, err
+	}
+	size, err := p.SizeGB(r.GetCapacityRange().GetRequiredBytes(), r.GetCapacityRange().GetLimitBytes())
+	if err != nil {
+		return none, csi.Invalid("CreateVolume: %v", err)
+	}
+	return disk.Volume{Name: r.GetName(), Parameters: p, SizeGB: size, Zone: c.zone(p, r.GetAccessibilityRequirements())}, nil
+}
+
+// useSource checks the source of a volume and has the volume be a copy of it.
+func (c *Controller) useSource(ctx context.Context, v *disk.Volume, source *csispec.VolumeContentSource) error {
+	switch {
+	case source.GetSnapshot() != nil:
+		snapshot, err := c.snapshot(ctx, source.GetSnapshot().GetSnapshotId())
+		if err != nil {
+			return err
+		}
+		v.Source = snapshot.ID
+		return largeEnough(v.SizeGB, snapshot.Properties.DiskSizeGB, "snapshot "+snapshot.ID.Name())
+	case source.GetVolume() != nil:
+		from, err := c.volume(ctx, source.GetVolume().GetVolumeId())
+		if err != nil {
+			return err
+		}
+		v.Source = from.ID
+		if len(from.Zones) == 1 {
+			v.Zone = from.Zones[0]
+		}
+		return largeEnough(v.SizeGB, from.Properties.DiskSizeGB, "disk "+from.ID.Name())
+	}
+	return nil
+}
+
+func largeEnough(size, source int64, what string) error {
+	if size < source {
+		return status.Errorf(codes.OutOfRange, "CreateVolume: %d GiB are less than the %d GiB of %s", size, source, what)
+	}
+	return nil
+}
+
+// create creates a disk, or returns the disk that an earlier request created.
+func (c *Controller) create(ctx context.Context, want azure.Resource[compute.Disk]) (azure.Resource[compute.Disk], error) {
+	made, err := put(ctx, c.config.Azure, want)
+	if err == nil && made.Properties.DiskSizeGB >= want.Properties.DiskSizeGB {
+		return made, nil
+	}
+	if err != nil && azure.KindOf(err) != azure.Exists && azure.KindOf(err) != azure.Changed {
+		return made, csi.Status(err, "create disk %s", want.ID.Name())
+	}
+	have, err := read[compute.Disk](ctx, c.config.Azure, want.ID)
+	if err != nil {
+		return have, csi.Status(err, "create disk %s", want.ID.Name())
+	}
+	if why := disk.SameVolume(have, want); why != "" {
+		return have, status.Errorf(codes.AlreadyExists, "create disk %s: a disk of this name exists: %s", want.ID.Name(), why)
+	}
+	return have, nil
+}
+
+// put creates a resource that must not exist.
+func put[P any](ctx context.Context, to azure.Writer, want azure.Resource[P]) (azure.Resource[P], error) {
+	body, _, err := azure.Overlay(nil, want)
+	if err != nil {
+		return want, err
+	}
+	answer, err := azure.Do(ctx, to, azure.Request{Verb: azure.Put, ID: want.ID, Body: body, Create: true})
+	if err != nil {
+		return want, err
+	}
+	made, err := azure.Decode[P](answer)
+	if made.ID == "" {
+		made.ID = want.ID
+	}
+	return made, err
+}
+
+// DeleteVolume deletes a disk. A disk that does not exist is deleted.
+func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRequest) (*csispec.DeleteVolumeResponse, error) {
+	if err := csi.Missing("DeleteVolume", "volume_id", r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	id, ok := diskID(r.GetVolumeId(), compute.Disks)
+	if !ok {
+		return &csispec.DeleteVolumeResponse{}, nil
+	}
+	release, err := c.locks.Take(string(id))
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	have, err := read[compute.Disk](ctx, c.config.Azure, id)
+	switch {
+	case azure.IsNotFound(err):
+		return &csispec.DeleteVolumeResponse{}, nil
+	case err != nil:
+		return nil, csi.Status(err, "delete disk %s", id.Name())
+	case have.ManagedBy != "":
+		return nil, status.Errorf(codes.FailedPrecondition, "delete disk %s: it is attached to %s", id.Name(), have.ManagedBy.Name())
+	}
+	_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: id})
+	return &csispec.DeleteVolumeResponse{}, csi.Status(err, "delete disk %s", id.Name())
+}
+
+// zone returns the number of the zone in which a disk is created, "" for none: of the first preferred or allowed topology
+// in the disk's region.
+func (c *Controller) zone(p disk.Parameters, r *csispec.TopologyRequirement) string {
+	if p.ZoneRedundant() {
+		return ""
+	}
+	for _, topology := range append(r.GetPreferred(), r.GetRequisite()...) {
+		for _, key := range []string{wellKnownZone, zoneKey(c.config.Name)} {
+			if number, ok := strings.CutPrefix(topology.GetSegments()[key], c.region(p)+"-"); ok && number != "" {
+				return number
+			}
+		}
+	}
+	return ""
+}
+
+// region returns the region of a disk as zones of nodes begin with it.
+func (c *Controller) region(p disk.Parameters) string {
+	region := p.Location
+	if region == "" {
+		region = c.config.Cluster.Location
+	}
+	return strings.ToLower(strings.ReplaceAll(region, " ", ""))
+}
+
+// topology returns where a volume can be used: in its zone, or anywhere in its region.
+func (c *Controller) topology(v disk.Volume) []*csispec.Topology {
+	region, key := c.region(v.Parameters), zoneKey(c.config.Name)
+	values := []string{""}
+	switch {
+	case v.Parameters.ZoneRedundant():
+		values = []string{region + "-1", region + "-2", region + "-3", region + "-4", ""}
+	case v.Zone != "":
+		values = []string{region + "-" + v.Zone}
+	}
+	var all []*csispec.Topology
+	for _, value := range values {
+		all = append(all, &csispec.Topology{Segments: map[string]string{key: value}})
+	}
+	return all
+}

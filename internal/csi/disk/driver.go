@@ -1,0 +1,102 @@
+package disk
+
+import (
+	"context"
+	"log/slog"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"kaz/internal/azure"
+	"kaz/internal/csi"
+	"kaz/internal/plan/disk"
+)
+
+// DefaultName is the name of the driver in persistent volumes and storage classes.
+const DefaultName = "disk.csi.azure.com"
+
+// Azure is Azure as the driver needs it. Get reads the resource itself, not what was read before.
+type Azure interface {
+	azure.Reader
+	azure.Writer
+}
+
+// Nodes finds the machines of nodes.
+type Nodes interface {
+	// Machine returns the id of a node's machine. The error of an unknown node is of the kind NotFound.
+	Machine(ctx context.Context, node string) (azure.ID, error)
+	// Node returns the name of a machine's node, "" if it is not known.
+	Node(ctx context.Context, machine azure.ID) string
+}
+
+// Config is the configuration of a driver.
+type Config struct {
+	Name, Version string
+	Cluster       disk.Cluster
+	Azure         Azure
+	Nodes         Nodes
+	// Limit returns the number of data disks that a machine of a size can have, 0 if that is not known.
+	Limit func(ctx context.Context, size string) int
+	// OnlineResize lets attached disks grow. ListVolumes offers lists of volumes and snapshots.
+	OnlineResize, ListVolumes bool
+	Log                       *slog.Logger
+}
+
+// Identity is the identity service of the driver.
+type Identity struct {
+	csispec.UnimplementedIdentityServer
+	Config Config
+}
+
+// GetPluginInfo returns the name and version of the driver.
+func (i *Identity) GetPluginInfo(context.Context, *csispec.GetPluginInfoRequest) (*csispec.GetPluginInfoResponse, error) {
+	return &csispec.GetPluginInfoResponse{Name: i.Config.Name, VendorVersion: i.Config.Version}, nil
+}
+
+// Probe reports that the driver is ready: it serves once all that it needs is there.
+func (i *Identity) Probe(context.Context, *csispec.ProbeRequest) (*csispec.ProbeResponse, error) {
+	return &csispec.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
+}
+
+// GetPluginCapabilities returns the capabilities of the whole driver.
+func (i *Identity) GetPluginCapabilities(context.Context, *csispec.GetPluginCapabilitiesRequest) (
+	*csispec.GetPluginCapabilitiesResponse, error,
+) {
+	var all []*csispec.PluginCapability
+	for _, kind := range []csispec.PluginCapability_Service_Type{
+		csispec.PluginCapability_Service_CONTROLLER_SERVICE, csispec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS,
+	} {
+		all = append(all, &csispec.PluginCapability{Type: &csispec.PluginCapability_Service_{
+			Service: &csispec.PluginCapability_Service{Type: kind},
+		}})
+	}
+	expansions := []csispec.PluginCapability_VolumeExpansion_Type{csispec.PluginCapability_VolumeExpansion_OFFLINE}
+	if i.Config.OnlineResize {
+		expansions = append(expansions, csispec.PluginCapability_VolumeExpansion_ONLINE)
+	}
+	for _, kind := range expansions {
+		all = append(all, &csispec.PluginCapability{Type: &csispec.PluginCapability_VolumeExpansion_{
+			VolumeExpansion: &csispec.PluginCapability_VolumeExpansion{Type: kind},
+		}})
+	}
+	return &csispec.GetPluginCapabilitiesResponse{Capabilities: all}, nil
+}
+
+// zoneKey returns the topology key of the driver's volumes and nodes.
+func zoneKey(driver string) string { return "topology." + driver + "/zone" }
+
+const (
+	wellKnownZone = "topology.kubernetes.io/zone"
+	lunKey        = "LUN" // in the publish context
+)
+
+var _ csispec.IdentityServer = (*Identity)(nil)
+
+// diskID returns the id of a volume's disk. A volume id is the id of a disk in Azure.
+func diskID(volume, fullType string) (azure.ID, bool) {
+	id, err := azure.ParseID(volume)
+	return id, err == nil && id.Is(fullType)
+}
+
+// Locks are the operations in flight on disks and snapshots.
+type locks = csi.Locks

@@ -1,0 +1,218 @@
+package disk
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+)
+
+// Change is a disk that a machine is to have or not to have.
+type Change struct {
+	Disk   azure.ID
+	Attach bool // false: detach
+	// Caching, WriteAccelerator and EncryptionSet are of a disk to attach.
+	Caching          string
+	WriteAccelerator bool
+	EncryptionSet    azure.ID
+	// Force detaches without the operating system's consent. It is for machines that are out of service.
+	Force bool
+}
+
+// Outcome is what a batch does for one change. LUN is of an attached disk, now or after the batch.
+type Outcome struct {
+	LUN int
+	Err error
+	// Done says that nothing has to be written for the change.
+	Done bool
+}
+
+// FullError is an attachment that the machine's size does not allow.
+type FullError struct {
+	Machine, Disk azure.ID
+	Most          int
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("attach %s: machine %s has the %d data disks that its size allows", e.Disk.Name(), e.Machine.Name(), e.Most)
+}
+
+// LeavingError is an attachment of a disk that Azure is still detaching from the machine.
+type LeavingError struct{ Machine, Disk azure.ID }
+
+func (e *LeavingError) Error() string {
+	return fmt.Sprintf("attach %s: Azure is still detaching it from machine %s", e.Disk.Name(), e.Machine.Name())
+}
+
+// luns is the number of logical unit numbers that a machine has at most.
+const luns = 64
+
+// Batch returns one request for all changes of a machine and what it does for each change. most is the number of data
+// disks that the machine's size allows, 0 if it is not known.
+func Batch(have azure.Resource[compute.MachineDisks], changes []Change, most int) (compute.AttachDetach, []Outcome) {
+	b := batch{have: have, used: map[int]bool{}, most: luns}
+	if most > 0 {
+		b.most = min(most, luns)
+	}
+	for _, d := range have.Properties.StorageProfile.DataDisks {
+		b.used[d.LUN] = true
+		if !d.ToBeDetached {
+			b.count++
+		}
+	}
+	outcomes := make([]Outcome, len(changes))
+	for _, attach := range []bool{false, true} { // a disk that leaves makes room
+		for i, c := range changes {
+			switch {
+			case c.Attach != attach:
+			case c.Attach:
+				outcomes[i] = b.attach(c)
+			default:
+				outcomes[i] = b.detach(c)
+			}
+		}
+	}
+	return b.request, outcomes
+}
+
+type batch struct {
+	have        azure.Resource[compute.MachineDisks]
+	used        map[int]bool
+	count, most int
+	request     compute.AttachDetach
+}
+
+func (b *batch) detach(c Change) Outcome {
+	if d, ok := Find(b.have.Properties.StorageProfile, c.Disk); !ok || d.ToBeDetached {
+		return Outcome{Done: !ok}
+	}
+	if b.leaves(c.Disk) {
+		return Outcome{}
+	}
+	d := compute.DetachedDisk{DiskID: c.Disk}
+	if c.Force {
+		d.DetachOption = "ForceDetach"
+	}
+	b.request.Detach = append(b.request.Detach, d)
+	b.count--
+	return Outcome{}
+}
+
+func (b *batch) attach(c Change) Outcome {
+	switch d, ok := Find(b.have.Properties.StorageProfile, c.Disk); {
+	case ok && (d.ToBeDetached || b.leaves(c.Disk)):
+		return Outcome{Err: &LeavingError{b.have.ID, c.Disk}}
+	case ok:
+		return Outcome{LUN: d.LUN, Done: true}
+	}
+	for _, other := range b.request.Attach {
+		if other.DiskID.Equal(c.Disk) {
+			return Outcome{LUN: other.LUN}
+		}
+	}
+	lun, free := b.freeLUN()
+	if b.count >= b.most || !free {
+		return Outcome{Err: &FullError{b.have.ID, c.Disk, b.most}}
+	}
+	b.used[lun] = true
+	b.count++
+	a := compute.AttachedDisk{DiskID: c.Disk, LUN: lun, Caching: c.Caching}
+	if c.WriteAccelerator {
+		a.WriteAcceleratorEnabled = new(true)
+	}
+	if c.EncryptionSet != "" {
+		a.DiskEncryptionSet = &azure.Reference{ID: c.EncryptionSet}
+	}
+	b.request.Attach = append(b.request.Attach, a)
+	return Outcome{LUN: lun}
+}
+
+// leaves reports whether the request detaches a disk.
+func (b *batch) leaves(disk azure.ID) bool {
+	return slices.ContainsFunc(b.request.Detach, func(d compute.DetachedDisk) bool { return d.DiskID.Equal(disk) })
+}
+
+func (b *batch) freeLUN() (int, bool) {
+	for lun := range luns {
+		if !b.used[lun] {
+			return lun, true
+		}
+	}
+	return 0, false
+}
+
+// Find returns the entry of a disk in a machine's data disks.
+func Find(disks compute.DataDisks, id azure.ID) (compute.DataDisk, bool) {
+	i := slices.IndexFunc(disks.DataDisks, func(d compute.DataDisk) bool { return d.ManagedDisk.ID.Equal(id) })
+	if i < 0 {
+		return compute.DataDisk{}, false
+	}
+	return disks.DataDisks[i], true
+}
+
+// Check compares a machine's data disks after a batch with a change. It returns an error if Azure did not apply it.
+func (c Change) Check(machine azure.ID, now compute.DataDisks) error {
+	switch d, ok := Find(now, c.Disk); {
+	case c.Attach && (!ok || d.ToBeDetached):
+		return fmt.Errorf("attach %s: Azure ended the operation, but machine %s does not have the disk", c.Disk.Name(), machine.Name())
+	case !c.Attach && ok:
+		return fmt.Errorf("detach %s: Azure ended the operation, but machine %s still has the disk", c.Disk.Name(), machine.Name())
+	}
+	return nil
+}
+
+// ReadAnswer reads the answer of the action attachDetachDataDisks: the storage profile of the machine.
+func ReadAnswer(answer azure.Document) (compute.DataDisks, error) {
+	var disks compute.DataDisks
+	if err := json.Unmarshal(answer, &disks); err != nil {
+		return disks, fmt.Errorf("answer of attachDetachDataDisks: %w", err)
+	}
+	return disks, nil
+}
+
+// Attachment returns the change that attaches a disk.
+func Attachment(have azure.Resource[compute.Disk], caching string) Change {
+	c := Change{Disk: have.ID, Attach: true, Caching: caching, WriteAccelerator: strings.EqualFold(have.Tags[tagAccelerator], "true")}
+	if e := have.Properties.Encryption; e != nil {
+		c.EncryptionSet = e.DiskEncryptionSetID
+	}
+	return c
+}
+
+// Caching returns the host cache of a disk. Large, shared and provisioned disks have none.
+func Caching(have azure.Resource[compute.Disk], asked string) (string, error) {
+	const cachedBelowGB = 4096
+	var p Parameters
+	if err := p.readAll(map[string]string{"cachingMode": asked}, func(k parameter) bool { return k.name == "cachingMode" }); err != nil {
+		return "", err
+	}
+	shared := have.Properties.MaxShares != nil && *have.Properties.MaxShares > 1
+	provisioned := have.SKU != nil && (have.SKU.Name == ultra || have.SKU.Name == premiumV2)
+	if have.Properties.DiskSizeGB >= cachedBelowGB || shared || provisioned {
+		return "None", nil
+	}
+	return cmp.Or(p.CachingMode, "ReadOnly"), nil
+}
+
+// AddFacts adds what the node needs to know of a disk whose persistent volume was not made by this driver.
+func AddFacts(to map[string]string, have azure.Resource[compute.Disk]) {
+	p := have.Properties
+	facts := map[string]string{
+		"networkaccesspolicy": p.NetworkAccessPolicy, "diskiopsreadwrite": textOf(p.DiskIOPSReadWrite),
+		"diskmbpsreadwrite": textOf(p.DiskMBpsReadWrite), "logicalsectorsize": textOf(p.CreationData.LogicalSectorSize),
+		"maxshares": textOf(p.MaxShares),
+	}
+	if have.SKU != nil {
+		facts["skuname"] = have.SKU.Name
+	}
+	if p.Encryption != nil {
+		facts["diskencryptionsetid"] = string(p.Encryption.DiskEncryptionSetID)
+	}
+	for key, value := range facts {
+		addTag(to, key, value)
+	}
+}

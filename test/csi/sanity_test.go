@@ -1,0 +1,131 @@
+// Package csi checks the CSI drivers with csi-sanity, the conformance test of the CSI community, on the local Azure and
+// on real loop devices.
+package csi
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
+	mount "k8s.io/mount-utils"
+	utilexec "k8s.io/utils/exec"
+
+	"kaz/internal/azure"
+	"kaz/internal/csi"
+	"kaz/internal/csi/disk"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/plane/block"
+	plandisk "kaz/internal/plan/disk"
+	"kaz/internal/testkit"
+)
+
+// oneNode is a cluster with one node.
+type oneNode struct {
+	name    string
+	machine azure.ID
+}
+
+func (n oneNode) Machine(_ context.Context, node string) (azure.ID, error) {
+	if node != n.name {
+		return "", &azure.Error{Kind: azure.NotFound, Message: "there is no node " + node}
+	}
+	return n.machine, nil
+}
+
+func (n oneNode) Node(_ context.Context, machine azure.ID) string {
+	if machine.Equal(n.machine) {
+		return n.name
+	}
+	return ""
+}
+
+func TestDiskSanity(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("loop devices and mounts need root")
+	}
+	const limit = 4 // of the size of the machine
+	a := testkit.NewAzure(t, emulator.Options{}, 0)
+	node := oneNode{name: "node-0", machine: a.AddMachine(testkit.VirtualMachine{Name: "node-0"})}
+	dir := t.TempDir()
+	root := filepath.Join(dir, "machine")
+	physical, err := block.Start(t.Context(), block.Options{
+		Azure: a.Emulator, Dir: filepath.Join(dir, "disks"),
+		Root: func(id azure.ID) (string, bool) { return root, id.Equal(node.machine) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(physical.Close)
+	endpoint := "unix://" + filepath.Join(dir, "csi.sock")
+	serve(t, endpoint, disk.Config{
+		Name: disk.DefaultName, Version: "test",
+		Cluster: plandisk.Cluster{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location},
+		Azure:   a.Client, Nodes: node,
+		Limit:        func(context.Context, string) int { return limit },
+		OnlineResize: true, ListVolumes: true,
+	}, disk.NodeConfig{
+		Driver: disk.DefaultName, Node: node.name, Devices: disk.Devices{Root: root},
+		Mounter: mount.NewSafeFormatAndMount(mount.New(""), utilexec.New()),
+		Place:   func(context.Context) (string, int64, error) { return "", limit, nil },
+	})
+	config := sanity.NewTestConfig()
+	config.Address = endpoint
+	config.TargetPath, config.StagingPath = filepath.Join(dir, "mnt"), filepath.Join(dir, "staging")
+	config.TestVolumeSize = 1 << 30
+	config.TestNodeVolumeAttachLimit = true
+	config.TestVolumeMutableParametersFile = write(t, dir, "mutable.yaml", "skuName: Premium_LRS\n")
+	config.TestSnapshotParametersFile = write(t, dir, "snapshot.yaml", "incremental: \"true\"\n")
+	sanity.Test(t, config)
+}
+
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// serve serves a driver until the test ends.
+func serve(t *testing.T, endpoint string, c disk.Config, n disk.NodeConfig) {
+	t.Helper()
+	listener, err := csi.Listen(t.Context(), endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	controller := disk.NewController(c)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	log := slog.New(slog.NewTextHandler(&lines{t}, nil))
+	go func() {
+		ended <- csi.Serve(ctx, listener, csi.Services{
+			Identity: &disk.Identity{Config: c}, Controller: controller, Node: disk.NewNode(n),
+		}, log)
+	}()
+	t.Cleanup(func() {
+		stop()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("the driver does not end")
+		}
+		controller.Close()
+	})
+}
+
+// lines writes a log to the test.
+type lines struct{ t *testing.T }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimSuffix(string(p), "\n"))
+	return len(p), nil
+}
