@@ -23,7 +23,7 @@ func (p Plan) String() string {
 		}
 		for _, l := range s.Late {
 			if s.Op != Update { // whose changes name it
-				fmt.Fprintf(&b, "     with %s of %s: known after %s\n", l.Path, l.ID.Name(), p.Steps[l.Step].name())
+				fmt.Fprintf(&b, "     with %s of %s: known after %s\n", l.Path, l.ID.Name(), p.Steps[l.Step].done())
 			}
 		}
 	}
@@ -48,10 +48,14 @@ func (s Step) String() string {
 	return line
 }
 
-// name is the step in a few words.
-func (s Step) name() string {
+// done says in a few words that the step is done.
+func (s Step) done() string {
 	typ := s.ID.Type()
-	return fmt.Sprintf("%s %s/%s", s.Op, typ[strings.LastIndexByte(typ, '/')+1:], s.ID.Name())
+	name := typ[strings.LastIndexByte(typ, '/')+1:] + "/" + s.ID.Name()
+	if s.Op == Act {
+		return s.Action + " of " + name + " is run"
+	}
+	return fmt.Sprintf("%s is %sd", name, s.Op)
 }
 
 func numbers(indices []int) string {

@@ -21,6 +21,8 @@ import (
 // write the resource: the step that uses the value comes after it, and takes the value
 // from Azure's answer to the write.
 //
+// In a list that is a set, the value takes its place in the order of the texts, once.
+//
 // The path is one of the resource's document: "properties.ipAddress". An element of
 // a list is named by its name, "properties.frontends[web].id", by another field,
 // "properties.dataDisks[lun=3].name", or by its index.
@@ -38,8 +40,9 @@ const (
 
 // output is an [Output] that was taken apart.
 type output struct {
-	id   azure.ID
-	path string
+	id    azure.ID
+	path  string
+	inSet bool // it is an element of a set
 }
 
 // Late is a value of a step's body that is known only when an earlier step is done.
@@ -47,6 +50,7 @@ type Late struct {
 	ID   azure.ID // the resource that has the value
 	Path string   // in the resource's document
 	Step int      // the index of the step that writes the resource
+	Set  bool     // it is an element of a set
 }
 
 // outputsIn lists the outputs that a text of a view or, with escaped marks, of a
@@ -60,62 +64,65 @@ func outputsIn(s, marker, mark string) []output {
 		}
 		id, rest, _ := strings.Cut(rest, mark)
 		path, rest, _ := strings.Cut(rest, mark)
-		found = append(found, output{azure.ID(id), path})
+		found = append(found, output{id: azure.ID(id), path: path})
 		s = rest
 	}
 }
 
-// replaced is a copy of a view with each text replaced by what text returns for it.
-func replaced(v reflect.Value, text func(string) string) reflect.Value {
+// replaced is a copy of a view with each text replaced by what text returns for it, which is
+// told whether the text is in a set.
+func replaced(v reflect.Value, inSet bool, text func(s string, inSet bool) string) reflect.Value {
 	next := reflect.New(v.Type()).Elem()
 	next.Set(v)
 	switch v.Kind() {
 	case reflect.String:
-		next.SetString(text(v.String()))
+		next.SetString(text(v.String(), inSet))
 	case reflect.Pointer:
 		if !v.IsNil() {
 			next.Set(reflect.New(v.Type().Elem()))
-			next.Elem().Set(replaced(v.Elem(), text))
+			next.Elem().Set(replaced(v.Elem(), false, text))
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if next.Field(i).CanSet() {
-				next.Field(i).Set(replaced(v.Field(i), text))
+				isSet := slices.Contains(strings.Split(v.Type().Field(i).Tag.Get("azure"), ","), "set")
+				next.Field(i).Set(replaced(v.Field(i), isSet, text))
 			}
 		}
 	case reflect.Slice:
 		if !v.IsNil() {
 			next.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
 			for i := range v.Len() {
-				next.Index(i).Set(replaced(v.Index(i), text))
+				next.Index(i).Set(replaced(v.Index(i), inSet, text))
 			}
 		}
 	case reflect.Map:
 		if !v.IsNil() {
 			next.Set(reflect.MakeMap(v.Type()))
 			for key, value := range v.Seq2() {
-				next.SetMapIndex(key, replaced(value, text))
+				next.SetMapIndex(key, replaced(value, false, text))
 			}
 		}
 	}
 	return next
 }
 
-// substitute replaces the outputs in a document by JSON values. Everything else keeps
-// its bytes.
-func substitute(doc azure.Document, value func(output) (json.RawMessage, error)) (azure.Document, error) {
+// substitute replaces the outputs in a document by JSON values, and sorts the sets that get
+// any. Everything else keeps its bytes.
+func substitute(doc azure.Document, value func(output) (v json.RawMessage, inSet bool, err error)) (azure.Document, error) {
 	var done []byte
+	var elements []int // of sets: where they begin
 	rest := []byte(doc)
 	for {
 		at := bytes.Index(rest, []byte(markerJSON))
 		if at < 0 {
-			return append(done, rest...), nil
+			return sortedAt(append(done, rest...), elements), nil
 		}
 		parts := bytes.SplitN(rest[at+len(markerJSON):], []byte(markJSON), 3)
 		if len(parts) < 3 {
 			return nil, fmt.Errorf("document of %s has half of an output", doc.ID())
 		}
-		v, err := value(output{azure.ID(unescaped(parts[0])), unescaped(parts[1])})
+		v, inSet, err := value(output{id: azure.ID(unescaped(parts[0])), path: unescaped(parts[1])})
 		if err != nil {
 			return nil, err
 		}
@@ -124,6 +131,9 @@ func substitute(doc azure.Document, value func(output) (json.RawMessage, error))
 		switch {
 		case bytes.HasSuffix(before, []byte(`"`)) && bytes.HasPrefix(rest, []byte(`"`)):
 			before, rest = before[:len(before)-1], rest[1:]
+			if isElement := bytes.HasSuffix(before, []byte("[")) || bytes.HasSuffix(before, []byte(",")); inSet && isElement {
+				elements = append(elements, len(done)+len(before))
+			}
 		case v[0] == '"':
 			v = v[1 : len(v)-1]
 		case v[0] == '{' || v[0] == '[':
@@ -131,6 +141,29 @@ func substitute(doc azure.Document, value func(output) (json.RawMessage, error))
 		}
 		done = append(append(done, before...), v...)
 	}
+}
+
+// sortedAt is a document in which the sets of texts are sorted that have elements at these
+// offsets, each text once.
+func sortedAt(doc azure.Document, elements []int) azure.Document {
+	first := len(doc) // of the list that was sorted last
+	for _, at := range slices.Backward(elements) {
+		start := bytes.LastIndexByte(doc[:at], '[')
+		if at >= first || start < 0 {
+			continue
+		}
+		first = start
+		var texts []string
+		list := json.NewDecoder(bytes.NewReader(doc[start:]))
+		if list.Decode(&texts) != nil {
+			continue // a text before it has the bracket
+		}
+		slices.Sort(texts)
+		if sorted, err := json.Marshal(slices.Compact(texts)); err == nil {
+			doc = slices.Concat(doc[:start], sorted, doc[start+int(list.InputOffset()):])
+		}
+	}
+	return doc
 }
 
 func unescaped(text []byte) string {
@@ -223,19 +256,22 @@ func (s Step) Bind(answer func(step int) azure.Document) (Step, error) {
 	if len(s.Late) == 0 {
 		return s, nil
 	}
-	value := func(o output) (json.RawMessage, error) {
+	value := func(o output) (json.RawMessage, bool, error) {
 		for _, late := range s.Late {
 			if late.ID.Equal(o.id) && late.Path == o.path {
-				if v, ok := valueAt(answer(late.Step), o.path); ok {
-					return s.shaped(v, o)
+				v, ok := valueAt(answer(late.Step), o.path)
+				if !ok {
+					return nil, false, fmt.Errorf("azure's answer to the write of %s has no %s, which %s %s needs",
+						o.id, o.path, s.Op, s.ID)
 				}
-				return nil, fmt.Errorf("azure's answer to the write of %s has no %s, which %s %s needs", o.id, o.path, s.Op, s.ID)
+				v, err := s.shaped(v, o)
+				return v, late.Set, err
 			}
 		}
-		return nil, fmt.Errorf("nothing makes %s of %s, which %s %s needs", o.path, o.id, s.Op, s.ID)
+		return nil, false, fmt.Errorf("nothing makes %s of %s, which %s %s needs", o.path, o.id, s.Op, s.ID)
 	}
 	for _, o := range outputsIn(s.IfMatch, marker, mark) {
-		etag, err := value(o)
+		etag, _, err := value(o)
 		if err != nil {
 			return s, err
 		}
@@ -266,13 +302,13 @@ func errNoText(o output, user azure.ID) error {
 // it. The others are late.
 func (c *comparison) resolve(n Node) (Node, []output, error) {
 	var late []output
-	value := func(o output) (json.RawMessage, error) {
+	value := func(o output) (json.RawMessage, bool, error) {
 		v, err := c.value(n, o)
 		if err == nil && v == nil {
 			late = append(late, o)
 			v, err = json.Marshal(Output(o.id, o.path))
 		}
-		return v, err
+		return v, o.inSet, err
 	}
 	if n.action != "" {
 		var err error
@@ -283,9 +319,10 @@ func (c *comparison) resolve(n Node) (Node, []output, error) {
 		return n, nil, nil
 	}
 	var failed error
-	n.want = replaced(reflect.ValueOf(n.want), func(s string) string {
+	n.want = replaced(reflect.ValueOf(n.want), false, func(s string, inSet bool) string {
 		for _, o := range outputsIn(s, marker, mark) {
-			v, err := value(o)
+			o.inSet = inSet
+			v, _, err := value(o)
 			if err == nil && (v[0] == '{' || v[0] == '[') {
 				err = errNoText(o, n.ID)
 			}
@@ -347,15 +384,24 @@ func (d draft) touches(path string) bool {
 	})
 }
 
-// shown replaces the outputs in the text of a change by what people read.
-func shown(text string, name func(azure.ID) string) string {
+// Shown is a text of a view with what people read in place of outputs. done says of a
+// resource that its step is done.
+func Shown(text string, done func(azure.ID) string) string {
+	for _, o := range outputsIn(text, marker, mark) {
+		text = strings.ReplaceAll(text, Output(o.id, o.path), "(known after "+done(o.id)+")")
+	}
+	return text
+}
+
+// shownJSON is [Shown] of a part of a document.
+func shownJSON(text string, done func(azure.ID) string) string {
 	for _, o := range outputsIn(text, markerJSON, markJSON) {
 		quoted, err := json.Marshal(Output(o.id, o.path))
 		if err != nil { // no text is refused
 			continue
 		}
 		token := strings.Trim(string(quoted), `"`)
-		known := "(known after " + name(o.id) + ")"
+		known := "(known after " + done(o.id) + ")"
 		text = strings.ReplaceAll(strings.ReplaceAll(text, string(quoted), known), token, known)
 	}
 	return text
@@ -366,16 +412,17 @@ func shown(text string, name func(azure.ID) string) string {
 func (s *Step) bindLate(late []output, made func(azure.ID) (Step, int)) {
 	for _, o := range late {
 		_, i := made(o.id)
-		s.Late = append(s.Late, Late{ID: o.id, Path: o.path, Step: i})
+		s.Late = append(s.Late, Late{ID: o.id, Path: o.path, Step: i, Set: o.inSet})
 	}
 	if len(late) == 0 {
 		return
 	}
 	s.Changes = slices.Clone(s.Changes)
-	for i := range s.Changes {
-		s.Changes[i].To = shown(s.Changes[i].To, func(id azure.ID) string {
-			step, _ := made(id)
-			return step.name()
-		})
+	done := func(id azure.ID) string {
+		step, _ := made(id)
+		return step.done()
+	}
+	for i, c := range s.Changes {
+		s.Changes[i].Path, s.Changes[i].To = Shown(c.Path, done), shownJSON(c.To, done)
 	}
 }

@@ -13,6 +13,8 @@ import (
 // record is a name for an address, of which Azure chooses the value.
 type record struct {
 	Target string   `json:"target,omitempty"`
+	Sinks  []string `json:"sinks,omitempty" azure:"set"`
+	Order  []string `json:"order,omitempty"`
 	TTL    *int     `json:"ttl,omitempty"`
 	Owner  azure.ID `json:"owner,omitempty"`
 }
@@ -40,12 +42,12 @@ func TestOutputs(t *testing.T) {
 	}{
 		"of what is made": {
 			want: graph(t, wantRecord("r", "ip "+ipOf("a")), wantAddress("a", 4)),
-			text: []string{"1. create ", "2. create ", "     with properties.ip of a: known after create addresses/a"},
+			text: []string{"1. create ", "2. create ", "     with properties.ip of a: known after addresses/a is created"},
 			body: `{"properties":{"target":"ip 5.6.7.8"}}`,
 		},
 		"in what is updated": {
 			have: plan.NewSnapshot(at("old")), want: graph(t, wantRecord("r", ipOf("a")), wantAddress("a", 4)),
-			text: []string{"1. create ", "2. update ", `     properties.target: "old" -> (known after create addresses/a)`},
+			text: []string{"1. create ", "2. update ", `     properties.target: "old" -> (known after addresses/a is created)`},
 			body: `{"id":"` + string(recordID("r")) + `","etag":"1","properties":{"target":"5.6.7.8","note":"kept"}}`,
 		},
 		"of what is there": {
@@ -62,19 +64,19 @@ func TestOutputs(t *testing.T) {
 		},
 		"of what an update brings": {
 			have: known, want: graph(t, wantRecord("r", plan.Output(addressID("a"), "properties.idle")), wantAddress("a", 30)),
-			text: []string{"1. update ", "     properties.idle: 4 -> 30", "2. create ", "     with properties.idle of a: known after update addresses/a"},
+			text: []string{"1. update ", "     properties.idle: 4 -> 30", "2. create ", "     with properties.idle of a: known after addresses/a is updated"},
 			body: `{"properties":{"target":"30"}}`,
 		},
 		"at rest": {have: plan.NewSnapshot(azure.Document(ipOfA), at("1.2.3.4")), want: graph(t, wantRecord("r", ipOf("a")))},
 		"of an action": {
 			want: graph(t, plan.Action(addressID("a"), "keys", nil, "its keys"), wantRecord("r", plan.Output(addressID("a"), "keys[two].value"))),
-			text: []string{"1. run ", "2. create ", "     with keys[two].value of a: known after run addresses/a"},
+			text: []string{"1. run ", "2. create ", "     with keys[two].value of a: known after keys of addresses/a is run"},
 			body: `{"properties":{"target":"second"}}`,
 		},
 		"through another": {
 			want: graph(t, wantRecord("s", plan.Output(recordID("r"), "properties.target")), wantRecord("r", ipOf("a")), wantAddress("a", 4)),
-			text: []string{"1. create ", "2. create ", "     with properties.ip of a: known after create addresses/a",
-				"3. create ", "     with properties.target of r: known after create records/r"},
+			text: []string{"1. create ", "2. create ", "     with properties.ip of a: known after addresses/a is created",
+				"3. create ", "     with properties.target of r: known after records/r is created"},
 			body: `{"properties":{"target":"5.6.7.8"}}`,
 		},
 	} {
@@ -138,6 +140,22 @@ func TestOutputsThatNothingMakes(t *testing.T) {
 	_, err := p.Steps[1].Bind(func(int) azure.Document { return azure.Document(`{"properties":{"ip":""}}`) })
 	if err == nil || !strings.Contains(err.Error(), "addresses/a has no properties.ip, which create") {
 		t.Errorf("an answer without the value: %v", err)
+	}
+}
+
+// A value takes its place in a set, and is there once. Other lists keep their order.
+func TestOutputsInLists(t *testing.T) {
+	want := record{Sinks: []string{ipOf("a"), "9.9.9.9", ipOf("b"), "5.6.7.8"}, Order: []string{"9", plan.Output(addressID("a"), "properties.idle")}}
+	node := plan.Wanted(azure.Resource[record]{ID: recordID("r"), Properties: want}, "record r")
+	p := diff(t, plan.Snapshot{}, graph(t, node, wantAddress("a", 4), wantAddress("b", 4)))
+	bound, err := p.Steps[2].Bind(func(step int) azure.Document {
+		return azure.Document(`{"properties":{"idle":4,"ip":"` + []string{"5.6.7.8", "7.7.7.7"}[step] + `"}}`)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(`{"properties":{"order":["9","4"],"sinks":["5.6.7.8","7.7.7.7","9.9.9.9"]}}`, string(bound.Body)); d != "" {
+		t.Error("body (-want +got):\n" + d)
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"kaz/internal/cloudprovider/service"
 	"kaz/internal/cloudprovider/service/explain"
 	"kaz/internal/emulator"
+	"kaz/internal/key"
 	"kaz/internal/testkit"
 )
 
@@ -93,6 +94,11 @@ func TestExplanations(t *testing.T) {
 			t.Fatal(err)
 		}
 		tell("all.txt", all)
+		inner := w.newService("inner", 53)
+		inner.Annotations = map[string]string{key.Internal.Name: "true"}
+		inner.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
+		w.create(inner)
+		tell("inner.txt", w.explain("inner"))
 		w.change("web", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
 		tell("leaving.txt", w.explain("web"))
 	})
@@ -293,7 +299,7 @@ func TestDryRun(t *testing.T) {
 		w.create(w.newService("api", 443))
 		w.client.ClearActions()
 		reported := w.dryRun(config())
-		if got := reported(); len(got) != 1 || len(got[0].Services) != 2 || len(got[0].Steps) != 2 {
+		if got := reported(); len(got) != 1 || len(got[0].Services) != 2 || len(got[0].Steps) != 7 {
 			t.Fatalf("at the start: %v", got)
 		}
 		w.change("web", func(s *corev1.Service) { s.Labels = map[string]string{"for": "nothing"} })
@@ -369,7 +375,7 @@ func (r *records) Handle(_ context.Context, line slog.Record) error {
 
 // What a dry run logs has what is done for each Service, be it done as soon as the public
 // IPs of others have their addresses.
-func TestDryRunLogsWhatComesLater(t *testing.T) {
+func TestDryRunLogsWhatWaitsForAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Seed: 1}, 2)
 		stop := w.start(config())

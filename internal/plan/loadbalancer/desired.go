@@ -24,9 +24,9 @@ import (
 // Desired decides what Azure must hold for the Services of one commit, and names
 // what is wrong with them. An error says that the snapshot cannot be read.
 //
-// New public IPs come first and alone, because the other documents need their
-// addresses: the graph is then Pending, and the next one on a new snapshot writes
-// load balancers and security group side by side.
+// An address that Azure chooses is an [plan.Output] in the security group, which is written after
+// the new public IP, or after the load balancer that brings a private address. The graph is Pending
+// only where Azure wants an order that one plan cannot have: docs/decisions/rounds.md.
 func Desired(in Input) (plan.Graph, []plan.Problem, error) {
 	x, err := index.Read(in)
 	if err != nil {
@@ -93,9 +93,7 @@ func (d *decision) decide() error {
 	}
 	removals, held := links.Removals(func(lb *index.LoadBalancer) bool { return balancer.IsWritten(x, b, all, lb) })
 	ips := publicip.New(x, b)
-	d.graph.Pending = append(publicip.Pending(b), held...)
-	// Where another round is needed anyway, nothing waits for addresses in this one.
-	if len(held) > 0 || len(d.graph.Pending) > 0 && len(b.Waits) == 0 {
+	if d.wait(held...); len(held) > 0 {
 		ips.DeferLabels(nil)
 		wanted, _ := ips.Nodes(nil)
 		return d.add(removals, wanted)
@@ -103,7 +101,7 @@ func (d *decision) decide() error {
 	return d.write(b, all, members, ips, links, removals)
 }
 
-// write adds the documents of a round in which all addresses are known.
+// write adds the documents of a round that does all but what waits for another one.
 func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backend.Planner, ips *publicip.Plan, links *privatelink.Plan,
 	removals []plan.Node) error {
 	x := d.index

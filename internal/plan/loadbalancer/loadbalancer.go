@@ -7,6 +7,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/key"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer/address"
 	"kaz/internal/plan/loadbalancer/cluster"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/leftover"
@@ -26,6 +27,14 @@ type (
 	Balancer    = cluster.Balancer
 	SharedProbe = cluster.SharedProbe
 )
+
+// AddressOfPublicIP stands for the address of a public IP until Azure has chosen it.
+func AddressOfPublicIP(id azure.ID) string { return address.OfPublicIP(id) }
+
+// AddressOfFrontend stands for the private address of a frontend until Azure has chosen it.
+func AddressOfFrontend(balancer azure.ID, name string) string {
+	return address.OfFrontend(balancer, name)
+}
 
 // Role is what a node is to load balancers.
 type Role = cluster.Role

@@ -363,7 +363,7 @@ func interrupt(t *rapid.T, w *world, in loadbalancer.Input) {
 		if failed[i] {
 			continue
 		}
-		if err := w.step(s); err != nil {
+		if err := w.step(p, s); err != nil {
 			t.Fatalf("%s: %v\n%v", s, err, p)
 		}
 	}
@@ -389,39 +389,17 @@ func settle(t *rapid.T, w *world, in loadbalancer.Input) {
 	}
 }
 
-// mostRounds is how many rounds a commit may take from a state of Azure: one, or three where
-// Azure has addresses to choose: public IPs first, then the load balancers, which bring
-// private addresses, then what gets those. What Azure wants in an order of its own
-// takes more, and docs/decisions/rounds.md says why.
+// mostRounds is how many rounds a commit may take from a state of Azure: one, also where Azure
+// chooses addresses. What Azure wants in an order of its own takes more, and
+// docs/decisions/rounds.md says why.
 func mostRounds(before map[string]any, rounds []round) int {
-	most, held, swapped := 1, isHeldByLink(before, rounds), isSwapped(before, rounds)
-	if slices.ContainsFunc(rounds, func(r round) bool { return slices.ContainsFunc(r.plan.Steps, allocates) }) {
-		// Of the three, the first can do what is excused besides, unless it is a frontend's turn.
-		turns := renewals(rounds)
-		most, held, swapped = 3+max(turns-1, 0), held && (swapped || turns > 0), false
-	}
-	for _, excused := range []bool{held, swapped} {
+	most := 1 + renewals(rounds)
+	for _, excused := range []bool{isHeldByLink(before, rounds), isSwapped(before, rounds)} {
 		if excused {
 			most++
 		}
 	}
 	return most
-}
-
-// allocates reports whether Azure chooses an address in a step.
-func allocates(s plan.Step) bool {
-	switch {
-	case s.Op == plan.Delete:
-		return false
-	case s.ID.Is("Microsoft.Network/publicIPAddresses"):
-		return s.Op == plan.Create
-	case s.ID.Is("Microsoft.Network/loadBalancers"):
-		return slices.ContainsFunc(children(sub(parse(string(s.Body)), "properties"), "frontendIPConfigurations"), func(fe object) bool {
-			p := sub(fe, "properties")
-			return p["subnet"] != nil && p["privateIPAddress"] == nil
-		})
-	}
-	return false
 }
 
 // isHeldByLink reports whether the first round takes a private link service away, and the

@@ -146,14 +146,19 @@ func (w *world) clone() *world {
 // apply does the plan's steps in their order.
 func (w *world) apply(p plan.Plan) error {
 	for _, s := range p.Steps {
-		if err := w.step(s); err != nil {
+		if err := w.step(p, s); err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
 	}
 	return nil
 }
 
-func (w *world) step(s plan.Step) error {
+// step does a step of a plan. The earlier steps that make its outputs have been done.
+func (w *world) step(p plan.Plan, s plan.Step) error {
+	s, err := s.Bind(func(i int) azure.Document { return text(w.docs[p.Steps[i].ID.Key()]) })
+	if err != nil {
+		return err
+	}
 	key := s.ID.Key()
 	have, exists := w.docs[key]
 	switch s.Op {

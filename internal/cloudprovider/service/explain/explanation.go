@@ -27,10 +27,8 @@ type Explanation struct {
 	Leftovers []Orphan `json:"leftovers,omitempty"`
 	// Steps are for all Services together, in an order in which they may be done.
 	Steps []ExplainedStep `json:"steps"`
-	// Then names what is decided only when the steps are done, and Later previews the steps
-	// that come then, as far as that is possible.
-	Then  []string        `json:"then,omitempty"`
-	Later []ExplainedStep `json:"later,omitempty"`
+	// Then names what is decided only when the steps are done.
+	Then []string `json:"then,omitempty"`
 	// Problems are those of nodes and scale sets.
 	Problems []ExplainedProblem `json:"problems,omitempty"`
 
@@ -131,13 +129,9 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 	}
 	e := Explanation{Services: []Explained{}, Steps: explainedSteps(p), Then: p.Pending,
 		Problems: ofNoService(d.Problems, t.Services), plan: p}
-	next, previewed := previewOf(t, p)
-	if previewed {
-		e.Later = next.steps(len(p.Steps))
-	}
-	is, notes := documents(have), notesOf(t, d.Graph, p)
+	is, after, notes := documents(have), outcome(have, p), notesOf(t, d.Graph, p)
 	for _, s := range services {
-		one, err := explained(s, t.ProblemsOf(s.Key(), s.Gone, d.Problems), is, next, status[s.Key()], notes)
+		one, err := explained(s, t.ProblemsOf(s.Key(), s.Gone, d.Problems), is, after, status[s.Key()], notes)
 		if err != nil {
 			return Explanation{}, err
 		}
@@ -146,7 +140,7 @@ func Services(ctx context.Context, c decision.Cluster, r azure.Reader, services 
 		}
 		e.Services = append(e.Services, one)
 	}
-	e.Leftovers, err = explainedOrphans(left, p, is, next)
+	e.Leftovers, err = explainedOrphans(left, p, is, after)
 	return e, err
 }
 
@@ -158,17 +152,16 @@ func alone(p plan.Plan, key string, services int) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return len(s.For) == 1 && s.For[0] == key })
 }
 
-func explained(s loadbalancer.Service, problems []plan.Problem, is state, next preview, ingress []corev1.LoadBalancerIngress,
+func explained(s loadbalancer.Service, problems []plan.Problem, is, after state, ingress []corev1.LoadBalancerIngress,
 	notes notes) (Explained, error) {
 	refused := slices.ContainsFunc(problems, func(p plan.Problem) bool { return !p.Warning })
 	e := Explained{Service: s.Key(), State: Settled, Problems: explainedProblems(problems)}
 	e.Kubernetes = changesInKubernetes(s, ingress, refused, notes)
 	o := owned{service: s.Service, addresses: kube.Addresses(s.Status.LoadBalancer.Ingress, ingress)}
 	var err error
-	if e.Parts, err = o.parts(is, next.after); err != nil {
+	if e.Parts, err = o.parts(is, after); err != nil {
 		return e, err
 	}
-	next.name(e.Parts)
 	switch {
 	case refused:
 		e.State = Refused
@@ -291,7 +284,6 @@ func (e Explanation) String() string {
 	writeProblems(&b, "Problems of nodes:", e.Problems)
 	if !e.plan.Empty() || len(e.Then) > 0 {
 		b.WriteString("Steps in Azure:\n" + e.plan.String())
-		writeLater(&b, e.Later)
 		return b.String()
 	}
 	b.WriteString("Steps in Azure: none\n")

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"kaz/internal/azure/network"
 )
 
-// Gist is the report of a Service without what depends on the other Services of the preview: the
+// Gist is the report of a Service without what depends on the other Services of the explanation: the
 // priorities of security rules, and steps that are for others, too.
 func (e Explanation) Gist(s Explained) string {
 	var b strings.Builder
@@ -48,13 +47,11 @@ func (e Explanation) Log(ctx context.Context) {
 	for _, l := range e.Leftovers {
 		slog.InfoContext(ctx, "left in azure without a service", "service", l.Service, "uid", l.UID)
 	}
-	for _, s := range slices.Concat(e.Steps, e.Later) {
+	for _, s := range e.Steps {
 		slog.InfoContext(ctx, "azure would be changed", "step", s.Text)
 	}
-	if len(e.Later) == 0 {
-		for _, then := range e.Then {
-			slog.InfoContext(ctx, "azure would be changed then", "why", then)
-		}
+	for _, then := range e.Then {
+		slog.InfoContext(ctx, "azure would be changed then", "why", then)
 	}
 	for _, s := range e.Services {
 		for _, p := range s.Problems {

@@ -22,13 +22,13 @@ type Orphan struct {
 }
 
 // explainedOrphans are those orphans for which something is to be done.
-func explainedOrphans(left []loadbalancer.Service, p plan.Plan, is state, next preview) ([]Orphan, error) {
+func explainedOrphans(left []loadbalancer.Service, p plan.Plan, is, after state) ([]Orphan, error) {
 	var all []Orphan
 	for _, s := range left {
 		l := Orphan{Service: s.Key(), UID: s.UID}
 		if s.UID != "" {
 			var err error
-			if l.Parts, err = (owned{service: s.Service}).parts(is, next.after); err != nil {
+			if l.Parts, err = (owned{service: s.Service}).parts(is, after); err != nil {
 				return nil, err
 			}
 		}

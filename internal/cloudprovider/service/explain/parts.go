@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
+	"kaz/internal/plan/loadbalancer"
 )
 
 // Part is one thing in Azure that a Service has or is to have.
@@ -246,9 +248,7 @@ func (s *search) balancer(l located) error {
 		if id := l.id.Child(network.FrontendIPConfigurations, f.Name); s.mine(f.Name, id) {
 			s.refers[id.Key()] = true
 			s.refer(f.Properties.PublicIPAddress)
-			if a := f.Properties.PrivateIPAddress; a != "" {
-				s.addresses = append(s.addresses, a)
-			}
+			s.addresses = append(s.addresses, cmp.Or(f.Properties.PrivateIPAddress, loadbalancer.AddressOfFrontend(l.id, f.Name)))
 			err = firstError(err, s.add(kindFrontend, in(f.Name), id, frontendText(f.Properties), f.Properties))
 		}
 	}
@@ -336,12 +336,8 @@ func (s *search) publicIP(l located) error {
 		return err
 	}
 	p := ip.Properties
-	text := p.IPAddress
-	if text == "" {
-		text = "a new " + p.PublicIPAddressVersion + " address"
-	} else {
-		s.addresses = append(s.addresses, text)
-	}
+	text := cmp.Or(p.IPAddress, "a new "+p.PublicIPAddressVersion+" address")
+	s.addresses = append(s.addresses, cmp.Or(p.IPAddress, loadbalancer.AddressOfPublicIP(l.id)))
 	if p.PublicIPPrefix != nil {
 		text += " of the prefix " + p.PublicIPPrefix.ID.Name()
 	}
@@ -382,9 +378,20 @@ func (s *search) securityText(r azure.Child[network.SecurityRule]) (string, bool
 	if strings.EqualFold(p.Access, "Deny") {
 		verb = "keeps out"
 	}
+	for i, address := range mine {
+		mine[i] = plan.Shown(address, brought)
+	}
 	slices.Sort(mine)
 	return fmt.Sprintf("%s %s %s to %s from %s (%d)", verb, p.Protocol, strings.Join(ports, ","), strings.Join(mine, ","),
 		strings.Join(both(p.SourceAddressPrefix, p.SourceAddressPrefixes), ","), p.Priority), true
+}
+
+// brought says when a resource has the address that Azure chooses.
+func brought(id azure.ID) string {
+	if id.Is(network.PublicIPAddresses) {
+		return "the public IP is created"
+	}
+	return "the load balancer is written"
 }
 
 func both(one *string, many []string) []string {

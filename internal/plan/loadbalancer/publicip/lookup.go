@@ -214,8 +214,3 @@ func TagsOfOther(x *index.Index, service string, have *index.PublicIP) azure.Tag
 	}
 	return tags
 }
-
-// PendingRule says that documents wait for the address of a public IP.
-func PendingRule(id azure.ID, service string) string {
-	return "the load balancer and the security group need the address of " + id.Name() + " [" + service + "]"
-}

@@ -63,19 +63,6 @@ func (p *Plan) at(id azure.ID) *users {
 	return u
 }
 
-// Pending says which addresses are not known because their public IPs do not exist yet.
-func Pending(b *batch.Batch) []string {
-	var pending []string
-	for _, s := range b.Live {
-		for _, p := range s.Placements {
-			if p.IP != "" && p.Public.ID == "" {
-				pending = append(pending, PendingRule(p.IP, s.Service.Key()))
-			}
-		}
-	}
-	return pending
-}
-
 // Nodes are the public IPs that the batch's Services have, and those that they leave. A managed public IP
 // without Services is deleted after the security group has dropped its address: the address cannot be found
 // later. kept are the public IPs that remain at a frontend, by key.

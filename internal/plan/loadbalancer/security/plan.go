@@ -3,6 +3,7 @@
 package security
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -37,7 +38,7 @@ type Input struct {
 // Result is what was decided.
 type Result struct {
 	Node      plan.Node
-	Pending   []string // addresses that are not known yet; the rules of their Services stay
+	Pending   []string // addresses that no step of this round brings; the rules of their Services stay
 	Refused   []string // Services for which there is no room, by UID
 	Unclaimed []string // addresses that are removed because no Service uses them
 }
@@ -105,10 +106,11 @@ func (p *planner) grants(s batch.Served) (grants []grant) {
 				}
 				continue
 			}
-			if known := at.KnownAddress(); known != "" {
+			if known := p.addressOf(at); known != "" {
 				to[known] = true
 			} else if len(s.Access.From[family]) > 0 || s.Access.Deny {
-				p.result.Pending = append(p.result.Pending, pending(at, s.Service.Key()))
+				p.result.Pending = append(p.result.Pending,
+					"the security group needs the address of frontend "+at.At.Name+" ["+s.Service.Key()+"]")
 			}
 		}
 		for _, ip := range s.Further {
@@ -127,11 +129,19 @@ func (p *planner) grants(s batch.Served) (grants []grant) {
 	return grants
 }
 
-func pending(p batch.Placement, service string) string {
-	if p.IP != "" {
-		return publicip.PendingRule(p.IP, service)
+// addressOf is the address of a placement: an output where a step of this round has Azure choose it. It is ""
+// where Azure has no address for what exists, and where the load balancer waits for the security group.
+func (p *planner) addressOf(at batch.Placement) string {
+	fe, exists := at.At.Config()
+	switch known := at.KnownAddress(); {
+	case known != "":
+		return known
+	case at.IP != "" && at.Public.ID == "":
+		return address.OfPublicIP(at.IP)
+	case at.IP != "", exists && at.KeepsPrivate(fe.Properties), p.NotesFirst:
+		return ""
 	}
-	return "the security group needs the address of frontend " + p.At.Name + " [" + service + "]"
+	return address.OfFrontend(at.At.LB.ID, cmp.Or(fe.Name, at.At.Name))
 }
 
 // withdraw takes the batch's Services out of all rules, except for what others need and

@@ -80,8 +80,10 @@ func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set))
 
 // isIPv6 reports whether a rule leads to IPv6 addresses.
 func (r *rule) isIPv6() bool {
-	for address := range r.to {
-		return strings.Contains(address, ":")
+	for address := range r.to { // an address that Azure chooses does not tell
+		if strings.Contains(address, ":") {
+			return true
+		}
 	}
 	return false
 }
