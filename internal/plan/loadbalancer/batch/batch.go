@@ -158,7 +158,7 @@ func (b *Batch) Names() []string { return names(b.All(), func(Served) bool { ret
 // now or after the decision.
 func (b *Batch) NamesAt(lb *index.LoadBalancer) []string {
 	return names(b.All(), func(s Served) bool {
-		return len(lb.Owned(s.Owner))+len(lb.RulesOf(s.Owner)) > 0 || s.IsAt(lb)
+		return len(lb.Owned[s.Owner])+len(lb.RulesOf[s.Owner]) > 0 || s.IsAt(lb)
 	})
 }
 

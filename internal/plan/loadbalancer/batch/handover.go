@@ -59,7 +59,7 @@ func Sources(x *index.Index, s Served, p Placement) (from []*index.LoadBalancer)
 	if !p.Own {
 		return nil
 	}
-	for _, at := range slices.Concat(x.Holders(p.Target()), x.FrontendsOf(s.Owner)) {
+	for _, at := range slices.Concat(x.Holders[p.Target().Key()], x.FrontendsOf(s.Owner)) {
 		if at.LB != p.At.LB && at.LB.Internal == p.At.LB.Internal {
 			from = append(from, at.LB)
 		}
