@@ -41,11 +41,9 @@ func (s Served) staysAt(at index.Frontend) bool {
 
 // Involved are the load balancers of handovers, each once.
 func Involved(all []Handover) (ids []azure.ID) {
-	seen := map[*index.LoadBalancer]bool{}
 	for _, h := range all {
 		for _, lb := range []*index.LoadBalancer{h.From, h.To} {
-			if !seen[lb] {
-				seen[lb] = true
+			if !slices.Contains(ids, lb.ID) {
 				ids = append(ids, lb.ID)
 			}
 		}
