@@ -274,7 +274,7 @@ func (c *Controller) removeOrphans(ctx context.Context, why reasons) error {
 // waitForOrphans has orphans looked for when a commit changes something in Azure, if a deleted Service
 // has left a frontend there that something else needs. A new Service may bring another frontend.
 func (c *Controller) waitForOrphans(got answer) {
-	if slices.ContainsFunc(got.problems, func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonFrontendKept }) {
+	if slices.ContainsFunc(got.problems, func(p plan.Problem) bool { return p.Reason == problem.FrontendKept }) {
 		c.histories.block(orphansItem, true)
 	}
 }
