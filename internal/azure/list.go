@@ -30,7 +30,7 @@ func Ours[E any](ours func(E) bool) Owner {
 // Named is the owner of those elements of type E whose name the predicate reports.
 func Named[E any](ours func(name string) bool) Owner {
 	return Owner{elem: reflect.TypeFor[E](), ours: func(x raw) bool {
-		_, name := memberOf(x.members(), "name")
+		name := x.member("name")
 		return ours(name.text())
 	}}
 }

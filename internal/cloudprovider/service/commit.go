@@ -22,6 +22,7 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/note"
 	"kaz/internal/reconcile"
 )
 
@@ -350,7 +351,7 @@ func (b *committer) answers(c commit) ([]answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	still := loadbalancer.StillNoted(c.target.Input)
+	still := note.Kept(c.target.Input)
 	repairs := repairsIn(c)
 	answers := make([]answer, len(c.batch))
 	for i, r := range c.batch {

@@ -25,6 +25,7 @@ import (
 	"kaz/internal/controller"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/spec"
 	"kaz/internal/reconcile"
 )
 
@@ -276,7 +277,7 @@ func (l *listener) poolsRecovered(services []loadbalancer.Service) {
 // security group lets nodes that leave have them until they have left.
 func (l *listener) poolsWritten(services []loadbalancer.Service) {
 	for _, s := range services {
-		if !s.Gone && loadbalancer.AtNodes(s.Service) {
+		if !s.Gone && spec.AtNodes(s.Service) {
 			l.queue.Mark(itemOf(s.Service), reasons{since: time.Now()})
 		}
 	}
@@ -286,7 +287,7 @@ func (l *listener) poolsWritten(services []loadbalancer.Service) {
 // addresses: their node ports are to be open where their load balancer has nodes by now.
 func (l *listener) rearranged(others []*corev1.Service) {
 	for _, s := range others {
-		if loadbalancer.AtNodes(s) {
+		if spec.AtNodes(s) {
 			l.queue.Mark(itemOf(s), reasons{})
 		}
 	}

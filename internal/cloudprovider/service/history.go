@@ -11,7 +11,7 @@ import (
 	"kaz/internal/controller"
 	"kaz/internal/key"
 	"kaz/internal/plan"
-	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // history is what this process did for a Service. It belongs to the Service's pass,
@@ -107,7 +107,7 @@ func (h *history) doubts(s *corev1.Service, problems []plan.Problem) bool {
 
 // isOfAzure reports whether a problem can go away without a change of its Service.
 func isOfAzure(p plan.Problem) bool {
-	return !p.Warning && p.Reason != loadbalancer.ReasonAnnotation && p.Reason != loadbalancer.ReasonSpec
+	return !p.Warning && p.Reason != problem.Annotation && p.Reason != problem.Spec
 }
 
 // announced reports whether an event is due when the Service is served: because it is new or changed,

@@ -17,6 +17,7 @@ import (
 	"kaz/internal/controller"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/leftover"
 	"kaz/internal/reconcile"
 )
 
@@ -31,7 +32,7 @@ type presence struct{ inAzure, deleted map[types.UID]bool }
 
 // note notes the Services of a commit that has ended.
 func (p *presence) note(in loadbalancer.Input) error {
-	absent, err := loadbalancer.Absent(in)
+	absent, err := leftover.Absent(in)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/leftover"
 )
 
 // orphansItem is the item that stands for what deleted Services have left in Azure: a user has
@@ -33,7 +34,7 @@ func (c commit) mayBeOrphaned() (bool, error) {
 	for _, s := range c.target.Services {
 		all = append(all, s.Service)
 	}
-	left, err := loadbalancer.Leftovers(c.target.Config, c.target.Have, all)
+	left, err := leftover.Find(c.target.Config, c.target.Have, all)
 	return slices.ContainsFunc(left, func(s loadbalancer.Service) bool { return !decision.IsRulesAlone(s) }), err
 }
 

@@ -18,6 +18,7 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // pass does what has to be done for a Service now. There is one at a time for each.
@@ -218,7 +219,7 @@ func (c *Controller) leave(s *corev1.Service, h *history, got answer) error {
 	if got.changed.shared {
 		c.queue.Add(itemOf(s))
 	}
-	i := slices.IndexFunc(got.problems, func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonUnread })
+	i := slices.IndexFunc(got.problems, func(p plan.Problem) bool { return p.Reason == problem.Unread })
 	if i < 0 {
 		return nil
 	}
@@ -273,7 +274,7 @@ func (c *Controller) removeOrphans(ctx context.Context, why reasons) error {
 // waitForOrphans has orphans looked for when a commit changes something in Azure, if a deleted Service
 // has left a frontend there that something else needs. A new Service may bring another frontend.
 func (c *Controller) waitForOrphans(got answer) {
-	if slices.ContainsFunc(got.problems, func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonFrontendKept }) {
+	if slices.ContainsFunc(got.problems, func(p plan.Problem) bool { return p.Reason == problem.FrontendKept }) {
 		c.histories.block(orphansItem, true)
 	}
 }

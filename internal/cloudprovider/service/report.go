@@ -19,7 +19,7 @@ import (
 	"kaz/internal/cloudprovider/service/kube"
 	"kaz/internal/controller"
 	"kaz/internal/plan"
-	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // Reasons of events, those that users know.
@@ -119,7 +119,7 @@ func logProblem(ctx context.Context, p plan.Problem) {
 // that could get an event.
 func (r *reporter) nodeProblems(ctx context.Context, c commit) {
 	ofNodes := slices.DeleteFunc(slices.Clone(c.out.Decision.Problems), func(p plan.Problem) bool {
-		return p.Reason != loadbalancer.ReasonNotJoined && p.Reason != loadbalancer.ReasonNodeNowhere
+		return p.Reason != problem.NotJoined && p.Reason != problem.NodeNowhere
 	})
 	for _, p := range r.nodes.New(ofNodes) {
 		logProblem(ctx, p)

@@ -13,6 +13,7 @@ import (
 	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/controller"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/cluster"
 )
 
 // triggers mark Services when something has happened that they depend on.
@@ -84,7 +85,7 @@ func sameSpec(a, b *corev1.Service) bool {
 // its role, its machine, its addresses, and the labels by which nodes are placed.
 // Whether it is ready is the probes' business.
 func sameNode(c loadbalancer.Config, a, b *corev1.Node) bool {
-	return loadbalancer.RoleOf(c, a) == loadbalancer.RoleOf(c, b) &&
+	return cluster.RoleOf(c, a) == cluster.RoleOf(c, b) &&
 		a.Spec.ProviderID == b.Spec.ProviderID &&
 		slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
 		maps.Equal(a.Labels, b.Labels)

@@ -8,6 +8,7 @@ import (
 
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // TestAConflictNamesBothSides checks that a Service without its port gets a problem at the port, which
@@ -64,7 +65,7 @@ func TestAConflictNamesBothSides(t *testing.T) {
 				t.Fatalf("%v, %v", err, rounds[0].problems)
 			}
 			found := rounds[0].problems[0]
-			if found.Object != "default/second" || found.Warning || found.Reason != loadbalancer.ReasonConflict {
+			if found.Object != "default/second" || found.Warning || found.Reason != problem.Conflict {
 				t.Errorf("found %v", found)
 			}
 			for _, want := range append(c.wants, "port 80/Tcp", `rule "a3d2c1b0a111122223333444455aa5-TCP-80"`, "allowed is") {

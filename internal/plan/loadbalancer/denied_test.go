@@ -13,6 +13,7 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // ruledTo are the destinations of managed security rules that allow or deny, as "address" or
@@ -188,7 +189,7 @@ func TestWhatIsDeniedAtNodes(t *testing.T) {
 				t.Errorf("allowed is %v, want %v", got, c.allowed)
 			}
 			found := slices.DeleteFunc(slices.Clone(rounds[0].problems),
-				func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonAllowedIPRanges })
+				func(p plan.Problem) bool { return p.Reason == problem.AllowedIPRanges })
 			if len(c.wants) == 0 && len(found) > 0 || len(c.wants) > 0 &&
 				(len(found) != 1 || !found[0].Warning || found[0].Object != "default/web") {
 				t.Fatalf("warned of %v", found)

@@ -12,6 +12,7 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // TestAnotherClustersPublicIPStaysAsItIs checks that a public IP of another cluster is used as it is,
@@ -35,7 +36,7 @@ func TestAnotherClustersPublicIPStaysAsItIs(t *testing.T) {
 			}
 			for _, asked := range []string{key.IPTags.Name, key.PublicIPTags.Name} {
 				if !slices.ContainsFunc(rounds[0].problems, func(p plan.Problem) bool {
-					return p.Warning && p.Reason == loadbalancer.ReasonUnheeded && strings.Contains(p.Message, asked)
+					return p.Warning && p.Reason == problem.Unheeded && strings.Contains(p.Message, asked)
 				}) {
 					t.Errorf("%s is not reported: %v", asked, rounds[0].problems)
 				}
@@ -75,7 +76,7 @@ func TestIPv6OnlyAmongSeveralIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := rounds[0].problems; len(found) != 1 || found[0].Reason != loadbalancer.ReasonFamily {
+	if found := rounds[0].problems; len(found) != 1 || found[0].Reason != problem.Family {
 		t.Errorf("found %v", found)
 	}
 }
@@ -196,7 +197,7 @@ func TestTheLastSecurityRuleFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := rounds[len(rounds)-1].problems
-		if c.refused != (len(found) == 1 && found[0].Reason == loadbalancer.ReasonLimit) || !c.refused && len(found) > 0 {
+		if c.refused != (len(found) == 1 && found[0].Reason == problem.Limit) || !c.refused && len(found) > 0 {
 			t.Errorf("%s: found %v", c.service.Name, found)
 		}
 		if n := len(children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules")); n != 1000 {
@@ -347,7 +348,7 @@ func TestASharedPublicIPKeepsItsFamily(t *testing.T) {
 			if err != nil || writes(rounds) > 0 {
 				t.Errorf("%v, %v", err, rounds[0].plan)
 			}
-			if found := rounds[0].problems; len(found) != 1 || found[0].Warning || found[0].Reason != loadbalancer.ReasonAddress ||
+			if found := rounds[0].problems; len(found) != 1 || found[0].Warning || found[0].Reason != problem.Address ||
 				!strings.Contains(found[0].Message, "has IPv4") {
 				t.Errorf("found %v", found)
 			}

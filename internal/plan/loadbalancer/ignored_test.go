@@ -13,6 +13,7 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // oddity is what a Service says that is not as the reference has it.
@@ -196,7 +197,7 @@ func TestTooManyTags(t *testing.T) {
 				}
 				found = rounds[0].problems
 			}
-			refused := len(found) == 1 && !found[0].Warning && found[0].Reason == loadbalancer.ReasonLimit &&
+			refused := len(found) == 1 && !found[0].Warning && found[0].Reason == problem.Limit &&
 				strings.Contains(found[0].Message, key.PublicIPTags.Name) && strings.Contains(found[0].Message, "allowed by Azure are 50")
 			if refused != c.refused || !refused && len(found) > 0 {
 				t.Errorf("found %v", found)
@@ -360,5 +361,5 @@ func toldUnheeded(t *testing.T, s *v1.Service) []plan.Problem {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason != loadbalancer.ReasonUnheeded })
+	return slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason != problem.Unheeded })
 }

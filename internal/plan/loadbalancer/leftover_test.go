@@ -13,12 +13,13 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/leftover"
 )
 
 // left is what there is of Services that are not among all, as "key uid".
 func left(t *testing.T, w *world, all ...*v1.Service) []string {
 	t.Helper()
-	services, err := loadbalancer.Leftovers(config(), w.snapshot(), all)
+	services, err := leftover.Find(config(), w.snapshot(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestLeftoversAreTakenAway(t *testing.T) {
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}
-	found, err := loadbalancer.Leftovers(config(), w.snapshot(), []*v1.Service{stays})
+	found, err := leftover.Find(config(), w.snapshot(), []*v1.Service{stays})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestWhatServesOtherServicesIsNoLeftover(t *testing.T) {
 				}
 			}
 			before := w.clone()
-			found, err := loadbalancer.Leftovers(config(), w.snapshot(), []*v1.Service{second})
+			found, err := leftover.Find(config(), w.snapshot(), []*v1.Service{second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +212,7 @@ func TestANewServiceWithLeftoversLeavesAGuestInTheTag(t *testing.T) {
 		for _, s := range step.services {
 			all = append(all, s.Service)
 		}
-		found, err := loadbalancer.Leftovers(config(), w.snapshot(), all)
+		found, err := leftover.Find(config(), w.snapshot(), all)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // TestRulesPerNode checks Azure's limit of 300 rules for a node. A Service beyond it gets a problem;
@@ -37,7 +38,7 @@ func TestRulesPerNode(t *testing.T) {
 					if p.Warning { // warnings of the steps before do not count
 						continue
 					}
-					if p.Reason != loadbalancer.ReasonLimit || !strings.Contains(p.Message, "300") ||
+					if p.Reason != problem.Limit || !strings.Contains(p.Message, "300") ||
 						!strings.Contains(p.Message, "multipleStandardLoadBalancerConfigurations") {
 						t.Errorf("%s: %v", what, p)
 					}
@@ -126,7 +127,7 @@ func TestRulesPerNodeAmongSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := rounds[len(rounds)-1].problems
-	if len(last) != 1 || last[0].Reason != loadbalancer.ReasonLimit {
+	if len(last) != 1 || last[0].Reason != problem.Limit {
 		t.Errorf("problems %v, want one Service for which there is no room", last)
 	}
 }

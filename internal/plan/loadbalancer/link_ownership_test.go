@@ -12,6 +12,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/leftover"
 )
 
 // linkedWorld is Azure after Services have come.
@@ -90,7 +91,7 @@ func TestAPrivateLinkThatAGuestLeft(t *testing.T) {
 		list, _ := lb[kind].([]any)
 		lb[kind] = slices.DeleteFunc(list, func(x any) bool { return strings.HasPrefix(x.(object)["name"].(string), baseOf(web)) })
 	}
-	left, err := loadbalancer.Leftovers(in.Config, w.snapshot(), []*v1.Service{api})
+	left, err := leftover.Find(in.Config, w.snapshot(), []*v1.Service{api})
 	if err != nil {
 		t.Fatal(err)
 	}

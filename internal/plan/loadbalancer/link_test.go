@@ -10,6 +10,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
+	notes "kaz/internal/plan/loadbalancer/note"
 )
 
 const privateLinks = "Microsoft.Network/privateLinkServices"
@@ -85,7 +86,7 @@ func TestServicesTellWhereTheirPrivateLinksAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(what, err)
 		}
-		unnoted := loadbalancer.Unnoted(in, graph)
+		unnoted := notes.Missing(in, graph)
 		for _, s := range []*v1.Service{web, api} {
 			if got := unnoted[s.UID]; !slices.Equal(got, reported[s]) {
 				t.Errorf("%s: %s is to tell of %v, want %v", what, s.Name, got, reported[s])
@@ -94,7 +95,7 @@ func TestServicesTellWhereTheirPrivateLinksAre(t *testing.T) {
 				s.Status.Conditions = append(s.Status.Conditions, n.Condition())
 			}
 		}
-		if again := loadbalancer.Unnoted(in, graph); len(again) > 0 {
+		if again := notes.Missing(in, graph); len(again) > 0 {
 			t.Errorf("%s: still to be recorded is %v", what, again)
 		}
 		if _, err := w.commit(in); err != nil {
@@ -104,7 +105,7 @@ func TestServicesTellWhereTheirPrivateLinksAre(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, got, links)
 		}
 		in.Have = w.snapshot()
-		still := loadbalancer.StillNoted(in)
+		still := notes.Kept(in)
 		for _, s := range services {
 			if has := links[name] == s.Key(); !s.Gone && has != slices.Contains(still[s.UID], far) {
 				t.Errorf("%s: %s still tells of %v", what, s.Name, still[s.UID])

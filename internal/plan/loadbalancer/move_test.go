@@ -14,6 +14,7 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 const (
@@ -134,8 +135,8 @@ var theirs = map[string]struct{ what, kind, more string }{
 
 func reported(t *testing.T, found []plan.Problem, object string, warning bool, words ...string) {
 	t.Helper()
-	found = slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonNotJoined })
-	if len(found) != 1 || found[0].Object != object || found[0].Warning != warning || found[0].Reason != loadbalancer.ReasonConflict {
+	found = slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason == problem.NotJoined })
+	if len(found) != 1 || found[0].Object != object || found[0].Warning != warning || found[0].Reason != problem.Conflict {
 		t.Fatalf("found %v", found)
 	}
 	for _, want := range words {

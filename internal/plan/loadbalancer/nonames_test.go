@@ -11,6 +11,7 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // noNames are values that users write where a name is wanted.
@@ -41,7 +42,7 @@ func TestWhatIsNoNameIsItsServicesAlone(t *testing.T) {
 			}
 			found := rounds[0].problems
 			if len(found) != 1 || found[0].Object != "default/web" || found[0].Warning ||
-				found[0].Reason != loadbalancer.ReasonAnnotation ||
+				found[0].Reason != problem.Annotation ||
 				!strings.Contains(found[0].Message, name+`: "`+value+`" is not allowed`) ||
 				!strings.Contains(found[0].Message, "allowed is") {
 				t.Errorf("%s=%q: found %v", name, value, found)

@@ -9,6 +9,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/leftover"
 )
 
 // made is a public IP in use that was made for a Service in a cluster, and says so in a tag.
@@ -53,7 +54,7 @@ func TestFindOtherName(t *testing.T) {
 		for _, s := range c.services {
 			in.Services = append(in.Services, loadbalancer.Service{Service: s})
 		}
-		other, found, err := loadbalancer.FindOtherName(in)
+		other, found, err := leftover.FindOtherName(in)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // TestUnusedOpeningsAtNodesAreRemoved checks that an allow rule at the nodes' own addresses that no
@@ -66,7 +67,7 @@ func TestAGroupOverItsLimitServesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found := rounds[len(rounds)-1].problems; len(found) != 1 || found[0].Object != "default/late" ||
-		found[0].Reason != loadbalancer.ReasonLimit {
+		found[0].Reason != problem.Limit {
 		t.Errorf("found %v", found)
 	}
 }
@@ -255,7 +256,7 @@ func TestPortsTakenByForeignRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := rounds[0].problems
-		if refused != (len(found) == 1 && found[0].Reason == loadbalancer.ReasonConflict && !found[0].Warning) || !refused &&
+		if refused != (len(found) == 1 && found[0].Reason == problem.Conflict && !found[0].Warning) || !refused &&
 			len(found) > 0 {
 			t.Errorf("port %d: found %v", port, found)
 		}
@@ -323,7 +324,7 @@ func TestAnAddressOfAnotherGroupIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found := rounds[0].problems; len(found) != 1 || found[0].Object != "default/web" ||
-		found[0].Reason != loadbalancer.ReasonAddress || found[0].Warning {
+		found[0].Reason != problem.Address || found[0].Warning {
 		t.Errorf("found %v", found)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 var names = []string{"a", "b", "c", "d", "e"}
@@ -493,7 +494,7 @@ func checkServed(t *rapid.T, w *world, in loadbalancer.Input) {
 	}
 	excused := map[string]bool{} // Services with a problem, or whose frontend others need
 	for _, p := range found {
-		excused[p.Object] = excused[p.Object] || !p.Warning || p.Reason == loadbalancer.ReasonFrontendKept
+		excused[p.Object] = excused[p.Object] || !p.Warning || p.Reason == problem.FrontendKept
 	}
 	for _, s := range in.Services {
 		if excused[s.Key()] {
@@ -570,7 +571,7 @@ func (c cluster) checkDenied(t *rapid.T, w *world, in loadbalancer.Input, unsure
 	}
 	for _, s := range in.Services {
 		unsure[s.Name] = slices.ContainsFunc(found, func(p plan.Problem) bool {
-			return p.Object == s.Key() && (!p.Warning || p.Reason == loadbalancer.ReasonFrontendKept)
+			return p.Object == s.Key() && (!p.Warning || p.Reason == problem.FrontendKept)
 		})
 	}
 	for _, s := range c {

@@ -11,7 +11,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/key"
 	"kaz/internal/plan"
-	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 // apart is a story with web at the second load balancer.
@@ -43,7 +43,7 @@ func TestTheLastNodeOfALoadBalancerLeaves(t *testing.T) {
 				first = "4 5 6"
 			}
 			m.pools(map[string]string{"kubernetes/kubernetes": first, "lb2/kubernetes": ""})
-			reported := slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason != loadbalancer.ReasonNoNodes })
+			reported := slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason != problem.NoNodes })
 			if len(reported) != 1 || !reported[0].Warning || reported[0].Object != "default/web" ||
 				!strings.Contains(reported[0].Message, "load balancer lb2") || !strings.Contains(reported[0].Message, "np2") {
 				t.Errorf("got %v", found)

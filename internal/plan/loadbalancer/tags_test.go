@@ -9,6 +9,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/key"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
 )
 
 const servedBy = "k8s-azure-service"
@@ -63,7 +64,7 @@ func TestServicesAtOneAddressAreListedInATag(t *testing.T) {
 	list := func() []string { return strings.Split(w.tagsOfWeb()[servedBy].(string), ",") }
 	refused := refusals(t, w, in)
 	why := refused["default/guest-00012"]
-	if len(refused) != 1 || !strings.HasPrefix(why, loadbalancer.ReasonLimit) || !strings.Contains(why, "256") ||
+	if len(refused) != 1 || !strings.HasPrefix(why, problem.Limit) || !strings.Contains(why, "256") ||
 		!strings.Contains(why, servedBy) {
 		t.Fatalf("refused are %v", refused)
 	}
@@ -203,7 +204,7 @@ func TestTagsOfOneCommitCount(t *testing.T) {
 					t.Errorf("%s: there are %d tags, want %d", what, len(w.tagsOfWeb()), tags)
 				}
 				for _, s := range want {
-					if !strings.HasPrefix(refused[s.Key()], loadbalancer.ReasonLimit) {
+					if !strings.HasPrefix(refused[s.Key()], problem.Limit) {
 						t.Errorf("%s: %s is not refused", what, s.Key())
 					}
 				}

@@ -8,6 +8,8 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/query"
 )
 
 const (
@@ -57,7 +59,7 @@ func TestWhatCannotBeReadStays(t *testing.T) {
 					t.Errorf("%v, %s", err, p)
 				}
 				if len(found) != 1 || found[0].Object != "default/web" || found[0].Warning ||
-					found[0].Reason != loadbalancer.ReasonUnread || !strings.Contains(found[0].Message, `"far"`) {
+					found[0].Reason != problem.Unread || !strings.Contains(found[0].Message, `"far"`) {
 					t.Errorf("found %v", found)
 				}
 			})
@@ -162,7 +164,7 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 			in.Services = []loadbalancer.Service{c.web, {Service: api}}
 			in.Have = w.snapshot()
 			if _, lists := loadbalancer.Needs(in); !slices.ContainsFunc(lists, func(q azure.Query) bool {
-				return q.Scope.Equal(link) && loadbalancer.MayBeUnread(in.Config, q.Scope, q.Type)
+				return q.Scope.Equal(link) && query.MayBeUnread(in.Config, q.Scope, q.Type)
 			}) {
 				t.Errorf("the connections are not among what may be unread: %v", lists)
 			}
@@ -175,7 +177,7 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 			if err != nil || p.Empty() || strings.Contains(p.String(), link.Name()) {
 				t.Errorf("%v, %s", err, p)
 			}
-			refused := len(found) == 1 && found[0].Object == "default/web" && found[0].Reason == loadbalancer.ReasonUnread &&
+			refused := len(found) == 1 && found[0].Object == "default/web" && found[0].Reason == problem.Unread &&
 				strings.Contains(found[0].Message, privateConnections+"/read")
 			if refused != c.refused || !refused && len(found) > 0 {
 				t.Errorf("found %v", found)
@@ -226,13 +228,13 @@ func TestASubnetThatMayNotBeRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found = slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonUnheeded })
+			found = slices.DeleteFunc(found, func(p plan.Problem) bool { return p.Reason == problem.Unheeded })
 			p, err := plan.Diff(in.Have, graph)
 			if err != nil || p.Empty() != c.refused {
 				t.Errorf("%v, %s", err, p)
 			}
 			refused := len(found) == 1 && found[0].Object == "default/web" && !found[0].Warning &&
-				found[0].Reason == loadbalancer.ReasonUnread &&
+				found[0].Reason == problem.Unread &&
 				strings.Contains(found[0].Message, `azure-load-balancer-internal-subnet: "apps" may not be read`)
 			if refused != c.refused || !refused && len(found) > 0 {
 				t.Errorf("found %v", found)
@@ -245,7 +247,7 @@ func TestASubnetThatMayNotBeRead(t *testing.T) {
 func subnetsOf(in loadbalancer.Input) (ids []azure.ID) {
 	all, _ := loadbalancer.Needs(in)
 	for _, id := range all {
-		if loadbalancer.MayBeUnread(in.Config, id, id.Type()) {
+		if query.MayBeUnread(in.Config, id, id.Type()) {
 			ids = append(ids, id)
 		}
 	}
@@ -286,7 +288,7 @@ func TestAVirtualNetworkIsMissing(t *testing.T) {
 	}
 	there := newWorld(2).snapshot()
 	missing := there.WithAbsent(subnet, "Resource nope not found.")
-	if asks(there) || !asks(missing) || !loadbalancer.MayBeUnread(in.Config, vnet, kind) {
+	if asks(there) || !asks(missing) || !query.MayBeUnread(in.Config, vnet, kind) {
 		t.Error("the network is to be looked at where its subnet is not there, and nowhere else, if that is allowed")
 	}
 	for want, have := range map[string]plan.Snapshot{
@@ -299,7 +301,7 @@ func TestAVirtualNetworkIsMissing(t *testing.T) {
 	} {
 		in.Have = have
 		_, found, err := loadbalancer.Desired(in)
-		if err != nil || len(found) != 1 || found[0].Reason != loadbalancer.ReasonSubnet || !strings.Contains(found[0].Message, want) {
+		if err != nil || len(found) != 1 || found[0].Reason != problem.Subnet || !strings.Contains(found[0].Message, want) {
 			t.Errorf("%v, %v, want %s", err, found, want)
 		}
 	}

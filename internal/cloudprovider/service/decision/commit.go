@@ -14,6 +14,9 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/leftover"
+	"kaz/internal/plan/loadbalancer/note"
+	"kaz/internal/plan/loadbalancer/problem"
 	"kaz/internal/reconcile"
 )
 
@@ -126,7 +129,7 @@ func (in Commit) askConfirm() (reconcile.Ask, error) {
 	if !slices.ContainsFunc(in.Services, func(s loadbalancer.Service) bool { return !s.Gone && !in.Confirmed[s.UID] }) {
 		return nil, nil
 	}
-	absent, err := loadbalancer.Absent(in.Input)
+	absent, err := leftover.Absent(in.Input)
 	maps.DeleteFunc(absent, func(uid types.UID, _ bool) bool { return in.Confirmed[uid] })
 	if err != nil || len(absent) == 0 {
 		return nil, err
@@ -179,7 +182,7 @@ func (in Commit) askList(d reconcile.Decision) reconcile.Ask {
 }
 
 // IsUnclaimed reports whether a problem says that no Service uses something.
-func IsUnclaimed(p plan.Problem) bool { return p.Reason == loadbalancer.ReasonUnclaimed }
+func IsUnclaimed(p plan.Problem) bool { return p.Reason == problem.Unclaimed }
 
 // stateOf tells states of what Services share from each other.
 func stateOf(have plan.Snapshot) string {
@@ -200,7 +203,7 @@ func IsMember(n plan.Node) bool {
 
 // askRecord asks to record the resource groups that Services do not record yet.
 func (in Commit) askRecord(d reconcile.Decision) reconcile.Ask {
-	groups := loadbalancer.Unnoted(in.Input, d.Graph)
+	groups := note.Missing(in.Input, d.Graph)
 	maps.DeleteFunc(groups, func(uid types.UID, notes []key.Note) bool {
 		return !slices.ContainsFunc(notes, func(n key.Note) bool { return !slices.ContainsFunc(in.Recorded[uid], n.Same) })
 	})

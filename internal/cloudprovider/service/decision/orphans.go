@@ -9,6 +9,8 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/leftover"
+	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/reconcile"
 )
 
@@ -50,7 +52,7 @@ func (in Target) orphans(ctx context.Context, r azure.Reader, list Listing,
 	for _, s := range services {
 		all = append(all, s.Service)
 	}
-	left, err := loadbalancer.Leftovers(in.Config, have, all)
+	left, err := leftover.Find(in.Config, have, all)
 	// Security rules that lead nowhere may be of other controllers, and are compared with any
 	// Service.
 	if !in.Complete || len(services) > 0 {
@@ -62,7 +64,7 @@ func (in Target) orphans(ctx context.Context, r azure.Reader, list Listing,
 // IsRulesAlone reports whether what is left is security rules of which not even a base
 // name is known.
 func IsRulesAlone(s loadbalancer.Service) bool {
-	return s.UID == "" && s.Namespace == loadbalancer.UnknownNamespace
+	return s.UID == "" && s.Namespace == naming.UnknownNamespace
 }
 
 // mayHaveAny reports whether anything of a Service can be in Azure, whichever controller serves

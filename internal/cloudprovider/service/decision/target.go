@@ -14,6 +14,10 @@ import (
 
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/cluster"
+	"kaz/internal/plan/loadbalancer/leftover"
+	"kaz/internal/plan/loadbalancer/problem"
+	"kaz/internal/plan/loadbalancer/query"
 	"kaz/internal/reconcile"
 )
 
@@ -102,14 +106,14 @@ func (in Target) Needs(have plan.Snapshot) reconcile.Needs {
 	ids, lists := loadbalancer.Needs(in.Input)
 	var needs reconcile.Needs
 	for _, id := range ids {
-		if loadbalancer.MayBeUnread(in.Config, id, id.Type()) {
+		if query.MayBeUnread(in.Config, id, id.Type()) {
 			needs.Optional.Resources = append(needs.Optional.Resources, id)
 		} else {
 			needs.Resources = append(needs.Resources, id)
 		}
 	}
 	for _, q := range lists {
-		if loadbalancer.MayBeUnread(in.Config, q.Scope, q.Type) {
+		if query.MayBeUnread(in.Config, q.Scope, q.Type) {
 			needs.Optional.Lists = append(needs.Optional.Lists, q)
 		} else {
 			needs.Lists = append(needs.Lists, q)
@@ -139,10 +143,10 @@ func (in Target) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 // serve it.
 func (in Target) ProblemsOf(key string, gone bool, found []plan.Problem) []plan.Problem {
 	own := slices.DeleteFunc(slices.Clone(found), func(p plan.Problem) bool { return p.Object != key })
-	receives := func(n *corev1.Node) bool { return loadbalancer.RoleOf(in.Config, n) == loadbalancer.Receiver }
+	receives := func(n *corev1.Node) bool { return cluster.RoleOf(in.Config, n) == cluster.Receiver }
 	if !gone && !slices.ContainsFunc(in.Nodes, receives) {
 		own = append(own, plan.Problem{
-			Object: key, Reason: loadbalancer.ReasonNoNodes, Warning: true,
+			Object: key, Reason: problem.NoNodes, Warning: true,
 			Message: "There are no available nodes for LoadBalancer",
 		})
 	}
@@ -153,7 +157,7 @@ func (in Target) ProblemsOf(key string, gone bool, found []plan.Problem) []plan.
 // docs/decisions/cluster-name.md.
 type WrongName struct {
 	given string
-	loadbalancer.OtherName
+	leftover.OtherName
 }
 
 // checkName refuses a cluster name where Services have addresses that were made under another
@@ -162,7 +166,7 @@ func (in Target) checkName() error {
 	if in.nameConfirmed {
 		return nil
 	}
-	other, found, err := loadbalancer.FindOtherName(in.Input)
+	other, found, err := leftover.FindOtherName(in.Input)
 	if err == nil && found {
 		err = &WrongName{in.Config.ClusterName, other}
 	}

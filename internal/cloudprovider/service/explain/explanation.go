@@ -17,6 +17,7 @@ import (
 	"kaz/internal/key"
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/note"
 	"kaz/internal/reconcile"
 )
 
@@ -184,7 +185,7 @@ func notesOf(t decision.Target, graph plan.Graph, p plan.Plan) notes {
 			after.Have = after.Have.Without(s.ID)
 		}
 	}
-	return notes{loadbalancer.StillNoted(after), loadbalancer.Unnoted(t.Input, graph)}
+	return notes{note.Kept(after), note.Missing(t.Input, graph)}
 }
 
 // changes are the notes that a Service loses and gets. Those of public IPs go again in the

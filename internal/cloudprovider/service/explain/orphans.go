@@ -9,6 +9,7 @@ import (
 
 	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/naming"
 )
 
 // Orphan is what Azure has of a Service that Kubernetes does not have. Drift repair removes it.
@@ -42,11 +43,11 @@ func explainedOrphans(left []loadbalancer.Service, p plan.Plan, is, after state)
 // owner says which Service it was.
 func (l Orphan) owner() string {
 	switch namespace, name, _ := strings.Cut(l.Service, "/"); {
-	case l.UID == "" && namespace == loadbalancer.UnknownNamespace:
+	case l.UID == "" && namespace == naming.UnknownNamespace:
 		return "security rules that lead nowhere"
 	case l.UID == "":
 		return "Service " + l.Service
-	case namespace == loadbalancer.UnknownNamespace:
+	case namespace == naming.UnknownNamespace:
 		return "a Service with the base name " + name
 	}
 	return fmt.Sprintf("Service %s with the UID %s", l.Service, l.UID)

@@ -16,7 +16,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/plan"
-	"kaz/internal/plan/loadbalancer"
+	"kaz/internal/plan/loadbalancer/address"
 )
 
 // Part is one thing in Azure that a Service has or is to have.
@@ -248,7 +248,7 @@ func (s *search) balancer(l located) error {
 		if id := l.id.Child(network.FrontendIPConfigurations, f.Name); s.mine(f.Name, id) {
 			s.refers[id.Key()] = true
 			s.refer(f.Properties.PublicIPAddress)
-			s.addresses = append(s.addresses, cmp.Or(f.Properties.PrivateIPAddress, loadbalancer.AddressOfFrontend(l.id, f.Name)))
+			s.addresses = append(s.addresses, cmp.Or(f.Properties.PrivateIPAddress, address.OfFrontend(l.id, f.Name)))
 			err = firstError(err, s.add(kindFrontend, in(f.Name), id, frontendText(f.Properties), f.Properties))
 		}
 	}
@@ -337,7 +337,7 @@ func (s *search) publicIP(l located) error {
 	}
 	p := ip.Properties
 	text := cmp.Or(p.IPAddress, "a new "+p.PublicIPAddressVersion+" address")
-	s.addresses = append(s.addresses, cmp.Or(p.IPAddress, loadbalancer.AddressOfPublicIP(l.id)))
+	s.addresses = append(s.addresses, cmp.Or(p.IPAddress, address.OfPublicIP(l.id)))
 	if p.PublicIPPrefix != nil {
 		text += " of the prefix " + p.PublicIPPrefix.ID.Name()
 	}

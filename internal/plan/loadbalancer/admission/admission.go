@@ -196,7 +196,7 @@ func checkPrivateAddress(x *index.Index, s *spec.Spec, wrong *problem.List) {
 		if why := x.Subnet(id).Refuses(ip); why != "" {
 			wrong.Refuse(s.Service.Key(), problem.Address, "%s %s %q, allowed is another address of %s", a.Asked, why, id.Name(),
 				x.Subnet(id))
-		} else if x.IsNode(ip) {
+		} else if x.NodeIPs[ip] {
 			wrong.Refuse(s.Service.Key(), problem.Address,
 				"%s is in use by a node, allowed is an address of the subnet %q that nothing else has", a.Asked, id.Name())
 		}

@@ -222,12 +222,12 @@ type poolOwner struct {
 // lead there, or it is of the batch.
 func (p *Planner) poolOwners(lb *index.LoadBalancer) map[string]poolOwner {
 	owners := map[string]poolOwner{}
-	for name, users := range lb.PoolUsers() {
+	for name, users := range lb.PoolUsers {
 		if p.index.Config.IsOwnPool(name) {
 			continue
 		}
 		for owner := range users {
-			s := p.index.Service(owner)
+			s := p.index.Known[owner]
 			for _, family := range address.Families() {
 				if s != nil && naming.OwnPool(s, family) == name {
 					owners[name] = poolOwner{spec.KeyOf(s), family}
@@ -249,7 +249,7 @@ func (p *Planner) poolOwners(lb *index.LoadBalancer) map[string]poolOwner {
 func (p *Planner) poolsHad(lb *index.LoadBalancer) map[string]bool {
 	had := map[string]bool{}
 	for _, s := range p.batch.All() {
-		for _, r := range lb.RulesOf(s.Owner) {
+		for _, r := range lb.RulesOf[s.Owner] {
 			if r.BackendAddressPool == nil {
 				continue
 			}

@@ -177,7 +177,7 @@ func RefuseFamilies(x *index.Index, b *batch.Batch, all []*Wanted, found *proble
 		}
 		refuse(b.Live, func(s batch.Served) bool { return s.IsAt(w.State) })
 		if len(refused) == 0 { // a Service takes the last IPv4 frontend away
-			refuse(b.All(), func(s batch.Served) bool { return len(w.State.Owned(s.Owner)) > 0 })
+			refuse(b.All(), func(s batch.Served) bool { return len(w.State.Owned[s.Owner]) > 0 })
 		}
 	}
 	return refused

@@ -107,6 +107,7 @@ type Batch struct {
 	Waits []string        // why placements come in a later round
 
 	owners map[string]bool
+	claims map[index.Frontend]Claim // once they are asked for
 }
 
 // New is a batch of Services.
@@ -158,7 +159,7 @@ func (b *Batch) Names() []string { return names(b.All(), func(Served) bool { ret
 // now or after the decision.
 func (b *Batch) NamesAt(lb *index.LoadBalancer) []string {
 	return names(b.All(), func(s Served) bool {
-		return len(lb.Owned(s.Owner))+len(lb.RulesOf(s.Owner)) > 0 || s.IsAt(lb)
+		return len(lb.Owned[s.Owner])+len(lb.RulesOf[s.Owner]) > 0 || s.IsAt(lb)
 	})
 }
 
@@ -193,17 +194,22 @@ type Claim struct {
 // Claims are the placements of the live Services by their frontends' keys: of each the one
 // of the frontend's owner, if there is one.
 func (b *Batch) Claims() map[index.Frontend]Claim {
-	all := map[index.Frontend]Claim{}
+	if b.claims != nil {
+		return b.claims
+	}
+	b.claims = make(map[index.Frontend]Claim, len(b.Live))
 	for s, p := range b.Placed() {
-		if _, there := all[p.At.Key()]; !there || p.Own {
-			all[p.At.Key()] = Claim{s.Spec, p}
+		at := p.At.Key()
+		if _, there := b.claims[at]; !there || p.Own {
+			b.claims[at] = Claim{s.Spec, p}
 		}
 	}
-	return all
+	return b.claims
 }
 
 // Defer takes placements out of this round that come in a later one, and says why.
 func (b *Batch) Defer(which func(s Served, p Placement) bool, why func(s Served, p Placement) string) {
+	b.claims = nil
 	for i, s := range b.Live {
 		b.Live[i].Placements = slices.DeleteFunc(slices.Clone(s.Placements), func(p Placement) bool {
 			if !which(s, p) {

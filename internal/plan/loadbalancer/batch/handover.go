@@ -41,11 +41,9 @@ func (s Served) staysAt(at index.Frontend) bool {
 
 // Involved are the load balancers of handovers, each once.
 func Involved(all []Handover) (ids []azure.ID) {
-	seen := map[*index.LoadBalancer]bool{}
 	for _, h := range all {
 		for _, lb := range []*index.LoadBalancer{h.From, h.To} {
-			if !seen[lb] {
-				seen[lb] = true
+			if !slices.Contains(ids, lb.ID) {
 				ids = append(ids, lb.ID)
 			}
 		}
@@ -59,7 +57,7 @@ func Sources(x *index.Index, s Served, p Placement) (from []*index.LoadBalancer)
 	if !p.Own {
 		return nil
 	}
-	for _, at := range slices.Concat(x.Holders(p.Target()), x.FrontendsOf(s.Owner)) {
+	for _, at := range slices.Concat(x.Holders[p.Target().Key()], x.FrontendsOf(s.Owner)) {
 		if at.LB != p.At.LB && at.LB.Internal == p.At.LB.Internal {
 			from = append(from, at.LB)
 		}

@@ -105,7 +105,7 @@ func (p planner) warnKept(at index.Frontend, user string) {
 // deleted, as far as is known, or served elsewhere.
 func (p planner) isAbandoned(at index.Frontend) bool {
 	fe, _ := at.Config()
-	if owner := p.index.Service(at.Owner()); owner != nil &&
+	if owner := p.index.Known[at.Owner()]; owner != nil &&
 		!p.isElsewhere(spec.Service{Service: owner}, at, index.TargetOf(fe.Properties)) {
 		return false
 	}
@@ -136,7 +136,7 @@ func (p planner) isElsewhere(service spec.Service, at index.Frontend, t index.Ta
 // predecessor is the frontend that an address has under another name so far, nil for
 // none.
 func predecessor(s *spec.Spec, p batch.Placement) *index.FrontendConfig {
-	for _, fe := range p.At.LB.Owned(s.Owner) {
+	for _, fe := range p.At.LB.Owned[s.Owner] {
 		if cluster.HasSuffix(fe.Name, cluster.SuffixIPv6) == (p.Suffix != "") {
 			return &fe
 		}

@@ -33,39 +33,40 @@ func HasAddresses(p Pool) bool {
 // LoadBalancer is the state of one load balancer: the external or the internal one of a pair.
 type LoadBalancer struct {
 	Balancer
-	uses      map[string][]Use                       // of frontends, by name in lower case
-	rulesOf   map[string][]network.LoadBalancingRule // by owner
-	rules     map[string]bool                        // names, in lower case
-	poolUsers map[string]map[string]bool             // owners of rules that lead to a pool, by its name in lower case
-	order     map[string]int                         // of the frontends, by name in lower case
-	owned     map[string][]FrontendConfig            // by owner
+	RulesOf   map[string][]network.LoadBalancingRule // by owner
+	Owned     map[string][]FrontendConfig            // frontends that are named after an owner
+	PoolUsers map[string]map[string]bool             // owners of rules that lead to a pool, by its name in lower case
+
+	uses  map[string][]Use // of frontends, by name in lower case
+	rules map[string]bool  // names, in lower case
+	order map[string]int   // of the frontends, by name in lower case
 }
 
 func newLoadBalancer(b Balancer) *LoadBalancer {
 	p := b.Properties
 	lb := &LoadBalancer{
-		Balancer: b, uses: usesOf(p), poolUsers: map[string]map[string]bool{},
-		rulesOf: make(map[string][]network.LoadBalancingRule, len(p.LoadBalancingRules)),
+		Balancer: b, uses: usesOf(p), PoolUsers: map[string]map[string]bool{},
+		RulesOf: make(map[string][]network.LoadBalancingRule, len(p.LoadBalancingRules)),
 		rules:   make(map[string]bool, len(p.LoadBalancingRules)),
 		order:   make(map[string]int, len(p.FrontendIPConfigurations)),
-		owned:   make(map[string][]FrontendConfig, len(p.FrontendIPConfigurations)),
+		Owned:   make(map[string][]FrontendConfig, len(p.FrontendIPConfigurations)),
 	}
 	for _, r := range p.LoadBalancingRules {
 		owner := naming.Owner(r.Name)
 		lb.rules[strings.ToLower(r.Name)] = true
-		lb.rulesOf[owner] = append(lb.rulesOf[owner], r.Properties)
+		lb.RulesOf[owner] = append(lb.RulesOf[owner], r.Properties)
 		if ref := r.Properties.BackendAddressPool; ref != nil {
 			pool := strings.ToLower(ref.ID.Name())
-			if lb.poolUsers[pool] == nil {
-				lb.poolUsers[pool] = map[string]bool{}
+			if lb.PoolUsers[pool] == nil {
+				lb.PoolUsers[pool] = map[string]bool{}
 			}
-			lb.poolUsers[pool][owner] = true
+			lb.PoolUsers[pool][owner] = true
 		}
 	}
 	for i, fe := range p.FrontendIPConfigurations {
 		owner := naming.Owner(fe.Name)
 		lb.order[strings.ToLower(fe.Name)] = i
-		lb.owned[owner] = append(lb.owned[owner], fe)
+		lb.Owned[owner] = append(lb.Owned[owner], fe)
 	}
 	return lb
 }
@@ -73,26 +74,11 @@ func newLoadBalancer(b Balancer) *LoadBalancer {
 // Uses are what uses a frontend.
 func (lb *LoadBalancer) Uses(frontend string) []Use { return lb.uses[strings.ToLower(frontend)] }
 
-// RulesOf are the rules of an owner.
-func (lb *LoadBalancer) RulesOf(owner string) []network.LoadBalancingRule { return lb.rulesOf[owner] }
-
 // HasRule reports whether there is a rule of a name.
 func (lb *LoadBalancer) HasRule(name string) bool { return lb.rules[strings.ToLower(name)] }
 
-// PoolUsers are the owners of the rules that lead to each pool, by the pool's name in lower case.
-func (lb *LoadBalancer) PoolUsers() map[string]map[string]bool { return lb.poolUsers }
-
 // Order is the place of a frontend among the others.
 func (lb *LoadBalancer) Order(frontend string) int { return lb.order[strings.ToLower(frontend)] }
-
-// Owned are the frontends that are named after an owner.
-func (lb *LoadBalancer) Owned(owner string) []FrontendConfig { return lb.owned[owner] }
-
-// OwnedByAll are the frontends by their owners.
-func (lb *LoadBalancer) OwnedByAll() map[string][]FrontendConfig { return lb.owned }
-
-// RulesByOwner are the rules by their owners.
-func (lb *LoadBalancer) RulesByOwner() map[string][]network.LoadBalancingRule { return lb.rulesOf }
 
 // Frontend is the frontend of a name.
 func (lb *LoadBalancer) Frontend(name string) (FrontendConfig, bool) {

@@ -29,15 +29,16 @@ type Index struct {
 	Links            []Link
 	Balancers        []Balancer // all that were read, those of others too
 
-	services  map[string]*v1.Service // all known Services, by owner
-	ips       map[string]*PublicIP   // by id key
-	ipsFor    map[string][]*PublicIP // by the key of a Service that a tag names
-	ipsAt     map[string][]azure.ID  // by address
-	holders   map[string][]Frontend  // by the key of their target
-	nodeIPs   map[netip.Addr]bool
-	linkAt    map[string]*Link // by id key of the frontend
-	linksByID map[string]*Link // by id key
-	subnets   map[string]Subnet
+	Known        map[string]*v1.Service // all Services, by owner
+	PublicIPs    map[string]*PublicIP   // by id key
+	PublicIPsFor map[string][]*PublicIP // by the key of a Service that a tag names
+	PublicIPsAt  map[string][]azure.ID  // by address
+	NodeIPs      map[netip.Addr]bool
+	Holders      map[string][]Frontend // frontends by the key of their target
+
+	linkAt    map[string]*Link  // by id key of the frontend
+	linksByID map[string]*Link  // by id key
+	subnets   map[string]Subnet // by id key
 }
 
 // PublicIP is a public IP address, with what its tags say.
@@ -85,16 +86,16 @@ func LinkOwner(l *Link) string {
 // Read reads an input. An error says which document cannot be read.
 func Read(in Input) (*Index, error) {
 	x := &Index{
-		Input: in, services: make(map[string]*v1.Service, len(in.Services)+len(in.Others)),
-		ips: map[string]*PublicIP{}, ipsFor: map[string][]*PublicIP{}, ipsAt: map[string][]azure.ID{}, holders: map[string][]Frontend{},
-		nodeIPs: make(map[netip.Addr]bool, len(in.Nodes)),
+		Input: in, Known: make(map[string]*v1.Service, len(in.Services)+len(in.Others)), PublicIPs: map[string]*PublicIP{},
+		PublicIPsFor: map[string][]*PublicIP{}, PublicIPsAt: map[string][]azure.ID{}, Holders: map[string][]Frontend{},
+		NodeIPs: make(map[netip.Addr]bool, len(in.Nodes)),
 		linkAt:  map[string]*Link{}, linksByID: map[string]*Link{}, subnets: map[string]Subnet{},
 	}
 	for _, s := range in.Services {
-		x.services[naming.OwnerOf(s.Service)] = s.Service
+		x.Known[naming.OwnerOf(s.Service)] = s.Service
 	}
 	for _, s := range in.Others {
-		x.services[naming.OwnerOf(s)] = s
+		x.Known[naming.OwnerOf(s)] = s
 	}
 	x.Balancers = Balancers(in)
 	for _, read := range []func() error{x.readLoadBalancers, x.readPublicIPs, x.readLinks} {
@@ -119,14 +120,14 @@ func (x *Index) readLoadBalancers() error {
 		if b.Err != nil {
 			return b.Err
 		}
-		if b.Entry < 0 && !b.HasAnyOf(func(owner string) bool { return x.services[owner] != nil }) {
+		if b.Entry < 0 && !b.HasAnyOf(func(owner string) bool { return x.Known[owner] != nil }) {
 			continue
 		}
 		x.LoadBalancers = append(x.LoadBalancers, newLoadBalancer(b))
 	}
 	for at, fe := range x.Frontends() {
 		if t := TargetOf(fe.Properties).Key(); t != "" {
-			x.holders[t] = append(x.holders[t], at)
+			x.Holders[t] = append(x.Holders[t], at)
 		}
 	}
 	return nil
@@ -143,10 +144,10 @@ func (x *Index) readPublicIPs() error {
 			ip := &PublicIP{Resource: view}
 			ip.Services, ip.Tagged = tag.ServicesIn(ip.Tags)
 			ip.Managed = ip.Tagged && !tag.IsOfOther(ip.Tags, x.Config.ClusterName)
-			x.ips[ip.ID.Key()] = ip
-			x.ipsAt[ip.Properties.IPAddress] = append(x.ipsAt[ip.Properties.IPAddress], ip.ID)
+			x.PublicIPs[ip.ID.Key()] = ip
+			x.PublicIPsAt[ip.Properties.IPAddress] = append(x.PublicIPsAt[ip.Properties.IPAddress], ip.ID)
 			for _, service := range ip.Services {
-				x.ipsFor[service] = append(x.ipsFor[service], ip)
+				x.PublicIPsFor[service] = append(x.PublicIPsFor[service], ip)
 			}
 		}
 	}
@@ -194,7 +195,7 @@ func (x *Index) readNodes() {
 		machine, _ := nodes.MachineID(n.Spec.ProviderID)
 		x.SortedNodes[i] = &Node{n, cluster.RoleOf(x.Config, n), machine, cluster.InternalIPs(n)}
 		for _, ip := range x.SortedNodes[i].IPs {
-			x.nodeIPs[ip] = true
+			x.NodeIPs[ip] = true
 		}
 	}
 	slices.SortStableFunc(x.SortedNodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
@@ -250,7 +251,7 @@ func (x *Index) LoadBalancer(id azure.ID) *LoadBalancer {
 func (x *Index) FrontendsOf(owner string) []Frontend {
 	var all []Frontend
 	for _, lb := range x.LoadBalancers {
-		for _, fe := range lb.Owned(owner) {
+		for _, fe := range lb.Owned[owner] {
 			all = append(all, Frontend{lb, fe.Name})
 		}
 	}
@@ -261,7 +262,7 @@ func (x *Index) FrontendsOf(owner string) []Frontend {
 func (x *Index) FrontendsServing(owner string) []Frontend {
 	all := x.FrontendsOf(owner)
 	for _, lb := range x.LoadBalancers {
-		for _, r := range lb.RulesOf(owner) {
+		for _, r := range lb.RulesOf[owner] {
 			if ref := r.FrontendIPConfiguration; ref != nil && naming.Owner(ref.ID.Name()) != owner {
 				all = append(all, Frontend{lb, ref.ID.Name()})
 			}
@@ -272,11 +273,8 @@ func (x *Index) FrontendsServing(owner string) []Frontend {
 
 // HasRules reports whether an owner has rules at any load balancer.
 func (x *Index) HasRules(owner string) bool {
-	return slices.ContainsFunc(x.LoadBalancers, func(lb *LoadBalancer) bool { return len(lb.RulesOf(owner)) > 0 })
+	return slices.ContainsFunc(x.LoadBalancers, func(lb *LoadBalancer) bool { return len(lb.RulesOf[owner]) > 0 })
 }
-
-// Holders are the frontends that have an address.
-func (x *Index) Holders(t Target) []Frontend { return x.holders[t.Key()] }
 
 // Address is the address of a frontend as far as is known.
 func (x *Index) Address(f Frontend) string {
@@ -301,24 +299,12 @@ func (x *Index) IsIPv6(fe network.FrontendIPConfiguration) bool {
 // PublicIP is the public IP of an id, an empty one where there is none.
 func (x *Index) PublicIP(id azure.ID) (*PublicIP, bool) {
 	if id != "" {
-		if ip, ok := x.ips[id.Key()]; ok {
+		if ip, ok := x.PublicIPs[id.Key()]; ok {
 			return ip, true
 		}
 	}
 	return &PublicIP{}, false
 }
-
-// PublicIPs are all public IPs by their ids in lower case.
-func (x *Index) PublicIPs() map[string]*PublicIP { return x.ips }
-
-// PublicIPsAt are the ids of the public IPs that have an address.
-func (x *Index) PublicIPsAt(address string) []azure.ID { return x.ipsAt[address] }
-
-// PublicIPsFor are the public IPs whose tag names a Service, by the Service's key.
-func (x *Index) PublicIPsFor(service string) []*PublicIP { return x.ipsFor[service] }
-
-// Service is the known Service of an owner, nil for none.
-func (x *Index) Service(owner string) *v1.Service { return x.services[owner] }
 
 // Staying are the Services that are not gone, of the commit or not.
 func (x *Index) Staying() []*v1.Service {
@@ -338,12 +324,12 @@ func (x *Index) NameOf(u Use, publicIP azure.ID) string {
 	if u.Owner == "" {
 		return unknown
 	}
-	if s := x.services[u.Owner]; s != nil {
+	if s := x.Known[u.Owner]; s != nil {
 		return "Service " + spec.KeyOf(s)
 	}
 	ip, _ := x.PublicIP(publicIP)
 	tagged := slices.Clone(ip.Services)
-	for _, s := range x.services {
+	for _, s := range x.Known {
 		tagged = slices.DeleteFunc(tagged, func(name string) bool { return name == spec.KeyOf(s) })
 	}
 	if len(tagged) == 1 {
@@ -351,12 +337,6 @@ func (x *Index) NameOf(u Use, publicIP azure.ID) string {
 	}
 	return unknown
 }
-
-// IsNode reports whether a node has an address.
-func (x *Index) IsNode(ip netip.Addr) bool { return x.nodeIPs[ip] }
-
-// NodeIPs are the addresses of all nodes.
-func (x *Index) NodeIPs() map[netip.Addr]bool { return x.nodeIPs }
 
 // Link is the private link service of an id, nil for none.
 func (x *Index) Link(id azure.ID) *Link { return x.linksByID[id.Key()] }

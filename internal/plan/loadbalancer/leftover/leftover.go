@@ -38,7 +38,7 @@ func Find(c cluster.Config, have plan.Snapshot, all []*v1.Service) ([]spec.Servi
 		f.owners[naming.OwnerOf(s)] = true
 		f.keys[spec.KeyOf(s)] = append(f.keys[spec.KeyOf(s)], s)
 	}
-	for _, ip := range x.PublicIPs() {
+	for _, ip := range x.PublicIPs {
 		f.publicIP(ip)
 	}
 	for i := range x.Links {
@@ -92,7 +92,7 @@ func (f *finder) serves(at index.Frontend) bool {
 }
 
 func (f *finder) loadBalancer(lb *index.LoadBalancer) {
-	for owner, frontends := range lb.OwnedByAll() {
+	for owner, frontends := range lb.Owned {
 		idle := slices.DeleteFunc(slices.Clone(frontends),
 			func(fe index.FrontendConfig) bool { return f.serves(index.Frontend{LB: lb, Name: fe.Name}) })
 		if len(idle) > 0 && !slices.ContainsFunc(idle, func(fe index.FrontendConfig) bool {
@@ -101,7 +101,7 @@ func (f *finder) loadBalancer(lb *index.LoadBalancer) {
 			f.owner(owner)
 		}
 	}
-	for owner, rules := range lb.RulesByOwner() {
+	for owner, rules := range lb.RulesOf {
 		others := false
 		for _, r := range rules {
 			if r.FrontendIPConfiguration != nil {

@@ -131,7 +131,7 @@ func hasUnused(x *index.Index, group azure.ID) bool {
 	if why, unread := x.Have.Unread(group, network.PublicIPAddresses); unread {
 		return why != azure.NotFound
 	}
-	for _, ip := range x.PublicIPs() {
+	for _, ip := range x.PublicIPs {
 		_, ours := ip.Tags.Get(key.TagCluster)
 		if ip.Managed && ours && ip.ID.Parent().Equal(group) && ip.Properties.IPConfiguration == nil {
 			return true

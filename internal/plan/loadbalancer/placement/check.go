@@ -167,7 +167,7 @@ func checkPool(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 		refuse("its backend pool would be named %q like that of Service %s, allowed is another name of Service or namespace", p.OwnPool,
 			other)
 	}
-	for owner := range p.At.LB.PoolUsers()[p.OwnPool] {
+	for owner := range p.At.LB.PoolUsers[p.OwnPool] {
 		if _, live := s.specs[owner]; owner != w.Owner && !live && !s.gone[owner] {
 			refuse("its backend pool would be named %q like that of another Service at load balancer %s, allowed is another name of "+
 				"Service or namespace", p.OwnPool, p.At.LB.ID.Name())
@@ -184,7 +184,7 @@ func (s *search) warnFurther(w *spec.Spec, places []batch.Placement, found *prob
 		if !exists || slices.ContainsFunc(places, func(p batch.Placement) bool { return p.At.Key() == at.Key() }) {
 			continue
 		}
-		other := s.Service(at.Owner())
+		other := s.Known[at.Owner()]
 		if other == nil || other.UID == w.Service.UID {
 			continue
 		}
@@ -200,7 +200,7 @@ func (s *search) warnFurther(w *spec.Spec, places []batch.Placement, found *prob
 
 func (s *search) frontendAt(ip netip.Addr) (at index.Frontend, exists bool) {
 	keys := []string{ip.String()}
-	for _, id := range s.PublicIPsAt(ip.String()) {
+	for _, id := range s.PublicIPsAt[ip.String()] {
 		keys = append(keys, id.Key())
 	}
 	for _, key := range keys {

@@ -111,7 +111,7 @@ func (s *search) current(w *spec.Spec) *index.LoadBalancer {
 		}
 	}
 	for _, lb := range s.LoadBalancers {
-		if found < 0 && len(lb.RulesOf(w.Owner)) > 0 {
+		if found < 0 && len(lb.RulesOf[w.Owner]) > 0 {
 			found = lb.Entry
 		}
 	}

@@ -99,5 +99,5 @@ func arrives(x *index.Index, s batch.Served, p batch.Placement) bool {
 		return true
 	}
 	// The Service may have left the frontend to a load balancer that is not to be deleted.
-	return slices.ContainsFunc(x.LoadBalancers, func(lb *index.LoadBalancer) bool { return lb != p.At.LB && len(lb.RulesOf(s.Owner)) > 0 })
+	return slices.ContainsFunc(x.LoadBalancers, func(lb *index.LoadBalancer) bool { return lb != p.At.LB && len(lb.RulesOf[s.Owner]) > 0 })
 }

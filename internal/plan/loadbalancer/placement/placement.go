@@ -343,7 +343,7 @@ func formerAddress(x *index.Index, w *spec.Spec, p batch.Placement) string {
 // isFree reports whether no other frontend and no node has a private address.
 func isFree(x *index.Index, ip netip.Addr, w *spec.Spec) bool {
 	others := func(f index.Frontend) bool { return f.Owner() != w.Owner }
-	return !x.IsNode(ip) && !slices.ContainsFunc(x.Holders(index.Target{Private: ip.String()}), others)
+	return !x.NodeIPs[ip] && !slices.ContainsFunc(x.Holders[ip.String()], others)
 }
 
 // leaves reports whether a Service of the commit leaves a public IP whose tag names it.

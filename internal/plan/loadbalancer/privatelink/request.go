@@ -123,7 +123,7 @@ func (r *Requests) Check(s *spec.Spec, p batch.Placement, wrong *problem.List) {
 		if why := x.Subnet(id).Refuses(ip); err == nil && why != "" {
 			wrong.Refuse(s.Service.Key(), problem.Address, "annotation %s: %q %s %q, allowed is another address of %s",
 				key.LinkAddresses.Name, text, why, id.Name(), x.Subnet(id))
-		} else if x.IsNode(ip) {
+		} else if x.NodeIPs[ip] {
 			wrong.Refuse(s.Service.Key(), problem.Address,
 				"annotation %s: %q is in use by a node, allowed is an address of the subnet %q that nothing else has",
 				key.LinkAddresses.Name, text, id.Name())

@@ -43,7 +43,7 @@ func find(x *index.Index, s *spec.Spec, a spec.Address) (id azure.ID, wrong prob
 			return "", wrong
 		}
 	case a.Pinned != "":
-		at := x.PublicIPsAt(a.Pinned)
+		at := x.PublicIPsAt[a.Pinned]
 		i := slices.IndexFunc(at, func(id azure.ID) bool { return id.Parent().Equal(group) })
 		if i < 0 {
 			wrong.Refuse(s.Service.Key(), problem.Address,
@@ -131,7 +131,7 @@ func GivesUp(s *spec.Spec, at index.Frontend, t index.Target, want func(spec.Add
 // something else uses is not among them.
 func ManagedOf(x *index.Index, s *spec.Spec) []azure.ID {
 	var ids []azure.ID
-	for _, ip := range x.PublicIPsFor(s.Service.Key()) {
+	for _, ip := range x.PublicIPsFor[s.Service.Key()] {
 		if ip.Managed && isAt(x, ip, s) && !isOfSuccessor(x, ip, s) && !slices.ContainsFunc(ids, ip.ID.Equal) {
 			ids = append(ids, ip.ID)
 		}

@@ -69,7 +69,7 @@ func (n needs) addPort(to destination, protocol, port string) {
 // at is what others need at an address, which may be a node's.
 func (n needs) at(text string) func(need) bool {
 	all := []map[need]bool{n.by[at(text)]}
-	if ip, err := netip.ParseAddr(text); err == nil && n.index.IsNode(ip) {
+	if ip, err := netip.ParseAddr(text); err == nil && n.index.NodeIPs[ip] {
 		all = append(all, n.by[atNodes("")], n.by[atNodes(address.Family(ip))])
 	}
 	return func(what need) bool { return slices.ContainsFunc(all, func(m map[need]bool) bool { return m[what] }) }
@@ -166,7 +166,7 @@ func (n needs) addAllPorts(s *spec.Spec, family v1.IPFamily, rules *ruleSet) {
 	asked := s.Openings(family, false)
 	has := !slices.ContainsFunc(asked, func(o spec.Opening) bool {
 		r, there := rules.byName[strings.ToLower(o.Name())]
-		return !there || !r.leadsTo(n.index.NodeIPs())
+		return !there || !r.leadsTo(n.index.NodeIPs)
 	})
 	for _, o := range asked {
 		if has {
@@ -189,6 +189,6 @@ func usesNodes(x *index.Index, s batch.Served) bool {
 		return true
 	}
 	return slices.ContainsFunc(x.LoadBalancers, func(lb *index.LoadBalancer) bool {
-		return slices.ContainsFunc(lb.RulesOf(s.Owner), func(r network.LoadBalancingRule) bool { return !floats(r) })
+		return slices.ContainsFunc(lb.RulesOf[s.Owner], func(r network.LoadBalancingRule) bool { return !floats(r) })
 	})
 }

@@ -158,7 +158,7 @@ func (p *planner) withdraw() {
 			p.rules.withdraw(address, p.staying, needed)
 		}
 	}
-	nodes := slices.SortedFunc(maps.Keys(x.NodeIPs()), netip.Addr.Compare)
+	nodes := slices.SortedFunc(maps.Keys(x.NodeIPs), netip.Addr.Compare)
 	// Where all Services are known it need not be guessed whether one was at the nodes.
 	useNodes = useNodes || !x.Complete && wereOpen(nodes, b, p.rules)
 	if !useNodes && !x.Complete {
@@ -192,14 +192,14 @@ func wereOpen(nodes []netip.Addr, b *batch.Batch, rules *ruleSet) bool {
 // follow opens new members of a pool to the sources that rules allow at nodes for Services outside the batch:
 // their packets arrive there from now on.
 func (p *planner) follow() {
-	open, members := p.rules.openAt(p.Index.NodeIPs()), map[string][]string{}
+	open, members := p.rules.openAt(p.Index.NodeIPs), map[string][]string{}
 	if len(open) == 0 {
 		return
 	}
 	for _, c := range p.Index.Rules() {
 		r, owner := c.Properties, naming.Owner(c.Name)
 		some := open[portOf(r.Protocol, strconv.Itoa(int(r.BackendPort)))]
-		if len(some) == 0 || p.Index.Service(owner) == nil || p.Batch.Has(owner) || r.BackendAddressPool == nil || floats(r) {
+		if len(some) == 0 || p.Index.Known[owner] == nil || p.Batch.Has(owner) || r.BackendAddressPool == nil || floats(r) {
 			continue
 		}
 		pool := r.BackendAddressPool.ID
@@ -225,7 +225,7 @@ func (p *planner) forget() {
 	}
 	for _, o := range p.Index.Others { // something else may be making the addresses that a Service asks for
 		s := spec.Service{Service: o}
-		for _, ip := range p.Index.PublicIPsFor(s.Key()) {
+		for _, ip := range p.Index.PublicIPsFor[s.Key()] {
 			delete(unknown, ip.Properties.IPAddress)
 		}
 		for _, asked := range askedAddresses(p.Index, s) {
@@ -238,11 +238,11 @@ func (p *planner) forget() {
 // knownDestinations are all addresses that anything of the cluster has.
 func knownDestinations(x *index.Index, b *batch.Batch) []string {
 	var known []string
-	for ip := range x.NodeIPs() {
+	for ip := range x.NodeIPs {
 		known = append(known, ip.String())
 	}
 	for at := range x.Frontends() {
-		if x.Service(at.Owner()) != nil || !naming.IsOwned(at.Name) {
+		if x.Known[at.Owner()] != nil || !naming.IsOwned(at.Name) {
 			known = append(known, x.Address(at))
 		}
 	}
@@ -310,7 +310,7 @@ func addressesOf(x *index.Index, s batch.Served, owners map[netip.Addr]string) [
 // shows reports whether a Service's status has an address: then its object
 // shows all that it needs there.
 func shows(x *index.Index, owner string, ip netip.Addr) bool {
-	s := x.Service(owner)
+	s := x.Known[owner]
 	return s != nil &&
 		slices.ContainsFunc(s.Status.LoadBalancer.Ingress, func(in v1.LoadBalancerIngress) bool { return in.IP == ip.String() })
 }
@@ -318,13 +318,13 @@ func shows(x *index.Index, owner string, ip netip.Addr) bool {
 // addressOwners is the owner of each address by frontend names, "" for nodes and for public IPs without a
 // frontend.
 func addressOwners(x *index.Index) map[netip.Addr]string {
-	owners := make(map[netip.Addr]string, len(x.PublicIPs()))
+	owners := make(map[netip.Addr]string, len(x.PublicIPs))
 	note := func(text, owner string) {
 		if a, err := netip.ParseAddr(text); err == nil {
 			owners[a] = owner
 		}
 	}
-	for _, ip := range x.PublicIPs() {
+	for _, ip := range x.PublicIPs {
 		at := ip.Properties.IPConfiguration
 		if at != nil && naming.IsOwned(at.ID.Name()) {
 			note(ip.Properties.IPAddress, naming.Owner(at.ID.Name()))
@@ -337,7 +337,7 @@ func addressOwners(x *index.Index) map[netip.Addr]string {
 			note(fe.Properties.PrivateIPAddress, at.Owner())
 		}
 	}
-	for a := range x.NodeIPs() {
+	for a := range x.NodeIPs {
 		owners[a] = ""
 	}
 	return owners
