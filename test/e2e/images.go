@@ -89,26 +89,30 @@ func images() []image {
 // users are those that the tests expect in images: user-defined-in-image is in two groups.
 func users() map[string]string {
 	return map[string]string{
-		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/home:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/home:/bin/sh\n" +
+			"nobody:x:65534:65534::/:/bin/false\n",
 		"etc/group": "root:x:0:\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n" +
 			"nogroup:x:65534:\n",
 		"etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 	}
 }
 
+// busybox returns a layer with busybox and bash as the shell. The shell of Debian's busybox prefers applets to the programs
+// of other layers, and drops environment variables whose names it cannot use.
 func busybox() layer {
 	return layer{
-		name: "busybox", packages: []string{"busybox-static"}, applets: "usr/bin/busybox", files: users(),
-		links: map[string]string{"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"},
-		open:  []string{"tmp", "var/tmp", "uploads"},
+		name: "busybox", packages: []string{"bash", "busybox-static"}, applets: "usr/bin/busybox", files: users(),
+		links: map[string]string{
+			"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64", "usr/bin/sh": "bash",
+		},
+		open: []string{"tmp", "var/tmp", "uploads"},
 	}
 }
 
-// tools returns a layer with a shell that is not busybox, which would prefer its own applets to the programs of the layer.
 func tools() layer {
 	return layer{name: "tools", packages: []string{
-		"bash", "bind9-dnsutils", "coreutils", "curl", "dash", "iperf", "iproute2", "libc-bin", "netcat-openbsd", "util-linux",
-	}, links: map[string]string{"usr/local/bin/iperf": "/usr/bin/iperf", "usr/bin/nc": "nc.openbsd", "usr/bin/sh": "dash"}}
+		"bind9-dnsutils", "coreutils", "curl", "iperf", "iproute2", "libc-bin", "netcat-openbsd", "util-linux",
+	}, links: map[string]string{"usr/local/bin/iperf": "/usr/bin/iperf", "usr/bin/nc": "nc.openbsd"}}
 }
 
 func nginx() layer {
