@@ -190,6 +190,9 @@ func (v *supervisor) run(ctx context.Context, shutdown <-chan os.Signal) error {
 // probesNotice is the time in which load balancers notice that a node is unhealthy: two probes with 5 s between them.
 const probesNotice = 11 * time.Second
 
+// podsReported is the time in which the kubelet tells the API server of the end of its pods, after it let the shutdown go on.
+const podsReported = 2 * time.Second
+
 // shutDown takes the machine out of service before its programs end. It ends kube-proxy, which answers the probes of load
 // balancers; its rules still pass packets on. When the load balancers have noticed, the kubelet ends the pods.
 func (v *supervisor) shutDown(ctx context.Context) {
@@ -204,6 +207,10 @@ func (v *supervisor) shutDown(ctx context.Context) {
 	defer cancel()
 	if err := v.login.announce(ctx); err != nil {
 		v.log.Warn("the shutdown does not wait longer for pods", "error", err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(podsReported):
 	}
 }
 
