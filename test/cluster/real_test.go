@@ -133,6 +133,7 @@ func alonePlayed() []scenario {
 		{"images of a registry", pulledImage},
 		{"host ports", hostPorts},
 		{"pods for the API server", podsForAPIServer},
+		{"a webhook in a pod", webhook},
 		{"labels that a kubelet may not change", restrictedKubelet},
 	}
 }
