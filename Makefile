@@ -2,10 +2,10 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up down build images test test-long lint fmt generate bench tools clean
+.PHONY: help up down build images test test-long e2e lint fmt generate bench tools clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: build ## start a local Azure and a Kubernetes cluster on it; ARGS="--nodes 5" are options of kaz local up
 	@bash tools/node-programs.sh
@@ -29,6 +29,10 @@ test: check-go ## run the tests of every layer: unit, component, contract, chart
 
 test-long: check-go ## run what test leaves out; PARTS="planner clusters" names parts, SCHEDULES=2000 FIRST=1 random schedules
 	@PARTS="$(PARTS)" SCHEDULES=$(SCHEDULES) FIRST=$(FIRST) bash tools/test-long.sh
+
+# The script reads FOCUS, SKIP, PROCS, OUT and KEEP from the environment.
+e2e: check-go ## run Kubernetes' end-to-end tests on three real nodes; FOCUS='\[Conformance\]', SKIP, PROCS=4, OUT=bin/e2e/results, KEEP=1
+	@bash tools/e2e.sh
 
 lint: tools ## run the linter, with the layer rules of .golangci.yml
 	@bash tools/lint.sh

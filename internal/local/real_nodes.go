@@ -126,6 +126,7 @@ func (n *realNodes) describer() (func(inventory.Machine) (vm.Spec, error), error
 			Search: names.Domain, AzureCA: n.azure.Info().CAFile, Tenant: site.Tenant,
 			ClientCA: n.controlPlane.CAFile, Kubelet: kubelet, Proxy: proxy, NodeManager: manager,
 			WaitRoutes: !n.without(CloudControllerManager), Labels: m.NodeLabels(site.Group()),
+			VCPUs: m.VCPUs, Memory: m.Memory,
 			Programs: programs, Images: n.images, PauseImage: image.Pause,
 		}, err
 	}, nil

@@ -28,6 +28,11 @@ const (
 	nodeNotices  = 20*time.Second + 5*time.Second
 )
 
+// patient are the workloads with a web server that goes on serving until other nodes know that it ends, as pods behind load
+// balancers must.
+var patient = strings.Replace(workloads, "terminationGracePeriodSeconds: 0, containers: [{name: web,",
+	"containers: [{name: web, lifecycle: {preStop: {sleep: {seconds: 8}}},", 1)
+
 // TestRealFailures ends machines in every possible way under constant requests, and logs the failed
 // requests. Finally it kills kaz itself.
 func TestRealFailures(t *testing.T) {
@@ -40,7 +45,7 @@ func TestRealFailures(t *testing.T) {
 		}
 	})
 	c := startUp(t, dir, "--nodes-kind", "real", "--nodes", "3")
-	c.must(workloads, "apply", "-f", "-")
+	c.must(patient, "apply", "-f", "-")
 	c.routed()
 	c.must("", "rollout", "status", "daemonset/web", "--timeout=2m")
 	f := &failures{cluster: c, local: c.expose("near", "LoadBalancer", nil, httpPort+`, externalTrafficPolicy: Local`),
@@ -189,6 +194,8 @@ func (s *stream) last(after time.Time) (time.Duration, int) {
 // bounds are how long requests may fail after the end of a machine.
 type bounds map[string]time.Duration
 
+func planned() bounds { return bounds{"Local": 0, "Cluster": 0} }
+
 func noticed() bounds { return bounds{"Local": probeNotices, "Cluster": nodeNotices} }
 
 // shared is a tolerance for machines with other load, because every step depends on scheduled
@@ -326,7 +333,7 @@ func powerLost(f *failures) {
 
 func deallocated(f *failures) {
 	vm := f.instances()[2]
-	f.under("the machine is deallocated", noticed(), func() {
+	f.under("the machine is deallocated", planned(), func() {
 		f.act("deallocate", vm)
 		f.isOff(nodeOf(vm))
 	}, func() string { return "" })
@@ -379,7 +386,7 @@ func grownAndShrunk(f *failures) {
 	}, func() string { return "" })
 	f.t.Logf("a machine more: node ready after %s", short(took))
 	f.whole(4)
-	f.under("a machine less", noticed(), func() {
+	f.under("a machine less", planned(), func() {
 		scale(3)
 		f.isOff(added)
 	}, func() string {

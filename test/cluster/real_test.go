@@ -133,6 +133,8 @@ func alonePlayed() []scenario {
 		{"images of a registry", pulledImage},
 		{"host ports", hostPorts},
 		{"pods for the API server", podsForAPIServer},
+		{"a webhook in a pod", webhook},
+		{"labels that a kubelet may not change", restrictedKubelet},
 	}
 }
 
@@ -407,6 +409,23 @@ func podsForAPIServer(c *cluster) {
 	all := c.must("", "get", "endpointslices", "-l", "kubernetes.io/service-name=kubernetes", "-o", "jsonpath={.items[*].metadata.name}")
 	if all != "kubernetes" {
 		c.t.Errorf("endpoint slices of the API server: %s", all)
+	}
+}
+
+// restrictedKubelet checks that the identity of a kubelet changes its own Node, but no label by which others keep pods off
+// nodes.
+func restrictedKubelet(c *cluster) {
+	node := c.nodes()[0].Name
+	label := func(label string) error {
+		_, err := c.kubectl("", "label", "node", node, label, "--overwrite", "--as=system:node:"+node, "--as-group=system:nodes")
+		return err
+	}
+	if err := label("checked=yes"); err != nil {
+		c.t.Error(err)
+	}
+	const refused = "is not allowed to modify labels"
+	if err := label("node-restriction.kubernetes.io/checked=yes"); err == nil || !strings.Contains(err.Error(), refused) {
+		c.t.Errorf("a restricted label: %v, want %q", err, refused)
 	}
 }
 

@@ -72,6 +72,7 @@ func (r *run) apiServerArguments() []string {
 		"--proxy-client-key-file=" + r.pki.proxyKey,
 		"--enable-aggregator-routing=true",
 		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
 		"--service-cluster-ip-range=" + cidr.Join(r.config.ServiceCIDRs),
 		"--service-account-issuer=" + r.config.ServiceAccountIssuer,

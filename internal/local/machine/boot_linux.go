@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,10 +22,15 @@ func Boot(ctx context.Context, s Spec, log *slog.Logger) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of a machine can boot it")
 	}
+	shutdown := make(chan os.Signal, 1)
+	signal.Notify(shutdown, shutdownSignal)
 	if err := unix.Sethostname([]byte(s.Name)); err != nil {
 		return fmt.Errorf("host name: %w", err)
 	}
 	if err := mountAll(s.Dir); err != nil {
+		return err
+	}
+	if err := mountTmp(s); err != nil {
 		return err
 	}
 	if err := runWithInput("", "ip", "link", "set", "lo", "up"); err != nil {
@@ -36,7 +42,11 @@ func Boot(ctx context.Context, s Spec, log *slog.Logger) error {
 	if err := configure(s); err != nil {
 		return err
 	}
-	return newSupervisor(s, log).run(ctx)
+	v, err := newSupervisor(ctx, s, log)
+	if err != nil {
+		return err
+	}
+	return v.run(ctx, shutdown)
 }
 
 // forward makes the kernel forward packets. The CNI plugin does so for the first pod, but a node must forward earlier: it
@@ -88,6 +98,38 @@ func mountAll(disk string) error {
 	return nil
 }
 
+// hostTmp is the directory of temporary files.
+const hostTmp = "/tmp"
+
+// mountTmp mounts a /tmp of the machine's own. The files that the machine needs stay at their paths if they are below the
+// host's /tmp.
+func mountTmp(s Spec) error {
+	own := filepath.Join(s.Dir, "tmp")
+	if err := os.MkdirAll(own, 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(own, 0o777|os.ModeSticky); err != nil {
+		return err
+	}
+	for _, dir := range s.dirs() {
+		inside, err := filepath.Rel(hostTmp, dir)
+		if err != nil || !filepath.IsLocal(inside) {
+			continue
+		}
+		target := filepath.Join(own, inside)
+		if err := os.MkdirAll(target, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount(dir, target, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mount %s: %w", dir, err)
+		}
+	}
+	if err := unix.Mount(own, hostTmp, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", hostTmp, err)
+	}
+	return nil
+}
+
 // socket is the socket of containerd.
 const socket = "/run/containerd/containerd.sock"
 
@@ -96,14 +138,17 @@ type supervisor struct {
 	spec  Spec
 	log   *slog.Logger
 	child *children
+	login *loginManager
 }
 
-func newSupervisor(s Spec, log *slog.Logger) *supervisor {
-	return &supervisor{spec: s, log: log, child: newChildren()}
+func newSupervisor(ctx context.Context, s Spec, log *slog.Logger) (*supervisor, error) {
+	login, err := serveLogin(ctx, busSocket, log)
+	return &supervisor{spec: s, log: log, child: newChildren(), login: login}, err
 }
 
-// run starts containerd, imports the images, starts the other programs, and restarts programs that end.
-func (v *supervisor) run(ctx context.Context) error {
+// run starts containerd, imports the images, starts the other programs, and restarts programs that end. It returns when
+// ctx is done, or after a shutdown.
+func (v *supervisor) run(ctx context.Context, shutdown <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer v.child.endAll(shutdownGrace - time.Second)
@@ -122,13 +167,51 @@ func (v *supervisor) run(ctx context.Context) error {
 			return unlessDone(ctx, fmt.Errorf("image %s: %w", image, err))
 		}
 	}
+	serving, leave := context.WithCancel(ctx)
+	defer leave()
 	for _, p := range v.programs() {
-		if err := v.keep(ctx, p); err != nil {
+		running := ctx
+		if p.name == KubeProxy {
+			running = serving
+		}
+		if err := v.keep(running, p); err != nil {
 			return err
 		}
 	}
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-shutdown:
+		leave()
+		v.shutDown(ctx)
+	}
 	return nil
+}
+
+// probesNotice is the time in which load balancers notice that a node is unhealthy: two probes with 5 s between them.
+const probesNotice = 11 * time.Second
+
+// podsReported is the time in which the kubelet tells the API server of the end of its pods, after it let the shutdown go on.
+const podsReported = 2 * time.Second
+
+// shutDown takes the machine out of service before its programs end. It ends kube-proxy, which answers the probes of load
+// balancers; its rules still pass packets on. When the load balancers have noticed, the kubelet ends the pods.
+func (v *supervisor) shutDown(ctx context.Context) {
+	v.log.Info("shutting down")
+	v.child.end(time.Second, func(c child) bool { return c.name == KubeProxy })
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(probesNotice):
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestInhibition)
+	defer cancel()
+	if err := v.login.announce(ctx); err != nil {
+		v.log.Warn("the shutdown does not wait longer for pods", "error", err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(podsReported):
+	}
 }
 
 // unlessDone returns err, nil if ctx is done.

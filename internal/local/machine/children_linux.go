@@ -25,13 +25,16 @@ type program struct {
 // assigns to it.
 type children struct {
 	mu      sync.Mutex
-	started map[int]chan unix.WaitStatus // by process id
-	last    map[int]bool                 // to be stopped after all others
+	started map[int]child // by process id
 }
 
-func newChildren() *children {
-	return &children{started: map[int]chan unix.WaitStatus{}, last: map[int]bool{}}
+// child is a running program.
+type child struct {
+	name  string
+	ended chan unix.WaitStatus
 }
+
+func newChildren() *children { return &children{started: map[int]child{}} }
 
 // reap collects ended children until ctx is done.
 func (c *children) reap(ctx context.Context) {
@@ -60,23 +63,23 @@ func (c *children) collect() {
 		if err != nil || pid <= 0 {
 			return
 		}
-		if done, ok := c.started[pid]; ok {
+		if one, ok := c.started[pid]; ok {
 			delete(c.started, pid)
-			done <- status
+			one.ended <- status
 		}
 	}
 }
 
 // start starts a program that writes its output to a file.
-func (c *children) start(path string, args, env []string, logFile string) (pid int, done <-chan unix.WaitStatus, err error) {
+func (c *children) start(name, path string, args, env []string, logFile string) (done <-chan unix.WaitStatus, err error) {
 	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	defer out.Close()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	defer null.Close()
 	c.mu.Lock() // collect must not run before the child is in the map
@@ -85,27 +88,27 @@ func (c *children) start(path string, args, env []string, logFile string) (pid i
 		Env: env, Files: []*os.File{null, out, out}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	pid = p.Pid
+	pid := p.Pid
 	_ = p.Release()
 	ended := make(chan unix.WaitStatus, 1)
-	c.started[pid], c.last[pid] = ended, filepath.Base(path) == Containerd
-	return pid, ended, nil
+	c.started[pid] = child{name: name, ended: ended}
+	return ended, nil
 }
 
 // endAll stops all children within grace, containerd last, as an init system does. Otherwise the kubelet would report a
 // node that is not ready, and cluster components would react to that during a shutdown.
 func (c *children) endAll(grace time.Duration) {
-	c.end(grace*3/4, func(pid int) bool { return !c.last[pid] })
-	c.end(grace/4, func(int) bool { return true })
+	c.end(grace*3/4, func(c child) bool { return c.name != Containerd })
+	c.end(grace/4, func(child) bool { return true })
 }
 
 // end sends SIGTERM to the selected children and waits for them, at most grace.
-func (c *children) end(grace time.Duration, which func(pid int) bool) {
+func (c *children) end(grace time.Duration, which func(child) bool) {
 	c.mu.Lock()
-	for pid := range c.started {
-		if which(pid) {
+	for pid, one := range c.started {
+		if which(one) {
 			_ = syscall.Kill(pid, syscall.SIGTERM)
 		}
 	}
@@ -118,8 +121,8 @@ func (c *children) end(grace time.Duration, which func(pid int) bool) {
 		c.collect()
 		c.mu.Lock()
 		left := 0
-		for pid := range c.started {
-			if which(pid) {
+		for _, one := range c.started {
+			if which(one) {
 				left++
 			}
 		}
@@ -193,8 +196,7 @@ func (v *supervisor) launch(p program) (<-chan unix.WaitStatus, error) {
 	if path == "" {
 		return nil, fmt.Errorf("no path for program %s", p.name)
 	}
-	_, done, err := v.child.start(path, p.args, environment(), v.logFile(p))
-	return done, err
+	return v.child.start(p.name, path, p.args, environment(), v.logFile(p))
 }
 
 func (v *supervisor) logFile(p program) string {

@@ -7,9 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
+
+	"golang.org/x/sys/unix"
 
 	"kaz/internal/local/cidr"
 )
@@ -123,9 +127,28 @@ func kubeletConfig(s Spec) object {
 		// The disk belongs to the host. A full disk of the host must not evict pods or delete images.
 		"evictionHard": object{"nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%",
 			"memory.available": "0%"},
+		"systemReserved": reserved(s),
+		// At a shutdown pods get the first 20 s, and then critical pods 10 s.
+		"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s",
 		"imageGCHighThresholdPercent": 100,
 		"maxPods":                     110,
 	}
+}
+
+// reserved returns what the kubelet keeps from pods: what the host has more than the machine.
+func reserved(s Spec) map[string]string {
+	keep := map[string]string{}
+	if more := runtime.NumCPU() - s.VCPUs; s.VCPUs > 0 && more > 0 {
+		keep["cpu"] = strconv.Itoa(more)
+	}
+	var host unix.Sysinfo_t
+	if err := unix.Sysinfo(&host); err != nil {
+		return keep
+	}
+	if more := int64(host.Totalram)*int64(host.Unit) - s.Memory; s.Memory > 0 && more > 0 {
+		keep["memory"] = strconv.FormatInt(more, 10)
+	}
+	return keep
 }
 
 // credentialConfig returns the configuration by which the kubelet pulls from registries with the machine's identity.

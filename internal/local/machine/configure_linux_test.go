@@ -2,11 +2,13 @@ package machine
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 	"text/template"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // containerd executes the template of the CNI configuration with a Node's pod ranges.
@@ -30,5 +32,31 @@ func TestNetworkConfig(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Pods get the size of the machine, or all of the host if that is smaller.
+func TestReserved(t *testing.T) {
+	var host unix.Sysinfo_t
+	if err := unix.Sysinfo(&host); err != nil {
+		t.Fatal(err)
+	}
+	memory := int64(host.Totalram) * int64(host.Unit)
+	for what, test := range map[string]struct {
+		machine Spec
+		want    map[string]string
+	}{
+		"unknown":         {Spec{}, map[string]string{}},
+		"as the host":     {Spec{VCPUs: runtime.NumCPU(), Memory: memory}, map[string]string{}},
+		"larger":          {Spec{VCPUs: runtime.NumCPU() + 1, Memory: memory + 1}, map[string]string{}},
+		"less memory":     {Spec{Memory: memory - 4096}, map[string]string{"memory": "4096"}},
+		"a CPU more here": {Spec{VCPUs: runtime.NumCPU() - 1}, map[string]string{"cpu": "1"}},
+	} {
+		if what == "a CPU more here" && runtime.NumCPU() == 1 {
+			continue
+		}
+		if diff := cmp.Diff(test.want, reserved(test.machine)); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
 	}
 }

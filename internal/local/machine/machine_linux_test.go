@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -78,6 +79,7 @@ type seen struct {
 	Forwarding               string // of IPv4 and IPv6, before the first pod
 	Processes                []string
 	Written                  string
+	Temporary                []string // names in /tmp
 }
 
 // reportFile is where report writes: on the machine's disk.
@@ -101,6 +103,10 @@ func report(ctx context.Context, _ []string) error {
 	for _, setting := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
 		value, _ := os.ReadFile("/proc/sys/net/" + setting)
 		r.Forwarding += strings.TrimSpace(string(value))
+	}
+	temporary, _ := os.ReadDir(hostTmp)
+	for _, t := range temporary {
+		r.Temporary = append(r.Temporary, t.Name())
 	}
 	kept, _ := os.ReadFile("/var/lib/kept")
 	r.Written = string(kept)
@@ -221,6 +227,15 @@ func awaitReport(t *testing.T, s Spec) seen {
 func TestMachine(t *testing.T) {
 	needsRoot(t)
 	s := newSpec(t)
+	outside, err := os.CreateTemp(hostTmp, "kaz-test-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(outside.Close(), os.Remove(outside.Name())); err != nil {
+			t.Error(err)
+		}
+	})
 	mounts := mountsOutside(t)
 	off := on(t, s)
 	r := awaitReport(t, s)
@@ -236,6 +251,9 @@ func TestMachine(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("%s: %q, want %q", what, c.got, c.want)
 		}
+	}
+	if slices.Contains(r.Temporary, filepath.Base(outside.Name())) {
+		t.Errorf("/tmp inside is that of the host: %v", r.Temporary)
 	}
 	// The first process, containerd, kubelet, and kube-proxy if it was faster.
 	if len(r.Processes) < 3 || len(r.Processes) > 4 {

@@ -23,6 +23,12 @@ func Check(string, int) []error { return []error{errSystem} }
 // Enter needs Linux.
 func Enter(context.Context, string, ...string) (*exec.Cmd, error) { return nil, errSystem }
 
+// ShutDown needs Linux.
+func ShutDown(string) error { return errSystem }
+
+// ShutdownTime is 0 without machines.
+const ShutdownTime = 0
+
 // HostPrograms needs Linux.
 func HostPrograms() (map[string]string, error) { return nil, errSystem }
 

@@ -66,16 +66,41 @@ func runGuest(ctx context.Context, s Spec, command []string) error {
 // pidFile is the file on the disk of a running machine with the process id of its first process.
 const pidFile = "first.pid"
 
+// shutdownSignal tells the first process of a machine to shut the machine down.
+const shutdownSignal = unix.SIGPWR
+
+// ShutDown tells the machine with a disk to shut down: its load balancers and the other nodes notice, its pods end, and
+// then the machine. That takes at most [ShutdownTime].
+func ShutDown(disk string) error {
+	pid, err := firstProcess(disk)
+	if err != nil {
+		return err
+	}
+	return unix.Kill(pid, shutdownSignal)
+}
+
+// ShutdownTime is the longest time that a machine needs for its shutdown.
+const ShutdownTime = probesNotice + longestInhibition + podsReported + shutdownGrace
+
+// firstProcess returns the process id of the first process of the machine with a disk.
+func firstProcess(disk string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(disk, pidFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, fmt.Errorf("machine %s is off", filepath.Base(disk))
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(text))
+}
+
 // Enter returns a process that runs a command in the machine with a disk.
 func Enter(ctx context.Context, disk string, command ...string) (*exec.Cmd, error) {
-	pid, err := os.ReadFile(filepath.Join(disk, pidFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("machine %s is off", filepath.Base(disk))
-	}
+	pid, err := firstProcess(disk)
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"--target", string(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--wd=/"}, command...)
+	args := append([]string{"--target", strconv.Itoa(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--wd=/"}, command...)
 	cmd := exec.CommandContext(ctx, "nsenter", args...)
 	// The user's proxy and home directory do not exist inside.
 	cmd.Env = append(environment(), "TERM="+os.Getenv("TERM"))

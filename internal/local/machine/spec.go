@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Spec describes a machine.
@@ -44,6 +46,9 @@ type Spec struct {
 	NodeManager string `json:"nodeManager"` // "" without a cloud-node-manager
 	// WaitRoutes keeps pods off the node until Azure has a route to them.
 	WaitRoutes bool `json:"waitRoutes"`
+	// VCPUs and Memory (bytes) are the size of the machine: its pods get no more than that. 0 is the size of the host.
+	VCPUs  int   `json:"vcpus,omitempty"`
+	Memory int64 `json:"memory,omitempty"`
 	// Labels are the labels that the kubelet gives the Node.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Programs are the paths of the programs inside, by name.
@@ -51,6 +56,19 @@ type Spec struct {
 	// Images are archives that the machine imports at boot. PauseImage is the name of an image in them.
 	Images     []string `json:"images"`
 	PauseImage string   `json:"pauseImage"`
+}
+
+// dirs returns the directories of the files that the machine's programs read.
+func (s Spec) dirs() []string {
+	files := slices.Concat(slices.Collect(maps.Values(s.Programs)), s.Images,
+		[]string{s.ClientCA, s.AzureCA, s.Kubelet, s.Proxy, s.NodeManager})
+	dirs := map[string]bool{}
+	for _, file := range files {
+		if file != "" {
+			dirs[filepath.Dir(file)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(dirs))
 }
 
 // Names in [Spec.Programs].

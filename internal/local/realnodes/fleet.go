@@ -20,7 +20,7 @@ import (
 	"kaz/internal/local/process"
 )
 
-// shutdownGrace is the time that a machine gets for its shutdown.
+// shutdownGrace is the time that the programs of a machine get to end.
 const shutdownGrace = 10 * time.Second
 
 // fleet keeps the machines of a cluster as Azure describes them: it boots running machines, powers off stopped ones, and
@@ -142,14 +142,14 @@ func (r *runner) report(action string, err error) {
 
 func (r *runner) step(ctx context.Context, d desired) error {
 	if d.deleted {
-		return errors.Join(r.powerOff(ctx, shutdownGrace), os.RemoveAll(r.disk()))
+		return errors.Join(r.shutDown(ctx), os.RemoveAll(r.disk()))
 	}
 	if r.process != nil && (!d.machine.Running || d.machine.Since != r.since) {
-		grace := shutdownGrace
+		end := r.shutDown
 		if d.machine.Abrupt {
-			grace = 0
+			end = func(ctx context.Context) error { return r.powerOff(ctx, 0) }
 		}
-		if err := r.powerOff(ctx, grace); err != nil {
+		if err := end(ctx); err != nil {
 			return err
 		}
 	}
@@ -228,7 +228,25 @@ const processPrefix = "machine-"
 // Azure.
 func IsMachine(process string) bool { return strings.HasPrefix(process, processPrefix) }
 
-// powerOff shuts the machine down within grace, and removes its network.
+// shutDown lets the machine leave its load balancers and end its pods, as Azure does when it stops or deletes a machine. It
+// returns when the machine is off. If ctx ends, the machine is powered off.
+func (r *runner) shutDown(ctx context.Context) error {
+	if r.process == nil {
+		return r.powerOff(ctx, 0)
+	}
+	if err := vm.ShutDown(r.disk()); err != nil {
+		r.report("shut down", err)
+		return r.powerOff(ctx, shutdownGrace)
+	}
+	select {
+	case <-r.process.Done():
+	case <-time.After(vm.ShutdownTime):
+	case <-ctx.Done():
+	}
+	return r.powerOff(context.WithoutCancel(ctx), shutdownGrace)
+}
+
+// powerOff ends the machine's programs within grace, and removes its network.
 func (r *runner) powerOff(ctx context.Context, grace time.Duration) error {
 	var problems []error
 	if r.process != nil {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -18,6 +20,7 @@ import (
 
 const usage = `box pause                      wait for SIGTERM
 box web [ADDRESS...]           answer HTTP and UDP with the names of client and server; ADDRESS is [HOST]:PORT, default :8080
+box admit DIR                  refuse every object as an admission webhook at :8443, with tls.crt and tls.key in DIR
 box get URL                    send an HTTP request
 box udp HOST:PORT [TEXT]       send a UDP packet
 box sleep                      wait, so that commands can run in the container
@@ -41,6 +44,8 @@ func run(ctx context.Context, args []string) error {
 		return pause(ctx)
 	case "web":
 		return web(ctx, args)
+	case "admit":
+		return admit(ctx, args)
 	case "get":
 		return get(ctx, args)
 	case "udp":
@@ -141,6 +146,39 @@ func stream(w http.ResponseWriter, r *http.Request, text string) {
 		case <-tick.C:
 		}
 	}
+}
+
+func admit(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errors.New("admit takes a directory")
+	}
+	server := &http.Server{Addr: ":8443", Handler: http.HandlerFunc(refuse), ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	err := server.ListenAndServeTLS(filepath.Join(args[0], "tls.crt"), filepath.Join(args[0], "tls.key"))
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// refuse answers an AdmissionReview of the API server with the name of this pod.
+func refuse(w http.ResponseWriter, r *http.Request) {
+	type object = map[string]any
+	var review struct {
+		APIVersion string
+		Kind       string
+		Request    struct{ UID string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	at := r.Context().Value(http.LocalAddrContextKey).(net.Addr).String()
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(object{ // the client is gone
+		"apiVersion": review.APIVersion, "kind": review.Kind,
+		"response": object{"uid": review.Request.UID, "allowed": false, "status": object{"message": answer(r.RemoteAddr, at, r.Host)}},
+	})
 }
 
 func echo(p net.PacketConn) error {

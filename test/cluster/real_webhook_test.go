@@ -1,0 +1,102 @@
+package cluster_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+)
+
+// webhookObjects are a pod on a node that refuses objects, its Service, and the configuration by which the API server asks
+// it about the ConfigMaps with a label.
+const webhookObjects = `
+apiVersion: v1
+kind: Secret
+metadata: {name: webhook}
+type: kubernetes.io/tls
+data: {tls.crt: %[1]s, tls.key: %[2]s}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: webhook, labels: {app: webhook}}
+spec:
+  nodeName: %[3]s
+  containers:
+  - name: web
+    image: kaz.local/web:1
+    imagePullPolicy: Never
+    command: [/box, admit, /tls]
+    readinessProbe: {tcpSocket: {port: 8443}, periodSeconds: 1}
+    volumeMounts: [{name: tls, mountPath: /tls, readOnly: true}]
+  volumes: [{name: tls, secret: {secretName: webhook}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: webhook}
+spec: {selector: {app: webhook}, ports: [{port: 443, targetPort: 8443}]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: kaz-test}
+webhooks:
+- name: refuse.kaz.test
+  clientConfig: {service: {namespace: default, name: webhook}, caBundle: %[1]s}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  objectSelector: {matchLabels: {refused: "yes"}}
+  failurePolicy: Fail
+  sideEffects: None
+  admissionReviewVersions: [v1]
+`
+
+// webhook checks that the API server asks a webhook behind a Service with a ClusterIP, whose pod is on a node.
+func webhook(c *cluster) {
+	cert, key := selfSigned(c.t, "webhook.default.svc")
+	c.must(fmt.Sprintf(webhookObjects, cert, key, c.nodes()[1].Name), "apply", "-f", "-")
+	defer c.must("", "delete", "validatingwebhookconfiguration/kaz-test", "pod/webhook", "service/webhook", "secret/webhook", "--wait=false")
+	c.must("", "wait", "--for=condition=Ready", "pod/webhook", "--timeout=1m")
+	// The API server learns of the configuration and of the endpoint some time later.
+	wait(c.t, time.Minute, "the refusal of the webhook", func() string {
+		const object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: refused, labels: {refused: \"yes\"}}}"
+		_, err := c.kubectl(object, "create", "-f", "-")
+		if err == nil {
+			c.must("", "delete", "configmap/refused")
+			return "the ConfigMap was created"
+		}
+		if !strings.Contains(err.Error(), "denied the request: pod webhook client") {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// selfSigned returns a certificate for a host and its key, PEM in base64.
+func selfSigned(t *testing.T, host string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := func(kind string, bytes []byte) string {
+		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}))
+	}
+	return encode("CERTIFICATE", der), encode("PRIVATE KEY", text)
+}
