@@ -130,7 +130,7 @@ func (t writer) prepare(r *request, c *behaviour.Call) (*behaviour.Call, *kind.K
 		if k.Style.EmptyTags {
 			behaviour.Default(c.Doc, "tags", behaviour.Object{})
 		}
-		if k.Where != behaviour.Nowhere || c.Doc["properties"] != nil || !k.NoState {
+		if k.Where != behaviour.Nowhere || c.Doc["properties"] != nil || !k.NoState || k.Fields != nil {
 			behaviour.Default(c.Doc, "properties", behaviour.Object{})
 		}
 		err := t.complete(c, k)

@@ -15,6 +15,8 @@ type World interface {
 	Get(id azure.ID) (Object, bool)
 	// View is what a client sees of the resource with the id.
 	View(id azure.ID) (Object, bool)
+	// Known reports whether there is a resource type with the name.
+	Known(fullType string) bool
 	// List yields resources of a type in a scope, in the order in which they were
 	// created: a subscription, a group, or a parent.
 	List(scope azure.ID, fullType string) iter.Seq2[azure.ID, Object]
