@@ -46,7 +46,10 @@ func (t writer) patch(r *request) (reply, error) {
 	if err := t.check(r); err != nil {
 		return reply{}, err
 	}
-	old, ok := t.docs.Get(r.ID)
+	old, ok, err := t.stored(r)
+	if err != nil {
+		return reply{}, err
+	}
 	if !ok {
 		return reply{}, t.missing(r)
 	}

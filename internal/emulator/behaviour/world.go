@@ -42,6 +42,8 @@ type World interface {
 	Edit(id azure.ID, change func(doc Object)) bool
 	// Delete removes a document with all that lies below it, each with its Removed.
 	Delete(id azure.ID)
+	// Move gives a resource and all below it another id. What refers to it refers to the new id.
+	Move(from, to azure.ID)
 	// Cancel ends the operations that run on a resource as canceled. It reports whether
 	// there are any; deletions are not canceled.
 	Cancel(id azure.ID) bool
