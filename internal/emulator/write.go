@@ -216,6 +216,9 @@ func (t writer) answer(r *request, c *behaviour.Call, o *operation.Operation, lo
 // complete turns what a client sent into the document that is stored: the type's
 // own Fill, then those of the children inside of it, then its Check.
 func (t writer) complete(c *behaviour.Call, k *kind.Kind) error {
+	if k.Inline != "" && k.Fields != nil {
+		behaviour.Default(c.Doc, "properties", behaviour.Object{})
+	}
 	if err := k.Fields.Normalize(c); err != nil {
 		return err
 	}
