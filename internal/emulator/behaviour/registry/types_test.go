@@ -21,6 +21,7 @@ func TestPartsOfARegistry(t *testing.T) {
 		exchange{Do: "PUT " + reg, Status: 201, Body: `{"location":"eastus","sku":{"name":"premium"},"identity":{"type":"SystemAssigned"},
 			"properties":{"adminUserEnabled":"true"}}`},
 		exchange{Do: "GET " + reg, Has: has{"properties.adminUserEnabled": true, "identity.type": "SystemAssigned"}},
+		exchange{Do: "GET ~/resources", Has: has{"value.0.name": "images1", "value.0.systemData.createdByType": "User"}},
 		exchange{Do: "GET " + reg + "/replications", Has: has{"value.#": 1, "value.0.name": "eastus"}},
 		exchange{Do: "PUT " + reg + "/replications/westus", Body: `{"location":"westus"}`, Status: 201},
 		exchange{Do: "GET " + reg + "/replications/westus", Has: has{"properties.regionEndpointEnabled": true,
