@@ -69,7 +69,8 @@ func TestAccessControl(t *testing.T) {
 	}{
 		{"GET", table, "", 200, ""},
 		{"GET", group + "/providers/Microsoft.Network/routeTables", "", 200, ""},
-		{"GET", sub + "/providers/Microsoft.Network/routeTables", "", 403, "AuthorizationFailed"},
+		{"GET", sub + "/providers/Microsoft.Network/routeTables", "", 200, ""},
+		{"GET", table + "/routes", "", 200, ""},
 		{"PUT", table, `{"location":"eastus"}`, 403, "AuthorizationFailed"},
 		{"PUT", network, `{"location":"eastus"}`, 201, ""},
 		{"PUT", network, linked, 403, "LinkedAuthorizationFailed"},

@@ -48,8 +48,7 @@ func (a authentication) authenticate(r *request) error {
 // checkTenant refuses a token of a tenant that the subscription in the path does not
 // trust.
 func (a authentication) checkTenant(r *request) error {
-	parts, _ := address.Segments(r.http.URL.Path)
-	tenant := a.tenancy.TenantOf(address.Subscription(parts))
+	tenant := a.tenancy.TenantOf(address.Subscription(address.Segments(r.http.URL.Path)))
 	if tenant == "" || r.principal.Tenant == "" || strings.EqualFold(tenant, r.principal.Tenant) {
 		return nil // a subscription that is not there is found out later
 	}

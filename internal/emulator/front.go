@@ -124,6 +124,9 @@ func (f *front) findTarget(r *request) (err error) {
 		}
 		if err = r.resolve(t.resolver(), r.http.URL.Path); err == nil {
 			err = t.access.Authorize(r.principal, access.ActionOf(r.method, r.Kind, r.Action), r.ID)
+			if err != nil && r.reads() && r.List && r.Kind.Parent == nil && r.Kind.Where != behaviour.Nowhere {
+				r.onlyAllowed, err = true, nil
+			}
 		}
 	})
 	return err
@@ -230,6 +233,9 @@ func (t *transaction) change(r *request) (reply, error) {
 		if err := document.CheckFrame(r.body); err != nil {
 			return reply{}, err
 		}
+	}
+	if err := t.scopes().checkLocks(r); err != nil {
+		return reply{}, err
 	}
 	switch {
 	case r.List:

@@ -58,7 +58,12 @@ func TestErrorsOfTheGateway(t *testing.T) {
 		{"PUT", table, `{"location":"eastus","properties":[]}`, 400, "InvalidRequestContent"},
 		{"PUT", table, strings.Repeat(" ", 4<<20) + `{}`, 413, "RequestContentTooLarge"},
 		{"GET", table + "?api-version=soon", "", 400, "InvalidApiVersionParameter"},
-		{"GET", group + "//providers", "", 400, "InvalidRequestUri"},
+		{"GET", strings.Replace(table, "/providers", "//providers", 1), "", 404, "ResourceNotFound"},
+		{"PUT", table, `{"location":"nowhere"}`, 400, "LocationNotAvailableForResourceType"},
+		{"PUT", sub + "/resourceGroups/new", `{"location":"nowhere"}`, 400, "LocationNotAvailableForResourceGroup"},
+		{"GET", group + "/providers/Microsoft.Network/routeTables?$top=many", "", 400, "InvalidTopInQueryString"},
+		{"GET", group + "/providers/Microsoft.Network/routeTables?$top=0", "", 400, "InvalidTopInQueryString"},
+		{"GET", group + "/providers/Microsoft.Network/routeTables?$skiptoken=5", "", 400, "InvalidSkipToken"},
 		{"GET", "/nothing", "", 404, "NotFound"},
 		{"GET", "/subscriptions/other/resourceGroups", "", 404, "SubscriptionNotFound"},
 		{"GET", table + "/routes", "", 404, "ResourceNotFound"},
@@ -217,6 +222,38 @@ func TestPatch(t *testing.T) {
 	}
 	if got := a.do("PATCH", machine+"2", `{}`); got.status != 404 || got.code() != "ResourceNotFound" {
 		t.Errorf("PATCH of what is not there: %d %v", got.status, got.body)
+	}
+}
+
+// A client that deletes what it has listed, before it reads on, sees every resource.
+func TestDeletionsBetweenPagesSkipNothing(t *testing.T) {
+	const n, size = 21, 4
+	for name, c := range map[string]struct{ list, one string }{
+		"stored":               {group + "/providers/Microsoft.Network/routeTables", group + "/providers/Microsoft.Network/routeTables/t%02d"},
+		"inside of a document": {table + "/routes", table + "/routes/t%02d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := start(t, emulator.Options{})
+			a.group()
+			if strings.HasPrefix(c.list, table) {
+				a.must("PUT", table, `{"location":"eastus"}`)
+			}
+			for i := range n {
+				a.must("PUT", fmt.Sprintf(c.one, i), `{"location":"eastus","properties":{"addressPrefix":"10.0.0.0/8"}}`)
+			}
+			seen := 0
+			for url := fmt.Sprintf("%s?$top=%d", c.list, size); url != ""; {
+				got := a.must("GET", url, "")
+				for _, x := range behaviour.Objects(got.body, "value") {
+					seen++
+					a.must("DELETE", behaviour.Text(x, "id"), "")
+				}
+				url = behaviour.Text(got.body, "nextLink")
+			}
+			if seen != n {
+				t.Errorf("saw %d of %d", seen, n)
+			}
+		})
 	}
 }
 

@@ -2,10 +2,14 @@ package emulator
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
+	"sort"
 	"strconv"
+	"strings"
 
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/document"
@@ -68,19 +72,19 @@ func (t reader) list(r *request) (reply, error) {
 	drop := func(o behaviour.Object) bool { return !keep(o) }
 	switch {
 	case r.Kind.All != nil:
-		items, err := r.Kind.All(c)
+		docs, err := r.Kind.All(c)
 		if err != nil {
 			return reply{}, err
 		}
-		items = slices.DeleteFunc(items, drop)
-		return page(r, len(items), func(i int) any { return items[i] })
+		docs = slices.DeleteFunc(docs, drop)
+		return page(r, items{n: len(docs), key: names(docs), view: func(i int) any { return docs[i] }})
 	case r.Kind.Inline != "":
-		items := slices.DeleteFunc(behaviour.Objects(c.Parent, r.Kind.Inline), drop)
-		return page(r, len(items), func(i int) any {
+		elements := slices.DeleteFunc(behaviour.Objects(c.Parent, r.Kind.Inline), drop)
+		return page(r, items{n: len(elements), key: names(elements), view: func(i int) any {
 			call := *c
-			call.ID = r.Kind.Child(r.ID, items[i])
-			return document.View(call, r.Kind, items[i])
-		})
+			call.ID = r.Kind.Child(r.ID, elements[i])
+			return document.View(call, r.Kind, elements[i])
+		}})
 	}
 	return t.listStored(r, c, keep)
 }
@@ -91,45 +95,109 @@ func (t reader) listStored(r *request, c *behaviour.Call, keep func(behaviour.Ob
 		if r.stale {
 			e = e.Before
 		}
-		if e != nil && !e.Hidden && (r.query.Get("$filter") == "" || keep(t.docs.Doc(e))) {
+		if e == nil || e.Hidden || r.onlyAllowed && !t.world.Allowed(r.principal, r.Kind.Name+"/read", e.ID) {
+			continue
+		}
+		if r.query.Get("$filter") == "" || keep(t.docs.Doc(e)) {
 			entries = append(entries, e)
 		}
 	}
-	return page(r, len(entries), func(i int) any {
+	return page(r, items{n: len(entries), key: func(i int) string { return sequence(entries[i].Seq) }, view: func(i int) any {
 		if !r.Kind.Shows() {
 			return json.RawMessage(entries[i].Text)
 		}
 		call := *c
 		call.ID = entries[i].ID
 		return document.View(call, r.Kind, t.docs.Doc(entries[i]))
-	})
+	}})
+}
+
+// sequence is the key of a stored resource: lists have them in the order of their creation.
+func sequence(n uint64) string { return fmt.Sprintf("%020d", n) }
+
+// names are the keys of resources in a document, or of resources that a type makes up.
+func names(docs []behaviour.Object) func(i int) string {
+	return func(i int) string { return strings.ToLower(behaviour.Text(docs[i], "id")) }
 }
 
 // pageSize is how many resources a page of a list has, unless the type says else.
 const pageSize = 1000
 
-// page is the page of n items that the request's skip token asks for.
-func page(r *request, n int, item func(i int) any) (reply, error) {
-	size := cmp.Or(r.Kind.Page, pageSize)
-	if top, err := strconv.Atoi(r.query.Get("$top")); err == nil && top > 0 && top < size {
-		size = top
+// items are the resources of a list. The key of a resource says where a page goes on after it, so that the deletion of other
+// resources between two pages, or of this one, skips none.
+type items struct {
+	n    int
+	key  func(i int) string
+	view func(i int) any
+}
+
+// page is the page of the items that the request's skip token asks for.
+func page(r *request, all items) (reply, error) {
+	size, err := top(r)
+	if err != nil {
+		return reply{}, err
 	}
-	from := 0
-	if token := r.query.Get("$skiptoken"); token != "" {
-		at, err := strconv.Atoi(token)
-		if err != nil || at < 0 {
-			return reply{}, behaviour.Gateway(400, "InvalidSkipToken", "The skip token '%s' is invalid.", token)
-		}
-		from = at
+	from, err := all.after(r.query.Get("$skiptoken"))
+	if err != nil {
+		return reply{}, err
 	}
-	to := min(from+size, n)
+	to := min(from+size, all.n)
 	values := make([]any, 0, max(0, to-from))
 	for i := from; i < to; i++ {
-		values = append(values, item(i))
+		values = append(values, all.view(i))
 	}
 	body := behaviour.Object{"value": values}
-	if to < n || r.Kind.EmptyLast && from < n {
-		body["nextLink"] = r.next(to)
+	if to < all.n || r.Kind.EmptyLast && from < all.n {
+		body["nextLink"] = r.next(pageToken{to, all.key(to - 1)}.String())
 	}
 	return reply{status: http.StatusOK, body: body}, nil
+}
+
+// top is the size of a page: $top, but no more than the type has on a page.
+func top(r *request) (int, error) {
+	size := cmp.Or(r.Kind.Page, pageSize)
+	text := r.query.Get("$top")
+	if text == "" {
+		return size, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, behaviour.Gateway(http.StatusBadRequest, "InvalidTopInQueryString",
+			"Invalid $top '%s' specified in the query string: it must be a whole number greater than 0.", text)
+	}
+	return min(n, size), nil
+}
+
+// pageToken says where a list goes on: after the resource with the key, which was before the position.
+type pageToken struct {
+	position int
+	key      string
+}
+
+func (t pageToken) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(t.position) + " " + t.key))
+}
+
+// after returns the position of the first resource after those of earlier pages.
+func (all items) after(token string) (int, error) {
+	if token == "" {
+		return 0, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	number, key, ok := strings.Cut(string(text), " ")
+	position, numberErr := strconv.Atoi(number)
+	if err != nil || numberErr != nil || !ok || position < 1 {
+		return 0, behaviour.Gateway(http.StatusBadRequest, "InvalidSkipToken", "The skip token '%s' is invalid.", token)
+	}
+	for i := min(position, all.n); i > 0; i-- { // before the position only deletions can have changed the list
+		if all.key(i-1) == key {
+			return i, nil
+		}
+	}
+	for i := 1; i < all.n; i++ {
+		if all.key(i-1) > all.key(i) {
+			return 0, nil // the resource is gone, and the order does not tell where it was: the list begins again
+		}
+	}
+	return sort.Search(all.n, func(i int) bool { return all.key(i) > key }), nil
 }

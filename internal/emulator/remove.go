@@ -22,7 +22,10 @@ func (t remover) remove(r *request) (reply, error) {
 	if g := r.ID.Group(); g != "" && t.docs.Entry(azure.GroupID(r.ID.Subscription(), g)) == nil {
 		return reply{}, behaviour.GroupNotFound(g)
 	}
-	old, ok := t.docs.Get(r.ID)
+	old, ok, err := t.stored(r)
+	if err != nil {
+		return reply{}, err
+	}
 	if !ok {
 		return reply{status: cmp.Or(r.Kind.Style.Absent, 204)}, nil
 	}

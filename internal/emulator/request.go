@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -52,6 +51,8 @@ type request struct {
 	refused string // error code of the reply
 	// byGateway says that ARM answered without asking a provider.
 	byGateway bool
+	// onlyAllowed lists only the resources that the caller may read: the caller may not read the whole scope.
+	onlyAllowed bool
 }
 
 // newRequest wraps an HTTP request. Its scheme and host are those under which the client
@@ -142,9 +143,9 @@ func (r *request) call(w behaviour.World, v behaviour.Verb) *behaviour.Call {
 }
 
 // next is the URL of the list's next page.
-func (r *request) next(from int) string {
+func (r *request) next(token string) string {
 	query := maps.Clone(r.query)
-	query.Set("$skiptoken", strconv.Itoa(from))
+	query.Set("$skiptoken", token)
 	if r.Kind.Style.RawNextLink {
 		return withPort(r.host) + r.http.URL.EscapedPath() + "?" + rawQuery(query)
 	}

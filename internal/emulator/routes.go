@@ -18,8 +18,7 @@ type route struct {
 }
 
 func newRoute(r behaviour.Route) route {
-	parts, _ := address.Segments(r.Pattern)
-	return route{Route: r, parts: parts}
+	return route{Route: r, parts: address.Segments(r.Pattern)}
 }
 
 // match gives the names in the pattern when the path fits it.
@@ -40,10 +39,7 @@ func (rt *route) match(method string, parts []string) (map[string]string, bool) 
 
 // findRoute finds the route that a request is to, if any.
 func (f *front) findRoute(r *request) {
-	parts, ok := address.Segments(r.http.URL.Path)
-	if !ok {
-		return
-	}
+	parts := address.Segments(r.http.URL.Path)
 	for i := range f.routes {
 		if param, ok := f.routes[i].match(r.method, parts); ok {
 			r.route, r.param = &f.routes[i], param

@@ -115,6 +115,21 @@ func (s scopes) find(r *request) (behaviour.Object, error) {
 	return nil, s.missing(r)
 }
 
+// stored is the document that a request changes. One that its type makes up is stored first.
+func (s scopes) stored(r *request) (behaviour.Object, bool, error) {
+	doc, ok := s.docs.Get(r.ID)
+	if ok || !r.Kind.Adopt {
+		return doc, ok, nil
+	}
+	doc, err := r.Kind.Find(s.call(r, behaviour.Get))
+	if err != nil || doc == nil {
+		return nil, false, err
+	}
+	s.docs.Put(r.ID, doc)
+	doc, ok = s.docs.Get(r.ID)
+	return doc, ok, nil
+}
+
 // made is a document that its type makes up.
 func (s scopes) made(r *request) (behaviour.Object, error) {
 	if err := s.check(r); err != nil {

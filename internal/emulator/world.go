@@ -49,6 +49,9 @@ func (t *transaction) View(id azure.ID) (behaviour.Object, bool) {
 	return document.View(c, k, doc), true
 }
 
+// Known implements [behaviour.World].
+func (t *transaction) Known(fullType string) bool { return t.parts.kinds.Of(fullType) != nil }
+
 // Apply implements [behaviour.World]. An error takes back what it did, unless the error says to keep it.
 func (t *transaction) Apply(id azure.ID, body behaviour.Object) error {
 	mark := t.Mark()

@@ -48,7 +48,10 @@ func (t writer) patch(r *request) (reply, error) {
 	if err := t.check(r); err != nil {
 		return reply{}, err
 	}
-	old, ok := t.docs.Get(r.ID)
+	old, ok, err := t.stored(r)
+	if err != nil {
+		return reply{}, err
+	}
 	if !ok {
 		return reply{}, t.missing(r)
 	}
@@ -132,7 +135,7 @@ func (t writer) prepare(r *request, c *behaviour.Call) (*behaviour.Call, *kind.K
 		if k.Style.EmptyTags {
 			behaviour.Default(c.Doc, "tags", behaviour.Object{})
 		}
-		if k.Where != behaviour.Nowhere || c.Doc["properties"] != nil || !k.NoState {
+		if k.Where != behaviour.Nowhere || c.Doc["properties"] != nil || !k.NoState || k.Fields != nil {
 			behaviour.Default(c.Doc, "properties", behaviour.Object{})
 		}
 		err := t.complete(c, k)
@@ -215,6 +218,9 @@ func (t writer) answer(r *request, c *behaviour.Call, o *operation.Operation, lo
 // complete turns what a client sent into the document that is stored: the type's
 // own Fill, then those of the children inside of it, then its Check.
 func (t writer) complete(c *behaviour.Call, k *kind.Kind) error {
+	if k.Inline != "" && k.Fields != nil {
+		behaviour.Default(c.Doc, "properties", behaviour.Object{})
+	}
 	if err := k.Fields.Normalize(c); err != nil {
 		return err
 	}

@@ -32,14 +32,9 @@ type Resolver struct {
 	Stored func(id azure.ID) azure.ID
 }
 
-// Segments cuts a path; a trailing slash is legal, an empty segment is not.
-func Segments(path string) ([]string, bool) {
-	path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
-	if path == "" {
-		return nil, true
-	}
-	parts := strings.Split(path, "/")
-	return parts, !slices.Contains(parts, "")
+// Segments cuts a path. Empty segments do not count, as in Azure: clients send "//" where they join paths.
+func Segments(path string) []string {
+	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" })
 }
 
 // Subscription is the subscription that a path begins with, "" for none.
@@ -52,14 +47,11 @@ func Subscription(parts []string) string {
 
 // Resolve returns the target of a request.
 func (r Resolver) Resolve(q Request) (Target, error) {
-	parts, ok := Segments(q.Path)
-	if !ok {
-		return Target{}, behaviour.Gateway(400, "InvalidRequestUri", "The request URI is invalid: %s has an empty segment.", q.Path)
-	}
+	parts := Segments(q.Path)
 	if err := r.CheckSubscription(Subscription(parts)); err != nil {
 		return Target{}, err
 	}
-	if t, ok := r.group(parts); ok {
+	if t, ok := r.group(q.Method, parts); ok {
 		return t, nil
 	}
 	a, ok := parse(parts)
@@ -77,13 +69,20 @@ func (r Resolver) CheckSubscription(name string) error {
 	return nil
 }
 
-// group understands /subscriptions/s/resourceGroups[/g].
-func (r Resolver) group(parts []string) (t Target, ok bool) {
-	if len(parts) < 3 || len(parts) > 4 || Subscription(parts) == "" || !strings.EqualFold(parts[2], "resourceGroups") {
+// group understands /subscriptions/s/resourceGroups[/g[/action]].
+func (r Resolver) group(method string, parts []string) (t Target, ok bool) {
+	const list, one, action = 3, 4, 5
+	if len(parts) < list || len(parts) > action || Subscription(parts) == "" || !strings.EqualFold(parts[2], "resourceGroups") {
 		return t, false
 	}
 	t.Kind = r.Kinds.Of("Microsoft.Resources/resourceGroups")
-	if len(parts) == 3 {
+	if len(parts) == action {
+		if _, _, known := t.Kind.Action(parts[one]); !known || method != http.MethodPost {
+			return t, false
+		}
+		t.Action = parts[one]
+	}
+	if len(parts) == list {
 		t.ID, t.List = azure.SubscriptionID(parts[1]), true
 		return t, true
 	}

@@ -51,7 +51,6 @@ func TestResolve(t *testing.T) {
 			"E.F/lock /subscriptions/s/resourceGroups/g/providers/A.B/c/x/providers/E.F/lock/y"},
 		{"GET", "/providers/E.F/lock/y", "E.F/lock /providers/E.F/lock/y"},
 		{"GET", "/subscriptions/other/resourceGroups", "SubscriptionNotFound"},
-		{"GET", "/subscriptions/s//resourceGroups", "InvalidRequestUri"},
 		{"GET", "/subscriptions/s/resourceGroups/g/providers/X.Y/z/x", "InvalidResourceNamespace"},
 		{"GET", "/subscriptions/s/resourceGroups/g/providers/A.B/z/x", "InvalidResourceType"},
 		{"GET", "/subscriptions/s/resourceGroups/g/providers/A.B/c/x?", "InvalidResourceName"},

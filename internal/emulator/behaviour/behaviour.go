@@ -115,6 +115,8 @@ type Type struct {
 	// and All replaces the list. A type that is only computed is also ReadOnly.
 	Find func(c *Call) (Object, error)
 	All  func(c *Call) ([]Object, error)
+	// Adopt stores what Find makes up before a PATCH or a DELETE changes it.
+	Adopt bool
 	// AnyScope types are extensions that are read at any scope, there or not.
 	AnyScope bool
 	// AtOnce says that this write ends in its reply though its verb has polling headers:

@@ -18,7 +18,7 @@ import (
 //
 // KIND is bool, int, text, object, list, any, guid, time or an enumeration A|B|C. The words are own, for a field of Azure, and
 // secret, for a field that clients never see. The JSON is what Azure fills in; its texts can contain
-// {guid}, {name}, {NAME} (in capitals), {subscription} and {location}. A # begins a comment.
+// {guid}, {Name}, {name} and {NAME} (in small letters and capitals), {subscription} and {location}. A # begins a comment.
 //
 // A mistake in a table is a mistake of the program, so Describe panics; the tests read all tables.
 func Describe(table string, styles map[string]Style, types []Type) []Type {

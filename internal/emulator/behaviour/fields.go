@@ -216,7 +216,7 @@ func (f Field) complete(c *Call, value any, depth int) {
 	}
 }
 
-// fresh returns the value that Azure writes. A text can contain {guid}, {name}, {NAME}, {subscription} and {location}.
+// fresh returns the value that Azure writes. A text can contain {guid}, {name}, {NAME}, {Name}, {subscription} and {location}.
 func (f Field) fresh(c *Call) any {
 	text, ok := f.otherwise.(string)
 	if !ok || !strings.Contains(text, "{") {
@@ -225,6 +225,6 @@ func (f Field) fresh(c *Call) any {
 	if strings.Contains(text, "{guid}") {
 		text = strings.ReplaceAll(text, "{guid}", c.GUID())
 	}
-	return strings.NewReplacer("{name}", strings.ToLower(c.ID.Name()), "{NAME}", strings.ToUpper(c.ID.Name()),
+	return strings.NewReplacer("{Name}", c.ID.Name(), "{name}", strings.ToLower(c.ID.Name()), "{NAME}", strings.ToUpper(c.ID.Name()),
 		"{subscription}", c.ID.Subscription(), "{location}", c.Location()).Replace(text)
 }

@@ -1,33 +1,40 @@
 package behaviour
 
-import (
-	"strings"
+import "kaz/internal/azure"
 
-	"kaz/internal/azure"
-)
-
-// PrivateEndpointConnections are the connections of private endpoints to a resource,
-// as its document shows them. Endpoints in the same subscription are approved at once.
+// PrivateEndpointConnections are the connections of private endpoints to a resource, as its document shows them. The endpoints
+// store them, as resources of the type with the name "privateEndpointConnections" below the type of the resource.
 func PrivateEndpointConnections(c *Call, id azure.ID) []any {
-	connections, seen := []any{}, map[string]bool{}
-	for _, by := range c.Referrers(id) {
-		endpoint := by.Resource
-		if !endpoint.Is("Microsoft.Network/privateEndpoints") || !strings.HasSuffix(by.Path, "privateLinkServiceId") ||
-			seen[endpoint.Key()] {
-			continue
-		}
-		seen[endpoint.Key()] = true
-		doc, _ := c.Get(endpoint)
-		name := endpoint.Name() + "." + Text(doc, "properties.resourceGuid")
-		connections = append(connections, Object{
-			"id": string(id.Child("privateEndpointConnections", name)), "name": name, "type": id.Type() + "/privateEndpointConnections",
-			"properties": Object{
-				"provisioningState": "Succeeded",
-				"privateEndpoint":   Ref(endpoint),
-				"privateLinkServiceConnectionState": Object{"status": "Approved", "description": "Auto-Approved",
-					"actionsRequired": "None"},
-			},
-		})
+	connections := []any{}
+	for _, doc := range c.List(id, id.Type()+"/privateEndpointConnections") {
+		connections = append(connections, Clone(doc))
 	}
 	return connections
+}
+
+// LinkGroup is a part of a resource to which private endpoints can connect.
+type LinkGroup struct {
+	ID             string
+	Members, Zones []string
+}
+
+// PrivateLinkResources returns the view that lists the parts of a resource to which private endpoints can connect.
+func PrivateLinkResources(groups func(c *Call) []LinkGroup) func(c *Call) (any, error) {
+	return func(c *Call) (any, error) {
+		value := []any{}
+		for _, g := range groups(c) {
+			id := c.ID.Child("privateLinkResources", g.ID)
+			value = append(value, Object{"id": string(id), "name": g.ID, "type": id.Type(), "properties": Object{
+				"groupId": g.ID, "requiredMembers": texts(g.Members), "requiredZoneNames": texts(g.Zones)}})
+		}
+		return Object{"value": value}, nil
+	}
+}
+
+func texts(list []string) []any {
+	all := make([]any, len(list))
+	for i, s := range list {
+		all[i] = s
+	}
+	return all
 }

@@ -15,6 +15,8 @@ type World interface {
 	Get(id azure.ID) (Object, bool)
 	// View is what a client sees of the resource with the id.
 	View(id azure.ID) (Object, bool)
+	// Known reports whether there is a resource type with the name.
+	Known(fullType string) bool
 	// List yields resources of a type in a scope, in the order in which they were
 	// created: a subscription, a group, or a parent.
 	List(scope azure.ID, fullType string) iter.Seq2[azure.ID, Object]
@@ -40,6 +42,8 @@ type World interface {
 	Edit(id azure.ID, change func(doc Object)) bool
 	// Delete removes a document with all that lies below it, each with its Removed.
 	Delete(id azure.ID)
+	// Move gives a resource and all below it another id. What refers to it refers to the new id.
+	Move(from, to azure.ID)
 	// Cancel ends the operations that run on a resource as canceled. It reports whether
 	// there are any; deletions are not canceled.
 	Cancel(id azure.ID) bool

@@ -5,6 +5,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/catalog"
 	"kaz/internal/emulator/kind"
 )
 
@@ -76,6 +77,9 @@ func Locate(k *kind.Kind, id azure.ID, doc, old behaviour.Object) error {
 		}
 		return behaviour.Gateway(400, "LocationRequired", "The location property is required for this definition.")
 	}
+	if _, known := catalog.FindRegion(location); !known && (k.Where != behaviour.Anywhere || location != "global") {
+		return noRegion(k, behaviour.Text(doc, "location"))
+	}
 	if had := behaviour.Text(old, "location"); had != "" && had != location {
 		if id.Is("Microsoft.Resources/resourceGroups") {
 			return behaviour.Gateway(409, "InvalidResourceGroupLocation",
@@ -91,6 +95,21 @@ func Locate(k *kind.Kind, id azure.ID, doc, old behaviour.Object) error {
 	}
 	doc["location"] = location
 	return nil
+}
+
+func noRegion(k *kind.Kind, location string) error {
+	var names []string
+	for _, r := range catalog.Regions() {
+		names = append(names, r.Name)
+	}
+	if k.Name == "Microsoft.Resources/resourceGroups" {
+		return behaviour.Gateway(400, "LocationNotAvailableForResourceGroup",
+			"The provided location '%s' is not available for resource group. List of available regions is '%s'.", location,
+			strings.Join(names, ","))
+	}
+	return behaviour.Gateway(400, "LocationNotAvailableForResourceType",
+		"The provided location '%s' is not available for resource type '%s'. List of available regions for the resource type is '%s'.",
+		location, k.Name, strings.Join(names, ","))
 }
 
 // NormalLocation is a region's name as Azure stores it: "East US" is "eastus".

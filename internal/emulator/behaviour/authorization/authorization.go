@@ -1,5 +1,5 @@
 // Package authorization has the behaviour of Microsoft.Authorization: built-in roles, custom roles and role
-// assignments. The core decides what a caller may do by them. Layer L2.
+// assignments, locks and policies. The core decides what a caller may do by them. Layer L2.
 package authorization
 
 import (
@@ -12,7 +12,7 @@ import (
 
 // Provider is Microsoft.Authorization.
 func Provider() behaviour.Provider {
-	return behaviour.Provider{Types: []behaviour.Type{roleDefinitions(), roleAssignments()}}
+	return behaviour.Provider{Types: append([]behaviour.Type{roleDefinitions(), roleAssignments(), locks()}, policies()...)}
 }
 
 const (

@@ -25,7 +25,7 @@ func fillImage(c *behaviour.Call) error {
 		return err
 	}
 	schema.KeepRest(c)
-	if err := schema.CheckLocation(c); err != nil {
+	if err := schema.CheckZones(c); err != nil {
 		return err
 	}
 	if source := behaviour.RefID(c.Doc, "properties.sourceVirtualMachine"); source != "" {

@@ -3,6 +3,7 @@ package compute_test
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -615,10 +616,17 @@ func TestNextLinkOfCompute(t *testing.T) {
 	w.scaleSet(model{capacity: 3})
 	const filter = "properties/latestModelApplied eq true"
 	page := w.get(set + "/virtualMachines?$top=2&api-version=2025-04-01&$filter=" + url.QueryEscape(filter))
-	w.want(page, "nextLink", "http://azure:80"+set+"/virtualMachines?$filter="+filter+"&$skiptoken=2&$top=2&api-version=2025-04-01")
+	token := regexp.MustCompile(`skiptoken=[^&]+`)
+	if got := token.ReplaceAllString(behaviour.Text(page, "nextLink"), "skiptoken=T"); got != "http://azure:80"+set+
+		"/virtualMachines?$filter="+filter+"&$skiptoken=T&$top=2&api-version=2025-04-01" {
+		t.Errorf("nextLink %s", got)
+	}
 	if last := w.list(behaviour.Text(page, "nextLink")); len(last) != 1 {
 		t.Errorf("the last page has %v", last)
 	}
-	w.want(w.get(vnet+"/subnets?$top=1&api-version=2025-05-01"), "nextLink",
-		"http://azure"+vnet+"/subnets?%24skiptoken=1&%24top=1&api-version=2025-05-01")
+	link := behaviour.Text(w.get(vnet+"/subnets?$top=1&api-version=2025-05-01"), "nextLink")
+	if got := token.ReplaceAllString(link, "skiptoken=T"); got != "http://azure"+vnet+
+		"/subnets?%24skiptoken=T&%24top=1&api-version=2025-05-01" {
+		t.Errorf("nextLink %s", got)
+	}
 }

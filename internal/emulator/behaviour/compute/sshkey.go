@@ -27,7 +27,7 @@ func sshPublicKeys() behaviour.Type {
 			if err := schema.CheckShape(c); err != nil {
 				return err
 			}
-			if err := schema.CheckLocation(c); err != nil {
+			if err := schema.CheckZones(c); err != nil {
 				return err
 			}
 			behaviour.Default(c.Doc, "properties", behaviour.Object{})

@@ -23,11 +23,15 @@ var table string
 
 // Provider is Microsoft.Network.
 func Provider() behaviour.Provider {
-	types := slices.Concat(publicip.Types(), vnet.Types(), security.Types(), loadbalancer.Types(), privatelink.Types(), dns.Types())
+	types := slices.Concat(publicip.Types(), vnet.Types(), security.Types(), loadbalancer.Types(), privatelink.Types(), dns.Types(),
+		trafficManagerTypes())
 	firewall := behaviour.Network()
 	firewall.Protocol = behaviour.FirewallOperations()
+	types = behaviour.Describe(table, map[string]behaviour.Style{"network": behaviour.Network(), "firewall": firewall}, types)
+	gateway := slices.IndexFunc(types, func(t behaviour.Type) bool { return t.Name == "Microsoft.Network/applicationGateways" })
+	types[gateway].Show = showGatewayParts
 	return behaviour.Provider{
-		Types:  behaviour.Describe(table, map[string]behaviour.Style{"network": behaviour.Network(), "firewall": firewall}, types),
-		Routes: append(publicip.Routes(), usages()),
+		Types:  types,
+		Routes: slices.Concat(publicip.Routes(), trafficManagerRoutes(), []behaviour.Route{usages()}),
 	}
 }

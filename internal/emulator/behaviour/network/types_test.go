@@ -122,3 +122,51 @@ func TestEtagsOfRecordSetWrites(t *testing.T) {
 	c.has(c.get(inside+"/SOA/@"), `{"properties":{"soaRecord":{"minimumTtl":10}}}`)
 	c.has(c.get(public+"/SOA/@"), `{"properties":{"SOARecord":{"minimumTTL":300}}}`)
 }
+
+// The endpoints of a traffic manager profile are resources of their own, written with the profile or alone.
+func TestTrafficManager(t *testing.T) {
+	c := start(t)
+	const profile = net + "/trafficManagerProfiles/tm"
+	body := `{"location":"global","properties":{"trafficRoutingMethod":"weighted","dnsConfig":{"relativeName":"mine","ttl":"30"},
+		"monitorConfig":{"protocol":"http","port":"80","path":"/"},"endpoints":[{"name":"a",
+		"type":"Microsoft.Network/trafficManagerProfiles/externalEndpoints","properties":{"target":"a.example.com"}}]}}`
+	c.has(c.put(profile, body), `{"location":"global","properties":{"trafficRoutingMethod":"Weighted","profileStatus":"Enabled",
+		"dnsConfig":{"fqdn":"mine.trafficmanager.net","ttl":30},"monitorConfig":{"protocol":"HTTP","port":80,"timeoutInSeconds":10},
+		"endpoints":[{"name":"a","id":"`+profile+`/externalEndpoints/a","properties":{"endpointStatus":"Enabled","weight":1,"priority":1}}]}}`)
+	c.put(profile+"/externalEndpoints/b", `{"properties":{"target":"b.example.com","weight":"5"}}`)
+	c.has(c.get(profile), `{"properties":{"endpoints":[{"name":"a"},{"name":"b","properties":{"weight":5,"priority":2}}]}}`)
+	c.refused("PUT", net+"/trafficManagerProfiles/other", body, 409, "Conflict")
+	free := c.do("POST", "/providers/Microsoft.Network/checkTrafficManagerNameAvailability", `{"name":"mine"}`)
+	c.has(free.Body, `{"nameAvailable":false,"reason":"AlreadyExists"}`)
+	c.put(profile, body)
+	c.has(c.get(profile), `{"properties":{"endpoints":[{"name":"a"}]}}`)
+}
+
+// The parts of an application gateway show which parts refer to them.
+func TestApplicationGateway(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(publicIP, staticIP)
+	const gateway = net + "/applicationGateways/g"
+	part := func(list, name string) string { return ref(gateway + "/" + list + "/" + name) }
+	got := c.put(gateway, `{"location":"eastus","properties":{"sku":{"name":"standard_v2","tier":"standard_v2","capacity":"2"},
+		"gatewayIPConfigurations":[{"name":"i","properties":{"subnet":`+ref(subnet)+`}}],
+		"frontendIPConfigurations":[{"name":"f","properties":{"publicIPAddress":`+ref(publicIP)+`}}],
+		"frontendPorts":[{"name":"p","properties":{"port":"80"}}],
+		"backendAddressPools":[{"name":"b"}],
+		"backendHttpSettingsCollection":[{"name":"s","properties":{"port":80,"protocol":"http"}}],
+		"httpListeners":[{"name":"l","properties":{"protocol":"http","frontendIPConfiguration":`+part("frontendIPConfigurations", "f")+`,
+			"frontendPort":`+part("frontendPorts", "p")+`}}],
+		"requestRoutingRules":[{"name":"r","properties":{"ruleType":"basic","priority":1,"httpListener":`+part("httpListeners", "l")+`,
+			"backendAddressPool":`+part("backendAddressPools", "b")+`,"backendHttpSettings":`+part("backendHttpSettingsCollection", "s")+`}}]}}`)
+	c.has(got, `{"properties":{"operationalState":"Running","enableHttp2":false,"probes":[],"sku":{"name":"Standard_v2","capacity":2},
+		"frontendPorts":[{"properties":{"port":80,"httpListeners":[`+part("httpListeners", "l")+`]}}],
+		"httpListeners":[{"properties":{"requestRoutingRules":[`+part("requestRoutingRules", "r")+`]}}],
+		"backendAddressPools":[{"type":"Microsoft.Network/applicationGateways/backendAddressPools","properties":{"backendAddresses":[],
+			"requestRoutingRules":[`+part("requestRoutingRules", "r")+`]}}],
+		"backendHttpSettingsCollection":[{"properties":{"requestTimeout":30,"cookieBasedAffinity":"Disabled"}}]}}`)
+	again := c.put(gateway, marshal(t, got))
+	if n := len(behaviour.Array(behaviour.Objects(again, "properties.httpListeners")[0], "properties.requestRoutingRules")); n != 1 {
+		t.Errorf("a document that is sent back has %d back-references", n)
+	}
+}

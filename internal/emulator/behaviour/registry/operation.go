@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"slices"
 	"strings"
 
 	"kaz/internal/emulator/behaviour"
@@ -23,7 +24,10 @@ func operations() behaviour.Protocol {
 			if o.Error != nil {
 				body["error"] = o.Error.Body()
 			}
+			isWrite := slices.Contains([]behaviour.Verb{behaviour.Create, behaviour.Update, behaviour.Patch, behaviour.Delete}, o.Verb)
 			switch {
+			case result && !isWrite && o.Error == nil && o.Output != nil:
+				return behaviour.Reply{Status: 200, Body: o.Output}
 			case !o.End.IsZero():
 			case result:
 				return behaviour.Reply{Status: 202}

@@ -3,16 +3,20 @@
 package registry
 
 import (
+	_ "embed"
 	"regexp"
 	"strings"
 
 	"kaz/internal/emulator/behaviour"
 )
 
+//go:embed types.txt
+var table string
+
 // Provider is Microsoft.ContainerRegistry.
 func Provider() behaviour.Provider {
 	return behaviour.Provider{
-		Types: []behaviour.Type{registries()},
+		Types: behaviour.Describe(table, styles(), []behaviour.Type{registries()}),
 		Routes: []behaviour.Route{{
 			Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.ContainerRegistry/checkNameAvailability",
 			Do: checkName, Permission: "Microsoft.ContainerRegistry/checkNameAvailability/read",
@@ -22,7 +26,17 @@ func Provider() behaviour.Provider {
 
 const registryType = "Microsoft.ContainerRegistry/registries"
 
-func registries() behaviour.Type {
+// styles are the styles of the types that only the table has.
+func styles() map[string]behaviour.Style {
+	plain := behaviour.Plain("Microsoft.ContainerRegistry")
+	plain.Updated = 201
+	child := operationStyle()
+	child.EmptyTags = false
+	return map[string]behaviour.Style{"registry": child, "plain": plain}
+}
+
+// operationStyle is the style of registries, whose writes are operations.
+func operationStyle() behaviour.Style {
 	style := behaviour.Plain("Microsoft.ContainerRegistry")
 	style.EmptyTags = true
 	style.Patched, style.Deleted = 201, 202
@@ -34,9 +48,13 @@ func registries() behaviour.Type {
 	style.Protocol = operations()
 	style.Otherwise = behaviour.Wait{First: 10, Later: 10}
 	style.Overlap = behaviour.Queue
+	return style
+}
+
+func registries() behaviour.Type {
 	return behaviour.Type{
 		Name:  registryType,
-		Style: style,
+		Style: operationStyle(),
 		Where: behaviour.Located,
 		Own: []string{
 			passwordsField, importsField, "sku.tier", "properties.loginServer", "properties.creationDate",
@@ -59,8 +77,11 @@ func registries() behaviour.Type {
 			"importImage":          {Long: true, Headers: behaviour.Location, Busy: "-", Do: checkImport, Settle: recordImport},
 			"listCredentials":      {Do: listCredentials},
 			"regenerateCredential": {Do: regenerateCredential},
+			"generateCredentials":  {Long: true, Headers: behaviour.Location, Busy: "-", Do: checkToken, Settle: generateCredentials},
 		},
-		Views: map[string]func(c *behaviour.Call) (any, error){"listUsages": listUsages},
+		Settle: settleRegistry,
+		Views: map[string]func(c *behaviour.Call) (any, error){
+			"listUsages": listUsages, "privateLinkResources": behaviour.PrivateLinkResources(linkGroups)},
 	}
 }
 

@@ -61,7 +61,8 @@ func tracked(c *behaviour.Call, group azure.ID) []behaviour.Object {
 // summary is what the resource manager itself knows of a resource.
 func summary(c *behaviour.Call, doc behaviour.Object) behaviour.Object {
 	item := behaviour.Object{}
-	for _, field := range []string{"id", "name", "type", "location", "tags", "sku", "kind", "identity", "zones", "managedBy", "plan"} {
+	for _, field := range []string{"id", "name", "type", "location", "tags", "sku", "kind", "identity", "zones", "managedBy", "plan",
+		"systemData"} {
 		if value := doc[field]; value != nil {
 			item[field] = value
 		}

@@ -21,8 +21,8 @@ func Provider() behaviour.Provider {
 		shortDeployment = "/resourceGroups/{group}/deployments/{deployment}"
 	)
 	return behaviour.Provider{
-		Types: []behaviour.Type{resourceGroups(), deployments(), deploymentOperations()},
-		Routes: []behaviour.Route{
+		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), tags()}, featureTypes()...),
+		Routes: append(featureRoutes(), []behaviour.Route{
 			read("/tenants", "", listTenants),
 			read("/subscriptions", "", listSubscriptions),
 			read(here, "", getSubscription),
@@ -31,24 +31,27 @@ func Provider() behaviour.Provider {
 			read("/providers/{namespace}", "", getProvider),
 			read(here+"/providers", "Microsoft.Resources/subscriptions/providers/read", listProviders),
 			read(here+"/providers/{namespace}", "Microsoft.Resources/subscriptions/providers/read", getProvider),
+			{Method: "POST", Pattern: here + "/providers/{namespace}/unregister", Do: getProvider,
+				Permission: "Microsoft.Resources/subscriptions/providers/unregister/action"},
 			{Method: "POST", Pattern: here + "/providers/{namespace}/register", Do: getProvider,
 				Permission: "Microsoft.Resources/subscriptions/providers/register/action"},
 			read(here+"/resources", "Microsoft.Resources/subscriptions/resources/read", listInSubscription),
 			read(here+"/resourceGroups/{group}/resources", "Microsoft.Resources/subscriptions/resourceGroups/resources/read", listInGroup),
 			read(here+shortDeployment+"/operations", "Microsoft.Resources/deployments/operations/read", shortOperations),
 			read(here+shortDeployment+"/operations/{operation}", "Microsoft.Resources/deployments/operations/read", shortOperations),
-		},
+		}...),
 	}
 }
 
-var groupName = regexp.MustCompile(`^[-\w._()]{0,89}[-\w_()]$`)
+var groupName = regexp.MustCompile(`^[-\p{L}\p{N}._()]{0,89}[-\p{L}\p{N}_()]$`)
 
 func resourceGroups() behaviour.Type {
 	return behaviour.Type{
-		Name:  groupType,
-		Style: behaviour.Group(),
-		Where: behaviour.Located,
-		Own:   []string{"properties"},
+		Name:    groupType,
+		Style:   behaviour.Group(),
+		Where:   behaviour.Located,
+		Own:     []string{"properties"},
+		Actions: moves(),
 		Fill: func(c *behaviour.Call) error {
 			if !groupName.MatchString(c.ID.Name()) {
 				e := behaviour.Invalid("InvalidResourceGroup",

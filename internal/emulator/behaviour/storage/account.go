@@ -27,10 +27,26 @@ func accounts() behaviour.Type {
 			behaviour.Set(view, "properties.privateEndpointConnections", behaviour.PrivateEndpointConnections(c, c.ID))
 		},
 		Actions: map[string]behaviour.Action{
-			"listKeys":      {Do: listKeys},
-			"regenerateKey": {Do: regenerateKey},
+			"listKeys":                 {Do: listKeys},
+			"regenerateKey":            {Do: regenerateKey},
+			"ListAccountSas":           {Do: accountSAS},
+			"ListServiceSas":           {Do: serviceSAS},
+			"revokeUserDelegationKeys": {},
 		},
+		Views: map[string]func(*behaviour.Call) (any, error){"privateLinkResources": behaviour.PrivateLinkResources(linkGroups)},
 	}
+}
+
+// linkGroups are the services of an account to which private endpoints can connect.
+func linkGroups(c *behaviour.Call) []behaviour.LinkGroup {
+	var groups []behaviour.LinkGroup
+	for _, service := range endpoints[behaviour.Text(c.Old, "kind")] {
+		for _, suffix := range []string{"", "_secondary"} {
+			groups = append(groups, behaviour.LinkGroup{ID: service + suffix, Members: []string{service + suffix},
+				Zones: []string{"privatelink." + service + "." + behaviour.CloudOf(c.Location()).Storage}})
+		}
+	}
+	return groups
 }
 
 var accountName = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
@@ -258,7 +274,7 @@ func webZone(location string) string {
 
 // createServices stores the services of a new account. Clients can change them, but not create or delete them.
 func createServices(c *behaviour.Call) error {
-	for _, service := range []string{"blobServices", "fileServices"} {
+	for _, service := range []string{"blobServices", "fileServices", "queueServices", "tableServices"} {
 		id := c.ID.Child(service, "default")
 		if _, there := c.Get(id); !there {
 			c.Put(id, behaviour.Object{"properties": behaviour.Object{}})

@@ -44,10 +44,9 @@ func service(name string, defaults behaviour.Object) behaviour.Type {
 }
 
 func blobServices() behaviour.Type {
-	return service("blobServices", behaviour.Object{
-		"cors":                  behaviour.Object{"corsRules": []any{}},
-		"deleteRetentionPolicy": behaviour.Object{"allowPermanentDelete": false, "enabled": false},
-	})
+	defaults := noRules()
+	defaults["deleteRetentionPolicy"] = behaviour.Object{"allowPermanentDelete": false, "enabled": false}
+	return service("blobServices", defaults)
 }
 
 func fileServices() behaviour.Type {
@@ -56,4 +55,12 @@ func fileServices() behaviour.Type {
 		"cors":                       behaviour.Object{"corsRules": []any{}},
 		"shareDeleteRetentionPolicy": behaviour.Object{"enabled": true, "days": defaultRetention},
 	})
+}
+
+func queueServices() behaviour.Type { return service("queueServices", noRules()) }
+
+func tableServices() behaviour.Type { return service("tableServices", noRules()) }
+
+func noRules() behaviour.Object {
+	return behaviour.Object{"cors": behaviour.Object{"corsRules": []any{}}}
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"maps"
 	"regexp"
 	"strings"
 	"time"
@@ -21,19 +22,24 @@ const defaultRetention = 7
 // deletedField is the field of a file service's document with its deleted shares.
 const deletedField = behaviour.Private + "deletedShares"
 
+// snapshotsField is the field of a share's document with its snapshots.
+const snapshotsField = behaviour.Private + "snapshots"
+
 func shares() behaviour.Type {
 	return behaviour.Type{
 		Name:    accountType + "/fileServices/shares",
 		Style:   child(behaviour.Ticks),
 		NoState: true,
 		Own: []string{
-			"properties.lastModifiedTime", "properties.accessTierChangeTime", "properties.leaseStatus", "properties.leaseState",
+			snapshotsField, "properties.lastModifiedTime", "properties.accessTierChangeTime", "properties.leaseStatus",
+			"properties.leaseState",
 			"properties.deleted", "properties.version",
 		},
 		Fill:    fillShare,
 		Show:    showShare,
 		All:     listShares,
 		Filter:  startsWith,
+		Refuse:  refuseWithSnapshots,
 		Removed: keepDeleted,
 		Missing: missing("ShareNotFound", "share"),
 		Actions: map[string]behaviour.Action{"restore": {Do: restore, Anew: true}},
@@ -47,7 +53,7 @@ func fillShare(c *behaviour.Call) error {
 		return err
 	}
 	if c.Expands("snapshots") {
-		return behaviour.Refusal(501, "NotImplemented", "The local Azure has no snapshots of file shares.")
+		return addSnapshot(c)
 	}
 	account, _ := c.Get(accountOf(c.ID))
 	premium := strings.HasPrefix(behaviour.Text(account, "sku.name"), "Premium")
@@ -106,10 +112,14 @@ func fillTier(c *behaviour.Call, premium bool) {
 }
 
 func showShare(c *behaviour.Call, view behaviour.Object) {
+	snapshots := behaviour.Objects(view, snapshotsField)
 	behaviour.Hide(view)
 	switch c.Verb {
 	case behaviour.Create, behaviour.Update, behaviour.Patch:
 		behaviour.KeepOnly(view, c.Body, "properties")
+		if c.Expands("snapshots") && len(snapshots) > 0 {
+			maps.Copy(behaviour.Sub(view, "properties"), snapshots[len(snapshots)-1])
+		}
 		delete(view, "etag")
 		return
 	case behaviour.List:
@@ -127,13 +137,53 @@ func showShare(c *behaviour.Call, view behaviour.Object) {
 	behaviour.Default(view, "properties.leaseState", "available")
 }
 
-// listShares lists the shares of a file service, with the deleted ones if $expand asks for them.
+// addSnapshot adds a snapshot to a share, which otherwise stays as it is.
+func addSnapshot(c *behaviour.Call) error {
+	if c.Old == nil {
+		return notFound(c, "ShareNotFound", "share")
+	}
+	metadata := behaviour.At(c.Doc, "properties.metadata")
+	clear(c.Doc)
+	maps.Copy(c.Doc, behaviour.Clone(c.Old))
+	snapshot := behaviour.Object{"snapshotTime": behaviour.Timestamp(c.Now())}
+	if metadata != nil {
+		snapshot["metadata"] = metadata
+	}
+	c.Doc[snapshotsField] = append(behaviour.Array(c.Doc, snapshotsField), snapshot)
+	return nil
+}
+
+// refuseWithSnapshots refuses to delete a share with snapshots, unless the request includes them.
+func refuseWithSnapshots(c *behaviour.Call) error {
+	if len(behaviour.Array(c.Old, snapshotsField)) > 0 && !strings.EqualFold(c.Query.Get("$include"), "snapshots") {
+		return behaviour.Conflict("ShareHasSnapshots", "The share has snapshots and the operation requires no snapshots.")
+	}
+	return nil
+}
+
+// snapshotViews returns the snapshots of a share as the list of shares shows them.
+func snapshotViews(doc behaviour.Object) []behaviour.Object {
+	var views []behaviour.Object
+	for _, snapshot := range behaviour.Objects(doc, snapshotsField) {
+		view := behaviour.Clone(doc)
+		maps.Copy(behaviour.Sub(view, "properties"), behaviour.Clone(snapshot))
+		views = append(views, view)
+	}
+	return views
+}
+
+// listShares lists the shares of a file service, with the deleted ones and the snapshots if $expand asks for them.
 func listShares(c *behaviour.Call) ([]behaviour.Object, error) {
 	items := []behaviour.Object{}
 	for _, doc := range c.List(c.ID, c.Type.Name) {
-		view := behaviour.Clone(doc)
-		showShare(c, view)
-		items = append(items, view)
+		views := []behaviour.Object{behaviour.Clone(doc)}
+		if c.Expands("snapshots") {
+			views = append(views, snapshotViews(doc)...)
+		}
+		for _, view := range views {
+			showShare(c, view)
+			items = append(items, view)
+		}
 	}
 	if !c.Expands("deleted") {
 		return items, nil

@@ -2,12 +2,27 @@
 // and file services, containers and shares. Layer L2.
 package storage
 
-import "kaz/internal/emulator/behaviour"
+import (
+	_ "embed"
+
+	"kaz/internal/emulator/behaviour"
+)
+
+//go:embed types.txt
+var table string
+
+// styles are the styles of the types that only the table has.
+func styles() map[string]behaviour.Style {
+	updated := child(behaviour.NoEtag)
+	updated.Created = 200
+	return map[string]behaviour.Style{"child": updated, "scope": child(behaviour.NoEtag), "ticks": child(behaviour.Ticks)}
+}
 
 // Provider is Microsoft.Storage.
 func Provider() behaviour.Provider {
 	return behaviour.Provider{
-		Types: []behaviour.Type{accounts(), blobServices(), containers(), fileServices(), shares()},
+		Types: behaviour.Describe(table, styles(), []behaviour.Type{accounts(), blobServices(), containers(), fileServices(), shares(),
+			queueServices(), tableServices()}),
 		Routes: []behaviour.Route{
 			{
 				Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/checkNameAvailability",
@@ -16,6 +31,10 @@ func Provider() behaviour.Provider {
 			{
 				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/locations/{location}/usages",
 				Do: usages, Permission: "Microsoft.Storage/locations/usages/read",
+			},
+			{
+				Method: "GET", Pattern: "/subscriptions/{subscription}/providers/Microsoft.Storage/skus", Do: listSKUs,
+				Permission: "Microsoft.Storage/skus/read",
 			},
 		},
 	}

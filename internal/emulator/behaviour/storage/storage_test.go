@@ -172,7 +172,6 @@ func TestSharesEchoTheRequest(t *testing.T) {
 		exchange{Do: "PUT " + shares + "/nfs", Body: `{"properties":{"enabledProtocols":"NFS"}}`, Status: 400,
 			Code: "ProtocolNotSupported"},
 		exchange{Do: "GET " + shares + "/none", Status: 404, Code: "ShareNotFound"},
-		exchange{Do: "PUT " + shares + "/share1?$expand=snapshots", Body: `{}`, Status: 501, Code: "NotImplemented"},
 	)
 }
 

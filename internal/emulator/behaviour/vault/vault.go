@@ -12,7 +12,8 @@ import (
 // Provider is Microsoft.KeyVault.
 func Provider() behaviour.Provider {
 	return behaviour.Provider{
-		Types: []behaviour.Type{vaults(), secrets(), deletedVaults()},
+		Types: []behaviour.Type{vaults(), secrets(), deletedVaults(), {Name: vaultType + "/privateEndpointConnections",
+			Style: behaviour.Plain("Microsoft.KeyVault")}},
 		Routes: []behaviour.Route{
 			{
 				Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.KeyVault/checkNameAvailability",
@@ -61,6 +62,11 @@ func vaults() behaviour.Type {
 		Settle:  recoverSecrets,
 		Removed: keepDeleted,
 		Header:  serviceHeader,
+		Views: map[string]func(*behaviour.Call) (any, error){"privateLinkResources": behaviour.PrivateLinkResources(
+			func(*behaviour.Call) []behaviour.LinkGroup {
+				return []behaviour.LinkGroup{{ID: "vault", Members: []string{"default"},
+					Zones: []string{"privatelink.vaultcore.azure.net"}}}
+			})},
 		Show: func(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Hide(view)
 			if connections := behaviour.PrivateEndpointConnections(c, c.ID); len(connections) > 0 {

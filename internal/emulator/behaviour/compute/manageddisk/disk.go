@@ -38,7 +38,7 @@ func fillDisk(c *behaviour.Call) error {
 		return err
 	}
 	schema.KeepRest(c)
-	if err := schema.CheckLocation(c); err != nil {
+	if err := schema.CheckZones(c); err != nil {
 		return err
 	}
 	if err := fillCreation(c, "disk"); err != nil {

@@ -30,7 +30,7 @@ func fillSnapshot(c *behaviour.Call) error {
 				c.ID.Name()).At("incremental")
 		}
 	}
-	if err := schema.CheckLocation(c); err != nil {
+	if err := schema.CheckZones(c); err != nil {
 		return err
 	}
 	if err := fillCreation(c, "snapshot"); err != nil {

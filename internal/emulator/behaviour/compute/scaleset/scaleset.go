@@ -44,7 +44,7 @@ func fillScaleSet(c *behaviour.Call) error {
 			"Operation is not allowed on Virtual Machine Scale Set '%s' since it is marked for deletion.", c.ID.Name())
 	}
 	schema.KeepRest(c)
-	if err := schema.CheckLocation(c); err != nil {
+	if err := schema.CheckZones(c); err != nil {
 		return err
 	}
 	if err := fillScaleSetModel(c); err != nil {

@@ -116,16 +116,9 @@ func IsFlexible(doc behaviour.Object) bool {
 	return strings.EqualFold(behaviour.Text(doc, "properties.orchestrationMode"), "Flexible")
 }
 
-// CheckLocation refuses an unknown region, and zones that the region does not have.
-func CheckLocation(c *behaviour.Call) error {
-	region, known := catalog.FindRegion(c.Location())
-	if !known {
-		e := behaviour.Invalid("LocationNotAvailableForResourceType",
-			"The provided location '%s' is not available for resource type '%s'. List of available regions for the resource type "+
-				"is '%s'.", c.Location(), c.Type.Name, strings.Join(RegionNames(), ","))
-		e.Gateway = true
-		return e
-	}
+// CheckZones refuses zones that the region does not have.
+func CheckZones(c *behaviour.Call) error {
+	region, _ := catalog.FindRegion(c.Location())
 	for _, zone := range behaviour.Texts(c.Doc, "zones") {
 		if !ContainsFold(region.Zones, zone) {
 			e := behaviour.Invalid("AvailabilityZoneNotSupported",

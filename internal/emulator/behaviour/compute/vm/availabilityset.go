@@ -44,7 +44,7 @@ func fillAvailabilitySet(c *behaviour.Call) error {
 			return err
 		}
 	}
-	if err := schema.CheckLocation(c); err != nil {
+	if err := schema.CheckZones(c); err != nil {
 		return err
 	}
 	behaviour.Default(c.Doc, "sku.name", "Classic")

@@ -76,7 +76,7 @@ func fillMachine(c *behaviour.Call) error {
 		}
 		c.Touch(c.ID) // every write changes the etag, even one without a change
 	}
-	if err := schema.CheckLocation(c); err != nil {
+	if err := schema.CheckZones(c); err != nil {
 		return err
 	}
 	size, err := SizeOf(behaviour.Text(c.Doc, "properties.hardwareProfile.vmSize"), "vmSize")

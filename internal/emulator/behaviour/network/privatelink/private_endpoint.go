@@ -18,7 +18,7 @@ func privateEndpoints() behaviour.Type {
 		Check: checkEndpoint,
 		Removed: func(c *behaviour.Call) error {
 			for _, connection := range connectionsOf(c.Old) {
-				if id := connectionID(c.Old, connection); id != "" {
+				if id := connectionID(c.World, c.Old, connection); id != "" {
 					c.Delete(id)
 				}
 			}
@@ -120,10 +120,11 @@ func guidOf(c *behaviour.Call, nic azure.ID) string {
 	return c.GUID()
 }
 
-// connectionID returns the id of the connection at the private link service.
-func connectionID(endpoint, connection behaviour.Object) azure.ID {
+// connectionID returns the id of the connection at the private link service, or at the resource of another provider. It is "" for
+// a resource that has no such connections.
+func connectionID(w behaviour.World, endpoint, connection behaviour.Object) azure.ID {
 	service := azure.ID(behaviour.Text(connection, "properties.privateLinkServiceId"))
-	if !service.Is(schema.Namespace + "privateLinkServices") {
+	if !w.Known(service.Type() + "/privateEndpointConnections") {
 		return ""
 	}
 	const longest = 40 // so that the name stays within the limit of 80 characters
@@ -135,7 +136,9 @@ func connectionID(endpoint, connection behaviour.Object) azure.ID {
 // connect adds the connection to the private link service.
 func connect(c *behaviour.Call, connection behaviour.Object) error {
 	service := azure.ID(behaviour.Text(connection, "properties.privateLinkServiceId"))
-	if !service.Is(schema.Namespace + "privateLinkServices") {
+	behaviour.Set(c.Doc, "id", string(c.ID))
+	id := connectionID(c.World, c.Doc, connection)
+	if id == "" {
 		return nil
 	}
 	theirs, ok := c.Get(service)
@@ -146,17 +149,19 @@ func connect(c *behaviour.Call, connection behaviour.Object) error {
 	if approves(theirs, c.ID.Subscription()) {
 		state = approved()
 	}
-	behaviour.Set(c.Doc, "id", string(c.ID))
-	id := connectionID(c.Doc, connection)
 	if _, ok := c.Get(id); ok {
 		return nil
 	}
-	c.Put(id, behaviour.Object{"name": id.Name(), "properties": behaviour.Object{
-		"privateEndpoint":                   behaviour.Ref(c.ID),
-		"privateEndpointLocation":           c.Location(),
-		"linkIdentifier":                    linkIdentifier(c),
-		"privateLinkServiceConnectionState": state,
-	}})
+	properties := behaviour.Object{"privateEndpoint": behaviour.Ref(c.ID), "privateLinkServiceConnectionState": state}
+	if service.Is(schema.Namespace + "privateLinkServices") {
+		properties["privateEndpointLocation"], properties["linkIdentifier"] = c.Location(), linkIdentifier(c)
+	} else {
+		properties["groupIds"] = behaviour.Clone(behaviour.At(connection, "properties.groupIds"))
+		if behaviour.Text(state, "status") == "Approved" {
+			state["description"] = "Auto-Approved"
+		}
+	}
+	c.Put(id, behaviour.Object{"name": id.Name(), "properties": properties})
 	return nil
 }
 
@@ -175,7 +180,7 @@ func approves(service behaviour.Object, subscription string) bool {
 func disconnect(c *behaviour.Call, now behaviour.Object) {
 	to := azure.ID(behaviour.Text(now, "properties.privateLinkServiceId"))
 	for _, old := range connectionsOf(c.Old) {
-		if id := connectionID(c.Old, old); id != "" && !id.Parent().Equal(to) {
+		if id := connectionID(c.World, c.Old, old); id != "" && !id.Parent().Equal(to) {
 			c.Delete(id)
 		}
 	}
@@ -195,7 +200,7 @@ func linkIdentifier(c *behaviour.Call) string {
 // showEndpoint shows the state of the connection at the private link service.
 func showEndpoint(c *behaviour.Call, view behaviour.Object) {
 	for _, connection := range connectionsOf(view) {
-		id := connectionID(view, connection)
+		id := connectionID(c.World, view, connection)
 		if id == "" {
 			continue
 		}

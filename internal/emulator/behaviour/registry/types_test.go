@@ -1,0 +1,46 @@
+package registry_test
+
+import (
+	"testing"
+
+	"kaz/internal/emulator/behaviour/behaviourtest"
+	"kaz/internal/emulator/behaviour/registry"
+	"kaz/internal/emulator/behaviour/resources"
+)
+
+// The parts of a registry are stored with what Azure adds, and a token gets its passwords once.
+func TestPartsOfARegistry(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), registry.Provider())
+	type (
+		exchange = behaviourtest.Exchange
+		has      = map[string]any
+	)
+	const reg = "~/providers/Microsoft.ContainerRegistry/registries/images1"
+	full := behaviourtest.Group + "/providers/Microsoft.ContainerRegistry/registries/images1"
+	a.Run(
+		exchange{Do: "PUT " + reg, Status: 201, Body: `{"location":"eastus","sku":{"name":"premium"},"identity":{"type":"SystemAssigned"},
+			"properties":{"adminUserEnabled":"true"}}`},
+		exchange{Do: "GET " + reg, Has: has{"properties.adminUserEnabled": true, "identity.type": "SystemAssigned"}},
+		exchange{Do: "GET ~/resources", Has: has{"value.0.name": "images1", "value.0.systemData.createdByType": "User"}},
+		exchange{Do: "GET " + reg + "/replications", Has: has{"value.#": 1, "value.0.name": "eastus"}},
+		exchange{Do: "PUT " + reg + "/replications/westus", Body: `{"location":"westus"}`, Status: 201},
+		exchange{Do: "GET " + reg + "/replications/westus", Has: has{"properties.regionEndpointEnabled": true,
+			"properties.status.displayStatus": "Ready", "properties.provisioningState": "Succeeded"}},
+		exchange{Do: "GET " + reg + "/scopeMaps/_repositories_pull", Has: has{"properties.type": "SystemDefined"}},
+		exchange{Do: "PUT " + reg + "/scopeMaps/mine", Status: 201, Body: `{"properties":{"actions":["repositories/a/content/read"]}}`},
+		exchange{Do: "PUT " + reg + "/tokens/t", Status: 201, Body: `{"properties":{"scopeMapId":"` + full + `/scopeMaps/mine"}}`},
+		exchange{Do: "POST " + reg + "/generateCredentials", Body: `{"tokenId":"` + full + `/tokens/none"}`, Status: 404, Code: "TokenNotFound"},
+		exchange{Do: "GET " + reg + "/privateLinkResources", Has: has{"value.0.name": "registry"}},
+	)
+	got := a.Request("POST", reg+"/generateCredentials", `{"tokenId":"`+full+`/tokens/t"}`)
+	if got.Status != 202 {
+		t.Fatalf("generateCredentials: %d %v", got.Status, got.Body)
+	}
+	a.Run(
+		exchange{Do: "GET " + got.Header.Get("Location"), Has: has{"username": "t", "passwords.#": 2}},
+		exchange{Do: "GET " + reg + "/tokens/t", Has: has{"properties.credentials.passwords.#": 2, "properties.credentials.passwords.0.value": nil}},
+	)
+	if shown := a.Run(exchange{Do: "GET " + reg}); behaviourtest.At(shown, "identity.principalId") == nil {
+		t.Errorf("a registry has no principal: %v", shown)
+	}
+}
