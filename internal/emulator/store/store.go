@@ -44,6 +44,9 @@ type Options struct {
 	Log    *slog.Logger
 	// KeepBefore reports whether entries are to keep the state before their last change.
 	KeepBefore func() bool
+	// Commit, when not nil, is called at the end of every transaction that can write. Its error takes all
+	// changes back.
+	Commit func(t *Transaction) error
 }
 
 // Store holds all resources. Transactions are the way to them.
