@@ -98,10 +98,17 @@ def steps(path):
     return found
 
 
-def run(name):
-    """Runs a chain; returns its commands, the failures and how long each command took."""
+def holds(check, value):
     import jmespath
 
+    try:
+        return jmespath.search(check, value) is True
+    except jmespath.exceptions.JMESPathError:
+        return False
+
+
+def run(name):
+    """Runs a chain; returns its name, how long each command took, and the failures."""
     failures, times = [], []
     path = here / "chains" / (name + ".az")
     for number, line, checks in steps(path):
@@ -112,13 +119,11 @@ def run(name):
         times.append((time.monotonic() - began, line))
         where = f"{path.name}:{number}: az {line}"
         if (code != 0) != refused:
-            failures.append(f"{where}\n    ended with {code}: {err.strip()[-1500:]}")
+            failures.append(f"{where}\n    ended with {code}: {err.strip()[-700:]}")
             continue
         if refused:
             value = {"error": err}
-        for check in checks:
-            if jmespath.search(check, value) is not True:
-                failures.append(f"{where}\n    {check} is not true of {json.dumps(value)[:1500]}")
+        failures += [f"{where}\n    {check} is not true of {json.dumps(value)[:1500]}" for check in checks if not holds(check, value)]
     return name, times, failures
 
 
@@ -140,6 +145,8 @@ def main():
     slow = sorted((t for _, times, _ in results for t in times), reverse=True)[:3]
     for failure in failures:
         print(failure)
+    for name, times, found in results:
+        print(f"{name}: {len(times)} commands in {sum(seconds for seconds, _ in times):.0f} s, {len(found)} failures")
     print(f"{sum(len(times) for _, times, _ in results)} commands in {time.monotonic() - began:.0f} s, {len(failures)} failures; "
           + "slowest: " + ", ".join(f"{seconds:.1f} s {line[:40]}" for seconds, line in slow))
     sys.exit(1 if failures else 0)

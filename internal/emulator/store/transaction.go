@@ -138,6 +138,17 @@ func (t *Transaction) In(scope azure.ID) iter.Seq2[azure.ID, behaviour.Object] {
 	}
 }
 
+// Heads implements [behaviour.World].
+func (t *Transaction) Heads(scope azure.ID) iter.Seq2[azure.ID, behaviour.Object] {
+	return func(yield func(azure.ID, behaviour.Object) bool) {
+		for _, e := range t.below(scope) {
+			if e.ID.Parent().Equal(scope) && !yield(e.ID, e.Head()) {
+				return
+			}
+		}
+	}
+}
+
 // Now implements [behaviour.World].
 func (t *Transaction) Now() time.Time { return t.At }
 
