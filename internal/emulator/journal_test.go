@@ -2,6 +2,7 @@ package emulator_test
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,12 +17,11 @@ import (
 	"kaz/internal/emulator/behaviour"
 )
 
-// writerState names the state file to the process that TestKilledProcess starts and kills.
-const writerState = "KAZ_TEST_WRITER_STATE"
+var writerState = flag.String("writer-state", "", "the state file of the process that TestKilledProcess starts and kills")
 
 // TestWriterProcess is the process that [TestKilledProcess] kills: it writes, and prints a line for every answer.
 func TestWriterProcess(t *testing.T) {
-	path := os.Getenv(writerState)
+	path := *writerState
 	if path == "" {
 		t.Skip("only for TestKilledProcess")
 	}
@@ -52,8 +52,7 @@ func TestKilledProcess(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	last := -1
 	for range 25 {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestWriterProcess$")
-		child.Env = append(os.Environ(), writerState+"="+path)
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestWriterProcess$", "-writer-state", path)
 		out, err := child.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
