@@ -3,12 +3,13 @@
 Each file in chains is a chain of commands, which runs in a process of its own. A line is a command without "az"; a line
 that begins with blanks is a JMESPath expression that has to be true of the output before it; a line that begins with "!"
 is a command that has to fail, and the expression below it is about {"error": TEXT}. Lines with "#" are comments.
-"{templates}" is the folder of the templates.
+"{templates}" is the folder of the templates, and "{uri}" the server of that folder.
 
 Usage: az.py ENDPOINTS [CHAIN...], where ENDPOINTS is a file with the line that "kaz local azure --proxy-address" prints.
 """
 
 import contextlib
+import http.server
 import io
 import json
 import logging
@@ -18,6 +19,7 @@ import pathlib
 import shlex
 import sys
 import tempfile
+import threading
 import time
 
 here = pathlib.Path(__file__).resolve().parent
@@ -113,7 +115,8 @@ def run(name):
     path = here / "chains" / (name + ".az")
     for number, line, checks in steps(path):
         refused = line.startswith("!")
-        args = shlex.split(line.removeprefix("!").replace("{templates}", str(here / "templates")))
+        line = line.replace("{templates}", str(here / "templates")).replace("{uri}", os.environ["TEMPLATES_URI"])
+        args = shlex.split(line.removeprefix("!"))
         began = time.monotonic()
         code, value, err = az(args)
         times.append((time.monotonic() - began, line))
@@ -127,12 +130,29 @@ def run(name):
     return name, times, failures
 
 
+class Files(http.server.SimpleHTTPRequestHandler):
+    """Serves the folder of the templates."""
+
+    def __init__(self, *args):
+        super().__init__(*args, directory=here / "templates")
+
+    def log_message(self, *args):
+        pass
+
+
+def serve():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Files)
+    os.environ["TEMPLATES_URI"] = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
 def main():
     endpoints = json.loads(pathlib.Path(sys.argv[1]).read_text())
     chains = sys.argv[2:] or sorted(p.stem for p in (here / "chains").glob("*.az"))
     with tempfile.TemporaryDirectory() as config:
         environment(endpoints, config)
         match_versions()
+        serve()
         code, _, err = az(["login", "--service-principal", "-u", endpoints["clientId"], "-p", endpoints["clientSecret"],
                            "--tenant", endpoints["tenant"]])
         if code:
