@@ -14,6 +14,7 @@ import (
 	"kaz/internal/emulator/behaviour/network"
 	"kaz/internal/emulator/behaviour/resources"
 	"kaz/internal/emulator/behaviour/storage"
+	"kaz/internal/emulator/behaviour/vault"
 )
 
 // identityIn is a template resource: a managed identity with a name, which may be an expression.
@@ -229,4 +230,25 @@ func TestExportOfAGroup(t *testing.T) {
 			t.Errorf("the exported template would change %v", change)
 		}
 	}
+}
+
+func TestAParameterRefersToASecret(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), identity.Provider(), vault.Provider())
+	const keys = behaviourtest.Group + "/providers/Microsoft.KeyVault/vaults/keys"
+	a.Run(
+		exchange{Do: "PUT " + keys, Body: `{"location":"eastus","properties":{"tenantId":"` + emulator.DefaultTenant +
+			`","sku":{"family":"A","name":"standard"},"accessPolicies":[]}}`},
+		exchange{Do: "PUT " + keys + "/secrets/s", Body: `{"properties":{"value":"hidden"}}`},
+	)
+	body := of(`{"parameters":{"p":{"type":"securestring"}},"resources":[`+identityIn("n", `,"tags":{"p":"[parameters('p')]"}`)+`]}`,
+		`{"p":{"reference":{"keyVault":{"id":"`+keys+`"},"secretName":"s"}}}`)
+	ended(a, body, "Succeeded")
+	a.Run(
+		exchange{Do: "GET " + identities + "/n", Has: has{"tags.p": "hidden"}},
+		exchange{Do: "GET " + deployment, Has: has{"properties.parameters.p.value": nil, "properties.parameters.p.type": "SecureString"}},
+		exchange{Do: "PUT " + deployment, Body: strings.Replace(body, "vaults/keys", "vaults/none", 1), Status: 400,
+			Code: "KeyVaultParameterReferenceNotFound"},
+		exchange{Do: "PUT " + deployment, Body: strings.Replace(body, `"secretName":"s"`, `"secretName":"none"`, 1), Status: 400,
+			Code: "KeyVaultParameterReferenceSecretRetrieveFailed"},
+	)
 }
