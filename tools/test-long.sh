@@ -4,13 +4,14 @@
 #   services   the Service controller: every write of twenty kinds of Services fails in every way; speed
 #   clusters   the clusters that make test leaves out: nodes that fail, both IP families, the chart, hundreds of nodes
 #   coldstart  the cold start of a controller with 5,000 nodes
+#   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
 #   schedules  random schedules of the Service controller: SCHEDULES says how many, FIRST is the seed of the first
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/steps.sh
 source tools/gotest.sh
 
-all=(clusters planner services schedules coldstart)
+all=(clusters az planner services schedules coldstart)
 read -ra parts <<<"${PARTS:-${all[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -41,6 +42,8 @@ clusters() {
   beside "clusters: those that make test leaves out" \
     tests_in test/cluster clusters -count=1 -timeout 45m -skip "$quick_clusters" ./...
 }
+
+az() { step "az: commands of Debian's az and its SDK for Python" bash tools/az.sh; }
 
 coldstart() {
   step "cold start of a controller with 5,000 nodes" \

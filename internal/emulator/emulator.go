@@ -99,7 +99,8 @@ type Emulator struct {
 // transactions are the way to the store.
 type transactions struct {
 	parts
-	store *store.Store
+	store       *store.Store
+	persistence *persistence
 }
 
 // parts are what every transaction needs in addition to the documents.
@@ -132,7 +133,7 @@ func New(o Options) (*Emulator, error) {
 	// What requests draw is drawn elsewhere, so that reads do not change what the
 	// resources get.
 	draws := random.New(o.Seed + 1)
-	e := &Emulator{}
+	e := &Emulator{transactions: transactions{persistence: &persistence{}}}
 	e.parts = parts{
 		tenancy: tenancy{o.Subscription, o.Tenant, o.Subscriptions}, accessControl: o.AccessControl, queue: operation.NewQueue(),
 		random: random.New(o.Seed), latency: latency.Model{Factor: o.Latency, Table: table, Random: draws}, log: o.Log,
@@ -154,7 +155,7 @@ func New(o Options) (*Emulator, error) {
 	if err := e.register(o.Providers); err != nil {
 		return nil, fmt.Errorf("resource types of the local Azure: %w", err)
 	}
-	e.store = store.New(store.Options{Kinds: e.kinds, Random: e.random, Log: e.log, KeepBefore: e.front.faults.Stale})
+	e.store = store.New(store.Options{Kinds: e.kinds, Random: e.random, Log: e.log, KeepBefore: e.front.faults.Stale, Commit: e.record})
 	e.queue.DueChanged = e.store.Watchers.Wake
 	return e, nil
 }

@@ -26,6 +26,7 @@ type stateFile struct {
 	Format       string          `json:"format"`
 	Subscription string          `json:"subscription"`
 	Tenant       string          `json:"tenant"`
+	Commit       uint64          `json:"commit"` // the last one of the journal that is included
 	Random       []byte          `json:"random"`
 	Resources    []savedResource `json:"resources"`
 	Operations   []savedOp       `json:"operations"`
@@ -59,20 +60,33 @@ type savedOp struct {
 
 // Save writes everything this Azure knows, running operations too, as JSON text.
 func (e *Emulator) Save(w io.Writer) error {
+	_, err := e.save(w)
+	return err
+}
+
+// save is Save. It returns the size of the journal's records that the text includes.
+func (e *Emulator) save(w io.Writer) (int64, error) {
 	e.endDue()
 	var file stateFile
 	var err error
-	e.read(func(t *transaction) { file, err = t.state() })
+	var size int64 // of the journal
+	e.read(func(t *transaction) {
+		file, err = t.state()
+		file.Commit = e.persistence.commits
+		if e.persistence.journal != nil {
+			size = e.persistence.journal.Size()
+		}
+	})
 	if err != nil {
-		return fmt.Errorf("state of the local Azure: %w", err)
+		return 0, fmt.Errorf("state of the local Azure: %w", err)
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", " ")
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(file); err != nil {
-		return fmt.Errorf("state of the local Azure: %w", err)
+		return 0, fmt.Errorf("state of the local Azure: %w", err)
 	}
-	return nil
+	return size, nil
 }
 
 func (t *transaction) state() (stateFile, error) {
@@ -83,40 +97,58 @@ func (t *transaction) state() (stateFile, error) {
 		return file, err
 	}
 	for _, e := range t.All() {
-		file.Resources = append(file.Resources,
-			savedResource{ID: e.ID, Seq: e.Seq, Changes: e.Count, Etag: e.Etag, Hidden: e.Hidden, Document: e.Text})
+		file.Resources = append(file.Resources, saveResource(e))
 	}
 	for _, o := range t.parts.queue.All() {
-		saved := savedOp{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start, Due: o.Due,
-			Error: o.Error, Fault: o.Fault, Canceled: o.Canceled, Body: o.Body, Notes: o.Notes, Old: o.Old}
-		if !o.End.IsZero() {
-			saved.End = &o.End
-		}
-		saved.Output, _ = o.Output.(json.RawMessage)
-		file.Operations = append(file.Operations, saved)
+		file.Operations = append(file.Operations, saveOperation(o))
 	}
 	return file, nil
+}
+
+func saveResource(e *store.Entry) savedResource {
+	return savedResource{ID: e.ID, Seq: e.Seq, Changes: e.Count, Etag: e.Etag, Hidden: e.Hidden, Document: e.Text}
+}
+
+func saveOperation(o *operation.Operation) savedOp {
+	saved := savedOp{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start, Due: o.Due,
+		Error: o.Error, Fault: o.Fault, Canceled: o.Canceled, Body: o.Body, Notes: o.Notes, Old: o.Old}
+	if !o.End.IsZero() {
+		saved.End = &o.End
+	}
+	saved.Output, _ = o.Output.(json.RawMessage)
+	return saved
 }
 
 // Load reads a saved state into an empty Azure. A state with a fault in it changes
 // nothing.
 func (e *Emulator) Load(r io.Reader) error {
+	file, err := decodeState(r)
+	if err != nil {
+		return err
+	}
+	return e.restore(file)
+}
+
+func decodeState(r io.Reader) (file stateFile, err error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
-		return fmt.Errorf("state of the local Azure: %w", err)
+		return file, fmt.Errorf("state of the local Azure: %w", err)
 	}
-	var file stateFile
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if err := decoder.Decode(&file); err != nil {
-		return fmt.Errorf("state of the local Azure: not a state file: %w", err)
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&file); err != nil {
+		return file, fmt.Errorf("state of the local Azure: not a state file: %w", err)
 	}
 	if file.Format != stateFormat {
-		return fmt.Errorf("state of the local Azure: format %q: want %q", file.Format, stateFormat)
+		return file, fmt.Errorf("state of the local Azure: format %q: want %q", file.Format, stateFormat)
 	}
-	if !strings.EqualFold(file.Subscription, e.tenancy.subscription) {
+	return file, nil
+}
+
+// restore puts a state into an empty Azure.
+func (e *Emulator) restore(file stateFile) error {
+	if file.Subscription != "" && !strings.EqualFold(file.Subscription, e.tenancy.subscription) {
 		return fmt.Errorf("state of the local Azure: it is of subscription %s, this one has %s", file.Subscription, e.tenancy.subscription)
 	}
-	err = e.write(func(t *transaction) error {
+	err := e.write(func(t *transaction) error {
 		if len(t.All()) > 0 {
 			return errors.New("there are resources already")
 		}
@@ -125,6 +157,7 @@ func (e *Emulator) Load(r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("state of the local Azure: %w", err)
 	}
+	e.persistence.commits = file.Commit
 	return nil
 }
 
@@ -206,28 +239,22 @@ func (e *Emulator) SaveFile(path string) (err error) {
 			_ = os.Remove(f.Name()) // the error that counts is another
 		}
 	}()
-	if err := errors.Join(e.Save(f), f.Sync(), f.Close()); err != nil {
+	size, err := e.save(f)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
 		return fmt.Errorf("state of the local Azure: %w", err)
 	}
+	if j := e.persistence.journal; j != nil && e.persistence.path == path {
+		return j.Drop(size)
+	}
 	return nil
 }
 
-// LoadFile loads from a file; a file that does not exist is an empty state. The file
-// is only read.
+// LoadFile loads from a file and the journal beside it; files that do not exist are an empty state. The files
+// are only read.
 func (e *Emulator) LoadFile(path string) error {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("state of the local Azure: %w", err)
-	}
-	defer f.Close()
-	if err := e.Load(f); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	_, err := e.load(path)
+	return err
 }

@@ -18,7 +18,8 @@ var lambdas = map[string]function{
 	"groupby":   {least: 2, most: 2, lazy: groupBy},
 	"toobject":  {least: 2, most: 3, lazy: toObject},
 	"lambda": {least: 1, most: -1, lazy: func(*evaluator, []Expression) (any, error) {
-		return nil, errors.New("the function 'lambda' can only be used as an argument of filter, groupBy, map, mapValues, reduce, sort and toObject")
+		return nil, errors.New("the function 'lambda' can only be used as an argument of filter, groupBy, map, mapValues, reduce, " +
+			"sort and toObject")
 	}},
 	"lambdavariables": {least: 1, most: 1, here: lambdaVariable},
 }

@@ -23,6 +23,9 @@ type World interface {
 	// In yields the resources of all types directly in a group, or below a resource,
 	// in the order in which they were created. Inline children are not among them.
 	In(scope azure.ID) iter.Seq2[azure.ID, Object]
+	// Heads yields what In yields, as documents without their properties but for the provisioningState, which
+	// takes less time.
+	Heads(scope azure.ID) iter.Seq2[azure.ID, Object]
 	// Referrers are the places that refer to the id, in the order of their ids.
 	Referrers(id azure.ID) []Referrer
 

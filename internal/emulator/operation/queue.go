@@ -6,6 +6,7 @@ package operation
 import (
 	"cmp"
 	"container/heap"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -78,14 +79,31 @@ type Queue struct {
 	byPath  map[string]*Operation   // lower-cased path of a poll URL
 	results map[string]bool         // the paths that are Location URLs
 	ended   []*Operation            // oldest first
+	touched map[*Operation]bool     // changed since TakeTouched
 	lastSeq uint64
 	due     atomic.Int64
 }
 
 // NewQueue returns an empty queue.
 func NewQueue() *Queue {
-	return &Queue{byKey: map[string][]*Operation{}, byPath: map[string]*Operation{}, results: map[string]bool{}}
+	return &Queue{byKey: map[string][]*Operation{}, byPath: map[string]*Operation{}, results: map[string]bool{},
+		touched: map[*Operation]bool{}}
 }
+
+// TakeTouched returns the operations that may have changed since the last call, in the order in which they began.
+func (q *Queue) TakeTouched() []*Operation {
+	all := slices.SortedFunc(maps.Keys(q.touched), func(a, b *Operation) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.ID, b.ID))
+	})
+	clear(q.touched)
+	return all
+}
+
+// Has reports whether an operation runs, or has ended and can still be polled.
+func (q *Queue) Has(o *Operation) bool { return o.index >= 0 || slices.Contains(q.ended, o) }
+
+// Latest are the last of some ended operations, as many as are kept.
+func Latest[O any](ended []O) []O { return ended[max(0, len(ended)-keepEnded):] }
 
 // keepEnded is how many ended operations can still be polled.
 const keepEnded = 10000
@@ -131,6 +149,7 @@ func (q *Queue) start(o *Operation) (undo func()) {
 
 // queue adds an operation to the running ones.
 func (q *Queue) queue(o *Operation) {
+	q.touched[o] = true
 	heap.Push(&q.running, o)
 	key := o.Held().Key()
 	q.byKey[key] = append(q.byKey[key], o)
@@ -153,6 +172,7 @@ func (q *Queue) move(o *Operation, due time.Time) {
 	if o.index < 0 {
 		return
 	}
+	q.touched[o] = true
 	o.Due = due
 	heap.Fix(&q.running, o.index)
 	q.nextDue()
@@ -201,6 +221,7 @@ func (q *Queue) forget(o *Operation) {
 
 // drop takes an operation out, whether it has ended or runs.
 func (q *Queue) drop(o *Operation) {
+	q.touched[o] = true
 	if o.index >= 0 {
 		q.unqueue(o)
 	}
@@ -210,6 +231,7 @@ func (q *Queue) drop(o *Operation) {
 
 // retire keeps an operation that has ended as long as it can be polled.
 func (q *Queue) retire(o *Operation) {
+	q.touched[o] = true
 	q.ended = append(q.ended, o)
 	o.Old, o.Body, o.Notes = nil, nil, nil
 	if len(q.ended) > keepEnded {

@@ -151,3 +151,14 @@ func BenchmarkScale(b *testing.B) {
 		s.scaleSet("a", 999)
 	}
 }
+
+// BenchmarkListResources reads a page of 1,000 of 6,000 resources.
+func BenchmarkListResources(b *testing.B) {
+	s := newSite(b)
+	for i := range 6000 {
+		s.must("PUT", fmt.Sprintf("%s/providers/Microsoft.Network/networkSecurityGroups/g%d", group, i), `{"location":"eastus","tags":{"a":"b"}}`)
+	}
+	for b.Loop() {
+		s.must("GET", group+"/resources", "")
+	}
+}

@@ -31,6 +31,7 @@ func (t *Transaction) removeTree(e *Entry) {
 	if e = t.Entry(e.ID); e == nil {
 		return
 	}
+	t.Touched[e.ID.Key()] = e.ID
 	t.remove(e)
 	t.OnUndo(func() { t.put(e) })
 	t.Gone(e.ID)

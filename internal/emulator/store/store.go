@@ -34,6 +34,7 @@ type Entry struct {
 	Before *Entry
 
 	tree atomic.Pointer[behaviour.Object]
+	head atomic.Pointer[behaviour.Object] // kept once it was read
 	refs []document.Reference
 }
 
@@ -44,6 +45,9 @@ type Options struct {
 	Log    *slog.Logger
 	// KeepBefore reports whether entries are to keep the state before their last change.
 	KeepBefore func() bool
+	// Commit, when not nil, is called at the end of every transaction that can write. Its error takes all
+	// changes back.
+	Commit func(t *Transaction) error
 }
 
 // Store holds all resources. Transactions are the way to them.
@@ -108,6 +112,37 @@ func (e *Entry) Fresh() behaviour.Object {
 		panic("stored document of " + string(e.ID) + " is not JSON: " + err.Error())
 	}
 	return tree
+}
+
+// Head is the entry's document without its properties but for the provisioningState, shared: not to be changed.
+func (e *Entry) Head() behaviour.Object {
+	if head := e.head.Load(); head != nil {
+		return *head
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(e.Text, &fields); err != nil {
+		panic("stored document of " + string(e.ID) + " is not JSON: " + err.Error())
+	}
+	var properties struct {
+		State string `json:"provisioningState"`
+	}
+	head := behaviour.Object{}
+	for key, text := range fields {
+		if key == "properties" {
+			_ = json.Unmarshal(text, &properties) // a state that is no string is none
+			continue
+		}
+		var value any
+		if err := json.Unmarshal(text, &value); err != nil {
+			panic("stored document of " + string(e.ID) + " is not JSON: " + err.Error())
+		}
+		head[key] = value
+	}
+	if properties.State != "" {
+		head["properties"] = behaviour.Object{"provisioningState": properties.State}
+	}
+	e.head.Store(&head)
+	return head
 }
 
 // All returns all entries, oldest first.

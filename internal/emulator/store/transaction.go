@@ -28,6 +28,9 @@ type Transaction struct {
 	World behaviour.World
 	Gone  func(id azure.ID)
 
+	// Touched are the resources that may have changed, by the keys of their ids.
+	Touched map[string]azure.ID
+
 	*index
 	history
 	options *Options
@@ -46,7 +49,8 @@ func (s *Store) Read(f func(t *Transaction)) {
 func (s *Store) Write(f func(t *Transaction) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := &Transaction{index: s.index, options: &s.options, At: time.Now(), writes: true, watched: s.Watchers.any}
+	t := &Transaction{index: s.index, options: &s.options, At: time.Now(), writes: true, watched: s.Watchers.any,
+		Touched: map[string]azure.ID{}}
 	done := false
 	defer func() {
 		if !done {
@@ -55,6 +59,11 @@ func (s *Store) Write(f func(t *Transaction) error) error {
 	}()
 	if err := f(t); err != nil {
 		return err
+	}
+	if s.options.Commit != nil {
+		if err := s.options.Commit(t); err != nil {
+			return err
+		}
 	}
 	done = true
 	if len(t.changes) > 0 {
@@ -123,6 +132,17 @@ func (t *Transaction) In(scope azure.ID) iter.Seq2[azure.ID, behaviour.Object] {
 	return func(yield func(azure.ID, behaviour.Object) bool) {
 		for _, e := range t.below(scope) {
 			if e.ID.Parent().Equal(scope) && !yield(e.ID, t.Doc(e)) {
+				return
+			}
+		}
+	}
+}
+
+// Heads implements [behaviour.World].
+func (t *Transaction) Heads(scope azure.ID) iter.Seq2[azure.ID, behaviour.Object] {
+	return func(yield func(azure.ID, behaviour.Object) bool) {
+		for _, e := range t.below(scope) {
+			if e.ID.Parent().Equal(scope) && !yield(e.ID, e.Head()) {
 				return
 			}
 		}
@@ -242,6 +262,7 @@ func (t *Transaction) Save(k *kind.Kind, id azure.ID, doc behaviour.Object, s Sa
 
 // replace puts an entry in the place of an old entry, nil for none.
 func (t *Transaction) replace(old, fresh *Entry) {
+	t.Touched[fresh.ID.Key()] = fresh.ID
 	t.put(fresh)
 	t.OnUndo(func() {
 		if old == nil {

@@ -149,9 +149,10 @@ func (a *Server) startEmulator(o Options, s settings, keys *keys) error {
 		return err
 	}
 	if o.State != "" {
-		if err := a.emulator.LoadFile(o.State); err != nil {
+		if err := a.emulator.Open(o.State); err != nil {
 			return fmt.Errorf("--state: %w; the file is unchanged", err)
 		}
+		a.closers.add(a.emulator.Close)
 	}
 	if err := a.assignRoles(s.identities); err != nil {
 		return err

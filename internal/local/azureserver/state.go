@@ -13,8 +13,7 @@ import (
 	"kaz/internal/emulator"
 )
 
-// saveDelay is the time from a change until the state is saved. A killed program loses at most the changes of this time
-// and of one save.
+// saveDelay is the time from a change until the state is saved. Until then the change is in the journal.
 const saveDelay = time.Second
 
 // saver saves the state of an emulator after changes.

@@ -446,7 +446,8 @@ func makeResource(c *behaviour.Call, s *source, t *template.Template, r *templat
 	err = c.Apply(r.ID, s.nestedBody(body))
 	if failed, ok := errors.AsType[*behaviour.Error](err); ok && failed.Keep {
 		return &behaviour.Error{Status: 409, Code: "ResourceDeploymentFailure", Target: string(r.ID), Details: []*behaviour.Error{failed},
-			Message: "The resource write operation failed to complete successfully, because it reached terminal provisioning state 'Failed'."}
+			Message: "The resource write operation failed to complete successfully, because it reached terminal provisioning state " +
+				"'Failed'."}
 	}
 	return err
 }

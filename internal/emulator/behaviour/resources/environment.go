@@ -9,7 +9,8 @@ func environment(host string) behaviour.Object {
 		"portal": "https://portal.azure.com", "graphAudience": "https://graph.windows.net/",
 		"activeDirectoryDataLake": "https://datalake.azure.net/", "batch": "https://batch.core.windows.net/",
 		"media": "https://rest.media.azure.net", "sqlManagement": "https://management.core.windows.net:8443/",
-		"vmImageAliasDoc": "https://raw.githubusercontent.com/Azure/azure-rest-api-specs/master/arm-compute/quickstart-templates/aliases.json",
+		"vmImageAliasDoc": "https://raw.githubusercontent.com/Azure/azure-rest-api-specs/master/arm-compute/quickstart-templates/" +
+			"aliases.json",
 		"resourceManager": host + "/",
 		"authentication": behaviour.Object{
 			"loginEndpoint": host + "/", "audiences": []any{"https://management.core.windows.net/", "https://management.azure.com/"},

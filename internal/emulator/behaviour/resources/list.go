@@ -44,7 +44,7 @@ func listInGroup(c *behaviour.Call) (behaviour.Reply, error) {
 // tracked are the resources of a group that have a location.
 func tracked(c *behaviour.Call, group azure.ID) []behaviour.Object {
 	var items []behaviour.Object
-	for id, doc := range c.In(group) {
+	for id, doc := range c.Heads(group) {
 		if behaviour.Text(doc, "location") == "" || strings.HasPrefix(id.Type(), "Microsoft.Resources/") {
 			continue
 		}

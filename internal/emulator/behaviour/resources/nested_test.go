@@ -2,6 +2,7 @@ package resources_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"kaz/internal/emulator/behaviour/network"
 	"kaz/internal/emulator/behaviour/resources"
 	"kaz/internal/emulator/behaviour/storage"
+	"kaz/internal/emulator/behaviour/vault"
 )
 
 // identityIn is a template resource: a managed identity with a name, which may be an expression.
@@ -202,4 +204,51 @@ func TestWhatIf(t *testing.T) {
 	if after := a.Run(exchange{Do: "GET ~/resources"}); !behaviour.Equal(before, after) {
 		t.Errorf("the what-if changed %v\nto %v", before, after)
 	}
+}
+
+// What a group's template makes is what was exported.
+func TestExportOfAGroup(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), identity.Provider(), network.Provider())
+	ended(a, of(`{"resources":[`+identityIn("one", "")+`,
+		{"type":"Microsoft.Network/networkSecurityGroups","apiVersion":"1","name":"nsg","location":"eastus"},
+		{"type":"Microsoft.Network/virtualNetworks","apiVersion":"1","name":"v","location":"eastus","dependsOn":["nsg"],"properties":{
+			"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s","properties":{"addressPrefix":"10.0.0.0/24",
+			"networkSecurityGroup":{"id":"[resourceId('Microsoft.Network/networkSecurityGroups','nsg')]"}}}]}}]}`, ""), "Succeeded")
+	exported := a.Run(exchange{Do: "POST ~/exportTemplate", Body: `{"resources":["*"],"options":"IncludeParameterDefaultValue"}`, Has: has{
+		"template.resources.#": 3, "template.parameters.virtualNetworks_v_name.defaultValue": "v",
+		"template.resources.2.name":        "[parameters('virtualNetworks_v_name')]",
+		"template.resources.2.dependsOn.0": "[resourceId('Microsoft.Network/networkSecurityGroups', parameters('networkSecurityGroups_nsg_name'))]",
+		"template.resources.2.properties.subnets.0.properties.networkSecurityGroup.id": "[resourceId('Microsoft.Network/networkSecurityGroups', parameters('networkSecurityGroups_nsg_name'))]",
+	}})
+	text, err := json.Marshal(exported["template"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := a.Run(exchange{Do: "POST " + deployment + "2/whatIf", Body: of(string(text), "")})
+	for _, change := range behaviour.Objects(changes, "properties.changes") {
+		if change["changeType"] != "NoChange" {
+			t.Errorf("the exported template would change %v", change)
+		}
+	}
+}
+
+func TestAParameterRefersToASecret(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), identity.Provider(), vault.Provider())
+	const keys = behaviourtest.Group + "/providers/Microsoft.KeyVault/vaults/keys"
+	a.Run(
+		exchange{Do: "PUT " + keys, Body: `{"location":"eastus","properties":{"tenantId":"` + emulator.DefaultTenant +
+			`","sku":{"family":"A","name":"standard"},"accessPolicies":[]}}`},
+		exchange{Do: "PUT " + keys + "/secrets/s", Body: `{"properties":{"value":"hidden"}}`},
+	)
+	body := of(`{"parameters":{"p":{"type":"securestring"}},"resources":[`+identityIn("n", `,"tags":{"p":"[parameters('p')]"}`)+`]}`,
+		`{"p":{"reference":{"keyVault":{"id":"`+keys+`"},"secretName":"s"}}}`)
+	ended(a, body, "Succeeded")
+	a.Run(
+		exchange{Do: "GET " + identities + "/n", Has: has{"tags.p": "hidden"}},
+		exchange{Do: "GET " + deployment, Has: has{"properties.parameters.p.value": nil, "properties.parameters.p.type": "SecureString"}},
+		exchange{Do: "PUT " + deployment, Body: strings.Replace(body, "vaults/keys", "vaults/none", 1), Status: 400,
+			Code: "KeyVaultParameterReferenceNotFound"},
+		exchange{Do: "PUT " + deployment, Body: strings.Replace(body, `"secretName":"s"`, `"secretName":"none"`, 1), Status: 400,
+			Code: "KeyVaultParameterReferenceSecretRetrieveFailed"},
+	)
 }

@@ -37,6 +37,8 @@ func Provider() behaviour.Provider {
 				Permission: "Microsoft.Resources/subscriptions/providers/register/action"},
 			read(here+"/resources", "Microsoft.Resources/subscriptions/resources/read", listInSubscription),
 			read(here+"/resourceGroups/{group}/resources", "Microsoft.Resources/subscriptions/resourceGroups/resources/read", listInGroup),
+			{Method: "POST", Pattern: here + "/resourceGroups/{group}/exportTemplate", Do: exportGroup,
+				Permission: "Microsoft.Resources/subscriptions/resourceGroups/exportTemplate/action"},
 			read(here+shortDeployment+"/operations", "Microsoft.Resources/deployments/operations/read", shortOperations),
 			read(here+shortDeployment+"/operations/{operation}", "Microsoft.Resources/deployments/operations/read", shortOperations),
 		}...),

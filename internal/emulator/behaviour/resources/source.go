@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/vault"
 	"kaz/internal/template"
 )
 
@@ -51,7 +52,32 @@ func sourceOf(c *behaviour.Call) (*source, error) {
 		}
 		s.given = behaviour.Sub(document, "parameters")
 	}
-	return s, nil
+	return s, s.readSecrets(c)
+}
+
+// readSecrets replaces references to secrets of key vaults by their values.
+func (s *source) readSecrets(c *behaviour.Call) error {
+	given := behaviour.Object{}
+	for name, value := range s.given {
+		given[name] = value
+		parameter, _ := value.(behaviour.Object)
+		reference := behaviour.Sub(parameter, "reference")
+		if reference == nil {
+			continue
+		}
+		id, secret := behaviour.RefID(reference, "keyVault"), behaviour.Text(reference, "secretName")
+		if _, there := c.Get(id); !there || !id.Is("Microsoft.KeyVault/vaults") {
+			return behaviour.Gateway(400, "KeyVaultParameterReferenceNotFound", "The specified KeyVault '%s' could not be found.", id)
+		}
+		text, there := vault.Secret(c, id, secret)
+		if !there {
+			return behaviour.Gateway(400, "KeyVaultParameterReferenceSecretRetrieveFailed",
+				"The secret of KeyVault parameter '%s' cannot be retrieved: the vault '%s' has no secret '%s'.", name, id.Name(), secret)
+		}
+		given[name] = behaviour.Object{"value": text}
+	}
+	s.given = given
+	return nil
 }
 
 // follow returns the document behind a link.

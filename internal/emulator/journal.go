@@ -1,0 +1,217 @@
+package emulator
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/journal"
+	"kaz/internal/emulator/operation"
+	"kaz/internal/emulator/store"
+)
+
+// commit is what a transaction changed, as the journal has it. Each record has all of a resource or an operation, so a
+// record that is already in the state file does no harm.
+type commit struct {
+	Number     uint64          `json:"commit"`
+	Random     []byte          `json:"random"`
+	Resources  []savedResource `json:"resources,omitempty"`
+	Removed    []azure.ID      `json:"removed,omitempty"`
+	Operations []savedOp       `json:"operations,omitempty"`
+	Dropped    []string        `json:"dropped,omitempty"`
+}
+
+// persistence is the file of the state and the journal beside it.
+type persistence struct {
+	path    string // of the state file, "" while there is none
+	journal *journal.Journal
+	commits uint64 // the number of the last commit
+}
+
+// journalOf is the journal beside a state file.
+func journalOf(path string) string {
+	return strings.TrimSuffix(path, filepath.Ext(path)) + "-journal.jsonl"
+}
+
+// Open loads the state of a file and of the journal beside it, as LoadFile does, and writes every change to the journal
+// from now on, before it is acknowledged. SaveFile to the same path shortens the journal.
+func (e *Emulator) Open(path string) error {
+	size, err := e.load(path)
+	if err != nil {
+		return err
+	}
+	j, err := journal.Open(journalOf(path), size)
+	if err != nil {
+		return fmt.Errorf("state of the local Azure: %w", err)
+	}
+	return e.write(func(*transaction) error {
+		e.persistence.path, e.persistence.journal = path, j
+		return nil
+	})
+}
+
+// Close ends the journal. Later changes are not written.
+func (e *Emulator) Close() (err error) {
+	_ = e.write(func(*transaction) error { // the store's lock keeps commits out
+		if e.persistence.journal != nil {
+			err = e.persistence.journal.Close()
+			e.persistence.journal = nil
+		}
+		return nil
+	})
+	return err
+}
+
+// record writes what a transaction changed to the journal.
+func (e *Emulator) record(tx *store.Transaction) error {
+	p := e.persistence
+	touched := e.queue.TakeTouched()
+	if p.journal == nil || len(tx.Touched) == 0 && len(touched) == 0 {
+		return nil
+	}
+	c := commit{Number: p.commits + 1}
+	var err error
+	if c.Random, err = e.random.Save(); err != nil {
+		return err
+	}
+	for _, id := range tx.Touched {
+		if entry := tx.Entry(id); entry != nil {
+			c.Resources = append(c.Resources, saveResource(entry))
+		} else {
+			c.Removed = append(c.Removed, id)
+		}
+	}
+	for _, o := range touched {
+		if e.queue.Has(o) {
+			c.Operations = append(c.Operations, saveOperation(o))
+		} else {
+			c.Dropped = append(c.Dropped, o.ID)
+		}
+	}
+	if err := p.journal.Append(c); err != nil {
+		return err
+	}
+	p.commits++
+	return nil
+}
+
+// load reads a state file and its journal into an empty Azure. It returns the size of the journal's records.
+func (e *Emulator) load(path string) (size int64, err error) {
+	file, err := readState(path)
+	if err != nil {
+		return 0, err
+	}
+	m := newMerge(file)
+	if size, err = journal.Read(journalOf(path), m.add); err != nil {
+		return 0, fmt.Errorf("state of the local Azure: %w", err)
+	}
+	merged := m.state()
+	if merged.Format == "" {
+		return size, nil // neither file is there
+	}
+	if err := e.restore(merged); err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return size, nil
+}
+
+// readState reads a state file; one that does not exist is an empty state.
+func readState(path string) (file stateFile, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return file, nil
+	}
+	if err != nil {
+		return file, fmt.Errorf("state of the local Azure: %w", err)
+	}
+	defer f.Close()
+	if file, err = decodeState(f); err != nil {
+		return file, fmt.Errorf("%s: %w", path, err)
+	}
+	return file, nil
+}
+
+// merge adds the commits of a journal to a saved state.
+type merge struct {
+	file       stateFile
+	resources  map[string]savedResource // by the keys of their ids
+	operations map[string]savedOp       // by their ids
+	order      []string                 // of the operations, by their last change
+}
+
+func newMerge(file stateFile) *merge {
+	m := &merge{file: file, resources: map[string]savedResource{}, operations: map[string]savedOp{}}
+	for _, r := range file.Resources {
+		m.resources[r.ID.Key()] = r
+	}
+	for _, o := range file.Operations {
+		m.put(o)
+	}
+	return m
+}
+
+func (m *merge) put(o savedOp) {
+	m.operations[o.ID] = o
+	m.order = append(m.order, o.ID)
+}
+
+// add applies a record of the journal. Records that the state file includes are left out.
+func (m *merge) add(record []byte) error {
+	var c commit
+	if err := json.Unmarshal(record, &c); err != nil {
+		return err
+	}
+	if c.Number <= m.file.Commit {
+		return nil
+	}
+	if c.Number != m.file.Commit+1 {
+		return fmt.Errorf("it has change %d, and change %d is missing", c.Number, m.file.Commit+1)
+	}
+	m.file.Commit, m.file.Random = c.Number, c.Random
+	m.file.Format = stateFormat
+	for _, r := range c.Resources {
+		m.resources[r.ID.Key()] = r
+	}
+	for _, id := range c.Removed {
+		delete(m.resources, id.Key())
+	}
+	for _, o := range c.Operations {
+		m.put(o)
+	}
+	for _, id := range c.Dropped {
+		delete(m.operations, id)
+	}
+	return nil
+}
+
+// state is the saved state with all commits: resources by their age, and operations as a queue lists them.
+func (m *merge) state() stateFile {
+	m.file.Resources, m.file.Operations = nil, nil
+	for _, r := range m.resources {
+		m.file.Resources = append(m.file.Resources, r)
+	}
+	slices.SortFunc(m.file.Resources, func(a, b savedResource) int { return cmp.Compare(a.Seq, b.Seq) })
+	last := map[string]int{}
+	for i, id := range m.order {
+		last[id] = i
+	}
+	var running []savedOp
+	for i, id := range m.order {
+		o, ok := m.operations[id]
+		switch {
+		case !ok || last[id] != i:
+		case o.End == nil:
+			running = append(running, o)
+		default:
+			m.file.Operations = append(m.file.Operations, o)
+		}
+	}
+	m.file.Operations = append(operation.Latest(m.file.Operations), running...)
+	return m.file
+}
