@@ -59,9 +59,13 @@ func (c *Controller) requested(r *csispec.CreateVolumeRequest) (disk.Volume, err
 	}
 	size, err := p.SizeGB(r.GetCapacityRange().GetRequiredBytes(), r.GetCapacityRange().GetLimitBytes())
 	if err != nil {
-		return none, csi.Invalid("CreateVolume: %v", err)
+		return none, status.Errorf(codes.OutOfRange, "CreateVolume: %v", err)
 	}
-	return disk.Volume{Name: r.GetName(), Parameters: p, SizeGB: size, Zone: c.zone(p, r.GetAccessibilityRequirements())}, nil
+	zone, err := c.zone(p, r.GetAccessibilityRequirements())
+	if err != nil {
+		return none, err
+	}
+	return disk.Volume{Name: r.GetName(), Parameters: p, SizeGB: size, Zone: zone}, nil
 }
 
 // useSource checks the source of a volume and has the volume be a copy of it.
@@ -158,20 +162,29 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 	return &csispec.DeleteVolumeResponse{}, csi.Status(err, "delete disk %s", id.Name())
 }
 
-// zone returns the number of the zone in which a disk is created, "" for none: of the first preferred or allowed topology
-// in the disk's region.
-func (c *Controller) zone(p disk.Parameters, r *csispec.TopologyRequirement) string {
+// zone returns the number of the zone in which a disk is created, "" for none: the first preferred or allowed zone. A
+// zone of another region is an error if no other zone is allowed.
+func (c *Controller) zone(p disk.Parameters, r *csispec.TopologyRequirement) (string, error) {
 	if p.ZoneRedundant() {
-		return ""
+		return "", nil
 	}
+	foreign := ""
 	for _, topology := range append(r.GetPreferred(), r.GetRequisite()...) {
 		for _, key := range []string{wellKnownZone, zoneKey(c.config.Name)} {
-			if number, ok := strings.CutPrefix(topology.GetSegments()[key], c.region(p)+"-"); ok && number != "" {
-				return number
+			zone := topology.GetSegments()[key]
+			number, ok := strings.CutPrefix(zone, c.region(p)+"-")
+			switch {
+			case ok && number != "":
+				return number, nil
+			case zone != "":
+				foreign = zone
 			}
 		}
 	}
-	return ""
+	if foreign != "" {
+		return "", csi.Invalid("CreateVolume: zone %q is not in region %s: zones of disks are REGION-NUMBER", foreign, c.region(p))
+	}
+	return "", nil
 }
 
 // region returns the region of a disk as zones of nodes begin with it.

@@ -87,8 +87,9 @@ type batch struct {
 }
 
 func (b *batch) detach(c Change) Outcome {
-	if d, ok := Find(b.have.Properties.StorageProfile, c.Disk); !ok || d.ToBeDetached {
-		return Outcome{Done: !ok}
+	at, attached := Find(b.have.Properties.StorageProfile, c.Disk)
+	if !attached {
+		return Outcome{Done: true}
 	}
 	if b.leaves(c.Disk) {
 		return Outcome{}
@@ -98,7 +99,9 @@ func (b *batch) detach(c Change) Outcome {
 		d.DetachOption = "ForceDetach"
 	}
 	b.request.Detach = append(b.request.Detach, d)
-	b.count--
+	if !at.ToBeDetached { // an earlier detachment that failed left the mark
+		b.count--
+	}
 	return Outcome{}
 }
 

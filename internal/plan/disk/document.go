@@ -56,7 +56,7 @@ func (p Parameters) SizeGB(required, limit int64) (int64, error) {
 	if p.PerformancePlus != nil && *p.PerformancePlus {
 		size = max(size, performancePlusAtLeast)
 	}
-	if limit > 0 && roundUpGB(limit) < size {
+	if limit > 0 && limit < size*gib {
 		return 0, fmt.Errorf("capacity limit %d bytes: the disk would have %d GiB", limit, size)
 	}
 	if size > largest {

@@ -43,6 +43,8 @@ type Parameters struct {
 type parameter struct {
 	name string
 	read func(p *Parameters, value string) error
+	// alias is another name of the key, "" for none.
+	alias string
 	// mutable says that a VolumeAttributesClass can change it.
 	mutable bool
 }
@@ -51,40 +53,39 @@ type parameter struct {
 func parameters() []parameter {
 	sku := oneOf(func(p *Parameters) *string { return &p.SKU }, skuNames()...)
 	return []parameter{
-		{"skuName", sku, true},
-		{"storageAccountType", sku, true},
-		{"diskIOPSReadWrite", number(func(p *Parameters) **int64 { return &p.IOPS }, 1), true},
-		{"diskMBpsReadWrite", number(func(p *Parameters) **int64 { return &p.MBps }, 1), true},
-		{"cachingMode", oneOf(func(p *Parameters) *string { return &p.CachingMode }, "None", "ReadOnly", "ReadWrite"), false},
-		{"fsType", oneOfFold(func(p *Parameters) *string { return &p.FSType }, "ext2", "ext3", "ext4", "xfs", "btrfs", "ntfs"), false},
-		{"location", text(func(p *Parameters) *string { return &p.Location }), false},
-		{"resourceGroup", text(func(p *Parameters) *string { return &p.ResourceGroup }), false},
-		{"subscriptionID", text(func(p *Parameters) *string { return &p.Subscription }), false},
-		{"diskName", text(func(p *Parameters) *string { return &p.DiskName }), false},
-		{"logicalSectorSize", readSectorSize, false},
-		{"tags", text(func(p *Parameters) *string { return &p.tags }), false},
-		{"tagValueDelimiter", text(func(p *Parameters) *string { return &p.delimiter }), false},
-		{"diskEncryptionSetID", id(func(p *Parameters) *azure.ID { return &p.EncryptionSet }), false},
+		{"skuName", sku, "storageAccountType", true},
+		{"diskIOPSReadWrite", number(func(p *Parameters) **int64 { return &p.IOPS }, 1), "", true},
+		{"diskMBpsReadWrite", number(func(p *Parameters) **int64 { return &p.MBps }, 1), "", true},
+		{"cachingMode", oneOf(func(p *Parameters) *string { return &p.CachingMode }, "None", "ReadOnly", "ReadWrite"), "", false},
+		{"fsType", oneOfFold(func(p *Parameters) *string { return &p.FSType }, "ext2", "ext3", "ext4", "xfs", "btrfs", "ntfs"), "", false},
+		{"location", text(func(p *Parameters) *string { return &p.Location }), "", false},
+		{"resourceGroup", text(func(p *Parameters) *string { return &p.ResourceGroup }), "", false},
+		{"subscriptionID", text(func(p *Parameters) *string { return &p.Subscription }), "", false},
+		{"diskName", text(func(p *Parameters) *string { return &p.DiskName }), "", false},
+		{"logicalSectorSize", readSectorSize, "", false},
+		{"tags", text(func(p *Parameters) *string { return &p.tags }), "", false},
+		{"tagValueDelimiter", text(func(p *Parameters) *string { return &p.delimiter }), "", false},
+		{"diskEncryptionSetID", id(func(p *Parameters) *azure.ID { return &p.EncryptionSet }), "", false},
 		{"diskEncryptionType", oneOf(func(p *Parameters) *string { return &p.EncryptionType }, "EncryptionAtRestWithCustomerKey",
-			"EncryptionAtRestWithPlatformAndCustomerKeys", "EncryptionAtRestWithPlatformKey"), false},
-		{"writeAcceleratorEnabled", readWriteAccelerator, false},
-		{"maxShares", readMaxShares, false},
+			"EncryptionAtRestWithPlatformAndCustomerKeys", "EncryptionAtRestWithPlatformKey"), "", false},
+		{"writeAcceleratorEnabled", readWriteAccelerator, "", false},
+		{"maxShares", readMaxShares, "", false},
 		{"networkAccessPolicy", oneOf(func(p *Parameters) *string { return &p.NetworkAccessPolicy }, "AllowAll", "DenyAll",
-			"AllowPrivate"), false},
-		{"publicNetworkAccess", oneOf(func(p *Parameters) *string { return &p.PublicNetworkAccess }, "Enabled", "Disabled"), false},
-		{"diskAccessID", id(func(p *Parameters) *azure.ID { return &p.DiskAccess }), false},
-		{"enableBursting", boolean(func(p *Parameters) **bool { return &p.Bursting }), false},
-		{"enablePerformancePlus", boolean(func(p *Parameters) **bool { return &p.PerformancePlus }), false},
-		{"csi.storage.k8s.io/pvc/name", text(func(p *Parameters) *string { return &p.PVCName }), false},
-		{"csi.storage.k8s.io/pvc/namespace", text(func(p *Parameters) *string { return &p.PVCNamespace }), false},
-		{"csi.storage.k8s.io/pv/name", text(func(p *Parameters) *string { return &p.PVName }), false},
+			"AllowPrivate"), "", false},
+		{"publicNetworkAccess", oneOf(func(p *Parameters) *string { return &p.PublicNetworkAccess }, "Enabled", "Disabled"), "", false},
+		{"diskAccessID", id(func(p *Parameters) *azure.ID { return &p.DiskAccess }), "", false},
+		{"enableBursting", boolean(func(p *Parameters) **bool { return &p.Bursting }), "", false},
+		{"enablePerformancePlus", boolean(func(p *Parameters) **bool { return &p.PerformancePlus }), "", false},
+		{"csi.storage.k8s.io/pvc/name", text(func(p *Parameters) *string { return &p.PVCName }), "", false},
+		{"csi.storage.k8s.io/pvc/namespace", text(func(p *Parameters) *string { return &p.PVCNamespace }), "", false},
+		{"csi.storage.k8s.io/pv/name", text(func(p *Parameters) *string { return &p.PVName }), "", false},
 		// Keys of the other driver that have no effect there or here. Classes that name them keep working.
-		{"kind", ignored, false},
-		{"enableAsyncAttach", ignored, false},
-		{"zoned", ignored, false},
-		{"attachDiskInitialDelay", ignored, false},
-		{"useragent", ignored, false},
-		{"perfProfile", oneOfFold(func(*Parameters) *string { return new(string) }, "none"), false},
+		{"kind", ignored, "", false},
+		{"enableAsyncAttach", ignored, "", false},
+		{"zoned", ignored, "", false},
+		{"attachDiskInitialDelay", ignored, "", false},
+		{"useragent", ignored, "", false},
+		{"perfProfile", oneOfFold(func(*Parameters) *string { return new(string) }, "none"), "", false},
 	}
 }
 
@@ -130,7 +131,7 @@ func (p *Parameters) readAll(values map[string]string, allowed func(parameter) b
 	known := slices.DeleteFunc(parameters(), func(k parameter) bool { return !allowed(k) })
 	read := map[string]string{} // the key as the user wrote it, by the key of the table
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		i := slices.IndexFunc(known, func(k parameter) bool { return strings.EqualFold(k.name, key) })
+		i := slices.IndexFunc(known, func(k parameter) bool { return strings.EqualFold(k.name, key) || strings.EqualFold(k.alias, key) })
 		if i < 0 {
 			names := make([]string, len(known))
 			for i, k := range known {

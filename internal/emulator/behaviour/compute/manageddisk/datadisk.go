@@ -176,7 +176,7 @@ func (d DataDisks) attachable(disk behaviour.Object, id azure.ID) error {
 	}
 	if state := behaviour.Text(disk, "properties.diskState"); strings.HasPrefix(state, "ActiveSAS") {
 		return behaviour.Conflict("OperationNotAllowed",
-			"Disk '%s' cannot be attached: it is in state %s. Revoke its shared access first.", id.Name(), state)
+			"There is an active shared access signature outstanding for disk %s. Call EndGetAccess before attaching the disk.", id.Name())
 	}
 	zone, own := behaviour.Texts(disk, "zones"), behaviour.Texts(d.Doc, "zones")
 	if len(zone) > 0 && !slices.Equal(zone, own) {
