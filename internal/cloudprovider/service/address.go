@@ -19,8 +19,9 @@ import (
 // Those of several Services are planned together, on one snapshot, and made side by
 // side; each Service goes on as soon as it has its own.
 //
-// It runs ahead of the commit, which would make them too. So what it finds made or
-// changed by others is left to the commit, which reads again.
+// It runs ahead of the commit, which would make them too, so that a public IP that is slow or
+// refused holds up no other Service. What it finds made or changed by others is left to the
+// commit, which reads again.
 func (c *Controller) allocate(ctx context.Context, s loadbalancer.Service) error {
 	steps, err := c.addresses.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), s)
 	if err != nil || len(steps) == 0 {
