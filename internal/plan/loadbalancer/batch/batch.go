@@ -155,8 +155,7 @@ func (b *Batch) HasService(key string) bool {
 // Names is the keys of the batch's Services.
 func (b *Batch) Names() []string { return names(b.All(), func(Served) bool { return true }) }
 
-// NamesAt is the keys of the batch's Services that have anything at a load balancer,
-// now or after the decision.
+// NamesAt is the keys of the batch's Services that have anything at a load balancer, now or after the decision.
 func (b *Batch) NamesAt(lb *index.LoadBalancer) []string {
 	return names(b.All(), func(s Served) bool {
 		return len(lb.Owned[s.Owner])+len(lb.RulesOf[s.Owner]) > 0 || s.IsAt(lb)

@@ -9,11 +9,10 @@ import (
 
 // Handover is a Service that leaves a frontend, or its address, for another one.
 //
-// Azure may refuse what a Service asks for, and then the Service keeps what it has. So what serves
-// it so far goes after Azure has accepted what serves it from then on: the load balancer that it
-// leaves for one of the other kind is written after that one, and the security group after both.
-// A public IP can be at one load balancer only, so one that moves between two of a kind goes
-// before it comes (see Sources).
+// Azure may refuse what a Service asks for, and then the Service keeps what it has. So what serves it so far goes
+// after Azure has accepted what serves it from then on: the load balancer that it leaves for one of the other kind is
+// written after that one, and the security group after both. A public IP can be at one load balancer only, so one
+// that moves between two of a kind goes before it comes (see Sources).
 type Handover struct{ From, To *index.LoadBalancer }
 
 // Handovers are the handovers of the batch.

@@ -44,8 +44,7 @@ func RoleOf(c Config, n *v1.Node) Role {
 	return Receiver
 }
 
-// excludedByLabel reads the label's value, as the rest of Kubernetes does: one that
-// is no truth value excludes.
+// excludedByLabel reads the label's value, as the rest of Kubernetes does: one that is no truth value excludes.
 func excludedByLabel(n *v1.Node) bool {
 	text, ok := n.Labels[labelExclude]
 	if !ok {

@@ -21,9 +21,8 @@ import (
 	"kaz/internal/plan/loadbalancer/tag"
 )
 
-// Find finds Services that the cluster does not have and of which Azure has something. They are to be
-// decided as others that are gone. Names and tags show which Services they were: the UID is as
-// long as a base name has it.
+// Find finds Services that the cluster does not have and of which Azure has something. They are to be decided as
+// others that are gone. Names and tags show which Services they were: the UID is as long as a base name has it.
 //
 // all are all Services of the cluster that may have something in Azure, whatever serves
 // them; they have to be read after the snapshot, or a new Service is taken for one that is gone.
@@ -85,8 +84,7 @@ func (f *finder) owner(owner string) {
 	}
 }
 
-// serves reports whether a Service that exists has a rule at a frontend, which is in use then,
-// whatever its name.
+// serves reports whether a Service that exists has a rule at a frontend, which is in use then, whatever its name.
 func (f *finder) serves(at index.Frontend) bool {
 	return slices.ContainsFunc(at.Uses(), func(u index.Use) bool { return f.owners[u.Owner] })
 }
@@ -115,8 +113,7 @@ func (f *finder) loadBalancer(lb *index.LoadBalancer) {
 	}
 }
 
-// isOfOtherCluster reports whether the public IP of a frontend, and thereby the frontend, is
-// another cluster's.
+// isOfOtherCluster reports whether the public IP of a frontend, and thereby the frontend, is another cluster's.
 func (f *finder) isOfOtherCluster(ref *azure.Reference) bool {
 	if ref == nil {
 		return false
@@ -158,8 +155,7 @@ func (f *finder) isOf(ip *index.PublicIP, key string) bool {
 	})
 }
 
-// link notes the Service of a private link service if that Service, or the owner of the frontend, does not
-// exist.
+// link notes the Service of a private link service if that Service, or the owner of the frontend, does not exist.
 func (f *finder) link(l *index.Link) {
 	key := index.LinkOwner(l)
 	namespace, name, ok := strings.Cut(key, "/")

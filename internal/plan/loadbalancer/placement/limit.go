@@ -104,8 +104,7 @@ func checkRoom(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 		newRules(w, p.At.LB, p.IsIPv6()), strings.TrimSuffix(p.At.LB.ID.Name(), cluster.InternalSuffix), with, mostRulesPerNode)
 }
 
-// ruleChange counts the rules of one load balancer and family that lead to nodes: existing, leaving and new
-// ones.
+// ruleChange counts the rules of one load balancer and family that lead to nodes: existing, leaving and new ones.
 type ruleChange struct{ here, leave, come int }
 
 // ruleChanges counts what leads to the nodes now, and after the batch.
@@ -136,8 +135,7 @@ func ruleChanges(x *index.Index, b *batch.Batch) map[lbFamily]ruleChange {
 	return all
 }
 
-// crowded are the load balancers that must not be written before another one that leads to
-// the same nodes.
+// crowded are the load balancers that must not be written before another one that leads to the same nodes.
 func crowded(x *index.Index, changes map[lbFamily]ruleChange) map[*index.LoadBalancer]bool {
 	full := map[*index.LoadBalancer]bool{}
 	for at, n := range changes {

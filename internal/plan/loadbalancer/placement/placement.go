@@ -1,6 +1,5 @@
-// Package placement finds where the addresses of Services are served: at which load balancer, at
-// which frontend and with which public IP. It refuses a Service that Azure, or another Service,
-// leaves no place for. Layer L1.
+// Package placement finds where the addresses of Services are served: at which load balancer, at which frontend and
+// with which public IP. It refuses a Service that Azure, or another Service, leaves no place for. Layer L1.
 package placement
 
 import (
@@ -23,10 +22,9 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Find reads the Services of a commit in the order of their keys and places them. A Service with a
-// problem is left out, and thereby left as it is. A key may be there twice: a Service that is
-// gone and its successor of the same name. refused are Services, by UID, for which Azure has no
-// room.
+// Find reads the Services of a commit in the order of their keys and places them. A Service with a problem is left
+// out, and thereby left as it is. A key may be there twice: a Service that is gone and its successor of the same
+// name. refused are Services, by UID, for which Azure has no room.
 func Find(x *index.Index, refused map[string]bool) (*batch.Batch, problem.List) {
 	var found problem.List
 	services := slices.SortedFunc(slices.Values(x.Services), func(a, b spec.Service) int {
@@ -221,8 +219,7 @@ func (s *search) seed() {
 	}
 }
 
-// isGivenUp reports whether the owner of a frontend leaves it, or leaves its address,
-// and nothing else uses it.
+// isGivenUp reports whether the owner of a frontend leaves it, or leaves its address, and nothing else uses it.
 func (s *search) isGivenUp(at index.Frontend, t index.Target) bool {
 	owner := at.Owner()
 	w, live := s.specs[owner]
@@ -307,9 +304,8 @@ func (s *search) note(w *spec.Spec, p batch.Placement) {
 	s.noteArrival(w, p)
 }
 
-// recall is the private address that a new frontend must ask for, so that it is known before the frontend
-// exists: the address that the Service has elsewhere, or had. If several Services show one address, the first
-// of them has it.
+// recall is the private address that a new frontend must ask for, so that it is known before the frontend exists: the
+// address that the Service has elsewhere, or had. If several Services show one address, the first of them has it.
 func (s *search) recall(w *spec.Spec, p batch.Placement) string {
 	if at, moves := s.movesFrom(w, p.Address, p.At.LB); moves {
 		return s.Address(at)
