@@ -232,6 +232,12 @@ func (x *Index) Frontends() iter.Seq2[Frontend, FrontendConfig] {
 	}
 }
 
+// FrontendAt is the frontend of an id, false where it is at no load balancer of the cluster.
+func (x *Index) FrontendAt(id azure.ID) (Frontend, bool) {
+	lb := x.LoadBalancer(id.Parent())
+	return Frontend{lb, id.Name()}, lb != nil
+}
+
 // Configured is the external or the internal load balancer of an entry of the configuration.
 func (x *Index) Configured(entry int, internal bool) *LoadBalancer {
 	return x.LoadBalancers[slices.IndexFunc(x.LoadBalancers, func(lb *LoadBalancer) bool {

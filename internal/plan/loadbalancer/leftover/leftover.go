@@ -145,7 +145,7 @@ func (f *finder) publicIP(ip *index.PublicIP) {
 // name, or that asks for it.
 func (f *finder) isOf(ip *index.PublicIP, key string) bool {
 	if at := ip.Properties.IPConfiguration; at != nil {
-		if lb := f.LoadBalancer(at.ID.Parent()); lb != nil && f.serves(index.Frontend{LB: lb, Name: at.ID.Name()}) {
+		if fe, known := f.FrontendAt(at.ID); known && f.serves(fe) {
 			return true
 		}
 	}
@@ -163,13 +163,12 @@ func (f *finder) link(l *index.Link) {
 		return
 	}
 	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
-		lb, owner := f.LoadBalancer(ref.ID.Parent()), naming.Owner(ref.ID.Name())
-		handedOver := lb != nil && f.keys[key] != nil && f.serves(index.Frontend{LB: lb, Name: ref.ID.Name()})
+		at, known := f.FrontendAt(ref.ID)
 		switch {
-		case lb == nil || handedOver:
-		case f.isGone(owner):
-			f.named[owner] = true
-			f.add(namespace, name, owner)
+		case !known || f.keys[key] != nil && f.serves(at): // or it was handed over
+		case f.isGone(at.Owner()):
+			f.named[at.Owner()] = true
+			f.add(namespace, name, at.Owner())
 		case f.keys[key] == nil: // it shared the frontend
 			f.add(namespace, name, "")
 		}

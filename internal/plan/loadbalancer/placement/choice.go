@@ -73,14 +73,14 @@ func (s *search) best(w *spec.Spec, wrong *problem.List) *index.LoadBalancer {
 func (s *search) roomiest(w *spec.Spec, eligible []*index.LoadBalancer) *index.LoadBalancer {
 	limit := s.Config.MaximumRules
 	fit := slices.DeleteFunc(s.withIPv4(w, eligible), func(lb *index.LoadBalancer) bool {
-		return limit > 0 && s.rules.at(lb) >= limit ||
+		return limit > 0 && s.rules[lb] >= limit ||
 			slices.ContainsFunc(w.Addresses, func(a spec.Address) bool { return !s.hasRoom(w, lb, a.IsIPv6()) })
 	})
 	if len(fit) == 0 {
 		return nil
 	}
 	rank := func(lb *index.LoadBalancer) int {
-		if rules := s.rules.at(lb); rules > 0 || !lb.Exists {
+		if rules := s.rules[lb]; rules > 0 || !lb.Exists {
 			return rules
 		}
 		return -1

@@ -83,7 +83,8 @@ type search struct {
 	taken   map[index.Frontend][]index.Use // rules that are placed at a frontend, by its key
 	ipv4    map[*index.LoadBalancer]bool   // load balancers that have IPv4 after the commit
 	pools   map[ownPool]string             // keys of the Services that have a pool to themselves
-	rules   ruleCounts                     // at load balancers and nodes
+	rules   map[*index.LoadBalancer]int    // after the commit, as far as it is placed
+	leading map[lbFamily]int               // those of them that lead to nodes
 	links   *privatelink.Requests          // placed so far
 	coming  map[string]publicIPArrivals    // by id key of the public IP
 }
@@ -125,7 +126,8 @@ func newSearch(x *index.Index, specs, gone []*spec.Spec, targets targets) *searc
 		Index: x, live: specs, commit: slices.Concat(specs, gone), targets: targets,
 		specs: make(map[string]*spec.Spec, len(specs)), gone: make(map[string]bool, len(gone)),
 		at: map[string]index.Frontend{}, taken: map[index.Frontend][]index.Use{}, ipv4: map[*index.LoadBalancer]bool{},
-		pools: map[ownPool]string{}, links: privatelink.NewRequests(x), coming: map[string]publicIPArrivals{},
+		rules: map[*index.LoadBalancer]int{}, leading: map[lbFamily]int{}, pools: map[ownPool]string{},
+		links: privatelink.NewRequests(x), coming: map[string]publicIPArrivals{},
 	}
 	for _, w := range gone {
 		s.gone[w.Owner] = true
@@ -134,7 +136,7 @@ func newSearch(x *index.Index, specs, gone []*spec.Spec, targets targets) *searc
 		s.specs[w.Owner] = w
 	}
 	s.seed()
-	s.rules = s.countRules()
+	s.countRules()
 	return s
 }
 
@@ -294,8 +296,8 @@ func (s *search) note(w *spec.Spec, p batch.Placement) {
 	}
 	s.pools[ownPool{p.At.LB, p.OwnPool}] = w.Service.Key()
 	s.ipv4[p.At.LB] = s.ipv4[p.At.LB] || !p.IsIPv6()
-	s.rules.planned[p.At.LB] += p.NewRules()
-	s.rules.leading[nodesBehind(s.Index, lbFamily{p.At.LB, p.IsIPv6()})] += p.NewRules()
+	s.rules[p.At.LB] += p.NewRules()
+	s.leading[nodesBehind(s.Index, lbFamily{p.At.LB, p.IsIPv6()})] += p.NewRules()
 	for _, r := range p.Rules {
 		use := index.Use{What: "rule", Name: r.Name, Protocol: r.Protocol, First: r.Port, Last: r.Port, Owner: w.Owner}
 		s.taken[p.At.Key()] = append(s.taken[p.At.Key()], use)
