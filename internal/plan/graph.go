@@ -8,13 +8,47 @@ import (
 
 // View decodes the document of id as a Resource[P]. It reports false for one that
 // does not exist and an error for one that has another shape.
+//
+// A snapshot and those that are derived from it decode a document once: what a view points to is shared
+// and must not be changed.
 func View[P any](s Snapshot, id azure.ID) (azure.Resource[P], bool, error) {
 	d, ok := s.Get(id)
 	if !ok {
 		return azure.Resource[P]{}, false, nil
 	}
-	r, err := azure.Decode[P](d)
+	r, err := decoded[P](s, d)
 	return r, err == nil, err
+}
+
+// Views decodes the documents of a type in a scope, in the order of their ids; see [View].
+func Views[P any](s Snapshot, scope azure.ID, fullType string) ([]azure.Resource[P], error) {
+	var all []azure.Resource[P]
+	for _, d := range s.List(scope, fullType) {
+		r, err := decoded[P](s, d)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// viewKey tells the views of documents apart. A document's text is never changed, so its place says which it is.
+type viewKey[P any] struct{ text *byte }
+
+func decoded[P any](s Snapshot, d azure.Document) (azure.Resource[P], error) {
+	if len(d) == 0 || s.views == nil {
+		return azure.Decode[P](d)
+	}
+	key := viewKey[P]{&d[0]}
+	if known, ok := s.views.Load(key); ok {
+		return *known.(*azure.Resource[P]), nil
+	}
+	r, err := azure.Decode[P](d)
+	if err == nil {
+		s.views.Store(key, &r)
+	}
+	return r, err
 }
 
 // Node is one resource of a [Graph]: wanted as given, or wanted gone. Nodes are

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"kaz/internal/azure"
 )
@@ -20,6 +21,7 @@ type Snapshot struct {
 	edits  map[string]azure.Document // what differs from docs, nil for gone; small, never changed
 	unread map[string]azure.Kind     // by scope and type; never changed
 	absent map[string]string         // what Azure said of what is not there; never changed
+	views  *sync.Map                 // documents that were decoded; see [View]
 }
 
 // NewSnapshot holds the given documents under their own ids.
@@ -47,7 +49,10 @@ func (s Snapshot) Merge(other Snapshot) Snapshot { return Joined(s, other) }
 // Joined is a snapshot of all that others hold. Of two documents of the same resource
 // the later one counts.
 func Joined(all ...Snapshot) Snapshot {
-	joined := Snapshot{unread: map[string]azure.Kind{}, absent: map[string]string{}}
+	joined := Snapshot{unread: map[string]azure.Kind{}, absent: map[string]string{}, views: &sync.Map{}}
+	if len(all) > 0 && all[0].views != nil {
+		joined.views = all[0].views
+	}
 	n := 0
 	for _, s := range all {
 		n += s.Len()
@@ -68,6 +73,9 @@ func (s Snapshot) edited(n int, edit func(map[string]azure.Document)) Snapshot {
 	maps.Copy(edits, s.edits)
 	edit(edits)
 	s.edits = edits
+	if s.views == nil {
+		s.views = &sync.Map{}
+	}
 	if few := 16 + len(s.docs)/64; len(edits) > few {
 		s.docs, s.edits = maps.Collect(s.all()), nil
 	}

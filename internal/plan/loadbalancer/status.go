@@ -12,9 +12,8 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Status is the addresses of the live Services by their keys. A Service that is not
-// in place yet, because a frontend, a rule or an address is missing, has no entry,
-// and neither has one with a problem that keeps it from being served.
+// Status is the addresses of the live Services by their keys. A Service that is not in place yet, because a frontend,
+// a rule or an address is missing, has no entry, and neither has one with a problem that keeps it from being served.
 func Status(in Input) (map[string][]v1.LoadBalancerIngress, error) {
 	x, err := index.Read(in)
 	if err != nil {

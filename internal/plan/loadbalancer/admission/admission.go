@@ -41,8 +41,7 @@ func checkReadable(x *index.Index, s *spec.Spec, wrong *problem.List) {
 	}
 }
 
-// refuseUnread refuses a Service if something that it has or names cannot be read, and reports whether it
-// does.
+// refuseUnread refuses a Service if something that it has or names cannot be read, and reports whether it does.
 func refuseUnread(x *index.Index, s *spec.Spec, scope azure.ID, fullType, what, allowed string, wrong *problem.List) bool {
 	why, unread := x.Have.Unread(scope, fullType)
 	if unread {
@@ -184,8 +183,7 @@ func RequireSubnet(x *index.Index, s *spec.Spec, asked string, subnet azure.ID, 
 	}
 }
 
-// checkPrivateAddress refuses a private address that cannot be had: Azure would refuse the whole
-// load balancer.
+// checkPrivateAddress refuses a private address that cannot be had: Azure would refuse the whole load balancer.
 func checkPrivateAddress(x *index.Index, s *spec.Spec, wrong *problem.List) {
 	id := x.Config.SubnetID(s.Subnet)
 	for _, a := range s.Addresses {

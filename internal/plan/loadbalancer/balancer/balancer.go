@@ -1,5 +1,4 @@
-// Package balancer decides which load balancers exist, and in which order they are written.
-// Layer L1.
+// Package balancer decides which load balancers exist, and in which order they are written. Layer L1.
 package balancer
 
 import (

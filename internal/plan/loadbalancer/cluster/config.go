@@ -14,8 +14,7 @@ import (
 	"kaz/internal/plan/loadbalancer/address"
 )
 
-// Config is what the cloud configuration says of load balancers, with all defaults
-// filled in.
+// Config is what the cloud configuration says of load balancers, with all defaults filled in.
 type Config struct {
 	ClusterName string // names pools and public IPs
 	Location    string
@@ -49,15 +48,13 @@ type Config struct {
 	// Balancers are the several load balancers over which Services are spread, in pools
 	// by IP; none for the one called LoadBalancerName.
 	Balancers []Balancer
-	// MaximumRules is how many rules one of several load balancers may have for a
-	// Service to come; 0 for any number.
+	// MaximumRules is how many rules one of several load balancers may have for a Service to come; 0 for any number.
 	MaximumRules int
 
 	// PoolByIP has the backend pools list the nodes' addresses, instead of the nodes'
 	// network interfaces name their pools.
 	PoolByIP bool
-	// MigrateByAPI has Azure turn pools of interfaces into pools of addresses in one step,
-	// in which no node leaves.
+	// MigrateByAPI has Azure turn pools of interfaces into pools of addresses in one step, in which no node leaves.
 	MigrateByAPI bool
 	// PresetExternal and PresetInternal say that other software fills the pools of
 	// these load balancers, and that they are not to be deleted.
@@ -93,9 +90,8 @@ func (c Config) Entries() []Balancer {
 	return c.Balancers
 }
 
-// LoadBalancer is the id of the cluster's external load balancer. All load
-// balancers of a cluster, and their security group, are planned together, so it is
-// the key of their group commit.
+// LoadBalancer is the id of the cluster's external load balancer. All load balancers of a cluster, and their security
+// group, are planned together, so it is the key of their group commit.
 func (c Config) LoadBalancer() azure.ID { return c.BalancerID(c.LoadBalancerName, false) }
 
 // InternalSuffix ends the name of a load balancer in the virtual network.
@@ -197,8 +193,7 @@ func (c Config) IsOwnPool(name string) bool {
 // several load balancers the pools of Services of policy Local.
 func (c Config) LeadsToNodes(pool string) bool { return len(c.Balancers) > 0 || c.IsOwnPool(pool) }
 
-// IsPreset reports whether other software fills the pools of the internal, or of the external, load
-// balancers.
+// IsPreset reports whether other software fills the pools of the internal, or of the external, load balancers.
 func (c Config) IsPreset(internal bool) bool {
 	if internal {
 		return c.PresetInternal

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Role is what a node is to load balancers.
@@ -44,8 +46,7 @@ func RoleOf(c Config, n *v1.Node) Role {
 	return Receiver
 }
 
-// excludedByLabel reads the label's value, as the rest of Kubernetes does: one that
-// is no truth value excludes.
+// excludedByLabel reads the label's value, as the rest of Kubernetes does: one that is no truth value excludes.
 func excludedByLabel(n *v1.Node) bool {
 	text, ok := n.Labels[labelExclude]
 	if !ok {
@@ -64,4 +65,26 @@ func InternalIPs(n *v1.Node) []netip.Addr {
 		}
 	}
 	return ips
+}
+
+// Selection is what a selector says of labels.
+type Selection int
+
+// What a selector says.
+const (
+	Any Selection = iota // it says nothing
+	Yes
+	No
+)
+
+// Selects is what a selector says of labels. A selector that cannot be read selects nothing; the
+// cloud configuration is checked for those.
+func Selects(s *metav1.LabelSelector, of map[string]string) Selection {
+	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		return Any
+	}
+	if selector, err := metav1.LabelSelectorAsSelector(s); err == nil && selector.Matches(labels.Set(of)) {
+		return Yes
+	}
+	return No
 }

@@ -22,8 +22,7 @@ type (
 // IsByAddress reports whether a pool is one of addresses: it has its virtual network.
 func IsByAddress(p Pool) bool { return p.Properties.VirtualNetwork != nil || HasAddresses(p) }
 
-// HasAddresses reports whether members of a pool are addresses. Azure shows
-// interfaces in the same place.
+// HasAddresses reports whether members of a pool are addresses. Azure shows interfaces in the same place.
 func HasAddresses(p Pool) bool {
 	return slices.ContainsFunc(p.Properties.LoadBalancerBackendAddresses, func(m azure.Child[network.BackendAddress]) bool {
 		return m.Properties.NetworkInterfaceIPConfiguration == nil && m.Properties.IPAddress != ""

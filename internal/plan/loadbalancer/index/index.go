@@ -135,11 +135,11 @@ func (x *Index) readLoadBalancers() error {
 
 func (x *Index) readPublicIPs() error {
 	for _, group := range AddressGroups(x.Input, x.Balancers) {
-		for _, d := range x.Have.List(group, network.PublicIPAddresses) {
-			view, err := azure.Decode[network.PublicIPAddress](d)
-			if err != nil {
-				return err
-			}
+		views, err := plan.Views[network.PublicIPAddress](x.Have, group, network.PublicIPAddresses)
+		if err != nil {
+			return err
+		}
+		for _, view := range views {
 			view.Properties.IPAddress = address.Plain(view.Properties.IPAddress)
 			ip := &PublicIP{Resource: view}
 			ip.Services, ip.Tagged = tag.ServicesIn(ip.Tags)
@@ -156,11 +156,11 @@ func (x *Index) readPublicIPs() error {
 
 func (x *Index) readLinks() error {
 	for _, group := range LinkGroups(x.Input, x.Balancers) {
-		for _, d := range x.Have.List(group, network.PrivateLinkServices) {
-			l, err := azure.Decode[network.PrivateLinkService](d)
-			if err != nil {
-				return err
-			}
+		links, err := plan.Views[network.PrivateLinkService](x.Have, group, network.PrivateLinkServices)
+		if err != nil {
+			return err
+		}
+		for _, l := range links {
 			x.Links = append(x.Links, l)
 			x.linksByID[l.ID.Key()] = &l
 			for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
@@ -230,6 +230,12 @@ func (x *Index) Frontends() iter.Seq2[Frontend, FrontendConfig] {
 			}
 		}
 	}
+}
+
+// FrontendAt is the frontend of an id, false where it is at no load balancer of the cluster.
+func (x *Index) FrontendAt(id azure.ID) (Frontend, bool) {
+	lb := x.LoadBalancer(id.Parent())
+	return Frontend{lb, id.Name()}, lb != nil
 }
 
 // Configured is the external or the internal load balancer of an entry of the configuration.

@@ -64,8 +64,7 @@ func (b Balancer) HasAnyOf(owners func(string) bool) bool {
 		slices.ContainsFunc(b.Properties.LoadBalancingRules, func(r Rule) bool { return owners(naming.Owner(r.Name)) })
 }
 
-// Balancers are the load balancers that a decision reads: the configured ones, and all others
-// that are known.
+// Balancers are the load balancers that a decision reads: the configured ones, and all others that are known.
 func Balancers(in Input) []Balancer {
 	var all []Balancer
 	read := func(id azure.ID, internal bool, entry int) {
@@ -134,16 +133,14 @@ func AddressGroups(in Input, all []Balancer) []azure.ID {
 	return groups
 }
 
-// notesOf starts the names of the tags of the security group that name resource groups of a
-// cluster's public IPs.
+// notesOf starts the names of the tags of the security group that name resource groups of a cluster's public IPs.
 func notesOf(clusterName string) string { return tag.Notes + clusterName + "-public-ips-in-" }
 
 // NoteOfGroup is the name of the security group's tag that names a resource group.
 //
-// A public IP that goes may be in a resource group that nothing names any more once
-// its load balancer has let it go: its Service asks for another group by now. If kaz
-// is stopped then, the next decision would not look there. So the security group names it in a
-// tag before, until the address is gone.
+// A public IP that goes may be in a resource group that nothing names any more once its load balancer has let it go:
+// its Service asks for another group by now. If kaz is stopped then, the next decision would not look there. So the
+// security group names it in a tag before, until the address is gone.
 func NoteOfGroup(c cluster.Config, group azure.ID) string {
 	return notesOf(c.ClusterName) + strings.ToLower(group.Name())
 }

@@ -21,9 +21,8 @@ import (
 	"kaz/internal/plan/loadbalancer/tag"
 )
 
-// Find finds Services that the cluster does not have and of which Azure has something. They are to be
-// decided as others that are gone. Names and tags show which Services they were: the UID is as
-// long as a base name has it.
+// Find finds Services that the cluster does not have and of which Azure has something. They are to be decided as
+// others that are gone. Names and tags show which Services they were: the UID is as long as a base name has it.
 //
 // all are all Services of the cluster that may have something in Azure, whatever serves
 // them; they have to be read after the snapshot, or a new Service is taken for one that is gone.
@@ -85,8 +84,7 @@ func (f *finder) owner(owner string) {
 	}
 }
 
-// serves reports whether a Service that exists has a rule at a frontend, which is in use then,
-// whatever its name.
+// serves reports whether a Service that exists has a rule at a frontend, which is in use then, whatever its name.
 func (f *finder) serves(at index.Frontend) bool {
 	return slices.ContainsFunc(at.Uses(), func(u index.Use) bool { return f.owners[u.Owner] })
 }
@@ -115,8 +113,7 @@ func (f *finder) loadBalancer(lb *index.LoadBalancer) {
 	}
 }
 
-// isOfOtherCluster reports whether the public IP of a frontend, and thereby the frontend, is
-// another cluster's.
+// isOfOtherCluster reports whether the public IP of a frontend, and thereby the frontend, is another cluster's.
 func (f *finder) isOfOtherCluster(ref *azure.Reference) bool {
 	if ref == nil {
 		return false
@@ -148,7 +145,7 @@ func (f *finder) publicIP(ip *index.PublicIP) {
 // name, or that asks for it.
 func (f *finder) isOf(ip *index.PublicIP, key string) bool {
 	if at := ip.Properties.IPConfiguration; at != nil {
-		if lb := f.LoadBalancer(at.ID.Parent()); lb != nil && f.serves(index.Frontend{LB: lb, Name: at.ID.Name()}) {
+		if fe, known := f.FrontendAt(at.ID); known && f.serves(fe) {
 			return true
 		}
 	}
@@ -158,8 +155,7 @@ func (f *finder) isOf(ip *index.PublicIP, key string) bool {
 	})
 }
 
-// link notes the Service of a private link service if that Service, or the owner of the frontend, does not
-// exist.
+// link notes the Service of a private link service if that Service, or the owner of the frontend, does not exist.
 func (f *finder) link(l *index.Link) {
 	key := index.LinkOwner(l)
 	namespace, name, ok := strings.Cut(key, "/")
@@ -167,13 +163,12 @@ func (f *finder) link(l *index.Link) {
 		return
 	}
 	for _, ref := range l.Properties.LoadBalancerFrontendIPConfigurations {
-		lb, owner := f.LoadBalancer(ref.ID.Parent()), naming.Owner(ref.ID.Name())
-		handedOver := lb != nil && f.keys[key] != nil && f.serves(index.Frontend{LB: lb, Name: ref.ID.Name()})
+		at, known := f.FrontendAt(ref.ID)
 		switch {
-		case lb == nil || handedOver:
-		case f.isGone(owner):
-			f.named[owner] = true
-			f.add(namespace, name, owner)
+		case !known || f.keys[key] != nil && f.serves(at): // or it was handed over
+		case f.isGone(at.Owner()):
+			f.named[at.Owner()] = true
+			f.add(namespace, name, at.Owner())
 		case f.keys[key] == nil: // it shared the frontend
 			f.add(namespace, name, "")
 		}

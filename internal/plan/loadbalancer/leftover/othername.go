@@ -9,6 +9,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/network"
+	"kaz/internal/plan"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/naming"
 	"kaz/internal/plan/loadbalancer/spec"
@@ -36,11 +37,11 @@ func FindOtherName(in index.Input) (other OtherName, found bool, err error) {
 		services[spec.KeyOf(s)] = s
 	}
 	const everywhere = azure.ID("")
-	for _, d := range in.Have.List(everywhere, network.PublicIPAddresses) {
-		ip, err := azure.Decode[network.PublicIPAddress](d)
-		if err != nil {
-			return OtherName{}, false, err
-		}
+	ips, err := plan.Views[network.PublicIPAddress](in.Have, everywhere, network.PublicIPAddresses)
+	if err != nil {
+		return OtherName{}, false, err
+	}
+	for _, ip := range ips {
 		name, ok := tag.ClusterIn(ip.Tags)
 		owner := ownerAmong(services, ip, name)
 		switch {

@@ -25,9 +25,8 @@ const (
 // called that, and nothing in Azure.
 const UnknownNamespace = "(deleted)"
 
-// Base starts the name of everything that belongs to a Service: "a" and its UID without
-// dashes, cut to 32 characters. A Service without a UID is a leftover that is known by its
-// key alone: nothing is named after it.
+// Base starts the name of everything that belongs to a Service: "a" and its UID without dashes, cut to 32 characters.
+// A Service without a UID is a leftover that is known by its key alone: nothing is named after it.
 func Base(s *v1.Service) string {
 	if s.UID == "" {
 		return UnknownNamespace
@@ -35,8 +34,7 @@ func Base(s *v1.Service) string {
 	return Shorten("a"+strings.ReplaceAll(string(s.UID), "-", ""), longestBase)
 }
 
-// Owner is the base name at the start of a name, in lower case. Base names
-// have no dash in them.
+// Owner is the base name at the start of a name, in lower case. Base names have no dash in them.
 func Owner(name string) string {
 	base, _, _ := strings.Cut(name, "-")
 	return strings.ToLower(base)
@@ -61,8 +59,7 @@ type Names struct {
 	Suffix string // of IPv6 where there is IPv4, too
 }
 
-// Frontend names the address's own frontend. One that had to be cut ends in a
-// letter or an underscore.
+// Frontend names the address's own frontend. One that had to be cut ends in a letter or an underscore.
 func (n Names) Frontend() string {
 	if n.Subnet == "" {
 		return n.Base + n.Suffix
@@ -97,8 +94,7 @@ func PublicIP(clusterName, base, prefix, suffix string) string {
 	return Shorten(name, LongestName) + suffix
 }
 
-// PublicIPOwner is the owner in the name of a public IP that was made for a Service, "" for
-// another name.
+// PublicIPOwner is the owner in the name of a public IP that was made for a Service, "" for another name.
 func PublicIPOwner(clusterName, name string) string {
 	rest, ok := strings.CutPrefix(strings.ToLower(name), strings.ToLower(clusterName)+"-")
 	if !ok || !IsOwned(rest) {
@@ -107,8 +103,7 @@ func PublicIPOwner(clusterName, name string) string {
 	return Owner(rest)
 }
 
-// OwnPool names the pool that a Service of policy Local has to itself where there
-// are several load balancers.
+// OwnPool names the pool that a Service of policy Local has to itself where there are several load balancers.
 func OwnPool(s *v1.Service, family v1.IPFamily) string {
 	name := strings.ToLower(s.Namespace + "-" + s.Name)
 	if family == v1.IPv6Protocol {
@@ -128,8 +123,7 @@ func IsManagedRule(name string) bool {
 // DenyRule names the rule that denies everything else at its destinations.
 func DenyRule(family v1.IPFamily) string { return managedRule + "_deny-all_" + string(family) }
 
-// AllowRule names the rule that lets sources in at ports. Services with the
-// same of both share the rule.
+// AllowRule names the rule that lets sources in at ports. Services with the same of both share the rule.
 func AllowRule(family v1.IPFamily, protocol string, sources, ports []string) string {
 	text := protocol + "_" + strings.Join(slices.Sorted(slices.Values(sources)), ",") +
 		"_" + strings.Join(slices.Sorted(slices.Values(ports)), ",")

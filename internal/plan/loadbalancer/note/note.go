@@ -17,10 +17,9 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Missing is what must be noted at Services before a decision is applied, by UID: the
-// resource groups in which it makes public IPs for them, or they have private link services,
-// and which they may name no more at the next decision. Nothing else shows an address
-// until a load balancer has it, or a private link service at any time.
+// Missing is what must be noted at Services before a decision is applied, by UID: the resource groups in which it
+// makes public IPs for them, or they have private link services, and which they may name no more at the next
+// decision. Nothing else shows an address until a load balancer has it, or a private link service at any time.
 func Missing(in index.Input, graph plan.Graph) map[types.UID][]key.Note {
 	var live []*v1.Service
 	for _, s := range in.Services {
@@ -77,8 +76,7 @@ func Kept(in index.Input) map[types.UID][]key.Note {
 	return kept
 }
 
-// of is the note of the resource group in which a resource is, false where it is found
-// without.
+// of is the note of the resource group in which a resource is, false where it is found without.
 func of(c cluster.Config, id azure.ID) (n key.Note, elsewhere bool) {
 	switch {
 	case id.Is(network.PublicIPAddresses) && !id.Parent().Equal(c.PublicIPGroup("")):
@@ -110,9 +108,8 @@ func linksElsewhere(in index.Input) (all []link) {
 	return all
 }
 
-// Tags are the security group's tags that name groups where public IPs are to be released: in this
-// commit, or in another one as long as there is a public IP of this cluster that
-// nothing uses.
+// Tags are the security group's tags that name groups where public IPs are to be released: in this commit, or in
+// another one as long as there is a public IP of this cluster that nothing uses.
 func Tags(x *index.Index, groups []azure.ID) azure.Tags {
 	tags := azure.Tags{}
 	for _, group := range index.NotedGroups(x.Config, x.SecurityGroup.Tags) {

@@ -36,8 +36,7 @@ var checks = []check{
 	func(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) { s.links.Check(w, p, wrong) },
 }
 
-// checkSharing refuses a shared frontend if the Service does not name its address, or if it is of the other
-// kind.
+// checkSharing refuses a shared frontend if the Service does not name its address, or if it is of the other kind.
 func checkSharing(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
 	switch {
 	case p.Own:
@@ -211,8 +210,7 @@ func (s *search) frontendAt(ip netip.Addr) (at index.Frontend, exists bool) {
 	return at, false
 }
 
-// isForwarded reports whether something at a frontend that is not one Service's alone takes the
-// packets of a port.
+// isForwarded reports whether something at a frontend that is not one Service's alone takes the packets of a port.
 func (s *search) isForwarded(p v1.ServicePort, at index.Frontend) bool {
 	forwards := func(u index.Use) bool {
 		return (u.Owner == "" || u.First == 0) && u.Takes(spec.Protocol(p), p.Port)

@@ -33,8 +33,7 @@ func (s *search) choose(w *spec.Spec, wrong *problem.List) *index.LoadBalancer {
 	return to
 }
 
-// best finds the load balancer where a Service is, unless its labels or annotations lead
-// elsewhere.
+// best finds the load balancer where a Service is, unless its labels or annotations lead elsewhere.
 func (s *search) best(w *spec.Spec, wrong *problem.List) *index.LoadBalancer {
 	first := s.Configured(0, w.Internal) // for a Service that is refused, too
 	if len(s.Config.Balancers) == 0 {
@@ -74,14 +73,14 @@ func (s *search) best(w *spec.Spec, wrong *problem.List) *index.LoadBalancer {
 func (s *search) roomiest(w *spec.Spec, eligible []*index.LoadBalancer) *index.LoadBalancer {
 	limit := s.Config.MaximumRules
 	fit := slices.DeleteFunc(s.withIPv4(w, eligible), func(lb *index.LoadBalancer) bool {
-		return limit > 0 && s.rules.at(lb) >= limit ||
+		return limit > 0 && s.rules[lb] >= limit ||
 			slices.ContainsFunc(w.Addresses, func(a spec.Address) bool { return !s.hasRoom(w, lb, a.IsIPv6()) })
 	})
 	if len(fit) == 0 {
 		return nil
 	}
 	rank := func(lb *index.LoadBalancer) int {
-		if rules := s.rules.at(lb); rules > 0 || !lb.Exists {
+		if rules := s.rules[lb]; rules > 0 || !lb.Exists {
 			return rules
 		}
 		return -1
@@ -181,8 +180,7 @@ func (s *search) eligible(w *spec.Spec, current *index.LoadBalancer, wrong *prob
 	return some
 }
 
-// rejects says why a load balancer may not serve a Service, "" when it may, and whether
-// a selector asks for it.
+// rejects says why a load balancer may not serve a Service, "" when it may, and whether a selector asks for it.
 func rejects(x *index.Index, e cluster.Balancer, w *spec.Spec, asked []string, current bool) (reason string, selected bool) {
 	if len(asked) > 0 && !slices.Contains(asked, strings.ToLower(e.Name)) {
 		return "is not among those that it names", false
@@ -204,10 +202,9 @@ func rejects(x *index.Index, e cluster.Balancer, w *spec.Spec, asked []string, c
 // movesFrom is the frontend of a Service at another load balancer of the kind that has the
 // address it wants to have at this one.
 //
-// A public IP, or a private address, can be at one load balancer only. So a Service that
-// goes to another one of the same kind takes its frontend away from the first, and Azure
-// lets no frontend go that a rule of another Service refers to. The Service would lose
-// its rules at the first one and find the address taken at the second.
+// A public IP, or a private address, can be at one load balancer only. So a Service that goes to another one of the
+// same kind takes its frontend away from the first, and Azure lets no frontend go that a rule of another Service
+// refers to. The Service would lose its rules at the first one and find the address taken at the second.
 func (s *search) movesFrom(w *spec.Spec, a spec.Address, to *index.LoadBalancer) (index.Frontend, bool) {
 	for _, at := range s.FrontendsOf(w.Owner) {
 		if at.LB == to || at.LB.Internal != w.Internal {

@@ -1,6 +1,5 @@
-// Package placement finds where the addresses of Services are served: at which load balancer, at
-// which frontend and with which public IP. It refuses a Service that Azure, or another Service,
-// leaves no place for. Layer L1.
+// Package placement finds where the addresses of Services are served: at which load balancer, at which frontend and
+// with which public IP. It refuses a Service that Azure, or another Service, leaves no place for. Layer L1.
 package placement
 
 import (
@@ -23,10 +22,9 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Find reads the Services of a commit in the order of their keys and places them. A Service with a
-// problem is left out, and thereby left as it is. A key may be there twice: a Service that is
-// gone and its successor of the same name. refused are Services, by UID, for which Azure has no
-// room.
+// Find reads the Services of a commit in the order of their keys and places them. A Service with a problem is left
+// out, and thereby left as it is. A key may be there twice: a Service that is gone and its successor of the same
+// name. refused are Services, by UID, for which Azure has no room.
 func Find(x *index.Index, refused map[string]bool) (*batch.Batch, problem.List) {
 	var found problem.List
 	services := slices.SortedFunc(slices.Values(x.Services), func(a, b spec.Service) int {
@@ -85,7 +83,8 @@ type search struct {
 	taken   map[index.Frontend][]index.Use // rules that are placed at a frontend, by its key
 	ipv4    map[*index.LoadBalancer]bool   // load balancers that have IPv4 after the commit
 	pools   map[ownPool]string             // keys of the Services that have a pool to themselves
-	rules   ruleCounts                     // at load balancers and nodes
+	rules   map[*index.LoadBalancer]int    // after the commit, as far as it is placed
+	leading map[lbFamily]int               // those of them that lead to nodes
 	links   *privatelink.Requests          // placed so far
 	coming  map[string]publicIPArrivals    // by id key of the public IP
 }
@@ -127,7 +126,8 @@ func newSearch(x *index.Index, specs, gone []*spec.Spec, targets targets) *searc
 		Index: x, live: specs, commit: slices.Concat(specs, gone), targets: targets,
 		specs: make(map[string]*spec.Spec, len(specs)), gone: make(map[string]bool, len(gone)),
 		at: map[string]index.Frontend{}, taken: map[index.Frontend][]index.Use{}, ipv4: map[*index.LoadBalancer]bool{},
-		pools: map[ownPool]string{}, links: privatelink.NewRequests(x), coming: map[string]publicIPArrivals{},
+		rules: map[*index.LoadBalancer]int{}, leading: map[lbFamily]int{}, pools: map[ownPool]string{},
+		links: privatelink.NewRequests(x), coming: map[string]publicIPArrivals{},
 	}
 	for _, w := range gone {
 		s.gone[w.Owner] = true
@@ -136,7 +136,7 @@ func newSearch(x *index.Index, specs, gone []*spec.Spec, targets targets) *searc
 		s.specs[w.Owner] = w
 	}
 	s.seed()
-	s.rules = s.countRules()
+	s.countRules()
 	return s
 }
 
@@ -221,8 +221,7 @@ func (s *search) seed() {
 	}
 }
 
-// isGivenUp reports whether the owner of a frontend leaves it, or leaves its address,
-// and nothing else uses it.
+// isGivenUp reports whether the owner of a frontend leaves it, or leaves its address, and nothing else uses it.
 func (s *search) isGivenUp(at index.Frontend, t index.Target) bool {
 	owner := at.Owner()
 	w, live := s.specs[owner]
@@ -297,8 +296,8 @@ func (s *search) note(w *spec.Spec, p batch.Placement) {
 	}
 	s.pools[ownPool{p.At.LB, p.OwnPool}] = w.Service.Key()
 	s.ipv4[p.At.LB] = s.ipv4[p.At.LB] || !p.IsIPv6()
-	s.rules.planned[p.At.LB] += p.NewRules()
-	s.rules.leading[nodesBehind(s.Index, lbFamily{p.At.LB, p.IsIPv6()})] += p.NewRules()
+	s.rules[p.At.LB] += p.NewRules()
+	s.leading[nodesBehind(s.Index, lbFamily{p.At.LB, p.IsIPv6()})] += p.NewRules()
 	for _, r := range p.Rules {
 		use := index.Use{What: "rule", Name: r.Name, Protocol: r.Protocol, First: r.Port, Last: r.Port, Owner: w.Owner}
 		s.taken[p.At.Key()] = append(s.taken[p.At.Key()], use)
@@ -307,9 +306,8 @@ func (s *search) note(w *spec.Spec, p batch.Placement) {
 	s.noteArrival(w, p)
 }
 
-// recall is the private address that a new frontend must ask for, so that it is known before the frontend
-// exists: the address that the Service has elsewhere, or had. If several Services show one address, the first
-// of them has it.
+// recall is the private address that a new frontend must ask for, so that it is known before the frontend exists: the
+// address that the Service has elsewhere, or had. If several Services show one address, the first of them has it.
 func (s *search) recall(w *spec.Spec, p batch.Placement) string {
 	if at, moves := s.movesFrom(w, p.Address, p.At.LB); moves {
 		return s.Address(at)

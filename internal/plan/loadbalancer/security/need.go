@@ -75,9 +75,8 @@ func (n needs) at(text string) func(need) bool {
 	return func(what need) bool { return slices.ContainsFunc(all, func(m map[need]bool) bool { return m[what] }) }
 }
 
-// needsOfOthers is what others than the batch's Services need: by the rules that Services have at
-// frontends, and by the objects of Services that are known. A Service that is not known may want a
-// denial wherever it is.
+// needsOfOthers is what others than the batch's Services need: by the rules that Services have at frontends, and by
+// the objects of Services that are known. A Service that is not known may want a denial wherever it is.
 func needsOfOthers(x *index.Index, b *batch.Batch, rules *ruleSet) needs {
 	n := needs{x, map[destination]map[need]bool{}}
 	known := map[string]*spec.Spec{} // by owner
@@ -158,10 +157,9 @@ func (n needs) addService(s *spec.Spec, rules *ruleSet) {
 	}
 }
 
-// addAllPorts adds what a Service with one rule for all ports needs at the nodes' own
-// addresses, where others may have the same ports. Where all that it asks for exists, it needs
-// that alone. Else it may have asked for something else before, which only the
-// security rules show.
+// addAllPorts adds what a Service with one rule for all ports needs at the nodes' own addresses, where others may
+// have the same ports. Where all that it asks for exists, it needs that alone. Else it may have asked for something
+// else before, which only the security rules show.
 func (n needs) addAllPorts(s *spec.Spec, family v1.IPFamily, rules *ruleSet) {
 	asked := s.Openings(family, false)
 	has := !slices.ContainsFunc(asked, func(o spec.Opening) bool {
@@ -182,8 +180,7 @@ func (n needs) addAllPorts(s *spec.Spec, family v1.IPFamily, rules *ruleSet) {
 	}
 }
 
-// usesNodes reports whether packets of a Service arrive at nodes' own addresses, now
-// or after the decision.
+// usesNodes reports whether packets of a Service arrive at nodes' own addresses, now or after the decision.
 func usesNodes(x *index.Index, s batch.Served) bool {
 	if slices.ContainsFunc(s.Placements, func(p batch.Placement) bool { return !p.Floating }) {
 		return true

@@ -1,5 +1,4 @@
-// Package security decides the rules of the network security group: which sources may reach the
-// Services. Layer L1.
+// Package security decides the rules of the network security group: which sources may reach the Services. Layer L1.
 package security
 
 import (
@@ -144,8 +143,7 @@ func (p *planner) addressOf(at batch.Placement) string {
 	return address.OfFrontend(at.At.LB.ID, cmp.Or(fe.Name, at.At.Name))
 }
 
-// withdraw takes the batch's Services out of all rules, except for what others need and
-// what is opened again.
+// withdraw takes the batch's Services out of all rules, except for what others need and what is opened again.
 func (p *planner) withdraw() {
 	x, b := p.Index, p.Batch
 	p.rules.drop(func(r *rule) bool { return IsLegacyRule(r.Child) && b.Has(naming.Owner(r.Name)) })
@@ -307,16 +305,14 @@ func addressesOf(x *index.Index, s batch.Served, owners map[netip.Addr]string) [
 	return slices.DeleteFunc(slices.Compact(addresses), func(a string) bool { return a == "" })
 }
 
-// shows reports whether a Service's status has an address: then its object
-// shows all that it needs there.
+// shows reports whether a Service's status has an address: then its object shows all that it needs there.
 func shows(x *index.Index, owner string, ip netip.Addr) bool {
 	s := x.Known[owner]
 	return s != nil &&
 		slices.ContainsFunc(s.Status.LoadBalancer.Ingress, func(in v1.LoadBalancerIngress) bool { return in.IP == ip.String() })
 }
 
-// addressOwners is the owner of each address by frontend names, "" for nodes and for public IPs without a
-// frontend.
+// addressOwners is the owner of each address by frontend names, "" for nodes and for public IPs without a frontend.
 func addressOwners(x *index.Index) map[netip.Addr]string {
 	owners := make(map[netip.Addr]string, len(x.PublicIPs))
 	note := func(text, owner string) {

@@ -16,8 +16,7 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// Priorities of managed rules: allow rules take the lowest free one upwards, the
-// deny rule the highest downwards.
+// Priorities of managed rules: allow rules take the lowest free one upwards, the deny rule the highest downwards.
 const (
 	firstPriority = 500
 	lastPriority  = 4095
