@@ -81,6 +81,7 @@ const (
 	FaultStale     = fault.Stale
 	FaultCrash     = fault.Crash
 	FaultOverlap   = fault.Overlap
+	FaultDrop      = fault.Drop
 )
 
 // ParseFaults reads a JSON document {"faults": [...]}.

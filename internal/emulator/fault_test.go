@@ -58,6 +58,21 @@ func TestFaultInsideAnOperation(t *testing.T) {
 	}
 }
 
+// A creation drops a part of its request, in each element of a list. An update does not.
+func TestACreationDropsAPart(t *testing.T) {
+	a := faulty(t, `{"method":"PUT","type":"Microsoft.Network/virtualNetworks","fault":"drop",
+		"path":"properties.subnets.properties.routeTable"}`)
+	a.must("PUT", table, `{"location":"eastus"}`)
+	linked := `{"location":"eastus","properties":{"subnets":[{"name":"s","properties":{"routeTable":{"id":"` + table + `"}}}]}}`
+	for _, want := range []string{"", table} {
+		a.must("PUT", network, linked)
+		subnet := behaviour.Objects(a.must("GET", network, "").body, "properties.subnets")[0]
+		if got := string(behaviour.RefID(subnet, "properties.routeTable")); got != want {
+			t.Errorf("the subnet has the route table %q, want %q", got, want)
+		}
+	}
+}
+
 func TestLostReply(t *testing.T) {
 	a := faulty(t, `{"method":"PUT","times":1,"fault":"lost"}`)
 	client := http.Client{Transport: a.Transport()}
@@ -114,7 +129,9 @@ func TestCrashHook(t *testing.T) {
 func TestBadFaultRules(t *testing.T) {
 	for rules, want := range map[string]string{
 		`{"faults":[{"fault":"explode"}]}`: `rule 1: fault "explode": want error, operation, lost, ` +
-			`stale, crash or overlap`,
+			`stale, crash, overlap or drop`,
+		`{"faults":[{"fault":"drop"}]}`:                              `fault "drop" with path ""`,
+		`{"faults":[{"fault":"error","path":"tags.a"}]}`:             `fault "error" with path "tags.a"`,
 		`{"faults":[{"fault":"lost"},{"fault":"error","methd":""}]}`: `unknown field "methd"`,
 		`{"faults":[{"fault":"error","method":"FETCH"}]}`:            `method "FETCH": want GET`,
 		`{"faults":[{"fault":"error","probability":2}]}`:             `probability 2: want 0 to 1`,

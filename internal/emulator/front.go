@@ -164,6 +164,8 @@ func (f *front) serveTarget(r *request) error {
 		r.operationFault = rule.Refusal()
 	case fault.Stale:
 		r.stale = true
+	case fault.Drop:
+		r.forget = rule.Forget
 	}
 	err := f.carryOut(r)
 	switch rule.Fault {

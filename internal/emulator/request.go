@@ -38,11 +38,12 @@ type request struct {
 	polled *behaviour.Operation
 	address.Target
 
-	wait           time.Duration    // before the reply
-	operationFault *behaviour.Error // the operation is to fail with it
-	stale          bool             // the reply is to show the state before
-	cut            bool             // there is to be no reply
-	answered       func()           // called before the reply is sent
+	wait           time.Duration               // before the reply
+	operationFault *behaviour.Error            // the operation is to fail with it
+	stale          bool                        // the reply is to show the state before
+	forget         func(body behaviour.Object) // a creation drops a part of the body, nil for none
+	cut            bool                        // there is to be no reply
+	answered       func()                      // called before the reply is sent
 
 	downloads map[string]downloaded // by their URIs
 

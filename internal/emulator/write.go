@@ -33,6 +33,8 @@ func (t writer) put(r *request) (reply, error) {
 	c := r.call(t.world, behaviour.Create)
 	if c.Old, _ = t.docs.Get(r.ID); c.Old != nil {
 		c.Verb = behaviour.Update
+	} else if r.forget != nil {
+		r.forget(r.body)
 	}
 	c.Doc = document.FromBody(r.Kind, r.ID, r.body, c.Old)
 	c.Doc["name"] = r.ID.Name()

@@ -27,6 +27,7 @@ const (
 	Stale     = "stale"     // a read returns the document before its last change
 	Crash     = "crash"     // the request is done and the process is to crash, then as lost
 	Overlap   = "overlap"   // as error, while another such request below the same parent has no answer
+	Drop      = "drop"      // a resource is created without what the request has at Path
 )
 
 // Rule lets requests go wrong. Empty conditions match everything;
@@ -45,6 +46,7 @@ type Rule struct {
 	Times int `json:"times,omitempty"`
 
 	Fault      string `json:"fault"`
+	Path       string `json:"path,omitempty"` // in the body, with dots; it leads through lists
 	Status     int    `json:"status,omitempty"`
 	Code       string `json:"code,omitempty"`
 	Message    string `json:"message,omitempty"`
@@ -73,8 +75,11 @@ func Parse(text []byte) ([]Rule, error) {
 }
 
 func (f *Rule) check() error {
-	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash, Overlap}, f.Fault) {
-		return fmt.Errorf("fault %q: want error, operation, lost, stale, crash or overlap", f.Fault)
+	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash, Overlap, Drop}, f.Fault) {
+		return fmt.Errorf("fault %q: want error, operation, lost, stale, crash, overlap or drop", f.Fault)
+	}
+	if (f.Path != "") != (f.Fault == Drop) {
+		return fmt.Errorf("fault %q with path %q: the fault drop, and no other one, has a path", f.Fault, f.Path)
 	}
 	if !slices.Contains([]string{"", "GET", "HEAD", "PUT", "PATCH", "POST", "DELETE"}, strings.ToUpper(f.Method)) {
 		return fmt.Errorf("method %q: want GET, HEAD, PUT, PATCH, POST or DELETE", f.Method)
@@ -115,6 +120,24 @@ func (f *Rule) Refusal() *behaviour.Error {
 		e.RetryAfter = 1
 	}
 	return e
+}
+
+// Forget takes what is at the rule's path out of the body of a request.
+func (f *Rule) Forget(body behaviour.Object) { forget(body, strings.Split(f.Path, ".")) }
+
+func forget(x any, path []string) {
+	switch x := x.(type) {
+	case []any:
+		for _, element := range x {
+			forget(element, path)
+		}
+	case behaviour.Object:
+		if len(path) == 1 {
+			delete(x, path[0])
+			return
+		}
+		forget(x[path[0]], path[1:])
+	}
 }
 
 // Request is what rules match of a request.

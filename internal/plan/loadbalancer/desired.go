@@ -115,6 +115,7 @@ func (d *decision) write(b *batch.Batch, all []*balancer.Wanted, members *backen
 	unnamed := ips.UnnamedGroups(released)
 	balancers := balancer.Nodes(x, b, all)
 	d.wait(note.First(x, balancers, unnamed)...)
+	d.wait(balancer.Unproven(all)...)
 	pools, machines, err := members.Membership(all)
 	if err != nil {
 		return err

@@ -115,6 +115,17 @@ func KeptIPs(all []*Wanted) map[string]bool {
 	return kept
 }
 
+// Unproven says which load balancers must be read again, because Azure may drop the addresses in the pools of
+// one that it creates. See docs/decisions/created-pools.md.
+func Unproven(all []*Wanted) (pending []string) {
+	for _, w := range all {
+		if !w.State.Exists && w.Stays() && w.Pools.Has(index.HasAddresses) {
+			pending = append(pending, "the members of new load balancer "+w.State.ID.Name()+" are to be seen in Azure")
+		}
+	}
+	return pending
+}
+
 // Order decides which load balancers wait for others: for a load balancer of their kind from which an address
 // moves, and for a load balancer of the other kind to which a Service moves. Of two that would wait for each
 // other because of the latter, neither does.
