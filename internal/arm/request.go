@@ -255,6 +255,9 @@ func (d *Client) changeCall(r azure.Request) (call, error) {
 		return call{}, err
 	}
 	c.body, c.unseen = r.Body, r.Unseen
+	if writes {
+		c.body = r.Body.Without(d.types.Of(r.ID.Type()).Shown...)
+	}
 	if r.IfMatch != "" {
 		c.header.Set("If-Match", r.IfMatch)
 	}

@@ -6,7 +6,11 @@
 // `azure` tags in internal/azure/....
 package types
 
-import "strings"
+import (
+	"strings"
+
+	"kaz/internal/azure"
+)
 
 // Type is one row of the table: a full type, or the start of one, which holds for all
 // types below it. What a row leaves out, the row of the longest shorter start says.
@@ -26,6 +30,9 @@ type Type struct {
 	// got at the same time. Requests are sent in turn: the next after the answer to the one
 	// before, while the operations run side by side. It holds for the very type.
 	InTurn bool
+	// Shown is what Azure shows in a document and takes no value for, where it is large. It is
+	// not sent back. It holds for the very type.
+	Shown []azure.Part
 	// Answer says whether a write answers with what a read would answer.
 	Answer Answer
 	// Stale are the types, or starts of types, of which a write makes what was read
@@ -79,6 +86,13 @@ const (
 // machines have, and is seen wherever their addresses are.
 var machine = []string{vm, vmss, set, disk, nic, pip, prefix, lb, gateway, nsg, asg, vnet}
 
+// interfacesIn are the network interfaces in pools, which Azure shows twice: some 250
+// bytes and a kilobyte for each.
+func interfacesIn(properties string) []azure.Part {
+	return []azure.Part{{Path: properties + "backendIPConfigurations"},
+		{Path: properties + "loadBalancerBackendAddresses", Having: "properties.networkInterfaceIPConfiguration"}}
+}
+
 // Table lists the types. It is the one place where they are told apart.
 func Table() []Type {
 	return []Type{
@@ -101,7 +115,8 @@ func Table() []Type {
 		{Name: "Microsoft.Network", Version: network, Answer: Whole},
 		// Frontends show in addresses and subnets, NAT rules in interfaces, links at the
 		// link. The documents of scale sets and machines say nothing of the frontend side.
-		{Name: lb, Shared: true, Stale: []string{pip, prefix, vnet, nic, pls}},
+		{Name: lb, Shared: true, Shown: interfacesIn("properties.backendAddressPools.properties."), Stale: []string{pip, prefix, vnet, nic, pls}},
+		{Name: lb + "/backendAddressPools", Shown: interfacesIn("properties.")},
 		{Name: gateway, Stale: []string{pip, vnet, nic, vmss, endpoint}},
 		{Name: nat, Stale: []string{pip, prefix, vnet}},
 		// An address shows in its prefix; all others name it by its id.
@@ -180,7 +195,7 @@ func (x Index) Of(fullType string) Type {
 			continue
 		}
 		if strings.EqualFold(row.Name, fullType) {
-			found.Shared, found.InTurn = row.Shared, row.InTurn
+			found.Shared, found.InTurn, found.Shown = row.Shared, row.InTurn, row.Shown
 		}
 		if found.Version == "" {
 			found.Version = row.Version

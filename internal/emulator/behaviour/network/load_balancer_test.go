@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -267,6 +268,17 @@ func TestPoolMembers(t *testing.T) {
 	got := c.get(pool)
 	c.has(got, `{"properties":{"backendIPConfigurations":[`+ref(instanceNIC+"/ipConfigurations/c")+`,`+ref(nic+"/ipConfigurations/c")+`]}}`)
 	c.has(c.get(balancer), `{"properties":{"backendAddressPools":[`+marshal(t, got)+`]}}`)
+	// The members are shown as addresses too, and may be sent back.
+	etag := `"etag":` + marshal(t, got["etag"])
+	c.has(got, `{"properties":{"loadBalancerBackendAddresses":[
+		{`+etag+`,"properties":{"provisioningState":"Succeeded","networkInterfaceIPConfiguration":`+ref(instanceNIC+"/ipConfigurations/c")+`}},
+		{"name":"rg_`+path.Base(nic)+`c","id":"`+pool+`/loadBalancerBackendAddresses/rg_`+path.Base(nic)+`c",`+etag+`,
+			"type":"Microsoft.Network/loadBalancers/backendAddressPools/loadBalancerBackendAddresses",
+			"properties":{"provisioningState":"Succeeded","networkInterfaceIPConfiguration":`+ref(nic+"/ipConfigurations/c")+`}}]}}`)
+	c.put(balancer, marshal(t, c.get(balancer)))
+	if n := len(behaviour.Objects(c.get(pool), "properties.loadBalancerBackendAddresses")); n != 2 {
+		t.Errorf("%d members are shown after a PUT of what was shown", n)
+	}
 	// The interface has the membership: a PUT of the pool does not change it.
 	c.put(pool, `{"properties":{"backendIPConfigurations":[]}}`)
 	if n := len(behaviour.Objects(c.get(pool), "properties.backendIPConfigurations")); n != 2 {

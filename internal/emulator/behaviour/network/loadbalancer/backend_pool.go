@@ -1,6 +1,8 @@
 package loadbalancer
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"slices"
 
 	"kaz/internal/azure"
@@ -34,15 +36,41 @@ func backendPools() behaviour.Type {
 		Refuse:  refusePoolInUse,
 		Removed: leavePools,
 		Show: func(c *behaviour.Call, view behaviour.Object) {
-			schema.ShowReferences(view, "properties.backendIPConfigurations", schema.ReferrersAt(c.World, c.ID, nicPools))
+			by := schema.ReferrersAt(c.World, c.ID, nicPools)
+			schema.ShowReferences(view, "properties.backendIPConfigurations", by)
+			showInterfaces(c, view, by)
 		},
 	})
+}
+
+// showInterfaces shows the network interfaces in a pool a second time, as backend addresses. Seen in
+// documents of load balancers that users published: instances of scale sets have a GUID as name, other interfaces the
+// names of their group, interface and IP configuration.
+func showInterfaces(c *behaviour.Call, view behaviour.Object, by []behaviour.Referrer) {
+	addresses := behaviour.Array(view, "properties.loadBalancerBackendAddresses")
+	for _, r := range by {
+		name := r.Resource.Group() + "_" + r.Resource.Name() + r.Object.Name()
+		if schema.ScaleSetOf(r.Resource) != "" {
+			sum := sha256.Sum256([]byte(c.ID.Key() + r.Object.Key()))
+			name = fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+		}
+		id := c.ID.Child("loadBalancerBackendAddresses", name)
+		addresses = append(addresses, behaviour.Object{
+			"name": name, "id": string(id), "etag": view["etag"], "type": id.Type(),
+			"properties": behaviour.Object{"provisioningState": "Succeeded",
+				"networkInterfaceIPConfiguration": behaviour.Ref(r.Object)},
+		})
+	}
+	if len(by) > 0 {
+		behaviour.Set(view, "properties.loadBalancerBackendAddresses", addresses)
+	}
 }
 
 func fillBackendPool(c *behaviour.Call) error {
 	if err := schema.List(c, "properties.loadBalancerBackendAddresses"); err != nil {
 		return err
 	}
+	dropInterfaces(c.Doc)
 	seen := map[string]bool{}
 	for _, address := range behaviour.Objects(c.Doc, "properties.loadBalancerBackendAddresses") {
 		name := behaviour.Text(address, "name")
@@ -59,6 +87,23 @@ func fillBackendPool(c *behaviour.Call) error {
 		}
 	}
 	return nil
+}
+
+// dropInterfaces takes the members that showInterfaces shows out of what a client sends back.
+func dropInterfaces(pool behaviour.Object) {
+	const path = "properties.loadBalancerBackendAddresses"
+	addresses := behaviour.Array(pool, path)
+	sent := slices.DeleteFunc(slices.Clone(addresses), func(x any) bool {
+		address, _ := x.(behaviour.Object)
+		return behaviour.At(address, "properties.networkInterfaceIPConfiguration") != nil
+	})
+	switch {
+	case len(sent) == len(addresses):
+	case len(sent) == 0:
+		behaviour.Remove(pool, path)
+	default:
+		behaviour.Set(pool, path, sent)
+	}
 }
 
 // checkBackendAddress checks an IP address of a pool. It must be in the virtual network of the address or of the pool.
