@@ -455,7 +455,11 @@ func TestPoolsBehindAPrivateLink(t *testing.T) {
 		members := func() (interfaces, addresses int) {
 			for _, p := range testkit.Must[network.LoadBalancer](w.Azure, inner).Properties.BackendAddressPools {
 				interfaces += len(p.Properties.BackendIPConfigurations)
-				addresses += len(p.Properties.LoadBalancerBackendAddresses)
+				for _, a := range p.Properties.LoadBalancerBackendAddresses {
+					if a.Properties.IPAddress != "" {
+						addresses++
+					}
+				}
 			}
 			return interfaces, addresses
 		}
