@@ -1,4 +1,4 @@
-// Package controller is the kit for controllers whose Kubernetes objects share documents in
+// Package controller is the kit for controllers of Kubernetes objects that share documents in
 // Azure: Services share load balancers, gateways their routing, DNS names their zones. Layer L3:
 // it is generic, and knows no kind of object.
 //

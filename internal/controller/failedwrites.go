@@ -14,7 +14,7 @@ import (
 
 // Rewritable are the types of which a document can be written again as it is.
 type Rewritable struct {
-	// Types are those whose documents are written again. A document of another type counts as a
+	// Types have documents that are written again. A document of another type counts as a
 	// part of the one that it is in.
 	Types []string
 	// Refers finds, by type, what a document refers to that Azure wants well before it takes the
@@ -119,7 +119,7 @@ func (r Rewritable) references(id azure.ID, d azure.Document) []azure.ID {
 	return nil
 }
 
-// ReferencesOf finds the references in a document whose properties are seen as P.
+// ReferencesOf finds the references in a document, with its properties viewed as P.
 func ReferencesOf[P any](d azure.Document) []azure.ID {
 	r, err := azure.Decode[P](d)
 	if err != nil {

@@ -12,7 +12,7 @@ type Reasons[R any] interface{ And(other R) R }
 
 // Queue is a work queue that keeps the reasons for which a key was added until they are taken.
 // A key is handed out to one worker at a time, and its reasons say why, never what: a worker looks
-// at the object as it is by then.
+// at the object as it is then.
 type Queue[K comparable, R Reasons[R]] struct {
 	workqueue.TypedDelayingInterface[K]
 

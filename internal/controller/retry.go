@@ -38,7 +38,7 @@ func IsLasting(err error) bool {
 	return false
 }
 
-// Delay is how long to wait after so many failures in a row. Nothing is tried before the time
+// Delay is how long to wait after a number of failures in a row. Nothing is tried before the time
 // that Azure asked for.
 func Delay(err error, failures int) time.Duration {
 	b := passing

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,21 @@ func NewRegistry() *prometheus.Registry {
 		collectors.NewBuildInfoCollector(),
 	)
 	return registry
+}
+
+// Register registers a metric, unless the registerer is nil. If an earlier component of this process
+// registered the metric, that one continues to be used.
+func Register[C prometheus.Collector](r prometheus.Registerer, metric *C) error {
+	if r == nil {
+		return nil
+	}
+	err := r.Register(*metric)
+	if again, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if first, ok := again.ExistingCollector.(C); ok {
+			*metric, err = first, nil
+		}
+	}
+	return err
 }
 
 // MetricsHandler serves the metrics.

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"kaz/internal/observe"
 )
 
 // metrics have the names of existing dashboards.
@@ -33,26 +35,12 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Name: "node_ipam_controller_cirdset_max_cidrs", Help: "Number of blocks of the default size in the range.",
 		}, label),
 	}
-	if registerer == nil {
-		return m, nil
-	}
-	err := errors.Join(register(registerer, &m.allocations), register(registerer, &m.releases), register(registerer, &m.usage),
-		register(registerer, &m.most))
+	err := errors.Join(observe.Register(registerer, &m.allocations), observe.Register(registerer, &m.releases),
+		observe.Register(registerer, &m.usage), observe.Register(registerer, &m.most))
 	if err != nil {
 		return nil, fmt.Errorf("metrics of node ipam: %w", err)
 	}
 	return m, nil
-}
-
-// register registers a metric. If an earlier controller registered it, it continues to be used.
-func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
-	err := r.Register(*c)
-	if again, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		if first, ok := again.ExistingCollector.(C); ok {
-			*c, err = first, nil
-		}
-	}
-	return err
 }
 
 func (m *metrics) size(r netip.Prefix, bits int) {

@@ -156,7 +156,7 @@ func (b *committer) list(ctx context.Context, c commit, state string) (commit, e
 }
 
 // manyLeave is how many Services have to leave at once for some of them to go last. Azure
-// lets so many deletions through at once, and no more than ten a second after them.
+// allows this number of deletions at once, and ten a second after them.
 const manyLeave = 200
 
 // allowRemoval lets load balancers go as soon as they can.
@@ -165,8 +165,8 @@ const manyLeave = 200
 // no public IP can go, while one that stays lets go of all others in three: so where many
 // leave, one Service of each load balancer that would go is left for the next commit.
 //
-// Machines that are on their way into a pool of the load balancer could not be asked to leave
-// it: the commit waits for them.
+// Its members leave in this commit, which takes the turn to write members: machines that are on
+// their way into a pool of the load balancer could not be asked to leave it.
 func (b *committer) allowRemoval(ctx context.Context, c commit, balancers []azure.Document) (commit, error) {
 	leaving := 0
 	for i, r := range c.batch {
@@ -190,10 +190,14 @@ func (b *committer) allowRemoval(ctx context.Context, c commit, balancers []azur
 		removing[d.ID().Key()] = true
 	}
 	c.target.Removing = merged(c.target.Removing, removing)
-	if slices.ContainsFunc(c.target.Services, func(s loadbalancer.Service) bool { return s.Gone }) {
-		return c, b.pools.wait(ctx)
+	if _, has := c.client.(memberClient); has {
+		return c, nil
 	}
-	return c, nil
+	client, release, err := b.pools.take(ctx, newPoolWrite())
+	if err == nil {
+		c.client, c.done = client, release
+	}
+	return c, err
 }
 
 // lastOf are the requests that leave each of these load balancers last, by their place in the

@@ -39,8 +39,10 @@ type request struct {
 type answer struct {
 	ingress  []corev1.LoadBalancerIngress
 	problems []plan.Problem
-	changed  changes
 	vanished bool        // the Service does not exist any more, and was not served
+	hasNodes bool        // the Service has got the nodes that changed
+	shared   bool        // the commit changed something, for other Services too
+	repairs  []string    // what was not as kaz had left it
 	released []plan.Step // deletions that are left to do for it
 	members  *poolWrite  // has to begin before the Service is served, nil for nothing
 	recorded []key.Note  // the resource groups that the Service records since
@@ -48,14 +50,6 @@ type answer struct {
 	// orphaned says that the Service is refused, maybe for what deleted Services have left.
 	orphaned bool
 	err      error // this request's alone
-}
-
-// changes are what a commit did, as far as events of a Service report it.
-type changes struct {
-	backends bool     // the Service has the nodes that there are now
-	members  bool     // members are about to join or leave its pools
-	shared   bool     // something changed, for other Services too
-	repairs  []string // what was not as kaz had left it
 }
 
 // refused reports whether something in the Service keeps it from being served.
@@ -67,6 +61,8 @@ func (a answer) refused() bool {
 // has become.
 type commit struct {
 	batch     []request
+	client    reconcile.Azure
+	done      func()  // gives the turn to write members back
 	reasons   reasons // of all requests
 	began     time.Time
 	postponed map[int]bool // requests that are left for the next commit
@@ -74,7 +70,7 @@ type commit struct {
 	out       reconcile.Outcome
 	failure   error // why Azure is not as it was decided
 	released  []plan.Step
-	members   bool // members of pools are to be written
+	members   []plan.Step // members of pools that are to be written
 	answers   []answer
 }
 
@@ -107,7 +103,11 @@ type notifications struct {
 
 // commit carries out the requests of one batch.
 func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]answer, error) {
-	c := newCommit(batch)
+	c := commit{batch: slices.Clone(batch), client: b.azure, done: func() {}, began: time.Now()}
+	for _, r := range batch {
+		c.reasons = c.reasons.And(r.reasons)
+	}
+	defer func() { c.done() }()
 	for _, phase := range []func(context.Context, commit) (commit, error){
 		b.gather,          // Services, nodes, and what former commits remember
 		b.refresh,         // reads past the cache what something has happened to
@@ -133,14 +133,6 @@ func (b *committer) commit(ctx context.Context, _ string, batch []request) ([]an
 	return c.answers, nil
 }
 
-func newCommit(batch []request) commit {
-	c := commit{batch: slices.Clone(batch), began: time.Now()}
-	for _, r := range batch {
-		c.reasons = c.reasons.And(r.reasons)
-	}
-	return c
-}
-
 // serves reports whether the commit carries out the i-th request for a Service.
 func (c commit) serves(i int) bool { return !c.batch[i].orphans && !c.postponed[i] }
 
@@ -160,9 +152,7 @@ func (b *committer) gather(ctx context.Context, c commit) (commit, error) {
 	in.Services = b.groups.recall(services, known)
 	in.Others = b.presence.withoutDeleted(in.Others)
 	in.RejectedAddresses = b.rejected.stillOf(in.Nodes, c.reasons.drift)
-	// A pool write that is under way goes by the nodes that there were when it began: what it
-	// writes last is compared by the pool write after it.
-	c.target = decision.Commit{Target: in, WithMembers: c.reasons.drift && b.pools.running() == nil}
+	c.target = decision.Commit{Target: in}
 	return c, err
 }
 
@@ -184,7 +174,7 @@ func (b *committer) refresh(ctx context.Context, c commit) (commit, error) {
 func (b *committer) apply(ctx context.Context, c commit) (commit, error) {
 	reports := c.out.Reports
 	for {
-		c.out, c.failure = reconcile.Converge(ctx, b.azure, c.target)
+		c.out, c.failure = reconcile.Converge(ctx, c.client, c.target)
 		reports = append(reports, c.out.Reports...)
 		c.out.Reports = reports
 		if c.failure != nil || len(c.out.Decision.Ask) == 0 {
@@ -289,7 +279,7 @@ func (b *committer) remember(ctx context.Context, c commit) (commit, error) {
 		return c, err
 	}
 	b.rejected = rejectedAddresses(c.target.RejectedAddresses)
-	if len(c.out.Reports) > 0 || c.members {
+	if len(c.out.Reports) > 0 || len(c.members) > 0 {
 		b.freshness.wrote = c.began
 		b.notify.changed()
 	}
@@ -309,15 +299,14 @@ func (b *committer) remember(ctx context.Context, c commit) (commit, error) {
 	return c, cmp.Or(b.presence.note(c.target.Input), b.Deleted.ForgetGone(c.target.Input))
 }
 
-// deferred is what the decision has left to do: deletions of public IPs, and whether members of
-// pools are to be written.
-func (c commit) deferred() (released []plan.Step, members bool, err error) {
+// deferred is what the decision has left to do: deletions of public IPs, and members of pools.
+func (c commit) deferred() (released, members []plan.Step, err error) {
 	p, err := plan.Diff(c.out.Have, c.out.Decision.Deferred)
 	for _, s := range p.Steps {
 		if s.ID.Is(network.PublicIPAddresses) {
 			released = append(released, plan.Step{Op: s.Op, ID: s.ID, Why: s.Why, For: s.For})
 		} else {
-			members = true
+			members = append(members, s)
 		}
 	}
 	return released, members, err
@@ -365,8 +354,9 @@ func (b *committer) answers(c commit) ([]answer, error) {
 		a := answer{ingress: status[key], vanished: r.vanished, released: releasedFor(c.released, key),
 			problems: c.target.ProblemsOf(key, r.service.Gone, c.out.Decision.Problems),
 			recorded: c.target.Recorded[r.service.UID], still: still[r.service.UID]}
-		a.changed = changes{backends: r.reasons.nodes && !b.freshness.wrote.Before(r.reasons.since),
-			members: c.members, shared: len(c.out.Reports) > 0 && len(c.batch)-len(c.postponed) > 1, repairs: repairs[i]}
+		a.hasNodes = r.reasons.nodes && !b.freshness.wrote.Before(r.reasons.since)
+		a.shared = len(c.out.Reports) > 0 && len(c.batch)-len(c.postponed) > 1
+		a.repairs = repairs[i]
 		a.orphaned = orphaned && slices.ContainsFunc(a.problems, isOfAzure)
 		if !r.service.Gone && !a.refused() && len(a.ingress) == 0 {
 			a.err = fmt.Errorf("%s has no address yet", key)
@@ -388,10 +378,10 @@ func (c commit) releasedForNone() []plan.Step {
 	})
 }
 
-// startPoolWrites has the members of the pools written. Services at a load balancer without any wait
-// for the first.
+// startPoolWrites has the members of the pools written, or compared when the last write failed. Services at
+// a load balancer without any wait for the first.
 func (b *committer) startPoolWrites(ctx context.Context, c commit) (commit, error) {
-	if !c.members {
+	if len(c.members) == 0 && !b.pools.reported.Load() {
 		return c, nil
 	}
 	empty, err := emptyBalancers(c.target.Input)

@@ -88,8 +88,6 @@ type Controller struct {
 	releases  singleflight.Group // of public IPs that are deleted
 	pools     *poolWriter
 	began     time.Time
-	// orphanFailures are those in a row; they belong to the pass for orphans.
-	orphanFailures int
 }
 
 // New is a controller. Run it, then start the informers.
@@ -103,7 +101,7 @@ func New(config Config, d Deps) (*Controller, error) {
 		config: config, azure: d.Azure, measure: d.Measure,
 		kube:      kube.New(d.Client, config.Syncs),
 		queue:     controller.NewQueue[item, reasons]("service"),
-		histories: &histories{},
+		histories: &histories{known: map[types.UID]*history{}},
 		report:    &reporter{events: d.Events},
 	}
 	if c.measure == nil {
@@ -123,13 +121,12 @@ func New(config Config, d Deps) (*Controller, error) {
 		}
 		c.synced = append(c.synced, registration.HasSynced)
 	}
-	listener := &listener{queue: c.queue, report: c.report, objects: c.objects}
-	c.pools = &poolWriter{Cluster: c.cluster, azure: d.Azure, listener: listener}
+	c.pools = newPoolWriter(c.cluster, d.Azure, c)
 	c.addresses = reconcile.NewCoalescer((&allocation{Cluster: c.cluster, azure: d.Azure}).commit)
-	c.commits = reconcile.NewCoalescer((&committer{Cluster: c.cluster, azure: busyGuard{d.Azure, &c.pools.lock}, kube: c.kube,
+	c.commits = reconcile.NewCoalescer((&committer{Cluster: c.cluster, azure: commitClient{d.Azure, &c.pools.lock}, kube: c.kube,
 		classes: config.Classes, metrics: m, pools: c.pools, groups: deletionGroups{},
 		failed: controller.FailedWrites{Rewritable: rewritable()},
-		notify: notifications{c.report, c.requeueWaiting, listener.rearranged}}).commit)
+		notify: notifications{c.report, c.requeueWaiting, c.rearranged}}).commit)
 	c.commits.Gather(burstCalm, burstAtMost)
 	return c, nil
 }
@@ -139,33 +136,42 @@ func New(config Config, d Deps) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context) {
 	c.began = time.Now()
 	var passes sync.WaitGroup
+	c.serve(ctx, func() { c.histories.failed = c.kube.LeftFailed(ctx, outcomes) }, func(it item) {
+		// A pass waits for Azure most of the time, so there is one for each item.
+		passes.Go(func() {
+			defer c.queue.Done(it)
+			c.pass(ctx, it)
+		})
+	})
+	passes.Wait()
+}
+
+// serve hands out items until ctx ends. It begins when the whole cluster is known, so that one
+// snapshot serves the first items, and ends the commits when it returns.
+func (c *Controller) serve(ctx context.Context, begin func(), do func(it item)) {
+	var repairs sync.WaitGroup
 	defer func() {
 		c.queue.ShutDown()
 		c.addresses.Close()
 		c.commits.Close()
 		c.pools.work.Wait()
-		passes.Wait()
+		repairs.Wait()
 	}()
-	// The first pass needs the whole cluster, so that one snapshot serves it.
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return
 	}
-	c.histories.failed = c.kube.LeftFailed(ctx, outcomes)
+	begin()
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
 	if c.config.RepairPeriod > 0 {
-		passes.Go(func() { c.repairPeriodically(ctx) })
+		repairs.Go(func() { c.repairPeriodically(ctx) })
 	}
 	for {
 		it, down := c.queue.Get()
 		if down {
 			return
 		}
-		// A pass waits for Azure most of the time, in the company of others.
-		passes.Go(func() {
-			defer c.queue.Done(it)
-			c.pass(ctx, it)
-		})
+		do(it)
 	}
 }
 
@@ -235,16 +241,9 @@ func (o objects) current(it item) *corev1.Service {
 	return s
 }
 
-// listener hears how pool writes end, and how commits move nodes.
-type listener struct {
-	queue   *queue
-	report  *reporter
-	objects objects
-}
-
 // poolsFailed has Services tried again when members of their pools could not all join. Where these
 // Services are gone by now, the others have the pools.
-func (l *listener) poolsFailed(services []loadbalancer.Service, err error, failures int, tell bool) {
+func (c *Controller) poolsFailed(services []loadbalancer.Service, err error, failures int, tell bool) {
 	wait := controller.Delay(err, failures)
 	slog.Warn("members of backend pools not written", "error", err, "again_in", wait)
 	var concerned []*corev1.Service
@@ -254,41 +253,41 @@ func (l *listener) poolsFailed(services []loadbalancer.Service, err error, failu
 		}
 	}
 	if len(concerned) == 0 {
-		concerned, _ = l.objects.ours() // a lister knows no error
+		concerned, _ = c.objects.ours() // a lister knows no error
 	}
 	for _, s := range concerned {
 		if tell {
-			l.report.events.Eventf(s, corev1.EventTypeWarning, reasonUpdateFailed, "Error updating load balancer with new hosts: %v", err)
+			c.report.warn(s, reasonUpdateFailed, err.Error())
 		}
-		l.queue.MarkAfter(itemOf(s), reasons{poolsFailed: tell, since: time.Now()}, wait)
+		c.queue.MarkAfter(itemOf(s), reasons{since: time.Now()}, wait)
 	}
 }
 
 // poolsRecovered reports to Services that members can join and leave again.
-func (l *listener) poolsRecovered(services []loadbalancer.Service) {
+func (c *Controller) poolsRecovered(services []loadbalancer.Service) {
 	for _, s := range services {
 		if !s.Gone {
-			l.report.updated(s.Service)
+			c.report.normal(s.Service, reasonUpdated)
 		}
 	}
 }
 
 // poolsWritten queues Services that receive packets at the nodes' own addresses: the
 // security group lets nodes that leave have them until they have left.
-func (l *listener) poolsWritten(services []loadbalancer.Service) {
+func (c *Controller) poolsWritten(services []loadbalancer.Service) {
 	for _, s := range services {
 		if !s.Gone && spec.AtNodes(s.Service) {
-			l.queue.Mark(itemOf(s.Service), reasons{since: time.Now()})
+			c.queue.Mark(itemOf(s.Service), reasons{since: time.Now()})
 		}
 	}
 }
 
 // rearranged queues the Services that receive packets at the nodes' own
 // addresses: their node ports are to be open where their load balancer has nodes by now.
-func (l *listener) rearranged(others []*corev1.Service) {
+func (c *Controller) rearranged(others []*corev1.Service) {
 	for _, s := range others {
 		if spec.AtNodes(s) {
-			l.queue.Mark(itemOf(s), reasons{})
+			c.queue.Mark(itemOf(s), reasons{})
 		}
 	}
 }

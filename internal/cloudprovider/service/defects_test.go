@@ -113,8 +113,8 @@ func TestANodeComesBackUnderItsName(t *testing.T) {
 	})
 }
 
-// D23. Where there are several load balancers, a controller whose first work after a
-// restart is a deletion leaves the nodes where they are.
+// D23. With several load balancers, the nodes stay where they are if the first work of a controller
+// after a restart is a deletion.
 func TestADeletionAfterARestartLeavesTheNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 4)

@@ -48,6 +48,6 @@ func TestNodesThatAreDeleted(t *testing.T) {
 		n.settle()
 		n.wrote(name)
 		n.backendsAre(n.nodes)
-		n.toldNoFailure()
+		n.checkNoFailureEvents()
 	})
 }

@@ -5,13 +5,14 @@
 // events. That one works on one Service at a time; this one carries out all Services that wait
 // for the same load balancer together (see [reconcile.Coalescer]):
 //
-//   - Informers queue Services with the reasons (triggers.go). A reason says why, never what:
-//     a pass reads the Service as it is by then.
+//   - Informers queue Services with the reasons (triggers.go). A reason says why, never what: a
+//     pass reads the current Service.
 //   - A pass serves one Service (pass.go): what has to be done now is a pure
 //     function of the object (decision.Classes). A Service without an address gets one
 //     first, beside all others (address.go); then it joins the next commit of the
-//     load balancers (commit.go), whose phases ask, decide, write, and remember (memories.go).
-//   - The members of pools are written beside the commits (pools.go), as that takes minutes.
+//     load balancers (commit.go). Its phases ask, decide, write, and remember (memories.go).
+//   - The members of pools have one writer (pools.go). It works beside the commits, because it takes
+//     minutes.
 //   - A mistake in an object is reported once and not tried again until something
 //     changes (report.go, history.go); what Azure refuses is tried again when its kind says that
 //     this makes sense ([controller.Delay]).

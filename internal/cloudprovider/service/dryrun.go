@@ -3,10 +3,7 @@ package service
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
-
-	"k8s.io/client-go/tools/cache"
 
 	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/cloudprovider/service/explain"
@@ -20,30 +17,13 @@ import (
 //
 // Another controller may be at work meanwhile, so Azure is read past the cache each time.
 func (c *Controller) DryRun(ctx context.Context, report func(explain.Explanation)) {
-	var repairs sync.WaitGroup
-	defer func() {
-		c.queue.ShutDown()
-		c.addresses.Close()
-		c.commits.Close()
-		repairs.Wait()
-	}()
-	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
-		return
-	}
-	stop := context.AfterFunc(ctx, c.queue.ShutDown)
-	defer stop()
-	if c.config.RepairPeriod > 0 {
-		c.queue.Mark(orphansItem, reasons{})
-		repairs.Go(func() { c.repairPeriodically(ctx) })
-	}
 	r := dryRun{Controller: c, report: report, reported: map[item]string{}}
-	for {
-		it, down := c.queue.Get()
-		if down {
-			return
+	begin := func() {
+		if c.config.RepairPeriod > 0 {
+			c.queue.Mark(orphansItem, reasons{})
 		}
-		r.round(ctx, r.waiting(it))
 	}
+	c.serve(ctx, begin, func(it item) { r.round(ctx, r.waiting(it)) })
 }
 
 // dryRun is what was reported so far.
@@ -67,7 +47,7 @@ func (r *dryRun) waiting(first item) []item {
 	return items
 }
 
-// round explains the Services of items, and tells it when anything is new.
+// round explains the Services of items, and reports them when anything is new.
 func (r *dryRun) round(ctx context.Context, items []item) {
 	var services []loadbalancer.Service
 	var about []item

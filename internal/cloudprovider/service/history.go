@@ -3,6 +3,7 @@ package service
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +21,9 @@ type history struct {
 	tried    *corev1.Service // as last worked on; something of it can be in Azure
 	begun    *corev1.Service // as of the last event that the work has begun
 	done     *corev1.Service // as last served, nil when it never was
+	item     item
 	failures int             // in a row
+	blocked  atomic.Bool     // it is not tried again until something changes
 	wrong    bool            // the last pass, or process, did not serve it
 	about    *corev1.Service // as it was when the problems in reported were
 	reported controller.Deduplicator[plan.Problem]
@@ -63,14 +66,14 @@ func (h *history) addressGroups() []key.Note {
 	return slices.DeleteFunc(slices.Clone(h.groups), func(n key.Note) bool { return n.Of != key.PublicIPs })
 }
 
-// addRecorded adds the groups of which the Service tells since.
+// addRecorded adds groups that the Service has recorded since.
 func (h *history) addRecorded(recorded []key.Note) {
 	for _, n := range recorded {
 		h.addNotes([]string{n.Name()})
 	}
 }
 
-// outdated are the notes of what the Service need not tell any more.
+// outdated are the notes that the Service no longer needs.
 func (h *history) outdated(still []key.Note) []string {
 	return slices.DeleteFunc(slices.Clone(h.recorded), func(name string) bool {
 		return slices.ContainsFunc(still, func(n key.Note) bool { return n.Name() == name })
@@ -94,9 +97,9 @@ func (h *history) isHeld(s *corev1.Service) bool {
 		(complete || !slices.ContainsFunc(h.addressGroups(), func(n key.Note) bool { return !slices.ContainsFunc(recorded, n.Same) }))
 }
 
-// doubts reports whether a Service is refused for what was in Azure when it was last read, and
-// that was before the Service asked for what it asks for: what it needs may have
-// been made together with it. It says so once for each state of the Service.
+// doubts reports whether a Service is refused for what Azure had when it was last read: what the
+// Service needs may have been made together with it, after the read. It reports that once for each
+// state of the Service.
 func (h *history) doubts(s *corev1.Service, problems []plan.Problem) bool {
 	if h.doubted != nil && sameSpec(h.doubted, s) || !slices.ContainsFunc(problems, isOfAzure) {
 		return false
@@ -122,12 +125,11 @@ func (h *history) announced(s *corev1.Service) bool {
 	return !sameSpec(h.done, s)
 }
 
-// histories are those of all Services that this process has worked on.
+// histories are those of all Services that this process has worked on, and of the orphans.
 type histories struct {
-	mu      sync.Mutex // guards what follows; never held while waiting
-	known   map[types.UID]*history
-	blocked map[item]bool // Services that wait for something to change
-	// failed are the Services whose last event of an earlier process was a failure.
+	mu    sync.Mutex // guards what follows; never held while waiting
+	known map[types.UID]*history
+	// failed are the Services for which the last event of an earlier process was a failure.
 	failed map[types.UID]bool
 }
 
@@ -138,48 +140,35 @@ func (hs *histories) has(uid types.UID) bool {
 	return hs.known[uid] != nil
 }
 
-// of is the history of a Service that is worked on.
-func (hs *histories) of(uid types.UID) *history {
+// of is the history of an item that is worked on.
+func (hs *histories) of(it item) *history {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	if hs.known == nil {
-		hs.known, hs.blocked = map[types.UID]*history{}, map[item]bool{}
-	}
-	h, ok := hs.known[uid]
+	h, ok := hs.known[it.UID]
 	if !ok {
-		h = &history{wrong: hs.failed[uid]}
-		hs.known[uid] = h
+		h = &history{item: it, wrong: hs.failed[it.UID]}
+		hs.known[it.UID] = h
 	}
 	return h
 }
 
-// forget drops what is known of a Service of which nothing is left.
+// forget drops the history of a Service when nothing of it is left.
 func (hs *histories) forget(it item) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	delete(hs.known, it.UID)
-	delete(hs.blocked, it)
 }
 
-// block keeps a Service from being tried again until something changes, or ends that.
-func (hs *histories) block(it item, blocked bool) {
-	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	if blocked {
-		hs.blocked[it] = true
-	} else {
-		delete(hs.blocked, it)
-	}
-}
-
-// waiting are the Services that wait for something to change: a port or an address that another
+// waiting are the items that wait for something to change: a port or an address that another
 // Service had may be free now.
 func (hs *histories) waiting() []item {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	var all []item
-	for it := range hs.blocked {
-		all = append(all, it)
+	for _, h := range hs.known {
+		if h.blocked.Load() {
+			all = append(all, h.item)
+		}
 	}
 	return all
 }

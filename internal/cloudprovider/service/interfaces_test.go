@@ -16,8 +16,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// interfacesWorld is a cluster with a machine alone whose network interface is in its resource group,
-// if near, and with two whose interfaces are in another one.
+// interfacesWorld is a cluster with a single machine that has its network interface in its own
+// resource group, if near, and two machines that have theirs in another one.
 func interfacesWorld(t *testing.T, near bool) *world {
 	t.Helper()
 	w := newWorld(t, emulator.Options{Latency: 1}, 0)

@@ -77,7 +77,7 @@ func (w *world) inPool() []string {
 	return all
 }
 
-// modelsIn counts the scale sets whose new machines are born into a pool.
+// modelsIn counts the scale sets that create new machines in a pool.
 func (w *world) modelsIn() (count int) {
 	w.t.Helper()
 	for _, set := range testkit.List[compute.ScaleSet](w.Azure, testkit.Group, compute.ScaleSets) {
@@ -287,8 +287,8 @@ func TestRestartWithEveryKind(t *testing.T) {
 	})
 }
 
-// 77, 78: a node whose machine is in another resource group, one that is not managed
-// and one of the control plane stay out; one whose label names the cluster's group
+// 77, 78: a node with its machine in another resource group, one that is not managed
+// and one of the control plane stay out; one with a label that names the cluster's group
 // does not (118 of the scenarios of nodes).
 func TestBackendsThatStayOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -89,7 +89,7 @@ func TestAServiceThatIsNoLoadBalancerAnyMoreLosesAll(t *testing.T) {
 	}
 }
 
-// TestAServiceThatVanishedLosesAll checks a Service whose finalizer a user removed, so that it went
+// TestAServiceThatVanishedLosesAll checks a Service that lost its finalizer to a user, so that it went
 // before its load balancer. A controller that was not watching then sees a successor in its place.
 func TestAServiceThatVanishedLosesAll(t *testing.T) {
 	for name, follow := range map[string]func(w *world, successor *corev1.Service) error{

@@ -8,6 +8,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
+	"kaz/internal/cloudprovider/service/decision"
 	"kaz/internal/reconcile"
 )
 
@@ -65,15 +66,18 @@ func (l *writeLock) after(do func()) bool {
 	return true
 }
 
-// busyGuard is the ARM client of commits. It answers for Azure that a load balancer is busy which
-// is locked.
-type busyGuard struct {
+// commitClient is the ARM client of commits. It writes no members of pools, and answers for Azure
+// that a locked load balancer is busy.
+type commitClient struct {
 	reconcile.Azure
 	lock *writeLock
 }
 
 // Begin implements [azure.Writer].
-func (g busyGuard) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
+func (g commitClient) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
+	if decision.IsMember(r.ID) {
+		return nil, &azure.Error{Kind: azure.Internal, Op: r.Op(), ID: r.ID, Message: "a commit writes members of pools in its turn only"}
+	}
 	if r.Verb == azure.Put && g.lock.has(r.ID) {
 		return nil, &azure.Error{Kind: azure.Busy, Op: r.Op(), ID: r.ID, Message: "a scale set in its backend pools is being written"}
 	}

@@ -115,8 +115,8 @@ func (n *neighbourhood) written(node string) string {
 	return testkit.Must[compute.Instance](n.Azure, id).Properties.NetworkProfile.NetworkInterfaces[0].ID.Name()
 }
 
-// toldNoFailure checks that no failure was reported.
-func (n *neighbourhood) toldNoFailure() {
+// checkNoFailureEvents checks that no event reports a failure.
+func (n *neighbourhood) checkNoFailureEvents() {
 	n.t.Helper()
 	for _, line := range n.events.list("") {
 		if reason, _, _ := strings.Cut(line, ":"); strings.HasSuffix(reason, "Failed") {
@@ -271,7 +271,7 @@ func TestExcludedNodes(t *testing.T) {
 		}
 		n.settle()
 		n.backendsAre(n.nodes)
-		n.toldNoFailure()
+		n.checkNoFailureEvents()
 	})
 }
 
@@ -337,7 +337,7 @@ func TestNodesThatCome(t *testing.T) {
 		n.removeNode("nodes0-000002")
 		n.settle()
 		n.backendsAre(n.nodes)
-		n.toldNoFailure()
+		n.checkNoFailureEvents()
 	})
 }
 
@@ -363,7 +363,7 @@ func TestMachinesThatAreDeleted(t *testing.T) {
 		n.settle()
 		n.backendsAre(but(n.nodes, n.picked))
 		n.calm()
-		n.toldNoFailure()
+		n.checkNoFailureEvents()
 	})
 }
 
@@ -393,7 +393,7 @@ func TestMachinesThatAreDeallocated(t *testing.T) {
 		n.calm()
 		n.backendsAre(n.nodes)
 		n.power("start", n.picked)
-		n.toldNoFailure()
+		n.checkNoFailureEvents()
 	})
 }
 
@@ -432,7 +432,7 @@ func TestControlPlaneStaysOut(t *testing.T) {
 		n.settle()
 		n.backendsAre(n.nodes)
 		n.wrote(masters...)
-		n.toldNoFailure()
+		n.checkNoFailureEvents()
 	})
 }
 
@@ -449,6 +449,6 @@ func TestNodesOfAnotherGroup(t *testing.T) {
 		}
 		n.serve()
 		n.backendsAre(n.nodes)
-		n.toldNoFailure()
+		n.checkNoFailureEvents()
 	})
 }

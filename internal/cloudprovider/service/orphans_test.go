@@ -291,8 +291,8 @@ func (w *world) firstNode() string {
 	return nodes.(*corev1.NodeList).Items[0].Name
 }
 
-// A leader that has not heard that a Service is gone, or asks for nothing any more, does not
-// make it anew behind the back of the one that took it away.
+// A Service is deleted, or asks for nothing any more, and another leader removes it from Azure. A
+// leader with stale informers does not create it again.
 func TestALeaderWithoutNewsMakesNothingAnew(t *testing.T) {
 	for name, goes := range map[string]func(*world){
 		"gone":                      func(w *world) { w.remove("web") },
@@ -320,8 +320,8 @@ func TestALeaderWithoutNewsMakesNothingAnew(t *testing.T) {
 	}
 }
 
-// Nor does it take anything from a Service of which it has not heard: access to it,
-// or its private link service. That holds also for one that others serve.
+// A leader with stale informers takes nothing from a Service that they do not show yet, such as access
+// to it or its private link service. That also holds for a Service of another controller.
 func TestALeaderWithoutNewsTakesNothingAway(t *testing.T) {
 	all := maps.Clone(kinds)
 	all["further"] = annotated("additional-public-ips", "203.0.113.9")
@@ -348,7 +348,7 @@ func TestALeaderWithoutNewsTakesNothingAway(t *testing.T) {
 				w.settle()
 				good := w.facts([]string{name})
 				stop()
-				node := w.firstNode() // of which the other one hears
+				node := w.firstNode() // the other leader's informers show it
 				w.exclude(node, "true")
 				w.settle()
 				w.exclude(node, "false")
@@ -388,8 +388,8 @@ func TestANewLeaderReadsAgain(t *testing.T) {
 	})
 }
 
-// What was made for a Service that went meanwhile is removed, though no informer has
-// heard that it went.
+// What was made for a Service that was deleted meanwhile is removed, though the informers still
+// show the Service.
 func TestWhatWasMadeForAServiceThatWentIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 3}, 1)
@@ -410,7 +410,7 @@ func TestWhatWasMadeForAServiceThatWentIsTakenBack(t *testing.T) {
 			t.Fatal("late has its address already")
 		}
 		w.vanish("late")
-		successor := w.newService("late", 80) // of which another leader has heard
+		successor := w.newService("late", 80) // another leader's informers show it
 		successor.Finalizers = []string{helpers.LoadBalancerCleanupFinalizer}
 		successor.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.9"}}
 		w.create(successor)
@@ -513,8 +513,8 @@ func TestAFailedSearchForLeftoversIsRepeated(t *testing.T) {
 	})
 }
 
-// What is left of a Service that is no load balancer any more, and whose finalizer a user took
-// off, is taken away though the Service is there.
+// A Service that is no load balancer any more, and that lost its finalizer to a user, leaves orphans.
+// They are removed though the Service exists.
 func TestAServiceThatIsThereCanHaveLeftSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 1)

@@ -29,16 +29,16 @@ func (c *Controller) pass(ctx context.Context, it item) {
 		c.markAll(ctx, why)
 		return
 	case orphansItem:
-		c.passOrphans(ctx, why)
+		c.conclude(ctx, it, c.histories.of(it), why, c.removeOrphans(ctx, why))
 		return
 	}
 	s := c.objects.current(it)
-	todo := c.config.Classes.Todo(s, c.histories.has(it.UID))
+	todo := c.config.Classes.Next(s, c.histories.has(it.UID))
 	if todo == decision.Ignore {
 		c.histories.forget(it)
 		return
 	}
-	h := c.histories.of(it.UID)
+	h := c.histories.of(it)
 	vanished := s == nil
 	if vanished {
 		s = h.tried
@@ -48,7 +48,7 @@ func (c *Controller) pass(ctx context.Context, it item) {
 		c.queue.MarkAfter(it, why, wait)
 		return
 	}
-	c.histories.block(it, false)
+	h.blocked.Store(false)
 	var err error
 	if todo == decision.Ensure {
 		err = c.ensure(ctx, s, h, why)
@@ -72,7 +72,7 @@ func (c *Controller) aloneFrom(h *history) (when time.Time) {
 	return when
 }
 
-// conclude has a Service that failed tried again. Services for which Azure was too busy are tried
+// conclude has a pass that failed tried again. Services for which Azure was too busy are tried
 // together, as soon as kaz itself is not what keeps it busy, else at beats that get rarer: one
 // write serves them all.
 func (c *Controller) conclude(ctx context.Context, it item, h *history, why reasons, err error) {
@@ -96,7 +96,7 @@ func (c *Controller) conclude(ctx context.Context, it item, h *history, why reas
 		wait = controller.Beat(time.Since(c.began), wait, err)
 		c.queue.AddAfter(it, wait)
 	}
-	slog.WarnContext(ctx, "service not served", "service", it.Namespace+"/"+it.Name, "error", err, "again_in", wait)
+	slog.WarnContext(ctx, "service not served", "service", it, "error", err, "again_in", wait)
 }
 
 // ensure serves a Service.
@@ -104,7 +104,7 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 	announced := h.announced(s)
 	if announced && (h.begun == nil || !sameSpec(h.begun, s)) {
 		h.begun = s
-		c.report.normal(s, reasonEnsuring, "Ensuring load balancer")
+		c.report.normal(s, reasonEnsuring)
 	}
 	why.startup = h.done == nil && !announced
 	got, err := c.bring(ctx, s, h, why)
@@ -122,7 +122,11 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, h *history, 
 		return c.remove(ctx, s, h, false)
 	}
 	if err != nil {
-		c.report.notServed(ctx, s, h, why.nodes && !announced, err)
+		reason := reasonSyncFailed
+		if why.nodes && !announced {
+			reason = reasonUpdateFailed
+		}
+		c.report.failure(ctx, s, h, reason, err)
 		return err
 	}
 	h.done, h.wrong = s, false
@@ -181,7 +185,7 @@ func (c *Controller) show(ctx context.Context, s *corev1.Service, h *history, go
 // remove takes all of a Service out of Azure, and then lets it go.
 func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, vanished bool) error {
 	if h.failures == 0 {
-		c.report.normal(s, reasonDeleting, "Deleting load balancer")
+		c.report.normal(s, reasonDeleting)
 	}
 	gone := loadbalancer.Service{Service: s, Gone: true, Groups: h.groups}
 	got, err := c.commit(ctx, request{service: gone, reasons: reasons{since: c.aloneFrom(h)}})
@@ -197,14 +201,14 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 		err = fmt.Errorf("failed to delete load balancer: %w", err)
 	}
 	if err != nil {
+		reason := reasonSyncFailed
 		if vanished {
-			c.report.failure(ctx, s, h, reasonDeleteFailed, "Error deleting load balancer: %v", err)
-		} else {
-			c.report.failure(ctx, s, h, reasonSyncFailed, "Error syncing load balancer: %v", err)
+			reason = reasonDeleteFailed
 		}
+		c.report.failure(ctx, s, h, reason, err)
 		return err
 	}
-	c.report.normal(s, reasonDeleted, "Deleted load balancer")
+	c.report.normal(s, reasonDeleted)
 	c.histories.forget(itemOf(s))
 	c.waitForOrphans(got)
 	return nil
@@ -215,8 +219,8 @@ func (c *Controller) remove(ctx context.Context, s *corev1.Service, h *history, 
 // what could not be read, is an error, so that it is tried again.
 func (c *Controller) leave(s *corev1.Service, h *history, got answer) error {
 	h.wrong = true
-	c.histories.block(itemOf(s), true)
-	if got.changed.shared {
+	h.blocked.Store(true)
+	if got.shared {
 		c.queue.Add(itemOf(s))
 	}
 	i := slices.IndexFunc(got.problems, func(p plan.Problem) bool { return p.Reason == problem.Unread })
@@ -246,23 +250,9 @@ func operation(r request) string {
 	return "services_ensure_loadbalancer"
 }
 
-// passOrphans removes what deleted Services have left in Azure.
-func (c *Controller) passOrphans(ctx context.Context, why reasons) {
-	err := c.removeOrphans(ctx, why)
-	switch {
-	case ctx.Err() != nil:
-	case err == nil:
-		c.orphanFailures = 0
-	default:
-		c.orphanFailures++
-		wait := controller.Delay(err, c.orphanFailures)
-		slog.WarnContext(ctx, "what deleted services have left is not removed", "error", err, "again_in", wait)
-		c.queue.MarkAfter(orphansItem, why, wait)
-	}
-}
-
+// removeOrphans removes what deleted Services have left in Azure.
 func (c *Controller) removeOrphans(ctx context.Context, why reasons) error {
-	c.histories.block(orphansItem, false)
+	c.histories.of(orphansItem).blocked.Store(false)
 	got, err := c.commits.Submit(ctx, c.config.LoadBalancer.LoadBalancer().Key(), orphanRequest(why))
 	if err != nil {
 		return err
@@ -275,6 +265,6 @@ func (c *Controller) removeOrphans(ctx context.Context, why reasons) error {
 // has left a frontend there that something else needs. A new Service may bring another frontend.
 func (c *Controller) waitForOrphans(got answer) {
 	if slices.ContainsFunc(got.problems, func(p plan.Problem) bool { return p.Reason == problem.FrontendKept }) {
-		c.histories.block(orphansItem, true)
+		c.histories.of(orphansItem).blocked.Store(true)
 	}
 }

@@ -66,7 +66,7 @@ func (w *spread) again(change func(c *loadbalancer.Config)) {
 
 func asItIs(*loadbalancer.Config) {}
 
-// goesOutByRules is for outbound rules: Azure has none at a frontend whose rules lead outward too.
+// goesOutByRules is for outbound rules: Azure has none at a frontend with rules that lead outward too.
 func goesOutByRules(c *loadbalancer.Config) { c.DisableOutboundSNAT = true }
 
 func (w *spread) add(name string, port int32, edit func(*corev1.Service)) {
@@ -304,7 +304,7 @@ func TestASharedFrontendStays(t *testing.T) {
 }
 
 // TestNodesThatChangePlacesAreLetIn checks nodes that move because the last Service of a load balancer
-// goes, or the first one comes. A Service whose packets arrive at the nodes' own addresses is allowed
+// goes, or the first one comes. A Service that receives packets at the nodes' own addresses is allowed
 // where they arrive, and not where they have left, also without a change of its own.
 func TestNodesThatChangePlacesAreLetIn(t *testing.T) {
 	spreadWorld(t, func(t *testing.T, w *spread) {

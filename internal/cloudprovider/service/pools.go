@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 	framework "k8s.io/cloud-provider"
 
@@ -22,12 +23,15 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// poolWriter writes the members of the pools of network interfaces beside the commits: it takes
-// minutes where there are many machines, and no Service needs to wait for all of them. A Service
-// at a load balancer without a member waits for the first. Only where a load balancer goes, or
-// everything is compared, a commit writes members itself.
+// poolWriter owns the members of the pools of network interfaces. Whoever writes them takes its turn
+// and gets a client for that; no other client writes members.
 //
-// It runs one write after the other. What is asked for during one is done by the next, though a
+// They are written beside the commits: it takes minutes where there are many machines, and no
+// Service needs to wait for all of them. A Service at a load balancer without a member waits for
+// the first. A commit takes the turn only where a load balancer goes, because its members leave
+// first.
+//
+// One write runs after the other. What is asked for during a write is done by the next, though a
 // Service that waits for the first member of a pool that is being filled waits for the write
 // under way.
 type poolWriter struct {
@@ -35,20 +39,30 @@ type poolWriter struct {
 	azure    reconcile.Azure
 	listener poolListener
 	lock     writeLock
+	turn     *semaphore.Weighted
 
 	work     sync.WaitGroup
-	failures int                   // in a row; the running write's
-	busy     controller.BusyFilter // its, too
-	reported bool                  // one of them was
+	failures int                   // in a row; it belongs to the running write
+	busy     controller.BusyFilter // of these failures, too
+	reported atomic.Bool           // one of these failures was reported
 
-	mu       sync.Mutex    // guards what follows; never held while waiting
-	ended    chan struct{} // nil when no write is under way
-	current  *poolWrite    // that is under way
-	next     *poolWrite    // nil when none is asked for
-	services map[types.UID]loadbalancer.Service
+	mu      sync.Mutex // guards what follows; never held while waiting
+	running bool
+	current *poolWrite // that is under way
+	next    *poolWrite // nil when none is asked for
 }
 
-// poolListener hears how pool writes end.
+func newPoolWriter(c decision.Cluster, client reconcile.Azure, l poolListener) *poolWriter {
+	return &poolWriter{Cluster: c, azure: client, listener: l, turn: semaphore.NewWeighted(1)}
+}
+
+// take waits for the turn to write members. The client writes them until release.
+func (p *poolWriter) take(ctx context.Context, w *poolWrite) (client memberClient, release func(), err error) {
+	err = p.turn.Acquire(ctx, 1)
+	return memberClient{p.azure, w, &p.lock}, func() { p.turn.Release(1) }, err
+}
+
+// poolListener is told how pool writes end.
 type poolListener interface {
 	poolsFailed(services []loadbalancer.Service, err error, failures int, tell bool)
 	poolsRecovered(services []loadbalancer.Service)
@@ -60,12 +74,17 @@ type poolWrite struct {
 	begun chan struct{} // closed when a member has joined, or none will
 	// empty are the load balancers that had no member when the write was asked for, by id
 	// key.
-	empty map[string]bool
-	err   error       // why no member has joined; to be read when begun is closed
-	wrote atomic.Bool // a member has joined or left
-	gone  sync.Map    // instances that Azure did not find, by id key
+	empty    map[string]bool
+	services map[types.UID]loadbalancer.Service // of the commits that asked for it
+	err      error                              // why no member has joined; to be read when begun is closed
+	wrote    atomic.Bool                        // a member has joined or left
+	gone     sync.Map                           // instances that Azure did not find, by id key
 
 	once sync.Once
+}
+
+func newPoolWrite() *poolWrite {
+	return &poolWrite{begun: make(chan struct{}), empty: map[string]bool{}, services: map[types.UID]loadbalancer.Service{}}
 }
 
 func (w *poolWrite) begin(err error) {
@@ -94,18 +113,17 @@ func (p *poolWriter) start(ctx context.Context, services []loadbalancer.Service,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == nil {
-		p.next = &poolWrite{begun: make(chan struct{}), empty: map[string]bool{}}
-		p.services = make(map[types.UID]loadbalancer.Service, len(services))
+		p.next = newPoolWrite()
 	}
 	for lb := range empty {
 		p.next.empty[lb] = true
 	}
 	for _, s := range services { // deleted ones, too: a decision about no Service decides nothing
-		p.services[s.UID] = s
+		p.next.services[s.UID] = s
 	}
 	current, next := p.current, p.next
-	if p.ended == nil {
-		p.ended = make(chan struct{})
+	if !p.running {
+		p.running = true
 		p.work.Go(func() { p.run(ctx) })
 	}
 	return func(lb string) *poolWrite {
@@ -116,68 +134,52 @@ func (p *poolWriter) start(ctx context.Context, services []loadbalancer.Service,
 	}
 }
 
-// running is closed when no write is under way, nil when none is.
-func (p *poolWriter) running() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ended
-}
-
-// wait waits until no write is under way.
-func (p *poolWriter) wait(ctx context.Context) error {
-	if running := p.running(); running != nil {
-		select {
-		case <-running:
-		case <-ctx.Done():
-		}
-	}
-	return ctx.Err()
-}
-
+// run does what is asked for until nothing is.
 func (p *poolWriter) run(ctx context.Context) {
-	for {
-		write, services := p.take()
-		if write == nil {
-			return
-		}
+	for write := p.begin(); write != nil; write = p.begin() {
+		services := slices.Collect(maps.Values(write.services))
 		err := p.converge(ctx, write, services)
 		write.begin(err)
 		switch {
 		case err == nil:
-			if p.reported {
+			if p.reported.Swap(false) {
 				p.listener.poolsRecovered(services)
 			}
 			if write.wrote.Load() {
 				p.listener.poolsWritten(services)
 			}
-			p.failures, p.busy, p.reported = 0, controller.BusyFilter{}, false
+			p.failures, p.busy = 0, controller.BusyFilter{}
 		case ctx.Err() == nil:
 			tell := p.busy.Passes(err)
-			p.failures, p.reported = p.failures+1, p.reported || tell
+			p.failures++
+			if tell {
+				p.reported.Store(true)
+			}
 			p.listener.poolsFailed(services, err, p.failures, tell)
 		}
 	}
 }
 
-// take is the write to do and the Services that it is for, nil when there is none.
-func (p *poolWriter) take() (*poolWrite, []loadbalancer.Service) {
+// begin is the write to do, nil when there is none.
+func (p *poolWriter) begin() *poolWrite {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.current, p.next = p.next, nil
-	if p.current == nil {
-		close(p.ended)
-		p.ended = nil
-		return nil, nil
-	}
-	return p.current, slices.Collect(maps.Values(p.services))
+	p.running = p.current != nil
+	return p.current
 }
 
 func (p *poolWriter) converge(ctx context.Context, write *poolWrite, services []loadbalancer.Service) error {
+	client, release, err := p.take(ctx, write)
+	if err != nil {
+		return err
+	}
+	defer release()
 	in, err := p.Target(ctx, services)
 	if err != nil {
 		return err
 	}
-	return reconcile.Achieve(ctx, memberClient{p.azure, write, &p.lock}, membersAlone{in})
+	return reconcile.Achieve(ctx, client, membersAlone{in})
 }
 
 // membersAlone is a decision about the members of the pools, and nothing else.
@@ -194,7 +196,7 @@ func (m membersAlone) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 		if _, exists := have.Get(n.ID); n.ID.Is(network.LoadBalancers) && (n.Want() == nil || !exists) {
 			return reconcile.Decision{}, nil // the commit that makes or removes it sees to the members
 		}
-		if decision.IsMember(n) {
+		if decision.IsMember(n.ID) {
 			if err := members.Add(n); err != nil {
 				return d, err
 			}
@@ -203,8 +205,8 @@ func (m membersAlone) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	return reconcile.Decision{Graph: members}, nil
 }
 
-// memberClient tells a pool write of the first member that is written, and commits which load
-// balancers are locked meanwhile.
+// memberClient is the client of the holder of the turn. It tells a pool write of the first member
+// that is written, and commits which load balancers are locked meanwhile.
 type memberClient struct {
 	reconcile.Azure
 	write *poolWrite
@@ -213,7 +215,7 @@ type memberClient struct {
 
 // Begin implements [azure.Writer].
 func (m memberClient) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
-	if r.Verb != azure.Put && r.Verb != azure.Patch {
+	if !decision.IsMember(r.ID) {
 		return m.Azure.Begin(ctx, r)
 	}
 	op, err := azure.Around(m.Azure, m.enter).Begin(ctx, r)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,15 +20,17 @@ type item struct {
 
 func itemOf(s *corev1.Service) item { return item{s.Namespace, s.Name, s.UID} }
 
+// String is the key of the Service.
+func (it item) String() string { return strings.TrimPrefix(it.Namespace+"/"+it.Name, "/") }
+
 // everything is the item that stands for all Services.
 var everything = item{}
 
 // reasons say why a Service is queued.
 type reasons struct {
-	nodes       bool // the cluster's nodes changed
-	drift       bool // it is time to compare with what is in Azure
-	poolsFailed bool // an event said that members could not join or leave its pools
-	startup     bool // it is the first pass of this process for a Service that has its address
+	nodes   bool // the cluster's nodes changed
+	drift   bool // it is time to compare with what is in Azure
+	startup bool // it is the first pass of this process for a Service that has its address
 	// since is when that was. What was read of Azure before does not count; where it is zero,
 	// what is in the cache will do.
 	since time.Time
@@ -37,7 +40,6 @@ type reasons struct {
 func (r reasons) And(other reasons) reasons {
 	r.nodes = r.nodes || other.nodes
 	r.drift = r.drift || other.drift
-	r.poolsFailed = r.poolsFailed || other.poolsFailed
 	if other.since.After(r.since) {
 		r.since = other.since
 	}

@@ -45,21 +45,33 @@ type reporter struct {
 	nodes  controller.Deduplicator[plan.Problem] // of nodes; it belongs to the commits
 }
 
-func (r *reporter) normal(s *corev1.Service, reason, message string) {
-	r.events.Event(s, corev1.EventTypeNormal, reason, message)
+// messages are those of events, by reason. The messages of failures end with the error.
+var messages = map[string]string{
+	reasonEnsuring:     "Ensuring load balancer",
+	reasonEnsured:      "Ensured load balancer",
+	reasonUpdated:      "Updated load balancer with new hosts",
+	reasonDeleting:     "Deleting load balancer",
+	reasonDeleted:      "Deleted load balancer",
+	reasonSyncFailed:   "Error syncing load balancer: ",
+	reasonUpdateFailed: "Error updating load balancer with new hosts: ",
+	reasonDeleteFailed: "Error deleting load balancer: ",
 }
 
-func (r *reporter) updated(s *corev1.Service) {
-	r.normal(s, reasonUpdated, "Updated load balancer with new hosts")
+func (r *reporter) normal(s *corev1.Service, reason string) {
+	r.events.Event(s, corev1.EventTypeNormal, reason, messages[reason])
+}
+
+func (r *reporter) warn(s *corev1.Service, reason, message string) {
+	r.events.Event(s, corev1.EventTypeWarning, reason, messages[reason]+message)
 }
 
 // failure says what has failed, unless it is only that the program ends. What a user has to
 // change first is said once, however often it is tried.
-func (r *reporter) failure(ctx context.Context, s *corev1.Service, h *history, reason, format string, err error) {
+func (r *reporter) failure(ctx context.Context, s *corev1.Service, h *history, reason string, err error) {
 	if ctx.Err() != nil || !h.busy.Passes(err) {
 		return
 	}
-	p := plan.Problem{Object: s.Namespace + "/" + s.Name, Reason: reason, Message: fmt.Sprintf(format, err) + explain.Advice(s, err)}
+	p := plan.Problem{Object: s.Namespace + "/" + s.Name, Reason: reason, Message: err.Error() + explain.Advice(s, err)}
 	same := p
 	if e, ok := errors.AsType[*azure.Error](err); ok && e.Code != "" {
 		same.Message = e.Op + " " + string(e.ID) + " " + e.Code // Azure's message may be another one each time
@@ -70,29 +82,20 @@ func (r *reporter) failure(ctx context.Context, s *corev1.Service, h *history, r
 	}
 	for _, one := range all {
 		if one == same {
-			r.events.Event(s, corev1.EventTypeWarning, reason, p.Message)
+			r.warn(s, reason, p.Message)
 		} else {
 			r.problem(ctx, s, one)
 		}
 	}
 }
 
-// foundBeside is what was found in a Service whose commit then failed.
+// foundBeside are the problems of a Service that a commit found before it failed.
 func foundBeside(s *corev1.Service, err error) []plan.Problem {
 	f, ok := errors.AsType[*failedCommit](err)
 	if !ok {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(f.problems), func(p plan.Problem) bool { return p.Object != s.Namespace+"/"+s.Name })
-}
-
-// notServed says why a Service is not served.
-func (r *reporter) notServed(ctx context.Context, s *corev1.Service, h *history, onlyNodes bool, err error) {
-	if onlyNodes {
-		r.failure(ctx, s, h, reasonUpdateFailed, "Error updating load balancer with new hosts: %v", err)
-		return
-	}
-	r.failure(ctx, s, h, reasonSyncFailed, "Error syncing load balancer: %v", err)
 }
 
 // problems says what is wrong with a Service, each thing once.
@@ -105,10 +108,10 @@ func (r *reporter) problems(ctx context.Context, s *corev1.Service, h *history, 
 func (r *reporter) problem(ctx context.Context, s *corev1.Service, p plan.Problem) {
 	logProblem(ctx, p)
 	if p.Warning {
-		r.events.Event(s, corev1.EventTypeWarning, p.Reason, p.Message)
+		r.warn(s, p.Reason, p.Message)
 		return
 	}
-	r.events.Eventf(s, corev1.EventTypeWarning, reasonSyncFailed, "Error syncing load balancer: %s: %s", p.Reason, p.Message)
+	r.warn(s, reasonSyncFailed, p.Reason+": "+p.Message)
 }
 
 func logProblem(ctx context.Context, p plan.Problem) {
@@ -133,13 +136,13 @@ func (r *reporter) nodeProblems(ctx context.Context, c commit) {
 func (r *reporter) served(s *corev1.Service, h *history, why reasons, announced bool, got answer) {
 	r.moved(s, h, got)
 	if (why.drift || why.startup) && !announced {
-		r.repaired(s, why, got.changed.repairs)
+		r.repaired(s, why, got.repairs)
 	}
 	switch {
-	case announced, why.startup && len(got.changed.repairs) > 0:
-		r.normal(s, reasonEnsured, "Ensured load balancer")
-	case got.changed.backends, why.poolsFailed && !got.changed.members: // what could not be written may have been done all the same
-		r.updated(s)
+	case announced, why.startup && len(got.repairs) > 0:
+		r.normal(s, reasonEnsured)
+	case got.hasNodes:
+		r.normal(s, reasonUpdated)
 	}
 }
 
@@ -151,11 +154,11 @@ func (r *reporter) moved(s *corev1.Service, h *history, got answer) {
 		return
 	}
 	h.move = move
-	r.normal(s, reasonUpdated, "The address has changed: "+move)
+	r.events.Event(s, corev1.EventTypeNormal, reasonUpdated, "The address has changed: "+move)
 }
 
 // longestMessage is how long a message of an event may be, and longestChange as much of it as
-// tells which change it is.
+// shows which change it is.
 const (
 	longestMessage = 1024
 	longestChange  = 200
@@ -246,6 +249,9 @@ func repairsIn(c commit) [][]string {
 				sayStep(res.Step, say)
 			}
 		}
+	}
+	for _, s := range c.members {
+		sayStep(s, say)
 	}
 	return said
 }

@@ -29,7 +29,7 @@ func (w *world) recorded(name, kind, reason string, ago time.Duration) {
 	}
 }
 
-// TestAFailureIsFollowedByAnEvent checks that a Service whose last event was a failure gets an event
+// TestAFailureIsFollowedByAnEvent checks that a Service with a failure as its last event gets an event
 // when a new controller finds all up to date, without a write to Azure. Others get none when it
 // starts.
 func TestAFailureIsFollowedByAnEvent(t *testing.T) {

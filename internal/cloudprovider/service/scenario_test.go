@@ -316,8 +316,8 @@ func TestNamespacesThatAreRelabelled(t *testing.T) {
 	})
 }
 
-// A namespace comes with its Services, and may be heard of after them: they go to the load
-// balancer that is for it all the same.
+// Informers may show a namespace after its Services. The Services still go to the load balancer of
+// the namespace.
 func TestANamespaceThatIsKnownLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1}, 2)

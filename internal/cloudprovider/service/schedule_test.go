@@ -37,13 +37,11 @@ var (
 	seed = flag.Uint64("seed", 0, "the first schedule that TestSchedules plays")
 )
 
-// TestSchedules plays random lives of a few Services among random disturbances: requests
-// that fail in all ways, controllers that are stopped and started or overlap for a lease,
-// news from Kubernetes that come late, nodes that go and come, another owner that writes to
-// the same documents, and, in half of them, writes that Azure says it did and did not. In
-// the end every Service is as it asks to be, by a comparison with Azure where Azure was
-// untrue and else without one, what another owner has is there, and when all are gone
-// nothing is left.
+// TestSchedules changes a few Services at random among random disturbances: requests fail in all
+// ways, controllers stop, start or overlap for a lease, informers are late, nodes go and come, and
+// another owner writes to the same documents. In half of the cases Azure reports writes that it did
+// not do. In the end every Service is as it asks to be, and what another owner has still exists.
+// Only where Azure was untrue that takes a comparison. When all Services are gone, nothing is left.
 func TestSchedules(t *testing.T) {
 	const short, long = 12, 400
 	first, count := max(*seed, 1), *schedules

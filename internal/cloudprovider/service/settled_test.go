@@ -70,7 +70,9 @@ func serviceOptions() []func(*corev1.Service) {
 		annotation("azure-load-balancer-health-probe-protocol", "http"),
 		annotation("azure-pip-name", "byname"),
 		func(s *corev1.Service) { notes{"azure-dns-label-name": s.Name}.at(s) },
-		func(s *corev1.Service) { notes{"azure-load-balancer-internal": "true", "azure-pls-create": "true"}.at(s) },
+		func(s *corev1.Service) {
+			notes{"azure-load-balancer-internal": "true", "azure-pls-create": "true"}.at(s)
+		},
 		func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8", "20.0.0.0/8"} },
 		func(s *corev1.Service) {
 			s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 32000+s.Spec.Ports[0].Port

@@ -125,7 +125,7 @@ func (w *world) same(when string, before map[string]string) {
 	}
 }
 
-// editRule changes the idle timeout of a rule whose name ends so.
+// editRule changes the idle timeout of a rule with this end of its name.
 func (w *world) editRule(suffix string) {
 	w.t.Helper()
 	other := w.OtherClient()
@@ -269,7 +269,7 @@ func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
 	})
 }
 
-// guarded is a world whose Azure asks what the controller's identity may do. It may do
+// guarded is a world with an Azure that checks what the controller's identity may do. It may do
 // all that it needs, but read the subnet "apps".
 func guarded(t *testing.T) (*world, *identity) {
 	t.Helper()

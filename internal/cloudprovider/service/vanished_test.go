@@ -85,7 +85,7 @@ func (v *vanishing) remove() {
 }
 
 // An instance that disappears between a read and its write is left out. The others join at once,
-// and no Service hears of a failure: also if Azure's lists show the instance for a while.
+// and no Service gets an event of a failure: also if Azure's lists show the instance for a while.
 func TestAnInstanceThatVanishesIsLeftOut(t *testing.T) {
 	for name, stale := range map[string]time.Duration{"the list is up to date": 0, "the list is stale": time.Minute} {
 		t.Run(name, func(t *testing.T) {

@@ -27,13 +27,13 @@ const (
 	Remove             // nothing of it stays in Azure
 )
 
-// Next decides what has to be done for a Service. served says that this process
-// has worked on it: then something of it can be in Azure whatever it says now.
+// Next decides what has to be done for a Service, nil for one that is gone. served says that this
+// process has worked on it: then something of it can be in Azure whatever it says now.
 func (c Classes) Next(s *corev1.Service, served bool) Step {
 	switch {
-	case c.Wants(s):
+	case s != nil && c.Wants(s):
 		return Ensure
-	case served, helpers.HasLBFinalizer(s) && c.mine(s):
+	case served, s != nil && helpers.HasLBFinalizer(s) && c.mine(s):
 		return Remove
 	}
 	return Ignore
@@ -42,17 +42,6 @@ func (c Classes) Next(s *corev1.Service, served bool) Step {
 // Wants reports whether a Service asks for a load balancer, and asks us.
 func (c Classes) Wants(s *corev1.Service) bool {
 	return s.DeletionTimestamp == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer && c.mine(s)
-}
-
-// Todo decides what has to be done for a Service, nil for one that is gone.
-func (c Classes) Todo(s *corev1.Service, served bool) Step {
-	switch {
-	case s != nil:
-		return c.Next(s, served)
-	case served:
-		return Remove
-	}
-	return Ignore
 }
 
 // Foreign reports whether another controller serves a Service.

@@ -46,6 +46,8 @@ func TestWhatHasToBeDoneForAServiceNow(t *testing.T) {
 		"deleted":                                 {usual, service(finalized, deleted), false, Remove},
 		"deleted, and nothing was made":           {usual, service(deleted), false, Ignore},
 		"deleted, without its finalizer":          {usual, service(deleted), true, Remove},
+		"gone":                                    {usual, nil, true, Remove},
+		"gone, and nothing was made":              {usual, nil, false, Ignore},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.classes.Next(tc.service, tc.served); got != tc.want {

@@ -31,7 +31,6 @@ import (
 //     have to leave first, and so with the commit.
 type Commit struct {
 	Target
-	WithMembers bool // the commit writes the members of the pools, too
 	// The results of the decision's asks so far.
 	Confirmed map[types.UID]bool       // Services of which the API server was asked
 	Recorded  map[types.UID][]key.Note // resource groups that Services record since
@@ -77,7 +76,7 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	if err != nil || ask != nil {
 		return asking(reconcile.Decision{}, ask), err
 	}
-	withMembers := in.WithMembers || slices.ContainsFunc(in.balancers(), func(d azure.Document) bool { return in.Removing[d.ID().Key()] })
+	withMembers := slices.ContainsFunc(in.balancers(), func(d azure.Document) bool { return in.Removing[d.ID().Key()] })
 	in.ConcurrentMembers = !withMembers
 	d, err := in.Target.Decide(have)
 	if err != nil {
@@ -88,7 +87,7 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 			d = asking(d, next(d))
 		}
 	}
-	if len(d.Ask) == 0 && len(d.Graph.Pending) == 0 {
+	if len(d.Ask) == 0 {
 		d.Graph, d.Deferred, err = split(d.Graph, withMembers)
 	}
 	return d, err
@@ -101,15 +100,17 @@ func asking(d reconcile.Decision, ask reconcile.Ask) reconcile.Decision {
 	return d
 }
 
-// split is a graph in two: what a commit writes, and what is written after it.
+// split is a graph in two: what a commit writes, and what is written after it. Public IPs are deleted
+// after the last round.
 func split(graph plan.Graph, withMembers bool) (now, deferred plan.Graph, err error) {
+	now.Pending = graph.Pending
 	for _, n := range graph.Nodes() {
 		to := &now
 		switch {
-		case n.Want() == nil && n.ID.Is(network.PublicIPAddresses):
+		case n.Want() == nil && n.ID.Is(network.PublicIPAddresses) && len(graph.Pending) == 0:
 			n.After = nil
 			to = &deferred
-		case !withMembers && IsMember(n):
+		case !withMembers && IsMember(n.ID):
 			to = &deferred
 		}
 		if err := to.Add(n); err != nil {
@@ -139,12 +140,10 @@ func (in Commit) askConfirm() (reconcile.Ask, error) {
 
 func (in Commit) askRemove(d reconcile.Decision) reconcile.Ask {
 	var going []azure.Document
-	if !in.WithMembers {
-		for _, n := range d.Graph.Nodes() {
-			doc, exists := in.Have.Get(n.ID)
-			if exists && n.Want() == nil && n.ID.Is(network.LoadBalancers) && !in.Removing[n.ID.Key()] {
-				going = append(going, doc)
-			}
+	for _, n := range d.Graph.Nodes() {
+		doc, exists := in.Have.Get(n.ID)
+		if exists && n.Want() == nil && n.ID.Is(network.LoadBalancers) && !in.Removing[n.ID.Key()] {
+			going = append(going, doc)
 		}
 	}
 	if len(going) == 0 {
@@ -196,9 +195,10 @@ func stateOf(have plan.Snapshot) string {
 	return strings.Join(tags, " ")
 }
 
-// IsMember reports whether a node of a graph is about members of a pool of network interfaces.
-func IsMember(n plan.Node) bool {
-	return slices.ContainsFunc([]string{compute.ScaleSets, compute.ScaleSetInstances, network.Interfaces}, n.ID.Is)
+// IsMember reports whether a resource can be a member of a pool of network interfaces, or the model of
+// members.
+func IsMember(id azure.ID) bool {
+	return slices.ContainsFunc([]string{compute.ScaleSets, compute.ScaleSetInstances, network.Interfaces}, id.Is)
 }
 
 // askRecord asks to record the resource groups that Services do not record yet.

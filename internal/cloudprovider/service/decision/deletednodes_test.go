@@ -14,7 +14,7 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// Machines whose Node was deleted are remembered until they have one again or are gone, and
+// Machines are remembered after their Node was deleted, until they have one again or are gone, and
 // never more than there can be.
 func TestDeletedNodesAreForgotten(t *testing.T) {
 	group := azure.GroupID("s", "rg")

@@ -44,7 +44,7 @@ func (s Surroundings) labelsOf() (map[string]map[string]string, error) {
 }
 
 // nodesWith are the nodes that have endpoints of Services of policy Local, by the Service's key. A
-// Service whose slices are not known yet is not there.
+// Service has no entry while its slices are not known.
 func (s Surroundings) nodesWith() (map[string][]string, error) {
 	if s.Endpoints == nil {
 		return nil, nil

@@ -25,7 +25,7 @@ import (
 	"kaz/internal/key"
 )
 
-// Client reads and writes Services, so many at once. All that it writes goes to the
+// Client reads and writes Services, a limited number at once. All that it writes goes to the
 // subresource status, the one that the roles of running clusters allow, and bears
 // the UID, so that a successor of the same name is never taken for the Service.
 type Client struct {
@@ -33,14 +33,14 @@ type Client struct {
 	turns  *semaphore.Weighted
 }
 
-// New is a client that sends so many requests at once, at least one.
+// New is a client that sends at most atOnce requests at once, and at least one.
 func New(client kubernetes.Interface, atOnce int) Client {
 	return Client{client: client, turns: semaphore.NewWeighted(int64(max(atOnce, 1)))}
 }
 
 type object = map[string]any
 
-// Hold puts the finalizer in place: from then on the Service does not go without our knowing. The
+// Hold puts the finalizer in place: from then on the Service stays until kaz releases it. The
 // Service records resource groups in which something may be made for it, until [Client.Show] removes
 // the notes.
 func (k Client) Hold(ctx context.Context, s *corev1.Service, groups []key.Note) (*corev1.Service, error) {
@@ -189,7 +189,7 @@ func (k Client) list(ctx context.Context, namespace string, o metav1.ListOptions
 // eventsWithin is how long a start waits for the events that exist. A cluster can have very many.
 const eventsWithin = 5 * time.Second
 
-// LeftFailed are the Services whose last event of an earlier process was a failure. They get an event
+// LeftFailed are the Services for which the last event of an earlier process was a failure. They get an event
 // when they are served, though a start sends no events for Services in place. Without a list of
 // events, because the roles of running clusters may not allow it or it takes too long, they get none.
 // outcomes are the reasons of events that report an outcome, and whether that was a success.
