@@ -33,7 +33,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		syncs:       counter("loadbalancer_sync_total", "Commits of load balancers, for whatever reason."),
 		nodeErrors:  counter("nodesync_error_total", "Commits of load balancers after a change of the nodes that failed."),
 		nodeLatency: histogram(subsystem, "nodesync_latency_seconds", "From a change of the nodes until the load balancers have it."),
-		hostLatency: histogram(subsystem, "update_loadbalancer_host_latency_seconds", "How long a commit after a change of the nodes takes."),
+		hostLatency: histogram(subsystem, "update_loadbalancer_host_latency_seconds",
+			"How long a commit after a change of the nodes takes."),
 		batches:     histogram("", "kaz_service_commit_services", "Services that a commit of load balancers serves."),
 	}
 	return m, errors.Join(observe.Register(r, &m.syncs), observe.Register(r, &m.nodeErrors), observe.Register(r, &m.nodeLatency),

@@ -243,17 +243,24 @@ func repairsIn(c commit) [][]string {
 			said[first] = append(said[first], text)
 		}
 	}
-	for _, report := range c.out.Reports {
-		for _, res := range report.Results {
-			if res.Err == nil {
-				sayStep(res.Step, say)
-			}
-		}
-	}
-	for _, s := range c.members {
+	for _, s := range c.repaired() {
 		sayStep(s, say)
 	}
 	return said
+}
+
+// repaired are the steps that a commit has done, and those of members that it leaves to the pool
+// writer.
+func (c commit) repaired() []plan.Step {
+	var steps []plan.Step
+	for _, report := range c.out.Reports {
+		for _, res := range report.Results {
+			if res.Err == nil {
+				steps = append(steps, res.Step)
+			}
+		}
+	}
+	return append(steps, c.members...)
 }
 
 func sayStep(s plan.Step, say func(text string, concerns func(r request) bool)) {
