@@ -35,7 +35,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		nodeLatency: histogram(subsystem, "nodesync_latency_seconds", "From a change of the nodes until the load balancers have it."),
 		hostLatency: histogram(subsystem, "update_loadbalancer_host_latency_seconds",
 			"How long a commit after a change of the nodes takes."),
-		batches:     histogram("", "kaz_service_commit_services", "Services that a commit of load balancers serves."),
+		batches: histogram("", "kaz_service_commit_services", "Services that a commit of load balancers serves."),
 	}
 	return m, errors.Join(observe.Register(r, &m.syncs), observe.Register(r, &m.nodeErrors), observe.Register(r, &m.nodeLatency),
 		observe.Register(r, &m.hostLatency), observe.Register(r, &m.batches))
