@@ -36,6 +36,8 @@ func (b *committer) answer(ctx context.Context, c commit, ask reconcile.Ask) (co
 		return b.list(ctx, c, a.State)
 	case decision.RemoveBalancers:
 		return b.allowRemoval(ctx, c, a.Balancers)
+	case decision.WriteMembers:
+		return b.takePools(ctx, c)
 	case *decision.ZonesNeeded:
 		return c, a.Refuse(len(c.batch), func(i int) string { return c.batch[i].service.Key() })
 	}
@@ -190,12 +192,17 @@ func (b *committer) allowRemoval(ctx context.Context, c commit, balancers []azur
 		removing[d.ID().Key()] = true
 	}
 	c.target.Removing = merged(c.target.Removing, removing)
-	if _, has := c.client.(memberClient); has {
+	return b.takePools(ctx, c)
+}
+
+// takePools takes the turn to write members of pools until the commit ends.
+func (b *committer) takePools(ctx context.Context, c commit) (commit, error) {
+	if c.target.WithMembers {
 		return c, nil
 	}
 	client, release, err := b.pools.take(ctx, newPoolWrite())
 	if err == nil {
-		c.client, c.done = client, release
+		c.client, c.done, c.target.WithMembers = client, release, true
 	}
 	return c, err
 }

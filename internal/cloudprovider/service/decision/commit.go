@@ -27,10 +27,11 @@ import (
 //     own after the commit, beside all others. A controller that is stopped in between finds
 //     them again by their resource group and their tags. Where that is not so, they are deleted
 //     in the commit, in a round that is not the last.
-//   - The members of the backend pools, which are written beside the commits. Where a load balancer goes, they
-//     have to leave first, and so with the commit.
+//   - The members of the backend pools, which are written beside the commits. Where a load balancer goes, or a
+//     pool lists addresses from now on, they have to leave first, and so with the commit.
 type Commit struct {
 	Target
+	WithMembers bool // the commit has the turn to write members of pools
 	// The results of the decision's asks so far.
 	Confirmed map[types.UID]bool       // Services of which the API server was asked
 	Recorded  map[types.UID][]key.Note // resource groups that Services record since
@@ -53,6 +54,8 @@ type (
 	ListServices struct{ State string }
 	// RemoveBalancers asks whether load balancers may go now.
 	RemoveBalancers struct{ Balancers []azure.Document }
+	// WriteMembers asks for the turn to write members of pools.
+	WriteMembers struct{}
 )
 
 func (a ConfirmServices) String() string {
@@ -68,6 +71,7 @@ func (a ListServices) String() string { return "which Services exist?" }
 func (a RemoveBalancers) String() string {
 	return fmt.Sprintf("may %d load balancers be removed?", len(a.Balancers))
 }
+func (a WriteMembers) String() string { return "may members of pools be written?" }
 
 // Decide implements [reconcile.Target]. Of what it has to ask it names one thing at a time.
 func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
@@ -76,19 +80,18 @@ func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	if err != nil || ask != nil {
 		return asking(reconcile.Decision{}, ask), err
 	}
-	withMembers := slices.ContainsFunc(in.balancers(), func(d azure.Document) bool { return in.Removing[d.ID().Key()] })
-	in.ConcurrentMembers = !withMembers
+	in.ConcurrentMembers = !in.WithMembers
 	d, err := in.Target.Decide(have)
 	if err != nil {
 		return d, err
 	}
-	for _, next := range []func(reconcile.Decision) reconcile.Ask{in.askRemove, in.askRemember, in.askList, in.askRecord} {
+	for _, next := range []func(reconcile.Decision) reconcile.Ask{in.askRemove, in.askMembers, in.askRemember, in.askList, in.askRecord} {
 		if len(d.Ask) == 0 {
 			d = asking(d, next(d))
 		}
 	}
 	if len(d.Ask) == 0 {
-		d.Graph, d.Deferred, err = split(d.Graph, withMembers)
+		d.Graph, d.Deferred, err = split(d.Graph, in.WithMembers)
 	}
 	return d, err
 }
@@ -120,11 +123,6 @@ func split(graph plan.Graph, withMembers bool) (now, deferred plan.Graph, err er
 	return now, deferred, nil
 }
 
-// balancers are the load balancers that Azure has.
-func (in Commit) balancers() []azure.Document {
-	return in.Have.List(in.Config.LoadBalancer().Parent(), network.LoadBalancers)
-}
-
 // askConfirm asks for Services of which Azure has nothing and the API server was not asked yet.
 func (in Commit) askConfirm() (reconcile.Ask, error) {
 	if !slices.ContainsFunc(in.Services, func(s loadbalancer.Service) bool { return !s.Gone && !in.Confirmed[s.UID] }) {
@@ -150,6 +148,17 @@ func (in Commit) askRemove(d reconcile.Decision) reconcile.Ask {
 		return nil
 	}
 	return RemoveBalancers{going}
+}
+
+// askMembers asks for the turn where interfaces leave a pool before it can list addresses, in a round that
+// is not the last.
+func (in Commit) askMembers(d reconcile.Decision) reconcile.Ask {
+	leave := in.Config.PoolByIP && len(d.Graph.Pending) > 0 &&
+		slices.ContainsFunc(d.Graph.Nodes(), func(n plan.Node) bool { return IsMember(n.ID) })
+	if !leave || in.WithMembers {
+		return nil
+	}
+	return WriteMembers{}
 }
 
 // askRemember asks to remember where public IPs are deleted, for the Services that had them. The

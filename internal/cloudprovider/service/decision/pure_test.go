@@ -61,6 +61,7 @@ func TestDecideIsPure(t *testing.T) {
 		c = w.commit(t, w.cluster, []loadbalancer.Service{{Service: web, Gone: true}, {Service: inner, Gone: true}})
 		w.decides(t, "the last Services of load balancers", c, decision.RemoveBalancers{})
 		c.Removing = map[string]bool{}
+		c.WithMembers = true
 		for _, lb := range testkit.List[network.LoadBalancer](w.Azure, testkit.Group, network.LoadBalancers) {
 			c.Removing[lb.ID.Key()] = true
 		}
