@@ -23,6 +23,9 @@ import (
 type Config struct {
 	// Endpoint is the base URL of Azure Resource Manager.
 	Endpoint string
+	// Regional is the base URL of the region's own endpoint, "" for none. What is said not to be
+	// there is read again there.
+	Regional string
 	// Scope is asked for in tokens; the default is Endpoint + "/.default".
 	Scope string
 	// Credential gives the tokens; without one requests carry none.
@@ -72,6 +75,8 @@ type Config struct {
 type Client struct {
 	azure.Verbs  // over Begin
 	endpoint     *url.URL
+	regional     *url.URL // nil for none
+	seen         seen
 	pipeline     runtime.Pipeline
 	userAgent    string
 	versions     versionTable
@@ -98,6 +103,10 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	regional, err := parseRegional(c.Regional)
+	if err != nil {
+		return nil, err
+	}
 	versions, err := newVersionTable(c.APIVersions)
 	if err != nil {
 		return nil, err
@@ -108,6 +117,7 @@ func New(c Config) (*Client, error) {
 	}
 	d := &Client{
 		endpoint:     endpoint,
+		regional:     regional,
 		userAgent:    or(c.UserAgent, "kaz"),
 		versions:     versions,
 		types:        types.NewIndex(),
@@ -194,6 +204,13 @@ func parseEndpoint(s string) (*url.URL, error) {
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	return u, nil
+}
+
+func parseRegional(s string) (*url.URL, error) {
+	if s == "" {
+		return nil, nil
+	}
+	return parseEndpoint(s)
 }
 
 func isLoopback(host string) bool {

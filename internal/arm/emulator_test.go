@@ -41,16 +41,19 @@ func newLocal(t *testing.T, o emulator.Options) *local {
 		t.Fatal(err)
 	}
 	l := &local{azure: e, t: t, carry: e.Transport()}
-	client, err := arm.New(arm.Config{Endpoint: "https://management.test", Transport: l})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Cache, err = cache.Over(client, cache.Options{TTL: map[string]time.Duration{"": 10 * time.Minute}})
-	if err != nil {
+	if l.Cache, err = overAzure(l); err != nil {
 		t.Fatal(err)
 	}
 	l.put(group, map[string]any{"location": "eastus"})
 	return l
+}
+
+func overAzure(l *local) (*cache.Cache, error) {
+	client, err := arm.New(arm.Config{Endpoint: "https://management.test", Transport: l})
+	if err != nil {
+		return nil, err
+	}
+	return cache.Over(client, cache.Options{TTL: map[string]time.Duration{"": 10 * time.Minute}})
 }
 
 func (l *local) Do(req *http.Request) (*http.Response, error) {

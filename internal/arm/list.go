@@ -23,7 +23,9 @@ func (d *Client) List(ctx context.Context, q azure.Query) ([]azure.Document, err
 		return nil, invalid("LIST "+q.Type, q.Scope, err)
 	}
 	start := time.Now()
-	found, err := d.pages(ctx, c)
+	found, err := confirmed(ctx, d, c, d.pages, func(found []azure.Document, err error) bool {
+		return azure.IsNotFound(err) || err == nil && len(found) == 0
+	})
 	d.metrics.known.finished(c, err, time.Since(start))
 	return found, err
 }

@@ -24,6 +24,8 @@ type call struct {
 	document bool
 	// unseen says that the caller does not need the answer of a write.
 	unseen bool
+	// once says that the request is not sent again if it fails.
+	once bool
 
 	op      string // what errors call it
 	id      azure.ID
@@ -202,7 +204,7 @@ func (d *Client) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
 	}
 	c.document = true
 	start := time.Now()
-	doc, err := d.read(ctx, c)
+	doc, err := confirmed(ctx, d, c, d.read, func(_ azure.Document, err error) bool { return azure.IsNotFound(err) })
 	d.metrics.known.finished(c, err, time.Since(start))
 	return doc, err
 }

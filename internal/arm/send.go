@@ -85,14 +85,14 @@ func (f *failure) cause() error {
 
 // again decides whether a request that failed is sent again, and when.
 func (d *Client) again(c call, f *failure, p *patience) (bool, time.Duration) {
-	if f.Status == http.StatusTooManyRequests && f.Kind == azure.Throttled {
+	if f.Status == http.StatusTooManyRequests && f.Kind == azure.Throttled && !c.once {
 		// The budget is closed now and is where the wait happens.
 		const most = 20
 		p.throttled++
 		return p.throttled <= most, 0
 	}
 	p.retries++
-	if f.futile || f.waiting || p.retries > d.retry.times || !transient(f) {
+	if c.once || f.futile || f.waiting || p.retries > d.retry.times || !transient(f) {
 		return false, 0
 	}
 	// Azure merges a PATCH, so that one of ours may be repeated as a PUT may.

@@ -32,6 +32,9 @@ func (d *Client) perform(ctx context.Context, c call) (*azure.Operation, error) 
 		return doc, nil
 	}
 	lasting, done := d.outlast(ctx)
+	if c.method != http.MethodPut {
+		d.seen.note(c)
+	}
 	op, err := d.begin(ctx, lasting, c)
 	if err != nil {
 		done()
@@ -45,6 +48,9 @@ func (d *Client) perform(ctx context.Context, c call) (*azure.Operation, error) 
 		}
 		defer done()
 		doc, err := ended(d.finish(lasting, op))
+		if err == nil || c.method != http.MethodPut { // a failed deletion may have deleted
+			d.seen.note(c)
+		}
 		if c.method == http.MethodDelete && azure.IsNotFound(err) {
 			return nil, nil
 		}

@@ -125,6 +125,10 @@ func (i *instances) state(ctx context.Context, node *corev1.Node) (there, off bo
 		y.after = node.CreationTimestamp.Time
 		there, off, err = i.stateOfNode(ctx, node, y)
 	}
+	if _, known := nodes.MachineID(node.Spec.ProviderID); err == nil && !there && !known {
+		y.after = time.Now().Add(1) // reads that begin from now on must not find it either
+		there, off, err = i.stateOfNode(ctx, node, y)
+	}
 	if err != nil {
 		err = fmt.Errorf("machine of node %s: %w", node.Name, err)
 	}
@@ -163,29 +167,42 @@ func (i *instances) watch() cache.ResourceEventHandler {
 	}}
 }
 
-// stateOf reads one machine, or its list if the framework asks about many.
+// stateOf reads one machine, or its list if the framework asks about many. A machine counts as gone
+// only if two reads lack it: a replica of Azure's that lags behind answers 404 or lists too little.
 func (i *instances) stateOf(ctx context.Context, machine azure.ID, y freshness) (there, off bool, err error) {
 	list, ok := nodes.ListWith(machine)
 	if !ok {
 		return false, false, fmt.Errorf("error splitting providerID: %s is no virtual machine", machine)
 	}
-	l := i.cache.cached(list, y)
-	if l == nil && i.cache.cached(nodes.ViewOf(machine), y) == nil && !i.cache.mayReadAlone(list, machine) {
-		if l, err = i.cache.get(ctx, list, y); err != nil {
+	view := nodes.ViewOf(machine)
+	l, seen := i.cache.cached(list, y), i.cache.cached(view, y)
+	if seen != nil {
+		there, _ = seen.Runs()
+	}
+	if l == nil && (seen != nil || i.cache.mayReadAlone(list, machine)) {
+		if seen, err = i.cache.get(ctx, view, y); err != nil {
 			return false, false, err
 		}
-	}
-	if l != nil {
-		if there, off, known := l.Has(machine); known {
+		if there, off = seen.Runs(); there {
 			return there, off, nil
 		}
 	}
-	view, err := i.cache.get(ctx, nodes.ViewOf(machine), y)
-	if err != nil {
+	twice := y
+	if seen == nil || there { // no other read says already that the machine is gone
+		twice.lacks = func(l *nodes.Listing) bool { there, _, _ := l.Has(machine); return !there }
+	}
+	if l, err = i.cache.get(ctx, list, twice); err != nil {
 		return false, false, err
 	}
-	there, off = view.Runs()
-	return there, off, nil
+	there, off, known := l.Has(machine)
+	if !there || known {
+		return there, off, nil
+	}
+	if seen, err = i.cache.get(ctx, view, y); err != nil {
+		return false, false, err
+	}
+	_, off = seen.Runs()
+	return true, off, nil
 }
 
 // locate returns the machine of a node without a provider id, or nil.

@@ -58,7 +58,8 @@ type machineCache struct {
 // machineRead is one read of a query.
 type machineRead struct {
 	began, ended time.Time
-	awaited      bool // a question did not wait for it; guarded by mu
+	before       *machineRead // the read before it that succeeded, nil for none; guarded by mu
+	awaited      bool         // a question did not wait for it; guarded by mu
 	done         chan struct{}
 	list         *nodes.Listing // valid after done
 	err          error          // valid after done
@@ -86,6 +87,10 @@ type freshness struct {
 	age   time.Duration // maximum time since the end of the read
 	after time.Time     // earliest start of the read
 	wait  time.Duration // maximum time since the start of the read
+	// lacks reports whether an answer lacks the machine that the question is about. Such an answer
+	// counts only if the read before lacked the machine, too: a replica of Azure's that lags behind
+	// lists too little. Nil for questions that any answer serves.
+	lacks func(*nodes.Listing) bool
 }
 
 // serves reports whether a finished read is new enough. A failure is reused for a moment, to spare
@@ -98,7 +103,20 @@ func (y freshness) serves(s *machineRead, now time.Time) bool {
 	if s.awaited {
 		age = max(age, awaitedAge)
 	}
-	return now.Sub(s.ended) <= age && (s.err != nil || !s.began.Before(y.after))
+	return now.Sub(s.ended) <= age && y.trusts(s)
+}
+
+// trusts reports whether a finished read answers the question, whatever its age.
+func (y freshness) trusts(s *machineRead) bool {
+	switch {
+	case s.err != nil:
+		return true
+	case s.began.Before(y.after):
+		return false
+	case y.lacks == nil || !y.lacks(s.list):
+		return true
+	}
+	return s.before != nil && !s.before.began.Before(y.after) && y.lacks(s.before.list)
 }
 
 // finished returns the last read of a query if it is new enough. The caller holds the lock.
@@ -123,7 +141,7 @@ func (s *machineCache) cached(q azure.Query, y freshness) *nodes.Listing {
 // get answers a query. If the read takes too long, it returns an error of kind Busy; the answer is
 // cached for the next question.
 func (s *machineCache) get(ctx context.Context, q azure.Query, y freshness) (*nodes.Listing, error) {
-	for {
+	for own := 0; ; {
 		e, mine, wait := s.join(q, y)
 		if !wait {
 			return e.list, e.err
@@ -131,11 +149,21 @@ func (s *machineCache) get(ctx context.Context, q azure.Query, y freshness) (*no
 		if err := s.await(ctx, q, e, y.wait); err != nil {
 			return nil, err
 		}
-		// A read that another question started may be too old: read once more.
-		if mine || e.err != nil || !e.began.Before(y.after) {
+		if mine {
+			own++
+		}
+		// A read that another question started may be too old, and one that lacks the machine is
+		// the first to do so: read once more.
+		if enough := own > 0 && y.lacks == nil || own > 1; enough || s.isTrusted(e, y) {
 			return e.list, e.err
 		}
 	}
+}
+
+func (s *machineCache) isTrusted(e *machineRead, y freshness) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return y.trusts(e)
 }
 
 // join returns a finished read, or the read in flight, which it starts if necessary.
@@ -160,11 +188,21 @@ func (s *machineCache) join(q azure.Query, y freshness) (e *machineRead, mine, w
 		e.list, e.err, e.ended = list, err, time.Now()
 		delete(s.under, key)
 		s.evict(e.ended)
-		s.last[key] = e
+		s.keep(key, e)
 		s.mu.Unlock()
 		close(e.done)
 	})
 	return e, true, true
+}
+
+// keep caches a read, and the one before it.
+func (s *machineCache) keep(key string, e *machineRead) {
+	if before := s.last[key]; before != nil && before.err == nil {
+		before.before, e.before = nil, before
+	} else if before != nil {
+		e.before = before.before
+	}
+	s.last[key] = e
 }
 
 // evict drops answers that are too old.

@@ -3,6 +3,7 @@ package cloudprovider_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -136,8 +137,8 @@ func TestQuestionsShareARead(t *testing.T) {
 	})
 }
 
-// TestAVanishedMachineStaysAbsent (48) checks that a deleted machine stays absent, with at most one
-// read in each period.
+// TestAVanishedMachineStaysAbsent (48) checks that a deleted machine stays absent, with two reads in
+// each period: of the machine and of its list.
 func TestAVanishedMachineStaysAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2)
@@ -150,10 +151,43 @@ func TestAVanishedMachineStaysAbsent(t *testing.T) {
 		for range 10 {
 			exists(t, machines, n, false)
 		}
-		if reads := w.Reads(); len(reads) != 1 {
+		if reads := w.Reads(); len(reads) != 2 {
 			t.Errorf("reads: %v", reads)
 		}
 	})
+}
+
+// TestOneAnswerRemovesNoNode lets a replica of Azure's that lags behind answer once that a machine, or
+// all of a list, is not there. The node's machine still exists, with and without a provider ID and
+// however many machines are asked about.
+func TestOneAnswerRemovesNoNode(t *testing.T) {
+	for name, lies := range map[string]emulator.Fault{
+		"one machine":  {Type: compute.ScaleSetInstances, Action: "instanceView"},
+		"the list":     {Type: compute.ScaleSetInstances},
+		"any one read": {},
+	} {
+		for _, known := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/%v", name, known), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const count = 10
+					w := newWorld(t, emulator.Options{}, count)
+					machines := w.asked(t, nil)
+					lies.Method, lies.Fault, lies.Times = "GET", emulator.FaultAbsent, 1
+					for i := range count {
+						if err := w.SetFaults([]emulator.Fault{lies}); err != nil {
+							t.Fatal(err)
+						}
+						var id azure.ID
+						if known {
+							id = testkit.Nodes.Child("virtualMachines", strconv.Itoa(i))
+						}
+						exists(t, machines, silent(node(instanceName(testkit.ScaleSet, i), id)), true)
+						<-time.After(time.Minute)
+					}
+				})
+			})
+		}
+	}
 }
 
 // TestWithoutCache (52) checks that every question reads Azure if the cache is disabled.

@@ -80,6 +80,7 @@ const (
 	FaultLost      = fault.Lost
 	FaultStale     = fault.Stale
 	FaultCrash     = fault.Crash
+	FaultAbsent    = fault.Absent
 	FaultOverlap   = fault.Overlap
 	FaultDrop      = fault.Drop
 )

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -169,6 +170,8 @@ func (f *front) serveTarget(r *request) error {
 		r.stale = true
 	case fault.Drop:
 		r.forget = rule.Forget
+	case fault.Absent:
+		return f.deny(r)
 	}
 	err := f.carryOut(r)
 	switch rule.Fault {
@@ -181,6 +184,19 @@ func (f *front) serveTarget(r *request) error {
 		}
 	}
 	return err
+}
+
+// deny answers a read as a replica of Azure's that does not know the resource, or has none to
+// list. Other requests are carried out.
+func (f *front) deny(r *request) error {
+	switch err := f.carryOut(r); {
+	case err != nil || !r.reads():
+		return err
+	case r.List:
+		r.reply.body = json.RawMessage(`{"value":[]}`)
+		return nil
+	}
+	return behaviour.NotFound(r.ID)
 }
 
 // carryOut carries out a request in one transaction. It finds the target again, because

@@ -3,9 +3,9 @@ package key
 // Annotations of Services: the load balancer and the network.
 var (
 	Internal = Annotation[bool]{
-		Name: service + "azure-load-balancer-internal", parse: parseSwitch, warnText: warnSwitch,
+		Name: service + "azure-load-balancer-internal", parse: parseExact, warnText: warnExact,
 		Doc:     "Gives the Service an address in the virtual network instead of a public one.",
-		Allowed: allowedSwitch,
+		Allowed: "true or false, true in lower case",
 	}
 	InternalSubnet = Annotation[string]{
 		Name: service + "azure-load-balancer-internal-subnet", parse: resourceForm.parse,

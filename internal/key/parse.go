@@ -14,11 +14,13 @@ import (
 	"kaz/internal/azure/network"
 )
 
-// parseSwitch returns true for "true" in any case, with or without blanks around it. Every other text
-// is false, as in earlier implementations; warnSwitch then warns.
-func parseSwitch(text string) (bool, error) {
-	return strings.EqualFold(strings.TrimSpace(text), "true"), nil
-}
+// parseSwitch returns true for "true" in any case. Every other text is false, also with blanks around
+// it, as in cloud-provider-azure; warnSwitch then warns.
+func parseSwitch(text string) (bool, error) { return strings.EqualFold(text, "true"), nil }
+
+// parseExact returns true for "true" alone, as cloud-provider-azure does where a Service's kind of
+// address depends on it; warnExact then warns.
+func parseExact(text string) (bool, error) { return text == "true", nil }
 
 // parseNumber parses whole numbers from least to most.
 func parseNumber(least, most int32) func(string) (int32, error) {

@@ -13,8 +13,9 @@ var introduction = strings.ReplaceAll(`<!-- Generated from internal/key by "go t
 This page lists the annotations of Services of type LoadBalancer that the cloud-controller-manager reads.
 
 A value that is not allowed causes an event on the Service. The Service is then left unchanged, except
-for the warnings below. Other Services are not affected. Blanks around a value and the case of words like
-"true" do not matter. Where a name is wanted, an id is not allowed.
+for the warnings below. Other Services are not affected. Blanks around a value do not matter, but around
+"true". Nor does the case of words like "true", but that of 'azure-load-balancer-internal'.
+[Doubtful values](../../reference/annotation-values.md) lists how such values are read. Where a name is wanted, an id is not allowed.
 
 * The name of a resource group has %s.
 * The name of a subnet, a public IP or a private link service has %s.
@@ -28,6 +29,8 @@ Some values are not allowed, but earlier implementations accepted them. They cau
 which is served nevertheless:
 
 * In place of true or false, another word counts as false. In place of a probe's protocol, it counts as tcp.
+* A 'spec.loadBalancerIP' of an IP family that the Service does not have is ignored. So is one that is no IP
+  address, unless the Service has IPv6.
 * An invalid address range is left out, also in spec.loadBalancerSourceRanges. Only the other ranges and the
   service tags may then connect, and not even the virtual network.
 * An invalid pair in 'azure-pip-tags' or 'azure-pip-ip-tags' is left out. So is a pair with the name of a

@@ -1,6 +1,7 @@
 package key
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -26,9 +27,22 @@ func Warnings(annotations map[string]string, ports []int32) []*Error {
 
 // Other words count as the first argument, as in earlier implementations.
 var (
-	warnSwitch   = warnOthers("false", "true", "false")
+	warnSwitch   = warnSpelling(parseSwitch)
+	warnExact    = warnSpelling(parseExact)
 	warnProtocol = warnOthers("tcp", "tcp", "http", "https")
 )
+
+// warnSpelling warns of texts that count as false and are not said to: "true" in a spelling that does
+// not count, too.
+func warnSpelling(is func(string) (bool, error)) func(string) error {
+	return func(text string) error {
+		on, err := is(text)
+		if plain := strings.TrimSpace(text); on || plain == "" || strings.EqualFold(plain, "false") {
+			return err
+		}
+		return errors.New("it counts as false")
+	}
+}
 
 // warnOthers warns of every text but the given words, in any case, and the empty text.
 func warnOthers(countsAs string, words ...string) func(string) error {

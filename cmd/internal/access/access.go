@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -107,7 +108,7 @@ func openOne(c arm.Config, o ClientOptions) (*cache.Cache, error) {
 // armConfig returns an ARM client's configuration without credentials. All clients share its budget.
 func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o ClientOptions) arm.Config {
 	options := arm.Config{
-		Endpoint: e.ResourceManager, Scope: e.Scope(), UserAgent: c.UserAgent, Transport: o.Transport, Finish: o.Finish,
+		Endpoint: e.ResourceManager, Regional: regional(c, e), Scope: e.Scope(), UserAgent: c.UserAgent, Transport: o.Transport, Finish: o.Finish,
 		Budget:      arm.NewBudget(arm.BudgetConfig{LimitOf: limitOf(c), AtOnce: c.PutVMSSVMBatchSize}),
 		APIVersions: versions(c), Registerer: o.Registerer, MinimumRetryAfter: c.EnableMinimumRetryAfter,
 	}
@@ -124,6 +125,17 @@ func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o ClientOptions)
 		options.RetryFactor, options.RetryJitter = c.CloudProviderBackoffExponent, c.CloudProviderBackoffJitter
 	}
 	return options
+}
+
+// regional returns the endpoint of the configured region, "" where none is known. Public Azure has
+// one for each region.
+func regional(c cloudconfig.Config, e cloudconfig.Environment) string {
+	const public = "https://management.azure.com"
+	region := strings.ToLower(strings.ReplaceAll(c.Location, " ", ""))
+	if e.ResourceManager != public || region == "" {
+		return ""
+	}
+	return strings.Replace(public, "://", "://"+region+".", 1)
 }
 
 // limitOf returns the configured request limits, by resource type.

@@ -26,6 +26,10 @@ func (b *committer) answer(ctx context.Context, c commit, ask reconcile.Ask) (co
 	switch a := ask.(type) {
 	case decision.ConfirmServices:
 		return b.confirm(ctx, c, a.Services)
+	case decision.ReadAgain:
+		c.target.Reread = true
+		_, err := reconcile.Gather(ctx, b.azure.Fresh(), c.target.Needs)
+		return c, err
 	case decision.RecordGroups:
 		return b.record(ctx, c, a.Groups)
 	case decision.RememberGroups:

@@ -26,6 +26,7 @@ const (
 	Lost      = "lost"      // the request is done and the connection cut instead of a reply
 	Stale     = "stale"     // a read returns the document before its last change
 	Crash     = "crash"     // the request is done and the process is to crash, then as lost
+	Absent    = "absent"    // a read answers that nothing is there: 404, or an empty list
 	Overlap   = "overlap"   // as error, while another such request below the same parent has no answer
 	Drop      = "drop"      // a resource is created without what the request has at Path
 )
@@ -75,8 +76,8 @@ func Parse(text []byte) ([]Rule, error) {
 }
 
 func (f *Rule) check() error {
-	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash, Overlap, Drop}, f.Fault) {
-		return fmt.Errorf("fault %q: want error, operation, lost, stale, crash, overlap or drop", f.Fault)
+	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash, Absent, Overlap, Drop}, f.Fault) {
+		return fmt.Errorf("fault %q: want error, operation, lost, stale, crash, absent, overlap or drop", f.Fault)
 	}
 	if (f.Path != "") != (f.Fault == Drop) {
 		return fmt.Errorf("fault %q with path %q: the fault drop, and no other one, has a path", f.Fault, f.Path)

@@ -101,7 +101,7 @@ func oddities() map[string]oddity {
 			wants: []string{"InvalidAnnotation", `port_80_health-probe_interval: "soon"`, "not refused for it"}},
 		"switch": {annotations: map[string]string{"azure-load-balancer-internal": "yes"},
 			wants: []string{"InvalidAnnotation",
-				`azure-load-balancer-internal: "yes" is not allowed (it counts as false), allowed is true or false; the Service is not refused for it`}},
+				`azure-load-balancer-internal: "yes" is not allowed (it counts as false), allowed is true or false, true in lower case; the Service is not refused for it`}},
 		"switch of a port": {annotations: map[string]string{"port_80_no_probe_rule": "1"},
 			wants: []string{"InvalidAnnotation", `port_80_no_probe_rule: "1"`, "allowed is true or false"}},
 		"switch that is off": {annotations: map[string]string{"azure-load-balancer-internal": " False", "azure-pls-create": ""}},

@@ -38,6 +38,7 @@ type Commit struct {
 	Listed    string                   // the state of Azure for which all Services were listed
 	Lists     int                      // how often they were
 	Removing  map[string]bool          // load balancers that may go, by id key
+	Reread    bool                     // Azure was read again because something seemed to be gone
 }
 
 // What a commit has to ask or record before its decision is applied. A caller of [reconcile.Converge] does.
@@ -45,6 +46,9 @@ type (
 	// ConfirmServices asks whether Services exist of which Azure has nothing: by now they can be
 	// gone, and what they had deleted by another leader.
 	ConfirmServices struct{ Services map[types.UID]bool }
+	// ReadAgain asks for a fresh read: a replica of Azure's that lags behind may have said that
+	// something is not there.
+	ReadAgain struct{ Missing string }
 	// RecordGroups has Services record the resource groups of what is made for them.
 	RecordGroups struct{ Groups map[types.UID][]key.Note }
 	// RememberGroups has the controller remember where public IPs of Services are deleted.
@@ -60,6 +64,9 @@ type (
 
 func (a ConfirmServices) String() string {
 	return fmt.Sprintf("do %d Services exist?", len(a.Services))
+}
+func (a ReadAgain) String() string {
+	return "is it true that Azure does not have " + a.Missing + "?"
 }
 func (a RecordGroups) String() string {
 	return fmt.Sprintf("record the resource groups of %d Services", len(a.Groups))
@@ -77,6 +84,9 @@ func (a WriteMembers) String() string { return "may members of pools be written?
 func (in Commit) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 	in.Have = have
 	ask, err := in.askConfirm()
+	if err == nil && ask == nil {
+		ask, err = in.askAgain()
+	}
 	if err != nil || ask != nil {
 		return asking(reconcile.Decision{}, ask), err
 	}
@@ -134,6 +144,44 @@ func (in Commit) askConfirm() (reconcile.Ask, error) {
 		return nil, err
 	}
 	return ConfirmServices{absent}, nil
+}
+
+// askAgain asks to read Azure again before Services leave, where it lacks what must be there:
+// anything of a Service that had an address, or the public IP of a frontend.
+func (in Commit) askAgain() (reconcile.Ask, error) {
+	if in.Reread {
+		return nil, nil
+	}
+	leaving := in.Input
+	leaving.Services = nil
+	for _, s := range in.Services {
+		if s.Gone && len(s.Status.LoadBalancer.Ingress) > 0 {
+			s.Gone = false // Absent is about Services that are to be served
+			leaving.Services = append(leaving.Services, s)
+		}
+	}
+	absent, err := leftover.Absent(leaving)
+	if err != nil || len(leaving.Services) == 0 {
+		return nil, err
+	}
+	for _, s := range leaving.Services {
+		if absent[s.UID] {
+			return ReadAgain{s.Key()}, nil
+		}
+	}
+	for _, d := range in.Have.List(in.Config.LoadBalancer().Parent(), network.LoadBalancers) {
+		lb, err := azure.Decode[network.LoadBalancer](d)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range azure.References(lb.Properties.FrontendIPConfigurations) {
+			_, there := in.Have.Get(id)
+			if id.Is(network.PublicIPAddresses) && strings.EqualFold(id.Group(), in.Config.ResourceGroup) && !there {
+				return ReadAgain{string(id)}, nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 func (in Commit) askRemove(d reconcile.Decision) reconcile.Ask {

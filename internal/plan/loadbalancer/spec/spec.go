@@ -274,12 +274,19 @@ func (r *reader) pin(family v1.IPFamily) (pinned, asked string) {
 	asked = fmt.Sprintf("%s: %q", where, text)
 	ip, err := netip.ParseAddr(text)
 	ip = ip.Unmap()
+	wrong := err != nil || ip.Zone() != ""
 	switch {
-	case err != nil || ip.Zone() != "":
+	case where == inSpec && wrong && !slices.Contains(r.Families(), v1.IPv6Protocol):
+		r.warn(problem.Address, "%s is no IP address and ignored, allowed is one of the family %s", asked, family)
+		return "", ""
+	case wrong:
 		r.refuse(problem.Address, "%s is no IP address, allowed is one of the family %s", asked, family)
 		return "", asked
-	case address.Family(ip) != family && where == inSpec && slices.Contains(r.Families(), address.Family(ip)):
-		return "", "" // it is of the Service's other family
+	case address.Family(ip) != family && where == inSpec:
+		if !slices.Contains(r.Families(), address.Family(ip)) {
+			r.warn(problem.Address, "%s is not of the family %s and ignored, allowed is an address of that family", asked, family)
+		}
+		return "", ""
 	case address.Family(ip) != family:
 		r.refuse(problem.Address, "%s is not of the family %s, allowed is an address of that family", asked, family)
 		return "", asked

@@ -1,0 +1,107 @@
+package arm
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"kaz/internal/azure"
+)
+
+// confirmed reads, and reads a second time what is said not to be there: a replica of Azure's
+// that lags behind answers 404 or an empty list (cloud-provider-azure issue 1296). Where the cloud
+// has regional endpoints, the second read goes there. Without them, only an answer that
+// contradicts what this client has seen is read again.
+func confirmed[T any](ctx context.Context, d *Client, c call, read func(context.Context, call) (T, error), none func(T, error) bool) (T, error) {
+	got, err := read(ctx, c)
+	contradicts := none(got, err) && d.seen.has(c)
+	asked := false
+	if none(got, err) && d.regional != nil {
+		if there, failed := read(ctx, d.atRegion(c)); failed == nil || azure.IsNotFound(failed) {
+			got, err, asked = there, failed, true
+		}
+	}
+	if none(got, err) && contradicts && !asked {
+		got, err = read(ctx, c)
+	}
+	if contradicts {
+		d.log.WarnContext(ctx, "azure said that something is not there which was there before", slog.String("op", c.op),
+			slog.String("azure_id", string(c.id)), slog.Bool("confirmed", none(got, err)))
+	}
+	switch {
+	case none(got, err):
+		d.seen.drop(c)
+	case err == nil:
+		d.seen.add(c)
+	}
+	return got, err
+}
+
+// atRegion is a read at the regional endpoint. Not every region is known to have one, so that it
+// is tried once.
+func (d *Client) atRegion(c call) call {
+	to := *c.url
+	to.Scheme, to.Host = d.regional.Scheme, d.regional.Host
+	c.url, c.once = &to, true
+	return c
+}
+
+// seenAtMost bounds what a client remembers of the reads that found something.
+const seenAtMost = 10_000
+
+// seen is which resources and lists this client has found in Azure, until it deletes something
+// there.
+type seen struct {
+	mu sync.Mutex
+	of map[string]call // by URL without the host
+}
+
+func seenKey(u *url.URL) string { return strings.ToLower(u.Path) + "?" + u.RawQuery }
+
+func (s *seen) has(c call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.of[seenKey(c.url)]
+	return ok
+}
+
+func (s *seen) add(c call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[string]call{}
+	}
+	if len(s.of) < seenAtMost {
+		c.body = nil
+		s.of[seenKey(c.url)] = c
+	}
+}
+
+func (s *seen) drop(c call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of, seenKey(c.url))
+}
+
+// note takes a change into account: what was written is there. What was deleted, or may be by
+// an action, is forgotten, with the lists that it was in.
+func (s *seen) note(c call) {
+	switch c.method {
+	case http.MethodPut:
+		s.add(c)
+		return
+	case http.MethodPatch:
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, had := range s.of {
+		list := had.subject.verb == "list"
+		if had.id.Under(c.id) || had.id.Equal(c.id) || list && strings.HasPrefix(had.subject.fullType, c.subject.fullType) {
+			delete(s.of, key)
+		}
+	}
+}
