@@ -60,8 +60,9 @@ type Balancer struct {
 
 // HasAnyOf reports whether a load balancer has a frontend or a rule of some owners.
 func (b Balancer) HasAnyOf(owners func(string) bool) bool {
-	return slices.ContainsFunc(b.Properties.FrontendIPConfigurations, func(fe FrontendConfig) bool { return owners(naming.Owner(fe.Name)) }) ||
-		slices.ContainsFunc(b.Properties.LoadBalancingRules, func(r Rule) bool { return owners(naming.Owner(r.Name)) })
+	p := b.Properties
+	return slices.ContainsFunc(p.FrontendIPConfigurations, func(fe FrontendConfig) bool { return owners(naming.Owner(fe.Name)) }) ||
+		slices.ContainsFunc(p.LoadBalancingRules, func(r Rule) bool { return owners(naming.Owner(r.Name)) })
 }
 
 // Balancers are the load balancers that a decision reads: the configured ones, and all others that are known.
