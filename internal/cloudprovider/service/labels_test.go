@@ -60,6 +60,6 @@ func TestMembersFollowFromLabels(t *testing.T) {
 			}
 		}
 		n.calm()
-		n.toldNoFailure()
+		n.checkNoFailureEvents()
 	})
 }
