@@ -15,7 +15,9 @@ import (
 // that lags behind answers 404 or an empty list (cloud-provider-azure issue 1296). Where the cloud
 // has regional endpoints, the second read goes there. Without them, only an answer that
 // contradicts what this client has seen is read again.
-func confirmed[T any](ctx context.Context, d *Client, c call, read func(context.Context, call) (T, error), none func(T, error) bool) (T, error) {
+func confirmed[T any](
+	ctx context.Context, d *Client, c call, read func(context.Context, call) (T, error), none func(T, error) bool,
+) (T, error) {
 	got, err := read(ctx, c)
 	contradicts := none(got, err) && d.seen.has(c)
 	asked := false

@@ -239,18 +239,26 @@ func (d *Client) Begin(ctx context.Context, r azure.Request) (*azure.Operation, 
 	return op, err
 }
 
+// checkRequest returns why a change cannot be requested, nil if it can.
+func checkRequest(r azure.Request, writes bool) error {
+	switch {
+	case !writes && r.Verb != azure.Delete && r.Verb != azure.Post:
+		return fmt.Errorf("%q is not a verb that changes something", r.Verb)
+	case r.Verb == azure.Post && (r.Action == "" || strings.ContainsAny(r.Action, "?#%\\")):
+		return fmt.Errorf("%q is not the name of an action", r.Action)
+	case writes && len(r.Body) == 0:
+		return errors.New("the body is empty")
+	case r.Create && r.IfMatch != "":
+		return fmt.Errorf("a write cannot demand both that the resource is new and that it has the etag %s", r.IfMatch)
+	}
+	return nil
+}
+
 // changeCall is the request for a change.
 func (d *Client) changeCall(r azure.Request) (call, error) {
 	writes := r.Verb == azure.Put || r.Verb == azure.Patch
-	switch {
-	case !writes && r.Verb != azure.Delete && r.Verb != azure.Post:
-		return call{}, fmt.Errorf("%q is not a verb that changes something", r.Verb)
-	case r.Verb == azure.Post && (r.Action == "" || strings.ContainsAny(r.Action, "?#%\\")):
-		return call{}, fmt.Errorf("%q is not the name of an action", r.Action)
-	case writes && len(r.Body) == 0:
-		return call{}, errors.New("the body is empty")
-	case r.Create && r.IfMatch != "":
-		return call{}, fmt.Errorf("a write cannot demand both that the resource is new and that it has the etag %s", r.IfMatch)
+	if err := checkRequest(r, writes); err != nil {
+		return call{}, err
 	}
 	c, err := d.resourceCall(string(r.Verb), r.ID, r.Action)
 	if err != nil {

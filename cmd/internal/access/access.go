@@ -108,7 +108,8 @@ func openOne(c arm.Config, o ClientOptions) (*cache.Cache, error) {
 // armConfig returns an ARM client's configuration without credentials. All clients share its budget.
 func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o ClientOptions) arm.Config {
 	options := arm.Config{
-		Endpoint: e.ResourceManager, Regional: regional(c, e), Scope: e.Scope(), UserAgent: c.UserAgent, Transport: o.Transport, Finish: o.Finish,
+		Endpoint: e.ResourceManager, Regional: regional(c, e), Scope: e.Scope(), UserAgent: c.UserAgent,
+		Transport: o.Transport, Finish: o.Finish,
 		Budget:      arm.NewBudget(arm.BudgetConfig{LimitOf: limitOf(c), AtOnce: c.PutVMSSVMBatchSize}),
 		APIVersions: versions(c), Registerer: o.Registerer, MinimumRetryAfter: c.EnableMinimumRetryAfter,
 	}

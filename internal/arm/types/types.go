@@ -115,7 +115,8 @@ func Table() []Type {
 		{Name: "Microsoft.Network", Version: network, Answer: Whole},
 		// Frontends show in addresses and subnets, NAT rules in interfaces, links at the
 		// link. The documents of scale sets and machines say nothing of the frontend side.
-		{Name: lb, Shared: true, Shown: interfacesIn("properties.backendAddressPools.properties."), Stale: []string{pip, prefix, vnet, nic, pls}},
+		{Name: lb, Shared: true, Shown: interfacesIn("properties.backendAddressPools.properties."),
+			Stale: []string{pip, prefix, vnet, nic, pls}},
 		{Name: lb + "/backendAddressPools", Shown: interfacesIn("properties.")},
 		{Name: gateway, Stale: []string{pip, vnet, nic, vmss, endpoint}},
 		{Name: nat, Stale: []string{pip, prefix, vnet}},

@@ -71,7 +71,7 @@ func newWorld(t *testing.T, o emulator.Options) *world {
 		w.nodes.of[name] = w.AddMachine(testkit.VirtualMachine{Name: name})
 	}
 	w.Controller = w.controller()
-	t.Cleanup(w.Controller.Close)
+	t.Cleanup(w.Close)
 	w.Forget()
 	return w
 }
