@@ -76,12 +76,20 @@ func (d *Client) begin(ctx, lasting context.Context, c call) (*operation, error)
 	if err != nil {
 		return nil, &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id, Status: first.status, Cause: err}
 	}
+	op.replaced = c.subject.shared && c.header.Get("If-None-Match") != "" && first.status == http.StatusOK
 	return op, nil
 }
 
+// finish waits until Azure has finished. A document that many write, and that Azure replaced
+// though the request demanded a new one, may have lost what others wrote: that is an error of
+// kind Changed, so that the caller reads again and puts right what is missing.
 func (d *Client) finish(ctx context.Context, op *operation) (azure.Document, error) {
 	if err := d.wait(ctx, op); err != nil {
 		return nil, err
+	}
+	if op.replaced {
+		return nil, &azure.Error{Kind: azure.Changed, Op: op.call.op, ID: op.call.id, Status: op.last.status,
+			Message: "azure replaced a resource that the request demanded to be new"}
 	}
 	return d.result(ctx, op)
 }
@@ -122,6 +130,7 @@ type operation struct {
 	polls    int           // that came without a Retry-After
 	first    time.Duration // the wait before the first poll
 	entry    *entry        // nil for what no list shows
+	replaced bool          // a resource that should have been new
 }
 
 // started finds out how Azure tells the state of what it just accepted.

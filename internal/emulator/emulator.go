@@ -83,6 +83,8 @@ const (
 	FaultAbsent    = fault.Absent
 	FaultOverlap   = fault.Overlap
 	FaultDrop      = fault.Drop
+
+	FaultUnconditional = fault.Unconditional
 )
 
 // ParseFaults reads a JSON document {"faults": [...]}.

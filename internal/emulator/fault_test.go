@@ -129,7 +129,7 @@ func TestCrashHook(t *testing.T) {
 func TestBadFaultRules(t *testing.T) {
 	for rules, want := range map[string]string{
 		`{"faults":[{"fault":"explode"}]}`: `rule 1: fault "explode": want error, operation, lost, ` +
-			`stale, crash, absent, overlap or drop`,
+			`stale, crash, absent, overlap, drop or unconditional`,
 		`{"faults":[{"fault":"drop"}]}`:                              `fault "drop" with path ""`,
 		`{"faults":[{"fault":"error","path":"tags.a"}]}`:             `fault "error" with path "tags.a"`,
 		`{"faults":[{"fault":"lost"},{"fault":"error","methd":""}]}`: `unknown field "methd"`,

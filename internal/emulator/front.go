@@ -170,6 +170,9 @@ func (f *front) serveTarget(r *request) error {
 		r.stale = true
 	case fault.Drop:
 		r.forget = rule.Forget
+	case fault.Unconditional:
+		r.http.Header.Del("If-Match")
+		r.http.Header.Del("If-None-Match")
 	case fault.Absent:
 		return f.deny(r)
 	}

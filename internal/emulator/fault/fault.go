@@ -29,6 +29,8 @@ const (
 	Absent    = "absent"    // a read answers that nothing is there: 404, or an empty list
 	Overlap   = "overlap"   // as error, while another such request below the same parent has no answer
 	Drop      = "drop"      // a resource is created without what the request has at Path
+	// Unconditional carries out a request as if it had neither If-Match nor If-None-Match.
+	Unconditional = "unconditional"
 )
 
 // Rule lets requests go wrong. Empty conditions match everything;
@@ -76,8 +78,8 @@ func Parse(text []byte) ([]Rule, error) {
 }
 
 func (f *Rule) check() error {
-	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash, Absent, Overlap, Drop}, f.Fault) {
-		return fmt.Errorf("fault %q: want error, operation, lost, stale, crash, absent, overlap or drop", f.Fault)
+	if !slices.Contains([]string{Error, Operation, Lost, Stale, Crash, Absent, Overlap, Drop, Unconditional}, f.Fault) {
+		return fmt.Errorf("fault %q: want error, operation, lost, stale, crash, absent, overlap, drop or unconditional", f.Fault)
 	}
 	if (f.Path != "") != (f.Fault == Drop) {
 		return fmt.Errorf("fault %q with path %q: the fault drop, and no other one, has a path", f.Fault, f.Path)
