@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+
+	language "kaz/internal/template/function"
 )
 
 // loop is one round of a copy loop.
@@ -27,7 +29,7 @@ func (s *evaluator) rounds(count any) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, ok := whole(value)
+	n, ok := language.Whole(value)
 	if !ok || n < 0 || n > mostCopies {
 		return 0, fmt.Errorf("the copy count '%v' is not valid: it must be a whole number from 0 to %d", value, mostCopies)
 	}
@@ -36,8 +38,8 @@ func (s *evaluator) rounds(count any) (int, error) {
 
 // round calls f in one round of a loop.
 func (s *evaluator) round(l loop, f func() error) error {
-	if s.steps++; s.steps > mostSteps {
-		return errTooMuch
+	if s.steps++; s.steps > language.MostSteps {
+		return language.ErrTooMuch
 	}
 	s.loops = append(s.loops, l)
 	defer func() { s.loops = s.loops[:len(s.loops)-1] }()
@@ -56,7 +58,7 @@ func (s *evaluator) repeat(name string, count, input any) ([]any, error) {
 			if all[i], err = s.evaluate(input); err != nil {
 				return err
 			}
-			return s.grow(sizeOf(all[i]))
+			return s.grow(language.SizeOf(all[i]))
 		})
 		if err != nil {
 			return nil, under(".input", err)
@@ -69,7 +71,7 @@ func (s *evaluator) repeat(name string, count, input any) ([]any, error) {
 // "input"}, ...]. Each makes an array under its name.
 func propertyLoops(o Object) ([]Object, bool) {
 	array, _ := o["copy"].([]any)
-	loops, ok := allOf[Object](array)
+	loops, ok := language.AllOf[Object](array)
 	named := func(l Object) bool {
 		_, ok := l["name"].(string)
 		_, input := l["input"]
@@ -102,15 +104,15 @@ func copyIndex(s *evaluator, args []any) (any, error) {
 	}
 	var offset int64
 	if len(args) > 0 {
-		n, ok := whole(args[0])
+		n, ok := language.Whole(args[0])
 		if !ok || len(args) > 1 {
-			return nil, expects("the name of a loop and a whole number")
+			return nil, language.Expects("the name of a loop and a whole number")
 		}
 		offset = n
 	}
 	for _, l := range slices.Backward(s.loops) {
 		if name == "" && (l.resource || !s.loops[0].resource) || name != "" && strings.EqualFold(l.name, name) {
-			return number(int64(l.index) + offset), nil
+			return language.Number(int64(l.index) + offset), nil
 		}
 	}
 	return nil, errors.New("the template function 'copyIndex' is not expected at this location. The function can only be used in a " +
@@ -141,7 +143,7 @@ func (t *Template) addCopies(symbol, path string, document Object) error {
 			before, now = now, nil
 		}
 		first := len(t.Resources)
-		err := t.scope.grow(sizeOf(document))
+		err := t.scope.grow(language.SizeOf(document))
 		if err == nil {
 			err = t.scope.round(loop{name, i, true}, func() error { return t.addOne(nil, symbol, path, document) })
 		}
@@ -168,7 +170,7 @@ func batchOf(copies Object, n int) (int, error) {
 		if !ok {
 			return 1, nil
 		}
-		if size, whole := whole(batch); whole && size > 0 && size <= mostCopies {
+		if size, whole := language.Whole(batch); whole && size > 0 && size <= mostCopies {
 			return int(size), nil
 		}
 		return 0, fmt.Errorf("the batch size '%v' of the copy is not valid: it must be a whole number from 1 to %d", batch, mostCopies)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+
+	language "kaz/internal/template/function"
 )
 
 // Object is a JSON object as encoding/json decodes it.
@@ -61,42 +63,12 @@ type evaluator struct {
 	size      int                     // of the values made so far
 }
 
-// Limits of what a template may compute. Azure has limits of its own; these keep a
-// template from using up the memory and the time of the process.
-const (
-	mostSteps = 100_000
-	mostSize  = 16 << 20
-)
-
-var errTooMuch = fmt.Errorf("the template computes too much: more than %d calls, or %d characters", mostSteps, mostSize)
-
 // grow counts what was computed.
 func (s *evaluator) grow(size int) error {
-	if s.size += size; s.size > mostSize {
-		return errTooMuch
+	if s.size += size; s.size > language.MostSize {
+		return language.ErrTooMuch
 	}
 	return nil
-}
-
-// sizeOf is about how much text a value is.
-func sizeOf(value any) int {
-	switch v := value.(type) {
-	case string:
-		return len(v)
-	case Object:
-		size := 2
-		for key, x := range v {
-			size += len(key) + 1 + sizeOf(x)
-		}
-		return size
-	case []any:
-		size := 2
-		for _, x := range v {
-			size += 1 + sizeOf(x)
-		}
-		return size
-	}
-	return 1
 }
 
 // shallow is the size of a value without what is inside of it.
@@ -170,15 +142,15 @@ func (s *evaluator) text(text string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return value, s.grow(sizeOf(value))
+	return value, s.grow(language.SizeOf(value))
 }
 
 func (s *evaluator) compute(e Expression) (any, error) {
 	if e.call == "" {
 		return e.literal, nil
 	}
-	if s.steps++; s.steps > mostSteps {
-		return nil, errTooMuch
+	if s.steps++; s.steps > language.MostSteps {
+		return nil, language.ErrTooMuch
 	}
 	f, err := s.check(e)
 	if err != nil {
@@ -241,7 +213,7 @@ func (s *evaluator) apply(f function, e Expression) (any, error) {
 	} else {
 		value, err = f.pure(args)
 	}
-	if want, ok := errors.AsType[expects](err); ok {
+	if want, ok := errors.AsType[language.Expects](err); ok {
 		return nil, fmt.Errorf("the function '%s' expects %s", e.call, string(want))
 	}
 	return value, err
@@ -256,7 +228,7 @@ func (s *evaluator) step(value any, step Expression) (any, error) {
 	switch v := value.(type) {
 	case Object:
 		name, _ := key.(string)
-		if k := keyOf(v, name); k != "" {
+		if k := language.KeyOf(v, name); k != "" {
 			return v[k], nil
 		}
 		return nil, fmt.Errorf("the property '%v' doesn't exist, available properties are '%s'", key,
@@ -270,32 +242,19 @@ func (s *evaluator) step(value any, step Expression) (any, error) {
 	return nil, fmt.Errorf("property '%v' can't be evaluated, the value is neither an object nor an array", key)
 }
 
-// keyOf is the object's own spelling of a key, "" when it has none.
-func keyOf(o Object, name string) string {
-	if _, ok := o[name]; ok {
-		return name
-	}
-	for key := range o {
-		if strings.EqualFold(key, name) {
-			return key
-		}
-	}
-	return ""
-}
-
 // parameter is parameters(name).
 func (s *evaluator) parameter(args []any) (any, error) {
 	name, ok := args[0].(string)
 	if !ok {
-		return nil, expects("one name")
+		return nil, language.Expects("one name")
 	}
-	if key := keyOf(s.parameters, name); key != "" {
+	if key := language.KeyOf(s.parameters, name); key != "" {
 		value := s.parameters[key]
-		return value, s.grow(sizeOf(value))
+		return value, s.grow(language.SizeOf(value))
 	}
 	value, err := s.later(s.defaults, "parameter", name)
 	if err == nil {
-		s.parameters[keyOf(s.defaults, name)] = value
+		s.parameters[language.KeyOf(s.defaults, name)] = value
 	}
 	return value, err
 }
@@ -304,7 +263,7 @@ func (s *evaluator) parameter(args []any) (any, error) {
 func (s *evaluator) variable(args []any) (any, error) {
 	name, ok := args[0].(string)
 	if !ok {
-		return nil, expects("one name")
+		return nil, language.Expects("one name")
 	}
 	return s.later(s.variables, "variable", name)
 }
@@ -312,7 +271,7 @@ func (s *evaluator) variable(args []any) (any, error) {
 // later evaluates a value of the template when it is asked for. Copy loops around the
 // expression that asks do not reach into the value.
 func (s *evaluator) later(values Object, what, name string) (any, error) {
-	key := keyOf(values, name)
+	key := language.KeyOf(values, name)
 	path := what + "s." + key
 	compute := func() (any, error) { return s.evaluate(values[key]) }
 	if what == "parameter" {
@@ -337,7 +296,7 @@ func (s *evaluator) later(values Object, what, name string) (any, error) {
 	if err != nil {
 		return nil, at(path, err)
 	}
-	return value, s.grow(sizeOf(value))
+	return value, s.grow(language.SizeOf(value))
 }
 
 // loopOf is the loop of an object that makes an array of this name.

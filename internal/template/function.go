@@ -1,9 +1,12 @@
 package template
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
+
+	language "kaz/internal/template/function"
 )
 
 // function is one function of the template language. Exactly one of pure, here and lazy is set.
@@ -29,11 +32,6 @@ func (f function) counts() string {
 	return fmt.Sprintf("%d to %d", f.least, f.most)
 }
 
-// expects says what a function wants to have as its arguments.
-type expects string
-
-func (e expects) Error() string { return "expects " + string(e) }
-
 // allFunctions are the functions by their names in lower case. A template that calls
 // another one is refused.
 func allFunctions() map[string]function {
@@ -42,7 +40,10 @@ func allFunctions() map[string]function {
 		"parameters": {least: 1, most: 1, here: (*evaluator).parameter},
 		"variables":  {least: 1, most: 1, here: (*evaluator).variable},
 	}
-	for _, group := range []map[string]function{logic, numbers, texts, collections, identifiers, lambdas, networks, dates} {
+	for name, f := range language.All() {
+		all[name] = function{least: f.Least, most: f.Most, pure: f.Do}
+	}
+	for _, group := range []map[string]function{identifiers, lambdas, defaults} {
 		maps.Copy(all, group)
 	}
 	return all
@@ -65,60 +66,23 @@ func ifFunction(s *evaluator, args []Expression) (any, error) {
 	return s.compute(args[2])
 }
 
-// Functions that most groups are made of: of one value, of one string, of two strings,
-// of two whole numbers.
-
-func ofText(f func(string) any) function {
-	return function{least: 1, most: 1, pure: func(args []any) (any, error) {
-		s, ok := args[0].(string)
-		if !ok {
-			return nil, expects("one string")
-		}
-		return f(s), nil
-	}}
+// defaults has the functions that give another value each time.
+var defaults = map[string]function{
+	"utcnow":  {most: 1, onlyDefault: true, here: utcNow},
+	"newguid": {onlyDefault: true, here: newGUID},
 }
 
-func ofTexts(f func(a, b string) any) function {
-	return function{least: 2, most: 2, pure: func(args []any) (any, error) {
-		a, ok := args[0].(string)
-		b, also := args[1].(string)
-		if !ok || !also {
-			return nil, expects("two strings")
-		}
-		return f(a, b), nil
-	}}
-}
-
-func ofNumbers(f func(a, b int64) (any, error)) function {
-	return function{least: 2, most: 2, pure: func(args []any) (any, error) {
-		a, ok := whole(args[0])
-		b, also := whole(args[1])
-		if !ok || !also {
-			return nil, expects("two whole numbers")
-		}
-		return f(a, b)
-	}}
-}
-
-// whole is a value as a whole number, and whether it is one.
-func whole(value any) (int64, bool) {
-	f, ok := value.(float64)
-	n := int64(f)
-	return n, ok && float64(n) == f
-}
-
-// number is a whole number as JSON has it.
-func number[N int | int64](n N) any { return float64(n) }
-
-// allText are arguments that are all strings, and whether they are.
-func allText(args []any) ([]string, bool) {
-	all := make([]string, len(args))
-	for i, a := range args {
-		s, ok := a.(string)
-		if !ok {
-			return nil, false
-		}
-		all[i] = s
+func utcNow(s *evaluator, args []any) (any, error) {
+	form := any("yyyyMMddTHHmmssZ")
+	if len(args) > 0 {
+		form = args[0]
 	}
-	return all, true
+	return language.FormatTime(s.deployment.Now.UTC(), form)
+}
+
+func newGUID(s *evaluator, _ []any) (any, error) {
+	if s.deployment.GUID == nil {
+		return nil, errors.New("the template function 'newGuid' needs Azure")
+	}
+	return s.deployment.GUID(), nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+
+	language "kaz/internal/template/function"
 )
 
 // identifiers has the functions of ids, of the deployment, and of what only Azure knows.
@@ -122,7 +124,7 @@ func managementGroupResourceID(_ *evaluator, args []any) (any, error) {
 		return nil, err
 	}
 	if len(before) == 0 {
-		return nil, expects("a management group, a resource type and its names")
+		return nil, language.Expects("a management group, a resource type and its names")
 	}
 	return joined(azure.ID("").Resource("Microsoft.Management/managementGroups", before[0]), rest)
 }
@@ -131,7 +133,7 @@ func managementGroupResourceID(_ *evaluator, args []any) (any, error) {
 func extensionResourceID(_ *evaluator, args []any) (any, error) {
 	id, ok := args[0].(string)
 	if !ok {
-		return nil, expects("strings")
+		return nil, language.Expects("strings")
 	}
 	_, rest, err := aroundType(args[1:], 0)
 	if err != nil {
@@ -142,13 +144,13 @@ func extensionResourceID(_ *evaluator, args []any) (any, error) {
 
 // aroundType cuts arguments at the resource type, of which at most some are before it.
 func aroundType(args []any, most int) (before, rest []string, err error) {
-	all, ok := allText(args)
+	all, ok := language.AllText(args)
 	if !ok {
-		return nil, nil, expects("strings")
+		return nil, nil, language.Expects("strings")
 	}
 	at := slices.IndexFunc(all, func(t string) bool { return strings.Contains(t, "/") })
 	if at < 0 || at > most {
-		return nil, nil, expects("a resource type such as Microsoft.Network/virtualNetworks")
+		return nil, nil, language.Expects("a resource type such as Microsoft.Network/virtualNetworks")
 	}
 	return all[:at], all[at:], nil
 }
@@ -177,9 +179,9 @@ func joinID(base azure.ID, fullType string, names []string) (azure.ID, error) {
 
 // providers is providers(namespace, [type]).
 func providers(s *evaluator, args []any) (any, error) {
-	texts, ok := allText(args)
+	texts, ok := language.AllText(args)
 	if !ok {
-		return nil, expects("a namespace and a resource type")
+		return nil, language.Expects("a namespace and a resource type")
 	}
 	if s.deployment.Azure == nil {
 		return nil, errors.New("the template function 'providers' needs Azure")
@@ -219,7 +221,7 @@ func references(s *evaluator, args []any) (any, error) {
 	name, _ := args[0].(string)
 	made, ok := s.symbols[name]
 	if !ok {
-		return nil, expects("the symbolic name of a resource with a copy loop")
+		return nil, language.Expects("the symbolic name of a resource with a copy loop")
 	}
 	if s.azure == nil {
 		return nil, tooEarly("references")
@@ -272,7 +274,7 @@ func (s *evaluator) list(name string, args []any) (any, error) {
 func (s *evaluator) asked(function string, args []any) (Reference, error) {
 	name, ok := args[0].(string)
 	if !ok {
-		return Reference{}, expects("the name or id of a resource")
+		return Reference{}, language.Expects("the name or id of a resource")
 	}
 	if s.azure == nil {
 		return Reference{}, tooEarly(function)

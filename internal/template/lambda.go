@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	language "kaz/internal/template/function"
 )
 
 // lambdas has the functions that take a lambda expression, and lambdaVariables, which reads its arguments.
@@ -77,7 +79,7 @@ func (s *evaluator) key(l lambda, args ...any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, ok := plain(value)
+	text, ok := language.Plain(value)
 	if !ok {
 		return "", fmt.Errorf("the lambda expression '%s' gives '%v', which is not a string", l.body.String(), value)
 	}
@@ -87,7 +89,7 @@ func (s *evaluator) key(l lambda, args ...any) (string, error) {
 func lambdaVariable(s *evaluator, args []any) (any, error) {
 	name, ok := args[0].(string)
 	if !ok {
-		return nil, expects("one name")
+		return nil, language.Expects("one name")
 	}
 	for _, arguments := range slices.Backward(s.lambdas) {
 		if value, ok := arguments[name]; ok {
@@ -131,7 +133,7 @@ func (s *evaluator) each(args []Expression, most int, f func(l lambda, i int, x 
 func filterFunction(s *evaluator, args []Expression) (any, error) {
 	kept := []any{}
 	err := s.each(args, 2, func(l lambda, i int, x any) error {
-		yes, err := s.test(l, x, number(i))
+		yes, err := s.test(l, x, language.Number(i))
 		if yes {
 			kept = append(kept, x)
 		}
@@ -143,7 +145,7 @@ func filterFunction(s *evaluator, args []Expression) (any, error) {
 func mapFunction(s *evaluator, args []Expression) (any, error) {
 	made := []any{}
 	err := s.each(args, 2, func(l lambda, i int, x any) error {
-		value, err := s.call(l, x, number(i))
+		value, err := s.call(l, x, language.Number(i))
 		made = append(made, value)
 		return err
 	})
@@ -198,7 +200,7 @@ func reduce(s *evaluator, args []Expression) (any, error) {
 		return nil, err
 	}
 	for i, x := range array {
-		if value, err = s.call(l, value, x, number(i)); err != nil {
+		if value, err = s.call(l, value, x, language.Number(i)); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	language "kaz/internal/template/function"
 )
 
 // typeNames are the types of parameters and outputs as deployments show them.
@@ -25,7 +27,7 @@ func Secure(declared string) bool { return strings.HasPrefix(strings.ToLower(dec
 func (s *evaluator) bindParameters(declared Object) error {
 	given := s.deployment.Parameters
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if keyOf(declared, name) == "" {
+		if language.KeyOf(declared, name) == "" {
 			return invalid("parameters", "The template parameters '%s' in the parameters file are not valid; they are not present in the "+
 				"original template and can therefore not be provided at deployment time. The only supported parameters for this "+
 				"template are '%s'. Please see https://aka.ms/arm-pass-parameter-values for usage details", name,
@@ -34,7 +36,7 @@ func (s *evaluator) bindParameters(declared Object) error {
 	}
 	names := slices.Sorted(maps.Keys(declared))
 	for _, name := range names {
-		entry, _ := given[keyOf(given, name)].(Object)
+		entry, _ := given[language.KeyOf(given, name)].(Object)
 		if value, ok := entry["value"]; ok {
 			s.parameters[name] = value
 			continue
@@ -96,7 +98,9 @@ func checkParameter(name string, declaration Object, value any) error {
 
 // isAllowed reports whether a value is one of the allowed ones, or an array of some of them.
 func isAllowed(allowed []any, value any) bool {
-	isOne := func(x any) bool { return slices.ContainsFunc(allowed, func(a any) bool { return equal(a, x) }) }
+	isOne := func(x any) bool {
+		return slices.ContainsFunc(allowed, func(a any) bool { return language.Equal(a, x) })
+	}
 	array, ok := value.([]any)
 	return isOne(value) || ok && !slices.ContainsFunc(array, func(x any) bool { return !isOne(x) })
 }
@@ -115,17 +119,17 @@ var bounds = []struct {
 
 func checkBounds(name string, declaration Object, value any) error {
 	for _, b := range bounds {
-		limit, ok := whole(declaration[b.field])
+		limit, ok := language.Whole(declaration[b.field])
 		if !ok {
 			continue
 		}
-		measured, isNumber := whole(value)
+		measured, isNumber := language.Whole(value)
 		if b.kind == "" {
-			n, err := length([]any{value})
+			n, err := language.Length([]any{value})
 			if err != nil {
 				continue
 			}
-			measured, isNumber = whole(n)
+			measured, isNumber = language.Whole(n)
 		}
 		if isNumber && !b.holds(measured, limit) {
 			return invalid("parameters."+name, "The provided value for the template parameter '%s' is not valid. "+b.says+
@@ -175,7 +179,7 @@ func fits(kind string, value any) bool {
 	case string:
 		return strings.HasSuffix(kind, "string")
 	case float64:
-		_, ok := whole(value)
+		_, ok := language.Whole(value)
 		return ok && kind == "int"
 	case bool:
 		return kind == "bool"

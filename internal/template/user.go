@@ -3,6 +3,8 @@ package template
 import (
 	"fmt"
 	"strings"
+
+	language "kaz/internal/template/function"
 )
 
 // userFunction is a function that a template declares.
@@ -24,7 +26,7 @@ func (s *evaluator) declareFunctions() error {
 		for name, member := range object(space, "members") {
 			m, _ := member.(Object)
 			declared, _ := m["parameters"].([]any)
-			parameters, ok := allOf[Object](declared)
+			parameters, ok := language.AllOf[Object](declared)
 			if !ok || object(m, "output") == nil {
 				return invalid(fmt.Sprintf("functions[%d].members.%s", i, name), "The function '%s.%s' has no output, or has parameters "+
 					"that are not objects", prefix, name)

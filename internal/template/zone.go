@@ -6,13 +6,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	language "kaz/internal/template/function"
 )
 
 // zonesOf are the availability zones of a location, by their logical names.
 func (s *evaluator) zonesOf(location any) (map[string]string, error) {
 	name, ok := location.(string)
 	if !ok {
-		return nil, expects("a location")
+		return nil, language.Expects("a location")
 	}
 	if s.deployment.Azure == nil {
 		return nil, errors.New("the template functions of zones need Azure")
@@ -22,8 +24,8 @@ func (s *evaluator) zonesOf(location any) (map[string]string, error) {
 
 // pickZones is pickZones(namespace, type, location, [count], [offset]).
 func pickZones(s *evaluator, args []any) (any, error) {
-	if _, ok := allText(args[:3]); !ok {
-		return nil, expects("a namespace, a type, a location, a count and an offset")
+	if _, ok := language.AllText(args[:3]); !ok {
+		return nil, language.Expects("a namespace, a type, a location, a count and an offset")
 	}
 	known, err := s.zonesOf(args[2])
 	if err != nil {
@@ -31,9 +33,9 @@ func pickZones(s *evaluator, args []any) (any, error) {
 	}
 	from := []int64{1, 0} // count, offset
 	for i, a := range args[3:] {
-		n, ok := whole(a)
+		n, ok := language.Whole(a)
 		if !ok || n < 0 {
-			return nil, expects("a namespace, a type, a location, a count and an offset")
+			return nil, language.Expects("a namespace, a type, a location, a count and an offset")
 		}
 		from[i] = n
 	}
@@ -67,7 +69,7 @@ func physicalZone(known map[string]string, name string) string { return known[na
 func zone(s *evaluator, args []any, find func(map[string]string, string) string) (any, error) {
 	name, ok := args[2].(string)
 	if !ok {
-		return nil, expects("a subscription, a location and a zone")
+		return nil, language.Expects("a subscription, a location and a zone")
 	}
 	known, err := s.zonesOf(args[1])
 	if err != nil {
@@ -84,7 +86,7 @@ func zone(s *evaluator, args []any, find func(map[string]string, string) string)
 func zones(s *evaluator, args []any, find func(map[string]string, string) string) (any, error) {
 	names, ok := args[2].([]any)
 	if !ok {
-		return nil, expects("a subscription, a location and an array of zones")
+		return nil, language.Expects("a subscription, a location and an array of zones")
 	}
 	all := []any{}
 	for _, name := range names {

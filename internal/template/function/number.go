@@ -1,4 +1,4 @@
-package template
+package function
 
 import (
 	"errors"
@@ -8,26 +8,26 @@ import (
 )
 
 // numbers has the functions of whole numbers, the only numbers of the language.
-var numbers = map[string]function{
-	"add": ofNumbers(func(a, b int64) (any, error) { return number(a + b), nil }),
-	"sub": ofNumbers(func(a, b int64) (any, error) { return number(a - b), nil }),
-	"mul": ofNumbers(func(a, b int64) (any, error) { return number(a * b), nil }),
+var numbers = map[string]Function{
+	"add": ofNumbers(func(a, b int64) (any, error) { return Number(a + b), nil }),
+	"sub": ofNumbers(func(a, b int64) (any, error) { return Number(a - b), nil }),
+	"mul": ofNumbers(func(a, b int64) (any, error) { return Number(a * b), nil }),
 	"div": ofNumbers(func(a, b int64) (any, error) {
 		if b == 0 {
 			return nil, errors.New("attempted to divide by zero")
 		}
-		return number(a / b), nil
+		return Number(a / b), nil
 	}),
 	"mod": ofNumbers(func(a, b int64) (any, error) {
 		if b == 0 {
 			return nil, errors.New("attempted to divide by zero")
 		}
-		return number(a % b), nil
+		return Number(a % b), nil
 	}),
-	"min":   {least: 1, most: -1, pure: func(args []any) (any, error) { return extreme(args, math.Min) }},
-	"max":   {least: 1, most: -1, pure: func(args []any) (any, error) { return extreme(args, math.Max) }},
-	"int":   {least: 1, most: 1, pure: toInt},
-	"float": {least: 1, most: 1, pure: toFloat},
+	"min":   {Least: 1, Most: -1, Do: func(args []any) (any, error) { return extreme(args, math.Min) }},
+	"max":   {Least: 1, Most: -1, Do: func(args []any) (any, error) { return extreme(args, math.Max) }},
+	"int":   {Least: 1, Most: 1, Do: toInt},
+	"float": {Least: 1, Most: 1, Do: toFloat},
 }
 
 // extreme is of whole numbers, or of an array of them.
@@ -37,16 +37,16 @@ func extreme(args []any, better func(a, b float64) float64) (any, error) {
 	}
 	var best float64
 	for i, a := range args {
-		n, ok := whole(a)
+		n, ok := Whole(a)
 		if !ok {
-			return nil, expects("whole numbers, or an array of them")
+			return nil, Expects("whole numbers, or an array of them")
 		}
 		if best = better(best, float64(n)); i == 0 {
 			best = float64(n)
 		}
 	}
 	if len(args) == 0 {
-		return nil, expects("an array with elements")
+		return nil, Expects("an array with elements")
 	}
 	return best, nil
 }
@@ -57,10 +57,10 @@ func toInt(args []any) (any, error) {
 		return math.Trunc(v), nil
 	case string:
 		if n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64); err == nil {
-			return number(n), nil
+			return Number(n), nil
 		}
 	}
-	return nil, expects("a number, or a string that is a whole number")
+	return nil, Expects("a number, or a string that is a whole number")
 }
 
 func toFloat(args []any) (any, error) {
@@ -72,5 +72,5 @@ func toFloat(args []any) (any, error) {
 			return f, nil
 		}
 	}
-	return nil, expects("a number, or a string that is one")
+	return nil, Expects("a number, or a string that is one")
 }

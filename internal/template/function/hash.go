@@ -1,4 +1,4 @@
-package template
+package function
 
 import (
 	"crypto/sha1"

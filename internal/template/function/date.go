@@ -1,7 +1,6 @@
-package template
+package function
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -10,27 +9,10 @@ import (
 )
 
 // dates has the functions of time.
-var dates = map[string]function{
-	"utcnow":            {most: 1, onlyDefault: true, here: utcNow},
-	"newguid":           {onlyDefault: true, here: newGUID},
-	"datetimeadd":       {least: 2, most: 3, pure: dateTimeAdd},
-	"datetimetoepoch":   {least: 1, most: 1, pure: dateTimeToEpoch},
-	"datetimefromepoch": {least: 1, most: 1, pure: dateTimeFromEpoch},
-}
-
-func utcNow(s *evaluator, args []any) (any, error) {
-	form := any("yyyyMMddTHHmmssZ")
-	if len(args) > 0 {
-		form = args[0]
-	}
-	return formatted(s.deployment.Now.UTC(), form)
-}
-
-func newGUID(s *evaluator, _ []any) (any, error) {
-	if s.deployment.GUID == nil {
-		return nil, errors.New("the template function 'newGuid' needs Azure")
-	}
-	return s.deployment.GUID(), nil
+var dates = map[string]Function{
+	"datetimeadd":       {Least: 2, Most: 3, Do: dateTimeAdd},
+	"datetimetoepoch":   {Least: 1, Most: 1, Do: dateTimeToEpoch},
+	"datetimefromepoch": {Least: 1, Most: 1, Do: dateTimeFromEpoch},
 }
 
 // timeForms are the spellings of times that are read.
@@ -44,7 +26,7 @@ func timeOf(value any) (time.Time, error) {
 			return at.UTC(), nil
 		}
 	}
-	return time.Time{}, expects("a time such as 2025-01-31T12:00:00Z")
+	return time.Time{}, Expects("a time such as 2025-01-31T12:00:00Z")
 }
 
 var durationForm = regexp.MustCompile(`^(-?)P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?$`)
@@ -55,14 +37,14 @@ func durationOf(value any) (time.Duration, error) {
 	text, _ := value.(string)
 	m := durationForm.FindStringSubmatch(text)
 	if m == nil || strings.HasSuffix(text, "P") || strings.HasSuffix(text, "T") {
-		return 0, expects("a time and a duration such as P1DT12H")
+		return 0, Expects("a time and a duration such as P1DT12H")
 	}
 	var sum time.Duration
 	for i, unit := range []time.Duration{365 * day, 30 * day, 7 * day, day, time.Hour, time.Minute, time.Second} {
 		const most = 1 << 20 // keeps the sum small
 		n, err := strconv.Atoi("0" + m[i+2])
 		if err != nil || n > most || time.Duration(n) > (1<<62)/unit {
-			return 0, expects("a shorter duration")
+			return 0, Expects("a shorter duration")
 		}
 		sum += time.Duration(n) * unit
 	}
@@ -86,18 +68,18 @@ func dateTimeAdd(args []any) (any, error) {
 	if len(args) > 2 {
 		form = args[2]
 	}
-	return formatted(at.Add(d), form)
+	return FormatTime(at.Add(d), form)
 }
 
 func dateTimeToEpoch(args []any) (any, error) {
 	at, err := timeOf(args[0])
-	return number(at.Unix()), err
+	return Number(at.Unix()), err
 }
 
 func dateTimeFromEpoch(args []any) (any, error) {
-	n, ok := whole(args[0])
+	n, ok := Whole(args[0])
 	if !ok {
-		return nil, expects("seconds since 1970 as a whole number")
+		return nil, Expects("seconds since 1970 as a whole number")
 	}
 	return time.Unix(n, 0).UTC().Format("2006-01-02T15:04:05Z"), nil
 }
@@ -118,11 +100,11 @@ var dateParts = map[string]string{
 	"zzz": "-07:00", "zz": "-07", "z": "-07", "K": "Z07:00",
 }
 
-// formatted writes a time in a format of .NET.
-func formatted(at time.Time, form any) (any, error) {
+// FormatTime writes a time in a format of .NET.
+func FormatTime(at time.Time, form any) (any, error) {
 	text, ok := form.(string)
 	if !ok || text == "" {
-		return nil, expects("a format as a string")
+		return nil, Expects("a format as a string")
 	}
 	if standard, ok := standardForms[text]; ok {
 		text = standard

@@ -1,4 +1,4 @@
-package template
+package function
 
 import (
 	"fmt"
@@ -10,36 +10,36 @@ import (
 
 // collections has the functions of arrays and objects, and those of strings that arrays
 // have too.
-var collections = map[string]function{
-	"concat":       {least: 1, most: -1, pure: concat},
-	"array":        {least: 1, most: 1, pure: toArray},
-	"createarray":  {most: -1, pure: func(args []any) (any, error) { return append([]any{}, args...), nil }},
-	"createobject": {most: -1, pure: createObject},
-	"length":       {least: 1, most: 1, pure: length},
-	"empty":        {least: 1, most: 1, pure: empty},
-	"contains":     {least: 2, most: 2, pure: contains},
-	"first":        {least: 1, most: 1, pure: func(args []any) (any, error) { return end(args, 0) }},
-	"last":         {least: 1, most: 1, pure: func(args []any) (any, error) { return end(args, -1) }},
-	"take":         {least: 2, most: 2, pure: func(args []any) (any, error) { return part(args, true) }},
-	"skip":         {least: 2, most: 2, pure: func(args []any) (any, error) { return part(args, false) }},
-	"indexof":      {least: 2, most: 2, pure: func(args []any) (any, error) { return position(args, false) }},
-	"lastindexof":  {least: 2, most: 2, pure: func(args []any) (any, error) { return position(args, true) }},
-	"range":        {least: 2, most: 2, pure: rangeFunction},
-	"union":        {least: 1, most: -1, pure: union},
-	"intersection": {least: 1, most: -1, pure: intersection},
-	"flatten":      {least: 1, most: 1, pure: flatten},
-	"items":        {least: 1, most: 1, pure: items},
-	"tryget":       {least: 2, most: -1, pure: tryGet},
-	"indexfromend": {least: 2, most: 2, pure: func(args []any) (any, error) { return fromEnd(args, false) }},
-	"tryindexfromend": {least: 2, most: -1, pure: func(args []any) (any, error) {
+var collections = map[string]Function{
+	"concat":       {Least: 1, Most: -1, Do: concat},
+	"array":        {Least: 1, Most: 1, Do: toArray},
+	"createarray":  {Most: -1, Do: func(args []any) (any, error) { return append([]any{}, args...), nil }},
+	"createobject": {Most: -1, Do: createObject},
+	"length":       {Least: 1, Most: 1, Do: Length},
+	"empty":        {Least: 1, Most: 1, Do: empty},
+	"contains":     {Least: 2, Most: 2, Do: contains},
+	"first":        {Least: 1, Most: 1, Do: func(args []any) (any, error) { return end(args, 0) }},
+	"last":         {Least: 1, Most: 1, Do: func(args []any) (any, error) { return end(args, -1) }},
+	"take":         {Least: 2, Most: 2, Do: func(args []any) (any, error) { return part(args, true) }},
+	"skip":         {Least: 2, Most: 2, Do: func(args []any) (any, error) { return part(args, false) }},
+	"indexof":      {Least: 2, Most: 2, Do: func(args []any) (any, error) { return position(args, false) }},
+	"lastindexof":  {Least: 2, Most: 2, Do: func(args []any) (any, error) { return position(args, true) }},
+	"range":        {Least: 2, Most: 2, Do: rangeFunction},
+	"union":        {Least: 1, Most: -1, Do: union},
+	"intersection": {Least: 1, Most: -1, Do: intersection},
+	"flatten":      {Least: 1, Most: 1, Do: flatten},
+	"items":        {Least: 1, Most: 1, Do: items},
+	"tryget":       {Least: 2, Most: -1, Do: tryGet},
+	"indexfromend": {Least: 2, Most: 2, Do: func(args []any) (any, error) { return fromEnd(args, false) }},
+	"tryindexfromend": {Least: 2, Most: -1, Do: func(args []any) (any, error) {
 		found, err := fromEnd(args[:2], true)
 		if err != nil || len(args) == 2 {
 			return found, err
 		}
 		return tryGet(append([]any{found}, args[2:]...))
 	}},
-	"objectkeys":   {least: 1, most: 1, pure: objectKeys},
-	"shallowmerge": {least: 1, most: 1, pure: shallowMerge},
+	"objectkeys":   {Least: 1, Most: 1, Do: objectKeys},
+	"shallowmerge": {Least: 1, Most: 1, Do: shallowMerge},
 }
 
 // concat joins arrays, or strings, numbers and booleans.
@@ -49,7 +49,7 @@ func concat(args []any) (any, error) {
 		for _, a := range args {
 			array, ok := a.([]any)
 			if !ok {
-				return nil, expects("arrays only, or no array")
+				return nil, Expects("arrays only, or no array")
 			}
 			joined = append(joined, array...)
 		}
@@ -57,12 +57,12 @@ func concat(args []any) (any, error) {
 	}
 	var b strings.Builder
 	for _, a := range args {
-		s, ok := plain(a)
+		s, ok := Plain(a)
 		if !ok {
-			return nil, expects("strings, numbers and booleans")
+			return nil, Expects("strings, numbers and booleans")
 		}
-		if b.Len()+len(s) > mostSize {
-			return nil, errTooMuch
+		if b.Len()+len(s) > MostSize {
+			return nil, ErrTooMuch
 		}
 		b.WriteString(s)
 	}
@@ -78,34 +78,34 @@ func toArray(args []any) (any, error) {
 
 // createObject is createObject(key, value, key, value, ...).
 func createObject(args []any) (any, error) {
-	object := Object{}
+	object := map[string]any{}
 	for i := 0; i < len(args); i += 2 {
 		key, ok := args[i].(string)
 		if !ok || i+1 == len(args) {
-			return nil, expects("pairs of a key and a value")
+			return nil, Expects("pairs of a key and a value")
 		}
 		object[key] = args[i+1]
 	}
 	return object, nil
 }
 
-func length(args []any) (any, error) {
+func Length(args []any) (any, error) {
 	switch v := args[0].(type) {
 	case string:
-		return number(utf8.RuneCountInString(v)), nil
+		return Number(utf8.RuneCountInString(v)), nil
 	case []any:
-		return number(len(v)), nil
-	case Object:
-		return number(len(v)), nil
+		return Number(len(v)), nil
+	case map[string]any:
+		return Number(len(v)), nil
 	}
-	return nil, expects("a string, an array or an object")
+	return nil, Expects("a string, an array or an object")
 }
 
 func empty(args []any) (any, error) {
 	if args[0] == nil {
 		return true, nil
 	}
-	n, err := length(args)
+	n, err := Length(args)
 	return n == any(0.0), err
 }
 
@@ -114,9 +114,9 @@ func empty(args []any) (any, error) {
 func contains(args []any) (any, error) {
 	switch v := args[0].(type) {
 	case []any:
-		return slices.ContainsFunc(v, func(x any) bool { return equal(x, args[1]) }), nil
-	case Object:
-		if key, ok := plain(args[1]); ok {
+		return slices.ContainsFunc(v, func(x any) bool { return Equal(x, args[1]) }), nil
+	case map[string]any:
+		if key, ok := Plain(args[1]); ok {
 			for k := range v {
 				if strings.EqualFold(k, key) {
 					return true, nil
@@ -125,11 +125,11 @@ func contains(args []any) (any, error) {
 			return false, nil
 		}
 	case string:
-		if s, ok := plain(args[1]); ok {
+		if s, ok := Plain(args[1]); ok {
 			return strings.Contains(v, s), nil
 		}
 	}
-	return nil, expects("an array and a value, an object and a key, or two strings")
+	return nil, Expects("an array and a value, an object and a key, or two strings")
 }
 
 // end is the first element, or the last: null of an empty array, "" of an empty string.
@@ -147,14 +147,14 @@ func end(args []any, at int) (any, error) {
 		}
 		return string(runes[(len(runes)+at)%len(runes)]), nil
 	}
-	return nil, expects("an array or a string")
+	return nil, Expects("an array or a string")
 }
 
 // part is the first n elements or characters, or the rest of them.
 func part(args []any, first bool) (any, error) {
-	n, ok := whole(args[1])
+	n, ok := Whole(args[1])
 	if !ok {
-		return nil, expects("an array or a string, and a whole number")
+		return nil, Expects("an array or a string, and a whole number")
 	}
 	cut := func(length int) (from, to int) {
 		at := int(min(max(n, 0), int64(length)))
@@ -172,7 +172,7 @@ func part(args []any, first bool) (any, error) {
 		from, to := cut(len(runes))
 		return string(runes[from:to]), nil
 	}
-	return nil, expects("an array or a string, and a whole number")
+	return nil, Expects("an array or a string, and a whole number")
 }
 
 // position is where an element is, or a part of a string without regard to case; -1 for
@@ -182,11 +182,11 @@ func position(args []any, last bool) (any, error) {
 	case []any:
 		found := -1
 		for i, x := range v {
-			if equal(x, args[1]) && (last || found < 0) {
+			if Equal(x, args[1]) && (last || found < 0) {
 				found = i
 			}
 		}
-		return number(found), nil
+		return Number(found), nil
 	case string:
 		s, ok := args[1].(string)
 		if !ok {
@@ -200,22 +200,22 @@ func position(args []any, last bool) (any, error) {
 		if at > 0 {
 			at = utf8.RuneCountInString(text[:at])
 		}
-		return number(at), nil
+		return Number(at), nil
 	}
-	return nil, expects("an array and a value, or two strings")
+	return nil, Expects("an array and a value, or two strings")
 }
 
 // rangeFunction is range(first, count).
 func rangeFunction(args []any) (any, error) {
 	const most = 10_000
-	from, ok := whole(args[0])
-	count, also := whole(args[1])
+	from, ok := Whole(args[0])
+	count, also := Whole(args[1])
 	if !ok || !also || count < 0 || count > most {
-		return nil, expects("a whole number and a count of at most 10000")
+		return nil, Expects("a whole number and a count of at most 10000")
 	}
 	all := make([]any, count)
 	for i := range all {
-		all[i] = number(from + int64(i))
+		all[i] = Number(from + int64(i))
 	}
 	return all, nil
 }
@@ -223,7 +223,7 @@ func rangeFunction(args []any) (any, error) {
 // union is of arrays, without what is there twice, or of objects, in which the last
 // value of a property counts and objects are joined in their turn.
 func union(args []any) (any, error) {
-	if arrays, ok := allOf[[]any](args); ok {
+	if arrays, ok := AllOf[[]any](args); ok {
 		all, seen := []any{}, map[string]bool{}
 		for _, x := range slices.Concat(arrays...) {
 			if key := keyOfValue(x); !seen[key] {
@@ -233,14 +233,14 @@ func union(args []any) (any, error) {
 		}
 		return all, nil
 	}
-	if objects, ok := allOf[Object](args); ok {
-		all := Object{}
+	if objects, ok := AllOf[map[string]any](args); ok {
+		all := map[string]any{}
 		for _, o := range objects {
 			all = merged(all, o)
 		}
 		return all, nil
 	}
-	return nil, expects("arrays only, or objects only")
+	return nil, Expects("arrays only, or objects only")
 }
 
 // keyOfValue is the same for equal values, and for them only.
@@ -252,11 +252,11 @@ func keyOfValue(value any) string {
 	return text
 }
 
-func merged(a, b Object) Object {
+func merged(a, b map[string]any) map[string]any {
 	all := maps.Clone(a)
 	for key, value := range b {
-		before, isObject := all[key].(Object)
-		after, also := value.(Object)
+		before, isObject := all[key].(map[string]any)
+		after, also := value.(map[string]any)
 		if isObject && also {
 			all[key] = merged(before, after)
 		} else {
@@ -269,7 +269,7 @@ func merged(a, b Object) Object {
 // intersection is of arrays, or of objects: the properties that all have with the same
 // value.
 func intersection(args []any) (any, error) {
-	if arrays, ok := allOf[[]any](args); ok {
+	if arrays, ok := AllOf[[]any](args); ok {
 		common := arrays[0]
 		for _, array := range arrays {
 			in := map[string]bool{}
@@ -280,12 +280,12 @@ func intersection(args []any) (any, error) {
 		}
 		return union([]any{common})
 	}
-	if objects, ok := allOf[Object](args); ok {
-		common := Object{}
+	if objects, ok := AllOf[map[string]any](args); ok {
+		common := map[string]any{}
 		for key, value := range objects[0] {
-			differs := func(o Object) bool {
+			differs := func(o map[string]any) bool {
 				other, there := o[key]
-				return !there || !equal(value, other)
+				return !there || !Equal(value, other)
 			}
 			if !slices.ContainsFunc(objects, differs) {
 				common[key] = value
@@ -293,11 +293,11 @@ func intersection(args []any) (any, error) {
 		}
 		return common, nil
 	}
-	return nil, expects("arrays only, or objects only")
+	return nil, Expects("arrays only, or objects only")
 }
 
-// allOf are arguments that are all of one type, and whether they are.
-func allOf[T any](args []any) ([]T, bool) {
+// AllOf are arguments that are all of one type, and whether they are.
+func AllOf[T any](args []any) ([]T, bool) {
 	all := make([]T, len(args))
 	for i, a := range args {
 		v, ok := a.(T)
@@ -311,30 +311,30 @@ func allOf[T any](args []any) ([]T, bool) {
 
 func flatten(args []any) (any, error) {
 	array, ok := args[0].([]any)
-	arrays, also := allOf[[]any](array)
+	arrays, also := AllOf[[]any](array)
 	if !ok || !also {
-		return nil, expects("an array of arrays")
+		return nil, Expects("an array of arrays")
 	}
 	return append([]any{}, slices.Concat(arrays...)...), nil
 }
 
 // items are the properties of an object as {key, value}, in the order of their keys.
 func items(args []any) (any, error) {
-	object, ok := args[0].(Object)
+	object, ok := args[0].(map[string]any)
 	if !ok {
-		return nil, expects("an object")
+		return nil, Expects("an object")
 	}
 	all := []any{}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		all = append(all, Object{"key": key, "value": object[key]})
+		all = append(all, map[string]any{"key": key, "value": object[key]})
 	}
 	return all, nil
 }
 
 func objectKeys(args []any) (any, error) {
-	object, ok := args[0].(Object)
+	object, ok := args[0].(map[string]any)
 	if !ok {
-		return nil, expects("an object")
+		return nil, Expects("an object")
 	}
 	all := []any{}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
@@ -346,11 +346,11 @@ func objectKeys(args []any) (any, error) {
 // shallowMerge joins an array of objects: the last value of a property counts.
 func shallowMerge(args []any) (any, error) {
 	array, ok := args[0].([]any)
-	objects, also := allOf[Object](array)
+	objects, also := AllOf[map[string]any](array)
 	if !ok || !also {
-		return nil, expects("an array of objects")
+		return nil, Expects("an array of objects")
 	}
-	all := Object{}
+	all := map[string]any{}
 	for _, o := range objects {
 		maps.Copy(all, o)
 	}
@@ -362,16 +362,16 @@ func tryGet(args []any) (any, error) {
 	value := args[0]
 	for _, key := range args[1:] {
 		switch v := value.(type) {
-		case Object:
+		case map[string]any:
 			name, ok := key.(string)
 			if !ok {
-				return nil, expects("an object and a key, or an array and an index")
+				return nil, Expects("an object and a key, or an array and an index")
 			}
-			value = v[keyOf(v, name)]
+			value = v[KeyOf(v, name)]
 		case []any:
-			i, ok := whole(key)
+			i, ok := Whole(key)
 			if !ok {
-				return nil, expects("an object and a key, or an array and an index")
+				return nil, Expects("an object and a key, or an array and an index")
 			}
 			value = nil
 			if i >= 0 && i < int64(len(v)) {
@@ -387,12 +387,12 @@ func tryGet(args []any) (any, error) {
 // fromEnd is the element of an array that is the nth from its end, 1 the last.
 func fromEnd(args []any, try bool) (any, error) {
 	array, ok := args[0].([]any)
-	n, also := whole(args[1])
+	n, also := Whole(args[1])
 	switch {
 	case !ok && args[0] == nil && try:
 		return nil, nil
 	case !ok || !also:
-		return nil, expects("an array and an index")
+		return nil, Expects("an array and an index")
 	case n >= 1 && n <= int64(len(array)):
 		return array[int64(len(array))-n], nil
 	case try:

@@ -1,4 +1,4 @@
-package template
+package function
 
 import (
 	"encoding/base64"
@@ -12,45 +12,45 @@ import (
 
 // texts has the functions of strings. Positions and lengths count characters. Where the
 // language compares without regard to case, the functions do.
-var texts = map[string]function{
+var texts = map[string]Function{
 	"tolower":        ofText(func(s string) any { return strings.ToLower(s) }),
 	"toupper":        ofText(func(s string) any { return strings.ToUpper(s) }),
 	"trim":           ofText(func(s string) any { return strings.TrimSpace(s) }),
 	"base64":         ofText(func(s string) any { return base64.StdEncoding.EncodeToString([]byte(s)) }),
-	"base64tostring": {least: 1, most: 1, pure: fromBase64},
-	"base64tojson":   {least: 1, most: 1, pure: jsonFromBase64},
-	"json":           {least: 1, most: 1, pure: fromJSON},
-	"string":         {least: 1, most: 1, pure: toText},
+	"base64tostring": {Least: 1, Most: 1, Do: fromBase64},
+	"base64tojson":   {Least: 1, Most: 1, Do: jsonFromBase64},
+	"json":           {Least: 1, Most: 1, Do: fromJSON},
+	"string":         {Least: 1, Most: 1, Do: toText},
 	"startswith":     ofTexts(func(s, part string) any { return strings.HasPrefix(strings.ToLower(s), strings.ToLower(part)) }),
 	"endswith":       ofTexts(func(s, part string) any { return strings.HasSuffix(strings.ToLower(s), strings.ToLower(part)) }),
-	"replace":        {least: 3, most: 3, pure: replace},
-	"split":          {least: 2, most: 2, pure: split},
-	"join":           {least: 2, most: 2, pure: join},
-	"substring":      {least: 2, most: 3, pure: substring},
-	"padleft":        {least: 2, most: 3, pure: padLeft},
-	"format":         {least: 2, most: -1, pure: format},
+	"replace":        {Least: 3, Most: 3, Do: replace},
+	"split":          {Least: 2, Most: 2, Do: split},
+	"join":           {Least: 2, Most: 2, Do: join},
+	"substring":      {Least: 2, Most: 3, Do: substring},
+	"padleft":        {Least: 2, Most: 3, Do: padLeft},
+	"format":         {Least: 2, Most: -1, Do: format},
 	"uri":            ofTexts(uri),
 	"uricomponent":   ofText(func(s string) any { return escape(s) }),
-	"uricomponenttostring": {least: 1, most: 1, pure: func(args []any) (any, error) {
+	"uricomponenttostring": {Least: 1, Most: 1, Do: func(args []any) (any, error) {
 		s, ok := args[0].(string)
 		if !ok {
-			return nil, expects("one string")
+			return nil, Expects("one string")
 		}
 		return unescape(s)
 	}},
 	"datauri": ofText(func(s string) any {
 		return "data:text/plain;charset=utf8;base64," + base64.StdEncoding.EncodeToString([]byte(s))
 	}),
-	"datauritostring": {least: 1, most: 1, pure: fromDataURI},
-	"guid":            {least: 1, most: -1, pure: func(args []any) (any, error) { return hashed(args, guid) }},
-	"uniquestring":    {least: 1, most: -1, pure: func(args []any) (any, error) { return hashed(args, unique) }},
+	"datauritostring": {Least: 1, Most: 1, Do: fromDataURI},
+	"guid":            {Least: 1, Most: -1, Do: func(args []any) (any, error) { return hashed(args, guid) }},
+	"uniquestring":    {Least: 1, Most: -1, Do: func(args []any) (any, error) { return hashed(args, unique) }},
 }
 
 func fromBase64(args []any) (any, error) {
 	s, _ := args[0].(string)
 	text, err := base64.StdEncoding.DecodeString(s)
 	if err != nil || s == "" && args[0] != "" {
-		return nil, expects("a string in base64")
+		return nil, Expects("a string in base64")
 	}
 	return string(text), nil
 }
@@ -68,7 +68,7 @@ func jsonFromBase64(args []any) (any, error) {
 func fromJSON(args []any) (any, error) {
 	s, ok := args[0].(string)
 	if !ok {
-		return nil, expects("one string")
+		return nil, Expects("one string")
 	}
 	var value any
 	err := json.Unmarshal([]byte(s), &value)
@@ -76,20 +76,20 @@ func fromJSON(args []any) (any, error) {
 		err = json.Unmarshal([]byte(strings.ReplaceAll(s, "'", `"`)), &value)
 	}
 	if err != nil {
-		return nil, expects("a string that is JSON")
+		return nil, Expects("a string that is JSON")
 	}
 	return value, nil
 }
 
 func toText(args []any) (any, error) {
-	if s, ok := plain(args[0]); ok {
+	if s, ok := Plain(args[0]); ok {
 		return s, nil
 	}
 	return compact(args[0])
 }
 
-// plain is a string, a number or a boolean as a string, and whether a value is one.
-func plain(value any) (string, bool) {
+// Plain is a string, a number or a boolean as a string, and whether a value is one.
+func Plain(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
 		return v, true
@@ -116,12 +116,12 @@ func compact(value any) (string, error) {
 }
 
 func replace(args []any) (any, error) {
-	s, ok := allText(args)
+	s, ok := AllText(args)
 	if !ok || s[1] == "" {
-		return nil, expects("three strings, of which the second is not empty")
+		return nil, Expects("three strings, of which the second is not empty")
 	}
-	if len(s[0])+strings.Count(s[0], s[1])*len(s[2]) > mostSize {
-		return nil, errTooMuch
+	if len(s[0])+strings.Count(s[0], s[1])*len(s[2]) > MostSize {
+		return nil, ErrTooMuch
 	}
 	return strings.ReplaceAll(s[0], s[1], s[2]), nil
 }
@@ -133,9 +133,9 @@ func split(args []any) (any, error) {
 	if !several {
 		delimiters = args[1:]
 	}
-	by, texts := allText(delimiters)
+	by, texts := AllText(delimiters)
 	if !ok || !texts {
-		return nil, expects("a string, and a string or an array of strings")
+		return nil, Expects("a string, and a string or an array of strings")
 	}
 	parts := []any{}
 	for {
@@ -157,10 +157,10 @@ func join(args []any) (any, error) {
 	array, ok := args[0].([]any)
 	delimiter, also := args[1].(string)
 	if !ok || !also {
-		return nil, expects("an array and a string")
+		return nil, Expects("an array and a string")
 	}
-	if sizeOf(array)+len(array)*len(delimiter) > mostSize {
-		return nil, errTooMuch
+	if SizeOf(array)+len(array)*len(delimiter) > MostSize {
+		return nil, ErrTooMuch
 	}
 	parts := make([]string, len(array))
 	for i, x := range array {
@@ -176,14 +176,14 @@ func join(args []any) (any, error) {
 // substring is substring(string, start, [length]).
 func substring(args []any) (any, error) {
 	s, ok := args[0].(string)
-	from, also := whole(args[1])
+	from, also := Whole(args[1])
 	runes := []rune(s)
 	count, last := int64(len(runes))-from, true
 	if len(args) > 2 {
-		count, last = whole(args[2])
+		count, last = Whole(args[2])
 	}
 	if !ok || !also || !last {
-		return nil, expects("a string and one or two whole numbers")
+		return nil, Expects("a string and one or two whole numbers")
 	}
 	if from < 0 || count < 0 || from > int64(len(runes)) || count > int64(len(runes))-from {
 		return nil, errors.New("the index and length parameters of the function 'substring' must refer to a location within the string")
@@ -193,18 +193,18 @@ func substring(args []any) (any, error) {
 
 // padLeft is padLeft(string or number, length, [character]).
 func padLeft(args []any) (any, error) {
-	s, ok := plain(args[0])
-	width, also := whole(args[1])
+	s, ok := Plain(args[0])
+	width, also := Whole(args[1])
 	pad := any(" ")
 	if len(args) > 2 {
 		pad = args[2]
 	}
 	with, text := pad.(string)
 	if !ok || !also || !text || utf8.RuneCountInString(with) != 1 {
-		return nil, expects("a string or a number, a whole number and one character")
+		return nil, Expects("a string or a number, a whole number and one character")
 	}
-	if width > mostSize {
-		return nil, errTooMuch
+	if width > MostSize {
+		return nil, ErrTooMuch
 	}
 	return strings.Repeat(with, max(0, int(width)-utf8.RuneCountInString(s))) + s, nil
 }
@@ -213,7 +213,7 @@ func padLeft(args []any) (any, error) {
 func format(args []any) (any, error) {
 	s, ok := args[0].(string)
 	if !ok {
-		return nil, expects("a format string and values")
+		return nil, Expects("a format string and values")
 	}
 	var b strings.Builder
 	for s != "" {
@@ -236,8 +236,8 @@ func format(args []any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if b.WriteString(text); b.Len() > mostSize {
-			return nil, errTooMuch
+		if b.WriteString(text); b.Len() > MostSize {
+			return nil, ErrTooMuch
 		}
 		s = s[at+end+1:]
 	}
@@ -257,7 +257,7 @@ func placeholder(spec string, values []any) (string, error) {
 		return text, err
 	}
 	width, err := strconv.Atoi(strings.TrimSpace(wide))
-	if err != nil || width > mostSize || width < -mostSize {
+	if err != nil || width > MostSize || width < -MostSize {
 		return "", fmt.Errorf("the placeholder '{%s}' of the function 'format' has no valid width", spec)
 	}
 	return fmt.Sprintf("%*s", width, text), nil
@@ -274,7 +274,7 @@ func styled(style string, value any) (string, error) {
 		s, _ := text.(string)
 		return s, err
 	}
-	n, ok := whole(value)
+	n, ok := Whole(value)
 	digits, err := strconv.Atoi(style[1:])
 	if style[1:] == "" {
 		digits, err = map[byte]int{'N': 2}[style[0]&^0x20], nil
@@ -359,7 +359,7 @@ func unescape(s string) (string, error) {
 		b.WriteByte(s[i])
 	}
 	if !utf8.ValidString(b.String()) {
-		return "", expects("an escaped string in UTF-8")
+		return "", Expects("an escaped string in UTF-8")
 	}
 	return b.String(), nil
 }
@@ -369,7 +369,7 @@ func fromDataURI(args []any) (any, error) {
 	head, data, ok := strings.Cut(strings.TrimPrefix(s, "data:"), ",")
 	switch {
 	case !ok || !strings.HasPrefix(s, "data:"):
-		return nil, expects("a data URI")
+		return nil, Expects("a data URI")
 	case strings.HasSuffix(head, ";base64"):
 		return fromBase64([]any{data})
 	}
@@ -378,9 +378,9 @@ func fromDataURI(args []any) (any, error) {
 
 // hashed computes a hash of strings, which are joined for it.
 func hashed(args []any, f func(string) string) (any, error) {
-	s, ok := allText(args)
+	s, ok := AllText(args)
 	if !ok {
-		return nil, expects("strings")
+		return nil, Expects("strings")
 	}
 	return f(strings.Join(s, "-")), nil
 }

@@ -1,4 +1,4 @@
-package template
+package function
 
 import (
 	"errors"
@@ -7,10 +7,10 @@ import (
 )
 
 // networks has the functions of address ranges.
-var networks = map[string]function{
-	"parsecidr":  {least: 1, most: 1, pure: parseCIDR},
-	"cidrsubnet": {least: 3, most: 3, pure: cidrSubnet},
-	"cidrhost":   {least: 2, most: 2, pure: cidrHost},
+var networks = map[string]Function{
+	"parsecidr":  {Least: 1, Most: 1, Do: parseCIDR},
+	"cidrsubnet": {Least: 3, Most: 3, Do: cidrSubnet},
+	"cidrhost":   {Least: 2, Most: 2, Do: cidrHost},
 }
 
 // rangeOf is the range of addresses in an argument.
@@ -18,7 +18,7 @@ func rangeOf(value any) (netip.Prefix, error) {
 	text, _ := value.(string)
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return p, expects("an address range such as 10.0.0.0/16")
+		return p, Expects("an address range such as 10.0.0.0/16")
 	}
 	return p.Masked(), nil
 }
@@ -54,7 +54,7 @@ func parseCIDR(args []any) (any, error) {
 		return nil, err
 	}
 	last, _ := offset(p, new(big.Int).Sub(span(p), big.NewInt(1)))
-	parsed := Object{"network": p.Addr().String(), "netmask": mask(p.Addr(), p.Bits()), "cidr": number(p.Bits()),
+	parsed := map[string]any{"network": p.Addr().String(), "netmask": mask(p.Addr(), p.Bits()), "cidr": Number(p.Bits()),
 		"firstUsable": p.Addr().String(), "lastUsable": last.String()}
 	if p.Addr().Is6() {
 		return parsed, nil
@@ -72,10 +72,10 @@ func cidrSubnet(args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	bits, ok := whole(args[1])
-	index, also := whole(args[2])
+	bits, ok := Whole(args[1])
+	index, also := Whole(args[2])
 	if !ok || !also || index < 0 || bits < int64(p.Bits()) || bits > int64(p.Addr().BitLen()) {
-		return nil, expects("an address range, a prefix length that is not shorter than that of the range, and an index")
+		return nil, Expects("an address range, a prefix length that is not shorter than that of the range, and an index")
 	}
 	size := span(netip.PrefixFrom(p.Addr(), int(bits)))
 	first, inside := offset(p, size.Mul(size, big.NewInt(index)))
@@ -91,9 +91,9 @@ func cidrHost(args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	index, ok := whole(args[1])
+	index, ok := Whole(args[1])
 	if !ok || index < 0 {
-		return nil, expects("an address range and an index")
+		return nil, Expects("an address range and an index")
 	}
 	host, inside := offset(p, big.NewInt(index+1))
 	if !inside {

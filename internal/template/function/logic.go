@@ -1,4 +1,4 @@
-package template
+package function
 
 import (
 	"errors"
@@ -7,38 +7,38 @@ import (
 )
 
 // logic has the functions of truth and comparison.
-var logic = map[string]function{
-	"true":  {pure: func([]any) (any, error) { return true, nil }},
-	"false": {pure: func([]any) (any, error) { return false, nil }},
-	"null":  {pure: func([]any) (any, error) { return nil, nil }},
-	"not":   {least: 1, most: 1, pure: not},
-	"and":   {least: 2, most: -1, pure: func(args []any) (any, error) { return all(args, true) }},
-	"or":    {least: 2, most: -1, pure: func(args []any) (any, error) { return all(args, false) }},
-	"bool":  {least: 1, most: 1, pure: toBool},
-	"equals": {least: 2, most: 2, pure: func(args []any) (any, error) {
-		return equal(args[0], args[1]), nil
+var logic = map[string]Function{
+	"true":  {Do: func([]any) (any, error) { return true, nil }},
+	"false": {Do: func([]any) (any, error) { return false, nil }},
+	"null":  {Do: func([]any) (any, error) { return nil, nil }},
+	"not":   {Least: 1, Most: 1, Do: not},
+	"and":   {Least: 2, Most: -1, Do: func(args []any) (any, error) { return all(args, true) }},
+	"or":    {Least: 2, Most: -1, Do: func(args []any) (any, error) { return all(args, false) }},
+	"bool":  {Least: 1, Most: 1, Do: toBool},
+	"equals": {Least: 2, Most: 2, Do: func(args []any) (any, error) {
+		return Equal(args[0], args[1]), nil
 	}},
 	"less":            compared(func(order int) bool { return order < 0 }),
 	"lessorequals":    compared(func(order int) bool { return order <= 0 }),
 	"greater":         compared(func(order int) bool { return order > 0 }),
 	"greaterorequals": compared(func(order int) bool { return order >= 0 }),
-	"fail": {least: 1, most: 1, pure: func(args []any) (any, error) {
+	"fail": {Least: 1, Most: 1, Do: func(args []any) (any, error) {
 		s, ok := args[0].(string)
 		if !ok {
-			return nil, expects("one string")
+			return nil, Expects("one string")
 		}
 		return nil, errors.New(s)
 	}},
-	"coalesce": {least: 1, most: -1, pure: coalesce},
+	"coalesce": {Least: 1, Most: -1, Do: coalesce},
 }
 
-// equal compares values as JSON; strings are compared with regard to case.
-func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
+// Equal compares values as JSON; strings are compared with regard to case.
+func Equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 
 func not(args []any) (any, error) {
 	b, ok := args[0].(bool)
 	if !ok {
-		return nil, expects("a boolean")
+		return nil, Expects("a boolean")
 	}
 	return !b, nil
 }
@@ -49,7 +49,7 @@ func all(args []any, want bool) (any, error) {
 	for _, a := range args {
 		b, ok := a.(bool)
 		if !ok {
-			return nil, expects("booleans")
+			return nil, Expects("booleans")
 		}
 		if b != want {
 			result = !want
@@ -72,11 +72,11 @@ func toBool(args []any) (any, error) {
 			return false, nil
 		}
 	}
-	return nil, expects("a boolean, a number, 'true' or 'false'")
+	return nil, Expects("a boolean, a number, 'true' or 'false'")
 }
 
-func compared(test func(order int) bool) function {
-	return function{least: 2, most: 2, pure: func(args []any) (any, error) {
+func compared(test func(order int) bool) Function {
+	return Function{Least: 2, Most: 2, Do: func(args []any) (any, error) {
 		switch a := args[0].(type) {
 		case string:
 			if b, ok := args[1].(string); ok {
@@ -87,7 +87,7 @@ func compared(test func(order int) bool) function {
 				return test(sign(a - b)), nil
 			}
 		}
-		return nil, expects("two numbers or two strings")
+		return nil, Expects("two numbers or two strings")
 	}}
 }
 
