@@ -26,7 +26,7 @@ func (d *Client) List(ctx context.Context, q azure.Query) ([]azure.Document, err
 	found, err := confirmed(ctx, d, c, d.pages, func(found []azure.Document, err error) bool {
 		return azure.IsNotFound(err) || err == nil && len(found) == 0
 	})
-	d.metrics.known.finished(c, err, time.Since(start))
+	d.metrics.known.Finished(c.shown(), err, time.Since(start))
 	return found, err
 }
 

@@ -10,7 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kaz/internal/arm/dashboards"
 	"kaz/internal/azure"
+	"kaz/internal/observe"
 )
 
 // metrics are shared by all ARM clients of a Registerer. Their only labels of many values
@@ -20,7 +22,7 @@ type metrics struct {
 	operations *prometheus.HistogramVec
 	waits      *prometheus.HistogramVec
 	retries    *prometheus.CounterVec
-	known      dashboards
+	known      dashboards.Metrics
 }
 
 func newMetrics(r prometheus.Registerer) (metrics, error) {
@@ -44,33 +46,21 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 			Name: "kaz_arm_retries_total",
 			Help: "Requests that were sent again, by the kind of failure.",
 		}, []string{"type", "verb", "reason"}),
-		known: newDashboards(),
+		known: dashboards.New(),
 	}
-	if r == nil {
-		return m, nil
-	}
-	return m, errors.Join(register(r, &m.requests), register(r, &m.operations), register(r, &m.waits), register(r, &m.retries),
-		m.known.register(r))
+	return m, errors.Join(observe.Register(r, &m.requests), observe.Register(r, &m.operations), observe.Register(r, &m.waits),
+		observe.Register(r, &m.retries), m.known.Register(r))
 }
 
-// register registers a collector, or takes the one that another client registered.
-func register[C prometheus.Collector](r prometheus.Registerer, c *C) error {
-	err := r.Register(*c)
-	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		existing, ok := already.ExistingCollector.(C)
-		if !ok {
-			return fmt.Errorf("register metrics of the ARM client: %w", err)
-		}
-		*c = existing
-		return nil
-	}
-	return err
+// shown is the call as users' dashboards show it.
+func (c call) shown() dashboards.Call {
+	return dashboards.Call{Op: c.op, ID: c.id, FullType: c.subject.fullType, Spelled: c.spelled, Subscription: c.subject.subscription}
 }
 
 func (m metrics) waited(c call, t turn) {
 	m.waits.WithLabelValues(c.subject.fullType, c.subject.verb).Observe(t.waited.Seconds())
 	if t.limited {
-		m.known.limited(c)
+		m.known.Limited(c.shown())
 	}
 }
 
@@ -95,7 +85,7 @@ func (d *Client) observe(ctx context.Context, c call, r reply, f *failure, took 
 	}
 	d.metrics.requests.WithLabelValues(c.subject.fullType, c.subject.verb, class).Observe(took.Seconds())
 	if r.status == http.StatusTooManyRequests {
-		d.metrics.known.throttled(c)
+		d.metrics.known.Throttled(c.shown())
 	}
 	if !d.log.Enabled(ctx, slog.LevelDebug) {
 		return

@@ -205,7 +205,7 @@ func (d *Client) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
 	c.document = true
 	start := time.Now()
 	doc, err := confirmed(ctx, d, c, d.read, func(_ azure.Document, err error) bool { return azure.IsNotFound(err) })
-	d.metrics.known.finished(c, err, time.Since(start))
+	d.metrics.known.Finished(c.shown(), err, time.Since(start))
 	return doc, err
 }
 

@@ -136,7 +136,7 @@ func (d *Client) attempt(ctx, lasting context.Context, c call, patience time.Dur
 		if ctx.Err() != nil {
 			return reply{}, &failure{Error: interrupted(ctx, c), futile: true}
 		}
-		d.metrics.known.throttled(c)
+		d.metrics.known.Throttled(c.shown())
 		return reply{}, &failure{Error: throttled(c, err), waiting: true}
 	}
 	d.metrics.waited(c, turn)

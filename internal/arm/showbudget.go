@@ -10,6 +10,8 @@ import (
 	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"kaz/internal/observe"
 )
 
 // shownBudgets is a collector that shows what the budgets of a process have left. It
@@ -36,7 +38,7 @@ func showBudget(r prometheus.Registerer, b *Budget) error {
 		until: prometheus.NewDesc("kaz_arm_budget_throttled_until_timestamp_seconds",
 			"Unix time until which no request is sent because Azure asked for that, 0 when requests are sent.", labels, nil),
 	}
-	if err := register(r, &shown); err != nil {
+	if err := observe.Register(r, &shown); err != nil {
 		return err
 	}
 	shown.mu.Lock()

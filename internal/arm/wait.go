@@ -25,7 +25,7 @@ func (d *Client) perform(ctx context.Context, c call) (*azure.Operation, error) 
 	ended := func(doc azure.Document, err error) (azure.Document, error) {
 		took := time.Since(start)
 		d.metrics.finished(c.subject, err, took)
-		d.metrics.known.finished(c, err, took)
+		d.metrics.known.Finished(c.shown(), err, took)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,5 @@
-package arm
+// Package dashboards has the metrics of the ARM client under the names that users' dashboards and alerts have. Layer L2.
+package dashboards
 
 import (
 	"errors"
@@ -10,13 +11,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kaz/internal/azure"
+	"kaz/internal/observe"
 )
 
-// dashboards are the metrics under the names that users' dashboards and alerts
-// have: the cloudprovider_azure_* of old and the arm_request_* of today. They count
+// Call is a call of the ARM client.
+type Call struct {
+	Op       string // "GET", "POST start"
+	ID       azure.ID
+	FullType string // in lower case
+	Spelled  string // the full type as it was asked for
+	// Subscription is in lower case.
+	Subscription string
+}
+
+// Metrics are the cloudprovider_azure_* of old and the arm_request_* of today. They count
 // calls of the client, each with its retries and the wait for its operation, where
 // kaz's own count requests.
-type dashboards struct {
+type Metrics struct {
 	clients map[string]client // by lower-case type
 
 	apiDuration  *prometheus.HistogramVec
@@ -30,13 +41,14 @@ type dashboards struct {
 	armThrottled *prometheus.CounterVec
 }
 
-func newDashboards() dashboards {
+// New returns metrics that are not registered.
+func New() Metrics {
 	api := []string{"request", "resource_group", "subscription_id", "source"}
 	arm := []string{"method", "resource", "resource_group", "subscription_id"}
 	counter := func(name, help string, labels []string, more ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append(append([]string(nil), labels...), more...))
 	}
-	return dashboards{
+	return Metrics{
 		clients: clients(),
 		apiDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "cloudprovider_azure_api_request_duration_seconds",
@@ -63,15 +75,16 @@ func newDashboards() dashboards {
 	}
 }
 
-func (d *dashboards) register(r prometheus.Registerer) error {
+// Register registers the metrics.
+func (d *Metrics) Register(r prometheus.Registerer) error {
 	return errors.Join(
-		register(r, &d.apiDuration), register(r, &d.apiErrors), register(r, &d.apiLimited), register(r, &d.apiThrottled),
-		register(r, &d.armDuration), register(r, &d.armErrors), register(r, &d.armLimited), register(r, &d.armThrottled),
+		observe.Register(r, &d.apiDuration), observe.Register(r, &d.apiErrors), observe.Register(r, &d.apiLimited), observe.Register(r, &d.apiThrottled),
+		observe.Register(r, &d.armDuration), observe.Register(r, &d.armErrors), observe.Register(r, &d.armLimited), observe.Register(r, &d.armThrottled),
 	)
 }
 
-// finished counts a call of the client.
-func (d *dashboards) finished(c call, err error, took time.Duration) {
+// Finished counts a call of the client.
+func (d *Metrics) Finished(c Call, err error, took time.Duration) {
 	api, arm := d.apiLabels(c), d.armLabels(c)
 	d.apiDuration.WithLabelValues(api...).Observe(took.Seconds())
 	d.armDuration.WithLabelValues(arm...).Observe(took.Seconds())
@@ -89,33 +102,35 @@ func (d *dashboards) finished(c call, err error, took time.Duration) {
 	d.armErrors.WithLabelValues(append(arm, strconv.Itoa(status), code)...).Inc()
 }
 
-func (d *dashboards) limited(c call) {
+// Limited counts a request that waited for a rate limit.
+func (d *Metrics) Limited(c Call) {
 	d.apiLimited.WithLabelValues(d.apiLabels(c)...).Inc()
 	d.armLimited.WithLabelValues(d.armLabels(c)...).Inc()
 }
 
-func (d *dashboards) throttled(c call) {
+// Throttled counts a request that Azure refused as one too many.
+func (d *Metrics) Throttled(c Call) {
 	d.apiThrottled.WithLabelValues(d.apiLabels(c)...).Inc()
 	d.armThrottled.WithLabelValues(d.armLabels(c)...).Inc()
 }
 
 // apiLabels are request, resource_group, subscription_id and source, which calls of
 // the API have never had.
-func (d *dashboards) apiLabels(c call) []string {
-	return []string{d.client(c).request + "_" + c.action(), strings.ToLower(c.id.Group()), c.subject.subscription, ""}
+func (d *Metrics) apiLabels(c Call) []string {
+	return []string{d.client(c).request + "_" + c.action(), strings.ToLower(c.ID.Group()), c.Subscription, ""}
 }
 
 // armLabels are method, resource, resource_group and subscription_id.
-func (d *dashboards) armLabels(c call) []string {
-	return []string{c.action(), d.client(c).resource, strings.ToLower(c.id.Group()), c.subject.subscription}
+func (d *Metrics) armLabels(c Call) []string {
+	return []string{c.action(), d.client(c).resource, strings.ToLower(c.ID.Group()), c.Subscription}
 }
 
 // action is what dashboards call what is done.
-func (c call) action() string {
-	verb, action, _ := strings.Cut(c.op, " ")
+func (c Call) action() string {
+	verb, action, _ := strings.Cut(c.Op, " ")
 	switch verb {
 	case "PUT":
-		if c.subject.fullType == scaleSetInstance {
+		if c.FullType == scaleSetInstance {
 			return "update"
 		}
 		return "create_or_update"
@@ -134,11 +149,11 @@ type client struct{ request, resource string }
 
 // client is the name by the call's type. Types without a client of their own are named by the last
 // segment of their names.
-func (d *dashboards) client(c call) client {
-	if known, ok := d.clients[c.subject.fullType]; ok {
+func (d *Metrics) client(c Call) client {
+	if known, ok := d.clients[c.FullType]; ok {
 		return known
 	}
-	last := c.spelled[strings.LastIndexByte(c.spelled, '/')+1:]
+	last := c.Spelled[strings.LastIndexByte(c.Spelled, '/')+1:]
 	return client{snake(last), singular(last)}
 }
 
