@@ -124,8 +124,10 @@ func (f *front) findTarget(r *request) (err error) {
 			}
 		}
 		if err = r.resolve(t.resolver(), r.http.URL.Path); err == nil {
-			err = t.access.Authorize(r.principal, access.ActionOf(r.method, r.Kind, r.Action), r.ID)
-			if err != nil && r.reads() && r.List && r.Kind.Parent == nil && r.Kind.Where != behaviour.Nowhere {
+			action := access.ActionOf(r.method, r.Kind, r.Action)
+			err = t.access.Authorize(r.principal, action, r.ID)
+			filtered := r.reads() && r.List && r.Kind.Parent == nil && r.Kind.Where != behaviour.Nowhere
+			if err != nil && filtered && t.access.AllowedBelow(r.principal, action, r.ID) {
 				r.onlyAllowed, err = true, nil
 			}
 		}

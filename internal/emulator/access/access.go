@@ -69,6 +69,11 @@ func (a *Control) Permissions(p *behaviour.Principal, scope azure.ID) []Permissi
 	if p.Owner {
 		return []Permission{{Actions: []string{"*"}}}
 	}
+	return a.granted(p, func(at azure.ID) bool { return at == "" || scope.Under(at) })
+}
+
+// granted are the permissions of the role assignments at some scopes.
+func (a *Control) granted(p *behaviour.Principal, is func(at azure.ID) bool) []Permission {
 	var all []Permission
 	for _, e := range a.everywhere(roleAssignments) {
 		doc := a.Docs.Doc(e)
@@ -77,7 +82,7 @@ func (a *Control) Permissions(p *behaviour.Principal, scope azure.ID) []Permissi
 			!slices.ContainsFunc(p.Groups, func(g string) bool { return strings.EqualFold(g, holder) }) {
 			continue
 		}
-		if at := e.ID.Parent(); at != "" && !scope.Under(at) {
+		if !is(e.ID.Parent()) {
 			continue
 		}
 		definition := a.lookup(azure.ID(behaviour.Text(doc, "properties.roleDefinitionId")))
@@ -125,6 +130,13 @@ func (a *Control) lookup(id azure.ID) behaviour.Object {
 func (a *Control) Allowed(p *behaviour.Principal, action string, scope azure.ID) bool {
 	return !a.Enforced || p == nil || p.Owner ||
 		slices.ContainsFunc(a.Permissions(p, scope), func(granted Permission) bool { return granted.allows(action) })
+}
+
+// AllowedBelow reports whether a role assignment below a scope lets a principal do an action there. A list of the
+// scope then has what the principal may read.
+func (a *Control) AllowedBelow(p *behaviour.Principal, action string, scope azure.ID) bool {
+	below := a.granted(p, func(at azure.ID) bool { return at != "" && at.Under(scope) })
+	return slices.ContainsFunc(below, func(granted Permission) bool { return granted.allows(action) })
 }
 
 // Authorize refuses a request for which its caller has no right.
