@@ -120,8 +120,6 @@ type Resource[P any] struct {
 	Type             string            `json:"type,omitempty" azure:"read"`
 	Etag             string            `json:"etag,omitempty" azure:"read"`
 	InstanceID       string            `json:"instanceId,omitempty" azure:"read"`
-	ManagedBy        ID                `json:"managedBy,omitempty" azure:"read"`         // of a disk: its machine
-	ManagedByAll     []ID              `json:"managedByExtended,omitempty" azure:"read"` // of a shared disk: its machines
 	Location         string            `json:"location,omitempty" azure:"fold"`
 	ExtendedLocation *ExtendedLocation `json:"extendedLocation,omitempty"`
 	Zones            []string          `json:"zones,omitempty" azure:"set"`

@@ -296,8 +296,8 @@ func TestFaultsOfAttachments(t *testing.T) {
 					t.Errorf("a has %v", got)
 				}
 				again(func() error { return w.unpublish(w.Controller, v, "a") })
-				if got := w.attached("a"); len(got) != 0 || w.disk(v).ManagedBy != "" {
-					t.Errorf("a has %v, the disk is of %q", got, w.disk(v).ManagedBy)
+				if got := w.attached("a"); len(got) != 0 || w.disk(v).Properties.DiskState != "Unattached" {
+					t.Errorf("a has %v, the disk is %s", got, w.disk(v).Properties.DiskState)
 				}
 			})
 		})

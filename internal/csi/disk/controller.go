@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -139,14 +140,56 @@ func (c *Controller) ValidateVolumeCapabilities(ctx context.Context, r *csispec.
 	}, nil
 }
 
+// attachedDisk is a disk with the machines that have it.
+type attachedDisk struct {
+	azure.Resource[compute.Disk]
+	Machines []azure.ID
+}
+
+// readDisk reads a disk.
+func readDisk(ctx context.Context, from azure.Reader, id azure.ID) (attachedDisk, error) {
+	doc, err := from.Get(ctx, id)
+	if err != nil {
+		return attachedDisk{}, err
+	}
+	return decodeDisk(doc)
+}
+
+func decodeDisk(doc azure.Document) (attachedDisk, error) {
+	var holders struct {
+		ManagedBy         azure.ID
+		ManagedByExtended []azure.ID // of a shared disk
+	}
+	r, err := azure.Decode[compute.Disk](doc)
+	if err == nil {
+		err = json.Unmarshal(doc, &holders)
+	}
+	if err != nil {
+		return attachedDisk{}, fmt.Errorf("read disk %s: %w", r.ID, err)
+	}
+	d := attachedDisk{r, holders.ManagedByExtended}
+	if len(d.Machines) == 0 && holders.ManagedBy != "" {
+		d.Machines = []azure.ID{holders.ManagedBy}
+	}
+	return d, nil
+}
+
+// holder is the first machine that has a disk, "" if none has it.
+func (d attachedDisk) holder() azure.ID {
+	if len(d.Machines) == 0 {
+		return ""
+	}
+	return d.Machines[0]
+}
+
 // volume reads the disk of a volume. An id that names no disk is of no volume.
-func (c *Controller) volume(ctx context.Context, volume string) (azure.Resource[compute.Disk], error) {
+func (c *Controller) volume(ctx context.Context, volume string) (attachedDisk, error) {
 	id, ok := diskID(volume, compute.Disks)
 	if !ok {
-		return azure.Resource[compute.Disk]{}, status.Errorf(codes.NotFound, "volume %q: there is no such disk; a volume id is "+
+		return attachedDisk{}, status.Errorf(codes.NotFound, "volume %q: there is no such disk; a volume id is "+
 			"/subscriptions/NAME/resourceGroups/NAME/providers/Microsoft.Compute/disks/NAME", volume)
 	}
-	d, err := read[compute.Disk](ctx, c.config.Azure, id)
+	d, err := readDisk(ctx, c.config.Azure, id)
 	return d, csi.Status(err, "volume %s", volume)
 }
 
@@ -181,10 +224,10 @@ func (c *Controller) ControllerExpandVolume(ctx context.Context, r *csispec.Cont
 	return &csispec.ControllerExpandVolumeResponse{CapacityBytes: disk.Bytes(size), NodeExpansionRequired: true}, nil
 }
 
-func (c *Controller) grow(ctx context.Context, have azure.Resource[compute.Disk], size int64) error {
-	if !c.config.OnlineResize && have.ManagedBy != "" {
+func (c *Controller) grow(ctx context.Context, have attachedDisk, size int64) error {
+	if !c.config.OnlineResize && have.holder() != "" {
 		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to %s, and --enable-disk-online-resize is false: "+
-			"delete its pods first", have.ID, have.ManagedBy.Name())
+			"delete its pods first", have.ID, have.holder().Name())
 	}
 	return c.patch(ctx, have.ID, azure.Resource[compute.Disk]{Properties: compute.Disk{DiskSizeGB: size}})
 }
@@ -218,7 +261,7 @@ func (c *Controller) ControllerModifyVolume(ctx context.Context, r *csispec.Cont
 	if err != nil {
 		return nil, err
 	}
-	change, needed, err := disk.Modify(have, want)
+	change, needed, err := disk.Modify(have.Resource, want)
 	if err != nil {
 		return nil, csi.Invalid("ControllerModifyVolume: %v", err)
 	}

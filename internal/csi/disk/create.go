@@ -149,14 +149,14 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 		return nil, err
 	}
 	defer release()
-	have, err := read[compute.Disk](ctx, c.config.Azure, id)
+	have, err := readDisk(ctx, c.config.Azure, id)
 	switch {
 	case azure.IsNotFound(err):
 		return &csispec.DeleteVolumeResponse{}, nil
 	case err != nil:
 		return nil, csi.Status(err, "delete disk %s", id.Name())
-	case have.ManagedBy != "":
-		return nil, status.Errorf(codes.FailedPrecondition, "delete disk %s: it is attached to %s", id.Name(), have.ManagedBy.Name())
+	case have.holder() != "":
+		return nil, status.Errorf(codes.FailedPrecondition, "delete disk %s: it is attached to %s", id.Name(), have.holder().Name())
 	}
 	_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: id})
 	return &csispec.DeleteVolumeResponse{}, csi.Status(err, "delete disk %s", id.Name())

@@ -32,7 +32,7 @@ func page[T any](all []T, token string, most int32) (items []T, next string, err
 
 // ListVolumes lists the driver's disks in the cluster's resource group, with the nodes to which they are attached.
 func (c *Controller) ListVolumes(ctx context.Context, r *csispec.ListVolumesRequest) (*csispec.ListVolumesResponse, error) {
-	disks, err := list[compute.Disk](ctx, c, compute.Disks)
+	disks, err := list(ctx, c, compute.Disks, decodeDisk, func(d attachedDisk) azure.Tags { return d.Tags })
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +51,9 @@ func (c *Controller) ListVolumes(ctx context.Context, r *csispec.ListVolumesRequ
 }
 
 // nodesOf returns the nodes to whose machines a disk is attached. Machines that are not of the cluster are left out.
-func (c *Controller) nodesOf(ctx context.Context, d azure.Resource[compute.Disk]) []string {
-	machines := d.ManagedByAll
-	if len(machines) == 0 && d.ManagedBy != "" {
-		machines = []azure.ID{d.ManagedBy}
-	}
+func (c *Controller) nodesOf(ctx context.Context, d attachedDisk) []string {
 	var nodes []string
-	for _, machine := range machines {
+	for _, machine := range d.Machines {
 		if node := c.config.Nodes.Node(ctx, machine); node != "" {
 			nodes = append(nodes, node)
 		}
@@ -94,7 +90,8 @@ func (c *Controller) selected(ctx context.Context, r *csispec.ListSnapshotsReque
 		}
 		return []azure.Resource[compute.Snapshot]{one}, err
 	}
-	all, err := list[compute.Snapshot](ctx, c, compute.Snapshots)
+	all, err := list(ctx, c, compute.Snapshots, azure.Decode[compute.Snapshot],
+		func(s azure.Resource[compute.Snapshot]) azure.Tags { return s.Tags })
 	if source := azure.ID(r.GetSourceVolumeId()); source != "" {
 		all = slices.DeleteFunc(all, func(s azure.Resource[compute.Snapshot]) bool {
 			return !s.Properties.CreationData.SourceResourceID.Equal(source)
@@ -104,20 +101,22 @@ func (c *Controller) selected(ctx context.Context, r *csispec.ListSnapshotsReque
 }
 
 // list lists the driver's resources of a type in the cluster's resource group.
-func list[P any](ctx context.Context, c *Controller, fullType string) ([]azure.Resource[P], error) {
+func list[T any](ctx context.Context, c *Controller, fullType string, decode func(azure.Document) (T, error),
+	tags func(T) azure.Tags,
+) ([]T, error) {
 	docs, err := c.config.Azure.List(ctx, azure.Query{
 		Scope: azure.GroupID(c.config.Cluster.Subscription, c.config.Cluster.ResourceGroup), Type: fullType,
 	})
 	if err != nil {
 		return nil, csi.Status(err, "list %s", fullType)
 	}
-	var all []azure.Resource[P]
+	var all []T
 	for _, doc := range docs {
-		r, err := azure.Decode[P](doc)
+		r, err := decode(doc)
 		if err != nil {
 			return nil, csi.Status(err, "list %s", fullType)
 		}
-		if disk.Ours(r.Tags) {
+		if disk.Ours(tags(r)) {
 			all = append(all, r)
 		}
 	}

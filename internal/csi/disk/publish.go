@@ -46,18 +46,18 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 	if err := c.waitUntilFree(ctx, have, machine, shares); err != nil {
 		return nil, err
 	}
-	caching, err := disk.Caching(have, lookup(r.GetVolumeContext(), "cachingMode"))
+	caching, err := disk.Caching(have.Resource, lookup(r.GetVolumeContext(), "cachingMode"))
 	if err != nil {
 		return nil, csi.Invalid("%s: volume context: %v", request, err)
 	}
-	change := disk.Attachment(have, caching)
+	change := disk.Attachment(have.Resource, caching)
 	lun, err := c.attacher.change(ctx, machine, change)
 	if err != nil {
 		return nil, attachStatus(err, have.ID, r.GetNodeId())
 	}
 	published := map[string]string{lunKey: strconv.Itoa(lun)}
 	if lookup(r.GetVolumeContext(), disk.RequestedSize) == "" {
-		disk.AddFacts(published, have)
+		disk.AddFacts(published, have.Resource)
 	}
 	return &csispec.ControllerPublishVolumeResponse{PublishContext: published}, nil
 }
@@ -71,18 +71,18 @@ const (
 )
 
 // waitUntilFree waits until no other machine has a disk, if only one machine can have it.
-func (c *Controller) waitUntilFree(ctx context.Context, have azure.Resource[compute.Disk], machine azure.ID, shares int64) error {
+func (c *Controller) waitUntilFree(ctx context.Context, have attachedDisk, machine azure.ID, shares int64) error {
 	deadline := time.Now().Add(releaseWithin)
-	for look := firstLook; have.ManagedBy != "" && !have.ManagedBy.Equal(machine) && shares < 2; look = min(2*look, slowestLook) {
+	for look := firstLook; have.holder() != "" && !have.holder().Equal(machine) && shares < 2; look = min(2*look, slowestLook) {
 		if time.Now().After(deadline) {
 			return status.Errorf(codes.FailedPrecondition, "attach %s to %s: the disk is attached to %s and a disk with maxShares 1 "+
-				"can have one machine; it is attached when that machine releases it", have.ID.Name(), machine.Name(), have.ManagedBy.Name())
+				"can have one machine; it is attached when that machine releases it", have.ID.Name(), machine.Name(), have.holder().Name())
 		}
 		select {
 		case <-time.After(look):
 		case <-ctx.Done():
 			return csi.Status(ctx.Err(), "attach %s to %s: waiting for %s to release it", have.ID.Name(), machine.Name(),
-				have.ManagedBy.Name())
+				have.holder().Name())
 		}
 		var err error
 		if have, err = c.volume(ctx, string(have.ID)); err != nil {
@@ -130,16 +130,16 @@ func (c *Controller) ControllerUnpublishVolume(ctx context.Context, r *csispec.C
 
 // confirmDetached returns an error while a disk is attached to the machine of a node whose machine was not found.
 func (c *Controller) confirmDetached(ctx context.Context, id azure.ID, node string) error {
-	have, err := read[compute.Disk](ctx, c.config.Azure, id)
+	have, err := readDisk(ctx, c.config.Azure, id)
 	if err != nil && !azure.IsNotFound(err) {
 		return csi.Status(err, "detach %s from node %s", id.Name(), node)
 	}
-	if have.ManagedBy == "" {
+	if have.holder() == "" {
 		return nil
 	}
-	if holder := c.config.Nodes.Node(ctx, have.ManagedBy); holder != "" && !strings.EqualFold(holder, node) {
+	if holder := c.config.Nodes.Node(ctx, have.holder()); holder != "" && !strings.EqualFold(holder, node) {
 		return nil
 	}
 	return status.Errorf(codes.Aborted, "detach %s from node %s: the node's machine was not found, but the disk is still attached to %s",
-		id.Name(), node, have.ManagedBy.Name())
+		id.Name(), node, have.holder().Name())
 }
