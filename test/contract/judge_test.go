@@ -272,7 +272,11 @@ const (
 // Azure; tools that read lists of resources and interfaces of instances rely on
 // "zones" and "isInUseWithService".
 var unpublished = map[string][]string{
-	"microsoft.network/loadbalancers":           {"enableDestinationServiceEndpoint", "allowBackendPortConflict", "allocationPolicy"},
+	"microsoft.network/loadbalancers": {"enableDestinationServiceEndpoint", "allowBackendPortConflict", "allocationPolicy",
+		"loadBalancerBackendAddresses[].id", "loadBalancerBackendAddresses[].type", "loadBalancerBackendAddresses[].etag",
+		"loadBalancerBackendAddresses[].properties.provisioningState"},
+	"microsoft.network/virtualnetworks":         {"properties.remoteGateways"},
+	"microsoft.network/dnszones":                {"properties.trafficManagementProfile"},
 	"microsoft.network/natgateways":             {"properties.type", "sku.tier"},
 	"microsoft.network/networkinterfaces":       {"kind", "properties.allowPort25Out"},
 	"microsoft.compute/virtualmachinescalesets": {"properties.allowPort25Out", "properties.isInUseWithService"},
