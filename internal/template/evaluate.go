@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
-
 	language "kaz/internal/template/function"
 )
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
-
 	language "kaz/internal/template/function"
 )
 

@@ -78,8 +78,10 @@ func New() Metrics {
 // Register registers the metrics.
 func (d *Metrics) Register(r prometheus.Registerer) error {
 	return errors.Join(
-		observe.Register(r, &d.apiDuration), observe.Register(r, &d.apiErrors), observe.Register(r, &d.apiLimited), observe.Register(r, &d.apiThrottled),
-		observe.Register(r, &d.armDuration), observe.Register(r, &d.armErrors), observe.Register(r, &d.armLimited), observe.Register(r, &d.armThrottled),
+		observe.Register(r, &d.apiDuration), observe.Register(r, &d.apiErrors),
+		observe.Register(r, &d.apiLimited), observe.Register(r, &d.apiThrottled),
+		observe.Register(r, &d.armDuration), observe.Register(r, &d.armErrors),
+		observe.Register(r, &d.armLimited), observe.Register(r, &d.armThrottled),
 	)
 }
 
