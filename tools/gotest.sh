@@ -60,5 +60,5 @@ slowest() {
       bin/gotestsum tool slowest --threshold 1s --jsonfile "$file"
     fi
   done | awk '{t = $NF; s = 0; if (split(t, m, "m") > 1 && t !~ /ms$/) {s = 60 * m[1]; t = m[2]} sub("s$", "", t); printf "%8.1f  %s %s\n", s + t, $1, $2}' |
-    sort -rn | head -n 10
+    sort -rn | sed -n 1,10p
 }
