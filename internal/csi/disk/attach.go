@@ -37,8 +37,8 @@ func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change
 	if err != nil {
 		return nil, refuseAll(len(changes), err) // no change alone is the culprit
 	}
-	request, outcomes := disk.Batch(have, changes, t.limit(ctx, sizeOf(have)))
-	if refused := refusals(outcomes); len(refused.Culprits) > 0 {
+	request, errs := disk.Batch(have, changes, t.limit(ctx, sizeOf(have)))
+	if refused := refusals(errs); len(refused.Culprits) > 0 {
 		return nil, refused
 	}
 	now := have.Properties.StorageProfile
@@ -66,25 +66,25 @@ func (t *attacher) send(ctx context.Context, machine azure.ID, request compute.A
 // check returns the LUNs of attached disks. The changes that Azure did not apply are refused.
 func (t *attacher) check(machine azure.ID, now compute.DataDisks, changes []disk.Change) ([]int, error) {
 	luns := make([]int, len(changes))
-	outcomes := make([]disk.Outcome, len(changes))
+	errs := make([]error, len(changes))
 	for i, c := range changes {
 		if err := c.Check(machine, now); err != nil {
-			outcomes[i].Err = &azure.Error{Kind: azure.Changed, Op: "attachDetachDataDisks", ID: machine, Message: err.Error()}
+			errs[i] = &azure.Error{Kind: azure.Changed, Op: "attachDetachDataDisks", ID: machine, Message: err.Error()}
 		} else if d, ok := disk.Find(now, c.Disk); ok {
 			luns[i] = d.LUN
 		}
 	}
-	if refused := refusals(outcomes); len(refused.Culprits) > 0 {
+	if refused := refusals(errs); len(refused.Culprits) > 0 {
 		return nil, refused
 	}
 	return luns, nil
 }
 
-func refusals(outcomes []disk.Outcome) *reconcile.Refusal {
+func refusals(errs []error) *reconcile.Refusal {
 	refused := &reconcile.Refusal{Culprits: map[int]error{}}
-	for i, o := range outcomes {
-		if o.Err != nil {
-			refused.Culprits[i] = o.Err
+	for i, err := range errs {
+		if err != nil {
+			refused.Culprits[i] = err
 		}
 	}
 	return refused

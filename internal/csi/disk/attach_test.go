@@ -79,8 +79,8 @@ func together[T any](all []T, f func(T) error) []error {
 	return errs
 }
 
-// TestOneRequestForAMachine checks rows 81, 82, 108, 113, 191 and 192: whatever arrives while a request is under way
-// shares the next one, for attachments and detachments together, and machines do not wait for each other.
+// TestOneRequestForAMachine checks rows 81, 108 and 113: whatever arrives while a request is under way shares the next
+// one, for attachments and detachments together.
 func TestOneRequestForAMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1, Seed: 1})
@@ -197,7 +197,7 @@ func TestOneBadDisk(t *testing.T) {
 	}
 }
 
-// TestOthersDisks checks rows 102 and 197: what somebody else attaches stays.
+// TestOthersDisks checks rows 102 and 197: disks that another program attached stay.
 func TestOthersDisks(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	ours, theirs, more := w.volume("ours"), w.volume("theirs"), w.volume("more")

@@ -22,7 +22,7 @@ import (
 type Controller struct {
 	csispec.UnimplementedControllerServer
 	config   Config
-	locks    locks
+	locks    csi.Locks
 	attacher *attacher
 }
 

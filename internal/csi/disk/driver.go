@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"kaz/internal/azure"
-	"kaz/internal/csi"
 	"kaz/internal/plan/disk"
 )
 
@@ -97,6 +96,3 @@ func diskID(volume, fullType string) (azure.ID, bool) {
 	id, err := azure.ParseID(volume)
 	return id, err == nil && id.Is(fullType)
 }
-
-// Locks are the operations in flight on disks and snapshots.
-type locks = csi.Locks

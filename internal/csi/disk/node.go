@@ -34,7 +34,7 @@ type NodeConfig struct {
 type Node struct {
 	csispec.UnimplementedNodeServer
 	config NodeConfig
-	locks  locks
+	locks  csi.Locks
 }
 
 var _ csispec.NodeServer = (*Node)(nil)
@@ -171,16 +171,21 @@ func (n *Node) mounted(path string) (bool, error) {
 
 // NodeUnstageVolume unmounts the staging path.
 func (n *Node) NodeUnstageVolume(_ context.Context, r *csispec.NodeUnstageVolumeRequest) (*csispec.NodeUnstageVolumeResponse, error) {
-	if err := csi.Missing("NodeUnstageVolume", "volume_id", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
-		return nil, err
+	err := n.unmount("NodeUnstageVolume", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath())
+	return &csispec.NodeUnstageVolumeResponse{}, err
+}
+
+// unmount unmounts a path of a volume and removes it. A path that does not exist is no error.
+func (n *Node) unmount(request, volume, field, path string) error {
+	if err := csi.Missing(request, "volume_id", volume, field, path); err != nil {
+		return err
 	}
-	release, err := n.locks.Take(r.GetVolumeId())
+	release, err := n.locks.Take(volume)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer release()
-	err = mount.CleanupMountPoint(r.GetStagingTargetPath(), n.config.Mounter, true)
-	return &csispec.NodeUnstageVolumeResponse{}, csi.Status(err, "unmount volume %s", r.GetVolumeId())
+	return csi.Status(mount.CleanupMountPoint(path, n.config.Mounter, true), "unmount volume %s", volume)
 }
 
 // NodePublishVolume makes a volume visible at the path of a pod: the staged file system, or the device itself.
@@ -261,16 +266,8 @@ func makeFile(path string) error {
 func (n *Node) NodeUnpublishVolume(_ context.Context, r *csispec.NodeUnpublishVolumeRequest) (
 	*csispec.NodeUnpublishVolumeResponse, error,
 ) {
-	if err := csi.Missing("NodeUnpublishVolume", "volume_id", r.GetVolumeId(), "target_path", r.GetTargetPath()); err != nil {
-		return nil, err
-	}
-	release, err := n.locks.Take(r.GetVolumeId())
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	err = mount.CleanupMountPoint(r.GetTargetPath(), n.config.Mounter, true)
-	return &csispec.NodeUnpublishVolumeResponse{}, csi.Status(err, "unpublish volume %s", r.GetVolumeId())
+	err := n.unmount("NodeUnpublishVolume", r.GetVolumeId(), "target_path", r.GetTargetPath())
+	return &csispec.NodeUnpublishVolumeResponse{}, err
 }
 
 // NodeExpandVolume grows the file system of a volume to its device.

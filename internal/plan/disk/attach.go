@@ -23,14 +23,6 @@ type Change struct {
 	Force bool
 }
 
-// Outcome is what a batch does for one change. LUN is of an attached disk, now or after the batch.
-type Outcome struct {
-	LUN int
-	Err error
-	// Done says that nothing has to be written for the change.
-	Done bool
-}
-
 // FullError is an attachment that the machine's size does not allow.
 type FullError struct {
 	Machine, Disk azure.ID
@@ -51,9 +43,9 @@ func (e *LeavingError) Error() string {
 // luns is the number of logical unit numbers that a machine has at most.
 const luns = 64
 
-// Batch returns one request for all changes of a machine and what it does for each change. most is the number of data
-// disks that the machine's size allows, 0 if it is not known.
-func Batch(have azure.Resource[compute.MachineDisks], changes []Change, most int) (compute.AttachDetach, []Outcome) {
+// Batch returns one request for all changes of a machine, and for each change why it cannot be made, nil if it can. most is
+// the number of data disks that the machine's size allows, 0 if it is not known.
+func Batch(have azure.Resource[compute.MachineDisks], changes []Change, most int) (compute.AttachDetach, []error) {
 	b := batch{have: have, used: map[int]bool{}, most: luns}
 	if most > 0 {
 		b.most = min(most, luns)
@@ -64,19 +56,19 @@ func Batch(have azure.Resource[compute.MachineDisks], changes []Change, most int
 			b.count++
 		}
 	}
-	outcomes := make([]Outcome, len(changes))
+	refused := make([]error, len(changes))
 	for _, attach := range []bool{false, true} { // a disk that leaves makes room
 		for i, c := range changes {
 			switch {
 			case c.Attach != attach:
 			case c.Attach:
-				outcomes[i] = b.attach(c)
+				refused[i] = b.attach(c)
 			default:
-				outcomes[i] = b.detach(c)
+				b.detach(c)
 			}
 		}
 	}
-	return b.request, outcomes
+	return b.request, refused
 }
 
 type batch struct {
@@ -86,13 +78,10 @@ type batch struct {
 	request     compute.AttachDetach
 }
 
-func (b *batch) detach(c Change) Outcome {
+func (b *batch) detach(c Change) {
 	at, attached := Find(b.have.Properties.StorageProfile, c.Disk)
-	if !attached {
-		return Outcome{Done: true}
-	}
-	if b.leaves(c.Disk) {
-		return Outcome{}
+	if !attached || b.leaves(c.Disk) {
+		return
 	}
 	d := compute.DetachedDisk{DiskID: c.Disk}
 	if c.Force {
@@ -102,24 +91,21 @@ func (b *batch) detach(c Change) Outcome {
 	if !at.ToBeDetached { // an earlier detachment that failed left the mark
 		b.count--
 	}
-	return Outcome{}
 }
 
-func (b *batch) attach(c Change) Outcome {
+func (b *batch) attach(c Change) error {
 	switch d, ok := Find(b.have.Properties.StorageProfile, c.Disk); {
 	case ok && (d.ToBeDetached || b.leaves(c.Disk)):
-		return Outcome{Err: &LeavingError{b.have.ID, c.Disk}}
+		return &LeavingError{b.have.ID, c.Disk}
 	case ok:
-		return Outcome{LUN: d.LUN, Done: true}
+		return nil
 	}
-	for _, other := range b.request.Attach {
-		if other.DiskID.Equal(c.Disk) {
-			return Outcome{LUN: other.LUN}
-		}
+	if slices.ContainsFunc(b.request.Attach, func(d compute.AttachedDisk) bool { return d.DiskID.Equal(c.Disk) }) {
+		return nil
 	}
 	lun, free := b.freeLUN()
 	if b.count >= b.most || !free {
-		return Outcome{Err: &FullError{b.have.ID, c.Disk, b.most}}
+		return &FullError{b.have.ID, c.Disk, b.most}
 	}
 	b.used[lun] = true
 	b.count++
@@ -131,7 +117,7 @@ func (b *batch) attach(c Change) Outcome {
 		a.DiskEncryptionSet = &azure.Reference{ID: c.EncryptionSet}
 	}
 	b.request.Attach = append(b.request.Attach, a)
-	return Outcome{LUN: lun}
+	return nil
 }
 
 // leaves reports whether the request detaches a disk.
