@@ -16,8 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/metrics/legacyregistry"
-	mount "k8s.io/mount-utils"
-	utilexec "k8s.io/utils/exec"
 
 	"kaz/cmd/internal/access"
 	"kaz/cmd/internal/release"
@@ -25,6 +23,8 @@ import (
 	"kaz/internal/cloudconfig"
 	"kaz/internal/csi"
 	"kaz/internal/csi/disk"
+	"kaz/internal/csi/disk/node"
+	"kaz/internal/csi/mount"
 	"kaz/internal/imds"
 	"kaz/internal/observe"
 	plandisk "kaz/internal/plan/disk"
@@ -203,11 +203,9 @@ func (d *driver) node(c disk.Config) (csispec.NodeServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	const formatTimeout = 5 * time.Minute
-	return disk.NewNode(disk.NodeConfig{
-		Driver: o.driver, Node: o.node,
-		Mounter: mount.NewSafeFormatAndMount(mount.New(""), utilexec.New(), mount.WithMaxConcurrentFormat(o.maxFormat, formatTimeout)),
-		Place:   func(ctx context.Context) (string, int64, error) { return d.place(ctx, c, metadata) },
+	return node.New(node.Config{
+		Driver: o.driver, Node: o.node, Mounts: mount.New(o.maxFormat),
+		Place: func(ctx context.Context) (string, int64, error) { return d.place(ctx, c, metadata) },
 	}), nil
 }
 
