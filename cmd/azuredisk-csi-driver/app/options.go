@@ -52,7 +52,7 @@ func newOptions() *options {
 		secretName: cloudconfig.SecretName, secretNamespace: cloudconfig.SecretNamespace,
 		attachLimit: -1, supportZone: true, onlineResize: true, maxFormat: 2,
 		registrationDir: "/registration",
-		logging: logsapi.NewLoggingConfiguration(),
+		logging:         logsapi.NewLoggingConfiguration(),
 	}
 }
 
@@ -83,7 +83,7 @@ func (o *options) flags() cliflag.NamedFlagSets {
 	node.BoolVar(&o.supportZone, "support-zone", o.supportZone, "Report the zone of the node.")
 	node.IntVar(&o.maxFormat, "max-concurrent-format", o.maxFormat, "Number of disks that are formatted at a time.")
 	node.StringVar(&o.registeredSocket, "kubelet-registration-path", o.registeredSocket,
-		"Path of the driver's socket as the kubelet sees it. If it is set, the driver registers itself, and needs no node-driver-registrar.")
+		"Path of the driver's socket as the kubelet sees it. With it, the driver registers itself and needs no node-driver-registrar.")
 	node.StringVar(&o.registrationDir, "plugin-registration-path", o.registrationDir,
 		"The kubelet's directory of registration sockets, as the driver sees it.")
 	kube := sets.FlagSet("kubernetes")
