@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -17,9 +18,10 @@ type attacher struct {
 	batches *reconcile.Coalescer[disk.Change, int]
 }
 
-func newAttacher(a Azure, limit func(context.Context, string) int) *attacher {
+func newAttacher(a Azure, limit func(context.Context, string) int, batches func([]time.Duration)) *attacher {
 	t := &attacher{azure: a, limit: limit}
 	t.batches = reconcile.NewCoalescer(t.commit)
+	t.batches.Observe(batches)
 	return t
 }
 

@@ -36,7 +36,7 @@ func NewController(c Config) *Controller {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	return &Controller{config: c, attacher: newAttacher(c.Azure, c.Limit)}
+	return &Controller{config: c, attacher: newAttacher(c.Azure, c.Limit, c.Batches)}
 }
 
 // Close ends the requests that wait to attach or detach.
