@@ -27,6 +27,7 @@ func newAttacher(c Config) *attacher {
 		return nil
 	}}
 	t.batches = reconcile.NewCoalescer(t.commit)
+	t.batches.Observe(c.Batches)
 	return t
 }
 
