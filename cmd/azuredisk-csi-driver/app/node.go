@@ -3,13 +3,12 @@ package app
 import (
 	"context"
 	"errors"
-	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
-	mount "k8s.io/mount-utils"
-	utilexec "k8s.io/utils/exec"
 
 	"kaz/internal/csi/disk"
+	"kaz/internal/csi/disk/node"
+	"kaz/internal/csi/mount"
 	"kaz/internal/imds"
 )
 
@@ -20,11 +19,9 @@ func (d *driver) node(c disk.Config) (csispec.NodeServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	const formatTimeout = 5 * time.Minute
-	return disk.NewNode(disk.NodeConfig{
-		Driver: o.driver, Node: o.node,
-		Mounter: mount.NewSafeFormatAndMount(mount.New(""), utilexec.New(), mount.WithMaxConcurrentFormat(o.maxFormat, formatTimeout)),
-		Place:   func(ctx context.Context) (string, int64, error) { return d.place(ctx, c, metadata) },
+	return node.New(node.Config{
+		Driver: o.driver, Node: o.node, Mounts: mount.New(o.maxFormat),
+		Place: func(ctx context.Context) (string, int64, error) { return d.place(ctx, c, metadata) },
 	}), nil
 }
 
