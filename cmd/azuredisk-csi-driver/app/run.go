@@ -149,10 +149,16 @@ func (d *driver) openAzure(ctx context.Context, c *disk.Config) error {
 		c.Cluster.ExtendedLocation = &azure.ExtendedLocation{Name: config.ExtendedLocationName, Type: config.ExtendedLocationType}
 	}
 	c.Limit = disk.NewSizes(client.Fresh(), config.SubscriptionID, config.Location, d.log).DataDisks
+	if d.options.mode == modeNode {
+		return nil // a node service on each node must not watch the cluster
+	}
 	if d.client == nil {
 		d.log.Warn("no Kubernetes API: nodes are virtual machines of the resource group with the names of the nodes")
 		c.Nodes = disk.NamedMachines{Group: azure.GroupID(config.SubscriptionID, config.ResourceGroup), Azure: c.Azure}
 		return nil
+	}
+	if c.Uses, err = disk.NewAttachments(ctx, d.client, d.options.driver); err != nil {
+		return err
 	}
 	c.Nodes, err = disk.NewKubernetesNodes(ctx, d.client)
 	return err
