@@ -92,7 +92,7 @@ func mountAll(disk string) error {
 			return fmt.Errorf("mount %s %s: %w", m.kind, m.target, err)
 		}
 	}
-	for _, dir := range []string{"/run/netns", "/run/lock", "/run/kaz", "/run/cni"} {
+	for _, dir := range []string{"/run/netns", "/run/lock", "/run/kaz", "/run/cni", diskDriverDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -259,9 +259,12 @@ func (v *supervisor) programs() []program {
 	return all
 }
 
+// diskDriverDir is the directory with the socket of the disk driver.
+const diskDriverDir = "/var/lib/kubelet/plugins/disk.csi.azure.com"
+
 // diskDriver returns the node service of the disk driver. It registers itself with the kubelet.
 func diskDriver(s Spec) program {
-	const socket = "/var/lib/kubelet/plugins/disk.csi.azure.com/csi.sock"
+	const socket = diskDriverDir + "/csi.sock"
 	return program{name: NodeManager, log: "azuredisk-csi-driver", args: []string{
 		"azuredisk-csi-driver", "--mode=node", "--nodeid=" + s.Name, "--endpoint=unix://" + socket,
 		"--kubelet-registration-path=" + socket, "--plugin-registration-path=/var/lib/kubelet/plugins_registry",

@@ -124,6 +124,8 @@ func kubeletConfig(s Spec) object {
 		"failSwapOn": false, "oomScoreAdj": 0,
 		"clusterDNS": []string{s.DNS.String()}, "clusterDomain": "cluster.local",
 		"resolvConf": "/etc/resolv.conf",
+		// A disk is mounted after the node's status has it, and detached after the status has it no more.
+		"nodeStatusUpdateFrequency": "1s",
 		// The disk belongs to the host. A full disk of the host must not evict pods or delete images.
 		"evictionHard": object{"nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%",
 			"memory.available": "0%"},
