@@ -36,7 +36,9 @@ func TestBadFlags(t *testing.T) {
 		"--metrics-address=29604":                    {`--metrics-address "29604": must be HOST:PORT or :PORT`},
 		"--endpoint=http://x --mode=node --nodeid=n": {`--endpoint "http://x": want unix://PATH or tcp://HOST:PORT`},
 		"--endpoint=tcp://x --mode=node --nodeid=n":  {`--endpoint "tcp://x": want unix://PATH or tcp://HOST:PORT`},
-		"more":           {`["more"]: no arguments are allowed`},
+		"more": {`["more"]: no arguments are allowed`},
+		"--mode=controller --kubelet-registration-path=/csi.sock": {
+			`--kubelet-registration-path "/csi.sock": only a node service is registered`},
 		"--drivername= ": {"--drivername is missing"},
 	} {
 		err := execute(t, args)

@@ -73,6 +73,10 @@ func (d *driver) run(ctx context.Context) error {
 		return err
 	}
 	tasks.Go(func() error { return csi.Serve(ctx, listener, services, d.log) })
+	if o := d.options; o.registeredSocket != "" {
+		r := csi.Registration{Driver: o.driver, Socket: o.registeredSocket, Dir: o.registrationDir, Log: d.log}
+		tasks.Go(func() error { return r.Register(ctx) })
+	}
 	if services.Node != nil && d.client != nil && d.options.removeTaint {
 		taint := &hooks.Taint{
 			Client: d.client, Driver: d.options.driver, Node: d.options.node, Once: !d.options.keepRemoving, Log: d.log,
