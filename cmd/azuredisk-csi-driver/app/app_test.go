@@ -31,14 +31,14 @@ func TestBadFlags(t *testing.T) {
 		"--mode=both --volume-attach-limit=-2 --max-concurrent-format=0": {`--mode "both": must be one of controller, node, all`,
 			"--volume-attach-limit -2: must be -1 or more", "--max-concurrent-format 0: must be 1 or more"},
 		"--mode=node": {"--nodeid is missing"},
-		"--mode=controller --kubelet-registration-path=/csi.sock": {
-			`--kubelet-registration-path "/csi.sock": only a node service is registered`},
 		"--profiling --metrics-address= --taint-removal-initial-delay-seconds=-1": {"--profiling: needs --metrics-address",
 			"--taint-removal-initial-delay-seconds -1: must be 0 or more"},
 		"--metrics-address=29604":                    {`--metrics-address "29604": must be HOST:PORT or :PORT`},
 		"--endpoint=http://x --mode=node --nodeid=n": {`--endpoint "http://x": want unix://PATH or tcp://HOST:PORT`},
 		"--endpoint=tcp://x --mode=node --nodeid=n":  {`--endpoint "tcp://x": want unix://PATH or tcp://HOST:PORT`},
-		"more":           {`["more"]: no arguments are allowed`},
+		"more": {`["more"]: no arguments are allowed`},
+		"--mode=controller --kubelet-registration-path=/csi.sock": {
+			`--kubelet-registration-path "/csi.sock": only a node service is registered`},
 		"--drivername= ": {"--drivername is missing"},
 	} {
 		err := execute(t, args)

@@ -60,9 +60,9 @@ func newOptions() *options {
 		mode: modeAll, endpoint: "unix://tmp/csi.sock", driver: disk.DefaultName,
 		secretName: cloudconfig.SecretName, secretNamespace: cloudconfig.SecretNamespace,
 		attachLimit: -1, supportZone: true, onlineResize: true, maxFormat: 2,
+		removeTaint: true, keepRemoving: true, taintDelay: 30,
 		registrationDir: "/registration",
-		removeTaint:     true, keepRemoving: true, taintDelay: 30,
-		logging: logsapi.NewLoggingConfiguration(),
+		logging:         logsapi.NewLoggingConfiguration(),
 	}
 }
 
@@ -92,12 +92,12 @@ func (o *options) flags() cliflag.NamedFlagSets {
 	node.Int64Var(&o.reserved, "reserved-data-disk-slot-num", o.reserved, "Number of disks that are left for other programs.")
 	node.BoolVar(&o.supportZone, "support-zone", o.supportZone, "Report the zone of the node.")
 	node.IntVar(&o.maxFormat, "max-concurrent-format", o.maxFormat, "Number of disks that are formatted at a time.")
-	node.StringVar(&o.registeredSocket, "kubelet-registration-path", o.registeredSocket,
-		"Path of the driver's socket as the kubelet sees it. With it, the driver registers itself and needs no node-driver-registrar.")
-	node.StringVar(&o.registrationDir, "plugin-registration-path", o.registrationDir,
-		"The kubelet's directory of registration sockets, as the driver sees it.")
 	o.addNodeFlags(node)
 	addDiagnostics(sets.FlagSet("diagnostics"), o)
+	node.StringVar(&o.registeredSocket, "kubelet-registration-path", o.registeredSocket,
+		"Path of the driver's socket as the kubelet sees it. If it is set, the driver registers itself and needs no node-driver-registrar.")
+	node.StringVar(&o.registrationDir, "plugin-registration-path", o.registrationDir,
+		"The kubelet's directory of registration sockets, as the driver sees it.")
 	kube := sets.FlagSet("kubernetes")
 	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
 		"Path of the kubeconfig. Empty means the service account of the pod, if it runs in one.")
@@ -170,42 +170,26 @@ func addInert(flags *pflag.FlagSet) {
 // validate returns all problems at once.
 func (o *options) validate() error {
 	var problems []error
-	note := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	modes := []string{modeController, modeNode, modeAll}
-	if !slices.Contains(modes, o.mode) {
-		note("--mode %q: must be one of %s", o.mode, strings.Join(modes, ", "))
-	}
-	if err := csi.CheckEndpoint(o.endpoint); err != nil {
-		note("--%w", err)
-	}
-	if o.driver == "" {
-		note("--drivername is missing")
-	}
-	if o.mode == modeNode && o.node == "" && !o.stopHook {
-		note("--nodeid is missing: --mode=node needs the name of the node")
-	}
-	if o.metricsAddress != "" {
-		if _, _, err := net.SplitHostPort(o.metricsAddress); err != nil {
-			note("--metrics-address %q: must be HOST:PORT or :PORT", o.metricsAddress)
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
-	if o.profiling && o.metricsAddress == "" {
-		note("--profiling: needs --metrics-address")
+	modes := []string{modeController, modeNode, modeAll}
+	refuse(!slices.Contains(modes, o.mode), "--mode %q: must be one of %s", o.mode, strings.Join(modes, ", "))
+	if err := csi.CheckEndpoint(o.endpoint); err != nil {
+		refuse(true, "--%w", err)
 	}
-	if o.taintDelay < 0 {
-		note("--taint-removal-initial-delay-seconds %d: must be 0 or more", o.taintDelay)
-	}
-	if o.attachLimit < -1 {
-		note("--volume-attach-limit %d: must be -1 or more", o.attachLimit)
-	}
-	if o.reserved < 0 {
-		note("--reserved-data-disk-slot-num %d: must be 0 or more", o.reserved)
-	}
-	if o.registeredSocket != "" && (o.node == "" || o.mode == modeController) {
-		note("--kubelet-registration-path %q: only a node service is registered; give --nodeid and another --mode", o.registeredSocket)
-	}
-	if o.maxFormat < 1 {
-		note("--max-concurrent-format %d: must be 1 or more", o.maxFormat)
-	}
+	refuse(o.driver == "", "--drivername is missing")
+	refuse(o.mode == modeNode && o.node == "" && !o.stopHook, "--nodeid is missing: --mode=node needs the name of the node")
+	_, _, err := net.SplitHostPort(o.metricsAddress)
+	refuse(o.metricsAddress != "" && err != nil, "--metrics-address %q: must be HOST:PORT or :PORT", o.metricsAddress)
+	refuse(o.metricsAddress == "" && o.profiling, "--profiling: needs --metrics-address")
+	refuse(o.taintDelay < 0, "--taint-removal-initial-delay-seconds %d: must be 0 or more", o.taintDelay)
+	refuse(o.attachLimit < -1, "--volume-attach-limit %d: must be -1 or more", o.attachLimit)
+	refuse(o.reserved < 0, "--reserved-data-disk-slot-num %d: must be 0 or more", o.reserved)
+	refuse(o.registeredSocket != "" && (o.node == "" || o.mode == modeController),
+		"--kubelet-registration-path %q: only a node service is registered; give --nodeid and another --mode", o.registeredSocket)
+	refuse(o.maxFormat < 1, "--max-concurrent-format %d: must be 1 or more", o.maxFormat)
 	return errors.Join(problems...)
 }
