@@ -34,6 +34,22 @@ func (e *Engine) Removal(ctx context.Context, p cluster.Plan) (Removal, error) {
 	var r Removal
 	own := p.Definition.Cluster.Spec.Azure.ResourceGroup.Lifecycle == "Owned"
 	r.Group = own && s.Tags[naming.ClusterTag] == p.Names.Cluster && s.Tags[lifecycleTag] == "Owned"
+	listed := r.planned(p, s)
+	for _, key := range slices.Sorted(maps.Keys(s.resources)) {
+		there := s.resources[key]
+		switch mine := there.Tags[naming.ClusterTag] == p.Names.Cluster; {
+		case listed[key]:
+		case mine && !r.Group: // of a pool, or of an extension, that the definition no longer has
+			r.Resources = append([]azure.ID{there.ID}, r.Resources...)
+		case !mine && there.ID.Under(*s.Group):
+			r.Kept = append(r.Kept, there.ID)
+		}
+	}
+	return r, nil
+}
+
+// planned adds the resources of the plan that exist, those first that others do not need. It returns their keys.
+func (r *Removal) planned(p cluster.Plan, s State) map[string]bool {
 	listed := map[string]bool{}
 	for _, u := range slices.Backward(p.Graph.Units) {
 		for _, res := range slices.Backward(u.Resources) {
@@ -51,17 +67,7 @@ func (e *Engine) Removal(ctx context.Context, p cluster.Plan) (Removal, error) {
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.resources)) {
-		there := s.resources[key]
-		switch mine := there.Tags[naming.ClusterTag] == p.Names.Cluster; {
-		case listed[key]:
-		case mine && !r.Group: // of a pool, or of an extension, that the definition no longer has
-			r.Resources = append([]azure.ID{there.ID}, r.Resources...)
-		case !mine && there.ID.Under(*s.Group):
-			r.Kept = append(r.Kept, there.ID)
-		}
-	}
-	return r, nil
+	return listed
 }
 
 // assignment is the id of a role assignment, which is below its scope.

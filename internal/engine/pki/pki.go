@@ -75,8 +75,10 @@ func newAuthority(name string, now time.Time) (Authority, error) {
 		return Authority{}, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: number, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-5 * time.Minute), NotAfter: now.AddDate(caYears, 0, 0),
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, BasicConstraintsValid: true, IsCA: true,
+		SerialNumber: number, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-5 * time.Minute),
+		NotAfter:              now.AddDate(caYears, 0, 0),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		BasicConstraintsValid: true, IsCA: true,
 		DNSNames: []string{name},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

@@ -16,7 +16,9 @@ type Difference struct {
 	Change   Change
 }
 
-func (d Difference) String() string { return fmt.Sprintf("%s: %s -> %s (%s)", d.Path, d.Old, d.New, d.Change) }
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: %s -> %s (%s)", d.Path, d.Old, d.New, d.Change)
+}
 
 // Compare returns what a new definition changes in a cluster that exists. Documents that only one of them has are Live: they
 // are added or removed as a whole.
