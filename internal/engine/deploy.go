@@ -408,3 +408,14 @@ func (e *Engine) Abort(ctx context.Context, n naming.Names) error {
 	_, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: deploymentID(n.Group(), n.Deployment()), Action: "cancel"})
 	return err
 }
+
+// created are all resources of a plan whose resource group does not exist.
+func (w work) created() []Change {
+	all := []Change{{ID: w.plan.Names.Group(), Type: "Create"}}
+	for _, u := range w.plan.Graph.Units {
+		for _, r := range u.Resources {
+			all = append(all, Change{ID: emit.ID(w.plan.Names, r.Resource, u.Unit), Type: "Create"})
+		}
+	}
+	return all
+}

@@ -270,7 +270,7 @@ func TestElsewhere(t *testing.T) {
 	p := example(t, nil, "ha.yaml", "team-a.yaml")
 	l.deploy(p)
 	a := p.Definition.Cluster.Spec.Azure
-	recorded, found, err := l.Recorded(t.Context(), Named(a.SubscriptionID, a.ResourceGroup.Name, "prod"))
+	recorded, found, err := l.Recorded(t.Context(), Place{a.SubscriptionID, a.ResourceGroup.Name, "prod"}.Names())
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
@@ -332,6 +332,48 @@ func TestDestroy(t *testing.T) {
 				t.Errorf("%v: left %s", err, left)
 			}
 		})
+	}
+}
+
+// TestWhatIf checks that a preview names what changes, and changes nothing.
+func TestWhatIf(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	p := example(t, nil, "dev.yaml")
+	count := func(changes []Change, kind string) (n int) {
+		for _, c := range changes {
+			if c.Type == kind {
+				n++
+			}
+		}
+		return n
+	}
+	changes, err := l.WhatIf(t.Context(), p)
+	if err != nil || count(changes, "Create") != len(changes) || len(changes) < 20 {
+		t.Errorf("of a new cluster: %v %v", err, changes)
+	}
+	l.deploy(p)
+	if changes, err := l.WhatIf(t.Context(), p); err != nil || len(changes) > 0 {
+		t.Errorf("of the same cluster: %v %v", err, changes)
+	}
+	l.requests()
+	changes, err = l.WhatIf(t.Context(), example(t, func(d *definition.Definition) {
+		d.Cluster.Spec.Network.SSHSources = []string{"198.51.100.7/32"}
+		more := d.Pools[0]
+		more.Metadata.Name = "more"
+		d.Pools = append(d.Pools, more)
+	}, "dev.yaml"))
+	var shown []string
+	for _, c := range changes {
+		if c.Type == "Create" || c.Type == "Modify" {
+			shown = append(shown, strings.SplitN(c.String(), "\n", 2)[0])
+		}
+	}
+	want := []string{"+ Microsoft.Compute/virtualMachineScaleSets dev-more", "~ Microsoft.Network/networkSecurityGroups dev-cp-nsg"}
+	if err != nil || !slices.Equal(shown, want) {
+		t.Errorf("%v, got %q, want %q", err, shown, want)
+	}
+	if writes, _ := l.requests(); len(writes) > 0 {
+		t.Errorf("wrote %v", writes)
 	}
 }
 

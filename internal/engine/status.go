@@ -70,10 +70,13 @@ func (e *Engine) Recorded(ctx context.Context, n naming.Names) (cluster.Plan, bo
 	return p, err == nil, err
 }
 
-// Named are the names of a cluster of which only the place is known.
-func Named(subscription, group, name string) naming.Names {
+// Place is where a cluster is of which the definition is not at hand.
+type Place struct{ Subscription, Group, Name string }
+
+// Names are the names of the cluster that do not depend on its definition.
+func (p Place) Names() naming.Names {
 	var c definition.Cluster
-	c.Metadata.Name = name
-	c.Spec.Azure.SubscriptionID, c.Spec.Azure.ResourceGroup.Name = subscription, group
+	c.Metadata.Name = p.Name
+	c.Spec.Azure.SubscriptionID, c.Spec.Azure.ResourceGroup.Name = p.Subscription, p.Group
 	return naming.Of(c)
 }
