@@ -39,4 +39,7 @@ func New(d definition.Definition) (Plan, error) {
 }
 
 // Template is the template for Azure Resource Manager.
-func (p Plan) Template(o emit.Options) emit.Template { return emit.ARM(p.Graph, p.Names, o) }
+func (p Plan) Template(o emit.Options) emit.Template {
+	o.Definition = p.Definition
+	return emit.ARM(p.Graph, p.Names, o)
+}

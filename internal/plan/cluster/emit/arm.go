@@ -30,8 +30,16 @@ type Template struct {
 	Hashes map[string]string
 }
 
+// What a deployment tells later commands: the hash of each unit, and the definition.
+const (
+	HashOutput          = "kazHash"
+	DefinitionParameter = "definition"
+)
+
 // Options say what a template leaves out.
 type Options struct {
+	// Definition is recorded in the template as it is.
+	Definition any
 	// Leave are units that are not deployed, because they have not changed.
 	Leave map[string]bool
 	// Keep are ids of resources, in lower case, that exist and are not written again because other programs write them, too.
@@ -49,26 +57,38 @@ func ARM(l graph.Linked, n naming.Names, o Options) Template {
 			continue
 		}
 		body := p.unit(u, o.Keep)
+		body["outputs"].(object)[HashOutput] = object{"type": "string", "value": t.Hashes[u.Name]}
 		t.Units[u.Name] = body
 		resources = append(resources, p.nested(u, body, o))
 	}
-	hashes := object{}
-	for name, sum := range t.Hashes {
-		hashes[name] = sum
-	}
+	declared := parameters(used(l, o), true)
+	declared[DefinitionParameter] = object{"type": "object", "defaultValue": literal(o.Definition),
+		"metadata": object{"description": "The definition of the cluster. Azure keeps it with the deployment, for later commands."}}
 	t.Main = object{
 		"$schema":        "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#",
 		"contentVersion": "1.0.0.0",
-		"parameters":     parameters(used(l, o), true),
+		"parameters":     declared,
 		"resources":      resources,
 		"outputs": object{
-			"units": object{"type": "object", "value": hashes},
 			"apiServer": object{"type": "object", "value": object{
 				"host": n.Host(), "publicHost": n.PublicHost(), "internalHost": n.InternalHost(),
 			}},
 		},
 	}
 	return t
+}
+
+// literal is a value as a template has it, in which texts are no expressions.
+func literal(v any) any {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // definitions have JSON
+	}
+	var tree any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		panic(err)
+	}
+	return printer{}.value(tree)
 }
 
 // used are the parameters of the deployed units.
