@@ -30,7 +30,7 @@ const longestMessage = 1024
 // the request is worth another try.
 func FailureOf(err error) *Failure {
 	kind := azure.KindOf(err)
-	if kind.Retryable() || kind == azure.Changed || kind == azure.Canceled {
+	if passing(kind) {
 		return nil
 	}
 	f := &Failure{Code: kind.String(), Message: err.Error(), Class: Other}
@@ -51,6 +51,11 @@ func FailureOf(err error) *Failure {
 	}
 	f.Message = cut(f.Message)
 	return f
+}
+
+// passing reports whether an error of the kind may pass. Want of capacity may last for hours.
+func passing(kind azure.Kind) bool {
+	return slices.Contains([]azure.Kind{azure.Throttled, azure.Busy, azure.Unavailable, azure.Changed, azure.Canceled}, kind)
 }
 
 // scarce are the codes of failures for want of resources that azure.KindOf does not tell from others.

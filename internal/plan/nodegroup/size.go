@@ -3,6 +3,7 @@ package nodegroup
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,12 +104,8 @@ func ReadUsages(docs []azure.Document) (Usages, error) {
 // Room returns how many of n machines of a size the quotas have room for, and why not more. A quota that Azure does not
 // list has room.
 func (u Usages) Room(size Size, spot bool, n int) (int, *Failure) {
-	quotas := []string{size.Family, "cores"}
-	if spot {
-		quotas = []string{"lowPriorityCores"}
-	}
 	fits, full := n, ""
-	for _, name := range quotas {
+	for _, name := range quotas(size, spot) {
 		quota, listed := u[strings.ToLower(name)]
 		if !listed || size.VCPUs == 0 {
 			continue
@@ -123,6 +120,26 @@ func (u Usages) Room(size Size, spot bool, n int) (int, *Failure) {
 		return n, nil
 	}
 	return fits, &Failure{Code: "QuotaExceeded", Message: full, Class: OutOfResources}
+}
+
+// quotas returns the quotas that count the cores of a size.
+func quotas(size Size, spot bool) []string {
+	if spot {
+		return []string{"lowPriorityCores"}
+	}
+	return []string{size.Family, "cores"}
+}
+
+// With returns the usages with n more machines of a size.
+func (u Usages) With(size Size, spot bool, n int) Usages {
+	more := maps.Clone(u)
+	for _, name := range quotas(size, spot) {
+		if quota, listed := more[strings.ToLower(name)]; listed {
+			quota.Used += size.VCPUs * int64(n)
+			more[strings.ToLower(name)] = quota
+		}
+	}
+	return more
 }
 
 // Offered returns why a subscription cannot have machines of the size in a region with zones, nil if it can.
