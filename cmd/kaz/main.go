@@ -50,7 +50,7 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.Flags().Bool("version", false, "print the version of kaz") // the components define a flag of another type
-	root.AddCommand(localCommand(), explainCommand())
+	root.AddCommand(localCommand(), clusterCommand(), explainCommand())
 	root.AddCommand(machineCommand())
 	root.AddCommand(components()...)
 	return root

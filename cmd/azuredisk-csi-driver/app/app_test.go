@@ -28,6 +28,8 @@ func TestBadFlags(t *testing.T) {
 		"--mode=both --volume-attach-limit=-2 --max-concurrent-format=0": {`--mode "both": must be one of controller, node, all`,
 			"--volume-attach-limit -2: must be -1 or more", "--max-concurrent-format 0: must be 1 or more"},
 		"--mode=node":    {"--nodeid is missing"},
+		"--mode=controller --kubelet-registration-path=/csi.sock": {
+			`--kubelet-registration-path "/csi.sock": only a node service is registered`},
 		"--drivername= ": {"--drivername is missing"},
 	} {
 		err := execute(t, args)

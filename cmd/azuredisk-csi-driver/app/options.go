@@ -28,6 +28,8 @@ type options struct {
 	onlineResize          bool
 	listVolumes           bool
 	maxFormat             int
+	registeredSocket      string
+	registrationDir       string
 
 	userAgent, userAgentSuffix string
 
@@ -49,6 +51,7 @@ func newOptions() *options {
 		mode: modeAll, endpoint: "unix://tmp/csi.sock", driver: disk.DefaultName,
 		secretName: cloudconfig.SecretName, secretNamespace: cloudconfig.SecretNamespace,
 		attachLimit: -1, supportZone: true, onlineResize: true, maxFormat: 2,
+		registrationDir: "/registration",
 		logging: logsapi.NewLoggingConfiguration(),
 	}
 }
@@ -79,6 +82,10 @@ func (o *options) flags() cliflag.NamedFlagSets {
 	node.Int64Var(&o.reserved, "reserved-data-disk-slot-num", o.reserved, "Number of disks that are left for other programs.")
 	node.BoolVar(&o.supportZone, "support-zone", o.supportZone, "Report the zone of the node.")
 	node.IntVar(&o.maxFormat, "max-concurrent-format", o.maxFormat, "Number of disks that are formatted at a time.")
+	node.StringVar(&o.registeredSocket, "kubelet-registration-path", o.registeredSocket,
+		"Path of the driver's socket as the kubelet sees it. If it is set, the driver registers itself, and needs no node-driver-registrar.")
+	node.StringVar(&o.registrationDir, "plugin-registration-path", o.registrationDir,
+		"The kubelet's directory of registration sockets, as the driver sees it.")
 	kube := sets.FlagSet("kubernetes")
 	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
 		"Path of the kubeconfig. Empty means the service account of the pod, if it runs in one.")
@@ -153,6 +160,9 @@ func (o *options) validate() error {
 	}
 	if o.reserved < 0 {
 		note("--reserved-data-disk-slot-num %d: must be 0 or more", o.reserved)
+	}
+	if o.registeredSocket != "" && (o.node == "" || o.mode == modeController) {
+		note("--kubelet-registration-path %q: only a node service is registered; give --nodeid and another --mode", o.registeredSocket)
 	}
 	if o.maxFormat < 1 {
 		note("--max-concurrent-format %d: must be 1 or more", o.maxFormat)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -53,7 +54,13 @@ func run(ctx context.Context, o *options, lookup func(string) (string, bool)) er
 	if err != nil {
 		return err
 	}
-	return csi.Serve(ctx, listener, services, log)
+	tasks, ctx := errgroup.WithContext(ctx)
+	tasks.Go(func() error { return csi.Serve(ctx, listener, services, log) })
+	if o.registeredSocket != "" {
+		r := csi.Registration{Driver: o.driver, Socket: o.registeredSocket, Dir: o.registrationDir, Log: log}
+		tasks.Go(func() error { return r.Register(ctx) })
+	}
+	return tasks.Wait()
 }
 
 // kubernetes returns a client of the Kubernetes API. Outside a cluster and without a kubeconfig there is none.
