@@ -110,16 +110,29 @@ func (p *Provider) grown(g *group, n int, err error) {
 	}
 	p.catalogue.forgetUsages()
 	f := nodegroup.FailureOf(err)
+	if f == nil {
+		return
+	}
 	g.mu.Lock()
-	if f != nil {
-		n = min(n, g.account().Missing()-g.waived-(len(g.refused)-g.uncounted()))
-		g.refuse(n, *f, true)
-	}
+	failed := g.explain(*f)
+	missing := max(min(n-failed, g.account().Missing()-g.waived-(len(g.refused)-g.uncounted())), 0)
+	g.refuse(missing, *f, true)
 	g.mu.Unlock()
-	if f != nil {
-		p.Metrics.refused(f.Code, n)
-		p.Log.Warn("machines were not made", "scale_set", g.set, "machines", n, "code", f.Code, "message", f.Message)
+	p.Metrics.refused(f.Code, failed+missing)
+	p.Log.Warn("machines were not made", "scale_set", g.set, "failed", failed, "missing", missing, "code", f.Code, "message", f.Message)
+}
+
+// explain gives the machines that failed for an unknown reason the failure of the operation that made them. It returns
+// how many they are. The caller holds the lock.
+func (g *group) explain(f nodegroup.Failure) int {
+	n := 0
+	for at := range g.instances {
+		if i := &g.instances[at]; i.Failure != nil && i.Failure.Code == nodegroup.FailedState {
+			i.Failure, g.reasons[i.Key] = &f, f
+			n++
+		}
 	}
+	return n
 }
 
 // restart starts up to n deallocated machines and returns for how many of n nothing more is to be done.

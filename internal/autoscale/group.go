@@ -32,14 +32,16 @@ type group struct {
 	waived  int
 	refused []placeholder
 	wasNode map[string]bool // machines that are or were nodes, by the key of the id
-	under   int             // operations that are under way
-	version string          // of the scale set when the instances were read
-	read    time.Time       // when the instances were read, zero: never
-	tried   time.Time       // when a read began
-	shrunk  bool            // the last list lacked so many machines that it waits for another one
-	stale   bool            // something tells that the instances changed
-	err     error           // of the last read, nil if it succeeded
-	seen    *corev1.Node    // the last node of the group
+	// reasons are why machines failed, as the operations say that made them, by the key of the id.
+	reasons map[string]nodegroup.Failure
+	under   int          // operations that are under way
+	version string       // of the scale set when the instances were read
+	read    time.Time    // when the instances were read, zero: never
+	tried   time.Time    // when a read began
+	shrunk  bool         // the last list lacked so many machines that it waits for another one
+	stale   bool         // something tells that the instances changed
+	err     error        // of the last read, nil if it succeeded
+	seen    *corev1.Node // the last node of the group
 	// unforced says that Azure refused to delete machines by force.
 	unforced bool
 	serial   int // of placeholders
@@ -59,7 +61,7 @@ type placeholder struct {
 func newGroup(spec nodegroup.Group) *group {
 	return &group{
 		set: spec.Set, name: spec.Name, reading: make(chan struct{}, 1), spec: spec, capacity: spec.Capacity(), etag: spec.Etag(), index: map[string]int{},
-		leaving: map[string]departure{}, wasNode: map[string]bool{}, stale: true,
+		leaving: map[string]departure{}, wasNode: map[string]bool{}, reasons: map[string]nodegroup.Failure{}, stale: true,
 	}
 }
 

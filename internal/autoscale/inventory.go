@@ -3,6 +3,7 @@ package autoscale
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -223,6 +224,14 @@ func (g *group) observed(nodeAt func(azure.ID) (string, bool)) nodegroup.Observe
 	for _, i := range g.instances {
 		before[i.Key] = i.State
 	}
+	for at := range g.instances {
+		if i := &g.instances[at]; i.Failure != nil && i.Failure.Code == nodegroup.FailedState {
+			if why, known := g.reasons[i.Key]; known {
+				i.Failure = &why
+			}
+		}
+	}
+	maps.DeleteFunc(g.reasons, func(key string, _ nodegroup.Failure) bool { _, listed := g.index[key]; return !listed })
 	for key := range g.wasNode {
 		was[key] = true
 	}

@@ -27,7 +27,7 @@ func TestIncrease(t *testing.T) {
 		}
 		want(t, "target", w.target(pool), 1)
 		pass(3 * time.Minute)
-		wantWrites(t, w, "PATCH .../pool")
+		wantWrites(t, w, "PATCH pool")
 		want(t, "states", w.states(pool), "running 1")
 		want(t, "capacity in Azure", w.azureCapacity(pool), 1)
 	})
@@ -57,7 +57,7 @@ func TestIncrease(t *testing.T) {
 		all.Wait()
 		want(t, "target at once", w.target(pool), 10)
 		pass(5 * time.Minute)
-		wantWrites(t, w, "PATCH .../pool")
+		wantWrites(t, w, "PATCH pool")
 		want(t, "states", w.states(pool), "running 10")
 		want(t, "target", w.target(pool), 10)
 	})
@@ -183,7 +183,7 @@ func TestDelete(t *testing.T) {
 			t.Error("S18:", err)
 		}
 		pass(5 * time.Minute)
-		wantWrites(t, w, "POST .../pool/delete")
+		wantWrites(t, w, "POST delete")
 		want(t, "states", w.states(pool), "running 2")
 		want(t, "capacity in Azure", w.azureCapacity(pool), 2)
 		if err := w.delete(pool, ids...); err != nil {

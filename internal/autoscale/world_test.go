@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,6 +34,7 @@ type world struct {
 	*autoscale.Server
 	t      *testing.T
 	config autoscale.Config
+	reader hidden // in place of Azure's own, if it is given
 	stop   func()
 }
 
@@ -57,6 +59,9 @@ func (w *world) start(flags ...string) {
 		w.t.Fatal(err)
 	}
 	w.config.Azure = fresh{w.Client.Fresh(), w.Client}
+	if w.reader.Reader != nil {
+		w.config.Azure = w.reader
+	}
 	w.config.ResourceGroup, w.config.Location = testkit.Group, testkit.Location
 	w.config.Selection, w.config.Log = selection, slog.New(slog.DiscardHandler)
 	provider := autoscale.New(w.config)
@@ -210,6 +215,8 @@ func (w *world) well(group string) (ids []string) {
 	}
 	return ids
 }
+
+func itoa(n int32) string { return strconv.Itoa(int(n)) }
 
 func setID(name string) azure.ID { return testkit.Group.Resource(compute.ScaleSets, name) }
 

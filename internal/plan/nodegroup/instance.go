@@ -34,6 +34,9 @@ type Instance struct {
 // Name is how actions of the scale set name the machine.
 func (i Instance) Name() string { return i.ID.Name() }
 
+// FailedState is the code of the failure of a machine of which Azure says no more than that it failed.
+const FailedState = "provisioning-state-failed"
+
 // Observed is what is known of machines beside what Azure lists.
 type Observed struct {
 	// Before is the state of a machine when it was listed before, Unknown for a new one.
@@ -60,7 +63,7 @@ func ReadInstance(machine azure.Resource[compute.ScaledInstance], o Observed) In
 		if power != "running" && power != "starting" && !o.Registered(i.ID) {
 			i.State = Creating
 			i.Failure = &Failure{
-				Code: "provisioning-state-failed", Class: OutOfResources,
+				Code: FailedState, Class: OutOfResources,
 				Message: cmp.Or(failureMessage(p.InstanceView), "Azure failed to make the machine "+string(i.ID)),
 			}
 		}
