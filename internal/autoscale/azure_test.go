@@ -183,7 +183,7 @@ func TestReads(t *testing.T) {
 		defer w.stop()
 		_, err := w.Refresh(t.Context(), &externalgrpc.RefreshRequest{})
 		wantCode(t, "Refresh", err, codes.Unavailable)
-		_, err = w.Server.NodeGroups(t.Context(), &externalgrpc.NodeGroupsRequest{})
+		_, err = w.NodeGroups(t.Context(), &externalgrpc.NodeGroupsRequest{})
 		wantCode(t, "NodeGroups", err, codes.Unavailable)
 		if w.Provider.Ready() {
 			t.Error("ready")
@@ -207,7 +207,7 @@ func (d denied) List(ctx context.Context, q azure.Query) ([]azure.Document, erro
 // groups returns the node groups as "NAME MIN-MAX".
 func groups(t *testing.T, w *world) (all []string) {
 	t.Helper()
-	r, err := w.Server.NodeGroups(t.Context(), &externalgrpc.NodeGroupsRequest{})
+	r, err := w.NodeGroups(t.Context(), &externalgrpc.NodeGroupsRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,8 @@ type placeholder struct {
 
 func newGroup(spec nodegroup.Group) *group {
 	return &group{
-		set: spec.Set, name: spec.Name, reading: make(chan struct{}, 1), spec: spec, capacity: spec.Capacity(), etag: spec.Etag(), index: map[string]int{},
+		set: spec.Set, name: spec.Name, reading: make(chan struct{}, 1),
+		spec: spec, capacity: spec.Capacity(), etag: spec.Etag(), index: map[string]int{},
 		leaving: map[string]departure{}, wasNode: map[string]bool{}, reasons: map[string]nodegroup.Failure{}, stale: true,
 	}
 }

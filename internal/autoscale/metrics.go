@@ -71,7 +71,8 @@ var (
 	targetSize = prometheus.NewDesc("kaz_autoscaler_target_size", "Size that a node group is to have.", []string{"node_group"}, nil)
 	capacity   = prometheus.NewDesc("kaz_autoscaler_capacity", "Capacity of the scale set of a node group.", []string{"node_group"}, nil)
 	switched   = prometheus.NewDesc("kaz_autoscaler_deallocated", "Deallocated machines of a node group.", []string{"node_group"}, nil)
-	cacheAge   = prometheus.NewDesc("kaz_autoscaler_cache_age_seconds", "Age of what is known of a node group.", []string{"node_group"}, nil)
+	cacheAge   = prometheus.NewDesc("kaz_autoscaler_cache_age_seconds", "Age of what is known of a node group.",
+		[]string{"node_group"}, nil)
 )
 
 // Describe implements [prometheus.Collector].

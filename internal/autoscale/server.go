@@ -211,7 +211,8 @@ func (g *group) decrease(n int) (waived bool, err error) {
 	a := g.account()
 	missing := max(a.Missing()-a.Waived, 0)
 	if n > a.Queued+a.Refused+missing {
-		return false, fmt.Errorf("attempt to delete existing nodes targetSize:%d delta:%d existingNodes: %d", a.Target(), -n, len(a.Active()))
+		return false, fmt.Errorf("attempt to delete existing nodes targetSize:%d delta:%d existingNodes: %d",
+			a.Target(), -n, len(a.Active()))
 	}
 	take := min(n, g.queued)
 	g.queued -= take
@@ -326,7 +327,8 @@ func (p *Provider) belongs(g *group, node *externalgrpc.ExternalGrpcNode) error 
 	}
 	machine, ok := nodes.MachineID(node.GetProviderID())
 	if !ok {
-		return status.Errorf(codes.InvalidArgument, "node %s: the provider id %q names no machine in Azure", node.GetName(), node.GetProviderID())
+		return status.Errorf(codes.InvalidArgument, "node %s: the provider id %q names no machine in Azure",
+			node.GetName(), node.GetProviderID())
 	}
 	switch other := p.groupOf(machine); {
 	case other == nil && g.mayHave(machine): // it is gone already

@@ -53,8 +53,8 @@ func (s Selection) Read(set azure.Resource[compute.ScaleSetModel]) (Group, error
 		g.Warnings = append(g.Warnings, "overprovision is true: for some minutes Azure makes more machines than asked for; set it to false")
 	}
 	if len(set.Zones) > 1 {
-		g.Warnings = append(g.Warnings, fmt.Sprintf("it is in the zones %s: the zone of the next machine is not known, and a pod that needs "+
-			"one of them may get no machine; use a scale set for each zone", strings.Join(set.Zones, ", ")))
+		g.Warnings = append(g.Warnings, fmt.Sprintf("it is in the zones %s: the zone of the next machine is not known, and a pod "+
+			"that needs one of them may get no machine; use a scale set for each zone", strings.Join(set.Zones, ", ")))
 	}
 	return g, nil
 }

@@ -83,7 +83,7 @@ func ParseDiscovery(value string) (Discovery, error) {
 		return Discovery{}, fmt.Errorf("%q: %s", value, want)
 	}
 	d := Discovery{Tags: map[string]string{}, Any: kind == "label-any"}
-	for _, pair := range strings.Split(list, ",") {
+	for pair := range strings.SplitSeq(list, ",") {
 		key, text, _ := strings.Cut(pair, "=")
 		key, text = strings.TrimSpace(key), strings.TrimSpace(text)
 		if key == "" || text == "" {

@@ -74,7 +74,7 @@ func TestSelect(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var s nodegroup.Selection
-			for _, flag := range strings.Fields(test.flags) {
+			for flag := range strings.FieldsSeq(test.flags) {
 				if strings.HasPrefix(flag, "label") {
 					d, err := nodegroup.ParseDiscovery(flag)
 					if err != nil {
@@ -90,7 +90,7 @@ func TestSelect(t *testing.T) {
 				s.Named = append(s.Named, n)
 			}
 			tags := azure.Tags{}
-			for _, pair := range strings.Fields(test.tags) {
+			for pair := range strings.FieldsSeq(test.tags) {
 				key, value, _ := strings.Cut(pair, "=")
 				tags[key] = value
 			}

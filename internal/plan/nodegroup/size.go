@@ -145,7 +145,8 @@ func (u Usages) With(size Size, spot bool, n int) Usages {
 // Offered returns why a subscription cannot have machines of the size in a region with zones, nil if it can.
 func (s Size) Offered(zones []string) *Failure {
 	reason := s.Unavailable
-	if reason == "" && len(zones) > 0 && !slices.ContainsFunc(zones, func(z string) bool { return !slices.Contains(s.UnavailableZones, z) }) {
+	offered := func(zone string) bool { return !slices.Contains(s.UnavailableZones, zone) }
+	if reason == "" && len(zones) > 0 && !slices.ContainsFunc(zones, offered) {
 		reason = "restricted in the zones " + strings.Join(zones, ", ")
 	}
 	if reason == "" {

@@ -69,7 +69,8 @@ func likeSeen(seen *corev1.Node) *corev1.Node {
 func lasting(key string) bool {
 	for _, passing := range []string{
 		"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler",
-		"DeletionCandidateOfClusterAutoscaler", "startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/",
+		"DeletionCandidateOfClusterAutoscaler", "startup-taint.cluster-autoscaler.kubernetes.io/",
+		"ignore-taint.cluster-autoscaler.kubernetes.io/",
 	} {
 		if strings.HasPrefix(key, passing) {
 			return false
