@@ -138,7 +138,8 @@ func (g *group) adopt(spec nodegroup.Group) {
 	}
 }
 
-// inspect reads the instances of a group, then its scale set, which is so never older than the instances.
+// inspect reads the instances of a group. If the scale set may have changed since it was listed, inspect reads it too,
+// after the instances: a capacity that is older than them would count machines that are gone.
 func (p *Provider) inspect(ctx context.Context, g *group) {
 	select {
 	case g.reading <- struct{}{}:
@@ -147,12 +148,12 @@ func (p *Provider) inspect(ctx context.Context, g *group) {
 		return
 	}
 	g.mu.Lock()
-	spec := g.spec
+	spec, changed := g.spec, g.under > 0 || g.stale || g.etag == "" || g.version != g.spec.Version()
 	g.tried = time.Now()
 	g.mu.Unlock()
 	instances, err := p.instances(ctx, g, spec)
-	var fresh nodegroup.Group
-	if err == nil {
+	fresh := spec
+	if err == nil && changed {
 		fresh, err = p.read(ctx, spec)
 	}
 	if err != nil {

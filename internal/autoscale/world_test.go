@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type world struct {
 	*testkit.Azure
 	*autoscale.Server
-	t      *testing.T
+	t      testing.TB
 	config autoscale.Config
 	reader hidden // in place of Azure's own, if it is given
 	stop   func()

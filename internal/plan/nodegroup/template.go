@@ -55,8 +55,11 @@ func (g Group) Template(size Size, known bool, seen *corev1.Node) (*corev1.Node,
 
 // likeSeen returns a node like one that was seen, without what is its own.
 func likeSeen(seen *corev1.Node) *corev1.Node {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(seen.Labels)}}
-	node.Status.Capacity, node.Status.Allocatable = seen.Status.Capacity.DeepCopy(), seen.Status.Allocatable.DeepCopy()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
+	node.Status.Capacity, node.Status.Allocatable = corev1.ResourceList{}, corev1.ResourceList{}
+	maps.Copy(node.Labels, seen.Labels)
+	maps.Copy(node.Status.Capacity, seen.Status.Capacity)
+	maps.Copy(node.Status.Allocatable, seen.Status.Allocatable)
 	for _, t := range seen.Spec.Taints {
 		if lasting(t.Key) {
 			node.Spec.Taints = append(node.Spec.Taints, t)
