@@ -13,7 +13,7 @@ import (
 
 func clusterCommand() *cobra.Command {
 	return group("cluster", "Make clusters on Azure from a definition",
-		clusterValidateCommand(), clusterExplainCommand(), clusterSchemaCommand())
+		clusterValidateCommand(), clusterExplainCommand(), clusterSchemaCommand(), clusterGenerateCommand())
 }
 
 const layerArguments = "the files of a definition, the base first, such as cluster.yaml team-a.yaml; - for standard input"

@@ -16,6 +16,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi"
 	"kaz/internal/plan/disk"
+	"kaz/internal/plan/nodes"
 )
 
 // Controller is the controller service. Close it when done.
@@ -36,7 +37,7 @@ func NewController(c Config) *Controller {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	return &Controller{config: c, attacher: newAttacher(c.Azure, c.Limit)}
+	return &Controller{config: c, attacher: newAttacher(c)}
 }
 
 // Close ends the requests that wait to attach or detach.
@@ -170,6 +171,9 @@ func decodeDisk(doc azure.Document) (attachedDisk, error) {
 	d := attachedDisk{r, holders.ManagedByExtended}
 	if len(d.Machines) == 0 && holders.ManagedBy != "" {
 		d.Machines = []azure.ID{holders.ManagedBy}
+	}
+	for i, machine := range d.Machines {
+		d.Machines[i] = nodes.Holder(machine)
 	}
 	return d, nil
 }
