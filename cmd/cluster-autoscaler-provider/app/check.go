@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"sigs.k8s.io/yaml"
 
@@ -46,8 +47,13 @@ func checkCommand(lookup func(string) (string, bool)) *cobra.Command {
 			return print(command.OutOrStdout(), output, findings)
 		},
 	}
-	s.addTo(command.Flags())
-	command.Flags().StringVarP(&output, "output", "o", "text", "Format of the output: text, json or yaml.")
+	var sets cliflag.NamedFlagSets
+	s.addTo(sets.FlagSet("node groups"))
+	sets.FlagSet("output").StringVarP(&output, "output", "o", "text", "Format of the output: text, json or yaml.")
+	for _, set := range sets.FlagSets {
+		command.Flags().AddFlagSet(set)
+	}
+	cliflag.SetUsageAndHelpFunc(command, sets, 0)
 	return command
 }
 
