@@ -19,6 +19,7 @@ import (
 	"kaz/internal/csi/disk/node"
 	"kaz/internal/csi/mount"
 	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/plane/block"
 	plandisk "kaz/internal/plan/disk"
 	"kaz/internal/testkit"
@@ -55,7 +56,7 @@ func TestDiskSanity(t *testing.T) {
 	root := filepath.Join(dir, "machine")
 	physical, err := block.Start(t.Context(), block.Options{
 		Azure: a.Emulator, Dir: filepath.Join(dir, "disks"),
-		Root: func(id azure.ID) (string, bool) { return root, id.Equal(only.machine) },
+		Root: func(id azure.ID, _ behaviour.Object) (string, bool) { return root, id.Equal(only.machine) },
 	})
 	if err != nil {
 		t.Fatal(err)
