@@ -100,14 +100,14 @@ func readSize(doc azure.Document) (name string, l limits, ok bool) {
 		if err != nil {
 			continue // capabilities that are not numbers
 		}
-		const bytesOfMB = 1000 * 1000
+		const mib = 1 << 20
 		switch strings.ToLower(c.Name) {
 		case "maxdatadiskcount":
 			l.disks, ok = int(n), true
 		case "uncacheddiskiops":
 			l.speed.IOPS = n
 		case "uncacheddiskbytespersecond":
-			l.speed.MBps = n / bytesOfMB
+			l.speed.MBps = n / mib
 		}
 	}
 	return strings.ToLower(sku.Name), l, ok

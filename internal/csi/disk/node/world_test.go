@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -67,8 +68,8 @@ func unmountBelow(t *testing.T, dir string) {
 		t.Error(err)
 	}
 	lines := strings.Split(string(text), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if fields := strings.Fields(lines[i]); len(fields) > 4 && strings.HasPrefix(fields[4], dir) {
+	for _, line := range slices.Backward(lines) {
+		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], dir) {
 			if out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "umount", fields[4]).CombinedOutput(); err != nil {
 				t.Errorf("unmount %s: %v: %s", fields[4], err, out)
 			}
