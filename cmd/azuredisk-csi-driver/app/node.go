@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 
@@ -15,6 +17,9 @@ import (
 // node returns the node service.
 func (d *driver) node(c disk.Config) (csispec.NodeServer, error) {
 	o := d.options
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("the node service runs on linux only, not on %s: use --mode=controller", runtime.GOOS)
+	}
 	metadata, err := imds.New(imds.Config{UserAgent: c.Name + "/" + c.Version})
 	if err != nil {
 		return nil, err

@@ -99,28 +99,7 @@ func (m *Mounts) Stage(device, path, fsType string, options []string) error {
 	if i := slices.Index(options, DirectMount); i >= 0 {
 		return m.tools.Mount(device, path, fsType, slices.Delete(slices.Clone(options), i, i+1))
 	}
-	return explain(m.tools.FormatAndMount(device, path, fsType, options), device)
-}
-
-// explain adds to the error of a device that another program uses which one it may be.
-func explain(err error, device string) error {
-	if err == nil {
-		return nil
-	}
-	holders, _ := filepath.Glob(filepath.Join("/sys/class/block", filepath.Base(resolved(device)), "holders/*")) // the pattern is valid
-	if len(holders) == 0 {
-		return err
-	}
-	return fmt.Errorf("device %s is in use by %s; if that is multipath, exclude Azure's disks in multipath.conf: %w",
-		device, filepath.Base(holders[0]), err)
-}
-
-// resolved returns a path without links, or the path itself if it cannot be resolved.
-func resolved(path string) string {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		return target
-	}
-	return path
+	return m.tools.FormatAndMount(device, path, fsType, options)
 }
 
 // Bind shows a directory, or a device or another file, at a second path, unless something is mounted there.

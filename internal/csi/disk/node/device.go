@@ -278,6 +278,23 @@ func (d Devices) sysfs(device string) (string, error) {
 	return directory, nil
 }
 
+// holders returns the names of the devices that are built on a device, such as that of multipath.
+func (d Devices) holders(device string) []string {
+	directory, err := d.sysfs(device)
+	if err != nil {
+		return nil
+	}
+	entries, err := os.ReadDir(filepath.Join(directory, "holders"))
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i] = entry.Name()
+	}
+	return names
+}
+
 // isPartition reports whether a device is a partition. Partitions do not grow with their disk.
 func (d Devices) isPartition(device string) bool {
 	number, err := mount.Number(device)

@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -83,7 +84,11 @@ func TestExpandLater(t *testing.T) {
 	_, err := w.expand(target, 128*mib)
 	want(t, "174: never", err, codes.Unavailable, "the kernel sees 67108864 bytes of 134217728")
 	w.must(os.Truncate(file, 128*mib))
-	grow := time.AfterFunc(500*time.Millisecond, func() { w.run("losetup", "--set-capacity", device) })
+	grow := time.AfterFunc(500*time.Millisecond, func() {
+		if err := exec.CommandContext(context.WithoutCancel(t.Context()), "losetup", "--set-capacity", device).Run(); err != nil {
+			t.Error(err)
+		}
+	})
 	defer grow.Stop()
 	size, err := w.expand(target, 128*mib)
 	want(t, "174: later", err, codes.OK, "")

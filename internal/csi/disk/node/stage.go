@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,6 +84,10 @@ func (n *Node) stage(device string, r *csispec.NodeStageVolumeRequest) error {
 		options = append(options, "nouuid") // a copy of a disk has the UUID of its source
 	}
 	if err := n.config.Mounts.Stage(device, r.GetStagingTargetPath(), fsType, options); err != nil {
+		if holders := n.config.Devices.holders(device); len(holders) > 0 {
+			return fmt.Errorf("device %s is in use by %s; if that is multipath, exclude Azure's disks in multipath.conf: %w",
+				device, strings.Join(holders, ", "), err)
+		}
 		return err
 	}
 	if slices.Contains(options, "ro") || slices.Contains(options, mount.DirectMount) {

@@ -257,6 +257,15 @@ func TestBrokenFileSystem(t *testing.T) {
 	want(t, "159", err, codes.Internal, "could not correct")
 }
 
+// TestHeldDevice checks that the error of a device that cannot be mounted names the device built on it (172).
+func TestHeldDevice(t *testing.T) {
+	w := newWorld(t, node.Config{})
+	device := w.attach(1, 64*mib)
+	w.sysfs(device, "holders/dm-0")
+	_, err := w.stage(1, capability("ext4", "directmount")) // the mount of a blank disk fails
+	want(t, "172", err, codes.Internal, "is in use by dm-0; if that is multipath")
+}
+
 // counting counts how many formats run at a time.
 type counting struct {
 	utilexec.Interface
