@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,7 +93,7 @@ func TestTakeADisk(t *testing.T) {
 				if err != nil && !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%v, want %s", err, c.want)
 				}
-				if writes := w.Writes(); c.code != codes.OK && len(writes) > 0 {
+				if writes := w.accepted(); c.code != codes.OK && len(writes) > 0 {
 					t.Errorf("a disk that must stay was written: %v", writes)
 				}
 				if got := w.attached("b"); (len(got) == 1) != (c.code == codes.OK) {
@@ -114,7 +115,7 @@ func TestStatesOfDisks(t *testing.T) {
 	w.Forget()
 	_, err := w.publish(w.Controller, v, "a")
 	wantCode(t, "88", err, codes.FailedPrecondition)
-	if writes := w.Writes(); !strings.Contains(fmt.Sprint(err), "ActiveSAS") || len(writes) > 0 {
+	if writes := w.accepted(); !strings.Contains(fmt.Sprint(err), "ActiveSAS") || len(writes) > 0 {
 		t.Errorf("%v, writes %v", err, writes)
 	}
 }
@@ -333,8 +334,8 @@ func TestUnknownUse(t *testing.T) {
 		c := w.with(noUses{})
 		defer c.Close()
 		w.Forget()
-		if _, err := w.publish(c, v, "b"); err == nil || len(w.Writes()) > 0 {
-			t.Errorf("%v, writes %v", err, w.Writes())
+		if _, err := w.publish(c, v, "b"); err == nil || len(w.accepted()) > 0 {
+			t.Errorf("%v, writes %v", err, w.accepted())
 		}
 	})
 }
@@ -407,7 +408,12 @@ func TestThrottledReads(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := w.publish(w.Controller, v, "a")
+		_, err := w.ControllerPublishVolume(t.Context(), &csispec.ControllerPublishVolumeRequest{
+			VolumeId: v, NodeId: "a", VolumeCapability: writer(),
+		})
 		wantCode(t, "92", err, codes.Aborted)
+		if _, err := w.publish(w.Controller, v, "a"); err != nil {
+			t.Errorf("92: a volume whose context says all is attached without that read: %v", err)
+		}
 	})
 }
