@@ -155,6 +155,8 @@ type interposed struct {
 	Azure disk.Azure
 	get   func(azure.ID, azure.Document) azure.Document
 	begin func(context.Context, azure.Request) (*azure.Operation, error) // nil, nil: go on
+	// answer changes what writes answer.
+	answer func(azure.Document) azure.Document
 
 	mu   sync.Mutex
 	sent []azure.Request
@@ -181,7 +183,17 @@ func (i *interposed) Begin(ctx context.Context, r azure.Request) (*azure.Operati
 			return op, err
 		}
 	}
-	return i.Azure.Begin(ctx, r)
+	op, err := i.Azure.Begin(ctx, r)
+	if err != nil || i.answer == nil {
+		return op, err
+	}
+	return azure.Later(func(ctx context.Context) (azure.Document, error) {
+		doc, err := op.Wait(ctx)
+		if err == nil && len(doc) > 0 {
+			doc = i.answer(doc)
+		}
+		return doc, err
+	}), nil
 }
 
 // forced reports how many requests detached by force.
