@@ -46,6 +46,7 @@ func TestRealStorage(t *testing.T) {
 	needsReal(t)
 	before := hostState(t)
 	c := startUp(t, newDir(t), "--nodes-kind", "real", "--nodes", "4")
+	c.routed() // before, the scheduler leaves nodes out
 	began := time.Now()
 	c.must(keepers, "apply", "-f", "-")
 	c.must("", "rollout", "status", "statefulset/keeper", "--timeout=3m")
