@@ -27,6 +27,7 @@ func newAttacher(c Config) *attacher {
 		return nil
 	}}
 	t.batches = reconcile.NewCoalescer(t.commit)
+	t.batches.Observe(c.Batches)
 	return t
 }
 
@@ -37,9 +38,20 @@ func (t *attacher) change(ctx context.Context, machine azure.ID, c disk.Change) 
 	return t.batches.Submit(ctx, string(machine), c)
 }
 
+// commitAttempts is how often a batch is decided anew when the machine changes between the decision and the request.
+const commitAttempts = 3
+
 // commit makes all changes of a batch at a machine with one request.
-func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change) ([]int, error) {
-	machine := azure.ID(key)
+func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change) (luns []int, err error) {
+	for range commitAttempts {
+		if luns, err = t.try(ctx, azure.ID(key), changes); azure.KindOf(err) != azure.Changed {
+			break
+		}
+	}
+	return luns, err
+}
+
+func (t *attacher) try(ctx context.Context, machine azure.ID, changes []disk.Change) ([]int, error) {
 	have, err := read[compute.MachineDisks](ctx, t.azure, machine)
 	if err != nil {
 		return nil, refuseAll(len(changes), err) // no change alone is the culprit

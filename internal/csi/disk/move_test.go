@@ -16,8 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
 	"kaz/internal/csi/disk"
 	"kaz/internal/emulator"
+	plandisk "kaz/internal/plan/disk"
+	"kaz/internal/testkit"
 )
 
 // TestTakeADisk checks rows 83, 84, 87, 88 and 195: a disk of another node is taken from it exactly when Kubernetes does
@@ -364,5 +367,47 @@ func TestToldLUNs(t *testing.T) {
 				t.Errorf("LUN %q of %s, %v, want %s", lun, c.volume, err, c.want)
 			}
 		}
+	})
+}
+
+// TestStillLeaving checks rows 91 and 120: a disk that its machine is still detaching is attached there when it has left.
+func TestStillLeaving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1, Seed: 6})
+		v := w.volume("v")
+		if _, err := w.publish(w.Controller, v, "a"); err != nil {
+			t.Fatal(err)
+		}
+		other := w.controller() // another process detaches
+		defer other.Close()
+		detached := make(chan error, 1)
+		go func() { detached <- w.unpublish(other, v, "a") }()
+		<-time.After(4 * time.Second)
+		if at, ok := plandisk.Find(testkit.Must[compute.MachineDisks](w.Azure, w.nodes.of["a"]).Properties.StorageProfile,
+			azure.ID(v)); !ok || !at.ToBeDetached {
+			t.Fatalf("the detachment is not under way: %+v", at)
+		}
+		_, err := w.publish(w.Controller, v, "a")
+		if second := <-detached; err != nil || second != nil {
+			t.Errorf("attach: %v, detach: %v", err, second)
+		}
+		if got := w.attached("a"); got[0] != "v" {
+			t.Errorf("a has %v", got)
+		}
+	})
+}
+
+// TestThrottledReads checks row 92: a read that Azure refuses for now does not look like a missing volume.
+func TestThrottledReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{})
+		v := w.volume("v")
+		if err := w.SetFaults([]emulator.Fault{
+			{Method: "GET", Name: "v", Fault: emulator.FaultError, Status: 429, RetryAfter: 3600},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.publish(w.Controller, v, "a")
+		wantCode(t, "92", err, codes.Aborted)
 	})
 }

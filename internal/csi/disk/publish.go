@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -48,8 +49,7 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 	if err != nil {
 		return nil, csi.Invalid("%s: volume context: %v", request, err)
 	}
-	change := disk.Attachment(have.Resource, caching)
-	lun, err := c.attacher.change(ctx, machine, change)
+	lun, err := c.attach(ctx, machine, disk.Attachment(have.Resource, caching))
 	if err != nil {
 		return nil, attachStatus(err, have.ID, r.GetNodeId())
 	}
@@ -58,6 +58,31 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 		disk.AddFacts(published, have.Resource)
 	}
 	return &csispec.ControllerPublishVolumeResponse{PublishContext: published}, nil
+}
+
+// attach attaches a disk and returns its LUN. While Azure is still detaching the disk it waits.
+func (c *Controller) attach(ctx context.Context, machine azure.ID, change disk.Change) (int, error) {
+	deadline := time.Now().Add(releaseWithin)
+	for look := firstLook; ; look = min(2*look, slowestLook) {
+		lun, err := c.attacher.change(ctx, machine, change)
+		if !isLeaving(err) || time.Now().Add(look).After(deadline) {
+			return lun, err
+		}
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return 0, err
+		}
+	}
+}
+
+// isLeaving reports whether a disk was not attached because Azure is still detaching it.
+func isLeaving(err error) bool {
+	if _, ok := errors.AsType[*disk.LeavingError](err); ok {
+		return true
+	}
+	e, ok := errors.AsType[*azure.Error](err)
+	return ok && e.Code == "AttachDiskWhileBeingDetached"
 }
 
 // attachStatus returns the gRPC status of a failed attachment.
