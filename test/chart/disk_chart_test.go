@@ -80,7 +80,7 @@ func (r rule) each() []string {
 // can returns rights: verbs, then resources.
 func can(verbs string, resources ...string) []string {
 	var all []string
-	for _, verb := range strings.Fields(verbs) {
+	for _, verb := range strings.FieldsSeq(verbs) {
 		for _, r := range resources {
 			all = append(all, verb+" "+r)
 		}
@@ -300,7 +300,8 @@ cloud: AzurePublicCloud
 			t.Errorf("no %s in %q", want, p.Containers[0].Args)
 		}
 	}
-	if !strings.Contains(fmt.Sprint(p.Containers[0].Env), "AZURE_FEDERATED_TOKEN_FILE") || !strings.Contains(fmt.Sprint(p.Volumes), "azure-identity-token") {
+	if !strings.Contains(fmt.Sprint(p.Containers[0].Env), "AZURE_FEDERATED_TOKEN_FILE") ||
+		!strings.Contains(fmt.Sprint(p.Volumes), "azure-identity-token") {
 		t.Error("the workload identity has no token")
 	}
 }
