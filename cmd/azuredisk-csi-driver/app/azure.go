@@ -49,7 +49,8 @@ func (d *driver) openAzure(ctx context.Context, c *disk.Config) error {
 	if config.EdgeZone() {
 		c.Cluster.ExtendedLocation = &azure.ExtendedLocation{Name: config.ExtendedLocationName, Type: config.ExtendedLocationType}
 	}
-	c.Limit = disk.NewSizes(client.Fresh(), config.SubscriptionID, config.Location, d.log).DataDisks
+	d.sizes = disk.NewSizes(client.Fresh(), config.SubscriptionID, config.Location, d.log)
+	c.Limit = d.sizes.DataDisks
 	if d.options.mode == modeNode {
 		return nil // only the controller looks for machines
 	}
@@ -58,6 +59,9 @@ func (d *driver) openAzure(ctx context.Context, c *disk.Config) error {
 		d.log.Warn("no Kubernetes API: nodes are virtual machines of the resource group with the names of the nodes")
 		c.Nodes = disk.NamedMachines{Group: azure.GroupID(config.SubscriptionID, config.ResourceGroup), Azure: c.Azure}
 		return nil
+	}
+	if c.Uses, err = disk.NewAttachments(ctx, d.client, d.options.driver); err != nil {
+		return err
 	}
 	nodes, err := disk.NewKubernetesNodes(ctx, d.client)
 	if err != nil {

@@ -35,6 +35,8 @@ type Config struct {
 	Cluster       disk.Cluster
 	Azure         Azure
 	Nodes         Nodes
+	// Uses tells which disks Kubernetes wants where. Without it no disk is taken from another machine.
+	Uses Uses
 	// Limit returns the number of data disks that a machine of a size can have, 0 if that is not known.
 	Limit func(ctx context.Context, size string) int
 	// OnlineResize lets attached disks grow. ListVolumes offers lists of volumes and snapshots.

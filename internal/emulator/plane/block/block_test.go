@@ -87,14 +87,20 @@ func (m *machines) link(machine string, lun int) string {
 // eventually waits for what the physical side does after a change of documents.
 func (m *machines) eventually(what string, check func() error) {
 	m.t.Helper()
-	var err error
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if err = check(); err == nil {
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(time.Millisecond) // the kernel sends no notice
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
 			return
 		}
-		time.Sleep(time.Millisecond) // the kernel sends no notice
+		select {
+		case <-tick.C:
+		case <-deadline:
+			m.t.Fatalf("%s: %v", what, err)
+		}
 	}
-	m.t.Fatalf("%s: %v", what, err)
 }
 
 // device waits for a link and returns the device.

@@ -5,10 +5,10 @@ const APIVersion = "cluster.kaz/v1alpha1"
 
 // Definition is a checked definition with its defaults.
 type Definition struct {
-	Cluster    Cluster
-	Pools      []NodePool
-	Extensions []Extension
-	Patches    []TemplatePatch
+	Cluster    Cluster         `json:"cluster"`
+	Pools      []NodePool      `json:"pools"`
+	Extensions []Extension     `json:"extensions"`
+	Patches    []TemplatePatch `json:"patches"`
 }
 
 // Metadata names a document.
