@@ -224,6 +224,37 @@ func TestSharedResources(t *testing.T) {
 	}
 }
 
+// TestMachinesStay checks that a change of the boot files, which every version of kaz may bring, does not write machines that
+// exist, because Azure refuses that. A machine that is missing is made again.
+func TestMachinesStay(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	p := example(t, nil, "dev.yaml")
+	l.deploy(p)
+	set := p.Names.Group() + "/providers/Microsoft.Compute/virtualMachines/dev-cp-0"
+	before, err := l.client.Get(t.Context(), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := example(t, func(d *definition.Definition) {
+		d.Extensions = append(d.Extensions, definition.Extension{Metadata: definition.Metadata{Name: "x"},
+			Spec: definition.ExtensionSpec{Manifests: []string{"kind: Namespace"}}})
+	}, "dev.yaml")
+	l.deploy(changed)
+	if after, err := l.client.Get(t.Context(), set); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the machine was written: %v", err)
+	}
+	if r := l.deploy(changed); !r.Unchanged {
+		t.Errorf("the change never ends: %v", r.Units)
+	}
+	if err := l.client.Delete(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	l.deploy(changed)
+	if _, err := l.client.Get(t.Context(), set); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestResume checks scenario 23: a deployment that failed at some resource goes on there.
 func TestResume(t *testing.T) {
 	nowhere := map[string]any{"location": "nowhere"}
