@@ -12,14 +12,22 @@ import (
 // attacher attaches and detaches disks. Changes of one machine that arrive while a request is under way share the next
 // request. Different machines do not wait for each other.
 type attacher struct {
-	azure   Azure
-	limit   func(ctx context.Context, size string) int
+	azure Azure
+	limit func(ctx context.Context, size string) int
+	// told returns the LUNs of disks at a machine that Kubernetes has told its kubelet.
+	told    func(ctx context.Context, machine azure.ID) map[int]azure.ID
 	batches *reconcile.Coalescer[disk.Change, int]
 }
 
-func newAttacher(a Azure, limit func(context.Context, string) int) *attacher {
-	t := &attacher{azure: a, limit: limit}
+func newAttacher(c Config) *attacher {
+	t := &attacher{azure: c.Azure, limit: c.Limit, told: func(ctx context.Context, machine azure.ID) map[int]azure.ID {
+		if node := c.Nodes.Node(ctx, machine); c.Uses != nil && node != "" {
+			return c.Uses.LUNs(ctx, node)
+		}
+		return nil
+	}}
 	t.batches = reconcile.NewCoalescer(t.commit)
+	t.batches.Observe(c.Batches)
 	return t
 }
 
@@ -30,14 +38,25 @@ func (t *attacher) change(ctx context.Context, machine azure.ID, c disk.Change) 
 	return t.batches.Submit(ctx, string(machine), c)
 }
 
+// commitAttempts is how often a batch is decided anew when the machine changes between the decision and the request.
+const commitAttempts = 3
+
 // commit makes all changes of a batch at a machine with one request.
-func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change) ([]int, error) {
-	machine := azure.ID(key)
+func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change) (luns []int, err error) {
+	for range commitAttempts {
+		if luns, err = t.try(ctx, azure.ID(key), changes); azure.KindOf(err) != azure.Changed {
+			break
+		}
+	}
+	return luns, err
+}
+
+func (t *attacher) try(ctx context.Context, machine azure.ID, changes []disk.Change) ([]int, error) {
 	have, err := read[compute.MachineDisks](ctx, t.azure, machine)
 	if err != nil {
 		return nil, refuseAll(len(changes), err) // no change alone is the culprit
 	}
-	request, errs := disk.Batch(have, changes, t.limit(ctx, sizeOf(have)))
+	request, errs := disk.Batch(have, changes, t.limit(ctx, sizeOf(have)), t.told(ctx, machine))
 	if refused := refusals(errs); len(refused.Culprits) > 0 {
 		return nil, refused
 	}
@@ -48,6 +67,26 @@ func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change
 		}
 	}
 	return t.check(machine, now, changes)
+}
+
+// force detaches a disk without the consent of the machine's operating system. It does not wait for other changes of the
+// machine, because the normal detachment before it may never end.
+func (t *attacher) force(ctx context.Context, machine, id azure.ID) error {
+	have, err := read[compute.MachineDisks](ctx, t.azure, machine)
+	if err != nil {
+		return err
+	}
+	change := disk.Change{Disk: id, Force: true}
+	request, _ := disk.Batch(have, []disk.Change{change}, 0, nil)
+	if len(request.Detach) == 0 {
+		return nil
+	}
+	now, err := t.send(ctx, machine, request)
+	if err != nil {
+		return err
+	}
+	_, err = t.check(machine, now, []disk.Change{change})
+	return err
 }
 
 // send sends a request and returns the machine's disks after it.

@@ -178,12 +178,15 @@ func TestOneBadDisk(t *testing.T) {
 	for i := range slots {
 		volumes = append(volumes, w.volume("v"+strconv.Itoa(i)))
 	}
-	bad := volumes[2]
-	// A shared access is taken after the driver read the disk, so that only Azure knows.
-	if _, err := w.Client.Post(t.Context(), azure.ID(bad), "beginGetAccess",
-		azure.Document(`{"access":"Read","durationInSeconds":3600}`)); err != nil {
+	// The machine has no zone, so that Azure refuses a disk with one.
+	zonal := request("zonal")
+	zones("westeurope-2")(zonal)
+	answer, err := w.CreateVolume(t.Context(), zonal)
+	if err != nil {
 		t.Fatal(err)
 	}
+	bad := answer.GetVolume().GetVolumeId()
+	volumes[2] = bad
 	for i, err := range together(volumes, func(v string) error {
 		_, err := w.publish(w.Controller, v, "a")
 		return err

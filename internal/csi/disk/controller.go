@@ -16,6 +16,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi"
 	"kaz/internal/plan/disk"
+	"kaz/internal/plan/nodes"
 )
 
 // Controller is the controller service. Close it when done.
@@ -36,7 +37,7 @@ func NewController(c Config) *Controller {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	return &Controller{config: c, attacher: newAttacher(c.Azure, c.Limit)}
+	return &Controller{config: c, attacher: newAttacher(c)}
 }
 
 // Close ends the requests that wait to attach or detach.
@@ -171,6 +172,9 @@ func decodeDisk(doc azure.Document) (attachedDisk, error) {
 	if len(d.Machines) == 0 && holders.ManagedBy != "" {
 		d.Machines = []azure.ID{holders.ManagedBy}
 	}
+	for i, machine := range d.Machines {
+		d.Machines[i] = nodes.Holder(machine)
+	}
 	return d, nil
 }
 
@@ -229,16 +233,26 @@ func (c *Controller) grow(ctx context.Context, have attachedDisk, size int64) er
 		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to %s, and --enable-disk-online-resize is false: "+
 			"delete its pods first", have.ID, have.holder().Name())
 	}
-	return c.patch(ctx, have.ID, azure.Resource[compute.Disk]{Properties: compute.Disk{DiskSizeGB: size}})
+	now, err := c.patch(ctx, have.ID, azure.Resource[compute.Disk]{Properties: compute.Disk{DiskSizeGB: size}})
+	if err == nil && now.Properties.DiskSizeGB < size {
+		return status.Errorf(codes.Aborted, "change disk %s: Azure ended the operation, but the disk has %d GiB, not %d", have.ID.Name(),
+			now.Properties.DiskSizeGB, size)
+	}
+	return err
 }
 
-func (c *Controller) patch(ctx context.Context, id azure.ID, change azure.Resource[compute.Disk]) error {
+// patch changes a disk and returns it as it is then.
+func (c *Controller) patch(ctx context.Context, id azure.ID, change azure.Resource[compute.Disk]) (azure.Resource[compute.Disk], error) {
 	body, _, err := azure.Overlay(nil, change)
 	if err != nil {
-		return csi.Status(err, "change disk %s", id.Name())
+		return change, csi.Status(err, "change disk %s", id.Name())
 	}
-	_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Patch, ID: id, Body: body, Unseen: true})
-	return csi.Status(err, "change disk %s", id.Name())
+	answer, err := azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Patch, ID: id, Body: body})
+	if err != nil {
+		return change, csi.Status(err, "change disk %s", id.Name())
+	}
+	now, err := azure.Decode[compute.Disk](answer)
+	return now, csi.Status(err, "change disk %s", id.Name())
 }
 
 // ControllerModifyVolume changes the SKU and the performance of a disk.
@@ -265,10 +279,15 @@ func (c *Controller) ControllerModifyVolume(ctx context.Context, r *csispec.Cont
 	if err != nil {
 		return nil, csi.Invalid("ControllerModifyVolume: %v", err)
 	}
-	if needed {
-		if err := c.patch(ctx, have.ID, change); err != nil {
-			return nil, err
-		}
+	if !needed {
+		return &csispec.ControllerModifyVolumeResponse{}, nil
+	}
+	now, err := c.patch(ctx, have.ID, change)
+	if err != nil {
+		return nil, err
+	}
+	if _, still, err := disk.Modify(now, want); still || err != nil {
+		return nil, status.Errorf(codes.Aborted, "change disk %s: Azure ended the operation, but the disk is as before", have.ID.Name())
 	}
 	return &csispec.ControllerModifyVolumeResponse{}, nil
 }

@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"strings"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -101,14 +102,7 @@ func largeEnough(size, source int64, what string) error {
 
 // create creates a disk, or returns the disk that an earlier request created.
 func (c *Controller) create(ctx context.Context, want azure.Resource[compute.Disk]) (azure.Resource[compute.Disk], error) {
-	made, err := put(ctx, c.config.Azure, want)
-	if err == nil && made.Properties.DiskSizeGB >= want.Properties.DiskSizeGB {
-		return made, nil
-	}
-	if err != nil && azure.KindOf(err) != azure.Exists && azure.KindOf(err) != azure.Changed {
-		return made, csi.Status(err, "create disk %s", want.ID.Name())
-	}
-	have, err := read[compute.Disk](ctx, c.config.Azure, want.ID)
+	have, err := ensure(ctx, c.config.Azure, want, func(d compute.Disk) string { return d.ProvisioningState })
 	if err != nil {
 		return have, csi.Status(err, "create disk %s", want.ID.Name())
 	}
@@ -118,13 +112,38 @@ func (c *Controller) create(ctx context.Context, want azure.Resource[compute.Dis
 	return have, nil
 }
 
-// put creates a resource that must not exist.
-func put[P any](ctx context.Context, to azure.Writer, want azure.Resource[P]) (azure.Resource[P], error) {
+// ensure creates a resource, or returns the resource that an earlier request created. It waits for a creation that is under
+// way, and repeats one that failed.
+func ensure[P any](ctx context.Context, in Azure, want azure.Resource[P], stateOf func(P) string) (azure.Resource[P], error) {
+	have, err := put(ctx, in, want, true)
+	if kind := azure.KindOf(err); err == nil || kind != azure.Exists && kind != azure.Changed {
+		return have, err
+	}
+	for look := firstLook; ; look = min(2*look, slowestLook) {
+		if have, err = read[P](ctx, in, want.ID); err != nil {
+			return have, err
+		}
+		switch state := stateOf(have.Properties); {
+		case strings.EqualFold(state, "Failed"):
+			return put(ctx, in, want, false)
+		case strings.EqualFold(state, "Succeeded"):
+			return have, nil
+		}
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return have, ctx.Err()
+		}
+	}
+}
+
+// put creates a resource. create demands that it does not exist.
+func put[P any](ctx context.Context, to azure.Writer, want azure.Resource[P], create bool) (azure.Resource[P], error) {
 	body, _, err := azure.Overlay(nil, want)
 	if err != nil {
 		return want, err
 	}
-	answer, err := azure.Do(ctx, to, azure.Request{Verb: azure.Put, ID: want.ID, Body: body, Create: true})
+	answer, err := azure.Do(ctx, to, azure.Request{Verb: azure.Put, ID: want.ID, Body: body, Create: create})
 	if err != nil {
 		return want, err
 	}

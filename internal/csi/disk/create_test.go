@@ -1,8 +1,12 @@
 package disk_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -242,4 +246,31 @@ func TestDeleteVolume(t *testing.T) {
 	if disks := testkit.List[compute.Disk](w.Azure, testkit.Group, compute.Disks); len(disks) != 3 { // the machines' OS disks
 		t.Errorf("%d disks are left", len(disks))
 	}
+}
+
+// TestCreationUnderWay checks row 58: a request whose caller gave up is found by the next one, which waits for the same
+// creation.
+func TestCreationUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1, Seed: 1})
+		for i := range 10 {
+			name := fmt.Sprintf("v%d", i)
+			w.Forget()
+			ctx, giveUp := context.WithTimeout(t.Context(), time.Duration(i)*500*time.Millisecond)
+			_, err := w.CreateVolume(ctx, request(name))
+			giveUp()
+			if v := w.volume(name); w.disk(v).Properties.ProvisioningState != "Succeeded" {
+				t.Errorf("%s is %s (first request: %v)", v, w.disk(v).Properties.ProvisioningState, err)
+			}
+			made := 0
+			for _, r := range w.Requests() {
+				if r.Method == "PUT" && r.Status < 300 {
+					made++
+				}
+			}
+			if made > 1 {
+				t.Errorf("%s was created %d times", name, made)
+			}
+		}
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
@@ -43,15 +42,14 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 	if err != nil {
 		return nil, csi.Status(err, "node %s", r.GetNodeId())
 	}
-	if err := c.waitUntilFree(ctx, have, machine, shares); err != nil {
+	if err := c.free(ctx, have, machine); err != nil {
 		return nil, err
 	}
 	caching, err := disk.Caching(have.Resource, lookup(r.GetVolumeContext(), "cachingMode"))
 	if err != nil {
 		return nil, csi.Invalid("%s: volume context: %v", request, err)
 	}
-	change := disk.Attachment(have.Resource, caching)
-	lun, err := c.attacher.change(ctx, machine, change)
+	lun, err := c.attach(ctx, machine, disk.Attachment(have.Resource, caching))
 	if err != nil {
 		return nil, attachStatus(err, have.ID, r.GetNodeId())
 	}
@@ -62,34 +60,29 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 	return &csispec.ControllerPublishVolumeResponse{PublishContext: published}, nil
 }
 
-// A machine releases a disk some moments after the detachment: for so long an attachment elsewhere waits, and this is
-// how often it looks at first.
-const (
-	releaseWithin = 30 * time.Second
-	firstLook     = 500 * time.Millisecond
-	slowestLook   = 4 * time.Second
-)
-
-// waitUntilFree waits until no other machine has a disk, if only one machine can have it.
-func (c *Controller) waitUntilFree(ctx context.Context, have attachedDisk, machine azure.ID, shares int64) error {
+// attach attaches a disk and returns its LUN. While Azure is still detaching the disk it waits.
+func (c *Controller) attach(ctx context.Context, machine azure.ID, change disk.Change) (int, error) {
 	deadline := time.Now().Add(releaseWithin)
-	for look := firstLook; have.holder() != "" && !have.holder().Equal(machine) && shares < 2; look = min(2*look, slowestLook) {
-		if time.Now().After(deadline) {
-			return status.Errorf(codes.FailedPrecondition, "attach %s to %s: the disk is attached to %s and a disk with maxShares 1 "+
-				"can have one machine; it is attached when that machine releases it", have.ID.Name(), machine.Name(), have.holder().Name())
+	for look := firstLook; ; look = min(2*look, slowestLook) {
+		lun, err := c.attacher.change(ctx, machine, change)
+		if !isLeaving(err) || time.Now().Add(look).After(deadline) {
+			return lun, err
 		}
 		select {
 		case <-time.After(look):
 		case <-ctx.Done():
-			return csi.Status(ctx.Err(), "attach %s to %s: waiting for %s to release it", have.ID.Name(), machine.Name(),
-				have.holder().Name())
-		}
-		var err error
-		if have, err = c.volume(ctx, string(have.ID)); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+}
+
+// isLeaving reports whether a disk was not attached because Azure is still detaching it.
+func isLeaving(err error) bool {
+	if _, ok := errors.AsType[*disk.LeavingError](err); ok {
+		return true
+	}
+	e, ok := errors.AsType[*azure.Error](err)
+	return ok && e.Code == "AttachDiskWhileBeingDetached"
 }
 
 // attachStatus returns the gRPC status of a failed attachment.
@@ -103,7 +96,8 @@ func attachStatus(err error, id azure.ID, node string) error {
 	return csi.Status(err, "attach %s to node %s", id.Name(), node)
 }
 
-// ControllerUnpublishVolume detaches a disk from a node's machine. A machine that is gone has no disks.
+// ControllerUnpublishVolume detaches a disk from a node's machine. A machine that is gone has no disks. The machine of a
+// deleted Node is found by the disk.
 func (c *Controller) ControllerUnpublishVolume(ctx context.Context, r *csispec.ControllerUnpublishVolumeRequest) (
 	*csispec.ControllerUnpublishVolumeResponse, error,
 ) {
@@ -117,29 +111,10 @@ func (c *Controller) ControllerUnpublishVolume(ctx context.Context, r *csispec.C
 	}
 	machine, err := c.config.Nodes.Machine(ctx, r.GetNodeId())
 	if err == nil {
-		_, err = c.attacher.change(ctx, machine, disk.Change{Disk: id})
+		err = c.detach(ctx, machine, id, r.GetNodeId())
 	}
 	if azure.IsNotFound(err) {
-		return done, c.confirmDetached(ctx, id, r.GetNodeId())
+		err = c.detachFromLost(ctx, id, r.GetNodeId())
 	}
-	if err != nil {
-		return nil, csi.Status(err, "detach %s from node %s", id.Name(), r.GetNodeId())
-	}
-	return done, nil
-}
-
-// confirmDetached returns an error while a disk is attached to the machine of a node whose machine was not found.
-func (c *Controller) confirmDetached(ctx context.Context, id azure.ID, node string) error {
-	have, err := readDisk(ctx, c.config.Azure, id)
-	if err != nil && !azure.IsNotFound(err) {
-		return csi.Status(err, "detach %s from node %s", id.Name(), node)
-	}
-	if have.holder() == "" {
-		return nil
-	}
-	if holder := c.config.Nodes.Node(ctx, have.holder()); holder != "" && !strings.EqualFold(holder, node) {
-		return nil
-	}
-	return status.Errorf(codes.Aborted, "detach %s from node %s: the node's machine was not found, but the disk is still attached to %s",
-		id.Name(), node, have.holder().Name())
+	return done, csi.Status(err, "detach %s from node %s", id.Name(), r.GetNodeId())
 }

@@ -33,10 +33,7 @@ func (c *Controller) CreateSnapshot(ctx context.Context, r *csispec.CreateSnapsh
 		return nil, err
 	}
 	defer release()
-	have, err := put(ctx, c.config.Azure, want)
-	if kind := azure.KindOf(err); err != nil && (kind == azure.Exists || kind == azure.Changed) {
-		have, err = read[compute.Snapshot](ctx, c.config.Azure, want.ID)
-	}
+	have, err := ensure(ctx, c.config.Azure, want, func(s compute.Snapshot) string { return s.ProvisioningState })
 	if err != nil {
 		return nil, csi.Status(err, "create snapshot %s of disk %s", want.ID.Name(), source.Name())
 	}

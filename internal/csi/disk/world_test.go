@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"go.uber.org/goleak"
@@ -77,13 +78,25 @@ func newWorld(t *testing.T, o emulator.Options) *world {
 }
 
 // controller returns a controller without memory, as a new process has it.
-func (w *world) controller() *disk.Controller {
+func (w *world) controller() *disk.Controller { return w.over(fresh{w.Client.Fresh(), w.Client}) }
+
+// over returns a controller that uses another way to Azure.
+func (w *world) over(to disk.Azure) *disk.Controller { return w.configured(to, nil) }
+
+// with returns a controller that knows what Kubernetes wants.
+func (w *world) with(uses disk.Uses) *disk.Controller {
+	return w.configured(fresh{w.Client.Fresh(), w.Client}, uses)
+}
+
+func (w *world) configured(to disk.Azure, uses disk.Uses) *disk.Controller {
 	return disk.NewController(disk.Config{
-		Name: disk.DefaultName, Azure: fresh{w.Client.Fresh(), w.Client}, Nodes: &w.nodes,
-		Cluster: plandisk.Cluster{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location},
-		Limit:   func(context.Context, string) int { return slots }, OnlineResize: true, ListVolumes: true,
-		Log: slog.New(slog.DiscardHandler),
+		Name: disk.DefaultName, Azure: to, Nodes: &w.nodes, Uses: uses, Cluster: cluster(),
+		Limit: func(context.Context, string) int { return slots }, OnlineResize: true, ListVolumes: true, Log: slog.New(slog.DiscardHandler),
 	})
+}
+
+func cluster() plandisk.Cluster {
+	return plandisk.Cluster{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location}
 }
 
 // fresh reads past the cache.
@@ -150,6 +163,14 @@ func (w *world) publish(c *disk.Controller, volume, node string) (string, error)
 
 func (w *world) unpublish(c *disk.Controller, volume, node string) error {
 	_, err := c.ControllerUnpublishVolume(w.t.Context(), &csispec.ControllerUnpublishVolumeRequest{VolumeId: volume, NodeId: node})
+	return err
+}
+
+// unpublishWithin is unpublish with a deadline, as the attacher has it.
+func (w *world) unpublishWithin(c *disk.Controller, volume, node string, limit time.Duration) error {
+	ctx, end := context.WithTimeout(w.t.Context(), limit)
+	defer end()
+	_, err := c.ControllerUnpublishVolume(ctx, &csispec.ControllerUnpublishVolumeRequest{VolumeId: volume, NodeId: node})
 	return err
 }
 

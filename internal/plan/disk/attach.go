@@ -44,9 +44,10 @@ func (e *LeavingError) Error() string {
 const luns = 64
 
 // Batch returns one request for all changes of a machine, and for each change why it cannot be made, nil if it can. most is
-// the number of data disks that the machine's size allows, 0 if it is not known.
-func Batch(have azure.Resource[compute.MachineDisks], changes []Change, most int) (compute.AttachDetach, []error) {
-	b := batch{have: have, used: map[int]bool{}, most: luns}
+// the number of data disks that the machine's size allows, 0 if it is not known. told has disks by the LUNs under which
+// the node may look for them, though the machine does not have them: other disks get other LUNs.
+func Batch(have azure.Resource[compute.MachineDisks], changes []Change, most int, told map[int]azure.ID) (compute.AttachDetach, []error) {
+	b := batch{have: have, used: map[int]bool{}, most: luns, told: told}
 	if most > 0 {
 		b.most = min(most, luns)
 	}
@@ -75,6 +76,7 @@ type batch struct {
 	have        azure.Resource[compute.MachineDisks]
 	used        map[int]bool
 	count, most int
+	told        map[int]azure.ID
 	request     compute.AttachDetach
 }
 
@@ -103,7 +105,7 @@ func (b *batch) attach(c Change) error {
 	if slices.ContainsFunc(b.request.Attach, func(d compute.AttachedDisk) bool { return d.DiskID.Equal(c.Disk) }) {
 		return nil
 	}
-	lun, free := b.freeLUN()
+	lun, free := b.freeLUN(c.Disk)
 	if b.count >= b.most || !free {
 		return &FullError{b.have.ID, c.Disk, b.most}
 	}
@@ -125,9 +127,10 @@ func (b *batch) leaves(disk azure.ID) bool {
 	return slices.ContainsFunc(b.request.Detach, func(d compute.DetachedDisk) bool { return d.DiskID.Equal(disk) })
 }
 
-func (b *batch) freeLUN() (int, bool) {
+// freeLUN returns the lowest LUN that is free for a disk.
+func (b *batch) freeLUN(disk azure.ID) (int, bool) {
 	for lun := range luns {
-		if !b.used[lun] {
+		if told := b.told[lun]; !b.used[lun] && (told == "" || told.Equal(disk)) {
 			return lun, true
 		}
 	}

@@ -45,13 +45,17 @@ func MachineID(providerID string) (azure.ID, bool) {
 	if err != nil {
 		return "", false
 	}
-	// Disks refer to instance 7 of the set v as v_7.
+	return Holder(id), true
+}
+
+// Holder returns the id of the machine that a disk names as its holder: disks call instance 7 of the scale set v v_7.
+func Holder(id azure.ID) azure.ID {
 	if set := id.Parent(); set.Is(compute.ScaleSets) {
 		if number, long := cutPrefixFold(id.Name(), set.Name()+"_"); long {
-			id = id[:len(id)-len(id.Name())] + azure.ID(number)
+			return id[:len(id)-len(id.Name())] + azure.ID(number)
 		}
 	}
-	return id, true
+	return id
 }
 
 func cutPrefixFold(s, prefix string) (rest string, found bool) {

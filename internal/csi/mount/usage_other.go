@@ -1,6 +1,6 @@
 //go:build !linux
 
-package disk
+package mount
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-func usageOf(string) ([]*csispec.VolumeUsage, error) {
+// Usage returns an error: only Linux is asked.
+func Usage(string) ([]*csispec.VolumeUsage, error) {
 	return nil, errors.New("the use of a volume is known on Linux only")
 }

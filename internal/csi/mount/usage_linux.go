@@ -1,12 +1,12 @@
-package disk
+package mount
 
 import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 )
 
-// usageOf returns the used and free bytes and inodes of the file system at a path.
-func usageOf(path string) ([]*csispec.VolumeUsage, error) {
+// Usage returns the used and free bytes and inodes of the file system at a path.
+func Usage(path string) ([]*csispec.VolumeUsage, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
 		return nil, err

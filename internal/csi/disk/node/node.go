@@ -1,29 +1,28 @@
-package disk
+package node
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	mount "k8s.io/mount-utils"
 
 	"kaz/internal/csi"
+	"kaz/internal/csi/disk"
+	"kaz/internal/csi/mount"
 )
 
-// NodeConfig is the configuration of the node service.
-type NodeConfig struct {
+// Config is the configuration of the node service.
+type Config struct {
 	Driver string // name of the driver
 	Node   string // name of the node
-	// Mounter formats and mounts.
-	Mounter *mount.SafeFormatAndMount
+	// Mounts formats and mounts.
+	Mounts  *mount.Mounts
 	Devices Devices
 	// Place returns the zone of the machine, REGION-NUMBER or "", and the number of disks that can be attached to it, 0
 	// if it is not known.
@@ -33,14 +32,14 @@ type NodeConfig struct {
 // Node is the node service.
 type Node struct {
 	csispec.UnimplementedNodeServer
-	config NodeConfig
+	config Config
 	locks  csi.Locks
 }
 
 var _ csispec.NodeServer = (*Node)(nil)
 
-// NewNode returns the node service of a driver.
-func NewNode(c NodeConfig) *Node { return &Node{config: c} }
+// New returns the node service of a driver.
+func New(c Config) *Node { return &Node{config: c} }
 
 // NodeGetCapabilities returns what the node service can do.
 func (n *Node) NodeGetCapabilities(context.Context, *csispec.NodeGetCapabilitiesRequest) (*csispec.NodeGetCapabilitiesResponse, error) {
@@ -62,12 +61,9 @@ func (n *Node) NodeGetInfo(ctx context.Context, _ *csispec.NodeGetInfoRequest) (
 	if err != nil {
 		return nil, csi.Status(err, "zone and size of node %s", n.config.Node)
 	}
-	segments := map[string]string{zoneKey(n.config.Driver): zone}
-	if zone != "" {
-		segments[wellKnownZone] = zone
-	}
 	return &csispec.NodeGetInfoResponse{
-		NodeId: n.config.Node, MaxVolumesPerNode: most, AccessibleTopology: &csispec.Topology{Segments: segments},
+		NodeId: n.config.Node, MaxVolumesPerNode: most,
+		AccessibleTopology: &csispec.Topology{Segments: disk.Segments(n.config.Driver, zone)},
 	}, nil
 }
 
@@ -78,7 +74,7 @@ func (n *Node) NodeStageVolume(ctx context.Context, r *csispec.NodeStageVolumeRe
 	if err := csi.Missing(request, "volume_id", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return nil, err
 	}
-	if err := checkForNode(request, r.GetVolumeContext(), r.GetVolumeCapability()); err != nil {
+	if err := disk.CheckVolume(request, r.GetVolumeContext(), r.GetVolumeCapability()); err != nil {
 		return nil, err
 	}
 	release, err := n.locks.Take(r.GetVolumeId())
@@ -99,74 +95,32 @@ func (n *Node) NodeStageVolume(ctx context.Context, r *csispec.NodeStageVolumeRe
 	return done, csi.Status(n.stage(device, r), "mount volume %s", r.GetVolumeId())
 }
 
-func checkForNode(request string, volumeContext map[string]string, capability *csispec.VolumeCapability) error {
-	shares, err := sharesOf(volumeContext)
-	if err != nil {
-		return err
-	}
-	return checkCapabilities(request, shares, capability)
-}
-
 // device waits for the device of the LUN in a publish context.
 func (n *Node) device(ctx context.Context, request string, published map[string]string) (string, error) {
-	text := lookup(published, lunKey)
+	text := disk.Value(published, disk.LUNKey)
 	lun, err := readLUN(text)
 	if err != nil {
-		return "", csi.Invalid("%s: publish context: %s %q: %v", request, lunKey, text, err)
+		return "", csi.Invalid("%s: publish context: %s %q: %v", request, disk.LUNKey, text, err)
 	}
 	device, err := n.config.Devices.Find(ctx, lun)
 	return device, csi.Status(err, "device of LUN %d", lun)
 }
 
-// stage mounts a device at the staging path, unless it is mounted there, and grows the file system to the device.
+// stage mounts a device at the staging path, and grows the file system to the device.
 func (n *Node) stage(device string, r *csispec.NodeStageVolumeRequest) error {
-	path, asked := r.GetStagingTargetPath(), r.GetVolumeCapability().GetMount()
-	mounted, err := n.mounted(path)
-	if err != nil {
+	asked := r.GetVolumeCapability().GetMount()
+	fsType := cmp.Or(disk.Value(r.GetVolumeContext(), "fsType"), asked.GetFsType(), "ext4")
+	options := slices.Clone(asked.GetMountFlags())
+	if fsType == "xfs" {
+		options = append(options, "nouuid") // a copy of a disk has the UUID of its source
+	}
+	if err := n.config.Mounts.Stage(device, r.GetStagingTargetPath(), fsType, options); err != nil {
 		return err
 	}
-	if !mounted {
-		fsType := lookup(r.GetVolumeContext(), "fsType")
-		if fsType == "" {
-			fsType = asked.GetFsType()
-		}
-		if fsType == "" {
-			fsType = "ext4"
-		}
-		options := slices.Clone(asked.GetMountFlags())
-		if fsType == "xfs" {
-			options = append(options, "nouuid") // a copy of a disk has the UUID of its source
-		}
-		if err := os.MkdirAll(path, 0o750); err != nil {
-			return err
-		}
-		if err := n.config.Mounter.FormatAndMount(device, path, fsType, options); err != nil {
-			return err
-		}
-	}
-	if slices.Contains(asked.GetMountFlags(), "ro") {
+	if slices.Contains(options, "ro") {
 		return nil
 	}
-	return n.grow(device, path)
-}
-
-func (n *Node) grow(device, path string) error {
-	resizer := mount.NewResizeFs(n.config.Mounter.Exec)
-	needed, err := resizer.NeedResize(device, path)
-	if err != nil || !needed {
-		return err
-	}
-	_, err = resizer.Resize(device, path)
-	return err
-}
-
-// mounted reports whether something is mounted at a path. A path that does not exist has nothing.
-func (n *Node) mounted(path string) (bool, error) {
-	mounted, err := n.config.Mounter.IsMountPoint(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return mounted, err
+	return n.config.Mounts.Grow(device, r.GetStagingTargetPath())
 }
 
 // NodeUnstageVolume unmounts the staging path.
@@ -185,7 +139,7 @@ func (n *Node) unmount(request, volume, field, path string) error {
 		return err
 	}
 	defer release()
-	return csi.Status(mount.CleanupMountPoint(path, n.config.Mounter, true), "unmount volume %s", volume)
+	return csi.Status(n.config.Mounts.Unmount(path), "unmount volume %s", volume)
 }
 
 // NodePublishVolume makes a volume visible at the path of a pod: the staged file system, or the device itself.
@@ -195,7 +149,7 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csispec.NodePublishVolu
 		"target_path", r.GetTargetPath()); err != nil {
 		return nil, err
 	}
-	if err := checkForNode(request, r.GetVolumeContext(), r.GetVolumeCapability()); err != nil {
+	if err := disk.CheckVolume(request, r.GetVolumeContext(), r.GetVolumeCapability()); err != nil {
 		return nil, err
 	}
 	release, err := n.locks.Take(r.GetVolumeId())
@@ -203,31 +157,20 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csispec.NodePublishVolu
 		return nil, err
 	}
 	defer release()
-	source, prepare := r.GetStagingTargetPath(), makeDirectory
+	source := r.GetStagingTargetPath()
 	if r.GetVolumeCapability().GetBlock() != nil {
 		if source, err = n.device(ctx, request, r.GetPublishContext()); err != nil {
 			return nil, err
 		}
-		prepare = makeFile
-	}
-	mounted, err := n.mounted(r.GetTargetPath())
-	if err != nil {
-		return nil, csi.Status(err, "publish volume %s", r.GetVolumeId())
-	}
-	if mounted {
-		return &csispec.NodePublishVolumeResponse{}, nil
 	}
 	if err := n.checkSingle(source, r); err != nil {
 		return nil, err
 	}
-	if err := prepare(r.GetTargetPath()); err != nil {
-		return nil, csi.Status(err, "publish volume %s", r.GetVolumeId())
-	}
-	options := []string{"bind"}
+	var options []string
 	if r.GetReadonly() {
 		options = append(options, "ro")
 	}
-	err = n.config.Mounter.Mount(source, r.GetTargetPath(), "", options)
+	err = n.config.Mounts.Bind(source, r.GetTargetPath(), options)
 	return &csispec.NodePublishVolumeResponse{}, csi.Status(err, "publish volume %s", r.GetVolumeId())
 }
 
@@ -236,30 +179,17 @@ func (n *Node) checkSingle(source string, r *csispec.NodePublishVolumeRequest) e
 	if r.GetVolumeCapability().GetAccessMode().GetMode() != csispec.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER {
 		return nil
 	}
-	references, err := n.config.Mounter.GetMountRefs(source)
+	others, err := n.config.Mounts.Others(source)
 	if err != nil {
 		return csi.Status(err, "publish volume %s", r.GetVolumeId())
 	}
-	for _, path := range references {
-		if path != r.GetTargetPath() && path != source {
+	for _, path := range others {
+		if path != r.GetTargetPath() {
 			return status.Errorf(codes.FailedPrecondition, "publish volume %s: it is in use at %s, and access mode ReadWriteOncePod "+
 				"allows one pod", r.GetVolumeId(), path)
 		}
 	}
 	return nil
-}
-
-func makeDirectory(path string) error { return os.MkdirAll(path, 0o750) }
-
-func makeFile(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE, 0o640)
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // NodeUnpublishVolume removes a volume from the path of a pod.
@@ -280,7 +210,7 @@ func (n *Node) NodeExpandVolume(_ context.Context, r *csispec.NodeExpandVolumeRe
 		return nil, status.Errorf(codes.NotFound, "expand volume %s: %v", r.GetVolumeId(), err)
 	}
 	if !info.IsDir() || r.GetVolumeCapability().GetBlock() != nil {
-		size, err := deviceSize(r.GetVolumePath())
+		size, err := mount.Size(r.GetVolumePath())
 		return &csispec.NodeExpandVolumeResponse{CapacityBytes: size}, csi.Status(err, "expand volume %s", r.GetVolumeId())
 	}
 	release, err := n.locks.Take(r.GetVolumeId())
@@ -288,9 +218,9 @@ func (n *Node) NodeExpandVolume(_ context.Context, r *csispec.NodeExpandVolumeRe
 		return nil, err
 	}
 	defer release()
-	device, _, err := mount.GetDeviceNameFromMount(n.config.Mounter, r.GetVolumePath())
-	if err != nil || device == "" {
-		return nil, status.Errorf(codes.NotFound, "expand volume %s: no device is mounted at %s", r.GetVolumeId(), r.GetVolumePath())
+	device, err := n.config.Mounts.Device(r.GetVolumePath())
+	if err != nil {
+		return nil, status.Errorf(codes.NotFound, "expand volume %s: %v", r.GetVolumeId(), err)
 	}
 	size, err := n.expand(device, r)
 	return &csispec.NodeExpandVolumeResponse{CapacityBytes: size}, csi.Status(err, "expand volume %s", r.GetVolumeId())
@@ -298,7 +228,7 @@ func (n *Node) NodeExpandVolume(_ context.Context, r *csispec.NodeExpandVolumeRe
 
 func (n *Node) expand(device string, r *csispec.NodeExpandVolumeRequest) (int64, error) {
 	n.config.Devices.Rescan(device)
-	size, err := deviceSize(device)
+	size, err := mount.Size(device)
 	if err != nil {
 		return 0, err
 	}
@@ -306,7 +236,7 @@ func (n *Node) expand(device string, r *csispec.NodeExpandVolumeRequest) (int64,
 		return 0, status.Errorf(codes.Unavailable, "expand volume %s: the kernel sees %d bytes of %d; it is tried again",
 			r.GetVolumeId(), size, wanted)
 	}
-	return size, n.grow(device, r.GetVolumePath())
+	return size, n.config.Mounts.Grow(device, r.GetVolumePath())
 }
 
 // NodeGetVolumeStats returns how much of a volume is used.
@@ -319,23 +249,13 @@ func (n *Node) NodeGetVolumeStats(_ context.Context, r *csispec.NodeGetVolumeSta
 		return nil, status.Errorf(codes.NotFound, "volume %s: %v", r.GetVolumeId(), err)
 	}
 	if !info.IsDir() {
-		size, err := deviceSize(r.GetVolumePath())
+		size, err := mount.Size(r.GetVolumePath())
 		return &csispec.NodeGetVolumeStatsResponse{
 			Usage: []*csispec.VolumeUsage{{Unit: csispec.VolumeUsage_BYTES, Total: size}},
 		}, csi.Status(err, "volume %s", r.GetVolumeId())
 	}
-	usage, err := usageOf(r.GetVolumePath())
+	usage, err := mount.Usage(r.GetVolumePath())
 	return &csispec.NodeGetVolumeStatsResponse{Usage: usage}, csi.Status(err, "volume %s", r.GetVolumeId())
-}
-
-// deviceSize returns the size of a block device in bytes.
-func deviceSize(path string) (int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	size, err := f.Seek(0, 2)
-	return size, errors.Join(err, f.Close())
 }
 
 // readLUN reads a LUN: a number, or the end of a device path, as volumes of the in-tree driver have it.
