@@ -314,6 +314,22 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+// TestRemovedPool checks that a pool that is no longer in the definition stays, and that this is said.
+func TestRemovedPool(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	p := example(t, nil, "dev.yaml")
+	l.deploy(p)
+	l.said = nil
+	l.deploy(example(t, func(d *definition.Definition) { d.Pools[0].Metadata.Name = "other" }, "dev.yaml"))
+	if !slices.ContainsFunc(l.said, func(line string) bool { return strings.HasPrefix(line, "unit pool-general is in Azure and not in") }) {
+		t.Errorf("said %q", l.said)
+	}
+	set := p.Names.Group() + "/providers/Microsoft.Compute/virtualMachineScaleSets/dev-general"
+	if _, err := l.client.Get(t.Context(), set); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRefusedChanges(t *testing.T) {
 	l := newLab(t, emulator.Options{})
 	l.deploy(example(t, nil, "dev.yaml"))
