@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,6 +47,12 @@ spec:
 
 // TestRealStorage ends machines of pods with disks in every way. The pods come back on other machines, with their data.
 func TestRealStorage(t *testing.T) {
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		t.Skipf("disks are loop devices: %v", err)
+	}
+	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
+		t.Skipf("disks need file systems: %v", err)
+	}
 	needsReal(t)
 	before := hostState(t)
 	c := startUp(t, newDir(t), "--nodes-kind", "real", "--nodes", "4")
