@@ -117,12 +117,25 @@ func elsewhere() map[string]string {
 // TestLeastPrivilege checks that every story succeeds with exactly the roles of deploy/roles, and
 // that each action is necessary.
 func TestLeastPrivilege(t *testing.T) {
+	const role = "cloud-controller-manager"
 	state := layCluster(t)
-	taken := map[string]bool{}
-	for _, s := range stories() {
+	taken := checkStories(t, stories(), func(t *testing.T, without string) *cluster { return openCluster(t, state, role, without) })
+	for _, a := range roleActions(role) {
+		if !taken[a] && elsewhere()[a] == "" {
+			t.Errorf("role %s: action %s is not needed by any story", role, a)
+		}
+	}
+}
+
+// checkStories checks the stories in clusters with a role, and without each action that they need. It returns the
+// needed actions.
+func checkStories(t *testing.T, stories []story, open func(t *testing.T, without string) *cluster) (taken map[string]bool) {
+	t.Helper()
+	taken = map[string]bool{}
+	for _, s := range stories {
 		t.Run(s.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := openCluster(t, state, "")
+				c := open(t, "")
 				if err := s.tell(c); err != nil {
 					t.Errorf("with all rights: %v", err)
 				}
@@ -133,29 +146,26 @@ func TestLeastPrivilege(t *testing.T) {
 			for _, action := range slices.Concat(s.needs, s.without) {
 				taken[action] = true
 				t.Run("without "+strings.ReplaceAll(action, "/", "."), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						c := openCluster(t, state, action)
-						err := s.tell(c)
-						if refused := c.way.list(); !slices.Equal(refused, []string{action}) {
-							t.Errorf("it was refused %q; %v", refused, err)
-						}
-						switch {
-						case slices.Contains(s.without, action) && err != nil:
-							t.Errorf("it does not do without: %v", err)
-						case slices.Contains(s.needs, action) && (err == nil || !strings.Contains(err.Error(), action)):
-							t.Errorf("the error does not name the action: %v", err)
-						}
-					})
+					synctest.Test(t, func(t *testing.T) { s.tellWithout(t, open(t, action), action) })
 				})
 			}
 		})
 	}
-	for _, name := range []string{"cloud-controller-manager", "cloud-controller-manager-subscription"} {
-		for _, a := range deploy.Roles()[name].Actions {
-			if !taken[a] && elsewhere()[a] == "" {
-				t.Errorf("role %s: action %s is not needed by any story", name, a)
-			}
-		}
+	return taken
+}
+
+// tellWithout tells a story in a cluster without the right to an action.
+func (s story) tellWithout(t *testing.T, c *cluster, action string) {
+	t.Helper()
+	err := s.tell(c)
+	if refused := c.way.list(); !slices.Equal(refused, []string{action}) {
+		t.Errorf("it was refused %q; %v", refused, err)
+	}
+	switch {
+	case slices.Contains(s.without, action) && err != nil:
+		t.Errorf("it does not do without: %v", err)
+	case slices.Contains(s.needs, action) && (err == nil || !strings.Contains(err.Error(), action)):
+		t.Errorf("the error does not name the action: %v", err)
 	}
 }
 
@@ -250,6 +260,12 @@ func layCluster(t *testing.T) string {
 	}
 	a.Put(testkit.Group.Resource(network.RouteTables, fullTable),
 		object{"location": testkit.Location, "properties": object{"routes": many}})
+	return save(t, a)
+}
+
+// save saves a local Azure and returns its state file.
+func save(t *testing.T, a *testkit.Azure) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "state.json")
 	if err := a.SaveFile(file); err != nil {
 		t.Fatal(err)
@@ -267,15 +283,18 @@ type cluster struct {
 
 const principal = "aaaaaaaa-0000-4000-8000-000000000001"
 
-// openCluster loads a cluster and grants its identity the roles of the controller manager, except one
-// action.
-func openCluster(t *testing.T, state, without string) *cluster {
+// openCluster loads a cluster and grants its identity a role with its part at the subscription, except one action.
+func openCluster(t *testing.T, state, role, without string) *cluster {
 	t.Helper()
-	roles := deploy.Roles()
 	granted := func(name string) []string {
-		return slices.DeleteFunc(slices.Clone(roles[name].Actions), func(a string) bool { return a == without })
+		return slices.DeleteFunc(slices.Clone(deploy.Roles()[name].Actions), func(a string) bool { return a == without })
 	}
-	return grantedCluster(t, state, granted("cloud-controller-manager"), granted("cloud-controller-manager-subscription"))
+	return grantedCluster(t, state, granted(role), granted(role+"-subscription"))
+}
+
+// roleActions returns the actions of a role and its part at the subscription.
+func roleActions(role string) []string {
+	return slices.Concat(deploy.Roles()[role].Actions, deploy.Roles()[role+"-subscription"].Actions)
 }
 
 func grantedCluster(t *testing.T, state string, group, subscription []string) *cluster {

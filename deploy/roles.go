@@ -43,11 +43,14 @@ func ofSubscription(n rights.Need) bool {
 	return n.Scope == rights.Subscription || n.Scope == rights.NetworkSubscription
 }
 
-// needs returns the needs of features at resource groups, or at subscriptions. The right to read
-// one's rights is included only next to other rights.
+// needs returns the needs of features at resource groups, or at subscriptions.
 func needs(subscription bool, features ...rights.Feature) []rights.Need {
-	all := rights.Needed(append([]rights.Feature{rights.Check}, features...)...)
-	all = slices.DeleteFunc(all, func(n rights.Need) bool { return ofSubscription(n) != subscription })
+	return slices.DeleteFunc(rights.Needed(features...), func(n rights.Need) bool { return ofSubscription(n) != subscription })
+}
+
+// checkedNeeds adds to the needs the right to read one's rights, but only next to other rights.
+func checkedNeeds(subscription bool, features ...rights.Feature) []rights.Need {
+	all := needs(subscription, append([]rights.Feature{rights.Check}, features...)...)
 	if !slices.ContainsFunc(all, func(n rights.Need) bool { return n.Feature != rights.Check }) {
 		return nil
 	}
@@ -59,25 +62,39 @@ func Roles() map[string]Role {
 	all := map[string]Role{
 		"cloud-controller-manager": newRole("kaz cloud-controller-manager",
 			"All that the cloud-controller-manager may have to do, in the resource groups of a cluster.",
-			needs(false, rights.Features()...)),
+			checkedNeeds(false, rights.ClusterFeatures()...)),
 		"cloud-controller-manager-subscription": newRole("kaz cloud-controller-manager (subscription)",
-			"What the cloud-controller-manager reads in the subscription of a cluster.", needs(true, rights.Features()...)),
+			"What the cloud-controller-manager reads in the subscription of a cluster.", checkedNeeds(true, rights.ClusterFeatures()...)),
+		"azuredisk-csi-driver": newRole("kaz azuredisk-csi-driver",
+			"All that the azuredisk-csi-driver may have to do, in the resource groups of a cluster, of its disks and snapshots, and of "+
+				"disk encryption sets and disk accesses.",
+			needs(false, rights.DiskFeatures()...)),
+		"azuredisk-csi-driver-subscription": newRole("kaz azuredisk-csi-driver (subscription)",
+			"What the azuredisk-csi-driver reads in the subscription of a cluster.", needs(true, rights.DiskFeatures()...)),
 		"cloud-node-manager": newRole("kaz cloud-node-manager",
 			"What the cloud-node-manager reads with --use-instance-metadata=false, in the resource groups of the machines. With "+
 				"instance metadata it needs no role.",
-			slices.DeleteFunc(needs(false, rights.Nodes), func(n rights.Need) bool { return n.Feature == rights.Check })),
+			needs(false, rights.Nodes)),
 		"kubelet-acr-pull": newRole("kaz kubelet",
 			"Pull images, in a container registry: what acr-credential-provider needs for a kubelet. The built-in role AcrPull "+
 				"has it, too.",
 			[]rights.Need{{Action: "Microsoft.ContainerRegistry/registries/pull/read"}}),
 	}
-	for _, f := range rights.Features() {
-		if list := needs(false, f); list != nil {
-			all["features/"+string(f)] = newRole("kaz "+string(f),
-				fmt.Sprintf("What the feature %s of the cloud-controller-manager needs, in resource groups.", f), list)
+	addFeatures(all, "cloud-controller-manager", rights.ClusterFeatures(), checkedNeeds)
+	addFeatures(all, "azuredisk-csi-driver", rights.DiskFeatures(), needs)
+	return all
+}
+
+// addFeatures adds a role for each feature of a program that needs rights at resource groups.
+func addFeatures(roles map[string]Role, program string, features []rights.Feature,
+	needs func(bool, ...rights.Feature) []rights.Need,
+) {
+	for _, f := range features {
+		if list := needs(false, f); len(list) > 0 {
+			roles["features/"+string(f)] = newRole("kaz "+string(f),
+				fmt.Sprintf("What the feature %s of the %s needs, in resource groups.", f, program), list)
 		}
 	}
-	return all
 }
 
 // Text returns the content of the role's file.
@@ -114,7 +131,7 @@ func Reference() string {
 			}
 			without := "the feature does not work"
 			if degrades {
-				without = "it does less, or a single Service gets an error"
+				without = "it does less, or a single Service or volume gets an error"
 			}
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", n.Action, features[2:], why[2:], without)
 		}

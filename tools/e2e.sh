@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs Kubernetes' end-to-end tests on a local cluster with three real nodes. The tests and the images that they need are
 # built from Go modules (test/e2e/go.mod) and Debian packages.
-#   FOCUS  regular expression of the tests; the default is four tests, all of conformance is '\[Conformance\]'
+#   FOCUS  regular expression of the tests; the default is four tests, all of conformance is '\[Conformance\]', those of
+#          disks are 'External.Storage' (test/e2e/azuredisk.yaml says what the driver can do)
 #   SKIP   regular expression of tests to leave out
 #   PROCS  number of tests at a time
 #   OUT    directory of the results, in TestGrid's layout
@@ -70,6 +71,14 @@ import_images() {
   done
 }
 
+# prepare_disks installs the programs of file systems that the tests of disks use, and creates their class.
+prepare_disks() {
+  if ! command -v mkfs.xfs >/dev/null || ! command -v mkfs.btrfs >/dev/null; then
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends xfsprogs btrfs-progs >/dev/null || return 1
+  fi
+  "$(kubectl_path)" --kubeconfig "$cluster/kubeconfig" apply -f test/e2e/azuredisk-classes.yaml
+}
+
 # write_json FILE KEY VALUE... writes an object; the values are JSON.
 write_json() {
   local file=$1 comma=''
@@ -92,7 +101,8 @@ run_tests() {
   if [[ -n $skip ]]; then args+=(--skip="$skip"); fi
   PATH=$programs:$PATH "$programs/ginkgo" --nodes="$procs" --focus="$focus" "${args[@]}" --no-color --silence-skips --timeout=24h \
     --poll-progress-after=10m "$programs/e2e.test" -- --kubeconfig="$cluster/kubeconfig" --provider=skeleton \
-    --kubectl-path="$(kubectl_path)" --report-dir="$out/artifacts" --report-complete-junit=false >"$out/artifacts/e2e.log" 2>&1 ||
+    --kubectl-path="$(kubectl_path)" --storage.testdriver="$PWD/test/e2e/azuredisk.yaml" --report-dir="$out/artifacts" \
+    --report-complete-junit=false >"$out/artifacts/e2e.log" 2>&1 ||
     passed=false result='"FAILURE"'
   write_json "$out/finished.json" timestamp "$(date +%s)" passed "$passed" result "$result"
   sed -n -e '/^Summarizing/,$p' -e '/^Ran [0-9]/,$p' "$out/artifacts/e2e.log"
@@ -112,6 +122,9 @@ step "build: tests and programs of images" build_programs
 step "build: programs of the control plane" control_plane_programs
 step "images: build" build_images
 step "images: import into the nodes" import_images
+if [[ $focus == *External* ]]; then
+  step "disks: file systems and class" prepare_disks
+fi
 step "tests" run_tests
 if ((!running)) && [[ ${KEEP:-} != 1 ]]; then
   step "cluster: down" bin/kaz local down --dir "$cluster"

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	acr "kaz/cmd/acr-credential-provider/app"
+	disk "kaz/cmd/azuredisk-csi-driver/app"
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	cnm "kaz/cmd/cloud-node-manager/app"
 	"kaz/cmd/internal/release"
@@ -50,7 +51,7 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.Flags().Bool("version", false, "print the version of kaz") // the components define a flag of another type
-	root.AddCommand(localCommand(), explainCommand())
+	root.AddCommand(localCommand(), clusterCommand(), explainCommand())
 	root.AddCommand(machineCommand())
 	root.AddCommand(components()...)
 	return root
@@ -97,7 +98,7 @@ func wants(least, most int, what string) cobra.PositionalArgs {
 func components() []*cobra.Command {
 	pull := acr.Command(acr.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environment: os.LookupEnv})
 	pull.Version = "" // the other components define a version flag of another type
-	all := []*cobra.Command{ccm.Command(os.LookupEnv), cnm.Command(os.LookupEnv), pull}
+	all := []*cobra.Command{ccm.Command(os.LookupEnv), cnm.Command(os.LookupEnv), disk.Command(os.LookupEnv), pull}
 	for _, command := range all {
 		command.Hidden = true
 	}

@@ -265,6 +265,13 @@ func (d *Client) changeCall(r azure.Request) (call, error) {
 		return call{}, err
 	}
 	c.body, c.unseen = r.Body, r.Unseen
+	if len(r.Parameters) > 0 {
+		query := c.url.Query()
+		for name, value := range r.Parameters {
+			query.Set(name, value)
+		}
+		c.url.RawQuery = query.Encode()
+	}
 	if writes {
 		c.body = r.Body.Without(d.types.Of(r.ID.Type()).Shown...)
 	}

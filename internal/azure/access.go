@@ -39,7 +39,9 @@ type Request struct {
 	ID   ID
 	// Action is the name of the action that a POST runs.
 	Action string
-	Body   Document
+	// Parameters are query parameters of an action, beside the api-version.
+	Parameters map[string]string
+	Body       Document
 	// IfMatch is the etag that the resource must still have, "" for none.
 	IfMatch string
 	// Create demands that the resource does not exist yet.

@@ -23,16 +23,38 @@ type Services struct {
 	Identity   csispec.IdentityServer
 	Controller csispec.ControllerServer
 	Node       csispec.NodeServer
+	Metrics    *Metrics // nil to measure nothing
+}
+
+// CheckEndpoint returns an error unless an endpoint is unix://PATH or tcp://HOST:PORT.
+func CheckEndpoint(endpoint string) error {
+	_, _, err := parseEndpoint(endpoint)
+	return err
+}
+
+// parseEndpoint splits an endpoint. The path of a socket is absolute, also without a slash at its beginning.
+func parseEndpoint(endpoint string) (scheme, address string, err error) {
+	scheme, address, _ = strings.Cut(endpoint, "://")
+	scheme = strings.ToLower(scheme)
+	if scheme == "tcp" {
+		_, _, err = net.SplitHostPort(address)
+	}
+	if address == "" || scheme != "unix" && scheme != "tcp" || err != nil {
+		return "", "", fmt.Errorf("endpoint %q: want unix://PATH or tcp://HOST:PORT", endpoint)
+	}
+	if scheme == "unix" {
+		address = "/" + strings.TrimPrefix(filepath.ToSlash(address), "/")
+	}
+	return scheme, address, nil
 }
 
 // Listen listens at an endpoint: unix://PATH or tcp://HOST:PORT. A socket that an earlier process left is removed.
 func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
-	scheme, address, _ := strings.Cut(endpoint, "://")
-	switch scheme = strings.ToLower(scheme); {
-	case address == "" || scheme != "unix" && scheme != "tcp":
-		return nil, fmt.Errorf("endpoint %q: want unix://PATH or tcp://HOST:PORT", endpoint)
-	case scheme == "unix":
-		address = "/" + strings.TrimPrefix(filepath.ToSlash(address), "/")
+	scheme, address, err := parseEndpoint(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if scheme == "unix" {
 		if err := removeSocket(address); err != nil {
 			return nil, fmt.Errorf("endpoint %q: %w", endpoint, err)
 		}
@@ -60,7 +82,7 @@ func removeSocket(path string) error {
 
 // Serve serves until ctx ends, then lets the requests in flight end.
 func Serve(ctx context.Context, listener net.Listener, s Services, log *slog.Logger) error {
-	server := grpc.NewServer(grpc.UnaryInterceptor(logged(log)))
+	server := grpc.NewServer(grpc.ChainUnaryInterceptor(s.Metrics.intercept, logged(log)))
 	csispec.RegisterIdentityServer(server, s.Identity)
 	if s.Controller != nil {
 		csispec.RegisterControllerServer(server, s.Controller)

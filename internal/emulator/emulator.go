@@ -40,6 +40,9 @@ type Options struct {
 	// Subscriptions are the other subscriptions, each in a tenant.
 	Subscription, Tenant string
 	Subscriptions        []Subscription
+	// Quotas are the limits of vCPUs in each region, by the names that the list of usages has, such as "cores" or
+	// "standardDSv5Family". Others are so large that they are never reached.
+	Quotas map[string]int
 	// Providers are the resource types; package providers has the table of all.
 	Providers []behaviour.Provider
 	// Authenticator checks bearer tokens; nil lets every request in as an owner.
@@ -138,7 +141,7 @@ func New(o Options) (*Emulator, error) {
 	draws := random.New(o.Seed + 1)
 	e := &Emulator{transactions: transactions{persistence: &persistence{}}}
 	e.parts = parts{
-		tenancy: tenancy{o.Subscription, o.Tenant, o.Subscriptions}, accessControl: o.AccessControl, queue: operation.NewQueue(),
+		tenancy: tenancy{o.Subscription, o.Tenant, o.Subscriptions, o.Quotas}, accessControl: o.AccessControl, queue: operation.NewQueue(),
 		random: random.New(o.Seed), latency: latency.Model{Factor: o.Latency, Table: table, Random: draws}, log: o.Log,
 	}
 	e.front = front{

@@ -14,6 +14,7 @@ type Subscription struct{ ID, Tenant string }
 type tenancy struct {
 	subscription, tenant string // of the main subscription
 	others               []Subscription
+	quotas               map[string]int
 }
 
 // Tenant implements [behaviour.World].
@@ -21,6 +22,16 @@ func (t *tenancy) Tenant() string { return t.tenant }
 
 // Subscription implements [behaviour.World].
 func (t *tenancy) Subscription() string { return t.subscription }
+
+// Quota implements [behaviour.World].
+func (t *tenancy) Quota(name string) (limit int, given bool) {
+	for quota, limit := range t.quotas {
+		if strings.EqualFold(quota, name) {
+			return limit, true
+		}
+	}
+	return 0, false
+}
 
 // Subscriptions implements [behaviour.World].
 func (t *tenancy) Subscriptions() []string {

@@ -26,7 +26,9 @@ func (c *cluster) choose(ctx context.Context) error {
 	}
 	c.record.NodesKind = c.NodesKind
 	if c.NodesKind == NodesReal {
-		c.nodes = &realNodes{cluster: c}
+		n := &realNodes{cluster: c}
+		n.chooseDisks()
+		c.nodes = n
 	} else {
 		c.nodes = hollowNodes{c}
 	}

@@ -9,10 +9,14 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 //go:embed example.yaml
 var exampleManifests []byte
+
+//go:embed example_disk.yaml
+var exampleOfDisk []byte
 
 // exampleTimeout bounds the wait for the first answer of the example.
 const exampleTimeout = 2 * time.Minute
@@ -23,10 +27,15 @@ func (n *realNodes) startExample(ctx context.Context) error {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, exampleTimeout,
-		fmt.Errorf("no answer within %s; kubectl describe service hello, and %s, may say why", exampleTimeout, n.path("logs")))
+		fmt.Errorf("no answer within %s; kubectl describe service/hello statefulset/notes, and %s, may say why", exampleTimeout, n.path("logs")))
 	defer cancel()
 	if err := n.apply(ctx, exampleManifests); err != nil {
 		return err
+	}
+	if n.disks {
+		if err := n.apply(ctx, exampleOfDisk); err != nil {
+			return err
+		}
 	}
 	client, err := newClient(n.controlPlane.Kubeconfig)
 	if err != nil {
@@ -38,7 +47,7 @@ func (n *realNodes) startExample(ctx context.Context) error {
 		s, err := client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "hello", metav1.GetOptions{})
 		if err == nil && len(s.Status.LoadBalancer.Ingress) > 0 {
 			url := "http://" + s.Status.LoadBalancer.Ingress[0].IP + "/"
-			if answers(ctx, url) {
+			if answers(ctx, url) && n.exampleHasDisk(ctx, client) {
 				n.example = url
 				return nil
 			}
@@ -49,6 +58,15 @@ func (n *realNodes) startExample(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// exampleHasDisk reports whether the pod of the example with a disk is ready.
+func (n *realNodes) exampleHasDisk(ctx context.Context, client kubernetes.Interface) bool {
+	if !n.disks {
+		return true
+	}
+	s, err := client.AppsV1().StatefulSets(metav1.NamespaceDefault).Get(ctx, "notes", metav1.GetOptions{})
+	return err == nil && s.Status.ReadyReplicas > 0
 }
 
 // answers reports whether a URL answers with status 200.

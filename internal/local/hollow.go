@@ -13,7 +13,7 @@ import (
 type hollowNodes struct{ *cluster }
 
 func (n hollowNodes) unused() []string {
-	return []string{controlplane.Kubelet, controlplane.KubeProxy, controlplane.CoreDNS}
+	return append([]string{controlplane.Kubelet, controlplane.KubeProxy, controlplane.CoreDNS}, controlplane.StoragePrograms()...)
 }
 
 func (n hollowNodes) beforeControlPlane() []step { return nil }

@@ -23,7 +23,7 @@ const (
 // Components returns the components that [UpOptions.Without] can leave out.
 func Components() []string {
 	return []string{
-		CloudControllerManager, CloudNodeManager, controlplane.ControllerManager, controlplane.Scheduler, controlplane.KWOK,
+		CloudControllerManager, CloudNodeManager, DiskDriver, controlplane.ControllerManager, controlplane.Scheduler, controlplane.KWOK,
 	}
 }
 

@@ -33,17 +33,23 @@ var coredns []byte
 type realNodes struct {
 	*cluster
 	images  []string
+	disks   bool // whether pods can have disks
 	network *realnodes.Nodes
 }
 
-func (n *realNodes) unused() []string { return []string{controlplane.KWOK} }
+func (n *realNodes) unused() []string {
+	if n.disks {
+		return []string{controlplane.KWOK}
+	}
+	return append([]string{controlplane.KWOK}, controlplane.StoragePrograms()...)
+}
 
 func (n *realNodes) beforeControlPlane() []step { return []step{{"network", n.startNetwork}} }
 
 func (n *realNodes) afterControlPlane(manager step) []step {
 	return []step{
-		{"machines", n.startMachines}, manager, {"name server", n.startNameServer}, {"nodes ready", n.waitNodes},
-		{"example", n.startExample},
+		{"machines", n.startMachines}, manager, {"storage", n.startStorage}, {"name server", n.startNameServer},
+		{"nodes ready", n.waitNodes}, {"example", n.startExample},
 	}
 }
 
@@ -57,7 +63,7 @@ func (n *realNodes) startNetwork(ctx context.Context) error {
 	site := n.record.Site
 	n.network, err = realnodes.Start(ctx, realnodes.Config{
 		Instance: n.record.Instance, Azure: n.azure, VNet: site.Network("virtualNetworks", site.VNet), Dir: n.group.Dir(),
-		Program: n.Program, Processes: n.group, Log: slog.Default(),
+		Program: n.Program, Processes: n.group, Disks: n.disks, Log: slog.Default(),
 	})
 	return err
 }
@@ -127,6 +133,7 @@ func (n *realNodes) describer() (func(inventory.Machine) (vm.Spec, error), error
 			ClientCA: n.controlPlane.CAFile, Kubelet: kubelet, Proxy: proxy, NodeManager: manager,
 			WaitRoutes: !n.without(CloudControllerManager), Labels: m.NodeLabels(site.Group()),
 			VCPUs: m.VCPUs, Memory: m.Memory,
+			Disks: n.disks, Subscription: site.Subscription, ResourceGroup: site.ResourceGroup, Location: site.Location,
 			Programs: programs, Images: n.images, PauseImage: image.Pause,
 		}, err
 	}, nil
@@ -136,11 +143,16 @@ func (n *realNodes) startNameServer(ctx context.Context) error { return n.apply(
 
 // apply applies manifests with kubectl.
 func (n *realNodes) apply(ctx context.Context, manifests []byte) error {
-	apply := exec.CommandContext(ctx, n.binaries[controlplane.Kubectl], "--kubeconfig", n.controlPlane.Kubeconfig, "apply", "--server-side",
-		"--field-manager=kaz", "--force-conflicts", "-f", "-")
-	apply.Stdin, apply.Env = bytes.NewReader(manifests), []string{"HOME=" + n.group.Dir()}
-	if out, err := apply.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl apply: %w: %s", err, bytes.TrimSpace(out))
+	return n.kubectl(ctx, manifests, "apply", "--server-side", "--field-manager=kaz", "--force-conflicts", "-f", "-")
+}
+
+// kubectl runs kubectl with standard input. The first argument is the command.
+func (n *realNodes) kubectl(ctx context.Context, input []byte, args ...string) error {
+	args = append([]string{"--kubeconfig", n.controlPlane.Kubeconfig}, args...)
+	cmd := exec.CommandContext(ctx, n.binaries[controlplane.Kubectl], args...)
+	cmd.Stdin, cmd.Env = bytes.NewReader(input), []string{"HOME=" + n.group.Dir()}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", args[2], err, bytes.TrimSpace(out))
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (c *cluster) startControlPlane(ctx context.Context) error {
 		Processes: c.group, Binaries: c.binaries,
 		PodCIDRs: c.record.Site.PodRanges(), ServiceCIDRs: c.record.Site.ServiceRanges(),
 		Without: slices.DeleteFunc(slices.Concat(c.Without, c.nodes.unused()), func(name string) bool {
-			return name == CloudControllerManager || name == CloudNodeManager
+			return name == CloudControllerManager || name == CloudNodeManager || name == DiskDriver
 		}),
 		Inside:  realnodes.APIServer(),
 		Started: func(program string, took time.Duration) { c.progress.say("%s ready in %s", program, short(took)) },

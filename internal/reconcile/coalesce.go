@@ -58,6 +58,7 @@ type Coalescer[Req, Res any] struct {
 	// The first caller of a key waits until no other caller came for the time calm, but
 	// no longer than most.
 	calm, most time.Duration
+	begun      func(waits []time.Duration) // nil for no observer
 
 	mu     sync.Mutex // guards what follows; never held while waiting
 	queues map[string]*queue[Req, Res]
@@ -72,6 +73,7 @@ type queue[Req, Res any] struct {
 
 type ticket[Req, Res any] struct {
 	req  Req
+	from time.Time     // when it was submitted
 	done chan struct{} // closed once res and err are set
 	res  Res
 	err  error
@@ -99,6 +101,10 @@ func NewCoalescer[Req, Res any](commit Commit[Req, Res]) *Coalescer[Req, Res] {
 // all others wait for that. It is called before the first request.
 func (c *Coalescer[Req, Res]) Gather(calm, most time.Duration) { c.calm, c.most = calm, most }
 
+// Observe has begun called with the time that each request of a batch has waited, when the batch begins. It is called
+// before the first request.
+func (c *Coalescer[Req, Res]) Observe(begun func(waits []time.Duration)) { c.begun = begun }
+
 // Close refuses new requests, cancels the commits in flight and waits for them.
 func (c *Coalescer[Req, Res]) Close() {
 	c.mu.Lock()
@@ -112,7 +118,7 @@ func (c *Coalescer[Req, Res]) Close() {
 // wait: a request that no commit has taken yet is withdrawn, one in flight goes on
 // for the sake of the callers it travels with.
 func (c *Coalescer[Req, Res]) Submit(ctx context.Context, key string, req Req) (Res, error) {
-	t := &ticket[Req, Res]{req: req, done: make(chan struct{})}
+	t := &ticket[Req, Res]{req: req, from: time.Now(), done: make(chan struct{})}
 	var none Res
 	if err := ctx.Err(); err != nil {
 		return none, err
@@ -188,8 +194,20 @@ func (c *Coalescer[Req, Res]) serve(key string, q *queue[Req, Res]) {
 			return
 		}
 		c.mu.Unlock()
+		c.observe(batch)
 		c.settle(key, batch)
 	}
+}
+
+func (c *Coalescer[Req, Res]) observe(batch []*ticket[Req, Res]) {
+	if c.begun == nil {
+		return
+	}
+	waits := make([]time.Duration, len(batch))
+	for i, t := range batch {
+		waits[i] = time.Since(t.from)
+	}
+	c.begun(waits)
 }
 
 // suspects are requests among which a culprit is sought, and why.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -129,6 +130,32 @@ func TestLoneCallerDoesNotWait(t *testing.T) {
 		}
 		if took := time.Since(start); took != 4*time.Second {
 			t.Errorf("a lone caller was answered after %v, want one write of 4s", took)
+		}
+	})
+}
+
+// TestObserve checks what is told of batches: their sizes, and how long each caller has waited.
+func TestObserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d document
+		c := reconcile.NewCoalescer(d.commit)
+		var told [][]time.Duration
+		c.Observe(func(waits []time.Duration) { told = append(told, waits) })
+		defer c.Close()
+		var callers sync.WaitGroup
+		for _, name := range names(3) {
+			callers.Go(func() {
+				if _, err := c.Submit(t.Context(), "lb", name); err != nil {
+					t.Error(err)
+				}
+			})
+			<-time.After(time.Second)
+		}
+		callers.Wait()
+		// The first write takes 4 s. The others came 1 s and 2 s after its beginning.
+		want := [][]time.Duration{{0}, {3 * time.Second, 2 * time.Second}}
+		if !reflect.DeepEqual(told, want) {
+			t.Errorf("%v, want %v", told, want)
 		}
 	})
 }

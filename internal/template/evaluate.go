@@ -120,16 +120,36 @@ func (s *evaluator) object(o Object) (Object, error) {
 		if repeats && key == "copy" {
 			continue
 		}
+		name, err := s.propertyName(key)
+		if err != nil {
+			return nil, under("."+key, err)
+		}
 		x, err := s.evaluate(o[key])
 		if err != nil {
 			return nil, under("."+key, err)
 		}
-		object[key] = x
+		object[name] = x
 	}
 	if !repeats {
 		return object, nil
 	}
 	return object, s.repeatInto(object, loops)
+}
+
+// propertyName computes the name of a property, which may be an expression.
+func (s *evaluator) propertyName(key string) (string, error) {
+	if !strings.HasPrefix(key, "[") {
+		return key, nil
+	}
+	value, err := s.evaluate(key)
+	if err != nil {
+		return "", err
+	}
+	name, ok := value.(string)
+	if !ok {
+		return "", fmt.Errorf("the name of the property is the value '%v', expected a text", value)
+	}
+	return name, nil
 }
 
 func (s *evaluator) text(text string) (any, error) {

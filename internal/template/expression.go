@@ -108,6 +108,7 @@ func expressions(path string, value any, visit func(string, Expression, error)) 
 		}
 	case Object:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
+			expressions(path+"."+key, key, visit)
 			expressions(path+"."+key, v[key], visit)
 		}
 	case []any:

@@ -232,6 +232,9 @@ func escaped(value any) any {
 	case Object:
 		all := make(Object, len(v))
 		for key, x := range v {
+			if strings.HasPrefix(key, "[") {
+				key = "[" + key
+			}
 			all[key] = escaped(x)
 		}
 		return all

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
-	mount "k8s.io/mount-utils"
-	utilexec "k8s.io/utils/exec"
 
 	"kaz/internal/azure"
 	"kaz/internal/csi"
 	"kaz/internal/csi/disk"
+	"kaz/internal/csi/disk/node"
+	"kaz/internal/csi/mount"
 	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/plane/block"
 	plandisk "kaz/internal/plan/disk"
 	"kaz/internal/testkit"
@@ -50,12 +51,12 @@ func TestDiskSanity(t *testing.T) {
 	}
 	const limit = 4 // of the size of the machine
 	a := testkit.NewAzure(t, emulator.Options{}, 0)
-	node := oneNode{name: "node-0", machine: a.AddMachine(testkit.VirtualMachine{Name: "node-0"})}
+	only := oneNode{name: "node-0", machine: a.AddMachine(testkit.VirtualMachine{Name: "node-0"})}
 	dir := t.TempDir()
 	root := filepath.Join(dir, "machine")
 	physical, err := block.Start(t.Context(), block.Options{
 		Azure: a.Emulator, Dir: filepath.Join(dir, "disks"),
-		Root: func(id azure.ID) (string, bool) { return root, id.Equal(node.machine) },
+		Root: func(id azure.ID, _ behaviour.Object) (string, bool) { return root, id.Equal(only.machine) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -65,13 +66,12 @@ func TestDiskSanity(t *testing.T) {
 	serve(t, endpoint, disk.Config{
 		Name: disk.DefaultName, Version: "test",
 		Cluster: plandisk.Cluster{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location},
-		Azure:   a.Client, Nodes: node,
+		Azure:   a.Client, Nodes: only,
 		Limit:        func(context.Context, string) int { return limit },
 		OnlineResize: true, ListVolumes: true,
-	}, disk.NodeConfig{
-		Driver: disk.DefaultName, Node: node.name, Devices: disk.Devices{Root: root},
-		Mounter: mount.NewSafeFormatAndMount(mount.New(""), utilexec.New()),
-		Place:   func(context.Context) (string, int64, error) { return "", limit, nil },
+	}, node.Config{
+		Driver: disk.DefaultName, Node: only.name, Devices: node.Devices{Root: root}, Mounts: mount.New(2),
+		Place: func(context.Context) (string, int64, error) { return "", limit, nil },
 	})
 	config := sanity.NewTestConfig()
 	config.Address = endpoint
@@ -93,7 +93,7 @@ func write(t *testing.T, dir, name, text string) string {
 }
 
 // serve serves a driver until the test ends.
-func serve(t *testing.T, endpoint string, c disk.Config, n disk.NodeConfig) {
+func serve(t *testing.T, endpoint string, c disk.Config, n node.Config) {
 	t.Helper()
 	listener, err := csi.Listen(t.Context(), endpoint)
 	if err != nil {
@@ -105,7 +105,7 @@ func serve(t *testing.T, endpoint string, c disk.Config, n disk.NodeConfig) {
 	log := slog.New(slog.NewTextHandler(&lines{t}, nil))
 	go func() {
 		ended <- csi.Serve(ctx, listener, csi.Services{
-			Identity: &disk.Identity{Config: c}, Controller: controller, Node: disk.NewNode(n),
+			Identity: &disk.Identity{Config: c}, Controller: controller, Node: node.New(n),
 		}, log)
 	}()
 	t.Cleanup(func() {

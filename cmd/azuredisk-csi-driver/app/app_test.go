@@ -1,10 +1,13 @@
 package app
 
 import (
+	"errors"
 	"flag"
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"kaz/internal/testkit/page"
 )
@@ -17,7 +20,7 @@ func TestReference(t *testing.T) {
 	page.Part{
 		File: "../../../docs/reference/azuredisk-csi-driver.md", Name: "flags",
 		Hint: "go test ./cmd/azuredisk-csi-driver/app -run TestReference -update",
-	}.Check(t, page.Flags(sets["driver"], sets["node"], sets["kubernetes"]), *update)
+	}.Check(t, page.Flags(sets["driver"], sets["node"], sets["diagnostics"], sets["kubernetes"]), *update)
 }
 
 func none(string) (string, bool) { return "", false }
@@ -27,7 +30,15 @@ func TestBadFlags(t *testing.T) {
 	for args, want := range map[string][]string{
 		"--mode=both --volume-attach-limit=-2 --max-concurrent-format=0": {`--mode "both": must be one of controller, node, all`,
 			"--volume-attach-limit -2: must be -1 or more", "--max-concurrent-format 0: must be 1 or more"},
-		"--mode=node":    {"--nodeid is missing"},
+		"--mode=node": {"--nodeid is missing"},
+		"--profiling --metrics-address= --taint-removal-initial-delay-seconds=-1": {"--profiling: needs --metrics-address",
+			"--taint-removal-initial-delay-seconds -1: must be 0 or more"},
+		"--metrics-address=29604":                    {`--metrics-address "29604": must be HOST:PORT or :PORT`},
+		"--endpoint=http://x --mode=node --nodeid=n": {`--endpoint "http://x": want unix://PATH or tcp://HOST:PORT`},
+		"--endpoint=tcp://x --mode=node --nodeid=n":  {`--endpoint "tcp://x": want unix://PATH or tcp://HOST:PORT`},
+		"more": {`["more"]: no arguments are allowed`},
+		"--mode=controller --kubelet-registration-path=/csi.sock": {
+			`--kubelet-registration-path "/csi.sock": only a node service is registered`},
 		"--drivername= ": {"--drivername is missing"},
 	} {
 		err := execute(t, args)
@@ -47,6 +58,33 @@ func TestFlagsOfTheOtherDriver(t *testing.T) {
 		"--enable-traffic-manager=false --traffic-manager-port=7788 --enable-otel-tracing=false --check-disk-lun-collision=true -v=5")
 	if err == nil || strings.Contains(err.Error(), "unknown") {
 		t.Error(err)
+	}
+}
+
+// TestWrongEnvironment checks the errors of flags that are right in form and wrong here.
+func TestWrongEnvironment(t *testing.T) {
+	for args, want := range map[string]string{
+		"--mode=node --nodeid=n --metrics-address=nowhere.invalid:1": "--metrics-address: listen on nowhere.invalid:1",
+		"--pre-stop-hook":                                              "$KUBE_NODE_NAME are missing",
+		"--pre-stop-hook --mode=node --nodeid=n":                       "--pre-stop-hook: needs the Kubernetes API",
+		"--tracing-config-file=/nowhere --mode=node --nodeid=n":        "--tracing-config-file: ",
+		"--endpoint=unix:///proc/none/csi.sock --mode=node --nodeid=n": `endpoint "unix:///proc/none/csi.sock": `,
+		"--endpoint=unix://etc/passwd --mode=node --nodeid=n":          "/etc/passwd exists and is not a socket",
+		"--kubeconfig=/nowhere":                                        `--kubeconfig "/nowhere"`,
+		"--mode=controller --cloud-config=/nowhere/azure.json":         "cloud configuration /nowhere/azure.json",
+	} {
+		o := newOptions()
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		for _, set := range o.flags().FlagSets {
+			flags.AddFlagSet(set)
+		}
+		err := errors.Join(flags.Parse(strings.Fields(args)), o.validate())
+		if err != nil {
+			t.Fatal(args, err)
+		}
+		if err = run(t.Context(), o, none); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
 	}
 }
 

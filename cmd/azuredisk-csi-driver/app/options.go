@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"kaz/internal/cloudconfig"
+	"kaz/internal/csi"
 	"kaz/internal/csi/disk"
 )
 
@@ -28,8 +30,18 @@ type options struct {
 	onlineResize          bool
 	listVolumes           bool
 	maxFormat             int
+	tune, checkIdentity   bool
+	registeredSocket      string
+	registrationDir       string
 
 	userAgent, userAgentSuffix string
+
+	removeTaint, keepRemoving bool
+	taintDelay                int
+	stopHook                  bool
+
+	metricsAddress, tracingFile string
+	profiling                   bool
 
 	logging *logsapi.LoggingConfiguration
 }
@@ -48,8 +60,10 @@ func newOptions() *options {
 	return &options{
 		mode: modeAll, endpoint: "unix://tmp/csi.sock", driver: disk.DefaultName,
 		secretName: cloudconfig.SecretName, secretNamespace: cloudconfig.SecretNamespace,
-		attachLimit: -1, supportZone: true, onlineResize: true, maxFormat: 2,
-		logging: logsapi.NewLoggingConfiguration(),
+		attachLimit: -1, supportZone: true, onlineResize: true, maxFormat: 2, checkIdentity: true,
+		removeTaint: true, keepRemoving: true, taintDelay: 30,
+		registrationDir: "/registration",
+		logging:         logsapi.NewLoggingConfiguration(),
 	}
 }
 
@@ -79,6 +93,15 @@ func (o *options) flags() cliflag.NamedFlagSets {
 	node.Int64Var(&o.reserved, "reserved-data-disk-slot-num", o.reserved, "Number of disks that are left for other programs.")
 	node.BoolVar(&o.supportZone, "support-zone", o.supportZone, "Report the zone of the node.")
 	node.IntVar(&o.maxFormat, "max-concurrent-format", o.maxFormat, "Number of disks that are formatted at a time.")
+	node.BoolVar(&o.tune, "enable-perf-optimization", o.tune, "Write the settings of the parameter perfProfile to the devices of disks.")
+	node.BoolVar(&o.checkIdentity, "check-disk-identity", o.checkIdentity,
+		"Mount a disk only if the machine's metadata shows it, or no disk, at its LUN.")
+	o.addNodeFlags(node)
+	addDiagnostics(sets.FlagSet("diagnostics"), o)
+	node.StringVar(&o.registeredSocket, "kubelet-registration-path", o.registeredSocket,
+		"Path of the driver's socket as the kubelet sees it. If it is set, the driver registers itself and needs no node-driver-registrar.")
+	node.StringVar(&o.registrationDir, "plugin-registration-path", o.registrationDir,
+		"The kubelet's directory of registration sockets, as the driver sees it.")
 	kube := sets.FlagSet("kubernetes")
 	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
 		"Path of the kubeconfig. Empty means the service account of the pod, if it runs in one.")
@@ -86,6 +109,24 @@ func (o *options) flags() cliflag.NamedFlagSets {
 	kube.IntVar(&o.burst, "kube-api-burst", o.burst, "Burst of requests to the Kubernetes API server; 0 means client-go's default.")
 	addInert(sets.FlagSet("compatibility"))
 	return sets
+}
+
+func (o *options) addNodeFlags(node *pflag.FlagSet) {
+	node.BoolVar(&o.removeTaint, "remove-not-ready-taint", o.removeTaint,
+		"Remove the taint DRIVERNAME/agent-not-ready from the node when the kubelet has registered the driver.")
+	node.IntVar(&o.taintDelay, "taint-removal-initial-delay-seconds", o.taintDelay, "Seconds before the node is first looked at.")
+	node.BoolVar(&o.keepRemoving, "never-stop-taint-removal", o.keepRemoving, "Look at the node again every 5 minutes.")
+	node.BoolVar(&o.stopHook, "pre-stop-hook", o.stopHook,
+		"Serve nothing. If the node is drained or deleted, wait until none of the driver's volumes is attached to it, then exit. "+
+			"Without --nodeid, $KUBE_NODE_NAME is the node.")
+}
+
+func addDiagnostics(flags *pflag.FlagSet, o *options) {
+	flags.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress,
+		"HOST:PORT or :PORT, which is localhost alone, for /metrics, /healthz and /readyz. Empty means none.")
+	flags.BoolVar(&o.profiling, "profiling", o.profiling, "Serve profiles below /debug/pprof at --metrics-address.")
+	flags.StringVar(&o.tracingFile, "tracing-config-file", o.tracingFile,
+		"Path of a TracingConfiguration (apiserver.config.k8s.io/v1). Empty means no tracing.")
 }
 
 // addInert adds the flags of the driver that this one replaces which have no effect here, so that its manifests work.
@@ -104,8 +145,7 @@ func addInert(flags *pflag.FlagSet) {
 		{"enable-list-snapshots", "false", "--enable-list-volumes decides"},
 		{"enable-migration-monitor", "true", "Azure shows the progress at the disk"},
 		{"enable-minimum-retry-after", "true", "azure.json decides"},
-		{"enable-otel-tracing", "false", "not supported yet"},
-		{"enable-perf-optimization", "false", "not supported yet"},
+		{"enable-otel-tracing", "false", "--tracing-config-file names the collector"},
 		{"enable-traffic-manager", "false", "not supported"},
 		{"enable-windows-host-process", "false", "Windows is not supported yet"},
 		{"force-detach-backoff", "true", "disks are detached by force only from nodes with the taint node.kubernetes.io/out-of-service"},
@@ -113,10 +153,6 @@ func addInert(flags *pflag.FlagSet) {
 		{"get-node-info-from-labels", "false", "the metadata service has them"},
 		{"get-nodeid-from-imds", "false", "--nodeid decides"},
 		{"list-vmss-with-instance-view", "false", "machines are read one by one"},
-		{"metrics-address", "", "not supported yet"},
-		{"never-stop-taint-removal", "true", "not supported yet"},
-		{"remove-not-ready-taint", "true", "not supported yet"},
-		{"taint-removal-initial-delay-seconds", "30", "not supported yet"},
 		{"traffic-manager-port", "7788", "not supported"},
 		{"use-csiproxy-ga-interface", "true", "Windows is not supported yet"},
 		{"use-win-cim-api", "true", "Windows is not supported yet"},
@@ -137,25 +173,26 @@ func addInert(flags *pflag.FlagSet) {
 // validate returns all problems at once.
 func (o *options) validate() error {
 	var problems []error
-	note := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
 	modes := []string{modeController, modeNode, modeAll}
-	if !slices.Contains(modes, o.mode) {
-		note("--mode %q: must be one of %s", o.mode, strings.Join(modes, ", "))
+	refuse(!slices.Contains(modes, o.mode), "--mode %q: must be one of %s", o.mode, strings.Join(modes, ", "))
+	if err := csi.CheckEndpoint(o.endpoint); err != nil {
+		refuse(true, "--%w", err)
 	}
-	if o.driver == "" {
-		note("--drivername is missing")
-	}
-	if o.mode == modeNode && o.node == "" {
-		note("--nodeid is missing: --mode=node needs the name of the node")
-	}
-	if o.attachLimit < -1 {
-		note("--volume-attach-limit %d: must be -1 or more", o.attachLimit)
-	}
-	if o.reserved < 0 {
-		note("--reserved-data-disk-slot-num %d: must be 0 or more", o.reserved)
-	}
-	if o.maxFormat < 1 {
-		note("--max-concurrent-format %d: must be 1 or more", o.maxFormat)
-	}
+	refuse(o.driver == "", "--drivername is missing")
+	refuse(o.mode == modeNode && o.node == "" && !o.stopHook, "--nodeid is missing: --mode=node needs the name of the node")
+	_, _, err := net.SplitHostPort(o.metricsAddress)
+	refuse(o.metricsAddress != "" && err != nil, "--metrics-address %q: must be HOST:PORT or :PORT", o.metricsAddress)
+	refuse(o.metricsAddress == "" && o.profiling, "--profiling: needs --metrics-address")
+	refuse(o.taintDelay < 0, "--taint-removal-initial-delay-seconds %d: must be 0 or more", o.taintDelay)
+	refuse(o.attachLimit < -1, "--volume-attach-limit %d: must be -1 or more", o.attachLimit)
+	refuse(o.reserved < 0, "--reserved-data-disk-slot-num %d: must be 0 or more", o.reserved)
+	refuse(o.registeredSocket != "" && (o.node == "" || o.mode == modeController),
+		"--kubelet-registration-path %q: only a node service is registered; give --nodeid and another --mode", o.registeredSocket)
+	refuse(o.maxFormat < 1, "--max-concurrent-format %d: must be 1 or more", o.maxFormat)
 	return errors.Join(problems...)
 }

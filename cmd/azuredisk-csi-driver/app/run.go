@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,25 +8,20 @@ import (
 	"os"
 	"time"
 
-	csispec "github.com/container-storage-interface/spec/lib/go/csi"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/metrics/legacyregistry"
-	mount "k8s.io/mount-utils"
-	utilexec "k8s.io/utils/exec"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
 
-	"kaz/cmd/internal/access"
 	"kaz/cmd/internal/release"
-	"kaz/internal/azure"
-	"kaz/internal/cloudconfig"
 	"kaz/internal/csi"
 	"kaz/internal/csi/disk"
-	"kaz/internal/imds"
+	"kaz/internal/csi/hooks"
 	"kaz/internal/observe"
-	plandisk "kaz/internal/plan/disk"
+	"kaz/internal/observe/tracing"
 )
 
 // run serves the driver until ctx ends.
@@ -38,22 +32,74 @@ func run(ctx context.Context, o *options, lookup func(string) (string, bool)) er
 	}
 	observe.UseForKubernetes(log)
 	slog.SetDefault(log)
-	log.Info(name, "version", release.Version(), "driver", o.driver, "mode", o.mode)
 	client, err := o.kubernetes()
 	if err != nil {
 		return err
 	}
 	d := &driver{options: o, lookup: lookup, client: client, log: log}
+	if o.stopHook {
+		return d.awaitDetachment(ctx)
+	}
+	log.Info(name, "version", release.Version(), "driver", o.driver, "mode", o.mode)
+	traces, err := tracing.Open(ctx, o.tracingFile, name, release.Version())
+	if err != nil {
+		return fmt.Errorf("--tracing-config-file: %w", err)
+	}
+	defer func() {
+		if err := traces.Close(ctx); err != nil {
+			log.Warn("tracing", "error", err)
+		}
+	}()
+	return d.run(ctx)
+}
+
+// run serves the services of the mode until ctx ends.
+func (d *driver) run(ctx context.Context) error {
+	var err error
+	if d.metrics, err = csi.NewMetrics(legacyregistry.Registerer(), knownMetrics); err != nil {
+		return err
+	}
 	services, closeAll, err := d.services(ctx)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	listener, err := csi.Listen(ctx, o.endpoint)
+	tasks, ctx := errgroup.WithContext(ctx)
+	if err := d.serveDiagnostics(ctx, tasks); err != nil {
+		return err
+	}
+	listener, err := csi.Listen(ctx, d.options.endpoint)
 	if err != nil {
 		return err
 	}
-	return csi.Serve(ctx, listener, services, log)
+	tasks.Go(func() error { return csi.Serve(ctx, listener, services, d.log) })
+	if o := d.options; o.registeredSocket != "" {
+		r := csi.Registration{Driver: o.driver, Socket: o.registeredSocket, Dir: o.registrationDir, Log: d.log}
+		tasks.Go(func() error { return r.Register(ctx) })
+	}
+	if services.Node != nil && d.client != nil && d.options.removeTaint {
+		taint := &hooks.Taint{
+			Client: d.client, Driver: d.options.driver, Node: d.options.node, Once: !d.options.keepRemoving, Log: d.log,
+			Delay: time.Duration(d.options.taintDelay) * time.Second,
+		}
+		tasks.Go(func() error { taint.Run(ctx); return nil })
+	}
+	return tasks.Wait()
+}
+
+// awaitDetachment waits until a drained node has no volumes.
+func (d *driver) awaitDetachment(ctx context.Context) error {
+	node := d.options.node
+	if named, ok := d.lookup("KUBE_NODE_NAME"); ok && node == "" {
+		node = named
+	}
+	switch {
+	case node == "":
+		return errors.New("--pre-stop-hook: --nodeid and $KUBE_NODE_NAME are missing: want the name of the node")
+	case d.client == nil:
+		return errors.New("--pre-stop-hook: needs the Kubernetes API: --kubeconfig is missing, and this is no pod")
+	}
+	return (&hooks.Stop{Client: d.client, Driver: d.options.driver, Node: node, Log: d.log}).Wait(ctx)
 }
 
 // kubernetes returns a client of the Kubernetes API. Outside a cluster and without a kubeconfig there is none.
@@ -79,6 +125,9 @@ type driver struct {
 	lookup  func(string) (string, bool)
 	client  kubernetes.Interface // nil without a cluster
 	log     *slog.Logger
+	metrics *csi.Metrics
+	ready   readiness
+	sizes   *disk.Sizes // nil without a cloud configuration
 }
 
 // services returns the services of the mode, and what ends them. A node without a cloud configuration has no
@@ -87,9 +136,9 @@ func (d *driver) services(ctx context.Context) (csi.Services, func(), error) {
 	o := d.options
 	c := disk.Config{
 		Name: o.driver, Version: release.Version(), OnlineResize: o.onlineResize, ListVolumes: o.listVolumes, Log: d.log,
-		Limit: func(context.Context, string) int { return 0 },
+		Limit: func(context.Context, string) int { return 0 }, Ready: d.ready.check, Batches: d.metrics.Batch,
 	}
-	s := csi.Services{Identity: &disk.Identity{Config: c}}
+	s := csi.Services{Identity: &disk.Identity{Config: c}, Metrics: d.metrics}
 	err := d.openAzure(ctx, &c)
 	if err != nil && (o.mode == modeController || o.node == "") {
 		return s, nil, err
@@ -108,134 +157,4 @@ func (d *driver) services(ctx context.Context) (csi.Services, func(), error) {
 	controller := disk.NewController(c)
 	s.Controller = controller
 	return s, controller.Close, nil
-}
-
-// openAzure opens Azure as the cloud configuration describes it.
-func (d *driver) openAzure(ctx context.Context, c *disk.Config) error {
-	config, err := d.cloudConfig(ctx)
-	if err != nil {
-		return err
-	}
-	config.UserAgent = cmp.Or(d.options.userAgent, d.options.driver+"/"+release.Version())
-	if d.options.userAgentSuffix != "" {
-		config.UserAgent += " " + d.options.userAgentSuffix
-	}
-	environment, err := access.DescribeCloud(ctx, nil, config)
-	if err != nil {
-		return err
-	}
-	// Attachments are decided on what Azure has now. Only the list of sizes is kept, by its reader.
-	client, err := access.OpenClient(config, environment, access.ClientOptions{
-		TTL: map[string]time.Duration{"": 0}, Registerer: legacyregistry.Registerer(), Finish: time.Minute,
-	})
-	if err != nil {
-		return err
-	}
-	c.Azure = struct {
-		azure.Reader
-		azure.Writer
-	}{client.Fresh(), client}
-	c.Cluster = plandisk.Cluster{
-		Subscription: config.SubscriptionID, ResourceGroup: config.ResourceGroup, Location: config.Location,
-	}
-	if config.EdgeZone() {
-		c.Cluster.ExtendedLocation = &azure.ExtendedLocation{Name: config.ExtendedLocationName, Type: config.ExtendedLocationType}
-	}
-	c.Limit = disk.NewSizes(client.Fresh(), config.SubscriptionID, config.Location, d.log).DataDisks
-	if d.options.mode == modeNode {
-		return nil // a node service on each node must not watch the cluster
-	}
-	if d.client == nil {
-		d.log.Warn("no Kubernetes API: nodes are virtual machines of the resource group with the names of the nodes")
-		c.Nodes = disk.NamedMachines{Group: azure.GroupID(config.SubscriptionID, config.ResourceGroup), Azure: c.Azure}
-		return nil
-	}
-	if c.Uses, err = disk.NewAttachments(ctx, d.client, d.options.driver); err != nil {
-		return err
-	}
-	c.Nodes, err = disk.NewKubernetesNodes(ctx, d.client)
-	return err
-}
-
-// cloudConfig reads azure.json: the Secret if there is one, else the file.
-func (d *driver) cloudConfig(ctx context.Context) (cloudconfig.Config, error) {
-	path := d.options.cloudConfig
-	if path == "" {
-		path = defaultConfig
-		if named, ok := d.lookup("AZURE_CREDENTIAL_FILE"); ok && named != "" {
-			path = named
-		}
-	}
-	sources := cloudconfig.Sources{Path: path, Environment: d.lookup}
-	where := path
-	if text, err := d.secret(ctx); err != nil {
-		return cloudconfig.Config{}, err
-	} else if text != nil {
-		sources.Path, sources.Secret, where = "", text, "secret "+d.options.secretNamespace+"/"+d.options.secretName
-	}
-	c, warnings, err := cloudconfig.Read(sources)
-	for _, w := range warnings {
-		d.log.Warn("cloud configuration", "source", where, "key", w.Key, "message", w.Message)
-	}
-	if err == nil {
-		err = c.Validate()
-	}
-	if err != nil {
-		return c, fmt.Errorf("cloud configuration %s: %w", where, err)
-	}
-	return c, nil
-}
-
-// secret returns the cloud configuration in the Secret, nil if there is none.
-func (d *driver) secret(ctx context.Context) ([]byte, error) {
-	o := d.options
-	if d.client == nil || o.secretName == "" || o.secretNamespace == "" || o.cloudConfig != "" {
-		return nil, nil
-	}
-	secret, err := d.client.CoreV1().Secrets(o.secretNamespace).Get(ctx, o.secretName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read secret %s/%s: %w", o.secretNamespace, o.secretName, err)
-	}
-	return secret.Data[cloudconfig.SecretKey], nil
-}
-
-// node returns the node service.
-func (d *driver) node(c disk.Config) (csispec.NodeServer, error) {
-	o := d.options
-	metadata, err := imds.New(imds.Config{UserAgent: c.Name + "/" + c.Version})
-	if err != nil {
-		return nil, err
-	}
-	const formatTimeout = 5 * time.Minute
-	return disk.NewNode(disk.NodeConfig{
-		Driver: o.driver, Node: o.node,
-		Mounter: mount.NewSafeFormatAndMount(mount.New(""), utilexec.New(), mount.WithMaxConcurrentFormat(o.maxFormat, formatTimeout)),
-		Place:   func(ctx context.Context) (string, int64, error) { return d.place(ctx, c, metadata) },
-	}), nil
-}
-
-// place returns the zone of the machine, and how many disks the driver may attach to it.
-func (d *driver) place(ctx context.Context, c disk.Config, metadata *imds.Client) (zone string, most int64, err error) {
-	o := d.options
-	if !o.supportZone && o.attachLimit >= 0 {
-		return "", disk.Slots(o.attachLimit, o.reserved), nil
-	}
-	machine, err := metadata.Instance(ctx)
-	if err != nil {
-		return "", 0, err
-	}
-	if machine.Compute == nil {
-		return "", 0, errors.New("the metadata service does not describe the machine")
-	}
-	if o.supportZone && machine.Compute.Zone != "" {
-		zone = machine.Compute.Location + "-" + machine.Compute.Zone
-	}
-	most = o.attachLimit
-	if most < 0 {
-		most = int64(c.Limit(ctx, machine.Compute.VMSize))
-	}
-	return zone, disk.Slots(most, o.reserved), nil
 }

@@ -21,6 +21,7 @@ import (
 	"kaz/internal/cloudprovider"
 	"kaz/internal/cloudprovider/ipam"
 	"kaz/internal/cloudprovider/service"
+	"kaz/internal/csi"
 	"kaz/internal/nodemanager"
 	"kaz/internal/plan/loadbalancer"
 	"kaz/internal/testkit/page"
@@ -151,6 +152,11 @@ func TestReferenceOfMetrics(t *testing.T) {
 		delete(node, name)
 	}
 	checkPage(t, metricsPage, "metrics of cloud-node-manager", metricTable(node))
+	disks := &shown{metrics: map[string]metric{}}
+	if _, err := csi.NewMetrics(disks, "azuredisk_csi_driver"); err != nil {
+		t.Fatal(err)
+	}
+	checkPage(t, metricsPage, "metrics of azuredisk-csi-driver", metricTable(disks.metrics))
 }
 
 func metricTable(all map[string]metric) string {

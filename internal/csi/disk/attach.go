@@ -36,6 +36,7 @@ func newAttacher(c Config) *attacher {
 	}}
 	t.batches = reconcile.NewCoalescer(t.commit)
 	t.batches.Gather(calm, gatherAtMost)
+	t.batches.Observe(c.Batches)
 	return t
 }
 

@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -40,7 +41,11 @@ type Config struct {
 	Limit func(ctx context.Context, size string) int
 	// OnlineResize lets attached disks grow. ListVolumes offers lists of volumes and snapshots.
 	OnlineResize, ListVolumes bool
-	Log                       *slog.Logger
+	// Batches is told how long each change of a batch of attachments and detachments has waited. It may be nil.
+	Batches func(waits []time.Duration)
+	// Ready returns why the driver cannot serve yet. It may be nil.
+	Ready func(context.Context) error
+	Log   *slog.Logger
 }
 
 // Identity is the identity service of the driver.
@@ -54,8 +59,14 @@ func (i *Identity) GetPluginInfo(context.Context, *csispec.GetPluginInfoRequest)
 	return &csispec.GetPluginInfoResponse{Name: i.Config.Name, VendorVersion: i.Config.Version}, nil
 }
 
-// Probe reports that the driver is ready: it serves once all that it needs is there.
-func (i *Identity) Probe(context.Context, *csispec.ProbeRequest) (*csispec.ProbeResponse, error) {
+// Probe reports whether the driver is ready. While it is not, sidecars wait, and livenessprobe fails.
+func (i *Identity) Probe(ctx context.Context, _ *csispec.ProbeRequest) (*csispec.ProbeResponse, error) {
+	if i.Config.Ready != nil {
+		if err := i.Config.Ready(ctx); err != nil {
+			i.Config.Log.WarnContext(ctx, "the driver is not ready", "error", err)
+			return &csispec.ProbeResponse{Ready: wrapperspb.Bool(false)}, nil
+		}
+	}
 	return &csispec.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }
 

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -59,6 +60,14 @@ func NewKubernetesNodes(ctx context.Context, client kubernetes.Interface) (*Kube
 	}})
 	factory.StartWithContext(ctx)
 	return n, err
+}
+
+// Synced returns an error until the Node objects are known.
+func (n *KubernetesNodes) Synced(context.Context) error {
+	if !n.informer.HasSynced() {
+		return errors.New("the nodes have not been read from the Kubernetes API yet")
+	}
+	return nil
 }
 
 // onlyProviderID drops what the driver does not need, so that thousands of nodes need little memory.

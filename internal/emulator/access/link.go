@@ -97,6 +97,12 @@ func joinAction(from, to *kind.Kind) string {
 			return to.Name + "/joinNetworkSecurityRule/action"
 		}
 		return to.Name + "/joinIpConfiguration/action"
+	case "microsoft.compute/disks", "microsoft.compute/snapshots":
+		if holder == "microsoft.compute/disks" || holder == "microsoft.compute/snapshots" {
+			return to.Name + "/beginGetAccess/action" // to copy the content
+		}
+	case "microsoft.compute/diskencryptionsets", "microsoft.compute/diskaccesses":
+		return to.Name + "/read"
 	}
 	return to.Name + "/join/action"
 }

@@ -69,6 +69,8 @@ type World interface {
 	Subscription() string
 	Subscriptions() []string
 	TenantOf(subscription string) string
+	// Quota is the limit of a quota of vCPUs in each region. Quotas that are not given are not enforced.
+	Quota(name string) (limit int, given bool)
 }
 
 // Referrer is a place in a document that names a resource.

@@ -88,7 +88,8 @@ func Build(ctx context.Context, o BuildOptions) (Binaries, error) {
 // build builds the programs of one module.
 type build struct {
 	module
-	version  string
+	version  string            // of the folder
+	versions map[string]string // by program
 	dir      string
 	tc       toolchain
 	wanted   []string
@@ -104,9 +105,15 @@ func newBuild(m module, tc toolchain, o BuildOptions) (*build, error) {
 	if err != nil {
 		return nil, err
 	}
+	versions := map[string]string{}
+	for _, name := range m.names() {
+		if versions[name], err = m.versionOf(name); err != nil {
+			return nil, err
+		}
+	}
 	wanted := slices.DeleteFunc(m.names(), func(name string) bool { return slices.Contains(o.Without, name) })
 	return &build{
-		module: m, version: v, dir: filepath.Join(o.CacheDir, folder), tc: tc, wanted: wanted, progress: o.Progress,
+		module: m, version: v, versions: versions, dir: filepath.Join(o.CacheDir, folder), tc: tc, wanted: wanted, progress: o.Progress,
 	}, nil
 }
 
@@ -115,7 +122,7 @@ func (b *build) all(ctx context.Context, made Binaries) error {
 	for _, name := range b.wanted {
 		made[name] = filepath.Join(b.dir, name)
 		if b.exists(name) {
-			b.progress(Step{Program: name, Version: b.version, State: Cached})
+			b.progress(Step{Program: name, Version: b.versions[name], State: Cached})
 		} else {
 			missing = append(missing, name)
 		}
@@ -124,7 +131,7 @@ func (b *build) all(ctx context.Context, made Binaries) error {
 		return nil
 	}
 	lock, err := process.WaitLock(ctx, filepath.Join(b.dir, ".lock"), func() {
-		b.progress(Step{Program: missing[0], Version: b.version, State: Waiting})
+		b.progress(Step{Program: missing[0], Version: b.versions[missing[0]], State: Waiting})
 	})
 	if err != nil {
 		return fmt.Errorf("build %s: %w", missing[0], err)
@@ -142,15 +149,15 @@ func (b *build) locked(ctx context.Context, missing []string) error {
 	defer os.RemoveAll(work)
 	for _, name := range missing {
 		if b.exists(name) { // the process that held the lock has built it
-			b.progress(Step{Program: name, Version: b.version, State: Cached})
+			b.progress(Step{Program: name, Version: b.versions[name], State: Cached})
 			continue
 		}
-		b.progress(Step{Program: name, Version: b.version, State: Building})
+		b.progress(Step{Program: name, Version: b.versions[name], State: Building})
 		began := time.Now()
 		if err := b.one(ctx, work, name); err != nil {
 			return err
 		}
-		b.progress(Step{Program: name, Version: b.version, State: Built, Took: time.Since(began)})
+		b.progress(Step{Program: name, Version: b.versions[name], State: Built, Took: time.Since(began)})
 	}
 	return nil
 }
@@ -200,12 +207,12 @@ func (b *build) one(ctx context.Context, work, name string) error {
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := process.Run(cmd); err != nil {
 		if ctx.Err() != nil {
-			return fmt.Errorf("build %s %s: %w", name, b.version, context.Cause(ctx))
+			return fmt.Errorf("build %s %s: %w", name, b.versions[name], context.Cause(ctx))
 		}
-		return fmt.Errorf("build %s %s: %w; output of %s:\n%s", name, b.version, err, b.tc.path, lastLines(output.String(), 30))
+		return fmt.Errorf("build %s %s: %w; output of %s:\n%s", name, b.versions[name], err, b.tc.path, lastLines(output.String(), 30))
 	}
 	if err := os.Rename(filepath.Join(work, name), filepath.Join(b.dir, name)); err != nil {
-		return fmt.Errorf("build %s %s: %w", name, b.version, err)
+		return fmt.Errorf("build %s %s: %w", name, b.versions[name], err)
 	}
 	return nil
 }

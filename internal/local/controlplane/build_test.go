@@ -105,7 +105,7 @@ func TestBuildLeavesOutWhatIsNotWanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made[KWOK] != "" || made[Scheduler] != "" || len(made) != 7 {
+	if made[KWOK] != "" || made[Scheduler] != "" || len(made) != len(programs())-2 {
 		t.Errorf("made %v", made)
 	}
 }
@@ -233,6 +233,22 @@ func TestTheCacheKeepsBuildsOfDifferentToolchainsApart(t *testing.T) {
 	}
 }
 
+// TestVersionsOfPrograms checks that a program has the version of its own module.
+func TestVersionsOfPrograms(t *testing.T) {
+	want := map[string]string{
+		Etcd: "v3.7.3", APIServer: "v1.36.3", CoreDNS: "v1.14.7", Provisioner: "v6.3.0", Attacher: "v4.12.0", Resizer: "v2.2.0",
+		Snapshotter: "v8.6.0", SnapshotController: "v8.6.0",
+	}
+	for _, m := range modules() {
+		for _, name := range m.names() {
+			v, err := m.versionOf(name)
+			if err != nil || want[name] != "" && v != want[name] {
+				t.Errorf("%s is %s, %v, want %s", name, v, err, want[name])
+			}
+		}
+	}
+}
+
 // TestVersions checks that the modules are of one Kubernetes release: k8s.io/kubernetes v1.X.Y needs libraries v0.X.Y.
 func TestVersions(t *testing.T) {
 	for _, m := range modules() {
@@ -240,7 +256,7 @@ func TestVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]string{"etcd": "v3.7.3", "kubernetes": "v1.36.3", "kwok": "v0.8.0", "coredns": "v1.14.7"}[m.name]
+		want := map[string]string{"etcd": "v3.7.3", "kubernetes": "v1.36.3", "kwok": "v0.8.0", "coredns": "v1.14.7", "csi": "v6.3.0"}[m.name]
 		if v != want {
 			t.Errorf("%s is %s, want %s", m.name, v, want)
 		}
@@ -248,10 +264,18 @@ func TestVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		used := map[string]string{} // a replacement comes after the requirement
 		for line := range strings.Lines(string(files["go.mod"])) {
 			f := strings.Fields(line)
-			if len(f) > 1 && strings.HasPrefix(f[0], "k8s.io/") && strings.HasPrefix(f[1], "v0.3") && f[1] != "v0.36.3" {
-				t.Errorf("%s requires %s %s, want v0.36.3", m.name, f[0], f[1])
+			if len(f) == 5 && f[0] == "replace" { // replace PATH => PATH VERSION
+				used[f[1]] = f[4]
+			} else if len(f) > 1 && strings.HasPrefix(f[0], "k8s.io/") {
+				used[f[0]] = f[1]
+			}
+		}
+		for path, v := range used {
+			if strings.HasPrefix(path, "k8s.io/") && strings.HasPrefix(v, "v0.3") && v != "v0.36.3" {
+				t.Errorf("%s uses %s %s, want v0.36.3", m.name, path, v)
 			}
 		}
 	}

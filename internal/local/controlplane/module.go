@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 )
@@ -26,7 +27,18 @@ const (
 	Kubelet           = "kubelet"
 	KubeProxy         = "kube-proxy"
 	CoreDNS           = "coredns"
+
+	Provisioner        = "csi-provisioner"
+	Attacher           = "csi-attacher"
+	Resizer            = "csi-resizer"
+	Snapshotter        = "csi-snapshotter"
+	SnapshotController = "snapshot-controller"
 )
+
+// StoragePrograms returns the programs beside a CSI driver, which connect it with the API server.
+func StoragePrograms() []string {
+	return []string{Provisioner, Attacher, Resizer, Snapshotter, SnapshotController}
+}
 
 // module is an embedded module and the programs that are built from it.
 type module struct {
@@ -68,6 +80,17 @@ func modules() []module {
 			requires: "github.com/coredns/coredns",
 			programs: map[string]string{CoreDNS: "."},
 		},
+		{
+			name:     "csi",
+			requires: "github.com/kubernetes-csi/external-provisioner/v6",
+			programs: map[string]string{
+				Provisioner:        "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner",
+				Attacher:           "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher",
+				Resizer:            "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer",
+				Snapshotter:        "github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter",
+				SnapshotController: "github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller",
+			},
+		},
 	}
 }
 
@@ -89,16 +112,44 @@ func (m module) files() (map[string][]byte, error) {
 
 // version returns the pinned version of the required module, such as v1.36.3.
 func (m module) version() (string, error) {
-	files, err := m.files()
+	versions, err := m.versions()
 	if err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(string(files["go.mod"])) {
-		if f := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require ")); len(f) > 1 && f[0] == m.requires {
-			return f[1], nil
-		}
+	if v := versions[m.requires]; v != "" {
+		return v, nil
 	}
 	return "", fmt.Errorf("module %s: its go.mod does not require %s", m.name, m.requires)
+}
+
+// versions returns the pinned version of each required module.
+func (m module) versions() (map[string]string, error) {
+	files, err := m.files()
+	if err != nil {
+		return nil, err
+	}
+	versions := map[string]string{}
+	for line := range strings.Lines(string(files["go.mod"])) {
+		f := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(f) > 1 && strings.HasPrefix(f[1], "v") && f[0] != "replace" {
+			versions[f[0]] = f[1]
+		}
+	}
+	return versions, nil
+}
+
+// versionOf returns the version of the module that has a program.
+func (m module) versionOf(program string) (string, error) {
+	versions, err := m.versions()
+	if err != nil {
+		return "", err
+	}
+	for folder := m.programs[program]; folder != "." && folder != "/"; folder = path.Dir(folder) {
+		if v := versions[folder]; v != "" {
+			return v, nil
+		}
+	}
+	return m.version()
 }
 
 // linkerFlags returns flags that strip debug tables, which halves the files, and write the version into packages without
@@ -146,5 +197,6 @@ func (m module) names() []string {
 
 // programs returns all programs in the order of the build.
 func programs() []string {
-	return []string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, KWOK, CoreDNS}
+	return append([]string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, KWOK, CoreDNS},
+		StoragePrograms()...)
 }

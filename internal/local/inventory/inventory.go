@@ -70,7 +70,7 @@ func List(ctx context.Context, e *emulator.Emulator) ([]Machine, error) {
 
 // read returns a machine, false for one without a computer name.
 func read(w behaviour.World, id azure.ID, doc behaviour.Object) (Machine, bool) {
-	name := strings.ToLower(behaviour.Text(doc, "properties.osProfile.computerName"))
+	name := Name(doc)
 	if name == "" {
 		return Machine{}, false
 	}
@@ -91,6 +91,11 @@ func read(w behaviour.World, id azure.ID, doc behaviour.Object) (Machine, bool) 
 		m.Addresses = addresses(w, m.NICs[0])
 	}
 	return m, true
+}
+
+// Name returns the name of the Node of a machine: its computer name in lower case, "" without one.
+func Name(doc behaviour.Object) string {
+	return strings.ToLower(behaviour.Text(doc, "properties.osProfile.computerName"))
 }
 
 // interfaces returns the network interfaces of a machine, the primary one first.

@@ -64,10 +64,13 @@ func forward() error {
 // mountAll mounts the file systems of the machine in its own mount namespace. Of the host's file systems the machine
 // writes only its disk.
 func mountAll(disk string) error {
-	for _, dir := range []string{"var/lib", "var/log", "var/tmp", "etc/upper", "etc/work"} {
+	for _, dir := range []string{"var/lib", "var/log", "var/tmp", "etc/upper", "etc/work", DevicesDir} {
 		if err := os.MkdirAll(filepath.Join(disk, dir), 0o755); err != nil {
 			return err
 		}
+	}
+	if err := os.MkdirAll("/"+DevicesDir, 0o755); err != nil {
+		return err
 	}
 	overlay := fmt.Sprintf("lowerdir=/etc,upperdir=%[1]s/etc/upper,workdir=%[1]s/etc/work", disk)
 	for _, m := range []struct {
@@ -81,13 +84,15 @@ func mountAll(disk string) error {
 		{"proc", "/proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
 		{"overlay", "/etc", "overlay", 0, overlay},
 		{filepath.Join(disk, "var"), "/var", "", unix.MS_BIND | unix.MS_REC, ""},
+		// The links to the machine's own disks, in place of those of the host.
+		{filepath.Join(disk, DevicesDir), "/" + DevicesDir, "", unix.MS_BIND, ""},
 		{"tmpfs", "/run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
 	} {
 		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.data); err != nil {
 			return fmt.Errorf("mount %s %s: %w", m.kind, m.target, err)
 		}
 	}
-	for _, dir := range []string{"/run/netns", "/run/lock", "/run/kaz", "/run/cni"} {
+	for _, dir := range []string{"/run/netns", "/run/lock", "/run/kaz", "/run/cni", diskDriverDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -248,7 +253,23 @@ func (v *supervisor) programs() []program {
 			"cloud-node-manager", "--node-name=" + s.Name, "--kubeconfig=" + s.NodeManager, fmt.Sprintf("--wait-routes=%t", s.WaitRoutes),
 		}})
 	}
+	if s.Disks {
+		all = append(all, diskDriver(s))
+	}
 	return all
+}
+
+// diskDriverDir is the directory with the socket of the disk driver.
+const diskDriverDir = "/var/lib/kubelet/plugins/disk.csi.azure.com"
+
+// diskDriver returns the node service of the disk driver. It registers itself with the kubelet.
+func diskDriver(s Spec) program {
+	const socket = diskDriverDir + "/csi.sock"
+	return program{name: NodeManager, log: "azuredisk-csi-driver", args: []string{
+		"azuredisk-csi-driver", "--mode=node", "--nodeid=" + s.Name, "--endpoint=unix://" + socket,
+		"--kubelet-registration-path=" + socket, "--plugin-registration-path=/var/lib/kubelet/plugins_registry",
+		"--cloud-config=" + azureFile,
+	}}
 }
 
 // awaitSocket waits until a server accepts connections at a Unix socket. inotify would report the socket before that.

@@ -124,6 +124,8 @@ func kubeletConfig(s Spec) object {
 		"failSwapOn": false, "oomScoreAdj": 0,
 		"clusterDNS": []string{s.DNS.String()}, "clusterDomain": "cluster.local",
 		"resolvConf": "/etc/resolv.conf",
+		// A disk is mounted after the node's status has it, and detached after the status has it no more.
+		"nodeStatusUpdateFrequency": "1s",
 		// The disk belongs to the host. A full disk of the host must not evict pods or delete images.
 		"evictionHard": object{"nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%",
 			"memory.available": "0%"},
@@ -165,7 +167,15 @@ func credentialConfig(s Spec) object {
 
 // azureConfig returns the machine's azure.json. In the virtual network all hosts of Azure have their public names.
 func azureConfig(s Spec) object {
-	return object{"cloud": "AzurePublicCloud", "tenantId": s.Tenant, "useManagedIdentityExtension": true}
+	config := object{"cloud": "AzurePublicCloud", "tenantId": s.Tenant, "useManagedIdentityExtension": true}
+	for key, value := range map[string]string{
+		"subscriptionId": s.Subscription, "resourceGroup": s.ResourceGroup, "location": s.Location,
+	} {
+		if value != "" {
+			config[key] = value
+		}
+	}
+	return config
 }
 
 // proxyConfig returns the configuration of kube-proxy.

@@ -40,6 +40,12 @@ type Spec struct {
 	// identities.
 	AzureCA string `json:"azureCA"`
 	Tenant  string `json:"tenant"`
+	// Subscription, ResourceGroup and Location are those of the cluster. The disk driver reads the sizes of machines there.
+	Subscription  string `json:"subscription,omitempty"`
+	ResourceGroup string `json:"resourceGroup,omitempty"`
+	Location      string `json:"location,omitempty"`
+	// Disks runs the node service of the disk driver.
+	Disks bool `json:"disks,omitempty"`
 	// Kubelet, Proxy and NodeManager are the kubeconfigs of these programs.
 	Kubelet     string `json:"kubelet"`
 	Proxy       string `json:"proxy"`
@@ -71,13 +77,16 @@ func (s Spec) dirs() []string {
 	return slices.Sorted(maps.Keys(dirs))
 }
 
+// DevicesDir is the directory with the links to the disks of a machine, below the root and below [Spec.Dir].
+const DevicesDir = "dev/disk"
+
 // Names in [Spec.Programs].
 const (
 	Containerd  = "containerd"
 	ctr         = "ctr"
 	Kubelet     = "kubelet"
 	KubeProxy   = "kube-proxy"
-	NodeManager = "kaz" // as kaz cloud-node-manager, and kaz acr-credential-provider
+	NodeManager = "kaz" // as kaz cloud-node-manager, kaz acr-credential-provider and kaz azuredisk-csi-driver
 )
 
 // Write writes the spec for [Run] and returns the name of the file.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kaz/internal/azure"
+	"kaz/internal/emulator/plane/block"
 	"kaz/internal/emulator/plane/fabric"
 	"kaz/internal/emulator/plane/fabric/wiring"
 	"kaz/internal/emulator/plane/names"
@@ -41,7 +42,9 @@ type Config struct {
 	// Program is the kaz executable, which runs machines.
 	Program   string
 	Processes *process.Group
-	Log       *slog.Logger
+	// Disks gives managed disks their content. See [CheckDisks].
+	Disks bool
+	Log   *slog.Logger
 }
 
 // EgressSocket returns the Unix socket through which the API server of a cluster reaches its nodes.
@@ -52,6 +55,7 @@ type Nodes struct {
 	config  Config
 	lock    *process.Lock // of the instance
 	network *fabric.Fabric
+	disks   *block.Block // nil without disks
 	egress  net.Listener
 }
 
@@ -75,6 +79,11 @@ func (n *Nodes) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if n.config.Disks {
+		if n.disks, err = startDisks(ctx, n.config); err != nil {
+			return err
+		}
+	}
 	socket := EgressSocket(n.config.Dir)
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -93,6 +102,9 @@ func (n *Nodes) Stop(ctx context.Context) error {
 		if err := n.egress.Close(); !errors.Is(err, net.ErrClosed) {
 			problems = append(problems, err)
 		}
+	}
+	if n.disks != nil {
+		n.disks.Close()
 	}
 	if n.network != nil {
 		problems = append(problems, n.network.Close())

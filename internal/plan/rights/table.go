@@ -41,7 +41,10 @@ const (
 )
 
 // Features returns all features, in the order of the reference.
-func Features() []Feature {
+func Features() []Feature { return slices.Concat(ClusterFeatures(), DiskFeatures()) }
+
+// ClusterFeatures returns the features of the cloud-controller-manager.
+func ClusterFeatures() []Feature {
 	return []Feature{
 		Check, Nodes, Zones, Services, InternalServices, SecurityGroup, PoolsOfInterfaces, PoolsOfAddresses,
 		PoolMigration, Prefixes, PrivateLinks, Routes, TaggedRanges,
@@ -63,13 +66,15 @@ const (
 	VirtualNetwork      Scope = "the resource group of the virtual network"
 	PrivateLinkServices Scope = "the resource group of the private link services"
 	RouteTable          Scope = "the resource group of the route table"
+	Disks               Scope = "the resource groups of disks and snapshots"
+	DiskEncryption      Scope = "the resource groups of disk encryption sets and disk accesses"
 )
 
 // Scopes returns all scopes, in the order of the reference.
 func Scopes() []Scope {
 	return []Scope{
 		Subscription, NetworkSubscription, Machines, LoadBalancers, PublicIPs, SecurityGroups, VirtualNetwork,
-		PrivateLinkServices, RouteTable,
+		PrivateLinkServices, RouteTable, Disks, DiskEncryption,
 	}
 }
 
@@ -122,15 +127,15 @@ const (
 )
 
 func table() []Need {
-	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork())
+	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork(), disks())
 }
 
 // check is the right to read permissions at each resource group. Rights at subscriptions are not
-// checked: they are optional and used at once.
+// checked: they are optional and used at once. Those of disks are checked by their use.
 func check() []Need {
 	var all []Need
 	for _, s := range Scopes() {
-		if s == Subscription || s == NetworkSubscription {
+		if s == Subscription || s == NetworkSubscription || s == Disks || s == DiskEncryption {
 			continue
 		}
 		all = append(all, Need{"Microsoft.Authorization/permissions/read", s, Check, "check at start which rights are missing", true})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,8 +18,12 @@ type device struct {
 	file *os.File
 }
 
-// openDevice returns a new loop device with a file.
+// openDevice returns the loop device with a file. A device that a mount still uses is used again, because two devices of
+// a file would not see each other's writes.
 func openDevice(file string) (*device, error) {
+	if d, err := findDevice(file); d != nil || err != nil {
+		return d, err
+	}
 	backing, err := os.OpenFile(file, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -35,6 +41,31 @@ func openDevice(file string) (*device, error) {
 		}
 	}
 	return nil, errors.New("all free loop devices are taken by other processes")
+}
+
+// findDevice returns the loop device that has a file, nil without one.
+func findDevice(file string) (*device, error) {
+	names, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil || strings.TrimSuffix(string(text), "\n") != file { // the device may be freed now
+			continue
+		}
+		path := "/dev/" + filepath.Base(filepath.Dir(filepath.Dir(name)))
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		d := &device{path: path, file: f}
+		if again, err := os.ReadFile(name); err != nil || string(again) != string(text) { // it was freed before the opening
+			return nil, d.close()
+		}
+		return d, d.resize()
+	}
+	return nil, nil
 }
 
 func freeNumber() (int, error) {

@@ -1,9 +1,11 @@
-// Command box is the only program in the images of a local cluster: it waits (pause), serves (web) or sends requests
-// (tools). Layer L4; standard library only, so that it builds without modules and stays small.
+// Command box is the only program in the images of a local cluster: it waits (pause), serves (web), or sends requests and
+// writes files (tools). Layer L4; standard library only, so that it builds without modules and stays small.
 package main
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +26,10 @@ box web [ADDRESS...]           answer HTTP and UDP with the names of client and 
 box admit DIR                  refuse every object as an admission webhook at :8443, with tls.crt and tls.key in DIR
 box get URL                    send an HTTP request
 box udp HOST:PORT [TEXT]       send a UDP packet
+box write FILE TEXT            write a text to a file, and wait until it is on the disk
+box read FILE                  print a file
+box fill FILE MIB              write random data to a file, wait until it is on the disk, and print its SHA-256
+box sum FILE                   print the SHA-256 of a file
 box sleep                      wait, so that commands can run in the container
 `
 
@@ -50,6 +57,8 @@ func run(ctx context.Context, args []string) error {
 		return get(ctx, args)
 	case "udp":
 		return udp(ctx, args)
+	case "write", "read", "fill", "sum":
+		return file(command, args)
 	default:
 		return fmt.Errorf("unknown command %q:\n%s", command, usage)
 	}
@@ -223,6 +232,61 @@ func get(ctx context.Context, args []string) error {
 		return errors.New(response.Status)
 	}
 	return nil
+}
+
+// file runs a command on a file.
+func file(command string, args []string) error {
+	wanted := map[string]int{"write": 2, "read": 1, "fill": 2, "sum": 1}[command]
+	if len(args) != wanted {
+		return fmt.Errorf("%s takes %d arguments:\n%s", command, wanted, usage)
+	}
+	switch command {
+	case "write":
+		return save(args[0], strings.NewReader(args[1]+"\n"))
+	case "fill":
+		size, err := strconv.Atoi(args[1])
+		if err != nil || size < 1 {
+			return fmt.Errorf("fill %s %s: want a number of MiB", args[0], args[1])
+		}
+		sum := sha256.New()
+		if err := save(args[0], io.TeeReader(io.LimitReader(rand.Reader, int64(size)<<20), sum)); err != nil {
+			return err
+		}
+		fmt.Printf("%x\n", sum.Sum(nil))
+		return nil
+	}
+	f, err := os.Open(args[0])
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if command == "read" {
+		_, err = io.Copy(os.Stdout, f)
+		return err
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return err
+	}
+	fmt.Printf("%x\n", sum.Sum(nil))
+	return nil
+}
+
+// save writes a file and returns when the file and its name are on the disk.
+func save(name string, content io.Reader) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func udp(ctx context.Context, args []string) error {

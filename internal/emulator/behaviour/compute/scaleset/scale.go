@@ -9,6 +9,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/compute/schema"
+	"kaz/internal/emulator/behaviour/compute/vm"
 	"kaz/internal/emulator/behaviour/network/ipam"
 )
 
@@ -82,10 +83,19 @@ func scale(c *behaviour.Call) error {
 		behaviour.Set(c.Doc, schema.CapacityPath, len(staying)-len(leaving)) // protected machines stay and count
 		return nil
 	}
+	if err := checkQuota(c, want-len(staying)); err != nil {
+		return err
+	}
 	if schema.IsFlexible(c.Doc) {
 		return growFlexible(c, staying, want-len(staying))
 	}
 	return grow(c, staying, want-len(staying))
+}
+
+// checkQuota refuses n more machines if they exceed a quota.
+func checkQuota(c *behaviour.Call, n int) error {
+	return vm.CheckQuota(c, azure.SubscriptionID(c.ID.Subscription()), behaviour.Text(c.Doc, "location"), behaviour.Text(c.Doc, "sku.name"),
+		behaviour.Text(c.Doc, schema.ProfilePath+".priority"), n)
 }
 
 func scaleInRule(set behaviour.Object) string {

@@ -83,6 +83,12 @@ func fillMachine(c *behaviour.Call) error {
 	if err != nil {
 		return err
 	}
+	if c.Old == nil {
+		err := CheckQuota(c, azure.SubscriptionID(c.ID.Subscription()), behaviour.Text(c.Doc, "location"), size.Name, behaviour.Text(c.Doc, "properties.priority"), 1)
+		if err != nil {
+			return err
+		}
+	}
 	behaviour.Default(c.Doc, "properties.vmId", c.GUID())
 	behaviour.Default(c.Doc, "properties.timeCreated", behaviour.Stamp(c.Now()))
 	behaviour.Default(c.Doc, schema.Runtime+".power", Running)

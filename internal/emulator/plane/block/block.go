@@ -27,9 +27,9 @@ type Options struct {
 	Azure Azure
 	// Dir is the directory of the files of disks and snapshots.
 	Dir string
-	// Root returns the root directory of a machine, in which dev is found, and false for a machine that does not run
-	// here.
-	Root func(machine azure.ID) (string, bool)
+	// Root returns the directory below which dev/disk of a machine is found, and false for a machine that does not run
+	// here. It is called while the documents are locked.
+	Root func(machine azure.ID, doc behaviour.Object) (string, bool)
 	Log  *slog.Logger // nil is slog.Default
 }
 
@@ -39,8 +39,9 @@ type Block struct {
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
-	// The following field belongs to the goroutine that applies changes.
-	attached map[place]attachment
+	// The following fields belong to the goroutine that applies changes.
+	attached map[place]string   // the file at a place
+	devices  map[string]*device // by file
 }
 
 // place is where a machine has a disk.
@@ -49,18 +50,11 @@ type place struct {
 	lun  int
 }
 
-// attachment is a disk at a place.
-type attachment struct {
-	file   string
-	device *device
-}
-
 const (
 	diskType     = "Microsoft.Compute/disks"
 	snapshotType = "Microsoft.Compute/snapshots"
 	vmType       = "Microsoft.Compute/virtualMachines"
-	setType      = "Microsoft.Compute/virtualMachineScaleSets"
-	instanceType = setType + "/virtualMachines"
+	instanceType = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
 )
 
 // Start creates the files and devices of all disks, and follows the changes of their documents.
@@ -72,7 +66,7 @@ func Start(ctx context.Context, o Options) (*Block, error) {
 		return nil, fmt.Errorf("directory of disks: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	b := &Block{options: o, stop: stop, attached: map[place]attachment{}}
+	b := &Block{options: o, stop: stop, attached: map[place]string{}, devices: map[string]*device{}}
 	changes := o.Azure.Subscribe() // before the first look
 	b.createAll()
 	b.attach()
@@ -93,7 +87,7 @@ func (b *Block) Close() {
 func (b *Block) createAll() {
 	b.options.Azure.Look(func(w behaviour.World) {
 		for _, kind := range []string{snapshotType, diskType} {
-			for _, doc := range w.List(azure.SubscriptionID(w.Subscription()), kind) {
+			for _, doc := range behaviour.Everywhere(w, kind) {
 				b.try("create the file of a disk", b.create(doc))
 			}
 		}
@@ -109,7 +103,9 @@ func (b *Block) try(what string, err error) {
 // apply applies changes of documents in their order.
 func (b *Block) apply(changes []emulator.Change) {
 	var deleted []behaviour.Object
+	relevant := false
 	for _, c := range changes {
+		relevant = relevant || c.ID.Is(diskType) || c.ID.Is(vmType) || c.ID.Is(instanceType)
 		switch {
 		case !c.ID.Is(diskType) && !c.ID.Is(snapshotType):
 		case c.New == nil:
@@ -118,7 +114,9 @@ func (b *Block) apply(changes []emulator.Change) {
 			b.try("create the file of a disk", b.create(c.New))
 		}
 	}
-	b.attach()
+	if relevant {
+		b.attach()
+	}
 	for _, doc := range deleted {
 		b.try("delete the file of a disk", os.Remove(b.file(doc)))
 	}
@@ -163,10 +161,8 @@ func (b *Block) grow(path string, size int64) error {
 	if err := os.Truncate(path, size); err != nil {
 		return err
 	}
-	for _, a := range b.attached {
-		if a.file == path {
-			return a.device.resize()
-		}
+	if d := b.devices[path]; d != nil {
+		return d.resize()
 	}
 	return nil
 }
@@ -175,8 +171,8 @@ func (b *Block) grow(path string, size int64) error {
 func (b *Block) attach() {
 	want := map[place]string{}
 	b.options.Azure.Look(func(w behaviour.World) { b.wanted(w, want) })
-	for at, a := range b.attached {
-		if want[at] != a.file {
+	for at, file := range b.attached {
+		if want[at] != file {
 			b.detach(at)
 		}
 	}
@@ -189,12 +185,8 @@ func (b *Block) attach() {
 
 // wanted adds the file of each attached disk by its place.
 func (b *Block) wanted(w behaviour.World, want map[place]string) {
-	scope := azure.SubscriptionID(w.Subscription())
-	for id, doc := range w.List(scope, vmType) {
-		b.wantedOf(w, id, doc, want)
-	}
-	for set := range w.List(scope, setType) {
-		for id, doc := range w.List(set, instanceType) {
+	for _, kind := range []string{vmType, instanceType} {
+		for id, doc := range behaviour.Everywhere(w, kind) {
 			b.wantedOf(w, id, doc, want)
 		}
 	}
@@ -205,7 +197,7 @@ func (b *Block) wantedOf(w behaviour.World, machine azure.ID, doc behaviour.Obje
 	if len(disks) == 0 {
 		return
 	}
-	root, here := b.options.Root(machine)
+	root, here := b.options.Root(machine, doc)
 	if !here {
 		return
 	}
@@ -218,23 +210,32 @@ func (b *Block) wantedOf(w behaviour.World, machine azure.ID, doc behaviour.Obje
 	}
 }
 
+// attachOne links a place to the device of a file. All machines with a shared disk have one device, because two devices
+// of a file would not see each other's writes.
 func (b *Block) attachOne(at place, file string) error {
-	device, err := openDevice(file)
-	if err != nil {
+	d := b.devices[file]
+	if d == nil {
+		var err error
+		if d, err = openDevice(file); err != nil {
+			return err
+		}
+		b.devices[file] = d
+	}
+	if err := replaceLink(d.path, at.link()); err != nil {
+		return errors.Join(err, b.release(file))
+	}
+	b.attached[at] = file
+	return nil
+}
+
+func replaceLink(target, link string) error {
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
 		return err
 	}
-	link := at.link()
-	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
-		return errors.Join(err, device.close())
-	}
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, device.close())
+		return err
 	}
-	if err := os.Symlink(device.path, link); err != nil {
-		return errors.Join(err, device.close())
-	}
-	b.attached[at] = attachment{file: file, device: device}
-	return nil
+	return os.Symlink(target, link)
 }
 
 func (b *Block) detach(at place) {
@@ -242,8 +243,21 @@ func (b *Block) detach(at place) {
 	if errors.Is(err, fs.ErrNotExist) { // the machine's directory is gone
 		err = nil
 	}
-	b.try("detach a disk", errors.Join(err, b.attached[at].device.close()))
+	file := b.attached[at]
 	delete(b.attached, at)
+	b.try("detach a disk", errors.Join(err, b.release(file)))
+}
+
+// release closes the device of a file if no machine has it.
+func (b *Block) release(file string) error {
+	for _, used := range b.attached {
+		if used == file {
+			return nil
+		}
+	}
+	d := b.devices[file]
+	delete(b.devices, file)
+	return d.close()
 }
 
 // link returns the path of the link to a disk.

@@ -1,0 +1,35 @@
+// Package app composes the cluster-autoscaler-provider from its flags. Layer L4.
+package app
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"kaz/cmd/internal/commandline"
+)
+
+const name = "cluster-autoscaler-provider"
+
+// Command returns the command of the program. lookup looks up environment variables.
+func Command(lookup func(string) (string, bool)) *cobra.Command {
+	o := newOptions()
+	command := commandline.Program{
+		Name:  name,
+		Short: "Serve Azure's scale sets as the node groups of cluster-autoscaler",
+		Long: `The cluster-autoscaler-provider makes scale sets of a resource group the node groups of an unmodified
+cluster-autoscaler, which reaches it with --cloud-provider=externalgrpc.`,
+		Example: `  # beside cluster-autoscaler in one pod
+  cluster-autoscaler-provider --cloud-config=/etc/kubernetes/azure.json --nodes=1:10:pool
+
+  # all scale sets with a tag; their tags min and max are their limits
+  cluster-autoscaler-provider --node-group-auto-discovery=label:cluster-autoscaler-enabled=true
+
+  # what becomes of each scale set, and why
+  cluster-autoscaler-provider check --node-group-auto-discovery=label:cluster-autoscaler-enabled=true`,
+		Flags: o.flags(), Logging: o.logging, Validate: o.validate,
+		Run: func(ctx context.Context) error { return run(ctx, o, lookup) },
+	}.Command()
+	command.AddCommand(checkCommand(lookup))
+	return command
+}

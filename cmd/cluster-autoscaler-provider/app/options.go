@@ -1,0 +1,139 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"kaz/internal/plan/nodegroup"
+)
+
+// options are the values of the flags.
+type options struct {
+	source
+	address             string
+	cert, key, clientCA string
+	remote              bool
+	metricsAddress      string
+	forceDelete         bool
+	setsEvery           time.Duration
+	kubeconfig          string
+	watchNodes          bool
+	qps                 float32
+	burst               int
+	logging             *logsapi.LoggingConfiguration
+}
+
+// source says which scale sets are node groups.
+type source struct {
+	cloudConfig string
+	named       []string
+	discovery   []string
+}
+
+func newOptions() *options {
+	return &options{
+		source: source{cloudConfig: "/etc/kubernetes/azure.json"}, address: "127.0.0.1:8086", metricsAddress: "127.0.0.1:8087",
+		setsEvery: time.Minute, watchNodes: true, logging: logsapi.NewLoggingConfiguration(),
+	}
+}
+
+// flags returns the flags in the groups that help shows.
+func (o *options) flags() cliflag.NamedFlagSets {
+	var sets cliflag.NamedFlagSets
+	o.addTo(sets.FlagSet("node groups"))
+	server := sets.FlagSet("server")
+	server.StringVar(&o.address, "address", o.address, "HOST:PORT to serve cluster-autoscaler at.")
+	server.StringVar(&o.cert, "cert", o.cert, "Path of the server's certificate. It is read again when it changes.")
+	server.StringVar(&o.key, "key-cert", o.key, "Path of the private key of --cert.")
+	server.StringVar(&o.clientCA, "ca-cert", o.clientCA, "Path of the certificates that sign certificates of clients.")
+	server.BoolVar(&o.remote, "insecure-allow-remote", o.remote,
+		"Serve without certificates at an address that other machines can reach. They can delete nodes then.")
+	server.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress,
+		"HOST:PORT for /metrics, /healthz and /readyz. Empty means none.")
+	azure := sets.FlagSet("azure")
+	azure.BoolVar(&o.forceDelete, "force-delete", o.forceDelete,
+		"Delete machines without waiting for their shutdown, as enableForceDelete does. Sizes that Azure does not delete so are deleted without it.")
+	azure.DurationVar(&o.setsEvery, "refresh", o.setsEvery, "Age at which the list of scale sets is read again.")
+	kube := sets.FlagSet("kubernetes")
+	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
+		"Path of the kubeconfig. Empty means the service account of the pod, if it runs in one.")
+	kube.BoolVar(&o.watchNodes, "watch-nodes", o.watchNodes,
+		"Watch nodes, so that a group without nodes is like it was when it had some. Without it the size of machines tells.")
+	kube.Float32Var(&o.qps, "kube-api-qps", o.qps, "Requests per second to the Kubernetes API server; 0 means client-go's default.")
+	kube.IntVar(&o.burst, "kube-api-burst", o.burst, "Burst of requests to the Kubernetes API server; 0 means client-go's default.")
+	return sets
+}
+
+// addTo adds the flags that say which scale sets are node groups.
+func (s *source) addTo(flags *pflag.FlagSet) {
+	flags.StringVar(&s.cloudConfig, "cloud-config", s.cloudConfig,
+		"Path of the cloud configuration (azure.json). Environment variables of the in-tree provider, such as ARM_SUBSCRIPTION_ID, go before it.")
+	flags.StringArrayVar(&s.named, "nodes", nil, "Node group as MIN:MAX:SCALESET. May be repeated.")
+	flags.StringArrayVar(&s.discovery, "node-group-auto-discovery", nil,
+		"Tags of scale sets that are node groups: label:KEY=VALUE,...[,min=N][,max=N]. May be repeated: a scale set must match all, "+
+			"or one that begins with label-any instead of label.")
+}
+
+// selection reads the flags that say which scale sets are node groups. It returns all problems at once.
+func (s *source) selection() (nodegroup.Selection, error) {
+	var selection nodegroup.Selection
+	var problems []error
+	for _, value := range s.named {
+		n, err := nodegroup.ParseNamed(value)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("--nodes %w", err))
+		}
+		selection.Named = append(selection.Named, n)
+	}
+	for _, value := range s.discovery {
+		d, err := nodegroup.ParseDiscovery(value)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("--node-group-auto-discovery %w", err))
+		}
+		selection.Discoveries = append(selection.Discoveries, d)
+	}
+	if len(s.named)+len(s.discovery) == 0 {
+		problems = append(problems, errors.New("neither --nodes nor --node-group-auto-discovery is given: want at least one"))
+	}
+	return selection, errors.Join(problems...)
+}
+
+// validate returns all problems at once.
+func (o *options) validate() error {
+	_, err := o.selection()
+	problems := []error{err}
+	note := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	host, _, err := net.SplitHostPort(o.address)
+	if err != nil {
+		note("--address %q: must be HOST:PORT", o.address)
+	}
+	given := 0
+	for _, file := range []string{o.cert, o.key, o.clientCA} {
+		if file != "" {
+			given++
+		}
+	}
+	const all = 3
+	if given > 0 && given < all {
+		note("--cert, --key-cert and --ca-cert: all three are needed, or none")
+	}
+	if err == nil && given == 0 && !loopback(host) && !o.remote {
+		note("--address %s: other machines can reach it, so --cert, --key-cert and --ca-cert are needed; or use 127.0.0.1", o.address)
+	}
+	if o.setsEvery < time.Second {
+		note("--refresh %v: must be 1s or more", o.setsEvery)
+	}
+	return errors.Join(problems...)
+}
+
+func loopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}

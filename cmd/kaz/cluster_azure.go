@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/spf13/cobra"
+
+	"kaz/cmd/internal/release"
+	"kaz/internal/arm"
+	"kaz/internal/cloudconfig"
+	"kaz/internal/engine"
+	"kaz/internal/local/azureclient"
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/definition"
+)
+
+// targetFlags select the Azure of a cluster.
+type targetFlags struct {
+	local    bool
+	endpoint string
+}
+
+func (t *targetFlags) define(command *cobra.Command) {
+	f := command.Flags()
+	f.BoolVar(&t.local, "local", false,
+		"use the running local Azure, with its subscription and tenant instead of those of the definition (see kaz local azure)")
+	f.StringVar(&t.endpoint, "endpoint", "", "base URL of the local Azure, with --local (default the running one)")
+}
+
+// fixedToken is the token of a local Azure.
+type fixedToken string
+
+// GetToken implements azcore.TokenCredential.
+func (t fixedToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: string(t), ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// info finds the local Azure.
+func (t *targetFlags) info(ctx context.Context) (azureclient.Info, error) {
+	dir, err := azureclient.AnnounceDir()
+	if err != nil {
+		return azureclient.Info{}, err
+	}
+	return azureclient.Find(ctx, t.endpoint, dir)
+}
+
+// plan reads a definition for the selected Azure.
+func (t *targetFlags) plan(command *cobra.Command, files []string) (cluster.Plan, error) {
+	d, err := readDefinition(command.InOrStdin(), files)
+	if err != nil {
+		return cluster.Plan{}, mistakes(command, err)
+	}
+	if t.local {
+		info, err := t.info(command.Context())
+		if err != nil {
+			return cluster.Plan{}, err
+		}
+		d.Cluster.Spec.Azure.SubscriptionID, d.Cluster.Spec.Azure.TenantID = info.Subscription, info.Tenant
+	}
+	return cluster.New(d)
+}
+
+// engine opens an engine for the selected Azure.
+func (t *targetFlags) engine(ctx context.Context, a definition.Azure, say io.Writer) (*engine.Engine, error) {
+	config := arm.Config{UserAgent: "kaz/" + release.Version()}
+	poll := 5 * time.Second
+	if t.local {
+		info, err := t.info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if config.Transport, err = trusting(info.CAFile); err != nil {
+			return nil, err
+		}
+		config.Endpoint, config.Credential, poll = info.ARM, fixedToken(info.Token), time.Second
+	} else {
+		environment, known := cloudconfig.EnvironmentNamed(a.Cloud)
+		if !known {
+			return nil, fmt.Errorf("no endpoint is known for cloud %s", a.Cloud)
+		}
+		credential, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
+			TenantID: a.TenantID, ClientOptions: azcore.ClientOptions{Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: environment.Authority}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		config.Endpoint, config.Scope, config.Credential = environment.ResourceManager, environment.Scope(), credential
+	}
+	client, err := arm.New(config)
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Engine{Azure: client, Poll: poll, Say: func(line string) { _, _ = fmt.Fprintln(say, line) }}, nil
+}
+
+// trusting is a transport that trusts the certificate authority of a local Azure.
+func trusting(caFile string) (policy.Transporter, error) {
+	text, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("certificate authority of the local Azure: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("certificate authority of the local Azure: no certificate in %s", caFile)
+	}
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, ForceAttemptHTTP2: true,
+	}}, nil
+}
+
+// clusterPlace selects a cluster that exists without its definition.
+type clusterPlace struct{ subscription, group string }
+
+func (p *clusterPlace) define(command *cobra.Command) {
+	f := command.Flags()
+	f.StringVar(&p.subscription, "subscription", "", "id of the subscription (default that of the local Azure with --local)")
+	f.StringVarP(&p.group, "resource-group", "g", "", "resource group of the cluster (default the name of the cluster)")
+}
+
+// open returns an engine for the selected cluster, and where the cluster is.
+func (p *clusterPlace) open(command *cobra.Command, t *targetFlags, name string) (*engine.Engine, engine.Place, error) {
+	place := engine.Place{Subscription: p.subscription, Group: p.group, Name: name}
+	if place.Group == "" {
+		place.Group = name
+	}
+	if t.local && place.Subscription == "" {
+		info, err := t.info(command.Context())
+		if err != nil {
+			return nil, place, err
+		}
+		place.Subscription = info.Subscription
+	}
+	if place.Subscription == "" {
+		return nil, place, fmt.Errorf("--subscription is missing: want the id of the subscription of cluster %s", name)
+	}
+	e, err := t.engine(command.Context(), definition.Azure{Cloud: cloudconfig.PublicCloud}, command.ErrOrStderr())
+	return e, place, err
+}

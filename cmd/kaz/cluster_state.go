@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"kaz/internal/engine"
+	"kaz/internal/plan/cluster"
+)
+
+func serverOf(clusters map[string]*api.Cluster) string {
+	for _, c := range clusters {
+		return c.Server
+	}
+	return ""
+}
+
+const clusterArgument = "the name of one cluster, as in its definition"
+
+// placeCommand is a command about a cluster that exists, without its definition.
+func placeCommand(command *cobra.Command, run func(*cobra.Command, *engine.Engine, engine.Place) error) *cobra.Command {
+	var target targetFlags
+	var place clusterPlace
+	target.define(command)
+	place.define(command)
+	command.Args = wants(1, 1, clusterArgument)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		e, at, err := place.open(command, &target, args[0])
+		if err != nil {
+			return err
+		}
+		return run(command, e, at)
+	}
+	return command
+}
+
+func clusterStatusCommand() *cobra.Command {
+	var output string
+	command := placeCommand(&cobra.Command{
+		Use:     "status NAME",
+		Short:   "Show the state of a cluster in Azure",
+		Example: `  kaz cluster status prod --subscription 00000000-0000-0000-0000-000000000001 -o json`,
+	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+		status, err := e.Status(command.Context(), at.Names())
+		if err != nil {
+			return err
+		}
+		return printAs(command.OutOrStdout(), output, status, func(w io.Writer) error { return writeStatus(w, status) })
+	})
+	outputFlag(command, &output)
+	return command
+}
+
+func writeStatus(out io.Writer, s engine.Status) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, line := range [][2]string{
+		{"cluster", s.Cluster}, {"resource group", s.ResourceGroup}, {"last deployment", strings.TrimSpace(s.State + " " + s.Since)},
+		{"version", s.Version}, {"API server", s.APIServer}, {"pools", strings.Join(s.Pools, ", ")}, {"resources", fmt.Sprint(s.Resources)},
+	} {
+		if _, err := fmt.Fprintf(w, "%s\t%s\n", line[0], line[1]); err != nil {
+			return err
+		}
+	}
+	for _, u := range s.Units {
+		if _, err := fmt.Fprintf(w, "  %s\t%s\t%s\n", u.Name, u.State, u.Since); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// recorded is the plan of a cluster from the definition in its deployment.
+func recorded(command *cobra.Command, e *engine.Engine, at engine.Place) (cluster.Plan, error) {
+	p, found, err := e.Recorded(command.Context(), at.Names())
+	if err == nil && !found {
+		err = fmt.Errorf("resource group %s has no deployment of cluster %s: check --resource-group and --subscription", at.Group, at.Name)
+	}
+	return p, err
+}
+
+func clusterResumeCommand() *cobra.Command {
+	var kubeconfig string
+	command := placeCommand(&cobra.Command{
+		Use:   "resume NAME",
+		Short: "Go on with a deployment that stopped, without its definition",
+		Long: `Deploys the definition that the last deployment recorded in Azure. It needs no file of the
+machine that began.`,
+		Example: `  kaz cluster resume prod --subscription 00000000-0000-0000-0000-000000000001`,
+	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+		p, err := recorded(command, e, at)
+		if err != nil {
+			return err
+		}
+		return deploy(command.Context(), e, p, kubeconfig, command.OutOrStdout(), command.ErrOrStderr())
+	})
+	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "file for the kubeconfig of a new cluster (default NAME.kubeconfig)")
+	return command
+}
+
+func clusterAbortCommand() *cobra.Command {
+	return placeCommand(&cobra.Command{
+		Use:   "abort NAME",
+		Short: "Cancel the running deployment of a cluster; what is deployed stays",
+	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+		if err := e.Abort(command.Context(), at.Names()); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(command.OutOrStdout(), "the deployment of %s is canceled\n", at.Name)
+		return err
+	})
+}
+
+func clusterDestroyCommand() *cobra.Command {
+	var yes bool
+	command := placeCommand(&cobra.Command{
+		Use:   "destroy NAME",
+		Short: "Remove a cluster and nothing else",
+		Long: `Removes the resource group if kaz made it. Of a group that existed before, it removes only
+the resources with the tag of the cluster, and its role assignments. It shows what goes
+and asks for the name of the cluster.`,
+		Example: `  kaz cluster destroy prod --subscription 00000000-0000-0000-0000-000000000001`,
+	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+		p, err := recorded(command, e, at)
+		if err != nil {
+			return err
+		}
+		r, err := e.Removal(command.Context(), p)
+		if err != nil {
+			return err
+		}
+		if err := writeRemoval(command.ErrOrStderr(), p, r); err != nil {
+			return err
+		}
+		if !yes {
+			if err := confirm(command, at.Name); err != nil {
+				return err
+			}
+		}
+		if err := e.Destroy(command.Context(), p, r); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(command.OutOrStdout(), "cluster %s is removed\n", at.Name)
+		return err
+	})
+	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return command
+}
+
+func writeRemoval(out io.Writer, p cluster.Plan, r engine.Removal) error {
+	kept := "stays: "
+	if r.Group {
+		kept = "- in the group, and not of the definition: "
+		if _, err := fmt.Fprintf(out, "- resource group %s with everything in it\n", p.Names.Group().Name()); err != nil {
+			return err
+		}
+	}
+	for _, id := range r.Resources {
+		if _, err := fmt.Fprintf(out, "- %s %s\n", id.Type(), id.Name()); err != nil {
+			return err
+		}
+	}
+	for _, id := range r.Kept {
+		if _, err := fmt.Fprintf(out, "%s%s %s\n", kept, id.Type(), id.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confirm asks for the name of the cluster.
+func confirm(command *cobra.Command, name string) error {
+	if _, err := fmt.Fprintf(command.ErrOrStderr(), "type the name of the cluster to remove it: "); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(command.InOrStdin()).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if strings.TrimSpace(line) != name {
+		return fmt.Errorf("not confirmed: want the name %s, or --yes", name)
+	}
+	return nil
+}

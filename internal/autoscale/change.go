@@ -1,0 +1,422 @@
+package autoscale
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/nodegroup"
+)
+
+// change is what one call of cluster-autoscaler changes of a group.
+type change struct {
+	group *group
+	grow  int
+	// leave are machines to delete or to deallocate.
+	leave []azure.ID
+	// lower takes machines that were waived off the capacity.
+	lower bool
+}
+
+// submit has a change made in the background.
+func (p *Provider) submit(c change) {
+	p.background.Go(func() {
+		_, err := p.changes.Submit(p.ctx(), c.group.set.Key(), c)
+		if err != nil && p.ctx().Err() == nil {
+			p.Log.Error("change of a scale set failed", "scale_set", c.group.set, "error", err)
+		}
+	})
+}
+
+// commit makes all changes of a scale set that came together. It returns when Azure has accepted them. What Azure refuses
+// is noted in the group.
+func (p *Provider) commit(ctx context.Context, _ string, batch []change) ([]struct{}, error) {
+	g := batch[0].group
+	grow, lower := 0, false
+	var leave []azure.ID
+	for _, c := range batch {
+		grow += c.grow
+		leave = append(leave, c.leave...)
+		lower = lower || c.lower
+	}
+	if grow > 0 {
+		p.grow(ctx, g, grow)
+	}
+	if len(leave) > 0 {
+		p.shrink(ctx, g, leave)
+	}
+	if lower {
+		p.lower(ctx, g)
+	}
+	return make([]struct{}, len(batch)), nil
+}
+
+// grow asks Azure for n machines, as far as they are still wanted.
+func (p *Provider) grow(ctx context.Context, g *group, n int) {
+	g.mu.Lock()
+	spec := g.spec
+	n = min(n, g.queued)
+	g.mu.Unlock()
+	fits, refused := p.catalogue.room(ctx, spec, n)
+	if refused != nil {
+		p.refuse(g, n-fits, *refused)
+	}
+	if fits > 0 && spec.Options.Deallocate {
+		fits -= p.restart(ctx, g, fits)
+	}
+	if fits <= 0 {
+		return
+	}
+	op, err := p.setCapacity(ctx, g, func(capacity int) int { return capacity + fits })
+	if err != nil {
+		p.refuse(g, fits, failure(err))
+		return
+	}
+	g.mu.Lock()
+	g.queued -= fits
+	g.under++
+	g.mu.Unlock()
+	p.Log.Info("scale set grows", "scale_set", g.set, "machines", fits)
+	p.follow(g, op, func(err error) { p.grown(g, fits, err) })
+}
+
+// failure returns what an error means for machines that were asked for. Errors that might pass lasted too long.
+func failure(err error) nodegroup.Failure {
+	if f := nodegroup.FailureOf(err); f != nil {
+		return *f
+	}
+	return nodegroup.Failure{Code: azure.KindOf(err).String(), Message: err.Error(), Class: nodegroup.Other}
+}
+
+// refuse turns n queued machines into placeholders.
+func (p *Provider) refuse(g *group, n int, f nodegroup.Failure) {
+	g.mu.Lock()
+	n = min(n, g.queued)
+	g.queued -= n
+	g.refuse(n, f, false)
+	g.mu.Unlock()
+	p.Metrics.refused(f.Code, n)
+	p.Log.Warn("machines are not asked for, or refused", "scale_set", g.set, "machines", n, "code", f.Code, "message", f.Message)
+}
+
+// grown notes the machines of an increase that Azure did not make.
+func (p *Provider) grown(g *group, n int, err error) {
+	if err == nil {
+		return
+	}
+	p.catalogue.forgetUsages()
+	f := nodegroup.FailureOf(err)
+	if f == nil {
+		return
+	}
+	g.mu.Lock()
+	failed := g.explain(*f)
+	missing := max(min(n-failed, g.account().Missing()-g.waived-(len(g.refused)-g.uncounted())), 0)
+	g.refuse(missing, *f, true)
+	g.mu.Unlock()
+	p.Metrics.refused(f.Code, failed+missing)
+	p.Log.Warn("machines were not made", "scale_set", g.set, "failed", failed, "missing", missing, "code", f.Code, "message", f.Message)
+}
+
+// explain gives the machines that failed for an unknown reason the failure of the operation that made them. It returns
+// how many they are. The caller holds the lock.
+func (g *group) explain(f nodegroup.Failure) int {
+	n := 0
+	for at := range g.instances {
+		if i := &g.instances[at]; i.Failure != nil && i.Failure.Code == nodegroup.FailedState {
+			i.Failure, g.reasons[i.Key] = &f, f
+			n++
+		}
+	}
+	return n
+}
+
+// restart starts up to n deallocated machines and returns for how many of n nothing more is to be done.
+func (p *Provider) restart(ctx context.Context, g *group, n int) int {
+	g.mu.Lock()
+	var ids []azure.ID
+	for _, i := range g.account().Restart(n) {
+		ids = append(ids, i.ID)
+	}
+	g.mu.Unlock()
+	if len(ids) == 0 {
+		return 0
+	}
+	op, err := p.act(ctx, g, "start", ids, nil)
+	if err != nil {
+		p.refuse(g, len(ids), failure(err))
+		return len(ids)
+	}
+	g.mu.Lock()
+	g.queued -= len(ids)
+	g.under++
+	for _, id := range ids {
+		if at, listed := g.index[id.Key()]; listed {
+			g.instances[at].Deallocated, g.instances[at].State = false, nodegroup.Creating
+		}
+	}
+	g.mu.Unlock()
+	p.Log.Info("deallocated machines start", "scale_set", g.set, "machines", len(ids))
+	p.follow(g, op, func(err error) {
+		if err == nil {
+			return
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		off := 0
+		for _, id := range ids {
+			if at, listed := g.index[id.Key()]; listed && g.instances[at].Deallocated {
+				off++
+			}
+		}
+		g.refuse(off, failure(err), false)
+	})
+	return len(ids)
+}
+
+// tries is how often a request is made that Azure refuses for reasons that pass, and pause how long it waits between.
+const (
+	tries = 6
+	pause = 2 * time.Second
+)
+
+// retry calls do until it succeeds or fails for good.
+func retry(ctx context.Context, do func(try int) (*azure.Operation, error)) (op *azure.Operation, err error) {
+	for try := range tries {
+		if op, err = do(try); err == nil || nodegroup.FailureOf(err) != nil {
+			return op, err
+		}
+		var refused *azure.Error
+		wait := pause << try
+		if errors.As(err, &refused) && refused.RetryAfter > 0 {
+			wait = refused.RetryAfter
+		}
+		if azure.KindOf(err) == azure.Changed {
+			wait = 0
+		}
+		select {
+		case <-ctx.Done():
+			return op, err
+		case <-time.After(wait):
+		}
+	}
+	return op, err
+}
+
+// setCapacity changes the capacity of a scale set, on condition that nobody else changed the scale set since it was
+// read. Where somebody did, it is read again.
+func (p *Provider) setCapacity(ctx context.Context, g *group, to func(capacity int) int) (*azure.Operation, error) {
+	wanted := 0
+	op, err := retry(ctx, func(try int) (*azure.Operation, error) {
+		g.mu.Lock()
+		spec, capacity, etag := g.spec, g.capacity, g.etag
+		g.mu.Unlock()
+		if try > 0 || etag == "" {
+			fresh, err := p.read(ctx, spec)
+			if err != nil {
+				return nil, err
+			}
+			capacity, etag = fresh.Capacity(), fresh.Etag()
+		}
+		wanted = to(capacity)
+		if wanted == capacity {
+			return azure.Done(nil), nil
+		}
+		body, err := json.Marshal(map[string]any{"sku": map[string]any{"capacity": wanted}})
+		if err != nil {
+			return nil, err
+		}
+		return p.Azure.Begin(ctx, azure.Request{Verb: azure.Patch, ID: g.set, Body: body, IfMatch: etag, Unseen: true})
+	})
+	if err == nil {
+		g.mu.Lock()
+		g.capacity, g.etag = wanted, ""
+		g.mu.Unlock()
+	}
+	return op, err
+}
+
+// act has the scale set do something with machines.
+func (p *Provider) act(ctx context.Context, g *group, action string, ids []azure.ID, parameters map[string]string) (*azure.Operation, error) {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = id.Name()
+	}
+	body, err := json.Marshal(map[string]any{"instanceIds": names})
+	if err != nil {
+		return nil, err
+	}
+	op, err := retry(ctx, func(int) (*azure.Operation, error) {
+		return p.Azure.Begin(ctx, azure.Request{Verb: azure.Post, ID: g.set, Action: action, Parameters: parameters, Body: body})
+	})
+	if err == nil {
+		g.mu.Lock()
+		g.etag = ""
+		g.mu.Unlock()
+	}
+	return op, err
+}
+
+// follow waits for an operation in the background, reads the group and tells then how the operation ended.
+func (p *Provider) follow(g *group, op *azure.Operation, ended func(error)) {
+	p.background.Go(func() {
+		ctx := p.ctx()
+		_, err := op.Wait(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		g.mu.Lock()
+		g.under--
+		g.stale = true
+		last := g.under == 0
+		g.mu.Unlock()
+		if err != nil {
+			p.Log.Warn("operation of a scale set failed", "scale_set", g.set, "error", err)
+		}
+		p.inspect(ctx, g)
+		ended(err)
+		g.mu.Lock()
+		waived := g.waived > 0
+		g.mu.Unlock()
+		if last && waived {
+			p.submit(change{group: g, lower: true})
+		}
+	})
+}
+
+// shrink deletes machines, or deallocates them where the group keeps them.
+func (p *Provider) shrink(ctx context.Context, g *group, ids []azure.ID) {
+	keep, del := g.split(ids)
+	if len(keep) > 0 {
+		p.remove(ctx, g, "deallocate", keep, nil)
+	}
+	if len(del) > 0 {
+		p.remove(ctx, g, "delete", del, p.force(g))
+	}
+}
+
+// split returns the machines that are to be deallocated and those that are to be deleted.
+func (g *group) split(ids []azure.ID) (keep, del []azure.ID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, id := range ids {
+		if g.leaving[id.Key()].deallocate {
+			keep = append(keep, id)
+		} else {
+			del = append(del, id)
+		}
+	}
+	return keep, del
+}
+
+func (p *Provider) force(g *group) map[string]string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	force := p.ForceDelete
+	if g.spec.Options.ForceDelete != nil {
+		force = *g.spec.Options.ForceDelete
+	}
+	if !force || !g.spec.Forceable || g.unforced {
+		return nil
+	}
+	return map[string]string{"forceDeletion": "true"}
+}
+
+// remove has machines deleted or deallocated.
+func (p *Provider) remove(ctx context.Context, g *group, action string, ids []azure.ID, parameters map[string]string) {
+	op, err := p.act(ctx, g, action, ids, parameters)
+	if parameters != nil && notAllowed(err) {
+		p.Log.Info("machines of the scale set cannot be deleted by force", "scale_set", g.set, "error", err)
+		g.mu.Lock()
+		g.unforced = true
+		g.mu.Unlock()
+		op, err = p.act(ctx, g, action, ids, nil)
+	}
+	if err != nil {
+		p.stay(g, ids, err)
+		return
+	}
+	g.mu.Lock()
+	g.under++
+	g.mu.Unlock()
+	p.Log.Info("machines leave a scale set", "scale_set", g.set, "action", action, "machines", len(ids))
+	p.follow(g, op, func(err error) { p.left(g, action, ids, err) })
+}
+
+func notAllowed(err error) bool {
+	var refused *azure.Error
+	return errors.As(err, &refused) && strings.EqualFold(refused.Code, "OperationNotAllowed")
+}
+
+// left notes the machines that are there although their operation ended.
+func (p *Provider) left(g *group, action string, ids []azure.ID, err error) {
+	g.mu.Lock()
+	unread := g.err != nil
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id azure.ID) bool { _, leaves := g.leaving[id.Key()]; return !leaves })
+	g.mu.Unlock()
+	switch {
+	case len(ids) == 0, err == nil && unread:
+		return
+	case err == nil:
+		err = errors.New("Azure reports success, and they are still there")
+	case azure.KindOf(err) == azure.Changed: // another operation took its place: once more
+		ctx := p.ctx()
+		if op, again := p.act(ctx, g, action, ids, nil); again == nil {
+			_, err = op.Wait(ctx)
+			if p.inspect(ctx, g); err == nil {
+				return
+			}
+		}
+	}
+	p.stay(g, ids, err)
+}
+
+// stay notes that machines do not leave.
+func (p *Provider) stay(g *group, ids []azure.ID, err error) {
+	g.mu.Lock()
+	stayed := 0
+	for _, id := range ids {
+		if _, leaves := g.leaving[id.Key()]; leaves {
+			delete(g.leaving, id.Key())
+			stayed++
+		}
+	}
+	g.stale = true
+	g.mu.Unlock()
+	p.Metrics.stayed(g.name, stayed)
+	p.Log.Error("machines do not leave a scale set", "scale_set", g.set, "machines", stayed, "error", err)
+}
+
+// lower takes machines that nobody wants any more, and that Azure did not make, off the capacity. While machines are
+// being made it waits: the end of that calls it again.
+func (p *Provider) lower(ctx context.Context, g *group) {
+	g.mu.Lock()
+	busy := g.under > 0 || g.waived == 0
+	g.mu.Unlock()
+	if busy {
+		return
+	}
+	p.inspect(ctx, g)
+	g.mu.Lock()
+	existing, waived := 0, g.waived
+	for _, i := range g.instances {
+		if _, leaves := g.leaving[i.Key]; !leaves && i.State != nodegroup.Deleting {
+			existing++
+		}
+	}
+	g.mu.Unlock()
+	op, err := p.setCapacity(ctx, g, func(capacity int) int { return nodegroup.Lower(capacity, existing, waived) })
+	if err != nil {
+		p.Log.Warn("the capacity of a scale set cannot be lowered", "scale_set", g.set, "error", err)
+		return
+	}
+	g.mu.Lock()
+	g.waived = max(g.waived-waived, 0)
+	g.under++
+	g.mu.Unlock()
+	p.follow(g, op, func(error) {})
+}

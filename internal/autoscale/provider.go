@@ -1,0 +1,218 @@
+package autoscale
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/plan/nodegroup"
+	"kaz/internal/plan/nodes"
+	"kaz/internal/reconcile"
+)
+
+// Azure is Azure as the provider needs it. Reads are of the resource itself, not of what was read before.
+type Azure interface {
+	azure.Reader
+	azure.Writer
+}
+
+// Config is the configuration of a provider.
+type Config struct {
+	Azure Azure
+	// ResourceGroup has the scale sets. Location is its region, for the quotas of the subscription.
+	ResourceGroup azure.ID
+	Location      string
+	Selection     nodegroup.Selection
+	// ForceDelete deletes machines without waiting for their shutdown, where Azure can.
+	ForceDelete bool
+	// SetsEvery is the age at which the list of scale sets is read again, InstancesEvery that of a list of instances of
+	// which nothing tells that it changed. 0 means a minute, and an hour.
+	SetsEvery, InstancesEvery time.Duration
+	Metrics                   *Metrics
+	Log                       *slog.Logger
+}
+
+// Provider has the node groups. Its methods can be called at the same time.
+type Provider struct {
+	Config
+	catalogue *catalogue
+	// changes makes one request to Azure of all changes of a scale set that come together.
+	changes *reconcile.Coalescer[change, struct{}]
+	// background is done when no change is under way any more. Its context is that of the provider.
+	background sync.WaitGroup
+	ctx        func() context.Context
+	stop       context.CancelFunc
+	wake       chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	groups map[string]*group
+	// absent counts in how many lists one after the other a group was missing.
+	absent  map[string]int
+	listed  time.Time
+	ignored map[string]string // why scale sets are no node groups, by their names
+	nodes   map[string]seenNode
+	loop    int // of cluster-autoscaler
+}
+
+// seenNode is a node by the key of its machine's id.
+type seenNode struct {
+	providerID string
+	loop       int // in which cluster-autoscaler asked for it, -1: a watch shows it
+}
+
+// The gathering of changes: cluster-autoscaler deletes nodes with one call for each.
+const (
+	gatherCalm = 200 * time.Millisecond
+	gatherMost = time.Second
+)
+
+// New returns a provider. It knows nothing until Run has read Azure. Close it when done.
+func New(c Config) *Provider {
+	if c.SetsEvery == 0 {
+		c.SetsEvery = time.Minute
+	}
+	if c.InstancesEvery == 0 {
+		c.InstancesEvery = time.Hour
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p := &Provider{
+		Config: c, catalogue: newCatalogue(c.Azure, c.ResourceGroup.Subscription(), c.Location),
+		ctx: func() context.Context { return ctx }, wake: make(chan struct{}, 1),
+		groups: map[string]*group{}, absent: map[string]int{}, ignored: map[string]string{}, nodes: map[string]seenNode{},
+	}
+	p.changes = reconcile.NewCoalescer(p.commit)
+	p.changes.Gather(gatherCalm, gatherMost)
+	context.AfterFunc(ctx, p.changes.Close)
+	p.stop = stop
+	return p
+}
+
+// Close ends what is under way and waits for it. Azure finishes what it accepted.
+func (p *Provider) Close() {
+	p.stop()
+	p.changes.Close()
+	p.background.Wait()
+}
+
+// Ready reports whether all scale sets were read.
+func (p *Provider) Ready() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.listed.IsZero()
+}
+
+// group returns a group by its id, nil if there is none.
+func (p *Provider) group(id string) *group {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.groups[strings.ToLower(id)]
+}
+
+// all returns the groups in the order of their names.
+func (p *Provider) all() []*group {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]*group, 0, len(p.groups))
+	for _, key := range slices.Sorted(maps.Keys(p.groups)) {
+		all = append(all, p.groups[key])
+	}
+	return all
+}
+
+// Ignored returns why scale sets of the resource group are no node groups, by their names.
+func (p *Provider) Ignored() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.ignored)
+}
+
+// groupOf returns the group with a machine, nil if it is in none.
+func (p *Provider) groupOf(machine azure.ID) *group {
+	if set := machine.Parent(); set.Is(compute.ScaleSets) {
+		if g := p.group(set.Name()); g != nil && g.set.Equal(set) {
+			return g
+		}
+		return nil
+	}
+	for _, g := range p.all() {
+		if g.lists(machine) {
+			return g
+		}
+	}
+	return nil
+}
+
+// note remembers the spelling of a node's provider id. loop is -1 for a node that a watch shows.
+func (p *Provider) note(machine azure.ID, providerID string, loop int) (isNew bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := machine.Key()
+	have, known := p.nodes[key]
+	if loop != -1 && known && have.loop == -1 {
+		loop = -1
+	}
+	p.nodes[key] = seenNode{providerID, loop}
+	return !known
+}
+
+// Observe tells of a node that a watch shows. The next machine of its group will be like it.
+func (p *Provider) Observe(node *corev1.Node) {
+	machine, ok := nodes.MachineID(node.Spec.ProviderID)
+	if !ok {
+		return
+	}
+	if p.note(machine, node.Spec.ProviderID, -1) {
+		p.poke()
+	}
+	if g := p.groupOf(machine); g != nil {
+		g.observe(machine, node)
+	}
+}
+
+// Forget tells that a node is gone.
+func (p *Provider) Forget(node *corev1.Node) {
+	machine, ok := nodes.MachineID(node.Spec.ProviderID)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	delete(p.nodes, machine.Key())
+	p.mu.Unlock()
+	if g := p.groupOf(machine); g != nil {
+		g.doubt()
+		p.poke()
+	}
+}
+
+// nodeAt returns the provider id of the node at a machine, and whether there is one.
+func (p *Provider) nodeAt(machine azure.ID) (string, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	node, ok := p.nodes[machine.Key()]
+	return node.providerID, ok
+}
+
+// nextLoop begins a loop of cluster-autoscaler. Nodes that it did not ask for in the last loops are gone.
+func (p *Provider) nextLoop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.loop++
+	const remembered = 3
+	maps.DeleteFunc(p.nodes, func(_ string, n seenNode) bool { return n.loop >= 0 && n.loop < p.loop-remembered })
+}
+
+// poke has the loop look at what is due.
+func (p *Provider) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}

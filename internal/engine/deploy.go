@@ -1,0 +1,421 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/engine/pki"
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/emit"
+	"kaz/internal/plan/cluster/lint"
+	"kaz/internal/plan/cluster/naming"
+	"kaz/internal/plan/cluster/units"
+)
+
+// lifecycleTag says at a resource group whether kaz made it.
+const lifecycleTag = "kaz_lifecycle"
+
+// Result is what a deployment did.
+type Result struct {
+	// Unchanged says that nothing had to be written.
+	Unchanged bool
+	// Units are the units that were deployed.
+	Units []string
+	// Kubeconfig is the kubeconfig of the first administrator; only the first deployment has one.
+	Kubeconfig []byte
+}
+
+// ErrFixed is in the chain of an error about changes that a deployment cannot make.
+var ErrFixed = errors.New("the definition changes what a deployment cannot change")
+
+// work is what a deployment is going to write.
+type work struct {
+	plan     cluster.Plan
+	state    State
+	template emit.Template
+	seed     bool
+	left     int
+}
+
+// prepare compares a plan with Azure.
+func (e *Engine) prepare(ctx context.Context, p cluster.Plan) (work, error) {
+	state, err := e.Read(ctx, p.Names, others(p)...)
+	if err != nil {
+		return work{}, err
+	}
+	w := work{plan: p, state: state}
+	if err := state.allowed(p.Definition); err != nil {
+		return w, err
+	}
+	all := p.Template(emit.Options{})
+	o := emit.Options{Leave: map[string]bool{}, Keep: map[string]bool{}}
+	for unit, hash := range all.Hashes {
+		if state.done(p, unit, hash) {
+			o.Leave[unit] = true
+		}
+	}
+	for id := range state.resources {
+		o.Keep[id] = true
+	}
+	w.left = len(o.Leave)
+	w.template = p.Template(o)
+	vault, had := state.units["vault"]
+	w.seed = !had || vault.Properties.ProvisioningState != "Succeeded"
+	return w, nil
+}
+
+// allowed refuses changes that need machines to be replaced, or a new cluster.
+func (s State) allowed(d definition.Definition) error {
+	if s.Definition == nil {
+		return nil
+	}
+	var refused []string
+	for _, difference := range definition.Compare(*s.Definition, d) {
+		if difference.Change != definition.Live {
+			refused = append(refused, difference.String())
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: make a new pool or cluster, or take the change back:\n%s", ErrFixed, strings.Join(refused, "\n"))
+}
+
+func (w work) empty() bool { return len(w.template.Units) == 0 }
+
+// body is the body of the deployment. secrets are empty unless they are written.
+func (w work) body(secrets map[string]string) (azure.Document, error) {
+	given := map[string]any{}
+	declared, _ := w.template.Main["parameters"].(map[string]any)
+	for name := range declared {
+		switch name {
+		case units.SeedSecrets:
+			given[name] = map[string]any{"value": w.seed}
+		case emit.DefinitionParameter:
+		default:
+			if w.seed {
+				given[name] = map[string]any{"value": secrets[name]}
+			}
+		}
+	}
+	return json.Marshal(map[string]any{"properties": map[string]any{
+		"mode": "Incremental", "template": w.template.Main, "parameters": given,
+	}})
+}
+
+// Preview shows what a deployment would do without asking Azure to compare: the units that it would deploy.
+func (e *Engine) Preview(ctx context.Context, p cluster.Plan) ([]string, error) {
+	w, err := e.prepare(ctx, p)
+	return slices.Sorted(maps.Keys(w.template.Units)), err
+}
+
+// Deploy brings Azure to the plan. save gets the kubeconfig of a new cluster before the deployment begins, because the key of
+// the certificate authority is known only then.
+func (e *Engine) Deploy(ctx context.Context, p cluster.Plan, save func(kubeconfig []byte) error) (Result, error) {
+	w, err := e.prepare(ctx, p)
+	if err != nil {
+		return Result{}, err
+	}
+	if m := w.state.Main; m != nil && m.running() {
+		return Result{}, fmt.Errorf("a deployment of %s runs since %s: wait for it, or end it with kaz cluster abort", p.Names.Cluster,
+			m.Properties.Timestamp)
+	}
+	result := Result{Units: slices.Sorted(maps.Keys(w.template.Units))}
+	if w.empty() {
+		result.Unchanged = true
+		return result, e.scale(ctx, w, &result)
+	}
+	var secrets map[string]string
+	if w.seed {
+		if secrets, result.Kubeconfig, err = e.secrets(p); err != nil {
+			return result, err
+		}
+		if err := save(result.Kubeconfig); err != nil {
+			return result, fmt.Errorf("kubeconfig: %w", err)
+		}
+	}
+	if err := clean(w, secrets); err != nil {
+		return result, err
+	}
+	if err := e.makeGroup(ctx, w); err != nil {
+		return result, err
+	}
+	if err := e.run(ctx, w, secrets); err != nil {
+		return result, err
+	}
+	return result, e.scale(ctx, w, &result)
+}
+
+// clean refuses to send a template with a secret in it: secrets go as parameters only.
+func clean(w work, secrets map[string]string) error {
+	raw := map[string][]byte{}
+	for name, text := range secrets {
+		raw[name] = []byte(text)
+	}
+	if found := lint.Secrets(map[string][]byte{"the template": emit.JSON(w.template.Main)}, raw); len(found) > 0 {
+		return errors.New(strings.Join(found, "\n"))
+	}
+	return nil
+}
+
+func (e *Engine) secrets(p cluster.Plan) (parameters map[string]string, kubeconfig []byte, err error) {
+	made, err := pki.New(e.now())
+	if err != nil {
+		return nil, nil, err
+	}
+	if parameters, err = made.Parameters(); err != nil {
+		return nil, nil, err
+	}
+	host := p.Names.PublicHost()
+	if host == "" {
+		host = p.Names.InternalHost()
+	}
+	server := fmt.Sprintf("https://%s:%d", host, p.Definition.Cluster.Spec.Network.APIServer.Port)
+	kubeconfig, err = made.Kubeconfig(p.Names.Cluster, server, e.now())
+	return parameters, kubeconfig, err
+}
+
+// makeGroup makes the resource group of a new cluster.
+func (e *Engine) makeGroup(ctx context.Context, w work) error {
+	if w.state.Group != nil {
+		return nil
+	}
+	a := w.plan.Definition.Cluster.Spec.Azure
+	tags := map[string]string{naming.ClusterTag: w.plan.Names.Cluster, lifecycleTag: "Owned"}
+	maps.Copy(tags, a.Tags)
+	body, err := json.Marshal(map[string]any{"location": a.Location, "tags": tags})
+	if err != nil {
+		return err
+	}
+	e.say("create resource group %s", a.ResourceGroup.Name)
+	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Put, ID: w.plan.Names.Group(), Body: body})
+	return err
+}
+
+// run deploys and shows the progress of the units.
+func (e *Engine) run(ctx context.Context, w work, secrets map[string]string) error {
+	body, err := w.body(secrets)
+	if err != nil {
+		return err
+	}
+	id := deploymentID(w.plan.Names.Group(), w.plan.Names.Deployment())
+	e.say("deploy %d units, %d unchanged: %s", len(w.template.Units), w.left, id.Name())
+	op, err := e.Azure.Begin(ctx, azure.Request{Verb: azure.Put, ID: id, Body: body, Unseen: true})
+	if err != nil {
+		return e.explain(ctx, id, err)
+	}
+	watching, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.watch(watching, w.plan.Names, id)
+	}()
+	_, err = op.Wait(ctx)
+	stop()
+	<-ended
+	if err != nil {
+		return e.explain(ctx, id, err)
+	}
+	return nil
+}
+
+// watch says when units begin and end, until ctx is done.
+func (e *Engine) watch(ctx context.Context, n naming.Names, id azure.ID) {
+	every := e.Poll
+	if every == 0 {
+		every = 5 * time.Second
+	}
+	said := map[string]string{}
+	for {
+		timer := time.NewTimer(every)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		operations, err := e.operations(ctx, id)
+		if err != nil {
+			continue // the deployment goes on, and its end is read elsewhere
+		}
+		for _, o := range operations {
+			unit := strings.TrimPrefix(o.Properties.TargetResource.ID.Name(), n.Cluster+"-")
+			state := o.Properties.ProvisioningState
+			if unit != "" && said[unit] != state {
+				said[unit] = state
+				e.say("  %-24s %s", unit, strings.ToLower(state))
+			}
+		}
+	}
+}
+
+// operation is a step of a deployment.
+type operation struct {
+	Properties struct {
+		ProvisioningState string          `json:"provisioningState"`
+		StatusMessage     json.RawMessage `json:"statusMessage"`
+		TargetResource    struct {
+			ID   azure.ID `json:"id"`
+			Type string   `json:"resourceType"`
+		} `json:"targetResource"`
+	} `json:"properties"`
+}
+
+func (e *Engine) operations(ctx context.Context, id azure.ID) ([]operation, error) {
+	docs, err := e.Azure.List(ctx, azure.Query{Scope: id, Type: operationType})
+	if err != nil {
+		return nil, err
+	}
+	var all []operation
+	for _, doc := range docs {
+		var o operation
+		if err := json.Unmarshal(doc, &o); err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// Failure is a resource that could not be deployed.
+type Failure struct {
+	// Path are the units and the resource: "cp-1 > prod-cp-1".
+	Path          string
+	ID            azure.ID
+	Code, Message string
+	Remedy        string
+}
+
+// DeployError is a failed deployment.
+type DeployError struct {
+	Deployment azure.ID
+	Failures   []Failure
+	cause      error
+}
+
+func (d *DeployError) Unwrap() error { return d.cause }
+
+func (d *DeployError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "deployment %s failed", d.Deployment.Name())
+	for _, f := range d.Failures {
+		fmt.Fprintf(&b, "\n%s: %s: %s", f.Path, f.Code, f.Message)
+		if f.Remedy != "" {
+			fmt.Fprintf(&b, "\n  remedy: %s", f.Remedy)
+		}
+	}
+	if len(d.Failures) == 0 {
+		fmt.Fprintf(&b, ": %v", d.cause)
+	}
+	b.WriteString("\nthe same command goes on where this deployment stopped")
+	return b.String()
+}
+
+// explain finds the resources that failed, also those of nested deployments.
+func (e *Engine) explain(ctx context.Context, id azure.ID, cause error) error {
+	d := &DeployError{Deployment: id, cause: cause}
+	if azure.KindOf(cause) == azure.Canceled {
+		return fmt.Errorf("stopped waiting for deployment %s, which goes on in Azure: %w", id.Name(), cause)
+	}
+	e.failures(ctx, id, "", 0, d)
+	return d
+}
+
+func (e *Engine) failures(ctx context.Context, id azure.ID, path string, depth int, d *DeployError) {
+	operations, err := e.operations(ctx, id)
+	if err != nil || depth > lint.MostNested {
+		return
+	}
+	for _, o := range operations {
+		if o.Properties.ProvisioningState != "Failed" {
+			continue
+		}
+		target := o.Properties.TargetResource.ID
+		at := strings.TrimPrefix(path+" > "+target.Name(), " > ")
+		before := len(d.Failures)
+		if strings.EqualFold(o.Properties.TargetResource.Type, deploymentType) {
+			e.failures(ctx, target, at, depth+1, d)
+		}
+		if len(d.Failures) > before {
+			continue
+		}
+		code, message := innermost(o.Properties.StatusMessage)
+		d.Failures = append(d.Failures, Failure{at, target, code, message, remedy(code)})
+	}
+}
+
+// innermost is the code and the message of the innermost error of a status.
+func innermost(status json.RawMessage) (code, message string) {
+	type fault struct {
+		Code    string            `json:"code"`
+		Message string            `json:"message"`
+		Details []json.RawMessage `json:"details"`
+	}
+	var outer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(status, &outer) != nil || len(outer.Error) == 0 {
+		return "Unknown", string(status)
+	}
+	for next := outer.Error; next != nil; {
+		var f fault
+		if json.Unmarshal(next, &f) != nil {
+			break
+		}
+		if f.Code != "" {
+			code, message = f.Code, f.Message
+		}
+		next = nil
+		if len(f.Details) > 0 {
+			next = f.Details[0]
+		}
+	}
+	return code, message
+}
+
+// remedy says what to do about an error of Azure.
+func remedy(code string) string {
+	switch code {
+	case "AllocationFailed", "ZonalAllocationFailed", "OverconstrainedAllocationRequest", "OverconstrainedZonalAllocationRequest":
+		return "Azure has no room now: try again later, or another vmSize or other zones"
+	case "SkuNotAvailable":
+		return "choose another vmSize or other zones: kaz cluster deploy --dry-run checks them"
+	case "QuotaExceeded", "OperationNotAllowed", "PublicIPCountLimitReached":
+		return "ask for a higher quota in the Azure portal (Subscription, Usage + quotas), or choose fewer or smaller machines"
+	case "AuthorizationFailed", "LinkedAuthorizationFailed":
+		return "ask an owner of the subscription for the role that the message names"
+	case "RequestDisallowedByPolicy":
+		return "a policy of the subscription forbids the resource: a TemplatePatch can change it, such as its tags"
+	case "VMExtensionProvisioningError", "OSProvisioningTimedOut":
+		return "the machine did not join the cluster: its boot log is /var/log/kaz-bootstrap.log and in its boot diagnostics"
+	case "ScopeLocked":
+		return "remove the lock of the resource group"
+	default:
+		return ""
+	}
+}
+
+// Abort cancels the running deployment of a cluster. What is deployed stays.
+func (e *Engine) Abort(ctx context.Context, n naming.Names) error {
+	_, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: deploymentID(n.Group(), n.Deployment()), Action: "cancel"})
+	return err
+}
+
+// created are all resources of a plan whose resource group does not exist.
+func (w work) created() []Change {
+	all := []Change{{ID: w.plan.Names.Group(), Type: "Create"}}
+	for _, u := range w.plan.Graph.Units {
+		for _, r := range u.Resources {
+			all = append(all, Change{ID: emit.ID(w.plan.Names, r.Resource, u.Unit), Type: "Create"})
+		}
+	}
+	return all
+}

@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/emit"
+	"kaz/internal/plan/cluster/graph"
+	"kaz/internal/plan/cluster/naming"
+)
+
+// Removal is what destroy would remove.
+type Removal struct {
+	// Group says that the whole resource group goes, because kaz made it.
+	Group bool
+	// Resources are the resources, in the order in which they go. Without Group each of them has the tag of the cluster or is a
+	// role assignment of it.
+	Resources []azure.ID
+	// Kept are resources of the group that have no tag of the cluster. With Group they go, too.
+	Kept []azure.ID
+}
+
+// Removal finds what destroy would remove.
+func (e *Engine) Removal(ctx context.Context, p cluster.Plan) (Removal, error) {
+	s, err := e.Read(ctx, p.Names, others(p)...)
+	if err != nil || s.Group == nil {
+		return Removal{}, err
+	}
+	var r Removal
+	own := p.Definition.Cluster.Spec.Azure.ResourceGroup.Lifecycle == "Owned"
+	r.Group = own && s.Tags[naming.ClusterTag] == p.Names.Cluster && s.Tags[lifecycleTag] == "Owned"
+	listed := r.planned(p, s)
+	for _, key := range slices.Sorted(maps.Keys(s.resources)) {
+		there := s.resources[key]
+		switch mine := there.Tags[naming.ClusterTag] == p.Names.Cluster; {
+		case listed[key]:
+		case mine && !r.Group: // of a pool, or of an extension, that the definition no longer has
+			r.Resources = append([]azure.ID{there.ID}, r.Resources...)
+		case !mine && there.ID.Under(*s.Group):
+			r.Kept = append(r.Kept, there.ID)
+		}
+	}
+	return r, nil
+}
+
+// planned adds the resources of the plan that exist, those first that others do not need. It returns their keys.
+func (r *Removal) planned(p cluster.Plan, s State) map[string]bool {
+	listed := map[string]bool{}
+	for _, u := range slices.Backward(p.Graph.Units) {
+		for _, res := range slices.Backward(u.Resources) {
+			id := emit.ID(p.Names, res.Resource, u.Unit)
+			if r.Group && id.Under(*s.Group) {
+				continue
+			}
+			there, has := s.resources[id.Key()]
+			switch {
+			case has && there.Tags[naming.ClusterTag] == p.Names.Cluster:
+				r.Resources = append(r.Resources, id)
+				listed[id.Key()] = true
+			case res.Type == "Microsoft.Authorization/roleAssignments":
+				r.Resources = append(r.Resources, assignment(id, res.Scope, p))
+			}
+		}
+	}
+	return listed
+}
+
+// assignment is the id of a role assignment, which is below its scope.
+func assignment(id azure.ID, scope graph.Ref, p cluster.Plan) azure.ID {
+	if scope.IsZero() {
+		return id
+	}
+	at, exists := scope.Exists()
+	if !exists {
+		unit, _ := scope.Target()
+		r := p.Graph.Resource(scope)
+		at = emit.ID(p.Names, r, p.Graph.Unit(unit).Unit)
+		names := scope.Names(r.Name)[strings.Count(r.Name, "/")+1:]
+		kinds := strings.Split(strings.TrimPrefix(scope.TypeOf(r.Type), r.Type), "/")[1:]
+		for i, name := range names {
+			at = at.Child(kinds[i], name)
+		}
+	}
+	return at.Resource("Microsoft.Authorization/roleAssignments", id.Name())
+}
+
+// Destroy removes what Removal found. Role assignments go first, because their scopes go with them. A resource that another
+// one still uses is tried again after the others.
+func (e *Engine) Destroy(ctx context.Context, p cluster.Plan, r Removal) error {
+	rest := slices.Clone(r.Resources)
+	slices.SortStableFunc(rest, func(a, b azure.ID) int { return rank(a) - rank(b) })
+	for len(rest) > 0 {
+		var used []azure.ID
+		var last error
+		for _, id := range rest {
+			e.say("delete %s %s", id.Type(), id.Name())
+			_, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: id})
+			switch kind := azure.KindOf(err); {
+			case err == nil || azure.IsNotFound(err):
+			case kind == azure.InUse || kind == azure.Busy || kind == azure.Invalid:
+				used, last = append(used, id), err
+			default:
+				return err
+			}
+		}
+		if len(used) == len(rest) {
+			return fmt.Errorf("%d resources cannot be deleted because others use them: %w", len(used), last)
+		}
+		rest = used
+	}
+	if !r.Group {
+		return e.forget(ctx, p)
+	}
+	e.say("delete resource group %s", p.Names.Group().Name())
+	_, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: p.Names.Group()})
+	return err
+}
+
+func rank(id azure.ID) int {
+	if strings.EqualFold(id.Type(), "Microsoft.Authorization/roleAssignments") {
+		return 0
+	}
+	return 1
+}
+
+// forget removes the deployments of a cluster whose resource group stays, so that a later cluster of this name is new.
+func (e *Engine) forget(ctx context.Context, p cluster.Plan) error {
+	s, err := e.Read(ctx, p.Names, others(p)...)
+	if err != nil {
+		return err
+	}
+	for unit, d := range s.units {
+		if p.Graph.Unit(unit) == nil && !strings.HasPrefix(unit, "pool-") && !strings.HasPrefix(unit, "extension-") {
+			continue
+		}
+		if _, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: d.ID}); err != nil {
+			return err
+		}
+	}
+	if s.Main == nil {
+		return nil
+	}
+	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: s.Main.ID})
+	return err
+}

@@ -1,0 +1,216 @@
+// Package engine carries out what kaz cluster plans: it checks that Azure will take a cluster before anything is written,
+// deploys it, shows its state and removes it. The plan is internal/plan/cluster. Layer L3.
+//
+// Azure itself keeps the state: each unit is a nested deployment that records the hash of its template, and the deployment of
+// the cluster records the definition. So any machine can go on where another one stopped.
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/emit"
+	"kaz/internal/plan/cluster/naming"
+)
+
+// Azure is the ARM client.
+type Azure interface {
+	azure.Reader
+	azure.Writer
+}
+
+// Engine works on one cluster.
+type Engine struct {
+	Azure Azure
+	// Say gets a line for each event, for people.
+	Say func(line string)
+	// Poll is the time between two looks at a running deployment, by default 5 s.
+	Poll time.Duration
+	// Now is the time, by default that of the machine.
+	Now func() time.Time
+}
+
+func (e *Engine) say(format string, args ...any) {
+	if e.Say != nil {
+		e.Say(fmt.Sprintf(format, args...))
+	}
+}
+
+func (e *Engine) now() time.Time {
+	if e.Now != nil {
+		return e.Now()
+	}
+	return time.Now()
+}
+
+// The types that the engine reads.
+const (
+	deploymentType = "Microsoft.Resources/deployments"
+	operationType  = deploymentType + "/operations"
+	resourceType   = "Microsoft.Resources/resources"
+)
+
+// deploymentID is the id of a deployment of a resource group.
+func deploymentID(group azure.ID, name string) azure.ID { return group.Resource(deploymentType, name) }
+
+// deployment is what the engine reads of a deployment.
+type deployment struct {
+	ID         azure.ID `json:"id"`
+	Name       string   `json:"name"`
+	Properties struct {
+		ProvisioningState string `json:"provisioningState"`
+		Timestamp         string `json:"timestamp"`
+		Duration          string `json:"duration"`
+		CorrelationID     string `json:"correlationId"`
+		Parameters        map[string]struct {
+			Value json.RawMessage `json:"value"`
+		} `json:"parameters"`
+		Outputs map[string]struct {
+			Value json.RawMessage `json:"value"`
+		} `json:"outputs"`
+	} `json:"properties"`
+}
+
+func (d deployment) running() bool {
+	return !slices.Contains([]string{"Succeeded", "Failed", "Canceled", ""}, d.Properties.ProvisioningState)
+}
+
+// hash is the hash of the template that a nested deployment was made from.
+func (d deployment) hash() string {
+	var text string
+	if json.Unmarshal(d.Properties.Outputs[emit.HashOutput].Value, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// resource is what the engine reads of a resource in a list.
+type resource struct {
+	ID   azure.ID          `json:"id"`
+	Type string            `json:"type"`
+	Tags map[string]string `json:"tags"`
+}
+
+// State is what Azure has of a cluster.
+type State struct {
+	Group *azure.ID
+	Tags  map[string]string
+	// Main is the deployment of the cluster, nil for none.
+	Main *deployment
+	// Definition is the one that was deployed last, nil if it is not known.
+	Definition *definition.Definition
+	units      map[string]deployment
+	resources  map[string]resource
+}
+
+// Read reads the state of a cluster: the resource group, its resources and its deployments, and those of other groups that
+// have parts of the cluster.
+func (e *Engine) Read(ctx context.Context, n naming.Names, others ...azure.ID) (State, error) {
+	s := State{units: map[string]deployment{}, resources: map[string]resource{}}
+	group := n.Group()
+	doc, err := e.Azure.Get(ctx, group)
+	if azure.IsNotFound(err) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	var r resource
+	if err := json.Unmarshal(doc, &r); err != nil {
+		return s, fmt.Errorf("resource group %s: %w", group, err)
+	}
+	s.Group, s.Tags = &group, r.Tags
+	for _, g := range append([]azure.ID{group}, others...) {
+		if err := e.readGroup(ctx, &s, n, g); err != nil {
+			return s, err
+		}
+	}
+	return s, s.readDefinition()
+}
+
+func (e *Engine) readGroup(ctx context.Context, s *State, n naming.Names, group azure.ID) error {
+	deployments, err := e.Azure.List(ctx, azure.Query{Scope: group, Type: deploymentType})
+	if err != nil {
+		return err
+	}
+	for _, doc := range deployments {
+		var d deployment
+		if err := json.Unmarshal(doc, &d); err != nil {
+			return fmt.Errorf("a deployment of %s: %w", group, err)
+		}
+		unit, isUnit := strings.CutPrefix(d.Name, n.Cluster+"-")
+		switch {
+		case d.Name == n.Deployment() && group.Equal(n.Group()):
+			s.Main = &d
+		case isUnit:
+			s.units[unit] = d
+		}
+	}
+	resources, err := e.Azure.List(ctx, azure.Query{Scope: group, Type: resourceType})
+	if err != nil {
+		return err
+	}
+	for _, doc := range resources {
+		var r resource
+		if err := json.Unmarshal(doc, &r); err != nil {
+			return fmt.Errorf("a resource of %s: %w", group, err)
+		}
+		s.resources[r.ID.Key()] = r
+	}
+	return nil
+}
+
+// readDefinition reads the definition that the deployment records.
+func (s *State) readDefinition() error {
+	if s.Main == nil {
+		return nil
+	}
+	text := s.Main.Properties.Parameters[emit.DefinitionParameter].Value
+	if len(text) == 0 {
+		return nil
+	}
+	var d definition.Definition
+	if err := json.Unmarshal(text, &d); err != nil {
+		return fmt.Errorf("the definition in deployment %s: %w", s.Main.ID, err)
+	}
+	if d.Cluster.Metadata.Name != "" {
+		s.Definition = &d
+	}
+	return nil
+}
+
+// done reports whether a unit is deployed with its current template and its resources are there.
+func (s State) done(p cluster.Plan, unit, hash string) bool {
+	d, has := s.units[unit]
+	if !has || d.Properties.ProvisioningState != "Succeeded" || d.hash() != hash {
+		return false
+	}
+	u := p.Graph.Unit(unit)
+	for _, r := range u.Resources {
+		if strings.Count(r.Type, "/") > 1 || !r.Scope.IsZero() || strings.HasPrefix(r.Type, "Microsoft.Authorization/") {
+			continue // not in the list of resources
+		}
+		if _, there := s.resources[emit.ID(p.Names, r.Resource, u.Unit).Key()]; !there {
+			return false
+		}
+	}
+	return true
+}
+
+// others are the further resource groups of a plan.
+func others(p cluster.Plan) []azure.ID {
+	var all []azure.ID
+	for _, u := range p.Graph.Units {
+		if u.Unit.Group != "" && !slices.Contains(all, u.Unit.Group) {
+			all = append(all, u.Unit.Group)
+		}
+	}
+	return all
+}

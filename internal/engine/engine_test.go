@@ -1,0 +1,404 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kaz/internal/arm"
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/providers"
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/definition"
+)
+
+type transport struct{ http.RoundTripper }
+
+func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundTrip(r) }
+
+// lab is a local Azure and an engine for it.
+type lab struct {
+	*Engine
+	client *arm.Client
+	t      *testing.T
+	mu     sync.Mutex
+	log    bytes.Buffer
+	said   []string
+	saved  []byte
+}
+
+func (l *lab) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.log.Write(p)
+}
+
+func newLab(t *testing.T, o emulator.Options) *lab {
+	t.Helper()
+	l := &lab{t: t}
+	o.Providers, o.RequestLog = providers.All(), l
+	o.Tenant = tenant
+	e, err := emulator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.connect(transport{e.Transport()})
+	return l
+}
+
+const tenant = "00000000-0000-0000-0000-0000000000aa"
+
+func (l *lab) connect(way transport) {
+	l.t.Helper()
+	c, err := arm.New(arm.Config{Endpoint: "http://127.0.0.1", Transport: way, Retries: -1})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.client = c
+	l.Engine = &Engine{Azure: c, Say: func(line string) { l.said = append(l.said, line) }}
+}
+
+// requests are the requests since the last call, "PUT kaz-prod".
+func (l *lab) requests() (writes, reads []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.log.String()) {
+		var r struct{ Method, Path string }
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			l.t.Fatal(err)
+		}
+		name := r.Method + " " + r.Path[strings.LastIndexByte(r.Path, '/')+1:]
+		switch {
+		case r.Method == http.MethodGet:
+			reads = append(reads, name)
+		case slices.Contains([]string{"checkNameAvailability", "validate", "whatIf"}, r.Path[strings.LastIndexByte(r.Path, '/')+1:]):
+		default:
+			writes = append(writes, name)
+		}
+	}
+	l.log.Reset()
+	return writes, reads
+}
+
+func (l *lab) save(kubeconfig []byte) error {
+	l.saved = kubeconfig
+	return nil
+}
+
+// example is the plan of example files after a change.
+func example(t *testing.T, change func(*definition.Definition), files ...string) cluster.Plan {
+	t.Helper()
+	var layers []definition.Layer
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join("../../docs/example-manifests/cluster", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers = append(layers, definition.Layer{Name: file, Text: text})
+	}
+	d, err := definition.Load(layers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(&d)
+	}
+	p, err := cluster.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (l *lab) deploy(p cluster.Plan) Result {
+	l.t.Helper()
+	r, err := l.Deploy(l.t.Context(), p, l.save)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return r
+}
+
+// TestDeploy deploys the layers of three teams, and again: the second time nothing is written.
+func TestDeploy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, emulator.Options{Latency: 1})
+		p := example(t, nil, "ha.yaml", "team-a.yaml", "team-b.yaml")
+		if found, err := l.Preflight(t.Context(), p); err != nil || len(found) > 0 {
+			t.Fatalf("%v\n%v", err, found)
+		}
+		if writes, _ := l.requests(); len(writes) > 0 {
+			t.Errorf("the preflight wrote %v", writes)
+		}
+		first := l.deploy(p)
+		writes, _ := l.requests()
+		if want := []string{"PUT prod", "PUT kaz-prod"}; !slices.Equal(writes, want) {
+			t.Errorf("wrote %v, want %v: no write beside the group and the deployment", writes, want)
+		}
+		if len(first.Units) != len(p.Graph.Units) || !slices.ContainsFunc(l.said, func(s string) bool { return strings.Contains(s, "cp-2") }) {
+			t.Errorf("deployed %v, said %q", first.Units, l.said)
+		}
+		config, err := clientcmd.Load(l.saved)
+		if err != nil || config.Clusters["prod"].Server != "https://"+p.Names.PublicHost()+":6443" {
+			t.Errorf("kubeconfig: %v %+v", err, config)
+		}
+		for _, id := range []string{"Microsoft.Compute/virtualMachines/prod-cp-2", "Microsoft.Compute/virtualMachineScaleSets/prod-general",
+			"Microsoft.Compute/virtualMachines/prod-db-1", "Microsoft.Network/privateEndpoints/prod-db"} {
+			if _, err := l.client.Get(t.Context(), p.Names.Group()+azure.ID("/providers/"+id)); err != nil {
+				t.Error(err)
+			}
+		}
+		l.requests()
+		again := l.deploy(p)
+		writes, reads := l.requests()
+		if !again.Unchanged || len(writes) > 0 || len(reads) > 20 {
+			t.Errorf("the second time: %+v, wrote %v, %d reads", again, writes, len(reads))
+		}
+	})
+}
+
+// TestDeployedSecrets checks that secrets come from parameters, and that a later deployment does not write them.
+func TestDeployedSecrets(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	p := example(t, nil, "dev.yaml")
+	l.deploy(p)
+	main := deploymentID(p.Names.Group(), p.Names.Deployment())
+	doc, err := l.client.Get(t.Context(), main)
+	if err != nil || bytes.Contains(doc, []byte("PRIVATE KEY")) {
+		t.Errorf("the deployment shows a secret, or %v", err)
+	}
+	secret := p.Names.Group() + azure.ID("/providers/Microsoft.KeyVault/vaults/"+p.Names.Vault()+"/secrets/dev-bootstrap-token")
+	before, err := l.client.Get(t.Context(), secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.saved = nil
+	l.deploy(example(t, func(d *definition.Definition) { d.Cluster.Spec.Azure.Tags = map[string]string{"a": "b"} }, "dev.yaml"))
+	after, err := l.client.Get(t.Context(), secret)
+	if err != nil || !bytes.Equal(before, after) || l.saved != nil {
+		t.Errorf("the second deployment wrote a secret or a kubeconfig: %v\n%s\n%s", err, before, after)
+	}
+}
+
+// TestSharedResources checks that a later deployment keeps what others wrote into resources, and that a pool grows.
+func TestSharedResources(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	p := example(t, nil, "dev.yaml")
+	l.deploy(p)
+	rule := p.Names.Group() + "/providers/Microsoft.Network/networkSecurityGroups/dev-node-nsg/securityRules/service"
+	_, err := l.client.Put(t.Context(), azure.Write{ID: rule, Body: azure.Document(`{"properties":{"priority":500,"direction":"Inbound",
+		"access":"Allow","protocol":"Tcp","sourcePortRange":"*","destinationPortRange":"80","sourceAddressPrefix":"Internet",
+		"destinationAddressPrefix":"*"}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.requests()
+	r := l.deploy(example(t, func(d *definition.Definition) {
+		d.Cluster.Spec.Azure.Tags = map[string]string{"a": "b"} // changes every unit
+		d.Pools[0].Spec.Replicas = 3
+	}, "dev.yaml"))
+	if _, err := l.client.Get(t.Context(), rule); err != nil || r.Unchanged {
+		t.Errorf("the rule of another program is gone: %v", err)
+	}
+	writes, _ := l.requests()
+	if want := []string{"PUT kaz-dev", "PATCH dev-general"}; !slices.Equal(writes, want) {
+		t.Errorf("wrote %v, want %v", writes, want)
+	}
+	machines, err := l.client.List(t.Context(), azure.Query{
+		Scope: p.Names.Group() + "/providers/Microsoft.Compute/virtualMachineScaleSets/dev-general",
+		Type:  "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"})
+	if err != nil || len(machines) != 3 {
+		t.Errorf("%d machines, %v", len(machines), err)
+	}
+}
+
+// TestResume checks scenario 23: a deployment that failed at some resource goes on there.
+func TestResume(t *testing.T) {
+	nowhere := map[string]any{"location": "nowhere"}
+	for fullType, bad := range map[string]map[string]any{
+		"Microsoft.KeyVault/vaults":                 {"properties": map[string]any{"sku": map[string]any{"name": "golden"}}},
+		"Microsoft.Network/virtualNetworks":         nowhere,
+		"Microsoft.Network/loadBalancers":           nowhere,
+		"Microsoft.Compute/virtualMachines":         {"properties": map[string]any{"hardwareProfile": map[string]any{"vmSize": "Standard_None"}}},
+		"Microsoft.Compute/virtualMachineScaleSets": {"sku": map[string]any{"name": "Standard_None"}},
+		"Microsoft.Storage/storageAccounts":         {"sku": map[string]any{"name": "Golden_LRS"}},
+	} {
+		t.Run(fullType, func(t *testing.T) {
+			l := newLab(t, emulator.Options{})
+			broken := example(t, func(d *definition.Definition) {
+				d.Patches = append(d.Patches, definition.TemplatePatch{
+					Spec: definition.PatchSpec{Target: definition.Target{Type: fullType}, Merge: bad},
+				})
+			}, "dev.yaml")
+			_, err := l.Deploy(t.Context(), broken, l.save)
+			failed, ok := errors.AsType[*DeployError](err)
+			if !ok || len(failed.Failures) == 0 || !strings.EqualFold(failed.Failures[0].ID.Type(), fullType) || failed.Failures[0].Code == "" {
+				t.Fatalf("got %v", err)
+			}
+			kubeconfig := l.saved
+			p := example(t, nil, "dev.yaml")
+			r := l.deploy(p)
+			vaultFailed := fullType == "Microsoft.KeyVault/vaults"
+			if len(r.Units) == len(p.Graph.Units) {
+				t.Errorf("deployed everything again: %v", r.Units)
+			}
+			if bytes.Equal(kubeconfig, l.saved) == vaultFailed {
+				t.Error("the kubeconfig does not belong to the secrets in the vault")
+			}
+			if r := l.deploy(p); !r.Unchanged {
+				t.Errorf("not complete: %v", r.Units)
+			}
+		})
+	}
+}
+
+// TestElsewhere checks that another machine needs no file: the deployment records the definition.
+func TestElsewhere(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	p := example(t, nil, "ha.yaml", "team-a.yaml")
+	l.deploy(p)
+	a := p.Definition.Cluster.Spec.Azure
+	recorded, found, err := l.Recorded(t.Context(), Place{a.SubscriptionID, a.ResourceGroup.Name, "prod"}.Names())
+	if err != nil || !found {
+		t.Fatal(found, err)
+	}
+	if r := l.deploy(recorded); !r.Unchanged {
+		t.Errorf("the recorded definition differs: %v", r.Units)
+	}
+	status, err := l.Status(t.Context(), p.Names)
+	if err != nil || status.State != "Succeeded" || status.Version != "1.36.2" || len(status.Units) != len(p.Graph.Units) || status.Resources == 0 {
+		t.Errorf("%v %+v", err, status)
+	}
+}
+
+func TestRefusedChanges(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	l.deploy(example(t, nil, "dev.yaml"))
+	l.requests()
+	_, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) {
+		d.Cluster.Spec.Kubernetes.ServiceCIDR = "10.1.0.0/16"
+		d.Pools[0].Spec.VMSize = "Standard_D8s_v5"
+	}, "dev.yaml"), l.save)
+	want := `the definition changes what a deployment cannot change: make a new pool or cluster, or take the change back:
+Cluster dev: spec.kubernetes.serviceCIDR: "10.0.0.0/16" -> "10.1.0.0/16" (fixed)
+NodePool general: spec.vmSize: "Standard_D4s_v5" -> "Standard_D8s_v5" (replaces machines)`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+	if writes, _ := l.requests(); len(writes) > 0 {
+		t.Errorf("wrote %v", writes)
+	}
+}
+
+// TestDestroy checks scenario 48: a group that kaz made goes, and of another group only what is ours.
+func TestDestroy(t *testing.T) {
+	for _, lifecycle := range []string{"Owned", "Existing"} {
+		t.Run(lifecycle, func(t *testing.T) {
+			l := newLab(t, emulator.Options{})
+			p := example(t, func(d *definition.Definition) { d.Cluster.Spec.Azure.ResourceGroup.Lifecycle = lifecycle }, "ha.yaml", "team-b.yaml")
+			foreign := p.Names.Group() + "/providers/Microsoft.Network/routeTables/foreign"
+			if lifecycle == "Existing" {
+				for _, id := range []azure.ID{p.Names.Group(), foreign} {
+					if _, err := l.client.Put(t.Context(), azure.Write{ID: id, Body: azure.Document(`{"location":"westeurope"}`)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			l.deploy(p)
+			r, err := l.Removal(t.Context(), p)
+			if err != nil || r.Group != (lifecycle == "Owned") {
+				t.Fatal(r, err)
+			}
+			if err := l.Destroy(t.Context(), p, r); err != nil {
+				t.Fatal(err)
+			}
+			left, err := l.client.List(t.Context(), azure.Query{Scope: p.Names.Group(), Type: resourceType})
+			switch {
+			case lifecycle == "Owned" && !azure.IsNotFound(err):
+				t.Errorf("the group is there: %v", err)
+			case lifecycle == "Existing" && (err != nil || len(left) != 1 || !left[0].ID().Equal(foreign)):
+				t.Errorf("%v: left %s", err, left)
+			}
+		})
+	}
+}
+
+// TestWhatIf checks that a preview names what changes, and changes nothing.
+func TestWhatIf(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	p := example(t, nil, "dev.yaml")
+	count := func(changes []Change, kind string) (n int) {
+		for _, c := range changes {
+			if c.Type == kind {
+				n++
+			}
+		}
+		return n
+	}
+	changes, err := l.WhatIf(t.Context(), p)
+	if err != nil || count(changes, "Create") != len(changes) || len(changes) < 20 {
+		t.Errorf("of a new cluster: %v %v", err, changes)
+	}
+	l.deploy(p)
+	if changes, err := l.WhatIf(t.Context(), p); err != nil || len(changes) > 0 {
+		t.Errorf("of the same cluster: %v %v", err, changes)
+	}
+	l.requests()
+	changes, err = l.WhatIf(t.Context(), example(t, func(d *definition.Definition) {
+		d.Cluster.Spec.Network.SSHSources = []string{"198.51.100.7/32"}
+		more := d.Pools[0]
+		more.Metadata.Name = "more"
+		d.Pools = append(d.Pools, more)
+	}, "dev.yaml"))
+	var shown []string
+	for _, c := range changes {
+		if c.Type == "Create" || c.Type == "Modify" {
+			shown = append(shown, strings.SplitN(c.String(), "\n", 2)[0])
+		}
+	}
+	want := []string{"+ Microsoft.Compute/virtualMachineScaleSets dev-more", "~ Microsoft.Network/networkSecurityGroups dev-cp-nsg"}
+	if err != nil || !slices.Equal(shown, want) {
+		t.Errorf("%v, got %q, want %q", err, shown, want)
+	}
+	if writes, _ := l.requests(); len(writes) > 0 {
+		t.Errorf("wrote %v", writes)
+	}
+}
+
+func TestCanceled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, emulator.Options{Latency: 1})
+		p := example(t, nil, "dev.yaml")
+		done := make(chan error, 1)
+		go func() {
+			_, err := l.Deploy(t.Context(), p, l.save)
+			done <- err
+		}()
+		<-time.After(12 * time.Second)
+		other := &Engine{Azure: l.client}
+		if _, err := other.Deploy(t.Context(), p, l.save); err == nil || !strings.Contains(err.Error(), "a deployment of dev runs since") {
+			t.Errorf("two deployments at once: %v", err)
+		}
+		if err := other.Abort(t.Context(), p.Names); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err == nil {
+			t.Error("the canceled deployment has no error")
+		}
+		if r := l.deploy(p); len(r.Units) == 0 {
+			t.Error("nothing was left to do")
+		}
+	})
+}

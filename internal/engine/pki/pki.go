@@ -1,0 +1,156 @@
+// Package pki makes the secrets of a new cluster: its certificate authorities, the key pair of service accounts, the first
+// bootstrap token, and the certificate of its first administrator. Layer L3.
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// Validity of certificate authorities.
+const caYears = 10
+
+// Authority is a certificate authority.
+type Authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// Secrets are the secrets of a cluster.
+type Secrets struct {
+	CA, EtcdCA, FrontProxyCA Authority
+	// ServiceAccount signs the tokens of service accounts.
+	ServiceAccount *ecdsa.PrivateKey
+	// Token is the bootstrap token.
+	Token string
+}
+
+// New makes new secrets.
+func New(now time.Time) (Secrets, error) {
+	var s Secrets
+	for name, authority := range map[string]*Authority{"kubernetes": &s.CA, "etcd-ca": &s.EtcdCA, "front-proxy-ca": &s.FrontProxyCA} {
+		a, err := newAuthority(name, now)
+		if err != nil {
+			return Secrets{}, fmt.Errorf("certificate authority %s: %w", name, err)
+		}
+		*authority = a
+	}
+	var err error
+	if s.ServiceAccount, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return Secrets{}, fmt.Errorf("key of service accounts: %w", err)
+	}
+	s.Token = randomText(6) + "." + randomText(16)
+	return s, nil
+}
+
+// randomText has characters of bootstrap tokens.
+func randomText(n int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz012345" // 32, so that no letter is more likely
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // it never fails
+	for i := range b {
+		b[i] = letters[b[i]%32]
+	}
+	return string(b)
+}
+
+func serial() (*big.Int, error) { return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)) }
+
+func newAuthority(name string, now time.Time) (Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Authority{}, err
+	}
+	number, err := serial()
+	if err != nil {
+		return Authority{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: number, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-5 * time.Minute),
+		NotAfter:              now.AddDate(caYears, 0, 0),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		BasicConstraintsValid: true, IsCA: true,
+		DNSNames: []string{name},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return Authority{}, err
+	}
+	certificate, err := x509.ParseCertificate(der)
+	return Authority{certificate, key}, err
+}
+
+// Certificate is the certificate of the authority in PEM.
+func (a Authority) Certificate() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
+}
+
+// Bundle is the certificate and the key of the authority in PEM.
+func (a Authority) Bundle() ([]byte, error) {
+	key, err := keyPEM(a.key)
+	return append(a.Certificate(), key...), err
+}
+
+// Pin is the hash of the authority's key, as kubeadm takes it to recognise the cluster.
+func (a Authority) Pin() string {
+	sum := sha256.Sum256(a.certificate.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// Client issues a certificate for a user of the cluster, and its key.
+func (a Authority) Client(user, group string, from, until time.Time) (certificate, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	number, err := serial()
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: number, Subject: pkix.Name{CommonName: user, Organization: []string{group}},
+		NotBefore: from.Add(-5 * time.Minute), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, a.certificate, private.Public(), a.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err = keyPEM(private)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key, err
+}
+
+// Parameters are the secrets by the parameters of the template.
+func (s Secrets) Parameters() (map[string]string, error) {
+	all := map[string]string{"bootstrapToken": s.Token}
+	for name, authority := range map[string]Authority{"pkiCA": s.CA, "pkiEtcdCA": s.EtcdCA, "pkiFrontProxyCA": s.FrontProxyCA} {
+		bundle, err := authority.Bundle()
+		if err != nil {
+			return nil, err
+		}
+		all[name] = string(bundle)
+	}
+	public, err := x509.MarshalPKIXPublicKey(s.ServiceAccount.Public())
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyPEM(s.ServiceAccount)
+	all["pkiServiceAccount"] = string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})) + string(key)
+	return all, err
+}

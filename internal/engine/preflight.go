@@ -1,0 +1,447 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/emit"
+	"kaz/internal/plan/rights"
+)
+
+// Finding is something that a check found.
+type Finding struct {
+	// Check is the name of the check.
+	Check string `json:"check"`
+	// Warning findings do not stop a deployment.
+	Warning bool   `json:"warning"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy"`
+}
+
+func (f Finding) String() string {
+	mark := "✘"
+	if f.Warning {
+		mark = "⚠"
+	}
+	return fmt.Sprintf("%s %s: %s\n  remedy: %s", mark, f.Check, f.Message, f.Remedy)
+}
+
+// Findings are the findings of all checks.
+type Findings []Finding
+
+// Stop reports whether a finding stops a deployment.
+func (f Findings) Stop() bool {
+	return slices.ContainsFunc(f, func(one Finding) bool { return !one.Warning })
+}
+
+func (f Findings) Error() string {
+	lines := make([]string, len(f))
+	for i, one := range f {
+		lines[i] = one.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// preflight runs the checks of one plan.
+type preflight struct {
+	*Engine
+	p     cluster.Plan
+	state State
+	found Findings
+	// offered are the sizes of the location, once they are read.
+	offered map[string]size
+}
+
+func (c *preflight) add(check, remedy, format string, args ...any) {
+	c.found = append(c.found, Finding{Check: check, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+}
+
+func (c *preflight) warn(check, remedy, format string, args ...any) {
+	c.add(check, remedy, format, args...)
+	c.found[len(c.found)-1].Warning = true
+}
+
+// unread reports a check that could not be made.
+func (c *preflight) unread(check string, err error) {
+	c.warn(check, "give the caller the right to read this, or go on without the check", "not checked: %v", err)
+}
+
+// Preflight checks, without a write, whether Azure will take the plan: the caller's credential and rights, the location, sizes,
+// zones and quotas, names, and what the definition says to exist.
+func (e *Engine) Preflight(ctx context.Context, p cluster.Plan) (Findings, error) {
+	c := &preflight{Engine: e, p: p}
+	if !c.login(ctx) {
+		return c.found, ctx.Err()
+	}
+	state, err := e.Read(ctx, p.Names)
+	if err != nil {
+		c.add("resource group", "give the caller the role Contributor at the resource group", "%v", err)
+		return c.found, ctx.Err()
+	}
+	c.state = state
+	c.group()
+	c.rights(ctx)
+	c.providers(ctx)
+	if c.location(ctx) {
+		c.sizes(ctx)
+		c.quota(ctx)
+	}
+	c.globalNames(ctx)
+	c.existing(ctx)
+	c.locks(ctx)
+	if !c.found.Stop() {
+		c.validate(ctx)
+	}
+	return c.found, ctx.Err()
+}
+
+func (c *preflight) subscription() azure.ID {
+	return azure.SubscriptionID(c.p.Definition.Cluster.Spec.Azure.SubscriptionID)
+}
+
+// login checks the credential and the subscription. Without them no other check says anything.
+func (c *preflight) login(ctx context.Context) bool {
+	a := c.p.Definition.Cluster.Spec.Azure
+	doc, err := c.Azure.Get(ctx, c.subscription())
+	if err != nil {
+		c.loginFailed(err)
+		return false
+	}
+	var s struct {
+		State    string `json:"state"`
+		TenantID string `json:"tenantId"`
+	}
+	if err := json.Unmarshal(doc, &s); err != nil {
+		c.add("login", "check the endpoint of Azure Resource Manager", "the answer about subscription %s cannot be read: %v",
+			a.SubscriptionID, err)
+		return false
+	}
+	if s.TenantID != "" && !strings.EqualFold(s.TenantID, a.TenantID) {
+		c.add("login", "set spec.azure.tenantID to the tenant of the subscription",
+			"subscription %s is of tenant %s, and spec.azure.tenantID is %s",
+			a.SubscriptionID, s.TenantID, a.TenantID)
+	}
+	if s.State != "" && s.State != "Enabled" && s.State != "Warned" {
+		c.add("login", "enable the subscription, or choose another one", "subscription %s is %s", a.SubscriptionID, s.State)
+	}
+	return true
+}
+
+// loginFailed says what is wrong with the credential.
+func (c *preflight) loginFailed(err error) {
+	id := c.p.Definition.Cluster.Spec.Azure.SubscriptionID
+	text := err.Error()
+	for _, known := range []struct{ code, message, remedy string }{
+		{"AADSTS7000215", "the client secret is wrong", "set AZURE_CLIENT_SECRET to the value of the secret, and not to its id"},
+		{"AADSTS7000222", "the client secret is expired", "make a new secret for the application"},
+		{"AADSTS700016", "the application is not in the tenant", "check AZURE_CLIENT_ID and AZURE_TENANT_ID"},
+		{"AADSTS90002", "the tenant does not exist", "check AZURE_TENANT_ID"},
+		{"AADSTS700027", "the client certificate is wrong", "register the certificate with the application"},
+		{"AADSTS70021", "no federated credential fits to the token", "check issuer, subject and audience of the federated credential"},
+	} {
+		if strings.Contains(text, known.code) {
+			c.add("login", known.remedy, "%s (%s)", known.message, known.code)
+			return
+		}
+	}
+	code := ""
+	if fault, ok := errors.AsType[*azure.Error](err); ok {
+		code = fault.Code
+	}
+	switch {
+	case code == "SubscriptionNotFound" || azure.IsNotFound(err):
+		c.add("login", "check spec.azure.subscriptionID, and that the caller has a role in the subscription",
+			"the caller does not see subscription %s", id)
+	case code == "InvalidAuthenticationTokenTenant":
+		c.add("login", "log in to the tenant of the subscription", "the credential is of another tenant than subscription %s", id)
+	case code == "ExpiredAuthenticationToken":
+		c.add("login", "log in again", "the token is expired")
+	case code == "AuthorizationFailed":
+		c.add("login", "ask an owner for the role Contributor", "the caller has no role in subscription %s", id)
+	default:
+		c.add("login", "log in with az login, or set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
+			"subscription %s cannot be read: %v", id, err)
+	}
+}
+
+// group checks that the resource group fits to its lifecycle.
+func (c *preflight) group() {
+	g := c.p.Definition.Cluster.Spec.Azure.ResourceGroup
+	owner := c.state.Tags["kaz_cluster"]
+	switch {
+	case g.Lifecycle == "Existing" && c.state.Group == nil:
+		c.add("resource group", "make it, or set spec.azure.resourceGroup.lifecycle to Owned", "resource group %s does not exist", g.Name)
+	case g.Lifecycle == "Owned" && c.state.Group != nil && owner != c.p.Names.Cluster:
+		c.add("resource group", "choose another name, or set spec.azure.resourceGroup.lifecycle to Existing",
+			"resource group %s exists and kaz did not make it for cluster %s", g.Name, c.p.Names.Cluster)
+	}
+}
+
+// rights checks that the caller may write what the template has.
+func (c *preflight) rights(ctx context.Context) {
+	scope := c.subscription()
+	if c.state.Group != nil {
+		scope = *c.state.Group
+	}
+	docs, err := c.Azure.List(ctx, azure.Query{Scope: scope, Type: "Microsoft.Authorization/permissions"})
+	if err != nil {
+		c.unread("rights", err)
+		return
+	}
+	var granted []rights.Permission
+	for _, doc := range docs {
+		var p rights.Permission
+		if err := json.Unmarshal(doc, &p); err != nil {
+			c.unread("rights", err)
+			return
+		}
+		granted = append(granted, p)
+	}
+	needed := map[string]bool{deploymentType + "/write": true, deploymentType + "/validate/action": true}
+	if c.state.Group == nil {
+		needed["Microsoft.Resources/subscriptions/resourceGroups/write"] = true
+	}
+	for _, u := range c.p.Graph.Units {
+		for _, r := range u.Resources {
+			needed[r.Type+"/write"] = true
+		}
+	}
+	var missing []string
+	for _, action := range slices.Sorted(maps.Keys(needed)) {
+		if !rights.Allowed(granted, action) {
+			missing = append(missing, action)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	remedy := "ask an owner for the role Contributor at " + string(scope)
+	if slices.Contains(missing, "Microsoft.Authorization/roleAssignments/write") {
+		remedy += ", and for User Access Administrator, or set spec.identity.roles to None and assign the roles yourself"
+	}
+	c.add("rights", remedy, "the caller may not: %s", strings.Join(missing, ", "))
+}
+
+// providers checks that the resource providers are registered. The ARM client registers them when a write needs it.
+func (c *preflight) providers(ctx context.Context) {
+	namespaces := map[string]bool{}
+	for _, u := range c.p.Graph.Units {
+		for _, r := range u.Resources {
+			namespace, _, _ := strings.Cut(r.Type, "/")
+			namespaces[namespace] = true
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		doc, err := c.Azure.Get(ctx, c.subscription()+azure.ID("/providers/"+namespace))
+		if err != nil {
+			c.unread("resource providers", err)
+			continue
+		}
+		var p struct {
+			RegistrationState string `json:"registrationState"`
+		}
+		if json.Unmarshal(doc, &p) == nil && p.RegistrationState == "NotRegistered" {
+			c.add("resource providers", "az provider register --namespace "+namespace, "%s is not registered in the subscription",
+				namespace)
+		}
+	}
+}
+
+func (c *preflight) location(ctx context.Context) bool {
+	want := c.p.Definition.Cluster.Spec.Azure.Location
+	docs, err := c.Azure.List(ctx, azure.Query{Scope: c.subscription(), Type: "Microsoft.Resources/subscriptions/locations"})
+	if err != nil {
+		c.unread("location", err)
+		return true
+	}
+	var names []string
+	for _, doc := range docs {
+		var l struct {
+			Name string `json:"name"`
+		}
+		if json.Unmarshal(doc, &l) == nil {
+			names = append(names, l.Name)
+		}
+	}
+	if slices.Contains(names, want) {
+		return true
+	}
+	slices.Sort(names)
+	c.add("location", "choose one of "+strings.Join(names, ", "), "the subscription has no location %s", want)
+	return false
+}
+
+// globalNames checks that global names are free or ours.
+func (c *preflight) globalNames(ctx context.Context) {
+	for _, unit := range []struct{ unit, symbol, provider, field string }{
+		{"storage", "account", "Microsoft.Storage", "spec.storage.id"}, {"vault", "vault", "Microsoft.KeyVault", "spec.keyVault.id"},
+	} {
+		r, u := c.resource(unit.unit, unit.symbol)
+		if r == nil {
+			continue
+		}
+		if _, ours := c.state.resources[emit.ID(c.p.Names, r, u).Key()]; ours {
+			continue
+		}
+		body, err := json.Marshal(map[string]string{"name": r.Name, "type": r.Type})
+		if err != nil {
+			c.unread("names", err)
+			continue
+		}
+		doc, err := azure.Do(ctx, c.Azure, azure.Request{
+			Verb: azure.Post, ID: c.subscription() + azure.ID("/providers/"+unit.provider), Action: "checkNameAvailability", Body: body,
+		})
+		if err != nil {
+			c.unread("names", err)
+			continue
+		}
+		var answer struct {
+			Available *bool  `json:"nameAvailable"`
+			Message   string `json:"message"`
+		}
+		if json.Unmarshal(doc, &answer) == nil && answer.Available != nil && !*answer.Available {
+			c.add("names", "purge what was deleted, choose another name of the cluster, or give an existing one in "+unit.field,
+				"%s %s: %s", r.Type, r.Name, answer.Message)
+		}
+	}
+}
+
+// existing checks what the definition says to exist.
+func (c *preflight) existing(ctx context.Context) {
+	s := c.p.Definition.Cluster.Spec
+	ids := map[string]string{
+		"spec.network.routeTableID": s.Network.RouteTableID, "spec.keyVault.id": s.KeyVault.ID, "spec.storage.id": s.Storage.ID,
+		"spec.identity.controlPlane.id": s.Identity.ControlPlane.ID, "spec.identity.nodes.id": s.Identity.Nodes.ID,
+		"spec.controlPlane.image.id":           s.ControlPlane.Image.ID,
+		"spec.network.subnets.controlPlane.id": s.Network.Subnets.ControlPlane.ID,
+		"spec.network.subnets.nodes.id":        s.Network.Subnets.Nodes.ID,
+	}
+	for i, registry := range s.Identity.RegistryIDs {
+		ids[fmt.Sprintf("spec.identity.registryIDs[%d]", i)] = registry
+	}
+	for _, pool := range c.p.Definition.Pools {
+		ids["NodePool "+pool.Metadata.Name+": spec.image.id"] = pool.Spec.Image.ID
+		ids["NodePool "+pool.Metadata.Name+": spec.subnet.id"] = pool.Spec.Subnet.ID
+	}
+	for _, field := range slices.Sorted(maps.Keys(ids)) {
+		id := ids[field]
+		if id == "" {
+			continue
+		}
+		doc, err := c.Azure.Get(ctx, azure.ID(id))
+		switch {
+		case azure.IsNotFound(err):
+			c.add("existing resources", "make it, correct the id, or leave the field out so that kaz makes one",
+				"%s: %s does not exist", field, id)
+		case err != nil:
+			c.unread("existing resources", err)
+		case strings.Contains(field, "subnet"):
+			c.subnet(field, doc)
+		}
+	}
+}
+
+// subnet checks that a subnet has room for the machines of the cluster.
+func (c *preflight) subnet(field string, doc azure.Document) {
+	var s struct {
+		ID         azure.ID `json:"id"`
+		Properties struct {
+			AddressPrefix    string            `json:"addressPrefix"`
+			AddressPrefixes  []string          `json:"addressPrefixes"`
+			IPConfigurations []json.RawMessage `json:"ipConfigurations"`
+		} `json:"properties"`
+	}
+	if json.Unmarshal(doc, &s) != nil {
+		return
+	}
+	prefixes := append([]string{s.Properties.AddressPrefix}, s.Properties.AddressPrefixes...)
+	i := slices.IndexFunc(prefixes, func(text string) bool { return text != "" })
+	if i < 0 {
+		return
+	}
+	prefix, err := netip.ParsePrefix(prefixes[i])
+	if err != nil || !prefix.Addr().Is4() {
+		return
+	}
+	const reserved = 5
+	free := 1<<(32-prefix.Bits()) - reserved - len(s.Properties.IPConfigurations)
+	if need := c.machinesIn(s.ID); need > free {
+		c.add("subnets", "choose a larger subnet, or fewer machines", "%s: subnet %s has %d free addresses, and the cluster needs %d",
+			field,
+			s.ID.Name(), free, need)
+	}
+}
+
+// machinesIn is the number of machines of the definition in a subnet that exists.
+func (c *preflight) machinesIn(subnet azure.ID) int {
+	s := c.p.Definition.Cluster.Spec
+	n := 0
+	if subnet.Equal(azure.ID(s.Network.Subnets.ControlPlane.ID)) {
+		n += s.ControlPlane.Replicas + 1 // and the load balancer
+	}
+	for _, pool := range c.p.Definition.Pools {
+		id := pool.Spec.Subnet.ID
+		if id == "" {
+			id = s.Network.Subnets.Nodes.ID
+		}
+		if subnet.Equal(azure.ID(id)) {
+			n += most(pool)
+		}
+	}
+	return n
+}
+
+func (c *preflight) locks(ctx context.Context) {
+	if c.state.Group == nil {
+		return
+	}
+	docs, err := c.Azure.List(ctx, azure.Query{Scope: *c.state.Group, Type: "Microsoft.Authorization/locks"})
+	if err != nil {
+		c.unread("locks", err)
+		return
+	}
+	for _, doc := range docs {
+		var l struct {
+			Name       string `json:"name"`
+			Properties struct {
+				Level string `json:"level"`
+			} `json:"properties"`
+		}
+		if json.Unmarshal(doc, &l) == nil && l.Properties.Level == "ReadOnly" {
+			c.add("locks", "remove the lock", "the lock %s forbids changes in the resource group", l.Name)
+		}
+	}
+}
+
+// validate lets Azure check the whole template, which also applies policies.
+func (c *preflight) validate(ctx context.Context) {
+	if c.state.Group == nil {
+		return // Azure validates a template in a group that exists only
+	}
+	w, err := c.prepare(ctx, c.p)
+	if errors.Is(err, ErrFixed) {
+		c.add("definition", "see kaz cluster explain for what a change of a field does", "%v", err)
+		return
+	}
+	if err != nil || w.empty() {
+		return
+	}
+	w.seed = false // validation needs no secrets
+	body, err := w.body(nil)
+	if err == nil {
+		_, err = azure.Do(ctx, c.Azure, azure.Request{
+			Verb: azure.Post, ID: deploymentID(c.p.Names.Group(), c.p.Names.Deployment()), Action: "validate", Body: body,
+		})
+	}
+	if err != nil {
+		c.add("validation", "correct the definition, or ask the owner of the policy", "Azure refuses the template: %v", err)
+	}
+}

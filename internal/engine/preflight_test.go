@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/plan/cluster/definition"
+)
+
+const group = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/"
+
+// TestPreflight checks scenarios 19, 21 and 22: each obstacle is found before anything is written, and has a remedy.
+func TestPreflight(t *testing.T) {
+	identity := group + "shared/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"
+	for _, test := range []struct {
+		name   string
+		change func(*definition.Definition)
+		// before are documents that exist.
+		before map[azure.ID]string
+		want   string
+	}{
+		{name: "tenant", change: func(d *definition.Definition) { d.Cluster.Spec.Azure.TenantID = "00000000-0000-0000-0000-0000000000bb" },
+			want: "✘ login: subscription 00000000-0000-0000-0000-000000000001 is of tenant " + tenant},
+		{name: "subscription", change: func(d *definition.Definition) {
+			d.Cluster.Spec.Azure.SubscriptionID = "00000000-0000-0000-0000-000000000009"
+		}, want: "✘ login: the caller does not see subscription 00000000-0000-0000-0000-000000000009"},
+		{name: "location", change: func(d *definition.Definition) { d.Cluster.Spec.Azure.Location = "westeurop" },
+			want: "✘ location: the subscription has no location westeurop"},
+		{name: "size", change: func(d *definition.Definition) { d.Pools[0].Spec.VMSize = "Standard_D4s_v55" },
+			want: "✘ sizes: NodePool general: spec.vmSize: Standard_D4s_v55 is not offered in westeurope\n" +
+				"  remedy: choose another size, such as Standard_D4s_v5"},
+		{name: "zone", change: func(d *definition.Definition) {
+			d.Cluster.Spec.Azure.Location, d.Pools[0].Spec.Zones = "westus", []int{2}
+		}, want: "✘ zones: NodePool general: spec.vmSize: Standard_D4s_v5 is not offered in zone 2 of westus"},
+		{name: "premium disks", change: func(d *definition.Definition) { d.Cluster.Spec.ControlPlane.VMSize = "Standard_D4d_v5" },
+			want: "✘ sizes: Cluster: spec.controlPlane.vmSize: Standard_D4d_v5 takes no premium disks"},
+		{name: "ephemeral disks", change: func(d *definition.Definition) { d.Pools[0].Spec.OSDisk.Ephemeral = true },
+			want: "✘ sizes: NodePool general: spec.vmSize: Standard_D4s_v5 takes no ephemeral disks"},
+		{name: "quota", change: func(d *definition.Definition) {
+			d.Pools[0].Spec.VMSize, d.Pools[0].Spec.Replicas = "Standard_D64s_v5", 1000
+			more := d.Pools[0]
+			more.Metadata.Name = "more"
+			d.Pools = append(d.Pools, more)
+		}, want: "✘ quota: cores: the limit is 100000, 0 are used, and the cluster needs 128004 more"},
+		{name: "group of others", before: map[azure.ID]string{group + "dev": `{"location":"westeurope"}`},
+			want: "✘ resource group: resource group dev exists and kaz did not make it for cluster dev"},
+		{name: "group that is missing", change: func(d *definition.Definition) { d.Cluster.Spec.Azure.ResourceGroup.Lifecycle = "Existing" },
+			want: "✘ resource group: resource group dev does not exist"},
+		{name: "identity that is missing", change: func(d *definition.Definition) { d.Cluster.Spec.Identity.Nodes.ID = identity },
+			want: "✘ existing resources: spec.identity.nodes.id: " + identity + " does not exist"},
+		{name: "lock", before: map[azure.ID]string{
+			group + "dev": `{"location":"westeurope","tags":{"kaz_cluster":"dev"}}`,
+			group + "dev/providers/Microsoft.Authorization/locks/freeze": `{"properties":{"level":"ReadOnly"}}`,
+		}, want: "✘ locks: the lock freeze forbids changes in the resource group"},
+		{name: "a text that looks like an expression", before: map[azure.ID]string{group + "dev": `{"location":"westeurope","tags":{"kaz_cluster":"dev"}}`},
+			change: func(d *definition.Definition) {
+				d.Extensions = append(d.Extensions, definition.Extension{Metadata: definition.Metadata{Name: "x"}, Spec: definition.ExtensionSpec{
+					Resources: []map[string]any{{"type": "Microsoft.Network/routeTables", "apiVersion": "2024-05-01", "name": "r",
+						"location": "westeurope", "tags": map[string]any{"a": "[nonsense()]"}}},
+				}})
+			}, want: ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := newLab(t, emulator.Options{})
+			for _, id := range []azure.ID{group + "dev", group + "dev/providers/Microsoft.Authorization/locks/freeze"} {
+				if body, has := test.before[id]; has {
+					if _, err := l.client.Put(t.Context(), azure.Write{ID: id, Body: azure.Document(body)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			l.requests()
+			found, err := l.Preflight(t.Context(), example(t, test.change, "dev.yaml"))
+			if err != nil || found.Stop() != (test.want != "") || !strings.Contains(found.Error(), test.want) {
+				t.Errorf("%v, got\n%v\nwant %s", err, found, test.want)
+			}
+			if writes, _ := l.requests(); len(writes) > 0 {
+				t.Errorf("the preflight wrote %v", writes)
+			}
+		})
+	}
+}
+
+// TestNamesTaken checks names that are global: those of others are found, and those of the cluster itself are none of others.
+func TestNamesTaken(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	p := example(t, nil, "dev.yaml")
+	other := azure.ID(group + "other")
+	for id, body := range map[azure.ID]string{
+		other: `{"location":"westeurope"}`,
+	} {
+		if _, err := l.client.Put(t.Context(), azure.Write{ID: id, Body: azure.Document(body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken := other + azure.ID("/providers/Microsoft.Storage/storageAccounts/"+p.Names.Account())
+	_, err := l.client.Put(t.Context(), azure.Write{ID: taken,
+		Body: azure.Document(`{"location":"westeurope","kind":"StorageV2","sku":{"name":"Standard_LRS"}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := l.Preflight(t.Context(), p)
+	if err != nil || !found.Stop() || !strings.Contains(found.Error(), "✘ names: Microsoft.Storage/storageAccounts "+p.Names.Account()) {
+		t.Errorf("%v %v", err, found)
+	}
+	if err := l.client.Delete(t.Context(), taken); err != nil {
+		t.Fatal(err)
+	}
+	l.deploy(p)
+	if found, err := l.Preflight(t.Context(), p); err != nil || len(found) > 0 {
+		t.Errorf("the cluster's own names count as taken: %v %v", err, found)
+	}
+}
+
+// TestSubnetTooSmall checks that the machines fit into a subnet that exists.
+func TestSubnetTooSmall(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	vnet := group + "net/providers/Microsoft.Network/virtualNetworks/hub"
+	for _, put := range []struct{ id, body string }{
+		{group + "net", `{"location":"westeurope"}`},
+		{vnet, `{"location":"westeurope","properties":{"addressSpace":{"addressPrefixes":["10.50.0.0/16"]},"subnets":[
+			{"name":"cp","properties":{"addressPrefix":"10.50.0.0/24"}},{"name":"nodes","properties":{"addressPrefix":"10.50.1.0/28"}}]}}`},
+	} {
+		if _, err := l.client.Put(t.Context(), azure.Write{ID: azure.ID(put.id), Body: azure.Document(put.body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := example(t, func(d *definition.Definition) {
+		n := &d.Cluster.Spec.Network
+		n.Subnets.ControlPlane.ID, n.Subnets.Nodes.ID = vnet+"/subnets/cp", vnet+"/subnets/nodes"
+		n.Outbound.Type, d.Cluster.Spec.Kubernetes.PodNetwork = "None", "None"
+		d.Pools[0].Spec.Replicas = 12
+	}, "dev.yaml")
+	found, err := l.Preflight(t.Context(), p)
+	want := "✘ subnets: spec.network.subnets.nodes.id: subnet nodes has 11 free addresses, and the cluster needs 12"
+	if err != nil || !strings.Contains(found.Error(), want) {
+		t.Errorf("got %v %v\nwant %s", err, found, want)
+	}
+}
+
+// refusing answers every request with an error.
+type refusing struct {
+	status    int
+	code, why string
+}
+
+func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(r.status)
+	_, err := fmt.Fprintf(w, `{"error":{"code":%q,"message":%q}}`, r.code, r.why)
+	answer := w.Result()
+	answer.Request = req
+	return answer, err
+}
+
+// noToken fails as azidentity does.
+type noToken struct{ text string }
+
+func (n noToken) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New(n.text) }
+
+// TestLogin checks scenario 17: wrong, expired, foreign and rightless credentials are told apart.
+func TestLogin(t *testing.T) {
+	for _, test := range []struct {
+		way  http.RoundTripper
+		want string
+	}{
+		{noToken{"AADSTS7000215: Invalid client secret provided."}, "✘ login: the client secret is wrong (AADSTS7000215)"},
+		{noToken{"AADSTS7000222: The provided client secret keys are expired."}, "✘ login: the client secret is expired (AADSTS7000222)"},
+		{noToken{"AADSTS700016: Application was not found in the directory."}, "✘ login: the application is not in the tenant (AADSTS700016)"},
+		{noToken{"AADSTS90002: Tenant not found."}, "✘ login: the tenant does not exist (AADSTS90002)"},
+		{noToken{"AADSTS700027: The certificate is not registered."}, "✘ login: the client certificate is wrong (AADSTS700027)"},
+		{noToken{"AADSTS70021: No matching federated identity record found."}, "✘ login: no federated credential fits to the token (AADSTS70021)"},
+		{refusing{401, "ExpiredAuthenticationToken", "expired"}, "✘ login: the token is expired"},
+		{refusing{401, "InvalidAuthenticationTokenTenant", "wrong issuer"}, "✘ login: the credential is of another tenant"},
+		{refusing{403, "AuthorizationFailed", "no"}, "✘ login: the caller has no role in subscription"},
+		{refusing{404, "SubscriptionNotFound", "no"}, "✘ login: the caller does not see subscription"},
+	} {
+		l := &lab{t: t}
+		l.connect(transport{test.way})
+		found, err := l.Preflight(t.Context(), example(t, nil, "dev.yaml"))
+		if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].String(), test.want) || found[0].Remedy == "" {
+			t.Errorf("got %v %v, want %s", err, found, test.want)
+		}
+	}
+}
+
+// limited is an Azure in which the caller has other rights.
+type limited struct {
+	Azure
+	permissions string
+}
+
+func (l limited) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
+	if q.Type == "Microsoft.Authorization/permissions" {
+		return []azure.Document{azure.Document(l.permissions)}, nil
+	}
+	return l.Azure.List(ctx, q)
+}
+
+// TestRights checks scenario 19: a caller that may not assign roles learns it before anything is written, with both remedies.
+func TestRights(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	l.Azure = limited{l.Azure, `{"actions":["*"],"notActions":["Microsoft.Authorization/*/Write"]}`}
+	found, err := l.Preflight(t.Context(), example(t, nil, "dev.yaml"))
+	want := "✘ rights: the caller may not: Microsoft.Authorization/roleAssignments/write\n  remedy: ask an owner for the role Contributor at " +
+		"/subscriptions/00000000-0000-0000-0000-000000000001, and for User Access Administrator, or set spec.identity.roles to None"
+	if err != nil || !strings.HasPrefix(found.Error(), want) {
+		t.Errorf("got %v %v\nwant %s", err, found, want)
+	}
+	found, err = l.Preflight(t.Context(), example(t, func(d *definition.Definition) { d.Cluster.Spec.Identity.Roles = "None" }, "dev.yaml"))
+	if err != nil || found.Stop() {
+		t.Errorf("without role assignments: %v %v", err, found)
+	}
+	if writes, _ := l.requests(); len(writes) > 0 {
+		t.Errorf("the preflight wrote %v", writes)
+	}
+}
+
+func TestRemedies(t *testing.T) {
+	for code, want := range map[string]string{
+		"ZonalAllocationFailed": "other zones", "SkuNotAvailable": "another vmSize", "QuotaExceeded": "a higher quota",
+		"LinkedAuthorizationFailed": "ask an owner", "RequestDisallowedByPolicy": "TemplatePatch", "VMExtensionProvisioningError": "boot log",
+	} {
+		if got := remedy(code); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", code, got, want)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/cluster"
+)
+
+// Change is what a deployment would do with a resource.
+type Change struct {
+	ID   azure.ID `json:"resourceId"`
+	Type string   `json:"changeType"`
+	// Delta are the fields that change.
+	Delta []Delta `json:"delta,omitempty"`
+}
+
+// Delta is a field that changes.
+type Delta struct {
+	Path   string          `json:"path"`
+	Type   string          `json:"propertyChangeType"`
+	Before json.RawMessage `json:"before,omitempty"`
+	After  json.RawMessage `json:"after,omitempty"`
+	Nested []Delta         `json:"children,omitempty"`
+}
+
+// String is a change as kaz explain writes it: + to create, - to delete, ~ to change, = up to date.
+func (c Change) String() string {
+	mark := map[string]string{"Create": "+", "Delete": "-", "Modify": "~", "NoChange": "=", "Ignore": "*", "Deploy": "!"}[c.Type]
+	if mark == "" {
+		mark = "?"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s %s", mark, c.ID.Type(), c.ID.Name())
+	writeDelta(&b, "", c.Delta)
+	return b.String()
+}
+
+func writeDelta(b *strings.Builder, at string, all []Delta) {
+	for _, d := range all {
+		path := strings.TrimPrefix(at+"."+d.Path, ".")
+		if len(d.Nested) > 0 {
+			writeDelta(b, path, d.Nested)
+			continue
+		}
+		fmt.Fprintf(b, "\n     %s: %s -> %s", path, short(d.Before), short(d.After))
+	}
+}
+
+// short is a value for people; long values, such as boot files, are cut.
+func short(v json.RawMessage) string {
+	const most = 100
+	if len(v) == 0 {
+		return "(none)"
+	}
+	if len(v) > most {
+		return string(v[:most]) + "..."
+	}
+	return string(v)
+}
+
+// WhatIf asks Azure what a deployment of the plan would change. It needs the resource group, because Azure compares inside of
+// one. Without it everything would be created.
+func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
+	w, err := e.prepare(ctx, p)
+	if err != nil || w.empty() {
+		return nil, err
+	}
+	if w.state.Group == nil {
+		return w.created(), nil
+	}
+	w.seed = false // the secrets are no part of the comparison
+	body, err := w.body(nil)
+	if err != nil {
+		return nil, err
+	}
+	id := deploymentID(p.Names.Group(), p.Names.Deployment())
+	answer, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: id, Action: "whatIf", Body: body})
+	if err != nil {
+		return nil, err
+	}
+	var result struct {
+		Properties struct {
+			Changes []Change `json:"changes"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(answer, &result); err != nil {
+		return nil, fmt.Errorf("the answer of what-if: %w", err)
+	}
+	return result.Properties.Changes, nil
+}

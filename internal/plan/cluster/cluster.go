@@ -1,0 +1,45 @@
+// Package cluster makes a cluster's template of its definition. [Generate] joins the steps: the units of the definition, the
+// order that follows from their references, and the template, checked against the limits of Azure. Layer L1: pure.
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/emit"
+	"kaz/internal/plan/cluster/graph"
+	"kaz/internal/plan/cluster/lint"
+	"kaz/internal/plan/cluster/naming"
+	"kaz/internal/plan/cluster/units"
+)
+
+// Plan is what a definition gives.
+type Plan struct {
+	Definition definition.Definition
+	Names      naming.Names
+	Graph      graph.Linked
+}
+
+// New makes the plan of a definition.
+func New(d definition.Definition) (Plan, error) {
+	all, err := units.Build(d, units.Boot{})
+	if err != nil {
+		return Plan{}, err
+	}
+	linked, err := graph.Link(all)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := Plan{Definition: d, Names: naming.Of(d.Cluster), Graph: linked}
+	if found := lint.Template("template", p.Template(emit.Options{}).Main); len(found) > 0 {
+		return Plan{}, fmt.Errorf("the template exceeds limits of Azure:\n%s", strings.Join(found, "\n"))
+	}
+	return p, nil
+}
+
+// Template is the template for Azure Resource Manager.
+func (p Plan) Template(o emit.Options) emit.Template {
+	o.Definition = p.Definition
+	return emit.ARM(p.Graph, p.Names, o)
+}

@@ -1,0 +1,199 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/emit"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const examples = "../../../docs/example-manifests/cluster"
+
+// example is the definition of example files.
+func example(t testing.TB, names ...string) definition.Definition {
+	t.Helper()
+	var layers []definition.Layer
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(examples, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers = append(layers, definition.Layer{Name: name, Text: text})
+	}
+	d, err := definition.Load(layers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func plan(t testing.TB, d definition.Definition) Plan {
+	t.Helper()
+	p, err := New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestGolden shows the whole template of each example.
+func TestGolden(t *testing.T) {
+	for name, files := range map[string][]string{"dev": {"dev.yaml"}, "teams": {"ha.yaml", "team-a.yaml", "team-b.yaml"}} {
+		got := emit.JSON(plan(t, example(t, files...)).Template(emit.Options{}).Main)
+		again := emit.JSON(plan(t, example(t, files...)).Template(emit.Options{}).Main)
+		if !bytes.Equal(got, again) {
+			t.Errorf("%s: two runs differ: %s", name, cmp.Diff(string(got), string(again)))
+		}
+		file := filepath.Join("testdata", name+".json")
+		if *update {
+			if err := os.WriteFile(file, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s (-want +got), write it anew with -update:\n%s", name, diff)
+		}
+	}
+}
+
+// order is the nested deployments of a template, each with what it waits for.
+func order(t *testing.T, p Plan) []string {
+	t.Helper()
+	var template struct {
+		Resources []struct {
+			Name      string
+			DependsOn []string
+		}
+	}
+	if err := json.Unmarshal(emit.JSON(p.Template(emit.Options{}).Main), &template); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, r := range template.Resources {
+		var after []string
+		for _, id := range r.DependsOn {
+			parts := strings.Split(id, "'")
+			after = append(after, parts[len(parts)-2])
+		}
+		all = append(all, r.Name+" <- "+strings.Join(after, " "))
+	}
+	return all
+}
+
+func TestOrderOfUnits(t *testing.T) {
+	got := order(t, plan(t, example(t, "ha.yaml")))
+	want := []string{
+		"prod-identity <- ", "prod-storage <- ", "prod-vault <- ", "prod-access <- prod-identity prod-storage prod-vault",
+		"prod-outbound <- ", "prod-network <- prod-outbound", "prod-api <- prod-network",
+		"prod-cp-0 <- prod-access prod-api prod-identity prod-network prod-vault",
+		"prod-cp-1 <- prod-access prod-api prod-cp-0 prod-identity prod-network prod-vault",
+		"prod-cp-2 <- prod-access prod-api prod-cp-1 prod-identity prod-network prod-vault",
+		"prod-pool-general <- prod-access prod-cp-2 prod-identity prod-network",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestExistingResources checks that a unit disappears when its resource exists, and that the port is then its id.
+func TestExistingResources(t *testing.T) {
+	d := example(t, "ha.yaml")
+	const other = "/subscriptions/00000000-0000-0000-0000-000000000002/resourceGroups/shared/providers/"
+	s := &d.Cluster.Spec
+	s.Network.Subnets.ControlPlane.ID = other + "Microsoft.Network/virtualNetworks/hub/subnets/cp"
+	s.Network.Subnets.Nodes.ID = other + "Microsoft.Network/virtualNetworks/hub/subnets/nodes"
+	s.Network.RouteTableID = other + "Microsoft.Network/routeTables/pods"
+	s.Network.Outbound.Type = "UserDefinedRouting"
+	s.Identity.ControlPlane.ID = other + "Microsoft.ManagedIdentity/userAssignedIdentities/cp"
+	s.Identity.Nodes.ID = other + "Microsoft.ManagedIdentity/userAssignedIdentities/nodes"
+	s.KeyVault.ID = other + "Microsoft.KeyVault/vaults/secrets"
+	s.Storage.ID = other + "Microsoft.Storage/storageAccounts/state"
+	p := plan(t, d)
+	template := p.Template(emit.Options{})
+	for _, name := range []string{"identity", "network", "outbound"} {
+		if _, has := template.Units[name]; has {
+			t.Errorf("the unit %s makes what exists", name)
+		}
+	}
+	text := string(emit.JSON(template.Main))
+	for _, want := range []string{
+		`"id": "` + s.Network.Subnets.ControlPlane.ID + `"`,
+		`"` + s.Identity.Nodes.ID + `": {}`,
+		`"resourceGroup": "shared"`, `"subscriptionId": "00000000-0000-0000-0000-000000000002"`,
+		`"principalId": "[reference('` + s.Identity.ControlPlane.ID + `', '2024-11-30').principalId]"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the template has no %s", want)
+		}
+	}
+	for unit, body := range template.Units {
+		if strings.HasPrefix(unit, "access") && strings.Contains(string(emit.JSON(body)), "virtualNetworks/hub/subnets") {
+			t.Errorf("%s: the role is at a subnet, want the virtual network", unit)
+		}
+	}
+}
+
+func TestExtensionsAndPatches(t *testing.T) {
+	d := example(t, "ha.yaml", "team-b.yaml")
+	d.Extensions[0].Spec.Resources[0]["properties"] = map[string]any{"subnet": map[string]any{"id": "${subnet.dd}"}}
+	_, err := New(d)
+	want := `Extension team-b: spec.resources[0].properties: "${subnet.dd}": there is no port "subnet.dd": want one of api, identity.control-plane, ` +
+		`identity.nodes, key-vault, pool.general, storage, subnet.control-plane, subnet.db, subnet.general, subnet.nodes, virtual-network`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+	d = example(t, "ha.yaml", "team-b.yaml")
+	d.Patches[0].Spec.Target.Unit = "pool-dd"
+	if _, err := New(d); err == nil || !strings.Contains(err.Error(),
+		`TemplatePatch team-b-hostname: spec.target: no resource has unit "pool-dd"`) {
+		t.Errorf("got %v", err)
+	}
+	d = example(t, "ha.yaml", "team-b.yaml")
+	d.Patches[0].Spec.Merge["tags"] = map[string]any{"a": strings.Repeat("x", 300)}
+	if _, err := New(d); err == nil || !strings.Contains(err.Error(), "tag a: has 300 characters in its value, want at most 256") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTooLarge checks scenario 4: what Azure would refuse is found before it is sent.
+func TestTooLarge(t *testing.T) {
+	d := example(t, "ha.yaml")
+	for i := range 101 {
+		d.Extensions = append(d.Extensions, definition.Extension{Metadata: definition.Metadata{Name: "e" + strings.Repeat("x", i)},
+			Spec: definition.ExtensionSpec{
+				Resources: []map[string]any{{"type": "Microsoft.Network/routeTables", "apiVersion": "2024-05-01",
+					"name": strings.Repeat("r", i+1)}},
+			}})
+	}
+	if _, err := New(d); err == nil || !strings.Contains(err.Error(), "characters in its name, want at most 64") ||
+		!strings.Contains(err.Error(), "is not valid: want 1 to 80 letters") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func BenchmarkGenerate(b *testing.B) {
+	d := example(b, "ha.yaml")
+	general := d.Pools[0]
+	d.Pools = nil
+	for i := range 12 {
+		general.Metadata.Name, general.Spec.Replicas = "pool"+string(rune('a'+i)), 84
+		d.Pools = append(d.Pools, general)
+	}
+	for b.Loop() {
+		plan(b, d).Template(emit.Options{})
+	}
+}

@@ -1,0 +1,317 @@
+package definition
+
+import (
+	"maps"
+	"regexp"
+)
+
+// Change is what a change of a field does to a cluster that exists.
+type Change string
+
+// The changes.
+const (
+	// Fixed fields cannot change: the cluster has to be made anew.
+	Fixed Change = "fixed"
+	// Replaces means that machines must be replaced to get the new value.
+	Replaces Change = "replaces machines"
+	// Live fields change in place.
+	Live Change = "live"
+)
+
+// rule is what a field may contain.
+type rule struct {
+	pattern *regexp.Regexp
+	says    string // what the pattern allows, as errors say it
+}
+
+func matching(pattern, says string) *rule {
+	return &rule{regexp.MustCompile(`^(?:` + pattern + `)$`), says}
+}
+
+var (
+	guid     = matching(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`, "a GUID such as 00000000-0000-0000-0000-000000000001")
+	location = matching(`[a-z0-9]+`, "the name of a region such as westeurope: small letters and digits")
+	group    = matching(`[-\w.()]{0,89}[-\w()]`, "1 to 90 letters, digits, '-', '_', '.', '(' and ')', without '.' at the end")
+	release  = matching(`1\.\d{1,3}\.\d{1,3}`, "a version of Kubernetes such as 1.36.2")
+	domain   = matching(`[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`, "a DNS domain such as cluster.local")
+	url      = matching(`https?://[^\s?#]+`, "a URL such as https://mirror.example.com/kubernetes")
+	cidr     = matching(`[0-9a-fA-F.:]+/\d{1,3}`, "a range of addresses such as 10.244.0.0/16")
+	source   = matching(`\*|[0-9a-fA-F.:]+(/\d{1,3})?|[A-Z][A-Za-z]+(\.[A-Za-z0-9]+)?`,
+		"a range such as 198.51.100.0/24, a service tag such as Internet, or *")
+	ipv4     = matching(`\d{1,3}(\.\d{1,3}){3}`, "an IPv4 address such as 10.224.0.100")
+	dnsLabel = matching(`[a-z][a-z0-9-]{1,61}[a-z0-9]`, "3 to 63 small letters, digits and '-', first a letter, last not '-'")
+	size     = matching(`[A-Za-z]+_[A-Za-z0-9_-]+`, "the name of a size such as Standard_D4s_v5")
+	name     = matching(`[a-z]([a-z0-9-]{0,28}[a-z0-9])?`, "at most 30 small letters, digits and '-', first a letter, last not '-'")
+	poolName = matching(`[a-z][a-z0-9]{0,11}`, "at most 12 small letters and digits, first a letter")
+	user     = matching(`[a-z_][a-z0-9_-]{0,31}`, "the name of a Linux user: at most 32 small letters, digits, '_' and '-'")
+	sshKey   = matching(`(ssh-(rsa|ed25519)|ecdsa-sha2-nistp\d+) [A-Za-z0-9+/=]+( .*)?`, "a public key such as 'ssh-ed25519 AAAA...'")
+	hostPath = matching(`/[^\0]*[^/\0]`, "an absolute path of a file")
+	mode     = matching(`0?[0-7]{3}`, "the mode of a file in quotes, such as \"0644\"")
+	flagName = matching(`[a-z][a-z0-9-]*`, "the name of a flag without '--'")
+	price    = matching(`-1|\d+(\.\d{1,5})?`, "a price in US dollars for an hour in quotes, such as \"0.05\", or \"-1\" for no limit")
+	label    = matching(`([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?`, "a label key of Kubernetes")
+	taint    = matching(`([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?(=[-\w.]{0,63})?:`+
+		`(NoSchedule|PreferNoSchedule|NoExecute)`, "KEY=VALUE:EFFECT with the effect NoSchedule, PreferNoSchedule or NoExecute")
+	tagKey = matching(`[^<>%&\\?/]{1,512}`, "1 to 512 characters without < > % & \\ ? /")
+	portID = idOf("")
+)
+
+// idOf allows ids of a type, of any type if it is "".
+func idOf(fullType string) *rule {
+	provider := `[^/]+/[^/]+/[^/]+(/[^/]+/[^/]+)*`
+	says := "the id of a resource: /subscriptions/.../resourceGroups/.../providers/..."
+	switch fullType {
+	case "":
+	case "Microsoft.Network/virtualNetworks/subnets":
+		provider = `(?i:Microsoft\.Network)/(?i:virtualNetworks)/[^/]+/(?i:subnets)/[^/]+`
+		says = "the id of a subnet: /subscriptions/.../virtualNetworks/NAME/subnets/NAME"
+	default:
+		provider = "(?i:" + regexp.QuoteMeta(fullType) + ")/[^/]+"
+		says = "the id of a resource: /subscriptions/.../providers/" + fullType + "/NAME"
+	}
+	return matching(`/subscriptions/[^/]+/resource[gG]roups/[^/]+/providers/`+provider, says)
+}
+
+// Field says what a field means and what it may contain.
+type Field struct {
+	// Doc is one sentence, and more where needed.
+	Doc string
+	// Default is the value of a field that is not set, as JSON; "" for none.
+	Default string
+	// Required fields have no default and must be set.
+	Required bool
+	// OneOf has all values that a text may have, if it is not empty.
+	OneOf []string
+	// Min and Max bound whole numbers, and the number of elements of lists. Max 0 is no bound.
+	Min, Max int
+	Change   Change
+	// Union says that layers may each add elements to the list.
+	Union bool
+
+	rule *rule
+	// key is the rule of the keys of a map.
+	key *rule
+}
+
+// text is what the field allows, as errors and pages say it.
+func (f Field) text() string {
+	if f.rule == nil {
+		return ""
+	}
+	return f.rule.says
+}
+
+const (
+	subnetType   = "Microsoft.Network/virtualNetworks/subnets"
+	identityType = "Microsoft.ManagedIdentity/userAssignedIdentities"
+)
+
+// diskTypes are the types of disks.
+func diskTypes() []string {
+	return []string{"Premium_LRS", "StandardSSD_LRS", "Standard_LRS", "Premium_ZRS", "StandardSSD_ZRS"}
+}
+
+// Fields is the table of all fields, by path from the kind on. Elements of lists have the path of their list followed by [].
+func Fields() map[string]Field {
+	all := map[string]Field{}
+	for _, part := range []map[string]Field{clusterFields(), networkFields(), controlPlaneFields(), poolFields(), extensionFields()} {
+		maps.Copy(all, part)
+	}
+	return all
+}
+
+func clusterFields() map[string]Field {
+	return map[string]Field{
+		"Cluster.metadata.name": {Doc: "Name of the cluster. Names of its resources begin with it.", Required: true, rule: name,
+			Change: Fixed},
+		"Cluster.spec.azure.cloud": {Doc: "Azure cloud, as in azure.json of the machines.", Default: `"AzurePublicCloud"`,
+			OneOf: []string{"AzurePublicCloud", "AzureUSGovernmentCloud", "AzureChinaCloud"}, Change: Fixed},
+		"Cluster.spec.azure.subscriptionID": {Doc: "Subscription of the cluster.", Required: true, rule: guid, Change: Fixed},
+		"Cluster.spec.azure.tenantID":       {Doc: "Tenant of the subscription.", Required: true, rule: guid, Change: Fixed},
+		"Cluster.spec.azure.location":       {Doc: "Region of the cluster.", Required: true, rule: location, Change: Fixed},
+		"Cluster.spec.azure.resourceGroup.name": {Doc: "Resource group of everything that kaz makes.", Required: true, rule: group,
+			Change: Fixed},
+		"Cluster.spec.azure.resourceGroup.lifecycle": {Doc: "Owned: kaz makes the group and `destroy` deletes it. Existing: it must " +
+			"exist, " +
+			"and `destroy` deletes only what has the cluster's tag.", Default: `"Owned"`, OneOf: []string{"Owned", "Existing"},
+			Change: Fixed},
+		"Cluster.spec.azure.tags": {Doc: "Tags of every resource.", Default: `{}`, Max: 40, key: tagKey, Change: Live},
+
+		"Cluster.spec.kubernetes.version":     {Doc: "Version of Kubernetes.", Required: true, rule: release, Change: Replaces},
+		"Cluster.spec.kubernetes.dnsDomain":   {Doc: "DNS domain of Services.", Default: `"cluster.local"`, rule: domain, Change: Fixed},
+		"Cluster.spec.kubernetes.podCIDR":     {Doc: "IPv4 addresses of pods.", Default: `"10.244.0.0/16"`, rule: cidr, Change: Fixed},
+		"Cluster.spec.kubernetes.serviceCIDR": {Doc: "IPv4 addresses of Services.", Default: `"10.0.0.0/16"`, rule: cidr, Change: Fixed},
+		"Cluster.spec.kubernetes.podNetwork": {Doc: "CloudRoutes: the cloud-controller-manager writes a route for each node to a route " +
+			"table. None: an Extension brings a network plugin.", Default: `"CloudRoutes"`, OneOf: []string{"CloudRoutes", "None"},
+			Change: Fixed},
+		"Cluster.spec.kubernetes.apiServer.certSANs": {Doc: "Further names and addresses in the API server's certificate.", Default: `[]`,
+			Max: 50, Union: true, Change: Replaces},
+		"Cluster.spec.kubernetes.apiServer.extraArgs": {Doc: "Flags of the API server.", Default: `{}`, key: flagName,
+			Change: Replaces},
+		"Cluster.spec.kubernetes.controllerManager.extraArgs": {Doc: "Flags of the controller manager.", Default: `{}`, key: flagName,
+			Change: Replaces},
+		"Cluster.spec.kubernetes.scheduler.extraArgs": {Doc: "Flags of the scheduler.", Default: `{}`, key: flagName,
+			Change: Replaces},
+		"Cluster.spec.kubernetes.artifactMirror": {Doc: "URL below which machines find the programs of Kubernetes, laid out as at " +
+			"dl.k8s.io.",
+			Default: `"https://dl.k8s.io"`, rule: url, Change: Replaces},
+
+		"Cluster.spec.identity.controlPlane.id": {Doc: "Identity of the control plane's machines. Empty: it is made.", Default: `""`,
+			rule: idOf(identityType), Change: Replaces},
+		"Cluster.spec.identity.nodes.id": {Doc: "Identity of the nodes. Empty: it is made.", Default: `""`, rule: idOf(identityType),
+			Change: Replaces},
+		"Cluster.spec.identity.roles": {Doc: "Roles that the control plane's identity gets at the resource group. Scoped: Network " +
+			"Contributor and Virtual Machine Contributor. Contributor: that role. None: the roles exist already.", Default: `"Scoped"`,
+			OneOf: []string{"Scoped", "Contributor", "None"}, Change: Live},
+		"Cluster.spec.identity.registryIDs": {Doc: "Container registries from which nodes may pull.", Default: `[]`, Max: 20, Union: true,
+			rule: idOf("Microsoft.ContainerRegistry/registries"), Change: Live},
+		"Cluster.spec.keyVault.id": {Doc: "Key vault with the cluster's secrets. Empty: it is made.", Default: `""`,
+			rule: idOf("Microsoft.KeyVault/vaults"), Change: Fixed},
+		"Cluster.spec.storage.id": {Doc: "Storage account with the blob that elects the first member. Empty: it is made.", Default: `""`,
+			rule: idOf("Microsoft.Storage/storageAccounts"), Change: Fixed},
+
+		"Cluster.spec.access.adminUser": {Doc: "User of the machines for SSH.", Default: `"azureuser"`, rule: user, Change: Replaces},
+		"Cluster.spec.access.sshPublicKeys": {Doc: "Public keys of that user. Azure demands at least one for a Linux machine without a " +
+			"password.", Required: true, Min: 1, Max: 20, Union: true, rule: sshKey, Change: Replaces},
+	}
+}
+
+func networkFields() map[string]Field {
+	const n = "Cluster.spec.network."
+	return map[string]Field{
+		n + "cidrs": {Doc: "Addresses of the virtual network.", Default: `["10.224.0.0/12"]`, Min: 1, Max: 10, rule: cidr, Change: Live},
+		n + "subnets.controlPlane.id": {Doc: "Subnet of the control plane that exists. Empty: it is made. Both subnets exist or none.",
+			Default: `""`, rule: idOf(subnetType), Change: Fixed},
+		n + "subnets.controlPlane.cidr": {Doc: "Addresses of the control plane's subnet.", Default: `"10.224.0.0/24"`, rule: cidr,
+			Change: Fixed},
+		n + "subnets.nodes.id": {Doc: "Subnet of the nodes that exists. Empty: it is made. It is in the same virtual network.",
+			Default: `""`,
+			rule:    idOf(subnetType), Change: Fixed},
+		n + "subnets.nodes.cidr": {Doc: "Addresses of the nodes' subnet.", Default: `"10.225.0.0/16"`, rule: cidr, Change: Fixed},
+		n + "routeTableID": {Doc: "Route table that exists, for routes to pods. Empty: it is made if podNetwork is CloudRoutes.",
+			Default: `""`,
+			rule:    idOf("Microsoft.Network/routeTables"), Change: Fixed},
+		n + "outbound.type": {Doc: "How machines reach the internet. None and UserDefinedRouting make nothing: the mirror of programs " +
+			"and " +
+			"images must be reachable.", Default: `"NATGateway"`, OneOf: []string{"NATGateway", "LoadBalancer", "UserDefinedRouting",
+			"None"},
+			Change: Fixed},
+		n + "outbound.publicIPs": {Doc: "Number of public addresses for outbound traffic.", Default: `1`, Min: 1, Max: 16,
+			Change: Live},
+		n + "outbound.idleTimeoutMinutes": {Doc: "Minutes after which an idle outbound connection ends.", Default: `4`, Min: 4,
+			Max: 120, Change: Live},
+		n + "apiServer.access": {Doc: "From where the API server can be reached. Internal: only in the virtual network.",
+			Default: `"Public"`,
+			OneOf:   []string{"Public", "Internal", "PublicAndInternal"}, Change: Fixed},
+		n + "apiServer.port": {Doc: "Port of the API server.", Default: `6443`, Min: 1, Max: 65535, Change: Fixed},
+		n + "apiServer.allowedSources": {Doc: "Sources that may reach the API server.", Default: `["*"]`, Min: 1, Max: 200, rule: source,
+			Change: Live},
+		n + "apiServer.internalIP": {Doc: "Address of the internal load balancer in the control plane's subnet.", Default: `"10.224.0.100"`,
+			rule: ipv4, Change: Fixed},
+		n + "apiServer.dnsLabel": {Doc: "First label of the API server's public name. Empty: the cluster's name and six characters.",
+			Default: `""`, rule: dnsLabel, Change: Fixed},
+		n + "sshSources": {Doc: "Sources that may reach SSH of the control plane. Empty: no rule allows SSH.", Default: `[]`, Max: 200,
+			Union: true, rule: source, Change: Live},
+	}
+}
+
+// imageFields are the fields of an image at a path.
+func imageFields(at string) map[string]Field {
+	return map[string]Field{
+		at + ".id": {Doc: "Image or version of a gallery image. Empty: the image of the marketplace.", Default: `""`,
+			rule: portID, Change: Replaces},
+		at + ".publisher": {Doc: "Publisher of the image of the marketplace.", Default: `"Canonical"`, Change: Replaces},
+		at + ".offer":     {Doc: "Offer of the image of the marketplace.", Default: `"ubuntu-24_04-lts"`, Change: Replaces},
+		at + ".sku":       {Doc: "SKU of the image of the marketplace.", Default: `"server"`, Change: Replaces},
+		at + ".version":   {Doc: "Version of the image of the marketplace.", Default: `"latest"`, Change: Replaces},
+	}
+}
+
+func controlPlaneFields() map[string]Field {
+	const c = "Cluster.spec.controlPlane"
+	all := imageFields(c + ".image")
+	maps.Copy(all, map[string]Field{
+		c + ".replicas": {Doc: "Number of members: 1, 3 or 5. An even number tolerates no more failures than one less.", Default: `3`,
+			Min: 1,
+			Max: 5, Change: Fixed},
+		c + ".vmSize": {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces},
+		c + ".zones": {Doc: "Availability zones of the machines, in turn. An empty list puts them into an availability set.",
+			Default: `[1, 2, 3]`, Max: 3, Change: Fixed},
+		c + ".osDisk.sizeGiB": {Doc: "Size of the operating system's disk.", Default: `64`, Min: 30, Max: 4095, Change: Replaces},
+		c + ".osDisk.type": {Doc: "Type of the operating system's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(),
+			Change: Replaces},
+		c + ".etcdDisk.sizeGiB": {Doc: "Size of etcd's disk.", Default: `64`, Min: 16, Max: 4095, Change: Replaces},
+		c + ".etcdDisk.type":    {Doc: "Type of etcd's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(), Change: Replaces},
+	})
+	return all
+}
+
+func poolFields() map[string]Field {
+	const p = "NodePool.spec."
+	all := imageFields(p + "image")
+	maps.Copy(all, map[string]Field{
+		"NodePool.metadata.name": {Doc: "Name of the pool.", Required: true, rule: poolName, Change: Fixed},
+		p + "backend": {Doc: "What the machines are: a scale set in one of its two modes, or standalone machines.",
+			Default: `"VMSSUniform"`,
+			OneOf:   []string{"VMSSUniform", "VMSSFlexible", "StandaloneVM"}, Change: Fixed},
+		p + "replicas": {Doc: "Number of nodes. With autoscaling it is the number at first.", Default: `1`, Min: 0, Max: 1000,
+			Change: Live},
+		p + "autoscaling.min": {Doc: "Least number of nodes of an autoscaled pool.", Required: true, Min: 0, Max: 1000, Change: Live},
+		p + "autoscaling.max": {Doc: "Greatest number of nodes of an autoscaled pool.", Required: true, Min: 1, Max: 1000, Change: Live},
+		p + "autoscaling":     {Doc: "Present: the autoscaler decides the number of nodes.", Change: Live},
+		p + "vmSize":          {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces},
+		p + "zones": {Doc: "Availability zones of the machines. An empty list: no zones.", Default: `[1, 2, 3]`, Max: 3,
+			Change: Fixed},
+		p + "priority": {Doc: "Spot machines cost less, and Azure may take them back.", Default: `"Regular"`,
+			OneOf: []string{"Regular", "Spot"}, Change: Fixed},
+		p + "spot.maxPrice":  {Doc: "Price above which Azure takes a Spot machine back.", Default: `"-1"`, rule: price, Change: Fixed},
+		p + "osDisk.sizeGiB": {Doc: "Size of the operating system's disk.", Default: `128`, Min: 30, Max: 4095, Change: Replaces},
+		p + "osDisk.type": {Doc: "Type of the operating system's disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(),
+			Change: Replaces},
+		p + "osDisk.ephemeral": {Doc: "Whether the disk is on the host: faster, and lost with the machine.", Default: `false`,
+			Change: Replaces},
+		p + "spot.evictionPolicy": {Doc: "What becomes of a Spot machine that is taken back.", Default: `"Delete"`,
+			OneOf: []string{"Delete", "Deallocate"}, Change: Fixed},
+		p + "dataDisks":           {Doc: "Empty disks of each machine.", Default: `[]`, Max: 16, Change: Replaces},
+		p + "dataDisks[].sizeGiB": {Doc: "Size of the disk.", Required: true, Min: 1, Max: 32767, Change: Replaces},
+		p + "dataDisks[].type":    {Doc: "Type of the disk.", Default: `"Premium_LRS"`, OneOf: diskTypes(), Change: Replaces},
+		p + "subnet.id":           {Doc: "Subnet of this pool that exists.", Default: `""`, rule: idOf(subnetType), Change: Fixed},
+		p + "subnet.cidr": {Doc: "Addresses of a subnet that is made for this pool. Empty: the pool is in the nodes' subnet.",
+			Default: `""`, rule: cidr, Change: Fixed},
+		p + "maxPods": {Doc: "Greatest number of pods on a node.", Default: `110`, Min: 10, Max: 250, Change: Replaces},
+		p + "labels":  {Doc: "Labels of the nodes.", Default: `{}`, key: label, Change: Replaces},
+		p + "taints":  {Doc: "Taints of the nodes.", Default: `[]`, rule: taint, Change: Replaces},
+	})
+	return all
+}
+
+func extensionFields() map[string]Field {
+	const e, p = "Extension.spec.", "TemplatePatch.spec."
+	return map[string]Field{
+		"Extension.metadata.name": {Doc: "Name of the extension.", Required: true, rule: name, Change: Live},
+		e + "appliesTo.controlPlane": {Doc: "Whether files and commands are for the control plane's machines.", Default: `false`,
+			Change: Replaces},
+		e + "appliesTo.pools": {Doc: "Pools whose nodes get files and commands; * for all.", Default: `[]`, Change: Replaces},
+		e + "files":           {Doc: "Files on the machines.", Default: `[]`, Change: Replaces},
+		e + "files[].path":    {Doc: "Path of the file.", Required: true, rule: hostPath, Change: Replaces},
+		e + "files[].content": {Doc: "Content of the file. It is no place for secrets: it is in the template.", Required: true,
+			Change: Replaces},
+		e + "files[].mode": {Doc: "Mode of the file.", Default: `"0644"`, rule: mode, Change: Replaces},
+		e + "commands": {Doc: "Shell commands that run after a machine has joined the cluster.", Default: `[]`,
+			Change: Replaces},
+		e + "manifests": {Doc: "Kubernetes manifests, such as an add-on, that the first member of the control plane applies.",
+			Default: `[]`,
+			Change:  Replaces},
+		e + "resources": {Doc: "Azure resources as in an ARM template, in a nested deployment of their own. \"${PORT}\" stands for the " +
+			"id of " +
+			"a port, and makes the resources wait for it.", Default: `[]`, Max: 100, Change: Live},
+
+		"TemplatePatch.metadata.name": {Doc: "Name of the patch.", Required: true, rule: name, Change: Live},
+		p + "target.unit":             {Doc: "Unit whose resources are changed. Empty: every unit.", Default: `""`, Change: Live},
+		p + "target.symbol":           {Doc: "Symbol of the resource that is changed. Empty: every symbol.", Default: `""`, Change: Live},
+		p + "target.type":             {Doc: "Type of the resources that are changed. Empty: every type.", Default: `""`, Change: Live},
+		p + "merge": {Doc: "JSON merge patch (RFC 7386) for the resources: null removes a field. It cannot change type, name and " +
+			"dependsOn.",
+			Required: true, Change: Live},
+	}
+}

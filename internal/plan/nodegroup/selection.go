@@ -1,0 +1,193 @@
+package nodegroup
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kaz/internal/azure"
+)
+
+// Selection says which scale sets are node groups. Its parts are the flags --nodes and --node-group-auto-discovery.
+type Selection struct {
+	Named       []Named
+	Discoveries []Discovery
+}
+
+// Named is a node group that a flag names.
+type Named struct {
+	Name string
+	Limits
+}
+
+// Limits is the least and the greatest size of a group.
+type Limits struct{ Min, Max int }
+
+// Discovery selects scale sets by their tags.
+type Discovery struct {
+	Tags map[string]string
+	// Any says that this selector is enough by itself. Of the others, a scale set must match all.
+	Any      bool
+	Min, Max *int
+}
+
+// ParseNamed reads a value of --nodes: MIN:MAX:NAME.
+func ParseNamed(value string) (Named, error) {
+	const want = "must be MIN:MAX:NAME, such as 1:10:pool"
+	parts := strings.SplitN(value, ":", 3)
+	if len(parts) != 3 || strings.TrimSpace(parts[2]) == "" {
+		return Named{}, fmt.Errorf("%q: %s", value, want)
+	}
+	least, err := parseSize(parts[0])
+	if err != nil {
+		return Named{}, fmt.Errorf("%q: the least size %w; %s", value, err, want)
+	}
+	most, err := parseSize(parts[1])
+	if err != nil {
+		return Named{}, fmt.Errorf("%q: the greatest size %w; %s", value, err, want)
+	}
+	limits := Limits{least, most}
+	if err := limits.check(); err != nil {
+		return Named{}, fmt.Errorf("%q: %w", value, err)
+	}
+	return Named{Name: strings.TrimSpace(parts[2]), Limits: limits}, nil
+}
+
+func parseSize(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number", text)
+	}
+	if n < 0 {
+		return 0, fmt.Errorf("%d is below 0", n)
+	}
+	return n, nil
+}
+
+func (l Limits) check() error {
+	if l.Max < l.Min {
+		return fmt.Errorf("the greatest size %d is below the least size %d", l.Max, l.Min)
+	}
+	return nil
+}
+
+// ParseDiscovery reads a value of --node-group-auto-discovery: label:KEY=VALUE,... with min=N and max=N if tags of scale
+// sets do not have them, or the same with label-any.
+func ParseDiscovery(value string) (Discovery, error) {
+	const want = "must be label:KEY=VALUE,...[,min=N][,max=N] or label-any:KEY=VALUE,..."
+	kind, list, found := strings.Cut(value, ":")
+	if !found || strings.Contains(list, ":") || kind != "label" && kind != "label-any" {
+		return Discovery{}, fmt.Errorf("%q: %s", value, want)
+	}
+	d := Discovery{Tags: map[string]string{}, Any: kind == "label-any"}
+	for pair := range strings.SplitSeq(list, ",") {
+		key, text, _ := strings.Cut(pair, "=")
+		key, text = strings.TrimSpace(key), strings.TrimSpace(text)
+		if key == "" || text == "" {
+			return Discovery{}, fmt.Errorf("%q: %q is not KEY=VALUE; %s", value, pair, want)
+		}
+		limit := map[string]**int{"min": &d.Min, "max": &d.Max}[key]
+		if limit == nil {
+			d.Tags[key] = text
+			continue
+		}
+		n, err := parseSize(text)
+		if err != nil {
+			return Discovery{}, fmt.Errorf("%q: %s %w", value, key, err)
+		}
+		*limit = &n
+	}
+	if len(d.Tags) == 0 {
+		return Discovery{}, fmt.Errorf("%q: names no tag of scale sets; %s", value, want)
+	}
+	if d.Min != nil && d.Max != nil && *d.Max < *d.Min {
+		return Discovery{}, fmt.Errorf("%q: max=%d is below min=%d", value, *d.Max, *d.Min)
+	}
+	return d, nil
+}
+
+// Select returns the limits of a scale set that is a node group. The error says why another scale set is none.
+func (s Selection) Select(name string, tags azure.Tags) (Limits, error) {
+	for _, n := range s.Named {
+		if strings.EqualFold(n.Name, name) {
+			return n.Limits, nil
+		}
+	}
+	if len(s.Discoveries) == 0 {
+		return Limits{}, fmt.Errorf("no --nodes names it")
+	}
+	matching, err := s.discover(tags)
+	if err != nil {
+		return Limits{}, err
+	}
+	return limits(matching, tags)
+}
+
+// discover returns the selectors by which a scale set is a node group: all of the kind label, or one of label-any.
+func (s Selection) discover(tags azure.Tags) ([]Discovery, error) {
+	var matching []Discovery
+	var missing string
+	together, each := true, 0
+	for _, d := range s.Discoveries {
+		lacks := d.lacks(tags)
+		if !d.Any {
+			each++
+			together = together && lacks == ""
+		}
+		if lacks == "" {
+			matching = append(matching, d)
+		} else {
+			missing = cmp.Or(missing, lacks)
+		}
+	}
+	if each == 0 || !together {
+		matching = slices.DeleteFunc(matching, func(d Discovery) bool { return !d.Any })
+	}
+	if len(matching) == 0 {
+		return nil, fmt.Errorf("no --nodes names it, and it lacks the tag %s of --node-group-auto-discovery", missing)
+	}
+	return matching, nil
+}
+
+// lacks returns the first tag of a selector that a scale set does not have, "" if it has all.
+func (d Discovery) lacks(tags azure.Tags) string {
+	for _, key := range slices.Sorted(maps.Keys(d.Tags)) {
+		if value, ok := tags.Get(key); !ok || value != d.Tags[key] {
+			return key + "=" + d.Tags[key]
+		}
+	}
+	return ""
+}
+
+// limits returns the limits of a scale set that selectors match: its tags min and max, else the greatest least size and
+// the smallest greatest size of the selectors.
+func limits(matching []Discovery, tags azure.Tags) (Limits, error) {
+	var least, most *int
+	for _, d := range matching {
+		if d.Min != nil && (least == nil || *d.Min > *least) {
+			least = d.Min
+		}
+		if d.Max != nil && (most == nil || *d.Max < *most) {
+			most = d.Max
+		}
+	}
+	for key, limit := range map[string]**int{"min": &least, "max": &most} {
+		text, ok := tags.Get(key)
+		if !ok {
+			continue
+		}
+		n, err := parseSize(strings.TrimSpace(text))
+		if err != nil {
+			return Limits{}, fmt.Errorf("the tag %s: %w", key, err)
+		}
+		*limit = &n
+	}
+	if least == nil || most == nil {
+		return Limits{}, fmt.Errorf("it needs the tags min and max, or min= and max= in --node-group-auto-discovery")
+	}
+	l := Limits{*least, *most}
+	return l, l.check()
+}
