@@ -35,8 +35,8 @@ func newAttacher(c Config) *attacher {
 		return nil
 	}}
 	t.batches = reconcile.NewCoalescer(t.commit)
-	t.batches.Observe(c.Batches)
 	t.batches.Gather(calm, gatherAtMost)
+	t.batches.Observe(c.Batches)
 	return t
 }
 

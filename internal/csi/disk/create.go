@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -178,6 +179,9 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 		return nil, status.Errorf(codes.FailedPrecondition, "delete disk %s: it is attached to %s", id.Name(), have.holder().Name())
 	}
 	_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: id})
+	if e, ok := errors.AsType[*azure.Error](err); ok && e.Code == "ScopeLocked" {
+		return nil, status.Errorf(codes.FailedPrecondition, "delete disk %s: %v", id.Name(), err)
+	}
 	return &csispec.DeleteVolumeResponse{}, csi.Status(err, "delete disk %s", id.Name())
 }
 

@@ -46,8 +46,8 @@ func (c *Controller) free(ctx context.Context, have attachedDisk, machine azure.
 			if err != nil {
 				return csi.Status(err, "attach %s to %s", have.ID.Name(), machine.Name())
 			}
-			if taken {
-				wait = 0
+			if taken { // which can take minutes
+				wait, deadline, why = 0, time.Now().Add(releaseWithin), "it was detached there"
 			}
 		}
 		if time.Now().Add(wait).After(deadline) {
