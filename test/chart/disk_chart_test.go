@@ -80,7 +80,7 @@ func (r rule) each() []string {
 // can returns rights: verbs, then resources.
 func can(verbs string, resources ...string) []string {
 	var all []string
-	for _, verb := range strings.FieldsSeq(verbs) {
+	for verb := range strings.FieldsSeq(verbs) {
 		for _, r := range resources {
 			all = append(all, verb+" "+r)
 		}
@@ -99,7 +99,7 @@ func needs() map[string][]string {
 		"update coordination.k8s.io/leases in kube-system"}
 	events := can("create patch update", "events")
 	return map[string][]string{
-		"driver of the controller": slices.Concat(can(read, "nodes"), can("list watch", "persistentvolumes", storage+"volumeattachments"),
+		"driver of the controller": slices.Concat(can(read, "nodes", "persistentvolumes", storage+"volumeattachments"),
 			[]string{"get secrets azure-cloud-provider in kube-system"}),
 		"driver of a node": slices.Concat(can("get patch", "nodes"), can("get", storage+"csinodes"), can("list", storage+"volumeattachments")),
 		"csi-provisioner": slices.Concat(can(read+" create patch delete", "persistentvolumes"), can(read+" update", "persistentvolumeclaims"),
