@@ -49,7 +49,8 @@ func (d *driver) openAzure(ctx context.Context, c *disk.Config) error {
 	if config.EdgeZone() {
 		c.Cluster.ExtendedLocation = &azure.ExtendedLocation{Name: config.ExtendedLocationName, Type: config.ExtendedLocationType}
 	}
-	c.Limit = disk.NewSizes(client.Fresh(), config.SubscriptionID, config.Location, d.log).DataDisks
+	d.sizes = disk.NewSizes(client.Fresh(), config.SubscriptionID, config.Location, d.log)
+	c.Limit = d.sizes.DataDisks
 	if d.options.mode == modeNode {
 		return nil // only the controller looks for machines
 	}

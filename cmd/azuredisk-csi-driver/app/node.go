@@ -2,7 +2,8 @@ package app
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"runtime"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 
@@ -10,40 +11,38 @@ import (
 	"kaz/internal/csi/disk/node"
 	"kaz/internal/csi/mount"
 	"kaz/internal/imds"
+	plandisk "kaz/internal/plan/disk"
 )
 
 // node returns the node service.
 func (d *driver) node(c disk.Config) (csispec.NodeServer, error) {
 	o := d.options
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("the node service runs on linux only, not on %s: use --mode=controller", runtime.GOOS)
+	}
 	metadata, err := imds.New(imds.Config{UserAgent: c.Name + "/" + c.Version})
 	if err != nil {
 		return nil, err
 	}
-	return node.New(node.Config{
-		Driver: o.driver, Node: o.node, Mounts: mount.New(o.maxFormat),
-		Place: func(ctx context.Context) (string, int64, error) { return d.place(ctx, c, metadata) },
-	}), nil
+	machine := node.Machine{
+		Metadata: metadata.Instance, Limits: d.limits, Zone: o.supportZone, AttachLimit: o.attachLimit, Reserved: o.reserved, Log: d.log,
+	}
+	config := node.Config{
+		Driver: o.driver, Node: o.node, Mounts: mount.New(o.maxFormat), Place: machine.Place, Log: d.log,
+	}
+	if o.checkIdentity {
+		config.Attached = machine.Attached
+	}
+	if o.tune {
+		config.Speed = machine.Speed
+	}
+	return node.New(config), nil
 }
 
-// place returns the zone of the machine, and how many disks the driver may attach to it.
-func (d *driver) place(ctx context.Context, c disk.Config, metadata *imds.Client) (zone string, most int64, err error) {
-	o := d.options
-	if !o.supportZone && o.attachLimit >= 0 {
-		return "", disk.Slots(o.attachLimit, o.reserved), nil
+// limits returns what a machine of a size can have, zero without a cloud configuration.
+func (d *driver) limits(ctx context.Context, size string) (disks int, speed plandisk.Speed) {
+	if d.sizes == nil {
+		return 0, speed
 	}
-	machine, err := metadata.Instance(ctx)
-	if err != nil {
-		return "", 0, err
-	}
-	if machine.Compute == nil {
-		return "", 0, errors.New("the metadata service does not describe the machine")
-	}
-	if o.supportZone && machine.Compute.Zone != "" {
-		zone = machine.Compute.Location + "-" + machine.Compute.Zone
-	}
-	most = o.attachLimit
-	if most < 0 {
-		most = int64(c.Limit(ctx, machine.Compute.VMSize))
-	}
-	return zone, disk.Slots(most, o.reserved), nil
+	return d.sizes.Limits(ctx, size)
 }

@@ -30,6 +30,7 @@ type options struct {
 	onlineResize          bool
 	listVolumes           bool
 	maxFormat             int
+	tune, checkIdentity   bool
 	registeredSocket      string
 	registrationDir       string
 
@@ -59,7 +60,7 @@ func newOptions() *options {
 	return &options{
 		mode: modeAll, endpoint: "unix://tmp/csi.sock", driver: disk.DefaultName,
 		secretName: cloudconfig.SecretName, secretNamespace: cloudconfig.SecretNamespace,
-		attachLimit: -1, supportZone: true, onlineResize: true, maxFormat: 2,
+		attachLimit: -1, supportZone: true, onlineResize: true, maxFormat: 2, checkIdentity: true,
 		removeTaint: true, keepRemoving: true, taintDelay: 30,
 		registrationDir: "/registration",
 		logging:         logsapi.NewLoggingConfiguration(),
@@ -92,6 +93,9 @@ func (o *options) flags() cliflag.NamedFlagSets {
 	node.Int64Var(&o.reserved, "reserved-data-disk-slot-num", o.reserved, "Number of disks that are left for other programs.")
 	node.BoolVar(&o.supportZone, "support-zone", o.supportZone, "Report the zone of the node.")
 	node.IntVar(&o.maxFormat, "max-concurrent-format", o.maxFormat, "Number of disks that are formatted at a time.")
+	node.BoolVar(&o.tune, "enable-perf-optimization", o.tune, "Write the settings of the parameter perfProfile to the devices of disks.")
+	node.BoolVar(&o.checkIdentity, "check-disk-identity", o.checkIdentity,
+		"Mount a disk only if the machine's metadata shows it, or no disk, at its LUN.")
 	o.addNodeFlags(node)
 	addDiagnostics(sets.FlagSet("diagnostics"), o)
 	node.StringVar(&o.registeredSocket, "kubelet-registration-path", o.registeredSocket,
@@ -142,7 +146,6 @@ func addInert(flags *pflag.FlagSet) {
 		{"enable-migration-monitor", "true", "Azure shows the progress at the disk"},
 		{"enable-minimum-retry-after", "true", "azure.json decides"},
 		{"enable-otel-tracing", "false", "--tracing-config-file names the collector"},
-		{"enable-perf-optimization", "false", "not supported yet"},
 		{"enable-traffic-manager", "false", "not supported"},
 		{"enable-windows-host-process", "false", "Windows is not supported yet"},
 		{"force-detach-backoff", "true", "disks are detached by force only from nodes with the taint node.kubernetes.io/out-of-service"},

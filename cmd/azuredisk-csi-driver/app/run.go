@@ -127,6 +127,7 @@ type driver struct {
 	log     *slog.Logger
 	metrics *csi.Metrics
 	ready   readiness
+	sizes   *disk.Sizes // nil without a cloud configuration
 }
 
 // services returns the services of the mode, and what ends them. A node without a cloud configuration has no

@@ -27,6 +27,24 @@ type Compute struct {
 	PlatformSubFaultDomain string    `json:"platformSubFaultDomain"`
 	VMSize                 string    `json:"vmSize"`
 	TagsList               []Tag     `json:"tagsList"`
+
+	StorageProfile StorageProfile `json:"storageProfile"`
+}
+
+// StorageProfile has the disks of the machine.
+type StorageProfile struct {
+	DataDisks []DataDisk `json:"dataDisks"`
+}
+
+// DataDisk is a disk that is attached to the machine.
+type DataDisk struct {
+	LUN         string      `json:"lun"`
+	ManagedDisk ManagedDisk `json:"managedDisk"`
+}
+
+// ManagedDisk names the disk.
+type ManagedDisk struct {
+	ID string `json:"id"`
 }
 
 // OSProfile is what the machine's system got at its first start.

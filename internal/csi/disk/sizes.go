@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/plan/disk"
 )
 
 // Sizes knows how many data disks machines of each size can have, as Azure says for a region. It reads the list when it
@@ -22,8 +23,14 @@ type Sizes struct {
 	log          *slog.Logger
 
 	mu    sync.Mutex // held while the list is read, so that it is read once
-	disks map[string]int
+	sizes map[string]limits
 	read  time.Time
+}
+
+// limits are what a machine of a size can have.
+type limits struct {
+	disks int
+	speed disk.Speed
 }
 
 // NewSizes returns the sizes of a region.
@@ -39,18 +46,26 @@ const (
 
 // DataDisks returns how many data disks a machine of a size can have, 0 if that is not known.
 func (s *Sizes) DataDisks(ctx context.Context, size string) int {
+	disks, _ := s.Limits(ctx, size)
+	return disks
+}
+
+// Limits returns how many data disks a machine of a size can have, and how fast they can be together without a cache.
+// What is not known is zero.
+func (s *Sizes) Limits(ctx context.Context, size string) (disks int, speed disk.Speed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	size = strings.ToLower(size)
 	age := time.Since(s.read)
-	if most, known := s.disks[size]; known && age < sizesTTL || age < againSoon {
-		return most
+	if l, known := s.sizes[size]; known && age < sizesTTL || age < againSoon {
+		return l.disks, l.speed
 	}
 	if err := s.refresh(ctx); err != nil {
 		s.log.Warn("the number of data disks of machine sizes is not known; Azure refuses what is too much", "error", err)
 	}
 	s.read = time.Now()
-	return s.disks[size]
+	l := s.sizes[size]
+	return l.disks, l.speed
 }
 
 func (s *Sizes) refresh(ctx context.Context) error {
@@ -61,39 +76,39 @@ func (s *Sizes) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	disks := map[string]int{}
+	sizes := map[string]limits{}
 	for _, doc := range docs {
-		if name, most, ok := readSize(doc); ok {
-			disks[name] = most
+		if name, l, ok := readSize(doc); ok {
+			sizes[name] = l
 		}
 	}
-	s.disks = disks
+	s.sizes = sizes
 	return nil
 }
 
-// readSize reads the number of data disks of a machine size.
-func readSize(doc azure.Document) (name string, most int, ok bool) {
+// readSize reads the limits of a machine size.
+func readSize(doc azure.Document) (name string, l limits, ok bool) {
 	var sku struct {
 		ResourceType, Name string
 		Capabilities       []struct{ Name, Value string }
 	}
 	if json.Unmarshal(doc, &sku) != nil || !strings.EqualFold(sku.ResourceType, "virtualMachines") {
-		return "", 0, false
+		return "", l, false
 	}
 	for _, c := range sku.Capabilities {
-		if strings.EqualFold(c.Name, "MaxDataDiskCount") {
-			n, err := strconv.Atoi(c.Value)
-			return strings.ToLower(sku.Name), n, err == nil
+		n, err := strconv.ParseInt(c.Value, 10, 64)
+		if err != nil {
+			continue // capabilities that are not numbers
+		}
+		const mib = 1 << 20
+		switch strings.ToLower(c.Name) {
+		case "maxdatadiskcount":
+			l.disks, ok = int(n), true
+		case "uncacheddiskiops":
+			l.speed.IOPS = n
+		case "uncacheddiskbytespersecond":
+			l.speed.MBps = n / mib
 		}
 	}
-	return "", 0, false
-}
-
-// Slots returns how many disks the driver may attach to a machine that can have most disks, of which others need
-// reserved. 0 means that the number is not known.
-func Slots(most, reserved int64) int64 {
-	if most <= 0 {
-		return 0
-	}
-	return max(most-reserved, 1)
+	return strings.ToLower(sku.Name), l, ok
 }

@@ -3,7 +3,9 @@ package mount
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,21 +40,71 @@ func (m *Mounts) Mounted(path string) (bool, error) {
 	return mounted, err
 }
 
-// Stage mounts a device at a path, unless something is mounted there. It formats a device without content.
-func (m *Mounts) Stage(device, path, fsType string, options []string) error {
+// MountedWell reports whether something that can be read is mounted at a path. It unmounts what cannot be read, such as
+// the file system of a device that is gone.
+func (m *Mounts) MountedWell(path string) (bool, error) {
 	mounted, err := m.Mounted(path)
-	if mounted || err != nil {
+	if err == nil && mounted {
+		err = read(path)
+	}
+	if !mountutils.IsCorruptedMnt(err) {
+		return mounted, err
+	}
+	slog.Warn("mount cannot be read; it is unmounted", "path", path, "error", err)
+	return false, m.tools.Unmount(path)
+}
+
+// read returns the error of reading a directory. A device or another file is not read.
+func read(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
 		return err
+	}
+	directory, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	if _, err = directory.Readdirnames(1); errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if closed := directory.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// DirectMount is the mount option for a device that is mounted as it is: neither checked nor formatted.
+const DirectMount = "directmount"
+
+// Stage mounts a device at a path, unless it is mounted there. It formats a device without content, and checks the file
+// system of any other device before it mounts it.
+func (m *Mounts) Stage(device, path, fsType string, options []string) error {
+	mounted, err := m.MountedWell(path)
+	if err != nil {
+		return err
+	}
+	if mounted {
+		if same, err := isOf(path, device); same || err != nil {
+			return err
+		}
+		// The device that is mounted is that of an earlier attachment. Unmounting fails if it is in use.
+		slog.Warn("path has another device; it is unmounted", "path", path, "device", device)
+		if err := m.tools.Unmount(path); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(path, 0o750); err != nil {
 		return err
+	}
+	if i := slices.Index(options, DirectMount); i >= 0 {
+		return m.tools.Mount(device, path, fsType, slices.Delete(slices.Clone(options), i, i+1))
 	}
 	return m.tools.FormatAndMount(device, path, fsType, options)
 }
 
 // Bind shows a directory, or a device or another file, at a second path, unless something is mounted there.
 func (m *Mounts) Bind(source, target string, options []string) error {
-	mounted, err := m.Mounted(target)
+	mounted, err := m.MountedWell(target)
 	if mounted || err != nil {
 		return err
 	}
@@ -86,11 +138,8 @@ func makeFile(path string) error {
 // Unmount unmounts a path and removes it. A path that does not exist is no error.
 func (m *Mounts) Unmount(path string) error { return mountutils.CleanupMountPoint(path, m.tools, true) }
 
-// Others returns the paths at which what is at a path is mounted too.
-func (m *Mounts) Others(path string) ([]string, error) {
-	references, err := m.tools.GetMountRefs(path)
-	return slices.DeleteFunc(references, func(p string) bool { return p == path }), err
-}
+// Others returns the paths at which what is at a path is mounted too. The path is a mount point or a device.
+func (m *Mounts) Others(path string) ([]string, error) { return others(path) }
 
 // Device returns the device that is mounted at a path.
 func (m *Mounts) Device(path string) (string, error) {
@@ -103,6 +152,17 @@ func (m *Mounts) Device(path string) (string, error) {
 
 // Grow grows the file system of a device to the device.
 func (m *Mounts) Grow(device, path string) error {
+	format, err := m.tools.GetDiskFormat(device)
+	if err != nil {
+		return err
+	}
+	if format == "ext2" { // the library knows ext3 and ext4 only; the program is the same
+		output, err := m.tools.Exec.Command("resize2fs", device).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("resize2fs %s: %w: %s", device, err, output)
+		}
+		return nil
+	}
 	resizer := mountutils.NewResizeFs(m.tools.Exec)
 	needed, err := resizer.NeedResize(device, path)
 	if err != nil || !needed {
@@ -118,6 +178,13 @@ func Size(device string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	size, err := f.Seek(0, 2)
+	size, err := f.Seek(0, io.SeekEnd)
 	return size, errors.Join(err, f.Close())
+}
+
+// Fault is what is wrong with a mounted volume.
+type Fault struct {
+	Reason  string // one word in CamelCase
+	Message string
+	Lost    bool // the volume cannot be read at all
 }

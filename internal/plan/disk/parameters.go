@@ -32,6 +32,8 @@ type Parameters struct {
 	DiskAccess          azure.ID
 	Bursting            *bool
 	PerformancePlus     *bool
+	Profile             string
+	DeviceSettings      map[string]string // by the path below the device's directory in /sys/block
 
 	// The provisioner says for what it creates the volume.
 	PVCName, PVCNamespace, PVName string
@@ -85,7 +87,7 @@ func parameters() []parameter {
 		{"zoned", ignored, "", false},
 		{"attachDiskInitialDelay", ignored, "", false},
 		{"useragent", ignored, "", false},
-		{"perfProfile", oneOfFold(func(*Parameters) *string { return new(string) }, "none"), "", false},
+		{"perfProfile", readProfile, "", false},
 	}
 }
 
@@ -131,6 +133,12 @@ func (p *Parameters) readAll(values map[string]string, allowed func(parameter) b
 	known := slices.DeleteFunc(parameters(), func(k parameter) bool { return !allowed(k) })
 	read := map[string]string{} // the key as the user wrote it, by the key of the table
 	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if strings.HasPrefix(key, DeviceSetting) && allowed(parameter{name: DeviceSetting}) {
+			if err := p.addSetting(key, values[key]); err != nil {
+				return err
+			}
+			continue
+		}
 		i := slices.IndexFunc(known, func(k parameter) bool { return strings.EqualFold(k.name, key) || strings.EqualFold(k.alias, key) })
 		if i < 0 {
 			names := make([]string, len(known))
@@ -174,7 +182,7 @@ func (p *Parameters) check() error {
 			return &ParameterError{c.key, c.value, c.allowed}
 		}
 	}
-	return nil
+	return p.checkProfile()
 }
 
 func textOf(n *int64) string {

@@ -1,20 +1,20 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"slices"
+	"log/slog"
 	"strconv"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"kaz/internal/azure"
 	"kaz/internal/csi"
 	"kaz/internal/csi/disk"
 	"kaz/internal/csi/mount"
+	plandisk "kaz/internal/plan/disk"
 )
 
 // Config is the configuration of the node service.
@@ -27,6 +27,12 @@ type Config struct {
 	// Place returns the zone of the machine, REGION-NUMBER or "", and the number of disks that can be attached to it, 0
 	// if it is not known.
 	Place func(ctx context.Context) (zone string, most int64, err error)
+	// Attached returns the disks that Azure has attached to the machine, by LUN. It is nil, or its answer is empty, if
+	// that is not known.
+	Attached func(ctx context.Context) (map[int]azure.ID, error)
+	// Speed returns how fast all disks of the machine together can be. It is nil if disks are not tuned.
+	Speed func(ctx context.Context) plandisk.Speed
+	Log   *slog.Logger // nil is slog.Default
 }
 
 // Node is the node service.
@@ -39,14 +45,20 @@ type Node struct {
 var _ csispec.NodeServer = (*Node)(nil)
 
 // New returns the node service of a driver.
-func New(c Config) *Node { return &Node{config: c} }
+func New(c Config) *Node {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return &Node{config: c}
+}
 
 // NodeGetCapabilities returns what the node service can do.
 func (n *Node) NodeGetCapabilities(context.Context, *csispec.NodeGetCapabilitiesRequest) (*csispec.NodeGetCapabilitiesResponse, error) {
 	answer := &csispec.NodeGetCapabilitiesResponse{}
 	for _, kind := range []csispec.NodeServiceCapability_RPC_Type{
 		csispec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME, csispec.NodeServiceCapability_RPC_EXPAND_VOLUME,
-		csispec.NodeServiceCapability_RPC_GET_VOLUME_STATS, csispec.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
+		csispec.NodeServiceCapability_RPC_GET_VOLUME_STATS, csispec.NodeServiceCapability_RPC_GET_VOLUME_HEALTH,
+		csispec.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	} {
 		answer.Capabilities = append(answer.Capabilities, &csispec.NodeServiceCapability{Type: &csispec.NodeServiceCapability_Rpc{
 			Rpc: &csispec.NodeServiceCapability_RPC{Type: kind},
@@ -55,7 +67,8 @@ func (n *Node) NodeGetCapabilities(context.Context, *csispec.NodeGetCapabilities
 	return answer, nil
 }
 
-// NodeGetInfo returns the name of the node, its zone, and how many disks its machine can have.
+// NodeGetInfo returns the name of the node, its zone, and how many disks its machine can have. The kubelet asks when the
+// driver registers, and in the interval that the CSIDriver object names.
 func (n *Node) NodeGetInfo(ctx context.Context, _ *csispec.NodeGetInfoRequest) (*csispec.NodeGetInfoResponse, error) {
 	zone, most, err := n.config.Place(ctx)
 	if err != nil {
@@ -67,195 +80,75 @@ func (n *Node) NodeGetInfo(ctx context.Context, _ *csispec.NodeGetInfoRequest) (
 	}, nil
 }
 
-// NodeStageVolume formats a disk that has no file system, and mounts it at the staging path.
-func (n *Node) NodeStageVolume(ctx context.Context, r *csispec.NodeStageVolumeRequest) (*csispec.NodeStageVolumeResponse, error) {
-	const request = "NodeStageVolume"
-	done := &csispec.NodeStageVolumeResponse{}
-	if err := csi.Missing(request, "volume_id", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
-		return nil, err
-	}
-	if err := disk.CheckVolume(request, r.GetVolumeContext(), r.GetVolumeCapability()); err != nil {
-		return nil, err
-	}
-	release, err := n.locks.Take(r.GetVolumeId())
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	if r.GetVolumeCapability().GetBlock() != nil {
-		return done, nil
-	}
-	device, err := n.device(ctx, request, r.GetPublishContext())
-	if err != nil {
-		return nil, err
-	}
-	if partition := r.GetVolumeContext()["partition"]; partition != "" {
-		device += "-part" + partition
-	}
-	return done, csi.Status(n.stage(device, r), "mount volume %s", r.GetVolumeId())
+// published is a request for a volume that is attached to the machine.
+type published interface {
+	GetVolumeId() string
+	GetPublishContext() map[string]string
+	GetVolumeContext() map[string]string
 }
 
-// device waits for the device of the LUN in a publish context.
-func (n *Node) device(ctx context.Context, request string, published map[string]string) (string, error) {
-	text := disk.Value(published, disk.LUNKey)
+// device waits for the device of a volume, and checks that it is the volume's disk.
+func (n *Node) device(ctx context.Context, request string, r published) (string, error) {
+	text := disk.Value(r.GetPublishContext(), disk.LUNKey)
 	lun, err := readLUN(text)
 	if err != nil {
 		return "", csi.Invalid("%s: publish context: %s %q: %v", request, disk.LUNKey, text, err)
 	}
 	device, err := n.config.Devices.Find(ctx, lun)
-	return device, csi.Status(err, "device of LUN %d", lun)
+	if err != nil {
+		return "", csi.Status(err, "device of LUN %d", lun)
+	}
+	if err := n.confirm(ctx, lun, r.GetVolumeId()); err != nil {
+		return "", err
+	}
+	if err := checkSize(device, r.GetVolumeContext()); err != nil {
+		return "", err
+	}
+	partition := r.GetVolumeContext()["partition"]
+	if partition == "" {
+		return device, nil
+	}
+	if _, err := strconv.ParseUint(partition, 10, 8); err != nil {
+		return "", csi.Invalid("%s: volume context: partition %q: want a number", request, partition)
+	}
+	device, err = n.config.Devices.Partition(ctx, device, partition)
+	return device, csi.Status(err, "volume %s", r.GetVolumeId())
 }
 
-// stage mounts a device at the staging path, and grows the file system to the device.
-func (n *Node) stage(device string, r *csispec.NodeStageVolumeRequest) error {
-	asked := r.GetVolumeCapability().GetMount()
-	fsType := cmp.Or(disk.Value(r.GetVolumeContext(), "fsType"), asked.GetFsType(), "ext4")
-	options := slices.Clone(asked.GetMountFlags())
-	if fsType == "xfs" {
-		options = append(options, "nouuid") // a copy of a disk has the UUID of its source
-	}
-	if err := n.config.Mounts.Stage(device, r.GetStagingTargetPath(), fsType, options); err != nil {
-		return err
-	}
-	if slices.Contains(options, "ro") {
+// confirm refuses a LUN at which Azure has another disk. Without evidence it refuses nothing.
+func (n *Node) confirm(ctx context.Context, lun int, volume string) error {
+	if n.config.Attached == nil {
 		return nil
 	}
-	return n.config.Mounts.Grow(device, r.GetStagingTargetPath())
-}
-
-// NodeUnstageVolume unmounts the staging path.
-func (n *Node) NodeUnstageVolume(_ context.Context, r *csispec.NodeUnstageVolumeRequest) (*csispec.NodeUnstageVolumeResponse, error) {
-	err := n.unmount("NodeUnstageVolume", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath())
-	return &csispec.NodeUnstageVolumeResponse{}, err
-}
-
-// unmount unmounts a path of a volume and removes it. A path that does not exist is no error.
-func (n *Node) unmount(request, volume, field, path string) error {
-	if err := csi.Missing(request, "volume_id", volume, field, path); err != nil {
-		return err
-	}
-	release, err := n.locks.Take(volume)
+	attached, err := n.config.Attached(ctx)
 	if err != nil {
-		return err
-	}
-	defer release()
-	return csi.Status(n.config.Mounts.Unmount(path), "unmount volume %s", volume)
-}
-
-// NodePublishVolume makes a volume visible at the path of a pod: the staged file system, or the device itself.
-func (n *Node) NodePublishVolume(ctx context.Context, r *csispec.NodePublishVolumeRequest) (*csispec.NodePublishVolumeResponse, error) {
-	const request = "NodePublishVolume"
-	if err := csi.Missing(request, "volume_id", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath(),
-		"target_path", r.GetTargetPath()); err != nil {
-		return nil, err
-	}
-	if err := disk.CheckVolume(request, r.GetVolumeContext(), r.GetVolumeCapability()); err != nil {
-		return nil, err
-	}
-	release, err := n.locks.Take(r.GetVolumeId())
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	source := r.GetStagingTargetPath()
-	if r.GetVolumeCapability().GetBlock() != nil {
-		if source, err = n.device(ctx, request, r.GetPublishContext()); err != nil {
-			return nil, err
-		}
-	}
-	if err := n.checkSingle(source, r); err != nil {
-		return nil, err
-	}
-	var options []string
-	if r.GetReadonly() {
-		options = append(options, "ro")
-	}
-	err = n.config.Mounts.Bind(source, r.GetTargetPath(), options)
-	return &csispec.NodePublishVolumeResponse{}, csi.Status(err, "publish volume %s", r.GetVolumeId())
-}
-
-// checkSingle refuses a second path for a volume that one pod has for itself.
-func (n *Node) checkSingle(source string, r *csispec.NodePublishVolumeRequest) error {
-	if r.GetVolumeCapability().GetAccessMode().GetMode() != csispec.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER {
+		n.config.Log.Debug("the disk of a lun cannot be confirmed", "lun", lun, "volume", volume, "error", err)
 		return nil
 	}
-	others, err := n.config.Mounts.Others(source)
-	if err != nil {
-		return csi.Status(err, "publish volume %s", r.GetVolumeId())
+	have, known := attached[lun]
+	if !known || have.Equal(azure.ID(volume)) {
+		return nil
 	}
-	for _, path := range others {
-		if path != r.GetTargetPath() {
-			return status.Errorf(codes.FailedPrecondition, "publish volume %s: it is in use at %s, and access mode ReadWriteOncePod "+
-				"allows one pod", r.GetVolumeId(), path)
-		}
-	}
-	return nil
+	return status.Errorf(codes.Unavailable, "volume %s: the machine's metadata shows disk %s at LUN %d; nothing is mounted, and it "+
+		"is tried again", volume, have, lun)
 }
 
-// NodeUnpublishVolume removes a volume from the path of a pod.
-func (n *Node) NodeUnpublishVolume(_ context.Context, r *csispec.NodeUnpublishVolumeRequest) (
-	*csispec.NodeUnpublishVolumeResponse, error,
-) {
-	err := n.unmount("NodeUnpublishVolume", r.GetVolumeId(), "target_path", r.GetTargetPath())
-	return &csispec.NodeUnpublishVolumeResponse{}, err
-}
-
-// NodeExpandVolume grows the file system of a volume to its device.
-func (n *Node) NodeExpandVolume(_ context.Context, r *csispec.NodeExpandVolumeRequest) (*csispec.NodeExpandVolumeResponse, error) {
-	if err := csi.Missing("NodeExpandVolume", "volume_id", r.GetVolumeId(), "volume_path", r.GetVolumePath()); err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(r.GetVolumePath())
+// checkSize refuses a device that is smaller than its disk was when it was created. Disks never shrink.
+func checkSize(device string, volumeContext map[string]string) error {
+	const gib = 1 << 30
+	wanted, err := strconv.ParseInt(disk.Value(volumeContext, plandisk.RequestedSize), 10, 64)
 	if err != nil {
-		return nil, status.Errorf(codes.NotFound, "expand volume %s: %v", r.GetVolumeId(), err)
+		return nil // a volume that was not provisioned by the driver
 	}
-	if !info.IsDir() || r.GetVolumeCapability().GetBlock() != nil {
-		size, err := mount.Size(r.GetVolumePath())
-		return &csispec.NodeExpandVolumeResponse{CapacityBytes: size}, csi.Status(err, "expand volume %s", r.GetVolumeId())
-	}
-	release, err := n.locks.Take(r.GetVolumeId())
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	device, err := n.config.Mounts.Device(r.GetVolumePath())
-	if err != nil {
-		return nil, status.Errorf(codes.NotFound, "expand volume %s: %v", r.GetVolumeId(), err)
-	}
-	size, err := n.expand(device, r)
-	return &csispec.NodeExpandVolumeResponse{CapacityBytes: size}, csi.Status(err, "expand volume %s", r.GetVolumeId())
-}
-
-func (n *Node) expand(device string, r *csispec.NodeExpandVolumeRequest) (int64, error) {
-	n.config.Devices.Rescan(device)
 	size, err := mount.Size(device)
 	if err != nil {
-		return 0, err
+		return csi.Status(err, "size of %s", device)
 	}
-	if wanted := r.GetCapacityRange().GetRequiredBytes(); size < wanted {
-		return 0, status.Errorf(codes.Unavailable, "expand volume %s: the kernel sees %d bytes of %d; it is tried again",
-			r.GetVolumeId(), size, wanted)
+	if size < wanted*gib {
+		return status.Errorf(codes.FailedPrecondition, "device %s has %d bytes, and the volume %d GiB: it is another disk; nothing is "+
+			"mounted", device, size, wanted)
 	}
-	return size, n.config.Mounts.Grow(device, r.GetVolumePath())
-}
-
-// NodeGetVolumeStats returns how much of a volume is used.
-func (n *Node) NodeGetVolumeStats(_ context.Context, r *csispec.NodeGetVolumeStatsRequest) (*csispec.NodeGetVolumeStatsResponse, error) {
-	if err := csi.Missing("NodeGetVolumeStats", "volume_id", r.GetVolumeId(), "volume_path", r.GetVolumePath()); err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(r.GetVolumePath())
-	if err != nil {
-		return nil, status.Errorf(codes.NotFound, "volume %s: %v", r.GetVolumeId(), err)
-	}
-	if !info.IsDir() {
-		size, err := mount.Size(r.GetVolumePath())
-		return &csispec.NodeGetVolumeStatsResponse{
-			Usage: []*csispec.VolumeUsage{{Unit: csispec.VolumeUsage_BYTES, Total: size}},
-		}, csi.Status(err, "volume %s", r.GetVolumeId())
-	}
-	usage, err := mount.Usage(r.GetVolumePath())
-	return &csispec.NodeGetVolumeStatsResponse{Usage: usage}, csi.Status(err, "volume %s", r.GetVolumeId())
+	return nil
 }
 
 // readLUN reads a LUN: a number, or the end of a device path, as volumes of the in-tree driver have it.

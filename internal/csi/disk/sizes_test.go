@@ -1,0 +1,57 @@
+package disk_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/csi/disk"
+	plandisk "kaz/internal/plan/disk"
+)
+
+// skus answers lists of SKUs.
+type skus struct {
+	azure.Reader
+	docs  []azure.Document
+	err   error
+	lists int
+}
+
+func (s *skus) List(context.Context, azure.Query) ([]azure.Document, error) {
+	s.lists++
+	return s.docs, s.err
+}
+
+// TestSizes checks that limits of sizes come from Azure's list (182), which is read once a day, and again soon for a size
+// that is not in it.
+func TestSizes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := &skus{docs: []azure.Document{
+			azure.Document(`{"resourceType": "disks", "name": "Premium_LRS", "capabilities": [{"name": "MaxSizeGiB", "value": "4"}]}`),
+			azure.Document(`{"resourceType": "virtualMachines", "name": "Standard_D4s_v3", "capabilities": [
+				{"name": "MaxDataDiskCount", "value": "8"}, {"name": "UncachedDiskIOPS", "value": "6400"},
+				{"name": "UncachedDiskBytesPerSecond", "value": "100663296"}, {"name": "PremiumIO", "value": "True"}]}`),
+		}}
+		sizes := disk.NewSizes(from, "sub", "eastus", slog.New(slog.DiscardHandler))
+		check := func(what, size string, disks int, speed plandisk.Speed, lists int) {
+			t.Helper()
+			if d, s := sizes.Limits(t.Context(), size); d != disks || s != speed || from.lists != lists {
+				t.Errorf("%s: %d disks, %v, %d lists; want %d, %v, %d", what, d, s, from.lists, disks, speed, lists)
+			}
+		}
+		known := plandisk.Speed{IOPS: 6400, MBps: 96}
+		check("182", "standard_d4s_V3", 8, known, 1)
+		<-time.After(23 * time.Hour)
+		check("a day", "Standard_D4s_v3", 8, known, 1)
+		check("182: another size", "Standard_New", 0, plandisk.Speed{}, 2)
+		check("at once again", "Standard_New", 0, plandisk.Speed{}, 2)
+		<-time.After(time.Hour)
+		from.err = errors.New("no permission")
+		check("a failed list", "Standard_New", 0, plandisk.Speed{}, 3)
+		check("what was known", "Standard_D4s_v3", 8, known, 3)
+	})
+}

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package mount
+
+import (
+	"errors"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+)
+
+var errOther = errors.New("only Linux is supported")
+
+// Check returns an error: only Linux is supported.
+func Check(string) (*Fault, error) { return nil, errOther }
+
+func others(string) ([]string, error) { return nil, errOther }
+
+func isOf(string, string) (bool, error) { return false, errOther }
+
+// Number returns an error: only Linux is supported.
+func Number(string) (string, error) { return "", errOther }
+
+// Usage returns an error: only Linux is supported.
+func Usage(string) ([]*csispec.VolumeUsage, error) { return nil, errOther }
