@@ -88,7 +88,26 @@ func literal(v any) any {
 	if err := json.Unmarshal(text, &tree); err != nil {
 		panic(err)
 	}
-	return printer{}.value(tree)
+	return printer{}.value(withoutNull(tree))
+}
+
+// withoutNull is a value without the fields that are null, which mean the same as absent ones.
+func withoutNull(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, item := range v {
+			if item == nil {
+				delete(v, key)
+			} else {
+				withoutNull(item)
+			}
+		}
+	case []any:
+		for _, item := range v {
+			withoutNull(item)
+		}
+	}
+	return v
 }
 
 // used are the parameters of the deployed units.
