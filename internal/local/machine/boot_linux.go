@@ -84,6 +84,10 @@ func mountAll(disk string) error {
 		{"proc", "/proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
 		{"overlay", "/etc", "overlay", 0, overlay},
 		{filepath.Join(disk, "var"), "/var", "", unix.MS_BIND | unix.MS_REC, ""},
+		// Without this, a mount below /var would also appear at the other path of the directory, and the disk driver would take
+		// it for a second use of the disk.
+		{"", "/var", "", unix.MS_REC | unix.MS_PRIVATE, ""},
+		{"", "/var", "", unix.MS_REC | unix.MS_SHARED, ""},
 		// The links to the machine's own disks, in place of those of the host.
 		{filepath.Join(disk, DevicesDir), "/" + DevicesDir, "", unix.MS_BIND, ""},
 		{"tmpfs", "/run", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=755"},
