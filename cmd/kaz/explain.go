@@ -24,7 +24,8 @@ const (
 )
 
 func explainCommand() *cobra.Command {
-	return group("explain", "Show what the cloud-controller-manager would change in Azure, and why", explainServiceCommand())
+	return group("explain", "Show what would change in Azure for a Service, and where a volume is", explainServiceCommand(),
+		explainVolumeCommand())
 }
 
 // explainOptions are the flags of kaz explain service.

@@ -11,9 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
@@ -95,6 +99,14 @@ func (b build) image(base v1.Layer, program string, p v1.Platform) (v1.Image, er
 		return nil, err
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	user, path := nonroot+":"+nonroot, "/"+programs
+	if from := b.baseOf(program); from != "" {
+		if image, err = open(from, p); err != nil {
+			return nil, fmt.Errorf("base image %s: %w", from, err)
+		}
+		// Its programs mount and format, as root in a privileged container.
+		user, path = "0:0", "/"+programs+":/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+	}
 	image, err = mutate.Append(image,
 		mutate.Addendum{Layer: base, History: v1.History{CreatedBy: "kaz: certificates and a user"}},
 		mutate.Addendum{Layer: top, History: v1.History{CreatedBy: "kaz: " + program}})
@@ -108,13 +120,61 @@ func (b build) image(base v1.Layer, program string, p v1.Platform) (v1.Image, er
 	config = config.DeepCopy()
 	config.OS, config.Architecture = p.OS, p.Architecture
 	config.Config = v1.Config{
-		User:       nonroot + ":" + nonroot,
+		User:       user,
 		Entrypoint: []string{"/" + programs + "/" + program},
 		WorkingDir: "/",
-		Env:        []string{"PATH=/" + programs, "SSL_CERT_FILE=/" + certificates},
+		Env:        []string{"PATH=" + path, "SSL_CERT_FILE=/" + certificates},
 		Labels:     map[string]string{"org.opencontainers.image.title": program, "org.opencontainers.image.version": b.version},
 	}
 	return mutate.ConfigFile(image, config)
+}
+
+// open opens an image for a platform: in a folder with an OCI layout, or in a registry.
+func open(from string, p v1.Platform) (v1.Image, error) {
+	if _, err := os.Stat(filepath.Join(from, "index.json")); err == nil {
+		index, err := layout.ImageIndexFromPath(from)
+		if err != nil {
+			return nil, err
+		}
+		return imageFor(index, p)
+	}
+	reference, err := name.ParseReference(from)
+	if err != nil {
+		return nil, fmt.Errorf("no folder with an OCI layout, and no name of an image: %w", err)
+	}
+	return remote.Image(reference, remote.WithPlatform(p), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+}
+
+// imageFor finds the image for a platform in an index, which can have other indexes.
+func imageFor(index v1.ImageIndex, p v1.Platform) (v1.Image, error) {
+	list, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range list.Manifests {
+		if m.MediaType.IsIndex() {
+			inner, err := index.ImageIndex(m.Digest)
+			if err != nil {
+				return nil, err
+			}
+			if image, err := imageFor(inner, p); err == nil {
+				return image, nil
+			}
+			continue
+		}
+		image, err := index.Image(m.Digest)
+		if err != nil {
+			return nil, err
+		}
+		config, err := image.ConfigFile()
+		if err != nil {
+			return nil, err
+		}
+		if config.OS == p.OS && config.Architecture == p.Architecture {
+			return image, nil
+		}
+	}
+	return nil, fmt.Errorf("no image for %s/%s", p.OS, p.Architecture)
 }
 
 // compile builds a program reproducibly, wherever the source is.

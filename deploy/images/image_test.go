@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -158,15 +159,79 @@ func checkCertificates(t *testing.T, file string) {
 	}
 }
 
+// TestBase checks that a program's image has the files of its base image for the same platform.
+func TestBase(t *testing.T) {
+	dir := t.TempDir()
+	path, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, architecture := range []string{"arm64", "amd64"} {
+		tools, err := layer([]file{{"usr/sbin/mkfs.ext4", 0o755, []byte("for " + architecture)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		image, err := mutate.AppendLayers(empty.Image, tools)
+		if err != nil {
+			t.Fatal(err)
+		}
+		image, err = mutate.ConfigFile(image, &v1.ConfigFile{OS: "linux", Architecture: architecture, RootFS: rootOf(t, image)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := path.AppendImage(image); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := build{source: filepath.Join("..", ".."), out: t.TempDir(), version: "v1", repository: "localhost/kaz",
+		programs: []string{small}, platforms: []string{"linux/amd64"}, bases: []string{small + "=" + dir}}
+	if err := b.run(); err != nil {
+		t.Fatal(err)
+	}
+	all, err := layout.ImageIndexFromPath(filepath.Join(b.out, small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := imageFor(all, v1.Platform{OS: "linux", Architecture: "amd64"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil || config.Config.User != "0:0" || !strings.Contains(strings.Join(config.Config.Env, " "), ":/usr/sbin:") {
+		t.Errorf("%+v, %v", config, err)
+	}
+	root := extract(t, image)
+	if text, err := os.ReadFile(filepath.Join(root, "usr/sbin/mkfs.ext4")); err != nil || string(text) != "for amd64" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(root, programs, small)); err != nil {
+		t.Error(err)
+	}
+	if _, err := open(dir, v1.Platform{OS: "linux", Architecture: "riscv64"}); err == nil ||
+		!strings.Contains(err.Error(), "no image for linux/riscv64") {
+		t.Error(err)
+	}
+}
+
+func rootOf(t *testing.T, image v1.Image) v1.RootFS {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.RootFS
+}
+
 // TestRefused checks that invalid builds are rejected before anything is built.
 func TestRefused(t *testing.T) {
-	b := build{source: filepath.Join("..", ".."), out: t.TempDir(), version: "a b", programs: []string{small, "kubelet"},
-		platforms: []string{"linux/amd64", "linux/amd64", "plan9/arm"}}
+	b := build{source: filepath.Join("..", ".."), out: t.TempDir(), version: "a b", programs: []string{small, "kubelet", "azuredisk-csi-driver"},
+		platforms: []string{"linux/amd64", "linux/amd64", "plan9/arm"}, bases: []string{"cloud-node-manager=x", small + "="}}
 	err := b.run()
 	if err == nil {
 		t.Fatal("it is built")
 	}
-	for _, want := range []string{`-version "a b"`, `"kubelet" is no program`, `-platforms: "linux/amd64"`, `"plan9/arm"`} {
+	for _, want := range []string{`-version "a b"`, `"kubelet" is no program`, `-platforms: "linux/amd64"`, `"plan9/arm"`,
+		`-bases: "cloud-node-manager=x"`, `-bases: "` + small + `="`, "-bases has no azuredisk-csi-driver: it needs an image with mount"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %s in: %v", want, err)
 		}

@@ -24,7 +24,7 @@ import (
 
 func main() {
 	var b build
-	var programs, platforms string
+	var programs, platforms, bases string
 	flag.StringVar(&b.source, "source", ".", "folder of the repository")
 	flag.StringVar(&b.out, "out", filepath.Join("bin", "images"), "folder that gets a layout for each program")
 	flag.StringVar(&b.version, "version", "devel", "version of the programs, and tag of their images")
@@ -32,9 +32,15 @@ func main() {
 	flag.StringVar(&programs, "programs", "cloud-controller-manager,cloud-node-manager,health-probe-proxy",
 		"programs of cmd, with commas between")
 	flag.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "platforms, with commas between")
+	flag.StringVar(&bases, "bases", "",
+		"base images of programs, with commas between: PROGRAM=LAYOUT, a folder with an OCI layout, or PROGRAM=IMAGE in a registry; "+
+			"without one, an image has certificates and a user")
 	flag.BoolVar(&b.push, "push", false, "push the images to -repository as well, with the credentials of docker login")
 	flag.Parse()
 	b.programs, b.platforms = strings.Split(programs, ","), strings.Split(platforms, ",")
+	if bases != "" {
+		b.bases = strings.Split(bases, ",")
+	}
 	if err := b.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
 		os.Exit(1)
@@ -46,7 +52,23 @@ type build struct {
 	source, out         string
 	version, repository string
 	programs, platforms []string
+	bases               []string // PROGRAM=LAYOUT or PROGRAM=IMAGE
 	push                bool
+}
+
+// needsBase are programs that run other programs, which an image must have.
+var needsBase = map[string]string{
+	"azuredisk-csi-driver": "mount, umount, blkid, fsck, mkfs.ext4, mkfs.xfs, resize2fs and xfs_growfs",
+}
+
+// baseOf returns the base image of a program, "" for none.
+func (b build) baseOf(program string) string {
+	for _, given := range b.bases {
+		if of, base, ok := strings.Cut(given, "="); ok && of == program {
+			return base
+		}
+	}
+	return ""
 }
 
 var (
@@ -62,6 +84,16 @@ func (b build) check() error {
 	for _, p := range b.programs {
 		if _, err := os.Stat(filepath.Join(b.source, "cmd", p, "main.go")); p == "" || err != nil {
 			problems = append(problems, fmt.Errorf("-programs: %q is no program of %s", p, filepath.Join(b.source, "cmd")))
+		}
+	}
+	for _, given := range b.bases {
+		if of, base, _ := strings.Cut(given, "="); base == "" || !slices.Contains(b.programs, of) {
+			problems = append(problems, fmt.Errorf("-bases: %q, want PROGRAM=LAYOUT or PROGRAM=IMAGE with a program of -programs", given))
+		}
+	}
+	for _, p := range b.programs {
+		if tools := needsBase[p]; tools != "" && b.baseOf(p) == "" {
+			problems = append(problems, fmt.Errorf("-bases has no %s: it needs an image with %s", p, tools))
 		}
 	}
 	for i, p := range b.platforms {

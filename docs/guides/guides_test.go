@@ -12,7 +12,7 @@ import (
 
 // pages are those that are checked.
 func pages() []string {
-	return []string{"troubleshooting.md", "upgrade.md", "../resources/node/README.md", "../resources/node/labels.md",
+	return []string{"troubleshooting.md", "upgrade.md", "disks.md", "cluster.md", "../resources/node/README.md", "../resources/node/labels.md",
 		"../reference/health-probe-proxy.md"}
 }
 
@@ -41,7 +41,7 @@ func TestWhatGuidesName(t *testing.T) {
 	metric := regexp.MustCompile(`\bkaz_[a-z_]+[a-z]`)
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	quoted := regexp.MustCompile("`([A-Z][A-Za-z]+(?:Failed|Contradiction|Unclear|LoadBalancer|Rights|Rejected|Initialization))\\b")
-	frameworks := map[string]bool{"DeletingNodeFailed": true, "FailedToCreateRoute": true}
+	frameworks := map[string]bool{"DeletingNodeFailed": true, "FailedToCreateRoute": true, "ProvisioningFailed": true}
 	for _, page := range pages() {
 		content, err := os.ReadFile(page)
 		if err != nil {

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var folder = filepath.Join("..", "..", "deploy", "chart")
+func load(t *testing.T) *chart.Chart { return loadFrom(t, folder) }
 
-func load(t *testing.T) *chart.Chart {
+func loadFrom(t *testing.T, folder string) *chart.Chart {
 	t.Helper()
 	c, err := loader.Load(folder)
 	if err != nil {
@@ -30,10 +30,12 @@ func load(t *testing.T) *chart.Chart {
 
 // TestLint checks that helm lint finds nothing, with default values and with all values.
 func TestLint(t *testing.T) {
-	for _, values := range []map[string]any{{}, everything()} {
-		for _, m := range lint.RunAll(folder, values, "kube-system").Messages {
-			if m.Severity > support.InfoSev {
-				t.Error(m)
+	for folder, all := range charts() {
+		for _, values := range []map[string]any{{}, all} {
+			for _, m := range lint.RunAll(folder, values, "kube-system").Messages {
+				if m.Severity > support.InfoSev {
+					t.Errorf("%s: %v", folder, m)
+				}
 			}
 		}
 	}
@@ -41,7 +43,7 @@ func TestLint(t *testing.T) {
 
 // TestManifests compares deploy/manifests with the rendered chart.
 func TestManifests(t *testing.T) {
-	want, err := plain(load(t))
+	want, err := plain()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,18 +99,27 @@ type securityContext struct {
 
 func objects(t *testing.T, values map[string]any) map[string]object {
 	t.Helper()
-	rendered, err := render(load(t), values)
+	return objectsOf[object](t, folder, values, func(o object) string { return o.Kind + " " + o.Metadata.Name })
+}
+
+// objectsOf renders a chart and returns its objects by their names.
+func objectsOf[T any](t *testing.T, folder string, values map[string]any, name func(T) string) map[string]T {
+	t.Helper()
+	rendered, err := render(loadFrom(t, folder), values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]object{}
-	for _, name := range slices.Sorted(maps.Keys(rendered)) {
-		for text := range bytes.SplitSeq([]byte(rendered[name]), []byte("\n---\n")) {
-			var o object
+	all := map[string]T{}
+	for _, file := range slices.Sorted(maps.Keys(rendered)) {
+		for text := range bytes.SplitSeq([]byte(strings.TrimPrefix(rendered[file], "---\n")), []byte("\n---\n")) {
+			var o T
 			if err := yaml.Unmarshal(text, &o); err != nil {
-				t.Fatalf("%s: %v\n%s", name, err, text)
+				t.Fatalf("%s: %v\n%s", file, err, text)
 			}
-			all[o.Kind+" "+o.Metadata.Name] = o
+			if _, twice := all[name(o)]; twice {
+				t.Errorf("%s: %s twice", file, name(o))
+			}
+			all[name(o)] = o
 		}
 	}
 	return all

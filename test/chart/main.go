@@ -1,4 +1,4 @@
-// Command chart renders deploy/chart with Helm's library: to standard output, or as plain manifests
+// Command chart renders a chart of deploy with Helm's library to standard output, or all of them as plain manifests
 // in deploy/manifests. It has its own module because only it needs Helm.
 package main
 
@@ -23,7 +23,7 @@ import (
 func main() {
 	dir := flag.String("chart", filepath.Join("..", "..", "deploy", "chart"), "folder of the chart")
 	values := flag.String("values", "", "file with values, in place of the chart's defaults")
-	manifests := flag.String("manifests", "", "write the plain manifests into this folder, from the defaults")
+	manifests := flag.String("manifests", "", "write the plain manifests of all charts into this folder, from the defaults")
 	flag.Parse()
 	if err := run(*dir, *values, *manifests); err != nil {
 		fmt.Fprintln(os.Stderr, "chart:", err)
@@ -32,12 +32,12 @@ func main() {
 }
 
 func run(dir, values, manifests string) error {
+	if manifests != "" {
+		return writeManifests(manifests)
+	}
 	c, err := loader.Load(dir)
 	if err != nil {
 		return fmt.Errorf("load %s: %w", dir, err)
-	}
-	if manifests != "" {
-		return writeManifests(c, manifests)
 	}
 	given := map[string]any{}
 	if values != "" {
@@ -79,33 +79,74 @@ func render(c *chart.Chart, values map[string]any) (map[string]string, error) {
 	return rendered, nil
 }
 
-// everything returns values that enable all features of the chart.
+// charts returns the folders of the charts, with values that enable all features.
+func charts() map[string]map[string]any {
+	return map[string]map[string]any{
+		folder: everything(), diskFolder: everyDisk(),
+	}
+}
+
+var (
+	folder     = filepath.Join("..", "..", "deploy", "chart")
+	diskFolder = filepath.Join("..", "..", "deploy", "charts", "azuredisk-csi-driver")
+)
+
+// everything returns values that enable all features of the chart kaz.
 func everything() map[string]any {
 	return map[string]any{"cloudNodeManager": map[string]any{
 		"enableHealthProbeProxy": true, "windows": map[string]any{"enabled": true},
 	}}
 }
 
+// everyDisk returns values that enable all features of the chart azuredisk-csi-driver.
+func everyDisk() map[string]any {
+	return map[string]any{
+		"snapshot": map[string]any{"enabled": true, "VolumeSnapshotClass": map[string]any{"enabled": true}},
+		"storageClasses": []any{
+			map[string]any{"name": "managed-csi", "default": true, "parameters": map[string]any{"skuName": "StandardSSD_LRS"}},
+			map[string]any{"name": "managed-csi-premium", "parameters": map[string]any{"skuName": "Premium_LRS"}},
+		},
+	}
+}
+
+// sources are the folders of the charts in deploy.
+var sources = map[string]string{"kaz": "chart", "azuredisk-csi-driver": "charts/azuredisk-csi-driver"}
+
 // notOfPlainManifests reports whether a line is a label that names Helm.
 func notOfPlainManifests(line string) bool {
 	line = strings.TrimSpace(line)
-	return strings.HasPrefix(line, "helm.sh/chart:") || strings.HasPrefix(line, "app.kubernetes.io/managed-by:")
+	return strings.HasPrefix(line, "helm.sh/chart:") || strings.HasPrefix(line, "app.kubernetes.io/managed-by:") ||
+		strings.HasPrefix(line, "app.kubernetes.io/instance:")
 }
 
 // plain returns the manifests for users without Helm: one file for each program, starting with its
 // access rules.
-func plain(c *chart.Chart) (map[string]string, error) {
-	rendered, err := render(c, everything())
-	if err != nil {
-		return nil, err
-	}
+func plain() (map[string]string, error) {
 	files := map[string]string{}
+	for dir, values := range charts() {
+		c, err := loader.Load(dir)
+		if err != nil {
+			return nil, fmt.Errorf("load %s: %w", dir, err)
+		}
+		if err := plainOf(c, values, files); err != nil {
+			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
+	}
+	return files, nil
+}
+
+// plainOf adds the manifests of a chart to files.
+func plainOf(c *chart.Chart, values map[string]any, files map[string]string) error {
+	rendered, err := render(c, values)
+	if err != nil {
+		return err
+	}
 	for name, text := range rendered {
 		if strings.HasSuffix(name, "-rbac.yaml") {
 			continue
 		}
 		var b bytes.Buffer
-		b.WriteString("# Made from deploy/chart by make generate: change that.\n")
+		b.WriteString("# Made from deploy/" + sources[c.Name()] + " by make generate: change that.\n")
 		if rbac := rendered[strings.TrimSuffix(name, ".yaml")+"-rbac.yaml"]; rbac != "" {
 			text = rbac + "\n---\n" + text
 		}
@@ -117,11 +158,11 @@ func plain(c *chart.Chart) (map[string]string, error) {
 		b.WriteString("\n")
 		files[name] = b.String()
 	}
-	return files, nil
+	return nil
 }
 
-func writeManifests(c *chart.Chart, dir string) error {
-	files, err := plain(c)
+func writeManifests(dir string) error {
+	files, err := plain()
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
 	"kaz/internal/csi"
 	"kaz/internal/csi/disk"
 	"kaz/internal/csi/disk/node"
@@ -71,6 +72,9 @@ func TestDiskSanity(t *testing.T) {
 		OnlineResize: true, ListVolumes: true,
 	}, node.Config{
 		Driver: disk.DefaultName, Node: only.name, Devices: node.Devices{Root: root}, Mounts: mount.New(2),
+		Attached: func(ctx context.Context) (map[int]azure.ID, error) {
+			return attached(ctx, a.Client.Fresh(), only.machine)
+		},
 		Place: func(context.Context) (string, int64, error) { return "", limit, nil },
 	})
 	config := sanity.NewTestConfig()
@@ -81,6 +85,23 @@ func TestDiskSanity(t *testing.T) {
 	config.TestVolumeMutableParametersFile = write(t, dir, "mutable.yaml", "skuName: Premium_LRS\n")
 	config.TestSnapshotParametersFile = write(t, dir, "snapshot.yaml", "incremental: \"true\"\n")
 	sanity.Test(t, config)
+}
+
+// attached returns the disks of a machine by LUN, as the metadata service of the machine shows them.
+func attached(ctx context.Context, from azure.Reader, machine azure.ID) (map[int]azure.ID, error) {
+	doc, err := from.Get(ctx, machine)
+	if err != nil {
+		return nil, err
+	}
+	m, err := azure.Decode[compute.MachineDisks](doc)
+	if err != nil {
+		return nil, err
+	}
+	disks := map[int]azure.ID{}
+	for _, d := range m.Properties.StorageProfile.DataDisks {
+		disks[d.LUN] = d.ManagedDisk.ID
+	}
+	return disks, nil
 }
 
 func write(t *testing.T, dir, name, text string) string {

@@ -60,7 +60,7 @@ func newOptions() *options {
 	return &options{
 		mode: modeAll, endpoint: "unix://tmp/csi.sock", driver: disk.DefaultName,
 		secretName: cloudconfig.SecretName, secretNamespace: cloudconfig.SecretNamespace,
-		attachLimit: -1, supportZone: true, onlineResize: true, maxFormat: 2, checkIdentity: true,
+		attachLimit: -1, supportZone: true, onlineResize: true, maxFormat: 2, checkIdentity: true, tune: true,
 		removeTaint: true, keepRemoving: true, taintDelay: 30,
 		registrationDir: "/registration",
 		logging:         logsapi.NewLoggingConfiguration(),

@@ -109,3 +109,25 @@ func Usage(path string) ([]*csispec.VolumeUsage, error) {
 		{Unit: csispec.VolumeUsage_INODES, Total: int64(s.Files), Available: int64(s.Ffree), Used: int64(s.Files - s.Ffree)},
 	}, nil
 }
+
+// Grow grows the file system of a device to the device.
+func (m *Mounts) Grow(device, path string) error {
+	format, err := m.tools.GetDiskFormat(device)
+	if err != nil {
+		return err
+	}
+	if format == "ext2" { // the library knows ext3 and ext4 only; the program is the same
+		output, err := m.tools.Exec.Command("resize2fs", device).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("resize2fs %s: %w: %s", device, err, output)
+		}
+		return nil
+	}
+	resizer := mountutils.NewResizeFs(m.tools.Exec)
+	needed, err := resizer.NeedResize(device, path)
+	if err != nil || !needed {
+		return err
+	}
+	_, err = resizer.Resize(device, path)
+	return err
+}

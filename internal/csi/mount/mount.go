@@ -150,28 +150,6 @@ func (m *Mounts) Device(path string) (string, error) {
 	return device, err
 }
 
-// Grow grows the file system of a device to the device.
-func (m *Mounts) Grow(device, path string) error {
-	format, err := m.tools.GetDiskFormat(device)
-	if err != nil {
-		return err
-	}
-	if format == "ext2" { // the library knows ext3 and ext4 only; the program is the same
-		output, err := m.tools.Exec.Command("resize2fs", device).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("resize2fs %s: %w: %s", device, err, output)
-		}
-		return nil
-	}
-	resizer := mountutils.NewResizeFs(m.tools.Exec)
-	needed, err := resizer.NeedResize(device, path)
-	if err != nil || !needed {
-		return err
-	}
-	_, err = resizer.Resize(device, path)
-	return err
-}
-
 // Size returns the size of a device in bytes.
 func Size(device string) (int64, error) {
 	f, err := os.Open(device)

@@ -88,7 +88,26 @@ func literal(v any) any {
 	if err := json.Unmarshal(text, &tree); err != nil {
 		panic(err)
 	}
-	return printer{}.value(tree)
+	return printer{}.value(withoutNull(tree))
+}
+
+// withoutNull is a value without the fields that are null, which mean the same as absent ones.
+func withoutNull(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, item := range v {
+			if item == nil {
+				delete(v, key)
+			} else {
+				withoutNull(item)
+			}
+		}
+	case []any:
+		for _, item := range v {
+			withoutNull(item)
+		}
+	}
+	return v
 }
 
 // used are the parameters of the deployed units.
@@ -138,7 +157,7 @@ func (p printer) unit(u *graph.LinkedUnit, keep map[string]bool) object {
 	p.here = u
 	resources := []any{}
 	for _, r := range u.Resources {
-		if r.Shared && keep[p.ID(r.Resource, u.Unit).Key()] {
+		if r.Once && keep[p.ID(r.Resource, u.Unit).Key()] {
 			continue
 		}
 		resources = append(resources, p.resource(r, u, keep))
@@ -192,7 +211,7 @@ func (p printer) resource(r graph.LinkedResource, u *graph.LinkedUnit, keep map[
 	var after []any
 	for _, symbol := range r.DependsOn {
 		other := p.l.Resource(graph.SelfRef(u.Name, symbol))
-		if other.Shared && keep[p.ID(other, u.Unit).Key()] {
+		if other.Once && keep[p.ID(other, u.Unit).Key()] {
 			continue
 		}
 		after = append(after, p.text(graph.SelfRef(u.Name, symbol)))

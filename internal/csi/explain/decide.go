@@ -1,0 +1,281 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+)
+
+// decision is an explanation in the making.
+type decision struct {
+	*Facts
+	shared bool // several machines can have the disk
+	out    Volume
+}
+
+func (d *decision) wait(format string, args ...any) {
+	d.out.Waits = append(d.out.Waits, fmt.Sprintf(format, args...))
+}
+
+func (d *decision) problem(format string, args ...any) {
+	d.out.Problems = append(d.out.Problems, fmt.Sprintf(format, args...))
+}
+
+func (d *decision) say(source, text string) {
+	text = source + ": " + strings.Join(strings.Fields(text), " ")
+	if !slices.Contains(d.out.Said, text) {
+		d.out.Said = append(d.out.Said, text)
+	}
+}
+
+// Explain decides what the facts mean.
+func (f *Facts) Explain() (Volume, error) {
+	d := &decision{Facts: f, out: Volume{
+		Claim: f.Claim.Namespace + "/" + f.Claim.Name, Phase: string(f.Claim.Status.Phase), Class: f.className(),
+		Requested: quantity(f.Claim.Spec.Resources.Requests), Capacity: quantity(f.Claim.Status.Capacity),
+	}}
+	for _, p := range f.Pods {
+		d.out.Pods = append(d.out.Pods, Pod{Name: p.Name, Node: p.Spec.NodeName, Phase: string(p.Status.Phase)})
+	}
+	if f.Volume == nil {
+		d.unbound()
+	} else {
+		d.out.Volume = f.Volume.Name
+		if err := d.disk(); err != nil {
+			return Volume{}, err
+		}
+		d.attachments()
+		d.strangers()
+		d.zones()
+		d.resize()
+	}
+	d.messages()
+	return d.out, nil
+}
+
+func quantity(list corev1.ResourceList) string {
+	if q, ok := list[corev1.ResourceStorage]; ok {
+		return q.String()
+	}
+	return ""
+}
+
+// unbound says why a claim has no volume yet.
+func (d *decision) unbound() {
+	const selectedNode = "volume.kubernetes.io/selected-node"
+	node := d.Claim.Annotations[selectedNode]
+	switch {
+	case d.Claim.Spec.VolumeName != "":
+		d.problem("persistentvolume %s does not exist: the claim has lost its volume", d.Claim.Spec.VolumeName)
+	case d.out.Class == "":
+		d.wait("a persistentvolume: the claim has no storage class, so none is created for it")
+	case d.Class == nil:
+		d.problem("storageclass %s does not exist", d.out.Class)
+	case !slices.Contains([]string{driver, inTree}, d.Class.Provisioner):
+		d.problem("storageclass %s is not of the driver %s: its provisioner is %s", d.out.Class, driver, d.Class.Provisioner)
+	case !delayed(d.Class):
+		d.wait("the csi-provisioner to create the disk")
+	case node != "":
+		d.wait("the csi-provisioner to create the disk in the zone of node %s", node)
+	case len(d.Pods) == 0:
+		d.wait("a pod that uses the claim: the disk is created in the zone of the pod's node")
+	default:
+		d.wait("the scheduler to choose a node for pod %s: the disk is created in the zone of that node", d.Pods[0].Name)
+	}
+}
+
+func delayed(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// disk says what Azure says about the disk.
+func (d *decision) disk() error {
+	d.out.Disk = &Disk{ID: d.handle()}
+	if d.DiskError != nil {
+		if azure.IsNotFound(d.DiskError) {
+			d.problem("the disk does not exist in Azure: its data is lost unless there is a snapshot")
+		} else {
+			d.problem("the disk could not be read in Azure")
+		}
+		d.say("Azure", d.DiskError.Error())
+		return nil
+	}
+	have, err := azure.Decode[compute.Disk](d.Disk)
+	if err != nil {
+		return fmt.Errorf("read disk: %w", err)
+	}
+	p, shown := have.Properties, d.out.Disk
+	shown.Zones, shown.SizeGiB, shown.State = have.Zones, p.DiskSizeGB, p.DiskState
+	if have.SKU != nil {
+		shown.SKU = have.SKU.Name
+	}
+	d.shared = p.MaxShares != nil && *p.MaxShares > 1
+	switch {
+	case p.ProvisioningState == "Failed":
+		d.problem("Azure's last operation on the disk failed (provisioning state Failed)")
+	case p.ProvisioningState != "" && p.ProvisioningState != "Succeeded":
+		d.wait("Azure to end an operation on the disk (provisioning state %s)", p.ProvisioningState)
+	}
+	if strings.HasPrefix(p.DiskState, "ActiveSAS") {
+		d.problem("the disk has a shared access signature (state %s): revoke it with az disk revoke-access, or it cannot be attached",
+			p.DiskState)
+	}
+	return d.holders()
+}
+
+// holders adds the machines that have the disk.
+func (d *decision) holders() error {
+	holders, err := holdersOf(d.Disk)
+	if err != nil {
+		return err
+	}
+	for _, machine := range holders {
+		h := Holder{ID: string(machine), Node: d.node(machine)}
+		if doc := d.Machines[machine.Key()]; doc != nil {
+			m, err := azure.Decode[compute.MachineDisks](doc)
+			if err != nil {
+				return fmt.Errorf("read machine %s: %w", machine.Name(), err)
+			}
+			for _, data := range m.Properties.StorageProfile.DataDisks {
+				if data.ManagedDisk.ID.Equal(azure.ID(d.handle())) {
+					h.LUN, h.Detaching = &data.LUN, data.ToBeDetached
+				}
+			}
+		}
+		d.out.Disk.Machines = append(d.out.Disk.Machines, h)
+	}
+	return nil
+}
+
+// attachments says what each VolumeAttachment waits for.
+func (d *decision) attachments() {
+	for _, a := range d.Attachments {
+		deleted := a.DeletionTimestamp != nil
+		d.out.Attachments = append(d.out.Attachments,
+			Attachment{Name: a.Name, Node: a.Spec.NodeName, Attached: a.Status.Attached, Deleted: deleted})
+		if e := a.Status.AttachError; e != nil {
+			d.say("attachment to node "+a.Spec.NodeName, e.Message)
+		}
+		if e := a.Status.DetachError; e != nil {
+			d.say("detachment from node "+a.Spec.NodeName, e.Message)
+		}
+		switch {
+		case deleted && d.Nodes[a.Spec.NodeName] == nil:
+			d.wait("the detachment from the machine of node %s, which is deleted", a.Spec.NodeName)
+		case deleted:
+			d.wait("the detachment from node %s", a.Spec.NodeName)
+		case !a.Status.Attached:
+			d.attaching(a.Spec.NodeName)
+		}
+	}
+	for _, p := range d.Pods {
+		if p.Spec.NodeName != "" && !d.attachedTo(p.Spec.NodeName) {
+			d.wait("a VolumeAttachment to node %s for pod %s, which the attach-detach controller creates", p.Spec.NodeName, p.Name)
+		}
+		if p.Spec.NodeName == "" {
+			d.wait("the scheduler to choose a node for pod %s", p.Name)
+		}
+	}
+}
+
+// attaching says what an attachment to a node waits for.
+func (d *decision) attaching(node string) {
+	for _, h := range d.out.Disk.Machines {
+		switch {
+		case h.Node == node && node != "":
+			d.wait("the csi-attacher to report that the disk is attached to node %s: Azure has done it", node)
+			return
+		case d.shared:
+		case h.Node != "":
+			d.wait("node %s to release the disk: then it is attached to node %s", h.Node, node)
+			return
+		default:
+			d.wait("machine %s to release the disk: then it is attached to node %s", azure.ID(h.ID).Name(), node)
+			return
+		}
+	}
+	d.wait("Azure to attach the disk to the machine of node %s", node)
+}
+
+func (d *decision) attachedTo(node string) bool {
+	return slices.ContainsFunc(d.Attachments, func(a storagev1.VolumeAttachment) bool { return a.Spec.NodeName == node })
+}
+
+// strangers says which machines have the disk although Kubernetes did not ask for that.
+func (d *decision) strangers() {
+	for _, h := range d.out.Disk.Machines {
+		if h.Node == "" || !d.attachedTo(h.Node) {
+			d.problem("machine %s has the disk, and no VolumeAttachment asks for that", azure.ID(h.ID).Name())
+		}
+	}
+}
+
+// zones says which pods are on nodes that cannot have the disk.
+func (d *decision) zones() {
+	if len(d.out.Disk.Zones) != 1 {
+		return
+	}
+	for _, p := range d.Pods {
+		node := d.Nodes[p.Spec.NodeName]
+		if node == nil {
+			continue
+		}
+		zone := node.Labels[corev1.LabelTopologyZone]
+		if i := strings.LastIndexByte(zone, '-'); zone != "" && zone[i+1:] != d.out.Disk.Zones[0] {
+			d.problem("pod %s is on node %s in zone %s, and the disk is in zone %s: a disk can only be attached in its zone",
+				p.Name, p.Spec.NodeName, zone, d.out.Disk.Zones[0])
+		}
+	}
+}
+
+// resize says what a claim that wants more waits for.
+func (d *decision) resize() {
+	want, have := d.Claim.Spec.Resources.Requests[corev1.ResourceStorage], d.Claim.Status.Capacity[corev1.ResourceStorage]
+	if d.Claim.Status.Phase != corev1.ClaimBound || want.Cmp(have) <= 0 {
+		return
+	}
+	const gib = 1 << 30
+	switch {
+	case d.out.Disk.SizeGiB*gib < want.Value():
+		d.wait("the csi-resizer to make the disk larger: it has %d GiB", d.out.Disk.SizeGiB)
+	case len(d.Pods) == 0:
+		d.wait("a pod that uses the claim: the disk is large enough, and its file system grows when it is mounted")
+	default:
+		d.wait("the node to make the file system larger: the disk is large enough")
+	}
+}
+
+// messages adds the newest warning of each reason.
+func (d *decision) messages() {
+	last := map[string]corev1.Event{}
+	for _, e := range d.Warnings {
+		key := e.InvolvedObject.Name + " " + e.Reason
+		if before, ok := last[key]; !ok || e.LastTimestamp.After(before.LastTimestamp.Time) {
+			last[key] = e
+		}
+	}
+	var all []corev1.Event
+	for _, e := range last {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b corev1.Event) int {
+		if c := a.LastTimestamp.Compare(b.LastTimestamp.Time); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Reason, b.Reason)
+	})
+	for _, e := range all {
+		d.say(e.Reason+" of "+strings.ToLower(e.InvolvedObject.Kind)+" "+e.InvolvedObject.Name, e.Message)
+	}
+	for _, c := range d.Claim.Status.Conditions {
+		if c.Message != "" && c.Status == corev1.ConditionTrue {
+			d.say("condition "+string(c.Type), c.Message)
+		}
+	}
+}
