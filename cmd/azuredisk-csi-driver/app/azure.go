@@ -60,9 +60,12 @@ func (d *driver) openAzure(ctx context.Context, c *disk.Config) error {
 		c.Nodes = disk.NamedMachines{Group: azure.GroupID(config.SubscriptionID, config.ResourceGroup), Azure: c.Azure}
 		return nil
 	}
-	if c.Uses, err = disk.NewAttachments(ctx, d.client, d.options.driver); err != nil {
+	uses, err := disk.NewAttachments(ctx, d.client, d.options.driver)
+	if err != nil {
 		return err
 	}
+	d.ready.add("VolumeAttachments", uses.Synced)
+	c.Uses = uses
 	nodes, err := disk.NewKubernetesNodes(ctx, d.client)
 	if err != nil {
 		return err

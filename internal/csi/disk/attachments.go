@@ -63,6 +63,14 @@ func NewAttachments(ctx context.Context, client kubernetes.Interface, driver str
 	return a, err
 }
 
+// Synced returns nil once the watches have read all objects.
+func (a *Attachments) Synced(context.Context) error {
+	if !a.attachments.HasSynced() || !a.volumes.HasSynced() {
+		return &azure.Error{Kind: azure.Unavailable, Message: "VolumeAttachments and persistent volumes are not read yet"}
+	}
+	return nil
+}
+
 // onlyDisks drops what [Attachments] does not need, so that thousands of volumes need little memory.
 func onlyDisks(object any) (any, error) {
 	meta := func(m metav1.ObjectMeta) metav1.ObjectMeta {
@@ -111,8 +119,8 @@ func (a *Attachments) handle(spec *corev1.PersistentVolumeSpec) string {
 // Use implements [Uses]. What the watch does not show is read from the API server, because a decision to take a disk from
 // a node must not be made on old news.
 func (a *Attachments) Use(ctx context.Context, disk azure.ID, node string) (Use, error) {
-	if !a.attachments.HasSynced() || !a.volumes.HasSynced() {
-		return Use{}, &azure.Error{Kind: azure.Unavailable, Message: "VolumeAttachments and persistent volumes are not read yet"}
+	if err := a.Synced(ctx); err != nil {
+		return Use{}, err
 	}
 	objects, err := a.attachments.GetIndexer().ByIndex(byNode, strings.ToLower(node))
 	if err != nil {
