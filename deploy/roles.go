@@ -71,6 +71,11 @@ func Roles() map[string]Role {
 			needs(false, rights.DiskFeatures()...)),
 		"azuredisk-csi-driver-subscription": newRole("kaz azuredisk-csi-driver (subscription)",
 			"What the azuredisk-csi-driver reads in the subscription of a cluster.", needs(true, rights.DiskFeatures()...)),
+		"cluster-autoscaler-provider": newRole("kaz cluster-autoscaler-provider",
+			"All that the cluster-autoscaler-provider may have to do, in the resource group of the scale sets.",
+			needs(false, rights.NodeGroupFeatures()...)),
+		"cluster-autoscaler-provider-subscription": newRole("kaz cluster-autoscaler-provider (subscription)",
+			"What the cluster-autoscaler-provider reads in the subscription of a cluster.", needs(true, rights.NodeGroupFeatures()...)),
 		"cloud-node-manager": newRole("kaz cloud-node-manager",
 			"What the cloud-node-manager reads with --use-instance-metadata=false, in the resource groups of the machines. With "+
 				"instance metadata it needs no role.",
@@ -82,6 +87,7 @@ func Roles() map[string]Role {
 	}
 	addFeatures(all, "cloud-controller-manager", rights.ClusterFeatures(), checkedNeeds)
 	addFeatures(all, "azuredisk-csi-driver", rights.DiskFeatures(), needs)
+	addFeatures(all, "cluster-autoscaler-provider", rights.NodeGroupFeatures(), needs)
 	return all
 }
 

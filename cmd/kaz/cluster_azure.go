@@ -90,7 +90,8 @@ func (t *targetFlags) engine(ctx context.Context, a definition.Azure, say io.Wri
 			return nil, fmt.Errorf("no endpoint is known for cloud %s", a.Cloud)
 		}
 		credential, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
-			TenantID: a.TenantID, ClientOptions: azcore.ClientOptions{Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: environment.Authority}},
+			TenantID:      a.TenantID,
+			ClientOptions: azcore.ClientOptions{Cloud: cloud.Configuration{ActiveDirectoryAuthorityHost: environment.Authority}},
 		})
 		if err != nil {
 			return nil, err

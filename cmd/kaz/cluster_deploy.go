@@ -85,7 +85,8 @@ func (o deployFlags) run(command *cobra.Command, e *engine.Engine, p cluster.Pla
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(out, "all checks passed; %d of %d units would be deployed: %s\n", len(units), len(p.Graph.Units), strings.Join(units, ", "))
+		_, err = fmt.Fprintf(out, "all checks passed; %d of %d units would be deployed: %s\n", len(units), len(p.Graph.Units),
+			strings.Join(units, ", "))
 		return err
 	}
 	return deploy(ctx, e, p, o.kubeconfig, out, command.ErrOrStderr())
@@ -145,7 +146,8 @@ func deploy(ctx context.Context, e *engine.Engine, p cluster.Plan, file string, 
 		_, err = fmt.Fprintf(out, "cluster %s is up to date\n", p.Names.Cluster)
 		return err
 	}
-	if _, err = fmt.Fprintf(out, "cluster %s is deployed: %d units, API server %s\n", p.Names.Cluster, len(result.Units), p.Names.Host()); err != nil {
+	if _, err = fmt.Fprintf(out, "cluster %s is deployed: %d units, API server %s\n", p.Names.Cluster, len(result.Units),
+		p.Names.Host()); err != nil {
 		return err
 	}
 	if result.Kubeconfig != nil {

@@ -272,3 +272,22 @@ func checkDefect(all map[string]*tests, defect string, names [][]string) string 
 	}
 	return ""
 }
+
+// TestEngine checks the page of kaz cluster: each row names a test that exists.
+func TestEngine(t *testing.T) {
+	all := repository(t)
+	text, err := os.ReadFile("engine.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n| row |")
+	named := quoted.FindAllStringSubmatch(table, -1)
+	if len(named) < 20 {
+		t.Errorf("the table names %d tests, want more", len(named))
+	}
+	for _, name := range named {
+		if wrong := check(all, name[1]); wrong != "" {
+			t.Errorf("%s: %s", name[1], wrong)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -90,6 +91,7 @@ type Client struct {
 	metrics      metrics
 	registering  registrations
 	listPolls    listPolls
+	prompt       atomic.Int64 // operations in flight that are polled often
 }
 
 var (

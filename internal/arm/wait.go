@@ -131,11 +131,12 @@ type operation struct {
 	first    time.Duration // the wait before the first poll
 	entry    *entry        // nil for what no list shows
 	replaced bool          // a resource that should have been new
+	began    time.Time
 }
 
 // started finds out how Azure tells the state of what it just accepted.
 func (d *Client) started(c call, first reply) (*operation, error) {
-	op := &operation{call: c, last: first}
+	op := &operation{call: c, last: first, began: time.Now()}
 	var err error
 	if location := first.header.Get("Location"); location != "" && needsLocation(c, first) {
 		if op.location, err = d.trusted(location); err != nil {
@@ -188,6 +189,10 @@ func (d *Client) wait(ctx context.Context, op *operation) error {
 	var over func()
 	op.entry, over = d.listPolls.join(op.call)
 	defer over()
+	if op.isPrompt() {
+		d.prompt.Add(1)
+		defer d.prompt.Add(-1)
+	}
 	for failures := 0; ; {
 		ended, err := d.untilPoll(ctx, op)
 		if err != nil {
@@ -255,10 +260,24 @@ func (d *Client) pace(op *operation) time.Duration {
 		}
 		return wait
 	}
-	const longest = 8 * time.Second
-	wait := min(500*time.Millisecond<<min(op.polls, 4), longest)
+	wait := min(firstPoll<<min(op.polls, 4), longestPoll)
+	if op.isPrompt() {
+		const part, rate = 8, 10
+		wait = max(firstPoll, time.Since(op.began)/part, time.Duration(d.prompt.Load())*time.Second/rate)
+	}
 	op.polls++
-	return wait
+	return min(wait, longestPoll)
+}
+
+const (
+	firstPoll   = 500 * time.Millisecond
+	longestPoll = 8 * time.Second
+)
+
+// isPrompt reports whether a pod waits for the end of an operation: its disks are attached. Such an operation is polled
+// after each eighth of the time that it has taken. All of them together are polled ten times a second at most.
+func (op *operation) isPrompt() bool {
+	return op.call.method == http.MethodPost && strings.HasSuffix(op.call.op, " attachDetachDataDisks")
 }
 
 // lost is the error of an operation whose state cannot be read. That of a delete

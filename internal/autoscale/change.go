@@ -208,9 +208,10 @@ func retry(ctx context.Context, do func(try int) (*azure.Operation, error)) (op 
 }
 
 // setCapacity changes the capacity of a scale set, on condition that nobody else changed the scale set since it was
-// read. Where somebody did, it is read again.
+// read. Where somebody did, it is read again. If it then has the very capacity that was asked for, the request came through
+// and its answer was lost.
 func (p *Provider) setCapacity(ctx context.Context, g *group, to func(capacity int) int) (*azure.Operation, error) {
-	wanted := 0
+	wanted := -1
 	op, err := retry(ctx, func(try int) (*azure.Operation, error) {
 		g.mu.Lock()
 		spec, capacity, etag := g.spec, g.capacity, g.etag
@@ -220,7 +221,9 @@ func (p *Provider) setCapacity(ctx context.Context, g *group, to func(capacity i
 			if err != nil {
 				return nil, err
 			}
-			capacity, etag = fresh.Capacity(), fresh.Etag()
+			if capacity, etag = fresh.Capacity(), fresh.Etag(); capacity == wanted {
+				return azure.Done(nil), nil
+			}
 		}
 		wanted = to(capacity)
 		if wanted == capacity {
@@ -241,7 +244,9 @@ func (p *Provider) setCapacity(ctx context.Context, g *group, to func(capacity i
 }
 
 // act has the scale set do something with machines.
-func (p *Provider) act(ctx context.Context, g *group, action string, ids []azure.ID, parameters map[string]string) (*azure.Operation, error) {
+func (p *Provider) act(ctx context.Context, g *group, action string, ids []azure.ID, parameters map[string]string) (
+	*azure.Operation, error,
+) {
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = id.Name()

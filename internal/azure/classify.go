@@ -57,6 +57,7 @@ func phrases() []phrase {
 		{"OperationNotAllowed", "quota", Quota},
 		{"OperationNotAllowed", "maximum number of data disks", Quota},
 		{"OperationNotAllowed", "is attached to", InUse},
+		{"ConflictingUserInput", "is already owned by", InUse},
 		{"OperationNotAllowed", "active shared access signature", InUse},
 		{"InvalidParameter", "a disk at lun", Changed}, // another writer took it meanwhile
 		{"InvalidParameter", "is not an active virtual machine scale set vm instanceid", NotFound},

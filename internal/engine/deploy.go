@@ -128,6 +128,7 @@ func (e *Engine) Deploy(ctx context.Context, p cluster.Plan, save func(kubeconfi
 		return Result{}, fmt.Errorf("a deployment of %s runs since %s: wait for it, or end it with kaz cluster abort", p.Names.Cluster,
 			m.Properties.Timestamp)
 	}
+	e.sayOrphans(w)
 	result := Result{Units: slices.Sorted(maps.Keys(w.template.Units))}
 	if w.empty() {
 		result.Unchanged = true
@@ -152,6 +153,15 @@ func (e *Engine) Deploy(ctx context.Context, p cluster.Plan, save func(kubeconfi
 		return result, err
 	}
 	return result, e.scale(ctx, w, &result)
+}
+
+// sayOrphans names units that were deployed and are no longer in the definition.
+func (e *Engine) sayOrphans(w work) {
+	for _, unit := range slices.Sorted(maps.Keys(w.state.units)) {
+		if w.plan.Graph.Unit(unit) == nil {
+			e.say("unit %s is in Azure and not in the definition: it stays, because kaz cluster removes no units yet", unit)
+		}
+	}
 }
 
 // clean refuses to send a template with a secret in it: secrets go as parameters only.

@@ -224,6 +224,37 @@ func TestSharedResources(t *testing.T) {
 	}
 }
 
+// TestMachinesStay checks that a change of the boot files, which every version of kaz may bring, does not write machines that
+// exist, because Azure refuses that. A machine that is missing is made again.
+func TestMachinesStay(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	p := example(t, nil, "dev.yaml")
+	l.deploy(p)
+	set := p.Names.Group() + "/providers/Microsoft.Compute/virtualMachines/dev-cp-0"
+	before, err := l.client.Get(t.Context(), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := example(t, func(d *definition.Definition) {
+		d.Extensions = append(d.Extensions, definition.Extension{Metadata: definition.Metadata{Name: "x"},
+			Spec: definition.ExtensionSpec{Manifests: []string{"kind: Namespace"}}})
+	}, "dev.yaml")
+	l.deploy(changed)
+	if after, err := l.client.Get(t.Context(), set); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the machine was written: %v", err)
+	}
+	if r := l.deploy(changed); !r.Unchanged {
+		t.Errorf("the change never ends: %v", r.Units)
+	}
+	if err := l.client.Delete(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	l.deploy(changed)
+	if _, err := l.client.Get(t.Context(), set); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestResume checks scenario 23: a deployment that failed at some resource goes on there.
 func TestResume(t *testing.T) {
 	nowhere := map[string]any{"location": "nowhere"}
@@ -280,6 +311,22 @@ func TestElsewhere(t *testing.T) {
 	status, err := l.Status(t.Context(), p.Names)
 	if err != nil || status.State != "Succeeded" || status.Version != "1.36.2" || len(status.Units) != len(p.Graph.Units) || status.Resources == 0 {
 		t.Errorf("%v %+v", err, status)
+	}
+}
+
+// TestRemovedPool checks that a pool that is no longer in the definition stays, and that this is said.
+func TestRemovedPool(t *testing.T) {
+	l := newLab(t, emulator.Options{})
+	p := example(t, nil, "dev.yaml")
+	l.deploy(p)
+	l.said = nil
+	l.deploy(example(t, func(d *definition.Definition) { d.Pools[0].Metadata.Name = "other" }, "dev.yaml"))
+	if !slices.ContainsFunc(l.said, func(line string) bool { return strings.HasPrefix(line, "unit pool-general is in Azure and not in") }) {
+		t.Errorf("said %q", l.said)
+	}
+	set := p.Names.Group() + "/providers/Microsoft.Compute/virtualMachineScaleSets/dev-general"
+	if _, err := l.client.Get(t.Context(), set); err != nil {
+		t.Error(err)
 	}
 }
 

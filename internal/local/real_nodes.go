@@ -133,7 +133,7 @@ func (n *realNodes) describer() (func(inventory.Machine) (vm.Spec, error), error
 			ClientCA: n.controlPlane.CAFile, Kubelet: kubelet, Proxy: proxy, NodeManager: manager,
 			WaitRoutes: !n.without(CloudControllerManager), Labels: m.NodeLabels(site.Group()),
 			VCPUs: m.VCPUs, Memory: m.Memory,
-			Disks: n.disks, Subscription: site.Subscription, ResourceGroup: site.ResourceGroup, Location: site.Location,
+			Disks: n.disks, DataDisks: m.DataDisks,
 			Programs: programs, Images: n.images, PauseImage: image.Pause,
 		}, err
 	}, nil

@@ -78,7 +78,8 @@ func print(w io.Writer, format string, findings []autoscale.Finding) error {
 	_, _ = fmt.Fprintln(table, "SCALE SET\tNODE GROUP\tMIN\tMAX\tCAPACITY\tSIZE\tREASON OR WARNINGS") // the writer keeps errors until Flush
 	for _, f := range findings {
 		if f.NodeGroup {
-			_, _ = fmt.Fprintf(table, "%s\tyes\t%d\t%d\t%d\t%s\t%s\n", f.ScaleSet, f.Min, f.Max, f.Capacity, f.Size, strings.Join(f.Warnings, "; "))
+			_, _ = fmt.Fprintf(table, "%s\tyes\t%d\t%d\t%d\t%s\t%s\n",
+				f.ScaleSet, f.Min, f.Max, f.Capacity, f.Size, strings.Join(f.Warnings, "; "))
 		} else {
 			_, _ = fmt.Fprintf(table, "%s\tno\t\t\t%d\t%s\t%s\n", f.ScaleSet, f.Capacity, f.Size, f.Reason)
 		}

@@ -59,7 +59,8 @@ func (o *options) flags() cliflag.NamedFlagSets {
 		"HOST:PORT for /metrics, /healthz and /readyz. Empty means none.")
 	azure := sets.FlagSet("azure")
 	azure.BoolVar(&o.forceDelete, "force-delete", o.forceDelete,
-		"Delete machines without waiting for their shutdown, as enableForceDelete does. Sizes that Azure does not delete so are deleted without it.")
+		"Delete machines without waiting for their shutdown, as enableForceDelete does. "+
+			"Sizes that Azure does not delete so are deleted without it.")
 	azure.DurationVar(&o.setsEvery, "refresh", o.setsEvery, "Age at which the list of scale sets is read again.")
 	kube := sets.FlagSet("kubernetes")
 	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
@@ -74,7 +75,8 @@ func (o *options) flags() cliflag.NamedFlagSets {
 // addTo adds the flags that say which scale sets are node groups.
 func (s *source) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&s.cloudConfig, "cloud-config", s.cloudConfig,
-		"Path of the cloud configuration (azure.json). Environment variables of the in-tree provider, such as ARM_SUBSCRIPTION_ID, go before it.")
+		"Path of the cloud configuration (azure.json). Environment variables of the in-tree provider, such as "+
+			"ARM_SUBSCRIPTION_ID, go before it.")
 	flags.StringArrayVar(&s.named, "nodes", nil, "Node group as MIN:MAX:SCALESET. May be repeated.")
 	flags.StringArrayVar(&s.discovery, "node-group-auto-discovery", nil,
 		"Tags of scale sets that are node groups: label:KEY=VALUE,...[,min=N][,max=N]. May be repeated: a scale set must match all, "+

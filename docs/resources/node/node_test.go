@@ -46,6 +46,9 @@ func texts(t *testing.T, folders ...string) map[string]bool {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
+			if filepath.Base(filepath.Dir(path)) == "nodegroup" {
+				return nil // its labels are those of nodes that others make
+			}
 			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 			if err != nil {
 				return err

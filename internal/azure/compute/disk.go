@@ -30,6 +30,8 @@ type CreationData struct {
 	SourceResourceID  azure.ID `json:"sourceResourceId,omitempty"`
 	LogicalSectorSize *int64   `json:"logicalSectorSize,omitempty"`
 	PerformancePlus   *bool    `json:"performancePlus,omitempty"`
+	// InstantAccessDurationMinutes is how long a snapshot can be restored before it is copied.
+	InstantAccessDurationMinutes *int64 `json:"instantAccessDurationMinutes,omitempty"`
 }
 
 // Encryption is the key with which a disk is encrypted.

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -19,6 +20,13 @@ type attacher struct {
 	batches *reconcile.Coalescer[disk.Change, int]
 }
 
+// The changes of a machine often come together: the pods of a node, or one that goes and one that comes. The first change
+// waits until no other came for the time calm, so that all share one request.
+const (
+	calm         = 5 * time.Millisecond
+	gatherAtMost = 100 * time.Millisecond
+)
+
 func newAttacher(c Config) *attacher {
 	t := &attacher{azure: c.Azure, limit: c.Limit, told: func(ctx context.Context, machine azure.ID) map[int]azure.ID {
 		if node := c.Nodes.Node(ctx, machine); c.Uses != nil && node != "" {
@@ -28,6 +36,7 @@ func newAttacher(c Config) *attacher {
 	}}
 	t.batches = reconcile.NewCoalescer(t.commit)
 	t.batches.Observe(c.Batches)
+	t.batches.Gather(calm, gatherAtMost)
 	return t
 }
 

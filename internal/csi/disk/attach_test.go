@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -89,14 +88,11 @@ func TestOneRequestForAMachine(t *testing.T) {
 			volumes = append(volumes, w.volume("v"+strconv.Itoa(i)))
 		}
 		w.Forget()
-		began := time.Now()
 		lone, err := w.publish(w.Controller, volumes[0], "a")
 		if err != nil || lone != "0" {
 			t.Fatal(lone, err)
 		}
-		one := time.Since(began)
 		w.Forget()
-		began = time.Now()
 		for _, err := range together(volumes[1:slots], func(v string) error {
 			_, err := w.publish(w.Controller, v, "a")
 			return err
@@ -105,11 +101,8 @@ func TestOneRequestForAMachine(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if writes := w.Writes(); len(writes) > 2 {
+		if writes := w.Writes(); len(writes) != 1 {
 			t.Errorf("%d disks for one machine: %v", slots-1, writes)
-		}
-		if took := time.Since(began); took > 2*one+2*time.Second {
-			t.Errorf("%d disks took %s, one disk %s", slots-1, took, one)
 		}
 		w.Forget()
 		errs := together(volumes, func(v string) error { // all disks of a go, as many come
@@ -120,11 +113,11 @@ func TestOneRequestForAMachine(t *testing.T) {
 			return err
 		})
 		for i, err := range errs {
-			if err != nil && i < slots {
-				t.Error("detach:", err)
+			if err != nil {
+				t.Errorf("disk %d: %v", i, err)
 			}
 		}
-		if writes := w.Writes(); len(writes) > 3 {
+		if writes := w.Writes(); len(writes) != 1 {
 			t.Errorf("%d disks go and as many come: %v", slots, writes)
 		}
 	})

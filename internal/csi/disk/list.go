@@ -94,7 +94,7 @@ func (c *Controller) selected(ctx context.Context, r *csispec.ListSnapshotsReque
 		func(s azure.Resource[compute.Snapshot]) azure.Tags { return s.Tags })
 	if source := azure.ID(r.GetSourceVolumeId()); source != "" {
 		all = slices.DeleteFunc(all, func(s azure.Resource[compute.Snapshot]) bool {
-			return !s.Properties.CreationData.SourceResourceID.Equal(source)
+			return !disk.SourceOf(s).Equal(source)
 		})
 	}
 	return all, err

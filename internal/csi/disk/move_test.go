@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,7 +93,7 @@ func TestTakeADisk(t *testing.T) {
 				if err != nil && !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%v, want %s", err, c.want)
 				}
-				if writes := w.Writes(); c.code != codes.OK && len(writes) > 0 {
+				if writes := w.accepted(); c.code != codes.OK && len(writes) > 0 {
 					t.Errorf("a disk that must stay was written: %v", writes)
 				}
 				if got := w.attached("b"); (len(got) == 1) != (c.code == codes.OK) {
@@ -114,7 +115,7 @@ func TestStatesOfDisks(t *testing.T) {
 	w.Forget()
 	_, err := w.publish(w.Controller, v, "a")
 	wantCode(t, "88", err, codes.FailedPrecondition)
-	if writes := w.Writes(); !strings.Contains(fmt.Sprint(err), "ActiveSAS") || len(writes) > 0 {
+	if writes := w.accepted(); !strings.Contains(fmt.Sprint(err), "ActiveSAS") || len(writes) > 0 {
 		t.Errorf("%v, writes %v", err, writes)
 	}
 }
@@ -154,6 +155,8 @@ type interposed struct {
 	Azure disk.Azure
 	get   func(azure.ID, azure.Document) azure.Document
 	begin func(context.Context, azure.Request) (*azure.Operation, error) // nil, nil: go on
+	// answer changes what writes answer.
+	answer func(azure.Document) azure.Document
 
 	mu   sync.Mutex
 	sent []azure.Request
@@ -180,7 +183,17 @@ func (i *interposed) Begin(ctx context.Context, r azure.Request) (*azure.Operati
 			return op, err
 		}
 	}
-	return i.Azure.Begin(ctx, r)
+	op, err := i.Azure.Begin(ctx, r)
+	if err != nil || i.answer == nil {
+		return op, err
+	}
+	return azure.Later(func(ctx context.Context) (azure.Document, error) {
+		doc, err := op.Wait(ctx)
+		if err == nil && len(doc) > 0 {
+			doc = i.answer(doc)
+		}
+		return doc, err
+	}), nil
 }
 
 // forced reports how many requests detached by force.
@@ -333,8 +346,8 @@ func TestUnknownUse(t *testing.T) {
 		c := w.with(noUses{})
 		defer c.Close()
 		w.Forget()
-		if _, err := w.publish(c, v, "b"); err == nil || len(w.Writes()) > 0 {
-			t.Errorf("%v, writes %v", err, w.Writes())
+		if _, err := w.publish(c, v, "b"); err == nil || len(w.accepted()) > 0 {
+			t.Errorf("%v, writes %v", err, w.accepted())
 		}
 	})
 }
@@ -407,7 +420,12 @@ func TestThrottledReads(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := w.publish(w.Controller, v, "a")
+		_, err := w.ControllerPublishVolume(t.Context(), &csispec.ControllerPublishVolumeRequest{
+			VolumeId: v, NodeId: "a", VolumeCapability: writer(),
+		})
 		wantCode(t, "92", err, codes.Aborted)
+		if _, err := w.publish(w.Controller, v, "a"); err != nil {
+			t.Errorf("92: a volume whose context says all is attached without that read: %v", err)
+		}
 	})
 }

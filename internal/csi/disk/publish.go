@@ -34,13 +34,18 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 	if err := csi.Missing(request, "node_id", r.GetNodeId()); err != nil {
 		return nil, err
 	}
-	have, err := c.volume(ctx, r.GetVolumeId())
-	if err != nil {
-		return nil, err
-	}
 	machine, err := c.config.Nodes.Machine(ctx, r.GetNodeId())
 	if err != nil {
 		return nil, csi.Status(err, "node %s", r.GetNodeId())
+	}
+	if lun, done, err := c.attachDescribed(ctx, machine, r); err != nil {
+		return nil, err
+	} else if done {
+		return &csispec.ControllerPublishVolumeResponse{PublishContext: map[string]string{lunKey: strconv.Itoa(lun)}}, nil
+	}
+	have, err := c.volume(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
 	}
 	if err := c.free(ctx, have, machine); err != nil {
 		return nil, err
@@ -58,6 +63,27 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 		disk.AddFacts(published, have.Resource)
 	}
 	return &csispec.ControllerPublishVolumeResponse{PublishContext: published}, nil
+}
+
+// attachDescribed attaches a disk as its volume context describes it, without reading the disk. done is false if Azure
+// refused to attach it so, as it does with a disk that another machine has or that has changed: then the disk must be read.
+func (c *Controller) attachDescribed(ctx context.Context, machine azure.ID, r *csispec.ControllerPublishVolumeRequest) (
+	lun int, done bool, err error,
+) {
+	id, ok := diskID(r.GetVolumeId(), compute.Disks)
+	if !ok {
+		return 0, false, nil
+	}
+	change, ok := disk.Described(id, r.GetVolumeContext())
+	if !ok {
+		return 0, false, nil
+	}
+	lun, err = c.attach(ctx, machine, change)
+	switch azure.KindOf(err) {
+	case azure.Invalid, azure.InUse, azure.NotFound:
+		return 0, false, nil
+	}
+	return lun, err == nil, attachStatus(err, id, r.GetNodeId())
 }
 
 // attach attaches a disk and returns its LUN. While Azure is still detaching the disk it waits.
@@ -87,6 +113,9 @@ func isLeaving(err error) bool {
 
 // attachStatus returns the gRPC status of a failed attachment.
 func attachStatus(err error, id azure.ID, node string) error {
+	if err == nil {
+		return nil
+	}
 	if full, ok := errors.AsType[*disk.FullError](err); ok {
 		return status.Error(codes.ResourceExhausted, full.Error())
 	}

@@ -27,22 +27,87 @@ func (c *Controller) CreateSnapshot(ctx context.Context, r *csispec.CreateSnapsh
 	if !ok {
 		return nil, csi.Invalid("CreateSnapshot: source_volume_id %q is not the id of a disk", r.GetSourceVolumeId())
 	}
-	want := c.config.Cluster.Snapshot(r.GetName(), source, p)
-	release, err := c.locks.Take(string(want.ID))
+	id := c.config.Cluster.SnapshotID(r.GetName(), source, p)
+	release, err := c.locks.Take(string(id))
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	of, err := c.volume(ctx, string(source))
+	if err != nil {
+		return nil, err
+	}
+	shown, err := c.takeSnapshot(ctx, c.config.Cluster.Snapshot(r.GetName(), of.Resource, p), p.Location)
+	return &csispec.CreateSnapshotResponse{Snapshot: shown}, csi.Status(err, "create snapshot %s of disk %s", id.Name(), source.Name())
+}
+
+// takeSnapshot creates a snapshot, in another region if location names one.
+func (c *Controller) takeSnapshot(ctx context.Context, want azure.Resource[compute.Snapshot], location string) (*csispec.Snapshot, error) {
+	if location != "" && !disk.IsIn(want.Location, location) {
+		return c.takeRemote(ctx, want, location)
+	}
+	have, err := c.ensureSnapshot(ctx, want, disk.SourceOf(want))
+	if err != nil {
+		return nil, err
+	}
+	return shownSnapshot(have)
+}
+
+// ensureSnapshot creates a snapshot, or returns the one that an earlier request created of the same disk.
+func (c *Controller) ensureSnapshot(ctx context.Context, want azure.Resource[compute.Snapshot], source azure.ID) (
+	azure.Resource[compute.Snapshot], error,
+) {
 	have, err := ensure(ctx, c.config.Azure, want, func(s compute.Snapshot) string { return s.ProvisioningState })
 	if err != nil {
-		return nil, csi.Status(err, "create snapshot %s of disk %s", want.ID.Name(), source.Name())
+		return have, err
 	}
-	if from := have.Properties.CreationData.SourceResourceID; !from.Equal(source) {
-		return nil, status.Errorf(codes.AlreadyExists, "create snapshot %s of disk %s: a snapshot of this name exists, of disk %s",
-			want.ID.Name(), source.Name(), from.Name())
+	return have, checkSource(have, source)
+}
+
+func checkSource(have azure.Resource[compute.Snapshot], source azure.ID) error {
+	if from := disk.SourceOf(have); !from.Equal(source) {
+		return status.Errorf(codes.AlreadyExists, "create snapshot %s of disk %s: a snapshot of this name exists, of disk %s",
+			have.ID.Name(), source.Name(), from.Name())
+	}
+	return nil
+}
+
+// takeRemote creates a snapshot in the region of the disk, copies it to another region and deletes it there. Each request
+// goes as far as Azure is: until the first snapshot is complete, the copy is promised and not ready.
+func (c *Controller) takeRemote(ctx context.Context, local azure.Resource[compute.Snapshot], location string) (*csispec.Snapshot, error) {
+	remote, source := local.ID, disk.SourceOf(local)
+	have, err := read[compute.Snapshot](ctx, c.config.Azure, remote)
+	if azure.IsNotFound(err) {
+		local.ID = disk.Between(remote)
+		if have, err = c.ensureSnapshot(ctx, local, source); err != nil {
+			return nil, err
+		}
+		var promised *csispec.Snapshot
+		if promised, err = shownSnapshot(have); err != nil || !promised.GetReadyToUse() {
+			return notReady(promised, remote), err
+		}
+		if have, err = c.ensureSnapshot(ctx, disk.Remote(local, remote, location), source); err != nil {
+			return nil, err
+		}
+	} else if err == nil {
+		err = checkSource(have, source)
+	}
+	if err != nil {
+		return nil, err
 	}
 	shown, err := shownSnapshot(have)
-	return &csispec.CreateSnapshotResponse{Snapshot: shown}, err
+	if err == nil && shown.GetReadyToUse() {
+		_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: disk.Between(remote)})
+	}
+	return shown, err
+}
+
+// notReady is a snapshot that will have another id.
+func notReady(s *csispec.Snapshot, id azure.ID) *csispec.Snapshot {
+	if s != nil {
+		s.SnapshotId, s.ReadyToUse = string(id), false
+	}
+	return s
 }
 
 func shownSnapshot(have azure.Resource[compute.Snapshot]) (*csispec.Snapshot, error) {
@@ -96,6 +161,17 @@ func (c *Controller) DeleteSnapshot(ctx context.Context, r *csispec.DeleteSnapsh
 		return nil, err
 	}
 	defer release()
-	_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: id})
+	have, err := read[compute.Snapshot](ctx, c.config.Azure, id)
+	switch {
+	case err != nil && !azure.IsNotFound(err):
+		return nil, csi.Status(err, "delete snapshot %s", id.Name())
+	case err == nil:
+		if _, err := azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: id}); err != nil {
+			return nil, csi.Status(err, "delete snapshot %s", id.Name())
+		}
+	}
+	if err != nil || disk.CopiesRegion(have) { // the copy may have been promised and not begun
+		_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: disk.Between(id)})
+	}
 	return &csispec.DeleteSnapshotResponse{}, csi.Status(err, "delete snapshot %s", id.Name())
 }

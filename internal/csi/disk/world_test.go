@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -172,6 +173,16 @@ func (w *world) unpublishWithin(c *disk.Controller, volume, node string, limit t
 	defer end()
 	_, err := c.ControllerUnpublishVolume(ctx, &csispec.ControllerUnpublishVolumeRequest{VolumeId: volume, NodeId: node})
 	return err
+}
+
+// accepted returns the writes that Azure accepted.
+func (w *world) accepted() (all []string) {
+	for _, r := range w.Requests() {
+		if r.Method != http.MethodGet && r.Status < http.StatusBadRequest {
+			all = append(all, r.Method+" "+r.Path)
+		}
+	}
+	return all
 }
 
 // attached returns the names of the disks of a node's machine by LUN.

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -136,9 +137,14 @@ func (a Authority) Client(user, group string, from, until time.Time) (certificat
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key, err
 }
 
-// Parameters are the secrets by the parameters of the template.
+// Parameters are the secrets by the parameters of the template. With the token goes the pin of the cluster, which nodes need
+// to recognise it.
 func (s Secrets) Parameters() (map[string]string, error) {
-	all := map[string]string{"bootstrapToken": s.Token}
+	join, err := json.Marshal(map[string]string{"token": s.Token, "caCertHash": s.CA.Pin()})
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]string{"bootstrapToken": string(join)}
 	for name, authority := range map[string]Authority{"pkiCA": s.CA, "pkiEtcdCA": s.EtcdCA, "pkiFrontProxyCA": s.FrontProxyCA} {
 		bundle, err := authority.Bundle()
 		if err != nil {

@@ -39,6 +39,8 @@ type Options struct {
 	// Identities and Faults are files to read. RequestLog is a file to append to. State is a file to read at the start and
 	// to write after changes.
 	Identities, Faults, RequestLog, State string
+	// Quotas are limits of vCPUs in each region, as NAME=N: "cores=100", "standardDSv5Family=20".
+	Quotas []string
 	// RegistrySuffix is the domain of registries for clients that use the address of this local Azure, azurecr.localhost
 	// if empty.
 	RegistrySuffix string
@@ -57,6 +59,7 @@ type Options struct {
 type settings struct {
 	latency       float64
 	throttle      bool
+	quotas        map[string]int
 	accessControl bool
 	identities    identities.File
 	issuers       []token.Issuer
@@ -102,8 +105,24 @@ func (o *Options) read() (settings, error) {
 	note(err)
 	s.faults, err = readFaults(o.Faults)
 	note(err)
+	s.quotas, err = parseQuotas(o.Quotas)
+	note(err)
 	note(o.checkRegistrySuffix())
 	return s, errors.Join(problems...)
+}
+
+// parseQuotas parses limits of vCPUs.
+func parseQuotas(given []string) (map[string]int, error) {
+	quotas := map[string]int{}
+	for _, text := range given {
+		name, limit, found := strings.Cut(text, "=")
+		n, err := strconv.Atoi(limit)
+		if !found || name == "" || err != nil || n < 0 {
+			return nil, fmt.Errorf("--quota %s: want NAME=N, such as cores=100 or standardDSv5Family=20", text)
+		}
+		quotas[name] = n
+	}
+	return quotas, nil
 }
 
 // otherSubscriptions parses the further subscriptions.

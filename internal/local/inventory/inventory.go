@@ -32,6 +32,7 @@ type Machine struct {
 	Addresses []netip.Addr
 	VCPUs     int
 	Memory    int64 // bytes
+	DataDisks int   // how many data disks the size can have, 0 if that is not known
 }
 
 // groupLabel is the Node label with the resource group of a machine outside the cluster's resource group.
@@ -78,13 +79,14 @@ func read(w behaviour.World, id azure.ID, doc behaviour.Object) (Machine, bool) 
 	size, _ := catalog.FindSize(cmp.Or(behaviour.Text(doc, "sku.name"), behaviour.Text(doc, "properties.hardwareProfile.vmSize"),
 		behaviour.Text(set, "sku.name")))
 	m := Machine{
-		ID:      id,
-		Name:    name,
-		Running: vm.PowerOf(doc) == vm.Running,
-		Since:   vm.PowerSince(doc),
-		Abrupt:  vm.Abrupt(doc),
-		VCPUs:   size.VCPUs,
-		Memory:  int64(math.Round(size.MemoryGiB * (1 << 30))),
+		ID:        id,
+		Name:      name,
+		Running:   vm.PowerOf(doc) == vm.Running,
+		Since:     vm.PowerSince(doc),
+		Abrupt:    vm.Abrupt(doc),
+		VCPUs:     size.VCPUs,
+		DataDisks: size.DataDisks,
+		Memory:    int64(math.Round(size.MemoryGiB * (1 << 30))),
 	}
 	m.NICs = interfaces(w, doc)
 	if len(m.NICs) > 0 {

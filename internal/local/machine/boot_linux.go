@@ -265,11 +265,15 @@ const diskDriverDir = "/var/lib/kubelet/plugins/disk.csi.azure.com"
 // diskDriver returns the node service of the disk driver. It registers itself with the kubelet.
 func diskDriver(s Spec) program {
 	const socket = diskDriverDir + "/csi.sock"
-	return program{name: NodeManager, log: "azuredisk-csi-driver", args: []string{
+	args := []string{
 		"azuredisk-csi-driver", "--mode=node", "--nodeid=" + s.Name, "--endpoint=unix://" + socket,
 		"--kubelet-registration-path=" + socket, "--plugin-registration-path=/var/lib/kubelet/plugins_registry",
 		"--cloud-config=" + azureFile,
-	}}
+	}
+	if s.DataDisks > 0 {
+		args = append(args, fmt.Sprintf("--volume-attach-limit=%d", s.DataDisks))
+	}
+	return program{name: NodeManager, log: "azuredisk-csi-driver", args: args}
 }
 
 // awaitSocket waits until a server accepts connections at a Unix socket. inotify would report the socket before that.

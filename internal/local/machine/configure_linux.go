@@ -167,15 +167,7 @@ func credentialConfig(s Spec) object {
 
 // azureConfig returns the machine's azure.json. In the virtual network all hosts of Azure have their public names.
 func azureConfig(s Spec) object {
-	config := object{"cloud": "AzurePublicCloud", "tenantId": s.Tenant, "useManagedIdentityExtension": true}
-	for key, value := range map[string]string{
-		"subscriptionId": s.Subscription, "resourceGroup": s.ResourceGroup, "location": s.Location,
-	} {
-		if value != "" {
-			config[key] = value
-		}
-	}
-	return config
+	return object{"cloud": "AzurePublicCloud", "tenantId": s.Tenant, "useManagedIdentityExtension": true}
 }
 
 // proxyConfig returns the configuration of kube-proxy.

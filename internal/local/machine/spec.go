@@ -40,12 +40,10 @@ type Spec struct {
 	// identities.
 	AzureCA string `json:"azureCA"`
 	Tenant  string `json:"tenant"`
-	// Subscription, ResourceGroup and Location are those of the cluster. The disk driver reads the sizes of machines there.
-	Subscription  string `json:"subscription,omitempty"`
-	ResourceGroup string `json:"resourceGroup,omitempty"`
-	Location      string `json:"location,omitempty"`
-	// Disks runs the node service of the disk driver.
-	Disks bool `json:"disks,omitempty"`
+	// Disks runs the node service of the disk driver. DataDisks is how many disks the machine's size can have, 0 if that is
+	// not known: the machine has no identity with which the driver could ask Azure.
+	Disks     bool `json:"disks,omitempty"`
+	DataDisks int  `json:"dataDisks,omitempty"`
 	// Kubelet, Proxy and NodeManager are the kubeconfigs of these programs.
 	Kubelet     string `json:"kubelet"`
 	Proxy       string `json:"proxy"`

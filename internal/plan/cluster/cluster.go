@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kaz/internal/plan/cluster/boot"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/emit"
 	"kaz/internal/plan/cluster/graph"
@@ -19,11 +20,25 @@ type Plan struct {
 	Definition definition.Definition
 	Names      naming.Names
 	Graph      graph.Linked
+	Boot       boot.Files
 }
 
 // New makes the plan of a definition.
 func New(d definition.Definition) (Plan, error) {
-	all, err := units.Build(d, units.Boot{})
+	files, err := boot.Build(d)
+	if err != nil {
+		return Plan{}, fmt.Errorf("boot files: %w", err)
+	}
+	data := units.Boot{Pools: map[string]string{}}
+	if data.ControlPlane, err = boot.CustomData(files.ControlPlane); err != nil {
+		return Plan{}, err
+	}
+	for pool, file := range files.Pools {
+		if data.Pools[pool], err = boot.CustomData(file); err != nil {
+			return Plan{}, err
+		}
+	}
+	all, err := units.Build(d, data)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -31,7 +46,7 @@ func New(d definition.Definition) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p := Plan{Definition: d, Names: naming.Of(d.Cluster), Graph: linked}
+	p := Plan{Definition: d, Names: naming.Of(d.Cluster), Graph: linked, Boot: files}
 	if found := lint.Template("template", p.Template(emit.Options{}).Main); len(found) > 0 {
 		return Plan{}, fmt.Errorf("the template exceeds limits of Azure:\n%s", strings.Join(found, "\n"))
 	}

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"kaz/internal/plan/cluster/emit"
+	"kaz/internal/plan/cluster/naming"
 )
 
 // Files are the files of kaz cluster generate, by their paths: the template and its parameters without secrets, the template
-// of each unit, and their checksums.
+// of each unit, the boot files and checksums.
 func (p Plan) Files() map[string][]byte {
 	t := p.Template(emit.Options{})
 	files := map[string][]byte{
@@ -20,6 +21,10 @@ func (p Plan) Files() map[string][]byte {
 	}
 	for name, body := range t.Units {
 		files["units/"+name+".json"] = emit.JSON(body)
+	}
+	files["cloud-init/control-plane.yaml"] = p.Boot.ControlPlane
+	for pool, file := range p.Boot.Pools {
+		files["cloud-init/"+naming.PoolUnit(pool)+".yaml"] = file
 	}
 	var sums strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(files)) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
@@ -173,6 +174,29 @@ func Attachment(have azure.Resource[compute.Disk], caching string) Change {
 		c.EncryptionSet = e.DiskEncryptionSetID
 	}
 	return c
+}
+
+// Described returns the change that attaches a disk as its volume context describes it, and whether that says enough. The
+// disk may have changed since then; Azure refuses what it cannot have now.
+func Described(id azure.ID, context map[string]string) (Change, bool) {
+	said := map[string]string{}
+	for key, value := range context {
+		said[strings.ToLower(key)] = value
+	}
+	size, err := strconv.ParseInt(said[RequestedSize], 10, 64)
+	if err != nil || said["diskencryptionsetid"] != "" {
+		return Change{}, false
+	}
+	have := azure.Resource[compute.Disk]{ID: id, Tags: azure.Tags{tagAccelerator: said[tagAccelerator]}}
+	have.SKU = &azure.SKU{Name: cmp.Or(said["skuname"], said["storageaccounttype"], defaultSKU)}
+	have.Properties.DiskSizeGB = size
+	if shares, err := strconv.ParseInt(cmp.Or(said["maxshares"], "1"), 10, 64); err != nil {
+		return Change{}, false
+	} else if shares > 1 {
+		have.Properties.MaxShares = &shares
+	}
+	caching, err := Caching(have, said["cachingmode"])
+	return Attachment(have, caching), err == nil
 }
 
 // Caching returns the host cache of a disk. Large, shared and provisioned disks have none.

@@ -1,8 +1,10 @@
 package disk
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +15,9 @@ import (
 // SnapshotParameters is what a VolumeSnapshotClass says of a snapshot.
 type SnapshotParameters struct {
 	ResourceGroup, Subscription              string
-	Full                                     bool // not incremental
+	Location                                 string // of another region to copy to
+	Full                                     bool   // not incremental
+	InstantAccess                            *int64 // minutes
 	DataAccessAuthMode                       string
 	NetworkAccessPolicy, PublicNetworkAccess string
 	Tags                                     map[string]string
@@ -31,6 +35,7 @@ func ReadSnapshotParameters(class map[string]string) (SnapshotParameters, error)
 		allowed []string // nil for any
 	}{
 		{"resourceGroup", &p.ResourceGroup, nil},
+		{"location", &p.Location, nil},
 		{"subscriptionID", &p.Subscription, nil},
 		{"dataAccessAuthMode", &p.DataAccessAuthMode, []string{"None", "AzureActiveDirectory"}},
 		{"networkAccessPolicy", &p.NetworkAccessPolicy, []string{"AllowAll", "DenyAll", "AllowPrivate"}},
@@ -46,6 +51,12 @@ func ReadSnapshotParameters(class map[string]string) (SnapshotParameters, error)
 		known := false
 		if strings.EqualFold(key, "incremental") {
 			p.Full, known = value == "false", true
+		}
+		if strings.EqualFold(key, "instantAccessDurationMinutes") {
+			known = true
+			if err := p.readInstantAccess(value); err != nil {
+				return p, err
+			}
 		}
 		for _, row := range table {
 			if !strings.EqualFold(key, row.name) {
@@ -64,35 +75,73 @@ func ReadSnapshotParameters(class map[string]string) (SnapshotParameters, error)
 			return p, &ParameterError{key, value, "the key is not known for snapshots"}
 		}
 	}
+	if p.Full && p.Location != "" {
+		return p, &ParameterError{"incremental", "false", "only without location: Azure copies incremental snapshots between regions"}
+	}
 	err := tags.readTags()
 	p.Tags = tags.Tags
 	return p, err
 }
 
-// Snapshot returns the document of a snapshot of a disk. It is in the group of the disk unless the class names one.
-func (c Cluster) Snapshot(name string, source azure.ID, p SnapshotParameters) azure.Resource[compute.Snapshot] {
-	group := source.Group()
-	if p.ResourceGroup != "" {
-		group = p.ResourceGroup
+func (p *SnapshotParameters) readInstantAccess(value string) error {
+	const least, most = 60, 300
+	minutes, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || minutes < least || minutes > most {
+		return &ParameterError{"instantAccessDurationMinutes", value, fmt.Sprintf("want a whole number from %d to %d", least, most)}
 	}
-	subscription := source.Subscription()
-	if p.Subscription != "" {
-		subscription = p.Subscription
-	}
-	tags := map[string]string{tagCreatedBy: createdBy, tagSource: string(source)}
+	p.InstantAccess = &minutes
+	return nil
+}
+
+// Snapshot returns the document of a snapshot of a disk. It is in the group of the disk unless the class names one, and
+// in the region of the disk, which is that of the cluster if the disk names none.
+func (c Cluster) Snapshot(name string, source azure.Resource[compute.Disk], p SnapshotParameters) azure.Resource[compute.Snapshot] {
+	tags := map[string]string{tagCreatedBy: createdBy, tagSource: string(source.ID)}
 	maps.Copy(tags, p.Tags)
 	addTag(tags, tagSnapshot, p.name)
 	addTag(tags, tagSnapshotSpace, p.namespace)
 	return azure.Resource[compute.Snapshot]{
-		ID:       azure.GroupID(subscription, group).Resource(compute.Snapshots, ResourceName(name)),
-		Location: c.Location, ExtendedLocation: c.ExtendedLocation, Tags: tags,
+		ID: c.SnapshotID(name, source.ID, p), Tags: tags,
+		Location: cmp.Or(source.Location, c.Location), ExtendedLocation: c.ExtendedLocation,
 		Properties: compute.Snapshot{
-			Incremental:         new(!p.Full),
-			CreationData:        compute.CreationData{CreateOption: "Copy", SourceResourceID: source},
+			Incremental: new(!p.Full),
+			CreationData: compute.CreationData{CreateOption: "Copy", SourceResourceID: source.ID,
+				InstantAccessDurationMinutes: p.InstantAccess},
 			DataAccessAuthMode:  p.DataAccessAuthMode,
 			NetworkAccessPolicy: p.NetworkAccessPolicy, PublicNetworkAccess: p.PublicNetworkAccess,
 		},
 	}
+}
+
+// SnapshotID returns the id of a snapshot of a disk.
+func (c Cluster) SnapshotID(name string, source azure.ID, p SnapshotParameters) azure.ID {
+	group := azure.GroupID(cmp.Or(p.Subscription, source.Subscription()), cmp.Or(p.ResourceGroup, source.Group()))
+	return group.Resource(compute.Snapshots, ResourceName(name))
+}
+
+// IsIn reports whether a resource is in a region, in any of the two ways to write it.
+func IsIn(location, region string) bool {
+	plain := func(text string) string { return strings.ToLower(strings.ReplaceAll(text, " ", "")) }
+	return plain(location) == plain(region)
+}
+
+// Between returns the id of the snapshot in the region of the disk from which the snapshot remote is copied.
+func Between(remote azure.ID) azure.ID {
+	return remote.Parent().Resource(compute.Snapshots, ResourceName("local_"+remote.Name()))
+}
+
+// CopiesRegion reports whether a snapshot is a copy of one in another region.
+func CopiesRegion(s azure.Resource[compute.Snapshot]) bool {
+	return strings.EqualFold(s.Properties.CreationData.CreateOption, copyStart)
+}
+
+const copyStart = "CopyStart"
+
+// Remote returns the document of the copy of a snapshot in another region.
+func Remote(local azure.Resource[compute.Snapshot], id azure.ID, location string) azure.Resource[compute.Snapshot] {
+	local.ID, local.Properties.CreationData = id, compute.CreationData{CreateOption: copyStart, SourceResourceID: local.ID}
+	local.Location, local.ExtendedLocation = location, nil
+	return local
 }
 
 // State is a snapshot as CSI shows it.
@@ -103,15 +152,24 @@ type State struct {
 	Ready   bool
 }
 
-// StateOf returns the state of a snapshot. It is ready when Azure has copied everything.
+// StateOf returns the state of a snapshot. It is ready when Azure has copied everything, or when it can be restored before.
 func StateOf(s azure.Resource[compute.Snapshot]) (State, error) {
 	created, err := time.Parse(time.RFC3339Nano, s.Properties.TimeCreated)
 	if err != nil {
 		return State{}, fmt.Errorf("snapshot %s: timeCreated: %w", s.ID.Name(), err)
 	}
 	percent := s.Properties.CompletionPercent
+	copied := percent == nil || *percent >= 100 || s.Properties.CreationData.InstantAccessDurationMinutes != nil
 	return State{
-		Source: s.Properties.CreationData.SourceResourceID, SizeGB: s.Properties.DiskSizeGB, Created: created,
-		Ready: strings.EqualFold(s.Properties.ProvisioningState, "Succeeded") && (percent == nil || *percent >= 100),
+		Source: SourceOf(s), SizeGB: s.Properties.DiskSizeGB, Created: created,
+		Ready: strings.EqualFold(s.Properties.ProvisioningState, "Succeeded") && copied,
 	}, nil
+}
+
+// SourceOf returns the disk of a snapshot. A copy of another region has it as a tag.
+func SourceOf(s azure.Resource[compute.Snapshot]) azure.ID {
+	if CopiesRegion(s) {
+		return azure.ID(s.Tags[tagSource])
+	}
+	return s.Properties.CreationData.SourceResourceID
 }

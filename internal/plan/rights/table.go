@@ -41,7 +41,9 @@ const (
 )
 
 // Features returns all features, in the order of the reference.
-func Features() []Feature { return slices.Concat(ClusterFeatures(), DiskFeatures()) }
+func Features() []Feature {
+	return slices.Concat(ClusterFeatures(), DiskFeatures(), NodeGroupFeatures())
+}
 
 // ClusterFeatures returns the features of the cloud-controller-manager.
 func ClusterFeatures() []Feature {
@@ -127,7 +129,7 @@ const (
 )
 
 func table() []Need {
-	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork(), disks())
+	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork(), disks(), nodeGroups())
 }
 
 // check is the right to read permissions at each resource group. Rights at subscriptions are not

@@ -413,6 +413,30 @@ func TestCatalogueOfSizes(t *testing.T) {
 	}
 }
 
+// TestQuotas checks that machines beyond a quota are refused, with the text that clients look for.
+func TestQuotas(t *testing.T) {
+	sub := "/subscriptions/" + emulator.DefaultSubscription + "/providers/Microsoft.Compute"
+	w := newWorld(t, emulator.Options{Quotas: map[string]int{"STANDARDDSv3FAMILY": 6}})
+	w.scaleSet(model{capacity: 2})
+	w.refused("PATCH", set, `{"sku":{"capacity":4}}`, 409, "OperationNotAllowed")
+	w.want(w.get(set), "sku.capacity", 2)
+	w.must("PATCH", set, `{"sku":{"capacity":3}}`)
+	w.refused("PUT", machine, machineBody(w.newInterface("nic"), nil), 409, "OperationNotAllowed")
+	answer := w.do("PATCH", set, `{"sku":{"capacity":5}}`)
+	if text := fmt.Sprint(answer.Body); !strings.Contains(text, "exceeding approved standardDSv3Family Cores quota") ||
+		!strings.Contains(text, "Current Limit: 6, Current Usage: 6, Additional Required: 4") {
+		t.Error(text)
+	}
+	for _, u := range w.list(sub + "/locations/eastus/usages") {
+		if behaviour.Text(u, "name.value") == "standardDSv3Family" {
+			w.want(u, "limit", 6)
+			w.want(u, "currentValue", 6)
+		}
+	}
+	w.must("PATCH", set, `{"sku":{"capacity":2}}`)
+	w.must("PATCH", set, `{"sku":{"capacity":3}}`)
+}
+
 func TestExtensions(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))

@@ -138,7 +138,7 @@ func (p printer) unit(u *graph.LinkedUnit, keep map[string]bool) object {
 	p.here = u
 	resources := []any{}
 	for _, r := range u.Resources {
-		if r.Shared && keep[p.ID(r.Resource, u.Unit).Key()] {
+		if r.Once && keep[p.ID(r.Resource, u.Unit).Key()] {
 			continue
 		}
 		resources = append(resources, p.resource(r, u, keep))
@@ -192,7 +192,7 @@ func (p printer) resource(r graph.LinkedResource, u *graph.LinkedUnit, keep map[
 	var after []any
 	for _, symbol := range r.DependsOn {
 		other := p.l.Resource(graph.SelfRef(u.Name, symbol))
-		if other.Shared && keep[p.ID(other, u.Unit).Key()] {
+		if other.Once && keep[p.ID(other, u.Unit).Key()] {
 			continue
 		}
 		after = append(after, p.text(graph.SelfRef(u.Name, symbol)))

@@ -36,9 +36,9 @@ type Resource struct {
 	Scope Ref
 	// After are resources that must be there first, beside those that Body refers to.
 	After []Ref
-	// Shared says that other programs write into the resource after it was made, such as the cloud-controller-manager into
-	// the rules of a security group. It is made once, and never written again.
-	Shared bool
+	// Once says that the resource is made once and never written again: other programs write into it, too, such as the
+	// cloud-controller-manager into a security group, or it is a machine, which is replaced and not changed.
+	Once bool
 	// Body has everything but type, apiVersion, name, condition, scope and dependsOn. Its values are those of encoding/json,
 	// and [Ref], the ports, [Runtime] and [Parameter].
 	Body map[string]any

@@ -120,7 +120,7 @@ func (b *builder) addMachine(m machine) graph.Ready {
 	}
 	setSpot(properties, m.spot)
 	vm := m.unit.Add(graph.Resource{
-		Symbol: m.symbol + "machine", Type: "Microsoft.Compute/virtualMachines", Name: m.name, After: m.after,
+		Symbol: m.symbol + "machine", Type: "Microsoft.Compute/virtualMachines", Name: m.name, After: m.after, Once: true,
 		Body: m.zonal(object{"location": b.location(), "tags": m.tags, "identity": userAssigned(m.identity), "properties": properties}),
 	})
 	wait := m.unit.Add(graph.Resource{
@@ -287,6 +287,6 @@ func (b *builder) scaleSet(m machine, p definition.NodePool) graph.Ref {
 	return m.unit.Add(graph.Resource{
 		Symbol: "scale-set", Type: "Microsoft.Compute/virtualMachineScaleSets", Name: name, After: m.after, Body: body,
 		// The cloud-controller-manager writes pools into it, and the autoscaler its capacity.
-		Shared: true,
+		Once: true,
 	})
 }

@@ -122,13 +122,13 @@ func (b *builder) newNetwork(e egress) network {
 		Body: object{"location": b.location(), "properties": object{"securityRules": b.rules(e)}},
 	})
 	nodes := u.Add(graph.Resource{
-		Symbol: "security-nodes", Type: "Microsoft.Network/networkSecurityGroups", Name: b.names.With("node-nsg"), Shared: true,
+		Symbol: "security-nodes", Type: "Microsoft.Network/networkSecurityGroups", Name: b.names.With("node-nsg"), Once: true,
 		Body: object{"location": b.location(), "properties": object{"securityRules": []any{}}},
 	})
 	table := graph.Existing(b.spec.Network.RouteTableID)
 	if table.IsZero() && b.spec.Kubernetes.PodNetwork == "CloudRoutes" {
 		table = u.Add(graph.Resource{
-			Symbol: "routes", Type: "Microsoft.Network/routeTables", Name: b.names.With("rt"), Shared: true,
+			Symbol: "routes", Type: "Microsoft.Network/routeTables", Name: b.names.With("rt"), Once: true,
 			Body: object{"location": b.location(), "properties": object{"routes": []any{}}},
 		})
 	}

@@ -84,7 +84,8 @@ func fillMachine(c *behaviour.Call) error {
 		return err
 	}
 	if c.Old == nil {
-		err := CheckQuota(c, azure.SubscriptionID(c.ID.Subscription()), behaviour.Text(c.Doc, "location"), size.Name, behaviour.Text(c.Doc, "properties.priority"), 1)
+		err := CheckQuota(c, azure.SubscriptionID(c.ID.Subscription()), behaviour.Text(c.Doc, "location"), size.Name,
+			behaviour.Text(c.Doc, "properties.priority"), 1)
 		if err != nil {
 			return err
 		}

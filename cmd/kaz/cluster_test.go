@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kaz/internal/local/azureclient"
+	"kaz/internal/local/azureserver"
+)
+
+// runCluster runs kaz cluster and returns its output, its errors and its exit status.
+func runCluster(t *testing.T, in string, args ...string) (out, errs string, status int) {
+	t.Helper()
+	command := rootCommand()
+	var o, e bytes.Buffer
+	command.SetIn(strings.NewReader(in))
+	command.SetOut(&o)
+	command.SetErr(&e)
+	command.SetArgs(append([]string{"cluster"}, args...))
+	err := command.ExecuteContext(t.Context())
+	if code, ok := errors.AsType[exitCode](err); ok {
+		status = int(code)
+	} else if err != nil {
+		e.WriteString(err.Error())
+		status = 1
+	}
+	return o.String(), e.String(), status
+}
+
+const exampleDir = "../../docs/example-manifests/cluster/"
+
+// TestClusterOnLocalAzure is the story of a cluster, with the commands of the guide.
+func TestClusterOnLocalAzure(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dir, err := azureclient.AnnounceDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	azure, err := azureserver.Start(t.Context(), azureserver.Options{
+		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", CAFile: filepath.Join(t.TempDir(), "ca.pem"), AnnounceDir: dir,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := azure.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig := filepath.Join(t.TempDir(), "admin.conf")
+	for _, step := range []struct {
+		in     string
+		args   string
+		status int
+		out    string // is in the output
+		errs   string // is in the errors
+	}{
+		{args: "deploy ha.yaml --local --dry-run", out: "all checks passed; 11 of 11 units would be deployed"},
+		{args: "deploy ha.yaml --local --what-if", out: "+ Microsoft.Compute/virtualMachines prod-cp-2"},
+		{args: "status prod --local", out: "last deployment  Absent"},
+		{args: "resume prod --local", status: 1, errs: "resource group prod has no deployment of cluster prod"},
+		{args: "deploy ha.yaml --local --kubeconfig KUBECONFIG", out: "cluster prod is deployed: 11 units", errs: "create resource group prod"},
+		{args: "deploy ha.yaml --local", out: "cluster prod is up to date"},
+		{args: "resume prod --local", out: "cluster prod is up to date"},
+		{args: "deploy ha.yaml team-a.yaml --local --what-if", out: "+ Microsoft.Compute/virtualMachineScaleSets prod-batch"},
+		{args: "deploy ha.yaml team-a.yaml --local", out: "cluster prod is deployed"},
+		{args: "status prod --local -o json", out: `"version": "1.36.2"`},
+		{args: "destroy prod --local", in: "wrong\n", status: 1, errs: "not confirmed: want the name prod"},
+		{args: "destroy prod --local", in: "prod\n", out: "cluster prod is removed", errs: "- resource group prod with everything in it"},
+		{args: "status prod --local", out: "last deployment  Absent"},
+	} {
+		var args []string
+		for arg := range strings.FieldsSeq(step.args) {
+			if strings.HasSuffix(arg, ".yaml") {
+				arg = exampleDir + arg
+			}
+			args = append(args, strings.ReplaceAll(arg, "KUBECONFIG", kubeconfig))
+		}
+		out, errs, status := runCluster(t, step.in, args...)
+		if status != step.status || !strings.Contains(out, step.out) || !strings.Contains(errs, step.errs) {
+			t.Fatalf("%s: status %d, output\n%s\nerrors\n%s", step.args, status, out, errs)
+		}
+	}
+	if info, err := os.Stat(kubeconfig); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("kubeconfig: %v %v", err, info)
+	}
+}
+
+// TestClusterMistakes checks the exit status and the output of definitions with mistakes.
+func TestClusterMistakes(t *testing.T) {
+	_, errs, status := runCluster(t, "apiVersion: cluster.kaz/v1alpha1\nkind: Clustr\n", "validate", "-")
+	if want := "standard input:2: kind: \"Clustr\": want Cluster, NodePool, Extension or TemplatePatch; did you mean Cluster?\n"; status != 3 ||
+		!strings.Contains(errs, want) {
+		t.Errorf("status %d, %s", status, errs)
+	}
+	if _, errs, status := runCluster(t, "", "validate", "no-such-file.yaml"); status != 1 || !strings.Contains(errs, "no-such-file.yaml") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+	if _, errs, status := runCluster(t, "", "deploy"); status != 1 || !strings.Contains(errs, "want the files of a definition") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+	if _, errs, status := runCluster(t, "", "status", "prod"); status != 1 || !strings.Contains(errs, "--subscription is missing") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+}
+
+// TestClusterGenerate checks that the files are complete, and that only their owner can read them.
+func TestClusterGenerate(t *testing.T) {
+	dir := t.TempDir()
+	out, errs, status := runCluster(t, "", "generate", exampleDir+"dev.yaml", "--output-dir", dir)
+	if status != 0 {
+		t.Fatal(errs)
+	}
+	for _, file := range []string{"template.json", "parameters.json", "SHA256SUMS", "units/cp-0.json", "cloud-init/control-plane.yaml"} {
+		if _, err := os.Stat(filepath.Join(dir, file)); err != nil || !strings.Contains(out, file) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	printed, _, _ := runCluster(t, "", "generate", exampleDir+"dev.yaml")
+	written, err := os.ReadFile(filepath.Join(dir, "template.json"))
+	if err != nil || printed != string(written) {
+		t.Errorf("the printed template differs from the written one: %v", err)
+	}
+}

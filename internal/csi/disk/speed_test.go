@@ -1,0 +1,283 @@
+package disk_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/csi/disk"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+// These tests compare the driver with what Azure's own operations take, by the latencies recorded of Azure, in simulated
+// time. docs/performance.md has the figures.
+
+// cost is what something took.
+type cost struct {
+	took                 time.Duration
+	reads, polls, writes int
+	refused              int // as too many
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("%.1f s, %d writes, %d reads, %d polls, %d refused as too many", c.took.Seconds(), c.writes, c.reads, c.polls, c.refused)
+}
+
+// measured runs what and returns its cost.
+func (w *world) measured(what func()) (c cost) {
+	w.Forget()
+	began := time.Now()
+	what()
+	c.took = time.Since(began)
+	for _, r := range w.Requests() {
+		switch {
+		case r.Status == http.StatusTooManyRequests:
+			c.refused++
+		case r.IsPoll():
+			c.polls++
+		case r.IsRead():
+			c.reads++
+		default:
+			c.writes++
+		}
+	}
+	return c
+}
+
+// azures returns how long Azure itself worked on a machine: from the arrival of the write to the end of its operation.
+func (w *world) azures(what func()) (took, own time.Duration) {
+	w.Forget()
+	began, end, done := time.Now(), time.Time{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		what()
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		case <-time.After(10 * time.Millisecond):
+			if w.UnderWay() {
+				end = time.Now()
+			}
+		}
+	}
+	took = time.Since(began)
+	for _, r := range w.Requests() {
+		if r.Method == "POST" {
+			return took, end.Sub(r.At)
+		}
+	}
+	return took, 0
+}
+
+// atMost fails the test if more than the given part of durations is over a bound. It returns the value at that part.
+func atMost(t *testing.T, what string, all []time.Duration, part float64, bound time.Duration) time.Duration {
+	t.Helper()
+	slices.Sort(all)
+	at := all[min(int(float64(len(all))*part), len(all)-1)]
+	if at > bound {
+		t.Errorf("%s: %.1f s at %.0f %%, want at most %s", what, at.Seconds(), part*100, bound)
+	}
+	return at
+}
+
+// TestSpeedOfOneDisk checks rows 188 and 189: one disk is attached and detached in the time of Azure's own operation, one
+// read of the machine and the wait for the next poll.
+func TestSpeedOfOneDisk(t *testing.T) {
+	runs := uint64(40)
+	if testing.Short() {
+		runs = 10
+	}
+	var attach, detach, whole []time.Duration
+	var calls cost
+	for seed := range runs {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{Latency: 1, Seed: seed})
+			v := w.volume("v")
+			took, own := w.azures(func() {
+				if _, err := w.publish(w.Controller, v, "a"); err != nil {
+					t.Error(err)
+				}
+			})
+			attach, whole = append(attach, took-own), append(whole, took)
+			took, own = w.azures(func() { calls = w.measured(func() { _ = w.unpublish(w.Controller, v, "a") }) })
+			detach = append(detach, took-own)
+			if calls.writes != 1 || calls.reads != 1 {
+				t.Errorf("detach: %s, want 1 write and 1 read", calls)
+			}
+		})
+	}
+	for what, over := range map[string][]time.Duration{"attach": attach, "detach": detach} {
+		half := atMost(t, what, over, 0.5, 3*time.Second)
+		most := atMost(t, what, over, 0.99, 9*time.Second)
+		t.Logf("%s: Azure's own operation and %.1f s (median), %.1f s (99 %%)", what, half.Seconds(), most.Seconds())
+	}
+	t.Logf("attach: %.1f s in all (median); detach, the last: %s", atMost(t, "attach", whole, 0.5, 15*time.Second).Seconds(), calls)
+}
+
+// TestSpeedOfMany checks rows 190 to 192, 194 and 199.
+func TestSpeedOfMany(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		machines, disks int // disks of each machine
+		stagger         time.Duration
+		writes          int // of each machine
+		bound           time.Duration
+		leave           bool // the machine has as many disks, which leave at the same time
+	}{
+		{"20 disks to 1 machine", 1, 20, 0, 1, 35 * time.Second, false},
+		{"191: 30 disks to 1 machine", 1, 30, 0, 1, 35 * time.Second, false},
+		{"190: 10 disks to 1 machine, one every 0.5 s", 1, 10, 500 * time.Millisecond, 2, 52 * time.Second, false},
+		{"192: 5 disks go and 5 come", 1, 5, 0, 1, 35 * time.Second, true},
+		{"1 disk goes and 1 comes", 1, 1, 0, 1, 35 * time.Second, true},
+		{"100 disks to 10 machines", 10, 10, 0, 1, 60 * time.Second, false},
+		{"199: 1,000 disks to 100 machines", 100, 10, 0, 1, 180 * time.Second, false},
+	} {
+		if testing.Short() && c.machines > 10 {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, emulator.Options{Latency: 1, Seed: 11, Throttle: true})
+				big := w.roomy()
+				defer big.Close()
+				nodes := w.many(c.machines)
+				var coming, leaving []placed
+				for i, node := range nodes {
+					for j := range c.disks {
+						coming = append(coming, placed{w.direct(fmt.Sprintf("come-%d-%d", i, j)), node})
+						if c.leave {
+							leaving = append(leaving, placed{w.direct(fmt.Sprintf("leave-%d-%d", i, j)), node})
+						}
+					}
+				}
+				attach := func(p placed) error { _, err := w.publish(big, p.volume, p.node); return err }
+				noErrors(t, together(leaving, attach))
+				<-time.After(5 * time.Minute) // Azure's limits are full again
+				steps := make([]func() error, 0, len(coming)+len(leaving))
+				for i, p := range coming {
+					steps = append(steps, func() error {
+						<-time.After(time.Duration(i) * c.stagger)
+						return attach(p)
+					})
+				}
+				for _, p := range leaving {
+					steps = append(steps, func() error { return w.unpublish(big, p.volume, p.node) })
+				}
+				got := w.measured(func() { noErrors(t, together(steps, func(f func() error) error { return f() })) })
+				t.Logf("%s", got)
+				if got.writes > c.writes*c.machines || got.took > c.bound || got.refused > 0 {
+					t.Errorf("%s, want at most %d writes and %s", got, c.writes*c.machines, c.bound)
+				}
+				for _, node := range nodes {
+					if at := w.attached(node); len(at) != c.disks {
+						t.Errorf("%s has %d disks, want %d", node, len(at), c.disks)
+					}
+				}
+			})
+		})
+	}
+}
+
+// placed is a volume that belongs to a node.
+type placed struct{ volume, node string }
+
+func noErrors(t *testing.T, errs []error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSpeedOfAReplacement checks the move of 30 disks, each from a machine of its own to a new one: each takes a detachment
+// and an attachment, and nothing is attached twice.
+func TestSpeedOfAReplacement(t *testing.T) {
+	const disks = 30
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1, Seed: 12, Throttle: true})
+		nodes := w.many(2 * disks)
+		var all []placed
+		for i := range disks {
+			all = append(all, placed{w.direct(fmt.Sprintf("v%d", i)), nodes[i]})
+		}
+		noErrors(t, together(all, func(p placed) error { _, err := w.publish(w.Controller, p.volume, p.node); return err }))
+		<-time.After(5 * time.Minute)
+		got := w.measured(func() {
+			noErrors(t, together(all, func(p placed) error {
+				if err := w.unpublish(w.Controller, p.volume, p.node); err != nil {
+					return err
+				}
+				_, err := w.publish(w.Controller, p.volume, nodes[disks+slices.Index(nodes, p.node)])
+				return err
+			}))
+		})
+		for _, r := range w.Requests() {
+			if strings.HasSuffix(r.Path, "/attachDetachDataDisks") && r.Status >= http.StatusBadRequest {
+				t.Errorf("%s was refused: %d", r.Path, r.Status)
+			}
+		}
+		t.Logf("%s", got)
+		if got.writes != 2*disks || got.took > 2*time.Minute {
+			t.Errorf("%s, want %d writes and at most 2 minutes", got, 2*disks)
+		}
+	})
+}
+
+// TestIdleVolumes checks that volumes at rest cost no requests.
+func TestIdleVolumes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1})
+		w.kubernetes(pv("pv", w.volume("v")))
+		got := w.measured(func() { <-time.After(time.Hour) })
+		if got.writes+got.reads+got.polls > 0 {
+			t.Errorf("an hour at rest: %s", got)
+		}
+	})
+}
+
+// room is the number of data disks that the machines of [world.many] can have.
+const room = 32
+
+// many adds machines for many disks and returns the names of their nodes.
+func (w *world) many(n int) (names []string) {
+	w.t.Helper()
+	set := w.AddScaleSet("many", testkit.Uniform, 0)
+	if _, err := azure.Do(w.t.Context(), w.Client, azure.Request{Verb: azure.Patch, ID: set,
+		Body: fmt.Appendf(nil, `{"sku":{"name":"Standard_D32s_v5","tier":"Standard","capacity":%d}}`, n)}); err != nil {
+		w.t.Fatal(err)
+	}
+	for i, vm := range testkit.List[compute.Instance](w.Azure, set, compute.ScaleSetInstances) {
+		name := fmt.Sprintf("n%d", i)
+		w.nodes.of[name], names = vm.ID, append(names, name)
+	}
+	return names
+}
+
+// roomy returns a controller that knows how many disks the machines of [world.many] can have.
+func (w *world) roomy() *disk.Controller {
+	return disk.NewController(disk.Config{
+		Name: disk.DefaultName, Azure: fresh{w.Client.Fresh(), w.Client}, Nodes: &w.nodes, Cluster: cluster(),
+		Limit: func(context.Context, string) int { return room }, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// direct creates a disk without the driver.
+func (w *world) direct(name string) string {
+	w.t.Helper()
+	id := testkit.Group.Resource("Microsoft.Compute/disks", name)
+	w.Put(id, map[string]any{"location": testkit.Location, "sku": map[string]any{"name": "StandardSSD_LRS"},
+		"properties": map[string]any{"diskSizeGB": 10, "creationData": map[string]any{"createOption": "Empty"}}})
+	return string(id)
+}

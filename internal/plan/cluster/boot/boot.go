@@ -1,0 +1,266 @@
+// Package boot makes the boot files of machines: cloud-init with a script that makes a machine a node. They have no secret:
+// a machine reads secrets from the key vault, with its identity. Layer L1: pure.
+package boot
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/naming"
+)
+
+//go:embed bootstrap.sh
+var script string
+
+// Files are the cloud-init files of a cluster.
+type Files struct {
+	ControlPlane []byte
+	Pools        map[string][]byte
+}
+
+// Build makes the boot files of a definition.
+func Build(d definition.Definition) (Files, error) {
+	b := builder{d: d, spec: d.Cluster.Spec, names: naming.Of(d.Cluster)}
+	files := Files{Pools: map[string][]byte{}}
+	var err error
+	if files.ControlPlane, err = b.cloudInit(nil); err != nil {
+		return files, err
+	}
+	for _, pool := range d.Pools {
+		if files.Pools[pool.Metadata.Name], err = b.cloudInit(&pool); err != nil {
+			return files, err
+		}
+	}
+	return files, nil
+}
+
+// CustomData is a boot file as Azure takes it.
+func CustomData(file []byte) (string, error) {
+	var zipped bytes.Buffer
+	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	if err != nil {
+		return "", err
+	}
+	if _, err := w.Write(file); err != nil {
+		return "", err
+	}
+	if err := w.Close(); err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(zipped.Bytes()), nil
+}
+
+type object = map[string]any
+
+type builder struct {
+	d     definition.Definition
+	spec  definition.ClusterSpec
+	names naming.Names
+}
+
+// file is a file of cloud-init.
+type file struct {
+	Path        string `yaml:"path"`
+	Permissions string `yaml:"permissions"`
+	Content     string `yaml:"content"`
+}
+
+// cloudInit is the boot file of a pool's machines, or of the control plane's if pool is nil.
+func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
+	azureJSON, err := b.azureJSON(pool)
+	if err != nil {
+		return nil, err
+	}
+	files := []file{
+		{"/etc/kaz/node.env", "0644", b.environment(pool)},
+		{"/etc/kubernetes/azure.json", "0600", azureJSON},
+		{"/etc/modules-load.d/kaz.conf", "0644", "overlay\nbr_netfilter\n"},
+		{"/etc/sysctl.d/99-kaz.conf", "0644", "net.ipv4.ip_forward = 1\nnet.bridge.bridge-nf-call-iptables = 1\n"},
+		{"/etc/containerd/config.toml", "0644", b.containerd()},
+		{"/etc/systemd/system/kubelet.service", "0644", kubeletService},
+		{"/etc/systemd/system/kubelet.service.d/10-kubeadm.conf", "0644", kubeletArguments},
+		{"/usr/local/lib/kaz/bootstrap.sh", "0755", script},
+		{"/etc/systemd/system/kaz-bootstrap.service", "0644", bootstrapService},
+	}
+	if b.spec.Kubernetes.PodNetwork == "CloudRoutes" {
+		files = append(files, file{"/etc/kaz/cni.template", "0644", podNetwork})
+	}
+	configs := map[string]func(*definition.NodePool) ([]byte, error){"kubeadm-join.yaml": b.join}
+	if pool == nil {
+		configs["kubeadm-init.yaml"] = b.init
+	}
+	for _, name := range slices.Sorted(maps.Keys(configs)) {
+		text, err := configs[name](pool)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{"/etc/kaz/" + name, "0600", string(text)})
+	}
+	files = append(files, b.extensions(pool)...)
+	text, err := yaml.Marshal(struct {
+		Files []file     `yaml:"write_files"`
+		Run   [][]string `yaml:"runcmd"`
+	}{files, [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", "--now", "--no-block", "kaz-bootstrap.service"}}})
+	return append([]byte("#cloud-config\n"), text...), err
+}
+
+// extensions are the files, commands and manifests of extensions for a pool, or for the control plane.
+func (b builder) extensions(pool *definition.NodePool) []file {
+	var files []file
+	for _, e := range b.d.Extensions {
+		name := e.Metadata.Name
+		if pool == nil {
+			for i, text := range e.Spec.Manifests {
+				files = append(files, file{fmt.Sprintf("/etc/kaz/manifests/%s-%03d.yaml", name, i), "0600", text})
+			}
+		}
+		a := e.Spec.AppliesTo
+		if pool == nil && !a.ControlPlane || pool != nil && !slices.Contains(a.Pools, pool.Metadata.Name) && !slices.Contains(a.Pools,
+			"*") {
+			continue
+		}
+		for _, f := range e.Spec.Files {
+			files = append(files, file{f.Path, f.Mode, f.Content})
+		}
+		for i, text := range e.Spec.Commands {
+			files = append(files, file{fmt.Sprintf("/etc/kaz/commands/%s-%03d.sh", name, i), "0700", text + "\n"})
+		}
+	}
+	return files
+}
+
+// identity is the id of the identity of a pool's machines, or of the control plane's.
+func (b builder) identity(pool *definition.NodePool) string {
+	name, existing := "control-plane", b.spec.Identity.ControlPlane.ID
+	if pool != nil {
+		name, existing = "nodes", b.spec.Identity.Nodes.ID
+	}
+	if existing != "" {
+		return existing
+	}
+	return string(b.names.Group().Resource("Microsoft.ManagedIdentity/userAssignedIdentities", b.names.With(name)))
+}
+
+// quote is a text as a word of a shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// environment are the settings of the boot script.
+func (b builder) environment(pool *definition.NodePool) string {
+	role := "control-plane"
+	if pool != nil {
+		role = "node"
+	}
+	hairpin := ""
+	if b.names.Internal() {
+		hairpin = b.names.InternalHost()
+	}
+	var text strings.Builder
+	for _, one := range [][2]string{
+		{"CLUSTER", b.names.Cluster}, {"ROLE", role}, {"VERSION", b.spec.Kubernetes.Version}, {"MIRROR", b.spec.Kubernetes.ArtifactMirror},
+		{"IDENTITY", b.identity(pool)}, {"VAULT_URL", b.names.VaultURL()}, {"VAULT_AUDIENCE", b.names.VaultAudience()},
+		{"ELECTION_URL", b.names.ContainerURL()}, {"HAIRPIN", hairpin},
+	} {
+		fmt.Fprintf(&text, "KAZ_%s=%s\n", one[0], quote(one[1]))
+	}
+	return text.String()
+}
+
+// azureJSON is the configuration of the cloud-controller-manager and of the drivers.
+func (b builder) azureJSON(pool *definition.NodePool) (string, error) {
+	a := b.spec.Azure
+	kind := "vmss"
+	if slices.ContainsFunc(b.d.Pools, func(p definition.NodePool) bool { return p.Spec.Backend == "VMSSFlexible" }) {
+		kind = "vmssflex"
+	}
+	subnet := azure.ID(b.spec.Network.Subnets.Nodes.ID)
+	network, networkGroup, subnetName := b.names.With("vnet"), a.ResourceGroup.Name, "nodes"
+	if subnet != "" {
+		network, networkGroup, subnetName = subnet.Parent().Name(), subnet.Group(), subnet.Name()
+	}
+	config := object{
+		"cloud": a.Cloud, "tenantId": a.TenantID, "subscriptionId": a.SubscriptionID, "resourceGroup": a.ResourceGroup.Name,
+		"location": a.Location, "vmType": kind, "vnetName": network, "vnetResourceGroup": networkGroup, "subnetName": subnetName,
+		"loadBalancerSku": "standard", "useManagedIdentityExtension": true, "userAssignedIdentityID": b.identity(pool),
+		"useInstanceMetadata": true, "disableOutboundSNAT": b.spec.Network.Outbound.Type != "LoadBalancer",
+	}
+	if subnet == "" {
+		config["securityGroupName"] = b.names.With("node-nsg")
+	}
+	switch table := azure.ID(b.spec.Network.RouteTableID); {
+	case table != "":
+		config["routeTableName"], config["routeTableResourceGroup"] = table.Name(), table.Group()
+	case b.spec.Kubernetes.PodNetwork == "CloudRoutes":
+		config["routeTableName"] = b.names.With("rt")
+	}
+	text, err := json.MarshalIndent(config, "", "  ")
+	return string(text) + "\n", err
+}
+
+// containerd configures containerd for Kubernetes.
+func (b builder) containerd() string {
+	text := `version = 2
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+    SystemdCgroup = true
+[plugins."io.containerd.grpc.v1.cri".cni]
+`
+	if b.spec.Kubernetes.PodNetwork != "CloudRoutes" {
+		return text + "  bin_dir = \"/opt/cni/bin\"\n"
+	}
+	return text + "  bin_dir = \"/usr/lib/cni\"\n  conf_template = \"/etc/kaz/cni.template\"\n"
+}
+
+// podNetwork is the template from which containerd makes the pod network, as soon as the node has a range of addresses.
+const podNetwork = `{
+  "cniVersion": "1.0.0", "name": "kaz",
+  "plugins": [
+    {"type": "bridge", "bridge": "cbr0", "isGateway": true, "ipMasq": false, "hairpinMode": true,
+     "ipam": {"type": "host-local", "ranges": [[{"subnet": "{{.PodCIDR}}"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+    {"type": "portmap", "capabilities": {"portMappings": true}}
+  ]
+}
+`
+
+const kubeletService = `[Unit]
+Description=kubelet
+After=containerd.service network-online.target
+Wants=network-online.target
+[Service]
+ExecStart=/usr/local/bin/kubelet
+Restart=always
+RestartSec=10
+[Install]
+WantedBy=multi-user.target
+`
+
+const kubeletArguments = `[Service]
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+ExecStart=
+ExecStart=/usr/local/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
+  --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS
+`
+
+const bootstrapService = `[Unit]
+Description=Join the Kubernetes cluster
+After=network-online.target
+Wants=network-online.target
+[Service]
+Type=oneshot
+RemainAfterExit=true
+ExecStart=/bin/bash -o pipefail -c "/usr/local/lib/kaz/bootstrap.sh 2>&1 | tee -a /var/log/kaz-bootstrap.log"
+StandardOutput=journal+console
+[Install]
+WantedBy=multi-user.target
+`

@@ -1,0 +1,230 @@
+#!/bin/bash
+# Makes a machine a node of a Kubernetes cluster. It can run again at any time: each phase looks first at what is there.
+# Settings are in /etc/kaz/node.env. Secrets come from the key vault, with the identity of the machine.
+set -uo pipefail
+root=${KAZ_ROOT:-}
+imds=${KAZ_IMDS:-http://169.254.169.254}
+. "$root/etc/kaz/node.env"
+state=$root/run/kaz
+kubernetes=$root/etc/kubernetes
+mkdir -p "$state" "$kubernetes/pki/etcd"
+current=start
+began=$(date +%s)
+
+# report writes the result of the boot, which the extension of the machine shows when the boot fails.
+report() {
+  python3 - "$1" "$current" "$2" "$3" "$(($(date +%s) - began))" > "$state/bootstrap.json.new" <<'PY'
+import json, sys
+failed, phase, code, message, seconds = sys.argv[1:]
+print(json.dumps({"failed": failed == "true", "phase": phase, "code": int(code), "message": message[-2000:], "seconds": int(seconds)}))
+PY
+  mv "$state/bootstrap.json.new" "$state/bootstrap.json"
+  echo "KAZ-STATUS $(cat "$state/bootstrap.json")"
+}
+
+# fail CODE MESSAGE
+fail() {
+  report true "$1" "$2"
+  exit "$1"
+}
+
+# phase NAME CODE FUNCTION runs a phase and says how long it took.
+phase() {
+  current=$1
+  local from output
+  from=$(date +%s)
+  output=$("$3" 2>&1) || fail "$2" "$output"
+  [ -z "$output" ] || echo "$output"
+  echo "KAZ-PHASE $current $(($(date +%s) - from))s"
+}
+
+# token RESOURCE prints a token of the machine's identity.
+token() {
+  curl -sS --fail-with-body --retry 10 --retry-delay "${KAZ_RETRY_DELAY:-3}" --retry-all-errors --noproxy '*' -H Metadata:true -G \
+    "$imds/metadata/identity/oauth2/token" --data-urlencode api-version=2018-02-01 --data-urlencode "resource=$1" \
+    --data-urlencode "msi_res_id=$KAZ_IDENTITY" | python3 -c 'import json,sys; print(json.load(sys.stdin)["access_token"])'
+}
+
+# secret NAME prints a secret. New roles take minutes to apply, so refusals are tried again for ten minutes.
+secret() {
+  local bearer try status
+  bearer=$(token "$KAZ_VAULT_AUDIENCE") || { echo "no token for the key vault: $bearer"; return 1; }
+  for try in $(seq "${KAZ_TRIES:-60}"); do
+    status=$(curl -sS -o "$state/answer" -w '%{http_code}' -H @<(echo "Authorization: Bearer $bearer") \
+      "$KAZ_VAULT_URL/secrets/$1?api-version=7.4")
+    case $status in
+      200) python3 -c 'import json,sys; sys.stdout.write(json.load(sys.stdin)["value"])' < "$state/answer"; rm -f "$state/answer"; return 0 ;;
+      403|404|429|5??|000) sleep "${KAZ_RETRY_DELAY:-10}" ;;
+      *) break ;;
+    esac
+  done
+  rm -f "$state/answer"
+  echo "key vault answered $status for the secret $1" >&2
+  return 1
+}
+
+disks() {
+  [ "$KAZ_ROLE" = control-plane ] || return 0
+  local disk=$root/dev/disk/azure/scsi1/lun0 mount=$root/var/lib/etcddisk
+  [ -e "$disk" ] || disk=$root/dev/disk/azure/data/by-lun/0
+  [ -e "$disk" ] || { echo "the disk of etcd is missing: no disk with LUN 0"; return 1; }
+  blkid -L etcd_disk >/dev/null || mkfs.ext4 -q -L etcd_disk "$disk" || return 1
+  mkdir -p "$mount"
+  grep -q LABEL=etcd_disk "$root/etc/fstab" || echo "LABEL=etcd_disk /var/lib/etcddisk ext4 defaults,nofail 0 2" >> "$root/etc/fstab"
+  mountpoint -q "$mount" || mount "$mount"
+}
+
+system() {
+  swapoff -a && sed -i '/\sswap\s/d' "$root/etc/fstab" && modprobe -a overlay br_netfilter && sysctl -q --system
+}
+
+runtime() {
+  if ! command -v containerd >/dev/null || ! command -v conntrack >/dev/null; then
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -q -o DPkg::Lock::Timeout=300 update &&
+      apt-get -qy -o DPkg::Lock::Timeout=300 install containerd containernetworking-plugins conntrack socat ebtables || return 1
+  fi
+  systemctl enable -q containerd && systemctl restart containerd
+}
+
+# installed PROGRAM tells whether a program has the wanted version.
+installed() {
+  case $1 in
+    kubelet) kubelet --version ;;
+    kubeadm) kubeadm version -o short ;;
+    kubectl) kubectl version --client ;;
+  esac 2>/dev/null | grep -q "v$KAZ_VERSION\b"
+}
+
+# binaries brings the programs of Kubernetes, with the checksums of the mirror. Those of the image are used if they fit.
+binaries() {
+  local arch program url
+  arch=$(dpkg --print-architecture)
+  for program in kubeadm kubelet kubectl; do
+    installed "$program" && continue
+    url=$KAZ_MIRROR/v$KAZ_VERSION/bin/linux/$arch/$program
+    curl -sSfL --retry 5 --retry-all-errors -o "$state/$program" "$url" || return 1
+    echo "$(curl -sSfL --retry 5 --retry-all-errors "$url.sha256")  $state/$program" | sha256sum -c --quiet || return 1
+    mkdir -p "$root/usr/local/bin" && install -m 0755 "$state/$program" "$root/usr/local/bin/$program" && rm "$state/$program" || return 1
+  done
+  systemctl daemon-reload && systemctl enable -q kubelet
+}
+
+# keys writes the certificate authorities of the cluster. Nodes have no right to read them.
+keys() {
+  umask 077
+  secret "$KAZ_CLUSTER-bootstrap-token" > "$state/join.json" || return 1
+  [ "$KAZ_ROLE" = control-plane ] || return 0
+  local item name file
+  for item in pki-ca:ca pki-etcd-ca:etcd/ca pki-front-proxy-ca:front-proxy-ca pki-sa:sa; do
+    name=${item%%:*} file=$kubernetes/pki/${item#*:}
+    secret "$KAZ_CLUSTER-$name" > "$state/bundle" || return 1
+    case $name in
+      pki-sa) sed -n '/BEGIN PUBLIC KEY/,/END PUBLIC KEY/p' "$state/bundle" > "$file.pub" ;;
+      *) sed -n '/BEGIN CERTIFICATE/,/END CERTIFICATE/p' "$state/bundle" > "$file.crt" ;;
+    esac
+    sed -n '/BEGIN PRIVATE KEY/,/END PRIVATE KEY/p' "$state/bundle" > "$file.key"
+    rm -f "$state/bundle"
+    [ -s "$file.key" ] || { echo "the secret $name has no key"; return 1; }
+  done
+}
+
+# elect decides which machine makes the cluster: the one that creates the blob. All others join, also a machine that was
+# made anew with the name of the first one, because the blob names the machine by its unique id.
+elect() {
+  [ "$KAZ_ROLE" = control-plane ] || { echo join > "$state/decision"; return 0; }
+  local bearer self status url=$KAZ_ELECTION_URL/initialized
+  self=$(curl -sS -f --retry 10 --retry-delay "${KAZ_RETRY_DELAY:-3}" --retry-all-errors --noproxy '*' -H Metadata:true \
+    "$imds/metadata/instance/compute/vmId?api-version=2021-02-01&format=text") || { echo "no instance metadata"; return 1; }
+  bearer=$(token https://storage.azure.com/) || { echo "no token for the storage account"; return 1; }
+  local try
+  for try in $(seq "${KAZ_TRIES:-60}"); do
+    status=$(curl -sS -o /dev/null -w '%{http_code}' -X PUT -H @<(echo "Authorization: Bearer $bearer") -H 'x-ms-version: 2021-08-06' \
+      -H 'x-ms-blob-type: BlockBlob' -H 'If-None-Match: *' --data-binary "$self" "$url")
+    case $status in
+      201) echo init > "$state/decision"; return 0 ;;
+      409|412)
+        local winner
+        winner=$(curl -sSf -H @<(echo "Authorization: Bearer $bearer") -H 'x-ms-version: 2021-08-06' "$url") || { echo "cannot read $url"; return 1; }
+        if [ "$winner" = "$self" ]; then echo init > "$state/decision"; else echo join > "$state/decision"; fi
+        return 0 ;;
+      403|404|429|5??|000) sleep "${KAZ_RETRY_DELAY:-10}" ;;
+      *) break ;;
+    esac
+  done
+  echo "the storage account answered $status for the election"
+  return 1
+}
+
+# configure fills in what only this machine knows.
+configure() {
+  umask 077
+  local template=kubeadm-join.yaml
+  [ "$(cat "$state/decision")" = init ] && template=kubeadm-init.yaml
+  python3 - "$root/etc/kaz/$template" "$state/join.json" > "$state/kubeadm.yaml" <<'PY'
+import json, os, socket, sys
+text = open(sys.argv[1]).read()
+join = json.load(open(sys.argv[2]))
+probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+probe.connect(("192.0.2.1", 9))  # sends nothing; it chooses the address of the default route
+for name, value in {"TOKEN": join["token"], "CA_HASH": join["caCertHash"], "NODE": socket.gethostname().lower(),
+                    "ADDRESS": os.environ.get("KAZ_ADDRESS") or probe.getsockname()[0]}.items():
+    text = text.replace("@" + name + "@", value)
+sys.stdout.write(text)
+PY
+}
+
+# point sends the members of the control plane to their own API server: a load balancer does not answer its own members.
+point() {
+  [ -n "$KAZ_HAIRPIN" ] && [ "$KAZ_ROLE" = control-plane ] || return 0
+  grep -q " $KAZ_HAIRPIN\$" "$root/etc/hosts" || echo "127.0.0.1 $KAZ_HAIRPIN" >> "$root/etc/hosts"
+}
+
+join_cluster() {
+  if [ "$(cat "$state/decision")" = init ]; then
+    point
+    [ -e "$kubernetes/admin.conf" ] && kubectl --kubeconfig "$kubernetes/admin.conf" get --raw /readyz >/dev/null 2>&1 && return 0
+    # kubeadm goes on with the files of an earlier try, and its checks would refuse them.
+    local checks=none
+    [ -e "$kubernetes/kaz-init-began" ] && checks=all
+    touch "$kubernetes/kaz-init-began"
+    kubeadm init --config "$state/kubeadm.yaml" --ignore-preflight-errors="$checks"
+    return
+  fi
+  [ -e "$kubernetes/kubelet.conf" ] || kubeadm join --config "$state/kubeadm.yaml" || return 1
+  point
+}
+
+# addons applies the manifests of extensions. Only the first member does.
+addons() {
+  [ "$(cat "$state/decision")" = init ] || return 0
+  local manifest
+  for manifest in "$root"/etc/kaz/manifests/*.yaml; do
+    [ -e "$manifest" ] || continue
+    kubectl --kubeconfig "$kubernetes/admin.conf" apply --server-side --field-manager kaz -f "$manifest" || return 1
+  done
+}
+
+commands() {
+  local script
+  for script in "$root"/etc/kaz/commands/*.sh; do
+    [ -e "$script" ] || continue
+    bash "$script" || { echo "the command ${script##*/} of an extension failed"; return 1; }
+  done
+}
+
+[ -e "$state/bootstrap-success" ] && exit 0
+phase disks 10 disks
+phase system 15 system
+phase runtime 20 runtime
+phase binaries 30 binaries
+phase keys 51 keys
+phase election 52 elect
+phase configuration 55 configure
+phase join 60 join_cluster
+phase manifests 70 addons
+phase commands 90 commands
+rm -f "$state/join.json" "$state/kubeadm.yaml"
+current=complete
+report false 0 ""
+touch "$state/bootstrap-success"

@@ -1,0 +1,154 @@
+package boot
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"kaz/internal/plan/cluster/definition"
+)
+
+const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
+
+// documents are YAML documents.
+func documents(all ...object) ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	for _, one := range all {
+		if err := e.Encode(one); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), e.Close()
+}
+
+// arguments are flags as kubeadm takes them. Those of the definition win over the others.
+func arguments(own map[string]string, given map[string]string) []object {
+	all := maps.Clone(own)
+	maps.Copy(all, given)
+	list := []object{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, object{"name": name, "value": all[name]})
+	}
+	return list
+}
+
+// registration is how a node registers. The boot script fills in its name.
+func (b builder) registration(pool *definition.NodePool) object {
+	labels := map[string]string{}
+	r := object{"name": "@NODE@", "criSocket": "unix:///run/containerd/containerd.sock"}
+	flags := map[string]string{"cloud-provider": "external"}
+	if pool != nil {
+		maps.Copy(labels, pool.Spec.Labels)
+		labels["kaz/pool"] = pool.Metadata.Name
+		flags["max-pods"] = fmt.Sprint(pool.Spec.MaxPods)
+		if taints := taintsOf(pool.Spec.Taints); len(taints) > 0 {
+			r["taints"] = taints
+		}
+	}
+	if len(labels) > 0 {
+		var text []string
+		for _, name := range slices.Sorted(maps.Keys(labels)) {
+			text = append(text, name+"="+labels[name])
+		}
+		flags["node-labels"] = strings.Join(text, ",")
+	}
+	r["kubeletExtraArgs"] = arguments(flags, nil)
+	return r
+}
+
+func taintsOf(all []string) []object {
+	var taints []object
+	for _, text := range all {
+		what, effect, _ := strings.Cut(text, ":")
+		key, value, _ := strings.Cut(what, "=")
+		taints = append(taints, object{"key": key, "value": value, "effect": effect})
+	}
+	return taints
+}
+
+// join is the configuration with which a machine joins.
+func (b builder) join(pool *definition.NodePool) ([]byte, error) {
+	port := b.spec.Network.APIServer.Port
+	config := object{
+		"apiVersion": kubeadmAPI, "kind": "JoinConfiguration",
+		"discovery": object{"bootstrapToken": object{
+			"token": "@TOKEN@", "apiServerEndpoint": fmt.Sprintf("%s:%d", b.names.Host(), port), "caCertHashes": []string{"@CA_HASH@"},
+		}},
+		"nodeRegistration": b.registration(pool),
+	}
+	if pool == nil {
+		config["controlPlane"] = object{"localAPIEndpoint": object{"advertiseAddress": "@ADDRESS@", "bindPort": port}}
+	}
+	return documents(config)
+}
+
+// init is the configuration with which the first member makes the cluster.
+func (b builder) init(pool *definition.NodePool) ([]byte, error) {
+	k, port := b.spec.Kubernetes, b.spec.Network.APIServer.Port
+	cloudRoutes := k.PodNetwork == "CloudRoutes"
+	names := append([]string{}, k.APIServer.CertSANs...)
+	for _, host := range []string{b.names.PublicHost(), b.names.InternalHost()} {
+		if host != "" {
+			names = append(names, host)
+		}
+	}
+	if b.names.Internal() {
+		names = append(names, b.spec.Network.APIServer.InternalIP)
+	}
+	slices.Sort(names)
+	dns, err := dnsAddress(k.ServiceCIDR)
+	if err != nil {
+		return nil, err
+	}
+	return documents(object{
+		"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
+		"bootstrapTokens": []object{{
+			// The token does not expire: nothing renews it yet, and later nodes of a pool need it.
+			"token": "@TOKEN@", "ttl": "0s", "usages": []string{"signing", "authentication"},
+			"groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
+		}},
+		"localAPIEndpoint": object{"advertiseAddress": "@ADDRESS@", "bindPort": port},
+		"nodeRegistration": b.registration(pool),
+	}, object{
+		"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration", "clusterName": b.names.Cluster, "kubernetesVersion": "v" + k.Version,
+		"controlPlaneEndpoint": fmt.Sprintf("%s:%d", b.names.Host(), port), "encryptionAlgorithm": "ECDSA-P256",
+		"networking": object{"podSubnet": k.PodCIDR, "serviceSubnet": k.ServiceCIDR, "dnsDomain": k.DNSDomain},
+		"apiServer": object{"certSANs": slices.Compact(names), "extraArgs": arguments(map[string]string{"profiling": "false"},
+			k.APIServer.ExtraArgs)},
+		"controllerManager": object{"extraArgs": arguments(map[string]string{
+			"cloud-provider": "external", "allocate-node-cidrs": fmt.Sprint(cloudRoutes), "profiling": "false",
+		}, k.ControllerManager.ExtraArgs)},
+		"scheduler": object{"extraArgs": arguments(map[string]string{"profiling": "false"}, k.Scheduler.ExtraArgs)},
+		"etcd": object{"local": object{"dataDir": "/var/lib/etcddisk/etcd", "extraArgs": arguments(map[string]string{
+			"quota-backend-bytes": "8589934592", "auto-compaction-retention": "8",
+		}, nil)}},
+	}, object{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "systemd",
+		"rotateCertificates": true,
+		"clusterDomain":      k.DNSDomain, "clusterDNS": []string{dns},
+		"shutdownGracePeriod": "60s", "shutdownGracePeriodCriticalPods": "20s",
+	})
+}
+
+// dnsAddress is the address of the cluster's DNS: the tenth of the Services, as kubeadm chooses it.
+func dnsAddress(services string) (string, error) {
+	prefix, err := netip.ParsePrefix(services)
+	if err != nil {
+		return "", err
+	}
+	address := prefix.Masked().Addr()
+	for range 10 {
+		address = address.Next()
+	}
+	if !prefix.Contains(address) {
+		return "", fmt.Errorf("%s has no tenth address for the cluster's DNS: want a larger range", services)
+	}
+	return address.String(), nil
+}
