@@ -64,7 +64,8 @@ func serverFlags(command *cobra.Command, o *azureserver.Options) {
 	f.StringArrayVar(&o.OtherSubscriptions, "other-subscription", nil,
 		"a further subscription: its id, or ID=TENANT in another tenant; can be repeated")
 	f.StringVar(&o.Identities, "identities", "", "file (YAML or JSON) with applications, managed identities, their credentials and roles")
-	f.StringArrayVar(&o.Quotas, "quota", nil, "limit of vCPUs in each region, as NAME=N with a name that az vm list-usage shows; may be repeated")
+	f.StringArrayVar(&o.Quotas, "quota", nil,
+		"limit of vCPUs in each region, as NAME=N with a name that az vm list-usage shows; can be repeated")
 	f.StringVar(&o.Faults, "faults", "", "file (JSON) with rules that make requests fail")
 	f.StringVar(&o.RequestLog, "request-log", "", "file to which a line of JSON is appended for each request")
 	f.StringVar(&o.State, "state", "",

@@ -27,7 +27,8 @@ func (n *realNodes) startExample(ctx context.Context) error {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, exampleTimeout,
-		fmt.Errorf("no answer within %s; kubectl describe service/hello statefulset/notes, and %s, may say why", exampleTimeout, n.path("logs")))
+		fmt.Errorf("no answer within %s; kubectl describe service/hello statefulset/notes, and %s, may say why",
+			exampleTimeout, n.path("logs")))
 	defer cancel()
 	if err := n.apply(ctx, exampleManifests); err != nil {
 		return err

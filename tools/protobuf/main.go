@@ -38,7 +38,7 @@ func generate(ctx context.Context, dir string, files []string) error {
 	if err != nil {
 		return err
 	}
-	request := &pluginpb.CodeGeneratorRequest{FileToGenerate: files, Parameter: proto.String("paths=source_relative")}
+	request := &pluginpb.CodeGeneratorRequest{FileToGenerate: files, Parameter: new("paths=source_relative")}
 	seen := map[string]bool{}
 	for _, file := range compiled {
 		collect(file, seen, &request.ProtoFile)
