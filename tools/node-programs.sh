@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs the distribution's programs that real nodes need, as root on Debian and Ubuntu. Elsewhere kaz names the missing
+# Installs the distribution's programs that real nodes and their disks need, as root on Debian and Ubuntu. Elsewhere kaz names the missing
 # programs and simulates nodes.
 set -euo pipefail
 
 [[ $(uname) == Linux ]] && ((EUID == 0)) && command -v apt-get >/dev/null || exit 0
 
-declare -A packages=([containerd]=containerd [runc]=runc [nft]=nftables [iptables]=iptables [ip]=iproute2 [nsenter]=util-linux)
+declare -A packages=([containerd]=containerd [runc]=runc [nft]=nftables [iptables]=iptables [ip]=iproute2 [nsenter]=util-linux
+  [mkfs.ext4]=e2fsprogs [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs)
 missing=()
 for program in "${!packages[@]}"; do
   command -v "$program" >/dev/null || missing+=("${packages[$program]}")

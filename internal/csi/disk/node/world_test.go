@@ -47,6 +47,11 @@ func newWorld(t *testing.T, c node.Config) *world {
 	if os.Geteuid() != 0 {
 		t.Skip("loop devices and mounts need root")
 	}
+	for _, program := range []string{"mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "blkid", "losetup"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed", program)
+		}
+	}
 	dir := t.TempDir()
 	w := &world{t: t, dir: dir, root: filepath.Join(dir, "root")}
 	w.must(os.MkdirAll(filepath.Join(w.root, "dev/disk/azure/scsi1"), 0o750))
