@@ -28,6 +28,7 @@ type options struct {
 	attachLimit, reserved int64
 	supportZone           bool
 	onlineResize          bool
+	convertCaching        bool
 	listVolumes           bool
 	maxFormat             int
 	tune, checkIdentity   bool
@@ -82,6 +83,8 @@ func (o *options) flags() cliflag.NamedFlagSets {
 		"Name of the Secret with the cloud configuration. If it exists, it is used instead of the file.")
 	driver.StringVar(&o.secretNamespace, "cloud-config-secret-namespace", o.secretNamespace,
 		"Namespace of the Secret with the cloud configuration.")
+	driver.BoolVar(&o.convertCaching, "convert-rw-caching-mode-for-intree-pv", o.convertCaching,
+		"Attach volumes of the in-tree driver that have the caching mode ReadWrite with ReadOnly.")
 	driver.BoolVar(&o.onlineResize, "enable-disk-online-resize", o.onlineResize, "Resize disks that are attached.")
 	driver.BoolVar(&o.listVolumes, "enable-list-volumes", o.listVolumes,
 		"Offer lists of volumes and snapshots. Each list is a request to Azure.")
@@ -138,7 +141,6 @@ func addInert(flags *pflag.FlagSet) {
 		{"check-disk-count-for-batching", "true", "it is always checked"},
 		{"check-disk-lun-collision", "true", "LUNs that VolumeAttachments show are always left free"},
 		{"concurrent-format-timeout", "300", "a format in progress keeps its slot"},
-		{"convert-rw-caching-mode-for-intree-pv", "false", "the caching mode stays as the volume says"},
 		{"detach-operation-min-timeout-seconds", "240", "a detachment ends when Azure says so or the caller gives up"},
 		{"disable-avset-nodes", "false", "all kinds of machines are found by provider id"},
 		{"enable-disk-capacity-check", "false", "it is always checked"},

@@ -135,7 +135,8 @@ type driver struct {
 func (d *driver) services(ctx context.Context) (csi.Services, func(), error) {
 	o := d.options
 	c := disk.Config{
-		Name: o.driver, Version: release.Version(), OnlineResize: o.onlineResize, ListVolumes: o.listVolumes, Log: d.log,
+		Name: o.driver, Version: release.Version(), OnlineResize: o.onlineResize, ConvertCaching: o.convertCaching,
+		ListVolumes: o.listVolumes, Log: d.log,
 		Limit: func(context.Context, string) int { return 0 }, Ready: d.ready.check, Batches: d.metrics.Batch,
 	}
 	s := csi.Services{Identity: &disk.Identity{Config: c}, Metrics: d.metrics}

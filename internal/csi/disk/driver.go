@@ -41,6 +41,8 @@ type Config struct {
 	Limit func(ctx context.Context, size string) int
 	// OnlineResize lets attached disks grow. ListVolumes offers lists of volumes and snapshots.
 	OnlineResize, ListVolumes bool
+	// ConvertCaching attaches volumes of the in-tree driver that have a cache for writes with a read-only one.
+	ConvertCaching bool
 	// Batches is told how long each change of a batch of attachments and detachments has waited. It may be nil.
 	Batches func(waits []time.Duration)
 	// Ready returns why the driver cannot serve yet. It may be nil.

@@ -3,7 +3,9 @@ package disk
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
@@ -38,7 +40,8 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 	if err != nil {
 		return nil, csi.Status(err, "node %s", r.GetNodeId())
 	}
-	if lun, done, err := c.attachDescribed(ctx, machine, r); err != nil {
+	described := c.volumeContext(r)
+	if lun, done, err := c.attachDescribed(ctx, machine, r, described); err != nil {
 		return nil, err
 	} else if done {
 		return &csispec.ControllerPublishVolumeResponse{PublishContext: map[string]string{lunKey: strconv.Itoa(lun)}}, nil
@@ -50,7 +53,7 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 	if err := c.free(ctx, have, machine); err != nil {
 		return nil, err
 	}
-	caching, err := disk.Caching(have.Resource, lookup(r.GetVolumeContext(), "cachingMode"))
+	caching, err := disk.Caching(have.Resource, lookup(described, "cachingMode"))
 	if err != nil {
 		return nil, csi.Invalid("%s: volume context: %v", request, err)
 	}
@@ -65,16 +68,30 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 	return &csispec.ControllerPublishVolumeResponse{PublishContext: published}, nil
 }
 
+// volumeContext returns what the volume's context says of the attachment. Volumes of the in-tree driver have a read-only cache
+// instead of one for writes if the driver is told so.
+func (c *Controller) volumeContext(r *csispec.ControllerPublishVolumeRequest) map[string]string {
+	said := r.GetVolumeContext()
+	if !c.config.ConvertCaching || !strings.EqualFold(lookup(said, "kind"), "Managed") ||
+		!strings.EqualFold(lookup(said, "cachingMode"), "ReadWrite") {
+		return said
+	}
+	said = maps.Clone(said)
+	maps.DeleteFunc(said, func(key, _ string) bool { return strings.EqualFold(key, "cachingMode") })
+	said["cachingMode"] = "ReadOnly"
+	return said
+}
+
 // attachDescribed attaches a disk as its volume context describes it, without reading the disk. done is false if Azure
 // refused to attach it so, as it does with a disk that another machine has or that has changed: then the disk must be read.
-func (c *Controller) attachDescribed(ctx context.Context, machine azure.ID, r *csispec.ControllerPublishVolumeRequest) (
-	lun int, done bool, err error,
-) {
+func (c *Controller) attachDescribed(ctx context.Context, machine azure.ID, r *csispec.ControllerPublishVolumeRequest,
+	described map[string]string,
+) (lun int, done bool, err error) {
 	id, ok := diskID(r.GetVolumeId(), compute.Disks)
 	if !ok {
 		return 0, false, nil
 	}
-	change, ok := disk.Described(id, r.GetVolumeContext())
+	change, ok := disk.Described(id, described)
 	if !ok {
 		return 0, false, nil
 	}

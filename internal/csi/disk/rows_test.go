@@ -322,3 +322,65 @@ func TestAtTheSameTime(t *testing.T) {
 		}
 	})
 }
+
+// TestCaching checks row 105: which cache a disk is attached with.
+func TestCaching(t *testing.T) {
+	tests := map[string]struct {
+		convert bool
+		context map[string]string
+		want    string
+	}{
+		"105 an in-tree volume":           {true, map[string]string{"kind": "Managed", "cachingMode": "ReadWrite"}, "ReadOnly"},
+		"105 an in-tree volume, as it is": {false, map[string]string{"kind": "Managed", "cachingMode": "ReadWrite"}, "ReadWrite"},
+		"105 another volume":              {true, map[string]string{"cachingMode": "ReadWrite"}, "ReadWrite"},
+		"105 described, in another case":  {true, map[string]string{"KIND": "managed", "CachingMode": "ReadWrite", "requestedsizegib": "10"}, "ReadOnly"},
+		"no cache":                        {true, map[string]string{"kind": "Managed", "cachingMode": "None"}, "None"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{})
+			w.convert = test.convert
+			controller := w.controller()
+			defer controller.Close()
+			v := w.direct("pvc-1")
+			_, err := controller.ControllerPublishVolume(t.Context(), &csispec.ControllerPublishVolumeRequest{
+				VolumeId: v, NodeId: "a", VolumeCapability: writer(), VolumeContext: test.context,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			machine := testkit.Must[compute.MachineDisks](w.Azure, w.nodes.of["a"])
+			if got := machine.Properties.StorageProfile.DataDisks; len(got) != 1 || got[0].Caching != test.want {
+				t.Errorf("data disks %+v, want the cache %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestKeysOfCustomers checks rows 28 and 119: a disk with a disk encryption set, which its machine names too.
+func TestKeysOfCustomers(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	set := testkit.Group.Resource("Microsoft.Compute/diskEncryptionSets", "keys")
+	w.Put(set, map[string]any{"location": testkit.Location, "identity": map[string]any{"type": "SystemAssigned"}, "properties": map[string]any{
+		"activeKey": map[string]any{"keyUrl": "https://v.vault.azure.net/keys/k/1"}, "encryptionType": "EncryptionAtRestWithCustomerKey",
+	}})
+	made, err := w.CreateVolume(t.Context(), request("pvc-1", "diskEncryptionSetID", string(set)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	volume := made.GetVolume()
+	have := testkit.Must[compute.Disk](w.Azure, azure.ID(volume.GetVolumeId()))
+	if e := have.Properties.Encryption; e == nil || e.Type != "EncryptionAtRestWithCustomerKey" || !e.DiskEncryptionSetID.Equal(set) {
+		t.Errorf("28: %+v", e)
+	}
+	_, err = w.ControllerPublishVolume(t.Context(), &csispec.ControllerPublishVolumeRequest{
+		VolumeId: volume.GetVolumeId(), NodeId: "a", VolumeCapability: writer(), VolumeContext: volume.GetVolumeContext(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := w.Client.Fresh().Get(t.Context(), w.nodes.of["a"])
+	if err != nil || !strings.Contains(string(doc), `"diskEncryptionSet":{"id":"`+string(set)+`"`) {
+		t.Errorf("119: %v in %s", err, doc)
+	}
+}

@@ -34,6 +34,8 @@ type world struct {
 	*disk.Controller
 	t     *testing.T
 	nodes machines
+	// convert is the driver's ConvertCaching.
+	convert bool
 }
 
 // machines are the machines of nodes by the names of the nodes.
@@ -92,7 +94,8 @@ func (w *world) with(uses disk.Uses) *disk.Controller {
 func (w *world) configured(to disk.Azure, uses disk.Uses) *disk.Controller {
 	return disk.NewController(disk.Config{
 		Name: disk.DefaultName, Azure: to, Nodes: &w.nodes, Uses: uses, Cluster: cluster(),
-		Limit: func(context.Context, string) int { return slots }, OnlineResize: true, ListVolumes: true, Log: slog.New(slog.DiscardHandler),
+		Limit: func(context.Context, string) int { return slots }, OnlineResize: true, ListVolumes: true,
+		ConvertCaching: w.convert, Log: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -70,6 +70,9 @@ func addComing(c *behaviour.Call, d DataDisks) error {
 				entry[field] = v
 			}
 		}
+		if set := behaviour.RefID(coming, "diskEncryptionSet"); set != "" {
+			behaviour.Set(entry, "managedDisk.diskEncryptionSet", behaviour.Ref(set))
+		}
 		if entry["lun"] == nil {
 			entry["lun"] = freeLUN(d.Doc)
 		}
