@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,10 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRe
 	defer release()
 	if err := c.useSource(ctx, &volume, r.GetVolumeContentSource()); err != nil {
 		return nil, err
+	}
+	if !c.allowed(volume, r.GetAccessibilityRequirements()) {
+		return nil, status.Errorf(codes.ResourceExhausted, "CreateVolume: a copy of disk %s is in its zone %s-%s, which is not allowed here",
+			volume.Source.Name(), c.region(volume.Parameters), volume.Zone)
 	}
 	made, err := c.create(ctx, c.config.Cluster.Disk(volume))
 	if err != nil {
@@ -86,7 +91,7 @@ func (c *Controller) useSource(ctx context.Context, v *disk.Volume, source *csis
 			return err
 		}
 		v.Source = from.ID
-		if len(from.Zones) == 1 {
+		if len(from.Zones) == 1 && !v.Parameters.ZoneRedundant() {
 			v.Zone = from.Zones[0]
 		}
 		return largeEnough(v.SizeGB, from.Properties.DiskSizeGB, "disk "+from.ID.Name())
@@ -208,6 +213,18 @@ func (c *Controller) zone(p disk.Parameters, r *csispec.TopologyRequirement) (st
 		return "", csi.Invalid("CreateVolume: zone %q is not in region %s: zones of disks are REGION-NUMBER", foreign, c.region(p))
 	}
 	return "", nil
+}
+
+// allowed reports whether the zone of a copy, which is that of its source, is among those that are allowed. Another node may
+// be in it, so the error for others lets the scheduler choose again.
+func (c *Controller) allowed(v disk.Volume, r *csispec.TopologyRequirement) bool {
+	if v.Source == "" || v.Zone == "" || len(r.GetRequisite()) == 0 {
+		return true
+	}
+	zone := c.region(v.Parameters) + "-" + v.Zone
+	return slices.ContainsFunc(r.GetRequisite(), func(t *csispec.Topology) bool {
+		return t.GetSegments()[wellKnownZone] == zone || t.GetSegments()[zoneKey(c.config.Name)] == zone
+	})
 }
 
 // region returns the region of a disk as zones of nodes begin with it.

@@ -164,7 +164,7 @@ func TestNamesOfDisks(t *testing.T) {
 	}
 }
 
-// TestSources checks rows 42 to 47: copies of snapshots and disks.
+// TestSources checks rows 42 to 46: copies of snapshots and disks.
 func TestSources(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	source := w.volume("source")
@@ -201,6 +201,50 @@ func TestSources(t *testing.T) {
 	}
 	if got := w.disk(clone.GetVolume().GetVolumeId()).Properties.CreationData; !got.SourceResourceID.Equal(w.disk(source).ID) {
 		t.Errorf("the copy has the source %s", got.SourceResourceID)
+	}
+}
+
+// TestZoneOfACopy checks row 47: a copy is in the zone of its source, or not at all.
+func TestZoneOfACopy(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	zones := func(names ...string) *csispec.TopologyRequirement {
+		r := &csispec.TopologyRequirement{}
+		for _, name := range names {
+			r.Requisite = append(r.Requisite, &csispec.Topology{Segments: map[string]string{"topology.disk.csi.azure.com/zone": name}})
+		}
+		return r
+	}
+	create := func(name, source string, where *csispec.TopologyRequirement, parameters ...string) (*csispec.Volume, error) {
+		r := request(name, parameters...)
+		r.AccessibilityRequirements = where
+		if source != "" {
+			r.VolumeContentSource = &csispec.VolumeContentSource{Type: &csispec.VolumeContentSource_Volume{
+				Volume: &csispec.VolumeContentSource_VolumeSource{VolumeId: source},
+			}}
+		}
+		made, err := w.CreateVolume(t.Context(), r)
+		return made.GetVolume(), err
+	}
+	source, err := create("source", "", zones(testkit.Location+"-2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = create("elsewhere", source.GetVolumeId(), zones(testkit.Location+"-1"))
+	wantCode(t, "47", err, codes.ResourceExhausted)
+	if _, made := testkit.Read[compute.Disk](w.Azure, testkit.Group.Resource(compute.Disks, "elsewhere")); made {
+		t.Error("a disk was made all the same")
+	}
+	for name, where := range map[string]*csispec.TopologyRequirement{
+		"either": zones(testkit.Location+"-1", testkit.Location+"-2"), "anywhere": nil,
+	} {
+		clone, err := create(name, source.GetVolumeId(), where)
+		if err != nil || w.disk(clone.GetVolumeId()).Zones[0] != "2" {
+			t.Errorf("%s: %v, %v", name, clone, err)
+		}
+	}
+	redundant, err := create("redundant", source.GetVolumeId(), zones(testkit.Location+"-1"), "skuName", "StandardSSD_ZRS")
+	if err != nil || len(w.disk(redundant.GetVolumeId()).Zones) > 0 {
+		t.Errorf("a zone-redundant copy: %v, %v", redundant, err)
 	}
 }
 
