@@ -25,6 +25,8 @@ func views() []reflect.Type {
 		reflect.TypeFor[azure.Resource[compute.Snapshot]](),
 		reflect.TypeFor[azure.Resource[compute.MachineDisks]](),
 		reflect.TypeFor[compute.AttachDetach](),
+		reflect.TypeFor[azure.Resource[compute.ScaleSetModel]](),
+		reflect.TypeFor[azure.Resource[compute.ScaledInstance]](),
 		reflect.TypeFor[azure.Resource[network.Interface]](),
 		reflect.TypeFor[azure.Resource[network.LoadBalancer]](),
 		reflect.TypeFor[azure.Resource[network.PrivateLinkService]](),
