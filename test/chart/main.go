@@ -81,9 +81,10 @@ func render(c *chart.Chart, values map[string]any) (map[string]string, error) {
 
 // charts returns the folders of the charts, with values that enable all features.
 func charts() map[string]map[string]any {
-	return map[string]map[string]any{
-		folder: everything(), diskFolder: everyDisk(),
-	}
+	disk := everyDisk()
+	// A VolumeSnapshotClass without its CustomResourceDefinition would make kubectl refuse the whole folder.
+	disk["snapshot"] = map[string]any{"enabled": true}
+	return map[string]map[string]any{folder: everything(), diskFolder: disk}
 }
 
 var (

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,9 +69,10 @@ func must(t *testing.T, err error) {
 func TestTaint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(nodeWith("other", taint), csiNode())
-		failing := true
+		var failing atomic.Bool
+		failing.Store(true)
 		client.PrependReactor("patch", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
-			return failing, nil, errors.New("conflict")
+			return failing.Load(), nil, errors.New("conflict")
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -79,6 +81,7 @@ func TestTaint(t *testing.T) {
 		after := func(d time.Duration, want string) {
 			t.Helper()
 			<-time.After(d)
+			synctest.Wait()
 			if got := taints(t, client); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
@@ -86,7 +89,7 @@ func TestTaint(t *testing.T) {
 		after(10*time.Minute, "other "+taint) // the kubelet has not registered the driver
 		must(t, client.Tracker().Update(storagev1.SchemeGroupVersion.WithResource("csinodes"), csiNode("x", driver), ""))
 		after(10*time.Minute, "other "+taint) // the API server fails
-		failing = false
+		failing.Store(false)
 		after(2*time.Minute, "other")
 		must(t, client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), nodeWith(taint), ""))
 		after(6*time.Minute, "")
@@ -137,6 +140,7 @@ func TestStop(t *testing.T) {
 				go func() { ended <- stop.Wait(t.Context()) }()
 				if c.waits {
 					<-time.After(time.Minute)
+					synctest.Wait()
 					select {
 					case err := <-ended:
 						t.Fatal("it did not wait:", err)

@@ -24,7 +24,7 @@ type Mounts struct {
 func New(maxFormat int) *Mounts {
 	// A format that takes longer gives its turn to another one, and goes on.
 	const formatTimeout = 5 * time.Minute
-	return With(mountutils.NewSafeFormatAndMount(mountutils.New(""), utilexec.New(),
+	return With(mountutils.NewSafeFormatAndMount(mounter(), utilexec.New(),
 		mountutils.WithMaxConcurrentFormat(maxFormat, formatTimeout)))
 }
 

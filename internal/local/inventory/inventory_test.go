@@ -43,8 +43,10 @@ func TestMachines(t *testing.T) {
 	}
 	create(2, false)
 	want := []inventory.Machine{
-		{Name: "nodes0-000000", Running: true, VCPUs: 2, Memory: 8 << 30, Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.4")}},
-		{Name: "nodes0-000001", Running: true, VCPUs: 2, Memory: 8 << 30, Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.5")}},
+		{Name: "nodes0-000000", Running: true, VCPUs: 2, Memory: 8 << 30, DataDisks: 4,
+			Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.4")}},
+		{Name: "nodes0-000001", Running: true, VCPUs: 2, Memory: 8 << 30, DataDisks: 4,
+			Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.5")}},
 	}
 	for i := range want {
 		want[i].ID = cluster.ScaleSet("nodes0").Child("virtualMachines", strconv.Itoa(i))
@@ -112,7 +114,7 @@ func createMachine(t *testing.T, client *arm.Client, s site.Site, name string) i
 		}
 	}
 	return inventory.Machine{
-		ID: vm, Name: strings.ToLower(name), Running: true, VCPUs: 4, Memory: 16 << 30,
+		ID: vm, Name: strings.ToLower(name), Running: true, VCPUs: 4, Memory: 16 << 30, DataDisks: 8,
 		NICs: []azure.ID{nic}, Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.5")},
 	}
 }

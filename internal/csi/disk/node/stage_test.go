@@ -299,7 +299,7 @@ func (c countedFormat) CombinedOutput() ([]byte, error) {
 // TestFormatsAtATime checks that eight blank disks are formatted two at a time (160).
 func TestFormatsAtATime(t *testing.T) {
 	count := &counting{Interface: utilexec.New()}
-	w := newWorld(t, node.Config{Mounts: mount.With(mountutils.NewSafeFormatAndMount(mountutils.New(""), count,
+	w := newWorld(t, node.Config{Mounts: mount.With(mountutils.NewSafeFormatAndMount(mountutils.NewWithoutSystemd(""), count,
 		mountutils.WithMaxConcurrentFormat(2, time.Minute)))})
 	const disks = 8
 	errs := make(chan error, disks)
