@@ -34,8 +34,8 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRe
 		return nil, err
 	}
 	if !c.allowed(volume, r.GetAccessibilityRequirements()) {
-		return nil, status.Errorf(codes.ResourceExhausted, "CreateVolume: a copy of disk %s is in its zone %s-%s, which is not allowed here",
-			volume.Source.Name(), c.region(volume.Parameters), volume.Zone)
+		return nil, status.Errorf(codes.ResourceExhausted, "CreateVolume: a copy of disk %s is in its zone %s-%s, which is not "+
+			"allowed here", volume.Source.Name(), c.region(volume.Parameters), volume.Zone)
 	}
 	made, err := c.create(ctx, c.config.Cluster.Disk(volume))
 	if err != nil {
