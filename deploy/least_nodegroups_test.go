@@ -101,7 +101,9 @@ func scaleGroup(ctx context.Context, s *autoscale.Server, group string) error {
 	}
 	node := &externalgrpc.ExternalGrpcNode{ProviderID: list[0]}
 	_, joined := s.NodeGroupForNode(ctx, &externalgrpc.NodeGroupForNodeRequest{Node: node})
-	_, deleted := s.NodeGroupDeleteNodes(ctx, &externalgrpc.NodeGroupDeleteNodesRequest{Id: group, Nodes: []*externalgrpc.ExternalGrpcNode{node}})
+	_, deleted := s.NodeGroupDeleteNodes(ctx, &externalgrpc.NodeGroupDeleteNodesRequest{
+		Id: group, Nodes: []*externalgrpc.ExternalGrpcNode{node},
+	})
 	if err := errors.Join(joined, deleted); err != nil {
 		return err
 	}

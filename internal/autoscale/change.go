@@ -60,6 +60,8 @@ func (p *Provider) grow(ctx context.Context, g *group, n int) {
 	g.mu.Lock()
 	spec := g.spec
 	n = min(n, g.queued)
+	g.queued -= n
+	g.sending = n // one request of a group at a time
 	g.mu.Unlock()
 	fits, refused := p.catalogue.room(ctx, spec, n)
 	if refused != nil {
@@ -71,15 +73,11 @@ func (p *Provider) grow(ctx context.Context, g *group, n int) {
 	if fits <= 0 {
 		return
 	}
-	op, err := p.setCapacity(ctx, g, func(capacity int) int { return capacity + fits })
+	op, err := p.setCapacity(ctx, g, func(capacity int) int { return capacity + fits }, func() { g.sending -= fits })
 	if err != nil {
 		p.refuse(g, fits, failure(err))
 		return
 	}
-	g.mu.Lock()
-	g.queued -= fits
-	g.under++
-	g.mu.Unlock()
 	p.Log.Info("scale set grows", "scale_set", g.set, "machines", fits)
 	p.follow(g, op, func(err error) { p.grown(g, fits, err) })
 }
@@ -92,11 +90,10 @@ func failure(err error) nodegroup.Failure {
 	return nodegroup.Failure{Code: azure.KindOf(err).String(), Message: err.Error(), Class: nodegroup.Other}
 }
 
-// refuse turns n queued machines into placeholders.
+// refuse turns n machines of the request that is being made into placeholders.
 func (p *Provider) refuse(g *group, n int, f nodegroup.Failure) {
 	g.mu.Lock()
-	n = min(n, g.queued)
-	g.queued -= n
+	g.sending -= n
 	g.refuse(n, f, false)
 	g.mu.Unlock()
 	p.Metrics.refused(f.Code, n)
@@ -152,7 +149,7 @@ func (p *Provider) restart(ctx context.Context, g *group, n int) int {
 		return len(ids)
 	}
 	g.mu.Lock()
-	g.queued -= len(ids)
+	g.sending -= len(ids)
 	g.under++
 	for _, id := range ids {
 		if at, listed := g.index[id.Key()]; listed {
@@ -207,10 +204,10 @@ func retry(ctx context.Context, do func(try int) (*azure.Operation, error)) (op 
 	return op, err
 }
 
-// setCapacity changes the capacity of a scale set, on condition that nobody else changed the scale set since it was
-// read. Where somebody did, it is read again. If it then has the very capacity that was asked for, the request came through
-// and its answer was lost.
-func (p *Provider) setCapacity(ctx context.Context, g *group, to func(capacity int) int) (*azure.Operation, error) {
+// setCapacity changes the capacity of a scale set if the scale set is as it was read; otherwise it reads the scale set again.
+// If the scale set then has the capacity that was asked for, the request came through and its answer was lost. When Azure
+// accepts the request, setCapacity calls accepted with the lock, so that no machine counts twice.
+func (p *Provider) setCapacity(ctx context.Context, g *group, to func(capacity int) int, accepted func()) (*azure.Operation, error) {
 	wanted := -1
 	op, err := retry(ctx, func(try int) (*azure.Operation, error) {
 		g.mu.Lock()
@@ -238,6 +235,8 @@ func (p *Provider) setCapacity(ctx context.Context, g *group, to func(capacity i
 	if err == nil {
 		g.mu.Lock()
 		g.capacity, g.etag = wanted, ""
+		g.under++
+		accepted()
 		g.mu.Unlock()
 	}
 	return op, err
@@ -396,7 +395,7 @@ func (p *Provider) stay(g *group, ids []azure.ID, err error) {
 	p.Log.Error("machines do not leave a scale set", "scale_set", g.set, "machines", stayed, "error", err)
 }
 
-// lower takes machines that nobody wants any more, and that Azure did not make, off the capacity. While machines are
+// lower takes waived machines, which Azure did not make, off the capacity. While machines are
 // being made it waits: the end of that calls it again.
 func (p *Provider) lower(ctx context.Context, g *group) {
 	g.mu.Lock()
@@ -414,14 +413,11 @@ func (p *Provider) lower(ctx context.Context, g *group) {
 		}
 	}
 	g.mu.Unlock()
-	op, err := p.setCapacity(ctx, g, func(capacity int) int { return nodegroup.Lower(capacity, existing, waived) })
+	op, err := p.setCapacity(ctx, g, func(capacity int) int { return nodegroup.Lower(capacity, existing, waived) },
+		func() { g.waived = max(g.waived-waived, 0) })
 	if err != nil {
 		p.Log.Warn("the capacity of a scale set cannot be lowered", "scale_set", g.set, "error", err)
 		return
 	}
-	g.mu.Lock()
-	g.waived = max(g.waived-waived, 0)
-	g.under++
-	g.mu.Unlock()
 	p.follow(g, op, func(error) {})
 }

@@ -28,10 +28,12 @@ type group struct {
 	index     map[string]int // in instances, by the key of the id
 	// leaving are machines of which the deletion or deallocation was accepted, by the key of the id.
 	leaving map[string]departure
-	queued  int // see nodegroup.Account
-	waived  int
-	refused []placeholder
-	wasNode map[string]bool // machines that are or were nodes, by the key of the id
+	// queued machines were asked for by the autoscaler and by no request to Azure yet, and can be taken back. sending are
+	// those of the request that is being made.
+	queued, sending int
+	waived          int // see nodegroup.Account
+	refused         []placeholder
+	wasNode         map[string]bool // machines that are or were nodes, by the key of the id
 	// reasons are why machines failed, as the operations say that made them, by the key of the id.
 	reasons map[string]nodegroup.Failure
 	under   int          // operations that are under way
@@ -69,7 +71,7 @@ func newGroup(spec nodegroup.Group) *group {
 // account returns what is known of the group's size. The caller holds the lock.
 func (g *group) account() nodegroup.Account {
 	return nodegroup.Account{
-		Capacity: g.capacity, Instances: g.instances, Queued: g.queued, Waived: g.waived, Refused: g.uncounted(),
+		Capacity: g.capacity, Instances: g.instances, Queued: g.queued + g.sending, Waived: g.waived, Refused: g.uncounted(),
 		Leaving: func(i nodegroup.Instance) bool { _, leaves := g.leaving[i.Key]; return leaves },
 	}
 }

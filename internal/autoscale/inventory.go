@@ -297,7 +297,7 @@ func (g *group) settle() {
 	for _, r := range g.refused {
 		if r.counted {
 			if counted++; counted > missing-g.waived {
-				continue // Azure made the machine after all, or somebody took it off the capacity
+				continue // Azure made the machine after all, or another client lowered the capacity
 			}
 		}
 		kept = append(kept, r)

@@ -210,7 +210,7 @@ func (g *group) decrease(n int) (waived bool, err error) {
 	defer g.mu.Unlock()
 	a := g.account()
 	missing := max(a.Missing()-a.Waived, 0)
-	if n > a.Queued+a.Refused+missing {
+	if n > g.queued+a.Refused+missing {
 		return false, fmt.Errorf("attempt to delete existing nodes targetSize:%d delta:%d existingNodes: %d",
 			a.Target(), -n, len(a.Active()))
 	}

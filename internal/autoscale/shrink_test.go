@@ -144,6 +144,24 @@ func TestDecrease(t *testing.T) {
 		want(t, "states", w.states(pool), "running 5")
 		wantWrites(t, w, "PATCH pool")
 	})
+	scenario(t, "while the request is made", func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1}, 2, "0:20:pool")
+		defer w.stop()
+		if err := w.increase(pool, 3); err != nil {
+			t.Fatal(err)
+		}
+		pass(210 * time.Millisecond) // the changes are gathered, and Azure has not answered
+		wantCode(t, "too late, and too early", w.decrease(pool, -3), codes.FailedPrecondition)
+		pass(5 * time.Minute)
+		want(t, "states", w.states(pool), "running 5")
+		want(t, "target", w.target(pool), 5)
+		if err := w.increase(pool, 1); err != nil {
+			t.Fatal(err)
+		}
+		pass(5 * time.Minute)
+		want(t, "target after another increase", w.target(pool), 6)
+		want(t, "capacity in Azure", w.azureCapacity(pool), 6)
+	})
 	scenario(t, "before it is asked for", func(t *testing.T) {
 		w := newWorld(t, emulator.Options{}, 2, "0:20:pool")
 		defer w.stop()

@@ -15,8 +15,8 @@ type Account struct {
 	Instances []Instance
 	// Leaving reports whether the deletion or deallocation of a machine was accepted.
 	Leaving func(Instance) bool
-	// Queued is how many machines were asked for that no request to Azure has asked for yet. Waived is how many machines
-	// that were not made nobody wants any more: the capacity still counts them.
+	// Queued is how many machines were asked for that Azure has not accepted yet. Waived is how many machines were not made
+	// and are not wanted any more: the capacity still counts them.
 	Queued, Waived int
 	// Refused is how many machines Azure refused to make that cluster-autoscaler does not know of yet. The capacity does
 	// not count them.
