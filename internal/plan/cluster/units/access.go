@@ -64,22 +64,22 @@ func (b *builder) access(ids identities, v vault, s storage, n network) access {
 }
 
 // grant gives an identity a role at a resource, or at the cluster's resource group.
-func (a *accessBuilder) grant(who string, identity graph.Identity, role, what string, scope graph.Ref) {
+func (a *accessBuilder) grant(holder string, identity graph.Identity, role, what string, scope graph.Ref) {
 	u := a.unitOf(scope)
 	subscription := a.spec.Azure.SubscriptionID
 	if u.Group != "" {
 		subscription = u.Group.Subscription()
 	}
 	ref := u.Add(graph.Resource{
-		Symbol: who + "-" + what, Type: roleAssignments, Name: assignmentName(string(a.names.Group()), a.names.Cluster, who, what, role),
-		Scope: scope,
+		Symbol: holder + "-" + what, Type: roleAssignments, Scope: scope,
+		Name: assignmentName(string(a.names.Group()), a.names.Cluster, holder, what, role),
 		Body: object{"properties": object{
 			"roleDefinitionId": string(azure.SubscriptionID(subscription)) + roleDefinitions + role,
 			"principalId":      identity.PrincipalID(),
 			"principalType":    "ServicePrincipal", // without it Azure looks for a principal that it may not know yet
 		}},
 	})
-	if who == cp {
+	if holder == cp {
 		a.made.controlPlane = append(a.made.controlPlane, ref)
 	} else {
 		a.made.nodes = append(a.made.nodes, ref)
