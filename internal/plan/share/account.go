@@ -319,9 +319,13 @@ func (r Request) NeedsSubnets() bool {
 
 // Network returns the virtual network of the endpoints.
 func (r Request) Network() azure.ID {
+	return r.networkGroup("").Resource("Microsoft.Network/virtualNetworks", cmp.Or(r.VNet, r.Cluster.VNet))
+}
+
+// networkGroup returns the resource group of the network, or another one in its subscription.
+func (r Request) networkGroup(other string) azure.ID {
 	return azure.GroupID(cmp.Or(r.Cluster.NetworkSubscription, r.Cluster.Subscription),
-		cmp.Or(r.VNetGroup, r.Cluster.VNetGroup, r.Cluster.ResourceGroup)).
-		Resource("Microsoft.Network/virtualNetworks", cmp.Or(r.VNet, r.Cluster.VNet))
+		cmp.Or(other, r.VNetGroup, r.Cluster.VNetGroup, r.Cluster.ResourceGroup))
 }
 
 // CheckNetwork returns why the network of the endpoints is not known, nil if it is or is not needed.

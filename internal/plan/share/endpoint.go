@@ -10,9 +10,7 @@ import (
 
 // Zone returns the private DNS zone of file servers.
 func (r Request) Zone() azure.ID {
-	group := azure.GroupID(cmp.Or(r.Cluster.NetworkSubscription, r.Cluster.Subscription),
-		cmp.Or(r.ZoneGroup, r.VNetGroup, r.Cluster.VNetGroup, r.Cluster.ResourceGroup))
-	return group.Resource(network.PrivateZones, "privatelink.file."+cmp.Or(r.EndpointSuffix, r.Cluster.Suffix, "core.windows.net"))
+	return r.networkGroup(r.ZoneGroup).Resource(network.PrivateZones, "privatelink.file."+cmp.Or(r.EndpointSuffix, r.Cluster.Suffix, "core.windows.net"))
 }
 
 // link returns the link of the zone with the nodes' network.
@@ -22,8 +20,7 @@ func (r Request) link() azure.ID {
 
 // endpoint returns the private endpoint of an account.
 func (r Request) endpoint(account azure.ID) azure.ID {
-	group := azure.GroupID(r.Network().Subscription(), r.Network().ResourceGroup())
-	return group.Resource(network.PrivateEndpoints, account.Name()+"-pvtendpoint")
+	return r.networkGroup("").Resource(network.PrivateEndpoints, account.Name()+"-pvtendpoint")
 }
 
 // EndpointNeeds returns what a snapshot must hold for Endpoint.
