@@ -89,7 +89,7 @@ func (r Request) Matches(a Account) bool {
 		sameRegion(a.Location, r.region()),
 		r.matchesTags(a),
 		r.matchesSettings(a.Properties),
-		r.matchesNetwork(a.Properties),
+		r.matchesNetwork(a),
 	} {
 		if !fits {
 			return false
@@ -158,16 +158,30 @@ func takesIdentities(a storage.Account) bool {
 
 // matchesNetwork reports whether the nodes can reach an account as the request says: through service endpoints of all
 // subnets, or through a private endpoint for files.
-func (r Request) matchesNetwork(a storage.Account) bool {
+func (r Request) matchesNetwork(a Account) bool {
+	rules := a.Properties.NetworkRules
 	for _, subnet := range r.Subnets() {
-		if a.NetworkRules == nil || !slices.ContainsFunc(a.NetworkRules.Subnets, func(rule storage.SubnetRule) bool {
+		if rules == nil || !slices.ContainsFunc(rules.Subnets, func(rule storage.SubnetRule) bool {
 			return rule.ID.Equal(subnet) && strings.EqualFold(cmp.Or(rule.Action, "Allow"), "Allow")
 		}) {
 			return false
 		}
 	}
-	return r.Endpoint != EndpointPrivate || len(a.Connections) > 0
+	return r.Endpoint != EndpointPrivate || len(a.Properties.Connections) > 0 || r.Made(a.ID.Name())
 }
+
+// Made reports whether an account was made for requests like this one. It may not be complete yet.
+func (r Request) Made(name string) bool {
+	for attempt := range MostAccounts {
+		if strings.EqualFold(name, r.NewName("", attempt)) {
+			return true
+		}
+	}
+	return false
+}
+
+// MostAccounts bounds the accounts that are made for requests that the same accounts serve.
+const MostAccounts = 100
 
 // NeedsFileService reports whether the file service of an account has to be looked at as well.
 func (r Request) NeedsFileService() bool { return r.Multichannel != nil || r.DisableRetention != nil }
@@ -354,3 +368,6 @@ func (r Request) WithEndpoint(subnet azure.Resource[network.Subnet]) (azure.Reso
 		slices.Clone(subnet.Properties.ServiceEndpoints), network.ServiceEndpoint{Service: service, Locations: []string{r.Cluster.Location}},
 	)}}, true
 }
+
+// MadeByDriver reports whether a driver made an account.
+func MadeByDriver(a Account) bool { return a.Tags[tagCreatedBy] == creator }

@@ -374,3 +374,39 @@ func id(field func(*Parameters) *string) func(*Parameters, string) error {
 		return nil
 	}
 }
+
+// SnapshotParameters is what a VolumeSnapshotClass says.
+type SnapshotParameters struct {
+	DataPlane string // as of a StorageClass
+	Metadata  map[string]string
+
+	metadata string
+}
+
+// ReadSnapshotClass reads the parameters of a VolumeSnapshotClass. The error is a [parameter.Error].
+func ReadSnapshotClass(class map[string]string) (SnapshotParameters, error) {
+	var p SnapshotParameters
+	err := parameter.Read(&p, []parameter.Key[SnapshotParameters]{
+		{Name: "useDataPlaneAPI", Read: func(p *SnapshotParameters, value string) error {
+			var volume Parameters
+			err := readDataPlane(&volume, value)
+			p.DataPlane = volume.DataPlane
+			return err
+		}},
+		{Name: "metadata", Read: parameter.Text(func(p *SnapshotParameters) *string { return &p.metadata })},
+	}, class)
+	if err != nil {
+		return p, err
+	}
+	pairs, bad := parameter.Pairs(p.metadata, "")
+	if bad != "" {
+		return p, &parameter.Error{Key: "metadata", Value: bad, Allowed: "want KEY=VALUE"}
+	}
+	for name, value := range pairs {
+		if strings.EqualFold(name, Initiator) {
+			return p, &parameter.Error{Key: "metadata", Value: name + "=" + value, Allowed: "the driver sets " + Initiator}
+		}
+	}
+	p.Metadata = pairs
+	return p, nil
+}

@@ -31,8 +31,8 @@ const (
 	leastStandard, leastPremium, leastV2 = 1, 100, 32
 	mostSharesV2, mostSharesPremium      = 50, 1024
 
-	largestShare    = 102400  // GiB
-	largestShareV2  = 262144  // GiB
+	largestShare    = 102400 // GiB
+	largestShareV2  = 262144 // GiB
 	defaultShareGiB = 100
 )
 
@@ -144,3 +144,32 @@ const (
 	// Initiator is the name of the snapshot, in its metadata.
 	Initiator = "initiator"
 )
+
+// Grown returns the change that makes a share larger. A share with the performance that Azure suggests for its size gets that
+// of its new size.
+func Grown(have storage.Share, size int64) storage.Share {
+	change := storage.Share{QuotaGiB: size}
+	if have.IOPS == nil || have.BandwidthMiBs == nil {
+		return change
+	}
+	for _, usual := range []func(int64) (int64, int64){standardV2, premiumV2} {
+		if iops, bandwidth := usual(have.QuotaGiB); iops == *have.IOPS && bandwidth == *have.BandwidthMiBs {
+			iops, bandwidth = usual(size)
+			change.IOPS, change.BandwidthMiBs = &iops, &bandwidth
+		}
+	}
+	return change
+}
+
+// Modified returns the change that a VolumeAttributesClass asks for, and whether there is any.
+func Modified(have storage.Share, want Parameters) (storage.Share, bool) {
+	var change storage.Share
+	differs := func(want, have *int64) *int64 {
+		if want == nil || have != nil && *have == *want {
+			return nil
+		}
+		return want
+	}
+	change.IOPS, change.BandwidthMiBs = differs(want.IOPS, have.IOPS), differs(want.Bandwidth, have.BandwidthMiBs)
+	return change, change.IOPS != nil || change.BandwidthMiBs != nil
+}
