@@ -4,101 +4,80 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"os/signal"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
 
-	"kaz/internal/emulator/plane/fabric/netns"
+	"golang.org/x/sys/unix"
 )
 
-// Host is the host's side of the tests of a package.
+// Host is the host's side of the tests of a package: a process of its own, in new network, process and mount namespaces.
+// Servers that it starts end with it, and no other process of the machine can connect to them.
 type Host struct {
-	Network *Network
-	Dir     string // of the servers; the guest can read it
-	servers []*exec.Cmd
+	Dir string // a directory of the host for the servers; the guest can read it
+
+	ends []func() error
 }
 
-func newHost(ctx context.Context) (*Host, error) {
-	dir, err := os.MkdirTemp("", "kaz-guest-host-")
-	if err != nil {
-		return nil, err
-	}
-	network, err := NewNetwork(ctx)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return &Host{Network: network, Dir: dir}, nil
-}
+// AtEnd has a function called after the tests. The last function is called first.
+func (h *Host) AtEnd(f func() error) { h.ends = append(h.ends, f) }
 
-// Serve starts a server in the network, and returns when it accepts connections at a TCP port of the host's address. The
-// server ends with the tests. Its output is shown if they fail.
-func (h *Host) Serve(ctx context.Context, port int, program string, args ...string) error {
-	log, err := os.Create(h.log(len(h.servers)))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	server := exec.Command(program, args...)
-	server.Stdout, server.Stderr = log, log
-	// Servers that fork are one process namespace: all end with the first.
-	server.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := netns.Do(h.Network.Namespace, server.Start); err != nil {
-		return fmt.Errorf("start %s: %w", program, err)
-	}
-	h.servers = append(h.servers, server)
-	if err := h.accepts(ctx, port); err != nil {
-		return fmt.Errorf("%s: %w", program, err)
-	}
-	return nil
-}
-
-// accepts waits until a server accepts connections.
-func (h *Host) accepts(ctx context.Context, port int) error {
-	const patience, pause = 20 * time.Second, 20 * time.Millisecond
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	address := net.JoinHostPort(h.Network.Host.String(), fmt.Sprint(port))
-	for {
-		err := netns.Do(h.Network.Namespace, func() error {
-			connection, err := net.Dial("tcp", address)
-			if err != nil {
-				return err
-			}
-			return connection.Close()
-		})
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(pause):
-		}
-	}
-}
-
-func (h *Host) log(server int) string { return filepath.Join(h.Dir, fmt.Sprintf("server-%d.log", server)) }
-
-// logs returns an error with the output of the servers, nil if there is none.
-func (h *Host) logs() error {
+func (h *Host) close() error {
 	var all []error
-	for i, server := range h.servers {
-		if text, err := os.ReadFile(h.log(i)); err != nil || len(text) > 0 {
-			all = append(all, fmt.Errorf("output of %s: %w\n%s", server.Path, err, text))
-		}
+	for _, end := range slices.Backward(h.ends) {
+		all = append(all, end())
 	}
 	return errors.Join(all...)
 }
 
-// close ends the servers, the last started first, and removes what the host made.
-func (h *Host) close() error {
-	for _, server := range slices.Backward(h.servers) {
-		_ = server.Process.Kill() // it has ended otherwise
-		_ = server.Wait()         // its error is that it was killed
+// newHost makes the host's side in the namespaces of this process, which are new.
+func newHost(ctx context.Context) (*Host, error) {
+	if err := errors.Join(
+		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+		unix.Mount("proc", "/proc", "proc", 0, ""),
+	); err != nil {
+		return nil, fmt.Errorf("mount /proc: %w", err)
 	}
-	return errors.Join(h.Network.Close(), os.RemoveAll(h.Dir))
+	dir, err := os.MkdirTemp("", "kaz-host-")
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{Dir: dir}
+	h.AtEnd(func() error { return os.RemoveAll(dir) })
+	if err := Link(ctx); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return h, nil
+}
+
+// asHost runs this test binary again, as the host. Everything that the host starts ends with it, and it ends with this process.
+func asHost() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The kernel ends the child with the thread that started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(ctx, self, append(os.Args[1:], "-guest.host")...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+	}
+	const patience = 10 * time.Second
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, patience
+	if err := cmd.Start(); err != nil {
+		return &UnavailableError{Reason: "new namespaces: " + err.Error()}
+	}
+	err = cmd.Wait()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		return &ExitError{Code: max(failed.ExitCode(), 1)}
+	}
+	return err
 }

@@ -13,17 +13,20 @@ import (
 	"testing"
 )
 
-// inside is what [Main] tells the tests in the guest: the facts that the package's host function returned, as JSON.
-var inside = flag.String("guest.facts", "", "set in a guest: what its host tells the tests, as JSON")
+// A test binary runs three times: as go test starts it, as the host, and in the guest.
+var (
+	isHost = flag.Bool("guest.host", false, "set in the process that is the host of a guest")
+	inside = flag.String("guest.facts", "", "set in a guest: what its host tells the tests, as JSON")
+)
 
 // outside is why the tests are not in a guest.
 var outside = "TestMain does not call guest.Main"
 
 // Main runs all tests of a package in a guest, and returns the exit code of the test binary, for TestMain. On the host it
-// calls start, which starts the servers that the tests need and returns facts about them, such as addresses. Tests get the
+// calls start, which starts the servers that the tests need and returns facts about them, such as shares. Tests get the
 // facts from [Facts]. Where guests cannot run, that function skips them.
 //
-// The guest sees the files of the host but changes none. Only -test flags that name files have no effect.
+// The race detector does not work in a guest.
 func Main[F any](m *testing.M, start func(context.Context, *Host) (F, error)) int {
 	flag.Parse()
 	if *inside != "" || flag.Lookup("test.list").Value.String() != "" {
@@ -33,9 +36,12 @@ func Main[F any](m *testing.M, start func(context.Context, *Host) (F, error)) in
 		outside = "boots a guest: not in short mode"
 		return m.Run()
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := onHost(ctx, start)
+	err := check()
+	if err == nil && *isHost {
+		err = withGuest(start)
+	} else if err == nil {
+		err = asHost()
+	}
 	if failed, ok := errors.AsType[*ExitError](err); ok {
 		return failed.Code
 	}
@@ -50,11 +56,10 @@ func Main[F any](m *testing.M, start func(context.Context, *Host) (F, error)) in
 	return 0
 }
 
-// onHost starts the servers and runs this test binary in a guest.
-func onHost[F any](ctx context.Context, start func(context.Context, *Host) (F, error)) (err error) {
-	if err := check(); err != nil {
-		return err
-	}
+// withGuest starts the servers and runs this test binary in a guest.
+func withGuest[F any](start func(context.Context, *Host) (F, error)) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	host, err := newHost(ctx)
 	if err != nil {
 		return err
@@ -62,7 +67,7 @@ func onHost[F any](ctx context.Context, start func(context.Context, *Host) (F, e
 	defer func() { err = errors.Join(err, host.close()) }()
 	facts, err := start(ctx, host)
 	if err != nil {
-		return errors.Join(err, host.logs())
+		return err
 	}
 	text, err := json.Marshal(facts)
 	if err != nil {
@@ -76,21 +81,18 @@ func onHost[F any](ctx context.Context, start func(context.Context, *Host) (F, e
 	if err != nil {
 		return err
 	}
-	err = Run(ctx, Command{
-		Args: append(append([]string{self}, forGuest(os.Args[1:])...), "-guest.facts="+string(text)),
-		Dir:  dir, Output: os.Stdout, Network: host.Network,
-	})
-	if err != nil {
-		err = errors.Join(err, host.logs())
-	}
-	return err
+	arguments := append([]string{self}, forGuest(os.Args[1:])...)
+	return Run(ctx, Command{Args: append(arguments, "-guest.facts="+string(text)), Dir: dir, Output: os.Stdout, Linked: true})
 }
 
-// forGuest returns the arguments of a test binary without those that name files of the host to be written.
+// forGuest returns the arguments of a test binary without those for the host. Files that tests write end with the guest.
 func forGuest(arguments []string) []string {
 	var kept []string
 	for _, a := range arguments {
-		if !strings.HasPrefix(a, "-test.testlogfile=") && !strings.HasPrefix(a, "-test.gocoverdir=") {
+		name, _, _ := strings.Cut(a, "=")
+		switch name {
+		case "-guest.host", "-test.testlogfile", "-test.gocoverdir":
+		default:
 			kept = append(kept, a)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"kaz/internal/emulator/plane/fabric/netns"
 )
 
 // kernel is the program that is the guest's kernel. Debian's package user-mode-linux has it.
@@ -37,7 +34,8 @@ type Command struct {
 	Output io.Writer         // of the standard output and the standard error; nil discards both
 	// Writable are directories of the host that the guest may write. Everything else that it writes ends with it.
 	Writable []string
-	Network  *Network // nil is a guest without a network
+	// Linked connects the guest to the network namespace in which Run is called. [Link] made the host's end.
+	Linked bool
 }
 
 // ExitError is the error of a program that ended with another code than 0.
@@ -48,7 +46,9 @@ func (e *ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Code
 // UnavailableError means that this machine cannot run guests.
 type UnavailableError struct{ Reason string }
 
-func (e *UnavailableError) Error() string { return "this machine cannot run user-mode Linux: " + e.Reason }
+func (e *UnavailableError) Error() string {
+	return "this machine cannot run user-mode Linux: " + e.Reason
+}
 
 // Run boots a guest, runs the command, and returns when the guest is off. When ctx is done, the guest ends at once, like a
 // machine that loses its power. The error is an [ExitError] if the program failed, and an [UnavailableError] if the guest
@@ -89,7 +89,7 @@ func (c Command) boot(ctx context.Context, files string, console *tail) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = console, console, []*os.File{write}
 	cmd.WaitDelay = time.Second
-	err = netns.Do(c.Network.namespace(), cmd.Start)
+	err = cmd.Start()
 	_ = write.Close() // nothing was written
 	if err != nil {
 		return err
@@ -113,12 +113,11 @@ func (c Command) arguments(files string) []string {
 		"init=" + filepath.Join(files, "init"), "uml_dir=" + files + "/", "umid=kernel",
 		"con=null", "con0=null,fd:1", "ssl=null", "ssl0=null,fd:3", "GUEST_WRITABLE=" + strings.Join(c.Writable, ":"),
 	}
-	n := c.Network
-	if n == nil {
+	if !c.Linked {
 		return arguments
 	}
 	return append(arguments, "vec0:transport=tap,gro=1,ifname="+device, // without gro the link stops under load
-		"GUEST_ADDRESS="+netip.PrefixFrom(n.Guest, networkRange.Bits()).String(), "GUEST_GATEWAY="+n.Host.String())
+		"GUEST_ADDRESS="+Address+prefixLength, "GUEST_GATEWAY="+HostAddress)
 }
 
 // script returns the shell script that becomes the program.

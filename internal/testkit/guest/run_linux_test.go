@@ -17,48 +17,56 @@ import (
 	"kaz/internal/testkit/guest"
 )
 
-// run runs a shell script in a guest and returns its output. It skips the test where guests cannot run.
-func run(t *testing.T, c guest.Command, script string) (string, error) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("boots a guest: not in short mode")
-	}
+// run runs a shell script in a guest and returns its output.
+func run(ctx context.Context, c guest.Command, script string) (string, error) {
 	var output bytes.Buffer
 	c.Args, c.Output = []string{"sh", "-c", script}, &output
-	began := time.Now()
-	err := guest.Run(t.Context(), c)
-	if unavailable, ok := errors.AsType[*guest.UnavailableError](err); ok {
-		t.Skip(unavailable)
-	}
-	t.Logf("boot, program and end took %s", time.Since(began).Round(time.Millisecond))
+	err := guest.Run(ctx, c)
 	return output.String(), err
 }
 
+// available skips a test where guests cannot run.
+func available(t *testing.T, err error) {
+	t.Helper()
+	if unavailable, ok := errors.AsType[*guest.UnavailableError](err); ok {
+		t.Skip(unavailable)
+	}
+}
+
+// A guest in a network namespace.
 func TestAGuestRunsAProgram(t *testing.T) {
-	network, err := guest.NewNetwork(t.Context())
-	if err != nil {
+	namespace := fmt.Sprintf("kaz-guest-%d", os.Getpid())
+	if err := netns.Create(namespace); err != nil {
 		t.Skip(err)
 	}
 	t.Cleanup(func() {
-		if err := network.Close(); err != nil {
+		if err := netns.Remove(namespace); err != nil {
 			t.Error(err)
 		}
 	})
-	dir := t.TempDir()
-	here := filepath.Join(dir, "writable")
-	if err := os.Mkdir(here, 0o755); err != nil {
-		t.Fatal(err)
+	here := t.TempDir()
+	beside := t.TempDir()
+	var output string
+	var err error
+	inside := netns.Do(namespace, func() error {
+		if err := guest.Link(t.Context()); err != nil {
+			return err
+		}
+		output, err = run(t.Context(), guest.Command{
+			Env: map[string]string{"QUOTED": `it's "$HOME"`}, Dir: here, Writable: []string{here}, Linked: true,
+		}, fmt.Sprintf(`
+			echo "$QUOTED"; pwd
+			grep -wc -e cifs -e nfs4 /proc/filesystems
+			echo kept >%[1]s/file; echo gone >%[2]s/file; cat %[2]s/file
+			bash -c 'cat </dev/tcp/%[3]s/%[4]s'
+			echo problem >&2
+			exit 7`, here, beside, guest.HostAddress, greeter(t, "hello from the host")))
+		return nil
+	})
+	if inside != nil {
+		t.Fatal(inside)
 	}
-	server := greeter(t, network, "hello from the host")
-	output, err := run(t, guest.Command{
-		Env: map[string]string{"QUOTED": `it's "$HOME"`}, Dir: here, Writable: []string{here}, Network: network,
-	}, fmt.Sprintf(`
-		echo "$QUOTED"; pwd
-		grep -wc -e cifs -e nfs4 /proc/filesystems
-		echo kept >%[1]s/file; echo gone >%[2]s/file; cat %[2]s/file
-		exec 3<>/dev/null; bash -c 'cat </dev/tcp/%[3]s/%[4]s'
-		echo problem >&2
-		exit 7`, here, dir, network.Host, server))
+	available(t, err)
 	failed, ok := errors.AsType[*guest.ExitError](err)
 	if !ok || failed.Code != 7 {
 		t.Errorf("got error %v, want exit status 7", err)
@@ -70,19 +78,15 @@ func TestAGuestRunsAProgram(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(here, "file")); string(text) != "kept\n" {
 		t.Errorf("the writable directory has %q, %v", text, err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "file")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(beside, "file")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the guest changed a directory that was not given to it: %v", err)
 	}
 }
 
-// greeter answers each connection from the network with a text. It returns the port.
-func greeter(t *testing.T, n *guest.Network, text string) string {
+// greeter answers each connection of a guest with a text. It returns the port.
+func greeter(t *testing.T, text string) string {
 	t.Helper()
-	var listener net.Listener
-	err := netns.Do(n.Namespace, func() (err error) {
-		listener, err = net.Listen("tcp", net.JoinHostPort(n.Host.String(), "0"))
-		return err
-	})
+	listener, err := net.Listen("tcp", net.JoinHostPort(guest.HostAddress, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +107,10 @@ func greeter(t *testing.T, n *guest.Network, text string) string {
 
 // All output arrives, also if there is more of it than pipes and serial lines hold.
 func TestAGuestLosesNoOutput(t *testing.T) {
-	output, err := run(t, guest.Command{}, "seq 1 50000")
+	began := time.Now()
+	output, err := run(t.Context(), guest.Command{}, "seq 1 50000")
+	available(t, err)
+	t.Logf("boot, program and end took %s", time.Since(began).Round(time.Millisecond))
 	if err != nil {
 		t.Error(err)
 	}
@@ -117,9 +124,6 @@ func TestAGuestLosesNoOutput(t *testing.T) {
 }
 
 func TestAGuestEndsWithItsContext(t *testing.T) {
-	if testing.Short() {
-		t.Skip("boots a guest: not in short mode")
-	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the power is off")
 	read, write := io.Pipe()
@@ -130,9 +134,7 @@ func TestAGuestEndsWithItsContext(t *testing.T) {
 	}()
 	if _, err := io.ReadFull(read, make([]byte, len("up\n"))); err != nil {
 		err := <-ended
-		if unavailable, ok := errors.AsType[*guest.UnavailableError](err); ok {
-			t.Skip(unavailable)
-		}
+		available(t, err)
 		t.Fatal(err)
 	}
 	cancel(why)
