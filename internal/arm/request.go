@@ -242,8 +242,10 @@ func (d *Client) Begin(ctx context.Context, r azure.Request) (*azure.Operation, 
 // checkRequest returns why a change cannot be requested, nil if it can.
 func checkRequest(r azure.Request, writes bool) error {
 	switch {
-	case !writes && r.Verb != azure.Delete && r.Verb != azure.Post:
+	case !writes && r.Verb != azure.Delete && r.Verb != azure.Post && r.Verb != azure.Get:
 		return fmt.Errorf("%q is not a verb that changes something", r.Verb)
+	case r.Verb == azure.Get && len(r.Header) == 0:
+		return errors.New("a read without a header is left to the reader")
 	case r.Verb == azure.Post && (r.Action == "" || strings.ContainsAny(r.Action, "?#%\\")):
 		return fmt.Errorf("%q is not the name of an action", r.Action)
 	case writes && len(r.Body) == 0:
@@ -274,6 +276,9 @@ func (d *Client) changeCall(r azure.Request) (call, error) {
 	}
 	if writes {
 		c.body = r.Body.Without(d.types.Of(r.ID.Type()).Shown...)
+	}
+	for name, value := range r.Header {
+		c.header.Set(name, value)
 	}
 	if r.IfMatch != "" {
 		c.header.Set("If-Match", r.IfMatch)

@@ -31,6 +31,7 @@ const (
 	Patch  Verb = "PATCH"  // merges the body into a resource
 	Delete Verb = "DELETE" // removes a resource; one that is not there is no error
 	Post   Verb = "POST"   // runs an action of a resource
+	Get    Verb = "GET"    // reads what a header chooses, such as a snapshot of a share; all else is read by a [Reader]
 )
 
 // Request is one change that a [Writer] makes.
@@ -39,8 +40,10 @@ type Request struct {
 	ID   ID
 	// Action is the name of the action that a POST runs.
 	Action string
-	// Parameters are query parameters of an action, beside the api-version.
+	// Parameters are query parameters beside the api-version.
 	Parameters map[string]string
+	// Header has the headers that some types read beside the usual ones.
+	Header map[string]string
 	Body       Document
 	// IfMatch is the etag that the resource must still have, "" for none.
 	IfMatch string

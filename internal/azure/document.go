@@ -124,6 +124,7 @@ type Resource[P any] struct {
 	ExtendedLocation *ExtendedLocation `json:"extendedLocation,omitempty"`
 	Zones            []string          `json:"zones,omitempty" azure:"set"`
 	SKU              *SKU              `json:"sku,omitempty"`
+	Kind             string            `json:"kind,omitempty" azure:"fold"`
 	Tags             Tags              `json:"tags,omitempty"`
 	Properties       P                 `json:"properties"`
 }

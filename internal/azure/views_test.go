@@ -13,6 +13,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/azure/network"
+	"kaz/internal/azure/storage"
 )
 
 // views are all types of resources that have a view.
@@ -34,6 +35,13 @@ func views() []reflect.Type {
 		reflect.TypeFor[azure.Resource[network.RouteTable]](),
 		reflect.TypeFor[azure.Resource[network.SecurityGroup]](),
 		reflect.TypeFor[azure.Resource[network.Subnet]](),
+		reflect.TypeFor[azure.Resource[network.PrivateEndpoint]](),
+		reflect.TypeFor[azure.Resource[network.PrivateZone]](),
+		reflect.TypeFor[azure.Resource[network.PrivateZoneLink]](),
+		reflect.TypeFor[azure.Resource[network.PrivateZoneGroup]](),
+		reflect.TypeFor[azure.Resource[storage.Account]](),
+		reflect.TypeFor[azure.Resource[storage.FileService]](),
+		reflect.TypeFor[azure.Resource[storage.Share]](),
 	}
 }
 

@@ -33,6 +33,11 @@ func (t reader) get(r *request) (reply, error) {
 	}
 	c := t.call(r, behaviour.Get)
 	c.Old = doc
+	if r.Kind.Version != nil {
+		if doc, err = r.Kind.Version(c); err != nil {
+			return reply{}, err
+		}
+	}
 	if r.Action != "" {
 		body, err := r.Kind.View(r.Action)(c)
 		return reply{status: http.StatusOK, body: body}, err
@@ -153,10 +158,10 @@ func page(r *request, all items) (reply, error) {
 	return reply{status: http.StatusOK, body: body}, nil
 }
 
-// top is the size of a page: $top, but no more than the type has on a page.
+// top is the size of a page: $top, or $maxpagesize of Microsoft.Storage, but no more than the type has on a page.
 func top(r *request) (int, error) {
 	size := cmp.Or(r.Kind.Page, pageSize)
-	text := r.query.Get("$top")
+	text := cmp.Or(r.query.Get("$top"), r.query.Get("$maxpagesize"))
 	if text == "" {
 		return size, nil
 	}

@@ -34,6 +34,11 @@ func (t remover) remove(r *request) (reply, error) {
 	if fault := t.precondition(r); fault != nil {
 		return reply{}, fault
 	}
+	if r.Kind.RemoveVersion != nil {
+		if done, err := r.Kind.RemoveVersion(c); done || err != nil {
+			return reply{status: cmp.Or(r.Kind.Style.Deleted, 200)}, err
+		}
+	}
 	if err := t.allowed(c, r.Kind); err != nil {
 		return reply{}, err
 	}

@@ -139,7 +139,7 @@ func (r *request) resolve(by address.Resolver, path string) (err error) {
 // call is the behaviour's view of the request.
 func (r *request) call(w behaviour.World, v behaviour.Verb) *behaviour.Call {
 	return &behaviour.Call{World: w, Verb: v, ID: r.ID, Type: r.Kind.Type, Body: r.body, Query: r.query, Principal: r.principal,
-		Host: r.host, Action: r.Action, Notes: behaviour.Object{}, Download: r.download}
+		Header: r.http.Header, Host: r.host, Action: r.Action, Notes: behaviour.Object{}, Download: r.download}
 }
 
 // next is the URL of the list's next page.

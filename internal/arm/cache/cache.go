@@ -167,7 +167,7 @@ func only(docs []azure.Document, err error) (azure.Document, error) {
 
 // Begin begins a change. When it has ended, what it made stale is forgotten.
 func (c *Cache) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
-	if r.Verb == azure.Post && c.asks[strings.ToLower(r.Action)] {
+	if r.Verb == azure.Get || r.Verb == azure.Post && c.asks[strings.ToLower(r.Action)] {
 		return c.client.Begin(ctx, r)
 	}
 	return azure.Around(c.client, c.change).Begin(ctx, r)

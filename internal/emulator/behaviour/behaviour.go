@@ -13,6 +13,7 @@
 package behaviour
 
 import (
+	"net/http"
 	"net/url"
 
 	"kaz/internal/azure"
@@ -108,6 +109,10 @@ type Type struct {
 	// Show completes what a client sees: back-references, computed fields. The view
 	// is a copy. c.Verb distinguishes replies to writes from reads and lists.
 	Show func(c *Call, view Object)
+	// Version gives the version of c.Old that a GET names by a header, such as a snapshot, and c.Old if the GET names none.
+	// RemoveVersion removes the version that a DELETE names, and reports whether it names one.
+	Version       func(c *Call) (Object, error)
+	RemoveVersion func(c *Call) (bool, error)
 	// Filter gives the test of a list's $filter; without it $filter is ignored.
 	Filter func(c *Call, filter string) (func(Object) bool, error)
 
@@ -214,6 +219,8 @@ type Call struct {
 	Parent Object
 	// Query are the request's query parameters; keys without regard to case.
 	Query url.Values
+	// Header are the request's headers, nil when there is no request.
+	Header http.Header
 	// Param are the names in a Route's pattern.
 	Param map[string]string
 	// Notes is kept with an operation from its start to its end; JSON values only.

@@ -143,6 +143,15 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) {
 	<-p.done
 }
 
+// Reload sends SIGHUP to the process and its children, by which servers read their configuration again.
+func (p *Process) Reload() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		_ = signalGroup(p.record.PID, syscall.SIGHUP)
+	}
+}
+
 func (p *Process) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -69,6 +69,9 @@ func fillAccount(c *behaviour.Call) error {
 	if err := checkKind(c); err != nil {
 		return err
 	}
+	if err := checkSubnets(c); err != nil {
+		return err
+	}
 	now := behaviour.Timestamp(c.Now())
 	behaviour.Default(c.Doc, "properties.creationTime", now)
 	if c.Doc[keysField] == nil {
@@ -143,7 +146,20 @@ func checkKind(c *behaviour.Call) error {
 			"Property 'kind' was specified in the input, but it cannot be updated from '%s' to '%s'.", had, kind)
 	}
 	c.Doc["kind"] = kind
-	for _, fixed := range []string{"isHnsEnabled", "isNfsV3Enabled", "dnsEndpointType"} {
+	return checkFixed(c)
+}
+
+// checkFixed refuses changes of properties that cannot change.
+func checkFixed(c *behaviour.Call) error {
+	const large = "properties.largeFileSharesState"
+	if behaviour.Text(c.Old, large) == "Enabled" {
+		behaviour.Default(c.Doc, large, "Enabled")
+		if c.Changed(large) {
+			return behaviour.Invalid("AccountPropertyCannotBeUpdated",
+				"The property 'largeFileSharesState' was specified in the input, but it cannot be updated: large file shares cannot be disabled.")
+		}
+	}
+	for _, fixed := range []string{"isHnsEnabled", "isNfsV3Enabled", "dnsEndpointType", "encryption.requireInfrastructureEncryption"} {
 		path := "properties." + fixed
 		was := behaviour.At(c.Old, path)
 		if c.Old == nil || was == nil {
@@ -153,6 +169,35 @@ func checkKind(c *behaviour.Call) error {
 		if c.Changed(path) {
 			return behaviour.Invalid("AccountPropertyCannotBeUpdated",
 				"The property '%s' was specified in the input, but it cannot be updated.", fixed)
+		}
+	}
+	return nil
+}
+
+// mostNetworkRules is the limit of each kind of network rules.
+const mostNetworkRules = 200
+
+// checkSubnets refuses network rules for subnets that do not exist or have no service endpoint of storage.
+func checkSubnets(c *behaviour.Call) error {
+	const failure = "NetworkAclsValidationFailure"
+	for _, kind := range []string{"virtualNetworkRules", "ipRules"} {
+		if n := len(behaviour.Array(c.Doc, "properties.networkAcls."+kind)); n > mostNetworkRules {
+			return behaviour.Invalid(failure, "Validation of network acls failure: %d %s, at most %d are allowed.", n, kind, mostNetworkRules)
+		}
+	}
+	for _, rule := range behaviour.Objects(c.Doc, "properties.networkAcls.virtualNetworkRules") {
+		id := azure.ID(behaviour.Text(rule, "id"))
+		subnet, there := c.Get(id)
+		if !there || !id.Is("Microsoft.Network/virtualNetworks/subnets") {
+			return behaviour.Invalid(failure, "Validation of network acls failure: SubnetNotFound:The subnet %s does not exist.", id)
+		}
+		if !slices.ContainsFunc(behaviour.Objects(subnet, "properties.serviceEndpoints"), func(e behaviour.Object) bool {
+			return strings.HasPrefix(strings.ToLower(behaviour.Text(e, "service")), "microsoft.storage")
+		}) {
+			return behaviour.Invalid(failure, "Validation of network acls failure: SubnetsHaveNoServiceEndpointsConfigured:Subnets %s of "+
+				"virtual network %s do not have ServiceEndpoints for Microsoft.Storage resources configured. Add Microsoft.Storage to "+
+				"subnet's ServiceEndpoints collection before trying to ACL Microsoft.Storage resources to these subnets.", id.Name(),
+				id.Parent())
 		}
 	}
 	return nil

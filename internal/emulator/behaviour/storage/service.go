@@ -18,6 +18,13 @@ func service(name string, defaults behaviour.Object) behaviour.Type {
 				return behaviour.Invalid("InvalidResourceName",
 					"The name '%s' of a %s resource is not valid. The only allowed name is default.", c.ID.Name(), name)
 			}
+			// A setting that the request leaves out stays.
+			for setting, value := range behaviour.Sub(c.Old, "properties") {
+				behaviour.Default(c.Doc, "properties."+setting, behaviour.Clone(value))
+			}
+			if err := checkService(c); err != nil {
+				return err
+			}
 			if behaviour.Sub(c.Doc, "properties.deleteRetentionPolicy") != nil {
 				behaviour.Default(c.Doc, "properties.deleteRetentionPolicy.allowPermanentDelete", false)
 			}
@@ -63,4 +70,23 @@ func tableServices() behaviour.Type { return service("tableServices", noRules())
 
 func noRules() behaviour.Object {
 	return behaviour.Object{"cors": behaviour.Object{"corsRules": []any{}}}
+}
+
+// checkService refuses settings of a service that its account cannot have.
+func checkService(c *behaviour.Call) error {
+	const longest = 365
+	for _, policy := range []string{"shareDeleteRetentionPolicy", "deleteRetentionPolicy", "containerDeleteRetentionPolicy"} {
+		path := "properties." + policy
+		days, given := behaviour.Int(c.Doc, path+".days")
+		if behaviour.Bool(c.Doc, path+".enabled") && given && (days < 1 || days > longest) {
+			return behaviour.Invalid("InvalidRequestPropertyValue", "The value '%d' is not allowed for property %s.days: 1 to %d are.", days,
+				policy, longest)
+		}
+	}
+	account, _ := c.Get(c.ID.Parent())
+	model, _ := modelOf(account)
+	if behaviour.Bool(c.Doc, "properties.protocolSettings.smb.multichannel.enabled") && model.tier != "Premium" {
+		return behaviour.Conflict("FeatureNotSupportedForAccount", "SMB Multichannel is not supported for the account.")
+	}
+	return nil
 }

@@ -3,17 +3,12 @@ package storage
 import (
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
-)
-
-// Limits of share quotas in GiB.
-const (
-	smallShare = 5120
-	largeShare = 102400
 )
 
 // defaultRetention is the number of days for which an account keeps deleted shares.
@@ -22,8 +17,9 @@ const defaultRetention = 7
 // deletedField is the field of a file service's document with its deleted shares.
 const deletedField = behaviour.Private + "deletedShares"
 
-// snapshotsField is the field of a share's document with its snapshots.
-const snapshotsField = behaviour.Private + "snapshots"
+// contentField is the field of a share's document with the name of its content, which the data plane has. Azure never gives a name
+// twice, so a share that is created again is empty, and one that is restored has its content.
+const contentField = behaviour.Private + "content"
 
 func shares() behaviour.Type {
 	return behaviour.Type{
@@ -31,9 +27,9 @@ func shares() behaviour.Type {
 		Style:   child(behaviour.Ticks),
 		NoState: true,
 		Own: []string{
-			snapshotsField, "properties.lastModifiedTime", "properties.accessTierChangeTime", "properties.leaseStatus",
-			"properties.leaseState",
-			"properties.deleted", "properties.version",
+			snapshotsField, contentField, "properties.lastModifiedTime", "properties.accessTierChangeTime", "properties.leaseStatus",
+			"properties.leaseState", "properties.deleted", "properties.version",
+			"properties.includedBurstIops", "properties.maxBurstCreditsForIops",
 		},
 		Fill:    fillShare,
 		Show:    showShare,
@@ -42,6 +38,8 @@ func shares() behaviour.Type {
 		Refuse:  refuseWithSnapshots,
 		Removed: keepDeleted,
 		Missing: missing("ShareNotFound", "share"),
+
+		Version: snapshotView, RemoveVersion: removeSnapshot,
 		Actions: map[string]behaviour.Action{"restore": {Do: restore, Anew: true}},
 	}
 }
@@ -56,59 +54,72 @@ func fillShare(c *behaviour.Call) error {
 		return addSnapshot(c)
 	}
 	account, _ := c.Get(accountOf(c.ID))
-	premium := strings.HasPrefix(behaviour.Text(account, "sku.name"), "Premium")
-	if kind := behaviour.Text(account, "kind"); kind == "BlobStorage" || kind == "BlockBlobStorage" || premium && kind != "FileStorage" {
+	model, ok := modelOf(account)
+	if !ok {
 		return behaviour.Conflict("FeatureNotSupportedForAccount", "File is not supported for the account.")
 	}
-	if protocol := behaviour.Text(c.Doc, "properties.enabledProtocols"); protocol == "NFS" && !premium {
-		return behaviour.Invalid("ProtocolNotSupported",
-			"The protocol 'NFS' is not supported for shares of an account with sku '%s'. It needs a FileStorage account with a "+
-				"Premium sku.", behaviour.Text(account, "sku.name"))
+	for _, step := range []func(*behaviour.Call, billing, behaviour.Object) error{fillProtocol, fillQuota, fillPerformance, fillTier} {
+		if err := step(c, model, account); err != nil {
+			return err
+		}
 	}
-	if was := behaviour.Text(c.Old, "properties.enabledProtocols"); was != "" {
-		behaviour.Default(c.Doc, "properties.enabledProtocols", was)
-	}
-	if err := fillQuota(c, account, premium); err != nil {
-		return err
-	}
-	fillTier(c, premium)
+	behaviour.Default(c.Doc, contentField, c.GUID())
 	behaviour.Set(c.Doc, "properties.lastModifiedTime", behaviour.Timestamp(c.Now()))
 	return nil
 }
 
-func fillQuota(c *behaviour.Call, account behaviour.Object, premium bool) error {
-	const path = "properties.shareQuota"
-	most := smallShare
-	if premium || behaviour.Text(account, "kind") == "FileStorage" ||
-		behaviour.Text(account, "properties.largeFileSharesState") == "Enabled" {
-		most = largeShare
+// fillProtocol checks the protocol and the squash of root.
+func fillProtocol(c *behaviour.Call, model billing, account behaviour.Object) error {
+	const path, squash = "properties.enabledProtocols", "properties.rootSquash"
+	had := behaviour.Text(c.Old, path)
+	if had != "" {
+		behaviour.Default(c.Doc, path, had)
 	}
-	if was := behaviour.At(c.Old, path); was != nil {
-		behaviour.Default(c.Doc, path, was)
+	protocol := behaviour.Text(c.Doc, path)
+	if protocol == "NFS" && !model.nfs {
+		return behaviour.Invalid("ProtocolNotSupported",
+			"The protocol 'NFS' is not supported for shares of an account with sku '%s'. It needs a FileStorage account with a "+
+				"Premium sku.", behaviour.Text(account, "sku.name"))
 	}
-	behaviour.Default(c.Doc, path, most)
-	quota, whole := behaviour.Int(c.Doc, path)
-	if !whole || quota < 1 || quota > most {
-		return behaviour.Invalid("InvalidHeaderValue",
-			"The value for one of the HTTP headers is not in the correct format: shareQuota is %v GiB, 1 to %d are allowed.",
-			behaviour.At(c.Doc, path), most)
+	if c.Old != nil && (protocol == "NFS") != (had == "NFS") {
+		return behaviour.Invalid("InvalidRequestPropertyValue",
+			"The value '%s' is not allowed for property enabledProtocols: the protocol of a share cannot change.", protocol)
 	}
-	behaviour.Set(c.Doc, path, quota)
+	if protocol == "NFS" {
+		root := "NoRootSquash"
+		if was := behaviour.Text(c.Old, squash); was != "" {
+			root = was
+		}
+		behaviour.Default(c.Doc, squash, root)
+	} else if root := behaviour.Text(c.Doc, squash); root != "" {
+		return behaviour.Invalid("InvalidRequestPropertyValue",
+			"The value '%s' is not allowed for property rootSquash: only shares with the protocol NFS have it.", root)
+	}
 	return nil
 }
 
-func fillTier(c *behaviour.Call, premium bool) {
-	tier := "TransactionOptimized"
-	if premium {
-		tier = "Premium"
+// tiers are the access tiers of shares of accounts without provisioned capacity.
+var tiers = []string{"TransactionOptimized", "Hot", "Cool"}
+
+func fillTier(c *behaviour.Call, model billing, _ behaviour.Object) error {
+	allowed := tiers
+	if model.tier != "" {
+		allowed = []string{model.tier}
 	}
+	tier := allowed[0]
 	if was := behaviour.Text(c.Old, "properties.accessTier"); was != "" {
 		tier = was
 	}
 	behaviour.Default(c.Doc, "properties.accessTier", tier)
+	if given := behaviour.Text(c.Doc, "properties.accessTier"); !slices.Contains(allowed, given) {
+		return behaviour.Invalid("InvalidRequestPropertyValue",
+			"The value '%s' is not allowed for property accessTier of a share of this account. The allowed values are %s.", given,
+			strings.Join(allowed, ", "))
+	}
 	if c.Old == nil || c.Changed("properties.accessTier") {
 		behaviour.Set(c.Doc, "properties.accessTierChangeTime", behaviour.Timestamp(c.Now()))
 	}
+	return nil
 }
 
 func showShare(c *behaviour.Call, view behaviour.Object) {
@@ -135,41 +146,6 @@ func showShare(c *behaviour.Call, view behaviour.Object) {
 	}
 	behaviour.Default(view, "properties.leaseStatus", "unlocked")
 	behaviour.Default(view, "properties.leaseState", "available")
-}
-
-// addSnapshot adds a snapshot to a share, which otherwise stays as it is.
-func addSnapshot(c *behaviour.Call) error {
-	if c.Old == nil {
-		return notFound(c, "ShareNotFound", "share")
-	}
-	metadata := behaviour.At(c.Doc, "properties.metadata")
-	clear(c.Doc)
-	maps.Copy(c.Doc, behaviour.Clone(c.Old))
-	snapshot := behaviour.Object{"snapshotTime": behaviour.Timestamp(c.Now())}
-	if metadata != nil {
-		snapshot["metadata"] = metadata
-	}
-	c.Doc[snapshotsField] = append(behaviour.Array(c.Doc, snapshotsField), snapshot)
-	return nil
-}
-
-// refuseWithSnapshots refuses to delete a share with snapshots, unless the request includes them.
-func refuseWithSnapshots(c *behaviour.Call) error {
-	if len(behaviour.Array(c.Old, snapshotsField)) > 0 && !strings.EqualFold(c.Query.Get("$include"), "snapshots") {
-		return behaviour.Conflict("ShareHasSnapshots", "The share has snapshots and the operation requires no snapshots.")
-	}
-	return nil
-}
-
-// snapshotViews returns the snapshots of a share as the list of shares shows them.
-func snapshotViews(doc behaviour.Object) []behaviour.Object {
-	var views []behaviour.Object
-	for _, snapshot := range behaviour.Objects(doc, snapshotsField) {
-		view := behaviour.Clone(doc)
-		maps.Copy(behaviour.Sub(view, "properties"), behaviour.Clone(snapshot))
-		views = append(views, view)
-	}
-	return views
 }
 
 // listShares lists the shares of a file service, with the deleted ones and the snapshots if $expand asks for them.
@@ -280,4 +256,23 @@ func restore(c *behaviour.Call) (any, error) {
 // Share returns the document of a share, for the data plane.
 func Share(w behaviour.World, account azure.ID, name string) (behaviour.Object, bool) {
 	return w.Get(account.Child("fileServices", "default").Child("shares", name))
+}
+
+// Content returns the name of the content of a share's document.
+func Content(share behaviour.Object) string { return behaviour.Text(share, contentField) }
+
+// Contents returns the names of the content of all shares, with those of the deleted shares that can be restored.
+func Contents(w behaviour.World) map[string]bool {
+	all := map[string]bool{}
+	for _, share := range behaviour.Everywhere(w, accountType+"/fileServices/shares") {
+		all[Content(share)] = true
+	}
+	for _, files := range behaviour.Everywhere(w, accountType+"/fileServices") {
+		for _, share := range behaviour.Objects(files, deletedField) {
+			if remaining(files, share, w.Now()) >= 0 {
+				all[Content(share)] = true
+			}
+		}
+	}
+	return all
 }

@@ -1,0 +1,184 @@
+package file_test
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"kaz/internal/azure/network"
+	"kaz/internal/azure/storage"
+	"kaz/internal/emulator"
+	"kaz/internal/testkit"
+)
+
+// accountOf returns the account of a volume.
+func accountOf(volume string) string { return strings.Split(volume, "#")[1] }
+
+// TestAccountIsChosen checks rows 13, 15, 18, 32, 33 and defects 2, 11 and 12 of the other driver: which account a volume gets.
+func TestAccountIsChosen(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.account("aaforeign", "Standard_LRS", "StorageV2", nil, nil)
+	w.account("bbskipped", "Premium_LRS", "FileStorage", nil, map[string]any{"skip-matching": ""})
+	w.account("cctagged", "Premium_LRS", "FileStorage", nil, map[string]any{"team": "a", "k8s-azure-created-by": "azure"})
+	w.Put(testkit.Group.Resource(storage.Accounts, "aafar"), map[string]any{"location": "northeurope", "kind": "FileStorage", "sku": map[string]any{"name": "Premium_LRS"},
+		"properties": map[string]any{"allowBlobPublicAccess": false}})
+	w.account("aaprivate", "Standard_LRS", "StorageV2", map[string]any{"publicNetworkAccess": "Disabled"}, nil)
+	for what, c := range map[string]struct {
+		parameters []string
+		want       string // "" for a new account
+	}{
+		"the first that fits":      {nil, "aaforeign"},
+		"33":                       {[]string{"skuName", "Premium_LRS"}, "cctagged"},
+		"13":                       {[]string{"skuName", "Premium_LRS", "matchTags", "true", "tags", "team=a"}, "cctagged"},
+		"other tags":               {[]string{"skuName", "Premium_LRS", "matchTags", "true", "tags", "team=b"}, ""},
+		"named":                    {[]string{"storageAccount", "bbskipped"}, "bbskipped"},
+		"another SKU":              {[]string{"skuName", "Standard_GRS"}, ""},
+		"own account":              {[]string{"createAccount", "true"}, ""},
+		"another region":           {[]string{"skuName", "Premium_LRS", "location", "northeurope"}, "aafar"},
+		"public network access":    {[]string{"publicNetworkAccess", "Disabled"}, "aaprivate"},
+		"a tier":                   {[]string{"accountAccessTier", "Cool"}, ""},
+		"kept when it is repeated": {[]string{"accountAccessTier", "Cool", "shareAccessTier", "Hot"}, ""},
+	} {
+		name := "pvc-" + strings.ReplaceAll(strings.ToLower(what), " ", "-")
+		v := w.volume(name, c.parameters...)
+		got := accountOf(v.GetVolumeId())
+		if c.want != "" && got != c.want || c.want == "" && !strings.HasPrefix(got, "f") {
+			t.Errorf("%s: account %s, want %s", what, got, c.want)
+		}
+		again, err := w.again().CreateVolume(t.Context(), request(name, c.parameters...))
+		if err != nil || accountOf(again.GetVolume().GetVolumeId()) != got {
+			t.Errorf("%s: a new process: %v, %v", what, again, err)
+		}
+	}
+	tiers := 0
+	for _, a := range w.accounts() {
+		if a.Properties.AccessTier == "Cool" {
+			tiers++
+		}
+		if strings.HasPrefix(a.ID.Name(), "f") && (a.Tags["k8s-azure-created-by"] != "azure" || a.Properties.MinimumTLSVersion != "TLS1_2") {
+			t.Errorf("a new account: %+v", a)
+		}
+	}
+	if tiers != 1 {
+		t.Errorf("%d accounts with the tier Cool, want 1 for two volumes", tiers)
+	}
+	_, err := w.CreateVolume(t.Context(), request("pvc-none", "storageAccount", "nosuch"))
+	wantCode(t, "32", err, codes.NotFound)
+}
+
+// TestAccountQuota checks row 15: the shares of an account together stay within its quota.
+func TestAccountQuota(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	accounts := map[string]int{}
+	for _, name := range []string{"pvc-1", "pvc-2", "pvc-3"} {
+		r := request(name, "accountQuota", "100")
+		r.CapacityRange.RequiredBytes = 40 * gib
+		made, err := w.CreateVolume(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		accounts[accountOf(made.GetVolume().GetVolumeId())]++
+	}
+	if len(accounts) != 2 {
+		t.Errorf("volumes by account: %v, want 2 accounts", accounts)
+	}
+}
+
+// TestFullAccount checks row 34: a full account gets a tag, and the next one is used; an account that the user names is not
+// replaced.
+func TestFullAccount(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.account("aafull", "Standard_LRS", "StorageV2", nil, nil)
+	full := emulator.Fault{Method: "PUT", Type: "Microsoft.Storage/storageAccounts/fileServices/shares", Name: "/aafull/",
+		Fault: emulator.FaultError, Status: 409, Code: "TotalSharesProvisionedCapacityExceedsAccountLimit"}
+	if err := w.SetFaults([]emulator.Fault{full}); err != nil {
+		t.Fatal(err)
+	}
+	v := w.volume("pvc-1")
+	if got := accountOf(v.GetVolumeId()); got == "aafull" {
+		t.Errorf("account %s", got)
+	}
+	for _, a := range w.accounts() {
+		if _, tagged := a.Tags["skip-matching"]; tagged != (a.ID.Name() == "aafull") {
+			t.Errorf("tags of %s: %v", a.ID.Name(), a.Tags)
+		}
+	}
+	_, err := w.CreateVolume(t.Context(), request("pvc-2", "storageAccount", "aafull"))
+	wantCode(t, "34 named", err, codes.ResourceExhausted)
+	if w.volume("pvc-3"); len(w.accounts()) != 2 {
+		t.Errorf("%d accounts", len(w.accounts()))
+	}
+}
+
+// TestFullV2Account checks row 35 and defect 36: an account with a v2 SKU has 50 shares at most.
+func TestFullV2Account(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	accounts := map[string]int{}
+	for i := range 52 {
+		v := w.volume("pvc-"+strings.Repeat("x", i), "skuName", "PremiumV2_LRS")
+		accounts[accountOf(v.GetVolumeId())]++
+	}
+	for name, n := range accounts {
+		if n > 50 {
+			t.Errorf("account %s has %d shares", name, n)
+		}
+	}
+	if len(accounts) != 2 {
+		t.Errorf("%v", accounts)
+	}
+}
+
+// TestPrivateEndpoint checks row 43: names as the other driver's, one endpoint for all volumes.
+func TestPrivateEndpoint(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	class := []string{"networkEndpointType", "privateEndpoint"}
+	v := w.volume("pvc-1", class...)
+	account := accountOf(v.GetVolumeId())
+	if got := v.GetVolumeContext()["server"]; got != account+".privatelink.file.core.windows.net" {
+		t.Errorf("server %s", got)
+	}
+	endpoint := testkit.Group.Resource(network.PrivateEndpoints, account+"-pvtendpoint")
+	e := testkit.Must[network.PrivateEndpoint](w.Azure, endpoint).Properties
+	if len(e.Connections) != 1 || e.Connections[0].Name != account+"-pvtsvcconn" || e.Connections[0].Properties.Groups[0] != "file" {
+		t.Errorf("%+v", e)
+	}
+	zone := testkit.Group.Resource(network.PrivateZones, "privatelink.file.core.windows.net")
+	testkit.Must[network.PrivateZoneLink](w.Azure, zone.Child("virtualNetworkLinks", "vnet-vnetlink"))
+	testkit.Must[network.PrivateZoneGroup](w.Azure, endpoint.Child("privateDnsZoneGroups", account+"-dnszonegroup"))
+	w.Forget()
+	second, err := w.again().CreateVolume(t.Context(), request("pvc-2", class...))
+	if err != nil || accountOf(second.GetVolume().GetVolumeId()) != account {
+		t.Errorf("%v, %v", second, err)
+	}
+	for call, n := range w.calls() {
+		if strings.HasPrefix(call, "PUT") && call != "PUT shares" {
+			t.Errorf("%d x %s for the second volume", n, call)
+		}
+	}
+}
+
+// TestServiceEndpoint checks row 44 and the subnets of NFS volumes.
+func TestServiceEndpoint(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	v := w.volume("pvc-1", "protocol", "nfs")
+	var rules int
+	for _, a := range w.accounts() {
+		if a.ID.Name() == accountOf(v.GetVolumeId()) {
+			rules = len(a.Properties.NetworkRules.Subnets)
+			if a.Properties.NetworkRules.DefaultAction != "Deny" || *a.Properties.HTTPSOnly || a.SKU.Name != "Premium_LRS" {
+				t.Errorf("%+v", a)
+			}
+		}
+	}
+	subnet := testkit.Must[network.Subnet](w.Azure, testkit.Group.Resource("Microsoft.Network/virtualNetworks", "vnet").Child("subnets", "nodes"))
+	if rules != 1 || len(subnet.Properties.ServiceEndpoints) != 1 {
+		t.Errorf("%d rules, endpoints %v", rules, subnet.Properties.ServiceEndpoints)
+	}
+	if s := w.share(v.GetVolumeId()); s.Protocols != "NFS" || s.QuotaGiB != 100 {
+		t.Errorf("%+v", s)
+	}
+	if calls := w.calls(); calls["POST listKeys"] > 0 {
+		t.Errorf("defect 21: keys were read for NFS: %v", calls)
+	}
+}

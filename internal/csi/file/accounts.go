@@ -1,0 +1,378 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/azure/storage"
+	"kaz/internal/plan"
+	"kaz/internal/plan/share"
+	"kaz/internal/reconcile"
+)
+
+// accounts chooses and makes storage accounts, and knows their shares. What it reads is kept for a minute, so that many
+// volumes at a time need one list.
+type accounts struct {
+	azure Azure
+	log   *slog.Logger
+
+	lists    *memo[[]share.Account]     // by resource group
+	services *memo[storage.FileService] // by account
+	shares   *memo[*inventory]          // by account
+	made     *memo[share.Account]       // by name, also while it is being made
+	ready    *memo[bool]                // private endpoints, by account; subnets, by id
+
+	mu sync.Mutex // held while room in an account is looked for and taken
+}
+
+// inventory is the shares of an account, and those that are being created.
+type inventory struct {
+	mu     sync.Mutex
+	quotas map[string]int64 // GiB, by name
+}
+
+// keepFor is how long what was read counts.
+const keepFor = time.Minute
+
+func newAccounts(to Azure, log *slog.Logger) *accounts {
+	return &accounts{
+		azure: to, log: log, lists: newMemo[[]share.Account](keepFor), services: newMemo[storage.FileService](keepFor),
+		shares: newMemo[*inventory](keepFor), made: newMemo[share.Account](keepFor), ready: newMemo[bool](10 * keepFor),
+	}
+}
+
+// want is what a volume wants of an account.
+type want struct {
+	request share.Request
+	volume  string // name of the volume
+	share   string
+	size    int64 // GiB
+}
+
+// place is where a share is or will be.
+type place struct {
+	account share.Account
+	// have is the size of the share that exists, 0 if it has to be created.
+	have int64
+	// release gives the room back that was taken for the share. It is called if the share is not created.
+	release func()
+}
+
+// named returns the place of a share in an account that the user names.
+func (a *accounts) named(ctx context.Context, w want) (place, error) {
+	id := w.request.Group().Resource(storage.Accounts, w.request.Account)
+	account, err := a.made.get(ctx, id.Key(), func(ctx context.Context) (share.Account, error) { return a.read(ctx, id) })
+	if err != nil {
+		return place{}, err
+	}
+	return a.take(ctx, account, w, true)
+}
+
+func (a *accounts) read(ctx context.Context, id azure.ID) (share.Account, error) {
+	doc, err := a.azure.Get(ctx, id)
+	if err != nil {
+		return share.Account{}, err
+	}
+	return azure.Decode[storage.Account](doc)
+}
+
+// choose returns a place for a share: the account that has it, the first account with room, or a new account.
+func (a *accounts) choose(ctx context.Context, w want) (place, error) {
+	all, err := a.list(ctx, w.request)
+	if err != nil {
+		return place{}, err
+	}
+	for _, account := range a.candidates(all, w) {
+		if !a.fileServiceFits(ctx, account, w.request) {
+			continue
+		}
+		p, err := a.take(ctx, account, w, false)
+		if !errors.Is(err, errFull) {
+			return p, err
+		}
+	}
+	account, err := a.create(ctx, all, w)
+	if err != nil {
+		return place{}, err
+	}
+	return a.take(ctx, account, w, true)
+}
+
+// candidates returns the accounts that can have a share, the best first.
+func (a *accounts) candidates(all []share.Account, w want) []share.Account {
+	if b := w.request.CreateAccount; b != nil && *b {
+		own := w.request.NewName(w.volume, 0)
+		return slices.DeleteFunc(slices.Clone(all), func(x share.Account) bool { return !strings.EqualFold(x.ID.Name(), own) })
+	}
+	return w.request.Order(all, w.volume)
+}
+
+func (a *accounts) list(ctx context.Context, r share.Request) ([]share.Account, error) {
+	group := r.Group()
+	return a.lists.get(ctx, group.Key(), func(ctx context.Context) ([]share.Account, error) {
+		docs, err := a.azure.List(ctx, azure.Query{Scope: group, Type: storage.Accounts})
+		if err != nil {
+			return nil, err
+		}
+		var all []share.Account
+		for _, doc := range docs {
+			account, err := azure.Decode[storage.Account](doc)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, account)
+		}
+		return all, nil
+	})
+}
+
+// fileServiceFits reports whether the file service of an account is as asked for. An account that was made for such requests
+// gets the settings that it lacks.
+func (a *accounts) fileServiceFits(ctx context.Context, account share.Account, r share.Request) bool {
+	if !r.NeedsFileService() {
+		return true
+	}
+	service, err := a.services.get(ctx, account.ID.Key(), func(ctx context.Context) (storage.FileService, error) {
+		doc, err := a.azure.Get(ctx, storage.FileServiceOf(account.ID))
+		if err != nil {
+			return storage.FileService{}, err
+		}
+		s, err := azure.Decode[storage.FileService](doc)
+		return s.Properties, err
+	})
+	fits := err == nil && r.MatchesFileService(service)
+	if err == nil && !fits && r.Made(account.ID.Name()) {
+		a.services.forget(account.ID.Key())
+		err = a.setFileService(ctx, account.ID, r)
+		fits = err == nil
+	}
+	if err != nil {
+		a.log.WarnContext(ctx, "storage account is passed over: its file service does not answer", "account", account.ID, "error", err)
+	}
+	return fits
+}
+
+var errFull = errors.New("the storage account is full")
+
+// take takes room for a share in an account, unless the account is full. An account that the user named, or that was just made,
+// is not refused here: Azure decides.
+func (a *accounts) take(ctx context.Context, account share.Account, w want, insist bool) (place, error) {
+	have, err := a.inventory(ctx, account.ID)
+	if err != nil {
+		return place{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	have.mu.Lock()
+	defer have.mu.Unlock()
+	if size, exists := have.quotas[w.share]; exists {
+		return place{account: account, have: size, release: func() {}}, nil
+	}
+	quotas := make([]int64, 0, len(have.quotas))
+	for _, q := range have.quotas {
+		quotas = append(quotas, q)
+	}
+	if !insist && w.request.Full(account, quotas, w.size) {
+		return place{}, errFull
+	}
+	have.quotas[w.share] = w.size
+	return place{account: account, release: func() { have.remove(w.share) }}, nil
+}
+
+func (i *inventory) remove(name string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.quotas, name)
+}
+
+// inventory returns the shares of an account.
+func (a *accounts) inventory(ctx context.Context, account azure.ID) (*inventory, error) {
+	return a.shares.get(ctx, account.Key(), func(ctx context.Context) (*inventory, error) {
+		docs, err := a.azure.List(ctx, azure.Query{Scope: storage.FileServiceOf(account), Type: storage.Shares})
+		if err != nil {
+			return nil, err
+		}
+		have := &inventory{quotas: map[string]int64{}}
+		for _, doc := range docs {
+			s, err := azure.Decode[storage.Share](doc)
+			if err != nil {
+				return nil, err
+			}
+			have.quotas[s.ID.Name()] = s.Properties.QuotaGiB
+		}
+		return have, nil
+	})
+}
+
+// create makes an account, or returns the one that another caller or process makes at the same time.
+func (a *accounts) create(ctx context.Context, all []share.Account, w want) (share.Account, error) {
+	for attempt := range share.MostAccounts {
+		name := w.request.NewName(w.volume, attempt)
+		if slices.ContainsFunc(all, func(x share.Account) bool { return strings.EqualFold(x.ID.Name(), name) }) {
+			continue // it was made before, and does not fit or is full now
+		}
+		id := w.request.Group().Resource(storage.Accounts, name)
+		account, err := a.made.get(ctx, id.Key(), func(ctx context.Context) (share.Account, error) { return a.make(ctx, name, w.request) })
+		if azure.KindOf(err) == azure.Exists {
+			continue // another subscription has an account of this name
+		}
+		return account, err
+	}
+	return share.Account{}, fmt.Errorf("no name is left for a new storage account in %s: remove unused accounts", w.request.Group())
+}
+
+func (a *accounts) make(ctx context.Context, name string, r share.Request) (share.Account, error) {
+	account := r.NewAccount(name)
+	if err := a.openSubnets(ctx, r); err != nil {
+		return account, err
+	}
+	a.log.InfoContext(ctx, "storage account is made", "account", account.ID, "sku", account.SKU.Name)
+	body, _, err := azure.Overlay(nil, account)
+	if err != nil {
+		return account, err
+	}
+	if _, err := azure.Do(ctx, a.azure, azure.Request{Verb: azure.Put, ID: account.ID, Body: body, Unseen: true}); err != nil {
+		return account, err
+	}
+	if r.NeedsFileService() {
+		if err := a.setFileService(ctx, account.ID, r); err != nil {
+			return account, err
+		}
+	}
+	a.shares.keep(account.ID.Key(), &inventory{quotas: map[string]int64{}})
+	if all, ok := a.lists.peek(r.Group().Key()); ok {
+		a.lists.keep(r.Group().Key(), append(slices.Clone(all), account))
+	}
+	return account, nil
+}
+
+func (a *accounts) setFileService(ctx context.Context, account azure.ID, r share.Request) error {
+	id := storage.FileServiceOf(account)
+	body, _, err := azure.Overlay(nil, azure.Resource[storage.FileService]{ID: id, Properties: r.FileService()})
+	if err != nil {
+		return err
+	}
+	_, err = azure.Do(ctx, a.azure, azure.Request{Verb: azure.Put, ID: id, Body: body, Unseen: true})
+	return err
+}
+
+// openSubnets gives subnets the service endpoint of storage.
+func (a *accounts) openSubnets(ctx context.Context, r share.Request) error {
+	if !r.NeedsSubnets() {
+		return nil
+	}
+	for _, id := range r.Subnets() {
+		_, err := a.ready.get(ctx, id.Key(), func(ctx context.Context) (bool, error) { return true, a.openSubnet(ctx, r, id) })
+		if err != nil {
+			return fmt.Errorf("service endpoint of subnet %s: %w", id.Name(), err)
+		}
+	}
+	return nil
+}
+
+func (a *accounts) openSubnet(ctx context.Context, r share.Request, id azure.ID) error {
+	doc, err := a.azure.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	have, err := azure.Decode[network.Subnet](doc)
+	if err != nil {
+		return err
+	}
+	have.ID = id
+	wanted, missing := r.WithEndpoint(have)
+	if !missing {
+		return nil
+	}
+	body, _, err := azure.Overlay(doc, wanted)
+	if err != nil {
+		return err
+	}
+	_, err = azure.Do(ctx, a.azure, azure.Request{Verb: azure.Put, ID: id, Body: body, IfMatch: have.Etag, Unseen: true})
+	return err
+}
+
+// connect makes the private endpoint of an account.
+func (a *accounts) connect(ctx context.Context, account azure.ID, r share.Request) error {
+	_, err := a.ready.get(ctx, account.Key(), func(ctx context.Context) (bool, error) {
+		outcome, err := reconcile.Converge(ctx, fresh{a.azure}, connection{r, account})
+		for _, report := range outcome.Reports {
+			err = errors.Join(err, report.Err())
+		}
+		return err == nil, err
+	})
+	return err
+}
+
+// fresh is Azure without a cache.
+type fresh struct{ Azure }
+
+func (f fresh) Fresh() azure.Reader { return f }
+
+// connection is the private endpoint of an account as a target.
+type connection struct {
+	request share.Request
+	account azure.ID
+}
+
+// Needs implements [reconcile.Target].
+func (c connection) Needs(plan.Snapshot) reconcile.Needs {
+	return reconcile.Needs{Resources: c.request.EndpointNeeds(c.account)}
+}
+
+// Decide implements [reconcile.Target].
+func (c connection) Decide(have plan.Snapshot) (reconcile.Decision, error) {
+	graph, err := c.request.PrivateEndpoint(c.account, have)
+	return reconcile.Decision{Graph: graph}, err
+}
+
+// skip keeps an account from being chosen again, in all processes.
+func (a *accounts) skip(ctx context.Context, account share.Account, group azure.ID) error {
+	a.log.WarnContext(ctx, "storage account is full; it gets the tag "+share.TagSkip, "account", account.ID)
+	a.lists.forget(group.Key())
+	doc, err := a.azure.Get(ctx, account.ID)
+	if err != nil {
+		return err
+	}
+	have, err := azure.Decode[storage.Account](doc)
+	if err != nil {
+		return err
+	}
+	tags := azure.Tags{share.TagSkip: ""}
+	for name, value := range have.Tags {
+		tags[name] = value
+	}
+	body, _, err := azure.Overlay(nil, azure.Resource[storage.Account]{ID: account.ID, Tags: tags})
+	if err != nil {
+		return err
+	}
+	_, err = azure.Do(ctx, a.azure, azure.Request{Verb: azure.Patch, ID: account.ID, Body: body, Unseen: true})
+	return err
+}
+
+// fullCodes are Azure's codes of an account without room for one more share.
+var fullCodes = []string{
+	"TotalSharesProvisionedCapacityExceedsAccountLimit", "TotalSharesCountExceedsAccountLimit",
+	"TotalSharesProvisionedIopsExceedsAccountLimit", "TotalSharesProvisionedBandwidthExceedsAccountLimit",
+}
+
+// isFull reports whether Azure refused a share because its account has no room.
+func isFull(err error) bool {
+	e, ok := errors.AsType[*azure.Error](err)
+	return ok && slices.Contains(fullCodes, e.Code)
+}
+
+// gone forgets a share that was deleted.
+func (a *accounts) gone(id azure.ID) {
+	if have, ok := a.shares.peek(id.Parent().Parent().Key()); ok {
+		have.remove(id.Name())
+	}
+}

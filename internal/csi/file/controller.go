@@ -1,0 +1,220 @@
+package file
+
+import (
+	"context"
+	"log/slog"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/storage"
+	"kaz/internal/csi"
+	"kaz/internal/plan/share"
+)
+
+// Controller is the controller service.
+type Controller struct {
+	csispec.UnimplementedControllerServer
+	config    Config
+	locks     csi.Locks
+	accounts  *accounts
+	keys      *keys
+	snapshots *snapshots
+}
+
+var _ csispec.ControllerServer = (*Controller)(nil)
+
+// NewController returns the controller service of a driver.
+func NewController(c Config) *Controller {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return &Controller{
+		config: c, accounts: newAccounts(c.Azure, c.Log), keys: newKeys(c.Azure), snapshots: newSnapshots(c.Azure),
+	}
+}
+
+// ControllerGetCapabilities returns what the controller can do.
+func (c *Controller) ControllerGetCapabilities(context.Context, *csispec.ControllerGetCapabilitiesRequest) (
+	*csispec.ControllerGetCapabilitiesResponse, error,
+) {
+	answer := &csispec.ControllerGetCapabilitiesResponse{}
+	for _, kind := range []csispec.ControllerServiceCapability_RPC_Type{
+		csispec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csispec.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
+		csispec.ControllerServiceCapability_RPC_CLONE_VOLUME, csispec.ControllerServiceCapability_RPC_EXPAND_VOLUME,
+		csispec.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER, csispec.ControllerServiceCapability_RPC_MODIFY_VOLUME,
+		csispec.ControllerServiceCapability_RPC_LIST_VOLUMES, csispec.ControllerServiceCapability_RPC_LIST_SNAPSHOTS,
+		csispec.ControllerServiceCapability_RPC_GET_SNAPSHOT,
+	} {
+		answer.Capabilities = append(answer.Capabilities, &csispec.ControllerServiceCapability{
+			Type: &csispec.ControllerServiceCapability_Rpc{Rpc: &csispec.ControllerServiceCapability_RPC{Type: kind}},
+		})
+	}
+	return answer, nil
+}
+
+// CheckCapabilities returns an error with the code InvalidArgument if a share cannot have one of the capabilities.
+func CheckCapabilities(request string, capabilities ...*csispec.VolumeCapability) error {
+	if len(capabilities) == 0 {
+		return csi.Invalid("%s: the volume capability is missing", request)
+	}
+	for _, capability := range capabilities {
+		mode := capability.GetAccessMode().GetMode()
+		_, known := csi.DiskModes()[mode]
+		switch {
+		case capability == nil:
+			return csi.Invalid("%s: the volume capability is missing", request)
+		case capability.GetBlock() != nil:
+			return csi.Invalid("%s: a share cannot be a block volume: use volumeMode Filesystem", request)
+		case capability.GetMount() == nil:
+			return csi.Invalid("%s: want the access type mount", request)
+		case !known:
+			return csi.Invalid("%s: access mode %s is not supported", request, mode)
+		}
+	}
+	return nil
+}
+
+// existing is a share of a volume.
+type existing struct {
+	share.Volume
+	ID    azure.ID
+	Share storage.Share
+}
+
+// find reads the share of a volume. An id that names no share is of no volume.
+func (c *Controller) find(ctx context.Context, volume string) (existing, error) {
+	v, err := share.ParseVolume(volume)
+	if err != nil || v.Account == "" {
+		return existing{}, status.Errorf(codes.NotFound, "volume %q: there is no such share: want RESOURCEGROUP#ACCOUNT#SHARE", volume)
+	}
+	if err := c.needAzure(volume); err != nil {
+		return existing{}, err
+	}
+	id := c.config.Cluster.ShareID(v)
+	doc, err := c.config.Azure.Get(ctx, id)
+	if err != nil {
+		return existing{}, csi.Status(err, "volume %s", volume)
+	}
+	s, err := azure.Decode[storage.Share](doc)
+	return existing{v, id, s.Properties}, csi.Status(err, "volume %s", volume)
+}
+
+// needAzure returns an error if the driver has no cloud configuration.
+func (c *Controller) needAzure(volume string) error {
+	if c.config.Azure == nil {
+		return status.Errorf(codes.FailedPrecondition, "volume %s: the driver has no cloud configuration, and the request no secret", volume)
+	}
+	return nil
+}
+
+// ValidateVolumeCapabilities reports whether a volume has all the capabilities.
+func (c *Controller) ValidateVolumeCapabilities(ctx context.Context, r *csispec.ValidateVolumeCapabilitiesRequest) (
+	*csispec.ValidateVolumeCapabilitiesResponse, error,
+) {
+	if err := csi.Missing("ValidateVolumeCapabilities", "volume_id", r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	if len(r.GetVolumeCapabilities()) == 0 {
+		return nil, csi.Invalid("ValidateVolumeCapabilities: volume_capabilities is missing")
+	}
+	v, err := c.find(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckCapabilities("ValidateVolumeCapabilities", r.GetVolumeCapabilities()...); err != nil {
+		return &csispec.ValidateVolumeCapabilitiesResponse{Message: status.Convert(err).Message()}, nil
+	}
+	if v.Disk != "" {
+		return &csispec.ValidateVolumeCapabilitiesResponse{Message: "file systems in a VHD file are not supported"}, nil
+	}
+	return &csispec.ValidateVolumeCapabilitiesResponse{
+		Confirmed: &csispec.ValidateVolumeCapabilitiesResponse_Confirmed{VolumeCapabilities: r.GetVolumeCapabilities()},
+	}, nil
+}
+
+// ControllerExpandVolume makes a share larger. Nodes see it without doing anything.
+func (c *Controller) ControllerExpandVolume(ctx context.Context, r *csispec.ControllerExpandVolumeRequest) (
+	*csispec.ControllerExpandVolumeResponse, error,
+) {
+	if err := csi.Missing("ControllerExpandVolume", "volume_id", r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	required := r.GetCapacityRange().GetRequiredBytes()
+	if required <= 0 {
+		return nil, csi.Invalid("ControllerExpandVolume: capacity_range.required_bytes is missing")
+	}
+	v, err := share.ParseVolume(r.GetVolumeId())
+	switch {
+	case err != nil:
+		return nil, csi.Invalid("ControllerExpandVolume: %v", err)
+	case v.Disk != "":
+		return nil, status.Errorf(codes.Unimplemented, "ControllerExpandVolume: a file system in a VHD file cannot grow")
+	}
+	release, err := c.locks.Take(r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	have, err := c.find(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	size, err := share.SizeGiB("", required, r.GetCapacityRange().GetLimitBytes())
+	if err != nil {
+		return nil, status.Errorf(codes.OutOfRange, "volume %s: %v", r.GetVolumeId(), err)
+	}
+	if have.Share.QuotaGiB >= size {
+		size = have.Share.QuotaGiB
+	} else if err := c.grow(ctx, have, size, r.GetSecrets()); err != nil {
+		return nil, err
+	}
+	return &csispec.ControllerExpandVolumeResponse{CapacityBytes: share.Bytes(size)}, nil
+}
+
+func (c *Controller) grow(ctx context.Context, v existing, size int64, _ map[string]string) error {
+	err := c.patch(ctx, v.ID, share.Grown(v.Share, size))
+	if isFull(err) {
+		return status.Errorf(codes.ResourceExhausted, "grow share %s: its storage account is full: %v", v.ID.Name(), err)
+	}
+	return csi.Status(err, "grow share %s to %d GiB", v.ID.Name(), size)
+}
+
+// patch changes a share.
+func (c *Controller) patch(ctx context.Context, id azure.ID, change storage.Share) error {
+	body, _, err := azure.Overlay(nil, azure.Resource[storage.Share]{ID: id, Properties: change})
+	if err != nil {
+		return err
+	}
+	_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Patch, ID: id, Body: body, Unseen: true})
+	return err
+}
+
+// ControllerModifyVolume changes the performance of a share.
+func (c *Controller) ControllerModifyVolume(ctx context.Context, r *csispec.ControllerModifyVolumeRequest) (
+	*csispec.ControllerModifyVolumeResponse, error,
+) {
+	if err := csi.Missing("ControllerModifyVolume", "volume_id", r.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	want, err := share.ReadMutable(r.GetMutableParameters())
+	if err != nil {
+		return nil, csi.Invalid("ControllerModifyVolume: %v", err)
+	}
+	release, err := c.locks.Take(r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	have, err := c.find(ctx, r.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	change, needed := share.Modified(have.Share, want)
+	if !needed {
+		return &csispec.ControllerModifyVolumeResponse{}, nil
+	}
+	return &csispec.ControllerModifyVolumeResponse{}, csi.Status(c.patch(ctx, have.ID, change), "change share %s", have.ID.Name())
+}

@@ -1,0 +1,221 @@
+package file
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"kaz/internal/azure"
+	"kaz/internal/csi"
+	"kaz/internal/plan/share"
+)
+
+// Files opens the file service of an account at a host. Without a key it signs in with the driver's identity.
+type Files func(host string, c Credentials) (FileService, error)
+
+// FileService is the file service of an account: the API that is not Azure Resource Manager. Errors are [*azure.Error].
+type FileService interface {
+	CreateShare(ctx context.Context, name string, quotaGiB int64, metadata map[string]string) error
+	// Quota returns the size of a share in GiB.
+	Quota(ctx context.Context, name string) (int64, error)
+	SetQuota(ctx context.Context, name string, quotaGiB int64) error
+	DeleteShare(ctx context.Context, name string) error
+	CreateFolder(ctx context.Context, share, path string) error
+	// Snapshot takes a snapshot and returns its time. FindSnapshot returns the time and share of the snapshot with a name.
+	Snapshot(ctx context.Context, share string, metadata map[string]string) (at string, err error)
+	FindSnapshot(ctx context.Context, name string) (share, at string, err error)
+	DeleteSnapshot(ctx context.Context, share, at string) error
+	// Copy copies all files of a share, or of a snapshot of it, within the service. It returns when all are copied and have
+	// the size of their sources. It goes on where an earlier call ended.
+	Copy(ctx context.Context, from CopySource, to string) error
+}
+
+// CopySource is a share or a snapshot of a share.
+type CopySource struct {
+	Share    string
+	Snapshot string // time, "" for the share itself
+	// Service is the file service of the source's account, nil for the same account.
+	Service FileService
+}
+
+// source is the share or snapshot that a volume is a copy of.
+type source struct {
+	share.Volume
+	time  string
+	id    azure.ID
+	quota int64 // GiB
+}
+
+// sourceOf returns the source of a volume, nil for an empty volume.
+func (c *Controller) sourceOf(ctx context.Context, s *csispec.VolumeContentSource) (*source, error) {
+	switch {
+	case s.GetSnapshot() != nil:
+		id := s.GetSnapshot().GetSnapshotId()
+		one, err := c.oneSnapshot(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if one == nil {
+			return nil, status.Errorf(codes.NotFound, "CreateVolume: snapshot %q does not exist", id)
+		}
+		parsed, err := share.ParseSnapshot(id)
+		if err != nil {
+			return nil, status.Errorf(codes.NotFound, "CreateVolume: %v", err)
+		}
+		return &source{parsed.Volume, parsed.Time, c.config.Cluster.ShareID(parsed.Volume), one.GetSizeBytes() / share.Bytes(1)}, nil
+	case s.GetVolume() != nil:
+		v, err := c.find(ctx, s.GetVolume().GetVolumeId())
+		if err != nil {
+			return nil, err
+		}
+		return &source{v.Volume, "", v.ID, v.Share.QuotaGiB}, nil
+	case s != nil:
+		return nil, csi.Invalid("CreateVolume: the content source is neither a snapshot nor a volume")
+	}
+	return nil, nil
+}
+
+// fill copies the source of a volume to its share. A request that is repeated goes on with the copy; success means that
+// every file was copied.
+func (c *Controller) fill(ctx context.Context, account azure.ID, v volume) error {
+	if v.parameters.NFS() {
+		return status.Errorf(codes.Unimplemented, "create share %s: the file service cannot copy NFS shares", v.share)
+	}
+	if v.size < v.source.quota {
+		return status.Errorf(codes.OutOfRange, "create share %s: %d GiB are less than the %d GiB of %s", v.share, v.size, v.source.quota,
+			v.source.Share)
+	}
+	to, err := c.files(ctx, account, v.parameters)
+	if err != nil {
+		return csi.Status(err, "copy share %s", v.source.Share)
+	}
+	from := CopySource{Share: v.source.Share, Snapshot: v.source.time}
+	if other := v.source.id.Parent().Parent(); !other.Equal(account) {
+		if from.Service, err = c.files(ctx, other, v.parameters); err != nil {
+			return csi.Status(err, "copy share %s", v.source.Share)
+		}
+	}
+	return csi.Status(to.Copy(ctx, from, v.share), "copy share %s to %s", v.source.Share, v.share)
+}
+
+// files opens the file service of an account.
+func (c *Controller) files(ctx context.Context, account azure.ID, p share.Parameters) (FileService, error) {
+	host := c.config.Cluster.Host(account.Name(), p.EndpointSuffix)
+	if strings.EqualFold(p.DataPlane, "oauth") {
+		return c.config.Files(host, Credentials{Account: account.Name()})
+	}
+	key, err := c.keys.of(ctx, account, p.LatestKey != nil && *p.LatestKey)
+	if err != nil {
+		return nil, err
+	}
+	return c.config.Files(host, Credentials{account.Name(), key})
+}
+
+// createByDataPlane creates a share without Azure Resource Manager.
+func (c *Controller) createByDataPlane(ctx context.Context, account azure.ID, v volume, size int64) error {
+	files, err := c.files(ctx, account, v.parameters)
+	if err != nil {
+		return err
+	}
+	return c.createWith(ctx, files, v, size)
+}
+
+func (c *Controller) createWith(ctx context.Context, files FileService, v volume, size int64) error {
+	wanted := v.parameters.Share(size, c.config.Name)
+	err := files.CreateShare(ctx, v.share, size, wanted.Metadata)
+	if azure.KindOf(err) != azure.Exists {
+		return err
+	}
+	have, err := files.Quota(ctx, v.share)
+	if err == nil && have < size {
+		return status.Errorf(codes.AlreadyExists, "create share %s: it exists with %d GiB, and %d are wanted", v.share, have, size)
+	}
+	return err
+}
+
+// createWithSecret creates a share with the key in the request's secret. Nothing else is needed of Azure.
+func (c *Controller) createWithSecret(ctx context.Context, r *csispec.CreateVolumeRequest, v volume) (
+	*csispec.CreateVolumeResponse, error,
+) {
+	credentials, _ := ReadSecret(v.secrets)
+	if named := v.parameters.Account; named != "" && named != credentials.Account {
+		return nil, csi.Invalid("CreateVolume: parameter storageAccount: %q is not allowed: the secret is of another account", named)
+	}
+	if v.source != nil {
+		return nil, status.Errorf(codes.Unimplemented, "CreateVolume: a copy needs a class without provisioner secrets")
+	}
+	if v.parameters.NFS() {
+		return nil, csi.Invalid("CreateVolume: protocol nfs needs a class without provisioner secrets")
+	}
+	files, err := c.open(credentials, v.parameters.EndpointSuffix)
+	if err == nil {
+		err = c.createWith(ctx, files, v, v.size)
+	}
+	if err != nil {
+		return nil, csi.Status(err, "create share %s", v.share)
+	}
+	account := c.config.Cluster.AccountID(share.Volume{Group: v.request.Group().Group(), Account: credentials.Account})
+	return c.created(r, v, account, v.size), nil
+}
+
+func (c *Controller) open(credentials Credentials, suffix string) (FileService, error) {
+	return c.config.Files(c.config.Cluster.Host(credentials.Account, suffix), credentials)
+}
+
+// deleteByDataPlane deletes a share with the key in the request's secret.
+func (c *Controller) deleteByDataPlane(ctx context.Context, credentials Credentials, v share.Volume) error {
+	credentials.Account = cmp.Or(v.Account, credentials.Account)
+	files, err := c.open(credentials, "")
+	if err != nil {
+		return err
+	}
+	return files.DeleteShare(ctx, v.Share)
+}
+
+// snapshotByDataPlane takes a snapshot with the key in the request's secret.
+func (c *Controller) snapshotByDataPlane(ctx context.Context, r *csispec.CreateSnapshotRequest, p share.SnapshotParameters,
+	credentials Credentials,
+) (*csispec.CreateSnapshotResponse, error) {
+	v, err := share.ParseVolume(r.GetSourceVolumeId())
+	if err != nil {
+		return nil, csi.Invalid("CreateSnapshot: %v", err)
+	}
+	credentials.Account = cmp.Or(v.Account, credentials.Account)
+	files, err := c.open(credentials, "")
+	if err != nil {
+		return nil, csi.Status(err, "snapshot %s", r.GetName())
+	}
+	of, at, err := files.FindSnapshot(ctx, r.GetName())
+	switch {
+	case err != nil && !azure.IsNotFound(err):
+		return nil, csi.Status(err, "snapshot %s", r.GetName())
+	case err == nil && of != v.Share:
+		return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s", r.GetName(), of)
+	case err != nil:
+		metadata := map[string]string{share.Initiator: r.GetName()}
+		for key, value := range p.Metadata {
+			metadata[key] = value
+		}
+		if at, err = files.Snapshot(ctx, v.Share, metadata); err != nil {
+			return nil, csi.Status(err, "snapshot %s", r.GetName())
+		}
+	}
+	quota, err := files.Quota(ctx, v.Share)
+	if err != nil {
+		return nil, csi.Status(err, "snapshot %s", r.GetName())
+	}
+	return &csispec.CreateSnapshotResponse{Snapshot: c.shown(r.GetSourceVolumeId(), taken{time: at}, quota)}, nil
+}
+
+func (c *Controller) deleteSnapshotByDataPlane(ctx context.Context, credentials Credentials, s share.Snapshot) error {
+	credentials.Account = cmp.Or(s.Volume.Account, credentials.Account)
+	files, err := c.open(credentials, "")
+	if err != nil {
+		return err
+	}
+	return files.DeleteSnapshot(ctx, s.Volume.Share, s.Time)
+}

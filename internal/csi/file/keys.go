@@ -1,0 +1,84 @@
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/storage"
+	"kaz/internal/plan/parameter"
+)
+
+// Names of the values of a Secret with the key of an account.
+const (
+	secretAccount = "azurestorageaccountname"
+	secretKey     = "azurestorageaccountkey"
+)
+
+// keys reads the keys of accounts. They are kept for a minute.
+type keys struct {
+	azure azure.Writer
+	read  *memo[[]storage.Key]
+}
+
+func newKeys(from azure.Writer) *keys { return &keys{from, newMemo[[]storage.Key](keepFor)} }
+
+// of returns a key of an account: the first, or the newest.
+func (k *keys) of(ctx context.Context, account azure.ID, newest bool) (string, error) {
+	all, err := k.read.get(ctx, account.Key(), func(ctx context.Context) ([]storage.Key, error) {
+		doc, err := azure.Do(ctx, k.azure, azure.Request{Verb: azure.Post, ID: account, Action: "listKeys"})
+		if err != nil {
+			return nil, err
+		}
+		var answer storage.Keys
+		if err := json.Unmarshal(doc, &answer); err != nil {
+			return nil, errors.New("the keys of storage account " + account.Name() + " cannot be read") // the cause has secrets
+		}
+		return answer.Keys, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(k storage.Key) bool { return k.Value == "" })
+	if len(all) == 0 {
+		return "", &azure.Error{Kind: azure.NotFound, ID: account, Message: "storage account " + account.Name() + " has no key"}
+	}
+	if newest {
+		slices.SortStableFunc(all, func(a, b storage.Key) int { return madeAt(b).Compare(madeAt(a)) })
+	}
+	return all[0].Value, nil
+}
+
+func madeAt(k storage.Key) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, k.Created)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// Credentials are the name and key of an account.
+type Credentials struct{ Account, Key string }
+
+// ReadSecret returns the credentials in the values of a Secret, and whether it has any.
+func ReadSecret(values map[string]string) (Credentials, bool) {
+	value := func(names ...string) string {
+		for _, name := range names {
+			if v := strings.TrimSpace(parameter.Lookup(values, name)); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	c := Credentials{Account: value("accountname", secretAccount), Key: value("accountkey", secretKey)}
+	return c, c.Account != "" && c.Key != ""
+}
+
+// SecretOf returns the values of the Secret with the credentials.
+func SecretOf(c Credentials) map[string]string {
+	return map[string]string{secretAccount: c.Account, secretKey: c.Key}
+}

@@ -1,0 +1,291 @@
+package file
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/storage"
+	"kaz/internal/csi"
+	"kaz/internal/plan/parameter"
+	"kaz/internal/plan/share"
+)
+
+// headerSnapshot is the header of a request for a snapshot of a share.
+const headerSnapshot = "x-ms-snapshot"
+
+// snapshots finds snapshots by their names, which are in their metadata. A name is read once: it does not change.
+type snapshots struct {
+	azure Azure
+	mu    sync.Mutex
+	names map[string]string   // name by share and time
+	made  map[string]azure.ID // share by name, of snapshots that this process made
+}
+
+func newSnapshots(from Azure) *snapshots {
+	return &snapshots{azure: from, names: map[string]string{}, made: map[string]azure.ID{}}
+}
+
+// taken is a snapshot of a share.
+type taken struct {
+	share azure.ID
+	time  string // as Azure writes it
+	quota int64  // GiB of the share
+}
+
+// list returns the snapshots of an account's shares, or of one share.
+func (s *snapshots) list(ctx context.Context, account azure.ID, name string) ([]taken, error) {
+	docs, err := s.azure.List(ctx, azure.Query{
+		Scope: storage.FileServiceOf(account), Type: storage.Shares, Expand: "snapshots", Filter: name, // a prefix
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []taken
+	for _, doc := range docs {
+		d, err := azure.Decode[storage.Share](doc)
+		if err != nil {
+			return nil, err
+		}
+		if d.Properties.SnapshotTime != "" && (name == "" || d.ID.Name() == name) {
+			all = append(all, taken{d.ID, d.Properties.SnapshotTime, d.Properties.QuotaGiB})
+		}
+	}
+	return all, nil
+}
+
+// readsAtOnce bounds the reads of snapshots at the same time.
+const readsAtOnce = 8
+
+// find returns the snapshot of a share with a name, nil if there is none. If a snapshot cannot be read, the answer is not known.
+func (s *snapshots) find(ctx context.Context, of azure.ID, name string) (*taken, error) {
+	all, err := s.list(ctx, of.Parent().Parent(), of.Name())
+	if err != nil {
+		return nil, err
+	}
+	found := make([]string, len(all))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtOnce)
+	for i, t := range all {
+		group.Go(func() error {
+			found[i], err = s.name(ctx, t)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for i, t := range all {
+		if found[i] == name {
+			return &t, nil
+		}
+	}
+	return nil, nil
+}
+
+// name returns the name of a snapshot, "" for one that was not made by a driver.
+func (s *snapshots) name(ctx context.Context, t taken) (string, error) {
+	key := t.share.Key() + "@" + t.time
+	s.mu.Lock()
+	name, known := s.names[key]
+	s.mu.Unlock()
+	if known {
+		return name, nil
+	}
+	doc, err := s.get(ctx, t.share, t.time)
+	if azure.IsNotFound(err) {
+		return "", nil // deleted meanwhile
+	}
+	if err != nil {
+		return "", err
+	}
+	name = parameter.Lookup(doc.Properties.Metadata, share.Initiator)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.names[key] = name
+	return name, nil
+}
+
+// get reads a snapshot.
+func (s *snapshots) get(ctx context.Context, of azure.ID, at string) (azure.Resource[storage.Share], error) {
+	doc, err := azure.Do(ctx, s.azure, azure.Request{Verb: azure.Get, ID: of, Header: map[string]string{headerSnapshot: at}})
+	if err != nil {
+		return azure.Resource[storage.Share]{}, err
+	}
+	return azure.Decode[storage.Share](doc)
+}
+
+// create takes a snapshot.
+func (s *snapshots) create(ctx context.Context, of azure.ID, name string, metadata map[string]string) (taken, error) {
+	values := map[string]string{share.Initiator: name}
+	for key, value := range metadata {
+		values[key] = value
+	}
+	body, _, err := azure.Overlay(nil, azure.Resource[storage.Share]{ID: of, Properties: storage.Share{Metadata: values}})
+	if err != nil {
+		return taken{}, err
+	}
+	doc, err := azure.Do(ctx, s.azure, azure.Request{
+		Verb: azure.Put, ID: of, Body: body, Parameters: map[string]string{"$expand": "snapshots"}, Unseen: true,
+	})
+	if err != nil {
+		return taken{}, err
+	}
+	if made, err := azure.Decode[storage.Share](doc); err == nil && made.Properties.SnapshotTime != "" {
+		return taken{share: of, time: made.Properties.SnapshotTime}, nil
+	}
+	found, err := s.find(ctx, of, name)
+	if err != nil || found == nil {
+		return taken{}, status.Errorf(codes.Aborted, "snapshot %s: Azure does not show it yet: %v", name, err)
+	}
+	return *found, nil
+}
+
+// remember keeps which share a snapshot of a name is of, and returns the share that has one already.
+func (s *snapshots) remember(name string, of azure.ID) (other azure.ID, taken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other, taken = s.made[name]; taken && !other.Equal(of) {
+		return other, true
+	}
+	s.made[name] = of
+	return "", false
+}
+
+func (s *snapshots) forget(of azure.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, id := range s.made {
+		if id.Equal(of) {
+			delete(s.made, name)
+		}
+	}
+}
+
+// CreateSnapshot takes a snapshot of a share. A request that is repeated finds the snapshot by its name.
+func (c *Controller) CreateSnapshot(ctx context.Context, r *csispec.CreateSnapshotRequest) (*csispec.CreateSnapshotResponse, error) {
+	if err := csi.Missing("CreateSnapshot", "name", r.GetName(), "source_volume_id", r.GetSourceVolumeId()); err != nil {
+		return nil, err
+	}
+	p, err := share.ReadSnapshotClass(r.GetParameters())
+	if err != nil {
+		return nil, csi.Invalid("CreateSnapshot: %v", err)
+	}
+	release, err := c.locks.Take("snapshot/"+r.GetName(), r.GetSourceVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if credentials, given := ReadSecret(r.GetSecrets()); given {
+		return c.snapshotByDataPlane(ctx, r, p, credentials)
+	}
+	v, err := c.find(ctx, r.GetSourceVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	if other, exists := c.snapshots.remember(r.GetName(), v.ID); exists {
+		return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s", r.GetName(), other.Name())
+	}
+	t, err := c.snapshots.find(ctx, v.ID, r.GetName())
+	if err == nil && t == nil {
+		var made taken
+		made, err = c.snapshots.create(ctx, v.ID, r.GetName(), p.Metadata)
+		t = &made
+	}
+	if err != nil {
+		return nil, csi.Status(err, "snapshot %s of share %s", r.GetName(), v.ID.Name())
+	}
+	return &csispec.CreateSnapshotResponse{Snapshot: c.shown(r.GetSourceVolumeId(), *t, v.Share.QuotaGiB)}, nil
+}
+
+// shown returns a snapshot as CSI shows it.
+func (c *Controller) shown(volume string, t taken, quota int64) *csispec.Snapshot {
+	subscription := c.config.Cluster.Subscription
+	if t.share != "" {
+		subscription = t.share.Subscription()
+	}
+	s := &csispec.Snapshot{
+		SnapshotId: share.SnapshotID(volume, share.FormatTime(t.time), subscription), SourceVolumeId: volume,
+		SizeBytes: share.Bytes(quota), ReadyToUse: true,
+	}
+	if at, err := time.Parse(time.RFC3339Nano, t.time); err == nil {
+		s.CreationTime = timestamppb.New(at)
+	}
+	return s
+}
+
+// DeleteSnapshot deletes a snapshot. One that does not exist is deleted.
+func (c *Controller) DeleteSnapshot(ctx context.Context, r *csispec.DeleteSnapshotRequest) (*csispec.DeleteSnapshotResponse, error) {
+	if err := csi.Missing("DeleteSnapshot", "snapshot_id", r.GetSnapshotId()); err != nil {
+		return nil, err
+	}
+	done := &csispec.DeleteSnapshotResponse{}
+	s, err := share.ParseSnapshot(r.GetSnapshotId())
+	if err != nil {
+		return done, nil // no snapshot of this driver
+	}
+	release, err := c.locks.Take(r.GetSnapshotId())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if credentials, given := ReadSecret(r.GetSecrets()); given {
+		err = c.deleteSnapshotByDataPlane(ctx, credentials, s)
+	} else if err = c.needAzure(r.GetSnapshotId()); err == nil {
+		id := c.config.Cluster.ShareID(s.Volume)
+		_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: id, Header: map[string]string{headerSnapshot: s.Time}})
+		if err == nil {
+			c.snapshots.forget(id)
+		}
+	}
+	if azure.IsNotFound(err) {
+		err = nil
+	}
+	return done, csi.Status(err, "delete snapshot %s of share %s", s.Time, s.Volume.Share)
+}
+
+// GetSnapshot returns a snapshot.
+func (c *Controller) GetSnapshot(ctx context.Context, r *csispec.GetSnapshotRequest) (*csispec.GetSnapshotResponse, error) {
+	if err := csi.Missing("GetSnapshot", "snapshot_id", r.GetSnapshotId()); err != nil {
+		return nil, err
+	}
+	one, err := c.oneSnapshot(ctx, r.GetSnapshotId())
+	if err != nil {
+		return nil, err
+	}
+	if one == nil {
+		return nil, status.Errorf(codes.NotFound, "snapshot %s does not exist", r.GetSnapshotId())
+	}
+	return &csispec.GetSnapshotResponse{Snapshot: one}, nil
+}
+
+// oneSnapshot returns a snapshot, nil if it does not exist.
+func (c *Controller) oneSnapshot(ctx context.Context, id string) (*csispec.Snapshot, error) {
+	s, err := share.ParseSnapshot(id)
+	if err != nil {
+		return nil, nil
+	}
+	if err := c.needAzure(id); err != nil {
+		return nil, err
+	}
+	of := c.config.Cluster.ShareID(s.Volume)
+	doc, err := c.snapshots.get(ctx, of, s.Time)
+	switch {
+	case azure.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, csi.Status(err, "snapshot %s", id)
+	}
+	volume, _, _ := strings.Cut(id, "#"+s.Time)
+	answer := c.shown(volume, taken{share: of, time: s.Time}, doc.Properties.QuotaGiB)
+	answer.SnapshotId = id
+	return answer, nil
+}

@@ -1,0 +1,373 @@
+package share
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/network"
+	"kaz/internal/azure/storage"
+)
+
+// Tags of accounts.
+const (
+	tagCreatedBy = "k8s-azure-created-by"
+	creator      = "azure"
+	// TagSkip keeps an account from being chosen for new shares.
+	TagSkip = "skip-matching"
+)
+
+// Account is a storage account as its document shows it.
+type Account = azure.Resource[storage.Account]
+
+// Request is what a volume asks of its account.
+type Request struct {
+	Parameters
+	Cluster Cluster
+	// Source is the account of the share that is copied, "" for none. It is preferred: shares of one account are copied
+	// without a shared access signature.
+	Source string
+}
+
+// Group returns the resource group of the account.
+func (r Request) Group() azure.ID {
+	return azure.GroupID(cmp.Or(r.Parameters.Subscription, r.Cluster.Subscription),
+		cmp.Or(r.Parameters.ResourceGroup, r.Cluster.ResourceGroup))
+}
+
+// region returns the region of the account.
+func (r Request) region() string { return cmp.Or(r.Parameters.Location, r.Cluster.Location) }
+
+// Key returns a text that is equal for requests that the same accounts serve.
+func (r Request) Key() string {
+	p := r.Parameters
+	p.tags, p.delimiter = "", ""
+	for _, field := range []*string{ // of the volume alone
+		&p.ShareName, &p.SharePrefix, &p.DiskName, &p.Folder, &p.Server, &p.SecretName, &p.SecretNamespace, &p.PVCName, &p.PVCNamespace,
+		&p.PVName, &p.RootSquash, &p.ShareTier, &p.MountPermissions, &p.FileMode, &p.DirMode, &p.UID, &p.GID, &p.GroupChange, &p.DataPlane,
+	} {
+		*field = ""
+	}
+	p.IOPS, p.Bandwidth = nil, nil
+	p.CreateFolder, p.StoreKey, p.SecretCache, p.LatestKey, p.RandomAccount, p.CreateAccount = nil, nil, nil, nil, nil, nil
+	p.Tags = nil
+	text := []string{string(r.Group()), r.region(), r.kind(), fmt.Sprint(r.Subnets())}
+	for _, name := range slices.Sorted(maps.Keys(r.Parameters.Tags)) {
+		text = append(text, name+"="+r.Parameters.Tags[name])
+	}
+	return strings.ToLower(strings.Join(append(text, flat(p)), "\n"))
+}
+
+// flat writes parameters with the values of pointers.
+func flat(p Parameters) string {
+	show := func(b *bool) string {
+		if b == nil {
+			return "-"
+		}
+		return fmt.Sprint(*b)
+	}
+	return strings.Join([]string{
+		p.SKU, p.Protocol, p.FSType, p.PublicNetworkAccess, p.AccountTier, p.Endpoint, p.VNetGroup, p.VNet, p.Subnet, p.VNetLink,
+		p.ZoneGroup, p.EndpointSuffix, show(p.LargeShares), show(p.DisableRetention), show(p.BlobPublicAccess), show(p.SharedKeyAccess),
+		show(p.CrossTenantReplication), show(p.InfrastructureEncryption), show(p.Multichannel), show(p.MatchTags),
+		fmt.Sprint(p.Identity()),
+	}, "\n")
+}
+
+func (r Request) kind() string { return skuOf(r.SKU).kind }
+
+// Matches reports whether an account can serve a request. The file service of the account is looked at separately.
+func (r Request) Matches(a Account) bool {
+	for _, fits := range []bool{
+		r.SKU == "" || a.SKU != nil && strings.EqualFold(a.SKU.Name, r.SKU),
+		strings.EqualFold(a.Kind, r.kind()),
+		sameRegion(a.Location, r.region()),
+		r.matchesTags(a),
+		r.matchesSettings(a.Properties),
+		r.matchesNetwork(a),
+	} {
+		if !fits {
+			return false
+		}
+	}
+	return true
+}
+
+func sameRegion(a, b string) bool {
+	return strings.EqualFold(strings.ReplaceAll(a, " ", ""), strings.ReplaceAll(b, " ", ""))
+}
+
+func (r Request) matchesTags(a Account) bool {
+	for name := range a.Tags {
+		if strings.EqualFold(name, TagSkip) {
+			return false
+		}
+	}
+	if !is(r.MatchTags) {
+		return true
+	}
+	for name, value := range r.accountTags() {
+		if have, ok := a.Tags[name]; !ok || have != value {
+			return false
+		}
+	}
+	return true
+}
+
+// asks reports whether a setting is as asked for. A request that does not ask takes any; an account that does not show the
+// setting has the usual value.
+func asks(want, have *bool, usual bool) bool {
+	if want == nil {
+		return true
+	}
+	if have == nil {
+		return *want == usual
+	}
+	return *want == *have
+}
+
+func (r Request) matchesSettings(a storage.Account) bool {
+	no := false
+	httpsOnly := !r.NFS()
+	blobs := cmp.Or(r.BlobPublicAccess, &no)
+	return (r.LargeShares == nil || strings.EqualFold(a.LargeFileShares, "Enabled") == *r.LargeShares) &&
+		asks(&no, a.HierarchicalNamespace, false) && asks(&no, a.NFSv3, false) &&
+		asks(&httpsOnly, a.HTTPSOnly, true) && asks(blobs, a.AllowBlobPublicAccess, true) &&
+		asks(r.InfrastructureEncryption, twice(a), false) && asks(r.SharedKeyAccess, a.AllowSharedKeyAccess, true) &&
+		asks(r.CrossTenantReplication, a.AllowCrossTenantCopies, false) &&
+		(r.AccountTier == "" || strings.EqualFold(a.AccessTier, r.AccountTier)) &&
+		(r.PublicNetworkAccess == "" || strings.EqualFold(cmp.Or(a.PublicNetworkAccess, "Enabled"), r.PublicNetworkAccess)) &&
+		(!r.Identity() || takesIdentities(a))
+}
+
+func twice(a storage.Account) *bool {
+	if a.Encryption == nil {
+		return nil
+	}
+	return a.Encryption.Twice
+}
+
+func takesIdentities(a storage.Account) bool {
+	return a.FileIdentities != nil && a.FileIdentities.SMBOAuth != nil && is(a.FileIdentities.SMBOAuth.Enabled)
+}
+
+// matchesNetwork reports whether the nodes can reach an account as the request says: through service endpoints of all
+// subnets, or through a private endpoint for files.
+func (r Request) matchesNetwork(a Account) bool {
+	rules := a.Properties.NetworkRules
+	for _, subnet := range r.Subnets() {
+		if rules == nil || !slices.ContainsFunc(rules.Subnets, func(rule storage.SubnetRule) bool {
+			return rule.ID.Equal(subnet) && strings.EqualFold(cmp.Or(rule.Action, "Allow"), "Allow")
+		}) {
+			return false
+		}
+	}
+	return r.Endpoint != EndpointPrivate || len(a.Properties.Connections) > 0 || r.Made(a.ID.Name())
+}
+
+// Made reports whether an account was made for requests like this one. It may not be complete yet.
+func (r Request) Made(name string) bool {
+	for attempt := range MostAccounts {
+		if strings.EqualFold(name, r.NewName("", attempt)) {
+			return true
+		}
+	}
+	return false
+}
+
+// MostAccounts bounds the accounts that are made for requests that the same accounts serve.
+const MostAccounts = 100
+
+// NeedsFileService reports whether the file service of an account has to be looked at as well.
+func (r Request) NeedsFileService() bool { return r.Multichannel != nil || r.DisableRetention != nil }
+
+// MatchesFileService reports whether the file service of an account is as asked for.
+func (r Request) MatchesFileService(s storage.FileService) bool {
+	var multichannel, kept *bool
+	if s.Protocols != nil && s.Protocols.SMB != nil && s.Protocols.SMB.Multichannel != nil {
+		multichannel = s.Protocols.SMB.Multichannel.Enabled
+	}
+	if s.DeletedShares != nil {
+		kept = s.DeletedShares.Enabled
+	}
+	return asks(r.Multichannel, multichannel, false) && asks(negated(r.DisableRetention), kept, true)
+}
+
+func negated(b *bool) *bool {
+	if b == nil {
+		return nil
+	}
+	not := !*b
+	return &not
+}
+
+// FileService returns the wanted settings of the file service of a new account.
+func (r Request) FileService() storage.FileService {
+	var s storage.FileService
+	if r.Multichannel != nil {
+		s.Protocols = &storage.ProtocolSettings{SMB: &storage.SMBSettings{Multichannel: &storage.Multichannel{Enabled: r.Multichannel}}}
+	}
+	if r.DisableRetention != nil {
+		s.DeletedShares = &storage.Retention{Enabled: negated(r.DisableRetention)}
+		if !*r.DisableRetention {
+			const usualDays = 7
+			s.DeletedShares.Days = usualDays
+		}
+	}
+	return s
+}
+
+// Order returns the matching accounts in the order in which they are used: the account of the source first, then by name.
+// With selectRandomMatchingAccount the order depends on the volume, and is the same each time.
+func (r Request) Order(accounts []Account, volume string) []Account {
+	matching := slices.DeleteFunc(slices.Clone(accounts), func(a Account) bool { return !r.Matches(a) })
+	rank := func(a Account) string {
+		switch {
+		case r.Source != "" && strings.EqualFold(a.ID.Name(), r.Source):
+			return ""
+		case is(r.RandomAccount):
+			return digest(volume, a.ID.Name())
+		}
+		return strings.ToLower(a.ID.Name())
+	}
+	slices.SortFunc(matching, func(a, b Account) int { return strings.Compare(rank(a), rank(b)) })
+	return matching
+}
+
+func digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// NewName returns the name of a new account: the same for each request that the same accounts serve, so that processes that
+// need an account at the same time make one. attempt counts the names that are taken or belong to full accounts. With
+// createAccount each volume has an account of its own.
+func (r Request) NewName(volume string, attempt int) string {
+	const length = 22
+	of := r.Key()
+	if is(r.CreateAccount) {
+		of += "\n" + volume
+	}
+	return "f" + digest(of, fmt.Sprint(attempt))[:length]
+}
+
+func (r Request) accountTags() map[string]string {
+	tags := map[string]string{tagCreatedBy: creator}
+	maps.Copy(tags, r.Parameters.Tags)
+	return tags
+}
+
+// NewAccount returns the document of a new account.
+func (r Request) NewAccount(name string) Account {
+	yes, no, httpsOnly := true, false, !r.NFS()
+	a := Account{
+		ID: r.Group().Resource(storage.Accounts, name), Location: r.region(), Kind: r.kind(),
+		SKU: &azure.SKU{Name: cmp.Or(r.SKU, "Standard_LRS")}, Tags: r.accountTags(),
+		Properties: storage.Account{
+			MinimumTLSVersion: "TLS1_2", HTTPSOnly: &httpsOnly, AllowBlobPublicAccess: cmp.Or(r.BlobPublicAccess, &no),
+			AllowSharedKeyAccess: r.SharedKeyAccess, AllowCrossTenantCopies: r.CrossTenantReplication,
+			PublicNetworkAccess: r.PublicNetworkAccess, AccessTier: r.AccountTier,
+		},
+	}
+	if is(r.LargeShares) {
+		a.Properties.LargeFileShares = "Enabled"
+	}
+	if is(r.InfrastructureEncryption) {
+		a.Properties.Encryption = &storage.AccountEncryption{KeySource: "Microsoft.Storage", Twice: &yes}
+	}
+	if r.Identity() {
+		a.Properties.FileIdentities = &storage.FileIdentities{DirectoryService: "None", SMBOAuth: &storage.SMBOAuth{Enabled: &yes}}
+	}
+	if r.Endpoint == EndpointPrivate || len(r.Subnets()) > 0 {
+		a.Properties.NetworkRules = &storage.NetworkRules{DefaultAction: "Deny"}
+		for _, subnet := range r.Subnets() {
+			a.Properties.NetworkRules.Subnets = append(a.Properties.NetworkRules.Subnets, storage.SubnetRule{ID: subnet, Action: "Allow"})
+		}
+	}
+	return a
+}
+
+// Full reports whether an account has no room for one more share of a size. have are its shares.
+func (r Request) Full(a Account, have []int64, size int64) bool {
+	name := r.SKU
+	if a.SKU != nil {
+		name = a.SKU.Name
+	}
+	if most := skuOf(name).shares; most > 0 && len(have) >= most {
+		return true
+	}
+	if r.AccountQuota == nil {
+		return false
+	}
+	total := size
+	for _, quota := range have {
+		total += quota
+	}
+	return total > *r.AccountQuota
+}
+
+// Subnets returns the subnets whose service endpoints reach the account. NFS without a private endpoint needs them as well:
+// its traffic is not encrypted.
+func (r Request) Subnets() []azure.ID {
+	if r.Endpoint != EndpointService && (!r.NFS() || r.Endpoint == EndpointPrivate) {
+		return nil
+	}
+	var all []azure.ID
+	for name := range strings.SplitSeq(cmp.Or(r.Subnet, r.Cluster.Subnet), ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			all = append(all, r.Network().Child("subnets", name))
+		}
+	}
+	return all
+}
+
+// NeedsSubnets reports whether the account is reached through service endpoints.
+func (r Request) NeedsSubnets() bool {
+	return r.Endpoint == EndpointService || r.NFS() && r.Endpoint != EndpointPrivate
+}
+
+// Network returns the virtual network of the endpoints.
+func (r Request) Network() azure.ID {
+	return r.networkGroup("").Resource("Microsoft.Network/virtualNetworks", cmp.Or(r.VNet, r.Cluster.VNet))
+}
+
+// networkGroup returns the resource group of the network, or another one in its subscription.
+func (r Request) networkGroup(other string) azure.ID {
+	return azure.GroupID(cmp.Or(r.Cluster.NetworkSubscription, r.Cluster.Subscription),
+		cmp.Or(other, r.VNetGroup, r.Cluster.VNetGroup, r.Cluster.ResourceGroup))
+}
+
+// CheckNetwork returns why the network of the endpoints is not known, nil if it is or is not needed.
+func (r Request) CheckNetwork() error {
+	if r.Endpoint != EndpointPrivate && !r.NeedsSubnets() {
+		return nil
+	}
+	if cmp.Or(r.VNet, r.Cluster.VNet) == "" {
+		return fmt.Errorf("vnetName is missing: neither the parameters nor the cloud configuration name the virtual network")
+	}
+	if cmp.Or(r.Subnet, r.Cluster.Subnet) == "" {
+		return fmt.Errorf("subnetName is missing: neither the parameters nor the cloud configuration name a subnet")
+	}
+	return nil
+}
+
+// WithEndpoint returns a subnet with the service endpoint of storage, and whether it had none.
+func (r Request) WithEndpoint(subnet azure.Resource[network.Subnet]) (azure.Resource[network.Subnet], bool) {
+	const service = "Microsoft.Storage"
+	for _, e := range subnet.Properties.ServiceEndpoints {
+		if len(e.Service) >= len(service) && strings.EqualFold(e.Service[:len(service)], service) {
+			return subnet, false
+		}
+	}
+	return azure.Resource[network.Subnet]{ID: subnet.ID, Properties: network.Subnet{ServiceEndpoints: append(
+		slices.Clone(subnet.Properties.ServiceEndpoints), network.ServiceEndpoint{Service: service, Locations: []string{r.Cluster.Location}},
+	)}}, true
+}
+
+// MadeByDriver reports whether a driver made an account.
+func MadeByDriver(a Account) bool { return a.Tags[tagCreatedBy] == creator }

@@ -1,0 +1,412 @@
+package share
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"kaz/internal/plan/parameter"
+)
+
+// Parameters is what a StorageClass, a VolumeAttributesClass or a persistent volume says of a share. Zero fields are not
+// given.
+type Parameters struct {
+	SKU, Location, Account      string
+	ResourceGroup, Subscription string
+
+	ShareName, SharePrefix, DiskName string
+	FSType, Protocol                 string
+	Folder                           string
+	CreateFolder                     *bool
+	Server, EndpointSuffix           string
+
+	StoreKey, SecretCache       *bool
+	SecretName, SecretNamespace string
+	LatestKey                   *bool
+	KeyFromSecret               *bool // never ask Azure for a key
+
+	CreateAccount, MatchTags, RandomAccount *bool
+	Tags                                    map[string]string
+	AccountQuota                            *int64 // GiB of all shares of an account
+
+	LargeShares, DisableRetention *bool
+	BlobPublicAccess              *bool
+	PublicNetworkAccess           string
+	SharedKeyAccess               *bool
+	CrossTenantReplication        *bool
+	InfrastructureEncryption      *bool
+	Multichannel                  *bool
+	AccountTier, ShareTier        string
+	RootSquash                    string
+	IOPS, Bandwidth               *int64 // Bandwidth is in MiB/s
+
+	Endpoint                 string // EndpointPrivate, EndpointService or ""
+	VNetGroup, VNet, Subnet  string
+	VNetLink, ZoneGroup      string
+	DataPlane                string // "true", "oauth", or "" for Azure Resource Manager
+	GroupChange              string // of a file system group
+	MountPermissions         string
+	EncryptInTransit         *bool
+	ClientID, TenantID       string
+	ManagedIdentity          *bool
+	WorkloadIdentity         *bool
+	OAuthToken               *bool
+	MountOptions             string // of an inline volume, with commas
+	Ephemeral                *bool
+	FileMode, DirMode        string
+	UID, GID                 string
+	PodNamespace, PodAccount string
+
+	// The provisioner says for what it creates the volume.
+	PVCName, PVCNamespace, PVName string
+
+	tags, delimiter string
+}
+
+// The kinds of network endpoints.
+const (
+	EndpointPrivate = "privateEndpoint"
+	EndpointService = "serviceEndpoint"
+)
+
+type key = parameter.Key[Parameters]
+
+func text(field func(*Parameters) *string) func(*Parameters, string) error {
+	return parameter.Text(field)
+}
+
+func oneOf(field func(*Parameters) *string, allowed ...string) func(*Parameters, string) error {
+	return parameter.OneOf(field, allowed...)
+}
+
+func boolean(field func(*Parameters) **bool) func(*Parameters, string) error {
+	return parameter.Boolean(field)
+}
+
+func loose(field func(*Parameters) **bool) func(*Parameters, string) error {
+	return parameter.Loose(field)
+}
+
+// classKeys are the keys of StorageClasses.
+func classKeys() []key {
+	number := parameter.Number[Parameters]
+	var keys []key
+	for _, table := range [][]key{
+		{
+			{Name: "skuName", Alias: "storageAccountType", Read: parameter.OneOfFold(func(p *Parameters) *string { return &p.SKU }, skus()...)},
+			{Name: "location", Read: text(func(p *Parameters) *string { return &p.Location })},
+			{Name: "storageAccount", Read: readAccount},
+			{Name: "resourceGroup", Read: text(func(p *Parameters) *string { return &p.ResourceGroup })},
+			{Name: "subscriptionID", Read: text(func(p *Parameters) *string { return &p.Subscription })},
+			{Name: "createAccount", Read: loose(func(p *Parameters) **bool { return &p.CreateAccount })},
+			{Name: "matchTags", Read: loose(func(p *Parameters) **bool { return &p.MatchTags })},
+			{Name: "tags", Read: text(func(p *Parameters) *string { return &p.tags })},
+			{Name: "tagValueDelimiter", Read: text(func(p *Parameters) *string { return &p.delimiter })},
+			{Name: "selectRandomMatchingAccount", Read: boolean(func(p *Parameters) **bool { return &p.RandomAccount })},
+			{Name: "accountQuota", Read: number(func(p *Parameters) **int64 { return &p.AccountQuota }, leastAccountQuota)},
+		},
+		shareKeys(), mountKeys(), accountKeys(), networkKeys(),
+	} {
+		keys = append(keys, table...)
+	}
+	return keys
+}
+
+// leastAccountQuota is the smallest quota of an account in GiB.
+const leastAccountQuota = 100
+
+func shareKeys() []key {
+	number := parameter.Number[Parameters]
+	return []key{
+		{Name: "shareName", Read: text(func(p *Parameters) *string { return &p.ShareName })},
+		{Name: "shareNamePrefix", Read: readPrefix},
+		{Name: "diskName", Read: text(func(p *Parameters) *string { return &p.DiskName })},
+		{Name: "fsType", Read: readFSType},
+		{Name: "protocol", Read: oneOf(func(p *Parameters) *string { return &p.Protocol }, "smb", "nfs")},
+		{Name: "shareAccessTier", Alias: "accessTier", Read: oneOf(func(p *Parameters) *string { return &p.ShareTier },
+			"Cool", "Hot", "Premium", "TransactionOptimized")},
+		{Name: "rootSquashType", Read: oneOf(func(p *Parameters) *string { return &p.RootSquash },
+			"AllSquash", "NoRootSquash", "RootSquash")},
+		{Name: "provisionedIOPS", Read: number(func(p *Parameters) **int64 { return &p.IOPS }, 0), Mutable: true},
+		{Name: "provisionedBandwidth", Read: number(func(p *Parameters) **int64 { return &p.Bandwidth }, 0), Mutable: true},
+		{Name: "useDataPlaneAPI", Read: readDataPlane},
+		{Name: "csi.storage.k8s.io/pvc/name", Read: text(func(p *Parameters) *string { return &p.PVCName })},
+		{Name: "csi.storage.k8s.io/pvc/namespace", Read: text(func(p *Parameters) *string { return &p.PVCNamespace })},
+		{Name: "csi.storage.k8s.io/pv/name", Read: text(func(p *Parameters) *string { return &p.PVName })},
+	}
+}
+
+// mountKeys are the keys with an effect on nodes.
+func mountKeys() []key {
+	return []key{
+		{Name: "folderName", Read: readFolder},
+		{Name: "createFolderIfNotExist", Read: loose(func(p *Parameters) **bool { return &p.CreateFolder })},
+		{Name: "server", Read: text(func(p *Parameters) *string { return &p.Server })},
+		{Name: "storageEndpointSuffix", Read: text(func(p *Parameters) *string { return &p.EndpointSuffix })},
+		{Name: "storeAccountKey", Read: loose(func(p *Parameters) **bool { return &p.StoreKey })},
+		{Name: "secretName", Read: text(func(p *Parameters) *string { return &p.SecretName })},
+		{Name: "secretNamespace", Read: text(func(p *Parameters) *string { return &p.SecretNamespace })},
+		{Name: "useSecretCache", Read: loose(func(p *Parameters) **bool { return &p.SecretCache })},
+		{Name: "getLatestAccountKey", Read: boolean(func(p *Parameters) **bool { return &p.LatestKey })},
+		{Name: "fsGroupChangePolicy", Read: oneOf(func(p *Parameters) *string { return &p.GroupChange },
+			GroupNever, GroupAlways, GroupOnMismatch)},
+		{Name: "mountPermissions", Read: octal(func(p *Parameters) *string { return &p.MountPermissions }, permissionBits)},
+		{Name: "fileMode", Read: octal(func(p *Parameters) *string { return &p.FileMode }, permissionBits)},
+		{Name: "dirMode", Read: octal(func(p *Parameters) *string { return &p.DirMode }, permissionBits)},
+		{Name: "uid", Read: id(func(p *Parameters) *string { return &p.UID })},
+		{Name: "gid", Read: id(func(p *Parameters) *string { return &p.GID })},
+		{Name: "encryptInTransit", Read: boolean(func(p *Parameters) **bool { return &p.EncryptInTransit })},
+		{Name: "clientID", Read: text(func(p *Parameters) *string { return &p.ClientID })},
+		{Name: "tenantID", Read: text(func(p *Parameters) *string { return &p.TenantID })},
+		{Name: "mountWithManagedIdentity", Read: boolean(func(p *Parameters) **bool { return &p.ManagedIdentity })},
+		{Name: "mountWithWorkloadIdentityToken", Read: boolean(func(p *Parameters) **bool { return &p.WorkloadIdentity })},
+		{Name: "mountWithOAuthToken", Read: boolean(func(p *Parameters) **bool { return &p.OAuthToken })},
+		{Name: "confidentialContainerLabel", Read: parameter.Ignored[Parameters]},
+		{Name: "runtimeClassHandler", Read: parameter.Ignored[Parameters]},
+	}
+}
+
+// The policies by which a volume gets its file system group.
+const (
+	GroupNever      = "None"
+	GroupAlways     = "Always"
+	GroupOnMismatch = "OnRootMismatch"
+)
+
+// accountKeys are the properties of accounts.
+func accountKeys() []key {
+	return []key{
+		{Name: "enableLargeFileShares", Read: boolean(func(p *Parameters) **bool { return &p.LargeShares })},
+		{Name: "disableDeleteRetentionPolicy", Read: boolean(func(p *Parameters) **bool { return &p.DisableRetention })},
+		{Name: "allowBlobPublicAccess", Read: boolean(func(p *Parameters) **bool { return &p.BlobPublicAccess })},
+		{Name: "publicNetworkAccess", Read: oneOf(func(p *Parameters) *string { return &p.PublicNetworkAccess },
+			"Enabled", "Disabled", "SecuredByPerimeter")},
+		{Name: "allowSharedKeyAccess", Read: boolean(func(p *Parameters) **bool { return &p.SharedKeyAccess })},
+		{Name: "allowCrossTenantReplication", Read: boolean(func(p *Parameters) **bool { return &p.CrossTenantReplication })},
+		{Name: "requireInfraEncryption", Read: boolean(func(p *Parameters) **bool { return &p.InfrastructureEncryption })},
+		{Name: "enableMultichannel", Read: boolean(func(p *Parameters) **bool { return &p.Multichannel })},
+		{Name: "accountAccessTier", Read: oneOf(func(p *Parameters) *string { return &p.AccountTier }, "Cold", "Cool", "Hot", "Premium")},
+	}
+}
+
+func networkKeys() []key {
+	return []key{
+		{Name: "networkEndpointType", Read: parameter.OneOfFold(func(p *Parameters) *string { return &p.Endpoint },
+			EndpointPrivate, EndpointService)},
+		{Name: "vnetResourceGroup", Read: text(func(p *Parameters) *string { return &p.VNetGroup })},
+		{Name: "vnetName", Read: text(func(p *Parameters) *string { return &p.VNet })},
+		{Name: "subnetName", Read: text(func(p *Parameters) *string { return &p.Subnet })},
+		{Name: "vnetLinkName", Read: text(func(p *Parameters) *string { return &p.VNetLink })},
+		{Name: "privateDNSZoneResourceGroup", Read: text(func(p *Parameters) *string { return &p.ZoneGroup })},
+	}
+}
+
+// ReadClass reads the parameters of a StorageClass and the mutable parameters of a VolumeAttributesClass, which come first
+// where both name a key. The error is a [parameter.Error].
+func ReadClass(class, mutable map[string]string) (Parameters, error) {
+	var p Parameters
+	table := classKeys()
+	if err := parameter.Read(&p, table, class); err != nil {
+		return p, err
+	}
+	if err := parameter.Read(&p, parameter.Mutable(table), mutable); err != nil {
+		return p, err
+	}
+	pairs, bad := parameter.Pairs(p.tags, p.delimiter)
+	if bad != "" {
+		return p, &parameter.Error{Key: "tags", Value: bad, Allowed: "want KEY=VALUE"}
+	}
+	p.Tags = pairs
+	if p.NFS() && p.SKU == "" {
+		p.SKU = premium
+	}
+	return p, p.check()
+}
+
+// ReadMutable reads the parameters of a VolumeAttributesClass.
+func ReadMutable(mutable map[string]string) (Parameters, error) {
+	var p Parameters
+	return p, parameter.Read(&p, parameter.Mutable(classKeys()), mutable)
+}
+
+// rule is a condition between parameters that is not allowed.
+type rule struct {
+	wrong               bool
+	key, value, allowed string
+}
+
+// check checks parameters that depend on each other.
+func (p *Parameters) check() error {
+	for _, r := range append(p.identityRules(), p.classRules()...) {
+		if r.wrong {
+			return &parameter.Error{Key: r.key, Value: r.value, Allowed: r.allowed}
+		}
+	}
+	return nil
+}
+
+func (p *Parameters) classRules() []rule {
+	return []rule{
+		{is(p.MatchTags) && p.Account != "", "matchTags", "true", "only without storageAccount"},
+		{p.Subscription != "" && p.ResourceGroup == "", "subscriptionID", p.Subscription, "resourceGroup is missing"},
+		{p.Protocol == "nfs" && p.FSType != "" && p.FSType != "nfs", "fsType", p.FSType, "with protocol nfs: nfs"},
+		{p.Protocol == "smb" && p.FSType == "nfs", "fsType", p.FSType, "with protocol smb: smb or cifs"},
+		{p.NFS() && !strings.HasPrefix(p.SKU, "Premium"), "skuName", p.SKU, "protocol nfs needs a Premium SKU"},
+		{p.NFS() && p.DataPlane != "", "useDataPlaneAPI", p.DataPlane, "the data plane cannot create NFS shares: want false"},
+		{p.Endpoint == EndpointPrivate && strings.Contains(p.Subnet, ","), "subnetName", p.Subnet, "a private endpoint has one subnet"},
+		{p.Endpoint != EndpointPrivate && p.ZoneGroup != "", "privateDNSZoneResourceGroup", p.ZoneGroup,
+			"only with networkEndpointType " + EndpointPrivate},
+		{is(p.Multichannel) && (p.NFS() || p.SKU != "" && !strings.HasPrefix(p.SKU, "Premium")), "enableMultichannel", "true",
+			"only with protocol smb and a Premium SKU"},
+		{!p.NFS() && p.StoresKey() && p.SharedKeyAccess != nil && !*p.SharedKeyAccess, "allowSharedKeyAccess", "false",
+			"only with storeAccountKey false: shares are mounted with a key otherwise"},
+		{p.ShareName != "" && p.SharePrefix != "", "shareNamePrefix", p.SharePrefix, "only without shareName"},
+	}
+}
+
+// identityRules are the rules of mounts with an identity, for classes and for nodes.
+func (p *Parameters) identityRules() []rule {
+	modes := 0
+	for _, mode := range []*bool{p.ManagedIdentity, p.WorkloadIdentity, p.OAuthToken} {
+		if is(mode) {
+			modes++
+		}
+	}
+	return []rule{
+		{modes > 1, "mountWithManagedIdentity", strconv.FormatBool(is(p.ManagedIdentity)),
+			"at most one of mountWithManagedIdentity, mountWithWorkloadIdentityToken and mountWithOAuthToken can be true"},
+		{is(p.OAuthToken) && p.SecretName == "", "mountWithOAuthToken", "true", "secretName is missing"},
+		{modes > 0 && p.NFS(), "protocol", "nfs", "identities mount by SMB only"},
+		{is(p.EncryptInTransit), "encryptInTransit", "true",
+			"it needs the aznfs helper, which is not supported: want false"},
+	}
+}
+
+// NFS reports whether the share has the protocol NFS.
+func (p *Parameters) NFS() bool { return p.Protocol == "nfs" || p.FSType == "nfs" }
+
+// Identity reports whether a node mounts with an identity instead of a key.
+func (p *Parameters) Identity() bool {
+	return is(p.ManagedIdentity) || is(p.WorkloadIdentity) || is(p.OAuthToken)
+}
+
+// StoresKey reports whether the controller stores the account's key in a Secret.
+func (p *Parameters) StoresKey() bool {
+	return !p.NFS() && !p.Identity() && (p.StoreKey == nil || *p.StoreKey)
+}
+
+func is(b *bool) bool { return b != nil && *b }
+
+func readDataPlane(p *Parameters, value string) error {
+	if strings.EqualFold(value, "false") {
+		value = ""
+	}
+	return parameter.OneOfFold(func(p *Parameters) *string { return &p.DataPlane }, "true", "oauth")(p, value)
+}
+
+func readFSType(p *Parameters, value string) error {
+	switch value {
+	case "ext2", "ext3", "ext4", "xfs":
+		return fmt.Errorf("file systems in a VHD file are not supported; use a disk, or smb or nfs")
+	}
+	return oneOf(func(p *Parameters) *string { return &p.FSType }, "cifs", "smb", "nfs")(p, value)
+}
+
+var sharePrefix = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,19}$`)
+
+func readPrefix(p *Parameters, value string) error {
+	if value != "" && !sharePrefix.MatchString(value) {
+		return fmt.Errorf("want at most 20 of a-z, 0-9 and -, and no - at the start")
+	}
+	p.SharePrefix = value
+	return nil
+}
+
+var accountName = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
+
+func readAccount(p *Parameters, value string) error {
+	if value != "" && !accountName.MatchString(value) {
+		return fmt.Errorf("want 3 to 24 of a-z and 0-9")
+	}
+	p.Account = value
+	return nil
+}
+
+// readFolder reads a path in a share.
+func readFolder(p *Parameters, value string) error {
+	folder := strings.Trim(value, "/")
+	for segment := range strings.SplitSeq(folder, "/") {
+		if folder == "" {
+			break
+		}
+		plain := strings.NewReplacer("${", "", "}", "").Replace(segment)
+		if segment == "" || strings.Trim(segment, ". ") == "" || strings.HasSuffix(segment, ".") || strings.HasSuffix(segment, " ") ||
+			strings.ContainsAny(plain, `\:*?"<>|`) || strings.ContainsFunc(segment, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return fmt.Errorf(`want folders separated by /, without . and .. and \ : * ? " < > |, and no dot or blank at an end`)
+		}
+	}
+	p.Folder = folder
+	return nil
+}
+
+const permissionBits = 0o7777
+
+// octal reads a mode in octal digits.
+func octal(field func(*Parameters) *string, most uint64) func(*Parameters, string) error {
+	return func(p *Parameters, value string) error {
+		n, err := strconv.ParseUint(value, 8, 32)
+		if value != "" && (err != nil || n > most) {
+			return fmt.Errorf("want a mode in octal digits, such as 0750")
+		}
+		*field(p) = value
+		return nil
+	}
+}
+
+// id reads the number of a user or group.
+func id(field func(*Parameters) *string) func(*Parameters, string) error {
+	return func(p *Parameters, value string) error {
+		if _, err := strconv.ParseUint(value, 10, 31); value != "" && err != nil {
+			return fmt.Errorf("want the number of a user or group")
+		}
+		*field(p) = value
+		return nil
+	}
+}
+
+// SnapshotParameters is what a VolumeSnapshotClass says.
+type SnapshotParameters struct {
+	DataPlane string // as of a StorageClass
+	Metadata  map[string]string
+
+	metadata string
+}
+
+// ReadSnapshotClass reads the parameters of a VolumeSnapshotClass. The error is a [parameter.Error].
+func ReadSnapshotClass(class map[string]string) (SnapshotParameters, error) {
+	var p SnapshotParameters
+	err := parameter.Read(&p, []parameter.Key[SnapshotParameters]{
+		{Name: "useDataPlaneAPI", Read: func(p *SnapshotParameters, value string) error {
+			var volume Parameters
+			err := readDataPlane(&volume, value)
+			p.DataPlane = volume.DataPlane
+			return err
+		}},
+		{Name: "metadata", Read: parameter.Text(func(p *SnapshotParameters) *string { return &p.metadata })},
+	}, class)
+	if err != nil {
+		return p, err
+	}
+	pairs, bad := parameter.Pairs(p.metadata, "")
+	if bad != "" {
+		return p, &parameter.Error{Key: "metadata", Value: bad, Allowed: "want KEY=VALUE"}
+	}
+	for name, value := range pairs {
+		if strings.EqualFold(name, Initiator) {
+			return p, &parameter.Error{Key: "metadata", Value: name + "=" + value, Allowed: "the driver sets " + Initiator}
+		}
+	}
+	p.Metadata = pairs
+	return p, nil
+}
