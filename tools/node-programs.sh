@@ -8,8 +8,9 @@ set -euo pipefail
 
 declare -A packages=([containerd]=containerd [runc]=runc [nft]=nftables [iptables]=iptables [ip]=iproute2 [nsenter]=util-linux
   [mkfs.ext4]=e2fsprogs [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs [/usr/lib/cni/ptp]=containernetworking-plugins)
-if [[ ${1:-} == tests ]]; then
+if [[ ${1:-} == tests && $(uname -m) == x86_64 ]]; then # Debian has user-mode Linux for no other machine
   packages+=([linux.uml]=user-mode-linux [modprobe]=kmod [mount.cifs]=cifs-utils [mount.nfs]=nfs-common [smbd]=samba
+    [/usr/lib/x86_64-linux-gnu/libnss_wrapper.so]=libnss-wrapper
     [ganesha.nfsd]=nfs-ganesha [/usr/lib/x86_64-linux-gnu/ganesha/libfsalvfs.so]=nfs-ganesha-vfs
     [/usr/lib/postgresql/15/bin/initdb]=postgresql-15)
 fi

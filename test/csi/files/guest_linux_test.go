@@ -3,25 +3,34 @@ package files
 
 import (
 	"context"
-	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"kaz/internal/local/share"
 	"kaz/internal/testkit/guest"
 )
 
 // facts are what the host tells the tests.
 type facts struct {
-	Server string // the address of the servers
+	Dir string // of the host
 }
 
 func TestMain(m *testing.M) { os.Exit(guest.Main(m, serve)) }
 
 func serve(ctx context.Context, h *guest.Host) (facts, error) {
-	return facts{Server: h.Network.Host.String()}, errors.Join(serveSMB(ctx, h), serveNFS(ctx, h))
+	server, err := serveShares(ctx, h)
+	if err != nil {
+		return facts{}, err
+	}
+	fixed, err := fixedShares(filepath.Join(h.Dir, "content"))
+	if err != nil {
+		return facts{}, err
+	}
+	return facts{Dir: h.Dir}, server.Set(ctx, []share.Account{fixed})
 }
 
 func TestTheKernelIsThatOfTheGuest(t *testing.T) {

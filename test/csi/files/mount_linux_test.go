@@ -21,18 +21,20 @@ const other = 1234
 // mountSMB mounts a share of the SMB server, with the key in a file that only root can read.
 func mountSMB(t *testing.T, share string, options ...string) (string, error) {
 	t.Helper()
+	guest.Facts[facts](t)
 	credentials := filepath.Join(t.TempDir(), "credentials")
 	if err := os.WriteFile(credentials, []byte("username="+account+"\npassword="+key+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	source := "//" + guest.Facts[facts](t).Server + "/" + share
+	source := "//" + guest.HostAddress + "/" + share
 	return mount(t, "cifs", source, append([]string{"credentials=" + credentials}, options...)...)
 }
 
 // mountNFS mounts a folder of the NFS server.
 func mountNFS(t *testing.T, share string, options ...string) (string, error) {
 	t.Helper()
-	source := guest.Facts[facts](t).Server + ":/" + account + "/" + share
+	guest.Facts[facts](t)
+	source := guest.HostAddress + ":/" + account + "/" + share
 	return mount(t, "nfs", source, append([]string{"vers=4.1"}, options...)...)
 }
 
@@ -104,8 +106,8 @@ func write(t *testing.T, path, text string) {
 // SMB shows the modes and owners that the mount was asked for, whatever the server keeps. The same share can be mounted with
 // different ones at the same time.
 func TestSMBModesAreThoseOfTheMount(t *testing.T) {
-	open := must(t)(mountSMB(t, "share", "file_mode=0777,dir_mode=0777"))
-	closed := must(t)(mountSMB(t, "share", "uid=70,gid=71,file_mode=0600,dir_mode=0700,nosharesock"))
+	open := must(t)(mountSMB(t, "files", "file_mode=0777,dir_mode=0777"))
+	closed := must(t)(mountSMB(t, "files", "uid=70,gid=71,file_mode=0600,dir_mode=0700,nosharesock"))
 	write(t, filepath.Join(open, "modes"), "text")
 	for path, want := range map[string]owner{
 		filepath.Join(open, "modes"):    {0o777, 0, 0},
@@ -131,8 +133,8 @@ func TestSMBModesAreThoseOfTheMount(t *testing.T) {
 // Databases change the mode of their directory first of all. On SMB that succeeds without effect for root, and fails for all
 // others, unless the mount has made them the owner.
 func TestSMBKeepsNoModes(t *testing.T) {
-	byDefault := must(t)(mountSMB(t, "share", "file_mode=0777,dir_mode=0777"))
-	owned := must(t)(mountSMB(t, "share", "uid=70,gid=70,file_mode=0700,dir_mode=0700,nosharesock"))
+	byDefault := must(t)(mountSMB(t, "files", "file_mode=0777,dir_mode=0777"))
+	owned := must(t)(mountSMB(t, "files", "uid=70,gid=70,file_mode=0700,dir_mode=0700,nosharesock"))
 	write(t, filepath.Join(byDefault, "kept"), "text")
 	file := filepath.Join(byDefault, "kept")
 	if err := os.Chmod(file, 0o600); err != nil {
@@ -153,7 +155,7 @@ func TestSMBKeepsNoModes(t *testing.T) {
 }
 
 func TestSMBLinks(t *testing.T) {
-	path := must(t)(mountSMB(t, "share", "mfsymlinks"))
+	path := must(t)(mountSMB(t, "files", "mfsymlinks"))
 	write(t, filepath.Join(path, "target"), "text")
 	for name, link := range map[string]func(target, path string) error{"symbolic": os.Symlink, "hard": os.Link} {
 		at := filepath.Join(path, name)
@@ -168,13 +170,13 @@ func TestSMBLinks(t *testing.T) {
 }
 
 func TestNFSKeepsModesAndOwners(t *testing.T) {
-	path := must(t)(mountNFS(t, "share"))
+	path := must(t)(mountNFS(t, "exports"))
 	file := filepath.Join(path, "file")
 	write(t, file, "text")
 	if err := errors.Join(os.Chmod(file, 0o640), os.Chown(file, 70, 71), os.Symlink("file", file+"-link"), os.Link(file, file+"-hard")); err != nil {
 		t.Fatal(err)
 	}
-	again := must(t)(mountNFS(t, "share", "nosharecache"))
+	again := must(t)(mountNFS(t, "exports", "nosharecache"))
 	for _, name := range []string{"file", "file-link", "file-hard"} {
 		if got, want := look(t, filepath.Join(again, name)), (owner{0o640, 70, 71}); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
@@ -199,14 +201,14 @@ func TestNFSSquashesRoot(t *testing.T) {
 }
 
 func TestMountsOfFolders(t *testing.T) {
-	for name, mounts := range map[string]func(*testing.T, string, ...string) (string, error){"SMB": mountSMB, "NFS": mountNFS} {
-		t.Run(name, func(t *testing.T) {
-			whole, folder := must(t)(mounts(t, "share")), must(t)(mounts(t, "share/folder"))
+	for share, mounts := range map[string]func(*testing.T, string, ...string) (string, error){"files": mountSMB, "exports": mountNFS} {
+		t.Run(share, func(t *testing.T) {
+			whole, folder := must(t)(mounts(t, share)), must(t)(mounts(t, share+"/folder"))
 			write(t, filepath.Join(folder, "deep"), "text")
 			if text, err := os.ReadFile(filepath.Join(whole, "folder", "deep")); string(text) != "text" {
 				t.Errorf("read %q, %v", text, err)
 			}
-			readOnly := must(t)(mounts(t, "share/folder", "ro"))
+			readOnly := must(t)(mounts(t, share+"/folder", "ro"))
 			if _, err := os.Create(filepath.Join(readOnly, "new")); !errors.Is(err, unix.EROFS) {
 				t.Errorf("create on a read-only mount gives %v, want %v", err, unix.EROFS)
 			}
@@ -215,18 +217,19 @@ func TestMountsOfFolders(t *testing.T) {
 }
 
 func TestMountsThatFail(t *testing.T) {
+	guest.Facts[facts](t)
 	wrong := filepath.Join(t.TempDir(), "wrong")
 	write(t, wrong, "username="+account+"\npassword=wrong\n")
 	for name, row := range map[string]struct {
 		mount func() (string, error)
 		want  string
 	}{
-		"a wrong key":         {func() (string, error) { return mountSMB(t, "share", "credentials="+wrong) }, "mount error(13)"},
+		"a wrong key":         {func() (string, error) { return mountSMB(t, "files", "credentials="+wrong) }, "mount error(13)"},
 		"no such SMB share":   {func() (string, error) { return mountSMB(t, "missing") }, "mount error(2)"},
-		"no such SMB folder":  {func() (string, error) { return mountSMB(t, "share/missing") }, "mount error(2)"},
+		"no such SMB folder":  {func() (string, error) { return mountSMB(t, "files/missing") }, "mount error(2)"},
 		"no such NFS share":   {func() (string, error) { return mountNFS(t, "missing") }, "No such file or directory"},
-		"no such SMB option":  {func() (string, error) { return mountSMB(t, "share", "nonsense") }, "mount error(22)"},
-		"a mode for SMB only": {func() (string, error) { return mountNFS(t, "share", "file_mode=0700") }, "incorrect mount option"},
+		"no such SMB option":  {func() (string, error) { return mountSMB(t, "files", "nonsense") }, "mount error(22)"},
+		"a mode for SMB only": {func() (string, error) { return mountNFS(t, "exports", "file_mode=0700") }, "incorrect mount option"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := row.mount()

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kaz/internal/testkit/guest"
 )
 
 const postgresPrograms = "/usr/lib/postgresql/15/bin"
@@ -28,6 +30,7 @@ type database struct {
 
 func newDatabase(t *testing.T) *database {
 	t.Helper()
+	guest.Facts[facts](t)
 	if _, err := os.Stat(postgresPrograms); err != nil {
 		t.Skipf("the package postgresql-15 is not installed: %v", err)
 	}
@@ -144,7 +147,7 @@ func TestPostgreSQLOnSMB(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	d.survives(func(t *testing.T) string {
-		return must(t)(mountSMB(t, "share", "file_mode=0700,dir_mode=0700,mfsymlinks,actimeo=30,nosharesock",
+		return must(t)(mountSMB(t, "files", "file_mode=0700,dir_mode=0700,mfsymlinks,actimeo=30,nosharesock",
 			fmt.Sprintf("uid=%d,gid=%d", d.user.Uid, d.user.Gid)))
 	})
 }
@@ -152,7 +155,7 @@ func TestPostgreSQLOnSMB(t *testing.T) {
 func TestPostgreSQLOnNFS(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	path := must(t)(mountNFS(t, "share"))
+	path := must(t)(mountNFS(t, "exports"))
 	directory := filepath.Join(path, "database")
 	if err := os.Mkdir(directory, 0o700); err != nil {
 		t.Fatal(err)
@@ -160,14 +163,14 @@ func TestPostgreSQLOnNFS(t *testing.T) {
 	if err := os.Chown(directory, int(d.user.Uid), int(d.user.Gid)); err != nil {
 		t.Fatal(err)
 	}
-	d.survives(func(t *testing.T) string { return must(t)(mountNFS(t, "share")) })
+	d.survives(func(t *testing.T) string { return must(t)(mountNFS(t, "exports")) })
 }
 
 // PostgreSQL refuses to run on a share with the modes that mounts have by default. This is why volumes can ask for others.
 func TestPostgreSQLRefusesOpenModes(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	d.data = filepath.Join(must(t)(mountSMB(t, "share", "file_mode=0777,dir_mode=0777")), "refused")
+	d.data = filepath.Join(must(t)(mountSMB(t, "files", "file_mode=0777,dir_mode=0777")), "refused")
 	const want = "could not change permissions"
 	if output, err := d.init(); err == nil || !strings.Contains(output, want) {
 		t.Errorf("initdb gives %v, want %q:\n%s", err, want, output)
