@@ -90,9 +90,11 @@ func TestAccountQuota(t *testing.T) {
 func TestFullAccount(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.account("aafull", "Standard_LRS", "StorageV2", nil, nil)
-	full := emulator.Fault{Method: "PUT", Type: "Microsoft.Storage/storageAccounts/fileServices/shares", Name: "/aafull/",
-		Fault: emulator.FaultError, Status: 409, Code: "TotalSharesProvisionedCapacityExceedsAccountLimit"}
-	if err := w.SetFaults([]emulator.Fault{full}); err != nil {
+	full := func(name string, times int) emulator.Fault {
+		return emulator.Fault{Method: "PUT", Type: storage.Shares, Name: name, Times: times, Fault: emulator.FaultError, Status: 409,
+			Code: "TotalSharesProvisionedCapacityExceedsAccountLimit"}
+	}
+	if err := w.SetFaults([]emulator.Fault{full("pvc-1", 1), full("pvc-2", 0)}); err != nil {
 		t.Fatal(err)
 	}
 	v := w.volume("pvc-1")

@@ -43,9 +43,11 @@ type taken struct {
 
 // list returns the snapshots of an account's shares, or of one share.
 func (s *snapshots) list(ctx context.Context, account azure.ID, name string) ([]taken, error) {
-	docs, err := s.azure.List(ctx, azure.Query{
-		Scope: storage.FileServiceOf(account), Type: storage.Shares, Expand: "snapshots", Filter: name, // a prefix
-	})
+	q := azure.Query{Scope: storage.FileServiceOf(account), Type: storage.Shares, Expand: "snapshots"}
+	if name != "" {
+		q.Filter = "startswith(name, " + name + ")"
+	}
+	docs, err := s.azure.List(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -166,3 +166,14 @@ func Lookup(values map[string]string, key string) string {
 	}
 	return ""
 }
+
+// Known returns the values that have their keys in a table.
+func Known[P any](table []Key[P], values map[string]string) map[string]string {
+	known := map[string]string{}
+	for key, value := range values {
+		if slices.ContainsFunc(table, func(k Key[P]) bool { return k.is(key) }) {
+			known[key] = value
+		}
+	}
+	return known
+}

@@ -410,3 +410,58 @@ func ReadSnapshotClass(class map[string]string) (SnapshotParameters, error) {
 	p.Metadata = pairs
 	return p, nil
 }
+
+// attributeKeys are the keys of persistent and inline volumes: those of StorageClasses, and what only nodes read.
+func attributeKeys() []key {
+	return append(classKeys(), []key{
+		{Name: "getAccountKeyFromSecret", Read: loose(func(p *Parameters) **bool { return &p.KeyFromSecret })},
+		{Name: "mountOptions", Read: text(func(p *Parameters) *string { return &p.MountOptions })},
+		{Name: "csi.storage.k8s.io/ephemeral", Read: loose(func(p *Parameters) **bool { return &p.Ephemeral })},
+		{Name: "csi.storage.k8s.io/pod.namespace", Read: text(func(p *Parameters) *string { return &p.PodNamespace })},
+		{Name: "csi.storage.k8s.io/serviceAccount.name", Read: text(func(p *Parameters) *string { return &p.PodAccount })},
+	}...)
+}
+
+// ReadAttributes reads the attributes of a persistent or inline volume. Keys that are not known are left out: other programs
+// have theirs. The error is a [parameter.Error].
+func ReadAttributes(attributes map[string]string) (Parameters, error) {
+	var p Parameters
+	table := attributeKeys()
+	if err := parameter.Read(&p, table, parameter.Known(table, attributes)); err != nil {
+		return p, err
+	}
+	for _, r := range p.identityRules() {
+		if r.wrong {
+			return p, &parameter.Error{Key: r.key, Value: r.value, Allowed: r.allowed}
+		}
+	}
+	return p, nil
+}
+
+// CheckInline returns why an inline volume cannot have its attributes, nil if it can. A pod's author decides them, who need not
+// be trusted with what other volumes need.
+func (p *Parameters) CheckInline() error {
+	bad := func(text string) bool {
+		return strings.ContainsAny(text, `/\`) || text == "." || text == ".."
+	}
+	for _, r := range []rule{
+		{p.ShareName == "", "shareName", "", "it is missing"},
+		{p.NFS(), "protocol", "nfs", "inline volumes have the protocol smb"},
+		{p.DiskName != "", "diskName", p.DiskName, "inline volumes are shares"},
+		{bad(p.Server), "server", p.Server, `want the name of a host, without / and \`},
+		{bad(p.ShareName), "shareName", p.ShareName, `want the name of a share, without / and \`},
+		{is(p.ManagedIdentity), "mountWithManagedIdentity", "true", "not for inline volumes: the node's identity is not the pod's"},
+		{is(p.OAuthToken), "mountWithOAuthToken", "true", "not for inline volumes"},
+		{hasBind(p.MountOptions), "mountOptions", p.MountOptions, "without bind and rbind"},
+	} {
+		if r.wrong {
+			return &parameter.Error{Key: r.key, Value: r.value, Allowed: r.allowed}
+		}
+	}
+	return nil
+}
+
+func hasBind(options string) bool {
+	all := split([]string{options})
+	return has(all, "bind") || has(all, "rbind")
+}

@@ -1,0 +1,161 @@
+package node
+
+import (
+	"context"
+	"strings"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"kaz/internal/csi"
+	"kaz/internal/csi/file"
+	"kaz/internal/csi/mount"
+)
+
+// NodePublishVolume shows a volume at the path of a pod. The kubelet repeats the request for as long as the pod lives.
+func (n *Node) NodePublishVolume(ctx context.Context, r *csispec.NodePublishVolumeRequest) (*csispec.NodePublishVolumeResponse, error) {
+	const request = "NodePublishVolume"
+	done := &csispec.NodePublishVolumeResponse{}
+	if err := csi.Missing(request, "volume_id", r.GetVolumeId(), "target_path", r.GetTargetPath()); err != nil {
+		return nil, err
+	}
+	if err := file.CheckCapabilities(request, r.GetVolumeCapability()); err != nil {
+		return nil, err
+	}
+	v, err := n.resolve(request, r.GetVolumeId(), r.GetVolumeContext(), r.GetSecrets())
+	if err != nil {
+		return nil, err
+	}
+	v.use(r.GetVolumeCapability())
+	v.readOnly = v.readOnly || r.GetReadonly()
+	release, err := n.locks.Take(r.GetTargetPath())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	switch {
+	case is(v.parameters.Ephemeral):
+		return done, n.publishInline(ctx, request, &v, r)
+	case v.needsToken() && v.token != "":
+		return done, n.publishWithToken(ctx, &v, r.GetTargetPath())
+	}
+	return done, n.bind(request, &v, r)
+}
+
+// bind shows the staged share at the path of a pod.
+func (n *Node) bind(request string, v *volume, r *csispec.NodePublishVolumeRequest) error {
+	if err := csi.Missing(request, "staging_target_path", r.GetStagingTargetPath()); err != nil {
+		return err
+	}
+	mounted, err := n.whole(r.GetTargetPath())
+	if mounted || err != nil {
+		return err
+	}
+	staged, err := n.config.Mounts.Mounted(r.GetStagingTargetPath())
+	if err != nil {
+		return csi.Status(err, "publish volume %s", v.id)
+	}
+	if !staged {
+		return status.Errorf(codes.FailedPrecondition, "publish volume %s: nothing is mounted at the staging path %s: the volume must be "+
+			"staged first", v.id, r.GetStagingTargetPath())
+	}
+	if err := n.checkSingle(v, r); err != nil {
+		return err
+	}
+	var options []string
+	if r.GetReadonly() {
+		options = append(options, "ro")
+	}
+	return csi.Status(n.config.Mounts.Bind(r.GetStagingTargetPath(), r.GetTargetPath(), options), "publish volume %s", v.id)
+}
+
+// checkSingle refuses a second path for a volume that one pod has for itself.
+func (n *Node) checkSingle(v *volume, r *csispec.NodePublishVolumeRequest) error {
+	if r.GetVolumeCapability().GetAccessMode().GetMode() != csispec.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER {
+		return nil
+	}
+	others, err := n.config.Mounts.Others(r.GetStagingTargetPath())
+	if err != nil {
+		return csi.Status(err, "publish volume %s", v.id)
+	}
+	if len(others) > 0 {
+		return status.Errorf(codes.FailedPrecondition, "publish volume %s: it is in use at %s, and access mode ReadWriteOncePod allows "+
+			"one pod", v.id, others[0])
+	}
+	return nil
+}
+
+// whole reports whether something is mounted at the path of a pod. A mount that cannot be read stays: without it the pod would
+// write to the node's own file system.
+func (n *Node) whole(path string) (bool, error) {
+	mounted, err := n.config.Mounts.Mounted(path)
+	if err != nil || !mounted {
+		return mounted, csi.Status(err, "path %s", path)
+	}
+	fault, err := mount.Check(path)
+	if err == nil && fault != nil && fault.Lost {
+		return true, status.Errorf(codes.Internal, "path %s: %s; it stays mounted: delete the pod", path, fault.Message)
+	}
+	return true, csi.Status(err, "path %s", path)
+}
+
+// publishWithToken mounts a share at the path of a pod with the token of its service account, and renews the token of one that
+// is mounted.
+func (n *Node) publishWithToken(ctx context.Context, v *volume, path string) error {
+	mounted, err := n.whole(path)
+	if err != nil {
+		return err
+	}
+	if mounted {
+		if v.parameters.Identity() {
+			return n.ticket(ctx, v)
+		}
+		return nil
+	}
+	return n.mount(ctx, v, path)
+}
+
+// publishInline mounts a share that a pod names itself.
+func (n *Node) publishInline(ctx context.Context, request string, v *volume, r *csispec.NodePublishVolumeRequest) error {
+	p := &v.parameters
+	seen := map[string]string{}
+	for key := range r.GetVolumeContext() {
+		if other, twice := seen[strings.ToLower(key)]; twice {
+			return csi.Invalid("%s: volume attributes: %s and %s are one key: give one of them", request, other, key)
+		}
+		seen[strings.ToLower(key)] = key
+	}
+	if err := p.CheckInline(); err != nil {
+		return csi.Invalid("%s: volume attributes: %v", request, err)
+	}
+	if mounted, err := n.whole(r.GetTargetPath()); err != nil || mounted && !v.needsToken() {
+		return err
+	}
+	if p.MountOptions != "" {
+		v.options = append(v.options, p.MountOptions)
+	}
+	p.SecretNamespace = p.PodNamespace
+	yes := true
+	if !n.config.InlineKeys && !is(p.WorkloadIdentity) {
+		p.KeyFromSecret = &yes
+		if p.SecretName == "" {
+			return csi.Invalid("%s: volume attributes: secretName is missing: an inline volume gets its key from a Secret of the pod's "+
+				"namespace", request)
+		}
+	}
+	if n.config.Authorize != nil && p.SecretName != "" {
+		if err := n.config.Authorize(ctx, p.PodNamespace, p.PodAccount, p.SecretName); err != nil {
+			return err
+		}
+	}
+	return n.mount(ctx, v, r.GetTargetPath())
+}
+
+// NodeUnpublishVolume removes a volume from the path of a pod.
+func (n *Node) NodeUnpublishVolume(_ context.Context, r *csispec.NodeUnpublishVolumeRequest) (
+	*csispec.NodeUnpublishVolumeResponse, error,
+) {
+	err := n.unmount("NodeUnpublishVolume", r.GetVolumeId(), "target_path", r.GetTargetPath())
+	return &csispec.NodeUnpublishVolumeResponse{}, err
+}

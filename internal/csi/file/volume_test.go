@@ -1,0 +1,298 @@
+package file_test
+
+import (
+	"strings"
+	"testing"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+
+	"kaz/internal/azure"
+	"kaz/internal/csi/file"
+	"kaz/internal/emulator"
+	"kaz/internal/plan/share"
+	"kaz/internal/testkit"
+)
+
+func (w *world) remove(id string) error {
+	_, err := w.DeleteVolume(w.t.Context(), &csispec.DeleteVolumeRequest{VolumeId: id})
+	return err
+}
+
+// exists reports whether the share of a volume exists.
+func (w *world) exists(id string) bool {
+	w.t.Helper()
+	v, err := share.ParseVolume(id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, err = w.Client.Fresh().Get(w.t.Context(), cluster().ShareID(v))
+	if err != nil && !azure.IsNotFound(err) {
+		w.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// TestDelete checks row 55: a share is deleted once, and what is no share is no error.
+func TestDelete(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	id := w.volume("pvc-1").GetVolumeId()
+	for _, what := range []string{id, id, "garbage", "rg#none#none###default"} {
+		if err := w.remove(what); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if w.exists(id) {
+		t.Error("the share remains")
+	}
+	wantCode(t, "no id", w.remove(""), codes.InvalidArgument)
+	if again := w.volume("pvc-1"); !w.exists(again.GetVolumeId()) {
+		t.Error("38: a deleted share is not created again")
+	}
+}
+
+// TestSharedShare checks row 39 and defect 7: a share that another persistent volume has stays until the last is deleted.
+func TestSharedShare(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	class := []string{"shareName", "common", "folderName", "${pvc.metadata.name}"}
+	a, b := w.volume("pvc-a", class...).GetVolumeId(), w.volume("pvc-b", class...).GetVolumeId()
+	w.volumes = []file.Claimed{{Name: "pvc-a", Handle: a}, {Name: "pvc-b", Handle: b}}
+	if err := w.remove(b); err != nil || !w.exists(a) {
+		t.Errorf("%v: the share of another volume is deleted", err)
+	}
+	w.volumes[0].Released, w.volumes[1].Released = true, true
+	for _, id := range []string{b, a} { // both are deleted at the same time: one deletes the share
+		if err := w.remove(id); err != nil {
+			t.Error(err)
+		}
+	}
+	if w.exists(a) {
+		t.Error("the share of two deleted volumes remains")
+	}
+}
+
+func (w *world) snapshot(volume, name string, parameters ...string) (*csispec.Snapshot, error) {
+	r := &csispec.CreateSnapshotRequest{Name: name, SourceVolumeId: volume, Parameters: map[string]string{}}
+	for i := 0; i+1 < len(parameters); i += 2 {
+		r.Parameters[parameters[i]] = parameters[i+1]
+	}
+	answer, err := w.CreateSnapshot(w.t.Context(), r)
+	return answer.GetSnapshot(), err
+}
+
+// TestSnapshots checks rows 50 to 54 and defect 8.
+func TestSnapshots(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	v, other := w.volume("pvc-1").GetVolumeId(), w.volume("pvc-2").GetVolumeId()
+	first, err := w.snapshot(v, "s1", "metadata", "team=a", "useDataPlaneAPI", "false")
+	if err != nil || first.GetSizeBytes() != 10*gib || !first.GetReadyToUse() || !strings.HasPrefix(first.GetSnapshotId(), v+"#") {
+		t.Fatalf("%v, %v", first, err)
+	}
+	if again, err := w.snapshot(v, "s1"); err != nil || again.GetSnapshotId() != first.GetSnapshotId() {
+		t.Errorf("50: %v, %v", again, err)
+	}
+	r := &csispec.CreateSnapshotRequest{Name: "s1", SourceVolumeId: v}
+	if again, err := w.again().CreateSnapshot(t.Context(), r); err != nil || again.GetSnapshot().GetSnapshotId() != first.GetSnapshotId() {
+		t.Errorf("50, a new process: %v, %v", again, err)
+	}
+	_, err = w.snapshot(other, "s1")
+	wantCode(t, "51", err, codes.AlreadyExists)
+	for what, parameters := range map[string][]string{"52": {"metadata", "initiator=x"}, "52 key": {"foo", "bar"}, "52 pair": {"metadata", "x"}} {
+		_, err := w.snapshot(v, "s2", parameters...)
+		wantCode(t, what, err, codes.InvalidArgument)
+	}
+	_, err = w.snapshot("rg#none#none###default", "s3")
+	wantCode(t, "no source", err, codes.NotFound)
+	wantCode(t, "54", w.remove(v), codes.FailedPrecondition)
+	if !w.exists(v) {
+		t.Error("54: a share with a snapshot was deleted")
+	}
+	for _, id := range []string{first.GetSnapshotId(), first.GetSnapshotId(), "garbage", "rg#none#none###default#2026-01-02T03:04:05.0000000Z#"} {
+		if _, err := w.DeleteSnapshot(t.Context(), &csispec.DeleteSnapshotRequest{SnapshotId: id}); err != nil {
+			t.Errorf("53: delete %s: %v", id, err)
+		}
+	}
+	if err := w.remove(v); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSnapshotsAreNotDoubled checks defect 6: while a snapshot cannot be read, no second one of its name is taken.
+func TestSnapshotsAreNotDoubled(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	v := w.volume("pvc-1").GetVolumeId()
+	if _, err := w.snapshot(v, "s1"); err != nil {
+		t.Fatal(err)
+	}
+	id := azure.ID(string(testkit.Group) + "/providers/Microsoft.Storage/storageAccounts/" + accountOf(v))
+	if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: "Microsoft.Storage/storageAccounts/fileServices/shares", Nth: 3,
+		Fault: emulator.FaultError, Status: 403, Code: "AuthorizationFailed"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.again().CreateSnapshot(t.Context(), &csispec.CreateSnapshotRequest{Name: "s1", SourceVolumeId: v})
+	wantCode(t, "the snapshot cannot be read", err, codes.PermissionDenied)
+	if err := w.SetFaults(nil); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := w.ListSnapshots(t.Context(), &csispec.ListSnapshotsRequest{SourceVolumeId: v})
+	if err != nil || len(answer.GetEntries()) != 1 {
+		t.Errorf("%v, %v of %s", answer, err, id)
+	}
+}
+
+// TestExpand checks rows 57 to 60.
+func TestExpand(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	expand := func(id string, size, limit int64) (int64, error) {
+		answer, err := w.ControllerExpandVolume(t.Context(), &csispec.ControllerExpandVolumeRequest{
+			VolumeId: id, CapacityRange: &csispec.CapacityRange{RequiredBytes: size, LimitBytes: limit},
+		})
+		return answer.GetCapacityBytes() / gib, err
+	}
+	v := w.volume("pvc-1", "skuName", "PremiumV2_LRS").GetVolumeId()
+	for _, c := range []struct {
+		row        string
+		size, want int64
+		writes     int
+	}{{"57 up", 200*gib + 1, 201, 1}, {"57 same", 201 * gib, 201, 0}, {"57 down", 5 * gib, 201, 0}} {
+		w.Forget()
+		got, err := expand(v, c.size, 0)
+		if err != nil || got != c.want || w.calls()["PATCH shares"] != c.writes {
+			t.Errorf("%s: %d, %v, %v", c.row, got, err, w.calls())
+		}
+	}
+	if s := w.share(v); *s.IOPS != 3201 {
+		t.Errorf("the performance of a grown share: %+v", s)
+	}
+	for what, c := range map[string]struct {
+		id          string
+		size, limit int64
+		want        codes.Code
+	}{
+		"60":         {"x", gib, 0, codes.InvalidArgument},
+		"58":         {"rg#a#s#disk.vhd##default", gib, 0, codes.Unimplemented},
+		"no id":      {"", gib, 0, codes.InvalidArgument},
+		"no size":    {v, 0, 0, codes.InvalidArgument},
+		"a limit":    {v, 300 * gib, 200 * gib, codes.OutOfRange},
+		"no such":    {"rg#a#s###default", gib, 0, codes.NotFound},
+		"over limit": {v, 300000 * gib, 0, codes.OutOfRange},
+	} {
+		_, err := expand(c.id, c.size, c.limit)
+		wantCode(t, what, err, c.want)
+	}
+	if err := w.SetFaults([]emulator.Fault{{Method: "PATCH", Fault: emulator.FaultError, Status: 409,
+		Code: "TotalSharesProvisionedCapacityExceedsAccountLimit"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := expand(v, 400*gib, 0)
+	wantCode(t, "59", err, codes.ResourceExhausted)
+}
+
+// TestModify checks row 61.
+func TestModify(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	v := w.volume("pvc-1", "skuName", "PremiumV2_LRS").GetVolumeId()
+	modify := func(id string, parameters map[string]string) error {
+		_, err := w.ControllerModifyVolume(t.Context(), &csispec.ControllerModifyVolumeRequest{VolumeId: id, MutableParameters: parameters})
+		return err
+	}
+	if err := modify(v, map[string]string{"provisionedIOPS": "5000", "provisionedBandwidth": "200"}); err != nil {
+		t.Error(err)
+	}
+	if s := w.share(v); *s.IOPS != 5000 || *s.BandwidthMiBs != 200 || s.QuotaGiB != 32 {
+		t.Errorf("%+v", s)
+	}
+	w.Forget()
+	if err := modify(v, map[string]string{"provisionedIOPS": "5000"}); err != nil || w.calls()["PATCH shares"] > 0 {
+		t.Errorf("again: %v, %v", err, w.calls())
+	}
+	wantCode(t, "61 key", modify(v, map[string]string{"skuName": "x"}), codes.InvalidArgument)
+	wantCode(t, "61 value", modify(v, map[string]string{"provisionedIOPS": "x"}), codes.InvalidArgument)
+	wantCode(t, "61 id", modify("garbage", map[string]string{"provisionedIOPS": "1"}), codes.NotFound)
+	wantCode(t, "61 empty", modify(v, nil), codes.OK)
+}
+
+// TestSecrets checks that nodes find the key of an account, also after it was changed, and that no Secret is written where
+// nodes need none.
+func TestSecrets(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	v := w.volume("pvc-1", "csi.storage.k8s.io/pvc/namespace", "apps")
+	name := "apps/azure-storage-account-" + accountOf(v.GetVolumeId()) + "-secret"
+	first := w.secrets.values[name]
+	if c, ok := file.ReadSecret(first); !ok || c.Account != accountOf(v.GetVolumeId()) {
+		t.Fatalf("%s: %d values", name, len(first))
+	}
+	id := testkit.Group.Resource("Microsoft.Storage/storageAccounts", accountOf(v.GetVolumeId()))
+	if _, err := azure.Do(t.Context(), w.Client, azure.Request{Verb: azure.Post, ID: id, Action: "regenerateKey",
+		Body: azure.Document(`{"keyName":"key1"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.again().CreateVolume(t.Context(), request("pvc-2", "csi.storage.k8s.io/pvc/namespace", "apps")); err != nil {
+		t.Fatal(err)
+	}
+	if now := w.secrets.values[name]; now["azurestorageaccountkey"] == first["azurestorageaccountkey"] {
+		t.Error("defect 19: the Secret has the old key")
+	}
+	for what, parameters := range map[string][]string{
+		"12": {"storeAccountKey", "false", "allowSharedKeyAccess", "false"}, "identity": {"mountWithManagedIdentity", "true"},
+		"nfs": {"protocol", "nfs"},
+	} {
+		w.Forget()
+		n := len(w.secrets.values)
+		w.volume("pvc-"+what, parameters...)
+		if len(w.secrets.values) != n || w.calls()["POST listKeys"] > 0 {
+			t.Errorf("%s: %d secrets, %v", what, len(w.secrets.values)-n, w.calls())
+		}
+	}
+	named := w.volume("pvc-3", "secretName", "mine", "secretNamespace", "storage")
+	if _, ok := w.secrets.values["storage/mine"]; !ok || !strings.HasSuffix(named.GetVolumeId(), "#storage") {
+		t.Errorf("%s: no Secret storage/mine", named.GetVolumeId())
+	}
+	for _, values := range []map[string]string{ // row 81
+		{"accountname": "a", "accountkey": "k\n"}, {"AccountName": "a", "AccountKey": "k"}, {"azurestorageaccountname": " a", "azurestorageaccountkey": "k"},
+	} {
+		if c, ok := file.ReadSecret(values); !ok || c != (file.Credentials{Account: "a", Key: "k"}) {
+			t.Errorf("81: %v", ok)
+		}
+	}
+}
+
+// TestLists checks ListVolumes and ListSnapshots.
+func TestLists(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	for _, name := range []string{"pvc-1", "pvc-2", "pvc-3"} {
+		if _, err := w.snapshot(w.volume(name).GetVolumeId(), "of-"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.volumes = []file.Claimed{{Name: "pvc-2", Handle: "rg#" + w.accounts()[0].ID.Name() + "#pvc-2###apps"}}
+	var ids []string
+	for token := ""; ; {
+		answer, err := w.ListVolumes(t.Context(), &csispec.ListVolumesRequest{MaxEntries: 2, StartingToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range answer.GetEntries() {
+			ids = append(ids, e.GetVolume().GetVolumeId())
+		}
+		if token = answer.GetNextToken(); token == "" {
+			break
+		}
+	}
+	if len(ids) != 3 || !strings.HasSuffix(ids[0], "#pvc-1###default") || !strings.HasSuffix(ids[1], "#pvc-2###apps") {
+		t.Errorf("%v", ids)
+	}
+	all, err := w.ListSnapshots(t.Context(), &csispec.ListSnapshotsRequest{})
+	if err != nil || len(all.GetEntries()) != 3 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	one, err := w.ListSnapshots(t.Context(), &csispec.ListSnapshotsRequest{SnapshotId: all.GetEntries()[0].GetSnapshot().GetSnapshotId()})
+	if err != nil || len(one.GetEntries()) != 1 {
+		t.Errorf("%v, %v", one, err)
+	}
+	if none, err := w.ListSnapshots(t.Context(), &csispec.ListSnapshotsRequest{SnapshotId: "none"}); err != nil || len(none.GetEntries()) != 0 {
+		t.Errorf("%v, %v", none, err)
+	}
+	_, err = w.ListVolumes(t.Context(), &csispec.ListVolumesRequest{StartingToken: "x"})
+	wantCode(t, "a bad token", err, codes.Aborted)
+}
