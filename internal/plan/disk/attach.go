@@ -158,12 +158,14 @@ func (c Change) Check(machine azure.ID, now compute.DataDisks) error {
 	return nil
 }
 
-// ReadAnswer reads the answer of the action attachDetachDataDisks: the storage profile of the machine.
+// ReadAnswer reads the answer of the action attachDetachDataDisks, when the operation has ended: the storage profile of the
+// machine. Azure sends it when it accepts the request. The disks that it marks then are gone at the end.
 func ReadAnswer(answer azure.Document) (compute.DataDisks, error) {
 	var disks compute.DataDisks
 	if err := json.Unmarshal(answer, &disks); err != nil {
 		return disks, fmt.Errorf("answer of attachDetachDataDisks: %w", err)
 	}
+	disks.DataDisks = slices.DeleteFunc(disks.DataDisks, func(d compute.DataDisk) bool { return d.ToBeDetached })
 	return disks, nil
 }
 
