@@ -12,9 +12,10 @@ import (
 // A pod waits for the end of some operations: its disks are attached. They are polled often, and a poll does not wait for the
 // answers of earlier ones: most polls are answered within 0.2 s, but one in a hundred takes longer than a second.
 
-// isPrompt reports whether a pod waits for the end of an operation.
-func (op *operation) isPrompt() bool {
-	return op.call.method == http.MethodPost && strings.HasSuffix(op.call.op, " attachDetachDataDisks")
+// isPrompt reports whether a pod waits for the end of a request's operation. Such requests are not sent in turn: drivers of
+// disks have always changed the disks of many instances of a scale set at once.
+func (c call) isPrompt() bool {
+	return c.method == http.MethodPost && strings.HasSuffix(c.op, " attachDetachDataDisks")
 }
 
 // promptPace is the time between two polls of an operation that has taken so long already and that a pod waits for. Azure
@@ -28,7 +29,7 @@ func promptPace(took time.Duration) time.Duration {
 }
 
 // promptRate bounds the polls a second of all operations that pods wait for.
-const promptRate = 10
+const promptRate = 20
 
 // pollsAtOnce bounds the polls of one operation that wait for an answer.
 const pollsAtOnce = 3

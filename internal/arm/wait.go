@@ -60,6 +60,9 @@ func (d *Client) perform(ctx context.Context, c call) (*azure.Operation, error) 
 
 // begin sends a write and finds out how Azure tells what becomes of it.
 func (d *Client) begin(ctx, lasting context.Context, c call) (*operation, error) {
+	if c.isPrompt() {
+		c.subject.turns = ""
+	}
 	end, err := d.budget.turns.await(ctx, c.subject.turns)
 	if err != nil {
 		return nil, interrupted(ctx, c)
@@ -187,7 +190,7 @@ func (d *Client) wait(ctx context.Context, op *operation) error {
 			return err
 		}
 	}
-	if op.isPrompt() {
+	if op.call.isPrompt() {
 		return d.waitPromptly(ctx, op)
 	}
 	var over func()
@@ -266,7 +269,7 @@ func (d *Client) pace(op *operation) time.Duration {
 		return wait
 	}
 	wait := min(firstPoll<<min(op.polls, 4), longestPoll)
-	if op.isPrompt() {
+	if op.call.isPrompt() {
 		wait = max(promptPace(time.Since(op.began)), time.Duration(d.prompt.Load())*time.Second/promptRate)
 	}
 	op.polls++

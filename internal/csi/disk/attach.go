@@ -60,9 +60,27 @@ func (t *attacher) change(ctx context.Context, machine azure.ID, c disk.Change) 
 // commitAttempts is how often a batch is decided anew when the machine changes between the decision and the request.
 const commitAttempts = 3
 
+// A request is sent again while Azure says that another write of the machine, or of its scale set, is under way: after these
+// waits. Then the caller is told.
+const firstBusyWait, lastBusyWait = time.Second, 4 * time.Second
+
 // commit makes all changes of a batch at a machine with one request.
-func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change) (luns []int, err error) {
-	machine := azure.ID(key)
+func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change) ([]int, error) {
+	for wait := firstBusyWait; ; wait *= 2 {
+		luns, err := t.decide(ctx, azure.ID(key), changes)
+		if azure.KindOf(err) != azure.Busy || wait > lastBusyWait {
+			return luns, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// decide decides on a request for all changes of a batch and sends it, again if the machine changed meanwhile.
+func (t *attacher) decide(ctx context.Context, machine azure.ID, changes []disk.Change) (luns []int, err error) {
 	sent, luns, err := t.fromMemory(ctx, machine, changes)
 	if !isRefused(err) {
 		return luns, err
