@@ -142,13 +142,19 @@ func (t *attacher) batch(ctx context.Context, have machineDisks, changes []disk.
 
 // try makes changes of a machine with a request that has all of them that are needed.
 func (t *attacher) try(ctx context.Context, have machineDisks, request compute.AttachDetach, changes []disk.Change) ([]int, error) {
+	again := false
+	if len(request.Attach)+len(request.Detach) == 0 {
+		request, again = disk.Again(have, changes)
+	}
 	if len(request.Attach)+len(request.Detach) > 0 {
 		now, err := t.send(ctx, have.ID, request)
-		if err != nil {
+		switch {
+		case err == nil:
+			have.Properties.StorageProfile, have.Properties.ProvisioningState = now, "Succeeded"
+		case !again || !isRefused(err):
 			t.last.Remove(have.ID.Key())
 			return nil, err
 		}
-		have.Properties.StorageProfile = now
 	}
 	t.last.Add(have.ID.Key(), have)
 	return t.check(have.ID, have.Properties.StorageProfile, changes)
