@@ -14,7 +14,9 @@ import (
 
 func explainVolumeCommand() *cobra.Command {
 	var e explanation
-	run := func(ctx context.Context, args []string, out, _ io.Writer) error { return explainVolume(ctx, &e, args[0], out) }
+	run := func(ctx context.Context, args []string, out, _ io.Writer) error {
+		return explainVolume(ctx, &e, args[0], out)
+	}
 	return e.define(&cobra.Command{
 		Use:   "volume NAMESPACE/CLAIM",
 		Short: "Show where the disk of a PersistentVolumeClaim is, and what it waits for",

@@ -183,18 +183,18 @@ func (g *group) view(v *View, nodes map[string]seenNode) {
 		n    int
 		text string
 	}{
-		{v.Asked, "%d machines to be made"},
-		{count[stateCreating], "%d machines to be made ready by Azure"},
-		{count["joins"], "%d machines to become nodes"},
-		{count[stateDeleting], "%d machines to be deleted or deallocated"},
-		{g.waived, "%d machines to be taken off the capacity, which Azure did not make"},
+		{v.Asked, "machines to be made: %d"},
+		{count[stateCreating], "machines that Azure makes: %d"},
+		{count["joins"], "machines to become nodes: %d"},
+		{count[stateDeleting], "machines to be deleted or deallocated: %d"},
+		{g.waived, "machines to be taken off the capacity, because Azure did not make them: %d"},
 	} {
 		if wait.n > 0 {
 			v.Waits = append(v.Waits, fmt.Sprintf(wait.text, wait.n))
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(failures)) {
-		v.Problems = append(v.Problems, fmt.Sprintf("%d machines do not come: %s: %s", count[code], code, failures[code]))
+		v.Problems = append(v.Problems, fmt.Sprintf("machines that do not come: %d: %s: %s", count[code], code, failures[code]))
 	}
 	if g.err != nil {
 		v.Problems = append(v.Problems, fmt.Sprintf("the instances cannot be read: %v", g.err))

@@ -15,7 +15,7 @@ func (v View) String() string {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	line("scale set", "%s", v.ScaleSet)
+	line("scale set", "%s", v.ScaleSet+v.kind())
 	if v.Source == SourceAzure {
 		line("seen by", "Azure and Kubernetes alone: requests under way and refused machines are not known")
 	} else {
@@ -25,7 +25,6 @@ func (v View) String() string {
 		line("node group", "no: %s", v.Ignored)
 		return b.String()
 	}
-	line("", "%s, %s%s%s", v.Mode, v.Size, map[bool]string{true: ", Spot"}[v.Spot], zoneText(v.Zones))
 	line("node group", "yes, from %d to %d machines", v.Min, v.Max)
 	line("next loop", "target %d, capacity in Azure %d", v.Target, v.Capacity)
 	line("read", "%s ago", seconds(v.ReadAge))
@@ -52,11 +51,19 @@ func (v View) String() string {
 	return b.String()
 }
 
-func zoneText(zones []string) string {
-	if len(zones) == 0 {
+// kind says what the machines are, "" for a scale set that is no node group.
+func (v View) kind() string {
+	if v.Ignored != "" {
 		return ""
 	}
-	return ", zones " + strings.Join(zones, ", ")
+	text := fmt.Sprintf(": %s, %s", v.Mode, v.Size)
+	if v.Spot {
+		text += ", Spot"
+	}
+	if len(v.Zones) > 0 {
+		text += ", zones " + strings.Join(v.Zones, ", ")
+	}
+	return text
 }
 
 func seconds(n float64) string {
@@ -67,7 +74,11 @@ func (n *ViewNext) write(line func(name, format string, args ...any)) {
 	if n == nil {
 		return
 	}
-	line("room", "%d more machines%s", n.Room, map[bool]string{true: ": " + n.Code + ": " + n.Message}[n.Code != ""])
+	limit := "the greatest size"
+	if n.Code != "" {
+		limit = n.Code + ": " + n.Message
+	}
+	line("room", "for %d more: %s", n.Room, limit)
 	if n.From == "" {
 		return
 	}
