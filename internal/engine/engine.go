@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/emit"
@@ -35,6 +36,23 @@ type Engine struct {
 	Poll time.Duration
 	// Now is the time, by default that of the machine.
 	Now func() time.Time
+	// Workload is the inside of the cluster, nil if its API server is not used.
+	Workload *workload.Cluster
+	// Etcd is the etcd of the cluster. Without it the control plane cannot change.
+	Etcd Etcd
+	// Patience bounds how long the steps of a change may take.
+	Patience Patience
+}
+
+// Patience bounds how long the steps of a change may take.
+type Patience struct {
+	// Join is how long a new machine may take until its node is ready, by default 15 minutes.
+	Join time.Duration
+	// Drain bounds the drain of a node, by default 30 minutes.
+	Drain workload.DrainOptions
+	// Settle is the time in which connections to a member may end after its load balancer stops sending new ones, by default a
+	// minute.
+	Settle time.Duration
 }
 
 func (e *Engine) say(format string, args ...any) {

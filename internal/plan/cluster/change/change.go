@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kaz/internal/plan/cluster/naming"
 )
 
 // Cluster is what there is of a cluster.
@@ -36,18 +38,13 @@ type Member struct {
 }
 
 // ID is the name of the member's unit, such as cp-0, and cp-0-2 for the second replacement.
-func (m Member) ID() string {
-	if m.Generation == 0 {
-		return fmt.Sprintf("cp-%d", m.Index)
-	}
-	return fmt.Sprintf("cp-%d-%d", m.Index, m.Generation)
-}
+func (m Member) ID() string { return naming.MemberUnit(m.Index, m.Generation) }
 
 // Pool is a node pool.
 type Pool struct {
 	Name       string
 	Standalone bool // its machines are not in a scale set
-	// Model is the version that new machines get.
+	// Model is the version that new machines of a scale set get.
 	Model string
 	// Desired is the number of nodes that an autoscaled pool had when its upgrade to Model began.
 	Desired int
@@ -202,7 +199,7 @@ func (c Cluster) pool(name string) *Pool {
 func (c Cluster) late(t Target, hop string) *Step {
 	for _, want := range t.Pools {
 		pool := c.pool(want.Name)
-		if pool == nil || minor(hop)-minor(pool.oldest()) <= kubeletSkew {
+		if pool == nil || pool.oldest() == "" || minor(hop)-minor(pool.oldest()) <= kubeletSkew {
 			continue
 		}
 		if step := pool.next(want, c.Version); step != nil {

@@ -9,7 +9,7 @@ import (
 func (p Pool) oldest() string {
 	version := p.Model
 	for _, n := range p.Nodes {
-		if n.Version != "" && compare(n.Version, version) < 0 {
+		if n.Version != "" && (version == "" || compare(n.Version, version) < 0) {
 			version = n.Version
 		}
 	}
@@ -20,7 +20,7 @@ func (p Pool) oldest() string {
 func (p Pool) old(version string) []Node {
 	var all []Node
 	for _, n := range p.Nodes {
-		if n.Version != version && (n.Version != "" || p.Model != version) {
+		if n.Version != version && (n.Version != "" || p.Model != version && !p.Standalone) {
 			all = append(all, n)
 		}
 	}
@@ -42,7 +42,7 @@ func (p Pool) next(want PoolTarget, version string) *Step {
 		surge = 0
 	}
 	switch {
-	case p.Model != version:
+	case p.Model != version && !p.Standalone:
 		return &Step{Action: SetModel, Pool: p.Name, Version: version, Count: desired}
 	case len(p.Nodes) < desired+surge:
 		return &Step{Action: Grow, Pool: p.Name, Count: desired + surge}
