@@ -38,8 +38,24 @@ func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, er
 		return inside{}, errInside
 	}
 	in, err := e.observe(ctx, n)
+	for err == nil && in.state.Main.running() { // of a process that died
+		if err = wait(ctx, e.every()); err == nil {
+			in, err = e.observe(ctx, n)
+		}
+	}
 	in.Saved = r.Saved != ""
 	return in, err
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }
 
 // Change brings the machines of a cluster to a record's definition. It records the change first, and looks at what is there

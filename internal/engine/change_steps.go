@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/engine/workload"
@@ -128,14 +127,7 @@ func (w worker) unbalance(ctx context.Context, s change.Step) error {
 	if _, err := azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Put, ID: n.id, Body: body, Unseen: true}); err != nil {
 		return err
 	}
-	timer := time.NewTimer(w.waits.Settle)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return wait(ctx, w.waits.Settle)
 }
 
 func (w worker) drainMember(ctx context.Context, s change.Step) error {

@@ -547,7 +547,7 @@ func TestKilled(t *testing.T) {
 			now.Cluster.Spec.Kubernetes.Version = "1.37.1"
 			now.Pools[0].Spec.Replicas = 1
 			healthy := l.way
-			k := &killed{next: healthy, left: kill / 2, late: kill%2 == 1}
+			k := &killed{next: healthy, left: kill, late: kill%2 == 1}
 			if kill == 0 {
 				k.left = 10000
 			}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/engine/pki"
@@ -246,18 +245,10 @@ func (e *Engine) run(ctx context.Context, w work, secrets map[string]string) err
 
 // watch says when units begin and end, until ctx is done.
 func (e *Engine) watch(ctx context.Context, n naming.Names, id azure.ID) {
-	every := e.Poll
-	if every == 0 {
-		every = 5 * time.Second
-	}
 	said := map[string]string{}
 	for {
-		timer := time.NewTimer(every)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if wait(ctx, e.every()) != nil {
 			return
-		case <-timer.C:
 		}
 		operations, err := e.operations(ctx, id)
 		if err != nil {

@@ -6,6 +6,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -60,6 +61,9 @@ func (e *Engine) say(format string, args ...any) {
 		e.Say(fmt.Sprintf(format, args...))
 	}
 }
+
+// every is the time between two looks at a deployment.
+func (e *Engine) every() time.Duration { return cmp.Or(e.Poll, 5*time.Second) }
 
 func (e *Engine) now() time.Time {
 	if e.Now != nil {

@@ -115,11 +115,15 @@ func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside,
 		}
 		return all[name]
 	}
+	for unit := range in.state.units {
+		member(n.With(unit))
+	}
 	for _, r := range in.state.resources {
-		if !strings.EqualFold(r.Type, machineType) || r.Tags[naming.ClusterTag] != n.Cluster {
+		if r.Tags[naming.ClusterTag] != n.Cluster {
 			continue
 		}
-		if m := member(r.ID.Name()); m != nil {
+		// What is left of a member whose machine is gone counts as a member without a machine.
+		if m := member(n.With(r.Tags[naming.UnitTag])); m != nil && strings.EqualFold(r.Type, machineType) {
 			m.Machine, m.Version = true, r.Tags[naming.VersionTag]
 			nic, err := e.network(ctx, n, r.ID.Name())
 			if err != nil {
