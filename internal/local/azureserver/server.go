@@ -17,12 +17,15 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/plane/blob"
 	"kaz/internal/emulator/plane/cloud"
 	"kaz/internal/emulator/plane/identity"
 	"kaz/internal/emulator/plane/metadata"
 	"kaz/internal/emulator/plane/proxy"
 	"kaz/internal/emulator/plane/registry"
 	"kaz/internal/emulator/plane/token"
+	"kaz/internal/emulator/plane/vault"
+	"kaz/internal/emulator/plane/wire"
 	"kaz/internal/emulator/providers"
 	"kaz/internal/local/azureclient"
 	"kaz/internal/local/inventory"
@@ -37,6 +40,9 @@ type Server struct {
 	system     token.Application // the managed identity of programs on this machine
 	metadata   planes            // the instance metadata service
 	registries *registry.Service
+	vaults     *vault.Service
+	blobs      *blob.Service
+	wire       *wire.Service
 	requestLog io.Writer // receives a line for each request, nil for no log
 	log        *slog.Logger
 
@@ -208,7 +214,11 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 		otherwise: a.emulator,
 		log:       a.requestLog,
 	}
-	a.http.serve(l.tls, a.withRegistries(handler), authority.tlsConfig())
+	login := "https://" + cloud.Clouds()[0].Logins[0] + "/" + a.info.Tenant
+	a.vaults = &vault.Service{Authenticate: a.tokens.AuthenticateFor, World: a.Look, Authority: login}
+	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, World: a.Look, Authority: login}
+	a.wire = &wire.Service{Do: a.emulator.Do, Log: a.log}
+	a.http.serve(l.tls, a.withHosts(handler, a.registries, a.vaults, a.blobs), authority.tlsConfig())
 	a.http.serve(envelopes{l.plain}, handler, nil)
 	if l.proxy != nil {
 		a.http.proxy = &proxy.Proxy{
@@ -265,18 +275,12 @@ func (a *Server) Look(f func(w behaviour.World)) {
 // OwnsHost reports whether a host name belongs to Azure and is served here.
 func (a *Server) OwnsHost(host string) bool {
 	_, known := cloud.OfHost(host)
-	return known || a.registries.Answers(host)
+	return known || a.registries.Answers(host) || a.vaults.Answers(host) || a.blobs.Answers(host)
 }
 
 // Metadata returns the instance metadata service, as 169.254.169.254 answers it to the machine with a network interface.
 func (a *Server) Metadata(nic azure.ID) http.Handler {
-	owner := nic.Parent()
-	if !inventory.IsMachine(owner) {
-		a.Look(func(w behaviour.World) {
-			doc, _ := w.Get(nic)
-			owner = behaviour.RefID(doc, "properties.virtualMachine")
-		})
-	}
+	owner := a.machineOf(nic)
 	if owner == "" {
 		return http.NotFoundHandler()
 	}
@@ -284,6 +288,27 @@ func (a *Server) Metadata(nic azure.ID) http.Handler {
 		r.URL.Path, r.URL.RawPath = "/vm"+string(owner)+r.URL.Path, ""
 		a.metadata.ServeHTTP(w, r)
 	})
+}
+
+// WireServer returns the wire server, as 168.63.129.16 answers it to the machine with a network interface.
+func (a *Server) WireServer(nic azure.ID) http.Handler {
+	owner := a.machineOf(nic)
+	if owner == "" {
+		return http.NotFoundHandler()
+	}
+	return a.wire.Handler(owner)
+}
+
+// machineOf returns the machine with a network interface, "" for none.
+func (a *Server) machineOf(nic azure.ID) azure.ID {
+	owner := nic.Parent()
+	if !inventory.IsMachine(owner) {
+		a.Look(func(w behaviour.World) {
+			doc, _ := w.Get(nic)
+			owner = behaviour.RefID(doc, "properties.virtualMachine")
+		})
+	}
+	return owner
 }
 
 // Close stops serving after the requests in flight, and saves the state.
