@@ -301,13 +301,19 @@ func (a *Server) WireServer(nic azure.ID) http.Handler {
 
 // machineOf returns the machine with a network interface, "" for none.
 func (a *Server) machineOf(nic azure.ID) azure.ID {
-	owner := nic.Parent()
-	if !inventory.IsMachine(owner) {
-		a.Look(func(w behaviour.World) {
-			doc, _ := w.Get(nic)
-			owner = behaviour.RefID(doc, "properties.virtualMachine")
-		})
+	if owner := nic.Parent(); inventory.IsMachine(owner) {
+		return owner
 	}
+	var owner azure.ID
+	a.Look(func(w behaviour.World) {
+		doc, _ := w.Get(nic)
+		owner = behaviour.RefID(doc, "properties.virtualMachine")
+		for _, r := range w.Referrers(nic) {
+			if inventory.IsMachine(r.Resource) {
+				owner = r.Resource
+			}
+		}
+	})
 	return owner
 }
 

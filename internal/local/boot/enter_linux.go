@@ -1,8 +1,10 @@
 package boot
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,9 @@ func Enter(s Spec, console string) error {
 	}
 	if err := unix.Sethostname([]byte(s.Host)); err != nil {
 		return fmt.Errorf("host name: %w", err)
+	}
+	if err := forgetAddresses(); err != nil {
+		return err
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("mount / as private: %w", err)
@@ -40,6 +45,23 @@ func Enter(s Spec, console string) error {
 		return err
 	}
 	return become(root)
+}
+
+// forgetAddresses removes the IPv4 addresses that the network gave to the interfaces: the machine asks for them by DHCP.
+func forgetAddresses() error {
+	all, err := net.Interfaces()
+	if err != nil {
+		return err
+	}
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback != 0 {
+			continue
+		}
+		if err := run(context.Background(), "ip", "-4", "address", "flush", "dev", i.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mountRoot mounts the layers of the image with the machine's own files above them.

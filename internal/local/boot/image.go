@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,6 +120,25 @@ func settings() map[string]string {
 	}
 }
 
+// programs returns scripts in place of programs that would find out how the machine is made, by name.
+func programs() map[string]string {
+	return map[string]string{
+		// cloud-init does not look for firmware in a container.
+		"usr/bin/systemd-detect-virt": `#!/bin/sh
+# A machine in Azure is virtual, and no container.
+quiet= kind=microsoft
+for option; do
+  case $option in
+    -q|--quiet) quiet=1 ;;
+    -c|--container|-r|--chroot|--private-users) kind=none ;;
+  esac
+done
+[ "$quiet" ] || echo $kind
+[ $kind != none ]
+`,
+	}
+}
+
 // links returns symbolic links, by name.
 func links() map[string]string {
 	all := map[string]string{
@@ -134,11 +154,15 @@ func links() map[string]string {
 // write writes files and links into a layer.
 func write(dir string, files, symbolic map[string]string) error {
 	for name, text := range files {
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(text, "#!") {
+			mode = 0o755
+		}
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(text), mode); err != nil {
 			return err
 		}
 	}
@@ -172,6 +196,8 @@ func (c Catalogue) Debian(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	layer, err := c.once(ctx, "host", content(settings(), links()), func(dir string) error { return write(dir, settings(), links()) })
+	files := settings()
+	maps.Copy(files, programs())
+	layer, err := c.once(ctx, "host", content(files, links()), func(dir string) error { return write(dir, files, links()) })
 	return Image{Layers: []string{layer, tree}}, err
 }
