@@ -111,7 +111,7 @@ func masked() []string {
 // settings returns the files with which a Debian image fits this host, by name.
 func settings() map[string]string {
 	return map[string]string{
-		"etc/cloud/cloud.cfg.d/90-azure.cfg": "datasource_list: [Azure]\n",
+		"etc/cloud/cloud.cfg.d/90-azure.cfg": "datasource_list: [Azure]\nlocale: C.UTF-8\nssh_genkeytypes: [ecdsa, ed25519]\n",
 		// Modules of the kernel are loaded by the host. The machine may ask for those that nodes need.
 		"etc/modprobe.d/host.conf":                "install overlay /bin/true\ninstall br_netfilter /bin/true\n",
 		"etc/systemd/journald.conf.d/kernel.conf": "[Journal]\nReadKMsg=no\nStorage=volatile\nRuntimeMaxUse=32M\n",

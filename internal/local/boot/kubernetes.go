@@ -26,7 +26,7 @@ func hostSettings() map[string]string {
 	return map[string]string{
 		"etc/kaz/image.env": "KAZ_IGNORE_PREFLIGHT=SystemVerification\n",
 		"etc/kaz/patches/kubeletconfiguration0+strategic.yaml": "apiVersion: kubelet.config.k8s.io/v1beta1\n" +
-			"kind: KubeletConfiguration\nfailCgroupV1: false\nfailSwapOn: false\nlocalStorageCapacityIsolation: false\n" +
+			"kind: KubeletConfiguration\nfailCgroupV1: false\nfailSwapOn: false\noomScoreAdj: 0\nlocalStorageCapacityIsolation: false\n" +
 			"evictionHard: {nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%, memory.available: 0%}\n" +
 			"imageGCHighThresholdPercent: 100\n",
 	}

@@ -27,7 +27,7 @@ func Run(ctx context.Context, s Spec, guest ...string) error { return run(ctx, s
 func RunAt(ctx context.Context, p Place, guest ...string) error { return run(ctx, p, unix.CLONE_NEWCGROUP, guest) }
 
 func run(ctx context.Context, p Place, more uintptr, guest []string) error {
-	g, err := enterCgroup(p.Cgroup)
+	g, err := enterCgroup(p.Cgroup, more&unix.CLONE_NEWCGROUP != 0)
 	if err != nil {
 		return fmt.Errorf("cgroup of %s: %w", p.Name, err)
 	}
