@@ -71,7 +71,7 @@ func Start(c Config) (*Service, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Service{Config: c, content: store, copies: copies{running: map[string]*copyJob{}, ctx: ctx}, stop: stop, used: map[string]used{}}
+	s := &Service{Config: c, content: store, copies: copies{running: map[string]*copyJob{}}, stop: stop, used: map[string]used{}}
 	if err := c.Azure.Do(func(w behaviour.World) error { storage.NameContents(w); return nil }); err != nil {
 		stop()
 		return nil, err
@@ -86,7 +86,7 @@ func Start(c Config) (*Service, error) {
 func (s *Service) Close() error {
 	s.stop()
 	s.done.Wait()
-	s.copies.wait()
+	s.copies.close()
 	return nil
 }
 
