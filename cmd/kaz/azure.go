@@ -23,7 +23,7 @@ func azureCommand() *cobra.Command {
 		Use:   "azure",
 		Short: "Run a local Azure without a cluster, for any client of Azure",
 		Long: `Serves a local Azure over HTTPS and HTTP until Ctrl-C: Azure Resource Manager,
-the login, managed identities, instance metadata and container registries.
+the login, managed identities, instance metadata, container registries and file shares.
 
 It prints one line of JSON when it serves: its addresses, a bearer token and a service
 principal with all rights, and the values of IDENTITY_ENDPOINT and IDENTITY_HEADER.
@@ -67,6 +67,10 @@ func serverFlags(command *cobra.Command, o *azureserver.Options) {
 	f.StringVar(&o.HTTPAddress, "http-address", "127.0.0.1:0", "IP:PORT to serve plain HTTP at")
 	f.StringVar(&o.ProxyAddress, "proxy-address", "",
 		"IP:PORT of a proxy that leads Azure's public login, management and registry hosts to this Azure (default none)")
+	f.StringVar(&o.SMBAddress, "smb-address", "",
+		"IP:PORT to serve file shares over SMB at, which needs root and Samba (default none)")
+	f.StringVar(&o.NFSAddress, "nfs-address", "",
+		"IP:PORT to serve file shares over NFS 4.1 at, which needs root and nfs-ganesha (default none)")
 	f.StringVar(&o.CAFile, "ca-file", "",
 		"file of the certificate authority for clients, created with its key beside it if missing (default a temporary file)")
 	f.StringVar(&o.Subscription, "subscription", "", "id of the subscription (default 00000000-0000-0000-0000-000000000001)")

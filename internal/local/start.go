@@ -42,6 +42,9 @@ func (c *cluster) startAzure(ctx context.Context) error {
 	if o.Address, o.HTTPAddress, o.ProxyAddress, err = c.record.freeAddresses(); err != nil {
 		return err
 	}
+	if c.NodesKind == NodesReal {
+		c.chooseShares(&o)
+	}
 	if c.azure, err = azureserver.Start(ctx, o); err != nil {
 		return err
 	}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os/exec"
 
+	"kaz/internal/local/azureserver"
 	"kaz/internal/local/controlplane"
 	"kaz/internal/local/process"
 	"kaz/internal/local/realnodes"
+	"kaz/internal/local/share"
 )
 
 // DiskDriver is the name of the disk driver, and of its process with the controller.
@@ -27,6 +29,15 @@ func (n *realNodes) chooseDisks() {
 		n.progress.say("pods can have no disks: %v", err)
 	}
 	n.disks = err == nil
+}
+
+// chooseShares decides whether file shares are served over SMB and NFS, and reports the reason if this machine cannot serve them.
+func (c *cluster) chooseShares(o *azureserver.Options) {
+	if err := share.Check(); err != nil {
+		c.progress.say("pods can have no file shares: %v", err)
+		return
+	}
+	o.SMBAddress, o.NFSAddress = "127.0.0.1:0", "127.0.0.1:0"
 }
 
 // startStorage starts the controller of the disk driver, and the programs that connect it with the API server.

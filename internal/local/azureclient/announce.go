@@ -38,6 +38,9 @@ type Info struct {
 	ClientSecret     string `json:"clientSecret"`
 	// Proxy is the URL of the proxy for clients with fixed endpoints, "" without a proxy.
 	Proxy string `json:"proxy"`
+	// SMB and NFS are the IP:PORT at which file shares are served, "" if they are not.
+	SMB string `json:"smb,omitempty"`
+	NFS string `json:"nfs,omitempty"`
 }
 
 // HostOf returns the host:port of a URL, "" for an invalid URL.

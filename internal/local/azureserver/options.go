@@ -27,6 +27,8 @@ type Options struct {
 	// Address and HTTPAddress are the IP:PORT to serve at with and without TLS, ProxyAddress is that of the proxy, "" for no
 	// proxy. Port 0 is any free port.
 	Address, HTTPAddress, ProxyAddress string
+	// SMBAddress and NFSAddress are the IP:PORT at which file shares are served over SMB and NFS, "" for not serving them.
+	SMBAddress, NFSAddress string
 	// CAFile is the file of the certificate authority. The file of its key is beside it.
 	CAFile string
 	// Subscription is the id of the subscription. OtherSubscriptions are the ids of further subscriptions, each ID, or
@@ -108,6 +110,7 @@ func (o *Options) read() (settings, error) {
 	s.quotas, err = parseQuotas(o.Quotas)
 	note(err)
 	note(o.checkRegistrySuffix())
+	note(o.checkShares())
 	return s, errors.Join(problems...)
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"kaz/internal/arm"
@@ -52,6 +53,8 @@ type Server struct {
 	http    httpServers
 	saver   *saver // nil without a state file
 	closers closers
+	tasks   sync.WaitGroup
+	closing chan struct{} // closed by Close
 }
 
 // Start starts a local Azure, which serves when Start returns, until [Server.Close]. The end of ctx interrupts only the
@@ -62,7 +65,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	log := cmp.Or(o.Log, slog.Default())
-	a := &Server{log: log, http: httpServers{log: log}}
+	a := &Server{log: log, http: httpServers{log: log}, closing: make(chan struct{})}
 	if err := a.start(ctx, o, s); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -90,7 +93,7 @@ func (a *Server) start(ctx context.Context, o Options, s settings) error {
 	if err := a.startEmulator(o, s, keys); err != nil {
 		return err
 	}
-	if err := errors.Join(a.openRegistries(o), a.openFiles(o)); err != nil {
+	if err := a.openPlanes(ctx, o); err != nil {
 		return err
 	}
 	t, err := a.tokens.Issue(a.owner, "", cloud.Clouds()[0].Audiences()[0], ownerTokenLifetime)
@@ -103,6 +106,17 @@ func (a *Server) start(ctx context.Context, o Options, s settings) error {
 		a.saver = startSaver(a.emulator, o.State, a.log)
 	}
 	return a.announce(o)
+}
+
+// openPlanes opens the data planes with content of their own.
+func (a *Server) openPlanes(ctx context.Context, o Options) error {
+	if err := a.openRegistries(o); err != nil {
+		return err
+	}
+	if err := a.openFiles(o); err != nil {
+		return err
+	}
+	return a.startShares(ctx, o)
 }
 
 // ownerTokenLifetime is long because clients cannot renew a printed token.
@@ -330,7 +344,9 @@ func (a *Server) machineOf(nic azure.ID) azure.ID {
 
 // Close stops serving after the requests in flight, and saves the state.
 func (a *Server) Close() error {
+	close(a.closing)
 	err := a.http.shutdown()
+	a.tasks.Wait()
 	if a.saver != nil {
 		err = errors.Join(err, a.saver.close())
 	}

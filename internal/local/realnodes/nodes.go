@@ -144,6 +144,9 @@ func (n *Nodes) serveNames(ctx context.Context, tasks *errgroup.Group, network a
 		return fmt.Errorf("azure inside the virtual network: %w", err)
 	}
 	tasks.Go(func() error { return vm.Relay(ctx, arm, azureclient.HostOf(n.config.Azure.Info().ARM), n.config.Log) })
+	if err := n.serveShares(ctx, tasks); err != nil {
+		return err
+	}
 	connections, err := n.network.Listen(ctx, network, "tcp", platform(dns))
 	if err != nil {
 		return fmt.Errorf("name server of the virtual network: %w", err)
@@ -157,6 +160,23 @@ func (n *Nodes) serveNames(ctx context.Context, tasks *errgroup.Group, network a
 		Network: network, World: n.config.Azure.Look, Own: n.config.Azure.OwnsHost, At: wiring.Platform, Log: n.config.Log,
 	}
 	tasks.Go(func() error { return server.Serve(ctx, connections, datagrams) })
+	return nil
+}
+
+// serveShares leads the ports of SMB and NFS at the platform's address to the share servers.
+func (n *Nodes) serveShares(ctx context.Context, tasks *errgroup.Group) error {
+	const smb, nfs = 445, 2049
+	info := n.config.Azure.Info()
+	for port, server := range map[uint16]string{smb: info.SMB, nfs: info.NFS} {
+		if server == "" {
+			continue
+		}
+		l, err := n.network.Listen(ctx, n.config.VNet, "tcp", netip.AddrPortFrom(wiring.Platform, port).String())
+		if err != nil {
+			return fmt.Errorf("file shares inside the virtual network: %w", err)
+		}
+		tasks.Go(func() error { return vm.Relay(ctx, l, server, n.config.Log) })
+	}
 	return nil
 }
 

@@ -90,7 +90,8 @@ func (s Share) check() error {
 	case !shareForm.MatchString(s.Name):
 		return fmt.Errorf("share %q: want 3 to 63 lower-case letters, digits and hyphens", s.Name)
 	case !pathForm.MatchString(s.Path):
-		return fmt.Errorf("share %s: the path %q is not absolute, or has characters other than letters, digits and ._-@:/ in it", s.Name, s.Path)
+		return fmt.Errorf("share %s: the path %q is not absolute, or has characters other than letters, digits and ._-@:/ in it", s.Name,
+			s.Path)
 	case s.Protocol != SMB && s.Protocol != NFS:
 		return fmt.Errorf("share %s: the protocol %q is not supported: SMB and NFS are", s.Name, s.Protocol)
 	case s.Squash != "" && squashes[s.Squash] == "":

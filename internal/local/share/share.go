@@ -83,16 +83,16 @@ type backend interface {
 	set(ctx context.Context, accounts []Account) error
 }
 
-// longestDir keeps the paths of Samba's sockets below the kernel's limit of 107 bytes.
-const longestDir = 75
+// LongestDir keeps the paths of Samba's sockets below the kernel's limit of 107 bytes.
+const LongestDir = 75
 
 // Start starts the servers without shares. They serve when Start returns.
 func Start(ctx context.Context, c Config) (*Server, error) {
 	if err := Check(); err != nil {
 		return nil, err
 	}
-	if len(c.Dir) > longestDir || !filepath.IsAbs(c.Dir) {
-		return nil, fmt.Errorf("directory of share servers %q: want an absolute path of at most %d bytes", c.Dir, longestDir)
+	if len(c.Dir) > LongestDir || !filepath.IsAbs(c.Dir) {
+		return nil, fmt.Errorf("directory of share servers %q: want an absolute path of at most %d bytes", c.Dir, LongestDir)
 	}
 	s := &Server{log: c.Log}
 	if s.log == nil {

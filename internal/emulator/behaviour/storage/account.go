@@ -156,7 +156,8 @@ func checkFixed(c *behaviour.Call) error {
 		behaviour.Default(c.Doc, large, "Enabled")
 		if c.Changed(large) {
 			return behaviour.Invalid("AccountPropertyCannotBeUpdated",
-				"The property 'largeFileSharesState' was specified in the input, but it cannot be updated: large file shares cannot be disabled.")
+				"The property 'largeFileSharesState' was specified in the input, but it cannot be updated: large file shares cannot be "+
+					"disabled.")
 		}
 	}
 	for _, fixed := range []string{"isHnsEnabled", "isNfsV3Enabled", "dnsEndpointType", "encryption.requireInfrastructureEncryption"} {
@@ -182,7 +183,8 @@ func checkSubnets(c *behaviour.Call) error {
 	const failure = "NetworkAclsValidationFailure"
 	for _, kind := range []string{"virtualNetworkRules", "ipRules"} {
 		if n := len(behaviour.Array(c.Doc, "properties.networkAcls."+kind)); n > mostNetworkRules {
-			return behaviour.Invalid(failure, "Validation of network acls failure: %d %s, at most %d are allowed.", n, kind, mostNetworkRules)
+			return behaviour.Invalid(failure, "Validation of network acls failure: %d %s, at most %d are allowed.", n, kind,
+				mostNetworkRules)
 		}
 	}
 	for _, rule := range behaviour.Objects(c.Doc, "properties.networkAcls.virtualNetworkRules") {

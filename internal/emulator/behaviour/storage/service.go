@@ -79,8 +79,8 @@ func checkService(c *behaviour.Call) error {
 		path := "properties." + policy
 		days, given := behaviour.Int(c.Doc, path+".days")
 		if behaviour.Bool(c.Doc, path+".enabled") && given && (days < 1 || days > longest) {
-			return behaviour.Invalid("InvalidRequestPropertyValue", "The value '%d' is not allowed for property %s.days: 1 to %d are.", days,
-				policy, longest)
+			return behaviour.Invalid("InvalidRequestPropertyValue",
+				"The value '%d' is not allowed for property %s.days: 1 to %d are.", days, policy, longest)
 		}
 	}
 	account, _ := c.Get(c.ID.Parent())

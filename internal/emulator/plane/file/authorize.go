@@ -38,7 +38,13 @@ func failed(detail string) *refusal {
 }
 
 func keysForbidden() *refusal {
-	return refuse(http.StatusForbidden, "KeyBasedAuthenticationNotPermitted", "Key based authentication is not permitted on this storage account.")
+	return refuse(http.StatusForbidden, "KeyBasedAuthenticationNotPermitted",
+		"Key based authentication is not permitted on this storage account.")
+}
+
+// mismatch is the error of a signature or token that is valid, but for other requests.
+func mismatch(code, what string) *refusal {
+	return refuse(http.StatusForbidden, code, "This request is not authorized to perform this operation using this %s.", what)
 }
 
 // maxSkew is the time by which a signed request may be old.
@@ -112,7 +118,8 @@ func stringToSign(r *http.Request, account string, compare func(a, b string) int
 
 // canonicalResource returns a URL as signatures have it.
 func canonicalResource(u *url.URL, account string) string {
-	text := "/" + account + cmp.Or(u.EscapedPath(), "/")
+	var text strings.Builder
+	text.WriteString("/" + account + cmp.Or(u.EscapedPath(), "/"))
 	query := map[string][]string{}
 	for name, values := range u.Query() {
 		name = strings.ToLower(name)
@@ -125,9 +132,9 @@ func canonicalResource(u *url.URL, account string) string {
 	slices.Sort(names)
 	for _, name := range names {
 		slices.Sort(query[name])
-		text += "\n" + name + ":" + strings.Join(query[name], ",")
+		text.WriteString("\n" + name + ":" + strings.Join(query[name], ","))
 	}
-	return text
+	return text.String()
 }
 
 // compareWithoutHyphens is the order in which Azure's clients sort the names of headers: hyphens only decide between equal names.
@@ -149,25 +156,31 @@ func (c *call) checkSAS(a account, t target, o operation, v url.Values) error {
 			return failed("Signature did not match.")
 		}
 		if !strings.Contains(v.Get("ss"), "f") {
-			return refuse(http.StatusForbidden, "AuthorizationServiceMismatch", "This request is not authorized to perform this operation using "+
-				"this service.")
+			return mismatch("AuthorizationServiceMismatch", "service")
 		}
-		letter := map[scope]string{serviceScope: "s", shareScope: "c", directoryScope: "o", fileScope: "o"}[t.scope]
-		if o.comp == "list" && t.scope == directoryScope {
-			letter = "c"
-		}
-		if !strings.Contains(v.Get("srt"), letter) && !(letter == "c" && t.scope == directoryScope && strings.Contains(v.Get("srt"), "o")) {
-			return refuse(http.StatusForbidden, "AuthorizationResourceTypeMismatch", "This request is not authorized to perform this operation "+
-				"using this resource type.")
+		if !strings.ContainsAny(v.Get("srt"), resourceTypes(o)) {
+			return mismatch("AuthorizationResourceTypeMismatch", "resource type")
 		}
 	} else if err := checkServiceSAS(a, t, v); err != nil {
 		return err
 	}
 	if !strings.ContainsAny(v.Get("sp"), o.allowedBy) {
-		return refuse(http.StatusForbidden, "AuthorizationPermissionMismatch", "This request is not authorized to perform this operation using "+
-			"this permission.")
+		return mismatch("AuthorizationPermissionMismatch", "permission")
 	}
 	return nil
+}
+
+// resourceTypes are the letters of resource types of a shared access signature, of which an operation needs one.
+func resourceTypes(o operation) string {
+	switch {
+	case o.scope == serviceScope:
+		return "s"
+	case o.scope == shareScope:
+		return "c"
+	case o.comp == "list":
+		return "co"
+	}
+	return "o"
 }
 
 // checkSASTimes checks the time, the protocol and the address of a shared access signature.
@@ -182,12 +195,10 @@ func (c *call) checkSASTimes(v url.Values) error {
 		return failed("Signature not valid in the specified time frame: it ends at " + v.Get("se") + ".")
 	}
 	if v.Get("spr") == "https" && c.r.TLS == nil {
-		return refuse(http.StatusForbidden, "AuthorizationProtocolMismatch", "This request is not authorized to perform this operation using "+
-			"this protocol.")
+		return mismatch("AuthorizationProtocolMismatch", "protocol")
 	}
 	if allowed := v.Get("sip"); allowed != "" && !inRange(c.r.RemoteAddr, allowed) {
-		return refuse(http.StatusForbidden, "AuthorizationSourceIPMismatch", "This request is not authorized to perform this operation using "+
-			"this source IP.")
+		return mismatch("AuthorizationSourceIPMismatch", "source IP")
 	}
 	return nil
 }
@@ -220,14 +231,12 @@ func inRange(remote, allowed string) bool {
 
 // checkServiceSAS checks the signature for a share or a file.
 func checkServiceSAS(a account, t target, v url.Values) error {
-	mismatch := refuse(http.StatusForbidden, "AuthorizationResourceTypeMismatch", "This request is not authorized to perform this operation "+
-		"using this resource type.")
 	resource := "/file/" + a.name + "/" + t.share
 	switch v.Get("sr") {
 	case "s":
 	case "f":
 		if t.scope != fileScope {
-			return mismatch
+			return mismatch("AuthorizationResourceTypeMismatch", "resource type")
 		}
 		resource += "/" + strings.Join(t.parts, "/")
 	default:
@@ -237,7 +246,7 @@ func checkServiceSAS(a account, t target, v url.Values) error {
 		return failed("Signature did not match.")
 	}
 	if t.scope == serviceScope || t.scope == shareScope {
-		return mismatch
+		return mismatch("AuthorizationResourceTypeMismatch", "resource type")
 	}
 	return nil
 }
@@ -255,8 +264,8 @@ func (c *call) checkToken(a account, text string, o operation) error {
 	p, err := c.service.Tokens.AuthenticateFor(text, audiences(c.r.Host)...)
 	if err != nil {
 		c.service.Log.Info("file request refused", "account", a.name, "reason", err.Error())
-		return refuse(http.StatusUnauthorized, "InvalidAuthenticationInfo", "Authentication information is not given in the correct format. "+
-			"Check the value of Authorization header.")
+		return refuse(http.StatusUnauthorized, "InvalidAuthenticationInfo",
+			"Authentication information is not given in the correct format. Check the value of Authorization header.")
 	}
 	if o.scope == directoryScope || o.scope == fileScope {
 		if intent := c.r.Header.Get("x-ms-file-request-intent"); !strings.EqualFold(intent, "backup") {
@@ -264,8 +273,7 @@ func (c *call) checkToken(a account, text string, o operation) error {
 		}
 	}
 	if !c.service.allowed(p, a, o) {
-		return refuse(http.StatusForbidden, "AuthorizationPermissionMismatch", "This request is not authorized to perform this operation using "+
-			"this permission.")
+		return mismatch("AuthorizationPermissionMismatch", "permission")
 	}
 	return nil
 }
@@ -281,7 +289,7 @@ func (s *Service) allowed(p *behaviour.Principal, a account, o operation) (ok bo
 	s.Azure.Look(func(w behaviour.World) {
 		switch o.scope {
 		case serviceScope:
-			ok = w.Allowed(p, strings.TrimSuffix(files, "/")+"/"+verb, a.id) || verb == "read" && w.Allowed(p, files+"shares/read", a.id)
+			ok = w.Allowed(p, files+verb, a.id) || verb == "read" && w.Allowed(p, files+"shares/read", a.id)
 		case shareScope:
 			ok = w.Allowed(p, files+"shares/"+verb, a.id)
 		default:

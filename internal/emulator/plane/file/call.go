@@ -47,14 +47,6 @@ type target struct {
 	snapshot string
 }
 
-// path is the path in the share, "." for its root.
-func (t target) path() string {
-	if len(t.parts) == 0 {
-		return "."
-	}
-	return path.Join(t.parts...)
-}
-
 // opened is a share or snapshot with its directory.
 type opened struct {
 	id       azure.ID
@@ -158,10 +150,11 @@ func parseTarget(u *url.URL) (target, error) {
 	if escaped == "" {
 		return t, nil
 	}
-	for _, part := range strings.Split(escaped, "/") {
+	for part := range strings.SplitSeq(escaped, "/") {
 		name, err := url.PathUnescape(part)
 		if err != nil || len(t.parts) > 0 && !validName(name) {
-			return t, refuse(http.StatusBadRequest, "InvalidResourceName", "The specified resource name %q contains invalid characters.", part)
+			return t, refuse(http.StatusBadRequest, "InvalidResourceName",
+				"The specified resource name %q contains invalid characters.", part)
 		}
 		t.parts = append(t.parts, name)
 	}
@@ -200,7 +193,8 @@ func (c *call) operation() (operation, error) {
 		return operations[i], nil
 	}
 	if !slices.ContainsFunc(operations, func(o operation) bool { return o.method == method }) {
-		return operation{}, refuse(http.StatusMethodNotAllowed, "UnsupportedHttpVerb", "The resource doesn't support the HTTP verb %s.", method)
+		return operation{}, refuse(http.StatusMethodNotAllowed, "UnsupportedHttpVerb", "The resource doesn't support the HTTP verb %s.",
+			method)
 	}
 	return operation{}, refuse(http.StatusBadRequest, "UnsupportedQueryParameter",
 		"One of the query parameters specified in the request URI is not supported: %s of a %s with comp=%q.", method, c.target.scope, comp)

@@ -41,7 +41,7 @@ type copies struct {
 	mu      sync.Mutex
 	running map[string]*copyJob // by the path of the target
 	tasks   sync.WaitGroup
-	ctx     context.Context
+	stopped bool
 	// hold delays copies in tests.
 	hold func(ctx context.Context)
 }
@@ -53,7 +53,16 @@ type copyJob struct {
 	done  chan struct{}
 }
 
-func (c *copies) wait() { c.tasks.Wait() }
+// close ends the copies that run.
+func (c *copies) close() {
+	c.mu.Lock()
+	c.stopped = true
+	for _, job := range c.running {
+		job.stop()
+	}
+	c.mu.Unlock()
+	c.tasks.Wait()
+}
 
 func key(o *opened, name string) string { return filepath.Join(o.root.Name(), name) }
 
@@ -285,11 +294,14 @@ func (c *call) answerCopy(job *copyJob) error {
 
 // begin runs a copy, which closes the files.
 func (c *copies) begin(service *Service, s *source, h *handle) *copyJob {
-	ctx, stop := context.WithCancel(c.ctx)
+	ctx, stop := context.WithCancel(context.Background())
 	job := &copyJob{state: *h.Copy, stop: stop, done: make(chan struct{})}
 	at := key(h.share, h.name)
 	c.mu.Lock()
 	c.running[at] = job
+	if c.stopped {
+		stop()
+	}
 	c.mu.Unlock()
 	c.tasks.Go(func() {
 		defer close(job.done)
@@ -344,7 +356,7 @@ func (c *copies) end(job *copyJob, h *handle, err error) {
 	switch {
 	case err == nil:
 		state.Status, state.Done = succeeded, state.Total
-	case c.ctx.Err() != nil:
+	case c.stopped:
 		state.Status, state.Description = broken, "the local Azure was stopped"
 	case errors.Is(err, context.Canceled):
 		state.Status = aborted
@@ -375,7 +387,8 @@ func (c *call) abortCopy() error {
 			return refuse(http.StatusConflict, "NoPendingCopyOperation", "There is currently no pending copy operation.")
 		}
 		if state.ID != c.query.Get("copyid") {
-			return refuse(http.StatusConflict, "CopyIdMismatch", "The specified copy ID did not match the copy ID for the pending copy operation.")
+			return refuse(http.StatusConflict, "CopyIdMismatch",
+				"The specified copy ID did not match the copy ID for the pending copy operation.")
 		}
 		job.stop()
 		<-job.done

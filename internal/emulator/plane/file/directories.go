@@ -23,7 +23,7 @@ func (c *call) createDirectory() error {
 		if err == nil {
 			return refuse(http.StatusConflict, "ResourceAlreadyExists", "The specified resource already exists.")
 		}
-		if r := refused(err); r == nil || r.code != "ResourceNotFound" {
+		if !isMissing(err) {
 			return err
 		}
 		if err := o.root.Mkdir(name, 0o777); err != nil {
@@ -116,13 +116,8 @@ func (c *call) rename() error {
 		if err != nil {
 			return err
 		}
-		name, info, err := o.find(c.target)
-		switch {
-		case err == nil && old == name:
-			name = path.Join(parentOf(name), c.target.parts[len(c.target.parts)-1]) // only the case differs
-		case err == nil && info.IsDir() || err == nil && !strings.EqualFold(c.r.Header.Get("x-ms-file-rename-replace-if-exists"), "true"):
-			return refuse(http.StatusConflict, "ResourceAlreadyExists", "The specified resource already exists.")
-		case err != nil && refused(err) != nil && refused(err).code != "ResourceNotFound":
+		name, err := c.newName(o, old)
+		if err != nil {
 			return err
 		}
 		if err := o.root.Rename(old, name); err != nil {
@@ -135,6 +130,31 @@ func (c *call) rename() error {
 		defer h.Close()
 		return c.answer(h, http.StatusOK)
 	})
+}
+
+// newName returns the name that a renamed file or directory gets, unless another one has it.
+func (c *call) newName(o *opened, old string) (string, error) {
+	name, info, err := o.find(c.target)
+	switch {
+	case isMissing(err):
+		return name, nil
+	case err != nil:
+		return "", err
+	case old == name: // only the case differs
+		return path.Join(parentOf(name), c.target.parts[len(c.target.parts)-1]), nil
+	case info.IsDir() || !strings.EqualFold(c.r.Header.Get("x-ms-file-rename-replace-if-exists"), "true"):
+		return "", refuse(http.StatusConflict, "ResourceAlreadyExists", "The specified resource already exists.")
+	}
+	return name, nil
+}
+
+// isMissing reports that a file does not exist, and its directory does.
+func isMissing(err error) bool {
+	if err == nil {
+		return false
+	}
+	r := refused(err)
+	return r != nil && r.code == "ResourceNotFound"
 }
 
 // entry is a file or directory in a list.

@@ -59,13 +59,15 @@ func refused(err error) *refusal {
 	case errors.Is(err, syscall.ENAMETOOLONG):
 		return refuse(http.StatusBadRequest, "OutOfRangeInput", "One of the request inputs is out of range: a name is too long.")
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return refuse(http.StatusInternalServerError, "OperationTimedOut", "The operation could not be completed within the permitted time.")
+		return refuse(http.StatusInternalServerError, "OperationTimedOut",
+			"The operation could not be completed within the permitted time.")
 	}
 	return nil
 }
 
 func wrongType() *refusal {
-	return refuse(http.StatusConflict, "ResourceTypeMismatch", "The specified resource type does not match the type of the existing resource.")
+	return refuse(http.StatusConflict, "ResourceTypeMismatch",
+		"The specified resource type does not match the type of the existing resource.")
 }
 
 // fail answers with an error.

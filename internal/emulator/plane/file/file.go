@@ -50,10 +50,12 @@ type Service struct {
 
 	stop context.CancelFunc
 	done sync.WaitGroup
-	// changed is called after changes of accounts and shares.
-	mu      sync.Mutex
-	changed func([]Account)
-	used    map[string]used // by name of the content
+
+	following sync.Mutex
+	changed   func([]Account) // called after changes of accounts and shares; nil for nothing
+
+	mu   sync.Mutex
+	used map[string]used // by name of the content
 }
 
 // localSuffix is the storage domain for clients that use the address of this local Azure. Its names resolve to this machine only.
@@ -69,7 +71,7 @@ func Start(c Config) (*Service, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Service{Config: c, content: store, copies: copies{running: map[string]*copyJob{}, ctx: ctx}, stop: stop, used: map[string]used{}}
+	s := &Service{Config: c, content: store, copies: copies{running: map[string]*copyJob{}}, stop: stop, used: map[string]used{}}
 	if err := c.Azure.Do(func(w behaviour.World) error { storage.NameContents(w); return nil }); err != nil {
 		stop()
 		return nil, err
@@ -84,7 +86,7 @@ func Start(c Config) (*Service, error) {
 func (s *Service) Close() error {
 	s.stop()
 	s.done.Wait()
-	s.copies.wait()
+	s.copies.close()
 	return nil
 }
 
@@ -172,6 +174,8 @@ func (s *Service) apply(ctx context.Context, changes []emulator.Change) {
 // refresh makes the directories those of the documents, and reports the accounts.
 func (s *Service) refresh(ctx context.Context) {
 	var keep map[string]bool
+	s.following.Lock()
+	defer s.following.Unlock()
 	accounts := s.Accounts()
 	s.Azure.Look(func(w behaviour.World) { keep = storage.Contents(w) })
 	for _, a := range accounts {
@@ -180,8 +184,6 @@ func (s *Service) refresh(ctx context.Context) {
 		}
 	}
 	s.try("remove the directories of deleted shares", s.content.Sweep(keep))
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.changed != nil {
 		s.changed(accounts)
 	}
@@ -233,12 +235,13 @@ func (s *Service) describe(doc behaviour.Object) Share {
 	return share
 }
 
-// Follow calls f with the accounts now and after each change, until Close. There is one follower.
+// Follow calls f with the accounts now and after each change, until Close or Follow(nil). There is one follower.
 func (s *Service) Follow(f func([]Account)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.changed = f
-	f(s.Accounts())
+	s.following.Lock()
+	defer s.following.Unlock()
+	if s.changed = f; f != nil {
+		f(s.Accounts())
+	}
 }
 
 // reserve reports whether a share has space for some bytes. It looks at the files only when it has not for a while, or when little is

@@ -1,7 +1,7 @@
 package file
 
 import (
-	"crypto/md5"
+	"crypto/md5" // the API has headers with it; it protects nothing
 	"encoding/xml"
 	"errors"
 	"hash/crc64"
@@ -59,11 +59,10 @@ func (c *call) sizeHeader(needed bool) (int64, error) {
 // makeFile creates the file of the request with a size, or empties it. The caller closes it.
 func (c *call) makeFile(o *opened, size int64) (*handle, error) {
 	name, info, err := o.find(c.target)
-	if err != nil {
-		if r := refused(err); r == nil || r.code != "ResourceNotFound" {
-			return nil, err
-		}
-	} else if !info.Mode().IsRegular() {
+	if err != nil && !isMissing(err) {
+		return nil, err
+	}
+	if info != nil && !info.Mode().IsRegular() {
 		return nil, wrongType()
 	}
 	if err := c.checkQuota(o, size); err != nil {
@@ -96,7 +95,8 @@ func (c *call) checkQuota(o *opened, size int64) error {
 }
 
 func shareFull(o *opened) *refusal {
-	return refuse(http.StatusRequestEntityTooLarge, "ShareSizeLimitReached", "The share has no space left: its quota is %d GiB.", o.quotaGiB)
+	return refuse(http.StatusRequestEntityTooLarge, "ShareSizeLimitReached", "The share has no space left: its quota is %d GiB.",
+		o.quotaGiB)
 }
 
 // checkSpace refuses a write that makes the files of the share larger than its quota.

@@ -2,6 +2,7 @@ package file
 
 import (
 	"encoding/xml"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -204,11 +205,7 @@ func (c *call) setShareProperties() error {
 	if err != nil {
 		return err
 	}
-	return c.updateShare(func(properties behaviour.Object) {
-		for name, value := range given {
-			properties[name] = value
-		}
-	})
+	return c.updateShare(func(properties behaviour.Object) { maps.Copy(properties, given) })
 }
 
 // updateShare changes properties of a share. What change leaves alone stays.
