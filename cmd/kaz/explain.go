@@ -24,23 +24,96 @@ const (
 )
 
 func explainCommand() *cobra.Command {
-	return group("explain", "Show what would change in Azure for a Service, and where a volume is", explainServiceCommand(),
-		explainVolumeCommand())
+	return group("explain", "Show what would change in Azure for a Service, where a volume is, and what a node group waits for",
+		explainServiceCommand(), explainVolumeCommand(), explainNodeGroupCommand())
+}
+
+// explanation is what all commands of kaz explain have: flags, checks of them, and the end.
+type explanation struct {
+	cluster clusterFlags
+	output  string
+	timeout time.Duration
+}
+
+// define completes a command. check validates its arguments, and run explains.
+func (e *explanation) define(command *cobra.Command, check func(args []string) error,
+	run func(ctx context.Context, args []string, out, errs io.Writer) error,
+) *cobra.Command {
+	command.Args = func(command *cobra.Command, args []string) error {
+		err := check(args)
+		if err == nil {
+			err = e.check()
+		}
+		return errors.Join(err, e.cluster.check(command.Flags()))
+	}
+	command.RunE = func(command *cobra.Command, args []string) error {
+		ctx, cancel := context.WithTimeout(command.Context(), e.timeout)
+		defer cancel()
+		err := run(ctx, args, command.OutOrStdout(), command.ErrOrStderr())
+		if _, printed := errors.AsType[exitCode](err); err != nil && !printed && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("not finished within --timeout %v: %w", e.timeout, err)
+		}
+		return err
+	}
+	e.cluster.define(command)
+	command.Flags().DurationVar(&e.timeout, "timeout", 2*time.Minute, "time limit of the command")
+	outputFlag(command, &e.output)
+	return command
+}
+
+func (e *explanation) check() error {
+	if e.timeout <= 0 {
+		return fmt.Errorf("--timeout %v: want more than 0", e.timeout)
+	}
+	if !slices.Contains([]string{"text", "json", "yaml"}, e.output) {
+		return fmt.Errorf("--output %s: want text, json or yaml", e.output)
+	}
+	return nil
+}
+
+// find returns the selected cluster.
+func (e *explanation) find(ctx context.Context) (ccm.Cluster, error) {
+	return e.cluster.find(ctx, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+}
+
+// print prints what was found, and returns the exit status.
+func (e *explanation) print(out io.Writer, found fmt.Stringer, problems, waits bool) error {
+	text := func(w io.Writer) error {
+		_, err := io.WriteString(w, found.String())
+		return err
+	}
+	if err := printAs(out, e.output, found, text); err != nil {
+		return err
+	}
+	switch {
+	case problems:
+		return failed
+	case waits:
+		return pending
+	}
+	return nil
+}
+
+// parseKey splits NAMESPACE/NAME. example is the NAME of the error text.
+func parseKey(text, example string) (namespace, name string, err error) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return "", "", fmt.Errorf("%q: want NAMESPACE/NAME, such as default/%s", text, example)
+	}
+	return namespace, name, nil
 }
 
 // explainOptions are the flags of kaz explain service.
 type explainOptions struct {
-	cluster clusterFlags
+	explanation
 	classes []string
 	nodes   string
-	output  string
 	all     bool
-	timeout time.Duration
 }
 
 func explainServiceCommand() *cobra.Command {
 	var o explainOptions
-	command := &cobra.Command{
+	command := o.define(&cobra.Command{
 		Use:   "service NAMESPACE/NAME",
 		Short: "Show what would change in Azure for a Service of type LoadBalancer, and why",
 		Long: `Reads the cluster and Azure, and decides as the cloud-controller-manager does. Shows the
@@ -59,32 +132,17 @@ flags is given. Otherwise it is that of $KUBECONFIG, the one of kaz local up, or
 		Example: `  kaz explain service default/web
   kaz explain service --all -o json
   kaz explain service default/web --kubeconfig admin.conf --cloud-config azure.json --cluster-name prod`,
-		Args: func(command *cobra.Command, args []string) error {
-			return errors.Join(o.checkArguments(args), o.cluster.check(command.Flags()))
-		},
-		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := context.WithTimeout(command.Context(), o.timeout)
-			defer cancel()
-			err := runExplain(ctx, o, strings.Join(args, ""), command.OutOrStdout(), command.ErrOrStderr())
-			if _, printed := errors.AsType[exitCode](err); err != nil && !printed && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("not finished within --timeout %v: %w", o.timeout, err)
-			}
-			return err
-		},
-	}
+	}, o.checkArguments, o.run)
 	f := command.Flags()
-	o.cluster.define(command)
 	ccm.AddClassFlag(f, &o.classes)
 	f.StringVar(&o.nodes, "node-filter-requirements", "",
 		"label selector of the nodes that are managed, as of the cloud-controller-manager (default all)")
 	f.BoolVar(&o.all, "all", false, "explain all Services of type LoadBalancer that the cloud-controller-manager serves")
-	f.DurationVar(&o.timeout, "timeout", 2*time.Minute, "time limit of the command")
-	outputFlag(command, &o.output)
 	return command
 }
 
 // checkArguments validates the arguments and the flags that depend on them.
-func (o explainOptions) checkArguments(args []string) error {
+func (o *explainOptions) checkArguments(args []string) error {
 	switch {
 	case o.all && len(args) > 0:
 		return fmt.Errorf("--all and %s: want one of them", strings.Join(args, " "))
@@ -94,22 +152,14 @@ func (o explainOptions) checkArguments(args []string) error {
 	case len(args) > 1:
 		return fmt.Errorf("%s: want one Service, or --all", strings.Join(args, " "))
 	default:
-		namespace, name, ok := strings.Cut(args[0], "/")
-		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return fmt.Errorf("%q: want NAMESPACE/NAME, such as default/web", args[0])
-		}
-	}
-	if o.timeout <= 0 {
-		return fmt.Errorf("--timeout %v: want more than 0", o.timeout)
-	}
-	if !slices.Contains([]string{"text", "json", "yaml"}, o.output) {
-		return fmt.Errorf("--output %s: want text, json or yaml", o.output)
+		_, _, err := parseKey(args[0], "web")
+		return err
 	}
 	return nil
 }
 
-// runExplain explains one Service, or all.
-func runExplain(ctx context.Context, o explainOptions, key string, out, errs io.Writer) error {
+// run explains one Service, or all.
+func (o *explainOptions) run(ctx context.Context, args []string, out, errs io.Writer) error {
 	given := ccm.Cluster{Name: o.cluster.clusterName, Classes: o.classes, Nodes: o.nodes}
 	if !o.cluster.nameGiven {
 		given.Name = defaultClusterName
@@ -117,7 +167,7 @@ func runExplain(ctx context.Context, o explainOptions, key string, out, errs io.
 	if err := given.Validate(); err != nil {
 		return err
 	}
-	cluster, err := o.cluster.find(ctx, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	cluster, err := o.find(ctx)
 	if err != nil {
 		return err
 	}
@@ -130,25 +180,15 @@ func runExplain(ctx context.Context, o explainOptions, key string, out, errs io.
 	if o.all {
 		e, err = inspector.ExplainAll(ctx)
 	} else {
-		namespace, name, _ := strings.Cut(key, "/")
+		namespace, name, _ := strings.Cut(args[0], "/")
 		e, err = inspector.Explain(ctx, namespace, name)
 	}
 	if err != nil {
 		return err
 	}
-	text := func(w io.Writer) error {
-		_, err := io.WriteString(w, e.String())
-		return err
+	refused := e.Refused()
+	if len(refused) > 0 {
+		fmt.Fprintln(errs, "kaz: not as asked for:", strings.Join(refused, ", "))
 	}
-	if err := printAs(out, o.output, e, text); err != nil {
-		return err
-	}
-	switch {
-	case len(e.Refused()) > 0:
-		fmt.Fprintln(errs, "kaz: not as asked for:", strings.Join(e.Refused(), ", "))
-		return failed
-	case e.Pending():
-		return pending
-	}
-	return nil
+	return o.print(out, e, len(refused) > 0, e.Pending())
 }

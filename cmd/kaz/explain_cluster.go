@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	ccm "kaz/cmd/cloud-controller-manager/app"
+	"kaz/cmd/internal/access"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/local"
 	"kaz/internal/local/azureclient"
@@ -164,4 +165,21 @@ func explainError(err error, host string) error {
 		return fmt.Errorf("the user of the kubeconfig lacks permissions: %w", err)
 	}
 	return err
+}
+
+// openAzure opens the Azure of a cloud configuration, to read it.
+func openAzure(ctx context.Context, path string) (*access.Clients, cloudconfig.Config, error) {
+	config, _, err := cloudconfig.Read(cloudconfig.Sources{Path: path, Environment: os.LookupEnv})
+	if err == nil {
+		err = config.Validate()
+	}
+	if err != nil {
+		return nil, config, fmt.Errorf("cloud configuration %s: %w", path, err)
+	}
+	environment, err := access.DescribeCloud(ctx, nil, config)
+	if err != nil {
+		return nil, config, err
+	}
+	client, err := access.OpenClient(config, environment, access.ClientOptions{})
+	return client, config, err
 }

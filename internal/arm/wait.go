@@ -60,6 +60,9 @@ func (d *Client) perform(ctx context.Context, c call) (*azure.Operation, error) 
 
 // begin sends a write and finds out how Azure tells what becomes of it.
 func (d *Client) begin(ctx, lasting context.Context, c call) (*operation, error) {
+	if c.isPrompt() {
+		c.subject.turns = ""
+	}
 	end, err := d.budget.turns.await(ctx, c.subject.turns)
 	if err != nil {
 		return nil, interrupted(ctx, c)
@@ -127,6 +130,7 @@ type operation struct {
 	poll     *url.URL
 	location *url.URL
 	last     reply
+	accepted []byte        // the body of the first reply
 	polls    int           // that came without a Retry-After
 	first    time.Duration // the wait before the first poll
 	entry    *entry        // nil for what no list shows
@@ -136,7 +140,7 @@ type operation struct {
 
 // started finds out how Azure tells the state of what it just accepted.
 func (d *Client) started(c call, first reply) (*operation, error) {
-	op := &operation{call: c, last: first, began: time.Now()}
+	op := &operation{call: c, last: first, accepted: first.body, began: time.Now()}
 	var err error
 	if location := first.header.Get("Location"); location != "" && needsLocation(c, first) {
 		if op.location, err = d.trusted(location); err != nil {
@@ -186,13 +190,12 @@ func (d *Client) wait(ctx context.Context, op *operation) error {
 			return err
 		}
 	}
+	if op.call.isPrompt() {
+		return d.waitPromptly(ctx, op)
+	}
 	var over func()
 	op.entry, over = d.listPolls.join(op.call)
 	defer over()
-	if op.isPrompt() {
-		d.prompt.Add(1)
-		defer d.prompt.Add(-1)
-	}
 	for failures := 0; ; {
 		ended, err := d.untilPoll(ctx, op)
 		if err != nil {
@@ -233,6 +236,11 @@ func (d *Client) untilPoll(ctx context.Context, op *operation) (ended bool, err 
 // readState polls once.
 func (d *Client) readState(ctx context.Context, op *operation) *azure.Error {
 	r, failure := d.send(ctx, d.follow(op.call, op.poll, "poll"))
+	return d.take(op, r, failure)
+}
+
+// take reads the answer of a poll.
+func (d *Client) take(op *operation, r reply, failure *azure.Error) *azure.Error {
 	if failure != nil {
 		op.last.header = nil // the wait that it named is over
 		return failure
@@ -261,9 +269,8 @@ func (d *Client) pace(op *operation) time.Duration {
 		return wait
 	}
 	wait := min(firstPoll<<min(op.polls, 4), longestPoll)
-	if op.isPrompt() {
-		const part, rate = 8, 10
-		wait = max(firstPoll, time.Since(op.began)/part, time.Duration(d.prompt.Load())*time.Second/rate)
+	if op.call.isPrompt() {
+		wait = max(promptPace(time.Since(op.began)), time.Duration(d.prompt.Load())*time.Second/promptRate)
 	}
 	op.polls++
 	return min(wait, longestPoll)
@@ -273,12 +280,6 @@ const (
 	firstPoll   = 500 * time.Millisecond
 	longestPoll = 8 * time.Second
 )
-
-// isPrompt reports whether a pod waits for the end of an operation: its disks are attached. Such an operation is polled
-// after each eighth of the time that it has taken. All of them together are polled ten times a second at most.
-func (op *operation) isPrompt() bool {
-	return op.call.method == http.MethodPost && strings.HasSuffix(op.call.op, " attachDetachDataDisks")
-}
 
 // lost is the error of an operation whose state cannot be read. That of a delete
 // may be gone together with what was deleted.
@@ -419,8 +420,8 @@ func (d *Client) result(ctx context.Context, op *operation) (azure.Document, err
 	return d.read(ctx, c)
 }
 
-// answer is what an action returns: in the reply or the last poll, or at the
-// Location beside a status document.
+// answer is what an action returns: in the reply or the last poll, or at the Location beside a status document. Without all
+// of them it is what the first reply said when Azure accepted the request.
 func (d *Client) answer(ctx context.Context, op *operation) (azure.Document, error) {
 	if op.form != inStatus {
 		return op.last.body, nil
@@ -429,7 +430,7 @@ func (d *Client) answer(ctx context.Context, op *operation) (azure.Document, err
 		return azure.Document(output), nil
 	}
 	if op.location == nil {
-		return nil, nil
+		return azure.Document(op.accepted), nil
 	}
 	at := &operation{call: op.call, form: inLocation, poll: op.location}
 	r, failure := d.send(ctx, d.follow(op.call, op.location, "poll"))

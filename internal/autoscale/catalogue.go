@@ -72,6 +72,15 @@ func (c *catalogue) readSizes(ctx context.Context) error {
 	return nil
 }
 
+// take takes up to n machines off the quotas. It returns how many the subscription can have, and why not more.
+func (c *catalogue) take(ctx context.Context, g nodegroup.Group, n int) (int, *nodegroup.Failure) {
+	fits, refused := c.room(ctx, g, n)
+	if size, known := c.size(g.Size()); known {
+		c.use(size, g.Spot, fits)
+	}
+	return fits, refused
+}
+
 // room returns how many of n machines of a size the subscription can have, and why not more. What cannot be read is
 // left to Azure to refuse.
 func (c *catalogue) room(ctx context.Context, g nodegroup.Group, n int) (int, *nodegroup.Failure) {
@@ -86,13 +95,7 @@ func (c *catalogue) room(ctx context.Context, g nodegroup.Group, n int) (int, *n
 	if err != nil {
 		return n, nil
 	}
-	fits, refused := usages.Room(size, g.Spot, n)
-	if refused == nil {
-		c.use(size, g.Spot, n)
-		return n, nil
-	}
-	c.use(size, g.Spot, fits)
-	return fits, refused
+	return usages.Room(size, g.Spot, n)
 }
 
 // readUsages reads the usages if they are too old.

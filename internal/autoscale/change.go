@@ -63,7 +63,7 @@ func (p *Provider) grow(ctx context.Context, g *group, n int) {
 	g.queued -= n
 	g.sending = n // one request of a group at a time
 	g.mu.Unlock()
-	fits, refused := p.catalogue.room(ctx, spec, n)
+	fits, refused := p.catalogue.take(ctx, spec, n)
 	if refused != nil {
 		p.refuse(g, n-fits, *refused)
 	}

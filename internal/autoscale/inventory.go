@@ -139,7 +139,8 @@ func (g *group) adopt(spec nodegroup.Group) {
 }
 
 // inspect reads the instances of a group. If the scale set may have changed since it was listed, inspect reads it too,
-// after the instances: a capacity that is older than them would count machines that are gone.
+// after the instances: a capacity that is older than them would count machines that are gone. At the start that is only
+// needed where the two do not match.
 func (p *Provider) inspect(ctx context.Context, g *group) {
 	select {
 	case g.reading <- struct{}{}:
@@ -149,11 +150,12 @@ func (p *Provider) inspect(ctx context.Context, g *group) {
 	}
 	g.mu.Lock()
 	spec, changed := g.spec, g.under > 0 || g.stale || g.etag == "" || g.version != g.spec.Version()
+	first := g.read.IsZero() && g.under == 0
 	g.tried = time.Now()
 	g.mu.Unlock()
 	instances, err := p.instances(ctx, g, spec)
 	fresh := spec
-	if err == nil && changed {
+	if err == nil && changed && !(first && spec.Matches(instances)) {
 		fresh, err = p.read(ctx, spec)
 	}
 	if err != nil {

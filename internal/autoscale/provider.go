@@ -59,13 +59,14 @@ type Provider struct {
 	listed  time.Time
 	ignored map[string]string // why scale sets are no node groups, by their names
 	nodes   map[string]seenNode
-	loop    int // of cluster-autoscaler
+	loop    int       // of cluster-autoscaler
+	began   time.Time // when the loop began
 }
 
 // seenNode is a node by the key of its machine's id.
 type seenNode struct {
-	providerID string
-	loop       int // in which cluster-autoscaler asked for it, -1: a watch shows it
+	providerID, name string
+	loop             int // in which cluster-autoscaler asked for it, -1: a watch shows it
 }
 
 // The gathering of changes: cluster-autoscaler deletes nodes with one call for each.
@@ -150,16 +151,16 @@ func (p *Provider) groupOf(machine azure.ID) *group {
 	return nil
 }
 
-// note remembers the spelling of a node's provider id. loop is -1 for a node that a watch shows.
-func (p *Provider) note(machine azure.ID, providerID string, loop int) (isNew bool) {
+// note remembers a node, with the spelling of its provider id.
+func (p *Provider) note(machine azure.ID, node seenNode) (isNew bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := machine.Key()
 	have, known := p.nodes[key]
-	if loop != -1 && known && have.loop == -1 {
-		loop = -1
+	if known && have.loop == -1 {
+		node.loop = -1
 	}
-	p.nodes[key] = seenNode{providerID, loop}
+	p.nodes[key] = node
 	return !known
 }
 
@@ -169,7 +170,7 @@ func (p *Provider) Observe(node *corev1.Node) {
 	if !ok {
 		return
 	}
-	if p.note(machine, node.Spec.ProviderID, -1) {
+	if p.note(machine, seenNode{node.Spec.ProviderID, node.Name, -1}) {
 		p.poke()
 	}
 	if g := p.groupOf(machine); g != nil {
@@ -205,6 +206,7 @@ func (p *Provider) nextLoop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.loop++
+	p.began = time.Now()
 	const remembered = 3
 	maps.DeleteFunc(p.nodes, func(_ string, n seenNode) bool { return n.loop >= 0 && n.loop < p.loop-remembered })
 }

@@ -3,6 +3,7 @@ package autoscale
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ func (s *Server) NodeGroupForNode(_ context.Context, r *externalgrpc.NodeGroupFo
 		s.Provider.mu.Lock()
 		loop := s.Provider.loop
 		s.Provider.mu.Unlock()
-		s.Provider.note(machine, r.GetNode().GetProviderID(), loop)
+		s.Provider.note(machine, seenNode{r.GetNode().GetProviderID(), r.GetNode().GetName(), loop})
 		g.register(machine)
 	}
 	return &externalgrpc.NodeGroupForNodeResponse{NodeGroup: g.message()}, nil
@@ -238,51 +239,63 @@ func (s *Server) NodeGroupNodes(_ context.Context, r *externalgrpc.NodeGroupNode
 	if err != nil {
 		return nil, err
 	}
-	return &externalgrpc.NodeGroupNodesResponse{Instances: g.list(s.Provider.spellings())}, nil
+	return &externalgrpc.NodeGroupNodesResponse{Instances: g.list(s.Provider.seen())}, nil
 }
 
-// spellings returns the provider ids of nodes by the keys of their machines.
-func (p *Provider) spellings() map[string]string {
+// seen returns the nodes by the keys of their machines.
+func (p *Provider) seen() map[string]seenNode {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := make(map[string]string, len(p.nodes))
-	for key, n := range p.nodes {
-		all[key] = n.providerID
-	}
-	return all
+	return maps.Clone(p.nodes)
 }
 
 // list returns the instances of a group. An instance with a node has the very provider id of the node.
-func (g *group) list(spelled map[string]string) []*externalgrpc.Instance {
+func (g *group) list(nodes map[string]seenNode) []*externalgrpc.Instance {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	all := make([]*externalgrpc.Instance, 0, len(g.instances)+len(g.refused))
+	g.each(nodes, func(s shown) {
+		if !s.Deallocated {
+			all = append(all, instance(s.providerID, s.State, s.Failure))
+		}
+	})
+	return all
+}
+
+// shown is an instance as cluster-autoscaler sees it.
+type shown struct {
+	nodegroup.Instance
+	providerID, node string // node is "" if it is none
+	placeholder      bool
+}
+
+// each calls do with all instances of a group: machines, and placeholders of machines that do not come. The caller holds
+// the lock.
+func (g *group) each(seen map[string]seenNode, do func(shown)) {
 	a := g.account()
 	surplus := map[string]bool{}
 	for _, i := range a.Surplus() {
 		surplus[i.Key] = true
 	}
-	all := make([]*externalgrpc.Instance, 0, len(g.instances)+len(g.refused))
 	for _, i := range g.instances {
-		if i.Deallocated {
-			continue
-		}
-		key := i.Key
-		id, known := spelled[key]
+		node, known := seen[i.Key]
 		if !known {
 			var err error
-			if id, err = nodes.ProviderID(i.ID); err != nil {
+			if node.providerID, err = nodes.ProviderID(i.ID); err != nil {
 				continue // no id of a machine
 			}
 		}
-		if a.Leaving(i) || surplus[key] {
+		if a.Leaving(i) || surplus[i.Key] {
 			i.State, i.Failure = nodegroup.Deleting, nil
 		}
-		all = append(all, instance(id, i.State, i.Failure))
+		do(shown{Instance: i, providerID: node.providerID, node: node.name})
 	}
 	for _, r := range g.refused {
-		all = append(all, instance(r.id, nodegroup.Creating, &r.failure))
+		do(shown{
+			Instance:   nodegroup.Instance{State: nodegroup.Creating, Failure: &r.failure},
+			providerID: r.id, placeholder: true,
+		})
 	}
-	return all
 }
 
 func instance(id string, state nodegroup.State, failure *nodegroup.Failure) *externalgrpc.Instance {

@@ -83,23 +83,15 @@ func (w *world) start(flags ...string) {
 }
 
 func selectionOf(flags ...string) (nodegroup.Selection, error) {
-	var s nodegroup.Selection
+	var named, discoveries []string
 	for _, flag := range flags {
 		if strings.HasPrefix(flag, "label") {
-			d, err := nodegroup.ParseDiscovery(flag)
-			if err != nil {
-				return s, err
-			}
-			s.Discoveries = append(s.Discoveries, d)
-			continue
+			discoveries = append(discoveries, flag)
+		} else {
+			named = append(named, flag)
 		}
-		n, err := nodegroup.ParseNamed(flag)
-		if err != nil {
-			return s, err
-		}
-		s.Named = append(s.Named, n)
 	}
-	return s, nil
+	return nodegroup.ParseSelection(named, discoveries)
 }
 
 type fresh struct {

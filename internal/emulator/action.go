@@ -38,7 +38,7 @@ func (t actions) post(r *request) (reply, error) {
 		}
 	}
 	if action.Long {
-		return t.start(r, c, action)
+		return t.start(r, c, action, body)
 	}
 	r.wait = t.starter.latency.Reply(r.Kind, c.Verb)
 	if e := t.docs.Entry(r.ID); e != nil && !behaviour.Equal(c.Doc, old) {
@@ -48,7 +48,7 @@ func (t actions) post(r *request) (reply, error) {
 	return reply{status: cmp.Or(action.Status, 200), body: body}, nil
 }
 
-func (t actions) start(r *request, c *behaviour.Call, action behaviour.Action) (reply, error) {
+func (t actions) start(r *request, c *behaviour.Call, action behaviour.Action, body any) (reply, error) {
 	o := t.starter.operation(r, c.Verb)
 	o.Body, o.Notes = r.body, c.Notes
 	if err := t.starter.overlap(r, o); err != nil {
@@ -62,7 +62,7 @@ func (t actions) start(r *request, c *behaviour.Call, action behaviour.Action) (
 		t.docs.Save(e.Kind, e.ID, c.Doc, store.Saving{State: state, Hidden: e.Hidden})
 	}
 	t.starter.runner.Start(o)
-	to := reply{status: cmp.Or(action.Status, 202)}
+	to := reply{status: cmp.Or(action.Status, 202), body: body}
 	headers := action.Headers
 	if headers == behaviour.None {
 		headers = r.Kind.Style.Long[behaviour.Delete]

@@ -123,6 +123,11 @@ func (t *transaction) Allowed(p *behaviour.Principal, action string, scope azure
 	return t.access.Allowed(p, action, scope)
 }
 
+// AllowedData implements [behaviour.World].
+func (t *transaction) AllowedData(p *behaviour.Principal, action string, scope azure.ID) bool {
+	return t.access.AllowedData(p, action, scope)
+}
+
 func (t *transaction) resolver() address.Resolver {
 	return address.Resolver{Kinds: t.parts.kinds, TenantOf: t.TenantOf, Stored: func(id azure.ID) azure.ID {
 		if e := t.Entry(id); e != nil {

@@ -37,9 +37,9 @@ type grant struct {
 }
 
 // rights returns the rights of a service account: "VERB GROUP/RESOURCE", with the namespace and name if they are limited.
-func rights(t *testing.T, values map[string]any, account string) []string {
+func rights(t *testing.T, folder string, values map[string]any, account string) []string {
 	t.Helper()
-	all := objectsOf[grant](t, diskFolder, values, func(g grant) string { return g.Kind + " " + g.Metadata.Name })
+	all := objectsOf[grant](t, folder, values, func(g grant) string { return g.Kind + " " + g.Metadata.Name })
 	found := map[string]bool{}
 	for _, b := range all {
 		if len(b.Subjects) != 1 || b.Subjects[0].Name != account || b.Subjects[0].Namespace != "kube-system" {
@@ -140,7 +140,7 @@ func TestDiskRights(t *testing.T) {
 		}
 		slices.Sort(want)
 		want = slices.Compact(want)
-		got := rights(t, c.values, c.account)
+		got := rights(t, diskFolder, c.values, c.account)
 		for _, right := range got {
 			if !slices.Contains(want, right) {
 				t.Errorf("%s: no container needs %s", c.account, right)

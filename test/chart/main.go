@@ -84,12 +84,13 @@ func charts() map[string]map[string]any {
 	disk := everyDisk()
 	// A VolumeSnapshotClass without its CustomResourceDefinition would make kubectl refuse the whole folder.
 	disk["snapshot"] = map[string]any{"enabled": true}
-	return map[string]map[string]any{folder: everything(), diskFolder: disk}
+	return map[string]map[string]any{folder: everything(), diskFolder: disk, autoscalerFolder: {}}
 }
 
 var (
-	folder     = filepath.Join("..", "..", "deploy", "chart")
-	diskFolder = filepath.Join("..", "..", "deploy", "charts", "azuredisk-csi-driver")
+	folder           = filepath.Join("..", "..", "deploy", "chart")
+	diskFolder       = filepath.Join("..", "..", "deploy", "charts", "azuredisk-csi-driver")
+	autoscalerFolder = filepath.Join("..", "..", "deploy", "charts", "cluster-autoscaler-provider")
 )
 
 // everything returns values that enable all features of the chart kaz.
@@ -111,7 +112,8 @@ func everyDisk() map[string]any {
 }
 
 // sources are the folders of the charts in deploy.
-var sources = map[string]string{"kaz": "chart", "azuredisk-csi-driver": "charts/azuredisk-csi-driver"}
+var sources = map[string]string{"kaz": "chart", "azuredisk-csi-driver": "charts/azuredisk-csi-driver",
+	"cluster-autoscaler-provider": "charts/cluster-autoscaler-provider"}
 
 // notOfPlainManifests reports whether a line is a label that names Helm.
 func notOfPlainManifests(line string) bool {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -84,7 +86,31 @@ func TestDiskSanity(t *testing.T) {
 	config.TestNodeVolumeAttachLimit = true
 	config.TestVolumeMutableParametersFile = write(t, dir, "mutable.yaml", "skuName: Premium_LRS\n")
 	config.TestSnapshotParametersFile = write(t, dir, "snapshot.yaml", "incremental: \"true\"\n")
+	var took times
+	ginkgo.ReportAfterSuite("times", func(r ginkgo.Report) { took = times(r.SpecReports) })
 	sanity.Test(t, config)
+	// Row 198: with an Azure that takes no time. A quiet machine needs a third of it.
+	took.atMost(t, "Node Service should be idempotent", 5*time.Second)
+	took.atMost(t, "ControllerPublishVolume should fail when publishing more volumes than the node max attach limit", 8*time.Second)
+}
+
+// times are the reports of specs.
+type times types.SpecReports
+
+// atMost fails the test if a spec took longer, or did not run.
+func (all times) atMost(t *testing.T, spec string, most time.Duration) {
+	t.Helper()
+	for _, r := range all {
+		if !strings.Contains(r.FullText(), spec) || r.State != types.SpecStatePassed {
+			continue
+		}
+		t.Logf("%s: %.2f s", spec, r.RunTime.Seconds())
+		if r.RunTime > most {
+			t.Errorf("%s: %s, want at most %s", spec, r.RunTime, most)
+		}
+		return
+	}
+	t.Errorf("no spec named %q passed", spec)
 }
 
 // attached returns the disks of a machine by LUN, as the metadata service of the machine shows them.

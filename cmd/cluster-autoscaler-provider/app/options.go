@@ -56,7 +56,7 @@ func (o *options) flags() cliflag.NamedFlagSets {
 	server.BoolVar(&o.remote, "insecure-allow-remote", o.remote,
 		"Serve without certificates at an address that other machines can reach. They can delete nodes then.")
 	server.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress,
-		"HOST:PORT for /metrics, /healthz and /readyz. Empty means none.")
+		"HOST:PORT for /metrics, /healthz, /readyz and /debug/nodegroups/SCALESET. Empty means none.")
 	azure := sets.FlagSet("azure")
 	azure.BoolVar(&o.forceDelete, "force-delete", o.forceDelete,
 		"Delete machines without waiting for their shutdown, as enableForceDelete does. "+
@@ -85,26 +85,11 @@ func (s *source) addTo(flags *pflag.FlagSet) {
 
 // selection reads the flags that say which scale sets are node groups. It returns all problems at once.
 func (s *source) selection() (nodegroup.Selection, error) {
-	var selection nodegroup.Selection
-	var problems []error
-	for _, value := range s.named {
-		n, err := nodegroup.ParseNamed(value)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("--nodes %w", err))
-		}
-		selection.Named = append(selection.Named, n)
-	}
-	for _, value := range s.discovery {
-		d, err := nodegroup.ParseDiscovery(value)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("--node-group-auto-discovery %w", err))
-		}
-		selection.Discoveries = append(selection.Discoveries, d)
-	}
+	selection, err := nodegroup.ParseSelection(s.named, s.discovery)
 	if len(s.named)+len(s.discovery) == 0 {
-		problems = append(problems, errors.New("neither --nodes nor --node-group-auto-discovery is given: want at least one"))
+		err = errors.New("neither --nodes nor --node-group-auto-discovery is given: want at least one")
 	}
-	return selection, errors.Join(problems...)
+	return selection, err
 }
 
 // validate returns all problems at once.

@@ -131,9 +131,15 @@ func (a *authority) dial(address string, signer *authority) externalgrpc.CloudPr
 	return externalgrpc.NewCloudProviderClient(connection)
 }
 
-// startAzure starts a local Azure with access control in which the provider is a contributor. It returns the path of
-// azure.json too.
+// startAzure starts a local Azure with two machines in a scale set. It returns the path of azure.json too.
 func startAzure(t *testing.T) (*azureserver.Server, string) {
+	t.Helper()
+	return startAzureWith(t, 1, 2, "")
+}
+
+// startAzureWith starts a local Azure with access control, in which the provider is a contributor. The machines are spread
+// over scale sets. requests is the path of a log of requests, if one is wanted.
+func startAzureWith(t *testing.T, sets, machines int, requests string) (*azureserver.Server, string) {
 	t.Helper()
 	const id, secret = "aaaaaaaa-0000-4000-8000-00000000000e", "provider-secret"
 	dir := t.TempDir()
@@ -143,7 +149,7 @@ func startAzure(t *testing.T) (*azureserver.Server, string) {
 		t.Fatal(err)
 	}
 	server, err := azureserver.Start(t.Context(), azureserver.Options{
-		AccessControl: "on", Identities: identities, Log: slog.New(slog.DiscardHandler),
+		AccessControl: "on", Identities: identities, RequestLog: requests, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -158,8 +164,8 @@ func startAzure(t *testing.T) (*azureserver.Server, string) {
 		t.Fatal(err)
 	}
 	info := server.Info()
-	cluster := site.New(info.Tenant, info.Subscription, 1)
-	if err := cluster.Create(t.Context(), client, 2, false, func(azure.ID, time.Duration) {}); err != nil {
+	cluster := site.New(info.Tenant, info.Subscription, sets)
+	if err := cluster.Create(t.Context(), client, machines, false, func(azure.ID, time.Duration) {}); err != nil {
 		t.Fatal(err)
 	}
 	c := cluster.CloudConfig(info.ARM)

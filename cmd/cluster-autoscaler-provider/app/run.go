@@ -196,6 +196,7 @@ func (o *options) serveDiagnostics(ctx context.Context, tasks *errgroup.Group, p
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", observe.MetricsHandler(legacyregistry.DefaultGatherer))
+	mux.HandleFunc("GET "+autoscale.ViewPath+"{name}", provider.ServeView)
 	var health observe.Health
 	health.Ready("scale sets", func(context.Context) error {
 		if !provider.Ready() {

@@ -2,7 +2,10 @@ package disk
 
 import (
 	"context"
+	"reflect"
 	"time"
+
+	"k8s.io/utils/lru"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -18,7 +21,13 @@ type attacher struct {
 	// told returns the LUNs of disks at a machine that Kubernetes has told its kubelet.
 	told    func(ctx context.Context, machine azure.ID) map[int]azure.ID
 	batches *reconcile.Coalescer[disk.Change, int]
+	last    *lru.Cache // of machineDisks: machines as Azure's last answers show them, by key of their ids
 }
+
+type machineDisks = azure.Resource[compute.MachineDisks]
+
+// machinesKnown bounds how many machines an attacher remembers. Each takes about a kilobyte.
+const machinesKnown = 5000
 
 // The changes of a machine often come together: the pods of a node, or one that goes and one that comes. The first change
 // waits until no other came for the time calm, so that all share one request.
@@ -28,12 +37,13 @@ const (
 )
 
 func newAttacher(c Config) *attacher {
-	t := &attacher{azure: c.Azure, limit: c.Limit, told: func(ctx context.Context, machine azure.ID) map[int]azure.ID {
+	t := &attacher{azure: c.Azure, limit: c.Limit, last: lru.New(machinesKnown)}
+	t.told = func(ctx context.Context, machine azure.ID) map[int]azure.ID {
 		if node := c.Nodes.Node(ctx, machine); c.Uses != nil && node != "" {
 			return c.Uses.LUNs(ctx, node)
 		}
 		return nil
-	}}
+	}
 	t.batches = reconcile.NewCoalescer(t.commit)
 	t.batches.Gather(calm, gatherAtMost)
 	t.batches.Observe(c.Batches)
@@ -50,37 +60,110 @@ func (t *attacher) change(ctx context.Context, machine azure.ID, c disk.Change) 
 // commitAttempts is how often a batch is decided anew when the machine changes between the decision and the request.
 const commitAttempts = 3
 
+// A request is sent again while Azure says that another write of the machine, or of its scale set, is under way: after these
+// waits. Then the caller is told.
+const firstBusyWait, lastBusyWait = time.Second, 4 * time.Second
+
 // commit makes all changes of a batch at a machine with one request.
-func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change) (luns []int, err error) {
+func (t *attacher) commit(ctx context.Context, key string, changes []disk.Change) ([]int, error) {
+	for wait := firstBusyWait; ; wait *= 2 {
+		luns, err := t.decide(ctx, azure.ID(key), changes)
+		if azure.KindOf(err) != azure.Busy || wait > lastBusyWait {
+			return luns, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// decide decides on a request for all changes of a batch and sends it, again if the machine changed meanwhile.
+func (t *attacher) decide(ctx context.Context, machine azure.ID, changes []disk.Change) (luns []int, err error) {
+	sent, luns, err := t.fromMemory(ctx, machine, changes)
+	if !isRefused(err) {
+		return luns, err
+	}
 	for range commitAttempts {
-		if luns, err = t.try(ctx, azure.ID(key), changes); azure.KindOf(err) != azure.Changed {
+		have, failed := read[compute.MachineDisks](ctx, t.azure, machine)
+		if failed != nil {
+			return nil, refuseAll(len(changes), failed) // no change alone is the culprit
+		}
+		request, errs := t.batch(ctx, have, changes)
+		if refused := refusals(errs); len(refused.Culprits) > 0 {
+			return nil, refused
+		}
+		if sent != nil && reflect.DeepEqual(request, *sent) {
+			return nil, err // what Azure refused was right
+		}
+		sent = nil
+		if luns, err = t.try(ctx, have, request, changes); azure.KindOf(err) != azure.Changed {
 			break
 		}
 	}
 	return luns, err
 }
 
-func (t *attacher) try(ctx context.Context, machine azure.ID, changes []disk.Change) ([]int, error) {
-	have, err := read[compute.MachineDisks](ctx, t.azure, machine)
-	if err != nil {
-		return nil, refuseAll(len(changes), err) // no change alone is the culprit
+// errUnknown is the error of changes that need a read of their machine.
+var errUnknown = &azure.Error{Kind: azure.Changed, Message: "the machine is not known"}
+
+// fromMemory makes the changes as the machine's last answer allows, without a read of the machine, which takes a second. Only
+// Azure knows whether another program has changed the machine: it refuses a LUN that is taken. A change that needs no request,
+// or that cannot be made, is decided by what the machine shows now. sent is a request that Azure refused.
+func (t *attacher) fromMemory(ctx context.Context, machine azure.ID, changes []disk.Change) (
+	sent *compute.AttachDetach, luns []int, err error,
+) {
+	last, ok := t.last.Get(machine.Key())
+	if !ok {
+		return nil, nil, errUnknown
 	}
-	request, errs := disk.Batch(have, changes, t.limit(ctx, sizeOf(have)), t.told(ctx, machine))
-	if refused := refusals(errs); len(refused.Culprits) > 0 {
-		return nil, refused
+	have := last.(machineDisks)
+	request, errs := t.batch(ctx, have, changes)
+	if len(refusals(errs).Culprits) > 0 || len(request.Attach)+len(request.Detach) < len(changes) {
+		return nil, nil, errUnknown
 	}
-	now := have.Properties.StorageProfile
+	luns, err = t.try(ctx, have, request, changes)
+	return &request, luns, err
+}
+
+// isRefused reports whether a machine must be read because Azure refused a request as it is, or changed something else.
+func isRefused(err error) bool {
+	switch azure.KindOf(err) {
+	case azure.Changed, azure.Invalid, azure.InUse, azure.NotFound, azure.Exists:
+		return err != nil
+	}
+	return false
+}
+
+func (t *attacher) batch(ctx context.Context, have machineDisks, changes []disk.Change) (compute.AttachDetach, []error) {
+	return disk.Batch(have, changes, t.limit(ctx, sizeOf(have)), t.told(ctx, have.ID))
+}
+
+// try makes changes of a machine with a request that has all of them that are needed.
+func (t *attacher) try(ctx context.Context, have machineDisks, request compute.AttachDetach, changes []disk.Change) ([]int, error) {
+	again := false
+	if len(request.Attach)+len(request.Detach) == 0 {
+		request, again = disk.Again(have, changes)
+	}
 	if len(request.Attach)+len(request.Detach) > 0 {
-		if now, err = t.send(ctx, machine, request); err != nil {
+		now, err := t.send(ctx, have.ID, request)
+		switch {
+		case err == nil:
+			have.Properties.StorageProfile, have.Properties.ProvisioningState = now, "Succeeded"
+		case !again || !isRefused(err):
+			t.last.Remove(have.ID.Key())
 			return nil, err
 		}
 	}
-	return t.check(machine, now, changes)
+	t.last.Add(have.ID.Key(), have)
+	return t.check(have.ID, have.Properties.StorageProfile, changes)
 }
 
 // force detaches a disk without the consent of the machine's operating system. It does not wait for other changes of the
 // machine, because the normal detachment before it may never end.
 func (t *attacher) force(ctx context.Context, machine, id azure.ID) error {
+	t.last.Remove(machine.Key())
 	have, err := read[compute.MachineDisks](ctx, t.azure, machine)
 	if err != nil {
 		return err
@@ -147,7 +230,7 @@ func refuseAll(n int, err error) *reconcile.Refusal {
 }
 
 // sizeOf returns the size of a machine. An instance of a Uniform scale set has it as its SKU.
-func sizeOf(machine azure.Resource[compute.MachineDisks]) string {
+func sizeOf(machine machineDisks) string {
 	if h := machine.Properties.HardwareProfile; h != nil && h.VMSize != "" {
 		return h.VMSize
 	}

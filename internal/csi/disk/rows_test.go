@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -15,6 +16,7 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/csi/disk"
 	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
 	"kaz/internal/testkit"
 )
 
@@ -263,6 +265,25 @@ func TestChangeVolume(t *testing.T) {
 	if got, err := expand(w.Controller, v, 20*gib); err != nil || got != 20*gib {
 		t.Errorf("expand: %d, %v", got, err)
 	}
+	big := w.volume("big", "skuName", "Premium_LRS", "cachingMode", "ReadOnly")
+	if _, err := expand(w.Controller, big, 3<<40); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.publish(w.Controller, big, "a"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = expand(w.Controller, big, 5<<40)
+	wantCode(t, "125", err, codes.FailedPrecondition)
+	if err == nil || !strings.Contains(err.Error(), "delete the pods") {
+		t.Errorf("125: %v, want advice", err)
+	}
+	if err := w.unpublish(w.Controller, big, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := expand(w.Controller, big, 5<<40); err != nil || got != 5<<40 {
+		t.Errorf("125: %d bytes when detached, %v", got, err)
+	}
+	w.Forget()
 	for _, key := range []string{"tags", "maxShares", "location"} {
 		wantCode(t, "127 "+key, modify(v, key, "1"), codes.InvalidArgument)
 	}
@@ -275,7 +296,7 @@ func TestChangeVolume(t *testing.T) {
 			t.Errorf("130: %v", err)
 		}
 	}
-	if n := count(w.Writes(), "PATCH"); n != 3 || *w.disk(v).Properties.DiskIOPSReadWrite != 4000 {
+	if n := count(w.Writes(), "PATCH"); n != 2 || *w.disk(v).Properties.DiskIOPSReadWrite != 4000 {
 		t.Errorf("130: %d changes, %d IOPS", n, *w.disk(v).Properties.DiskIOPSReadWrite)
 	}
 }
@@ -383,4 +404,71 @@ func TestKeysOfCustomers(t *testing.T) {
 	if err != nil || !strings.Contains(string(doc), `"diskEncryptionSet":{"id":"`+string(set)+`"`) {
 		t.Errorf("119: %v in %s", err, doc)
 	}
+}
+
+// TestFailedMachines checks rows 89 and 90: a machine whose last operation failed is updated, whether it lists the disk or not.
+func TestFailedMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1})
+		listed, other := w.volume("listed"), w.volume("other")
+		fail := func() {
+			t.Helper()
+			if err := w.SetFaults([]emulator.Fault{{Fault: emulator.FaultOperation, Method: "POST", Times: 1, Code: "InternalServerError"}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.publish(w.Controller, listed, "a"); err == nil {
+				t.Fatal("the operation did not fail")
+			}
+		}
+		state := func() string {
+			return testkit.Must[compute.MachineDisks](w.Azure, w.nodes.of["a"]).Properties.ProvisioningState
+		}
+		fail()
+		if at := w.attached("a"); state() != "Failed" || at[0] != "listed" {
+			t.Fatalf("the machine is %s and lists %v", state(), at)
+		}
+		w.Forget()
+		if lun, err := w.publish(w.Controller, listed, "a"); err != nil || lun != "0" || state() != "Succeeded" || len(w.Writes()) != 1 {
+			t.Errorf("89: LUN %q, %v, the machine is %s, writes %v", lun, err, state(), w.Writes())
+		}
+		if err := w.unpublish(w.Controller, listed, "a"); err != nil {
+			t.Fatal(err)
+		}
+		fail()
+		if lun, err := w.publish(w.Controller, other, "a"); err != nil || lun != "1" || state() != "Succeeded" {
+			t.Errorf("90: LUN %q, %v, the machine is %s", lun, err, state())
+		}
+	})
+}
+
+// TestNoNeedOfTheDisk checks row 93: a disk whose volume context says enough is attached though Azure does not answer for the
+// disk; and row 95: a machine that lists a disk which is gone takes another one.
+func TestNoNeedOfTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1})
+		v, gone := w.volume("v"), w.volume("gone")
+		if _, err := w.publish(w.Controller, gone, "a"); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Do(func(to behaviour.World) error { to.Delete(azure.ID(gone)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		c := w.over(mute{fresh{w.Client.Fresh(), w.Client}})
+		defer c.Close()
+		began := time.Now()
+		if lun, err := w.publish(c, v, "a"); err != nil || lun != "1" || time.Since(began) > 25*time.Second {
+			t.Errorf("93, 95: LUN %q after %s, %v", lun, time.Since(began), err)
+		}
+	})
+}
+
+// mute is an Azure that does not answer reads of disks.
+type mute struct{ disk.Azure }
+
+func (m mute) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
+	if strings.EqualFold(id.Type(), compute.Disks) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return m.Azure.Get(ctx, id)
 }

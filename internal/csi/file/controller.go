@@ -20,7 +20,7 @@ type Controller struct {
 	config    Config
 	locks     csi.Locks
 	accounts  *accounts
-	keys      *keys
+	keys      *Keys
 	snapshots *snapshots
 }
 
@@ -32,7 +32,7 @@ func NewController(c Config) *Controller {
 		c.Log = slog.Default()
 	}
 	return &Controller{
-		config: c, accounts: newAccounts(c.Azure, c.Log), keys: newKeys(c.Azure), snapshots: newSnapshots(c.Azure),
+		config: c, accounts: newAccounts(c.Azure, c.Log), keys: NewKeys(c.Azure), snapshots: newSnapshots(c.Azure),
 	}
 }
 

@@ -108,7 +108,7 @@ func (c *Controller) files(ctx context.Context, account azure.ID, p share.Parame
 	if strings.EqualFold(p.DataPlane, "oauth") {
 		return c.config.Files(host, Credentials{Account: account.Name()})
 	}
-	key, err := c.keys.of(ctx, account, p.LatestKey != nil && *p.LatestKey)
+	key, err := c.keys.Of(ctx, account, p.LatestKey != nil && *p.LatestKey)
 	if err != nil {
 		return nil, err
 	}

@@ -199,7 +199,7 @@ func (c *Controller) storeKey(ctx context.Context, account azure.ID, p share.Par
 	if !p.StoresKey() || c.config.Secrets == nil {
 		return nil
 	}
-	key, err := c.keys.of(ctx, account, p.LatestKey != nil && *p.LatestKey)
+	key, err := c.keys.Of(ctx, account, p.LatestKey != nil && *p.LatestKey)
 	if err != nil {
 		return csi.Status(err, "keys of storage account %s", account.Name())
 	}

@@ -19,16 +19,17 @@ const (
 	secretKey     = "azurestorageaccountkey"
 )
 
-// keys reads the keys of accounts. They are kept for a minute.
-type keys struct {
+// Keys reads the keys of accounts. They are kept for a minute.
+type Keys struct {
 	azure azure.Writer
 	read  *memo[[]storage.Key]
 }
 
-func newKeys(from azure.Writer) *keys { return &keys{from, newMemo[[]storage.Key](keepFor)} }
+// NewKeys returns the keys of accounts.
+func NewKeys(from azure.Writer) *Keys { return &Keys{from, newMemo[[]storage.Key](keepFor)} }
 
-// of returns a key of an account: the first, or the newest.
-func (k *keys) of(ctx context.Context, account azure.ID, newest bool) (string, error) {
+// Of returns a key of an account: the first, or the newest.
+func (k *Keys) Of(ctx context.Context, account azure.ID, newest bool) (string, error) {
 	all, err := k.read.get(ctx, account.Key(), func(ctx context.Context) ([]storage.Key, error) {
 		doc, err := azure.Do(ctx, k.azure, azure.Request{Verb: azure.Post, ID: account, Action: "listKeys"})
 		if err != nil {

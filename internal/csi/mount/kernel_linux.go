@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 	mountutils "k8s.io/mount-utils"
+	utilexec "k8s.io/utils/exec"
 )
 
 const mountinfo = "/proc/self/mountinfo"
@@ -130,4 +132,24 @@ func (m *Mounts) Grow(device, path string) error {
 	}
 	_, err = resizer.Resize(device, path)
 	return err
+}
+
+// GrowUnmounted grows the ext file system of a device to the device while it is not mounted, which needs a whole check of the
+// file system first. The kernel lets only processes with CAP_SYS_RESOURCE grow one that is mounted.
+func (m *Mounts) GrowUnmounted(device string) error {
+	const corrected = 1 // e2fsck's exit code
+	output, err := m.tools.Exec.Command("e2fsck", "-f", "-p", device).CombinedOutput()
+	if exit, ok := errors.AsType[utilexec.ExitError](err); err != nil && (!ok || exit.ExitStatus() != corrected) {
+		return fmt.Errorf("e2fsck -f -p %s: %w: %s", device, err, output)
+	}
+	if output, err = m.tools.Exec.Command("resize2fs", device).CombinedOutput(); err != nil {
+		return fmt.Errorf("resize2fs %s: %w: %s", device, err, output)
+	}
+	return nil
+}
+
+// IsExt reports whether a device has a file system of the ext family.
+func (m *Mounts) IsExt(device string) bool {
+	format, err := m.tools.GetDiskFormat(device)
+	return err == nil && slices.Contains([]string{"ext2", "ext3", "ext4"}, format)
 }

@@ -25,3 +25,9 @@ func Number(string) (string, error) { return "", errOther }
 
 // Usage returns an error: only Linux is supported.
 func Usage(string) ([]*csispec.VolumeUsage, error) { return nil, errOther }
+
+// GrowUnmounted returns an error: only Linux is supported.
+func (m *Mounts) GrowUnmounted(string) error { return errOther }
+
+// IsExt reports that no device has a file system: only Linux is supported.
+func (m *Mounts) IsExt(string) bool { return false }

@@ -31,10 +31,14 @@ type Control struct {
 }
 
 // Permission is one entry of a role definition's permissions.
-type Permission struct{ Actions, NotActions []string }
+type Permission struct{ Actions, NotActions, DataActions, NotDataActions []string }
 
 func (p Permission) allows(action string) bool {
 	return anyMatches(p.Actions, action) && !anyMatches(p.NotActions, action)
+}
+
+func (p Permission) allowsData(action string) bool {
+	return anyMatches(p.DataActions, action) && !anyMatches(p.NotDataActions, action)
 }
 
 func anyMatches(patterns []string, action string) bool {
@@ -87,7 +91,8 @@ func (a *Control) granted(p *behaviour.Principal, is func(at azure.ID) bool) []P
 		}
 		definition := a.lookup(azure.ID(behaviour.Text(doc, "properties.roleDefinitionId")))
 		for _, granted := range behaviour.Objects(definition, "properties.permissions") {
-			all = append(all, Permission{behaviour.Texts(granted, "actions"), behaviour.Texts(granted, "notActions")})
+			all = append(all, Permission{behaviour.Texts(granted, "actions"), behaviour.Texts(granted, "notActions"),
+				behaviour.Texts(granted, "dataActions"), behaviour.Texts(granted, "notDataActions")})
 		}
 	}
 	return all
@@ -130,6 +135,12 @@ func (a *Control) lookup(id azure.ID) behaviour.Object {
 func (a *Control) Allowed(p *behaviour.Principal, action string, scope azure.ID) bool {
 	return !a.Enforced || p == nil || p.Owner ||
 		slices.ContainsFunc(a.Permissions(p, scope), func(granted Permission) bool { return granted.allows(action) })
+}
+
+// AllowedData implements [behaviour.World].
+func (a *Control) AllowedData(p *behaviour.Principal, action string, scope azure.ID) bool {
+	return !a.Enforced || p == nil || p.Owner ||
+		slices.ContainsFunc(a.Permissions(p, scope), func(granted Permission) bool { return granted.allowsData(action) })
 }
 
 // AllowedBelow reports whether a role assignment below a scope lets a principal do an action there. A list of the

@@ -56,6 +56,8 @@ type World interface {
 	// Allowed reports whether access control lets a principal do an action, such as
 	// "Microsoft.Network/loadBalancers/write", at a scope.
 	Allowed(p *Principal, action string, scope azure.ID) bool
+	// AllowedData is Allowed for a data action, such as "Microsoft.Storage/storageAccounts/fileServices/fileshares/files/read".
+	AllowedData(p *Principal, action string, scope azure.ID) bool
 
 	// Now is the time of the call.
 	Now() time.Time

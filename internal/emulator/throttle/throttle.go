@@ -264,6 +264,7 @@ type computePolicy struct {
 func computePolicies() map[string]computePolicy {
 	all := []computePolicy{
 		{"PutVM", 4, 12, 500, 1500}, {"UpdateVM", 4, 12, 500, 1500}, {"DeleteVM", 4, 12, 500, 1500},
+		{"AttachDetachVMDisks", 4, 12, 500, 1500},
 		{"LowCostGetVM", 12, 36, 8000, 24000}, {"HighCostGetVM", 0, 0, 300, 900}, {"GetOperation", 15, 45, 5000, 15000},
 		{"PutVMScaleSet", 4, 12, 125, 375}, {"UpdateVMScaleSet", 4, 12, 500, 1500}, {"DeleteVMScaleSet", 4, 12, 175, 525},
 		{"LowCostGetVMScaleSet", 12, 36, 800, 2400}, {"HighCostGetVMScaleSet", 10, 30, 360, 1080},
@@ -332,6 +333,8 @@ func vmClass(r Request) string {
 		return "DeleteVM"
 	case r.Method == http.MethodPut:
 		return "PutVM"
+	case strings.EqualFold(r.Action, "attachDetachDataDisks"):
+		return "AttachDetachVMDisks"
 	}
 	return getOr(r, "LowCostGetVM", "HighCostGetVM", "UpdateVM")
 }

@@ -18,6 +18,7 @@ import (
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/plane/cloud"
+	"kaz/internal/emulator/plane/file"
 	"kaz/internal/emulator/plane/identity"
 	"kaz/internal/emulator/plane/metadata"
 	"kaz/internal/emulator/plane/proxy"
@@ -37,6 +38,7 @@ type Server struct {
 	system     token.Application // the managed identity of programs on this machine
 	metadata   planes            // the instance metadata service
 	registries *registry.Service
+	files      *file.Service
 	requestLog io.Writer // receives a line for each request, nil for no log
 	log        *slog.Logger
 
@@ -81,7 +83,7 @@ func (a *Server) start(ctx context.Context, o Options, s settings) error {
 	if err := a.startEmulator(o, s, keys); err != nil {
 		return err
 	}
-	if err := a.openRegistries(o); err != nil {
+	if err := errors.Join(a.openRegistries(o), a.openFiles(o)); err != nil {
 		return err
 	}
 	t, err := a.tokens.Issue(a.owner, "", cloud.Clouds()[0].Audiences()[0], ownerTokenLifetime)
@@ -208,11 +210,11 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 		otherwise: a.emulator,
 		log:       a.requestLog,
 	}
-	a.http.serve(l.tls, a.withRegistries(handler), authority.tlsConfig())
-	a.http.serve(envelopes{l.plain}, handler, nil)
+	a.http.serve(l.tls, a.withFiles(a.withRegistries(handler)), authority.tlsConfig())
+	a.http.serve(envelopes{l.plain}, a.withFiles(handler), nil)
 	if l.proxy != nil {
 		a.http.proxy = &proxy.Proxy{
-			Target: reachable(l.tls), Plain: reachable(l.plain), Registry: a.registries.Answers, Log: a.log,
+			Target: reachable(l.tls), Plain: reachable(l.plain), Registry: a.answersHost, Log: a.log,
 			Metadata: a.metadata,
 		}
 		a.http.serve(l.proxy, a.http.proxy, nil)
@@ -265,7 +267,12 @@ func (a *Server) Look(f func(w behaviour.World)) {
 // OwnsHost reports whether a host name belongs to Azure and is served here.
 func (a *Server) OwnsHost(host string) bool {
 	_, known := cloud.OfHost(host)
-	return known || a.registries.Answers(host)
+	return known || a.answersHost(host)
+}
+
+// answersHost reports whether a host is that of a registry or a file service.
+func (a *Server) answersHost(host string) bool {
+	return a.registries.Answers(host) || a.files.Answers(host)
 }
 
 // Metadata returns the instance metadata service, as 169.254.169.254 answers it to the machine with a network interface.

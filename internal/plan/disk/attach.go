@@ -112,6 +112,26 @@ func (b *batch) attach(c Change) error {
 	}
 	b.used[lun] = true
 	b.count++
+	b.request.Attach = append(b.request.Attach, c.at(lun))
+	return nil
+}
+
+// Again returns a request that attaches once more what changes want of a machine whose last operation failed: the disks that
+// it lists already, at their LUNs. The machine may list a disk that it does not have. ok is false if there is nothing to repeat.
+func Again(have azure.Resource[compute.MachineDisks], changes []Change) (request compute.AttachDetach, ok bool) {
+	if have.Properties.ProvisioningState != "Failed" {
+		return request, false
+	}
+	for _, c := range changes {
+		if d, listed := Find(have.Properties.StorageProfile, c.Disk); c.Attach && listed && !d.ToBeDetached {
+			request.Attach = append(request.Attach, c.at(d.LUN))
+		}
+	}
+	return request, len(request.Attach) > 0
+}
+
+// at returns the part of a request that attaches the disk at a LUN.
+func (c Change) at(lun int) compute.AttachedDisk {
 	a := compute.AttachedDisk{DiskID: c.Disk, LUN: lun, Caching: c.Caching}
 	if c.WriteAccelerator {
 		a.WriteAcceleratorEnabled = new(true)
@@ -119,8 +139,7 @@ func (b *batch) attach(c Change) error {
 	if c.EncryptionSet != "" {
 		a.DiskEncryptionSet = &azure.Reference{ID: c.EncryptionSet}
 	}
-	b.request.Attach = append(b.request.Attach, a)
-	return nil
+	return a
 }
 
 // leaves reports whether the request detaches a disk.
@@ -158,12 +177,14 @@ func (c Change) Check(machine azure.ID, now compute.DataDisks) error {
 	return nil
 }
 
-// ReadAnswer reads the answer of the action attachDetachDataDisks: the storage profile of the machine.
+// ReadAnswer reads the answer of the action attachDetachDataDisks, when the operation has ended: the storage profile of the
+// machine. Azure sends it when it accepts the request. The disks that it marks then are gone at the end.
 func ReadAnswer(answer azure.Document) (compute.DataDisks, error) {
 	var disks compute.DataDisks
 	if err := json.Unmarshal(answer, &disks); err != nil {
 		return disks, fmt.Errorf("answer of attachDetachDataDisks: %w", err)
 	}
+	disks.DataDisks = slices.DeleteFunc(disks.DataDisks, func(d compute.DataDisk) bool { return d.ToBeDetached })
 	return disks, nil
 }
 

@@ -2,6 +2,7 @@ package nodegroup
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -76,6 +77,13 @@ func (g Group) Capacity() int {
 // Version tells states of the scale set apart.
 func (g Group) Version() string {
 	return fmt.Sprintf("%s %d %s", g.set.Etag, g.Capacity(), g.set.Properties.ProvisioningState)
+}
+
+// Matches reports whether the scale set, when it was read, had exactly the given machines, and nothing was under way.
+func (g Group) Matches(machines []Instance) bool {
+	underWay := func(i Instance) bool { return i.State != Running || i.Failure != nil }
+	return strings.EqualFold(g.set.Properties.ProvisioningState, "Succeeded") && g.Capacity() == len(machines) &&
+		!slices.ContainsFunc(machines, underWay)
 }
 
 // Etag is the etag of the scale set when it was read.

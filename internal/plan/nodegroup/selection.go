@@ -2,6 +2,7 @@ package nodegroup
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,6 +33,25 @@ type Discovery struct {
 	// Any says that this selector is enough by itself. Of the others, a scale set must match all.
 	Any      bool
 	Min, Max *int
+}
+
+// ParseSelection reads the values of --nodes and of --node-group-auto-discovery. It returns all problems at once.
+func ParseSelection(named, discoveries []string) (s Selection, err error) {
+	for _, value := range named {
+		n, wrong := ParseNamed(value)
+		if wrong != nil {
+			err = errors.Join(err, fmt.Errorf("--nodes %w", wrong))
+		}
+		s.Named = append(s.Named, n)
+	}
+	for _, value := range discoveries {
+		d, wrong := ParseDiscovery(value)
+		if wrong != nil {
+			err = errors.Join(err, fmt.Errorf("--node-group-auto-discovery %w", wrong))
+		}
+		s.Discoveries = append(s.Discoveries, d)
+	}
+	return s, err
 }
 
 // ParseNamed reads a value of --nodes: MIN:MAX:NAME.

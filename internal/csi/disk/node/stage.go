@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -83,17 +84,40 @@ func (n *Node) stage(device string, r *csispec.NodeStageVolumeRequest) error {
 	if fsType == "xfs" && !slices.Contains(options, "nouuid") {
 		options = append(options, "nouuid") // a copy of a disk has the UUID of its source
 	}
-	if err := n.config.Mounts.Stage(device, r.GetStagingTargetPath(), fsType, options); err != nil {
+	grows := !slices.Contains(options, "ro") && !slices.Contains(options, mount.DirectMount)
+	mount := func() error { return n.config.Mounts.Stage(device, r.GetStagingTargetPath(), fsType, options) }
+	if err := mount(); err != nil {
 		if holders := n.config.Devices.holders(device); len(holders) > 0 {
 			return fmt.Errorf("device %s is in use by %s; if that is multipath, exclude Azure's disks in multipath.conf: %w",
 				device, strings.Join(holders, ", "), err)
 		}
 		return err
 	}
-	if slices.Contains(options, "ro") || slices.Contains(options, mount.DirectMount) {
+	if !grows {
 		return nil
 	}
-	return n.config.Mounts.Grow(device, r.GetStagingTargetPath())
+	return n.grow(device, r.GetStagingTargetPath(), mount)
+}
+
+// grow grows the file system of a device that is mounted at the staging path. Where the kernel does not let it grow a mounted
+// one, it unmounts the device meanwhile: no pod has it yet. A device that is mounted elsewhere too stays as it is.
+func (n *Node) grow(device, path string, mount func() error) error {
+	mounts := n.config.Mounts
+	denied := mounts.Grow(device, path)
+	if denied == nil || !mounts.IsExt(device) {
+		return denied
+	}
+	if others, err := mounts.Others(path); err != nil || len(others) > 0 {
+		return denied
+	}
+	if err := mounts.Unmount(path); err != nil {
+		return errors.Join(denied, err)
+	}
+	grown := mounts.GrowUnmounted(device)
+	if err := mount(); err != nil || grown != nil {
+		return errors.Join(denied, grown, err)
+	}
+	return nil
 }
 
 // NodeUnstageVolume unmounts the staging path.

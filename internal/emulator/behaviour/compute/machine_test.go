@@ -201,7 +201,7 @@ func TestDataDisks(t *testing.T) {
 func TestAttachAndDetachByAction(t *testing.T) {
 	for _, o := range owners() {
 		t.Run(o.name, func(t *testing.T) {
-			w := newWorld(t, emulator.Options{})
+			w := newWorld(t, emulator.Options{Throttle: true})
 			w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 			w.scaleSet(model{capacity: 1})
 			a, b := w.disk("a", 8, ""), w.disk("b", 8, "")
@@ -210,9 +210,18 @@ func TestAttachAndDetachByAction(t *testing.T) {
 			w.want(attached[0], "lun", 0)
 			w.want(attached[1], "lun", 5)
 			got := w.must("POST", o.path+"/attachDetachDataDisks", `{"dataDisksToDetach":[{"diskId":"`+a+`"}]}`)
-			output := w.get(strings.TrimPrefix(got.Header.Get("Location"), "http://azure.test"))
-			if left := behaviour.Objects(output, "dataDisks"); len(left) != 1 || behaviour.Text(left[0], "name") != "b" {
-				t.Errorf("the action returns %v", output)
+			if left := got.Header.Get("x-ms-ratelimit-remaining-resource"); o.path == machine &&
+				left != "Microsoft.Compute/AttachDetachVMDisksResource;10,Microsoft.Compute/AttachDetachVMDisksSubscriptionMaximum;1498" {
+				t.Errorf("Azure's limits are %s", left)
+			}
+			if got.Header.Get("Azure-AsyncOperation") == "" || got.Header.Get("Location") != "" {
+				t.Errorf("the reply has the headers %v, want Azure-AsyncOperation without Location", got.Header)
+			}
+			accepted := behaviour.Objects(got.Body, "dataDisks")
+			w.want(accepted[0], "toBeDetached", true)
+			left := behaviour.Objects(w.get(o.path), "properties.storageProfile.dataDisks")
+			if len(left) != 1 || behaviour.Text(left[0], "name") != "b" {
+				t.Errorf("the machine has %v", left)
 			}
 			w.want(w.get(a), "managedBy", nil)
 			w.refused("POST", o.path+"/attachDetachDataDisks", `{"dataDisksToDetach":[{"diskId":"`+a+`"}]}`, 400, "InvalidParameter")

@@ -12,7 +12,7 @@ import (
 
 func accounts() behaviour.Type {
 	return behaviour.Type{
-		Name:  accountType,
+		Name:  AccountType,
 		Style: behaviour.Storage(),
 		Where: behaviour.Located,
 		Own: []string{
@@ -89,7 +89,7 @@ func checkNewAccount(c *behaviour.Call) error {
 	if !accountName.MatchString(name) {
 		return behaviour.Invalid("AccountNameInvalid", "%s", name+invalidName)
 	}
-	other, taken := c.Holder(accountType, name)
+	other, taken := c.Holder(AccountType, name)
 	switch {
 	case taken && other.Subscription() == c.ID.Subscription():
 		return behaviour.Conflict("StorageAccountInAnotherResourceGroup",
@@ -336,7 +336,7 @@ func checkName(c *behaviour.Call) (behaviour.Reply, error) {
 	if !accountName.MatchString(name) {
 		return no("AccountNameInvalid", name+invalidName)
 	}
-	if _, taken := c.Holder(accountType, name); taken {
+	if _, taken := c.Holder(AccountType, name); taken {
 		return no("AlreadyExists", strings.ReplaceAll(nameTaken, "%s", name))
 	}
 	return behaviour.Reply{Status: 200, Body: behaviour.Object{"nameAvailable": true}}, nil
@@ -347,7 +347,7 @@ const maxAccounts = 250
 
 func usages(c *behaviour.Call) (behaviour.Reply, error) {
 	used := 0
-	for _, doc := range c.List(azure.SubscriptionID(c.Param["subscription"]), accountType) {
+	for _, doc := range c.List(azure.SubscriptionID(c.Param["subscription"]), AccountType) {
 		if strings.EqualFold(behaviour.Text(doc, "location"), c.Param["location"]) {
 			used++
 		}

@@ -10,7 +10,7 @@ import (
 
 func containers() behaviour.Type {
 	return behaviour.Type{
-		Name:    accountType + "/blobServices/containers",
+		Name:    AccountType + "/blobServices/containers",
 		Style:   child(behaviour.Ticks),
 		NoState: true,
 		Own: []string{

@@ -13,6 +13,9 @@ import (
 	"kaz/internal/emulator/catalog"
 )
 
+// sasVersion is the version of the signatures that Azure Resource Manager makes.
+const sasVersion = "2015-04-05"
+
 // accountSAS returns a shared access signature for an account.
 func accountSAS(c *behaviour.Call) (any, error) {
 	for _, field := range []string{"signedServices", "signedResourceTypes", "signedPermission", "signedExpiry"} {
@@ -20,44 +23,72 @@ func accountSAS(c *behaviour.Call) (any, error) {
 			return nil, behaviour.Invalid("InvalidValuesForRequestParameters", "Values for request parameters are invalid: %s.", field)
 		}
 	}
-	return behaviour.Object{"accountSasToken": signature(c, map[string]string{"sv": "2015-04-05", "ss": "signedServices",
-		"srt": "signedResourceTypes", "sp": "signedPermission", "st": "signedStart", "se": "signedExpiry", "spr": "signedProtocol",
-		"sip": "signedIp"})}, nil
+	values := parameters(c, map[string]string{"ss": "signedServices", "srt": "signedResourceTypes", "sp": "signedPermission",
+		"st": "signedStart", "se": "signedExpiry", "spr": "signedProtocol", "sip": "signedIp"})
+	values.Set("sig", Sign(keyOf(c), AccountSASText(c.ID.Name(), values)))
+	return behaviour.Object{"accountSasToken": values.Encode()}, nil
 }
 
 // serviceSAS returns a shared access signature for a resource of an account's service.
 func serviceSAS(c *behaviour.Call) (any, error) {
-	if behaviour.Text(c.Body, "canonicalizedResource") == "" {
+	resource := behaviour.Text(c.Body, "canonicalizedResource")
+	if resource == "" {
 		return nil, behaviour.Invalid("InvalidValuesForRequestParameters",
 			"Values for request parameters are invalid: canonicalizedResource.")
 	}
-	return behaviour.Object{"serviceSasToken": signature(c, map[string]string{"sv": "2015-04-05", "sr": "signedResource",
-		"sp": "signedPermission", "st": "signedStart", "se": "signedExpiry", "spr": "signedProtocol", "sip": "signedIp",
-		"si": "signedIdentifier"})}, nil
+	values := parameters(c, map[string]string{"sr": "signedResource", "sp": "signedPermission", "st": "signedStart", "se": "signedExpiry",
+		"spr": "signedProtocol", "sip": "signedIp", "si": "signedIdentifier"})
+	values.Set("sig", Sign(keyOf(c), ServiceSASText(resource, values)))
+	return behaviour.Object{"serviceSasToken": values.Encode()}, nil
 }
 
-// signature joins the parameters of a request, with a signature by the key that the request names.
-func signature(c *behaviour.Call, parameters map[string]string) string {
-	values := url.Values{}
-	for name, field := range parameters {
+// parameters returns the parameters of a signature that a request gives, by their names in URLs.
+func parameters(c *behaviour.Call, fields map[string]string) url.Values {
+	values := url.Values{"sv": {sasVersion}}
+	for name, field := range fields {
 		if value := behaviour.Text(c.Body, field); value != "" {
 			values.Set(name, value)
-		} else if name == "sv" {
-			values.Set(name, field)
 		}
 	}
-	key := Keys(c.Old)[0]
+	return values
+}
+
+// keyOf returns the key that a request selects for signing.
+func keyOf(c *behaviour.Call) string {
 	if behaviour.Text(c.Body, "keyToSign") == "key2" {
-		key = Keys(c.Old)[1]
+		return Keys(c.Old)[1]
 	}
-	text := []string{c.ID.Name()}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		text = append(text, values.Get(name))
+	return Keys(c.Old)[0]
+}
+
+// Sign returns the signature of a text by an access key, "" for a key that is not base64.
+func Sign(key, text string) string {
+	secret, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		return ""
 	}
-	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(strings.Join(text, "\n")))
-	values.Set("sig", base64.StdEncoding.EncodeToString(mac.Sum(nil)))
-	return values.Encode()
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(text))
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// AccountSASText returns the text that the signature of an account's shared access signature is for.
+func AccountSASText(account string, v url.Values) string {
+	text := []string{account, v.Get("sp"), v.Get("ss"), v.Get("srt"), v.Get("st"), v.Get("se"), v.Get("sip"), v.Get("spr"), v.Get("sv")}
+	const withScope = "2020-12-06" // the first version with an encryption scope
+	if v.Get("sv") >= withScope {
+		text = append(text, v.Get("ses"))
+	}
+	return strings.Join(text, "\n") + "\n"
+}
+
+// ServiceSASText returns the text that the signature of a shared access signature is for a resource such as /file/ACCOUNT/SHARE.
+func ServiceSASText(resource string, v url.Values) string {
+	text := []string{v.Get("sp"), v.Get("st"), v.Get("se"), resource, v.Get("si"), v.Get("sip"), v.Get("spr"), v.Get("sv")}
+	for _, header := range []string{"rscc", "rscd", "rsce", "rscl", "rsct"} {
+		text = append(text, v.Get(header))
+	}
+	return strings.Join(text, "\n")
 }
 
 // listSKUs lists the SKUs of accounts in all regions.

@@ -9,7 +9,7 @@ import (
 // its account.
 func service(name string, defaults behaviour.Object) behaviour.Type {
 	return behaviour.Type{
-		Name:    accountType + "/" + name,
+		Name:    AccountType + "/" + name,
 		Style:   child(behaviour.NoEtag),
 		NoState: true,
 		Own:     []string{deletedField, "sku"},

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ const contentField = behaviour.Private + "content"
 
 func shares() behaviour.Type {
 	return behaviour.Type{
-		Name:    accountType + "/fileServices/shares",
+		Name:    ShareType,
 		Style:   child(behaviour.Ticks),
 		NoState: true,
 		Own: []string{
@@ -264,10 +265,10 @@ func Content(share behaviour.Object) string { return behaviour.Text(share, conte
 // Contents returns the names of the content of all shares, with those of the deleted shares that can be restored.
 func Contents(w behaviour.World) map[string]bool {
 	all := map[string]bool{}
-	for _, share := range behaviour.Everywhere(w, accountType+"/fileServices/shares") {
+	for _, share := range behaviour.Everywhere(w, ShareType) {
 		all[Content(share)] = true
 	}
-	for _, files := range behaviour.Everywhere(w, accountType+"/fileServices") {
+	for _, files := range behaviour.Everywhere(w, AccountType+"/fileServices") {
 		for _, share := range behaviour.Objects(files, deletedField) {
 			if remaining(files, share, w.Now()) >= 0 {
 				all[Content(share)] = true
@@ -275,4 +276,28 @@ func Contents(w behaviour.World) map[string]bool {
 		}
 	}
 	return all
+}
+
+// ListShares returns the shares of a file service as a list with $expand shows them.
+func ListShares(w behaviour.World, files azure.ID, expand []string) []behaviour.Object {
+	c := &behaviour.Call{World: w, Verb: behaviour.List, ID: files, Type: &behaviour.Type{Name: ShareType},
+		Query: url.Values{"$expand": {strings.Join(expand, ",")}}}
+	items, err := listShares(c)
+	if err != nil { // only writes are refused
+		return nil
+	}
+	return items
+}
+
+// NameContents names the content of shares that have none, as those of an older state file.
+func NameContents(w behaviour.World) {
+	var without []azure.ID
+	for id, share := range behaviour.Everywhere(w, ShareType) {
+		if Content(share) == "" {
+			without = append(without, id)
+		}
+	}
+	for _, id := range without {
+		w.Edit(id, func(doc behaviour.Object) { doc[contentField] = w.GUID() })
+	}
 }

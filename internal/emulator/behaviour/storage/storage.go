@@ -40,7 +40,11 @@ func Provider() behaviour.Provider {
 	}
 }
 
-const accountType = "Microsoft.Storage/storageAccounts"
+// The types that the data plane reads.
+const (
+	AccountType = "Microsoft.Storage/storageAccounts"
+	ShareType   = AccountType + "/fileServices/shares"
+)
 
 // child returns the style of an account's children, which have no operations and no states.
 func child(etag behaviour.Etag) behaviour.Style {

@@ -1,6 +1,7 @@
 package manageddisk
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
@@ -11,12 +12,13 @@ import (
 )
 
 // AttachDetach returns the action that attaches and detaches the data disks of its request. disks returns the data
-// disks of a machine, sizePath is the path of the size in its document, and refuse is called first.
+// disks of a machine, sizePath is the path of the size in its document, and refuse is called first. The reply has the storage
+// profile as it will be, with the leaving disks marked. What the operation made is shown by the machine alone.
 func AttachDetach(disks func(w behaviour.World, id azure.ID, doc behaviour.Object) DataDisks, sizePath string,
 	refuse func(machine behaviour.Object) error,
 ) behaviour.Action {
 	return behaviour.Action{
-		Long: true,
+		Long: true, Status: http.StatusOK, Headers: behaviour.AsyncOperation | behaviour.Notification,
 		Do: func(c *behaviour.Call) (any, error) {
 			if err := schema.CheckShape(c); err != nil {
 				return nil, err
@@ -33,11 +35,14 @@ func AttachDetach(disks func(w behaviour.World, id azure.ID, doc behaviour.Objec
 			if err := addComing(c, d); err != nil {
 				return nil, err
 			}
-			return nil, d.Attach()
+			if err := d.Attach(); err != nil {
+				return nil, err
+			}
+			return behaviour.Clone(behaviour.Sub(c.Doc, "properties.storageProfile")), nil
 		},
 		Settle: func(c *behaviour.Call) (any, error) {
 			disks(c.World, c.ID, c.Doc).Detach()
-			return behaviour.Clone(behaviour.Sub(c.Doc, "properties.storageProfile")), nil
+			return nil, nil
 		},
 	}
 }

@@ -129,9 +129,16 @@ func checkSize(c *behaviour.Call) error {
 	if was := schema.Number(c.Old, "properties.diskSizeGB"); at != nil && size < was {
 		return behaviour.Conflict("OperationNotAllowed", "Disk %s of size %d GB cannot be shrunk to %d GB: a disk can only grow.",
 			c.ID.Name(), was, size).At("disk.diskSizeGB")
+	} else if attached := behaviour.Text(c.Old, "managedBy") != ""; attached && was <= largestOnline && size > largestOnline &&
+		!provisionable(behaviour.Text(c.Doc, "sku.name")) {
+		return behaviour.Invalid("InvalidParameter", "Disk %s of size %d GB cannot be resized to %d GB while it is attached: detach it, or "+
+			"deallocate its machine, first.", c.ID.Name(), was, size).At("disk.diskSizeGB")
 	}
 	return nil
 }
+
+// largestOnline is the size in GiB beyond which smaller disks cannot grow while they are attached.
+const largestOnline = 4096
 
 func settleDisk(c *behaviour.Call) error {
 	behaviour.Default(c.Doc, "sku.name", "Standard_LRS")

@@ -1,0 +1,202 @@
+package driver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
+
+	"kaz/cmd/internal/release"
+	"kaz/internal/cloudconfig"
+	"kaz/internal/csi"
+	"kaz/internal/observe"
+	"kaz/internal/observe/tracing"
+)
+
+// Process is a driver that runs.
+type Process struct {
+	Options *Options
+	Program string
+	Lookup  func(string) (string, bool) // of environment variables
+	Client  kubernetes.Interface        // nil without a cluster
+	Log     *slog.Logger
+	Metrics *csi.Metrics
+	Ready   Readiness
+}
+
+// Compose returns the services of a driver and what ends them.
+type Compose func(ctx context.Context, p *Process) (csi.Services, func(), error)
+
+// Run serves a driver until ctx ends. known is the prefix of the metrics of the driver that it replaces.
+func Run(ctx context.Context, program, known string, o *Options, lookup func(string) (string, bool), compose Compose) error {
+	log, err := observe.NewLogger(os.Stderr, slog.Level(-int(o.Logging.Verbosity)), o.Logging.Format)
+	if err != nil {
+		return err
+	}
+	observe.UseForKubernetes(log)
+	slog.SetDefault(log)
+	p := &Process{Options: o, Program: program, Lookup: lookup, Log: log}
+	if p.Client, err = o.Kubernetes(program); err != nil {
+		return err
+	}
+	log.Info(program, "version", release.Version(), "driver", o.Driver)
+	traces, err := tracing.Open(ctx, o.TracingFile, program, release.Version())
+	if err != nil {
+		return fmt.Errorf("--tracing-config-file: %w", err)
+	}
+	defer func() {
+		if err := traces.Close(ctx); err != nil {
+			log.Warn("tracing", "error", err)
+		}
+	}()
+	if p.Metrics, err = csi.NewMetrics(legacyregistry.Registerer(), known); err != nil {
+		return err
+	}
+	return p.serve(ctx, compose)
+}
+
+func (p *Process) serve(ctx context.Context, compose Compose) error {
+	services, closeAll, err := compose(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	services.Metrics = p.Metrics
+	tasks, ctx := errgroup.WithContext(ctx)
+	if err := p.diagnose(ctx, tasks); err != nil {
+		return err
+	}
+	listener, err := csi.Listen(ctx, p.Options.Endpoint)
+	if err != nil {
+		return err
+	}
+	tasks.Go(func() error { return csi.Serve(ctx, listener, services, p.Log) })
+	if o := p.Options; o.RegisteredSocket != "" {
+		r := csi.Registration{Driver: o.Driver, Socket: o.RegisteredSocket, Dir: o.RegistrationDir, Log: p.Log}
+		tasks.Go(func() error { return r.Register(ctx) })
+	}
+	return tasks.Wait()
+}
+
+// diagnose serves metrics, health and profiles at --metrics-address.
+func (p *Process) diagnose(ctx context.Context, tasks *errgroup.Group) error {
+	o := p.Options
+	if o.MetricsAddress == "" {
+		return nil
+	}
+	listener, err := observe.Listen(ctx, o.MetricsAddress)
+	if err != nil {
+		return fmt.Errorf("--metrics-address: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", observe.MetricsHandler(legacyregistry.DefaultGatherer))
+	var health observe.Health
+	health.Ready("driver", p.Ready.Check)
+	health.Register(mux)
+	if o.Profiling {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	p.Log.Info("diagnostics", "address", listener.Addr().String())
+	tasks.Go(func() error { return observe.Serve(ctx, listener, mux) })
+	return nil
+}
+
+// CloudConfig reads azure.json: the Secret if there is one, else the file.
+func (p *Process) CloudConfig(ctx context.Context) (cloudconfig.Config, error) {
+	path := p.Options.CloudConfig
+	if path == "" {
+		path = DefaultConfig
+		if named, ok := p.Lookup("AZURE_CREDENTIAL_FILE"); ok && named != "" {
+			path = named
+		}
+	}
+	sources := cloudconfig.Sources{Path: path, Environment: p.Lookup}
+	where := path
+	if text, err := p.secret(ctx); err != nil {
+		return cloudconfig.Config{}, err
+	} else if text != nil {
+		sources.Path, sources.Secret, where = "", text, "secret "+p.Options.SecretNamespace+"/"+p.Options.SecretName
+	}
+	c, warnings, err := cloudconfig.Read(sources)
+	for _, w := range warnings {
+		p.Log.Warn("cloud configuration", "source", where, "key", w.Key, "message", w.Message)
+	}
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
+		return c, fmt.Errorf("cloud configuration %s: %w", where, err)
+	}
+	c.UserAgent = cmp.Or(p.Options.UserAgent, p.Options.Driver+"/"+release.Version())
+	if p.Options.UserAgentSuffix != "" {
+		c.UserAgent += " " + p.Options.UserAgentSuffix
+	}
+	return c, nil
+}
+
+// secret returns the cloud configuration in the Secret, nil if there is none.
+func (p *Process) secret(ctx context.Context) ([]byte, error) {
+	o := p.Options
+	if p.Client == nil || o.SecretName == "" || o.SecretNamespace == "" || o.CloudConfig != "" {
+		return nil, nil
+	}
+	secret, err := p.Client.CoreV1().Secrets(o.SecretNamespace).Get(ctx, o.SecretName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		p.Log.Warn("the secret with the cloud configuration may not be read: the file is used", "error", err)
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read secret %s/%s: %w", o.SecretNamespace, o.SecretName, err)
+	}
+	return secret.Data[cloudconfig.SecretKey], nil
+}
+
+// Readiness is whether a driver can serve: it can once all checks have passed. Later failures do not count: sidecars and
+// livenessprobe would restart the driver, which helps against none of them.
+type Readiness struct {
+	mu     sync.Mutex
+	checks []readyCheck
+}
+
+type readyCheck struct {
+	name  string
+	check observe.Check
+}
+
+// Add adds a check.
+func (r *Readiness) Add(name string, check observe.Check) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.checks = append(r.checks, readyCheck{name, check})
+}
+
+// Check returns why the driver cannot serve yet. A check that has passed is not repeated.
+func (r *Readiness) Check(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.checks) > 0 {
+		first := r.checks[0]
+		if err := first.check(ctx); err != nil {
+			return fmt.Errorf("%s: %w", first.name, err)
+		}
+		r.checks = r.checks[1:]
+	}
+	return nil
+}

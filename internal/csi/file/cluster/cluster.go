@@ -1,0 +1,134 @@
+// Package cluster is Kubernetes as the Azure Files driver needs it: Secrets with keys, persistent volumes, and the right to read a
+// Secret. Layer L3.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"kaz/internal/csi/file"
+)
+
+// Cluster is a cluster.
+type Cluster struct {
+	Client kubernetes.Interface
+	Driver string // name of the driver
+}
+
+var _ file.Secrets = Cluster{}
+
+// Put implements [file.Secrets].
+func (c Cluster) Put(ctx context.Context, namespace, name string, values map[string]string) error {
+	secrets := c.Client.CoreV1().Secrets(namespace)
+	data := map[string][]byte{}
+	for key, value := range values {
+		data[key] = []byte(value)
+	}
+	_, err := secrets.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Type: corev1.SecretTypeOpaque, Data: data,
+	}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return known(err)
+	}
+	have, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return known(err)
+	}
+	if maps.EqualFunc(data, have.Data, func(a, b []byte) bool { return string(a) == string(b) }) {
+		return nil
+	}
+	have.Data = data
+	_, err = secrets.Update(ctx, have, metav1.UpdateOptions{})
+	if apierrors.IsForbidden(err) { // roles of the other driver
+		slog.WarnContext(ctx, "the key in a secret is old and may not be changed", "secret", namespace+"/"+name, "error", err)
+		return nil
+	}
+	return known(err)
+}
+
+// known returns an error of the API server with its gRPC code.
+func known(err error) error {
+	code := codes.Unavailable
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		code = codes.PermissionDenied
+	case apierrors.IsNotFound(err):
+		code = codes.NotFound
+	case apierrors.IsInvalid(err):
+		code = codes.InvalidArgument
+	case apierrors.IsConflict(err):
+		code = codes.Aborted
+	}
+	return status.Error(code, err.Error())
+}
+
+// Secret returns the values of a Secret.
+func (c Cluster) Secret(ctx context.Context, namespace, name string) (map[string]string, error) {
+	secret, err := c.Client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, known(err)
+	}
+	values := map[string]string{}
+	for key, value := range secret.Data {
+		values[key] = string(value)
+	}
+	return values, nil
+}
+
+// Volumes implements [file.Volumes].
+func (c Cluster) Volumes(ctx context.Context) ([]file.Claimed, error) {
+	list, err := c.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, known(err)
+	}
+	var all []file.Claimed
+	for _, v := range list.Items {
+		if v.Spec.CSI == nil || v.Spec.CSI.Driver != c.Driver {
+			continue
+		}
+		released := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
+			(v.DeletionTimestamp != nil || v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed)
+		all = append(all, file.Claimed{Name: v.Name, Handle: v.Spec.CSI.VolumeHandle, Released: released})
+	}
+	return all, nil
+}
+
+// Authorize returns what checks whether a service account may read a Secret. Unless enforce is true, it only warns.
+func (c Cluster) Authorize(enforce bool, log *slog.Logger) func(ctx context.Context, namespace, account, secret string) error {
+	return func(ctx context.Context, namespace, account, secret string) error {
+		review, err := c.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:   fmt.Sprintf("system:serviceaccount:%s:%s", namespace, account),
+				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: namespace, Verb: "get", Version: "v1", Resource: "secrets", Name: secret,
+				},
+			},
+		}, metav1.CreateOptions{})
+		if err == nil && review.Status.Allowed {
+			return nil
+		}
+		refusal := status.Errorf(codes.PermissionDenied, "service account %s/%s may not read secret %s of its inline volume", namespace,
+			account, secret)
+		if err != nil {
+			refusal = known(err)
+		}
+		if enforce {
+			return refusal
+		}
+		log.WarnContext(ctx, "inline volume", "error", refusal)
+		return nil
+	}
+}

@@ -1,0 +1,305 @@
+package file
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/behaviour/storage"
+)
+
+// authorize checks that the request may do the operation: by a signature with a key of the account, a shared access signature, or a
+// token of Entra ID.
+func (c *call) authorize(o operation) error {
+	scheme, credential, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
+	switch {
+	case c.query.Get("sig") != "":
+		return c.checkSAS(c.account, c.target, o, c.query)
+	case scheme == "SharedKey":
+		return c.checkKey(credential)
+	case strings.EqualFold(scheme, "Bearer"):
+		return c.checkToken(c.account, credential, o)
+	}
+	return refuse(http.StatusUnauthorized, "NoAuthenticationInformation",
+		"Server failed to authenticate the request. Please refer to the information in the www-authenticate header.")
+}
+
+func failed(detail string) *refusal {
+	return refuse(http.StatusForbidden, "AuthenticationFailed", "Server failed to authenticate the request. Make sure the value of "+
+		"Authorization header is formed correctly including the signature. %s", detail)
+}
+
+func keysForbidden() *refusal {
+	return refuse(http.StatusForbidden, "KeyBasedAuthenticationNotPermitted", "Key based authentication is not permitted on this storage account.")
+}
+
+// maxSkew is the time by which a signed request may be old.
+const maxSkew = 15 * time.Minute
+
+// checkKey checks a signature "ACCOUNT:SIGNATURE".
+func (c *call) checkKey(credential string) error {
+	name, signature, ok := strings.Cut(credential, ":")
+	if !ok || name != c.account.name {
+		return failed("The account of the signature is not the account of the request.")
+	}
+	if !c.account.sharedKeys {
+		return keysForbidden()
+	}
+	date := cmp.Or(c.r.Header.Get("x-ms-date"), c.r.Header.Get("Date"))
+	at, err := http.ParseTime(date)
+	if err != nil || time.Since(at).Abs() > maxSkew {
+		return failed("The date of the request is missing, or more than 15 minutes from now.")
+	}
+	for _, compare := range []func(a, b string) int{strings.Compare, compareWithoutHyphens} {
+		if signedBy(c.account.keys, stringToSign(c.r, c.account.name, compare), signature) {
+			return nil
+		}
+	}
+	return failed("The signature does not fit the request and the keys of the account.")
+}
+
+// signedBy reports whether one of the keys has made the signature of a text.
+func signedBy(keys [2]string, text, signature string) bool {
+	found := false
+	for _, key := range keys {
+		if hmac.Equal([]byte(storage.Sign(key, text)), []byte(signature)) {
+			found = true
+		}
+	}
+	return found
+}
+
+// stringToSign returns the text that the signature of a request is for.
+func stringToSign(r *http.Request, account string, compare func(a, b string) int) string {
+	length := r.Header.Get("Content-Length")
+	if length == "" && r.ContentLength > 0 {
+		length = formatInt(r.ContentLength)
+	}
+	if length == "0" {
+		length = ""
+	}
+	date := r.Header.Get("Date")
+	if r.Header.Get("x-ms-date") != "" {
+		date = ""
+	}
+	h := r.Header.Get
+	lines := []string{r.Method, h("Content-Encoding"), h("Content-Language"), length, h("Content-MD5"), h("Content-Type"), date,
+		h("If-Modified-Since"), h("If-Match"), h("If-None-Match"), h("If-Unmodified-Since"), h("Range")}
+	var names []string
+	for name := range r.Header {
+		if name = strings.ToLower(name); strings.HasPrefix(name, "x-ms-") {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, compare)
+	for _, name := range names {
+		var values []string
+		for _, value := range r.Header.Values(name) {
+			values = append(values, strings.TrimSpace(value))
+		}
+		lines = append(lines, name+":"+strings.Join(values, ","))
+	}
+	return strings.Join(lines, "\n") + "\n" + canonicalResource(r.URL, account)
+}
+
+// canonicalResource returns a URL as signatures have it.
+func canonicalResource(u *url.URL, account string) string {
+	text := "/" + account + cmp.Or(u.EscapedPath(), "/")
+	query := map[string][]string{}
+	for name, values := range u.Query() {
+		name = strings.ToLower(name)
+		query[name] = append(query[name], values...)
+	}
+	var names []string
+	for name := range query {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		slices.Sort(query[name])
+		text += "\n" + name + ":" + strings.Join(query[name], ",")
+	}
+	return text
+}
+
+// compareWithoutHyphens is the order in which Azure's clients sort the names of headers: hyphens only decide between equal names.
+func compareWithoutHyphens(a, b string) int {
+	without := func(s string) string { return strings.ReplaceAll(s, "-", "") }
+	return cmp.Or(strings.Compare(without(a), without(b)), strings.Compare(a, b))
+}
+
+// checkSAS checks a shared access signature in a URL's query.
+func (c *call) checkSAS(a account, t target, o operation, v url.Values) error {
+	if !a.sharedKeys {
+		return keysForbidden()
+	}
+	if err := c.checkSASTimes(v); err != nil {
+		return err
+	}
+	if v.Get("ss") != "" {
+		if !signedBy(a.keys, storage.AccountSASText(a.name, v), v.Get("sig")) {
+			return failed("Signature did not match.")
+		}
+		if !strings.Contains(v.Get("ss"), "f") {
+			return refuse(http.StatusForbidden, "AuthorizationServiceMismatch", "This request is not authorized to perform this operation using "+
+				"this service.")
+		}
+		letter := map[scope]string{serviceScope: "s", shareScope: "c", directoryScope: "o", fileScope: "o"}[t.scope]
+		if o.comp == "list" && t.scope == directoryScope {
+			letter = "c"
+		}
+		if !strings.Contains(v.Get("srt"), letter) && !(letter == "c" && t.scope == directoryScope && strings.Contains(v.Get("srt"), "o")) {
+			return refuse(http.StatusForbidden, "AuthorizationResourceTypeMismatch", "This request is not authorized to perform this operation "+
+				"using this resource type.")
+		}
+	} else if err := checkServiceSAS(a, t, v); err != nil {
+		return err
+	}
+	if !strings.ContainsAny(v.Get("sp"), o.allowedBy) {
+		return refuse(http.StatusForbidden, "AuthorizationPermissionMismatch", "This request is not authorized to perform this operation using "+
+			"this permission.")
+	}
+	return nil
+}
+
+// checkSASTimes checks the time, the protocol and the address of a shared access signature.
+func (c *call) checkSASTimes(v url.Values) error {
+	now := time.Now()
+	if start := v.Get("st"); start != "" {
+		if at, err := parseSASTime(start); err != nil || now.Before(at) {
+			return failed("Signature not valid in the specified time frame: it begins at " + start + ".")
+		}
+	}
+	if end, err := parseSASTime(v.Get("se")); err != nil || !now.Before(end) {
+		return failed("Signature not valid in the specified time frame: it ends at " + v.Get("se") + ".")
+	}
+	if v.Get("spr") == "https" && c.r.TLS == nil {
+		return refuse(http.StatusForbidden, "AuthorizationProtocolMismatch", "This request is not authorized to perform this operation using "+
+			"this protocol.")
+	}
+	if allowed := v.Get("sip"); allowed != "" && !inRange(c.r.RemoteAddr, allowed) {
+		return refuse(http.StatusForbidden, "AuthorizationSourceIPMismatch", "This request is not authorized to perform this operation using "+
+			"this source IP.")
+	}
+	return nil
+}
+
+func parseSASTime(text string) (at time.Time, err error) {
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04Z", "2006-01-02"} {
+		if at, err = time.Parse(form, text); err == nil {
+			return at, nil
+		}
+	}
+	return at, err
+}
+
+// inRange reports whether an address with a port is in a range ADDRESS or ADDRESS-ADDRESS.
+func inRange(remote, allowed string) bool {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return false
+	}
+	first, last, ranged := strings.Cut(allowed, "-")
+	if !ranged {
+		last = first
+	}
+	ip, err := netip.ParseAddr(host)
+	from, fromErr := netip.ParseAddr(first)
+	to, toErr := netip.ParseAddr(last)
+	ip = ip.Unmap()
+	return err == nil && fromErr == nil && toErr == nil && ip.Compare(from) >= 0 && ip.Compare(to) <= 0
+}
+
+// checkServiceSAS checks the signature for a share or a file.
+func checkServiceSAS(a account, t target, v url.Values) error {
+	mismatch := refuse(http.StatusForbidden, "AuthorizationResourceTypeMismatch", "This request is not authorized to perform this operation "+
+		"using this resource type.")
+	resource := "/file/" + a.name + "/" + t.share
+	switch v.Get("sr") {
+	case "s":
+	case "f":
+		if t.scope != fileScope {
+			return mismatch
+		}
+		resource += "/" + strings.Join(t.parts, "/")
+	default:
+		return refuse(http.StatusForbidden, "AuthenticationFailed", "The signed resource %q is not supported: s and f are.", v.Get("sr"))
+	}
+	if !signedBy(a.keys, storage.ServiceSASText(resource, v), v.Get("sig")) {
+		return failed("Signature did not match.")
+	}
+	if t.scope == serviceScope || t.scope == shareScope {
+		return mismatch
+	}
+	return nil
+}
+
+// audiences are those of tokens for storage.
+func audiences(host string) []string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return []string{"https://storage.azure.com/", "https://storage.azure.com", "https://" + host, "https://" + host + "/"}
+}
+
+// checkToken checks a token of Entra ID.
+func (c *call) checkToken(a account, text string, o operation) error {
+	p, err := c.service.Tokens.AuthenticateFor(text, audiences(c.r.Host)...)
+	if err != nil {
+		c.service.Log.Info("file request refused", "account", a.name, "reason", err.Error())
+		return refuse(http.StatusUnauthorized, "InvalidAuthenticationInfo", "Authentication information is not given in the correct format. "+
+			"Check the value of Authorization header.")
+	}
+	if o.scope == directoryScope || o.scope == fileScope {
+		if intent := c.r.Header.Get("x-ms-file-request-intent"); !strings.EqualFold(intent, "backup") {
+			return missingHeader("x-ms-file-request-intent")
+		}
+	}
+	if !c.service.allowed(p, a, o) {
+		return refuse(http.StatusForbidden, "AuthorizationPermissionMismatch", "This request is not authorized to perform this operation using "+
+			"this permission.")
+	}
+	return nil
+}
+
+// verbs are the ends of the actions of the permissions of operations.
+var verbs = map[string]string{"r": "read", "l": "read", "w": "write", "cw": "write", "d": "delete"}
+
+// allowed reports whether the roles of a principal permit an operation: on shares by actions, on content by data actions with the
+// permission to pass over the access control lists of files.
+func (s *Service) allowed(p *behaviour.Principal, a account, o operation) (ok bool) {
+	const files = "Microsoft.Storage/storageAccounts/fileServices/"
+	verb := verbs[o.allowedBy]
+	s.Azure.Look(func(w behaviour.World) {
+		switch o.scope {
+		case serviceScope:
+			ok = w.Allowed(p, strings.TrimSuffix(files, "/")+"/"+verb, a.id) || verb == "read" && w.Allowed(p, files+"shares/read", a.id)
+		case shareScope:
+			ok = w.Allowed(p, files+"shares/"+verb, a.id)
+		default:
+			backup := files + "readFileBackupSemantics/action"
+			if verb != "read" {
+				backup = files + "writeFileBackupSemantics/action"
+			}
+			ok = s.allowedContent(w, p, a.id, files+"fileshares/files/"+verb, backup)
+		}
+	})
+	return ok
+}
+
+func (s *Service) allowedContent(w behaviour.World, p *behaviour.Principal, id azure.ID, actions ...string) bool {
+	for _, action := range actions {
+		if !w.AllowedData(p, action, id) {
+			return false
+		}
+	}
+	return true
+}
