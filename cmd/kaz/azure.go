@@ -3,18 +3,22 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"kaz/internal/local"
 	"kaz/internal/local/azureclient"
 	"kaz/internal/local/azureserver"
 )
 
 func azureCommand() *cobra.Command {
 	var o azureserver.Options
+	var machines string
 	command := &cobra.Command{
 		Use:   "azure",
 		Short: "Run a local Azure without a cluster, for any client of Azure",
@@ -42,11 +46,16 @@ It logs to stderr.`,
   kaz local azure put /subscriptions/.../resourceGroups/other <<< '{"location":"westeurope"}'`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return runAzure(command.Context(), o, command.OutOrStdout())
+			if machines == "" {
+				return runAzure(command.Context(), o, command.OutOrStdout(), nil)
+			}
+			return runBooting(command, o, machines)
 		},
 	}
 	serverFlags(command, &o)
 	behaviourFlags(command, &o)
+	command.Flags().StringVar(&machines, "machines-dir", "",
+		"boot the machines that have custom data, and keep their disks in this directory; needs root on Linux (default machines are documents)")
 	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand())
 	return command
 }
@@ -75,8 +84,23 @@ func serverFlags(command *cobra.Command, o *azureserver.Options) {
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of random latencies, ids and addresses")
 }
 
-// runAzure serves a local Azure until ctx is done.
-func runAzure(ctx context.Context, o azureserver.Options, out io.Writer) error {
+// runBooting serves a local Azure that boots machines, until the command's context is done.
+func runBooting(command *cobra.Command, o azureserver.Options, dir string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	machines, err := local.PrepareMachines(command.Context(), local.MachinesOptions{
+		Dir: dir, Program: program, Say: func(line string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), line) },
+	})
+	if err != nil {
+		return err
+	}
+	return runAzure(command.Context(), o, command.OutOrStdout(), machines)
+}
+
+// runAzure serves a local Azure until ctx is done. machines boots machines, nil if they are documents.
+func runAzure(ctx context.Context, o azureserver.Options, out io.Writer, machines *local.Machines) error {
 	var err error
 	if o.AnnounceDir, err = azureclient.AnnounceDir(); err != nil {
 		return err
@@ -85,11 +109,18 @@ func runAzure(ctx context.Context, o azureserver.Options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := json.NewEncoder(out).Encode(azure.Info()); err != nil {
-		return azure.Close()
+	if machines != nil {
+		if err := machines.Start(ctx, azure); err != nil {
+			return errors.Join(err, azure.Close())
+		}
 	}
-	<-ctx.Done()
-	return azure.Close()
+	if err = json.NewEncoder(out).Encode(azure.Info()); err == nil {
+		<-ctx.Done()
+	}
+	if machines != nil {
+		err = errors.Join(err, machines.Stop(context.WithoutCancel(ctx)))
+	}
+	return errors.Join(err, azure.Close())
 }
 
 // azureFlags select a running local Azure.

@@ -11,6 +11,7 @@ import (
 	"kaz/internal/emulator/address"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/document"
+	"kaz/internal/emulator/fault"
 	"kaz/internal/emulator/operation"
 	"kaz/internal/emulator/store"
 )
@@ -24,6 +25,7 @@ type transaction struct {
 	parts  *parts
 	access access.Control
 	runner operation.Runner
+	trials int // of Try that have not ended
 }
 
 func newTransaction(tx *store.Transaction, p *parts) *transaction {
@@ -67,10 +69,33 @@ func (t *transaction) apply(id azure.ID, body behaviour.Object) error {
 	if err != nil {
 		return fmt.Errorf("apply %s: %w", id, err)
 	}
+	if err := t.faulty(r); err != nil {
+		return err
+	}
 	if _, err := t.writer().put(r); err != nil {
 		return err
 	}
 	return t.runner.FinishRunning(r.Kind, r.ID)
+}
+
+// faulty applies the fault rules to a write that a deployment makes. What is only tried has no faults.
+func (t *transaction) faulty(r *request) error {
+	if t.trials > 0 {
+		return nil
+	}
+	rule, answered := t.parts.faults.Pick(fault.Request{Method: r.method, Type: r.Kind.Name, Name: r.ID.Name(), Parent: r.ID.Parent().Key()})
+	answered()
+	switch {
+	case rule == nil:
+		return nil
+	case rule.Fault == fault.Error:
+		return rule.Refusal()
+	case rule.Fault == fault.Operation:
+		r.operationFault = rule.Refusal()
+	case rule.Fault == fault.Drop:
+		r.forget = rule.Forget
+	}
+	return nil
 }
 
 // Remove implements [behaviour.World]. An error takes back what it did.
@@ -92,7 +117,11 @@ func (t *transaction) Remove(id azure.ID) error {
 // Try implements [behaviour.World].
 func (t *transaction) Try(f func()) {
 	mark := t.Mark()
-	defer func() { t.UndoTo(mark) }()
+	t.trials++
+	defer func() {
+		t.trials--
+		t.UndoTo(mark)
+	}()
 	f()
 }
 

@@ -51,7 +51,7 @@ func (c *preflight) groups() []machines {
 	members := machines{field: "Cluster: spec.controlPlane.vmSize", size: spec.VMSize, zones: spec.Zones, least: 4,
 		premium: strings.HasPrefix(spec.OSDisk.Type, "Premium") || strings.HasPrefix(spec.EtcdDisk.Type, "Premium")}
 	for i := range spec.Replicas {
-		if !c.exists(naming.MemberUnit(i), "machine") {
+		if _, there := c.state.generations()[i]; !there {
 			members.count++
 		}
 	}

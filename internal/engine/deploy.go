@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/engine/pki"
@@ -45,14 +44,18 @@ type work struct {
 	left     int
 }
 
-// prepare compares a plan with Azure.
-func (e *Engine) prepare(ctx context.Context, p cluster.Plan) (work, error) {
+// prepare compares a plan with Azure. replaced says that a change has replaced the machines, so that fields may differ that a
+// deployment cannot change.
+func (e *Engine) prepare(ctx context.Context, p cluster.Plan, replaced bool) (work, error) {
 	state, err := e.Read(ctx, p.Names, others(p)...)
 	if err != nil {
 		return work{}, err
 	}
+	if p, err = cluster.WithMembers(p.Definition, state.generations()); err != nil {
+		return work{}, err
+	}
 	w := work{plan: p, state: state}
-	if err := state.allowed(p.Definition); err != nil {
+	if err := state.allowed(p.Definition); err != nil && !replaced {
 		return w, err
 	}
 	all := p.Template(emit.Options{})
@@ -77,16 +80,15 @@ func (s State) allowed(d definition.Definition) error {
 	if s.Definition == nil {
 		return nil
 	}
-	var refused []string
+	if err := fixed(*s.Definition, d); err != nil {
+		return err
+	}
 	for _, difference := range definition.Compare(*s.Definition, d) {
-		if difference.Change != definition.Live {
-			refused = append(refused, difference.String())
+		if upgradable(difference) {
+			return fmt.Errorf("%w, and kaz cluster upgrade can, which drains and replaces machines:\n%s", ErrFixed, difference)
 		}
 	}
-	if len(refused) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: make a new pool or cluster, or take the change back:\n%s", ErrFixed, strings.Join(refused, "\n"))
+	return nil
 }
 
 func (w work) empty() bool { return len(w.template.Units) == 0 }
@@ -113,14 +115,18 @@ func (w work) body(secrets map[string]string) (azure.Document, error) {
 
 // Preview shows what a deployment would do without asking Azure to compare: the units that it would deploy.
 func (e *Engine) Preview(ctx context.Context, p cluster.Plan) ([]string, error) {
-	w, err := e.prepare(ctx, p)
+	w, err := e.prepare(ctx, p, false)
 	return slices.Sorted(maps.Keys(w.template.Units)), err
 }
 
 // Deploy brings Azure to the plan. save gets the kubeconfig of a new cluster before the deployment begins, because the key of
 // the certificate authority is known only then.
 func (e *Engine) Deploy(ctx context.Context, p cluster.Plan, save func(kubeconfig []byte) error) (Result, error) {
-	w, err := e.prepare(ctx, p)
+	return e.deploy(ctx, p, save, false)
+}
+
+func (e *Engine) deploy(ctx context.Context, p cluster.Plan, save func([]byte) error, replaced bool) (Result, error) {
+	w, err := e.prepare(ctx, p, replaced)
 	if err != nil {
 		return Result{}, err
 	}
@@ -239,18 +245,10 @@ func (e *Engine) run(ctx context.Context, w work, secrets map[string]string) err
 
 // watch says when units begin and end, until ctx is done.
 func (e *Engine) watch(ctx context.Context, n naming.Names, id azure.ID) {
-	every := e.Poll
-	if every == 0 {
-		every = 5 * time.Second
-	}
 	said := map[string]string{}
 	for {
-		timer := time.NewTimer(every)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if wait(ctx, e.every()) != nil {
 			return
-		case <-timer.C:
 		}
 		operations, err := e.operations(ctx, id)
 		if err != nil {

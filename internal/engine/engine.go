@@ -6,6 +6,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/emit"
@@ -35,6 +37,23 @@ type Engine struct {
 	Poll time.Duration
 	// Now is the time, by default that of the machine.
 	Now func() time.Time
+	// Workload is the inside of the cluster, nil if its API server is not used.
+	Workload *workload.Cluster
+	// Etcd is the etcd of the cluster. Without it the control plane cannot change.
+	Etcd Etcd
+	// Patience bounds how long the steps of a change may take.
+	Patience Patience
+}
+
+// Patience bounds how long the steps of a change may take.
+type Patience struct {
+	// Join is how long a new machine may take until its node is ready, by default 15 minutes.
+	Join time.Duration
+	// Drain bounds the drain of a node, by default 30 minutes.
+	Drain workload.DrainOptions
+	// Settle is the time in which connections to a member may end after its load balancer stops sending new ones, by default a
+	// minute.
+	Settle time.Duration
 }
 
 func (e *Engine) say(format string, args ...any) {
@@ -42,6 +61,9 @@ func (e *Engine) say(format string, args ...any) {
 		e.Say(fmt.Sprintf(format, args...))
 	}
 }
+
+// every is the time between two looks at a deployment.
+func (e *Engine) every() time.Duration { return cmp.Or(e.Poll, 5*time.Second) }
 
 func (e *Engine) now() time.Time {
 	if e.Now != nil {

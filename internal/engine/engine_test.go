@@ -31,12 +31,14 @@ func (t transport) Do(r *http.Request) (*http.Response, error) { return t.RoundT
 // lab is a local Azure and an engine for it.
 type lab struct {
 	*Engine
-	client *arm.Client
-	t      *testing.T
-	mu     sync.Mutex
-	log    bytes.Buffer
-	said   []string
-	saved  []byte
+	client   *arm.Client
+	emulator *emulator.Emulator
+	way      transport
+	t        *testing.T
+	mu       sync.Mutex
+	log      bytes.Buffer
+	said     []string
+	saved    []byte
 }
 
 func (l *lab) Write(p []byte) (int, error) {
@@ -54,7 +56,8 @@ func newLab(t *testing.T, o emulator.Options) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.connect(transport{e.Transport()})
+	l.emulator, l.way = e, transport{e.Transport()}
+	l.connect(l.way)
 	return l
 }
 

@@ -426,7 +426,7 @@ func (c *preflight) validate(ctx context.Context) {
 	if c.state.Group == nil {
 		return // Azure validates a template in a group that exists only
 	}
-	w, err := c.prepare(ctx, c.p)
+	w, err := c.prepare(ctx, c.p, false)
 	if errors.Is(err, ErrFixed) {
 		c.add("definition", "see kaz cluster explain for what a change of a field does", "%v", err)
 		return

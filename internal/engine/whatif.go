@@ -65,7 +65,7 @@ func short(v json.RawMessage) string {
 // WhatIf asks Azure what a deployment of the plan would change. It needs the resource group, because Azure compares inside of
 // one. Without it everything would be created.
 func (e *Engine) WhatIf(ctx context.Context, p cluster.Plan) ([]Change, error) {
-	w, err := e.prepare(ctx, p)
+	w, err := e.prepare(ctx, p, false)
 	if err != nil || w.empty() {
 		return nil, err
 	}

@@ -3,7 +3,8 @@
 Each file in chains is a chain of commands, which runs in a process of its own. A line is a command without "az"; a line
 that begins with blanks is a JMESPath expression that has to be true of the output before it; a line that begins with "!"
 is a command that has to fail, and the expression below it is about {"error": TEXT}. Lines with "#" are comments.
-"{templates}" is the folder of the templates, and "{uri}" the server of that folder.
+"{templates}" is the folder of the templates, "{uri}" the server of that folder, and "{clusters}" the folder of the templates
+of kaz cluster.
 
 Usage: az.py ENDPOINTS [CHAIN...], where ENDPOINTS is a file with the line that "kaz local azure --proxy-address" prints.
 """
@@ -109,13 +110,22 @@ def holds(check, value):
         return False
 
 
+def places():
+    return {
+        "templates": str(here / "templates"),
+        "clusters": str(here.parents[1] / "internal/plan/cluster/testdata"),
+        "uri": os.environ["TEMPLATES_URI"],
+    }
+
+
 def run(name):
     """Runs a chain; returns its name, how long each command took, and the failures."""
     failures, times = [], []
     path = here / "chains" / (name + ".az")
     for number, line, checks in steps(path):
         refused = line.startswith("!")
-        line = line.replace("{templates}", str(here / "templates")).replace("{uri}", os.environ["TEMPLATES_URI"])
+        for name, value in places().items():
+            line = line.replace("{" + name + "}", value)
         args = shlex.split(line.removeprefix("!"))
         began = time.monotonic()
         code, value, err = az(args)

@@ -34,6 +34,7 @@ type world struct {
 	secrets secrets
 	volumes []file.Claimed
 	config  file.Config
+	dirOf   func(volume string) string // of the content of a share
 }
 
 // secrets are the Secrets of a cluster by namespace and name.

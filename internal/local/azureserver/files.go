@@ -1,7 +1,6 @@
 package azureserver
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,18 +28,3 @@ func (a *Server) openFiles(o Options) error {
 
 // Files returns the data plane of file shares.
 func (a *Server) Files() *file.Service { return a.files }
-
-// withFiles answers requests to hosts of file services and passes the others on.
-func (a *Server) withFiles(others http.Handler) http.Handler {
-	var files http.Handler = a.files
-	if a.requestLog != nil {
-		files = logged(files, a.requestLog)
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if a.files.Answers(r.Host) {
-			files.ServeHTTP(w, r)
-			return
-		}
-		others.ServeHTTP(w, r)
-	})
-}

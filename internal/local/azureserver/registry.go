@@ -39,15 +39,24 @@ func (a *Server) openRegistries(o Options) error {
 	return err
 }
 
-// withRegistries answers requests to hosts of registries and passes the others on.
-func (a *Server) withRegistries(others http.Handler) http.Handler {
-	var images http.Handler = a.registries
-	if a.requestLog != nil {
-		images = logged(images, a.requestLog)
-	}
+// hosted answers requests to hosts of its own.
+type hosted interface {
+	http.Handler
+	Answers(host string) bool
+}
+
+// withHosts answers requests to hosts of data planes and passes the others on.
+func (a *Server) withHosts(others http.Handler, planes ...hosted) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if a.registries.Answers(r.Host) {
-			images.ServeHTTP(w, r)
+		for _, plane := range planes {
+			if !plane.Answers(r.Host) {
+				continue
+			}
+			var h http.Handler = plane
+			if a.requestLog != nil {
+				h = logged(h, a.requestLog)
+			}
+			h.ServeHTTP(w, r)
 			return
 		}
 		others.ServeHTTP(w, r)

@@ -11,12 +11,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"kaz/internal/arm"
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
 	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/plane/blob"
 	"kaz/internal/emulator/plane/cloud"
 	"kaz/internal/emulator/plane/file"
 	"kaz/internal/emulator/plane/identity"
@@ -24,6 +26,8 @@ import (
 	"kaz/internal/emulator/plane/proxy"
 	"kaz/internal/emulator/plane/registry"
 	"kaz/internal/emulator/plane/token"
+	"kaz/internal/emulator/plane/vault"
+	"kaz/internal/emulator/plane/wire"
 	"kaz/internal/emulator/providers"
 	"kaz/internal/local/azureclient"
 	"kaz/internal/local/inventory"
@@ -39,6 +43,9 @@ type Server struct {
 	metadata   planes            // the instance metadata service
 	registries *registry.Service
 	files      *file.Service
+	vaults     *vault.Service
+	blobs      *blob.Service
+	wire       *wire.Service
 	requestLog io.Writer // receives a line for each request, nil for no log
 	log        *slog.Logger
 
@@ -210,8 +217,12 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 		otherwise: a.emulator,
 		log:       a.requestLog,
 	}
-	a.http.serve(l.tls, a.withFiles(a.withRegistries(handler)), authority.tlsConfig())
-	a.http.serve(envelopes{l.plain}, a.withFiles(handler), nil)
+	login := "https://" + cloud.Clouds()[0].Logins[0] + "/" + a.info.Tenant
+	a.vaults = &vault.Service{Authenticate: a.tokens.AuthenticateFor, World: a.Look, Authority: login}
+	a.blobs = &blob.Service{Authenticate: a.tokens.AuthenticateFor, World: a.Look, Authority: login}
+	a.wire = &wire.Service{Do: a.emulator.Do, Log: a.log}
+	a.http.serve(l.tls, a.withHosts(handler, a.hosted()...), authority.tlsConfig())
+	a.http.serve(envelopes{l.plain}, a.withHosts(handler, a.files), nil)
 	if l.proxy != nil {
 		a.http.proxy = &proxy.Proxy{
 			Target: reachable(l.tls), Plain: reachable(l.plain), Registry: a.answersHost, Log: a.log,
@@ -270,20 +281,17 @@ func (a *Server) OwnsHost(host string) bool {
 	return known || a.answersHost(host)
 }
 
-// answersHost reports whether a host is that of a registry or a file service.
+// hosted are the data planes that have hosts of their own.
+func (a *Server) hosted() []hosted { return []hosted{a.registries, a.files, a.vaults, a.blobs} }
+
+// answersHost reports whether a host is that of a data plane.
 func (a *Server) answersHost(host string) bool {
-	return a.registries.Answers(host) || a.files.Answers(host)
+	return slices.ContainsFunc(a.hosted(), func(plane hosted) bool { return plane.Answers(host) })
 }
 
 // Metadata returns the instance metadata service, as 169.254.169.254 answers it to the machine with a network interface.
 func (a *Server) Metadata(nic azure.ID) http.Handler {
-	owner := nic.Parent()
-	if !inventory.IsMachine(owner) {
-		a.Look(func(w behaviour.World) {
-			doc, _ := w.Get(nic)
-			owner = behaviour.RefID(doc, "properties.virtualMachine")
-		})
-	}
+	owner := a.machineOf(nic)
 	if owner == "" {
 		return http.NotFoundHandler()
 	}
@@ -291,6 +299,33 @@ func (a *Server) Metadata(nic azure.ID) http.Handler {
 		r.URL.Path, r.URL.RawPath = "/vm"+string(owner)+r.URL.Path, ""
 		a.metadata.ServeHTTP(w, r)
 	})
+}
+
+// WireServer returns the wire server, as 168.63.129.16 answers it to the machine with a network interface.
+func (a *Server) WireServer(nic azure.ID) http.Handler {
+	owner := a.machineOf(nic)
+	if owner == "" {
+		return http.NotFoundHandler()
+	}
+	return a.wire.Handler(owner)
+}
+
+// machineOf returns the machine with a network interface, "" for none.
+func (a *Server) machineOf(nic azure.ID) azure.ID {
+	if owner := nic.Parent(); inventory.IsMachine(owner) {
+		return owner
+	}
+	var owner azure.ID
+	a.Look(func(w behaviour.World) {
+		doc, _ := w.Get(nic)
+		owner = behaviour.RefID(doc, "properties.virtualMachine")
+		for _, r := range w.Referrers(nic) {
+			if inventory.IsMachine(r.Resource) {
+				owner = r.Resource
+			}
+		}
+	})
+	return owner
 }
 
 // Close stops serving after the requests in flight, and saves the state.

@@ -27,6 +27,7 @@ const (
 	Kubelet           = "kubelet"
 	KubeProxy         = "kube-proxy"
 	CoreDNS           = "coredns"
+	Kubeadm           = "kubeadm"
 
 	Provisioner        = "csi-provisioner"
 	Attacher           = "csi-attacher"
@@ -66,6 +67,7 @@ func modules() []module {
 				Scheduler:         "k8s.io/kubernetes/cmd/kube-scheduler",
 				Kubelet:           "k8s.io/kubernetes/cmd/kubelet",
 				KubeProxy:         "k8s.io/kubernetes/cmd/kube-proxy",
+				Kubeadm:           "k8s.io/kubernetes/cmd/kubeadm",
 			},
 			stamps: []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"},
 		},
@@ -197,6 +199,6 @@ func (m module) names() []string {
 
 // programs returns all programs in the order of the build.
 func programs() []string {
-	return append([]string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, KWOK, CoreDNS},
+	return append([]string{Etcd, APIServer, Kubectl, ControllerManager, Scheduler, Kubelet, KubeProxy, Kubeadm, KWOK, CoreDNS},
 		StoragePrograms()...)
 }

@@ -48,8 +48,7 @@ const imageUser = "65534:65534"
 // Make writes an archive with all images into dir and returns its name. It reuses an archive from the same source.
 // goCommand is the go command that compiles the program in the images, with the user's build cache.
 func Make(ctx context.Context, dir, goCommand string) (string, error) {
-	sum := sha256.Sum256(append([]byte(runtime.Version()+runtime.GOARCH), source...))
-	file := filepath.Join(dir, "images-"+hex.EncodeToString(sum[:6])+".tar")
+	file := filepath.Join(dir, "images-"+fingerprint()+".tar")
 	if _, err := os.Stat(file); err == nil {
 		return file, nil
 	}
@@ -71,6 +70,48 @@ func Make(ctx context.Context, dir, goCommand string) (string, error) {
 }
 
 func makeIn(ctx context.Context, work, goCommand string) error {
+	if err := compile(ctx, work, goCommand); err != nil {
+		return err
+	}
+	program, err := os.ReadFile(filepath.Join(work, "box"))
+	if err != nil {
+		return err
+	}
+	images, err := all(program)
+	if err != nil {
+		return err
+	}
+	return tarball.MultiRefWriteToFile(filepath.Join(work, "images.tar"), images)
+}
+
+// Box compiles the program of the images into dir and returns its path. It reuses a program from the same source.
+func Box(ctx context.Context, dir, goCommand string) (string, error) {
+	file := filepath.Join(dir, "box-"+fingerprint())
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	work, err := os.MkdirTemp(dir, ".making-*")
+	if err != nil {
+		return "", err
+	}
+	err = compile(ctx, work, goCommand)
+	if err == nil {
+		err = os.Rename(filepath.Join(work, "box"), file)
+	}
+	return file, errors.Join(err, os.RemoveAll(work))
+}
+
+// fingerprint identifies the source of the program and its compiler.
+func fingerprint() string {
+	sum := sha256.Sum256(append([]byte(runtime.Version()+runtime.GOARCH), source...))
+	return hex.EncodeToString(sum[:6])
+}
+
+// compile compiles the program of the images into the file box of a directory.
+func compile(ctx context.Context, work, goCommand string) error {
 	for file, text := range map[string]string{"main.go": string(source), "go.mod": "module box\n\ngo 1.26.0\n"} {
 		if err := os.WriteFile(filepath.Join(work, file), []byte(text), 0o600); err != nil {
 			return err
@@ -82,15 +123,7 @@ func makeIn(ctx context.Context, work, goCommand string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile: %w: %s", err, out)
 	}
-	program, err := os.ReadFile(filepath.Join(work, "box"))
-	if err != nil {
-		return err
-	}
-	images, err := all(program)
-	if err != nil {
-		return err
-	}
-	return tarball.MultiRefWriteToFile(filepath.Join(work, "images.tar"), images)
+	return nil
 }
 
 // all returns the images of a program. They share one layer.

@@ -33,7 +33,19 @@ type Machine struct {
 	VCPUs     int
 	Memory    int64 // bytes
 	DataDisks int   // how many data disks the size can have, 0 if that is not known
+
+	// Network is the virtual network of the primary network interface.
+	Network azure.ID
+	// VMID is the unique id of the machine, User its administrator.
+	VMID, User string
+	// CustomData is in base64, "" for none.
+	CustomData string
+	// Image is the image that the machine was made from.
+	Image ImageReference
 }
+
+// ImageReference names an image of the marketplace, or an image by its id.
+type ImageReference struct{ ID, Publisher, Offer, SKU string }
 
 // groupLabel is the Node label with the resource group of a machine outside the cluster's resource group.
 const groupLabel = "kubernetes.azure.com/resource-group"
@@ -88,9 +100,18 @@ func read(w behaviour.World, id azure.ID, doc behaviour.Object) (Machine, bool) 
 		DataDisks: size.DataDisks,
 		Memory:    int64(math.Round(size.MemoryGiB * (1 << 30))),
 	}
+	m.VMID, m.User = behaviour.Text(doc, "properties.vmId"), behaviour.Text(doc, "properties.osProfile.adminUsername")
+	m.CustomData = vm.CustomData(doc)
+	image := behaviour.Sub(doc, "properties.storageProfile.imageReference")
+	m.Image = ImageReference{ID: behaviour.Text(image, "id"), Publisher: behaviour.Text(image, "publisher"),
+		Offer: behaviour.Text(image, "offer"), SKU: behaviour.Text(image, "sku")}
 	m.NICs = interfaces(w, doc)
 	if len(m.NICs) > 0 {
 		m.Addresses = addresses(w, m.NICs[0])
+		nic, _ := w.Get(m.NICs[0])
+		for _, c := range behaviour.Objects(nic, "properties.ipConfigurations") {
+			m.Network = behaviour.RefID(c, "properties.subnet").Parent()
+		}
 	}
 	return m, true
 }

@@ -53,10 +53,14 @@ type cgroup struct {
 const system = "system"
 
 // enterCgroup creates a machine's cgroups and moves this process, and with it all that it starts, into them.
-func enterCgroup(path string) (*cgroup, error) {
+// unified adds the hierarchy of version 2 beside those of version 1, which systemd in a machine uses.
+func enterCgroup(path string, unified bool) (*cgroup, error) {
 	version, roots, err := hierarchies()
 	if err != nil {
 		return nil, err
+	}
+	if unified {
+		roots = withUnified(roots)
 	}
 	g := &cgroup{roots, path}
 	for _, root := range roots {
@@ -134,7 +138,7 @@ func withUnified(roots []string) []string {
 // leave moves this process out of the machine's cgroups and removes them.
 func (g *cgroup) leave() error {
 	var problems []error
-	for _, root := range withUnified(g.roots) {
+	for _, root := range slices.Compact(slices.Sorted(slices.Values(withUnified(g.roots)))) {
 		if _, err := os.Stat(filepath.Join(root, g.path)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -14,6 +14,9 @@ var errSystem = errors.New("virtual machines need Linux: they are namespaces of 
 // Run needs Linux.
 func Run(context.Context, Spec, ...string) error { return errSystem }
 
+// RunAt needs Linux.
+func RunAt(context.Context, Place, ...string) error { return errSystem }
+
 // Boot needs Linux.
 func Boot(context.Context, Spec, *slog.Logger) error { return errSystem }
 

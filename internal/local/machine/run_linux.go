@@ -20,16 +20,22 @@ const shutdownGrace = 5 * time.Second
 
 // Run runs a machine until it ends or ctx is done, which shuts it down. guest is the command line that runs [Boot] with
 // the same spec.
-func Run(ctx context.Context, s Spec, guest ...string) error {
-	g, err := enterCgroup(s.Cgroup)
+func Run(ctx context.Context, s Spec, guest ...string) error { return run(ctx, s.Place, 0, guest) }
+
+// RunAt runs a machine whose first process sees only its own control groups, until it ends or ctx is done. guest is the command
+// line of the first process.
+func RunAt(ctx context.Context, p Place, guest ...string) error { return run(ctx, p, unix.CLONE_NEWCGROUP, guest) }
+
+func run(ctx context.Context, p Place, more uintptr, guest []string) error {
+	g, err := enterCgroup(p.Cgroup, more&unix.CLONE_NEWCGROUP != 0)
 	if err != nil {
-		return fmt.Errorf("cgroup of %s: %w", s.Name, err)
+		return fmt.Errorf("cgroup of %s: %w", p.Name, err)
 	}
-	return errors.Join(runGuest(ctx, s, guest), g.leave())
+	return errors.Join(runGuest(ctx, p, more, guest), g.leave())
 }
 
 // runGuest starts the machine's first process in namespaces of its own and waits for its end.
-func runGuest(ctx context.Context, s Spec, command []string) error {
+func runGuest(ctx context.Context, s Place, more uintptr, command []string) error {
 	// The network namespace and the parent-death signal belong to the thread.
 	runtime.LockOSThread() // never unlocked: no other goroutine can use the thread
 	leave, err := enter(s.Namespace)
@@ -42,7 +48,7 @@ func runGuest(ctx context.Context, s Spec, command []string) error {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = shutdownGrace
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
+		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | more,
 		Pdeathsig:  syscall.SIGKILL,
 	}
 	if err := cmd.Start(); err != nil {

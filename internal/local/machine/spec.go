@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// Spec describes a machine.
-type Spec struct {
+// Place is where a machine runs on this machine.
+type Place struct {
 	// Name is the computer name and the name of the Node.
 	Name string `json:"name"`
 	// Dir is the disk of the machine. Its files survive a power-off.
@@ -21,6 +21,19 @@ type Spec struct {
 	Namespace string `json:"namespace"`
 	// Cgroup is the path of the machine's cgroup in each hierarchy, such as kaz-1f2e/nodes0-000000.
 	Cgroup string `json:"cgroup"`
+}
+
+// Check returns what is missing or invalid.
+func (p Place) Check() error {
+	return missing(map[string]bool{
+		"name": p.Name == "", "dir": !filepath.IsAbs(p.Dir), "namespace": !filepath.IsAbs(p.Namespace),
+		"cgroup": p.Cgroup == "" || !filepath.IsLocal(p.Cgroup),
+	})
+}
+
+// Spec describes a machine.
+type Spec struct {
+	Place
 	// Addresses are those of the primary network interface: IPv4, IPv6 or both.
 	Addresses []netip.Addr `json:"addresses"`
 	// PodRanges and ServiceRanges are the cluster's ranges, one per family. Packets of pods to other addresses leave with
@@ -117,14 +130,17 @@ func Read(file string) (Spec, error) {
 }
 
 func (s Spec) check() error {
-	var problems []error
-	for what, missing := range map[string]bool{
-		"name": s.Name == "", "dir": !filepath.IsAbs(s.Dir), "namespace": !filepath.IsAbs(s.Namespace), "cgroup": s.Cgroup == "" ||
-			!filepath.IsLocal(s.Cgroup),
+	return errors.Join(s.Place.Check(), missing(map[string]bool{
 		"resolver": !s.Resolver.IsValid(), "addresses": len(s.Addresses) == 0, "search": s.Search == "",
 		"azureCA": !filepath.IsAbs(s.AzureCA),
-	} {
-		if missing {
+	}))
+}
+
+// missing returns an error for each name that is true.
+func missing(names map[string]bool) error {
+	var problems []error
+	for what, is := range names {
+		if is {
 			problems = append(problems, fmt.Errorf("%s is missing or invalid", what))
 		}
 	}

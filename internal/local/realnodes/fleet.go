@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,8 +29,8 @@ const shutdownGrace = 10 * time.Second
 type fleet struct {
 	config  Config
 	network *fabric.Fabric
-	// describe returns the part of a spec that all machines share.
-	describe func(inventory.Machine) (vm.Spec, error)
+	// describe writes the files of a machine and returns the arguments with which kaz runs it.
+	describe func(m inventory.Machine, at vm.Place, resolver netip.Addr) (args []string, err error)
 
 	mu      sync.Mutex
 	runners map[string]*runner // by name of the machine
@@ -184,18 +185,12 @@ func (r *runner) start(ctx context.Context, m inventory.Machine) error {
 	if err != nil {
 		return err
 	}
-	s, err := r.fleet.describe(m)
-	if err != nil {
-		return err
-	}
-	s.Name, s.Dir, s.Namespace, s.Addresses, s.Resolver = m.Name, r.disk(), path, m.Addresses, primary.Resolver
-	s.Cgroup = r.cgroup()
-	file, err := s.Write()
+	args, err := r.fleet.describe(m, vm.Place{Name: m.Name, Dir: r.disk(), Namespace: path, Cgroup: r.cgroup()}, primary.Resolver)
 	if err != nil {
 		return err
 	}
 	r.process, err = r.fleet.config.Processes.Start(process.Spec{
-		Name: processPrefix + strings.ReplaceAll(m.Name, "_", "-"), Path: r.fleet.config.Program, Args: []string{"machine", "run", file},
+		Name: processPrefix + strings.ReplaceAll(m.Name, "_", "-"), Path: r.fleet.config.Program, Args: args,
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + r.disk()},
 	})
 	if err != nil {

@@ -10,7 +10,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,6 +23,7 @@ import (
 	"kaz/internal/emulator/plane/names"
 	"kaz/internal/local/azureclient"
 	"kaz/internal/local/azureserver"
+	"kaz/internal/local/boot"
 	"kaz/internal/local/inventory"
 	vm "kaz/internal/local/machine"
 	"kaz/internal/local/process"
@@ -74,7 +77,8 @@ func (n *Nodes) start(ctx context.Context) error {
 		return err
 	}
 	n.network, err = fabric.Start(ctx, fabric.Options{
-		Instance: n.config.Instance, Azure: n.config.Azure.Emulator(), Metadata: n.config.Azure.Metadata, Log: n.config.Log,
+		Instance: n.config.Instance, Azure: n.config.Azure.Emulator(), Metadata: n.config.Azure.Metadata,
+		WireServer: n.config.Azure.WireServer, Log: n.config.Log,
 	})
 	if err != nil {
 		return err
@@ -128,29 +132,29 @@ func (n *Nodes) Connect(ctx context.Context, tasks *errgroup.Group, server strin
 			return n.network.Dial(ctx, n.config.VNet, "tcp", address)
 		}}.Serve(ctx, n.egress)
 	})
-	return n.serveNames(ctx, tasks)
+	return n.serveNames(ctx, tasks, n.config.VNet)
 }
 
-// serveNames serves Azure's name server and the hosts of Azure itself at the platform's address.
-func (n *Nodes) serveNames(ctx context.Context, tasks *errgroup.Group) error {
+// serveNames serves Azure's name server and the hosts of Azure itself at the platform's address, in a network.
+func (n *Nodes) serveNames(ctx context.Context, tasks *errgroup.Group, network azure.ID) error {
 	platform := func(port uint16) string { return netip.AddrPortFrom(wiring.Platform, port).String() }
 	const dns, https = 53, 443
-	arm, err := n.network.Listen(ctx, n.config.VNet, "tcp", platform(https))
+	arm, err := n.network.Listen(ctx, network, "tcp", platform(https))
 	if err != nil {
 		return fmt.Errorf("azure inside the virtual network: %w", err)
 	}
 	tasks.Go(func() error { return vm.Relay(ctx, arm, azureclient.HostOf(n.config.Azure.Info().ARM), n.config.Log) })
-	connections, err := n.network.Listen(ctx, n.config.VNet, "tcp", platform(dns))
+	connections, err := n.network.Listen(ctx, network, "tcp", platform(dns))
 	if err != nil {
 		return fmt.Errorf("name server of the virtual network: %w", err)
 	}
-	datagrams, err := n.network.ListenPacket(ctx, n.config.VNet, "udp", platform(dns))
+	datagrams, err := n.network.ListenPacket(ctx, network, "udp", platform(dns))
 	if err != nil {
 		connections.Close()
 		return fmt.Errorf("name server of the virtual network: %w", err)
 	}
 	server := &names.Server{
-		Network: n.config.VNet, World: n.config.Azure.Look, Own: n.config.Azure.OwnsHost, At: wiring.Platform, Log: n.config.Log,
+		Network: network, World: n.config.Azure.Look, Own: n.config.Azure.OwnsHost, At: wiring.Platform, Log: n.config.Log,
 	}
 	tasks.Go(func() error { return server.Serve(ctx, connections, datagrams) })
 	return nil
@@ -159,6 +163,61 @@ func (n *Nodes) serveNames(ctx context.Context, tasks *errgroup.Group) error {
 // Boot keeps the machines as Azure describes them, until ctx is done. describe returns the part of a spec that all
 // machines of the cluster share.
 func (n *Nodes) Boot(ctx context.Context, tasks *errgroup.Group, describe func(inventory.Machine) (vm.Spec, error)) {
+	n.keep(ctx, tasks, func(m inventory.Machine, at vm.Place, resolver netip.Addr) ([]string, error) {
+		s, err := describe(m)
+		if err != nil {
+			return nil, err
+		}
+		s.Place, s.Addresses, s.Resolver = at, m.Addresses, resolver
+		file, err := s.Write()
+		return []string{"machine", "run", file}, err
+	}, func(inventory.Machine) bool { return true })
+}
+
+// BootImages keeps the machines that have custom data as Azure describes them, until ctx is done: they boot from images.
+func (n *Nodes) BootImages(ctx context.Context, tasks *errgroup.Group, choose func(inventory.Machine) (boot.Image, error)) {
+	platform := &platforms{nodes: n, tasks: tasks, served: map[string]bool{}}
+	n.keep(ctx, tasks, func(m inventory.Machine, at vm.Place, _ netip.Addr) ([]string, error) {
+		if err := platform.serve(ctx, m.Network); err != nil {
+			return nil, err
+		}
+		image, err := choose(m)
+		if err != nil {
+			return nil, err
+		}
+		file, err := boot.Spec{
+			Place: at, Image: image, ID: m.VMID, Host: m.Name, User: m.User, CustomData: m.CustomData, AzureCA: n.config.Azure.Info().CAFile,
+		}.Write()
+		return []string{"machine", "start", file}, err
+	}, func(m inventory.Machine) bool { return m.CustomData != "" })
+}
+
+// platforms serves the platform's services in networks.
+type platforms struct {
+	nodes  *Nodes
+	tasks  *errgroup.Group
+	mu     sync.Mutex
+	served map[string]bool // by network
+}
+
+// serve serves the platform's services in a network, once.
+func (p *platforms) serve(ctx context.Context, network azure.ID) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.served[network.Key()] {
+		return nil
+	}
+	if err := p.nodes.serveNames(ctx, p.tasks, network); err != nil {
+		return err
+	}
+	p.served[network.Key()] = true
+	return nil
+}
+
+// keep keeps the machines that wanted accepts as Azure describes them, until ctx is done.
+func (n *Nodes) keep(ctx context.Context, tasks *errgroup.Group,
+	describe func(inventory.Machine, vm.Place, netip.Addr) ([]string, error), wanted func(inventory.Machine) bool,
+) {
 	f := &fleet{config: n.config, network: n.network, describe: describe, runners: map[string]*runner{}}
 	changed := inventory.Changes(ctx, n.config.Azure.Emulator())
 	tasks.Go(func() error {
@@ -166,7 +225,7 @@ func (n *Nodes) Boot(ctx context.Context, tasks *errgroup.Group, describe func(i
 		for {
 			machines, err := inventory.List(ctx, n.config.Azure.Emulator())
 			if err == nil {
-				f.update(ctx, machines)
+				f.update(ctx, slices.DeleteFunc(machines, func(m inventory.Machine) bool { return !wanted(m) }))
 			}
 			select {
 			case <-ctx.Done():

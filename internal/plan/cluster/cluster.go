@@ -24,7 +24,10 @@ type Plan struct {
 }
 
 // New makes the plan of a definition.
-func New(d definition.Definition) (Plan, error) {
+func New(d definition.Definition) (Plan, error) { return WithMembers(d, nil) }
+
+// WithMembers makes the plan of a definition for members that have been replaced.
+func WithMembers(d definition.Definition, generations units.Generations) (Plan, error) {
 	files, err := boot.Build(d)
 	if err != nil {
 		return Plan{}, fmt.Errorf("boot files: %w", err)
@@ -38,7 +41,7 @@ func New(d definition.Definition) (Plan, error) {
 			return Plan{}, err
 		}
 	}
-	all, err := units.Build(d, data)
+	all, err := units.Build(d, data, generations)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -55,6 +58,8 @@ func New(d definition.Definition) (Plan, error) {
 
 // Template is the template for Azure Resource Manager.
 func (p Plan) Template(o emit.Options) emit.Template {
-	o.Definition = p.Definition
+	if o.Definition == nil {
+		o.Definition = p.Definition
+	}
 	return emit.ARM(p.Graph, p.Names, o)
 }

@@ -24,7 +24,7 @@ const (
 	// sourceValid is how long the service may read a source in another account.
 	sourceValid = 24 * time.Hour
 	// firstLook and slowestLook bound the time between two looks at a copy.
-	firstLook, slowestLook = 200 * time.Millisecond, 5 * time.Second
+	firstLook, slowestLook = 50 * time.Millisecond, 5 * time.Second
 )
 
 // Copy implements [file.FileService]. The service reads the sources itself: no content passes through the driver.

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -48,6 +49,8 @@ type Options struct {
 	Outside string
 	// Metadata answers HTTP requests to 169.254.169.254 from an interface's machine and its pods. nil answers none.
 	Metadata func(from azure.ID) http.Handler
+	// WireServer answers HTTP requests to 168.63.129.16 from an interface's machine, in the same way.
+	WireServer func(from azure.ID) http.Handler
 	// ProbeInterval replaces the intervals of all probes, so that tests wait less; 0 keeps them.
 	ProbeInterval time.Duration
 	// Log gets changes and errors; nil is slog.Default.
@@ -72,9 +75,10 @@ type Fabric struct {
 	rounded  chan struct{}   // closed and replaced after every round
 
 	// The following fields belong to the goroutine of run.
-	docs     *wiring.Documents
-	kernel   netns.Kernel
-	metadata metadataServers
+	docs   *wiring.Documents
+	kernel netns.Kernel
+	web    []*webServers
+	dhcp   dhcpServers
 }
 
 // Start checks the requirements of the machine, removes what an earlier instance left, and starts to forward packets.
@@ -95,7 +99,11 @@ func Start(ctx context.Context, o Options) (*Fabric, error) {
 	f := &Fabric{options: o, stop: stop, done: inner.Done(), rounded: make(chan struct{}), wake: make(chan struct{}, 1),
 		docs:     wiring.NewDocuments(),
 		attached: map[string]wiring.Attachment{}, broken: map[string]bool{}}
-	f.metadata = metadataServers{handler: o.Metadata, caller: f.Caller, log: o.Log, servers: map[string]*http.Server{}}
+	f.web = []*webServers{
+		{what: "instance metadata", at: wiring.Metadata, handler: o.Metadata, caller: f.Caller, log: o.Log, servers: map[string]*http.Server{}},
+		{what: "the wire server", at: wiring.Platform, handler: o.WireServer, caller: f.Caller, log: o.Log, servers: map[string]*http.Server{}},
+	}
+	f.dhcp = dhcpServers{lease: f.lease, log: o.Log, servers: map[string]net.PacketConn{}}
 	f.prober = health.New(f.requestRound)
 	changes := o.Azure.Subscribe() // before the first round
 	f.tasks.Go(func() { f.run(inner) })
@@ -199,7 +207,12 @@ func (f *Fabric) round(ctx context.Context) error {
 	err := f.kernel.Apply(ctx, want)
 	f.options.Log.Debug("network brought up to date", "duration", time.Since(start))
 	f.prober.Set(ctx, want.Probes)
-	if !f.metadata.update(want.Routers) {
+	for _, w := range f.web {
+		if !w.update(want.Routers) {
+			f.requestRound()
+		}
+	}
+	if !f.dhcp.update(want.Routers) {
 		f.requestRound()
 	}
 	f.mu.Lock()
@@ -350,6 +363,9 @@ func (f *Fabric) Close() error {
 	f.stop()
 	f.tasks.Wait()
 	f.prober.Close()
-	f.metadata.close()
+	for _, w := range f.web {
+		w.close()
+	}
+	f.dhcp.close()
 	return netns.Sweep(context.Background(), f.options.Instance, f.options.Outside)
 }

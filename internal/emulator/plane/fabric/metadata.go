@@ -15,8 +15,10 @@ import (
 	"kaz/internal/emulator/plane/fabric/wiring"
 )
 
-// metadataServers serve instance metadata in the router of each network.
-type metadataServers struct {
+// webServers serve HTTP at an address of the platform in the router of each network.
+type webServers struct {
+	what    string // that they serve
+	at      netip.Addr
 	handler func(from azure.ID) http.Handler
 	// caller returns the interface from which a connection came.
 	caller  func(network azure.ID, c net.Conn) (azure.ID, bool)
@@ -26,7 +28,7 @@ type metadataServers struct {
 }
 
 // update starts servers in new routers and stops those in other namespaces. It reports whether all have started.
-func (m *metadataServers) update(routers []wiring.Router) bool {
+func (m *webServers) update(routers []wiring.Router) bool {
 	if m.handler == nil {
 		return true
 	}
@@ -37,7 +39,7 @@ func (m *metadataServers) update(routers []wiring.Router) bool {
 			continue
 		}
 		if err := m.start(r); err != nil {
-			m.log.Error("instance metadata is not served", "network", string(r.Network), "error", err)
+			m.log.Error("the platform does not serve", "what", m.what, "network", string(r.Network), "error", err)
 			all = false
 		}
 	}
@@ -50,10 +52,10 @@ func (m *metadataServers) update(routers []wiring.Router) bool {
 	return all
 }
 
-func (m *metadataServers) start(r wiring.Router) error {
+func (m *webServers) start(r wiring.Router) error {
 	var l net.Listener
 	err := netns.Do(r.Namespace, func() (err error) {
-		l, err = net.Listen("tcp", netip.AddrPortFrom(wiring.Metadata, 80).String())
+		l, err = net.Listen("tcp", netip.AddrPortFrom(m.at, 80).String())
 		return err
 	})
 	if err != nil {
@@ -71,7 +73,7 @@ func (m *metadataServers) start(r wiring.Router) error {
 	m.servers[r.Namespace] = s
 	m.serving.Go(func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			m.log.Error("instance metadata ended", "network", string(r.Network), "error", err)
+			m.log.Error("the platform stopped serving", "what", m.what, "network", string(r.Network), "error", err)
 		}
 	})
 	return nil
@@ -80,7 +82,7 @@ func (m *metadataServers) start(r wiring.Router) error {
 // caller is the context key of the interface from which a request came.
 type caller struct{}
 
-func (m *metadataServers) answer(w http.ResponseWriter, r *http.Request) {
+func (m *webServers) answer(w http.ResponseWriter, r *http.Request) {
 	nic, _ := r.Context().Value(caller{}).(azure.ID)
 	if nic == "" {
 		http.Error(w, "the request came by no network interface", http.StatusNotFound)
@@ -90,7 +92,7 @@ func (m *metadataServers) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // close stops all servers and waits for their goroutines.
-func (m *metadataServers) close() {
+func (m *webServers) close() {
 	for _, s := range m.servers {
 		_ = s.Close() // the machines are stopped
 	}

@@ -66,6 +66,9 @@ func (s *Service) metadata(path string, machine azure.ID) http.Handler {
 		}
 		return needsMetadata(func(w http.ResponseWriter, r *http.Request) { s.instance(w, r, machine, path) })
 	}
+	if machine != "" && strings.HasPrefix(path, computePath+"/") {
+		return needsMetadata(func(w http.ResponseWriter, r *http.Request) { s.instance(w, r, machine, path) })
+	}
 	if machine != "" || strings.HasPrefix(path, "/metadata/instance") || strings.HasPrefix(path, "/metadata/identity") {
 		return failed(http.StatusNotFound, "not_found", "The requested metadata is not found.")
 	}

@@ -3,6 +3,7 @@ package identity
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -35,7 +36,11 @@ func (s *Service) instance(w http.ResponseWriter, r *http.Request, machine azure
 			"api-version was not specified in the request. For more information refer to aka.ms/azureimds")
 		return
 	}
-	if f := query.Get("format"); f != "" && !strings.EqualFold(f, "json") {
+	leaf, isLeaf := strings.CutPrefix(path, computePath+"/")
+	if isLeaf {
+		path = computePath
+	}
+	if f := query.Get("format"); f != "" && !strings.EqualFold(f, "json") && !(isLeaf && strings.EqualFold(f, "text")) {
 		fail(w, http.StatusBadRequest, "Bad request", fmt.Sprintf("format %q is not supported here: json is", f))
 		return
 	}
@@ -49,7 +54,7 @@ func (s *Service) instance(w http.ResponseWriter, r *http.Request, machine azure
 		switch path {
 		case "/metadata/instance":
 			body = object{"compute": m.compute(), "network": m.network()}
-		case "/metadata/instance/compute":
+		case computePath:
 			body = m.compute()
 		case "/metadata/instance/network":
 			body = m.network()
@@ -61,7 +66,26 @@ func (s *Service) instance(w http.ResponseWriter, r *http.Request, machine azure
 		fail(w, http.StatusNotFound, "not_found", fmt.Sprintf("There is no virtual machine %s.", machine))
 		return
 	}
+	if isLeaf {
+		sendLeaf(w, body.(object), leaf)
+		return
+	}
 	send(w, http.StatusOK, body)
+}
+
+// computePath is the path of what is known of a machine itself.
+const computePath = "/metadata/instance/compute"
+
+// sendLeaf answers with one value of a document, as text. The name is in lower case.
+func sendLeaf(w http.ResponseWriter, of object, name string) {
+	for key, value := range of {
+		if text, ok := value.(string); ok && strings.ToLower(key) == name {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = io.WriteString(w, text) // the client is gone
+			return
+		}
+	}
+	fail(w, http.StatusNotFound, "Not found", fmt.Sprintf("%s has no text of that name: %s", computePath, name))
 }
 
 type object = behaviour.Object
@@ -134,13 +158,25 @@ func (v view) compute() object {
 		"osProfile": object{
 			"computerName":  v.text("properties.osProfile.computerName"),
 			"adminUsername": v.text("properties.osProfile.adminUsername"),
+			"disablePasswordAuthentication": fmt.Sprint(behaviour.Bool(v.doc,
+				"properties.osProfile.linuxConfiguration.disablePasswordAuthentication")),
 		},
+		"publicKeys": v.publicKeys(),
 		"storageProfile": object{
 			"imageReference": orEmpty(image),
 			"osDisk":         orEmpty(behaviour.Sub(v.doc, "properties.storageProfile.osDisk")),
 			"dataDisks":      v.disks(),
 		},
 	}
+}
+
+// publicKeys returns the keys with which the administrator logs in.
+func (v view) publicKeys() []object {
+	keys := []object{}
+	for _, k := range behaviour.Objects(v.doc, "properties.osProfile.linuxConfiguration.ssh.publicKeys") {
+		keys = append(keys, object{"keyData": behaviour.Text(k, "keyData"), "path": behaviour.Text(k, "path")})
+	}
+	return keys
 }
 
 func orEmpty(o object) object {

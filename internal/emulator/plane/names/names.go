@@ -48,6 +48,9 @@ func (s *Server) Lookup(name string) (addresses []netip.Addr, found bool) {
 		})
 		return addresses, found
 	}
+	if addresses, found = s.private(name); found {
+		return addresses, true
+	}
 	if s.Own(name) {
 		return []netip.Addr{s.At}, true
 	}
@@ -63,6 +66,46 @@ func (s *Server) Lookup(name string) (addresses []netip.Addr, found bool) {
 		}
 	})
 	return addresses, found
+}
+
+const zoneType = "Microsoft.Network/privateDnsZones"
+
+// private returns the addresses of a name in the private zones that are linked to the network, and whether one of them has the
+// name.
+func (s *Server) private(name string) (addresses []netip.Addr, found bool) {
+	s.World(func(w behaviour.World) {
+		for id := range behaviour.Everywhere(w, zoneType) {
+			host, inZone := strings.CutSuffix(name, "."+strings.ToLower(id.Name()))
+			if name == strings.ToLower(id.Name()) {
+				host, inZone = "@", true
+			}
+			if !inZone || !s.linked(w, id) {
+				continue
+			}
+			for _, r := range []struct{ kind, list, field string }{
+				{"A", "aRecords", "ipv4Address"}, {"AAAA", "aaaaRecords", "ipv6Address"},
+			} {
+				record, there := w.Get(id.Child(r.kind, host))
+				found = found || there
+				for _, one := range behaviour.Objects(record, "properties."+r.list) {
+					if a, err := netip.ParseAddr(behaviour.Text(one, r.field)); err == nil {
+						addresses = append(addresses, a)
+					}
+				}
+			}
+		}
+	})
+	return addresses, found
+}
+
+// linked reports whether a private zone is linked to the network.
+func (s *Server) linked(w behaviour.World, zone azure.ID) bool {
+	for _, link := range w.List(zone, zoneType+"/virtualNetworkLinks") {
+		if behaviour.RefID(link, "properties.virtualNetwork").Equal(s.Network) {
+			return true
+		}
+	}
+	return false
 }
 
 // Reverse returns the name of the machine with a private address in the network, "" for none.

@@ -86,7 +86,8 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 		{"/etc/kaz/node.env", "0644", b.environment(pool)},
 		{"/etc/kubernetes/azure.json", "0600", azureJSON},
 		{"/etc/modules-load.d/kaz.conf", "0644", "overlay\nbr_netfilter\n"},
-		{"/etc/sysctl.d/99-kaz.conf", "0644", "net.ipv4.ip_forward = 1\nnet.bridge.bridge-nf-call-iptables = 1\n"},
+		{"/etc/sysctl.d/99-kaz.conf", "0644", "net.ipv4.ip_forward = 1\nnet.bridge.bridge-nf-call-iptables = 1\n" +
+			"-net.netfilter.nf_conntrack_max = 262144\n"},
 		{"/etc/containerd/config.toml", "0644", b.containerd()},
 		{"/etc/systemd/system/kubelet.service", "0644", kubeletService},
 		{"/etc/systemd/system/kubelet.service.d/10-kubeadm.conf", "0644", kubeletArguments},
@@ -209,7 +210,10 @@ func (b builder) azureJSON(pool *definition.NodePool) (string, error) {
 
 // containerd configures containerd for Kubernetes.
 func (b builder) containerd() string {
+	// Containers may not lower their OOM score below that of containerd, which some hosts of machines forbid.
 	text := `version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+  restrict_oom_score_adj = true
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
   runtime_type = "io.containerd.runc.v2"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]

@@ -5,9 +5,11 @@ set -uo pipefail
 root=${KAZ_ROOT:-}
 imds=${KAZ_IMDS:-http://169.254.169.254}
 . "$root/etc/kaz/node.env"
+# An image may bring settings of its own.
+[ ! -e "$root/etc/kaz/image.env" ] || . "$root/etc/kaz/image.env"
 state=$root/run/kaz
 kubernetes=$root/etc/kubernetes
-mkdir -p "$state" "$kubernetes/pki/etcd"
+mkdir -p "$state" "$kubernetes/pki/etcd" "$root/etc/kaz/patches"
 current=start
 began=$(date +%s)
 
@@ -68,9 +70,10 @@ disks() {
   local disk=$root/dev/disk/azure/scsi1/lun0 mount=$root/var/lib/etcddisk
   [ -e "$disk" ] || disk=$root/dev/disk/azure/data/by-lun/0
   [ -e "$disk" ] || { echo "the disk of etcd is missing: no disk with LUN 0"; return 1; }
-  blkid -L etcd_disk >/dev/null || mkfs.ext4 -q -L etcd_disk "$disk" || return 1
+  [ "$(blkid -p -s LABEL -o value "$disk")" = etcd_disk ] || mkfs.ext4 -q -L etcd_disk "$disk" || return 1
   mkdir -p "$mount"
-  grep -q LABEL=etcd_disk "$root/etc/fstab" || echo "LABEL=etcd_disk /var/lib/etcddisk ext4 defaults,nofail 0 2" >> "$root/etc/fstab"
+  grep -q " /var/lib/etcddisk " "$root/etc/fstab" ||
+    echo "UUID=$(blkid -p -s UUID -o value "$disk") /var/lib/etcddisk ext4 defaults,nofail 0 2" >> "$root/etc/fstab"
   mountpoint -q "$mount" || mount "$mount"
 }
 
@@ -89,11 +92,13 @@ runtime() {
 
 # installed PROGRAM tells whether a program has the wanted version.
 installed() {
+  local found
   case $1 in
-    kubelet) kubelet --version ;;
-    kubeadm) kubeadm version -o short ;;
-    kubectl) kubectl version --client ;;
-  esac 2>/dev/null | grep -q "v$KAZ_VERSION\b"
+    kubelet) found=$(kubelet --version 2>/dev/null) ;;
+    kubeadm) found=$(kubeadm version -o short 2>/dev/null) ;;
+    kubectl) found=$(kubectl version --client 2>/dev/null) ;;
+  esac
+  [[ $found =~ "v$KAZ_VERSION"([^0-9]|$) ]]
 }
 
 # binaries brings the programs of Kubernetes, with the checksums of the mirror. Those of the image are used if they fit.
@@ -185,13 +190,13 @@ join_cluster() {
     point
     [ -e "$kubernetes/admin.conf" ] && kubectl --kubeconfig "$kubernetes/admin.conf" get --raw /readyz >/dev/null 2>&1 && return 0
     # kubeadm goes on with the files of an earlier try, and its checks would refuse them.
-    local checks=none
+    local checks=${KAZ_IGNORE_PREFLIGHT:-none}
     [ -e "$kubernetes/kaz-init-began" ] && checks=all
     touch "$kubernetes/kaz-init-began"
     kubeadm init --config "$state/kubeadm.yaml" --ignore-preflight-errors="$checks"
     return
   fi
-  [ -e "$kubernetes/kubelet.conf" ] || kubeadm join --config "$state/kubeadm.yaml" || return 1
+  [ -e "$kubernetes/kubelet.conf" ] || kubeadm join --config "$state/kubeadm.yaml" --ignore-preflight-errors="${KAZ_IGNORE_PREFLIGHT:-none}" || return 1
   point
 }
 

@@ -81,7 +81,7 @@ func (b builder) join(pool *definition.NodePool) ([]byte, error) {
 		"discovery": object{"bootstrapToken": object{
 			"token": "@TOKEN@", "apiServerEndpoint": fmt.Sprintf("%s:%d", b.names.Host(), port), "caCertHashes": []string{"@CA_HASH@"},
 		}},
-		"nodeRegistration": b.registration(pool),
+		"nodeRegistration": b.registration(pool), "patches": patches(),
 	}
 	if pool == nil {
 		config["controlPlane"] = object{"localAPIEndpoint": object{"advertiseAddress": "@ADDRESS@", "bindPort": port}}
@@ -115,7 +115,7 @@ func (b builder) init(pool *definition.NodePool) ([]byte, error) {
 			"groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
 		}},
 		"localAPIEndpoint": object{"advertiseAddress": "@ADDRESS@", "bindPort": port},
-		"nodeRegistration": b.registration(pool),
+		"nodeRegistration": b.registration(pool), "patches": patches(),
 	}, object{
 		"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration", "clusterName": b.names.Cluster, "kubernetesVersion": "v" + k.Version,
 		"controlPlaneEndpoint": fmt.Sprintf("%s:%d", b.names.Host(), port), "encryptionAlgorithm": "ECDSA-P256",
@@ -134,8 +134,15 @@ func (b builder) init(pool *definition.NodePool) ([]byte, error) {
 		"rotateCertificates": true,
 		"clusterDomain":      k.DNSDomain, "clusterDNS": []string{dns},
 		"shutdownGracePeriod": "60s", "shutdownGracePeriodCriticalPods": "20s",
+	}, object{
+		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "nftables",
+		// The size of the connection table is a setting of the machine, see its sysctl file.
+		"conntrack": object{"maxPerCore": 0, "min": 0},
 	})
 }
+
+// patches is the directory in which an image may bring patches of kubeadm.
+func patches() object { return object{"directory": "/etc/kaz/patches"} }
 
 // dnsAddress is the address of the cluster's DNS: the tenth of the Services, as kubeadm chooses it.
 func dnsAddress(services string) (string, error) {

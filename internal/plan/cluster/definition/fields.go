@@ -233,7 +233,7 @@ func controlPlaneFields() map[string]Field {
 	maps.Copy(all, map[string]Field{
 		c + ".replicas": {Doc: "Number of members: 1, 3 or 5. An even number tolerates no more failures than one less.", Default: `3`,
 			Min: 1,
-			Max: 5, Change: Fixed},
+			Max: 5, Change: Replaces},
 		c + ".vmSize": {Doc: "Size of the machines.", Default: `"Standard_D4s_v5"`, rule: size, Change: Replaces},
 		c + ".zones": {Doc: "Availability zones of the machines, in turn. An empty list puts them into an availability set.",
 			Default: `[1, 2, 3]`, Max: 3, Change: Fixed},

@@ -127,17 +127,33 @@ func (n Names) Public() bool { return n.definition.Spec.Network.APIServer.Access
 // Internal reports whether the API server has an address in the virtual network.
 func (n Names) Internal() bool { return n.definition.Spec.Network.APIServer.Access != "Public" }
 
-// Member is the name of a machine of the control plane.
-func (n Names) Member(i int) string { return fmt.Sprintf("%s-cp-%d", n.Cluster, i) }
+// Member is the name of a machine of the control plane. Its replacements have generations above 0.
+func (n Names) Member(index, generation int) string { return n.With(MemberUnit(index, generation)) }
 
 // PoolUnit is the name of a pool's unit.
 func PoolUnit(pool string) string { return "pool-" + pool }
 
-// MemberUnit is the name of the unit of a machine of the control plane.
-func MemberUnit(i int) string { return fmt.Sprintf("cp-%d", i) }
+// MemberUnit is the name of the unit of a machine of the control plane: cp-0, and cp-0-2 for its second replacement.
+func MemberUnit(index, generation int) string {
+	if generation == 0 {
+		return fmt.Sprintf("cp-%d", index)
+	}
+	return fmt.Sprintf("cp-%d-%d", index, generation)
+}
+
+// MemberSlot is the index and the generation of a unit of the control plane, false for other units.
+func MemberSlot(unit string) (index, generation int, ok bool) {
+	if n, err := fmt.Sscanf(unit, "cp-%d-%d", &index, &generation); n == 0 || err != nil && n != 1 {
+		return 0, 0, false
+	}
+	return index, generation, MemberUnit(index, generation) == unit
+}
 
 // Deployment is the name of the deployment of the cluster.
 func (n Names) Deployment() string { return "kaz-" + n.Cluster }
+
+// Change is the name of the deployment that records a change of the cluster that has not ended. A name of a cluster has no dot.
+func (n Names) Change() string { return n.Deployment() + ".change" }
 
 // UnitDeployment is the name of the nested deployment of a unit.
 func (n Names) UnitDeployment(unit string) string { return n.Cluster + "-" + unit }

@@ -21,20 +21,25 @@ type Boot struct {
 	Pools        map[string]string
 }
 
+// Generations are the generations of the members of the control plane that are not 0, by index.
+type Generations map[int]int
+
 // builder builds the units of one definition.
 type builder struct {
 	d     definition.Definition
 	spec  definition.ClusterSpec
 	names naming.Names
 	boot  Boot
-	units []*graph.Unit
+	// generations are those of the members.
+	generations Generations
+	units       []*graph.Unit
 	// ports are what extensions may refer to, by name.
 	ports map[string]graph.Ref
 }
 
 // Build returns the units of a cluster. The error names the extension or the patch that does not fit.
-func Build(d definition.Definition, boot Boot) ([]*graph.Unit, error) {
-	b := &builder{d: d, spec: d.Cluster.Spec, names: naming.Of(d.Cluster), boot: boot, ports: map[string]graph.Ref{}}
+func Build(d definition.Definition, boot Boot, generations Generations) ([]*graph.Unit, error) {
+	b := &builder{d: d, spec: d.Cluster.Spec, names: naming.Of(d.Cluster), boot: boot, generations: generations, ports: map[string]graph.Ref{}}
 	ids := b.identities()
 	vault := b.vault()
 	account := b.storage()

@@ -93,6 +93,9 @@ func (b *builder) create(n int, zone string, domain int) error {
 		behaviour.Text(b.doc, schema.ProfilePath+".osProfile.computerNamePrefix")+base36(n))
 	behaviour.Set(doc, schema.Runtime+".power", vm.Running)
 	behaviour.Set(doc, schema.Runtime+".faultDomain", domain)
+	if data := vm.CustomData(b.doc); data != "" {
+		behaviour.Set(doc, schema.Runtime+".customData", data)
+	}
 	b.disks(doc, name, n)
 	applyExtensions(doc, b.doc, id)
 	schema.SetState(doc, schema.Creating)

@@ -82,6 +82,7 @@ func fillScaleSetModel(c *behaviour.Call) error {
 	behaviour.Default(model, "storageProfile.osDisk.caching", "None") // a machine of its own has ReadWrite
 	image := vm.FillOSDisk(c, model, size)
 	behaviour.Default(model, "osProfile.computerNamePrefix", c.ID.Name())
+	vm.KeepCustomData(c.Doc, model)
 	vm.FillOSProfile(model, image.OS == "Windows", false)
 	if err := checkPrefix(model, image.OS); err != nil {
 		return err

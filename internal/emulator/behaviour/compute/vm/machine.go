@@ -7,6 +7,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/compute/manageddisk"
+	"kaz/internal/emulator/behaviour/compute/schema"
 	"kaz/internal/emulator/catalog"
 )
 
@@ -34,6 +35,16 @@ func sizeNames() []string {
 	}
 	return names
 }
+
+// KeepCustomData moves the custom data of a machine or of a scale set's model to where clients never see it.
+func KeepCustomData(doc, model behaviour.Object) {
+	if text := behaviour.Text(model, "osProfile.customData"); text != "" {
+		behaviour.Set(doc, schema.Runtime+".customData", text)
+	}
+}
+
+// CustomData returns the custom data of a stored machine or scale set, in base64.
+func CustomData(doc behaviour.Object) string { return behaviour.Text(doc, schema.Runtime+".customData") }
 
 // FillOSProfile completes the OS profile of a machine or of a scale set's model, and removes its secrets.
 func FillOSProfile(model behaviour.Object, windows, patches bool) {

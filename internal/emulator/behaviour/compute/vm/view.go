@@ -20,19 +20,13 @@ func InstanceView(doc behaviour.Object) behaviour.Object {
 	view := behaviour.Object{
 		"disks":            diskViews(doc, created),
 		"hyperVGeneration": manageddisk.HyperVGeneration(doc),
-		"statuses":         Statuses(schema.State(doc), power, created),
+		"statuses":         append(Statuses(schema.State(doc), power, created), guestStatuses(doc)...),
 	}
 	if power == Running {
 		image := ImageOf(doc)
 		view["computerName"] = behaviour.Text(doc, "properties.osProfile.computerName")
 		view["osName"], view["osVersion"] = image.OSName, image.OSVersion
-		view["vmAgent"] = behaviour.Object{
-			"vmAgentVersion": agentVersion,
-			"statuses": []any{behaviour.Object{
-				"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Ready",
-				"message": "GuestAgent is running and processing the extensions.", "time": since,
-			}},
-		}
+		view["vmAgent"] = agentView(doc, since)
 	}
 	return view
 }

@@ -114,6 +114,7 @@ func fillMachineStorage(c *behaviour.Call, size catalog.Size) error {
 			return err
 		}
 		behaviour.Default(model, "osProfile.computerName", c.ID.Name())
+		KeepCustomData(c.Doc, model)
 		FillOSProfile(model, image.OS == "Windows", true)
 	}
 	if c.Old == nil {

@@ -117,6 +117,8 @@ func (s *resolvedSubnet) userRoute(to netip.Prefix, r userRoute) Route {
 // preroutingChains adds the chains that check the source of a packet, and choose its route and its receiver.
 func preroutingChains(b *builder) {
 	b.base("source", "type filter hook prerouting priority raw",
+		// A machine without an address asks for one.
+		`iifname "n*" ip saddr 0.0.0.0 ip daddr 255.255.255.255 udp sport 68 udp dport 67 accept`,
 		fmt.Sprintf(`iifname "n*" ip saddr { %s, 127.0.0.0/8, 169.254.0.0/16 } drop`, Platform),
 		"iifname @strict meta nfproto ipv4 iifname . ip saddr != @own4 drop",
 		"iifname @strict meta nfproto ipv6 ip6 saddr != { ::, fe80::/10 } iifname . ip6 saddr != @own6 drop",
@@ -134,7 +136,7 @@ func preroutingChains(b *builder) {
 		"ct direction original ct mark != 0 meta mark set ct mark",
 	)
 	b.chain("leave",
-		fmt.Sprintf("ip daddr { %s, %s } return", Platform, Metadata),
+		fmt.Sprintf("ip daddr { %s, %s, 255.255.255.255 } return", Platform, Metadata),
 		"meta l4proto ipv6-icmp ip6 daddr { fe80::/10, ff00::/8 } return",
 		"iifname vmap @outbound",
 	)
@@ -161,6 +163,7 @@ func forwardChains(b *builder) {
 	)
 	b.base("probe", "type filter hook output priority filter",
 		"meta l4proto ipv6-icmp return",
+		"udp sport 67 udp dport 68 return",
 		"ct state new oifname vmap @inbound",
 	)
 }
@@ -176,6 +179,7 @@ func platformChains(b *builder) {
 		"ct state established,related accept",
 		"icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept",
 		fmt.Sprintf(`iifname "n*" ip daddr { %s, %s } meta l4proto { tcp, udp } accept`, Platform, Metadata),
+		`iifname "n*" ip daddr 255.255.255.255 udp dport 67 accept`,
 	)
 }
 

@@ -1,0 +1,293 @@
+package file_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+
+	"kaz/internal/csi/file"
+	"kaz/internal/csi/file/dataplane"
+	"kaz/internal/emulator"
+	plane "kaz/internal/emulator/plane/file"
+	"kaz/internal/emulator/plane/token"
+	"kaz/internal/plan/parameter"
+)
+
+// within sends all requests to one server, but those that refuse names.
+type within struct {
+	*http.Client
+	refuse func(*http.Request) bool
+}
+
+func (w *within) Do(r *http.Request) (*http.Response, error) {
+	if w.refuse != nil && w.refuse(r) {
+		answer := httptest.NewRecorder()
+		answer.Header().Set("x-ms-error-code", "SharingViolation")
+		answer.WriteHeader(http.StatusConflict)
+		return answer.Result(), nil
+	}
+	return w.Client.Do(r)
+}
+
+// withFiles gives a world the data plane of file shares.
+func (w *world) withFiles() *within {
+	w.t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Key: key, Log: slog.New(slog.DiscardHandler), World: w.Emulator.Look})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	service, err := plane.Start(plane.Config{Tokens: tokens, Azure: w.Emulator, Dir: w.t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(service)
+	connections := &http.Transport{
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
+		},
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // it has the name of no account
+	}
+	w.t.Cleanup(func() {
+		connections.CloseIdleConnections()
+		server.Close()
+		if err := service.Close(); err != nil {
+			w.t.Error(err)
+		}
+	})
+	transport := &within{Client: &http.Client{Transport: connections}}
+	w.config.Files = dataplane.Options{Transport: transport}.Open
+	w.Controller = file.NewController(w.config)
+	w.dirOf = func(volume string) string {
+		for _, a := range service.Accounts() {
+			for _, s := range a.Shares {
+				if a.Name == accountOf(volume) && s.Name == strings.Split(volume, "#")[2] {
+					return s.Path
+				}
+			}
+		}
+		w.t.Fatalf("no directory of %s", volume)
+		return ""
+	}
+	return transport
+}
+
+// fill writes files of a tree to the share of a volume.
+func (w *world) fill(volume string, content map[string]string) {
+	w.t.Helper()
+	for name, text := range content {
+		path := filepath.Join(w.dirOf(volume), name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// check compares the files of a volume's share.
+func (w *world) check(what, volume string, want map[string]string) {
+	w.t.Helper()
+	for name, text := range want {
+		got, err := os.ReadFile(filepath.Join(w.dirOf(volume), name))
+		if err != nil || string(got) != text {
+			w.t.Errorf("%s: %s: %q, %v, want %q", what, name, got, err, text)
+		}
+	}
+}
+
+func tree() map[string]string {
+	files := map[string]string{"a/b/c/deep": "deep", "empty": "", "large": strings.Repeat("0123456789", 100000)}
+	for i := range 20 {
+		files[fmt.Sprintf("many/f%d", i)] = fmt.Sprint(i)
+	}
+	return files
+}
+
+// TestCopies checks rows 45 and 47 to 49: clones and restored snapshots have every file, also in another account.
+func TestCopies(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.withFiles()
+	source := w.volume("pvc-source").GetVolumeId()
+	w.fill(source, tree())
+	taken, err := w.snapshot(source, "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	early := request("pvc-early")
+	early.VolumeContentSource = fromSnapshot(taken.GetSnapshotId())
+	if _, err := w.CreateVolume(t.Context(), early); err != nil {
+		t.Fatal(err)
+	}
+	w.fill(source, map[string]string{"late": "after the snapshot"})
+	for what, c := range map[string]struct {
+		parameters []string
+		source     *csispec.VolumeContentSource
+		late       bool
+	}{
+		"clone":                       {nil, fromVolume(source), true},
+		"clone to another account":    {[]string{"skuName", "Premium_LRS"}, fromVolume(source), true},
+		"snapshot":                    {nil, fromSnapshot(taken.GetSnapshotId()), false},
+		"snapshot to another account": {[]string{"createAccount", "true"}, fromSnapshot(taken.GetSnapshotId()), false},
+	} {
+		r := request("pvc-"+strings.ReplaceAll(what, " ", "-"), c.parameters...)
+		r.VolumeContentSource = c.source
+		for range 2 {
+			made, err := w.CreateVolume(t.Context(), r)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			w.check(what, made.GetVolume().GetVolumeId(), tree())
+			if _, err := os.Stat(filepath.Join(w.dirOf(made.GetVolume().GetVolumeId()), "late")); (err == nil) != c.late {
+				t.Errorf("%s: file late: %v", what, err)
+			}
+		}
+	}
+	for what, c := range map[string]struct {
+		source *csispec.VolumeContentSource
+		size   int64
+		want   codes.Code
+	}{
+		"49":        {fromSnapshot("garbage"), 10 * gib, codes.NotFound},
+		"49 other":  {fromVolume("garbage"), 10 * gib, codes.NotFound},
+		"too small": {fromVolume(source), gib, codes.OutOfRange},
+	} {
+		r := request("pvc-bad")
+		r.VolumeContentSource, r.CapacityRange.RequiredBytes = c.source, c.size
+		_, err := w.CreateVolume(t.Context(), r)
+		wantCode(t, what, err, c.want)
+	}
+}
+
+// atOnce is how many files the driver copies at a time.
+const atOnce = 16
+
+// TestPartialCopy checks row 46 and defect 1: while a file cannot be copied there is no volume, and the next call goes on.
+func TestPartialCopy(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	transport := w.withFiles()
+	source := w.volume("pvc-source").GetVolumeId()
+	w.fill(source, tree())
+	copied := map[string]int{}
+	broken := true
+	transport.refuse = func(r *http.Request) bool {
+		if r.Method != http.MethodPut || len(r.Header["x-ms-copy-source"]) == 0 { // the SDK writes it in small letters
+			return false
+		}
+		if broken && strings.HasSuffix(r.URL.Path, "/many/f7") {
+			return true
+		}
+		copied[r.URL.Path]++
+		return false
+	}
+	r := request("pvc-copy")
+	r.VolumeContentSource = fromVolume(source)
+	for range 2 {
+		if made, err := w.CreateVolume(t.Context(), r); err == nil {
+			t.Fatalf("a volume with a missing file: %v", made)
+		}
+	}
+	broken = false
+	made, err := w.CreateVolume(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.check("46", made.GetVolume().GetVolumeId(), tree())
+	total := 0
+	for _, n := range copied {
+		total += n
+	}
+	if again := total - len(tree()); again > 2*atOnce { // those that were under way when one failed
+		t.Errorf("%d files were copied again", again)
+	}
+}
+
+// TestDataPlane checks volumes whose class has the key in a Secret, or asks for the data plane; rows 39, 51, 54 and 56.
+func TestDataPlane(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.withFiles()
+	first := w.volume("pvc-arm").GetVolumeId()
+	secret := w.secrets.values["default/azure-storage-account-"+accountOf(first)+"-secret"]
+	w.Controller = file.NewController(file.Config{Name: file.DefaultName, Files: w.config.Files, Cluster: cluster(), Log: slog.New(slog.DiscardHandler)})
+	r := request("pvc-secret")
+	r.Secrets = secret
+	made, err := w.CreateVolume(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := made.GetVolume().GetVolumeId()
+	if s := w.share(id); s.QuotaGiB != 10 || parameter.Lookup(s.Metadata, "createdBy") != file.DefaultName {
+		t.Errorf("%+v", s)
+	}
+	larger := request("pvc-secret")
+	larger.Secrets, larger.CapacityRange.RequiredBytes = secret, 20*gib
+	_, err = w.CreateVolume(t.Context(), larger)
+	wantCode(t, "27", err, codes.AlreadyExists)
+	of := &csispec.CreateSnapshotRequest{Name: "s1", SourceVolumeId: id, Secrets: secret}
+	taken, err := w.CreateSnapshot(t.Context(), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := w.CreateSnapshot(t.Context(), of); err != nil || again.GetSnapshot().GetSnapshotId() != taken.GetSnapshot().GetSnapshotId() {
+		t.Errorf("50: %v, %v", again, err)
+	}
+	of.SourceVolumeId = first
+	_, err = w.CreateSnapshot(t.Context(), of)
+	wantCode(t, "51", err, codes.AlreadyExists)
+	deleteVolume := &csispec.DeleteVolumeRequest{VolumeId: id, Secrets: secret}
+	_, err = w.DeleteVolume(t.Context(), deleteVolume)
+	wantCode(t, "54", err, codes.FailedPrecondition)
+	for range 2 {
+		if _, err := w.DeleteSnapshot(t.Context(), &csispec.DeleteSnapshotRequest{SnapshotId: taken.GetSnapshot().GetSnapshotId(), Secrets: secret}); err != nil {
+			t.Error(err)
+		}
+	}
+	for range 2 {
+		if _, err := w.DeleteVolume(t.Context(), deleteVolume); err != nil {
+			t.Errorf("56: %v", err)
+		}
+	}
+	_, err = w.DeleteVolume(t.Context(), &csispec.DeleteVolumeRequest{VolumeId: id})
+	wantCode(t, "neither secret nor configuration", err, codes.FailedPrecondition)
+
+	wrong := request("pvc-wrong")
+	wrong.Secrets = map[string]string{"azurestorageaccountname": accountOf(first), "azurestorageaccountkey": "d3Jvbmc="}
+	_, err = w.CreateVolume(t.Context(), wrong)
+	wantCode(t, "a wrong key", err, codes.PermissionDenied)
+
+	w.Controller = w.again()
+	w.Forget()
+	planned := w.volume("pvc-plane", "useDataPlaneAPI", "true").GetVolumeId()
+	if calls := w.calls(); calls["PUT shares"] > 0 || w.share(planned).QuotaGiB != 10 {
+		t.Errorf("%v", calls)
+	}
+}
+
+func fromVolume(id string) *csispec.VolumeContentSource {
+	return &csispec.VolumeContentSource{Type: &csispec.VolumeContentSource_Volume{
+		Volume: &csispec.VolumeContentSource_VolumeSource{VolumeId: id},
+	}}
+}
+
+func fromSnapshot(id string) *csispec.VolumeContentSource {
+	return &csispec.VolumeContentSource{Type: &csispec.VolumeContentSource_Snapshot{
+		Snapshot: &csispec.VolumeContentSource_SnapshotSource{SnapshotId: id},
+	}}
+}

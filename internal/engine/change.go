@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/change"
+	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/naming"
+)
+
+// ErrOpen is in the chain of an error about a change that has begun and not ended.
+var ErrOpen = errors.New("another change of the cluster has begun and not ended: end it with kaz cluster resume, or forget it with " +
+	"kaz cluster abort")
+
+// errInside says why a change needs the API server.
+var errInside = errors.New("the change drains nodes, so it needs the cluster's API server: want --kubeconfig")
+
+// Steps are the steps that a change would take.
+func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
+	n := naming.Of(r.Definition.Cluster)
+	in, err := e.look(ctx, n, r)
+	if err != nil {
+		return nil, err
+	}
+	return change.Plan(in.Cluster, r.target())
+}
+
+// look observes a cluster for a change.
+func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, error) {
+	if e.Workload == nil {
+		return inside{}, errInside
+	}
+	in, err := e.observe(ctx, n)
+	for err == nil && in.state.Main.running() { // of a process that died
+		if err = wait(ctx, e.every()); err == nil {
+			in, err = e.observe(ctx, n)
+		}
+	}
+	in.Saved = r.Saved != ""
+	return in, err
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// Change brings the machines of a cluster to a record's definition. It records the change first, and looks at what is there
+// before each step. So after a stop at any moment [Engine.Resume] goes on.
+func (e *Engine) Change(ctx context.Context, r Record) error {
+	n := naming.Of(r.Definition.Cluster)
+	open, err := e.Open(ctx, n)
+	if err != nil {
+		return err
+	}
+	if open != nil && !open.same(r) {
+		return fmt.Errorf("%w (since %s)", ErrOpen, open.Began)
+	}
+	if open != nil {
+		return e.carryOn(ctx, n, *open)
+	}
+	in, err := e.look(ctx, n, r)
+	if err != nil {
+		return err
+	}
+	if err := fixed(*in.state.Definition, r.Definition); err != nil {
+		return err
+	}
+	steps, err := change.Plan(in.Cluster, r.target())
+	if err != nil {
+		return err
+	}
+	if len(steps) == 0 {
+		return e.settle(ctx, n, r)
+	}
+	r.Began = e.now().UTC().Format(time.RFC3339)
+	if err := e.writeRecord(ctx, n, r); err != nil {
+		return err
+	}
+	return e.carryOn(ctx, n, r)
+}
+
+// Resume goes on with the change that has begun. It is false if there is none.
+func (e *Engine) Resume(ctx context.Context, n naming.Names) (bool, error) {
+	r, err := e.Open(ctx, n)
+	if err != nil || r == nil {
+		return false, err
+	}
+	return true, e.carryOn(ctx, naming.Of(r.Definition.Cluster), *r)
+}
+
+// upgradable are the fields that a change of machines brings into effect.
+func upgradable(d definition.Difference) bool {
+	return strings.HasSuffix(d.Path, ": spec.kubernetes.version") || strings.HasSuffix(d.Path, ": spec.controlPlane.replicas")
+}
+
+// fixed refuses what no change of machines brings into effect yet.
+func fixed(old, now definition.Definition) error {
+	var refused []string
+	for _, d := range definition.Compare(old, now) {
+		if d.Change != definition.Live && !upgradable(d) {
+			refused = append(refused, d.String())
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: make a new pool or cluster, or take the change back:\n%s", ErrFixed, strings.Join(refused, "\n"))
+}
+
+// mostRepeats is how often a step is tried that changes nothing.
+const mostRepeats = 3
+
+func (e *Engine) carryOn(ctx context.Context, n naming.Names, r Record) error {
+	for last, repeats := "", 0; ; {
+		in, err := e.look(ctx, n, r)
+		if err != nil {
+			return err
+		}
+		step, err := change.Next(in.Cluster, r.target())
+		if err != nil {
+			return err
+		}
+		if step == nil {
+			return e.settle(ctx, n, r)
+		}
+		if repeats++; step.String() != last {
+			last, repeats = step.String(), 0
+		}
+		if repeats == mostRepeats {
+			return fmt.Errorf("%s: it was done %d times and changed nothing", step, repeats)
+		}
+		e.say("%s", step)
+		if err := e.perform(ctx, n, &r, in, *step); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+	}
+}
+
+// settle deploys what the definition changes beside machines, records the definition, and ends the change.
+func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
+	state, err := e.Read(ctx, n)
+	if err != nil {
+		return err
+	}
+	p, err := cluster.WithMembers(r.Definition, state.generations())
+	if err != nil {
+		return err
+	}
+	if _, err := e.deploy(ctx, p, nil, true); err != nil {
+		return err
+	}
+	return e.Close(ctx, n)
+}
+
+// perform carries out one step.
+func (e *Engine) perform(ctx context.Context, n naming.Names, r *Record, in inside, s change.Step) error {
+	w := e.worker(n, r, in)
+	actions := map[change.Action]func(context.Context, change.Step) error{
+		change.Save: w.save, change.SetVersion: w.setVersion,
+		change.AddMember: w.addMember, change.Unbalance: w.unbalance, change.DrainMember: w.drainMember,
+		change.RemoveVoter: w.removeVoter, change.ForgetMember: w.forgetMember, change.DeleteMember: w.deleteMember,
+		change.SetModel: w.setModel, change.Grow: w.grow, change.Cordon: w.cordon, change.Drain: w.drain,
+		change.DeleteNode: w.deleteNode, change.DeletePool: w.deletePool,
+	}
+	do, known := actions[s.Action]
+	if !known {
+		return fmt.Errorf("no action %q", s.Action)
+	}
+	return do(ctx, s)
+}
+
+// worker carries out the steps of a change.
+type worker struct {
+	*Engine
+	names  naming.Names
+	record *Record
+	in     inside
+	waits  Patience
+}
+
+func (e *Engine) worker(n naming.Names, r *Record, in inside) worker {
+	waits := e.Patience
+	waits.Join = cmp.Or(waits.Join, 15*time.Minute)
+	waits.Drain.Timeout = cmp.Or(waits.Drain.Timeout, 30*time.Minute)
+	waits.Settle = cmp.Or(waits.Settle, time.Minute)
+	return worker{e, n, r, in, waits}
+}
+
+// at is the plan of the change's definition for a version on the way, and the generations of the members.
+func (w worker) at(version string, generations map[int]int) (cluster.Plan, error) {
+	d := w.record.Definition
+	d.Cluster.Spec.Kubernetes.Version = version
+	d.Cluster.Spec.ControlPlane.Replicas = max(d.Cluster.Spec.ControlPlane.Replicas, len(generations))
+	return cluster.WithMembers(d, generations)
+}
+
+// definitionOf is the pool in the definition of the change, or in that of before.
+func (w worker) definitionOf(pool string) *definition.NodePool {
+	for _, d := range []definition.Definition{w.record.Definition, *w.in.state.Definition} {
+		i := slices.IndexFunc(d.Pools, func(p definition.NodePool) bool { return p.Metadata.Name == pool })
+		if i >= 0 {
+			return &d.Pools[i]
+		}
+	}
+	return nil
+}

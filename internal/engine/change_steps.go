@@ -1,0 +1,338 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kaz/internal/azure"
+	"kaz/internal/engine/workload"
+	"kaz/internal/plan/cluster"
+	"kaz/internal/plan/cluster/change"
+	"kaz/internal/plan/cluster/emit"
+	"kaz/internal/plan/cluster/graph"
+	"kaz/internal/plan/cluster/naming"
+)
+
+var errNoEtcd = errors.New("the control plane changes, which needs etcd: want a kubeconfig with the right to forward ports to pods of " +
+	"kube-system, and the right to read secrets of the key vault")
+
+func (w worker) save(ctx context.Context, _ change.Step) error {
+	if w.Etcd == nil {
+		return errNoEtcd
+	}
+	at, err := w.Etcd.Save(ctx)
+	if err != nil {
+		return err
+	}
+	w.say("  saved as %s", at)
+	w.record.Saved = at
+	return w.writeRecord(ctx, w.names, *w.record)
+}
+
+func (w worker) setVersion(ctx context.Context, s change.Step) error {
+	return w.Workload.SetVersion(ctx, s.Version)
+}
+
+// addMember deploys the unit of a member and waits until it is a member of etcd and its API server answers. If it never is, the
+// member is taken away again, so that the cluster is as before.
+func (w worker) addMember(ctx context.Context, s change.Step) error {
+	generations := w.in.state.generations()
+	index, generation := s.Slot()
+	generations[index] = generation
+	p, err := w.at(s.Version, generations)
+	if err == nil {
+		err = w.deployUnit(ctx, p, naming.MemberUnit(index, generation))
+	}
+	if err == nil {
+		err = w.awaitMember(ctx, w.names.With(s.Member))
+	}
+	if !refused(err) {
+		return err
+	}
+	w.say("  %s did not join, and is taken away again", s.Member)
+	return errors.Join(err, w.abandon(ctx, s))
+}
+
+var errNoMember = errors.New("no healthy member of etcd")
+
+// refused reports whether a machine was not made or did not join. Of other errors, such as of the network, nothing is known.
+func refused(err error) bool {
+	if failed, ok := errors.AsType[*DeployError](err); ok {
+		return len(failed.Failures) > 0
+	}
+	_, late := errors.AsType[*workload.NotReadyError](err)
+	return late || errors.Is(err, errNoMember)
+}
+
+func (w worker) awaitMember(ctx context.Context, name string) error {
+	err := w.Workload.Await(ctx, w.waits.Join, func(nodes map[string]workload.Node) []string {
+		if n := nodes[name]; n.Ready && n.APIServer {
+			return nil
+		}
+		return []string{name}
+	})
+	if err != nil || w.Etcd == nil {
+		return err
+	}
+	members, err := w.Etcd.Members(ctx)
+	if err == nil && !slices.ContainsFunc(members, func(m EtcdMember) bool { return m.Name == name && !m.Learner && m.Healthy }) {
+		err = fmt.Errorf("%s: %w", name, errNoMember)
+	}
+	return err
+}
+
+// abandon takes a member away that did not join.
+func (w worker) abandon(ctx context.Context, s change.Step) error {
+	for _, do := range []func(context.Context, change.Step) error{w.removeVoter, w.forgetMember, w.deleteMember} {
+		if err := do(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deployUnit deploys one unit of a plan. The deployment records the definition of before, because the change has not ended.
+func (w worker) deployUnit(ctx context.Context, p cluster.Plan, unit string) error {
+	state, err := w.Read(ctx, w.names)
+	if err != nil {
+		return err
+	}
+	o := emit.Options{Leave: map[string]bool{}, Keep: map[string]bool{}, Definition: state.Definition}
+	for _, u := range p.Graph.Units {
+		o.Leave[u.Name] = u.Name != unit
+	}
+	for id := range state.resources {
+		o.Keep[id] = true
+	}
+	return w.run(ctx, work{plan: p, state: state, template: p.Template(o), left: len(p.Graph.Units) - 1}, nil)
+}
+
+func (w worker) unbalance(ctx context.Context, s change.Step) error {
+	n, err := w.network(ctx, w.names, w.names.With(s.Member))
+	if err != nil || n.document == nil {
+		return err
+	}
+	for _, p := range n.addresses() {
+		delete(p, backendPools)
+	}
+	body, err := json.Marshal(n.document)
+	if err != nil {
+		return err
+	}
+	if _, err := azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Put, ID: n.id, Body: body, Unseen: true}); err != nil {
+		return err
+	}
+	return wait(ctx, w.waits.Settle)
+}
+
+func (w worker) drainMember(ctx context.Context, s change.Step) error {
+	return w.Workload.Drain(ctx, w.names.With(s.Member), w.waits.Drain)
+}
+
+func (w worker) removeVoter(ctx context.Context, s change.Step) error {
+	if w.Etcd == nil {
+		return errNoEtcd
+	}
+	return w.Etcd.Remove(ctx, w.names.With(s.Member))
+}
+
+func (w worker) forgetMember(ctx context.Context, s change.Step) error {
+	return w.Workload.Forget(ctx, w.names.With(s.Member))
+}
+
+// deleteMember deletes the machine of a member, what belongs to it, and its deployment. What is gone is no error.
+func (w worker) deleteMember(ctx context.Context, s change.Step) error {
+	name, group := w.names.With(s.Member), w.names.Group()
+	return w.deleteAll(ctx, group.Resource(machineType, name), group.Resource(nicType, name+"-nic"),
+		group.Resource("Microsoft.Compute/disks", name+"-etcd"), deploymentID(group, w.names.UnitDeployment(s.Member)))
+}
+
+func (w worker) deleteAll(ctx context.Context, ids ...azure.ID) error {
+	for _, id := range ids {
+		_, err := azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Delete, ID: id})
+		if err != nil && !azure.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// scaleSet is the resource of a pool's scale set in a plan, nil for a pool of standalone machines.
+func (w worker) scaleSet(p cluster.Plan, pool string) (azure.ID, *graph.Resource) {
+	u := p.Graph.Unit(naming.PoolUnit(pool))
+	if u == nil {
+		return "", nil
+	}
+	for _, r := range u.Resources {
+		if r.Type == scaleSetType {
+			return emit.ID(p.Names, r.Resource, u.Unit), r.Resource
+		}
+	}
+	return "", nil
+}
+
+// setModel gives new machines of a scale set another version. Those that run stay as they are. It writes nothing else, because
+// other programs write into the scale set, too.
+func (w worker) setModel(ctx context.Context, s change.Step) error {
+	p, err := w.at(s.Version, w.in.state.generations())
+	if err != nil {
+		return err
+	}
+	id, r := w.scaleSet(p, s.Pool)
+	if r == nil {
+		return fmt.Errorf("pool %s has no scale set in the definition", s.Pool)
+	}
+	tags := maps.Clone(w.in.state.resources[id.Key()].Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	tags[naming.VersionTag], tags[rolloutTag] = s.Version, fmt.Sprintf("%s=%d", s.Version, s.Count)
+	return w.patch(ctx, id, object{"tags": tags, "properties": object{"virtualMachineProfile": object{
+		"osProfile":      object{"customData": at(r.Body, "properties", "virtualMachineProfile", "osProfile", "customData")},
+		"storageProfile": object{"imageReference": at(r.Body, "properties", "virtualMachineProfile", "storageProfile", "imageReference")},
+	}}})
+}
+
+type object = map[string]any
+
+// at is a value in a tree, nil if it is not there.
+func at(tree any, path ...string) any {
+	for _, key := range path {
+		branch, _ := tree.(object)
+		tree = branch[key]
+	}
+	return tree
+}
+
+func (w worker) patch(ctx context.Context, id azure.ID, body object) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	_, err = azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Patch, ID: id, Body: text, Unseen: true})
+	return err
+}
+
+// grow makes machines and waits until their nodes are ready. If Azure has no room, the capacity becomes the number of machines
+// that are there, so that Azure does not go on trying.
+func (w worker) grow(ctx context.Context, s change.Step) error {
+	p, err := w.at(w.in.lowestVersion(w.record), w.in.state.generations())
+	if err != nil {
+		return err
+	}
+	id, r := w.scaleSet(p, s.Pool)
+	if r == nil {
+		if err := w.deployUnit(ctx, p, naming.PoolUnit(s.Pool)); err != nil {
+			return err
+		}
+		return w.awaitPool(ctx, s)
+	}
+	if have := w.nodesOf(s.Pool); s.Count > have {
+		if err := w.patch(ctx, id, object{"sku": object{"capacity": s.Count}}); err != nil {
+			restored := w.restore(ctx, id, s.Pool)
+			return errors.Join(fmt.Errorf("%d further machines: %w", s.Count-have, err), restored)
+		}
+	}
+	return w.awaitPool(ctx, s)
+}
+
+// lowestVersion is the version of new standalone machines: that of the change, once all members have it.
+func (in inside) lowestVersion(r *Record) string {
+	for _, m := range in.Members {
+		if m.Machine && m.Version != r.Definition.Cluster.Spec.Kubernetes.Version {
+			return in.Version
+		}
+	}
+	return r.Definition.Cluster.Spec.Kubernetes.Version
+}
+
+func (w worker) nodesOf(pool string) int {
+	i := slices.IndexFunc(w.in.Pools, func(p change.Pool) bool { return p.Name == pool })
+	if i < 0 {
+		return 0
+	}
+	return len(w.in.Pools[i].Nodes)
+}
+
+// restore sets the capacity of a scale set to the number of its machines.
+func (w worker) restore(ctx context.Context, id azure.ID, pool string) error {
+	in, err := w.observe(ctx, w.names)
+	if err != nil {
+		return err
+	}
+	count := worker{in: in}.nodesOf(pool)
+	w.say("  pool %s stays at %d machines", pool, count)
+	return w.patch(ctx, id, object{"sku": object{"capacity": count}})
+}
+
+// awaitPool waits until the machines of a pool are ready nodes.
+func (w worker) awaitPool(ctx context.Context, s change.Step) error {
+	in, err := w.observe(ctx, w.names)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, p := range in.Pools {
+		for _, n := range p.Nodes {
+			if p.Name == s.Pool && !n.Failed && !n.Cordoned {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	return w.Workload.Await(ctx, w.waits.Join, func(nodes map[string]workload.Node) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return nodes[name].Ready })
+	})
+}
+
+func (w worker) cordon(ctx context.Context, s change.Step) error {
+	return w.Workload.Cordon(ctx, true, s.Names...)
+}
+
+// drain drains a node. If it fails, all nodes of the pool that were cordoned to go take pods again.
+func (w worker) drain(ctx context.Context, s change.Step) error {
+	err := w.Workload.Drain(ctx, s.Node, w.waits.Drain)
+	if err == nil {
+		return nil
+	}
+	var cordoned []string
+	for _, p := range w.in.Pools {
+		for _, n := range p.Nodes {
+			if p.Name == s.Pool && n.Cordoned && !n.Drained {
+				cordoned = append(cordoned, n.Name)
+			}
+		}
+	}
+	return errors.Join(err, w.Workload.Cordon(context.WithoutCancel(ctx), false, cordoned...))
+}
+
+// deleteNode deletes a machine by its id, and its node.
+func (w worker) deleteNode(ctx context.Context, s change.Step) error {
+	one, has := w.in.instances[s.Node]
+	if !has {
+		return fmt.Errorf("no machine has the name %s", s.Node)
+	}
+	if set := one.ID.Parent(); strings.EqualFold(set.Type(), scaleSetType) {
+		body, err := json.Marshal(object{"instanceIds": []string{one.InstanceID}})
+		if err != nil {
+			return err
+		}
+		if _, err := azure.Do(ctx, w.Azure, azure.Request{Verb: azure.Post, ID: set, Action: "delete", Body: body}); err != nil {
+			return err
+		}
+	} else if err := w.deleteAll(ctx, one.ID, w.names.Group().Resource(nicType, one.ID.Name()+"-nic")); err != nil {
+		return err
+	}
+	return w.Workload.Forget(ctx, s.Node)
+}
+
+// deletePool deletes what is left of a pool without machines.
+func (w worker) deletePool(ctx context.Context, s change.Step) error {
+	group := w.names.Group()
+	return w.deleteAll(ctx, group.Resource(scaleSetType, w.names.With(s.Pool)),
+		deploymentID(group, w.names.UnitDeployment(naming.PoolUnit(s.Pool))))
+}

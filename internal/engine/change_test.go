@@ -1,0 +1,599 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/engine/workload"
+	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/naming"
+)
+
+// simulation is the inside of a cluster whose machines are documents of the local Azure: each machine is a node as soon as it is
+// there, each member of the control plane is in etcd, and pods move when they are evicted.
+type simulation struct {
+	l         *lab
+	names     naming.Names
+	mu        sync.Mutex
+	versions  map[string]string // of nodes, as their machine was made
+	cordoned  map[string]bool
+	forgotten map[string]bool // nodes of machines that are still there
+	removed   map[string]bool // members that left etcd
+	leader    string
+	pods      map[string]string // nodes of pods
+	bare      map[string]bool   // pods without a controller
+	blocked   map[string]bool   // pods with a disruption budget that allows nothing
+	absent    func(machine string) bool
+	saved     int
+	least     int // the fewest ready nodes of the pool that were seen
+	client    *fake.Clientset
+}
+
+func simulate(l *lab, n naming.Names) *simulation {
+	s := &simulation{l: l, names: n, versions: map[string]string{}, cordoned: map[string]bool{}, forgotten: map[string]bool{},
+		removed: map[string]bool{}, pods: map[string]string{}, bare: map[string]bool{}, blocked: map[string]bool{},
+		absent: func(string) bool { return false }}
+	s.client = fake.NewClientset(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config", Namespace: "kube-system"},
+		Data:       map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.36.2\n"},
+	})
+	s.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		list := &corev1.NodeList{}
+		for _, name := range s.nodes() {
+			list.Items = append(list.Items, *s.node(name))
+		}
+		return true, list, nil
+	})
+	s.client.PrependReactor("get", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		name := a.(clienttesting.GetAction).GetName()
+		if !slices.Contains(s.nodes(), name) {
+			return true, nil, apierrors.NewNotFound(corev1.Resource("nodes"), name)
+		}
+		return true, s.node(name), nil
+	})
+	s.client.PrependReactor("patch", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		p := a.(clienttesting.PatchAction)
+		s.cordoned[p.GetName()] = strings.Contains(string(p.GetPatch()), "true")
+		return true, &corev1.Node{}, nil
+	})
+	s.client.PrependReactor("delete", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if name := a.(clienttesting.DeleteAction).GetName(); slices.Contains(s.nodes(), name) {
+			s.forgotten[name] = true
+		}
+		return true, nil, nil
+	})
+	s.client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, s.podList(), nil })
+	s.client.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.GetSubresource() != "eviction" {
+			return false, nil, nil
+		}
+		return true, nil, s.evict(a.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction).Name)
+	})
+	return s
+}
+
+// nodes are the names of the machines of the local Azure that have joined.
+func (s *simulation) nodes() []string {
+	ctx := context.Background()
+	e := &Engine{Azure: s.l.client}
+	var all []string
+	there := map[string]bool{}
+	add := func(name, version string) {
+		there[name] = true
+		if _, had := s.versions[name]; !had {
+			s.versions[name] = version
+		}
+		if !s.forgotten[name] && !s.absent(name) {
+			all = append(all, name)
+		}
+	}
+	machines, err := e.machines(ctx, s.names)
+	if err != nil {
+		s.l.t.Fatal(err)
+	}
+	state, err := e.Read(ctx, s.names)
+	if err != nil {
+		s.l.t.Fatal(err)
+	}
+	for _, m := range machines {
+		if set := m.Properties.ScaleSet.ID; set != "" {
+			add(strings.ToLower(m.Properties.OS.Name), state.resources[set.Key()].Tags[naming.VersionTag])
+		} else {
+			add(m.ID.Name(), m.Tags[naming.VersionTag])
+		}
+	}
+	for _, r := range state.resources {
+		if r.Tags[naming.PoolTag] == "" || !strings.EqualFold(r.Type, scaleSetType) {
+			continue
+		}
+		instances, err := e.instances(ctx, r.ID)
+		if err != nil {
+			s.l.t.Fatal(err)
+		}
+		for _, i := range instances {
+			add(strings.ToLower(i.Properties.OS.Name), r.Tags[naming.VersionTag])
+		}
+	}
+	for name := range s.versions { // a later machine of this name is another one
+		if !there[name] {
+			delete(s.versions, name)
+			delete(s.forgotten, name)
+			delete(s.cordoned, name)
+			delete(s.removed, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (s *simulation) node(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: s.cordoned[name]},
+		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v" + s.versions[name]},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+func (s *simulation) member(name string) bool {
+	_, _, ok := naming.MemberSlot(strings.TrimPrefix(name, s.names.Cluster+"-"))
+	return ok
+}
+
+func (s *simulation) podList() *corev1.PodList {
+	list := &corev1.PodList{}
+	for _, name := range s.nodes() {
+		if s.member(name) && !s.removed[name] {
+			list.Items = append(list.Items, corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver-" + name, Namespace: "kube-system",
+					Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}},
+				Spec:   corev1.PodSpec{NodeName: name},
+				Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+			})
+		}
+	}
+	for _, pod := range slices.Sorted(maps.Keys(s.pods)) {
+		one := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: "default"}, Spec: corev1.PodSpec{NodeName: s.pods[pod]}}
+		if !s.bare[pod] {
+			one.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "app", Controller: new(true)}}
+		}
+		list.Items = append(list.Items, one)
+	}
+	return list
+}
+
+// evict moves a pod to another node.
+func (s *simulation) evict(pod string) error {
+	if s.blocked[pod] {
+		return apierrors.NewTooManyRequests("the disruption budget app needs 1 healthy pods", 1)
+	}
+	for _, name := range s.nodes() {
+		if name != s.pods[pod] && !s.cordoned[name] && !s.member(name) {
+			s.pods[pod] = name
+			return nil
+		}
+	}
+	delete(s.pods, pod) // it waits for a node
+	return nil
+}
+
+// Members implements [Etcd].
+func (s *simulation) Members(context.Context) ([]EtcdMember, error) {
+	var all []EtcdMember
+	for _, name := range s.nodes() {
+		if s.member(name) && !s.removed[name] {
+			all = append(all, EtcdMember{Name: name, Healthy: true, Leader: name == s.leader})
+		}
+	}
+	return all, nil
+}
+
+// Remove implements [Etcd].
+func (s *simulation) Remove(ctx context.Context, name string) error {
+	members, err := s.Members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.Name != name {
+			s.leader = m.Name
+			s.removed[name] = true
+		}
+	}
+	if !s.removed[name] && len(members) == 1 && members[0].Name == name {
+		return errors.New("the last member cannot be removed")
+	}
+	return nil
+}
+
+// Save implements [Etcd].
+func (s *simulation) Save(context.Context) (string, error) {
+	s.saved++
+	return fmt.Sprintf("backup-%d", s.saved), nil
+}
+
+// inside connects an engine to the simulation.
+func (s *simulation) inside(e *Engine) {
+	e.Workload = &workload.Cluster{Client: s.client, Say: e.say}
+	e.Etcd = s
+	e.Patience = Patience{Join: time.Minute, Settle: time.Second, Drain: workload.DrainOptions{Timeout: time.Minute}}
+}
+
+// deployed deploys a definition and simulates its inside.
+func deployed(t *testing.T, change func(*definition.Definition), files ...string) (*lab, *simulation, definition.Definition) {
+	t.Helper()
+	l := newLab(t, emulator.Options{Latency: 1})
+	p := example(t, change, files...)
+	l.deploy(p)
+	s := simulate(l, p.Names)
+	s.inside(l.Engine)
+	for i, name := range s.nodes() {
+		if !s.member(name) {
+			s.pods[fmt.Sprintf("app-%d", i)] = name
+		}
+	}
+	l.said = nil
+	l.requests()
+	return l, s, p.Definition
+}
+
+// copied is a definition that does not share its pools.
+func copied(d definition.Definition) definition.Definition {
+	d.Pools = slices.Clone(d.Pools)
+	return d
+}
+
+func (l *lab) change(d definition.Definition) {
+	l.t.Helper()
+	if err := l.Change(l.t.Context(), Record{Definition: d}); err != nil {
+		l.t.Fatalf("%v\n%s", err, strings.Join(l.said, "\n"))
+	}
+}
+
+// TestUpgrade checks scenario 33: all members and nodes get the version, and nothing of the old ones is left.
+func TestUpgrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "ha.yaml", "team-b.yaml")
+		before := len(s.nodes())
+		now := copied(d)
+		now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+		l.change(now)
+		for _, name := range s.nodes() {
+			if s.versions[name] != "1.37.1" {
+				t.Errorf("node %s has %s", name, s.versions[name])
+			}
+		}
+		if len(s.nodes()) != before || s.saved != 1 {
+			t.Errorf("%d nodes, want %d; %d backups\n%s", len(s.nodes()), before, s.saved, strings.Join(l.said, "\n"))
+		}
+		members, _ := s.Members(t.Context())
+		want := []EtcdMember{{Name: "prod-cp-0-1", Healthy: true}, {Name: "prod-cp-1-1", Healthy: true}, {Name: "prod-cp-2-1", Healthy: true}}
+		for i := range members {
+			members[i].Leader = false
+		}
+		if diff := cmp.Diff(want, members); diff != "" {
+			t.Error(diff)
+		}
+		if left := l.named("cp-0-", "prod-cp-0/", "prod-cp-0-nic", "prod-cp-1-etcd"); len(left) > 0 {
+			t.Errorf("left over: %v", left)
+		}
+		status, err := l.Status(t.Context(), s.names)
+		if err != nil || status.Version != "1.37.1" {
+			t.Errorf("status: %v %+v", err, status)
+		}
+		l.requests()
+		if r, err := l.Deploy(t.Context(), example(t, func(d *definition.Definition) { *d = now }, "ha.yaml"), l.save); err != nil || !r.Unchanged {
+			t.Errorf("a deployment after the upgrade: %v %+v", err, r)
+		}
+	})
+}
+
+// named are resources of the group with a name that ends so.
+func (l *lab) named(_ string, ends ...string) []string {
+	var all []string
+	for _, id := range l.all() {
+		for _, end := range ends {
+			if strings.HasSuffix(id, "/"+strings.TrimSuffix(end, "/")) {
+				all = append(all, id)
+			}
+		}
+	}
+	return all
+}
+
+// all are the ids of the resources of the cluster with their versions.
+func (l *lab) all() []string {
+	l.t.Helper()
+	docs, err := l.client.List(context.Background(), azure.Query{Scope: azure.SubscriptionID(emulator.DefaultSubscription), Type: resourceType})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	resources, err := decoded[resource](docs, nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var all []string
+	for _, r := range resources {
+		all = append(all, string(r.ID))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestScale checks scenarios 26 and 31: pools of each kind grow, shrink, become empty and go away, and no pod is lost.
+func TestScale(t *testing.T) {
+	for _, backend := range []string{"VMSSUniform", "VMSSFlexible", "StandaloneVM"} {
+		t.Run(backend, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, s, d := deployed(t, func(d *definition.Definition) {
+					d.Pools[0].Spec.Backend, d.Pools[0].Spec.Replicas = backend, 2
+				}, "dev.yaml")
+				pods := len(s.pods)
+				for _, count := range []int{4, 1, 2} {
+					now := copied(d)
+					now.Pools[0].Spec.Replicas = count
+					l.change(now)
+					if got := len(s.nodes()) - 1; got != count || len(s.pods) != pods {
+						t.Fatalf("%d nodes, want %d; %d pods, want %d\n%s", got, count, len(s.pods), pods, strings.Join(l.said, "\n"))
+					}
+				}
+				now := copied(d)
+				now.Pools = nil
+				l.change(now)
+				if got := len(s.nodes()); got != 1 || len(l.named("", "dev-general")) > 0 {
+					t.Errorf("the pool is there: %d nodes\n%s", got, strings.Join(l.said, "\n"))
+				}
+				if s.saved > 0 {
+					t.Error("etcd was saved for a change of pools")
+				}
+			})
+		})
+	}
+}
+
+// TestBlockedDrain checks scenario 27: what blocks a drain is named, and the node takes pods again.
+func TestBlockedDrain(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*simulation, string)
+		want    string
+	}{
+		"budget": {func(s *simulation, pod string) { s.blocked[pod] = true }, "allows no disruption"},
+		"bare":   {func(s *simulation, pod string) { s.bare[pod] = true }, "has no controller"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 2 }, "dev.yaml")
+				for pod := range s.pods {
+					test.prepare(s, pod)
+				}
+				now := copied(d)
+				now.Pools[0].Spec.Replicas = 1
+				err := l.Change(t.Context(), Record{Definition: now})
+				if _, ok := errors.AsType[*workload.BlockedError](err); !ok || !strings.Contains(err.Error(), test.want) {
+					t.Fatalf("got %v", err)
+				}
+				for name, cordoned := range s.cordoned {
+					if cordoned {
+						t.Errorf("node %s takes no pods", name)
+					}
+				}
+				if len(s.nodes()) != 3 {
+					t.Error("a machine is gone")
+				}
+				clear(s.blocked)
+				clear(s.bare)
+				if found, err := l.Resume(t.Context(), s.names); !found || err != nil || len(s.nodes()) != 2 {
+					t.Errorf("resume: %v %v", found, err)
+				}
+			})
+		})
+	}
+}
+
+// TestNoRoom checks scenario 28: when Azure has no room, the capacity is what is there.
+func TestNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "dev.yaml")
+		before := len(s.nodes())
+		faults := emulator.Fault{Method: "PATCH", Type: scaleSetType, Times: 1, Fault: "operation", Code: "AllocationFailed", Message: "no room"}
+		if err := l.emulator.SetFaults([]emulator.Fault{faults}); err != nil {
+			t.Fatal(err)
+		}
+		now := copied(d)
+		now.Pools[0].Spec.Replicas += 3
+		if err := l.Change(t.Context(), Record{Definition: now}); err == nil || !strings.Contains(err.Error(), "AllocationFailed") {
+			t.Fatalf("got %v", err)
+		}
+		if !slices.ContainsFunc(l.said, func(s string) bool { return strings.Contains(s, "stays at") }) {
+			t.Errorf("said %q", l.said)
+		}
+		if found, err := l.Resume(t.Context(), s.names); !found || err != nil || len(s.nodes()) != before+3 {
+			t.Errorf("resume: %v %v, %d nodes", found, err, len(s.nodes()))
+		}
+	})
+}
+
+// TestMembers checks that members are added and removed one by one, and that a broken one is replaced.
+func TestMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "dev.yaml")
+		for _, count := range []int{3, 5, 3, 1} {
+			now := copied(d)
+			now.Cluster.Spec.ControlPlane.Replicas = count
+			l.change(now)
+			if members, _ := s.Members(t.Context()); len(members) != count {
+				t.Fatalf("%d members, want %d", len(members), count)
+			}
+		}
+		now := copied(d)
+		now.Cluster.Spec.ControlPlane.Replicas = 3
+		l.change(now)
+		if err := l.Change(t.Context(), Record{Definition: now, Replace: []string{"cp-1"}}); err != nil {
+			t.Fatal(err)
+		}
+		members, _ := s.Members(t.Context())
+		var names []string
+		for _, m := range members {
+			names = append(names, m.Name)
+		}
+		if diff := cmp.Diff([]string{"dev-cp-0", "dev-cp-1-1", "dev-cp-2"}, names); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestNeverJoins checks scenario 36: a member that does not join is taken away, and the cluster is as before.
+func TestNeverJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "dev.yaml")
+		before := l.all()
+		s.absent = func(machine string) bool { return strings.HasSuffix(machine, "-cp-0-1") }
+		now := copied(d)
+		now.Cluster.Spec.Kubernetes.Version = "1.37.0"
+		if err := l.Change(t.Context(), Record{Definition: now}); err == nil || !strings.Contains(err.Error(), "not ready after 1m0s: dev-cp-0-1") {
+			t.Fatalf("got %v", err)
+		}
+		if diff := cmp.Diff(before, l.all()); diff != "" {
+			t.Error(diff)
+		}
+		if members, _ := s.Members(t.Context()); len(members) != 1 || members[0].Name != "dev-cp-0" {
+			t.Errorf("members %v", members)
+		}
+	})
+}
+
+// TestOpenChange checks that a second change waits for the first.
+func TestOpenChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s, d := deployed(t, nil, "dev.yaml")
+		for pod := range s.pods {
+			s.blocked[pod] = true
+		}
+		now := copied(d)
+		now.Cluster.Spec.Kubernetes.Version = "1.36.3"
+		if err := l.Change(t.Context(), Record{Definition: now}); err == nil {
+			t.Fatal("the blocked upgrade ended")
+		}
+		other := copied(d)
+		other.Pools[0].Spec.Replicas = 7
+		if err := l.Change(t.Context(), Record{Definition: other}); !errors.Is(err, ErrOpen) {
+			t.Errorf("got %v", err)
+		}
+		if err := l.Close(t.Context(), s.names); err != nil {
+			t.Error(err)
+		}
+		if r, err := l.Open(t.Context(), s.names); r != nil || err != nil {
+			t.Errorf("still open: %v %v", r, err)
+		}
+	})
+}
+
+// killed lets an engine die: from a write on nothing reaches Azure. If late, that write does, and its answer is lost.
+type killed struct {
+	next  transport
+	left  int
+	late  bool
+	spent bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if k.spent {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if r.Method != http.MethodGet {
+		k.left--
+		if k.left < 0 {
+			k.spent = true
+			if k.late {
+				if answer, err := k.next.RoundTrip(r); err == nil {
+					_ = answer.Body.Close()
+				}
+			}
+			return nil, io.ErrUnexpectedEOF
+		}
+	}
+	return k.next.RoundTrip(r)
+}
+
+// TestKilled checks scenarios 24 and 35: a change that dies before or after any write goes on from another machine, to the same
+// end, and leaves nothing over.
+func TestKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var want []string
+		for kill := 0; ; kill++ {
+			l, s, d := deployed(t, func(d *definition.Definition) { d.Pools[0].Spec.Replicas = 2 }, "dev.yaml")
+			now := copied(d)
+			now.Cluster.Spec.Kubernetes.Version = "1.37.1"
+			now.Pools[0].Spec.Replicas = 1
+			healthy := l.way
+			k := &killed{next: healthy, left: kill, late: kill%2 == 1}
+			if kill == 0 {
+				k.left = 10000
+			}
+			l.connect(transport{k})
+			s.inside(l.Engine)
+			victim := l.Engine
+			l.connect(healthy)
+			s.inside(l.Engine)
+			err := victim.Change(t.Context(), Record{Definition: now})
+			switch {
+			case kill == 0 && err != nil:
+				t.Fatal(err)
+			case kill == 0:
+				want = l.all()
+				continue
+			case err == nil && !k.spent:
+				t.Logf("%d places to die", kill)
+				return
+			}
+			open, err := l.Open(t.Context(), s.names)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if open == nil {
+				err = l.Change(t.Context(), Record{Definition: now}) // it died before it was recorded, or when all was done
+			} else {
+				_, err = l.Resume(t.Context(), s.names)
+			}
+			if err != nil {
+				t.Fatalf("died at %d: %v\n%s", kill, err, strings.Join(l.said, "\n"))
+			}
+			if diff := cmp.Diff(shape(want), shape(l.all())); diff != "" {
+				t.Fatalf("died at %d:\n%s", kill, diff)
+			}
+		}
+	})
+}
+
+// shape are ids without the numbers of the machines of scale sets, which depend on how many were made.
+func shape(ids []string) []string {
+	var all []string
+	for _, id := range ids {
+		if i := strings.Index(id, "dev-general_"); i >= 0 {
+			id = id[:i]
+		}
+		all = append(all, id)
+	}
+	return all
+}

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"kaz/internal/azure"
+	"kaz/internal/plan/cluster/change"
+	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/naming"
+)
+
+// Record is a change of a cluster that has begun and not ended. Azure keeps it, as the parameter of a deployment without
+// resources, so that any machine can go on.
+type Record struct {
+	Definition definition.Definition `json:"definition"`
+	Through    map[string]string     `json:"through,omitempty"`
+	Replace    []string              `json:"replace,omitempty"`
+	Began      string                `json:"began"`
+	// Saved is where the backup of etcd is that the change made.
+	Saved string `json:"saved,omitempty"`
+}
+
+// surge is the number of further nodes that a pool has during its upgrade.
+const surge = 1
+
+// target is what the cluster is to be.
+func (r Record) target() change.Target {
+	t := change.Target{Version: r.Definition.Cluster.Spec.Kubernetes.Version, Through: r.Through,
+		Members: r.Definition.Cluster.Spec.ControlPlane.Replicas, Replace: map[string]bool{}}
+	for _, id := range r.Replace {
+		t.Replace[id] = true
+	}
+	for _, p := range r.Definition.Pools {
+		t.Pools = append(t.Pools, change.PoolTarget{Name: p.Metadata.Name, Replicas: p.Spec.Replicas, Autoscaled: p.Spec.Autoscaling != nil,
+			Surge: surge})
+	}
+	return t
+}
+
+func (e *Engine) writeRecord(ctx context.Context, n naming.Names, r Record) error {
+	body, err := json.Marshal(map[string]any{"properties": map[string]any{
+		"mode": "Incremental",
+		"template": map[string]any{
+			"$schema":        "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#",
+			"contentVersion": "1.0.0.0", "parameters": map[string]any{"change": map[string]any{"type": "object"}}, "resources": []any{},
+		},
+		"parameters": map[string]any{"change": map[string]any{"value": r}},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Put, ID: deploymentID(n.Group(), n.Change()), Body: body, Unseen: true})
+	if err != nil {
+		return fmt.Errorf("record of the change: %w", err)
+	}
+	return nil
+}
+
+// Open reads the change that has begun and not ended, nil for none.
+func (e *Engine) Open(ctx context.Context, n naming.Names) (*Record, error) {
+	doc, err := e.Azure.Get(ctx, deploymentID(n.Group(), n.Change()))
+	if azure.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var d deployment
+	if err := json.Unmarshal(doc, &d); err != nil {
+		return nil, err
+	}
+	var r Record
+	if err := json.Unmarshal(d.Properties.Parameters["change"].Value, &r); err != nil {
+		return nil, fmt.Errorf("the change in deployment %s: %w", n.Change(), err)
+	}
+	return &r, nil
+}
+
+// Close forgets the change that has begun. What it did stays.
+func (e *Engine) Close(ctx context.Context, n naming.Names) error {
+	_, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Delete, ID: deploymentID(n.Group(), n.Change())})
+	if azure.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// same reports whether two records want the same.
+func (r Record) same(other Record) bool {
+	a, errA := json.Marshal(r.Definition)
+	b, errB := json.Marshal(other.Definition)
+	return errA == nil && errB == nil && string(a) == string(b) && slices.Equal(r.Replace, other.Replace)
+}

@@ -1,0 +1,246 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// DrainOptions are the options of [Cluster.Drain].
+type DrainOptions struct {
+	// Timeout is how long a drain may take. After it the node takes pods again, and the error names what stayed.
+	Timeout time.Duration
+	// Force deletes what stays after Timeout, against disruption budgets, and evicts pods that nothing makes again.
+	Force bool
+}
+
+// BlockedError says what stays on a node.
+type BlockedError struct {
+	Node    string
+	Reasons []string
+}
+
+func (b *BlockedError) Error() string {
+	return fmt.Sprintf("node %s is not drained:\n  %s", b.Node, strings.Join(b.Reasons, "\n  "))
+}
+
+// Drain moves the pods of a node elsewhere: the node takes no further pods, and each pod is evicted, which heeds disruption
+// budgets and the pod's own time to end. It waits until the pods are gone and their volumes are detached. If it fails, the node
+// takes pods again. A node that is gone is drained.
+func (c *Cluster) Drain(ctx context.Context, node string, o DrainOptions) error {
+	_, err := c.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !o.Force {
+		if bare, err := c.bare(ctx, node); err != nil || len(bare) > 0 {
+			return blocked(node, bare, err)
+		}
+	}
+	if err := c.Cordon(ctx, true, node); err != nil {
+		return err
+	}
+	timed, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	reasons, err := c.empty(timed, node)
+	if len(reasons) > 0 && o.Force && ctx.Err() == nil {
+		c.say("node %s: time is over, pods are deleted", node)
+		reasons, err = c.deleteAll(ctx, node, o.Timeout)
+	}
+	if err == nil && len(reasons) == 0 {
+		return nil
+	}
+	if undo := c.Cordon(context.WithoutCancel(ctx), false, node); undo != nil {
+		c.say("node %s takes no pods: %v", node, undo)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return blocked(node, reasons, err)
+}
+
+func blocked(node string, reasons []string, err error) error {
+	if err != nil {
+		return fmt.Errorf("drain node %s: %w", node, err)
+	}
+	return &BlockedError{node, reasons}
+}
+
+// pods are the pods of a node that a drain evicts.
+func (c *Cluster) pods(ctx context.Context, node string) ([]corev1.Pod, error) {
+	list, err := c.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.Spec.NodeName != node || !evictable(p) }), nil
+}
+
+// bare names the pods of a node that nothing would make again.
+func (c *Cluster) bare(ctx context.Context, node string) ([]string, error) {
+	pods, err := c.pods(ctx, node)
+	var all []string
+	for _, p := range pods {
+		if metav1.GetControllerOf(&p) == nil && p.DeletionTimestamp == nil {
+			all = append(all, fmt.Sprintf("pod %s/%s has no controller, so it would be lost: delete it, or drain with --force",
+				p.Namespace, p.Name))
+		}
+	}
+	return all, err
+}
+
+// empty evicts the pods of a node until none is left and no volume is attached. When ctx ends it returns what stays.
+func (c *Cluster) empty(ctx context.Context, node string) ([]string, error) {
+	last := ""
+	for {
+		reasons, err := c.evict(ctx, node)
+		if ctx.Err() != nil {
+			if len(reasons) == 0 {
+				reasons = []string{"the time is over"}
+			}
+			return reasons, nil
+		}
+		if err != nil || len(reasons) == 0 {
+			return nil, err
+		}
+		if now := strings.Join(reasons, ", "); now != last {
+			c.say("  node %s waits: %s", node, now)
+			last = now
+		}
+		timer := time.NewTimer(c.poll())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return reasons, nil
+		case <-timer.C:
+		}
+	}
+}
+
+// evict tries to evict each pod once. It returns what stays.
+func (c *Cluster) evict(ctx context.Context, node string) ([]string, error) {
+	pods, err := c.pods(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	var reasons []string
+	for _, p := range pods {
+		name := p.Namespace + "/" + p.Name
+		if p.DeletionTimestamp != nil {
+			reasons = append(reasons, "pod "+name+" ends")
+			continue
+		}
+		err := c.Client.PolicyV1().Evictions(p.Namespace).Evict(ctx, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}},
+		})
+		switch {
+		case err == nil:
+			reasons = append(reasons, "pod "+name+" ends")
+		case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		case apierrors.IsTooManyRequests(err):
+			reasons = append(reasons, fmt.Sprintf("pod %s: %s allows no disruption", name, c.budgets(ctx, p)))
+		default:
+			return nil, fmt.Errorf("pod %s: %w", name, err)
+		}
+	}
+	if len(reasons) > 0 {
+		return reasons, nil
+	}
+	attached, err := c.attachments(ctx, node)
+	for _, a := range attached {
+		volume := a.Name
+		if a.Spec.Source.PersistentVolumeName != nil {
+			volume = *a.Spec.Source.PersistentVolumeName
+		}
+		reasons = append(reasons, "volume "+volume+" is attached")
+	}
+	return reasons, err
+}
+
+// budgets names the disruption budgets of a pod.
+func (c *Cluster) budgets(ctx context.Context, p corev1.Pod) string {
+	list, err := c.Client.PolicyV1().PodDisruptionBudgets(p.Namespace).List(ctx, metav1.ListOptions{})
+	names := map[string]bool{}
+	if err == nil {
+		for _, b := range list.Items {
+			selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+			if err == nil && selector.Matches(labels.Set(p.Labels)) {
+				names[b.Name] = true
+			}
+		}
+	}
+	if len(names) == 0 {
+		return "a disruption budget"
+	}
+	return "disruption budget " + strings.Join(slices.Sorted(maps.Keys(names)), " and ")
+}
+
+// deleteAll deletes the pods of a node and waits until they are gone.
+func (c *Cluster) deleteAll(ctx context.Context, node string, most time.Duration) ([]string, error) {
+	pods, err := c.pods(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pods {
+		err := c.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+	}
+	timed, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	return c.empty(timed, node)
+}
+
+// NotReadyError says which nodes are not ready in time.
+type NotReadyError struct {
+	Nodes []string
+	After time.Duration
+}
+
+func (n *NotReadyError) Error() string {
+	return fmt.Sprintf("not ready after %s: %s", n.After, strings.Join(n.Nodes, ", "))
+}
+
+// Await waits until the named nodes are ready. Its error is a [NotReadyError] if the API server answers.
+func (c *Cluster) Await(ctx context.Context, most time.Duration, wanted func(map[string]Node) []string) error {
+	timed, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for {
+		nodes, err := c.Nodes(timed)
+		var missing []string
+		if err == nil {
+			if missing = wanted(nodes); len(missing) == 0 {
+				return nil
+			}
+		}
+		timer := time.NewTimer(c.poll())
+		select {
+		case <-timed.Done():
+			timer.Stop()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				return err
+			}
+			return &NotReadyError{missing, most}
+		case <-timer.C:
+		}
+	}
+}

@@ -1,0 +1,374 @@
+// Package change plans what brings the machines of a cluster to a target: upgrades, repairs, another number of members or nodes,
+// the removal of pools. Layer L1: pure.
+//
+// A plan has no memory. [Next] chooses the next step from what is there, and is asked again after each step. So a change goes on
+// from any point at which it stopped, on any machine. [Plan] shows all steps with [Apply], the effect of a step on what is there.
+package change
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kaz/internal/plan/cluster/naming"
+)
+
+// Cluster is what there is of a cluster.
+type Cluster struct {
+	// Version is the version in the configuration of the cluster, from which new members take it.
+	Version string
+	Members []Member
+	Pools   []Pool
+	// Saved says that etcd was saved since the change began.
+	Saved bool
+}
+
+// Member is a machine of the control plane. A replacement has the index of the machine that it replaces and a higher generation.
+type Member struct {
+	Index, Generation int
+	Version           string
+	Machine           bool // the machine exists
+	Balanced          bool // the load balancers send requests to it
+	Node              bool // it is a node
+	Drained           bool // its node takes no pods and has none
+	Voter, Learner    bool // its role in etcd
+	Leader            bool
+	Healthy           bool // its API server and its etcd answer
+}
+
+// ID is the name of the member's unit, such as cp-0, and cp-0-2 for the second replacement.
+func (m Member) ID() string { return naming.MemberUnit(m.Index, m.Generation) }
+
+// Pool is a node pool.
+type Pool struct {
+	Name       string
+	Standalone bool // its machines are not in a scale set
+	// Model is the version that new machines of a scale set get.
+	Model string
+	// Desired is the number of nodes that an autoscaled pool had when its upgrade to Model began.
+	Desired int
+	Nodes   []Node
+}
+
+// Node is a machine of a pool.
+type Node struct {
+	Name, Version, Zone string
+	Ready, Failed       bool
+	Cordoned, Drained   bool
+	// First says that a person wants this node to go before others.
+	First bool
+	// Pods are the pods that a drain would evict.
+	Pods int
+	// Age orders nodes: the oldest has the greatest.
+	Age int64
+}
+
+// Target is what a cluster is to be.
+type Target struct {
+	Version string
+	// Through are versions of minors on the way, such as 1.37 -> 1.37.4. The others are passed with their first patch.
+	Through map[string]string
+	Members int
+	// Replace are members, by ID, that are replaced although they have the right version.
+	Replace map[string]bool
+	Pools   []PoolTarget
+}
+
+// PoolTarget is what a pool is to be.
+type PoolTarget struct {
+	Name     string
+	Replicas int
+	// Autoscaled pools keep the number of nodes that they have.
+	Autoscaled bool
+	// Surge is the number of nodes that an upgrade makes before it removes one. At 0 it removes one first.
+	Surge int
+}
+
+// Action is what a step does.
+type Action string
+
+// The actions.
+const (
+	Save         Action = "save etcd"
+	SetVersion   Action = "set the version of the cluster"
+	AddMember    Action = "add member"
+	Unbalance    Action = "stop sending requests to member"
+	DrainMember  Action = "drain member"
+	RemoveVoter  Action = "remove from etcd"
+	ForgetMember Action = "delete the node of member"
+	DeleteMember Action = "delete the machine of member"
+	SetModel     Action = "set the version of pool"
+	Grow         Action = "grow pool"
+	Cordon       Action = "cordon nodes of pool"
+	Drain        Action = "drain node"
+	DeleteNode   Action = "delete node"
+	DeletePool   Action = "delete pool"
+)
+
+// Step is one step of a plan.
+type Step struct {
+	Action  Action `json:"action"`
+	Member  string `json:"member,omitempty"`
+	Pool    string `json:"pool,omitempty"`
+	Node    string `json:"node,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Count is the number of nodes after the step.
+	Count int `json:"count,omitempty"`
+	// Names are the nodes that are cordoned.
+	Names []string `json:"names,omitempty"`
+
+	index, generation int
+}
+
+// Slot is the index and the generation of the member that a step is about.
+func (s Step) Slot() (index, generation int) { return s.index, s.generation }
+
+func (s Step) String() string {
+	parts := []string{string(s.Action)}
+	for _, part := range []string{s.Member, s.Pool, s.Node, strings.Join(s.Names, ", ")} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if s.Action == Grow {
+		parts = append(parts, fmt.Sprintf("to %d", s.Count))
+	}
+	if s.Version != "" {
+		parts = append(parts, s.Version)
+	}
+	return strings.Join(parts, " ")
+}
+
+// most is the greatest number of steps of a plan. A plan with more does not end, which is a mistake here.
+const most = 20000
+
+// Plan returns all steps from what is there to the target.
+func Plan(c Cluster, t Target) ([]Step, error) {
+	if err := Check(c, t); err != nil {
+		return nil, err
+	}
+	var steps []Step
+	for range most {
+		step, err := Next(c, t)
+		if err != nil || step == nil {
+			return steps, err
+		}
+		steps = append(steps, *step)
+		c = Apply(c, t, *step)
+	}
+	return steps, fmt.Errorf("the plan has more than %d steps", most)
+}
+
+// Next returns the next step, nil if the target is reached. The error says why no step is safe.
+func Next(c Cluster, t Target) (*Step, error) {
+	hop, err := hop(c, t)
+	if err != nil {
+		return nil, err
+	}
+	if step := c.late(t, hop); step != nil {
+		return step, nil
+	}
+	if step, err := c.member(t, hop); step != nil || err != nil {
+		return step, err
+	}
+	for _, pool := range c.Pools {
+		if !slices.ContainsFunc(t.Pools, func(p PoolTarget) bool { return p.Name == pool.Name }) {
+			return pool.remove(), nil
+		}
+	}
+	for _, want := range t.Pools {
+		if pool := c.pool(want.Name); pool != nil {
+			if step := pool.next(want, t.Version); step != nil {
+				return step, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (c Cluster) pool(name string) *Pool {
+	i := slices.IndexFunc(c.Pools, func(p Pool) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Pools[i]
+}
+
+// late upgrades a pool before the control plane goes on, if the kubelet would become older than the API server supports.
+func (c Cluster) late(t Target, hop string) *Step {
+	for _, want := range t.Pools {
+		pool := c.pool(want.Name)
+		if pool == nil || pool.oldest() == "" || minor(hop)-minor(pool.oldest()) <= kubeletSkew {
+			continue
+		}
+		if step := pool.next(want, c.Version); step != nil {
+			return step
+		}
+	}
+	return nil
+}
+
+// member chooses the next step of the control plane. An old member goes when its replacement is complete, so that etcd has at
+// most one member more than it is to have, and never fewer.
+func (c Cluster) member(t Target, hop string) (*Step, error) {
+	voters, healthy := c.voters()
+	if 2*healthy <= voters {
+		return nil, fmt.Errorf("%d of %d members of etcd answer, which is no majority: restore it from a backup", healthy, voters)
+	}
+	wanted := c.wanted(t, hop)
+	if step, err := c.dead(t); step != nil || err != nil {
+		return step, err
+	}
+	for i := range t.Members {
+		if m := wanted[i]; m != nil && !m.complete() {
+			return c.add(*m, hop)
+		}
+	}
+	if m := c.leaving(t, wanted); m != nil {
+		return c.remove(*m)
+	}
+	next := c.missing(t, wanted)
+	if next == nil {
+		return nil, nil
+	}
+	return c.add(*next, hop)
+}
+
+// voters counts the voters of etcd, and those that answer.
+func (c Cluster) voters() (all, healthy int) {
+	for _, m := range c.Members {
+		if m.Voter {
+			all++
+			if m.Healthy {
+				healthy++
+			}
+		}
+	}
+	return all, healthy
+}
+
+func (m Member) complete() bool { return m.Machine && m.Voter && m.Healthy && m.Node && m.Balanced }
+
+// wanted are the members that stay, by index.
+func (c Cluster) wanted(t Target, hop string) map[int]*Member {
+	all := map[int]*Member{}
+	for _, m := range c.Members {
+		if m.Index >= t.Members || m.Version != hop || t.Replace[m.ID()] || !m.Machine {
+			continue
+		}
+		if had := all[m.Index]; had == nil || had.Generation < m.Generation {
+			all[m.Index] = &m
+		}
+	}
+	return all
+}
+
+// dead removes what is left of members without a machine, and members that do not answer and are to be replaced.
+func (c Cluster) dead(t Target) (*Step, error) {
+	for _, m := range c.Members {
+		if !m.Machine || t.Replace[m.ID()] && !m.Healthy {
+			return c.remove(m)
+		}
+	}
+	return nil, nil
+}
+
+// leaving chooses the member that goes next, the leader of etcd last.
+func (c Cluster) leaving(t Target, wanted map[int]*Member) *Member {
+	var all []Member
+	complete := len(wanted) == t.Members
+	for _, m := range c.Members {
+		stays := wanted[m.Index]
+		switch {
+		case m.Index >= t.Members && complete, stays != nil && stays.Generation != m.Generation:
+			all = append(all, m)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b Member) int {
+		return cmp.Or(rank(a.Voter)-rank(b.Voter), rank(a.Leader)-rank(b.Leader), b.Index-a.Index, a.Generation-b.Generation)
+	})
+	return &all[0]
+}
+
+func rank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// missing is the member that is to be made next: where there is none, and then in place of an old one, of the leader last.
+func (c Cluster) missing(t Target, wanted map[int]*Member) *Member {
+	var all []Member
+	for i := range t.Members {
+		if wanted[i] != nil {
+			continue
+		}
+		next := Member{Index: i}
+		for t.Replace[next.ID()] {
+			next.Generation++
+		}
+		for _, m := range c.Members {
+			if m.Index == i {
+				next.Node = true // marks that there is an old one
+				next.Leader = next.Leader || m.Leader
+				next.Generation = max(next.Generation, m.Generation+1)
+			}
+		}
+		all = append(all, next)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b Member) int { return cmp.Or(rank(a.Node)-rank(b.Node), rank(a.Leader)-rank(b.Leader)) })
+	return &all[0]
+}
+
+// add makes a member, or goes on with it. Etcd takes one new member at a time, and only if the others answer.
+func (c Cluster) add(m Member, hop string) (*Step, error) {
+	for _, other := range c.Members {
+		if other.Voter && !other.Healthy && other.ID() != m.ID() {
+			return nil, fmt.Errorf("member %s does not answer: repair it first", other.ID())
+		}
+	}
+	switch {
+	case !c.Saved:
+		return &Step{Action: Save}, nil
+	case c.Version != hop:
+		return &Step{Action: SetVersion, Version: hop}, nil
+	}
+	return m.step(AddMember, hop), nil
+}
+
+func (m Member) step(a Action, version string) *Step {
+	return &Step{Action: a, Member: m.ID(), Version: version, index: m.Index, generation: m.Generation}
+}
+
+// remove takes a member out, in the order in which nothing misses it.
+func (c Cluster) remove(m Member) (*Step, error) {
+	voters, healthy := c.voters()
+	if m.Voter && m.Healthy {
+		healthy--
+	}
+	if m.Voter && 2*healthy <= voters-1 {
+		return nil, fmt.Errorf("member %s cannot go: %d of the other %d members of etcd answer", m.ID(), healthy, voters-1)
+	}
+	alive := m.Machine && m.Healthy
+	switch {
+	case !c.Saved:
+		return &Step{Action: Save}, nil
+	case m.Machine && m.Balanced:
+		return m.step(Unbalance, ""), nil
+	case m.Node && !m.Drained && alive:
+		return m.step(DrainMember, ""), nil
+	case m.Voter || m.Learner:
+		return m.step(RemoveVoter, ""), nil
+	case m.Node:
+		return m.step(ForgetMember, ""), nil
+	}
+	return m.step(DeleteMember, ""), nil
+}

@@ -1,0 +1,126 @@
+package change
+
+import (
+	"cmp"
+	"slices"
+)
+
+// oldest is the oldest version of the pool's nodes.
+func (p Pool) oldest() string {
+	version := p.Model
+	for _, n := range p.Nodes {
+		if n.Version != "" && (version == "" || compare(n.Version, version) < 0) {
+			version = n.Version
+		}
+	}
+	return version
+}
+
+// old are the nodes of another version. A node that has not joined gets that of the pool.
+func (p Pool) old(version string) []Node {
+	var all []Node
+	for _, n := range p.Nodes {
+		if n.Version != version && (n.Version != "" || p.Model != version && !p.Standalone) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// next chooses the next step of a pool that stays.
+func (p Pool) next(want PoolTarget, version string) *Step {
+	old := p.old(version)
+	desired := want.Replicas
+	if want.Autoscaled {
+		desired = len(p.Nodes)
+		if len(old) > 0 && p.Model == version && p.Desired > 0 {
+			desired = p.Desired
+		}
+	}
+	surge := min(want.Surge, len(old))
+	if p.Standalone {
+		surge = 0
+	}
+	switch {
+	case p.Model != version && !p.Standalone:
+		return &Step{Action: SetModel, Pool: p.Name, Version: version, Count: desired}
+	case len(p.Nodes) < desired+surge:
+		return &Step{Action: Grow, Pool: p.Name, Count: desired + surge}
+	case len(p.Nodes) > desired+surge && !want.Autoscaled:
+		return p.shrink(version, len(p.Nodes)-desired-surge)
+	case p.waits(version):
+		return &Step{Action: Grow, Pool: p.Name, Count: len(p.Nodes)} // waits until they are ready
+	case len(old) > 0:
+		return p.evict(p.victims(version, 1, old)[0])
+	}
+	return nil
+}
+
+// waits reports whether a node has not joined, or, during an upgrade, a new one is not ready.
+func (p Pool) waits(version string) bool {
+	upgrade := len(p.old(version)) > 0
+	return slices.ContainsFunc(p.Nodes, func(n Node) bool {
+		return !n.Ready && !n.Cordoned && (n.Version == "" || upgrade && n.Version == version)
+	})
+}
+
+// shrink takes nodes away. All of them are cordoned before the first is drained, so that no pod moves twice.
+func (p Pool) shrink(version string, count int) *Step {
+	victims := p.victims(version, count, p.Nodes)
+	var open []string
+	for _, n := range victims {
+		if !n.Cordoned {
+			open = append(open, n.Name)
+		}
+	}
+	if len(open) > 0 {
+		slices.Sort(open)
+		return &Step{Action: Cordon, Pool: p.Name, Names: open}
+	}
+	slices.SortStableFunc(victims, func(a, b Node) int { return cmp.Or(rank(b.Drained)-rank(a.Drained), cmp.Compare(a.Name, b.Name)) })
+	return p.evict(victims[0])
+}
+
+func (p Pool) evict(n Node) *Step {
+	if !n.Drained && !n.Failed {
+		return &Step{Action: Drain, Pool: p.Name, Node: n.Name}
+	}
+	return &Step{Action: DeleteNode, Pool: p.Name, Node: n.Name}
+}
+
+// remove takes a pool away.
+func (p Pool) remove() *Step {
+	if len(p.Nodes) > 0 {
+		return p.shrink(p.Model, len(p.Nodes))
+	}
+	return &Step{Action: DeletePool, Pool: p.Name}
+}
+
+// victims chooses the nodes that go: those that do not work, those that are cordoned or marked, old ones, those of the zone with
+// the most nodes, those with the fewest pods, and the newest. Standalone machines have fixed names, so those with the last names go.
+func (p Pool) victims(version string, count int, among []Node) []Node {
+	rest := slices.Clone(among)
+	var all []Node
+	for len(all) < count && len(rest) > 0 {
+		zones := map[string]int{}
+		for _, n := range rest {
+			zones[n.Zone]++
+		}
+		slices.SortStableFunc(rest, func(a, b Node) int {
+			if p.Standalone && len(p.old(version)) == 0 {
+				return cmp.Or(len(b.Name)-len(a.Name), cmp.Compare(b.Name, a.Name))
+			}
+			return cmp.Or(
+				rank(b.Failed || !b.Ready)-rank(a.Failed || !a.Ready),
+				rank(b.Cordoned || b.First)-rank(a.Cordoned || a.First),
+				rank(a.Version == version)-rank(b.Version == version),
+				zones[b.Zone]-zones[a.Zone],
+				a.Pods-b.Pods,
+				cmp.Compare(a.Age, b.Age),
+				cmp.Compare(a.Name, b.Name),
+			)
+		})
+		all, rest = append(all, rest[0]), rest[1:]
+	}
+	return all
+}
