@@ -81,7 +81,8 @@ func withGuest[F any](start func(context.Context, *Host) (F, error)) (err error)
 	if err != nil {
 		return err
 	}
-	arguments := append([]string{self}, forGuest(os.Args[1:])...)
+	// A guest has one processor, and parallel tests wait for servers most of the time.
+	arguments := append([]string{self, "-test.parallel=4"}, forGuest(os.Args[1:])...)
 	return Run(ctx, Command{Args: append(arguments, "-guest.facts="+string(text)), Dir: dir, Output: os.Stdout, Linked: true})
 }
 

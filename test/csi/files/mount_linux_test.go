@@ -27,7 +27,7 @@ func mountSMB(t *testing.T, share string, options ...string) (string, error) {
 		t.Fatal(err)
 	}
 	source := "//" + guest.HostAddress + "/" + share
-	return mount(t, "cifs", source, append([]string{"credentials=" + credentials}, options...)...)
+	return mountFrom(t, "cifs", source, append([]string{"credentials=" + credentials}, options...)...)
 }
 
 // mountNFS mounts a folder of the NFS server.
@@ -35,11 +35,11 @@ func mountNFS(t *testing.T, share string, options ...string) (string, error) {
 	t.Helper()
 	guest.Facts[facts](t)
 	source := guest.HostAddress + ":/" + account + "/" + share
-	return mount(t, "nfs", source, append([]string{"vers=4.1"}, options...)...)
+	return mountFrom(t, "nfs", source, append([]string{"vers=4.1"}, options...)...)
 }
 
-// mount mounts a share until the test ends. Its error has what the program said.
-func mount(t *testing.T, fsType, source string, options ...string) (string, error) {
+// mountFrom mounts a share until the test ends. Its error has what the program said.
+func mountFrom(t *testing.T, fsType, source string, options ...string) (string, error) {
 	t.Helper()
 	path := "/shares" + t.TempDir() // other users cannot enter a temporary directory itself
 	if err := os.MkdirAll(path, 0o755); err != nil {
