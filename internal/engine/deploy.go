@@ -195,7 +195,7 @@ func (e *Engine) secrets(p cluster.Plan) (parameters map[string]string, kubeconf
 		host = p.Names.InternalHost()
 	}
 	server := fmt.Sprintf("https://%s:%d", host, p.Definition.Cluster.Spec.Network.APIServer.Port)
-	kubeconfig, err = made.Kubeconfig(p.Names.Cluster, server, e.now())
+	kubeconfig, err = made.CA.Kubeconfig(p.Names.Cluster, server, e.now())
 	return parameters, kubeconfig, err
 }
 
