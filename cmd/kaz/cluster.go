@@ -14,7 +14,8 @@ import (
 func clusterCommand() *cobra.Command {
 	return group("cluster", "Make clusters on Azure from a definition",
 		clusterValidateCommand(), clusterExplainCommand(), clusterSchemaCommand(), clusterGenerateCommand(),
-		clusterDeployCommand(), clusterStatusCommand(), clusterResumeCommand(), clusterAbortCommand(), clusterDestroyCommand())
+		clusterDeployCommand(), clusterUpgradeCommand(), clusterScaleCommand(), clusterRepairCommand(), clusterKubeconfigCommand(),
+		clusterStatusCommand(), clusterResumeCommand(), clusterAbortCommand(), clusterDestroyCommand())
 }
 
 const layerArguments = "the files of a definition, the base first, such as cluster.yaml team-a.yaml; - for standard input"

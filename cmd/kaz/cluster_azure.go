@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -20,6 +22,7 @@ import (
 	"kaz/internal/arm"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/engine"
+	"kaz/internal/engine/dataplane"
 	"kaz/internal/local/azureclient"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
@@ -80,7 +83,7 @@ func (t *targetFlags) engine(ctx context.Context, a definition.Azure, say io.Wri
 		if err != nil {
 			return nil, err
 		}
-		if config.Transport, err = trusting(info.CAFile); err != nil {
+		if config.Transport, err = trusting(info); err != nil {
 			return nil, err
 		}
 		config.Endpoint, config.Credential, poll = info.ARM, fixedToken(info.Token), time.Second
@@ -102,22 +105,34 @@ func (t *targetFlags) engine(ctx context.Context, a definition.Azure, say io.Wri
 	if err != nil {
 		return nil, err
 	}
-	return &engine.Engine{Azure: client, Poll: poll, Say: func(line string) { _, _ = fmt.Fprintln(say, line) }}, nil
+	planes := dataplane.Client{Credential: config.Credential, HTTP: config.Transport}
+	if planes.HTTP == nil {
+		planes.HTTP = http.DefaultClient
+	}
+	return &engine.Engine{Azure: client, Poll: poll, Planes: planes, Say: func(line string) { _, _ = fmt.Fprintln(say, line) }}, nil
 }
 
-// trusting is a transport that trusts the certificate authority of a local Azure.
-func trusting(caFile string) (policy.Transporter, error) {
-	text, err := os.ReadFile(caFile)
+// trusting is a transport that trusts the certificate authority of a local Azure. Hosts of Azure are reached through its proxy, if
+// it has one.
+func trusting(info azureclient.Info) (policy.Transporter, error) {
+	text, err := os.ReadFile(info.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("certificate authority of the local Azure: %w", err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("certificate authority of the local Azure: no certificate in %s", caFile)
+		return nil, fmt.Errorf("certificate authority of the local Azure: no certificate in %s", info.CAFile)
 	}
-	return &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, ForceAttemptHTTP2: true,
-	}}, nil
+	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, ForceAttemptHTTP2: true}
+	if proxy, err := url.Parse(info.Proxy); err == nil && info.Proxy != "" {
+		transport.Proxy = func(r *http.Request) (*url.URL, error) {
+			if strings.HasPrefix(info.ARM, r.URL.Scheme+"://"+r.URL.Host) {
+				return nil, nil
+			}
+			return proxy, nil
+		}
+	}
+	return &http.Client{Transport: transport}, nil
 }
 
 // clusterPlace selects a cluster that exists without its definition.

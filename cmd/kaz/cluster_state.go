@@ -62,7 +62,7 @@ func writeStatus(out io.Writer, s engine.Status) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
 		{"cluster", s.Cluster}, {"resource group", s.ResourceGroup}, {"last deployment", strings.TrimSpace(s.State + " " + s.Since)},
-		{"version", s.Version}, {"API server", s.APIServer}, {"pools", strings.Join(s.Pools, ", ")}, {"resources", fmt.Sprint(s.Resources)},
+		{"version", s.Version}, {"API server", s.APIServer}, {"pools", strings.Join(s.Pools, ", ")}, {"open change", s.Change}, {"resources", fmt.Sprint(s.Resources)},
 	} {
 		if _, err := fmt.Fprintf(w, "%s\t%s\n", line[0], line[1]); err != nil {
 			return err
@@ -86,33 +86,45 @@ func recorded(command *cobra.Command, e *engine.Engine, at engine.Place) (cluste
 }
 
 func clusterResumeCommand() *cobra.Command {
-	var kubeconfig string
+	var f changeFlags
 	command := placeCommand(&cobra.Command{
 		Use:   "resume NAME",
-		Short: "Go on with a deployment that stopped, without its definition",
-		Long: `Deploys the definition that the last deployment recorded in Azure. It needs no file of the
-machine that began.`,
+		Short: "Go on with a deployment or a change that stopped, without its definition",
+		Long: `Goes on with a change of machines that has not ended, such as an upgrade. Without one it
+deploys the definition that the last deployment recorded in Azure. It needs no file of
+the machine that began.`,
 		Example: `  kaz cluster resume prod --subscription 00000000-0000-0000-0000-000000000001`,
 	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+		open, err := e.Open(command.Context(), at.Names())
+		if err != nil {
+			return err
+		}
+		if open != nil {
+			return f.run(command, e, *open)
+		}
+		if f.dryRun {
+			_, err := fmt.Fprintf(command.OutOrStdout(), "no change of %s has begun\n", at.Name)
+			return err
+		}
 		p, err := recorded(command, e, at)
 		if err != nil {
 			return err
 		}
-		return deploy(command.Context(), e, p, kubeconfig, command.OutOrStdout(), command.ErrOrStderr())
+		return deploy(command.Context(), e, p, f.kubeconfig, command.OutOrStdout(), command.ErrOrStderr())
 	})
-	command.Flags().StringVar(&kubeconfig, "kubeconfig", "", "file for the kubeconfig of a new cluster (default NAME.kubeconfig)")
+	f.define(command)
 	return command
 }
 
 func clusterAbortCommand() *cobra.Command {
 	return placeCommand(&cobra.Command{
 		Use:   "abort NAME",
-		Short: "Cancel the running deployment of a cluster; what is deployed stays",
+		Short: "Cancel the running deployment or change of a cluster; what is done stays",
 	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
 		if err := e.Abort(command.Context(), at.Names()); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(command.OutOrStdout(), "the deployment of %s is canceled\n", at.Name)
+		_, err := fmt.Fprintf(command.OutOrStdout(), "the deployment or change of %s is canceled\n", at.Name)
 		return err
 	})
 }

@@ -32,16 +32,22 @@ func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
 	return change.Plan(in.Cluster, r.target())
 }
 
-// look observes a cluster for a change.
+// look observes a cluster for a change. It asks etcd only if the control plane is to change.
 func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, error) {
 	if e.Workload == nil {
 		return inside{}, errInside
 	}
-	in, err := e.observe(ctx, n)
+	in, err := e.observe(ctx, n, false)
 	for err == nil && in.state.Main.running() { // of a process that died
 		if err = wait(ctx, e.every()); err == nil {
-			in, err = e.observe(ctx, n)
+			in, err = e.observe(ctx, n, false)
 		}
+	}
+	if err != nil {
+		return in, err
+	}
+	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
+		in, err = e.observe(ctx, n, true)
 	}
 	in.Saved = r.Saved != ""
 	return in, err
@@ -150,7 +156,8 @@ func (e *Engine) carryOn(ctx context.Context, n naming.Names, r Record) error {
 	}
 }
 
-// settle deploys what the definition changes beside machines, records the definition, and ends the change.
+// settle deploys what the definition changes beside machines, records the definition, gives kube-proxy the version, and ends the
+// change.
 func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 	state, err := e.Read(ctx, n)
 	if err != nil {
@@ -161,6 +168,9 @@ func (e *Engine) settle(ctx context.Context, n naming.Names, r Record) error {
 		return err
 	}
 	if _, err := e.deploy(ctx, p, nil, true); err != nil {
+		return err
+	}
+	if err := e.Workload.SetProxy(ctx, r.Definition.Cluster.Spec.Kubernetes.Version); err != nil {
 		return err
 	}
 	return e.Close(ctx, n)

@@ -261,7 +261,7 @@ func (w worker) nodesOf(pool string) int {
 
 // restore sets the capacity of a scale set to the number of its machines.
 func (w worker) restore(ctx context.Context, id azure.ID, pool string) error {
-	in, err := w.observe(ctx, w.names)
+	in, err := w.observe(ctx, w.names, false)
 	if err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (w worker) restore(ctx context.Context, id azure.ID, pool string) error {
 
 // awaitPool waits until the machines of a pool are ready nodes.
 func (w worker) awaitPool(ctx context.Context, s change.Step) error {
-	in, err := w.observe(ctx, w.names)
+	in, err := w.observe(ctx, w.names, false)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -130,9 +131,12 @@ func (e *Engine) deploy(ctx context.Context, p cluster.Plan, save func([]byte) e
 	if err != nil {
 		return Result{}, err
 	}
-	if m := w.state.Main; m != nil && m.running() {
+	if m := w.state.Main; m.running() {
 		return Result{}, fmt.Errorf("a deployment of %s runs since %s: wait for it, or end it with kaz cluster abort", p.Names.Cluster,
 			m.Properties.Timestamp)
+	}
+	if open, err := e.Open(ctx, p.Names); err != nil || open != nil && !replaced {
+		return Result{}, cmp.Or(err, ErrOpen)
 	}
 	e.sayOrphans(w)
 	result := Result{Units: slices.Sorted(maps.Keys(w.template.Units))}
@@ -165,7 +169,7 @@ func (e *Engine) deploy(ctx context.Context, p cluster.Plan, save func([]byte) e
 func (e *Engine) sayOrphans(w work) {
 	for _, unit := range slices.Sorted(maps.Keys(w.state.units)) {
 		if w.plan.Graph.Unit(unit) == nil {
-			e.say("unit %s is in Azure and not in the definition: it stays, because kaz cluster removes no units yet", unit)
+			e.say("unit %s is in Azure and not in the definition: it stays, and kaz cluster upgrade removes pools", unit)
 		}
 	}
 }
@@ -190,13 +194,17 @@ func (e *Engine) secrets(p cluster.Plan) (parameters map[string]string, kubeconf
 	if parameters, err = made.Parameters(); err != nil {
 		return nil, nil, err
 	}
+	kubeconfig, err = made.CA.Kubeconfig(p.Names.Cluster, Server(p), e.now())
+	return parameters, kubeconfig, err
+}
+
+// Server is the URL of a cluster's API server for people: the public one, if there is one.
+func Server(p cluster.Plan) string {
 	host := p.Names.PublicHost()
 	if host == "" {
 		host = p.Names.InternalHost()
 	}
-	server := fmt.Sprintf("https://%s:%d", host, p.Definition.Cluster.Spec.Network.APIServer.Port)
-	kubeconfig, err = made.Kubeconfig(p.Names.Cluster, server, e.now())
-	return parameters, kubeconfig, err
+	return fmt.Sprintf("https://%s:%d", host, p.Definition.Cluster.Spec.Network.APIServer.Port)
 }
 
 // makeGroup makes the resource group of a new cluster.
@@ -411,9 +419,22 @@ func remedy(code string) string {
 	}
 }
 
-// Abort cancels the running deployment of a cluster. What is deployed stays.
+// Abort cancels the running deployment of a cluster and forgets a change that has not ended. What was done stays.
 func (e *Engine) Abort(ctx context.Context, n naming.Names) error {
-	_, err := azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: deploymentID(n.Group(), n.Deployment()), Action: "cancel"})
+	open, err := e.Open(ctx, n)
+	if err != nil {
+		return err
+	}
+	if open != nil {
+		state, err := e.Read(ctx, n)
+		if err != nil {
+			return err
+		}
+		if err := e.Close(ctx, n); err != nil || !state.Main.running() {
+			return err
+		}
+	}
+	_, err = azure.Do(ctx, e.Azure, azure.Request{Verb: azure.Post, ID: deploymentID(n.Group(), n.Deployment()), Action: "cancel"})
 	return err
 }
 

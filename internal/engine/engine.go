@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"kaz/internal/azure"
+	"kaz/internal/engine/dataplane"
 	"kaz/internal/engine/workload"
 	"kaz/internal/plan/cluster"
 	"kaz/internal/plan/cluster/definition"
@@ -43,6 +44,8 @@ type Engine struct {
 	Etcd Etcd
 	// Patience bounds how long the steps of a change may take.
 	Patience Patience
+	// Planes are the data planes of Azure.
+	Planes dataplane.Client
 }
 
 // Patience bounds how long the steps of a change may take.
@@ -100,8 +103,8 @@ type deployment struct {
 	} `json:"properties"`
 }
 
-func (d deployment) running() bool {
-	return !slices.Contains([]string{"Succeeded", "Failed", "Canceled", ""}, d.Properties.ProvisioningState)
+func (d *deployment) running() bool {
+	return d != nil && !slices.Contains([]string{"Succeeded", "Failed", "Canceled", ""}, d.Properties.ProvisioningState)
 }
 
 // hash is the hash of the template that a nested deployment was made from.

@@ -78,8 +78,9 @@ type inside struct {
 	instances map[string]instance
 }
 
-// observe reads what is there of a cluster, in Azure and inside of the cluster.
-func (e *Engine) observe(ctx context.Context, n naming.Names) (inside, error) {
+// observe reads what is there of a cluster, in Azure and inside of the cluster. Without etcd the nodes of the control plane count
+// as its members.
+func (e *Engine) observe(ctx context.Context, n naming.Names, etcd bool) (inside, error) {
 	var in inside
 	var err error
 	if in.state, err = e.Read(ctx, n); err != nil {
@@ -95,14 +96,15 @@ func (e *Engine) observe(ctx context.Context, n naming.Names) (inside, error) {
 	if in.Version, err = e.Workload.Version(ctx); err != nil {
 		return in, err
 	}
-	if err := e.observeMembers(ctx, n, &in, nodes); err != nil {
+	if err := e.observeMembers(ctx, n, &in, nodes, etcd && e.Etcd != nil); err != nil {
 		return in, err
 	}
 	return in, e.observePools(ctx, n, &in, nodes)
 }
 
 // observeMembers joins what Azure, the API server and etcd know of the control plane.
-func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside, nodes map[string]workload.Node) error {
+func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside, nodes map[string]workload.Node,
+	etcd bool) error {
 	all := map[string]*change.Member{}
 	member := func(name string) *change.Member {
 		unit, _ := strings.CutPrefix(name, n.Cluster+"-")
@@ -136,21 +138,12 @@ func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside,
 		if m := member(name); m != nil {
 			m.Node, m.Healthy = true, node.Ready && node.APIServer
 			m.Drained = node.Cordoned && node.Pods == 0
-			m.Voter = e.Etcd == nil
+			m.Voter = !etcd
 		}
 	}
-	if e.Etcd != nil {
-		members, err := e.Etcd.Members(ctx)
-		if err != nil {
-			return fmt.Errorf("members of etcd: %w", err)
-		}
-		for name := range all {
-			all[name].Healthy = all[name].Healthy && slices.ContainsFunc(members, func(one EtcdMember) bool { return one.Name == name && one.Healthy })
-		}
-		for _, one := range members {
-			if m := member(one.Name); m != nil {
-				m.Voter, m.Learner, m.Leader = !one.Learner, one.Learner, one.Leader
-			}
+	if etcd {
+		if err := e.observeEtcd(ctx, all, member); err != nil {
+			return err
 		}
 	}
 	for _, m := range all {
@@ -159,6 +152,24 @@ func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside,
 	slices.SortFunc(in.Members, func(a, b change.Member) int {
 		return strings.Compare(naming.MemberUnit(a.Index, a.Generation), naming.MemberUnit(b.Index, b.Generation))
 	})
+	return nil
+}
+
+// observeEtcd adds what etcd knows of its members.
+func (e *Engine) observeEtcd(ctx context.Context, all map[string]*change.Member, member func(string) *change.Member) error {
+	members, err := e.Etcd.Members(ctx)
+	if err != nil {
+		return fmt.Errorf("members of etcd: %w", err)
+	}
+	for name := range all {
+		answers := slices.ContainsFunc(members, func(one EtcdMember) bool { return one.Name == name && one.Healthy })
+		all[name].Healthy = all[name].Healthy && answers
+	}
+	for _, one := range members {
+		if m := member(one.Name); m != nil {
+			m.Voter, m.Learner, m.Leader = !one.Learner, one.Learner, one.Leader
+		}
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,6 +28,7 @@ type Status struct {
 	Version       string       `json:"version,omitempty"`
 	APIServer     string       `json:"apiServer,omitempty"`
 	Pools         []string     `json:"pools,omitempty"`
+	Change        string       `json:"change,omitempty"` // that has begun and not ended
 	Units         []UnitStatus `json:"units,omitempty"`
 	// Resources is the number of resources with the tag of the cluster.
 	Resources int `json:"resources"`
@@ -39,6 +41,13 @@ func (e *Engine) Status(ctx context.Context, n naming.Names) (Status, error) {
 	s, err := e.Read(ctx, n)
 	if err != nil || s.Group == nil || s.Main == nil {
 		return status, err
+	}
+	open, err := e.Open(ctx, n)
+	if err != nil {
+		return status, err
+	}
+	if open != nil {
+		status.Change = fmt.Sprintf("to version %s, since %s", open.Definition.Cluster.Spec.Kubernetes.Version, open.Began)
 	}
 	status.State, status.Since = s.Main.Properties.ProvisioningState, s.Main.Properties.Timestamp
 	if d := s.Definition; d != nil {

@@ -7,11 +7,13 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -159,4 +161,45 @@ func (s Secrets) Parameters() (map[string]string, error) {
 	key, err := keyPEM(s.ServiceAccount)
 	all["pkiServiceAccount"] = string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})) + string(key)
 	return all, err
+}
+
+// Parse reads an authority from a certificate and a key in PEM, as [Authority.Bundle] writes it.
+func Parse(bundle []byte) (Authority, error) {
+	var a Authority
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		var err error
+		switch block.Type {
+		case "CERTIFICATE":
+			a.certificate, err = x509.ParseCertificate(block.Bytes)
+		case "PRIVATE KEY":
+			var key any
+			if key, err = x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+				a.key, _ = key.(*ecdsa.PrivateKey)
+			}
+		}
+		if err != nil {
+			return Authority{}, fmt.Errorf("certificate authority: %w", err)
+		}
+	}
+	if a.certificate == nil || a.key == nil {
+		return Authority{}, errors.New("certificate authority: want a certificate and an ECDSA key in PEM")
+	}
+	return a, nil
+}
+
+// TLS is the configuration of a client whose certificate the authority has issued, for servers with certificates of the same
+// authority.
+func (a Authority) TLS(user string, now time.Time) (*tls.Config, error) {
+	const valid = 24 * time.Hour
+	certificate, key, err := a.Client(user, "", now, now.Add(valid))
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(a.certificate)
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}}, nil
 }

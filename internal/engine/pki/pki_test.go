@@ -96,7 +96,7 @@ func TestKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := s.Kubeconfig("prod", "https://api:6443", now)
+	text, err := s.CA.Kubeconfig("prod", "https://api:6443", now)
 	if err != nil {
 		t.Fatal(err)
 	}

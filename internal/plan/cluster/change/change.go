@@ -124,6 +124,11 @@ type Step struct {
 // Slot is the index and the generation of the member that a step is about.
 func (s Step) Slot() (index, generation int) { return s.index, s.generation }
 
+// OfControlPlane reports whether a step changes the control plane.
+func (s *Step) OfControlPlane() bool {
+	return s != nil && (s.Action == Save || s.Action == SetVersion || s.Member != "")
+}
+
 func (s Step) String() string {
 	parts := []string{string(s.Action)}
 	for _, part := range []string{s.Member, s.Pool, s.Node, strings.Join(s.Names, ", ")} {

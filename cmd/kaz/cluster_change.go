@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kaz/internal/engine"
+	"kaz/internal/engine/dataplane"
+	"kaz/internal/engine/etcd"
+	"kaz/internal/engine/pki"
+	"kaz/internal/engine/workload"
+	"kaz/internal/plan/cluster/change"
+	"kaz/internal/plan/cluster/definition"
+	"kaz/internal/plan/cluster/naming"
+)
+
+// changeFailed is the exit status of a change that stopped at a node or a member.
+const changeFailed exitCode = 7
+
+// changeFlags are the flags of commands that drain and replace machines.
+type changeFlags struct {
+	kubeconfig   string
+	dryRun       bool
+	drainTimeout time.Duration
+	force        bool
+}
+
+func (f *changeFlags) define(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default NAME.kubeconfig)")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only show the steps")
+	flags.DurationVar(&f.drainTimeout, "drain-timeout", 30*time.Minute, "how long the drain of a node may take")
+	flags.BoolVar(&f.force, "force", false,
+		"after --drain-timeout delete pods against their disruption budgets, and evict pods that have no controller")
+}
+
+// inside connects an engine with the inside of a cluster.
+func (f *changeFlags) inside(e *engine.Engine, n naming.Names) error {
+	file := f.kubeconfig
+	if file == "" {
+		file = n.Cluster + ".kubeconfig"
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("kubeconfig of cluster %s: %w", n.Cluster, err)
+	}
+	e.Workload = &workload.Cluster{Client: client, Say: func(format string, args ...any) {
+		if e.Say != nil {
+			e.Say(fmt.Sprintf(format, args...))
+		}
+	}}
+	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
+	pods := etcd.Pods{Client: client, Config: config}
+	e.Etcd = &etcd.Client{Names: pods.Names, Dial: pods.Dial,
+		TLS: func(ctx context.Context) (*tls.Config, error) {
+			authority, err := secretAuthority(ctx, e.Planes, n, "pki-etcd-ca")
+			if err != nil {
+				return nil, err
+			}
+			return authority.TLS("kaz", time.Now())
+		},
+		Put: func(ctx context.Context, name string, backup *os.File) (string, error) {
+			return e.Planes.PutBlob(ctx, n.ContainerURL(), "etcd/"+name, backup)
+		},
+	}
+	return nil
+}
+
+// secretAuthority reads a certificate authority from the key vault of a cluster.
+func secretAuthority(ctx context.Context, planes dataplane.Client, n naming.Names, what string) (pki.Authority, error) {
+	text, err := planes.Secret(ctx, n.VaultURL(), n.VaultAudience()+"/.default", n.Secret(what))
+	if err != nil {
+		return pki.Authority{}, err
+	}
+	return pki.Parse([]byte(text))
+}
+
+// run shows or makes a change.
+func (f *changeFlags) run(command *cobra.Command, e *engine.Engine, r engine.Record) error {
+	n := naming.Of(r.Definition.Cluster)
+	if err := f.inside(e, n); err != nil {
+		return err
+	}
+	if f.dryRun {
+		steps, err := e.Steps(command.Context(), r)
+		if err != nil {
+			return err
+		}
+		return writeSteps(command.OutOrStdout(), steps)
+	}
+	return ended(command, e, n, e.Change(command.Context(), r))
+}
+
+func writeSteps(out io.Writer, steps []change.Step) error {
+	for _, step := range steps {
+		if _, err := fmt.Fprintln(out, step); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out, "%d steps\n", len(steps))
+	return err
+}
+
+// ended says how a change ended. An error before it began is no exit status of its own.
+func ended(command *cobra.Command, e *engine.Engine, n naming.Names, failed error) error {
+	if failed == nil {
+		_, err := fmt.Fprintf(command.OutOrStdout(), "cluster %s is as its definition says\n", n.Cluster)
+		return err
+	}
+	open, err := e.Open(context.WithoutCancel(command.Context()), n)
+	if err != nil || open == nil || errors.Is(failed, engine.ErrOpen) {
+		return failed
+	}
+	if _, err := fmt.Fprintf(command.ErrOrStderr(), "%v\nkaz cluster resume %s goes on, kaz cluster abort %s leaves it as it is\n", failed,
+		n.Cluster, n.Cluster); err != nil {
+		return err
+	}
+	return changeFailed
+}
+
+func clusterUpgradeCommand() *cobra.Command {
+	var target targetFlags
+	var f changeFlags
+	var through []string
+	command := &cobra.Command{
+		Use:   "upgrade FILE...",
+		Short: "Bring the machines of a cluster to its definition",
+		Long: `Replaces machines, one after the other, until all have the version of the definition, and
+the control plane and the pools have its numbers of machines. Pools that the definition
+no longer has are drained and removed.
+
+Minor versions are passed one by one. Each member of the control plane is replaced by a
+new machine, which joins before the old one leaves; etcd is saved first. Pools get one
+further node, and each old node is drained and deleted.
+
+A change that stops is in Azure: kaz cluster resume goes on, also on another machine.
+Exit status 7: a node or a member stopped the change.`,
+		Example: `  kaz cluster upgrade cluster.yaml --dry-run
+  kaz cluster upgrade cluster.yaml team-a.yaml --through 1.37.4`,
+		Args: wants(1, 100, layerArguments),
+		RunE: func(command *cobra.Command, args []string) error {
+			p, err := target.plan(command, args)
+			if err != nil {
+				return err
+			}
+			e, err := target.engine(command.Context(), p.Definition.Cluster.Spec.Azure, command.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			r := engine.Record{Definition: p.Definition}
+			if r.Through, err = minors(through); err != nil {
+				return err
+			}
+			return f.run(command, e, r)
+		},
+	}
+	target.define(command)
+	f.define(command)
+	command.Flags().StringSliceVar(&through, "through", nil,
+		"versions of the minors on the way, such as 1.37.4 (default the first of each minor)")
+	return command
+}
+
+// minors are versions by their minors.
+func minors(versions []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, version := range versions {
+		parts := strings.Split(version, ".")
+		if len(parts) != 3 {
+			return nil, fmt.Errorf("--through %s: want a version such as 1.37.4", version)
+		}
+		all[parts[0]+"."+parts[1]] = version
+	}
+	return all, nil
+}
+
+// deployedCommand is a command that changes a cluster from the definition that Azure records. change gets that definition.
+func deployedCommand(command *cobra.Command, args cobra.PositionalArgs,
+	change func(*definition.Definition, []string) (engine.Record, error),
+) *cobra.Command {
+	var target targetFlags
+	var place clusterPlace
+	var f changeFlags
+	target.define(command)
+	place.define(command)
+	f.define(command)
+	command.Args = args
+	command.RunE = func(command *cobra.Command, args []string) error {
+		e, at, err := place.open(command, &target, args[0])
+		if err != nil {
+			return err
+		}
+		p, err := recorded(command, e, at)
+		if err != nil {
+			return err
+		}
+		r, err := change(&p.Definition, args[1:])
+		if err != nil {
+			return err
+		}
+		return f.run(command, e, r)
+	}
+	return command
+}
+
+func clusterScaleCommand() *cobra.Command {
+	var count int
+	command := deployedCommand(&cobra.Command{
+		Use:   "scale NAME POOL",
+		Short: "Change the number of nodes of a pool",
+		Long: `Makes nodes, or drains and deletes some: first those that are not ready, are cordoned or
+have the annotation kaz/delete-first, then those of the zone with the most nodes, those
+with the fewest pods, and the newest. Set the number in the definition, too: a later
+deployment brings the pool to it.`,
+		Example: `  kaz cluster scale prod general --count 5 --subscription 00000000-0000-0000-0000-000000000001`,
+	}, wants(2, 2, "the name of one cluster and of one of its pools"), func(d *definition.Definition, args []string) (engine.Record, error) {
+		i := slices.IndexFunc(d.Pools, func(p definition.NodePool) bool { return p.Metadata.Name == args[0] })
+		const most = 1000
+		switch {
+		case i < 0:
+			return engine.Record{}, fmt.Errorf("cluster %s has no pool %s: want one of %s", d.Cluster.Metadata.Name, args[0], poolNames(d.Pools))
+		case d.Pools[i].Spec.Autoscaling != nil:
+			return engine.Record{}, fmt.Errorf("pool %s is autoscaled: set autoscaling.min and max in the definition", args[0])
+		case count < 0 || count > most:
+			return engine.Record{}, fmt.Errorf("--count %d: want 0 to %d", count, most)
+		}
+		d.Pools[i].Spec.Replicas = count
+		return engine.Record{Definition: *d}, nil
+	})
+	command.Flags().IntVar(&count, "count", -1, "number of nodes")
+	return command
+}
+
+func poolNames(pools []definition.NodePool) string {
+	var all []string
+	for _, p := range pools {
+		all = append(all, p.Metadata.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+func clusterRepairCommand() *cobra.Command {
+	return deployedCommand(&cobra.Command{
+		Use:   "repair NAME [MEMBER...]",
+		Short: "Replace members of the control plane",
+		Long: `Replaces the named members, such as cp-1, and makes those anew whose machine is gone. A
+member that answers leaves when its replacement has joined; one that does not answer
+leaves first. Etcd keeps a majority at every moment: if it has none, nothing is done.`,
+		Example: `  kaz cluster repair prod cp-1 --subscription 00000000-0000-0000-0000-000000000001`,
+	}, wants(1, 6, "the name of one cluster, and of members such as cp-1"), func(d *definition.Definition, args []string) (engine.Record, error) {
+		for _, id := range args {
+			if _, _, ok := naming.MemberSlot(id); !ok {
+				return engine.Record{}, fmt.Errorf("%q is no member: want the end of the machine's name, such as cp-1", id)
+			}
+		}
+		return engine.Record{Definition: *d, Replace: args}, nil
+	})
+}
+
+func clusterKubeconfigCommand() *cobra.Command {
+	var file string
+	command := placeCommand(&cobra.Command{
+		Use:   "kubeconfig NAME",
+		Short: "Make a new kubeconfig of a cluster",
+		Long: `Reads the certificate authority of the cluster from its key vault and issues a certificate
+of the group system:masters, which is valid for a year. It needs the right to read
+secrets of the vault.`,
+		Example: `  kaz cluster kubeconfig prod --subscription 00000000-0000-0000-0000-000000000001`,
+	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+		p, err := recorded(command, e, at)
+		if err != nil {
+			return err
+		}
+		authority, err := secretAuthority(command.Context(), e.Planes, p.Names, "pki-ca")
+		if err != nil {
+			return err
+		}
+		text, err := authority.Kubeconfig(p.Names.Cluster, engine.Server(p), time.Now())
+		if err != nil {
+			return err
+		}
+		if file == "" {
+			file = p.Names.Cluster + ".kubeconfig"
+		}
+		if err := saveKubeconfig(file, text); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(command.OutOrStdout(), "kubeconfig:", file)
+		return err
+	})
+	command.Flags().StringVar(&file, "kubeconfig", "", "file for the kubeconfig (default NAME.kubeconfig)")
+	return command
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/local/azureclient"
+	"kaz/internal/local/azureserver"
+)
+
+// apiServer answers for the nodes of a cluster of one member and two nodes of a pool, and returns a kubeconfig for it.
+func apiServer(t *testing.T) string {
+	t.Helper()
+	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
+	for _, name := range []string{"dev-cp-0", "dev-general000000", "dev-general000001"} {
+		nodes.Items = append(nodes.Items, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: "v1.36.2"},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
+	}
+	pods.Items = append(pods.Items, corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver-dev-cp-0", Namespace: "kube-system",
+			Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}},
+		Spec:   corev1.PodSpec{NodeName: "dev-cp-0"},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}})
+	answers := map[string]any{
+		"/api/v1/namespaces/kube-system/pods": &corev1.PodList{},
+		"/api/v1/nodes":                       nodes, "/api/v1/pods": pods, "/apis/storage.k8s.io/v1/volumeattachments": &storagev1.VolumeAttachmentList{},
+		"/api/v1/namespaces/kube-system/configmaps/kubeadm-config": &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config", Namespace: "kube-system"},
+			Data:       map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.36.2\n"}},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, has := answers[r.URL.Path]
+		w.Header().Set("Content-Type", "application/json")
+		if !has {
+			w.WriteHeader(http.StatusNotFound)
+			answer = metav1.Status{Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: r.URL.Path}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "api.conf")
+	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":%q}}],
+		"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"users":[{"name":"u","user":{}}]}`, server.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestClusterChanges shows the steps of changes, and what the commands refuse.
+func TestClusterChanges(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	examples, err := filepath.Abs(exampleDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	dir, err := azureclient.AnnounceDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	azure, err := azureserver.Start(t.Context(), azureserver.Options{
+		Address: "127.0.0.1:0", HTTPAddress: "127.0.0.1:0", CAFile: filepath.Join(t.TempDir(), "ca.pem"), AnnounceDir: dir,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := azure.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	write := func(name string, replace ...string) {
+		text, err := os.ReadFile(filepath.Join(examples, "dev.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.NewReplacer(append(replace, "spec: {replicas: 1, zones: []}", "spec: {replicas: 2, zones: []}")...).Replace(string(text))
+		if err := os.WriteFile(name, []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("dev.yaml")
+	write("upgraded.yaml", "1.36.2", "1.37.1")
+	write("moved.yaml", "spec: {replicas: 1, zones: []}", "spec: {replicas: 2, zones: [], maxPods: 50}")
+	api := apiServer(t)
+	for _, step := range []struct {
+		args   string
+		status int
+		out    string
+		errs   string
+	}{
+		{args: "deploy dev.yaml --local --kubeconfig admin.conf", out: "cluster dev is deployed"},
+		{args: "scale dev general --count 1 --local --kubeconfig API --dry-run",
+			out: "cordon nodes of pool general dev-general000000\ndrain node general dev-general000000\ndelete node general dev-general000000\n3 steps"},
+		{args: "scale dev general --count 3 --local --kubeconfig API --dry-run", out: "grow pool general to 3\n1 steps"},
+		{args: "scale dev other --count 3 --local --kubeconfig API", status: 1, errs: "cluster dev has no pool other: want one of general"},
+		{args: "scale dev general --local --kubeconfig API", status: 1, errs: "--count -1: want 0 to 1000"},
+		{args: "scale dev general --count 1 --local --kubeconfig none.conf", status: 1, errs: "kubeconfig of cluster dev"},
+		{args: "upgrade dev.yaml --local --kubeconfig API --dry-run", out: "0 steps"},
+		{args: "upgrade dev.yaml --local --kubeconfig API --through 1.37", status: 1, errs: "want a version such as 1.37.4"},
+		{args: "upgrade upgraded.yaml --local --kubeconfig API", status: 1, errs: "members of etcd: no member of etcd runs"},
+		{args: "upgrade moved.yaml --local --kubeconfig API", status: 1, errs: "NodePool general: spec.maxPods: 110 -> 50 (replaces machines)"},
+		{args: "repair dev cp-x --local --kubeconfig API", status: 1, errs: `"cp-x" is no member`},
+		{args: "deploy upgraded.yaml --local --dry-run", status: 3, errs: "kaz cluster upgrade can"},
+		{args: "resume dev --local --dry-run", out: "no change of dev has begun"},
+		{args: "kubeconfig dev --local", status: 1, errs: "secret dev-pki-ca of the key vault"},
+	} {
+		out, errs, status := runCluster(t, "", strings.Fields(strings.ReplaceAll(step.args, "API", api))...)
+		if status != step.status || !strings.Contains(out, step.out) || !strings.Contains(errs, step.errs) {
+			t.Fatalf("%s: status %d, output\n%s\nerrors\n%s", step.args, status, out, errs)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+// Package dataplane reads secrets of a cluster's key vault and writes blobs of its storage account. Layer L3.
+package dataplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// Client asks the data planes of Azure.
+type Client struct {
+	Credential azcore.TokenCredential
+	HTTP       policy.Transporter
+}
+
+const (
+	vaultVersion = "7.4"
+	blobVersion  = "2021-08-06"
+	storageScope = "https://storage.azure.com/.default"
+	mostAnswer   = 1 << 20
+)
+
+// do sends a request with a token of a scope. Its error has Azure's answer, but never a body that was sent or a secret.
+func (c Client) do(ctx context.Context, scope string, r *http.Request) ([]byte, error) {
+	token, err := c.Credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+token.Token)
+	answer, err := c.HTTP.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode >= http.StatusBadRequest {
+		return nil, fmt.Errorf("%s %s: %s: %.500s", r.Method, r.URL.Path, answer.Status, body)
+	}
+	return body, nil
+}
+
+// Secret reads a secret of a key vault. The scope is that of the vault's cloud, such as https://vault.azure.net/.default.
+func (c Client) Secret(ctx context.Context, vaultURL, scope, name string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, vaultURL+"/secrets/"+name+"?api-version="+vaultVersion, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	body, err := c.do(ctx, scope, r)
+	if err != nil {
+		return "", fmt.Errorf("secret %s of the key vault: %w", name, err)
+	}
+	var secret struct {
+		Value string `json:"value"`
+	}
+	if err := json.Unmarshal(body, &secret); err != nil || secret.Value == "" {
+		return "", fmt.Errorf("secret %s of the key vault: the answer has no value", name)
+	}
+	return secret.Value, nil
+}
+
+// PutBlob writes a file as a new blob and returns its address. It does not replace a blob.
+func (c Client) PutBlob(ctx context.Context, containerURL, name string, file *os.File) (string, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	address := containerURL + "/" + name
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, address, io.NopCloser(file))
+	if err != nil {
+		return "", err
+	}
+	r.ContentLength = info.Size()
+	r.Header.Set("x-ms-version", blobVersion)
+	r.Header.Set("x-ms-blob-type", "BlockBlob")
+	r.Header.Set("If-None-Match", "*")
+	if _, err := c.do(ctx, storageScope, r); err != nil {
+		return "", fmt.Errorf("blob %s: %w", address, err)
+	}
+	return address, nil
+}
