@@ -73,6 +73,9 @@ func (t *transaction) apply(id azure.ID, body behaviour.Object) error {
 	return t.runner.FinishRunning(r.Kind, r.ID)
 }
 
+// Outcome implements [behaviour.World].
+func (t *transaction) Outcome(id azure.ID) error { return t.runner.Outcome(id) }
+
 // Remove implements [behaviour.World]. An error takes back what it did.
 func (t *transaction) Remove(id azure.ID) error {
 	mark := t.Mark()

@@ -18,7 +18,7 @@ func TestPermissionsMatchActions(t *testing.T) {
 		{[]string{"*"}, []string{"A.B/*/delete"}, "A.B/c/delete", false},
 		{nil, nil, "A.B/c/read", false},
 	} {
-		if got := (Permission{c.actions, c.not}).allows(c.action); got != c.want {
+		if got := (Permission{Actions: c.actions, NotActions: c.not}).allows(c.action); got != c.want {
 			t.Errorf("%v without %v allows %s: %v", c.actions, c.not, c.action, got)
 		}
 	}

@@ -176,6 +176,7 @@ func (n *Nodes) Boot(ctx context.Context, tasks *errgroup.Group, describe func(i
 
 // BootImages keeps the machines that have custom data as Azure describes them, until ctx is done: they boot from images.
 func (n *Nodes) BootImages(ctx context.Context, tasks *errgroup.Group, choose func(inventory.Machine) (boot.Image, error)) {
+	tasks.Go(func() error { return n.runScripts(ctx) })
 	platform := &platforms{nodes: n, tasks: tasks, served: map[string]bool{}}
 	n.keep(ctx, tasks, func(m inventory.Machine, at vm.Place, _ netip.Addr) ([]string, error) {
 		if err := platform.serve(ctx, m.Network); err != nil {
