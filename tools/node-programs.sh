@@ -6,7 +6,8 @@ set -euo pipefail
 [[ $(uname) == Linux ]] && ((EUID == 0)) && command -v apt-get >/dev/null || exit 0
 
 declare -A packages=([containerd]=containerd [runc]=runc [nft]=nftables [iptables]=iptables [ip]=iproute2 [nsenter]=util-linux
-  [mkfs.ext4]=e2fsprogs [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs)
+  [mkfs.ext4]=e2fsprogs [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs
+  [debootstrap]=debootstrap)
 missing=()
 for program in "${!packages[@]}"; do
   command -v "$program" >/dev/null || missing+=("${packages[$program]}")

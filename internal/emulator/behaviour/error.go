@@ -38,7 +38,9 @@ func (e *Error) With(code, format string, args ...any) *Error {
 }
 
 // Later returns the error with which the end of an operation says that the operation goes on.
-func Later() *Error { return &Error{Status: 202, Code: "Later", Message: "The operation goes on.", Keep: true, Later: true} }
+func Later() *Error {
+	return &Error{Status: 202, Code: "Later", Message: "The operation goes on.", Keep: true, Later: true}
+}
 
 // GoesOn reports whether an error is that of [Later].
 func GoesOn(err error) bool {

@@ -170,7 +170,7 @@ func newSpec(t *testing.T) Spec {
 	}
 	s := Spec{
 		Search: "internal.example", AzureCA: authority, Tenant: "tenant",
-		Place: Place{Name: "node-1", Dir: t.TempDir(), Namespace: "/run/netns/" + namespace, Cgroup: namespace + "/node-1"},
+		Place:     Place{Name: "node-1", Dir: t.TempDir(), Namespace: "/run/netns/" + namespace, Cgroup: namespace + "/node-1"},
 		Addresses: []netip.Addr{netip.MustParseAddr("10.240.0.4")}, Resolver: netip.MustParseAddr("168.63.129.16"),
 		PodRanges:     []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
 		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},

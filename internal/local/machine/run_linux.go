@@ -24,7 +24,9 @@ func Run(ctx context.Context, s Spec, guest ...string) error { return run(ctx, s
 
 // RunAt runs a machine whose first process sees only its own control groups, until it ends or ctx is done. guest is the command
 // line of the first process.
-func RunAt(ctx context.Context, p Place, guest ...string) error { return run(ctx, p, unix.CLONE_NEWCGROUP, guest) }
+func RunAt(ctx context.Context, p Place, guest ...string) error {
+	return run(ctx, p, unix.CLONE_NEWCGROUP, guest)
+}
 
 func run(ctx context.Context, p Place, more uintptr, guest []string) error {
 	g, err := enterCgroup(p.Cgroup, more&unix.CLONE_NEWCGROUP != 0)
