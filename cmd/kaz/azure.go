@@ -100,6 +100,7 @@ func runBooting(command *cobra.Command, o azureserver.Options, dir string) error
 	if err != nil {
 		return err
 	}
+	o.Boots = true
 	return runAzure(command.Context(), o, command.OutOrStdout(), machines)
 }
 

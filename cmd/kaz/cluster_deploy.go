@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +90,10 @@ func (o deployFlags) run(command *cobra.Command, e *engine.Engine, p cluster.Pla
 			strings.Join(units, ", "))
 		return err
 	}
-	return deploy(ctx, e, p, o.kubeconfig, out, command.ErrOrStderr())
+	if err := deploy(ctx, e, p, o.kubeconfig, out, command.ErrOrStderr()); err != nil || !o.target.local {
+		return err
+	}
+	return reachHere(ctx, e.Azure, p, cmp.Or(o.kubeconfig, p.Names.Cluster+".kubeconfig"))
 }
 
 // check prints the findings of the preflight, and returns an exit status if one of them stops a deployment.

@@ -51,6 +51,8 @@ type Options struct {
 	Latency float64
 	// Throttle refuses too many requests as Azure does.
 	Throttle bool
+	// Boots says that something boots the machines with custom data: operations wait for their software.
+	Boots bool
 	// AccessControl enforces role assignments on principals that are no owners.
 	AccessControl bool
 	// Faults are rules that make requests go wrong.
@@ -142,7 +144,7 @@ func New(o Options) (*Emulator, error) {
 	draws := random.New(o.Seed + 1)
 	e := &Emulator{transactions: transactions{persistence: &persistence{}}}
 	e.parts = parts{
-		tenancy: tenancy{o.Subscription, o.Tenant, o.Subscriptions, o.Quotas}, accessControl: o.AccessControl, queue: operation.NewQueue(),
+		tenancy: tenancy{o.Subscription, o.Tenant, o.Subscriptions, o.Quotas, o.Boots}, accessControl: o.AccessControl, queue: operation.NewQueue(),
 		random: random.New(o.Seed), faults: fault.NewRules(draws), latency: latency.Model{Factor: o.Latency, Table: table, Random: draws}, log: o.Log,
 	}
 	e.front = front{

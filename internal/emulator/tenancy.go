@@ -15,6 +15,7 @@ type tenancy struct {
 	subscription, tenant string // of the main subscription
 	others               []Subscription
 	quotas               map[string]int
+	boots                bool
 }
 
 // Tenant implements [behaviour.World].
@@ -22,6 +23,9 @@ func (t *tenancy) Tenant() string { return t.tenant }
 
 // Subscription implements [behaviour.World].
 func (t *tenancy) Subscription() string { return t.subscription }
+
+// Boots implements [behaviour.World].
+func (t *tenancy) Boots() bool { return t.boots }
 
 // Quota implements [behaviour.World].
 func (t *tenancy) Quota(name string) (limit int, given bool) {

@@ -98,6 +98,9 @@ func (t *transaction) faulty(r *request) error {
 	return nil
 }
 
+// Outcome implements [behaviour.World].
+func (t *transaction) Outcome(id azure.ID) error { return t.runner.Outcome(id) }
+
 // Remove implements [behaviour.World]. An error takes back what it did.
 func (t *transaction) Remove(id azure.ID) error {
 	mark := t.Mark()

@@ -1,6 +1,7 @@
 package behaviour
 
 import (
+	"errors"
 	"fmt"
 
 	"kaz/internal/azure"
@@ -19,6 +20,8 @@ type Error struct {
 	Bare bool `json:"bare,omitempty"`
 	// Keep leaves what an operation did before it failed, as a deployment does.
 	Keep bool `json:"keep,omitempty"`
+	// Later is no failure: the operation goes on, and its end is tried again soon.
+	Later bool `json:"-"`
 	// RetryAfter in seconds is sent as a header when not 0.
 	RetryAfter int `json:"retryAfter,omitempty"`
 }
@@ -32,6 +35,17 @@ func (e *Error) At(target string) *Error { e.Target = target; return e }
 func (e *Error) With(code, format string, args ...any) *Error {
 	e.Details = append(e.Details, &Error{Code: code, Message: fmt.Sprintf(format, args...)})
 	return e
+}
+
+// Later returns the error with which the end of an operation says that the operation goes on.
+func Later() *Error {
+	return &Error{Status: 202, Code: "Later", Message: "The operation goes on.", Keep: true, Later: true}
+}
+
+// GoesOn reports whether an error is that of [Later].
+func GoesOn(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Later
 }
 
 // Refusal is a provider's error.

@@ -34,6 +34,8 @@ type World interface {
 	Put(id azure.ID, doc Object)
 	// Apply does what a client's PUT of the body does, and its operation ends at once.
 	Apply(id azure.ID, body Object) error
+	// Outcome is the error with which the last operation on a resource ended, that of [Later] while it goes on, or nil.
+	Outcome(id azure.ID) error
 	// Remove does what a client's DELETE does, and its operation ends at once.
 	Remove(id azure.ID) error
 	// Try calls f, and takes back all that it did.
@@ -73,6 +75,8 @@ type World interface {
 	TenantOf(subscription string) string
 	// Quota is the limit of a quota of vCPUs in each region. Quotas that are not given are not enforced.
 	Quota(name string) (limit int, given bool)
+	// Boots reports whether machines with custom data boot. In other Azures they are documents.
+	Boots() bool
 }
 
 // Referrer is a place in a document that names a resource.

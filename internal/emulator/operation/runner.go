@@ -3,6 +3,7 @@ package operation
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"kaz/internal/azure"
@@ -56,6 +57,10 @@ func (r *Runner) FinishRunning(k *kind.Kind, id azure.ID) error {
 		r.Queue.unqueue(o)
 		o.End = r.Docs.At
 		err := r.settle(o)
+		if behaviour.GoesOn(err) {
+			r.postpone(o)
+			return err
+		}
 		if kept, ok := errors.AsType[*behaviour.Error](err); ok && kept.Keep {
 			o.Error = kept
 			r.fail(o)
@@ -87,6 +92,10 @@ func (r *Runner) End(o *Operation) {
 	if err == nil {
 		err = r.Guard(func() error { return r.settle(o) })
 	}
+	if err != nil && err.Later {
+		r.postpone(o)
+		return
+	}
 	if err != nil {
 		if !err.Keep {
 			r.Docs.UndoTo(mark)
@@ -95,6 +104,16 @@ func (r *Runner) End(o *Operation) {
 		r.fail(o)
 	}
 	r.Queue.retire(o)
+}
+
+// again is the time until an operation that goes on is asked for its end again.
+const again = 500 * time.Millisecond
+
+// postpone lets an operation that was to end run on.
+func (r *Runner) postpone(o *Operation) {
+	o.End = time.Time{}
+	o.Due = time.Now().Add(again)
+	r.Queue.queue(o)
 }
 
 // fail leaves the resource as a failed operation leaves it: what was asked for is
@@ -121,6 +140,25 @@ func (r *Runner) fail(o *Operation) {
 		return
 	}
 	r.Docs.Save(e.Kind, e.ID, c.Doc, store.Saving{State: failed, Hidden: e.Hidden})
+}
+
+// Outcome is the error with which the last operation on a resource ended, that of [behaviour.Later] while one goes on, or nil.
+func (r *Runner) Outcome(id azure.ID) error {
+	for _, o := range r.Queue.On(id) {
+		if o.Resource.Equal(id) {
+			return behaviour.Later()
+		}
+	}
+	for _, o := range slices.Backward(r.Queue.ended) {
+		if !o.Resource.Equal(id) {
+			continue
+		}
+		if o.Error != nil {
+			return o.Error
+		}
+		return nil
+	}
+	return nil
 }
 
 // Cancel implements [behaviour.World]: the running operations end as canceled.

@@ -23,6 +23,9 @@ func (r *Runner) settle(o *Operation) error {
 		return r.settleAction(o, e, doc)
 	}
 	if err := r.settleDocument(o, e, doc); err != nil {
+		if behaviour.GoesOn(err) {
+			r.Docs.Save(e.Kind, e.ID, doc, store.Saving{State: e.Kind.Running(o.Verb)})
+		}
 		return err
 	}
 	saved := r.Docs.Save(e.Kind, e.ID, doc, store.Saving{State: store.Succeeded})

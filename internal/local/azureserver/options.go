@@ -46,6 +46,8 @@ type Options struct {
 	// RegistrySuffix is the domain of registries for clients that use the address of this local Azure, azurecr.localhost
 	// if empty.
 	RegistrySuffix string
+	// Boots says that the caller boots machines with custom data, so that operations wait for them.
+	Boots bool
 	// Seed is the seed of random latencies, ids and addresses.
 	Seed uint64
 	// TokenLifetime is the lifetime of tokens of service principals, 0 for an hour.

@@ -166,7 +166,7 @@ func (a *Server) startEmulator(o Options, s settings, keys *keys) error {
 	a.emulator, err = emulator.New(emulator.Options{
 		Subscription: a.info.Subscription, Tenant: a.info.Tenant, Subscriptions: s.others, Providers: providers.All(),
 		Authenticator: a.tokens, Latency: s.latency, Throttle: s.throttle, Quotas: s.quotas, AccessControl: s.accessControl,
-		Seed: o.Seed, Log: a.log, RequestLog: a.requestLog,
+		Boots: o.Boots, Seed: o.Seed, Log: a.log, RequestLog: a.requestLog,
 	})
 	if err != nil {
 		return err

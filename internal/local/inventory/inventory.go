@@ -33,12 +33,17 @@ type Machine struct {
 	VCPUs     int
 	Memory    int64 // bytes
 	DataDisks int   // how many data disks the size can have, 0 if that is not known
+	// Boot is how the machine boots, nil for one without custom data.
+	Boot *Boot
+}
 
+// Boot is what a machine boots with.
+type Boot struct {
 	// Network is the virtual network of the primary network interface.
 	Network azure.ID
-	// VMID is the unique id of the machine, User its administrator.
-	VMID, User string
-	// CustomData is in base64, "" for none.
+	// ID is the unique id of the machine, User its administrator.
+	ID, User string
+	// CustomData is in base64.
 	CustomData string
 	// Image is the image that the machine was made from.
 	Image ImageReference
@@ -100,20 +105,28 @@ func read(w behaviour.World, id azure.ID, doc behaviour.Object) (Machine, bool) 
 		DataDisks: size.DataDisks,
 		Memory:    int64(math.Round(size.MemoryGiB * (1 << 30))),
 	}
-	m.VMID, m.User = behaviour.Text(doc, "properties.vmId"), behaviour.Text(doc, "properties.osProfile.adminUsername")
-	m.CustomData = vm.CustomData(doc)
-	image := behaviour.Sub(doc, "properties.storageProfile.imageReference")
-	m.Image = ImageReference{ID: behaviour.Text(image, "id"), Publisher: behaviour.Text(image, "publisher"),
-		Offer: behaviour.Text(image, "offer"), SKU: behaviour.Text(image, "sku")}
 	m.NICs = interfaces(w, doc)
 	if len(m.NICs) > 0 {
 		m.Addresses = addresses(w, m.NICs[0])
-		nic, _ := w.Get(m.NICs[0])
-		for _, c := range behaviour.Objects(nic, "properties.ipConfigurations") {
-			m.Network = behaviour.RefID(c, "properties.subnet").Parent()
-		}
+	}
+	if data := vm.CustomData(doc); data != "" && len(m.NICs) > 0 {
+		m.Boot = bootOf(w, doc, m.NICs[0])
+		m.Boot.CustomData = data
 	}
 	return m, true
+}
+
+// bootOf returns what a machine boots with, except its custom data.
+func bootOf(w behaviour.World, doc behaviour.Object, primary azure.ID) *Boot {
+	b := &Boot{ID: behaviour.Text(doc, "properties.vmId"), User: behaviour.Text(doc, "properties.osProfile.adminUsername")}
+	image := behaviour.Sub(doc, "properties.storageProfile.imageReference")
+	b.Image = ImageReference{ID: behaviour.Text(image, "id"), Publisher: behaviour.Text(image, "publisher"),
+		Offer: behaviour.Text(image, "offer"), SKU: behaviour.Text(image, "sku")}
+	nic, _ := w.Get(primary)
+	for _, c := range behaviour.Objects(nic, "properties.ipConfigurations") {
+		b.Network = behaviour.RefID(c, "properties.subnet").Parent()
+	}
+	return b
 }
 
 // Name returns the name of the Node of a machine: its computer name in lower case, "" without one.

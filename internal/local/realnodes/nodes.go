@@ -196,9 +196,10 @@ func (n *Nodes) Boot(ctx context.Context, tasks *errgroup.Group, describe func(i
 
 // BootImages keeps the machines that have custom data as Azure describes them, until ctx is done: they boot from images.
 func (n *Nodes) BootImages(ctx context.Context, tasks *errgroup.Group, choose func(inventory.Machine) (boot.Image, error)) {
+	tasks.Go(func() error { return n.runScripts(ctx) })
 	platform := &platforms{nodes: n, tasks: tasks, served: map[string]bool{}}
 	n.keep(ctx, tasks, func(m inventory.Machine, at vm.Place, _ netip.Addr) ([]string, error) {
-		if err := platform.serve(ctx, m.Network); err != nil {
+		if err := platform.serve(ctx, m.Boot.Network); err != nil {
 			return nil, err
 		}
 		image, err := choose(m)
@@ -206,10 +207,10 @@ func (n *Nodes) BootImages(ctx context.Context, tasks *errgroup.Group, choose fu
 			return nil, err
 		}
 		file, err := boot.Spec{
-			Place: at, Image: image, ID: m.VMID, Host: m.Name, User: m.User, CustomData: m.CustomData, AzureCA: n.config.Azure.Info().CAFile,
+			Place: at, Image: image, ID: m.Boot.ID, Host: m.Name, User: m.Boot.User, CustomData: m.Boot.CustomData, AzureCA: n.config.Azure.Info().CAFile,
 		}.Write()
 		return []string{"machine", "start", file}, err
-	}, func(m inventory.Machine) bool { return m.CustomData != "" })
+	}, func(m inventory.Machine) bool { return m.Boot != nil })
 }
 
 // platforms serves the platform's services in networks.

@@ -26,6 +26,9 @@ const (
 	templateField   = behaviour.Private + "template"
 	parametersField = behaviour.Private + "parameters"
 	operationsField = behaviour.Private + "operations"
+	// progressField has the resources of a deployment that goes on, by key: true for one that is made, false for one whose
+	// operation goes on.
+	progressField = behaviour.Private + "progress"
 )
 
 func deployments() behaviour.Type {
@@ -328,7 +331,7 @@ func stored(doc behaviour.Object) *source {
 
 // deploy makes the resources of a deployment, one after the other. A refused resource
 // makes the deployment fail: resources that depend on it are not begun, all others are
-// made.
+// made. While the operation of a resource goes on, those that depend on it wait, and the deployment goes on, too.
 func deploy(c *behaviour.Call) error {
 	s := stored(c.Doc)
 	t, err := bind(c, s)
@@ -337,24 +340,40 @@ func deploy(c *behaviour.Call) error {
 	}
 	var made []azure.ID
 	var faults []error
-	without, steps := map[string]bool{}, []any{}
+	without, steps := map[string]bool{}, behaviour.Array(c.Doc, operationsField)
+	p := progressOf(c)
 	for _, r := range t.Resources {
-		if slices.ContainsFunc(append(r.DependsOn, r.ID.Parent()), func(id azure.ID) bool { return without[id.Key()] }) {
+		needs := append(slices.Clone(r.DependsOn), r.ID.Parent())
+		if slices.ContainsFunc(needs, func(id azure.ID) bool { return without[id.Key()] }) {
 			without[r.ID.Key()] = true
 			continue
 		}
-		_, there := c.Get(r.ID)
-		fault := makeResource(c, s, t, r)
-		steps = append(steps, step(c, "Create", r.ID, there, fault))
-		if fault != nil {
-			without[r.ID.Key()] = true
-			faults = append(faults, fault)
+		if slices.ContainsFunc(needs, func(id azure.ID) bool { return p.waiting[id.Key()] }) {
+			p.waiting[r.ID.Key()] = true
 			continue
+		}
+		if !p.isMade(r.ID) {
+			_, there := c.Get(r.ID)
+			fault := p.proceed(c, s, t, r)
+			if p.waiting[r.ID.Key()] {
+				continue
+			}
+			steps = append(steps, step(c, "Create", r.ID, there, fault))
+			if fault != nil {
+				without[r.ID.Key()] = true
+				faults = append(faults, fault)
+				continue
+			}
 		}
 		if made = append(made, r.ID); r.Nested() {
 			made = append(made[:len(made)-1], outputResources(c, r.ID)...)
 		}
 	}
+	if len(p.waiting) > 0 && len(faults) == 0 {
+		c.Doc[operationsField] = steps
+		return p.keep(c)
+	}
+	delete(c.Doc, progressField)
 	if len(faults) == 0 && completes(c.Doc) {
 		removed, refused := removeOthers(c, t, made)
 		steps, faults = append(steps, removed...), refused
@@ -444,7 +463,7 @@ func makeResource(c *behaviour.Call, s *source, t *template.Template, r *templat
 		return c.Apply(r.ID, body)
 	}
 	err = c.Apply(r.ID, s.nestedBody(body))
-	if failed, ok := errors.AsType[*behaviour.Error](err); ok && failed.Keep {
+	if failed, ok := errors.AsType[*behaviour.Error](err); ok && failed.Keep && !failed.Later {
 		return &behaviour.Error{Status: 409, Code: "ResourceDeploymentFailure", Target: string(r.ID), Details: []*behaviour.Error{failed},
 			Message: "The resource write operation failed to complete successfully, because it reached terminal provisioning state " +
 				"'Failed'."}

@@ -95,6 +95,7 @@ func (b *builder) create(n int, zone string, domain int) error {
 	behaviour.Set(doc, schema.Runtime+".faultDomain", domain)
 	if data := vm.CustomData(b.doc); data != "" {
 		behaviour.Set(doc, schema.Runtime+".customData", data)
+		vm.BeginGuest(b.world, doc)
 	}
 	b.disks(doc, name, n)
 	applyExtensions(doc, b.doc, id)

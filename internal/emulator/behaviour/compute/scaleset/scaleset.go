@@ -239,10 +239,29 @@ func settleScaleSet(c *behaviour.Call) error {
 	if err := settleMembers(c, c.Doc); err != nil {
 		return err
 	}
+	if err := awaitScripts(c); err != nil {
+		return err
+	}
 	if schema.IsFlexible(c.Doc) || strings.EqualFold(behaviour.Text(c.Doc, "properties.upgradePolicy.mode"), "Manual") {
 		return nil
 	}
 	return upgrade(c, c.Doc, allMembers(c.World, c.ID))
+}
+
+// awaitScripts waits until the extensions of all machines that boot have run.
+func awaitScripts(c *behaviour.Call) error {
+	var waiting error
+	for _, id := range members(c.World, c.Doc, c.ID) {
+		doc, _ := c.Get(id)
+		err := vm.AwaitScripts(c.World, id, doc)
+		if err != nil && !behaviour.GoesOn(err) {
+			return err
+		}
+		if err != nil {
+			waiting = err
+		}
+	}
+	return waiting
 }
 
 // failedScaleSet leaves the scale set as Azure does after a failed operation. New machines exist in state Failed,

@@ -17,21 +17,38 @@ func machineExtensions() behaviour.Type {
 		Name:  MachineExtensionType,
 		Style: style,
 		Where: behaviour.Anywhere,
-		Own:   []string{"properties.instanceView"},
+		Own:   []string{schema.Runtime, "properties.instanceView"},
 		Fill: func(c *behaviour.Call) error {
 			if err := schema.CheckShape(c); err != nil {
 				return err
 			}
 			schema.KeepRest(c)
 			behaviour.Default(c.Doc, "location", behaviour.Text(c.Parent, "location"))
-			return FillExtension(c)
+			return fillScript(c)
+		},
+		Settle: func(c *behaviour.Call) error {
+			machine, _ := c.Get(c.ID.Parent())
+			return awaitScript(machine, c.Doc)
 		},
 		Show: func(c *behaviour.Call, view behaviour.Object) {
+			delete(view, schema.Runtime)
 			if c.Expands("instanceView") {
 				behaviour.Set(view, "properties.instanceView", extensionView(view))
 			}
 		},
 	}
+}
+
+// fillScript completes an extension of a machine. A script that failed runs again.
+func fillScript(c *behaviour.Call) error {
+	if command := behaviour.Text(c.Doc, "properties.protectedSettings.commandToExecute"); command != "" {
+		behaviour.Set(c.Doc, schema.Runtime+".commandToExecute", command)
+	}
+	if c.Old != nil && (schema.State(c.Old) == schema.Failed ||
+		!behaviour.Equal(behaviour.At(c.Doc, "properties.settings"), behaviour.At(c.Old, "properties.settings"))) {
+		forgetResult(c.World, c.ID.Parent(), c.ID.Name())
+	}
+	return FillExtension(c)
 }
 
 func FillExtension(c *behaviour.Call) error {
@@ -60,7 +77,9 @@ func extensionView(doc behaviour.Object) behaviour.Object {
 func showExtensions(c *behaviour.Call, view behaviour.Object) {
 	all := []any{}
 	for _, doc := range c.List(c.ID, MachineExtensionType) {
-		all = append(all, behaviour.Clone(doc))
+		shown := behaviour.Clone(doc)
+		delete(shown, schema.Runtime)
+		all = append(all, shown)
 	}
 	if len(all) > 0 {
 		view["resources"] = all

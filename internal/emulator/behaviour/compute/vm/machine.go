@@ -44,7 +44,9 @@ func KeepCustomData(doc, model behaviour.Object) {
 }
 
 // CustomData returns the custom data of a stored machine or scale set, in base64.
-func CustomData(doc behaviour.Object) string { return behaviour.Text(doc, schema.Runtime+".customData") }
+func CustomData(doc behaviour.Object) string {
+	return behaviour.Text(doc, schema.Runtime+".customData")
+}
 
 // FillOSProfile completes the OS profile of a machine or of a scale set's model, and removes its secrets.
 func FillOSProfile(model behaviour.Object, windows, patches bool) {

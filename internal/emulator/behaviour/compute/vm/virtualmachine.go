@@ -96,6 +96,7 @@ func fillMachine(c *behaviour.Call) error {
 	if err := fillMachineStorage(c, size); err != nil {
 		return err
 	}
+	BeginGuest(c, c.Doc)
 	if err := fillMachineNetwork(c, size); err != nil {
 		return err
 	}

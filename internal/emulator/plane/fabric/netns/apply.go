@@ -250,10 +250,19 @@ func (c change) apply(ctx context.Context) error {
 	return nil
 }
 
-// quiet stops the kernel from assigning addresses to the interfaces of routers and of this machine.
+// quiet stops the kernel from assigning addresses to the interfaces of routers and of this machine. A router answers for all
+// addresses that a machine looks for on its link, as in Azure: a machine that asks for its address by DHCP takes those of
+// its subnet for neighbours.
 func (c change) quiet(device string) error {
 	if c.want.Guest {
 		return nil
+	}
+	if c.want.Own && strings.HasPrefix(device, machineLink) {
+		for name, value := range map[string]string{"conf/" + device + "/proxy_arp": "1", "neigh/" + device + "/proxy_delay": "0"} {
+			if err := setting(c.want.Name, "ipv4/"+name, value); err != nil {
+				return err
+			}
+		}
 	}
 	err := setting(c.want.Name, "ipv6/conf/"+device+"/addr_gen_mode", "1")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -261,6 +270,9 @@ func (c change) quiet(device string) error {
 	}
 	return err
 }
+
+// machineLink begins the names of a router's links to machines.
+const machineLink = "n"
 
 func addressLine(verb string, a wiring.Address) string {
 	more := ""

@@ -79,6 +79,7 @@ const (
 	Unicast   RouteKind = "unicast"
 	Throw     RouteKind = "throw"
 	Blackhole RouteKind = "blackhole"
+	Local     RouteKind = "local"
 )
 
 // Route is a route.

@@ -19,6 +19,12 @@ func compileRouter(l *balancing, n *network) Namespace {
 		s.Addresses = append(s.Addresses, Address{"lo", single(sub.first.Next())})
 		s.Marks = append(s.Marks, Mark{number(sub.first), subnetOrder})
 		s.Routes = append(s.Routes, sub.table()...)
+		for _, r := range sub.ranges {
+			if r.Addr().Is4() {
+				// The router answers for addresses without a machine, such as those of load balancers.
+				s.Routes = append(s.Routes, Route{Table: mainTable, To: r, Kind: Local, Device: "lo"})
+			}
+		}
 	}
 	for _, c := range n.interfaces {
 		if c.attachment != nil {
@@ -37,6 +43,9 @@ func compileRouter(l *balancing, n *network) Namespace {
 	s.Rules = b.Ruleset
 	return s
 }
+
+// mainTable is the routing table without a mark. The kernel looks up routes of the kind Local in an earlier table by default.
+const mainTable = 254
 
 // connect adds an interface with a machine to the router.
 func (c *nic) connect(s *Namespace) {

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kaz/internal/azure"
+	"kaz/internal/local/atomicfile"
+	"kaz/internal/plan/cluster"
+)
+
+// reachHere makes the kubeconfig of a cluster on a local Azure reach the API server from this machine, which cannot resolve the
+// names of that Azure: by the public address, with the name for TLS. A cluster without a public address keeps the name.
+func reachHere(ctx context.Context, reader azure.Reader, p cluster.Plan, file string) error {
+	config, err := clientcmd.LoadFromFile(file)
+	if errors.Is(err, fs.ErrNotExist) || p.Names.PublicHost() == "" {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	address, err := publicAddress(ctx, reader, p)
+	if err != nil || address == "" {
+		return err
+	}
+	for _, c := range config.Clusters {
+		server, err := url.Parse(c.Server)
+		if err != nil || server.Hostname() != p.Names.PublicHost() {
+			continue
+		}
+		c.TLSServerName, server.Host = server.Hostname(), net.JoinHostPort(address, server.Port())
+		c.Server = server.String()
+	}
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(file, text, 0o600)
+}
+
+// publicAddress returns the address of the API server's public name, "" if Azure has none.
+func publicAddress(ctx context.Context, reader azure.Reader, p cluster.Plan) (string, error) {
+	all, err := reader.List(ctx, azure.Query{Scope: p.Names.Group(), Type: "Microsoft.Network/publicIPAddresses"})
+	if err != nil {
+		return "", err
+	}
+	for _, doc := range all {
+		var ip struct {
+			Properties struct {
+				IPAddress   string `json:"ipAddress"`
+				DNSSettings struct {
+					FQDN string `json:"fqdn"`
+				} `json:"dnsSettings"`
+			} `json:"properties"`
+		}
+		if err := json.Unmarshal(doc, &ip); err != nil {
+			return "", fmt.Errorf("a public address of %s: %w", p.Names.Group(), err)
+		}
+		if strings.EqualFold(ip.Properties.DNSSettings.FQDN, p.Names.PublicHost()) {
+			return ip.Properties.IPAddress, nil
+		}
+	}
+	return "", nil
+}
