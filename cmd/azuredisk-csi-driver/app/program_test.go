@@ -1,9 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -34,6 +36,9 @@ import (
 // asProgram has the test binary be the program, in a process of its own with the environment of a container.
 const asProgram = "KAZ_TEST_AS_PROGRAM"
 
+// program is the path of the program that tests start instead of the test binary.
+var program = flag.String("program", "", "path of azuredisk-csi-driver")
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		if err := Command(os.LookupEnv).ExecuteContext(context.Background()); err != nil {
@@ -54,6 +59,8 @@ type world struct {
 	group      azure.ID
 	config     string // azure.json
 	kubeconfig string
+	objects    map[string][]any // of the API server by resource
+	programs   int
 }
 
 const (
@@ -62,16 +69,19 @@ const (
 )
 
 // newWorld starts a local Azure in which the driver signs in as a contributor.
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldWith(t, "off") }
+
+// newWorldWith is newWorld with a latency of the local Azure.
+func newWorldWith(t *testing.T, latency string) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir()}
+	w := &world{t: t, dir: t.TempDir(), objects: map[string][]any{}}
 	identities := w.file("identities.yaml", fmt.Sprintf(`
 applications:
 - {clientId: %s, secrets: [%s], roleAssignments: [{role: Contributor}]}
 `, driverID, driverSecret))
 	var err error
 	w.azure, err = azureserver.Start(t.Context(), azureserver.Options{
-		AccessControl: "on", Identities: identities, Log: slog.New(slog.DiscardHandler),
+		AccessControl: "on", Identities: identities, Latency: latency, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -116,14 +126,16 @@ func (w *world) json(name string, content any) string {
 	return w.file(name, string(text))
 }
 
-// startAPIServer serves one Node and no other objects, and returns a kubeconfig.
+// startAPIServer serves one Node and the objects of the test, and returns a kubeconfig.
 func (w *world) startAPIServer(machine azure.ID) string {
 	w.t.Helper()
 	provider, err := nodes.ProviderID(machine)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}, Spec: corev1.NodeSpec{ProviderID: provider}}
+	w.objects["nodes"] = []any{
+		corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}, Spec: corev1.NodeSpec{ProviderID: provider}},
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
 		refuse := func(code int, reason metav1.StatusReason) {
@@ -145,10 +157,7 @@ func (w *world) startAPIServer(machine azure.ID) string {
 		case kinds[name] == "":
 			refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
 		default:
-			items := []any{}
-			if name == "nodes" {
-				items = append(items, node)
-			}
+			items := append([]any{}, w.objects[name]...)
 			_ = json.NewEncoder(rw).Encode(map[string]any{"kind": kinds[name], "apiVersion": version,
 				"metadata": map[string]any{"resourceVersion": "1"}, "items": items})
 		}
@@ -165,12 +174,20 @@ func (w *world) startAPIServer(machine azure.ID) string {
 // start runs the program until the test ends, and returns a connection to its socket and the way to end it.
 func (w *world) start(args ...string) (*grpc.ClientConn, func() error) {
 	w.t.Helper()
-	socket := filepath.Join(w.dir, "csi.sock")
-	cmd := exec.Command(os.Args[0], append([]string{
+	connection, _, stop := w.startProcess(args...)
+	return connection, stop
+}
+
+// startProcess is start that also returns the process.
+func (w *world) startProcess(args ...string) (*grpc.ClientConn, *os.Process, func() error) {
+	w.t.Helper()
+	w.programs++
+	socket := filepath.Join(w.dir, fmt.Sprintf("csi%d.sock", w.programs))
+	cmd := exec.Command(cmp.Or(*program, os.Args[0]), append([]string{
 		"--endpoint=unix://" + socket, "--cloud-config=" + w.config, "--kubeconfig=" + w.kubeconfig, "-v=4",
 	}, args...)...)
 	cmd.Env = []string{asProgram + "=1", "SSL_CERT_FILE=" + w.azure.Info().CAFile, "PATH=" + os.Getenv("PATH")}
-	log := w.file("log", "")
+	log := w.file(fmt.Sprintf("log%d", w.programs), "")
 	out, err := os.OpenFile(log, os.O_WRONLY, 0)
 	if err != nil {
 		w.t.Fatal(err)
@@ -205,7 +222,7 @@ func (w *world) start(args ...string) (*grpc.ClientConn, func() error) {
 			w.t.Error("the secret is in the log")
 		}
 	})
-	return connection, stop
+	return connection, cmd.Process, stop
 }
 
 // freeAddress returns an address at which nothing listens.
@@ -311,10 +328,7 @@ func ours(metrics string) string {
 func (w *world) liveOfAVolume(controller csispec.ControllerClient) {
 	t := w.t
 	t.Helper()
-	capability := &csispec.VolumeCapability{
-		AccessType: &csispec.VolumeCapability_Mount{Mount: &csispec.VolumeCapability_MountVolume{}},
-		AccessMode: &csispec.VolumeCapability_AccessMode{Mode: csispec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-	}
+	capability := writer()
 	request := &csispec.CreateVolumeRequest{Name: "pvc-1", VolumeCapabilities: []*csispec.VolumeCapability{capability},
 		Parameters: map[string]string{"skuname": "none"}}
 	if _, err := controller.CreateVolume(t.Context(), request); err == nil || !strings.Contains(err.Error(), `"none"`) {

@@ -1,0 +1,195 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kaz/internal/azure"
+	"kaz/internal/azure/compute"
+	"kaz/internal/csi/disk"
+)
+
+// memoryOf returns the resident memory of a process in megabytes, now and at most.
+func memoryOf(t *testing.T, p *os.Process) (now, most float64) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid))
+	if err != nil {
+		t.Skipf("the memory of a process cannot be read here: %v", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		kb, _ := strconv.ParseFloat(fields[1], 64)
+		switch fields[0] {
+		case "VmRSS:":
+			now = kb / 1000
+		case "VmHWM:":
+			most = kb / 1000
+		}
+	}
+	return now, most
+}
+
+// TestMemory checks the memory of the controller with 5,000 volumes, all attached and listed, and of the node plugin.
+// `-program PATH` measures the program itself; the test binary also contains a local Azure.
+func TestMemory(t *testing.T) {
+	const volumes = 5000
+	w := newWorld(t)
+	for i := range volumes {
+		name := fmt.Sprintf("pvc-%08d-0000-4000-8000-000000000000", i)
+		handle := string(w.group.Resource(compute.Disks, name))
+		w.objects["persistentvolumes"] = append(w.objects["persistentvolumes"], corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "00000000-0000-4000-8000-000000000000", Finalizers: []string{
+				"external-provisioner.volume.kubernetes.io/finalizer", "kubernetes.io/pv-protection"},
+				Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": disk.DefaultName}},
+			Spec: corev1.PersistentVolumeSpec{
+				StorageClassName: "managed-csi", ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "default", Name: name},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+					Driver: disk.DefaultName, VolumeHandle: handle, VolumeAttributes: map[string]string{
+						"requestedsizegib": "10", "skuName": "StandardSSD_LRS", "csi.storage.k8s.io/pv/name": name,
+						"csi.storage.k8s.io/pvc/name": name, "storage.kubernetes.io/csiProvisionerIdentity": "1-2-disk.csi.azure.com"},
+				}},
+			},
+		})
+		node := fmt.Sprintf("node-%d", i/20)
+		w.objects["volumeattachments"] = append(w.objects["volumeattachments"], storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: disk.AttachmentName(handle, disk.DefaultName, node)},
+			Spec: storagev1.VolumeAttachmentSpec{Attacher: disk.DefaultName, NodeName: node,
+				Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}},
+			Status: storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"LUN": strconv.Itoa(i % 20)}},
+		})
+	}
+	connection, process, _ := w.startProcess("--mode=controller")
+	awaitReady(t, csispec.NewIdentityClient(connection))
+	w.liveOfAVolume(csispec.NewControllerClient(connection))
+	now, most := memoryOf(t, process)
+	t.Logf("controller with %d volumes: %.0f MB, at most %.0f MB", volumes, now, most)
+	if most > 150 {
+		t.Errorf("the controller took %.0f MB, want at most 150", most)
+	}
+	connection, process, _ = w.startProcess("--mode=node", "--nodeid="+nodeName, "--volume-attach-limit=7", "--support-zone=false")
+	awaitReady(t, csispec.NewIdentityClient(connection))
+	if _, err := csispec.NewNodeClient(connection).NodeGetInfo(t.Context(), &csispec.NodeGetInfoRequest{}); err != nil {
+		t.Error(err)
+	}
+	now, most = memoryOf(t, process)
+	t.Logf("node plugin: %.0f MB, at most %.0f MB", now, most)
+	if limit := 40.0; *program != "" && most > limit {
+		t.Errorf("the node plugin took %.0f MB, want at most %.0f", most, limit)
+	}
+}
+
+// TestKilledController checks that a controller that is killed while Azure attaches disks loses nothing: another process, which
+// works at the same machine meanwhile, finds its disks, and no LUN is given twice.
+func TestKilledController(t *testing.T) {
+	const disks = 2
+	w := newWorldWith(t, "0.05")
+	killed, process, _ := w.startProcess("--mode=controller")
+	other, _ := w.start("--mode=controller")
+	for _, c := range []csispec.IdentityClient{csispec.NewIdentityClient(killed), csispec.NewIdentityClient(other)} {
+		awaitReady(t, c)
+	}
+	client, err := w.azure.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := azure.ID(string(w.group) + "/providers/" + compute.ScaleSets + "/nodes0/virtualMachines/0")
+	first, second := csispec.NewControllerClient(killed), csispec.NewControllerClient(other)
+	var ids []string
+	for i := range 2 * disks {
+		ids = append(ids, w.create(second, fmt.Sprintf("pvc-%d", i)))
+	}
+	var wg sync.WaitGroup
+	for _, id := range ids[:disks] {
+		wg.Go(func() { _, _ = w.publish(first, id) }) // ended by the kill
+	}
+	for len(w.disksOf(client, machine)) == 0 { // Azure has accepted the request
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatal("Azure has no request")
+		}
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	var mu sync.Mutex
+	luns := map[string]string{}
+	for _, id := range ids {
+		wg.Go(func() {
+			lun, err := w.publish(second, id)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil || luns[lun] != "" {
+				t.Errorf("%s: LUN %q, which is also of %q, %v", azure.ID(id).Name(), lun, luns[lun], err)
+			}
+			luns[lun] = id
+		})
+	}
+	wg.Wait()
+	for _, d := range w.disksOf(client, machine) {
+		if id := luns[strconv.Itoa(d.LUN)]; !azure.ID(id).Equal(d.ManagedDisk.ID) {
+			t.Errorf("LUN %d has %s, the driver said %s", d.LUN, d.ManagedDisk.ID.Name(), azure.ID(id).Name())
+		}
+	}
+	for _, id := range ids {
+		wg.Go(func() {
+			if _, err := second.ControllerUnpublishVolume(t.Context(), &csispec.ControllerUnpublishVolumeRequest{
+				VolumeId: id, NodeId: nodeName}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if left := w.disksOf(client, machine); len(left) > 0 {
+		t.Errorf("the machine still has %v", left)
+	}
+}
+
+func (w *world) disksOf(from azure.Reader, machine azure.ID) []compute.DataDisk {
+	w.t.Helper()
+	doc, err := from.Get(w.t.Context(), machine)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	have, err := azure.Decode[compute.MachineDisks](doc)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return have.Properties.StorageProfile.DataDisks
+}
+
+func writer() *csispec.VolumeCapability {
+	return &csispec.VolumeCapability{
+		AccessType: &csispec.VolumeCapability_Mount{Mount: &csispec.VolumeCapability_MountVolume{}},
+		AccessMode: &csispec.VolumeCapability_AccessMode{Mode: csispec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+	}
+}
+
+func (w *world) create(c csispec.ControllerClient, name string) (id string) {
+	w.t.Helper()
+	made, err := c.CreateVolume(w.t.Context(), &csispec.CreateVolumeRequest{Name: name, VolumeCapabilities: []*csispec.VolumeCapability{writer()}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return made.GetVolume().GetVolumeId()
+}
+
+func (w *world) publish(c csispec.ControllerClient, id string) (lun string, err error) {
+	answer, err := c.ControllerPublishVolume(w.t.Context(), &csispec.ControllerPublishVolumeRequest{VolumeId: id, NodeId: nodeName,
+		VolumeCapability: writer(), VolumeContext: map[string]string{"requestedsizegib": "1"}})
+	return answer.GetPublishContext()["LUN"], err
+}
