@@ -360,7 +360,7 @@ func notAllowed(err error) bool {
 func (p *Provider) left(g *group, action string, ids []azure.ID, err error) {
 	g.mu.Lock()
 	unread := g.err != nil
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id azure.ID) bool { _, leaves := g.leaving[id.Key()]; return !leaves })
+	ids = slices.DeleteFunc(slices.Clone(ids), g.forget)
 	g.mu.Unlock()
 	switch {
 	case len(ids) == 0, err == nil && unread:

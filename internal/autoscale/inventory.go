@@ -279,11 +279,26 @@ func (g *group) take(spec nodegroup.Group, instances []nodegroup.Instance, nodeA
 	return 0
 }
 
-// settle forgets what the new list of instances answers. The caller holds the lock.
+// hasLeft reports whether the last list lacks a machine that leaves, or shows that it goes. The caller holds the lock.
+func (g *group) hasLeft(key string) bool {
+	n, listed := g.index[key]
+	return !listed || g.instances[n].State == nodegroup.Deleting && !g.leaving[key].deallocate || g.instances[n].Deallocated
+}
+
+// forget forgets that a machine leaves if it has left, and reports whether it has. The caller holds the lock.
+func (g *group) forget(id azure.ID) bool {
+	if _, leaves := g.leaving[id.Key()]; leaves && !g.hasLeft(id.Key()) {
+		return false
+	}
+	delete(g.leaving, id.Key())
+	return true
+}
+
+// settle forgets what the new list of instances answers. While an operation is under way, a machine that goes can come
+// back: its operation may fail. The caller holds the lock.
 func (g *group) settle() {
-	for key, d := range g.leaving {
-		n, listed := g.index[key]
-		if !listed || g.instances[n].State == nodegroup.Deleting && !d.deallocate || g.instances[n].Deallocated {
+	for key := range g.leaving {
+		if _, listed := g.index[key]; !listed || g.under == 0 && g.hasLeft(key) {
 			delete(g.leaving, key)
 		}
 	}

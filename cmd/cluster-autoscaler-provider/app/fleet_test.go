@@ -170,29 +170,29 @@ func serveNodes(t *testing.T, subscription string, groups, each int) string {
 	t.Helper()
 	ctx := t.Context()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/v1/nodes" || r.URL.Query().Get("watch") == "" {
-			http.Error(w, r.URL.String(), http.StatusNotFound)
-			return
-		}
+		query := r.URL.Query()
 		w.Header().Set("Content-Type", "application/json")
-		encoder := json.NewEncoder(w)
-		for g := range groups {
-			for i := range each {
-				if err := encoder.Encode(map[string]any{"type": "ADDED", "object": fleetNode(subscription, g, i)}); err != nil {
-					return // the program ended
-				}
+		if query.Get("watch") != "" {
+			w.(http.Flusher).Flush()
+			select { // nothing changes
+			case <-r.Context().Done():
+			case <-ctx.Done():
 			}
-		}
-		end := corev1.Node{TypeMeta: nodeType, ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2", Annotations: map[string]string{
-			metav1.InitialEventsAnnotationKey: "true",
-		}}}
-		if err := encoder.Encode(map[string]any{"type": "BOOKMARK", "object": end}); err != nil {
 			return
 		}
-		w.(http.Flusher).Flush()
-		select {
-		case <-r.Context().Done():
-		case <-ctx.Done():
+		first, _ := strconv.Atoi(query.Get("continue"))
+		limit, _ := strconv.Atoi(query.Get("limit"))
+		list := corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}}
+		list.ResourceVersion = "1"
+		last := min(first+limit, groups*each)
+		for n := first; n < last; n++ {
+			list.Items = append(list.Items, fleetNode(subscription, n/each, n%each))
+		}
+		if last < groups*each {
+			list.Continue = strconv.Itoa(last)
+		}
+		if err := json.NewEncoder(w).Encode(list); err != nil {
+			t.Error(err)
 		}
 	}))
 	t.Cleanup(server.Close)
@@ -205,12 +205,10 @@ func serveNodes(t *testing.T, subscription string, groups, each int) string {
 	return path
 }
 
-var nodeType = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
-
 // fleetNode returns a node as a kubelet would write it. It spells the resource group of its machine in upper case.
 func fleetNode(subscription string, group, n int) corev1.Node {
 	name := fmt.Sprintf("nodes%d-%06d", group, n)
-	node := corev1.Node{TypeMeta: nodeType, ObjectMeta: metav1.ObjectMeta{
+	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID(name), ResourceVersion: "1",
 		Labels: map[string]string{
 			corev1.LabelHostname: name, corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",

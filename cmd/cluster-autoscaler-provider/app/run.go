@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -50,6 +51,10 @@ func run(ctx context.Context, o *options, lookup func(string) (string, bool)) er
 		return err
 	}
 	defer registry.Unregister(provider)
+	kube, err := o.kubernetes()
+	if err != nil {
+		return err
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.address)
 	if err != nil {
 		return fmt.Errorf("--address: %w", err)
@@ -63,6 +68,11 @@ func run(ctx context.Context, o *options, lookup func(string) (string, bool)) er
 		return errors.Join(err, listener.Close())
 	}
 	tasks.Go(func() error { provider.Run(ctx); return nil })
+	if kube == nil {
+		log.Warn("no Kubernetes API: a node group without nodes is described by the size of its machines alone")
+	} else {
+		tasks.Go(func() error { autoscale.Watch(ctx, kube, provider); return nil })
+	}
 	tasks.Go(func() error {
 		context.AfterFunc(ctx, server.GracefulStop)
 		log.Info("serving cluster-autoscaler", "address", listener.Addr().String(), "tls", o.cert != "")
@@ -96,15 +106,7 @@ func newProvider(ctx context.Context, o *options, lookup func(string) (string, b
 		ResourceGroup: groupOf(config), Location: strings.ToLower(strings.ReplaceAll(config.Location, " ", "")), Selection: selection,
 		ForceDelete: o.forceDelete || extra.EnableForceDelete, SetsEvery: o.setsEvery, Metrics: metrics, Log: log,
 	})
-	kube, err := o.kubernetes()
-	if err != nil {
-		return nil, nil, err
-	}
-	if kube == nil {
-		log.Warn("no Kubernetes API: a node group without nodes is described by the size of its machines alone")
-		return provider, metrics, nil
-	}
-	return provider, metrics, autoscale.Watch(ctx, kube, provider)
+	return provider, metrics, nil
 }
 
 func groupOf(config cloudconfig.Config) azure.ID {
@@ -142,6 +144,8 @@ func (o *options) kubernetes() (kubernetes.Interface, error) {
 		return nil, fmt.Errorf("--kubeconfig %q: %w", o.kubeconfig, err)
 	}
 	config.QPS, config.Burst = o.qps, o.burst
+	// The lists of nodes are large.
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	return kubernetes.NewForConfig(rest.AddUserAgent(config, name))
 }
 
