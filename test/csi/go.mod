@@ -7,6 +7,8 @@ replace kaz => ../..
 require kaz v0.0.0
 
 require (
+	github.com/Azure/azure-sdk-for-go/sdk/storage/azfile v1.7.2 // indirect
+	github.com/Azure/azure-sdk-for-go/sdk/storage/internal v0.1.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/go-openapi/jsonpointer v0.21.0 // indirect

@@ -139,22 +139,25 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// serve serves a driver until the test ends.
+// serve serves the disk driver until the test ends.
 func serve(t *testing.T, endpoint string, c disk.Config, n node.Config) {
+	t.Helper()
+	controller := disk.NewController(c)
+	t.Cleanup(controller.Close)
+	serveServices(t, endpoint, csi.Services{Identity: &disk.Identity{Config: c}, Controller: controller, Node: node.New(n)},
+		slog.New(slog.NewTextHandler(&lines{t}, nil)))
+}
+
+// serveServices serves a driver until the test ends.
+func serveServices(t *testing.T, endpoint string, services csi.Services, log *slog.Logger) {
 	t.Helper()
 	listener, err := csi.Listen(t.Context(), endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
-	controller := disk.NewController(c)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	log := slog.New(slog.NewTextHandler(&lines{t}, nil))
-	go func() {
-		ended <- csi.Serve(ctx, listener, csi.Services{
-			Identity: &disk.Identity{Config: c}, Controller: controller, Node: node.New(n),
-		}, log)
-	}()
+	go func() { ended <- csi.Serve(ctx, listener, services, log) }()
 	t.Cleanup(func() {
 		stop()
 		select {
@@ -165,7 +168,6 @@ func serve(t *testing.T, endpoint string, c disk.Config, n node.Config) {
 		case <-time.After(time.Minute):
 			t.Error("the driver does not end")
 		}
-		controller.Close()
 	})
 }
 
