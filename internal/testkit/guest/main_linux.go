@@ -81,9 +81,11 @@ func withGuest[F any](start func(context.Context, *Host) (F, error)) (err error)
 	if err != nil {
 		return err
 	}
-	// A guest has one processor, and parallel tests wait for servers most of the time.
-	arguments := append([]string{self, "-test.parallel=4"}, forGuest(os.Args[1:])...)
-	return Run(ctx, Command{Args: append(arguments, "-guest.facts="+string(text)), Dir: dir, Output: os.Stdout, Linked: true})
+	return Run(ctx, Command{
+		Args: append(append([]string{self}, forGuest(os.Args[1:])...), "-guest.facts="+string(text)),
+		// A guest has one processor, but parallel tests wait for servers most of the time.
+		Env: map[string]string{"GOMAXPROCS": "4"}, Dir: dir, Output: os.Stdout, Linked: true,
+	})
 }
 
 // forGuest returns the arguments of a test binary without those for the host. Files that tests write end with the guest.

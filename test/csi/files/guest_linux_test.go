@@ -4,13 +4,11 @@ package files
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"kaz/internal/local/share"
 	"kaz/internal/testkit/guest"
 )
 
@@ -22,15 +20,7 @@ type facts struct {
 func TestMain(m *testing.M) { os.Exit(guest.Main(m, serve)) }
 
 func serve(ctx context.Context, h *guest.Host) (facts, error) {
-	server, err := serveShares(ctx, h)
-	if err != nil {
-		return facts{}, err
-	}
-	fixed, err := fixedShares(filepath.Join(h.Dir, "content"))
-	if err != nil {
-		return facts{}, err
-	}
-	return facts{Dir: h.Dir}, server.Set(ctx, []share.Account{fixed})
+	return facts{Dir: h.Dir}, serveAzure(ctx, h)
 }
 
 func TestTheKernelIsThatOfTheGuest(t *testing.T) {
