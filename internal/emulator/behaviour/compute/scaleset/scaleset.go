@@ -216,7 +216,9 @@ func fillAddressModels(c *behaviour.Call, config behaviour.Object) error {
 // countModelChanges counts the changes of the model, so that instances can tell whether they have the latest. The network has
 // its own count, because an instance can have its own network.
 func countModelChanges(c *behaviour.Call) {
-	behaviour.Default(c.Doc, schema.Runtime, behaviour.Object{"next": 0, "model": 1, "network": 1})
+	for counter, first := range map[string]int{"next": 0, "model": 1, "network": 1} {
+		behaviour.Default(c.Doc, schema.Runtime+"."+counter, first)
+	}
 	if c.Old == nil {
 		return
 	}

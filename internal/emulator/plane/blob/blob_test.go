@@ -1,0 +1,79 @@
+package blob_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"kaz/internal/azure"
+	"kaz/internal/emulator"
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/plane/blob"
+	"kaz/internal/emulator/providers"
+)
+
+// Of several clients that create a blob on the condition that it does not exist, one succeeds; the others read its content.
+func TestConditions(t *testing.T) {
+	e, err := emulator.New(emulator.Options{Providers: providers.All()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := azure.GroupID(emulator.DefaultSubscription, "rg").Resource("Microsoft.Storage/storageAccounts", "acc")
+	if err := e.Do(func(w behaviour.World) error {
+		w.Put(account, behaviour.Object{"location": "westeurope"})
+		w.Put(account.Child("blobServices", "default").Child("containers", "c"), behaviour.Object{})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s := &blob.Service{World: e.Look, Authenticate: func(token string, _ ...string) (*behaviour.Principal, error) {
+		if token != "good" {
+			return nil, errors.New("no token")
+		}
+		return &behaviour.Principal{ObjectID: "me"}, nil
+	}}
+	if !s.Answers("acc.blob.core.windows.net:443") || s.Answers("acc.file.core.windows.net") {
+		t.Error("the service answers for the wrong hosts")
+	}
+	ask := func(method, path, token, body string, headers ...string) *http.Response {
+		r := httptest.NewRequest(method, "https://acc.blob.core.windows.net"+path, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("x-ms-blob-type", "BlockBlob")
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Result()
+	}
+	etag := ""
+	for _, c := range []struct {
+		name    string
+		answer  func() *http.Response
+		status  int
+		content string
+	}{
+		{"without a token", func() *http.Response { return ask("GET", "/c/b", "bad", "") }, 401, ""},
+		{"no container", func() *http.Response { return ask("GET", "/d/b", "good", "") }, 404, ""},
+		{"no blob", func() *http.Response { return ask("GET", "/c/b", "good", "") }, 404, ""},
+		{"the first", func() *http.Response { return ask("PUT", "/c/b", "good", "one", "If-None-Match", "*") }, 201, ""},
+		{"the second", func() *http.Response { return ask("PUT", "/c/b", "good", "two", "If-None-Match", "*") }, 409, ""},
+		{"the content", func() *http.Response { return ask("GET", "/c/b", "good", "") }, 200, "one"},
+		{"an old version", func() *http.Response { return ask("PUT", "/c/b", "good", "x", "If-Match", `"0x0"`) }, 412, ""},
+		{"the version", func() *http.Response { return ask("PUT", "/c/b", "good", "x", "If-Match", etag) }, 201, ""},
+		{"its end", func() *http.Response { return ask("DELETE", "/c/b", "good", "") }, 202, ""},
+		{"after its end", func() *http.Response { return ask("GET", "/c/b", "good", "") }, 404, ""},
+	} {
+		got := c.answer()
+		text := make([]byte, len(c.content))
+		_, _ = got.Body.Read(text)
+		if got.StatusCode != c.status || string(text) != c.content {
+			t.Errorf("%s: %d %q, want %d %q", c.name, got.StatusCode, text, c.status, c.content)
+		}
+		if got.Header.Get("ETag") != "" {
+			etag = got.Header.Get("ETag")
+		}
+	}
+}
