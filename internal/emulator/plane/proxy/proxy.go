@@ -22,7 +22,7 @@ type Proxy struct {
 	// Target is the address of the local Azure over TLS. Clients that send loopback addresses to their proxy may ask
 	// for Target or Plain themselves.
 	Target, Plain string
-	// Registry reports whether a host outside of Azure's clouds is that of a registry; nil for none.
+	// Registry reports whether another host is served here: a registry outside of Azure's clouds, or a file service; nil for none.
 	Registry func(host string) bool
 	// Metadata answers requests to 169.254.169.254, nil for none.
 	Metadata http.Handler
@@ -60,7 +60,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, host string) {
 	p.log().Info("proxy request refused", "host", host)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusForbidden)
-	_, _ = fmt.Fprintf(w, "host %q: this proxy leads to Azure's login, management and registry hosts only\n", host) // the client is gone
+	_, _ = fmt.Fprintf(w, "host %q: this proxy leads to Azure's login, management, registry and file hosts only\n", host) // the client is gone
 }
 
 func (p *Proxy) log() *slog.Logger {
