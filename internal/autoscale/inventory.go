@@ -57,6 +57,9 @@ func (p *Provider) refresh(ctx context.Context) {
 		}
 	}
 	_ = reads.Wait() // no read returns an error
+	if p.Ready() {
+		p.firstOnce.Do(func() { close(p.first) })
+	}
 }
 
 // list reads the scale sets.

@@ -51,6 +51,9 @@ type Provider struct {
 	ctx        func() context.Context
 	stop       context.CancelFunc
 	wake       chan struct{}
+	// first is closed when the groups and their instances were read once.
+	first     chan struct{}
+	firstOnce sync.Once
 
 	mu     sync.Mutex // guards what follows
 	groups map[string]*group
@@ -86,7 +89,7 @@ func New(c Config) *Provider {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Provider{
 		Config: c, catalogue: newCatalogue(c.Azure, c.ResourceGroup.Subscription(), c.Location),
-		ctx: func() context.Context { return ctx }, wake: make(chan struct{}, 1),
+		ctx: func() context.Context { return ctx }, wake: make(chan struct{}, 1), first: make(chan struct{}),
 		groups: map[string]*group{}, absent: map[string]int{}, ignored: map[string]string{}, nodes: map[string]seenNode{},
 	}
 	p.changes = reconcile.NewCoalescer(p.commit)

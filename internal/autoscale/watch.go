@@ -18,7 +18,7 @@ import (
 // Watch tells a provider of the nodes of a cluster until ctx ends. It keeps no copy of them, as an informer does: the
 // provider remembers one node of each group, and of the others the names.
 func Watch(ctx context.Context, client kubernetes.Interface, p *Provider) {
-	const again, jitter = 5 * time.Second, .5
+	const again, jitter = time.Second, .5
 	w := nodeWatch{client: client, provider: p, known: map[string]string{}}
 	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		if err := w.follow(ctx); err != nil && ctx.Err() == nil {
@@ -32,11 +32,22 @@ type nodeWatch struct {
 	client   kubernetes.Interface
 	provider *Provider
 	known    map[string]string // provider ids by the names of nodes
+	grouped  bool              // all nodes were listed while the provider had its groups
 }
 
 // follow lists all nodes and then tells of changes until the watch ends.
 func (w *nodeWatch) follow(ctx context.Context) error {
 	version, err := w.list(ctx)
+	if err == nil && !w.grouped {
+		// The nodes tell which machines are well, so they come first. Which group they are of is known afterwards.
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.provider.first:
+		}
+		version, err = w.list(ctx)
+		w.grouped = err == nil
+	}
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
