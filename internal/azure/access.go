@@ -44,7 +44,7 @@ type Request struct {
 	Parameters map[string]string
 	// Header has the headers that some types read beside the usual ones.
 	Header map[string]string
-	Body       Document
+	Body   Document
 	// IfMatch is the etag that the resource must still have, "" for none.
 	IfMatch string
 	// Create demands that the resource does not exist yet.

@@ -12,8 +12,8 @@ const (
 
 // PrivateEndpoint is the properties of a private endpoint: an address of a service in a subnet.
 type PrivateEndpoint struct {
-	ProvisioningState string                         `json:"provisioningState,omitempty" azure:"read"`
-	Subnet            azure.Reference                `json:"subnet"`
+	ProvisioningState string                        `json:"provisioningState,omitempty" azure:"read"`
+	Subnet            azure.Reference               `json:"subnet"`
 	Connections       []azure.Child[LinkConnection] `json:"privateLinkServiceConnections,omitempty"`
 }
 

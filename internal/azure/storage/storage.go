@@ -121,4 +121,6 @@ type Key struct {
 func FileServiceOf(account azure.ID) azure.ID { return account.Child("fileServices", "default") }
 
 // ShareOf returns the id of a share of an account.
-func ShareOf(account azure.ID, name string) azure.ID { return FileServiceOf(account).Child("shares", name) }
+func ShareOf(account azure.ID, name string) azure.ID {
+	return FileServiceOf(account).Child("shares", name)
+}
