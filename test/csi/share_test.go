@@ -21,7 +21,7 @@ import (
 
 	"kaz/internal/csi"
 	"kaz/internal/csi/file"
-	"kaz/internal/csi/file/dataplane"
+	"kaz/internal/fileservice"
 	"kaz/internal/csi/file/node"
 	"kaz/internal/csi/mount"
 	"kaz/internal/emulator"
@@ -84,7 +84,7 @@ func TestFileSanity(t *testing.T) {
 	}
 	c := file.Config{
 		Name: file.DefaultName, Version: "test", Cluster: cluster, Azure: a.Client, Secrets: secrets, Log: log,
-		Files: dataplane.Options{Transport: client}.Open,
+		Files: fileservice.Options{Transport: client}.Open,
 	}
 	serveServices(t, endpoint, csi.Services{
 		Identity: &file.Identity{Config: c}, Controller: file.NewController(c),

@@ -19,17 +19,17 @@ import (
 	"kaz/internal/csi"
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/file/cluster"
-	"kaz/internal/csi/file/dataplane"
 	"kaz/internal/csi/file/node"
 	"kaz/internal/csi/mount"
+	"kaz/internal/fileservice"
 	"kaz/internal/plan/share"
 )
 
 // services returns the services of the mode.
 func (o *options) services(ctx context.Context, p *driver.Process) (csi.Services, func(), error) {
 	c := file.Config{
-		Name: o.Driver, Version: release.Version(), DeleteSnapshots: o.deleteSnapshots, Files: dataplane.Options{}.Open, Ready: p.Ready.Check,
-		Log: p.Log,
+		Name: o.Driver, Version: release.Version(), DeleteSnapshots: o.deleteSnapshots, Files: fileservice.Options{}.Open,
+		Ready: p.Ready.Check, Log: p.Log,
 	}
 	authority, err := o.open(ctx, p, &c)
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *options) open(ctx context.Context, p *driver.Process, c *file.Config) (
 	if err != nil {
 		return "", err
 	}
-	c.Files = dataplane.Options{Identity: identity.Compute}.Open
+	c.Files = fileservice.Options{Identity: identity.Compute}.Open
 	if o.mode != modeNode {
 		p.Ready.Add("sign in to Azure", client.SignIn)
 	}

@@ -51,7 +51,7 @@ func Run(ctx context.Context, program, known string, o *Options, lookup func(str
 	if p.Client, err = o.Kubernetes(program); err != nil {
 		return err
 	}
-	log.Info(program, "version", release.Version(), "driver", o.Driver)
+	log.Info("the driver starts", "program", program, "version", release.Version(), "driver", o.Driver)
 	traces, err := tracing.Open(ctx, o.TracingFile, program, release.Version())
 	if err != nil {
 		return fmt.Errorf("--tracing-config-file: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -336,7 +337,7 @@ func (c connection) Decide(have plan.Snapshot) (reconcile.Decision, error) {
 
 // skip keeps an account from being chosen again, in all processes.
 func (a *accounts) skip(ctx context.Context, account share.Account, group azure.ID) error {
-	a.log.WarnContext(ctx, "storage account is full; it gets the tag "+share.TagSkip, "account", account.ID)
+	a.log.WarnContext(ctx, "storage account is full", "account", account.ID, "tag", share.TagSkip)
 	a.lists.forget(group.Key())
 	doc, err := a.azure.Get(ctx, account.ID)
 	if err != nil {
@@ -347,9 +348,7 @@ func (a *accounts) skip(ctx context.Context, account share.Account, group azure.
 		return err
 	}
 	tags := azure.Tags{share.TagSkip: ""}
-	for name, value := range have.Tags {
-		tags[name] = value
-	}
+	maps.Copy(tags, have.Tags)
 	body, _, err := azure.Overlay(nil, azure.Resource[storage.Account]{ID: account.ID, Tags: tags})
 	if err != nil {
 		return err

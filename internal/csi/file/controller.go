@@ -105,7 +105,8 @@ func (c *Controller) find(ctx context.Context, volume string) (existing, error) 
 // needAzure returns an error if the driver has no cloud configuration.
 func (c *Controller) needAzure(volume string) error {
 	if c.config.Azure == nil {
-		return status.Errorf(codes.FailedPrecondition, "volume %s: the driver has no cloud configuration, and the request no secret", volume)
+		return status.Errorf(codes.FailedPrecondition, "volume %s: the driver has no cloud configuration, and the request no "+
+			"secret", volume)
 	}
 	return nil
 }

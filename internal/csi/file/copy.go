@@ -3,6 +3,7 @@ package file
 import (
 	"cmp"
 	"context"
+	"maps"
 	"strings"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
@@ -11,36 +12,21 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/csi"
+	"kaz/internal/fileservice"
 	"kaz/internal/plan/share"
 )
 
-// Files opens the file service of an account at a host. Without a key it signs in with the driver's identity.
-type Files func(host string, c Credentials) (FileService, error)
-
-// FileService is the file service of an account: the API that is not Azure Resource Manager. Errors are [*azure.Error].
-type FileService interface {
-	CreateShare(ctx context.Context, name string, quotaGiB int64, metadata map[string]string) error
-	// Quota returns the size of a share in GiB.
-	Quota(ctx context.Context, name string) (int64, error)
-	SetQuota(ctx context.Context, name string, quotaGiB int64) error
-	DeleteShare(ctx context.Context, name string) error
-	CreateFolder(ctx context.Context, share, path string) error
-	// Snapshot takes a snapshot and returns its time. FindSnapshot returns the time and share of the snapshot with a name.
-	Snapshot(ctx context.Context, share string, metadata map[string]string) (at string, err error)
-	FindSnapshot(ctx context.Context, name string) (share, at string, err error)
-	DeleteSnapshot(ctx context.Context, share, at string) error
-	// Copy copies all files of a share, or of a snapshot of it, within the service. It returns when all are copied and have
-	// the size of their sources. It goes on where an earlier call ended.
-	Copy(ctx context.Context, from CopySource, to string) error
-}
-
-// CopySource is a share or a snapshot of a share.
-type CopySource struct {
-	Share    string
-	Snapshot string // time, "" for the share itself
-	// Service is the file service of the source's account, nil for the same account.
-	Service FileService
-}
+// The API of Azure's file service.
+type (
+	// Credentials are the name and key of an account.
+	Credentials = fileservice.Credentials
+	// Files opens the file service of an account.
+	Files = fileservice.Open
+	// FileService is the file service of an account.
+	FileService = fileservice.Service
+	// CopySource is a share or a snapshot of a share.
+	CopySource = fileservice.CopySource
+)
 
 // source is the share or snapshot that a volume is a copy of.
 type source struct {
@@ -112,7 +98,7 @@ func (c *Controller) files(ctx context.Context, account azure.ID, p share.Parame
 	if err != nil {
 		return nil, err
 	}
-	return c.config.Files(host, Credentials{account.Name(), key})
+	return c.config.Files(host, Credentials{Account: account.Name(), Key: key})
 }
 
 // createByDataPlane creates a share without Azure Resource Manager.
@@ -197,9 +183,7 @@ func (c *Controller) snapshotByDataPlane(ctx context.Context, r *csispec.CreateS
 		return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s", r.GetName(), of)
 	case err != nil:
 		metadata := map[string]string{share.Initiator: r.GetName()}
-		for key, value := range p.Metadata {
-			metadata[key] = value
-		}
+		maps.Copy(metadata, p.Metadata)
 		if at, err = files.Snapshot(ctx, v.Share, metadata); err != nil {
 			return nil, csi.Status(err, "snapshot %s", r.GetName())
 		}

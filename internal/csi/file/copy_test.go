@@ -19,10 +19,10 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"kaz/internal/csi/file"
-	"kaz/internal/csi/file/dataplane"
 	"kaz/internal/emulator"
 	plane "kaz/internal/emulator/plane/file"
 	"kaz/internal/emulator/plane/token"
+	"kaz/internal/fileservice"
 	"kaz/internal/plan/parameter"
 )
 
@@ -49,7 +49,7 @@ func (w *world) withFiles() *within {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Key: key, Log: slog.New(slog.DiscardHandler), World: w.Emulator.Look})
+	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Key: key, Log: slog.New(slog.DiscardHandler), World: w.Look})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func (w *world) withFiles() *within {
 		}
 	})
 	transport := &within{Client: &http.Client{Transport: connections}}
-	w.config.Files = dataplane.Options{Transport: transport}.Open
+	w.config.Files = fileservice.Options{Transport: transport}.Open
 	w.Controller = file.NewController(w.config)
 	w.dirOf = func(volume string) string {
 		for _, a := range service.Accounts() {
@@ -188,7 +188,11 @@ func TestPartialCopy(t *testing.T) {
 	copied := map[string]int{}
 	broken := true
 	transport.refuse = func(r *http.Request) bool {
-		if r.Method != http.MethodPut || len(r.Header["x-ms-copy-source"]) == 0 { // the SDK writes it in small letters
+		copies := false
+		for name := range r.Header { // the SDK writes names in small letters
+			copies = copies || strings.EqualFold(name, "x-ms-copy-source")
+		}
+		if r.Method != http.MethodPut || !copies {
 			return false
 		}
 		if broken && strings.HasSuffix(r.URL.Path, "/many/f7") {

@@ -204,7 +204,7 @@ func (c *Controller) storeKey(ctx context.Context, account azure.ID, p share.Par
 		return csi.Status(err, "keys of storage account %s", account.Name())
 	}
 	namespace, name := secretNamespace(p), cmp.Or(p.SecretName, share.SecretName(account.Name()))
-	err = c.config.Secrets.Put(ctx, namespace, name, SecretOf(Credentials{account.Name(), key}))
+	err = c.config.Secrets.Put(ctx, namespace, name, SecretOf(Credentials{Account: account.Name(), Key: key}))
 	return csi.Status(err, "secret %s/%s", namespace, name)
 }
 
@@ -324,7 +324,7 @@ func (c *Controller) otherUser(ctx context.Context, id string, v share.Volume) (
 	for _, p := range all {
 		other, err := share.ParseVolume(p.Handle)
 		same := err == nil && p.Handle != id && strings.EqualFold(other.Account, v.Account) && strings.EqualFold(other.Share, v.Share)
-		if same && !(p.Released && p.Name > mine) {
+		if same && (!p.Released || p.Name < mine) {
 			return p.Name, nil
 		}
 	}

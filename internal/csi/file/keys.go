@@ -62,9 +62,6 @@ func madeAt(k storage.Key) time.Time {
 	return at
 }
 
-// Credentials are the name and key of an account.
-type Credentials struct{ Account, Key string }
-
 // ReadSecret returns the credentials in the values of a Secret, and whether it has any.
 func ReadSecret(values map[string]string) (Credentials, bool) {
 	value := func(names ...string) string {

@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -128,9 +129,7 @@ func (s *snapshots) get(ctx context.Context, of azure.ID, at string) (azure.Reso
 // create takes a snapshot.
 func (s *snapshots) create(ctx context.Context, of azure.ID, name string, metadata map[string]string) (taken, error) {
 	values := map[string]string{share.Initiator: name}
-	for key, value := range metadata {
-		values[key] = value
-	}
+	maps.Copy(values, metadata)
 	body, _, err := azure.Overlay(nil, azure.Resource[storage.Share]{ID: of, Properties: storage.Share{Metadata: values}})
 	if err != nil {
 		return taken{}, err
@@ -194,7 +193,8 @@ func (c *Controller) CreateSnapshot(ctx context.Context, r *csispec.CreateSnapsh
 		return nil, err
 	}
 	if other, exists := c.snapshots.remember(r.GetName(), v.ID); exists {
-		return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s", r.GetName(), other.Name())
+		return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s", r.GetName(),
+			other.Name())
 	}
 	t, err := c.snapshots.find(ctx, v.ID, r.GetName())
 	if err == nil && t == nil {

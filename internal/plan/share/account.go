@@ -36,12 +36,12 @@ type Request struct {
 
 // Group returns the resource group of the account.
 func (r Request) Group() azure.ID {
-	return azure.GroupID(cmp.Or(r.Parameters.Subscription, r.Cluster.Subscription),
-		cmp.Or(r.Parameters.ResourceGroup, r.Cluster.ResourceGroup))
+	return azure.GroupID(cmp.Or(r.Subscription, r.Cluster.Subscription),
+		cmp.Or(r.ResourceGroup, r.Cluster.ResourceGroup))
 }
 
 // region returns the region of the account.
-func (r Request) region() string { return cmp.Or(r.Parameters.Location, r.Cluster.Location) }
+func (r Request) region() string { return cmp.Or(r.Location, r.Cluster.Location) }
 
 // Key returns a text that is equal for requests that the same accounts serve.
 func (r Request) Key() string {
@@ -57,8 +57,8 @@ func (r Request) Key() string {
 	p.CreateFolder, p.StoreKey, p.SecretCache, p.LatestKey, p.RandomAccount, p.CreateAccount = nil, nil, nil, nil, nil, nil
 	p.Tags = nil
 	text := []string{string(r.Group()), r.region(), r.kind(), fmt.Sprint(r.Subnets())}
-	for _, name := range slices.Sorted(maps.Keys(r.Parameters.Tags)) {
-		text = append(text, name+"="+r.Parameters.Tags[name])
+	for _, name := range slices.Sorted(maps.Keys(r.Tags)) {
+		text = append(text, name+"="+r.Tags[name])
 	}
 	return strings.ToLower(strings.Join(append(text, flat(p)), "\n"))
 }
@@ -258,7 +258,7 @@ func (r Request) NewName(volume string, attempt int) string {
 
 func (r Request) accountTags() map[string]string {
 	tags := map[string]string{tagCreatedBy: creator}
-	maps.Copy(tags, r.Parameters.Tags)
+	maps.Copy(tags, r.Tags)
 	return tags
 }
 
@@ -364,9 +364,9 @@ func (r Request) WithEndpoint(subnet azure.Resource[network.Subnet]) (azure.Reso
 			return subnet, false
 		}
 	}
-	return azure.Resource[network.Subnet]{ID: subnet.ID, Properties: network.Subnet{ServiceEndpoints: append(
-		slices.Clone(subnet.Properties.ServiceEndpoints), network.ServiceEndpoint{Service: service, Locations: []string{r.Cluster.Location}},
-	)}}, true
+	all := append(slices.Clone(subnet.Properties.ServiceEndpoints),
+		network.ServiceEndpoint{Service: service, Locations: []string{r.Cluster.Location}})
+	return azure.Resource[network.Subnet]{ID: subnet.ID, Properties: network.Subnet{ServiceEndpoints: all}}, true
 }
 
 // MadeByDriver reports whether a driver made an account.

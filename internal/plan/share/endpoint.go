@@ -10,7 +10,8 @@ import (
 
 // Zone returns the private DNS zone of file servers.
 func (r Request) Zone() azure.ID {
-	return r.networkGroup(r.ZoneGroup).Resource(network.PrivateZones, "privatelink.file."+cmp.Or(r.EndpointSuffix, r.Cluster.Suffix, "core.windows.net"))
+	suffix := cmp.Or(r.EndpointSuffix, r.Cluster.Suffix, "core.windows.net")
+	return r.networkGroup(r.ZoneGroup).Resource(network.PrivateZones, "privatelink.file."+suffix)
 }
 
 // link returns the link of the zone with the nodes' network.

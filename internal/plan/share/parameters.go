@@ -3,6 +3,7 @@ package share
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,7 +95,8 @@ func classKeys() []key {
 	var keys []key
 	for _, table := range [][]key{
 		{
-			{Name: "skuName", Alias: "storageAccountType", Read: parameter.OneOfFold(func(p *Parameters) *string { return &p.SKU }, skus()...)},
+			{Name: "skuName", Alias: "storageAccountType",
+				Read: parameter.OneOfFold(func(p *Parameters) *string { return &p.SKU }, skus()...)},
 			{Name: "location", Read: text(func(p *Parameters) *string { return &p.Location })},
 			{Name: "storageAccount", Read: readAccount},
 			{Name: "resourceGroup", Read: text(func(p *Parameters) *string { return &p.ResourceGroup })},
@@ -238,7 +240,7 @@ type rule struct {
 
 // check checks parameters that depend on each other.
 func (p *Parameters) check() error {
-	for _, r := range append(p.identityRules(), p.classRules()...) {
+	for _, r := range slices.Concat(p.identityRules(), p.classRules(), p.accountRules()) {
 		if r.wrong {
 			return &parameter.Error{Key: r.key, Value: r.value, Allowed: r.allowed}
 		}
@@ -248,8 +250,6 @@ func (p *Parameters) check() error {
 
 func (p *Parameters) classRules() []rule {
 	return []rule{
-		{is(p.MatchTags) && p.Account != "", "matchTags", "true", "only without storageAccount"},
-		{p.Subscription != "" && p.ResourceGroup == "", "subscriptionID", p.Subscription, "resourceGroup is missing"},
 		{p.Protocol == "nfs" && p.FSType != "" && p.FSType != "nfs", "fsType", p.FSType, "with protocol nfs: nfs"},
 		{p.Protocol == "smb" && p.FSType == "nfs", "fsType", p.FSType, "with protocol smb: smb or cifs"},
 		{p.NFS() && !strings.HasPrefix(p.SKU, "Premium"), "skuName", p.SKU, "protocol nfs needs a Premium SKU"},
@@ -261,6 +261,14 @@ func (p *Parameters) classRules() []rule {
 			"only with protocol smb and a Premium SKU"},
 		{!p.NFS() && p.StoresKey() && p.SharedKeyAccess != nil && !*p.SharedKeyAccess, "allowSharedKeyAccess", "false",
 			"only with storeAccountKey false: shares are mounted with a key otherwise"},
+	}
+}
+
+// accountRules are the rules of the account and the name of the share.
+func (p *Parameters) accountRules() []rule {
+	return []rule{
+		{is(p.MatchTags) && p.Account != "", "matchTags", "true", "only without storageAccount"},
+		{p.Subscription != "" && p.ResourceGroup == "", "subscriptionID", p.Subscription, "resourceGroup is missing"},
 		{p.ShareName != "" && p.SharePrefix != "", "shareNamePrefix", p.SharePrefix, "only without shareName"},
 	}
 }

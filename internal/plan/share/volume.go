@@ -72,7 +72,7 @@ func ParseVolume(id string) (Volume, error) {
 	}
 	for what, text := range map[string]string{"disk": v.Disk, "namespace": v.Namespace} {
 		if text == ".." || strings.HasPrefix(text, "../") || strings.HasSuffix(text, "/..") || strings.Contains(text, "/../") {
-			return Volume{}, fmt.Errorf("volume id %q: %s %q has a path with ..", id, what, text)
+			return Volume{}, fmt.Errorf("volume id %q: %s %q: want no path with .. in it", id, what, text)
 		}
 	}
 	return v, nil

@@ -19,7 +19,7 @@ import (
 	kazure "kaz/internal/azure"
 	"kaz/internal/csi"
 	"kaz/internal/csi/file"
-	"kaz/internal/csi/file/dataplane"
+	"kaz/internal/fileservice"
 	"kaz/internal/csi/file/node"
 	"kaz/internal/csi/mount"
 	planshare "kaz/internal/plan/share"
@@ -46,7 +46,7 @@ func TestSanity(t *testing.T) {
 	cluster := planshare.Cluster{
 		Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location, Suffix: "core.windows.net",
 	}
-	files := dataplane.Options{Transport: toHost}.Open
+	files := fileservice.Options{Transport: toHost}.Open
 	controller := file.Config{
 		Name: file.DefaultName, Version: "test", Cluster: cluster, Azure: client, Files: files, Log: slog.New(slog.DiscardHandler),
 	}

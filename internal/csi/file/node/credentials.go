@@ -65,7 +65,8 @@ func (n *Node) resolve(request, id string, values, secrets map[string]string) (v
 	}
 	p.SecretNamespace = cmp.Or(p.SecretNamespace, parts.Namespace, p.PVCNamespace, "default")
 	if parts.Share == "" {
-		return none, csi.Invalid("%s: volume %s: shareName is missing in the volume attributes, and the volume id names no share", request, id)
+		return none, csi.Invalid("%s: volume %s: shareName is missing in the volume attributes, and the volume id names no share",
+			request, id)
 	}
 	return volume{
 		id: id, parameters: p, account: n.config.Cluster.AccountID(parts), name: parts.Share, secrets: secrets, token: token,
@@ -107,7 +108,8 @@ func (n *Node) credentials(ctx context.Context, v *volume) (file.Credentials, er
 		return file.Credentials{}, status.Errorf(codes.FailedPrecondition, "volume %s: there is no key: %v; "+
 			"getAccountKeyFromSecret is true, so Azure is not asked for it", v.id, why)
 	case v.account.Name() == "":
-		return file.Credentials{}, csi.Invalid("volume %s: storageAccount is missing: neither attributes, volume id nor Secret name it", v.id)
+		return file.Credentials{}, csi.Invalid("volume %s: storageAccount is missing: neither attributes, volume id nor Secret "+
+			"name it", v.id)
 	case n.config.Key == nil:
 		return file.Credentials{}, status.Errorf(codes.FailedPrecondition, "volume %s: there is no key: %v, and the node has no cloud "+
 			"configuration", v.id, why)

@@ -49,7 +49,7 @@ func (Kernel) Mount(ctx context.Context, m share.Mount, target string, c file.Cr
 		}
 		defer reader.Close()
 		cmd.ExtraFiles = []*os.File{reader}
-		cmd.Env = append(os.Environ(), "PASSWD_FD=3") // the first of ExtraFiles
+		cmd.Env = append(cmd.Environ(), "PASSWD_FD=3") // the first of ExtraFiles
 	}
 	err := cmd.Run()
 	if ctx.Err() != nil {

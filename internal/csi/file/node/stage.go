@@ -116,7 +116,8 @@ func mountError(err error, id string, m share.Mount) error {
 		code   codes.Code
 		advice string
 	}{
-		{"mount error(13)", codes.Unauthenticated, "the server refuses the key: it may have been changed; update the Secret of the storage account"},
+		{"mount error(13)", codes.Unauthenticated,
+			"the server refuses the key: it may have been changed; update the Secret of the storage account"},
 		{"mount error(2)", codes.NotFound, "the share or the folder does not exist"},
 		{"No such file or directory", codes.NotFound, "the share or the folder does not exist"},
 		{"mount error(115)", codes.Unavailable, "the server does not answer: check port 445, the network rules and the name in DNS"},

@@ -40,7 +40,8 @@ func (n *Node) NodeGetVolumeStats(ctx context.Context, r *csispec.NodeGetVolumeS
 			return nil, csi.Status(got.Err, "volume %s", r.GetVolumeId())
 		}
 		// SMB servers count no inodes.
-		usage := slices.DeleteFunc(slices.Clone(got.Val.([]*csispec.VolumeUsage)), func(u *csispec.VolumeUsage) bool { return u.GetTotal() == 0 })
+		usage := slices.Clone(got.Val.([]*csispec.VolumeUsage))
+		usage = slices.DeleteFunc(usage, func(u *csispec.VolumeUsage) bool { return u.GetTotal() == 0 })
 		return &csispec.NodeGetVolumeStatsResponse{Usage: usage}, nil
 	case <-time.After(answerAtMost):
 		return nil, status.Errorf(codes.Unavailable, "volume %s: the file server does not answer", r.GetVolumeId())

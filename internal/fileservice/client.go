@@ -1,6 +1,4 @@
-// Package dataplane speaks the API of Azure's file service, which creates shares with a key alone and copies files within the
-// service. Layer L3.
-package dataplane
+package fileservice
 
 import (
 	"context"
@@ -18,7 +16,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azfile/share"
 
 	"kaz/internal/azure"
-	"kaz/internal/csi/file"
 	"kaz/internal/plan/parameter"
 	planshare "kaz/internal/plan/share"
 )
@@ -34,7 +31,7 @@ type Options struct {
 }
 
 // Open returns what opens file services with the options.
-func (o Options) Open(host string, c file.Credentials) (file.FileService, error) {
+func (o Options) Open(host string, c Credentials) (Service, error) {
 	scheme := o.Scheme
 	if scheme == "" {
 		scheme = "https"
@@ -65,15 +62,15 @@ type files struct {
 	account string
 }
 
-var _ file.FileService = (*files)(nil)
+var _ Service = (*files)(nil)
 
-// CreateShare implements [file.FileService].
+// CreateShare implements [Service].
 func (f *files) CreateShare(ctx context.Context, name string, quotaGiB int64, metadata map[string]string) error {
-	_, err := f.client.CreateShare(ctx, name, &service.CreateShareOptions{Quota: to.Ptr(int32(quotaGiB)), Metadata: pointers(metadata)})
+	_, err := f.client.CreateShare(ctx, name, &service.CreateShareOptions{Quota: new(int32(quotaGiB)), Metadata: pointers(metadata)})
 	return f.known(err, "create share "+name)
 }
 
-// Quota implements [file.FileService].
+// Quota implements [Service].
 func (f *files) Quota(ctx context.Context, name string) (int64, error) {
 	p, err := f.client.NewShareClient(name).GetProperties(ctx, nil)
 	if err != nil {
@@ -82,19 +79,19 @@ func (f *files) Quota(ctx context.Context, name string) (int64, error) {
 	return int64(value(p.Quota)), nil
 }
 
-// SetQuota implements [file.FileService].
+// SetQuota implements [Service].
 func (f *files) SetQuota(ctx context.Context, name string, quotaGiB int64) error {
-	_, err := f.client.NewShareClient(name).SetProperties(ctx, &share.SetPropertiesOptions{Quota: to.Ptr(int32(quotaGiB))})
+	_, err := f.client.NewShareClient(name).SetProperties(ctx, &share.SetPropertiesOptions{Quota: new(int32(quotaGiB))})
 	return f.known(err, "grow share "+name)
 }
 
-// DeleteShare implements [file.FileService].
+// DeleteShare implements [Service].
 func (f *files) DeleteShare(ctx context.Context, name string) error {
 	_, err := f.client.DeleteShare(ctx, name, nil)
 	return f.known(err, "delete share "+name)
 }
 
-// CreateFolder implements [file.FileService]. Folders that exist are no error.
+// CreateFolder implements [Service]. Folders that exist are no error.
 func (f *files) CreateFolder(ctx context.Context, in, path string) error {
 	client := f.client.NewShareClient(in)
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -108,13 +105,13 @@ func (f *files) CreateFolder(ctx context.Context, in, path string) error {
 	return nil
 }
 
-// Snapshot implements [file.FileService].
+// Snapshot implements [Service].
 func (f *files) Snapshot(ctx context.Context, of string, metadata map[string]string) (string, error) {
 	made, err := f.client.NewShareClient(of).CreateSnapshot(ctx, &share.CreateSnapshotOptions{Metadata: pointers(metadata)})
 	return value(made.Snapshot), f.known(err, "snapshot of share "+of)
 }
 
-// FindSnapshot implements [file.FileService].
+// FindSnapshot implements [Service].
 func (f *files) FindSnapshot(ctx context.Context, name string) (of, at string, err error) {
 	pager := f.client.NewListSharesPager(&service.ListSharesOptions{
 		Include: service.ListSharesInclude{Metadata: true, Snapshots: true},
@@ -143,7 +140,7 @@ func initiator(metadata map[string]*string) string {
 	return parameter.Lookup(values, planshare.Initiator)
 }
 
-// DeleteSnapshot implements [file.FileService].
+// DeleteSnapshot implements [Service].
 func (f *files) DeleteSnapshot(ctx context.Context, of, at string) error {
 	_, err := f.client.NewShareClient(of).Delete(ctx, &share.DeleteOptions{ShareSnapshot: &at})
 	return f.known(err, "delete snapshot "+at+" of share "+of)

@@ -1,4 +1,4 @@
-package dataplane
+package fileservice
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kaz/internal/azure"
-	"kaz/internal/csi/file"
 )
 
 const (
@@ -27,8 +26,8 @@ const (
 	firstLook, slowestLook = 50 * time.Millisecond, 5 * time.Second
 )
 
-// Copy implements [file.FileService]. The service reads the sources itself: no content passes through the driver.
-func (f *files) Copy(ctx context.Context, from file.CopySource, to string) error {
+// Copy implements [Service]. The service reads the sources itself: no content passes through the driver.
+func (f *files) Copy(ctx context.Context, from CopySource, to string) error {
 	c := copier{files: f, to: f.client.NewShareClient(to)}
 	source := f
 	if from.Service != nil {

@@ -1,0 +1,37 @@
+// Package fileservice speaks the API of Azure's file service, https://ACCOUNT.file.core.windows.net. It creates shares with a key
+// alone and copies files within the service, which Azure Resource Manager cannot. Layer L2.
+package fileservice
+
+import "context"
+
+// Credentials are the name and key of an account. Without a key the driver's identity is used.
+type Credentials struct{ Account, Key string }
+
+// Open opens the file service of an account at a host.
+type Open func(host string, c Credentials) (Service, error)
+
+// Service is the file service of an account. Errors are [*azure.Error].
+type Service interface {
+	CreateShare(ctx context.Context, name string, quotaGiB int64, metadata map[string]string) error
+	// Quota returns the size of a share in GiB.
+	Quota(ctx context.Context, name string) (int64, error)
+	SetQuota(ctx context.Context, name string, quotaGiB int64) error
+	DeleteShare(ctx context.Context, name string) error
+	// CreateFolder creates a folder with those above it. Folders that exist are no error.
+	CreateFolder(ctx context.Context, share, path string) error
+	// Snapshot takes a snapshot and returns its time. FindSnapshot returns the share and time of the snapshot with a name.
+	Snapshot(ctx context.Context, share string, metadata map[string]string) (at string, err error)
+	FindSnapshot(ctx context.Context, name string) (share, at string, err error)
+	DeleteSnapshot(ctx context.Context, share, at string) error
+	// Copy copies all files of a share, or of a snapshot of it, within the service. It returns when all are copied and have the
+	// size of their sources. It goes on where an earlier call ended.
+	Copy(ctx context.Context, from CopySource, to string) error
+}
+
+// CopySource is a share or a snapshot of a share.
+type CopySource struct {
+	Share    string
+	Snapshot string // time, "" for the share itself
+	// Service is the file service of the source's account, nil for the same account.
+	Service Service
+}
