@@ -42,6 +42,7 @@ func views() []reflect.Type {
 		reflect.TypeFor[azure.Resource[storage.Account]](),
 		reflect.TypeFor[azure.Resource[storage.FileService]](),
 		reflect.TypeFor[azure.Resource[storage.Share]](),
+		reflect.TypeFor[storage.Keys](),
 	}
 }
 

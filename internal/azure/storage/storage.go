@@ -27,7 +27,7 @@ type Account struct {
 	Encryption     *AccountEncryption `json:"encryption,omitempty"`
 	NetworkRules   *NetworkRules      `json:"networkAcls,omitempty"`
 	FileIdentities *FileIdentities    `json:"azureFilesIdentityBasedAuthentication,omitempty"`
-	Connections    []Connection       `json:"privateEndpointConnections,omitempty" azure:"key=id"`
+	Connections    []Connection       `json:"privateEndpointConnections,omitempty" azure:"read"`
 }
 
 // AccountEncryption is how an account's data is encrypted.
@@ -62,7 +62,7 @@ type SMBOAuth struct {
 
 // Connection is a private endpoint of an account.
 type Connection struct {
-	ID azure.ID `json:"id" azure:"read"`
+	ID azure.ID `json:"id" azure:"key"`
 }
 
 // FileService is the properties of the file service of an account. The name of a file service is default.
@@ -107,7 +107,7 @@ type Share struct {
 
 // Keys is the answer of the action listKeys of an account.
 type Keys struct {
-	Keys []Key `json:"keys"`
+	Keys []Key `json:"keys" azure:"key=keyName"`
 }
 
 // Key is a key of an account. Its value is a secret.
