@@ -21,12 +21,12 @@ import (
 
 	"kaz/internal/csi"
 	"kaz/internal/csi/file"
-	"kaz/internal/fileservice"
 	"kaz/internal/csi/file/node"
 	"kaz/internal/csi/mount"
 	"kaz/internal/emulator"
 	plane "kaz/internal/emulator/plane/file"
 	"kaz/internal/emulator/plane/token"
+	"kaz/internal/fileservice"
 	planshare "kaz/internal/plan/share"
 	"kaz/internal/testkit"
 )

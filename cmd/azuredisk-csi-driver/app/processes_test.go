@@ -3,6 +3,8 @@ package app
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,6 +49,9 @@ func memoryOf(t *testing.T, p *os.Process) (most, own float64) {
 // `-program PATH` measures the program itself; the test
 // binary also contains a local Azure.
 func TestMemory(t *testing.T) {
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("the race detector takes several times the memory")
+	}
 	const volumes = 5000
 	w := newWorld(t)
 	for i := range volumes {

@@ -236,9 +236,9 @@ func (c *Controller) grow(ctx context.Context, have attachedDisk, size int64) er
 	}
 	now, err := c.patch(ctx, have.ID, azure.Resource[compute.Disk]{Properties: compute.Disk{DiskSizeGB: size}})
 	if have.holder() != "" && slices.Contains([]codes.Code{codes.InvalidArgument, codes.FailedPrecondition}, status.Code(err)) {
-		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to %s, and Azure refuses to make it %d GiB large: "+
-			"most disks of "+
-			"4 TiB and less grow beyond that only while they are detached; delete the pods of the volume, and it is tried again: %s",
+		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to %s, and Azure refuses to make it %d GiB large: most "+
+			"disks of 4 TiB and less grow beyond that only while they are detached; delete the pods of the volume "+
+			"and it is tried again: %s",
 			have.ID.Name(), have.holder().Name(), size, status.Convert(err).Message())
 	}
 	if err == nil && now.Properties.DiskSizeGB < size {

@@ -131,8 +131,8 @@ func checkSize(c *behaviour.Call) error {
 			c.ID.Name(), was, size).At("disk.diskSizeGB")
 	} else if attached := behaviour.Text(c.Old, "managedBy") != ""; attached && was <= largestOnline && size > largestOnline &&
 		!provisionable(behaviour.Text(c.Doc, "sku.name")) {
-		return behaviour.Invalid("InvalidParameter", "Disk %s of size %d GB cannot be resized to %d GB while it is attached: detach it, or "+
-			"deallocate its machine, first.", c.ID.Name(), was, size).At("disk.diskSizeGB")
+		return behaviour.Invalid("InvalidParameter", "Disk %s of size %d GB cannot be resized to %d GB while it is attached: detach it, "+
+			"or deallocate its machine, first.", c.ID.Name(), was, size).At("disk.diskSizeGB")
 	}
 	return nil
 }
