@@ -105,7 +105,10 @@ func (t *targetFlags) engine(ctx context.Context, a definition.Azure, say io.Wri
 	if err != nil {
 		return nil, err
 	}
-	planes := dataplane.Client{Credential: config.Credential, HTTP: config.Transport}
+	planes := dataplane.Client{HTTP: config.Transport, Token: func(ctx context.Context, scope string) (string, error) {
+		token, err := config.Credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+		return token.Token, err
+	}}
 	if planes.HTTP == nil {
 		planes.HTTP = http.DefaultClient
 	}

@@ -228,12 +228,15 @@ have the annotation kaz/delete-first, then those of the zone with the most nodes
 with the fewest pods, and the newest. Set the number in the definition, too: a later
 deployment brings the pool to it.`,
 		Example: `  kaz cluster scale prod general --count 5 --subscription 00000000-0000-0000-0000-000000000001`,
-	}, wants(2, 2, "the name of one cluster and of one of its pools"), func(d *definition.Definition, args []string) (engine.Record, error) {
+	}, wants(2, 2, "the name of one cluster and of one of its pools"), func(d *definition.Definition,
+		args []string,
+	) (engine.Record, error) {
 		i := slices.IndexFunc(d.Pools, func(p definition.NodePool) bool { return p.Metadata.Name == args[0] })
 		const most = 1000
 		switch {
 		case i < 0:
-			return engine.Record{}, fmt.Errorf("cluster %s has no pool %s: want one of %s", d.Cluster.Metadata.Name, args[0], poolNames(d.Pools))
+			return engine.Record{}, fmt.Errorf("cluster %s has no pool %s: want one of %s", d.Cluster.Metadata.Name, args[0],
+				poolNames(d.Pools))
 		case d.Pools[i].Spec.Autoscaling != nil:
 			return engine.Record{}, fmt.Errorf("pool %s is autoscaled: set autoscaling.min and max in the definition", args[0])
 		case count < 0 || count > most:
@@ -262,7 +265,9 @@ func clusterRepairCommand() *cobra.Command {
 member that answers leaves when its replacement has joined; one that does not answer
 leaves first. Etcd keeps a majority at every moment: if it has none, nothing is done.`,
 		Example: `  kaz cluster repair prod cp-1 --subscription 00000000-0000-0000-0000-000000000001`,
-	}, wants(1, 6, "the name of one cluster, and of members such as cp-1"), func(d *definition.Definition, args []string) (engine.Record, error) {
+	}, wants(1, 6, "the name of one cluster, and of members such as cp-1"), func(d *definition.Definition,
+		args []string,
+	) (engine.Record, error) {
 		for _, id := range args {
 			if _, _, ok := naming.MemberSlot(id); !ok {
 				return engine.Record{}, fmt.Errorf("%q is no member: want the end of the machine's name, such as cp-1", id)

@@ -62,7 +62,8 @@ func writeStatus(out io.Writer, s engine.Status) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
 		{"cluster", s.Cluster}, {"resource group", s.ResourceGroup}, {"last deployment", strings.TrimSpace(s.State + " " + s.Since)},
-		{"version", s.Version}, {"API server", s.APIServer}, {"pools", strings.Join(s.Pools, ", ")}, {"open change", s.Change}, {"resources", fmt.Sprint(s.Resources)},
+		{"version", s.Version}, {"API server", s.APIServer}, {"pools", strings.Join(s.Pools, ", ")}, {"open change", s.Change},
+		{"resources", fmt.Sprint(s.Resources)},
 	} {
 		if _, err := fmt.Fprintf(w, "%s\t%s\n", line[0], line[1]); err != nil {
 			return err

@@ -83,7 +83,9 @@ func (t *transaction) faulty(r *request) error {
 	if t.trials > 0 {
 		return nil
 	}
-	rule, answered := t.parts.faults.Pick(fault.Request{Method: r.method, Type: r.Kind.Name, Name: r.ID.Name(), Parent: r.ID.Parent().Key()})
+	rule, answered := t.parts.faults.Pick(fault.Request{
+		Method: r.method, Type: r.Kind.Name, Name: r.ID.Name(), Parent: r.ID.Parent().Key(),
+	})
 	answered()
 	switch {
 	case rule == nil:

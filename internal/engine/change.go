@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -216,15 +215,4 @@ func (w worker) at(version string, generations map[int]int) (cluster.Plan, error
 	d.Cluster.Spec.Kubernetes.Version = version
 	d.Cluster.Spec.ControlPlane.Replicas = max(d.Cluster.Spec.ControlPlane.Replicas, len(generations))
 	return cluster.WithMembers(d, generations)
-}
-
-// definitionOf is the pool in the definition of the change, or in that of before.
-func (w worker) definitionOf(pool string) *definition.NodePool {
-	for _, d := range []definition.Definition{w.record.Definition, *w.in.state.Definition} {
-		i := slices.IndexFunc(d.Pools, func(p definition.NodePool) bool { return p.Metadata.Name == pool })
-		if i >= 0 {
-			return &d.Pools[i]
-		}
-	}
-	return nil
 }

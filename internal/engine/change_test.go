@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +34,6 @@ import (
 type simulation struct {
 	l         *lab
 	names     naming.Names
-	mu        sync.Mutex
 	versions  map[string]string // of nodes, as their machine was made
 	cordoned  map[string]bool
 	forgotten map[string]bool // nodes of machines that are still there
@@ -46,7 +44,6 @@ type simulation struct {
 	blocked   map[string]bool   // pods with a disruption budget that allows nothing
 	absent    func(machine string) bool
 	saved     int
-	least     int // the fewest ready nodes of the pool that were seen
 	client    *fake.Clientset
 }
 

@@ -35,7 +35,8 @@ func (e *Engine) scale(ctx context.Context, w work, result *Result) error {
 		}
 		switch have, want := set.SKU.Capacity, pool.Spec.Replicas; {
 		case have > want:
-			e.say("pool %s has %d machines, and the definition %d: kaz cluster scale or upgrade removes machines", pool.Metadata.Name, have, want)
+			e.say("pool %s has %d machines, and the definition %d: kaz cluster scale or upgrade removes machines",
+				pool.Metadata.Name, have, want)
 		case have < want:
 			e.say("scale pool %s from %d to %d", pool.Metadata.Name, have, want)
 			body, err := json.Marshal(map[string]any{"sku": map[string]any{"capacity": want}})

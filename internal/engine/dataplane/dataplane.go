@@ -8,15 +8,16 @@ import (
 	"io"
 	"net/http"
 	"os"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
 // Client asks the data planes of Azure.
 type Client struct {
-	Credential azcore.TokenCredential
-	HTTP       policy.Transporter
+	// Token returns a token for a scope.
+	Token func(ctx context.Context, scope string) (string, error)
+	// HTTP sends requests.
+	HTTP interface {
+		Do(r *http.Request) (*http.Response, error)
+	}
 }
 
 const (
@@ -28,11 +29,11 @@ const (
 
 // do sends a request with a token of a scope. Its error has Azure's answer, but never a body that was sent or a secret.
 func (c Client) do(ctx context.Context, scope string, r *http.Request) ([]byte, error) {
-	token, err := c.Credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+	token, err := c.Token(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Authorization", "Bearer "+token.Token)
+	r.Header.Set("Authorization", "Bearer "+token)
 	answer, err := c.HTTP.Do(r)
 	if err != nil {
 		return nil, err

@@ -71,5 +71,8 @@ func (p Pods) Dial(ctx context.Context, member string) (string, func(), error) {
 		close(stop)
 		return "", nil, err
 	}
-	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), func() { close(stop); <-failed }, nil
+	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), func() {
+		close(stop)
+		_ = <-failed // it ends because it is closed
+	}, nil
 }

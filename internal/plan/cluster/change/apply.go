@@ -15,7 +15,7 @@ func (c Cluster) clone() Cluster {
 }
 
 // Apply returns what is there after a step that succeeds.
-func Apply(c Cluster, t Target, s Step) Cluster {
+func Apply(c Cluster, s Step) Cluster {
 	c = c.clone()
 	switch s.Action {
 	case Save:
@@ -25,7 +25,7 @@ func Apply(c Cluster, t Target, s Step) Cluster {
 	case AddMember, Unbalance, DrainMember, RemoveVoter, ForgetMember, DeleteMember:
 		c.applyMember(s)
 	default:
-		c.applyPool(t, s)
+		c.applyPool(s)
 	}
 	return c
 }
@@ -66,7 +66,7 @@ func (c *Cluster) elect(without string) {
 	}
 }
 
-func (c *Cluster) applyPool(t Target, s Step) {
+func (c *Cluster) applyPool(s Step) {
 	if s.Action == DeletePool {
 		c.Pools = slices.DeleteFunc(c.Pools, func(p Pool) bool { return p.Name == s.Pool })
 		return

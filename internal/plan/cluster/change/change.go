@@ -160,7 +160,7 @@ func Plan(c Cluster, t Target) ([]Step, error) {
 			return steps, err
 		}
 		steps = append(steps, *step)
-		c = Apply(c, t, *step)
+		c = Apply(c, *step)
 	}
 	return steps, fmt.Errorf("the plan has more than %d steps", most)
 }

@@ -198,9 +198,9 @@ func TestVictims(t *testing.T) {
 }
 
 // partly are states in which a step can stop: half of its effect is there.
-func partly(c Cluster, t Target, s Step) []Cluster {
+func partly(c Cluster, s Step) []Cluster {
 	var all []Cluster
-	whole := Apply(c, t, s)
+	whole := Apply(c, s)
 	switch s.Action {
 	case AddMember:
 		i := len(whole.Members) - 1
@@ -261,7 +261,7 @@ func run(t *testing.T, c Cluster, to Target, visit func(Cluster, Step)) Cluster 
 		if visit != nil {
 			visit(c, *step)
 		}
-		c = Apply(c, to, *step)
+		c = Apply(c, *step)
 	}
 	t.Fatal("the plan does not end")
 	return c
@@ -326,7 +326,7 @@ func TestStoppedAnywhere(t *testing.T) {
 		var stops []Cluster
 		want := run(t, c, to, func(before Cluster, s Step) {
 			stops = append(stops, before)
-			stops = append(stops, partly(before, to, s)...)
+			stops = append(stops, partly(before, s)...)
 		})
 		for _, stop := range stops {
 			got := run(t, stop, to, nil)

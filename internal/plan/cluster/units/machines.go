@@ -41,7 +41,8 @@ func (b *builder) controlPlane(ids identities, n network, a api, granted access)
 	var ready graph.Ready
 	for i := range spec.Replicas {
 		generation := b.generations[i]
-		m := machine{name: b.names.Member(i, generation), unit: b.unit(naming.MemberUnit(i, generation)), subnet: n.controlPlane, pools: a.pools,
+		m := machine{name: b.names.Member(i, generation), unit: b.unit(naming.MemberUnit(i, generation)),
+			subnet: n.controlPlane, pools: a.pools,
 			identity: ids.controlPlane, size: spec.VMSize, image: spec.Image, customData: b.boot.ControlPlane,
 			osDisk: definition.OSDisk{SizeGiB: spec.OSDisk.SizeGiB, Type: spec.OSDisk.Type}, set: set, after: after,
 			tags: object{naming.RoleTag: "control-plane", naming.VersionTag: b.spec.Kubernetes.Version}}

@@ -39,7 +39,8 @@ type builder struct {
 
 // Build returns the units of a cluster. The error names the extension or the patch that does not fit.
 func Build(d definition.Definition, boot Boot, generations Generations) ([]*graph.Unit, error) {
-	b := &builder{d: d, spec: d.Cluster.Spec, names: naming.Of(d.Cluster), boot: boot, generations: generations, ports: map[string]graph.Ref{}}
+	b := &builder{d: d, spec: d.Cluster.Spec, names: naming.Of(d.Cluster), boot: boot, generations: generations,
+		ports: map[string]graph.Ref{}}
 	ids := b.identities()
 	vault := b.vault()
 	account := b.storage()
