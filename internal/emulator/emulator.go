@@ -144,14 +144,9 @@ func New(o Options) (*Emulator, error) {
 	draws := random.New(o.Seed + 1)
 	e := &Emulator{transactions: transactions{persistence: &persistence{}}}
 	e.parts = parts{
-<<<<<<< HEAD
-		tenancy: tenancy{o.Subscription, o.Tenant, o.Subscriptions, o.Quotas, o.Boots}, accessControl: o.AccessControl, queue: operation.NewQueue(),
-		random: random.New(o.Seed), faults: fault.NewRules(draws), latency: latency.Model{Factor: o.Latency, Table: table, Random: draws}, log: o.Log,
-=======
-		tenancy: tenancy{o.Subscription, o.Tenant, o.Subscriptions, o.Quotas}, accessControl: o.AccessControl, queue: operation.NewQueue(),
-		random: random.New(o.Seed), faults: fault.NewRules(draws),
+		tenancy:       tenancy{o.Subscription, o.Tenant, o.Subscriptions, o.Quotas, o.Boots},
+		accessControl: o.AccessControl, queue: operation.NewQueue(), random: random.New(o.Seed), faults: fault.NewRules(draws),
 		latency: latency.Model{Factor: o.Latency, Table: table, Random: draws}, log: o.Log,
->>>>>>> w-engine
 	}
 	e.front = front{
 		transactions: &e.transactions, identity: authentication{o.Authenticator, &e.tenancy}, throttle: throttle.New(o.Throttle),
