@@ -55,7 +55,7 @@ It logs to stderr.`,
 	serverFlags(command, &o)
 	behaviourFlags(command, &o)
 	command.Flags().StringVar(&machines, "machines-dir", "",
-		"boot the machines that have custom data, and keep their disks in this directory; needs root on Linux (default machines are documents)")
+		"boot the machines that have custom data, with their disks in this directory; as root on Linux (default machines are documents)")
 	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand())
 	return command
 }

@@ -232,7 +232,8 @@ func addClass(s Spec, class string) error {
 	if err := os.MkdirAll(kernel, 0o755); err != nil {
 		return err
 	}
-	if err := errors.Join(bind(class, kernel), mount("tmpfs", class, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755")); err != nil {
+	const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	if err := errors.Join(bind(class, kernel), mount("tmpfs", class, "tmpfs", safe, "mode=755")); err != nil {
 		return err
 	}
 	for _, name := range names {

@@ -58,7 +58,7 @@ func Read(file string) (Spec, error) {
 }
 
 func (s Spec) check() error {
-	problems := []error{s.Place.Check()}
+	problems := []error{s.CheckPlace()}
 	if len(s.Image.Layers) == 0 {
 		problems = append(problems, errors.New("the image has no layers"))
 	}

@@ -95,7 +95,8 @@ func (p Program) writeDirs(w *tar.Writer) error {
 	}
 	var problems []error
 	for _, dir := range slices.SortedFunc(maps.Keys(dirs), strings.Compare) {
-		problems = append(problems, w.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: dirs[dir], Format: tar.FormatPAX}))
+		problems = append(problems,
+			w.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: dirs[dir], Format: tar.FormatPAX}))
 	}
 	return errors.Join(problems...)
 }

@@ -108,7 +108,7 @@ func Enter(ctx context.Context, disk string, command ...string) (*exec.Cmd, erro
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"--target", strconv.Itoa(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--wd=/"}, command...)
+	args := append([]string{"--target", strconv.Itoa(pid), "--mount", "--uts", "--ipc", "--net", "--pid"}, command...)
 	cmd := exec.CommandContext(ctx, "nsenter", args...)
 	// The user's proxy and home directory do not exist inside.
 	cmd.Env = append(environment(), "TERM="+os.Getenv("TERM"))

@@ -23,8 +23,8 @@ type Place struct {
 	Cgroup string `json:"cgroup"`
 }
 
-// Check returns what is missing or invalid.
-func (p Place) Check() error {
+// CheckPlace returns what is missing or invalid.
+func (p Place) CheckPlace() error {
 	return missing(map[string]bool{
 		"name": p.Name == "", "dir": !filepath.IsAbs(p.Dir), "namespace": !filepath.IsAbs(p.Namespace),
 		"cgroup": p.Cgroup == "" || !filepath.IsLocal(p.Cgroup),
@@ -130,7 +130,7 @@ func Read(file string) (Spec, error) {
 }
 
 func (s Spec) check() error {
-	return errors.Join(s.Place.Check(), missing(map[string]bool{
+	return errors.Join(s.CheckPlace(), missing(map[string]bool{
 		"resolver": !s.Resolver.IsValid(), "addresses": len(s.Addresses) == 0, "search": s.Search == "",
 		"azureCA": !filepath.IsAbs(s.AzureCA),
 	}))

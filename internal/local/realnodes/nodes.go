@@ -207,7 +207,8 @@ func (n *Nodes) BootImages(ctx context.Context, tasks *errgroup.Group, choose fu
 			return nil, err
 		}
 		file, err := boot.Spec{
-			Place: at, Image: image, ID: m.Boot.ID, Host: m.Name, User: m.Boot.User, CustomData: m.Boot.CustomData, AzureCA: n.config.Azure.Info().CAFile,
+			Place: at, Image: image, ID: m.Boot.ID, Host: m.Name, User: m.Boot.User, CustomData: m.Boot.CustomData,
+			AzureCA: n.config.Azure.Info().CAFile,
 		}.Write()
 		return []string{"machine", "start", file}, err
 	}, func(m inventory.Machine) bool { return m.Boot != nil })

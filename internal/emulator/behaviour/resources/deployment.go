@@ -343,13 +343,7 @@ func deploy(c *behaviour.Call) error {
 	without, steps := map[string]bool{}, behaviour.Array(c.Doc, operationsField)
 	p := progressOf(c)
 	for _, r := range t.Resources {
-		needs := append(slices.Clone(r.DependsOn), r.ID.Parent())
-		if slices.ContainsFunc(needs, func(id azure.ID) bool { return without[id.Key()] }) {
-			without[r.ID.Key()] = true
-			continue
-		}
-		if slices.ContainsFunc(needs, func(id azure.ID) bool { return p.waiting[id.Key()] }) {
-			p.waiting[r.ID.Key()] = true
+		if passOn(r, without) || passOn(r, p.waiting) {
 			continue
 		}
 		if !p.isMade(r.ID) {
@@ -392,6 +386,15 @@ func deploy(c *behaviour.Call) error {
 	c.Doc[operationsField] = append(steps, step(c, "EvaluateDeploymentOutput", "", true, nil))
 	finish(c, c.Doc)
 	return nil
+}
+
+// passOn adds a resource to a set if it needs one of the set, and reports whether it did.
+func passOn(r *template.Resource, set map[string]bool) bool {
+	needed := slices.ContainsFunc(append(slices.Clone(r.DependsOn), r.ID.Parent()), func(id azure.ID) bool { return set[id.Key()] })
+	if needed {
+		set[r.ID.Key()] = true
+	}
+	return needed
 }
 
 // outputResources are the resources that a deployment made.

@@ -149,18 +149,25 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request, key string) {
 // conditions returns why a request must not be carried out on the blob as it is.
 func conditions(r *http.Request, had stored, there bool) *refusal {
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
-	changed := &refusal{http.StatusPreconditionFailed, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met."}
+	same := there && none != "" && none == had.etag
+	write := r.Method == http.MethodPut
 	switch {
-	case there && none == "*" && r.Method == http.MethodPut:
+	case write && there && none == "*":
 		return &refusal{http.StatusConflict, "BlobAlreadyExists", "The specified blob already exists."}
-	case there && none != "" && none == had.etag && r.Method == http.MethodGet:
+	case same && r.Method == http.MethodGet:
 		return &refusal{http.StatusNotModified, "ConditionNotMet", ""}
-	case there && none != "" && none == had.etag, there && match != "" && match != "*" && match != had.etag, !there && match != "":
-		return changed
-	case !there && r.Method != http.MethodPut:
+	case same || !matches(match, had, there):
+		return &refusal{http.StatusPreconditionFailed, "ConditionNotMet",
+			"The condition specified using HTTP conditional header(s) is not met."}
+	case !there && !write:
 		return &refusal{http.StatusNotFound, "BlobNotFound", "The specified blob does not exist."}
 	}
 	return nil
+}
+
+// matches reports whether the blob is as If-Match wants it.
+func matches(match string, had stored, there bool) bool {
+	return match == "" || there && (match == "*" || match == had.etag)
 }
 
 func (s *Service) put(w http.ResponseWriter, r *http.Request, key string, content []byte) {

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -59,7 +60,7 @@ func (d *dhcpServers) update(routers []wiring.Router) bool {
 func (d *dhcpServers) start(r wiring.Router) error {
 	var c net.PacketConn
 	err := netns.Do(r.Namespace, func() (err error) {
-		c, err = net.ListenPacket("udp4", fmt.Sprintf("0.0.0.0:%d", dhcpv4.ServerPort))
+		c, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", fmt.Sprintf("0.0.0.0:%d", dhcpv4.ServerPort))
 		return err
 	})
 	if err != nil {

@@ -100,8 +100,8 @@ func Start(ctx context.Context, o Options) (*Fabric, error) {
 		docs:     wiring.NewDocuments(),
 		attached: map[string]wiring.Attachment{}, broken: map[string]bool{}}
 	f.web = []*webServers{
-		{what: "instance metadata", at: wiring.Metadata, handler: o.Metadata, caller: f.Caller, log: o.Log, servers: map[string]*http.Server{}},
-		{what: "the wire server", at: wiring.Platform, handler: o.WireServer, caller: f.Caller, log: o.Log, servers: map[string]*http.Server{}},
+		f.webServers("instance metadata", wiring.Metadata, o.Metadata),
+		f.webServers("the wire server", wiring.Platform, o.WireServer),
 	}
 	f.dhcp = dhcpServers{lease: f.lease, log: o.Log, servers: map[string]net.PacketConn{}}
 	f.prober = health.New(f.requestRound)

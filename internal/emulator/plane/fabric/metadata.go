@@ -27,6 +27,10 @@ type webServers struct {
 	serving sync.WaitGroup
 }
 
+func (f *Fabric) webServers(what string, at netip.Addr, handler func(azure.ID) http.Handler) *webServers {
+	return &webServers{what: what, at: at, handler: handler, caller: f.Caller, log: f.options.Log, servers: map[string]*http.Server{}}
+}
+
 // update starts servers in new routers and stops those in other namespaces. It reports whether all have started.
 func (m *webServers) update(routers []wiring.Router) bool {
 	if m.handler == nil {

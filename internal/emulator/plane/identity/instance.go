@@ -40,7 +40,7 @@ func (s *Service) instance(w http.ResponseWriter, r *http.Request, machine azure
 	if isLeaf {
 		path = computePath
 	}
-	if f := query.Get("format"); f != "" && !strings.EqualFold(f, "json") && !(isLeaf && strings.EqualFold(f, "text")) {
+	if f := query.Get("format"); f != "" && !strings.EqualFold(f, "json") && (!isLeaf || !strings.EqualFold(f, "text")) {
 		fail(w, http.StatusBadRequest, "Bad request", fmt.Sprintf("format %q is not supported here: json is", f))
 		return
 	}

@@ -85,11 +85,11 @@ func (s *Service) secret(w http.ResponseWriter, caller *behaviour.Principal, vau
 	})
 	switch {
 	case errors.Is(err, errRefused):
-		fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("Caller is not authorized to perform action on resource. Caller: %s; Action: '%s'; "+
-			"Vault: %s", caller.ObjectID, readSecret, vault))
+		fail(w, http.StatusForbidden, "Forbidden", fmt.Sprintf("Caller is not authorized to perform action on resource. Caller: %s; "+
+			"Action: '%s'; Vault: %s", caller.ObjectID, readSecret, vault))
 	case err != nil || len(path) > 1 && path[1] != found.Version:
-		fail(w, http.StatusNotFound, "SecretNotFound", fmt.Sprintf("A secret with (name/id) %s was not found in this key vault.", strings.Join(path,
-			"/")))
+		fail(w, http.StatusNotFound, "SecretNotFound",
+			fmt.Sprintf("A secret with (name/id) %s was not found in this key vault.", strings.Join(path, "/")))
 	case !found.Enabled:
 		fail(w, http.StatusForbidden, "Forbidden", "Operation get is not allowed on a disabled secret.")
 	default:

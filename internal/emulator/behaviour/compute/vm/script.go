@@ -106,7 +106,8 @@ func awaitScript(machine, extension behaviour.Object) error {
 		return behaviour.Conflict("VMExtensionProvisioningError",
 			"VM '%s' has reported a failure when processing extension '%s' (publisher 'Microsoft.Azure.Extensions' and type "+
 				"'CustomScript'). Error message: '%s'. More information on troubleshooting is available at "+
-				"https://aka.ms/VMExtensionCSELinuxTroubleshoot.", nameOf(machine), behaviour.Text(extension, "name"), scriptMessage(result))
+				"https://aka.ms/VMExtensionCSELinuxTroubleshoot.",
+			nameOf(machine), behaviour.Text(extension, "name"), scriptMessage(result))
 	}
 	return nil
 }

@@ -79,7 +79,6 @@ const (
 	Unicast   RouteKind = "unicast"
 	Throw     RouteKind = "throw"
 	Blackhole RouteKind = "blackhole"
-	Local     RouteKind = "local"
 )
 
 // Route is a route.

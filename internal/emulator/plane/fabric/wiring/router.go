@@ -21,8 +21,9 @@ func compileRouter(l *balancing, n *network) Namespace {
 		s.Routes = append(s.Routes, sub.table()...)
 		for _, r := range sub.ranges {
 			if r.Addr().Is4() {
-				// The router answers for addresses without a machine, such as those of load balancers.
-				s.Routes = append(s.Routes, Route{Table: mainTable, To: r, Kind: Local, Device: "lo"})
+				// The router answers for addresses without a machine, such as those of load balancers. The kernel answers only for
+				// addresses with a route. It drops packets on this one, because no chain lets them through.
+				s.Routes = append(s.Routes, Route{To: r, Kind: Unicast, Device: "lo"})
 			}
 		}
 	}
@@ -43,9 +44,6 @@ func compileRouter(l *balancing, n *network) Namespace {
 	s.Rules = b.Ruleset
 	return s
 }
-
-// mainTable is the routing table without a mark. The kernel looks up routes of the kind Local in an earlier table by default.
-const mainTable = 254
 
 // connect adds an interface with a machine to the router.
 func (c *nic) connect(s *Namespace) {
