@@ -407,8 +407,8 @@ func outputResources(c *behaviour.Call, id azure.ID) []azure.ID {
 	return made
 }
 
-// removeOthers removes, in the mode Complete, what is in the group and not in the template. What others still use is tried again after these
-// are gone.
+// removeOthers removes, in the mode Complete, what is in the group and not in the template. What others still use is tried
+// again after these are gone.
 func removeOthers(c *behaviour.Call, t *template.Template, made []azure.ID) (steps []any, faults []error) {
 	if !completes(c.Doc) {
 		return nil, nil
