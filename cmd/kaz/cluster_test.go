@@ -68,7 +68,7 @@ func TestClusterOnLocalAzure(t *testing.T) {
 		{args: "resume prod --local", out: "cluster prod is up to date"},
 		{args: "deploy ha.yaml team-a.yaml --local --what-if", out: "+ Microsoft.Compute/virtualMachineScaleSets prod-batch"},
 		{args: "deploy ha.yaml team-a.yaml --local", out: "cluster prod is deployed"},
-		{args: "status prod --local -o json", out: `"version": "1.36.2"`},
+		{args: "status prod --local -o json", out: `"version": "1.36.3"`},
 		{args: "destroy prod --local", in: "wrong\n", status: 1, errs: "not confirmed: want the name prod"},
 		{args: "destroy prod --local", in: "prod\n", out: "cluster prod is removed", errs: "- resource group prod with everything in it"},
 		{args: "status prod --local", out: "last deployment  Absent"},

@@ -136,8 +136,7 @@ func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside,
 	}
 	for name, node := range nodes {
 		if m := member(name); m != nil {
-			m.Node, m.Healthy = true, node.Ready && node.APIServer
-			m.Drained = node.Cordoned && node.Pods == 0
+			addNode(m, node)
 			m.Voter = !etcd
 		}
 	}
@@ -153,6 +152,12 @@ func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside,
 		return strings.Compare(naming.MemberUnit(a.Index, a.Generation), naming.MemberUnit(b.Index, b.Generation))
 	})
 	return nil
+}
+
+// addNode adds what the API server knows of the node of a member.
+func addNode(m *change.Member, node workload.Node) {
+	m.Node, m.Healthy = true, node.Ready && node.APIServer
+	m.Drained = node.Cordoned && node.Pods == 0
 }
 
 // observeEtcd adds what etcd knows of its members.
@@ -229,24 +234,41 @@ func (e *Engine) observePools(ctx context.Context, n naming.Names, in *inside, n
 		}
 	}
 	for _, r := range in.state.resources {
-		name := r.Tags[naming.PoolTag]
-		if !strings.EqualFold(r.Type, scaleSetType) || name == "" || r.Tags[naming.ClusterTag] != n.Cluster {
+		if !strings.EqualFold(r.Type, scaleSetType) || r.Tags[naming.PoolTag] == "" || r.Tags[naming.ClusterTag] != n.Cluster {
 			continue
 		}
-		pools[name] = &change.Pool{Name: name, Model: r.Tags[naming.VersionTag]}
-		var version string
-		if _, err := fmt.Sscanf(strings.Replace(r.Tags[rolloutTag], "=", " ", 1), "%s %d", &version, &pools[name].Desired); err != nil ||
-			version != pools[name].Model {
-			pools[name].Desired = 0
-		}
-		members, err := e.instances(ctx, r.ID)
+		p, err := e.observeScaleSet(ctx, in, r, nodes)
 		if err != nil {
 			return err
 		}
-		for _, one := range members {
-			in.addNode(pools[name], one, nodes)
-		}
+		pools[p.Name] = p
 	}
+	in.addMachines(pools, machines, n, nodes)
+	for _, p := range pools {
+		slices.SortFunc(p.Nodes, func(a, b change.Node) int { return strings.Compare(a.Name, b.Name) })
+		in.Pools = append(in.Pools, *p)
+	}
+	slices.SortFunc(in.Pools, func(a, b change.Pool) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// observeScaleSet returns the pool of a scale set.
+func (e *Engine) observeScaleSet(ctx context.Context, in *inside, r resource, nodes map[string]workload.Node) (*change.Pool, error) {
+	p := &change.Pool{Name: r.Tags[naming.PoolTag], Model: r.Tags[naming.VersionTag]}
+	var version string
+	_, err := fmt.Sscanf(strings.Replace(r.Tags[rolloutTag], "=", " ", 1), "%s %d", &version, &p.Desired)
+	if err != nil || version != p.Model {
+		p.Desired = 0
+	}
+	members, err := e.instances(ctx, r.ID)
+	for _, one := range members {
+		in.addNode(p, one, nodes)
+	}
+	return p, err
+}
+
+// addMachines adds the machines that are of no Uniform scale set to their pools.
+func (in *inside) addMachines(pools map[string]*change.Pool, machines []instance, n naming.Names, nodes map[string]workload.Node) {
 	for _, one := range machines {
 		name := one.Tags[naming.PoolTag]
 		if set := one.Properties.ScaleSet.ID; set != "" {
@@ -258,12 +280,6 @@ func (e *Engine) observePools(ctx context.Context, n naming.Names, in *inside, n
 			in.addNode(pools[name], one, nodes)
 		}
 	}
-	for _, p := range pools {
-		slices.SortFunc(p.Nodes, func(a, b change.Node) int { return strings.Compare(a.Name, b.Name) })
-		in.Pools = append(in.Pools, *p)
-	}
-	slices.SortFunc(in.Pools, func(a, b change.Pool) int { return strings.Compare(a.Name, b.Name) })
-	return nil
 }
 
 // machines are the machines of the resource group.

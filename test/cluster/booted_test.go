@@ -43,7 +43,7 @@ func TestMachinesBootFromCustomData(t *testing.T) {
 	}
 	endpoint := startBooting(t)
 	version, program := imageKubectl(t)
-	dir := newDir(t)
+	dir := t.TempDir()
 	deploy := func(name, text string) (string, error) {
 		file := filepath.Join(dir, name+".yaml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -110,7 +110,7 @@ func serveFiles(t *testing.T, a *testkit.Azure) (*plane.Service, *http.Client) {
 		t.Fatal(err)
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Key: key, Log: quiet, World: a.Emulator.Look})
+	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Key: key, Log: quiet, World: a.Look})
 	if err != nil {
 		t.Fatal(err)
 	}

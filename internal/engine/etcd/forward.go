@@ -73,6 +73,6 @@ func (p Pods) Dial(ctx context.Context, member string) (string, func(), error) {
 	}
 	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), func() {
 		close(stop)
-		_ = <-failed // it ends because it is closed
+		<-failed // it ends because it is closed
 	}, nil
 }

@@ -368,7 +368,7 @@ func deploy(c *behaviour.Call) error {
 		return p.keep(c)
 	}
 	delete(c.Doc, progressField)
-	if len(faults) == 0 && completes(c.Doc) {
+	if len(faults) == 0 {
 		removed, refused := removeOthers(c, t, made)
 		steps, faults = append(steps, removed...), refused
 	}
@@ -407,9 +407,12 @@ func outputResources(c *behaviour.Call, id azure.ID) []azure.ID {
 	return made
 }
 
-// removeOthers removes what is in the group and not in the template. What others still use is tried again after these
-// are gone.
+// removeOthers removes, in the mode Complete, what is in the group and not in the template. What others still use is tried
+// again after these are gone.
 func removeOthers(c *behaviour.Call, t *template.Template, made []azure.ID) (steps []any, faults []error) {
+	if !completes(c.Doc) {
+		return nil, nil
+	}
 	left := others(c, t, made)
 	for progress := true; progress && len(left) > 0; {
 		progress = false
