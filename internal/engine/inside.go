@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
@@ -134,13 +135,7 @@ func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside,
 			m.Balanced = nic.balanced()
 		}
 	}
-	for name, node := range nodes {
-		if m := member(name); m != nil {
-			m.Node, m.Healthy = true, node.Ready && node.APIServer
-			m.Drained = node.Cordoned && node.Pods == 0
-			m.Voter = !etcd
-		}
-	}
+	addMemberNodes(nodes, member, etcd)
 	if etcd {
 		if err := e.observeEtcd(ctx, all, member); err != nil {
 			return err
@@ -153,6 +148,17 @@ func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside,
 		return strings.Compare(naming.MemberUnit(a.Index, a.Generation), naming.MemberUnit(b.Index, b.Generation))
 	})
 	return nil
+}
+
+// addMemberNodes adds what the API server knows of members. Without etcd their nodes count as its members.
+func addMemberNodes(nodes map[string]workload.Node, member func(string) *change.Member, etcd bool) {
+	for name, node := range nodes {
+		if m := member(name); m != nil {
+			m.Node, m.Healthy = true, node.Ready && node.APIServer
+			m.Drained = node.Cordoned && node.Pods == 0
+			m.Voter = !etcd
+		}
+	}
 }
 
 // observeEtcd adds what etcd knows of its members.
@@ -233,12 +239,7 @@ func (e *Engine) observePools(ctx context.Context, n naming.Names, in *inside, n
 		if !strings.EqualFold(r.Type, scaleSetType) || name == "" || r.Tags[naming.ClusterTag] != n.Cluster {
 			continue
 		}
-		pools[name] = &change.Pool{Name: name, Model: r.Tags[naming.VersionTag]}
-		var version string
-		if _, err := fmt.Sscanf(strings.Replace(r.Tags[rolloutTag], "=", " ", 1), "%s %d", &version, &pools[name].Desired); err != nil ||
-			version != pools[name].Model {
-			pools[name].Desired = 0
-		}
+		pools[name] = scaledPool(name, r)
 		members, err := e.instances(ctx, r.ID)
 		if err != nil {
 			return err
@@ -247,6 +248,27 @@ func (e *Engine) observePools(ctx context.Context, n naming.Names, in *inside, n
 			in.addNode(pools[name], one, nodes)
 		}
 	}
+	in.addMachines(n, machines, pools, nodes)
+	for _, p := range pools {
+		slices.SortFunc(p.Nodes, func(a, b change.Node) int { return strings.Compare(a.Name, b.Name) })
+		in.Pools = append(in.Pools, *p)
+	}
+	slices.SortFunc(in.Pools, func(a, b change.Pool) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// scaledPool is the pool of a scale set.
+func scaledPool(name string, set resource) *change.Pool {
+	p := &change.Pool{Name: name, Model: set.Tags[naming.VersionTag]}
+	version, count, _ := strings.Cut(set.Tags[rolloutTag], "=")
+	if desired, err := strconv.Atoi(count); err == nil && version == p.Model {
+		p.Desired = desired
+	}
+	return p
+}
+
+// addMachines adds machines that stand alone and those of scale sets in Flexible mode to their pools.
+func (in *inside) addMachines(n naming.Names, machines []instance, pools map[string]*change.Pool, nodes map[string]workload.Node) {
 	for _, one := range machines {
 		name := one.Tags[naming.PoolTag]
 		if set := one.Properties.ScaleSet.ID; set != "" {
@@ -258,12 +280,6 @@ func (e *Engine) observePools(ctx context.Context, n naming.Names, in *inside, n
 			in.addNode(pools[name], one, nodes)
 		}
 	}
-	for _, p := range pools {
-		slices.SortFunc(p.Nodes, func(a, b change.Node) int { return strings.Compare(a.Name, b.Name) })
-		in.Pools = append(in.Pools, *p)
-	}
-	slices.SortFunc(in.Pools, func(a, b change.Pool) int { return strings.Compare(a.Name, b.Name) })
-	return nil
 }
 
 // machines are the machines of the resource group.

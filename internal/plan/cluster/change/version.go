@@ -63,6 +63,22 @@ func Check(c Cluster, t Target) error {
 				"but a backup from before", m.ID(), m.Version, t.Version)
 		}
 	}
+	if err := c.skew(); err != nil {
+		return err
+	}
+	for _, version := range t.Through {
+		if compare(version, t.Version) > 0 {
+			return fmt.Errorf("version %s is not on the way to %s", version, t.Version)
+		}
+	}
+	if t.Members != 1 && t.Members != 3 && t.Members != 5 {
+		return fmt.Errorf("%d members: want 1, 3 or 5", t.Members)
+	}
+	return nil
+}
+
+// skew refuses nodes that Kubernetes does not support beside the control plane.
+func (c Cluster) skew() error {
 	for _, p := range c.Pools {
 		for _, n := range p.Nodes {
 			if n.Version != "" && compare(n.Version, c.lowest()) > 0 && minor(n.Version) > minor(c.lowest()) {
@@ -74,14 +90,6 @@ func Check(c Cluster, t Target) error {
 					"remove it", n.Name, p.Name, n.Version, kubeletSkew)
 			}
 		}
-	}
-	for _, version := range t.Through {
-		if compare(version, t.Version) > 0 {
-			return fmt.Errorf("version %s is not on the way to %s", version, t.Version)
-		}
-	}
-	if t.Members != 1 && t.Members != 3 && t.Members != 5 {
-		return fmt.Errorf("%d members: want 1, 3 or 5", t.Members)
 	}
 	return nil
 }
