@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
@@ -134,12 +135,7 @@ func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside,
 			m.Balanced = nic.balanced()
 		}
 	}
-	for name, node := range nodes {
-		if m := member(name); m != nil {
-			addNode(m, node)
-			m.Voter = !etcd
-		}
-	}
+	addMemberNodes(nodes, member, etcd)
 	if etcd {
 		if err := e.observeEtcd(ctx, all, member); err != nil {
 			return err
@@ -154,10 +150,15 @@ func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside,
 	return nil
 }
 
-// addNode adds what the API server knows of the node of a member.
-func addNode(m *change.Member, node workload.Node) {
-	m.Node, m.Healthy = true, node.Ready && node.APIServer
-	m.Drained = node.Cordoned && node.Pods == 0
+// addMemberNodes adds what the API server knows of members. Without etcd their nodes count as its members.
+func addMemberNodes(nodes map[string]workload.Node, member func(string) *change.Member, etcd bool) {
+	for name, node := range nodes {
+		if m := member(name); m != nil {
+			m.Node, m.Healthy = true, node.Ready && node.APIServer
+			m.Drained = node.Cordoned && node.Pods == 0
+			m.Voter = !etcd
+		}
+	}
 }
 
 // observeEtcd adds what etcd knows of its members.
@@ -234,16 +235,20 @@ func (e *Engine) observePools(ctx context.Context, n naming.Names, in *inside, n
 		}
 	}
 	for _, r := range in.state.resources {
-		if !strings.EqualFold(r.Type, scaleSetType) || r.Tags[naming.PoolTag] == "" || r.Tags[naming.ClusterTag] != n.Cluster {
+		name := r.Tags[naming.PoolTag]
+		if !strings.EqualFold(r.Type, scaleSetType) || name == "" || r.Tags[naming.ClusterTag] != n.Cluster {
 			continue
 		}
-		p, err := e.observeScaleSet(ctx, in, r, nodes)
+		pools[name] = scaledPool(name, r)
+		members, err := e.instances(ctx, r.ID)
 		if err != nil {
 			return err
 		}
-		pools[p.Name] = p
+		for _, one := range members {
+			in.addNode(pools[name], one, nodes)
+		}
 	}
-	in.addMachines(pools, machines, n, nodes)
+	in.addMachines(n, machines, pools, nodes)
 	for _, p := range pools {
 		slices.SortFunc(p.Nodes, func(a, b change.Node) int { return strings.Compare(a.Name, b.Name) })
 		in.Pools = append(in.Pools, *p)
@@ -252,23 +257,18 @@ func (e *Engine) observePools(ctx context.Context, n naming.Names, in *inside, n
 	return nil
 }
 
-// observeScaleSet returns the pool of a scale set.
-func (e *Engine) observeScaleSet(ctx context.Context, in *inside, r resource, nodes map[string]workload.Node) (*change.Pool, error) {
-	p := &change.Pool{Name: r.Tags[naming.PoolTag], Model: r.Tags[naming.VersionTag]}
-	var version string
-	_, err := fmt.Sscanf(strings.Replace(r.Tags[rolloutTag], "=", " ", 1), "%s %d", &version, &p.Desired)
-	if err != nil || version != p.Model {
-		p.Desired = 0
+// scaledPool is the pool of a scale set.
+func scaledPool(name string, set resource) *change.Pool {
+	p := &change.Pool{Name: name, Model: set.Tags[naming.VersionTag]}
+	version, count, _ := strings.Cut(set.Tags[rolloutTag], "=")
+	if desired, err := strconv.Atoi(count); err == nil && version == p.Model {
+		p.Desired = desired
 	}
-	members, err := e.instances(ctx, r.ID)
-	for _, one := range members {
-		in.addNode(p, one, nodes)
-	}
-	return p, err
+	return p
 }
 
-// addMachines adds the machines that are of no Uniform scale set to their pools.
-func (in *inside) addMachines(pools map[string]*change.Pool, machines []instance, n naming.Names, nodes map[string]workload.Node) {
+// addMachines adds machines that stand alone and those of scale sets in Flexible mode to their pools.
+func (in *inside) addMachines(n naming.Names, machines []instance, pools map[string]*change.Pool, nodes map[string]workload.Node) {
 	for _, one := range machines {
 		name := one.Tags[naming.PoolTag]
 		if set := one.Properties.ScaleSet.ID; set != "" {

@@ -50,20 +50,24 @@ func (p Pods) Dial(ctx context.Context, member string) (string, func(), error) {
 	}
 	url := p.Client.CoreV1().RESTClient().Post().Resource("pods").Namespace(metav1.NamespaceSystem).Name(podPrefix + member).
 		SubResource("portforward").URL()
-	stop, ready, failed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
 	forward, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", clientPort)}, stop, ready,
 		io.Discard, io.Discard)
 	if err != nil {
 		return "", nil, err
 	}
-	go func() { failed <- forward.ForwardPorts() }()
+	var failed error
+	go func() {
+		failed = forward.ForwardPorts()
+		close(ended)
+	}()
 	select {
 	case <-ctx.Done():
 		close(stop)
 		return "", nil, ctx.Err()
-	case err := <-failed:
-		return "", nil, fmt.Errorf("forward a port to pod %s%s: %w", podPrefix, member, err)
+	case <-ended:
+		return "", nil, fmt.Errorf("forward a port to pod %s%s: %w", podPrefix, member, failed)
 	case <-ready:
 	}
 	ports, err := forward.GetPorts()
@@ -73,6 +77,6 @@ func (p Pods) Dial(ctx context.Context, member string) (string, func(), error) {
 	}
 	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), func() {
 		close(stop)
-		<-failed // it ends because it is closed
+		<-ended
 	}, nil
 }

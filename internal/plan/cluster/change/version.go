@@ -63,7 +63,7 @@ func Check(c Cluster, t Target) error {
 				"but a backup from before", m.ID(), m.Version, t.Version)
 		}
 	}
-	if err := checkNodes(c); err != nil {
+	if err := c.skew(); err != nil {
 		return err
 	}
 	for _, version := range t.Through {
@@ -77,8 +77,8 @@ func Check(c Cluster, t Target) error {
 	return nil
 }
 
-// checkNodes refuses nodes that do not fit the control plane as it is.
-func checkNodes(c Cluster) error {
+// skew refuses nodes that Kubernetes does not support beside the control plane.
+func (c Cluster) skew() error {
 	for _, p := range c.Pools {
 		for _, n := range p.Nodes {
 			if n.Version != "" && compare(n.Version, c.lowest()) > 0 && minor(n.Version) > minor(c.lowest()) {
