@@ -94,13 +94,13 @@ func (e *explanation) print(out io.Writer, found fmt.Stringer, problems, waits b
 	return nil
 }
 
-// parseKey splits NAMESPACE/NAME. example is the NAME of the error text.
-func parseKey(text, example string) (namespace, name string, err error) {
+// checkKey checks that text is NAMESPACE/NAME. example is the NAME of the error text.
+func checkKey(text, example string) error {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return "", "", fmt.Errorf("%q: want NAMESPACE/NAME, such as default/%s", text, example)
+		return fmt.Errorf("%q: want NAMESPACE/NAME, such as default/%s", text, example)
 	}
-	return namespace, name, nil
+	return nil
 }
 
 // explainOptions are the flags of kaz explain service.
@@ -152,8 +152,7 @@ func (o *explainOptions) checkArguments(args []string) error {
 	case len(args) > 1:
 		return fmt.Errorf("%s: want one Service, or --all", strings.Join(args, " "))
 	default:
-		_, _, err := parseKey(args[0], "web")
-		return err
+		return checkKey(args[0], "web")
 	}
 	return nil
 }

@@ -158,7 +158,7 @@ func (p *Provider) inspect(ctx context.Context, g *group) {
 	g.mu.Unlock()
 	instances, err := p.instances(ctx, g, spec)
 	fresh := spec
-	if err == nil && changed && !(first && spec.Matches(instances)) {
+	if err == nil && changed && (!first || !spec.Matches(instances)) {
 		fresh, err = p.read(ctx, spec)
 	}
 	if err != nil {
