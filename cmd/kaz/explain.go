@@ -94,7 +94,7 @@ func (e *explanation) print(out io.Writer, found fmt.Stringer, problems, waits b
 	return nil
 }
 
-// checkKey returns an error unless a text is NAMESPACE/NAME. example is the NAME of the error text.
+// checkKey checks that text is NAMESPACE/NAME. example is the NAME of the error text.
 func checkKey(text, example string) error {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
@@ -152,8 +152,7 @@ func (o *explainOptions) checkArguments(args []string) error {
 	case len(args) > 1:
 		return fmt.Errorf("%s: want one Service, or --all", strings.Join(args, " "))
 	default:
-		err := checkKey(args[0], "web")
-		return err
+		return checkKey(args[0], "web")
 	}
 	return nil
 }

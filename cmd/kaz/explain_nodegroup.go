@@ -139,8 +139,8 @@ func (o *nodeGroupOptions) look(ctx context.Context, cluster ccm.Cluster, client
 
 // askAt asks the provider at an address.
 func askAt(ctx context.Context, address, name string) (v autoscale.View, err error) {
-	view := strings.TrimSuffix(address, "/") + autoscale.ViewPath + url.PathEscape(name)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, view, nil)
+	at := strings.TrimSuffix(address, "/") + autoscale.ViewPath + url.PathEscape(name)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return v, err
 	}

@@ -38,8 +38,7 @@ func checkClaim(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%d claims are given: want one, NAMESPACE/NAME, such as default/data", len(args))
 	}
-	err := checkKey(args[0], "data")
-	return err
+	return checkKey(args[0], "data")
 }
 
 // explainVolume explains a claim.

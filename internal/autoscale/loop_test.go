@@ -92,7 +92,6 @@ func (a *autoscaler) look(group string) {
 // for a while, and the instance is deleted.
 func (a *autoscaler) nodes(group string) (nodes []string) {
 	a.w.t.Helper()
-	a.w.join(group)
 	for _, i := range a.w.instances(group) {
 		switch {
 		case i.Status.ErrorInfo != nil:
@@ -101,6 +100,12 @@ func (a *autoscaler) nodes(group string) (nodes []string) {
 				a.w.t.Error(err)
 			}
 		case i.Status.InstanceState == externalgrpc.InstanceStatus_instanceRunning:
+			_, err := a.w.NodeGroupForNode(a.w.t.Context(), &externalgrpc.NodeGroupForNodeRequest{
+				Node: &externalgrpc.ExternalGrpcNode{ProviderID: i.Id, Name: nameOf(i.Id)},
+			})
+			if err != nil {
+				a.w.t.Fatal(err)
+			}
 			nodes = append(nodes, i.Id)
 		}
 	}
@@ -180,7 +185,7 @@ func TestLoop(t *testing.T) {
 			Code: "AllocationFailed", Message: "Allocation failed."})
 		a.pods = 2
 		begin := time.Now()
-		for w.target(second) == 0 {
+		for w.target(second) == 0 && time.Since(begin) < 15*time.Minute {
 			a.run(scanInterval)
 		}
 		t.Log("the second group is asked after", time.Since(begin))
