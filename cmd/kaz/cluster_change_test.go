@@ -24,7 +24,7 @@ func apiServer(t *testing.T) string {
 	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
 	for _, name := range []string{"dev-cp-0", "dev-general000000", "dev-general000001"} {
 		nodes.Items = append(nodes.Items, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
-			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: "v1.36.2"},
+			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: "v1.36.3"},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
 	}
 	pods.Items = append(pods.Items, corev1.Pod{
@@ -37,7 +37,7 @@ func apiServer(t *testing.T) string {
 		"/api/v1/nodes":                       nodes, "/api/v1/pods": pods, "/apis/storage.k8s.io/v1/volumeattachments": &storagev1.VolumeAttachmentList{},
 		"/api/v1/namespaces/kube-system/configmaps/kubeadm-config": &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config", Namespace: "kube-system"},
-			Data:       map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.36.2\n"}},
+			Data:       map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.36.3\n"}},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, has := answers[r.URL.Path]
@@ -94,7 +94,7 @@ func TestClusterChanges(t *testing.T) {
 		}
 	}
 	write("dev.yaml")
-	write("upgraded.yaml", "1.36.2", "1.37.1")
+	write("upgraded.yaml", "1.36.3", "1.37.1")
 	write("moved.yaml", "spec: {replicas: 1, zones: []}", "spec: {replicas: 2, zones: [], maxPods: 50}")
 	api := apiServer(t)
 	for _, step := range []struct {

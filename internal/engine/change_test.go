@@ -53,7 +53,7 @@ func simulate(l *lab, n naming.Names) *simulation {
 		absent: func(string) bool { return false }}
 	s.client = fake.NewClientset(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "kubeadm-config", Namespace: "kube-system"},
-		Data:       map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.36.2\n"},
+		Data:       map[string]string{"ClusterConfiguration": "kubernetesVersion: v1.36.3\n"},
 	})
 	s.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		list := &corev1.NodeList{}

@@ -312,7 +312,7 @@ func TestElsewhere(t *testing.T) {
 		t.Errorf("the recorded definition differs: %v", r.Units)
 	}
 	status, err := l.Status(t.Context(), p.Names)
-	if err != nil || status.State != "Succeeded" || status.Version != "1.36.2" || len(status.Units) != len(p.Graph.Units) || status.Resources == 0 {
+	if err != nil || status.State != "Succeeded" || status.Version != "1.36.3" || len(status.Units) != len(p.Graph.Units) || status.Resources == 0 {
 		t.Errorf("%v %+v", err, status)
 	}
 }

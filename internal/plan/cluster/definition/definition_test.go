@@ -87,9 +87,9 @@ func TestMistakes(t *testing.T) {
 		{"location: westeurope", "locatoin: westeurope",
 			"ha.yaml:9: Cluster prod: spec.azure.locatoin: unknown field: want one of cloud, location, resourceGroup, subscriptionID, tags, tenantID; " +
 				"did you mean location?"},
-		{"{version: 1.36.2}", "{version: 1.36}", `ha.yaml:11: Cluster prod: spec.kubernetes.version: "1.36": want a text: put it in quotes`},
-		{"{version: 1.36.2}", `{version: "1.36"}`,
-			`ha.yaml:11: Cluster prod: spec.kubernetes.version: "1.36": want a version of Kubernetes such as 1.36.2`},
+		{"{version: 1.36.3}", "{version: 1.36}", `ha.yaml:11: Cluster prod: spec.kubernetes.version: "1.36": want a text: put it in quotes`},
+		{"{version: 1.36.3}", `{version: "1.36"}`,
+			`ha.yaml:11: Cluster prod: spec.kubernetes.version: "1.36": want a version of Kubernetes such as 1.36.3`},
 		{"spec: {replicas: 2}", "spec: {replicas: two}", `ha.yaml:22: NodePool general: spec.replicas: "two": want a whole number`},
 		{"spec: {replicas: 2}", "spec: {replicas: 1001}", `ha.yaml:22: NodePool general: spec.replicas: "1001": want 0 to 1000`},
 		{"spec: {replicas: 2}", "spec: {replicas: 2, replicas: 3}", "ha.yaml:22: replicas is set twice: it is also in line 22"},
@@ -203,7 +203,7 @@ func TestConflictsNameBothLayers(t *testing.T) {
 	other := Layer{"other.yaml", []byte("apiVersion: cluster.kaz/v1alpha1\nkind: Cluster\nmetadata: {name: other}\n")}
 	_, err := Load(base, a, b, same, other)
 	want := strings.Join([]string{
-		`a.yaml:5: Cluster prod: spec.kubernetes.version: "1.35.4": conflicts with ha.yaml:11, which has "1.36.2": want the field in one layer, or the same value in both`,
+		`a.yaml:5: Cluster prod: spec.kubernetes.version: "1.35.4": conflicts with ha.yaml:11, which has "1.36.3": want the field in one layer, or the same value in both`,
 		`b.yaml:1: NodePool general: conflicts with ha.yaml:19, which has the same kind and name: want another name`,
 		`other.yaml:3: Cluster prod: metadata.name: "other": conflicts with ha.yaml:4, which has "prod": want the field in one layer, or the same value in both`,
 	}, "\n")
