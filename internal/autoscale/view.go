@@ -95,7 +95,8 @@ func (p *Provider) View(ctx context.Context, name string) (View, error) {
 	g.mu.Unlock()
 	v := View{
 		Source: SourceProvider, ScaleSet: spec.Name, ID: string(spec.Set), Mode: "Uniform", Size: spec.Size(), Spot: spec.Spot,
-		Zones: spec.Zones(), Min: spec.Min, Max: spec.Max, Warnings: slices.Clone(spec.Warnings), ReadAge: g.age(time.Now()).Seconds(), LoopAge: p.loopAge(),
+		Zones: spec.Zones(), Min: spec.Min, Max: spec.Max, Warnings: slices.Clone(spec.Warnings),
+		ReadAge: g.age(time.Now()).Seconds(), LoopAge: p.loopAge(),
 	}
 	if spec.Flexible {
 		v.Mode = "Flexible"
