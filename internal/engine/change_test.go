@@ -487,7 +487,7 @@ func TestOpenChange(t *testing.T) {
 			s.blocked[pod] = true
 		}
 		now := copied(d)
-		now.Cluster.Spec.Kubernetes.Version = "1.36.3"
+		now.Cluster.Spec.Kubernetes.Version = "1.36.4"
 		if err := l.Change(t.Context(), Record{Definition: now}); err == nil {
 			t.Fatal("the blocked upgrade ended")
 		}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
@@ -187,7 +188,10 @@ func TestPartialCopy(t *testing.T) {
 	w.fill(source, tree())
 	copied := map[string]int{}
 	broken := true
+	var mu sync.Mutex
 	transport.refuse = func(r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
 		copies := false
 		for name := range r.Header { // the SDK writes names in small letters
 			copies = copies || strings.EqualFold(name, "x-ms-copy-source")
