@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log"
 	"net"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"

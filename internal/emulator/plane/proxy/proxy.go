@@ -60,7 +60,8 @@ func (p *Proxy) refuse(w http.ResponseWriter, host string) {
 	p.log().Info("proxy request refused", "host", host)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusForbidden)
-	_, _ = fmt.Fprintf(w, "host %q: this proxy leads to Azure's login, management, registry and file hosts only\n", host) // the client is gone
+	// An error means that the client is gone.
+	_, _ = fmt.Fprintf(w, "host %q: this proxy leads to Azure's login, management, registry and file hosts only\n", host)
 }
 
 func (p *Proxy) log() *slog.Logger {
