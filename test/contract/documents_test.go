@@ -24,31 +24,32 @@ func TestViewsFitTheModels(t *testing.T) {
 		ofInstances = "instanceId"
 		ofEdges     = "extendedLocation"
 		ofParts     = "zones of parts"
+		ofAccounts  = "kind"
 	)
 	for _, c := range []struct {
 		view, model reflect.Type
 		foreign     []string
 	}{
 		{reflect.TypeFor[azure.Resource[network.LoadBalancer]](), reflect.TypeFor[armnetwork.LoadBalancer](),
-			[]string{ofInstances, "zones", "sku.capacity", ofParts}},
+			[]string{ofAccounts, ofInstances, "zones", "sku.capacity", ofParts}},
 		{reflect.TypeFor[azure.Resource[network.PublicIPAddress]](), reflect.TypeFor[armnetwork.PublicIPAddress](),
-			[]string{ofInstances, "sku.capacity"}},
+			[]string{ofAccounts, ofInstances, "sku.capacity"}},
 		{reflect.TypeFor[azure.Resource[network.SecurityGroup]](), reflect.TypeFor[armnetwork.SecurityGroup](),
-			[]string{ofInstances, ofEdges, "zones", "sku", ofParts}},
+			[]string{ofAccounts, ofInstances, ofEdges, "zones", "sku", ofParts}},
 		{reflect.TypeFor[azure.Resource[network.Interface]](), reflect.TypeFor[armnetwork.Interface](),
-			[]string{ofInstances, "zones", "sku", ofParts}},
+			[]string{ofAccounts, ofInstances, "zones", "sku", ofParts}},
 		{reflect.TypeFor[azure.Resource[compute.ScaleSet]](), reflect.TypeFor[armcompute.VirtualMachineScaleSet](),
-			[]string{ofInstances, "properties.virtualMachineProfile.osProfile.computerName"}},
+			[]string{ofAccounts, ofInstances, "properties.virtualMachineProfile.osProfile.computerName"}},
 		{reflect.TypeFor[azure.Resource[compute.Instance]](), reflect.TypeFor[armcompute.VirtualMachineScaleSetVM](),
-			[]string{ofEdges, "properties.osProfile.computerNamePrefix", "properties.virtualMachineScaleSet"}},
+			[]string{ofAccounts, ofEdges, "properties.osProfile.computerNamePrefix", "properties.virtualMachineScaleSet"}},
 		{reflect.TypeFor[azure.Resource[compute.VirtualMachine]](), reflect.TypeFor[armcompute.VirtualMachine](),
-			[]string{ofInstances, "sku"}},
+			[]string{ofAccounts, ofInstances, "sku"}},
 		{reflect.TypeFor[azure.Resource[network.PrivateLinkService]](), reflect.TypeFor[armnetwork.PrivateLinkService](),
-			[]string{ofInstances, "zones", "sku", ofParts}},
+			[]string{ofAccounts, ofInstances, "zones", "sku", ofParts}},
 		{reflect.TypeFor[azure.Resource[network.Subnet]](), reflect.TypeFor[armnetwork.Subnet](),
-			[]string{ofInstances, ofEdges, "zones", "sku", "location", "tags"}},
+			[]string{ofAccounts, ofInstances, ofEdges, "zones", "sku", "location", "tags"}},
 		{reflect.TypeFor[azure.Resource[network.RouteTable]](), reflect.TypeFor[armnetwork.RouteTable](),
-			[]string{ofInstances, ofEdges, "zones", "sku", ofParts}},
+			[]string{ofAccounts, ofInstances, ofEdges, "zones", "sku", ofParts}},
 	} {
 		t.Run(c.model.String(), func(t *testing.T) {
 			said := document(t, full(c.view, "").Interface())
