@@ -80,7 +80,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("the configuration of the nodes has no %s:\n%s", want, batch["/etc/kaz/kubeadm-join.yaml"].Content)
 		}
 	}
-	for _, want := range []string{"controlPlaneEndpoint: api.prod.kaz.internal:6443", "- 10.224.0.100", "kubernetesVersion: v1.36.2", "- 10.0.0.10"} {
+	for _, want := range []string{"controlPlaneEndpoint: api.prod.kaz.internal:6443", "- 10.224.0.100", "kubernetesVersion: v1.36.3", "- 10.0.0.10"} {
 		if !strings.Contains(members["/etc/kaz/kubeadm-init.yaml"].Content, want) {
 			t.Errorf("the configuration of the first member has no %s:\n%s", want, members["/etc/kaz/kubeadm-init.yaml"].Content)
 		}
@@ -182,11 +182,11 @@ func newHost(t *testing.T, c *cloud, id, role string) *host {
 		write("bin/"+name, "#!/bin/sh\necho \""+name+" $*\" >> \"$KAZ_ROOT/calls\"\n", 0o755)
 	}
 	write("bin/dpkg", "#!/bin/sh\necho amd64\n", 0o755)
-	write("bin/kubelet", "#!/bin/sh\necho Kubernetes v1.36.2\n", 0o755)
-	write("bin/kubectl", "#!/bin/sh\n[ \"$1\" = version ] && { echo Client Version: v1.36.2; exit; }\n"+
+	write("bin/kubelet", "#!/bin/sh\necho Kubernetes v1.36.3\n", 0o755)
+	write("bin/kubectl", "#!/bin/sh\n[ \"$1\" = version ] && { echo Client Version: v1.36.3; exit; }\n"+
 		"echo \"kubectl $*\" >> \"$KAZ_ROOT/calls\"\n", 0o755)
 	write("bin/kubeadm", `#!/bin/sh
-[ "$1" = version ] && { echo v1.36.2; exit; }
+[ "$1" = version ] && { echo v1.36.3; exit; }
 echo "kubeadm $1 $4" >> "$KAZ_ROOT/calls"
 [ -e "$KAZ_ROOT/broken" ] && { echo "the API server did not start" >&2; exit 1; }
 cp "$3" "$KAZ_ROOT/used.yaml"

@@ -32,7 +32,7 @@ var (
 	guid     = matching(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`, "a GUID such as 00000000-0000-0000-0000-000000000001")
 	location = matching(`[a-z0-9]+`, "the name of a region such as westeurope: small letters and digits")
 	group    = matching(`[-\w.()]{0,89}[-\w()]`, "1 to 90 letters, digits, '-', '_', '.', '(' and ')', without '.' at the end")
-	release  = matching(`1\.\d{1,3}\.\d{1,3}`, "a version of Kubernetes such as 1.36.2")
+	release  = matching(`1\.\d{1,3}\.\d{1,3}`, "a version of Kubernetes such as 1.36.3")
 	domain   = matching(`[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`, "a DNS domain such as cluster.local")
 	url      = matching(`https?://[^\s?#]+`, "a URL such as https://mirror.example.com/kubernetes")
 	cidr     = matching(`[0-9a-fA-F.:]+/\d{1,3}`, "a range of addresses such as 10.244.0.0/16")
