@@ -43,16 +43,20 @@ func besideIP(t *testing.T) {
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	// Others remove directories meanwhile, and what was mounted there: only mounts below /run count.
+	const before, after, foreign = "kazn-before", "kazn-after", "kazn-foreign"
+	// Other clusters of this computer remove namespaces meanwhile, and their mounts vanish here too. Only those of this test count.
 	mounts := func() int {
 		text, err := os.ReadFile("/proc/self/mounts")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.Count(string(text), " /run/")
+		found := 0
+		for _, name := range []string{"", "/" + before, "/" + after, "/" + foreign} {
+			found += strings.Count(string(text), " "+netns.Dir+name+" ")
+		}
+		return found
 	}
 	had := mounts()
-	const before, after, foreign = "kazn-before", "kazn-after", "kazn-foreign"
 	ip := func(args ...string) {
 		t.Helper()
 		if out, err := exec.CommandContext(t.Context(), "ip", args...).CombinedOutput(); err != nil {
