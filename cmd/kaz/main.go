@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// exitCode is an exit status whose error is already printed.
+// exitCode is an exit status. The error that led to it is already printed.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit status %d", int(c)) }

@@ -44,7 +44,7 @@ type BudgetConfig struct {
 
 // Limit is how often requests may be sent. Requests wait for their turn.
 type Limit struct {
-	// Name tells limits apart: types whose limits have one name share its tokens.
+	// Name tells limits apart: types with limits of one name share its tokens.
 	Name string
 	// Read limits reads, Write all else.
 	Read, Write Rate

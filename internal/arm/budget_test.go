@@ -115,7 +115,7 @@ func TestBudgetProbes(t *testing.T) {
 }
 
 // TestBudgetCountsAlong checks that Azure's own count in its answers is never exceeded: not by one
-// caller after another, and not by many at once whose answers come seconds later.
+// caller after another, and not by many at once with answers that come seconds later.
 func TestBudgetCountsAlong(t *testing.T) {
 	for name, c := range map[string]struct {
 		tokens, callers int

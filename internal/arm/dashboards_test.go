@@ -17,7 +17,7 @@ import (
 	"kaz/internal/azure"
 )
 
-// series writes the metrics whose names begin like this, as NAME{LABELS} VALUE with
+// series writes the metrics with names that begin like this, as NAME{LABELS} VALUE with
 // the count for histograms.
 func series(t *testing.T, r prometheus.Gatherer, prefixes ...string) []string {
 	t.Helper()

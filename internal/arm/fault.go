@@ -71,7 +71,7 @@ func appendText(list []string, x any) []string {
 	return append(list, s)
 }
 
-// member reads a member whose name some providers capitalise.
+// member reads a member with a name that some providers capitalise.
 func member(object map[string]any, name string) any {
 	if x, ok := object[name]; ok {
 		return x

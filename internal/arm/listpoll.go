@@ -15,7 +15,7 @@ import (
 // at the same time, one list of the collection tells of all of them how they are doing.
 // So the list is read between two polls:
 //
-// A deletion whose poll is due waits until the list shows it no more, and is polled then:
+// A deletion with a poll that is due waits until the list shows it no more, and is polled then:
 // once, and soon after it is gone. The poll, not the list, says how it ended.
 //
 // What is made is polled when that is due, but has ended before if the list shows so.

@@ -12,7 +12,7 @@ import (
 	"kaz/internal/azure"
 )
 
-// attachments is an Azure whose operations on disks take a time. It answers one poll of each slowly.
+// attachments is an Azure with operations on disks that take a time. It answers one poll of each slowly.
 type attachments struct {
 	takes, slow time.Duration // the operation; the poll that is sent after slowAt
 	slowAt      time.Duration

@@ -45,7 +45,7 @@ type subject struct {
 	// What the table of types says: many wait for one write of it, and Azure counts
 	// requests at each resource too.
 	shared, countsEach bool
-	// turns is the key of the parent whose resources are written in turn, "" for none.
+	// turns is the key of the parent of resources that are written in turn, "" for none.
 	turns string
 }
 
@@ -224,7 +224,7 @@ func (d *Client) read(ctx context.Context, c call) (azure.Document, error) {
 // Begin sends a change and returns when Azure has accepted it; the wait for its end is
 // behind the operation.
 //
-// A write whose answer is lost is sent again. Under a precondition the second one
+// A write is sent again if its answer is lost. Under a precondition the second one
 // may be refused because the first one came through; that too is an error of kind
 // Changed, and reading again tells.
 func (d *Client) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {

@@ -281,7 +281,7 @@ const (
 	longestPoll = 8 * time.Second
 )
 
-// lost is the error of an operation whose state cannot be read. That of a delete
+// lost is the error of an operation with a state that cannot be read. That of a delete
 // may be gone together with what was deleted.
 func (d *Client) lost(ctx context.Context, op *operation, failure *azure.Error) error {
 	if ctx.Err() != nil {

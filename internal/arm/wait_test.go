@@ -312,7 +312,7 @@ func TestMinimumRetryAfter(t *testing.T) {
 }
 
 // Begin returns as soon as Azure has accepted the request; the wait is behind the
-// operation, for a caller whose context may be another one.
+// operation, for a caller with a context that may be another one.
 func TestBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		accepted := answer{status: 201, header: header("Azure-AsyncOperation", operations, "Retry-After", "30")}

@@ -70,7 +70,7 @@ func (a *autoscaler) loop() {
 	a.scaleDown(total-a.pods, nodes)
 }
 
-// look makes the calls for a group whose answers do not change a decision here.
+// look makes the calls for a group with answers that do not change a decision here.
 func (a *autoscaler) look(group string) {
 	a.w.t.Helper()
 	ctx := a.w.t.Context()

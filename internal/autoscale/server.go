@@ -128,7 +128,7 @@ func (s *Server) Refresh(context.Context, *externalgrpc.RefreshRequest) (*extern
 	return &externalgrpc.RefreshResponse{}, nil
 }
 
-// find returns a group whose instances are known.
+// find returns a group with known instances.
 func (s *Server) find(id string) (*group, error) {
 	if !s.Provider.Ready() {
 		return nil, unready()
@@ -444,7 +444,7 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, r *externalgrpc.No
 	return &externalgrpc.NodeGroupTemplateNodeInfoResponse{NodeInfo: text, NodeBytes: text}, nil
 }
 
-// NodeGroupGetOptions returns the options of a group whose tags have some: those of the request, and what the tags say.
+// NodeGroupGetOptions returns the options of a group with tags that have some: those of the request, and what the tags say.
 func (s *Server) NodeGroupGetOptions(_ context.Context, r *externalgrpc.NodeGroupAutoscalingOptionsRequest) (
 	*externalgrpc.NodeGroupAutoscalingOptionsResponse, error,
 ) {

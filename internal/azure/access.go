@@ -135,7 +135,7 @@ func Immediate(do func(context.Context, Request) (Document, error)) Writer {
 	})
 }
 
-// Write is a [Request] whose verb the method says that takes it.
+// Write is a [Request] to a method that says the verb.
 type Write = Request
 
 // Verbs has a method for each verb, each of which returns when Azure has finished.

@@ -78,7 +78,7 @@ func kindByPattern(code string) (Kind, bool) {
 	return Internal, false
 }
 
-// kindByStatus is of those statuses that say more than whose fault it is.
+// kindByStatus is of those statuses that say more than which end is at fault.
 var kindByStatus = map[int]Kind{
 	401: Denied, 403: Denied, 404: NotFound, 408: Unavailable, 409: Busy, 410: NotFound, 412: Changed, 429: Throttled,
 }

@@ -96,7 +96,7 @@ func quotedAfter(b []byte, separator byte) (quoted, rest []byte, ok bool) {
 // Resource is the frame that all resources share around their properties P, and a
 // typed view of a [Document]: it has the fields that kaz reads or owns.
 //
-// The struct tag `azure` says whose a field is, for [Overlay]:
+// The struct tag `azure` names the owner of a field, for [Overlay]:
 //
 //	(none)          written when set; left as it is when absent in the view
 //	azure:"exact"   absent in the view means absent in Azure
@@ -110,7 +110,7 @@ func quotedAfter(b []byte, separator byte) (quoted, rest []byte, ok bool) {
 //	azure:"key=lun"     at the list: these fields tell them apart ("key=a+b" for two),
 //	                    whatever the element's own tags say
 //	azure:"positional"  a list of structs without a key, compared by position
-//	azure:"set"         a list of texts whose order means nothing
+//	azure:"set"         a list of texts without order
 //
 // The key of a [Child] is its name, that of a [Reference] its id. Plain values that
 // are no set are compared by position. Any other list is an error; see [CheckView].

@@ -94,7 +94,7 @@ func keyFields(elem reflect.Type, opts fieldOptions) []field {
 	return keys
 }
 
-// checkList returns an error for a list of structs whose tags do not say how its
+// checkList returns an error for a list of structs if the tags do not say how its
 // elements are paired.
 func checkList(elem reflect.Type, opts fieldOptions) error {
 	elem = pointed(elem)
@@ -203,7 +203,7 @@ func collect(v reflect.Value, ids *[]ID) {
 
 // Parts lists the ids of the sub-resources that a view of the resource id holds
 // inline, at any depth: the elements of its lists that have a name and an id. One
-// whose id is not known has the id that Azure gives it.
+// without a known id has the id that Azure gives it.
 func Parts(id ID, view any) []ID {
 	var parts []ID
 	collectParts(id, reflect.ValueOf(view), &parts)

@@ -27,7 +27,7 @@ func Ours[E any](ours func(E) bool) Owner {
 	}}
 }
 
-// Named is the owner of those elements of type E whose name the predicate reports.
+// Named is the owner of those elements of type E with a name that the predicate reports.
 func Named[E any](ours func(name string) bool) Owner {
 	return Owner{elem: reflect.TypeFor[E](), ours: func(x raw) bool {
 		name := x.member("name")

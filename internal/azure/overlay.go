@@ -50,7 +50,7 @@ func Overlay(have Document, want any) (Document, []Change, error) {
 // In a list without an owner no element goes away, and the elements that the view
 // names are merged. Inside an element of ours, every list is whole. A list of plain
 // values, or one by position, is one value and is replaced as a whole, unless it is a
-// "set" whose element type has an owner.
+// "set" and its element type has an owner.
 func Merge(have Document, want any, owners ...Owner) (Document, []Change, error) {
 	return lay(have, want, rights{owners: owners})
 }

@@ -13,7 +13,7 @@ func Default() Config {
 	return c
 }
 
-// unread returns a configuration before anything is read. Only keys whose default is true are set,
+// unread returns a configuration before anything is read. Only keys with the default true are set,
 // because their zero value is not their default.
 func unread() Config {
 	var c Config

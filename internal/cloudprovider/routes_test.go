@@ -710,7 +710,7 @@ func (w *routeWorld) condition(node string) corev1.ConditionStatus {
 	return ""
 }
 
-// reachable counts the Nodes whose network is available.
+// reachable counts the Nodes with an available network.
 func (w *routeWorld) reachable() int {
 	list, err := w.client.CoreV1().Nodes().List(w.t.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -68,7 +68,7 @@ func TestWatch(t *testing.T) {
 	h.OnDelete(cache.DeletedFinalStateUnknown{Key: "x", Obj: &why{nodes: 3}})
 	h.OnAdd("of another type", false)
 	if want := []string{"added 1 true", "changed 1 2", "deleted 2", "deleted 3"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("reported %q, want %q", got, want)
 	}
 	controller.Watch[*why]{}.Handler().OnAdd(&why{}, false) // nothing is done
 }
@@ -110,20 +110,20 @@ func (lasting) Error() string { return "the name is wrong" }
 func (lasting) Lasting() bool { return true }
 
 func TestTheSameIsReportedOnce(t *testing.T) {
-	var told controller.Deduplicator[string]
+	var reported controller.Deduplicator[string]
 	for i, step := range []struct{ now, want []string }{
 		{[]string{"a", "a", "b"}, []string{"a", "b"}},
 		{[]string{"b", "a"}, nil},
 		{[]string{"b"}, nil},
 		{[]string{"a", "b"}, []string{"a"}},
 	} {
-		if got := told.New(step.now); !slices.Equal(got, step.want) {
-			t.Errorf("step %d: told %q, want %q", i, got, step.want)
+		if got := reported.New(step.now); !slices.Equal(got, step.want) {
+			t.Errorf("step %d: reported %q, want %q", i, got, step.want)
 		}
 	}
-	told.Reset()
-	if got := told.New([]string{"b"}); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("of a new object told %q", got)
+	reported.Reset()
+	if got := reported.New([]string{"b"}); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("of a new object reported %q", got)
 	}
 }
 
@@ -131,18 +131,18 @@ func TestBusyIsReportedWhenItLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f controller.BusyFilter
 		busy := &azure.Error{Kind: azure.Busy}
-		var told []time.Duration
+		var reported []time.Duration
 		start := time.Now()
 		for range 10 {
 			if f.Passes(busy) {
-				told = append(told, time.Since(start))
-			} else if len(told) == 0 && !f.Holds() {
+				reported = append(reported, time.Since(start))
+			} else if len(reported) == 0 && !f.Holds() {
 				t.Error("nothing is held back")
 			}
 			<-time.After(20 * time.Second)
 		}
-		if !slices.Equal(told, []time.Duration{time.Minute}) {
-			t.Errorf("told after %v, want once after a minute", told)
+		if !slices.Equal(reported, []time.Duration{time.Minute}) {
+			t.Errorf("reported after %v, want once after a minute", reported)
 		}
 		if !f.Passes(errors.New("other")) || f.Holds() || f.Passes(busy) {
 			t.Error("another failure does not begin anew")
@@ -253,7 +253,7 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 	f.Note(out, func(azure.ID) bool { return true })
 	z.fails = &azure.Error{Kind: azure.Unavailable}
 	if err := f.Retry(t.Context(), z); err == nil {
-		t.Error("a write that fails again is not told")
+		t.Error("a write that fails again is not reported")
 	}
 	z.fails = nil
 	for range 2 { // the second time nothing is left

@@ -218,7 +218,7 @@ func (c *preflight) capabilities(m machines, s size) {
 	}
 }
 
-// alike are up to three sizes whose names begin alike.
+// alike are up to three sizes with names that begin alike.
 func alike(all map[string]size, name string) []string {
 	var found []string
 	for length := len(name); length > len("Standard_") && len(found) < 3; length-- {

@@ -29,7 +29,7 @@ import (
 	"kaz/internal/plan/cluster/naming"
 )
 
-// simulation is the inside of a cluster whose machines are documents of the local Azure: each machine is a node as soon as it is
+// simulation is the inside of a cluster of machines that are documents of the local Azure: each machine is a node as soon as it is
 // there, each member of the control plane is in etcd, and pods move when they are evicted.
 type simulation struct {
 	l         *lab

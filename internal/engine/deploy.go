@@ -438,7 +438,7 @@ func (e *Engine) Abort(ctx context.Context, n naming.Names) error {
 	return err
 }
 
-// created are all resources of a plan whose resource group does not exist.
+// created are all resources of a plan before its resource group exists.
 func (w work) created() []Change {
 	all := []Change{{ID: w.plan.Names.Group(), Type: "Create"}}
 	for _, u := range w.plan.Graph.Units {

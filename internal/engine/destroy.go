@@ -128,7 +128,7 @@ func rank(id azure.ID) int {
 	return 1
 }
 
-// forget removes the deployments of a cluster whose resource group stays, so that a later cluster of this name is new.
+// forget removes the deployments of a cluster in a resource group that stays, so that a later cluster of this name is new.
 func (e *Engine) forget(ctx context.Context, p cluster.Plan) error {
 	s, err := e.Read(ctx, p.Names, others(p)...)
 	if err != nil {

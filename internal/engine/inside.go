@@ -125,7 +125,7 @@ func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside,
 		if r.Tags[naming.ClusterTag] != n.Cluster {
 			continue
 		}
-		// What is left of a member whose machine is gone counts as a member without a machine.
+		// What is left of a member after its machine is gone counts as a member without a machine.
 		if m := member(n.With(r.Tags[naming.UnitTag])); m != nil && strings.EqualFold(r.Type, machineType) {
 			m.Machine, m.Version = true, r.Tags[naming.VersionTag]
 			nic, err := e.network(ctx, n, r.ID.Name())

@@ -18,7 +18,7 @@ type Annotation[T any] struct {
 	// warn says why a value is accepted but not documented as allowed. Earlier implementations
 	// accepted it. nil means that parse rejects every such value.
 	warn func(T) error
-	// warnText is like warn, for keys whose parsed value hides the original text.
+	// warnText is like warn, for keys with a parsed value that hides the original text.
 	warnText func(string) error
 }
 

@@ -94,7 +94,7 @@ func (f form) parse(text string) (string, error) {
 // parseWords splits words at blanks.
 func parseWords(text string) ([]string, error) { return strings.Fields(text), nil }
 
-// parseNames is like parseList for names whose case does not matter.
+// parseNames is like parseList for names in any letter case.
 func parseNames(text string) ([]string, error) { return parseList(strings.ToLower(text)) }
 
 // parseLastPairs is like parsePairs, and always removes the blanks around values.
@@ -119,7 +119,7 @@ func parseList(text string) ([]string, error) {
 }
 
 // parsePairs parses name=value items between commas. It skips items that are malformed, that Azure
-// does not accept, or whose names are reserved. The caller warns of them; earlier implementations
+// does not accept, or that have a reserved name. The caller warns of them; earlier implementations
 // skipped them too.
 func parsePairs(taken ...string) func(string) (Pairs, error) {
 	return func(text string) (Pairs, error) {

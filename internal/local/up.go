@@ -159,8 +159,8 @@ func (c *cluster) watch(ctx context.Context) error {
 	}
 }
 
-// stop stops everything that run started: first the programs, whose shutdown may use Azure, then Azure, which saves its
-// state.
+// stop stops everything that run started: first the programs, which may use Azure until they end, then Azure, which saves
+// its state.
 func (c *cluster) stop(ctx context.Context) error {
 	c.progress.say("stopping")
 	// ctx is done already, so it must not limit the shutdown.

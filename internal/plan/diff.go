@@ -195,7 +195,7 @@ func (c *comparison) next(n Node, doc azure.Document) (Node, overlaid, []output,
 
 func hasOutput(c azure.Change) bool { return strings.Contains(c.To, markerJSON) }
 
-// compare is the draft of a node whose document is given, with what the node makes of it; nil if
+// compare is the draft of a node, given its document and what the node makes of it; nil if
 // there is nothing to do. Anew says why the resource must be made anew, "" if only a change may tell.
 func compare(n Node, doc azure.Document, exists bool, next overlaid, anew string) (*draft, error) {
 	d := draft{step: Step{ID: n.ID, Why: n.Why, For: n.For}, after: n.After}

@@ -57,7 +57,7 @@ type Node struct {
 	ID azure.ID
 	// Why says in a person's words what the resource is for, or why it goes.
 	Why string
-	// For names the Kubernetes objects on whose behalf ("default/web").
+	// For names the Kubernetes objects that need it ("default/web").
 	For []string
 	// Patch sends only the changed sections of an update, by PATCH; Only sends
 	// these dotted paths, by PUT. Both are for providers that refuse their own
@@ -68,7 +68,7 @@ type Node struct {
 	// the resource is deleted and made anew from the wanted view. What refers to it lets
 	// it go before and takes it back after.
 	Immutable []string
-	// After names resources whose steps must succeed before this one's, beyond
+	// After names resources that must be written before this one, beyond
 	// what references tell.
 	After []azure.ID
 

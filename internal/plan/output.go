@@ -283,7 +283,7 @@ func (s Step) Bind(answer func(step int) azure.Document) (Step, error) {
 }
 
 // shaped is an output's value as it is written into the step's body. The body of an
-// action takes any value. Other bodies come from views, whose outputs are texts.
+// action takes any value. Other bodies come from views, where outputs are texts.
 func (s Step) shaped(v json.RawMessage, o output) (json.RawMessage, error) {
 	if s.Op == Act {
 		return v, nil

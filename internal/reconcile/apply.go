@@ -79,7 +79,7 @@ func Apply(ctx context.Context, w azure.Writer, p plan.Plan) Report {
 	return Report{Results: results}
 }
 
-// attempt does one step, if those before it, whose results are known, allow it.
+// attempt does one step, if the known results of those before it allow it.
 func attempt(ctx context.Context, w azure.Writer, step plan.Step, results []Result, used bool) Result {
 	for _, before := range step.After {
 		if failed := results[before]; failed.Err != nil {

@@ -57,7 +57,7 @@ func TestApplyBindsOutputs(t *testing.T) {
 	})
 }
 
-// A step whose output cannot be made is not attempted, and the others go on.
+// A step with an output that cannot be made is not attempted, and the others go on.
 func TestApplyLeavesOutWhatDependsOnAFailedOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()

@@ -240,7 +240,7 @@ func (c *Coalescer[Req, Res]) settle(key string, batch []*ticket[Req, Res]) {
 	}
 }
 
-// try commits a group, answers the requests whose outcome is known, and returns the
+// try commits a group, answers the requests with a known outcome, and returns the
 // others in smaller groups.
 func (c *Coalescer[Req, Res]) try(key string, batch []*ticket[Req, Res]) []suspects[Req, Res] {
 	if c.stopped() {

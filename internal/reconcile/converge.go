@@ -91,7 +91,7 @@ func Converge(ctx context.Context, client Azure, target Target) (Outcome, error)
 }
 
 // Achieve is [Converge] without the last read of Azure, for callers that do not need it and
-// whose target asks for nothing.
+// with a target that asks for nothing.
 func Achieve(ctx context.Context, client Azure, target Target) error {
 	out, _, err := converge(ctx, client, target)
 	if err == nil && len(out.Decision.Ask) > 0 {

@@ -66,8 +66,8 @@ type Resource struct {
 
 	path  string // in the template
 	loops []loop // that made it
-	// inner is the template of a nested deployment that computes its own expressions, and outer the template of one whose
-	// expressions are computed here. Both are nil for other resources.
+	// inner is the template of a nested deployment that computes its own expressions, and outer the template of one with
+	// expressions that are computed here. Both are nil for other resources.
 	inner, outer Object
 	body         Object // with its expressions
 	after        []any  // dependsOn with its expressions

@@ -33,7 +33,7 @@ metadata: {name: general}
 spec: {replicas: 1, zones: []}
 `
 
-// kaz cluster deploy makes a cluster whose machines boot from their custom data, with Debian's own cloud-init: kubeadm makes
+// kaz cluster deploy makes a cluster of machines that boot from their custom data, with Debian's own cloud-init: kubeadm makes
 // the control plane, and the node joins it. Then nothing is left to deploy. A cluster with a release that the image does not
 // have fails, and names the phase of the boot and its cause.
 func TestMachinesBootFromCustomData(t *testing.T) {

@@ -55,7 +55,7 @@ webhooks:
   admissionReviewVersions: [v1]
 `
 
-// webhook checks that the API server asks a webhook behind a Service with a ClusterIP, whose pod is on a node.
+// webhook checks that the API server asks a webhook behind a Service with a ClusterIP and a pod on a node.
 func webhook(c *cluster) {
 	cert, key := selfSigned(c.t, "webhook.default.svc")
 	c.must(fmt.Sprintf(webhookObjects, cert, key, c.nodes()[1].Name), "apply", "-f", "-")

@@ -51,7 +51,7 @@ func TestOperationsAreResumed(t *testing.T) {
 	})
 }
 
-// An operation that fails says so in a poll whose status is 200.
+// An operation that fails says so in a poll with status 200.
 func TestOperationsThatFail(t *testing.T) {
 	for _, c := range []struct {
 		fullType string

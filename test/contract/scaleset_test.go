@@ -12,7 +12,7 @@ import (
 	"kaz/internal/emulator"
 )
 
-// scaleSet is a Uniform one whose instances are in a pool and have public
+// scaleSet is a Uniform one with instances that are in a pool and have public
 // addresses of their own.
 func scaleSet(capacity int64, pools ...string) armcompute.VirtualMachineScaleSet {
 	configuration := &armcompute.VirtualMachineScaleSetIPConfiguration{Name: new("ipconfig"),

@@ -98,7 +98,7 @@ func users() map[string]string {
 }
 
 // busybox returns a layer with busybox and bash as the shell. The shell of Debian's busybox prefers applets to the programs
-// of other layers, and drops environment variables whose names it cannot use.
+// of other layers, and drops environment variables with names that it cannot use.
 func busybox() layer {
 	return layer{
 		name: "busybox", packages: []string{"bash", "busybox-static"}, applets: "usr/bin/busybox", files: users(),

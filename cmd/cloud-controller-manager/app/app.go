@@ -29,7 +29,7 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// serviceSyncs is the number of Services whose Kubernetes objects are updated at the same time.
+// serviceSyncs limits how many Services are updated in Kubernetes at the same time.
 const serviceSyncs = 64
 
 // Defaults above the framework's. The framework is tuned for clouds where each controller sends one

@@ -78,7 +78,7 @@ func (r reading) List(ctx context.Context, q azure.Query) ([]azure.Document, err
 	return r.client.List(ctx, q)
 }
 
-// readOnly returns a configuration whose Kubernetes clients send GET and HEAD requests only.
+// readOnly returns a configuration for Kubernetes clients that send GET and HEAD requests only.
 func readOnly(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return onlyGet{next} })

@@ -221,7 +221,7 @@ func TestWaitingReplicaStopsAtOnce(t *testing.T) {
 	})
 }
 
-// leaving returns a client whose API server can go away: requests for leases then fail after wait.
+// leaving returns a client of an API server that can go away: requests for leases then fail after wait.
 func leaving(wait func()) (client *fake.Clientset, leave func()) {
 	var away atomic.Bool
 	client = fake.NewClientset()
@@ -254,7 +254,7 @@ func TestLostLease(t *testing.T) {
 	})
 }
 
-// TestStuckLeaderIsUnhealthy checks that the health check detects a leader whose renewal hangs.
+// TestStuckLeaderIsUnhealthy checks that the health check detects a leader with a renewal that hangs.
 func TestStuckLeaderIsUnhealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})

@@ -41,8 +41,8 @@ func newNotices(ctx context.Context, client kubernetes.Interface, election compo
 	}
 }
 
-// missing reports missing Azure rights. Rights whose absence only degrades a feature are not
-// reported.
+// missing reports missing Azure rights. It does not report a right that only degrades a feature
+// when it is absent.
 func (n *notices) missing(lacks []access.Lack) {
 	for _, l := range lacks {
 		if !l.Degrades {

@@ -18,8 +18,8 @@ import (
 	"kaz/internal/cloudconfig"
 )
 
-// fileInterval is how often the file is read. reloadRetry is the delay before a valid configuration whose
-// cloud failed to open is tried again.
+// fileInterval is how often the file is read. reloadRetry is the delay before the next attempt to open the
+// cloud of a valid configuration.
 const (
 	fileInterval = time.Second
 	reloadRetry  = time.Minute

@@ -20,7 +20,7 @@ import (
 	"kaz/internal/cloudprovider"
 )
 
-// following is a reloader whose clouds are empty or fail to open.
+// following is a reloader of clouds that are empty or fail to open.
 type following struct {
 	*reloader
 	events *record.FakeRecorder

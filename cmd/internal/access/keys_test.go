@@ -175,7 +175,7 @@ func TestMinimumRetryAfterKey(t *testing.T) {
 	}
 }
 
-// polled is an Azure whose operations ask for a poll after one second.
+// polled is an Azure with operations that ask for a poll after one second.
 type polled struct{}
 
 func (polled) RoundTrip(req *http.Request) (*http.Response, error) {

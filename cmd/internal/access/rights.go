@@ -33,7 +33,7 @@ func (l Lack) String() string {
 	return fmt.Sprintf("no right to %s on %s, which is needed to %s", l.Action, l.At, l.Why)
 }
 
-// Unknown is a scope whose rights cannot be read.
+// Unknown is a scope at which the rights cannot be read.
 type Unknown struct {
 	At  azure.ID
 	Err error

@@ -189,7 +189,7 @@ func TestTwoTenants(t *testing.T) {
 		len(list) != 1 {
 		t.Errorf("%s, %v", list, err)
 	}
-	// A network in the cluster's own subscription, whose subnet refers to the other one.
+	// A network in the cluster's own subscription. Its subnet refers to the other one.
 	vnet := group.Resource("Microsoft.Network/virtualNetworks", "v")
 	body := azure.Document(`{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s","properties":{"addressPrefix":"10.0.0.0/24","routeTable":{"id":"` + string(table) + `"}}}]}}`)
 	if _, err := azure.ByVerb(d).Put(t.Context(), azure.Write{ID: vnet, Body: body}); err != nil {

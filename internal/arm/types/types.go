@@ -125,7 +125,7 @@ func Table() []Type {
 		{Name: prefix, Stale: []string{pip, lb, nat}},
 		// An interface's write decides membership in pools.
 		{Name: nic, Stale: []string{vnet, pip, lb, gateway, nsg, asg, vm}},
-		// A network's write carries its subnets, whose associations show at the other end.
+		// A network's write carries its subnets, and their associations show at the other end.
 		{Name: vnet, Stale: []string{nsg, routes, nat, nic, endpoint}},
 		{Name: nsg, Shared: true, Stale: []string{vnet, nic}},
 		{Name: asg, Stale: []string{nsg, nic}},

@@ -42,7 +42,7 @@ func (w *world) listed() (addresses []string) {
 // balancer is written as a whole, and the Services are served by the other nodes all the same. When
 // the node has another address, or the network is a larger one, it serves, too.
 func TestNodesOfAnotherNetwork(t *testing.T) {
-	for name, mend := range map[string]func(w *world){
+	for name, repair := range map[string]func(w *world){
 		"gets an address": func(w *world) { w.readdress("10.240.0.200") },
 		"network grows": func(w *world) {
 			w.byHand(testkit.VNet, func(p object) {
@@ -89,7 +89,7 @@ func TestNodesOfAnotherNetwork(t *testing.T) {
 					t.Errorf("to look again tried %q", writes)
 				}
 
-				mend(w)
+				repair(w)
 				<-time.After(c.RepairPeriod + time.Minute)
 				w.settle()
 				if got := len(w.listed()); got < 3 || name == "network grows" && got != 4 {

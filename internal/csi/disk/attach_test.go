@@ -256,7 +256,7 @@ func TestTwoControllers(t *testing.T) {
 	}
 }
 
-// TestFaultsOfAttachments checks that an attachment and a detachment whose request goes wrong succeed when they are asked
+// TestFaultsOfAttachments checks that an attachment and a detachment with a request that goes wrong succeed when they are asked
 // for again, and that nothing is attached twice.
 func TestFaultsOfAttachments(t *testing.T) {
 	for name, fault := range map[string]emulator.Fault{

@@ -292,7 +292,7 @@ func TestDeleteVolume(t *testing.T) {
 	}
 }
 
-// TestCreationUnderWay checks row 58: a request whose caller gave up is found by the next one, which waits for the same
+// TestCreationUnderWay checks row 58: a request of a caller that gave up is found by the next one, which waits for the same
 // creation.
 func TestCreationUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

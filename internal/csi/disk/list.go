@@ -50,7 +50,7 @@ func (c *Controller) ListVolumes(ctx context.Context, r *csispec.ListVolumesRequ
 	return answer, nil
 }
 
-// nodesOf returns the nodes to whose machines a disk is attached. Machines that are not of the cluster are left out.
+// nodesOf returns the nodes of the machines to which a disk is attached. Machines that are not of the cluster are left out.
 func (c *Controller) nodesOf(ctx context.Context, d attachedDisk) []string {
 	var nodes []string
 	for _, machine := range d.Machines {

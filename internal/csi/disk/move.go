@@ -171,7 +171,7 @@ func didNotDetach(err error) bool {
 	return ok && (e.Kind == azure.Changed && e.Status == 0 || e.Kind != azure.Changed && e.Status == accepted)
 }
 
-// detachFromLost detaches a disk from the machine of a node whose Node does not exist: the machine that has the disk, if
+// detachFromLost detaches a disk from the machine of a node without a Node object: the machine that has the disk, if
 // it is the node's.
 func (c *Controller) detachFromLost(ctx context.Context, id azure.ID, node string) error {
 	have, err := readDisk(ctx, c.config.Azure, id)

@@ -104,7 +104,7 @@ func TestTakeADisk(t *testing.T) {
 	}
 }
 
-// TestStatesOfDisks checks row 88: a disk whose content is being read or written from outside is attached to no machine.
+// TestStatesOfDisks checks row 88: a disk while its content is being read or written from outside is attached to no machine.
 func TestStatesOfDisks(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	v := w.volume("v")

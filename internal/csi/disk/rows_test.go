@@ -406,7 +406,7 @@ func TestKeysOfCustomers(t *testing.T) {
 	}
 }
 
-// TestFailedMachines checks rows 89 and 90: a machine whose last operation failed is updated, whether it lists the disk or not.
+// TestFailedMachines checks rows 89 and 90: a machine is updated after its last operation failed, whether it lists the disk or not.
 func TestFailedMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, emulator.Options{Latency: 1})
@@ -441,7 +441,7 @@ func TestFailedMachines(t *testing.T) {
 	})
 }
 
-// TestNoNeedOfTheDisk checks row 93: a disk whose volume context says enough is attached though Azure does not answer for the
+// TestNoNeedOfTheDisk checks row 93: a disk with a volume context that says enough is attached though Azure does not answer for the
 // disk; and row 95: a machine that lists a disk which is gone takes another one.
 func TestNoNeedOfTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

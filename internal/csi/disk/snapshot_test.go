@@ -94,7 +94,7 @@ func TestSnapshotOfAnotherSubscription(t *testing.T) {
 	}
 }
 
-// copying is Azure whose snapshots are copied to a percentage.
+// copying is Azure with snapshots that are copied to a percentage.
 func (w *world) copying(percent *float64, of func(azure.Resource[compute.Snapshot]) bool) *disk.Controller {
 	to := &interposed{Azure: fresh{w.Client.Fresh(), w.Client}}
 	change := func(doc azure.Document) azure.Document {

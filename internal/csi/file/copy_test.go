@@ -227,7 +227,7 @@ func TestPartialCopy(t *testing.T) {
 	}
 }
 
-// TestDataPlane checks volumes whose class has the key in a Secret, or asks for the data plane; rows 39, 51, 54 and 56.
+// TestDataPlane checks volumes of a class that has the key in a Secret, or asks for the data plane; rows 39, 51, 54 and 56.
 func TestDataPlane(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.withFiles()

@@ -23,7 +23,7 @@ type Stop struct {
 // lookAgain is how often attachments are listed.
 const lookAgain = 2 * time.Second
 
-// drained are the taints of a node whose pods are being moved to other nodes.
+// drained are the taints of a node while its pods are being moved to other nodes.
 func drained() []string {
 	return []string{
 		corev1.TaintNodeUnschedulable, "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption",

@@ -82,7 +82,7 @@ func anyRecord(text []byte) bool {
 	return false
 }
 
-// Open opens a journal to append to it behind the valid records, whose size Read returned. What follows them is cut off.
+// Open opens a journal to append to it behind the valid records. Read returned their size. What follows them is cut off.
 func Open(path string, size int64) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

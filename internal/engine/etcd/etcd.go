@@ -22,7 +22,7 @@ import (
 
 // Client is the etcd of a cluster.
 type Client struct {
-	// Names are the members whose etcd runs.
+	// Names are the members with an etcd that runs.
 	Names func(ctx context.Context) ([]string, error)
 	// Dial returns an address at which a member answers, until closed.
 	Dial func(ctx context.Context, member string) (address string, closed func(), err error)

@@ -26,7 +26,7 @@ const (
 	clientPort = 2379
 )
 
-// Names are the members whose pod runs.
+// Names are the members with a pod that runs.
 func (p Pods) Names(ctx context.Context) ([]string, error) {
 	list, err := p.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: "component=etcd"})
 	if err != nil {

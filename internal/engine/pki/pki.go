@@ -187,7 +187,7 @@ func Parse(bundle []byte) (Authority, error) {
 	return a, nil
 }
 
-// TLS is the configuration of a client whose certificate the authority has issued, for servers with certificates of the same
+// TLS is the configuration of a client with a certificate that the authority has issued, for servers with certificates of the same
 // authority.
 func (a Authority) TLS(user string, now time.Time) (*tls.Config, error) {
 	const valid = 24 * time.Hour

@@ -138,7 +138,7 @@ func (c *Cluster) Cordon(ctx context.Context, on bool, names ...string) error {
 	return nil
 }
 
-// Forget deletes the object of a node whose machine is gone.
+// Forget deletes the object of a node after its machine is gone.
 func (c *Cluster) Forget(ctx context.Context, name string) error {
 	err := c.Client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -21,7 +21,7 @@ import (
 // clientKind is the environment variable that makes a process of this test a client.
 const clientKind = "KAZ_TEST_CLIENT"
 
-// TestUnmodifiedClients runs clients whose only configuration is their environment. Each is a process, because a process
+// TestUnmodifiedClients runs clients with no configuration but their environment. Each is a process, because a process
 // reads certificates and proxies only once.
 func TestUnmodifiedClients(t *testing.T) {
 	if os.Getenv(clientKind) != "" {

@@ -10,7 +10,7 @@ import (
 	"kaz/internal/local/machine"
 )
 
-// A machine finds its host name, its administrator and its custom data where cloud-init looks for them, and nobody else.
+// A machine finds its host name, its administrator and its custom data where cloud-init looks for them, and no other user.
 func TestProvision(t *testing.T) {
 	root := t.TempDir()
 	if err := provision(root, Spec{Host: "one", User: "ops", CustomData: "aGk="}); err != nil {

@@ -158,7 +158,7 @@ func closure(ctx context.Context, tree, program string, files map[string]string)
 	return nil
 }
 
-// inside returns the path of a file of a tree, whose links are followed within the tree.
+// inside returns the path of a file of a tree. Links are followed within the tree.
 func inside(tree, name string) (string, error) {
 	const mostLinks = 20
 	at := name

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeGo writes a go command of a version whose build runs a script. In the script, $out is the file to write and $pkg is
+// fakeGo writes a go command of a version with a build that runs a script. In the script, $out is the file to write and $pkg is
 // the package.
 func fakeGo(t *testing.T, version, script string) string {
 	t.Helper()

@@ -20,7 +20,7 @@ type ControlPlane struct {
 }
 
 // Start runs the control plane in the directory of the group and returns when it is ready. A used directory keeps its
-// state, its keys, and those addresses whose ports are free. After a failure the started programs run until the group
+// state, its keys, and those addresses that have free ports. After a failure the started programs run until the group
 // closes.
 func Start(ctx context.Context, c Config) (*ControlPlane, error) {
 	if err := c.complete(); err != nil {
@@ -49,7 +49,7 @@ func (c *ControlPlane) IssueInsideKubeconfig(name, user string, groups ...string
 	return file, c.run.pki.writeKubeconfig(file, name, "https://"+c.run.config.Inside.String(), user, groups)
 }
 
-// IssueKubeconfig returns the file of a kubeconfig whose client certificate names a user and groups. A later start of the
+// IssueKubeconfig returns the file of a kubeconfig with a client certificate that names a user and groups. A later start of the
 // cluster returns the same identity.
 func (c *ControlPlane) IssueKubeconfig(name, user string, groups ...string) (string, error) {
 	file := c.run.kubeconfigFile(name)

@@ -87,7 +87,7 @@ func (r Registrar) sync(ctx context.Context) error {
 	return nil
 }
 
-// compare returns the machines that need a Node, and the Nodes whose simulation must start (true) or end (false). The
+// compare returns the machines that need a Node, and the Nodes of which the simulation must start (true) or end (false). The
 // cloud provider, not this function, removes a Node without a machine.
 func compare(machines []inventory.Machine, nodes []corev1.Node) (register []inventory.Machine, simulate map[string]bool) {
 	simulate = map[string]bool{}

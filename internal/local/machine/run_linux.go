@@ -22,8 +22,8 @@ const shutdownGrace = 5 * time.Second
 // the same spec.
 func Run(ctx context.Context, s Spec, guest ...string) error { return run(ctx, s.Place, 0, guest) }
 
-// RunAt runs a machine whose first process sees only its own control groups, until it ends or ctx is done. guest is the command
-// line of the first process.
+// RunAt runs a machine until it ends or ctx is done. guest is the command line of its first process, which sees only its own
+// control groups.
 func RunAt(ctx context.Context, p Place, guest ...string) error {
 	return run(ctx, p, unix.CLONE_NEWCGROUP, guest)
 }

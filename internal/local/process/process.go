@@ -97,7 +97,7 @@ func (p *Process) launch(dir string, order int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// abandon kills a child whose start failed.
+// abandon kills a child that failed to start.
 func (p *Process) abandon(cmd *exec.Cmd, reason error) error {
 	_ = signalGroup(cmd.Process.Pid, syscall.SIGKILL)
 	_ = cmd.Wait()

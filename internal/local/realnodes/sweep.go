@@ -44,7 +44,7 @@ func sweepInstance(ctx context.Context, instance string, lock *process.Lock) err
 	return lock.Remove()
 }
 
-// Sweep removes everything of an instance whose processes have ended.
+// Sweep removes everything of an instance after its processes have ended.
 func Sweep(ctx context.Context, instance string) error {
 	lock, err := waitInstance(ctx, instance)
 	if err != nil {

@@ -116,8 +116,8 @@ func (b *batch) attach(c Change) error {
 	return nil
 }
 
-// Again returns a request that attaches once more what changes want of a machine whose last operation failed: the disks that
-// it lists already, at their LUNs. The machine may list a disk that it does not have. ok is false if there is nothing to repeat.
+// Again returns a request that attaches once more what changes want of a machine after its last operation failed: the disks
+// that it lists already, at their LUNs. The machine may list a disk that it does not have. ok is false if there is nothing to repeat.
 func Again(have azure.Resource[compute.MachineDisks], changes []Change) (request compute.AttachDetach, ok bool) {
 	if have.Properties.ProvisioningState != "Failed" {
 		return request, false
@@ -235,7 +235,7 @@ func Caching(have azure.Resource[compute.Disk], asked string) (string, error) {
 	return cmp.Or(p.CachingMode, "ReadOnly"), nil
 }
 
-// AddFacts adds what the node needs to know of a disk whose persistent volume was not made by this driver.
+// AddFacts adds what the node needs to know of a disk with a persistent volume that was not made by this driver.
 func AddFacts(to map[string]string, have azure.Resource[compute.Disk]) {
 	p := have.Properties
 	facts := map[string]string{

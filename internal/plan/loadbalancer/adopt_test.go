@@ -435,10 +435,10 @@ func asked(in loadbalancer.Input) plan.Snapshot {
 	return in.Have
 }
 
-func nothing(t *testing.T, who string, p plan.Plan) {
+func nothing(t *testing.T, owner string, p plan.Plan) {
 	t.Helper()
 	if !p.Empty() || len(p.Pending) > 0 {
-		t.Errorf("%s:\n%s", who, p)
+		t.Errorf("%s:\n%s", owner, p)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// A machine whose Node was deleted from Kubernetes leaves the pool, though it runs on. One
+// A machine leaves the pool after its Node was deleted from Kubernetes, though it runs on. One
 // that has no Node yet stays, as does the model of those to come, and the last one there.
 func TestMachinesWhoseNodeWasDeleted(t *testing.T) {
 	instance := func(i int) azure.ID { return azure.ID(fmt.Sprintf("%s/virtualMachines/%d", vmss, i)) }

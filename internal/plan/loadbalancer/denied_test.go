@@ -67,12 +67,12 @@ func TestADenialGoesWithItsCause(t *testing.T) {
 		"not known": {unknown: true, stays: true},
 	}
 	for at, annotations := range where {
-		for who, c := range beside {
+		for state, c := range beside {
 			for _, gone := range []bool{false, true} {
 				if c.unknown && at == "further" { // nothing in Azure shows this Service
 					continue
 				}
-				t.Run(fmt.Sprint(at, "/", who, "/gone ", gone), func(t *testing.T) {
+				t.Run(fmt.Sprint(at, "/", state, "/gone ", gone), func(t *testing.T) {
 					w := newWorld(2)
 					a, b := service("a", tcp(80, 30080)), service("b", tcp(81, 30081))
 					a.Annotations, b.Annotations = with(annotations, key.AllowedIPRanges.Name, mistyped), with(annotations)

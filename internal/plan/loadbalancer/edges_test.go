@@ -745,7 +745,7 @@ func TestANodeHasTakenAnAddress(t *testing.T) {
 	}
 }
 
-// TestAllPortsAtTheNodesKeepNoOpeningOfOtherServices checks that a rule for all ports whose packets
+// TestAllPortsAtTheNodesKeepNoOpeningOfOtherServices checks that a rule for all ports with packets that
 // arrive at the nodes' own addresses says nothing of the node ports of other Services. Only a Service
 // with other allowed sources, or without any, does.
 func TestAllPortsAtTheNodesKeepNoOpeningOfOtherServices(t *testing.T) {
@@ -861,13 +861,13 @@ func TestAllowedSourcesOfAPortThatTwoServicesHaveAtTheNodes(t *testing.T) {
 // nodes that it has, where its packets arrive by now.
 func TestAllowedSourcesAtNodesIncludeNewNodes(t *testing.T) {
 	for name, addresses := range map[string]bool{"pools of interfaces": false, "pools of addresses": true} {
-		for who, c := range map[string]struct{ refused, alone, closed bool }{
+		for state, c := range map[string]struct{ refused, alone, closed bool }{
 			"refused":                   {refused: true},
 			"refused, and alone":        {refused: true, alone: true},
 			"not of the commit":         {},
 			"allows no source to nodes": {closed: true},
 		} {
-			t.Run(name+"/"+who, func(t *testing.T) {
+			t.Run(name+"/"+state, func(t *testing.T) {
 				w := newWorld(3)
 				near, web := service("near", tcp(80, 30080), tcp(443, 30443), udp(53, 30053)), service("web", tcp(81, 30081))
 				near.Annotations = with(nil, key.DisableFloatingIP.Name, "true")

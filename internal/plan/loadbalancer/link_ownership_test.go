@@ -111,7 +111,7 @@ func TestAPrivateLinkThatAGuestLeft(t *testing.T) {
 	}
 }
 
-// A Service that shares an internal address can be the one whose private link service stands
+// A Service that shares an internal address can be the one with the private link service
 // there. When it leaves, for the Internet or for good, it is looked for.
 func TestAGuestsPrivateLinkIsLookedFor(t *testing.T) {
 	web := service("web", tcp(80, 30080))

@@ -28,7 +28,7 @@ func Needs(in Input) ([]azure.ID, []azure.Query) {
 	})
 }
 
-// Machines are those that exist, by id key, as far as a decision reads them: all of those whose Node was deleted.
+// Machines are those that exist, by id key, as far as a decision reads them. It reads all that had a Node which was deleted.
 func Machines(in Input) (map[string]bool, error) {
 	groups, err := machine.Read(in, index.Balancers(in))
 	there := map[string]bool{}

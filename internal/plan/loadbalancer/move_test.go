@@ -22,7 +22,7 @@ const (
 	inner2 = lb2ID + "-internal"
 )
 
-// moving is a story of the Service web, at whose address guest stands, and of a neighbour,
+// moving is a story of the Service web, which shares its address with guest, and of a neighbour,
 // with two load balancers.
 type moving struct {
 	*world
@@ -264,7 +264,7 @@ func TestSharersComeBackTogether(t *testing.T) {
 }
 
 // Where two load balancers would wait for each other, addresses leave in one round and come
-// in the next: also then those who share one stay together, with the address.
+// in the next. Services that share an address stay together then, and keep it.
 func TestSharersStayTogetherBetweenRounds(t *testing.T) {
 	for _, internal := range []bool{false, true} {
 		t.Run("", func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"kaz/internal/plan"
 )
 
-// placedLocally is a story with web of policy Local, whose endpoints are on the first node.
+// placedLocally is a story with web of policy Local. Its endpoints are on the first node.
 func placedLocally(t *testing.T) *moving {
 	m := newMoving(t, false, false)
 	m.web.Spec.ExternalTrafficPolicy, m.web.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, 31000

@@ -11,7 +11,7 @@ import (
 	"kaz/internal/plan/loadbalancer"
 )
 
-// TestAddressesOfNodesAreReassigned checks pools of addresses, whose members go by name, where Azure
+// TestAddressesOfNodesAreReassigned checks pools of addresses, with members by name, where Azure
 // gives the address of a removed machine to the next one. The name of an address may then be another
 // node's: each address is added all the same. An address stays as it is if no other node has its name.
 func TestAddressesOfNodesAreReassigned(t *testing.T) {
@@ -31,7 +31,7 @@ func TestAddressesOfNodesAreReassigned(t *testing.T) {
 		nodes [][]*v1.Node
 		want  pool
 	}{
-		"to one whose name was not there": {
+		"to one without its name there": {
 			[][]*v1.Node{at("10.0.0.5", m[2])}, pool{"np000000": "10.0.0.4", "np000001": "10.0.0.5"},
 		},
 		"and it comes back": {

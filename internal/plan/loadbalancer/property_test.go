@@ -492,7 +492,7 @@ func checkServed(t *rapid.T, w *world, in loadbalancer.Input) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	excused := map[string]bool{} // Services with a problem, or whose frontend others need
+	excused := map[string]bool{} // Services with a problem, or with a frontend that others need
 	for _, p := range found {
 		excused[p.Object] = excused[p.Object] || !p.Warning || p.Reason == problem.FrontendKept
 	}

@@ -14,7 +14,7 @@ import (
 
 const servedBy = "k8s-azure-service"
 
-// sharing is a Service web and n guests at its address, whose names have 19 characters each:
+// sharing is a Service web and n guests at its address, with names that have 19 characters each:
 // web and 12 of them, with commas between, are 251 together.
 func sharing(t *testing.T, guests int) (*world, loadbalancer.Input) {
 	t.Helper()

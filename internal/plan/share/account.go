@@ -311,8 +311,8 @@ func (r Request) Full(a Account, have []int64, size int64) bool {
 	return total > *r.AccountQuota
 }
 
-// Subnets returns the subnets whose service endpoints reach the account. NFS without a private endpoint needs them as well:
-// its traffic is not encrypted.
+// Subnets returns the subnets with service endpoints that reach the account. NFS without a private endpoint needs them as
+// well: its traffic is not encrypted.
 func (r Request) Subnets() []azure.ID {
 	if r.Endpoint != EndpointService && (!r.NFS() || r.Endpoint == EndpointPrivate) {
 		return nil

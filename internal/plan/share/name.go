@@ -61,7 +61,7 @@ func (p *Parameters) NameOf(volume string) (string, error) {
 	return hashed(volume), nil
 }
 
-// hashed returns a name for a volume whose own name cannot be that of a share.
+// hashed returns a name for a volume with a name that no share can have.
 func hashed(volume string) string {
 	sum := sha256.Sum256([]byte(volume))
 	return "pvc-file-dynamic-" + hex.EncodeToString(sum[:16])

@@ -41,7 +41,7 @@ type world struct {
 	root string // has dev and sys
 }
 
-// newWorld returns a machine whose node service has the configuration.
+// newWorld returns a machine with a node service that has the configuration.
 func newWorld(t *testing.T, c node.Config) *world {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -311,7 +311,7 @@ func TestInline(t *testing.T) {
 	}
 }
 
-// TestGroupOfNFS checks row 66: who owns the files of an NFS volume.
+// TestGroupOfNFS checks row 66: the owner of the files of an NFS volume.
 func TestGroupOfNFS(t *testing.T) {
 	for _, c := range []struct {
 		policy       string

@@ -35,7 +35,7 @@ func styles() map[string]behaviour.Style {
 	return map[string]behaviour.Style{"registry": child, "plain": plain}
 }
 
-// operationStyle is the style of registries, whose writes are operations.
+// operationStyle is the style of registries: their writes are operations.
 func operationStyle() behaviour.Style {
 	style := behaviour.Plain("Microsoft.ContainerRegistry")
 	style.EmptyTags = true

@@ -26,7 +26,7 @@ const (
 	templateField   = behaviour.Private + "template"
 	parametersField = behaviour.Private + "parameters"
 	operationsField = behaviour.Private + "operations"
-	// progressField has the resources of a deployment that goes on, by key: true for one that is made, false for one whose
+	// progressField has the resources of a deployment that goes on, by key: true for one that is made, false while its
 	// operation goes on.
 	progressField = behaviour.Private + "progress"
 )

@@ -27,7 +27,7 @@ func featureTypes() []behaviour.Type {
 	}
 }
 
-// featureRoutes answers the requests of the older API, whose paths name two providers.
+// featureRoutes answers the requests of the older API: its paths name two providers.
 func featureRoutes() []behaviour.Route {
 	const (
 		here = "/subscriptions/{subscription}/providers/Microsoft.Features/"

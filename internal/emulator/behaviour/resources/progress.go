@@ -22,7 +22,7 @@ func progressOf(c *behaviour.Call) progress {
 
 func (p progress) isMade(id azure.ID) bool { return p.known[id.Key()] == true }
 
-// proceed begins to make a resource, or looks after one whose operation goes on.
+// proceed begins to make a resource, or looks after one while its operation goes on.
 func (p progress) proceed(c *behaviour.Call, s *source, t *template.Template, r *template.Resource) error {
 	var err error
 	if p.known[r.ID.Key()] == false {

@@ -148,7 +148,7 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// host is a machine whose programs are replaced by ones that note their calls.
+// host is a machine with programs that are replaced by ones that note their calls.
 type host struct {
 	t    *testing.T
 	root string
@@ -279,7 +279,7 @@ func TestElection(t *testing.T) {
 	}
 }
 
-// TestFailedInit checks that a member whose init failed names the cause, and goes on with the same init.
+// TestFailedInit checks that a member with a failed init names the cause, and goes on with the same init.
 func TestFailedInit(t *testing.T) {
 	h := newHost(t, newCloud(t), "vm-a", "control-plane")
 	h.touch("broken")

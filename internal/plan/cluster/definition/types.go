@@ -150,7 +150,7 @@ type Disk struct {
 	Type    string `json:"type"`
 }
 
-// Access is for people who log in to machines.
+// Access is how people log in to machines.
 type Access struct {
 	AdminUser     string   `json:"adminUser"`
 	SSHPublicKeys []string `json:"sshPublicKeys"`

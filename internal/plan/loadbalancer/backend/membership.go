@@ -171,8 +171,8 @@ func (m *membership) readRoles() {
 	}
 }
 
-// roleOf is the role of a machine, "" for one of which nothing is known. A machine whose Node was deleted is
-// excluded.
+// roleOf is the role of a machine, "" if nothing is known of it. A machine is excluded after its Node was
+// deleted.
 func (m *membership) roleOf(one *machine.Machine) (role cluster.Role, deleted bool) {
 	key := one.ID.Key()
 	if m.deleted[key] {

@@ -116,7 +116,7 @@ func (p *Planner) assign(up []bool) map[int][]*index.Node {
 	return at
 }
 
-// candidates are the load balancers whose selector selects a node, else those
+// candidates are the load balancers with a selector that selects a node, else those
 // without one.
 func (p *Planner) candidates(n *index.Node, up []bool) []int {
 	var selected, rest []int

@@ -19,7 +19,7 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// Index is an input whose documents have been read.
+// Index is an input with its documents parsed.
 type Index struct {
 	Input
 	LoadBalancers    []*LoadBalancer // the configured ones first

@@ -32,7 +32,7 @@ type Input struct {
 	Complete bool
 	// Nodes are all nodes of the cluster. Without any, the members of the backend pools stay.
 	Nodes []*v1.Node
-	// DeletedNodes are machines whose Node was deleted from Kubernetes, as far as is known:
+	// DeletedNodes are machines after their Node was deleted from Kubernetes, as far as is known:
 	// they are excluded until there is a Node again. An instance that was just made from a
 	// scale set's model has no Node either, and is none of them.
 	DeletedNodes []azure.ID

@@ -43,8 +43,8 @@ type Interfaces struct {
 	// Groups are the resource groups of the interfaces: first the machines' own, then those that a
 	// machine or a pool names.
 	Groups []azure.ID
-	// Missing are the machines of the cluster, those without a Node included, whose
-	// primary interface is not in their own resource group.
+	// Missing are the machines of the cluster, those without a Node included, that
+	// have their primary interface in another resource group.
 	Missing []azure.ID
 }
 
@@ -133,7 +133,7 @@ func Unread(in index.Input, machine azure.ID) (id azure.ID, why azure.Kind, unre
 	return id, why, unread
 }
 
-// shown are the machines whose network interface is in a resource group that may
+// shown are the machines with a network interface in a resource group that may
 // not be read, as far as load balancers show it in their pools. None of them is written.
 func (f Interfaces) shown() []*Group {
 	isHidden := func(group azure.ID) bool {

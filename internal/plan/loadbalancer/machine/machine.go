@@ -97,7 +97,7 @@ func Read(in index.Input, all []index.Balancer) ([]*Group, error) {
 	return slices.Concat(groups, alone, interfaces.shown()), err
 }
 
-// showInstances adds to scale sets whose instances were not read the instances that load balancers show in
+// showInstances adds to scale sets without a list of instances the instances that load balancers show in
 // their pools. None of them leaves, or all would have been read.
 func showInstances(all []index.Balancer, sets map[string]*Group) {
 	unread := map[string]*Group{}

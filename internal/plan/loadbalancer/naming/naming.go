@@ -21,7 +21,7 @@ const (
 	LongestName = 75
 )
 
-// UnknownNamespace is the namespace of a Service whose name is not known. No namespace can be
+// UnknownNamespace is the namespace of a Service without a known name. No namespace can be
 // called that, and nothing in Azure.
 const UnknownNamespace = "(deleted)"
 

@@ -147,7 +147,7 @@ func describe(x *index.Index, p batch.Placement) string {
 
 const longestPoolName = 80
 
-// checkPool refuses a Service whose own pool cannot have its name.
+// checkPool refuses a Service if its own pool cannot have its name.
 func checkPool(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
 	if p.OwnPool == "" {
 		return

@@ -344,7 +344,7 @@ func isFree(x *index.Index, ip netip.Addr, w *spec.Spec) bool {
 	return !x.NodeIPs[ip] && !slices.ContainsFunc(x.Holders[ip.String()], others)
 }
 
-// leaves reports whether a Service of the commit leaves a public IP whose tag names it.
+// leaves reports whether a Service of the commit leaves a public IP with a tag that names it.
 func (s *search) leaves(service string, ip azure.ID) bool {
 	leaves := false
 	for _, w := range s.commit {

@@ -53,7 +53,7 @@ func tagsAt(w *spec.Spec) azure.Tags {
 	return tags
 }
 
-// checkListed refuses a Service whose name does not fit into the tag that lists the Services
+// checkListed refuses a Service with a name that does not fit into the tag that lists the Services
 // of a managed public IP: Azure would refuse the public IP. A listed Service stays.
 func checkListed(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) {
 	have := p.Public

@@ -13,7 +13,7 @@ import (
 	"kaz/internal/plan/loadbalancer/spec"
 )
 
-// deferRenewals defers addresses whose public IP must be recreated: the old one is deleted first.
+// deferRenewals defers addresses that need a recreated public IP: the old one is deleted first.
 func deferRenewals(x *index.Index, b *batch.Batch) {
 	b.Defer(func(s batch.Served, p batch.Placement) bool {
 		return publicip.IsOutdated(x, s.Spec, p) && len(b.Remaining(p.At)) == 0 &&
@@ -108,7 +108,7 @@ func arrives(x *index.Index, s batch.Served, p batch.Placement) bool {
 }
 
 // mostRulesPerNode is how many rules may lead to one IP configuration of a machine,
-// over all load balancers in whose pools it is.
+// over all load balancers that have it in a pool.
 const mostRulesPerNode = 300
 
 // lbFamily is the rules of one family at a load balancer.

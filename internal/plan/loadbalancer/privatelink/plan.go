@@ -81,7 +81,7 @@ func (p *Plan) claims() (claimed map[string]batch.Claim, order []string) {
 	return claimed, order
 }
 
-// release finds the managed private link services that their Service no longer wants, or whose frontend goes.
+// release finds the managed private link services that their Service no longer wants, or that lose their frontend.
 // If another Service asks for one at the frontend, it becomes the owner, and the next decision about it
 // configures the private link service.
 func (p *Plan) release(claimed map[string]batch.Claim) {

@@ -39,9 +39,9 @@ func Needs(in index.Input, decide func() (plan.Graph, error)) ([]azure.ID, []azu
 	return ids, slices.Concat(lists, n.links(), n.machines())
 }
 
-// MayBeUnread reports whether a decision can do without a list that [Needs] names, or without a resource,
-// whose id is the scope. The Services that name it are refused then and keep what they have; a node whose
-// network interface is there stays out of the pools. Without the cluster's own groups nothing can be decided.
+// MayBeUnread reports whether a decision can do without a list that [Needs] names, or without a resource:
+// scope is then its id. The Services that name it are refused then and keep what they have. A node with a
+// network interface there stays out of the pools. Without the cluster's own groups nothing can be decided.
 func MayBeUnread(c cluster.Config, scope azure.ID, fullType string) bool {
 	own, named := map[string]azure.ID{
 		network.PublicIPAddresses: c.PublicIPGroup(""), network.PrivateLinkServices: c.LinkGroup(""), network.Subnets: c.SubnetID(""),
@@ -161,9 +161,9 @@ func (n needs) hasFlexibleSet() bool {
 	})
 }
 
-// machinesInvolved lists the scale sets whose instances a decision reads, and says whether it reads machines
+// machinesInvolved lists the scale sets of which a decision reads the instances, and says whether it reads machines
 // of their own. They are the machines of nodes, machines without a Node, and members of pools. A scale set
-// whose model is in a pool has at least one instance there.
+// with its model in a pool has at least one instance there.
 func (n needs) machinesInvolved() (sets []azure.ID, alone bool) {
 	seen := map[string]bool{}
 	add := func(machine azure.ID) {

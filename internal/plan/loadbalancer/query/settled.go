@@ -18,7 +18,7 @@ import (
 	"kaz/internal/plan/nodes"
 )
 
-// unsettled are the scale sets whose instances a decision must read. With many sets, these lists are most of
+// unsettled are the scale sets of which a decision must read the instances. With many sets, these lists are most of
 // the cost of reading Azure. A set is left out if all its nodes are in their pools and in no other, as the
 // load balancers and the set itself show.
 func (n needs) unsettled(involved []azure.ID) []azure.ID {

@@ -275,7 +275,7 @@ func askedAddresses(x *index.Index, service spec.Service) (addresses []string) {
 }
 
 // addressesOf lists the addresses that a Service has or had. An address of its status does not count if
-// another Service has it whose needs are not known.
+// another Service has it and that Service's needs are not known.
 func addressesOf(x *index.Index, s batch.Served, owners map[netip.Addr]string) []string {
 	var addresses []string
 	for _, p := range s.Placements {

@@ -69,7 +69,7 @@ func dependent() []dependency {
 	}
 }
 
-// isOn finds Services whose switch is in a position.
+// isOn finds Services that have a switch in a position.
 func isOn(switched key.Annotation[bool], position bool) func(Service) bool {
 	return func(s Service) bool {
 		on, _ := switched.Read(s.Annotations)

@@ -56,7 +56,7 @@ func agentView(doc behaviour.Object, since string) behaviour.Object {
 	return behaviour.Object{"vmAgentVersion": version, "statuses": []any{status}}
 }
 
-// guestStatuses returns the statuses of a machine whose software failed to start.
+// guestStatuses returns the statuses of a machine after its software failed to start.
 func guestStatuses(doc behaviour.Object) []any {
 	g, _ := GuestOf(doc)
 	if g.State != GuestFailed {
