@@ -32,6 +32,8 @@ type Config struct {
 	Selection     nodegroup.Selection
 	// ForceDelete deletes machines without waiting for their shutdown, where Azure can.
 	ForceDelete bool
+	// Prices has the prices of machines. Without it there are none.
+	Prices PriceSource
 	// SetsEvery is the age at which the list of scale sets is read again, InstancesEvery that of a list of instances of
 	// which nothing tells that it changed. 0 means a minute, and an hour.
 	SetsEvery, InstancesEvery time.Duration
@@ -43,6 +45,7 @@ type Config struct {
 type Provider struct {
 	Config
 	catalogue *catalogue
+	prices    *prices
 	writes    *writes
 	stop      context.CancelFunc
 	wake      chan struct{}
@@ -78,7 +81,8 @@ func New(c Config) *Provider {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Provider{
 		Config: c, catalogue: newCatalogue(c.Azure, c.ResourceGroup.Subscription(), c.Location),
-		stop: stop, wake: make(chan struct{}, 1), first: make(chan struct{}),
+		prices: newPrices(c.Prices, c.Location, c.Log),
+		stop:   stop, wake: make(chan struct{}, 1), first: make(chan struct{}),
 		groups: map[string]*group{}, absent: map[string]int{}, ignored: map[string]string{}, nodes: map[string]seenNode{},
 	}
 	p.writes = newWrites(ctx, p)
@@ -89,6 +93,7 @@ func New(c Config) *Provider {
 func (p *Provider) Close() {
 	p.stop()
 	p.writes.close()
+	p.prices.tasks.Wait()
 }
 
 // Ready reports whether all scale sets were read.
