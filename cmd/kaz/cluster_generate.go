@@ -14,7 +14,7 @@ import (
 )
 
 func clusterGenerateCommand() *cobra.Command {
-	var dir string
+	var dir, format string
 	command := &cobra.Command{
 		Use:   "generate FILE...",
 		Short: "Generate the template of a cluster without Azure",
@@ -22,12 +22,24 @@ func clusterGenerateCommand() *cobra.Command {
 definition gives the same bytes. No file has a secret.
 
 Without --output-dir it prints the template. With it, it writes the template, its
-parameters, the template of each unit and checksums.`,
+parameters, the template of each unit, the boot files and checksums.
+
+--format bicep and --format terraform write the same resources as Bicep modules, and as
+a configuration of Terraform with the provider azapi. Both need --output-dir.`,
 		Example: `  kaz cluster generate cluster.yaml > template.json
   kaz cluster generate base.yaml team-a.yaml team-b.yaml --output-dir out
-  az deployment group create --resource-group prod --template-file out/template.json --parameters out/parameters.json`,
+  az deployment group create --resource-group prod --template-file out/template.json --parameters out/parameters.json
+  kaz cluster generate cluster.yaml --format bicep --output-dir out
+  kaz cluster generate cluster.yaml --format terraform --output-dir out`,
 		Args: wants(1, 100, layerArguments),
 		RunE: func(command *cobra.Command, args []string) error {
+			f := cluster.Format(format)
+			if !slices.Contains(cluster.Formats(), f) {
+				return fmt.Errorf("--format %q: want arm, bicep or terraform", format)
+			}
+			if f != cluster.ARM && dir == "" {
+				return fmt.Errorf("--format %s writes several files: want --output-dir", format)
+			}
 			d, err := readDefinition(command.InOrStdin(), args)
 			if err != nil {
 				return mistakes(command, err)
@@ -36,7 +48,7 @@ parameters, the template of each unit and checksums.`,
 			if err != nil {
 				return err
 			}
-			files := p.Files()
+			files := p.Files(f)
 			if dir != "" {
 				return writeFiles(command.OutOrStdout(), dir, files)
 			}
@@ -44,6 +56,7 @@ parameters, the template of each unit and checksums.`,
 			return err
 		},
 	}
+	command.Flags().StringVar(&format, "format", string(cluster.ARM), "language of the template: arm, bicep or terraform")
 	command.Flags().StringVar(&dir, "output-dir", "", "directory for all files (default print the template)")
 	return command
 }

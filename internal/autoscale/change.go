@@ -6,11 +6,46 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"kaz/internal/azure"
 	"kaz/internal/plan/nodegroup"
+	"kaz/internal/reconcile"
 )
+
+// writes makes the changes of groups in Azure, in the background.
+type writes struct {
+	Config
+	catalogue *catalogue
+	inventory *Provider
+	// changes makes one request to Azure of all changes of a scale set that come together.
+	changes *reconcile.Coalescer[change, struct{}]
+	// background is done when no change is under way any more. Its context is that of the provider.
+	background sync.WaitGroup
+	ctx        func() context.Context
+}
+
+// The gathering of changes: cluster-autoscaler deletes nodes with one call for each.
+const (
+	gatherCalm = 200 * time.Millisecond
+	gatherMost = time.Second
+)
+
+// newWrites returns the writes of a provider, until ctx ends.
+func newWrites(ctx context.Context, p *Provider) *writes {
+	w := &writes{Config: p.Config, catalogue: p.catalogue, inventory: p, ctx: func() context.Context { return ctx }}
+	w.changes = reconcile.NewCoalescer(w.commit)
+	w.changes.Gather(gatherCalm, gatherMost)
+	context.AfterFunc(ctx, w.changes.Close)
+	return w
+}
+
+// close waits for what is under way.
+func (w *writes) close() {
+	w.changes.Close()
+	w.background.Wait()
+}
 
 // change is what one call of cluster-autoscaler changes of a group.
 type change struct {
@@ -23,18 +58,18 @@ type change struct {
 }
 
 // submit has a change made in the background.
-func (p *Provider) submit(c change) {
-	p.background.Go(func() {
-		_, err := p.changes.Submit(p.ctx(), c.group.set.Key(), c)
-		if err != nil && p.ctx().Err() == nil {
-			p.Log.Error("change of a scale set failed", "scale_set", c.group.set, "error", err)
+func (w *writes) submit(c change) {
+	w.background.Go(func() {
+		_, err := w.changes.Submit(w.ctx(), c.group.set.Key(), c)
+		if err != nil && w.ctx().Err() == nil {
+			w.Log.Error("change of a scale set failed", "scale_set", c.group.set, "error", err)
 		}
 	})
 }
 
 // commit makes all changes of a scale set that came together. It returns when Azure has accepted them. What Azure refuses
 // is noted in the group.
-func (p *Provider) commit(ctx context.Context, _ string, batch []change) ([]struct{}, error) {
+func (w *writes) commit(ctx context.Context, _ string, batch []change) ([]struct{}, error) {
 	g := batch[0].group
 	grow, lower := 0, false
 	var leave []azure.ID
@@ -44,42 +79,42 @@ func (p *Provider) commit(ctx context.Context, _ string, batch []change) ([]stru
 		lower = lower || c.lower
 	}
 	if grow > 0 {
-		p.grow(ctx, g, grow)
+		w.grow(ctx, g, grow)
 	}
 	if len(leave) > 0 {
-		p.shrink(ctx, g, leave)
+		w.shrink(ctx, g, leave)
 	}
 	if lower {
-		p.lower(ctx, g)
+		w.lower(ctx, g)
 	}
 	return make([]struct{}, len(batch)), nil
 }
 
 // grow asks Azure for n machines, as far as they are still wanted.
-func (p *Provider) grow(ctx context.Context, g *group, n int) {
+func (w *writes) grow(ctx context.Context, g *group, n int) {
 	g.mu.Lock()
 	spec := g.spec
 	n = min(n, g.queued)
 	g.queued -= n
 	g.sending = n // one request of a group at a time
 	g.mu.Unlock()
-	fits, refused := p.catalogue.take(ctx, spec, n)
+	fits, refused := w.catalogue.take(ctx, spec, n)
 	if refused != nil {
-		p.refuse(g, n-fits, *refused)
+		w.refuse(g, n-fits, *refused)
 	}
 	if fits > 0 && spec.Options.Deallocate {
-		fits -= p.restart(ctx, g, fits)
+		fits -= w.restart(ctx, g, fits)
 	}
 	if fits <= 0 {
 		return
 	}
-	op, err := p.setCapacity(ctx, g, func(capacity int) int { return capacity + fits }, func() { g.sending -= fits })
+	op, err := w.setCapacity(ctx, g, func(capacity int) int { return capacity + fits }, func() { g.sending -= fits })
 	if err != nil {
-		p.refuse(g, fits, failure(err))
+		w.refuse(g, fits, failure(err))
 		return
 	}
-	p.Log.Info("scale set grows", "scale_set", g.set, "machines", fits)
-	p.follow(g, op, func(err error) { p.grown(g, fits, err) })
+	w.Log.Info("scale set grows", "scale_set", g.set, "machines", fits)
+	w.follow(g, op, func(err error) { w.grown(g, fits, err) })
 }
 
 // failure returns what an error means for machines that were asked for. Errors that might pass lasted too long.
@@ -91,21 +126,21 @@ func failure(err error) nodegroup.Failure {
 }
 
 // refuse turns n machines of the request that is being made into placeholders.
-func (p *Provider) refuse(g *group, n int, f nodegroup.Failure) {
+func (w *writes) refuse(g *group, n int, f nodegroup.Failure) {
 	g.mu.Lock()
 	g.sending -= n
 	g.refuse(n, f, false)
 	g.mu.Unlock()
-	p.Metrics.refused(f.Code, n)
-	p.Log.Warn("machines are not asked for, or refused", "scale_set", g.set, "machines", n, "code", f.Code, "message", f.Message)
+	w.Metrics.refused(f.Code, n)
+	w.Log.Warn("machines are not asked for, or refused", "scale_set", g.set, "machines", n, "code", f.Code, "message", f.Message)
 }
 
 // grown notes the machines of an increase that Azure did not make.
-func (p *Provider) grown(g *group, n int, err error) {
+func (w *writes) grown(g *group, n int, err error) {
 	if err == nil {
 		return
 	}
-	p.catalogue.forgetUsages()
+	w.catalogue.forgetUsages()
 	f := nodegroup.FailureOf(err)
 	if f == nil {
 		return
@@ -115,8 +150,8 @@ func (p *Provider) grown(g *group, n int, err error) {
 	missing := max(min(n-failed, g.account().Missing()-g.waived-(len(g.refused)-g.uncounted())), 0)
 	g.refuse(missing, *f, true)
 	g.mu.Unlock()
-	p.Metrics.refused(f.Code, failed+missing)
-	p.Log.Warn("machines were not made", "scale_set", g.set, "failed", failed, "missing", missing, "code", f.Code, "message", f.Message)
+	w.Metrics.refused(f.Code, failed+missing)
+	w.Log.Warn("machines were not made", "scale_set", g.set, "failed", failed, "missing", missing, "code", f.Code, "message", f.Message)
 }
 
 // explain gives the machines that failed for an unknown reason the failure of the operation that made them. It returns
@@ -133,7 +168,7 @@ func (g *group) explain(f nodegroup.Failure) int {
 }
 
 // restart starts up to n deallocated machines and returns for how many of n nothing more is to be done.
-func (p *Provider) restart(ctx context.Context, g *group, n int) int {
+func (w *writes) restart(ctx context.Context, g *group, n int) int {
 	g.mu.Lock()
 	var ids []azure.ID
 	for _, i := range g.account().Restart(n) {
@@ -143,9 +178,9 @@ func (p *Provider) restart(ctx context.Context, g *group, n int) int {
 	if len(ids) == 0 {
 		return 0
 	}
-	op, err := p.act(ctx, g, "start", ids, nil)
+	op, err := w.act(ctx, g, "start", ids, nil)
 	if err != nil {
-		p.refuse(g, len(ids), failure(err))
+		w.refuse(g, len(ids), failure(err))
 		return len(ids)
 	}
 	g.mu.Lock()
@@ -157,8 +192,8 @@ func (p *Provider) restart(ctx context.Context, g *group, n int) int {
 		}
 	}
 	g.mu.Unlock()
-	p.Log.Info("deallocated machines start", "scale_set", g.set, "machines", len(ids))
-	p.follow(g, op, func(err error) {
+	w.Log.Info("deallocated machines start", "scale_set", g.set, "machines", len(ids))
+	w.follow(g, op, func(err error) {
 		if err == nil {
 			return
 		}
@@ -207,14 +242,14 @@ func retry(ctx context.Context, do func(try int) (*azure.Operation, error)) (op 
 // setCapacity changes the capacity of a scale set if the scale set is as it was read; otherwise it reads the scale set again.
 // If the scale set then has the capacity that was asked for, the request came through and its answer was lost. When Azure
 // accepts the request, setCapacity calls accepted with the lock, so that no machine counts twice.
-func (p *Provider) setCapacity(ctx context.Context, g *group, to func(capacity int) int, accepted func()) (*azure.Operation, error) {
+func (w *writes) setCapacity(ctx context.Context, g *group, to func(capacity int) int, accepted func()) (*azure.Operation, error) {
 	wanted := -1
 	op, err := retry(ctx, func(try int) (*azure.Operation, error) {
 		g.mu.Lock()
 		spec, capacity, etag := g.spec, g.capacity, g.etag
 		g.mu.Unlock()
 		if try > 0 || etag == "" {
-			fresh, err := p.read(ctx, spec)
+			fresh, err := w.inventory.read(ctx, spec)
 			if err != nil {
 				return nil, err
 			}
@@ -230,7 +265,7 @@ func (p *Provider) setCapacity(ctx context.Context, g *group, to func(capacity i
 		if err != nil {
 			return nil, err
 		}
-		return p.Azure.Begin(ctx, azure.Request{Verb: azure.Patch, ID: g.set, Body: body, IfMatch: etag, Unseen: true})
+		return w.Azure.Begin(ctx, azure.Request{Verb: azure.Patch, ID: g.set, Body: body, IfMatch: etag, Unseen: true})
 	})
 	if err == nil {
 		g.mu.Lock()
@@ -243,7 +278,7 @@ func (p *Provider) setCapacity(ctx context.Context, g *group, to func(capacity i
 }
 
 // act has the scale set do something with machines.
-func (p *Provider) act(ctx context.Context, g *group, action string, ids []azure.ID, parameters map[string]string) (
+func (w *writes) act(ctx context.Context, g *group, action string, ids []azure.ID, parameters map[string]string) (
 	*azure.Operation, error,
 ) {
 	names := make([]string, len(ids))
@@ -255,7 +290,7 @@ func (p *Provider) act(ctx context.Context, g *group, action string, ids []azure
 		return nil, err
 	}
 	op, err := retry(ctx, func(int) (*azure.Operation, error) {
-		return p.Azure.Begin(ctx, azure.Request{Verb: azure.Post, ID: g.set, Action: action, Parameters: parameters, Body: body})
+		return w.Azure.Begin(ctx, azure.Request{Verb: azure.Post, ID: g.set, Action: action, Parameters: parameters, Body: body})
 	})
 	if err == nil {
 		g.mu.Lock()
@@ -266,9 +301,9 @@ func (p *Provider) act(ctx context.Context, g *group, action string, ids []azure
 }
 
 // follow waits for an operation in the background, reads the group and tells then how the operation ended.
-func (p *Provider) follow(g *group, op *azure.Operation, ended func(error)) {
-	p.background.Go(func() {
-		ctx := p.ctx()
+func (w *writes) follow(g *group, op *azure.Operation, ended func(error)) {
+	w.background.Go(func() {
+		ctx := w.ctx()
 		_, err := op.Wait(ctx)
 		if ctx.Err() != nil {
 			return
@@ -279,27 +314,27 @@ func (p *Provider) follow(g *group, op *azure.Operation, ended func(error)) {
 		last := g.under == 0
 		g.mu.Unlock()
 		if err != nil {
-			p.Log.Warn("operation of a scale set failed", "scale_set", g.set, "error", err)
+			w.Log.Warn("operation of a scale set failed", "scale_set", g.set, "error", err)
 		}
-		p.inspect(ctx, g)
+		w.inventory.inspect(ctx, g)
 		ended(err)
 		g.mu.Lock()
 		waived := g.waived > 0
 		g.mu.Unlock()
 		if last && waived {
-			p.submit(change{group: g, lower: true})
+			w.submit(change{group: g, lower: true})
 		}
 	})
 }
 
 // shrink deletes machines, or deallocates them where the group keeps them.
-func (p *Provider) shrink(ctx context.Context, g *group, ids []azure.ID) {
+func (w *writes) shrink(ctx context.Context, g *group, ids []azure.ID) {
 	keep, del := g.split(ids)
 	if len(keep) > 0 {
-		p.remove(ctx, g, "deallocate", keep, nil)
+		w.remove(ctx, g, "deallocate", keep, nil)
 	}
 	if len(del) > 0 {
-		p.remove(ctx, g, "delete", del, p.force(g))
+		w.remove(ctx, g, "delete", del, w.force(g))
 	}
 }
 
@@ -317,10 +352,10 @@ func (g *group) split(ids []azure.ID) (keep, del []azure.ID) {
 	return keep, del
 }
 
-func (p *Provider) force(g *group) map[string]string {
+func (w *writes) force(g *group) map[string]string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	force := p.ForceDelete
+	force := w.ForceDelete
 	if g.spec.Options.ForceDelete != nil {
 		force = *g.spec.Options.ForceDelete
 	}
@@ -331,24 +366,24 @@ func (p *Provider) force(g *group) map[string]string {
 }
 
 // remove has machines deleted or deallocated.
-func (p *Provider) remove(ctx context.Context, g *group, action string, ids []azure.ID, parameters map[string]string) {
-	op, err := p.act(ctx, g, action, ids, parameters)
+func (w *writes) remove(ctx context.Context, g *group, action string, ids []azure.ID, parameters map[string]string) {
+	op, err := w.act(ctx, g, action, ids, parameters)
 	if parameters != nil && notAllowed(err) {
-		p.Log.Info("machines of the scale set cannot be deleted by force", "scale_set", g.set, "error", err)
+		w.Log.Info("machines of the scale set cannot be deleted by force", "scale_set", g.set, "error", err)
 		g.mu.Lock()
 		g.unforced = true
 		g.mu.Unlock()
-		op, err = p.act(ctx, g, action, ids, nil)
+		op, err = w.act(ctx, g, action, ids, nil)
 	}
 	if err != nil {
-		p.stay(g, ids, err)
+		w.stay(g, ids, err)
 		return
 	}
 	g.mu.Lock()
 	g.under++
 	g.mu.Unlock()
-	p.Log.Info("machines leave a scale set", "scale_set", g.set, "action", action, "machines", len(ids))
-	p.follow(g, op, func(err error) { p.left(g, action, ids, err) })
+	w.Log.Info("machines leave a scale set", "scale_set", g.set, "action", action, "machines", len(ids))
+	w.follow(g, op, func(err error) { w.left(g, action, ids, err) })
 }
 
 func notAllowed(err error) bool {
@@ -357,7 +392,7 @@ func notAllowed(err error) bool {
 }
 
 // left notes the machines that are there although their operation ended.
-func (p *Provider) left(g *group, action string, ids []azure.ID, err error) {
+func (w *writes) left(g *group, action string, ids []azure.ID, err error) {
 	g.mu.Lock()
 	unread := g.err != nil
 	ids = slices.DeleteFunc(slices.Clone(ids), g.forget)
@@ -368,19 +403,19 @@ func (p *Provider) left(g *group, action string, ids []azure.ID, err error) {
 	case err == nil:
 		err = errors.New("Azure reports success, and they are still there")
 	case azure.KindOf(err) == azure.Changed: // another operation took its place: once more
-		ctx := p.ctx()
-		if op, again := p.act(ctx, g, action, ids, nil); again == nil {
+		ctx := w.ctx()
+		if op, again := w.act(ctx, g, action, ids, nil); again == nil {
 			_, err = op.Wait(ctx)
-			if p.inspect(ctx, g); err == nil {
+			if w.inventory.inspect(ctx, g); err == nil {
 				return
 			}
 		}
 	}
-	p.stay(g, ids, err)
+	w.stay(g, ids, err)
 }
 
 // stay notes that machines do not leave.
-func (p *Provider) stay(g *group, ids []azure.ID, err error) {
+func (w *writes) stay(g *group, ids []azure.ID, err error) {
 	g.mu.Lock()
 	stayed := 0
 	for _, id := range ids {
@@ -391,20 +426,20 @@ func (p *Provider) stay(g *group, ids []azure.ID, err error) {
 	}
 	g.stale = true
 	g.mu.Unlock()
-	p.Metrics.stayed(g.name, stayed)
-	p.Log.Error("machines do not leave a scale set", "scale_set", g.set, "machines", stayed, "error", err)
+	w.Metrics.stayed(g.name, stayed)
+	w.Log.Error("machines do not leave a scale set", "scale_set", g.set, "machines", stayed, "error", err)
 }
 
 // lower takes waived machines, which Azure did not make, off the capacity. While machines are
 // being made it waits: the end of that calls it again.
-func (p *Provider) lower(ctx context.Context, g *group) {
+func (w *writes) lower(ctx context.Context, g *group) {
 	g.mu.Lock()
 	busy := g.under > 0 || g.waived == 0
 	g.mu.Unlock()
 	if busy {
 		return
 	}
-	p.inspect(ctx, g)
+	w.inventory.inspect(ctx, g)
 	g.mu.Lock()
 	existing, waived := 0, g.waived
 	for _, i := range g.instances {
@@ -413,11 +448,11 @@ func (p *Provider) lower(ctx context.Context, g *group) {
 		}
 	}
 	g.mu.Unlock()
-	op, err := p.setCapacity(ctx, g, func(capacity int) int { return nodegroup.Lower(capacity, existing, waived) },
+	op, err := w.setCapacity(ctx, g, func(capacity int) int { return nodegroup.Lower(capacity, existing, waived) },
 		func() { g.waived = max(g.waived-waived, 0) })
 	if err != nil {
-		p.Log.Warn("the capacity of a scale set cannot be lowered", "scale_set", g.set, "error", err)
+		w.Log.Warn("the capacity of a scale set cannot be lowered", "scale_set", g.set, "error", err)
 		return
 	}
-	p.follow(g, op, func(error) {})
+	w.follow(g, op, func(error) {})
 }

@@ -249,16 +249,3 @@ func (w *world) evict(group string, n int) {
 		}
 	}
 }
-
-// TestPrices has the scenario S42: without prices, the provider says that it has none. cluster-autoscaler's own Azure provider
-// has none either.
-func TestPrices(t *testing.T) {
-	scenario(t, "S42", func(t *testing.T) {
-		w := newWorld(t, emulator.Options{}, 1, "0:10:pool")
-		defer w.stop()
-		_, err := w.PricingNodePrice(t.Context(), &externalgrpc.PricingNodePriceRequest{})
-		wantCode(t, "of a node", err, codes.Unimplemented)
-		_, err = w.PricingPodPrice(t.Context(), &externalgrpc.PricingPodPriceRequest{})
-		wantCode(t, "of a pod", err, codes.Unimplemented)
-	})
-}

@@ -15,7 +15,6 @@ import (
 	"kaz/internal/azure/compute"
 	"kaz/internal/plan/nodegroup"
 	"kaz/internal/plan/nodes"
-	"kaz/internal/reconcile"
 )
 
 // Azure is Azure as the provider needs it. Reads are of the resource itself, not of what was read before.
@@ -33,6 +32,8 @@ type Config struct {
 	Selection     nodegroup.Selection
 	// ForceDelete deletes machines without waiting for their shutdown, where Azure can.
 	ForceDelete bool
+	// Prices has the prices of machines. Without it there are none.
+	Prices PriceSource
 	// SetsEvery is the age at which the list of scale sets is read again, InstancesEvery that of a list of instances of
 	// which nothing tells that it changed. 0 means a minute, and an hour.
 	SetsEvery, InstancesEvery time.Duration
@@ -44,13 +45,10 @@ type Config struct {
 type Provider struct {
 	Config
 	catalogue *catalogue
-	// changes makes one request to Azure of all changes of a scale set that come together.
-	changes *reconcile.Coalescer[change, struct{}]
-	// background is done when no change is under way any more. Its context is that of the provider.
-	background sync.WaitGroup
-	ctx        func() context.Context
-	stop       context.CancelFunc
-	wake       chan struct{}
+	prices    *prices
+	writes    *writes
+	stop      context.CancelFunc
+	wake      chan struct{}
 	// first is closed when the groups and their instances were read once.
 	first     chan struct{}
 	firstOnce sync.Once
@@ -72,12 +70,6 @@ type seenNode struct {
 	loop             int // in which cluster-autoscaler asked for it, -1: a watch shows it
 }
 
-// The gathering of changes: cluster-autoscaler deletes nodes with one call for each.
-const (
-	gatherCalm = 200 * time.Millisecond
-	gatherMost = time.Second
-)
-
 // New returns a provider. It knows nothing until Run has read Azure. Close it when done.
 func New(c Config) *Provider {
 	if c.SetsEvery == 0 {
@@ -89,21 +81,19 @@ func New(c Config) *Provider {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Provider{
 		Config: c, catalogue: newCatalogue(c.Azure, c.ResourceGroup.Subscription(), c.Location),
-		ctx: func() context.Context { return ctx }, wake: make(chan struct{}, 1), first: make(chan struct{}),
+		prices: newPrices(c.Prices, c.Location, c.Log),
+		stop:   stop, wake: make(chan struct{}, 1), first: make(chan struct{}),
 		groups: map[string]*group{}, absent: map[string]int{}, ignored: map[string]string{}, nodes: map[string]seenNode{},
 	}
-	p.changes = reconcile.NewCoalescer(p.commit)
-	p.changes.Gather(gatherCalm, gatherMost)
-	context.AfterFunc(ctx, p.changes.Close)
-	p.stop = stop
+	p.writes = newWrites(ctx, p)
 	return p
 }
 
 // Close ends what is under way and waits for it. Azure finishes what it accepted.
 func (p *Provider) Close() {
 	p.stop()
-	p.changes.Close()
-	p.background.Wait()
+	p.writes.close()
+	p.prices.tasks.Wait()
 }
 
 // Ready reports whether all scale sets were read.

@@ -179,7 +179,7 @@ func (s *Server) NodeGroupIncreaseSize(_ context.Context, r *externalgrpc.NodeGr
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	s.Provider.submit(change{group: g, grow: delta})
+	s.Provider.writes.submit(change{group: g, grow: delta})
 	return &externalgrpc.NodeGroupIncreaseSizeResponse{}, nil
 }
 
@@ -199,7 +199,7 @@ func (s *Server) NodeGroupDecreaseTargetSize(_ context.Context, r *externalgrpc.
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	if waived {
-		s.Provider.submit(change{group: g, lower: true})
+		s.Provider.writes.submit(change{group: g, lower: true})
 	}
 	return &externalgrpc.NodeGroupDecreaseTargetSizeResponse{}, nil
 }
@@ -328,7 +328,7 @@ func (s *Server) NodeGroupDeleteNodes(_ context.Context, r *externalgrpc.NodeGro
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	if len(leave) > 0 || waived {
-		s.Provider.submit(change{group: g, leave: leave, lower: waived})
+		s.Provider.writes.submit(change{group: g, leave: leave, lower: waived})
 	}
 	return &externalgrpc.NodeGroupDeleteNodesResponse{}, nil
 }

@@ -20,9 +20,6 @@ import (
 	"kaz/internal/plan/cluster/units"
 )
 
-// lifecycleTag says at a resource group whether kaz made it.
-const lifecycleTag = "kaz_lifecycle"
-
 // Result is what a deployment did.
 type Result struct {
 	// Unchanged says that nothing had to be written.
@@ -213,9 +210,7 @@ func (e *Engine) makeGroup(ctx context.Context, w work) error {
 		return nil
 	}
 	a := w.plan.Definition.Cluster.Spec.Azure
-	tags := map[string]string{naming.ClusterTag: w.plan.Names.Cluster, lifecycleTag: "Owned"}
-	maps.Copy(tags, a.Tags)
-	body, err := json.Marshal(map[string]any{"location": a.Location, "tags": tags})
+	body, err := json.Marshal(map[string]any{"location": a.Location, "tags": w.plan.GroupTags()})
 	if err != nil {
 		return err
 	}

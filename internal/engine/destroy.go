@@ -33,7 +33,7 @@ func (e *Engine) Removal(ctx context.Context, p cluster.Plan) (Removal, error) {
 	}
 	var r Removal
 	own := p.Definition.Cluster.Spec.Azure.ResourceGroup.Lifecycle == "Owned"
-	r.Group = own && s.Tags[naming.ClusterTag] == p.Names.Cluster && s.Tags[lifecycleTag] == "Owned"
+	r.Group = own && s.Tags[naming.ClusterTag] == p.Names.Cluster && s.Tags[naming.LifecycleTag] == "Owned"
 	listed := r.planned(p, s)
 	for _, key := range slices.Sorted(maps.Keys(s.resources)) {
 		there := s.resources[key]

@@ -4,7 +4,6 @@ package csi
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"kaz/internal/emulator/plane/block"
 	plandisk "kaz/internal/plan/disk"
 	"kaz/internal/testkit"
+	"kaz/test/csi/driver"
 )
 
 // oneNode is a cluster with one node.
@@ -84,8 +84,8 @@ func TestDiskSanity(t *testing.T) {
 	config.TargetPath, config.StagingPath = filepath.Join(dir, "mnt"), filepath.Join(dir, "staging")
 	config.TestVolumeSize = 1 << 30
 	config.TestNodeVolumeAttachLimit = true
-	config.TestVolumeMutableParametersFile = write(t, dir, "mutable.yaml", "skuName: Premium_LRS\n")
-	config.TestSnapshotParametersFile = write(t, dir, "snapshot.yaml", "incremental: \"true\"\n")
+	config.TestVolumeMutableParametersFile = driver.Write(t, dir, "mutable.yaml", "skuName: Premium_LRS\n")
+	config.TestSnapshotParametersFile = driver.Write(t, dir, "snapshot.yaml", "incremental: \"true\"\n")
 	var took times
 	ginkgo.ReportAfterSuite("times", func(r ginkgo.Report) { took = times(r.SpecReports) })
 	sanity.Test(t, config)
@@ -130,51 +130,10 @@ func attached(ctx context.Context, from azure.Reader, machine azure.ID) (map[int
 	return disks, nil
 }
 
-func write(t *testing.T, dir, name, text string) string {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // serve serves the disk driver until the test ends.
 func serve(t *testing.T, endpoint string, c disk.Config, n node.Config) {
 	t.Helper()
 	controller := disk.NewController(c)
 	t.Cleanup(controller.Close)
-	serveServices(t, endpoint, csi.Services{Identity: &disk.Identity{Config: c}, Controller: controller, Node: node.New(n)},
-		slog.New(slog.NewTextHandler(&lines{t}, nil)))
-}
-
-// serveServices serves a driver until the test ends.
-func serveServices(t *testing.T, endpoint string, services csi.Services, log *slog.Logger) {
-	t.Helper()
-	listener, err := csi.Listen(t.Context(), endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- csi.Serve(ctx, listener, services, log) }()
-	t.Cleanup(func() {
-		stop()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(time.Minute):
-			t.Error("the driver does not end")
-		}
-	})
-}
-
-// lines writes a log to the test.
-type lines struct{ t *testing.T }
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.t.Log(strings.TrimSuffix(string(p), "\n"))
-	return len(p), nil
+	driver.Serve(t, endpoint, csi.Services{Identity: &disk.Identity{Config: c}, Controller: controller, Node: node.New(n)}, driver.Log(t))
 }

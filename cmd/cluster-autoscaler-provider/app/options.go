@@ -12,6 +12,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"kaz/internal/plan/nodegroup"
+	"kaz/internal/retail"
 )
 
 // options are the values of the flags.
@@ -23,6 +24,7 @@ type options struct {
 	metricsAddress      string
 	forceDelete         bool
 	setsEvery           time.Duration
+	prices              string
 	kubeconfig          string
 	watchNodes          bool
 	qps                 float32
@@ -40,7 +42,7 @@ type source struct {
 func newOptions() *options {
 	return &options{
 		source: source{cloudConfig: "/etc/kubernetes/azure.json"}, address: "127.0.0.1:8086", metricsAddress: "127.0.0.1:8087",
-		setsEvery: time.Minute, watchNodes: true, logging: logsapi.NewLoggingConfiguration(),
+		setsEvery: time.Minute, prices: retail.PublicURL, watchNodes: true, logging: logsapi.NewLoggingConfiguration(),
 	}
 }
 
@@ -62,6 +64,8 @@ func (o *options) flags() cliflag.NamedFlagSets {
 		"Delete machines without waiting for their shutdown, as enableForceDelete does. "+
 			"Sizes that Azure does not delete so are deleted without it.")
 	azure.DurationVar(&o.setsEvery, "refresh", o.setsEvery, "Age at which the list of scale sets is read again.")
+	azure.StringVar(&o.prices, "prices", o.prices, "Where the expander price of cluster-autoscaler gets its prices: URL of Azure's "+
+		"retail prices, or path of a file with one of its answers. It is not read before a price is needed. Empty means that there are none.")
 	kube := sets.FlagSet("kubernetes")
 	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
 		"Path of the kubeconfig. Empty means the service account of the pod, if it runs in one.")
@@ -116,6 +120,11 @@ func (o *options) validate() error {
 	}
 	if o.setsEvery < time.Second {
 		note("--refresh %v: must be 1s or more", o.setsEvery)
+	}
+	if o.prices != "" {
+		if err := retail.Check(o.prices); err != nil {
+			note("--prices: %w; want an http(s) URL, the path of a file, or nothing", err)
+		}
 	}
 	return errors.Join(problems...)
 }

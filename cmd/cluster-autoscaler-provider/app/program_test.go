@@ -141,6 +141,12 @@ func startAzure(t *testing.T) (*azureserver.Server, string) {
 // over scale sets. requests is the path of a log of requests, if one is wanted.
 func startAzureWith(t *testing.T, sets, machines int, requests string) (*azureserver.Server, string) {
 	t.Helper()
+	return serveAzure(t, azureserver.Options{RequestLog: requests}, sets, machines)
+}
+
+// serveAzure starts a local Azure as startAzureWith does, with further options.
+func serveAzure(t *testing.T, o azureserver.Options, sets, machines int) (*azureserver.Server, string) {
+	t.Helper()
 	const id, secret = "aaaaaaaa-0000-4000-8000-00000000000e", "provider-secret"
 	dir := t.TempDir()
 	identities := filepath.Join(dir, "identities.yaml")
@@ -148,9 +154,8 @@ func startAzureWith(t *testing.T, sets, machines int, requests string) (*azurese
 	if err := os.WriteFile(identities, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server, err := azureserver.Start(t.Context(), azureserver.Options{
-		AccessControl: "on", Identities: identities, RequestLog: requests, Log: slog.New(slog.DiscardHandler),
-	})
+	o.AccessControl, o.Identities, o.Log = "on", identities, slog.New(slog.DiscardHandler)
+	server, err := azureserver.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

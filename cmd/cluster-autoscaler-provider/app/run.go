@@ -30,6 +30,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/observe"
+	"kaz/internal/retail"
 )
 
 // run serves cluster-autoscaler until ctx ends.
@@ -98,13 +99,17 @@ func newProvider(ctx context.Context, o *options, lookup func(string) (string, b
 		return nil, nil, err
 	}
 	metrics := autoscale.NewMetrics(registry)
+	var prices autoscale.PriceSource
+	if o.prices != "" {
+		prices = retail.Client{Source: o.prices}
+	}
 	provider := autoscale.New(autoscale.Config{
 		Azure: struct {
 			azure.Reader
 			azure.Writer
 		}{client.Fresh(), client},
 		ResourceGroup: groupOf(config), Location: strings.ToLower(strings.ReplaceAll(config.Location, " ", "")), Selection: selection,
-		ForceDelete: o.forceDelete || extra.EnableForceDelete, SetsEvery: o.setsEvery, Metrics: metrics, Log: log,
+		ForceDelete: o.forceDelete || extra.EnableForceDelete, Prices: prices, SetsEvery: o.setsEvery, Metrics: metrics, Log: log,
 	})
 	return provider, metrics, nil
 }

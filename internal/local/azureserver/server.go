@@ -26,6 +26,7 @@ import (
 	"kaz/internal/emulator/plane/metadata"
 	"kaz/internal/emulator/plane/proxy"
 	"kaz/internal/emulator/plane/registry"
+	"kaz/internal/emulator/plane/retail"
 	"kaz/internal/emulator/plane/token"
 	"kaz/internal/emulator/plane/vault"
 	"kaz/internal/emulator/plane/wire"
@@ -227,6 +228,7 @@ func (a *Server) serve(l *listeners, authority *authority, keys *keys) {
 			a.tokens,
 			&metadata.Service{Authority: a.info.ARM, Registry: a.registries.Suffix},
 			managed,
+			&retail.Service{},
 		},
 		otherwise: a.emulator,
 		log:       a.requestLog,

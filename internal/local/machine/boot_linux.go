@@ -202,8 +202,11 @@ const probesNotice = 11 * time.Second
 // podsReported is the time in which the kubelet tells the API server of the end of its pods, after it let the shutdown go on.
 const podsReported = 2 * time.Second
 
+// evictionTime is the longest time in which the API server is asked to evict the pods of the machine.
+const evictionTime = 5 * time.Second
+
 // shutDown takes the machine out of service before its programs end. It ends kube-proxy, which answers the probes of load
-// balancers; its rules still pass packets on. When the load balancers have noticed, the kubelet ends the pods.
+// balancers; its rules still pass packets on. When the load balancers have noticed, the pods are evicted, and the kubelet ends them.
 func (v *supervisor) shutDown(ctx context.Context) {
 	v.log.Info("shutting down")
 	v.child.end(time.Second, func(c child) bool { return c.name == KubeProxy })
@@ -212,6 +215,7 @@ func (v *supervisor) shutDown(ctx context.Context) {
 		return
 	case <-time.After(probesNotice):
 	}
+	v.evict(ctx)
 	ctx, cancel := context.WithTimeout(ctx, longestInhibition)
 	defer cancel()
 	if err := v.login.announce(ctx); err != nil {
@@ -220,6 +224,19 @@ func (v *supervisor) shutDown(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(podsReported):
+	}
+}
+
+// evict has the pods leave their Services. What goes wrong is no reason not to shut down.
+func (v *supervisor) evict(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, evictionTime)
+	defer cancel()
+	client, err := openCluster(v.spec.Kubelet)
+	if err == nil {
+		err = evictPods(ctx, client, v.spec.Name)
+	}
+	if err != nil {
+		v.log.Warn("some pods are not evicted before the shutdown", "error", err)
 	}
 }
 

@@ -88,7 +88,7 @@ func ShutDown(disk string) error {
 }
 
 // ShutdownTime is the longest time that a machine needs for its shutdown.
-const ShutdownTime = probesNotice + longestInhibition + podsReported + shutdownGrace
+const ShutdownTime = probesNotice + evictionTime + longestInhibition + podsReported + shutdownGrace
 
 // firstProcess returns the process id of the first process of the machine with a disk.
 func firstProcess(disk string) (int, error) {

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/emit"
@@ -48,24 +52,122 @@ func plan(t testing.TB, d definition.Definition) Plan {
 
 // TestGolden shows the whole template of each example.
 func TestGolden(t *testing.T) {
-	for name, files := range map[string][]string{"dev": {"dev.yaml"}, "teams": {"ha.yaml", "team-a.yaml", "team-b.yaml"}} {
+	for name, files := range planExamples() {
 		got := emit.JSON(plan(t, example(t, files...)).Template(emit.Options{}).Main)
 		again := emit.JSON(plan(t, example(t, files...)).Template(emit.Options{}).Main)
 		if !bytes.Equal(got, again) {
 			t.Errorf("%s: two runs differ: %s", name, cmp.Diff(string(got), string(again)))
 		}
-		file := filepath.Join("testdata", name+".json")
-		if *update {
-			if err := os.WriteFile(file, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
+		golden(t, name+".json", got)
+	}
+}
+
+// golden compares a text with a golden file.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s (-want +got), write it anew with -update:\n%s", name, diff)
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got), write it anew with -update:\n%s", name, diff)
+	}
+}
+
+// TestFormats shows the files of each further format, as one archive, and that two runs give the same bytes.
+func TestFormats(t *testing.T) {
+	for name, files := range planExamples() {
+		for _, format := range []Format{Bicep, Terraform} {
+			got, again := archive(plan(t, example(t, files...)), format), archive(plan(t, example(t, files...)), format)
+			if !bytes.Equal(got, again) {
+				t.Errorf("%s %s: two runs differ: %s", name, format, cmp.Diff(string(got), string(again)))
+			}
+			golden(t, name+"."+string(format)+".txtar", got)
+		}
+	}
+}
+
+// customData is the boot file in a template, which the golden files of the template show already.
+var customData = regexp.MustCompile(`(customData\s*[:=] )(['"])[A-Za-z0-9+/=]{40,}['"]`)
+
+// archive are the files of a format without boot files, which have tests of their own.
+func archive(p Plan, f Format) []byte {
+	all := &txtar.Archive{}
+	files := p.Files(f)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if name != "SHA256SUMS" && !strings.HasPrefix(name, "cloud-init/") {
+			all.Files = append(all.Files, txtar.File{Name: name, Data: customData.ReplaceAll(files[name], []byte("${1}${2}...${2}"))})
+		}
+	}
+	return txtar.Format(all)
+}
+
+// TestPortal checks that the portal asks for each secret, and for nothing that the template does not take.
+func TestPortal(t *testing.T) {
+	p := plan(t, example(t, "ha.yaml"))
+	text := p.Files(ARM)["createUiDefinition.json"]
+	golden(t, "ha.createUiDefinition.json", text)
+	var ui struct {
+		Parameters struct {
+			Steps []struct {
+				Name     string
+				Elements []struct{ Name, Type string }
+			}
+			Outputs map[string]string
+		}
+	}
+	if err := json.Unmarshal(text, &ui); err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]bool{}
+	for _, step := range ui.Parameters.Steps {
+		for _, e := range step.Elements {
+			asked["steps('"+step.Name+"')."+e.Name] = true
+		}
+	}
+	declared := p.Template(emit.Options{}).Main["parameters"].(map[string]any)
+	for name := range declared {
+		if _, given := ui.Parameters.Outputs[name]; given == (name == emit.DefinitionParameter) {
+			t.Errorf("parameter %s: given is %v", name, given)
+		}
+	}
+	for name, expression := range ui.Parameters.Outputs {
+		if declared[name] == nil {
+			t.Errorf("the template has no parameter %s", name)
+		}
+		for _, element := range regexp.MustCompile(`steps\('\w+'\)\.\w+`).FindAllString(expression, -1) {
+			if !asked[element] {
+				t.Errorf("%s: there is no element %s", name, element)
+			}
+		}
+	}
+}
+
+// pem is a key or a certificate, and not the pattern for one in a boot file.
+var pem = regexp.MustCompile(`-----BEGIN [A-Z ]+-----\s+[A-Za-z0-9+/]{20}`)
+
+// TestSecretsInFormats checks scenario 5 for each format: no file has a key, and Terraform gets secrets by variables that it keeps
+// out of plans and states, in bodies that it only writes.
+func TestSecretsInFormats(t *testing.T) {
+	for _, f := range Formats() {
+		for name, text := range plan(t, example(t, "ha.yaml")).Files(f) {
+			if pem.Match(text) {
+				t.Errorf("%s: %s has a key", f, name)
+			}
+			variables := regexp.MustCompile(`(?m)^variable "`).FindAll(text, -1)
+			if kept := bytes.Count(text, []byte("\n  sensitive   = true\n  ephemeral   = true\n}")); kept != len(variables) {
+				t.Errorf("%s: %s has %d variables, and keeps %d secret", f, name, len(variables), kept)
+			}
+			written := regexp.MustCompile(`sensitive_body = \{\n    properties = \{\n      value = var\.`).FindAll(text, -1)
+			if uses := bytes.Count(text, []byte("var.")); uses != len(written) {
+				t.Errorf("%s: %s uses %d secrets, %d of them in write-only bodies", f, name, uses, len(written))
+			}
 		}
 	}
 }

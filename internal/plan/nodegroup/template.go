@@ -21,6 +21,9 @@ const (
 	xilinx = corev1.ResourceName("xilinx.com/fpga-xilinx_u250_gen3x16_xdma_shell_2_1-0")
 )
 
+// spotLabel is the label, and the key of the taint, of nodes that Azure can evict.
+const spotLabel = "kubernetes.azure.com/scalesetpriority"
+
 // GPULabel is the label of nodes with GPUs.
 const GPULabel = "kubernetes.azure.com/accelerator"
 
@@ -108,9 +111,8 @@ func (g Group) fromSize(size Size) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: g.labels(size)}}
 	node.Status.Capacity, node.Status.Allocatable = capacity, allocatable
 	if g.Spot {
-		const spot = "kubernetes.azure.com/scalesetpriority"
-		node.Labels[spot] = "spot"
-		node.Spec.Taints = []corev1.Taint{{Key: spot, Value: "spot", Effect: corev1.TaintEffectNoSchedule}}
+		node.Labels[spotLabel] = "spot"
+		node.Spec.Taints = []corev1.Taint{{Key: spotLabel, Value: "spot", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	return node
 }

@@ -6,11 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
 
@@ -25,6 +22,7 @@ import (
 	planshare "kaz/internal/plan/share"
 	"kaz/internal/testkit"
 	"kaz/internal/testkit/guest"
+	"kaz/test/csi/driver"
 )
 
 // toHost carries requests to all hosts to the host of the guest.
@@ -52,30 +50,21 @@ func TestSanity(t *testing.T) {
 	}
 	dir := t.TempDir()
 	endpoint := "unix://" + filepath.Join(dir, "csi.sock")
-	serveDriver(t, endpoint, csi.Services{
+	driver.Serve(t, endpoint, csi.Services{
 		Identity: &file.Identity{Config: controller}, Controller: file.NewController(controller),
 		Node: node.New(node.Config{
 			Driver: file.DefaultName, Node: "guest", Cluster: cluster, Mounter: node.Kernel{}, Mounts: mount.New(1), Files: files,
 			Key: file.NewKeys(client).Of, Defaults: planshare.Defaults{NoShareSocket: true}, MountGroup: true, Stats: true,
 		}),
-	})
+	}, driver.Log(t))
 	config := sanity.NewTestConfig()
 	config.Address = endpoint
 	config.TargetPath, config.StagingPath = filepath.Join(dir, "target"), filepath.Join(dir, "staging")
 	config.TestVolumeSize = 32 << 30 // the least of StandardV2_LRS
 	// Names of accounts are not known in the guest.
-	config.TestVolumeParametersFile = saved(t, dir, "parameters.yaml", "skuName: StandardV2_LRS\nserver: "+guest.HostAddress+"\n")
-	config.TestVolumeMutableParametersFile = saved(t, dir, "mutable.yaml", "provisionedIOPS: \"3000\"\nprovisionedBandwidth: \"125\"\n")
+	config.TestVolumeParametersFile = driver.Write(t, dir, "parameters.yaml", "skuName: StandardV2_LRS\nserver: "+guest.HostAddress+"\n")
+	config.TestVolumeMutableParametersFile = driver.Write(t, dir, "mutable.yaml", "provisionedIOPS: \"3000\"\nprovisionedBandwidth: \"125\"\n")
 	sanity.Test(t, config)
-}
-
-func saved(t *testing.T, dir, name, text string) string {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // openAzure returns a client of the host's Azure with the resource group of a cluster.
@@ -97,35 +86,4 @@ func openAzure(t *testing.T) file.Azure {
 		kazure.Reader
 		kazure.Writer
 	}{kept.Fresh(), kept}
-}
-
-// serveDriver serves the driver until the test ends.
-func serveDriver(t *testing.T, endpoint string, services csi.Services) {
-	t.Helper()
-	listener, err := csi.Listen(t.Context(), endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- csi.Serve(ctx, listener, services, slog.New(slog.NewTextHandler(&lines{t}, nil))) }()
-	t.Cleanup(func() {
-		stop()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(time.Minute):
-			t.Error("the driver does not end")
-		}
-	})
-}
-
-// lines writes a log to the test.
-type lines struct{ t *testing.T }
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.t.Log(strings.TrimSuffix(string(p), "\n"))
-	return len(p), nil
 }

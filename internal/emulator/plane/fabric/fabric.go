@@ -179,6 +179,13 @@ func (f *Fabric) run(ctx context.Context) {
 // round applies the present documents and state to the kernel.
 func (f *Fabric) round(ctx context.Context) error {
 	var problems []error
+	f.mu.Lock()
+	attached, held := maps.Clone(f.attached), map[string]bool{}
+	f.mu.Unlock()
+	for nic := range attached {
+		held[nic] = true
+	}
+	f.docs.Hold(held)
 	f.options.Azure.Look(func(w behaviour.World) {
 		problems = f.docs.Read(func(yield func(azure.ID, map[string]any) bool) {
 			for _, t := range wiring.Types() {
@@ -193,10 +200,7 @@ func (f *Fabric) round(ctx context.Context) error {
 	for _, err := range problems {
 		f.options.Log.Error("network document cannot be read", "error", err)
 	}
-	state := wiring.State{Instance: f.options.Instance, Outside: f.options.Outside, Healthy: f.prober.Healthy()}
-	f.mu.Lock()
-	state.Attached = maps.Clone(f.attached)
-	f.mu.Unlock()
+	state := wiring.State{Instance: f.options.Instance, Outside: f.options.Outside, Healthy: f.prober.Healthy(), Attached: attached}
 	want := wiring.Compile(f.docs, state)
 	if f.options.ProbeInterval > 0 {
 		for i := range want.Probes {

@@ -329,8 +329,8 @@ func TestReattachedInterface(t *testing.T) {
 	a.reaches(at(b.v4, 80))
 }
 
-// Instances of scale sets have interfaces, public addresses and pool memberships like virtual machines, and lose them
-// when they are deleted.
+// Instances of scale sets have interfaces, public addresses and pool memberships like virtual machines. A deleted one serves
+// until it is off, and loses them then.
 func TestScaleSetInstances(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -377,6 +377,11 @@ func TestScaleSetInstances(t *testing.T) {
 	gone := "i1"
 	if len(w.list("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces")) != 1 {
 		t.Fatal("the scale set did not shrink")
+	}
+	w.settle()
+	w.outside.meets(at(front, 80), 2)
+	if err := w.fabric.Detach(t.Context(), instances[1]); err != nil {
+		t.Fatal(err)
 	}
 	for range 20 {
 		if g := w.outside.reaches(at(front, 80)); g.server == gone {

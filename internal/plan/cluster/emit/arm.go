@@ -63,23 +63,29 @@ func ARM(l graph.Linked, n naming.Names, o Options) Template {
 	}
 	declared := parameters(used(l, o), true)
 	declared[DefinitionParameter] = object{"type": "object", "defaultValue": literal(o.Definition),
-		"metadata": object{"description": "The definition of the cluster. Azure keeps it with the deployment, for later commands."}}
+		"metadata": object{"description": definitionText}}
 	t.Main = object{
 		"$schema":        "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#",
 		"contentVersion": "1.0.0.0",
 		"parameters":     declared,
 		"resources":      resources,
-		"outputs": object{
-			"apiServer": object{"type": "object", "value": object{
-				"host": n.Host(), "publicHost": n.PublicHost(), "internalHost": n.InternalHost(),
-			}},
-		},
+		"outputs":        object{"apiServer": object{"type": "object", "value": apiServer(n)}},
 	}
 	return t
 }
 
+const definitionText = "The definition of the cluster. Azure keeps it with the deployment, for later commands."
+
+// apiServer has the names of the API server, which the template outputs.
+func apiServer(n naming.Names) object {
+	return object{"host": n.Host(), "publicHost": n.PublicHost(), "internalHost": n.InternalHost()}
+}
+
 // literal is a value as a template has it, in which texts are no expressions.
-func literal(v any) any {
+func literal(v any) any { return printer{}.value(plain(v)) }
+
+// plain is a value as JSON has it, without the fields that are null.
+func plain(v any) any {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // definitions have JSON
@@ -88,7 +94,7 @@ func literal(v any) any {
 	if err := json.Unmarshal(text, &tree); err != nil {
 		panic(err)
 	}
-	return printer{}.value(withoutNull(tree))
+	return withoutNull(tree)
 }
 
 // withoutNull is a value without the fields that are null, which mean the same as absent ones.

@@ -71,6 +71,9 @@ func (r Ref) Exists() (azure.ID, bool) {
 // Target returns the unit and the symbol of a resource of the cluster.
 func (r Ref) Target() (unit, symbol string) { return r.unit, r.symbol }
 
+// Parts are the types and names of the part of the resource that the reference is about, none for the whole.
+func (r Ref) Parts() []string { return r.part }
+
 func (r Ref) ref() Ref { return r }
 
 // Port is what a unit provides to others: a typed [Ref].

@@ -50,18 +50,18 @@ func (l Linked) Unit(name string) *LinkedUnit {
 // OutputName is the name of the output of a unit, and of the parameter of another, that carries a value.
 func OutputName(r Runtime) string {
 	unit, symbol := r.Of.Target()
-	return camel(unit) + upper(camel(symbol)) + upper(r.Path)
+	return Camel(unit) + upper(Camel(symbol)) + upper(r.Path)
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// camel makes a name of a template of a name with dashes.
-func camel(s string) string {
+// Camel makes an identifier of a name with dashes: poolGeneral of pool-general.
+func Camel(s string) string {
 	first, rest, more := strings.Cut(s, "-")
 	if !more || rest == "" {
 		return first
 	}
-	return first + upper(camel(rest))
+	return first + upper(Camel(rest))
 }
 
 // Link links units. Its error names everything that does not fit.

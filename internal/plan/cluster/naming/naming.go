@@ -166,4 +166,6 @@ const (
 	RoleTag       = "kaz_role"
 	VersionTag    = "kaz_version"
 	DefinitionTag = "kaz_definition"
+	// LifecycleTag says at a resource group whether kaz made it.
+	LifecycleTag = "kaz_lifecycle"
 )

@@ -190,6 +190,7 @@ type Documents struct {
 	addresses  map[string]*resource[publicIPAddress]
 	gateways   map[string]*resource[natGateway]
 	read       map[string]map[string]any // the maps of the last Read, to find changes
+	held       map[string]bool
 }
 
 // NewDocuments returns no documents.
@@ -204,6 +205,37 @@ func NewDocuments() *Documents {
 		gateways:   map[string]*resource[natGateway]{},
 		read:       map[string]map[string]any{},
 	}
+}
+
+// Hold says which interfaces, by their keys, stay although the next Read does not yield them. A machine that is deleted keeps its
+// interfaces until it is off. An interface does not stay if another one has its address.
+func (d *Documents) Hold(keys map[string]bool) { d.held = keys }
+
+// stays reports whether an interface that was not listed stays.
+func (d *Documents) stays(key string, listed map[string]bool) bool {
+	gone, is := d.interfaces[key]
+	if !is || !d.held[key] {
+		return false
+	}
+	for other, r := range d.interfaces {
+		if listed[other] && sharesAddress(gone.Properties, r.Properties) {
+			return false
+		}
+	}
+	return true
+}
+
+// sharesAddress reports whether two interfaces have the same address in one subnet.
+func sharesAddress(a, b networkInterface) bool {
+	for _, one := range a.IPConfigurations {
+		for _, other := range b.IPConfigurations {
+			if one.Properties.PrivateIPAddress == other.Properties.PrivateIPAddress &&
+				one.Properties.Subnet.key() == other.Properties.Subnet.key() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Read replaces the documents by those that all yields, in any order. The same map as before counts as unchanged. A
@@ -224,7 +256,7 @@ func (d *Documents) Read(all func(yield func(azure.ID, map[string]any) bool)) []
 		}
 	}
 	for key := range d.read {
-		if !seen[key] {
+		if !seen[key] && !d.stays(key, seen) {
 			delete(d.read, key)
 			d.forget(key)
 		}

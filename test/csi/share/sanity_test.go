@@ -1,4 +1,5 @@
-package csi
+// Package share checks the driver of Azure Files with csi-sanity on the local Azure. Volumes are mounts of directories.
+package share
 
 import (
 	"context"
@@ -29,6 +30,7 @@ import (
 	"kaz/internal/fileservice"
 	planshare "kaz/internal/plan/share"
 	"kaz/internal/testkit"
+	"kaz/test/csi/driver"
 )
 
 // kept are the Secrets of a cluster by namespace and name.
@@ -78,7 +80,7 @@ func TestFileSanity(t *testing.T) {
 	dir := t.TempDir()
 	endpoint := "unix://" + filepath.Join(dir, "csi.sock")
 	secrets := &kept{values: map[string]map[string]string{}}
-	log := slog.New(slog.NewTextHandler(&lines{t}, nil))
+	log := driver.Log(t)
 	cluster := planshare.Cluster{
 		Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location, Suffix: "core.windows.net",
 	}
@@ -86,7 +88,7 @@ func TestFileSanity(t *testing.T) {
 		Name: file.DefaultName, Version: "test", Cluster: cluster, Azure: a.Client, Secrets: secrets, Log: log,
 		Files: fileservice.Options{Transport: client}.Open,
 	}
-	serveServices(t, endpoint, csi.Services{
+	driver.Serve(t, endpoint, csi.Services{
 		Identity: &file.Identity{Config: c}, Controller: file.NewController(c),
 		Node: node.New(node.Config{
 			Driver: file.DefaultName, Node: "node-0", Cluster: cluster, Mounter: directories{service}, Mounts: mount.New(1),
@@ -97,8 +99,8 @@ func TestFileSanity(t *testing.T) {
 	config.Address = endpoint
 	config.TargetPath, config.StagingPath = filepath.Join(dir, "mnt"), filepath.Join(dir, "staging")
 	config.TestVolumeSize = 32 << 30 // the least of PremiumV2_LRS
-	config.TestVolumeParametersFile = write(t, dir, "parameters.yaml", "skuName: PremiumV2_LRS\n")
-	config.TestVolumeMutableParametersFile = write(t, dir, "mutable.yaml", "provisionedIOPS: \"3500\"\n")
+	config.TestVolumeParametersFile = driver.Write(t, dir, "parameters.yaml", "skuName: PremiumV2_LRS\n")
+	config.TestVolumeMutableParametersFile = driver.Write(t, dir, "mutable.yaml", "provisionedIOPS: \"3500\"\n")
 	sanity.Test(t, config)
 }
 
