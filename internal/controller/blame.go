@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -11,19 +10,13 @@ import (
 // Suspicion reports whether a step that failed is about a request, by its place in the batch.
 type Suspicion func(failed reconcile.Result, request int) bool
 
-// Blame names the requests of a batch at fault for the failed steps of the last report, as a
+// Blame names the requests of a batch at fault for the failed steps of a plan, as a
 // [reconcile.Refusal]. The suspicions about a step are asked in order, the narrowest first, until
 // one is about any request. It returns the error itself where no request is known to be at
 // fault for a step, or all are.
-func Blame(err error, reports []reconcile.Report, requests int, suspicions func(failed reconcile.Result) []Suspicion) error {
-	if len(reports) == 0 {
-		return err
-	}
+func Blame(err error, failures []reconcile.Result, requests int, suspicions func(failed reconcile.Result) []Suspicion) error {
 	culprits := map[int]error{}
-	for _, failed := range reports[len(reports)-1].Results {
-		if failed.Err == nil || errors.Is(failed.Err, reconcile.ErrNotAttempted) {
-			continue
-		}
+	for _, failed := range failures {
 		if !accuse(culprits, failed, requests, suspicions(failed)) {
 			return err
 		}

@@ -38,15 +38,13 @@ func (f *FailedWrites) Note(out reconcile.Outcome, shared func(azure.ID) bool) {
 	if f.failed == nil {
 		f.failed = map[azure.ID]bool{}
 	}
-	for _, report := range out.Reports {
-		for _, res := range report.Results {
-			switch {
-			case errors.Is(res.Err, reconcile.ErrNotAttempted), !shared(res.Step.ID):
-			case res.Err != nil:
-				f.failed[res.Step.ID] = true
-			default:
-				delete(f.failed, res.Step.ID)
-			}
+	for res := range out.Attempted() {
+		switch {
+		case !shared(res.Step.ID):
+		case res.Err != nil:
+			f.failed[res.Step.ID] = true
+		default:
+			delete(f.failed, res.Step.ID)
 		}
 	}
 }
@@ -72,14 +70,8 @@ func (f *FailedWrites) Retry(ctx context.Context, client reconcile.Azure) error 
 // written refers to: Azure refuses the document until that is done. It reports whether there was
 // anything.
 func (f *FailedWrites) Unblock(ctx context.Context, client reconcile.Azure, out reconcile.Outcome) (bool, error) {
-	if len(out.Reports) == 0 {
-		return false, nil
-	}
 	have, refs := out.Have, []azure.ID(nil)
-	for _, res := range out.Reports[len(out.Reports)-1].Results {
-		if res.Err == nil || errors.Is(res.Err, reconcile.ErrNotAttempted) {
-			continue
-		}
+	for _, res := range out.Failed() {
 		refs = append(refs, f.references(res.Step.ID, res.Step.Body)...)
 		refusal, ok := errors.AsType[*azure.Error](res.Err)
 		if !ok || f.Hidden == nil {

@@ -175,7 +175,7 @@ func TestBlame(t *testing.T) {
 		"not tried":        {[]reconcile.Result{step("x", reconcile.ErrNotAttempted)}, []controller.Suspicion{is("x", "1")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := controller.Blame(failed, []reconcile.Report{{Results: tc.results}}, 3,
+			err := controller.Blame(failed, reconcile.Report{Results: tc.results}.Failed(), 3,
 				func(reconcile.Result) []controller.Suspicion { return tc.suspicions })
 			var got []int
 			if r, ok := errors.AsType[*reconcile.Refusal](err); ok {

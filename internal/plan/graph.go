@@ -148,11 +148,11 @@ func (g Graph) Nodes() []Node { return g.nodes }
 // Problem is something in one Kubernetes object that keeps a planner from doing
 // what the object asks. It never blocks other objects.
 type Problem struct {
-	Object  string // "default/web"
-	Reason  string // an event reason: "InvalidAnnotation"
-	Message string // what is wrong, with the value and what is allowed
+	Object  string `json:"object"`  // "default/web"
+	Reason  string `json:"reason"`  // an event reason: "InvalidAnnotation"
+	Message string `json:"message"` // what is wrong, with the value and what is allowed
 	// Warning says that the object is served all the same.
-	Warning bool
+	Warning bool `json:"warning,omitempty"`
 }
 
 func (p Problem) Error() string { return p.Object + ": " + p.Message }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"kaz/internal/azure"
@@ -29,13 +30,16 @@ type Report struct{ Results []Result }
 // it failed.
 var ErrNotAttempted = errors.New("not attempted")
 
+// Failed are the steps that failed themselves.
+func (r Report) Failed() []Result {
+	return slices.DeleteFunc(slices.Clone(r.Results), func(res Result) bool { return res.Err == nil || errors.Is(res.Err, ErrNotAttempted) })
+}
+
 // Err joins the errors of the steps that failed themselves.
 func (r Report) Err() error {
 	var errs []error
-	for _, res := range r.Results {
-		if res.Err != nil && !errors.Is(res.Err, ErrNotAttempted) {
-			errs = append(errs, fmt.Errorf("%s: %w", res.Step.Why, res.Err))
-		}
+	for _, res := range r.Failed() {
+		errs = append(errs, fmt.Errorf("%s: %w", res.Step.Why, res.Err))
 	}
 	return errors.Join(errs...)
 }
@@ -43,10 +47,8 @@ func (r Report) Err() error {
 // Kind is the kind of the first step that failed itself; call it only when Err is
 // not nil.
 func (r Report) Kind() azure.Kind {
-	for _, res := range r.Results {
-		if res.Err != nil && !errors.Is(res.Err, ErrNotAttempted) {
-			return azure.KindOf(res.Err)
-		}
+	if failed := r.Failed(); len(failed) > 0 {
+		return azure.KindOf(failed[0].Err)
 	}
 	return azure.Internal
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -55,6 +56,27 @@ type Outcome struct {
 	Reports []Report // one for each plan that was applied
 	// Decision is the last one. Where it asks for something, answer that and converge again.
 	Decision Decision
+}
+
+// Attempted yields what became of the steps of all plans, but for those that were not attempted.
+func (o Outcome) Attempted() iter.Seq[Result] {
+	return func(yield func(Result) bool) {
+		for _, report := range o.Reports {
+			for _, res := range report.Results {
+				if !errors.Is(res.Err, ErrNotAttempted) && !yield(res) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Failed are the steps of the last plan that failed themselves.
+func (o Outcome) Failed() []Result {
+	if len(o.Reports) == 0 {
+		return nil
+	}
+	return o.Reports[len(o.Reports)-1].Failed()
 }
 
 const (

@@ -18,7 +18,7 @@ import (
 // one Service alone, or Azure may name a part of a document. Where it is busy and does not say
 // with which part, all requests wait that the document serves, and no others.
 func blame(c commit) error {
-	return controller.Blame(c.failure, c.out.Reports, len(c.batch), func(failed reconcile.Result) []controller.Suspicion {
+	return controller.Blame(c.failure, c.out.Failed(), len(c.batch), func(failed reconcile.Result) []controller.Suspicion {
 		isNamed := namedBy(failed)
 		all := []controller.Suspicion{func(failed reconcile.Result, i int) bool {
 			alone := slices.Equal(failed.Step.For, []string{c.batch[i].service.Key()})
@@ -43,9 +43,10 @@ func namedBy(failed reconcile.Result) func(request) bool {
 	}
 	text := strings.ToLower(e.Target + " " + e.Message)
 	var named []string // frontends that refer to what is named, in lower case
-	for name, refs := range frontendsOf(failed.Step) {
-		if slices.ContainsFunc(refs, func(ref *azure.Reference) bool { return ref != nil && controller.Mentions(text, ref.ID.Key()) }) {
-			named = append(named, name)
+	for _, fe := range balancerIn(failed.Step).FrontendIPConfigurations {
+		isNamed := func(id azure.ID) bool { return controller.Mentions(text, id.Key()) }
+		if slices.ContainsFunc(azure.References(fe.Properties), isNamed) {
+			named = append(named, strings.ToLower(fe.Name))
 		}
 	}
 	return func(r request) bool {
@@ -54,19 +55,11 @@ func namedBy(failed reconcile.Result) func(request) bool {
 	}
 }
 
-// frontendsOf is what the frontends of a load balancer refer to that a step writes, by
-// their names in lower case.
-func frontendsOf(s plan.Step) map[string][]*azure.Reference {
+// balancerIn is the load balancer that a step writes, an empty one for another step.
+func balancerIn(s plan.Step) network.LoadBalancer {
 	if !s.ID.Is(network.LoadBalancers) || len(s.Body) == 0 {
-		return nil
+		return network.LoadBalancer{}
 	}
-	lb, err := azure.Decode[network.LoadBalancer](s.Body)
-	if err != nil {
-		return nil // the planner has made it
-	}
-	refs := make(map[string][]*azure.Reference, len(lb.Properties.FrontendIPConfigurations))
-	for _, fe := range lb.Properties.FrontendIPConfigurations {
-		refs[strings.ToLower(fe.Name)] = []*azure.Reference{fe.Properties.PublicIPAddress, fe.Properties.Subnet}
-	}
-	return refs
+	lb, _ := azure.Decode[network.LoadBalancer](s.Body) // the planner has made it
+	return lb.Properties
 }

@@ -237,14 +237,13 @@ func (b *committer) reportWrites(_ context.Context, c commit) (commit, error) {
 
 // movesNodes reports whether a commit moved nodes between load balancers, or tried to.
 func (c commit) movesNodes() bool {
-	return slices.ContainsFunc(c.out.Reports, func(r reconcile.Report) bool {
-		return slices.ContainsFunc(r.Results, func(one reconcile.Result) bool {
-			return one.Step.ID.Is(network.LoadBalancers) && !errors.Is(one.Err, reconcile.ErrNotAttempted) &&
-				slices.ContainsFunc(one.Step.Changes, func(c azure.Change) bool {
-					return strings.HasPrefix(c.Path, "properties.backendAddressPools")
-				})
-		})
-	})
+	isOfPools := func(c azure.Change) bool { return strings.HasPrefix(c.Path, "properties.backendAddressPools") }
+	for res := range c.out.Attempted() {
+		if res.Step.ID.Is(network.LoadBalancers) && slices.ContainsFunc(res.Step.Changes, isOfPools) {
+			return true
+		}
+	}
+	return false
 }
 
 // blame ends a commit that failed. Its error names the requests at fault, if Azure tells.
@@ -368,14 +367,12 @@ func (b *committer) answers(c commit) ([]answer, error) {
 
 // releasedForNone are the deletions that no Service of the commit waits for.
 func (c commit) releasedForNone() []plan.Step {
-	return slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool {
-		for i, r := range c.batch {
-			if c.serves(i) && slices.Contains(s.For, r.service.Key()) {
-				return true
-			}
-		}
-		return false
-	})
+	served := map[string]bool{} // keys
+	for i, r := range c.batch {
+		served[r.service.Key()] = served[r.service.Key()] || c.serves(i)
+	}
+	isServed := func(key string) bool { return served[key] }
+	return slices.DeleteFunc(slices.Clone(c.released), func(s plan.Step) bool { return slices.ContainsFunc(s.For, isServed) })
 }
 
 // startPoolWrites has the members of the pools written, or compared when the last write failed. Services at

@@ -243,7 +243,7 @@ func (o objects) current(it item) *corev1.Service {
 
 // poolsFailed has Services tried again when members of their pools could not all join. Where these
 // Services are gone by now, the others have the pools.
-func (c *Controller) poolsFailed(services []loadbalancer.Service, err error, failures int, tell bool) {
+func (c *Controller) poolsFailed(services []loadbalancer.Service, err error, failures int, report bool) {
 	wait := controller.Delay(err, failures)
 	slog.Warn("members of backend pools not written", "error", err, "again_in", wait)
 	var concerned []*corev1.Service
@@ -256,7 +256,7 @@ func (c *Controller) poolsFailed(services []loadbalancer.Service, err error, fai
 		concerned, _ = c.objects.ours() // a lister knows no error
 	}
 	for _, s := range concerned {
-		if tell {
+		if report {
 			c.report.warn(s, reasonUpdateFailed, err.Error())
 		}
 		c.queue.MarkAfter(itemOf(s), reasons{since: time.Now()}, wait)

@@ -120,20 +120,13 @@ func (r rejectedAddresses) stillOf(nodes []*corev1.Node, drift bool) map[string]
 // rejectedBy are the addresses that Azure names in a refusal, each with what it says.
 func rejectedBy(out reconcile.Outcome) map[string]string {
 	rejected := map[string]string{}
-	if len(out.Reports) == 0 {
-		return rejected
-	}
-	for _, res := range out.Reports[len(out.Reports)-1].Results {
+	for _, res := range out.Failed() {
 		e, ok := errors.AsType[*azure.Error](res.Err)
-		if !ok || e.Kind != azure.Invalid || !res.Step.ID.Is(network.LoadBalancers) || len(res.Step.Body) == 0 {
+		if !ok || e.Kind != azure.Invalid {
 			continue
 		}
-		lb, err := azure.Decode[network.LoadBalancer](res.Step.Body)
-		if err != nil {
-			continue // the planner has made it
-		}
 		text := strings.ToLower(e.Target + " " + e.Message)
-		for _, p := range lb.Properties.BackendAddressPools {
+		for _, p := range balancerIn(res.Step).BackendAddressPools {
 			if !controller.Mentions(text, res.Step.ID.Child(network.BackendAddressPools, p.Name).Key()) {
 				continue
 			}

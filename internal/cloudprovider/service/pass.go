@@ -151,14 +151,15 @@ func (c *Controller) bring(ctx context.Context, s *corev1.Service, h *history, w
 			return answer{}, fmt.Errorf("failed to ensure load balancer: %w", err)
 		}
 	}
-	got, err := c.commit(ctx, request{service: wanted, reasons: why})
+	serve := func() (answer, error) { return c.commit(ctx, request{service: wanted, reasons: why}) }
+	got, err := serve()
 	if err == nil && h.doubts(s, got.problems) {
 		why.since = time.Now()
-		got, err = c.commit(ctx, request{service: wanted, reasons: why})
+		got, err = serve()
 	}
 	if err == nil && got.orphaned {
 		if err = c.removeOrphans(ctx, why); err == nil {
-			got, err = c.commit(ctx, request{service: wanted, reasons: why})
+			got, err = serve()
 		}
 	}
 	h.addRecorded(got.recorded)

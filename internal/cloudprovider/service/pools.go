@@ -62,9 +62,9 @@ func (p *poolWriter) take(ctx context.Context, w *poolWrite) (client memberClien
 	return memberClient{p.azure, w, &p.lock}, func() { p.turn.Release(1) }, err
 }
 
-// poolListener is told how pool writes end.
+// poolListener gets the results of pool writes.
 type poolListener interface {
-	poolsFailed(services []loadbalancer.Service, err error, failures int, tell bool)
+	poolsFailed(services []loadbalancer.Service, err error, failures int, report bool)
 	poolsRecovered(services []loadbalancer.Service)
 	poolsWritten(services []loadbalancer.Service)
 }
@@ -150,12 +150,12 @@ func (p *poolWriter) run(ctx context.Context) {
 			}
 			p.failures, p.busy = 0, controller.BusyFilter{}
 		case ctx.Err() == nil:
-			tell := p.busy.Passes(err)
+			report := p.busy.Passes(err)
 			p.failures++
-			if tell {
+			if report {
 				p.reported.Store(true)
 			}
-			p.listener.poolsFailed(services, err, p.failures, tell)
+			p.listener.poolsFailed(services, err, p.failures, report)
 		}
 	}
 }

@@ -192,18 +192,16 @@ func (r *reporter) repaired(s *corev1.Service, why reasons, repairs []string) {
 // upgrades says which public IPs got the SKU of the load balancer. A user may have made them, and
 // does not expect that; whether all else succeeded is no matter.
 func (r *reporter) upgrades(c commit) {
-	for _, report := range c.out.Reports {
-		for _, res := range report.Results {
-			old, changed := upgraded(res.Step)
-			if !changed || res.Err != nil {
-				continue
-			}
-			for i, one := range c.batch {
-				if c.serves(i) && slices.Contains(res.Step.For, one.service.Key()) {
-					r.events.Event(one.service.Service, corev1.EventTypeWarning, reasonUpgraded,
-						fmt.Sprintf("Public IP %s had the SKU %s, which Azure has retired: its SKU is Standard now, as that of the "+
-							"load balancer", res.Step.ID.Name(), old))
-				}
+	for res := range c.out.Attempted() {
+		old, changed := upgraded(res.Step)
+		if !changed || res.Err != nil {
+			continue
+		}
+		for i, one := range c.batch {
+			if c.serves(i) && slices.Contains(res.Step.For, one.service.Key()) {
+				r.events.Event(one.service.Service, corev1.EventTypeWarning, reasonUpgraded,
+					fmt.Sprintf("Public IP %s had the SKU %s, which Azure has retired: its SKU is Standard now, as that of the load balancer",
+						res.Step.ID.Name(), old))
 			}
 		}
 	}
@@ -253,11 +251,9 @@ func repairsIn(c commit) [][]string {
 // writer.
 func (c commit) repaired() []plan.Step {
 	var steps []plan.Step
-	for _, report := range c.out.Reports {
-		for _, res := range report.Results {
-			if res.Err == nil {
-				steps = append(steps, res.Step)
-			}
+	for res := range c.out.Attempted() {
+		if res.Err == nil {
+			steps = append(steps, res.Step)
 		}
 	}
 	return append(steps, c.members...)

@@ -413,7 +413,7 @@ func (sc scene) takeOver(t *testing.T, p *predecessor) {
 		nothing(t, s.Key(), got)
 		one.Others, one.Complete = nil, false
 		got, _ = decide(t, one)
-		nothing(t, s.Key()+" without news of the others", got)
+		nothing(t, s.Key()+" without the others", got)
 	}
 }
 

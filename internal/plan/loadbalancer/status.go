@@ -8,8 +8,6 @@ import (
 	"kaz/internal/plan/loadbalancer/batch"
 	"kaz/internal/plan/loadbalancer/index"
 	"kaz/internal/plan/loadbalancer/placement"
-	"kaz/internal/plan/loadbalancer/publicip"
-	"kaz/internal/plan/loadbalancer/spec"
 )
 
 // Status is the addresses of the live Services by their keys. A Service that is not in place yet, because a frontend,
@@ -52,21 +50,4 @@ func ingressOf(x *index.Index, s batch.Served) []v1.LoadBalancerIngress {
 		ingress = append(ingress, v1.LoadBalancerIngress{IP: ip.String()})
 	}
 	return ingress
-}
-
-// InPlace names, by key, the Services of the input that have anything in Azure:
-// a frontend, a rule, or a managed public IP.
-//
-// It uses what [Needs] names first, when the snapshot is still empty.
-func InPlace(in Input) (map[string]bool, error) {
-	x, err := index.Read(in)
-	if err != nil {
-		return nil, err
-	}
-	there := make(map[string]bool, len(in.Services))
-	for _, service := range in.Services {
-		s := spec.Outline(service)
-		there[service.Key()] = x.HasRules(s.Owner) || len(x.FrontendsOf(s.Owner))+len(publicip.ManagedOf(x, s)) > 0
-	}
-	return there, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cloud-provider/service/helpers"
+	"k8s.io/utils/ptr"
 
 	"kaz/internal/plan/loadbalancer"
 )
@@ -53,11 +54,7 @@ func (c Classes) Foreign(s *corev1.Service) bool {
 // balancer any more names none: only the finalizer tells that it was one, and the controller that
 // serves Services without a class takes that as addressed to it.
 func (c Classes) mine(s *corev1.Service) bool {
-	class := ""
-	if s.Spec.LoadBalancerClass != nil {
-		class = *s.Spec.LoadBalancerClass
-	}
-	return slices.Contains(c, class)
+	return slices.Contains(c, ptr.Deref(s.Spec.LoadBalancerClass, ""))
 }
 
 // Asked is a Service with what has to be done for it.
@@ -74,11 +71,8 @@ func (c Classes) Unserved(s *corev1.Service) error {
 	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
 		return fmt.Errorf("%s is a Service of type %s: only those of type %s are served", key, s.Spec.Type, corev1.ServiceTypeLoadBalancer)
 	case !c.mine(s):
-		class := ""
-		if s.Spec.LoadBalancerClass != nil {
-			class = *s.Spec.LoadBalancerClass
-		}
-		return fmt.Errorf("%s is a Service of the load balancer class %q: served are %q (--load-balancer-class)", key, class, []string(c))
+		return fmt.Errorf("%s is a Service of the load balancer class %q: served are %q (--load-balancer-class)", key,
+			ptr.Deref(s.Spec.LoadBalancerClass, ""), []string(c))
 	}
 	return fmt.Errorf("%s is a Service that is being deleted, and nothing of it is left", key)
 }

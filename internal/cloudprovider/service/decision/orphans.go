@@ -14,8 +14,8 @@ import (
 	"kaz/internal/reconcile"
 )
 
-// looksAtMost bounds how often one orphan that is found leads to a search for more.
-const looksAtMost = 3
+// searchesAtMost bounds how often one orphan that is found leads to a search for more.
+const searchesAtMost = 3
 
 // Listing asks Kubernetes for all Services.
 type Listing func(ctx context.Context) ([]*corev1.Service, error)
@@ -23,7 +23,7 @@ type Listing func(ctx context.Context) ([]*corev1.Service, error)
 // WithOrphans adds what deleted Services have left in Azure to the Services.
 func (in Target) WithOrphans(ctx context.Context, r azure.Reader, all Listing) (Target, error) {
 	services := slices.Clip(in.Services)
-	for range looksAtMost {
+	for range searchesAtMost {
 		left, err := in.orphans(ctx, r, all, services)
 		if err != nil {
 			return in, err

@@ -31,7 +31,7 @@ type Explanation struct {
 	// Then names what is decided only when the steps are done.
 	Then []string `json:"then,omitempty"`
 	// Problems are those of nodes and scale sets.
-	Problems []ExplainedProblem `json:"problems,omitempty"`
+	Problems []plan.Problem `json:"problems,omitempty"`
 
 	plan plan.Plan
 }
@@ -54,8 +54,8 @@ type Explained struct {
 	// Parts is what is in Azure for the Service, and what is wanted.
 	Parts []Part `json:"parts,omitempty"`
 	// Kubernetes is what changes in the Service itself.
-	Kubernetes []string           `json:"kubernetes,omitempty"`
-	Problems   []ExplainedProblem `json:"problems,omitempty"`
+	Kubernetes []string       `json:"kubernetes,omitempty"`
+	Problems   []plan.Problem `json:"problems,omitempty"`
 }
 
 // ExplainedStep is one write to Azure.
@@ -69,15 +69,6 @@ type ExplainedStep struct {
 	Changes []string `json:"changes,omitempty"`
 	// Text is the step in one line, as the controller logs it.
 	Text string `json:"text"`
-}
-
-// ExplainedProblem is what keeps something from being as it is asked for.
-type ExplainedProblem struct {
-	Object  string `json:"object"`
-	Reason  string `json:"reason"` // that of the event
-	Message string `json:"message"`
-	// Warning says that the object is served all the same.
-	Warning bool `json:"warning,omitempty"`
 }
 
 // Pending reports whether there is anything to do, in Azure or in Kubernetes.
@@ -156,7 +147,7 @@ func alone(p plan.Plan, key string, services int) bool {
 func explained(s loadbalancer.Service, problems []plan.Problem, is, after state, ingress []corev1.LoadBalancerIngress,
 	notes notes) (Explained, error) {
 	refused := slices.ContainsFunc(problems, func(p plan.Problem) bool { return !p.Warning })
-	e := Explained{Service: s.Key(), State: Settled, Problems: explainedProblems(problems)}
+	e := Explained{Service: s.Key(), State: Settled, Problems: problems}
 	e.Kubernetes = changesInKubernetes(s, ingress, refused, notes)
 	o := owned{service: s.Service, addresses: kube.Addresses(s.Status.LoadBalancer.Ingress, ingress)}
 	var err error
@@ -254,20 +245,12 @@ func explainedSteps(p plan.Plan) []ExplainedStep {
 	return all
 }
 
-func explainedProblems(problems []plan.Problem) []ExplainedProblem {
-	var all []ExplainedProblem
-	for _, p := range problems {
-		all = append(all, ExplainedProblem(p))
-	}
-	return all
-}
-
 // ofNoService are the problems that are of none of the Services. What is removed because no
 // Service uses it, the steps tell.
-func ofNoService(problems []plan.Problem, services []loadbalancer.Service) []ExplainedProblem {
-	return explainedProblems(slices.DeleteFunc(slices.Clone(problems), func(p plan.Problem) bool {
+func ofNoService(problems []plan.Problem, services []loadbalancer.Service) []plan.Problem {
+	return slices.DeleteFunc(slices.Clone(problems), func(p plan.Problem) bool {
 		return decision.IsUnclaimed(p) || slices.ContainsFunc(services, func(s loadbalancer.Service) bool { return s.Key() == p.Object })
-	}))
+	})
 }
 
 // String is the explanation as a person reads it.
@@ -314,7 +297,7 @@ func (s Explained) write(b *strings.Builder) {
 	writeProblems(b, "Problems of "+s.Service+":", s.Problems)
 }
 
-func writeProblems(b *strings.Builder, title string, problems []ExplainedProblem) {
+func writeProblems(b *strings.Builder, title string, problems []plan.Problem) {
 	if len(problems) == 0 {
 		return
 	}

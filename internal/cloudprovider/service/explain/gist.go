@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure/network"
@@ -13,8 +14,8 @@ import (
 // priorities of security rules, and steps that are for others, too.
 func (e Explanation) Gist(s Explained) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, s.State, s.Kubernetes, s.Problems)
-	writeGist(&b, s.Parts)
+	s.Parts = withoutPriorities(s.Parts)
+	s.write(&b)
 	for _, step := range e.Steps {
 		if len(step.For) == 1 && step.For[0] == s.Service && step.ID.Is(network.PublicIPAddresses) {
 			fmt.Fprintln(&b, step.Op, step.ID, step.Changes)
@@ -23,23 +24,24 @@ func (e Explanation) Gist(s Explained) string {
 	return b.String()
 }
 
-func writeGist(b *strings.Builder, parts []Part) {
-	for _, p := range parts {
-		if p.Kind == kindSecurity {
-			p.Is, p.Shall = "", ""
-		}
-		fmt.Fprintln(b, p.ID, p.State, p.Is, p.Shall)
-	}
-}
-
 // GistOfOrphans is the report of orphans.
 func (e Explanation) GistOfOrphans() string {
 	var b strings.Builder
 	for _, l := range e.Leftovers {
-		fmt.Fprintln(&b, l.Service, l.UID)
-		writeGist(&b, l.Parts)
+		l.Parts = withoutPriorities(l.Parts)
+		l.write(&b)
 	}
 	return b.String()
+}
+
+func withoutPriorities(parts []Part) []Part {
+	parts = slices.Clone(parts)
+	for i, p := range parts {
+		if p.Kind == kindSecurity {
+			parts[i].Is, parts[i].Shall = "", ""
+		}
+	}
+	return parts
 }
 
 // Log logs an explanation as a commit logs what it does.

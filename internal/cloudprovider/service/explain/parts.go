@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,11 +50,7 @@ func writeParts(b *strings.Builder, parts []Part) {
 	b.WriteString("  in Azure (= up to date, + to create, - to delete, ~ to change):\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, p := range parts {
-		text := p.Is
-		if text == "" {
-			text = p.Shall
-		}
-		fmt.Fprintf(w, "  %s %s\t%s\t%s\n", marks[p.State], p.Kind, p.Name, text)
+		fmt.Fprintf(w, "  %s %s\t%s\t%s\n", marks[p.State], p.Kind, p.Name, cmp.Or(p.Is, p.Shall))
 		if p.State == ToChange && p.Is != p.Shall {
 			fmt.Fprintf(w, "  \t\t-> %s\n", p.Shall)
 		}
@@ -102,15 +99,20 @@ func outcome(have plan.Snapshot, p plan.Plan) state {
 	return w
 }
 
-// of are the documents of a type in the order of their ids.
-func (w state) of(fullType string) []located {
-	var all []located
+// each views the documents of a type, in the order of their ids.
+func each[P any](w state, fullType string, do func(id azure.ID, view azure.Resource[P])) error {
 	for _, key := range slices.Sorted(maps.Keys(w)) {
-		if w[key].id.Is(fullType) {
-			all = append(all, w[key])
+		if !w[key].id.Is(fullType) {
+			continue
 		}
+		view, err := azure.Decode[P](w[key].doc)
+		if err != nil {
+			return err
+		}
+		view.Etag = "" // differs with each write
+		do(w[key].id, view)
 	}
-	return all
+	return nil
 }
 
 // owned finds what belongs to a Service.
@@ -177,27 +179,9 @@ func kinds() []string {
 // find is what belongs to the Service in one state.
 func (o owned) find(w state) ([]found, error) {
 	s := search{owned: o, base: strings.ToLower(framework.DefaultLoadBalancerName(o.service)), refers: map[string]bool{}}
-	for _, one := range w.of(network.LoadBalancers) {
-		if err := s.balancer(one); err != nil {
-			return nil, err
-		}
-	}
-	for _, one := range w.of(network.PublicIPAddresses) {
-		if err := s.publicIP(one); err != nil {
-			return nil, err
-		}
-	}
-	for _, one := range w.of(network.SecurityGroups) {
-		if err := s.group(one); err != nil {
-			return nil, err
-		}
-	}
-	for _, one := range w.of(network.PrivateLinkServices) {
-		if err := s.link(one); err != nil {
-			return nil, err
-		}
-	}
-	return s.all, nil
+	err := errors.Join(each(w, network.LoadBalancers, s.balancer), each(w, network.PublicIPAddresses, s.publicIP),
+		each(w, network.SecurityGroups, s.group), each(w, network.PrivateLinkServices, s.link))
+	return s.all, err
 }
 
 // search collects what belongs to a Service. What its rules refer to is the Service's, whatever
@@ -209,10 +193,9 @@ type search struct {
 	all    []found
 }
 
-func (s *search) add(kind, name string, id azure.ID, text string, content any) error {
-	whole, err := json.Marshal(content)
+func (s *search) add(kind, name string, id azure.ID, text string, content any) {
+	whole, _ := json.Marshal(content) // it was read from JSON
 	s.all = append(s.all, found{kind: kind, name: name, id: id, text: text, content: string(whole)})
-	return err
 }
 
 func (s *search) refer(refs ...*azure.Reference) {
@@ -230,51 +213,39 @@ func (s *search) mine(name string, id azure.ID) bool {
 	return base == s.base || s.refers[id.Key()]
 }
 
-func (s *search) balancer(l located) error {
-	lb, err := azure.Decode[network.LoadBalancer](l.doc)
-	if err != nil {
-		return err
-	}
-	in := func(name string) string { return l.id.Name() + "/" + name }
+func (s *search) balancer(of azure.ID, lb azure.Resource[network.LoadBalancer]) {
+	in := func(name string) string { return of.Name() + "/" + name }
 	for _, r := range lb.Properties.LoadBalancingRules {
 		if base, _, _ := strings.Cut(strings.ToLower(r.Name), "-"); base != s.base {
 			continue
 		}
 		p := r.Properties
 		s.refer(p.FrontendIPConfiguration, p.Probe, p.BackendAddressPool)
-		err = firstError(err, s.add(kindRule, in(r.Name), l.id.Child("loadBalancingRules", r.Name), ruleText(p), p))
+		s.add(kindRule, in(r.Name), of.Child("loadBalancingRules", r.Name), ruleText(p), p)
 	}
 	for _, f := range lb.Properties.FrontendIPConfigurations {
-		if id := l.id.Child(network.FrontendIPConfigurations, f.Name); s.mine(f.Name, id) {
+		if id := of.Child(network.FrontendIPConfigurations, f.Name); s.mine(f.Name, id) {
 			s.refers[id.Key()] = true
 			s.refer(f.Properties.PublicIPAddress)
-			s.addresses = append(s.addresses, cmp.Or(f.Properties.PrivateIPAddress, address.OfFrontend(l.id, f.Name)))
-			err = firstError(err, s.add(kindFrontend, in(f.Name), id, frontendText(f.Properties), f.Properties))
+			s.addresses = append(s.addresses, cmp.Or(f.Properties.PrivateIPAddress, address.OfFrontend(of, f.Name)))
+			s.add(kindFrontend, in(f.Name), id, frontendText(f.Properties), f.Properties)
 		}
 	}
 	for _, p := range lb.Properties.Probes {
-		if id := l.id.Child(network.Probes, p.Name); s.mine(p.Name, id) {
-			err = firstError(err, s.add(kindProbe, in(p.Name), id, probeText(p.Properties), p.Properties))
+		if id := of.Child(network.Probes, p.Name); s.mine(p.Name, id) {
+			s.add(kindProbe, in(p.Name), id, probeText(p.Properties), p.Properties)
 		}
 	}
 	for _, p := range lb.Properties.BackendAddressPools {
-		if id := l.id.Child(network.BackendAddressPools, p.Name); s.refers[id.Key()] {
+		if id := of.Child(network.BackendAddressPools, p.Name); s.refers[id.Key()] {
 			members := max(len(p.Properties.BackendIPConfigurations), len(p.Properties.LoadBalancerBackendAddresses))
 			text := counted(members, "member")
 			if members == 0 {
 				text = "no members yet"
 			}
-			err = firstError(err, s.add(kindPool, in(p.Name), id, text, p.Properties.LoadBalancerBackendAddresses))
+			s.add(kindPool, in(p.Name), id, text, p.Properties.LoadBalancerBackendAddresses)
 		}
 	}
-	return err
-}
-
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 func counted(n int, what string) string {
@@ -327,38 +298,28 @@ func probeText(p network.Probe) string {
 	return fmt.Sprintf("%s %d%s every %d s, %d in a row", p.Protocol, p.Port, path, p.IntervalInSeconds, p.ProbeThreshold)
 }
 
-func (s *search) publicIP(l located) error {
-	if !s.refers[l.id.Key()] && !strings.Contains(l.id.Key(), "-"+s.base) {
-		return nil
-	}
-	ip, err := azure.Decode[network.PublicIPAddress](l.doc)
-	if err != nil {
-		return err
+func (s *search) publicIP(id azure.ID, ip azure.Resource[network.PublicIPAddress]) {
+	if !s.refers[id.Key()] && !strings.Contains(id.Key(), "-"+s.base) {
+		return
 	}
 	p := ip.Properties
 	text := cmp.Or(p.IPAddress, "a new "+p.PublicIPAddressVersion+" address")
-	s.addresses = append(s.addresses, cmp.Or(p.IPAddress, address.OfPublicIP(l.id)))
+	s.addresses = append(s.addresses, cmp.Or(p.IPAddress, address.OfPublicIP(id)))
 	if p.PublicIPPrefix != nil {
 		text += " of the prefix " + p.PublicIPPrefix.ID.Name()
 	}
 	if p.DNSSettings != nil && p.DNSSettings.DomainNameLabel != "" {
 		text += ", DNS label " + p.DNSSettings.DomainNameLabel
 	}
-	ip.Etag = ""
-	return s.add(kindAddress, l.id.Name(), l.id, text, ip)
+	s.add(kindAddress, id.Name(), id, text, ip)
 }
 
-func (s *search) group(l located) error {
-	group, err := azure.Decode[network.SecurityGroup](l.doc)
-	if err != nil {
-		return err
-	}
+func (s *search) group(id azure.ID, group azure.Resource[network.SecurityGroup]) {
 	for _, r := range group.Properties.SecurityRules {
 		if text, lets := s.securityText(r); lets {
-			err = firstError(err, s.add(kindSecurity, l.id.Name()+"/"+r.Name, l.id.Child("securityRules", r.Name), text, text))
+			s.add(kindSecurity, id.Name()+"/"+r.Name, id.Child("securityRules", r.Name), text, text)
 		}
 	}
-	return err
 }
 
 // securityText is what a rule means to the Service, if anything.
@@ -403,15 +364,9 @@ func both(one *string, many []string) []string {
 	return all
 }
 
-func (s *search) link(l located) error {
-	link, err := azure.Decode[network.PrivateLinkService](l.doc)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(link.Properties.LoadBalancerFrontendIPConfigurations,
+func (s *search) link(id azure.ID, link azure.Resource[network.PrivateLinkService]) {
+	if slices.ContainsFunc(link.Properties.LoadBalancerFrontendIPConfigurations,
 		func(r azure.Reference) bool { return s.refers[r.ID.Key()] }) {
-		return nil
+		s.add(kindLink, id.Name(), id, counted(len(link.Properties.IPConfigurations), "address"), link)
 	}
-	link.Etag = ""
-	return s.add(kindLink, l.id.Name(), l.id, counted(len(link.Properties.IPConfigurations), "address"), link)
 }

@@ -51,18 +51,16 @@ func (p *Planner) Pools(w *balancer.Wanted) {
 			}
 		}
 	}
-	for _, s := range p.batch.Live {
-		for _, at := range s.Placements {
-			name := at.PoolName(p.index.Config)
-			if at.At.LB != lb || w.Pools.Has(named(name)) {
-				continue
-			}
-			fresh := index.Pool{Name: name}
-			if p.fills(lb) && p.byIP(lb) && at.OwnPool == "" {
-				fresh = p.withNodes(lb, fresh, at.Family)
-			}
-			w.Pools.Write(fresh)
+	for _, at := range p.batch.Placed() {
+		name := at.PoolName(p.index.Config)
+		if at.At.LB != lb || w.Pools.Has(named(name)) {
+			continue
 		}
+		fresh := index.Pool{Name: name}
+		if p.fills(lb) && p.byIP(lb) && at.OwnPool == "" {
+			fresh = p.withNodes(lb, fresh, at.Family)
+		}
+		w.Pools.Write(fresh)
 	}
 }
 

@@ -235,11 +235,9 @@ func (p *Planner) poolOwners(lb *index.LoadBalancer) map[string]poolOwner {
 			}
 		}
 	}
-	for _, s := range p.batch.Live {
-		for _, at := range s.Placements {
-			if at.At.LB == lb && at.OwnPool != "" {
-				owners[at.OwnPool] = poolOwner{s.Service.Key(), at.Family}
-			}
+	for s, at := range p.batch.Placed() {
+		if at.At.LB == lb && at.OwnPool != "" {
+			owners[at.OwnPool] = poolOwner{s.Service.Key(), at.Family}
 		}
 	}
 	return owners

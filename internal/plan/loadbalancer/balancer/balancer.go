@@ -133,11 +133,9 @@ func Order(x *index.Index, b *batch.Batch, all []*Wanted) {
 	for _, w := range all {
 		by[w.State] = w
 	}
-	for _, s := range b.Live {
-		for _, p := range s.Placements {
-			for _, from := range batch.Sources(x, s, p) {
-				by[p.At.LB].after[from] = true
-			}
+	for s, p := range b.Placed() {
+		for _, from := range batch.Sources(x, s, p) {
+			by[p.At.LB].after[from] = true
 		}
 	}
 	for _, h := range b.Handovers(x) {

@@ -57,11 +57,9 @@ type planner struct {
 
 // fresh are the frontends that are new at a load balancer.
 func (p planner) fresh(lb *index.LoadBalancer) (all []index.FrontendConfig) {
-	for _, s := range p.batch.Live {
-		for _, at := range s.Placements {
-			if _, exists := at.At.Config(); at.At.LB == lb && at.Own && !exists {
-				all = append(all, p.view(batch.Claim{Spec: s.Spec, Placement: at}, predecessor(s.Spec, at)))
-			}
+	for s, at := range p.batch.Placed() {
+		if _, exists := at.At.Config(); at.At.LB == lb && at.Own && !exists {
+			all = append(all, p.view(batch.Claim{Spec: s.Spec, Placement: at}, predecessor(s.Spec, at)))
 		}
 	}
 	return all

@@ -277,11 +277,6 @@ func (x *Index) FrontendsServing(owner string) []Frontend {
 	return all
 }
 
-// HasRules reports whether an owner has rules at any load balancer.
-func (x *Index) HasRules(owner string) bool {
-	return slices.ContainsFunc(x.LoadBalancers, func(lb *LoadBalancer) bool { return len(lb.RulesOf[owner]) > 0 })
-}
-
 // Address is the address of a frontend as far as is known.
 func (x *Index) Address(f Frontend) string {
 	fe, _ := f.Config()

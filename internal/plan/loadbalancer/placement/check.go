@@ -177,10 +177,10 @@ func checkPool(s *search, w *spec.Spec, p batch.Placement, wrong *problem.List) 
 
 // warnFurther warns of additional addresses that belong to another Service: its rules do not forward packets
 // to this one.
-func (s *search) warnFurther(w *spec.Spec, places []batch.Placement, found *problem.List) {
+func (s *search) warnFurther(w *spec.Spec, placements []batch.Placement, found *problem.List) {
 	for _, ip := range w.Further {
 		at, exists := s.frontendAt(ip)
-		if !exists || slices.ContainsFunc(places, func(p batch.Placement) bool { return p.At.Key() == at.Key() }) {
+		if !exists || slices.ContainsFunc(placements, func(p batch.Placement) bool { return p.At.Key() == at.Key() }) {
 			continue
 		}
 		other := s.Known[at.Owner()]

@@ -253,19 +253,19 @@ func (s *search) follows(owner string, from, to *index.LoadBalancer) bool {
 // where they are, with a warning.
 func (s *search) refuseMove(w *spec.Spec, at index.Frontend, to *index.LoadBalancer, by index.Use, wrong *problem.List) {
 	fe, _ := at.Config()
-	whose := s.NameOf(by, index.TargetOf(fe.Properties).PublicIP)
+	owner := s.NameOf(by, index.TargetOf(fe.Properties).PublicIP)
 	asked := w.Service.LoadBalancersAsked()
 	if at.LB.Entry >= 0 && len(asked) > 0 {
 		if has := s.names([]*index.LoadBalancer{at.LB}); !slices.Contains(asked, strings.ToLower(has)) {
 			wrong.Refuse(w.Service.Key(), problem.Conflict,
 				"annotation %s: %q: frontend %s cannot leave load balancer %s while the %s %q of %s uses it, allowed is %q: "+
 					"name that, remove the annotation, or first remove what uses the frontend",
-				key.Balancers.Name, strings.Join(asked, ", "), at.Name, at.LB.ID.Name(), by.What, by.Name, whose, has)
+				key.Balancers.Name, strings.Join(asked, ", "), at.Name, at.LB.ID.Name(), by.What, by.Name, owner, has)
 			return
 		}
 	}
 	wrong.Warn(w.Service.Key(), problem.Conflict,
 		"frontend %s cannot go from load balancer %s to %s while the %s %q of %s uses it: the Service is served at %s until "+
 			"that goes, or may go there, too",
-		at.Name, at.LB.ID.Name(), to.ID.Name(), by.What, by.Name, whose, at.LB.ID.Name())
+		at.Name, at.LB.ID.Name(), to.ID.Name(), by.What, by.Name, owner, at.LB.ID.Name())
 }

@@ -146,15 +146,15 @@ func (s *search) run(found *problem.List) []batch.Served {
 	var live []batch.Served
 	for _, w := range s.inTurn() {
 		var wrong problem.List
-		places := s.places(w, &wrong)
-		s.warnFurther(w, places, &wrong)
+		placements := s.placements(w, &wrong)
+		s.warnFurther(w, placements, &wrong)
 		if *found = append(*found, wrong...); wrong.Blocking() {
 			continue
 		}
-		for _, p := range places {
+		for _, p := range placements {
 			s.note(w, p)
 		}
-		live = append(live, batch.Served{Spec: w, Placements: places})
+		live = append(live, batch.Served{Spec: w, Placements: placements})
 	}
 	slices.SortStableFunc(live, func(a, b batch.Served) int { return strings.Compare(a.Service.Key(), b.Service.Key()) })
 	return live
@@ -258,9 +258,9 @@ func (s *search) wants(owner string, t index.Target) bool {
 	})
 }
 
-// places finds where a Service's addresses are served.
-func (s *search) places(w *spec.Spec, wrong *problem.List) []batch.Placement {
-	var places []batch.Placement
+// placements finds where a Service's addresses are served.
+func (s *search) placements(w *spec.Spec, wrong *problem.List) []batch.Placement {
+	var placements []batch.Placement
 	lb := s.choose(w, wrong)
 	for _, a := range w.Addresses {
 		t, ok := s.target(w, a)
@@ -284,9 +284,9 @@ func (s *search) places(w *spec.Spec, wrong *problem.List) []batch.Placement {
 		for _, check := range checks {
 			check(s, w, p, wrong)
 		}
-		places = append(places, p)
+		placements = append(placements, p)
 	}
-	return places
+	return placements
 }
 
 func (s *search) note(w *spec.Spec, p batch.Placement) {

@@ -63,19 +63,17 @@ func New(x *index.Index, b *batch.Batch) *Plan {
 // and the keys in their order. Of several at one frontend the one that leads counts.
 func (p *Plan) claims() (claimed map[string]batch.Claim, order []string) {
 	claimed = map[string]batch.Claim{}
-	for _, s := range p.batch.Live {
-		for _, at := range s.Placements {
-			if at.Link == "" || p.index.Link(at.Link) != nil && p.index.LinkAt(at.At) == nil {
-				continue // it goes from another frontend first
-			}
-			id := at.Link.Key()
-			_, there := claimed[id]
-			if !there {
-				order = append(order, id)
-			}
-			if !there || at.Leads {
-				claimed[id] = batch.Claim{Spec: s.Spec, Placement: at}
-			}
+	for s, at := range p.batch.Placed() {
+		if at.Link == "" || p.index.Link(at.Link) != nil && p.index.LinkAt(at.At) == nil {
+			continue // it goes from another frontend first
+		}
+		id := at.Link.Key()
+		_, there := claimed[id]
+		if !there {
+			order = append(order, id)
+		}
+		if !there || at.Leads {
+			claimed[id] = batch.Claim{Spec: s.Spec, Placement: at}
 		}
 	}
 	return claimed, order

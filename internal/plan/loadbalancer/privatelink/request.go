@@ -42,8 +42,8 @@ func owner(x *index.Index, l *index.Link) (owner string, orphan bool) {
 	return owner, false
 }
 
-// CountAt counts the private link services at a load balancer, without those of one Service.
-func CountAt(x *index.Index, lb *index.LoadBalancer, but string) (count int) {
+// countAt counts the private link services at a load balancer, without those of one Service.
+func countAt(x *index.Index, lb *index.LoadBalancer, but string) (count int) {
 	for i := range x.Links {
 		l := &x.Links[i]
 		if !slices.ContainsFunc(l.Properties.LoadBalancerFrontendIPConfigurations,
@@ -60,7 +60,7 @@ func CountAt(x *index.Index, lb *index.LoadBalancer, but string) (count int) {
 // ByIP reports whether the cluster's pools at a load balancer list addresses. Azure has no private link
 // service in front of such pools, so they stay pools of network interfaces as long as there is one.
 func ByIP(x *index.Index, lb *index.LoadBalancer) bool {
-	return x.Config.PoolByIP && (slices.ContainsFunc(lb.Properties.BackendAddressPools, index.IsByAddress) || CountAt(x, lb, "") == 0)
+	return x.Config.PoolByIP && (slices.ContainsFunc(lb.Properties.BackendAddressPools, index.IsByAddress) || countAt(x, lb, "") == 0)
 }
 
 // Requests are the private link services for which Services of a commit ask, in the order in which
@@ -181,7 +181,7 @@ func (r *Requests) checkNew(s *spec.Spec, p batch.Placement, wrong *problem.List
 				other.ID.Name())
 		}
 	}
-	count := CountAt(r.index, lb, s.Service.Key())
+	count := countAt(r.index, lb, s.Service.Key())
 	if c.PoolByIP && count == 0 && !c.IsPreset(lb.Internal) {
 		wrong.Refuse(s.Service.Key(), problem.Link,
 			"annotation %s: Azure has no private link service in front of backend pools that list addresses, as those of load balancer "+

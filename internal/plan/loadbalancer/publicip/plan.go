@@ -32,12 +32,10 @@ type users struct {
 // New finds the batch's users of public IPs.
 func New(x *index.Index, b *batch.Batch) *Plan {
 	p := &Plan{index: x, batch: b, users: map[string]*users{}}
-	for _, s := range b.Live {
-		for _, at := range s.Placements {
-			if at.IP != "" {
-				u := p.at(at.IP)
-				u.claims = append(u.claims, batch.Claim{Spec: s.Spec, Placement: at})
-			}
+	for s, at := range b.Placed() {
+		if at.IP != "" {
+			u := p.at(at.IP)
+			u.claims = append(u.claims, batch.Claim{Spec: s.Spec, Placement: at})
 		}
 	}
 	for _, s := range b.All() {

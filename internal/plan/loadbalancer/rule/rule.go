@@ -29,19 +29,17 @@ func Plan(c cluster.Config, b *batch.Batch, w *balancer.Wanted) {
 			w.Probes.Remove(p.Name)
 		}
 	}
-	for _, s := range b.Live {
-		for _, p := range s.Placements {
-			if p.At.LB != w.State {
-				continue
-			}
-			for _, r := range p.Rules {
-				view := view(c, r, p)
-				asBefore(&view, before[strings.ToLower(r.Name)])
-				w.Rules.Write(azure.Child[network.LoadBalancingRule]{Name: r.Name, Properties: view})
-			}
-			for _, probe := range p.Probes {
-				w.Probes.Write(probe)
-			}
+	for _, p := range b.Placed() {
+		if p.At.LB != w.State {
+			continue
+		}
+		for _, r := range p.Rules {
+			view := view(c, r, p)
+			asBefore(&view, before[strings.ToLower(r.Name)])
+			w.Rules.Write(azure.Child[network.LoadBalancingRule]{Name: r.Name, Properties: view})
+		}
+		for _, probe := range p.Probes {
+			w.Probes.Write(probe)
 		}
 	}
 	if !w.Rules.Has(asksShared) {

@@ -77,13 +77,6 @@ func isOfFamily(tag string, family v1.IPFamily) bool {
 	return err != nil || address.Family(ip) == family
 }
 
-// DeniesAt reports whether everything else is denied at a Service's address of a family. Where
-// packets arrive at the nodes' own addresses because Azure has IPv6 so, nothing is denied: the
-// nodes could not reach each other.
-func (s *Spec) DeniesAt(family v1.IPFamily) bool {
-	return s.Access.Deny && (s.Fixed || s.Floats(family))
-}
-
 // Openings are the allowed sources and ports of a family: the Service's own ports, or its node ports.
 func (s *Spec) Openings(family v1.IPFamily, nodePort bool) []Opening {
 	var all []Opening
@@ -191,10 +184,9 @@ func (r *reader) warnEffects(w *Spec, a Access, asked sourceRanges, tags []strin
 	if w.Internal {
 		outside = "nothing from outside of the virtual network"
 	}
-	denies := Spec{Access: a, Fixed: w.Fixed, Internal: w.Internal}
 	for _, family := range r.Families() {
 		reach := outside
-		if denies.DeniesAt(family) {
+		if a.Deny && (w.Fixed || w.Floats(family)) { // see warnDenied
 			reach = "nothing"
 		}
 		if len(a.From[family]) == 0 {
