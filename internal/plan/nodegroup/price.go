@@ -28,7 +28,7 @@ type Offer struct{ Windows, Spot bool }
 type Rates map[Offer]float64
 
 // ReadRates returns the rates of a size in a region. Reservations, the outdated low priority, and units other than the hour are
-// left out. Of several meters of one offer the cheapest counts: some have a second one, with a price of its own, for a few customers.
+// left out. Of several meters of one offer the cheapest counts.
 func ReadRates(items []PriceItem, region, size string) Rates {
 	rates := Rates{}
 	for _, i := range items {
