@@ -277,7 +277,9 @@ var readings = map[string]func(*spec.Spec) string{
 	"no_probe_rule": func(w *spec.Spec) string {
 		return either(w.Addresses[0].Rules[0].Probe == "", "no probe", "a probe")
 	},
-	"azure-load-balancer-disable-tcp-reset":              func(w *spec.Spec) string { return either(*w.Addresses[0].Rules[0].Reset, "reset", "no reset") },
+	"azure-load-balancer-disable-tcp-reset": func(w *spec.Spec) string {
+		return either(*w.Addresses[0].Rules[0].Reset, "reset", "no reset")
+	},
 	"azure-load-balancer-enable-high-availability-ports": func(w *spec.Spec) string { return either(w.AllPorts(), "all ports", "each port") },
 	"azure-deny-all-except-load-balancer-source-ranges": func(w *spec.Spec) string {
 		return either(w.Access.Deny, "all else denied", "the network allowed")
