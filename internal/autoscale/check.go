@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
@@ -51,6 +52,12 @@ func Check(ctx context.Context, from azure.Reader, group azure.ID, selection nod
 			f.Warnings = append(f.Warnings, more...)
 		}
 		all = append(all, f)
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(all, func(f Finding) bool { return strings.EqualFold(f.ScaleSet, name) })
+	}
+	for _, name := range selection.Missing(has) {
+		all = append(all, Finding{ScaleSet: name, Reason: nodegroup.NoScaleSet})
 	}
 	slices.SortFunc(all, func(a, b Finding) int { return cmp.Compare(a.ScaleSet, b.ScaleSet) })
 	return all, nil

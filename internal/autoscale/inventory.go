@@ -69,18 +69,24 @@ func (p *Provider) list(ctx context.Context) error {
 		return err
 	}
 	var found []nodegroup.Group
-	ignored := map[string]string{}
+	ignored, names := map[string]string{}, map[string]bool{}
 	for _, doc := range docs {
 		set, err := azure.Decode[compute.ScaleSetModel](doc)
 		if err != nil {
 			return err
 		}
+		names[strings.ToLower(set.Name)] = true
 		spec, err := p.Selection.Read(set)
 		if err != nil {
 			ignored[set.Name] = err.Error()
 			continue
 		}
 		found = append(found, spec)
+	}
+	// A group that a list lacks for the first time is none of these: the next list decides.
+	has := func(name string) bool { return names[strings.ToLower(name)] || p.group(name) != nil }
+	for _, name := range p.Selection.Missing(has) {
+		ignored[name] = nodegroup.NoScaleSet
 	}
 	p.adopt(found, ignored)
 	return nil

@@ -18,6 +18,12 @@ import (
 // it, as in cloud-provider-azure; warnSwitch then warns.
 func parseSwitch(text string) (bool, error) { return strings.EqualFold(text, "true"), nil }
 
+// parseTrimmed returns true for "true" in any case, also with blanks around it, as cloud-provider-azure does for private link
+// services; warnTrimmed warns of other texts.
+func parseTrimmed(text string) (bool, error) {
+	return strings.EqualFold(strings.TrimSpace(text), "true"), nil
+}
+
 // parseExact returns true for "true" alone, as cloud-provider-azure does where a Service's kind of
 // address depends on it; warnExact then warns.
 func parseExact(text string) (bool, error) { return text == "true", nil }

@@ -5,7 +5,7 @@ import "strings"
 // Annotations of Services: the private link service.
 var (
 	LinkCreate = Annotation[bool]{
-		Name: service + "azure-pls-create", parse: parseSwitch, warnText: warnSwitch,
+		Name: service + "azure-pls-create", parse: parseTrimmed, warnText: warnTrimmed,
 		Doc: "Creates a private link service for the Service's IPv4 address, which must be internal or without floating IP, " +
 			"on a load balancer whose backend pools list network interfaces. An existing one does not change while the value is " +
 			"neither true nor false.",
@@ -42,7 +42,7 @@ var (
 		Allowed: "domain names, separated by blanks",
 	}
 	LinkProxyProtocol = Annotation[bool]{
-		Name: service + "azure-pls-proxy-protocol", parse: parseSwitch, warnText: warnSwitch,
+		Name: service + "azure-pls-proxy-protocol", parse: parseTrimmed, warnText: warnTrimmed,
 		Doc:     "Passes the client's address to the nodes in a PROXY protocol header.",
 		Allowed: allowedSwitch,
 	}

@@ -28,6 +28,7 @@ func Warnings(annotations map[string]string, ports []int32) []*Error {
 // Other words count as the first argument, as in earlier implementations.
 var (
 	warnSwitch   = warnSpelling(parseSwitch)
+	warnTrimmed  = warnSpelling(parseTrimmed)
 	warnExact    = warnSpelling(parseExact)
 	warnProtocol = warnOthers("tcp", "tcp", "http", "https")
 )

@@ -60,6 +60,7 @@ func TestRealFailures(t *testing.T) {
 		{"deallocated", deallocated},
 		{"restarted", restarted},
 		{"grown and shrunk", grownAndShrunk},
+		{"removed as planned", removedAsPlanned},
 	} {
 		if !t.Run(one.name, func(t *testing.T) { one.happen(f.in(t)) }) {
 			return // what comes after begins with a whole cluster
@@ -340,10 +341,14 @@ func deallocated(f *failures) {
 	f.start(vm)
 }
 
+// longestShutdown is the longest time that a machine takes to end, by its own limits: load balancers notice (11 s), pods are evicted
+// (5 s) and end (60 s), the API server learns of it (2 s), programs end (5 s), and what is left is killed (10 s).
+const longestShutdown = (11 + 5 + 60 + 2 + 5 + 10) * time.Second
+
 // isOff waits until a machine was told to end and did.
 func (f *failures) isOff(node string) {
 	f.t.Helper()
-	wait(f.t, time.Minute, "the end of "+node, func() string { return f.off(node) })
+	wait(f.t, longestShutdown, "the end of "+node, func() string { return f.off(node) })
 }
 
 // restarted restarts a machine before its node becomes NotReady; its pods are ready some time later.
@@ -368,26 +373,69 @@ func pids(dir string) []int {
 	return all
 }
 
+// scale gives the scale set a capacity.
+func (f *failures) scale(to int) {
+	f.t.Helper()
+	body := azure.Document(fmt.Sprintf(`{"sku":{"capacity":%d}}`, to))
+	if _, err := f.azure.Patch(f.t.Context(), azure.Write{ID: f.scaleSet(), Body: body}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// removedAsPlanned: a node leaves the pools and is drained before its machine is deleted, as the guide says. No request is lost.
+func removedAsPlanned(f *failures) {
+	before := map[string]bool{}
+	for _, n := range f.nodes() {
+		before[n.Name] = true
+	}
+	f.scale(4)
+	added := ""
+	wait(f.t, machineGone, "a fourth node", func() string {
+		for _, n := range f.nodes() {
+			if !before[n.Name] {
+				added = n.Name
+				return f.ready(added)
+			}
+		}
+		return "it is not there"
+	})
+	f.whole(4)
+	f.under("a machine removed as planned", planned(), func() {
+		f.must("", "label", "node", added, corev1.LabelNodeExcludeBalancers+"=true")
+		wait(f.t, time.Minute, "the node out of the pools", func() string {
+			for _, address := range []string{f.local, f.any} {
+				if got := f.healthy(address); len(got) != 3 {
+					return fmt.Sprintf("healthy backends of %s: %v", address, got)
+				}
+			}
+			return ""
+		})
+		f.must("", "drain", added, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=1m")
+		f.scale(3)
+		f.isOff(added)
+	}, func() string {
+		if _, found := f.node(added); found {
+			return "the node is there"
+		}
+		return ""
+	})
+	f.whole(3)
+}
+
 // grownAndShrunk: a machine more does no harm, a machine less leaves nothing.
 func grownAndShrunk(f *failures) {
 	const added = "nodes0-000003"
-	scale := func(to int) {
-		body := azure.Document(fmt.Sprintf(`{"sku":{"capacity":%d}}`, to))
-		if _, err := f.azure.Patch(f.t.Context(), azure.Write{ID: f.scaleSet(), Body: body}); err != nil {
-			f.t.Fatal(err)
-		}
-	}
 	var took time.Duration
 	f.under("a machine more", noticed(), func() {
 		began := time.Now()
-		scale(4)
+		f.scale(4)
 		wait(f.t, machineGone, "a fourth node", func() string { return f.ready(added) })
 		took = time.Since(began)
 	}, func() string { return "" })
 	f.t.Logf("a machine more: node ready after %s", short(took))
 	f.whole(4)
 	f.under("a machine less", planned(), func() {
-		scale(3)
+		f.scale(3)
 		f.isOff(added)
 	}, func() string {
 		if _, found := f.node(added); found {

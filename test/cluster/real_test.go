@@ -134,6 +134,7 @@ func alonePlayed() []scenario {
 		{"host ports", hostPorts},
 		{"pods for the API server", podsForAPIServer},
 		{"a webhook in a pod", webhook},
+		{"an aggregated API in a pod", aggregated},
 		{"labels that a kubelet may not change", restrictedKubelet},
 	}
 }

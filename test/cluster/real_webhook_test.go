@@ -76,6 +76,66 @@ func webhook(c *cluster) {
 	})
 }
 
+// aggregatedObjects are a pod on a node that serves an API, its Service, and the registration at the API server.
+const aggregatedObjects = `
+apiVersion: v1
+kind: Secret
+metadata: {name: aggregated}
+type: kubernetes.io/tls
+data: {tls.crt: %[1]s, tls.key: %[2]s}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: aggregated, labels: {app: aggregated}}
+spec:
+  nodeName: %[3]s
+  containers:
+  - name: web
+    image: kaz.local/web:1
+    imagePullPolicy: Never
+    command: [/box, api, /tls]
+    readinessProbe: {tcpSocket: {port: 8443}, periodSeconds: 1}
+    volumeMounts: [{name: tls, mountPath: /tls, readOnly: true}]
+  volumes: [{name: tls, secret: {secretName: aggregated}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: aggregated}
+spec: {selector: {app: aggregated}, ports: [{port: 443, targetPort: 8443}]}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.kaz.test}
+spec:
+  group: kaz.test
+  version: v1
+  groupPriorityMinimum: 1000
+  versionPriority: 10
+  service: {namespace: default, name: aggregated}
+  caBundle: %[1]s
+`
+
+// aggregated checks that the API server passes requests of a group on to a pod behind a Service with a ClusterIP, with the name of
+// the user, as for metrics-server.
+func aggregated(c *cluster) {
+	cert, key := selfSigned(c.t, "aggregated.default.svc")
+	c.must(fmt.Sprintf(aggregatedObjects, cert, key, c.nodes()[1].Name), "apply", "-f", "-")
+	defer c.must("", "delete", "apiservice/v1.kaz.test", "pod/aggregated", "service/aggregated", "secret/aggregated", "--wait=false")
+	c.must("", "wait", "--for=condition=Available", "apiservice/v1.kaz.test", "--timeout=1m")
+	got := c.must("", "get", "--raw", "/apis/kaz.test/v1/answers/mine")
+	for _, want := range []string{`"name":"mine"`, "pod aggregated client", `"user":"`} {
+		if !strings.Contains(got, want) {
+			c.t.Errorf("the API in a pod answers %s, want %s", got, want)
+		}
+	}
+	if strings.Contains(got, `"user":""`) {
+		c.t.Errorf("the API in a pod does not learn the user: %s", got)
+	}
+	if resources := c.must("", "api-resources", "--api-group=kaz.test"); !strings.Contains(resources, "answers") {
+		c.t.Errorf("the resources of the group are %q", resources)
+	}
+}
+
 // selfSigned returns a certificate for a host and its key, PEM in base64.
 func selfSigned(t *testing.T, host string) (cert, key string) {
 	t.Helper()

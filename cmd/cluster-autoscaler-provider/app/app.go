@@ -18,7 +18,9 @@ func Command(lookup func(string) (string, bool)) *cobra.Command {
 		Name:  name,
 		Short: "Serve Azure's scale sets as the node groups of cluster-autoscaler",
 		Long: `The cluster-autoscaler-provider makes scale sets of a resource group the node groups of an unmodified
-cluster-autoscaler, which reaches it with --cloud-provider=externalgrpc.`,
+cluster-autoscaler, which reaches it with --cloud-provider=externalgrpc.
+
+The command "cluster-autoscaler-provider check" shows which scale sets are node groups, and why others are not. It changes nothing.`,
 		Example: `  # beside cluster-autoscaler in one pod
   cluster-autoscaler-provider --cloud-config=/etc/kubernetes/azure.json --nodes=1:10:pool
 

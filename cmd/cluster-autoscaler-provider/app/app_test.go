@@ -42,6 +42,10 @@ func execute(values map[string]string, args ...string) error {
 // TestBadFlags checks that all mistakes are named at once, before anything is opened. It has the scenario S2, and S37 as
 // far as flags go.
 func TestBadFlags(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "azure.json")
+	if err := os.WriteFile(broken, []byte(`{"cloud":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for args, want := range map[string][]string{
 		"":                          {"neither --nodes nor --node-group-auto-discovery is given"},
 		"--nodes=5:3:a --nodes=1:3": {`--nodes "5:3:a": the greatest size 3 is below`, `--nodes "1:3": must be MIN:MAX:NAME`},
@@ -50,7 +54,10 @@ func TestBadFlags(t *testing.T) {
 		"--nodes=1:3:a --address=8086":                      {`--address "8086": must be HOST:PORT`},
 		"--nodes=1:3:a --cert=c":                            {"all three are needed, or none"},
 		"--nodes=1:3:a --refresh=1ms":                       {"--refresh 1ms: must be 1s or more"},
-		"check --nodes=1:3:a --cloud-config=/nowhere":       {"--cloud-config: open /nowhere"},
+		"check --nodes=1:3:a --cloud-config=/nowhere":       {"--cloud-config: open /nowhere", "such as ARM_SUBSCRIPTION_ID"},
+		"--nodes=1:3:a --nodes=1:4:A":                       {`--nodes "1:4:A": another one gives a the limits 1 to 3`},
+		"--nodes=1:3:a --prices=/nowhere":                   {"--prices: open /nowhere", "want an http(s) URL"},
+		"check --nodes=1:3:a --cloud-config=" + broken:      {"--cloud-config " + broken + ": it is neither JSON nor YAML"},
 		"check":                      {"neither --nodes nor"},
 		"check --nodes=1:2:a -o xml": {`--output "xml": must be text, json or yaml`},
 		"--nodes=1:3:a more":         {"no arguments are allowed"},

@@ -79,6 +79,9 @@ func readConfig(path string, lookup func(string) (string, bool), log *slog.Logge
 	file, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && overrides != nil:
+	case errors.Is(err, fs.ErrNotExist):
+		return cloudconfig.Config{}, extra, fmt.Errorf("--cloud-config: %w; name the azure.json of the cluster, or set the environment "+
+			"variables of the in-tree provider, such as ARM_SUBSCRIPTION_ID and ARM_RESOURCE_GROUP", err)
 	case err != nil:
 		return cloudconfig.Config{}, extra, fmt.Errorf("--cloud-config: %w", err)
 	}
@@ -109,7 +112,7 @@ func cutOwn(file []byte) (rest []byte, o own, err error) {
 		return nil, o, nil
 	}
 	if err := yaml.Unmarshal(file, &o); err != nil {
-		return nil, o, err
+		return nil, o, fmt.Errorf("it is neither JSON nor YAML: %w", err)
 	}
 	var keys map[string]any
 	if err := yaml.Unmarshal(file, &keys); err != nil {

@@ -284,6 +284,7 @@ func TestCheck(t *testing.T) {
 		"--nodes=1:4:nodes0 -o json":            {`"scaleSet":"nodes0"`, `"nodeGroup":true`},
 		"--nodes=1:4:nodes0 -o yaml":            {"- capacity: 2\n", "  nodeGroup: true\n"},
 		"--node-group-auto-discovery=label:a=b": {"lacks the tag a=b"},
+		"--nodes=1:4:nodes1":                    {"nodes1     no", "the resource group has no scale set of this name"},
 	} {
 		out, err := program(t.Context(), local, append([]string{"check", "--cloud-config=" + config}, strings.Fields(args)...)...).Output()
 		if err != nil {

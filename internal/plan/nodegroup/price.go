@@ -1,6 +1,8 @@
 package nodegroup
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +28,7 @@ type Offer struct{ Windows, Spot bool }
 type Rates map[Offer]float64
 
 // ReadRates returns the rates of a size in a region. Reservations, the outdated low priority, and units other than the hour are
-// left out. Of several meters of one offer the cheapest counts: some have a second one, with a price of its own, for a few customers.
+// left out. Of several meters of one offer the cheapest counts.
 func ReadRates(items []PriceItem, region, size string) Rates {
 	rates := Rates{}
 	for _, i := range items {
@@ -89,37 +91,43 @@ type Priced struct {
 
 // UnitsOf returns what resources cost at the cheapest of the sizes that have them. ok is false if no size has a price.
 func UnitsOf(sizes []Priced) (u Units, ok bool) {
+	priced := slices.DeleteFunc(slices.Clone(sizes), func(s Priced) bool { return s.Hourly <= 0 || s.weight() == 0 })
+	plain := slices.DeleteFunc(slices.Clone(priced), func(s Priced) bool { return deviceOf(s.Size) != "" })
 	u.Devices = map[corev1.ResourceName]float64{}
-	plain := false
-	for _, s := range sizes {
-		weight := float64(s.VCPUs)*gibPerCPU + gib(s.MemoryBytes)
-		if s.Hourly <= 0 || weight == 0 {
-			continue
-		}
-		isPlain := deviceOf(s.Size) == ""
-		if perGiB := s.Hourly / weight; !ok || isPlain && !plain || isPlain == plain && perGiB < u.GiB {
-			u.GiB, u.CPU = perGiB, perGiB*gibPerCPU
-		}
-		ok, plain = true, plain || isPlain
+	switch {
+	case len(plain) > 0:
+		u.GiB = perGiB(plain)
+	case len(priced) > 0: // nothing tells the devices from the rest of the machine
+		u.GiB = perGiB(priced)
 	}
-	if !plain {
-		return u, ok // no size tells devices from the rest of the machine
+	u.CPU = u.GiB * gibPerCPU
+	if len(plain) == 0 {
+		return u, len(priced) > 0
 	}
-	for _, s := range sizes {
+	for _, s := range priced {
 		device := deviceOf(s.Size)
-		if device == "" || s.Hourly <= 0 {
+		if device == "" {
 			continue
 		}
-		rest := u.CPU*float64(s.VCPUs) + u.GiB*gib(s.MemoryBytes)
-		each := max(s.Hourly-rest, 0) / float64(max(s.GPUs, 1))
+		each := max(s.Hourly-u.GiB*s.weight(), 0) / float64(max(s.GPUs, 1))
 		if have, known := u.Devices[device]; !known || each < have {
 			u.Devices[device] = each
 		}
 	}
-	return u, ok
+	return u, true
 }
 
-func gib(bytes int64) float64 { return float64(bytes) / (1 << 30) }
+// weight returns the cores and the memory of a size, in GiB.
+func (s Size) weight() float64 { return float64(s.VCPUs)*gibPerCPU + float64(s.MemoryBytes)/(1<<30) }
+
+// perGiB returns the price of a GiB of the size where it is cheapest.
+func perGiB(sizes []Priced) float64 {
+	least := math.Inf(1)
+	for _, s := range sizes {
+		least = min(least, s.Hourly/s.weight())
+	}
+	return least
+}
 
 // Price returns what the resources that a pod requests cost in a time.
 func (u Units) Price(pod *corev1.Pod, during time.Duration) float64 {

@@ -42,6 +42,11 @@ func ParseSelection(named, discoveries []string) (s Selection, err error) {
 		if wrong != nil {
 			err = errors.Join(err, fmt.Errorf("--nodes %w", wrong))
 		}
+		same := func(other Named) bool { return wrong == nil && strings.EqualFold(other.Name, n.Name) }
+		if i := slices.IndexFunc(s.Named, same); i >= 0 && s.Named[i].Limits != n.Limits {
+			err = errors.Join(err, fmt.Errorf("--nodes %q: another one gives %s the limits %d to %d: name each scale set once",
+				value, s.Named[i].Name, s.Named[i].Min, s.Named[i].Max))
+		}
 		s.Named = append(s.Named, n)
 	}
 	for _, value := range discoveries {
@@ -52,6 +57,21 @@ func ParseSelection(named, discoveries []string) (s Selection, err error) {
 		s.Discoveries = append(s.Discoveries, d)
 	}
 	return s, err
+}
+
+// NoScaleSet is the reason of a name in --nodes that no scale set has.
+const NoScaleSet = "the resource group has no scale set of this name"
+
+// Missing returns the names in --nodes of which has says that no scale set has them.
+func (s Selection) Missing(has func(name string) bool) []string {
+	var names []string
+	for _, n := range s.Named {
+		if !has(n.Name) {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // ParseNamed reads a value of --nodes: MIN:MAX:NAME.

@@ -24,6 +24,7 @@ import (
 const usage = `box pause                      wait for SIGTERM
 box web [ADDRESS...]           answer HTTP and UDP with the names of client and server; ADDRESS is [HOST]:PORT, default :8080
 box admit DIR                  refuse every object as an admission webhook at :8443, with tls.crt and tls.key in DIR
+box api DIR                    serve the API kaz.test/v1 to the aggregator of an API server at :8443, likewise
 box get URL                    send an HTTP request
 box udp HOST:PORT [TEXT]       send a UDP packet
 box write FILE TEXT            write a text to a file, and wait until it is on the disk
@@ -52,7 +53,9 @@ func run(ctx context.Context, args []string) error {
 	case "web":
 		return web(ctx, args)
 	case "admit":
-		return admit(ctx, args)
+		return serveTLS(ctx, command, args, http.HandlerFunc(refuse))
+	case "api":
+		return serveTLS(ctx, command, args, aggregated())
 	case "get":
 		return get(ctx, args)
 	case "udp":
@@ -157,11 +160,12 @@ func stream(w http.ResponseWriter, r *http.Request, text string) {
 	}
 }
 
-func admit(ctx context.Context, args []string) error {
+// serveTLS serves the API server until ctx ends.
+func serveTLS(ctx context.Context, command string, args []string, handler http.Handler) error {
 	if len(args) != 1 {
-		return errors.New("admit takes a directory")
+		return errors.New(command + " takes a directory")
 	}
-	server := &http.Server{Addr: ":8443", Handler: http.HandlerFunc(refuse), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Addr: ":8443", Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	err := server.ListenAndServeTLS(filepath.Join(args[0], "tls.crt"), filepath.Join(args[0], "tls.key"))
 	if errors.Is(err, http.ErrServerClosed) {
@@ -188,6 +192,27 @@ func refuse(w http.ResponseWriter, r *http.Request) {
 		"apiVersion": review.APIVersion, "kind": review.Kind,
 		"response": object{"uid": review.Request.UID, "allowed": false, "status": object{"message": answer(r.RemoteAddr, at, r.Host)}},
 	})
+}
+
+// aggregated serves the group kaz.test with one resource, whose objects say who asked where.
+func aggregated() http.Handler {
+	type object = map[string]any
+	send := func(w http.ResponseWriter, o object) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(o) // the client is gone
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /apis/kaz.test/v1", func(w http.ResponseWriter, _ *http.Request) {
+		send(w, object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "kaz.test/v1", "resources": []object{
+			{"name": "answers", "singularName": "answer", "namespaced": false, "kind": "Answer", "verbs": []string{"get"}},
+		}})
+	})
+	mux.HandleFunc("GET /apis/kaz.test/v1/answers/{name}", func(w http.ResponseWriter, r *http.Request) {
+		at := r.Context().Value(http.LocalAddrContextKey).(net.Addr).String()
+		send(w, object{"kind": "Answer", "apiVersion": "kaz.test/v1", "metadata": object{"name": r.PathValue("name")},
+			"answer": answer(r.RemoteAddr, at, r.Host), "user": r.Header.Get("X-Remote-User")})
+	})
+	return mux
 }
 
 func echo(p net.PacketConn) error {

@@ -185,7 +185,10 @@ func (r *reader) probeProtocol(p v1.ServicePort) string {
 	if p.AppProtocol != nil {
 		appProtocol = *p.AppProtocol
 	}
-	word := firstOf(readPort(r, key.PortProbeProtocol, p.Port, ""), appProtocol, read(r, key.ProbeProtocol.Read))
+	word, own, _ := key.PortProbeProtocol.Lookup(r.Annotations, p.Port)
+	if !own { // an empty value is one, and counts as tcp in cloud-provider-azure
+		word = firstOf(appProtocol, read(r, key.ProbeProtocol.Read))
+	}
 	switch strings.ToLower(word) {
 	case "http":
 		return "Http"

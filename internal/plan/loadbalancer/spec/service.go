@@ -84,9 +84,10 @@ func (s Service) LoadBalancersAsked() []string {
 }
 
 // asksNodes reports whether the nodes say if they have endpoints of the Service.
-// They do not understand PROXY protocol, which a private link's probes speak.
+// They do not understand PROXY protocol, which a private link's probes speak. Here cloud-provider-azure reads the annotation
+// without removing blanks, and the probes in place must stay.
 func (s Service) asksNodes() bool {
-	proxied, _ := key.LinkProxyProtocol.Read(s.Annotations)
+	proxied := strings.EqualFold(s.Annotations[key.LinkProxyProtocol.Name], "true")
 	return s.IsLocal() && s.Spec.HealthCheckNodePort > 0 && (!key.LinkStays(s.Annotations) || !proxied)
 }
 
