@@ -59,6 +59,7 @@ type build struct {
 // needsBase are programs that run other programs, which an image must have.
 var needsBase = map[string]string{
 	"azuredisk-csi-driver": "mount, umount, blkid, fsck, mkfs.ext4, mkfs.xfs, resize2fs and xfs_growfs",
+	"azurefile-csi-driver": "mount, umount, mount.cifs and mount.nfs",
 }
 
 // baseOf returns the base image of a program, "" for none.

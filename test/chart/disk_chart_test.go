@@ -101,7 +101,14 @@ func needs() map[string][]string {
 	return map[string][]string{
 		"driver of the controller": slices.Concat(can(read, "nodes", "persistentvolumes", storage+"volumeattachments"),
 			[]string{"get secrets azure-cloud-provider in kube-system"}),
-		"driver of a node": slices.Concat(can("get patch", "nodes"), can("get", storage+"csinodes"), can("list", storage+"volumeattachments")),
+		"driver of a node":               slices.Concat(can("get patch", "nodes"), can("get", storage+"csinodes"), can("list", storage+"volumeattachments")),
+		"share driver of the controller": slices.Concat(can("list", "persistentvolumes"), can("get create update", "secrets")),
+		"share driver of a node":         can("get", "secrets"),
+		"share driver that checks":       can("create", "authorization.k8s.io/subjectaccessreviews"),
+		"csi-provisioner without attachments": slices.Concat(can(read+" create patch delete", "persistentvolumes"),
+			can(read+" update", "persistentvolumeclaims"),
+			can(read, storage+"storageclasses", storage+"csinodes", storage+"volumeattributesclasses", "nodes"),
+			can("get list", snapshot+"volumesnapshots", snapshot+"volumesnapshotcontents"), events, election),
 		"csi-provisioner": slices.Concat(can(read+" create patch delete", "persistentvolumes"), can(read+" update", "persistentvolumeclaims"),
 			can(read, storage+"storageclasses", storage+"csinodes", storage+"volumeattachments", storage+"volumeattributesclasses", "nodes"),
 			can("get list", snapshot+"volumesnapshots", snapshot+"volumesnapshotcontents"), events, election),
@@ -119,54 +126,71 @@ func needs() map[string][]string {
 	}
 }
 
-// TestDiskRights checks that each service account has what its containers need, and nothing else.
-func TestDiskRights(t *testing.T) {
-	withoutSnapshots := set("snapshot.sidecar", false)
-	for _, c := range []struct {
-		account    string
-		values     map[string]any
-		containers []string
-	}{
-		{"csi-azuredisk-controller-sa", everyDisk(),
-			[]string{"driver of the controller", "csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter"}},
-		{"csi-azuredisk-controller-sa", withoutSnapshots,
-			[]string{"driver of the controller", "csi-provisioner", "csi-attacher", "csi-resizer"}},
-		{"csi-azuredisk-node-sa", everyDisk(), []string{"driver of a node"}},
-		{"csi-snapshot-controller-sa", everyDisk(), []string{"snapshot-controller"}},
-	} {
+// account is a service account with the containers that use it.
+type account struct {
+	name       string
+	values     map[string]any
+	containers []string
+}
+
+// checkRights checks that each service account of a chart has what its containers need, and nothing else.
+func checkRights(t *testing.T, folder string, accounts []account) {
+	t.Helper()
+	for _, c := range accounts {
 		var want []string
 		for _, name := range c.containers {
 			want = append(want, needs()[name]...)
 		}
 		slices.Sort(want)
 		want = slices.Compact(want)
-		got := rights(t, diskFolder, c.values, c.account)
+		got := rights(t, folder, c.values, c.name)
 		for _, right := range got {
 			if !slices.Contains(want, right) {
-				t.Errorf("%s: no container needs %s", c.account, right)
+				t.Errorf("%s with %v: no container needs %s", c.name, c.values, right)
 			}
 		}
 		for _, right := range want {
 			if !slices.Contains(got, right) {
-				t.Errorf("%s: lacks %s", c.account, right)
+				t.Errorf("%s with %v: lacks %s", c.name, c.values, right)
 			}
+		}
+	}
+}
+
+// TestDiskRights checks the rights of the disk driver's service accounts.
+func TestDiskRights(t *testing.T) {
+	checkRights(t, diskFolder, []account{
+		{"csi-azuredisk-controller-sa", everyDisk(),
+			[]string{"driver of the controller", "csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter"}},
+		{"csi-azuredisk-controller-sa", set("snapshot.sidecar", false),
+			[]string{"driver of the controller", "csi-provisioner", "csi-attacher", "csi-resizer"}},
+		{"csi-azuredisk-node-sa", everyDisk(), []string{"driver of a node"}},
+		{"csi-snapshot-controller-sa", everyDisk(), []string{"snapshot-controller"}},
+	})
+}
+
+// counted are values with the objects that they create, by kind.
+type counted struct {
+	values map[string]any
+	want   map[string]int
+}
+
+func checkCounts(t *testing.T, folder string, cases map[string]counted) {
+	t.Helper()
+	for name, c := range cases {
+		kinds := map[string]int{}
+		for _, o := range objectsOf[object](t, folder, c.values, func(o object) string { return o.Kind + " " + o.Metadata.Name }) {
+			kinds[o.Kind]++
+		}
+		if !maps.Equal(kinds, c.want) {
+			t.Errorf("%s: %v, want %v", name, kinds, c.want)
 		}
 	}
 }
 
 // TestDiskObjects checks which objects the values create, under the names of the chart that this one replaces.
 func TestDiskObjects(t *testing.T) {
-	count := func(values map[string]any) map[string]int {
-		kinds := map[string]int{}
-		for _, o := range diskObjects(t, values) {
-			kinds[o.Kind]++
-		}
-		return kinds
-	}
-	for name, c := range map[string]struct {
-		values map[string]any
-		want   map[string]int
-	}{
+	checkCounts(t, diskFolder, map[string]counted{
 		"defaults": {nil, map[string]int{"Deployment": 1, "DaemonSet": 1, "PodDisruptionBudget": 1, "CSIDriver": 1, "ServiceAccount": 2,
 			"ClusterRole": 6, "ClusterRoleBinding": 6, "Role": 2, "RoleBinding": 2}},
 		"everything": {everyDisk(), map[string]int{"Deployment": 2, "DaemonSet": 1, "PodDisruptionBudget": 2, "CSIDriver": 1,
@@ -177,11 +201,7 @@ func TestDiskObjects(t *testing.T) {
 				"serviceAccount": map[string]any{"create": false}, "rbac": map[string]any{"create": false}},
 			map[string]int{"Deployment": 1, "DaemonSet": 1, "CSIDriver": 1},
 		},
-	} {
-		if got := count(c.values); !maps.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
+	})
 	all := diskObjects(t, everyDisk())
 	for _, name := range []string{diskController, diskNode, snapshots, "CSIDriver disk.csi.azure.com",
 		"ServiceAccount csi-azuredisk-controller-sa", "ServiceAccount csi-azuredisk-node-sa", "ServiceAccount csi-snapshot-controller-sa",
@@ -194,44 +214,32 @@ func TestDiskObjects(t *testing.T) {
 
 // TestDiskConfined checks that of all containers only the driver of a node has rights on the machine.
 func TestDiskConfined(t *testing.T) {
-	for name, o := range diskObjects(t, everyDisk()) {
-		for i, c := range o.Spec.Template.Spec.Containers {
-			s := c.SecurityContext
-			confined := s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem && s.AllowPrivilegeEscalation != nil &&
-				!*s.AllowPrivilegeEscalation && slices.Equal(s.Capabilities.Drop, []string{"ALL"})
-			if node := name == diskNode && i == 0; confined == node {
-				t.Errorf("%s: container %d: %+v", name, i, s)
-			}
-		}
-	}
+	checkConfined(t, diskObjects(t, everyDisk()), diskNode)
 	p := diskObjects(t, set("controller.runAsUser", 65532))[diskController].Spec.Template.Spec.SecurityContext
 	if p.RunAsUser != 65532 || p.RunAsNonRoot == nil || !*p.RunAsNonRoot {
 		t.Errorf("%+v", p)
 	}
 }
 
-// TestDiskFlags checks that the driver knows every flag that the chart sets, and what values change.
-func TestDiskFlags(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "azuredisk-csi-driver.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	driver := func(values map[string]any, name string) []string {
-		return diskObjects(t, values)[name].Spec.Template.Spec.Containers[0].Args
-	}
-	for _, name := range []string{diskController, diskNode} {
-		for _, arg := range driver(nil, name) {
-			flag, _, _ := strings.Cut(arg, "=")
-			if flag != "--v" && !strings.Contains(string(page), "| `"+flag+"` |") {
-				t.Errorf("%s: the driver has no %s", name, flag)
+// checkConfined checks that of all containers only the first of an object has rights on the machine.
+func checkConfined(t *testing.T, all map[string]object, free string) {
+	t.Helper()
+	for name, o := range all {
+		for i, c := range o.Spec.Template.Spec.Containers {
+			s := c.SecurityContext
+			confined := s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem && s.AllowPrivilegeEscalation != nil &&
+				!*s.AllowPrivilegeEscalation && slices.Equal(s.Capabilities.Drop, []string{"ALL"})
+			if node := name == free && i == 0; confined == node {
+				t.Errorf("%s: container %d: %+v", name, i, s)
 			}
 		}
 	}
-	for _, c := range []struct {
-		object string
-		values map[string]any
-		want   string
-	}{
+}
+
+// TestDiskFlags checks that the driver knows every flag that the chart sets, and what values change.
+func TestDiskFlags(t *testing.T) {
+	checkFlags(t, diskObjects(t, nil), "azuredisk-csi-driver", diskController, diskNode)
+	checkArguments(t, func(values map[string]any) map[string]object { return diskObjects(t, values) }, []argument{
 		{diskController, nil, "--metrics-address=0.0.0.0:29604"},
 		{diskNode, nil, "--metrics-address=0.0.0.0:29605"},
 		{diskNode, nil, "--kubelet-registration-path=/var/lib/kubelet/plugins/disk.csi.azure.com/csi.sock"},
@@ -240,8 +248,37 @@ func TestDiskFlags(t *testing.T) {
 		{diskNode, set("driver.volumeAttachLimit", 4), "--volume-attach-limit=4"},
 		{diskController, set("driver.userAgentSuffix", "a b"), "--user-agent-suffix=a b"},
 		{diskController, set("controller.extraArgs", []any{"--profiling"}), "--profiling"},
-	} {
-		if got := driver(c.values, c.object); !slices.Contains(got, c.want) {
+	})
+}
+
+// checkFlags checks that the page of a program has every flag that objects set.
+func checkFlags(t *testing.T, all map[string]object, program string, names ...string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", program+".md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		for _, arg := range all[name].Spec.Template.Spec.Containers[0].Args {
+			flag, _, _ := strings.Cut(arg, "=")
+			if flag != "--v" && !strings.Contains(string(page), "| `"+flag+"` |") {
+				t.Errorf("%s: the driver has no %s", name, flag)
+			}
+		}
+	}
+}
+
+// argument is an argument that an object's first container has with values.
+type argument struct {
+	object string
+	values map[string]any
+	want   string
+}
+
+func checkArguments(t *testing.T, render func(values map[string]any) map[string]object, all []argument) {
+	t.Helper()
+	for _, c := range all {
+		if got := render(c.values)[c.object].Spec.Template.Spec.Containers[0].Args; !slices.Contains(got, c.want) {
 			t.Errorf("%s with %v: no %s in %q", c.object, c.values, c.want, got)
 		}
 	}
@@ -308,10 +345,7 @@ cloud: AzurePublicCloud
 
 // TestDiskRefused checks that invalid values are rejected, with an error that names the key and what is wrong.
 func TestDiskRefused(t *testing.T) {
-	for _, c := range []struct {
-		values map[string]any
-		want   []string
-	}{
+	checkRefused(t, diskFolder, []refused{
 		{set("controller.replica", 2), []string{"/controller", "replica"}},
 		{set("controller.replicas", 0), []string{"/controller/replicas", "0"}},
 		{set("controller.metricsPort", 70000), []string{"/controller/metricsPort", "70,?000"}},
@@ -326,8 +360,19 @@ func TestDiskRefused(t *testing.T) {
 		{set("storageClasses", []any{map[string]any{"name": "a", "reclaimPolicy": "Keep"}}), []string{"/storageClasses/0/reclaimPolicy"}},
 		{set("snapshot.VolumeSnapshotClass.deletionPolicy", "Keep"), []string{"/snapshot/VolumeSnapshotClass/deletionPolicy"}},
 		{set("driver.name", "Disk"), []string{"/driver/name", "Disk"}},
-	} {
-		_, err := render(loadFrom(t, diskFolder), c.values)
+	})
+}
+
+// refused are values that a chart rejects, with what the error says.
+type refused struct {
+	values map[string]any
+	want   []string
+}
+
+func checkRefused(t *testing.T, folder string, all []refused) {
+	t.Helper()
+	for _, c := range all {
+		_, err := render(loadFrom(t, folder), c.values)
 		if err == nil {
 			t.Errorf("%v is accepted", c.values)
 			continue

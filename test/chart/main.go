@@ -84,12 +84,16 @@ func charts() map[string]map[string]any {
 	disk := everyDisk()
 	// A VolumeSnapshotClass without its CustomResourceDefinition would make kubectl refuse the whole folder.
 	disk["snapshot"] = map[string]any{"enabled": true}
-	return map[string]map[string]any{folder: everything(), diskFolder: disk, autoscalerFolder: {}}
+	// The charts of both drivers can have the snapshot-controller, and a cluster needs one.
+	share := everyShare()
+	delete(share, "snapshot")
+	return map[string]map[string]any{folder: everything(), diskFolder: disk, shareFolder: share, autoscalerFolder: {}}
 }
 
 var (
 	folder           = filepath.Join("..", "..", "deploy", "chart")
 	diskFolder       = filepath.Join("..", "..", "deploy", "charts", "azuredisk-csi-driver")
+	shareFolder      = filepath.Join("..", "..", "deploy", "charts", "azurefile-csi-driver")
 	autoscalerFolder = filepath.Join("..", "..", "deploy", "charts", "cluster-autoscaler-provider")
 )
 
@@ -111,9 +115,21 @@ func everyDisk() map[string]any {
 	}
 }
 
+// everyShare returns values that enable all features of the chart azurefile-csi-driver.
+func everyShare() map[string]any {
+	return map[string]any{
+		"snapshot": map[string]any{"enabled": true, "VolumeSnapshotClass": map[string]any{"enabled": true}},
+		"storageClasses": []any{
+			map[string]any{"name": "azurefile-csi", "parameters": map[string]any{"skuName": "Standard_LRS"}},
+			map[string]any{"name": "azurefile-csi-premium", "parameters": map[string]any{"skuName": "Premium_LRS"}},
+			map[string]any{"name": "azurefile-csi-nfs", "parameters": map[string]any{"protocol": "nfs"}},
+		},
+	}
+}
+
 // sources are the folders of the charts in deploy.
 var sources = map[string]string{"kaz": "chart", "azuredisk-csi-driver": "charts/azuredisk-csi-driver",
-	"cluster-autoscaler-provider": "charts/cluster-autoscaler-provider"}
+	"azurefile-csi-driver": "charts/azurefile-csi-driver", "cluster-autoscaler-provider": "charts/cluster-autoscaler-provider"}
 
 // notOfPlainManifests reports whether a line is a label that names Helm.
 func notOfPlainManifests(line string) bool {
