@@ -57,8 +57,36 @@ func (e *Emulator) Coverage() string {
 	var b strings.Builder
 	b.WriteString("| type | verbs | actions | reads below it | latencies of |\n|---|---|---|---|---|\n")
 	for _, t := range e.Types() {
+		if t.Family == documentFamily {
+			continue
+		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", t.Name, strings.Join(t.Verbs, " "), strings.Join(t.Actions, ", "),
 			strings.Join(t.Views, ", "), strings.ReplaceAll(t.LatencyOf, "*", `\*`))
+	}
+	return b.String()
+}
+
+// documentFamily is the family of the types that are documents and nothing else.
+const documentFamily = "documents"
+
+// Documents are the types that are documents and nothing else, as a list in Markdown with a line for each provider.
+func (e *Emulator) Documents() string {
+	var b strings.Builder
+	provider := ""
+	for _, t := range e.Types() {
+		if t.Family != documentFamily {
+			continue
+		}
+		namespace, name, _ := strings.Cut(t.Name, "/")
+		if strings.EqualFold(namespace, provider) {
+			fmt.Fprintf(&b, ", `%s`", name)
+			continue
+		}
+		if provider != "" {
+			b.WriteByte('\n')
+		}
+		provider = namespace
+		fmt.Fprintf(&b, "* %s: `%s`", namespace, name)
 	}
 	return b.String()
 }

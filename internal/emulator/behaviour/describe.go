@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,7 +14,8 @@ import (
 // documents are stored as they are sent, with what the table fills in.
 //
 // A type begins with a line "type NAME" or, for a type of the table, "type NAME STYLE WHERE WORD...". The words are those of
-// [typeWords], and inline=PATH. The lines of its fields follow:
+// [typeWords], inline=PATH, and post:NAME=CODE for an action that answers with its code and nothing else. The lines of its fields
+// follow:
 //
 //	PATH KIND WORD... = JSON
 //
@@ -71,10 +74,13 @@ func (d *describer) begin(words []string) {
 	t := Type{Name: words[0], Style: style}
 	for _, word := range words[2:] {
 		inline, isInline := strings.CutPrefix(word, "inline=")
+		action, isAction := strings.CutPrefix(word, "post:")
 		set := typeWords[word]
 		switch {
 		case isInline:
 			t.Inline = inline
+		case isAction:
+			addAction(&t, action)
 		case set != nil:
 			set(&t)
 		default:
@@ -83,6 +89,23 @@ func (d *describer) begin(words []string) {
 	}
 	d.types = append(d.types, t)
 	d.at = &d.types[len(d.types)-1]
+}
+
+// addAction gives a type the action of a word NAME=CODE. An action with the code 202 is an operation.
+func addAction(t *Type, word string) {
+	name, code, _ := strings.Cut(word, "=")
+	status, err := strconv.Atoi(code)
+	if err != nil {
+		panic(fmt.Sprintf("table of types: %s has the action %s, want NAME=CODE", t.Name, word))
+	}
+	if t.Actions == nil {
+		t.Actions = map[string]Action{}
+	}
+	a := Action{Status: status}
+	if status == http.StatusAccepted {
+		a.Long, a.Busy, a.Headers = true, "-", AsyncOperation|Location
+	}
+	t.Actions[name] = a
 }
 
 func (d *describer) field(words []string) {

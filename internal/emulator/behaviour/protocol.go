@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -171,6 +172,25 @@ func StorageOperations() Protocol {
 		Name:   "Microsoft.Storage asyncoperations",
 		Result: func(o Operation) string { return o.provider("asyncoperations") + "?monitor=true" },
 		Poll:   outputWhenDone(200),
+	}
+}
+
+// ProviderOperations are the operations of providers that keep to the contract of ARM.
+func ProviderOperations() Protocol {
+	return Protocol{
+		Name:   "operationStatuses",
+		Status: func(o Operation) string { return o.provider("operationStatuses") },
+		Result: func(o Operation) string { return o.provider("operationResults") },
+		Poll: func(o Operation, result bool) Reply {
+			if result {
+				return outputWhenDone(http.StatusOK)(o, true)
+			}
+			body := Object{"id": o.provider("operationStatuses"), "name": o.ID, "status": o.State(), "startTime": Stamp(o.Start)}
+			if !o.End.IsZero() {
+				body["endTime"] = Stamp(o.End)
+			}
+			return Reply{Status: http.StatusOK, Body: o.failure(body)}
+		},
 	}
 }
 

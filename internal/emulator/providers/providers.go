@@ -5,6 +5,7 @@ import (
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/authorization"
 	"kaz/internal/emulator/behaviour/compute"
+	"kaz/internal/emulator/behaviour/documents"
 	"kaz/internal/emulator/behaviour/identity"
 	"kaz/internal/emulator/behaviour/network"
 	"kaz/internal/emulator/behaviour/registry"
@@ -24,5 +25,6 @@ func All() []behaviour.Provider {
 		registry.Provider(),
 		vault.Provider(),
 		authorization.Provider(),
+		documents.Provider(),
 	}
 }

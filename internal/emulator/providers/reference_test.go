@@ -33,7 +33,7 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.NewReplacer(
-		"{{types}}", e.Coverage(), "{{routes}}", e.Routes(), "{{latency}}", latency,
+		"{{types}}", e.Coverage(), "{{documents}}", e.Documents(), "{{routes}}", e.Routes(), "{{latency}}", latency,
 		"{{passed}}", strconv.Itoa(replayPassed), "{{all}}", strconv.Itoa(replayAll),
 	).Replace(page)
 	if *update {

@@ -1,0 +1,82 @@
+package documents_test
+
+import (
+	"strings"
+	"testing"
+
+	"kaz/internal/emulator/behaviour/behaviourtest"
+	"kaz/internal/emulator/behaviour/documents"
+	"kaz/internal/emulator/behaviour/resources"
+)
+
+// The table is read whole, so a mistake in it fails here.
+func TestTypesOfTheTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, kind := range documents.Provider().Types {
+		key := strings.ToLower(kind.Name)
+		if seen[key] {
+			t.Errorf("%s is there twice", kind.Name)
+		}
+		seen[key] = true
+		for name, action := range kind.Actions {
+			if action.Status == 0 || action.Long != (action.Status == 202) {
+				t.Errorf("%s/%s answers %d, as an operation: %v", kind.Name, name, action.Status, action.Long)
+			}
+		}
+	}
+}
+
+type (
+	exchange = behaviourtest.Exchange
+	has      = map[string]any
+)
+
+func TestADocumentIsCreatedReadChangedAndDeleted(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), documents.Provider())
+	const workspace = "~/providers/Microsoft.OperationalInsights/workspaces/Logs"
+	a.Run(
+		exchange{Do: "GET " + workspace, Status: 404, Code: "ResourceNotFound"},
+		exchange{Do: "PUT " + workspace, Body: `{"location":"East US","properties":{"sku":{"name":"pergb2018"},"retentionInDays":"31"}}`,
+			Status: 201, Header: map[string]string{"Azure-AsyncOperation": "*"}, Has: has{"properties.provisioningState": "Creating"}},
+		exchange{Do: "GET " + workspace, Has: has{"name": "Logs", "type": "Microsoft.OperationalInsights/workspaces", "location": "eastus",
+			"properties.provisioningState": "Succeeded", "properties.sku.name": "PerGB2018", "properties.retentionInDays": 31,
+			"properties.publicNetworkAccessForQuery": "Enabled"}},
+		exchange{Do: "PATCH " + workspace, Body: `{"tags":{"a":"b"}}`, Has: has{"tags.a": "b", "properties.retentionInDays": 31}},
+		exchange{Do: "GET ~~/providers/microsoft.operationalinsights/workspaces", Has: has{"value.#": 1}},
+		exchange{Do: "DELETE " + workspace, Status: 202, Header: map[string]string{"Location": "*"}},
+		exchange{Do: "DELETE " + workspace, Status: 204},
+	)
+}
+
+func TestAnOperationOfADocumentIsPolled(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), documents.Provider())
+	const cache = "~/providers/Microsoft.Cache/redis/c"
+	got := a.Request("PUT", cache, `{"location":"eastus","properties":{"sku":{"name":"basic","family":"c","capacity":"0"}}}`)
+	if got.Status != 201 {
+		t.Fatalf("PUT: %d %v", got.Status, got.Body)
+	}
+	a.Run(
+		exchange{Do: "GET " + got.Header.Get("Azure-AsyncOperation"), Has: has{"status": "Succeeded", "error": nil}},
+		exchange{Do: "GET " + cache, Has: has{"properties.sku.name": "Basic", "properties.sku.family": "C", "properties.sku.capacity": 0,
+			"properties.hostName": "c.redis.cache.windows.net"}},
+	)
+}
+
+func TestChildrenAndActionsOfDocuments(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), documents.Provider())
+	const site = "~/providers/Microsoft.Web/sites/Site"
+	a.Run(
+		exchange{Do: "PUT " + site + "/slots/blue", Body: `{"location":"eastus"}`, Status: 404, Code: "ParentResourceNotFound"},
+		exchange{Do: "PUT " + site, Body: `{"location":"eastus","properties":{"httpsOnly":"true"}}`, Has: has{
+			"properties.defaultHostName": "site.azurewebsites.net", "properties.httpsOnly": true, "kind": "app"}},
+		exchange{Do: "POST " + site + "/restart"},
+		exchange{Do: "POST " + site + "/nothing", Status: 404, Code: "InvalidResourceType"},
+		exchange{Do: "POST ~/providers/Microsoft.Web/sites/none/restart", Status: 404, Code: "ResourceNotFound"},
+		exchange{Do: "PUT ~/providers/Microsoft.Sql/servers/s", Status: 201,
+			Body: `{"location":"eastus","properties":{"administratorLogin":"u","administratorLoginPassword":"secret"}}`},
+		exchange{Do: "GET ~/providers/Microsoft.Sql/servers/s", Has: has{"properties.administratorLogin": "u",
+			"properties.administratorLoginPassword": nil, "properties.fullyQualifiedDomainName": "s.database.windows.net"}},
+		exchange{Do: "DELETE " + site},
+		exchange{Do: "GET " + site, Status: 404, Code: "ResourceNotFound"},
+	)
+}
