@@ -13,7 +13,7 @@ import (
 
 func clusterCommand() *cobra.Command {
 	return group("cluster", "Make clusters on Azure from a definition",
-		clusterValidateCommand(), clusterExplainCommand(), clusterSchemaCommand(), clusterGenerateCommand(),
+		clusterValidateCommand(), clusterExplainCommand(), clusterSchemaCommand(), clusterGenerateCommand(), clusterImportCommand(),
 		clusterDeployCommand(), clusterUpgradeCommand(), clusterScaleCommand(), clusterRepairCommand(), clusterKubeconfigCommand(),
 		clusterStatusCommand(), clusterResumeCommand(), clusterAbortCommand(), clusterDestroyCommand())
 }
