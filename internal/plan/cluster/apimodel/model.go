@@ -228,8 +228,8 @@ func reasons() map[string]string {
 		"kubernetes.containerdversion":            "the image of the machines has its containerd",
 		"kubernetes.etcdversion":                  "kubeadm chooses the version of etcd",
 		"kubernetes.kubernetesimagebase":          images, "kubernetes.mcrkubernetesimagebase": images,
-		"kubernetes.privatecluster":     "use a machine in the virtual network, or a VPN: kaz makes no jump box",
-		"kubernetes.dnsserviceip":       "the address of the cluster's DNS is the tenth of the addresses of Services",
-		"kubernetes.etcdstoragelimitgb": "set the quota of etcd with an Extension",
+		"kubernetes.privatecluster.jumpboxprofile": "use a machine in the virtual network, or a VPN: kaz makes no jump box",
+		"kubernetes.dnsserviceip":                  "the address of the cluster's DNS is the tenth of the addresses of Services",
+		"kubernetes.etcdstoragelimitgb":            "set the quota of etcd with an Extension",
 	}
 }
