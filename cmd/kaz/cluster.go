@@ -13,8 +13,9 @@ import (
 
 func clusterCommand() *cobra.Command {
 	return group("cluster", "Make clusters on Azure from a definition",
-		clusterValidateCommand(), clusterExplainCommand(), clusterSchemaCommand(), clusterGenerateCommand(),
-		clusterDeployCommand(), clusterUpgradeCommand(), clusterScaleCommand(), clusterRepairCommand(), clusterKubeconfigCommand(),
+		clusterValidateCommand(), clusterExplainCommand(), clusterSchemaCommand(), clusterGenerateCommand(), clusterImportCommand(),
+		clusterDeployCommand(), clusterUpgradeCommand(), clusterScaleCommand(), clusterRepairCommand(), clusterBackupCommand(),
+		clusterRestoreCommand(), clusterRotateCommand(), clusterKubeconfigCommand(),
 		clusterStatusCommand(), clusterResumeCommand(), clusterAbortCommand(), clusterDestroyCommand())
 }
 

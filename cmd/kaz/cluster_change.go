@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -65,6 +64,8 @@ func (f *changeFlags) inside(e *engine.Engine, n naming.Names) error {
 		}
 	}}
 	e.Patience.Drain = workload.DrainOptions{Timeout: f.drainTimeout, Force: f.force}
+	container := dataplane.Container{Client: e.Planes, URL: n.ContainerURL()}
+	e.Backups = container
 	pods := etcd.Pods{Client: client, Config: config}
 	e.Etcd = &etcd.Client{Names: pods.Names, Dial: pods.Dial,
 		TLS: func(ctx context.Context) (*tls.Config, error) {
@@ -74,9 +75,7 @@ func (f *changeFlags) inside(e *engine.Engine, n naming.Names) error {
 			}
 			return authority.TLS("kaz", time.Now())
 		},
-		Put: func(ctx context.Context, name string, backup *os.File) (string, error) {
-			return e.Planes.PutBlob(ctx, n.ContainerURL(), "etcd/"+name, backup)
-		},
+		Put: container.Save,
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,22 +32,39 @@ func (e *Engine) Steps(ctx context.Context, r Record) ([]change.Step, error) {
 	return change.Plan(in.Cluster, r.target())
 }
 
+// Rotation is the change that replaces every member, so that all certificates of the control plane are new.
+func (e *Engine) Rotation(ctx context.Context, n naming.Names) (Record, error) {
+	state, err := e.Read(ctx, n)
+	if err != nil {
+		return Record{}, err
+	}
+	if state.Definition == nil {
+		return Record{}, fmt.Errorf("cluster %s is not deployed, or its deployment records no definition", n.Cluster)
+	}
+	r := Record{Definition: *state.Definition}
+	for index, generation := range state.generations() {
+		r.Replace = append(r.Replace, naming.MemberUnit(index, generation))
+	}
+	slices.Sort(r.Replace)
+	return r, nil
+}
+
 // look observes a cluster for a change. It asks etcd only if the control plane is to change.
 func (e *Engine) look(ctx context.Context, n naming.Names, r Record) (inside, error) {
 	if e.Workload == nil {
 		return inside{}, errInside
 	}
-	in, err := e.observe(ctx, n, false)
+	in, err := observer{e}.observe(ctx, n, false)
 	for err == nil && in.state.Main.running() { // of a process that died
 		if err = wait(ctx, e.every()); err == nil {
-			in, err = e.observe(ctx, n, false)
+			in, err = observer{e}.observe(ctx, n, false)
 		}
 	}
 	if err != nil {
 		return in, err
 	}
 	if step, stuck := change.Next(in.Cluster, r.target()); e.Etcd != nil && (stuck != nil || step.OfControlPlane()) {
-		in, err = e.observe(ctx, n, true)
+		in, err = observer{e}.observe(ctx, n, true)
 	}
 	in.Saved = r.Saved != ""
 	return in, err
@@ -130,6 +148,11 @@ func fixed(old, now definition.Definition) error {
 const mostRepeats = 3
 
 func (e *Engine) carryOn(ctx context.Context, n naming.Names, r Record) error {
+	if r.Restore != nil {
+		if err := e.restore(ctx, n, &r); err != nil {
+			return err
+		}
+	}
 	for last, repeats := "", 0; ; {
 		in, err := e.look(ctx, n, r)
 		if err != nil {

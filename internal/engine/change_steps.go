@@ -113,7 +113,7 @@ func (w worker) deployUnit(ctx context.Context, p cluster.Plan, unit string) err
 }
 
 func (w worker) unbalance(ctx context.Context, s change.Step) error {
-	n, err := w.network(ctx, w.names, w.names.With(s.Member))
+	n, err := observer{w.Engine}.network(ctx, w.names, w.names.With(s.Member))
 	if err != nil || n.document == nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (w worker) nodesOf(pool string) int {
 
 // restore sets the capacity of a scale set to the number of its machines.
 func (w worker) restore(ctx context.Context, id azure.ID, pool string) error {
-	in, err := w.observe(ctx, w.names, false)
+	in, err := observer{w.Engine}.observe(ctx, w.names, false)
 	if err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (w worker) restore(ctx context.Context, id azure.ID, pool string) error {
 
 // awaitPool waits until the machines of a pool are ready nodes.
 func (w worker) awaitPool(ctx context.Context, s change.Step) error {
-	in, err := w.observe(ctx, w.names, false)
+	in, err := observer{w.Engine}.observe(ctx, w.names, false)
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (s *simulation) nodes() []string {
 			all = append(all, name)
 		}
 	}
-	machines, err := e.machines(ctx, s.names)
+	machines, err := observer{e}.machines(ctx, s.names)
 	if err != nil {
 		s.l.t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (s *simulation) nodes() []string {
 		if r.Tags[naming.PoolTag] == "" || !strings.EqualFold(r.Type, scaleSetType) {
 			continue
 		}
-		instances, err := e.instances(ctx, r.ID)
+		instances, err := observer{e}.instances(ctx, r.ID)
 		if err != nil {
 			s.l.t.Fatal(err)
 		}

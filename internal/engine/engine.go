@@ -42,6 +42,8 @@ type Engine struct {
 	Workload *workload.Cluster
 	// Etcd is the etcd of the cluster. Without it the control plane cannot change.
 	Etcd Etcd
+	// Backups are the backups of etcd. Without them the cluster cannot be restored.
+	Backups Backups
 	// Patience bounds how long the steps of a change may take.
 	Patience Patience
 	// Planes are the data planes of Azure.

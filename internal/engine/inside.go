@@ -79,9 +79,12 @@ type inside struct {
 	instances map[string]instance
 }
 
+// observer reads what is there of a cluster, for changes.
+type observer struct{ *Engine }
+
 // observe reads what is there of a cluster, in Azure and inside of the cluster. Without etcd the nodes of the control plane count
 // as its members.
-func (e *Engine) observe(ctx context.Context, n naming.Names, etcd bool) (inside, error) {
+func (e observer) observe(ctx context.Context, n naming.Names, etcd bool) (inside, error) {
 	var in inside
 	var err error
 	if in.state, err = e.Read(ctx, n); err != nil {
@@ -104,7 +107,7 @@ func (e *Engine) observe(ctx context.Context, n naming.Names, etcd bool) (inside
 }
 
 // observeMembers joins what Azure, the API server and etcd know of the control plane.
-func (e *Engine) observeMembers(ctx context.Context, n naming.Names, in *inside, nodes map[string]workload.Node,
+func (e observer) observeMembers(ctx context.Context, n naming.Names, in *inside, nodes map[string]workload.Node,
 	etcd bool) error {
 	all := map[string]*change.Member{}
 	member := func(name string) *change.Member {
@@ -162,7 +165,7 @@ func addMemberNodes(nodes map[string]workload.Node, member func(string) *change.
 }
 
 // observeEtcd adds what etcd knows of its members.
-func (e *Engine) observeEtcd(ctx context.Context, all map[string]*change.Member, member func(string) *change.Member) error {
+func (e observer) observeEtcd(ctx context.Context, all map[string]*change.Member, member func(string) *change.Member) error {
 	members, err := e.Etcd.Members(ctx)
 	if err != nil {
 		return fmt.Errorf("members of etcd: %w", err)
@@ -186,7 +189,7 @@ type nic struct {
 }
 
 // network reads the network interface of a member.
-func (e *Engine) network(ctx context.Context, n naming.Names, machine string) (nic, error) {
+func (e observer) network(ctx context.Context, n naming.Names, machine string) (nic, error) {
 	one := nic{id: n.Group().Resource(nicType, machine+"-nic")}
 	doc, err := e.Azure.Get(ctx, one.id)
 	if azure.IsNotFound(err) {
@@ -222,7 +225,7 @@ func (n nic) balanced() bool {
 }
 
 // observePools joins what Azure and the API server know of the pools.
-func (e *Engine) observePools(ctx context.Context, n naming.Names, in *inside, nodes map[string]workload.Node) error {
+func (e observer) observePools(ctx context.Context, n naming.Names, in *inside, nodes map[string]workload.Node) error {
 	in.instances = map[string]instance{}
 	machines, err := e.machines(ctx, n)
 	if err != nil {
@@ -283,12 +286,12 @@ func (in *inside) addMachines(n naming.Names, machines []instance, pools map[str
 }
 
 // machines are the machines of the resource group.
-func (e *Engine) machines(ctx context.Context, n naming.Names) ([]instance, error) {
+func (e observer) machines(ctx context.Context, n naming.Names) ([]instance, error) {
 	return decoded[instance](e.Azure.List(ctx, azure.Query{Scope: n.Group(), Type: machineType}))
 }
 
 // instances are the machines of a scale set in Uniform mode.
-func (e *Engine) instances(ctx context.Context, set azure.ID) ([]instance, error) {
+func (e observer) instances(ctx context.Context, set azure.ID) ([]instance, error) {
 	all, err := decoded[instance](e.Azure.List(ctx, azure.Query{Scope: set, Type: scaleSetType + "/virtualMachines"}))
 	return slices.DeleteFunc(all, func(i instance) bool { return !i.ID.Under(set) }), err
 }

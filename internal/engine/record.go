@@ -21,6 +21,8 @@ type Record struct {
 	Began      string                `json:"began"`
 	// Saved is where the backup of etcd is that the change made.
 	Saved string `json:"saved,omitempty"`
+	// Restore is the restore with which the change begins, nil for none.
+	Restore *change.Restore `json:"restore,omitempty"`
 }
 
 // surge is the number of further nodes that a pool has during its upgrade.

@@ -44,10 +44,18 @@ func (c Client) do(ctx context.Context, scope string, r *http.Request) ([]byte, 
 		return nil, err
 	}
 	if answer.StatusCode >= http.StatusBadRequest {
-		return nil, fmt.Errorf("%s %s: %s: %.500s", r.Method, r.URL.Path, answer.Status, body)
+		return nil, &StatusError{answer.StatusCode, fmt.Sprintf("%s %s: %s: %.500s", r.Method, r.URL.Path, answer.Status, body)}
 	}
 	return body, nil
 }
+
+// StatusError is an answer that refuses a request.
+type StatusError struct {
+	Status int
+	text   string
+}
+
+func (s *StatusError) Error() string { return s.text }
 
 // Secret reads a secret of a key vault. The scope is that of the vault's cloud, such as https://vault.azure.net/.default.
 func (c Client) Secret(ctx context.Context, vaultURL, scope, name string) (string, error) {

@@ -98,8 +98,13 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 		files = append(files, file{"/etc/kaz/cni.template", "0644", podNetwork})
 	}
 	configs := map[string]func(*definition.NodePool) ([]byte, error){"kubeadm-join.yaml": b.join}
+	run := [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", "--now", "--no-block", "kaz-bootstrap.service"}}
 	if pool == nil {
 		configs["kubeadm-init.yaml"] = b.init
+		for _, t := range timers() {
+			files = append(files, t.files()...)
+			run = append(run, []string{"systemctl", "enable", "--now", "kaz-" + t.name + ".timer"})
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(configs)) {
 		text, err := configs[name](pool)
@@ -112,7 +117,7 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 	text, err := yaml.Marshal(struct {
 		Files []file     `yaml:"write_files"`
 		Run   [][]string `yaml:"runcmd"`
-	}{files, [][]string{{"systemctl", "daemon-reload"}, {"systemctl", "enable", "--now", "--no-block", "kaz-bootstrap.service"}}})
+	}{files, run})
 	return append([]byte("#cloud-config\n"), text...), err
 }
 
@@ -255,6 +260,27 @@ ExecStart=
 ExecStart=/usr/local/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
   --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml $KUBELET_KUBEADM_ARGS
 `
+
+// timer lets members of the control plane do something again and again, after their boot.
+type timer struct{ name, about, every, spread string }
+
+// timers are those of the control plane. Members do not renew their certificates at once: each starts etcd anew.
+func timers() []timer {
+	return []timer{
+		{"backup", "Save etcd in the storage account", "hourly", "10min"},
+		{"renew", "Renew the certificates of the control plane", "daily", "20h"},
+	}
+}
+
+// files are the units of a timer.
+func (t timer) files() []file {
+	return []file{
+		{"/etc/systemd/system/kaz-" + t.name + ".service", "0644", "[Unit]\nDescription=" + t.about +
+			"\nConditionPathExists=/run/kaz/bootstrap-success\n[Service]\nType=oneshot\nExecStart=/usr/local/lib/kaz/bootstrap.sh " + t.name + "\n"},
+		{"/etc/systemd/system/kaz-" + t.name + ".timer", "0644", "[Unit]\nDescription=" + t.about + "\n[Timer]\nOnCalendar=" + t.every +
+			"\nRandomizedDelaySec=" + t.spread + "\nPersistent=true\n[Install]\nWantedBy=timers.target\n"},
+	}
+}
 
 const bootstrapService = `[Unit]
 Description=Join the Kubernetes cluster

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -104,11 +105,12 @@ type cloud struct {
 	machine string // the unique id of the machine
 	refuse  int    // how often the vault refuses, as it does while a role is new
 	winner  string // content of the blob
+	blobs   map[string]string
 	asked   []string
 }
 
 func newCloud(t *testing.T) *cloud {
-	c := &cloud{}
+	c := &cloud{blobs: map[string]string{}}
 	c.Server = httptest.NewServer(http.HandlerFunc(c.serve))
 	t.Cleanup(c.Close)
 	return c
@@ -137,6 +139,8 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 			value = `{"token":"abcdef.0123456789abcdef","caCertHash":"sha256:00"}`
 		}
 		_ = json.NewEncoder(w).Encode(map[string]string{"value": value})
+	case !strings.HasSuffix(r.URL.Path, "/initialized"):
+		c.blob(w, r, strings.TrimPrefix(r.URL.Path, "/container/"))
 	case r.Method == http.MethodPut && c.winner != "":
 		w.WriteHeader(http.StatusConflict)
 	case r.Method == http.MethodPut:
@@ -145,6 +149,23 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusCreated)
 	default:
 		_, _ = io.WriteString(w, c.winner)
+	}
+}
+
+// blob serves a blob other than that of the election.
+func (c *cloud) blob(w http.ResponseWriter, r *http.Request, name string) {
+	text, has := c.blobs[name]
+	switch {
+	case r.Method == http.MethodPut && has && r.Header.Get("If-None-Match") == "*":
+		w.WriteHeader(http.StatusConflict)
+	case r.Method == http.MethodPut:
+		body, _ := io.ReadAll(r.Body)
+		c.blobs[name] = string(body)
+		w.WriteHeader(http.StatusCreated)
+	case !has:
+		w.WriteHeader(http.StatusNotFound)
+	default:
+		_, _ = io.WriteString(w, text)
 	}
 }
 
@@ -167,18 +188,10 @@ func newHost(t *testing.T, c *cloud, id, role string) *host {
 		}
 	}
 	h := &host{t: t, root: t.TempDir(), c: c, id: id}
-	write := func(path, text string, mode os.FileMode) {
-		t.Helper()
-		path = filepath.Join(h.root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := h.write
+	write("bin/hostname", "#!/bin/sh\necho Prod-CP-0\n", 0o755)
 	for _, name := range []string{"blkid", "mkfs.ext4", "mountpoint", "mount", "swapoff", "modprobe", "sysctl", "apt-get", "systemctl",
-		"containerd", "conntrack"} {
+		"containerd", "conntrack", "crictl"} {
 		write("bin/"+name, "#!/bin/sh\necho \""+name+" $*\" >> \"$KAZ_ROOT/calls\"\n", 0o755)
 	}
 	write("bin/dpkg", "#!/bin/sh\necho amd64\n", 0o755)
@@ -222,19 +235,39 @@ touch "$KAZ_ROOT/etc/kubernetes/kubelet.conf"
 	return h
 }
 
+// write writes a file of the machine.
+func (h *host) write(path, text string, mode os.FileMode) {
+	h.t.Helper()
+	path = filepath.Join(h.root, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 // boot runs the script, and returns the calls of programs and the report.
 func (h *host) boot() (calls, report string, err error) {
+	h.t.Helper()
+	calls, _, err = h.run("")
+	done, _ := os.ReadFile(filepath.Join(h.root, "run/kaz/bootstrap.json"))
+	return calls, string(done), err
+}
+
+// run runs the script for a boot, or for a timer, and returns the calls of programs and the output.
+func (h *host) run(timer string) (calls, output string, err error) {
 	h.t.Helper()
 	h.c.machine = h.id
 	command := exec.CommandContext(h.t.Context(), "sh", "-c", `export PATH="$1/bin:$PATH" KAZ_ROOT="$1" KAZ_IMDS="$2"
 		export KAZ_RETRY_DELAY=0 KAZ_TRIES=5 KAZ_ADDRESS=10.224.0.4
-		exec bash "$1/usr/local/lib/kaz/bootstrap.sh"`, "sh", h.root, h.c.URL)
+		export KAZ_ETCDUTL="$1/bin/etcdutl"
+		exec bash "$1/usr/local/lib/kaz/bootstrap.sh" $3`, "sh", h.root, h.c.URL, timer)
 	out, err := command.CombinedOutput()
 	h.t.Logf("%s", out)
 	text, _ := os.ReadFile(filepath.Join(h.root, "calls"))
-	done, _ := os.ReadFile(filepath.Join(h.root, "run/kaz/bootstrap.json"))
 	_ = os.Remove(filepath.Join(h.root, "calls"))
-	return string(text), string(done), err
+	return string(text), string(out), err
 }
 
 func (h *host) touch(name string) {
@@ -316,5 +349,103 @@ func TestNodeReadsOneSecret(t *testing.T) {
 		if strings.Contains(asked, "/secrets/") && !strings.HasSuffix(asked, "/prod-bootstrap-token") {
 			t.Errorf("a node asked for %s", asked)
 		}
+	}
+}
+
+// saved is a backup as etcd writes it, with the hash at its end.
+func saved() string {
+	data := strings.Repeat("k", 1024)
+	sum := sha256.Sum256([]byte(data))
+	return data + string(sum[:])
+}
+
+// etcdUtility notes its call and makes the directory of a member.
+const etcdUtility = "#!/bin/sh\necho \"etcdutl $*\" >> \"$KAZ_ROOT/calls\"\nmkdir -p \"$5/member\"\n"
+
+// TestRestore checks scenario 39: the machine that makes the cluster begins with the backup that is marked. A second run does not
+// restore again, and a damaged backup stops the boot.
+func TestRestore(t *testing.T) {
+	c := newCloud(t)
+	c.blobs["restore"], c.blobs["etcd/1.db"] = "etcd/1.db", saved()
+	h := newHost(t, c, "vm-a", "control-plane")
+	h.write("bin/etcdutl", etcdUtility, 0o755)
+	calls, report, err := h.boot()
+	disk := h.root + "/var/lib/etcddisk/"
+	want := "etcdutl snapshot restore " + disk + "restore.db --data-dir " + disk + "restored --name prod-cp-0 --bump-revision 1000000000 " +
+		"--mark-compacted --initial-cluster prod-cp-0=https://10.224.0.4:2380 --initial-advertise-peer-urls https://10.224.0.4:2380\n"
+	if err != nil || !strings.Contains(calls, want) || !strings.Contains(calls, "kubeadm init --ignore-preflight-errors=all") {
+		t.Fatalf("%v %s\ngot %s\nwant %s", err, report, calls, want)
+	}
+	if _, err := os.Stat(disk + "etcd/member"); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(h.root, "run/kaz/bootstrap-success")); err != nil {
+		t.Fatal(err)
+	}
+	if calls, _, err := h.boot(); err != nil || strings.Contains(calls, "etcdutl") {
+		t.Errorf("the second run: %v\n%s", err, calls)
+	}
+	other := newHost(t, c, "vm-b", "control-plane")
+	other.write("bin/etcdutl", etcdUtility, 0o755)
+	if calls, _, err := other.boot(); err != nil || strings.Contains(calls, "etcdutl") {
+		t.Errorf("another member: %v\n%s", err, calls)
+	}
+	c = newCloud(t)
+	c.blobs["restore"], c.blobs["etcd/1.db"] = "etcd/1.db", saved()+"x"
+	damaged := newHost(t, c, "vm-a", "control-plane")
+	damaged.write("bin/etcdutl", etcdUtility, 0o755)
+	_, report, err = damaged.boot()
+	if err == nil || !strings.Contains(report, `"phase": "restore", "code": 53, "message": "the backup etcd/1.db is damaged`) {
+		t.Errorf("a damaged backup: %v %s", err, report)
+	}
+}
+
+// TestBackup checks the hourly backup: the leader of etcd makes it, checks it, and names it as the newest one.
+func TestBackup(t *testing.T) {
+	c := newCloud(t)
+	h := newHost(t, c, "vm-a", "control-plane")
+	h.write("sent.db", saved(), 0o600)
+	kubectl := func(leader string) {
+		h.write("bin/kubectl", `#!/bin/sh
+case "$*" in
+  *"endpoint status"*) echo '[{"Status":{"header":{"member_id":7,"revision":42},"leader":`+leader+`}}]' ;;
+  *"snapshot save"*) mkdir -p "$KAZ_ROOT/var/lib/etcddisk/etcd" && cp "$KAZ_ROOT/sent.db" "$KAZ_ROOT/var/lib/etcddisk/etcd/kaz-backup.db" ;;
+esac
+`, 0o755)
+	}
+	kubectl("8")
+	if _, out, err := h.run("backup"); err != nil || !strings.Contains(out, "another member leads etcd") || len(c.blobs) > 0 {
+		t.Errorf("a member that does not lead: %v %s %v", err, out, c.blobs)
+	}
+	kubectl("7")
+	_, out, err := h.run("backup")
+	name := c.blobs["etcd/latest"]
+	if err != nil || !strings.HasSuffix(name, "Z-42.db") || c.blobs[name] != saved() {
+		t.Errorf("%v %s %q", err, out, name)
+	}
+	h.write("sent.db", saved()+"x", 0o600)
+	if _, out, err := h.run("backup"); err == nil || !strings.Contains(out, "the backup is damaged") || c.blobs["etcd/latest"] != name {
+		t.Errorf("a damaged backup: %v %s", err, out)
+	}
+}
+
+// TestRenew checks scenario 43 on one machine: certificates that expire within 30 days are renewed, and the static pods start anew.
+func TestRenew(t *testing.T) {
+	h := newHost(t, newCloud(t), "vm-a", "control-plane")
+	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		h.write("etc/kubernetes/manifests/"+name+".yaml", name, 0o600)
+	}
+	h.write("bin/openssl", "#!/bin/sh\n[ ! -e \"$KAZ_ROOT/old\" ]\n", 0o755)
+	h.write("bin/kubeadm", "#!/bin/sh\necho \"kubeadm $*\" >> \"$KAZ_ROOT/calls\"\n", 0o755)
+	if calls, _, err := h.run("renew"); err != nil || calls != "" {
+		t.Errorf("new certificates are renewed: %v %s", err, calls)
+	}
+	h.touch("old")
+	calls, out, err := h.run("renew")
+	if err != nil || !strings.HasPrefix(calls, "kubeadm certs renew all\ncrictl ps -q --name ^etcd$\ncrictl ps -q --name ^kube-apiserver$\n") {
+		t.Errorf("%v %s\n%s", err, out, calls)
+	}
+	if text, err := os.ReadFile(filepath.Join(h.root, "etc/kubernetes/manifests/etcd.yaml")); err != nil || string(text) != "etcd" {
+		t.Errorf("the manifest of etcd did not come back: %v %s", err, text)
 	}
 }

@@ -161,19 +161,129 @@ elect() {
   return 1
 }
 
+# address prints the address of the default route.
+address() {
+  [ -z "${KAZ_ADDRESS:-}" ] || { echo "$KAZ_ADDRESS"; return 0; }
+  python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])'
+}
+
+# blob BEARER METHOD NAME [CURL ARGUMENTS] asks for a blob of the container and prints the status.
+blob() {
+  local bearer=$1 method=$2 name=$3
+  shift 3
+  curl -sS -o "$state/blob" -w '%{http_code}' -X "$method" -H @<(echo "Authorization: Bearer $bearer") -H 'x-ms-version: 2021-08-06' \
+    --retry 5 --retry-delay "${KAZ_RETRY_DELAY:-3}" "$@" "$KAZ_ELECTION_URL/$name"
+}
+
+# whole FILE tells whether a backup of etcd has the hash at its end that fits.
+whole() {
+  python3 - "$1" <<'PY'
+import hashlib, os, sys
+size, sum = os.path.getsize(sys.argv[1]) - 32, hashlib.sha256()
+with open(sys.argv[1], "rb") as f:
+    while f.tell() < size:
+        sum.update(f.read(min(1 << 20, size - f.tell())))
+    sys.exit(0 if size > 0 and size % 512 == 0 and f.read() == sum.digest() else 1)
+PY
+}
+
+# etcdutl runs the program of that name: that of the machine, or else that of etcd's image.
+etcdutl() {
+  local image
+  if command -v "${KAZ_ETCDUTL:-etcdutl}" >/dev/null; then
+    "${KAZ_ETCDUTL:-etcdutl}" "$@"
+    return
+  fi
+  image=$(kubeadm config images list --kubernetes-version "v$KAZ_VERSION" | grep '/etcd:') || return 1
+  ctr -n k8s.io images ls -q | grep -qxF "$image" || ctr -n k8s.io images pull "$image" >/dev/null || return 1
+  ctr -n k8s.io run --rm --mount "type=bind,src=$root/var/lib/etcddisk,dst=$root/var/lib/etcddisk,options=rbind:rw" "$image" kaz-etcdutl \
+    etcdutl "$@"
+}
+
+# restore lets etcd begin with the backup that is marked in the container, on the machine that makes the cluster. The revisions go
+# up, so that no program takes an object of before for a newer one.
+restore() {
+  [ "$KAZ_ROLE" = control-plane ] && [ "$(cat "$state/decision")" = init ] || return 0
+  local disk=$root/var/lib/etcddisk bearer status name self
+  [ ! -e "$disk/etcd/member" ] || return 0
+  bearer=$(token https://storage.azure.com/) || { echo "no token for the storage account"; return 1; }
+  status=$(blob "$bearer" GET restore)
+  [ "$status" != 404 ] || { rm -f "$state/blob"; return 0; }
+  [ "$status" = 200 ] || { echo "the storage account answered $status for the mark of a restore"; return 1; }
+  name=$(cat "$state/blob")
+  status=$(blob "$bearer" GET "$name")
+  [ "$status" = 200 ] || { echo "the storage account answered $status for the backup $name"; return 1; }
+  mkdir -p "$disk/etcd"
+  chmod 0700 "$disk/etcd"
+  mv "$state/blob" "$disk/restore.db"
+  whole "$disk/restore.db" || { echo "the backup $name is damaged: its hash does not fit"; return 1; }
+  self=$(hostname | tr '[:upper:]' '[:lower:]')
+  rm -rf "$disk/restored"
+  etcdutl snapshot restore "$disk/restore.db" --data-dir "$disk/restored" --name "$self" --bump-revision 1000000000 --mark-compacted \
+    --initial-cluster "$self=https://$(address):2380" --initial-advertise-peer-urls "https://$(address):2380" || return 1
+  mv "$disk/restored/member" "$disk/etcd/member" && rm -rf "$disk/restored" "$disk/restore.db" || return 1
+  touch "$kubernetes/kaz-init-began" # kubeadm refuses data of etcd otherwise
+}
+
+# etcdctl runs the program of that name in the pod of this machine's etcd.
+etcdctl() {
+  local certs=/etc/kubernetes/pki/etcd
+  kubectl --kubeconfig "$kubernetes/admin.conf" -n kube-system exec "etcd-$(hostname | tr '[:upper:]' '[:lower:]')" -- etcdctl \
+    --endpoints https://127.0.0.1:2379 --cacert $certs/ca.crt --cert $certs/healthcheck-client.crt --key $certs/healthcheck-client.key "$@"
+}
+
+# backup stores a backup of etcd in the container. Of all members the leader of etcd does.
+backup() {
+  local file=/var/lib/etcddisk/etcd/kaz-backup.db bearer revision name status
+  revision=$(etcdctl endpoint status -w json | python3 -c 'import json, sys
+s = json.load(sys.stdin)[0]["Status"]
+print(s["header"]["revision"] if s["leader"] == s["header"]["member_id"] else "")') || { echo "etcd does not answer"; return 1; }
+  [ -n "$revision" ] || { echo "another member leads etcd, and makes the backup"; return 0; }
+  etcdctl snapshot save "$file" || return 1
+  whole "$root$file" || { echo "the backup is damaged: its hash does not fit"; return 1; }
+  name=etcd/$(date -u +%Y%m%dT%H%M%SZ)-$revision.db
+  bearer=$(token https://storage.azure.com/) || { echo "no token for the storage account"; return 1; }
+  status=$(blob "$bearer" PUT "$name" -H 'x-ms-blob-type: BlockBlob' -H 'If-None-Match: *' --data-binary @"$root$file")
+  rm -f "$root$file"
+  [ "$status" = 201 ] || { echo "the storage account answered $status for the backup $name"; return 1; }
+  status=$(blob "$bearer" PUT etcd/latest -H 'x-ms-blob-type: BlockBlob' --data-binary "$name")
+  [ "$status" = 201 ] || { echo "the storage account answered $status for the name of the newest backup"; return 1; }
+  echo "saved as $name"
+}
+
+# renew gives the control plane of this machine new certificates, 30 days before they expire. The kubelet starts a static pod anew
+# when its manifest has gone and come back.
+renew() {
+  local name try manifests=$kubernetes/manifests
+  openssl x509 -checkend 2592000 -noout -in "$kubernetes/pki/apiserver.crt" >/dev/null && return 0
+  kubeadm certs renew all || return 1
+  for name in etcd kube-apiserver kube-controller-manager kube-scheduler; do
+    mv "$manifests/$name.yaml" "$state/$name.yaml" || return 1
+    for try in $(seq "${KAZ_TRIES:-60}"); do
+      [ -n "$(crictl ps -q --name "^$name\$")" ] || break
+      sleep "${KAZ_RETRY_DELAY:-2}"
+    done
+    mv "$state/$name.yaml" "$manifests/$name.yaml" || return 1
+  done
+  for try in $(seq "${KAZ_TRIES:-60}"); do
+    kubectl --kubeconfig "$kubernetes/admin.conf" get --raw /readyz >/dev/null 2>&1 && return 0
+    sleep "${KAZ_RETRY_DELAY:-5}"
+  done
+  echo "the API server does not answer with its new certificates"
+  return 1
+}
+
 # configure fills in what only this machine knows.
 configure() {
   umask 077
   local template=kubeadm-join.yaml
   [ "$(cat "$state/decision")" = init ] && template=kubeadm-init.yaml
-  python3 - "$root/etc/kaz/$template" "$state/join.json" > "$state/kubeadm.yaml" <<'PY'
-import json, os, socket, sys
+  python3 - "$root/etc/kaz/$template" "$state/join.json" "$(address)" > "$state/kubeadm.yaml" <<'PY'
+import json, socket, sys
 text = open(sys.argv[1]).read()
 join = json.load(open(sys.argv[2]))
-probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-probe.connect(("192.0.2.1", 9))  # sends nothing; it chooses the address of the default route
 for name, value in {"TOKEN": join["token"], "CA_HASH": join["caCertHash"], "NODE": socket.gethostname().lower(),
-                    "ADDRESS": os.environ.get("KAZ_ADDRESS") or probe.getsockname()[0]}.items():
+                    "ADDRESS": sys.argv[3]}.items():
     text = text.replace("@" + name + "@", value)
 sys.stdout.write(text)
 PY
@@ -218,6 +328,11 @@ commands() {
   done
 }
 
+# Timers of the control plane call the script with one of these.
+case ${1:-} in
+  backup|renew) "$1"; exit ;;
+esac
+
 [ -e "$state/bootstrap-success" ] && exit 0
 phase disks 10 disks
 phase system 15 system
@@ -225,6 +340,7 @@ phase runtime 20 runtime
 phase binaries 30 binaries
 phase keys 51 keys
 phase election 52 elect
+phase restore 53 restore
 phase configuration 55 configure
 phase join 60 join_cluster
 phase manifests 70 addons

@@ -117,6 +117,8 @@ type Step struct {
 	Count int `json:"count,omitempty"`
 	// Names are the nodes that are cordoned.
 	Names []string `json:"names,omitempty"`
+	// Backup is the backup of etcd that a restore begins with.
+	Backup string `json:"backup,omitempty"`
 
 	index, generation int
 }
@@ -131,7 +133,7 @@ func (s *Step) OfControlPlane() bool {
 
 func (s Step) String() string {
 	parts := []string{string(s.Action)}
-	for _, part := range []string{s.Member, s.Pool, s.Node, strings.Join(s.Names, ", ")} {
+	for _, part := range []string{s.Member, s.Pool, s.Node, strings.Join(s.Names, ", "), s.Backup} {
 		if part != "" {
 			parts = append(parts, part)
 		}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"kaz/internal/plan/cluster/apimodel"
+)
+
+func clusterImportCommand() *cobra.Command {
+	var o apimodel.Options
+	command := &cobra.Command{
+		Use:   "import MODEL.json",
+		Short: "Make a definition from an API model of aks-engine",
+		Long: `Reads the apimodel.json of a cluster that aks-engine made, and prints a definition of a new
+cluster like it: members, node pools, network, flags and people's keys. Standard error has
+all fields that the definition does not have, each with its reason. No secret of the model
+is printed. The old cluster stays as it is.
+
+Exit status 3: the definition has mistakes, which standard error has, too.`,
+		Example: `  kaz cluster import apimodel.json --subscription 00000000-0000-0000-0000-000000000001 \
+    --tenant 00000000-0000-0000-0000-0000000000aa > cluster.yaml
+  kaz cluster validate cluster.yaml`,
+		Args: wants(1, 1, "the file of one model, or - for standard input"),
+		RunE: func(command *cobra.Command, args []string) error {
+			text, err := readModel(command.InOrStdin(), args[0])
+			if err != nil {
+				return err
+			}
+			r, err := apimodel.Import(text, o)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			return writeImported(command, r)
+		},
+	}
+	f := command.Flags()
+	f.StringVar(&o.Subscription, "subscription", "", "id of the subscription of the new cluster")
+	f.StringVar(&o.Tenant, "tenant", "", "id of the tenant of the subscription")
+	f.StringVarP(&o.ResourceGroup, "resource-group", "g", "", "resource group of the new cluster (default its name)")
+	f.StringVar(&o.Name, "name", "", "name of the new cluster (default the DNS prefix of the model)")
+	f.StringVar(&o.Location, "location", "", "region of the new cluster, if the model has none")
+	f.StringVar(&o.Version, "kubernetes-version", "1.36.3", "version of Kubernetes, if that of the model is older than 1.31")
+	return command
+}
+
+func readModel(in io.Reader, file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(in)
+	}
+	return os.ReadFile(file)
+}
+
+func writeImported(command *cobra.Command, r apimodel.Result) error {
+	if _, err := command.OutOrStdout().Write(r.Definition); err != nil {
+		return err
+	}
+	for _, d := range r.Dropped {
+		if _, err := fmt.Fprintf(command.ErrOrStderr(), "dropped %s\n", d); err != nil {
+			return err
+		}
+	}
+	if len(r.Problems) == 0 {
+		return nil
+	}
+	return mistakes(command, r.Problems)
+}

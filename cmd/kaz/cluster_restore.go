@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"kaz/internal/engine"
+)
+
+func clusterBackupCommand() *cobra.Command {
+	var f changeFlags
+	command := placeCommand(&cobra.Command{
+		Use:   "backup NAME",
+		Short: "Save the etcd of a cluster in its storage account",
+		Long: `Saves etcd as a blob in the container of the cluster, and checks the backup first. Machines
+do the same every hour, and each change of the control plane does.`,
+		Example: `  kaz cluster backup prod --subscription 00000000-0000-0000-0000-000000000001`,
+	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+		p, err := recorded(command, e, at)
+		if err != nil {
+			return err
+		}
+		if err := f.inside(e, p.Names); err != nil {
+			return err
+		}
+		saved, err := e.Etcd.Save(command.Context())
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(command.OutOrStdout(), saved)
+		return err
+	})
+	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default NAME.kubeconfig)")
+	return command
+}
+
+func clusterRestoreCommand() *cobra.Command {
+	var f changeFlags
+	var from string
+	command := placeCommand(&cobra.Command{
+		Use:   "restore NAME",
+		Short: "Bring the control plane back from a backup after the loss of every member",
+		Long: `Deletes what is left of the members, makes a new first member whose etcd begins with the
+backup, and then the other members. What was written to the API server after the backup is
+lost. The nodes of pools stay and find the new members by the same address.
+
+It refuses to begin while the API server answers: kaz cluster repair replaces single members.
+A restore that stops goes on with kaz cluster resume.`,
+		Example: `  kaz cluster restore prod --subscription 00000000-0000-0000-0000-000000000001
+  kaz cluster restore prod --from etcd/20260102T030405Z-1234.db`,
+	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+		p, err := recorded(command, e, at)
+		if err != nil {
+			return err
+		}
+		if err := f.inside(e, p.Names); err != nil {
+			return err
+		}
+		if f.dryRun {
+			steps, err := e.RestoreSteps(command.Context(), p.Names, from)
+			if err != nil {
+				return err
+			}
+			return writeSteps(command.OutOrStdout(), steps)
+		}
+		return ended(command, e, p.Names, e.Restore(command.Context(), p.Names, from))
+	})
+	f.define(command)
+	command.Flags().StringVar(&from, "from", "", "name of the backup below the container (default the newest)")
+	return command
+}
+
+func clusterRotateCommand() *cobra.Command {
+	var f changeFlags
+	command := placeCommand(&cobra.Command{
+		Use:   "rotate NAME",
+		Short: "Give the control plane new certificates",
+		Long: `Replaces every member of the control plane, one after the other, so that all certificates
+of API servers, etcd and controllers are new and valid for a year. The certificate
+authorities stay. Machines renew their certificates themselves, 30 days before they expire.`,
+		Example: `  kaz cluster rotate prod --subscription 00000000-0000-0000-0000-000000000001 --dry-run`,
+	}, func(command *cobra.Command, e *engine.Engine, at engine.Place) error {
+		r, err := e.Rotation(command.Context(), at.Names())
+		if err != nil {
+			return err
+		}
+		return f.run(command, e, r)
+	})
+	f.define(command)
+	return command
+}

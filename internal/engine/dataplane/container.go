@@ -1,0 +1,114 @@
+package dataplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// The blobs of a cluster's container: the machine that makes the cluster, the newest backup of etcd, and the backup with which the
+// next first member begins. The boot files of machines know the same names.
+const (
+	electionBlob = "initialized"
+	latestBlob   = "etcd/latest"
+	restoreBlob  = "restore"
+)
+
+// Container is the container of a cluster, with its backups.
+type Container struct {
+	Client
+	// URL is the address of the container.
+	URL string
+}
+
+// Save stores a backup under a name, and then names it as the newest one.
+func (c Container) Save(ctx context.Context, name string, backup *os.File) (string, error) {
+	name = "etcd/" + name
+	at, err := c.PutBlob(ctx, c.URL, name, backup)
+	if err != nil {
+		return "", err
+	}
+	return at, c.put(ctx, latestBlob, name)
+}
+
+// Latest is the name of the newest backup, "" for none.
+func (c Container) Latest(ctx context.Context) (string, error) { return c.text(ctx, latestBlob) }
+
+// Has reports whether there is a backup of this name.
+func (c Container) Has(ctx context.Context, name string) (bool, error) {
+	if name == "" || strings.Contains(name, "..") || strings.ContainsAny(name, "?#%\\ ") {
+		return false, fmt.Errorf("backup %q: want the name of a blob such as etcd/20260102T030405Z-1234.db", name)
+	}
+	_, err := c.ask(ctx, http.MethodHead, name, "")
+	if errors.Is(err, errAbsent) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Marked is the name of the backup with which the next first member begins, "" for none.
+func (c Container) Marked(ctx context.Context) (string, error) { return c.text(ctx, restoreBlob) }
+
+// Mark opens the election of the first member again, and then marks a backup. In this order a marked backup means an open election.
+func (c Container) Mark(ctx context.Context, name string) error {
+	if err := c.remove(ctx, electionBlob); err != nil {
+		return err
+	}
+	return c.put(ctx, restoreBlob, name)
+}
+
+// Release takes the mark away.
+func (c Container) Release(ctx context.Context) error { return c.remove(ctx, restoreBlob) }
+
+var errAbsent = errors.New("there is no such blob")
+
+// ask sends a request about a blob. A text is what the blob is to have.
+func (c Container) ask(ctx context.Context, method, name, text string) ([]byte, error) {
+	address := c.URL + "/" + name
+	var body io.Reader = http.NoBody
+	if method == http.MethodPut {
+		body = bytes.NewReader([]byte(text))
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("x-ms-version", blobVersion)
+	if method == http.MethodPut {
+		r.Header.Set("x-ms-blob-type", "BlockBlob")
+	}
+	answer, err := c.do(ctx, storageScope, r)
+	if status, ok := errors.AsType[*StatusError](err); ok && status.Status == http.StatusNotFound {
+		return nil, fmt.Errorf("blob %s: %w", address, errAbsent)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("blob %s: %w", address, err)
+	}
+	return answer, nil
+}
+
+func (c Container) put(ctx context.Context, name, text string) error {
+	_, err := c.ask(ctx, http.MethodPut, name, text)
+	return err
+}
+
+func (c Container) text(ctx context.Context, name string) (string, error) {
+	text, err := c.ask(ctx, http.MethodGet, name, "")
+	if errors.Is(err, errAbsent) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+func (c Container) remove(ctx context.Context, name string) error {
+	_, err := c.ask(ctx, http.MethodDelete, name, "")
+	if errors.Is(err, errAbsent) {
+		return nil
+	}
+	return err
+}
