@@ -16,8 +16,9 @@ import (
 // Budget is the right to send requests. Azure counts them per subscription and
 // resource provider, reads, writes and deletes apart, and so does a budget: what
 // Azure refuses with "too many requests" makes all callers of the same count wait
-// in the order in which they came, and no others; documents that many share go
-// first. One budget serves all ARM clients of a process.
+// in the order of their priorities and then of their arrival, and no others. Of one
+// priority, documents that many share go first. One budget serves all ARM clients of
+// a process.
 //
 // Compute also counts per machine and scale set, and its refusals do not say which
 // count was full. So its first one stops only what asks the same of the same
@@ -61,13 +62,29 @@ func NewBudget(c BudgetConfig) *Budget {
 	return &Budget{limitOf: c.LimitOf, turns: turns{atOnce: max(c.AtOnce, 1)}, gates: map[gateKey]*gate{}, limiters: map[string]*limiter{}}
 }
 
-type limiter struct{ read, write *rate.Limiter }
+type limiter struct{ read, write *bucket }
 
-func (r Rate) limiter() *rate.Limiter {
+// bucket is a limit of the user's with the requests that wait for it.
+type bucket struct {
+	line   line
+	tokens *rate.Limiter
+}
+
+func (r Rate) bucket() *bucket {
 	if r.PerSecond <= 0 {
-		return rate.NewLimiter(rate.Inf, 0)
+		return &bucket{tokens: rate.NewLimiter(rate.Inf, 0)}
 	}
-	return rate.NewLimiter(rate.Limit(r.PerSecond), max(r.Burst, 1))
+	return &bucket{tokens: rate.NewLimiter(rate.Limit(r.PerSecond), max(r.Burst, 1))}
+}
+
+// enter waits until the limit lets a request through.
+func (b *bucket) enter(ctx context.Context, rank time.Time) error {
+	_, err := b.line.enter(ctx, rank)
+	if err == nil {
+		err = b.tokens.Wait(ctx)
+		b.line.leave()
+	}
+	return err
 }
 
 // class is what Azure counts apart.
@@ -148,7 +165,7 @@ func (b *Budget) refused(s subject, code string, now time.Time) []*gate {
 }
 
 // limit is the user's limit for a request, nil for none.
-func (b *Budget) limit(s subject) *rate.Limiter {
+func (b *Budget) limit(s subject) *bucket {
 	if b.limitOf == nil {
 		return nil
 	}
@@ -160,7 +177,7 @@ func (b *Budget) limit(s subject) *rate.Limiter {
 	defer b.mu.Unlock()
 	shared, ok := b.limiters[l.Name]
 	if !ok {
-		shared = &limiter{l.Read.limiter(), l.Write.limiter()}
+		shared = &limiter{l.Read.bucket(), l.Write.bucket()}
 		b.limiters[l.Name] = shared
 	}
 	if s.class() == reads {
@@ -181,20 +198,21 @@ type turn struct {
 // enter waits for the right to send a request, at most as long as patience.
 func (b *Budget) enter(ctx context.Context, s subject, patience time.Duration) (turn, error) {
 	start := time.Now()
+	rank := s.rank(start)
 	t := turn{budget: b, subject: s}
 	gates := b.gatesOf(s)
 	wide := gates[len(gates)-1]
 	wide.waiting.Add(1)
 	defer wide.waiting.Add(-1)
 	if l := b.limit(s); l != nil {
-		if err := l.Wait(ctx); err != nil {
+		if err := l.enter(ctx, rank); err != nil {
 			return t, fmt.Errorf("the configured rate limit lets no request through in time: %w", err)
 		}
 		t.limited = time.Since(start) >= time.Millisecond
 		gates = b.gatesOf(s)
 	}
 	for _, g := range gates {
-		p, err := g.enter(ctx, s.shared, patience-time.Since(start))
+		p, err := g.enter(ctx, rank, patience-time.Since(start))
 		if err != nil {
 			t.leave(false, nil)
 			return t, err

@@ -18,10 +18,17 @@ type page struct {
 // List reads all pages of a list. A list in a resource group or under a parent
 // that does not exist is an error of kind NotFound.
 func (d *Client) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
+	return reader{client: d}.List(ctx, q)
+}
+
+// List implements [azure.Reader].
+func (r reader) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
+	d := r.client
 	c, err := d.listCall(q)
 	if err != nil {
 		return nil, invalid("LIST "+q.Type, q.Scope, err)
 	}
+	c.subject.priority = r.priority
 	start := time.Now()
 	found, err := confirmed(ctx, d, c, d.pages, func(found []azure.Document, err error) bool {
 		return azure.IsNotFound(err) || err == nil && len(found) == 0

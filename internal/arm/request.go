@@ -45,6 +45,7 @@ type subject struct {
 	// What the table of types says: many wait for one write of it, and Azure counts
 	// requests at each resource too.
 	shared, countsEach bool
+	priority           azure.Priority
 	// turns is the key of the parent whose resources are written in turn, "" for none.
 	turns string
 }
@@ -198,11 +199,26 @@ func (d *Client) follow(c call, to *url.URL, verb string) call {
 // Get reads one resource. Beside resources it reads the parts of them that have
 // no name (VM/instanceView) and resource providers (/subscriptions/S/providers/NAMESPACE).
 func (d *Client) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
+	return reader{client: d}.Get(ctx, id)
+}
+
+// At returns a reader whose reads have a priority.
+func (d *Client) At(p azure.Priority) azure.Reader { return reader{d, p} }
+
+// reader reads with a priority.
+type reader struct {
+	client   *Client
+	priority azure.Priority
+}
+
+// Get implements [azure.Reader].
+func (r reader) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
+	d := r.client
 	c, err := d.resourceCall(http.MethodGet, id, "")
 	if err != nil {
 		return nil, invalid("GET", id, err)
 	}
-	c.document = true
+	c.document, c.subject.priority = true, r.priority
 	start := time.Now()
 	doc, err := confirmed(ctx, d, c, d.read, func(_ azure.Document, err error) bool { return azure.IsNotFound(err) })
 	d.metrics.known.Finished(c.shown(), err, time.Since(start))
@@ -266,7 +282,7 @@ func (d *Client) changeCall(r azure.Request) (call, error) {
 	if err != nil {
 		return call{}, err
 	}
-	c.body, c.unseen = r.Body, r.Unseen
+	c.body, c.unseen, c.subject.priority = r.Body, r.Unseen, r.Priority
 	if len(r.Parameters) > 0 {
 		query := c.url.Query()
 		for name, value := range r.Parameters {
