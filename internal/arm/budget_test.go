@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"kaz/internal/arm/budget"
 	"kaz/internal/azure"
 )
 
@@ -38,8 +39,8 @@ func TestBudgetIsFair(t *testing.T) {
 			// Few are left, so they follow one another at a distance that shows the order.
 			return answer{status: 200, header: header("x-ms-ratelimit-remaining-subscription-writes", "3"), body: `{"id":"x"}`}
 		}}
-		budget := NewBudget(BudgetConfig{})
-		share := func(c *Config) { c.Budget = budget }
+		shared := budget.New(budget.Config{})
+		share := func(c *Config) { c.Budget = shared }
 		clients := []*Client{open(t, s, share), open(t, s, share)}
 		put := func(d *Client, id azure.ID) {
 			if _, err := d.Put(t.Context(), azure.Write{ID: id, Body: azure.Document(`{}`)}); err != nil {
@@ -178,14 +179,14 @@ func TestBudgetOfUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(answer{status: 200, body: `{"id":"x"}`})
 		d := open(t, s, func(c *Config) {
-			c.Budget = NewBudget(BudgetConfig{LimitOf: func(fullType string) (Limit, bool) {
+			c.Budget = budget.New(budget.Config{LimitOf: func(fullType string) (budget.Limit, bool) {
 				switch fullType {
 				case "microsoft.network/loadbalancers":
-					return Limit{Name: "load balancers", Write: Rate{PerSecond: 2, Burst: 1}}, true
+					return budget.Limit{Name: "load balancers", Write: budget.Rate{PerSecond: 2, Burst: 1}}, true
 				case "microsoft.network/routetables":
-					return Limit{}, false
+					return budget.Limit{}, false
 				}
-				return Limit{Name: "others", Read: Rate{PerSecond: 100, Burst: 100}, Write: Rate{PerSecond: 1, Burst: 5}}, true
+				return budget.Limit{Name: "others", Read: budget.Rate{PerSecond: 100, Burst: 100}, Write: budget.Rate{PerSecond: 1, Burst: 5}}, true
 			}})
 		})
 		start := time.Now()
@@ -427,7 +428,7 @@ func TestLowPriorityIsServed(t *testing.T) {
 		put("detach", azure.Detach)
 		began := time.Now()
 		put("compare", azure.Compare)
-		for time.Since(began) < 5*headStart {
+		for time.Since(began) < 5*time.Minute {
 			put("detach", azure.Detach)
 			<-time.After(90 * time.Millisecond)
 		}
@@ -435,8 +436,8 @@ func TestLowPriorityIsServed(t *testing.T) {
 		wg.Wait()
 		for _, r := range s.requests() {
 			if azure.ID(r.path).Name() == "compare" {
-				if waited := r.at.Sub(began); waited < 3*headStart || waited > 4*headStart {
-					t.Errorf("it was sent after %v, want between %v and %v", waited, 3*headStart, 4*headStart)
+				if waited := r.at.Sub(began); waited < 3*time.Minute || waited > 4*time.Minute {
+					t.Errorf("it was sent after %v, want between %v and %v", waited, 3*time.Minute, 4*time.Minute)
 				}
 				return
 			}

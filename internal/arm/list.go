@@ -24,11 +24,11 @@ func (d *Client) List(ctx context.Context, q azure.Query) ([]azure.Document, err
 // List implements [azure.Reader].
 func (r reader) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
 	d := r.client
-	c, err := d.listCall(q)
+	c, err := d.build.listCall(q)
 	if err != nil {
 		return nil, invalid("LIST "+q.Type, q.Scope, err)
 	}
-	c.subject.priority = r.priority
+	c.subject.Priority = r.priority
 	start := time.Now()
 	found, err := confirmed(ctx, d, c, d.pages, func(found []azure.Document, err error) bool {
 		return azure.IsNotFound(err) || err == nil && len(found) == 0
@@ -53,7 +53,7 @@ func (d *Client) pages(ctx context.Context, c call) ([]azure.Document, error) {
 		if p.NextLink == "" {
 			return found, nil
 		}
-		next, err := d.trusted(p.NextLink)
+		next, err := d.build.trusted(p.NextLink)
 		if err == nil && seen[next.String()] {
 			err = fmt.Errorf("the list has no end: a page names one that was read before as its next")
 		}

@@ -1,4 +1,4 @@
-package arm
+package budget
 
 import (
 	"container/heap"
@@ -62,9 +62,9 @@ func (w *waiters) Pop() any {
 }
 
 // rank is when a request would have come without its priority. What many wait for goes half a priority before the rest.
-func (s subject) rank(came time.Time) time.Time {
-	ahead := time.Duration(s.priority) * headStart
-	if s.shared {
+func (s Subject) rank(came time.Time) time.Time {
+	ahead := time.Duration(s.Priority) * headStart
+	if s.Shared {
 		ahead += headStart / 2
 	}
 	return came.Add(-ahead)

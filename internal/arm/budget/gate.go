@@ -1,4 +1,4 @@
-package arm
+package budget
 
 import (
 	"context"
@@ -34,14 +34,14 @@ func newGate(key gateKey, now time.Time) *gate {
 	return &gate{key: key, changed: make(chan struct{}), left: newAllowance(key, now)}
 }
 
-// closedError says that a gate stays closed for longer than the caller may wait.
-type closedError struct {
+// ClosedError says that a gate stays closed for longer than the caller may wait.
+type ClosedError struct {
+	Wait time.Duration
 	key  gateKey
-	wait time.Duration
 }
 
-func (e *closedError) Error() string {
-	return fmt.Sprintf("too many requests: azure accepts no %s of %s for %s", e.key.class, e.key.namespace, e.wait.Round(time.Second))
+func (e *ClosedError) Error() string {
+	return fmt.Sprintf("too many requests: azure accepts no %s of %s for %s", e.key.class, e.key.namespace, e.Wait.Round(time.Second))
 }
 
 // passage is a request that a gate let pass.
@@ -66,7 +66,7 @@ func (g *gate) enter(ctx context.Context, rank time.Time, patience time.Duration
 		switch {
 		case p.gate != nil:
 		case wait > 0 && time.Now().Add(wait).After(deadline):
-			err = &closedError{g.key, wait}
+			err = &ClosedError{wait, g.key}
 		default:
 			err = await(ctx, wait, changed)
 		}
