@@ -101,8 +101,8 @@ func (s *seen) note(c call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, had := range s.of {
-		list := had.subject.verb == "list"
-		if had.id.Under(c.id) || had.id.Equal(c.id) || list && strings.HasPrefix(had.subject.fullType, c.subject.fullType) {
+		list := had.subject.Verb == "list"
+		if had.id.Under(c.id) || had.id.Equal(c.id) || list && strings.HasPrefix(had.subject.FullType, c.subject.FullType) {
 			delete(s.of, key)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kaz/internal/arm/budget"
 	"kaz/internal/arm/types"
 	"kaz/internal/azure"
 )
@@ -40,7 +41,7 @@ type Config struct {
 	UserAgent string
 
 	// Budget is shared between clients; the default is one of this client's own.
-	Budget *Budget
+	Budget *budget.Budget
 	// Retries is how often a failed request is sent again: 0 means 3, a negative
 	// number none. RetryDelay is the wait before the first retry, by default 1 s;
 	// each further one is RetryFactor times as long, by default twice, up to a minute.
@@ -75,14 +76,12 @@ type Config struct {
 // Client reads and writes Azure. It is safe for concurrent use.
 type Client struct {
 	azure.Verbs  // over Begin
-	endpoint     *url.URL
+	build        builder
 	regional     *url.URL // nil for none
 	seen         seen
 	pipeline     runtime.Pipeline
 	userAgent    string
-	versions     versionTable
-	types        types.Index
-	budget       *Budget
+	budget       *budget.Budget
 	retry        retryOptions
 	timeout      time.Duration
 	finishing    time.Duration
@@ -118,11 +117,9 @@ func New(c Config) (*Client, error) {
 		return nil, err
 	}
 	d := &Client{
-		endpoint:     endpoint,
+		build:        builder{endpoint, versions, types.NewIndex()},
 		regional:     regional,
 		userAgent:    or(c.UserAgent, "kaz"),
-		versions:     versions,
-		types:        types.NewIndex(),
 		budget:       c.Budget,
 		timeout:      or(c.RequestTimeout, time.Minute),
 		finishing:    c.Finish,
@@ -138,9 +135,9 @@ func New(c Config) (*Client, error) {
 		},
 	}
 	if d.budget == nil {
-		d.budget = NewBudget(BudgetConfig{})
+		d.budget = budget.New(budget.Config{})
 	}
-	if err := showBudget(c.Registerer, d.budget); err != nil {
+	if err := budget.Show(c.Registerer, d.budget); err != nil {
 		return nil, err
 	}
 	if c.Credential != nil && endpoint.Scheme == "http" && !isLoopback(endpoint.Hostname()) {

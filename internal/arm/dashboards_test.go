@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"kaz/internal/arm/budget"
 	"kaz/internal/azure"
 )
 
@@ -145,8 +146,8 @@ func TestDashboardsOfTrouble(t *testing.T) {
 		)
 		d := open(t, s, func(o *Config) {
 			o.Registerer, o.Retries = registry, -1
-			o.Budget = NewBudget(BudgetConfig{LimitOf: func(string) (Limit, bool) {
-				return Limit{Read: Rate{PerSecond: 1, Burst: 2}}, true
+			o.Budget = budget.New(budget.Config{LimitOf: func(string) (budget.Limit, bool) {
+				return budget.Limit{Read: budget.Rate{PerSecond: 1, Burst: 2}}, true
 			}})
 		})
 		for _, want := range []azure.Kind{azure.NotFound, azure.Canceled, azure.Unavailable} {

@@ -28,7 +28,7 @@ const (
 // what is read can be told from what was there before, and not of compute, which counts
 // the reads of each resource.
 func (op *operation) isLate(wait time.Duration) bool {
-	return op.form == inStatus && op.call.method == http.MethodPut && !op.call.subject.countsEach &&
+	return op.form == inStatus && op.call.method == http.MethodPut && !op.call.subject.CountsEach &&
 		wait >= op.first+lateWait && (op.call.header.Get("If-Match") != "" || op.call.header.Get("If-None-Match") != "")
 }
 

@@ -160,7 +160,7 @@ func TestTrusted(t *testing.T) {
 		"//evil/x":                         false,
 		"https://%zz/":                     false,
 	} {
-		if _, err := d.trusted(raw); (err == nil) != trusted {
+		if _, err := d.build.trusted(raw); (err == nil) != trusted {
 			t.Errorf("%s: %v, want trusted %v", raw, err, trusted)
 		}
 	}

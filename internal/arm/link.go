@@ -12,17 +12,17 @@ import (
 // operation. Every request carries a token, so the URL must lead to the endpoint's host, or to a
 // regional name of that host, at the same port. Compute writes the default port of the scheme and
 // leaves the query unencoded; the result has no default port and an encoded query.
-func (d *Client) trusted(raw string) (*url.URL, error) {
+func (b *builder) trusted(raw string) (*url.URL, error) {
 	ref, err := url.Parse(raw)
 	if err != nil {
 		return nil, fmt.Errorf("azure answered with a URL that cannot be read: %w", err)
 	}
-	u := d.endpoint.ResolveReference(ref)
-	host, own := strings.ToLower(u.Hostname()), strings.ToLower(d.endpoint.Hostname())
+	u := b.endpoint.ResolveReference(ref)
+	host, own := strings.ToLower(u.Hostname()), strings.ToLower(b.endpoint.Hostname())
 	regional := net.ParseIP(own) == nil && strings.HasSuffix(host, "."+own)
-	if u.Scheme != d.endpoint.Scheme || host != own && !regional || portOf(u) != portOf(d.endpoint) || u.User != nil {
+	if u.Scheme != b.endpoint.Scheme || host != own && !regional || portOf(u) != portOf(b.endpoint) || u.User != nil {
 		return nil, fmt.Errorf("azure answered with a URL on %s://%s, which is not %s://%s: not followed, the token would go there",
-			u.Scheme, u.Host, d.endpoint.Scheme, d.endpoint.Host)
+			u.Scheme, u.Host, b.endpoint.Scheme, b.endpoint.Host)
 	}
 	u.RawQuery = encodeQuery(u.RawQuery)
 	if portOf(u) == defaultPort(u.Scheme) {

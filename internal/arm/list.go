@@ -18,10 +18,17 @@ type page struct {
 // List reads all pages of a list. A list in a resource group or under a parent
 // that does not exist is an error of kind NotFound.
 func (d *Client) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
-	c, err := d.listCall(q)
+	return reader{client: d}.List(ctx, q)
+}
+
+// List implements [azure.Reader].
+func (r reader) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
+	d := r.client
+	c, err := d.build.listCall(q)
 	if err != nil {
 		return nil, invalid("LIST "+q.Type, q.Scope, err)
 	}
+	c.subject.Priority = r.priority
 	start := time.Now()
 	found, err := confirmed(ctx, d, c, d.pages, func(found []azure.Document, err error) bool {
 		return azure.IsNotFound(err) || err == nil && len(found) == 0
@@ -46,7 +53,7 @@ func (d *Client) pages(ctx context.Context, c call) ([]azure.Document, error) {
 		if p.NextLink == "" {
 			return found, nil
 		}
-		next, err := d.trusted(p.NextLink)
+		next, err := d.build.trusted(p.NextLink)
 		if err == nil && seen[next.String()] {
 			err = fmt.Errorf("the list has no end: a page names one that was read before as its next")
 		}

@@ -81,7 +81,7 @@ func isFinal(state string) bool {
 // lists dearly, and of what was there before the list does not tell what it shows.
 func listPollOf(c call) string {
 	creates := c.method == http.MethodPut && c.header.Get("If-None-Match") != ""
-	if c.method != http.MethodDelete && !creates || c.subject.countsEach {
+	if c.method != http.MethodDelete && !creates || c.subject.CountsEach {
 		return ""
 	}
 	return c.method + " " + c.id.Parent().Key() + " " + strings.ToLower(c.id.Type())

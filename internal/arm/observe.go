@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kaz/internal/arm/budget"
 	"kaz/internal/arm/dashboards"
 	"kaz/internal/azure"
 	"kaz/internal/observe"
@@ -54,26 +55,26 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 
 // shown is the call as users' dashboards show it.
 func (c call) shown() dashboards.Call {
-	return dashboards.Call{Op: c.op, ID: c.id, FullType: c.subject.fullType, Spelled: c.spelled, Subscription: c.subject.subscription}
+	return dashboards.Call{Op: c.op, ID: c.id, FullType: c.subject.FullType, Spelled: c.spelled, Subscription: c.subject.Subscription}
 }
 
-func (m metrics) waited(c call, t turn) {
-	m.waits.WithLabelValues(c.subject.fullType, c.subject.verb).Observe(t.waited.Seconds())
-	if t.limited {
+func (m metrics) waited(c call, t budget.Turn) {
+	m.waits.WithLabelValues(c.subject.FullType, c.subject.Verb).Observe(t.Waited.Seconds())
+	if t.Limited {
 		m.known.Limited(c.shown())
 	}
 }
 
-func (m metrics) retried(s subject, reason azure.Kind) {
-	m.retries.WithLabelValues(s.fullType, s.verb, reason.String()).Inc()
+func (m metrics) retried(s budget.Subject, reason azure.Kind) {
+	m.retries.WithLabelValues(s.FullType, s.Verb, reason.String()).Inc()
 }
 
-func (m metrics) finished(s subject, err error, d time.Duration) {
+func (m metrics) finished(s budget.Subject, err error, d time.Duration) {
 	result := "ok"
 	if err != nil {
 		result = azure.KindOf(err).String()
 	}
-	m.operations.WithLabelValues(s.fullType, s.verb, result).Observe(d.Seconds())
+	m.operations.WithLabelValues(s.FullType, s.Verb, result).Observe(d.Seconds())
 }
 
 // observe counts a request and writes its one line. Neither bodies nor URLs are
@@ -83,7 +84,7 @@ func (d *Client) observe(ctx context.Context, c call, r reply, f *failure, took 
 	if r.status > 0 {
 		class = fmt.Sprintf("%dxx", r.status/100)
 	}
-	d.metrics.requests.WithLabelValues(c.subject.fullType, c.subject.verb, class).Observe(took.Seconds())
+	d.metrics.requests.WithLabelValues(c.subject.FullType, c.subject.Verb, class).Observe(took.Seconds())
 	if r.status == http.StatusTooManyRequests {
 		d.metrics.known.Throttled(c.shown())
 	}
@@ -91,7 +92,7 @@ func (d *Client) observe(ctx context.Context, c call, r reply, f *failure, took 
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("method", c.method), slog.String("op", c.op), slog.String("verb", c.subject.verb),
+		slog.String("method", c.method), slog.String("op", c.op), slog.String("verb", c.subject.Verb),
 		slog.String("id", string(c.id)), slog.Int("status", r.status), slog.Duration("duration", took),
 		slog.String("request_id", r.header.Get("X-Ms-Request-Id")), slog.String("correlation_id", c.correlation),
 	}

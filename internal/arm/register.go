@@ -61,7 +61,7 @@ func (r *registrations) end(provider azure.ID, done chan struct{}) {
 }
 
 func (d *Client) registerProvider(ctx context.Context, provider azure.ID) error {
-	c, err := d.resourceCall(http.MethodPost, provider, "register")
+	c, err := d.build.resourceCall(http.MethodPost, provider, "register")
 	if err != nil {
 		return err
 	}

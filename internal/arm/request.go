@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"kaz/internal/arm/budget"
+	"kaz/internal/arm/types"
 	"kaz/internal/azure"
 )
 
@@ -29,24 +31,17 @@ type call struct {
 
 	op      string // what errors call it
 	id      azure.ID
-	spelled string // the full type as it was asked for
-	subject subject
+	spelled string         // the full type as it was asked for
+	subject budget.Subject // what budget and metrics count it under
 	// correlation ties together the requests of one call of the client in Azure's logs.
 	correlation string
 }
 
-// subject is what budget and metrics count a request under.
-type subject struct {
-	verb         string // "get", "list", "put", ..., "poll"
-	fullType     string // as asked, lower case
-	subscription string
-	namespace    string // lower case
-	resource     string // its key
-	// What the table of types says: many wait for one write of it, and Azure counts
-	// requests at each resource too.
-	shared, countsEach bool
-	// turns is the key of the parent of resources that are written in turn, "" for none.
-	turns string
+// builder builds requests from what a caller wants.
+type builder struct {
+	endpoint *url.URL
+	versions versionTable
+	types    types.Index
 }
 
 // reply is an answer of Azure, read whole.
@@ -57,7 +52,7 @@ type reply struct {
 }
 
 // resourceCall is a request for the resource id, or for an action of it.
-func (d *Client) resourceCall(method string, id azure.ID, action string) (call, error) {
+func (b *builder) resourceCall(method string, id azure.ID, action string) (call, error) {
 	t, err := typeOf(id)
 	if err != nil {
 		return call{}, err
@@ -68,7 +63,7 @@ func (d *Client) resourceCall(method string, id azure.ID, action string) (call, 
 		path += "/" + action
 		op += " " + action
 	}
-	return d.call(method, op, path, t, id)
+	return b.call(method, op, path, t, id)
 }
 
 // typeOf is the type that decides the api-version. Beside well-formed ids it takes
@@ -104,7 +99,7 @@ func cutProvider(id string) (scope, namespace string, ok bool) {
 }
 
 // listCall is the request for the first page of a list.
-func (d *Client) listCall(q azure.Query) (call, error) {
+func (b *builder) listCall(q azure.Query) (call, error) {
 	if q.Type == "" || strings.HasPrefix(q.Type, "/") || strings.HasSuffix(q.Type, "/") {
 		return call{}, fmt.Errorf("list in %q: %q is not a resource type such as Microsoft.Network/loadBalancers", q.Scope, q.Type)
 	}
@@ -113,11 +108,11 @@ func (d *Client) listCall(q azure.Query) (call, error) {
 			return call{}, err
 		}
 	}
-	c, err := d.call(http.MethodGet, "LIST "+q.Type, listPath(q), q.Type, q.Scope)
+	c, err := b.call(http.MethodGet, "LIST "+q.Type, listPath(q), q.Type, q.Scope)
 	if err != nil {
 		return call{}, err
 	}
-	c.document, c.subject.verb = true, "list"
+	c.document, c.subject.Verb = true, "list"
 	query := c.url.Query()
 	if q.Expand != "" {
 		query.Set("$expand", q.Expand)
@@ -150,19 +145,19 @@ func listPath(q azure.Query) string {
 }
 
 // call is the request for a path below the endpoint.
-func (d *Client) call(method, op, path, fullType string, id azure.ID) (call, error) {
+func (b *builder) call(method, op, path, fullType string, id azure.ID) (call, error) {
 	if slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return s == "." || s == ".." }) {
 		return call{}, fmt.Errorf("%q is not an Azure resource id: it has a segment of dots", path)
 	}
-	version, ok := d.versions.of(fullType)
+	version, ok := b.versions.of(fullType)
 	if !ok {
 		return call{}, fmt.Errorf("no api-version is known for the type %s of %q", fullType, path)
 	}
-	u := *d.endpoint
+	u := *b.endpoint
 	u.Path += path
 	u.RawQuery = url.Values{"api-version": {version}}.Encode()
 	namespace, _, _ := strings.Cut(strings.ToLower(fullType), "/")
-	row := d.types.Of(fullType)
+	row := b.types.Of(fullType)
 	turns := ""
 	if row.InTurn && method != http.MethodGet {
 		turns = id.Parent().Key()
@@ -175,15 +170,15 @@ func (d *Client) call(method, op, path, fullType string, id azure.ID) (call, err
 		id:          id,
 		spelled:     fullType,
 		correlation: newUUID(),
-		subject: subject{
-			verb:         strings.ToLower(method),
-			fullType:     strings.ToLower(fullType),
-			subscription: strings.ToLower(id.Subscription()),
-			namespace:    namespace,
-			resource:     id.Key(),
-			shared:       row.Shared,
-			countsEach:   row.CountsEach,
-			turns:        turns,
+		subject: budget.Subject{
+			Verb:         strings.ToLower(method),
+			FullType:     strings.ToLower(fullType),
+			Subscription: strings.ToLower(id.Subscription()),
+			Namespace:    namespace,
+			Resource:     id.Key(),
+			Shared:       row.Shared,
+			CountsEach:   row.CountsEach,
+			Turns:        turns,
 		},
 	}, nil
 }
@@ -191,18 +186,33 @@ func (d *Client) call(method, op, path, fullType string, id azure.ID) (call, err
 // follow is a read at a URL that Azure gave in answer to c.
 func (d *Client) follow(c call, to *url.URL, verb string) call {
 	c.method, c.url, c.body, c.header, c.document = http.MethodGet, to, nil, http.Header{}, false
-	c.subject.verb = verb
+	c.subject.Verb = verb
 	return c
 }
 
 // Get reads one resource. Beside resources it reads the parts of them that have
 // no name (VM/instanceView) and resource providers (/subscriptions/S/providers/NAMESPACE).
 func (d *Client) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
-	c, err := d.resourceCall(http.MethodGet, id, "")
+	return reader{client: d}.Get(ctx, id)
+}
+
+// At returns a reader whose reads have a priority.
+func (d *Client) At(p azure.Priority) azure.Reader { return reader{d, p} }
+
+// reader reads with a priority.
+type reader struct {
+	client   *Client
+	priority azure.Priority
+}
+
+// Get implements [azure.Reader].
+func (r reader) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
+	d := r.client
+	c, err := d.build.resourceCall(http.MethodGet, id, "")
 	if err != nil {
 		return nil, invalid("GET", id, err)
 	}
-	c.document = true
+	c.document, c.subject.Priority = true, r.priority
 	start := time.Now()
 	doc, err := confirmed(ctx, d, c, d.read, func(_ azure.Document, err error) bool { return azure.IsNotFound(err) })
 	d.metrics.known.Finished(c.shown(), err, time.Since(start))
@@ -228,7 +238,7 @@ func (d *Client) read(ctx context.Context, c call) (azure.Document, error) {
 // may be refused because the first one came through; that too is an error of kind
 // Changed, and reading again tells.
 func (d *Client) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
-	c, err := d.changeCall(r)
+	c, err := d.build.changeCall(r)
 	if err != nil {
 		return nil, invalid(r.Op(), r.ID, err)
 	}
@@ -257,16 +267,16 @@ func checkRequest(r azure.Request, writes bool) error {
 }
 
 // changeCall is the request for a change.
-func (d *Client) changeCall(r azure.Request) (call, error) {
+func (b *builder) changeCall(r azure.Request) (call, error) {
 	writes := r.Verb == azure.Put || r.Verb == azure.Patch
 	if err := checkRequest(r, writes); err != nil {
 		return call{}, err
 	}
-	c, err := d.resourceCall(string(r.Verb), r.ID, r.Action)
+	c, err := b.resourceCall(string(r.Verb), r.ID, r.Action)
 	if err != nil {
 		return call{}, err
 	}
-	c.body, c.unseen = r.Body, r.Unseen
+	c.body, c.unseen, c.subject.Priority = r.Body, r.Unseen, r.Priority
 	if len(r.Parameters) > 0 {
 		query := c.url.Query()
 		for name, value := range r.Parameters {
@@ -275,7 +285,7 @@ func (d *Client) changeCall(r azure.Request) (call, error) {
 		c.url.RawQuery = query.Encode()
 	}
 	if writes {
-		c.body = r.Body.Without(d.types.Of(r.ID.Type()).Shown...)
+		c.body = r.Body.Without(b.types.Of(r.ID.Type()).Shown...)
 	}
 	for name, value := range r.Header {
 		c.header.Set(name, value)

@@ -19,6 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
+	"kaz/internal/arm/budget"
 	"kaz/internal/azure"
 	"kaz/internal/observe/trace"
 )
@@ -83,6 +84,14 @@ func (f *failure) cause() error {
 	return f.Error
 }
 
+// azureError is the error as Azure's kinds have it, nil if there is none.
+func (f *failure) azureError() *azure.Error {
+	if f == nil {
+		return nil
+	}
+	return f.Error
+}
+
 // again decides whether a request that failed is sent again, and when.
 func (d *Client) again(c call, f *failure, p *patience) (bool, time.Duration) {
 	if f.Status == http.StatusTooManyRequests && f.Kind == azure.Throttled && !c.once {
@@ -127,9 +136,9 @@ func (o retryOptions) backoff(retry int) time.Duration {
 
 // attempt sends a request once, when the budget lets it.
 func (d *Client) attempt(ctx, lasting context.Context, c call, patience time.Duration) (reply, *failure) {
-	turn, err := d.budget.enter(ctx, c.subject, patience)
+	turn, err := d.budget.Enter(ctx, c.subject, patience)
 	if err == nil && ctx.Err() != nil {
-		turn.leave(false, nil)
+		turn.Unused()
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -141,11 +150,11 @@ func (d *Client) attempt(ctx, lasting context.Context, c call, patience time.Dur
 	}
 	d.metrics.waited(c, turn)
 	lasting, span := trace.Start(lasting, c.method+" "+c.spelled,
-		slog.String("azure_id", string(c.id)), slog.String("verb", c.subject.verb),
-		slog.String("correlation_id", c.correlation), slog.Duration("budget_wait", turn.waited))
+		slog.String("azure_id", string(c.id)), slog.String("verb", c.subject.Verb),
+		slog.String("correlation_id", c.correlation), slog.Duration("budget_wait", turn.Waited))
 	start := time.Now()
 	r, f := d.exchange(lasting, c)
-	turn.done(r, f)
+	turn.Done(r.status, r.header, f.azureError())
 	d.observe(ctx, c, r, f, time.Since(start))
 	span.Set(slog.Int("status", r.status), slog.String("request_id", r.header.Get("X-Ms-Request-Id")))
 	span.End(f.cause())
@@ -156,8 +165,8 @@ func (d *Client) attempt(ctx, lasting context.Context, c call, patience time.Dur
 // its kind to wait longer than the request may.
 func throttled(c call, err error) *azure.Error {
 	e := &azure.Error{Kind: azure.Throttled, Op: c.op, ID: c.id, Cause: err}
-	if closed, ok := errors.AsType[*closedError](err); ok {
-		e.RetryAfter = closed.wait
+	if closed, ok := errors.AsType[*budget.ClosedError](err); ok {
+		e.RetryAfter = closed.Wait
 	}
 	return e
 }

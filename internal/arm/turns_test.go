@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kaz/internal/arm"
+	"kaz/internal/arm/budget"
 	"kaz/internal/azure"
 	"kaz/internal/emulator"
 )
@@ -79,7 +80,7 @@ func TestInstancesAreWrittenInTurn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &scaleSets{allowed: max(atOnce, 1), flying: map[azure.ID]int{}, due: map[string]time.Time{}}
 				client, err := arm.New(arm.Config{Endpoint: "https://management.test", Transport: s,
-					Budget: arm.NewBudget(arm.BudgetConfig{AtOnce: atOnce})})
+					Budget: budget.New(budget.Config{AtOnce: atOnce})})
 				if err != nil {
 					t.Fatal(err)
 				}

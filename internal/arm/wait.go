@@ -61,9 +61,9 @@ func (d *Client) perform(ctx context.Context, c call) (*azure.Operation, error) 
 // begin sends a write and finds out how Azure tells what becomes of it.
 func (d *Client) begin(ctx, lasting context.Context, c call) (*operation, error) {
 	if c.isPrompt() {
-		c.subject.turns = ""
+		c.subject.Turns = ""
 	}
-	end, err := d.budget.turns.await(ctx, c.subject.turns)
+	end, err := d.budget.Await(ctx, c.subject.Turns)
 	if err != nil {
 		return nil, interrupted(ctx, c)
 	}
@@ -79,7 +79,7 @@ func (d *Client) begin(ctx, lasting context.Context, c call) (*operation, error)
 	if err != nil {
 		return nil, &azure.Error{Kind: azure.Internal, Op: c.op, ID: c.id, Status: first.status, Cause: err}
 	}
-	op.replaced = c.subject.shared && c.header.Get("If-None-Match") != "" && first.status == http.StatusOK
+	op.replaced = c.subject.Shared && c.header.Get("If-None-Match") != "" && first.status == http.StatusOK
 	return op, nil
 }
 
@@ -143,7 +143,7 @@ func (d *Client) started(c call, first reply) (*operation, error) {
 	op := &operation{call: c, last: first, accepted: first.body, began: time.Now()}
 	var err error
 	if location := first.header.Get("Location"); location != "" && needsLocation(c, first) {
-		if op.location, err = d.trusted(location); err != nil {
+		if op.location, err = d.build.trusted(location); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +154,7 @@ func (d *Client) started(c call, first reply) (*operation, error) {
 		// Azure gives a polling URL even when it was done at once.
 	case hasStatusURL(first):
 		op.form = inStatus
-		op.poll, err = d.trusted(statusURL(first))
+		op.poll, err = d.build.trusted(statusURL(first))
 	case op.location != nil:
 		op.form, op.poll = inLocation, op.location
 	case merges && (first.status == http.StatusAccepted || state != ""):
@@ -251,7 +251,7 @@ func (d *Client) take(op *operation, r reply, failure *azure.Error) *azure.Error
 			Message: "the polling document has no status"}
 	}
 	if next := r.header.Get("Location"); op.form == inLocation && r.status == http.StatusAccepted && next != "" {
-		to, err := d.trusted(next)
+		to, err := d.build.trusted(next)
 		if err != nil {
 			return &azure.Error{Kind: azure.Internal, Op: op.call.op, ID: op.call.id, Cause: err}
 		}
@@ -289,7 +289,7 @@ func (d *Client) lost(ctx context.Context, op *operation, failure *azure.Error) 
 	}
 	if op.call.method == http.MethodDelete && failure.Kind == azure.NotFound {
 		resource := op.call
-		resource.method, resource.subject.verb = http.MethodGet, "get"
+		resource.method, resource.subject.Verb = http.MethodGet, "get"
 		if _, absent := d.send(ctx, resource); absent != nil && absent.Kind == azure.NotFound {
 			return nil
 		}

@@ -22,6 +22,34 @@ type Reader interface {
 	List(ctx context.Context, q Query) ([]Document, error)
 }
 
+// Priority orders the requests that wait for the same limit of Azure: higher ones go first.
+type Priority int8
+
+// The priorities. A disk that leaves frees a place for one that comes, and pods wait for both.
+const (
+	Compare   Priority = iota - 1 // looks for differences; nothing waits for it
+	Provision                     // the usual one: something is made, changed or deleted
+	Attach                        // attaches disks
+	Detach                        // detaches disks
+)
+
+// At returns a reader whose reads have a priority. A reader that does not know priorities is returned as it is.
+func At(r Reader, p Priority) Reader {
+	if ranked, ok := r.(interface{ At(p Priority) Reader }); ok {
+		return ranked.At(p)
+	}
+	return r
+}
+
+// Access is a reader and a writer of Azure.
+type Access struct {
+	Reader
+	Writer
+}
+
+// At returns the reader with a priority.
+func (a Access) At(p Priority) Reader { return At(a.Reader, p) }
+
 // Verb is what a [Request] does.
 type Verb string
 
@@ -45,6 +73,8 @@ type Request struct {
 	// Header has the headers that some types read beside the usual ones.
 	Header map[string]string
 	Body   Document
+	// Priority is that of the request and of the polls of its operation.
+	Priority Priority
 	// IfMatch is the etag that the resource must still have, "" for none.
 	IfMatch string
 	// Create demands that the resource does not exist yet.

@@ -15,6 +15,7 @@ import (
 
 	"kaz/cmd/internal/release"
 	"kaz/internal/arm"
+	"kaz/internal/arm/budget"
 	"kaz/internal/arm/cache"
 	"kaz/internal/arm/types"
 	"kaz/internal/cloudconfig"
@@ -110,7 +111,7 @@ func armConfig(c cloudconfig.Config, e cloudconfig.Environment, o ClientOptions)
 	options := arm.Config{
 		Endpoint: e.ResourceManager, Regional: regional(c, e), Scope: e.Scope(), UserAgent: c.UserAgent,
 		Transport: o.Transport, Finish: o.Finish,
-		Budget:      arm.NewBudget(arm.BudgetConfig{LimitOf: limitOf(c), AtOnce: c.PutVMSSVMBatchSize}),
+		Budget:      budget.New(budget.Config{LimitOf: limitOf(c), AtOnce: c.PutVMSSVMBatchSize}),
 		APIVersions: versions(c), Registerer: o.Registerer, MinimumRetryAfter: c.EnableMinimumRetryAfter,
 	}
 	if options.UserAgent == "" {
@@ -140,14 +141,14 @@ func regional(c cloudconfig.Config, e cloudconfig.Environment) string {
 }
 
 // limitOf returns the configured request limits, by resource type.
-func limitOf(c cloudconfig.Config) func(string) (arm.Limit, bool) {
+func limitOf(c cloudconfig.Config) func(string) (budget.Limit, bool) {
 	limits := c.RateLimits()
-	return func(fullType string) (arm.Limit, bool) {
+	return func(fullType string) (budget.Limit, bool) {
 		l, ok := limits.For(fullType)
-		return arm.Limit{
+		return budget.Limit{
 			Name:  l.Key,
-			Read:  arm.Rate{PerSecond: l.Read.QPS, Burst: l.Read.Bucket},
-			Write: arm.Rate{PerSecond: l.Write.QPS, Burst: l.Write.Bucket},
+			Read:  budget.Rate{PerSecond: l.Read.QPS, Burst: l.Read.Bucket},
+			Write: budget.Rate{PerSecond: l.Write.QPS, Burst: l.Write.Bucket},
 		}, ok
 	}
 }

@@ -48,16 +48,24 @@ func (c *Clients) Begin(ctx context.Context, r azure.Request) (*azure.Operation,
 }
 
 // Fresh returns a reader that bypasses the caches.
-func (c *Clients) Fresh() azure.Reader { return fresh{c} }
+func (c *Clients) Fresh() azure.Reader { return fresh{clients: c} }
 
-type fresh struct{ clients *Clients }
+type fresh struct {
+	clients  *Clients
+	priority azure.Priority
+}
+
+// At returns a reader that reads with a priority.
+func (f fresh) At(p azure.Priority) azure.Reader { return fresh{f.clients, p} }
+
+func (f fresh) to(id azure.ID) azure.Reader { return azure.At(f.clients.to(id).Fresh(), f.priority) }
 
 func (f fresh) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
-	return f.clients.to(id).Fresh().Get(ctx, id)
+	return f.to(id).Get(ctx, id)
 }
 
 func (f fresh) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
-	return f.clients.to(q.Scope).Fresh().List(ctx, q)
+	return f.to(q.Scope).List(ctx, q)
 }
 
 // SignIn gets the tokens that all further requests need, so that a wrong credential fails early. The

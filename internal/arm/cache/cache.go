@@ -105,21 +105,21 @@ type read struct {
 	fetch func(context.Context) ([]azure.Document, error)
 }
 
-func (c *Cache) get(id azure.ID) read {
+func (c *Cache) get(from azure.Reader, id azure.ID) read {
 	return read{
 		key: id.Key(), scope: id, typ: strings.ToLower(id.Type()),
 		fetch: func(ctx context.Context) ([]azure.Document, error) {
-			doc, err := c.client.Get(ctx, id)
+			doc, err := from.Get(ctx, id)
 			return []azure.Document{doc}, err
 		},
 	}
 }
 
-func (c *Cache) list(q azure.Query) read {
+func (c *Cache) list(from azure.Reader, q azure.Query) read {
 	return read{
 		key:   strings.Join([]string{q.Scope.Key(), strings.ToLower(q.Type), q.Expand, q.Filter}, "\n"),
 		scope: q.Scope, typ: strings.ToLower(q.Type), list: true,
-		fetch: func(ctx context.Context) ([]azure.Document, error) { return c.client.List(ctx, q) },
+		fetch: func(ctx context.Context) ([]azure.Document, error) { return from.List(ctx, q) },
 	}
 }
 
@@ -135,26 +135,32 @@ func (c *Cache) lifetime(typ string) time.Duration {
 
 // Get reads one resource.
 func (c *Cache) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
-	return only(c.through(ctx, c.get(id)))
+	return only(c.through(ctx, c.get(c.client, id)))
 }
 
 // List reads all pages of a list.
 func (c *Cache) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
-	docs, err := c.through(ctx, c.list(q))
+	docs, err := c.through(ctx, c.list(c.client, q))
 	return slices.Clone(docs), err
 }
 
 // Fresh reads past the cache. Its result is kept for callers that read through the cache.
-func (c *Cache) Fresh() azure.Reader { return fresh{c} }
+func (c *Cache) Fresh() azure.Reader { return fresh{c, c.client} }
 
-type fresh struct{ cache *Cache }
+type fresh struct {
+	cache *Cache
+	from  azure.Reader
+}
+
+// At returns a reader that reads with a priority.
+func (f fresh) At(p azure.Priority) azure.Reader { return fresh{f.cache, azure.At(f.cache.client, p)} }
 
 func (f fresh) Get(ctx context.Context, id azure.ID) (azure.Document, error) {
-	return only(f.cache.past(ctx, f.cache.get(id)))
+	return only(f.cache.past(ctx, f.cache.get(f.from, id)))
 }
 
 func (f fresh) List(ctx context.Context, q azure.Query) ([]azure.Document, error) {
-	docs, err := f.cache.past(ctx, f.cache.list(q))
+	docs, err := f.cache.past(ctx, f.cache.list(f.from, q))
 	return slices.Clone(docs), err
 }
 
@@ -198,7 +204,7 @@ func (c *Cache) change(_ context.Context, r azure.Request) (ended func(azure.Doc
 		c.forget(w)
 		if err == nil && answers && !o.several && doc.ID().Equal(r.ID) {
 			c.clock++
-			c.keep(c.get(r.ID), []azure.Document{doc}, c.clock)
+			c.keep(c.get(c.client, r.ID), []azure.Document{doc}, c.clock)
 		}
 	}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kaz/internal/arm"
+	"kaz/internal/arm/budget"
 	"kaz/internal/arm/cache"
 	"kaz/internal/azure"
 )
@@ -27,12 +28,12 @@ func (t *transport) Do(req *http.Request) (*http.Response, error) {
 func Example() {
 	const endpoint = "https://management.azure.com"
 	wire := &transport{}
-	budget := arm.NewBudget(arm.BudgetConfig{
-		LimitOf: func(fullType string) (arm.Limit, bool) {
-			return arm.Limit{Name: "balancers", Write: arm.Rate{PerSecond: 5, Burst: 10}}, fullType == "microsoft.network/loadbalancers"
+	shared := budget.New(budget.Config{
+		LimitOf: func(fullType string) (budget.Limit, bool) {
+			return budget.Limit{Name: "balancers", Write: budget.Rate{PerSecond: 5, Burst: 10}}, fullType == "microsoft.network/loadbalancers"
 		},
 	})
-	client, err := arm.New(arm.Config{Endpoint: endpoint, Transport: wire, Budget: budget})
+	client, err := arm.New(arm.Config{Endpoint: endpoint, Transport: wire, Budget: shared})
 	if err != nil {
 		fmt.Println(err)
 		return

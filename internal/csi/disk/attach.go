@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"reflect"
+	"slices"
 	"time"
 
 	"k8s.io/utils/lru"
@@ -18,7 +19,7 @@ import (
 type attacher struct {
 	azure Azure
 	limit func(ctx context.Context, size string) int
-	// told returns the LUNs of disks at a machine that Kubernetes has told its kubelet.
+	// told returns the disks at a machine by the LUNs that Kubernetes has told its kubelet, nil if that is not known.
 	told    func(ctx context.Context, machine azure.ID) map[int]azure.ID
 	batches *reconcile.Coalescer[disk.Change, int]
 	last    *lru.Cache // of machineDisks: machines as Azure's last answers show them, by key of their ids
@@ -86,7 +87,7 @@ func (t *attacher) decide(ctx context.Context, machine azure.ID, changes []disk.
 		return luns, err
 	}
 	for range commitAttempts {
-		have, failed := read[compute.MachineDisks](ctx, t.azure, machine)
+		have, failed := read[compute.MachineDisks](ctx, azure.At(t.azure, urgency(changes)), machine)
 		if failed != nil {
 			return nil, refuseAll(len(changes), failed) // no change alone is the culprit
 		}
@@ -105,6 +106,14 @@ func (t *attacher) decide(ctx context.Context, machine azure.ID, changes []disk.
 	return luns, err
 }
 
+// urgency is the priority of changes of one machine: that of the most urgent.
+func urgency(changes []disk.Change) azure.Priority {
+	if slices.ContainsFunc(changes, func(c disk.Change) bool { return !c.Attach }) {
+		return azure.Detach
+	}
+	return azure.Attach
+}
+
 // errUnknown is the error of changes that need a read of their machine.
 var errUnknown = &azure.Error{Kind: azure.Changed, Message: "the machine is not known"}
 
@@ -114,11 +123,10 @@ var errUnknown = &azure.Error{Kind: azure.Changed, Message: "the machine is not 
 func (t *attacher) fromMemory(ctx context.Context, machine azure.ID, changes []disk.Change) (
 	sent *compute.AttachDetach, luns []int, err error,
 ) {
-	last, ok := t.last.Get(machine.Key())
+	have, ok := t.remembered(ctx, machine)
 	if !ok {
 		return nil, nil, errUnknown
 	}
-	have := last.(machineDisks)
 	request, errs := t.batch(ctx, have, changes)
 	if len(refusals(errs).Culprits) > 0 || len(request.Attach)+len(request.Detach) < len(changes) {
 		return nil, nil, errUnknown
@@ -127,10 +135,22 @@ func (t *attacher) fromMemory(ctx context.Context, machine azure.ID, changes []d
 	return &request, luns, err
 }
 
+// remembered returns a machine as Azure's last answer shows it. A machine that was not changed yet is taken to have the disks
+// that Kubernetes knows there: if it has others, Azure refuses a LUN that is taken, and too many disks.
+func (t *attacher) remembered(ctx context.Context, machine azure.ID) (have machineDisks, ok bool) {
+	if last, ok := t.last.Get(machine.Key()); ok {
+		return last.(machineDisks), true
+	}
+	told := t.told(ctx, machine)
+	have.ID = machine
+	have.Properties.StorageProfile = disk.Expected(told)
+	return have, told != nil
+}
+
 // isRefused reports whether a machine must be read because Azure refused a request as it is, or changed something else.
 func isRefused(err error) bool {
 	switch azure.KindOf(err) {
-	case azure.Changed, azure.Invalid, azure.InUse, azure.NotFound, azure.Exists:
+	case azure.Changed, azure.Invalid, azure.InUse, azure.NotFound, azure.Exists, azure.Quota:
 		return err != nil
 	}
 	return false
@@ -164,7 +184,7 @@ func (t *attacher) try(ctx context.Context, have machineDisks, request compute.A
 // machine, because the normal detachment before it may never end.
 func (t *attacher) force(ctx context.Context, machine, id azure.ID) error {
 	t.last.Remove(machine.Key())
-	have, err := read[compute.MachineDisks](ctx, t.azure, machine)
+	have, err := read[compute.MachineDisks](ctx, azure.At(t.azure, azure.Detach), machine)
 	if err != nil {
 		return err
 	}
@@ -187,7 +207,13 @@ func (t *attacher) send(ctx context.Context, machine azure.ID, request compute.A
 	if err != nil {
 		return compute.DataDisks{}, err
 	}
-	answer, err := azure.Do(ctx, t.azure, azure.Request{Verb: azure.Post, ID: machine, Action: "attachDetachDataDisks", Body: body})
+	priority := azure.Attach
+	if len(request.Detach) > 0 {
+		priority = azure.Detach
+	}
+	answer, err := azure.Do(ctx, t.azure, azure.Request{
+		Verb: azure.Post, ID: machine, Action: "attachDetachDataDisks", Body: body, Priority: priority,
+	})
 	if err != nil {
 		return compute.DataDisks{}, err
 	}

@@ -317,3 +317,64 @@ func TestDetachFromNothing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestUnknownMachine checks the first change of a machine since the controller's start: it is made without a read of the machine,
+// as Kubernetes knows the machine. If the machine has other disks than those, or too many, it is read.
+func TestUnknownMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{})
+		k := w.kubernetes()
+		known, foreign := w.volume("known"), w.volume("foreign")
+		k.add(pv("known", known))
+		if _, err := w.publish(w.Controller, known, "a"); err != nil {
+			t.Fatal(err)
+		}
+		k.add(attachment(known, "known", "a"))
+		if _, err := w.publish(w.Controller, foreign, "b"); err != nil { // no VolumeAttachment has it
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			node, lun     string
+			writes, reads int
+		}{{"a", "1", 1, 0}, {"b", "1", 2, 1}, {"c", "0", 1, 0}} {
+			restarted := k.controller(fresh{w.Client.Fresh(), w.Client})
+			v := w.volume("to-" + c.node)
+			got := w.measured(func() {
+				if lun, err := w.publish(restarted, v, c.node); err != nil || lun != c.lun {
+					t.Errorf("attach to %s: LUN %s, %v, want %s", c.node, lun, err, c.lun)
+				}
+			})
+			if got.writes != c.writes || got.reads != c.reads {
+				t.Errorf("attach to %s: %s, want %d writes and %d reads", c.node, got, c.writes, c.reads)
+			}
+			restarted.Close()
+		}
+		restarted := k.controller(fresh{w.Client.Fresh(), w.Client})
+		defer restarted.Close()
+		got := w.measured(func() {
+			if lun, err := w.publish(restarted, known, "a"); err != nil || lun != "0" {
+				t.Errorf("attach what is attached: LUN %s, %v", lun, err)
+			}
+		})
+		if got.writes != 0 {
+			t.Errorf("attach what is attached: %s, want no write", got)
+		}
+		// Two are attached already, and the size allows two more.
+		full := k.controller(fresh{w.Client.Fresh(), w.Client})
+		defer full.Close()
+		var many []string
+		for i := range slots {
+			many = append(many, w.volume("many"+strconv.Itoa(i)))
+		}
+		refused := 0
+		for _, err := range together(many, func(v string) error { _, err := w.publish(full, v, "a"); return err }) {
+			if err != nil {
+				wantCode(t, "more than the machine can have", err, codes.ResourceExhausted)
+				refused++
+			}
+		}
+		if at := w.attached("a"); len(at) != slots || refused != 2 {
+			t.Errorf("machine a has %v, %d were refused, want %d disks and 2 refused", at, refused, slots)
+		}
+	})
+}

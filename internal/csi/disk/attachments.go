@@ -31,7 +31,8 @@ type Use struct {
 type Uses interface {
 	// Use returns how a node uses a disk.
 	Use(ctx context.Context, disk azure.ID, node string) (Use, error)
-	// LUNs returns the disks by the LUNs that Kubernetes has told a node's kubelet, which may find them there late.
+	// LUNs returns the disks by the LUNs that Kubernetes has told a node's kubelet, which may find them there late; nil if
+	// that is not known.
 	LUNs(ctx context.Context, node string) map[int]azure.ID
 	// OutOfService reports whether an administrator or a controller has declared that a node's machine is off: the node
 	// has the taint node.kubernetes.io/out-of-service.
@@ -156,11 +157,11 @@ func (a *Attachments) Use(ctx context.Context, disk azure.ID, node string) (Use,
 
 // LUNs implements [Uses].
 func (a *Attachments) LUNs(ctx context.Context, node string) map[int]azure.ID {
-	told := map[int]azure.ID{}
 	objects, err := a.attachments.GetIndexer().ByIndex(byNode, strings.ToLower(node))
-	if err != nil {
-		return told
+	if err != nil || a.Synced(ctx) != nil {
+		return nil
 	}
+	told := map[int]azure.ID{}
 	for _, object := range objects {
 		attachment := object.(*storagev1.VolumeAttachment)
 		lun, err := strconv.Atoi(attachment.Status.AttachmentMetadata[lunKey])

@@ -189,12 +189,17 @@ func (d attachedDisk) holder() azure.ID {
 
 // volume reads the disk of a volume. An id that names no disk is of no volume.
 func (c *Controller) volume(ctx context.Context, volume string) (attachedDisk, error) {
+	return c.volumeAt(ctx, volume, azure.Provision)
+}
+
+// volumeAt reads the disk of a volume with a priority.
+func (c *Controller) volumeAt(ctx context.Context, volume string, p azure.Priority) (attachedDisk, error) {
 	id, ok := diskID(volume, compute.Disks)
 	if !ok {
 		return attachedDisk{}, status.Errorf(codes.NotFound, "volume %q: there is no such disk; a volume id is "+
 			"/subscriptions/NAME/resourceGroups/NAME/providers/Microsoft.Compute/disks/NAME", volume)
 	}
-	d, err := readDisk(ctx, c.config.Azure, id)
+	d, err := readDisk(ctx, azure.At(c.config.Azure, p), id)
 	return d, csi.Status(err, "volume %s", volume)
 }
 

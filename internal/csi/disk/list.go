@@ -104,7 +104,7 @@ func (c *Controller) selected(ctx context.Context, r *csispec.ListSnapshotsReque
 func list[T any](ctx context.Context, c *Controller, fullType string, decode func(azure.Document) (T, error),
 	tags func(T) azure.Tags,
 ) ([]T, error) {
-	docs, err := c.config.Azure.List(ctx, azure.Query{
+	docs, err := azure.At(c.config.Azure, azure.Compare).List(ctx, azure.Query{
 		Scope: azure.GroupID(c.config.Cluster.Subscription, c.config.Cluster.ResourceGroup), Type: fullType,
 	})
 	if err != nil {

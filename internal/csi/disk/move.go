@@ -60,7 +60,7 @@ func (c *Controller) free(ctx context.Context, have attachedDisk, machine azure.
 			return csi.Status(ctx.Err(), "attach %s to %s: waiting for %s to release it", have.ID.Name(), machine.Name(), other.Name())
 		}
 		var err error
-		if have, err = c.volume(ctx, string(have.ID)); err != nil {
+		if have, err = c.volumeAt(ctx, string(have.ID), azure.Attach); err != nil {
 			return err
 		}
 	}
@@ -124,7 +124,7 @@ func (c *Controller) nodeOf(ctx context.Context, machine azure.ID) (name string,
 	if name = c.config.Nodes.Node(ctx, machine); name != "" {
 		return name, true, nil
 	}
-	have, err := read[compute.Instance](ctx, c.config.Azure, machine)
+	have, err := read[compute.Instance](ctx, azure.At(c.config.Azure, azure.Detach), machine)
 	if err != nil {
 		return "", false, err
 	}
@@ -174,7 +174,7 @@ func didNotDetach(err error) bool {
 // detachFromLost detaches a disk from the machine of a node without a Node object: the machine that has the disk, if
 // it is the node's.
 func (c *Controller) detachFromLost(ctx context.Context, id azure.ID, node string) error {
-	have, err := readDisk(ctx, c.config.Azure, id)
+	have, err := readDisk(ctx, azure.At(c.config.Azure, azure.Detach), id)
 	if azure.IsNotFound(err) || err == nil && have.holder() == "" {
 		return nil
 	}

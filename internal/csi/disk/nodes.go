@@ -28,7 +28,7 @@ type NamedMachines struct {
 // Machine implements [Nodes].
 func (n NamedMachines) Machine(ctx context.Context, node string) (azure.ID, error) {
 	id := n.Group.Resource(compute.VirtualMachines, node)
-	_, err := n.Azure.Get(ctx, id)
+	_, err := azure.At(n.Azure, azure.Attach).Get(ctx, id)
 	return id, err
 }
 

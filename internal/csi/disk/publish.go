@@ -46,7 +46,7 @@ func (c *Controller) ControllerPublishVolume(ctx context.Context, r *csispec.Con
 	} else if done {
 		return &csispec.ControllerPublishVolumeResponse{PublishContext: map[string]string{lunKey: strconv.Itoa(lun)}}, nil
 	}
-	have, err := c.volume(ctx, r.GetVolumeId())
+	have, err := c.volumeAt(ctx, r.GetVolumeId(), azure.Attach)
 	if err != nil {
 		return nil, err
 	}

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
+	"kaz/internal/plan/parameter"
 )
 
 // Change is a disk that a machine is to have or not to have.
@@ -157,6 +159,16 @@ func (b *batch) freeLUN(disk azure.ID) (int, bool) {
 	return 0, false
 }
 
+// Expected returns the data disks of a machine that has the disks at their LUNs and no others.
+func Expected(told map[int]azure.ID) (disks compute.DataDisks) {
+	for _, lun := range slices.Sorted(maps.Keys(told)) {
+		d := compute.DataDisk{LUN: lun}
+		d.ManagedDisk.ID = told[lun]
+		disks.DataDisks = append(disks.DataDisks, d)
+	}
+	return disks
+}
+
 // Find returns the entry of a disk in a machine's data disks.
 func Find(disks compute.DataDisks, id azure.ID) (compute.DataDisk, bool) {
 	i := slices.IndexFunc(disks.DataDisks, func(d compute.DataDisk) bool { return d.ManagedDisk.ID.Equal(id) })
@@ -224,7 +236,7 @@ func Described(id azure.ID, context map[string]string) (Change, bool) {
 func Caching(have azure.Resource[compute.Disk], asked string) (string, error) {
 	const cachedBelowGB = 4096
 	var p Parameters
-	if err := p.readAll(map[string]string{"cachingMode": asked}, func(k parameter) bool { return k.name == "cachingMode" }); err != nil {
+	if err := parameter.Read(&p, []parameter.Key[Parameters]{cachingKey()}, map[string]string{"cachingMode": asked}); err != nil {
 		return "", err
 	}
 	shared := have.Properties.MaxShares != nil && *have.Properties.MaxShares > 1

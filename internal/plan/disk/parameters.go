@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure"
+	"kaz/internal/plan/parameter"
 )
 
 // Parameters is what a StorageClass, a VolumeAttributesClass or a persistent volume says of a disk. Zero fields are
@@ -41,55 +42,54 @@ type Parameters struct {
 	tags, delimiter string
 }
 
-// parameter is one row of the table: a key that users write, and what its value does.
-type parameter struct {
-	name string
-	read func(p *Parameters, value string) error
-	// alias is another name of the key, "" for none.
-	alias string
-	// mutable says that a VolumeAttributesClass can change it.
-	mutable bool
-}
-
-// parameters returns the table of keys. Letter case in keys does not matter.
-func parameters() []parameter {
-	sku := oneOf(func(p *Parameters) *string { return &p.SKU }, skuNames()...)
-	return []parameter{
-		{"skuName", sku, "storageAccountType", true},
-		{"diskIOPSReadWrite", number(func(p *Parameters) **int64 { return &p.IOPS }, 1), "", true},
-		{"diskMBpsReadWrite", number(func(p *Parameters) **int64 { return &p.MBps }, 1), "", true},
-		{"cachingMode", oneOf(func(p *Parameters) *string { return &p.CachingMode }, "None", "ReadOnly", "ReadWrite"), "", false},
-		{"fsType", oneOfFold(func(p *Parameters) *string { return &p.FSType }, "ext2", "ext3", "ext4", "xfs", "btrfs", "ntfs"), "", false},
-		{"location", text(func(p *Parameters) *string { return &p.Location }), "", false},
-		{"resourceGroup", text(func(p *Parameters) *string { return &p.ResourceGroup }), "", false},
-		{"subscriptionID", text(func(p *Parameters) *string { return &p.Subscription }), "", false},
-		{"diskName", text(func(p *Parameters) *string { return &p.DiskName }), "", false},
-		{"logicalSectorSize", readSectorSize, "", false},
-		{"tags", text(func(p *Parameters) *string { return &p.tags }), "", false},
-		{"tagValueDelimiter", text(func(p *Parameters) *string { return &p.delimiter }), "", false},
-		{"diskEncryptionSetID", id(func(p *Parameters) *azure.ID { return &p.EncryptionSet }), "", false},
-		{"diskEncryptionType", oneOf(func(p *Parameters) *string { return &p.EncryptionType }, "EncryptionAtRestWithCustomerKey",
-			"EncryptionAtRestWithPlatformAndCustomerKeys", "EncryptionAtRestWithPlatformKey"), "", false},
-		{"writeAcceleratorEnabled", readWriteAccelerator, "", false},
-		{"maxShares", readMaxShares, "", false},
-		{"networkAccessPolicy", oneOf(func(p *Parameters) *string { return &p.NetworkAccessPolicy }, "AllowAll", "DenyAll",
-			"AllowPrivate"), "", false},
-		{"publicNetworkAccess", oneOf(func(p *Parameters) *string { return &p.PublicNetworkAccess }, "Enabled", "Disabled"), "", false},
-		{"diskAccessID", id(func(p *Parameters) *azure.ID { return &p.DiskAccess }), "", false},
-		{"enableBursting", boolean(func(p *Parameters) **bool { return &p.Bursting }), "", false},
-		{"enablePerformancePlus", boolean(func(p *Parameters) **bool { return &p.PerformancePlus }), "", false},
-		{"csi.storage.k8s.io/pvc/name", text(func(p *Parameters) *string { return &p.PVCName }), "", false},
-		{"csi.storage.k8s.io/pvc/namespace", text(func(p *Parameters) *string { return &p.PVCNamespace }), "", false},
-		{"csi.storage.k8s.io/pv/name", text(func(p *Parameters) *string { return &p.PVName }), "", false},
+// parameters returns the table of keys.
+func parameters() []parameter.Key[Parameters] {
+	return []parameter.Key[Parameters]{
+		{Name: "skuName", Alias: "storageAccountType", Mutable: true,
+			Read: oneOf(func(p *Parameters) *string { return &p.SKU }, skuNames()...)},
+		{Name: "diskIOPSReadWrite", Mutable: true, Read: number(func(p *Parameters) **int64 { return &p.IOPS }, 1)},
+		{Name: "diskMBpsReadWrite", Mutable: true, Read: number(func(p *Parameters) **int64 { return &p.MBps }, 1)},
+		cachingKey(),
+		{Name: "fsType", Read: parameter.OneOfFold(func(p *Parameters) *string { return &p.FSType }, "ext2", "ext3", "ext4", "xfs", "btrfs",
+			"ntfs")},
+		{Name: "location", Read: text(func(p *Parameters) *string { return &p.Location })},
+		{Name: "resourceGroup", Read: text(func(p *Parameters) *string { return &p.ResourceGroup })},
+		{Name: "subscriptionID", Read: text(func(p *Parameters) *string { return &p.Subscription })},
+		{Name: "diskName", Read: text(func(p *Parameters) *string { return &p.DiskName })},
+		{Name: "logicalSectorSize", Read: readSectorSize},
+		{Name: "tags", Read: text(func(p *Parameters) *string { return &p.tags })},
+		{Name: "tagValueDelimiter", Read: text(func(p *Parameters) *string { return &p.delimiter })},
+		{Name: "diskEncryptionSetID", Read: id(func(p *Parameters) *azure.ID { return &p.EncryptionSet })},
+		{Name: "diskEncryptionType", Read: oneOf(func(p *Parameters) *string { return &p.EncryptionType },
+			"EncryptionAtRestWithCustomerKey", "EncryptionAtRestWithPlatformAndCustomerKeys", "EncryptionAtRestWithPlatformKey")},
+		{Name: "writeAcceleratorEnabled", Read: readWriteAccelerator},
+		{Name: "maxShares", Read: readMaxShares},
+		{Name: "networkAccessPolicy", Read: oneOf(func(p *Parameters) *string { return &p.NetworkAccessPolicy }, networkPolicies()...)},
+		{Name: "publicNetworkAccess", Read: oneOf(func(p *Parameters) *string { return &p.PublicNetworkAccess }, publicAccess()...)},
+		{Name: "diskAccessID", Read: id(func(p *Parameters) *azure.ID { return &p.DiskAccess })},
+		{Name: "enableBursting", Read: enabled(func(p *Parameters) **bool { return &p.Bursting })},
+		{Name: "enablePerformancePlus", Read: enabled(func(p *Parameters) **bool { return &p.PerformancePlus })},
+		{Name: "csi.storage.k8s.io/pvc/name", Read: text(func(p *Parameters) *string { return &p.PVCName })},
+		{Name: "csi.storage.k8s.io/pvc/namespace", Read: text(func(p *Parameters) *string { return &p.PVCNamespace })},
+		{Name: "csi.storage.k8s.io/pv/name", Read: text(func(p *Parameters) *string { return &p.PVName })},
 		// Keys of the other driver that have no effect there or here. Classes that name them keep working.
-		{"kind", ignored, "", false},
-		{"enableAsyncAttach", ignored, "", false},
-		{"zoned", ignored, "", false},
-		{"attachDiskInitialDelay", ignored, "", false},
-		{"useragent", ignored, "", false},
-		{"perfProfile", readProfile, "", false},
+		{Name: "kind", Read: parameter.Ignored[Parameters]},
+		{Name: "enableAsyncAttach", Read: parameter.Ignored[Parameters]},
+		{Name: "zoned", Read: parameter.Ignored[Parameters]},
+		{Name: "attachDiskInitialDelay", Read: parameter.Ignored[Parameters]},
+		{Name: "useragent", Read: parameter.Ignored[Parameters]},
+		{Name: "perfProfile", Read: readProfile},
 	}
 }
+
+func cachingKey() parameter.Key[Parameters] {
+	return parameter.Key[Parameters]{Name: "cachingMode",
+		Read: oneOf(func(p *Parameters) *string { return &p.CachingMode }, "None", "ReadOnly", "ReadWrite")}
+}
+
+func networkPolicies() []string { return []string{"AllowAll", "DenyAll", "AllowPrivate"} }
+
+func publicAccess() []string { return []string{"Enabled", "Disabled"} }
 
 func skuNames() []string {
 	return []string{"Standard_LRS", "StandardSSD_LRS", "StandardSSD_ZRS", "Premium_LRS", "Premium_ZRS", premiumV2, ultra}
@@ -100,24 +100,26 @@ const (
 	ultra     = "UltraSSD_LRS"
 )
 
-// ParameterError is a parameter that is not allowed.
-type ParameterError struct{ Key, Value, Allowed string }
-
-func (e *ParameterError) Error() string {
-	return fmt.Sprintf("parameter %s: %q is not allowed: %s", e.Key, e.Value, e.Allowed)
-}
-
 // ReadParameters reads the parameters of a StorageClass and the mutable parameters of a VolumeAttributesClass, which
-// come first where both name a key. The error is a [ParameterError].
+// come first where both name a key. The error is a [parameter.Error].
 func ReadParameters(class, mutable map[string]string) (Parameters, error) {
 	var p Parameters
-	if err := p.readAll(class, func(parameter) bool { return true }); err != nil {
+	keys := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(class)) {
+		if !strings.HasPrefix(key, DeviceSetting) {
+			keys[key] = class[key]
+		} else if err := p.addSetting(key, class[key]); err != nil {
+			return p, err
+		}
+	}
+	if err := parameter.Read(&p, parameters(), keys); err != nil {
 		return p, err
 	}
-	if err := p.readAll(mutable, func(k parameter) bool { return k.mutable }); err != nil {
+	if err := parameter.Read(&p, parameter.Mutable(parameters()), mutable); err != nil {
 		return p, err
 	}
-	if err := p.readTags(); err != nil {
+	var err error
+	if p.Tags, err = readTags(p.tags, p.delimiter); err != nil {
 		return p, err
 	}
 	return p, p.check()
@@ -126,36 +128,7 @@ func ReadParameters(class, mutable map[string]string) (Parameters, error) {
 // ReadMutable reads the parameters of a VolumeAttributesClass.
 func ReadMutable(mutable map[string]string) (Parameters, error) {
 	var p Parameters
-	return p, p.readAll(mutable, func(k parameter) bool { return k.mutable })
-}
-
-func (p *Parameters) readAll(values map[string]string, allowed func(parameter) bool) error {
-	known := slices.DeleteFunc(parameters(), func(k parameter) bool { return !allowed(k) })
-	read := map[string]string{} // the key as the user wrote it, by the key of the table
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if strings.HasPrefix(key, DeviceSetting) && allowed(parameter{name: DeviceSetting}) {
-			if err := p.addSetting(key, values[key]); err != nil {
-				return err
-			}
-			continue
-		}
-		i := slices.IndexFunc(known, func(k parameter) bool { return strings.EqualFold(k.name, key) || strings.EqualFold(k.alias, key) })
-		if i < 0 {
-			names := make([]string, len(known))
-			for i, k := range known {
-				names[i] = k.name
-			}
-			return &ParameterError{key, values[key], "the key is not known; known keys are " + strings.Join(names, ", ")}
-		}
-		if other, twice := read[known[i].name]; twice && values[other] != values[key] {
-			return &ParameterError{key, values[key], fmt.Sprintf("%s is also set, to %q", other, values[other])}
-		}
-		read[known[i].name] = key
-		if err := known[i].read(p, values[key]); err != nil {
-			return &ParameterError{known[i].name, values[key], err.Error()}
-		}
-	}
-	return nil
+	return p, parameter.Read(&p, parameter.Mutable(parameters()), mutable)
 }
 
 // check checks parameters that depend on each other.
@@ -179,7 +152,7 @@ func (p *Parameters) check() error {
 		{p.Subscription != "" && p.ResourceGroup == "", "subscriptionID", p.Subscription, "resourceGroup is missing"},
 	} {
 		if c.wrong {
-			return &ParameterError{c.key, c.value, c.allowed}
+			return &parameter.Error{Key: c.key, Value: c.value, Allowed: c.allowed}
 		}
 	}
 	return p.checkProfile()
@@ -192,35 +165,45 @@ func textOf(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// readTags splits the tags, which are pairs with a separator of the user's choice.
-func (p *Parameters) readTags() error {
-	delimiter := p.delimiter
-	if delimiter == "" {
-		delimiter = ","
+// readTags splits tags, which are pairs with a separator of the user's choice.
+func readTags(text, delimiter string) (map[string]string, error) {
+	const allowed = `want KEY=VALUE, with a key without < > % & ? \ /`
+	tags, bad := parameter.Pairs(text, delimiter)
+	if bad != "" {
+		return nil, &parameter.Error{Key: "tags", Value: bad, Allowed: allowed}
 	}
-	p.Tags = map[string]string{}
-	for pair := range strings.SplitSeq(p.tags, delimiter) {
-		if strings.TrimSpace(pair) == "" {
-			continue
+	for key, value := range tags {
+		if strings.ContainsAny(key, `<>%&?\/`) {
+			return nil, &parameter.Error{Key: "tags", Value: key + "=" + value, Allowed: allowed}
 		}
-		key, value, ok := strings.Cut(pair, "=")
-		key = strings.TrimSpace(key)
-		if !ok || key == "" || strings.ContainsAny(key, `<>%&?\/`) {
-			return &ParameterError{"tags", pair, `want KEY=VALUE, with a key without < > % & ? \ /`}
-		}
-		p.Tags[key] = strings.TrimSpace(value)
 	}
-	return nil
+	return tags, nil
 }
 
 func text(field func(*Parameters) *string) func(*Parameters, string) error {
+	return parameter.Text(field)
+}
+
+func oneOf(field func(*Parameters) *string, allowed ...string) func(*Parameters, string) error {
+	return parameter.OneOf(field, allowed...)
+}
+
+func number(field func(*Parameters) **int64, least int64) func(*Parameters, string) error {
+	return parameter.Number(field, least)
+}
+
+// enabled reads true or false. False is the default and is not sent to Azure.
+func enabled(field func(*Parameters) **bool) func(*Parameters, string) error {
 	return func(p *Parameters, value string) error {
-		*field(p) = value
+		if err := parameter.Boolean(field)(p, value); err != nil {
+			return err
+		}
+		if on := field(p); !**on {
+			*on = nil
+		}
 		return nil
 	}
 }
-
-func ignored(*Parameters, string) error { return nil }
 
 func id(field func(*Parameters) *azure.ID) func(*Parameters, string) error {
 	return func(p *Parameters, value string) error {
@@ -232,45 +215,6 @@ func id(field func(*Parameters) *azure.ID) func(*Parameters, string) error {
 			return fmt.Errorf("want the id of a resource: %w", err)
 		}
 		*field(p) = id
-		return nil
-	}
-}
-
-func oneOf(field func(*Parameters) *string, allowed ...string) func(*Parameters, string) error {
-	return func(p *Parameters, value string) error {
-		if value != "" && !slices.Contains(allowed, value) {
-			return fmt.Errorf("want %s", strings.Join(allowed, ", "))
-		}
-		*field(p) = value
-		return nil
-	}
-}
-
-func oneOfFold(field func(*Parameters) *string, allowed ...string) func(*Parameters, string) error {
-	read := oneOf(field, allowed...)
-	return func(p *Parameters, value string) error { return read(p, strings.ToLower(value)) }
-}
-
-func number(field func(*Parameters) **int64, least int64) func(*Parameters, string) error {
-	return func(p *Parameters, value string) error {
-		n, err := strconv.ParseInt(value, 10, 32)
-		if err != nil || n < least {
-			return fmt.Errorf("want a whole number from %d on", least)
-		}
-		*field(p) = &n
-		return nil
-	}
-}
-
-func boolean(field func(*Parameters) **bool) func(*Parameters, string) error {
-	return func(p *Parameters, value string) error {
-		b, err := strconv.ParseBool(value)
-		if err != nil {
-			return fmt.Errorf("want true or false")
-		}
-		if b {
-			*field(p) = &b
-		}
 		return nil
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kaz/internal/plan/parameter"
 )
 
 // DeviceSetting begins the keys of settings that a user chooses for the device of a disk. The rest of the key is a path
@@ -23,15 +25,15 @@ const (
 
 // readProfile reads the value of perfProfile.
 func readProfile(p *Parameters, value string) error {
-	return oneOfFold(func(p *Parameters) *string { return &p.Profile }, ProfileNone, ProfileBasic, ProfileAdvanced)(p, value)
+	return parameter.OneOfFold(func(p *Parameters) *string { return &p.Profile }, ProfileNone, ProfileBasic, ProfileAdvanced)(p, value)
 }
 
 // addSetting adds a setting of the device.
 func (p *Parameters) addSetting(key, value string) error {
 	file := strings.TrimPrefix(key, DeviceSetting)
 	if file == "" || path.IsAbs(file) || path.Clean(file) != file || file == ".." || strings.HasPrefix(file, "../") {
-		return &ParameterError{key, value, "want " + DeviceSetting + "PATH, with a path below the device's directory in /sys/block, " +
-			"such as " + DeviceSetting + "queue/read_ahead_kb"}
+		return &parameter.Error{Key: key, Value: value, Allowed: "want " + DeviceSetting +
+			"PATH, with a path below the device's directory in /sys/block, such as " + DeviceSetting + "queue/read_ahead_kb"}
 	}
 	if p.DeviceSettings == nil {
 		p.DeviceSettings = map[string]string{}
@@ -50,7 +52,7 @@ func ReadProfile(volumeContext map[string]string) (Parameters, error) {
 			err = p.addSetting(key, value)
 		case name == "perfprofile":
 			if readProfile(&p, value) != nil {
-				err = &ParameterError{key, value, "want none, basic, advanced"}
+				err = &parameter.Error{Key: key, Value: value, Allowed: "want none, basic, advanced"}
 			}
 		case name == "skuname", name == "storageaccounttype":
 			p.SKU = value
@@ -77,7 +79,7 @@ func wholeNumber(text string) *int64 {
 // checkProfile returns an error if the profile lacks its settings.
 func (p *Parameters) checkProfile() error {
 	if p.Profile == ProfileAdvanced && len(p.DeviceSettings) == 0 {
-		return &ParameterError{"perfProfile", p.Profile, "it needs at least one key " + DeviceSetting + "PATH"}
+		return &parameter.Error{Key: "perfProfile", Value: p.Profile, Allowed: "it needs at least one key " + DeviceSetting + "PATH"}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
+	"kaz/internal/plan/parameter"
 )
 
 // SnapshotParameters is what a VolumeSnapshotClass says of a snapshot.
@@ -23,71 +24,51 @@ type SnapshotParameters struct {
 	Tags                                     map[string]string
 
 	name, namespace string
+	tags, delimiter string
 }
 
-// ReadSnapshotParameters reads the parameters of a VolumeSnapshotClass. The error is a [ParameterError].
+// snapshotKeys returns the table of the keys of a VolumeSnapshotClass.
+func snapshotKeys() []parameter.Key[SnapshotParameters] {
+	type fields = *SnapshotParameters
+	ignored := parameter.Ignored[SnapshotParameters]
+	return []parameter.Key[SnapshotParameters]{
+		{Name: "resourceGroup", Read: parameter.Text(func(p fields) *string { return &p.ResourceGroup })},
+		{Name: "location", Read: parameter.Text(func(p fields) *string { return &p.Location })},
+		{Name: "subscriptionID", Read: parameter.Text(func(p fields) *string { return &p.Subscription })},
+		{Name: "incremental", Read: func(p fields, value string) error { p.Full = value == "false"; return nil }},
+		{Name: "instantAccessDurationMinutes", Read: readInstantAccess},
+		{Name: "dataAccessAuthMode", Read: parameter.OneOf(func(p fields) *string { return &p.DataAccessAuthMode }, "None",
+			"AzureActiveDirectory")},
+		{Name: "networkAccessPolicy", Read: parameter.OneOf(func(p fields) *string { return &p.NetworkAccessPolicy }, networkPolicies()...)},
+		{Name: "publicNetworkAccess", Read: parameter.OneOf(func(p fields) *string { return &p.PublicNetworkAccess }, publicAccess()...)},
+		{Name: "tags", Read: parameter.Text(func(p fields) *string { return &p.tags })},
+		{Name: "tagValueDelimiter", Read: parameter.Text(func(p fields) *string { return &p.delimiter })},
+		{Name: "csi.storage.k8s.io/volumesnapshot/name", Read: parameter.Text(func(p fields) *string { return &p.name })},
+		{Name: "csi.storage.k8s.io/volumesnapshot/namespace", Read: parameter.Text(func(p fields) *string { return &p.namespace })},
+		{Name: "csi.storage.k8s.io/volumesnapshotcontent/name", Read: ignored},
+		{Name: "userAgent", Read: ignored},
+	}
+}
+
+// ReadSnapshotParameters reads the parameters of a VolumeSnapshotClass. The error is a [parameter.Error].
 func ReadSnapshotParameters(class map[string]string) (SnapshotParameters, error) {
 	var p SnapshotParameters
-	var tags Parameters
-	table := []struct {
-		name    string
-		field   *string
-		allowed []string // nil for any
-	}{
-		{"resourceGroup", &p.ResourceGroup, nil},
-		{"location", &p.Location, nil},
-		{"subscriptionID", &p.Subscription, nil},
-		{"dataAccessAuthMode", &p.DataAccessAuthMode, []string{"None", "AzureActiveDirectory"}},
-		{"networkAccessPolicy", &p.NetworkAccessPolicy, []string{"AllowAll", "DenyAll", "AllowPrivate"}},
-		{"publicNetworkAccess", &p.PublicNetworkAccess, []string{"Enabled", "Disabled"}},
-		{"tags", &tags.tags, nil},
-		{"tagValueDelimiter", &tags.delimiter, nil},
-		{"csi.storage.k8s.io/volumesnapshot/name", &p.name, nil},
-		{"csi.storage.k8s.io/volumesnapshot/namespace", &p.namespace, nil},
-		{"csi.storage.k8s.io/volumesnapshotcontent/name", new(string), nil},
-		{"userAgent", new(string), nil},
+	err := parameter.Read(&p, snapshotKeys(), class)
+	if err == nil && p.Full && p.Location != "" {
+		err = &parameter.Error{Key: "incremental", Value: "false",
+			Allowed: "only without location: Azure copies incremental snapshots between regions"}
 	}
-	for key, value := range class {
-		known := false
-		if strings.EqualFold(key, "incremental") {
-			p.Full, known = value == "false", true
-		}
-		if strings.EqualFold(key, "instantAccessDurationMinutes") {
-			known = true
-			if err := p.readInstantAccess(value); err != nil {
-				return p, err
-			}
-		}
-		for _, row := range table {
-			if !strings.EqualFold(key, row.name) {
-				continue
-			}
-			known = true
-			read := oneOf(func(*Parameters) *string { return row.field }, row.allowed...)
-			if row.allowed == nil {
-				read = text(func(*Parameters) *string { return row.field })
-			}
-			if err := read(nil, value); err != nil {
-				return p, &ParameterError{row.name, value, err.Error()}
-			}
-		}
-		if !known {
-			return p, &ParameterError{key, value, "the key is not known for snapshots"}
-		}
+	if err == nil {
+		p.Tags, err = readTags(p.tags, p.delimiter)
 	}
-	if p.Full && p.Location != "" {
-		return p, &ParameterError{"incremental", "false", "only without location: Azure copies incremental snapshots between regions"}
-	}
-	err := tags.readTags()
-	p.Tags = tags.Tags
 	return p, err
 }
 
-func (p *SnapshotParameters) readInstantAccess(value string) error {
+func readInstantAccess(p *SnapshotParameters, value string) error {
 	const least, most = 60, 300
 	minutes, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || minutes < least || minutes > most {
-		return &ParameterError{"instantAccessDurationMinutes", value, fmt.Sprintf("want a whole number from %d to %d", least, most)}
+		return fmt.Errorf("want a whole number from %d to %d", least, most)
 	}
 	p.InstantAccess = &minutes
 	return nil

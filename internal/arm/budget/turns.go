@@ -1,4 +1,4 @@
-package arm
+package budget
 
 import (
 	"context"
@@ -18,6 +18,11 @@ type turns struct {
 type turnsOf struct {
 	free  chan struct{} // has a token for each request that may be sent
 	users int
+}
+
+// Await waits for the turn among the requests for the resources of one parent, "" for none. Its holder must call end.
+func (b *Budget) Await(ctx context.Context, parent string) (end func(), err error) {
+	return b.turns.await(ctx, parent)
 }
 
 // await waits for a turn, until end.

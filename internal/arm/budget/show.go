@@ -1,4 +1,4 @@
-package arm
+package budget
 
 import (
 	"fmt"
@@ -24,8 +24,8 @@ type shownBudgets struct {
 	budgets []weak.Pointer[Budget]
 }
 
-// showBudget shows a budget at a Registerer, beside those that are shown there.
-func showBudget(r prometheus.Registerer, b *Budget) error {
+// Show shows a budget at a Registerer, beside those that are shown there.
+func Show(r prometheus.Registerer, b *Budget) error {
 	if r == nil {
 		return nil
 	}

@@ -1,4 +1,5 @@
-package arm
+// Package budget is the right to send requests to Azure: how many, and in which order. Layer L2.
+package budget
 
 import (
 	"context"
@@ -16,8 +17,9 @@ import (
 // Budget is the right to send requests. Azure counts them per subscription and
 // resource provider, reads, writes and deletes apart, and so does a budget: what
 // Azure refuses with "too many requests" makes all callers of the same count wait
-// in the order in which they came, and no others; documents that many share go
-// first. One budget serves all ARM clients of a process.
+// in the order of their priorities and then of their arrival, and no others. Of one
+// priority, documents that many share go first. One budget serves all ARM clients of
+// a process.
 //
 // Compute also counts per machine and scale set, and its refusals do not say which
 // count was full. So its first one stops only what asks the same of the same
@@ -31,9 +33,9 @@ type Budget struct {
 	limiters map[string]*limiter // by name
 }
 
-// BudgetConfig are limits that users set in addition to Azure's. The zero value
+// Config are limits that users set in addition to Azure's. The zero value
 // has none.
-type BudgetConfig struct {
+type Config struct {
 	// LimitOf gives the limit for requests about a resource type, which is in lower
 	// case, if there is one; nil is for none. The same type always has the same.
 	LimitOf func(fullType string) (Limit, bool)
@@ -56,18 +58,49 @@ type Rate struct {
 	Burst     int
 }
 
-// NewBudget makes a budget.
-func NewBudget(c BudgetConfig) *Budget {
+// New makes a budget.
+func New(c Config) *Budget {
 	return &Budget{limitOf: c.LimitOf, turns: turns{atOnce: max(c.AtOnce, 1)}, gates: map[gateKey]*gate{}, limiters: map[string]*limiter{}}
 }
 
-type limiter struct{ read, write *rate.Limiter }
+type limiter struct{ read, write *bucket }
 
-func (r Rate) limiter() *rate.Limiter {
+// bucket is a limit of the user's with the requests that wait for it.
+type bucket struct {
+	line   line
+	tokens *rate.Limiter
+}
+
+func (r Rate) bucket() *bucket {
 	if r.PerSecond <= 0 {
-		return rate.NewLimiter(rate.Inf, 0)
+		return &bucket{tokens: rate.NewLimiter(rate.Inf, 0)}
 	}
-	return rate.NewLimiter(rate.Limit(r.PerSecond), max(r.Burst, 1))
+	return &bucket{tokens: rate.NewLimiter(rate.Limit(r.PerSecond), max(r.Burst, 1))}
+}
+
+// enter waits until the limit lets a request through.
+func (b *bucket) enter(ctx context.Context, rank time.Time) error {
+	_, err := b.line.enter(ctx, rank)
+	if err == nil {
+		err = b.tokens.Wait(ctx)
+		b.line.leave()
+	}
+	return err
+}
+
+// Subject is what a request is about, as far as it decides what counts it.
+type Subject struct {
+	Verb         string // "get", "list", "put", ..., "poll"
+	FullType     string // as asked, lower case
+	Subscription string
+	Namespace    string // lower case
+	Resource     string // its key
+	// What the table of types says: many wait for one write of it, and Azure counts
+	// requests at each resource too.
+	Shared, CountsEach bool
+	Priority           azure.Priority
+	// Turns is the key of the parent whose resources are written in turn, "" for none.
+	Turns string
 }
 
 // class is what Azure counts apart.
@@ -79,8 +112,8 @@ const (
 	deletes class = "deletes"
 )
 
-func (s subject) class() class {
-	switch s.verb {
+func (s Subject) class() class {
+	switch s.Verb {
 	case "get", "list", "poll":
 		return reads
 	case "delete":
@@ -95,18 +128,18 @@ type gateKey struct {
 	question                string // "" for all, else verb and resource
 }
 
-func (s subject) wide() gateKey {
-	return gateKey{subscription: s.subscription, namespace: s.namespace, class: s.class()}
+func (s Subject) wide() gateKey {
+	return gateKey{subscription: s.Subscription, namespace: s.Namespace, class: s.class()}
 }
 
-func (s subject) narrow() gateKey {
+func (s Subject) narrow() gateKey {
 	key := s.wide()
-	key.question = s.verb + " " + s.resource
+	key.question = s.Verb + " " + s.Resource
 	return key
 }
 
 // gatesOf are the gates that a request has to pass, the narrower one first.
-func (b *Budget) gatesOf(s subject) []*gate {
+func (b *Budget) gatesOf(s Subject) []*gate {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wide := b.gate(s.wide())
@@ -127,11 +160,11 @@ func (b *Budget) gate(key gateKey) *gate {
 }
 
 // refused are the gates to close after a refusal.
-func (b *Budget) refused(s subject, code string, now time.Time) []*gate {
+func (b *Budget) refused(s Subject, code string, now time.Time) []*gate {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wide := b.gate(s.wide())
-	if !s.countsEach || strings.EqualFold(code, "SubscriptionRequestsThrottled") {
+	if !s.CountsEach || strings.EqualFold(code, "SubscriptionRequestsThrottled") {
 		return []*gate{wide}
 	}
 	closed := []*gate{b.gate(s.narrow())}
@@ -140,7 +173,7 @@ func (b *Budget) refused(s subject, code string, now time.Time) []*gate {
 		case key.question == "" || g == closed[0]:
 		case !g.isClosed(now):
 			delete(b.gates, key)
-		case key.class == s.class() && key.subscription == s.subscription:
+		case key.class == s.class() && key.subscription == s.Subscription:
 			return append(closed, wide)
 		}
 	}
@@ -148,11 +181,11 @@ func (b *Budget) refused(s subject, code string, now time.Time) []*gate {
 }
 
 // limit is the user's limit for a request, nil for none.
-func (b *Budget) limit(s subject) *rate.Limiter {
+func (b *Budget) limit(s Subject) *bucket {
 	if b.limitOf == nil {
 		return nil
 	}
-	l, ok := b.limitOf(s.fullType)
+	l, ok := b.limitOf(s.FullType)
 	if !ok {
 		return nil
 	}
@@ -160,7 +193,7 @@ func (b *Budget) limit(s subject) *rate.Limiter {
 	defer b.mu.Unlock()
 	shared, ok := b.limiters[l.Name]
 	if !ok {
-		shared = &limiter{l.Read.limiter(), l.Write.limiter()}
+		shared = &limiter{l.Read.bucket(), l.Write.bucket()}
 		b.limiters[l.Name] = shared
 	}
 	if s.class() == reads {
@@ -169,56 +202,63 @@ func (b *Budget) limit(s subject) *rate.Limiter {
 	return shared.write
 }
 
-// turn is the right to send one request. Its holder must call done.
-type turn struct {
+// Turn is the right to send one request. Its holder must call Done or Unused.
+type Turn struct {
+	// Waited is for how long, and Limited that a limit of the user's was a reason.
+	Waited  time.Duration
+	Limited bool
+
 	budget  *Budget
-	subject subject
+	subject Subject
 	passed  []passage
-	waited  time.Duration
-	limited bool // by a limit of the user's
 }
 
-// enter waits for the right to send a request, at most as long as patience.
-func (b *Budget) enter(ctx context.Context, s subject, patience time.Duration) (turn, error) {
+// Enter waits for the right to send a request, at most as long as patience. If Azure wants a longer wait, the error is a
+// [ClosedError].
+func (b *Budget) Enter(ctx context.Context, s Subject, patience time.Duration) (Turn, error) {
 	start := time.Now()
-	t := turn{budget: b, subject: s}
+	rank := s.rank(start)
+	t := Turn{budget: b, subject: s}
 	gates := b.gatesOf(s)
 	wide := gates[len(gates)-1]
 	wide.waiting.Add(1)
 	defer wide.waiting.Add(-1)
 	if l := b.limit(s); l != nil {
-		if err := l.Wait(ctx); err != nil {
+		if err := l.enter(ctx, rank); err != nil {
 			return t, fmt.Errorf("the configured rate limit lets no request through in time: %w", err)
 		}
-		t.limited = time.Since(start) >= time.Millisecond
+		t.Limited = time.Since(start) >= time.Millisecond
 		gates = b.gatesOf(s)
 	}
 	for _, g := range gates {
-		p, err := g.enter(ctx, s.shared, patience-time.Since(start))
+		p, err := g.enter(ctx, rank, patience-time.Since(start))
 		if err != nil {
-			t.leave(false, nil)
+			t.Unused()
 			return t, err
 		}
 		t.passed = append(t.passed, p)
 	}
-	t.waited = time.Since(start)
+	t.Waited = time.Since(start)
 	return t, nil
 }
 
-// done gives the turn back with what came of it.
-func (t turn) done(r reply, f *failure) {
-	if f == nil || f.Kind != azure.Throttled || f.Status != http.StatusTooManyRequests {
-		t.leave(r.status > 0, r.header)
+// Unused gives the turn back of a request that was not sent.
+func (t Turn) Unused() { t.leave(false, nil) }
+
+// Done gives the turn back with what came of it: the status, 0 for no answer, the headers, and why the request failed.
+func (t Turn) Done(status int, h http.Header, failed *azure.Error) {
+	if failed == nil || failed.Kind != azure.Throttled || failed.Status != http.StatusTooManyRequests {
+		t.leave(status > 0, h)
 		return
 	}
 	now := time.Now()
-	for _, g := range t.budget.refused(t.subject, f.Code, now) {
-		g.close(now, f.RetryAfter)
+	for _, g := range t.budget.refused(t.subject, failed.Code, now) {
+		g.close(now, failed.RetryAfter)
 	}
 	t.leave(false, nil)
 }
 
-func (t turn) leave(answered bool, h http.Header) {
+func (t Turn) leave(answered bool, h http.Header) {
 	for _, p := range t.passed {
 		p.leave(answered, h)
 	}

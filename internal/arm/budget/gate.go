@@ -1,4 +1,4 @@
-package arm
+package budget
 
 import (
 	"context"
@@ -14,13 +14,8 @@ import (
 // for the time that Azure names, and opens to one request at a time until one
 // succeeds.
 type gate struct {
-	key gateKey
-	// line has one token, held by the first caller that has to let others pass, until it has had its
-	// turn.
-	line chan struct{}
-	// turn has one token, held by the next caller: Go's channels serve their waiters in the order in
-	// which they came.
-	turn chan struct{}
+	key  gateKey
+	line line
 	// waiting is how many requests are in line, here or at the user's limit before.
 	waiting atomic.Int64
 
@@ -36,21 +31,17 @@ type gate struct {
 }
 
 func newGate(key gateKey, now time.Time) *gate {
-	g := &gate{key: key, line: make(chan struct{}, 1), turn: make(chan struct{}, 1), changed: make(chan struct{}),
-		left: newAllowance(key, now)}
-	g.line <- struct{}{}
-	g.turn <- struct{}{}
-	return g
+	return &gate{key: key, changed: make(chan struct{}), left: newAllowance(key, now)}
 }
 
-// closedError says that a gate stays closed for longer than the caller may wait.
-type closedError struct {
+// ClosedError says that a gate stays closed for longer than the caller may wait.
+type ClosedError struct {
+	Wait time.Duration
 	key  gateKey
-	wait time.Duration
 }
 
-func (e *closedError) Error() string {
-	return fmt.Sprintf("too many requests: azure accepts no %s of %s for %s", e.key.class, e.key.namespace, e.wait.Round(time.Second))
+func (e *ClosedError) Error() string {
+	return fmt.Sprintf("too many requests: azure accepts no %s of %s for %s", e.key.class, e.key.namespace, e.Wait.Round(time.Second))
 }
 
 // passage is a request that a gate let pass.
@@ -63,33 +54,27 @@ type passage struct {
 	known int
 }
 
-// enter waits until a request may be sent. What many wait for is sent before what others
-// ask for, each in the order in which they came.
-func (g *gate) enter(ctx context.Context, awaited bool, patience time.Duration) (passage, error) {
+// enter waits until a request may be sent.
+func (g *gate) enter(ctx context.Context, rank time.Time, patience time.Duration) (passage, error) {
 	deadline := time.Now().Add(patience)
-	if !awaited {
-		select {
-		case <-g.line:
-		case <-ctx.Done():
-			return passage{}, ctx.Err()
-		}
-		defer func() { g.line <- struct{}{} }()
+	w, err := g.line.enter(ctx, rank)
+	if err != nil {
+		return passage{}, err
 	}
-	select {
-	case <-g.turn:
-	case <-ctx.Done():
-		return passage{}, ctx.Err()
-	}
-	defer func() { g.turn <- struct{}{} }()
 	for {
 		p, wait, changed := g.try(time.Now())
-		if p.gate != nil {
-			return p, nil
+		switch {
+		case p.gate != nil:
+		case wait > 0 && time.Now().Add(wait).After(deadline):
+			err = &ClosedError{wait, g.key}
+		default:
+			err = await(ctx, wait, changed)
 		}
-		if wait > 0 && time.Now().Add(wait).After(deadline) {
-			return passage{}, &closedError{g.key, wait}
+		if p.gate != nil || err != nil {
+			g.line.leave()
+			return p, err
 		}
-		if err := await(ctx, wait, changed); err != nil {
+		if err = g.line.giveWay(ctx, w); err != nil {
 			return passage{}, err
 		}
 	}

@@ -1,4 +1,4 @@
-package arm
+package budget
 
 import (
 	"net/http"
