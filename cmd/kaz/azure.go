@@ -18,7 +18,7 @@ import (
 
 func azureCommand() *cobra.Command {
 	var o azureserver.Options
-	var machines string
+	var machines local.MachinesOptions
 	command := &cobra.Command{
 		Use:   "azure",
 		Short: "Run a local Azure without a cluster, for any client of Azure",
@@ -37,6 +37,9 @@ It logs to stderr.`,
   kaz local azure --proxy-address 127.0.0.1:8081 --ca-file ca.pem
   HTTPS_PROXY=http://127.0.0.1:8081 SSL_CERT_FILE=ca.pem some-client
 
+  # machines that boot, with two releases of Kubernetes
+  kaz local azure --machines-dir /var/lib/kaz-machines --kubernetes 1.36.3,1.35.4
+
   # read its resources
   kaz local azure list
   kaz local azure list loadBalancers -o yaml
@@ -46,7 +49,7 @@ It logs to stderr.`,
   kaz local azure put /subscriptions/.../resourceGroups/other <<< '{"location":"westeurope"}'`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if machines == "" {
+			if machines.Dir == "" {
 				return runAzure(command.Context(), o, command.OutOrStdout(), nil)
 			}
 			return runBooting(command, o, machines)
@@ -54,8 +57,10 @@ It logs to stderr.`,
 	}
 	serverFlags(command, &o)
 	behaviourFlags(command, &o)
-	command.Flags().StringVar(&machines, "machines-dir", "",
+	command.Flags().StringVar(&machines.Dir, "machines-dir", "",
 		"boot the machines that have custom data, with their disks in this directory; as root on Linux (default machines are documents)")
+	command.Flags().StringSliceVar(&machines.Releases, "kubernetes", nil,
+		"releases of Kubernetes in the image of these machines, such as 1.36.3,1.35.4; the first one is installed (default the newest)")
 	command.AddCommand(azureListCommand(), azureShowCommand(), azurePutCommand())
 	return command
 }
@@ -89,14 +94,13 @@ func serverFlags(command *cobra.Command, o *azureserver.Options) {
 }
 
 // runBooting serves a local Azure that boots machines, until the command's context is done.
-func runBooting(command *cobra.Command, o azureserver.Options, dir string) error {
-	program, err := os.Executable()
-	if err != nil {
+func runBooting(command *cobra.Command, o azureserver.Options, options local.MachinesOptions) error {
+	var err error
+	if options.Program, err = os.Executable(); err != nil {
 		return err
 	}
-	machines, err := local.PrepareMachines(command.Context(), local.MachinesOptions{
-		Dir: dir, Program: program, Say: func(line string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), line) },
-	})
+	options.Say = func(line string) { _, _ = fmt.Fprintln(command.ErrOrStderr(), line) }
+	machines, err := local.PrepareMachines(command.Context(), options)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -22,7 +24,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := rootCommand().ExecuteContext(ctx)
+	root := rootCommand()
+	root.SetArgs(arguments(os.Args))
+	err := root.ExecuteContext(ctx)
 	stop()
 	if code, ok := errors.AsType[exitCode](err); ok {
 		os.Exit(int(code))
@@ -31,6 +35,16 @@ func main() {
 		fmt.Fprintln(os.Stderr, "kaz:", err)
 		os.Exit(1)
 	}
+}
+
+// arguments returns the arguments of a command line. A link with the name of a component runs that component, so that an image
+// needs one program for all of them.
+func arguments(line []string) []string {
+	name := filepath.Base(line[0])
+	if slices.ContainsFunc(components(), func(c *cobra.Command) bool { return c.Name() == name }) {
+		return append([]string{name}, line[1:]...)
+	}
+	return line[1:]
 }
 
 // exitCode is an exit status. The error that led to it is already printed.

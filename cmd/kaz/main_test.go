@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"kaz/cmd/internal/release"
@@ -15,6 +16,20 @@ func TestVersion(t *testing.T) {
 	command.SetArgs([]string{"--version"})
 	if err := command.ExecuteContext(t.Context()); err != nil || out.String() != "kaz version "+release.Version()+"\n" {
 		t.Errorf("%v, %q", err, out.String())
+	}
+}
+
+// A link to kaz with the name of a component runs that component. Any other name runs kaz.
+func TestLinksRunComponents(t *testing.T) {
+	for _, test := range []struct{ line, want []string }{
+		{[]string{"/usr/local/bin/cloud-node-manager", "--v=2"}, []string{"cloud-node-manager", "--v=2"}},
+		{[]string{"azuredisk-csi-driver"}, []string{"azuredisk-csi-driver"}},
+		{[]string{"/usr/local/bin/kaz", "local", "up"}, []string{"local", "up"}},
+		{[]string{"kubectl-kaz", "explain"}, []string{"explain"}},
+	} {
+		if got := arguments(test.line); !slices.Equal(got, test.want) {
+			t.Errorf("%q runs %q, want %q", test.line, got, test.want)
+		}
 	}
 }
 

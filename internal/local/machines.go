@@ -21,6 +21,7 @@ import (
 	vm "kaz/internal/local/machine"
 	"kaz/internal/local/process"
 	"kaz/internal/local/realnodes"
+	"kaz/internal/plan/cluster/addon"
 )
 
 // MachinesOptions are the options of [PrepareMachines].
@@ -29,6 +30,8 @@ type MachinesOptions struct {
 	Dir string
 	// Program is the kaz executable, which runs machines.
 	Program string
+	// Releases are the releases of Kubernetes that machines can run, see [controlplane.Releases]; none is the newest.
+	Releases []string
 	// Say gets a line for each step that takes long.
 	Say func(line string)
 }
@@ -61,35 +64,64 @@ func PrepareMachines(ctx context.Context, o MachinesOptions) (*Machines, error) 
 	if err != nil {
 		return nil, err
 	}
-	programs, err := nodePrograms(ctx, filepath.Join(user, "kaz", "images"), o.Say)
+	dir := filepath.Join(user, "kaz", "images")
+	content, err := nodeContent(ctx, dir, o)
 	if err != nil {
 		return nil, err
 	}
 	m := &Machines{options: o}
-	m.image, err = boot.Catalogue{Dir: filepath.Join(user, "kaz", "images"), Say: o.Say}.Kubernetes(ctx, boot.Release{Programs: programs})
+	m.image, err = boot.Catalogue{Dir: dir, Say: o.Say}.Kubernetes(ctx, content)
 	return m, err
 }
 
-// nodePrograms builds the programs of the image.
-func nodePrograms(ctx context.Context, dir string, say func(string)) (map[string]string, error) {
-	built, err := controlplane.Build(ctx, controlplane.BuildOptions{
-		Without: append(controlplane.StoragePrograms(), controlplane.KWOK),
+// The images of kaz's own programs in the image of machines.
+const (
+	addonRepository = "localhost/kaz"
+	addonTag        = "devel"
+)
+
+// nodeContent builds what the image of machines has.
+func nodeContent(ctx context.Context, dir string, o MachinesOptions) (boot.Content, error) {
+	content := boot.Content{Kaz: o.Program, Addons: addon.Images(addonRepository, addonTag), Programs: map[string]string{}}
+	goCommand, err := exec.LookPath("go")
+	if err != nil {
+		return content, fmt.Errorf("images: %w", err)
+	}
+	box, err := image.Box(ctx, dir, goCommand)
+	if err != nil {
+		return content, err
+	}
+	releases := o.Releases
+	if len(releases) == 0 {
+		releases = []string{""}
+	}
+	for _, release := range releases {
+		built, err := buildRelease(ctx, release, o.Say)
+		if err != nil {
+			return content, err
+		}
+		for _, name := range controlplane.StoragePrograms() {
+			content.Programs[name] = built[name]
+		}
+		programs := map[string]string(maps.Clone(built))
+		programs["pause"] = box
+		content.Releases = append(content.Releases, boot.Release{Programs: programs})
+	}
+	examples, err := image.Make(ctx, dir, goCommand)
+	content.Archives = []string{examples}
+	return content, err
+}
+
+// buildRelease builds the programs of a release, the newest if it is empty.
+func buildRelease(ctx context.Context, release string, say func(string)) (controlplane.Binaries, error) {
+	return controlplane.Build(ctx, controlplane.BuildOptions{
+		Release: release, Without: []string{controlplane.KWOK},
 		Progress: func(s controlplane.Step) {
 			if s.State == controlplane.Building {
 				say(fmt.Sprintf("building %s %s (only once)", s.Program, s.Version))
 			}
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	goCommand, err := exec.LookPath("go")
-	if err != nil {
-		return nil, fmt.Errorf("images: %w", err)
-	}
-	programs := map[string]string(maps.Clone(built))
-	programs["pause"], err = image.Box(ctx, dir, goCommand)
-	return programs, err
 }
 
 // Start begins to boot machines. The caller stops them.

@@ -63,6 +63,29 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// TestAddons compares the add-ons of kaz cluster with the rendered charts, and checks that no value is missing.
+func TestAddons(t *testing.T) {
+	want, err := addonManifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range want {
+		got, err := os.ReadFile(filepath.Join(addonFolder, name))
+		if err != nil || string(got) != text {
+			t.Errorf("%s is not what the charts come to (%v): make generate", filepath.Join(addonFolder, name), err)
+		}
+	}
+	for _, value := range []string{addonRepository + "/cloud-controller-manager:" + addonTag, addonPods, addonServices, addonCluster} {
+		if !strings.Contains(want["cloud.yaml"], value) {
+			t.Errorf("cloud.yaml has no %s", value)
+		}
+	}
+	if disks := want["disks.yaml"]; !strings.Contains(disks, addonRepository+"/azuredisk-csi-driver:"+addonTag) ||
+		strings.Contains(disks, "liveness") {
+		t.Error("disks.yaml has no driver, or probes that nothing answers")
+	}
+}
+
 // object is an object of Kubernetes, as far as it is looked at here.
 type object struct {
 	Kind     string

@@ -1,5 +1,5 @@
 // Command chart renders a chart of deploy with Helm's library to standard output, or all of them as plain manifests
-// in deploy/manifests. It has its own module because only it needs Helm.
+// in deploy/manifests, or those that kaz cluster installs. It has its own module because only it needs Helm.
 package main
 
 import (
@@ -24,8 +24,15 @@ func main() {
 	dir := flag.String("chart", filepath.Join("..", "..", "deploy", "chart"), "folder of the chart")
 	values := flag.String("values", "", "file with values, in place of the chart's defaults")
 	manifests := flag.String("manifests", "", "write the plain manifests of all charts into this folder, from the defaults")
+	addons := flag.String("addons", "", "write the manifests that kaz cluster installs into this folder")
 	flag.Parse()
-	if err := run(*dir, *values, *manifests); err != nil {
+	var err error
+	if *addons != "" {
+		err = writeAddons(*addons)
+	} else {
+		err = run(*dir, *values, *manifests)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "chart:", err)
 		os.Exit(1)
 	}

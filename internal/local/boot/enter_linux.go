@@ -33,7 +33,7 @@ func Enter(s Spec, console string) error {
 	if err := errors.Join(provision(root, s), trust(root, s.AzureCA)); err != nil {
 		return err
 	}
-	for _, step := range []func(Spec, string) error{mountSystem, mountCgroups, mountFirmware, mountOwn} {
+	for _, step := range []func(Spec, string) error{mountSystem, mountCgroups, mountFirmware, mountBus, mountOwn} {
 		if err := step(s, root); err != nil {
 			return err
 		}
@@ -219,37 +219,51 @@ func mountFirmware(s Spec, root string) error {
 	if _, err := os.Stat(filepath.Join(class, "dmi/id")); err == nil {
 		return bind(own, filepath.Join(class, "dmi/id"))
 	}
-	return addClass(s, class)
+	return addTo(s, class, "dmi", filepath.Join(s.Dir, "firmware/dmi"))
 }
 
-// addClass mounts a directory with the classes of devices and a class dmi, which a kernel without firmware does not have.
-func addClass(s Spec, class string) error {
-	names, err := os.ReadDir(class)
+// mountBus mounts the bus of SCSI disks, which machines in Azure have, if the kernel has none. It has no devices: the links below
+// /dev/disk show the disks.
+func mountBus(s Spec, root string) error {
+	bus := filepath.Join(root, "sys/bus")
+	if _, err := os.Stat(filepath.Join(bus, "scsi")); err == nil {
+		return nil
+	}
+	own := filepath.Join(s.Dir, "firmware/scsi")
+	if err := os.MkdirAll(filepath.Join(own, "devices"), 0o755); err != nil {
+		return err
+	}
+	return addTo(s, bus, "scsi", own)
+}
+
+// addTo mounts a directory that has the directories of one of the kernel, and a further one that the kernel does not have.
+func addTo(s Spec, dir, name, own string) error {
+	names, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	kernel := filepath.Join(s.Dir, "firmware/class")
+	kernel := filepath.Join(s.Dir, "firmware", filepath.Base(dir))
 	if err := os.MkdirAll(kernel, 0o755); err != nil {
 		return err
 	}
 	const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	if err := errors.Join(bind(class, kernel), mount("tmpfs", class, "tmpfs", safe, "mode=755")); err != nil {
+	if err := errors.Join(bind(dir, kernel), mount("tmpfs", dir, "tmpfs", safe, "mode=755")); err != nil {
 		return err
 	}
-	for _, name := range names {
-		target := filepath.Join(class, name.Name())
+	for _, existing := range names {
+		target := filepath.Join(dir, existing.Name())
 		if err := os.Mkdir(target, 0o755); err != nil {
 			return err
 		}
-		if err := bind(filepath.Join(kernel, name.Name()), target); err != nil {
+		if err := bind(filepath.Join(kernel, existing.Name()), target); err != nil {
 			return err
 		}
 	}
-	target := filepath.Join(class, "dmi")
+	target := filepath.Join(dir, name)
 	if err := os.Mkdir(target, 0o755); err != nil {
 		return err
 	}
-	return errors.Join(bind(filepath.Join(s.Dir, "firmware/dmi"), target), unix.Unmount(kernel, unix.MNT_DETACH))
+	return errors.Join(bind(own, target), unix.Unmount(kernel, unix.MNT_DETACH))
 }
 
 // mountOwn mounts the directories that need a real file system below them: overlays cannot be on an overlay.

@@ -2,15 +2,13 @@ package boot
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
-	"slices"
+	"runtime"
 	"strings"
-
-	"kaz/internal/local/image"
 )
 
 // Release is a release of Kubernetes: its programs, by name.
@@ -18,13 +16,30 @@ type Release struct {
 	Programs map[string]string
 }
 
+// Content is what the image of a node has beside Debian.
+type Content struct {
+	// Releases are releases of Kubernetes. The programs of the first one are installed. Machines find those of the others in a
+	// directory that is laid out as their mirror.
+	Releases []Release
+	// Addons are the container images of add-ons by the name of their program, and Programs the programs that are not of a release.
+	Addons, Programs map[string]string
+	// Kaz is the program kaz. It runs as each component of kaz by that component's name.
+	Kaz string
+	// Archives are archives of further container images.
+	Archives []string
+}
+
 // nodePrograms are the programs of a release that are in the image itself. The others are in container images.
 func nodePrograms() []string { return []string{"kubeadm", "kubelet", "kubectl"} }
+
+// mirror is the directory of the image with the programs of further releases.
+const mirror = "usr/local/share/kaz/mirror"
 
 // hostSettings fit kubeadm and the kubelet to a host with control groups of version 1.
 func hostSettings() map[string]string {
 	return map[string]string{
-		"etc/kaz/image.env": "KAZ_IGNORE_PREFLIGHT=SystemVerification\n",
+		"etc/kaz/image.env": "KAZ_IGNORE_PREFLIGHT=SystemVerification\n" +
+			"if [ -e /" + mirror + "/v$KAZ_VERSION ]; then KAZ_MIRROR=file:///" + mirror + "; fi\n",
 		"etc/kaz/patches/kubeletconfiguration0+strategic.yaml": "apiVersion: kubelet.config.k8s.io/v1beta1\n" +
 			"kind: KubeletConfiguration\nfailCgroupV1: false\nfailSwapOn: false\noomScoreAdj: 0\nlocalStorageCapacityIsolation: false\n" +
 			"evictionHard: {nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%, memory.available: 0%}\n" +
@@ -32,161 +47,76 @@ func hostSettings() map[string]string {
 	}
 }
 
-// Kubernetes returns the image of Debian with a release of Kubernetes, so that a node needs no internet to boot.
-func (c Catalogue) Kubernetes(ctx context.Context, r Release) (Image, error) {
+// Kubernetes returns the image of Debian with Kubernetes, so that a node needs no internet to boot.
+func (c Catalogue) Kubernetes(ctx context.Context, content Content) (Image, error) {
 	base, err := c.Debian(ctx)
 	if err != nil {
 		return base, err
 	}
-	version, err := output(ctx, r.Programs["kubeadm"], "version", "-o", "short")
+	layer, err := c.programs(ctx, content.Releases)
 	if err != nil {
 		return base, err
 	}
-	files, from := hostSettings(), []string{version}
-	for _, name := range nodePrograms() {
-		from = append(from, r.Programs[name])
+	store, err := c.store(ctx, content, base.Layers[len(base.Layers)-1])
+	return Image{Layers: append([]string{layer}, base.Layers...), Store: store}, err
+}
+
+// version returns the version of a release, such as v1.36.3.
+func (r Release) version(ctx context.Context) (string, error) {
+	return output(ctx, r.Programs["kubeadm"], "version", "-o", "short")
+}
+
+// programs returns the layer with the programs of releases that run outside containers.
+func (c Catalogue) programs(ctx context.Context, releases []Release) (string, error) {
+	files, versions, from := hostSettings(), []string(nil), []string(nil)
+	for _, r := range releases {
+		version, err := r.version(ctx)
+		if err != nil {
+			return "", err
+		}
+		versions, from = append(versions, version), append(from, version)
+		for _, name := range nodePrograms() {
+			from = append(from, r.Programs[name])
+		}
 	}
-	layer, err := c.once(ctx, "kubernetes-"+version, append(from, content(files, nil)...), func(dir string) error {
+	return c.once(ctx, "kubernetes-"+strings.Join(versions, "-"), append(from, content(files, nil)...), func(dir string) error {
 		if err := write(dir, files, nil); err != nil {
 			return err
 		}
-		bin := filepath.Join(dir, "usr/local/bin")
-		if err := os.MkdirAll(bin, 0o755); err != nil {
-			return err
-		}
-		for _, name := range nodePrograms() {
-			if err := copyFile(r.Programs[name], filepath.Join(bin, name)); err != nil {
+		for i, r := range releases {
+			to := filepath.Join(dir, "usr/local/bin")
+			if i > 0 {
+				to = filepath.Join(dir, mirror, versions[i], "bin/linux", runtime.GOARCH)
+			}
+			if err := r.install(to, i > 0); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return base, err
-	}
-	store, err := c.store(ctx, r, version, base.Layers[len(base.Layers)-1])
-	return Image{Layers: append([]string{layer}, base.Layers...), Store: store}, err
 }
 
-// store returns the directory of containerd with the container images of a control plane and a node.
-func (c Catalogue) store(ctx context.Context, r Release, version, tree string) (string, error) {
-	text, err := output(ctx, r.Programs["kubeadm"], "config", "images", "list", "--kubernetes-version", version)
-	if err != nil {
-		return "", err
+// install copies the programs of a node into a directory, with their checksums if it is a mirror.
+func (r Release) install(dir string, isMirror bool) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
 	}
-	names := strings.Fields(text)
-	from := slices.Clone(names)
-	for name, file := range r.Programs {
-		from = append(from, name+"="+file)
-	}
-	slices.Sort(from)
-	return c.once(ctx, "store-"+version, from, func(dir string) error {
-		archives, err := c.archives(ctx, r, names, tree, dir)
+	for _, name := range nodePrograms() {
+		text, err := os.ReadFile(r.Programs[name])
 		if err != nil {
 			return err
 		}
-		if err := importImages(ctx, dir, archives); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o755); err != nil {
 			return err
 		}
-		return os.RemoveAll(filepath.Join(dir, "archives"))
-	})
-}
-
-// sandbox is the image of pods that containerd uses by default, as Debian has it.
-const sandbox = "registry.k8s.io/pause:3.6"
-
-// archives makes an archive of each container image.
-func (c Catalogue) archives(ctx context.Context, r Release, names []string, tree, dir string) ([]string, error) {
-	to := filepath.Join(dir, "archives")
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return nil, err
-	}
-	var all []string
-	for _, reference := range names {
-		program, _, _ := strings.Cut(path.Base(reference), ":")
-		p := image.Program{References: []string{reference}, Files: map[string]string{}}
-		switch program {
-		case "pause":
-			// The kubelet starts no program in it that must know it by another name.
-			p.References = append(p.References, sandbox)
-			p.Files["pause"], p.Entrypoint = r.Programs["pause"], []string{"/pause", "pause"}
-		case "coredns":
-			p.Files["coredns"], p.Entrypoint = r.Programs["coredns"], []string{"/coredns"}
-		default:
-			p.Files["usr/local/bin/"+program], p.Entrypoint = r.Programs[program], []string{"/usr/local/bin/" + program}
+		if !isMirror {
+			continue
 		}
-		if program == "kube-proxy" {
-			if err := closure(ctx, tree, "/usr/sbin/nft", p.Files); err != nil {
-				return nil, err
-			}
-		}
-		for name, file := range p.Files {
-			if file == "" {
-				return nil, fmt.Errorf("container image %s: no program %s", reference, name)
-			}
-		}
-		file := filepath.Join(to, program+".tar")
-		if err := p.Write(file); err != nil {
-			return nil, fmt.Errorf("container image %s: %w", reference, err)
-		}
-		all = append(all, file)
-	}
-	return all, nil
-}
-
-// closure adds a program of a tree to files, with the libraries that it loads.
-func closure(ctx context.Context, tree, program string, files map[string]string) error {
-	text, err := output(ctx, "chroot", tree, "ldd", program)
-	if err != nil {
-		return err
-	}
-	add := func(name string) error {
-		file, err := inside(tree, name)
-		files[strings.TrimPrefix(name, "/")] = file
-		return err
-	}
-	if err := add(program); err != nil {
-		return err
-	}
-	for word := range strings.FieldsSeq(text) {
-		if strings.HasPrefix(word, "/") {
-			if err := add(word); err != nil {
-				return err
-			}
+		if err := os.WriteFile(filepath.Join(dir, name+".sha256"), fmt.Appendf(nil, "%x", sha256.Sum256(text)), 0o644); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// inside returns the path of a file of a tree. Links are followed within the tree.
-func inside(tree, name string) (string, error) {
-	const mostLinks = 20
-	at := name
-	for range mostLinks {
-		dir, err := filepath.EvalSymlinks(filepath.Join(tree, filepath.Dir(at)))
-		if err != nil {
-			return "", err
-		}
-		file := filepath.Join(dir, filepath.Base(at))
-		target, err := os.Readlink(file)
-		if err != nil {
-			_, err = os.Stat(file)
-			return file, err
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(at), target)
-		}
-		at = target
-	}
-	return "", fmt.Errorf("%s: more than %d links", name, mostLinks)
-}
-
-func copyFile(from, to string) error {
-	text, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, text, 0o755)
 }
 
 // run runs a program. A failure contains the end of its output.

@@ -86,20 +86,24 @@ func fillStore(s Spec) error {
 	if err := os.RemoveAll(part); err != nil {
 		return err
 	}
-	err := filepath.WalkDir(s.Image.Store, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(s.Image.Store, file)
-		if err != nil {
-			return err
-		}
-		return place(file, filepath.Join(part, name), entry)
-	})
-	if err != nil {
+	if err := copyStore(s.Image.Store, part); err != nil {
 		return fmt.Errorf("container images of %s: %w", s.Name, err)
 	}
 	return os.Rename(part, to)
+}
+
+// copyStore copies a directory of containerd.
+func copyStore(from, to string) error {
+	return filepath.WalkDir(from, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, file)
+		if err != nil {
+			return err
+		}
+		return place(file, filepath.Join(to, name), entry)
+	})
 }
 
 func place(file, to string, entry fs.DirEntry) error {

@@ -45,6 +45,8 @@ type BuildOptions struct {
 	CacheDir string // kaz/controlplane in the user's cache directory if empty
 	Go       string // path of the go command; looked up in PATH if empty
 	Without  []string
+	// Release is the release of Kubernetes, one of [Releases]; the newest if empty.
+	Release  string
 	Progress func(Step)
 }
 
@@ -72,8 +74,12 @@ func Build(ctx context.Context, o BuildOptions) (Binaries, error) {
 	if err != nil {
 		return nil, err
 	}
+	wanted, err := modulesOf(o.Release)
+	if err != nil {
+		return nil, err
+	}
 	made := Binaries{}
-	for _, m := range modules() {
+	for _, m := range wanted {
 		b, err := newBuild(m, tc, o)
 		if err != nil {
 			return nil, err

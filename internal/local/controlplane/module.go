@@ -49,7 +49,43 @@ type module struct {
 	stamps   []string          // packages into which the linker writes the version
 }
 
-// modules returns the modules. The sources of etcd and kwok contain their versions.
+// olderReleases returns the modules of the releases of Kubernetes before the one in [modules], the newest first.
+func olderReleases() []module {
+	newest := modules()[1]
+	older := newest
+	older.name = newest.name + "-1.35"
+	return []module{older}
+}
+
+// Releases returns the releases of Kubernetes that can be built, such as 1.36.3, the newest first.
+func Releases() ([]string, error) {
+	var all []string
+	for _, m := range append(modules()[1:2], olderReleases()...) {
+		version, err := m.version()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, strings.TrimPrefix(version, "v"))
+	}
+	return all, nil
+}
+
+// modulesOf returns the modules with a release of Kubernetes, the newest if it is empty.
+func modulesOf(release string) ([]module, error) {
+	all := modules()
+	known, err := Releases()
+	if err != nil || release == "" || release == known[0] {
+		return all, err
+	}
+	i := slices.Index(known, release)
+	if i < 0 {
+		return nil, fmt.Errorf("kubernetes %s: want one of the releases %s", release, strings.Join(known, ", "))
+	}
+	all[1] = olderReleases()[i-1]
+	return all, nil
+}
+
+// modules returns the modules with the newest release of Kubernetes, which is the second one. The sources of etcd and kwok contain their versions.
 func modules() []module {
 	return []module{
 		{

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"archive/tar"
 	"context"
 	"errors"
 	"os"
@@ -88,5 +89,49 @@ func TestMakeFails(t *testing.T) {
 	var missing *exec.Error
 	if _, err := Make(t.Context(), cache, "no-such-go"); !errors.As(err, &missing) {
 		t.Error(err)
+	}
+}
+
+// An image of programs has their files, the links to them, and their directories.
+func TestProgram(t *testing.T) {
+	file, to := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "image.tar")
+	if err := os.WriteFile(file, []byte("program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := Program{References: []string{"localhost/kaz/one:devel", "localhost/kaz/two:devel"}, Files: map[string]string{"usr/bin/one": file},
+		Links: map[string]string{"usr/local/bin/two": "../../bin/one"}, Entrypoint: []string{"/usr/local/bin/two"}}
+	if err := p.Write(to); err != nil {
+		t.Fatal(err)
+	}
+	for _, reference := range p.References {
+		tag, err := name.NewTag(reference)
+		if err != nil {
+			t.Fatal(err)
+		}
+		built, err := tarball.ImageFromPath(to, &tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers, err := built.Layers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := layers[0].Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]string{}
+		for r := tar.NewReader(content); ; {
+			h, err := r.Next()
+			if err != nil {
+				break
+			}
+			found[h.Name] = h.Linkname
+		}
+		want := map[string]string{"tmp/": "", "usr/": "", "usr/bin/": "", "usr/local/": "", "usr/local/bin/": "", "usr/bin/one": "",
+			"usr/local/bin/two": "../../bin/one"}
+		if diff := cmp.Diff(want, found); diff != "" {
+			t.Errorf("%s: %s", reference, diff)
+		}
 	}
 }

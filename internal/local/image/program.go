@@ -23,9 +23,14 @@ import (
 type Program struct {
 	References []string
 	// Files are the files, by their path in the image.
-	Files      map[string]string
+	Files map[string]string
+	// Links are symbolic links, by their path in the image.
+	Links      map[string]string
 	Entrypoint []string
 }
+
+// search is where the processes of an image find programs.
+const search = "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Write writes the image into an archive.
 func (p Program) Write(file string) error {
@@ -43,7 +48,7 @@ func (p Program) Write(file string) error {
 	}
 	config = config.DeepCopy()
 	config.Architecture, config.OS = runtime.GOARCH, "linux"
-	config.Config = v1.Config{Entrypoint: p.Entrypoint}
+	config.Config = v1.Config{Entrypoint: p.Entrypoint, Env: []string{search}}
 	if built, err = mutate.ConfigFile(built, config); err != nil {
 		return err
 	}
@@ -78,6 +83,12 @@ func (p Program) layer() (v1.Layer, error) {
 			return nil, err
 		}
 	}
+	for _, inside := range slices.Sorted(maps.Keys(p.Links)) {
+		if err := w.WriteHeader(&tar.Header{Name: inside, Typeflag: tar.TypeSymlink, Linkname: p.Links[inside], Mode: 0o777,
+			Format: tar.FormatPAX}); err != nil {
+			return nil, err
+		}
+	}
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
@@ -88,7 +99,7 @@ func (p Program) layer() (v1.Layer, error) {
 // writeDirs writes the directories of the files, and one for temporary files.
 func (p Program) writeDirs(w *tar.Writer) error {
 	dirs := map[string]int64{"tmp": 0o1777}
-	for inside := range p.Files {
+	for _, inside := range slices.Concat(slices.Collect(maps.Keys(p.Files)), slices.Collect(maps.Keys(p.Links))) {
 		for dir := path.Dir(inside); dir != "."; dir = path.Dir(dir) {
 			dirs[dir] = 0o755
 		}

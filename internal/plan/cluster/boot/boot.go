@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kaz/internal/azure"
+	"kaz/internal/plan/cluster/addon"
 	"kaz/internal/plan/cluster/definition"
 	"kaz/internal/plan/cluster/naming"
 )
@@ -84,7 +85,8 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 	}
 	files := []file{
 		{"/etc/kaz/node.env", "0644", b.environment(pool)},
-		{"/etc/kubernetes/azure.json", "0600", azureJSON},
+		// It has no secret. The cloud-controller-manager reads it, and is not root.
+		{"/etc/kubernetes/azure.json", "0644", azureJSON},
 		{"/etc/modules-load.d/kaz.conf", "0644", "overlay\nbr_netfilter\n"},
 		{"/etc/sysctl.d/99-kaz.conf", "0644", "net.ipv4.ip_forward = 1\nnet.bridge.bridge-nf-call-iptables = 1\n" +
 			"-net.netfilter.nf_conntrack_max = 262144\n"},
@@ -121,9 +123,15 @@ func (b builder) cloudInit(pool *definition.NodePool) ([]byte, error) {
 	return append([]byte("#cloud-config\n"), text...), err
 }
 
-// extensions are the files, commands and manifests of extensions for a pool, or for the control plane.
+// extensions are the manifests of add-ons, and the files, commands and manifests of extensions for a pool, or for the control plane.
 func (b builder) extensions(pool *definition.NodePool) []file {
 	var files []file
+	if pool == nil {
+		for i, text := range addon.Manifests(b.d.Cluster) {
+			// The names of extensions begin with a letter, so these manifests are applied first.
+			files = append(files, file{fmt.Sprintf("/etc/kaz/manifests/0-addons-%03d.yaml", i), "0600", text})
+		}
+	}
 	for _, e := range b.d.Extensions {
 		name := e.Metadata.Name
 		if pool == nil {

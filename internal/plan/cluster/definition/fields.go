@@ -54,6 +54,10 @@ var (
 		`(NoSchedule|PreferNoSchedule|NoExecute)`, "KEY=VALUE:EFFECT with the effect NoSchedule, PreferNoSchedule or NoExecute")
 	tagKey = matching(`[^<>%&\\?/]{1,512}`, "1 to 512 characters without < > % & \\ ? /")
 	portID = idOf("")
+	// The last part is left out: it is the name of a program.
+	repository = matching(`[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*`,
+		"a registry and a path, such as registry.example.com/kaz")
+	imageTag = matching(`\w[\w.-]{0,127}`, "a tag of a container image such as v1.36.0")
 )
 
 // idOf allows ids of a type, of any type if it is "".
@@ -169,6 +173,13 @@ func clusterFields() map[string]Field {
 			rule: idOf("Microsoft.KeyVault/vaults"), Change: Fixed},
 		"Cluster.spec.storage.id": {Doc: "Storage account with the blob that elects the first member. Empty: it is made.", Default: `""`,
 			rule: idOf("Microsoft.Storage/storageAccounts"), Change: Fixed},
+
+		"Cluster.spec.addons.repository": {Doc: "Repository with the container images of kaz's cloud-controller-manager, " +
+			"cloud-node-manager and azuredisk-csi-driver. Empty: they are not installed, and nodes stay uninitialized until another " +
+			"cloud-controller-manager runs.", Default: `""`, rule: repository, Change: Replaces},
+		"Cluster.spec.addons.tag": {Doc: "Tag of these images.", Default: `"devel"`, rule: imageTag, Change: Replaces},
+		"Cluster.spec.addons.disks": {Doc: "Whether the driver of managed disks is installed, with the StorageClasses managed-csi and " +
+			"managed-csi-premium.", Default: `true`, Change: Replaces},
 
 		"Cluster.spec.access.adminUser": {Doc: "User of the machines for SSH.", Default: `"azureuser"`, rule: user, Change: Replaces},
 		"Cluster.spec.access.sshPublicKeys": {Doc: "Public keys of that user. Azure demands at least one for a Linux machine without a " +

@@ -32,6 +32,14 @@ type ClusterSpec struct {
 	Storage      Existing     `json:"storage"`
 	ControlPlane ControlPlane `json:"controlPlane"`
 	Access       Access       `json:"access"`
+	Addons       Addons       `json:"addons"`
+}
+
+// Addons are the programs in the cluster that connect it with Azure.
+type Addons struct {
+	Repository string `json:"repository"`
+	Tag        string `json:"tag"`
+	Disks      bool   `json:"disks"`
 }
 
 // Azure says where the cluster is.
