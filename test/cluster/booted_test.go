@@ -148,7 +148,9 @@ func (b *booting) define(name, text string) string {
 	return file
 }
 
-func (b *booting) deploy(name, text string) (string, error) { return b.kaz("deploy", b.define(name, text)) }
+func (b *booting) deploy(name, text string) (string, error) {
+	return b.kaz("deploy", b.define(name, text))
+}
 
 // must ends the test if a command failed, and returns what it wrote.
 func (b *booting) must(out string, err error) string {
