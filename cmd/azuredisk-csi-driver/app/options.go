@@ -76,12 +76,14 @@ func (o *options) addNodeFlags(node *pflag.FlagSet) {
 // inert are the flags of the driver that this one replaces which have no effect here.
 func inert() []driver.Inert {
 	return []driver.Inert{
-		{Name: "allow-empty-cloud-config", Initial: "true", Reason: "the controller needs a cloud configuration, the node service does not"},
+		{Name: "allow-empty-cloud-config", Initial: "true",
+			Reason: "the controller needs a cloud configuration, the node service does not"},
 		{Name: "attach-detach-initial-delay-ms", Initial: "1000", Reason: "requests are combined without a delay"},
 		{Name: "check-disk-count-for-batching", Initial: "true", Reason: "it is always checked"},
 		{Name: "check-disk-lun-collision", Initial: "true", Reason: "LUNs that VolumeAttachments show are always left free"},
 		{Name: "concurrent-format-timeout", Initial: "300", Reason: "a format in progress keeps its slot"},
-		{Name: "detach-operation-min-timeout-seconds", Initial: "240", Reason: "a detachment ends when Azure says so or the caller gives up"},
+		{Name: "detach-operation-min-timeout-seconds", Initial: "240",
+			Reason: "a detachment ends when Azure says so or the caller gives up"},
 		{Name: "disable-avset-nodes", Initial: "false", Reason: "all kinds of machines are found by provider id"},
 		{Name: "enable-disk-capacity-check", Initial: "false", Reason: "it is always checked"},
 		{Name: "enable-list-snapshots", Initial: "false", Reason: "--enable-list-volumes decides"},
@@ -90,7 +92,8 @@ func inert() []driver.Inert {
 		{Name: "enable-otel-tracing", Initial: "false", Reason: "--tracing-config-file names the collector"},
 		{Name: "enable-traffic-manager", Initial: "false", Reason: "not supported"},
 		{Name: "enable-windows-host-process", Initial: "false", Reason: "Windows is not supported yet"},
-		{Name: "force-detach-backoff", Initial: "true", Reason: "disks are detached by force only from nodes with the taint node.kubernetes.io/out-of-service"},
+		{Name: "force-detach-backoff", Initial: "true",
+			Reason: "disks are detached by force only from nodes with the taint node.kubernetes.io/out-of-service"},
 		{Name: "get-disk-timeout-seconds", Initial: "15", Reason: "the caller's deadline decides"},
 		{Name: "get-node-info-from-labels", Initial: "false", Reason: "the metadata service has them"},
 		{Name: "get-nodeid-from-imds", Initial: "false", Reason: "--nodeid decides"},

@@ -58,7 +58,8 @@ func (o *Options) HasController() bool { return o.Mode != ModeNode }
 // New returns the options of a driver with a name.
 func New(driver string) Options {
 	return Options{
-		Mode: ModeAll, Endpoint: "unix://tmp/csi.sock", Driver: driver, SecretName: cloudconfig.SecretName, SecretNamespace: cloudconfig.SecretNamespace,
+		Mode: ModeAll, Endpoint: "unix://tmp/csi.sock", Driver: driver,
+		SecretName: cloudconfig.SecretName, SecretNamespace: cloudconfig.SecretNamespace,
 		RegistrationDir: "/registration", Logging: logsapi.NewLoggingConfiguration(),
 	}
 }
@@ -134,7 +135,8 @@ func (o *Options) Problems() []error {
 		{o.MetricsAddress != "" && err != nil, fmt.Errorf("--metrics-address %q: must be HOST:PORT or :PORT", o.MetricsAddress)},
 		{o.MetricsAddress == "" && o.Profiling, errors.New("--profiling: needs --metrics-address")},
 		{o.RegisteredSocket != "" && !o.HasNode(),
-			fmt.Errorf("--kubelet-registration-path %q: only a node service is registered; give --nodeid and another --mode", o.RegisteredSocket)},
+			fmt.Errorf("--kubelet-registration-path %q: only a node service is registered; give --nodeid and another --mode",
+				o.RegisteredSocket)},
 	} {
 		if p.wrong {
 			problems = append(problems, p.problem)
