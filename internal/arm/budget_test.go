@@ -186,7 +186,8 @@ func TestBudgetOfUsers(t *testing.T) {
 				case "microsoft.network/routetables":
 					return budget.Limit{}, false
 				}
-				return budget.Limit{Name: "others", Read: budget.Rate{PerSecond: 100, Burst: 100}, Write: budget.Rate{PerSecond: 1, Burst: 5}}, true
+				read, write := budget.Rate{PerSecond: 100, Burst: 100}, budget.Rate{PerSecond: 1, Burst: 5}
+				return budget.Limit{Name: "others", Read: read, Write: write}, true
 			}})
 		})
 		start := time.Now()

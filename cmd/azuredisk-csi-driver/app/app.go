@@ -7,9 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"kaz/cmd/internal/commandline"
+	"kaz/cmd/internal/driver"
 )
 
 const name = "azuredisk-csi-driver"
+
+// knownMetrics is the prefix of the metrics of the driver that this one replaces.
+const knownMetrics = "azuredisk_csi_driver"
 
 // Command returns the command of the program. lookup looks up environment variables.
 func Command(lookup func(string) (string, bool)) *cobra.Command {
@@ -24,7 +28,19 @@ snapshots and attaches disks to machines. Its node service, on each node, format
 
   # the node service, beside node-driver-registrar
   azuredisk-csi-driver --mode=node --endpoint=unix:///csi/csi.sock --nodeid=$(KUBE_NODE_NAME)`,
-		Flags: o.flags(), Logging: o.logging, Validate: o.validate,
+		Flags: o.flags(), Logging: o.Logging, Validate: o.validate,
 		Run: func(ctx context.Context) error { return run(ctx, o, lookup) },
 	}.Command()
+}
+
+// run serves the driver until ctx ends.
+func run(ctx context.Context, o *options, lookup func(string) (string, bool)) error {
+	p, err := driver.Open(name, &o.Options, lookup)
+	if err != nil {
+		return err
+	}
+	if o.stopHook {
+		return o.awaitDetachment(ctx, p)
+	}
+	return p.Run(ctx, knownMetrics, o.services)
 }

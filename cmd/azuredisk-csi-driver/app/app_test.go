@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"kaz/cmd/internal/driver"
 	"kaz/internal/testkit/page"
 )
 
@@ -99,8 +100,9 @@ func execute(t *testing.T, args string) error {
 
 // TestMissingCloudConfig checks that the error names the file.
 func TestMissingCloudConfig(t *testing.T) {
-	d := &driver{options: newOptions(), lookup: func(name string) (string, bool) { return "/x", name == "AZURE_CREDENTIAL_FILE" }}
-	if _, err := d.cloudConfig(t.Context()); err == nil || !strings.Contains(err.Error(), "cloud configuration /x: open cloud config") {
+	p := &driver.Process{Options: &newOptions().Options,
+		Lookup: func(name string) (string, bool) { return "/x", name == "AZURE_CREDENTIAL_FILE" }}
+	if _, err := p.CloudConfig(t.Context()); err == nil || !strings.Contains(err.Error(), "cloud configuration /x: open cloud config") {
 		t.Error(err)
 	}
 }

@@ -30,7 +30,11 @@ snapshots. Its node service, on each node, mounts shares by SMB and NFS.`,
   azurefile-csi-driver --mode=node --endpoint=unix:///csi/csi.sock --nodeid=$(KUBE_NODE_NAME)`,
 		Flags: o.flags(), Logging: o.Logging, Validate: o.validate,
 		Run: func(ctx context.Context) error {
-			return driver.Run(ctx, name, knownMetrics, &o.Options, lookup, o.services)
+			p, err := driver.Open(name, &o.Options, lookup)
+			if err != nil {
+				return err
+			}
+			return p.Run(ctx, knownMetrics, o.services)
 		},
 	}.Command()
 }

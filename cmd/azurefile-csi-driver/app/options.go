@@ -18,7 +18,6 @@ import (
 // options are the values of the flags.
 type options struct {
 	driver.Options
-	mode string
 
 	emptyConfig     bool
 	deleteSnapshots bool
@@ -31,13 +30,6 @@ type options struct {
 	defaults          share.Defaults
 }
 
-// The modes.
-const (
-	modeAll        = "all"
-	modeController = "controller"
-	modeNode       = "node"
-)
-
 // What --inline-volume-secret-authz can be.
 const (
 	authzOff     = "off"
@@ -47,7 +39,7 @@ const (
 
 func newOptions() *options {
 	return &options{
-		Options: driver.New(file.DefaultName), mode: modeAll, emptyConfig: true, mountPermissions: "0777", mountGroup: true, stats: true,
+		Options: driver.New(file.DefaultName), emptyConfig: true, mountPermissions: "0777", mountGroup: true, stats: true,
 		secretAuthz: authzOff, defaults: share.Defaults{NoShareSocket: true, NoReservedPort: true, AttributeCache: true},
 	}
 }
@@ -56,7 +48,6 @@ func newOptions() *options {
 func (o *options) flags() cliflag.NamedFlagSets {
 	var sets cliflag.NamedFlagSets
 	main := sets.FlagSet("driver")
-	main.StringVar(&o.mode, "mode", o.mode, "Services to serve: controller, node, or all. all serves the node service only with --nodeid.")
 	o.AddDriver(main)
 	main.BoolVar(&o.emptyConfig, "allow-empty-cloud-config", o.emptyConfig,
 		"Serve without a cloud configuration. Then all volumes need their key in a Secret.")
@@ -125,17 +116,13 @@ func (o *options) validate() error {
 	oneOf := func(flag, value string, allowed ...string) {
 		refuse(!slices.Contains(allowed, value), "--%s %q: must be one of %s", flag, value, strings.Join(allowed, ", "))
 	}
-	oneOf("mode", o.mode, modeController, modeNode, modeAll)
 	oneOf("inline-volume-secret-authz", o.secretAuthz, authzOff, authzWarn, authzEnforce)
 	if o.groupChange != "" {
 		oneOf("fsgroup-change-policy", o.groupChange, share.GroupNever, share.GroupOnMismatch, share.GroupAlways)
 	}
 	_, err := o.permissions()
 	refuse(err != nil, "--mount-permissions %q: want a mode in octal digits, such as 0777", o.mountPermissions)
-	refuse(o.mode == modeNode && o.Node == "", "--nodeid is missing: --mode=node needs the name of the node")
-	refuse(o.RegisteredSocket != "" && o.mode == modeController,
-		"--kubelet-registration-path %q: only a node service is registered; give another --mode", o.RegisteredSocket)
-	return errors.Join(problems...)
+	return errors.Join(append(problems, o.NodeProblem())...)
 }
 
 func (o *options) permissions() (uint32, error) {

@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
-	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
-	"k8s.io/component-base/metrics/legacyregistry"
 
 	"kaz/cmd/internal/access"
 	"kaz/cmd/internal/driver"
 	"kaz/cmd/internal/release"
-	"kaz/internal/azure"
 	"kaz/internal/cloudconfig"
 	"kaz/internal/csi"
 	"kaz/internal/csi/file"
@@ -40,10 +37,10 @@ func (o *options) services(ctx context.Context, p *driver.Process) (csi.Services
 		c.Secrets, c.Volumes = kube, kube.Volumes
 	}
 	s := csi.Services{Identity: &file.Identity{Config: c}}
-	if o.mode != modeNode {
+	if o.HasController() {
 		s.Controller = file.NewController(c)
 	}
-	if o.mode != modeController && o.Node != "" {
+	if o.HasNode() {
 		if s.Node, err = o.node(p, c, authority); err != nil {
 			return s, nil, err
 		}
@@ -53,7 +50,7 @@ func (o *options) services(ctx context.Context, p *driver.Process) (csi.Services
 
 // open opens Azure as the cloud configuration describes it, and returns the URL of Entra ID.
 func (o *options) open(ctx context.Context, p *driver.Process, c *file.Config) (string, error) {
-	config, err := p.CloudConfig(ctx)
+	cloud, err := p.OpenAzure(ctx)
 	if errors.Is(err, fs.ErrNotExist) && o.emptyConfig {
 		p.Log.Warn("no cloud configuration: volumes need their key in a Secret", "error", err)
 		return "", nil
@@ -61,30 +58,14 @@ func (o *options) open(ctx context.Context, p *driver.Process, c *file.Config) (
 	if err != nil {
 		return "", err
 	}
-	environment, err := access.DescribeCloud(ctx, nil, config)
-	if err != nil {
-		return "", err
-	}
-	client, err := access.OpenClient(config, environment, access.ClientOptions{
-		TTL: map[string]time.Duration{"": 0}, Registerer: legacyregistry.Registerer(), Finish: time.Minute,
-	})
-	if err != nil {
-		return "", err
-	}
-	c.Azure = struct {
-		azure.Reader
-		azure.Writer
-	}{client.Fresh(), client}
-	c.Cluster = clusterOf(config, environment)
-	identity, err := access.Identity(config, environment, nil)
+	c.Azure = cloud.Azure
+	c.Cluster = clusterOf(cloud.Config, cloud.Environment)
+	identity, err := access.Identity(cloud.Config, cloud.Environment, nil)
 	if err != nil {
 		return "", err
 	}
 	c.Files = fileservice.Options{Identity: identity.Compute}.Open
-	if o.mode != modeNode {
-		p.Ready.Add("sign in to Azure", client.SignIn)
-	}
-	return environment.Authority, nil
+	return cloud.Environment.Authority, nil
 }
 
 func clusterOf(c cloudconfig.Config, e cloudconfig.Environment) share.Cluster {

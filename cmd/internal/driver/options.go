@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
@@ -19,6 +21,7 @@ import (
 
 // Options are the values of the flags that all drivers have.
 type Options struct {
+	Mode                        string
 	Endpoint, Driver, Node      string
 	CloudConfig                 string
 	SecretName, SecretNamespace string
@@ -39,16 +42,32 @@ type Options struct {
 // DefaultConfig is the cloud configuration of Azure's nodes.
 const DefaultConfig = "/etc/kubernetes/azure.json"
 
+// The modes.
+const (
+	ModeAll        = "all"
+	ModeController = "controller"
+	ModeNode       = "node"
+)
+
+// HasNode reports whether the node service is served.
+func (o *Options) HasNode() bool { return o.Mode != ModeController && o.Node != "" }
+
+// HasController reports whether the controller is served.
+func (o *Options) HasController() bool { return o.Mode != ModeNode }
+
 // New returns the options of a driver with a name.
 func New(driver string) Options {
 	return Options{
-		Endpoint: "unix://tmp/csi.sock", Driver: driver, SecretName: cloudconfig.SecretName, SecretNamespace: cloudconfig.SecretNamespace,
+		Mode: ModeAll, Endpoint: "unix://tmp/csi.sock", Driver: driver,
+		SecretName: cloudconfig.SecretName, SecretNamespace: cloudconfig.SecretNamespace,
 		RegistrationDir: "/registration", Logging: logsapi.NewLoggingConfiguration(),
 	}
 }
 
 // AddDriver adds the flags of the driver as a whole.
 func (o *Options) AddDriver(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Mode, "mode", o.Mode,
+		"Services to serve: controller, node, or all. all serves the node service only with --nodeid.")
 	flags.StringVar(&o.Endpoint, "endpoint", o.Endpoint, "Socket to serve at: unix://PATH or tcp://HOST:PORT.")
 	flags.StringVar(&o.Driver, "drivername", o.Driver, "Name of the driver.")
 	flags.StringVar(&o.Node, "nodeid", o.Node, "Name of the node. The node service needs it.")
@@ -99,28 +118,39 @@ func AddInert(flags *pflag.FlagSet, all ...Inert) {
 	}
 }
 
-// Problems returns what is wrong with the options.
+// Problems returns what is wrong with the options. That a node service has the name of its node is left to the program.
 func (o *Options) Problems() []error {
 	var problems []error
 	if err := csi.CheckEndpoint(o.Endpoint); err != nil {
 		problems = append(problems, fmt.Errorf("--%w", err))
 	}
+	modes := []string{ModeController, ModeNode, ModeAll}
 	_, _, err := net.SplitHostPort(o.MetricsAddress)
 	for _, p := range []struct {
 		wrong   bool
 		problem error
 	}{
+		{!slices.Contains(modes, o.Mode), fmt.Errorf("--mode %q: must be one of %s", o.Mode, strings.Join(modes, ", "))},
 		{o.Driver == "", errors.New("--drivername is missing")},
 		{o.MetricsAddress != "" && err != nil, fmt.Errorf("--metrics-address %q: must be HOST:PORT or :PORT", o.MetricsAddress)},
 		{o.MetricsAddress == "" && o.Profiling, errors.New("--profiling: needs --metrics-address")},
-		{o.RegisteredSocket != "" && o.Node == "",
-			fmt.Errorf("--kubelet-registration-path %q: only a node service is registered; give --nodeid", o.RegisteredSocket)},
+		{o.RegisteredSocket != "" && !o.HasNode(),
+			fmt.Errorf("--kubelet-registration-path %q: only a node service is registered; give --nodeid and another --mode",
+				o.RegisteredSocket)},
 	} {
 		if p.wrong {
 			problems = append(problems, p.problem)
 		}
 	}
 	return problems
+}
+
+// NodeProblem returns an error if the node service is asked for without the name of its node.
+func (o *Options) NodeProblem() error {
+	if o.Mode == ModeNode && o.Node == "" {
+		return errors.New("--nodeid is missing: --mode=node needs the name of the node")
+	}
+	return nil
 }
 
 // noCluster is the kubeconfig of manifests that have no cluster.

@@ -34,25 +34,31 @@ type Process struct {
 	Log     *slog.Logger
 	Metrics *csi.Metrics
 	Ready   Readiness
+
+	beside []func(context.Context)
 }
 
 // Compose returns the services of a driver and what ends them.
 type Compose func(ctx context.Context, p *Process) (csi.Services, func(), error)
 
-// Run serves a driver until ctx ends. known is the prefix of the metrics of the driver that it replaces.
-func Run(ctx context.Context, program, known string, o *Options, lookup func(string) (string, bool), compose Compose) error {
+// Open returns the process of a program, with its logger and its client of Kubernetes.
+func Open(program string, o *Options, lookup func(string) (string, bool)) (*Process, error) {
 	log, err := observe.NewLogger(os.Stderr, slog.Level(-int(o.Logging.Verbosity)), o.Logging.Format)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	observe.UseForKubernetes(log)
 	slog.SetDefault(log)
 	p := &Process{Options: o, Program: program, Lookup: lookup, Log: log}
-	if p.Client, err = o.Kubernetes(program); err != nil {
-		return err
-	}
-	log.Info("the driver starts", "program", program, "version", release.Version(), "driver", o.Driver)
-	traces, err := tracing.Open(ctx, o.TracingFile, program, release.Version())
+	p.Client, err = o.Kubernetes(program)
+	return p, err
+}
+
+// Run serves the driver until ctx ends. known is the prefix of the metrics of the driver that it replaces.
+func (p *Process) Run(ctx context.Context, known string, compose Compose) error {
+	o, log := p.Options, p.Log
+	log.Info("the driver starts", "program", p.Program, "version", release.Version(), "driver", o.Driver, "mode", o.Mode)
+	traces, err := tracing.Open(ctx, o.TracingFile, p.Program, release.Version())
 	if err != nil {
 		return fmt.Errorf("--tracing-config-file: %w", err)
 	}
@@ -66,6 +72,9 @@ func Run(ctx context.Context, program, known string, o *Options, lookup func(str
 	}
 	return p.serve(ctx, compose)
 }
+
+// Beside has a task run while the services are served.
+func (p *Process) Beside(task func(context.Context)) { p.beside = append(p.beside, task) }
 
 func (p *Process) serve(ctx context.Context, compose Compose) error {
 	services, closeAll, err := compose(ctx, p)
@@ -86,6 +95,9 @@ func (p *Process) serve(ctx context.Context, compose Compose) error {
 	if o := p.Options; o.RegisteredSocket != "" {
 		r := csi.Registration{Driver: o.Driver, Socket: o.RegisteredSocket, Dir: o.RegistrationDir, Log: p.Log}
 		tasks.Go(func() error { return r.Register(ctx) })
+	}
+	for _, task := range p.beside {
+		tasks.Go(func() error { task(ctx); return nil })
 	}
 	return tasks.Wait()
 }

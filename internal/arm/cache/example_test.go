@@ -30,7 +30,8 @@ func Example() {
 	wire := &transport{}
 	shared := budget.New(budget.Config{
 		LimitOf: func(fullType string) (budget.Limit, bool) {
-			return budget.Limit{Name: "balancers", Write: budget.Rate{PerSecond: 5, Burst: 10}}, fullType == "microsoft.network/loadbalancers"
+			balancers := budget.Limit{Name: "balancers", Write: budget.Rate{PerSecond: 5, Burst: 10}}
+			return balancers, fullType == "microsoft.network/loadbalancers"
 		},
 	})
 	client, err := arm.New(arm.Config{Endpoint: endpoint, Transport: wire, Budget: shared})
