@@ -32,7 +32,9 @@ var ErrNotAttempted = errors.New("not attempted")
 
 // Failed are the steps that failed themselves.
 func (r Report) Failed() []Result {
-	return slices.DeleteFunc(slices.Clone(r.Results), func(res Result) bool { return res.Err == nil || errors.Is(res.Err, ErrNotAttempted) })
+	return slices.DeleteFunc(slices.Clone(r.Results), func(res Result) bool {
+		return res.Err == nil || errors.Is(res.Err, ErrNotAttempted)
+	})
 }
 
 // Err joins the errors of the steps that failed themselves.

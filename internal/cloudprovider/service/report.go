@@ -200,8 +200,8 @@ func (r *reporter) upgrades(c commit) {
 		for i, one := range c.batch {
 			if c.serves(i) && slices.Contains(res.Step.For, one.service.Key()) {
 				r.events.Event(one.service.Service, corev1.EventTypeWarning, reasonUpgraded,
-					fmt.Sprintf("Public IP %s had the SKU %s, which Azure has retired: its SKU is Standard now, as that of the load balancer",
-						res.Step.ID.Name(), old))
+					fmt.Sprintf("Public IP %s had the SKU %s, which Azure has retired: its SKU is Standard now, as that of the "+
+						"load balancer", res.Step.ID.Name(), old))
 			}
 		}
 	}
