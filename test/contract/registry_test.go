@@ -115,3 +115,39 @@ func TestSecretsOfAVault(t *testing.T) {
 		a.refused(err, http.StatusNotFound, "DeletedVaultNotFound")
 	})
 }
+
+func TestAccessPoliciesOfAVault(t *testing.T) {
+	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+		a.group()
+		_, err := vaults().put(a, "vault-one", vaults().want(""))
+		a.must(err)
+		c := clients(a, armkeyvault.NewClientFactory).NewVaultsClient()
+		change := func(kind armkeyvault.AccessPolicyUpdateKind, secrets ...*armkeyvault.SecretPermissions) int {
+			t.Helper()
+			got, err := c.UpdateAccessPolicy(a.Context(), group, "vault-one", kind, armkeyvault.VaultAccessPolicyParameters{
+				Properties: &armkeyvault.VaultAccessPolicyProperties{AccessPolicies: []*armkeyvault.AccessPolicyEntry{{
+					TenantID: new(emulator.DefaultTenant), ObjectID: new("one"),
+					Permissions: &armkeyvault.Permissions{Secrets: secrets}}}}}, nil)
+			a.must(err)
+			if len(got.Properties.AccessPolicies) == 0 {
+				return 0
+			}
+			return len(got.Properties.AccessPolicies[0].Permissions.Secrets)
+		}
+		get, list := new(armkeyvault.SecretPermissionsGet), new(armkeyvault.SecretPermissionsList)
+		for _, step := range []struct {
+			kind armkeyvault.AccessPolicyUpdateKind
+			sent []*armkeyvault.SecretPermissions
+			want int
+		}{
+			{armkeyvault.AccessPolicyUpdateKindAdd, []*armkeyvault.SecretPermissions{get}, 1},
+			{armkeyvault.AccessPolicyUpdateKindAdd, []*armkeyvault.SecretPermissions{list}, 2},
+			{armkeyvault.AccessPolicyUpdateKindReplace, []*armkeyvault.SecretPermissions{list}, 1},
+			{armkeyvault.AccessPolicyUpdateKindRemove, []*armkeyvault.SecretPermissions{list}, 0},
+		} {
+			if n := change(step.kind, step.sent...); n != step.want {
+				a.Errorf("after %s the object has %d permissions, want %d", step.kind, n, step.want)
+			}
+		}
+	})
+}

@@ -75,6 +75,36 @@ func TestGenericResources(t *testing.T) {
 	})
 }
 
+// A type that the local Azure only stores is created, read and deleted as the SDKs poll it: with Azure-AsyncOperation, with a Location,
+// and at once.
+func TestDocumentsOfOtherProviders(t *testing.T) {
+	inBubble(t, emulator.Options{Latency: asOnAzure}, func(a *local) {
+		a.group()
+		c := a.resources.NewClient()
+		for _, test := range []struct{ kind, version string }{
+			{"Microsoft.OperationalInsights/workspaces", "2022-10-01"},
+			{"Microsoft.Cache/redis", "2024-11-01"},
+			{"Microsoft.Web/serverfarms", "2023-01-01"},
+			{"Microsoft.Network/networkManagers", "2024-05-01"},
+		} {
+			id := "/subscriptions/" + subscription + "/resourceGroups/" + group + "/providers/" + test.kind + "/thing"
+			made, err := ended(c.BeginCreateOrUpdateByID(a.Context(), id, test.version, armresources.GenericResource{
+				Location: new(region), Properties: map[string]any{}, Tags: tags("judge")}, nil))
+			a.must(err)
+			has(a, "type", made.Type, test.kind)
+			got, err := c.GetByID(a.Context(), id, test.version, nil)
+			a.must(err)
+			has(a, "location", got.Location, region)
+			if !tagged(got.Tags, "judge") {
+				a.Errorf("%s has the tags %v", test.kind, got.Tags)
+			}
+			a.must(gone(c.BeginDeleteByID(a.Context(), id, test.version, nil)))
+			_, err = c.GetByID(a.Context(), id, test.version, nil)
+			a.refused(err, http.StatusNotFound, "ResourceNotFound")
+		}
+	})
+}
+
 func TestResourcesOfAGroup(t *testing.T) {
 	inBubble(t, emulator.Options{}, func(a *local) {
 		a.group()

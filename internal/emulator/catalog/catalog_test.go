@@ -48,6 +48,9 @@ func TestSizes(t *testing.T) {
 		{"Standard_F8s_v2", 8, 16, 16},
 		{"Standard_DS2_v2", 2, 7, 8},
 		{"Standard_A2_v2", 2, 4, 4},
+		{"Standard_A0", 1, 0.75, 1},
+		{"Standard_DS13", 8, 56, 32},
+		{"Standard_DC2as_v5", 2, 8, 4},
 	} {
 		s, ok := FindSize(tt.ask)
 		if !ok || s.VCPUs != tt.cpus || s.MemoryGiB != tt.memory || s.DataDisks != tt.disks {
@@ -58,7 +61,7 @@ func TestSizes(t *testing.T) {
 		t.Errorf("FindSize(Standard_D3s_v9) = %+v, want none", s)
 	}
 	for _, s := range Sizes() {
-		if s.VCPUs < 1 || s.MemoryGiB <= 0 || s.DataDisks < 2 || s.NetworkInterfaces < 2 || s.Family == "" {
+		if s.VCPUs < 1 || s.MemoryGiB <= 0 || s.DataDisks < 1 || s.NetworkInterfaces < 2 || s.Family == "" {
 			t.Errorf("size %+v lacks something", s)
 		}
 		if s.Tier() != "Standard" || !slices.Contains([]string{"x64", "Arm64"}, s.Architecture) {

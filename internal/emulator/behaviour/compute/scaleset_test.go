@@ -513,6 +513,55 @@ func TestInstancePublicAddresses(t *testing.T) {
 	w.refused("GET", id, "", 404, "NotFound")
 }
 
+func TestInstancesGetARuleOfANATPool(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.must("PUT", balance, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[
+		{"name":"f","properties":{"subnet":{"id":"`+subnet+`"}}}],"inboundNatPools":[{"name":"ssh","properties":{"protocol":"tcp",
+		"frontendIPConfiguration":{"id":"`+balance+`/frontendIPConfigurations/f"},"frontendPortRangeStart":50000,
+		"frontendPortRangeEnd":50009,"backendPort":22}}]}}`)
+	m := model{capacity: 2, address: behaviour.Object{
+		"loadBalancerInboundNatPools": []any{behaviour.Ref(balance + "/inboundNatPools/ssh")}}}
+	w.scaleSet(m)
+	rules := func(want ...string) behaviour.Object {
+		t.Helper()
+		doc := w.get(balance)
+		var names []string
+		for _, rule := range behaviour.Objects(doc, "properties.inboundNatRules") {
+			port, _ := behaviour.Int(rule, "properties.frontendPort")
+			names = append(names, behaviour.Text(rule, "name")+" "+strconv.Itoa(port))
+		}
+		if !slices.Equal(names, want) {
+			t.Fatalf("rules %q, want %q", names, want)
+		}
+		return doc
+	}
+	doc := rules("ssh.0 50000", "ssh.1 50001")
+	w.want(behaviour.Named(doc, "properties.inboundNatRules", "ssh.0"), "properties.backendIPConfiguration.id",
+		first+"/networkInterfaces/nic/ipConfigurations/ip")
+	w.want(w.get(balance+"/inboundNatRules/ssh.1"), "properties.backendPort", float64(22))
+	config := behaviour.Objects(w.get(first+"/networkInterfaces/nic"), "properties.ipConfigurations")[0]
+	if id := behaviour.Text(behaviour.Objects(config, "properties.loadBalancerInboundNatRules")[0], "id"); id !=
+		balance+"/inboundNatRules/ssh.0" {
+		t.Errorf("the interface has the rule %q", id)
+	}
+	// A client that writes the load balancer back, or leaves the rules out, changes none of them.
+	w.must("PUT", balance, text(doc))
+	behaviour.Set(doc, "properties.inboundNatRules", []any{})
+	w.must("PUT", balance, text(doc))
+	doc = rules("ssh.0 50000", "ssh.1 50001")
+	if n := len(behaviour.Array(behaviour.Named(doc, "properties.frontendIPConfigurations", "f"), "properties.inboundNatRules")); n != 2 {
+		t.Errorf("the frontend lists %d rules, want 2", n)
+	}
+	w.must("DELETE", first, "")
+	rules("ssh.1 50001")
+	m.capacity = 2
+	w.must("PUT", set, text(m.object()))
+	rules("ssh.1 50001", "ssh.2 50000")
+	w.must("DELETE", set, "")
+	rules()
+	w.must("DELETE", balance, "")
+}
+
 func TestDualStackInstances(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	m := model{capacity: 1, subnet: vnet + "/subnets/dual"}.object()

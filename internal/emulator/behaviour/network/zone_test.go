@@ -56,7 +56,7 @@ func TestRecordSets(t *testing.T) {
 	c := start(t)
 	c.put(inside, `{"location":"global"}`)
 	for kind, test := range map[string]struct{ sent, want string }{
-		"A":    {`"ttl":3600,"aRecords":[{"ipv4Address":"10.0.0.4"}]`, `"fqdn":"www.Corp.Example.","ttl":3600,"isAutoRegistered":false`},
+		"A":    {`"ttl":3600,"aRecords":[{"ipv4Address":"10.0.0.4"}]`, `"fqdn":"www.corp.example.","ttl":3600,"isAutoRegistered":false`},
 		"AAAA": {`"ttl":1,"aaaaRecords":[{"ipv6Address":"fd00::4"}]`, `"aaaaRecords":[{"ipv6Address":"fd00::4"}]`},
 		"TXT": {`"ttl":1,"txtRecords":[{"value":["a","b"]}],"metadata":{"owner":"me"}`,
 			`"txtRecords":[{"value":["a","b"]}],"metadata":{"owner":"me"}`},
@@ -73,6 +73,13 @@ func TestRecordSets(t *testing.T) {
 		c.has(got, `{"name":"www","type":"Microsoft.Network/privateDnsZones/`+kind+`","properties":{`+test.want+`}}`)
 		c.absent(got, "properties.provisioningState", "location")
 	}
+	mixed := inside + "/A/Web"
+	c.has(c.put(mixed, `{"properties":{"ttl":1,"aRecords":[{"ipv4Address":"10.0.0.5"}]}}`),
+		`{"id":"`+strings.Replace(mixed, "Web", "web", 1)+`","name":"web","properties":{"fqdn":"web.corp.example."}}`)
+	if list := behaviour.Objects(c.get(inside+"/A?$recordsetnamesuffix=Eb"), "value"); behaviour.Text(list[0], "name") != "web" {
+		t.Errorf("the list shows the name %q", list[0]["name"])
+	}
+	c.delete(mixed)
 	if n := len(behaviour.Objects(c.get(inside+"/ALL"), "value")); n != 7 {
 		t.Errorf("%d record sets in ALL, want 6 and the SOA", n)
 	}

@@ -140,7 +140,7 @@ func (e *export) reference(of azure.ID, text string, before map[string]bool) str
 
 // versionOf is the newest api-version of a type that the catalogue of providers lists.
 func versionOf(fullType string) string {
-	for _, t := range listedTypes() {
+	for _, t := range slices.Concat(listedTypes(), documentTypes()) {
 		if strings.EqualFold(t.namespace+"/"+t.name, fullType) {
 			return t.versions[0]
 		}

@@ -27,16 +27,24 @@ var typesTSV string
 
 // listedTypes is the embedded catalogue, in the order of its lines. What is wrong in
 // it is wrong in the program, so it panics; the tests read it.
-var listedTypes = sync.OnceValue(func() []listed {
+var listedTypes = sync.OnceValue(func() []listed { return readListed(typesTSV) })
+
+//go:embed documents.tsv
+var documentsTSV string
+
+// documentTypes are types that the answer about one provider has, and the list of all providers lacks.
+var documentTypes = sync.OnceValue(func() []listed { return readListed(documentsTSV) })
+
+func readListed(table string) []listed {
 	var all []listed
-	for line := range strings.Lines(typesTSV) {
+	for line := range strings.Lines(table) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		all = append(all, parseListed(strings.TrimSpace(line)))
 	}
 	return all
-})
+}
 
 func parseListed(line string) listed {
 	const columns = 8
@@ -145,8 +153,13 @@ var free = []string{"Microsoft.Authorization", "Microsoft.Resources"}
 // provider is the document of a provider, nil for an unknown namespace. Scope is "" or
 // a subscription.
 func provider(scope azure.ID, namespace string) behaviour.Object {
+	return providerOf(scope, namespace, slices.Concat(listedTypes(), documentTypes()))
+}
+
+// providerOf is the document of a provider that has those of the types which are its own.
+func providerOf(scope azure.ID, namespace string, among []listed) behaviour.Object {
 	types := []any{}
-	for _, t := range listedTypes() {
+	for _, t := range among {
 		if strings.EqualFold(t.namespace, namespace) {
 			namespace = t.namespace
 			types = append(types, t.document())
@@ -201,7 +214,7 @@ func listProviders(c *behaviour.Call) (behaviour.Reply, error) {
 	}
 	items := []any{}
 	for _, namespace := range namespaces() {
-		items = append(items, provider(scope, namespace))
+		items = append(items, providerOf(scope, namespace, listedTypes()))
 	}
 	return ok(behaviour.Object{"value": items})
 }

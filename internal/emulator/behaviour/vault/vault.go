@@ -15,6 +15,7 @@ func Provider() behaviour.Provider {
 		Types: []behaviour.Type{vaults(), secrets(), deletedVaults(), {Name: vaultType + "/privateEndpointConnections",
 			Style: behaviour.Plain("Microsoft.KeyVault")}},
 		Routes: []behaviour.Route{
+			policyRoute(),
 			{
 				Method: "POST", Pattern: "/subscriptions/{subscription}/providers/Microsoft.KeyVault/checkNameAvailability",
 				Do: checkName, Permission: "Microsoft.KeyVault/checkNameAvailability/read",

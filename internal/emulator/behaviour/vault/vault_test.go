@@ -176,3 +176,24 @@ func TestDeletedVaultExpires(t *testing.T) {
 		)
 	})
 }
+
+func TestAccessPoliciesAreAddedReplacedAndRemoved(t *testing.T) {
+	a := start(t)
+	policy := func(object, secrets string) string {
+		return `{"properties":{"accessPolicies":[{"tenantId":"t","objectId":"` + object + `","permissions":{"secrets":[` + secrets + `]}}]}}`
+	}
+	const first, second = "properties.accessPolicies.0.permissions.secrets", "properties.accessPolicies.1.permissions.secrets"
+	a.Run(
+		exchange{Do: "PUT " + keys + "/accessPolicies/add", Body: policy("a", `"get"`), Status: 404, Code: "ParentResourceNotFound"},
+		exchange{Do: "PUT " + keys, Body: body},
+		exchange{Do: "PUT " + keys + "/accessPolicies/add", Body: policy("a", `"get"`), Has: has{
+			"type": "Microsoft.KeyVault/vaults/accessPolicies", "properties.accessPolicies.#": 1}},
+		exchange{Do: "PUT " + keys + "/accessPolicies/add", Body: policy("A", `"Get","list"`), Has: has{first + ".#": 2, first + ".1": "list"}},
+		exchange{Do: "PUT " + keys + "/accessPolicies/replace", Body: policy("b", `"set"`), Has: has{"properties.accessPolicies.#": 2}},
+		exchange{Do: "GET " + keys, Has: has{first + ".#": 2, second + ".0": "set"}},
+		exchange{Do: "PUT " + keys + "/accessPolicies/remove", Body: policy("a", `"get"`), Has: has{first + ".#": 1, first + ".0": "list"}},
+		exchange{Do: "PUT " + keys + "/accessPolicies/remove", Body: policy("b", `"set"`), Has: has{"properties.accessPolicies.#": 1}},
+		exchange{Do: "PUT " + keys + "/accessPolicies/remove", Body: policy("c", `"set"`), Has: has{"properties.accessPolicies.#": 1}},
+		exchange{Do: "PUT " + keys + "/accessPolicies/none", Body: policy("b", `"set"`), Status: 400, Code: "BadRequest"},
+	)
+}

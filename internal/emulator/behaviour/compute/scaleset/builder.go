@@ -11,6 +11,7 @@ import (
 	"kaz/internal/emulator/behaviour/compute/schema"
 	"kaz/internal/emulator/behaviour/compute/vm"
 	"kaz/internal/emulator/behaviour/network/ipam"
+	"kaz/internal/emulator/behaviour/network/loadbalancer"
 )
 
 // builder stores the instances of a uniform scale set, with their disks and interfaces.
@@ -213,10 +214,34 @@ func (b *builder) address(nic azure.ID, model, old behaviour.Object, isFirst boo
 			props[list] = all
 		}
 	}
+	if rules := b.natRules(nic, model, old); len(rules) > 0 {
+		props[natRulesKey] = rules
+	}
 	if public := behaviour.Sub(model, "properties.publicIPAddressConfiguration"); public != nil {
 		props["publicIPAddress"] = behaviour.Ref(id.Child("publicIPAddresses", behaviour.Text(public, "name")))
 	}
 	return behaviour.Object{"name": name, "properties": props}, nil
+}
+
+// natRulesKey is the list of an IP configuration with the inbound NAT rules that lead to it.
+const natRulesKey = "loadBalancerInboundNatRules"
+
+// natRules returns the NAT rules of an IP configuration: one of each NAT pool of its model. Rules of other pools go.
+func (b *builder) natRules(nic azure.ID, model, old behaviour.Object) []any {
+	rules := []any{}
+	kept := map[string]bool{}
+	for _, pool := range behaviour.Objects(model, "properties.loadBalancerInboundNatPools") {
+		if rule := loadbalancer.TakePort(b.world, azure.ID(behaviour.Text(pool, "id")), nic.Parent().Name()); rule != "" {
+			kept[rule.Key()] = true
+			rules = append(rules, behaviour.Ref(rule))
+		}
+	}
+	for _, ref := range behaviour.Objects(old, "properties."+natRulesKey) {
+		if rule := azure.ID(behaviour.Text(ref, "id")); !kept[rule.Key()] {
+			loadbalancer.GiveBackPort(b.world, rule)
+		}
+	}
+	return rules
 }
 
 // publicIPs stores the public addresses of a configuration and deletes others.

@@ -4,6 +4,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/emulator/behaviour"
 	"kaz/internal/emulator/behaviour/compute/schema"
+	"kaz/internal/emulator/behaviour/network/loadbalancer"
 )
 
 // instanceInterfaces is the type of the network interfaces of instances. Their documents are those of
@@ -19,6 +20,11 @@ func instanceInterfaces() behaviour.Type {
 		Removed: func(c *behaviour.Call) error {
 			for _, id := range publicIPsOf(c.World, c.ID) {
 				c.Delete(id)
+			}
+			for _, config := range behaviour.Objects(c.Old, "properties.ipConfigurations") {
+				for _, rule := range behaviour.Objects(config, "properties."+natRulesKey) {
+					loadbalancer.GiveBackPort(c.World, azure.ID(behaviour.Text(rule, "id")))
+				}
 			}
 			return nil
 		},

@@ -86,9 +86,23 @@ func (z zoneKind) recordSets() []behaviour.Type {
 			Refuse:  func(c *behaviour.Call) error { return z.refuseApex(c, r) },
 			Missing: missingRecord,
 			All:     func(c *behaviour.Call) ([]behaviour.Object, error) { return z.list(c, r), nil },
+			Show:    z.showRecordSet(),
 		})
 	}
 	return types
+}
+
+// showRecordSet returns what shows a record set: private DNS shows its names in lower case, public DNS as they were sent.
+func (z zoneKind) showRecordSet() func(c *behaviour.Call, view behaviour.Object) {
+	if z.public {
+		return nil
+	}
+	return func(_ *behaviour.Call, view behaviour.Object) { lowerRecord(view) }
+}
+
+func lowerRecord(view behaviour.Object) {
+	lowerName(view)
+	behaviour.Set(view, "properties.fqdn", strings.ToLower(behaviour.Text(view, "properties.fqdn")))
 }
 
 func missingRecord(c *behaviour.Call) error {
@@ -311,6 +325,10 @@ func (z zoneKind) list(c *behaviour.Call, types ...recordType) []behaviour.Objec
 	for _, r := range types {
 		for id, doc := range c.List(c.ID, z.fullType+"/"+r.name) {
 			if strings.HasSuffix(strings.ToLower(id.Name()), suffix) {
+				if !z.public {
+					doc = behaviour.Clone(doc)
+					lowerRecord(doc)
+				}
 				all = append(all, doc)
 			}
 		}

@@ -38,6 +38,7 @@ func loadBalancers() behaviour.Type {
 }
 
 func fillLoadBalancer(c *behaviour.Call) error {
+	keepPoolRules(c)
 	return schema.FirstError(
 		func() error { return schema.Choose(c, "sku.name", "Basic", "Basic", "Standard", "Gateway", "Service") },
 		func() error { return schema.Choose(c, "sku.tier", "Regional", "Regional", "Global") },
