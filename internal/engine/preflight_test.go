@@ -166,7 +166,20 @@ type noToken struct{ text string }
 
 func (n noToken) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New(n.text) }
 
-// TestLogin checks scenario 17: wrong, expired, foreign and rightless credentials are told apart.
+// readOnly notes requests that write.
+type readOnly struct {
+	next   http.RoundTripper
+	writes []string
+}
+
+func (r *readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet {
+		r.writes = append(r.writes, req.Method+" "+req.URL.Path)
+	}
+	return r.next.RoundTrip(req)
+}
+
+// TestLogin checks scenario 17: wrong, expired, foreign and rightless credentials are told apart, and nothing is written with them.
 func TestLogin(t *testing.T) {
 	for _, test := range []struct {
 		way  http.RoundTripper
@@ -184,10 +197,14 @@ func TestLogin(t *testing.T) {
 		{refusing{404, "SubscriptionNotFound", "no"}, "✘ login: the caller does not see subscription"},
 	} {
 		l := &lab{t: t}
-		l.connect(transport{test.way})
+		way := &readOnly{next: test.way}
+		l.connect(transport{way})
 		found, err := l.Preflight(t.Context(), example(t, nil, "dev.yaml"))
 		if err != nil || len(found) != 1 || !strings.HasPrefix(found[0].String(), test.want) || found[0].Remedy == "" {
 			t.Errorf("got %v %v, want %s", err, found, test.want)
+		}
+		if len(way.writes) > 0 {
+			t.Errorf("%s: the preflight wrote %v", test.want, way.writes)
 		}
 	}
 }

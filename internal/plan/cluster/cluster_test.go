@@ -287,14 +287,53 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-func BenchmarkGenerate(b *testing.B) {
-	d := example(b, "ha.yaml")
+// large is a definition with 12 pools and 1,008 nodes.
+func large(t testing.TB) definition.Definition {
+	d := example(t, "ha.yaml")
 	general := d.Pools[0]
 	d.Pools = nil
 	for i := range 12 {
 		general.Metadata.Name, general.Spec.Replicas = "pool"+string(rune('a'+i)), 84
 		d.Pools = append(d.Pools, general)
 	}
+	return d
+}
+
+// TestLarge checks scenario 52: a cluster of 12 pools and 1,008 nodes is far below the limits of Azure, in one template.
+func TestLarge(t *testing.T) {
+	p := plan(t, large(t))
+	if n := len(p.Files(ARM)["template.json"]); n > 2<<20 {
+		t.Errorf("the template has %d bytes, want at most half of Azure's 4 MiB", n)
+	}
+	if n := len(p.Template(emit.Options{}).Main["resources"].([]any)); n != 22 {
+		t.Errorf("%d nested deployments, want 10 and one for each of 12 pools", n)
+	}
+}
+
+// TestClouds checks scenario 50: what is generated for another cloud names no host of the public one.
+func TestClouds(t *testing.T) {
+	for cloud, suffix := range map[string]string{"AzureUSGovernmentCloud": "usgovcloudapi.net", "AzureChinaCloud": "chinacloudapi.cn"} {
+		d := example(t, "ha.yaml")
+		d.Cluster.Spec.Azure.Cloud = cloud
+		p := plan(t, d)
+		for _, f := range Formats() {
+			files := p.Files(f)
+			if !bytes.Contains(files["cloud-init/control-plane.yaml"], []byte(suffix)) {
+				t.Errorf("%s: the boot files have no host of the cloud", cloud)
+			}
+			for name, text := range files {
+				for _, host := range []string{"windows.net", "vault.azure.net", "cloudapp.azure.com", "login.microsoftonline.com"} {
+					if bytes.Contains(text, []byte(host)) {
+						t.Errorf("%s: %s names a host of the public cloud: %s", cloud, name, host)
+					}
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkGenerate(b *testing.B) {
+	d := large(b)
 	for b.Loop() {
 		plan(b, d).Template(emit.Options{})
 	}

@@ -284,7 +284,8 @@ func timers() []timer {
 func (t timer) files() []file {
 	return []file{
 		{"/etc/systemd/system/kaz-" + t.name + ".service", "0644", "[Unit]\nDescription=" + t.about +
-			"\nConditionPathExists=/run/kaz/bootstrap-success\n[Service]\nType=oneshot\nExecStart=/usr/local/lib/kaz/bootstrap.sh " + t.name + "\n"},
+			"\nConditionPathExists=/run/kaz/bootstrap-success\n[Service]\nType=oneshot\n" +
+			"ExecStart=/usr/local/lib/kaz/bootstrap.sh " + t.name + "\n"},
 		{"/etc/systemd/system/kaz-" + t.name + ".timer", "0644", "[Unit]\nDescription=" + t.about + "\n[Timer]\nOnCalendar=" + t.every +
 			"\nRandomizedDelaySec=" + t.spread + "\nPersistent=true\n[Install]\nWantedBy=timers.target\n"},
 	}

@@ -59,8 +59,8 @@ func newBicep(p printer, u *graph.LinkedUnit) *bicep {
 // bicepReserved are names that have a meaning in Bicep, or are functions that kaz uses.
 func bicepReserved() map[string]bool {
 	all := map[string]bool{}
-	for name := range strings.FieldsSeq("az existing extension false for func if import in json metadata module null output param provider " +
-		"reference resource resourceGroup resourceId sys targetScope true type using var with") {
+	for name := range strings.FieldsSeq("az existing extension false for func if import in json metadata module null output param " +
+		"provider reference resource resourceGroup resourceId sys targetScope true type using var with") {
 		all[name] = true
 	}
 	return all
@@ -157,7 +157,8 @@ func (b *bicep) resource(r graph.LinkedResource) string {
 	if r.Condition != "" {
 		condition = "if (" + r.Condition + ") "
 	}
-	return fmt.Sprintf("resource %s %s = %s%s\n", b.unitNames[r.Symbol], bicepText(r.Type+"@"+r.APIVersion()), condition, bicepBlock(fields))
+	return fmt.Sprintf("resource %s %s = %s%s\n", b.unitNames[r.Symbol], bicepText(r.Type+"@"+r.APIVersion()), condition,
+		bicepBlock(fields))
 }
 
 // parent is the symbol of the resource of this unit that a resource is a child of, "" for none.

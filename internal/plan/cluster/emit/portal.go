@@ -17,8 +17,8 @@ func Portal(l graph.Linked, n naming.Names, d definition.Definition) map[string]
 	outputs, files := object{}, []any{}
 	const step, seed, wanted = "secrets", units.SeedSecrets, "[steps('secrets').seedSecrets]"
 	files = append(files,
-		object{"name": "about", "type": "Microsoft.Common.TextBlock", "visible": true, "options": object{"text": "The first deployment needs " +
-			"the secrets of the cluster, as files. Later ones do not, and do not change them."}},
+		object{"name": "about", "type": "Microsoft.Common.TextBlock", "visible": true, "options": object{"text": "The first deployment " +
+			"needs the secrets of the cluster, as files. Later ones do not, and do not change them."}},
 		object{"name": seed, "type": "Microsoft.Common.CheckBox", "label": "This is the first deployment: write the secrets",
 			"toolTip": "Leave it off if the cluster exists: its secrets stay as they are."})
 	for _, name := range used(l, Options{}) {

@@ -30,7 +30,8 @@ const (
 // The order is finer than that of the template: each resource waits for those that it needs, not for whole units. What the
 // template makes once, such as machines and secrets, Terraform makes and never changes.
 func Terraform(l graph.Linked, n naming.Names, location string, tags map[string]string) map[string][]byte {
-	t := &terraform{printer: printer{l: l, names: n}, resources: map[string]string{}, data: map[string]string{}, exports: map[string][]string{}}
+	t := &terraform{printer: printer{l: l, names: n}, resources: map[string]string{}, data: map[string]string{},
+		exports: map[string][]string{}}
 	t.nameAll()
 	files := map[string][]byte{"main.tf": nil}
 	if tags != nil {
