@@ -249,6 +249,26 @@ func TestVersionsOfPrograms(t *testing.T) {
 	}
 }
 
+// TestReleases: the releases of Kubernetes are adjacent minors, and an unknown one is refused with those that there are.
+func TestReleases(t *testing.T) {
+	all, err := Releases()
+	if err != nil || !slices.Equal(all, []string{"1.36.3", "1.35.4"}) {
+		t.Errorf("%v, %v", all, err)
+	}
+	for release, want := range map[string]string{"": "v1.36.3", "1.36.3": "v1.36.3", "1.35.4": "v1.35.4"} {
+		chosen, err := modulesOf(release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := chosen[1].versionOf(Kubelet); err != nil || v != want {
+			t.Errorf("release %q has a kubelet %s, want %s: %v", release, v, want, err)
+		}
+	}
+	if _, err := modulesOf("1.34.0"); err == nil || err.Error() != "kubernetes 1.34.0: want one of the releases 1.36.3, 1.35.4" {
+		t.Error(err)
+	}
+}
+
 // TestVersions checks that the modules are of one Kubernetes release: k8s.io/kubernetes v1.X.Y needs libraries v0.X.Y.
 func TestVersions(t *testing.T) {
 	for _, m := range modules() {
