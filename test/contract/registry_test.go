@@ -123,7 +123,7 @@ func TestAccessPoliciesOfAVault(t *testing.T) {
 		a.must(err)
 		c := clients(a, armkeyvault.NewClientFactory).NewVaultsClient()
 		change := func(kind armkeyvault.AccessPolicyUpdateKind, secrets ...*armkeyvault.SecretPermissions) int {
-			t.Helper()
+			a.Helper()
 			got, err := c.UpdateAccessPolicy(a.Context(), group, "vault-one", kind, armkeyvault.VaultAccessPolicyParameters{
 				Properties: &armkeyvault.VaultAccessPolicyProperties{AccessPolicies: []*armkeyvault.AccessPolicyEntry{{
 					TenantID: new(emulator.DefaultTenant), ObjectID: new("one"),
