@@ -149,7 +149,7 @@ const mostRepeats = 3
 
 func (e *Engine) carryOn(ctx context.Context, n naming.Names, r Record) error {
 	if r.Restore != nil {
-		if err := e.restore(ctx, n, &r); err != nil {
+		if err := (restorer{e}).restore(ctx, n, &r); err != nil {
 			return err
 		}
 	}

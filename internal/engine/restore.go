@@ -49,7 +49,7 @@ func (e *Engine) Restore(ctx context.Context, n naming.Names, from string) error
 		}
 		return e.carryOn(ctx, naming.Of(open.Definition.Cluster), *open)
 	}
-	r, err := e.newRestore(ctx, n, from)
+	r, err := restorer{e}.newRestore(ctx, n, from)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (e *Engine) Restore(ctx context.Context, n naming.Names, from string) error
 
 // RestoreSteps are the steps that a restore would take until the other members join.
 func (e *Engine) RestoreSteps(ctx context.Context, n naming.Names, from string) ([]change.Step, error) {
-	r, err := e.newRestore(ctx, n, from)
+	r, err := restorer{e}.newRestore(ctx, n, from)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +73,11 @@ func (e *Engine) RestoreSteps(ctx context.Context, n naming.Names, from string) 
 	return r.Restore.Plan(change.Loss{Left: state.members(n)})
 }
 
+// restorer carries out restores.
+type restorer struct{ *Engine }
+
 // newRestore checks that a restore can begin, and that it has to.
-func (e *Engine) newRestore(ctx context.Context, n naming.Names, from string) (Record, error) {
+func (e restorer) newRestore(ctx context.Context, n naming.Names, from string) (Record, error) {
 	if e.Workload == nil {
 		return Record{}, errInside
 	}
@@ -139,7 +142,7 @@ func (s State) members(n naming.Names) []string {
 
 // restore carries out the steps of a restore, and then ends it, so that the record is an ordinary change with which the other
 // members join.
-func (e *Engine) restore(ctx context.Context, n naming.Names, r *Record) error {
+func (e restorer) restore(ctx context.Context, n naming.Names, r *Record) error {
 	if e.Backups == nil {
 		return errNoBackups
 	}
@@ -161,7 +164,7 @@ func (e *Engine) restore(ctx context.Context, n naming.Names, r *Record) error {
 }
 
 // loss is what there is of a control plane that is restored.
-func (e *Engine) loss(ctx context.Context, n naming.Names, r change.Restore) (change.Loss, State, error) {
+func (e restorer) loss(ctx context.Context, n naming.Names, r change.Restore) (change.Loss, State, error) {
 	state, err := e.Read(ctx, n)
 	for err == nil && state.Main.running() { // of a process that died
 		if err = wait(ctx, e.every()); err == nil {
@@ -179,7 +182,7 @@ func (e *Engine) loss(ctx context.Context, n naming.Names, r change.Restore) (ch
 	return l, state, err
 }
 
-func (e *Engine) restoreStep(ctx context.Context, n naming.Names, r *Record, state State, s change.Step) error {
+func (e restorer) restoreStep(ctx context.Context, n naming.Names, r *Record, state State, s change.Step) error {
 	w := e.worker(n, r, inside{state: state})
 	switch s.Action {
 	case change.DeleteMember:

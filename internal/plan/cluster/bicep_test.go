@@ -429,7 +429,7 @@ func (f *bicepFile) text() string {
 			return b.String()
 		case strings.HasPrefix(f.rest, "${"):
 			f.skip("${")
-			b.WriteString(fmt.Sprint(f.value()))
+			fmt.Fprint(&b, f.value())
 			f.skip("}")
 		case strings.HasPrefix(f.rest, `\`):
 			plain, known := escapes[f.rest[1]]
