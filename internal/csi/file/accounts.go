@@ -92,7 +92,11 @@ func (a *accounts) choose(ctx context.Context, w want) (place, error) {
 		return place{}, err
 	}
 	for _, account := range a.candidates(all, w) {
-		if !a.fileServiceFits(ctx, account, w.request) {
+		fits, err := a.fileServiceFits(ctx, account, w.request)
+		if err != nil {
+			return place{}, err
+		}
+		if !fits {
 			continue
 		}
 		p, err := a.take(ctx, account, w, false)
@@ -136,10 +140,10 @@ func (a *accounts) list(ctx context.Context, r share.Request) ([]share.Account, 
 }
 
 // fileServiceFits reports whether the file service of an account is as asked for. An account that was made for such requests
-// gets the settings that it lacks.
-func (a *accounts) fileServiceFits(ctx context.Context, account share.Account, r share.Request) bool {
+// gets the settings that it lacks. While such an account does not answer, no other one is made.
+func (a *accounts) fileServiceFits(ctx context.Context, account share.Account, r share.Request) (bool, error) {
 	if !r.NeedsFileService() {
-		return true
+		return true, nil
 	}
 	service, err := a.services.get(ctx, account.ID.Key(), func(ctx context.Context) (storage.FileService, error) {
 		doc, err := a.azure.Get(ctx, storage.FileServiceOf(account.ID))
@@ -150,15 +154,18 @@ func (a *accounts) fileServiceFits(ctx context.Context, account share.Account, r
 		return s.Properties, err
 	})
 	fits := err == nil && r.MatchesFileService(service)
-	if err == nil && !fits && r.Made(account.ID.Name()) {
+	own := r.Made(account.ID.Name())
+	if err == nil && !fits && own {
 		a.services.forget(account.ID.Key())
 		err = a.setFileService(ctx, account.ID, r)
 		fits = err == nil
 	}
-	if err != nil {
-		a.log.WarnContext(ctx, "storage account is passed over: its file service does not answer", "account", account.ID, "error", err)
+	kind := azure.KindOf(err)
+	if err != nil && !own && (kind == azure.Denied || kind == azure.NotFound) {
+		a.log.WarnContext(ctx, "storage account is passed over: its file service cannot be read", "account", account.ID, "error", err)
+		return false, nil
 	}
-	return fits
+	return fits, err
 }
 
 var errFull = errors.New("the storage account is full")

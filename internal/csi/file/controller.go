@@ -21,6 +21,7 @@ type Controller struct {
 	locks     csi.Locks
 	accounts  *accounts
 	keys      *Keys
+	data      dataPlane
 	snapshots *snapshots
 }
 
@@ -31,8 +32,9 @@ func NewController(c Config) *Controller {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+	keys := NewKeys(c.Azure)
 	return &Controller{
-		config: c, accounts: newAccounts(c.Azure, c.Log), keys: NewKeys(c.Azure), snapshots: newSnapshots(c.Azure),
+		config: c, accounts: newAccounts(c.Azure, c.Log), keys: keys, data: dataPlane{&c, keys}, snapshots: newSnapshots(c.Azure),
 	}
 }
 
@@ -176,21 +178,29 @@ func (c *Controller) ControllerExpandVolume(ctx context.Context, r *csispec.Cont
 }
 
 func (c *Controller) grow(ctx context.Context, v existing, size int64, _ map[string]string) error {
-	err := c.patch(ctx, v.ID, share.Grown(v.Share, size))
-	if isFull(err) {
+	after, err := c.patch(ctx, v.ID, share.Grown(v.Share, size))
+	switch {
+	case isFull(err):
 		return status.Errorf(codes.ResourceExhausted, "grow share %s: its storage account is full: %v", v.ID.Name(), err)
+	case err == nil && after.QuotaGiB < size:
+		return status.Errorf(codes.Aborted, "grow share %s to %d GiB: Azure reports success, and the share has %d GiB", v.ID.Name(), size,
+			after.QuotaGiB)
 	}
 	return csi.Status(err, "grow share %s to %d GiB", v.ID.Name(), size)
 }
 
-// patch changes a share.
-func (c *Controller) patch(ctx context.Context, id azure.ID, change storage.Share) error {
+// patch changes a share and returns how it is then.
+func (c *Controller) patch(ctx context.Context, id azure.ID, change storage.Share) (storage.Share, error) {
 	body, _, err := azure.Overlay(nil, azure.Resource[storage.Share]{ID: id, Properties: change})
 	if err != nil {
-		return err
+		return storage.Share{}, err
 	}
-	_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Patch, ID: id, Body: body, Unseen: true})
-	return err
+	doc, err := azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Patch, ID: id, Body: body})
+	if err != nil {
+		return storage.Share{}, err
+	}
+	s, err := azure.Decode[storage.Share](doc)
+	return s.Properties, err
 }
 
 // ControllerModifyVolume changes the performance of a share.
@@ -217,5 +227,9 @@ func (c *Controller) ControllerModifyVolume(ctx context.Context, r *csispec.Cont
 	if !needed {
 		return &csispec.ControllerModifyVolumeResponse{}, nil
 	}
-	return &csispec.ControllerModifyVolumeResponse{}, csi.Status(c.patch(ctx, have.ID, change), "change share %s", have.ID.Name())
+	after, err := c.patch(ctx, have.ID, change)
+	if _, still := share.Modified(after, want); err == nil && still {
+		err = status.Errorf(codes.Aborted, "change share %s: Azure reports success, and the share is not changed", have.ID.Name())
+	}
+	return &csispec.ControllerModifyVolumeResponse{}, csi.Status(err, "change share %s", have.ID.Name())
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"strings"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -65,9 +64,8 @@ func (c *Controller) sourceOf(ctx context.Context, s *csispec.VolumeContentSourc
 	return nil, nil
 }
 
-// fill copies the source of a volume to its share. A request that is repeated goes on with the copy; success means that
-// every file was copied.
-func (c *Controller) fill(ctx context.Context, account azure.ID, v volume) error {
+// checkSource returns an error if the source of a volume cannot be copied to it.
+func (v volume) checkSource() error {
 	if v.parameters.NFS() {
 		return status.Errorf(codes.Unimplemented, "create share %s: the file service cannot copy NFS shares", v.share)
 	}
@@ -75,52 +73,23 @@ func (c *Controller) fill(ctx context.Context, account azure.ID, v volume) error
 		return status.Errorf(codes.OutOfRange, "create share %s: %d GiB are less than the %d GiB of %s", v.share, v.size, v.source.quota,
 			v.source.Share)
 	}
-	to, err := c.files(ctx, account, v.parameters)
+	return nil
+}
+
+// fill copies the source of a volume to its share. A request that is repeated goes on with the copy; success means that
+// every file was copied.
+func (c *Controller) fill(ctx context.Context, account azure.ID, v volume) error {
+	to, err := c.data.of(ctx, account, v.parameters)
 	if err != nil {
 		return csi.Status(err, "copy share %s", v.source.Share)
 	}
 	from := CopySource{Share: v.source.Share, Snapshot: v.source.time}
 	if other := v.source.id.Parent().Parent(); !other.Equal(account) {
-		if from.Service, err = c.files(ctx, other, v.parameters); err != nil {
+		if from.Service, err = c.data.of(ctx, other, v.parameters); err != nil {
 			return csi.Status(err, "copy share %s", v.source.Share)
 		}
 	}
 	return csi.Status(to.Copy(ctx, from, v.share), "copy share %s to %s", v.source.Share, v.share)
-}
-
-// files opens the file service of an account.
-func (c *Controller) files(ctx context.Context, account azure.ID, p share.Parameters) (FileService, error) {
-	host := c.config.Cluster.Host(account.Name(), p.EndpointSuffix)
-	if strings.EqualFold(p.DataPlane, "oauth") {
-		return c.config.Files(host, Credentials{Account: account.Name()})
-	}
-	key, err := c.keys.Of(ctx, account, p.LatestKey != nil && *p.LatestKey)
-	if err != nil {
-		return nil, err
-	}
-	return c.config.Files(host, Credentials{Account: account.Name(), Key: key})
-}
-
-// createByDataPlane creates a share without Azure Resource Manager.
-func (c *Controller) createByDataPlane(ctx context.Context, account azure.ID, v volume, size int64) error {
-	files, err := c.files(ctx, account, v.parameters)
-	if err != nil {
-		return err
-	}
-	return c.createWith(ctx, files, v, size)
-}
-
-func (c *Controller) createWith(ctx context.Context, files FileService, v volume, size int64) error {
-	wanted := v.parameters.Share(size, c.config.Name)
-	err := files.CreateShare(ctx, v.share, size, wanted.Metadata)
-	if azure.KindOf(err) != azure.Exists {
-		return err
-	}
-	have, err := files.Quota(ctx, v.share)
-	if err == nil && have < size {
-		return status.Errorf(codes.AlreadyExists, "create share %s: it exists with %d GiB, and %d are wanted", v.share, have, size)
-	}
-	return err
 }
 
 // createWithSecret creates a share with the key in the request's secret. Nothing else is needed of Azure.
@@ -137,29 +106,15 @@ func (c *Controller) createWithSecret(ctx context.Context, r *csispec.CreateVolu
 	if v.parameters.NFS() {
 		return nil, csi.Invalid("CreateVolume: protocol nfs needs a class without provisioner secrets")
 	}
-	files, err := c.open(credentials, v.parameters.EndpointSuffix)
+	files, err := c.data.open(credentials, v.parameters.EndpointSuffix)
 	if err == nil {
-		err = c.createWith(ctx, files, v, v.size)
+		err = c.data.create(ctx, files, v, v.size)
 	}
 	if err != nil {
 		return nil, csi.Status(err, "create share %s", v.share)
 	}
 	account := c.config.Cluster.AccountID(share.Volume{Group: v.request.Group().Group(), Account: credentials.Account})
 	return c.created(r, v, account, v.size), nil
-}
-
-func (c *Controller) open(credentials Credentials, suffix string) (FileService, error) {
-	return c.config.Files(c.config.Cluster.Host(credentials.Account, suffix), credentials)
-}
-
-// deleteByDataPlane deletes a share with the key in the request's secret.
-func (c *Controller) deleteByDataPlane(ctx context.Context, credentials Credentials, v share.Volume) error {
-	credentials.Account = cmp.Or(v.Account, credentials.Account)
-	files, err := c.open(credentials, "")
-	if err != nil {
-		return err
-	}
-	return files.DeleteShare(ctx, v.Share)
 }
 
 // snapshotByDataPlane takes a snapshot with the key in the request's secret.
@@ -171,7 +126,7 @@ func (c *Controller) snapshotByDataPlane(ctx context.Context, r *csispec.CreateS
 		return nil, csi.Invalid("CreateSnapshot: %v", err)
 	}
 	credentials.Account = cmp.Or(v.Account, credentials.Account)
-	files, err := c.open(credentials, "")
+	files, err := c.data.open(credentials, "")
 	if err != nil {
 		return nil, csi.Status(err, "snapshot %s", r.GetName())
 	}
@@ -193,13 +148,4 @@ func (c *Controller) snapshotByDataPlane(ctx context.Context, r *csispec.CreateS
 		return nil, csi.Status(err, "snapshot %s", r.GetName())
 	}
 	return &csispec.CreateSnapshotResponse{Snapshot: c.shown(r.GetSourceVolumeId(), taken{time: at}, quota)}, nil
-}
-
-func (c *Controller) deleteSnapshotByDataPlane(ctx context.Context, credentials Credentials, s share.Snapshot) error {
-	credentials.Account = cmp.Or(s.Volume.Account, credentials.Account)
-	files, err := c.open(credentials, "")
-	if err != nil {
-		return err
-	}
-	return files.DeleteSnapshot(ctx, s.Volume.Share, s.Time)
 }

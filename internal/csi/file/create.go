@@ -42,6 +42,9 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRe
 		return nil, err
 	}
 	if v.source != nil {
+		if err := v.checkSource(); err != nil {
+			return nil, err
+		}
 		v.request.Source = v.source.Account
 	}
 	if _, given := ReadSecret(v.secrets); given {
@@ -56,13 +59,24 @@ func (c *Controller) CreateVolume(ctx context.Context, r *csispec.CreateVolumeRe
 	}
 	if v.source != nil {
 		if err := c.fill(ctx, account, v); err != nil {
-			return nil, err
+			return nil, unfinished(err)
 		}
 	}
 	if err := c.storeKey(ctx, account, v.parameters); err != nil {
-		return nil, err
+		return nil, unfinished(err)
 	}
 	return c.created(r, v, account, size), nil
+}
+
+// unfinished returns an error that occurs when the share of a volume exists already. Its code makes the provisioner repeat the
+// request even if the claim is deleted, and then delete the volume. With another code the share would remain.
+func unfinished(err error) error {
+	switch s := status.Convert(err); s.Code() {
+	case codes.Aborted, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return err
+	default:
+		return status.Errorf(codes.Aborted, "%s (%s)", s.Message(), s.Code())
+	}
 }
 
 // requested returns the volume that a request asks for.
@@ -142,15 +156,14 @@ func (c *Controller) createIn(ctx context.Context, p place, v volume) (int64, er
 	if err != nil {
 		return 0, err
 	}
-	switch {
-	case p.have == 0:
-	case p.have < size:
-		return 0, status.Errorf(codes.AlreadyExists, "create share %s: it exists with %d GiB, and %d are wanted", v.share, p.have, size)
-	default:
-		return p.have, nil
+	if p.have > 0 { // as it was up to a minute ago
+		have, err := c.sizeOf(ctx, storage.ShareOf(p.account.ID, v.share), size)
+		if !azure.IsNotFound(err) {
+			return have, err
+		}
 	}
 	if v.parameters.DataPlane != "" {
-		return size, c.createByDataPlane(ctx, p.account.ID, v, size)
+		return size, c.data.createIn(ctx, p.account.ID, v, size)
 	}
 	return size, c.put(ctx, storage.ShareOf(p.account.ID, v.share), v.parameters.Share(size, c.config.Name))
 }
@@ -175,23 +188,23 @@ func (c *Controller) put(ctx context.Context, id azure.ID, properties storage.Sh
 	}
 	_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Put, ID: id, Body: body, Unseen: true})
 	if azure.KindOf(err) == azure.Exists && !isFull(err) {
-		return c.sameSize(ctx, id, properties.QuotaGiB)
+		_, err = c.sizeOf(ctx, id, properties.QuotaGiB)
 	}
 	return err
 }
 
-// sameSize returns an error if a share that exists is smaller than wanted.
-func (c *Controller) sameSize(ctx context.Context, id azure.ID, size int64) error {
+// sizeOf returns the size of a share that exists. It is an error if the share is smaller than wanted.
+func (c *Controller) sizeOf(ctx context.Context, id azure.ID, wanted int64) (int64, error) {
 	doc, err := c.config.Azure.Get(ctx, id)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	have, err := azure.Decode[storage.Share](doc)
-	if err == nil && have.Properties.QuotaGiB < size {
-		return status.Errorf(codes.AlreadyExists, "create share %s: it exists with %d GiB, and %d are wanted", id.Name(),
-			have.Properties.QuotaGiB, size)
+	s, err := azure.Decode[storage.Share](doc)
+	have := s.Properties.QuotaGiB
+	if err == nil && have < wanted {
+		err = status.Errorf(codes.AlreadyExists, "create share %s: it exists with %d GiB, and %d are wanted", id.Name(), have, wanted)
 	}
-	return err
+	return have, err
 }
 
 // storeKey writes the key of an account to the Secret that nodes read, unless nodes mount without one.
@@ -272,7 +285,7 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 		return done, nil
 	}
 	if credentials, given := ReadSecret(r.GetSecrets()); given {
-		err = c.deleteByDataPlane(ctx, credentials, v)
+		err = c.data.deleteShare(ctx, credentials, v)
 	} else if err = c.needAzure(r.GetVolumeId()); err == nil {
 		err = c.deleteShare(ctx, c.config.Cluster.ShareID(v))
 	}
@@ -308,25 +321,33 @@ func (c *Controller) deletion(err error, v share.Volume) error {
 // otherUser returns the name of another persistent volume that has the share of a volume, "" for none. Of two volumes that
 // are deleted at the same time, that with the first name deletes the share.
 func (c *Controller) otherUser(ctx context.Context, id string, v share.Volume) (string, error) {
-	if c.config.Volumes == nil || v.UUID == "" {
-		return "", nil // shares that the driver named have one volume
+	if c.config.Volumes == nil {
+		return "", nil
 	}
 	all, err := c.config.Volumes(ctx)
 	if err != nil {
 		return "", err
 	}
-	mine := ""
-	for _, p := range all {
-		if p.Handle == id {
-			mine = p.Name
-		}
-	}
+	mine := ownerOf(all, id)
 	for _, p := range all {
 		other, err := share.ParseVolume(p.Handle)
-		same := err == nil && p.Handle != id && strings.EqualFold(other.Account, v.Account) && strings.EqualFold(other.Share, v.Share)
+		same := err == nil && p.Name != mine && strings.EqualFold(other.Account, v.Account) && strings.EqualFold(other.Share, v.Share)
 		if same && (!p.Released || p.Name < mine) {
 			return p.Name, nil
 		}
 	}
 	return "", nil
+}
+
+// ownerOf returns the name of the persistent volume that is deleted with an id, "" for none. Several can have one id: the first
+// by name that is released.
+func ownerOf(all []Claimed, id string) (owner string) {
+	released := false
+	for _, p := range all {
+		first := owner == "" || p.Released && !released || p.Released == released && p.Name < owner
+		if p.Handle == id && first {
+			owner, released = p.Name, p.Released
+		}
+	}
+	return owner
 }

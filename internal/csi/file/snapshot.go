@@ -79,7 +79,8 @@ func (s *snapshots) find(ctx context.Context, of azure.ID, name string) (*taken,
 	group.SetLimit(readsAtOnce)
 	for i, t := range all {
 		group.Go(func() error {
-			found[i], err = s.name(ctx, t)
+			name, err := s.name(ctx, t)
+			found[i] = name
 			return err
 		})
 	}
@@ -240,7 +241,7 @@ func (c *Controller) DeleteSnapshot(ctx context.Context, r *csispec.DeleteSnapsh
 	}
 	defer release()
 	if credentials, given := ReadSecret(r.GetSecrets()); given {
-		err = c.deleteSnapshotByDataPlane(ctx, credentials, s)
+		err = c.data.deleteSnapshot(ctx, credentials, s)
 	} else if err = c.needAzure(r.GetSnapshotId()); err == nil {
 		id := c.config.Cluster.ShareID(s.Volume)
 		_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: id, Header: map[string]string{headerSnapshot: s.Time}})
