@@ -67,6 +67,22 @@ func TestAccountIsChosen(t *testing.T) {
 	wantCode(t, "32", err, codes.NotFound)
 }
 
+// TestAccountThatDoesNotAnswer checks that while the settings of the driver's own account cannot be read, no other account is made.
+func TestAccountThatDoesNotAnswer(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	class := []string{"disableDeleteRetentionPolicy", "true"}
+	w.volume("pvc-1", class...)
+	if err := w.SetFaults([]emulator.Fault{{Method: "GET", Type: storage.FileServices, Fault: emulator.FaultError, Status: 403,
+		Code: "AuthorizationFailed"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.again().CreateVolume(t.Context(), request("pvc-2", class...))
+	wantCode(t, "settings that cannot be read", err, codes.PermissionDenied)
+	if n := len(w.accounts()); n != 1 {
+		t.Errorf("%d accounts, want 1", n)
+	}
+}
+
 // TestAccountQuota checks row 15: the shares of an account together stay within its quota.
 func TestAccountQuota(t *testing.T) {
 	w := newWorld(t, emulator.Options{})

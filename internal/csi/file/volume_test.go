@@ -1,11 +1,13 @@
 package file_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"kaz/internal/azure"
 	"kaz/internal/csi/file"
@@ -68,6 +70,102 @@ func TestSharedShare(t *testing.T) {
 	}
 	if w.exists(a) {
 		t.Error("the share of two deleted volumes remains")
+	}
+}
+
+// TestShareOfAnotherVolume checks that a share stays while another persistent volume has it: one that was written by hand for a
+// share that the driver named, and one with the same volume id.
+func TestShareOfAnotherVolume(t *testing.T) {
+	for what, handle := range map[string]func(id string) string{
+		"by hand":     func(id string) string { return strings.Replace(id, "###", "##mine#", 1) },
+		"the same id": func(id string) string { return id },
+	} {
+		w := newWorld(t, emulator.Options{})
+		id := w.volume("pvc-a").GetVolumeId()
+		w.volumes = []file.Claimed{{Name: "a-other", Handle: handle(id)}, {Name: "pvc-a", Handle: id, Released: true}}
+		if err := w.remove(id); err != nil || !w.exists(id) {
+			t.Errorf("%s: %v: the share of another volume is deleted", what, err)
+		}
+		w.volumes = w.volumes[:1]
+		w.volumes[0].Released = true
+		if err := w.remove(w.volumes[0].Handle); err != nil || w.exists(id) {
+			t.Errorf("%s: %v: the share remains after its last volume", what, err)
+		}
+	}
+}
+
+// TestDeletedByAnotherProcess checks that a share which another process deleted is created again, although this one read it
+// less than a minute ago.
+func TestDeletedByAnotherProcess(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	id := w.volume("pvc-1", "shareName", "common").GetVolumeId()
+	if _, err := w.again().DeleteVolume(t.Context(), &csispec.DeleteVolumeRequest{VolumeId: id}); err != nil {
+		t.Fatal(err)
+	}
+	if w.volume("pvc-1", "shareName", "common"); !w.exists(id) {
+		t.Error("the volume has no share")
+	}
+}
+
+// inert is Azure that reports success for changes and does not make them.
+type inert struct{ file.Azure }
+
+func (i inert) Begin(ctx context.Context, r azure.Request) (*azure.Operation, error) {
+	if r.Verb != azure.Patch {
+		return i.Azure.Begin(ctx, r)
+	}
+	doc, err := i.Get(ctx, r.ID)
+	return azure.Done(doc), err
+}
+
+// TestChangeThatIsNotMade checks that a change which Azure reports and does not make is no success.
+func TestChangeThatIsNotMade(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	id := w.volume("pvc-1", "skuName", "PremiumV2_LRS").GetVolumeId()
+	w.config.Azure = inert{w.config.Azure}
+	_, err := w.again().ControllerExpandVolume(t.Context(), &csispec.ControllerExpandVolumeRequest{
+		VolumeId: id, CapacityRange: &csispec.CapacityRange{RequiredBytes: 50 * gib},
+	})
+	wantCode(t, "grow", err, codes.Aborted)
+	_, err = w.again().ControllerModifyVolume(t.Context(), &csispec.ControllerModifyVolumeRequest{
+		VolumeId: id, MutableParameters: map[string]string{"provisionedIOPS": "4000"},
+	})
+	wantCode(t, "modify", err, codes.Aborted)
+}
+
+// refusing are Secrets that may not be written.
+type refusing struct{}
+
+func (refusing) Put(context.Context, string, string, map[string]string) error {
+	return status.Error(codes.PermissionDenied, "secrets is forbidden")
+}
+
+// TestErrorAfterCreation checks that an error after the share was created makes the provisioner repeat the request. With a final
+// code it would forget the volume, and the share would remain.
+func TestErrorAfterCreation(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	w.config.Secrets = refusing{}
+	_, err := w.again().CreateVolume(t.Context(), request("pvc-1"))
+	wantCode(t, "a secret that cannot be written", err, codes.Aborted)
+	if err == nil || !strings.Contains(err.Error(), "PermissionDenied") {
+		t.Errorf("%v does not say why", err)
+	}
+}
+
+// TestRefusedCopies checks that a copy that can never succeed creates neither a share nor an account.
+func TestRefusedCopies(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	source := w.volume("pvc-source").GetVolumeId()
+	w.Forget()
+	small := request("pvc-small")
+	small.CapacityRange.RequiredBytes = gib
+	for want, r := range map[codes.Code]*csispec.CreateVolumeRequest{codes.OutOfRange: small, codes.Unimplemented: request("pvc-nfs", "protocol", "nfs")} {
+		r.VolumeContentSource = fromVolume(source)
+		_, err := w.CreateVolume(t.Context(), r)
+		wantCode(t, r.GetName(), err, want)
+	}
+	if writes := w.Writes(); len(writes) > 0 {
+		t.Errorf("%q", writes)
 	}
 }
 

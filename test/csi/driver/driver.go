@@ -4,6 +4,9 @@ package driver
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -59,4 +62,21 @@ func Write(t *testing.T, dir, name, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Exists waits for the directory of a share, which the local Azure creates after the share's document.
+func Exists(ctx context.Context, path string) error {
+	const patience, pause = 20 * time.Second, 5 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("directory %s of a share: %w", path, ctx.Err())
+		case <-time.After(pause):
+		}
+	}
 }

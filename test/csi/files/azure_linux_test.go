@@ -5,15 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -24,6 +20,7 @@ import (
 	"kaz/internal/emulator/providers"
 	"kaz/internal/local/share"
 	"kaz/internal/testkit/guest"
+	"kaz/test/csi/driver"
 )
 
 // The ports of the host's Azure: that of Azure Resource Manager, and that of the API of file shares, with TLS.
@@ -120,7 +117,7 @@ func (a *azure) serve(ctx context.Context) error {
 			if s.NFS {
 				protocol = share.NFS
 			}
-			if err := exists(ctx, s.Path); err != nil {
+			if err := driver.Exists(ctx, s.Path); err != nil {
 				return err
 			}
 			account.Shares = append(account.Shares, share.Share{
@@ -130,21 +127,4 @@ func (a *azure) serve(ctx context.Context) error {
 		accounts = append(accounts, account)
 	}
 	return a.servers.Set(ctx, accounts)
-}
-
-// exists waits for the directory of a share, which follows the share's document.
-func exists(ctx context.Context, path string) error {
-	const patience, pause = 20 * time.Second, 5 * time.Millisecond
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("directory %s of a share: %w", path, ctx.Err())
-		case <-time.After(pause):
-		}
-	}
 }

@@ -58,11 +58,14 @@ func (k *kept) Get(_ context.Context, namespace, name string) (map[string]string
 // directories mounts the content of shares without a protocol: the kernel of this machine may know neither SMB nor NFS.
 type directories struct{ plane *plane.Service }
 
-func (d directories) Mount(_ context.Context, m planshare.Mount, target string, c file.Credentials) error {
+func (d directories) Mount(ctx context.Context, m planshare.Mount, target string, c file.Credentials) error {
 	share := m.Source[strings.LastIndex(m.Source, "/")+1:]
 	for _, a := range d.plane.Accounts() {
 		for _, s := range a.Shares {
 			if a.Name == c.Account && s.Name == share {
+				if err := driver.Exists(ctx, s.Path); err != nil {
+					return err
+				}
 				return syscall.Mount(s.Path, target, "", syscall.MS_BIND, "")
 			}
 		}

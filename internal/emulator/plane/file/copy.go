@@ -84,6 +84,20 @@ func (c *copies) refusePending(o *opened, name string) error {
 	return nil
 }
 
+// ended returns the state of the last copy to a file, which does not run now.
+func ended(f *handle) copyState {
+	if f.Copy.Status != pending {
+		return *f.Copy
+	}
+	// It may have ended after the properties were read, which was after the file was opened.
+	if now, err := readProperties(f.File); err == nil && now.Copy != nil && now.Copy.Status != pending {
+		return *now.Copy
+	}
+	state := *f.Copy // of an earlier process
+	state.Status, state.Description = broken, "the local Azure was stopped"
+	return state
+}
+
 // show writes the headers of the last copy to a file.
 func (c *copies) show(h http.Header, f *handle) {
 	state, job := c.find(f.share, f.name)
@@ -91,10 +105,7 @@ func (c *copies) show(h http.Header, f *handle) {
 		if f.Copy == nil {
 			return
 		}
-		state = *f.Copy
-		if state.Status == pending { // of an earlier process
-			state.Status, state.Description = broken, "the local Azure was stopped"
-		}
+		state = ended(f)
 	}
 	h.Set("x-ms-copy-id", state.ID)
 	h.Set("x-ms-copy-status", state.Status)

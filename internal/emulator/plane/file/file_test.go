@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -288,5 +290,43 @@ func TestResourcesOfURLs(t *testing.T) {
 			got.snapshot != want.snapshot {
 			t.Errorf("%s: %+v %v, want %+v", text, got, err, want)
 		}
+	}
+}
+
+// TestCopyThatEndsWhileItIsRead checks that a copy which ends between the opening of its target and the look at it is shown as it
+// ended, and one of an earlier process as broken.
+func TestCopyThatEndsWhileItIsRead(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	o, all := &opened{root: root}, copies{}
+	h, err := o.open("target", os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := func(status string) {
+		if err := (properties{Copy: &copyState{ID: "1", Status: status}}).write(h.File); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store(pending)
+	reader, err := o.open("target", os.O_RDONLY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(reader.Close(), h.Close()) }()
+	shown := func() string {
+		header := http.Header{}
+		all.show(header, reader)
+		return header.Get("x-ms-copy-status")
+	}
+	if got := shown(); got != broken {
+		t.Errorf("a copy of an earlier process is %s, want %s", got, broken)
+	}
+	store(succeeded)
+	if got := shown(); got != succeeded {
+		t.Errorf("a copy that ended meanwhile is %s, want %s", got, succeeded)
 	}
 }
