@@ -92,7 +92,8 @@ func (s *Server) PricingNodePrice(_ context.Context, r *externalgrpc.PricingNode
 	}
 	size, offer := s.Provider.machine(r.GetNode())
 	if size == "" {
-		return nil, status.Errorf(codes.InvalidArgument, "node %s: it is in no node group, and its label %s is empty, so its size is not known",
+		return nil, status.Errorf(codes.InvalidArgument,
+			"node %s: it is in no node group, and its label %s is empty, so its size is not known",
 			r.GetNode().GetName(), corev1.LabelInstanceTypeStable)
 	}
 	price, known := s.Provider.prices.rates(s.Provider.writes.ctx(), size).Price(offer, during)

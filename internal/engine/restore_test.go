@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,12 +30,7 @@ func (a *archive) Latest(context.Context) (string, error) {
 }
 
 func (a *archive) Has(_ context.Context, name string) (bool, error) {
-	for _, has := range a.names {
-		if has == name {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.Contains(a.names, name), nil
 }
 
 func (a *archive) Marked(context.Context) (string, error) { return a.marked, nil }
@@ -66,10 +62,8 @@ func (s *simulation) lose() {
 		}
 	}
 	s.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
-		for _, name := range s.nodes() {
-			if s.member(name) {
-				return false, nil, nil
-			}
+		if slices.ContainsFunc(s.nodes(), s.member) {
+			return false, nil, nil
 		}
 		return true, nil, errors.New("connection refused")
 	})

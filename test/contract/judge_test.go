@@ -160,6 +160,10 @@ func (j *judge) poll(r *http.Request, said map[string]any) {
 			j.through(r, models[kind], said)
 			return
 		}
+		// ARM's contract for operations has an id, which is that of the operation.
+		if !strings.EqualFold(id, r.URL.Path) {
+			j.complain(r, "id", "%q in the status of the operation %s", id, r.URL.Path)
+		}
 	}
 	for field, model := range outputs {
 		if _, ok := said[field]; ok {
@@ -168,7 +172,7 @@ func (j *judge) poll(r *http.Request, said map[string]any) {
 		}
 	}
 	for field := range said {
-		if !slices.Contains([]string{"status", "error", "startTime", "endTime", "name", "properties", "output", "createdDateTime",
+		if !slices.Contains([]string{"id", "status", "error", "startTime", "endTime", "name", "properties", "output", "createdDateTime",
 			"lastActionDateTime"}, field) {
 			j.complain(r, field, "not in the status of an operation")
 		}
@@ -182,7 +186,7 @@ func (j *judge) answer(r *http.Request, reply *http.Response, said map[string]an
 	kind, named := subject(r.URL.Path)
 	model := models[kind]
 	switch {
-	case views[kind] != nil && !named:
+	case views[kind] != nil && (!named || model == nil):
 		j.through(r, views[kind], said)
 	case model == nil:
 		j.complain(r, "", "no model to judge the reply with")
@@ -390,6 +394,11 @@ func subject(path string) (kind string, named bool) {
 
 // models are the SDK's models of resources, by type.
 var models = map[string]reflect.Type{
+	"microsoft.network/networkmanagers": reflect.TypeFor[armnetwork.Manager](),
+	// These are written through the generic client only, and judged by its model.
+	"microsoft.operationalinsights/workspaces":            reflect.TypeFor[armresources.GenericResource](),
+	"microsoft.cache/redis":                               reflect.TypeFor[armresources.GenericResource](),
+	"microsoft.web/serverfarms":                           reflect.TypeFor[armresources.GenericResource](),
 	"microsoft.compute/locations/vmsizes":                 reflect.TypeFor[armcompute.VirtualMachineSize](),
 	"microsoft.compute/locations/usages":                  reflect.TypeFor[armcompute.Usage](),
 	"microsoft.network/locations/usages":                  reflect.TypeFor[armnetwork.Usage](),
@@ -466,6 +475,7 @@ var models = map[string]reflect.Type{
 // views are models of what is neither a resource nor a list: views and replies to
 // actions.
 var views = map[string]reflect.Type{
+	"microsoft.keyvault/vaults/accesspolicies":                                        reflect.TypeFor[armkeyvault.VaultAccessPolicyParameters](),
 	"microsoft.network/locations/checkdnsnameavailability":                            reflect.TypeFor[armnetwork.DNSNameAvailabilityResult](),
 	"microsoft.network/virtualnetworks/checkipaddressavailability":                    reflect.TypeFor[armnetwork.IPAddressAvailabilityResult](),
 	"microsoft.containerregistry/checknameavailability":                               reflect.TypeFor[armcontainerregistry.RegistryNameStatus](),

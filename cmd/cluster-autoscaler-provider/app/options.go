@@ -64,8 +64,9 @@ func (o *options) flags() cliflag.NamedFlagSets {
 		"Delete machines without waiting for their shutdown, as enableForceDelete does. "+
 			"Sizes that Azure does not delete so are deleted without it.")
 	azure.DurationVar(&o.setsEvery, "refresh", o.setsEvery, "Age at which the list of scale sets is read again.")
-	azure.StringVar(&o.prices, "prices", o.prices, "Where the expander price of cluster-autoscaler gets its prices: URL of Azure's "+
-		"retail prices, or path of a file with one of its answers. It is not read before a price is needed. Empty means that there are none.")
+	azure.StringVar(&o.prices, "prices", o.prices, "Where the expander price of cluster-autoscaler gets its prices: URL of "+
+		"Azure's retail prices, or path of a file with one of its answers. It is not read before a price is needed. "+
+		"Empty means that there are none.")
 	kube := sets.FlagSet("kubernetes")
 	kube.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
 		"Path of the kubeconfig. Empty means the service account of the pod, if it runs in one.")

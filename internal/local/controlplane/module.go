@@ -85,7 +85,8 @@ func modulesOf(release string) ([]module, error) {
 	return all, nil
 }
 
-// modules returns the modules with the newest release of Kubernetes, which is the second one. The sources of etcd and kwok contain their versions.
+// modules returns the modules with the newest release of Kubernetes, which is the second one. The sources of etcd and kwok
+// contain their versions.
 func modules() []module {
 	return []module{
 		{

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +55,7 @@ func TestEvictPods(t *testing.T) {
 		selector = a.(clienttesting.ListAction).GetListRestrictions().Fields.String()
 		return false, nil, nil
 	})
-	err := evictPods(context.Background(), client, "node")
+	err := evictPods(t.Context(), client, "node")
 	if err == nil || !strings.Contains(err.Error(), "evict pod ns/budget") || strings.Contains(err.Error(), "gone") {
 		t.Error(err)
 	}

@@ -12,7 +12,8 @@ import (
 func policyRoute() behaviour.Route {
 	return behaviour.Route{
 		Method: "PUT", Writes: true, Do: changePolicies, Permission: "Microsoft.KeyVault/vaults/accessPolicies/write",
-		Pattern: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.KeyVault/vaults/{vault}/accessPolicies/{operation}",
+		Pattern: "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.KeyVault/vaults/{vault}/" +
+			"accessPolicies/{operation}",
 	}
 }
 

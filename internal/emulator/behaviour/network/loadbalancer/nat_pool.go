@@ -33,7 +33,8 @@ func TakePort(w behaviour.World, pool azure.ID, instance string) azure.ID {
 		}
 		rules := append(behaviour.Array(doc, inboundRulesPath), behaviour.Object{"name": rule.Name(), "properties": properties})
 		behaviour.Set(doc, inboundRulesPath, rules)
-		if frontend := behaviour.Named(doc, FrontendsPath, behaviour.RefID(model, "properties.frontendIPConfiguration").Name()); frontend != nil {
+		name := behaviour.RefID(model, "properties.frontendIPConfiguration").Name()
+		if frontend := behaviour.Named(doc, FrontendsPath, name); frontend != nil {
 			const list = "properties.inboundNatRules"
 			behaviour.Set(frontend, list, append(behaviour.Array(frontend, list), behaviour.Ref(rule)))
 		}
