@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Boot is the first process of a machine: it mounts the file systems and runs the programs until ctx is done.
@@ -215,25 +217,29 @@ func (v *supervisor) shutDown(ctx context.Context) {
 		return
 	case <-time.After(probesNotice):
 	}
-	v.evict(ctx)
+	v.evict(ctx, ofNoDaemonSet)
 	ctx, cancel := context.WithTimeout(ctx, longestInhibition)
 	defer cancel()
+	// A DaemonSet replaces its pods at once. The kubelet refuses new pods as soon as the shutdown is announced.
+	var daemons sync.WaitGroup
+	daemons.Go(func() { v.evict(ctx, ofDaemonSet) })
 	if err := v.login.announce(ctx); err != nil {
 		v.log.Warn("the shutdown does not wait longer for pods", "error", err)
 	}
+	daemons.Wait()
 	select {
 	case <-ctx.Done():
 	case <-time.After(podsReported):
 	}
 }
 
-// evict has the pods leave their Services. What goes wrong is no reason not to shut down.
-func (v *supervisor) evict(ctx context.Context) {
+// evict has some pods leave their Services. What goes wrong is no reason not to shut down.
+func (v *supervisor) evict(ctx context.Context, which func(*corev1.Pod) bool) {
 	ctx, cancel := context.WithTimeout(ctx, evictionTime)
 	defer cancel()
 	client, err := openCluster(v.spec.Kubelet)
 	if err == nil {
-		err = evictPods(ctx, client, v.spec.Name)
+		err = evictPods(ctx, client, v.spec.Name, which)
 	}
 	if err != nil {
 		v.log.Warn("some pods are not evicted before the shutdown", "error", err)

@@ -22,17 +22,17 @@ func openCluster(kubeconfig string) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// evictPods asks the API server to evict the pods of a node. The pods leave their Services before they end. The kubelet's own
-// shutdown does not do that: its pods count as ready until their containers have ended, and other nodes send to them. Pods that a
-// disruption budget keeps are left to the kubelet.
-func evictPods(ctx context.Context, client kubernetes.Interface, node string) error {
+// evictPods asks the API server to evict those pods of a node for which which returns true. The pods leave their Services before they
+// end. The kubelet's own shutdown does not do that: its pods count as ready until their containers have ended, and other nodes send to
+// them. Pods that a disruption budget keeps are left to the kubelet.
+func evictPods(ctx context.Context, client kubernetes.Interface, node string, which func(*corev1.Pod) bool) error {
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
 		return fmt.Errorf("list the pods of %s: %w", node, err)
 	}
 	var problems []error
 	for _, p := range pods.Items {
-		if !evictable(&p) {
+		if !evictable(&p) || !which(&p) {
 			continue
 		}
 		err := client.CoreV1().Pods(p.Namespace).EvictV1(ctx, &policyv1.Eviction{
@@ -52,3 +52,11 @@ func evictable(p *corev1.Pod) bool {
 	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	return !mirrored && !ended && p.DeletionTimestamp == nil
 }
+
+// ofDaemonSet reports whether a DaemonSet has a pod. It replaces an evicted pod at once, on the same node.
+func ofDaemonSet(p *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(p)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
+
+func ofNoDaemonSet(p *corev1.Pod) bool { return !ofDaemonSet(p) }

@@ -29,6 +29,9 @@ func TestEvictPods(t *testing.T) {
 		pod("budget", nil), pod("gone", nil), pod("plain", nil),
 		pod("mirror", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }),
 		pod("ended", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
+		pod("daemon", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: new(true)}}
+		}),
 		pod("ending", func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = &now, []string{"example.com/f"} }),
 	)
 	var evicted []string
@@ -55,13 +58,17 @@ func TestEvictPods(t *testing.T) {
 		selector = a.(clienttesting.ListAction).GetListRestrictions().Fields.String()
 		return false, nil, nil
 	})
-	err := evictPods(t.Context(), client, "node")
+	err := evictPods(t.Context(), client, "node", ofNoDaemonSet)
 	if err == nil || !strings.Contains(err.Error(), "evict pod ns/budget") || strings.Contains(err.Error(), "gone") {
 		t.Error(err)
 	}
 	slices.Sort(evicted)
 	if want := []string{"budget", "gone", "plain"}; !slices.Equal(evicted, want) {
 		t.Errorf("evicted %v, want %v", evicted, want)
+	}
+	evicted = nil
+	if err := evictPods(t.Context(), client, "node", ofDaemonSet); err != nil || !slices.Equal(evicted, []string{"daemon"}) {
+		t.Errorf("evicted %v, %v, want the pod of the DaemonSet", evicted, err)
 	}
 	if selector != "spec.nodeName=node" {
 		t.Errorf("selector %q: a node may list its own pods only", selector)
