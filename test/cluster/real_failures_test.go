@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,11 +22,10 @@ import (
 	"kaz/internal/azure/compute"
 )
 
-// What may fail when a machine ends without a word. A load balancer asks every 5 s and
-// believes two silences; where any node passes traffic on, it goes to the pods of a dead
-// node until the node counts as dead.
+// What may fail when a machine is off. A load balancer probes every 5 s, waits 5 s for each answer, and drops a machine after two
+// silences. The nodes of policy Cluster pass traffic on, also to the pods of a dead node, until that node counts as dead.
 const (
-	probeNotices = 2*5*time.Second + time.Second
+	probeNotices = 3*5*time.Second + time.Second
 	nodeNotices  = 20*time.Second + 5*time.Second
 )
 
@@ -197,11 +198,30 @@ type bounds map[string]time.Duration
 
 func planned() bounds { return bounds{"Local": 0, "Cluster": 0} }
 
+// shutDown is for machines that shut down in the pools. The probe of policy Cluster asks a node port. The machine's rules answer it,
+// and pass traffic on, until the machine is off.
+func shutDown() bounds { return bounds{"Local": 0, "Cluster": probeNotices} }
+
 func noticed() bounds { return bounds{"Local": probeNotices, "Cluster": nodeNotices} }
 
 // shared is a tolerance for machines with other load, because every step depends on scheduled
 // programs. Anything later than allowed is logged in any case.
 const shared = 20 * time.Second
+
+// bySecond counts the failed requests of each second after a moment.
+func (s *stream) bySecond(after time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	count := map[int]int{}
+	for _, at := range s.failed {
+		count[int(math.Floor(at.Sub(after).Seconds()))]++
+	}
+	var all []string
+	for _, second := range slices.Sorted(maps.Keys(count)) {
+		all = append(all, fmt.Sprintf("%d s: %d", second, count[second]))
+	}
+	return strings.Join(all, ", ")
+}
 
 // under calls happen while both Services are requested. It waits until no request fails and done
 // returns "", and checks that no request failed later than allowed. Delays of this machine are
@@ -226,6 +246,9 @@ func (f *failures) under(what string, b bounds, happen func(), done func() strin
 		last, n := s.last(began)
 		f.t.Logf("%s, policy %s: %d of %d requests failed, the last one was sent after %s; this machine was late by %s", what, policy, n,
 			s.asked, short(last), short(s.late))
+		if n > 0 {
+			f.t.Logf("failed requests, policy %s: %s; the last: %v", policy, s.bySecond(began), s.why)
+		}
 		allowed, bounded := b[policy]
 		if bounded && last > allowed+s.late {
 			f.t.Logf("MISSED: %s, policy %s: %s is later than %s", what, policy, short(last), allowed)
@@ -334,7 +357,7 @@ func powerLost(f *failures) {
 
 func deallocated(f *failures) {
 	vm := f.instances()[2]
-	f.under("the machine is deallocated", planned(), func() {
+	f.under("the machine is deallocated", shutDown(), func() {
 		f.act("deallocate", vm)
 		f.isOff(nodeOf(vm))
 	}, func() string { return "" })
@@ -434,7 +457,7 @@ func grownAndShrunk(f *failures) {
 	}, func() string { return "" })
 	f.t.Logf("a machine more: node ready after %s", short(took))
 	f.whole(4)
-	f.under("a machine less", planned(), func() {
+	f.under("a machine less", shutDown(), func() {
 		f.scale(3)
 		f.isOff(added)
 	}, func() string {
