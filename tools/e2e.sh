@@ -32,7 +32,7 @@ build_programs() {
   local kubernetes
   mkdir -p "$programs" && kubernetes=$(go -C test/e2e list -m -f '{{.Dir}}' k8s.io/kubernetes) &&
     install -m 0644 -t "$programs" "$kubernetes"/test/images/agnhost/porter/localhost.{crt,key} &&
-    go -C test/e2e test -c -ldflags '-s -w' -o "$programs/e2e.test" k8s.io/kubernetes/test/e2e &&
+    go -C test/e2e test -c -vet=off -ldflags '-s -w' -o "$programs/e2e.test" k8s.io/kubernetes/test/e2e &&
     program ginkgo github.com/onsi/ginkgo/v2/ginkgo &&
     program agnhost k8s.io/kubernetes/test/images/agnhost &&
     program nonewprivs k8s.io/kubernetes/test/images/nonewprivs &&
