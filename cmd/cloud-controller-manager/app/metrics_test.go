@@ -152,11 +152,13 @@ func TestReferenceOfMetrics(t *testing.T) {
 		delete(node, name)
 	}
 	checkPage(t, metricsPage, "metrics of cloud-node-manager", metricTable(node))
-	disks := &shown{metrics: map[string]metric{}}
-	if _, err := csi.NewMetrics(disks, "azuredisk_csi_driver"); err != nil {
-		t.Fatal(err)
+	for driver, known := range map[string]string{"azuredisk-csi-driver": "azuredisk_csi_driver", "azurefile-csi-driver": "azurefile_csi_driver"} {
+		s := &shown{metrics: map[string]metric{}}
+		if _, err := csi.NewMetrics(s, known); err != nil {
+			t.Fatal(err)
+		}
+		checkPage(t, metricsPage, "metrics of "+driver, metricTable(s.metrics))
 	}
-	checkPage(t, metricsPage, "metrics of azuredisk-csi-driver", metricTable(disks.metrics))
 }
 
 func metricTable(all map[string]metric) string {
