@@ -92,10 +92,7 @@ func (m machinesOfNodes) Node(context.Context, azure.ID) string { return "" }
 
 // controller is the controller of a disk driver, as the program composes it.
 func (c *cluster) controller() *disk.Controller {
-	client := struct {
-		azure.Reader
-		azure.Writer
-	}{c.client.Fresh(), c.client}
+	client := c.fresh()
 	log := slog.New(slog.DiscardHandler)
 	controller := disk.NewController(disk.Config{
 		Name: disk.DefaultName, Azure: client, Nodes: machinesOfNodes{c}, OnlineResize: true, ListVolumes: true, Log: log,

@@ -71,6 +71,10 @@ func Roles() map[string]Role {
 			needs(false, rights.DiskFeatures()...)),
 		"azuredisk-csi-driver-subscription": newRole("kaz azuredisk-csi-driver (subscription)",
 			"What the azuredisk-csi-driver reads in the subscription of a cluster.", needs(true, rights.DiskFeatures()...)),
+		"azurefile-csi-driver": newRole("kaz azurefile-csi-driver",
+			"All that the azurefile-csi-driver may have to do, in the resource groups of storage accounts, of the virtual network with "+
+				"its security group and route table, and of private DNS zones.",
+			needs(false, rights.FileFeatures()...)),
 		"cluster-autoscaler-provider": newRole("kaz cluster-autoscaler-provider",
 			"All that the cluster-autoscaler-provider may have to do, in the resource group of the scale sets.",
 			needs(false, rights.NodeGroupFeatures()...)),
@@ -87,6 +91,7 @@ func Roles() map[string]Role {
 	}
 	addFeatures(all, "cloud-controller-manager", rights.ClusterFeatures(), checkedNeeds)
 	addFeatures(all, "azuredisk-csi-driver", rights.DiskFeatures(), needs)
+	addFeatures(all, "azurefile-csi-driver", rights.FileFeatures(), needs)
 	addFeatures(all, "cluster-autoscaler-provider", rights.NodeGroupFeatures(), needs)
 	return all
 }

@@ -1,6 +1,11 @@
 package access
 
-import "testing"
+import (
+	"testing"
+
+	"kaz/internal/emulator/behaviour"
+	"kaz/internal/emulator/kind"
+)
 
 func TestPermissionsMatchActions(t *testing.T) {
 	for _, c := range []struct {
@@ -20,6 +25,36 @@ func TestPermissionsMatchActions(t *testing.T) {
 	} {
 		if got := (Permission{Actions: c.actions, NotActions: c.not}).allows(c.action); got != c.want {
 			t.Errorf("%v without %v allows %s: %v", c.actions, c.not, c.action, got)
+		}
+	}
+}
+
+// TestRightsOfLinks checks which right a link takes by its place in the document.
+func TestRightsOfLinks(t *testing.T) {
+	const (
+		subnet  = "Microsoft.Network/virtualNetworks/subnets"
+		account = "Microsoft.Storage/storageAccounts"
+		service = "Microsoft.Network/privateLinkServices"
+	)
+	for _, c := range []struct{ from, path, to, want string }{
+		{"Microsoft.Network/networkInterfaces", "properties.ipConfigurations.properties.subnet", subnet, subnet + "/join/action"},
+		{account, "properties.networkAcls.virtualNetworkRules", subnet, subnet + "/joinViaServiceEndpoint/action"},
+		{"Microsoft.KeyVault/vaults", "properties.networkAcls.virtualNetworkRules", subnet, subnet + "/joinViaServiceEndpoint/action"},
+		{"Microsoft.Network/privateEndpoints", "properties.subnet", subnet, subnet + "/join/action"},
+		{"Microsoft.Network/privateEndpoints", "properties.privateLinkServiceConnections.properties.privateLinkServiceId", account,
+			account + "/PrivateEndpointConnectionsApproval/action"},
+		{"Microsoft.Network/privateEndpoints", "properties.privateLinkServiceConnections.properties.privateLinkServiceId", service,
+			service + "/PrivateEndpointConnectionsApproval/action"},
+		{"Microsoft.Network/privateEndpoints", "properties.manualPrivateLinkServiceConnections.properties.privateLinkServiceId", account,
+			""},
+		{"Microsoft.Network/privateEndpoints/privateDnsZoneGroups", "properties.privateDnsZoneConfigs.properties.privateDnsZoneId",
+			"Microsoft.Network/privateDnsZones", "Microsoft.Network/privateDnsZones/join/action"},
+		{"Microsoft.Network/privateDnsZones/virtualNetworkLinks", "properties.virtualNetwork", "Microsoft.Network/virtualNetworks",
+			"Microsoft.Network/virtualNetworks/join/action"},
+	} {
+		of := func(name string) *kind.Kind { return &kind.Kind{Type: &behaviour.Type{Name: name}} }
+		if got := joinAction(of(c.from), of(c.to), c.path); got != c.want {
+			t.Errorf("%s of %s to %s: %q, want %q", c.path, c.from, c.to, got, c.want)
 		}
 	}
 }

@@ -53,7 +53,11 @@ func (a *Control) AuthorizeLinks(w Write, doc behaviour.Object) error {
 		if k == nil || to.Subscription() == "" || k.Name == roleDefinitions {
 			continue
 		}
-		if err := a.authorizeLink(w, document.Spelling(to, w.Body), joinAction(w.Kind, k)); err != nil {
+		join := joinAction(w.Kind, k, ref.Place.Path)
+		if join == "" {
+			continue
+		}
+		if err := a.authorizeLink(w, document.Spelling(to, w.Body), join); err != nil {
 			return err
 		}
 	}
@@ -82,15 +86,31 @@ func (a *Control) authorizeLink(w Write, to azure.ID, join string) error {
 }
 
 // joinAction is the right that a link from a resource of one type to a resource of
-// another type takes.
-func joinAction(from, to *kind.Kind) string {
+// another type takes. path is the place of the link, such as
+// properties.networkAcls.virtualNetworkRules. The answer is "" if the link takes no right.
+func joinAction(from, to *kind.Kind, path string) string {
 	holder := strings.ToLower(from.Name)
+	if holder == "microsoft.network/privateendpoints" {
+		// The approval workflow in https://learn.microsoft.com/azure/private-link/private-endpoint-overview.
+		switch {
+		case strings.HasPrefix(path, "properties.privateLinkServiceConnections."):
+			return to.Name + "/PrivateEndpointConnectionsApproval/action"
+		case strings.HasPrefix(path, "properties.manualPrivateLinkServiceConnections."):
+			return "" // the owner of the target approves the connection later
+		}
+	}
 	switch strings.ToLower(to.Name) {
 	case "microsoft.managedidentity/userassignedidentities":
 		return to.Name + "/assign/action"
 	case "microsoft.network/virtualnetworks":
 		if strings.HasPrefix(holder, "microsoft.network/loadbalancers") {
 			return to.Name + "/joinLoadBalancer/action"
+		}
+	case "microsoft.network/virtualnetworks/subnets":
+		// Firewalls of storage accounts, vaults and registries:
+		// https://learn.microsoft.com/azure/storage/common/storage-network-security#required-permissions
+		if strings.HasSuffix(path, ".virtualNetworkRules") {
+			return to.Name + "/joinViaServiceEndpoint/action"
 		}
 	case "microsoft.network/applicationsecuritygroups":
 		if strings.HasPrefix(holder, "microsoft.network/networksecuritygroups") {

@@ -42,7 +42,7 @@ const (
 
 // Features returns all features, in the order of the reference.
 func Features() []Feature {
-	return slices.Concat(ClusterFeatures(), DiskFeatures(), NodeGroupFeatures())
+	return slices.Concat(ClusterFeatures(), DiskFeatures(), FileFeatures(), NodeGroupFeatures())
 }
 
 // ClusterFeatures returns the features of the cloud-controller-manager.
@@ -70,13 +70,15 @@ const (
 	RouteTable          Scope = "the resource group of the route table"
 	Disks               Scope = "the resource groups of disks and snapshots"
 	DiskEncryption      Scope = "the resource groups of disk encryption sets and disk accesses"
+	StorageAccounts     Scope = "the resource groups of storage accounts"
+	PrivateZones        Scope = "the resource groups of private DNS zones"
 )
 
 // Scopes returns all scopes, in the order of the reference.
 func Scopes() []Scope {
 	return []Scope{
 		Subscription, NetworkSubscription, Machines, LoadBalancers, PublicIPs, SecurityGroups, VirtualNetwork,
-		PrivateLinkServices, RouteTable, Disks, DiskEncryption,
+		PrivateLinkServices, RouteTable, Disks, DiskEncryption, StorageAccounts, PrivateZones,
 	}
 }
 
@@ -129,15 +131,15 @@ const (
 )
 
 func table() []Need {
-	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork(), disks(), nodeGroups())
+	return slices.Concat(check(), machines(), services(), backends(), extras(), podNetwork(), disks(), files(), nodeGroups())
 }
 
 // check is the right to read permissions at each resource group. Rights at subscriptions are not
-// checked: they are optional and used at once. Those of disks are checked by their use.
+// checked: they are optional and used at once. Those of disks and shares are checked by their use.
 func check() []Need {
 	var all []Need
 	for _, s := range Scopes() {
-		if s == Subscription || s == NetworkSubscription || s == Disks || s == DiskEncryption {
+		if slices.Contains([]Scope{Subscription, NetworkSubscription, Disks, DiskEncryption, StorageAccounts, PrivateZones}, s) {
 			continue
 		}
 		all = append(all, Need{"Microsoft.Authorization/permissions/read", s, Check, "check at start which rights are missing", true})
