@@ -28,6 +28,8 @@ type call struct {
 	unseen bool
 	// once says that the request is not sent again if it fails.
 	once bool
+	// additive says that the request is not sent again if Azure may have seen it, as a POST.
+	additive bool
 
 	op      string // what errors call it
 	id      azure.ID
@@ -276,7 +278,7 @@ func (b *builder) changeCall(r azure.Request) (call, error) {
 	if err != nil {
 		return call{}, err
 	}
-	c.body, c.unseen, c.subject.Priority = r.Body, r.Unseen, r.Priority
+	c.body, c.unseen, c.additive, c.subject.Priority = r.Body, r.Unseen, r.Additive, r.Priority
 	if len(r.Parameters) > 0 {
 		query := c.url.Query()
 		for name, value := range r.Parameters {

@@ -105,7 +105,7 @@ func (d *Client) again(c call, f *failure, p *patience) (bool, time.Duration) {
 		return false, 0
 	}
 	// Azure merges a PATCH, so that one of ours may be repeated as a PUT may.
-	if c.method == http.MethodPost && !f.unsent {
+	if (c.additive || c.method == http.MethodPost) && !f.unsent {
 		return false, 0
 	}
 	wait := max(d.retry.backoff(p.retries), f.RetryAfter)

@@ -40,6 +40,10 @@ func TestRetries(t *testing.T) {
 		_, err := d.Patch(ctx, azure.Write{ID: id, Body: azure.Document(`{}`)})
 		return err
 	}
+	snapshot := func(ctx context.Context, d *Client) error {
+		_, err := azure.Do(ctx, d, azure.Request{Verb: azure.Put, ID: id, Body: azure.Document(`{}`), Additive: true})
+		return err
+	}
 	del := func(ctx context.Context, d *Client) error { return d.Delete(ctx, id) }
 	post := func(ctx context.Context, d *Client) error { _, err := d.Post(ctx, id, "start", nil); return err }
 	status := func(n int) answer { return answer{status: n, body: fail("Whatever")} }
@@ -75,6 +79,9 @@ func TestRetries(t *testing.T) {
 			answers: []answer{{err: reset}, {status: 412, body: fail("PreconditionFailed")}}, sent: 2, fails: true, kind: azure.Changed},
 		{name: "put, 409", do: put, answers: []answer{{status: 409, body: fail("AnotherOperationInProgress")}}, sent: 1, fails: true,
 			kind: azure.Busy},
+		{name: "put that adds, reset: it may have run", do: snapshot, answers: []answer{{err: reset}}, sent: 1, fails: true,
+			kind: azure.Unavailable},
+		{name: "put that adds, never arrived", do: snapshot, answers: []answer{{err: refused}, ok}, sent: 2},
 		{name: "patch, 500", do: patch, answers: []answer{status(500), ok}, sent: 2},
 		{name: "delete, the first one came through unseen", do: del,
 			answers: []answer{{err: reset}, {status: 404, body: fail("ResourceNotFound")}}, sent: 2},

@@ -83,6 +83,9 @@ type Request struct {
 	// Azure's own answers do not hold the resource it is empty then, and need not be
 	// read.
 	Unseen bool
+	// Additive says that each such PUT makes something more, as a POST may: a snapshot
+	// of a file share. It is sent again only if Azure cannot have seen it.
+	Additive bool
 }
 
 // Op names what a request does, as errors say it: "PUT", "POST start".

@@ -20,18 +20,6 @@ import (
 	"kaz/internal/testkit"
 )
 
-// disturbances are what can go wrong with a write.
-var disturbances = map[string]emulator.Fault{
-	"crash":            {Fault: emulator.FaultCrash},
-	"lost reply":       {Fault: emulator.FaultLost},
-	"failed operation": {Fault: emulator.FaultOperation, Code: "InternalServerError"},
-	"throttled":        {Fault: emulator.FaultError, Status: 429, RetryAfter: 7},
-	"busy":             {Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress"},
-	"changed":          {Fault: emulator.FaultError, Status: 412},
-	"broken":           {Fault: emulator.FaultError, Status: 500},
-	"not applied":      {}, // see notApplied
-}
-
 // TestAnyWriteCanGoWrong checks that the life of a volume ends the same whatever happens to any one write, with two
 // controllers that take turns: nothing is left, and no disk is ever at two machines.
 func TestAnyWriteCanGoWrong(t *testing.T) {
@@ -39,7 +27,7 @@ func TestAnyWriteCanGoWrong(t *testing.T) {
 	if testing.Short() {
 		stride = 3
 	}
-	for name, fault := range disturbances {
+	for name, fault := range testkit.WriteFaults() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, method := range []string{"PUT", "PATCH", "POST", "DELETE"} {

@@ -136,7 +136,7 @@ func (s *snapshots) create(ctx context.Context, of azure.ID, name string, metada
 		return taken{}, err
 	}
 	doc, err := azure.Do(ctx, s.azure, azure.Request{
-		Verb: azure.Put, ID: of, Body: body, Parameters: map[string]string{"$expand": "snapshots"}, Unseen: true,
+		Verb: azure.Put, ID: of, Body: body, Parameters: map[string]string{"$expand": "snapshots"}, Unseen: true, Additive: true,
 	})
 	if err != nil {
 		return taken{}, err

@@ -1,0 +1,18 @@
+package testkit
+
+import "kaz/internal/emulator"
+
+// WriteFaults are what can go wrong with a write, by name. A fault without a kind is for a write that Azure reports and does not
+// apply: the local Azure has no such fault, and tests put it before the local Azure.
+func WriteFaults() map[string]emulator.Fault {
+	return map[string]emulator.Fault{
+		"crash":            {Fault: emulator.FaultCrash},
+		"lost reply":       {Fault: emulator.FaultLost},
+		"failed operation": {Fault: emulator.FaultOperation, Code: "InternalServerError"},
+		"throttled":        {Fault: emulator.FaultError, Status: 429, RetryAfter: 7},
+		"busy":             {Fault: emulator.FaultError, Status: 409, Code: "AnotherOperationInProgress"},
+		"changed":          {Fault: emulator.FaultError, Status: 412},
+		"broken":           {Fault: emulator.FaultError, Status: 500},
+		"not applied":      {},
+	}
+}
