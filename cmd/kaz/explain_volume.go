@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kaz/internal/csi/explain"
+	"kaz/internal/plan/share"
 )
 
 func explainVolumeCommand() *cobra.Command {
@@ -19,10 +20,11 @@ func explainVolumeCommand() *cobra.Command {
 	}
 	return e.define(&cobra.Command{
 		Use:   "volume NAMESPACE/CLAIM",
-		Short: "Show where the disk of a PersistentVolumeClaim is, and what it waits for",
-		Long: `Reads the claim, its volume, attachments, pods and nodes from Kubernetes, and the disk and
-the machines that have it from Azure. Shows where the disk is, what must happen next, what
-does not happen by itself, and the last messages of Azure and Kubernetes. It writes nothing.
+		Short: "Show where the disk or share of a PersistentVolumeClaim is, and what it waits for",
+		Long: `Reads the claim, its volume, attachments, pods and nodes from Kubernetes. From Azure it reads
+the disk and the machines that have it, or the share and its storage account. Shows where the
+volume is, what must happen next, what does not happen by itself, and the last messages of
+Azure and Kubernetes. It writes nothing.
 
 Exit status 0: nothing is pending. 2: something must happen, which is shown. 1: there is a
 problem, which is shown, or the command failed.
@@ -47,7 +49,7 @@ func explainVolume(ctx context.Context, e *explanation, key string, out io.Write
 	if err != nil {
 		return err
 	}
-	from, _, err := openAzure(ctx, cluster.CloudConfig)
+	from, config, err := openAzure(ctx, cluster.CloudConfig)
 	if err != nil {
 		return err
 	}
@@ -56,7 +58,8 @@ func explainVolume(ctx context.Context, e *explanation, key string, out io.Write
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
 	namespace, name, _ := strings.Cut(key, "/")
-	facts, err := explain.Gather(ctx, client, from.Fresh(), namespace, name)
+	home := share.Cluster{Subscription: config.SubscriptionID, ResourceGroup: config.ResourceGroup}
+	facts, err := explain.Gather(ctx, client, from.Fresh(), home, namespace, name)
 	if err != nil {
 		return explainError(err, cluster.Kubernetes.Host)
 	}

@@ -43,9 +43,16 @@ func (f *Facts) Explain() (Volume, error) {
 	for _, p := range f.Pods {
 		d.out.Pods = append(d.out.Pods, Pod{Name: p.Name, Node: p.Spec.NodeName, Phase: string(p.Status.Phase)})
 	}
-	if f.Volume == nil {
+	switch {
+	case f.Volume == nil:
 		d.unbound()
-	} else {
+	case f.Share != nil:
+		d.out.Volume = f.Volume.Name
+		if err := d.share(); err != nil {
+			return Volume{}, err
+		}
+		d.scheduling()
+	default:
 		d.out.Volume = f.Volume.Name
 		if err := d.disk(); err != nil {
 			return Volume{}, err
@@ -66,9 +73,11 @@ func quantity(list corev1.ResourceList) string {
 	return ""
 }
 
+// selectedNode is the annotation of a claim with the node of its first pod.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
 // unbound says why a claim has no volume yet.
 func (d *decision) unbound() {
-	const selectedNode = "volume.kubernetes.io/selected-node"
 	node := d.Claim.Annotations[selectedNode]
 	switch {
 	case d.Claim.Spec.VolumeName != "":
@@ -77,8 +86,11 @@ func (d *decision) unbound() {
 		d.wait("a persistentvolume: the claim has no storage class, so none is created for it")
 	case d.Class == nil:
 		d.problem("storageclass %s does not exist", d.out.Class)
+	case d.ofFiles():
+		d.unboundShare()
 	case !slices.Contains([]string{driver, inTree}, d.Class.Provisioner):
-		d.problem("storageclass %s is not of the driver %s: its provisioner is %s", d.out.Class, driver, d.Class.Provisioner)
+		d.problem("storageclass %s is of neither driver, %s or %s: its provisioner is %s", d.out.Class, driver, fileDriver,
+			d.Class.Provisioner)
 	case !delayed(d.Class):
 		d.wait("the csi-provisioner to create the disk")
 	case node != "":

@@ -20,9 +20,11 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
+	"kaz/internal/azure/storage"
 	"kaz/internal/csi/explain"
 	"kaz/internal/emulator"
 	"kaz/internal/plan/nodes"
+	"kaz/internal/plan/share"
 	"kaz/internal/testkit"
 )
 
@@ -57,6 +59,42 @@ func volume() *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
 	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.csi.azure.com", VolumeHandle: string(diskID)}
 	return v
+}
+
+func shareVolume() *corev1.PersistentVolume {
+	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
+	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "file.csi.azure.com", VolumeHandle: "#account#pvc-1##shop"}
+	return v
+}
+
+func home() share.Cluster {
+	return share.Cluster{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup}
+}
+
+// accountID is the storage account of shareVolume.
+const accountID = testkit.Group + "/providers/" + storage.Accounts + "/account"
+
+// account creates a storage account.
+func (w *world) account() { w.accountWith(nil) }
+
+func (w *world) accountWith(properties map[string]any) {
+	w.t.Helper()
+	w.Put(accountID, map[string]any{"location": testkit.Location, "kind": "StorageV2", "sku": map[string]any{"name": "Standard_LRS"},
+		"properties": properties})
+}
+
+// share creates a storage account with the share of shareVolume.
+func (w *world) share() {
+	w.t.Helper()
+	w.account()
+	w.Put(storage.ShareOf(accountID, "pvc-1"), map[string]any{"properties": map[string]any{"shareQuota": 10}})
+}
+
+// closedShare creates a share that no node reaches, in an account without keys.
+func (w *world) closedShare() {
+	w.t.Helper()
+	w.share()
+	w.accountWith(map[string]any{"publicNetworkAccess": "Disabled", "allowSharedKeyAccess": false})
 }
 
 func inTree() *corev1.PersistentVolume {
@@ -156,7 +194,16 @@ func TestVolume(t *testing.T) {
 		"without a class":    {nil, []runtime.Object{claim("", "", "10Gi", "")}},
 		"of a missing class": {nil, []runtime.Object{claim("", "managed-csi", "10Gi", "")}},
 		"of another driver": {nil,
-			[]runtime.Object{claim("", "managed-csi", "10Gi", ""), class("file.csi.azure.com", late)}},
+			[]runtime.Object{claim("", "managed-csi", "10Gi", ""), class("nfs.csi.k8s.io", late)}},
+		"share":                 {(*world).share, []runtime.Object{bound(), shareVolume(), pod("a", corev1.PodRunning)}},
+		"share of another pod":  {(*world).share, []runtime.Object{bound(), shareVolume(), pod("", corev1.PodPending)}},
+		"share to grow":         {(*world).share, []runtime.Object{claim("pvc-1", "files", "20Gi", "10Gi"), shareVolume()}},
+		"share lost":            {(*world).account, []runtime.Object{bound(), shareVolume()}},
+		"share without account": {nil, []runtime.Object{bound(), shareVolume()}},
+		"share out of reach": {(*world).closedShare, []runtime.Object{bound(), shareVolume(), pod("a", corev1.PodPending),
+			warning("Pod", "db-0", "FailedMount", "mount error(115): Operation now in progress", 1)}},
+		"share to create":     {nil, []runtime.Object{claim("", "managed-csi", "10Gi", ""), class("file.csi.azure.com", immediate)}},
+		"share without a pod": {nil, []runtime.Object{claim("", "managed-csi", "10Gi", ""), class("file.csi.azure.com", late)}},
 		"not scheduled": {nil, []runtime.Object{claim("", "managed-csi", "10Gi", ""), class(csi, late), pod("", corev1.PodPending),
 			warning("Pod", "db-0", "FailedScheduling", "0/2 nodes are available: 2 Insufficient cpu.", 1)}},
 		"not created": {nil, []runtime.Object{claim("", "managed-csi", "10Gi", ""), class(csi, immediate),
@@ -191,7 +238,7 @@ func TestVolume(t *testing.T) {
 				c.azure(w)
 			}
 			client := fake.NewClientset(append(c.objects, w.node("a", "1"), w.node("b", "2"))...)
-			facts, err := explain.Gather(t.Context(), client, w.Client.Fresh(), "shop", "data")
+			facts, err := explain.Gather(t.Context(), client, w.Client.Fresh(), home(), "shop", "data")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,11 +291,16 @@ func TestGatherRefuses(t *testing.T) {
 	w := newWorld(t)
 	other := volume()
 	other.Spec.CSI.Driver, other.Spec.CSI.VolumeHandle = "nfs.csi.k8s.io", "server#share"
+	nameless, short := shareVolume(), shareVolume()
+	nameless.Spec.CSI.VolumeHandle, short.Spec.CSI.VolumeHandle = "rg##share", "rg#a"
 	for want, objects := range map[string][]runtime.Object{
 		`read persistentvolumeclaim shop/data: persistentvolumeclaims "data" not found`: nil,
-		"persistentvolumeclaim shop/data: persistentvolume pvc-1 is no Azure disk":      {bound(), other},
+		"persistentvolumeclaim shop/data: persistentvolume pvc-1 is neither a disk of disk.csi.azure.com nor a share of file.csi.azure.com": {
+			bound(), other},
+		`persistentvolume pvc-1: volume id "rg##share" names no storage account: it is in the Secret of the volume`:  {bound(), nameless},
+		`persistentvolume pvc-1: volume id "rg#a": want RESOURCEGROUP#ACCOUNT#SHARE, and more parts after another #`: {bound(), short},
 	} {
-		_, err := explain.Gather(t.Context(), fake.NewClientset(objects...), w.Client.Fresh(), "shop", "data")
+		_, err := explain.Gather(t.Context(), fake.NewClientset(objects...), w.Client.Fresh(), home(), "shop", "data")
 		if err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}

@@ -15,6 +15,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/compute"
 	"kaz/internal/plan/nodes"
+	"kaz/internal/plan/share"
 )
 
 // Facts are what Kubernetes and Azure say about one claim.
@@ -24,6 +25,7 @@ type Facts struct {
 	Volume      *corev1.PersistentVolume  // nil without one
 	Disk        azure.Document            // nil if it was not read
 	DiskError   error                     // of reading the disk
+	Share       *ShareFacts               // nil if the volume is no share
 	Machines    map[string]azure.Document // that have the disk, by the key of the id
 	Attachments []storagev1.VolumeAttachment
 	Pods        []corev1.Pod
@@ -37,8 +39,9 @@ const (
 	inTree = "kubernetes.io/azure-disk"
 )
 
-// Gather reads the facts about a claim.
-func Gather(ctx context.Context, client kubernetes.Interface, from azure.Reader, namespace, name string) (*Facts, error) {
+// Gather reads the facts about a claim. home has the subscription and the group of shares whose ids name none.
+func Gather(ctx context.Context, client kubernetes.Interface, from azure.Reader, home share.Cluster, namespace, name string) (*Facts,
+	error) {
 	f := &Facts{Machines: map[string]azure.Document{}, Nodes: map[string]*corev1.Node{}}
 	var err error
 	if f.Claim, err = client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
@@ -46,6 +49,9 @@ func Gather(ctx context.Context, client kubernetes.Interface, from azure.Reader,
 	}
 	if err := f.readKubernetes(ctx, client); err != nil {
 		return nil, err
+	}
+	if f.Volume != nil && f.ofFiles() {
+		return f, f.readShare(ctx, from, home)
 	}
 	return f, f.readAzure(ctx, from)
 }
@@ -97,8 +103,12 @@ func (f *Facts) readVolume(ctx context.Context, client kubernetes.Interface) err
 		return fmt.Errorf("read persistentvolume %s: %w", name, err)
 	}
 	f.Volume = volume
+	if f.ofFiles() {
+		return nil // shares are not attached
+	}
 	if f.handle() == "" {
-		return fmt.Errorf("persistentvolumeclaim %s/%s: persistentvolume %s is no Azure disk", f.Claim.Namespace, f.Claim.Name, name)
+		return fmt.Errorf("persistentvolumeclaim %s/%s: persistentvolume %s is neither a disk of %s nor a share of %s",
+			f.Claim.Namespace, f.Claim.Name, name, driver, fileDriver)
 	}
 	all, err := client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -14,6 +14,7 @@ type Volume struct {
 	Capacity    string       `json:"capacity,omitempty"`
 	Volume      string       `json:"persistentVolume,omitempty"`
 	Disk        *Disk        `json:"disk,omitempty"`
+	Share       *Share       `json:"share,omitempty"`
 	Attachments []Attachment `json:"attachments,omitempty"`
 	Pods        []Pod        `json:"pods,omitempty"`
 	// Waits are what must happen next, and Problems what does not happen by itself.
@@ -80,6 +81,9 @@ func (v Volume) String() string {
 	}
 	if v.Disk != nil {
 		v.Disk.write(line)
+	}
+	if v.Share != nil {
+		v.Share.write(line)
 	}
 	for _, a := range v.Attachments {
 		state := "not attached"
