@@ -81,15 +81,15 @@ func (v volume) checkSource() error {
 func (c *Controller) fill(ctx context.Context, account azure.ID, v volume) error {
 	to, err := c.data.of(ctx, account, v.parameters)
 	if err != nil {
-		return csi.Status(err, "copy share %s", v.source.Share)
+		return statusOf(err, "copy share %s", v.source.Share)
 	}
 	from := CopySource{Share: v.source.Share, Snapshot: v.source.time}
 	if other := v.source.id.Parent().Parent(); !other.Equal(account) {
 		if from.Service, err = c.data.of(ctx, other, v.parameters); err != nil {
-			return csi.Status(err, "copy share %s", v.source.Share)
+			return statusOf(err, "copy share %s", v.source.Share)
 		}
 	}
-	return csi.Status(to.Copy(ctx, from, v.share), "copy share %s to %s", v.source.Share, v.share)
+	return statusOf(to.Copy(ctx, from, v.share), "copy share %s to %s", v.source.Share, v.share)
 }
 
 // createWithSecret creates a share with the key in the request's secret. Nothing else is needed of Azure.
@@ -111,7 +111,7 @@ func (c *Controller) createWithSecret(ctx context.Context, r *csispec.CreateVolu
 		err = c.data.create(ctx, files, v, v.size)
 	}
 	if err != nil {
-		return nil, csi.Status(err, "create share %s", v.share)
+		return nil, statusOf(err, "create share %s", v.share)
 	}
 	account := c.config.Cluster.AccountID(share.Volume{Group: v.request.Group().Group(), Account: credentials.Account})
 	return c.created(r, v, account, v.size), nil
@@ -128,24 +128,24 @@ func (c *Controller) snapshotByDataPlane(ctx context.Context, r *csispec.CreateS
 	credentials.Account = cmp.Or(v.Account, credentials.Account)
 	files, err := c.data.open(credentials, "")
 	if err != nil {
-		return nil, csi.Status(err, "snapshot %s", r.GetName())
+		return nil, statusOf(err, "snapshot %s", r.GetName())
 	}
 	of, at, err := files.FindSnapshot(ctx, r.GetName())
 	switch {
 	case err != nil && !azure.IsNotFound(err):
-		return nil, csi.Status(err, "snapshot %s", r.GetName())
+		return nil, statusOf(err, "snapshot %s", r.GetName())
 	case err == nil && of != v.Share:
 		return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s", r.GetName(), of)
 	case err != nil:
 		metadata := map[string]string{share.Initiator: r.GetName()}
 		maps.Copy(metadata, p.Metadata)
 		if at, err = files.Snapshot(ctx, v.Share, metadata); err != nil {
-			return nil, csi.Status(err, "snapshot %s", r.GetName())
+			return nil, statusOf(err, "snapshot %s", r.GetName())
 		}
 	}
 	quota, err := files.Quota(ctx, v.Share)
 	if err != nil {
-		return nil, csi.Status(err, "snapshot %s", r.GetName())
+		return nil, statusOf(err, "snapshot %s", r.GetName())
 	}
 	return &csispec.CreateSnapshotResponse{Snapshot: c.shown(r.GetSourceVolumeId(), taken{time: at}, quota)}, nil
 }
