@@ -3,6 +3,8 @@ package file
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
@@ -77,19 +79,43 @@ func (v volume) checkSource() error {
 }
 
 // fill copies the source of a volume to its share. A request that is repeated goes on with the copy; success means that
-// every file was copied.
+// every file was copied. If the identity of the driver may not read or write files, the key of the account is used. A source in
+// another account always needs its key, with which the driver signs the URLs of files.
 func (c *Controller) fill(ctx context.Context, account azure.ID, v volume) error {
-	to, err := c.data.of(ctx, account, v.parameters)
-	if err != nil {
-		return statusOf(err, "copy share %s", v.source.Share)
+	withKey := v.parameters
+	withKey.DataPlane = "true"
+	if !byIdentity(v.parameters) || !v.source.account().Equal(account) {
+		return statusOf(c.copyFiles(ctx, account, v, withKey), "copy share %s to %s", v.source.Share, v.share)
 	}
-	from := CopySource{Share: v.source.Share, Snapshot: v.source.time}
-	if other := v.source.id.Parent().Parent(); !other.Equal(account) {
-		if from.Service, err = c.data.of(ctx, other, v.parameters); err != nil {
-			return statusOf(err, "copy share %s", v.source.Share)
+	err := c.copyFiles(ctx, account, v, v.parameters)
+	if e, ok := errors.AsType[*azure.Error](err); ok && e.Code == "AuthorizationPermissionMismatch" {
+		c.config.Log.WarnContext(ctx, "the identity of the driver may not copy files: the key of the account is used", "account", account,
+			"share", v.share, "error", err)
+		if failed := c.copyFiles(ctx, account, v, withKey); failed != nil {
+			err = fmt.Errorf("%w; with the key of the account: %w", err, failed)
+		} else {
+			err = nil
 		}
 	}
-	return statusOf(to.Copy(ctx, from, v.share), "copy share %s to %s", v.source.Share, v.share)
+	return statusOf(err, "copy share %s to %s", v.source.Share, v.share)
+}
+
+// account returns the storage account of a source.
+func (s *source) account() azure.ID { return s.id.Parent().Parent() }
+
+// copyFiles copies the files of a volume's source as the parameters say.
+func (c *Controller) copyFiles(ctx context.Context, account azure.ID, v volume, p share.Parameters) error {
+	to, err := c.data.of(ctx, account, p)
+	if err != nil {
+		return err
+	}
+	from := CopySource{Share: v.source.Share, Snapshot: v.source.time}
+	if other := v.source.account(); !other.Equal(account) {
+		if from.Service, err = c.data.of(ctx, other, p); err != nil {
+			return err
+		}
+	}
+	return to.Copy(ctx, from, v.share)
 }
 
 // createWithSecret creates a share with the key in the request's secret. Nothing else is needed of Azure.
