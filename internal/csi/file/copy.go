@@ -3,6 +3,8 @@ package file
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
@@ -77,19 +79,43 @@ func (v volume) checkSource() error {
 }
 
 // fill copies the source of a volume to its share. A request that is repeated goes on with the copy; success means that
-// every file was copied.
+// every file was copied. If the identity of the driver may not read or write files, the key of the account is used. A source in
+// another account always needs its key, with which the driver signs the URLs of files.
 func (c *Controller) fill(ctx context.Context, account azure.ID, v volume) error {
-	to, err := c.data.of(ctx, account, v.parameters)
-	if err != nil {
-		return csi.Status(err, "copy share %s", v.source.Share)
+	withKey := v.parameters
+	withKey.DataPlane = "true"
+	if !byIdentity(v.parameters) || !v.source.account().Equal(account) {
+		return statusOf(c.copyFiles(ctx, account, v, withKey), "copy share %s to %s", v.source.Share, v.share)
 	}
-	from := CopySource{Share: v.source.Share, Snapshot: v.source.time}
-	if other := v.source.id.Parent().Parent(); !other.Equal(account) {
-		if from.Service, err = c.data.of(ctx, other, v.parameters); err != nil {
-			return csi.Status(err, "copy share %s", v.source.Share)
+	err := c.copyFiles(ctx, account, v, v.parameters)
+	if e, ok := errors.AsType[*azure.Error](err); ok && e.Code == "AuthorizationPermissionMismatch" {
+		c.config.Log.WarnContext(ctx, "the identity of the driver may not copy files: the key of the account is used", "account", account,
+			"share", v.share, "error", err)
+		if failed := c.copyFiles(ctx, account, v, withKey); failed != nil {
+			err = fmt.Errorf("%w; with the key of the account: %w", err, failed)
+		} else {
+			err = nil
 		}
 	}
-	return csi.Status(to.Copy(ctx, from, v.share), "copy share %s to %s", v.source.Share, v.share)
+	return statusOf(err, "copy share %s to %s", v.source.Share, v.share)
+}
+
+// account returns the storage account of a source.
+func (s *source) account() azure.ID { return s.id.Parent().Parent() }
+
+// copyFiles copies the files of a volume's source as the parameters say.
+func (c *Controller) copyFiles(ctx context.Context, account azure.ID, v volume, p share.Parameters) error {
+	to, err := c.data.of(ctx, account, p)
+	if err != nil {
+		return err
+	}
+	from := CopySource{Share: v.source.Share, Snapshot: v.source.time}
+	if other := v.source.account(); !other.Equal(account) {
+		if from.Service, err = c.data.of(ctx, other, p); err != nil {
+			return err
+		}
+	}
+	return to.Copy(ctx, from, v.share)
 }
 
 // createWithSecret creates a share with the key in the request's secret. Nothing else is needed of Azure.
@@ -111,7 +137,7 @@ func (c *Controller) createWithSecret(ctx context.Context, r *csispec.CreateVolu
 		err = c.data.create(ctx, files, v, v.size)
 	}
 	if err != nil {
-		return nil, csi.Status(err, "create share %s", v.share)
+		return nil, statusOf(err, "create share %s", v.share)
 	}
 	account := c.config.Cluster.AccountID(share.Volume{Group: v.request.Group().Group(), Account: credentials.Account})
 	return c.created(r, v, account, v.size), nil
@@ -128,24 +154,24 @@ func (c *Controller) snapshotByDataPlane(ctx context.Context, r *csispec.CreateS
 	credentials.Account = cmp.Or(v.Account, credentials.Account)
 	files, err := c.data.open(credentials, "")
 	if err != nil {
-		return nil, csi.Status(err, "snapshot %s", r.GetName())
+		return nil, statusOf(err, "snapshot %s", r.GetName())
 	}
 	of, at, err := files.FindSnapshot(ctx, r.GetName())
 	switch {
 	case err != nil && !azure.IsNotFound(err):
-		return nil, csi.Status(err, "snapshot %s", r.GetName())
+		return nil, statusOf(err, "snapshot %s", r.GetName())
 	case err == nil && of != v.Share:
 		return nil, status.Errorf(codes.AlreadyExists, "snapshot %s: a snapshot of this name exists, of share %s", r.GetName(), of)
 	case err != nil:
 		metadata := map[string]string{share.Initiator: r.GetName()}
 		maps.Copy(metadata, p.Metadata)
 		if at, err = files.Snapshot(ctx, v.Share, metadata); err != nil {
-			return nil, csi.Status(err, "snapshot %s", r.GetName())
+			return nil, statusOf(err, "snapshot %s", r.GetName())
 		}
 	}
 	quota, err := files.Quota(ctx, v.Share)
 	if err != nil {
-		return nil, csi.Status(err, "snapshot %s", r.GetName())
+		return nil, statusOf(err, "snapshot %s", r.GetName())
 	}
 	return &csispec.CreateSnapshotResponse{Snapshot: c.shown(r.GetSourceVolumeId(), taken{time: at}, quota)}, nil
 }

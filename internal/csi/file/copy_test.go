@@ -15,16 +15,23 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"kaz/internal/azure"
+	"kaz/internal/azure/storage"
 	"kaz/internal/csi/file"
 	"kaz/internal/emulator"
 	plane "kaz/internal/emulator/plane/file"
 	"kaz/internal/emulator/plane/token"
 	"kaz/internal/fileservice"
 	"kaz/internal/plan/parameter"
+	"kaz/internal/testkit"
 )
 
 // within sends all requests to one server, but those that refuse names.
@@ -43,6 +50,20 @@ func (w *within) Do(r *http.Request) (*http.Response, error) {
 	return w.Client.Do(r)
 }
 
+// driverObject is the object id of the driver's identity.
+const driverObject = "00000000-0000-0000-0000-0000000000d1"
+
+// identity signs in as an application.
+type identity struct {
+	tokens *token.Service
+	as     token.Application
+}
+
+func (i identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	t, err := i.tokens.Issue(i.as, "", "https://storage.azure.com/", time.Hour)
+	return azcore.AccessToken{Token: t.Text, ExpiresOn: t.Expires}, err
+}
+
 // withFiles gives a world the data plane of file shares.
 func (w *world) withFiles() *within {
 	w.t.Helper()
@@ -50,7 +71,9 @@ func (w *world) withFiles() *within {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Key: key, Log: slog.New(slog.DiscardHandler), World: w.Look})
+	driver := token.Application{ClientID: driverObject, ObjectID: driverObject}
+	tokens, err := token.New(token.Config{Tenant: emulator.DefaultTenant, Key: key, Log: slog.New(slog.DiscardHandler), World: w.Look,
+		Applications: []token.Application{driver}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -73,7 +96,7 @@ func (w *world) withFiles() *within {
 		}
 	})
 	transport := &within{Client: &http.Client{Transport: connections}}
-	w.config.Files = fileservice.Options{Transport: transport}.Open
+	w.config.Files = fileservice.Options{Transport: transport, Identity: identity{tokens, driver}}.Open
 	w.Controller = file.NewController(w.config)
 	w.dirOf = func(volume string) string {
 		for _, a := range service.Accounts() {
@@ -122,7 +145,7 @@ func tree() map[string]string {
 	return files
 }
 
-// TestCopies checks rows 45 and 47 to 49: clones and restored snapshots have every file, also in another account.
+// TestCopies checks rows 45 and 49: clones and restored snapshots have every file, also in another account.
 func TestCopies(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.withFiles()
@@ -177,6 +200,103 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// isCopy reports whether a request begins to copy a file.
+func isCopy(r *http.Request) bool {
+	for name := range r.Header { // the SDK writes names in small letters
+		if strings.EqualFold(name, "x-ms-copy-source") {
+			return r.Method == http.MethodPut
+		}
+	}
+	return false
+}
+
+// TestCopyUnderWay checks row 47: while a volume is copied, the same request is Aborted and begins no second copy. The request
+// after one that was given up completes the volume.
+func TestCopyUnderWay(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	transport := w.withFiles()
+	source := w.volume("pvc-source").GetVolumeId()
+	w.fill(source, tree())
+	begun, proceed := make(chan string, len(tree())), make(chan struct{})
+	transport.refuse = func(r *http.Request) bool {
+		if !isCopy(r) {
+			return false
+		}
+		begun <- r.URL.Path
+		select {
+		case <-proceed:
+		case <-r.Context().Done():
+		}
+		return false
+	}
+	r := request("pvc-copy")
+	r.VolumeContentSource = fromVolume(source)
+	ctx, giveUp := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.CreateVolume(ctx, r)
+		ended <- err
+	}()
+	for range atOnce {
+		<-begun
+	}
+	for range 2 {
+		_, err := w.CreateVolume(t.Context(), r)
+		wantCode(t, "47", err, codes.Aborted)
+	}
+	if len(begun) > 0 {
+		t.Error("a second copy was begun")
+	}
+	other := request("pvc-other")
+	if _, err := w.CreateVolume(t.Context(), other); err != nil {
+		t.Errorf("another volume: %v", err)
+	}
+	giveUp()
+	if code := status.Code(<-ended); code != codes.Canceled {
+		t.Errorf("a request that was given up: %s", code)
+	}
+	transport.refuse = nil
+	close(proceed)
+	made, err := w.CreateVolume(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.check("47", made.GetVolume().GetVolumeId(), tree())
+}
+
+// TestCopyWithoutRole checks row 48: where the identity of the driver may create shares and not read files, the copy is made with
+// the key of the account. An account that forbids keys makes the error name the missing permission.
+func TestCopyWithoutRole(t *testing.T) {
+	w := newWorld(t, emulator.Options{AccessControl: true})
+	w.withFiles()
+	w.Put(testkit.Group.Resource("Microsoft.Authorization/roleAssignments", "00000000-0000-0000-0000-0000000000f1"), map[string]any{
+		"properties": map[string]any{"principalId": driverObject, "principalType": "ServicePrincipal", "roleDefinitionId": "/subscriptions/" +
+			testkit.Subscription + "/providers/Microsoft.Authorization/roleDefinitions/b24988ac-6180-42a0-ab88-20f7382dd24c"}, // Contributor
+	})
+	source := w.volume("pvc-source").GetVolumeId()
+	w.fill(source, tree())
+	for name, class := range map[string][]string{"pvc-same": nil, "pvc-another": {"skuName", "Premium_LRS"}} {
+		r := request(name, append(class, "useDataPlaneAPI", "oauth")...)
+		r.VolumeContentSource = fromVolume(source)
+		made, err := w.CreateVolume(t.Context(), r)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		w.check(name, made.GetVolume().GetVolumeId(), tree())
+	}
+	account := testkit.Group.Resource(storage.Accounts, accountOf(source))
+	if _, err := w.Client.Patch(t.Context(), azure.Write{ID: account, Body: []byte(`{"properties":{"allowSharedKeyAccess":false}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	r := request("pvc-no-keys", "useDataPlaneAPI", "oauth", "storageAccount", accountOf(source))
+	r.VolumeContentSource = fromVolume(source)
+	_, err := w.again().CreateVolume(t.Context(), r)
+	wantCode(t, "an account without keys", err, codes.Aborted)
+	if err == nil || !strings.Contains(err.Error(), "AuthorizationPermissionMismatch") {
+		t.Errorf("%v does not name the missing permission", err)
+	}
+}
+
 // atOnce is how many files the driver copies at a time.
 const atOnce = 16
 
@@ -192,11 +312,7 @@ func TestPartialCopy(t *testing.T) {
 	transport.refuse = func(r *http.Request) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		copies := false
-		for name := range r.Header { // the SDK writes names in small letters
-			copies = copies || strings.EqualFold(name, "x-ms-copy-source")
-		}
-		if r.Method != http.MethodPut || !copies {
+		if !isCopy(r) {
 			return false
 		}
 		if broken && strings.HasSuffix(r.URL.Path, "/many/f7") {

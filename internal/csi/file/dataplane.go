@@ -21,7 +21,7 @@ type dataPlane struct {
 // of opens the file service of an account.
 func (d dataPlane) of(ctx context.Context, account azure.ID, p share.Parameters) (FileService, error) {
 	host := d.config.Cluster.Host(account.Name(), p.EndpointSuffix)
-	if strings.EqualFold(p.DataPlane, "oauth") {
+	if byIdentity(p) {
 		return d.config.Files(host, Credentials{Account: account.Name()})
 	}
 	key, err := d.keys.Of(ctx, account, p.LatestKey != nil && *p.LatestKey)
@@ -30,6 +30,9 @@ func (d dataPlane) of(ctx context.Context, account azure.ID, p share.Parameters)
 	}
 	return d.config.Files(host, Credentials{Account: account.Name(), Key: key})
 }
+
+// byIdentity reports whether a class asks for the data plane with the identity of the driver.
+func byIdentity(p share.Parameters) bool { return strings.EqualFold(p.DataPlane, "oauth") }
 
 // createIn creates a share in an account without Azure Resource Manager.
 func (d dataPlane) createIn(ctx context.Context, account azure.ID, v volume, size int64) error {

@@ -3,10 +3,12 @@ package node_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -16,10 +18,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/storage"
 	"kaz/internal/csi/file"
 	"kaz/internal/csi/file/node"
 	"kaz/internal/csi/mount"
+	"kaz/internal/emulator"
 	"kaz/internal/plan/share"
+	"kaz/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,6 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type shares struct {
 	dir    string
 	fail   error
+	mu     sync.Mutex
 	mounts []share.Mount
 	given  []file.Credentials
 }
@@ -36,7 +42,9 @@ func (s *shares) Mount(_ context.Context, m share.Mount, target string, c file.C
 	if s.fail != nil {
 		return s.fail
 	}
+	s.mu.Lock()
 	s.mounts, s.given = append(s.mounts, m), append(s.given, c)
+	s.mu.Unlock()
 	return syscall.Mount(s.dir, target, "", syscall.MS_BIND, "")
 }
 
@@ -222,6 +230,40 @@ func TestKeyFromAzure(t *testing.T) {
 	}
 }
 
+// TestManyMountsOfAnAccount checks row 84: mounts at the same time that need the key of one account read it from Azure once.
+func TestManyMountsOfAnAccount(t *testing.T) {
+	cloud := testkit.NewAzure(t, emulator.Options{}, 0)
+	account := testkit.Group.Resource(storage.Accounts, "acct")
+	cloud.Put(account, map[string]any{"location": testkit.Location, "kind": "StorageV2", "sku": map[string]any{"name": "Standard_LRS"}})
+	cloud.Forget()
+	w := newWorld(t, func(c *node.Config) {
+		c.Key = file.NewKeys(cloud.Client).Of
+		c.Cluster.Subscription, c.Cluster.ResourceGroup = testkit.Subscription, testkit.ResourceGroup
+	})
+	const mounts = 20
+	var group sync.WaitGroup
+	for i := range mounts {
+		path := w.path(fmt.Sprintf("stage-%d", i))
+		group.Go(func() {
+			if err := w.stage(fmt.Sprintf("%s#acct#share%d###apps", testkit.ResourceGroup, i), path, capability()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if requests := cloud.Requests(); len(requests) != 1 || !strings.HasSuffix(requests[0].Path, "/listKeys") {
+		t.Errorf("%d requests, want one for the keys: %v", len(requests), requests)
+	}
+	if len(w.shares.given) != mounts {
+		t.Fatalf("%d mounts, want %d", len(w.shares.given), mounts)
+	}
+	for _, c := range w.shares.given {
+		if c.Account != "acct" || c.Key == "" || c.Key != w.shares.given[0].Key {
+			t.Errorf("a mount with credentials of %q, key given: %t", c.Account, c.Key != "")
+		}
+	}
+}
+
 func (w *world) publish(staging, target string, change func(*csispec.NodePublishVolumeRequest)) error {
 	r := &csispec.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: capability()}
 	if change != nil {
@@ -264,6 +306,70 @@ func TestPublish(t *testing.T) {
 	}
 	if _, err := os.Stat(target); !os.IsNotExist(err) {
 		t.Errorf("the path of the pod remains: %v", err)
+	}
+}
+
+// deadMount mounts a file system at a path whose server ends at once, so that the path cannot be read.
+func (w *world) deadMount(path string) {
+	w.t.Helper()
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	server, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		w.t.Skipf("dead mounts need FUSE: %v", err)
+	}
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", server.Fd())
+	if err := errors.Join(syscall.Mount("dead", path, "fuse", 0, options), server.Close()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.wantDead("a mount without a server", path)
+}
+
+// wantDead checks that a dead mount is still at a path.
+func (w *world) wantDead(what, path string) {
+	w.t.Helper()
+	if _, err := os.ReadDir(path); !errors.Is(err, syscall.ENOTCONN) {
+		w.t.Errorf("%s: %s: %v, want the dead mount", what, path, err)
+	}
+}
+
+// TestDeadMounts checks row 71: staging replaces a dead mount. Publishing does not unmount it, as the pod would then write to the
+// node's own file system.
+func TestDeadMounts(t *testing.T) {
+	w := newWorld(t, nil)
+	staging, target, other := w.path("stage"), w.path("pod/volume"), w.path("other/volume")
+	w.deadMount(staging)
+	err := w.publish(staging, other, nil)
+	wantCode(t, "a dead mount at the staging path", err, codes.Internal)
+	w.wantDead("publish", staging)
+	if err := w.stage(id, staging, capability()); err != nil || len(w.shares.mounts) != 1 {
+		t.Fatalf("stage: %v, %d mounts", err, len(w.shares.mounts))
+	}
+	if _, err := os.ReadDir(staging); err != nil {
+		t.Errorf("stage: the mount still cannot be read: %v", err)
+	}
+	w.deadMount(target)
+	for what, change := range map[string]func(*csispec.NodePublishVolumeRequest){
+		"publish": nil,
+		"publish inline": func(r *csispec.NodePublishVolumeRequest) {
+			r.VolumeContext = map[string]string{"csi.storage.k8s.io/ephemeral": "true", "csi.storage.k8s.io/pod.namespace": "apps",
+				"shareName": "share1", "secretName": "s"}
+		},
+		"publish with a token": func(r *csispec.NodePublishVolumeRequest) {
+			r.VolumeContext = map[string]string{"mountWithWorkloadIdentityToken": "true", "clientID": "c-1"}
+			r.Secrets = map[string]string{"csi.storage.k8s.io/serviceAccount.tokens": `{"api://AzureADTokenExchange":{"token":"token"}}`}
+		},
+	} {
+		err := w.publish(staging, target, change)
+		wantCode(t, what, err, codes.Internal)
+		if err != nil && !strings.Contains(err.Error(), "it stays mounted: delete the pod") {
+			t.Errorf("%s: %v does not say what to do", what, err)
+		}
+		w.wantDead(what, target)
+	}
+	if len(w.shares.mounts) != 1 {
+		t.Errorf("publish: %d mounts, want 1", len(w.shares.mounts))
 	}
 }
 

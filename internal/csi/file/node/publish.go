@@ -90,14 +90,17 @@ func (n *Node) checkSingle(v *volume, r *csispec.NodePublishVolumeRequest) error
 // write to the node's own file system.
 func (n *Node) whole(path string) (bool, error) {
 	mounted, err := n.config.Mounts.Mounted(path)
-	if err != nil || !mounted {
+	if err == nil && !mounted {
+		return false, nil
+	}
+	fault, unknown := mount.Check(path)
+	switch {
+	case unknown == nil && fault != nil && fault.Lost:
+		return true, status.Errorf(codes.Internal, "path %s: %s; it stays mounted: delete the pod", path, fault.Message)
+	case err != nil:
 		return mounted, csi.Status(err, "path %s", path)
 	}
-	fault, err := mount.Check(path)
-	if err == nil && fault != nil && fault.Lost {
-		return true, status.Errorf(codes.Internal, "path %s: %s; it stays mounted: delete the pod", path, fault.Message)
-	}
-	return true, csi.Status(err, "path %s", path)
+	return true, csi.Status(unknown, "path %s", path)
 }
 
 // publishWithToken mounts a share at the path of a pod with the token of its service account, and renews the token of one that
