@@ -18,6 +18,10 @@ import (
 // cloud-controller-manager's period of 5 s.
 const machineGone = 90 * time.Second
 
+// routeBack covers the 120 s for which the cloud-controller-manager trusts what it read of the route table
+// (routeTableCacheTTLInSeconds), its period of 10 s, and its write.
+const routeBack = (120 + 10 + 20) * time.Second
+
 // machines grows the scale set, deletes a machine, and stops and starts another one, all through
 // Azure. It checks nodes, routes and members of the backend pool.
 func machines(c *cluster) {

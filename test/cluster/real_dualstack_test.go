@@ -99,7 +99,7 @@ func podsAndIPv6Routes(c *cluster) {
 	if _, err := c.askFrom(tools, url4); err != nil {
 		c.t.Errorf("without the IPv6 route the pod is not reached by IPv4: %v", err)
 	}
-	took := wait(c.t, machineGone, "the IPv6 route's return", func() string {
+	took := wait(c.t, routeBack, "the IPv6 route's return", func() string {
 		_, err := c.askFrom(tools, url6)
 		return reason(err)
 	})

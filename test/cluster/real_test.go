@@ -333,7 +333,7 @@ func podsAndRoutes(c *cluster) {
 		}
 		return ""
 	})
-	took := wait(c.t, machineGone, "the route's return", func() string {
+	took := wait(c.t, routeBack, "the route's return", func() string {
 		_, err := c.askFrom(tools, url)
 		return reason(err)
 	})
