@@ -22,7 +22,10 @@ import (
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -126,6 +129,17 @@ func (w *world) json(name string, content any) string {
 	return w.file(name, string(text))
 }
 
+// kubeconfigOf returns the path of a kubeconfig for an API server.
+func (w *world) kubeconfigOf(url string) string {
+	w.t.Helper()
+	return w.json("kubeconfig", map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": url}}},
+		"contexts": []any{map[string]any{"name": "c", "context": map[string]any{"cluster": "c", "user": "u"}}},
+		"users":    []any{map[string]any{"name": "u", "user": map[string]any{}}},
+	})
+}
+
 // startAPIServer serves one Node and the objects of the test, and returns a kubeconfig.
 func (w *world) startAPIServer(machine azure.ID) string {
 	w.t.Helper()
@@ -163,13 +177,11 @@ func (w *world) startAPIServer(machine azure.ID) string {
 		}
 	}))
 	w.t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	return w.json("kubeconfig", map[string]any{
-		"apiVersion": "v1", "kind": "Config", "current-context": "c",
-		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": server.URL}}},
-		"contexts": []any{map[string]any{"name": "c", "context": map[string]any{"cluster": "c", "user": "u"}}},
-		"users":    []any{map[string]any{"name": "u", "user": map[string]any{}}},
-	})
+	return w.kubeconfigOf(server.URL)
 }
+
+// soon is how often the tests look whether a program serves: gRPC itself waits a second after its first attempt.
+var soon = backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond}
 
 // start runs the program until the test ends, and returns a connection to its socket and the way to end it.
 func (w *world) start(args ...string) (*grpc.ClientConn, func() error) {
@@ -206,7 +218,8 @@ func (w *world) startProcess(args ...string) (*grpc.ClientConn, *os.Process, fun
 		ended <- err
 		return err
 	}
-	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: soon, MinConnectTimeout: time.Second}))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -396,6 +409,58 @@ func TestProgramThatCannotSignIn(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 }
+
+// TestControllerWithoutAPIServer checks row 200: a controller that cannot watch the Kubernetes API serves its socket at once, says
+// that it is not ready, and answers Unavailable where it needs a Node. Volumes are created and deleted as ever.
+func TestControllerWithoutAPIServer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are never accepted
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for name, address := range map[string]string{"refuses connections": freeAddress(t), "does not answer": silent.Addr().String()} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.kubeconfig = w.kubeconfigOf("http://" + address)
+			began := time.Now()
+			connection, stop := w.start("--mode=controller")
+			answer, err := csispec.NewIdentityClient(connection).Probe(t.Context(), &csispec.ProbeRequest{}, grpc.WaitForReady(true))
+			served := time.Since(began)
+			if err != nil || answer.GetReady().GetValue() {
+				t.Errorf("%v, %v, want not ready", answer, err)
+			}
+			limit := 2 * time.Second
+			if raceDetector() {
+				limit *= 5 // the other driver waits 30 s
+			}
+			if t.Logf("served after %s", served); served > limit {
+				t.Errorf("served after %s, want at most %s", served, limit)
+			}
+			controller := csispec.NewControllerClient(connection)
+			id := w.create(controller, "pvc-1")
+			ctx, end := context.WithTimeout(t.Context(), attacherTimeout)
+			defer end()
+			_, attachErr := controller.ControllerPublishVolume(ctx, &csispec.ControllerPublishVolumeRequest{
+				VolumeId: id, NodeId: nodeName, VolumeCapability: writer(), VolumeContext: map[string]string{"requestedsizegib": "1"},
+			})
+			_, detachErr := controller.ControllerUnpublishVolume(ctx, &csispec.ControllerUnpublishVolumeRequest{VolumeId: id, NodeId: nodeName})
+			for what, err := range map[string]error{"attach": attachErr, "detach": detachErr} {
+				if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "not been read from the Kubernetes API yet") {
+					t.Errorf("%s: %v, want Unavailable", what, err)
+				}
+			}
+			if _, err := controller.DeleteVolume(t.Context(), &csispec.DeleteVolumeRequest{VolumeId: id}); err != nil {
+				t.Error(err)
+			}
+			if err := stop(); err != nil {
+				t.Errorf("SIGTERM: %v", err)
+			}
+		})
+	}
+}
+
+// attacherTimeout is the deadline that external-attacher gives its requests.
+const attacherTimeout = 15 * time.Second
 
 // TestNodeProgram checks that the node service needs neither a cloud configuration nor Azure to serve.
 func TestNodeProgram(t *testing.T) {

@@ -3,6 +3,7 @@ package disk_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -119,6 +120,47 @@ func TestOneRequestForAMachine(t *testing.T) {
 		}
 		if writes := w.Writes(); len(writes) != 1 {
 			t.Errorf("%d disks go and as many come: %v", slots, writes)
+		}
+	})
+}
+
+// TestMoreDisksThanSlots checks rows 98 and 194: of six disks that come at once to a machine with four free slots, four are attached
+// with one request. The others are refused with the limit of the machine, and are attached when there is room.
+func TestMoreDisksThanSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1, Seed: 1})
+		var volumes []string
+		for i := range slots + 2 {
+			volumes = append(volumes, w.volume("v"+strconv.Itoa(i)))
+		}
+		w.Forget()
+		var attached, refused []string
+		for i, err := range together(volumes, func(v string) error { _, err := w.publish(w.Controller, v, "a"); return err }) {
+			if err == nil {
+				attached = append(attached, volumes[i])
+				continue
+			}
+			refused = append(refused, volumes[i])
+			wantCode(t, "194", err, codes.ResourceExhausted)
+			want := fmt.Sprintf("attach v%d: machine a has the %d data disks that its size allows", i, slots)
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("194: %v, want %q", err, want)
+			}
+		}
+		at := w.attached("a")
+		for _, v := range attached {
+			if !slices.Contains(slices.Collect(maps.Values(at)), azure.ID(v).Name()) {
+				t.Errorf("194: %s is not among %v", azure.ID(v).Name(), at)
+			}
+		}
+		if len(at) != slots || len(attached) != slots || len(refused) != 2 || len(w.Writes()) != 1 {
+			t.Fatalf("194: machine a has %v, %d were refused, writes %v, want %d disks and one write", at, len(refused), w.Writes(), slots)
+		}
+		if err := w.unpublish(w.Controller, attached[0], "a"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.publish(w.Controller, refused[0], "a"); err != nil {
+			t.Errorf("194: a slot is free, and %v", err)
 		}
 	})
 }

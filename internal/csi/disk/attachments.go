@@ -11,7 +11,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	storageinformers "k8s.io/client-go/informers/storage/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -52,16 +53,20 @@ const byNode = "node"
 
 // NewAttachments watches the VolumeAttachments and persistent volumes until ctx ends. It does not wait for the first list.
 func NewAttachments(ctx context.Context, client kubernetes.Interface, driver string) (*Attachments, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(onlyDisks))
 	a := &Attachments{
 		driver: driver, client: client,
-		attachments: factory.Storage().V1().VolumeAttachments().Informer(), volumes: factory.Core().V1().PersistentVolumes().Informer(),
+		attachments: storageinformers.NewVolumeAttachmentInformer(client, 0, cache.Indexers{byNode: func(object any) ([]string, error) {
+			return []string{strings.ToLower(object.(*storagev1.VolumeAttachment).Spec.NodeName)}, nil
+		}}),
+		volumes: coreinformers.NewPersistentVolumeInformer(client, 0, cache.Indexers{}),
 	}
-	err := a.attachments.AddIndexers(cache.Indexers{byNode: func(object any) ([]string, error) {
-		return []string{strings.ToLower(object.(*storagev1.VolumeAttachment).Spec.NodeName)}, nil
-	}})
-	factory.StartWithContext(ctx)
-	return a, err
+	for _, informer := range []cache.SharedIndexInformer{a.attachments, a.volumes} {
+		if err := informer.SetTransform(onlyDisks); err != nil {
+			return nil, err
+		}
+		go informer.RunWithContext(ctx)
+	}
+	return a, nil
 }
 
 // Synced returns nil once the watches have read all objects.
@@ -195,7 +200,7 @@ func (a *Attachments) handleOf(ctx context.Context, attachment *storagev1.Volume
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read persistent volume %s: %w", name, err)
+		return "", unread(err, "persistent volume %s", name)
 	}
 	return a.handle(&volume.Spec), nil
 }
@@ -215,7 +220,7 @@ func (a *Attachments) newest(ctx context.Context, disk azure.ID, node string) (*
 			return attachment, nil
 		}
 		if !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("read the VolumeAttachment of %s at node %s: %w", disk.Name(), node, err)
+			return nil, unread(err, "the VolumeAttachment of %s at node %s", disk.Name(), node)
 		}
 	}
 	return nil, nil
@@ -248,7 +253,7 @@ func (a *Attachments) node(ctx context.Context, name string) (*corev1.Node, erro
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read node %s: %w", name, err)
+		return nil, unread(err, "node %s", name)
 	}
 	return node, nil
 }

@@ -2,14 +2,13 @@ package disk
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -50,22 +49,23 @@ const byMachine = "machine"
 
 // NewKubernetesNodes watches the Node objects until ctx ends. It does not wait for the first list.
 func NewKubernetesNodes(ctx context.Context, client kubernetes.Interface) (*KubernetesNodes, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(onlyProviderID))
-	n := &KubernetesNodes{client: client, informer: factory.Core().V1().Nodes().Informer()}
-	err := n.informer.AddIndexers(cache.Indexers{byMachine: func(object any) ([]string, error) {
+	informer := coreinformers.NewNodeInformer(client, 0, cache.Indexers{byMachine: func(object any) ([]string, error) {
 		if machine, ok := machineOf(object.(*corev1.Node)); ok {
 			return []string{machine.Key()}, nil
 		}
 		return nil, nil
 	}})
-	factory.StartWithContext(ctx)
-	return n, err
+	if err := informer.SetTransform(onlyProviderID); err != nil {
+		return nil, err
+	}
+	go informer.RunWithContext(ctx)
+	return &KubernetesNodes{client: client, informer: informer}, nil
 }
 
 // Synced returns an error until the Node objects are known.
 func (n *KubernetesNodes) Synced(context.Context) error {
 	if !n.informer.HasSynced() {
-		return errors.New("the nodes have not been read from the Kubernetes API yet")
+		return &azure.Error{Kind: azure.Unavailable, Message: "the nodes have not been read from the Kubernetes API yet"}
 	}
 	return nil
 }
@@ -104,14 +104,22 @@ func (n *KubernetesNodes) node(ctx context.Context, name string) (*corev1.Node, 
 			return node, nil
 		}
 	}
+	if err := n.Synced(ctx); err != nil {
+		return nil, err // without waiting for an API server that may not answer
+	}
 	node, err := n.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, &azure.Error{Kind: azure.NotFound, Message: "there is no node " + name, Cause: err}
 	case err != nil:
-		return nil, fmt.Errorf("read node %s: %w", name, err)
+		return nil, unread(err, "node %s", name)
 	}
 	return node, nil
+}
+
+// unread is the error of an object that could not be read from the Kubernetes API. Callers ask again.
+func unread(err error, format string, args ...any) error {
+	return &azure.Error{Kind: azure.Unavailable, Message: "read " + fmt.Sprintf(format, args...), Cause: err}
 }
 
 // Node implements [Nodes].

@@ -189,6 +189,34 @@ func TestSharedDisk(t *testing.T) {
 	}
 }
 
+// TestValidateCapabilities checks rows 68 and 69: a mode that a volume cannot have is not confirmed, and the answer says why.
+func TestValidateCapabilities(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	validate := func(volume string, capabilities ...*csispec.VolumeCapability) (*csispec.ValidateVolumeCapabilitiesResponse, error) {
+		return w.ValidateVolumeCapabilities(t.Context(), &csispec.ValidateVolumeCapabilitiesRequest{
+			VolumeId: volume, VolumeCapabilities: capabilities,
+		})
+	}
+	_, err := validate(string(testkit.Group)+"/providers/Microsoft.Compute/disks/none", writer())
+	wantCode(t, "68", err, codes.NotFound)
+	v := w.volume("v")
+	if answer, err := validate(v, writer()); err != nil || len(answer.GetConfirmed().GetVolumeCapabilities()) != 1 || answer.GetMessage() != "" {
+		t.Errorf("a mode that the volume can have: %v, %v", answer, err)
+	}
+	unknown := writer()
+	unknown.AccessMode.Mode = csispec.VolumeCapability_AccessMode_UNKNOWN
+	for message, wrong := range map[string]*csispec.VolumeCapability{
+		"use volumeMode Block": many(false), "maxShares of 2 or more": many(true), "UNKNOWN": unknown,
+	} {
+		for _, capabilities := range [][]*csispec.VolumeCapability{{wrong}, {writer(), wrong}} {
+			answer, err := validate(v, capabilities...)
+			if err != nil || answer.GetConfirmed() != nil || !strings.Contains(answer.GetMessage(), message) {
+				t.Errorf("69: %v, %v, want a message with %q", answer, err, message)
+			}
+		}
+	}
+}
+
 // TestListVolumes checks rows 71, 72 and 74.
 func TestListVolumes(t *testing.T) {
 	w := newWorld(t, emulator.Options{})

@@ -4,13 +4,19 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"kaz/internal/azure"
 	"kaz/internal/csi/disk"
+	"kaz/internal/emulator"
 	plandisk "kaz/internal/plan/disk"
+	"kaz/internal/testkit"
 )
 
 // skus answers lists of SKUs.
@@ -54,4 +60,32 @@ func TestSizes(t *testing.T) {
 		check("a failed list", "Standard_New", 0, plandisk.Speed{}, 3)
 		check("what was known", "Standard_D4s_v3", 8, known, 3)
 	})
+}
+
+// TestLimitOfASize checks row 99: the driver has no table of sizes. The limit of a machine is what Azure's list of SKUs says of its
+// size, and a disk beyond it is refused without a request to the machine.
+func TestLimitOfASize(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	sizes := disk.NewSizes(w.Client.Fresh(), testkit.Subscription, testkit.Location, slog.New(slog.DiscardHandler))
+	const said = 4 // of Standard_D2s_v5, the size of the machines
+	if got := sizes.DataDisks(t.Context(), "Standard_D2s_v5"); got != said {
+		t.Fatalf("Azure lists %d data disks, want %d", got, said)
+	}
+	c := disk.NewController(disk.Config{
+		Name: disk.DefaultName, Azure: fresh{w.Client.Fresh(), w.Client}, Nodes: &w.nodes, Cluster: cluster(),
+		Limit: sizes.DataDisks, Log: slog.New(slog.DiscardHandler),
+	})
+	defer c.Close()
+	for i := range said {
+		if _, err := w.publish(c, w.volume("v"+strconv.Itoa(i)), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beyond := w.volume("beyond")
+	w.Forget()
+	_, err := w.publish(c, beyond, "a")
+	wantCode(t, "99", err, codes.ResourceExhausted)
+	if err == nil || !strings.Contains(err.Error(), "attach beyond: machine a has the 4 data disks that its size allows") || len(w.Writes()) > 0 {
+		t.Errorf("99: %v, writes %v", err, w.Writes())
+	}
 }

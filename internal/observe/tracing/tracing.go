@@ -6,13 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/trace/noop"
-	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/apis/apiserver/install"
 	"k8s.io/component-base/tracing"
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 )
@@ -27,7 +32,7 @@ func Open(ctx context.Context, path, program, version string) (*Tracing, error) 
 	if path == "" {
 		return &Tracing{tracing.NewNoopTracerProvider()}, nil
 	}
-	c, err := options.ReadTracingConfiguration(path)
+	c, err := readConfiguration(path)
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
@@ -41,7 +46,26 @@ func Open(ctx context.Context, path, program, version string) (*Tracing, error) 
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
 	otel.SetTracerProvider(provider)
+	// The instrumentation of gRPC keeps metrics that nothing reads: go.opentelemetry.io/contrib issue 5190.
+	otel.SetMeterProvider(metricnoop.NewMeterProvider())
 	return &Tracing{provider}, nil
+}
+
+// readConfiguration reads a TracingConfiguration as the API server does. The API server's own function is not used: its package
+// is most of an API server, and makes a program larger by 15 MB of resident memory.
+func readConfiguration(path string) (*tracingapi.TracingConfiguration, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	var c apiserver.TracingConfiguration
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder()
+	if err := runtime.DecodeInto(decoder, text, &c); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", path, err)
+	}
+	return &c.TracingConfiguration, nil
 }
 
 // Close exports the remaining spans, for at most a few seconds, and ends tracing.

@@ -76,7 +76,7 @@ func parameters() []parameter.Key[Parameters] {
 		{Name: "kind", Read: parameter.Ignored[Parameters]},
 		{Name: "enableAsyncAttach", Read: parameter.Ignored[Parameters]},
 		{Name: "zoned", Read: parameter.Ignored[Parameters]},
-		{Name: "attachDiskInitialDelay", Read: parameter.Ignored[Parameters]},
+		{Name: "attachDiskInitialDelay", Read: readDelay}, // no effect either, but the other driver refuses what is no number
 		{Name: "useragent", Read: parameter.Ignored[Parameters]},
 		{Name: "perfProfile", Read: readProfile},
 	}
@@ -229,6 +229,12 @@ func readSectorSize(p *Parameters, value string) error {
 func readWriteAccelerator(p *Parameters, value string) error {
 	p.WriteAccelerator = strings.EqualFold(value, "true")
 	return nil
+}
+
+// readDelay checks a delay in milliseconds.
+func readDelay(p *Parameters, value string) error {
+	var ignored *int64
+	return number(func(*Parameters) **int64 { return &ignored }, 0)(p, value)
 }
 
 func readMaxShares(p *Parameters, value string) error {
