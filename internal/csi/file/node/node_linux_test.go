@@ -467,7 +467,7 @@ func TestKernel(t *testing.T) {
 	}
 	visible, err := os.ReadFile(filepath.Join(dir, "visible"))
 	if err != nil || !strings.Contains(string(visible), "username=acct,ro") || strings.Contains(string(visible), "secret-key") {
-		t.Errorf("defect 17: arguments and environment: %s, %v", visible, err)
+		t.Errorf("defect 17: arguments or environment have the key, or not the options: %.120s, %v", visible, err)
 	}
 	if read, err := os.ReadFile(filepath.Join(dir, "read")); err != nil || string(read) != "secret-key" {
 		t.Errorf("the pipe has %d bytes, %v", len(read), err)
