@@ -343,7 +343,8 @@ func TestPartialCopy(t *testing.T) {
 	}
 }
 
-// TestDataPlane checks volumes of a class that has the key in a Secret, or asks for the data plane; rows 39, 51, 54 and 56.
+// TestDataPlane checks volumes of a class that has the key in a Secret, or asks for the data plane; rows 39, 51, 54 and 56,
+// defects 10 and 38.
 func TestDataPlane(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.withFiles()
@@ -401,6 +402,15 @@ func TestDataPlane(t *testing.T) {
 	planned := w.volume("pvc-plane", "useDataPlaneAPI", "true").GetVolumeId()
 	if calls := w.calls(); calls["PUT shares"] > 0 || w.share(planned).QuotaGiB != 10 {
 		t.Errorf("%v", calls)
+	}
+	tiered := w.volume("pvc-tier", "useDataPlaneAPI", "true", "shareAccessTier", "Hot").GetVolumeId()
+	fast := w.volume("pvc-fast", "useDataPlaneAPI", "true", "skuName", "PremiumV2_LRS", "provisionedIOPS", "5000",
+		"provisionedBandwidth", "300").GetVolumeId()
+	if s := w.share(tiered); s.AccessTier != "Hot" {
+		t.Errorf("defect 10: %+v", s)
+	}
+	if s := w.share(fast); s.IOPS == nil || *s.IOPS != 5000 || s.BandwidthMiBs == nil || *s.BandwidthMiBs != 300 {
+		t.Errorf("defect 10: %+v", s)
 	}
 }
 

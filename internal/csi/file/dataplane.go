@@ -44,8 +44,7 @@ func (d dataPlane) createIn(ctx context.Context, account azure.ID, v volume, siz
 }
 
 func (d dataPlane) create(ctx context.Context, files FileService, v volume, size int64) error {
-	wanted := v.parameters.Share(size, d.config.Name)
-	err := files.CreateShare(ctx, v.share, size, wanted.Metadata)
+	err := files.CreateShare(ctx, v.share, v.parameters.Share(size, d.config.Name))
 	if azure.KindOf(err) != azure.Exists {
 		return err
 	}
