@@ -414,6 +414,47 @@ func TestDataPlane(t *testing.T) {
 	}
 }
 
+// TestEndpointSuffix checks defect 22: with a key in a Secret, snapshots and deletions go to the server that the class names, too.
+func TestEndpointSuffix(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	transport := w.withFiles()
+	account := accountOf(w.volume("pvc-arm").GetVolumeId())
+	secret := w.secrets.values["default/azure-storage-account-"+account+"-secret"]
+	var hosts []string
+	transport.refuse = func(r *http.Request) bool {
+		hosts = append(hosts, r.URL.Host)
+		r.URL.Host, r.Host = account+".file.core.windows.net", "" // the server knows one suffix
+		return false
+	}
+	w.config.Azure = nil
+	c := w.again()
+	r := request("pvc-1", "storageEndpointSuffix", "core.example.net")
+	r.Secrets = secret
+	made, err := c.CreateVolume(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := made.GetVolume().GetVolumeId()
+	w.volumes = []file.Claimed{{Name: "pvc-1", Handle: id, Suffix: "core.example.net"}}
+	taken, err := c.CreateSnapshot(t.Context(), &csispec.CreateSnapshotRequest{Name: "s1", SourceVolumeId: id, Secrets: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot := taken.GetSnapshot().GetSnapshotId()
+	if _, err := c.DeleteSnapshot(t.Context(), &csispec.DeleteSnapshotRequest{SnapshotId: snapshot, Secrets: secret}); err != nil {
+		t.Error(err)
+	}
+	w.volumes[0].Released = true
+	if _, err := c.DeleteVolume(t.Context(), &csispec.DeleteVolumeRequest{VolumeId: id, Secrets: secret}); err != nil || w.exists(id) {
+		t.Errorf("%v, the share exists: %t", err, w.exists(id))
+	}
+	for _, host := range hosts {
+		if host != account+".file.core.example.net" {
+			t.Errorf("a request to %s", host)
+		}
+	}
+}
+
 func fromVolume(id string) *csispec.VolumeContentSource {
 	return &csispec.VolumeContentSource{Type: &csispec.VolumeContentSource_Volume{
 		Volume: &csispec.VolumeContentSource_VolumeSource{VolumeId: id},
