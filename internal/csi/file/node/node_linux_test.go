@@ -454,12 +454,12 @@ func (f mounterFunc) Mount(ctx context.Context, m share.Mount, target string, c 
 // does not outlive its request.
 func TestKernel(t *testing.T) {
 	dir := t.TempDir()
-	program := "#!/bin/sh\n{ echo \"$@\"; env; } > " + dir + "/visible\ncat <&3 > " + dir + "/read\necho $$ > " + dir + "/pid\n" +
-		"[ \"$2\" = quick ] || exec sleep 600\n"
+	program := "#!/bin/sh\n{ echo \"$@\"; env; } > " + dir + "/visible\ncat <&3 > " + dir + "/read\n" +
+		"[ \"$2\" = quick ] && exit\necho $$ > " + dir + "/pid\nexec sleep 600\n"
 	if err := os.WriteFile(filepath.Join(dir, "mount.cifs"), []byte(program), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	m := share.Mount{Source: "//acct.file.core.windows.net/share1", Type: "cifs", Options: []string{"ro"}}
 	key := file.Credentials{Account: "acct", Key: "secret-key"}
 	if err := (node.Kernel{}).Mount(t.Context(), m, "quick", key); err != nil {
@@ -472,27 +472,27 @@ func TestKernel(t *testing.T) {
 	if read, err := os.ReadFile(filepath.Join(dir, "read")); err != nil || string(read) != "secret-key" {
 		t.Errorf("the pipe has %d bytes, %v", len(read), err)
 	}
-	if err := os.Remove(filepath.Join(dir, "pid")); err != nil {
+	started := filepath.Join(dir, "pid")
+	if err := syscall.Mkfifo(started, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- node.Kernel{}.Mount(ctx, m, "slow", key) }()
-	var pid int
-	for range 1000 {
-		if text, err := os.ReadFile(filepath.Join(dir, "pid")); err == nil {
-			if pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
-				break
-			}
-		}
-		time.Sleep(10 * time.Millisecond)
+	text, err := os.ReadFile(started) // it waits for the program
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
 	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("defect 26: %v", err)
 	}
-	if err := syscall.Kill(pid, 0); pid == 0 || !errors.Is(err, syscall.ESRCH) {
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("defect 26: the mount program %d still runs: %v", pid, err)
 	}
 }
