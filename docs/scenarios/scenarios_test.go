@@ -297,3 +297,46 @@ func TestEngine(t *testing.T) {
 		}
 	}
 }
+
+// TestFiles checks the page of file shares: all tests that it names exist, and its second table has each defect of the other driver
+// with a test or with why there is none.
+func TestFiles(t *testing.T) {
+	all := repository(t)
+	text, err := os.ReadFile("files.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenarios, defects, _ := strings.Cut(string(text), "\n## Defects of others\n")
+	reason := regexp.MustCompile(`\b(not there: |no test yet\b)`)
+	next := 1
+	for i, table := range []string{scenarios, defects} {
+		for line := range strings.Lines(table) {
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+			if !strings.HasPrefix(line, "| ") || len(cells) < 3 {
+				continue
+			}
+			tests := cells[len(cells)-1]
+			found := 0
+			for _, name := range quoted.FindAllStringSubmatch(tests, -1) {
+				if !strings.Contains(name[1], ".Test") {
+					continue // a parameter
+				}
+				found++
+				if wrong := check(all, name[1]); wrong != "" {
+					t.Errorf("%s: %s", name[1], wrong)
+				}
+			}
+			number, err := strconv.Atoi(strings.TrimSpace(cells[0]))
+			if i == 0 || err != nil {
+				continue
+			}
+			if number != next || found == 0 && !reason.MatchString(tests) {
+				t.Errorf("defect %d: want defect %d here, with a test or why there is none", number, next)
+			}
+			next = number + 1
+		}
+	}
+	if next != 40 {
+		t.Errorf("%d defects, want 39", next-1)
+	}
+}

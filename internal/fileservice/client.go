@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azfile/share"
 
 	"kaz/internal/azure"
+	"kaz/internal/azure/storage"
 	"kaz/internal/plan/parameter"
 	planshare "kaz/internal/plan/share"
 )
@@ -65,8 +66,15 @@ type files struct {
 var _ Service = (*files)(nil)
 
 // CreateShare implements [Service].
-func (f *files) CreateShare(ctx context.Context, name string, quotaGiB int64, metadata map[string]string) error {
-	_, err := f.client.CreateShare(ctx, name, &service.CreateShareOptions{Quota: new(int32(quotaGiB)), Metadata: pointers(metadata)})
+func (f *files) CreateShare(ctx context.Context, name string, wanted storage.Share) error {
+	options := &service.CreateShareOptions{
+		Quota: new(int32(wanted.QuotaGiB)), Metadata: pointers(wanted.Metadata),
+		ShareProvisionedIops: wanted.IOPS, ShareProvisionedBandwidthMibps: wanted.BandwidthMiBs,
+	}
+	if wanted.AccessTier != "" {
+		options.AccessTier = new(share.AccessTier(wanted.AccessTier))
+	}
+	_, err := f.client.CreateShare(ctx, name, options)
 	return f.known(err, "create share "+name)
 }
 

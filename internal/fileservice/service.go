@@ -2,7 +2,11 @@
 // alone and copies files within the service, which Azure Resource Manager cannot. Layer L2.
 package fileservice
 
-import "context"
+import (
+	"context"
+
+	"kaz/internal/azure/storage"
+)
 
 // Credentials are the name and key of an account. Without a key the driver's identity is used.
 type Credentials struct{ Account, Key string }
@@ -12,7 +16,8 @@ type Open func(host string, c Credentials) (Service, error)
 
 // Service is the file service of an account. Errors are [*azure.Error].
 type Service interface {
-	CreateShare(ctx context.Context, name string, quotaGiB int64, metadata map[string]string) error
+	// CreateShare creates a share for SMB with the size, tier, performance and metadata of wanted.
+	CreateShare(ctx context.Context, name string, wanted storage.Share) error
 	// Quota returns the size of a share in GiB.
 	Quota(ctx context.Context, name string) (int64, error)
 	SetQuota(ctx context.Context, name string, quotaGiB int64) error

@@ -1,11 +1,13 @@
 package file_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 
+	"kaz/internal/azure"
 	"kaz/internal/azure/network"
 	"kaz/internal/azure/storage"
 	"kaz/internal/emulator"
@@ -144,6 +146,91 @@ func TestFullV2Account(t *testing.T) {
 	}
 	if len(accounts) != 2 {
 		t.Errorf("%v", accounts)
+	}
+}
+
+// TestAllAccountsFull checks defect 13: a request tries a few full accounts and ends. The next one finds its volume free.
+func TestAllAccountsFull(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	if err := w.SetFaults([]emulator.Fault{{Method: "PUT", Type: storage.Shares, Fault: emulator.FaultError, Status: 409,
+		Code: "TotalSharesProvisionedCapacityExceedsAccountLimit"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.CreateVolume(t.Context(), request("pvc-1"))
+	wantCode(t, "13", err, codes.ResourceExhausted)
+	if n := w.calls()["PUT shares"]; n != 5 {
+		t.Errorf("%d accounts were tried, want 5", n)
+	}
+	if err := w.SetFaults(nil); err != nil {
+		t.Fatal(err)
+	}
+	if v := w.volume("pvc-1"); !w.exists(v.GetVolumeId()) {
+		t.Error("the volume has no share")
+	}
+}
+
+// TestAccountsOfVolumes checks defect 12: createAccount gives each volume an account, and selectRandomMatchingAccount uses all that
+// fit, also in one minute.
+func TestAccountsOfVolumes(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	own := map[string]bool{}
+	for _, name := range []string{"pvc-1", "pvc-2", "pvc-3"} {
+		own[accountOf(w.volume(name, "createAccount", "true").GetVolumeId())] = true
+	}
+	if len(own) != 3 {
+		t.Errorf("createAccount: accounts %v, want 3", own)
+	}
+	w = newWorld(t, emulator.Options{})
+	for _, name := range []string{"aaone", "bbtwo", "ccthree"} {
+		w.account(name, "Standard_LRS", "StorageV2", nil, nil)
+	}
+	used := map[string]int{}
+	for i := range 30 {
+		used[accountOf(w.volume(fmt.Sprintf("pvc-%d", i), "selectRandomMatchingAccount", "true").GetVolumeId())]++
+	}
+	if len(used) != 3 || len(w.accounts()) != 3 {
+		t.Errorf("selectRandomMatchingAccount: volumes by account %v, want 3 accounts", used)
+	}
+}
+
+// TestNetworkOfAnotherSubscription checks defect 29: endpoint, zone and link are in the subscription of the network, and a link that
+// exists is used.
+func TestNetworkOfAnotherSubscription(t *testing.T) {
+	const second = "00000000-0000-0000-0000-0000000000a2"
+	w := newWorld(t, emulator.Options{Subscriptions: []emulator.Subscription{{ID: second, Tenant: emulator.DefaultTenant}}})
+	group := azure.GroupID(second, "net")
+	hub := group.Resource("Microsoft.Network/virtualNetworks", "hub")
+	w.Put(group, map[string]any{"location": testkit.Location})
+	w.Put(hub, map[string]any{"location": testkit.Location, "properties": map[string]any{
+		"addressSpace": map[string]any{"addressPrefixes": []string{"10.1.0.0/16"}},
+		"subnets":      []map[string]any{{"name": "nodes", "properties": map[string]any{"addressPrefix": "10.1.0.0/24"}}},
+	}})
+	zone := group.Resource(network.PrivateZones, "privatelink.file.core.windows.net")
+	w.Put(zone, map[string]any{"location": "global"})
+	w.Put(zone.Child("virtualNetworkLinks", "theirs"), map[string]any{"location": "global", "properties": map[string]any{
+		"virtualNetwork": map[string]any{"id": hub}, "registrationEnabled": false}})
+	w.config.Cluster.NetworkSubscription, w.config.Cluster.VNetGroup, w.config.Cluster.VNet = second, "net", "hub"
+	answer, err := w.again().CreateVolume(t.Context(), request("pvc-1", "networkEndpointType", "privateEndpoint", "vnetLinkName", "theirs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint := group.Resource(network.PrivateEndpoints, accountOf(answer.GetVolume().GetVolumeId())+"-pvtendpoint")
+	if e := testkit.Must[network.PrivateEndpoint](w.Azure, endpoint).Properties; !e.Subnet.ID.Equal(hub.Child("subnets", "nodes")) {
+		t.Errorf("the endpoint is in %s", e.Subnet.ID)
+	}
+	names := testkit.Must[network.PrivateZoneGroup](w.Azure, endpoint.Child("privateDnsZoneGroups", accountOf(answer.GetVolume().GetVolumeId())+"-dnszonegroup"))
+	if zones := names.Properties.Zones; len(zones) != 1 || !zones[0].Properties.Zone.Equal(zone) {
+		t.Errorf("%+v, want the zone %s", zones, zone)
+	}
+	if n := len(testkit.List[network.PrivateZone](w.Azure, testkit.Group, network.PrivateZones)); n != 0 {
+		t.Errorf("%d zones in the cluster's subscription", n)
+	}
+	if _, err := w.again().CreateVolume(t.Context(), request("pvc-nfs", "protocol", "nfs")); err != nil {
+		t.Error(err)
+	}
+	subnet := testkit.Must[network.Subnet](w.Azure, hub.Child("subnets", "nodes"))
+	if len(subnet.Properties.ServiceEndpoints) != 1 {
+		t.Errorf("service endpoints %v", subnet.Properties.ServiceEndpoints)
 	}
 }
 

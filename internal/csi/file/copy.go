@@ -1,7 +1,6 @@
 package file
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,8 +150,7 @@ func (c *Controller) snapshotByDataPlane(ctx context.Context, r *csispec.CreateS
 	if err != nil {
 		return nil, csi.Invalid("CreateSnapshot: %v", err)
 	}
-	credentials.Account = cmp.Or(v.Account, credentials.Account)
-	files, err := c.data.open(credentials, "")
+	files, err := c.data.openFor(ctx, credentials, r.GetSourceVolumeId(), v.Account)
 	if err != nil {
 		return nil, statusOf(err, "snapshot %s", r.GetName())
 	}

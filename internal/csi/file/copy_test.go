@@ -343,7 +343,8 @@ func TestPartialCopy(t *testing.T) {
 	}
 }
 
-// TestDataPlane checks volumes of a class that has the key in a Secret, or asks for the data plane; rows 39, 51, 54 and 56.
+// TestDataPlane checks volumes of a class that has the key in a Secret, or asks for the data plane; rows 39, 51, 54 and 56,
+// defects 10 and 38.
 func TestDataPlane(t *testing.T) {
 	w := newWorld(t, emulator.Options{})
 	w.withFiles()
@@ -401,6 +402,56 @@ func TestDataPlane(t *testing.T) {
 	planned := w.volume("pvc-plane", "useDataPlaneAPI", "true").GetVolumeId()
 	if calls := w.calls(); calls["PUT shares"] > 0 || w.share(planned).QuotaGiB != 10 {
 		t.Errorf("%v", calls)
+	}
+	tiered := w.volume("pvc-tier", "useDataPlaneAPI", "true", "shareAccessTier", "Hot").GetVolumeId()
+	fast := w.volume("pvc-fast", "useDataPlaneAPI", "true", "skuName", "PremiumV2_LRS", "provisionedIOPS", "5000",
+		"provisionedBandwidth", "300").GetVolumeId()
+	if s := w.share(tiered); s.AccessTier != "Hot" {
+		t.Errorf("defect 10: %+v", s)
+	}
+	if s := w.share(fast); s.IOPS == nil || *s.IOPS != 5000 || s.BandwidthMiBs == nil || *s.BandwidthMiBs != 300 {
+		t.Errorf("defect 10: %+v", s)
+	}
+}
+
+// TestEndpointSuffix checks defect 22: with a key in a Secret, snapshots and deletions go to the server that the class names, too.
+func TestEndpointSuffix(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	transport := w.withFiles()
+	account := accountOf(w.volume("pvc-arm").GetVolumeId())
+	secret := w.secrets.values["default/azure-storage-account-"+account+"-secret"]
+	var hosts []string
+	transport.refuse = func(r *http.Request) bool {
+		hosts = append(hosts, r.URL.Host)
+		r.URL.Host, r.Host = account+".file.core.windows.net", "" // the server knows one suffix
+		return false
+	}
+	w.config.Azure = nil
+	c := w.again()
+	r := request("pvc-1", "storageEndpointSuffix", "core.example.net")
+	r.Secrets = secret
+	made, err := c.CreateVolume(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := made.GetVolume().GetVolumeId()
+	w.volumes = []file.Claimed{{Name: "pvc-1", Handle: id, Suffix: "core.example.net"}}
+	taken, err := c.CreateSnapshot(t.Context(), &csispec.CreateSnapshotRequest{Name: "s1", SourceVolumeId: id, Secrets: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot := taken.GetSnapshot().GetSnapshotId()
+	if _, err := c.DeleteSnapshot(t.Context(), &csispec.DeleteSnapshotRequest{SnapshotId: snapshot, Secrets: secret}); err != nil {
+		t.Error(err)
+	}
+	w.volumes[0].Released = true
+	if _, err := c.DeleteVolume(t.Context(), &csispec.DeleteVolumeRequest{VolumeId: id, Secrets: secret}); err != nil || w.exists(id) {
+		t.Errorf("%v, the share exists: %t", err, w.exists(id))
+	}
+	for _, host := range hosts {
+		if host != account+".file.core.example.net" {
+			t.Errorf("a request to %s", host)
+		}
 	}
 }
 

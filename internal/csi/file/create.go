@@ -285,7 +285,7 @@ func (c *Controller) DeleteVolume(ctx context.Context, r *csispec.DeleteVolumeRe
 		return done, nil
 	}
 	if credentials, given := ReadSecret(r.GetSecrets()); given {
-		err = c.data.deleteShare(ctx, credentials, v)
+		err = c.data.deleteShare(ctx, credentials, r.GetVolumeId(), v)
 	} else if err = c.needAzure(r.GetVolumeId()); err == nil {
 		err = c.deleteShare(ctx, c.config.Cluster.ShareID(v))
 	}

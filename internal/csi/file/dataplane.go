@@ -44,8 +44,7 @@ func (d dataPlane) createIn(ctx context.Context, account azure.ID, v volume, siz
 }
 
 func (d dataPlane) create(ctx context.Context, files FileService, v volume, size int64) error {
-	wanted := v.parameters.Share(size, d.config.Name)
-	err := files.CreateShare(ctx, v.share, size, wanted.Metadata)
+	err := files.CreateShare(ctx, v.share, v.parameters.Share(size, d.config.Name))
 	if azure.KindOf(err) != azure.Exists {
 		return err
 	}
@@ -61,20 +60,37 @@ func (d dataPlane) open(credentials Credentials, suffix string) (FileService, er
 	return d.config.Files(d.config.Cluster.Host(credentials.Account, suffix), credentials)
 }
 
-// deleteShare deletes a share with the key in the request's secret.
-func (d dataPlane) deleteShare(ctx context.Context, credentials Credentials, v share.Volume) error {
-	credentials.Account = cmp.Or(v.Account, credentials.Account)
-	files, err := d.open(credentials, "")
+// openFor opens the file service of a volume's account by its key. volume is the id of the volume, whose persistent volume can name
+// the end of the server's name.
+func (d dataPlane) openFor(ctx context.Context, credentials Credentials, volume, account string) (FileService, error) {
+	credentials.Account = cmp.Or(account, credentials.Account)
+	suffix := ""
+	if d.config.Volumes != nil {
+		all, err := d.config.Volumes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range all {
+			if p.Handle == volume {
+				suffix = cmp.Or(suffix, p.Suffix)
+			}
+		}
+	}
+	return d.open(credentials, suffix)
+}
+
+// deleteShare deletes the share of a volume with the key in the request's secret.
+func (d dataPlane) deleteShare(ctx context.Context, credentials Credentials, volume string, v share.Volume) error {
+	files, err := d.openFor(ctx, credentials, volume, v.Account)
 	if err != nil {
 		return err
 	}
 	return files.DeleteShare(ctx, v.Share)
 }
 
-// deleteSnapshot deletes a snapshot with the key in the request's secret.
-func (d dataPlane) deleteSnapshot(ctx context.Context, credentials Credentials, s share.Snapshot) error {
-	credentials.Account = cmp.Or(s.Volume.Account, credentials.Account)
-	files, err := d.open(credentials, "")
+// deleteSnapshot deletes a snapshot of a volume with the key in the request's secret.
+func (d dataPlane) deleteSnapshot(ctx context.Context, credentials Credentials, volume string, s share.Snapshot) error {
+	files, err := d.openFor(ctx, credentials, volume, s.Volume.Account)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,8 @@ type Claimed struct {
 	Name, Handle string
 	// Released says that the volume is to be deleted.
 	Released bool
+	// Suffix is the end of the name of the volume's file server, "" for that of the cloud configuration.
+	Suffix string
 }
 
 // Volumes lists the persistent volumes of the driver.

@@ -241,7 +241,8 @@ func (c *Controller) DeleteSnapshot(ctx context.Context, r *csispec.DeleteSnapsh
 	}
 	defer release()
 	if credentials, given := ReadSecret(r.GetSecrets()); given {
-		err = c.data.deleteSnapshot(ctx, credentials, s)
+		volume, _, _ := strings.Cut(r.GetSnapshotId(), "#"+s.Time)
+		err = c.data.deleteSnapshot(ctx, credentials, volume, s)
 	} else if err = c.needAzure(r.GetSnapshotId()); err == nil {
 		id := c.config.Cluster.ShareID(s.Volume)
 		_, err = azure.Do(ctx, c.config.Azure, azure.Request{Verb: azure.Delete, ID: id, Header: map[string]string{headerSnapshot: s.Time}})

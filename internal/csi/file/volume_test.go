@@ -3,7 +3,9 @@ package file_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -236,6 +238,38 @@ func TestSnapshotsAreNotDoubled(t *testing.T) {
 	if err != nil || len(answer.GetEntries()) != 1 {
 		t.Errorf("%v, %v of %s", answer, err, id)
 	}
+}
+
+// TestSnapshotsAtOnce checks defect 39: requests for one name at the same time take one snapshot.
+func TestSnapshotsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, emulator.Options{Latency: 1})
+		v := w.volume("pvc-1").GetVolumeId()
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				if _, err := w.snapshot(v, "s1"); err != nil {
+					wantCode(t, "39", err, codes.Aborted)
+				}
+			})
+		}
+		group.Wait()
+		first, err := w.snapshot(v, "s1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			group.Go(func() {
+				if _, err := w.DeleteSnapshot(t.Context(), &csispec.DeleteSnapshotRequest{SnapshotId: first.GetSnapshotId()}); err != nil {
+					wantCode(t, "39 delete", err, codes.Aborted)
+				}
+			})
+			if answer, err := w.ListSnapshots(t.Context(), &csispec.ListSnapshotsRequest{SourceVolumeId: v}); err != nil || len(answer.GetEntries()) > 1 {
+				t.Errorf("%v, %v, want at most one snapshot", answer, err)
+			}
+		}
+		group.Wait()
+	})
 }
 
 // TestExpand checks rows 57 to 60.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kaz/internal/csi/file"
+	"kaz/internal/plan/parameter"
 )
 
 // Cluster is a cluster.
@@ -100,7 +101,10 @@ func (c Cluster) Volumes(ctx context.Context) ([]file.Claimed, error) {
 		}
 		released := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
 			(v.DeletionTimestamp != nil || v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed)
-		all = append(all, file.Claimed{Name: v.Name, Handle: v.Spec.CSI.VolumeHandle, Released: released})
+		all = append(all, file.Claimed{
+			Name: v.Name, Handle: v.Spec.CSI.VolumeHandle, Released: released,
+			Suffix: parameter.Lookup(v.Spec.CSI.VolumeAttributes, "storageEndpointSuffix"),
+		})
 	}
 	return all, nil
 }

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"go.uber.org/goleak"
@@ -373,6 +377,158 @@ func TestDeadMounts(t *testing.T) {
 	}
 }
 
+// hang mounts a file system at a path whose server does not answer until the returned function ends it.
+func (w *world) hang(path string) (end func()) {
+	w.t.Helper()
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	server, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		w.t.Skipf("servers that do not answer need FUSE: %v", err)
+	}
+	if err := syscall.Mount("hung", path, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", server)); err != nil {
+		w.t.Fatal(err)
+	}
+	return sync.OnceFunc(func() {
+		if err := syscall.Close(server); err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// TestStatisticsOfAHungServer checks defect 27: requests for the statistics of a volume end although its server does not answer,
+// and together hold one thread.
+func TestStatisticsOfAHungServer(t *testing.T) {
+	w := newWorld(t, nil)
+	path := w.path("pod/volume")
+	end := w.hang(path)
+	defer end()
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		_, err := w.NodeGetVolumeStats(ctx, &csispec.NodeGetVolumeStatsRequest{VolumeId: id, VolumePath: path})
+		cancel()
+		wantCode(t, "27", err, codes.DeadlineExceeded)
+	}
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	if n := strings.Count(string(stacks), "NodeGetVolumeStats.func1("); n != 1 {
+		t.Errorf("%d reads of the statistics wait, want 1", n)
+	}
+}
+
+// hanging mounts nothing until its context ends.
+type hanging struct{}
+
+func (hanging) Mount(ctx context.Context, _ share.Mount, _ string, _ file.Credentials) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestMountThatHangs checks defect 26: a mount that does not end is given up, and the volume can be staged later.
+func TestMountThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mounter node.Mounter = hanging{}
+		w := newWorld(t, func(c *node.Config) { c.Mounter = mounterFunc(func() node.Mounter { return mounter }) })
+		path := w.path("stage")
+		began := time.Now()
+		wantCode(t, "26", w.stage(id, path, capability()), codes.DeadlineExceeded)
+		if took := time.Since(began); took > 90*time.Second {
+			t.Errorf("the mount was given up after %s", took)
+		}
+		mounter = w.shares
+		if err := w.stage(id, path, capability()); err != nil || len(w.shares.mounts) != 1 {
+			t.Errorf("%v, %d mounts", err, len(w.shares.mounts))
+		}
+	})
+}
+
+// mounterFunc mounts with the mounter that it returns.
+type mounterFunc func() node.Mounter
+
+func (f mounterFunc) Mount(ctx context.Context, m share.Mount, target string, c file.Credentials) error {
+	return f().Mount(ctx, m, target, c)
+}
+
+// TestKernel checks defects 17 and 26: the mount program gets the key through a pipe and not as an argument or in a variable, and
+// does not outlive its request.
+func TestKernel(t *testing.T) {
+	dir := t.TempDir()
+	program := "#!/bin/sh\n{ echo \"$@\"; env; } > " + dir + "/visible\ncat <&3 > " + dir + "/read\n" +
+		"[ \"$2\" = quick ] && exit\necho $$ > " + dir + "/pid\nexec sleep 600\n"
+	if err := os.WriteFile(filepath.Join(dir, "mount.cifs"), []byte(program), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":/usr/bin:/bin")
+	m := share.Mount{Source: "//acct.file.core.windows.net/share1", Type: "cifs", Options: []string{"ro"}}
+	key := file.Credentials{Account: "acct", Key: "secret-key"}
+	if err := (node.Kernel{}).Mount(t.Context(), m, "quick", key); err != nil {
+		t.Fatal(err)
+	}
+	visible, err := os.ReadFile(filepath.Join(dir, "visible"))
+	if err != nil || !strings.Contains(string(visible), "username=acct,ro") || strings.Contains(string(visible), "secret-key") {
+		t.Errorf("defect 17: arguments or environment have the key, or not the options: %.120s, %v", visible, err)
+	}
+	if read, err := os.ReadFile(filepath.Join(dir, "read")); err != nil || string(read) != "secret-key" {
+		t.Errorf("the pipe has %d bytes, %v", len(read), err)
+	}
+	started := filepath.Join(dir, "pid")
+	if err := syscall.Mkfifo(started, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- node.Kernel{}.Mount(ctx, m, "slow", key) }()
+	text, err := os.ReadFile(started) // it waits for the program
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("defect 26: %v", err)
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("defect 26: the mount program %d still runs: %v", pid, err)
+	}
+}
+
+// TestKeysOfSecrets checks defect 18: each mount has the key that its Secret has now, and a volume gets no key of another namespace.
+func TestKeysOfSecrets(t *testing.T) {
+	w := newWorld(t, func(c *node.Config) { c.Key = nil })
+	secret := func(key string) map[string]string {
+		return map[string]string{"azurestorageaccountname": "acct", "azurestorageaccountkey": key}
+	}
+	const name = "/azure-storage-account-acct-secret"
+	for i, want := range []string{"first", "second"} {
+		w.secrets["apps"+name] = secret(want)
+		if err := w.stage(id, w.path(fmt.Sprintf("stage-%d", i)), capability()); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.shares.given[i].Key; got != want {
+			t.Errorf("the key %s, want %s", got, want)
+		}
+	}
+	err := w.stage("rg#acct#share1###other", w.path("other"), capability())
+	wantCode(t, "a namespace without the Secret", err, codes.FailedPrecondition)
+}
+
+// TestKeysThatCannotBeRead checks defect 32: the code tells whether a repeated request can succeed.
+func TestKeysThatCannotBeRead(t *testing.T) {
+	for kind, want := range map[azure.Kind]codes.Code{
+		azure.Throttled: codes.Aborted, azure.Unavailable: codes.Unavailable, azure.Denied: codes.PermissionDenied, azure.NotFound: codes.NotFound,
+	} {
+		w := newWorld(t, func(c *node.Config) {
+			c.Key = func(context.Context, azure.ID, bool) (string, error) { return "", &azure.Error{Kind: kind} }
+		})
+		wantCode(t, "32", w.stage(id, w.path("stage"), capability()), want)
+	}
+}
+
 // TestInline checks rows 75 to 77.
 func TestInline(t *testing.T) {
 	var asked []string
@@ -503,6 +659,21 @@ func TestToken(t *testing.T) {
 		t.Errorf("%+v", w.shares.mounts)
 	}
 	if _, err := w.NodeUnpublishVolume(t.Context(), &csispec.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target}); err != nil {
+		t.Error(err)
+	}
+	inline := func(r *csispec.NodePublishVolumeRequest) {
+		r.VolumeId = "csi-inline"
+		r.VolumeContext = map[string]string{"csi.storage.k8s.io/ephemeral": "true", "csi.storage.k8s.io/pod.namespace": "apps",
+			"shareName": "share1", "storageAccount": "acct", "mountWithWorkloadIdentityToken": "true", "clientID": "c-1"}
+		r.Secrets = map[string]string{"csi.storage.k8s.io/serviceAccount.tokens": `{"api://AzureADTokenExchange":{"token":"secret-token"}}`}
+	}
+	if err := w.publish("", target, inline); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := os.ReadDir(tokens); err != nil || len(there) != 1 {
+		t.Errorf("tokens of an inline volume: %v, %v, want one", there, err)
+	}
+	if _, err := w.NodeUnpublishVolume(t.Context(), &csispec.NodeUnpublishVolumeRequest{VolumeId: "csi-inline", TargetPath: target}); err != nil {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(tokens); err != nil || len(left) > 0 {
