@@ -74,7 +74,7 @@ func (d *database) init() (string, error) {
 // start starts the server and returns when it answers. Its log is read after it ended.
 func (d *database) start() (server *exec.Cmd, log *strings.Builder) {
 	d.t.Helper()
-	const patience, pause = 30 * time.Second, 50 * time.Millisecond
+	const patience, pause = 3 * time.Minute, 50 * time.Millisecond
 	log = &strings.Builder{}
 	server = d.command(context.WithoutCancel(d.t.Context()), "postgres", "-D", d.data, "-k", d.socket, "-c", "listen_addresses=")
 	server.Stdout, server.Stderr = log, log
