@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -50,11 +51,23 @@ func mountFrom(t *testing.T, fsType, source string, options ...string) (string, 
 		return "", errors.Join(err, errors.New(string(output)))
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(path, 0); err != nil {
+		if err := unmount(path); err != nil {
 			t.Errorf("unmount %s: %v", source, err)
 		}
 	})
 	return path, nil
+}
+
+// unmount unmounts a path. Killed processes have files open until they have ended.
+func unmount(path string) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Minute); ; <-tick.C {
+		err := unix.Unmount(path, 0)
+		if !errors.Is(err, unix.EBUSY) || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // must returns the path of a mount that has to succeed.
