@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -38,6 +39,7 @@ import (
 type within struct {
 	*http.Client
 	refuse func(*http.Request) bool
+	lose   func(*http.Request) bool // whose answers do not arrive
 }
 
 func (w *within) Do(r *http.Request) (*http.Response, error) {
@@ -47,7 +49,11 @@ func (w *within) Do(r *http.Request) (*http.Response, error) {
 		answer.WriteHeader(http.StatusConflict)
 		return answer.Result(), nil
 	}
-	return w.Client.Do(r)
+	answer, err := w.Client.Do(r)
+	if err == nil && w.lose != nil && w.lose(r) {
+		return nil, errors.Join(answer.Body.Close(), errors.New("the answer is lost"))
+	}
+	return answer, err
 }
 
 // driverObject is the object id of the driver's identity.
@@ -465,4 +471,28 @@ func fromSnapshot(id string) *csispec.VolumeContentSource {
 	return &csispec.VolumeContentSource{Type: &csispec.VolumeContentSource_Snapshot{
 		Snapshot: &csispec.VolumeContentSource_SnapshotSource{SnapshotId: id},
 	}}
+}
+
+// TestLostAnswerOfASnapshot checks that a snapshot by the data plane whose answer is lost is not taken again.
+func TestLostAnswerOfASnapshot(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	transport := w.withFiles()
+	id := w.volume("pvc-1").GetVolumeId()
+	r := &csispec.CreateSnapshotRequest{Name: "s", SourceVolumeId: id,
+		Secrets: w.secrets.values["default/azure-storage-account-"+accountOf(id)+"-secret"]}
+	lost := false
+	transport.lose = func(r *http.Request) bool {
+		now := !lost && r.URL.Query().Get("comp") == "snapshot"
+		lost = lost || now
+		return now
+	}
+	if _, err := w.CreateSnapshot(t.Context(), r); err == nil || !lost {
+		t.Errorf("%v, want an error: the answer is lost", err)
+	}
+	if _, err := w.CreateSnapshot(t.Context(), r); err != nil {
+		t.Error(err)
+	}
+	if all, err := w.ListSnapshots(t.Context(), &csispec.ListSnapshotsRequest{SourceVolumeId: id}); err != nil || len(all.GetEntries()) != 1 {
+		t.Errorf("snapshots: %v, %v, want one", all.GetEntries(), err)
+	}
 }
