@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/storage"
@@ -169,9 +168,8 @@ func (d *decision) scheduling() {
 
 // unboundShare says what a claim without a volume waits for.
 func (d *decision) unboundShare() {
-	late := d.Class.VolumeBindingMode != nil && *d.Class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 	switch {
-	case !late || d.Claim.Annotations[selectedNode] != "":
+	case !delayed(d.Class) || d.Claim.Annotations[selectedNode] != "":
 		d.wait("the csi-provisioner to create the share")
 	case len(d.Pods) == 0:
 		d.wait("a pod that uses the claim: then the share is created")
