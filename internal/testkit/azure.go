@@ -160,6 +160,16 @@ func List[P any](a *Azure, scope azure.ID, fullType string) []azure.Resource[P] 
 // without polls.
 func (a *Azure) Writes() []string { return a.log.writes() }
 
+// WritesBy returns how many of the writes have a method.
+func (a *Azure) WritesBy(method string) (n int) {
+	for _, line := range a.Writes() {
+		if strings.HasPrefix(line, method+" ") {
+			n++
+		}
+	}
+	return n
+}
+
 // Forget clears the request log.
 func (a *Azure) Forget() { a.log.reset() }
 

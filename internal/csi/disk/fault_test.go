@@ -45,7 +45,6 @@ func disturbed(t *testing.T, fault emulator.Fault, method string, nth int) (happ
 		synctest.Test(t, func(t *testing.T) {
 			crashed := make(chan struct{}, 1)
 			w := newWorld(t, emulator.Options{Latency: 1, Seed: uint64(nth), Crash: func(emulator.Fault) { crashed <- struct{}{} }})
-			l := &life{world: w, crashed: crashed}
 			to := disk.Azure(fresh{w.Client.Fresh(), w.Client})
 			if fault.Fault == "" {
 				to = notApplied(to, azure.Verb(method), nth, &happened)
@@ -55,18 +54,16 @@ func disturbed(t *testing.T, fault emulator.Fault, method string, nth int) (happ
 					t.Fatal(err)
 				}
 			}
-			l.begin = func() *disk.Controller { return w.over(to) }
-			l.controllers = []*disk.Controller{l.begin(), l.begin()}
-			defer func() {
-				for _, c := range l.controllers {
-					c.Close()
-				}
-			}()
+			l := &life{world: w}
+			l.replicas = testkit.Replicas[*disk.Controller]{
+				Begin: func() *disk.Controller { return w.over(to) }, End: (*disk.Controller).Close, Crashed: crashed, After: l.alone,
+			}
+			defer l.replicas.Close()
 			before := w.Snapshot()
 			w.Forget()
 			l.live()
 			if fault.Fault != "" {
-				happened = count(w.Writes(), method) >= nth
+				happened = w.WritesBy(method) >= nth
 			}
 			if d := cmp.Diff(before, succeeded(w.Snapshot())); d != "" {
 				t.Errorf("Azure is not as it was before (-before +after):\n%s", d)
@@ -82,15 +79,6 @@ func succeeded(all map[string]string) map[string]string {
 		all[id] = strings.ReplaceAll(text, `"provisioningState": "Failed"`, `"provisioningState": "Succeeded"`)
 	}
 	return all
-}
-
-func count(writes []string, method string) (n int) {
-	for _, line := range writes {
-		if strings.HasPrefix(line, method+" ") {
-			n++
-		}
-	}
-	return n
 }
 
 // notApplied is Azure that reports success for the nth request with a verb and changes nothing. Creations and deletions
@@ -123,42 +111,12 @@ func notApplied(to disk.Azure, verb azure.Verb, nth int, happened *bool) disk.Az
 // life is the life of a volume, as the sidecars ask for it: each request is repeated until it succeeds.
 type life struct {
 	*world
-	begin       func() *disk.Controller
-	controllers []*disk.Controller // they take turns
-	crashed     chan struct{}
-	turn        int
+	replicas testkit.Replicas[*disk.Controller]
 }
 
-// until repeats a request until it succeeds. When a controller crashes, its requests end and another one takes its place.
-func (l *life) until(what string, request func(ctx context.Context, c *disk.Controller) error) {
+func (l *life) until(what string, request func(context.Context, *disk.Controller) error) {
 	l.t.Helper()
-	var err error
-	for range 12 {
-		at := l.turn % len(l.controllers)
-		l.turn++
-		ctx, kill := context.WithCancel(l.t.Context())
-		ended, watched := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(watched)
-			select {
-			case <-l.crashed:
-				kill()
-				l.controllers[at].Close()
-				l.controllers[at] = l.begin()
-			case <-ended:
-			}
-		}()
-		err = request(ctx, l.controllers[at])
-		close(ended)
-		<-watched
-		kill()
-		l.alone()
-		if err == nil {
-			return
-		}
-		<-time.After(time.Second)
-	}
-	l.t.Errorf("%s: %v", what, err)
+	l.replicas.Until(l.t, what, request)
 }
 
 // alone checks that no disk is at two machines.

@@ -324,7 +324,7 @@ func TestChangeVolume(t *testing.T) {
 			t.Errorf("130: %v", err)
 		}
 	}
-	if n := count(w.Writes(), "PATCH"); n != 2 || *w.disk(v).Properties.DiskIOPSReadWrite != 4000 {
+	if n := w.WritesBy("PATCH"); n != 2 || *w.disk(v).Properties.DiskIOPSReadWrite != 4000 {
 		t.Errorf("130: %d changes, %d IOPS", n, *w.disk(v).Properties.DiskIOPSReadWrite)
 	}
 }

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
@@ -55,7 +53,7 @@ func disturbed(t *testing.T, fault emulator.Fault, method string, nth int, want 
 		synctest.Test(t, func(t *testing.T) {
 			crashed := make(chan struct{}, 1)
 			l := newLives(t, emulator.Options{Latency: 1, Seed: uint64(nth), Crash: func(emulator.Fault) { crashed <- struct{}{} }})
-			l.crashed = crashed
+			l.replicas.Crashed = crashed
 			if fault.Fault == "" {
 				l.config.Azure = &idle{Azure: l.config.Azure, verb: azure.Verb(method), nth: nth}
 			} else {
@@ -64,28 +62,18 @@ func disturbed(t *testing.T, fault emulator.Fault, method string, nth int, want 
 					t.Fatal(err)
 				}
 			}
-			l.controllers = []*file.Controller{l.again(), l.again()}
 			l.Forget()
 			l.live()
 			if d := cmp.Diff(want, l.ids()); d != "" {
 				t.Errorf("resources in the end (-without faults +now):\n%s", d)
 			}
-			happened = count(l.Writes(), method) >= nth
+			happened = l.WritesBy(method) >= nth
 			if i, ok := l.config.Azure.(*idle); ok {
 				happened = i.happened
 			}
 		})
 	})
 	return happened
-}
-
-func count(writes []string, method string) (n int) {
-	for _, line := range writes {
-		if strings.HasPrefix(line, method+" ") {
-			n++
-		}
-	}
-	return n
 }
 
 // idle is Azure that reports success for the nth change and does not make it. Creations, deletions and actions are carried out:
@@ -112,45 +100,18 @@ func (i *idle) Begin(ctx context.Context, r azure.Request) (*azure.Operation, er
 // lives are the lives of two volumes of a class, as the sidecars ask for them: each request is repeated until it succeeds.
 type lives struct {
 	*world
-	controllers []*file.Controller // they take turns
-	crashed     chan struct{}
-	turn        int
+	replicas testkit.Replicas[*file.Controller]
 }
 
 func newLives(t *testing.T, o emulator.Options) *lives {
 	t.Helper()
 	w := newWorld(t, o)
-	return &lives{world: w, controllers: []*file.Controller{w.again(), w.again()}, crashed: make(chan struct{})}
+	return &lives{world: w, replicas: testkit.Replicas[*file.Controller]{Begin: w.again}}
 }
 
-// until repeats a request until it succeeds. When a controller crashes, its requests end and another one takes its place.
-func (l *lives) until(what string, request func(ctx context.Context, c *file.Controller) error) {
+func (l *lives) until(what string, request func(context.Context, *file.Controller) error) {
 	l.t.Helper()
-	var err error
-	for range 12 {
-		at := l.turn % len(l.controllers)
-		l.turn++
-		ctx, kill := context.WithCancel(l.t.Context())
-		ended, watched := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(watched)
-			select {
-			case <-l.crashed:
-				kill()
-				l.controllers[at] = l.again()
-			case <-ended:
-			}
-		}()
-		err = request(ctx, l.controllers[at])
-		close(ended)
-		<-watched
-		kill()
-		if err == nil {
-			return
-		}
-		<-time.After(time.Second)
-	}
-	l.t.Errorf("%s: %v", what, err)
+	l.replicas.Until(l.t, what, request)
 }
 
 func (l *lives) live() {
