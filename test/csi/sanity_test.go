@@ -73,7 +73,7 @@ func TestDiskSanity(t *testing.T) {
 		Limit:        func(context.Context, string) int { return limit },
 		OnlineResize: true, ListVolumes: true,
 	}, node.Config{
-		Driver: disk.DefaultName, Node: only.name, Devices: node.Devices{Root: root}, Mounts: mount.New(2),
+		Driver: disk.DefaultName, Node: only.name, System: node.Linux{Devices: node.Devices{Root: root}, Mounts: mount.New(2)},
 		Attached: func(ctx context.Context) (map[int]azure.ID, error) {
 			return attached(ctx, a.Client.Fresh(), only.machine)
 		},

@@ -104,7 +104,7 @@ func (o *options) node(p *driver.Process, sizes *disk.Sizes) (csispec.NodeServer
 		Metadata: metadata.Instance, Limits: limits, Zone: o.supportZone, AttachLimit: o.attachLimit, Reserved: o.reserved, Log: p.Log,
 	}
 	config := node.Config{
-		Driver: o.Driver, Node: o.Node, Mounts: mount.New(o.maxFormat), Place: machine.Place, Log: p.Log,
+		Driver: o.Driver, Node: o.Node, System: node.Linux{Mounts: mount.New(o.maxFormat)}, Place: machine.Place, Log: p.Log,
 	}
 	if o.checkIdentity {
 		config.Attached = machine.Attached

@@ -14,6 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"kaz/internal/csi/mount"
 )
 
@@ -237,8 +240,12 @@ func (d Devices) Grown(ctx context.Context, device string, wanted int64) (int64,
 			d.rescan(device)
 		}
 		size, err := mount.Size(device)
-		if err != nil || size >= wanted || d.isPartition(device) {
+		if err != nil || size >= wanted {
 			return size, err
+		}
+		if d.isPartition(device) {
+			return size, status.Errorf(codes.FailedPrecondition, "%s of %d bytes is a partition of a disk: grow the partition to %d bytes "+
+				"first", device, size, wanted)
 		}
 		select {
 		case <-tick.C:

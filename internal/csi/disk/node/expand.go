@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kaz/internal/csi"
-	"kaz/internal/csi/mount"
 )
 
 // NodeExpandVolume waits until the kernel sees the new size of a disk, and grows the file system of a volume to it.
@@ -31,34 +30,31 @@ func (n *Node) NodeExpandVolume(ctx context.Context, r *csispec.NodeExpandVolume
 	}
 	device, block := r.GetVolumePath(), !info.IsDir()
 	if !block {
-		if device, err = n.config.Mounts.Device(r.GetVolumePath()); err != nil {
+		if device, err = n.config.System.Device(ctx, r.GetVolumePath()); err != nil {
 			return nil, status.Errorf(codes.NotFound, "expand volume %s: %v", r.GetVolumeId(), err)
 		}
 	}
 	wanted := r.GetCapacityRange().GetRequiredBytes()
-	size, err := n.config.Devices.Grown(ctx, device, wanted)
+	size, err := n.config.System.Grown(ctx, device, wanted)
 	switch {
 	case err != nil:
 		return nil, csi.Status(err, "expand volume %s", r.GetVolumeId())
-	case size < wanted && n.config.Devices.isPartition(device):
-		return nil, status.Errorf(codes.FailedPrecondition, "expand volume %s: it is the partition %s of a disk, of %d bytes: grow the "+
-			"partition to %d bytes first", r.GetVolumeId(), device, size, wanted)
 	case size < wanted:
 		return nil, status.Errorf(codes.Unavailable, "expand volume %s: the kernel sees %d bytes of %d; it is tried again",
 			r.GetVolumeId(), size, wanted)
 	}
 	if !block {
-		err = n.config.Mounts.Grow(device, r.GetVolumePath())
+		err = n.config.System.Grow(ctx, device, r.GetVolumePath())
 	}
 	return &csispec.NodeExpandVolumeResponse{CapacityBytes: size}, csi.Status(err, "expand volume %s", r.GetVolumeId())
 }
 
 // NodeGetVolumeStats returns how much of a volume is used.
-func (n *Node) NodeGetVolumeStats(_ context.Context, r *csispec.NodeGetVolumeStatsRequest) (*csispec.NodeGetVolumeStatsResponse, error) {
+func (n *Node) NodeGetVolumeStats(ctx context.Context, r *csispec.NodeGetVolumeStatsRequest) (*csispec.NodeGetVolumeStatsResponse, error) {
 	if err := csi.Missing("NodeGetVolumeStats", "volume_id", r.GetVolumeId(), "volume_path", r.GetVolumePath()); err != nil {
 		return nil, err
 	}
-	usage, err := usage(r.GetVolumePath())
+	usage, err := n.usage(ctx, r.GetVolumePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, status.Errorf(codes.NotFound, "volume %s: %v", r.GetVolumeId(), err)
 	}
@@ -77,7 +73,7 @@ func (n *Node) NodeGetVolumeHealth(_ context.Context, r *csispec.NodeGetVolumeHe
 	if path == "" { // nothing is known of a volume without a path
 		return &csispec.NodeGetVolumeHealthResponse{VolumeHealth: health}, nil
 	}
-	fault, err := mount.Check(path)
+	fault, err := n.config.System.Health(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, status.Errorf(codes.NotFound, "volume %s: %v", r.GetVolumeId(), err)
 	}
@@ -93,14 +89,14 @@ func (n *Node) NodeGetVolumeHealth(_ context.Context, r *csispec.NodeGetVolumeHe
 	return &csispec.NodeGetVolumeHealthResponse{VolumeHealth: health}, csi.Status(err, "volume %s", r.GetVolumeId())
 }
 
-func usage(path string) ([]*csispec.VolumeUsage, error) {
+func (n *Node) usage(ctx context.Context, path string) ([]*csispec.VolumeUsage, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.IsDir() {
-		return mount.Usage(path)
+		return n.config.System.Usage(path)
 	}
-	size, err := mount.Size(path)
+	size, err := n.config.System.Size(ctx, path)
 	return []*csispec.VolumeUsage{{Unit: csispec.VolumeUsage_BYTES, Total: size}}, err
 }

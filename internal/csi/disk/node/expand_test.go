@@ -75,7 +75,7 @@ func TestExpand(t *testing.T) {
 // TestExpandLater checks the wait for a kernel that still sees the old size (174), and that only the device of the volume
 // is scanned again (175).
 func TestExpandLater(t *testing.T) {
-	w := newWorld(t, node.Config{Devices: node.Devices{GrowWithin: 2 * time.Second}})
+	w := newWorld(t, node.Config{System: node.Linux{Devices: node.Devices{GrowWithin: 2 * time.Second}}})
 	device, file := w.device(64 * mib)
 	w.link(1, device)
 	other := w.attach(2, 64*mib)

@@ -13,7 +13,6 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/csi"
 	"kaz/internal/csi/disk"
-	"kaz/internal/csi/mount"
 	plandisk "kaz/internal/plan/disk"
 )
 
@@ -21,9 +20,7 @@ import (
 type Config struct {
 	Driver string // name of the driver
 	Node   string // name of the node
-	// Mounts formats and mounts.
-	Mounts  *mount.Mounts
-	Devices Devices
+	System System // of the machine
 	// Place returns the zone of the machine, REGION-NUMBER or "", and the number of disks that can be attached to it, 0
 	// if it is not known.
 	Place func(ctx context.Context) (zone string, most int64, err error)
@@ -85,6 +82,19 @@ type published interface {
 	GetVolumeId() string
 	GetPublishContext() map[string]string
 	GetVolumeContext() map[string]string
+	GetVolumeCapability() *csispec.VolumeCapability
+}
+
+// checkVolume returns an error with the code InvalidArgument if the disk, or the machine's system, cannot have what is
+// asked for.
+func (n *Node) checkVolume(request string, r published) error {
+	if err := disk.CheckVolume(request, r.GetVolumeContext(), r.GetVolumeCapability()); err != nil {
+		return err
+	}
+	if err := n.config.System.Check(r.GetVolumeContext(), r.GetVolumeCapability()); err != nil {
+		return csi.Invalid("%s: volume %s: %v", request, r.GetVolumeId(), err)
+	}
+	return nil
 }
 
 // device waits for the device of a volume, and checks that it is the volume's disk.
@@ -94,14 +104,14 @@ func (n *Node) device(ctx context.Context, request string, r published) (string,
 	if err != nil {
 		return "", csi.Invalid("%s: publish context: %s %q: %v", request, disk.LUNKey, text, err)
 	}
-	device, err := n.config.Devices.Find(ctx, lun)
+	device, err := n.config.System.Find(ctx, lun)
 	if err != nil {
 		return "", csi.Status(err, "device of LUN %d", lun)
 	}
 	if err := n.confirm(ctx, lun, r.GetVolumeId()); err != nil {
 		return "", err
 	}
-	if err := checkSize(device, r.GetVolumeContext()); err != nil {
+	if err := n.checkSize(ctx, device, r.GetVolumeContext()); err != nil {
 		return "", err
 	}
 	partition := r.GetVolumeContext()["partition"]
@@ -111,7 +121,7 @@ func (n *Node) device(ctx context.Context, request string, r published) (string,
 	if _, err := strconv.ParseUint(partition, 10, 8); err != nil {
 		return "", csi.Invalid("%s: volume context: partition %q: want a number", request, partition)
 	}
-	device, err = n.config.Devices.Partition(ctx, device, partition)
+	device, err = n.config.System.Partition(ctx, device, partition)
 	return device, csi.Status(err, "volume %s", r.GetVolumeId())
 }
 
@@ -134,13 +144,13 @@ func (n *Node) confirm(ctx context.Context, lun int, volume string) error {
 }
 
 // checkSize refuses a device that is smaller than its disk was when it was created. Disks never shrink.
-func checkSize(device string, volumeContext map[string]string) error {
+func (n *Node) checkSize(ctx context.Context, device string, volumeContext map[string]string) error {
 	const gib = 1 << 30
 	wanted, err := strconv.ParseInt(disk.Value(volumeContext, plandisk.RequestedSize), 10, 64)
 	if err != nil {
 		return nil // a volume that was not provisioned by the driver
 	}
-	size, err := mount.Size(device)
+	size, err := n.config.System.Size(ctx, device)
 	if err != nil {
 		return csi.Status(err, "size of %s", device)
 	}

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"kaz/internal/csi"
-	"kaz/internal/csi/disk"
 )
 
 // NodePublishVolume makes a volume visible at the path of a pod: the staged file system, or the device itself.
@@ -19,7 +18,7 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csispec.NodePublishVolu
 		"target_path", r.GetTargetPath()); err != nil {
 		return nil, err
 	}
-	if err := disk.CheckVolume(request, r.GetVolumeContext(), r.GetVolumeCapability()); err != nil {
+	if err := n.checkVolume(request, r); err != nil {
 		return nil, err
 	}
 	release, err := n.locks.Take(r.GetVolumeId())
@@ -27,7 +26,7 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csispec.NodePublishVolu
 		return nil, err
 	}
 	defer release()
-	if mounted, err := n.config.Mounts.MountedWell(r.GetTargetPath()); mounted || err != nil {
+	if mounted, err := n.config.System.MountedWell(r.GetTargetPath()); mounted || err != nil {
 		return done, csi.Status(err, "publish volume %s", r.GetVolumeId())
 	}
 	source, err := n.source(ctx, request, r)
@@ -41,7 +40,7 @@ func (n *Node) NodePublishVolume(ctx context.Context, r *csispec.NodePublishVolu
 	if r.GetReadonly() {
 		options = append(options, "ro")
 	}
-	return done, csi.Status(n.config.Mounts.Bind(source, r.GetTargetPath(), options), "publish volume %s", r.GetVolumeId())
+	return done, csi.Status(n.config.System.Bind(source, r.GetTargetPath(), options), "publish volume %s", r.GetVolumeId())
 }
 
 // source returns what a pod gets to see: the device of a block volume, or the path at which the volume is staged.
@@ -49,7 +48,7 @@ func (n *Node) source(ctx context.Context, request string, r *csispec.NodePublis
 	if r.GetVolumeCapability().GetBlock() != nil {
 		return n.device(ctx, request, r)
 	}
-	staged, err := n.config.Mounts.Mounted(r.GetStagingTargetPath())
+	staged, err := n.config.System.Mounted(r.GetStagingTargetPath())
 	if err != nil {
 		return "", csi.Status(err, "publish volume %s", r.GetVolumeId())
 	}
@@ -65,7 +64,7 @@ func (n *Node) checkSingle(source string, r *csispec.NodePublishVolumeRequest) e
 	if r.GetVolumeCapability().GetAccessMode().GetMode() != csispec.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER {
 		return nil
 	}
-	others, err := n.config.Mounts.Others(source)
+	others, err := n.config.System.Others(source)
 	if err != nil {
 		return csi.Status(err, "publish volume %s", r.GetVolumeId())
 	}
@@ -77,9 +76,9 @@ func (n *Node) checkSingle(source string, r *csispec.NodePublishVolumeRequest) e
 }
 
 // NodeUnpublishVolume removes a volume from the path of a pod.
-func (n *Node) NodeUnpublishVolume(_ context.Context, r *csispec.NodeUnpublishVolumeRequest) (
+func (n *Node) NodeUnpublishVolume(ctx context.Context, r *csispec.NodeUnpublishVolumeRequest) (
 	*csispec.NodeUnpublishVolumeResponse, error,
 ) {
-	err := n.unmount("NodeUnpublishVolume", r.GetVolumeId(), "target_path", r.GetTargetPath())
+	err := n.unmount(ctx, "NodeUnpublishVolume", r.GetVolumeId(), "target_path", r.GetTargetPath())
 	return &csispec.NodeUnpublishVolumeResponse{}, err
 }

@@ -3,9 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,7 +10,6 @@ import (
 
 	"kaz/internal/csi"
 	"kaz/internal/csi/disk"
-	"kaz/internal/csi/mount"
 	plandisk "kaz/internal/plan/disk"
 )
 
@@ -24,7 +20,7 @@ func (n *Node) NodeStageVolume(ctx context.Context, r *csispec.NodeStageVolumeRe
 	if err := csi.Missing(request, "volume_id", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return nil, err
 	}
-	if err := disk.CheckVolume(request, r.GetVolumeContext(), r.GetVolumeCapability()); err != nil {
+	if err := n.checkVolume(request, r); err != nil {
 		return nil, err
 	}
 	profile, err := plandisk.ReadProfile(r.GetVolumeContext())
@@ -46,7 +42,7 @@ func (n *Node) NodeStageVolume(ctx context.Context, r *csispec.NodeStageVolumeRe
 	if r.GetVolumeCapability().GetBlock() != nil {
 		return done, nil
 	}
-	return done, csi.Status(n.stage(device, r), "mount volume %s", r.GetVolumeId())
+	return done, csi.Status(n.stage(ctx, device, r), "mount volume %s", r.GetVolumeId())
 }
 
 // tune writes the settings of the volume's performance profile. The settings that a user names must be written; those
@@ -57,7 +53,7 @@ func (n *Node) tune(ctx context.Context, device string, p plandisk.Parameters, r
 	}
 	switch p.Profile {
 	case plandisk.ProfileAdvanced:
-		return n.config.Devices.Tune(device, p.DeviceSettings)
+		return n.config.System.Tune(device, p.DeviceSettings)
 	case plandisk.ProfileBasic:
 		gib, err := strconv.ParseInt(disk.Value(r.GetVolumeContext(), plandisk.RequestedSize), 10, 64)
 		if err != nil {
@@ -65,7 +61,7 @@ func (n *Node) tune(ctx context.Context, device string, p plandisk.Parameters, r
 		}
 		settings := plandisk.BasicSettings(p, gib, n.config.Speed(ctx))
 		for name, value := range settings {
-			if err := n.config.Devices.Tune(device, map[string]string{name: value}); err != nil {
+			if err := n.config.System.Tune(device, map[string]string{name: value}); err != nil {
 				n.config.Log.Warn("a setting of perfprofile basic is not written", "volume", r.GetVolumeId(), "error", err)
 			}
 		}
@@ -77,57 +73,20 @@ func (n *Node) tune(ctx context.Context, device string, p plandisk.Parameters, r
 }
 
 // stage mounts a device at the staging path, and grows the file system to the device.
-func (n *Node) stage(device string, r *csispec.NodeStageVolumeRequest) error {
+func (n *Node) stage(ctx context.Context, device string, r *csispec.NodeStageVolumeRequest) error {
 	asked := r.GetVolumeCapability().GetMount()
-	fsType := strings.ToLower(cmp.Or(disk.Value(r.GetVolumeContext(), "fsType"), asked.GetFsType(), "ext4"))
-	options := slices.Clone(asked.GetMountFlags())
-	if fsType == "xfs" && !slices.Contains(options, "nouuid") {
-		options = append(options, "nouuid") // a copy of a disk has the UUID of its source
-	}
-	grows := !slices.Contains(options, "ro") && !slices.Contains(options, mount.DirectMount)
-	mount := func() error { return n.config.Mounts.Stage(device, r.GetStagingTargetPath(), fsType, options) }
-	if err := mount(); err != nil {
-		if holders := n.config.Devices.holders(device); len(holders) > 0 {
-			return fmt.Errorf("device %s is in use by %s; if that is multipath, exclude Azure's disks in multipath.conf: %w",
-				device, strings.Join(holders, ", "), err)
-		}
-		return err
-	}
-	if !grows {
-		return nil
-	}
-	return n.grow(device, r.GetStagingTargetPath(), mount)
-}
-
-// grow grows the file system of a device that is mounted at the staging path. Where the kernel does not let it grow a mounted
-// one, it unmounts the device meanwhile: no pod has it yet. A device that is mounted elsewhere too stays as it is.
-func (n *Node) grow(device, path string, mount func() error) error {
-	mounts := n.config.Mounts
-	denied := mounts.Grow(device, path)
-	if denied == nil || !mounts.IsExt(device) {
-		return denied
-	}
-	if others, err := mounts.Others(path); err != nil || len(others) > 0 {
-		return denied
-	}
-	if err := mounts.Unmount(path); err != nil {
-		return errors.Join(denied, err)
-	}
-	grown := mounts.GrowUnmounted(device)
-	if err := mount(); err != nil || grown != nil {
-		return errors.Join(denied, grown, err)
-	}
-	return nil
+	fsType := strings.ToLower(cmp.Or(disk.Value(r.GetVolumeContext(), "fsType"), asked.GetFsType()))
+	return n.config.System.Stage(ctx, device, r.GetStagingTargetPath(), fsType, asked.GetMountFlags())
 }
 
 // NodeUnstageVolume unmounts the staging path.
-func (n *Node) NodeUnstageVolume(_ context.Context, r *csispec.NodeUnstageVolumeRequest) (*csispec.NodeUnstageVolumeResponse, error) {
-	err := n.unmount("NodeUnstageVolume", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath())
+func (n *Node) NodeUnstageVolume(ctx context.Context, r *csispec.NodeUnstageVolumeRequest) (*csispec.NodeUnstageVolumeResponse, error) {
+	err := n.unmount(ctx, "NodeUnstageVolume", r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath())
 	return &csispec.NodeUnstageVolumeResponse{}, err
 }
 
 // unmount unmounts a path of a volume and removes it. A path that does not exist is no error.
-func (n *Node) unmount(request, volume, field, path string) error {
+func (n *Node) unmount(ctx context.Context, request, volume, field, path string) error {
 	if err := csi.Missing(request, "volume_id", volume, field, path); err != nil {
 		return err
 	}
@@ -136,5 +95,5 @@ func (n *Node) unmount(request, volume, field, path string) error {
 		return err
 	}
 	defer release()
-	return csi.Status(n.config.Mounts.Unmount(path), "unmount volume %s", volume)
+	return csi.Status(n.config.System.Unmount(ctx, path), "unmount volume %s", volume)
 }

@@ -101,7 +101,7 @@ func TestLateDevice(t *testing.T) {
 
 // TestNoDevice checks that the wait ends, with what was looked for.
 func TestNoDevice(t *testing.T) {
-	w := newWorld(t, node.Config{Devices: node.Devices{Within: 300 * time.Millisecond}})
+	w := newWorld(t, node.Config{System: node.Linux{Devices: node.Devices{Within: 300 * time.Millisecond}}})
 	_, err := w.stage(5, capability("ext4"))
 	want(t, "no device", err, codes.DeadlineExceeded, "/dev/disk/azure/data/by-lun/5")
 }
@@ -199,7 +199,7 @@ func TestDirectMount(t *testing.T) {
 
 // TestPartition checks that a volume can be a partition of a disk, as udev's link and as the kernel's name (155).
 func TestPartition(t *testing.T) {
-	w := newWorld(t, node.Config{Devices: node.Devices{Within: time.Second}})
+	w := newWorld(t, node.Config{System: node.Linux{Devices: node.Devices{Within: time.Second}}})
 	w.attach(1, 64*mib)
 	part, _ := w.device(64 * mib)
 	w.must(os.Symlink(part, filepath.Join(w.root, "dev/disk/azure/scsi1/lun1-part2")))
@@ -293,8 +293,8 @@ func (c countedFormat) CombinedOutput() ([]byte, error) {
 // TestFormatsAtATime checks that eight blank disks are formatted two at a time (160).
 func TestFormatsAtATime(t *testing.T) {
 	count := &counting{Interface: utilexec.New()}
-	w := newWorld(t, node.Config{Mounts: mount.With(mountutils.NewSafeFormatAndMount(mountutils.NewWithoutSystemd(""), count,
-		mountutils.WithMaxConcurrentFormat(2, time.Minute)))})
+	w := newWorld(t, node.Config{System: node.Linux{Mounts: mount.With(mountutils.NewSafeFormatAndMount(
+		mountutils.NewWithoutSystemd(""), count, mountutils.WithMaxConcurrentFormat(2, time.Minute)))}})
 	const disks = 8
 	errs := make(chan error, disks)
 	for lun := range disks {

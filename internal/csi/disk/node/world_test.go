@@ -55,13 +55,15 @@ func newWorld(t *testing.T, c node.Config) *world {
 	dir := t.TempDir()
 	w := &world{t: t, dir: dir, root: filepath.Join(dir, "root")}
 	w.must(os.MkdirAll(filepath.Join(w.root, "dev/disk/azure/scsi1"), 0o750))
-	if c.Mounts == nil {
-		c.Mounts = mount.New(2)
+	system, _ := c.System.(node.Linux)
+	if system.Within == 0 {
+		system.Within = 10 * time.Second
 	}
-	c.Devices.Root = w.root
-	if c.Devices.Within == 0 {
-		c.Devices.Within = 10 * time.Second
+	if system.Mounts == nil {
+		system.Mounts = mount.New(2)
 	}
+	system.Root = w.root
+	c.System = system
 	w.Node = node.New(c)
 	t.Cleanup(func() { unmountBelow(t, dir) })
 	return w
