@@ -49,7 +49,7 @@ func others(path string) ([]string, error) {
 // Check returns what is wrong with the mount at a path, nil if nothing is. The error is that of a path that cannot be
 // looked at for another reason.
 func Check(path string) (*Fault, error) {
-	if err := read(path); mountutils.IsCorruptedMnt(err) {
+	if err := Readable(path); mountutils.IsCorruptedMnt(err) {
 		return &Fault{Reason: "Unreadable", Message: "the volume cannot be read: " + err.Error(), Lost: true}, nil
 	} else if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func (m *Mounts) Mounted(path string) (bool, error) {
 func (m *Mounts) MountedWell(path string) (bool, error) {
 	mounted, err := m.Mounted(path)
 	if err == nil && mounted {
-		err = read(path)
+		err = Readable(path)
 	}
 	if !mountutils.IsCorruptedMnt(err) {
 		return mounted, err
@@ -54,8 +54,8 @@ func (m *Mounts) MountedWell(path string) (bool, error) {
 	return false, m.tools.Unmount(path)
 }
 
-// read returns the error of reading a directory. A device or another file is not read.
-func read(path string) error {
+// Readable returns the error of reading a directory, nil if it can be read. A device or another file is not read.
+func Readable(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
 		return err
