@@ -32,7 +32,8 @@ func CheckEndpoint(endpoint string) error {
 	return err
 }
 
-// parseEndpoint splits an endpoint. The path of a socket is absolute, also without a slash at its beginning.
+// parseEndpoint splits an endpoint. The path of a socket is absolute, also without a slash at its beginning. On Windows it can begin
+// with a drive.
 func parseEndpoint(endpoint string) (scheme, address string, err error) {
 	scheme, address, _ = strings.Cut(endpoint, "://")
 	scheme = strings.ToLower(scheme)
@@ -43,7 +44,10 @@ func parseEndpoint(endpoint string) (scheme, address string, err error) {
 		return "", "", fmt.Errorf("endpoint %q: want unix://PATH or tcp://HOST:PORT", endpoint)
 	}
 	if scheme == "unix" {
-		address = "/" + strings.TrimPrefix(filepath.ToSlash(address), "/")
+		address = strings.TrimPrefix(filepath.ToSlash(address), "/")
+		if filepath.VolumeName(address) == "" {
+			address = "/" + address
+		}
 	}
 	return scheme, address, nil
 }
