@@ -251,6 +251,30 @@ func TestDiskFlags(t *testing.T) {
 	})
 }
 
+// TestDiskWindows checks the DaemonSet for Windows: it is a host-process container with the rights of the other nodes' driver, and its
+// flags are those of the driver.
+func TestDiskWindows(t *testing.T) {
+	const name = "DaemonSet csi-azuredisk-node-win"
+	if _, ok := diskObjects(t, nil)[name]; ok {
+		t.Error("it is there without windows.enabled")
+	}
+	all := diskObjects(t, set("windows.enabled", true))
+	p, linux := all[name].Spec.Template.Spec, all[diskNode].Spec.Template.Spec
+	if len(p.Containers) != 1 || !p.HostNetwork || !p.SecurityContext.WindowsOptions.HostProcess {
+		t.Fatalf("%+v", p)
+	}
+	if p.ServiceAccountName != linux.ServiceAccountName {
+		t.Errorf("service account %s, want %s", p.ServiceAccountName, linux.ServiceAccountName)
+	}
+	checkFlags(t, all, "azuredisk-csi-driver", name)
+	checkArguments(t, func(map[string]any) map[string]object { return all }, []argument{
+		{name, nil, `--endpoint=unix://C:\var\lib\kubelet\plugins\disk.csi.azure.com\csi.sock`},
+		{name, nil, `--kubelet-registration-path=C:\var\lib\kubelet\plugins\disk.csi.azure.com\csi.sock`},
+		{name, nil, `--plugin-registration-path=C:\var\lib\kubelet\plugins_registry`},
+		{name, nil, `--cloud-config=C:\k\azure.json`},
+	})
+}
+
 // checkFlags checks that the page of a program has every flag that objects set.
 func checkFlags(t *testing.T, all map[string]object, program string, names ...string) {
 	t.Helper()
@@ -353,7 +377,9 @@ func TestDiskRefused(t *testing.T) {
 		{set("node.maxUnavailable", "none"), []string{"/node/maxUnavailable", "none"}},
 		{set("linux.enabled", false), []string{"/linux/enabled"}},
 		{set("linux.kubelet", "kubelet"), []string{"/linux/kubelet", "kubelet"}},
-		{set("windows.enabled", true), []string{"windows.enabled", "no node service for Windows"}},
+		{set("windows.kubelet", "/var/lib/kubelet"), []string{"/windows/kubelet", "/var/lib/kubelet"}},
+		{map[string]any{"windows": map[string]any{"enabled": true, "useHostProcessContainers": false}},
+			[]string{"windows.useHostProcessContainers", "csi-proxy"}},
 		{set("workloadIdentity.clientID", "me"), []string{"/workloadIdentity/clientID"}},
 		{set("image.azuredisk.tag", "a b"), []string{"/image/azuredisk/tag", "a b"}},
 		{set("storageClasses", []any{map[string]any{"parameters": map[string]any{}}}), []string{"/storageClasses/0", "name"}},
