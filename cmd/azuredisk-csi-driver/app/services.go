@@ -15,6 +15,7 @@ import (
 	"kaz/internal/csi"
 	"kaz/internal/csi/disk"
 	"kaz/internal/csi/disk/node"
+	"kaz/internal/csi/disk/node/windows"
 	"kaz/internal/csi/hooks"
 	"kaz/internal/csi/mount"
 	"kaz/internal/imds"
@@ -89,8 +90,9 @@ func (o *options) open(ctx context.Context, p *driver.Process, c *disk.Config) (
 
 // node returns the node service. Without sizes the limits of the machine are not known.
 func (o *options) node(p *driver.Process, sizes *disk.Sizes) (csispec.NodeServer, error) {
-	if runtime.GOOS != "linux" {
-		return nil, fmt.Errorf("the node service runs on linux only, not on %s: use --mode=controller", runtime.GOOS)
+	system, err := o.system()
+	if err != nil {
+		return nil, err
 	}
 	metadata, err := imds.New(imds.Config{UserAgent: o.Driver + "/" + release.Version()})
 	if err != nil {
@@ -104,12 +106,12 @@ func (o *options) node(p *driver.Process, sizes *disk.Sizes) (csispec.NodeServer
 		Metadata: metadata.Instance, Limits: limits, Zone: o.supportZone, AttachLimit: o.attachLimit, Reserved: o.reserved, Log: p.Log,
 	}
 	config := node.Config{
-		Driver: o.Driver, Node: o.Node, System: node.Linux{Mounts: mount.New(o.maxFormat)}, Place: machine.Place, Log: p.Log,
+		Driver: o.Driver, Node: o.Node, System: system, Place: machine.Place, Log: p.Log,
 	}
 	if o.checkIdentity {
 		config.Attached = machine.Attached
 	}
-	if o.tune {
+	if o.tune && runtime.GOOS == linux {
 		config.Speed = machine.Speed
 	}
 	if p.Client != nil && o.removeTaint {
@@ -120,6 +122,19 @@ func (o *options) node(p *driver.Process, sizes *disk.Sizes) (csispec.NodeServer
 		p.Beside(taint.Run)
 	}
 	return node.New(config), nil
+}
+
+const linux = "linux" // runtime.GOOS
+
+// system returns what the node service needs from the operating system.
+func (o *options) system() (node.System, error) {
+	switch runtime.GOOS {
+	case linux:
+		return node.Linux{Mounts: mount.New(o.maxFormat)}, nil
+	case "windows":
+		return windows.Open()
+	}
+	return nil, fmt.Errorf("the node service runs on linux and windows, not on %s: use --mode=controller", runtime.GOOS)
 }
 
 // awaitDetachment waits until a drained node has no volumes.
