@@ -82,8 +82,8 @@ func (d Disk) next() (step, error) {
 	case len(data) != 1:
 		return step{}, fmt.Errorf("disk number %d has %d partitions: want one", d.Number, len(data))
 	case data[0].Volume == "":
-		return step{}, fmt.Errorf("partition %d of disk number %d, of type %q, has no volume of Windows: it is neither formatted nor mounted",
-			data[0].Number, d.Number, data[0].Type)
+		return step{}, fmt.Errorf("partition %d of disk number %d, of type %q, has no volume of Windows: it is neither formatted nor "+
+			"mounted", data[0].Number, d.Number, data[0].Type)
 	}
 	p := data[0]
 	switch strings.ToUpper(p.FileSystem) {

@@ -117,8 +117,8 @@ func (s *System) Find(ctx context.Context, lun int) (device string, err error) {
 		return found != nil, err
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no disk of LUN %d appeared: no SCSI disk has a location that ends in \"LUN %d\"; NVMe disks are not supported on "+
-			"Windows: %w", lun, lun, err)
+		err = fmt.Errorf("no disk of LUN %d appeared: no SCSI disk has a location that ends in \"LUN %d\"; NVMe disks are not supported "+
+			"on Windows: %w", lun, lun, err)
 	}
 	return device, err
 }
@@ -129,8 +129,8 @@ func (s *System) Partition(_ context.Context, _, number string) (string, error) 
 }
 
 func errPartition(number string) error {
-	return fmt.Errorf("partition %q is not supported on Windows: want a disk with one partition, and no partition in the volume's attributes",
-		number)
+	return fmt.Errorf("partition %q is not supported on Windows: want a disk with one partition, and no partition in the volume's "+
+		"attributes", number)
 }
 
 // Size returns the size of a disk in bytes.
@@ -228,8 +228,8 @@ func (s *System) checkBlank(d Disk, areas []area) error {
 		}
 		for i, b := range data {
 			if b != 0 {
-				return fmt.Errorf("disk number %d has content at byte %d that Windows does not know, such as a file system of Linux: it is not "+
-					"formatted", d.Number, a.offset+int64(i))
+				return fmt.Errorf("disk number %d has content at byte %d that Windows does not know, such as a file system of Linux: it "+
+					"is not formatted", d.Number, a.offset+int64(i))
 			}
 		}
 	}
