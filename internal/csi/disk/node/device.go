@@ -225,7 +225,8 @@ func partition(device, number string) string {
 }
 
 // Grown has the kernel read the size of a device again, and waits until it is wanted bytes. It returns the size that the
-// kernel has at the end, which is less than wanted if the kernel did not see it in time.
+// kernel has at the end, which is less than wanted if the kernel did not see it in time. A partition that is too small is an error
+// with the code FailedPrecondition.
 func (d Devices) Grown(ctx context.Context, device string, wanted int64) (int64, error) {
 	within := d.GrowWithin
 	if within == 0 {

@@ -15,13 +15,19 @@ var lunInLocation = regexp.MustCompile(`(?:^|: )LUN (\d+)$`)
 const temporaryLabel = "Temporary Storage"
 
 // choose returns the data disk of a LUN, nil if it is not there. Disks of other controllers can have the same LUN: that of the
-// operating system, that for temporary files, and NVMe disks, whose LUNs are not those of Azure.
+// operating system, that for temporary files beside it, and NVMe disks, whose LUNs are not those of Azure.
 func choose(disks []Disk, lun int) (*Disk, error) {
+	reserved := map[string]bool{} // adapters
+	for _, d := range disks {
+		if d.System && d.adapter() != "" {
+			reserved[d.adapter()] = true
+		}
+	}
 	var found []Disk
 	for _, d := range disks {
 		match := lunInLocation.FindStringSubmatch(d.Location)
 		scsi := strings.EqualFold(d.BusType, "SAS") || strings.EqualFold(d.BusType, "SCSI")
-		if match != nil && match[1] == strconv.Itoa(lun) && scsi && !d.System && !d.temporary() {
+		if match != nil && match[1] == strconv.Itoa(lun) && scsi && !d.System && !d.temporary() && !reserved[d.adapter()] {
 			found = append(found, d)
 		}
 	}
@@ -37,6 +43,15 @@ func choose(disks []Disk, lun int) (*Disk, error) {
 		return nil, nil
 	}
 	return &found[0], nil
+}
+
+// adapter returns the part of a SCSI disk's location that says its adapter, "" for other disks.
+func (d Disk) adapter() string {
+	adapter, _, ok := strings.Cut(d.Location, " : Port ")
+	if !ok {
+		return ""
+	}
+	return adapter
 }
 
 func (d Disk) temporary() bool {

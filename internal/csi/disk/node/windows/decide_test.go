@@ -146,7 +146,9 @@ func scsi(number int, lun string) Disk {
 // TestChoose checks which disk is that of a LUN.
 func TestChoose(t *testing.T) {
 	with := func(d Disk, change func(*Disk)) Disk { change(&d); return d }
-	system := with(scsi(0, "1"), func(d *Disk) { d.System = true })
+	system := with(scsi(0, "0"), func(d *Disk) { d.System, d.Location = true, "Integrated : Adapter 0 : Port 0 : Target 0 : LUN 0" })
+	raw := with(scsi(1, "1"), func(d *Disk) { d.Location = "Integrated : Adapter 0 : Port 0 : Target 0 : LUN 1" })
+	alone := with(scsi(0, "1"), func(d *Disk) { d.System, d.Location = true, "LUN 1" })
 	temporary := with(scsi(1, "1"), func(d *Disk) { d.Partitions = []Partition{{Number: 1, Label: "Temporary Storage"}} })
 	for _, c := range []struct {
 		name  string
@@ -158,8 +160,9 @@ func TestChoose(t *testing.T) {
 		{"another LUN", []Disk{scsi(2, "0"), scsi(3, "11"), scsi(4, "10")}, -1, ""},
 		{"beside others", []Disk{scsi(2, "0"), scsi(3, "1"), scsi(4, "11")}, 3, ""},
 		{"bus SCSI", []Disk{with(scsi(3, "1"), func(d *Disk) { d.BusType = "SCSI" })}, 3, ""},
-		{"the operating system's and the temporary disk", []Disk{system, temporary}, -1, ""},
-		{"beside those", []Disk{system, temporary, scsi(2, "1")}, 2, ""},
+		{"the operating system's and the temporary disk", []Disk{alone, temporary}, -1, ""},
+		{"a temporary disk without label", []Disk{system, raw}, -1, ""},
+		{"beside those", []Disk{system, raw, temporary, scsi(2, "1")}, 2, ""},
 		{"NVMe", []Disk{with(scsi(2, "1"), func(d *Disk) { d.BusType = "NVMe" })}, -1, ""},
 		{"IDE", []Disk{with(scsi(2, "1"), func(d *Disk) { d.Location = "PCI Slot 1 : Adapter 0 : Channel 1 : Device 1" })}, -1, ""},
 		{"a file", []Disk{with(scsi(2, "1"), func(d *Disk) { d.Location = `C:\LUN 1\a : LUN 1.vhdx` })}, -1, ""},

@@ -8,13 +8,17 @@ import (
 
 // TestHost checks what Windows is asked for without PowerShell and without a disk.
 func TestHost(t *testing.T) {
-	dir := t.TempDir()
-	if total, available, err := (host{}).Usage(dir); err != nil || total <= 0 || available <= 0 || available > total {
+	if total, available, err := (host{}).Usage(t.TempDir()); err != nil || total <= 0 || available <= 0 || available > total {
 		t.Errorf("%d bytes, %d available, %v", total, available, err)
 	}
 	if have := (host{}).Path(`/var/lib/kubelet`); have != `c:\var\lib\kubelet` {
 		t.Errorf("path %q", have)
 	}
+}
+
+// TestLinks checks that a link is made, seen and removed.
+func TestLinks(t *testing.T) {
+	dir := t.TempDir()
 	s, err := Open()
 	if err != nil {
 		t.Fatal(err)

@@ -117,8 +117,8 @@ func (s *System) Find(ctx context.Context, lun int) (device string, err error) {
 		return found != nil, err
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no disk of LUN %d appeared: no SCSI disk has a location that ends in \"LUN %d\"; NVMe disks are not supported "+
-			"on Windows: %w", lun, lun, err)
+		err = fmt.Errorf("no disk of LUN %d appeared: no SCSI disk has a location that ends in \"LUN %d\", at another adapter than the "+
+			"operating system's; NVMe disks are not supported on Windows: %w", lun, lun, err)
 	}
 	return device, err
 }
