@@ -18,14 +18,17 @@ func (c call) isPrompt() bool {
 	return c.method == http.MethodPost && strings.HasSuffix(c.op, " attachDetachDataDisks")
 }
 
-// promptPace is the time between two polls of an operation that has taken so long already and that a pod waits for. Azure
-// allows 45 polls of one operation and 15 more a minute. Few operations take longer than the first part.
-func promptPace(took time.Duration) time.Duration {
+// promptPace is the time between two polls of an operation that a pod waits for, from the time that it has taken and its polls so
+// far. Azure allows 45 polls of one operation and 15 more a minute. Few operations take longer than the first part. After that the
+// polls that are left are spread, at least one for each that Azure adds.
+func promptPace(took time.Duration, polls int) time.Duration {
 	const often, first, part = 350 * time.Millisecond, 12 * time.Second, 14
+	const burst, refill = 45, 4 * time.Second
 	if took < first {
 		return often
 	}
-	return took / part
+	left := burst + int(took/refill) - polls
+	return min(took/time.Duration(max(part, left)), refill)
 }
 
 // promptRate bounds the polls a second of all operations that pods wait for.
