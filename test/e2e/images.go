@@ -33,7 +33,7 @@ const repository = "registry.k8s.io/e2e-test-images/"
 // of k8s.io/kubernetes.
 func images() []image {
 	agnhost := []layer{busybox(), tools(), {
-		name: "agnhost", links: map[string]string{"agnhost-2": "agnhost"},
+		name: "agnhost", files: agnhostUsers(), links: map[string]string{"agnhost-2": "agnhost"},
 		programs: map[string]program{
 			"agnhost": {name: "agnhost"}, "coredns": {name: "coredns"},
 			"localhost.crt": {name: "localhost.crt"}, "localhost.key": {name: "localhost.key"},
@@ -86,14 +86,23 @@ func images() []image {
 	}
 }
 
-// users are those that the tests expect in images: user-defined-in-image is in two groups.
+const (
+	systemUsers  = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"
+	systemGroups = "root:x:0:\nnogroup:x:65534:\n"
+)
+
+// users are those of all images. Tests of volumes expect that the groups of files have no names.
 func users() map[string]string {
 	return map[string]string{
-		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/home:/bin/sh\n" +
-			"nobody:x:65534:65534::/:/bin/false\n",
-		"etc/group": "root:x:0:\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n" +
-			"nogroup:x:65534:\n",
-		"etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+		"etc/passwd": systemUsers, "etc/group": systemGroups, "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+	}
+}
+
+// agnhostUsers are those that tests expect in agnhost: user-defined-in-image is in two groups.
+func agnhostUsers() map[string]string {
+	return map[string]string{
+		"etc/passwd": systemUsers + "user-defined-in-image:x:1000:1000::/home:/bin/sh\n",
+		"etc/group":  systemGroups + "user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n",
 	}
 }
 
