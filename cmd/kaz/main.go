@@ -17,6 +17,7 @@ import (
 
 	acr "kaz/cmd/acr-credential-provider/app"
 	disk "kaz/cmd/azuredisk-csi-driver/app"
+	file "kaz/cmd/azurefile-csi-driver/app"
 	ccm "kaz/cmd/cloud-controller-manager/app"
 	cnm "kaz/cmd/cloud-node-manager/app"
 	"kaz/cmd/internal/release"
@@ -112,7 +113,9 @@ func wants(least, most int, what string) cobra.PositionalArgs {
 func components() []*cobra.Command {
 	pull := acr.Command(acr.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environment: os.LookupEnv})
 	pull.Version = "" // the other components define a version flag of another type
-	all := []*cobra.Command{ccm.Command(os.LookupEnv), cnm.Command(os.LookupEnv), disk.Command(os.LookupEnv), pull}
+	all := []*cobra.Command{
+		ccm.Command(os.LookupEnv), cnm.Command(os.LookupEnv), disk.Command(os.LookupEnv), file.Command(os.LookupEnv), pull,
+	}
 	for _, command := range all {
 		command.Hidden = true
 	}

@@ -24,6 +24,7 @@ func TestLinksRunComponents(t *testing.T) {
 	for _, test := range []struct{ line, want []string }{
 		{[]string{"/usr/local/bin/cloud-node-manager", "--v=2"}, []string{"cloud-node-manager", "--v=2"}},
 		{[]string{"azuredisk-csi-driver"}, []string{"azuredisk-csi-driver"}},
+		{[]string{"azurefile-csi-driver"}, []string{"azurefile-csi-driver"}},
 		{[]string{"/usr/local/bin/kaz", "local", "up"}, []string{"local", "up"}},
 		{[]string{"kubectl-kaz", "explain"}, []string{"explain"}},
 	} {

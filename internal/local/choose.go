@@ -27,7 +27,7 @@ func (c *cluster) choose(ctx context.Context) error {
 	c.record.NodesKind = c.NodesKind
 	if c.NodesKind == NodesReal {
 		n := &realNodes{cluster: c}
-		n.chooseDisks()
+		n.chooseStorage()
 		c.nodes = n
 	} else {
 		c.nodes = hollowNodes{c}

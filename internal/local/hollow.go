@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"kaz/internal/local/azureserver"
 	"kaz/internal/local/controlplane"
 	"kaz/internal/local/hollow"
 	"kaz/internal/local/inventory"
@@ -15,6 +16,8 @@ type hollowNodes struct{ *cluster }
 func (n hollowNodes) unused() []string {
 	return append([]string{controlplane.Kubelet, controlplane.KubeProxy, controlplane.CoreDNS}, controlplane.StoragePrograms()...)
 }
+
+func (n hollowNodes) prepareAzure(*azureserver.Options) {}
 
 func (n hollowNodes) beforeControlPlane() []step { return nil }
 

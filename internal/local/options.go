@@ -22,9 +22,12 @@ const (
 
 // Components returns the components that [UpOptions.Without] can leave out.
 func Components() []string {
-	return []string{
-		CloudControllerManager, CloudNodeManager, DiskDriver, controlplane.ControllerManager, controlplane.Scheduler, controlplane.KWOK,
-	}
+	return append(ownComponents(), controlplane.ControllerManager, controlplane.Scheduler, controlplane.KWOK)
+}
+
+// ownComponents returns the components of kaz itself.
+func ownComponents() []string {
+	return []string{CloudControllerManager, CloudNodeManager, DiskDriver, FileDriver}
 }
 
 // Kinds of nodes.

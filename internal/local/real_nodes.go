@@ -32,13 +32,14 @@ var coredns []byte
 // realNodes starts nodes that are namespaces of this machine.
 type realNodes struct {
 	*cluster
-	images  []string
-	disks   bool // whether pods can have disks
-	network *realnodes.Nodes
+	images []string
+	// disks and shares say whether the cluster has disks and file shares; serves, whether the local Azure serves shares over SMB and NFS.
+	disks, shares, serves bool
+	network               *realnodes.Nodes
 }
 
 func (n *realNodes) unused() []string {
-	if n.disks {
+	if len(n.drivers()) > 0 {
 		return []string{controlplane.KWOK}
 	}
 	return append([]string{controlplane.KWOK}, controlplane.StoragePrograms()...)
@@ -124,6 +125,12 @@ func (n *realNodes) describer() (func(inventory.Machine) (vm.Spec, error), error
 			return nil, err
 		}
 	}
+	files := ""
+	if n.shares {
+		if files, err = n.controlPlane.IssueInsideKubeconfig(FileDriver, "kaz:"+FileDriver+"-node", "system:masters"); err != nil {
+			return nil, err
+		}
+	}
 	site := n.record.Site
 	return func(m inventory.Machine) (vm.Spec, error) {
 		kubelet, err := n.controlPlane.IssueInsideKubeconfig("kubelet-"+m.Name, "system:node:"+m.Name, "system:nodes")
@@ -133,7 +140,7 @@ func (n *realNodes) describer() (func(inventory.Machine) (vm.Spec, error), error
 			ClientCA: n.controlPlane.CAFile, Kubelet: kubelet, Proxy: proxy, NodeManager: manager,
 			WaitRoutes: !n.without(CloudControllerManager), Labels: m.NodeLabels(site.Group()),
 			VCPUs: m.VCPUs, Memory: m.Memory,
-			Disks: n.disks, DataDisks: m.DataDisks,
+			Disks: n.disks, DataDisks: m.DataDisks, Shares: files,
 			Programs: programs, Images: n.images, PauseImage: image.Pause,
 		}, err
 	}, nil

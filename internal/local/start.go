@@ -42,9 +42,7 @@ func (c *cluster) startAzure(ctx context.Context) error {
 	if o.Address, o.HTTPAddress, o.ProxyAddress, err = c.record.freeAddresses(); err != nil {
 		return err
 	}
-	if c.NodesKind == NodesReal {
-		c.chooseShares(&o)
-	}
+	c.nodes.prepareAzure(&o)
 	if c.azure, err = azureserver.Start(ctx, o); err != nil {
 		return err
 	}
@@ -93,7 +91,7 @@ func (c *cluster) startControlPlane(ctx context.Context) error {
 		Processes: c.group, Binaries: c.binaries,
 		PodCIDRs: c.record.Site.PodRanges(), ServiceCIDRs: c.record.Site.ServiceRanges(),
 		Without: slices.DeleteFunc(slices.Concat(c.Without, c.nodes.unused()), func(name string) bool {
-			return name == CloudControllerManager || name == CloudNodeManager || name == DiskDriver
+			return slices.Contains(ownComponents(), name)
 		}),
 		Inside:  realnodes.APIServer(),
 		Started: func(program string, took time.Duration) { c.progress.say("%s ready in %s", program, short(took)) },

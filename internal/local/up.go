@@ -70,6 +70,8 @@ type cluster struct {
 type nodes interface {
 	// unused returns the programs that a cluster with such nodes does not run.
 	unused() []string
+	// prepareAzure changes the options of the local Azure before it starts.
+	prepareAzure(o *azureserver.Options)
 	// beforeControlPlane and afterControlPlane return the steps that start the nodes.
 	beforeControlPlane() []step
 	afterControlPlane(manager step) []step

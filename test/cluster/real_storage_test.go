@@ -77,6 +77,7 @@ func TestRealStorage(t *testing.T) {
 		s.in(t).grown("keeper-0")
 	})
 	t.Run("a snapshot becomes another disk", func(t *testing.T) { s.in(t).restored("keeper-1") })
+	t.Run("file shares", func(t *testing.T) { shares{c.in(t)}.work() })
 	var together sync.WaitGroup
 	for name, end := range map[string]func(*storage, azure.Resource[compute.Instance]){
 		"keeper-0": (*storage).losePower, "keeper-1": (*storage).drainAndDelete, "keeper-2": (*storage).deallocate,

@@ -98,7 +98,7 @@ func mountAll(disk string) error {
 			return fmt.Errorf("mount %s %s: %w", m.kind, m.target, err)
 		}
 	}
-	for _, dir := range []string{"/run/netns", "/run/lock", "/run/kaz", "/run/cni", diskDriverDir} {
+	for _, dir := range []string{"/run/netns", "/run/lock", "/run/kaz", "/run/cni", diskDriverDir, fileDriverDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -283,24 +283,34 @@ func (v *supervisor) programs() []program {
 	if s.Disks {
 		all = append(all, diskDriver(s))
 	}
+	if s.Shares != "" { // without an identity of the machine it has the keys of accounts from Secrets
+		all = append(all, nodeService(s, "azurefile-csi-driver", fileDriverDir, "--kubeconfig="+s.Shares))
+	}
 	return all
 }
 
-// diskDriverDir is the directory with the socket of the disk driver.
-const diskDriverDir = "/var/lib/kubelet/plugins/disk.csi.azure.com"
+// The directories with the sockets of the drivers.
+const (
+	diskDriverDir = "/var/lib/kubelet/plugins/disk.csi.azure.com"
+	fileDriverDir = "/var/lib/kubelet/plugins/file.csi.azure.com"
+)
 
-// diskDriver returns the node service of the disk driver. It registers itself with the kubelet.
+// diskDriver returns the node service of the disk driver.
 func diskDriver(s Spec) program {
-	const socket = diskDriverDir + "/csi.sock"
-	args := []string{
-		"azuredisk-csi-driver", "--mode=node", "--nodeid=" + s.Name, "--endpoint=unix://" + socket,
-		"--kubelet-registration-path=" + socket, "--plugin-registration-path=/var/lib/kubelet/plugins_registry",
-		"--cloud-config=" + azureFile,
-	}
+	args := []string{"--cloud-config=" + azureFile}
 	if s.DataDisks > 0 {
 		args = append(args, fmt.Sprintf("--volume-attach-limit=%d", s.DataDisks))
 	}
-	return program{name: NodeManager, log: "azuredisk-csi-driver", args: args}
+	return nodeService(s, "azuredisk-csi-driver", diskDriverDir, args...)
+}
+
+// nodeService returns the node service of a driver. It registers itself with the kubelet.
+func nodeService(s Spec, driver, dir string, args ...string) program {
+	socket := dir + "/csi.sock"
+	return program{name: NodeManager, log: driver, args: append([]string{
+		driver, "--mode=node", "--nodeid=" + s.Name, "--endpoint=unix://" + socket,
+		"--kubelet-registration-path=" + socket, "--plugin-registration-path=/var/lib/kubelet/plugins_registry",
+	}, args...)}
 }
 
 // awaitSocket waits until a server accepts connections at a Unix socket. inotify would report the socket before that.

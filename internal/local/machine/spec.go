@@ -57,6 +57,8 @@ type Spec struct {
 	// not known: the machine has no identity with which the driver could ask Azure.
 	Disks     bool `json:"disks,omitempty"`
 	DataDisks int  `json:"dataDisks,omitempty"`
+	// Shares is the kubeconfig of the node service of the driver of file shares, "" without it.
+	Shares string `json:"shares,omitempty"`
 	// Kubelet, Proxy and NodeManager are the kubeconfigs of these programs.
 	Kubelet     string `json:"kubelet"`
 	Proxy       string `json:"proxy"`
@@ -78,7 +80,7 @@ type Spec struct {
 // dirs returns the directories of the files that the machine's programs read.
 func (s Spec) dirs() []string {
 	files := slices.Concat(slices.Collect(maps.Values(s.Programs)), s.Images,
-		[]string{s.ClientCA, s.AzureCA, s.Kubelet, s.Proxy, s.NodeManager})
+		[]string{s.ClientCA, s.AzureCA, s.Kubelet, s.Proxy, s.NodeManager, s.Shares})
 	dirs := map[string]bool{}
 	for _, file := range files {
 		if file != "" {
@@ -97,7 +99,7 @@ const (
 	ctr         = "ctr"
 	Kubelet     = "kubelet"
 	KubeProxy   = "kube-proxy"
-	NodeManager = "kaz" // as kaz cloud-node-manager, kaz acr-credential-provider and kaz azuredisk-csi-driver
+	NodeManager = "kaz" // as kaz cloud-node-manager, kaz acr-credential-provider and the CSI drivers
 )
 
 // Write writes the spec for [Run] and returns the name of the file.
