@@ -29,6 +29,8 @@ type Config struct {
 	Mounts  *mount.Mounts
 	// Key reads the key of an account from Azure. It is nil without a cloud configuration.
 	Key func(ctx context.Context, account azure.ID, newest bool) (string, error)
+	// Refused is told a key of Key that the file server refuses. After it, Key reads the keys of the account again. It may be nil.
+	Refused func(account azure.ID, key string)
 	// Secret reads the values of a Secret. It is nil without a cluster.
 	Secret func(ctx context.Context, namespace, name string) (map[string]string, error)
 	// Files opens the file service of an account, for folders that have to be created.
@@ -103,6 +105,7 @@ type volume struct {
 	readOnly   bool
 	secrets    map[string]string
 	token      string // of the pod's service account
+	azureKey   bool   // the key was read from Azure
 }
 
 // mountAtMost bounds a mount.

@@ -37,6 +37,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type shares struct {
 	dir    string
 	fail   error
+	accept func(file.Credentials) error // may be nil
 	mu     sync.Mutex
 	mounts []share.Mount
 	given  []file.Credentials
@@ -45,6 +46,11 @@ type shares struct {
 func (s *shares) Mount(_ context.Context, m share.Mount, target string, c file.Credentials) error {
 	if s.fail != nil {
 		return s.fail
+	}
+	if s.accept != nil {
+		if err := s.accept(c); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	s.mounts, s.given = append(s.mounts, m), append(s.given, c)
@@ -515,6 +521,52 @@ func TestKeysOfSecrets(t *testing.T) {
 	}
 	err := w.stage("rg#acct#share1###other", w.path("other"), capability())
 	wantCode(t, "a namespace without the Secret", err, codes.FailedPrecondition)
+}
+
+// TestKeyThatChanges checks defect 18: a node that has read a key from Azure mounts at once with the next one after it was changed, and
+// reads it once for all mounts. A key that Azure still names is not tried again.
+func TestKeyThatChanges(t *testing.T) {
+	cloud := testkit.NewAzure(t, emulator.Options{}, 0)
+	account := testkit.Group.Resource(storage.Accounts, "acct")
+	cloud.Put(account, map[string]any{"location": testkit.Location, "kind": "StorageV2", "sku": map[string]any{"name": "Standard_LRS"}})
+	keys, now := file.NewKeys(cloud.Client), file.NewKeys(cloud.Client)
+	w := newWorld(t, func(c *node.Config) {
+		c.Key, c.Refused = keys.Of, keys.Refused
+		c.Cluster.Subscription, c.Cluster.ResourceGroup = testkit.Subscription, testkit.ResourceGroup
+	})
+	valid, tried := "", 0
+	w.shares.accept = func(c file.Credentials) error {
+		if tried++; c.Key == valid {
+			return nil
+		}
+		return &node.MountError{Program: "mount.cifs", Output: "mount error(13): Permission denied", Cause: errors.New("exit status 32")}
+	}
+	const volume = testkit.ResourceGroup + "#acct#share1###apps"
+	for i, change := range []bool{false, true, false} {
+		if change {
+			if _, err := azure.Do(t.Context(), cloud.Client, azure.Request{Verb: azure.Post, ID: account, Action: "regenerateKey",
+				Body: []byte(`{"keyName":"key1"}`)}); err != nil {
+				t.Fatal(err)
+			}
+			now = file.NewKeys(cloud.Client)
+		}
+		var err error
+		if valid, err = now.Of(t.Context(), account, false); err != nil {
+			t.Fatal(err)
+		}
+		cloud.Forget()
+		if err := w.stage(volume, w.path(fmt.Sprintf("stage-%d", i)), capability()); err != nil {
+			t.Errorf("mount %d: %v", i, err)
+		}
+		if n, want := len(cloud.Requests()), []int{1, 1, 0}[i]; n != want {
+			t.Errorf("mount %d: %d requests, want %d", i, n, want)
+		}
+	}
+	valid, tried = "of nobody", 0
+	wantCode(t, "18", w.stage(volume, w.path("refused"), capability()), codes.Unauthenticated)
+	if tried != 1 {
+		t.Errorf("%d mounts with one key, want 1", tried)
+	}
 }
 
 // TestKeysThatCannotBeRead checks defect 32: the code tells whether a repeated request can succeed.
