@@ -98,6 +98,46 @@ func (m Mounting) nfs(options []string) []string {
 	return options
 }
 
+// Difference is an option of SMB in which two mounts of a share differ.
+type Difference struct{ Name, Have, Want string }
+
+// Differs returns how a mount with options, as the kernel shows them, differs from this one in the owner or the modes of its files, nil
+// if it does not. Names of users and groups are not compared: only the mount program knows their numbers.
+func (m Mount) Differs(options []string, names ...string) *Difference {
+	for _, name := range names {
+		base := 8
+		if name == "uid" || name == "gid" {
+			base = 10
+		}
+		want, err := strconv.ParseUint(valueOf(m.Options, name), base, 32)
+		have, unknown := strconv.ParseUint(valueOf(options, name), base, 32)
+		if err == nil && unknown == nil && have != want {
+			return &Difference{name, valueOf(options, name), valueOf(m.Options, name)}
+		}
+	}
+	return nil
+}
+
+// Open reports whether users that are neither the owner nor in the group have the rights of the group.
+func (m Mount) Open() bool {
+	for _, name := range []string{"file_mode", "dir_mode"} {
+		mode, err := strconv.ParseUint(valueOf(m.Options, name), 8, 32)
+		if group, others := mode>>3&0o7, mode&0o7; err != nil || group&^others != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func valueOf(options []string, name string) string {
+	for _, o := range options {
+		if n, value, ok := strings.Cut(o, "="); ok && n == name {
+			return value
+		}
+	}
+	return ""
+}
+
 // split splits elements with several options. Of an option that is named twice the last counts.
 func split(elements []string) []string {
 	var options []string

@@ -27,6 +27,8 @@ type Config struct {
 	Cluster share.Cluster
 	Mounter Mounter
 	Mounts  *mount.Mounts
+	// Options returns the type and the options of the file system at a path. It is [mount.Options] if it is nil.
+	Options func(path string) (fsType string, options []string, err error)
 	// Key reads the key of an account from Azure. It is nil without a cloud configuration.
 	Key func(ctx context.Context, account azure.ID, newest bool) (string, error)
 	// Refused is told a key of Key that the file server refuses. After it, Key reads the keys of the account again. It may be nil.
@@ -65,6 +67,9 @@ var _ csispec.NodeServer = (*Node)(nil)
 func New(c Config) *Node {
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+	if c.Options == nil {
+		c.Options = mount.Options
 	}
 	return &Node{config: c}
 }

@@ -41,6 +41,19 @@ type shares struct {
 	mu     sync.Mutex
 	mounts []share.Mount
 	given  []file.Credentials
+	at     map[string]share.Mount // the last one, by path
+}
+
+// options are the type and the options of an SMB mount as the kernel shows them.
+func (s *shares) options(path string) (string, []string, error) {
+	mounted, err := mount.New(1).Mounted(path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.at[path]
+	if err != nil || !mounted || m.Type != "cifs" {
+		return "", nil, err
+	}
+	return m.Type, append(slices.Clone(m.Options), "uid=0", "gid=0", "vers=3.1.1"), nil // the first counts
 }
 
 func (s *shares) Mount(_ context.Context, m share.Mount, target string, c file.Credentials) error {
@@ -54,6 +67,7 @@ func (s *shares) Mount(_ context.Context, m share.Mount, target string, c file.C
 	}
 	s.mu.Lock()
 	s.mounts, s.given = append(s.mounts, m), append(s.given, c)
+	s.at[target] = m
 	s.mu.Unlock()
 	return syscall.Mount(s.dir, target, "", syscall.MS_BIND, "")
 }
@@ -74,7 +88,7 @@ func newWorld(t *testing.T, change func(*node.Config)) *world {
 		t.Skip("mounts need root")
 	}
 	dir := t.TempDir()
-	w := &world{t: t, dir: dir, secrets: map[string]map[string]string{}, shares: &shares{dir: filepath.Join(dir, "server")}}
+	w := &world{t: t, dir: dir, secrets: map[string]map[string]string{}, shares: &shares{dir: filepath.Join(dir, "server"), at: map[string]share.Mount{}}}
 	if err := os.Mkdir(w.shares.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +103,7 @@ func newWorld(t *testing.T, change func(*node.Config)) *world {
 		},
 		Key:        func(context.Context, azure.ID, bool) (string, error) { w.keys++; return "key-of-azure", nil },
 		Defaults:   share.Defaults{NoShareSocket: true, NoReservedPort: true, AttributeCache: true},
-		MountGroup: true, Stats: true, Permissions: 0o777,
+		MountGroup: true, Stats: true, Permissions: 0o777, Options: w.shares.options,
 	}
 	if change != nil {
 		change(&c)

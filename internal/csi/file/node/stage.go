@@ -39,6 +39,9 @@ func (n *Node) NodeStageVolume(ctx context.Context, r *csispec.NodeStageVolumeRe
 		return nil, err
 	}
 	defer release()
+	if err := n.restage(&v, r.GetStagingTargetPath()); err != nil {
+		return nil, err
+	}
 	return done, n.mount(ctx, &v, r.GetStagingTargetPath())
 }
 
@@ -94,11 +97,16 @@ func (n *Node) mountNow(ctx context.Context, v *volume, path string) error {
 	if p.NFS() {
 		credentials = file.Credentials{}
 	}
-	m := share.Mounting{
-		Parameters: p, Account: v.account.Name(), Share: v.name, Host: n.host(v), Options: v.options, Group: v.group, ReadOnly: v.readOnly,
-		Defaults: n.config.Defaults,
-	}.Mount()
+	m := n.wanted(v)
 	return mountError(n.mountWith(ctx, v, m, path, credentials), v.id, m)
+}
+
+// wanted returns how a volume is to be mounted.
+func (n *Node) wanted(v *volume) share.Mount {
+	return share.Mounting{
+		Parameters: v.parameters, Account: v.account.Name(), Share: v.name, Host: n.host(v), Options: v.options, Group: v.group,
+		ReadOnly: v.readOnly, Defaults: n.config.Defaults,
+	}.Mount()
 }
 
 // mountWith mounts a share. If the file server refuses a key that was read from Azure, which can be up to a minute old, the key is read
