@@ -69,6 +69,61 @@ func TestAccountIsChosen(t *testing.T) {
 	wantCode(t, "32", err, codes.NotFound)
 }
 
+// TestAccountsOfOthers checks defect 11: of the accounts in the group those are passed over that the nodes do not reach as the class
+// says, and those that another program has for itself, such as that of an image registry. Other accounts are chosen whoever made them.
+func TestAccountsOfOthers(t *testing.T) {
+	type object = map[string]any
+	closed := object{"publicNetworkAccess": "Disabled"}
+	denied := object{"networkAcls": object{"defaultAction": "Deny"}}
+	made := object{"k8s-azure-created-by": "azure"}
+	for what, c := range map[string]struct {
+		properties object
+		tags       object
+		endpoint   bool // the account has a private endpoint
+		class      []string
+		chosen     bool
+	}{
+		"of a user":                                      {nil, nil, false, nil, true},
+		"with tags of a user":                            {nil, object{"team": "a"}, false, nil, true},
+		"closed":                                         {closed, made, false, nil, false},
+		"closed, and the class as well":                  {closed, nil, true, []string{"publicNetworkAccess", "Disabled"}, true},
+		"closed to perimeters":                           {object{"publicNetworkAccess": "SecuredByPerimeter"}, nil, false, nil, false},
+		"with an endpoint":                               {nil, nil, true, nil, false},
+		"with an endpoint, and the class as well":        {nil, nil, true, []string{"networkEndpointType", "privateEndpoint"}, true},
+		"of the driver, with an endpoint of a user":      {nil, made, true, nil, true},
+		"of the driver for private endpoints":            {denied, made, true, nil, false},
+		"of an image registry":                           {nil, object{"kubernetes.io_cluster.c-1": "owned"}, false, nil, false},
+		"of a cluster":                                   {nil, object{"kubernetes.io_cluster.c-1": "shared"}, false, nil, true},
+		"of the driver in a cluster that tags all":       {nil, object{"kubernetes.io_cluster.c-1": "owned", "k8s-azure-created-by": "azure"}, false, nil, true},
+		"of Cloud Shell":                                 {nil, object{"ms-resource-usage": "azure-cloud-shell"}, false, nil, false},
+		"of another kind":                                {object{"isHnsEnabled": true}, nil, false, nil, false},
+		"with public network access that the class asks": {closed, nil, false, []string{"publicNetworkAccess", "Enabled"}, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, emulator.Options{})
+			account := w.account("aatheirs", "Standard_LRS", "StorageV2", c.properties, c.tags)
+			if c.endpoint {
+				w.Put(testkit.Group.Resource(network.PrivateEndpoints, "theirs"), object{"location": testkit.Location, "properties": object{
+					"subnet": object{"id": testkit.VNet.Child("subnets", "nodes")},
+					"privateLinkServiceConnections": []object{{"name": "c", "properties": object{"privateLinkServiceId": account,
+						"groupIds": []string{"file"}}}}}})
+			}
+			for _, name := range []string{"pvc-1", "pvc-2"} { // the second one finds the account of the first
+				if got := accountOf(w.volume(name, c.class...).GetVolumeId()); (got == "aatheirs") != c.chosen {
+					t.Errorf("%s: account %s", name, got)
+				}
+			}
+			if n := len(w.accounts()); n > 2 {
+				t.Errorf("%d accounts", n)
+			}
+			named := w.volume("pvc-named", append(c.class, "storageAccount", "aatheirs")...)
+			if got := accountOf(named.GetVolumeId()); got != "aatheirs" {
+				t.Errorf("a class that names the account: %s", got)
+			}
+		})
+	}
+}
+
 // TestAccountThatDoesNotAnswer checks that while the settings of the driver's own account cannot be read, no other account is made.
 func TestAccountThatDoesNotAnswer(t *testing.T) {
 	w := newWorld(t, emulator.Options{})

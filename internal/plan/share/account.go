@@ -90,6 +90,7 @@ func (r Request) Matches(a Account) bool {
 		r.matchesTags(a),
 		r.matchesSettings(a.Properties),
 		r.matchesNetwork(a),
+		r.Made(a.ID.Name()) || !ofOthers(a) && r.reachable(a),
 	} {
 		if !fits {
 			return false
@@ -168,6 +169,35 @@ func (r Request) matchesNetwork(a Account) bool {
 		}
 	}
 	return r.Endpoint != EndpointPrivate || len(a.Properties.Connections) > 0 || r.Made(a.ID.Name())
+}
+
+// reachable reports whether the nodes reach an account without what the request does not ask for: a private endpoint. A class that
+// closes public network access leaves private endpoints to its administrator.
+func (r Request) reachable(a Account) bool {
+	if r.Endpoint == EndpointPrivate || r.PublicNetworkAccess != "" && !strings.EqualFold(r.PublicNetworkAccess, "Enabled") {
+		return true
+	}
+	if !strings.EqualFold(cmp.Or(a.Properties.PublicNetworkAccess, "Enabled"), "Enabled") {
+		return false
+	}
+	rules := a.Properties.NetworkRules
+	closed := rules != nil && strings.EqualFold(rules.DefaultAction, "Deny") && len(r.Subnets()) == 0
+	return len(a.Properties.Connections) == 0 || MadeByDriver(a) && !closed
+}
+
+// ofOthers reports whether tags of an account say that another program has it for itself: the installer of OpenShift, whose image
+// registry has an account in the group of the cluster, or Azure Cloud Shell.
+func ofOthers(a Account) bool {
+	if MadeByDriver(a) {
+		return false
+	}
+	for name, value := range a.Tags {
+		name = strings.ToLower(name)
+		if strings.HasPrefix(name, "kubernetes.io_cluster.") && strings.EqualFold(value, "owned") || name == "ms-resource-usage" {
+			return true
+		}
+	}
+	return false
 }
 
 // Made reports whether an account was made for requests like this one. It may not be complete yet.
