@@ -342,3 +342,55 @@ func TestServiceEndpoint(t *testing.T) {
 		t.Errorf("defect 21: keys were read for NFS: %v", calls)
 	}
 }
+
+// TestSubnetsOfNodesChange checks defect 37: when the nodes get another subnet, the account that the driver made gets a rule for it, and
+// keeps the rules and settings of others. An account of a user is not changed.
+func TestSubnetsOfNodesChange(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	subnets := testkit.Group.Resource("Microsoft.Network/virtualNetworks", "wide")
+	w.Put(subnets, map[string]any{"location": testkit.Location, "properties": map[string]any{
+		"addressSpace": map[string]any{"addressPrefixes": []string{"10.9.0.0/16"}}, "subnets": []map[string]any{
+			{"name": "first", "properties": map[string]any{"addressPrefix": "10.9.0.0/24"}},
+			{"name": "second", "properties": map[string]any{"addressPrefix": "10.9.1.0/24"}},
+			{"name": "third", "properties": map[string]any{"addressPrefix": "10.9.2.0/24",
+				"serviceEndpoints": []map[string]any{{"service": "Microsoft.Storage"}}}},
+		}}})
+	rule := map[string]any{"id": subnets.Child("subnets", "third"), "action": "Allow"}
+	w.account("aatheirs", "Premium_LRS", "FileStorage", map[string]any{"supportsHttpsTrafficOnly": false,
+		"networkAcls": map[string]any{"defaultAction": "Deny", "virtualNetworkRules": []map[string]any{rule}}}, nil)
+	class := []string{"protocol", "nfs", "vnetName", "wide"}
+	account := accountOf(w.volume("pvc-1", append(class, "subnetName", "first")...).GetVolumeId())
+	id := testkit.Group.Resource(storage.Accounts, account)
+	if _, err := w.Client.Patch(t.Context(), azure.Write{ID: id, Body: []byte(`{"properties":{"networkAcls":{"bypass":"Metrics",
+		"ipRules":[{"value":"203.0.113.7"}]}}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	for name, subnet := range map[string]string{"pvc-2": "first, second", "pvc-3": "second", "pvc-4": "first"} {
+		made, err := w.again().CreateVolume(t.Context(), request(name, append(class, "subnetName", subnet)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := accountOf(made.GetVolume().GetVolumeId()); got != account {
+			t.Errorf("%s: account %s, want %s", name, got, account)
+		}
+	}
+	rules := testkit.Must[struct {
+		Rules struct {
+			DefaultAction, Bypass string
+			VirtualNetworkRules   []struct{ ID azure.ID }
+			IPRules               []struct{ Value string }
+		} `json:"networkAcls"`
+	}](w.Azure, id).Properties.Rules
+	if len(rules.VirtualNetworkRules) != 2 || len(rules.IPRules) != 1 || rules.DefaultAction != "Deny" || rules.Bypass != "Metrics" {
+		t.Errorf("rules %+v, want 2 of subnets, 1 of an address, and Deny", rules)
+	}
+	if s := testkit.Must[network.Subnet](w.Azure, subnets.Child("subnets", "second")).Properties; len(s.ServiceEndpoints) != 1 {
+		t.Errorf("service endpoints of the second subnet: %v", s.ServiceEndpoints)
+	}
+	if n := w.calls()["PATCH storageAccounts"]; n != 2 {
+		t.Errorf("%d changes of accounts, want 2: that of the user, and one of the driver", n)
+	}
+	if got := accountOf(w.volume("pvc-5", append(class, "subnetName", "third")...).GetVolumeId()); got != "aatheirs" {
+		t.Errorf("account %s, want that of the user, which has a rule", got)
+	}
+}
