@@ -318,6 +318,45 @@ func TestPrivateEndpoint(t *testing.T) {
 	}
 }
 
+// TestNoZones checks defect 29: where others manage DNS, the driver makes the endpoint and neither zone, link nor zone group. A class
+// with zones that shares the account gets them.
+func TestNoZones(t *testing.T) {
+	w := newWorld(t, emulator.Options{})
+	class := []string{"networkEndpointType", "privateEndpoint"}
+	v := w.volume("pvc-1", append(class, "skipPrivateDNSZone", "true")...)
+	account := accountOf(v.GetVolumeId())
+	if got := v.GetVolumeContext()["server"]; got != account+".privatelink.file.core.windows.net" {
+		t.Errorf("server %s", got)
+	}
+	testkit.Must[network.PrivateEndpoint](w.Azure, testkit.Group.Resource(network.PrivateEndpoints, account+"-pvtendpoint"))
+	names := func() (n int) {
+		for _, write := range w.Writes() {
+			for _, of := range []string{account + "-dnszonegroup", "privatelink.file.core.windows.net", "vnet-vnetlink"} {
+				if write == "PUT "+of {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if n := names(); n > 0 {
+		t.Errorf("%d writes of names: %v", n, w.Writes())
+	}
+	w.Forget()
+	if got := accountOf(w.volume("pvc-2", class...).GetVolumeId()); got != account {
+		t.Errorf("account %s, want %s", got, account)
+	}
+	if names() != 3 {
+		t.Errorf("a class with zones: %v, want a zone, a link and a zone group", w.Writes())
+	}
+	for _, bad := range [][]string{{"skipPrivateDNSZone", "true"}, append(class, "skipPrivateDNSZone", "perhaps"),
+		append(class, "skipPrivateDNSZone", "true", "privateDNSZoneResourceGroup", "rg"),
+		append(class, "skipPrivateDNSZone", "true", "vnetLinkName", "l")} {
+		_, err := w.CreateVolume(t.Context(), request("pvc-bad", bad...))
+		wantCode(t, strings.Join(bad, " "), err, codes.InvalidArgument)
+	}
+}
+
 // TestServiceEndpoint checks row 44 and the subnets of NFS volumes.
 func TestServiceEndpoint(t *testing.T) {
 	w := newWorld(t, emulator.Options{})

@@ -30,7 +30,7 @@ type accounts struct {
 	services *memo[storage.FileService] // by account
 	shares   *memo[*inventory]          // by account
 	made     *memo[share.Account]       // by name, also while it is being made
-	ready    *memo[bool]                // private endpoints, by account; subnets, by id
+	ready    *memo[bool]                // private endpoints, by what they consist of; subnets, by id; rules, by account and subnets
 
 	mu sync.Mutex // held while room in an account is looked for and taken
 }
@@ -379,7 +379,7 @@ func rulesOf(doc azure.Document, wanted share.Account) (azure.Document, error) {
 
 // connect makes the private endpoint of an account.
 func (a *accounts) connect(ctx context.Context, account azure.ID, r share.Request) error {
-	_, err := a.ready.get(ctx, account.Key(), func(ctx context.Context) (bool, error) {
+	_, err := a.ready.get(ctx, fmt.Sprint(r.EndpointNeeds(account)), func(ctx context.Context) (bool, error) {
 		outcome, err := reconcile.Converge(ctx, fresh{a.azure}, connection{r, account})
 		for _, report := range outcome.Reports {
 			err = errors.Join(err, report.Err())

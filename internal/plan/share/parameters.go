@@ -45,6 +45,7 @@ type Parameters struct {
 	Endpoint                 string // EndpointPrivate, EndpointService or ""
 	VNetGroup, VNet, Subnet  string
 	VNetLink, ZoneGroup      string
+	SkipZone                 *bool  // no private DNS zone
 	DataPlane                string // "true", "oauth", or "" for Azure Resource Manager
 	GroupChange              string // of a file system group
 	MountPermissions         string
@@ -201,6 +202,7 @@ func networkKeys() []key {
 		{Name: "subnetName", Read: text(func(p *Parameters) *string { return &p.Subnet })},
 		{Name: "vnetLinkName", Read: text(func(p *Parameters) *string { return &p.VNetLink })},
 		{Name: "privateDNSZoneResourceGroup", Read: text(func(p *Parameters) *string { return &p.ZoneGroup })},
+		{Name: "skipPrivateDNSZone", Read: boolean(func(p *Parameters) **bool { return &p.SkipZone })},
 	}
 }
 
@@ -257,6 +259,9 @@ func (p *Parameters) classRules() []rule {
 		{p.Endpoint == EndpointPrivate && strings.Contains(p.Subnet, ","), "subnetName", p.Subnet, "a private endpoint has one subnet"},
 		{p.Endpoint != EndpointPrivate && p.ZoneGroup != "", "privateDNSZoneResourceGroup", p.ZoneGroup,
 			"only with networkEndpointType " + EndpointPrivate},
+		{p.Endpoint != EndpointPrivate && is(p.SkipZone), "skipPrivateDNSZone", "true", "only with networkEndpointType " + EndpointPrivate},
+		{p.ZoneGroup != "" && is(p.SkipZone), "privateDNSZoneResourceGroup", p.ZoneGroup, "only without skipPrivateDNSZone"},
+		{p.VNetLink != "" && is(p.SkipZone), "vnetLinkName", p.VNetLink, "only without skipPrivateDNSZone"},
 		{is(p.Multichannel) && (p.NFS() || p.SKU != "" && !strings.HasPrefix(p.SKU, "Premium")), "enableMultichannel", "true",
 			"only with protocol smb and a Premium SKU"},
 		{!p.NFS() && p.StoresKey() && p.SharedKeyAccess != nil && !*p.SharedKeyAccess, "allowSharedKeyAccess", "false",
