@@ -50,10 +50,13 @@ func (m Mounting) Mount() Mount {
 	return Mount{Source: "//" + m.Host + "/" + path, Type: "cifs", Options: m.smb(options)}
 }
 
+// usualMode is the mode of files and directories of SMB volumes.
+const usualMode = "0777"
+
 // smb adds what the user left open.
 func (m Mounting) smb(options []string) []string {
-	options = add(options, "file_mode="+cmp.Or(m.FileMode, "0777"))
-	options = add(options, "dir_mode="+cmp.Or(m.DirMode, "0777"))
+	options = add(options, "file_mode="+cmp.Or(m.FileMode, usualMode))
+	options = add(options, "dir_mode="+cmp.Or(m.DirMode, usualMode))
 	if m.UID != "" {
 		options = add(options, "uid="+m.UID)
 	}
@@ -170,6 +173,9 @@ func add(options []string, option string) []string {
 	}
 	return append(options, option)
 }
+
+// UsualPermissions is the mode of the root of NFS volumes, unless a flag of the driver or a parameter says another one.
+const UsualPermissions = "0777"
 
 // Permissions returns the mode of the root of a volume, 0 for leaving it as it is. usual is the mode of volumes that name none.
 func (p *Parameters) Permissions(usual uint32) uint32 {
