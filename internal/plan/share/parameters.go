@@ -242,7 +242,7 @@ type rule struct {
 
 // check checks parameters that depend on each other.
 func (p *Parameters) check() error {
-	for _, r := range slices.Concat(p.identityRules(), p.classRules(), p.accountRules()) {
+	for _, r := range slices.Concat(p.identityRules(), p.classRules(), p.networkRules(), p.accountRules()) {
 		if r.wrong {
 			return &parameter.Error{Key: r.key, Value: r.value, Allowed: r.allowed}
 		}
@@ -256,16 +256,22 @@ func (p *Parameters) classRules() []rule {
 		{p.Protocol == "smb" && p.FSType == "nfs", "fsType", p.FSType, "with protocol smb: smb or cifs"},
 		{p.NFS() && !strings.HasPrefix(p.SKU, "Premium"), "skuName", p.SKU, "protocol nfs needs a Premium SKU"},
 		{p.NFS() && p.DataPlane != "", "useDataPlaneAPI", p.DataPlane, "the data plane cannot create NFS shares: want false"},
+		{is(p.Multichannel) && (p.NFS() || p.SKU != "" && !strings.HasPrefix(p.SKU, "Premium")), "enableMultichannel", "true",
+			"only with protocol smb and a Premium SKU"},
+		{!p.NFS() && p.StoresKey() && p.SharedKeyAccess != nil && !*p.SharedKeyAccess, "allowSharedKeyAccess", "false",
+			"only with storeAccountKey false: shares are mounted with a key otherwise"},
+	}
+}
+
+// networkRules are the rules of private endpoints.
+func (p *Parameters) networkRules() []rule {
+	return []rule{
 		{p.Endpoint == EndpointPrivate && strings.Contains(p.Subnet, ","), "subnetName", p.Subnet, "a private endpoint has one subnet"},
 		{p.Endpoint != EndpointPrivate && p.ZoneGroup != "", "privateDNSZoneResourceGroup", p.ZoneGroup,
 			"only with networkEndpointType " + EndpointPrivate},
 		{p.Endpoint != EndpointPrivate && is(p.SkipZone), "skipPrivateDNSZone", "true", "only with networkEndpointType " + EndpointPrivate},
 		{p.ZoneGroup != "" && is(p.SkipZone), "privateDNSZoneResourceGroup", p.ZoneGroup, "only without skipPrivateDNSZone"},
 		{p.VNetLink != "" && is(p.SkipZone), "vnetLinkName", p.VNetLink, "only without skipPrivateDNSZone"},
-		{is(p.Multichannel) && (p.NFS() || p.SKU != "" && !strings.HasPrefix(p.SKU, "Premium")), "enableMultichannel", "true",
-			"only with protocol smb and a Premium SKU"},
-		{!p.NFS() && p.StoresKey() && p.SharedKeyAccess != nil && !*p.SharedKeyAccess, "allowSharedKeyAccess", "false",
-			"only with storeAccountKey false: shares are mounted with a key otherwise"},
 	}
 }
 
