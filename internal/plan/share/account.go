@@ -180,7 +180,8 @@ func (r Request) MissingSubnets(a Account) []azure.ID {
 func takesSubnets(a Account, more int) bool {
 	const most = 200
 	rules := a.Properties.NetworkRules
-	return MadeByDriver(a) && len(a.Properties.Connections) == 0 && rules != nil && len(rules.Subnets) > 0 && len(rules.Subnets)+more <= most
+	return MadeByDriver(a) && len(a.Properties.Connections) == 0 &&
+		rules != nil && len(rules.Subnets) > 0 && len(rules.Subnets)+more <= most
 }
 
 // WithSubnets returns the rules of an account with those that a request misses. The other rules stay.
